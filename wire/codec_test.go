@@ -1,0 +1,480 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// bytes parses the hexadecimal digits of the plain packet.
+func (g *golden) bytes(t testing.TB) []byte {
+	t.Helper()
+	var digits strings.Builder
+	for line := range strings.Lines(g.plain) {
+		field, _, _ := strings.Cut(line, ";")
+		digits.WriteString(strings.TrimSpace(field))
+	}
+	return fromHex(t, digits.String())
+}
+
+// authenticated returns the packet with its tag.
+func (g *golden) authenticated(t testing.TB) []byte {
+	t.Helper()
+	packet := g.bytes(t)
+	packet[offFlags] |= flagAuthenticated
+	return append(packet, fromHex(t, g.tag)...)
+}
+
+func fromHex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newCodec(t testing.TB, group string, key []byte) *Codec {
+	t.Helper()
+	c, err := NewCodec(group, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// variants calls f for every golden packet, plain and authenticated.
+func variants(t *testing.T, f func(t *testing.T, c *Codec, g *golden, packet []byte)) {
+	plain, authenticated := newCodec(t, goldenGroup, nil), newCodec(t, goldenGroup, goldenKey)
+	for i := range goldens {
+		g := &goldens[i]
+		t.Run(g.message.Type.String(), func(t *testing.T) { f(t, plain, g, g.bytes(t)) })
+		t.Run(g.message.Type.String()+"/authenticated", func(t *testing.T) { f(t, authenticated, g, g.authenticated(t)) })
+	}
+}
+
+func TestGoldenEncode(t *testing.T) {
+	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
+		// Something is there already, and must stay, and not be covered by the tag.
+		got, err := c.Append([]byte("before"), &g.message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := append([]byte("before"), packet...)
+		if diff := cmp.Diff(hex.Dump(want), hex.Dump(got)); diff != "" {
+			t.Errorf("packet (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestGoldenDecode(t *testing.T) {
+	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
+		var got Message
+		if drop := c.Decode(&got, packet); drop.Dropped() {
+			t.Fatal(drop)
+		}
+		if diff := cmp.Diff(g.message, got); diff != "" {
+			t.Errorf("message (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestEveryTypeHasGolden makes whoever adds a message add its bytes as well.
+func TestEveryTypeHasGolden(t *testing.T) {
+	have := make(map[Type]bool)
+	for _, g := range goldens {
+		have[g.message.Type] = true
+	}
+	for i := range bodySizes {
+		kind := Type(i)
+		named := i < len(typeNames) && typeNames[i] != ""
+		if exists := bodySizes[i] != 0; exists != named {
+			t.Errorf("%v: has a name %v, has a body %v", kind, named, exists)
+		}
+		if named && !have[kind] {
+			t.Errorf("%v has no golden packet", kind)
+		}
+	}
+	if len(typeNames) > len(bodySizes) {
+		t.Errorf("%d types do not fit 5 bits", len(typeNames))
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		key  []byte
+		want int
+	}{
+		{"plain", nil, 24},
+		{"authenticated", goldenKey, 40},
+	} {
+		packet, err := newCodec(t, goldenGroup, test.key).Append(nil, &goldens[0].message)
+		if err != nil || len(packet) != test.want || goldens[0].message.Type != TypeHeartbeat {
+			t.Errorf("%s HEARTBEAT has %d bytes, error %v; want %d", test.name, len(packet), err, test.want)
+		}
+	}
+
+	// The longest message must fit the longest packet.
+	m := Message{Header: goldens[0].message.Header}
+	m.Type = TypeReport
+	for range MaxBoards {
+		m.Report.Standings = append(m.Report.Standings, Standing{1, 1})
+	}
+	packet, err := newCodec(t, goldenGroup, goldenKey).Append(nil, &m)
+	if err != nil || len(packet) != 1321 || len(packet) > MaxPacket {
+		t.Errorf("longest REPORT has %d bytes, error %v; want 1321", len(packet), err)
+	}
+}
+
+// TestTruncated cuts every packet at every byte. Whatever is missing, the packet
+// is dropped; and where no tag gives that away, the reason names the place.
+func TestTruncated(t *testing.T) {
+	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
+		for n := range packet {
+			var m Message
+			drop := c.Decode(&m, packet[:n:n])
+			switch {
+			case !drop.Dropped():
+				t.Errorf("accepted with %d of %d bytes", n, len(packet))
+			case n < HeaderSize && drop != Drop{TooShort, n}:
+				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.Offset)
+			case c.Authenticated() && n >= HeaderSize+TagSize && drop != Drop{BadTag, n - TagSize}:
+				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.Offset)
+			}
+		}
+		if !c.Authenticated() {
+			return
+		}
+		// A body that is too short under a good tag.
+		for n := HeaderSize; n < len(packet)-TagSize; n++ {
+			var m Message
+			drop := c.Decode(&m, sign(c, packet[:n]))
+			variable := g.message.Type == TypeHello || g.message.Type == TypeReport
+			if want := (Drop{TooShort, n}); drop != want && !(variable && drop.Reason == Malformed) {
+				t.Errorf("%d bytes and a good tag: %v, want %v", n, drop, want)
+			}
+		}
+	})
+}
+
+// sign returns a copy of the packet, which has no tag, with the flag and the tag.
+func sign(c *Codec, packet []byte) []byte {
+	packet = bytes.Clone(packet)
+	packet[offFlags] |= flagAuthenticated
+	return append(packet, c.auth.tag(packet)...)
+}
+
+// TestLonger is the promise to later versions: they may append to every message.
+func TestLonger(t *testing.T) {
+	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
+		plain := g.bytes(t)
+		for _, extra := range []int{1, 7, TagSize, MaxPacket - len(plain) - TagSize} {
+			longer := append(bytes.Clone(plain), bytes.Repeat([]byte{0xee}, extra)...)
+			if c.Authenticated() {
+				longer = sign(c, longer)
+			}
+			var got Message
+			if drop := c.Decode(&got, longer); drop.Dropped() {
+				t.Errorf("%d bytes more: %v", extra, drop)
+				continue
+			}
+			if diff := cmp.Diff(g.message, got); diff != "" {
+				t.Errorf("%d bytes more (-want +got):\n%s", extra, diff)
+			}
+		}
+	})
+}
+
+// TestTampered flips every bit of every authenticated packet.
+func TestTampered(t *testing.T) {
+	c := newCodec(t, goldenGroup, goldenKey)
+	for i := range goldens {
+		packet := goldens[i].authenticated(t)
+		for bit := range 8 * len(packet) {
+			packet[bit/8] ^= 1 << (bit % 8)
+			var m Message
+			if drop := c.Decode(&m, packet); !drop.Dropped() {
+				t.Errorf("%v accepted with bit %d of byte %d flipped", goldens[i].message.Type, bit%8, bit/8)
+			} else if !cmp.Equal(m, Message{}) {
+				t.Errorf("%v was written to the message before its tag was verified", goldens[i].message.Type)
+			}
+			packet[bit/8] ^= 1 << (bit % 8)
+		}
+	}
+}
+
+func TestReservedBitIgnored(t *testing.T) {
+	variants(t, func(t *testing.T, c *Codec, g *golden, _ []byte) {
+		packet := g.bytes(t)
+		packet[offFlags] |= 0x10
+		if c.Authenticated() {
+			packet = sign(c, packet)
+		}
+		var got Message
+		if drop := c.Decode(&got, packet); drop.Dropped() {
+			t.Fatal(drop)
+		}
+		if diff := cmp.Diff(g.message, got); diff != "" {
+			t.Errorf("message (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestKeysAndGroups lets every pair of codecs talk, and only equal ones understand.
+func TestKeysAndGroups(t *testing.T) {
+	otherKey := bytes.Repeat([]byte{7}, KeySize)
+	kinds := []struct {
+		group string
+		key   []byte
+	}{{"a", nil}, {"a", goldenKey}, {"a", otherKey}, {"b", nil}, {"b", goldenKey}}
+	// By row the sender, by column the receiver.
+	want := [][]Drop{
+		{{}, {Unauthenticated, 1}, {Unauthenticated, 1}, {OtherGroup, 2}, {OtherGroup, 2}},
+		{{NotExpectingAuth, 1}, {}, {BadTag, 24}, {OtherGroup, 2}, {OtherGroup, 2}},
+		{{NotExpectingAuth, 1}, {BadTag, 24}, {}, {OtherGroup, 2}, {OtherGroup, 2}},
+		{{OtherGroup, 2}, {OtherGroup, 2}, {OtherGroup, 2}, {}, {Unauthenticated, 1}},
+		{{OtherGroup, 2}, {OtherGroup, 2}, {OtherGroup, 2}, {NotExpectingAuth, 1}, {}},
+	}
+	for i, from := range kinds {
+		packet, err := newCodec(t, from.group, from.key).Clone().Append(nil, &goldens[0].message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, to := range kinds {
+			var m Message
+			if got := newCodec(t, to.group, to.key).Clone().Decode(&m, packet); got != want[i][j] {
+				t.Errorf("from %v to %v: %v, want %v", from, to, got, want[i][j])
+			}
+		}
+	}
+}
+
+// TestKeyDependsOnGroup covers groups whose 16-bit tags collide: the group's name is in the
+// key as well.
+func TestKeyDependsOnGroup(t *testing.T) {
+	a, b := newCodec(t, "a", goldenKey), newCodec(t, "b", goldenKey)
+	b.group = a.group
+	packet, err := a.Append(nil, &goldens[0].message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m Message
+	if got, want := b.Decode(&m, packet), (Drop{BadTag, 24}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestKeyLength(t *testing.T) {
+	for _, n := range []int{0, 1, 31, 33, 64} {
+		_, err := NewCodec("g", make([]byte, n))
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
+			t.Errorf("key of %d bytes: error %v", n, err)
+		}
+	}
+}
+
+func TestFieldErrors(t *testing.T) {
+	for _, test := range []struct {
+		kind   Type
+		field  string
+		change func(m *Message)
+	}{
+		{0, "Type", func(*Message) {}},
+		{16, "Type", func(*Message) {}},
+		{32, "Type", func(*Message) {}},
+		{255, "Type", func(*Message) {}},
+		{TypeHalt, "Algorithm", func(m *Message) { m.Algorithm = 0 }},
+		{TypeHalt, "Algorithm", func(m *Message) { m.Algorithm = 16 }},
+		{TypeHalt, "Sender", func(m *Message) { m.Sender = Nobody }},
+		{TypeHalt, "Sequence", func(m *Message) { m.Sequence = 0 }},
+		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = 0 }},
+		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = -time.Second }},
+		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = 65535*time.Millisecond + 1 }},
+		{TypeHello, "Age", func(m *Message) { m.Hello.Age = -1 }},
+		{TypeHello, "Every", func(m *Message) { m.Hello.Every = 0 }},
+		{TypeHello, "Name", func(m *Message) { m.Hello.Name = strings.Repeat("x", MaxName+1) }},
+		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "caf\xe9" }},
+		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "\x1b[2J" }},
+		{TypeAnswer, "Age", func(m *Message) { m.Answer.Age = -time.Microsecond }},
+		{TypeCoordinator, "Coordinator", func(m *Message) { m.Coordinator.Coordinator = Nobody }},
+		{TypeCoordinator, "Interval", func(m *Message) { m.Coordinator.Interval = 2 * time.Minute }},
+		{TypeChallenge, "Target", func(m *Message) { m.Challenge.Target = Nobody }},
+		{TypeReport, "Standings", func(m *Message) { m.Report.Standings = make([]Standing, MaxBoards+1) }},
+		{TypeReport, "Standings[1].ID", func(m *Message) { m.Report.Standings = []Standing{{1, 1}, {0, 1}} }},
+		{TypeLeader, "Leader", func(m *Message) { m.Leader.Leader = Nobody }},
+	} {
+		m := Message{Header: goldens[0].message.Header}
+		for _, g := range goldens {
+			if g.message.Type == test.kind {
+				m = g.message
+			}
+		}
+		m.Type = test.kind
+		test.change(&m)
+		got, err := newCodec(t, goldenGroup, goldenKey).Append([]byte("before"), &m)
+		var field *FieldError
+		switch {
+		case !errors.As(err, &field):
+			t.Errorf("%v with a bad %s: error %v", test.kind, test.field, err)
+		case field.Field != test.field || field.Message != test.kind:
+			t.Errorf("%v with a bad %s: error names %v %s", test.kind, test.field, field.Message, field.Field)
+		case !strings.HasPrefix(err.Error(), "cannot encode "+test.kind.String()+": "+test.field+" "):
+			t.Errorf("error reads %q", err)
+		case string(got) != "before":
+			t.Errorf("%v with a bad %s: returned %q", test.kind, test.field, got)
+		}
+	}
+}
+
+// TestRounding holds what the package comment says about times.
+func TestRounding(t *testing.T) {
+	for _, test := range []struct{ interval, wantInterval, age, wantHello, wantAnswer time.Duration }{
+		{1, time.Millisecond, 0, 0, 0},
+		{time.Millisecond, time.Millisecond, 999 * time.Nanosecond, 0, 0},
+		{1500 * time.Microsecond, 2 * time.Millisecond, 1999 * time.Millisecond, time.Second, 1999 * time.Millisecond},
+		{65535 * time.Millisecond, 65535 * time.Millisecond, 200 * 365 * 24 * time.Hour,
+			math.MaxUint32 * time.Second, math.MaxUint32 * time.Microsecond},
+	} {
+		m := Message{
+			Header:    goldens[0].message.Header,
+			Heartbeat: Heartbeat{Interval: test.interval},
+			Hello:     Hello{Every: test.interval, Age: test.age},
+			Answer:    Answer{Age: test.age},
+		}
+		c := newCodec(t, goldenGroup, nil)
+		for _, m.Type = range []Type{TypeHeartbeat, TypeHello, TypeAnswer} {
+			packet, err := c.Append(nil, &m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if drop := c.Decode(&m, packet); drop.Dropped() {
+				t.Fatal(drop)
+			}
+		}
+		got := []time.Duration{m.Heartbeat.Interval, m.Hello.Every, m.Hello.Age, m.Answer.Age}
+		want := []time.Duration{test.wantInterval, test.wantInterval, test.wantHello, test.wantAnswer}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("interval %v, age %v (-want +got):\n%s", test.interval, test.age, diff)
+		}
+	}
+}
+
+// randomMessage draws any message that the wire can carry exactly.
+func randomMessage(r *rand.Rand) Message {
+	interval := func() time.Duration { return time.Duration(1+r.IntN(math.MaxUint16)) * time.Millisecond }
+	id := func() ID { return ID(1 + r.Uint32N(math.MaxUint32)) }
+	m := Message{Header: Header{
+		Type: Type(1 + r.IntN(int(TypeLeader))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
+		Leading: r.IntN(2) == 0, Reply: r.IntN(2) == 0, Sender: id(), Term: Term(r.Uint32()),
+		Priority: uint8(r.Uint32()), Incarnation: Incarnation(r.Uint32()), Sequence: Sequence(id()),
+	}}
+	switch m.Type {
+	case TypeHeartbeat:
+		m.Heartbeat = Heartbeat{interval(), uint8(r.Uint32())}
+	case TypeHello:
+		name := strings.Repeat("é", MaxName/2)[:2*r.IntN(MaxName/2+1)]
+		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), name}
+	case TypeElection:
+		m.Election = Election{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()), uint8(r.Uint32())}
+	case TypeAnswer:
+		m.Answer = Answer{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()),
+			time.Duration(r.Uint32()) * time.Microsecond, uint8(r.Uint32())}
+	case TypeCoordinator:
+		m.Coordinator = Coordinator{id(), interval(), uint8(r.Uint32())}
+	case TypeResign:
+		m.Resign.Successor = ID(r.Uint32())
+	case TypeQuery:
+		m.Query = Query{Purpose(r.Uint32()), uint8(r.Uint32())}
+	case TypeChallenge:
+		m.Challenge = Challenge{id(), Incarnation(r.Uint32()), Nonce{byte(r.Uint32()), 15: byte(r.Uint32())}}
+	case TypeProof:
+		m.Proof.Nonce = Nonce{byte(r.Uint32()), 15: byte(r.Uint32())}
+	case TypeHalt:
+		m.Halt.Suspect = ID(r.Uint32())
+	case TypeStart, TypeAck, TypeCollect:
+		m.Round.Number = r.Uint32()
+	case TypeReport:
+		m.Report = Report{Round: r.Uint32(), Timestamp: r.Uint32()}
+		for range r.IntN(MaxBoards + 1) {
+			m.Report.Standings = append(m.Report.Standings, Standing{id(), uint8(r.Uint32())})
+		}
+	case TypeLeader:
+		m.Leader = Leader{id(), r.Uint32()}
+	}
+	return m
+}
+
+func TestRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, key := range [][]byte{nil, goldenKey} {
+		c := newCodec(t, goldenGroup, key)
+		for range 500 {
+			want := randomMessage(r)
+			packet, err := c.Append(nil, &want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got Message
+			if drop := c.Decode(&got, packet); drop.Dropped() {
+				t.Fatalf("%v: %v", &want, drop)
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("message (-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
+// TestDecodeReuses decodes many packets into one message, as the receive loop does.
+func TestDecodeReuses(t *testing.T) {
+	c := newCodec(t, goldenGroup, nil)
+	var m Message
+	for range 3 {
+		for i := range goldens {
+			if drop := c.Decode(&m, goldens[i].bytes(t)); drop.Dropped() {
+				t.Fatal(drop)
+			}
+		}
+	}
+	if len(m.Report.Standings) != 2 || m.Hello.Name != "käfig" {
+		t.Errorf("after three rounds: standings %v, name %q", m.Report.Standings, m.Hello.Name)
+	}
+}
+
+func TestString(t *testing.T) {
+	const head = " from 10.0.0.3 life 1f2e3d4c #42 term 7 priority 100 "
+	want := []string{
+		"HEARTBEAT" + head + "heir leading: beat 41, next in 100ms",
+		"HELLO" + head + `heir: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s`,
+		"ELECTION" + head + "heir: round 3, suspects 10.0.0.5 life deadbeef, heard #4711",
+		"ANSWER" + head + "score reply: round 3, leader 10.0.0.5 life deadbeef, heard #4712 1.25ms ago",
+		"COORDINATOR" + head + "bully leading: 10.0.0.3 leads, beat 255, next in 1m5.535s",
+		"RESIGN" + head + "heir: successor 10.0.0.5",
+		"QUERY" + head + "minid: round 9, handover",
+		"CHALLENGE" + head + "heir reply: to 10.0.0.5 life deadbeef, nonce 000102030405060708090a0b0c0d0e0f",
+		"PROOF" + head + "heir reply: nonce 000102030405060708090a0b0c0d0e0f",
+		"HALT" + head + "modified: suspects 10.0.0.5",
+		"START" + head + "agents: round 12",
+		"ACK" + head + "agents: round 12",
+		"COLLECT" + head + "agents: round 12",
+		"REPORT" + head + "agents: round 12, time 99, 10.0.0.3=100 10.0.0.5=254",
+		"LEADER" + head + "agents: 10.0.0.5 leads, time 99",
+	}
+	var got []string
+	for i := range goldens {
+		got = append(got, goldens[i].message.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,228 @@
+// Package wire turns the messages of topdog into packets and back, and keeps
+// forged, foreign and recorded packets away from the election.
+//
+// This comment is the specification of the protocol, byte by byte. The code
+// follows it; where they differ, the code is wrong.
+//
+// # Transport
+//
+// One message is one UDP datagram over IPv4.
+//
+//	port              9254                 DefaultPort
+//	multicast group   224.0.0.254          DefaultGroup; RFC 4727: for experiments, link-local
+//	time to live      255                  TTL; what arrives with less is dropped (RFC 5082)
+//	longest packet    1472 bytes           MaxPacket; no fragments on Ethernet
+//
+// Port and multicast group may be configured. Everything of interest to all is
+// multicast, replies are unicast to the address that the question came from. A
+// message means the same whichever way it comes, and may come both ways: the
+// replay guard lets the first copy pass.
+//
+// All numbers are unsigned and big-endian. All offsets count bytes from 0.
+//
+// # Header
+//
+// Every packet begins with 21 bytes:
+//
+//	 0      version (high 3 bits) = 1; type (low 5 bits)
+//	 1      flags (high 4 bits); algorithm (low 4 bits), 1 to 15
+//	          0x80  authenticated: a tag ends the packet
+//	          0x40  leading: the sender leads at the time of sending
+//	          0x20  reply: sent to answer another message and not on schedule
+//	          0x10  reserved: sent as 0, ignored by the receiver
+//	 2 -  3 group tag: the first 16 bits of SHA-256("topdog/1 group tag" 00 group)
+//	 4 -  7 sender: its id, not 0
+//	 8 - 11 term: the highest one that the sender knows of
+//	12      priority of the sender: 0 must not lead
+//	13 - 16 incarnation: drawn at random once in the life of a process
+//	17 - 20 sequence: counts the packets of an incarnation, from 1
+//
+// The group is the name of the group in UTF-8; 00 is a single zero byte here
+// and below. An id is 32 bits and names one board of the group, by default by
+// its IPv4 address. Every packet has a new, greater sequence number, whoever
+// it is for; only copies of one packet share it. Numbers may be left out. A
+// sender that has used 4294967295 must begin a new incarnation.
+//
+// The algorithms are
+//
+//	1 heir   2 bully   3 score   4 modified   5 candidates   6 minid   7 agents
+//
+// # Bodies
+//
+// The body begins at offset 21. Offsets below are within the packet; the last
+// number is the size of a plain packet.
+//
+//	 1 HEARTBEAT     21 - 22 interval, ms, not 0
+//	                 23      beat: counts heartbeats modulo 256                    24 bytes
+//
+//	 2 HELLO         21 - 24 following: the leader's id, or 0
+//	                 25 - 28 age of the process, s
+//	                 29 - 30 every, ms, not 0: until the next HELLO
+//	                 31      n: length of the name, 0 to 32
+//	                 32 ...  name: n bytes of UTF-8, no control characters     32 + n bytes
+//
+//	 3 ELECTION      21 - 24 suspect: its id, or 0 at a cold start
+//	                 25 - 28 incarnation of the suspect
+//	                 29 - 32 last heard: sequence of its newest HEARTBEAT
+//	                 33      round                                                 34 bytes
+//
+//	 4 ANSWER        21 - 24 leader: its id, or 0 if the sender knows none
+//	                 25 - 28 incarnation of the leader
+//	                 29 - 32 last heard: sequence of its newest HEARTBEAT
+//	                 33 - 36 age of that HEARTBEAT, µs
+//	                 37      round: copied from the question                       38 bytes
+//
+//	 5 COORDINATOR   21 - 24 coordinator: its id, not 0
+//	                 25 - 26 interval, ms, not 0
+//	                 27      beat                                                  28 bytes
+//
+//	 6 RESIGN        21 - 24 successor: its id, or 0                               25 bytes
+//
+//	 7 QUERY         21      purpose: 0 join, 1 handover
+//	                 22      round                                                 23 bytes
+//
+//	 8 CHALLENGE     21 - 24 target: its id, not 0
+//	                 25 - 28 incarnation of the target
+//	                 29 - 44 nonce                                                 45 bytes
+//
+//	 9 PROOF         21 - 36 nonce: copied from the CHALLENGE                      37 bytes
+//
+//	10 HALT          21 - 24 suspect: its id, or 0                                 25 bytes
+//
+//	11 START         21 - 24 round                                                 25 bytes
+//	12 ACK           21 - 24 round                                                 25 bytes
+//	13 COLLECT       21 - 24 round                                                 25 bytes
+//
+//	14 REPORT        21 - 24 round
+//	                 25 - 28 timestamp
+//	                 29      n: number of standings, 0 to 255
+//	                 30 ...  n times: id (4 bytes, not 0), priority (1 byte)  30 + 5n bytes
+//
+//	15 LEADER        21 - 24 leader: its id, not 0
+//	                 25 - 28 timestamp                                             29 bytes
+//
+// A sender rounds the time until its next message (interval, every) up, so
+// that nobody expects it too early, and ages down. The greatest age that fits
+// stands for all greater ones. A receiver accepts purposes, algorithms and
+// priorities that it does not know; what to do with them is the election's
+// business.
+//
+// # Authentication
+//
+// A group has a key of 32 random bytes, or none. With a key, every packet has
+// the flag 0x80, and its last 16 bytes are
+//
+//	tag        = the first 16 bytes of HMAC-SHA-256(packet key, everything before the tag)
+//	packet key = HKDF-SHA-256(secret: group key, no salt,
+//	                          info: "topdog/1 packet authentication" 00 group, 32 bytes)
+//
+// after RFC 2104 (section 5 for the truncation), RFC 4868 (HMAC-SHA-256-128)
+// and RFC 5869. So a HEARTBEAT has 40 bytes. The tag says that a holder of the
+// key wrote the packet, to this group, in this version. It does not say which
+// holder: whoever has the key can speak for every board. Nothing is encrypted.
+//
+// A group without a key is open to everybody on its LAN.
+//
+// # What is accepted
+//
+// A receiver makes these tests, in this order. The first one that fails
+// decides, and nothing of the packet is used.
+//
+//	 1  length      at least 21 bytes (TooShort), at most 1472 (TooLong)
+//	 2  version     1 (BadVersion)
+//	 3  group tag   ours (OtherGroup)
+//	 4  flag 0x80   set if we have a key (Unauthenticated), clear if not (NotExpectingAuth)
+//	 5  tag         with a key: 37 bytes at least (TooShort), and the tag is right (BadTag)
+//	 6  type        known (UnknownType)
+//	 7  body        as long as its type demands, less name and standings (TooShort)
+//	 8  header      algorithm, sender and sequence not 0 (Malformed)
+//	 9  body        the fields as said above, in their order; name and standings end
+//	                within the packet (Malformed)
+//	10  replay      see below (Own, Duplicate, Replayed, Unproven, TableFull)
+//
+// A packet may be longer than its message: what lies between the body and the
+// tag, or between the body and the end of a plain packet, is authenticated
+// with the rest, and then ignored.
+//
+// # Versions
+//
+// Whatever older receivers may ignore is added at the end of a body, as a new
+// type, or as a new purpose or algorithm, and the version stays. Whatever they
+// must not ignore gets a new version, and new labels where keys and group tags
+// are derived.
+//
+// # Replay protection
+//
+// A tag alone does not tell a packet from a recording of it. Boards have no
+// clock that survives a power cut and write nothing to disk, so the protection
+// uses neither. A receiver remembers, of every incarnation that it listens to,
+// the greatest sequence number and which of the 63 before it were heard (RFC
+// 4303 section 3.4.3, RFC 6479).
+//
+//   - A sequence number that was heard is a Duplicate, one that lies 64 or
+//     more below the greatest is Replayed.
+//   - Our own id with our own incarnation is our Own packet.
+//
+// Then there is first contact. In a group with a key, the receiver of a packet
+// from an (id, incarnation) that it does not listen to
+//
+//   - drops the packet as Unproven, even if it is a CHALLENGE or a PROOF;
+//   - sends a CHALLENGE with a random nonce to the sender, but not more often
+//     than every 20 ms, a time that doubles with every repetition up to 640
+//     ms. For 500 ms repetitions carry the same nonce, so that a slow answer
+//     still counts;
+//   - begins to listen when a PROOF with that nonce comes from that (id,
+//     incarnation) within 1 s of the nonce's first use. The PROOF is accepted.
+//     Everything with a lower sequence number is Replayed from then on. If the
+//     receiver listened to another incarnation of the id, that one is over,
+//     and would have to prove itself again.
+//
+// A board answers every CHALLENGE for its id and incarnation with a PROOF,
+// whether it listens to the sender or not; replies to strangers are limited to
+// 200 per second and kind, after 256 at once. Challenger and challenged
+// usually meet as strangers on both sides, and then the reply is a PROOF and a
+// CHALLENGE.
+//
+// So nothing that was sent before the nonce was drawn can be believed: no
+// packet of a dead board, none of an earlier life, none twice, and not even by
+// a board that has just booted. What remains possible without a clock:
+// somebody who can suppress a packet can deliver it later, once, as long as
+// its sender was not restarted and has not been heard 64 packets further on.
+//
+// In a group without a key, a challenge would prove nothing, and there is
+// none. First contact is accepted at once, and a new incarnation replaces the
+// old one. The receiver goes on to accept new packets of the one incarnation
+// before, since they may merely be late, and cannot tell them from forgeries.
+// CHALLENGE has no effect.
+//
+// A packet with our own id and a foreign incarnation is from a board with the
+// same id (a namesake), or from our own past. With a key, the CHALLENGE and
+// the PROOF between namesakes are multicast, since their unicast address may
+// be the same too, and only a board that has proven itself counts. Without a
+// key, every such packet counts.
+//
+// A receiver listens to 255 ids at most (MaxBoards). To make room for another
+// one, it forgets one that was silent for more than an hour; if there is none,
+// the newcomer is dropped (TableFull).
+//
+// # Example
+//
+// Group "topdog", group key 00 01 02 … 1f. Packet key:
+//
+//	6db5034a9c19803f38f2675479be5ad549cd398fe3506e95052a80c6fc73054c
+//
+// A HEARTBEAT of 10.0.0.3, which leads term 7 by the algorithm heir with
+// priority 100:
+//
+//	21           version 1, HEARTBEAT
+//	c1           authenticated, leading, heir
+//	467e         group tag of "topdog"
+//	0a000003     sender 10.0.0.3
+//	00000007     term 7
+//	64           priority 100
+//	1f2e3d4c     incarnation
+//	0000002a     sequence 42
+//	0064         interval 100 ms
+//	29           beat 41
+//	1a487e2671f5b8edf4d1f76724a2ee8a   tag
+package wire

@@ -1,0 +1,84 @@
+package wire
+
+import "fmt"
+
+// DropReason says why a packet or message was not accepted. Decode gives the
+// ones that a packet shows by itself, Guard.Admit the ones that depend on what
+// was heard before.
+type DropReason uint8
+
+// The reasons. Accepted is none.
+const (
+	Accepted         DropReason = iota
+	TooShort                    // ends before its header, body or tag does
+	TooLong                     // longer than MaxPacket
+	BadVersion                  // of a version other than ours
+	OtherGroup                  // of another group
+	Unauthenticated             // not authenticated, in a group that has a key
+	NotExpectingAuth            // authenticated, in a group that has no key
+	BadTag                      // the tag does not fit: another key, or the packet was changed
+	UnknownType                 // of a type that this version does not know
+	Malformed                   // a field holds an impossible value
+
+	Own       // our own packet, come back
+	Duplicate // heard before: normal when two paths carry the same packet
+	Replayed  // older than the window of its sender, so possibly a recording
+	Unproven  // from a sender that has not proven yet that it is alive
+	TableFull // from one board more than a group may have
+
+	// DropReasons is the number of reasons, for arrays of counters.
+	DropReasons int = iota
+)
+
+var dropReasonNames = [DropReasons]string{
+	Accepted:         "accepted",
+	TooShort:         "too short",
+	TooLong:          "too long",
+	BadVersion:       "unknown version",
+	OtherGroup:       "other group",
+	Unauthenticated:  "not authenticated",
+	NotExpectingAuth: "authenticated, but this group has no key",
+	BadTag:           "wrong key, or changed on its way",
+	UnknownType:      "unknown type",
+	Malformed:        "impossible value",
+	Own:              "own packet",
+	Duplicate:        "duplicate",
+	Replayed:         "replayed",
+	Unproven:         "sender not proven alive yet",
+	TableFull:        "too many boards",
+}
+
+func (r DropReason) String() string {
+	if int(r) < DropReasons {
+		return dropReasonNames[r]
+	}
+	return fmt.Sprintf("reason %d", uint8(r))
+}
+
+// Drop says why a packet was dropped and at which byte. It is a value, so that a
+// flood of garbage costs no memory. The zero Drop means that the packet was
+// accepted; test with Dropped, since a Drop in a variable of type error is never nil.
+type Drop struct {
+	Reason DropReason
+	Offset int // of the first byte that is wrong; the length of the packet if it ends too soon
+}
+
+// Dropped reports whether the packet was dropped.
+func (d Drop) Dropped() bool { return d.Reason != Accepted }
+
+// Error describes the drop.
+func (d Drop) Error() string {
+	switch {
+	case d.Reason == Accepted:
+		return "packet accepted"
+	case d.Reason == TooShort && d.Offset < HeaderSize:
+		return fmt.Sprintf("packet of %d bytes dropped at byte %d: shorter than a header", d.Offset, d.Offset)
+	case d.Reason == TooShort:
+		return fmt.Sprintf("packet dropped at byte %d: ends before its message does", d.Offset)
+	default:
+		return fmt.Sprintf("packet dropped at byte %d: %v", d.Offset, d.Reason)
+	}
+}
+
+// malformed is the Drop for an impossible value at the given offset in the body.
+func malformed(offset int) Drop { return Drop{Malformed, HeaderSize + offset} }

@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestRejected has a packet for every rule of the specification, beside the
+// ones about keys and groups (TestKeysAndGroups) and lengths (TestTruncated).
+func TestRejected(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		kind   Type
+		change func(p []byte) []byte
+		want   Drop
+	}{
+		{"nothing at all", TypeHeartbeat, func([]byte) []byte { return nil }, Drop{TooShort, 0}},
+		{"no header", TypeHeartbeat, func(p []byte) []byte { return p[:12] }, Drop{TooShort, 12}},
+		{"no body", TypeHeartbeat, func(p []byte) []byte { return p[:23] }, Drop{TooShort, 23}},
+		{"too long", TypeHeartbeat, func(p []byte) []byte { return append(p, make([]byte, MaxPacket)...) }, Drop{TooLong, MaxPacket}},
+		{"version 0", TypeHeartbeat, set(0, 0x01), Drop{BadVersion, 0}},
+		{"version 2", TypeHeartbeat, set(0, 0x41), Drop{BadVersion, 0}},
+		{"version 7", TypeHeartbeat, set(0, 0xe1), Drop{BadVersion, 0}},
+		{"other group", TypeHeartbeat, set(2, 0, 0), Drop{OtherGroup, 2}},
+		{"type 0", TypeHeartbeat, set(0, 0x20), Drop{UnknownType, 0}},
+		{"type 16", TypeHeartbeat, set(0, 0x30), Drop{UnknownType, 0}},
+		{"type 31", TypeHeartbeat, set(0, 0x3f), Drop{UnknownType, 0}},
+		{"algorithm 0", TypeHeartbeat, set(1, 0x40), Drop{Malformed, 1}},
+		{"sender nobody", TypeHeartbeat, set(4, 0, 0, 0, 0), Drop{Malformed, 4}},
+		{"sequence 0", TypeHeartbeat, set(17, 0, 0, 0, 0), Drop{Malformed, 17}},
+		{"HEARTBEAT: interval 0", TypeHeartbeat, set(21, 0, 0), Drop{Malformed, 21}},
+		{"HELLO: every 0", TypeHello, set(29, 0, 0), Drop{Malformed, 29}},
+		{"HELLO: name too long", TypeHello, func(p []byte) []byte {
+			p[31] = MaxName + 1
+			return append(p[:32], strings.Repeat("x", MaxName+1)...)
+		}, Drop{Malformed, 31}},
+		{"HELLO: name beyond the packet", TypeHello, set(31, 7), Drop{Malformed, 31}},
+		{"HELLO: name not UTF-8", TypeHello, set(35, 0xff), Drop{Malformed, 35}},
+		{"HELLO: name cut in a character", TypeHello, set(31, 2), Drop{Malformed, 33}},
+		{"HELLO: C0 control character", TypeHello, set(36, 0x1b), Drop{Malformed, 36}},
+		{"HELLO: C1 control character", TypeHello, set(33, 0xc2, 0x9b), Drop{Malformed, 33}},
+		{"COORDINATOR: nobody", TypeCoordinator, set(21, 0, 0, 0, 0), Drop{Malformed, 21}},
+		{"COORDINATOR: interval 0", TypeCoordinator, set(25, 0, 0), Drop{Malformed, 25}},
+		{"CHALLENGE: target nobody", TypeChallenge, set(21, 0, 0, 0, 0), Drop{Malformed, 21}},
+		{"REPORT: count beyond the packet", TypeReport, set(29, 3), Drop{Malformed, 29}},
+		{"REPORT: count far beyond the packet", TypeReport, set(29, 255), Drop{Malformed, 29}},
+		{"REPORT: nobody in the second standing", TypeReport, set(35, 0, 0, 0, 0), Drop{Malformed, 35}},
+		{"LEADER: nobody", TypeLeader, set(21, 0, 0, 0, 0), Drop{Malformed, 21}},
+
+		// The order of the tests, where a packet breaks two rules.
+		{"length before version", TypeHeartbeat, func(p []byte) []byte { p[0] = 0; return p[:20] }, Drop{TooShort, 20}},
+		{"version before group", TypeHeartbeat, set(0, 0x01, 0x41, 0, 0), Drop{BadVersion, 0}},
+		{"group before type", TypeHeartbeat, set(0, 0x3f, 0x41, 0, 0), Drop{OtherGroup, 2}},
+		{"type before its body", TypeHeartbeat, func(p []byte) []byte { p[0] = 0x3f; return p[:21] }, Drop{UnknownType, 0}},
+		{"body's length before header's values", TypeHeartbeat, func(p []byte) []byte { clear(p[4:8]); return p[:22] }, Drop{TooShort, 22}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var packet []byte
+			for i := range goldens {
+				if goldens[i].message.Type == test.kind {
+					packet = test.change(goldens[i].bytes(t))
+				}
+			}
+			var m Message
+			if got := newCodec(t, goldenGroup, nil).Decode(&m, packet); got != test.want {
+				t.Errorf("plain: %v, want %v", got, test.want)
+			}
+			if len(packet) < HeaderSize {
+				return
+			}
+			// A key changes nothing if the tag is good.
+			c := newCodec(t, goldenGroup, goldenKey)
+			if got := c.Decode(&m, sign(c, packet)); got != test.want {
+				t.Errorf("authenticated: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// set returns a change that overwrites bytes at the offset.
+func set(offset int, b ...byte) func([]byte) []byte {
+	return func(p []byte) []byte {
+		copy(p[offset:], b)
+		return p
+	}
+}
+
+// TestTagBeforeContents: who does not have the key learns nothing but that.
+func TestTagBeforeContents(t *testing.T) {
+	c := newCodec(t, goldenGroup, goldenKey)
+	packet := goldens[0].authenticated(t)
+	packet[0] = 0x3f // unknown type
+	clear(packet[4:8])
+	var m Message
+	if got, want := c.Decode(&m, packet), (Drop{BadTag, 24}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := c.Decode(&m, packet[:HeaderSize+TagSize-1]), (Drop{TooShort, HeaderSize + TagSize - 1}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestDropError(t *testing.T) {
+	for _, test := range []struct {
+		drop Drop
+		want string
+	}{
+		{Drop{}, "packet accepted"},
+		{Drop{TooShort, 12}, "packet of 12 bytes dropped at byte 12: shorter than a header"},
+		{Drop{TooShort, 23}, "packet dropped at byte 23: ends before its message does"},
+		{Drop{OtherGroup, 2}, "packet dropped at byte 2: other group"},
+		{Drop{DropReason(200), 2}, "packet dropped at byte 2: reason 200"},
+	} {
+		if got := test.drop.Error(); got != test.want {
+			t.Errorf("got  %q\nwant %q", got, test.want)
+		}
+	}
+	seen := make(map[string]bool)
+	for r := range DropReasons {
+		name := DropReason(r).String()
+		if name == "" || seen[name] {
+			t.Errorf("reason %d is called %q", r, name)
+		}
+		seen[name] = true
+	}
+}
+
+// TestUnknownIsNotMalformed: purposes, algorithms and priorities of later
+// versions get through to the election.
+func TestUnknownIsNotMalformed(t *testing.T) {
+	c := newCodec(t, goldenGroup, nil)
+	for i := range goldens {
+		packet := bytes.Clone(goldens[i].bytes(t))
+		packet[offFlags] = 0x0f
+		packet[offPriority] = 255
+		if goldens[i].message.Type == TypeQuery {
+			packet[HeaderSize] = 200
+		}
+		var m Message
+		if drop := c.Decode(&m, packet); drop.Dropped() {
+			t.Errorf("%v: %v", goldens[i].message.Type, drop)
+		}
+		if m.Algorithm != 15 || m.Priority != 255 {
+			t.Errorf("algorithm %d, priority %d", m.Algorithm, m.Priority)
+		}
+	}
+}

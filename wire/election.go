@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// Election asks whether the suspect is alive, and announces that the sender is
+// about to take over if nobody objects.
+type Election struct {
+	Suspect     ID          // the leader under suspicion, or Nobody at a cold start
+	Incarnation Incarnation // the suspect's
+	LastHeard   Sequence    // of the newest HEARTBEAT that the sender had from it
+	Round       uint8       // counts repetitions, so that an answer can be matched to its question
+}
+
+func (e *Election) appendTo(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(e.Suspect))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(e.Incarnation))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(e.LastHeard))
+	return append(dst, e.Round)
+}
+
+func (e *Election) decode(body []byte) {
+	e.Suspect = ID(binary.BigEndian.Uint32(body))
+	e.Incarnation = Incarnation(binary.BigEndian.Uint32(body[4:]))
+	e.LastHeard = Sequence(binary.BigEndian.Uint32(body[8:]))
+	e.Round = body[12]
+}
+
+// Answer objects to an ELECTION, with what the sender knows of the leader. It
+// also answers a QUERY.
+type Answer struct {
+	Leader      ID            // Nobody if the sender knows none
+	Incarnation Incarnation   // the leader's
+	LastHeard   Sequence      // of the newest HEARTBEAT that the sender had from it
+	Age         time.Duration // since that HEARTBEAT arrived; whole microseconds
+	Round       uint8         // copied from the question
+}
+
+func (a *Answer) appendTo(dst []byte) ([]byte, error) {
+	age, err := age(TypeAnswer, a.Age, time.Microsecond)
+	if err != nil {
+		return nil, err
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(a.Leader))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(a.Incarnation))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(a.LastHeard))
+	dst = binary.BigEndian.AppendUint32(dst, age)
+	return append(dst, a.Round), nil
+}
+
+func (a *Answer) decode(body []byte) {
+	a.Leader = ID(binary.BigEndian.Uint32(body))
+	a.Incarnation = Incarnation(binary.BigEndian.Uint32(body[4:]))
+	a.LastHeard = Sequence(binary.BigEndian.Uint32(body[8:]))
+	a.Age = time.Duration(binary.BigEndian.Uint32(body[12:])) * time.Microsecond
+	a.Round = body[16]
+}
+
+// Coordinator proclaims a new leader. Interval and Beat are as in a HEARTBEAT,
+// since it counts as the first one of the reign.
+type Coordinator struct {
+	Coordinator ID
+	Interval    time.Duration
+	Beat        uint8
+}
+
+func (c *Coordinator) appendTo(dst []byte) ([]byte, error) {
+	if c.Coordinator == Nobody {
+		return nil, &FieldError{TypeCoordinator, "Coordinator", "is nobody"}
+	}
+	interval, err := milliseconds(TypeCoordinator, "Interval", c.Interval)
+	if err != nil {
+		return nil, err
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(c.Coordinator))
+	dst = binary.BigEndian.AppendUint16(dst, interval)
+	return append(dst, c.Beat), nil
+}
+
+func (c *Coordinator) decode(body []byte) Drop {
+	c.Coordinator = ID(binary.BigEndian.Uint32(body))
+	c.Interval = time.Duration(binary.BigEndian.Uint16(body[4:])) * time.Millisecond
+	c.Beat = body[6]
+	switch {
+	case c.Coordinator == Nobody:
+		return malformed(0)
+	case c.Interval == 0:
+		return malformed(4)
+	}
+	return Drop{}
+}
+
+// Halt stops other elections while one is held (the modified bully algorithm).
+type Halt struct {
+	Suspect ID
+}
+
+func (h *Halt) appendTo(dst []byte) []byte {
+	return binary.BigEndian.AppendUint32(dst, uint32(h.Suspect))
+}
+
+func (h *Halt) decode(body []byte) {
+	h.Suspect = ID(binary.BigEndian.Uint32(body))
+}

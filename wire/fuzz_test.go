@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"bytes"
+	"testing"
+)
+
+// FuzzDecode feeds anything to a plain and an authenticated codec. The fuzzer
+// cannot guess tags, so the input is also tried with a good one. Nothing may
+// panic, and what decodes must encode to the same bytes again, but for the two
+// things that a receiver ignores: the reserved bit, and what follows the body.
+func FuzzDecode(f *testing.F) {
+	for i := range goldens {
+		f.Add(goldens[i].bytes(f))
+		f.Add(goldens[i].authenticated(f))
+	}
+	plain, authenticated := newCodec(f, goldenGroup, nil), newCodec(f, goldenGroup, goldenKey)
+	f.Fuzz(func(t *testing.T, datagram []byte) {
+		input := bytes.Clone(datagram)
+		decodesOrNot(t, plain, datagram)
+		decodesOrNot(t, authenticated, datagram)
+		if len(datagram) >= HeaderSize && len(datagram) <= MaxPacket-TagSize {
+			clear := bytes.Clone(datagram)
+			clear[offFlags] &^= flagAuthenticated
+			drop := decodesOrNot(t, plain, clear)
+			if got := decodesOrNot(t, authenticated, sign(authenticated, clear)); got != drop {
+				t.Errorf("plain: %v; authenticated: %v", drop, got)
+			}
+		}
+		if !bytes.Equal(datagram, input) {
+			t.Error("Decode has changed its input")
+		}
+	})
+}
+
+func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
+	t.Helper()
+	var m Message
+	drop := c.Decode(&m, datagram)
+	if drop.Dropped() {
+		if drop.Offset < 0 || drop.Offset > len(datagram) {
+			t.Errorf("%v: outside of the %d bytes", drop, len(datagram))
+		}
+		return drop
+	}
+	got, err := c.Append(nil, &m)
+	if err != nil {
+		t.Fatalf("decoded, but: %v", err)
+	}
+	body := len(got)
+	if c.Authenticated() {
+		body -= TagSize
+	}
+	want := bytes.Clone(datagram[:body])
+	want[offFlags] &^= 0x10
+	if c.Authenticated() {
+		want = sign(c, want)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got  %x\nwant %x", got, want)
+	}
+	return drop
+}
+
+// FuzzGuard lets the fuzzer be the adversary of world.
+func FuzzGuard(f *testing.F) {
+	f.Add([]byte("begin"), true)
+	f.Add(bytes.Repeat([]byte{0, 10, 1, 10, 2, 3, 7, 1}, 40), true)
+	f.Add(bytes.Repeat([]byte{0, 10, 1, 10, 2, 3, 7, 1}, 40), false)
+	f.Fuzz(func(t *testing.T, choices []byte, authenticated bool) {
+		w := newWorld(t, authenticated, func(n int) int {
+			if len(choices) < 2 {
+				return 0
+			}
+			k := int(choices[0]) | int(choices[1])<<8
+			choices = choices[2:]
+			return k % n
+		})
+		for len(choices) >= 2 {
+			w.step()
+		}
+	})
+}

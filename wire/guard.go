@@ -1,0 +1,303 @@
+package wire
+
+import "time"
+
+// Limits of the guard. None of them is part of the protocol: boards may choose
+// differently and still understand each other.
+const (
+	// challengeRetry is how long a challenge is given before the next message of
+	// its target causes another one. It doubles with every repetition up to
+	// challengeRetryMost, so that recordings of the dead cost little. A round
+	// trip on a LAN takes less than 1 ms, on a busy wireless one up to 20.
+	challengeRetry     = 20 * time.Millisecond
+	challengeRetryMost = challengeRetry << 5
+
+	// nonceLife is how long a nonce may be given back. It bounds how old a
+	// PROOF can be that somebody held back on its way.
+	nonceLife = time.Second
+
+	// nonceReuse is how long repetitions carry the same nonce, so that a proof
+	// that takes longer than challengeRetry is still recognised when it arrives.
+	nonceReuse = nonceLife / 2
+
+	// replyEvery and replyBurst limit the replies to strangers, of either kind:
+	// 200 a second, and at once as many as a full group needs when it meets a new board.
+	replyEvery = 5 * time.Millisecond
+	replyBurst = MaxBoards + 1
+
+	// maxChallenges bounds the challenges that are remembered. At most
+	// replyBurst + nonceLife/replyEvery = 456 are sent within the life of a nonce, so
+	// the oldest of 512 can be forgotten without loss.
+	maxChallenges = 512
+
+	// forgetAfter is how long a board may be silent before its place can be
+	// given to another one, if all are taken.
+	forgetAfter = time.Hour
+)
+
+// Guard decides whether a message is new and its sender alive. It keeps
+// recordings from convincing anybody, without a clock or a disk: see "Replay
+// protection" in the package comment. It is pure: time comes in as a reading of
+// a monotonic clock, randomness from the function given to NewGuard. It is not
+// safe for concurrent use.
+type Guard struct {
+	self          contact
+	authenticated bool
+	nonce         func() Nonce
+
+	boards     map[ID]*board
+	challenges map[contact]*outstanding
+
+	// Strangers' messages may be recordings that somebody plays at any rate, so
+	// replies to them are limited; each kind by itself, so that a flood of one does not starve the other.
+	challengeLimit limit
+	proofLimit     limit
+}
+
+// contact is one life of one board.
+type contact struct {
+	id          ID
+	incarnation Incarnation
+}
+
+// before orders contacts by id, then incarnation.
+func (c contact) before(d contact) bool {
+	return c.id < d.id || c.id == d.id && c.incarnation < d.incarnation
+}
+
+// board is what the guard remembers of one id.
+type board struct {
+	current life
+	// former is the life before the current one, which only plain groups hear on.
+	former    life
+	hasFormer bool
+	heardAt   time.Duration
+}
+
+type life struct {
+	incarnation Incarnation
+	window      window
+}
+
+// outstanding is a challenge that was not met yet.
+type outstanding struct {
+	nonce   Nonce
+	drawnAt time.Duration // when the nonce was
+	askedAt time.Duration // when it was sent last
+	retry   time.Duration // how long to wait from then
+}
+
+// Verdict is what a Guard says about a message. The zero Verdict accepts it.
+type Verdict struct {
+	// Drop is Accepted, Own, Duplicate, Replayed, Unproven or TableFull.
+	Drop DropReason
+
+	// First marks the first message that is accepted of this incarnation.
+	First bool
+
+	// Restarted is set beside First if the sender was known under another
+	// incarnation, which is dead now.
+	Restarted bool
+
+	// Namesake marks every accepted message of another live board that uses our id.
+	Namesake bool
+
+	// Replies are the messages to send to the sender, whether or not its
+	// message was accepted: nearly always none, and at most a PROOF and a
+	// CHALLENGE. Their type, Reply flag and body are filled in.
+	Replies []Message
+
+	// ReplyByMulticast says that the replies must be multicast, since the
+	// sender uses our id and so perhaps our address.
+	ReplyByMulticast bool
+}
+
+// NewGuard returns a guard for the board self in its present incarnation. Nonces
+// come from nonce (RandomNonce, outside of tests).
+func NewGuard(self ID, incarnation Incarnation, authenticated bool, nonce func() Nonce) *Guard {
+	return &Guard{
+		self:           contact{self, incarnation},
+		authenticated:  authenticated,
+		nonce:          nonce,
+		boards:         make(map[ID]*board),
+		challenges:     make(map[contact]*outstanding),
+		challengeLimit: limit{every: replyEvery, burst: replyBurst},
+		proofLimit:     limit{every: replyEvery, burst: replyBurst},
+	}
+}
+
+// Admit judges a message that Codec.Decode has accepted. now is the reading of a
+// monotonic clock and must not go backwards.
+func (g *Guard) Admit(now time.Duration, m *Message) Verdict {
+	from := contact{m.Sender, m.Incarnation}
+	if from == g.self {
+		return Verdict{Drop: Own}
+	}
+	b := g.boards[from.id]
+	switch {
+	case b != nil && b.current.incarnation == from.incarnation:
+		return g.known(now, b, &b.current, m)
+	case b != nil && b.hasFormer && b.former.incarnation == from.incarnation:
+		return g.known(now, b, &b.former, m)
+	case g.authenticated:
+		return g.stranger(now, from, m)
+	default:
+		return g.establish(now, from, newWindow(m.Sequence, 0))
+	}
+}
+
+// known judges a message of a life that was admitted before.
+func (g *Guard) known(now time.Duration, b *board, l *life, m *Message) Verdict {
+	if drop := l.window.admit(m.Sequence); drop != Accepted {
+		return Verdict{Drop: drop}
+	}
+	b.heardAt = now
+	v := Verdict{Namesake: m.Sender == g.self.id, ReplyByMulticast: m.Sender == g.self.id}
+	if g.challenged(m) {
+		// Needs no limit: one fresh and verified message, one reply.
+		v.Replies = []Message{proofFor(m)}
+	}
+	return v
+}
+
+// stranger judges a verified message of a life that has not proven itself. It
+// does not disturb what is known of the id: the message may be a recording.
+func (g *Guard) stranger(now time.Duration, from contact, m *Message) Verdict {
+	if m.Type == TypeProof && g.met(now, from, m.Proof.Nonce) {
+		delete(g.challenges, from)
+		return g.establish(now, from, newWindow(m.Sequence, m.Sequence))
+	}
+	v := Verdict{Drop: Unproven, ReplyByMulticast: from.id == g.self.id}
+	// Both questions are settled in one round trip if both sides are strangers.
+	if g.challenged(m) && g.proofLimit.take(now) {
+		v.Replies = append(v.Replies, proofFor(m))
+	}
+	if !g.hasPlace(now, from.id) {
+		v.Drop = TableFull
+		return v
+	}
+	if nonce, ask := g.challenge(now, from); ask {
+		v.Replies = append(v.Replies, Message{
+			Header:    Header{Type: TypeChallenge, Reply: true},
+			Challenge: Challenge{Target: from.id, Incarnation: from.incarnation, Nonce: nonce},
+		})
+	}
+	return v
+}
+
+// establish begins a life, and so ends the one that the id had before.
+func (g *Guard) establish(now time.Duration, from contact, w window) Verdict {
+	b := g.boards[from.id]
+	restarted := b != nil
+	if b == nil {
+		if !g.makePlace(now) {
+			return Verdict{Drop: TableFull}
+		}
+		b = new(board)
+		g.boards[from.id] = b
+	} else if !g.authenticated {
+		// Without a key nobody can tell a late packet of the old life from a
+		// second board. Keep its window, so that at least nothing is heard twice.
+		b.former, b.hasFormer = b.current, true
+	}
+	b.current = life{from.incarnation, w}
+	b.heardAt = now
+	return Verdict{First: true, Restarted: restarted, Namesake: from.id == g.self.id}
+}
+
+// challenged reports whether m asks this very life of ours for a proof. Plain
+// groups have no challenges, and one that appears there is not answered.
+func (g *Guard) challenged(m *Message) bool {
+	return g.authenticated && m.Type == TypeChallenge &&
+		contact{m.Challenge.Target, m.Challenge.Incarnation} == g.self
+}
+
+func proofFor(m *Message) Message {
+	return Message{Header: Header{Type: TypeProof, Reply: true}, Proof: Proof{Nonce: m.Challenge.Nonce}}
+}
+
+// met reports whether the nonce is the one that the life was challenged with, in time.
+func (g *Guard) met(now time.Duration, from contact, n Nonce) bool {
+	c := g.challenges[from]
+	return c != nil && now-c.drawnAt <= nonceLife && n == c.nonce
+}
+
+// challenge returns the nonce to challenge the life with, if it is time to.
+func (g *Guard) challenge(now time.Duration, from contact) (Nonce, bool) {
+	c := g.challenges[from]
+	if c != nil && now-c.askedAt < c.retry || !g.challengeLimit.take(now) {
+		return Nonce{}, false
+	}
+	if c == nil {
+		if len(g.challenges) >= maxChallenges {
+			g.forgetOldestChallenge()
+		}
+		c = &outstanding{nonce: g.nonce(), drawnAt: now, retry: challengeRetry}
+		g.challenges[from] = c
+	} else {
+		c.retry = min(2*c.retry, challengeRetryMost)
+		if now-c.drawnAt >= nonceReuse {
+			c.nonce, c.drawnAt = g.nonce(), now
+		}
+	}
+	c.askedAt = now
+	return c.nonce, true
+}
+
+func (g *Guard) forgetOldestChallenge() {
+	var oldest contact
+	var at time.Duration
+	found := false
+	for from, c := range g.challenges {
+		// Equal times are told apart by id, so that a simulation repeats itself exactly.
+		if !found || c.askedAt < at || c.askedAt == at && from.before(oldest) {
+			oldest, at, found = from, c.askedAt, true
+		}
+	}
+	delete(g.challenges, oldest)
+}
+
+// hasPlace reports whether the id is known or could become so.
+func (g *Guard) hasPlace(now time.Duration, id ID) bool {
+	return g.boards[id] != nil || len(g.boards) < MaxBoards || g.silent(now) != Nobody
+}
+
+// makePlace makes sure that one more board fits, if that is possible.
+func (g *Guard) makePlace(now time.Duration) bool {
+	if len(g.boards) < MaxBoards {
+		return true
+	}
+	id := g.silent(now)
+	delete(g.boards, id)
+	return id != Nobody
+}
+
+// silent returns the board that was not heard for longest, if that is longer
+// than forgetAfter, and Nobody otherwise.
+func (g *Guard) silent(now time.Duration) ID {
+	longest, at := Nobody, now-forgetAfter
+	for id, b := range g.boards {
+		if b.heardAt < at || b.heardAt == at && id < longest {
+			longest, at = id, b.heardAt
+		}
+	}
+	return longest
+}
+
+// limit is a token bucket that counts in time instead of tokens (the generic
+// cell rate algorithm, ITU-T I.371): spent is the moment at which it is full again.
+type limit struct {
+	every time.Duration // one token comes in this time
+	burst int           // so many fit
+	spent time.Duration
+}
+
+// take takes a token, if there is one.
+func (l *limit) take(now time.Duration) bool {
+	full := max(l.spent, now)
+	if full-now > time.Duration(l.burst-1)*l.every {
+		return false
+	}
+	l.spent = full + l.every
+	return true
+}

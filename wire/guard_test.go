@@ -1,0 +1,454 @@
+package wire
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	us     ID          = 0x0a000001
+	ourInc Incarnation = 0x11111111
+	ms                 = time.Millisecond
+)
+
+// counting returns a source of nonces that are easy to recognise, and never the same.
+func counting() func() Nonce {
+	var n uint64
+	return func() (nonce Nonce) {
+		n++
+		binary.BigEndian.PutUint64(nonce[8:], n)
+		return nonce
+	}
+}
+
+// speaker is another board as the guard hears it.
+type speaker struct {
+	contact
+	sequence Sequence
+}
+
+// says returns the next message of the board.
+func (s *speaker) says(kind Type) *Message {
+	s.sequence++
+	return &Message{Header: Header{Type: kind, Algorithm: AlgorithmHeir, Sender: s.id,
+		Incarnation: s.incarnation, Sequence: s.sequence}}
+}
+
+// proves answers the challenge in the verdict.
+func (s *speaker) proves(t testing.TB, v Verdict) *Message {
+	t.Helper()
+	for _, r := range v.Replies {
+		if r.Type == TypeChallenge && (contact{r.Challenge.Target, r.Challenge.Incarnation}) == s.contact {
+			m := s.says(TypeProof)
+			m.Proof.Nonce = r.Challenge.Nonce
+			return m
+		}
+	}
+	t.Fatalf("no challenge for %v in %+v", s.contact, v)
+	return nil
+}
+
+// challenges asks our present life for a proof.
+func (s *speaker) challenges() *Message {
+	m := s.says(TypeChallenge)
+	m.Challenge = Challenge{Target: us, Incarnation: ourInc, Nonce: Nonce{0xcc, 15: byte(s.sequence)}}
+	return m
+}
+
+func newSpeaker(id ID, incarnation Incarnation) *speaker {
+	return &speaker{contact: contact{id, incarnation}}
+}
+
+func newGuard(authenticated bool) *Guard { return NewGuard(us, ourInc, authenticated, counting()) }
+
+// meet makes the guard listen to the speaker.
+func meet(t testing.TB, g *Guard, now time.Duration, s *speaker) {
+	t.Helper()
+	v := g.Admit(now, s.says(TypeHello))
+	if v.Drop == Unproven {
+		v = g.Admit(now, s.proves(t, v))
+	}
+	if v.Drop != Accepted || !v.First {
+		t.Fatalf("meeting %v: %+v", s.contact, v)
+	}
+}
+
+func expect(t testing.TB, what string, got, want Verdict) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func challengeTo(s *speaker, nonce byte) Message {
+	return Message{
+		Header:    Header{Type: TypeChallenge, Reply: true},
+		Challenge: Challenge{Target: s.id, Incarnation: s.incarnation, Nonce: Nonce{15: nonce}},
+	}
+}
+
+func proofOf(m *Message) Message {
+	return Message{Header: Header{Type: TypeProof, Reply: true}, Proof: Proof{Nonce: m.Challenge.Nonce}}
+}
+
+func TestOwnPacket(t *testing.T) {
+	for _, authenticated := range []bool{false, true} {
+		ourselves := newSpeaker(us, ourInc)
+		expect(t, "own packet", newGuard(authenticated).Admit(0, ourselves.says(TypeHello)), Verdict{Drop: Own})
+	}
+}
+
+func TestFirstContactPlain(t *testing.T) {
+	g, a := newGuard(false), newSpeaker(2, 20)
+	first := a.says(TypeHello)
+	expect(t, "first", g.Admit(0, first), Verdict{First: true})
+	expect(t, "again", g.Admit(0, first), Verdict{Drop: Duplicate})
+	expect(t, "second", g.Admit(0, a.says(TypeHello)), Verdict{})
+	expect(t, "challenge", g.Admit(0, a.challenges()), Verdict{})
+}
+
+func TestFirstContactAuthenticated(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	before := a.says(TypeHeartbeat)
+	v := g.Admit(0, before)
+	expect(t, "first", v, Verdict{Drop: Unproven, Replies: []Message{challengeTo(a, 1)}})
+	late := a.says(TypeHeartbeat)
+	proof := a.proves(t, v)
+	expect(t, "proof", g.Admit(ms, proof), Verdict{First: true})
+	expect(t, "proof again", g.Admit(ms, proof), Verdict{Drop: Duplicate})
+	expect(t, "next", g.Admit(ms, a.says(TypeHeartbeat)), Verdict{})
+	expect(t, "before the challenge", g.Admit(ms, before), Verdict{Drop: Replayed})
+	expect(t, "before the proof", g.Admit(ms, late), Verdict{Drop: Replayed})
+}
+
+// TestStrangersMeet: when a stranger challenges us, one packet answers and asks back.
+func TestStrangersMeet(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	question := a.challenges()
+	v := g.Admit(0, question)
+	expect(t, "challenge", v, Verdict{Drop: Unproven, Replies: []Message{proofOf(question), challengeTo(a, 1)}})
+	expect(t, "proof", g.Admit(0, a.proves(t, v)), Verdict{First: true})
+
+	// It may have forgotten us, and ask again.
+	question = a.challenges()
+	expect(t, "challenge of a known board", g.Admit(0, question), Verdict{Replies: []Message{proofOf(question)}})
+	expect(t, "its copy", g.Admit(0, question), Verdict{Drop: Duplicate})
+}
+
+func TestChallengeForSomebodyElse(t *testing.T) {
+	for _, target := range []contact{{us, ourInc + 1}, {us + 1, ourInc}} {
+		g, a := newGuard(true), newSpeaker(2, 20)
+		meet(t, g, 0, a)
+		question := a.challenges()
+		question.Challenge.Target, question.Challenge.Incarnation = target.id, target.incarnation
+		expect(t, "challenge for another", g.Admit(0, question), Verdict{})
+	}
+}
+
+// TestWrongNonce: neither a made-up nonce, nor that of another life, nor an old one helps.
+func TestWrongNonce(t *testing.T) {
+	g, a, b := newGuard(true), newSpeaker(2, 20), newSpeaker(3, 30)
+	forA, forB := g.Admit(0, a.says(TypeHello)), g.Admit(0, b.says(TypeHello))
+
+	made := a.says(TypeProof)
+	made.Proof.Nonce = Nonce{1}
+	expect(t, "made up", g.Admit(0, made), Verdict{Drop: Unproven})
+	zero := a.says(TypeProof)
+	expect(t, "zero", g.Admit(0, zero), Verdict{Drop: Unproven})
+	others := a.says(TypeProof)
+	others.Proof.Nonce = forB.Replies[0].Challenge.Nonce
+	expect(t, "another board's", g.Admit(0, others), Verdict{Drop: Unproven})
+	restarted := newSpeaker(a.id, 21).says(TypeProof)
+	restarted.Proof.Nonce = forA.Replies[0].Challenge.Nonce
+	expect(t, "another life's", g.Admit(0, restarted),
+		Verdict{Drop: Unproven, Replies: []Message{challengeTo(newSpeaker(a.id, 21), 3)}})
+
+	late := a.proves(t, forA)
+	expect(t, "too late", g.Admit(nonceLife+1, late), Verdict{Drop: Unproven, Replies: []Message{challengeTo(a, 4)}})
+	expect(t, "in time", g.Admit(nonceLife, b.proves(t, forB)), Verdict{First: true})
+}
+
+func TestChallengeIsRepeatedMoreAndMoreSlowly(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	type ask struct {
+		At    time.Duration
+		Nonce byte
+	}
+	var got []ask
+	for now := time.Duration(0); now < 2200*ms; now += ms {
+		v := g.Admit(now, a.says(TypeHello))
+		for _, r := range v.Replies {
+			got = append(got, ask{now, r.Challenge.Nonce[15]})
+		}
+	}
+	want := []ask{{0, 1}, {20 * ms, 1}, {60 * ms, 1}, {140 * ms, 1}, {300 * ms, 1}, {620 * ms, 2}, {1260 * ms, 3}, {1900 * ms, 4}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("challenges (-want +got):\n%s", diff)
+	}
+}
+
+// TestSlowProofCounts: a round trip that takes longer than the retry must not
+// chase its own nonce for ever.
+func TestSlowProofCounts(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	v := g.Admit(0, a.says(TypeHello))
+	for now := ms; now < 300*ms; now += ms {
+		g.Admit(now, a.says(TypeHello))
+	}
+	expect(t, "proof after 300 ms", g.Admit(300*ms, a.proves(t, v)), Verdict{First: true})
+}
+
+func TestRestart(t *testing.T) {
+	t.Run("plain", func(t *testing.T) {
+		g, old := newGuard(false), newSpeaker(2, 20)
+		meet(t, g, 0, old)
+		young := newSpeaker(2, 21)
+		expect(t, "new life", g.Admit(0, young.says(TypeHello)), Verdict{First: true, Restarted: true})
+		// Nothing better is possible without a key: what was not heard before is accepted ...
+		late := old.says(TypeHello)
+		expect(t, "late packet of the old life", g.Admit(0, late), Verdict{})
+		// ... but only once.
+		expect(t, "its copy", g.Admit(0, late), Verdict{Drop: Duplicate})
+		expect(t, "new life goes on", g.Admit(0, young.says(TypeHello)), Verdict{})
+	})
+	t.Run("authenticated", func(t *testing.T) {
+		g, old := newGuard(true), newSpeaker(2, 20)
+		meet(t, g, 0, old)
+		young := newSpeaker(2, 21)
+		v := g.Admit(0, young.says(TypeHello))
+		expect(t, "new life", v, Verdict{Drop: Unproven, Replies: []Message{challengeTo(young, 2)}})
+		expect(t, "old life is not disturbed", g.Admit(0, old.says(TypeHeartbeat)), Verdict{})
+		expect(t, "proof", g.Admit(0, young.proves(t, v)), Verdict{First: true, Restarted: true})
+		expect(t, "old life is over", g.Admit(0, old.says(TypeHeartbeat)),
+			Verdict{Drop: Unproven, Replies: []Message{challengeTo(old, 3)}})
+	})
+}
+
+func TestNamesake(t *testing.T) {
+	t.Run("plain", func(t *testing.T) {
+		g, twin := newGuard(false), newSpeaker(us, 20)
+		expect(t, "first", g.Admit(0, twin.says(TypeHello)), Verdict{First: true, Namesake: true})
+		expect(t, "second", g.Admit(0, twin.says(TypeHello)), Verdict{Namesake: true, ReplyByMulticast: true})
+	})
+	t.Run("authenticated", func(t *testing.T) {
+		g, twin := newGuard(true), newSpeaker(us, 20)
+		v := g.Admit(0, twin.says(TypeHello))
+		expect(t, "first", v, Verdict{Drop: Unproven, ReplyByMulticast: true, Replies: []Message{challengeTo(twin, 1)}})
+		expect(t, "proof", g.Admit(0, twin.proves(t, v)), Verdict{First: true, Namesake: true})
+		question := twin.challenges()
+		expect(t, "challenge", g.Admit(0, question),
+			Verdict{Namesake: true, ReplyByMulticast: true, Replies: []Message{proofOf(question)}})
+	})
+}
+
+// The recordings: whatever was recorded of lives that are over must convince nobody.
+
+// TestRecordingOfDeadBoardConvincesNobody plays a whole recorded life, with its
+// proofs, to a guard that has never heard of it.
+func TestRecordingOfDeadBoardConvincesNobody(t *testing.T) {
+	listener, dead := newGuard(true), newSpeaker(2, 20)
+	v := listener.Admit(0, dead.says(TypeHello))
+	recording := []*Message{dead.says(TypeHeartbeat), dead.proves(t, v), dead.says(TypeHeartbeat), dead.challenges(), dead.says(TypeCoordinator)}
+	for _, m := range recording[1:] {
+		if v := listener.Admit(0, m); v.Drop != Accepted {
+			t.Fatalf("the recording is no good: %v is %v", m, v.Drop)
+		}
+	}
+
+	// A guard that was just made, of another life of ours, draws other nonces.
+	fresh := NewGuard(us, ourInc+1, true, func() Nonce { return Nonce{0xff} })
+	for now := time.Duration(0); now < 3*time.Second; now += 10 * ms {
+		for _, m := range recording {
+			if v := fresh.Admit(now, m); v.Drop != Unproven || v.First || v.Restarted {
+				t.Fatalf("at %v, %v: %+v", now, m, v)
+			}
+		}
+	}
+}
+
+// TestRecordingOfEarlierLifeConvincesNobody plays the life before the present one
+// to a guard that knew it.
+func TestRecordingOfEarlierLifeConvincesNobody(t *testing.T) {
+	g, old, young := newGuard(true), newSpeaker(2, 20), newSpeaker(2, 21)
+	meet(t, g, 0, old)
+	var recording []*Message
+	for range 100 {
+		m := old.says(TypeHeartbeat)
+		recording = append(recording, m)
+		g.Admit(0, m)
+	}
+	suppressed := old.says(TypeHeartbeat) // recorded, but never heard
+	meet(t, g, 0, young)
+	for _, m := range append(recording, suppressed) {
+		if v := g.Admit(ms, m); v.Drop != Unproven {
+			t.Fatalf("%v: %+v", m, v)
+		}
+	}
+	expect(t, "present life", g.Admit(ms, young.says(TypeHeartbeat)), Verdict{})
+}
+
+// TestReplayWithinLifeConvincesNobody plays a life to a guard that listens to it.
+func TestReplayWithinLifeConvincesNobody(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	meet(t, g, 0, a)
+	var recording []*Message
+	for range 200 {
+		m := a.says(TypeHeartbeat)
+		recording = append(recording, m)
+		expect(t, "live", g.Admit(0, m), Verdict{})
+	}
+	for i, m := range recording {
+		want := Replayed
+		if len(recording)-i <= windowSize {
+			want = Duplicate
+		}
+		expect(t, "replayed", g.Admit(0, m), Verdict{Drop: want})
+	}
+}
+
+// TestRecordingOfOurOwnEarlierLife must not make us believe in a namesake.
+func TestRecordingOfOurOwnEarlierLife(t *testing.T) {
+	g, past := newGuard(true), newSpeaker(us, ourInc-1)
+	for now := time.Duration(0); now < time.Second; now += 10 * ms {
+		if v := g.Admit(now, past.says(TypeHeartbeat)); v.Drop != Unproven || v.Namesake {
+			t.Fatalf("%+v", v)
+		}
+	}
+}
+
+// TestRepliesAreLimited: recordings of many boards must not make a loudspeaker of us.
+func TestRepliesAreLimited(t *testing.T) {
+	g := newGuard(true)
+	proofs, challenges := 0, 0
+	count := func(now time.Duration, id ID) {
+		s := newSpeaker(2, Incarnation(id))
+		for _, r := range g.Admit(now, s.challenges()).Replies {
+			if r.Type == TypeProof {
+				proofs++
+			} else {
+				challenges++
+			}
+		}
+	}
+	id := ID(0)
+	for range 10_000 {
+		id++
+		count(0, id)
+	}
+	if proofs != replyBurst || challenges != replyBurst {
+		t.Errorf("at once: %d proofs, %d challenges; want %d of each", proofs, challenges, replyBurst)
+	}
+	proofs, challenges = 0, 0
+	for now := ms; now <= 2*time.Second; now += ms {
+		id++
+		count(now, id)
+	}
+	if proofs != 400 || challenges != 400 {
+		t.Errorf("within 2 s: %d proofs, %d challenges; want 400 of each", proofs, challenges)
+	}
+	if len(g.challenges) > maxChallenges {
+		t.Errorf("%d challenges remembered", len(g.challenges))
+	}
+
+	proofs, challenges = 0, 0
+	for range 1000 {
+		id++
+		count(time.Hour, id)
+	}
+	if proofs != replyBurst || challenges != replyBurst {
+		t.Errorf("after a quiet hour: %d proofs, %d challenges; want %d of each", proofs, challenges, replyBurst)
+	}
+}
+
+// TestChallengesAreKeptForTheirLife holds the arithmetic of maxChallenges:
+// however many lives are recorded, nobody's challenge is forgotten before it is too old anyway.
+func TestChallengesAreKeptForTheirLife(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(3, 30)
+	lives := Incarnation(0)
+	flood := func(from, to time.Duration) {
+		for now := from; now < to; now += ms {
+			for range 5 {
+				lives++
+				g.Admit(now, newSpeaker(2, lives).says(TypeHello))
+			}
+		}
+	}
+	flood(0, 3*time.Second)
+	if len(g.challenges) != maxChallenges {
+		t.Fatalf("%d challenges, the flood is too weak", len(g.challenges))
+	}
+	const quiet = 10 * time.Second // fills the limit again
+	v := g.Admit(quiet, a.says(TypeHello))
+	flood(quiet, quiet+nonceLife)
+	expect(t, "proof at the last moment", g.Admit(quiet+nonceLife, a.proves(t, v)), Verdict{First: true})
+}
+
+// TestFloodDoesNotLockOut: while recordings of many lives are played as fast as
+// anybody can, a real board still gets to prove itself.
+func TestFloodDoesNotLockOut(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(3, 30)
+	for now := time.Duration(0); now < 5*time.Second; now += ms {
+		for i := range 20 {
+			g.Admit(now, newSpeaker(2, Incarnation(i)).says(TypeHello))
+		}
+		v := g.Admit(now, a.says(TypeHello))
+		if len(v.Replies) > 0 {
+			if v := g.Admit(now+ms/2, a.proves(t, v)); v.Drop == Accepted {
+				return
+			}
+		}
+	}
+	t.Error("no chance to prove itself within 5 s")
+}
+
+func TestTableFull(t *testing.T) {
+	for _, authenticated := range []bool{false, true} {
+		g := newGuard(authenticated)
+		var speakers []*speaker
+		for i := range MaxBoards {
+			s := newSpeaker(ID(1000+i), 1)
+			meet(t, g, time.Duration(i)*10*ms, s)
+			speakers = append(speakers, s)
+		}
+		start := MaxBoards * 10 * ms
+		one := newSpeaker(5000, 1)
+		expect(t, "one too many", g.Admit(start, one.says(TypeHello)), Verdict{Drop: TableFull})
+
+		// Restarts need no room.
+		again := newSpeaker(speakers[7].id, 2)
+		v := g.Admit(start, again.says(TypeHello))
+		if authenticated {
+			v = g.Admit(start, again.proves(t, v))
+		}
+		expect(t, "restart", v, Verdict{First: true, Restarted: true})
+
+		// After an hour the one that was silent for longest makes room: the second
+		// one, since the first was heard again.
+		g.Admit(start, speakers[0].says(TypeHello))
+		meet(t, g, start+forgetAfter, one)
+		if g.boards[speakers[0].id] == nil || g.boards[speakers[1].id] != nil || len(g.boards) != MaxBoards {
+			t.Errorf("authenticated %v: wrong board forgotten, %d left", authenticated, len(g.boards))
+		}
+	}
+}
+
+// TestLastPlace: two boards are challenged while there is one place, and both prove themselves.
+func TestLastPlace(t *testing.T) {
+	g, a, b := newGuard(true), newSpeaker(2, 20), newSpeaker(3, 30)
+	for i := range MaxBoards - 1 {
+		meet(t, g, time.Duration(i)*10*ms, newSpeaker(ID(1000+i), 1))
+	}
+	now := MaxBoards * 10 * ms
+	forA, forB := g.Admit(now, a.says(TypeHello)), g.Admit(now, b.says(TypeHello))
+	expect(t, "first", g.Admit(now, a.proves(t, forA)), Verdict{First: true})
+	expect(t, "second", g.Admit(now, b.proves(t, forB)), Verdict{Drop: TableFull})
+}
+
+func TestRandomNonce(t *testing.T) {
+	if a, b := RandomNonce(), RandomNonce(); a == b || a == (Nonce{}) {
+		t.Errorf("nonces %x, %x", a, b)
+	}
+}

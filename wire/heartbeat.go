@@ -1,0 +1,30 @@
+package wire
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// Heartbeat says that the leader is alive and when to expect the next one.
+type Heartbeat struct {
+	Interval time.Duration // until the next heartbeat; whole milliseconds, at most 65,535
+	Beat     uint8         // counts heartbeats modulo 256, so that a listener can tell how many it lost
+}
+
+func (h *Heartbeat) appendTo(dst []byte) ([]byte, error) {
+	interval, err := milliseconds(TypeHeartbeat, "Interval", h.Interval)
+	if err != nil {
+		return nil, err
+	}
+	dst = binary.BigEndian.AppendUint16(dst, interval)
+	return append(dst, h.Beat), nil
+}
+
+func (h *Heartbeat) decode(body []byte) Drop {
+	h.Interval = time.Duration(binary.BigEndian.Uint16(body)) * time.Millisecond
+	h.Beat = body[2]
+	if h.Interval == 0 {
+		return malformed(0)
+	}
+	return Drop{}
+}

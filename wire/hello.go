@@ -1,0 +1,89 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Hello makes a board known to the roster of the others.
+type Hello struct {
+	Following ID            // the leader that the sender follows, or Nobody
+	Age       time.Duration // since the sender's process started; whole seconds
+	Every     time.Duration // the sender says HELLO this often; whole milliseconds, at most 65,535
+	Name      string        // for people: the host's name, at most MaxName bytes of UTF-8
+}
+
+// MaxName is the length in bytes of the longest name in a HELLO.
+const MaxName = 32
+
+// helloName is where the name begins in the body of a HELLO. The byte before it
+// is the name's length.
+const helloName = 11
+
+func (h *Hello) appendTo(dst []byte) ([]byte, error) {
+	age, err := age(TypeHello, h.Age, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	every, err := milliseconds(TypeHello, "Every", h.Every)
+	if err != nil {
+		return nil, err
+	}
+	if len(h.Name) > MaxName {
+		return nil, &FieldError{TypeHello, "Name", fmt.Sprintf("is %d bytes long, at most %d fit", len(h.Name), MaxName)}
+	}
+	if at := badName(h.Name); at >= 0 {
+		return nil, &FieldError{TypeHello, "Name", fmt.Sprintf("%+q is not printable UTF-8 at byte %d", h.Name, at)}
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Following))
+	dst = binary.BigEndian.AppendUint32(dst, age)
+	dst = binary.BigEndian.AppendUint16(dst, every)
+	dst = append(dst, byte(len(h.Name)))
+	return append(dst, h.Name...), nil
+}
+
+func (h *Hello) decode(body []byte) Drop {
+	h.Following = ID(binary.BigEndian.Uint32(body))
+	h.Age = time.Duration(binary.BigEndian.Uint32(body[4:])) * time.Second
+	h.Every = time.Duration(binary.BigEndian.Uint16(body[8:])) * time.Millisecond
+	if h.Every == 0 {
+		return malformed(8)
+	}
+	length := int(body[helloName-1])
+	if length > MaxName || length > len(body)-helloName {
+		return malformed(helloName - 1)
+	}
+	name := body[helloName : helloName+length]
+	// A board says the same name in every HELLO, so the string that is there is
+	// often the right one. The comparison does not allocate.
+	if string(name) == h.Name {
+		return Drop{}
+	}
+	s := string(name)
+	if at := badName(s); at >= 0 {
+		return malformed(helloName + at)
+	}
+	h.Name = s
+	return Drop{}
+}
+
+// badName returns the place of the first byte that a name must not contain, or
+// -1. Names are shown on terminals, and in a group without a key anybody may send one:
+// control characters (Unicode's class Cc) would let the sender drive the terminal.
+func badName(name string) int {
+	for at, r := range name {
+		if unicode.IsControl(r) {
+			return at
+		}
+		if r == utf8.RuneError {
+			// U+FFFD may have been sent as such, in three bytes.
+			if _, size := utf8.DecodeRuneInString(name[at:]); size == 1 {
+				return at
+			}
+		}
+	}
+	return -1
+}

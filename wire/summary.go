@@ -1,0 +1,60 @@
+package wire
+
+import "fmt"
+
+// String describes the message in one line, for traces. It allocates, so keep
+// it off the path of every packet.
+func (m *Message) String() string {
+	s := fmt.Sprintf("%v from %v life %08x #%d term %d priority %d %v",
+		m.Type, m.Sender, uint32(m.Incarnation), m.Sequence, m.Term, m.Priority, m.Algorithm)
+	if m.Leading {
+		s += " leading"
+	}
+	if m.Reply {
+		s += " reply"
+	}
+	if body := m.summary(); body != "" {
+		s += ": " + body
+	}
+	return s
+}
+
+// summary describes the body.
+func (m *Message) summary() string {
+	switch m.Type {
+	case TypeHeartbeat:
+		return fmt.Sprintf("beat %d, next in %v", m.Heartbeat.Beat, m.Heartbeat.Interval)
+	case TypeHello:
+		return fmt.Sprintf("%q, up %v, follows %v, every %v", m.Hello.Name, m.Hello.Age, m.Hello.Following, m.Hello.Every)
+	case TypeElection:
+		return fmt.Sprintf("round %d, suspects %v life %08x, heard #%d",
+			m.Election.Round, m.Election.Suspect, uint32(m.Election.Incarnation), m.Election.LastHeard)
+	case TypeAnswer:
+		return fmt.Sprintf("round %d, leader %v life %08x, heard #%d %v ago",
+			m.Answer.Round, m.Answer.Leader, uint32(m.Answer.Incarnation), m.Answer.LastHeard, m.Answer.Age)
+	case TypeCoordinator:
+		return fmt.Sprintf("%v leads, beat %d, next in %v", m.Coordinator.Coordinator, m.Coordinator.Beat, m.Coordinator.Interval)
+	case TypeResign:
+		return fmt.Sprintf("successor %v", m.Resign.Successor)
+	case TypeQuery:
+		return fmt.Sprintf("round %d, %v", m.Query.Round, m.Query.Purpose)
+	case TypeChallenge:
+		return fmt.Sprintf("to %v life %08x, nonce %x", m.Challenge.Target, uint32(m.Challenge.Incarnation), m.Challenge.Nonce)
+	case TypeProof:
+		return fmt.Sprintf("nonce %x", m.Proof.Nonce)
+	case TypeHalt:
+		return fmt.Sprintf("suspects %v", m.Halt.Suspect)
+	case TypeStart, TypeAck, TypeCollect:
+		return fmt.Sprintf("round %d", m.Round.Number)
+	case TypeReport:
+		s := fmt.Sprintf("round %d, time %d,", m.Report.Round, m.Report.Timestamp)
+		for _, standing := range m.Report.Standings {
+			s += fmt.Sprintf(" %v=%d", standing.ID, standing.Priority)
+		}
+		return s
+	case TypeLeader:
+		return fmt.Sprintf("%v leads, time %d", m.Leader.Leader, m.Leader.Timestamp)
+	default:
+		return ""
+	}
+}
