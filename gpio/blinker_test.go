@@ -1,0 +1,384 @@
+package gpio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// show is a running Blinker in virtual time.
+type show struct {
+	*Blinker
+	*Recorder
+	start   time.Time
+	end     func() error // ends the context and returns what Run returned
+	reports journal
+}
+
+// journal is a list of lines that grows in one goroutine and is read in another.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.lines)
+}
+
+// newShow starts a Blinker on what open gives, or on a Recorder.
+func newShow(t *testing.T, open func(*Recorder) (LED, error)) *show {
+	t.Helper()
+	s := &show{Recorder: NewRecorder("lamp", 1000), start: time.Now()}
+	if open == nil {
+		open = func(r *Recorder) (LED, error) { return r, nil }
+	}
+	s.Blinker = NewBlinker(
+		func() (LED, error) { return open(s.Recorder) },
+		func(err error) { s.reports.add(s.at(time.Now()) + " " + err.Error()) },
+	)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	s.end = func() error { cancel(); return <-done }
+	synctest.Wait()
+	return s
+}
+
+func (s *show) at(t time.Time) string { return t.Sub(s.start).String() }
+
+// transcript tells the edges as text: "50ms off".
+func (s *show) transcript() []string {
+	var lines []string
+	for _, e := range s.Edges() {
+		lines = append(lines, s.at(e.At)+" "+onOff(e.On))
+	}
+	return lines
+}
+
+// pass lets virtual time go by.
+func pass(d time.Duration) {
+	time.Sleep(d) // In a synctest bubble: no real time passes.
+	synctest.Wait()
+}
+
+func expect(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPatternsOverTime(t *testing.T) {
+	for _, tc := range []struct {
+		pattern Pattern
+		during  time.Duration
+		want    string
+	}{
+		{Off, time.Hour, ""},
+		{Follower, 4010 * time.Millisecond, "0s on, 50ms off, 2s on, 2.05s off, 4s on"},
+		{Election, 210 * time.Millisecond, "0s on, 50ms off, 100ms on, 150ms off, 200ms on"},
+		{Leader, 2010 * time.Millisecond, "0s on, 900ms off, 1s on, 1.9s off, 2s on"},
+		{Fault, 3010 * time.Millisecond, "0s on, 300ms off, 600ms on, 900ms off, 1.2s on, 1.5s off, 3s on"},
+		{Pattern(77), 310 * time.Millisecond, "0s on, 300ms off"},
+	} {
+		t.Run(tc.pattern.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShow(t, nil)
+				s.Show(tc.pattern)
+				pass(tc.during)
+				if got := strings.Join(s.transcript(), ", "); got != tc.want {
+					t.Errorf("got  %s\nwant %s", got, tc.want)
+				}
+				if err := s.end(); err != nil || s.On() || s.Closes() != 1 {
+					t.Errorf("at the end: error %v, lit %v, closed %d times", err, s.On(), s.Closes())
+				}
+			})
+		})
+	}
+}
+
+// What the comments promise of every pattern.
+func TestPatternsMove(t *testing.T) {
+	for p := range Pattern(len(patterns)) {
+		steps := p.Steps()
+		if p == Off {
+			if len(steps) != 1 || steps[0] != (Step{}) {
+				t.Errorf("%v: %v, want dark for good", p, steps)
+			}
+			continue
+		}
+		var lit, dark time.Duration
+		for i, s := range steps {
+			if s.On != (i%2 == 0) || s.For < 50*time.Millisecond {
+				t.Errorf("%v: step %d is %+v", p, i, s)
+			}
+			if s.On {
+				lit += s.For
+			} else {
+				dark += s.For
+			}
+		}
+		if lit == 0 || dark == 0 || lit+dark > 3*time.Second {
+			t.Errorf("%v: lit %v, dark %v: a light that does not move may be a dead board's", p, lit, dark)
+		}
+	}
+}
+
+// A change of role shows at once, wherever the old pattern was, and the old
+// pattern's timer does not cut into the new one.
+func TestShowTakesEffectAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShow(t, nil)
+		s.Show(Follower)
+		pass(1234 * time.Millisecond) // in the dark phase
+		s.Show(Leader)
+		pass(1000 * time.Millisecond)
+		s.Show(Leader) // does not start it again
+		pass(900 * time.Millisecond)
+		s.Show(Off)
+		pass(time.Minute)
+		s.Show(Election)
+		pass(60 * time.Millisecond)
+		expect(t, s.transcript(),
+			"0s on", "50ms off",
+			"1.234s on", "2.134s off", "2.234s on", "3.134s off",
+			"1m3.134s on", "1m3.184s off")
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A pattern with more steps gives way to one with fewer, in a lit phase: the
+// light stays on, and the new pattern counts from its own beginning.
+func TestShowInTheMiddleOfALongPattern(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShow(t, nil)
+		s.Show(Fault)
+		pass(700 * time.Millisecond) // in the second blink, the fourth step next
+		s.Show(Leader)
+		pass(1000 * time.Millisecond)
+		expect(t, s.transcript(), "0s on", "300ms off", "600ms on", "1.6s off", "1.7s on")
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Show does not wait for the LED: not before Run, not while the LED hangs, not
+// after Run. What was wished last counts.
+func TestShowNeverBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hanging := make(chan struct{})
+		s := newShow(t, func(r *Recorder) (LED, error) {
+			<-hanging
+			return r, nil
+		})
+		for range 100 {
+			s.Show(Leader)
+			s.Show(Fault)
+			s.Show(Election)
+		}
+		close(hanging)
+		pass(60 * time.Millisecond)
+		expect(t, s.transcript(), "0s on", "50ms off")
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+		for range 100 {
+			s.Show(Leader)
+			s.Show(Off)
+		}
+	})
+}
+
+// An LED that cannot be had: one report, attempts that get rarer and never
+// end, and the pattern of the moment once it works.
+func TestOpenIsTriedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts journal
+		start := time.Now()
+		var works atomic.Bool
+		s := newShow(t, func(r *Recorder) (LED, error) {
+			attempts.add(time.Since(start).String())
+			if !works.Load() {
+				return nil, errors.New("no GPIO")
+			}
+			return r, nil
+		})
+		s.Show(Follower)
+		pass(time.Second)
+		expect(t, attempts.all(), "0s", "100ms", "300ms", "700ms")
+		if got := s.State(); got.Fail == nil || got.LED != "" {
+			t.Errorf("State = %+v, want the failure", got)
+		}
+
+		pass(24 * time.Hour)
+		if n := len(attempts.all()); n < 2800 || n > 2900 {
+			t.Errorf("%d attempts in a day, want one in 30 s", n)
+		}
+		works.Store(true)
+		s.Show(Leader)
+		pass(lastRetry)
+		expect(t, s.reports.all(), "0s no GPIO")
+		if edges := s.Edges(); len(edges) < 2 || edges[1].At.Sub(edges[0].At) != 900*time.Millisecond {
+			t.Errorf("not the leader's pulse: %v", s.transcript())
+		}
+		if got := s.State(); got != (State{LED: "lamp"}) {
+			t.Errorf("State = %+v, want the lamp and no failure", got)
+		}
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// moody is an LED that fails when told to.
+type moody struct {
+	*Recorder
+	mood atomic.Pointer[string]
+}
+
+// fails sets the error of every Set from now on; "" is none.
+func (m *moody) fails(text string) { m.mood.Store(&text) }
+
+func (m *moody) Set(on bool) error {
+	if text := m.mood.Load(); text != nil && *text != "" {
+		return errors.New(*text)
+	}
+	return m.Recorder.Set(on)
+}
+
+// An LED that fails while it blinks is closed and opened again.
+func TestFailingLEDIsOpenedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &moody{}
+		var opened atomic.Int32
+		s := newShow(t, func(r *Recorder) (LED, error) {
+			opened.Add(1)
+			m.Recorder = r
+			return m, nil
+		})
+		s.Show(Leader)
+		pass(500 * time.Millisecond)
+		m.fails("busy")
+		pass(450 * time.Millisecond) // fails at 900 ms
+		if opened.Load() != 1 || s.Closes() != 1 {
+			t.Errorf("opened %d times, closed %d times; want 1 and 1", opened.Load(), s.Closes())
+		}
+		m.fails("")
+		pass(100 * time.Millisecond)
+		if opened.Load() != 2 {
+			t.Errorf("opened %d times, want 2", opened.Load())
+		}
+		expect(t, s.reports.all(), "900ms busy")
+		expect(t, s.transcript(), "0s on", "900ms off", "1s on")
+		if err := s.end(); err != nil || s.Closes() != 2 {
+			t.Errorf("end: %v, closed %d times", err, s.Closes())
+		}
+	})
+}
+
+// A loose contact does not flood the log, but a failure after a good minute is
+// news.
+func TestReportsAreRationed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &moody{}
+		m.fails("loose")
+		s := newShow(t, func(r *Recorder) (LED, error) { m.Recorder = r; return m, nil })
+		s.Show(Follower)
+		for range 100 { // works and fails in turn
+			m.fails("")
+			pass(20 * time.Second)
+			m.fails("loose")
+			pass(20 * time.Second)
+		}
+		expect(t, s.reports.all(), "0s loose")
+
+		m.fails("")
+		pass(5 * time.Minute)
+		m.fails("loose")
+		pass(5 * time.Second)
+		if len(s.reports.all()) != 2 {
+			t.Errorf("reports %v, want a second one after five good minutes", s.reports.all())
+		}
+
+		for i := range 100 { // all different
+			m.fails(fmt.Sprintf("loose %d", i))
+			pass(time.Minute)
+		}
+		if got, limit := len(s.reports.all()), 1+maxReported; got > limit {
+			t.Errorf("%d reports, want at most %d", got, limit)
+		}
+		if err := s.end(); err != nil {
+			t.Error(err) // It could not be had at the end: nothing to close.
+		}
+	})
+}
+
+// What cannot be put out is told at the end.
+func TestEndReturnsTheErrorOfClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := errors.New("stuck")
+		s := newShow(t, func(r *Recorder) (LED, error) { return closeFails{r, stuck}, nil })
+		s.Show(Leader)
+		pass(time.Second)
+		if err := s.end(); !errors.Is(err, stuck) {
+			t.Errorf("Run = %v, want %v", err, stuck)
+		}
+	})
+}
+
+type closeFails struct {
+	*Recorder
+	err error
+}
+
+func (c closeFails) Close() error { return errors.Join(c.Recorder.Close(), c.err) }
+
+func TestOpenGivesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShow(t, func(*Recorder) (LED, error) { return nil, nil })
+		expect(t, s.reports.all(), "0s open the LED: got none and no error")
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRecorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		r := NewRecorder("lamp", 3)
+		for i := range 10 {
+			pass(time.Second)
+			if err := errors.Join(r.Set(i%2 == 0), r.Set(i%2 == 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := []Edge{{start.Add(8 * time.Second), false}, {start.Add(9 * time.Second), true}, {start.Add(10 * time.Second), false}}
+		if diff := cmp.Diff(want, r.Edges()); diff != "" {
+			t.Errorf("the last three edges (-want +got):\n%s", diff)
+		}
+		if cap(r.edges) > 8 {
+			t.Errorf("the Recorder grew to %d", cap(r.edges))
+		}
+	})
+}

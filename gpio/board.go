@@ -1,0 +1,317 @@
+package gpio
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"periph.io/x/conn/v3/driver/driverreg"
+	"periph.io/x/host/v3/gpioioctl"
+)
+
+// board is what is known of the machine's GPIO: a copy of what gpioioctl found,
+// in a form that a test can write down.
+type board struct {
+	chips []chip
+	// alias says which chip a second name in /dev stands for. Raspberry Pi OS
+	// links gpiochip4 to gpiochip0, because it was gpiochip4 on early Pi 5 kernels.
+	alias map[string]string
+}
+
+type chip struct {
+	name  string // "gpiochip0"
+	label string // "pinctrl-bcm2835"
+	lines []lineInfo
+}
+
+type lineInfo struct {
+	name   string
+	holder string
+	line   line
+}
+
+// foundLine is a line with the name under which people shall know it.
+type foundLine struct {
+	lineInfo
+	title string
+}
+
+// loaded keeps the result of looking for chips. It is a variable of the package
+// because that is what it is in periph, which looks once per process.
+var loaded struct {
+	sync.Mutex
+	done  bool
+	board *board
+	err   error
+}
+
+// Init looks for the GPIO chips if the Spec needs them. Call it early in main,
+// before the first socket is opened and the first goroutine started: where a
+// chip has two names in /dev, looking for chips closes one file descriptor
+// twice, and a socket that gets that number in between would die (trap 3).
+//
+// Init reports nothing, because Open looks again if Init found nothing and
+// says what is wrong. A board on which the chips come late therefore pays with
+// a window of about a microsecond, once.
+func Init(spec Spec) {
+	if spec.IsLine() {
+		_, _ = loadBoard() // Open returns the same error.
+	}
+}
+
+func loadBoard() (*board, error) {
+	loaded.Lock()
+	defer loaded.Unlock()
+	if loaded.done {
+		return loaded.board, loaded.err
+	}
+	// All that can fail for a passing reason is asked before periph looks,
+	// because periph looks only once and logs what it does not like.
+	if err := usable("/dev"); err != nil {
+		return nil, err
+	}
+	if err := newEnough(kernelRelease()); err != nil {
+		return nil, err
+	}
+	loaded.done = true
+	err := keepingFD(0, func() error {
+		_, err := driverreg.Init()
+		return err
+	})
+	if len(gpioioctl.Chips) == 0 {
+		if err == nil {
+			err = errors.New("the log says why")
+		}
+		loaded.err = fmt.Errorf("%w: none of the chips in /dev/gpiochip* could be read (%w); topdog has to be restarted to try again", ErrNoGPIO, err)
+		return nil, loaded.err
+	}
+	if err != nil {
+		loaded.err = fmt.Errorf("look for GPIO chips: %w", err)
+		return nil, loaded.err
+	}
+	loaded.board = copyOf(gpioioctl.Chips, "/dev")
+	return loaded.board, nil
+}
+
+func copyOf(chips []*gpioioctl.GPIOChip, dev string) *board {
+	b := &board{alias: map[string]string{}}
+	for _, c := range chips {
+		ours := chip{name: c.Name(), label: c.Label()}
+		for _, l := range c.Lines() {
+			ours.lines = append(ours.lines, lineInfo{name: l.Name(), holder: l.Consumer(), line: l})
+		}
+		b.chips = append(b.chips, ours)
+	}
+	for _, path := range chipFiles(dev) {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			b.alias[filepath.Base(path)] = filepath.Base(real)
+		}
+	}
+	return b
+}
+
+// chipFiles lists the chips' device files, sorted.
+func chipFiles(dev string) []string {
+	paths, err := filepath.Glob(filepath.Join(dev, "gpiochip*"))
+	if err != nil {
+		panic(err) // The pattern is constant but for the directory.
+	}
+	return paths
+}
+
+// usable tells whether periph would find chips and be allowed to open all of
+// them. It insists on all, because at boot udev hands them out one by one and
+// periph looks only once.
+func usable(dev string) error {
+	paths := chipFiles(dev)
+	if len(paths) == 0 {
+		return fmt.Errorf(`%w: this machine has no %s/gpiochip*; use the board's own LED ("ACT"), or none`, ErrNoGPIO, dev)
+	}
+	for _, path := range paths {
+		// No os.File: it would bring a finalizer and the poller along.
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return refused(path, err)
+		}
+		_ = unix.Close(fd) // Nothing was written.
+	}
+	return nil
+}
+
+// refused explains why a chip's device file could not be opened.
+func refused(path string, err error) error {
+	cause := &fs.PathError{Op: "open", Path: path, Err: err}
+	switch {
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w; add the user to the group %s: `sudo usermod -aG %[2]s USER`, or SupplementaryGroups=%[2]s in the unit file",
+			cause, groupOf(path))
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("%w; the service needs DeviceAllow=char-gpiochip rw", cause)
+	}
+	return cause
+}
+
+// groupOf names the group that owns a file, "gpio" on Raspberry Pi OS and if in
+// doubt.
+func groupOf(path string) string {
+	const usual = "gpio"
+	info, err := os.Stat(path)
+	if err != nil {
+		return usual
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Gid == 0 { // Nobody should be told to join root.
+		return usual
+	}
+	group, err := user.LookupGroupId(strconv.FormatUint(uint64(stat.Gid), 10))
+	if err != nil {
+		return usual
+	}
+	return group.Name
+}
+
+// newEnough refuses kernels without version 2 of the GPIO character device,
+// which came with Linux 5.10. The check is not only kind: on such a kernel
+// gpioioctl drops two os.Files for one descriptor on the floor, and whenever
+// the garbage collector finds them the number is closed twice.
+func newEnough(release string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return nil // Not a number: let the ioctl decide.
+	}
+	if major < 5 || major == 5 && minor < 10 {
+		return fmt.Errorf(`%w: Linux %s is too old to drive GPIO lines, it takes 5.10; use the board's own LED ("ACT"), or none`, ErrNoGPIO, release)
+	}
+	return nil
+}
+
+func kernelRelease() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}
+
+// keepingFD runs do, which may close a file descriptor that is not its own, and
+// puts the descriptor back if it did. The program gets the very file it had and
+// not /dev/null, so that a standard input that is a terminal stays one. A
+// descriptor that is open afterwards is left alone.
+func keepingFD(fd int, do func() error) error {
+	const aboveStandardError = 3
+	saved, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aboveStandardError)
+	if err != nil {
+		// It is closed already. Then /dev/null shall hold the place: a line's
+		// descriptor must never be 0, which gpioioctl takes for "none".
+		if saved, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+			return fmt.Errorf("hold the place of file descriptor %d: %w", fd, err)
+		}
+		if saved == fd {
+			return do()
+		}
+	}
+	defer unix.Close(saved)
+	failure := do()
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); errors.Is(err, unix.EBADF) {
+		if err := unix.Dup3(saved, fd, 0); err != nil {
+			return errors.Join(failure, fmt.Errorf("put file descriptor %d back: %w", fd, err))
+		}
+	}
+	return failure
+}
+
+// find looks the line up, by name on all chips in their order (gpioioctl puts
+// the SoC's own first), or by number.
+func (b *board) find(spec Spec) (foundLine, error) {
+	if spec.kind == lineByNumber {
+		return b.byNumber(spec)
+	}
+	for _, c := range b.chips {
+		for _, l := range c.lines {
+			if l.name == spec.name {
+				return foundLine{l, l.name + " on " + c.name}, nil
+			}
+		}
+	}
+	// Some lines are named after what the board uses them for: GPIO2 of a Pi
+	// 3B is "SDA1". Its number on the SoC's chip is still 2.
+	for _, c := range b.chips {
+		if n, ok := socNumber(spec.name); ok && c.isRaspberrySoC() && n < len(c.lines) {
+			l := c.lines[n]
+			return foundLine{l, fmt.Sprintf("%s on %s (%q)", spec.name, c.name, l.name)}, nil
+		}
+	}
+	return foundLine{}, fmt.Errorf("%w: no chip has a line of this name; there are %s; a chip that came after topdog started is seen after a restart",
+		ErrNotFound, listed(b.lineNames()))
+}
+
+func (b *board) byNumber(spec Spec) (foundLine, error) {
+	name := spec.chipName()
+	if real, ok := b.alias[name]; ok {
+		name = real
+	}
+	var names []string
+	for _, c := range b.chips {
+		names = append(names, c.name)
+		if c.name != name {
+			continue
+		}
+		if spec.offset >= len(c.lines) {
+			return foundLine{}, fmt.Errorf("%w: %s has %d lines, numbered from 0", ErrNotFound, name, len(c.lines))
+		}
+		l := c.lines[spec.offset]
+		title := fmt.Sprintf("line %d on %s", spec.offset, name)
+		if l.name != "" {
+			title += fmt.Sprintf(" (%q)", l.name)
+		}
+		return foundLine{l, title}, nil
+	}
+	return foundLine{}, fmt.Errorf("%w: no such chip; there are %s; a chip that came after topdog started is seen after a restart",
+		ErrNotFound, listed(names))
+}
+
+// isRaspberrySoC tells whether line N of the chip is what everybody calls GPIO
+// N: bcm2835 (Pi 0 to 3), bcm2711 (Pi 4), rp1 (Pi 5).
+func (c chip) isRaspberrySoC() bool {
+	return strings.HasPrefix(c.label, "pinctrl-bcm2835") || strings.HasPrefix(c.label, "pinctrl-bcm2711") || strings.HasPrefix(c.label, "pinctrl-rp1")
+}
+
+// socNumber gives N of "GPIO<N>", if it is written the usual way.
+func socNumber(name string) (int, bool) {
+	digits, ok := strings.CutPrefix(name, "GPIO")
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil && strconv.Itoa(n) == digits
+}
+
+func (b *board) lineNames() []string {
+	var names []string
+	for _, c := range b.chips {
+		for _, l := range c.lines {
+			if l.name != "" && l.name != "-" && l.name != "_" {
+				names = append(names, l.name)
+			}
+		}
+	}
+	return names
+}
+
+// listed names a few of what there is: enough to see the pattern of the names,
+// not so many that the error is no longer read.
+func listed(names []string) string {
+	const few = 8
+	switch {
+	case len(names) == 0:
+		return "none with a name"
+	case len(names) > few:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,256 @@
+package gpio
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// pi3 is a Pi 3B as its device tree names the lines, shortened.
+func pi3() *board {
+	soc := chip{name: "gpiochip0", label: "pinctrl-bcm2835"}
+	for i := range 28 {
+		soc.lines = append(soc.lines, lineInfo{name: fmt.Sprintf("GPIO%d", i)})
+	}
+	soc.lines[2].name = "SDA1"
+	soc.lines[27].name = ""
+	return &board{
+		chips: []chip{soc, {name: "gpiochip1", label: "raspberrypi-exp-gpio", lines: []lineInfo{{name: "BT_ON"}}}},
+		alias: map[string]string{"gpiochip0": "gpiochip0", "gpiochip4": "gpiochip0"},
+	}
+}
+
+func TestFind(t *testing.T) {
+	for _, tc := range []struct{ spec, want, err string }{
+		{"GPIO17", "GPIO17 on gpiochip0", ""},
+		{"line:BT_ON", "BT_ON on gpiochip1", ""},
+		{"GPIO2", `GPIO2 on gpiochip0 ("SDA1")`, ""},
+		{"gpiochip0/17", `line 17 on gpiochip0 ("GPIO17")`, ""},
+		{"gpiochip4/17", `line 17 on gpiochip0 ("GPIO17")`, ""},
+		{"gpiochip0/27", "line 27 on gpiochip0", ""},
+		{"GPIO54", "", "there are GPIO0, GPIO1, SDA1, GPIO3, GPIO4, GPIO5, GPIO6, GPIO7 and 20 more"},
+		{"GPIO017", "", "not found"},
+		{"line:17", "", "not found"},
+		{"gpiochip0/28", "", "gpiochip0 has 28 lines, numbered from 0"},
+		{"gpiochip7/0", "", "there are gpiochip0, gpiochip1"},
+	} {
+		t.Run(tc.spec, func(t *testing.T) {
+			found, err := pi3().find(mustSpec(t, tc.spec))
+			if tc.err != "" {
+				if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("error %v, want ErrNotFound with %q", err, tc.err)
+				}
+				return
+			}
+			if err != nil || found.title != tc.want {
+				t.Errorf("found %q, %v; want %q", found.title, err, tc.want)
+			}
+		})
+	}
+}
+
+// On a machine without GPIO the error is clear and nothing panics; "GPIO17"
+// is nil in periph's registry there.
+func TestOpenWithoutGPIO(t *testing.T) {
+	if len(chipFiles("/dev")) > 0 {
+		t.Skip("this machine has GPIO chips")
+	}
+	for _, text := range []string{"GPIO17", "gpiochip0/17"} {
+		spec := mustSpec(t, text)
+		Init(spec) // Must be harmless.
+		led, err := Open(spec)
+		if !errors.Is(err, ErrNoGPIO) || led != nil {
+			t.Fatalf("Open(%s) = %v, %v; want ErrNoGPIO", text, led, err)
+		}
+		for _, want := range []string{text, "/dev/gpiochip*", `"ACT"`} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("the error %q does not mention %s", err, want)
+			}
+		}
+	}
+}
+
+func TestOpenNone(t *testing.T) {
+	led, err := Open(Spec{})
+	if err != nil || led.String() != "no LED" {
+		t.Fatalf("Open = %v, %v", led, err)
+	}
+	if err := errors.Join(led.Set(true), led.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A machine on which udev has not handed out all chips yet is not looked at.
+func TestUsable(t *testing.T) {
+	dev := t.TempDir()
+	if err := usable(dev); !errors.Is(err, ErrNoGPIO) {
+		t.Errorf("empty /dev: %v, want ErrNoGPIO", err)
+	}
+	if err := os.WriteFile(filepath.Join(dev, "gpiochip0"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := usable(dev); err != nil {
+		t.Errorf("one chip: %v", err)
+	}
+	if err := os.Symlink("gone", filepath.Join(dev, "gpiochip1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := usable(dev); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "gpiochip1") {
+		t.Errorf("a chip that cannot be opened: %v, want fs.ErrNotExist and its name", err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, tc := range []struct {
+		cause unix.Errno
+		want  string
+	}{
+		{unix.EACCES, "sudo usermod -aG gpio USER"},
+		{unix.EPERM, "DeviceAllow=char-gpiochip"},
+	} {
+		err := refused("/nowhere/gpiochip0", tc.cause)
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v: %q, want fs.ErrPermission with %q", tc.cause, err, tc.want)
+		}
+	}
+}
+
+func TestNewEnough(t *testing.T) {
+	for release, want := range map[string]bool{
+		"5.9.0": false, "4.19.118-v7+": false, "5.10.0": true, "6.12.25+rpt-rpi-v8": true, "": true, "hurd": true,
+	} {
+		if err := newEnough(release); (err == nil) != want {
+			t.Errorf("%q: %v", release, err)
+		} else if err != nil && !errors.Is(err, ErrNoGPIO) {
+			t.Errorf("%q: %v is not ErrNoGPIO", release, err)
+		}
+	}
+}
+
+// Trap 3, on a descriptor of our own: closed by someone else, it comes back as
+// the same file; kept or reopened, it is left alone.
+func TestKeepingFD(t *testing.T) {
+	fd, dir := openDir(t), t.TempDir()
+	before := inode(t, fd)
+	broken := errors.New("broken")
+	if err := keepingFD(fd, func() error { return errors.Join(unix.Close(fd), broken) }); !errors.Is(err, broken) {
+		t.Errorf("the error of what was run got lost: %v", err)
+	}
+	if after := inode(t, fd); after != before {
+		t.Errorf("the descriptor is file %v, it was %v", after, before)
+	}
+
+	// Someone who got the number in between keeps it.
+	other, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(other)
+	if err := keepingFD(fd, func() error { return unix.Dup3(other, fd, unix.O_CLOEXEC) }); err != nil {
+		t.Error(err)
+	}
+	if inode(t, fd) != inode(t, other) {
+		t.Error("the descriptor of someone else was replaced")
+	}
+}
+
+func TestKeepingClosedFD(t *testing.T) {
+	fd := openDir(t)
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	// That descriptor is free; while `do` runs, its place must be held or at
+	// least be taken again afterwards.
+	if err := keepingFD(fd, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := inode(t, fd), deviceInode(t, "/dev/null"); got != want {
+		t.Errorf("the descriptor is file %v, want /dev/null %v", got, want)
+	}
+}
+
+// And in earnest, on descriptor 0 of a process of its own: its standard input,
+// a pipe with a word in it, is readable after someone closed it.
+func TestKeepingStandardInput(t *testing.T) {
+	const child = "TOPDOG_TEST_CLOSES_FD0"
+	if os.Getenv(child) != "" {
+		err := keepingFD(0, func() error { return unix.Close(0) })
+		word := make([]byte, 16)
+		n, _ := unix.Read(0, word)
+		fmt.Printf("error %v, read %q\n", err, word[:max(n, 0)])
+		os.Exit(0)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^TestKeepingStandardInput$")
+	cmd.Env = append(os.Environ(), child+"=1")
+	cmd.Stdin = strings.NewReader("woof")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got, want := string(out), "error <nil>, read \"woof\"\n"; got != want {
+		t.Errorf("the child says %q, want %q", got, want)
+	}
+}
+
+// openDir gives a descriptor high enough that nothing else in the process
+// gets its number while a test has it closed.
+func openDir(t *testing.T) int {
+	t.Helper()
+	const high = 200
+	fd, err := unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, high)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(dup) })
+	return dup
+}
+
+type fileID struct{ dev, ino uint64 }
+
+func inode(t *testing.T, fd int) fileID {
+	t.Helper()
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		t.Fatalf("descriptor %d: %v", fd, err)
+	}
+	return fileID{uint64(s.Dev), s.Ino}
+}
+
+func deviceInode(t *testing.T, path string) fileID {
+	t.Helper()
+	var s unix.Stat_t
+	if err := unix.Stat(path, &s); err != nil {
+		t.Fatal(err)
+	}
+	return fileID{uint64(s.Dev), s.Ino}
+}
+
+// Trap 4: with periph's bcm283x driver in the program, a pin is another object
+// that writes to registers past the kernel.
+func TestOnlyTheKernelsDriver(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Skipf("go list: %v", err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(pkg, "periph.io/x/host/") && pkg != "periph.io/x/host/v3/gpioioctl" {
+			t.Errorf("imports %s", pkg)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package gpio
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	periph "periph.io/x/conn/v3/gpio"
+	"periph.io/x/host/v3/gpioioctl"
+)
+
+// kernelLine behaves as a gpioioctl line of version 3.8.5 does, trap 2
+// included: after a failed request it believes that the line is its own.
+type kernelLine struct {
+	taken     bool // by someone else
+	requested bool // whether the kernel gave it to us
+	believed  bool // whether the line thinks so
+	level     periph.Level
+	log       []string
+}
+
+func (k *kernelLine) Out(l periph.Level) error {
+	if !k.believed {
+		k.believed = true
+		if k.taken {
+			k.log = append(k.log, "request: busy")
+			return errors.New("GPIOLine.Out(): line_request ioctl: device or resource busy")
+		}
+		k.requested = true
+		k.log = append(k.log, "request")
+	}
+	if !k.requested {
+		k.log = append(k.log, "ioctl on file descriptor 0")
+		return errors.New("inappropriate ioctl for device")
+	}
+	k.level = l
+	k.log = append(k.log, "out "+l.String())
+	return nil
+}
+
+func (k *kernelLine) Close() {
+	if k.requested {
+		k.log = append(k.log, "release")
+	}
+	k.requested, k.believed = false, false
+}
+
+// Trap 2: a line that was busy is requested anew, not used through descriptor 0.
+func TestBusyLineIsRequestedAnew(t *testing.T) {
+	k := &kernelLine{taken: true}
+	led := &lineLED{line: k, name: "GPIO17 on gpiochip0", holder: "other@42"}
+	for range 2 {
+		err := led.Set(true)
+		if !errors.Is(err, ErrBusy) {
+			t.Fatalf("Set: %v, want ErrBusy", err)
+		}
+		for _, want := range []string{"GPIO17 on gpiochip0", `"other@42"`, "gpioinfo"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("the error %q does not mention %s", err, want)
+			}
+		}
+	}
+	k.taken = false
+	if err := led.Set(true); err != nil {
+		t.Fatalf("Set after the line became free: %v", err)
+	}
+	want := []string{"request: busy", "request: busy", "request", "out High"}
+	if diff := cmp.Diff(want, k.log); diff != "" {
+		t.Errorf("what the kernel saw (-want +got):\n%s", diff)
+	}
+}
+
+// The same with the library itself: a GPIOLine without a chip asks descriptor
+// 0, which `go test` makes /dev/null, and is refused. Each error must come from
+// a request; without the Close the second comes from setting values.
+func TestBusyLineIsRequestedAnewByPeriph(t *testing.T) {
+	led := &lineLED{line: &gpioioctl.GPIOLine{}, name: "a line of no chip"}
+	for i := range 3 {
+		err := led.Set(true)
+		if err == nil || !strings.Contains(err.Error(), "line_request") {
+			t.Fatalf("Set number %d: %v, want a failed line_request", i+1, err)
+		}
+	}
+}
+
+// Traps 4 and 5: the line is dark when it is opened and before it is released,
+// and it is released.
+func TestLineIsDarkAndReleased(t *testing.T) {
+	k := &kernelLine{}
+	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
+	led, err := openLine(b, mustSpec(t, "GPIO17"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := led.String(), "GPIO17 on gpiochip0"; got != want {
+		t.Errorf("String = %q, want %q", got, want)
+	}
+	if err := errors.Join(led.Set(true), led.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"request", "out Low", "out High", "out Low", "release"}
+	if diff := cmp.Diff(want, k.log); diff != "" {
+		t.Errorf("what the kernel saw (-want +got):\n%s", diff)
+	}
+}
+
+func TestOpenBusyLine(t *testing.T) {
+	k := &kernelLine{taken: true}
+	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
+	led, err := openLine(b, mustSpec(t, "GPIO17"))
+	if !errors.Is(err, ErrBusy) || led != nil {
+		t.Errorf("openLine = %v, %v; want no LED and ErrBusy", led, err)
+	}
+}
+
+func mustSpec(t *testing.T, text string) Spec {
+	t.Helper()
+	s, err := ParseSpec(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

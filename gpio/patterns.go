@@ -1,0 +1,82 @@
+package gpio
+
+import (
+	"fmt"
+	"time"
+)
+
+// Pattern is what the light says about the board.
+type Pattern uint8
+
+// The patterns are told apart from across a room, by someone who knows only
+// that one of the boards is the leader: mostly lit, mostly dark, nervous, or
+// something odd that asks to be looked at.
+const (
+	Off      Pattern = iota // topdog does not run, or is on its way out
+	Follower                // alive, and not the leader
+	Election                // the leader is being asked for or elected
+	Leader                  // this board holds the address
+	Fault                   // this board cannot take part; its log says why
+)
+
+// Step is a piece of a pattern: the light is on or off for that long.
+type Step struct {
+	On  bool
+	For time.Duration // 0: for good
+}
+
+// blink lists durations in turn lit and dark.
+func blink(durations ...time.Duration) []Step {
+	steps := make([]Step, len(durations))
+	for i, d := range durations {
+		steps[i] = Step{On: i%2 == 0, For: d}
+	}
+	return steps
+}
+
+// patterns holds one period of each. Each begins lit (but Off), so that a
+// change of role shows at once and not after what is left of a dark phase. No
+// step is shorter than 50 ms: about the shortest flash that everybody notices
+// in daylight, and more than a busy Pi Zero's scheduler takes away.
+var patterns = [...][]Step{
+	Off: {{On: false}},
+
+	// One wink every two seconds: alive, and not asking for attention. A rack
+	// of twenty followers must not outshine their leader.
+	Follower: blink(50*time.Millisecond, 1950*time.Millisecond),
+
+	// As fast as it can be seen. An election lasts milliseconds, so this is
+	// mostly seen when it goes on for too long, which is when it matters.
+	Election: blink(50*time.Millisecond, 50*time.Millisecond),
+
+	// Lit for nine tenths, with a gap each second. It must move: Raspberry Pi
+	// kernels keep a line driven after its process died, and a board that
+	// froze keeps its light too, so that a steady light could be a dead
+	// leader's. Only a living program makes a pulse.
+	Leader: blink(900*time.Millisecond, 100*time.Millisecond),
+
+	// Three slow blinks and a rest, as most appliances count out an error.
+	Fault: blink(
+		300*time.Millisecond, 300*time.Millisecond,
+		300*time.Millisecond, 300*time.Millisecond,
+		300*time.Millisecond, 1500*time.Millisecond),
+}
+
+var patternNames = [...]string{"off", "follower", "election", "leader", "fault"}
+
+// Steps gives one period of the pattern, to be repeated, unless its only step
+// is for good. The caller must not change it. A value that is no pattern shows
+// as Fault: it is one.
+func (p Pattern) Steps() []Step {
+	if int(p) >= len(patterns) {
+		p = Fault
+	}
+	return patterns[p]
+}
+
+func (p Pattern) String() string {
+	if int(p) >= len(patternNames) {
+		return fmt.Sprintf("Pattern(%d)", uint8(p))
+	}
+	return patternNames[p]
+}

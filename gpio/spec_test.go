@@ -1,0 +1,98 @@
+package gpio
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseSpec(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		want Spec
+		back string // what String gives
+	}{
+		{"", Spec{}, "none"},
+		{"none", Spec{}, "none"},
+		{"GPIO17", Spec{kind: lineByName, name: "GPIO17"}, "GPIO17"},
+		{"line:GPIO17", Spec{kind: lineByName, name: "GPIO17"}, "GPIO17"},
+		{"line:SDA1", Spec{kind: lineByName, name: "SDA1"}, "line:SDA1"},
+		{"gpiochip0/17", Spec{kind: lineByNumber, offset: 17}, "gpiochip0/17"},
+		{"gpiochip04/07", Spec{kind: lineByNumber, chip: 4, offset: 7}, "gpiochip4/7"},
+		{"ACT", Spec{kind: sysfsLED, name: "ACT"}, "led:ACT"},
+		{"led:ACT", Spec{kind: sysfsLED, name: "ACT"}, "led:ACT"},
+		{"green:status", Spec{kind: sysfsLED, name: "green:status"}, "led:green:status"},
+		{"led:GPIO17", Spec{kind: sysfsLED, name: "GPIO17"}, "led:GPIO17"},
+	} {
+		t.Run(tc.text, func(t *testing.T) {
+			got, err := ParseSpec(tc.text)
+			if err != nil || got != tc.want {
+				t.Fatalf("ParseSpec = %+v, %v; want %+v", got, err, tc.want)
+			}
+			if got.String() != tc.back {
+				t.Errorf("String = %q, want %q", got.String(), tc.back)
+			}
+		})
+	}
+}
+
+func TestParseSpecErrors(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"17", `write "GPIO17" or "gpiochip0/17"`},
+		{"gpio17", `a line is written "GPIO17"`},
+		{"GPIO 17", `a line is written "GPIO17"`},
+		{"GPIO", `a line is written "GPIO17"`},
+		{"gpiochip0", "which line of the chip?"},
+		{"gpiochipX/1", `"X" is not the number of a chip`},
+		{"gpiochip/1", `"" is not the number of a chip`},
+		{"gpiochip0/-1", `"-1" is not the number of a line`},
+		{"gpiochip0/99999999999", "is not the number of a line"},
+		{"line:", "the line's name is empty"},
+		{"led:", "the LED's name is empty"},
+		{"led:..", "is not a name"},
+		{"led:../../etc/passwd", `contains '/'`},
+		{"a b", `contains ' '`},
+		{"ACT\n", `contains '\n'`},
+		{"ÄCT", `contains 'Ä'`},
+		{"GPIO" + strings.Repeat("1", 40), "the kernel allows 31"},
+		{strings.Repeat("x", 500), "the kernel allows 63"},
+	} {
+		t.Run(tc.text, func(t *testing.T) {
+			before := Spec{kind: sysfsLED, name: "ACT"}
+			after := before
+			err := after.UnmarshalText([]byte(tc.text))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+			if err != nil && len(err.Error()) > 300 {
+				t.Errorf("nobody reads an error of %d bytes", len(err.Error()))
+			}
+			if after != before {
+				t.Errorf("the Spec changed to %+v", after)
+			}
+		})
+	}
+}
+
+// FuzzParseSpec: whatever is read survives the way to text and back, and no
+// LED's name leads out of its directory.
+func FuzzParseSpec(f *testing.F) {
+	for _, seed := range []string{"", "none", "GPIO17", "gpiochip0/17", "ACT", "led:ACT", "line:SDA1", "led:led:x", "..", "17"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseSpec(text)
+		if err != nil {
+			if s != (Spec{}) {
+				t.Fatalf("an error and %+v", s)
+			}
+			return
+		}
+		again, err := ParseSpec(s.String())
+		if err != nil || again != s {
+			t.Fatalf("%q -> %+v -> %q -> %+v, %v", text, s, s, again, err)
+		}
+		if s.kind == sysfsLED && (strings.Contains(s.name, "/") || strings.Trim(s.name, ".") == "" && len(s.name) < 3) {
+			t.Fatalf("%q is a way out of the directory", s.name)
+		}
+	})
+}

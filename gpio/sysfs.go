@@ -1,0 +1,145 @@
+package gpio
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// boardLED is one of the board's own: ACT is there on every Raspberry Pi, so that a
+// demonstration needs no wiring. Writing to it is writing to the kernel; the
+// SD card has no part in it.
+//
+// See Documentation/leds/leds-class.rst in the kernel's sources.
+type boardLED struct {
+	dir  string // /sys/class/leds/ACT
+	name string
+	// trigger is what made the LED blink before us, "mmc0" for ACT. It comes
+	// back at Close. It does not come back when the process is killed: the
+	// next one finds "none" and cannot know better.
+	trigger    string
+	brightness string // what "on" is, between 1 and 255
+}
+
+const noTrigger = "none"
+
+func openSysfs(root, name string) (LED, error) {
+	l := &boardLED{dir: filepath.Join(root, name), name: name, trigger: noTrigger, brightness: "1"}
+	fail := func(err error) (LED, error) {
+		return nil, fmt.Errorf("open the LED %q: %w", name, l.explain(err))
+	}
+	if _, err := os.Stat(l.dir); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fail(err)
+		}
+		return fail(fmt.Errorf("%w: %s does not exist; there are %s", ErrNotFound, l.dir, listed(entries(root))))
+	}
+
+	// The brightness of "on" differs: 1 for most, 255 for the Pi's.
+	if full, err := os.ReadFile(filepath.Join(l.dir, "max_brightness")); err == nil {
+		if text := strings.TrimSpace(string(full)); text != "" && text != "0" {
+			l.brightness = text
+		}
+	}
+	// A kernel without triggers has no such file, and nothing that could blink.
+	triggers, err := os.ReadFile(filepath.Join(l.dir, "trigger"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail(err)
+	}
+	l.trigger = activeTrigger(string(triggers))
+	if l.trigger != noTrigger {
+		if err := l.write("trigger", noTrigger); err != nil {
+			return fail(err)
+		}
+	}
+	if err := l.Set(false); err != nil {
+		return nil, errors.Join(err, l.restoreTrigger())
+	}
+	return l, nil
+}
+
+// activeTrigger finds the one in brackets: "none timer [mmc0] heartbeat".
+func activeTrigger(list string) string {
+	for word := range strings.FieldsSeq(list) {
+		if inner, ok := strings.CutPrefix(word, "["); ok && strings.HasSuffix(inner, "]") {
+			return strings.TrimSuffix(inner, "]")
+		}
+	}
+	return noTrigger
+}
+
+// entries lists the names in a directory; none if it cannot be read.
+func entries(dir string) []string {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func (l *boardLED) Set(on bool) error {
+	value := "0"
+	if on {
+		value = l.brightness
+	}
+	if err := l.write("brightness", value); err != nil {
+		return fmt.Errorf("switch the LED %s %s: %w", l, onOff(on), l.explain(err))
+	}
+	return nil
+}
+
+// Close switches the LED off, then gives it back to the trigger that had it.
+// The trigger's own settings, such as the timer's delays, are not kept.
+func (l *boardLED) Close() error {
+	return errors.Join(l.Set(false), l.restoreTrigger())
+}
+
+func (l *boardLED) restoreTrigger() error {
+	if l.trigger == noTrigger {
+		return nil
+	}
+	if err := l.write("trigger", l.trigger); err != nil {
+		return fmt.Errorf("give the LED %s back to its trigger %q: %w", l, l.trigger, l.explain(err))
+	}
+	return nil
+}
+
+func (l *boardLED) String() string { return l.name + " (sysfs)" }
+
+// write opens the file each time, which costs microseconds and survives that
+// the LED's driver is unloaded and loaded again. The file is never created.
+func (l *boardLED) write(attribute, value string) error {
+	f, err := os.OpenFile(filepath.Join(l.dir, attribute), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+func (l *boardLED) explain(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; LEDs belong to root: install topdog's udev rule, which gives them to the group gpio, and join that group", err)
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w; the service sees /sys read-only: add ReadWritePaths=%s to its unit", err, resolved(l.dir))
+	}
+	return err
+}
+
+// resolved follows the links of /sys/class, which are what a unit file cannot
+// name.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}

@@ -1,0 +1,176 @@
+package gpio
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeLED writes a directory as the kernel shows an LED, and returns its root.
+func fakeLED(t *testing.T, name string, attributes map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range attributes {
+		if err := os.WriteFile(filepath.Join(root, name, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func attributes(t *testing.T, root, name string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for _, file := range entries(filepath.Join(root, name)) {
+		text, err := os.ReadFile(filepath.Join(root, name, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[file] = string(text)
+	}
+	return got
+}
+
+func TestBoardLED(t *testing.T) {
+	root := fakeLED(t, "ACT", map[string]string{
+		"trigger": "none rfkill-any timer [mmc0] heartbeat\n", "brightness": "128\n", "max_brightness": "255\n",
+	})
+	check := func(when, trigger, brightness string) {
+		t.Helper()
+		want := map[string]string{"trigger": trigger, "brightness": brightness, "max_brightness": "255\n"}
+		if diff := cmp.Diff(want, attributes(t, root, "ACT")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	led, err := Open(mustSpec(t, "ACT"), LEDRoot(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if led.String() != "ACT (sysfs)" {
+		t.Errorf("String = %q", led)
+	}
+	check("opened", "none", "0")
+	if err := led.Set(true); err != nil {
+		t.Error(err)
+	}
+	check("on", "none", "255")
+	if err := led.Set(false); err != nil {
+		t.Error(err)
+	}
+	check("off", "none", "0")
+	if err := errors.Join(led.Set(true), led.Close()); err != nil {
+		t.Error(err)
+	}
+	check("closed", "mmc0", "0")
+}
+
+// Without triggers, and without a maximum: the least that a kernel shows.
+func TestBoardLEDWithBrightnessOnly(t *testing.T) {
+	root := fakeLED(t, "ACT", map[string]string{"brightness": "1\n"})
+	led, err := Open(mustSpec(t, "ACT"), LEDRoot(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := led.Set(true); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(map[string]string{"brightness": "1"}, attributes(t, root, "ACT")); diff != "" {
+		t.Errorf("on (-want +got):\n%s", diff)
+	}
+	if err := led.Close(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(map[string]string{"brightness": "0"}, attributes(t, root, "ACT")); diff != "" {
+		t.Errorf("closed (-want +got):\n%s", diff)
+	}
+}
+
+func TestBoardLEDMissing(t *testing.T) {
+	root := fakeLED(t, "PWR", map[string]string{"brightness": "0"})
+	_, err := Open(mustSpec(t, "ACT"), LEDRoot(root))
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "there are PWR") {
+		t.Errorf("error %v, want ErrNotFound and the names there are", err)
+	}
+	_, err = Open(mustSpec(t, "ACT"), LEDRoot(filepath.Join(root, "nowhere")))
+	if !errors.Is(err, ErrNotFound) {
+		t.Errorf("no class leds at all: %v, want ErrNotFound", err)
+	}
+}
+
+// An LED that goes away is an error, and one that comes back works again: the
+// driver was reloaded.
+func TestBoardLEDGoesAndComes(t *testing.T) {
+	root := fakeLED(t, "ACT", map[string]string{"brightness": "0"})
+	led, err := Open(mustSpec(t, "ACT"), LEDRoot(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := filepath.Join(root, "away")
+	if err := os.Rename(filepath.Join(root, "ACT"), away); err != nil {
+		t.Fatal(err)
+	}
+	if err := led.Set(true); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "ACT (sysfs) on") {
+		t.Errorf("Set without the LED: %v, want fs.ErrNotExist and what was attempted", err)
+	}
+	if err := os.Rename(away, filepath.Join(root, "ACT")); err != nil {
+		t.Fatal(err)
+	}
+	if err := led.Set(true); err != nil {
+		t.Errorf("Set after it came back: %v", err)
+	}
+
+	brightness := filepath.Join(root, "ACT", "brightness")
+	if err := os.Remove(brightness); err != nil {
+		t.Fatal(err)
+	}
+	if err := led.Set(true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Set without the file: %v, want fs.ErrNotExist and no new file", err)
+	}
+}
+
+// If the LED cannot be switched, its trigger gets it back.
+func TestBoardLEDThatCannotBeSwitched(t *testing.T) {
+	root := fakeLED(t, "ACT", map[string]string{"trigger": "none [mmc0]"})
+	if err := os.Mkdir(filepath.Join(root, "ACT", "brightness"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if led, err := Open(mustSpec(t, "ACT"), LEDRoot(root)); err == nil {
+		t.Errorf("Open = %v, want an error", led)
+	}
+	trigger, err := os.ReadFile(filepath.Join(root, "ACT", "trigger"))
+	if err != nil || string(trigger) != "mmc0" {
+		t.Errorf("trigger %q, %v; want mmc0 back", trigger, err)
+	}
+}
+
+func TestBoardLEDExplains(t *testing.T) {
+	l := &boardLED{dir: "/sys/class/leds/ACT", name: "ACT"}
+	for cause, want := range map[error]string{
+		syscall.EACCES: "udev rule",
+		syscall.EROFS:  "ReadWritePaths=/sys/class/leds/ACT",
+	} {
+		err := l.explain(&fs.PathError{Op: "open", Path: l.dir, Err: cause})
+		if !errors.Is(err, cause) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %q, want %q in it", cause, err, want)
+		}
+	}
+}
+
+func TestActiveTrigger(t *testing.T) {
+	for list, want := range map[string]string{
+		"[none] timer mmc0": "none", "none [timer] mmc0": "timer", "none timer [mmc0]\n": "mmc0", "": "none", "none timer": "none",
+	} {
+		if got := activeTrigger(list); got != want {
+			t.Errorf("%q: %q, want %q", list, got, want)
+		}
+	}
+}
