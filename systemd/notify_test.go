@@ -1,0 +1,256 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// manager is systemd's end of the socket.
+type manager struct {
+	t    *testing.T
+	conn *net.UnixConn
+}
+
+func newManager(t *testing.T, name string) *manager {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	t.Setenv("NOTIFY_SOCKET", name)
+	return &manager{t, conn}
+}
+
+// received gives the messages that have arrived. On a unix socket a message is
+// there when its sender's write returns, so nothing has to be waited for.
+func (m *manager) received() []string {
+	m.t.Helper()
+	var messages []string
+	raw, err := m.conn.SyscallConn()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	buffer := make([]byte, 8192)
+	err = raw.Read(func(fd uintptr) bool {
+		for {
+			n, err := unix.Read(int(fd), buffer)
+			if err != nil {
+				return true // Nothing more now.
+			}
+			messages = append(messages, string(buffer[:n]))
+		}
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return messages
+}
+
+func TestMessages(t *testing.T) {
+	for _, socket := range []struct{ name, address string }{
+		{"path", filepath.Join(t.TempDir(), "notify")},
+		{"abstract", fmt.Sprintf("@topdog-test-%d", os.Getpid())},
+	} {
+		t.Run(socket.name, func(t *testing.T) {
+			m := newManager(t, socket.address)
+			n := New()
+			for _, step := range []struct {
+				what string
+				call func() error
+				want string
+			}{
+				{"Ready", n.Ready, "READY=1"},
+				{"Status", func() error { return n.Status("leader since 12:00") }, "STATUS=leader since 12:00"},
+				{"Watchdog", n.Watchdog, "WATCHDOG=1"},
+				{"Stopping", n.Stopping, "STOPPING=1"},
+			} {
+				if err := step.call(); err != nil {
+					t.Errorf("%s: %v", step.what, err)
+				}
+				if diff := cmp.Diff([]string{step.want}, m.received()); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", step.what, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestReloading(t *testing.T) {
+	m := newManager(t, filepath.Join(t.TempDir(), "notify"))
+	if err := New().Reloading(); err != nil {
+		t.Fatal(err)
+	}
+	got := m.received()
+	if len(got) != 1 {
+		t.Fatalf("received %q, want one message", got)
+	}
+	first, second, _ := strings.Cut(strings.TrimSuffix(got[0], "\n"), "\n")
+	usec, ok := strings.CutPrefix(second, "MONOTONIC_USEC=")
+	if at, err := strconv.ParseUint(usec, 10, 64); first != "RELOADING=1" || !ok || err != nil || at == 0 {
+		t.Errorf("received %q, want RELOADING=1 and MONOTONIC_USEC=<a number>", got[0])
+	}
+}
+
+func TestStatusIsSentOnlyWhenItChanges(t *testing.T) {
+	m := newManager(t, filepath.Join(t.TempDir(), "notify"))
+	n := New()
+	for _, text := range []string{"follower", "follower", "leader", "leader", "follower"} {
+		if err := n.Status(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"STATUS=follower", "STATUS=leader", "STATUS=follower"}
+	if diff := cmp.Diff(want, m.received()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A line that did not arrive is not taken for sent.
+func TestStatusIsRepeatedAfterAnError(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "nowhere")
+	t.Setenv("NOTIFY_SOCKET", nowhere)
+	n := New()
+	err := n.Status("leader")
+	if err == nil || !strings.Contains(err.Error(), "set the status line") || !strings.Contains(err.Error(), nowhere) {
+		t.Errorf("error %v, want one that says what and where", err)
+	}
+	m := newManager(t, filepath.Join(t.TempDir(), "notify"))
+	if err := n.Status("leader"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"STATUS=leader"}, m.received()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Nothing that stands in a status line becomes a message of its own.
+func TestStatusStaysOneLine(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"newline":       {"leader\nWATCHDOG=trigger", "STATUS=leader WATCHDOG=trigger"},
+		"control":       {"a\x00b\x1b[31mc\u0085d", "STATUS=a b [31mc d"},
+		"invalid UTF-8": {"gr\xfcn", "STATUS=gr\uFFFDn"},
+		"long":          {strings.Repeat("x", 600), "STATUS=" + strings.Repeat("x", 509) + "…"},
+		"long, cut inside a character": {
+			strings.Repeat("x", 508) + strings.Repeat("ü", 50), "STATUS=" + strings.Repeat("x", 508) + "…"},
+		"just short enough": {strings.Repeat("x", 512), "STATUS=" + strings.Repeat("x", 512)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newManager(t, filepath.Join(t.TempDir(), "notify"))
+			if err := New().Status(tc.text); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{tc.want}, m.received()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzOneLine(f *testing.F) {
+	f.Add("leader since 12:00")
+	f.Add("a\nb\xff…")
+	f.Fuzz(func(t *testing.T, text string) {
+		line := oneLine(text)
+		if len(line) > maxStatus || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r\x00") {
+			t.Errorf("%q -> %q", text, line)
+		}
+	})
+}
+
+// A manager that no longer reads costs an error and not the election.
+func TestManagerThatDoesNotRead(t *testing.T) {
+	newManager(t, filepath.Join(t.TempDir(), "notify"))
+	n := New()
+	var err error
+	const moreThanAnyQueue = 100_000
+	for i := 0; err == nil && i < moreThanAnyQueue; i++ {
+		err = n.Watchdog()
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), "feed the watchdog") {
+		t.Errorf("with a full queue: %v, want os.ErrDeadlineExceeded and what was attempted", err)
+	}
+}
+
+func TestSilentOutsideSystemd(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	t.Setenv("WATCHDOG_USEC", "")
+	n := New()
+	for what, call := range map[string]func() error{
+		"Ready": n.Ready, "Watchdog": n.Watchdog, "Stopping": n.Stopping, "Reloading": n.Reloading,
+		"Status": func() error { return n.Status("leader") },
+	} {
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if d := n.WatchdogInterval(); d != 0 {
+		t.Errorf("WatchdogInterval = %v, want none", d)
+	}
+}
+
+func TestWatchdogInterval(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	me := strconv.Itoa(os.Getpid())
+	for _, tc := range []struct {
+		usec, pid string
+		want      time.Duration
+		invalid   bool
+	}{
+		{"5000000", me, 2500 * time.Millisecond, false},
+		{"5000000", "", 2500 * time.Millisecond, false},
+		{"5000000", "1", 0, false}, // someone else's
+		{"", me, 0, false},
+		{"soon", me, 0, true},
+		{"-1", me, 0, true},
+		{"5000000", "me", 0, true},
+	} {
+		t.Run(tc.usec+" for "+tc.pid, func(t *testing.T) {
+			t.Setenv("WATCHDOG_USEC", tc.usec)
+			t.Setenv("WATCHDOG_PID", tc.pid)
+			n := New()
+			if got := n.WatchdogInterval(); got != tc.want {
+				t.Errorf("WatchdogInterval = %v, want %v", got, tc.want)
+			}
+			err := n.Ready()
+			if (err != nil) != tc.invalid {
+				t.Errorf("Ready: %v", err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "WATCHDOG_USEC="+strconv.Quote(tc.usec)) {
+				t.Errorf("the error %q does not show the variable", err)
+			}
+		})
+	}
+}
+
+// What one message costs; the loop sends a WATCHDOG=1 every few seconds.
+func BenchmarkWatchdog(b *testing.B) {
+	name := filepath.Join(b.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	b.Setenv("NOTIFY_SOCKET", name)
+	n, buffer := New(), make([]byte, 64)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := n.Watchdog(); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := conn.Read(buffer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

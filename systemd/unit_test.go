@@ -1,0 +1,165 @@
+package systemd
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// unit is a unit file: every value of "Section.Key", in order.
+type unit map[string][]string
+
+func parseUnit(t *testing.T, path string) unit {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	u, section := unit{}, ""
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Text()
+		key, value, isSetting := strings.Cut(line, "=")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[' && strings.HasSuffix(line, "]"):
+			section = line[1 : len(line)-1]
+		case isSetting && section != "" && key == strings.TrimSpace(key):
+			u[section+"."+key] = append(u[section+"."+key], value)
+		default:
+			t.Errorf("%s:%d: %q is neither a setting nor a section nor a comment", path, n, line)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// What the daemon and the design rely on. A change here is a change of what
+// topdog promises, so it has to be made twice.
+func TestUnit(t *testing.T) {
+	u := parseUnit(t, "topdog.service")
+	for key, want := range map[string]string{
+		"Unit.After":                 "network-pre.target",
+		"Unit.StartLimitIntervalSec": "0",
+
+		"Service.Type":         "notify",
+		"Service.NotifyAccess": "main",
+		"Service.ExecStart":    "/usr/bin/topdog run",
+		"Service.ExecReload":   "kill -HUP $MAINPID",
+		"Service.ExecStopPost": "/usr/bin/topdog cleanup",
+
+		"Service.Restart":                  "always",
+		"Service.RestartSec":               "200ms",
+		"Service.RestartPreventExitStatus": "78",
+		"Service.WatchdogSec":              "5s",
+
+		"Service.User":                  "topdog",
+		"Service.SupplementaryGroups":   "gpio",
+		"Service.AmbientCapabilities":   "CAP_NET_ADMIN CAP_NET_RAW",
+		"Service.CapabilityBoundingSet": "CAP_NET_ADMIN CAP_NET_RAW",
+		"Service.NoNewPrivileges":       "yes",
+
+		"Service.RuntimeDirectory":        "topdog",
+		"Service.DevicePolicy":            "closed",
+		"Service.DeviceAllow":             "/dev/net/tun rw, char-gpiochip rw",
+		"Service.RestrictAddressFamilies": "AF_INET AF_INET6 AF_NETLINK AF_PACKET AF_UNIX",
+		"Service.ReadWritePaths":          "-/sys/devices/platform/leds",
+		"Service.LimitCORE":               "0",
+
+		"Install.WantedBy": "multi-user.target",
+
+		// These must not be there: the first three make it wait for the
+		// network, the rest takes away what it works with.
+		"Unit.Requires": "", "Unit.Wants": "", "Unit.Before": "",
+		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Service.PrivateDevices": "",
+		"Service.DynamicUser": "", "Service.ProcSubset": "", "Service.StateDirectory": "",
+	} {
+		if got := strings.Join(u[key], ", "); got != want {
+			t.Errorf("%s=%s, want %q", key, got, want)
+		}
+	}
+}
+
+// systemd's own opinion: no setting it does not know, and an exposure of at
+// most 2.5 out of 10.
+func TestUnitBySystemd(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	text, err := os.ReadFile("topdog.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// verify wants the programs to exist.
+	copied := filepath.Join(t.TempDir(), "topdog.service")
+	installed := strings.ReplaceAll(string(text), "/usr/bin/topdog", "/bin/true")
+	if err := os.WriteFile(copied, []byte(installed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "verify", "--man=no", copied).CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		// It reports on other units of the machine too.
+		if strings.Contains(line, "topdog") {
+			t.Errorf("systemd-analyze verify: %v: %s", err, line)
+		}
+	}
+	out, err = exec.Command(analyze, "security", "--offline=yes", "--threshold=25", copied).CombinedOutput()
+	if err != nil {
+		t.Errorf("systemd-analyze security: %v\n%s", err, out)
+	}
+}
+
+// The unit names a user and a group, and is refused if one does not exist; the
+// rules hand things to that group.
+func TestInstalledFilesAgree(t *testing.T) {
+	service := parseUnit(t, "topdog.service")
+	user, group := service["Service.User"][0], service["Service.SupplementaryGroups"][0]
+	made := map[string]bool{}
+	for line := range strings.Lines(read(t, "topdog.sysusers")) {
+		if fields := strings.Fields(line); len(fields) > 2 && !strings.HasPrefix(fields[0], "#") {
+			made[fields[0]+" "+fields[1]] = true
+		}
+	}
+	want := map[string]bool{"u " + user: true, "g " + group: true, "m " + user: true}
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("topdog.sysusers (-want +got):\n%s", diff)
+	}
+	rules := read(t, "71-topdog.rules")
+	for _, want := range []string{`KERNEL=="gpiochip*", GROUP="` + group + `"`, "chgrp " + group + " /sys%p/brightness /sys%p/trigger"} {
+		if !strings.Contains(rules, want) {
+			t.Errorf("71-topdog.rules: no %s", want)
+		}
+	}
+}
+
+func TestNetworkdFiles(t *testing.T) {
+	got := map[string]unit{}
+	for _, path := range []string{"topdog.network", "networkd-keep-address.conf"} {
+		got[path] = parseUnit(t, path)
+	}
+	want := map[string]unit{
+		"topdog.network":             {"Match.Name": {"topdog*"}, "Link.Unmanaged": {"yes"}},
+		"networkd-keep-address.conf": {"Network.KeepConfiguration": {"yes"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
