@@ -1,0 +1,313 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// compareConfigs compares what a file says, not where it says it.
+var compareConfigs = cmp.Options{
+	cmpopts.IgnoreUnexported(Config{}),
+	cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}),
+}
+
+func parse(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("/etc/topdog/topdog.toml", []byte(text), testOptions())
+	if err != nil {
+		t.Fatalf("refused:\n%s", err)
+	}
+	return c
+}
+
+func defaultsFor(address string) Config {
+	a, err := ParseAddress(address)
+	if err != nil {
+		panic(err)
+	}
+	return Config{
+		Addresses: []Address{a},
+		Group:     "topdog",
+		Priority:  100,
+		Heartbeat: 100 * time.Millisecond,
+		Algorithm: "heir",
+		Multicast: netip.MustParseAddrPort("224.0.0.254:9254"),
+		KeyFile:   "/etc/topdog/key",
+		LED:       "ACT",
+		Name:      "pi3",
+		Socket:    "/run/topdog/topdog.sock",
+		LogLevel:  "info",
+		Hold:      "auto",
+	}
+}
+
+func TestOnlyAddressIsNeeded(t *testing.T) {
+	want := defaultsFor("192.168.1.250")
+	if diff := cmp.Diff(&want, parse(t, good), compareConfigs); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+// Each line is a good file with one more line; the function makes the change
+// that is expected to the defaults.
+func TestParse(t *testing.T) {
+	ip := netip.MustParseAddr
+	for _, tc := range []struct {
+		line   string
+		change func(c *Config)
+	}{
+		{`interface = "wlan0"`, func(c *Config) { c.Interface = "wlan0" }},
+		{`group = "shelf 3"`, func(c *Config) { c.Group = "shelf 3" }},
+		{`id = 1`, func(c *Config) { c.ID = 1 }},
+		{`id = 0xFF_FF`, func(c *Config) { c.ID = 65535 }},
+		{`id = 4294967295`, func(c *Config) { c.ID = 1<<32 - 1 }},
+		{`id = "192.168.1.3"`, func(c *Config) { c.ID = 192<<24 | 168<<16 | 1<<8 | 3 }},
+		{`id = "auto"`, func(c *Config) {}},
+		{`priority = 0`, func(c *Config) { c.Priority = 0 }},
+		{`priority = 254`, func(c *Config) { c.Priority = 254 }},
+		{`preempt = true`, func(c *Config) { c.Preempt = true }},
+		{`heartbeat = "10ms"`, func(c *Config) { c.Heartbeat = 10 * time.Millisecond }},
+		{`heartbeat = "10s"`, func(c *Config) { c.Heartbeat = 10 * time.Second }},
+		{`heartbeat = '1.5s' # comment`, func(c *Config) { c.Heartbeat = 1500 * time.Millisecond }},
+		{`algorithm = "bully"`, func(c *Config) { c.Algorithm = "bully" }},
+		{`multicast = "239.1.2.3:5000"`, func(c *Config) { c.Multicast = netip.MustParseAddrPort("239.1.2.3:5000") }},
+		{`peers = ["192.168.1.11", "192.168.1.12"]`, func(c *Config) { c.Peers = []netip.Addr{ip("192.168.1.11"), ip("192.168.1.12")} }},
+		{`peers = "192.168.1.11"`, func(c *Config) { c.Peers = []netip.Addr{ip("192.168.1.11")} }},
+		{`peers = []`, func(c *Config) {}},
+		{`key_file = "none"`, func(c *Config) { c.KeyFile = NoKey }},
+		{`key_file = "./none"`, func(c *Config) { c.KeyFile = "/etc/topdog/none" }},
+		{`key_file = "keys/a"`, func(c *Config) { c.KeyFile = "/etc/topdog/keys/a" }},
+		{`key_file = "/root/key"`, func(c *Config) { c.KeyFile = "/root/key" }},
+		{`led = "GPIO17"`, func(c *Config) { c.LED = "GPIO17" }},
+		{`name = "Küche"`, func(c *Config) { c.Name = "Küche" }},
+		{`socket = "/tmp/t.sock"`, func(c *Config) { c.Socket = "/tmp/t.sock" }},
+		{`log_level = "debug"`, func(c *Config) { c.LogLevel = "debug" }},
+		{`hold = "tun"`, func(c *Config) { c.Hold = HoldTUN }},
+		{`hold = "lifetime"`, func(c *Config) { c.Hold = HoldLifetime }},
+	} {
+		want := defaultsFor("192.168.1.250")
+		tc.change(&want)
+		if diff := cmp.Diff(&want, parse(t, good+tc.line+"\n"), compareConfigs, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.line, diff)
+		}
+	}
+}
+
+func TestParseAddresses(t *testing.T) {
+	address := func(text string, bits int) Address { return Address{netip.MustParseAddr(text), bits} }
+	for _, tc := range []struct {
+		text string
+		want []Address
+	}{
+		{`address = "10.0.0.9"`, []Address{address("10.0.0.9", FromSubnet)}},
+		{`address = "10.0.0.9/8"`, []Address{address("10.0.0.9", 8)}},
+		{`address = "10.0.0.0/31"`, []Address{address("10.0.0.0", 31)}},
+		{`address = "10.0.0.0/32"`, []Address{address("10.0.0.0", 32)}},
+		{`address = ["169.254.1.1", "10.0.0.9/24"]`, []Address{address("169.254.1.1", FromSubnet), address("10.0.0.9", 24)}},
+		{"address = \"127.1.2.3\"\ninterface = \"lo\"", []Address{address("127.1.2.3", FromSubnet)}},
+		{"\ufeffaddress = \"10.0.0.9\"\r\n", []Address{address("10.0.0.9", FromSubnet)}},
+	} {
+		if diff := cmp.Diff(tc.want, parse(t, tc.text).Addresses, compareConfigs); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.text, diff)
+		}
+	}
+}
+
+func TestAlgorithmsAreTheCallers(t *testing.T) {
+	opts := testOptions()
+	opts.Algorithms = []string{"minid", "heir"}
+	c, err := Parse("t", []byte(good), opts)
+	if err != nil || c.Algorithm != "minid" {
+		t.Errorf("the default is %v (%v), want the first of the list", c, err)
+	}
+	if _, err := Parse("t", []byte(good+"algorithm = \"bully\"\n"), opts); err == nil {
+		t.Error("an algorithm that is not in the list was accepted")
+	}
+}
+
+func TestDefaultName(t *testing.T) {
+	for _, tc := range []struct {
+		host string
+		err  error
+		want string
+	}{
+		{"pi3", nil, "pi3"},
+		{"pi3.local", nil, "pi3"},
+		{strings.Repeat("x", 60), nil, strings.Repeat("x", 32)},
+		{"pi\x1b 3ü", nil, "pi3"},
+		{"", nil, ""},
+		{"pi3", errors.New("no host name"), ""},
+	} {
+		opts := Options{Hostname: func() (string, error) { return tc.host, tc.err }}
+		if got := opts.defaults().Name; got != tc.want {
+			t.Errorf("host %q: name %q, want %q", tc.host, got, tc.want)
+		}
+	}
+}
+
+func TestWhere(t *testing.T) {
+	c := parse(t, good+"\n  priority  =  7\npeers = [ \"192.168.1.3\" ]\n")
+	for key, want := range map[string]string{
+		"address":  "/etc/topdog/topdog.toml:1:11",
+		"priority": "/etc/topdog/topdog.toml:3:16",
+		"peers":    "/etc/topdog/topdog.toml:4:11",
+		"group":    "the default",
+	} {
+		if got := c.Where(key); got != want {
+			t.Errorf("Where(%q) = %s, want %s", key, got, want)
+		}
+	}
+}
+
+// changedValue gives each key a value that differs from its default.
+var changedValue = map[string]string{
+	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
+	"heartbeat": `"77ms"`, "algorithm": `"bully"`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`,
+	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun"`,
+}
+
+// Every key sets exactly one field of the struct, every field has a key, and
+// Changed sees each change.
+func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
+	before := parse(t, good)
+	set := map[string]string{} // field of the struct -> key
+	for _, key := range Keys() {
+		value, ok := changedValue[key]
+		if !ok {
+			t.Errorf("this test needs a value for the new key %s", key)
+			continue
+		}
+		text := key + " = " + value + "\n"
+		if key != "address" {
+			text = good + text
+		}
+		after := parse(t, text)
+		if diff := cmp.Diff([]string{key}, before.Changed(after)); diff != "" {
+			t.Errorf("Changed after %s (-want +got):\n%s", text, diff)
+		}
+		a, b := reflect.ValueOf(*before), reflect.ValueOf(*after)
+		for i := range a.NumField() {
+			f := a.Type().Field(i)
+			if !f.IsExported() || reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+				continue
+			}
+			if other, taken := set[f.Name]; taken {
+				t.Errorf("field %s is set by %s and by %s", f.Name, other, key)
+			}
+			set[f.Name] = key
+		}
+	}
+	exported := 0
+	for i := range reflect.TypeFor[Config]().NumField() {
+		if f := reflect.TypeFor[Config]().Field(i); f.IsExported() {
+			exported++
+			if set[f.Name] == "" {
+				t.Errorf("no key sets field %s", f.Name)
+			}
+		}
+	}
+	if exported != len(Keys()) {
+		t.Errorf("%d keys for %d fields", len(Keys()), exported)
+	}
+}
+
+func TestChanged(t *testing.T) {
+	a := parse(t, good)
+	b := parse(t, good+"hold = \"tun\"\npriority = 5\npeers = [\"192.168.1.4\"]\n")
+	got := map[string]bool{}
+	for _, key := range a.Changed(b) {
+		got[key] = Live(key)
+	}
+	want := map[string]bool{"priority": true, "peers": true, "hold": false}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changed keys, and whether they apply live (-want +got):\n%s", diff)
+	}
+	if changed := a.Changed(parse(t, good)); changed != nil {
+		t.Errorf("the same file differs in %v", changed)
+	}
+	if Live("no such key") {
+		t.Error("an unknown key applies live")
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "topdog.toml")
+	_, err := Load(path, testOptions())
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "topdog init") {
+		t.Errorf("a missing file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(good+"key_file = \"k\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path, testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.KeyFile != filepath.Join(dir, "k") || c.File() != path {
+		t.Errorf("key file %s of %s", c.KeyFile, c.File())
+	}
+	if err := os.WriteFile(path, make([]byte, maxFileBytes+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path, testOptions()); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Errorf("a file that is too large: %v", err)
+	}
+	if _, err := Load(dir, testOptions()); err == nil || !strings.Contains(err.Error(), "a directory") {
+		t.Errorf("a directory: %v", err)
+	}
+	// Nobody writes to this pipe: opening it must not wait.
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(pipe, testOptions()); err == nil || !strings.Contains(err.Error(), "pipe") {
+		t.Errorf("a named pipe: %v", err)
+	}
+}
+
+// FuzzParse holds Parse to four promises: it never panics, every error has a
+// line and can be shown to a person, what it accepts is TOML to go-toml's own
+// decoder as well, and what it accepts it accepts again, written out, with the
+// same meaning.
+func FuzzParse(f *testing.F) {
+	for _, file := range badFiles {
+		f.Add([]byte(file.text))
+	}
+	f.Add(Reference())
+	f.Add([]byte(uncommented()))
+	for key, value := range changedValue {
+		f.Add([]byte(good + key + " = " + value + "\n"))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const name = "/etc/topdog/topdog.toml"
+		c, err := Parse(name, data, testOptions())
+		if err != nil {
+			checkProblems(t, err, string(data))
+			return
+		}
+		var generic map[string]any
+		if err := toml.Unmarshal(data, &generic); err != nil && !strings.HasPrefix(string(data), "\ufeff") {
+			t.Errorf("accepted, but go-toml does not: %v\n%q", err, data)
+		}
+		again, err := Parse(name, c.TOML(), testOptions())
+		if err != nil {
+			t.Fatalf("accepted %q, but not what it means:\n%s\n%s", data, c.TOML(), err)
+		}
+		if diff := cmp.Diff(c, again, compareConfigs, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the second reading differs (-first +second):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+// testOptions make Parse independent of the machine that the tests run on.
+func testOptions() Options {
+	return Options{
+		Hostname: func() (string, error) { return "pi3.example.org", nil },
+		CheckLED: func(text string) error {
+			if text == "ACT" || text == "none" || strings.HasPrefix(text, "GPIO") {
+				return nil
+			}
+			return fmt.Errorf("there is no light called %q", text)
+		},
+	}
+}
+
+const good = "address = \"192.168.1.250\"\n"
+
+// badFiles are files that Parse refuses. What it says about them is in
+// testdata/errors.golden, to be read as a whole: the messages are the work.
+var badFiles = []struct{ name, text string }{
+	{"empty file", ""},
+	{"only comments", "# topdog\n\n"},
+	{"address without quotes", "address = 192.168.1.250\n"},
+	{"address without quotes, with comment", "address = 192.168.1.250  # the VIP\n"},
+	{"address is a number", "address = 5\n"},
+	{"address is IPv6", "address = \"fd00::250\"\n"},
+	{"address is a name", "address = \"pi.local\"\n"},
+	{"address with port", "address = \"192.168.1.250:80\"\n"},
+	{"address with netmask", "address = \"192.168.1.250/255.255.255.0\"\n"},
+	{"address with prefix 33", "address = \"192.168.1.250/33\"\n"},
+	{"address with leading zeros", "address = \"192.168.001.250\"\n"},
+	{"address with a space", "address = \"192.168.1.250 \"\n"},
+	{"address is the network", "address = \"192.168.1.0/24\"\n"},
+	{"address is the broadcast", "address = \"192.168.1.255/24\"\n"},
+	{"address is 0.0.0.0", "address = \"0.0.0.0\"\n"},
+	{"address is multicast", "address = \"224.0.0.254\"\n"},
+	{"address is loopback", "address = \"127.0.0.1\"\n"},
+	{"address listed twice", "address = [\n\t\"192.168.1.250\",\n\t\"192.168.1.250/24\",\n]\n"},
+	{"address list with three kinds of error", "address = [\"192.168.1.250\", 7, \"x\", [\"192.168.1.251\"]]\n"},
+	{"address list empty", "address = []\n"},
+	{"too many addresses", "address = [" + strings.Repeat("\"10.0.0.1\", ", 17) + "]\n"},
+	{"unknown keys, all at once", good + "hartbeat = \"100ms\"\npriorty = 7\nvip = \"10.0.0.1\"\nnodes = 3\nfrobnicate = true\n"},
+	{"wrong case", "Address = \"192.168.1.250\"\n"},
+	{"keepalived's words", "virtual_ipaddress = \"192.168.1.250\"\nvirtual-router-id = 51\nadvert_int = 1\n"},
+	{"section", "[topdog]\naddress = \"192.168.1.250\"\nprioritty = 3\n"},
+	{"dotted key", good + "led.pin = \"GPIO17\"\n"},
+	{"key set twice", good + "priority = 1\n" + "priority = 2\n"},
+	{"heartbeat as number", good + "heartbeat = 100\n"},
+	{"heartbeat without quotes", good + "heartbeat = 100ms\n"},
+	{"heartbeat without unit", good + "heartbeat = \"100\"\n"},
+	{"heartbeat with space", good + "heartbeat = \"100 ms\"\n"},
+	{"heartbeat too short", good + "heartbeat = \"5ms\"\n"},
+	{"heartbeat too long", good + "heartbeat = \"1m\"\n"},
+	{"priority as text", good + "priority = \"200\"\n"},
+	{"priority with fraction", good + "priority = 1.5\n"},
+	{"priority too high", good + "priority = 255\n"},
+	{"priority negative", good + "priority = -1\n"},
+	{"priority beyond 64 bits", good + "priority = 99999999999999999999\n"},
+	{"preempt as text", good + "preempt = \"yes\"\n"},
+	{"preempt capitalized", good + "preempt = True\n"},
+	{"preempt as number", good + "preempt = 1\n"},
+	{"group empty", good + "group = \"\"\n"},
+	{"group too long", good + "group = \"" + strings.Repeat("g", 33) + "\"\n"},
+	{"group with umlaut", good + "group = \"Küche\"\n"},
+	{"group as list", good + "group = [\"a\"]\n"},
+	{"group as date", good + "group = 2026-01-01\n"},
+	{"group as table", good + "group = { name = \"a\" }\n"},
+	{"id zero", good + "id = 0\n"},
+	{"id too large", good + "id = 4294967296\n"},
+	{"id is a word", good + "id = \"pi3\"\n"},
+	{"id is the floating address", good + "id = \"192.168.1.250\"\n"},
+	{"interface too long", good + "interface = \"a-very-long-interface\"\n"},
+	{"algorithm misspelled", good + "algorithm = \"heri\"\n"},
+	{"algorithm unknown", good + "algorithm = \"raft\"\n"},
+	{"multicast without port", good + "multicast = \"224.0.0.254\"\n"},
+	{"multicast is unicast", good + "multicast = \"192.168.1.1:9254\"\n"},
+	{"peers contains the floating address", good + "peers = [\"192.168.1.11\", \"192.168.1.250\"]\n"},
+	{"peers with prefix and port", good + "peers = [\"192.168.1.11/24\", \"192.168.1.12:9254\"]\n"},
+	{"columns count characters, not bytes", good + "peers = [\"äöü\", \"x\"]\n"},
+	{"led refused by gpio", good + "led = \"red\"\n"},
+	{"log_level misspelled", good + "log_level = \"warning\"\n"},
+	{"hold unknown", good + "hold = \"forever\"\n"},
+	{"socket relative", good + "socket = \"topdog.sock\"\n"},
+	{"key in the configuration", good + "key = \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"\n"},
+	{"key instead of its path", good + "key_file = \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"\n"},
+	{"password in the configuration", good + "password = hunter2\n"},
+	{"key_file in the home directory", good + "key_file = \"~/key\"\n"},
+	{"colon", "address: \"192.168.1.250\"\n"},
+	{"no value", "address =\n"},
+	{"no equals sign", "address\n"},
+	{"typographic quotes", "address = “192.168.1.250”\n"},
+	{"text not closed", "address = \"192.168.1.250\n"},
+	{"list not closed", "address = [\"192.168.1.250\",\n"},
+	{"two keys on a line", good + "priority = 1 preempt = true\n"},
+	{"shell comment style", good + "; a comment\n"},
+	{"escape in path", good + "socket = \"/run\\topdog\\qtopdog\"\n"},
+	{"not UTF-8", good + "group = \"K\xfcche\"\n"},
+	{"terminal escape", good + "name = \"a\\u001b[31mb\"\n"},
+	{"windows line ends and tabs", "address = \"192.168.1.250\"\r\n\tpriority\t=\t\"x\"\r\n"},
+	{"long line", good + "name = \"" + strings.Repeat("n", 300) + "\"  # " + strings.Repeat("c", 300) + "\n"},
+	{"errors before a syntax error", good + "priority = 300\nheartbeat = 100ms\n"},
+	{"unknown key twice", good + "frobnicate = 1\nfrobnicate = 2\n"},
+	{"misspelled key without quotes", good + "hartbeat = 100ms\n"},
+	{"many problems", good + strings.Join(strings.Split("abcdefghijklmnopqrstuvwxyz0123456789", ""), " = 1\n") + " = 1\n"},
+}
+
+func TestErrorMessages(t *testing.T) {
+	var got strings.Builder
+	for _, f := range badFiles {
+		_, err := Parse("topdog.toml", []byte(f.text), testOptions())
+		if err == nil {
+			t.Errorf("%s: accepted:\n%s", f.name, f.text)
+			continue
+		}
+		checkProblems(t, err, f.text)
+		fmt.Fprintf(&got, "=== %s\n%s\n\n", f.name, err)
+	}
+	compareGolden(t, "testdata/errors.golden", got.String())
+}
+
+// checkProblems holds every error to what Errors promises.
+func checkProblems(t *testing.T, err error, text string) {
+	t.Helper()
+	var problems Errors
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		t.Fatalf("the error is not an Errors: %#v", err)
+	}
+	lines := 1 + strings.Count(text, "\n")
+	for i, p := range problems {
+		if p.Line < 1 || p.Line > lines || p.Column < 1 {
+			t.Errorf("problem %d is outside the file of %d lines: %d:%d", i, lines, p.Line, p.Column)
+		}
+		if i > 0 && p.Line < problems[i-1].Line {
+			t.Errorf("problem %d is not in the order of the lines", i)
+		}
+		if p.Message == "" || strings.ContainsAny(p.Message+p.Hint+p.Source, "\n\x1b\x00") {
+			t.Errorf("problem %d has a message that is empty or unfit for a terminal: %q %q %q", i, p.Message, p.Hint, p.Source)
+		}
+		// Words of Go, or of go-toml's insides, do not belong in front of a user.
+		for _, word := range []string{"struct", "config.", "unstable", "U+", "uint", "%!", "toml:"} {
+			if strings.Contains(p.Message, word) && !strings.Contains(text, word) {
+				t.Errorf("problem %d speaks of %q: %s", i, word, p.Message)
+			}
+		}
+	}
+	if len(problems) > maxProblems+1 {
+		t.Errorf("%d problems are more than anyone reads", len(problems))
+	}
+}
+
+func compareGolden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (run go test -update, and read the result)", err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s differs (-want +got); if that is right, run go test -update:\n%s", path, diff)
+	}
+}
+
+// A key or password must not reach the journal by way of an error message.
+func TestErrorsKeepSecrets(t *testing.T) {
+	for _, text := range []string{
+		good + "key = \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"\n",
+		good + "key_file = \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"\n",
+		good + "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n",
+		good + "password = 00112233 hunter2\n",
+		good + "secret: hunter2 # 00112233\n",
+		good + "Pass-Phrase = \"hunter2, 00112233\"\n", // not a known name, and not hidden: see below
+	} {
+		_, err := Parse("topdog.toml", []byte(text), testOptions())
+		if err == nil {
+			t.Fatalf("accepted:\n%s", text)
+		}
+		if strings.Contains(text, "Pass-Phrase") {
+			continue // the guard against a test that hides everything: this one shows its line
+		}
+		if strings.Contains(err.Error(), "00112233") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the message gives the secret away:\n%s", err)
+		}
+	}
+}
+
+func TestExcerptStaysUnderTheMark(t *testing.T) {
+	line := strings.Repeat("a", 200) + "HERE" + strings.Repeat("b", 200)
+	for column := 1; column <= len(line); column++ {
+		shown, indent := excerpt(line, column)
+		at := len([]rune(indent))
+		if got, want := []rune(shown)[at], []rune(line)[column-1]; got != want {
+			t.Fatalf("column %d: the mark is under %q, not %q", column, got, want)
+		}
+		if n := len([]rune(shown)); n > maxExcerpt+2 {
+			t.Fatalf("column %d: the excerpt has %d characters", column, n)
+		}
+	}
+}

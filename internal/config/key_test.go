@@ -1,0 +1,156 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// testKey has bytes that are easily found in any output.
+func testKey(t testing.TB) Key {
+	t.Helper()
+	k, err := NewKey(bytes.NewReader(bytes.Repeat([]byte{0xab}, KeyBytes)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+var hexKey = strings.Repeat("ab", KeyBytes)
+
+func TestKeyIsNeverPrinted(t *testing.T) {
+	k := testKey(t)
+	var out strings.Builder
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%b", "%o", "%c", "%U", "%t", "%64d"} {
+		fmt.Fprintf(&out, verb+"\n", k)
+		fmt.Fprintf(&out, verb+"\n", &k)
+		fmt.Fprintf(&out, verb+"\n", struct{ K Key }{k})
+		fmt.Fprintf(&out, verb+"\n", []Key{k})
+	}
+	text, err := json.Marshal(map[string]any{"key": k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(text)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "key", k)
+	for _, secret := range []string{"abab", "ABAB", "171", "10101011", "\xab\xab"} {
+		if strings.Contains(out.String(), secret) {
+			t.Errorf("%q of the key was printed:\n%s", secret, out.String())
+		}
+	}
+	if !strings.Contains(out.String(), k.Fingerprint()) {
+		t.Errorf("nothing shows the fingerprint:\n%s", out.String())
+	}
+}
+
+func TestKeyFileRoundTrip(t *testing.T) {
+	k := testKey(t)
+	got, err := parseKey("key", k.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != k || !bytes.Equal(got.Bytes(), bytes.Repeat([]byte{0xab}, KeyBytes)) {
+		t.Error("the key differs after encoding")
+	}
+	for _, text := range []string{
+		hexKey,
+		strings.ToUpper(hexKey) + "\r\n",
+		"\ufeff# a comment\n\n  " + hexKey + "  \n# another\n",
+	} {
+		if got, err := parseKey("key", []byte(text)); err != nil || got != k {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestKeyErrors(t *testing.T) {
+	var got strings.Builder
+	for _, tc := range []struct{ name, text string }{
+		{"empty", ""},
+		{"only comments", "# nothing\n\n"},
+		{"too short", hexKey[:62] + "\n"},
+		{"too long", "# key\n  " + hexKey + "ab\n"},
+		{"a passphrase", "correct horse battery staple\n"},
+		{"one wrong digit", hexKey[:10] + "g" + hexKey[11:] + "\n"},
+		{"two keys", hexKey + "\n" + hexKey + "\n"},
+		{"zeros", strings.Repeat("0", 64) + "\n"},
+		{"binary", "\x00\xff\xfe\n"},
+	} {
+		_, err := parseKey("/etc/topdog/key", []byte(tc.text))
+		if err == nil {
+			t.Errorf("%s: accepted", tc.name)
+			continue
+		}
+		checkProblems(t, err, tc.text)
+		if strings.Contains(err.Error(), "abab") || strings.Contains(err.Error(), "horse") {
+			t.Errorf("%s: the message gives the key away:\n%s", tc.name, err)
+		}
+		fmt.Fprintf(&got, "=== %s\n%s\n\n", tc.name, err)
+	}
+	compareGolden(t, "testdata/key-errors.golden", got.String())
+}
+
+func TestLoadKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a key")
+	if _, err := LoadKey(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	k := testKey(t)
+	for _, mode := range []os.FileMode{0o600, 0o400} {
+		if err := errors.Join(os.WriteFile(path, k.Encode(), 0o600), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := LoadKey(path); err != nil || got != k {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o610, 0o601, 0o644} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		want := "chmod 600 '" + path + "'"
+		if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("mode %04o: %v; want the command %s", mode, err, want)
+		}
+	}
+	if _, err := LoadKey(filepath.Dir(path)); err == nil {
+		t.Error("a directory is a key")
+	}
+}
+
+func TestNewKeyWantsRandomness(t *testing.T) {
+	if _, err := NewKey(strings.NewReader("too short")); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a source that ends: %v", err)
+	}
+	if _, err := NewKey(bytes.NewReader(make([]byte, KeyBytes))); err == nil {
+		t.Error("zeros are a key")
+	}
+}
+
+func FuzzKey(f *testing.F) {
+	f.Add([]byte(hexKey))
+	f.Add([]byte("# c\n" + hexKey + "\n"))
+	f.Add([]byte(hexKey + "\n" + hexKey))
+	f.Add([]byte("\ufeff\r\n\t x"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		k, err := parseKey("key", data)
+		if err != nil {
+			checkProblems(t, err, string(data))
+			return
+		}
+		if again, err := parseKey("key", k.Encode()); err != nil || again != k {
+			t.Errorf("accepted %q, but not what it means: %v", data, err)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// uncommented is the reference with every key in force.
+func uncommented() string {
+	return regexp.MustCompile(`(?m)^##?([a-z_]+ = )`).ReplaceAllString(string(Reference()), "$1")
+}
+
+// boardDependent are the keys that have no fixed default.
+var boardDependent = map[string]bool{"address": true, "interface": true, "name": true}
+
+func TestReferenceIsTheDefaults(t *testing.T) {
+	plain := parse(t, string(Reference()))
+	want := parse(t, good)
+	if changed := want.Changed(plain); changed != nil {
+		t.Errorf("as it is, the reference changes %v", changed)
+	}
+	for _, key := range want.Changed(parse(t, uncommented())) {
+		if !boardDependent[key] {
+			t.Errorf("the reference shows for %s what is not the default", key)
+		}
+	}
+}
+
+func TestReferenceHasEveryKey(t *testing.T) {
+	var inReference []string
+	for _, match := range regexp.MustCompile(`(?m)^#{0,2}([a-z_]+) = `).FindAllStringSubmatch(string(Reference()), -1) {
+		inReference = append(inReference, match[1])
+	}
+	if diff := cmp.Diff(Keys(), inReference); diff != "" {
+		t.Errorf("keys of the reference, in order (-want +got):\n%s", diff)
+	}
+}
+
+const docsPath = "../../docs/config.md"
+
+// The manual has a row for each key, in order, with the default and with
+// whether a reload applies it, and a section that explains it.
+func TestManualIsInStep(t *testing.T) {
+	manual, err := os.ReadFile(docsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults := parse(t, good)
+	var want, got []string
+	for _, f := range fields() {
+		value := "—"
+		switch {
+		case f.key == "address":
+			value = "required"
+		case !boardDependent[f.key]:
+			value = "`" + f.get(defaults) + "`"
+		}
+		reload := ""
+		if f.live {
+			reload = "yes"
+		}
+		want = append(want, fmt.Sprintf("%s | %s | %s", f.key, value, reload))
+		if !strings.Contains(string(manual), "\n### "+f.key+"\n") {
+			t.Errorf("the manual has no section for %s", f.key)
+		}
+	}
+	for _, match := range regexp.MustCompile("(?m)^\\| \\[`([a-z_]+)`\\]\\(#[a-z_]+\\) \\| ([^|]*) \\| [^|]* \\|([^|]*)\\|$").FindAllStringSubmatch(string(manual), -1) {
+		got = append(got, fmt.Sprintf("%s | %s | %s", match[1], match[2], strings.TrimSpace(match[3])))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table of %s: key, default, applied on reload (-want +got):\n%s", docsPath, diff)
+	}
+}
+
+// Every example in the manual is a file that topdog accepts.
+func TestExamplesOfTheManual(t *testing.T) {
+	manual, err := os.ReadFile(docsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(string(manual), -1)
+	if len(blocks) < 4 {
+		t.Fatalf("only %d examples found", len(blocks))
+	}
+	for _, block := range blocks {
+		parse(t, block[1])
+	}
+}
+
+// The error that the manual shows is the one that topdog prints.
+func TestErrorInTheManual(t *testing.T) {
+	manual, err := os.ReadFile(docsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Parse("/etc/topdog/topdog.toml", []byte("address = 192.168.1.250\n"), testOptions())
+	if err == nil || !strings.Contains(string(manual), "\n"+err.Error()+"\n") {
+		t.Errorf("the manual does not show this error:\n%s", err)
+	}
+}

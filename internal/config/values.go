@@ -1,0 +1,382 @@
+package config
+
+import (
+	"math/bits"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Address is a floating address. The prefix length is optional: usually it is
+// that of the subnet in which the address is found.
+type Address struct {
+	IP   netip.Addr
+	Bits int // 1 to 32, or FromSubnet
+}
+
+// FromSubnet as Address.Bits means: take the prefix length of the interface's
+// subnet that contains the address.
+const FromSubnet = -1
+
+// ParseAddress reads "192.168.1.250" or "192.168.1.250/24".
+func ParseAddress(text string) (Address, error) {
+	var a Address
+	err := a.UnmarshalText([]byte(text))
+	return a, err
+}
+
+// String returns the address as it is written in a file.
+func (a Address) String() string {
+	if a.Bits == FromSubnet {
+		return a.IP.String()
+	}
+	return a.IP.String() + "/" + strconv.Itoa(a.Bits)
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *Address) UnmarshalText(text []byte) error {
+	const example = `write an unused address of the network, for example "192.168.1.250" or "192.168.1.250/24"`
+	host, length, hasLength := strings.Cut(string(text), "/")
+	ip, err := parseIPv4(host, example)
+	if err != nil {
+		return err
+	}
+	if !hasLength {
+		*a = Address{ip, FromSubnet}
+		return nil
+	}
+	size, err := strconv.Atoi(length)
+	if err != nil || size < 1 || size > 32 || length != strconv.Itoa(size) {
+		hint := "write a prefix length from 1 to 32, or leave it out: then it is that of the subnet"
+		if ones := prefixLength(length); ones > 0 {
+			hint = "write the netmask as a prefix length: " + tomlString(host+"/"+strconv.Itoa(ones))
+		}
+		return refuse(hint, "%s is not a prefix length", quoted("/"+length))
+	}
+	// RFC 3021 gives /31 no network and broadcast address; /32 has one address.
+	if size < 31 {
+		number := uint32(idFromAddr(ip))
+		hostPart := uint32(1)<<(32-size) - 1
+		switch number & hostPart {
+		case 0:
+			return refuse(example, "%s is the address of the network itself", string(text))
+		case hostPart:
+			return refuse(example, "%s is the broadcast address of its network", string(text))
+		}
+	}
+	*a = Address{ip, size}
+	return nil
+}
+
+// prefixLength returns 24 for the netmask "255.255.255.0", and 0 for anything
+// that is no netmask.
+func prefixLength(mask string) int {
+	ip, err := netip.ParseAddr(mask)
+	if err != nil || !ip.Is4() {
+		return 0
+	}
+	hostPart := ^uint32(idFromAddr(ip))
+	if hostPart&(hostPart+1) != 0 { // not of the form 0…01…1
+		return 0
+	}
+	return bits.LeadingZeros32(hostPart)
+}
+
+// parseIPv4 reads a unicast IPv4 address and says precisely why it cannot.
+func parseIPv4(text, example string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+		if _, portErr := netip.ParseAddrPort(text); portErr == nil {
+			return ip, refuse(example, "%s has a port, only the address belongs here", quoted(text))
+		}
+		if strings.TrimSpace(text) != text {
+			return ip, refuse(example, "there is a space in %s", quoted(text))
+		}
+		if plain := withoutLeadingZeros(text); plain != text {
+			return ip, refuse("write "+tomlString(plain), "%s has leading zeros, which some programs read as octal", quoted(text))
+		}
+		return ip, refuse(example, "%s is not an IPv4 address", quoted(text))
+	case !ip.Is4():
+		return ip, refuse(example, "%s is an IPv6 address; topdog holds IPv4 addresses", quoted(text))
+	case ip.As4()[0] == 0:
+		return ip, refuse(example, "%s names no host (RFC 1122: 0.0.0.0/8 is \"this network\")", text)
+	case ip.IsMulticast():
+		return ip, refuse(example, "%s is a multicast address", text)
+	case ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return ip, refuse(example, "%s is the broadcast address", text)
+	}
+	return ip, nil
+}
+
+// withoutLeadingZeros returns the IPv4 address that was probably meant by
+// something like 192.168.001.250, or text itself.
+func withoutLeadingZeros(text string) string {
+	parts := strings.Split(text, ".")
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil {
+			return text
+		}
+		parts[i] = strconv.FormatUint(n, 10)
+	}
+	if len(parts) != 4 {
+		return text
+	}
+	return strings.Join(parts, ".")
+}
+
+// ID is a board's number within its group; 0 means its own IPv4 address.
+type ID uint32
+
+// AutoID is the default: the board's own IPv4 address on the group's interface,
+// which is unique on a LAN by construction.
+const AutoID ID = 0
+
+func idFromAddr(ip netip.Addr) ID {
+	b := ip.As4()
+	return ID(b[0])<<24 | ID(b[1])<<16 | ID(b[2])<<8 | ID(b[3])
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (id ID) MarshalText() ([]byte, error) {
+	if id == AutoID {
+		return []byte("auto"), nil
+	}
+	return strconv.AppendUint(nil, uint64(id), 10), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler. It reads a number, a dotted
+// IPv4 address, or "auto".
+func (id *ID) UnmarshalText(text []byte) error {
+	const example = `write a number from 1 to 4294967295 such as id = 3, an address such as id = "192.168.1.3", or id = "auto"`
+	s := string(text)
+	if s == "auto" {
+		*id = AutoID
+		return nil
+	}
+	if strings.Contains(s, ".") {
+		ip, err := parseIPv4(s, example)
+		if err != nil {
+			return err
+		}
+		*id = idFromAddr(ip)
+		return nil
+	}
+	n, err := strconv.ParseUint(s, 10, 32)
+	switch {
+	case s == "0":
+		return refuse(example, "0 is nobody's id")
+	case err != nil:
+		return refuse(example, "%s is not an id", quoted(s))
+	}
+	*id = ID(n)
+	return nil
+}
+
+// Hold is how the leader holds the address, so that it cannot outlive the daemon.
+type Hold string
+
+// The ways to hold the address.
+const (
+	HoldAuto     Hold = "auto"     // the best that the system offers
+	HoldTUN      Hold = "tun"      // on a device that disappears with the process
+	HoldLifetime Hold = "lifetime" // with a lifetime that the kernel counts down
+)
+
+var holds = []string{string(HoldAuto), string(HoldTUN), string(HoldLifetime)}
+
+// logLevels are the levels of logrus without fatal and panic, which would hide
+// errors.
+var logLevels = []string{"error", "warn", "info", "debug", "trace"}
+
+func parsePriority(text string) (uint8, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > MaxPriority {
+		return 0, refuse("write a number from 1 to 254, more for a board that should lead, or 0 for one that never should",
+			"%s is not from 0 to %d", text, MaxPriority)
+	}
+	return uint8(n), nil
+}
+
+func parseHeartbeat(text string) (time.Duration, error) {
+	const example = `write a duration from "10ms" to "10s", for example heartbeat = "100ms"`
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		if _, numErr := strconv.ParseFloat(text, 64); numErr == nil {
+			return 0, refuse(example, "%s has no unit", quoted(text))
+		}
+		if squeezed := strings.ReplaceAll(strings.ToLower(text), " ", ""); squeezed != text {
+			if d, err := time.ParseDuration(squeezed); err == nil && d >= MinHeartbeat && d <= MaxHeartbeat {
+				return 0, refuse("write heartbeat = "+tomlString(squeezed), "%s is not a duration", quoted(text))
+			}
+		}
+		return 0, refuse(example, "%s is not a duration", quoted(text))
+	}
+	switch {
+	case d < MinHeartbeat:
+		return 0, refuse(example, "%s is less than %s, which the boards' schedulers cannot keep", text, MinHeartbeat)
+	case d > MaxHeartbeat:
+		return 0, refuse(example, "%s is more than %s; a dead leader would go unnoticed for that long", text, MaxHeartbeat)
+	}
+	return d, nil
+}
+
+func parseMulticast(text string) (netip.AddrPort, error) {
+	const example = `write an IPv4 multicast address and a UDP port, for example multicast = "224.0.0.254:9254"`
+	ap, err := netip.ParseAddrPort(text)
+	if err != nil {
+		if ip, ipErr := netip.ParseAddr(text); ipErr == nil && ip.Is4() && ip.IsMulticast() {
+			return ap, refuse("write multicast = "+tomlString(text+":9254"), "%s has no port", quoted(text))
+		}
+		return ap, refuse(example, "%s is not an address and port", quoted(text))
+	}
+	switch {
+	case !ap.Addr().Is4() || !ap.Addr().IsMulticast():
+		return ap, refuse(example, "%s is not an IPv4 multicast address (224.0.0.0 to 239.255.255.255)", ap.Addr())
+	case ap.Port() == 0:
+		return ap, refuse(example, "0 is not a UDP port")
+	}
+	return ap, nil
+}
+
+// checkGroup wants ASCII: the group's name is hashed into every packet, and two
+// boards must not differ in how they compose an umlaut.
+func checkGroup(text string) error {
+	const hint = `write 1 to 32 letters, digits, signs or inner spaces (ASCII), for example group = "kitchen"`
+	for _, r := range text {
+		if r < ' ' || r > '~' {
+			return refuse(hint, "%s contains %q, which is not printable ASCII", quoted(text), r)
+		}
+	}
+	return checkLabel(text, hint)
+}
+
+func checkName(text string) error {
+	const hint = `write at most 32 bytes of printable text, for example name = "shelf-3"`
+	for _, r := range text {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return refuse(hint, "%s contains %q, which cannot be printed", quoted(text), r)
+		}
+	}
+	return checkLabel(text, hint)
+}
+
+func checkLabel(text, hint string) error {
+	switch {
+	case text == "":
+		return refuse(hint, "the text is empty")
+	case len(text) > MaxLabelBytes:
+		return refuse(hint, "%s is %d bytes long, more than %d", quoted(text), len(text), MaxLabelBytes)
+	case strings.TrimSpace(text) != text:
+		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
+	}
+	return nil
+}
+
+// checkInterface follows the kernel's dev_valid_name: 1 to 15 bytes
+// (IFNAMSIZ-1), no slash, no colon, no space, not "." or "..".
+func checkInterface(text string) error {
+	const hint = `write the name that "ip link" shows, for example interface = "eth0", or delete the line: then it is the one whose subnet contains the address`
+	switch {
+	case text == "":
+		return refuse(hint, "the text is empty")
+	case len(text) > 15:
+		return refuse(hint, "%s is %d bytes long; the kernel allows interface names of at most 15", quoted(text), len(text))
+	case text == ".", text == "..", strings.ContainsFunc(text, func(r rune) bool {
+		return r == '/' || r == ':' || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}):
+		return refuse(hint, "%s cannot be the name of an interface", quoted(text))
+	}
+	return nil
+}
+
+// checkPath refuses what surely is not the path that was meant.
+func checkPath(text, hint string) error {
+	switch {
+	case text == "":
+		return refuse(hint, "the path is empty")
+	case strings.HasPrefix(text, "~"):
+		return refuse(hint, `%s: "~" means nothing outside a shell`, quoted(text))
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return refuse(hint, "%s contains a control character", quoted(text))
+	case len(text) > 4095: // PATH_MAX less the final NUL
+		return refuse(hint, "the path is %d bytes long, more than the 4095 that the kernel allows", len(text))
+	}
+	return nil
+}
+
+// maxSocketPath is sun_path of unix(7), 108 bytes, less the final NUL.
+const maxSocketPath = 107
+
+func checkSocket(text string) error {
+	const hint = `write an absolute path, for example socket = "/run/topdog/topdog.sock"`
+	if err := checkPath(text, hint); err != nil {
+		return err
+	}
+	switch {
+	case !strings.HasPrefix(text, "/"):
+		return refuse(hint, "%s is not an absolute path", quoted(text))
+	case len(text) > maxSocketPath:
+		return refuse(hint, "the path is %d bytes long; unix sockets allow %d", len(text), maxSocketPath)
+	}
+	return nil
+}
+
+func checkKeyFile(text string) error {
+	const hint = `write the path of the key file, for example key_file = "/etc/topdog/key", or key_file = "none" to run without authentication`
+	if _, bad := decodeHexKey(text); bad == nil {
+		return refuse("put the key into a file that only root can read, and its path here; "+
+			"then make a new key: this one has been in a file that others may read", "this is a key, not the path of one")
+	}
+	return checkPath(text, hint)
+}
+
+// oneOf checks a value that must be a word of a list.
+func oneOf(text string, words []string) error {
+	for _, w := range words {
+		if text == w {
+			return nil
+		}
+	}
+	if near := nearest(text, words); near != "" {
+		return refuse("did you mean "+tomlString(near)+"?", "%s is not one of %s", quoted(text), listed(words))
+	}
+	return refuse("", "%s is not one of %s", quoted(text), listed(words))
+}
+
+func listed(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = tomlString(w)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// tomlString writes text as a TOML basic string (TOML 1.0, "String").
+func tomlString(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			const digits = "0123456789ABCDEF"
+			b.WriteString(`\u00`)
+			b.WriteByte(digits[r>>4])
+			b.WriteByte(digits[r&15])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
