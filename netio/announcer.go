@@ -1,0 +1,226 @@
+package netio
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Announcer speaks ARP on one interface: it tells the neighbours where the
+// floating addresses are, asks whether somebody else has one, and listens for
+// rivals (RFC 5227). The kernel does none of that for an added address; it only
+// answers when asked.
+//
+// One packet socket is kept open for all of it: closing one takes about 17 ms
+// (the kernel waits for an RCU grace period), which a take-over cannot spare.
+// All methods may be called from any goroutine.
+type Announcer struct {
+	index  int
+	own    hardwareAddr
+	file   *os.File
+	socket syscall.RawConn
+
+	close    sync.Once
+	closed   chan struct{}
+	listener sync.WaitGroup
+
+	mu     sync.Mutex
+	probes map[*ongoingProbe]struct{}
+	ours   []netip.Addr
+	heard  func(netip.Addr, net.HardwareAddr)
+}
+
+// ongoingProbe is a Probe that waits for a conflict.
+type ongoingProbe struct {
+	addr     netip.Addr
+	conflict chan hardwareAddr // of capacity 1; the first conflict is enough
+}
+
+// OpenAnnouncer opens the packet socket on the interface with the given index
+// and Ethernet address, and starts to listen. It needs CAP_NET_RAW. The
+// Announcer is tied to that index: open a new one when Watch reports another.
+func OpenAnnouncer(index int, mac net.HardwareAddr, ns netns.NsHandle) (*Announcer, error) {
+	if len(mac) != len(hardwareAddr{}) {
+		return nil, fmt.Errorf("netio: announce on interface %d: its hardware address %q is not an Ethernet address", index, mac)
+	}
+	a := &Announcer{
+		index:  index,
+		own:    hardwareAddr(mac),
+		closed: make(chan struct{}),
+		probes: map[*ongoingProbe]struct{}{},
+	}
+	if err := inNamespace(ns, a.open); err != nil {
+		return nil, fmt.Errorf("netio: announce on interface %d: %w", index, err)
+	}
+	a.listener.Go(a.listen)
+	return a, nil
+}
+
+// arpProtocol is ETH_P_ARP in the byte order of the network, as packet sockets want it.
+var arpProtocol = func() uint16 {
+	var b [2]byte
+	binary.BigEndian.PutUint16(b[:], unix.ETH_P_ARP)
+	return binary.NativeEndian.Uint16(b[:])
+}()
+
+func (a *Announcer) open() error {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(arpProtocol))
+	if err != nil {
+		return fmt.Errorf("open a packet socket (needs CAP_NET_RAW): %w", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index}); err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("bind the packet socket: %w", withLinkDown(err))
+	}
+	a.file = os.NewFile(uintptr(fd), "arp")
+	if a.socket, err = a.file.SyscallConn(); err != nil {
+		a.file.Close()
+		return fmt.Errorf("hand the packet socket to the runtime: %w", err)
+	}
+	return nil
+}
+
+// Announce tells every neighbour that addr is at our Ethernet address, once as
+// an ARP request and once as a reply. AnnouncementDelay says when to do it again.
+// The error matches ErrLinkDown when the link is away.
+func (a *Announcer) Announce(addr netip.Addr) error {
+	for _, packet := range announcements(a.own, addr.Unmap()) {
+		if err := a.send(packet); err != nil {
+			return fmt.Errorf("netio: announce %s on interface %d: %w", addr, a.index, err)
+		}
+	}
+	return nil
+}
+
+// Probe asks n times, spacing apart, whether another host on the link has addr,
+// and waits spacing after the last time (RFC 5227, section 2.1). It returns
+// at once when somebody answers, speaks as addr, or probes for addr as well.
+// Silence is only worth something while the link is up: with the
+// cable out, packets are lost without an error.
+//
+// A host that is frozen but has the address still answers, since its kernel does.
+func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
+	addr = addr.Unmap()
+	p := &ongoingProbe{addr: addr, conflict: make(chan hardwareAddr, 1)}
+	a.mu.Lock()
+	a.probes[p] = struct{}{}
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.probes, p)
+		a.mu.Unlock()
+	}()
+
+	ticker := time.NewTicker(spacing)
+	defer ticker.Stop()
+	for range n {
+		if err := a.send(probe(a.own, addr)); err != nil {
+			return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, err)
+		}
+		select {
+		case mac := <-p.conflict:
+			return mac[:], true, nil
+		case <-ticker.C:
+		case <-a.closed:
+			return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, net.ErrClosed)
+		case <-ctx.Done():
+			return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, context.Cause(ctx))
+		}
+	}
+	return nil, false, nil
+}
+
+// Rivals sets the addresses that are ours now and what to do when another host
+// speaks as one of them. It replaces what was set before; without
+// addresses nothing is reported. heard is called from the listening goroutine,
+// which stands still until it returns, so it must not call Close.
+func (a *Announcer) Rivals(ours []netip.Addr, heard func(addr netip.Addr, mac net.HardwareAddr)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ours, a.heard = slices.Clone(ours), heard
+}
+
+// send broadcasts one ARP packet.
+func (a *Announcer) send(packet arpPacket) error {
+	to := &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index, Halen: uint8(len(broadcast))}
+	copy(to.Addr[:], broadcast[:])
+	frame := packet.append(make([]byte, 0, arpLength))
+	var result error
+	if err := a.socket.Write(func(fd uintptr) bool {
+		result = unix.Sendto(int(fd), frame, 0, to)
+		if result == unix.ENETDOWN {
+			// That may be old news: when the link goes down the kernel leaves a
+			// note on the socket, which the next call gets, however late it comes.
+			result = unix.Sendto(int(fd), frame, 0, to)
+		}
+		return true // never wait for a full queue: late announcements are wrong ones
+	}); err != nil {
+		return net.ErrClosed // the only error that RawConn has, by another name
+	}
+	return withLinkDown(result)
+}
+
+// listen reads ARP until Close. A read that fails (the interface went down or
+// was deleted) is tried again after a while; it then blocks or succeeds.
+func (a *Announcer) listen() {
+	buffer := make([]byte, 128) // Ethernet's padding makes 46 of the 28 bytes
+	for failures := 0; ; {
+		n, err := a.file.Read(buffer)
+		switch {
+		case errors.Is(err, os.ErrClosed):
+			return
+		case err != nil && !errors.Is(err, io.EOF): // an empty packet reads as EOF
+			failures++
+			if !pause(a.closed, retryDelay(failures)) {
+				return
+			}
+		default:
+			failures = 0
+			if packet, err := parseARP(buffer[:n]); err == nil {
+				a.hear(packet)
+			}
+		}
+	}
+}
+
+// hear takes in one ARP packet of another host.
+func (a *Announcer) hear(packet arpPacket) {
+	a.mu.Lock()
+	for p := range a.probes {
+		if packet.conflictsWith(p.addr, a.own) {
+			select {
+			case p.conflict <- packet.senderMAC:
+			default:
+			}
+		}
+	}
+	heard := a.heard
+	rival := packet.senderMAC != a.own && slices.Contains(a.ours, packet.senderIP)
+	a.mu.Unlock()
+	if rival && heard != nil {
+		heard(packet.senderIP, packet.senderMAC[:])
+	}
+}
+
+// Close ends the listening and closes the socket. It may be called more than once.
+func (a *Announcer) Close() error {
+	var err error
+	a.close.Do(func() {
+		close(a.closed)
+		err = a.file.Close()
+		a.listener.Wait()
+	})
+	return err
+}

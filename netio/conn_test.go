@@ -1,0 +1,462 @@
+package netio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+const testPort = 9254
+
+var testGroup = netip.MustParseAddrPort("224.0.0.254:9254")
+
+func TestOptionsValidate(t *testing.T) {
+	good := Options{Interface: "eth0", Local: netip.MustParseAddr("10.0.0.1"), Group: testGroup}
+	tests := []struct {
+		name   string
+		change func(*Options)
+		want   string // part of the error
+	}{
+		{"good", func(*Options) {}, ""},
+		{"IPv4 in IPv6 form", func(o *Options) { o.Local = netip.MustParseAddr("::ffff:10.0.0.1") }, ""},
+		{"no interface", func(o *Options) { o.Interface = "" }, "no interface"},
+		{"no address", func(o *Options) { o.Local = netip.Addr{} }, "own address must be an IPv4 address"},
+		{"IPv6 address", func(o *Options) { o.Local = netip.MustParseAddr("fe80::1") }, `not "fe80::1"`},
+		{"unicast group", func(o *Options) { o.Group = netip.MustParseAddrPort("10.0.0.2:9254") }, "multicast address such as"},
+		{"no port", func(o *Options) { o.Group = netip.AddrPortFrom(testGroup.Addr(), 0) }, "port must not be 0"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			o := good
+			test.change(&o)
+			err := o.validate()
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// flakyReader fails as often as it is told, and then says that it is closed.
+type flakyReader struct{ errs []error }
+
+func (r *flakyReader) ReadMsgUDPAddrPort(b, oob []byte) (n, oobn, flags int, addr netip.AddrPort, err error) {
+	if len(r.errs) == 0 {
+		return 0, 0, 0, netip.AddrPort{}, net.ErrClosed
+	}
+	err, r.errs = r.errs[0], r.errs[1:]
+	return 0, 0, 0, netip.AddrPort{}, err
+}
+
+// A read error must end neither the reading nor the machine's idleness.
+func TestReceiveSurvivesErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Conn{closed: make(chan struct{})}
+		r := &flakyReader{errs: []error{unix.ECONNREFUSED}}
+		start := time.Now()
+		c.receive(r, true, nil)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("one refused packet made the reader wait %s, want no wait", took)
+		}
+
+		for range 12 {
+			r.errs = append(r.errs, unix.ENETDOWN)
+		}
+		start = time.Now()
+		c.receive(r, true, nil)
+		// 0 + 10+20+40+80+160+320+640 ms, and then a second for each of the last four.
+		if took, want := time.Since(start), 1270*time.Millisecond+4*time.Second; took != want {
+			t.Errorf("12 errors in a row took %s, want %s", took, want)
+		}
+		if got := c.Drops().ReceiveErrors; got != 13 {
+			t.Errorf("counted %d errors, want 13", got)
+		}
+	})
+}
+
+func TestTTL(t *testing.T) {
+	tests := []struct {
+		name    string
+		control []byte
+		want    int
+	}{
+		{"none", nil, -1},
+		{"255", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255), 255},
+		{"behind another", append(controlMessage(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 7), controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 64)...), 64},
+		{"cut off", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr-1], -1},
+		{"without its value", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr+1], -1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := ttl(test.control); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// FuzzTTL: the kernel writes these bytes, but a parser of bytes never panics all the same.
+func FuzzTTL(f *testing.F) {
+	f.Add(controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255))
+	f.Add(controlMessage(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 7))
+	f.Fuzz(func(t *testing.T, b []byte) { ttl(b) })
+}
+
+// inbox collects what a Conn delivers.
+type inbox struct {
+	*Conn
+	name string
+	got  chan string
+}
+
+// openInbox opens a Conn and serves it until the test ends.
+func openInbox(t testing.TB, name string, o Options) *inbox {
+	t.Helper()
+	c, err := Open(o)
+	must(t, err)
+	in := &inbox{Conn: c, name: name, got: make(chan string, 100)}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := c.Serve(func(d Datagram) {
+			way := "unicast"
+			if d.Multicast {
+				way = "multicast"
+			}
+			in.got <- fmt.Sprintf("%s %q from %s", way, d.Data, d.From)
+		}); err != nil {
+			t.Errorf("Serve of %s: %v", name, err)
+		}
+	})
+	t.Cleanup(func() {
+		must(t, c.Close())
+		serving.Wait()
+	})
+	return in
+}
+
+func (in *inbox) expect(t testing.TB, want string) {
+	t.Helper()
+	if got := receive(t, in.name+" to hear "+want, in.got); got != want {
+		t.Fatalf("%s heard %s, want %s", in.name, got, want)
+	}
+}
+
+// The demo: several boards in one process on loopback, with no privilege.
+func TestLoopback(t *testing.T) {
+	var boards []*inbox
+	for _, o := range onLoopback(3) {
+		boards = append(boards, openInbox(t, o.Local.String(), o))
+	}
+	a, b, c := boards[0], boards[1], boards[2]
+	must(t, a.Multicast([]byte("hello")))
+	b.expect(t, fmt.Sprintf(`multicast "hello" from %s`, a.self))
+	c.expect(t, fmt.Sprintf(`multicast "hello" from %s`, a.self))
+	must(t, b.Multicast([]byte("all")))
+	// Had a heard its own hello, that would have been the first thing.
+	a.expect(t, fmt.Sprintf(`multicast "all" from %s`, b.self))
+	c.expect(t, fmt.Sprintf(`multicast "all" from %s`, b.self)) // and once only
+	must(t, b.Unicast([]byte("hi"), a.self))
+	a.expect(t, fmt.Sprintf(`unicast "hi" from %s`, b.self))
+}
+
+// onLoopback makes the options of n boards on loopback. Their port is a random
+// one: other tests, and a demo, may be running on this machine at the same time.
+func onLoopback(n int) (all []Options) {
+	group := netip.AddrPortFrom(testGroup.Addr(), uint16(20_000+rand.N(10_000)))
+	for i := range n {
+		local := netip.AddrFrom4([4]byte{127, 77, 0, byte(i + 1)})
+		all = append(all, Options{Interface: "lo", Local: local, Group: group, Shared: true})
+	}
+	return all
+}
+
+func TestSecondDaemon(t *testing.T) {
+	l := newLAN(t, 1)
+	o := Options{Interface: "eth0", Local: l.boards[0].addr, Group: testGroup, Namespace: l.boards[0].ns}
+	first, err := Open(o)
+	must(t, err)
+	defer first.Close()
+	if _, err := Open(o); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "another topdog") {
+		t.Errorf("the second daemon got %v, want EADDRINUSE and an explanation", err)
+	}
+	// Nor may one with another address on the same link: it would hear the
+	// group, and both would answer for this host.
+	second := netip.MustParsePrefix("10.77.0.50/24")
+	l.boards[0].addAddr(t, "eth0", second)
+	other := o
+	other.Local = second.Addr()
+	if _, err := Open(other); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("a second daemon with another address got %v, want EADDRINUSE", err)
+	}
+	must(t, first.Close())
+	again, err := Open(o)
+	if err != nil {
+		t.Fatalf("after the first has closed: %v", err)
+	}
+	must(t, again.Close())
+}
+
+// warmUp sends until the bridge forwards, and then takes in everything that was sent.
+func warmUp(t testing.TB, from, to *inbox) {
+	t.Helper()
+	eventually(t, "the bridge forwards", func() bool {
+		must(t, from.Multicast([]byte("hello")))
+		return len(to.got) > 0
+	})
+	must(t, from.Multicast([]byte("ready")))
+	for !strings.Contains(receive(t, "the bridge to be ready", to.got), `"ready"`) {
+	}
+}
+
+func TestOnTheWire(t *testing.T) {
+	l := newLAN(t, 2)
+	open := func(i int) *inbox {
+		b := l.boards[i]
+		return openInbox(t, b.addr.String(), Options{Interface: "eth0", Local: b.addr, Group: testGroup, Namespace: b.ns})
+	}
+	a, b := open(0), open(1)
+	const fromA = "from 10.77.0.1:9254"
+
+	warmUp(t, a, b)
+	must(t, a.Unicast([]byte("you"), b.self))
+	b.expect(t, `unicast "you" `+fromA)
+
+	t.Run("dropped", func(t *testing.T) {
+		tests := []struct {
+			name string
+			send func(*net.UDPConn)
+			want Drops
+		}{
+			{"lower TTL to the group", func(c *net.UDPConn) { sendWith(t, c, unix.IP_MULTICAST_TTL, 254, testGroup) }, Drops{WrongTTL: 1}},
+			{"lower TTL to the board", func(c *net.UDPConn) { sendWith(t, c, unix.IP_TTL, 64, b.self) }, Drops{WrongTTL: 1}},
+			{"too long", func(c *net.UDPConn) {
+				_, err := c.WriteToUDPAddrPort(make([]byte, MaxPacket+1), b.self)
+				must(t, err)
+			}, Drops{Truncated: 1}},
+		}
+		for _, test := range tests {
+			t.Run(test.name, func(t *testing.T) {
+				before := b.Drops()
+				foreign := openForeign(t, l.boards[0])
+				test.send(foreign)
+				want := Drops{before.WrongTTL + test.want.WrongTTL, before.Truncated + test.want.Truncated, before.ReceiveErrors}
+				eventually(t, "the packet is counted", func() bool { return b.Drops() != before })
+				if diff := cmp.Diff(want, b.Drops()); diff != "" {
+					t.Errorf("drops (-want +got):\n%s", diff)
+				}
+				must(t, a.Multicast([]byte("end")))
+				b.expect(t, `multicast "end" `+fromA)
+			})
+		}
+	})
+
+	// The neighbour group has our port, and even another process here that joined it.
+	t.Run("other group", func(t *testing.T) {
+		other := netip.MustParseAddr("224.0.0.253")
+		joiner := openForeign(t, l.boards[1])
+		must(t, join(joiner, other, l.boards[1].link(t, "eth0").Index))
+		foreign := openForeign(t, l.boards[0])
+		sendWith(t, foreign, unix.IP_MULTICAST_TTL, 255, netip.AddrPortFrom(other, testPort))
+		// Packets of one socket are delivered in order, so the foreign one would come first.
+		must(t, a.Multicast([]byte("end")))
+		b.expect(t, `multicast "end" `+fromA)
+	})
+
+	t.Run("rejoin", func(t *testing.T) {
+		must(t, leave(b.multicast, testGroup.Addr(), b.index))
+		must(t, a.Multicast([]byte("lost")))
+		must(t, b.Rejoin())
+		must(t, a.Multicast([]byte("back")))
+		b.expect(t, `multicast "back" `+fromA)
+		must(t, b.Rejoin()) // being a member already is fine
+		must(t, a.Multicast([]byte("again")))
+		b.expect(t, `multicast "again" `+fromA)
+	})
+
+	t.Run("too long to send", func(t *testing.T) {
+		if err := a.Multicast(make([]byte, MaxPacket+1)); err == nil || !strings.Contains(err.Error(), "1473 bytes") {
+			t.Errorf("got %v, want an error that names the size", err)
+		}
+		must(t, a.Multicast(bytes.Repeat([]byte("x"), MaxPacket)))
+		b.expect(t, fmt.Sprintf(`multicast "%s" `+fromA, strings.Repeat("x", MaxPacket)))
+	})
+}
+
+// The options that no other test would miss.
+func TestSocketOptions(t *testing.T) {
+	b := newLAN(t, 1).boards[0]
+	c, err := Open(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Namespace: b.ns})
+	must(t, err)
+	defer c.Close()
+	for name, socket := range map[string]*net.UDPConn{"multicast": c.multicast, "unicast": c.unicast} {
+		raw, err := socket.SyscallConn()
+		must(t, err)
+		got := map[string]int{}
+		must(t, raw.Control(func(fd uintptr) {
+			for option, at := range map[string][2]int{
+				"TOS":      {unix.IPPROTO_IP, unix.IP_TOS},
+				"priority": {unix.SOL_SOCKET, unix.SO_PRIORITY},
+				"all":      {unix.IPPROTO_IP, unix.IP_MULTICAST_ALL},
+				"loop":     {unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP},
+				"device":   {unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX},
+			} {
+				value, err := unix.GetsockoptInt(int(fd), at[0], at[1])
+				must(t, err)
+				got[option] = value
+			}
+		}))
+		want := map[string]int{"TOS": 0xc0, "priority": 6, "all": 0, "loop": 0, "device": c.index}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("options of the %s socket (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Every bad turn that the link can take gives ErrLinkDown, and the reader lives through them.
+func TestLinkDown(t *testing.T) {
+	l := newLAN(t, 2)
+	board := l.boards[0]
+	o := Options{Interface: "eth0", Local: board.addr, Group: testGroup, Namespace: board.ns}
+	in := openInbox(t, "board", o)
+	other := openInbox(t, "other", Options{Interface: "eth0", Local: l.boards[1].addr, Group: testGroup, Namespace: l.boards[1].ns})
+	eth0 := l.link(board.handle, "eth0")
+	check := func(when string) {
+		t.Helper()
+		for _, err := range []error{in.Multicast([]byte("x")), in.Unicast([]byte("x"), other.self)} {
+			if !errors.Is(err, ErrLinkDown) {
+				t.Errorf("%s, sending gives %v, want ErrLinkDown", when, err)
+			}
+		}
+	}
+
+	must(t, board.handle.LinkSetDown(eth0))
+	check("while the interface is switched off")
+	must(t, board.handle.LinkSetUp(eth0))
+	eventually(t, "packets arrive again", func() bool {
+		must(t, other.Multicast([]byte("x")))
+		return len(in.got) > 0
+	})
+
+	board.delAddr(t, "eth0", netip.PrefixFrom(board.addr, 24))
+	check("without our address")
+	if _, err := Open(o); !errors.Is(err, ErrLinkDown) {
+		t.Errorf("opening without our address gives %v, want ErrLinkDown", err)
+	}
+
+	must(t, board.handle.LinkDel(eth0))
+	check("after the interface was deleted")
+	if err := in.Rejoin(); !errors.Is(err, ErrLinkDown) {
+		t.Errorf("rejoining after the interface was deleted gives %v, want ErrLinkDown", err)
+	}
+	if _, err := Open(o); !errors.Is(err, ErrLinkDown) {
+		t.Errorf("opening without the interface gives %v, want ErrLinkDown", err)
+	}
+
+	l.plug(board)
+	fresh := openInboxAgain(t, in, o)
+	eventually(t, "packets arrive on the new interface", func() bool {
+		must(t, other.Multicast([]byte("new")))
+		return len(fresh.got) > 0
+	})
+}
+
+func openInboxAgain(t testing.TB, old *inbox, o Options) *inbox {
+	t.Helper()
+	must(t, old.Close())
+	return openInbox(t, old.name, o)
+}
+
+// Neither direction allocates. The receiving goroutine's allocations are part
+// of what AllocsPerRun counts, since it counts the whole process.
+func TestNoAllocations(t *testing.T) {
+	o := onLoopback(2)
+	a, err := Open(o[0])
+	must(t, err)
+	defer a.Close()
+	b, err := Open(o[1])
+	must(t, err)
+	received := make(chan struct{}, 10)
+	var serving sync.WaitGroup
+	serving.Go(func() { b.Serve(func(d Datagram) { received <- struct{}{} }) })
+	defer serving.Wait()
+	defer b.Close()
+
+	// Waiting with a deadline each time would itself allocate.
+	watchdog := time.AfterFunc(patience, func() { panic("packets got lost on loopback") })
+	defer watchdog.Stop()
+	packet := make([]byte, 40)
+	send := func() {
+		if a.Multicast(packet) != nil || a.Unicast(packet, b.self) != nil {
+			t.Error("sending failed")
+		}
+		<-received
+		<-received
+	}
+	send()
+	if allocs := testing.AllocsPerRun(200, send); allocs != 0 {
+		t.Errorf("a multicast and a unicast packet there and back took %v allocations, want 0", allocs)
+	}
+}
+
+func BenchmarkDatagram(b *testing.B) {
+	o := onLoopback(2)
+	from, err := Open(o[0])
+	must(b, err)
+	defer from.Close()
+	to, err := Open(o[1])
+	must(b, err)
+	received := make(chan struct{}, 1)
+	var serving sync.WaitGroup
+	serving.Go(func() { to.Serve(func(Datagram) { received <- struct{}{} }) })
+	defer serving.Wait()
+	defer to.Close()
+	packet := make([]byte, 40)
+	b.ReportAllocs()
+	for b.Loop() {
+		must(b, from.Multicast(packet))
+		<-received
+	}
+}
+
+// openForeign opens a plain socket on the board, as any other program might.
+func openForeign(t testing.TB, b *board) *net.UDPConn {
+	t.Helper()
+	var conn *net.UDPConn
+	b.do(t, func() error {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: b.addr.AsSlice()})
+		conn = c
+		return err
+	})
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func sendWith(t testing.TB, c *net.UDPConn, option, value int, to netip.AddrPort) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) {
+		must(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, option, value))
+	}))
+	_, err = c.WriteToUDPAddrPort([]byte("foreign"), to)
+	must(t, err)
+}
+
+func controlMessage(level, kind int32, value byte) []byte {
+	b := make([]byte, unix.CmsgSpace(4))
+	*header(b) = unix.Cmsghdr{Level: level, Type: kind}
+	header(b).SetLen(unix.CmsgLen(4))
+	b[unix.CmsgLen(0)] = value // little-endian, as every machine this runs on
+	return b
+}

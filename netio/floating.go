@@ -1,0 +1,392 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Way is how the floating addresses are kept from outliving the daemon.
+type Way int
+
+const (
+	// WayAuto takes WayBoth if it works on this host, and WayLifetime otherwise.
+	WayAuto Way = iota
+	// WayTUN puts the addresses on a device that goes away with the process.
+	// A process that is frozen keeps them.
+	WayTUN
+	// WayLifetime puts them on the interface itself with a lifetime that must be
+	// renewed. They outlive a killed process by up to the lifetime and a bit.
+	WayLifetime
+	// WayBoth puts them on such a device and with a lifetime, and so
+	// covers the killed and the frozen process, each in the shortest time.
+	WayBoth
+)
+
+func (w Way) String() string {
+	switch w {
+	case WayAuto:
+		return "auto"
+	case WayTUN:
+		return "tun"
+	case WayLifetime:
+		return "lifetime"
+	case WayBoth:
+		return "tun+lifetime"
+	default:
+		return fmt.Sprintf("way %d", int(w))
+	}
+}
+
+func (w Way) usesTUN() bool      { return w == WayTUN || w == WayBoth }
+func (w Way) usesLifetime() bool { return w == WayLifetime || w == WayBoth }
+
+const (
+	// DefaultDevice is the name of the TUN device.
+	DefaultDevice = "topdog0"
+	// DefaultLifetime is the shortest that the kernel can count. It removes an
+	// address up to 1.25 s after its lifetime ended (measured, docs/address.md),
+	// so this is what a frozen board costs: 1 to 2.25 s with two holders.
+	DefaultLifetime = time.Second
+)
+
+// FloatingOptions say which addresses are held, and how.
+type FloatingOptions struct {
+	// Interface is the group's interface, on whose link the addresses are used.
+	Interface string
+	// Addresses are the floating IPs, each with the prefix length of its subnet.
+	Addresses []netip.Prefix
+	// Way is how to hold them; the zero value chooses.
+	Way Way
+	// Device names the TUN device; DefaultDevice if empty.
+	Device string
+	// Lifetime is in whole seconds, at least one; DefaultLifetime if zero.
+	// Renew about four times as often.
+	Lifetime time.Duration
+	// Namespace is the network namespace to act in; zero is the current one.
+	Namespace netns.NsHandle
+}
+
+func (o *FloatingOptions) validate() error {
+	if o.Device == "" {
+		o.Device = DefaultDevice
+	}
+	if o.Lifetime == 0 {
+		o.Lifetime = DefaultLifetime
+	}
+	switch {
+	case o.Interface == "":
+		return errors.New("no interface was given")
+	case len(o.Addresses) == 0:
+		return errors.New("no address was given")
+	case o.Lifetime < time.Second || o.Lifetime%time.Second != 0:
+		return fmt.Errorf("the lifetime must be whole seconds and at least 1s, is %s: the kernel counts in seconds", o.Lifetime)
+	case o.Way < WayAuto || o.Way > WayBoth:
+		return fmt.Errorf("there is no %s", o.Way)
+	}
+	o.Addresses = slices.Clone(o.Addresses)
+	for _, p := range o.Addresses {
+		if !p.IsValid() || !p.Addr().Is4() || !p.Addr().IsGlobalUnicast() {
+			return fmt.Errorf("%s cannot be a floating IP: it must be an IPv4 unicast address with a prefix length, such as 192.168.1.100/24", p)
+		}
+	}
+	return nil
+}
+
+var (
+	// ErrNotTaken is what Renew says when the addresses are not ours to renew.
+	ErrNotTaken = errors.New("the floating address is not taken")
+	// ErrLapsed is what Renew says when it comes later than the lifetime: the
+	// process was frozen or starved. The kernel has removed the addresses, or is
+	// about to, and another board may hold them by now. Make sure of being
+	// the leader still, and then Take them again.
+	ErrLapsed = errors.New("the floating address has lapsed: it was not renewed in time")
+)
+
+// FloatingIP holds the floating addresses while this board leads.
+//
+// Each address is added as a /32, which creates no route to a subnet, never
+// becomes the board's main address, and is not deleted together with another one.
+//
+// All methods may be called from any goroutine.
+type FloatingIP struct {
+	options FloatingOptions
+	way     Way
+	reason  string
+	handle  *netlink.Handle
+	tun     *os.File // nil without TUN
+
+	mu       sync.Mutex
+	taken    bool
+	leaseEnd time.Duration // on the clock of Now; with lifetimes only
+	link     int           // index of the device that has the addresses
+	routes   []*netlink.Route
+}
+
+// NewFloatingIP prepares to hold the addresses: it opens what Take will need,
+// so that a take-over costs one system call per address. It adds no address
+// yet. The interface need not exist.
+func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("netio: floating IP: %w", err)
+	}
+	handle, err := openHandle(o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	f := &FloatingIP{options: o, handle: handle}
+	if err := inNamespace(o.Namespace, f.choose); err != nil {
+		handle.Close()
+		return nil, fmt.Errorf("netio: floating IP on %s: %w", o.Interface, err)
+	}
+	return f, nil
+}
+
+// choose settles the way, and opens the TUN device if the way has one.
+func (f *FloatingIP) choose() error {
+	wanted := f.options.Way
+	if wanted == WayLifetime {
+		f.way, f.reason = WayLifetime, "as configured"
+		return nil
+	}
+	problem := f.tryTUN()
+	switch {
+	case problem == nil && wanted == WayAuto:
+		f.way, f.reason = WayBoth, "gone at once if the daemon is killed, and soon if it is frozen"
+	case problem == nil:
+		f.way, f.reason = wanted, "as configured"
+	case wanted == WayAuto:
+		f.way, f.reason = WayLifetime, fmt.Sprintf("a TUN device cannot be used here: %v", problem)
+	default:
+		return fmt.Errorf("hold it by %s: %w", wanted, problem)
+	}
+	return nil
+}
+
+// tryTUN opens the TUN device, or says why an address on one would be of no use.
+func (f *FloatingIP) tryTUN() error {
+	ignore, err := arpIgnore(f.options.Interface)
+	if err != nil {
+		return fmt.Errorf("cannot tell whether the kernel answers ARP for it: %w", err)
+	}
+	if ignore != 0 {
+		return fmt.Errorf("net.ipv4.conf.{all,%s}.arp_ignore is %d, so the kernel would not answer ARP for an address that is not on %[1]s itself",
+			f.options.Interface, ignore)
+	}
+	return f.openDevice()
+}
+
+// openDevice makes the TUN device, anew if somebody has deleted the one we had.
+func (f *FloatingIP) openDevice() error {
+	if f.tun != nil {
+		f.tun.Close()
+		f.tun = nil
+	}
+	tun, err := openTUN(f.options.Device)
+	if err != nil {
+		return err
+	}
+	if f.link, err = raiseTUN(f.handle, f.options.Device); err != nil {
+		tun.Close()
+		return err
+	}
+	f.tun = tun
+	return nil
+}
+
+// Way returns the way that is in use, never WayAuto, and why, in words for a status display.
+func (f *FloatingIP) Way() (way Way, reason string) { return f.way, f.reason }
+
+// Device returns the name of the device that has the addresses while they are taken.
+func (f *FloatingIP) Device() string {
+	if f.way.usesTUN() {
+		return f.options.Device
+	}
+	return f.options.Interface
+}
+
+// Take adds the addresses. Those that are there already are kept and renewed.
+// After an error some may be there: call Take again, or Release.
+func (f *FloatingIP) Take() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.taken = true // from here on something may have to be released
+	var err error
+	if !f.way.usesTUN() {
+		// The interface may have been made anew since the last time.
+		err = f.findDevice()
+	}
+	if err == nil {
+		_, err = f.assertOnDevice()
+	}
+	if err == nil {
+		err = f.findRoutes()
+	}
+	if err == nil {
+		_, err = f.assertRoutes()
+	}
+	if err != nil {
+		return fmt.Errorf("netio: take the floating address: %w", err)
+	}
+	return nil
+}
+
+// Renew starts the lifetimes over, and puts back what somebody else deleted, in
+// which case restored is true and the address should be announced again.
+//
+// It must only be called by a leader that has just made sure that it still
+// leads: the kernel knows no "renew only", so renewing an address that is gone
+// adds it. The worst case, a process that wakes up after its addresses lapsed,
+// is refused here with ErrLapsed. Without a lifetime nothing can lapse.
+func (f *FloatingIP) Renew() (restored bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.taken {
+		return false, fmt.Errorf("netio: renew: %w", ErrNotTaken)
+	}
+	if f.way.usesLifetime() && Now() >= f.leaseEnd {
+		return false, fmt.Errorf("netio: renew: %w", ErrLapsed)
+	}
+	restored, err = f.assertOnDevice()
+	restoredRoutes, routeErr := f.assertRoutes()
+	if err := errors.Join(err, routeErr); err != nil {
+		return restored, fmt.Errorf("netio: renew the floating address: %w", err)
+	}
+	return restored || restoredRoutes, nil
+}
+
+// assertOnDevice is assert on a device that may have been deleted under us.
+func (f *FloatingIP) assertOnDevice() (added bool, err error) {
+	added, err = f.assert()
+	if errors.Is(err, unix.ENODEV) {
+		if err = f.findDevice(); err == nil {
+			added, err = f.assert()
+		}
+	}
+	return added, err
+}
+
+// assert makes every address present with a full lifetime, and tells whether
+// one of them had to be added.
+func (f *FloatingIP) assert() (added bool, err error) {
+	// The lease is counted from before the first system call, so that it can
+	// only end too early, never too late.
+	end := Now() + f.options.Lifetime
+	var failed []error
+	for _, p := range f.options.Addresses {
+		addr := f.address(p)
+		// Adding fails if the address is there, which is how to find out; only
+		// replacing sets a new lifetime. The two cost about 10 µs each.
+		err := f.handle.AddrAdd(nil, addr)
+		switch {
+		case err == nil:
+			added = true
+		case errors.Is(err, unix.EEXIST) && f.way.usesLifetime():
+			err = f.handle.AddrReplace(nil, addr)
+		case errors.Is(err, unix.EEXIST):
+			err = nil
+		}
+		if err != nil {
+			failed = append(failed, f.explain("add", p, err))
+		}
+	}
+	if len(failed) > 0 {
+		return added, errors.Join(failed...)
+	}
+	f.leaseEnd = end
+	return added, nil
+}
+
+// address is the only place where a netlink.Addr is made: one that is added
+// without lifetimes becomes permanent, also if it had a lifetime before.
+func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
+	addr := &netlink.Addr{LinkIndex: f.link, IPNet: hostNet(p.Addr())}
+	if f.way.usesLifetime() {
+		addr.ValidLft = int(f.options.Lifetime / time.Second)
+		addr.PreferedLft = addr.ValidLft
+	}
+	return addr
+}
+
+// Release removes the addresses. It is no error if they are not there.
+func (f *FloatingIP) Release() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.release()
+}
+
+func (f *FloatingIP) release() error {
+	if !f.taken {
+		return nil
+	}
+	var failed []error
+	for _, p := range f.options.Addresses {
+		// The kernel removes a route whose source address goes away, so the
+		// routes need no attention.
+		err := f.handle.AddrDel(nil, f.address(p))
+		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
+			failed = append(failed, f.explain("remove", p, err))
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("netio: release the floating address: %w", errors.Join(failed...))
+	}
+	f.taken = false
+	return nil
+}
+
+// Close releases the addresses and the device. The FloatingIP cannot be used afterwards.
+func (f *FloatingIP) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.release()
+	if f.tun != nil {
+		err = errors.Join(err, f.tun.Close())
+		f.tun = nil
+	}
+	f.handle.Close()
+	return err
+}
+
+// findDevice finds the device for the addresses: the interface as it is now, or
+// a fresh TUN device of our own.
+func (f *FloatingIP) findDevice() (err error) {
+	if f.way.usesTUN() {
+		return inNamespace(f.options.Namespace, f.openDevice)
+	}
+	index, err := f.interfaceIndex()
+	if err == nil {
+		f.link = index
+	}
+	return err
+}
+
+func (f *FloatingIP) interfaceIndex() (int, error) {
+	link, err := f.handle.LinkByName(f.options.Interface)
+	if err != nil {
+		return 0, fmt.Errorf("%w (interface %s: %w)", ErrLinkDown, f.options.Interface, err)
+	}
+	return link.Attrs().Index, nil
+}
+
+func (f *FloatingIP) explain(verb string, p netip.Prefix, err error) error {
+	advice := ""
+	if errors.Is(err, unix.EPERM) {
+		advice = " (needs CAP_NET_ADMIN)"
+	}
+	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.Device(), err, advice)
+}
+
+// hostNet is the /32 of addr.
+func hostNet(addr netip.Addr) *net.IPNet {
+	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(32, 32)}
+}

@@ -1,0 +1,469 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+var testFloating = netip.MustParsePrefix("10.77.0.100/24")
+
+// ways are the three that can be in use.
+var ways = []Way{WayTUN, WayLifetime, WayBoth}
+
+// needTUN skips where there is no TUN device to be had.
+func needTUN(t testing.TB) {
+	t.Helper()
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skipf("needs a TUN device: %v", err)
+	}
+}
+
+func openFloating(t testing.TB, b *board, o FloatingOptions) *FloatingIP {
+	t.Helper()
+	o.Interface, o.Namespace = "eth0", b.ns
+	if o.Addresses == nil {
+		o.Addresses = []netip.Prefix{testFloating}
+	}
+	f, err := NewFloatingIP(o)
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
+	return f
+}
+
+func TestFloatingOptionsValidate(t *testing.T) {
+	good := FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}}
+	addresses := func(cidr string) func(*FloatingOptions) {
+		return func(o *FloatingOptions) { o.Addresses = []netip.Prefix{netip.MustParsePrefix(cidr)} }
+	}
+	tests := []struct {
+		name   string
+		change func(*FloatingOptions)
+		want   string
+	}{
+		{"good", func(*FloatingOptions) {}, ""},
+		{"no interface", func(o *FloatingOptions) { o.Interface = "" }, "no interface"},
+		{"no address", func(o *FloatingOptions) { o.Addresses = nil }, "no address"},
+		{"IPv6", addresses("fd00::1/64"), "must be an IPv4 unicast address"},
+		{"multicast", addresses("224.0.0.1/32"), "must be an IPv4 unicast address"},
+		{"loopback", addresses("127.0.0.1/8"), "must be an IPv4 unicast address"},
+		{"zero", addresses("0.0.0.0/0"), "must be an IPv4 unicast address"},
+		{"no prefix", func(o *FloatingOptions) { o.Addresses = []netip.Prefix{{}} }, "must be an IPv4 unicast address"},
+		{"short lifetime", func(o *FloatingOptions) { o.Lifetime = 500 * time.Millisecond }, "at least 1s, is 500ms"},
+		{"broken lifetime", func(o *FloatingOptions) { o.Lifetime = 2500 * time.Millisecond }, "whole seconds"},
+		{"unknown way", func(o *FloatingOptions) { o.Way = 9 }, "there is no way 9"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			o := good
+			test.change(&o)
+			err := o.validate()
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// What the kernel knows about the address on the device: its prefix and its
+// lifetime in seconds (0 = for ever), or "" if it is not there.
+func (b *board) lease(t testing.TB, device string, addr netip.Addr) string {
+	t.Helper()
+	addrs, err := listAddrs(b.handle)
+	must(t, err)
+	for _, a := range addrs {
+		if p, ok := prefixOf(a.IPNet); ok && p.Addr() == addr && a.LinkIndex == b.link(t, device).Index {
+			if uint32(a.ValidLft) == ^uint32(0) {
+				return fmt.Sprintf("%s for ever", p)
+			}
+			return fmt.Sprintf("%s for %d s", p, a.ValidLft)
+		}
+	}
+	return ""
+}
+
+func TestFloatingIP(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way.String(), func(t *testing.T) {
+			needTUN(t)
+			l := newLAN(t, 1)
+			b := l.boards[0]
+			second := netip.MustParsePrefix("10.77.0.101/24")
+			f := openFloating(t, b, FloatingOptions{Way: way, Lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
+			device := map[Way]string{WayTUN: DefaultDevice, WayLifetime: "eth0", WayBoth: DefaultDevice}[way]
+			lease := map[Way]string{WayTUN: "/32 for ever", WayLifetime: "/32 for 30 s", WayBoth: "/32 for 30 s"}[way]
+			if got, reason := f.Way(); got != way || reason != "as configured" || f.Device() != device {
+				t.Errorf("holds it by %s (%s) on %s, want %s on %s", got, reason, f.Device(), way, device)
+			}
+			expect := func(when, want string) {
+				t.Helper()
+				for _, p := range []netip.Prefix{testFloating, second} {
+					full := want
+					if want != "" {
+						full = p.Addr().String() + want
+					}
+					if got := b.lease(t, device, p.Addr()); got != full {
+						t.Errorf("%s, %s is %q on %s, want %q", when, p, got, device, full)
+					}
+				}
+			}
+			renew := func(want bool) {
+				t.Helper()
+				if restored, err := f.Renew(); restored != want || err != nil {
+					t.Errorf("Renew: restored %t, error %v, want %t", restored, err, want)
+				}
+			}
+
+			expect("before Take", "")
+			must(t, f.Release()) // nothing to release is fine
+			if _, err := f.Renew(); !errors.Is(err, ErrNotTaken) {
+				t.Errorf("Renew before Take: %v, want ErrNotTaken", err)
+			}
+			must(t, f.Take())
+			expect("after Take", lease)
+			must(t, f.Take())
+			expect("after taking it twice", lease)
+			if way.usesLifetime() {
+				nearlyOver := netlinkAddr(b.link(t, device).Index, netip.PrefixFrom(testVIP, 32))
+				nearlyOver.ValidLft, nearlyOver.PreferedLft = 9, 9
+				must(t, b.handle.AddrReplace(nil, nearlyOver))
+			}
+			renew(false)
+			expect("after Renew", lease)
+
+			b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32)) // an administrator, or networkd
+			renew(true)
+			expect("after it was deleted and renewed", lease)
+			renew(false)
+
+			must(t, f.Release())
+			expect("after Release", "")
+			must(t, f.Release())
+			if _, err := f.Renew(); !errors.Is(err, ErrNotTaken) {
+				t.Errorf("Renew after Release: %v, want ErrNotTaken", err)
+			}
+			expect("after a Renew that was refused", "")
+
+			must(t, f.Take())
+			b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32))
+			must(t, f.Release()) // half of it is gone already
+			expect("after releasing the other half", "")
+
+			must(t, f.Take())
+			must(t, b.handle.LinkDel(l.link(b.handle, device)))
+			if device == "eth0" {
+				if _, err := f.Renew(); !errors.Is(err, ErrLinkDown) {
+					t.Errorf("Renew without the interface: %v, want ErrLinkDown", err)
+				}
+				must(t, f.Release())
+			} else {
+				renew(true) // a fresh device
+				expect("after the device was deleted", lease)
+			}
+			must(t, f.Close())
+			if b.has(t, "", testVIP) {
+				t.Error("the address is there after Close")
+			}
+		})
+	}
+}
+
+// A board whose USB adapter was pulled and plugged has the same interface under
+// another index, and needs the address there.
+func TestFloatingIPFollowsTheInterface(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.boards[0]
+	f := openFloating(t, b, FloatingOptions{Way: WayLifetime, Lifetime: 30 * time.Second})
+	must(t, f.Take())
+	must(t, b.handle.LinkDel(l.link(b.handle, "eth0")))
+	l.plug(b)
+	if restored, err := f.Renew(); !restored || err != nil {
+		t.Errorf("Renew: restored %t, error %v", restored, err)
+	}
+	if !b.has(t, "eth0", testVIP) {
+		t.Error("the address is not on the new interface")
+	}
+}
+
+// A process that was frozen must not take back what the kernel gave up.
+// In virtual time the lease is over before anything reaches the kernel.
+func TestRenewAfterTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &FloatingIP{way: WayBoth, taken: true, leaseEnd: Now() + time.Second}
+		time.Sleep(time.Second) // virtual
+		if _, err := f.Renew(); !errors.Is(err, ErrLapsed) {
+			t.Errorf("Renew at the end of the lease: %v, want ErrLapsed", err)
+		}
+	})
+}
+
+func TestFloatingIPAuto(t *testing.T) {
+	needTUN(t)
+	sysctl := func(name, value string) func(testing.TB, *board) {
+		return func(t testing.TB, b *board) {
+			b.do(t, func() error {
+				return os.WriteFile(filepath.Join("/proc/sys/net/ipv4/conf", name, "arp_ignore"), []byte(value), 0)
+			})
+		}
+	}
+	tests := []struct {
+		name    string
+		prepare func(testing.TB, *board)
+		want    Way
+		reason  string
+		device  string
+	}{
+		{"an ordinary board", func(testing.TB, *board) {}, WayBoth, "gone at once if the daemon is killed", DefaultDevice},
+		{"arp_ignore for all", sysctl("all", "1"), WayLifetime, "arp_ignore is 1, so the kernel would not answer", "eth0"},
+		{"arp_ignore on the interface", sysctl("eth0", "2"), WayLifetime, "conf.{all,eth0}.arp_ignore is 2", "eth0"},
+		{"the device is in use", func(t testing.TB, b *board) {
+			openFloating(t, b, FloatingOptions{Way: WayTUN})
+		}, WayLifetime, "the TUN device topdog0 belongs to another process: is another topdog running?", "eth0"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := newLAN(t, 1).boards[0]
+			test.prepare(t, b)
+			f := openFloating(t, b, FloatingOptions{})
+			way, reason := f.Way()
+			if way != test.want || !strings.Contains(reason, test.reason) || f.Device() != test.device {
+				t.Errorf("got %s on %s because %q, want %s on %s because %q", way, f.Device(), reason, test.want, test.device, test.reason)
+			}
+			if test.want == WayLifetime {
+				// Who insists on TUN is told instead of getting something else.
+				_, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Way: WayTUN, Namespace: b.ns})
+				if err == nil || !strings.Contains(err.Error(), test.reason) {
+					t.Errorf("insisting on TUN gives %v, want an error with %q", err, test.reason)
+				}
+			}
+		})
+	}
+}
+
+// A persistent device of our name would outlive us, so taking it over makes it mortal.
+func TestFloatingIPPersistentDevice(t *testing.T) {
+	needTUN(t)
+	b := newLAN(t, 1).boards[0]
+	makePersistentTUN(t, b, DefaultDevice)
+	f := openFloating(t, b, FloatingOptions{Way: WayTUN})
+	must(t, f.Close())
+	if _, err := b.handle.LinkByName(DefaultDevice); !errors.As(err, new(netlink.LinkNotFoundError)) {
+		t.Errorf("after Close, looking for the device gives %v, want not found", err)
+	}
+}
+
+// The device is switched on, as people expect of one with addresses, and does
+// not speak IPv6: its router solicitations would pile up unread.
+func TestTUNDevice(t *testing.T) {
+	needTUN(t)
+	l := newLAN(t, 1)
+	b := l.boards[0]
+	openFloating(t, b, FloatingOptions{Way: WayTUN})
+	addrs, err := dump(func() ([]netlink.Addr, error) {
+		return b.handle.AddrList(l.link(b.handle, DefaultDevice), netlink.FAMILY_V6)
+	})
+	must(t, err)
+	if len(addrs) > 0 {
+		t.Errorf("the device has %v", addrs)
+	}
+	if b.link(t, DefaultDevice).Flags&net.FlagUp == 0 {
+		t.Error("the device is switched off")
+	}
+}
+
+func makePersistentTUN(t testing.TB, b *board, name string) {
+	t.Helper()
+	b.do(t, func() error {
+		file, err := openTUN(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return unix.IoctlSetInt(int(file.Fd()), unix.TUNSETPERSIST, 1)
+	})
+}
+
+func TestMissingSubnets(t *testing.T) {
+	parse := func(s string) (all []netip.Prefix) {
+		for _, f := range strings.Fields(s) {
+			all = append(all, netip.MustParsePrefix(f))
+		}
+		return all
+	}
+	tests := []struct{ name, floating, own, want string }{
+		{"the usual", "10.77.0.100/24", "10.77.0.1/24", ""},
+		{"a wider one covers it", "10.77.0.100/24", "10.77.0.1/16", ""},
+		{"a narrower one does not", "10.77.0.100/24", "10.77.0.99/30", "10.77.0.100/24"},
+		{"/32 needs none", "10.1.0.100/32", "10.77.0.1/24", ""},
+		{"elsewhere, two in one subnet", "10.1.0.100/24 10.1.0.101/24 10.2.0.1/24", "10.77.0.1/24", "10.1.0.100/24 10.2.0.1/24"},
+		{"its own /32 covers nothing", "10.1.0.100/24", "10.1.0.100/32", "10.1.0.100/24"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := missingSubnets(parse(test.floating), parse(test.own))
+			if diff := cmp.Diff(parse(test.want), got, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An address in a subnet of its own needs a route there, which must come and go with it.
+func TestFloatingIPInAnotherSubnet(t *testing.T) {
+	needTUN(t)
+	for _, way := range ways {
+		t.Run(way.String(), func(t *testing.T) {
+			l := newLAN(t, 2)
+			b, client := l.boards[0], l.boards[1]
+			vip := netip.MustParsePrefix("172.30.5.100/24")
+			client.addAddr(t, "eth0", netip.MustParsePrefix("172.30.5.7/24"))
+			f := openFloating(t, b, FloatingOptions{Way: way, Lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
+			routes := func() (all []string) {
+				list, err := dump(func() ([]netlink.Route, error) {
+					return b.handle.RouteList(l.link(b.handle, "eth0"), netlink.FAMILY_V4)
+				})
+				must(t, err)
+				for _, r := range list {
+					all = append(all, fmt.Sprintf("%s from %s", r.Dst, r.Src))
+				}
+				slices.Sort(all)
+				return all
+			}
+			own, with := []string{"10.77.0.0/24 from 10.77.0.1"}, []string{"10.77.0.0/24 from 10.77.0.1", "172.30.5.0/24 from 172.30.5.100"}
+			expect := func(when string, want []string) {
+				t.Helper()
+				if diff := cmp.Diff(want, routes()); diff != "" {
+					t.Errorf("%s, routes on eth0 (-want +got):\n%s", when, diff)
+				}
+			}
+			must(t, f.Take())
+			expect("after Take", with)
+			talk(t, b, client, vip.Addr(), netip.MustParseAddr("172.30.5.7"))
+
+			eth0 := l.link(b.handle, "eth0")
+			must(t, b.handle.LinkSetDown(eth0))
+			if _, err := f.Renew(); !errors.Is(err, ErrLinkDown) {
+				t.Errorf("Renew while the interface is switched off: %v, want ErrLinkDown", err)
+			}
+			must(t, b.handle.LinkSetUp(eth0))
+			if restored, err := f.Renew(); err != nil || !restored {
+				t.Errorf("Renew after that: restored %t, error %v", restored, err)
+			}
+			expect("after the interface went down and up", with)
+			must(t, f.Release())
+			expect("after Release", own)
+		})
+	}
+}
+
+// The weak host model: an address on the TUN device is as good as one on the
+// interface. Neighbours get answers to their ARP, reach a service on it, and are
+// answered from it.
+func TestFloatingIPIsReachable(t *testing.T) {
+	needTUN(t)
+	for _, way := range ways {
+		t.Run(way.String(), func(t *testing.T) {
+			l := newLAN(t, 2)
+			b, client := l.boards[0], l.boards[1]
+			f := openFloating(t, b, FloatingOptions{Way: way, Lifetime: 30 * time.Second})
+			must(t, f.Take())
+			talk(t, b, client, testVIP, client.addr)
+			if got := neighbour(t, client, testVIP); got != b.mac(t) {
+				t.Errorf("the client believes that %s is at %q, want %s", testVIP, got, b.mac(t))
+			}
+			must(t, f.Release())
+			arp := openTestAnnouncer(t, client)
+			if owner, found, err := arp.Probe(t.Context(), testVIP, 1, 50*time.Millisecond); found || err != nil {
+				t.Errorf("after Release: owner %s, found %t, error %v", owner, found, err)
+			}
+		})
+	}
+}
+
+// talk asks a UDP service on vip at the board from the client, and checks both source addresses.
+func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
+	t.Helper()
+	listen := func(at *board, addr netip.Addr) *net.UDPConn {
+		var conn *net.UDPConn
+		at.do(t, func() (err error) {
+			conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
+			return err
+		})
+		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	service, asker := listen(b, vip), listen(client, from)
+	serviceAt := service.LocalAddr().(*net.UDPAddr).AddrPort()
+	buffer := make([]byte, 100)
+	var askerAt netip.AddrPort
+	eventually(t, "the service hears the client", func() bool {
+		_, err := asker.WriteToUDPAddrPort([]byte("?"), serviceAt)
+		must(t, err)
+		must(t, service.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+		_, askerAt, err = service.ReadFromUDPAddrPort(buffer)
+		return err == nil
+	})
+	if askerAt.Addr() != from {
+		t.Errorf("the service was asked by %s, want %s", askerAt, from)
+	}
+	_, err := service.WriteToUDPAddrPort([]byte("!"), askerAt)
+	must(t, err)
+	_, source, err := asker.ReadFromUDPAddrPort(buffer)
+	must(t, err)
+	if source != serviceAt {
+		t.Errorf("the client was answered by %s, want %s", source, serviceAt)
+	}
+}
+
+func TestRemoveLeftovers(t *testing.T) {
+	needTUN(t)
+	b := newLAN(t, 1).boards[0]
+	makePersistentTUN(t, b, DefaultDevice)
+	vip := netip.PrefixFrom(testVIP, 32)
+	b.addAddr(t, DefaultDevice, vip)
+	b.addAddr(t, "eth0", vip)
+	b.addAddr(t, "eth0", netip.MustParsePrefix("10.77.0.101/32")) // somebody else's
+	b.addAddr(t, "eth0", netip.MustParsePrefix("10.77.0.102/24")) // ours by name, but a person's by its length
+
+	addresses := []netip.Prefix{testFloating, netip.MustParsePrefix("10.77.0.102/24")}
+	removed, err := RemoveLeftovers(b.ns, "", addresses)
+	must(t, err)
+	slices.Sort(removed)
+	want := []string{"address 10.77.0.100 on eth0", "address 10.77.0.100 on topdog0", "device topdog0"}
+	if diff := cmp.Diff(want, removed); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	for addr, want := range map[string]bool{"10.77.0.1": true, "10.77.0.100": false, "10.77.0.101": true, "10.77.0.102": true} {
+		if got := b.has(t, "", netip.MustParseAddr(addr)); got != want {
+			t.Errorf("the board has %s: %t, want %t", addr, got, want)
+		}
+	}
+	removed, err = RemoveLeftovers(b.ns, "", addresses)
+	if len(removed) > 0 || err != nil {
+		t.Errorf("a second time: removed %q, error %v", removed, err)
+	}
+}
+
+// An interface that happens to have our device's name is not ours to delete.
+func TestRemoveLeftoversSparesOthers(t *testing.T) {
+	b := newLAN(t, 1).boards[0]
+	removed, err := RemoveLeftovers(b.ns, "eth0", []netip.Prefix{testFloating})
+	if len(removed) > 0 || err != nil {
+		t.Errorf("removed %q, error %v", removed, err)
+	}
+	b.link(t, "eth0") // still there
+}

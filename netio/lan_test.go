@@ -1,0 +1,189 @@
+package netio
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long a test waits for something that ought to happen within
+// milliseconds. It only matters when the test fails, or the machine is very busy.
+const patience = 10 * time.Second
+
+// lan is a bridge in a namespace of its own with some boards on it, each in
+// its own namespace with one interface, eth0.
+type lan struct {
+	t      testing.TB
+	bridge *netlink.Handle
+	boards []*board
+}
+
+// board is one host on a lan.
+type board struct {
+	ns     netns.NsHandle
+	handle *netlink.Handle
+	addr   netip.Addr // 10.77.0.n/24
+	port   string     // the bridge's end of the cable
+}
+
+// newLAN makes a lan with n boards. It skips the test when not run as root.
+func newLAN(t testing.TB, n int) *lan {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	l := &lan{t: t}
+	_, l.bridge = newNamespace(t)
+	must(t, l.bridge.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))
+	must(t, l.bridge.LinkSetUp(l.link(l.bridge, "br0")))
+	for i := range n {
+		b := &board{
+			addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}),
+			port: fmt.Sprintf("port%d", i+1),
+		}
+		b.ns, b.handle = newNamespace(t)
+		l.boards = append(l.boards, b)
+		l.plug(b)
+	}
+	return l
+}
+
+// plug makes the board's interface and connects it to the bridge.
+func (l *lan) plug(b *board) {
+	l.t.Helper()
+	must(l.t, l.bridge.LinkAdd(&netlink.Veth{
+		LinkAttrs:     netlink.LinkAttrs{Name: b.port},
+		PeerName:      "eth0",
+		PeerNamespace: netlink.NsFd(b.ns),
+	}))
+	port := l.link(l.bridge, b.port)
+	must(l.t, l.bridge.LinkSetMaster(port, l.link(l.bridge, "br0")))
+	must(l.t, l.bridge.LinkSetUp(port))
+	b.addAddr(l.t, "eth0", netip.PrefixFrom(b.addr, 24))
+	must(l.t, b.handle.LinkSetUp(l.link(b.handle, "eth0")))
+}
+
+// setCable pulls the board's cable, or puts it back, at the bridge's end.
+func (l *lan) setCable(b *board, in bool) {
+	l.t.Helper()
+	if port := l.link(l.bridge, b.port); in {
+		must(l.t, l.bridge.LinkSetUp(port))
+	} else {
+		must(l.t, l.bridge.LinkSetDown(port))
+	}
+}
+
+func (l *lan) link(h *netlink.Handle, name string) netlink.Link {
+	l.t.Helper()
+	link, err := h.LinkByName(name)
+	must(l.t, err)
+	return link
+}
+
+func (b *board) link(t testing.TB, name string) *netlink.LinkAttrs {
+	t.Helper()
+	link, err := b.handle.LinkByName(name)
+	must(t, err)
+	return link.Attrs()
+}
+
+func (b *board) addAddr(t testing.TB, device string, p netip.Prefix) {
+	t.Helper()
+	must(t, b.handle.AddrAdd(nil, netlinkAddr(b.link(t, device).Index, p)))
+}
+
+func (b *board) delAddr(t testing.TB, device string, p netip.Prefix) {
+	t.Helper()
+	must(t, b.handle.AddrDel(nil, netlinkAddr(b.link(t, device).Index, p)))
+}
+
+// has tells whether the board has the address, on the device or on any if "".
+func (b *board) has(t testing.TB, device string, addr netip.Addr) bool {
+	t.Helper()
+	addrs, err := listAddrs(b.handle)
+	must(t, err)
+	for _, a := range addrs {
+		if p, ok := prefixOf(a.IPNet); ok && p.Addr() == addr && (device == "" || a.LinkIndex == b.link(t, device).Index) {
+			return true
+		}
+	}
+	return false
+}
+
+// do runs f in the board's namespace.
+func (b *board) do(t testing.TB, f func() error) {
+	t.Helper()
+	must(t, inNamespace(b.ns, f))
+}
+
+func netlinkAddr(index int, p netip.Prefix) *netlink.Addr {
+	return &netlink.Addr{LinkIndex: index, IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}}
+}
+
+// newNamespace makes a network namespace with loopback up. It ends with the test.
+func newNamespace(t testing.TB) (netns.NsHandle, *netlink.Handle) {
+	t.Helper()
+	type made struct {
+		ns  netns.NsHandle
+		err error
+	}
+	result := make(chan made)
+	go func() {
+		// Never unlocked: the thread is thrown away with the goroutine.
+		runtime.LockOSThread()
+		ns, err := netns.New()
+		result <- made{ns, err}
+	}()
+	m := <-result
+	must(t, m.err)
+	t.Cleanup(func() { m.ns.Close() })
+	handle, err := netlink.NewHandleAt(m.ns, unix.NETLINK_ROUTE)
+	must(t, err)
+	t.Cleanup(handle.Close)
+	lo, err := handle.LinkByName("lo")
+	must(t, err)
+	must(t, handle.LinkSetUp(lo))
+	return m.ns, handle
+}
+
+// eventually waits until the condition holds.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("gave up after %s waiting until %s", patience, what)
+		}
+	}
+}
+
+// receive takes the next value from a channel.
+func receive[T any](t testing.TB, what string, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("gave up after %s waiting for %s", patience, what)
+		panic("unreachable")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

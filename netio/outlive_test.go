@@ -1,0 +1,275 @@
+package netio
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// holdVariable makes the test binary a daemon that does nothing but hold the
+// address, in the way that the variable gives, so that there is a process to kill.
+const holdVariable = "TOPDOG_TEST_HOLD"
+
+func TestMain(m *testing.M) {
+	if way := os.Getenv(holdVariable); way != "" {
+		if err := hold(way); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// hold takes the address, says "taken", and renews it until standard input
+// ends. Like the daemon it renews four times in a lifetime.
+func hold(way string) error {
+	n, err := strconv.Atoi(way)
+	if err != nil {
+		return err
+	}
+	f, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Way: Way(n)})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Take(); err != nil {
+		return err
+	}
+	fmt.Println("taken")
+	ended := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		close(ended)
+	}()
+	for pause(ended, DefaultLifetime/4) {
+		if _, err := f.Renew(); errors.Is(err, ErrLapsed) {
+			fmt.Println("lapsed")
+			<-ended
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holder is a running process that holds the address on a board.
+type holder struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	stdout *os.File
+	lines  *bufio.Scanner
+}
+
+func startHolder(t testing.TB, b *board, way Way) *holder {
+	t.Helper()
+	h := &holder{cmd: exec.Command("/proc/self/exe")}
+	h.cmd.Env = append(os.Environ(), holdVariable+"="+strconv.Itoa(int(way)))
+	h.cmd.Stderr = os.Stderr
+	stdout, err := h.cmd.StdoutPipe()
+	must(t, err)
+	h.stdout = stdout.(*os.File)
+	h.lines = bufio.NewScanner(stdout)
+	h.stdin, err = h.cmd.StdinPipe()
+	must(t, err)
+	b.do(t, h.cmd.Start) // a child starts in the namespace of the thread that made it
+	t.Cleanup(h.end)
+	h.says(t, "taken")
+	return h
+}
+
+func (h *holder) says(t testing.TB, want string) {
+	t.Helper()
+	must(t, h.stdout.SetReadDeadline(time.Now().Add(patience)))
+	if !h.lines.Scan() || h.lines.Text() != want {
+		t.Fatalf("the holder said %q, want %q", h.lines.Text(), want)
+	}
+}
+
+// end makes sure that the process is gone. It may be called more than once.
+func (h *holder) end() {
+	if h.cmd.ProcessState == nil {
+		h.cmd.Process.Kill()
+		h.cmd.Wait()
+	}
+}
+
+func TestAddressDoesNotOutlive(t *testing.T) {
+	needTUN(t)
+	for _, way := range ways {
+		t.Run("SIGKILL "+way.String(), func(t *testing.T) {
+			b := newLAN(t, 1).boards[0]
+			h := startHolder(t, b, way)
+			must(t, h.cmd.Process.Kill())
+			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+		})
+	}
+	t.Run("SIGSTOP, SIGCONT", func(t *testing.T) {
+		b := newLAN(t, 1).boards[0]
+		h := startHolder(t, b, WayBoth)
+		must(t, h.cmd.Process.Signal(syscall.SIGSTOP))
+		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+		must(t, h.cmd.Process.Signal(syscall.SIGCONT))
+		h.says(t, "lapsed")
+		if b.has(t, "", testVIP) {
+			t.Error("the process that woke up took the address back")
+		}
+	})
+}
+
+// BenchmarkOutlive measures how long the address outlives a killed or a frozen
+// holder: until the kernel has removed it (RTM_DELADDR), and until a neighbour
+// that asks every millisecond got its last ARP reply. docs/address.md has the
+// results. An iteration takes up to 3 s, so give the number of runs:
+//
+//	go test ./netio -run '^$' -bench Outlive/SIGKILL -benchtime 20x
+//	go test ./netio -run '^$' -bench Outlive/SIGSTOP -benchtime 10x
+func BenchmarkOutlive(b *testing.B) {
+	needTUN(b)
+	for _, signal := range []struct {
+		name   string
+		number syscall.Signal
+	}{{"SIGKILL", syscall.SIGKILL}, {"SIGSTOP", syscall.SIGSTOP}} {
+		for _, way := range ways {
+			b.Run(signal.name+"/"+way.String(), func(b *testing.B) {
+				l := newLAN(b, 2)
+				var removed, answered []time.Duration
+				kept := 0
+				for range b.N {
+					r, a, ok := outlive(b, l, way, signal.number)
+					if !ok {
+						kept++
+						continue
+					}
+					removed, answered = append(removed, r), append(answered, a)
+				}
+				report(b, "removed", removed)
+				report(b, "ARP", answered)
+				b.ReportMetric(float64(kept), "kept-for-3s")
+				b.ReportMetric(0, "ns/op") // setting up and waiting: not a figure
+			})
+		}
+	}
+}
+
+// outlive lets a process hold the address, signals it at a random moment between
+// two renewals, and returns how long after the signal the address was still
+// there and still answered for. It is not ok if the address was kept.
+func outlive(t testing.TB, l *lan, way Way, signal syscall.Signal) (removed, answered time.Duration, ok bool) {
+	t.Helper()
+	b, client := l.boards[0], l.boards[1]
+	gone := addressGone(t, b.ns, testVIP)
+	defer gone.stop()
+	h := startHolder(t, b, way)
+	defer h.end()
+
+	eth0 := client.link(t, "eth0")
+	arp, err := OpenAnnouncer(eth0.Index, eth0.HardwareAddr, client.ns)
+	must(t, err)
+	defer arp.Close()
+	var last atomic.Int64
+	arp.Rivals([]netip.Addr{testVIP}, func(netip.Addr, net.HardwareAddr) { last.Store(int64(Now())) })
+	stop := make(chan struct{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for pause(stop, time.Millisecond) {
+			arp.send(probe(arp.own, testVIP))
+		}
+	})
+	defer asking.Wait()
+	defer close(stop)
+	eventually(t, "the address is answered for", func() bool { return last.Load() != 0 })
+
+	pause(nil, DefaultLifetime/4+rand.N(DefaultLifetime/4))
+	start := Now()
+	must(t, h.cmd.Process.Signal(signal))
+	select {
+	case at := <-gone.at:
+		pause(nil, 20*time.Millisecond) // replies that are under way
+		return at - start, max(0, time.Duration(last.Load())-start), true
+	case <-time.After(3 * time.Second):
+		return 0, 0, false
+	}
+}
+
+// departure tells when an address went.
+type departure struct {
+	at   chan time.Duration
+	stop func()
+}
+
+func addressGone(t testing.TB, ns netns.NsHandle, addr netip.Addr) departure {
+	t.Helper()
+	updates, done := make(chan netlink.AddrUpdate, 100), make(chan struct{})
+	must(t, netlink.AddrSubscribeWithOptions(updates, done, netlink.AddrSubscribeOptions{
+		Namespace: &ns, ErrorCallback: func(error) {},
+	}))
+	d := departure{at: make(chan time.Duration, 1)}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for u := range updates {
+			if p, ok := prefixOf(&u.LinkAddress); ok && p.Addr() == addr && !u.NewAddr {
+				select {
+				case d.at <- Now():
+				default:
+				}
+			}
+		}
+	})
+	d.stop = func() {
+		close(done)
+		reading.Wait()
+	}
+	return d
+}
+
+func report(b *testing.B, what string, all []time.Duration) {
+	if len(all) == 0 {
+		return
+	}
+	slices.Sort(all)
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	b.ReportMetric(ms(all[0]), what+"-min-ms")
+	b.ReportMetric(ms(all[len(all)/2]), what+"-median-ms")
+	b.ReportMetric(ms(all[len(all)-1]), what+"-max-ms")
+}
+
+// BenchmarkFloatingIP is what taking, releasing and renewing cost a running daemon.
+func BenchmarkFloatingIP(b *testing.B) {
+	needTUN(b)
+	for _, way := range ways {
+		board := newLAN(b, 1).boards[0]
+		f := openFloating(b, board, FloatingOptions{Way: way})
+		b.Run("take and release/"+way.String(), func(b *testing.B) {
+			for b.Loop() {
+				must(b, f.Take())
+				must(b, f.Release())
+			}
+		})
+		b.Run("renew/"+way.String(), func(b *testing.B) {
+			must(b, f.Take())
+			for b.Loop() {
+				if _, err := f.Renew(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			must(b, f.Release())
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package netio
+
+import "time"
+
+// Constants of RFC 5227, section 1.1. They are the values for a cold start,
+// when there is no hurry. In a take-over nobody probes: the address is known
+// to be free, or soon will be, and every second of doubt is a second of outage.
+const (
+	// ProbeCount is PROBE_NUM: a lost probe must not make a taken address look free.
+	ProbeCount = 3
+	// ProbeSpacing is PROBE_MIN, the shortest spacing that the RFC allows.
+	ProbeSpacing = time.Second
+	// DefendInterval is DEFEND_INTERVAL: when a rival keeps claiming our address,
+	// answer at once and then at most once in this time, or two stubborn hosts
+	// would flood the link. Answering means to start the announcements over
+	// (see AnnouncementDelay).
+	DefendInterval = 10 * time.Second
+)
+
+// AnnouncementDelay says how long to wait before the next announcement, given
+// how many have been sent since the address was taken. The announcements
+// go out at 0, 1.1, 2.2, 4.4 and 10 seconds, and then once a minute.
+//
+// The first tells almost everybody. The second comes 1.1 s later because a Linux
+// neighbour ignores some changes to an entry that is less than a second old
+// (locktime); shorter spacing has been seen to fail (metallb issue 172). The next
+// ones are for switches whose ports were still learning and for packets that got
+// lost, and the slow ones for devices that slept: about 60 bytes a minute.
+func AnnouncementDelay(sent int) time.Duration {
+	switch {
+	case sent <= 0:
+		return 0
+	case sent <= 2:
+		return 1100 * time.Millisecond
+	case sent == 3:
+		return 2200 * time.Millisecond
+	case sent == 4:
+		return 5600 * time.Millisecond
+	default:
+		return time.Minute
+	}
+}

@@ -1,0 +1,161 @@
+package netio
+
+import (
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Link is the state of one network interface.
+type Link struct {
+	Name string
+	// Index changes when the interface is deleted and made again. Sockets that
+	// were opened on the old index are deaf then.
+	Index        int
+	HardwareAddr net.HardwareAddr
+	// Up means that the interface is switched on and its cable (or its radio)
+	// is connected. A switch that forwards nothing still looks like this.
+	Up bool
+	// Addrs are the IPv4 addresses on it with their prefix lengths, sorted.
+	Addrs []netip.Prefix
+}
+
+// LocalAddr is one IPv4 address of this host and the index of the interface it is on.
+type LocalAddr struct {
+	Prefix netip.Prefix
+	Index  int
+}
+
+// Snapshot is a complete picture of what topdog wants to know about the host's
+// network at one moment. It shares no memory with later ones.
+type Snapshot struct {
+	// Present tells whether the interface exists. Link is zero if not.
+	Present bool
+	Link    Link
+	// Local lists every IPv4 address in the network namespace, sorted.
+	Local []LocalAddr
+}
+
+// Has tells whether the host has the address, on any interface.
+func (s Snapshot) Has(addr netip.Addr) bool {
+	return slices.ContainsFunc(s.Local, func(l LocalAddr) bool { return l.Prefix.Addr() == addr })
+}
+
+func (s Snapshot) equal(t Snapshot) bool {
+	return s.Present == t.Present &&
+		s.Link.Name == t.Link.Name &&
+		s.Link.Index == t.Link.Index &&
+		s.Link.Up == t.Link.Up &&
+		slices.Equal(s.Link.HardwareAddr, t.Link.HardwareAddr) &&
+		slices.Equal(s.Link.Addrs, t.Link.Addrs) &&
+		slices.Equal(s.Local, t.Local)
+}
+
+// table is what the kernel has told about links and addresses so far. It turns
+// netlink messages into snapshots and does nothing else.
+//
+// Links and addresses come over two sockets, so a message about an address
+// may overtake the one about its link. Both are therefore kept by index, and
+// neither needs the other to be there first.
+type table struct {
+	name  string // of the interface that is watched
+	links map[int]Link
+	addrs map[int]map[netip.Prefix]struct{}
+}
+
+func newTable(name string) *table {
+	return &table{name: name, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}}
+}
+
+// link takes in one message of the link subscription.
+func (t *table) link(u netlink.LinkUpdate) {
+	// A bridge reports on its ports in the same message types. There,
+	// RTM_DELLINK means that the port left the bridge, not that it is gone.
+	if u.IfInfomsg.Family != unix.AF_UNSPEC {
+		return
+	}
+	index := int(u.IfInfomsg.Index)
+	if u.Header.Type == unix.RTM_DELLINK {
+		delete(t.links, index)
+		delete(t.addrs, index)
+		return
+	}
+	var name string
+	var mac net.HardwareAddr
+	if u.Link != nil {
+		name, mac = u.Link.Attrs().Name, u.Link.Attrs().HardwareAddr
+	}
+	// Wireless drivers send events as RTM_NEWLINK without a name or a MAC.
+	known := t.links[index]
+	if name == "" {
+		name, mac = known.Name, known.HardwareAddr
+	}
+	t.links[index] = Link{Name: name, Index: index, HardwareAddr: mac, Up: isUp(u.IfInfomsg.Flags)}
+}
+
+// isUp wants three flags: the administrator switched the interface on (IFF_UP),
+// it has a carrier (IFF_LOWER_UP), and it is not waiting for something such as
+// a Wi-Fi handshake (IFF_RUNNING: operstate is up, or unknown). Many USB
+// adapters never report an operstate, so "up" itself must not be asked for.
+func isUp(flags uint32) bool {
+	const all = unix.IFF_UP | unix.IFF_LOWER_UP | unix.IFF_RUNNING
+	return flags&all == all
+}
+
+// addr takes in one message of the address subscription. A refreshed lifetime
+// is such a message too, and changes nothing.
+func (t *table) addr(u netlink.AddrUpdate) {
+	prefix, ok := prefixOf(&u.LinkAddress)
+	if !ok {
+		return
+	}
+	if !u.NewAddr {
+		delete(t.addrs[u.LinkIndex], prefix)
+		return
+	}
+	if t.addrs[u.LinkIndex] == nil {
+		t.addrs[u.LinkIndex] = map[netip.Prefix]struct{}{}
+	}
+	t.addrs[u.LinkIndex][prefix] = struct{}{}
+}
+
+func (t *table) snapshot() Snapshot {
+	var s Snapshot
+	for index, link := range t.links {
+		if link.Name == t.name {
+			s.Present = true
+			s.Link = link
+			s.Link.HardwareAddr = slices.Clone(link.HardwareAddr)
+			s.Link.Addrs = slices.SortedFunc(maps.Keys(t.addrs[index]), netip.Prefix.Compare)
+		}
+	}
+	for index, prefixes := range t.addrs {
+		for prefix := range prefixes {
+			s.Local = append(s.Local, LocalAddr{Prefix: prefix, Index: index})
+		}
+	}
+	slices.SortFunc(s.Local, func(a, b LocalAddr) int {
+		if order := a.Prefix.Compare(b.Prefix); order != 0 {
+			return order
+		}
+		return a.Index - b.Index
+	})
+	return s
+}
+
+// prefixOf converts netlink's form of an address; it is not ok for anything but IPv4.
+func prefixOf(n *net.IPNet) (prefix netip.Prefix, ok bool) {
+	if n == nil || n.IP.To4() == nil {
+		return netip.Prefix{}, false
+	}
+	addr, _ := netip.AddrFromSlice(n.IP.To4())
+	ones, bits := n.Mask.Size()
+	if bits != 32 {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(addr, ones), true
+}

@@ -1,0 +1,227 @@
+package netio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// WatchOptions say what Watch watches.
+type WatchOptions struct {
+	// Interface is the name of the interface. It need not exist.
+	Interface string
+	// Namespace is the network namespace to watch; zero is the current one.
+	Namespace netns.NsHandle
+	// Trouble, if not nil, is called when the watch was interrupted and is about
+	// to be set up again. Nothing is lost by an interruption but a little time.
+	Trouble func(error)
+}
+
+// Watch calls notify with the state of the interface and of all addresses: once
+// at the start, and again after every change that a Snapshot can show. It
+// never gives up; an interface that does not exist, or vanishes and comes back,
+// is simply reported as such. It returns nil when ctx ends.
+//
+// notify is never called twice at the same time. Changes that come while it
+// runs are kept by the kernel. If they are too many for its buffer, the
+// kernel drops some and says so; everything is then listed afresh.
+func Watch(ctx context.Context, o WatchOptions, notify func(Snapshot)) error {
+	w := &watcher{options: o, notify: notify, subscribe: subscribe}
+	for failures := 0; ; {
+		listed, err := w.follow(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if o.Trouble != nil {
+			o.Trouble(fmt.Errorf("netio: watch links and addresses: %w", err))
+		}
+		failures++
+		if listed {
+			failures = 1
+		}
+		if !pause(ctx.Done(), resubscribeDelay(failures)) {
+			return nil
+		}
+	}
+}
+
+// resubscribeDelay is how long to wait before subscribing again after so many
+// failures in a row. Even the first wait is not zero: whatever flooded the
+// kernel's buffer is probably still at it, and a full listing is the most
+// expensive answer there is.
+func resubscribeDelay(failures int) time.Duration {
+	const (
+		first = 20 * time.Millisecond
+		most  = 3 * time.Second
+	)
+	if failures > 8 { // 20 ms doubled 8 times is over the limit
+		return most
+	}
+	return min(first<<(failures-1), most)
+}
+
+// errOverflow is the usual reason for the end of a subscription: netlink closes
+// its channel when the kernel reports ENOBUFS (vishvananda/netlink issue 477).
+var errOverflow = errors.New("the kernel dropped messages because they were not read in time; listing everything again")
+
+// feed is a running subscription to links and addresses, and a handle to list them.
+type feed struct {
+	links  <-chan netlink.LinkUpdate
+	addrs  <-chan netlink.AddrUpdate
+	list   func(*table) error
+	cancel func() // ends both channels and waits for their writers
+}
+
+type watcher struct {
+	options   WatchOptions
+	notify    func(Snapshot)
+	subscribe func(WatchOptions) (*feed, error)
+
+	last     Snapshot
+	notified bool
+}
+
+// follow subscribes, lists what is there, and then follows the changes until
+// ctx ends or the subscription breaks. It tells whether it got as far as a
+// complete listing.
+//
+// The order matters: what changes between subscribing and listing is seen twice,
+// which does no harm, and the other way round it would not be seen at all.
+func (w *watcher) follow(ctx context.Context) (listed bool, err error) {
+	feed, err := w.subscribe(w.options)
+	if err != nil {
+		return false, err
+	}
+	defer feed.cancel()
+	t := newTable(w.options.Interface)
+	if err := feed.list(t); err != nil {
+		return false, err
+	}
+	w.report(t)
+	for {
+		select {
+		case <-ctx.Done():
+			return true, nil
+		case u, ok := <-feed.links:
+			if !ok {
+				return true, errOverflow
+			}
+			t.link(u)
+		case u, ok := <-feed.addrs:
+			if !ok {
+				return true, errOverflow
+			}
+			t.addr(u)
+			// A burst of addresses is one change: a snapshot lists them all, and
+			// one for each would be quadratic work.
+			if len(feed.addrs) > 0 {
+				continue
+			}
+		}
+		w.report(t)
+	}
+}
+
+// report notifies unless nothing has changed that a Snapshot shows.
+func (w *watcher) report(t *table) {
+	s := t.snapshot()
+	if w.notified && s.equal(w.last) {
+		return
+	}
+	w.last, w.notified = s, true
+	w.notify(s)
+}
+
+// subscribe opens the real subscriptions.
+func subscribe(o WatchOptions) (*feed, error) {
+	handle, err := openHandle(o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	done := make(chan struct{})
+	links := make(chan netlink.LinkUpdate, 16)
+	err = netlink.LinkSubscribeWithOptions(links, done, netlink.LinkSubscribeOptions{
+		Namespace:     namespaceOption(o.Namespace),
+		ErrorCallback: func(error) {}, // it repeats what the closed channel says
+	})
+	if err != nil {
+		handle.Close()
+		return nil, fmt.Errorf("subscribe to links: %w", err)
+	}
+	addrs := make(chan netlink.AddrUpdate, 256)
+	err = netlink.AddrSubscribeWithOptions(addrs, done, netlink.AddrSubscribeOptions{
+		Namespace:     namespaceOption(o.Namespace),
+		ErrorCallback: func(error) {},
+	})
+	if err != nil {
+		close(done)
+		drain(links)
+		handle.Close()
+		return nil, fmt.Errorf("subscribe to addresses: %w", err)
+	}
+	return &feed{
+		links: links,
+		addrs: addrs,
+		list:  func(t *table) error { return list(handle, t) },
+		cancel: func() {
+			close(done)
+			drain(links)
+			drain(addrs)
+			handle.Close()
+		},
+	}, nil
+}
+
+// drain reads a channel to its end, so that its writer cannot be left hanging.
+func drain[T any](ch <-chan T) {
+	for range ch {
+	}
+}
+
+// list fills the table with what exists now, in the form of the same messages
+// that report changes.
+func list(handle *netlink.Handle, t *table) error {
+	links, err := dump(handle.LinkList)
+	if err != nil {
+		return fmt.Errorf("list links: %w", err)
+	}
+	for _, link := range links {
+		u := netlink.LinkUpdate{Link: link}
+		u.Header.Type = unix.RTM_NEWLINK
+		u.IfInfomsg.Index = int32(link.Attrs().Index)
+		u.IfInfomsg.Flags = link.Attrs().RawFlags
+		t.link(u)
+	}
+	addrs, err := listAddrs(handle)
+	if err != nil {
+		return err
+	}
+	for _, a := range addrs {
+		t.addr(netlink.AddrUpdate{LinkAddress: *a.IPNet, LinkIndex: a.LinkIndex, NewAddr: true})
+	}
+	return nil
+}
+
+func listAddrs(handle *netlink.Handle) ([]netlink.Addr, error) {
+	addrs, err := dump(func() ([]netlink.Addr, error) { return handle.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	return addrs, nil
+}
+
+// dump calls a listing again when something changed in the middle of it, which
+// makes its result unreliable.
+func dump[T any](list func() ([]T, error)) (all []T, err error) {
+	for range 5 {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return all, err
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,284 @@
+package netio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// watching runs Watch on a board's eth0 until the test ends.
+type watching struct {
+	snapshots chan Snapshot
+	trouble   chan error
+	gate      chan struct{} // if not nil, notify waits until it is closed
+}
+
+func watch(t testing.TB, b *board, gate chan struct{}) *watching {
+	t.Helper()
+	w := &watching{snapshots: make(chan Snapshot, 10_000), trouble: make(chan error, 100), gate: gate}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		err := Watch(ctx, WatchOptions{
+			Interface: "eth0", Namespace: b.ns,
+			Trouble: func(err error) { w.trouble <- err },
+		}, func(s Snapshot) {
+			w.snapshots <- s
+			if w.gate != nil {
+				<-w.gate
+			}
+		})
+		if err != nil {
+			t.Errorf("Watch: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return w
+}
+
+// until takes snapshots until one is as wanted.
+func (w *watching) until(t testing.TB, what string, wanted func(Snapshot) bool) Snapshot {
+	t.Helper()
+	for {
+		if s := receive(t, what, w.snapshots); wanted(s) {
+			return s
+		}
+	}
+}
+
+func TestWatch(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.boards[0]
+	own := netip.PrefixFrom(b.addr, 24)
+	w := watch(t, b, nil)
+
+	s := w.until(t, "the link to be up", func(s Snapshot) bool { return s.Link.Up })
+	eth0 := b.link(t, "eth0")
+	want := Snapshot{
+		Present: true,
+		Link:    Link{Name: "eth0", Index: eth0.Index, HardwareAddr: eth0.HardwareAddr, Up: true, Addrs: []netip.Prefix{own}},
+		Local:   []LocalAddr{{own, eth0.Index}, {netip.MustParsePrefix("127.0.0.1/8"), 1}},
+	}
+	if diff := cmp.Diff(want, s, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("first snapshot (-want +got):\n%s", diff)
+	}
+
+	l.setCable(b, false)
+	w.until(t, "the cable to be pulled", func(s Snapshot) bool { return s.Present && !s.Link.Up })
+	l.setCable(b, true)
+	w.until(t, "the cable to be back", func(s Snapshot) bool { return s.Link.Up })
+
+	// An address on another interface is of interest too: it may be the floating IP.
+	vip := netip.MustParsePrefix("10.77.0.100/32")
+	b.addAddr(t, "lo", vip)
+	w.until(t, "the address", func(s Snapshot) bool { return s.Has(vip.Addr()) && len(s.Link.Addrs) == 1 })
+	b.delAddr(t, "lo", vip)
+	w.until(t, "the address to go", func(s Snapshot) bool { return !s.Has(vip.Addr()) })
+
+	must(t, b.handle.LinkDel(l.link(b.handle, "eth0")))
+	w.until(t, "the interface to go", func(s Snapshot) bool { return !s.Present && len(s.Link.Addrs) == 0 })
+	l.plug(b)
+	s = w.until(t, "the interface to be back", func(s Snapshot) bool { return s.Link.Up && len(s.Link.Addrs) == 1 })
+	if s.Link.Index == eth0.Index {
+		t.Errorf("the new interface has the old index %d", s.Link.Index)
+	}
+}
+
+func TestWatchBeforeTheInterfaceExists(t *testing.T) {
+	l := newLAN(t, 0)
+	b := &board{addr: netip.MustParseAddr("10.77.0.1"), port: "port1"}
+	b.ns, b.handle = newNamespace(t)
+	w := watch(t, b, nil)
+	if s := receive(t, "the first snapshot", w.snapshots); s.Present {
+		t.Errorf("eth0 is present before it exists: %+v", s)
+	}
+	l.plug(b)
+	w.until(t, "the interface", func(s Snapshot) bool { return s.Link.Up && len(s.Link.Addrs) == 1 })
+}
+
+// A refreshed lifetime is an event for every listener on the host, four times
+// a second. It must not wake the daemon.
+func TestWatchIgnoresRefreshes(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.boards[0]
+	w := watch(t, b, nil)
+	w.until(t, "the link to be up", func(s Snapshot) bool { return s.Link.Up })
+	vip := netlinkAddr(1, netip.PrefixFrom(testVIP, 32))
+	vip.ValidLft, vip.PreferedLft = 10, 10
+	refresh := func() { must(t, b.handle.AddrReplace(nil, vip)) }
+	refresh()
+	w.until(t, "the address", func(s Snapshot) bool { return s.Has(testVIP) })
+	for range 20 {
+		refresh()
+	}
+	must(t, b.handle.AddrDel(nil, vip))
+	if s := receive(t, "the next snapshot", w.snapshots); s.Has(testVIP) {
+		t.Error("a refresh was reported as a change")
+	}
+}
+
+// The kernel drops messages when its buffer is full. What changed meanwhile
+// must be seen all the same.
+func TestWatchSurvivesOverflow(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.boards[0]
+	gate := make(chan struct{})
+	w := watch(t, b, gate)
+	receive(t, "the first snapshot", w.snapshots) // from now on nothing is read
+	const many = 4000
+	lo := b.link(t, "lo").Index
+	for i := range many {
+		addr := netip.AddrFrom4([4]byte{10, 200, byte(i / 250), byte(i%250 + 1)})
+		must(t, b.handle.AddrAdd(nil, netlinkAddr(lo, netip.PrefixFrom(addr, 32))))
+	}
+	l.setCable(b, false)
+	close(gate)
+	if err := receive(t, "the overflow to be reported", w.trouble); !errors.Is(err, errOverflow) {
+		t.Errorf("trouble is %v, want an overflow", err)
+	}
+	w.until(t, "the whole picture", func(s Snapshot) bool { return len(s.Local) == many+2 && !s.Link.Up })
+	l.setCable(b, true)
+	w.until(t, "what happens afterwards", func(s Snapshot) bool { return s.Link.Up })
+}
+
+// The same without a kernel: the channels close, and subscribing fails for a while.
+func TestFollowResubscribes(t *testing.T) {
+	eth0 := linkMessage(unix.RTM_NEWLINK, 2, "eth0", cableIn)
+	feedWith := func(links chan netlink.LinkUpdate, addrs chan netlink.AddrUpdate) func(WatchOptions) (*feed, error) {
+		return func(WatchOptions) (*feed, error) {
+			return &feed{links: links, addrs: addrs, list: func(t *table) error { t.link(eth0); return nil }, cancel: func() {}}, nil
+		}
+	}
+	closedLinks, closedAddrs := make(chan netlink.LinkUpdate), make(chan netlink.AddrUpdate)
+	close(closedLinks)
+	close(closedAddrs)
+	errBroken := errors.New("broken")
+	tests := []struct {
+		name       string
+		subscribe  func(WatchOptions) (*feed, error)
+		wantListed bool
+		wantErr    error
+	}{
+		{"links closed", feedWith(closedLinks, nil), true, errOverflow},
+		{"addresses closed", feedWith(nil, closedAddrs), true, errOverflow},
+		{"cannot subscribe", func(WatchOptions) (*feed, error) { return nil, errBroken }, false, errBroken},
+		{"cannot list", func(WatchOptions) (*feed, error) {
+			return &feed{list: func(*table) error { return errBroken }, cancel: func() {}}, nil
+		}, false, errBroken},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var notified int
+			w := &watcher{options: WatchOptions{Interface: "eth0"}, subscribe: test.subscribe, notify: func(Snapshot) { notified++ }}
+			for range 2 { // the second listing shows nothing new
+				listed, err := w.follow(t.Context())
+				if listed != test.wantListed || !errors.Is(err, test.wantErr) {
+					t.Errorf("got listed %t and %v, want %t and %v", listed, err, test.wantListed, test.wantErr)
+				}
+			}
+			if want := boolint(test.wantListed); notified != want {
+				t.Errorf("notified %d times, want %d", notified, want)
+			}
+		})
+	}
+}
+
+// A burst of addresses is reported once, when it is over.
+func TestFollowTakesABurstAtOnce(t *testing.T) {
+	addrs := make(chan netlink.AddrUpdate, 100)
+	for i := range cap(addrs) {
+		addrs <- addrMessage(true, 1, fmt.Sprintf("10.0.0.%d/32", i))
+	}
+	close(addrs)
+	var got []int
+	w := &watcher{
+		options: WatchOptions{Interface: "eth0"},
+		notify:  func(s Snapshot) { got = append(got, len(s.Local)) },
+		subscribe: func(WatchOptions) (*feed, error) {
+			return &feed{addrs: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
+		},
+	}
+	w.follow(t.Context())
+	if diff := cmp.Diff([]int{0, 100}, got); diff != "" {
+		t.Errorf("addresses in each snapshot (-want +got):\n%s", diff)
+	}
+}
+
+func TestDelays(t *testing.T) {
+	var retries, resubscribes []string
+	for i := 1; i <= 10; i++ {
+		retries = append(retries, retryDelay(i).String())
+		resubscribes = append(resubscribes, resubscribeDelay(i).String())
+	}
+	for name, d := range map[string]time.Duration{"retry": retryDelay(1e9), "resubscribe": resubscribeDelay(1e9)} {
+		if d < time.Second || d > 3*time.Second {
+			t.Errorf("the delay to %s after very many failures is %s", name, d)
+		}
+	}
+	want := "[0s 10ms 20ms 40ms 80ms 160ms 320ms 640ms 1s 1s] [20ms 40ms 80ms 160ms 320ms 640ms 1.28s 2.56s 3s 3s]"
+	if diff := cmp.Diff(want, fmt.Sprint(retries, resubscribes)); diff != "" {
+		t.Errorf("delays (-want +got):\n%s", diff)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	vip := netip.MustParseAddr("192.168.1.100")
+	on := func(name, cidr string) subnet { return subnet{name, netip.MustParsePrefix(cidr)} }
+	tests := []struct {
+		name string
+		all  []subnet
+		want string // "name prefix", or a part of the error after "error: "
+	}{
+		{"the only one", []subnet{on("eth0", "192.168.1.5/24")}, "eth0 192.168.1.5/24"},
+		{"the longest prefix", []subnet{on("vpn0", "192.168.1.9/16"), on("eth0", "192.168.1.5/24"), on("wlan0", "192.168.2.5/16")}, "eth0 192.168.1.5/24"},
+		{"the longest prefix comes first", []subnet{on("eth0", "192.168.1.5/24"), on("vpn0", "192.168.1.9/16")}, "eth0 192.168.1.5/24"},
+		{"two addresses on one interface", []subnet{on("eth0", "192.168.1.6/24"), on("eth0", "192.168.1.5/24")}, "eth0 192.168.1.5/24"},
+		{"two interfaces", []subnet{on("eth0", "192.168.1.5/24"), on("wlan0", "192.168.1.6/24")},
+			`error: both eth0 (192.168.1.5/24) and wlan0 (192.168.1.6/24) contain it; write interface = "eth0" or interface = "wlan0"`},
+		{"two that matter less", []subnet{on("a", "192.168.1.7/16"), on("b", "192.168.1.8/16"), on("eth0", "192.168.1.5/24")}, "eth0 192.168.1.5/24"},
+		{"itself is no evidence", []subnet{on("eth0", "192.168.1.100/24")}, "error: no interface has a subnet that contains it"},
+		{"elsewhere", []subnet{on("eth0", "10.0.0.5/24"), on("wlan0", "10.1.0.5/24")},
+			`error: there are eth0 (10.0.0.5/24), wlan0 (10.1.0.5/24); choose an address in one of these, or write interface = "eth0"`},
+		{"nothing", nil, "error: no interface has an IPv4 address yet"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := choose(vip, test.all)
+			if want, isErr := strings.CutPrefix(test.want, "error: "); isErr {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v and error %v, want an error with %q", got, err, want)
+				}
+			} else if err != nil || got.name+" "+got.prefix.String() != test.want {
+				t.Errorf("got %v and error %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestFindInterface(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.boards[0]
+	vip := netip.MustParseAddr("10.77.0.100")
+	b.addAddr(t, "lo", netip.PrefixFrom(vip, 32)) // a left-over
+	name, prefix, err := FindInterface(b.ns, vip)
+	if want := netip.PrefixFrom(b.addr, 24); err != nil || name != "eth0" || prefix != want {
+		t.Errorf("got %s, %s, %v, want eth0, %s", name, prefix, err, want)
+	}
+	_, _, err = FindInterface(b.ns, netip.MustParseAddr("172.16.0.1"))
+	if err == nil || !strings.Contains(err.Error(), "there are eth0 (10.77.0.1/24);") {
+		t.Errorf("for an address elsewhere: %v, want an error that lists only eth0", err)
+	}
+}
