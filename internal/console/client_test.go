@@ -1,0 +1,192 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// impostor answers every connection with the same bytes and hangs up, or holds
+// the line if there are none.
+func impostor(t *testing.T, path, answer string) {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var held []net.Conn
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				break
+			}
+			if held = append(held, conn); answer == "" {
+				continue
+			}
+			buffer := make([]byte, 4096)
+			_, _ = conn.Read(buffer) // a request of ours is short enough
+			_, _ = io.WriteString(conn, strings.TrimPrefix(answer, "hang up"))
+			conn.Close()
+		}
+		for _, conn := range held {
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+}
+
+func TestClientErrors(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		make func(t *testing.T, path string)
+		kind error
+		want string // PATH is the socket
+	}{
+		{"absent", func(*testing.T, string) {}, ErrNotRunning,
+			"the topdog daemon does not run here (no PATH): systemctl start topdog"},
+		{"stale", leftover, ErrNotRunning,
+			"the topdog daemon does not run any more (nobody answers on PATH): systemctl restart topdog"},
+		{"a file", func(t *testing.T, path string) {
+			if err := os.WriteFile(path, nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}, ErrNotRunning, "PATH is no socket: see `socket` in the configuration"},
+		{"mute", func(t *testing.T, path string) { impostor(t, path, "") }, context.DeadlineExceeded,
+			"the topdog daemon on PATH did not answer in time: journalctl -u topdog may tell why"},
+		{"hangs up", func(t *testing.T, path string) { impostor(t, path, "hang up") }, ErrNotRunning,
+			"the topdog daemon on PATH ended meanwhile: systemctl status topdog"},
+		{"ends in the middle", func(t *testing.T, path string) {
+			impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{")
+		}, ErrNotRunning, "the topdog daemon on PATH ended meanwhile: systemctl status topdog"},
+		{"no JSON", func(t *testing.T, path string) {
+			impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+		}, nil, "what answers on PATH does not talk like topdog (the answer is no JSON object)"},
+		{"other JSON", func(t *testing.T, path string) {
+			impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"boards\":1}")
+		}, nil, "does not talk like topdog ("},
+		{"no HTTP", func(t *testing.T, path string) { impostor(t, path, "SSH-2.0-OpenSSH_9.2\r\n\r\n") }, nil,
+			"asking the topdog daemon on PATH"},
+		{"another server", func(t *testing.T, path string) {
+			impostor(t, path, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+		}, nil, "does not talk like topdog (HTTP status 502)"},
+		{"redirected", func(t *testing.T, path string) {
+			impostor(t, path, "HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\nContent-Length: 0\r\n\r\n")
+		}, nil, "does not talk like topdog (HTTP status 302)"},
+		{"endless", func(t *testing.T, path string) {
+			impostor(t, path, "HTTP/1.0 200 OK\r\n\r\n{"+strings.Repeat(" ", maxAnswer))
+		}, nil, "the answer has more than 1048576 bytes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := socketPath(t)
+			test.make(t, path)
+			client := Dial(path)
+			if test.name == "mute" {
+				client.timeout = 20 * time.Millisecond
+			}
+			check := func(err error) {
+				t.Helper()
+				if want := strings.ReplaceAll(test.want, "PATH", path); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got  %v\nwant %s", err, want)
+				}
+				if test.kind != nil && !errors.Is(err, test.kind) {
+					t.Errorf("%v is not %v", err, test.kind)
+				}
+				if test.kind != ErrNotRunning && errors.Is(err, ErrNotRunning) {
+					t.Errorf("%v is ErrNotRunning", err)
+				}
+			}
+			_, err := client.Status(t.Context())
+			check(err)
+			_, err = client.Resign(t.Context())
+			check(err)
+			if test.kind != nil { // the others differ in a stream
+				check(client.Watch(t.Context(), func(Status) error { return nil }))
+			}
+		})
+	}
+}
+
+// TestClientWithoutPermission becomes another user on one thread; connect(2) looks
+// at the thread's own credentials.
+func TestClientWithoutPermission(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may become another user")
+	}
+	s := newTestServer(t, fake{})
+	serve(t, s)
+	var err error
+	asUser(t, 65533, 65533, func() { err = connect(s.path) })
+	if !errors.Is(err, unix.EACCES) {
+		t.Fatalf("connecting as another user: %v, want EACCES", err)
+	}
+	err = Dial(s.path).explain(err)
+	if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "no permission to talk to the topdog daemon on "+s.path+": use sudo, or join the socket's group") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Chown(s.path, -1, 4711); err != nil {
+		t.Fatal(err)
+	}
+	if err := Dial(s.path).explain(err); !strings.Contains(err.Error(), "join the group 4711 and log in again") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCallerIsAnotherUser has the kernel tell a user with supplementary groups
+// from the daemon's own, more of them than the first guess has room for.
+func TestCallerIsAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may become another user")
+	}
+	path := socketPath(t)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, count := range []int{0, 1, 32, 33, 300} {
+		var groups []uint32
+		for i := range count {
+			groups = append(groups, uint32(5000+i))
+		}
+		asUser(t, 65533, 65532, func() { err = connect(path) }, groups...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := callerOf(conn)
+		conn.Close()
+		if err != nil || got.UID != 65533 || got.GID != 65532 || len(got.Groups) != count {
+			t.Fatalf("with %d groups: %v, %v", count, got, err)
+		}
+		for _, g := range groups {
+			if !got.in(g) {
+				t.Errorf("with %d groups: group %d is missing", count, g)
+			}
+		}
+		if got.in(4999) {
+			t.Errorf("with %d groups: %v", count, got.Groups)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+// Package console is how people and programs talk to a running daemon: HTTP and
+// JSON over a unix socket, and the text that `topdog status` prints.
+//
+//	GET  /v1/status   a [Status]
+//	GET  /v1/events   a [Status] per line: at once, on every change, and every second
+//	POST /v1/resign   {"result": "handed over to pi2 (192.168.1.12)"}
+//
+// What goes wrong is answered as {"error": "…", "hint": "…"} with a fitting
+// HTTP status, where the hint says what to do about it and may be missing.
+//
+// Whoever may connect to the socket may ask. The kernel says who is calling
+// (SO_PEERCRED, see unix(7)), and only root, the daemon's own user and members
+// of the socket's group may make the board resign.
+//
+// The daemon side is a [Server] with a [Backend] behind it, the other side a
+// [Client]. The package knows nothing of elections and networks: internal/node
+// fills the values in, cmd/topdog prints them with [Write].
+package console

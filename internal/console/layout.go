@@ -1,0 +1,164 @@
+package console
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// joint is a blank at which no line is broken, as in "12 s".
+const joint = '\u00a0'
+
+// joined puts joints in place of blanks.
+func joined(text string) string { return strings.ReplaceAll(text, " ", string(joint)) }
+
+// clean makes text fit for a terminal. Names come from other boards, over a
+// network: a control sequence in one must not reach the screen of the person
+// who asks, nor may a mark that reverses the direction of the line.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError:
+			return '?'
+		case r == joint:
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// cells is how many columns of a terminal a character takes.
+func cells(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case r < 0x1100:
+		return 1
+	// The blocks that Unicode's EastAsianWidth.txt has as wide, roughly: a
+	// board called 台所 should not push its row out of line.
+	case r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
+		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6,
+		r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
+}
+
+// width is how many columns text takes.
+func width(text string) (n int) {
+	for _, r := range text {
+		n += cells(r)
+	}
+	return n
+}
+
+// split cuts text where it has taken at most most columns, and at least one
+// character so that there is progress.
+func split(text string, most int) (head, tail string) {
+	taken := 0
+	for i, r := range text {
+		if taken += cells(r); taken > most && i > 0 {
+			return text[:i], text[i:]
+		}
+	}
+	return text, ""
+}
+
+// truncate shortens text to most columns and shows that it did.
+func truncate(text string, most int) string {
+	if width(text) <= most {
+		return text
+	}
+	head, _ := split(text, most-1)
+	return head + "…"
+}
+
+// pad fills text up to a width, on its right or its left.
+func pad(text string, to int, left bool) string {
+	fill := strings.Repeat(" ", max(0, to-width(text)))
+	if left {
+		return fill + text
+	}
+	return text + fill
+}
+
+// wrap breaks text between words into lines of at most first columns and then
+// rest columns. A word that is longer than a line is broken where the line ends.
+func wrap(text string, first, rest int) []string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' })
+	if all := strings.Join(words, " "); width(all) <= min(first, rest) {
+		return []string{all}
+	}
+	var lines []string
+	line, room := "", max(first, 1)
+	for _, word := range words {
+		if line != "" {
+			if width(line)+1+width(word) <= room {
+				line += " " + word
+				continue
+			}
+			lines = append(lines, line)
+			room = max(rest, 1)
+		}
+		for line = word; ; room = max(rest, 1) {
+			head, tail := split(line, room)
+			if tail == "" {
+				break
+			}
+			lines = append(lines, head)
+			line = tail
+		}
+	}
+	return append(lines, line)
+}
+
+// style is how a line looks, as the parameters of ECMA-48's SGR.
+type style string
+
+const (
+	plain  style = ""
+	strong style = "1"
+	dim    style = "2"
+	alarm  style = "1;31" // bold red
+	notice style = "33"   // yellow
+	good   style = "1;32" // bold green
+)
+
+// page collects lines.
+type page struct {
+	text  strings.Builder
+	width int // columns
+	color bool
+}
+
+// paint puts text into a style.
+func (p *page) paint(s style, text string) string {
+	if !p.color || s == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+// line adds one line; trailing blanks are left out.
+func (p *page) line(s style, text string) {
+	text = strings.ReplaceAll(text, string(joint), " ")
+	p.text.WriteString(p.paint(s, strings.TrimRight(text, " ")))
+	p.text.WriteByte('\n')
+}
+
+// item adds text behind a label, with the lines after the first indented.
+func (p *page) item(s style, label string, indent int, text string) {
+	first := max(p.width-max(width(label), indent), 1)
+	for i, line := range wrap(clean(text), first, p.width-indent) {
+		if i == 0 {
+			line = pad(label, indent, false) + line
+		} else {
+			line = strings.Repeat(" ", indent) + line
+		}
+		p.line(s, line)
+	}
+}

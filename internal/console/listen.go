@@ -1,0 +1,175 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPath is the length of a socket's path that unix(7) allows.
+const maxPath = 107
+
+// answerTimeout is how long the check for another daemon may take. A connection
+// to a living one takes microseconds, even if that daemon does nothing but listen.
+const answerTimeout = time.Second
+
+// socket is a listening socket and its name in the file system.
+type socket struct {
+	*net.UnixListener
+	path string
+	file fs.FileInfo // to tell our file from a later one of the same name
+}
+
+// listen makes the socket, and the directory if there is none. What a daemon that
+// was killed left behind is replaced, but only after nobody answered on it.
+//
+// Two daemons that start at the same instant could both find the same leftover.
+// The UDP port of the group, which only one can have, decides between them.
+func listen(path string, mode fs.FileMode) (*socket, error) {
+	if path == "" || len(path) > maxPath {
+		return nil, fmt.Errorf("control socket %q: the path must have 1 to %d bytes, has %d: set another socket", path, maxPath, len(path))
+	}
+	if err := makeDirectory(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	// The mode of the unbound socket is what bind(2) gives to the file, less the
+	// umask. So there is no moment at which the file is open to more than it should be.
+	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var failed error
+		err := raw.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), uint32(mode.Perm())) })
+		return errors.Join(err, failed)
+	}}
+	l, err := lc.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket %s: %w", path, err)
+	}
+	ul := l.(*net.UnixListener)
+	// Closing would remove whatever has the name by then.
+	ul.SetUnlinkOnClose(false)
+	s := &socket{UnixListener: ul, path: path}
+	if s.file, err = os.Lstat(path); err == nil {
+		err = os.Chmod(path, mode.Perm()) // what the umask took away
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), s.remove(), ul.Close())
+	}
+	return s, nil
+}
+
+// makeDirectory makes the socket's directory if systemd has not. Everybody may
+// enter it, as with RuntimeDirectoryMode= in the unit; the socket has its own mode.
+func makeDirectory(dir string) error {
+	const mode = 0o755
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil // if it is unusable, listening says how
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return fmt.Errorf("control socket: cannot make its directory: %w", err)
+	}
+	if err := os.Chmod(dir, mode); err != nil { // what the umask took away
+		return fmt.Errorf("control socket: %w", err)
+	}
+	return nil
+}
+
+// removeStale removes the socket of a daemon that is no more.
+func removeStale(path string) error {
+	found, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("control socket: %w", err)
+	case found.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("control socket %s: there is something else of that name (%s): remove it, or set another socket", path, found.Mode())
+	}
+	conn, err := net.DialTimeout("unix", path, answerTimeout)
+	switch {
+	case err == nil:
+		_ = conn.Close()
+		return fmt.Errorf("control socket %s: %w: stop it, or set another socket", path, ErrInUse)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case !errors.Is(err, unix.ECONNREFUSED):
+		// A full queue, for example: whoever that is, it is alive.
+		return fmt.Errorf("control socket %s: %w, it seems (%w): stop it, or set another socket", path, ErrInUse, err)
+	}
+	return (&socket{path: path, file: found}).remove()
+}
+
+// remove removes the file unless another one has taken its name.
+func (s *socket) remove() error {
+	now, err := os.Lstat(s.path)
+	if err != nil || !os.SameFile(s.file, now) {
+		return nil
+	}
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	return nil
+}
+
+// doorkeeper lets in a limited number of connections. Beyond the seats a few more
+// get in to be told that there is no room, and the rest waits in the kernel's queue.
+type doorkeeper struct {
+	*socket
+	seats  int
+	inside chan struct{} // one per connection
+	closed chan struct{}
+	close  func() error
+}
+
+// lobby is how many connections beyond the seats are told so.
+const lobby = 8
+
+func newDoorkeeper(s *socket, seats int) *doorkeeper {
+	d := &doorkeeper{socket: s, seats: seats, inside: make(chan struct{}, seats+lobby), closed: make(chan struct{})}
+	d.close = sync.OnceValue(func() error {
+		close(d.closed)
+		return d.UnixListener.Close()
+	})
+	return d
+}
+
+// Accept waits for room and for a connection.
+func (d *doorkeeper) Accept() (net.Conn, error) {
+	select {
+	case d.inside <- struct{}{}:
+	case <-d.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := d.AcceptUnix()
+	if err != nil {
+		<-d.inside
+		return nil, err
+	}
+	return &guest{UnixConn: c, crowded: len(d.inside) > d.seats, leave: sync.OnceFunc(func() { <-d.inside })}, nil
+}
+
+// Close ends Accept. It may be called more than once.
+func (d *doorkeeper) Close() error { return d.close() }
+
+// guest is a connection that the doorkeeper counts.
+type guest struct {
+	*net.UnixConn
+	crowded bool // there was no seat
+	leave   func()
+}
+
+// Close closes the connection and makes room.
+func (g *guest) Close() error {
+	defer g.leave()
+	return g.UnixConn.Close()
+}

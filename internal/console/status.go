@@ -1,0 +1,203 @@
+package console
+
+import (
+	"math"
+	"time"
+)
+
+// Status is what GET /v1/status returns: all that one board knows of its group.
+// The JSON names are part of the interface; fields are added, never renamed. A
+// Pi has no trustworthy clock, so there are no times of day: what happened is told
+// by its age. Lengths of time carry their unit in their name. A null is unknown.
+type Status struct {
+	Version   string `json:"version"`   // of the daemon, which may differ from that of the client
+	Group     string `json:"group"`     // name of the group
+	Algorithm string `json:"algorithm"` // "heir", "bully", …
+	Interface string `json:"interface"` // the group's network interface
+
+	Board       Board    `json:"board"`         // this one
+	Role        string   `json:"role"`          // one of the Role constants
+	Reason      string   `json:"reason"`        // why it has that role, as of the last change
+	RoleSinceMs *float64 `json:"role_since_ms"` // since that change
+
+	Leader        string   `json:"leader"` // id; "" if this board knows of none
+	LeaderName    string   `json:"leader_name"`
+	LeaderSinceMs *float64 `json:"leader_since_ms"` // how long this board has known it as the leader
+	Term          uint32   `json:"term"`
+	Heir          string   `json:"heir"` // id of the board that would take over next; "" if there is none
+	HeirName      string   `json:"heir_name"`
+
+	Addresses []string `json:"addresses"` // the floating addresses with prefix length: "192.168.1.250/24"
+	Holding   bool     `json:"holding"`   // this board has them now
+	HeldBy    string   `json:"held_by"`   // id of the board that has them as far as this one knows; "" if none
+	Way       string   `json:"way"`       // how: "TUN device topdog0, lifetime 1 s"
+	LED       string   `json:"led"`       // what it shows, or why there is none
+
+	HeartbeatMs float64  `json:"heartbeat_ms"` // time between two heartbeats of the leader
+	Detector    Detector `json:"detector"`
+
+	Boards  []Board  `json:"boards"`  // all boards, this one included, the highest rank first
+	Changes []Change `json:"changes"` // of leader, the newest first
+
+	Counters map[string]uint64 `json:"counters"` // since the daemon started
+	Problems []string          `json:"problems"` // what a person should look into, one sentence each
+}
+
+// The roles of this board (Status.Role). Boards have in addition RoleHeir.
+const (
+	RoleIsolated  = "isolated"  // its link is down
+	RoleListener  = "listener"  // hears before it speaks
+	RoleFollower  = "follower"  // follows a leader, or awaits the next
+	RoleCandidate = "candidate" // asks whether anybody leads
+	RoleLeader    = "leader"    // holds the address
+	RoleBarred    = "barred"    // stays out, because of a conflict
+	RoleHeir      = "heir"      // a follower: the one that takes over next
+)
+
+// Board is what is known of one board.
+type Board struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`    // "" until it has said so
+	Address   string   `json:"address"` // its own, not the floating one
+	Priority  int      `json:"priority"`
+	Role      string   `json:"role"` // "" if unknown; what it was if the board is stale or gone
+	Self      bool     `json:"self"`
+	HeardMs   *float64 `json:"heard_ms"`   // since its last message, the age of all that is said of it; null for this board
+	Stale     bool     `json:"stale"`      // silent for so long that it counts as dead
+	Gone      bool     `json:"gone"`       // it said that it leaves, or was replaced
+	Following string   `json:"following"`  // id of the leader that it follows, by its own words
+	UpSeconds *float64 `json:"up_seconds"` // since its daemon started
+}
+
+// live reports whether what is said of the board can be taken for the present.
+func (b *Board) live() bool { return !b.Stale && !b.Gone }
+
+// Detector is what the failure detector has learned of the network. On the
+// leader itself it means nothing.
+type Detector struct {
+	LossPercent     float64 `json:"loss_percent"`      // of heartbeats
+	MarginMs        float64 `json:"margin_ms"`         // how late a heartbeat may be
+	RoundTripMs     float64 `json:"round_trip_ms"`     // to the leader; 0 if never measured
+	Questions       int     `json:"questions"`         // a suspect is asked so often before it is replaced
+	QuestionEveryMs float64 `json:"question_every_ms"` // time between two questions
+}
+
+// replacedAfterMs is the time from the last heartbeat of a leader that dies to
+// the claim of the next: one heartbeat that does not come, the margin that it is
+// given, and the questions that nobody answers.
+func (s *Status) replacedAfterMs() float64 {
+	return s.HeartbeatMs + s.Detector.MarginMs + float64(s.Detector.Questions)*s.Detector.QuestionEveryMs
+}
+
+// Change is a change of leader.
+type Change struct {
+	AgoMs      float64  `json:"ago_ms"`
+	Leader     string   `json:"leader"` // the id of the new one; "" if nobody led from then on
+	LeaderName string   `json:"leader_name"`
+	Term       uint32   `json:"term"`
+	Reason     string   `json:"reason"`
+	OutageMs   *float64 `json:"outage_ms"` // how long nobody led, if this board could tell
+}
+
+// fill makes empty lists of missing ones: a list that is null in JSON is a trap
+// for every script that loops over it.
+func (s *Status) fill() {
+	if s.Addresses == nil {
+		s.Addresses = []string{}
+	}
+	if s.Boards == nil {
+		s.Boards = []Board{}
+	}
+	if s.Changes == nil {
+		s.Changes = []Change{}
+	}
+	if s.Counters == nil {
+		s.Counters = map[string]uint64{}
+	}
+	if s.Problems == nil {
+		s.Problems = []string{}
+	}
+}
+
+// Milliseconds returns d as the _ms fields have it, with microseconds behind the point.
+func Milliseconds(d time.Duration) float64 {
+	return math.Round(float64(d)/float64(time.Microsecond)) / 1000
+}
+
+// verdict is the answer to the question that `topdog status` is asked: who has the address?
+type verdict int
+
+const (
+	held      verdict = iota // a live board has it
+	suspected                // a board has it whose heartbeat is late; it is being asked
+	silent                   // a board had it that counts as dead
+	contested                // several live boards say that they lead
+	nobody                   // nobody has it
+	unknown                  // this board cannot know
+)
+
+func (s *Status) verdict() verdict {
+	if len(s.leaders()) > 1 {
+		return contested
+	}
+	holder := s.board(s.HeldBy)
+	switch {
+	case s.Role == RoleIsolated:
+		return unknown
+	case s.HeldBy == "" && (s.Role == RoleListener || s.Role == RoleBarred):
+		return unknown // it has only begun to listen, or others do not tell it
+	case s.HeldBy == "", s.HeldBy == s.Board.ID && !s.Holding:
+		return nobody
+	case s.HeldBy == s.Board.ID:
+		return held
+	case holder == nil || !holder.live():
+		return silent
+	case s.Role == RoleCandidate:
+		return suspected
+	default:
+		return held
+	}
+}
+
+// Held reports whether a live leader that this board knows of holds the
+// addresses. A leader whose heartbeat is late is alive until the questions about
+// it have gone unanswered; a watcher that asks at that moment should not be alarmed.
+func (s *Status) Held() bool {
+	v := s.verdict()
+	return v == held || v == suspected
+}
+
+// leaders are the live boards that say that they lead.
+func (s *Status) leaders() []*Board {
+	var found []*Board
+	for i := range s.Boards {
+		if b := &s.Boards[i]; s.leads(b) {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+// leads reports whether a live board says that it leads. What one said before the
+// present leader took over is history, not a rival's claim: a leader that is
+// replaced has said of itself that it leads, in the last that was heard of it.
+func (s *Status) leads(b *Board) bool {
+	outdated := b.ID != s.Leader && b.HeardMs != nil && s.LeaderSinceMs != nil && *b.HeardMs >= *s.LeaderSinceMs
+	return b.Role == RoleLeader && b.live() && !outdated
+}
+
+// board returns what is known of the board with that id, or nil.
+func (s *Status) board(id string) *Board {
+	if id == "" {
+		return nil
+	}
+	if id == s.Board.ID {
+		return &s.Board
+	}
+	for i := range s.Boards {
+		if s.Boards[i].ID == id {
+			return &s.Boards[i]
+		}
+	}
+	return nil
+}

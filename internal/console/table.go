@@ -1,0 +1,218 @@
+package console
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// column is one of the table of boards.
+type column struct {
+	head  string
+	right bool // numbers
+	cell  func(*Status, *Board) string
+	brief func(*Status, *Board) string // for narrow terminals; nil if there is no shorter one
+}
+
+// columns are in the order in which they are shown.
+var columns = []column{
+	{head: "BOARD", cell: func(_ *Status, b *Board) string { return cmp.Or(b.Name, "unknown") },
+		brief: func(_ *Status, b *Board) string { return cmp.Or(b.Name, b.Address, b.ID) }},
+	{head: "ADDRESS", cell: func(_ *Status, b *Board) string { return cmp.Or(b.Address, "unknown") }},
+	{head: "ID", cell: func(_ *Status, b *Board) string { return b.ID }},
+	{head: "PRIORITY", right: true, cell: func(_ *Status, b *Board) string { return strconv.Itoa(b.Priority) }},
+	{head: "ROLE", cell: roleCell},
+	{head: "HEARD", cell: heardCell, brief: heardBrief},
+	{head: "UP", cell: upCell},
+}
+
+// sacrifices is the order in which columns go when there is no room for all.
+var sacrifices = []string{"UP", "PRIORITY", "ID", "ADDRESS"}
+
+// roleCell says what a board is now. What a silent one was is no longer known.
+func roleCell(s *Status, b *Board) string {
+	switch {
+	case b.Gone:
+		return "gone"
+	case b.Stale:
+		return "silent"
+	case !b.Self && b.Role != RoleLeader && b.Following != "" && b.Following != s.Leader:
+		return "follows " + s.shortName(b.Following, "")
+	case b.Role == "":
+		return "unknown"
+	case b.Role == RoleLeader && !s.leads(b):
+		return "was leader"
+	default:
+		return b.Role
+	}
+}
+
+const lastHeard = "last heard "
+
+func heardCell(_ *Status, b *Board) string {
+	switch {
+	case b.Self:
+		return "this board"
+	case b.HeardMs == nil:
+		return "unknown"
+	case !b.live():
+		return lastHeard + ago(*b.HeardMs)
+	default:
+		return ago(*b.HeardMs)
+	}
+}
+
+func heardBrief(s *Status, b *Board) string {
+	return strings.TrimPrefix(heardCell(s, b), lastHeard)
+}
+
+func upCell(_ *Status, b *Board) string {
+	switch {
+	case b.UpSeconds == nil:
+		return "unknown"
+	case !b.live():
+		return "" // it may be down
+	default:
+		return span(*b.UpSeconds * 1000)
+	}
+}
+
+// marks are the two characters in front of a board: whether it is this one, and
+// whether it has or will have the address.
+func marks(s *Status, b *Board) string {
+	self, rank := " ", " "
+	if b.Self {
+		self = "*"
+	}
+	switch {
+	case !b.live(), s.Role == RoleIsolated: // it had, perhaps
+	case s.leads(b):
+		rank = "●"
+	case b.Role == RoleHeir || b.ID == s.Heir && b.ID != s.Leader && b.ID != "":
+		rank = "→"
+	}
+	return self + rank
+}
+
+// table is the boards as text, made to fit.
+type table struct {
+	columns []column
+	widths  []int
+	rows    [][]string // the head first
+}
+
+const (
+	marksWidth = 3 // two marks and a blank
+	spacing    = 2 // between two columns
+)
+
+func (t *table) total() int {
+	n := marksWidth - spacing
+	for _, w := range t.widths {
+		n += spacing + w
+	}
+	return n
+}
+
+// fill computes the cells.
+func (t *table) fill(s *Status, brief bool) {
+	t.rows = [][]string{nil}
+	t.widths = make([]int, len(t.columns))
+	for i, c := range t.columns {
+		t.rows[0] = append(t.rows[0], c.head)
+		t.widths[i] = width(c.head)
+	}
+	for j := range s.Boards {
+		var row []string
+		for i, c := range t.columns {
+			cell := c.cell
+			if brief && c.brief != nil {
+				cell = c.brief
+			}
+			text := strings.TrimSpace(clean(cell(s, &s.Boards[j])))
+			row = append(row, text)
+			t.widths[i] = max(t.widths[i], width(text))
+		}
+		t.rows = append(t.rows, row)
+	}
+}
+
+// drop leaves a column out.
+func (t *table) drop(head string) {
+	var left []column
+	for _, c := range t.columns {
+		if c.head != head {
+			left = append(left, c)
+		}
+	}
+	t.columns = left
+}
+
+// boards adds the table of boards. Where it is too wide for the terminal, it has
+// shorter cells, then fewer columns, and in the end shorter names.
+func (p *page) boards(s *Status) {
+	t := table{columns: columns}
+	if !s.idsDiffer() {
+		t.drop("ID")
+	}
+	t.fill(s, false)
+	for _, head := range sacrifices {
+		if t.total() <= p.width {
+			break
+		}
+		if head == "ADDRESS" { // without it, nameless boards are shown by it
+			if t.fill(s, true); t.total() <= p.width {
+				break
+			}
+		}
+		t.drop(head)
+		t.fill(s, head == "ADDRESS")
+	}
+	// The widest first: a long name, usually.
+	for t.total() > p.width {
+		widest := 0
+		for i, w := range t.widths {
+			if w > t.widths[widest] {
+				widest = i
+			}
+		}
+		if t.widths[widest] <= 1 {
+			break
+		}
+		t.widths[widest]--
+	}
+	for j, row := range t.rows {
+		look, text := strong, strings.Repeat(" ", marksWidth)
+		if j > 0 {
+			b := &s.Boards[j-1]
+			look, text = boardStyle(s, b), marks(s, b)+" "
+		}
+		for i, cell := range row {
+			text += pad(truncate(cell, t.widths[i]), t.widths[i], t.columns[i].right)
+			text += strings.Repeat(" ", spacing)
+		}
+		p.line(look, text)
+	}
+}
+
+// boardStyle dims what is not known to be so now.
+func boardStyle(s *Status, b *Board) style {
+	switch {
+	case !b.live(), s.Role == RoleIsolated && !b.Self:
+		return dim
+	case s.leads(b):
+		return good
+	default:
+		return plain
+	}
+}
+
+// idsDiffer reports whether a board has an id that is not simply its address.
+func (s *Status) idsDiffer() bool {
+	for i := range s.Boards {
+		if b := &s.Boards[i]; b.Address != "" && b.ID != b.Address {
+			return true
+		}
+	}
+	return false
+}

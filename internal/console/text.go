@@ -1,0 +1,351 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Options say what the text is written to.
+type Options struct {
+	Width int  // columns of the terminal; 0 if it is none, and lines are not broken then
+	Color bool // ECMA-48 sequences are understood
+}
+
+// The limits of the text. The JSON has everything.
+const (
+	minWidth    = 40 // narrower terminals break the lines themselves
+	maxChanges  = 5
+	maxProblems = 20
+	maxBoards   = 255 // the largest group
+	labelWidth  = 12
+	narrow      = 60 // columns below which labels have no column of their own
+)
+
+// Write writes the status for people: first who holds the address, last what
+// should be looked into. Docs/status.md explains every line.
+func Write(w io.Writer, s Status, o Options) error {
+	p := page{width: o.Width, color: o.Color}
+	if o.Width <= 0 {
+		p.width = math.MaxInt32
+	}
+	p.width = max(p.width, minWidth)
+
+	look := good
+	if !s.Held() {
+		look = alarm
+	}
+	p.item(look, "", 0, s.headline())
+	p.line(plain, "")
+	p.facts(&s)
+	if len(s.Boards) > 0 {
+		p.line(plain, "")
+		if s.Role == RoleIsolated {
+			p.item(dim, "", 0, "The boards as they were when this board last heard them:")
+		}
+		more := len(s.Boards) - maxBoards
+		s.Boards = s.Boards[:min(len(s.Boards), maxBoards)]
+		p.boards(&s)
+		if more > 0 {
+			p.item(notice, "", 0, fmt.Sprintf("and %d more: topdog status --json", more))
+		}
+	}
+	p.changes(&s)
+	p.problems(&s)
+	_, err := io.WriteString(w, p.text.String())
+	return err
+}
+
+// headline answers the question that was asked.
+func (s *Status) headline() string {
+	what, is, was := s.addresses()
+	holder := s.holderName(s.HeldBy)
+	switch s.verdict() {
+	case contested:
+		var who []string
+		for _, b := range s.leaders() {
+			who = append(who, s.fullName(b.ID, b.Name))
+		}
+		return fmt.Sprintf("%s %s claimed by %d boards: %s", what, is, len(who), list(who))
+	case unknown:
+		return fmt.Sprintf("unknown who holds %s: %s", what, s.trouble())
+	case nobody:
+		return fmt.Sprintf("nobody holds %s: %s", what, s.trouble())
+	case silent:
+		if b := s.board(s.HeldBy); b != nil && b.HeardMs != nil {
+			return fmt.Sprintf("%s %s last held by %s, which was last heard %s", what, was, holder, ago(*b.HeardMs))
+		}
+		return fmt.Sprintf("%s %s last held by %s, of which nothing more is known", what, was, holder)
+	case suspected:
+		return fmt.Sprintf("%s %s held by %s, whose heartbeat is late: this board is asking whether it lives", what, is, holder)
+	}
+	text := fmt.Sprintf("%s %s held by %s", what, is, holder)
+	if s.LeaderSinceMs != nil && s.Leader == s.HeldBy {
+		text += ", leader for " + span(*s.LeaderSinceMs)
+	}
+	return text + fmt.Sprintf(", term%c%d", joint, s.Term)
+}
+
+// trouble says why nobody holds the address, or why this board cannot know.
+func (s *Status) trouble() string {
+	switch s.Role {
+	case RoleIsolated:
+		return "this board has no link"
+	case RoleListener:
+		return "this board is listening for a leader"
+	case RoleBarred:
+		return "this board stays out: " + cmp.Or(s.Reason, "unknown why")
+	case RoleCandidate:
+		return "this board is asking whether anybody leads"
+	case RoleLeader:
+		return "this board leads, but does not have it on " + cmp.Or(s.Interface, "its interface")
+	case RoleFollower:
+		if s.Leader != "" {
+			return s.holderName(s.Leader) + " leads, but is not known to have it"
+		}
+		if s.Heir != "" {
+			return "there is no leader, and " + s.holderName(s.Heir) + " is next"
+		}
+		return "there is no leader, and no board that could become one"
+	default:
+		return cmp.Or(s.Reason, "unknown why")
+	}
+}
+
+// addresses names the floating addresses, with the verb that fits them.
+func (s *Status) addresses() (what, is, was string) {
+	var bare []string
+	for _, a := range s.Addresses {
+		a, _, _ = strings.Cut(a, "/")
+		bare = append(bare, a)
+	}
+	switch n := len(bare); {
+	case n == 0:
+		return "the address", "is", "was"
+	case n == 1:
+		return bare[0], "is", "was"
+	case n <= 3:
+		return list(bare), "are", "were"
+	default:
+		return fmt.Sprintf("%s and %d more", bare[0], n-1), "are", "were"
+	}
+}
+
+// list joins words as a sentence does.
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// holderName is fullName, and says when this very board is meant.
+func (s *Status) holderName(id string) string {
+	if id != "" && id == s.Board.ID {
+		return "this board, " + s.fullName(id, s.Board.Name)
+	}
+	return s.fullName(id, "")
+}
+
+// fullName is a board as "pi2 (192.168.1.12)", with whatever of it is known.
+func (s *Status) fullName(id, name string) string {
+	name = s.shortName(id, name)
+	address := id
+	if b := s.board(id); b != nil && b.Address != "" {
+		address = b.Address
+	}
+	if name == address || address == "" {
+		return name
+	}
+	return name + " (" + address + ")"
+}
+
+// shortName is the name of a board, or its id.
+func (s *Status) shortName(id, name string) string {
+	if b := s.board(id); b != nil {
+		name = cmp.Or(name, b.Name)
+	}
+	switch id {
+	case "":
+	case s.Leader:
+		name = cmp.Or(name, s.LeaderName)
+	case s.Heir:
+		name = cmp.Or(name, s.HeirName)
+	}
+	return cmp.Or(name, id, "an unknown board")
+}
+
+// facts adds what concerns this board.
+func (p *page) facts(s *Status) {
+	fact := func(label, text string) {
+		if p.width >= narrow {
+			p.item(plain, pad(label, labelWidth, false), labelWidth, text)
+			return
+		}
+		lines := wrap(clean(label+": "+text), p.width, p.width-spacing)
+		for i, line := range lines {
+			p.line(plain, strings.Repeat(" ", min(i, 1)*spacing)+line)
+		}
+	}
+	fact("this board", s.thisBoard())
+	if len(s.Addresses) > 3 {
+		fact("addresses", strings.Join(s.Addresses, ", "))
+	}
+	if s.Holding {
+		fact("holding", cmp.Or(s.Way, "unknown"))
+	}
+	fact("LED", cmp.Or(s.LED, "unknown"))
+	fact("heartbeats", s.heartbeats())
+	fact("group", fmt.Sprintf("%s, algorithm %s, topdog %s",
+		cmp.Or(s.Group, "unknown"), cmp.Or(s.Algorithm, "unknown"), cmp.Or(s.Version, "of an unknown version")))
+}
+
+// thisBoard says what this board is, since when and why.
+func (s *Status) thisBoard() string {
+	text := s.fullName(s.Board.ID, s.Board.Name)
+	if s.Interface != "" {
+		text += " on " + s.Interface
+	}
+	role := cmp.Or(s.Role, "role unknown")
+	if s.Role == RoleFollower && s.Heir != "" && s.Heir == s.Board.ID {
+		role = "follower and heir"
+	}
+	text += ": " + role
+	if s.RoleSinceMs != nil {
+		text += " for " + span(*s.RoleSinceMs)
+	}
+	if s.Reason != "" {
+		text += " (" + s.Reason + ")"
+	}
+	return text
+}
+
+// heartbeats says what the failure detector sees and how fast it is. What it has
+// learned says nothing where there is no leader to hear.
+func (s *Status) heartbeats() string {
+	if s.HeartbeatMs == 0 {
+		return "unknown"
+	}
+	every := "every " + span(s.HeartbeatMs)
+	leader := s.board(s.Leader)
+	switch {
+	case s.Role == RoleLeader:
+		return "this board sends one " + every
+	case leader != nil && !leader.live() && leader.HeardMs != nil:
+		return every + ", none for " + span(*leader.HeardMs)
+	case leader != nil && leader.live() && (s.Role == RoleFollower || s.Role == RoleCandidate):
+		d := s.Detector
+		return fmt.Sprintf("%s, %s lost, late by up to %s; a dead leader is replaced after about %s",
+			every, percent(d.LossPercent), span(d.MarginMs), span(s.replacedAfterMs()))
+	}
+	return every + ", none at the moment"
+}
+
+// changes adds the last changes of leader.
+func (p *page) changes(s *Status) {
+	if len(s.Changes) == 0 {
+		return
+	}
+	p.line(plain, "")
+	p.line(strong, "last changes of leader")
+	shown := s.Changes[:min(len(s.Changes), maxChanges)]
+	indent := 0
+	for i := range shown {
+		indent = max(indent, width(ago(shown[i].AgoMs)))
+	}
+	for i := range shown {
+		c := &shown[i]
+		who := "nobody"
+		if c.Leader != "" {
+			who = s.fullName(c.Leader, c.LeaderName)
+		}
+		text := fmt.Sprintf("%s, term%c%d: %s", who, joint, c.Term, cmp.Or(c.Reason, "unknown why"))
+		if c.OutageMs != nil {
+			text += fmt.Sprintf("; nobody led for %s", span(*c.OutageMs))
+		}
+		p.item(plain, "  "+pad(ago(c.AgoMs), indent, true)+"  ", indent+4, text)
+	}
+}
+
+// problems adds what a person should look into.
+func (p *page) problems(s *Status) {
+	if len(s.Problems) == 0 {
+		return
+	}
+	p.line(plain, "")
+	p.line(strong, "to look into")
+	for i, problem := range s.Problems {
+		if i == maxProblems {
+			p.item(notice, "  ! ", 4, fmt.Sprintf("and %d more: topdog status --json", len(s.Problems)-i))
+			break
+		}
+		p.item(notice, "  ! ", 4, problem)
+	}
+}
+
+// ago is how long something is past.
+func ago(ms float64) string {
+	text := span(ms)
+	if text == "unknown" {
+		return text
+	}
+	return text + joined(" ago")
+}
+
+// span is a length of time in the one or two units that matter. It stays on one line.
+func span(ms float64) string { return joined(duration(ms)) }
+
+func duration(ms float64) string {
+	const (
+		second = 1000
+		minute = 60 * second
+		hour   = 60 * minute
+		day    = 24 * hour
+	)
+	two := func(unit, part float64, unitName, partName string) string {
+		n := math.Floor(ms / unit)
+		if rest := math.Floor((ms - n*unit) / part); rest > 0 {
+			return fmt.Sprintf("%.0f %s %.0f %s", n, unitName, rest, partName)
+		}
+		return fmt.Sprintf("%.0f %s", n, unitName)
+	}
+	switch {
+	case math.IsNaN(ms) || ms < 0 || ms > 1000*365*day:
+		return "unknown"
+	case ms < 10:
+		return decimal(ms) + " ms"
+	case ms < 999.5:
+		return fmt.Sprintf("%.0f ms", ms)
+	case ms < 10*second:
+		return decimal(ms/second) + " s"
+	case ms < minute:
+		return fmt.Sprintf("%.0f s", math.Floor(ms/second))
+	case ms < hour:
+		return two(minute, second, "min", "s")
+	case ms < day:
+		return two(hour, minute, "h", "min")
+	default:
+		return two(day, hour, "d", "h")
+	}
+}
+
+// percent never says 0 % of what has happened.
+func percent(p float64) string {
+	switch {
+	case math.IsNaN(p) || p < 0 || p > 100:
+		return "unknown"
+	case p > 0 && p < 0.05:
+		return joined("less than 0.1 %")
+	default:
+		return decimal(p) + joined(" %")
+	}
+}
+
+// decimal has one digit behind the point if that is not 0.
+func decimal(x float64) string {
+	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
+}

@@ -1,0 +1,394 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew; read the diff")
+
+const (
+	secondMs = 1000.0
+	minuteMs = 60 * secondMs
+	hourMs   = 60 * minuteMs
+	dayMs    = 24 * hourMs
+)
+
+// healthy is a group of three, as pi1 sees it: pi3 leads, pi2 is next.
+func healthy() Status {
+	self := Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleFollower,
+		Self: true, Following: "192.168.1.13", UpSeconds: new(2*3600.0 + 5*60)}
+	return Status{
+		Version: "0.1.0", Group: "pihole", Algorithm: "heir", Interface: "eth0",
+		Board: self, Role: RoleFollower, Reason: "heard the leader", RoleSinceMs: new(2*hourMs + 5*minuteMs),
+		Leader: "192.168.1.13", LeaderName: "pi3", LeaderSinceMs: new(3*dayMs + 4*hourMs), Term: 7,
+		Heir: "192.168.1.12", HeirName: "pi2",
+		Addresses: []string{"192.168.1.250/24"}, HeldBy: "192.168.1.13",
+		LED:         "ACT, a short blink every 2 s",
+		HeartbeatMs: 100,
+		Detector:    Detector{MarginMs: 2.5, RoundTripMs: 0.3, Questions: 2, QuestionEveryMs: 3.75},
+		Boards: []Board{
+			{ID: "192.168.1.13", Name: "pi3", Address: "192.168.1.13", Priority: 100, Role: RoleLeader,
+				HeardMs: new(40.0), UpSeconds: new(9*86400.0 + 3600)},
+			{ID: "192.168.1.12", Name: "pi2", Address: "192.168.1.12", Priority: 100, Role: RoleHeir,
+				HeardMs: new(700.0), Following: "192.168.1.13", UpSeconds: new(3 * 86400.0)},
+			self,
+		},
+		Changes: []Change{
+			{AgoMs: 3*dayMs + 4*hourMs, Leader: "192.168.1.13", LeaderName: "pi3", Term: 7, Reason: "nobody answered for the leader", OutageMs: new(108.0)},
+			{AgoMs: 3*dayMs + 5*hourMs, Leader: "192.168.1.12", LeaderName: "pi2", Term: 6, Reason: "the leader handed over", OutageMs: new(0.7)},
+			{AgoMs: 3*dayMs + 5*hourMs, Term: 5, Reason: "the leader's daemon stopped"},
+		},
+		Counters: map[string]uint64{"dropped: other group": 3, "changes because heard the leader": 1},
+		Problems: []string{},
+	}
+}
+
+// leading is the same group as its leader sees it.
+func leading() Status {
+	s := healthy()
+	s.Board = s.Boards[0]
+	s.Board.Self, s.Board.HeardMs = true, nil
+	s.Boards[0] = s.Board
+	s.Boards[2].Self, s.Boards[2].HeardMs = false, new(1234.0)
+	s.Role, s.Reason, s.RoleSinceMs = RoleLeader, "nobody answered for the leader", s.LeaderSinceMs
+	s.Holding, s.Way = true, "TUN device topdog0, lifetime 1 s"
+	s.LED = "ACT, pulsing"
+	return s
+}
+
+type situation struct {
+	name    string
+	status  Status
+	options Options
+	exit    int
+}
+
+func situations() []situation {
+	change := func(s Status, f func(*Status)) Status { f(&s); return s }
+	// The leader went away and nobody has noticed on this board yet.
+	stale := change(healthy(), func(s *Status) {
+		s.Boards[0].HeardMs, s.Boards[0].Stale = new(12*secondMs), true
+		s.Boards[1].HeardMs, s.Boards[1].Gone = new(3*minuteMs+20*secondMs), true
+	})
+	isolated := change(healthy(), func(s *Status) {
+		s.Role, s.Reason, s.RoleSinceMs = RoleIsolated, "the link was lost", new(4.2*secondMs)
+		s.Leader, s.LeaderName, s.LeaderSinceMs, s.Heir, s.HeirName, s.HeldBy = "", "", nil, "", "", ""
+		s.Board.Role, s.Boards[2].Role = RoleIsolated, RoleIsolated
+		s.Board.Following, s.Boards[2].Following = "", ""
+		for i := range 2 {
+			s.Boards[i].HeardMs = new(4300.0)
+		}
+		s.LED = "ACT, two blinks: a fault"
+		s.Problems = []string{"eth0 has no carrier: is the cable plugged in?"}
+	})
+	rich := change(healthy(), func(s *Status) {
+		s.Addresses = []string{"192.168.1.250/24", "10.20.0.80/16", "10.20.0.81/16", "10.20.0.82/16"}
+		s.Detector.LossPercent, s.Detector.MarginMs, s.Detector.Questions, s.Detector.QuestionEveryMs = 38.46, 31.25, 74, 9
+		s.Boards = append(s.Boards,
+			Board{ID: "77", Name: "küche", Address: "192.168.1.77", Priority: 50, Role: RoleFollower, HeardMs: new(900.0), Following: "192.168.1.12", UpSeconds: new(40.0)},
+			Board{ID: "192.168.1.80", Address: "192.168.1.80", Priority: 50, HeardMs: new(250.0)},
+			Board{ID: "192.168.1.81", Name: "台所", Address: "192.168.1.81", Priority: 0, Role: RoleFollower, HeardMs: new(26 * hourMs), Stale: true, UpSeconds: new(9.0)},
+			Board{ID: "192.168.1.82"},
+		)
+		s.Problems = []string{
+			"packets from 10.0.0.7 fail authentication: that board has another key, copy /etc/topdog/key to it",
+			"no light: there is no GPIO17 on this board, see led in the configuration",
+		}
+	})
+	return []situation{
+		{"healthy", healthy(), Options{Width: 80}, ExitHeld},
+		{"healthy-color", healthy(), Options{Width: 80, Color: true}, ExitHeld},
+		{"healthy-40", healthy(), Options{Width: 40}, ExitHeld},
+		{"healthy-pipe", healthy(), Options{}, ExitHeld},
+		{"leading", leading(), Options{Width: 80}, ExitHeld},
+		{"leading-not-holding", change(leading(), func(s *Status) {
+			s.Holding, s.HeldBy = false, ""
+			s.Problems = []string{"192.168.1.250 is used by 52:54:00:12:34:56, which is no board of this group"}
+		}), Options{Width: 80}, ExitNotHeld},
+		{"heir", change(healthy(), func(s *Status) {
+			s.Heir, s.HeirName = s.Board.ID, s.Board.Name
+			s.Board.Role, s.Boards[2].Role, s.Boards[1].Role = RoleHeir, RoleHeir, RoleFollower
+		}), Options{Width: 80}, ExitHeld},
+		{"joining", Status{
+			Version: "0.1.0", Group: "pihole", Algorithm: "heir", Interface: "eth0", HeartbeatMs: 100,
+			Board: Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleListener, Self: true, UpSeconds: new(0.2)},
+			Boards: []Board{{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleListener,
+				Self: true, UpSeconds: new(0.2)}},
+			Role: RoleListener, Reason: "the link came up", RoleSinceMs: new(150.0), Addresses: []string{"192.168.1.250/24"},
+			LED: "ACT, flickering: an election",
+		}, Options{Width: 80}, ExitNotHeld},
+		{"no-leader", change(healthy(), func(s *Status) {
+			s.Leader, s.LeaderName, s.LeaderSinceMs, s.HeldBy = "", "", nil, ""
+			s.Reason, s.RoleSinceMs = "the leader's daemon stopped", new(2.0)
+			s.Boards[0].Gone = true
+			s.Changes = append([]Change{{AgoMs: 2, Term: 7, Reason: "the leader's daemon stopped"}}, s.Changes...)
+		}), Options{Width: 80}, ExitNotHeld},
+		{"suspected", change(healthy(), func(s *Status) {
+			s.Role, s.Reason, s.RoleSinceMs = RoleCandidate, "the leader fell silent", new(3.4)
+			s.Board.Role, s.Boards[2].Role = RoleCandidate, RoleCandidate
+			s.Boards[0].HeardMs = new(106.0)
+		}), Options{Width: 80}, ExitHeld},
+		{"silent", stale, Options{Width: 80}, ExitNotHeld},
+		{"silent-color", stale, Options{Width: 80, Color: true}, ExitNotHeld},
+		{"silent-40", stale, Options{Width: 40}, ExitNotHeld},
+		{"isolated", isolated, Options{Width: 80}, ExitNotHeld},
+		{"isolated-40", isolated, Options{Width: 40}, ExitNotHeld},
+		{"contested", change(healthy(), func(s *Status) {
+			s.Boards[1].Role = RoleLeader
+			s.Problems = []string{"board 192.168.1.12 leads as well; the partition has healed or frames were lost"}
+		}), Options{Width: 80}, ExitNotHeld},
+		{"just-replaced", change(healthy(), func(s *Status) {
+			s.Leader, s.LeaderName, s.HeldBy, s.LeaderSinceMs, s.Term = "192.168.1.12", "pi2", "192.168.1.12", new(80.0), 8
+			s.Heir, s.HeirName = "", ""
+			s.Boards[0].HeardMs, s.Boards[1].Role, s.Boards[1].HeardMs = new(190.0), RoleLeader, new(20.0)
+			s.Boards[1].Following, s.Boards[2].Following = "", "192.168.1.12"
+		}), Options{Width: 80}, ExitHeld},
+		{"barred", change(isolated, func(s *Status) {
+			s.Role, s.Reason, s.RoleSinceMs = RoleBarred, "another board has the same id", new(6*minuteMs)
+			s.Problems = []string{"another live board has this board's id 192.168.1.11: give one of them another id"}
+		}), Options{Width: 80}, ExitNotHeld},
+		{"rich", rich, Options{Width: 100}, ExitHeld},
+		{"rich-60", rich, Options{Width: 60}, ExitHeld},
+		{"hostile", change(healthy(), func(s *Status) {
+			s.Boards[0].Name, s.LeaderName = "\x1b[2J\a\u202epi3\n", "\x1b]0;owned\a"
+			s.Boards[1].Name = strings.Repeat("long-name-", 9)
+			s.Reason = "a\r\nb\x00\xff"
+			s.Problems = []string{"\x1b[31mred\x9b31m"}
+		}), Options{Width: 80}, ExitHeld},
+		{"nothing-known", Status{}, Options{Width: 80}, ExitNotHeld},
+	}
+}
+
+func text(t testing.TB, s Status, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, s, o); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestText(t *testing.T) {
+	for _, test := range situations() {
+		t.Run(test.name, func(t *testing.T) {
+			got := text(t, test.status, test.options)
+			file := filepath.Join("testdata", test.name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", file, diff)
+			}
+			if got := ExitStatus(test.status, nil); got != test.exit {
+				t.Errorf("exit status %d, want %d", got, test.exit)
+			}
+		})
+	}
+}
+
+// TestTextFits holds for every situation in every terminal.
+func TestTextFits(t *testing.T) {
+	for _, test := range situations() {
+		for columns := minWidth; columns <= 130; columns += 3 {
+			checkText(t, text(t, test.status, Options{Width: columns}), columns)
+		}
+	}
+}
+
+// checkText fails when text would do something else to a terminal than fill its lines.
+func checkText(t *testing.T, text string, columns int) {
+	t.Helper()
+	if !utf8.ValidString(text) {
+		t.Errorf("no UTF-8: %q", text)
+	}
+	for line := range strings.Lines(text) {
+		line, complete := strings.CutSuffix(line, "\n")
+		if !complete {
+			t.Errorf("the last line has no end: %q", line)
+		}
+		if width(line) > columns {
+			t.Errorf("%d columns in a terminal of %d: %q", width(line), columns, line)
+		}
+		if i := strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("byte %d cannot be printed: %q", i, line)
+		}
+	}
+}
+
+// TestTextIsBounded writes what only a broken daemon says. A whole answer of it takes hours without the limits.
+func TestTextIsBounded(t *testing.T) {
+	const size = 100_000
+	s := healthy()
+	s.Reason = strings.Repeat("a ", size/2)
+	s.LED = strings.Repeat("b", size)
+	for len(s.Boards) < size/20 {
+		s.Boards = append(s.Boards, Board{Following: "x"})
+	}
+	for len(s.Problems) < 1000 {
+		s.Problems = append(s.Problems, "p")
+	}
+	for _, columns := range []int{0, 40} {
+		got := text(t, s, Options{Width: columns})
+		for _, want := range []string{"and 4745 more", "and 980 more"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("in %d columns: %q is missing", columns, want)
+			}
+		}
+	}
+}
+
+func TestWriteReportsTheWriter(t *testing.T) {
+	full := errors.New("no space left on device")
+	if err := Write(failing{full}, healthy(), Options{}); !errors.Is(err, full) {
+		t.Errorf("got %v, want %v", err, full)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+func TestSpan(t *testing.T) {
+	for _, test := range []struct {
+		ms   float64
+		want string
+	}{
+		{0, "0 ms"}, {0.04, "0 ms"}, {0.05, "0.1 ms"}, {2.5, "2.5 ms"}, {9.94, "9.9 ms"}, {9.96, "10 ms"},
+		{130.4, "130 ms"}, {999.4, "999 ms"}, {999.6, "1 s"}, {1250, "1.3 s"}, {9999, "10 s"}, {12_900, "12 s"},
+		{59_999, "59 s"}, {60_000, "1 min"}, {250_000, "4 min 10 s"}, {3_599_999, "59 min 59 s"},
+		{hourMs, "1 h"}, {3*hourMs + 20*minuteMs, "3 h 20 min"}, {dayMs, "1 d"}, {3*dayMs + 4*hourMs + 59*minuteMs, "3 d 4 h"},
+		{4000 * dayMs, "4000 d"}, {-1, "unknown"}, {math.NaN(), "unknown"}, {math.Inf(1), "unknown"},
+	} {
+		if got := duration(test.ms); got != test.want {
+			t.Errorf("duration(%v) = %q, want %q", test.ms, got, test.want)
+		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for _, test := range []struct {
+		percent float64
+		want    string
+	}{
+		{0, "0 %"}, {0.01, "less than 0.1 %"}, {0.26, "0.3 %"}, {38.46, "38.5 %"}, {100, "100 %"}, {-1, "unknown"}, {math.NaN(), "unknown"},
+	} {
+		if got := percent(test.percent); got != joined(test.want) {
+			t.Errorf("percent(%v) = %q, want %q", test.percent, got, test.want)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, test := range []struct {
+		text        string
+		first, rest int
+		want        []string
+	}{
+		{"", 10, 10, []string{""}},
+		{"one two three", 7, 7, []string{"one two", "three"}},
+		{"one two three", 3, 20, []string{"one", "two three"}},
+		{"a abcdefghij k", 4, 4, []string{"a", "abcd", "efgh", "ij k"}},
+		{"台所台所", 4, 4, []string{"台所", "台所"}},
+		{"台所", 1, 1, []string{"台", "所"}},
+		{"ab", 0, 0, []string{"a", "b"}},
+	} {
+		if diff := cmp.Diff(test.want, wrap(test.text, test.first, test.rest)); diff != "" {
+			t.Errorf("wrap(%q, %d, %d) (-want +got):\n%s", test.text, test.first, test.rest, diff)
+		}
+	}
+}
+
+// TestJSON holds the names of the interface: what scripts read must not change
+// by the renaming of a field.
+func TestJSON(t *testing.T) {
+	var got bytes.Buffer
+	encoder := json.NewEncoder(&got)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(healthy()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "healthy.json")
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+	doc, err := os.ReadFile("../../docs/status.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(doc, want) {
+		t.Errorf("docs/status.md does not show %s as it is", file)
+	}
+	if !bytes.Contains(doc, []byte(text(t, healthy(), Options{Width: 80}))) {
+		t.Error("docs/status.md does not show testdata/healthy.txt as it is")
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want int
+	}{
+		{nil, ExitHeld},
+		{&Error{Message: "no socket", Err: ErrNotRunning}, ExitNotRunning},
+		{fmt.Errorf("while watching: %w", ErrNotRunning), ExitNotRunning},
+		{&Error{Message: "no permission", Err: ErrDenied}, ExitNoAnswer},
+		{errors.New("something else"), ExitNoAnswer},
+	} {
+		if got := ExitStatus(healthy(), test.err); got != test.want {
+			t.Errorf("ExitStatus(%v) = %d, want %d", test.err, got, test.want)
+		}
+	}
+}
+
+// FuzzText feeds what a daemon could send: the client decodes it, and the text is
+// fit for a terminal of any width.
+func FuzzText(f *testing.F) {
+	for _, s := range situations() {
+		body, err := json.Marshal(s.status)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body, s.options.Width)
+	}
+	f.Add([]byte(`{"boards":[null,{"self":true,"heard_ms":-1e308}],"changes":[{"ago_ms":1e300}]}`), 1)
+	f.Fuzz(func(t *testing.T, body []byte, columns int) {
+		var s Status
+		if decode(body, &s) != nil {
+			return
+		}
+		columns = columns & 0xff
+		got := text(t, s, Options{Width: columns})
+		if columns == 0 {
+			columns = math.MaxInt
+		}
+		checkText(t, got, max(columns, minWidth))
+	})
+}
