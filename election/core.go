@@ -1,0 +1,355 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"topdog/wire"
+)
+
+// Config is what a core must know of its board.
+type Config struct {
+	ID          wire.ID
+	Incarnation wire.Incarnation
+	Name        string // for people, printable UTF-8, at most wire.MaxName bytes
+
+	// Priority is 1…254; the higher one is preferred. 0 never leads.
+	Priority uint8
+	// Preempt makes a board ask a leader of lower rank for the lead. Without it
+	// the incumbent stays, and the address moves only when it must.
+	Preempt bool
+	// Interval is the time between two heartbeats, H.
+	Interval  time.Duration
+	Algorithm wire.Algorithm
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.ID == wire.Nobody:
+		return errors.New("election: a board needs an id other than 0")
+	case c.Priority == 255:
+		return errors.New("election: the priority must be at most 254, is 255")
+	case c.Interval < 10*time.Millisecond || c.Interval > 10*time.Second:
+		return fmt.Errorf("election: the heartbeat interval must be between 10ms and 10s, is %v", c.Interval)
+	case c.Interval%time.Millisecond != 0:
+		return fmt.Errorf("election: the heartbeat interval must be whole milliseconds, is %v", c.Interval)
+	case len(c.Name) > wire.MaxName:
+		return fmt.Errorf("election: the name %q is longer than %d bytes", c.Name, wire.MaxName)
+	case !utf8.ValidString(c.Name) || strings.ContainsFunc(c.Name, unicode.IsControl):
+		// A HELLO with it could not be sent, so nobody would know this board.
+		return fmt.Errorf("election: the name %+q is not printable UTF-8", c.Name)
+	}
+	return nil
+}
+
+// algorithm is what the algorithms of the literature differ in. Its methods run
+// inside a call of the core, and act through the core's doors and sends.
+type algorithm interface {
+	number() wire.Algorithm
+	// patience is how much longer than the heir this board waits for its turn
+	// once the leader is late.
+	patience() time.Duration
+	// turn is called when the leader is late, or gone, and it is this board's turn.
+	turn(reason Reason)
+	// followed is called when a leader was found or changed.
+	followed()
+	// election and answer take in those two messages.
+	election(m *wire.Message)
+	answer(m *wire.Message)
+	// wake is called for the alarms that belong to the algorithm: alarmAsk, alarmVerdict.
+	wake(a alarm)
+}
+
+// The algorithms that this package has.
+var algorithms = map[wire.Algorithm]func(*Core) algorithm{
+	wire.AlgorithmHeir:  func(c *Core) algorithm { return &heir{Core: c} },
+	wire.AlgorithmBully: func(c *Core) algorithm { return &bully{Core: c} },
+}
+
+// Algorithms returns the names of the algorithms that this package has, the default first.
+func Algorithms() []string {
+	var names []string
+	for n := wire.AlgorithmHeir; n <= wire.AlgorithmAgents; n++ {
+		if _, ok := algorithms[n]; ok {
+			names = append(names, n.String())
+		}
+	}
+	return names
+}
+
+// AlgorithmNamed returns the number of an algorithm that this package has.
+func AlgorithmNamed(name string) (wire.Algorithm, bool) {
+	for n := range algorithms {
+		if n.String() == name {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// The times that do not depend on the heartbeat interval, and multiples of those that do.
+const (
+	// listenHalves is how many half intervals a board listens before it speaks.
+	// Every half interval it asks who leads, so even at 40 % loss it misses a
+	// living leader less than once in a thousand times.
+	listenHalves = 5
+	// soundingsAtOnce is how often a follower times the way to a new leader, one
+	// interval apart, and soundEvery the pause from then on.
+	soundingsAtOnce = 4
+	soundEvery      = 10 * time.Second
+	// preemptAfter heartbeats of peace a board of higher rank asks for the lead:
+	// a board that comes and goes must not drag the address with it.
+	preemptAfter = 20
+	// resignTries is how often a RESIGN is sent until a COORDINATOR answers it.
+	resignTries = 5
+	// barredFor is how long a conflict must be unheard of to be over. HELLOs of a
+	// small group come every second.
+	barredFor = helloLosses * helloFloor
+	// noticeEvery bounds how often the same notice is given.
+	noticeEvery = time.Minute
+	// probeRetryMin and probeRetryMax bound how long a board waits after it found
+	// the address taken; the kernel lets go of a frozen holder's address within 2.5 s.
+	probeRetryMin = time.Second
+	probeRetryMax = 10 * time.Second
+)
+
+// Core is the mind of one board. Its methods are not safe for concurrent use.
+// The effects that a method returns are good until the next call.
+type Core struct {
+	cfg       Config
+	algorithm algorithm
+	detector  Detector
+	roster    Roster
+	alarms    alarms
+	effects   []Effect
+	counts    [reasonCount]uint64
+
+	now       Instant
+	startedAt Instant
+	role      Role
+	leader    wire.ID // whom this board follows or suspects; itself when it leads
+	term      wire.Term
+
+	// Of a follower: what it knows of the reign it lives under.
+	leaderIncarnation wire.Incarnation
+	reignTerm         wire.Term
+	lastHeard         wire.Sequence // of the leader's newest HEARTBEAT
+	absent            wire.ID       // the leader that resigned or restarted, until there is another
+
+	forgiven  bool // the leader got a fresh interval since it was heard last
+	soundings int  // how often the way to the leader was timed
+
+	// Of a candidate.
+	cause Reason // why it became one
+	round uint8  // how often it has asked
+	cold  bool   // no leader was heard since this board began to listen
+	probe probeState
+	retry time.Duration // until the address is probed again; doubles
+
+	// askedAt is when the first of the asked questions went out, for the round trip.
+	askedAt Instant
+	asked   int
+
+	// Of a leader.
+	beat       uint8
+	repliedAt  Instant
+	doubtUntil Instant // a leader that was late yields to any higher term until then
+
+	successor wire.ID // named in the last RESIGN
+	resigns   int     // how often it was sent
+	stopping  bool
+	noticed   map[Notice]Instant
+
+	// conflictSince is when the present conflict broke out, and conflictAt when it
+	// was last heard of.
+	conflictSince, conflictAt Instant
+}
+
+// probeState says how far a candidate has come in finding out whether the
+// address is free.
+type probeState uint8
+
+const (
+	probeNone probeState = iota // not wanted: a leader's silence is no time to wait
+	probePending
+	probeFree
+)
+
+// New returns the core of a board whose link is down. now is when its process started.
+func New(cfg Config, now Instant) (*Core, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	build, ok := algorithms[cfg.Algorithm]
+	if !ok {
+		return nil, fmt.Errorf("election: no such algorithm: %v", cfg.Algorithm)
+	}
+	c := &Core{
+		cfg:       cfg,
+		detector:  NewAskDetector(cfg.Interval),
+		alarms:    newAlarms(),
+		now:       now,
+		startedAt: now,
+		role:      Isolated,
+		repliedAt: now - noticeEvery,
+		noticed:   make(map[Notice]Instant),
+		// Long ago, so that the first conflict is one that breaks out.
+		conflictAt: now - barredFor,
+	}
+	c.algorithm = build(c)
+	return c, nil
+}
+
+// rank is the board's own. A stopping board has no claim to anything.
+func (c *Core) rank() Rank {
+	if c.stopping {
+		return Rank{ID: c.cfg.ID}
+	}
+	return Rank{Priority: c.cfg.Priority, ID: c.cfg.ID}
+}
+
+// Deadline returns when Wake must be called next; ok is false if there is nothing to wait for.
+func (c *Core) Deadline() (at Instant, ok bool) {
+	at = c.alarms.earliest()
+	return at, at != never
+}
+
+// enter begins every call: it takes in the time, and notices if the board was
+// asleep while something was due.
+func (c *Core) enter(now Instant) {
+	c.now = max(c.now, now)
+	c.effects = c.effects[:0]
+	if due := c.alarms.earliest(); due < c.now && c.now-due > Grace(c.cfg.Interval) {
+		c.overslept(c.now - due)
+	}
+}
+
+// Wake is to be called when the deadline has come.
+func (c *Core) Wake(now Instant) []Effect {
+	c.enter(now)
+	for a := range alarmCount {
+		if c.alarms[a] <= c.now {
+			c.alarms[a] = never
+			c.ring(a)
+		}
+	}
+	return c.effects
+}
+
+func (c *Core) ring(a alarm) {
+	switch a {
+	case alarmHeartbeat:
+		c.sendHeartbeat(false)
+	case alarmHello:
+		c.sendHello()
+	case alarmListen:
+		c.algorithm.turn(ReasonNoLeader)
+	case alarmQuery:
+		c.sendQuery()
+	case alarmTurn:
+		c.myTurn()
+	case alarmSound:
+		c.sound()
+	case alarmResign:
+		c.resignAgain()
+	case alarmPreempt:
+		c.askForLead()
+	case alarmBarred:
+		c.becomeListener(ReasonConflictOver, c.listenWindow())
+	default:
+		c.algorithm.wake(a)
+	}
+}
+
+// Link tells that the link came up or was lost.
+func (c *Core) Link(now Instant, up bool) []Effect {
+	c.enter(now)
+	switch {
+	case up && c.role == Isolated:
+		c.becomeListener(ReasonLinkUp, c.listenWindow())
+	case !up && c.role != Isolated:
+		c.becomeIsolated(ReasonLinkLost)
+		if c.stopping {
+			c.emit(EffectFinished)
+		}
+	}
+	return c.effects
+}
+
+// listenWindow is how long a board hears before it speaks.
+func (c *Core) listenWindow() time.Duration { return listenHalves * c.cfg.Interval / 2 }
+
+// Probed tells how the probe ended that EffectProbe asked for. taken means that a
+// foreign machine has the address.
+func (c *Core) Probed(now Instant, taken bool) []Effect {
+	c.enter(now)
+	if c.role != Candidate || c.probe != probePending {
+		return c.effects // somebody else leads by now
+	}
+	if taken {
+		c.probe = probeNone
+		c.retry = min(max(2*c.retry, probeRetryMin), probeRetryMax)
+		c.becomeListener(ReasonAddressTaken, c.retry)
+		return c.effects
+	}
+	c.probe, c.retry = probeFree, 0
+	c.algorithm.wake(alarmAsk)
+	return c.effects
+}
+
+// Reprioritise changes the priority and whether the board preempts, while it runs.
+func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect {
+	c.enter(now)
+	c.cfg.Priority, c.cfg.Preempt = min(priority, 254), preempt
+	switch c.role {
+	case Leader:
+		if priority == 0 {
+			c.resign(wire.Nobody, ReasonNoPriority)
+		}
+	case Follower:
+		c.awaitTurn()
+		c.compareRanks()
+	case Candidate:
+		if priority == 0 {
+			c.becomeFollower(c.leader, ReasonNoPriority)
+		}
+	}
+	c.sendHello()
+	return c.effects
+}
+
+// overslept is called when something was due for longer than the grace: this
+// process, or the whole board, was not running. A board must doubt itself before
+// it accuses anybody, and before it goes on as if it still led.
+func (c *Core) overslept(late time.Duration) {
+	switch c.role {
+	case Leader:
+		// A takeover may be under way: yield to whoever made one.
+		c.doubtUntil = c.now + 2*c.cfg.Interval
+		if late > c.cfg.Interval {
+			// There has been one, very likely. Let go first, then ask.
+			c.becomeFollower(wire.Nobody, ReasonOverslept)
+			c.algorithm.turn(ReasonOverslept)
+		}
+	case Follower:
+		if !c.forgiven {
+			c.detector.Forgive(c.now)
+			c.awaitTurn()
+		}
+	case Candidate:
+		if !c.forgiven {
+			c.round = 0
+		}
+	case Listener:
+		if !c.forgiven {
+			c.alarms[alarmListen] = c.now + c.listenWindow()
+		}
+	}
+	// Once is enough until the leader is heard again: a board that is always late,
+	// because it has too much to do, must still be able to take over.
+	c.forgiven = true
+}

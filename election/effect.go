@@ -1,0 +1,107 @@
+package election
+
+import (
+	"fmt"
+
+	"topdog/wire"
+)
+
+// EffectKind says what the owner of a core has to do.
+type EffectKind uint8
+
+// The kinds of effects.
+const (
+	// EffectSend sends Message to the board To, or to the whole group if To is
+	// wire.Nobody. The owner fills in incarnation and sequence.
+	EffectSend EffectKind = iota + 1
+	// EffectTake makes this board hold the floating address and announces it.
+	// When the board holds it already, it is announced again.
+	EffectTake
+	// EffectRelease lets go of the address. It must be done before the effects
+	// behind it: a RESIGN that overtakes it makes two holders.
+	EffectRelease
+	// EffectProbe asks whether a foreign machine has the address (RFC 5227,
+	// section 2.1.1). The owner answers with Core.Probed.
+	EffectProbe
+	// EffectChange tells of a change of role or leader.
+	EffectChange
+	// EffectNotice tells of something that a person should look into.
+	EffectNotice
+	// EffectFinished says that a stopping core has nothing left to do.
+	EffectFinished
+)
+
+// Effect is one thing that the owner of a core has to do.
+type Effect struct {
+	Kind    EffectKind
+	To      wire.ID
+	Message wire.Message
+	Change  Change
+	Notice  Notice
+}
+
+// Change is a change of role or leader, or both.
+type Change struct {
+	From, To             Role
+	OldLeader, NewLeader wire.ID
+	Term                 wire.Term
+	Reason               Reason
+}
+
+// LeaderChanged reports whether somebody else leads now, or nobody.
+func (c Change) LeaderChanged() bool { return c.OldLeader != c.NewLeader }
+
+func (c Change) String() string {
+	return fmt.Sprintf("%v -> %v, leader %v, term %d: %v", c.From, c.To, c.NewLeader, c.Term, c.Reason)
+}
+
+// NoticeKind says what a person should look into.
+type NoticeKind uint8
+
+// The kinds of notices.
+const (
+	NoticeNamesake NoticeKind = iota + 1
+	NoticeOtherAlgorithm
+	NoticeRival
+	NoticeRosterFull
+)
+
+// Notice is something that a person should look into.
+type Notice struct {
+	Kind      NoticeKind
+	Board     wire.ID
+	Algorithm wire.Algorithm // of that board, with NoticeOtherAlgorithm
+}
+
+func (n Notice) String() string {
+	switch n.Kind {
+	case NoticeNamesake:
+		return fmt.Sprintf("another live board has this board's id %v; the one that started later stays out: give one of them another id", n.Board)
+	case NoticeOtherAlgorithm:
+		return fmt.Sprintf("board %v runs the algorithm %v: set the same algorithm on all boards of the group", n.Board, n.Algorithm)
+	case NoticeRival:
+		return fmt.Sprintf("board %v leads as well; the partition has healed or frames were lost", n.Board)
+	case NoticeRosterFull:
+		return fmt.Sprintf("board %v was ignored: the group has %d boards already", n.Board, wire.MaxBoards)
+	default:
+		return "unknown notice"
+	}
+}
+
+func (c *Core) send(to wire.ID, m wire.Message) {
+	m.Algorithm = c.algorithm.number()
+	m.Leading = c.role == Leader
+	m.Sender = c.cfg.ID
+	m.Term = c.term
+	m.Priority = c.rank().Priority
+	c.effects = append(c.effects, Effect{Kind: EffectSend, To: to, Message: m})
+}
+
+// multicast sends to the whole group.
+func (c *Core) multicast(m wire.Message) { c.send(wire.Nobody, m) }
+
+func (c *Core) emit(kind EffectKind) { c.effects = append(c.effects, Effect{Kind: kind}) }
+
+func (c *Core) notice(n Notice) {
+	c.effects = append(c.effects, Effect{Kind: EffectNotice, Notice: n})
+}

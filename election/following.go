@@ -1,0 +1,183 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// awaitTurn sets the alarm for this board's turn: when the leader is late, or at
+// once when there is none, and later by as much as the boards of higher rank
+// need to act first.
+func (c *Core) awaitTurn() {
+	if !c.rank().Eligible() {
+		c.alarms.clear(alarmTurn)
+		return
+	}
+	from := c.now
+	if c.leader != wire.Nobody {
+		from = c.detector.Freshness()
+	}
+	c.alarms[alarmTurn] = from + c.algorithm.patience()
+}
+
+// postpone gives a board of higher rank that is at it the time to finish.
+func (c *Core) postpone(by time.Duration) {
+	if c.rank().Eligible() {
+		c.alarms[alarmTurn] = max(c.alarms[alarmTurn], c.now+by)
+		if c.alarms[alarmTurn] == never {
+			c.alarms[alarmTurn] = c.now + by
+		}
+	}
+}
+
+func (c *Core) myTurn() {
+	reason := ReasonSilence
+	if c.leader == wire.Nobody {
+		reason = ReasonNoLeader
+	}
+	c.algorithm.turn(reason)
+}
+
+// leaderless is for a board that has learned that its leader is gone.
+func (c *Core) leaderless(reason Reason) {
+	c.becomeFollower(wire.Nobody, reason)
+	if c.rank().Eligible() && c.algorithm.patience() == 0 {
+		c.algorithm.turn(reason)
+	}
+}
+
+// succession is how many boards act before this one when the leader is gone.
+func (c *Core) succession() int {
+	return c.roster.Above(c.now, c.rank(), c.predecessor())
+}
+
+// predecessor is the leader that this board suspects or has lost, or Nobody.
+func (c *Core) predecessor() wire.ID {
+	if c.leader != wire.Nobody {
+		return c.leader
+	}
+	return c.absent
+}
+
+// resigned takes in a RESIGN: the leader hands over, or a board leaves.
+func (c *Core) resigned(m *wire.Message) {
+	if m.Priority == 0 {
+		c.roster.Peer(m.Sender).Gone = true
+	}
+	mine := m.Resign.Successor == c.cfg.ID
+	switch {
+	case c.role == Leader && mine:
+		c.reply() // it has not heard the COORDINATOR
+	case c.role != Follower && c.role != Candidate:
+	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine):
+	case mine && c.rank().Eligible():
+		// One message after the RESIGN the address is back; nothing is asked,
+		// since the only board that could object has just let go.
+		c.becomeLeader(ReasonHandover)
+	case m.Sender == c.leader && m.Resign.Successor != wire.Nobody:
+		c.becomeFollower(wire.Nobody, ReasonResigned)
+		c.postpone(c.cfg.Interval / 2) // the successor comes first
+	case m.Sender == c.leader:
+		c.leaderless(ReasonResigned)
+	}
+}
+
+// compareRanks is called when the rank of this board or of its leader may have changed.
+func (c *Core) compareRanks() {
+	c.planPreemption()
+	c.algorithm.followed()
+}
+
+// planPreemption sets the alarm for asking for the lead, or clears it.
+func (c *Core) planPreemption() {
+	p := c.roster.Peer(c.leader)
+	wants := p != nil && c.cfg.Preempt && c.rank().Eligible() && c.rank().Above(p.Rank())
+	switch {
+	case !wants:
+		c.alarms.clear(alarmPreempt)
+	case c.alarms[alarmPreempt] == never:
+		c.alarms[alarmPreempt] = c.now + preemptAfter*c.cfg.Interval
+	}
+}
+
+// askForLead asks a leader of lower rank for a handover, and goes on asking.
+func (c *Core) askForLead() {
+	c.send(c.leader, wire.Message{
+		Header: wire.Header{Type: wire.TypeQuery},
+		Query:  wire.Query{Purpose: wire.PurposeHandover},
+	})
+	c.alarms[alarmPreempt] = c.now + preemptAfter*c.cfg.Interval
+}
+
+// sendQuery asks who leads, as a listener does.
+func (c *Core) sendQuery() {
+	c.countQuestion()
+	c.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeQuery},
+		Query:  wire.Query{Purpose: wire.PurposeJoin, Round: uint8(c.asked)},
+	})
+	c.alarms[alarmQuery] = c.now + c.cfg.Interval/2
+}
+
+// sound times the way to the leader and back, so that a candidate knows how long
+// an answer may take. Only those boards do it that are next in the succession.
+func (c *Core) sound() {
+	c.soundings++
+	c.alarms[alarmSound] = c.now + c.soundingPause()
+	if c.leader == wire.Nobody || !c.rank().Eligible() || c.succession() >= witnesses {
+		return
+	}
+	c.asked = 0
+	c.countQuestion()
+	c.send(c.leader, wire.Message{
+		Header: wire.Header{Type: wire.TypeQuery},
+		Query:  wire.Query{Purpose: wire.PurposeJoin},
+	})
+}
+
+func (c *Core) soundingPause() time.Duration {
+	if c.soundings < soundingsAtOnce {
+		return c.cfg.Interval
+	}
+	return soundEvery
+}
+
+// countQuestion remembers when a series of questions began, to time the answer.
+func (c *Core) countQuestion() {
+	if c.asked == 0 {
+		c.askedAt = c.now
+	}
+	c.asked++
+}
+
+// sendHello makes this board known, more rarely the more boards there are.
+func (c *Core) sendHello() {
+	if c.role == Isolated || c.role == Barred {
+		return
+	}
+	every := max(helloFloor, time.Duration(c.roster.Live(c.now)+1)*helloShare)
+	c.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeHello},
+		Hello: wire.Hello{
+			Following: c.leader,
+			Age:       (c.now - c.startedAt).Truncate(time.Second),
+			Every:     every,
+			Name:      c.cfg.Name,
+		},
+	})
+	c.alarms[alarmHello] = c.now + every
+}
+
+// startProbe asks for a probe of the address, before the first claim at a cold
+// start only: when there is no hurry, nothing is lost by making sure that no
+// foreign machine has it.
+func (c *Core) startProbe() {
+	if c.cold && c.probe == probeNone {
+		c.probe = probePending
+		c.emit(EffectProbe)
+	}
+}
+
+// mayClaim reports whether nothing but the algorithm stands between a candidate and the lead.
+func (c *Core) mayClaim() bool { return !c.cold || c.probe == probeFree }

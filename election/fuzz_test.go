@@ -1,0 +1,312 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"topdog/wire"
+)
+
+// FuzzStep plays what the bytes say on one core: messages of any type with any
+// fields, links that come and go, late wakes, people. Nothing may make it panic,
+// or break one of the invariants of walk.check.
+func FuzzStep(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(randomBytes(seed, 400))
+	}
+	f.Fuzz(func(t *testing.T, script []byte) {
+		w := newWalk(t, script)
+		for w.next() {
+		}
+	})
+}
+
+func randomBytes(seed uint64, n int) []byte {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// TestWalk plays random scripts in the ordinary test run. Together they go
+// through every change of role that edges allows, so none is there in vain.
+func TestWalk(t *testing.T) {
+	var seen [roleCount][roleCount]bool
+	for seed := range uint64(400) {
+		w := newWalk(t, randomBytes(seed, 4000))
+		w.seen = &seen
+		for w.next() {
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	for from := range roleCount {
+		for to := range roleCount {
+			if edges[from][to] && !seen[from][to] {
+				t.Errorf("nothing leads from %v to %v", from, to)
+			}
+		}
+	}
+}
+
+// walk plays a script on a core and checks it after every step.
+type walk struct {
+	t       *testing.T
+	core    *Core
+	script  []byte
+	codec   *wire.Codec
+	now     Instant
+	holding bool
+	done    bool // finished
+	awake   int  // Wakes in a row that were followed by another deadline at the same time
+	last    string
+	seen    *[roleCount][roleCount]bool
+}
+
+func newWalk(t *testing.T, script []byte) *walk {
+	w := &walk{t: t, script: script}
+	b := w.byte()
+	cfg := Config{
+		ID: 3, Incarnation: 30, Name: "pi3", Interval: testInterval,
+		Priority: w.priority() % 255, Preempt: b&1 != 0, Algorithm: w.algorithm(),
+	}
+	var err error
+	if w.core, err = New(cfg, 0); err != nil {
+		t.Fatal(err)
+	}
+	if w.codec, err = wire.NewCodec("walk", nil); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// byte takes the next byte of the script; behind its end there are zeros.
+func (w *walk) byte() byte {
+	if len(w.script) == 0 {
+		return 0
+	}
+	b := w.script[0]
+	w.script = w.script[1:]
+	return b
+}
+
+func (w *walk) priority() uint8 { return [...]uint8{100, 100, 100, 50, 200, 0, 1, 255}[w.byte()%8] }
+
+func (w *walk) algorithm() wire.Algorithm {
+	return [...]wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmBully}[w.byte()%2]
+}
+
+// id draws one of few boards, this one (3) and nobody among them.
+func (w *walk) id() wire.ID { return wire.ID(w.byte() % 7) }
+
+// duration draws from nothing to minutes, most often something like an interval.
+func (w *walk) duration() time.Duration {
+	b := w.byte()
+	return time.Duration(b%16) * [...]time.Duration{
+		0, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
+		20 * time.Millisecond, 300 * time.Millisecond, time.Minute,
+	}[b/16%8]
+}
+
+func (w *walk) term() wire.Term {
+	b := w.byte()
+	switch {
+	case b < 128:
+		return w.core.term
+	case b < 250:
+		return w.core.term + wire.Term(b%4) - 1
+	default:
+		return ^wire.Term(0) - wire.Term(b%2)
+	}
+}
+
+// message draws a message whose fields are hostile or plain wrong quite often.
+func (w *walk) message() *wire.Message {
+	kind, flags := w.byte(), w.byte()
+	m := &wire.Message{Header: wire.Header{
+		Type: wire.Type(kind % 18), Algorithm: w.core.cfg.Algorithm,
+		Leading: flags&1 != 0, Reply: flags&2 != 0,
+		Sender: w.id(), Term: w.term(), Priority: w.priority(),
+		Incarnation: wire.Incarnation(30 + flags>>2%2), Sequence: wire.Sequence(w.byte()),
+	}}
+	if kind < 128 { // most often what algorithms understand
+		m.Type = 1 + m.Type%wire.TypeQuery
+	}
+	if flags > 240 {
+		m.Algorithm = wire.Algorithm(w.byte() % 16)
+	}
+	switch m.Type {
+	case wire.TypeHeartbeat:
+		m.Heartbeat = wire.Heartbeat{Interval: w.duration(), Beat: w.byte()}
+	case wire.TypeHello:
+		m.Hello = wire.Hello{Following: w.id(), Age: w.duration(), Every: w.duration(), Name: "pi"}
+	case wire.TypeElection:
+		m.Election = wire.Election{
+			Suspect: w.id(), Incarnation: wire.Incarnation(30 + w.byte()%2),
+			LastHeard: wire.Sequence(w.byte()), Round: w.byte(),
+		}
+	case wire.TypeAnswer:
+		m.Answer = wire.Answer{
+			Leader: w.id(), Incarnation: wire.Incarnation(30 + w.byte()%2),
+			LastHeard: wire.Sequence(w.byte()), Age: w.duration(), Round: w.byte(),
+		}
+	case wire.TypeCoordinator:
+		m.Coordinator = wire.Coordinator{Coordinator: w.id(), Interval: w.duration(), Beat: w.byte()}
+	case wire.TypeResign:
+		m.Resign = wire.Resign{Successor: w.id()}
+	case wire.TypeQuery:
+		m.Query = wire.Query{Purpose: wire.Purpose(w.byte() % 3), Round: w.byte()}
+	}
+	return m
+}
+
+// next plays one step. It returns false at the end.
+func (w *walk) next() bool {
+	if len(w.script) == 0 || w.done || w.t.Failed() {
+		return false
+	}
+	what := w.byte()
+	if what%2 == 0 {
+		w.now += w.duration()
+	}
+	var effects []Effect
+	switch {
+	case what < 90:
+		m := w.message()
+		w.last = fmt.Sprintf("Step %v from %v", m.Type, m.Sender)
+		effects = w.core.Step(w.now, m)
+	case what < 180:
+		// On time, most often.
+		if at, ok := w.core.Deadline(); ok && what < 170 {
+			w.now = max(w.now, at)
+		}
+		w.last = "Wake"
+		effects = w.core.Wake(w.now)
+	case what < 200:
+		w.last = "Probed"
+		effects = w.core.Probed(w.now, what%8 == 0)
+	case what < 220:
+		up := what%8 != 0
+		w.last = fmt.Sprintf("Link %v", up)
+		effects = w.core.Link(w.now, up)
+	case what < 230:
+		w.last = "Reprioritise"
+		effects = w.core.Reprioritise(w.now, w.priority(), what%4 == 0)
+	case what < 240:
+		w.last = "Namesake"
+		m := w.message()
+		m.Sender = w.core.cfg.ID
+		effects = w.core.Namesake(w.now, m)
+	case what < 252:
+		w.last = "Resign"
+		role := w.core.role
+		var err error
+		effects, err = w.core.Resign(w.now)
+		if err == nil && role != Leader {
+			w.t.Errorf("a %v resigned", role)
+		}
+		if err != nil && errors.Is(err, ErrNoSuccessor) && role != Leader {
+			w.t.Errorf("a %v has no successor", role)
+		}
+	case what < 254:
+		w.last = "Status"
+		w.core.Status(w.now)
+	default:
+		w.last = "Stop"
+		effects = w.core.Stop(w.now)
+	}
+	w.check(effects)
+	return true
+}
+
+// check holds what must be true after every call.
+func (w *walk) check(effects []Effect) {
+	c := w.core
+	sends := 0
+	for i := range effects {
+		e := &effects[i]
+		switch e.Kind {
+		case EffectTake:
+			w.holding = true
+		case EffectRelease:
+			if !w.holding {
+				w.errorf("releases an address that it does not hold")
+			}
+			w.holding = false
+		case EffectSend:
+			sends++
+			w.sent(e)
+		case EffectChange:
+			if w.seen != nil {
+				w.seen[e.Change.From][e.Change.To] = true
+			}
+			if e.Change.Reason == ReasonNone || e.Change.Reason >= reasonCount {
+				w.errorf("a change without a reason: %v", e.Change)
+			}
+		case EffectFinished:
+			w.done = true
+			if !c.stopping {
+				w.errorf("finished without being told to stop")
+			}
+		}
+	}
+	// The most is a bully that answers, hears of a higher term, and proclaims itself.
+	if sends > 6 {
+		w.errorf("%d messages in one call: %v", sends, described(effects))
+	}
+	if w.holding != (c.role == Leader) {
+		w.errorf("a %v; that it holds the address is %v: %v", c.role, w.holding, described(effects))
+	}
+	if (c.leader == c.cfg.ID) != (c.role == Leader) {
+		w.errorf("a %v whose leader is %v", c.role, c.leader)
+	}
+	if c.role == Leader && !c.rank().Eligible() {
+		w.errorf("a board that must not lead leads")
+	}
+	at, ok := c.Deadline()
+	switch {
+	case w.done:
+	case c.role == Isolated:
+		if ok {
+			w.errorf("an isolated board waits for %v", at)
+		}
+	case !ok:
+		w.errorf("a %v that waits for nothing", c.role)
+	case w.last == "Wake" && at <= w.now:
+		// What rang may have something done at once, but not for ever.
+		if w.awake++; w.awake > 2 {
+			w.errorf("a %v wants to be woken again and again", c.role)
+		}
+	default:
+		w.awake = 0
+	}
+}
+
+// sent holds that a message fits the wire, and says who it comes from.
+func (w *walk) sent(e *Effect) {
+	c, m := w.core, e.Message
+	if m.Sender != c.cfg.ID || m.Algorithm != c.cfg.Algorithm {
+		w.errorf("sends in the name of %v, algorithm %v", m.Sender, m.Algorithm)
+	}
+	if e.To == c.cfg.ID {
+		w.errorf("sends a %v to itself", m.Type)
+	}
+	if m.Leading != w.holding {
+		w.errorf("sends a %v, leading: %v, while it holds the address: %v", m.Type, m.Leading, w.holding)
+	}
+	m.Incarnation, m.Sequence = c.cfg.Incarnation, 1
+	if _, err := w.codec.Append(nil, &m); err != nil {
+		w.errorf("sends what nobody can: %v", err)
+	}
+}
+
+func (w *walk) errorf(format string, args ...any) {
+	w.t.Helper()
+	w.t.Errorf("at %v after %s: %s", w.now, w.last, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,199 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// heir is the bully algorithm made fast: who takes over is known before it is
+// needed, so a takeover costs one message. When the leader is late its heir
+// asks for it, a few times within a few milliseconds; one reply of anybody who
+// knows better ends the suspicion, and silence ends the reign. The others wait
+// for their turn by rank, so a dead heir costs one step more.
+//
+// In the steady state there is one HEARTBEAT per interval, whatever the number
+// of boards. A takeover is k ELECTIONs and one COORDINATOR, all multicast.
+type heir struct{ *Core }
+
+// witnesses is how many followers answer a candidate that has missed a
+// heartbeat which they have heard: enough to survive loss, and few enough that a
+// lost heartbeat in a group of 255 is not followed by 254 answers.
+const witnesses = 3
+
+func (h *heir) number() wire.Algorithm { return wire.AlgorithmHeir }
+
+// step is the time that each board of higher rank is given to act first: to ask
+// as often as it must, and to be heard.
+func (h *heir) step() time.Duration {
+	q := h.detector.Questions()
+	return q.Patience() + 2*q.Every + Grace(h.cfg.Interval)
+}
+
+func (h *heir) patience() time.Duration {
+	return time.Duration(h.succession()) * h.step()
+}
+
+func (h *heir) turn(reason Reason) {
+	if h.role == Listener && (!h.rank().Eligible() || h.succession() > 0) {
+		// At a cold start all have listened for equally long.
+		h.becomeFollower(wire.Nobody, reason)
+		return
+	}
+	if !h.rank().Eligible() {
+		return
+	}
+	h.becomeCandidate(reason)
+	h.startProbe()
+	h.ask()
+}
+
+// ask puts the question once more, or claims when it was put often enough.
+func (h *heir) ask() {
+	q := h.detector.Questions()
+	asked := int(h.round) >= q.Count
+	if asked && h.mayClaim() {
+		h.claim()
+		return
+	}
+	if asked {
+		// The probe takes longer than the questions. Go on asking, slower, so that
+		// the others know that somebody is at it.
+		q.Every = max(q.Every, h.cfg.Interval/5)
+	} else {
+		h.round++
+	}
+	h.countQuestion()
+	h.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeElection},
+		Election: wire.Election{
+			Suspect: h.leader, Incarnation: h.leaderIncarnation,
+			LastHeard: h.lastHeard, Round: h.round,
+		},
+	})
+	h.alarms[alarmAsk] = h.now + q.Every
+}
+
+func (h *heir) claim() {
+	reason := h.cause
+	if reason == ReasonSilence {
+		reason = ReasonUnanswered
+	}
+	h.becomeLeader(reason)
+}
+
+func (h *heir) wake(a alarm) {
+	if a == alarmAsk && h.role == Candidate {
+		h.ask()
+	}
+}
+
+func (h *heir) followed() {}
+
+// election takes in the question of another board.
+func (h *heir) election(m *wire.Message) {
+	above := rankOf(&m.Header).Above(h.rank())
+	switch h.role {
+	case Leader:
+		h.reply()
+	case Candidate:
+		if above {
+			h.stepBack()
+		} else {
+			h.object(m)
+		}
+	case Follower:
+		switch {
+		case h.knowsBetter(m):
+			h.testify(m)
+		case above || !h.rank().Eligible() || h.absent == h.cfg.ID:
+			// The last: this board has resigned, so it must not stand in the way.
+			h.postpone(h.courtesy())
+		default:
+			h.object(m)
+		}
+	case Listener:
+		h.alarms[alarmListen] = max(h.alarms[alarmListen], h.now+h.courtesy())
+	}
+}
+
+// courtesy is how long a board waits for one of higher rank that was heard
+// asking: several of its questions may be lost, and at a cold start it asks slowly.
+func (h *heir) courtesy() time.Duration { return max(h.step(), h.cfg.Interval/2) }
+
+func (h *heir) stepBack() {
+	h.becomeFollower(h.leader, ReasonOutranked)
+	h.alarms[alarmTurn] = h.now + h.courtesy()
+}
+
+// knowsBetter reports whether this board still trusts its leader, on evidence
+// that the candidate does not have.
+func (h *heir) knowsBetter(m *wire.Message) bool {
+	if h.leader == wire.Nobody || h.now >= h.detector.Freshness() {
+		return false
+	}
+	if h.leader != m.Election.Suspect || h.leaderIncarnation != m.Election.Incarnation {
+		return m.Term <= h.reignTerm
+	}
+	return h.lastHeard > m.Election.LastHeard
+}
+
+// testify tells a candidate when this board last heard the leader, if it is one
+// of those that answer.
+func (h *heir) testify(m *wire.Message) {
+	if h.succession() > witnesses { // the candidate itself counts as one
+		return
+	}
+	h.send(m.Sender, wire.Message{
+		Header: wire.Header{Type: wire.TypeAnswer},
+		Answer: wire.Answer{
+			Leader: h.leader, Incarnation: h.leaderIncarnation, LastHeard: h.lastHeard,
+			Age:   h.detector.Age(h.now),
+			Round: m.Election.Round,
+		},
+	})
+}
+
+// object tells a candidate that a board of higher rank is alive.
+func (h *heir) object(m *wire.Message) {
+	if !h.rank().Eligible() {
+		return
+	}
+	h.send(m.Sender, wire.Message{
+		Header: wire.Header{Type: wire.TypeAnswer},
+		Answer: wire.Answer{Round: m.Election.Round},
+	})
+}
+
+// answer takes in what another board knows.
+func (h *heir) answer(m *wire.Message) {
+	if h.role != Candidate {
+		return
+	}
+	a := &m.Answer
+	switch {
+	case a.Leader == wire.Nobody:
+		if rankOf(&m.Header).Above(h.rank()) {
+			h.stepBack()
+		}
+	case a.Leader == h.cfg.ID:
+		// It still follows this board, which asks because it overslept.
+	case a.Leader == h.leader && a.Incarnation == h.leaderIncarnation:
+		h.evidence(a)
+	case m.Term >= h.term && h.roster.Peer(a.Leader) != nil:
+		h.becomeFollower(a.Leader, ReasonEvidence)
+	}
+}
+
+// evidence counts a heartbeat that another board has heard as if it had been
+// heard here, at the time when it was.
+func (h *heir) evidence(a *wire.Answer) {
+	if a.LastHeard <= h.lastHeard {
+		return
+	}
+	h.lastHeard = a.LastHeard
+	h.detector.Evidence(h.now - a.Age)
+	if h.now < h.detector.Freshness() {
+		h.becomeFollower(h.leader, ReasonEvidence)
+	}
+}

@@ -1,0 +1,135 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"topdog/wire"
+)
+
+// proclaim tells everybody who leads. It counts as the first heartbeat of the reign.
+func (c *Core) proclaim() {
+	c.beat++
+	c.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeCoordinator},
+		Coordinator: wire.Coordinator{
+			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Beat: c.beat,
+		},
+	})
+	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
+}
+
+// sendHeartbeat sends a heartbeat to the group, on schedule or as a reply.
+func (c *Core) sendHeartbeat(reply bool) {
+	c.beat++
+	c.multicast(wire.Message{
+		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: reply},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Beat: c.beat},
+	})
+	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
+}
+
+// reply answers whoever doubts this leader. One multicast answers all who ask at
+// the same time, so there is never need for more than one a millisecond.
+func (c *Core) reply() {
+	if c.now-c.repliedAt < roundTripMin {
+		return
+	}
+	c.repliedAt = c.now
+	c.sendHeartbeat(true)
+}
+
+// hearRival settles it between two leaders that hear each other, after a
+// partition has healed: the lower rank lets go at once and says so, and the
+// higher one then proclaims itself in a term above both (see hearOther).
+func (c *Core) hearRival(m *wire.Message) {
+	c.noticeOnce(Notice{Kind: NoticeRival, Board: m.Sender})
+	rival := rankOf(&m.Header)
+	overslept := c.now < c.doubtUntil && m.Term > c.term
+	c.term = max(c.term, m.Term)
+	if c.stopping || overslept || rival.Above(c.rank()) {
+		c.becomeFollower(m.Sender, ReasonRival)
+		c.multicast(wire.Message{
+			Header: wire.Header{Type: wire.TypeResign},
+			Resign: wire.Resign{Successor: m.Sender},
+		})
+		return
+	}
+	c.reply()
+}
+
+// reclaim proclaims this leader anew, above a term that a former rival has used,
+// and announces the address anew to clients that the rival had won over.
+func (c *Core) reclaim(above wire.Term) {
+	c.term = nextTerm(max(c.term, above))
+	c.emit(EffectTake)
+	c.proclaim()
+}
+
+// ErrNoSuccessor says that a leader cannot hand over because it is alone.
+var ErrNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
+
+// Resign hands the lead over because a person wants it. The error is
+// ErrNoSuccessor, or says that this board does not lead.
+func (c *Core) Resign(now Instant) ([]Effect, error) {
+	c.enter(now)
+	if c.role != Leader {
+		return c.effects, fmt.Errorf("this board does not lead (it is a %v; the leader is %v)", c.role, c.leader)
+	}
+	if _, ok := c.roster.Heir(c.now, c.cfg.ID); !ok {
+		return c.effects, ErrNoSuccessor
+	}
+	c.resign(wire.Nobody, ReasonResigned)
+	return c.effects, nil
+}
+
+// Stop makes the board leave the group. EffectFinished follows, at once or after
+// some more calls, when its successor leads or has failed to answer.
+func (c *Core) Stop(now Instant) []Effect {
+	c.enter(now)
+	if c.stopping {
+		return c.effects
+	}
+	c.stopping = true
+	switch c.role {
+	case Isolated, Barred:
+		c.emit(EffectFinished)
+	case Leader:
+		c.resign(wire.Nobody, ReasonStopping)
+	default:
+		c.multicast(wire.Message{Header: wire.Header{Type: wire.TypeResign}})
+		c.emit(EffectFinished)
+	}
+	return c.effects
+}
+
+// resign lets go of the address first, and then names the successor: the heir,
+// unless there is a reason for another one.
+func (c *Core) resign(successor wire.ID, reason Reason) {
+	if successor == wire.Nobody {
+		successor, _ = c.roster.Heir(c.now, c.cfg.ID)
+	}
+	c.successor, c.resigns = successor, 0
+	c.becomeFollower(wire.Nobody, reason)
+	// Whatever its rank, the board that resigned is the last one to claim.
+	c.postpone(c.listenWindow())
+	c.resignAgain()
+}
+
+// resignAgain repeats the RESIGN until the successor proclaims itself. A lost
+// RESIGN would cost an interval.
+func (c *Core) resignAgain() {
+	c.resigns++
+	c.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeResign},
+		Resign: wire.Resign{Successor: c.successor},
+	})
+	if c.resigns == resignTries || c.successor == wire.Nobody {
+		if c.stopping {
+			c.emit(EffectFinished)
+		}
+		return
+	}
+	c.alarms[alarmResign] = c.now + max(c.detector.Questions().Every, 5*time.Millisecond)
+}

@@ -1,0 +1,31 @@
+package election
+
+import "testing"
+
+func TestRank(t *testing.T) {
+	for _, test := range []struct {
+		a, b  Rank
+		above bool
+	}{
+		{Rank{100, 2}, Rank{100, 1}, true},
+		{Rank{100, 1}, Rank{100, 2}, false},
+		{Rank{101, 1}, Rank{100, 2}, true}, // the priority comes first
+		{Rank{100, 2}, Rank{101, 1}, false},
+		{Rank{100, 1}, Rank{100, 1}, false}, // not above itself
+		{Rank{1, 1}, Rank{0, 1 << 31}, true},
+		{Rank{100, 1 << 31}, Rank{100, 1}, true}, // ids are not signed
+	} {
+		if got := test.a.Above(test.b); got != test.above {
+			t.Errorf("%v above %v: %v, want %v", test.a, test.b, got, test.above)
+		}
+	}
+	if (Rank{Priority: 0, ID: 9}).Eligible() {
+		t.Error("a board of priority 0 may lead")
+	}
+	if !(Rank{Priority: 1, ID: 9}).Eligible() {
+		t.Error("a board of priority 1 must not lead")
+	}
+	if got, want := (Rank{100, 0x0a000005}).String(), "100/10.0.0.5"; got != want {
+		t.Errorf("a rank is written %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,72 @@
+package election
+
+// Reason says why a board changed its role or its leader. It is what the log,
+// the history and the metrics show.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonNone Reason = iota
+	ReasonLinkUp
+	ReasonLinkLost
+	ReasonHeardLeader
+	ReasonProclaimed
+	ReasonSilence
+	ReasonLeaderAlive
+	ReasonEvidence
+	ReasonOutranked
+	ReasonUnanswered
+	ReasonNoLeader
+	ReasonHandover
+	ReasonResigned
+	ReasonStopping
+	ReasonPreempted
+	ReasonRival
+	ReasonRestarted
+	ReasonOverslept
+	ReasonAddressTaken
+	ReasonNamesake
+	ReasonOtherAlgorithm
+	ReasonConflictOver
+	ReasonJoining
+	ReasonNoPriority
+	ReasonCalledUpon
+	ReasonOutranks
+	reasonCount
+)
+
+var reasonTexts = [reasonCount]string{
+	ReasonNone:           "no reason",
+	ReasonLinkUp:         "the link came up",
+	ReasonLinkLost:       "the link was lost",
+	ReasonHeardLeader:    "heard the leader",
+	ReasonProclaimed:     "a new leader proclaimed itself",
+	ReasonSilence:        "the leader fell silent",
+	ReasonLeaderAlive:    "the leader answered",
+	ReasonEvidence:       "another board has heard the leader since",
+	ReasonOutranked:      "a board of higher rank is at it",
+	ReasonUnanswered:     "nobody answered for the leader",
+	ReasonNoLeader:       "there is no leader",
+	ReasonHandover:       "the leader handed over",
+	ReasonResigned:       "the leader resigned",
+	ReasonStopping:       "the leader's daemon stopped",
+	ReasonPreempted:      "a board of higher rank asked for the lead",
+	ReasonRival:          "another leader has the higher rank",
+	ReasonRestarted:      "the leader's daemon restarted",
+	ReasonOverslept:      "this daemon was not running for a while",
+	ReasonAddressTaken:   "a foreign machine has the address",
+	ReasonNamesake:       "another board has the same id",
+	ReasonOtherAlgorithm: "the group runs another algorithm",
+	ReasonConflictOver:   "the conflict is over",
+	ReasonJoining:        "joining",
+	ReasonNoPriority:     "its priority was set to 0",
+	ReasonCalledUpon:     "a board of lower rank holds an election",
+	ReasonOutranks:       "outranks the leader",
+}
+
+func (r Reason) String() string {
+	if r < reasonCount {
+		return reasonTexts[r]
+	}
+	return "an unknown reason"
+}

@@ -1,0 +1,153 @@
+package election
+
+import (
+	"slices"
+	"time"
+
+	"topdog/wire"
+)
+
+// Peer is what a board knows of another one.
+type Peer struct {
+	ID          wire.ID
+	Incarnation wire.Incarnation
+	Priority    uint8
+	Name        string
+	Leading     bool    // it said so in its last message
+	Following   wire.ID // by its last HELLO
+	Gone        bool    // it said that it leaves, or lost its reign in silence; until it is heard again
+
+	LastHeard Instant       // when its last message of any kind came
+	Every     time.Duration // it says HELLO this often; 0 until the first one
+	newest    wire.Sequence // of its messages
+	StartedAt Instant       // when its process started, by its last HELLO
+}
+
+// Rank returns the peer's rank.
+func (p *Peer) Rank() Rank { return Rank{Priority: p.Priority, ID: p.ID} }
+
+// helloLosses is how many HELLOs in a row may be lost before a peer counts as
+// dead. At 40 % loss five in a row are lost once in a hundred times.
+const helloLosses = 5
+
+// Live reports whether the peer has been heard lately.
+func (p *Peer) Live(now Instant) bool {
+	every := max(p.Every, helloFloor)
+	return !p.Gone && now-p.LastHeard < helloLosses*every
+}
+
+// helloFloor is the shortest time between two HELLOs of a board, and helloShare
+// how much is added per board: all HELLOs together stay at 8 packets a second.
+const (
+	helloFloor = time.Second
+	helloShare = 125 * time.Millisecond
+)
+
+// Roster is what a board has learned of the others, ordered by id. It is
+// learned, never configured, and holds at most wire.MaxBoards peers.
+type Roster struct {
+	peers []Peer
+}
+
+func (r *Roster) index(id wire.ID) (int, bool) {
+	return slices.BinarySearchFunc(r.peers, id, func(p Peer, id wire.ID) int {
+		switch {
+		case p.ID < id:
+			return -1
+		case p.ID > id:
+			return 1
+		}
+		return 0
+	})
+}
+
+// Peer returns the peer with that id, or nil. The pointer is good until the
+// roster learns of another board.
+func (r *Roster) Peer(id wire.ID) *Peer {
+	if i, ok := r.index(id); ok {
+		return &r.peers[i]
+	}
+	return nil
+}
+
+// Heard enters what a message's header tells. It returns nil when the roster is
+// full of live boards.
+func (r *Roster) Heard(now Instant, h *wire.Header) *Peer {
+	i, ok := r.index(h.Sender)
+	if !ok {
+		if len(r.peers) >= wire.MaxBoards-1 && !r.forget(now) {
+			return nil
+		}
+		i, _ = r.index(h.Sender)
+		r.peers = slices.Insert(r.peers, i, Peer{ID: h.Sender})
+	}
+	p := &r.peers[i]
+	if p.Incarnation != h.Incarnation {
+		*p = Peer{ID: h.Sender, Incarnation: h.Incarnation, Name: p.Name}
+	}
+	p.Priority = h.Priority
+	p.Leading = h.Leading
+	p.LastHeard = now
+	p.newest = h.Sequence
+	p.Gone = false
+	return p
+}
+
+// forget drops the dead peer that has been silent for longest, to make room.
+func (r *Roster) forget(now Instant) bool {
+	oldest := -1
+	for i := range r.peers {
+		p := &r.peers[i]
+		if !p.Live(now) && (oldest < 0 || p.LastHeard < r.peers[oldest].LastHeard) {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return false
+	}
+	r.peers = slices.Delete(r.peers, oldest, oldest+1)
+	return true
+}
+
+// eligible reports whether a peer could lead now, without the one that is
+// excluded (the leader under suspicion, usually).
+func (p *Peer) eligible(now Instant, excluded wire.ID) bool {
+	return p.ID != excluded && p.Live(now) && p.Rank().Eligible()
+}
+
+// Heir returns the highest-ranked live peer that may lead, other than excluded.
+func (r *Roster) Heir(now Instant, excluded wire.ID) (heir wire.ID, ok bool) {
+	var best Rank
+	for i := range r.peers {
+		p := &r.peers[i]
+		if p.eligible(now, excluded) && (!ok || p.Rank().Above(best)) {
+			best, heir, ok = p.Rank(), p.ID, true
+		}
+	}
+	return heir, ok
+}
+
+// Above counts the live peers, other than excluded, that outrank rank and may
+// lead. It is a board's place in the line of succession: 0 is the heir.
+func (r *Roster) Above(now Instant, rank Rank, excluded wire.ID) (n int) {
+	for i := range r.peers {
+		p := &r.peers[i]
+		if p.eligible(now, excluded) && p.Rank().Above(rank) {
+			n++
+		}
+	}
+	return n
+}
+
+// Live counts the live peers.
+func (r *Roster) Live(now Instant) (n int) {
+	for i := range r.peers {
+		if r.peers[i].Live(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// Peers returns a copy, ordered by id.
+func (r *Roster) Peers() []Peer { return slices.Clone(r.peers) }

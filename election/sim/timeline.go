@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"topdog/election"
+)
+
+// timeline is who held the address when.
+type timeline struct {
+	changes []holding
+}
+
+type holding struct {
+	at    election.Instant
+	board *Board
+	on    bool
+}
+
+func (t *timeline) change(at election.Instant, board *Board, on bool) {
+	t.changes = append(t.changes, holding{at, board, on})
+}
+
+// Summary says how well the address was kept since a moment.
+type Summary struct {
+	// Doubled is how long two boards or more had the address, and Vacant how long none had it.
+	Doubled, Vacant time.Duration
+	// LongestVacancy is the longest time without a holder.
+	LongestVacancy time.Duration
+	// Moves counts how often another board than the one before had it.
+	Moves int
+	// Holders are the boards that have it now.
+	Holders []*Board
+}
+
+// Summarise looks at the time from since until now.
+func (s *Sim) Summarise(since election.Instant) (sum Summary) {
+	var holders []*Board
+	var last *Board
+	var from election.Instant
+	account := func(until election.Instant) {
+		d := until - max(from, since)
+		if d <= 0 {
+			return
+		}
+		switch {
+		case len(holders) == 0:
+			sum.Vacant += d
+			sum.LongestVacancy = max(sum.LongestVacancy, d)
+		case len(holders) > 1:
+			sum.Doubled += d
+		}
+	}
+	for _, c := range s.holds.changes {
+		if c.at != from {
+			account(c.at)
+			from = c.at
+		}
+		if !c.on {
+			holders = slices.DeleteFunc(holders, func(b *Board) bool { return b == c.board })
+			continue
+		}
+		holders = append(holders, c.board)
+		if last != c.board && last != nil && c.at >= since {
+			sum.Moves++
+		}
+		last = c.board
+	}
+	account(s.now)
+	sum.Holders = holders
+	return sum
+}

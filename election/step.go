@@ -1,0 +1,285 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// Step takes in a message that was authenticated and found to be no replay.
+func (c *Core) Step(now Instant, m *wire.Message) []Effect {
+	c.enter(now)
+	if c.role == Isolated || m.Sender == c.cfg.ID {
+		return c.effects
+	}
+	if m.Algorithm != c.cfg.Algorithm {
+		c.conflict(Notice{Kind: NoticeOtherAlgorithm, Board: m.Sender, Algorithm: m.Algorithm}, ReasonOtherAlgorithm, m)
+		return c.effects
+	}
+	if c.role == Barred {
+		return c.effects
+	}
+	if c.late(m) {
+		return c.effects
+	}
+	was := c.before(m)
+	if c.roster.Heard(c.now, &m.Header) == nil {
+		c.noticeOnce(Notice{Kind: NoticeRosterFull, Board: m.Sender})
+		return c.effects
+	}
+	c.learnTerm(m)
+	if m.Leading {
+		c.hearLeader(m)
+	} else {
+		c.hearOther(m, was)
+	}
+	c.dispatch(m)
+	return c.effects
+}
+
+// past is what a message changes in what is known of its sender.
+type past struct {
+	led       bool // it led, in this incarnation
+	restarted bool // it is in another incarnation
+}
+
+// late reports whether a message was overtaken by a later one of the same
+// board: it comes by another path, or the network reorders. What it says of its
+// sender is no longer true, and would make a board that has resigned a leader again.
+func (c *Core) late(m *wire.Message) bool {
+	p := c.roster.Peer(m.Sender)
+	return p != nil && p.Incarnation == m.Incarnation && m.Sequence < p.newest
+}
+
+// before looks at what the roster said of the sender until now.
+func (c *Core) before(m *wire.Message) past {
+	p := c.roster.Peer(m.Sender)
+	if p == nil {
+		return past{}
+	}
+	restarted := p.Incarnation != m.Incarnation
+	return past{led: p.Leading && !restarted, restarted: restarted}
+}
+
+// learnTerm keeps the highest term heard. A leader that hears of a higher one
+// from a board that does not lead proclaims itself again above it, since that
+// board would not listen to a lower term.
+func (c *Core) learnTerm(m *wire.Message) {
+	if m.Term <= c.term {
+		return
+	}
+	if c.role == Leader && m.Leading {
+		return // a rival; hearLeader decides, and needs to see both terms
+	}
+	c.term = m.Term
+	if c.role == Leader {
+		c.term = nextTerm(c.term)
+		c.proclaim()
+	}
+}
+
+// hearOther takes in a message of a board that does not lead.
+func (c *Core) hearOther(m *wire.Message, was past) {
+	switch {
+	case c.role == Leader && was.led:
+		// A rival has given up. Clients that believed it must hear of this board again.
+		c.reclaim(m.Term)
+	case m.Sender == c.leader && was.restarted:
+		c.leaderless(ReasonRestarted)
+	case m.Sender == c.leader && m.Type != wire.TypeResign:
+		c.leaderless(ReasonResigned) // its RESIGN was lost
+	}
+}
+
+// hearLeader takes in any message of a board that leads, whatever else it says.
+func (c *Core) hearLeader(m *wire.Message) {
+	sender := rankOf(&m.Header)
+	switch c.role {
+	case Leader:
+		c.hearRival(m)
+	case Listener:
+		if m.Reply && c.asked > 0 {
+			c.timeAnswer()
+		}
+		c.becomeFollower(m.Sender, ReasonHeardLeader)
+		c.algorithm.followed()
+	case Candidate:
+		c.answeredByLeader(m)
+	case Follower:
+		leader := c.roster.Peer(c.leader)
+		late := c.now >= c.detector.Freshness()
+		switch {
+		case m.Sender == c.leader:
+			if c.leaderIncarnation != m.Incarnation {
+				c.becomeFollower(m.Sender, ReasonRestarted)
+			}
+		case leader == nil, m.Term > c.reignTerm, m.Term == c.reignTerm && (late || sender.Above(leader.Rank())):
+			c.becomeFollower(m.Sender, ReasonProclaimed)
+			c.algorithm.followed()
+		}
+	}
+	if c.role == Follower && m.Sender == c.leader {
+		c.reignTerm = m.Term
+	}
+}
+
+// answeredByLeader ends a candidate's suspicion, or its wait for a new leader.
+func (c *Core) answeredByLeader(m *wire.Message) {
+	if m.Sender == c.leader {
+		if m.Reply && c.asked > 0 {
+			c.timeAnswer()
+		}
+		c.becomeFollower(m.Sender, ReasonLeaderAlive)
+		return
+	}
+	if c.leader != wire.Nobody && m.Term < c.reignTerm {
+		return // a leader of the past, which will hear so from its successor
+	}
+	c.becomeFollower(m.Sender, ReasonProclaimed)
+	c.algorithm.followed()
+}
+
+// timeAnswer takes the round trip from the first question of a series: if there
+// were more, nobody can tell which one was answered, and to guess too long is safe.
+func (c *Core) timeAnswer() {
+	c.detector.Answered(c.now - c.askedAt)
+	c.asked = 0
+}
+
+func (c *Core) dispatch(m *wire.Message) {
+	switch m.Type {
+	case wire.TypeHeartbeat:
+		c.heardBeat(m, m.Heartbeat)
+	case wire.TypeCoordinator:
+		c.heardBeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Beat: m.Coordinator.Beat})
+	case wire.TypeHello:
+		c.hello(m)
+	case wire.TypeQuery:
+		c.query(m)
+	case wire.TypeResign:
+		c.resigned(m)
+	case wire.TypeElection:
+		c.algorithm.election(m)
+	case wire.TypeAnswer:
+		c.algorithm.answer(m)
+	}
+}
+
+// heardBeat feeds the failure detector.
+func (c *Core) heardBeat(m *wire.Message, beat wire.Heartbeat) {
+	if c.role != Follower || m.Sender != c.leader {
+		return
+	}
+	if m.Reply && c.asked > 0 {
+		c.timeAnswer()
+	}
+	c.forgiven = false
+	c.detector.Heard(c.now, beat)
+	c.lastHeard = max(c.lastHeard, m.Sequence)
+	c.awaitTurn()
+}
+
+// hello completes the sender's entry in the roster.
+func (c *Core) hello(m *wire.Message) {
+	p := c.roster.Peer(m.Sender)
+	p.Following = m.Hello.Following
+	p.Every = m.Hello.Every
+	p.StartedAt = c.now - m.Hello.Age
+	p.Name = m.Hello.Name
+	if c.role == Follower && m.Sender == c.leader {
+		c.compareRanks() // its rank may be another one now
+	}
+}
+
+// query answers a board that joins, or hands over to one that outranks this leader.
+func (c *Core) query(m *wire.Message) {
+	if c.role != Leader {
+		return
+	}
+	if m.Query.Purpose == wire.PurposeHandover {
+		if r := rankOf(&m.Header); r.Eligible() && r.Above(c.rank()) {
+			c.resign(m.Sender, ReasonPreempted)
+		}
+		return
+	}
+	// The others do not get this one, so it does not count as a beat.
+	c.send(m.Sender, wire.Message{
+		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Beat: c.beat},
+	})
+}
+
+// Namesake takes in a message of another live board that has this board's id.
+// The one that started later stays out.
+func (c *Core) Namesake(now Instant, m *wire.Message) []Effect {
+	c.enter(now)
+	if c.role != Isolated {
+		c.conflict(Notice{Kind: NoticeNamesake, Board: m.Sender}, ReasonNamesake, m)
+	}
+	return c.effects
+}
+
+// conflict settles which of two boards that cannot live together stays: the one
+// that is in already, else the one that runs for longer.
+func (c *Core) conflict(n Notice, reason Reason, m *wire.Message) {
+	c.noticeOnce(n)
+	breaksOut := c.now-c.conflictAt >= barredFor
+	c.conflictAt = c.now
+	if breaksOut {
+		c.conflictSince = c.now
+	}
+	switch {
+	case c.role == Barred:
+		c.alarms[alarmBarred] = c.now + barredFor
+	case c.role == Listener && settled(m):
+		c.becomeBarred(reason)
+	case m.Type == wire.TypeHello && c.younger(m):
+		c.becomeBarred(reason)
+	case breaksOut:
+		c.sendHello() // so that the other one can compare ages at once
+	}
+}
+
+// settled reports whether the sender is in already. One that listens, as all do
+// when they are switched on together, only sends HELLOs without a leader, and QUERYs.
+func settled(m *wire.Message) bool {
+	switch m.Type {
+	case wire.TypeHello:
+		return m.Hello.Following != wire.Nobody
+	case wire.TypeQuery:
+		return false
+	default:
+		return true
+	}
+}
+
+// younger reports whether this process started after the sender of a HELLO. Ages
+// travel as whole seconds, so this board cuts its own as well: then both compare
+// the same two numbers. Between equal ones the incarnation decides.
+//
+// Boards that started within one second of each other may look at different
+// moments and come to different results. If both have stayed, the conflict lasts,
+// and then the incarnation decides between nearly equal ages too.
+func (c *Core) younger(m *wire.Message) bool {
+	var equal time.Duration
+	if c.now-c.conflictSince >= barredFor {
+		equal = time.Second
+	}
+	mine, its := (c.now - c.startedAt).Truncate(time.Second), m.Hello.Age
+	if d := mine - its; -equal <= d && d <= equal {
+		return c.cfg.Incarnation < m.Incarnation
+	}
+	return mine < its
+}
+
+// noticeOnce gives a notice unless it was given within noticeEvery.
+func (c *Core) noticeOnce(n Notice) {
+	if at, ok := c.noticed[n]; ok && c.now-at < noticeEvery {
+		return
+	}
+	if len(c.noticed) >= wire.MaxBoards {
+		clear(c.noticed)
+	}
+	c.noticed[n] = c.now
+	c.notice(n)
+}

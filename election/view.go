@@ -1,0 +1,81 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// Role returns what the board is at the moment.
+func (c *Core) Role() Role { return c.role }
+
+// Leader returns whom the board follows or suspects, or wire.Nobody.
+func (c *Core) Leader() wire.ID { return c.leader }
+
+// Peer returns what the board knows of another one; ok is false if that is nothing.
+func (c *Core) Peer(id wire.ID) (p Peer, ok bool) {
+	if found := c.roster.Peer(id); found != nil {
+		return *found, true
+	}
+	return Peer{}, false
+}
+
+// Signature returns the header that the owner must give to messages of its own,
+// such as the replay guard's challenges and proofs: they speak for this board too.
+func (c *Core) Signature() wire.Header {
+	return wire.Header{
+		Algorithm: c.algorithm.number(),
+		Leading:   c.role == Leader,
+		Sender:    c.cfg.ID,
+		Term:      c.term,
+		Priority:  c.rank().Priority,
+	}
+}
+
+// Status is what a core can tell people.
+type Status struct {
+	ID       wire.ID
+	Name     string
+	Rank     Rank
+	Role     Role
+	Leader   wire.ID
+	Term     wire.Term
+	Interval time.Duration
+	Heir     wire.ID // who takes over next, as this board sees it; Nobody if nobody could
+	Peers    []Peer
+	Quality  Quality
+	Counts   map[Reason]uint64
+	// HeartbeatAge is the time since the leader was last heard; 0 on the leader itself.
+	HeartbeatAge time.Duration
+}
+
+// Status returns a snapshot for people. It allocates; call it when somebody asks.
+func (c *Core) Status(now Instant) Status {
+	s := Status{
+		ID: c.cfg.ID, Name: c.cfg.Name, Rank: c.rank(), Role: c.role, Leader: c.leader, Term: c.term,
+		Interval: c.cfg.Interval, Peers: c.roster.Peers(), Quality: c.detector.Quality(),
+		Counts: make(map[Reason]uint64),
+	}
+	s.Heir = c.heirApparent(now)
+	if p := c.roster.Peer(c.leader); p != nil && c.role != Leader {
+		s.HeartbeatAge = now - p.LastHeard
+	}
+	for r, n := range c.counts {
+		if n > 0 {
+			s.Counts[Reason(r)] = n
+		}
+	}
+	return s
+}
+
+// heirApparent is who would take over if the leader were gone.
+func (c *Core) heirApparent(now Instant) wire.ID {
+	heir, ok := c.roster.Heir(now, c.leader)
+	if c.role == Leader || !c.rank().Eligible() {
+		return heir
+	}
+	if p := c.roster.Peer(heir); !ok || c.rank().Above(p.Rank()) {
+		return c.cfg.ID
+	}
+	return heir
+}

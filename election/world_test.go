@@ -1,0 +1,116 @@
+package election
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"topdog/wire"
+)
+
+// testInterval is H in the tests of this package.
+const testInterval = 100 * time.Millisecond
+
+// board is a core under test, with a clock that the test turns.
+type board struct {
+	*Core
+	t        *testing.T
+	clock    Instant
+	sequence wire.Sequence
+}
+
+// newBoard returns board 2 with a link. The boards 1 and 3 of the tests are
+// played by the test itself: below and above it in rank.
+func newBoard(t *testing.T, change ...func(*Config)) *board {
+	t.Helper()
+	cfg := Config{
+		ID: 2, Incarnation: 22, Name: "pi2", Priority: 100,
+		Interval: testInterval, Algorithm: wire.AlgorithmHeir,
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	c, err := New(cfg, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &board{Core: c, t: t}
+	b.Link(b.clock, true)
+	return b
+}
+
+// sleep lets d pass, and wakes the core whenever it wants to be woken.
+func (b *board) sleep(d time.Duration) (effects []Effect) {
+	end := b.clock + d
+	for {
+		at, ok := b.Deadline()
+		if !ok || at > end {
+			b.clock = end
+			return effects
+		}
+		b.clock = max(b.clock, at)
+		effects = append(effects, b.Wake(b.clock)...)
+	}
+}
+
+// lead makes the board the leader of those that the test plays.
+func (b *board) lead() {
+	b.t.Helper()
+	b.sleep(300 * time.Millisecond)
+	b.Probed(b.clock, false)
+	b.sleep(200 * time.Millisecond)
+	if b.role != Leader {
+		b.t.Fatalf("the board does not lead, it is a %v", b.role)
+	}
+}
+
+// from returns a message of another board, of priority 100, that runs since the test began.
+func (b *board) from(sender wire.ID, kind wire.Type, change ...func(*wire.Message)) *wire.Message {
+	b.sequence++
+	m := &wire.Message{Header: wire.Header{
+		Type: kind, Algorithm: wire.AlgorithmHeir, Sender: sender, Term: b.term, Priority: 100,
+		Incarnation: wire.Incarnation(10 * sender), Sequence: b.sequence,
+	}}
+	m.Heartbeat = wire.Heartbeat{Interval: testInterval, Beat: uint8(b.sequence)}
+	m.Coordinator = wire.Coordinator{Coordinator: sender, Interval: testInterval, Beat: uint8(b.sequence)}
+	m.Hello = wire.Hello{Every: time.Second, Age: b.clock.Truncate(time.Second)}
+	for _, c := range change {
+		c(m)
+	}
+	return m
+}
+
+func leading(m *wire.Message) { m.Leading = true }
+
+// hear has the core hear a message of another board.
+func (b *board) hear(sender wire.ID, kind wire.Type, change ...func(*wire.Message)) []Effect {
+	return b.Step(b.clock, b.from(sender, kind, change...))
+}
+
+// described writes effects in a way that tests can compare and people read.
+func described(effects []Effect) []string {
+	var lines []string
+	for _, e := range effects {
+		switch e.Kind {
+		case EffectSend:
+			to := "all"
+			if e.To != wire.Nobody {
+				to = e.To.String()
+			}
+			lines = append(lines, fmt.Sprintf("%v to %s", e.Message.Type, to))
+		case EffectTake:
+			lines = append(lines, "take")
+		case EffectRelease:
+			lines = append(lines, "release")
+		case EffectProbe:
+			lines = append(lines, "probe")
+		case EffectChange:
+			lines = append(lines, fmt.Sprintf("%v -> %v: %v", e.Change.From, e.Change.To, e.Change.Reason))
+		case EffectNotice:
+			lines = append(lines, fmt.Sprintf("notice about %v", e.Notice.Board))
+		case EffectFinished:
+			lines = append(lines, "finished")
+		}
+	}
+	return lines
+}
