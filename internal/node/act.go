@@ -1,0 +1,136 @@
+package node
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// act carries out what the core wants done, in order. The order is what keeps
+// the address from having two holders: it is released before the RESIGN leaves.
+func (n *Node) act(effects []election.Effect) {
+	for i := range effects {
+		e := &effects[i]
+		switch e.Kind {
+		case election.EffectSend:
+			n.send(e.To, &e.Message)
+		case election.EffectTake:
+			n.take()
+		case election.EffectRelease:
+			n.release()
+		case election.EffectProbe:
+			n.probe()
+		case election.EffectChange:
+			n.changed(e.Change)
+		case election.EffectNotice:
+			n.noticed(e.Notice)
+		case election.EffectFinished:
+			n.finished = true
+		}
+	}
+}
+
+// send sends a message of the core.
+func (n *Node) send(to wire.ID, m *wire.Message) {
+	if to == wire.Nobody {
+		n.transmit(m, netip.AddrPort{})
+		return
+	}
+	if way, ok := n.paths[to]; ok {
+		n.transmit(m, way.addr)
+		return
+	}
+	// Nobody is ever addressed that was not heard, except by an answer's hearsay;
+	// by default an id is an address.
+	n.transmit(m, netip.AddrPortFrom(to.Addr(), n.cfg.Port))
+}
+
+// changed tells everybody who cares of a change of role or leader.
+func (n *Node) changed(c election.Change) {
+	n.light()
+	n.news.changed(c, n.lastSeen(c))
+	n.console.Changed()
+	if n.observe != nil {
+		n.observe(c)
+	}
+	if n.followed != nil && c.LeaderChanged() && c.NewLeader != wire.Nobody {
+		n.followed <- n.called(c.NewLeader)
+		n.followed = nil
+	}
+	if n.outdated && c.To == election.Follower && c.NewLeader != wire.Nobody {
+		n.tell(n.takeNewID)
+	}
+	text := n.describe(c)
+	if routine(c) {
+		n.log.Debug(text)
+	} else {
+		n.log.Info(text)
+	}
+	if c.To != election.Candidate {
+		n.report("tell systemd", n.notifier.Status(n.statusLine(c)))
+	}
+}
+
+// lastSeen is when the leader that was replaced was heard last.
+func (n *Node) lastSeen(c election.Change) time.Duration {
+	if c.From == election.Isolated || c.From == election.Listener || c.From == election.Leader {
+		return 0
+	}
+	p, _ := n.core.Peer(c.OldLeader)
+	return p.LastHeard
+}
+
+// routine reports whether a change is of no interest to a person: a question
+// that was asked, and answered or given up.
+func routine(c election.Change) bool {
+	switch {
+	case c.To == election.Candidate:
+		return true
+	case c.From == election.Candidate && c.To == election.Follower:
+		return !c.LeaderChanged()
+	case c.To == election.Follower:
+		return !c.LeaderChanged() || c.NewLeader == wire.Nobody
+	}
+	return false
+}
+
+func (n *Node) noticed(notice election.Notice) {
+	text := notice.String()
+	n.news.trouble("notice "+notice.Board.String(), text, time.Minute)
+	n.log.Warn(text)
+	if notice.Kind == election.NoticeRival {
+		n.counts.rivals++
+	}
+}
+
+// patterns says what the light shows in each role.
+var patterns = map[election.Role]gpio.Pattern{
+	election.Isolated:  gpio.Fault,
+	election.Listener:  gpio.Election,
+	election.Follower:  gpio.Follower,
+	election.Candidate: gpio.Election,
+	election.Leader:    gpio.Leader,
+	election.Barred:    gpio.Fault,
+}
+
+// light shows the role. A board that leads without the address shows a fault:
+// the light must not lie.
+func (n *Node) light() {
+	if n.core == nil {
+		n.led.show(gpio.Fault)
+		return
+	}
+	role := n.core.Role()
+	if role == election.Leader && !n.holding.taken {
+		n.led.show(gpio.Fault)
+		return
+	}
+	n.led.show(patterns[role])
+}
+
+func isLinkDown(err error) bool { return errors.Is(err, netio.ErrLinkDown) }
