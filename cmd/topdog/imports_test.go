@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The imports run one way: a package that could reach for a socket or a clock
+// would soon be tested with one.
+var importRules = []struct {
+	packages string   // as `go list` understands them
+	only     []string // of topdog and of other modules; the standard library is free
+	never    []string // also not by way of others
+	why      string
+}{
+	{"topdog/wire", nil, []string{"net", "os/exec"}, "bytes <-> messages, nothing else"},
+	{"topdog/election", []string{"topdog/wire"}, []string{"net", "os/exec", "log"}, "the core is pure"},
+	{"topdog/election/sim", []string{"topdog/wire", "topdog/election"}, []string{"net", "os/exec", "log"}, "the simulator runs the core and nothing real"},
+	{"topdog/netio", []string{"github.com/vishvananda/", "golang.org/x/"}, nil, "the network knows no election"},
+	{"topdog/gpio", []string{"periph.io/x/", "golang.org/x/sys/"}, nil, "the light knows no election"},
+	{"topdog/systemd", []string{"github.com/coreos/go-systemd/", "golang.org/x/sys/"}, []string{"net/http"}, "the glue to systemd knows no election"},
+	{"topdog/internal/config", []string{"github.com/pelletier/go-toml/", "golang.org/x/sys/"}, nil, "the configuration is read without the packages that it configures"},
+	{"topdog/internal/console", []string{"golang.org/x/sys/", "golang.org/x/term"}, []string{"text/template", "html/template", "net/http/pprof"}, "what people are shown is data"},
+	{"topdog/internal/lab", []string{"github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},
+	{"topdog/cmd/topdog", nil, []string{"testing", "html/template", "net/http/pprof", "github.com/google/go-cmp/cmp"}, "no test code in the daemon, and nothing large that nobody asked for"},
+}
+
+func TestImports(t *testing.T) {
+	for _, rule := range importRules {
+		t.Run(rule.packages, func(t *testing.T) {
+			for _, path := range list(t, "-deps", "-f", "{{.ImportPath}}", rule.packages) {
+				if slices.Contains(rule.never, path) {
+					t.Errorf("%s depends on %s: %s", rule.packages, path, rule.why)
+				}
+			}
+			if rule.packages == "topdog/cmd/topdog" {
+				return
+			}
+			for _, path := range list(t, "-f", `{{join .Imports "\n"}}`, rule.packages) {
+				first, _, _ := strings.Cut(path, "/")
+				if external := strings.Contains(first, ".") || first == "topdog"; external && !hasPrefix(rule.only, path) {
+					t.Errorf("%s imports %s: %s", rule.packages, path, rule.why)
+				}
+			}
+		})
+	}
+}
+
+// TestPurity holds that the core does not reach for what it must be given, also
+// where the standard library would let it.
+func TestPurity(t *testing.T) {
+	for _, path := range list(t, "-f", `{{join .Imports "\n"}}`, "topdog/election") {
+		for _, impure := range []string{"os", "sync", "context", "log", "log/slog", "crypto/rand", "math/rand", "math/rand/v2", "runtime"} {
+			if path == impure {
+				t.Errorf("topdog/election imports %s", path)
+			}
+		}
+	}
+}
+
+func list(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return strings.Fields(string(out))
+}
+
+func hasPrefix(prefixes []string, s string) bool {
+	for _, p := range prefixes {
+		if s == p || strings.HasSuffix(p, "/") && strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}

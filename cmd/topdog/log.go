@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/term"
+)
+
+// newLog returns the log that goes to standard error: for a person with the
+// time, for the journal with the level as it wants it (sd-daemon(3)) and without
+// a time, which the journal knows better than a Pi that has just booted.
+func newLog(level string) *logrus.Logger {
+	l := logrus.New()
+	l.SetOutput(os.Stderr)
+	l.SetFormatter(formatter{journal: !term.IsTerminal(int(os.Stderr.Fd()))})
+	setLevel(l, level)
+	return l
+}
+
+// setLevel takes one of logrus's levels, which the configuration has checked.
+func setLevel(l *logrus.Logger, level string) {
+	if parsed, err := logrus.ParseLevel(level); err == nil {
+		l.SetLevel(parsed)
+	}
+}
+
+type formatter struct{ journal bool }
+
+// syslogLevels are the journal's numbers.
+var syslogLevels = map[logrus.Level]int{
+	logrus.PanicLevel: 2, logrus.FatalLevel: 2, logrus.ErrorLevel: 3,
+	logrus.WarnLevel: 4, logrus.InfoLevel: 6, logrus.DebugLevel: 7, logrus.TraceLevel: 7,
+}
+
+func (f formatter) Format(e *logrus.Entry) ([]byte, error) {
+	if f.journal {
+		return fmt.Appendf(nil, "<%d>%s\n", syslogLevels[e.Level], e.Message), nil
+	}
+	return fmt.Appendf(nil, "%s %-7s %s\n", e.Time.Format(time.StampMilli), e.Level, e.Message), nil
+}

@@ -1,0 +1,109 @@
+// Command topdog keeps one IP address alive on a small LAN: the boards elect a
+// leader, which holds the address and lights its LED.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"topdog/internal/config"
+)
+
+// Exit statuses. They are documented in docs/operations.md, and the unit file
+// relies on the one for a bad configuration: it is not worth a restart.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+	exitConfig  = 78 // EX_CONFIG of sysexits.h
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs one command line and returns the exit status.
+func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var status exitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	}
+	fmt.Fprintln(stderr, "topdog:", err)
+	var bad config.Errors
+	var usage usageError
+	switch {
+	case errors.As(err, &bad):
+		return exitConfig
+	case errors.As(err, &usage):
+		return exitUsage
+	default:
+		return exitFailure
+	}
+}
+
+// exitStatus ends the program with that status when everything has been said.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "topdog",
+		Short: "Keep one IP address alive on a LAN of small boards",
+		Long: `topdog keeps one IP address alive on a LAN of small boards. The boards elect a
+leader over UDP multicast; the leader holds the address and lights its LED.
+
+Try it without any hardware:   topdog demo
+Set up the first board:        topdog init 192.168.1.250`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
+	})
+	root.PersistentFlags().String("config", config.DefaultPath, "the configuration `file`")
+	root.AddCommand(
+		runCommand(),
+		statusCommand(),
+		resignCommand(),
+		cleanupCommand(),
+		initCommand(),
+		demoCommand(),
+		versionCommand(),
+	)
+	for _, c := range append(root.Commands(), root) {
+		if c.Args == nil {
+			c.Args = cobra.NoArgs
+		}
+		checked := c.Args
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := checked(c, args); err != nil {
+				return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
+			}
+			return nil
+		}
+	}
+	return root
+}

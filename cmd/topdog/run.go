@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	stdlog "log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/internal/config"
+	"topdog/internal/node"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+func runCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "Run the daemon",
+		Long: `Run the daemon in the foreground, as systemd does. It needs root, or the
+capabilities CAP_NET_ADMIN and CAP_NET_RAW. SIGTERM hands over and ends it,
+SIGHUP reads the configuration again.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			path, _ := c.Flags().GetString("config")
+			return run(c.Context(), path)
+		},
+	}
+}
+
+// configOptions is what the configuration cannot know by itself.
+func configOptions() config.Options {
+	return config.Options{
+		Algorithms: election.Algorithms(),
+		CheckLED: func(text string) error {
+			_, err := gpio.ParseSpec(text)
+			return err
+		},
+	}
+}
+
+func run(ctx context.Context, path string) error {
+	cfg, err := config.Load(path, configOptions())
+	if err != nil {
+		return err
+	}
+	log := newLog(cfg.LogLevel)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(log.WriterLevel(logrus.DebugLevel)) // a library that we use logs by itself
+
+	led, err := gpio.ParseSpec(cfg.LED)
+	if err != nil {
+		return err
+	}
+	gpio.Init(led) // before the first socket is opened
+
+	nodeConfig, err := nodeConfig(cfg)
+	if err != nil {
+		return err
+	}
+	n, err := node.New(nodeConfig, node.Real(node.RealOptions{
+		Group: cfg.Multicast,
+		Way:   ways[cfg.Hold],
+		LED:   led,
+	}), node.Options{Log: logrus.NewEntry(log)})
+	if err != nil {
+		return err
+	}
+	log.Infof("topdog %s starts with %s", versionText(), path)
+
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hup:
+				cfg = reload(n, log, cfg, path)
+			}
+		}
+	}()
+	return n.Run(ctx)
+}
+
+// ways translates the configuration's words.
+var ways = map[config.Hold]netio.Way{
+	config.HoldAuto:     netio.WayAuto,
+	config.HoldTUN:      netio.WayBoth,
+	config.HoldLifetime: netio.WayLifetime,
+}
+
+// nodeConfig translates a configuration, and reads the key.
+func nodeConfig(cfg *config.Config) (node.Config, error) {
+	algorithm, ok := election.AlgorithmNamed(cfg.Algorithm)
+	if !ok {
+		return node.Config{}, fmt.Errorf("there is no algorithm %q", cfg.Algorithm)
+	}
+	var key []byte
+	if cfg.KeyFile != config.NoKey {
+		k, err := config.LoadKey(cfg.KeyFile)
+		if err != nil {
+			return node.Config{}, err
+		}
+		key = k.Bytes()
+	}
+	n := node.Config{
+		Interface: cfg.Interface,
+		Group:     cfg.Group,
+		Key:       key,
+		ID:        wire.ID(cfg.ID),
+		Name:      cfg.Name,
+		Priority:  cfg.Priority,
+		Preempt:   cfg.Preempt,
+		Heartbeat: cfg.Heartbeat,
+		Algorithm: algorithm,
+		Port:      cfg.Multicast.Port(),
+		Peers:     cfg.Peers,
+		Socket:    cfg.Socket,
+		Version:   versionText(),
+	}
+	for _, a := range cfg.Addresses {
+		n.Addresses = append(n.Addresses, node.Address{IP: a.IP, Bits: max(0, a.Bits)})
+	}
+	return n, nil
+}
+
+// reload reads the configuration again and applies what can be applied while the
+// daemon runs. A configuration with a mistake changes nothing.
+func reload(n *node.Node, log *logrus.Logger, old *config.Config, path string) *config.Config {
+	n.Reloading()
+	defer n.Reloaded()
+	cfg, err := config.Load(path, configOptions())
+	if err != nil {
+		log.Errorf("the new configuration was not applied:\n%v", err)
+		return old
+	}
+	changed := old.Changed(cfg)
+	if len(changed) == 0 {
+		log.Info("read the configuration again; nothing has changed")
+		return cfg
+	}
+	for _, key := range changed {
+		if !config.Live(key) {
+			log.Warnf("%s: %s has changed, which needs a restart: systemctl restart topdog", cfg.Where(key), key)
+		}
+	}
+	setLevel(log, cfg.LogLevel)
+	spec, err := gpio.ParseSpec(cfg.LED)
+	if err != nil {
+		log.Errorf("%s: %v", cfg.Where("led"), err)
+		return old
+	}
+	n.Reconfigure(node.Live{
+		Priority: cfg.Priority,
+		Preempt:  cfg.Preempt,
+		Peers:    cfg.Peers,
+		OpenLED:  func() (gpio.LED, error) { return gpio.Open(spec) },
+	})
+	log.Infof("read the configuration again; changed: %v", changed)
+	return cfg
+}

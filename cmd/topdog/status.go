@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+)
+
+func statusCommand() *cobra.Command {
+	var asJSON, watch bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show who holds the address, and all boards",
+		Long: `Show who holds the address and all boards, as this board knows them.
+
+Exit status: 0 if a live leader holds the address, 1 if not, 2 for a mistake in
+the command line, 3 if the daemon does not run, 4 if it does not answer.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client := console.Dial(socketPath(c))
+			show := func(s console.Status) error { return showStatus(s, asJSON) }
+			if watch {
+				return watchStatus(c, client, show)
+			}
+			s, err := client.Status(c.Context())
+			if err != nil {
+				fmt.Fprintln(c.ErrOrStderr(), "topdog:", err)
+			} else if err := show(s); err != nil {
+				return err
+			}
+			if status := console.ExitStatus(s, err); status != 0 {
+				return exitStatus(status)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes, until interrupted")
+	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
+	return c
+}
+
+func resignCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "resign",
+		Short: "Hand the lead over to the next board",
+		Long: `Hand the address over to the board that is next in rank, as before a planned
+reboot. The address is gone for about one round trip.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			what, err := console.Dial(socketPath(c)).Resign(c.Context())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), what)
+			return err
+		},
+	}
+	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
+	return c
+}
+
+// socketPath is where the daemon listens: as the flag says, else as the
+// configuration says, else where it is by default; status must work for users
+// who may not read the configuration.
+func socketPath(c *cobra.Command) string {
+	if path, _ := c.Flags().GetString("socket"); path != "" {
+		return path
+	}
+	path, _ := c.Flags().GetString("config")
+	if cfg, err := config.Load(path, configOptions()); err == nil {
+		return cfg.Socket
+	}
+	return config.DefaultSocket
+}
+
+func showStatus(s console.Status, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(s)
+	}
+	var options console.Options
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		options.Width = width
+		options.Color = os.Getenv("NO_COLOR") == ""
+	}
+	return console.Write(os.Stdout, s, options)
+}
+
+// watchStatus shows the status whenever it changes. On a terminal it takes the
+// place of the one before.
+func watchStatus(c *cobra.Command, client *console.Client, show func(console.Status) error) error {
+	ctx, cancel := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	err := client.Watch(ctx, func(s console.Status) error {
+		if term.IsTerminal(int(os.Stdout.Fd())) {
+			fmt.Print("\x1b[H\x1b[2J")
+		}
+		return show(s)
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
