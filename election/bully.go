@@ -51,7 +51,6 @@ func (b *bully) holdElection() {
 		},
 	})
 	b.alarms[alarmAsk] = b.now + b.answerWithin()
-	b.startProbe()
 }
 
 func (b *bully) wake(a alarm) {
@@ -68,6 +67,10 @@ func (b *bully) wake(a alarm) {
 			reason = ReasonUnanswered
 		}
 		b.becomeLeader(reason)
+	case a == alarmAsk:
+		// Only the board that nobody answered probes: at a cold start all hold
+		// elections, and would take each other's probes for a conflict.
+		b.startProbe()
 	}
 }
 
@@ -102,6 +105,8 @@ func (b *bully) answer(m *wire.Message) {
 		b.alarms[alarmVerdict] = b.now + 2*b.answerWithin() + b.cfg.Interval
 	}
 }
+
+func (b *bully) bullies() bool { return true }
 
 // followed makes a board that outranks the leader which it has just found hold
 // an election: the biggest in town wins.

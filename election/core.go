@@ -55,6 +55,9 @@ type algorithm interface {
 	patience() time.Duration
 	// turn is called when the leader is late, or gone, and it is this board's turn.
 	turn(reason Reason)
+	// bullies reports whether the highest rank always takes the lead, so that it
+	// cannot give it away.
+	bullies() bool
 	// followed is called when a leader was found or changed.
 	followed()
 	// election and answer take in those two messages.
@@ -101,11 +104,15 @@ const (
 	// interval apart, and soundEvery the pause from then on.
 	soundingsAtOnce = 4
 	soundEvery      = 10 * time.Second
+	// soundMin leaves the answer time to come back before the next one is asked for.
+	soundMin = 50 * time.Millisecond
 	// preemptAfter heartbeats of peace a board of higher rank asks for the lead:
 	// a board that comes and goes must not drag the address with it.
 	preemptAfter = 20
-	// resignTries is how often a RESIGN is sent until a COORDINATOR answers it.
-	resignTries = 5
+	// resignTries is how often a RESIGN is sent until a COORDINATOR answers it, and
+	// resignPatience how often to the same successor.
+	resignTries    = 6
+	resignPatience = 2
 	// barredFor is how long a conflict must be unheard of to be over. HELLOs of a
 	// small group come every second.
 	barredFor = helloLosses * helloFloor
@@ -157,6 +164,8 @@ type Core struct {
 	// Of a leader.
 	beat       uint8
 	repliedAt  Instant
+	rivalAt    Instant // when a rival was heard last
+	rivalSince Instant // when it was heard first, without a pause since
 	doubtUntil Instant // a leader that was late yields to any higher term until then
 
 	successor wire.ID // named in the last RESIGN

@@ -188,7 +188,7 @@ func TestOrderOfEffects(t *testing.T) {
 		{"meet a rival below", func(b *board) []Effect {
 			b.lead()
 			return b.hear(1, wire.TypeHeartbeat, leading)
-		}, []string{"notice about 1", "HEARTBEAT to all"}},
+		}, []string{"notice about 1", "HEARTBEAT to all", "HEARTBEAT to 1"}},
 
 		{"hear a rival below give up", func(b *board) []Effect {
 			b.lead()

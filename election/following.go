@@ -70,7 +70,7 @@ func (c *Core) resigned(m *wire.Message) {
 	case c.role == Leader && mine:
 		c.reply() // it has not heard the COORDINATOR
 	case c.role != Follower && c.role != Candidate:
-	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine):
+	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine || m.Term < c.reignTerm):
 	case mine && c.rank().Eligible():
 		// One message after the RESIGN the address is back; nothing is asked,
 		// since the only board that could object has just let go.
@@ -138,7 +138,7 @@ func (c *Core) sound() {
 
 func (c *Core) soundingPause() time.Duration {
 	if c.soundings < soundingsAtOnce {
-		return c.cfg.Interval
+		return max(c.cfg.Interval, soundMin)
 	}
 	return soundEvery
 }

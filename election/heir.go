@@ -88,6 +88,8 @@ func (h *heir) wake(a alarm) {
 	}
 }
 
+func (h *heir) bullies() bool { return false }
+
 func (h *heir) followed() {}
 
 // election takes in the question of another board.
@@ -95,7 +97,12 @@ func (h *heir) election(m *wire.Message) {
 	above := rankOf(&m.Header).Above(h.rank())
 	switch h.role {
 	case Leader:
-		h.reply()
+		// If a heartbeat is overdue this process was late, and what came meanwhile
+		// is still to be taken in. Perhaps the asker leads by now; the heartbeat
+		// answers if it does not.
+		if h.alarms[alarmHeartbeat] > h.now {
+			h.reply()
+		}
 	case Candidate:
 		if above {
 			h.stepBack()
@@ -180,8 +187,11 @@ func (h *heir) answer(m *wire.Message) {
 		// It still follows this board, which asks because it overslept.
 	case a.Leader == h.leader && a.Incarnation == h.leaderIncarnation:
 		h.evidence(a)
-	case m.Term >= h.term && h.roster.Peer(a.Leader) != nil:
-		h.becomeFollower(a.Leader, ReasonEvidence)
+	default:
+		p := h.roster.Peer(a.Leader)
+		if p != nil && p.Incarnation == a.Incarnation && m.Term >= h.term {
+			h.becomeFollower(a.Leader, ReasonEvidence)
+		}
 	}
 }
 

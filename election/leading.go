@@ -47,9 +47,19 @@ func (c *Core) hearRival(m *wire.Message) {
 	c.noticeOnce(Notice{Kind: NoticeRival, Board: m.Sender})
 	rival := rankOf(&m.Header)
 	overslept := c.now < c.doubtUntil && m.Term > c.term
+	unheard := c.unheard(m)
 	c.term = max(c.term, m.Term)
-	if c.stopping || overslept || rival.Above(c.rank()) {
-		c.becomeFollower(m.Sender, ReasonRival)
+	yield := ReasonNone
+	switch {
+	case rival.Above(c.rank()):
+		yield = ReasonRival
+	case overslept:
+		yield = ReasonOverslept
+	case unheard:
+		yield = ReasonUnheard
+	}
+	if yield != ReasonNone {
+		c.becomeFollower(m.Sender, yield)
 		c.multicast(wire.Message{
 			Header: wire.Header{Type: wire.TypeResign},
 			Resign: wire.Resign{Successor: m.Sender},
@@ -57,6 +67,20 @@ func (c *Core) hearRival(m *wire.Message) {
 		return
 	}
 	c.reply()
+	c.assure(m.Sender) // perhaps multicast does not reach it
+}
+
+// unheard reports whether this leader must think that nobody hears it: a rival
+// of lower rank goes on leading although it was answered time and again, and
+// no live board says that it follows this one. A rival that could hear would
+// have let go within a round trip. If others do follow this leader, the rival is the
+// one that is deaf, and to yield would give the address to a deaf board.
+func (c *Core) unheard(m *wire.Message) bool {
+	if c.now-c.rivalAt > 2*c.cfg.Interval {
+		c.rivalSince = c.now
+	}
+	c.rivalAt = c.now
+	return c.now-c.rivalSince > c.listenWindow() && !c.roster.Followed(c.now, c.cfg.ID, m.Sender)
 }
 
 // reclaim proclaims this leader anew, above a term that a former rival has used,
@@ -70,15 +94,22 @@ func (c *Core) reclaim(above wire.Term) {
 // ErrNoSuccessor says that a leader cannot hand over because it is alone.
 var ErrNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
 
+// ErrBullies says that the leader would be back at once.
+var ErrBullies = errors.New("with this algorithm the board of the highest rank always leads: lower its priority instead")
+
 // Resign hands the lead over because a person wants it. The error is
-// ErrNoSuccessor, or says that this board does not lead.
+// ErrNoSuccessor or ErrBullies, or says that this board does not lead.
 func (c *Core) Resign(now Instant) ([]Effect, error) {
 	c.enter(now)
 	if c.role != Leader {
 		return c.effects, fmt.Errorf("this board does not lead (it is a %v; the leader is %v)", c.role, c.leader)
 	}
-	if _, ok := c.roster.Heir(c.now, c.cfg.ID); !ok {
+	heir, ok := c.roster.Heir(c.now, c.cfg.ID)
+	if !ok {
 		return c.effects, ErrNoSuccessor
+	}
+	if c.algorithm.bullies() && c.rank().Above(c.roster.Peer(heir).Rank()) {
+		return c.effects, ErrBullies
 	}
 	c.resign(wire.Nobody, ReasonResigned)
 	return c.effects, nil
@@ -120,6 +151,9 @@ func (c *Core) resign(successor wire.ID, reason Reason) {
 // resignAgain repeats the RESIGN until the successor proclaims itself. A lost
 // RESIGN would cost an interval.
 func (c *Core) resignAgain() {
+	if c.resigns > 0 && c.resigns%resignPatience == 0 {
+		c.nameNext()
+	}
 	c.resigns++
 	c.multicast(wire.Message{
 		Header: wire.Header{Type: wire.TypeResign},
@@ -132,4 +166,15 @@ func (c *Core) resignAgain() {
 		return
 	}
 	c.alarms[alarmResign] = c.now + max(c.detector.Questions().Every, 5*time.Millisecond)
+}
+
+// nameNext names another successor if there is one, since the first does not
+// answer: it may have died without having been missed yet.
+func (c *Core) nameNext() {
+	if p := c.roster.Peer(c.successor); p != nil {
+		p.Gone = true
+	}
+	if next, ok := c.roster.Heir(c.now, c.cfg.ID); ok {
+		c.successor = next
+	}
 }

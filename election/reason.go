@@ -32,6 +32,7 @@ const (
 	ReasonNoPriority
 	ReasonCalledUpon
 	ReasonOutranks
+	ReasonUnheard
 	reasonCount
 )
 
@@ -62,6 +63,7 @@ var reasonTexts = [reasonCount]string{
 	ReasonNoPriority:     "its priority was set to 0",
 	ReasonCalledUpon:     "a board of lower rank holds an election",
 	ReasonOutranks:       "outranks the leader",
+	ReasonUnheard:        "another board leads, and nobody hears this one",
 }
 
 func (r Reason) String() string {

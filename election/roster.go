@@ -139,6 +139,13 @@ func (r *Roster) Above(now Instant, rank Rank, excluded wire.ID) (n int) {
 	return n
 }
 
+// Followed reports whether a live peer other than except says that it follows leader.
+func (r *Roster) Followed(now Instant, leader, except wire.ID) bool {
+	return slices.ContainsFunc(r.peers, func(p Peer) bool {
+		return p.ID != except && p.Following == leader && p.Live(now)
+	})
+}
+
 // Live counts the live peers.
 func (r *Roster) Live(now Instant) (n int) {
 	for i := range r.peers {

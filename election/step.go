@@ -98,8 +98,8 @@ func (c *Core) hearLeader(m *wire.Message) {
 	case Leader:
 		c.hearRival(m)
 	case Listener:
-		if m.Reply && c.asked > 0 {
-			c.timeAnswer()
+		if m.Reply && c.asked == 1 {
+			c.timeAnswer() // of several queries, the first may have come before anybody led
 		}
 		c.becomeFollower(m.Sender, ReasonHeardLeader)
 		c.algorithm.followed()
@@ -202,8 +202,13 @@ func (c *Core) query(m *wire.Message) {
 		}
 		return
 	}
-	// The others do not get this one, so it does not count as a beat.
-	c.send(m.Sender, wire.Message{
+	c.assure(m.Sender)
+}
+
+// assure tells one board that this one leads. The others do not get this
+// heartbeat, so it does not count as a beat.
+func (c *Core) assure(board wire.ID) {
+	c.send(board, wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
 		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Beat: c.beat},
 	})

@@ -53,7 +53,7 @@ type ongoingProbe struct {
 // Announcer is tied to that index: open a new one when Watch reports another.
 func OpenAnnouncer(index int, mac net.HardwareAddr, ns netns.NsHandle) (*Announcer, error) {
 	if len(mac) != len(hardwareAddr{}) {
-		return nil, fmt.Errorf("netio: announce on interface %d: its hardware address %q is not an Ethernet address", index, mac)
+		return nil, fmt.Errorf("netio: announce on interface %d: its hardware address %q is not an Ethernet address: set `interface` to an Ethernet or Wi-Fi interface", index, mac)
 	}
 	a := &Announcer{
 		index:  index,

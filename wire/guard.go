@@ -107,8 +107,8 @@ type Verdict struct {
 	// CHALLENGE. Their type, Reply flag and body are filled in.
 	Replies []Message
 
-	// ReplyByMulticast says that the replies must be multicast, since the
-	// sender uses our id and so perhaps our address.
+	// ReplyByMulticast says that the replies must be multicast: the sender uses
+	// our id and so perhaps our address, or did not answer a challenge by unicast.
 	ReplyByMulticast bool
 }
 
@@ -176,7 +176,10 @@ func (g *Guard) stranger(now time.Duration, from contact, m *Message) Verdict {
 		v.Drop = TableFull
 		return v
 	}
-	if nonce, ask := g.challenge(now, from); ask {
+	if nonce, again, ask := g.challenge(now, from); ask {
+		// Who repeats what a board has said from another address would lure every
+		// challenge there. The board itself hears the second one wherever it is.
+		v.ReplyByMulticast = v.ReplyByMulticast || again
 		v.Replies = append(v.Replies, Message{
 			Header:    Header{Type: TypeChallenge, Reply: true},
 			Challenge: Challenge{Target: from.id, Incarnation: from.incarnation, Nonce: nonce},
@@ -223,11 +226,12 @@ func (g *Guard) met(now time.Duration, from contact, n Nonce) bool {
 }
 
 // challenge returns the nonce to challenge the life with, if it is time to.
-func (g *Guard) challenge(now time.Duration, from contact) (Nonce, bool) {
+func (g *Guard) challenge(now time.Duration, from contact) (nonce Nonce, again, ask bool) {
 	c := g.challenges[from]
 	if c != nil && now-c.askedAt < c.retry || !g.challengeLimit.take(now) {
-		return Nonce{}, false
+		return Nonce{}, false, false
 	}
+	again = c != nil
 	if c == nil {
 		if len(g.challenges) >= maxChallenges {
 			g.forgetOldestChallenge()
@@ -241,7 +245,7 @@ func (g *Guard) challenge(now time.Duration, from contact) (Nonce, bool) {
 		}
 	}
 	c.askedAt = now
-	return c.nonce, true
+	return c.nonce, again, true
 }
 
 func (g *Guard) forgetOldestChallenge() {

@@ -167,7 +167,7 @@ func TestWrongNonce(t *testing.T) {
 		Verdict{Drop: Unproven, Replies: []Message{challengeTo(newSpeaker(a.id, 21), 3)}})
 
 	late := a.proves(t, forA)
-	expect(t, "too late", g.Admit(nonceLife+1, late), Verdict{Drop: Unproven, Replies: []Message{challengeTo(a, 4)}})
+	expect(t, "too late", g.Admit(nonceLife+1, late), Verdict{Drop: Unproven, Replies: []Message{challengeTo(a, 4)}, ReplyByMulticast: true})
 	expect(t, "in time", g.Admit(nonceLife, b.proves(t, forB)), Verdict{First: true})
 }
 

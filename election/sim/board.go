@@ -17,7 +17,7 @@ func (b *Board) Start() {
 	if err != nil {
 		panic(err) // a mistake of the one who wrote the simulation
 	}
-	b.core, b.finished, b.frozen, b.backlog = core, false, false, nil
+	b.core, b.finished, b.frozen, b.overdue, b.backlog = core, false, false, false, nil
 	b.heard, b.sequence = make(map[wire.ID]seen), 0
 	b.sim.trace(b, "starts")
 	b.act(core.Link(b.sim.now, b.plugged))
@@ -94,6 +94,11 @@ func (b *Board) Thaw() {
 	b.backlog = nil
 	for _, do := range backlog {
 		b.run(do)
+	}
+	// As in the daemon, what came meanwhile is taken in before what was due is done.
+	if b.overdue && b.core != nil {
+		b.overdue = false
+		b.act(b.core.Wake(b.sim.now))
 	}
 }
 
@@ -197,11 +202,13 @@ func (b *Board) schedule() {
 	b.wake++
 	wake, core := b.wake, b.core
 	b.sim.after(max(0, at-b.sim.now), func() {
-		b.run(func() {
-			if b.core == core && b.wake == wake {
-				b.act(core.Wake(b.sim.now))
-			}
-		})
+		switch {
+		case b.core != core || b.wake != wake:
+		case b.frozen:
+			b.overdue = true
+		default:
+			b.act(core.Wake(b.sim.now))
+		}
 	})
 }
 

@@ -80,6 +80,7 @@ type Board struct {
 	muted    bool // the switch drops its frames, and its link stays up
 	deaf     map[wire.ID]bool
 	frozen   bool // the process does not run
+	overdue  bool // something was due while it was frozen
 	backlog  []func()
 	holding  bool
 	wake     uint64 // number of the last wake that was scheduled
