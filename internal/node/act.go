@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -58,12 +59,9 @@ func (n *Node) changed(c election.Change) {
 	if n.observe != nil {
 		n.observe(c)
 	}
-	if n.followed != nil && c.LeaderChanged() && c.NewLeader != wire.Nobody {
+	if n.followed != nil && c.LeaderChanged() && c.NewLeader != wire.Nobody && c.NewLeader != n.self {
 		n.followed <- n.called(c.NewLeader)
 		n.followed = nil
-	}
-	if n.outdated && c.To == election.Follower && c.NewLeader != wire.Nobody {
-		n.tell(n.takeNewID)
 	}
 	text := n.describe(c)
 	if routine(c) {
@@ -101,10 +99,14 @@ func routine(c election.Change) bool {
 
 func (n *Node) noticed(notice election.Notice) {
 	text := notice.String()
+	if notice.Kind == election.NoticeOtherAlgorithm {
+		text = fmt.Sprintf("this board runs the algorithm %v, and %s", n.cfg.Algorithm, text)
+	}
 	n.news.trouble("notice "+notice.Board.String(), text, time.Minute)
 	n.log.Warn(text)
 	if notice.Kind == election.NoticeRival {
 		n.counts.rivals++
+		n.news.rivalAt = n.now()
 	}
 }
 

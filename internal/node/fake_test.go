@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"topdog/election"
 	"topdog/gpio"
@@ -44,10 +47,14 @@ type fakeBoard struct {
 	transport *fakeTransport
 	announcer *fakeAnnouncer
 	takeFails error
+	openFails error // of the holder
+	mute      bool  // what it sends is lost
+	sent      int
 	holding   bool
 	announced int
 	restores  int
 	heard     []election.Change
+	logged    []string
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
@@ -76,7 +83,10 @@ func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard
 	if change != nil {
 		change(&cfg, b)
 	}
-	node, err := New(cfg, b.surroundings(), Options{Observe: func(c election.Change) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	log.AddHook(b)
+	node, err := New(cfg, b.surroundings(), Options{Log: logrus.NewEntry(log), Observe: func(c election.Change) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.heard = append(b.heard, c)
@@ -93,6 +103,16 @@ func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard
 	b.snapshots <- b.state
 	go func() { b.ended <- node.Run(ctx) }()
 	return b
+}
+
+// Levels and Fire make the board keep what its node logs (logrus.Hook).
+func (b *fakeBoard) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (b *fakeBoard) Fire(e *logrus.Entry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.logged = append(b.logged, e.Message)
+	return nil
 }
 
 // close ends all nodes, so that the bubble can end.
@@ -140,7 +160,12 @@ func (b *fakeBoard) surroundings() Surroundings {
 			b.transport = t
 			return t, nil
 		},
-		OpenHolder: func(string, []netip.Prefix) (Holder, error) { return fakeHolder{b}, nil },
+		OpenHolder: func(string, []netip.Prefix) (Holder, error) {
+			if b.openFails != nil {
+				return nil, b.openFails
+			}
+			return fakeHolder{b}, nil
+		},
 		OpenAnnouncer: func(netio.Link) (Announcer, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -192,6 +217,11 @@ func (t *fakeTransport) Unicast(b []byte, to netip.AddrPort) error { return t.se
 func (t *fakeTransport) send(b []byte, to netip.Addr) error {
 	if !t.board.state.Link.Up {
 		return fmt.Errorf("fake: %w", netio.ErrLinkDown)
+	}
+	var mute bool
+	t.board.get(func() { t.board.sent++; mute = t.board.mute })
+	if mute {
+		return nil
 	}
 	d := netio.Datagram{Data: append([]byte(nil), b...), Multicast: !to.IsValid()}
 	d.From = netip.AddrPortFrom(t.local, wire.DefaultPort)
@@ -283,6 +313,15 @@ func (a *fakeAnnouncer) Rivals(_ []netip.Addr, heard func(netip.Addr, net.Hardwa
 	a.board.mu.Lock()
 	defer a.board.mu.Unlock()
 	a.rivals = heard
+}
+
+// claimed has the board hear the floating address be claimed by another machine.
+func (b *fakeBoard) claimed(mac net.HardwareAddr) {
+	var heard func(netip.Addr, net.HardwareAddr)
+	b.get(func() { heard = b.announcer.rivals })
+	if heard != nil {
+		heard(floating, mac)
+	}
 }
 
 func (a *fakeAnnouncer) Close() error { return nil }

@@ -16,6 +16,9 @@ type holding struct {
 	wanted bool // the core wants it held
 	taken  bool // it is held
 
+	unfit time.Duration // how long this board stands back because it could not take the address; doubles
+	fitAt time.Duration // when it stands for the lead again; never if it does
+
 	renewAt    time.Duration // when its lifetime is started over, or taking it is tried again
 	announceAt time.Duration // when it is announced next
 	announced  int           // how often it was since it was taken
@@ -42,7 +45,7 @@ const (
 // due is when the address needs attention again.
 func (h *holding) due() time.Duration {
 	if !h.wanted {
-		return never
+		return h.fitAt
 	}
 	if !h.taken {
 		return h.renewAt
@@ -94,6 +97,7 @@ func (n *Node) take() {
 	n.holding.renewAt = now + retakeEvery
 	n.openHolder()
 	if n.holding.holder == nil {
+		n.standBack()
 		return
 	}
 	if err := n.holding.holder.Take(); err != nil {
@@ -101,31 +105,63 @@ func (n *Node) take() {
 		return
 	}
 	n.news.over("hold")
-	n.holding.taken = true
+	n.holding.taken, n.holding.unfit = true, 0
 	n.holding.renewAt = now + renewEvery
 	n.holding.announced = 0
 	n.announce()
 	n.listenForRivals()
 	n.light()
+	n.log.Infof("holds %s", joined(n.prefixes()))
 }
 
-// takeFailed tells of an address that could not be taken, and hands over to a
-// board that perhaps can.
+// takeFailed tells of an address that could not be taken.
 func (n *Node) takeFailed(err error) {
 	if n.news.trouble("hold", err.Error(), forever) {
 		n.log.Error(err)
 	}
+	n.standBack()
+}
+
+// How long a board that could not take the address stands back. Without, boards
+// that all lack the permission would hand the lead around as fast as they can
+// send, and a broken one that preempts would take it again and again.
+const (
+	standBackMin = 10 * time.Second
+	standBackMax = 5 * time.Minute
+)
+
+// standBack hands over to a board that perhaps can hold the address, and does
+// not stand for the lead for a while. A board that is alone goes on trying.
+func (n *Node) standBack() {
 	n.light()
+	// What is being carried out comes first: the core must not be called from within.
 	n.tasks.Go(func() error {
 		n.request(func() {
-			if n.holding.wanted && !n.holding.taken {
-				if effects, err := n.core.Resign(n.now()); err == nil {
-					n.act(effects)
-				}
+			if !n.holding.wanted || n.holding.taken {
+				return
 			}
+			if _, ok := n.core.Successor(n.now()); !ok {
+				return
+			}
+			n.holding.unfit = min(max(2*n.holding.unfit, standBackMin), standBackMax)
+			n.holding.fitAt = n.now() + n.holding.unfit
+			n.stand()
 		})
 		return nil
 	})
+}
+
+// stand tells the core how this board stands for the lead.
+func (n *Node) stand() {
+	n.act(n.core.Reprioritise(n.now(), n.priority(), n.cfg.Preempt))
+}
+
+// priority is the configured one, unless the board stands back.
+func (n *Node) priority() uint8 {
+	if n.holding.fitAt != never {
+		return 0
+	}
+	return n.cfg.Priority
 }
 
 // release lets go of the address. If even that fails, the kernel removes it
@@ -163,6 +199,10 @@ func (n *Node) announce() {
 // hold does what is due for the address.
 func (n *Node) hold(now time.Duration) {
 	h := &n.holding
+	if now >= h.fitAt {
+		h.fitAt = never
+		n.stand()
+	}
 	switch {
 	case !h.wanted || n.link.transport == nil:
 		return
@@ -214,6 +254,10 @@ func (n *Node) seeAddresses(s netio.Snapshot) {
 	}
 }
 
+// settled is how long after a change of leader, or a healed partition, the
+// announcements of the former leader may still be heard.
+const settled = 10 * time.Second
+
 // listenForRivals defends the address: whoever claims it hears from us again
 // (RFC 5227, section 2.4), at once and then not too often.
 func (n *Node) listenForRivals() {
@@ -231,13 +275,19 @@ func (n *Node) listenForRivals() {
 
 func (n *Node) defend(addr netip.Addr, mac net.HardwareAddr) {
 	now := n.now()
+	// If this process was asleep, the rival may be our successor: the core must
+	// know the time before anything is announced against it.
+	n.act(n.core.Wake(now))
 	if !n.holding.taken || (n.holding.defendedAt > 0 && now-n.holding.defendedAt < netio.DefendInterval) {
 		return
 	}
 	n.holding.defendedAt = now
-	text := fmt.Sprintf("%v claims %v, which this board holds: find that machine and give it another address", mac, addr)
-	if n.news.trouble("rival "+mac.String(), text, time.Minute) {
-		n.log.Warn(text)
+	// After a change of leader it is a board of the group that has just let go.
+	if now-n.news.since > settled && now-n.news.rivalAt > settled {
+		text := fmt.Sprintf("%v claims %v, which this board holds: find that machine and give it another address", mac, addr)
+		if n.news.trouble("rival", text, time.Minute) {
+			n.log.Warn(text)
+		}
 	}
 	n.holding.announced = 0
 	n.announce()
@@ -245,8 +295,10 @@ func (n *Node) defend(addr netip.Addr, mac net.HardwareAddr) {
 
 // probe asks whether a foreign machine has one of the addresses, beside the loop.
 func (n *Node) probe() {
-	announcer := n.link.announcer
+	n.probes++
+	number, announcer := n.probes, n.link.announcer
 	if announcer == nil {
+		n.tell(func() { n.probed(number, probeAnswer{err: errors.New("probe for the address: the link was lost")}) })
 		return
 	}
 	answers := make(chan probeAnswer, len(n.cfg.Addresses))
@@ -264,7 +316,7 @@ func (n *Node) probe() {
 				worst = answer
 			}
 		}
-		n.request(func() { n.probed(worst) })
+		n.request(func() { n.probed(number, worst) })
 		return nil
 	})
 }
@@ -279,7 +331,10 @@ type probeAnswer struct {
 
 // probed takes in the outcome. A probe that could not be made counts as
 // taken: it is repeated soon, and the address may not be claimed blindly.
-func (n *Node) probed(a probeAnswer) {
+func (n *Node) probed(number int, a probeAnswer) {
+	if number != n.probes {
+		return // of a candidacy that is over
+	}
 	switch {
 	case a.err != nil:
 		if n.news.trouble("probe", a.err.Error(), time.Minute) {

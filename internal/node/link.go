@@ -10,9 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"topdog/election"
 	"topdog/netio"
-	"topdog/wire"
 )
 
 // link is what the loop knows of the group's interface, and what it has opened on it.
@@ -219,52 +217,6 @@ func (n *Node) openFailed(err error) {
 	if n.news.trouble("open", text, forever) {
 		n.log.Warn(text)
 	}
-}
-
-// awaken makes the core and the guard, once the board knows who it is.
-func (n *Node) awaken(local netip.Addr) error {
-	n.self = n.cfg.ID
-	if n.self == wire.Nobody {
-		n.self = wire.IDFromAddr(local)
-	}
-	core, err := election.New(election.Config{
-		ID: n.self, Incarnation: n.life, Name: n.cfg.Name,
-		Priority: n.cfg.Priority, Preempt: n.cfg.Preempt,
-		Interval: n.cfg.Heartbeat, Algorithm: n.cfg.Algorithm,
-	}, n.started)
-	if err != nil {
-		return err
-	}
-	n.core = core
-	n.guard = wire.NewGuard(n.self, n.life, n.codec.Authenticated(), wire.RandomNonce)
-	n.log.Infof("board %v (%s) on %s, group %q, algorithm %v", n.self, n.cfg.Name, n.link.name, n.cfg.Group, n.cfg.Algorithm)
-	return nil
-}
-
-// takeNewID is for a board that met a namesake because its own address, which
-// its id was made of, has changed since, and another board has the old address
-// now. A leader hands over first, so that the address does not suffer from it.
-func (n *Node) takeNewID() {
-	if n.cfg.ID != wire.Nobody || wire.IDFromAddr(n.link.local) == n.self || n.link.transport == nil {
-		return
-	}
-	if n.core.Role() == election.Leader {
-		if effects, err := n.core.Resign(n.now()); err == nil {
-			n.outdated = true // changed calls this again when there is a successor
-			n.act(effects)
-			return
-		}
-	}
-	n.outdated = false
-	n.linkLost()
-	n.log.Warnf("another board has the address that the id %v was made of; this board is %v from now on", n.self, n.link.local)
-	n.life, n.sequence = newIncarnation(), 0
-	clear(n.paths)
-	if err := n.awaken(n.link.local); err != nil {
-		n.log.Error(err)
-		return
-	}
-	n.act(n.core.Link(n.now(), true))
 }
 
 // linkLost tells the core, which lets go of the address.

@@ -20,6 +20,7 @@ type news struct {
 	since    time.Duration   // when the present role was taken on
 	last     election.Change // the change that led to it
 	leader   wire.ID         // the last leader that there was
+	rivalAt  time.Duration   // when another leader was heard
 	lostAt   time.Duration   // when it was last known to be there
 }
 
@@ -47,8 +48,10 @@ const (
 	// problemsMax and historyMax bound what is remembered.
 	problemsMax = 32
 	historyMax  = 32
-	// tellEvery bounds how often the same problem is logged.
-	tellEvery = 10 * time.Minute
+	// tellEvery bounds how often the same problem is logged, and retellEvery how
+	// often it is when it says something else.
+	tellEvery   = 10 * time.Minute
+	retellEvery = 10 * time.Second
 )
 
 // trouble notes a problem, and reports whether it should be logged: when it is
@@ -58,13 +61,15 @@ func (n *news) trouble(about, text string, lasts time.Duration) (tell bool) {
 	i := slices.IndexFunc(n.problems, func(p problem) bool { return p.about == about })
 	if i < 0 {
 		if len(n.problems) == problemsMax {
-			n.problems = slices.Delete(n.problems, 0, 1)
+			// What others cause gives way to what is wrong on this board.
+			oldest := max(0, slices.IndexFunc(n.problems, func(p problem) bool { return p.lasts != forever }))
+			n.problems = slices.Delete(n.problems, oldest, oldest+1)
 		}
 		n.problems = append(n.problems, problem{about: about, text: text, seen: now, told: now, lasts: lasts})
 		return true
 	}
 	p := &n.problems[i]
-	tell = p.text != text || now-p.told > tellEvery
+	tell = now-p.told > tellEvery || (p.text != text && now-p.told > retellEvery)
 	if tell {
 		p.told = now
 	}
@@ -97,11 +102,11 @@ func (n *news) changed(c election.Change, lastSeen time.Duration) {
 		n.since = now
 	}
 	n.last = c
-	if !c.LeaderChanged() {
-		return
-	}
 	if c.To == election.Isolated {
 		n.lostAt = 0 // the others may have a leader; this board cannot know
+		return
+	}
+	if !c.LeaderChanged() {
 		return
 	}
 	if c.NewLeader == wire.Nobody {
@@ -131,7 +136,7 @@ func (n *news) changed(c election.Change, lastSeen time.Duration) {
 func (n *Node) describe(c election.Change) string {
 	switch {
 	case c.To == election.Leader:
-		return fmt.Sprintf("leads in term %d and holds %s: %v", c.Term, joined(n.prefixes()), c.Reason)
+		return fmt.Sprintf("leads in term %d: %v", c.Term, c.Reason)
 	case c.From == election.Leader && c.NewLeader != wire.Nobody:
 		return fmt.Sprintf("let go of %s; %s leads: %v", joined(n.prefixes()), n.called(c.NewLeader), c.Reason)
 	case c.From == election.Leader:

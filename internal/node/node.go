@@ -2,13 +2,11 @@ package node
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
-
-	crand "crypto/rand"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
@@ -65,6 +63,7 @@ type Node struct {
 	requests  chan func()
 	snapshots chan netio.Snapshot
 	killed    chan struct{}
+	kill      sync.Once
 
 	link     link
 	self     wire.ID
@@ -78,6 +77,7 @@ type Node struct {
 	message  wire.Message // the one that is being taken in
 	out      []byte       // the datagram that is being sent
 	finished bool
+	probes   int           // how often the address was probed, to tell the answers apart
 	followed chan<- string // who leads next, for the one who asked for it
 
 	holding holding
@@ -140,21 +140,15 @@ func New(cfg Config, around Surroundings, o Options) (*Node, error) {
 	n.console = console.NewServer(cfg.Socket, socketMode, n, nil)
 	n.console.Report = func(err error) { n.tell(func() { n.log.Warn(err) }) }
 	n.news.now = n.now
+	n.holding.fitAt = never
 	n.led = newLights(around.OpenLED, func(err error) {
-		n.tell(func() { n.news.trouble("led", err.Error(), forever); n.log.Warn(err) })
+		n.tell(func() {
+			if n.news.trouble("led", err.Error(), forever) {
+				n.log.Warn(err)
+			}
+		})
 	})
 	return n, nil
-}
-
-// newIncarnation draws a random number that is not zero.
-func newIncarnation() wire.Incarnation {
-	var b [4]byte
-	for {
-		crand.Read(b[:])
-		if i := binary.BigEndian.Uint32(b[:]); i != 0 {
-			return wire.Incarnation(i)
-		}
-	}
 }
 
 // Run runs the board until ctx ends; then it hands over, if it leads, and lets
@@ -174,11 +168,7 @@ func (n *Node) Run(ctx context.Context) error {
 
 // Kill ends the node as a power cut would: without a word to anybody.
 func (n *Node) Kill() {
-	select {
-	case <-n.killed:
-	default:
-		close(n.killed)
-	}
+	n.kill.Do(func() { close(n.killed) })
 }
 
 // stopWithin bounds how long a stopping leader waits for its successor.
@@ -209,6 +199,7 @@ func (n *Node) loop(ctx context.Context) {
 		case <-n.timer.C:
 			n.wake()
 		}
+		n.renewIdentity()
 	}
 }
 
@@ -231,7 +222,9 @@ func (n *Node) rest() {
 // wake does what is due. The core comes first: if this process was asleep it
 // lets go of the address before anything renews it.
 func (n *Node) wake() {
-	for len(n.inbox) > 0 { // what has arrived meanwhile may change what is due
+	// What has arrived meanwhile may change what is due. What arrives while this
+	// is taken in has to wait, or a flood would keep the leader from its heartbeat.
+	for range len(n.inbox) {
 		n.takeIn(<-n.inbox)
 	}
 	now := n.now()

@@ -279,7 +279,7 @@ func TestDefendsTheAddress(t *testing.T) {
 		mac := net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
 		three.get(func() { three.announced = 0 })
 		for range 5 {
-			three.announcer.rivals(floating, mac)
+			three.claimed(mac)
 		}
 		pass(time.Millisecond)
 		three.get(func() {
@@ -340,8 +340,12 @@ func TestGarbage(t *testing.T) {
 		for n := range 100 {
 			packets = append(packets, slices.Repeat([]byte{byte(n)}, n))
 		}
+		var garbler Transport
+		two.get(func() { garbler = two.transport })
 		for _, p := range packets {
-			two.get(func() { _ = two.transport.Multicast(p) })
+			if err := garbler.Multicast(p); err != nil {
+				t.Fatal(err)
+			}
 		}
 		pass(time.Second)
 		l.wantHolders(3)

@@ -60,7 +60,7 @@ func (n *Node) takeIn(p *packet) {
 	n.reply(verdict, p.from)
 	if verdict.Drop != wire.Accepted {
 		if verdict.Drop == wire.Duplicate {
-			n.heardBy(m.Sender, p, now) // it came by the other path as well
+			n.heardBy(m.Sender, p, now, false) // it came by the other path as well
 		}
 		n.drop(verdict.Drop, p.from)
 		return
@@ -71,10 +71,10 @@ func (n *Node) takeIn(p *packet) {
 	if verdict.Namesake {
 		n.news.trouble("namesake", fmt.Sprintf("the board at %v has this board's id %v as well", p.from.Addr(), n.self), time.Minute)
 		n.act(n.core.Namesake(now, m))
-		n.takeNewID()
+		n.namesake()
 		return
 	}
-	n.heardBy(m.Sender, p, now)
+	n.heardBy(m.Sender, p, now, true)
 	n.act(n.core.Step(now, m))
 }
 
@@ -95,13 +95,17 @@ func (n *Node) drop(reason wire.DropReason, from netip.AddrPort) {
 	default:
 		return
 	}
-	if n.news.trouble("packets from "+from.Addr().String(), text, time.Minute) {
+	// One problem for each reason, whoever sends them: a source address is easily
+	// made up, and the log must not grow with what somebody makes up.
+	if n.news.trouble("packets: "+reason.String(), text, time.Minute) {
 		n.log.Warn(text)
 	}
 }
 
-// heardBy remembers where a board can be reached, and by which path it was heard.
-func (n *Node) heardBy(id wire.ID, p *packet, now time.Duration) {
+// heardBy remembers where a board can be reached, and by which path it was
+// heard. Only a message that is heard for the first time says where its sender
+// is: a copy may come from somebody who repeats what he has overheard.
+func (n *Node) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 	way, ok := n.paths[id]
 	if !ok {
 		if len(n.paths) >= 2*wire.MaxBoards {
@@ -110,7 +114,9 @@ func (n *Node) heardBy(id wire.ID, p *packet, now time.Duration) {
 		way = &path{multicastAt: -time.Hour, directAt: -time.Hour}
 		n.paths[id] = way
 	}
-	way.addr = p.from
+	if fresh {
+		way.addr = p.from
+	}
 	if p.multicast {
 		way.multicastAt = now
 	} else {

@@ -20,8 +20,9 @@ func (n *Node) Reconfigure(live Live) {
 	n.request(func() {
 		n.cfg.Priority, n.cfg.Preempt, n.cfg.Peers = live.Priority, live.Preempt, live.Peers
 		n.led.replace(live.OpenLED)
+		n.news.over("led")
 		if n.core != nil {
-			n.act(n.core.Reprioritise(n.now(), live.Priority, live.Preempt))
+			n.stand()
 		}
 	})
 }

@@ -29,6 +29,10 @@ func (n *Node) Resign(ctx context.Context) (string, error) {
 			refused = errors.New("this board does not lead: it has no network yet")
 			return
 		}
+		if n.followed != nil {
+			refused = errors.New("this board is handing over already")
+			return
+		}
 		effects, err := n.core.Resign(n.now())
 		if err != nil {
 			refused = err
@@ -40,6 +44,7 @@ func (n *Node) Resign(ctx context.Context) (string, error) {
 	if err = errors.Join(err, refused); err != nil {
 		return "", err
 	}
+	defer n.request(func() { n.followed = nil })
 	select {
 	case name := <-followed:
 		return "handed over to " + name, nil
@@ -56,6 +61,10 @@ const resignWithin = 2 * time.Second
 
 // status describes everything.
 func (n *Node) status(now time.Duration) console.Status {
+	n.news.over("console") // or nobody could ask
+	if n.led.state().Fail == nil {
+		n.news.over("led")
+	}
 	s := console.Status{
 		Version:     n.cfg.Version,
 		Group:       n.cfg.Group,
