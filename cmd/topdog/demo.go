@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"topdog/election"
+	"topdog/internal/demo"
+)
+
+func demoCommand() *cobra.Command {
+	options := demo.Options{Boards: demo.DefaultBoards, Heartbeat: demo.DefaultHeartbeat}
+	algorithm := election.Algorithms()[0]
+	var script, asJSON bool
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch a few boards elect a leader, without any hardware",
+		Long: `Run a few boards in this process, with the real election over real UDP on
+loopback, and a client that asks every millisecond who answers at the floating
+address. It needs no root and no hardware, and changes nothing on this machine.
+
+On a terminal it draws the boards: pull their cables, cut their power, and see
+how long the client gets no answer. Otherwise, or with --script, it plays a show
+of about ten seconds, and fails if the boards do.`,
+		Example: `  topdog demo
+  topdog demo --script
+  sudo topdog demo --netns`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var ok bool
+			if options.Algorithm, ok = election.AlgorithmNamed(algorithm); !ok {
+				return usageError{fmt.Errorf("--algorithm: there is no algorithm %q; there are: %s", algorithm, strings.Join(election.Algorithms(), ", "))}
+			}
+			if err := options.Validate(); err != nil {
+				return usageError{err}
+			}
+			out := c.OutOrStdout()
+			if screen, ok := out.(*os.File); ok && !script && !asJSON && canDraw(os.Stdin, screen) {
+				return demo.Live(c.Context(), options, os.Stdin, screen)
+			}
+			err := demo.Play(c.Context(), options, out, asJSON)
+			if err != nil && c.Context().Err() != nil {
+				return exitStatus(exitFailure) // whoever interrupted it knows why
+			}
+			return err
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&options.Boards, "boards", options.Boards, fmt.Sprintf("how many boards, %d to %d", demo.MinBoards, demo.MaxBoards))
+	f.DurationVar(&options.Heartbeat, "heartbeat", options.Heartbeat, "how often the leader says that it lives")
+	f.StringVar(&algorithm, "algorithm", algorithm, strings.Join(election.Algorithms(), " or "))
+	f.BoolVar(&options.Namespaces, "netns", false, "real cables between network namespaces and a real address; needs root")
+	f.BoolVar(&script, "script", false, "play the show, also on a terminal")
+	f.BoolVar(&asJSON, "json", false, "play the show, and print what happened as JSON")
+	if err := c.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(slices.Clone(election.Algorithms()), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag does not exist: a mistake in the lines above
+	}
+	return c
+}
+
+// canDraw reports whether there is somebody to look at a picture and to press keys.
+func canDraw(in, out *os.File) bool {
+	return term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
+}

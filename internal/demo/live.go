@@ -1,0 +1,306 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"topdog/election"
+)
+
+const (
+	// drawEvery is how often the picture is drawn, if it has changed. The shortest
+	// flash of an LED lasts as long.
+	drawEvery = 50 * time.Millisecond
+	// silentAfter is for how long nobody must have answered to be shown so.
+	silentAfter = 20 * time.Millisecond
+	// troubleFor is how long a failure stays on the screen.
+	troubleFor = 5 * time.Second
+	// outagesKept bounds the history.
+	outagesKept = 32
+)
+
+// Live draws the boards on a terminal and obeys the keys, until a key or ctx
+// ends it. The terminal is given back as it was.
+func Live(ctx context.Context, o Options, in, out *os.File) (err error) {
+	c, err := NewCluster(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	t, err := openTerminal(in, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }() // also when something panics
+
+	ctx, cancel := context.WithCancel(ctx)
+	l := &live{Cluster: c, terminal: t, jobs: make(chan job, 16)}
+	typed := make(chan []byte)
+	var readErr error
+	l.wg.Go(func() { defer cancel(); readErr = t.read(ctx, typed) })
+	l.wg.Go(func() { l.work(ctx) })
+	defer func() { err = errors.Join(err, readErr) }()
+	defer l.wg.Wait()
+	defer cancel()
+	return l.run(ctx, typed)
+}
+
+// live is a picture that lives.
+type live struct {
+	*Cluster
+	terminal *terminal
+	jobs     chan job
+	wg       sync.WaitGroup
+	keys     keys
+
+	seen    int // gaps of the client that were looked at
+	outages []outage
+
+	mu        sync.Mutex
+	trouble   string
+	troubleAt time.Time
+}
+
+// job is what a key has asked for; it may take a while.
+type job func(context.Context) error
+
+// outage is a gap with what is known of its cause.
+type outage struct {
+	Gap
+	why string
+}
+
+// run draws and obeys until it is told to quit.
+func (l *live) run(ctx context.Context, typed <-chan []byte) error {
+	l.jobs <- l.switchAllOn
+	tick := time.NewTicker(drawEvery)
+	defer tick.Stop()
+	for {
+		if err := l.terminal.show(l.look()); err != nil {
+			return fmt.Errorf("draw the picture: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-l.failed:
+			return err
+		case input := <-typed:
+			for _, c := range l.keys.parse(input) {
+				if c.verb == doQuit {
+					return nil
+				}
+				l.obey(c)
+			}
+		case <-tick.C:
+		}
+	}
+}
+
+// work does one job after the other, so that the picture never stands still.
+func (l *live) work(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case do := <-l.jobs:
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				l.complain(err.Error())
+			}
+		}
+	}
+}
+
+func (l *live) complain(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trouble, l.troubleAt = text, time.Now()
+}
+
+func (l *live) switchAllOn(context.Context) error {
+	for _, b := range l.boards {
+		if err := l.SwitchOn(b.number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// obey queues what a command asks for. Which board is meant is decided when
+// the job's turn comes: the leader may be another one by then.
+func (l *live) obey(c command) {
+	if c.board > len(l.boards) {
+		l.complain(fmt.Sprintf("there is no board %d", c.board))
+		return
+	}
+	var do job
+	switch c.verb {
+	case doPower:
+		do = func(context.Context) error {
+			if l.state(c.board).power == running {
+				return l.CutPower(c.board)
+			}
+			return l.SwitchOn(c.board)
+		}
+	case doCable:
+		do = func(context.Context) error { return l.Cable(c.board, !l.state(c.board).cable) }
+	case doResign:
+		do = func(ctx context.Context) error {
+			leader, ok := l.leading()
+			if !ok {
+				return errors.New("nobody leads, so nobody can resign")
+			}
+			return l.Resign(ctx, leader)
+		}
+	case doStop:
+		do = l.stopOrStart
+	}
+	select {
+	case l.jobs <- do:
+	default:
+		l.complain("that was too fast")
+	}
+}
+
+// stopOrStart stops the leader's daemon, or starts one that was stopped before.
+func (l *live) stopOrStart(context.Context) error {
+	for _, b := range l.boards {
+		if l.state(b.number).power == stopped {
+			return l.SwitchOn(b.number)
+		}
+	}
+	leader, ok := l.leading()
+	if !ok {
+		return errors.New("nobody leads, so there is no leader to stop")
+	}
+	return l.Stop(leader)
+}
+
+// boardState is what changes about a board.
+type boardState struct {
+	power  power
+	cable  bool
+	role   election.Role
+	leader string
+	term   uint32
+}
+
+func (c *Cluster) state(n int) boardState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.boards[n-1]
+	s := boardState{power: b.power, cable: b.cable, role: b.role, term: uint32(b.term)}
+	if b.leader != 0 {
+		s.leader = c.nameOf(b.leader)
+	}
+	return s
+}
+
+// leading returns a board that leads, if there is any.
+func (c *Cluster) leading() (n int, ok bool) {
+	for _, b := range c.boards {
+		if s := c.state(b.number); s.power == running && s.role == election.Leader {
+			return b.number, true
+		}
+	}
+	return 0, false
+}
+
+// look collects what the picture shows.
+func (l *live) look() View {
+	v := View{
+		Algorithm: l.options.Algorithm.String(), Heartbeat: l.options.Heartbeat,
+		Ground: l.ground.about(), Address: l.ground.floating().Addr().String(),
+		Boards:     l.lookAtBoards(),
+		TwoHolders: l.ground.timeline(l.started).Overlap(),
+		Which:      l.keys.which,
+	}
+	who, silent := l.client.now()
+	v.Answers = l.name(who)
+	if silent > silentAfter {
+		v.Silent = silent
+	}
+	l.collect()
+	now := time.Now()
+	for _, o := range slices.Backward(l.outages) {
+		v.Outages = append(v.Outages, OutageView{
+			Ago: now.Sub(o.To), Lasted: o.Duration(), Before: l.name(o.Before), After: l.name(o.After), Why: o.why,
+		})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.troubleAt) < troubleFor {
+		v.Trouble = l.trouble
+	}
+	return v
+}
+
+func (l *live) lookAtBoards() []BoardView {
+	holders := l.ground.holders()
+	views := make([]BoardView, len(l.boards))
+	for i, b := range l.boards {
+		s := l.state(b.number)
+		views[i] = BoardView{
+			Number: b.number, Name: b.name, Address: b.addr.String(), Lit: b.led.On(),
+			Role: s.role.String(), Term: s.term,
+			Leads: s.power == running && s.role == election.Leader, Holds: slices.Contains(holders, b.number),
+			Running: s.power == running, Plugged: s.cable,
+		}
+		switch {
+		case s.power == powerOff:
+			views[i].Role = "no power"
+		case s.power == stopped:
+			views[i].Role = "stopped"
+		case s.role == election.Follower:
+			views[i].Follows = s.leader
+		}
+	}
+	// The heir is the highest-ranked follower; here that is the one with the
+	// highest number, as all priorities are equal.
+	if l.options.Algorithm.String() == "heir" {
+		for i := len(views) - 1; i >= 0; i-- {
+			if views[i].Follows != "" {
+				views[i].Role = "heir"
+				break
+			}
+		}
+	}
+	return views
+}
+
+// collect adds the client's latest gaps to the history, if they are worth it:
+// another board answers now, or a person might have felt it.
+func (l *live) collect() {
+	gaps, total := l.client.after(l.seen)
+	l.seen = total
+	for _, g := range gaps {
+		felt := g.Duration() >= silentAfter && g.Paused < g.Duration()/2
+		if g.Before == 0 || g.Before == g.After && !felt {
+			continue
+		}
+		if len(l.outages) == outagesKept {
+			l.outages = append(l.outages[:0], l.outages[1:]...)
+		}
+		l.outages = append(l.outages, outage{g, l.cause(g)})
+	}
+}
+
+// cause says why there was a gap: because of what was done to the boards right
+// before it, or else what the new leader gives as the reason.
+func (c *Cluster) cause(g Gap) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range slices.Backward(c.deeds) {
+		if d.at.Before(g.To) && d.at.After(g.From.Add(-5*askEvery)) {
+			return d.text
+		}
+	}
+	if g.Before != g.After {
+		return c.boards[g.After-1].rose.String()
+	}
+	return ""
+}

@@ -1,0 +1,172 @@
+package demo
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"topdog/netio"
+)
+
+func newTestLoopback(t *testing.T) *loopback {
+	t.Helper()
+	l, err := newLoopback(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for n := range l.places {
+			l.places[n].Close()
+		}
+		l.close()
+	})
+	for n := range l.places {
+		if err := l.power(n+1, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// TestTwoHoldersAreSeen: without this, "0 ms with two holders" would mean nothing.
+func TestTwoHoldersAreSeen(t *testing.T) {
+	l := newTestLoopback(t)
+	began := time.Now()
+	for n := range 2 {
+		if err := l.places[n].Take(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := l.holders(); len(got) != 2 {
+		t.Errorf("the holders are %v, want two", got)
+	}
+	if l.timeline(began).Overlap() <= 0 {
+		t.Error("two boards have the address, and the overlap is 0")
+	}
+	if err := l.power(1, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.holders(); len(got) != 1 || got[0] != 2 {
+		t.Errorf("after the power cut of board 1 the holders are %v", got)
+	}
+	if err := l.places[0].Take(); err == nil {
+		t.Error("a board without power has taken the address")
+	}
+	now := time.Now()
+	if d := l.timeline(now).Overlap(); d != 0 {
+		t.Errorf("one board has the address, and the overlap is %v", d)
+	}
+}
+
+// TestTwoLANs: a second demo gets another port.
+func TestTwoLANs(t *testing.T) {
+	if a, b := newTestLoopback(t), newTestLoopback(t); a.port == b.port {
+		t.Errorf("both use port %d", a.port)
+	}
+}
+
+// TestCable: a board whose cable is out neither hears nor is heard.
+func TestCable(t *testing.T) {
+	l := newTestLoopback(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+
+	// Board 1 listens. It is seen when it judges a packet, so that the test knows
+	// when one that was lost has been read and thrown away.
+	heard, judged := make(chan string, 16), make(chan bool, 16)
+	listener := openCabled(t, l, 1)
+	reachable := listener.reachable
+	listener.reachable = func() bool { judged <- true; return reachable() }
+	served := make(chan error, 1)
+	go func() { served <- listener.Serve(func(d netio.Datagram) { heard <- string(d.Data) }) }()
+	defer func() { listener.Close(); <-served }()
+
+	speaker := openCabled(t, l, 2)
+	defer speaker.Close()
+	say := func(text string) {
+		t.Helper()
+		for _, err := range []error{
+			speaker.Multicast([]byte(text)),
+			speaker.Unicast([]byte(text), netip.AddrPortFrom(l.places[0].addr(), l.port)),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	both := func(what string, one func() string) { // ways
+		t.Helper()
+		for range 2 {
+			if got := one(); got != what {
+				t.Fatalf("got %q, want %q", got, what)
+			}
+		}
+	}
+	judge := func() string {
+		select {
+		case <-judged:
+			return "judged"
+		case <-ctx.Done():
+			return "nothing"
+		}
+	}
+	hear := func() string {
+		select {
+		case text := <-heard:
+			return text
+		case <-ctx.Done():
+			return "nothing"
+		}
+	}
+
+	say("one")
+	both("judged", judge)
+	both("one", hear)
+
+	l.cable(1, false)
+	say("to nobody")
+	both("judged", judge)
+	l.cable(1, true)
+
+	l.cable(2, false)
+	say("by nobody")
+	l.cable(2, true)
+
+	say("two")
+	both("judged", judge)
+	both("two", hear)
+}
+
+func openCabled(t *testing.T, l *loopback, n int) cabled {
+	t.Helper()
+	transport, err := l.surroundings(n).OpenTransport(loopbackInterface, l.places[n-1].addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport.(cabled)
+}
+
+// TestWatch: the link is reported at the start, and with every change of the cable.
+func TestWatch(t *testing.T) {
+	l := newTestLoopback(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	reports := make(chan netio.Snapshot)
+	done := make(chan error, 1)
+	go func() {
+		done <- l.surroundings(2).Watch(ctx, loopbackInterface, nil, func(s netio.Snapshot) { reports <- s })
+	}()
+	for i, up := range []bool{true, false, true} {
+		if i > 0 {
+			l.cable(2, up)
+		}
+		s := <-reports
+		if !s.Present || s.Link.Up != up || len(s.Link.Addrs) != 1 || s.Link.Addrs[0].Addr() != l.places[1].addr() {
+			t.Errorf("%d: the report is %+v, want up=%v", i, s, up)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

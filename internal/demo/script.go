@@ -1,0 +1,353 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"topdog/wire"
+)
+
+// What an act of the show must keep to; otherwise the show has failed.
+const (
+	// patience is how long the boards may take to agree on a leader, on a busy
+	// machine; with slow heartbeats it is patienceBeats of them.
+	patience      = 5 * time.Second
+	patienceBeats = 20
+	// maxTwoHolders is how long two boards may hold the address in one act. It
+	// should be nothing at all; this is for a machine that stands still at the wrong moment.
+	maxTwoHolders = 50 * time.Millisecond
+	// pauseBeats is how long the show looks on after each act, in heartbeats: long
+	// enough to read the line, and for the detectors to get to know a new leader.
+	pauseBeats = 8
+)
+
+// Kinds of acts, as --json names them.
+const (
+	ActStart  = "start"
+	ActCut    = "cut-power"
+	ActOn     = "switch-on"
+	ActResign = "resign"
+	ActPull   = "pull-cable"
+	ActPlug   = "plug-cable"
+	ActStop   = "stop"
+)
+
+// Result is what an act led to. All times are in milliseconds.
+type Result struct {
+	AtMs   float64 `json:"at_ms"` // since the beginning of the show
+	Act    string  `json:"act"`
+	Board  string  `json:"board,omitempty"` // to which something was done
+	Text   string  `json:"text"`
+	Before string  `json:"before,omitempty"` // who answered the client before the act
+	After  string  `json:"after,omitempty"`  // and who does after it
+	Moved  bool    `json:"moved"`            // another board leads
+	Term   uint32  `json:"term"`
+	Reason string  `json:"reason,omitempty"` // why the leader took over, if one did
+	// OutageMs is the longest time without an answer; 0 if no answer was missed.
+	OutageMs float64 `json:"outage_ms"`
+	// ClientPausedMs is how much of it says nothing, since the machine was too
+	// busy to let the client ask.
+	ClientPausedMs float64 `json:"client_paused_ms"`
+	TwoHoldersMs   float64 `json:"two_holders_ms"`
+	Error          string  `json:"error,omitempty"`
+}
+
+// Takeover reports whether the leader was gone without a word.
+func (r Result) Takeover() bool { return r.Act == ActCut || r.Act == ActPull }
+
+// Handover reports whether the leader named its successor.
+func (r Result) Handover() bool { return r.Act == ActResign || r.Act == ActStop }
+
+// Summary is the whole show in a few figures, in milliseconds.
+type Summary struct {
+	TakeoverMedianMs  float64 `json:"takeover_median_ms"`
+	TakeoverLongestMs float64 `json:"takeover_longest_ms"`
+	HandoverMedianMs  float64 `json:"handover_median_ms"`
+	HandoverLongestMs float64 `json:"handover_longest_ms"`
+	OutageMedianMs    float64 `json:"outage_median_ms"` // of both kinds
+	TwoHoldersMs      float64 `json:"two_holders_ms"`
+	TookMs            float64 `json:"took_ms"`
+}
+
+// Report is the document that --json prints.
+type Report struct {
+	Boards      int      `json:"boards"`
+	HeartbeatMs float64  `json:"heartbeat_ms"`
+	Algorithm   string   `json:"algorithm"`
+	Ground      string   `json:"ground"`
+	Address     string   `json:"address"`
+	AskEveryMs  float64  `json:"ask_every_ms"`
+	Acts        []Result `json:"acts"`
+	Summary     Summary  `json:"summary"`
+	OK          bool     `json:"ok"`
+	Error       string   `json:"error,omitempty"`
+}
+
+// Play plays the show, and writes it as text while it goes on, or as one JSON
+// document at the end. It returns an error if an act failed, and that of ctx if it ended.
+func Play(ctx context.Context, o Options, out io.Writer, asJSON bool) error {
+	c, err := NewCluster(o)
+	if err != nil {
+		return err
+	}
+	s := &show{Cluster: c, text: programme{out: out}}
+	if asJSON {
+		s.text.out = io.Discard
+	}
+	err = s.play(ctx)
+	err = errors.Join(err, c.Close())
+	if asJSON {
+		s.report.OK = err == nil
+		if err != nil {
+			s.report.Error = err.Error()
+		}
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return errors.Join(err, encoder.Encode(s.report))
+	}
+	return err
+}
+
+// show is a performance.
+type show struct {
+	*Cluster
+	text   programme
+	report Report
+	leader *board // since the last act
+}
+
+// play plays all acts. What is done depends on who leads, which is up to the boards.
+func (s *show) play(ctx context.Context) error {
+	s.report = Report{
+		Boards: s.options.Boards, HeartbeatMs: ms(s.options.Heartbeat), Algorithm: s.options.Algorithm.String(),
+		Ground: s.ground.about(), Address: s.ground.floating().Addr().String(), AskEveryMs: ms(askEvery),
+	}
+	s.text.begin(s.report)
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	first := s.leader
+	if err := s.cut(ctx, s.leader, "cut the power of %s, the leader"); err != nil {
+		return err
+	}
+	second := s.leader
+	if s.options.Boards > MinBoards {
+		if err := s.cut(ctx, s.leader, "cut the power of %s too"); err != nil {
+			return err
+		}
+	}
+	acts := []func(context.Context) error{
+		func(ctx context.Context) error { return s.switchOn(ctx, first, "switch %s on again") },
+	}
+	if s.options.Algorithm != wire.AlgorithmBully {
+		// A bully that resigns comes back at once, being the highest still.
+		acts = append(acts, s.resign)
+	}
+	acts = append(acts, s.pull)
+	if second != s.leader {
+		acts = append(acts, func(ctx context.Context) error {
+			return s.switchOn(ctx, second, "switch %s on again as well")
+		})
+	}
+	acts = append(acts, s.stop)
+	for _, act := range acts {
+		if err := act(ctx); err != nil {
+			return err
+		}
+	}
+	s.summarise()
+	s.text.end(s.report)
+	return nil
+}
+
+func (s *show) start(ctx context.Context) error {
+	joint := "to"
+	if len(s.boards) == 2 {
+		joint = "and"
+	}
+	text := fmt.Sprintf("switch on %s %s %s", s.boards[0].name, joint, s.boards[len(s.boards)-1].name)
+	return s.perform(ctx, scene{act: ActStart, text: text, moves: true, do: func(context.Context) error {
+		for _, b := range s.boards {
+			if err := s.SwitchOn(b.number); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}
+
+func (s *show) cut(ctx context.Context, b *board, text string) error {
+	return s.perform(ctx, scene{act: ActCut, board: b, text: fmt.Sprintf(text, b.name), moves: true,
+		do: func(context.Context) error { return s.CutPower(b.number) }})
+}
+
+func (s *show) switchOn(ctx context.Context, b *board, text string) error {
+	return s.perform(ctx, scene{act: ActOn, board: b, text: fmt.Sprintf(text, b.name), moves: s.bullies(b),
+		do: func(context.Context) error { return s.SwitchOn(b.number) }})
+}
+
+// bullies reports whether a board that comes back takes the lead. With the
+// classical algorithm, which got its name from that, one of higher rank does.
+func (s *show) bullies(b *board) bool {
+	return s.options.Algorithm == wire.AlgorithmBully && b.number > s.leader.number
+}
+
+func (s *show) resign(ctx context.Context) error {
+	b := s.leader
+	return s.perform(ctx, scene{act: ActResign, board: b, text: fmt.Sprintf("ask %s to resign", b.name), moves: true,
+		do: func(ctx context.Context) error { return s.Resign(ctx, b.number) }})
+}
+
+// pull pulls the leader's cable, and puts it back.
+func (s *show) pull(ctx context.Context) error {
+	b := s.leader
+	err := s.perform(ctx, scene{act: ActPull, board: b, text: fmt.Sprintf("pull the cable of %s, the leader", b.name), moves: true,
+		do: func(context.Context) error { return s.Cable(b.number, false) }})
+	if err != nil {
+		return err
+	}
+	return s.perform(ctx, scene{act: ActPlug, board: b, text: fmt.Sprintf("put the cable of %s back", b.name), moves: s.bullies(b),
+		do: func(context.Context) error { return s.Cable(b.number, true) }})
+}
+
+func (s *show) stop(ctx context.Context) error {
+	b := s.leader
+	return s.perform(ctx, scene{act: ActStop, board: b, text: fmt.Sprintf("stop the daemon on %s (SIGTERM)", b.name), moves: true,
+		do: func(context.Context) error { return s.Stop(b.number) }})
+}
+
+// scene is an act that is about to be played.
+type scene struct {
+	act   string
+	board *board // nil if it is about all of them
+	text  string
+	moves bool // another board must lead afterwards; otherwise the same one must
+	do    func(context.Context) error
+}
+
+// perform plays one act: does it, waits until the boards agree, looks on for a
+// while, and judges.
+func (s *show) perform(ctx context.Context, act scene) error {
+	began := time.Now()
+	before, _ := s.client.now()
+	r := Result{AtMs: ms(began.Sub(s.started)), Act: act.act, Text: act.text, Before: s.name(before), Moved: act.moves}
+	if act.board != nil {
+		r.Board = act.board.name
+	}
+	s.text.act(r)
+	err := s.attempt(ctx, act)
+	if err == nil {
+		s.measure(&r, began)
+		err = judge(r)
+	}
+	if ctx.Err() != nil {
+		s.text.interrupted()
+		return ctx.Err()
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	s.report.Acts = append(s.report.Acts, r)
+	s.text.result(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", act.text, err)
+	}
+	return nil
+}
+
+// attempt does what the act does, and waits for what must follow from it.
+func (s *show) attempt(ctx context.Context, act scene) error {
+	limited, cancel := context.WithTimeout(ctx, max(patience, patienceBeats*s.options.Heartbeat))
+	defer cancel()
+	if err := act.do(limited); err != nil {
+		return err
+	}
+	old := s.leader
+	leader, err := s.awaitAgreed(limited, func(b *board) bool { return !act.moves || b != old })
+	if err != nil {
+		return err
+	}
+	s.leader = leader
+	// Time to look, for the spectators and for anything that might yet go wrong.
+	// Its length is left to chance, so that the next act comes at any moment
+	// between two heartbeats: always right before one would flatter the figures.
+	select {
+	case <-time.After(pauseBeats*s.options.Heartbeat + rand.N(s.options.Heartbeat)):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	now, ok := s.agreed()
+	switch {
+	case !ok:
+		return fmt.Errorf("%s led, and the boards no longer agree: %s", leader.name, s.describe())
+	case now != leader:
+		return fmt.Errorf("%s led, and then %s: the lead moved without a cause", leader.name, now.name)
+	case !act.moves && leader != old:
+		return fmt.Errorf("the lead moved from %s to %s, and nothing should have moved", old.name, leader.name)
+	}
+	return nil
+}
+
+// measure fills in the figures.
+func (s *show) measure(r *Result, began time.Time) {
+	gap := s.client.longest(began)
+	r.OutageMs, r.ClientPausedMs = ms(gap.Duration()), ms(gap.Paused)
+	r.TwoHoldersMs = ms(s.ground.timeline(began).Overlap())
+	after, _ := s.client.now()
+	r.After = s.name(after)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Term = uint32(s.leader.term)
+	if r.Moved {
+		r.Reason = s.leader.rose.String()
+	}
+}
+
+// judge says what is wrong with the figures of an act, if anything.
+func judge(r Result) error {
+	if limit := ms(maxTwoHolders); r.TwoHoldersMs > limit {
+		return fmt.Errorf("two boards held the address for %.1f ms, and more than %.0f ms is a failure", r.TwoHoldersMs, limit)
+	}
+	return nil
+}
+
+// summarise works out the figures of the whole show.
+func (s *show) summarise() {
+	var takeovers, handovers []float64
+	sum := &s.report.Summary
+	for _, r := range s.report.Acts {
+		switch {
+		case r.Takeover():
+			takeovers = append(takeovers, r.OutageMs)
+		case r.Handover():
+			handovers = append(handovers, r.OutageMs)
+		}
+	}
+	sum.TakeoverMedianMs, sum.TakeoverLongestMs = median(takeovers), slices.Max(takeovers)
+	sum.HandoverMedianMs, sum.HandoverLongestMs = median(handovers), slices.Max(handovers)
+	sum.OutageMedianMs = median(append(takeovers, handovers...))
+	sum.TwoHoldersMs = ms(s.ground.timeline(s.started).Overlap())
+	sum.TookMs = ms(time.Since(s.started))
+}
+
+// median returns the middle value, or the mean of the two in the middle.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// ms is a duration in milliseconds, to the microsecond.
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
