@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 
+	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 )
 
@@ -66,7 +67,7 @@ func openSocket(o Options, index int, bind netip.AddrPort, reuse bool) (conn *ne
 	file := os.NewFile(uintptr(fd), "udp "+bind.String())
 	defer file.Close()
 
-	if err := setOptions(fd, o, index, reuse); err != nil {
+	if err := beforeBind(fd, o, reuse); err != nil {
 		return nil, err
 	}
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(bind.Port()), Addr: bind.Addr().As4()})
@@ -81,68 +82,78 @@ func openSocket(o Options, index int, bind netip.AddrPort, reuse bool) (conn *ne
 	if err != nil {
 		return nil, fmt.Errorf("hand the socket for %s to the runtime: %w", bind, err)
 	}
-	return packets.(*net.UDPConn), nil
+	conn = packets.(*net.UDPConn)
+	if err := tune(conn, o, index); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
-// setOptions sets everything that has to be set before bind, in an order that
-// matters in one place: IP_TOS resets SO_PRIORITY, so it comes first.
-func setOptions(fd int, o Options, index int, reuse bool) error {
+// beforeBind sets what has to be set before the socket hears anything.
+func beforeBind(fd int, o Options, reuse bool) error {
 	err := unix.BindToDevice(fd, o.Interface)
 	// Kernels before 5.7 want CAP_NET_RAW for this. The demo runs on loopback
 	// without any privilege, and there is no other link to hear there.
 	if err != nil && !(o.Shared && errors.Is(err, unix.EPERM)) {
 		return fmt.Errorf("SO_BINDTODEVICE: %w", withLinkDown(err))
 	}
-	options := []struct {
-		name                 string
-		level, option, value int
-	}{
-		{"IP_TOS", unix.IPPROTO_IP, unix.IP_TOS, tosNetworkControl},
-		{"SO_PRIORITY", unix.SOL_SOCKET, unix.SO_PRIORITY, priorityControl},
-		{"IP_TTL", unix.IPPROTO_IP, unix.IP_TTL, linkTTL},
-		{"IP_MULTICAST_TTL", unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, linkTTL},
-		{"IP_MULTICAST_LOOP", unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP, boolint(o.Shared)},
-		// Without this, a socket also gets the groups that other processes joined.
-		{"IP_MULTICAST_ALL", unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0},
-		{"IP_RECVTTL", unix.IPPROTO_IP, unix.IP_RECVTTL, 1},
-		{"SO_REUSEADDR", unix.SOL_SOCKET, unix.SO_REUSEADDR, boolint(reuse)},
+	// Without this, a socket also gets the groups that other processes joined.
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
+		return fmt.Errorf("switch IP_MULTICAST_ALL off: %w", err)
 	}
-	for _, s := range options {
-		if err := unix.SetsockoptInt(fd, s.level, s.option, s.value); err != nil {
-			return fmt.Errorf("set %s to %d: %w", s.name, s.value, err)
+	if reuse {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+			return fmt.Errorf("switch SO_REUSEADDR on: %w", err)
 		}
 	}
-	mreq := unix.IPMreqn{Ifindex: int32(index)}
-	if err := unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, &mreq); err != nil {
-		return fmt.Errorf("set IP_MULTICAST_IF: %w", withLinkDown(err))
+	return nil
+}
+
+// tune sets how the socket sends, and that it tells the TTL of what it
+// receives. Until then datagrams come without a TTL, and are dropped.
+func tune(conn *net.UDPConn, o Options, index int) error {
+	p := ipv4.NewPacketConn(conn)
+	if err := p.SetMulticastInterface(&net.Interface{Index: index}); err != nil {
+		return fmt.Errorf("choose the interface for multicast: %w", withLinkDown(err))
+	}
+	if err := errors.Join(
+		p.SetTTL(linkTTL),
+		p.SetMulticastTTL(linkTTL),
+		p.SetMulticastLoopback(o.Shared),
+		p.SetControlMessage(ipv4.FlagTTL, true),
+		// IP_TOS resets SO_PRIORITY, so it comes first.
+		p.SetTOS(tosNetworkControl),
+		setPriority(conn, priorityControl),
+	); err != nil {
+		return fmt.Errorf("set the options of a socket: %w", err)
 	}
 	return nil
+}
+
+func setPriority(conn *net.UDPConn, priority int) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	if err := raw.Control(func(fd uintptr) {
+		result = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PRIORITY, priority)
+	}); err != nil {
+		return err
+	}
+	return result
 }
 
 // join adds the socket to the group on the interface, and leave undoes it.
 // Both go by the interface's index, which is the only name that never
 // silently comes to mean another interface.
 func join(conn *net.UDPConn, group netip.Addr, index int) error {
-	return membership(conn, unix.IP_ADD_MEMBERSHIP, group, index)
+	return ipv4.NewPacketConn(conn).JoinGroup(&net.Interface{Index: index}, &net.UDPAddr{IP: group.AsSlice()})
 }
 
 func leave(conn *net.UDPConn, group netip.Addr, index int) error {
-	return membership(conn, unix.IP_DROP_MEMBERSHIP, group, index)
-}
-
-func membership(conn *net.UDPConn, option int, group netip.Addr, index int) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	mreq := unix.IPMreqn{Multiaddr: group.As4(), Ifindex: int32(index)}
-	var result error
-	if err := raw.Control(func(fd uintptr) {
-		result = unix.SetsockoptIPMreqn(int(fd), unix.IPPROTO_IP, option, &mreq)
-	}); err != nil {
-		return err
-	}
-	return result
+	return ipv4.NewPacketConn(conn).LeaveGroup(&net.Interface{Index: index}, &net.UDPAddr{IP: group.AsSlice()})
 }
 
 // ttl finds the TTL that a datagram arrived with in its control messages, or
@@ -159,11 +170,4 @@ func ttl(control []byte) int {
 		control = rest
 	}
 	return -1
-}
-
-func boolint(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

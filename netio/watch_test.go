@@ -189,7 +189,11 @@ func TestFollowResubscribes(t *testing.T) {
 					t.Errorf("got listed %t and %v, want %t and %v", listed, err, test.wantListed, test.wantErr)
 				}
 			}
-			if want := boolint(test.wantListed); notified != want {
+			want := 0
+			if test.wantListed {
+				want = 1
+			}
+			if notified != want {
 				t.Errorf("notified %d times, want %d", notified, want)
 			}
 		})

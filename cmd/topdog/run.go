@@ -6,6 +6,7 @@ import (
 	stdlog "log"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/sirupsen/logrus"
@@ -76,16 +77,20 @@ func run(ctx context.Context, path string) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	go func() {
+	var reloading sync.WaitGroup
+	defer reloading.Wait()
+	running, end := context.WithCancel(ctx)
+	defer end()
+	reloading.Go(func() {
 		for {
 			select {
-			case <-ctx.Done():
+			case <-running.Done():
 				return
 			case <-hup:
 				cfg = reload(n, log, cfg, path)
 			}
 		}
-	}()
+	})
 	return n.Run(ctx)
 }
 
@@ -157,6 +162,7 @@ func reload(n *node.Node, log *logrus.Logger, old *config.Config, path string) *
 		log.Errorf("%s: %v", cfg.Where("led"), err)
 		return old
 	}
+	gpio.Init(spec)
 	n.Reconfigure(node.Live{
 		Priority: cfg.Priority,
 		Preempt:  cfg.Preempt,
