@@ -162,11 +162,12 @@ type Core struct {
 	asked   int
 
 	// Of a leader.
-	beat       uint8
-	repliedAt  Instant
-	rivalAt    Instant // when a rival was heard last
-	rivalSince Instant // when it was heard first, without a pause since
-	doubtUntil Instant // a leader that was late yields to any higher term until then
+	beat        uint8
+	reclaimedAt Instant
+	repliedAt   Instant
+	rivalAt     Instant // when a rival was heard last
+	rivalSince  Instant // when it was heard first, without a pause since
+	doubtUntil  Instant // a leader that was late yields to any higher term until then
 
 	successor wire.ID // named in the last RESIGN
 	resigns   int     // how often it was sent

@@ -67,8 +67,10 @@ func (c *Core) resigned(m *wire.Message) {
 	}
 	mine := m.Resign.Successor == c.cfg.ID
 	switch {
+	case c.role == Leader && mine && c.reclaimedAt == c.now: // done already
 	case c.role == Leader && mine:
-		c.reply() // it has not heard the COORDINATOR
+		c.emit(EffectTake) // clients may have believed the sender until now
+		c.reply()          // perhaps it has not heard the COORDINATOR
 	case c.role != Follower && c.role != Candidate:
 	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine || m.Term < c.reignTerm):
 	case mine && c.rank().Eligible():

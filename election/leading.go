@@ -87,6 +87,7 @@ func (c *Core) unheard(m *wire.Message) bool {
 // and announces the address anew to clients that the rival had won over.
 func (c *Core) reclaim(above wire.Term) {
 	c.term = nextTerm(max(c.term, above))
+	c.reclaimedAt = c.now
 	c.emit(EffectTake)
 	c.proclaim()
 }

@@ -27,11 +27,11 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		c.noticeOnce(Notice{Kind: NoticeRosterFull, Board: m.Sender})
 		return c.effects
 	}
-	c.learnTerm(m)
+	exceeded := c.learnTerm(m)
 	if m.Leading {
 		c.hearLeader(m)
 	} else {
-		c.hearOther(m, was)
+		c.hearOther(m, was, exceeded)
 	}
 	c.dispatch(m)
 	return c.effects
@@ -61,28 +61,25 @@ func (c *Core) before(m *wire.Message) past {
 	return past{led: p.Leading && !restarted, restarted: restarted}
 }
 
-// learnTerm keeps the highest term heard. A leader that hears of a higher one
-// from a board that does not lead proclaims itself again above it, since that
-// board would not listen to a lower term.
-func (c *Core) learnTerm(m *wire.Message) {
-	if m.Term <= c.term {
-		return
-	}
-	if c.role == Leader && m.Leading {
-		return // a rival; hearLeader decides, and needs to see both terms
+// learnTerm keeps the highest term heard. It reports whether a board that does not
+// lead knows of a higher one than this leader's: somebody else has led meanwhile.
+func (c *Core) learnTerm(m *wire.Message) (exceeded bool) {
+	switch {
+	case m.Term <= c.term:
+		return false
+	case c.role == Leader:
+		return !m.Leading // else it is a rival, and hearRival needs to see both terms
 	}
 	c.term = m.Term
-	if c.role == Leader {
-		c.term = nextTerm(c.term)
-		c.proclaim()
-	}
+	return false
 }
 
 // hearOther takes in a message of a board that does not lead.
-func (c *Core) hearOther(m *wire.Message, was past) {
+func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
 	switch {
-	case c.role == Leader && was.led:
-		// A rival has given up. Clients that believed it must hear of this board again.
+	case c.role == Leader && (was.led || exceeded):
+		// A rival has given up, or somebody has led whom this board never heard.
+		// Boards and clients that believed it must hear of this board again.
 		c.reclaim(m.Term)
 	case m.Sender == c.leader && was.restarted:
 		c.leaderless(ReasonRestarted)
