@@ -40,6 +40,13 @@ func (l *lights) state() gpio.State {
 	return l.blinker.State()
 }
 
+// showing returns the pattern that is wanted at present.
+func (l *lights) showing() gpio.Pattern {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pattern
+}
+
 // replace has another light show the pattern from now on.
 func (l *lights) replace(open func() (gpio.LED, error)) {
 	select {
