@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"topdog/internal/console"
+)
+
+// until waits until nothing is missing any more. missing says what is, in words.
+func (c *cluster) until(what string, missing func() string) {
+	c.t.Helper()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for {
+		lack := missing()
+		if lack == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			c.t.Fatalf("%s: not within %v: %s", what, patience, lack)
+		}
+	}
+}
+
+// untilStatus waits until the board's status is as it should be.
+func (b *board) untilStatus(what string, missing func(console.Status) string) (s console.Status) {
+	b.c.t.Helper()
+	b.c.until(fmt.Sprintf("%s: %s", b, what), func() string {
+		var err error
+		if s, err = b.look(); err != nil {
+			return err.Error()
+		}
+		return missing(s)
+	})
+	return s
+}
+
+// untilProblem waits until the board's status mentions a problem with all of
+// these words in it.
+func (b *board) untilProblem(words ...string) {
+	b.c.t.Helper()
+	b.untilStatus("a problem", func(s console.Status) string {
+		for _, p := range s.Problems {
+			if containsAll(p, words) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("no problem with %q among %q", words, s.Problems)
+	})
+}
+
+// untilNoProblems waits until the board has nothing to complain about.
+func (b *board) untilNoProblems() {
+	b.c.t.Helper()
+	b.untilStatus("no problems", func(s console.Status) string { return strings.Join(s.Problems, "; ") })
+}
+
+// untilLogged waits until the board has logged a line with all of these words in it.
+func (b *board) untilLogged(words ...string) {
+	b.c.t.Helper()
+	b.c.until(b.String()+" logs", func() string {
+		for line := range strings.Lines(b.journal.String()) {
+			if containsAll(line, words) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("no line with %q", words)
+	})
+}
+
+func containsAll(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+}
+
+// settle waits until the given boards, or all that run if none is given, agree
+// on one of them as the leader: by their status they know each other and it,
+// by the kernel it alone has the address, and it answers the client. It returns the leader.
+func (c *cluster) settle(members ...*board) *board {
+	c.t.Helper()
+	if len(members) == 0 {
+		members = slices.DeleteFunc(slices.Clone(c.boards), func(b *board) bool { return !b.running() })
+	}
+	var leader *board
+	c.until("agree on a leader", func() string {
+		var lack string
+		leader, lack = c.agreed(members)
+		return lack
+	})
+	c.answeredBy(leader)
+	return leader
+}
+
+// settleOn is settle for when the leader is known.
+func (c *cluster) settleOn(leader *board, members ...*board) {
+	c.t.Helper()
+	c.until("follow "+leader.String(), func() string {
+		got, lack := c.agreed(members)
+		if lack == "" && got != leader {
+			return fmt.Sprintf("they follow %s", got)
+		}
+		return lack
+	})
+	c.answeredBy(leader)
+}
+
+// agreed finds the leader that all members agree on, or says what is missing.
+func (c *cluster) agreed(members []*board) (leader *board, lack string) {
+	for _, b := range members {
+		s, err := b.look()
+		if err != nil {
+			return nil, err.Error()
+		}
+		named := c.named(s.LeaderName)
+		switch {
+		case !s.Held():
+			return nil, fmt.Sprintf("%s (%s, because %s) sees no holder", b, s.Role, s.Reason)
+		case named == nil || !slices.Contains(members, named):
+			return nil, fmt.Sprintf("%s follows %q (%s)", b, s.LeaderName, s.Leader)
+		case leader != nil && named != leader:
+			return nil, fmt.Sprintf("%s follows %s, %s follows %s", members[0], leader, b, named)
+		case s.Holding != (named == b):
+			return nil, fmt.Sprintf("%s follows %s and Holding is %v", b, named, s.Holding)
+		}
+		for _, other := range members {
+			if !live(s, other) {
+				return nil, fmt.Sprintf("%s does not know %s", b, other)
+			}
+		}
+		leader = named
+	}
+	if holders := c.holders.Current(); !slices.Equal(holders, []int{leader.number}) {
+		return nil, fmt.Sprintf("all follow %s, and the address is on %v", leader, holders)
+	}
+	return leader, ""
+}
+
+// live reports whether a status shows a board as alive.
+func live(s console.Status, b *board) bool {
+	return slices.ContainsFunc(s.Boards, func(known console.Board) bool {
+		return known.Name == b.String() && !known.Stale && !known.Gone
+	})
+}
+
+// answeredBy waits for an answer of the board to the client.
+func (c *cluster) answeredBy(b *board) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := c.prober.WaitAnswer(ctx, func(n int) bool { return n == b.number }); err != nil {
+		c.t.Fatalf("%s does not answer the client: %v", b, err)
+	}
+}
+
+// untilHolders waits until the kernels have the address on such boards; every
+// state is looked at, however short.
+func (c *cluster) untilHolders(what string, cond func(holders []int) bool) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.holders.WaitFor(ctx, cond); err != nil {
+		c.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// untilTakenFrom waits until only another board than this one has the address.
+func (c *cluster) untilTakenFrom(b *board) {
+	c.t.Helper()
+	c.untilHolders("somebody takes over from "+b.String(), func(h []int) bool {
+		return len(h) == 1 && h[0] != b.number
+	})
+}
+
+// watchFor goes on for a while during which nothing is expected to happen.
+func (c *cluster) watchFor(d time.Duration) { <-time.After(d) }
+
+// stallMax is how long the machine may stand still during an observation that
+// is to be trusted. A board that oversleeps by a heartbeat lets go of the address,
+// and rightly so, but that is not what these tests are about.
+const stallMax = heartbeat / 2
+
+// stalled reports whether the whole machine has stood still since a moment, as
+// virtual machines do: then the prober did, which none of the boards can cause.
+func (c *cluster) stalled(since time.Time) bool {
+	c.t.Helper()
+	pause := c.prober.Report(since).Pause
+	if pause > stallMax {
+		c.t.Logf("this machine stood still for %.1f ms, so the figures are not judged: %s", ms(pause), c.spans(since))
+	}
+	return pause > stallMax
+}
+
+// observe tells what has happened to the address since a moment, and checks
+// that no two boards had it for longer than they may.
+func (c *cluster) observe(since time.Time, twoHolders time.Duration) {
+	c.t.Helper()
+	seen, asked := c.holders.Since(since), c.prober.Report(since)
+	c.t.Logf("two holders %.1f ms, no holder %.1f ms, %d moves; the client waited %.1f ms at most (itself late by %.1f ms)",
+		ms(seen.Overlap()), ms(seen.Vacant()), seen.Moves(), ms(asked.Longest.Duration()), ms(asked.Pause))
+	if seen.Overlap() > twoHolders && !c.stalled(since) {
+		c.t.Errorf("two boards had the address for %.1f ms, more than %.1f: %s", ms(seen.Overlap()), ms(twoHolders), c.spans(since))
+	}
+}
+
+// clientWaited checks that since a moment the client got its answers without a
+// longer gap than that.
+func (c *cluster) clientWaited(since time.Time, most time.Duration) {
+	c.t.Helper()
+	if gap := c.prober.Report(since).Longest.Duration(); gap > most && !c.stalled(since) {
+		c.t.Errorf("the client waited %.1f ms, more than %.1f: %s", ms(gap), ms(most), c.spans(since))
+	}
+}
+
+// awayAtMost checks that since a moment the address was on no board for no
+// longer than that.
+func (c *cluster) awayAtMost(since time.Time, most time.Duration) {
+	c.t.Helper()
+	if gone := c.holders.Since(since).Vacant(); gone > most && !c.stalled(since) {
+		c.t.Errorf("no board had the address for %.1f ms, more than %.1f: %s", ms(gone), ms(most), c.spans(since))
+	}
+}
+
+// spans says who had the address when, in milliseconds since a moment.
+func (c *cluster) spans(since time.Time) string {
+	var texts []string
+	for _, s := range c.holders.Since(since).Spans {
+		texts = append(texts, fmt.Sprintf("pi%d %.1f-%.1f", s.Board, ms(s.From.Sub(since)), ms(s.To.Sub(since))))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// undisturbed checks that since a moment the address has stayed where it was.
+func (c *cluster) undisturbed(since time.Time, leader *board) {
+	c.t.Helper()
+	seen := c.holders.Since(since)
+	still := seen.Moves() == 0 && seen.Vacant() == 0 && seen.Overlap() == 0 && seen.Held(leader.number) > 0
+	for n := range c.prober.Report(since).Answers {
+		still = still && n == leader.number
+	}
+	if !still && !c.stalled(since) {
+		c.t.Errorf("the address did not simply stay at %s: %s; answers by board: %v",
+			leader, c.spans(since), c.prober.Report(since).Answers)
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"topdog/internal/console"
+)
+
+func TestPulledCable(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.start(c.boards...)
+	old := c.settle()
+
+	pulled := time.Now()
+	must(t, old.Pull())
+	c.untilTakenFrom(old)
+	leader := c.settle(c.except(old)...)
+	c.observe(pulled, 0)
+	s := old.untilStatus("the cable is out", func(s console.Status) string {
+		if s.Role != console.RoleIsolated {
+			return "it is a " + s.Role
+		}
+		return ""
+	})
+	if s.Holding || s.Held() {
+		t.Errorf("%s without a cable: Holding %v, Held %v", old, s.Holding, s.Held())
+	}
+	old.untilProblem("eth0", "no carrier")
+
+	plugged := time.Now()
+	must(t, old.Plug())
+	c.settleOn(leader, c.boards...)
+	old.untilNoProblems()
+	c.observe(plugged, 0)
+	c.undisturbed(plugged, leader)
+}
+
+// Without frames and with a carrier, the leader cannot know that it is alone.
+// Both sides hold the address then, each on its side, until they hear each other.
+func TestMutedLeader(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.start(c.boards...)
+	old := c.settle()
+
+	must(t, old.Mute())
+	c.untilHolders("the others take over", func(h []int) bool { return len(h) == 2 })
+	leader := c.settleApart(old)
+	if leader == nil {
+		return
+	}
+
+	healed := time.Now()
+	must(t, old.Unmute())
+	c.untilHolders("one lets go", func(h []int) bool { return len(h) == 1 })
+	// The next heartbeat of either side ends it.
+	c.observe(healed, 3*heartbeat)
+	want := old // by rank
+	if leader.number > old.number {
+		want = leader
+	}
+	c.settleOn(want, c.boards...)
+	c.observe(healed, 3*heartbeat)
+	// Whoever the client believed in, it hears at once who is left.
+	c.clientWaited(healed, 2*heartbeat)
+}
+
+// settleApart waits until the boards other than alone have a leader that answers
+// the client, while alone holds the address where nobody hears it.
+func (c *cluster) settleApart(alone *board) (leader *board) {
+	c.t.Helper()
+	c.until("the others agree", func() string {
+		others := c.except(alone)
+		for _, b := range others {
+			s, err := b.look()
+			if err != nil {
+				return err.Error()
+			}
+			if leader = c.named(s.LeaderName); leader == nil || leader == alone || !s.Held() {
+				return b.String() + " has no new leader"
+			}
+		}
+		return ""
+	})
+	c.answeredBy(leader)
+	return leader
+}
+
+// A follower that hears nobody claims the address on its side of the split. When
+// that is over, neither the client nor the others may notice anything of it.
+func TestMutedFollower(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.board(3).set(settings{"priority": "200"})
+	c.start(c.boards...)
+	leader := c.settle()
+	if leader != c.board(3) {
+		t.Fatalf("%s leads, whose priority is lower", leader)
+	}
+	muted := c.board(1)
+
+	began := time.Now()
+	must(t, muted.Mute())
+	c.untilHolders("the muted one claims", func(h []int) bool { return len(h) == 2 })
+	healed := time.Now()
+	must(t, muted.Unmute())
+	c.untilHolders("it lets go", func(h []int) bool { return len(h) == 1 })
+	c.observe(healed, 3*heartbeat)
+	c.settleOn(leader, c.boards...)
+	c.clientWaited(began, 3*heartbeat)
+}
+
+func TestInterfaceDeleted(t *testing.T) {
+	for _, hold := range []string{"auto", "lifetime"} {
+		t.Run(hold, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 3, settings{"hold": quote(hold)})
+			c.start(c.boards...)
+			old := c.settle()
+
+			deleted := time.Now()
+			must(t, old.DeleteInterface())
+			c.untilTakenFrom(old)
+			leader := c.settle(c.except(old)...)
+			c.observe(deleted, 0)
+			old.untilProblem("eth0", "does not exist")
+
+			created := time.Now()
+			must(t, old.CreateInterface())
+			c.settleOn(leader, c.boards...)
+			old.untilNoProblems()
+			c.undisturbed(created, leader)
+
+			// Now a follower, which is nobody's business but its own.
+			must(t, old.DeleteInterface())
+			old.untilProblem("eth0", "does not exist")
+			must(t, old.CreateInterface())
+			c.settleOn(leader, c.boards...)
+			c.undisturbed(created, leader)
+
+			// It can lead again, on the new interface.
+			for _, b := range c.except(old) {
+				must(t, b.Pull())
+			}
+			c.settleOn(old, old)
+			c.observe(created, 0)
+		})
+	}
+}
+
+// A board that starts before its interface exists waits for it.
+func TestInterfaceLater(t *testing.T) {
+	for name, iface := range map[string]string{"found": "", "named": quote("eth0")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 2, settings{"interface": iface})
+			late := c.board(2)
+			must(t, late.DeleteInterface())
+			c.start(late)
+			if iface == "" {
+				late.untilProblem("10.77.0.100", "interface")
+			} else {
+				late.untilProblem("eth0", "does not exist")
+			}
+			if o := late.topdog("status"); o.status != 1 {
+				t.Errorf("status: %v", o)
+			}
+			must(t, late.CreateInterface())
+			c.settleOn(late, late)
+			late.untilNoProblems()
+			c.start(c.board(1))
+			c.settleOn(late, c.boards...)
+			c.observe(c.began, 0)
+		})
+	}
+}
+
+// The leader's own address changes, as by a new DHCP lease.
+func TestOwnAddressChanged(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.start(c.boards...)
+	old := c.settle()
+
+	changed := time.Now()
+	must(t, old.SetAddress(netip.MustParsePrefix("10.77.0.50/24")))
+	old.untilStatus("its new address", func(s console.Status) string {
+		if s.Board.Address != "10.77.0.50" {
+			return "its address is " + s.Board.Address
+		}
+		return ""
+	})
+	leader := c.settle()
+	c.observe(changed, 0)
+	for _, b := range c.except(old) {
+		b.untilStatus("the new address", func(s console.Status) string {
+			for _, other := range s.Boards {
+				if other.Name == old.String() && other.Address == "10.77.0.50" {
+					return ""
+				}
+			}
+			return "it does not know it"
+		})
+	}
+
+	// The new address works: the board can be spoken to and can hand over.
+	if leader == old {
+		o := old.topdog("resign")
+		if o.status != 0 {
+			t.Errorf("resign: %v", o)
+		}
+		if got := c.settle(); got == old {
+			t.Errorf("%s still leads after it has resigned", old)
+		}
+		c.observe(changed, 0)
+	}
+}
+
+// A follower's address changes as well, and its daemon restarts later: then it has another id.
+func TestFollowerAddressChanged(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, nil)
+	c.start(c.boards...)
+	leader := c.settle()
+	follower := c.except(leader)[0]
+	changed := time.Now()
+	must(t, follower.SetAddress(netip.MustParsePrefix("10.77.0.50/24")))
+	follower.untilStatus("its new address", func(s console.Status) string {
+		if s.Board.Address != "10.77.0.50" {
+			return "its address is " + s.Board.Address
+		}
+		return ""
+	})
+	c.settleOn(leader, c.boards...)
+	c.undisturbed(changed, leader)
+}

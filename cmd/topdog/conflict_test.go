@@ -1,0 +1,197 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"topdog/internal/console"
+)
+
+func TestWrongKey(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	wrong := c.board(3) // of the highest rank, had it the key
+	wrong.setKey(newKey(t))
+	members := c.except(wrong)
+	c.start(members...)
+	old := c.settle()
+
+	wrong.start()
+	wrong.untilProblem(old.Addr.Addr().String(), "fail authentication", "key")
+	for _, b := range members {
+		b.untilProblem(wrong.Addr.Addr().String(), "fail authentication", "key")
+	}
+	if s, err := wrong.look(); err != nil || s.Holding || s.Held() {
+		t.Errorf("%s with a wrong key: Holding %v, Held %v, %v", wrong, s.Holding, s.Held(), err)
+	}
+
+	// Not even when the address is free for a moment.
+	pulled := time.Now()
+	must(t, old.Pull())
+	c.untilTakenFrom(old)
+	leader := c.settle(c.except(wrong, old)...)
+	if leader == wrong {
+		t.Errorf("%s took the address with a wrong key", wrong)
+	}
+	must(t, old.Plug())
+	c.settleOn(leader, members...)
+	c.observe(pulled, 0)
+
+	// With the right key it is one of them.
+	key, err := leaderKey(leader)
+	must(t, err)
+	wrong.setKey(key)
+	wrong.signal(syscall.SIGTERM)
+	wrong.ended()
+	wrong.start()
+	c.settleOn(leader, c.boards...)
+	c.observe(pulled, 0)
+}
+
+func TestOneWithoutKey(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, nil)
+	open := c.board(2)
+	open.set(settings{"key_file": quote("none")})
+	leader := c.board(1)
+	c.start(leader)
+	c.settle(leader)
+	open.start()
+	leader.untilProblem("10.77.0.2", "not authenticated", "copy the key file")
+	open.untilProblem("10.77.0.1", "this board has no key", "copy the key file")
+	open.untilProblem(leader.HardwareAddr.String(), vip.String())
+	c.observe(c.began, 0)
+	c.settleOn(leader, leader)
+}
+
+func TestTwoBoardsWithOneID(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	first, second := c.board(1), c.board(2)
+	first.set(settings{"id": "7"})
+	second.set(settings{"id": "7"})
+	c.start(first, c.board(3))
+	leader := c.settle()
+
+	began := time.Now()
+	second.start()
+	second.untilStatus("it stays out", func(s console.Status) string {
+		if s.Role != console.RoleBarred {
+			return "it is a " + s.Role
+		}
+		return ""
+	})
+	second.untilProblem("id 7")
+	first.untilProblem("id 7")
+	second.untilLogged("id 7", "stays out")
+	c.settleOn(leader, first, c.board(3))
+	c.undisturbed(began, leader)
+
+	// When the first one goes, the later one has the id for itself.
+	first.signal(syscall.SIGTERM)
+	first.ended()
+	c.settle(second, c.board(3))
+	c.observe(began, 0)
+}
+
+func TestDifferentAlgorithms(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, nil)
+	first, second := c.board(1), c.board(2)
+	second.set(settings{"algorithm": quote("bully")})
+	c.start(first)
+	c.settle(first)
+	began := time.Now()
+	second.start()
+	second.untilStatus("it stays out", func(s console.Status) string {
+		if s.Role != console.RoleBarred {
+			return "it is a " + s.Role
+		}
+		return ""
+	})
+	first.untilProblem("10.77.0.2", "bully", "heir", "algorithm")
+	second.untilProblem("10.77.0.1", "bully", "heir", "algorithm")
+	if o := second.topdog("status"); o.status != 1 {
+		t.Errorf("status of the board that stays out: %v", o)
+	}
+	c.settleOn(first, first)
+	c.undisturbed(began, first)
+
+	first.signal(syscall.SIGTERM)
+	first.ended()
+	c.settle(second)
+	c.observe(began, 0)
+}
+
+// A machine that is no board has the address when the group starts.
+func TestForeignMachine(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	must(t, c.lan.Client().AddAddress(vip24))
+	c.start(c.boards...)
+	mac := c.lan.Client().HardwareAddr.String()
+	c.until("somebody finds the machine", func() string {
+		for _, b := range c.boards {
+			s, err := b.look()
+			if err == nil && slices.ContainsFunc(s.Problems, func(p string) bool {
+				return strings.Contains(p, mac) && strings.Contains(p, vip.String())
+			}) {
+				b.untilLogged(mac, vip.String())
+				return ""
+			}
+		}
+		return "nobody complains of " + mac
+	})
+	c.watchFor(2 * time.Second) // long enough for everybody to try
+	if held := c.holders.Since(c.began).Spans; len(held) > 0 {
+		t.Errorf("the address was claimed though a foreign machine has it: %s", c.spans(c.began))
+	}
+
+	freed := time.Now()
+	must(t, c.lan.Client().DeleteAddress(vip24))
+	leader := c.settle()
+	t.Logf("claimed %v after the foreign machine had gone", c.holders.Since(freed).Spans[0].From.Sub(freed).Round(time.Millisecond))
+	leader.untilNoProblems()
+	c.observe(c.began, 0)
+}
+
+// A second daemon on a board can open nothing, says so, and disturbs nothing;
+// when the first ends, it takes its place.
+func TestSecondDaemon(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, nil)
+	c.start(c.boards...)
+	leader := c.settle()
+	began := time.Now()
+
+	second := *leader
+	second.dir = t.TempDir()
+	second.journal = &journal{start: c.began}
+	second.settings = settings{}
+	second.status = nil
+	c.boards = append(c.boards, &second)
+	second.set(leader.settings) // the same socket, too
+	key, err := leaderKey(leader)
+	must(t, err)
+	second.setKey(key)
+	second.start()
+	second.untilLogged("another topdog runs on this board already")
+	second.untilLogged("another daemon serves the socket")
+	c.watchFor(10 * heartbeat)
+	c.undisturbed(began, leader)
+	if o := leader.topdog("status"); o.status != 0 {
+		t.Errorf("status of the first daemon: %v", o)
+	}
+	if s, err := leader.look(); err != nil || !s.Holding || len(s.Problems) > 0 {
+		t.Errorf("the first daemon is disturbed: Holding %v, problems %q, %v", s.Holding, s.Problems, err)
+	}
+	second.signal(syscall.SIGTERM)
+	second.ended()
+	c.undisturbed(began, leader)
+	if o := leader.topdog("status"); o.status != 0 {
+		t.Errorf("the second daemon took the first one's socket along: %v", o)
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/internal/lab"
+	"topdog/wire"
+)
+
+// stranger is somebody on the LAN who sends what it likes.
+type stranger struct {
+	conn  *net.UDPConn
+	group *net.UDPAddr
+}
+
+// newStranger opens a socket on a host. Everything leaves with the TTL that the boards accept.
+func newStranger(t testing.TB, h *lab.Host, ttl int) *stranger {
+	t.Helper()
+	s := &stranger{group: net.UDPAddrFromAddrPort(config.DefaultMulticast)}
+	must(t, h.Do(func() (err error) {
+		if s.conn, err = net.ListenUDP("udp4", &net.UDPAddr{IP: h.Addr.Addr().AsSlice()}); err != nil {
+			return err
+		}
+		raw, err := s.conn.SyscallConn()
+		if err != nil {
+			return err
+		}
+		var set error
+		err = raw.Control(func(fd uintptr) {
+			set = errors.Join(
+				unix.SetsockoptInet4Addr(int(fd), unix.IPPROTO_IP, unix.IP_MULTICAST_IF, h.Addr.Addr().As4()),
+				unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, ttl),
+				unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TTL, ttl),
+			)
+		})
+		return errors.Join(err, set)
+	}))
+	t.Cleanup(func() { s.conn.Close() })
+	return s
+}
+
+func (s *stranger) shout(t testing.TB, packet []byte) {
+	t.Helper()
+	if _, err := s.conn.WriteToUDP(packet, s.group); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stranger) tell(t testing.TB, h *lab.Host, packet []byte) {
+	t.Helper()
+	to := netip.AddrPortFrom(h.Addr.Addr(), config.DefaultMulticast.Port())
+	if _, err := s.conn.WriteToUDPAddrPort(packet, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recorder keeps what is sent to the group.
+type recorder struct {
+	conn *net.UDPConn
+	done sync.WaitGroup
+
+	mu      sync.Mutex
+	packets [][]byte
+}
+
+func newRecorder(t testing.TB, h *lab.Host) *recorder {
+	t.Helper()
+	r := &recorder{}
+	must(t, h.Do(func() (err error) {
+		eth0, err := net.InterfaceByName(h.Interface)
+		if err != nil {
+			return err
+		}
+		r.conn, err = net.ListenMulticastUDP("udp4", eth0, net.UDPAddrFromAddrPort(config.DefaultMulticast))
+		return err
+	}))
+	r.done.Go(func() {
+		buf := make([]byte, 1500)
+		for {
+			n, _, err := r.conn.ReadFromUDP(buf)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			r.mu.Lock()
+			r.packets = append(r.packets, append([]byte(nil), buf[:n]...))
+			r.mu.Unlock()
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *recorder) stop() {
+	r.conn.Close()
+	r.done.Wait()
+}
+
+func (r *recorder) recorded() [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.packets[:len(r.packets):len(r.packets)]
+}
+
+// dropped adds up the packets that a board has dropped for one of these reasons.
+func dropped(s console.Status, reasons ...wire.DropReason) (n uint64) {
+	for _, r := range reasons {
+		n += s.Counters["dropped: "+r.String()]
+	}
+	return n
+}
+
+func TestGarbage(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	record := newRecorder(t, c.lan.Client())
+	c.start(c.boards...)
+	leader := c.settle()
+	c.until("packets of every board are recorded", func() string {
+		if len(record.recorded()) < 20 {
+			return "too few"
+		}
+		return ""
+	})
+	began := time.Now()
+	noise := rand.New(rand.NewPCG(1, 2))
+	near, far := newStranger(t, c.lan.Client(), wire.TTL), newStranger(t, c.lan.Client(), 64)
+	packets := record.recorded()
+	const rounds = 300
+	for i := range rounds {
+		random := make([]byte, noise.IntN(wire.MaxPacket))
+		for j := range random {
+			random[j] = byte(noise.Uint32())
+		}
+		good := packets[noise.IntN(len(packets))]
+		truncated := good[:noise.IntN(len(good))]
+		changed := append([]byte(nil), good...)
+		changed[noise.IntN(len(changed))] ^= 1 << noise.IntN(8)
+		longer := append(append([]byte(nil), good...), random...)
+		for _, p := range [][]byte{random, truncated, changed, longer[:min(len(longer), wire.MaxPacket)]} {
+			near.shout(t, p)
+			near.tell(t, c.boards[i%3].Host, p)
+		}
+		far.shout(t, good)
+		if i%10 == 0 {
+			c.watchFor(time.Millisecond) // the receive queue is not what is tested
+		}
+	}
+	for _, b := range c.boards {
+		s := b.untilStatus("all is counted", func(s console.Status) string {
+			if n := dropped(s, wire.TooShort, wire.BadVersion, wire.OtherGroup, wire.BadTag, wire.Unauthenticated); n < rounds {
+				return "some of it is not counted"
+			}
+			if s.Counters["dropped: from beyond the link"] < rounds/2 {
+				return "what came from beyond the link is not counted"
+			}
+			return ""
+		})
+		t.Logf("%s: %v", b, drops(s))
+	}
+	c.settleOn(leader, c.boards...)
+	c.undisturbed(began, leader)
+}
+
+// drops returns the counters of what was dropped.
+func drops(s console.Status) map[string]uint64 {
+	d := make(map[string]uint64)
+	for name, n := range s.Counters {
+		if what, ok := strings.CutPrefix(name, "dropped: "); ok && n > 0 {
+			d[what] = n
+		}
+	}
+	return d
+}
+
+// Recordings of a leader that is dead by now, played from its own address: to
+// boards that knew it, and to one that has just booted.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	record := newRecorder(t, c.lan.Client())
+	c.start(c.boards...)
+	dead := c.settle()
+	// Make it claim while it is being recorded: RESIGN and COORDINATOR are what
+	// somebody would want to play.
+	if o := dead.topdog("resign"); o.status != 0 {
+		t.Fatalf("resign: %v", o)
+	}
+	other := c.settle()
+	if o := other.topdog("resign"); o.status != 0 {
+		t.Fatalf("resign: %v", o)
+	}
+	dead = c.settle()
+	c.until("enough is recorded", func() string {
+		if len(record.recorded()) < 50 {
+			return "too little"
+		}
+		return ""
+	})
+	record.stop()
+	tape := record.recorded()
+
+	dead.signal(syscall.SIGKILL)
+	c.untilTakenFrom(dead)
+	alive := c.except(dead)
+	leader := c.settle(alive...)
+
+	began := time.Now()
+	player := newStranger(t, dead.Host, wire.TTL)
+	for _, p := range tape {
+		player.shout(t, p)
+		for _, b := range alive {
+			player.tell(t, b.Host, p)
+		}
+	}
+	for _, b := range alive {
+		s := b.untilStatus("the recordings are counted", func(s console.Status) string {
+			if dropped(s, wire.Replayed, wire.Duplicate, wire.Unproven, wire.Own) < uint64(len(tape)) {
+				return "they are not"
+			}
+			return ""
+		})
+		t.Logf("%s: %v", b, drops(s))
+	}
+	c.settleOn(leader, alive...)
+	c.undisturbed(began, leader)
+
+	// Everybody is dead, and a board boots while the recording is played over
+	// and over: it leads as soon as it would without.
+	for _, b := range alive {
+		b.signal(syscall.SIGKILL)
+		<-b.process.Exited()
+	}
+	fresh := alive[0]
+	ctx, stop := context.WithCancel(context.Background())
+	var playing sync.WaitGroup
+	playing.Go(func() {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ctx.Err() == nil; i++ {
+			_, _ = player.conn.WriteToUDP(tape[i%len(tape)], player.group)
+			<-tick.C
+		}
+	})
+	defer playing.Wait()
+	defer stop()
+	booted := time.Now()
+	fresh.start()
+	c.settleOn(fresh, fresh)
+	if held := c.holders.Since(booted).Spans; len(held) > 0 {
+		t.Logf("the board that booted led %v after its start", held[len(held)-1].From.Sub(booted).Round(time.Millisecond))
+	}
+	s := fresh.untilStatus("the recordings are counted", func(s console.Status) string {
+		if dropped(s, wire.Unproven) == 0 {
+			return "they are not"
+		}
+		return ""
+	})
+	t.Logf("%s: %v", fresh, drops(s))
+	for _, known := range s.Boards {
+		if !known.Self {
+			t.Errorf("the board that booted believes in %s (%s), which is dead", known.ID, known.Role)
+		}
+	}
+	c.observe(booted, 0)
+}
+
+// leaderKey reads the key of a board.
+func leaderKey(b *board) (config.Key, error) { return config.LoadKey(b.dir + "/key") }

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestResign(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.start(c.boards...)
+	for range 3 {
+		old := c.settle()
+		resigned := time.Now()
+		o := old.topdog("resign")
+		next := c.settle()
+		if want := "handed over to " + next.String(); o.status != 0 || !strings.HasPrefix(o.stdout, want) {
+			t.Errorf("resign does not say %q: %v", want, o)
+		}
+		if next == old {
+			t.Errorf("%s has resigned and leads", old)
+		}
+		c.observe(resigned, 0)
+		c.clientWaited(resigned, heartbeat)
+	}
+
+	leader := c.settle()
+	began := time.Now()
+	follower := c.except(leader)[0]
+	if o := follower.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not lead") {
+		t.Errorf("resign of a follower: %v", o)
+	}
+	c.undisturbed(began, leader)
+}
+
+func TestResignAlone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	b := c.board(1)
+	if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not run") {
+		t.Errorf("resign without a daemon: %v", o)
+	}
+	c.start(b)
+	c.settleOn(b, b)
+	began := time.Now()
+	if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "nobody to hand over to") {
+		t.Errorf("resign of the only board: %v", o)
+	}
+	c.undisturbed(began, b)
+}
+
+func TestPreempt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, settings{"preempt": "true"})
+	low, high := c.board(1), c.board(3)
+	c.start(low, c.board(2))
+	leader := c.settle()
+
+	began := time.Now()
+	high.start()
+	c.untilHolders("the highest asks for the lead", func(h []int) bool { return len(h) == 1 && h[0] == high.number })
+	c.settleOn(high, c.boards...)
+	c.observe(began, 0)
+	c.clientWaited(began, heartbeat)
+	if peace := c.holders.Since(began).Held(leader.number); peace < 20*heartbeat {
+		t.Errorf("the highest asked for the lead after %v, sooner than after 20 heartbeats", peace)
+	}
+}
+
+// The classical algorithm: the highest always wins, also when it comes back.
+func TestBully(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, settings{"algorithm": quote("bully")})
+	c.start(c.boards...)
+	highest := c.board(3)
+	c.settleOn(highest, c.boards...)
+
+	pulled := time.Now()
+	must(t, highest.Pull())
+	c.untilTakenFrom(highest)
+	c.settleOn(c.board(2), c.except(highest)...)
+	c.observe(pulled, 0)
+
+	plugged := time.Now()
+	must(t, highest.Plug())
+	c.settleOn(highest, c.boards...)
+	c.observe(plugged, 0)
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, nil)
+	c.start(c.boards...)
+	old := c.settle()
+	began := time.Now()
+
+	// A broken configuration is refused with its place, and changes nothing.
+	good, err := os.ReadFile(old.config())
+	must(t, err)
+	old.writeConfig(string(good) + "priority = 999\n")
+	old.signal(syscall.SIGHUP)
+	lines := strings.Count(string(good), "\n")
+	old.untilLogged(old.config()+":"+strconv.Itoa(lines+1)+":12", "priority")
+	old.untilLogged("the new configuration was not applied")
+	c.settleOn(old, c.boards...)
+
+	// What cannot be changed while it runs is said to need a restart.
+	old.set(settings{"heartbeat": quote("200ms")})
+	old.signal(syscall.SIGHUP)
+	old.untilLogged("heartbeat", "restart")
+	c.settleOn(old, c.boards...)
+	c.undisturbed(began, old)
+
+	// Priority 0: never lead. The leader hands over.
+	old.set(settings{"heartbeat": quote("100ms"), "priority": "0"})
+	reloaded := time.Now()
+	old.signal(syscall.SIGHUP)
+	c.untilTakenFrom(old)
+	leader := c.except(old)[0]
+	c.settleOn(leader, c.boards...)
+	c.observe(reloaded, 0)
+	c.clientWaited(reloaded, heartbeat)
+
+	// Nobody takes over from the last board that may lead, until it may again.
+	must(t, leader.Pull())
+	c.untilHolders("nobody may lead", func(h []int) bool { return len(h) == 0 })
+	c.watchFor(5 * heartbeat)
+	if held := c.holders.Current(); len(held) > 0 {
+		t.Errorf("%v has the address with priority 0", held)
+	}
+	old.set(settings{"priority": "50"})
+	old.signal(syscall.SIGHUP)
+	c.settleOn(old, old)
+	c.observe(began, 0)
+}
+
+func TestConfigMistakes(t *testing.T) {
+	dir := t.TempDir()
+	for _, mistake := range []struct{ text, want string }{
+		{"adress = \"10.77.0.100\"\n", ":1:1: "},
+		{"# a comment\naddress = \"10.77.0.100\"\npriority = 300\n", ":3:12: "},
+		{"address = \"10.77.0.100\"\nheartbeat = \"fast\"\n", ":2:13: "},
+		{"address = \"10.77.0.100\"\nled = \"GPIO\"\n", ":2:7: "},
+		{"address = \"10.77.0.100\"\nalgorithm = \"raft\"\n", ":2:13: "},
+		{"address = \n", ":1:"},
+		{"", ":1:1: "},
+	} {
+		path := filepath.Join(dir, "topdog.toml")
+		must(t, os.WriteFile(path, []byte(mistake.text), 0o644))
+		for _, verb := range []string{"run", "cleanup"} {
+			o := itself().exec(t, verb, "--config", path)
+			if o.status != exitConfig || !strings.Contains(o.stderr, path+mistake.want) {
+				t.Errorf("%s with %q: want %s and status %d: %v", verb, mistake.text, path+mistake.want, exitConfig, o)
+			}
+		}
+	}
+	o := itself().exec(t, "run", "--config", filepath.Join(dir, "nothing.toml"))
+	if o.status != exitConfig || !strings.Contains(o.stderr, "nothing.toml") || !strings.Contains(o.stderr, "topdog init") {
+		t.Errorf("no configuration: %v", o)
+	}
+}
+
+// A key that others may read is refused, and so is none.
+func TestKeyMistakes(t *testing.T) {
+	dir := t.TempDir()
+	path, keyPath := filepath.Join(dir, "topdog.toml"), filepath.Join(dir, "key")
+	must(t, os.WriteFile(path, []byte("address = \"10.77.0.100\"\nkey_file = \"key\"\n"), 0o644))
+	check := func(when string) {
+		t.Helper()
+		o := itself().exec(t, "run", "--config", path)
+		if o.status != exitConfig || !strings.Contains(o.stderr, keyPath) {
+			t.Errorf("%s: %v", when, o)
+		}
+	}
+	check("no key")
+	must(t, os.WriteFile(keyPath, newKey(t).Encode(), 0o644))
+	check("a key for all to read")
+	must(t, os.WriteFile(keyPath, []byte("secret\n"), 0o600))
+	must(t, os.Chmod(keyPath, 0o600))
+	check("no key in the file")
+}
+
+func TestInit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etc", "topdog")
+	path, keyPath := filepath.Join(dir, "topdog.toml"), filepath.Join(dir, "key")
+	run := func(args ...string) outcome {
+		return itself().exec(t, append([]string{"init", "--config", path}, args...)...)
+	}
+	if o := run(); o.status != exitUsage {
+		t.Errorf("no address: %v", o)
+	}
+	if o := run("10.77.0.300"); o.status == 0 || !strings.Contains(o.stderr, "10.77.0.300") {
+		t.Errorf("no such address: %v", o)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("a mistake left %s behind", dir)
+	}
+
+	o := run("10.77.0.100")
+	if o.status != 0 || !strings.Contains(o.stdout, path) || !strings.Contains(o.stdout, keyPath) {
+		t.Fatalf("init: %v", o)
+	}
+	for file, mode := range map[string]os.FileMode{path: 0o644, keyPath: 0o600} {
+		info, err := os.Stat(file)
+		must(t, err)
+		if info.Mode() != mode {
+			t.Errorf("%s has the mode %v, not %v", file, info.Mode(), mode)
+		}
+	}
+	config, err := os.ReadFile(path)
+	must(t, err)
+	key, err := os.ReadFile(keyPath)
+	must(t, err)
+	if strings.Contains(o.String(), strings.TrimSpace(string(key[len(key)-65:]))) {
+		t.Error("init printed the key")
+	}
+
+	if o := run("10.77.0.101"); o.status != 1 || !strings.Contains(o.stderr, path) {
+		t.Errorf("init was not refused where a configuration exists: %v", o)
+	}
+	unchanged := func(when, file string, want []byte) {
+		t.Helper()
+		if now, err := os.ReadFile(file); err != nil || string(now) != string(want) {
+			t.Errorf("%s: %s was changed (%v)", when, file, err)
+		}
+	}
+	unchanged("refused", path, config)
+	unchanged("refused", keyPath, key)
+
+	// A copied key stays.
+	must(t, os.Remove(path))
+	if o := run("10.77.0.101"); o.status != 0 || !strings.Contains(o.stdout, "kept") {
+		t.Errorf("init beside a key: %v", o)
+	}
+	unchanged("kept", keyPath, key)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("%s has %v, %v", dir, entries, err)
+	}
+}
+
+// What init writes is all that a board needs.
+func TestInitAndRun(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	b := c.board(1)
+	must(t, os.Remove(b.config()))
+	must(t, os.Remove(filepath.Join(b.dir, "key")))
+	if o := c.program.exec(t, "init", vip.String(), "--config", b.config()); o.status != 0 {
+		t.Fatalf("init: %v", o)
+	}
+	written, err := os.ReadFile(b.config())
+	must(t, err)
+	// Nothing but what cannot be shared with other tests on this machine.
+	b.writeConfig(string(written) + "socket = " + b.settings["socket"] + "\nname = \"pi1\"\n")
+	b.start()
+	c.settleOn(b, b)
+}
