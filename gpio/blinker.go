@@ -136,6 +136,9 @@ func (r *run) advance() time.Duration {
 		r.led, r.step, r.steadySince = led, 0, time.Now()
 		r.setState(State{LED: led.String()})
 	}
+	if r.led == None {
+		return 0 // Nobody sees it, and waking up costs a small board more than anything else here.
+	}
 	steps := r.pattern.Steps()
 	step := steps[r.step]
 	if err := r.led.Set(step.On); err != nil {

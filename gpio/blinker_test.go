@@ -382,3 +382,13 @@ func TestRecorder(t *testing.T) {
 		}
 	})
 }
+
+// TestNoLEDCostsNothing holds that a board without a light is not woken up for one.
+func TestNoLEDCostsNothing(t *testing.T) {
+	r := run{Blinker: NewBlinker(func() (LED, error) { return None, nil }, func(error) {}), pattern: Leader}
+	for range 3 {
+		if wait := r.advance(); wait != 0 {
+			t.Errorf("wants to be woken in %v", wait)
+		}
+	}
+}

@@ -31,7 +31,7 @@ const (
 	// on it is done whenever the loop is awake anyway, as for a heartbeat: waking
 	// costs more than renewing.
 	renewEvery = netio.DefaultLifetime / 2
-	renewAfter = netio.DefaultLifetime / 4
+	renewAfter = netio.DefaultLifetime * 2 / 5
 	// retakeEvery is how often a leader that cannot take the address tries again.
 	retakeEvery = 500 * time.Millisecond
 
