@@ -90,7 +90,7 @@ type Node struct {
 
 // counters count what is worth knowing and has no other place.
 type counters struct {
-	received, sent, sendErrors, overruns, restored, rejoined, rivals uint64
+	received, sent, sendErrors, restored, rejoined, rivals uint64
 }
 
 // Options are the parts of a node that not every owner wants to set.
