@@ -42,14 +42,7 @@ func (b *bully) turn(reason Reason) {
 func (b *bully) holdElection() {
 	b.alarms.clear(alarmVerdict)
 	b.round++
-	b.countQuestion()
-	b.multicast(wire.Message{
-		Header: wire.Header{Type: wire.TypeElection},
-		Election: wire.Election{
-			Suspect: b.leader, Incarnation: b.leaderIncarnation,
-			LastHeard: b.lastHeard, Round: b.round,
-		},
-	})
+	b.sendElection()
 	b.alarms[alarmAsk] = b.now + b.answerWithin()
 }
 
@@ -62,11 +55,7 @@ func (b *bully) wake(a alarm) {
 	case a == alarmAsk && b.alarms[alarmVerdict] != never:
 		// A probe has ended that no longer matters: a higher board has answered.
 	case a == alarmAsk && b.mayClaim():
-		reason := b.cause
-		if reason == ReasonSilence {
-			reason = ReasonUnanswered
-		}
-		b.becomeLeader(reason)
+		b.claim()
 	case a == alarmAsk:
 		// Only the board that nobody answered probes: at a cold start all hold
 		// elections, and would take each other's probes for a conflict.

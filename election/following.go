@@ -171,6 +171,27 @@ func (c *Core) sendHello() {
 	c.alarms[alarmHello] = c.now + every
 }
 
+// sendElection asks whether the suspect lives, and says that this board is about to act.
+func (c *Core) sendElection() {
+	c.countQuestion()
+	c.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeElection},
+		Election: wire.Election{
+			Suspect: c.leader, Incarnation: c.leaderIncarnation,
+			LastHeard: c.lastHeard, Round: c.round,
+		},
+	})
+}
+
+// claim ends a candidacy that nobody objected to.
+func (c *Core) claim() {
+	reason := c.cause
+	if reason == ReasonSilence {
+		reason = ReasonUnanswered
+	}
+	c.becomeLeader(reason)
+}
+
 // startProbe asks for a probe of the address, before the first claim at a cold
 // start only: when there is no hurry, nothing is lost by making sure that no
 // foreign machine has it.

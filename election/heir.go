@@ -63,23 +63,8 @@ func (h *heir) ask() {
 	} else {
 		h.round++
 	}
-	h.countQuestion()
-	h.multicast(wire.Message{
-		Header: wire.Header{Type: wire.TypeElection},
-		Election: wire.Election{
-			Suspect: h.leader, Incarnation: h.leaderIncarnation,
-			LastHeard: h.lastHeard, Round: h.round,
-		},
-	})
+	h.sendElection()
 	h.alarms[alarmAsk] = h.now + q.Every
-}
-
-func (h *heir) claim() {
-	reason := h.cause
-	if reason == ReasonSilence {
-		reason = ReasonUnanswered
-	}
-	h.becomeLeader(reason)
 }
 
 func (h *heir) wake(a alarm) {
