@@ -147,8 +147,10 @@ type Core struct {
 	lastHeard         wire.Sequence // of the leader's newest HEARTBEAT
 	absent            wire.ID       // the leader that resigned or restarted, until there is another
 
-	forgiven  bool // the leader got a fresh interval since it was heard last
-	soundings int  // how often the way to the leader was timed
+	forgiven  bool    // the leader got a fresh interval since it was heard last
+	yieldedTo wire.ID // the rival that this board let go for last
+	yieldedAt Instant
+	soundings int // how often the way to the leader was timed
 
 	// Of a candidate.
 	cause Reason // why it became one

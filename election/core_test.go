@@ -196,6 +196,12 @@ func TestOrderOfEffects(t *testing.T) {
 			return b.hear(1, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
 		}, []string{"take", "COORDINATOR to all"}},
 
+		{"let go for a rival above that lets go for this board", func(b *board) []Effect {
+			b.lead()
+			b.hear(3, wire.TypeHeartbeat, leading)
+			return b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
+		}, []string{"follower -> follower: the leader resigned"}},
+
 		{"be asked for the lead by a board above", func(b *board) []Effect {
 			b.lead()
 			return b.hear(3, wire.TypeQuery, func(m *wire.Message) { m.Query.Purpose = wire.PurposeHandover })

@@ -73,6 +73,10 @@ func (c *Core) resigned(m *wire.Message) {
 		c.reply()          // perhaps it has not heard the COORDINATOR
 	case c.role != Follower && c.role != Candidate:
 	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine || m.Term < c.reignTerm):
+	case mine && c.crossing(m):
+		// Both let go in favour of the other. The higher rank takes it.
+		c.becomeFollower(wire.Nobody, ReasonResigned)
+		c.postpone(c.cfg.Interval / 2)
 	case mine && c.rank().Eligible():
 		// One message after the RESIGN the address is back; nothing is asked,
 		// since the only board that could object has just let go.
@@ -101,6 +105,12 @@ func (c *Core) planPreemption() {
 	case c.alarms[alarmPreempt] == never:
 		c.alarms[alarmPreempt] = c.now + preemptAfter*c.cfg.Interval
 	}
+}
+
+// crossing reports whether a RESIGN in favour of this board has crossed one that
+// this board has sent in favour of a sender of higher rank.
+func (c *Core) crossing(m *wire.Message) bool {
+	return m.Sender == c.yieldedTo && c.now-c.yieldedAt < c.cfg.Interval && rankOf(&m.Header).Above(c.rank())
 }
 
 // askForLead asks a leader of lower rank for a handover, and goes on asking.

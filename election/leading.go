@@ -60,6 +60,7 @@ func (c *Core) hearRival(m *wire.Message) {
 	}
 	if yield != ReasonNone {
 		c.becomeFollower(m.Sender, yield)
+		c.yieldedTo, c.yieldedAt = m.Sender, c.now
 		c.multicast(wire.Message{
 			Header: wire.Header{Type: wire.TypeResign},
 			Resign: wire.Resign{Successor: m.Sender},

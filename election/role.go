@@ -128,7 +128,7 @@ func (c *Core) becomeCandidate(reason Reason) {
 // that overtakes the address would send clients to a board that refuses them.
 func (c *Core) becomeLeader(reason Reason) {
 	c.term = nextTerm(c.term)
-	if p := c.roster.Peer(c.leader); p != nil {
+	if p := c.roster.Peer(c.leader); p != nil && reason != ReasonHandover {
 		p.Gone = true // it was asked often enough
 	}
 	c.become(Leader, c.cfg.ID, reason)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/console"
 )
 
@@ -215,6 +216,22 @@ func (c *cluster) clientWaited(since time.Time, most time.Duration) {
 	if gap := c.prober.Report(since).Longest.Duration(); gap > most && !c.stalled(since) {
 		c.t.Errorf("the client waited %.1f ms, more than %.1f: %s", ms(gap), ms(most), c.spans(since))
 	}
+}
+
+// handedOver checks that a board leads because the one before let it, and that
+// the client hardly noticed.
+func (c *cluster) handedOver(since time.Time, to *board) {
+	c.t.Helper()
+	s, err := to.look()
+	must(c.t, err)
+	if want := election.ReasonHandover.String(); (len(s.Changes) == 0 || s.Changes[0].Reason != want) && !c.stalled(since) {
+		c.t.Errorf("%s does not lead because %s: %+v", to, want, s.Changes)
+	}
+	most := heartbeat // more, and it was no handover
+	if underRace {
+		most *= 3 // the boards are slow, and share the processors with other tests
+	}
+	c.clientWaited(since, most)
 }
 
 // awayAtMost checks that since a moment the address was on no board for no

@@ -35,8 +35,6 @@ const (
 	patience = 20 * time.Second
 	// pollEvery is how often a test looks.
 	pollEvery = 10 * time.Millisecond
-	// heartbeat is that of all tests.
-	heartbeat = 100 * time.Millisecond
 	// lifetime bounds how long the kernel keeps the address of a board whose
 	// daemon is frozen: 1 s of lifetime, and up to 1.25 s until the kernel looks
 	// (docs/address.md); the rest is for a busy machine.

@@ -148,10 +148,10 @@ func TestTerminated(t *testing.T) {
 		stopped := time.Now()
 		old.signal(syscall.SIGTERM)
 		c.untilTakenFrom(old)
-		c.settleIgnoringDead(old)
+		next := c.settleIgnoringDead(old)
 		old.ended()
 		c.observe(stopped, 0)
-		c.clientWaited(stopped, heartbeat)
+		c.handedOver(stopped, next)
 	}
 	last := c.settle()
 	last.signal(syscall.SIGTERM)

@@ -26,7 +26,7 @@ func TestResign(t *testing.T) {
 			t.Errorf("%s has resigned and leads", old)
 		}
 		c.observe(resigned, 0)
-		c.clientWaited(resigned, heartbeat)
+		c.handedOver(resigned, next)
 	}
 
 	leader := c.settle()
@@ -66,7 +66,7 @@ func TestPreempt(t *testing.T) {
 	c.untilHolders("the highest asks for the lead", func(h []int) bool { return len(h) == 1 && h[0] == high.number })
 	c.settleOn(high, c.boards...)
 	c.observe(began, 0)
-	c.clientWaited(began, heartbeat)
+	c.handedOver(began, high)
 	if peace := c.holders.Since(began).Held(leader.number); peace < 20*heartbeat {
 		t.Errorf("the highest asked for the lead after %v, sooner than after 20 heartbeats", peace)
 	}
@@ -84,7 +84,10 @@ func TestBully(t *testing.T) {
 	must(t, highest.Pull())
 	c.untilTakenFrom(highest)
 	c.settleOn(c.board(2), c.except(highest)...)
-	c.observe(pulled, 0)
+	// Whoever notices first holds an election, and takes a board for dead that
+	// does not answer in time. On a busy machine this can be a living one; the
+	// paper assumes that it never is.
+	c.observe(pulled, atOnce())
 
 	plugged := time.Now()
 	must(t, highest.Plug())
@@ -110,21 +113,21 @@ func TestReload(t *testing.T) {
 	c.settleOn(old, c.boards...)
 
 	// What cannot be changed while it runs is said to need a restart.
-	old.set(settings{"heartbeat": quote("200ms")})
+	old.set(settings{"heartbeat": quote((2 * heartbeat).String())})
 	old.signal(syscall.SIGHUP)
 	old.untilLogged("heartbeat", "restart")
 	c.settleOn(old, c.boards...)
 	c.undisturbed(began, old)
 
 	// Priority 0: never lead. The leader hands over.
-	old.set(settings{"heartbeat": quote("100ms"), "priority": "0"})
+	old.set(settings{"heartbeat": quote(heartbeat.String()), "priority": "0"})
 	reloaded := time.Now()
 	old.signal(syscall.SIGHUP)
 	c.untilTakenFrom(old)
 	leader := c.except(old)[0]
 	c.settleOn(leader, c.boards...)
 	c.observe(reloaded, 0)
-	c.clientWaited(reloaded, heartbeat)
+	c.handedOver(reloaded, leader)
 
 	// Nobody takes over from the last board that may lead, until it may again.
 	must(t, leader.Pull())
