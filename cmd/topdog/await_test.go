@@ -182,9 +182,9 @@ func (c *cluster) untilTakenFrom(b *board) {
 func (c *cluster) watchFor(d time.Duration) { <-time.After(d) }
 
 // stallMax is how long the machine may stand still during an observation that
-// is to be trusted. A board that oversleeps by a heartbeat lets go of the address,
+// is to be trusted. A leader that is late by more than the grace may be replaced,
 // and rightly so, but that is not what these tests are about.
-const stallMax = heartbeat / 2
+var stallMax = election.Grace(heartbeat)
 
 // stalled reports whether the whole machine has stood still since a moment, as
 // virtual machines do: then the prober did, which none of the boards can cause.
