@@ -18,6 +18,27 @@ func (r *Round) decode(body []byte) {
 	r.Number = binary.BigEndian.Uint32(body)
 }
 
+// OK is what the judge of a round says to all (Li, Zhao, Wang, phase 2). Who is
+// not in it must begin the next round.
+type OK struct {
+	Round uint32
+	Trust []ID // the trusted set, at most MaxBoards
+}
+
+// okTrust is where the trusted set begins in the body of an OK.
+const okTrust = 4
+
+func (o *OK) appendTo(dst []byte) ([]byte, error) {
+	dst = binary.BigEndian.AppendUint32(dst, o.Round)
+	return appendIDs(dst, TypeOK, "Trust", o.Trust)
+}
+
+func (o *OK) decode(body []byte) (drop Drop) {
+	o.Round = binary.BigEndian.Uint32(body)
+	o.Trust, drop = decodeIDs(o.Trust, body, okTrust)
+	return drop
+}
+
 // Standing is one entry of a REPORT.
 type Standing struct {
 	ID       ID

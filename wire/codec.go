@@ -53,14 +53,15 @@ const (
 	offSequence    = 17
 )
 
-// bodySizes holds the length of each type's body, without the name of a HELLO
-// and the standings of a REPORT. Types that do not exist have none.
+// bodySizes holds the length of each type's body, without the name of a HELLO,
+// the standings of a REPORT, the trusted set of an OK, and optional tails. Types
+// that do not exist have none.
 var bodySizes = [32]int{
 	TypeHeartbeat:   3,
 	TypeHello:       helloName,
-	TypeElection:    13,
+	TypeElection:    electionScore,
 	TypeAnswer:      17,
-	TypeCoordinator: 7,
+	TypeCoordinator: coordinatorScore,
 	TypeResign:      4,
 	TypeQuery:       2,
 	TypeChallenge:   24,
@@ -71,6 +72,7 @@ var bodySizes = [32]int{
 	TypeCollect:     4,
 	TypeReport:      reportStandings,
 	TypeLeader:      8,
+	TypeOK:          okTrust + 1,
 }
 
 // Codec turns messages of one group into packets and back. It is not safe for
@@ -197,6 +199,8 @@ func appendBody(dst []byte, m *Message) ([]byte, error) {
 		return m.Report.appendTo(dst)
 	case TypeLeader:
 		return m.Leader.appendTo(dst)
+	case TypeOK:
+		return m.OK.appendTo(dst)
 	default:
 		return nil, &FieldError{m.Type, "Type", "does not exist"}
 	}
@@ -205,9 +209,9 @@ func appendBody(dst []byte, m *Message) ([]byte, error) {
 // Decode reads a packet into m: the header and the body of its type; the other
 // bodies keep what they held. If the result is a drop, m holds nothing of use.
 //
-// It allocates nothing but a name that differs from the one in m, and a list of
-// standings that is longer than the capacity of the one in m. That list is m's:
-// the next Decode into m overwrites it.
+// It allocates nothing but a name that differs from the one in m, and a list
+// (standings, candidates, trusted set) that is longer than the capacity of the
+// one in m. The lists are m's: the next Decode into m overwrites them.
 func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 	packet, drop := c.open(datagram)
 	if drop.Dropped() {
@@ -294,7 +298,7 @@ func decodeBody(m *Message, body []byte) Drop {
 	case TypeHello:
 		return m.Hello.decode(body)
 	case TypeElection:
-		m.Election.decode(body)
+		return m.Election.decode(body)
 	case TypeAnswer:
 		m.Answer.decode(body)
 	case TypeCoordinator:
@@ -315,6 +319,8 @@ func decodeBody(m *Message, body []byte) Drop {
 		return m.Report.decode(body)
 	case TypeLeader:
 		return m.Leader.decode(body)
+	case TypeOK:
+		return m.OK.decode(body)
 	}
 	return Drop{}
 }

@@ -60,11 +60,13 @@
 //	                 29 - 30 every, ms, not 0: until the next HELLO
 //	                 31      n: length of the name, 0 to 32
 //	                 32 ...  name: n bytes of UTF-8, no control characters     32 + n bytes
+//	             32+n - 35+n score, optional                                   36 + n bytes
 //
 //	 3 ELECTION      21 - 24 suspect: its id, or 0 at a cold start
 //	                 25 - 28 incarnation of the suspect
 //	                 29 - 32 last heard: sequence of its newest HEARTBEAT
 //	                 33      round                                                 34 bytes
+//	                 34 - 37 score, optional                                       38 bytes
 //
 //	 4 ANSWER        21 - 24 leader: its id, or 0 if the sender knows none
 //	                 25 - 28 incarnation of the leader
@@ -75,6 +77,9 @@
 //	 5 COORDINATOR   21 - 24 coordinator: its id, not 0
 //	                 25 - 26 interval, ms, not 0
 //	                 27      beat                                                  28 bytes
+//	                 28 - 31 score, optional, and only together with
+//	                 32      n: number of candidates, 0 to 255
+//	                 33 ...  n times: id (4 bytes, not 0)                     33 + 4n bytes
 //
 //	 6 RESIGN        21 - 24 successor: its id, or 0                               25 bytes
 //
@@ -100,6 +105,17 @@
 //
 //	15 LEADER        21 - 24 leader: its id, not 0
 //	                 25 - 28 timestamp                                             29 bytes
+//
+//	16 OK            21 - 24 round
+//	                 25      n: number of trusted boards, 0 to 255
+//	                 26 ...  n times: id (4 bytes, not 0)                     26 + 4n bytes
+//
+// The score is the importance of the sender by the measure that its group has
+// agreed on (the algorithm score); the candidates are the boards that hold the
+// elections (the algorithm candidates). What is optional is the tail of its
+// body. A sender leaves the whole tail away if nothing but zeros would be in
+// it, and a receiver reads a missing tail as a score of 0 and no candidates.
+// One that is there may hold zeros.
 //
 // A sender rounds the time until its next message (interval, every) up, so
 // that nobody expects it too early, and ages down. The greatest age that fits
@@ -134,22 +150,24 @@
 //	 4  flag 0x80   set if we have a key (Unauthenticated), clear if not (NotExpectingAuth)
 //	 5  tag         with a key: 37 bytes at least (TooShort), and the tag is right (BadTag)
 //	 6  type        known (UnknownType)
-//	 7  body        as long as its type demands, less name and standings (TooShort)
+//	 7  body        as long as its type demands, less name, lists and tail (TooShort)
 //	 8  header      algorithm, sender and sequence not 0 (Malformed)
-//	 9  body        the fields as said above, in their order; name and standings end
-//	                within the packet (Malformed)
+//	 9  body        the fields as said above, in their order; name and lists end
+//	                within the packet (Malformed); a tail, once begun, has its score
+//	                and its n (TooShort)
 //	10  replay      see below (Own, Duplicate, Replayed, Unproven, TableFull)
 //
-// A packet may be longer than its message: what lies between the body and the
-// tag, or between the body and the end of a plain packet, is authenticated
-// with the rest, and then ignored.
+// A packet may be longer than its message: what lies between the body (with its
+// tail) and the tag, or between the body and the end of a plain packet, is
+// authenticated with the rest, and then ignored.
 //
 // # Versions
 //
 // Whatever older receivers may ignore is added at the end of a body, as a new
 // type, or as a new purpose or algorithm, and the version stays. Whatever they
 // must not ignore gets a new version, and new labels where keys and group tags
-// are derived.
+// are derived. What is added behind an optional tail makes the tail mandatory
+// for its sender.
 //
 // # Replay protection
 //

@@ -24,7 +24,7 @@ func TestRejected(t *testing.T) {
 		{"version 7", TypeHeartbeat, set(0, 0xe1), Drop{BadVersion, 0}},
 		{"other group", TypeHeartbeat, set(2, 0, 0), Drop{OtherGroup, 2}},
 		{"type 0", TypeHeartbeat, set(0, 0x20), Drop{UnknownType, 0}},
-		{"type 16", TypeHeartbeat, set(0, 0x30), Drop{UnknownType, 0}},
+		{"type 17", TypeHeartbeat, set(0, 0x31), Drop{UnknownType, 0}},
 		{"type 31", TypeHeartbeat, set(0, 0x3f), Drop{UnknownType, 0}},
 		{"algorithm 0", TypeHeartbeat, set(1, 0x40), Drop{Malformed, 1}},
 		{"sender nobody", TypeHeartbeat, set(4, 0, 0, 0, 0), Drop{Malformed, 4}},
@@ -47,6 +47,17 @@ func TestRejected(t *testing.T) {
 		{"REPORT: count far beyond the packet", TypeReport, set(29, 255), Drop{Malformed, 29}},
 		{"REPORT: nobody in the second standing", TypeReport, set(35, 0, 0, 0, 0), Drop{Malformed, 35}},
 		{"LEADER: nobody", TypeLeader, set(21, 0, 0, 0, 0), Drop{Malformed, 21}},
+		{"OK: count beyond the packet", TypeOK, set(25, 3), Drop{Malformed, 25}},
+		{"OK: count far beyond the packet", TypeOK, set(25, 255), Drop{Malformed, 25}},
+		{"OK: nobody in the second place", TypeOK, set(30, 0, 0, 0, 0), Drop{Malformed, 30}},
+		{"HELLO: score cut", TypeHello, more(0, 0, 1), Drop{TooShort, 41}},
+		{"ELECTION: score cut", TypeElection, more(9), Drop{TooShort, 35}},
+		{"COORDINATOR: score cut", TypeCoordinator, more(0, 0, 0), Drop{TooShort, 31}},
+		{"COORDINATOR: score without candidates", TypeCoordinator, more(0, 0, 0, 9), Drop{TooShort, 32}},
+		{"COORDINATOR: count beyond the packet", TypeCoordinator, more(0, 0, 0, 9, 2, 0, 0, 0, 1, 0, 0, 0), Drop{Malformed, 32}},
+		{"COORDINATOR: count far beyond the packet", TypeCoordinator, more(0, 0, 0, 9, 255), Drop{Malformed, 32}},
+		{"COORDINATOR: nobody in the second place", TypeCoordinator, more(0, 0, 0, 9, 2, 0, 0, 0, 1, 0, 0, 0, 0), Drop{Malformed, 37}},
+		{"COORDINATOR: interval before tail", TypeCoordinator, func(p []byte) []byte { clear(p[25:27]); return append(p, 1) }, Drop{Malformed, 25}},
 
 		// The order of the tests, where a packet breaks two rules.
 		{"length before version", TypeHeartbeat, func(p []byte) []byte { p[0] = 0; return p[:20] }, Drop{TooShort, 20}},
@@ -56,12 +67,7 @@ func TestRejected(t *testing.T) {
 		{"body's length before header's values", TypeHeartbeat, func(p []byte) []byte { clear(p[4:8]); return p[:22] }, Drop{TooShort, 22}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var packet []byte
-			for i := range goldens {
-				if goldens[i].message.Type == test.kind {
-					packet = test.change(goldens[i].bytes(t))
-				}
-			}
+			packet := test.change(goldenOf(test.kind).bytes(t))
 			var m Message
 			if got := newCodec(t, goldenGroup, nil).Decode(&m, packet); got != test.want {
 				t.Errorf("plain: %v, want %v", got, test.want)
@@ -84,6 +90,11 @@ func set(offset int, b ...byte) func([]byte) []byte {
 		copy(p[offset:], b)
 		return p
 	}
+}
+
+// more returns a change that appends bytes.
+func more(b ...byte) func([]byte) []byte {
+	return func(p []byte) []byte { return append(p, b...) }
 }
 
 // TestTagBeforeContents: who does not have the key learns nothing but that.

@@ -12,20 +12,30 @@ type Election struct {
 	Incarnation Incarnation // the suspect's
 	LastHeard   Sequence    // of the newest HEARTBEAT that the sender had from it
 	Round       uint8       // counts repetitions, so that an answer can be matched to its question
+	Score       uint32      // the sender's importance, to the algorithm score; else 0
 }
+
+// electionScore is where the optional score begins in the body of an ELECTION.
+const electionScore = 13
 
 func (e *Election) appendTo(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(e.Suspect))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(e.Incarnation))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(e.LastHeard))
-	return append(dst, e.Round)
+	dst = append(dst, e.Round)
+	if e.Score != 0 {
+		dst = binary.BigEndian.AppendUint32(dst, e.Score)
+	}
+	return dst
 }
 
-func (e *Election) decode(body []byte) {
+func (e *Election) decode(body []byte) (drop Drop) {
 	e.Suspect = ID(binary.BigEndian.Uint32(body))
 	e.Incarnation = Incarnation(binary.BigEndian.Uint32(body[4:]))
 	e.LastHeard = Sequence(binary.BigEndian.Uint32(body[8:]))
 	e.Round = body[12]
+	e.Score, drop = decodeScore(body, electionScore)
+	return drop
 }
 
 // Answer objects to an ELECTION, with what the sender knows of the leader. It
@@ -64,7 +74,17 @@ type Coordinator struct {
 	Coordinator ID
 	Interval    time.Duration
 	Beat        uint8
+	Score       uint32 // the sender's importance, to the algorithm score; else 0
+	// Candidates are the boards that hold elections from now on, to the algorithm
+	// candidates (Murshed and Allen); else none. At most MaxBoards.
+	Candidates []ID
 }
+
+// Where the optional tail of a COORDINATOR begins in its body, and the list in it.
+const (
+	coordinatorScore      = 7
+	coordinatorCandidates = coordinatorScore + scoreSize
+)
 
 func (c *Coordinator) appendTo(dst []byte) ([]byte, error) {
 	if c.Coordinator == Nobody {
@@ -76,7 +96,12 @@ func (c *Coordinator) appendTo(dst []byte) ([]byte, error) {
 	}
 	dst = binary.BigEndian.AppendUint32(dst, uint32(c.Coordinator))
 	dst = binary.BigEndian.AppendUint16(dst, interval)
-	return append(dst, c.Beat), nil
+	dst = append(dst, c.Beat)
+	if c.Score == 0 && len(c.Candidates) == 0 {
+		return dst, nil
+	}
+	dst = binary.BigEndian.AppendUint32(dst, c.Score)
+	return appendIDs(dst, TypeCoordinator, "Candidates", c.Candidates)
 }
 
 func (c *Coordinator) decode(body []byte) Drop {
@@ -89,7 +114,18 @@ func (c *Coordinator) decode(body []byte) Drop {
 	case c.Interval == 0:
 		return malformed(4)
 	}
-	return Drop{}
+	return c.decodeTail(body)
+}
+
+func (c *Coordinator) decodeTail(body []byte) (drop Drop) {
+	c.Score, c.Candidates = 0, c.Candidates[:0]
+	// The list has a number at least, even if that is 0.
+	if missing, drop := tail(body, coordinatorScore, scoreSize+1); missing {
+		return drop
+	}
+	c.Score = binary.BigEndian.Uint32(body[coordinatorScore:])
+	c.Candidates, drop = decodeIDs(c.Candidates, body, coordinatorCandidates)
+	return drop
 }
 
 // Halt stops other elections while one is held (the modified bully algorithm).

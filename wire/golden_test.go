@@ -19,6 +19,8 @@ type golden struct {
 	plain   string
 	// The authenticated packet is the plain one with the flag 0x80 set, and this tag.
 	tag string
+	// tail is how many bytes at the end of the plain packet are optional.
+	tail int
 }
 
 // goldens has every message at least once. The bytes were written down from the
@@ -318,5 +320,98 @@ var goldens = []golden{
 			00000063 ; timestamp 99
 		`,
 		tag: "8e74afc1c34c3b69406e58aeee77b0af",
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeOK, Algorithm: AlgorithmAgents, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			OK:     OK{Round: 12, Trust: []ID{0x0a000003, 0x0a000005}},
+		},
+		plain: `
+			30 ; version 1, OK
+			07 ; agents
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			00000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			0000000c ; round 12
+			02 ; 2 boards are trusted
+			0a000003 ; 10.0.0.3
+			0a000005 ; 10.0.0.5
+		`,
+		tag: "334d9d0d6ce845be5c3caf94fdb642f8",
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeHello, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Every: 1500 * time.Millisecond, Name: "käfig", Score: 70000},
+		},
+		plain: `
+			22 ; version 1, HELLO
+			03 ; score
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			00000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			0a000005 ; following 10.0.0.5
+			00000e10 ; age 3600 s
+			05dc ; every 1500 ms
+			06 ; name has 6 bytes
+			6bc3a4666967 ; name
+			00011170 ; score 70000
+		`,
+		tag:  "f33aef86f08aebcacb6f12b999eb2b01",
+		tail: 4,
+	},
+	{
+		message: Message{
+			Header:   Header{Type: TypeElection, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Election: Election{Suspect: 0x0a000005, Incarnation: 0xdeadbeef, LastHeard: 4711, Round: 3, Score: 70000},
+		},
+		plain: `
+			23 ; version 1, ELECTION
+			03 ; score
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			00000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			0a000005 ; suspect 10.0.0.5
+			deadbeef ; its incarnation
+			00001267 ; last heard 4711
+			03 ; round 3
+			00011170 ; score 70000
+		`,
+		tag:  "4b0bfea700235a824501d88e98210325",
+		tail: 4,
+	},
+	{
+		message: Message{
+			Header:      Header{Type: TypeCoordinator, Algorithm: AlgorithmCandidates, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 100 * time.Millisecond, Beat: 41, Score: 70000, Candidates: []ID{0x0a000003, 0x0a000005}},
+		},
+		plain: `
+			25 ; version 1, COORDINATOR
+			45 ; leading, candidates
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			00000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			0a000003 ; coordinator 10.0.0.3
+			0064 ; interval 100 ms
+			29 ; beat 41
+			00011170 ; score 70000
+			02 ; 2 candidates
+			0a000003 ; 10.0.0.3
+			0a000005 ; 10.0.0.5
+		`,
+		tag:  "50f7300ad1696d13f8b4751716b7b47e",
+		tail: 13,
 	},
 }

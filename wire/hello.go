@@ -14,6 +14,7 @@ type Hello struct {
 	Age       time.Duration // since the sender's process started; whole seconds
 	Every     time.Duration // the sender says HELLO this often; whole milliseconds, at most 65,535
 	Name      string        // for people: the host's name, at most MaxName bytes of UTF-8
+	Score     uint32        // the sender's importance, to the algorithm score; else 0
 }
 
 // MaxName is the length in bytes of the longest name in a HELLO.
@@ -42,10 +43,14 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	dst = binary.BigEndian.AppendUint32(dst, age)
 	dst = binary.BigEndian.AppendUint16(dst, every)
 	dst = append(dst, byte(len(h.Name)))
-	return append(dst, h.Name...), nil
+	dst = append(dst, h.Name...)
+	if h.Score != 0 {
+		dst = binary.BigEndian.AppendUint32(dst, h.Score)
+	}
+	return dst, nil
 }
 
-func (h *Hello) decode(body []byte) Drop {
+func (h *Hello) decode(body []byte) (drop Drop) {
 	h.Following = ID(binary.BigEndian.Uint32(body))
 	h.Age = time.Duration(binary.BigEndian.Uint32(body[4:])) * time.Second
 	h.Every = time.Duration(binary.BigEndian.Uint16(body[8:])) * time.Millisecond
@@ -59,15 +64,15 @@ func (h *Hello) decode(body []byte) Drop {
 	name := body[helloName : helloName+length]
 	// A board says the same name in every HELLO, so the string that is there is
 	// often the right one. The comparison does not allocate.
-	if string(name) == h.Name {
-		return Drop{}
+	if string(name) != h.Name {
+		s := string(name)
+		if at := badName(s); at >= 0 {
+			return malformed(helloName + at)
+		}
+		h.Name = s
 	}
-	s := string(name)
-	if at := badName(s); at >= 0 {
-		return malformed(helloName + at)
-	}
-	h.Name = s
-	return Drop{}
+	h.Score, drop = decodeScore(body, helloName+length)
+	return drop
 }
 
 // badName returns the place of the first byte that a name must not contain, or

@@ -98,6 +98,7 @@ const (
 	TypeCollect     Type = 13
 	TypeReport      Type = 14
 	TypeLeader      Type = 15
+	TypeOK          Type = 16
 )
 
 var typeNames = [...]string{
@@ -116,6 +117,7 @@ var typeNames = [...]string{
 	TypeCollect:     "COLLECT",
 	TypeReport:      "REPORT",
 	TypeLeader:      "LEADER",
+	TypeOK:          "OK",
 }
 
 func (t Type) String() string {
@@ -162,4 +164,5 @@ type Message struct {
 	Round       Round // of START, ACK and COLLECT
 	Report      Report
 	Leader      Leader
+	OK          OK
 }

@@ -25,15 +25,22 @@ func (m *Message) summary() string {
 	case TypeHeartbeat:
 		return fmt.Sprintf("beat %d, next in %v", m.Heartbeat.Beat, m.Heartbeat.Interval)
 	case TypeHello:
-		return fmt.Sprintf("%q, up %v, follows %v, every %v", m.Hello.Name, m.Hello.Age, m.Hello.Following, m.Hello.Every)
+		return fmt.Sprintf("%q, up %v, follows %v, every %v", m.Hello.Name, m.Hello.Age, m.Hello.Following, m.Hello.Every) +
+			score(m.Hello.Score)
 	case TypeElection:
 		return fmt.Sprintf("round %d, suspects %v life %08x, heard #%d",
-			m.Election.Round, m.Election.Suspect, uint32(m.Election.Incarnation), m.Election.LastHeard)
+			m.Election.Round, m.Election.Suspect, uint32(m.Election.Incarnation), m.Election.LastHeard) +
+			score(m.Election.Score)
 	case TypeAnswer:
 		return fmt.Sprintf("round %d, leader %v life %08x, heard #%d %v ago",
 			m.Answer.Round, m.Answer.Leader, uint32(m.Answer.Incarnation), m.Answer.LastHeard, m.Answer.Age)
 	case TypeCoordinator:
-		return fmt.Sprintf("%v leads, beat %d, next in %v", m.Coordinator.Coordinator, m.Coordinator.Beat, m.Coordinator.Interval)
+		s := fmt.Sprintf("%v leads, beat %d, next in %v", m.Coordinator.Coordinator, m.Coordinator.Beat, m.Coordinator.Interval) +
+			score(m.Coordinator.Score)
+		if len(m.Coordinator.Candidates) > 0 {
+			s += ", candidates" + list(m.Coordinator.Candidates)
+		}
+		return s
 	case TypeResign:
 		return fmt.Sprintf("successor %v", m.Resign.Successor)
 	case TypeQuery:
@@ -54,7 +61,28 @@ func (m *Message) summary() string {
 		return s
 	case TypeLeader:
 		return fmt.Sprintf("%v leads, time %d", m.Leader.Leader, m.Leader.Timestamp)
+	case TypeOK:
+		return fmt.Sprintf("round %d, trusts", m.OK.Round) + list(m.OK.Trust)
 	default:
 		return ""
 	}
+}
+
+// score describes a score, if there is one.
+func score(n uint32) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", score %d", n)
+}
+
+// list writes ids in a row, each after a space.
+func list(ids []ID) (s string) {
+	if len(ids) == 0 {
+		return " nobody"
+	}
+	for _, id := range ids {
+		s += " " + id.String()
+	}
+	return s
 }

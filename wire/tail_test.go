@@ -1,0 +1,154 @@
+package wire
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// goldenOf returns the first golden packet of a type, which has no tail, or nil.
+func goldenOf(kind Type) *golden {
+	for i := range goldens {
+		if goldens[i].message.Type == kind {
+			return &goldens[i]
+		}
+	}
+	return nil
+}
+
+// missing returns the optional tail, spelled out in zeros, of a packet that has none.
+func (g *golden) missing() []byte {
+	if g.tail > 0 {
+		return nil
+	}
+	switch g.message.Type {
+	case TypeHello, TypeElection:
+		return make([]byte, 4) // score
+	case TypeCoordinator:
+		return make([]byte, 5) // score and number of candidates
+	default:
+		return nil
+	}
+}
+
+// tailless returns the message without what a tail carries.
+func (g *golden) tailless() Message {
+	m := g.message
+	m.Hello.Score, m.Election.Score = 0, 0
+	m.Coordinator.Score, m.Coordinator.Candidates = 0, nil
+	return m
+}
+
+// TestTailMissing cuts off every tail, which gives the packet of a board that
+// does not know of tails, and decodes it into a message that held one before: the
+// tail reads as zeros, and nothing of the other packet is left.
+func TestTailMissing(t *testing.T) {
+	tails := 0
+	variants(t, func(t *testing.T, c *Codec, g *golden, _ []byte) {
+		if g.tail == 0 {
+			return
+		}
+		tails++
+		var got Message
+		plain := g.bytes(t)
+		for _, plain := range [][]byte{plain, plain[:len(plain)-g.tail]} {
+			if c.Authenticated() {
+				plain = sign(c, plain)
+			}
+			if drop := c.Decode(&got, plain); drop.Dropped() {
+				t.Fatal(drop)
+			}
+		}
+		got.Coordinator.Candidates = append([]ID(nil), got.Coordinator.Candidates...) // nil if empty
+		if diff := cmp.Diff(g.tailless(), got); diff != "" {
+			t.Errorf("without its tail (-want +got):\n%s", diff)
+		}
+	})
+	if want := 2 * 3; tails != want {
+		t.Errorf("looked at %d tails, want %d", tails, want)
+	}
+}
+
+// TestTailLeftAway holds that a tail costs nothing where it says nothing: such a
+// message has the bytes that it had before there were tails.
+func TestTailLeftAway(t *testing.T) {
+	variants(t, func(t *testing.T, c *Codec, g *golden, _ []byte) {
+		if g.tail == 0 {
+			return
+		}
+		m := g.tailless()
+		m.Coordinator.Candidates = []ID{} // empty is as good as nil
+		got, err := c.Append(nil, &m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := g.bytes(t)
+		want := plain[:len(plain)-g.tail]
+		if c.Authenticated() {
+			want = sign(c, want)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("got  %x\nwant %x", got, want)
+		}
+	})
+}
+
+// TestTailHalfEmpty has a score without candidates, and the other way round.
+func TestTailHalfEmpty(t *testing.T) {
+	c := newCodec(t, goldenGroup, nil)
+	base := goldenOf(TypeCoordinator)
+	for _, test := range []struct {
+		name       string
+		score      uint32
+		candidates []ID
+		tail       []byte
+	}{
+		{"a score", 258, nil, []byte{0, 0, 1, 2, 0}},
+		{"a candidate", 0, []ID{7}, []byte{0, 0, 0, 0, 1, 0, 0, 0, 7}},
+	} {
+		want := base.message
+		want.Coordinator.Score, want.Coordinator.Candidates = test.score, test.candidates
+		packet, err := c.Append(nil, &want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(append(base.bytes(t), test.tail...), packet); diff != "" {
+			t.Errorf("only %s: packet (-want +got):\n%s", test.name, diff)
+		}
+		var got Message
+		if drop := c.Decode(&got, packet); drop.Dropped() {
+			t.Fatal(drop)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("only %s: message (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// TestLongestLists has the greatest lists of ids, which must fit a packet, tag and all.
+func TestLongestLists(t *testing.T) {
+	c := newCodec(t, goldenGroup, goldenKey)
+	ids := make([]ID, MaxBoards)
+	for i := range ids {
+		ids[i] = ID(i + 1)
+	}
+	ok, coordinator := goldenOf(TypeOK).message, goldenOf(TypeCoordinator).message
+	ok.OK.Trust, coordinator.Coordinator.Candidates = ids, ids
+	for _, test := range []struct {
+		message *Message
+		size    int
+	}{{&ok, 26 + 4*255 + 16}, {&coordinator, 33 + 4*255 + 16}} {
+		packet, err := c.Append(nil, test.message)
+		if err != nil || len(packet) != test.size || len(packet) > MaxPacket {
+			t.Errorf("longest %v has %d bytes, error %v; want %d", test.message.Type, len(packet), err, test.size)
+		}
+		var got Message
+		if drop := c.Decode(&got, packet); drop.Dropped() {
+			t.Fatal(drop)
+		}
+		if diff := cmp.Diff(*test.message, got); diff != "" {
+			t.Errorf("message (-want +got):\n%s", diff)
+		}
+	}
+}
