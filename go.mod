@@ -17,6 +17,7 @@ require (
 	golang.org/x/term v0.47.0
 	periph.io/x/conn/v3 v3.7.2
 	periph.io/x/host/v3 v3.8.5
+	pgregory.net/rapid v1.3.0
 )
 
 require (

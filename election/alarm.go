@@ -22,6 +22,13 @@ const (
 	alarmResign                 // the RESIGN was not followed by a COORDINATOR
 	alarmPreempt                // a follower of higher rank asks for the lead
 	alarmBarred                 // a barred board looks whether the conflict is over
+
+	// These belong to single algorithms and outlive changes of role.
+
+	alarmHalt    // modified: the flag that forbids elections is lifted
+	alarmRound   // agents: the judge of the round is late
+	alarmJudge   // agents: the judge speaks again
+	alarmCollect // agents: the judge's list has been stable for long enough
 	alarmCount
 )
 
@@ -42,6 +49,11 @@ func (a *alarms) clear(kinds ...alarm) {
 	for _, k := range kinds {
 		a[k] = never
 	}
+}
+
+// clearOwn clears the alarms that belong to single algorithms.
+func (a *alarms) clearOwn() {
+	a.clear(alarmHalt, alarmRound, alarmJudge, alarmCollect)
 }
 
 // earliest returns the first alarm to come, or never.

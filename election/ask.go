@@ -12,35 +12,21 @@ import (
 // the lateness it sees, and it learns from lost heartbeats how often a living
 // leader could fail to answer.
 type askDetector struct {
-	interval time.Duration
-
-	last    Instant // when the newest heartbeat came
-	beat    uint8
-	counted bool // beat is known, so that the next one tells the loss
-
+	observed
 	late smoothed // how late heartbeats come, in ns
-	trip smoothed // how long answers take, in ns
-
-	// lost and seen count heartbeats; both fade, so that about the last hundred count.
-	lost, seen float64
 }
 
 // NewAskDetector returns the detector of the algorithm heir.
 func NewAskDetector(interval time.Duration) Detector {
-	return &askDetector{interval: interval}
+	return &askDetector{observed: observed{interval: interval}}
 }
 
 // The constants of the detector.
 const (
-	// beatWindow is half of the range of Heartbeat.Beat: a number that is further
-	// ahead than this is taken for one that is behind.
-	beatWindow = 128
 	// mistakeEvery is the stated quality of service: a living leader loses its
 	// reign to bad luck at most this often (the mistake recurrence time of Chen,
 	// Toueg and Aguilera, section 2.2).
 	mistakeEvery = 24 * time.Hour
-	// fade makes about the last 1/(1-fade) = 100 heartbeats count for the loss.
-	fade = 0.99
 	// questionsMin keeps a clean wire from trusting a single datagram.
 	questionsMin = 2
 	// questionsMax bounds the patience on a wire that loses nearly everything.
@@ -52,44 +38,14 @@ const (
 	roundTripMin = time.Millisecond
 )
 
-func (d *askDetector) Follow(now Instant, interval time.Duration) {
-	d.interval = interval
-	d.last = now
-	d.counted = false
-}
-
 func (d *askDetector) Heard(now Instant, beat wire.Heartbeat) {
-	if d.counted {
-		gap := beat.Beat - d.beat      // modulo 256
-		overtaken := gap >= beatWindow // by the one that is known already
-		if (gap == 0 || overtaken) && now < d.Freshness() {
-			return // an answer to this board alone, or an old one; the rhythm is unchanged
-		}
-		// The counter says nothing after a silence that is long enough to wrap it.
-		if gap > 0 && !overtaken && now-d.last < beatWindow*d.interval {
-			d.seen = d.seen*fade + float64(gap)
-			d.lost = d.lost*fade + float64(gap-1)
-		}
-		if gap == 1 {
-			d.late.observe(float64(max(0, now-d.last-d.interval)))
-		}
+	due := d.last + d.interval
+	if ahead, _ := d.take(now, beat, now >= d.Freshness()); ahead == 1 {
+		d.late.observe(float64(max(0, now-due)))
 	}
-	d.interval = beat.Interval
-	d.beat, d.counted = beat.Beat, true
-	d.last = now
-}
-
-func (d *askDetector) Evidence(at Instant) { d.last = max(d.last, at) }
-
-func (d *askDetector) Forgive(now Instant) { d.last = max(d.last, now) }
-
-func (d *askDetector) Answered(roundTrip time.Duration) {
-	d.trip.observe(float64(roundTrip))
 }
 
 func (d *askDetector) Freshness() Instant { return d.last + d.interval + d.margin() }
-
-func (d *askDetector) Age(now Instant) time.Duration { return now - d.last }
 
 // margin is how much later than expected a heartbeat may come before somebody asks.
 // Four deviations are what TCP allows (RFC 6298, section 2). To ask too early
@@ -132,28 +88,4 @@ func (d *askDetector) Questions() Questions {
 	return Questions{Count: k, Every: every}
 }
 
-func (d *askDetector) Quality() Quality {
-	q := Quality{Margin: d.margin(), RoundTrip: time.Duration(d.trip.mean), Questions: d.Questions()}
-	if d.seen > 0 {
-		q.Loss = d.lost / d.seen
-	}
-	return q
-}
-
-// smoothed is a running mean and mean deviation (RFC 6298, section 2).
-type smoothed struct {
-	mean, deviation float64
-	known           bool
-}
-
-func (s *smoothed) observe(x float64) {
-	if !s.known {
-		*s = smoothed{mean: x, deviation: x / 2, known: true}
-		return
-	}
-	s.deviation += (math.Abs(x-s.mean) - s.deviation) / 4
-	s.mean += (x - s.mean) / 8
-}
-
-// bound is what few samples exceed.
-func (s *smoothed) bound() time.Duration { return time.Duration(s.mean + 4*s.deviation) }
+func (d *askDetector) Quality() Quality { return d.quality(d.margin(), d.Questions()) }

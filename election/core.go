@@ -25,6 +25,17 @@ type Config struct {
 	// Interval is the time between two heartbeats, H.
 	Interval  time.Duration
 	Algorithm wire.Algorithm
+
+	// Detector is the failure detector; zero is the one that suits the algorithm.
+	Detector DetectorKind
+	// Fanout says how a message to several boards travels.
+	Fanout Fanout
+	// Measure is what the algorithm score compares.
+	Measure Measure
+	// Members lists boards that belong to the group even if they have never been
+	// heard. The literature assumes that all know all; without the list a board
+	// knows those it has heard. At most wire.MaxBoards.
+	Members []wire.ID
 }
 
 func (c *Config) validate() error {
@@ -39,6 +50,10 @@ func (c *Config) validate() error {
 		return fmt.Errorf("election: the heartbeat interval must be whole milliseconds, is %v", c.Interval)
 	case len(c.Name) > wire.MaxName:
 		return fmt.Errorf("election: the name %q is longer than %d bytes", c.Name, wire.MaxName)
+	case len(c.Members) > wire.MaxBoards:
+		return fmt.Errorf("election: a group has at most %d boards, not %d", wire.MaxBoards, len(c.Members))
+	case c.Detector >= detectorCount, c.Fanout >= fanoutCount, c.Measure >= measureCount:
+		return errors.New("election: no such detector, fanout or measure")
 	case !utf8.ValidString(c.Name) || strings.ContainsFunc(c.Name, unicode.IsControl):
 		// A HELLO with it could not be sent, so nobody would know this board.
 		return fmt.Errorf("election: the name %+q is not printable UTF-8", c.Name)
@@ -50,6 +65,10 @@ func (c *Config) validate() error {
 // inside a call of the core, and act through the core's doors and sends.
 type algorithm interface {
 	number() wire.Algorithm
+	// above reports whether the rank a comes before b.
+	above(a, b Rank) bool
+	// lasts is how long an election takes, from the suspicion to the COORDINATOR.
+	lasts() time.Duration
 	// patience is how much longer than the heir this board waits for its turn
 	// once the leader is late.
 	patience() time.Duration
@@ -58,19 +77,27 @@ type algorithm interface {
 	// bullies reports whether the highest rank always takes the lead, so that it
 	// cannot give it away.
 	bullies() bool
-	// followed is called when a leader was found or changed.
+	// joined is called when a board that listened has found a leader, and followed
+	// when the leader, or somebody's rank, has changed.
+	joined()
 	followed()
-	// election and answer take in those two messages.
-	election(m *wire.Message)
-	answer(m *wire.Message)
-	// wake is called for the alarms that belong to the algorithm: alarmAsk, alarmVerdict.
+	// step takes in what the core has no use for: ELECTION, ANSWER and the messages
+	// that only some algorithms have; and a COORDINATOR that names another board
+	// than its sender.
+	step(m *wire.Message)
+	// query takes in the question of a board that joins. The core has the leader answer.
+	query(m *wire.Message)
+	// wake is called for the alarms that belong to the algorithm: alarmAsk,
+	// alarmVerdict, and those behind alarmBarred.
 	wake(a alarm)
+	// left is called when this board is cut off, and what it had begun is void.
+	left()
 }
 
 // The algorithms that this package has.
 var algorithms = map[wire.Algorithm]func(*Core) algorithm{
-	wire.AlgorithmHeir:  func(c *Core) algorithm { return &heir{Core: c} },
-	wire.AlgorithmBully: func(c *Core) algorithm { return &bully{Core: c} },
+	wire.AlgorithmHeir:  func(c *Core) algorithm { return &heir{plain: plain{c}} },
+	wire.AlgorithmBully: func(c *Core) algorithm { return &bully{plain: plain{c}} },
 }
 
 // Algorithms returns the names of the algorithms that this package has, the default first.
@@ -130,6 +157,8 @@ type Core struct {
 	cfg       Config
 	algorithm algorithm
 	detector  Detector
+	score     uint32 // this board's importance, as it last told the others
+	measured  uint32 // the same as the owner has found it out, for MeasureCommand
 	roster    Roster
 	alarms    alarms
 	effects   []Effect
@@ -156,6 +185,7 @@ type Core struct {
 	cause Reason // why it became one
 	round uint8  // how often it has asked
 	cold  bool   // no leader was heard since this board began to listen
+	begs  int    // how often it has asked a leader of lower rank to hand over
 	probe probeState
 	retry time.Duration // until the address is probed again; doubles
 
@@ -202,7 +232,6 @@ func New(cfg Config, now Instant) (*Core, error) {
 	}
 	c := &Core{
 		cfg:       cfg,
-		detector:  NewAskDetector(cfg.Interval),
 		alarms:    newAlarms(),
 		now:       now,
 		startedAt: now,
@@ -213,6 +242,13 @@ func New(cfg Config, now Instant) (*Core, error) {
 		conflictAt: now - barredFor,
 	}
 	c.algorithm = build(c)
+	c.detector = cfg.Detector.build(cfg.Algorithm, cfg.Interval)
+	c.weigh()
+	for _, id := range cfg.Members {
+		if id != cfg.ID && id != wire.Nobody {
+			c.roster.Expect(id)
+		}
+	}
 	return c, nil
 }
 
@@ -221,7 +257,7 @@ func (c *Core) rank() Rank {
 	if c.stopping {
 		return Rank{ID: c.cfg.ID}
 	}
-	return Rank{Priority: c.cfg.Priority, ID: c.cfg.ID}
+	return Rank{Priority: c.cfg.Priority, ID: c.cfg.ID, Score: c.score}
 }
 
 // Deadline returns when Wake must be called next; ok is false if there is nothing to wait for.
@@ -292,8 +328,19 @@ func (c *Core) Link(now Instant, up bool) []Effect {
 	return c.effects
 }
 
-// listenWindow is how long a board hears before it speaks.
-func (c *Core) listenWindow() time.Duration { return listenHalves * c.cfg.Interval / 2 }
+// listenWindow is how long a board hears before it speaks: for so long that a
+// leader which died just before is missed, and the election of its successor is
+// over. heir misses it within an interval and asks for a few milliseconds.
+func (c *Core) listenWindow() time.Duration {
+	window := listenHalves * c.cfg.Interval / 2
+	if c.cfg.Detector.For(c.cfg.Algorithm) == DetectorAsk {
+		return window
+	}
+	return max(window, c.silence()+c.algorithm.lasts()+c.cfg.Interval/2)
+}
+
+// silence is for how long a leader must be silent to be suspected.
+func (c *Core) silence() time.Duration { return c.cfg.Interval + c.detector.Quality().Margin }
 
 // Probed tells how the probe ended that EffectProbe asked for. taken means that a
 // foreign machine has the address.
@@ -317,6 +364,7 @@ func (c *Core) Probed(now Instant, taken bool) []Effect {
 func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect {
 	c.enter(now)
 	c.cfg.Priority, c.cfg.Preempt = min(priority, 254), preempt
+	c.weigh()
 	switch c.role {
 	case Leader:
 		if priority == 0 {
@@ -331,6 +379,16 @@ func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect 
 		}
 	}
 	c.sendHello()
+	return c.effects
+}
+
+// Suspect tells that this board has learned, from elsewhere than its failure
+// detector, that its leader is gone.
+func (c *Core) Suspect(now Instant) []Effect {
+	c.enter(now)
+	if c.role == Follower && c.leader != wire.Nobody {
+		c.algorithm.turn(ReasonSilence)
+	}
 	return c.effects
 }
 

@@ -36,8 +36,12 @@ type Effect struct {
 	Kind    EffectKind
 	To      wire.ID
 	Message wire.Message
-	Change  Change
-	Notice  Notice
+	// Audience lists the boards that a message to all concerns, as its sender knows
+	// them; nil means everybody. The others get the multicast as well and ignore
+	// it. It is for those who count messages as the literature does.
+	Audience []wire.ID
+	Change   Change
+	Notice   Notice
 }
 
 // Change is a change of role or leader, or both.
@@ -71,6 +75,7 @@ type Notice struct {
 	Kind      NoticeKind
 	Board     wire.ID
 	Algorithm wire.Algorithm // of that board, with NoticeOtherAlgorithm
+	Ours      wire.Algorithm // of this board, likewise
 }
 
 func (n Notice) String() string {
@@ -78,7 +83,7 @@ func (n Notice) String() string {
 	case NoticeNamesake:
 		return fmt.Sprintf("another live board has this board's id %v; the one that started later stays out: give one of them another id", n.Board)
 	case NoticeOtherAlgorithm:
-		return fmt.Sprintf("board %v runs the algorithm %v: set the same algorithm on all boards of the group", n.Board, n.Algorithm)
+		return fmt.Sprintf("this board runs the algorithm %v, and board %v runs the algorithm %v: set the same algorithm on all boards of the group", n.Ours, n.Board, n.Algorithm)
 	case NoticeRival:
 		return fmt.Sprintf("board %v leads as well; the partition has healed or frames were lost", n.Board)
 	case NoticeRosterFull:
@@ -95,6 +100,22 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	m.Term = c.term
 	m.Priority = c.rank().Priority
 	c.effects = append(c.effects, Effect{Kind: EffectSend, To: to, Message: m})
+}
+
+// tell sends what concerns several boards: as one multicast that the unconcerned
+// ignore, or as a unicast to each, as the configuration has it. nil means everybody.
+func (c *Core) tell(audience []wire.ID, m wire.Message) {
+	if c.cfg.Fanout == FanoutMulticast {
+		c.multicast(m)
+		c.effects[len(c.effects)-1].Audience = audience
+		return
+	}
+	if audience == nil {
+		audience = c.roster.All()
+	}
+	for _, id := range audience {
+		c.send(id, m)
+	}
 }
 
 // multicast sends to the whole group.

@@ -49,7 +49,7 @@ func (c *Core) leaderless(reason Reason) {
 
 // succession is how many boards act before this one when the leader is gone.
 func (c *Core) succession() int {
-	return c.roster.Above(c.now, c.rank(), c.predecessor())
+	return c.roster.Above(c.now, c.rank(), c.predecessor(), c.above)
 }
 
 // predecessor is the leader that this board suspects or has lost, or Nobody.
@@ -97,8 +97,7 @@ func (c *Core) compareRanks() {
 
 // planPreemption sets the alarm for asking for the lead, or clears it.
 func (c *Core) planPreemption() {
-	p := c.roster.Peer(c.leader)
-	wants := p != nil && c.cfg.Preempt && c.rank().Eligible() && c.rank().Above(p.Rank())
+	wants := c.cfg.Preempt && c.rank().Eligible() && c.outranks(c.leader)
 	switch {
 	case !wants:
 		c.alarms.clear(alarmPreempt)
@@ -110,15 +109,20 @@ func (c *Core) planPreemption() {
 // crossing reports whether a RESIGN in favour of this board has crossed one that
 // this board has sent in favour of a sender of higher rank.
 func (c *Core) crossing(m *wire.Message) bool {
-	return m.Sender == c.yieldedTo && c.now-c.yieldedAt < c.cfg.Interval && rankOf(&m.Header).Above(c.rank())
+	return m.Sender == c.yieldedTo && c.now-c.yieldedAt < c.cfg.Interval && c.above(c.rankOf(&m.Header), c.rank())
 }
 
-// askForLead asks a leader of lower rank for a handover, and goes on asking.
-func (c *Core) askForLead() {
+// beg asks the leader for a handover.
+func (c *Core) beg() {
 	c.send(c.leader, wire.Message{
 		Header: wire.Header{Type: wire.TypeQuery},
 		Query:  wire.Query{Purpose: wire.PurposeHandover},
 	})
+}
+
+// askForLead asks a leader of lower rank for a handover, and goes on asking.
+func (c *Core) askForLead() {
+	c.beg()
 	c.alarms[alarmPreempt] = c.now + preemptAfter*c.cfg.Interval
 }
 
@@ -135,6 +139,9 @@ func (c *Core) sendQuery() {
 // sound times the way to the leader and back, so that a candidate knows how long
 // an answer may take. Only those boards do it that are next in the succession.
 func (c *Core) sound() {
+	if c.cfg.Detector.For(c.cfg.Algorithm) != DetectorAsk {
+		return // nobody waits for as long as an answer takes
+	}
 	c.soundings++
 	c.alarms[alarmSound] = c.now + c.soundingPause()
 	if c.leader == wire.Nobody || !c.rank().Eligible() || c.succession() >= witnesses {
@@ -168,6 +175,9 @@ func (c *Core) sendHello() {
 	if c.role == Isolated || c.role == Barred {
 		return
 	}
+	if c.role != Candidate {
+		c.weigh() // nobody's importance changes while boards compare it
+	}
 	every := max(helloFloor, time.Duration(c.roster.Live(c.now)+1)*helloShare)
 	c.multicast(wire.Message{
 		Header: wire.Header{Type: wire.TypeHello},
@@ -176,30 +186,53 @@ func (c *Core) sendHello() {
 			Age:       (c.now - c.startedAt).Truncate(time.Second),
 			Every:     every,
 			Name:      c.cfg.Name,
+			Score:     c.score,
 		},
 	})
 	c.alarms[alarmHello] = c.now + every
 }
 
-// sendElection asks whether the suspect lives, and says that this board is about to act.
-func (c *Core) sendElection() {
+// sendElection asks whether the suspect lives, and says that this board is about
+// to act. It concerns the audience, or everybody if that is nil.
+func (c *Core) sendElection(audience []wire.ID) {
 	c.countQuestion()
-	c.multicast(wire.Message{
+	c.tell(audience, wire.Message{
 		Header: wire.Header{Type: wire.TypeElection},
 		Election: wire.Election{
 			Suspect: c.leader, Incarnation: c.leaderIncarnation,
-			LastHeard: c.lastHeard, Round: c.round,
+			LastHeard: c.lastHeard, Round: c.round, Score: c.score,
 		},
 	})
 }
 
-// claim ends a candidacy that nobody objected to.
+// begTries is how often a board asks a living leader of lower rank to hand over.
+const begTries = 3
+
+// claim ends a candidacy that nobody objected to. The papers know no address that
+// two boards must not hold at the same time. So, as a mend of ours, a board that
+// outranks a living leader, which therefore nobody has asked, has it let go first.
 func (c *Core) claim() {
+	switch {
+	case !c.incumbent():
+	case c.begs == begTries:
+		c.becomeFollower(c.leader, ReasonLeaderAlive)
+		return
+	default:
+		c.begs++
+		c.beg()
+		c.alarms[alarmAsk] = c.now + c.detector.Questions().Patience()
+		return
+	}
 	reason := c.cause
 	if reason == ReasonSilence {
 		reason = ReasonUnanswered
 	}
 	c.becomeLeader(reason)
+}
+
+// incumbent reports whether a leader that this candidate outranks is alive.
+func (c *Core) incumbent() bool {
+	return c.algorithm.bullies() && c.outranks(c.leader) && c.now < c.detector.Freshness()
 }
 
 // startProbe asks for a probe of the address, before the first claim at a cold

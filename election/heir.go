@@ -14,7 +14,7 @@ import (
 //
 // In the steady state there is one HEARTBEAT per interval, whatever the number
 // of boards. A takeover is k ELECTIONs and one COORDINATOR, all multicast.
-type heir struct{ *Core }
+type heir struct{ plain }
 
 // witnesses is how many followers answer a candidate that has missed a
 // heartbeat which they have heard: enough to survive loss, and few enough that a
@@ -23,15 +23,15 @@ const witnesses = 3
 
 func (h *heir) number() wire.Algorithm { return wire.AlgorithmHeir }
 
-// step is the time that each board of higher rank is given to act first: to ask
+// pace is the time that each board of higher rank is given to act first: to ask
 // as often as it must, and to be heard.
-func (h *heir) step() time.Duration {
+func (h *heir) pace() time.Duration {
 	q := h.detector.Questions()
 	return q.Patience() + 2*q.Every + Grace(h.cfg.Interval)
 }
 
 func (h *heir) patience() time.Duration {
-	return time.Duration(h.succession()) * h.step()
+	return time.Duration(h.succession()) * h.pace()
 }
 
 func (h *heir) turn(reason Reason) {
@@ -63,7 +63,7 @@ func (h *heir) ask() {
 	} else {
 		h.round++
 	}
-	h.sendElection()
+	h.sendElection(nil)
 	h.alarms[alarmAsk] = h.now + q.Every
 }
 
@@ -75,11 +75,18 @@ func (h *heir) wake(a alarm) {
 
 func (h *heir) bullies() bool { return false }
 
-func (h *heir) followed() {}
+func (h *heir) step(m *wire.Message) {
+	switch m.Type {
+	case wire.TypeElection:
+		h.election(m)
+	case wire.TypeAnswer:
+		h.answer(m)
+	}
+}
 
 // election takes in the question of another board.
 func (h *heir) election(m *wire.Message) {
-	above := rankOf(&m.Header).Above(h.rank())
+	above := h.above(h.rankOf(&m.Header), h.rank())
 	switch h.role {
 	case Leader:
 		// If a heartbeat is overdue this process was late, and what came meanwhile
@@ -111,7 +118,7 @@ func (h *heir) election(m *wire.Message) {
 
 // courtesy is how long a board waits for one of higher rank that was heard
 // asking: several of its questions may be lost, and at a cold start it asks slowly.
-func (h *heir) courtesy() time.Duration { return max(h.step(), h.cfg.Interval/2) }
+func (h *heir) courtesy() time.Duration { return max(h.pace(), h.cfg.Interval/2) }
 
 func (h *heir) stepBack() {
 	h.becomeFollower(h.leader, ReasonOutranked)
@@ -165,7 +172,7 @@ func (h *heir) answer(m *wire.Message) {
 	a := &m.Answer
 	switch {
 	case a.Leader == wire.Nobody:
-		if rankOf(&m.Header).Above(h.rank()) {
+		if h.above(h.rankOf(&m.Header), h.rank()) {
 			h.stepBack()
 		}
 	case a.Leader == h.cfg.ID:

@@ -11,10 +11,10 @@ import (
 // proclaim tells everybody who leads. It counts as the first heartbeat of the reign.
 func (c *Core) proclaim() {
 	c.beat++
-	c.multicast(wire.Message{
+	c.tell(nil, wire.Message{
 		Header: wire.Header{Type: wire.TypeCoordinator},
 		Coordinator: wire.Coordinator{
-			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Beat: c.beat,
+			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Beat: c.beat, Score: c.score,
 		},
 	})
 	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
@@ -45,13 +45,13 @@ func (c *Core) reply() {
 // higher one then proclaims itself in a term above both (see hearOther).
 func (c *Core) hearRival(m *wire.Message) {
 	c.noticeOnce(Notice{Kind: NoticeRival, Board: m.Sender})
-	rival := rankOf(&m.Header)
+	rival := c.rankOf(&m.Header)
 	overslept := c.now < c.doubtUntil && m.Term > c.term
 	unheard := c.unheard(m)
 	c.term = max(c.term, m.Term)
 	yield := ReasonNone
 	switch {
-	case rival.Above(c.rank()):
+	case c.above(rival, c.rank()):
 		yield = ReasonRival
 	case overslept:
 		yield = ReasonOverslept
@@ -106,11 +106,11 @@ func (c *Core) Resign(now Instant) ([]Effect, error) {
 	if c.role != Leader {
 		return c.effects, fmt.Errorf("this board does not lead (it is a %v; the leader is %v)", c.role, c.leader)
 	}
-	heir, ok := c.roster.Heir(c.now, c.cfg.ID)
+	heir, ok := c.roster.Heir(c.now, c.cfg.ID, c.above)
 	if !ok {
 		return c.effects, ErrNoSuccessor
 	}
-	if c.algorithm.bullies() && c.rank().Above(c.roster.Peer(heir).Rank()) {
+	if c.algorithm.bullies() && c.outranks(heir) {
 		return c.effects, ErrBullies
 	}
 	c.resign(wire.Nobody, ReasonResigned)
@@ -141,7 +141,7 @@ func (c *Core) Stop(now Instant) []Effect {
 // unless there is a reason for another one.
 func (c *Core) resign(successor wire.ID, reason Reason) {
 	if successor == wire.Nobody {
-		successor, _ = c.roster.Heir(c.now, c.cfg.ID)
+		successor, _ = c.roster.Heir(c.now, c.cfg.ID, c.above)
 	}
 	c.successor, c.resigns = successor, 0
 	c.becomeFollower(wire.Nobody, reason)
@@ -167,7 +167,7 @@ func (c *Core) resignAgain() {
 		}
 		return
 	}
-	c.alarms[alarmResign] = c.now + max(c.detector.Questions().Every, 5*time.Millisecond)
+	c.alarms[alarmResign] = c.now + max(min(c.detector.Questions().Every, c.cfg.Interval/4), 5*time.Millisecond)
 }
 
 // nameNext names another successor if there is one, since the first does not
@@ -176,7 +176,7 @@ func (c *Core) nameNext() {
 	if p := c.roster.Peer(c.successor); p != nil {
 		p.Gone = true
 	}
-	if next, ok := c.roster.Heir(c.now, c.cfg.ID); ok {
+	if next, ok := c.roster.Heir(c.now, c.cfg.ID, c.above); ok {
 		c.successor = next
 	}
 }

@@ -7,13 +7,13 @@ func TestRank(t *testing.T) {
 		a, b  Rank
 		above bool
 	}{
-		{Rank{100, 2}, Rank{100, 1}, true},
-		{Rank{100, 1}, Rank{100, 2}, false},
-		{Rank{101, 1}, Rank{100, 2}, true}, // the priority comes first
-		{Rank{100, 2}, Rank{101, 1}, false},
-		{Rank{100, 1}, Rank{100, 1}, false}, // not above itself
-		{Rank{1, 1}, Rank{0, 1 << 31}, true},
-		{Rank{100, 1 << 31}, Rank{100, 1}, true}, // ids are not signed
+		{Rank{Priority: 100, ID: 2}, Rank{Priority: 100, ID: 1}, true},
+		{Rank{Priority: 100, ID: 1}, Rank{Priority: 100, ID: 2}, false},
+		{Rank{Priority: 101, ID: 1}, Rank{Priority: 100, ID: 2}, true}, // the priority comes first
+		{Rank{Priority: 100, ID: 2}, Rank{Priority: 101, ID: 1}, false},
+		{Rank{Priority: 100, ID: 1}, Rank{Priority: 100, ID: 1}, false}, // not above itself
+		{Rank{Priority: 1, ID: 1}, Rank{Priority: 0, ID: 1 << 31}, true},
+		{Rank{Priority: 100, ID: 1 << 31}, Rank{Priority: 100, ID: 1}, true}, // ids are not signed
 	} {
 		if got := test.a.Above(test.b); got != test.above {
 			t.Errorf("%v above %v: %v, want %v", test.a, test.b, got, test.above)
@@ -25,7 +25,7 @@ func TestRank(t *testing.T) {
 	if !(Rank{Priority: 1, ID: 9}).Eligible() {
 		t.Error("a board of priority 1 must not lead")
 	}
-	if got, want := (Rank{100, 0x0a000005}).String(), "100/10.0.0.5"; got != want {
+	if got, want := (Rank{Priority: 100, ID: 0x0a000005}).String(), "100/10.0.0.5"; got != want {
 		t.Errorf("a rank is written %q, want %q", got, want)
 	}
 }

@@ -70,6 +70,13 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 func (c *Core) becomeIsolated(reason Reason) {
 	c.become(Isolated, wire.Nobody, reason)
 	c.alarms.clear(alarmHello, alarmResign)
+	c.leave()
+}
+
+// leave forgets what this board had begun with the others.
+func (c *Core) leave() {
+	c.alarms.clearOwn()
+	c.algorithm.left()
 }
 
 // becomeListener is for a board that must hear before it speaks: it has just
@@ -120,7 +127,7 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 func (c *Core) becomeCandidate(reason Reason) {
 	c.become(Candidate, c.leader, reason)
 	c.cause = reason
-	c.round, c.asked = 0, 0
+	c.round, c.asked, c.begs = 0, 0, 0
 	c.probe = probeNone
 }
 
@@ -145,6 +152,7 @@ func (c *Core) becomeLeader(reason Reason) {
 func (c *Core) becomeBarred(reason Reason) {
 	c.become(Barred, wire.Nobody, reason)
 	c.alarms.clear(alarmHello, alarmResign)
+	c.leave()
 	c.alarms[alarmBarred] = c.now + barredFor
 }
 

@@ -21,10 +21,12 @@ type Peer struct {
 	Every     time.Duration // it says HELLO this often; 0 until the first one
 	newest    wire.Sequence // of its messages
 	StartedAt Instant       // when its process started, by its last HELLO
+	Score     uint32        // its importance, by its last message that told it
+	Expected  bool          // it is configured and was never heard
 }
 
 // Rank returns the peer's rank.
-func (p *Peer) Rank() Rank { return Rank{Priority: p.Priority, ID: p.ID} }
+func (p *Peer) Rank() Rank { return Rank{Priority: p.Priority, ID: p.ID, Score: p.Score} }
 
 // helloLosses is how many HELLOs in a row may be lost before a peer counts as
 // dead. At 40 % loss five in a row are lost once in a hundred times.
@@ -33,7 +35,7 @@ const helloLosses = 5
 // Live reports whether the peer has been heard lately.
 func (p *Peer) Live(now Instant) bool {
 	every := max(p.Every, helloFloor)
-	return !p.Gone && now-p.LastHeard < helloLosses*every
+	return !p.Gone && !p.Expected && now-p.LastHeard < helloLosses*every
 }
 
 // helloFloor is the shortest time between two HELLOs of a board, and helloShare
@@ -82,7 +84,7 @@ func (r *Roster) Heard(now Instant, h *wire.Header) *Peer {
 		r.peers = slices.Insert(r.peers, i, Peer{ID: h.Sender})
 	}
 	p := &r.peers[i]
-	if p.Incarnation != h.Incarnation {
+	if p.Expected || p.Incarnation != h.Incarnation {
 		*p = Peer{ID: h.Sender, Incarnation: h.Incarnation, Name: p.Name}
 	}
 	p.Priority = h.Priority
@@ -91,6 +93,17 @@ func (r *Roster) Heard(now Instant, h *wire.Header) *Peer {
 	p.newest = h.Sequence
 	p.Gone = false
 	return p
+}
+
+// DefaultPriority is what a board has that nobody gave another one.
+const DefaultPriority = 100
+
+// Expect enters a board that was never heard. It counts as dead until it is.
+func (r *Roster) Expect(id wire.ID) {
+	i, ok := r.index(id)
+	if !ok && len(r.peers) < wire.MaxBoards-1 {
+		r.peers = slices.Insert(r.peers, i, Peer{ID: id, Priority: DefaultPriority, Expected: true})
+	}
 }
 
 // forget drops the dead peer that has been silent for longest, to make room.
@@ -115,12 +128,15 @@ func (p *Peer) eligible(now Instant, excluded wire.ID) bool {
 	return p.ID != excluded && p.Live(now) && p.Rank().Eligible()
 }
 
-// Heir returns the highest-ranked live peer that may lead, other than excluded.
-func (r *Roster) Heir(now Instant, excluded wire.ID) (heir wire.ID, ok bool) {
+// Order reports whether the rank a comes before b.
+type Order func(a, b Rank) bool
+
+// Heir returns the first of the live peers that may lead, other than excluded.
+func (r *Roster) Heir(now Instant, excluded wire.ID, above Order) (heir wire.ID, ok bool) {
 	var best Rank
 	for i := range r.peers {
 		p := &r.peers[i]
-		if p.eligible(now, excluded) && (!ok || p.Rank().Above(best)) {
+		if p.eligible(now, excluded) && (!ok || above(p.Rank(), best)) {
 			best, heir, ok = p.Rank(), p.ID, true
 		}
 	}
@@ -129,15 +145,30 @@ func (r *Roster) Heir(now Instant, excluded wire.ID) (heir wire.ID, ok bool) {
 
 // Above counts the live peers, other than excluded, that outrank rank and may
 // lead. It is a board's place in the line of succession: 0 is the heir.
-func (r *Roster) Above(now Instant, rank Rank, excluded wire.ID) (n int) {
+func (r *Roster) Above(now Instant, rank Rank, excluded wire.ID, above Order) (n int) {
 	for i := range r.peers {
 		p := &r.peers[i]
-		if p.eligible(now, excluded) && p.Rank().Above(rank) {
+		if p.eligible(now, excluded) && above(p.Rank(), rank) {
 			n++
 		}
 	}
 	return n
 }
+
+// Which returns the ids of the peers that satisfy a condition, in their order,
+// whether they live or not. It is never nil.
+func (r *Roster) Which(holds func(*Peer) bool) []wire.ID {
+	ids := make([]wire.ID, 0, len(r.peers))
+	for i := range r.peers {
+		if holds(&r.peers[i]) {
+			ids = append(ids, r.peers[i].ID)
+		}
+	}
+	return ids
+}
+
+// All returns the ids of all peers, whether they live or not.
+func (r *Roster) All() []wire.ID { return r.Which(func(*Peer) bool { return true }) }
 
 // Followed reports whether a live peer other than except says that it follows leader.
 func (r *Roster) Followed(now Instant, leader, except wire.ID) bool {
@@ -156,5 +187,7 @@ func (r *Roster) Live(now Instant) (n int) {
 	return n
 }
 
-// Peers returns a copy, ordered by id.
-func (r *Roster) Peers() []Peer { return slices.Clone(r.peers) }
+// Peers returns copies of those that have been heard, ordered by id.
+func (r *Roster) Peers() []Peer {
+	return slices.DeleteFunc(slices.Clone(r.peers), func(p Peer) bool { return p.Expected })
+}

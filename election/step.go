@@ -13,7 +13,10 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		return c.effects
 	}
 	if m.Algorithm != c.cfg.Algorithm {
-		c.conflict(Notice{Kind: NoticeOtherAlgorithm, Board: m.Sender, Algorithm: m.Algorithm}, ReasonOtherAlgorithm, m)
+		c.conflict(Notice{
+			Kind: NoticeOtherAlgorithm, Board: m.Sender,
+			Algorithm: m.Algorithm, Ours: c.cfg.Algorithm,
+		}, ReasonOtherAlgorithm, m)
 		return c.effects
 	}
 	if c.role == Barred {
@@ -23,10 +26,12 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		return c.effects
 	}
 	was := c.before(m)
-	if c.roster.Heard(c.now, &m.Header) == nil {
+	p := c.roster.Heard(c.now, &m.Header)
+	if p == nil {
 		c.noticeOnce(Notice{Kind: NoticeRosterFull, Board: m.Sender})
 		return c.effects
 	}
+	learnScore(p, m)
 	exceeded := c.learnTerm(m)
 	if m.Leading {
 		c.hearLeader(m)
@@ -90,7 +95,7 @@ func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
 
 // hearLeader takes in any message of a board that leads, whatever else it says.
 func (c *Core) hearLeader(m *wire.Message) {
-	sender := rankOf(&m.Header)
+	sender := c.rankOf(&m.Header)
 	switch c.role {
 	case Leader:
 		c.hearRival(m)
@@ -99,7 +104,7 @@ func (c *Core) hearLeader(m *wire.Message) {
 			c.timeAnswer() // of several queries, the first may have come before anybody led
 		}
 		c.becomeFollower(m.Sender, ReasonHeardLeader)
-		c.algorithm.followed()
+		c.algorithm.joined()
 	case Candidate:
 		c.answeredByLeader(m)
 	case Follower:
@@ -110,12 +115,12 @@ func (c *Core) hearLeader(m *wire.Message) {
 			if c.leaderIncarnation != m.Incarnation {
 				c.becomeFollower(m.Sender, ReasonRestarted)
 			}
-		case leader == nil, m.Term > c.reignTerm, m.Term == c.reignTerm && (late || sender.Above(leader.Rank())):
+		case leader == nil, m.Term > c.reignTerm, m.Term == c.reignTerm && (late || c.above(sender, leader.Rank())):
 			c.becomeFollower(m.Sender, ReasonProclaimed)
 			c.algorithm.followed()
 		}
 	}
-	if c.role == Follower && m.Sender == c.leader {
+	if c.role != Leader && m.Sender == c.leader {
 		c.reignTerm = m.Term
 	}
 }
@@ -126,7 +131,9 @@ func (c *Core) answeredByLeader(m *wire.Message) {
 		if m.Reply && c.asked > 0 {
 			c.timeAnswer()
 		}
-		c.becomeFollower(m.Sender, ReasonLeaderAlive)
+		if c.suspicious() || m.Type == wire.TypeCoordinator {
+			c.becomeFollower(m.Sender, ReasonLeaderAlive)
+		}
 		return
 	}
 	if c.leader != wire.Nobody && m.Term < c.reignTerm {
@@ -134,6 +141,18 @@ func (c *Core) answeredByLeader(m *wire.Message) {
 	}
 	c.becomeFollower(m.Sender, ReasonProclaimed)
 	c.algorithm.followed()
+}
+
+// suspicious reports whether this board is a candidate because the leader fell
+// silent. Only then does a word of the leader end the candidacy: one that joins, is
+// called upon or outranks the leader holds an election although the leader lives.
+func (c *Core) suspicious() bool {
+	switch c.cause {
+	case ReasonJoining, ReasonCalledUpon, ReasonOutranks:
+		return false
+	default:
+		return true
+	}
 }
 
 // timeAnswer takes the round trip from the first question of a series: if there
@@ -148,6 +167,10 @@ func (c *Core) dispatch(m *wire.Message) {
 	case wire.TypeHeartbeat:
 		c.heardBeat(m, m.Heartbeat)
 	case wire.TypeCoordinator:
+		if m.Coordinator.Coordinator != m.Sender {
+			c.algorithm.step(m)
+			return
+		}
 		c.heardBeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Beat: m.Coordinator.Beat})
 	case wire.TypeHello:
 		c.hello(m)
@@ -155,16 +178,14 @@ func (c *Core) dispatch(m *wire.Message) {
 		c.query(m)
 	case wire.TypeResign:
 		c.resigned(m)
-	case wire.TypeElection:
-		c.algorithm.election(m)
-	case wire.TypeAnswer:
-		c.algorithm.answer(m)
+	default:
+		c.algorithm.step(m)
 	}
 }
 
 // heardBeat feeds the failure detector.
 func (c *Core) heardBeat(m *wire.Message, beat wire.Heartbeat) {
-	if c.role != Follower || m.Sender != c.leader {
+	if c.role != Follower && c.role != Candidate || m.Sender != c.leader {
 		return
 	}
 	if m.Reply && c.asked > 0 {
@@ -173,7 +194,9 @@ func (c *Core) heardBeat(m *wire.Message, beat wire.Heartbeat) {
 	c.forgiven = false
 	c.detector.Heard(c.now, beat)
 	c.lastHeard = max(c.lastHeard, m.Sequence)
-	c.awaitTurn()
+	if c.role == Follower {
+		c.awaitTurn()
+	}
 }
 
 // hello completes the sender's entry in the roster.
@@ -190,16 +213,14 @@ func (c *Core) hello(m *wire.Message) {
 
 // query answers a board that joins, or hands over to one that outranks this leader.
 func (c *Core) query(m *wire.Message) {
-	if c.role != Leader {
-		return
-	}
-	if m.Query.Purpose == wire.PurposeHandover {
-		if r := rankOf(&m.Header); r.Eligible() && r.Above(c.rank()) {
+	switch {
+	case m.Query.Purpose != wire.PurposeHandover:
+		c.algorithm.query(m)
+	case c.role == Leader:
+		if r := c.rankOf(&m.Header); r.Eligible() && c.above(r, c.rank()) {
 			c.resign(m.Sender, ReasonPreempted)
 		}
-		return
 	}
-	c.assure(m.Sender)
 }
 
 // assure tells one board that this one leads. The others do not get this

@@ -15,7 +15,7 @@ func (c *Core) Leader() wire.ID { return c.leader }
 // Successor returns the board that this one would hand over to; ok is false if
 // there is none.
 func (c *Core) Successor(now Instant) (id wire.ID, ok bool) {
-	return c.roster.Heir(now, c.cfg.ID)
+	return c.roster.Heir(now, c.cfg.ID, c.above)
 }
 
 // Peer returns what the board knows of another one; ok is false if that is nothing.
@@ -76,11 +76,11 @@ func (c *Core) Status(now Instant) Status {
 
 // heirApparent is who would take over if the leader were gone.
 func (c *Core) heirApparent(now Instant) wire.ID {
-	heir, ok := c.roster.Heir(now, c.leader)
+	heir, ok := c.roster.Heir(now, c.leader, c.above)
 	if c.role == Leader || !c.rank().Eligible() {
 		return heir
 	}
-	if p := c.roster.Peer(heir); !ok || c.rank().Above(p.Rank()) {
+	if p := c.roster.Peer(heir); !ok || c.above(c.rank(), p.Rank()) {
 		return c.cfg.ID
 	}
 	return heir

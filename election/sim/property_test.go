@@ -1,26 +1,50 @@
 package sim_test
 
 import (
+	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"topdog/election"
 	"topdog/election/sim"
 	"topdog/wire"
 )
 
-// The tests in this file make up schedules of faults, one per seed, and look at
-// what must be true whatever happened. A seed replays its schedule:
+// The tests in this file make up schedules of faults and look at what must be true
+// whatever happened. rapid draws the schedules and shrinks those that fail; it
+// keeps them in testdata/rapid, and plays them again with every run.
 //
-//	TOPDOG_SEED=17 go test ./election/sim -run TestHeals -v
+//	go test ./election/sim -run 'Heals|NeverTwoHolders|Components' -rapid.checks=10000
 //
-// shows all that the boards did, and TOPDOG_SCHEDULES=5000 plays that many of
-// each kind instead of the few that an ordinary run has time for.
+// plays that many of each kind and algorithm instead of the few that an ordinary
+// run has time for. TOPDOG_TRACE=1 shows all that the boards did in a failing one.
+//
+// Some tests draw from a seed instead, so that schedules that failed before the
+// others were drawn by rapid still are what they were:
+//
+//	TOPDOG_SEED=17 TOPDOG_TRACE=1 go test ./election/sim -run TestHeals/heir
+//
+// plays the one of that seed.
+
+// TestMain bounds an ordinary run; -rapid.checks says otherwise.
+func TestMain(m *testing.M) {
+	checks := flag.Lookup("rapid.checks")
+	checks.DefValue = "60"
+	if err := checks.Value.Set(checks.DefValue); err != nil {
+		panic(err)
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
 
 // interval is H in all these tests.
 const interval = 100 * time.Millisecond
@@ -96,26 +120,110 @@ var dirty = append([]fault{
 	}},
 }, clean...)
 
+// luck is where a schedule comes from: rapid, or a generator with a seed.
+type luck interface {
+	IntN(n int) int
+	Int64N(n int64) int64
+	ExpFloat64() float64 // of mean 1
+}
+
+// drawn is rapid's luck, which shrinks towards few boards and early, frequent faults.
+type drawn struct{ *rapid.T }
+
+func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "choice") }
+
+func (d drawn) Int64N(n int64) int64 { return rapid.Int64Range(0, n-1).Draw(d.T, "choice") }
+
+func (d drawn) ExpFloat64() float64 {
+	const steps = 1 << 12
+	return -math.Log1p(-float64(rapid.IntRange(0, steps-1).Draw(d.T, "pause")) / steps)
+}
+
+// tester is what *testing.T and *rapid.T have in common.
+type tester interface {
+	Helper()
+	Log(args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Fatal(args ...any)
+	Cleanup(func())
+	Failed() bool
+}
+
 // schedule is one run: a LAN with boards, and what shall happen to them. What
 // happens is drawn from another source than the wire's luck, so that a change of
 // the core changes as little as possible of what a seed means.
 type schedule struct {
-	lan   *sim.Sim
-	rng   *rand.Rand
-	trace strings.Builder
+	lan     *sim.Sim
+	rng     luck
+	variant variant
+	trace   strings.Builder
 }
 
-func newSchedule(t *testing.T, seed uint64, algorithm wire.Algorithm, w sim.Wire) *schedule {
-	t.Helper()
-	s := &schedule{lan: sim.New(seed, w), rng: rand.New(rand.NewPCG(seed, 1))}
-	if testing.Verbose() && os.Getenv("TOPDOG_SEED") != "" {
-		s.lan.Trace = func(e sim.Event) { fmt.Fprintln(&s.trace, e.Text()) }
-		t.Cleanup(func() { t.Log("\n" + s.trace.String()) })
+// variant is how the boards of a schedule are configured.
+type variant struct {
+	algorithm wire.Algorithm
+	fanout    election.Fanout
+	detector  election.DetectorKind
+	measure   election.Measure
+}
+
+func (v variant) String() string {
+	return fmt.Sprintf("%v, %v, detector %v, measure %v", v.algorithm, v.fanout, v.detector, v.measure)
+}
+
+// promises reports whether the most important board leads in the end.
+func (v variant) promises() bool {
+	switch v.algorithm {
+	case wire.AlgorithmHeir, wire.AlgorithmAgents:
+		return false // the incumbent stays
+	default:
+		return v.measure == election.MeasurePriority
 	}
-	for id := range wire.ID(2 + s.rng.IntN(6)) {
+}
+
+// above is the order of ranks of the algorithm.
+func (v variant) above(a, b election.Rank) bool {
+	if v.algorithm == wire.AlgorithmMinID {
+		return a.ID < b.ID
+	}
+	return a.Above(b)
+}
+
+// drawVariant draws what else a group may have set.
+func drawVariant(rt *rapid.T, algorithm wire.Algorithm) variant {
+	v := variant{algorithm: algorithm}
+	v.fanout = rapid.SampledFrom([]election.Fanout{election.FanoutMulticast, election.FanoutUnicast}).Draw(rt, "fanout")
+	if algorithm == wire.AlgorithmScore {
+		v.measure = rapid.SampledFrom([]election.Measure{election.MeasurePriority, election.MeasureAge}).Draw(rt, "measure")
+	}
+	return v
+}
+
+func newSchedule(t tester, seed uint64, rng luck, v variant, w sim.Wire) *schedule {
+	t.Helper()
+	s := &schedule{lan: sim.New(seed, w), rng: rng, variant: v}
+	if os.Getenv("TOPDOG_TRACE") != "" {
+		s.lan.Trace = func(e sim.Event) { fmt.Fprintln(&s.trace, e.Text()) }
+		t.Cleanup(func() {
+			if t.Failed() || os.Getenv("TOPDOG_SEED") != "" {
+				t.Log(v, "\n"+s.trace.String())
+			}
+		})
+	}
+	boards := wire.ID(2 + s.rng.IntN(6))
+	var members []wire.ID
+	if v.fanout == election.FanoutUnicast {
+		// Who is not known is not asked: the papers assume that all know all.
+		for id := range boards {
+			members = append(members, id+1)
+		}
+	}
+	for id := range boards {
 		b := s.lan.Add(election.Config{
 			ID: id + 1, Priority: uint8(50 + 50*s.rng.IntN(3)), Preempt: s.rng.IntN(4) == 0,
-			Interval: interval, Algorithm: algorithm,
+			Interval: interval, Algorithm: v.algorithm,
+			Fanout: v.fanout, Detector: v.detector, Measure: v.measure, Members: members,
 		})
 		s.lan.At(time.Duration(s.rng.Int64N(int64(time.Second))), b.Start)
 	}
@@ -160,7 +268,16 @@ func (s *schedule) heal() {
 	if !eligible {
 		s.any().Reprioritise(100, false)
 	}
-	s.lan.Run(3*time.Second + time.Duration(len(s.lan.Boards()))*interval + 2*s.patience())
+	s.lan.Run(s.settles())
+}
+
+// settles is how long boards that nothing happens to may take to agree.
+func (s *schedule) settles() time.Duration {
+	d := 3*time.Second + time.Duration(len(s.lan.Boards()))*interval + 2*s.patience()
+	if s.variant.algorithm == wire.AlgorithmScore {
+		d += 4 * 2 * time.Second // the deadline of its paper, for elections that follow each other
+	}
+	return d
 }
 
 // patience is how long a board asks before it believes that nobody leads. After
@@ -178,9 +295,9 @@ func (s *schedule) patience() (longest time.Duration) {
 
 // leader returns the one leader that all boards agree on, which is the one
 // holder of the address. It says what is wrong if there is none.
-func leader(lan *sim.Sim) (*sim.Board, error) {
+func leader(boards []*sim.Board) (*sim.Board, error) {
 	var leader *sim.Board
-	for _, b := range lan.Boards() {
+	for _, b := range boards {
 		s, ok := b.Status()
 		switch {
 		case !ok:
@@ -199,7 +316,7 @@ func leader(lan *sim.Sim) (*sim.Board, error) {
 	if leader == nil {
 		return nil, fmt.Errorf("nobody leads")
 	}
-	for _, b := range lan.Boards() {
+	for _, b := range boards {
 		if s, _ := b.Status(); s.Leader != leader.Config.ID {
 			return nil, fmt.Errorf("board %s follows %v, not %s", b.Label, s.Leader, leader.Label)
 		}
@@ -208,55 +325,79 @@ func leader(lan *sim.Sim) (*sim.Board, error) {
 }
 
 // randomWire draws how the LAN treats datagrams while misfortune lasts.
-func randomWire(seed uint64) sim.Wire {
-	rng := rand.New(rand.NewPCG(seed, 2))
+func randomWire(rng luck) sim.Wire {
 	w := sim.Wire{
 		Latency: 100*time.Microsecond + time.Duration(rng.Int64N(int64(2*time.Millisecond))),
 		Jitter:  time.Duration(rng.Int64N(int64(3 * time.Millisecond))),
 	}
 	if rng.IntN(3) > 0 {
-		w.Loss, w.Duplicate = 0.2*rng.Float64(), 0.05*rng.Float64()
+		w.Loss, w.Duplicate = 0.2*fraction(rng), 0.05*fraction(rng)
 	}
 	return w
+}
+
+func fraction(rng luck) float64 {
+	if r, ok := rng.(*rand.Rand); ok {
+		return r.Float64()
+	}
+	return float64(rng.IntN(1000)) / 1000
+}
+
+// everyAlgorithm runs a property for each algorithm, on schedules of all seeds in
+// regressions and then on those that rapid draws.
+func everyAlgorithm(t *testing.T, regressions map[wire.Algorithm][]uint64, property func(t tester, seed uint64, rng, of luck, v variant)) {
+	for _, name := range election.Algorithms() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			algorithm, _ := election.AlgorithmNamed(name)
+			seeds(t, 0, regressions[algorithm], func(t *testing.T, seed uint64) {
+				property(t, seed, rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2)), variant{algorithm: algorithm})
+			})
+			if os.Getenv("TOPDOG_SEED") != "" {
+				return
+			}
+			rapid.Check(t, func(rt *rapid.T) {
+				v := drawVariant(rt, algorithm)
+				property(rt, rapid.Uint64().Draw(rt, "seed of the wire"), drawn{rt}, drawn{rt}, v)
+			})
+		})
+	}
 }
 
 // TestHeals plays all kinds of faults. However bad it was, soon after the last
 // one there is one leader, all follow it, and it alone holds the address; from
 // then on the LAN is as quiet as it should be.
 func TestHeals(t *testing.T) {
-	for algorithm, regressions := range map[wire.Algorithm][]uint64{
+	regressions := map[wire.Algorithm][]uint64{
 		wire.AlgorithmHeir:  {1067, 1117, 3871, 5563, 11830},
 		wire.AlgorithmBully: {204, 293, 363, 670, 789},
-	} {
-		t.Run(algorithm.String(), func(t *testing.T) {
-			t.Parallel()
-			seeds(t, 300, regressions, func(t *testing.T, seed uint64) {
-				s := newSchedule(t, seed, algorithm, randomWire(seed))
-				s.misfortune(dirty)
-				healed := s.lan.Now()
-				s.heal()
-				if d := s.lan.Summarise(healed).Doubled; d > 2*interval {
-					t.Errorf("two boards held the address for %v after the faults had ended", d)
-				}
-				first, err := leader(s.lan)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if algorithm == wire.AlgorithmBully {
-					biggest(t, s.lan, first)
-				}
-				quiet(t, s.lan)
-			})
-		})
 	}
+	everyAlgorithm(t, regressions, func(t tester, seed uint64, rng, of luck, v variant) {
+		s := newSchedule(t, seed, rng, v, randomWire(of))
+		s.misfortune(dirty)
+		healed := s.lan.Now()
+		s.heal()
+		if d := s.lan.Summarise(healed).Doubled; d > 2*interval {
+			t.Errorf("two boards held the address for %v after the faults had ended", d)
+		}
+		first, err := leader(s.lan.Boards())
+		if err != nil {
+			t.Fatal(err)
+		}
+		biggest(t, s.lan.Boards(), first, v)
+		quiet(t, s.lan, v)
+	})
 }
 
-// biggest checks what the bully algorithm is named after.
-func biggest(t *testing.T, lan *sim.Sim, leader *sim.Board) {
+// biggest checks what the bully algorithm is named after, for all that promise it.
+func biggest(t tester, boards []*sim.Board, leader *sim.Board, v variant) {
 	t.Helper()
+	if !v.promises() {
+		return
+	}
 	lead := rank(leader)
-	for _, b := range lan.Boards() {
-		if rank(b).Eligible() && rank(b).Above(lead) {
+	for _, b := range boards {
+		if rank(b).Eligible() && v.above(rank(b), lead) {
 			t.Fatalf("board %v leads, which board %v outranks", lead, rank(b))
 		}
 	}
@@ -268,16 +409,16 @@ func rank(b *sim.Board) election.Rank {
 
 // quiet checks that there is no storm of messages. A board that preempts has its
 // turn first.
-func quiet(t *testing.T, lan *sim.Sim) {
+func quiet(t tester, lan *sim.Sim, v variant) {
 	t.Helper()
 	lan.Run(5 * time.Second)
-	before, err := leader(lan)
+	before, err := leader(lan.Boards())
 	if err != nil {
 		t.Fatalf("5 s after it had settled: %v", err)
 	}
 	clear(lan.Packets)
 	lan.Run(time.Second)
-	if after, err := leader(lan); err != nil || after != before {
+	if after, err := leader(lan.Boards()); err != nil || after != before {
 		t.Fatalf("the leader changed in peace: %v", err)
 	}
 	boards := len(lan.Boards())
@@ -289,6 +430,54 @@ func quiet(t *testing.T, lan *sim.Sim) {
 	for kind, n := range lan.Packets {
 		if n > most[kind] {
 			t.Errorf("%d %v in one second of peace among %d boards, want at most %d", n, kind, boards, most[kind])
+		}
+	}
+}
+
+// TestComponents ends with a LAN that stays in pieces: each has one leader whom
+// all of its boards follow, and when the pieces are joined again there is one.
+func TestComponents(t *testing.T) {
+	everyAlgorithm(t, nil, func(t tester, seed uint64, rng, _ luck, v variant) {
+		s := newSchedule(t, seed, rng, v, sim.Wire{Latency: 200 * time.Microsecond})
+		s.misfortune(clean)
+		pieces := make([][]*sim.Board, 2)
+		for i, b := range s.lan.Boards() {
+			n := s.rng.IntN(2)
+			if i < 2 {
+				n = i // no piece is empty
+			}
+			pieces[n] = append(pieces[n], b)
+		}
+		s.heal()
+		s.cut(pieces[0], pieces[1])
+		s.lan.Run(s.settles())
+		for _, piece := range pieces {
+			eligible := slices.ContainsFunc(piece, func(b *sim.Board) bool { return b.Config.Priority > 0 })
+			lead, err := leader(piece)
+			switch {
+			case eligible && err != nil:
+				t.Fatalf("in one of two pieces: %v", err)
+			case eligible:
+				biggest(t, piece, lead, v)
+			case lead != nil:
+				t.Fatalf("board %s leads, which must not", lead.Label)
+			}
+		}
+		s.heal()
+		lead, err := leader(s.lan.Boards())
+		if err != nil {
+			t.Fatalf("after the pieces were joined: %v", err)
+		}
+		biggest(t, s.lan.Boards(), lead, v)
+	})
+}
+
+// cut makes no board of one piece hear any of the other.
+func (s *schedule) cut(a, b []*sim.Board) {
+	for _, one := range a {
+		for _, other := range b {
+			one.Deafen(other.Config.ID)
+			other.Deafen(one.Config.ID)
 		}
 	}
 }
@@ -323,20 +512,15 @@ func TestNamesakes(t *testing.T) {
 // TestNeverTwoHolders plays the faults that a board notices itself, on a wire
 // that loses nothing: not for one instant do two boards hold the address.
 func TestNeverTwoHolders(t *testing.T) {
-	for _, algorithm := range []wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmBully} {
-		t.Run(algorithm.String(), func(t *testing.T) {
-			t.Parallel()
-			seeds(t, 200, nil, func(t *testing.T, seed uint64) {
-				s := newSchedule(t, seed, algorithm, sim.Wire{Latency: 200 * time.Microsecond})
-				s.misfortune(clean)
-				s.heal()
-				if _, err := leader(s.lan); err != nil {
-					t.Error(err)
-				}
-				if d := s.lan.Summarise(0).Doubled; d != 0 {
-					t.Errorf("two boards held the address for %v", d)
-				}
-			})
-		})
-	}
+	everyAlgorithm(t, nil, func(t tester, seed uint64, rng, _ luck, v variant) {
+		s := newSchedule(t, seed, rng, v, sim.Wire{Latency: 200 * time.Microsecond})
+		s.misfortune(clean)
+		s.heal()
+		if _, err := leader(s.lan.Boards()); err != nil {
+			t.Errorf("%v", err)
+		}
+		if d := s.lan.Summarise(0).Doubled; d != 0 {
+			t.Errorf("two boards held the address for %v", d)
+		}
+	})
 }

@@ -23,6 +23,7 @@ import (
 //
 //	lan [latency=200us] [jitter=1ms] [loss=0.1] [seed=1]    a new, empty LAN
 //	board 1 2 3 [label=x] [priority=100] [preempt] [interval=100ms] [algorithm=heir]
+//	    [detector=fixed] [fanout=unicast] [measure=age] [members=(1,2,3)]
 //	settle 1 2 3        starts them, lets them elect a leader and learn how far away it is,
 //	                    and says only who leads. It ends at a full second, and sets the mark
 //	---
@@ -159,6 +160,15 @@ func (p *player) lan(d *datadriven.TestData) {
 	}
 }
 
+// known looks a value up by its name.
+func known[T any](p *player, d *datadriven.TestData, arg datadriven.CmdArg, find func(string) (T, bool)) T {
+	value, ok := find(arg.Vals[0])
+	if !ok {
+		d.Fatalf(p.t, "%s: there is no %q", arg.Key, arg.Vals[0])
+	}
+	return value
+}
+
 func (p *player) boards(d *datadriven.TestData) {
 	cfg := election.Config{Priority: 100, Interval: 100 * time.Millisecond, Algorithm: wire.AlgorithmHeir}
 	var ids []wire.ID
@@ -173,6 +183,16 @@ func (p *player) boards(d *datadriven.TestData) {
 			cfg.Preempt = true
 		case "interval":
 			cfg.Interval = p.duration(arg.Vals[0])
+		case "detector":
+			cfg.Detector = known(p, d, arg, election.DetectorNamed)
+		case "fanout":
+			cfg.Fanout = known(p, d, arg, election.FanoutNamed)
+		case "measure":
+			cfg.Measure = known(p, d, arg, election.MeasureNamed)
+		case "members":
+			for _, id := range arg.Vals {
+				cfg.Members = append(cfg.Members, wire.ID(p.number(id)))
+			}
 		case "algorithm":
 			var ok bool
 			if cfg.Algorithm, ok = election.AlgorithmNamed(arg.Vals[0]); !ok {

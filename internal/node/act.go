@@ -2,7 +2,6 @@ package node
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -99,9 +98,6 @@ func routine(c election.Change) bool {
 
 func (n *Node) noticed(notice election.Notice) {
 	text := notice.String()
-	if notice.Kind == election.NoticeOtherAlgorithm {
-		text = fmt.Sprintf("this board runs the algorithm %v, and %s", n.cfg.Algorithm, text)
-	}
 	n.news.trouble("notice "+notice.Board.String(), text, time.Minute)
 	n.log.Warn(text)
 	if notice.Kind == election.NoticeRival {

@@ -161,7 +161,7 @@ func (n *Node) describeBoards(s *console.Status, core *election.Status, now time
 		all = append(all, ranked{p.Rank(), b})
 	}
 	slices.SortFunc(all, func(a, b ranked) int {
-		if a.rank.Above(b.rank) {
+		if n.core.Above(a.rank, b.rank) {
 			return -1
 		}
 		return 1

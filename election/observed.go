@@ -1,0 +1,101 @@
+package election
+
+import (
+	"math"
+	"time"
+
+	"topdog/wire"
+)
+
+// observed is what every detector keeps of the leader that it watches, and what
+// it learns of the network in between by counting. Detectors embed it, and
+// differ in when they find a silence suspicious.
+type observed struct {
+	interval time.Duration // of the leader
+
+	last    Instant // when the newest heartbeat that is known of came
+	beat    uint8   // its number, if this board heard it itself
+	counted bool    // beat is known, so that the next one tells the loss
+
+	trip smoothed // how long answers take, in ns
+
+	// lost and seen count heartbeats; both fade, so that about the last hundred count.
+	lost, seen float64
+}
+
+const (
+	// beatWindow is half of the range of Heartbeat.Beat: a number that is further
+	// ahead than this is taken for one that is behind.
+	beatWindow = 128
+	// fade makes about the last 1/(1-fade) = 100 heartbeats count for the loss.
+	fade = 0.99
+)
+
+func (o *observed) Follow(now Instant, interval time.Duration) {
+	o.interval = interval
+	o.last = now
+	o.counted = false
+}
+
+// take counts a heartbeat in that came before or after the leader became suspect.
+// It returns how many numbers the heartbeat is ahead of the newest one, modulo
+// 256, or 0 if that cannot be told: then it may be an answer to this board
+// alone, which says that the leader lives, but not when its next heartbeat is due.
+//
+// A heartbeat without news, of a leader that nobody suspects, changes nothing.
+func (o *observed) take(now Instant, beat wire.Heartbeat, suspect bool) (ahead int, news bool) {
+	if o.counted {
+		gap := beat.Beat - o.beat      // modulo 256
+		overtaken := gap >= beatWindow // by the one that is known already
+		if (gap == 0 || overtaken) && !suspect {
+			return 0, false // an answer to this board alone, or an old one; the rhythm is unchanged
+		}
+		// The counter says nothing after a silence that is long enough to wrap it.
+		if gap > 0 && !overtaken && now-o.last < beatWindow*o.interval {
+			o.seen = o.seen*fade + float64(gap)
+			o.lost = o.lost*fade + float64(gap-1)
+			ahead = int(gap)
+		}
+	}
+	o.interval = beat.Interval
+	o.beat, o.counted = beat.Beat, true
+	o.last = now
+	return ahead, true
+}
+
+func (o *observed) Evidence(at Instant) { o.last = max(o.last, at) }
+
+func (o *observed) Forgive(now Instant) { o.last = max(o.last, now) }
+
+func (o *observed) Answered(roundTrip time.Duration) {
+	o.trip.observe(float64(roundTrip))
+}
+
+func (o *observed) Age(now Instant) time.Duration { return now - o.last }
+
+// quality completes what the detector itself knows.
+func (o *observed) quality(margin time.Duration, questions Questions) Quality {
+	q := Quality{Margin: margin, RoundTrip: time.Duration(o.trip.mean), Questions: questions}
+	if o.seen > 0 {
+		q.Loss = o.lost / o.seen
+	}
+	return q
+}
+
+// smoothed is a running mean and mean deviation (RFC 6298, section 2).
+type smoothed struct {
+	mean, deviation float64
+	known           bool
+}
+
+func (s *smoothed) observe(x float64) {
+	if !s.known {
+		*s = smoothed{mean: x, deviation: x / 2, known: true}
+		return
+	}
+	s.deviation += (math.Abs(x-s.mean) - s.deviation) / 4
+	s.mean += (x - s.mean) / 8
+}
+
+// bound is what few samples exceed.
+func (s *smoothed) bound() time.Duration { return time.Duration(s.mean + 4*s.deviation) }

@@ -1,0 +1,129 @@
+package election
+
+import (
+	"fmt"
+	"time"
+
+	"topdog/wire"
+)
+
+// DetectorKind names a failure detector.
+type DetectorKind uint8
+
+// The failure detectors. DetectorDefault is the one that suits the algorithm.
+const (
+	DetectorDefault DetectorKind = iota
+	DetectorAsk
+	DetectorFixed
+	DetectorNFDE
+	detectorCount
+)
+
+var detectorNames = [detectorCount]string{
+	DetectorDefault: "default", DetectorAsk: "ask", DetectorFixed: "fixed", DetectorNFDE: "nfd-e",
+}
+
+func (k DetectorKind) String() string { return name(detectorNames[:], uint8(k), "detector") }
+
+// Detectors returns the names of the failure detectors.
+func Detectors() []string { return detectorNames[DetectorAsk:] }
+
+// DetectorNamed returns the failure detector of that name.
+func DetectorNamed(s string) (DetectorKind, bool) {
+	k, ok := named(detectorNames[:], s)
+	return DetectorKind(k), ok
+}
+
+// For returns the failure detector that an algorithm gets: itself, unless it is
+// DetectorDefault. heir asks before it believes; the paper of agents brings its
+// own; the others take a silence of some intervals for a failure, as their papers
+// do, because several of them act on a suspicion without asking anybody.
+func (k DetectorKind) For(a wire.Algorithm) DetectorKind {
+	switch {
+	case k != DetectorDefault:
+		return k
+	case a == wire.AlgorithmHeir:
+		return DetectorAsk
+	case a == wire.AlgorithmAgents:
+		return DetectorNFDE
+	default:
+		return DetectorFixed
+	}
+}
+
+func (k DetectorKind) build(a wire.Algorithm, interval time.Duration) Detector {
+	switch k.For(a) {
+	case DetectorFixed:
+		return NewFixedDetector(interval)
+	case DetectorNFDE:
+		return NewNFDEDetector(interval)
+	default:
+		return NewAskDetector(interval)
+	}
+}
+
+// Fanout says how a message to several boards travels.
+type Fanout uint8
+
+// The ways. Heartbeats, HELLOs and whatever else is for everybody who listens
+// are multicast either way.
+const (
+	FanoutMulticast Fanout = iota // one datagram, which the unconcerned ignore
+	FanoutUnicast                 // one datagram for each board that it concerns
+	fanoutCount
+)
+
+var fanoutNames = [fanoutCount]string{FanoutMulticast: "multicast", FanoutUnicast: "unicast"}
+
+func (f Fanout) String() string { return name(fanoutNames[:], uint8(f), "fanout") }
+
+// Fanouts returns the names of the ways, the default first.
+func Fanouts() []string { return fanoutNames[:] }
+
+// FanoutNamed returns the way of that name.
+func FanoutNamed(s string) (Fanout, bool) {
+	f, ok := named(fanoutNames[:], s)
+	return Fanout(f), ok
+}
+
+// Measure is what makes a board important to the algorithm score.
+type Measure uint8
+
+// The measures.
+const (
+	MeasurePriority Measure = iota // the configured priority
+	MeasureAge                     // for how long the daemon runs, in seconds
+	MeasureCommand                 // a number that the owner finds out, see Core.Measured
+	measureCount
+)
+
+var measureNames = [measureCount]string{
+	MeasurePriority: "priority", MeasureAge: "age", MeasureCommand: "command",
+}
+
+func (m Measure) String() string { return name(measureNames[:], uint8(m), "measure") }
+
+// Measures returns the names of the measures, the default first.
+func Measures() []string { return measureNames[:] }
+
+// MeasureNamed returns the measure of that name.
+func MeasureNamed(s string) (Measure, bool) {
+	m, ok := named(measureNames[:], s)
+	return Measure(m), ok
+}
+
+func name(names []string, n uint8, kind string) string {
+	if int(n) < len(names) {
+		return names[n]
+	}
+	return fmt.Sprintf("%s %d", kind, n)
+}
+
+func named(names []string, s string) (int, bool) {
+	for i, n := range names {
+		if n == s {
+			return i, true
+		}
+	}
+	return 0, false
+}
