@@ -1,26 +1,80 @@
 package sim
 
 import (
-	"time"
+	"fmt"
 
 	"topdog/election"
 	"topdog/wire"
 )
+
+// Board is one simulated board. Between its lives it keeps its configuration.
+type Board struct {
+	Config election.Config
+	// Label is what traces call it: its id, unless two boards have the same one.
+	Label string
+	// Clock is what its daemon reads the time from; a change counts from the next Start.
+	Clock Clock
+
+	sim      *Sim
+	number   uint16         // among the boards
+	peer     uint16         // number of its id
+	core     *election.Core // nil while the process is dead
+	clock    Clock          // of this life
+	role     election.Role
+	leader   wire.ID
+	plugged  bool   // the cable is in
+	heard    []seen // by peer
+	sequence wire.Sequence
+	sounding bool // its last question was to time the way to its leader
+	lose     doomed
+	muted    bool // the switch drops its frames, and its link stays up
+	deaf     map[wire.ID]bool
+	group    int  // of the partition
+	frozen   bool // the process does not run
+	overdue  bool // something was due while it was frozen
+	backlog  []chore
+	holding  bool
+	finished bool
+
+	alarm     key // when the core is to be woken
+	queued    key // the event in the queue that looks after it
+	afterBeat []func()
+}
+
+// key is the time and order of an event; the zero one is of none.
+type key struct {
+	at    election.Instant
+	order uint64
+}
+
+// chore is something that waits until a frozen process goes on.
+type chore struct {
+	datagram *datagram
+	do       func()
+}
 
 // Start switches the board on: a new life of its daemon.
 func (b *Board) Start() {
 	if b.core != nil {
 		return
 	}
+	if err := b.Clock.validate(); err != nil {
+		panic(err) // as below
+	}
+	b.clock = b.Clock
 	b.Config.Incarnation = wire.Incarnation(b.sim.rng.Uint32() | 1)
-	core, err := election.New(b.Config, b.sim.now)
+	core, err := election.New(b.Config, b.local())
 	if err != nil {
 		panic(err) // a mistake of the one who wrote the simulation
 	}
-	b.core, b.finished, b.frozen, b.overdue, b.backlog = core, false, false, false, nil
-	b.heard, b.sequence = make(map[wire.ID]seen), 0
-	b.sim.trace(b, "starts")
-	b.act(core.Link(b.sim.now, b.plugged))
+	b.core, b.finished, b.frozen, b.overdue = core, false, false, false
+	b.role, b.leader = election.Isolated, wire.Nobody
+	clear(b.heard)
+	b.sequence = 0
+	b.tallyLife()
+	b.sim.trace(b, EventFault, "starts")
+	b.act(core.Link(b.local(), b.plugged))
+	b.sim.review()
 }
 
 // Crash ends the board's daemon without a word. The address goes with it.
@@ -28,10 +82,42 @@ func (b *Board) Crash() {
 	if b.core == nil {
 		return
 	}
-	b.sim.trace(b, "crashes")
-	b.core, b.backlog = nil, nil
+	b.die()
+	b.sim.trace(b, EventFault, "crashes")
 	b.hold(false)
+	b.sim.review()
 }
+
+// die ends the process; what it was to do is forgotten.
+func (b *Board) die() {
+	b.core, b.alarm, b.frozen = nil, key{}, false
+	b.role, b.leader = election.Isolated, wire.Nobody
+	b.forget()
+	b.tallyLife()
+}
+
+func (b *Board) forget() {
+	for _, c := range b.backlog {
+		if c.datagram != nil {
+			b.sim.drop(c.datagram)
+		}
+	}
+	b.backlog = nil
+}
+
+// tallyLife keeps the number of live boards.
+func (b *Board) tallyLife() {
+	b.sim.live = 0
+	for _, other := range b.sim.boards {
+		if other.reachable() {
+			b.sim.live++
+		}
+	}
+}
+
+// reachable reports whether a message to the board could find a process there: what
+// the literature calls alive. A paused one is.
+func (b *Board) reachable() bool { return b.core != nil && b.plugged }
 
 // Pull pulls the board's cable; the board notices.
 func (b *Board) Pull() { b.cable(false) }
@@ -44,24 +130,67 @@ func (b *Board) cable(in bool) {
 		return
 	}
 	b.plugged = in
-	b.sim.trace(b, "cable %s", map[bool]string{true: "in", false: "out"}[in])
-	b.run(func() { b.act(b.core.Link(b.sim.now, in)) })
+	b.tallyLife()
+	b.sim.trace(b, EventFault, "cable %s", map[bool]string{true: "in", false: "out"}[in])
+	b.run(func() { b.act(b.core.Link(b.local(), in)) })
+	b.sim.review()
 }
 
 // Mute makes the switch drop the board's frames, both ways, unnoticed by it.
-func (b *Board) Mute() { b.muted = true; b.sim.trace(b, "muted") }
+func (b *Board) Mute() { b.fault(func() { b.muted = true }, "muted") }
 
 // Unmute ends that.
-func (b *Board) Unmute() { b.muted = false; b.sim.trace(b, "unmuted") }
+func (b *Board) Unmute() { b.fault(func() { b.muted = false }, "unmuted") }
 
 // Deafen makes the board not hear another one, which is one way only.
-func (b *Board) Deafen(to wire.ID) { b.deaf[to] = true; b.sim.trace(b, "deaf to %v", to) }
+func (b *Board) Deafen(to wire.ID) {
+	b.fault(func() {
+		if b.deaf == nil {
+			b.deaf = make(map[wire.ID]bool)
+		}
+		b.deaf[to] = true
+	}, "deaf to %v", to)
+}
 
 // Undeafen ends that.
-func (b *Board) Undeafen(to wire.ID) { delete(b.deaf, to); b.sim.trace(b, "hears %v again", to) }
+func (b *Board) Undeafen(to wire.ID) {
+	b.fault(func() { delete(b.deaf, to) }, "hears %v again", to)
+}
+
+func (b *Board) deafTo(other *Board) bool { return len(b.deaf) > 0 && b.deaf[other.Config.ID] }
+
+func (b *Board) fault(do func(), format string, args ...any) {
+	do()
+	b.sim.trace(b, EventFault, format, args...)
+	b.sim.review()
+}
 
 // Freeze stops the process; what comes in waits.
-func (b *Board) Freeze() { b.frozen = true; b.sim.trace(b, "frozen") }
+func (b *Board) Freeze() { b.fault(func() { b.frozen = true }, "frozen") }
+
+// Thaw lets it go on.
+func (b *Board) Thaw() {
+	b.frozen = false
+	b.sim.trace(b, EventFault, "thawed")
+	backlog := b.backlog
+	b.backlog = nil
+	for _, c := range backlog {
+		switch {
+		case c.datagram == nil:
+			b.run(c.do)
+			continue
+		case b.core != nil:
+			b.take(c.datagram)
+		}
+		b.sim.drop(c.datagram)
+	}
+	// As in the daemon, what came meanwhile is taken in before what was due is done.
+	if b.overdue && b.core != nil {
+		b.overdue = false
+		b.act(b.core.Wake(b.local()))
+	}
+	b.sim.review()
+}
 
 // Lose loses the next n messages of that type which the board sends: for all
 // receivers, or for one of them if to is not nil. It replaces an earlier Lose.
@@ -86,29 +215,13 @@ func (d *doomed) count(m *wire.Message) (lost doomed) {
 // hits reports whether the receiver does not get the message.
 func (d *doomed) hits(to *Board) bool { return d.left > 0 && (d.to == nil || d.to == to) }
 
-// Thaw lets it go on.
-func (b *Board) Thaw() {
-	b.frozen = false
-	b.sim.trace(b, "thawed")
-	backlog := b.backlog
-	b.backlog = nil
-	for _, do := range backlog {
-		b.run(do)
-	}
-	// As in the daemon, what came meanwhile is taken in before what was due is done.
-	if b.overdue && b.core != nil {
-		b.overdue = false
-		b.act(b.core.Wake(b.sim.now))
-	}
-}
-
 // Resign hands the lead over, as a person would have it done. The error of a
 // frozen board comes too late for anybody to read.
 func (b *Board) Resign() error {
 	var err error
 	b.run(func() {
 		var effects []election.Effect
-		effects, err = b.core.Resign(b.sim.now)
+		effects, err = b.core.Resign(b.local())
 		b.act(effects)
 	})
 	return err
@@ -116,13 +229,41 @@ func (b *Board) Resign() error {
 
 // Stop ends the board's daemon as systemd would.
 func (b *Board) Stop() {
-	b.run(func() { b.act(b.core.Stop(b.sim.now)) })
+	b.run(func() { b.act(b.core.Stop(b.local())) })
+	b.sim.review()
+}
+
+// Suspect tells the board that its leader is gone, long before its own failure detector
+// could know. It is how one board alone notices a failure, as in the examples
+// of the literature: the others have most of a heartbeat interval before they
+// notice, and an election is over by then. AfterHeartbeat makes sure of that.
+func (b *Board) Suspect() {
+	b.run(func() {
+		b.sim.trace(b, EventFault, "notices that %v is gone", b.leader)
+		b.act(b.core.Suspect(b.local()))
+	})
+}
+
+// AfterHeartbeat has something done as soon as the next heartbeat that this board
+// sends as the leader has reached all whom it reaches. A leader that crashes then
+// is not missed for a whole interval.
+func (b *Board) AfterHeartbeat(do func()) { b.afterBeat = append(b.afterBeat, do) }
+
+func (b *Board) afterHeartbeat() func() {
+	deeds := b.afterBeat
+	b.afterBeat = nil
+	return func() {
+		for _, do := range deeds {
+			// An event of its own: the last receiver has not carried out yet what it wants done.
+			b.sim.At(0, do)
+		}
+	}
 }
 
 // Reprioritise changes the board's priority while it runs.
 func (b *Board) Reprioritise(priority uint8, preempt bool) {
 	b.Config.Priority, b.Config.Preempt = priority, preempt
-	b.run(func() { b.act(b.core.Reprioritise(b.sim.now, priority, preempt)) })
+	b.run(func() { b.act(b.core.Reprioritise(b.local(), priority, preempt)) })
 }
 
 // Status returns the core's view; ok is false while the process is dead.
@@ -130,7 +271,7 @@ func (b *Board) Status() (s election.Status, ok bool) {
 	if b.core == nil {
 		return s, false
 	}
-	return b.core.Status(b.sim.now), true
+	return b.core.Status(b.local()), true
 }
 
 // Running reports whether the board's process lives.
@@ -142,157 +283,14 @@ func (b *Board) Holding() bool { return b.holding }
 // Plugged reports whether the cable is in.
 func (b *Board) Plugged() bool { return b.plugged }
 
-// run lets the process do something, now or when it is thawed. What it was to do
-// is forgotten if the process dies first.
-func (b *Board) run(do func()) {
-	switch {
-	case b.core == nil:
-	case b.frozen:
-		b.backlog = append(b.backlog, do)
-	default:
-		do()
-	}
-}
+// Frozen reports whether the process is paused.
+func (b *Board) Frozen() bool { return b.frozen }
 
-// act carries out what the core wants done, in order, as the daemon does.
-func (b *Board) act(effects []election.Effect) {
-	for i := range effects {
-		e := &effects[i]
-		switch e.Kind {
-		case election.EffectSend:
-			b.transmit(e.To, e.Message)
-		case election.EffectTake:
-			b.hold(true)
-		case election.EffectRelease:
-			b.hold(false)
-		case election.EffectProbe:
-			b.sim.trace(b, "probes the address")
-			core := b.core
-			b.sim.after(probeTakes, func() {
-				b.run(func() {
-					if b.core == core {
-						b.act(core.Probed(b.sim.now, b.sim.Foreign))
-					}
-				})
-			})
-		case election.EffectChange:
-			b.sim.trace(b, "%v", e.Change)
-		case election.EffectNotice:
-			b.sim.trace(b, "notice: %v", e.Notice)
-		case election.EffectFinished:
-			b.finished = true
-		}
-	}
-	if b.finished {
-		b.sim.trace(b, "stopped")
-		b.core = nil
-		b.hold(false)
-		return
-	}
-	b.schedule()
-}
+// Role returns what the board is; Isolated while its process is dead.
+func (b *Board) Role() election.Role { return b.role }
 
-// schedule has the core woken at its deadline. Wakes that were scheduled for
-// deadlines that have moved since find that they are not the last one.
-func (b *Board) schedule() {
-	at, ok := b.core.Deadline()
-	if !ok {
-		return
-	}
-	b.wake++
-	wake, core := b.wake, b.core
-	b.sim.after(max(0, at-b.sim.now), func() {
-		switch {
-		case b.core != core || b.wake != wake:
-		case b.frozen:
-			b.overdue = true
-		default:
-			b.act(core.Wake(b.sim.now))
-		}
-	})
-}
+// Leader returns whom it follows or suspects; Nobody while its process is dead.
+func (b *Board) Leader() wire.ID { return b.leader }
 
-func (b *Board) hold(on bool) {
-	if b.holding == on {
-		if on {
-			b.sim.trace(b, "announces the address")
-		}
-		return
-	}
-	b.holding = on
-	b.sim.trace(b, "%s the address", map[bool]string{true: "takes", false: "releases"}[on])
-	b.sim.holds.change(b.sim.now, b, on)
-}
-
-// transmit puts a datagram on the wire.
-func (b *Board) transmit(to wire.ID, m wire.Message) {
-	s := b.sim
-	b.sequence++
-	m.Incarnation, m.Sequence = b.Config.Incarnation, b.sequence
-	s.Packets[m.Type]++
-	if s.Trace != nil {
-		s.Trace(Event{At: s.now, Board: b, Message: &m, To: to})
-	}
-	fate := b.lose.count(&m)
-	if !b.plugged || b.muted {
-		return
-	}
-	for _, other := range s.boards {
-		if other != b && (to == wire.Nobody || to == other.Config.ID) && !fate.hits(other) {
-			s.deliver(b, other, m)
-		}
-	}
-}
-
-// deliver decides what the wire does with one receiver's copy.
-func (s *Sim) deliver(from, to *Board, m wire.Message) {
-	copies := 1
-	if s.wire.Duplicate > 0 && s.rng.Float64() < s.wire.Duplicate {
-		copies = 2
-	}
-	for range copies {
-		if s.wire.Loss > 0 && s.rng.Float64() < s.wire.Loss {
-			continue
-		}
-		delay := s.wire.Latency
-		if s.wire.Jitter > 0 {
-			delay += time.Duration(s.rng.Int64N(int64(s.wire.Jitter)))
-		}
-		s.after(delay, func() { to.receive(from.Config.ID, m) })
-	}
-}
-
-func (b *Board) receive(from wire.ID, m wire.Message) {
-	if !b.plugged || b.muted || b.deaf[from] || b.core == nil {
-		return
-	}
-	if from == b.Config.ID { // a namesake
-		b.run(func() { b.act(b.core.Namesake(b.sim.now, &m)) })
-		return
-	}
-	if !b.fresh(&m) {
-		return
-	}
-	b.run(func() { b.act(b.core.Step(b.sim.now, &m)) })
-}
-
-// fresh does the replay guard's work, without the proofs: nobody lies here.
-func (b *Board) fresh(m *wire.Message) bool {
-	const size = 64
-	h, known := b.heard[m.Sender]
-	if !known || h.incarnation != m.Incarnation {
-		b.heard[m.Sender] = seen{incarnation: m.Incarnation, newest: m.Sequence, window: 1}
-		return true
-	}
-	switch {
-	case m.Sequence > h.newest:
-		h.window = h.window<<min(m.Sequence-h.newest, size) | 1
-		h.newest = m.Sequence
-	case h.newest-m.Sequence >= size, h.window&(1<<(h.newest-m.Sequence)) != 0:
-		return false
-	default:
-		h.window |= 1 << (h.newest - m.Sequence)
-	}
-	b.heard[m.Sender] = h
-	return true
-}
+// String names the board in errors.
+func (b *Board) String() string { return fmt.Sprintf("board %s", b.Label) }

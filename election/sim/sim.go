@@ -1,11 +1,13 @@
 // Package sim runs election cores on a simulated LAN, in virtual time: the very
 // cores that the daemon runs. It is single-threaded, and one seed replays
 // everything: an event heap, a pseudo-random wire, and nothing else.
+//
+// What can go wrong is in files of its own: what happens to a board in board.go,
+// what happens to datagrams in lan.go and delay.go, and clocks in clock.go. What
+// can be measured is in count.go, timeline.go and watch.go.
 package sim
 
 import (
-	"container/heap"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -14,23 +16,16 @@ import (
 	"topdog/wire"
 )
 
-// Wire says how the simulated LAN treats a datagram.
-type Wire struct {
-	// Latency and Jitter make a datagram take Latency plus up to Jitter. If Jitter
-	// is larger than the gap between two datagrams they overtake each other.
-	Latency, Jitter time.Duration
-	// Loss is the probability that one receiver does not get a datagram.
-	Loss float64
-	// Duplicate is the probability that one receiver gets it twice.
-	Duplicate float64
-}
-
 // Sim is a simulated LAN with boards on it.
 type Sim struct {
 	// Trace, if set, is told of every event that a person would want to see.
 	Trace func(Event)
+	// Arrivals, if set, is told what becomes of each copy of each datagram.
+	Arrivals func(Arrival)
 	// Packets counts datagrams sent, by type; a multicast counts once.
 	Packets map[wire.Type]int
+	// Counts counts datagrams and messages, more finely. ResetCounts resets both.
+	Counts Counts
 	// Foreign makes probes find that a foreign machine has the address.
 	Foreign bool
 
@@ -38,19 +33,21 @@ type Sim struct {
 	rng    *rand.Rand
 	wire   Wire
 	boards []*Board
-	queue  events
+	queue  queue
 	order  uint64
 	holds  timeline
-}
 
-// Event is one line of a trace.
-type Event struct {
-	At    election.Instant
-	Board *Board
-	What  string
-	// Message is set when the board sent one, to To or to all.
-	Message *wire.Message
-	To      wire.ID
+	deeds     slots[func()]    // what events of taskDo do
+	datagrams slots[*datagram] // what is on the wire
+	spare     []*datagram
+	sent      uint64 // datagrams
+
+	index   map[wire.ID]uint16 // of an id in peers and in what boards remember of each other
+	peers   []*Board           // the first board of each id
+	live    int                // boards that run and have their cable in
+	grouped bool               // there is a partition
+	cuts    []bool             // one-way cuts by sender and receiver, or nil
+	watches []*Watch
 }
 
 // probeTakes is how long a simulated probe of the address takes.
@@ -62,43 +59,22 @@ func New(seed uint64, w Wire) *Sim {
 		Packets: make(map[wire.Type]int),
 		rng:     rand.New(rand.NewPCG(seed, 0x746f70646f67)),
 		wire:    w,
+		index:   make(map[wire.ID]uint16),
 	}
-}
-
-// Board is one simulated board. Between its lives it keeps its configuration.
-type Board struct {
-	Config election.Config
-	// Label is what traces call it: its id, unless two boards have the same one.
-	Label string
-
-	sim      *Sim
-	core     *election.Core // nil while the process is dead
-	plugged  bool           // the cable is in
-	heard    map[wire.ID]seen
-	sequence wire.Sequence
-	lose     doomed
-	muted    bool // the switch drops its frames, and its link stays up
-	deaf     map[wire.ID]bool
-	frozen   bool // the process does not run
-	overdue  bool // something was due while it was frozen
-	backlog  []func()
-	holding  bool
-	wake     uint64 // number of the last wake that was scheduled
-	finished bool
-}
-
-// seen is a board's memory of another one, which makes duplicates harmless as
-// the daemon's replay guard does.
-type seen struct {
-	incarnation wire.Incarnation
-	newest      wire.Sequence
-	window      uint64
 }
 
 // Add puts a board on the LAN: powered off, with its cable in.
 func (s *Sim) Add(cfg election.Config) *Board {
-	b := &Board{Config: cfg, Label: cfg.ID.String(), sim: s, plugged: true, deaf: make(map[wire.ID]bool)}
+	peer, known := s.index[cfg.ID]
+	b := &Board{Config: cfg, Label: cfg.ID.String(), sim: s, number: uint16(len(s.boards)), plugged: true}
+	if !known {
+		peer = uint16(len(s.peers))
+		s.index[cfg.ID] = peer
+		s.peers = append(s.peers, b)
+	}
+	b.peer = peer
 	s.boards = append(s.boards, b)
+	s.Heal() // the table of cuts has another size now
 	return b
 }
 
@@ -122,55 +98,52 @@ func (s *Sim) Now() election.Instant { return s.now }
 // the same seed shall replay.
 func (s *Sim) Rand() *rand.Rand { return s.rng }
 
-// SetWire changes how the LAN treats datagrams from now on.
-func (s *Sim) SetWire(w Wire) { s.wire = w }
-
-// event is something that will happen.
-type event struct {
-	at    election.Instant
-	order uint64 // of scheduling, so that equal times replay in the same order
-	do    func()
-}
-
-type events []event
-
-func (q events) Len() int { return len(q) }
-func (q events) Less(i, j int) bool {
-	if q[i].at != q[j].at {
-		return q[i].at < q[j].at
-	}
-	return q[i].order < q[j].order
-}
-func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *events) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
-}
-
-func (s *Sim) after(d time.Duration, do func()) {
-	s.order++
-	heap.Push(&s.queue, event{at: s.now + d, order: s.order, do: do})
-}
-
 // At has something done after d, while the simulation runs.
-func (s *Sim) At(d time.Duration, do func()) { s.after(d, do) }
+func (s *Sim) At(d time.Duration, do func()) {
+	s.schedule(s.now+d, event{task: taskDo, slot: s.deeds.put(do)})
+}
 
 // Run lets d of virtual time pass.
-func (s *Sim) Run(d time.Duration) {
-	end := s.now + d
+func (s *Sim) Run(d time.Duration) { s.RunUntil(nil, d) }
+
+// RunUntil lets time pass until something is so, but not more than atMost. It
+// reports whether it is so. It looks after every event, so what it finds has just
+// happened.
+func (s *Sim) RunUntil(so func() bool, atMost time.Duration) bool {
+	if so != nil && so() {
+		return true
+	}
+	end := s.now + atMost
 	for len(s.queue) > 0 && s.queue[0].at <= end {
-		e := heap.Pop(&s.queue).(event)
+		e := s.queue.pop()
 		s.now = e.at
-		e.do()
+		s.perform(&e)
+		if so != nil && so() {
+			return true
+		}
 	}
 	s.now = end
+	return false
 }
 
-func (s *Sim) trace(b *Board, format string, args ...any) {
-	if s.Trace != nil {
-		s.Trace(Event{At: s.now, Board: b, What: fmt.Sprintf(format, args...)})
+// schedule puts an event into the queue, behind all that are due at the same time.
+func (s *Sim) schedule(at election.Instant, e event) {
+	s.order++
+	e.at, e.order = at, s.order
+	s.queue.push(e)
+}
+
+func (s *Sim) perform(e *event) {
+	switch e.task {
+	case taskDo:
+		s.deeds.take(e.slot)()
+	case taskWake:
+		s.boards[e.board].wake(e)
+	case taskReach:
+		d := s.datagrams.all[e.slot]
+		s.boards[e.board].receive(d)
+		s.drop(d)
+	case taskFlood:
+		s.flood(s.datagrams.all[e.slot])
 	}
 }

@@ -71,3 +71,28 @@ func (s *Sim) Summarise(since election.Instant) (sum Summary) {
 	sum.Holders = holders
 	return sum
 }
+
+// Reign is a time during which a board had the address.
+type Reign struct {
+	Board *Board
+	From  election.Instant
+	Until election.Instant // now, if it has not ended
+	Ended bool
+}
+
+// Reigns returns those that had not ended at since, in the order in which they began.
+func (s *Sim) Reigns(since election.Instant) []Reign {
+	var all []Reign
+	for _, c := range s.holds.changes {
+		if c.on {
+			all = append(all, Reign{Board: c.board, From: c.at, Until: s.now})
+			continue
+		}
+		for i := range all {
+			if r := &all[i]; r.Board == c.board && !r.Ended {
+				r.Until, r.Ended = c.at, true
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(r Reign) bool { return r.Ended && r.Until < since })
+}

@@ -2,16 +2,126 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
+
+// EventKind says what an event is about.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	EventMessage EventKind = iota // the board sent Message
+	EventFault                    // something happened to the board, or to the LAN
+	EventAddress                  // it took, released, announced or probed the address
+	EventChange                   // its role or its leader changed
+	EventNotice                   // it gave a notice
+)
+
+// Event is one line of a trace.
+type Event struct {
+	At    election.Instant
+	Kind  EventKind
+	Board *Board // nil if it is about the LAN
+	State State  // of the board, after the event
+	What  string // for people; empty if the board sent a message
+	// Change is set with EventChange.
+	Change election.Change
+	// Message is set when the board sent one, to To or to all. Of all, it concerned
+	// the Audience; nil means everybody. Counted is what it counts as, and Number
+	// that of the datagram.
+	Message  *wire.Message
+	Counted  Kind
+	To       wire.ID
+	Audience []wire.ID
+	Number   uint64
+}
+
+// State is what a picture shows of a board.
+type State struct {
+	Running, Plugged, Muted, Frozen, Holding bool
+
+	Role   election.Role
+	Leader wire.ID
+}
+
+// State returns what a picture shows of the board now.
+func (b *Board) State() State {
+	return State{
+		Running: b.core != nil, Plugged: b.plugged, Muted: b.muted, Frozen: b.frozen, Holding: b.holding,
+		Role: b.role, Leader: b.leader,
+	}
+}
+
+// Fate is what becomes of one receiver's copy of a datagram.
+type Fate uint8
+
+// The fates.
+const (
+	FateArrived Fate = iota
+	FateWaits        // the receiver is frozen, and takes it in if it goes on
+	FateLost         // the wire, or Board.Lose, lost it
+	FateCut          // a cable was out, or the switch or a partition did not let it pass
+	FateDead         // no process was there
+	FateReplay       // the receiver had it already: a duplicate
+)
+
+// Arrival tells what became of one receiver's copy of the datagram Number.
+type Arrival struct {
+	Number   uint64
+	Sent, At election.Instant // At is when it was lost, if it was
+	From, To *Board
+	Fate     Fate
+}
+
+func (s *Sim) arrival(d *datagram, to *Board, fate Fate) {
+	if s.Arrivals != nil {
+		s.Arrivals(Arrival{Number: d.number, Sent: d.sent, At: s.now, From: d.from, To: to, Fate: fate})
+	}
+}
+
+// trace tells of an event. Its arguments are formatted only if somebody listens.
+func (s *Sim) trace(b *Board, kind EventKind, format string, args ...any) {
+	if s.Trace == nil {
+		return
+	}
+	e := Event{At: s.now, Kind: kind, Board: b, What: fmt.Sprintf(format, args...)}
+	if b != nil {
+		e.State = b.State()
+	}
+	s.Trace(e)
+}
+
+// traceChange is apart since boxing a change for trace would cost more than most of
+// what the core does.
+func (s *Sim) traceChange(b *Board, c election.Change) {
+	if s.Trace != nil {
+		s.Trace(Event{At: s.now, Kind: EventChange, Board: b, State: b.State(), What: c.String(), Change: c})
+	}
+}
+
+// traceSend tells of a message. The copies are for a listener that keeps them.
+func (s *Sim) traceSend(d *datagram, audience []wire.ID) {
+	var m wire.Message
+	own(&m, &d.m)
+	s.Trace(Event{
+		At: s.now, Kind: EventMessage, Board: d.from, State: d.from.State(),
+		Message: &m, Counted: d.kind, To: d.to, Audience: slices.Clone(audience), Number: d.number,
+	})
+}
 
 // Text writes an event as one line. Heartbeats and HELLOs are written like all others;
 // who does not want to see them leaves them out.
 func (e Event) Text() string {
-	at := fmt.Sprintf("%12s %4s ", milliseconds(e.At), e.Board.Label)
+	label := "LAN"
+	if e.Board != nil {
+		label = e.Board.Label
+	}
+	at := fmt.Sprintf("%12s %4s ", milliseconds(e.At), label)
 	if e.Message == nil {
 		return at + " " + e.What
 	}
@@ -29,31 +139,56 @@ func milliseconds(d time.Duration) string {
 
 // body writes the part of a message that matters to people.
 func body(m *wire.Message) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%v term %d", m.Type, m.Term)
+	text := fmt.Sprintf("%v term %d", m.Type, m.Term)
+	if details := Details(m); details != "" {
+		text += " " + details
+	}
+	return text
+}
+
+// Details writes what a message says beyond its type and term, as far as it
+// matters to people.
+func Details(m *wire.Message) string {
 	switch m.Type {
 	case wire.TypeElection:
-		fmt.Fprintf(&b, " suspect %v round %d", m.Election.Suspect, m.Election.Round)
+		return fmt.Sprintf("suspect %v round %d", m.Election.Suspect, m.Election.Round)
 	case wire.TypeAnswer:
 		if m.Answer.Leader == wire.Nobody {
-			b.WriteString(" I am alive")
-		} else {
-			fmt.Fprintf(&b, " heard %v %s ago", m.Answer.Leader, milliseconds(m.Answer.Age))
+			return "I am alive"
 		}
+		return fmt.Sprintf("heard %v %s ago", m.Answer.Leader, milliseconds(m.Answer.Age))
 	case wire.TypeCoordinator:
-		fmt.Fprintf(&b, " leader %v", m.Coordinator.Coordinator)
+		return fmt.Sprintf("leader %v", m.Coordinator.Coordinator)
 	case wire.TypeResign:
-		fmt.Fprintf(&b, " successor %v", m.Resign.Successor)
+		return fmt.Sprintf("successor %v", m.Resign.Successor)
 	case wire.TypeQuery:
 		if m.Query.Purpose == wire.PurposeHandover {
-			b.WriteString(" hand over to me")
+			return "hand over to me"
 		}
 	case wire.TypeHeartbeat:
 		if m.Reply {
-			b.WriteString(" in reply")
+			return "in reply"
 		}
 	case wire.TypeHello:
-		fmt.Fprintf(&b, " following %v", m.Hello.Following)
+		return fmt.Sprintf("following %v", m.Hello.Following)
+	case wire.TypeHalt:
+		return fmt.Sprintf("suspect %v", m.Halt.Suspect)
+	case wire.TypeStart, wire.TypeAck, wire.TypeCollect:
+		return fmt.Sprintf("round %d", m.Round.Number)
+	case wire.TypeReport:
+		return fmt.Sprintf("round %d: %s", m.Report.Round, standings(m.Report.Standings))
+	case wire.TypeLeader:
+		return fmt.Sprintf("leader %v", m.Leader.Leader)
+	case wire.TypeOK:
+		return fmt.Sprintf("round %d trusts %v", m.OK.Round, m.OK.Trust)
 	}
-	return b.String()
+	return ""
+}
+
+func standings(list []wire.Standing) string {
+	var words []string
+	for _, s := range list {
+		words = append(words, fmt.Sprintf("%v=%d", s.ID, s.Priority))
+	}
+	return strings.Join(words, " ")
 }

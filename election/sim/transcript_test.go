@@ -34,7 +34,7 @@ import (
 //	priority 2 0        changes the priority of board 2
 //	foreign on/off      a foreign machine has the address
 //	run 500ms [all] [brief]  lets time pass and prints what happened; all shows HEARTBEAT, HELLO and
-//	                    QUERY too, brief neither ELECTION nor ANSWER
+//	                    QUERY too, brief neither ELECTION nor ANSWER nor OK nor ACK
 //	mark                from where check looks at the address
 //	check               who follows whom, who holds the address, how well the address was kept
 //
@@ -62,6 +62,7 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) string {
 	}
 	if d.HasArg("brief") {
 		p.hide[wire.TypeElection], p.hide[wire.TypeAnswer] = true, true
+		p.hide[wire.TypeOK], p.hide[wire.TypeAck] = true, true
 	}
 	p.command(d)
 	for line := range strings.Lines(d.Input) {
@@ -220,6 +221,12 @@ func (p *player) settle(d *datadriven.TestData) {
 		p.named(arg.Key).Start()
 	}
 	p.sim.Run((p.sim.Now() + 2*time.Second).Truncate(time.Second) - p.sim.Now())
+	for range 10 {
+		if len(p.sim.Summarise(p.sim.Now()).Holders) > 0 {
+			break
+		}
+		p.sim.Run(time.Second) // the deadline of the algorithm score is 2 s
+	}
 	p.sim.Trace = trace
 	p.mark = p.sim.Now()
 	p.say("%v: leader %v", p.sim.Now(), labels(p.sim.Summarise(0).Holders))
@@ -232,7 +239,7 @@ func (p *player) lose(d *datadriven.TestData, from, kind string, n int) {
 		d.ScanArgs(p.t, "to", &name)
 		to = p.named(name)
 	}
-	for k := wire.TypeHeartbeat; k <= wire.TypeLeader; k++ {
+	for k := wire.TypeHeartbeat; k <= wire.TypeOK; k++ {
 		if k.String() == kind {
 			p.named(from).Lose(k, n, to)
 			return
@@ -277,7 +284,11 @@ func (p *player) check() {
 			p.say("board %s: off", b.Label)
 			continue
 		}
-		p.say("board %s: %v, leader %v, heir %v, term %d", b.Label, s.Role, s.Leader, s.Heir, s.Term)
+		line := fmt.Sprintf("board %s: %v, leader %v, heir %v, term %d", b.Label, s.Role, s.Leader, s.Heir, s.Term)
+		if s.Trust != nil {
+			line += fmt.Sprintf(", trusts %v", s.Trust)
+		}
+		p.say("%s", line)
 	}
 	sum := p.sim.Summarise(p.mark)
 	p.say("address at %v; since the mark: moves %d, longest vacancy %v, doubled %v", labels(sum.Holders),

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"topdog/election/sim/published"
+)
+
+func simTablesCommand() *cobra.Command {
+	var asJSON, asCSV bool
+	c := &cobra.Command{
+		Use:   "tables",
+		Short: "Measure the tables of the literature anew",
+		Long: `Print every table and example of the papers that topdog grew from, as measured
+by running the algorithms in the simulator: "=" says that a figure is what the paper
+prints, "≠" that it is not. Columns without either are not in the paper.
+
+The exit status is 1 if a figure differs.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			tables, err := published.All()
+			if err != nil {
+				return fmt.Errorf("cannot measure: %w", err)
+			}
+			switch out := c.OutOrStdout(); {
+			case asJSON:
+				e := json.NewEncoder(out)
+				e.SetIndent("", "  ")
+				err = e.Encode(tables)
+			case asCSV:
+				err = published.CSV(out, tables)
+			default:
+				err = published.Text(out, tables)
+			}
+			if err != nil {
+				return err
+			}
+			if compared, different := published.Tally(tables); different > 0 {
+				return fmt.Errorf("%d of %d published figures came out differently", different, compared)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asCSV, "csv", false, "print CSV, a line for each figure")
+	c.MarkFlagsMutuallyExclusive("json", "csv")
+	return c
+}

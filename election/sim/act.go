@@ -1,0 +1,119 @@
+package sim
+
+import "topdog/election"
+
+// local is the time as the board's own clock has it.
+func (b *Board) local() election.Instant { return b.clock.local(b.sim.now) }
+
+// run lets the process do something, now or when it is thawed. What it was to do
+// is forgotten if the process dies first.
+func (b *Board) run(do func()) {
+	switch {
+	case b.core == nil:
+	case b.frozen:
+		b.backlog = append(b.backlog, chore{do: do})
+	default:
+		do()
+	}
+}
+
+// act carries out what the core wants done, in order, as the daemon does.
+func (b *Board) act(effects []election.Effect) {
+	changed := false
+	for i := range effects {
+		e := &effects[i]
+		switch e.Kind {
+		case election.EffectSend:
+			b.transmit(e)
+		case election.EffectTake:
+			b.hold(true)
+		case election.EffectRelease:
+			b.hold(false)
+		case election.EffectProbe:
+			b.probe()
+		case election.EffectChange:
+			b.role, b.leader = e.Change.To, e.Change.NewLeader
+			changed = true
+			b.sim.traceChange(b, e.Change)
+		case election.EffectNotice:
+			b.sim.trace(b, EventNotice, "notice: %v", e.Notice)
+		case election.EffectFinished:
+			b.finished = true
+		}
+	}
+	if b.finished {
+		b.die()
+		b.sim.trace(b, EventFault, "stopped")
+		b.hold(false)
+		b.sim.review()
+		return
+	}
+	b.schedule()
+	if changed {
+		b.sim.review()
+	}
+}
+
+func (b *Board) probe() {
+	b.sim.trace(b, EventAddress, "probes the address")
+	core := b.core
+	answer := func() {
+		if b.core == core {
+			b.act(core.Probed(b.local(), b.sim.Foreign))
+		}
+	}
+	at := b.clock.global(b.local() + probeTakes)
+	b.sim.At(at-b.sim.now, func() { b.run(answer) })
+}
+
+// schedule has the core woken at its deadline. Most deadlines only move away, so
+// the event for an earlier one stays in the queue and finds out when it comes up.
+func (b *Board) schedule() {
+	s := b.sim
+	at, ok := b.core.Deadline()
+	if !ok {
+		b.alarm = key{}
+		return
+	}
+	s.order++
+	b.alarm = key{max(s.now, b.clock.global(at)), s.order}
+	if b.queued.order == 0 || b.alarm.at < b.queued.at {
+		b.queueAlarm()
+	}
+}
+
+func (b *Board) queueAlarm() {
+	b.queued = b.alarm
+	b.sim.queue.push(event{at: b.alarm.at, order: b.alarm.order, board: b.number, task: taskWake})
+}
+
+func (b *Board) wake(e *event) {
+	if e.order != b.queued.order {
+		return // another event for an earlier deadline has taken its place
+	}
+	b.queued = key{}
+	switch {
+	case b.alarm.order == 0:
+	case b.alarm.order != e.order:
+		b.queueAlarm() // the deadline has moved away
+	case b.frozen:
+		b.overdue = true
+	default:
+		b.act(b.core.Wake(b.local()))
+	}
+}
+
+func (b *Board) hold(on bool) {
+	if b.holding == on {
+		if on {
+			b.sim.trace(b, EventAddress, "announces the address")
+		}
+		return
+	}
+	b.holding = on
+	b.sim.trace(b, EventAddress, "%s the address", map[bool]string{true: "takes", false: "releases"}[on])
+	b.sim.holds.change(b.sim.now, b, on)
+	if on {
+		b.sim.observeTake(b)
+	}
+}

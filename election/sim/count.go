@@ -1,0 +1,186 @@
+package sim
+
+import (
+	"fmt"
+
+	"topdog/election"
+	"topdog/wire"
+)
+
+// Kind is what is counted apart. It is finer than wire.Type where one type
+// serves two purposes.
+type Kind uint8
+
+// lastType is the largest type of which boards send messages.
+const lastType = wire.TypeOK
+
+// The kinds are the types, and some more.
+const (
+	// KindReply is a HEARTBEAT that answers an ELECTION, or the QUERY of a board that joins;
+	// Kind(wire.TypeHeartbeat) are the scheduled ones.
+	KindReply = Kind(lastType) + 1 + iota
+	// KindHandover is a QUERY that asks the leader to hand over;
+	// Kind(wire.TypeQuery) are those of boards that join.
+	KindHandover
+	// KindSounding is a QUERY by which a follower times the way to its leader, and
+	// KindEcho the HEARTBEAT that answers it. No paper has them.
+	KindSounding
+	KindEcho
+	kindCount
+)
+
+var kindNames = map[Kind]string{
+	KindReply: "HEARTBEAT in reply", KindHandover: "QUERY for handover",
+	KindSounding: "QUERY for timing", KindEcho: "HEARTBEAT for timing",
+}
+
+// kindOf returns what a message counts as. Only the simulation can tell why a QUERY is
+// sent, and what a HEARTBEAT answers: it knows what the one who asked was when it asked.
+func (s *Sim) kindOf(from *Board, to wire.ID, m *wire.Message) Kind {
+	switch m.Type {
+	case wire.TypeHeartbeat:
+		n, known := s.index[to]
+		switch {
+		case !m.Reply:
+			return Kind(m.Type)
+		case known && s.peers[n].sounding:
+			return KindEcho
+		default:
+			return KindReply
+		}
+	case wire.TypeElection:
+		from.sounding = false
+	case wire.TypeQuery:
+		if m.Query.Purpose == wire.PurposeHandover {
+			return KindHandover
+		}
+		if from.sounding = from.role == election.Follower; from.sounding {
+			return KindSounding
+		}
+	}
+	return Kind(m.Type)
+}
+
+// Type returns the type of message that the kind belongs to.
+func (k Kind) Type() wire.Type {
+	switch k {
+	case KindReply, KindEcho:
+		return wire.TypeHeartbeat
+	case KindHandover, KindSounding:
+		return wire.TypeQuery
+	default:
+		return wire.Type(k)
+	}
+}
+
+func (k Kind) String() string {
+	if name, ok := kindNames[k]; ok {
+		return name
+	}
+	return wire.Type(k).String()
+}
+
+// Routine reports whether messages of that kind are sent in peace as well:
+// they are no part of what an election costs.
+func (k Kind) Routine() bool {
+	switch k {
+	case Kind(wire.TypeHeartbeat), Kind(wire.TypeHello), KindSounding, KindEcho:
+		return true
+	}
+	return false
+}
+
+// Tally counts messages of one kind.
+type Tally struct {
+	// Packets are the datagrams on a multicast wire: one to all is one.
+	Packets int
+	// Live and Dead are the messages as the literature counts them, from one
+	// process to another: one to all is as many as it has addressees. Dead are those to
+	// boards that did not run, or whose cable was out, when the message was sent.
+	Live, Dead int
+}
+
+// Messages is how many messages there were, whether or not they could arrive.
+func (t Tally) Messages() int { return t.Live + t.Dead }
+
+func (t Tally) plus(other Tally) Tally {
+	return Tally{t.Packets + other.Packets, t.Live + other.Live, t.Dead + other.Dead}
+}
+
+// Counts is a Tally for each kind.
+type Counts [kindCount]Tally
+
+// Of sums up the kinds.
+func (c *Counts) Of(kinds ...Kind) (sum Tally) {
+	for _, k := range kinds {
+		sum = sum.plus(c[k])
+	}
+	return sum
+}
+
+// Type sums up all kinds of one type.
+func (c *Counts) Type(t wire.Type) (sum Tally) {
+	for k := range c {
+		if Kind(k).Type() == t {
+			sum = sum.plus(c[k])
+		}
+	}
+	return sum
+}
+
+// Kinds returns those of which there was a message, in the order of the types.
+func (c *Counts) Kinds() []Kind {
+	var kinds []Kind
+	for t := wire.Type(0); t <= lastType; t++ {
+		for k := range c {
+			if Kind(k).Type() == t && c[k].Packets > 0 {
+				kinds = append(kinds, Kind(k))
+			}
+		}
+	}
+	return kinds
+}
+
+// ResetCounts begins a new phase: nothing has been sent in it yet.
+func (s *Sim) ResetCounts() {
+	clear(s.Packets)
+	s.Counts = Counts{}
+}
+
+// count takes in that a board sends a message.
+func (s *Sim) count(from *Board, kind Kind, to wire.ID, audience []wire.ID) {
+	t := &s.Counts[kind]
+	t.Packets++
+	switch {
+	case to != wire.Nobody:
+		s.address(t, from, to)
+	case audience != nil:
+		for _, id := range audience {
+			s.address(t, from, id)
+		}
+	default:
+		live := s.live
+		if from.reachable() {
+			live--
+		}
+		t.Live += live
+		t.Dead += len(s.boards) - 1 - live
+	}
+}
+
+// address counts a message to one id. Who has never been on the LAN is dead, and
+// nobody sends to itself.
+func (s *Sim) address(t *Tally, from *Board, to wire.ID) {
+	n, known := s.index[to]
+	switch {
+	case known && n == from.peer:
+	case known && s.peers[n].reachable():
+		t.Live++
+	default:
+		t.Dead++
+	}
+}
+
+func (t Tally) String() string {
+	return fmt.Sprintf("%d packets, %d messages, %d of them to the dead", t.Packets, t.Messages(), t.Dead)
+}

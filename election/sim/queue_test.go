@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"topdog/wire"
+)
+
+// TestQueue mixes pushes and pops of events, many of them for the same time, and
+// compares the order with that of a sort.
+func TestQueue(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var q queue
+	var all []event // what is in the queue
+	var order uint64
+	for range 20_000 {
+		if len(all) == 0 || rng.IntN(5) < 3 {
+			order++
+			e := event{at: time.Duration(rng.IntN(50)), order: order, slot: uint32(order)}
+			q.push(e)
+			all = append(all, e)
+			continue
+		}
+		want := slices.MinFunc(all, func(a, b event) int {
+			if a.before(&b) {
+				return -1
+			}
+			return 1
+		})
+		if got := q.pop(); got != want {
+			t.Fatalf("popped %+v, want %+v", got, want)
+		}
+		all = slices.DeleteFunc(all, func(e event) bool { return e == want })
+	}
+	if len(q) != len(all) {
+		t.Errorf("%d events are left, want %d", len(q), len(all))
+	}
+}
+
+func TestClock(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 20_000 {
+		c := Clock{Origin: time.Duration(rng.Int64N(int64(1e18))), PPM: rng.IntN(2*MaxDrift+1) - MaxDrift}
+		at := time.Duration(rng.Int64N(int64(48 * time.Hour)))
+		shows := c.local(at)
+		if next := c.local(at + 1); next < shows {
+			t.Fatalf("%+v goes backwards at %v", c, at)
+		}
+		// An alarm for what the clock shows now is due now, or was just before.
+		due := c.global(shows)
+		if due > at || c.local(due) < shows || due > 0 && c.local(due-1) >= shows {
+			t.Fatalf("%+v shows %v at %v, and for the first time at %v", c, shows, at, due)
+		}
+	}
+	if got, want := (Clock{PPM: 100}).local(time.Hour), time.Hour+360*time.Millisecond; got != want {
+		t.Errorf("a clock that is 100 ppm fast shows %v after an hour, want %v", got, want)
+	}
+}
+
+// TestOwn holds that a datagram under way does not change when its sender uses its
+// lists again.
+func TestOwn(t *testing.T) {
+	var sent, under wire.Message
+	sent.Report.Standings = []wire.Standing{{ID: 1, Priority: 1}}
+	sent.OK.Trust = []wire.ID{1}
+	sent.Coordinator.Candidates = []wire.ID{1}
+	own(&under, &sent)
+	sent.Report.Standings[0].ID, sent.OK.Trust[0], sent.Coordinator.Candidates[0] = 2, 2, 2
+	if under.Report.Standings[0].ID != 1 || under.OK.Trust[0] != 1 || under.Coordinator.Candidates[0] != 1 {
+		t.Errorf("what is under way has changed: %+v %+v %+v", under.Report, under.OK, under.Coordinator)
+	}
+}

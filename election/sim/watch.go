@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"time"
+
+	"topdog/election"
+	"topdog/wire"
+)
+
+// Watch measures how long a LAN needs for a new leader. It is told of every change as
+// it happens, so its times are exact, and nothing is looked at in between.
+type Watch struct {
+	sim    *Sim
+	since  election.Instant
+	leader *Board
+
+	proclaimed, taken moment
+	agreed            moment // the first agreement that has ended, if it was not over at once
+	settled           moment // forgotten when the agreement ends
+	holdout           int    // the board that did not agree when it was looked at last
+}
+
+// moment is the time of something that may not have happened yet.
+type moment struct {
+	at election.Instant
+	ok bool
+}
+
+func (m *moment) set(at election.Instant) {
+	if !m.ok {
+		*m = moment{at, true}
+	}
+}
+
+func (m moment) after(since election.Instant) (time.Duration, bool) {
+	if !m.ok {
+		return 0, false
+	}
+	return m.at - since, true
+}
+
+// Watch begins to measure now: just before or just after whatever ends the reign.
+func (s *Sim) Watch() *Watch {
+	w := &Watch{sim: s, since: s.now}
+	s.watches = append(s.watches, w)
+	w.review()
+	return w
+}
+
+// Stop ends the measuring; what was measured stays.
+func (w *Watch) Stop() {
+	for i, other := range w.sim.watches {
+		if other == w {
+			w.sim.watches = append(w.sim.watches[:i], w.sim.watches[i+1:]...)
+			return
+		}
+	}
+}
+
+// Since is when it began.
+func (w *Watch) Since() election.Instant { return w.since }
+
+// Proclaimed is how long it took until a board was proclaimed, by COORDINATOR or
+// LEADER; ok is false if none has been.
+func (w *Watch) Proclaimed() (after time.Duration, ok bool) { return w.proclaimed.after(w.since) }
+
+// Taken is how long it took until a board took the address that did not have it.
+func (w *Watch) Taken() (after time.Duration, ok bool) { return w.taken.after(w.since) }
+
+// Agreed is how long it took until for the first time all live boards followed one
+// live leader. Live is who runs, has its cable in, and is not frozen. Where the LAN
+// is cut, each part must agree on a leader in it.
+//
+// An agreement that is over in the same instant is none: so it does not matter in
+// which order several boards crash at once.
+func (w *Watch) Agreed() (after time.Duration, ok bool) {
+	if w.agreed.ok {
+		return w.agreed.after(w.since)
+	}
+	return w.Settled()
+}
+
+// Settled is like Agreed, for the agreement that lasts now.
+func (w *Watch) Settled() (after time.Duration, ok bool) { return w.settled.after(w.since) }
+
+// Leader is the first board that took the address, or nil.
+func (w *Watch) Leader() *Board { return w.leader }
+
+// review looks whether the live boards agree now. It is called after each change of what
+// they agree on or who they are.
+func (s *Sim) review() {
+	for _, w := range s.watches {
+		w.review()
+	}
+}
+
+func (w *Watch) review() {
+	s := w.sim
+	// Who did not agree a moment ago most likely still does not.
+	if w.holdout < len(s.boards) && !s.agrees(s.boards[w.holdout]) {
+		w.unsettle()
+		return
+	}
+	for i, b := range s.boards {
+		if !s.agrees(b) {
+			w.holdout = i
+			w.unsettle()
+			return
+		}
+	}
+	if s.anyLive() {
+		w.settled.set(s.now)
+	} else {
+		w.unsettle()
+	}
+}
+
+func (w *Watch) unsettle() {
+	if w.settled.ok && w.settled.at < w.sim.now {
+		w.agreed.set(w.settled.at)
+	}
+	w.settled = moment{}
+}
+
+func (b *Board) alive() bool { return b.reachable() && !b.frozen }
+
+func (s *Sim) anyLive() bool {
+	for _, b := range s.boards {
+		if b.alive() {
+			return true
+		}
+	}
+	return false
+}
+
+// agrees reports whether the board is dead, or follows a live leader whom all follow
+// that it is in touch with.
+func (s *Sim) agrees(b *Board) bool {
+	if !b.alive() {
+		return true
+	}
+	n, known := s.index[b.leader]
+	if !known {
+		return false
+	}
+	leader := s.peers[n]
+	if !leader.alive() || leader.role != election.Leader || b.role != election.Leader && b.role != election.Follower {
+		return false
+	}
+	if b == leader {
+		return s.alone(b)
+	}
+	return b.role == election.Follower && s.inTouch(b, leader)
+}
+
+// alone reports whether no other board that this leader is in touch with follows somebody else.
+// Followers are compared by way of their leader: that is enough, and linear.
+func (s *Sim) alone(leader *Board) bool {
+	for _, b := range s.boards {
+		if b != leader && b.alive() && b.leader != leader.Config.ID && s.inTouch(b, leader) {
+			return false
+		}
+	}
+	return true
+}
+
+// inTouch reports whether two boards hear each other.
+func (s *Sim) inTouch(a, b *Board) bool {
+	return !a.muted && !b.muted && s.carries(a, b) && s.carries(b, a)
+}
+
+// observeSend and observeTake take in what the watches wait for.
+func (s *Sim) observeSend(m *wire.Message) {
+	if m.Type != wire.TypeCoordinator && m.Type != wire.TypeLeader {
+		return
+	}
+	for _, w := range s.watches {
+		w.proclaimed.set(s.now)
+	}
+}
+
+func (s *Sim) observeTake(b *Board) {
+	for _, w := range s.watches {
+		w.taken.set(s.now)
+		if w.leader == nil {
+			w.leader = b
+		}
+	}
+}
