@@ -20,6 +20,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -134,11 +135,32 @@ func sendTo(name, message string) error {
 		return err
 	}
 	defer conn.Close()
+	// At once, if there is room. Only what has to wait gets a deadline: Go does not
+	// even try once a deadline has passed, and on a busy board patience can pass
+	// before the next line runs. READY=1 would be lost, and the start with it.
+	if err := writeNow(conn, message); !errors.Is(err, syscall.EAGAIN) {
+		return err
+	}
 	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	_, err = conn.Write([]byte(message))
 	return err
+}
+
+// writeNow sends a message if systemd's queue has room, and is syscall.EAGAIN if
+// it has none.
+func writeNow(conn *net.UnixConn, message string) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var wrote error
+	err = raw.Control(func(fd uintptr) { // the socket does not block
+		_, err := syscall.Write(int(fd), []byte(message))
+		wrote = os.NewSyscallError("write", err)
+	})
+	return errors.Join(err, wrote)
 }
 
 // oneLine makes valid UTF-8 of the text, without control characters and not

@@ -68,10 +68,13 @@ func TestUnit(t *testing.T) {
 		"Service.NoNewPrivileges":       "yes",
 
 		"Service.RuntimeDirectory":        "topdog",
+		"Service.RuntimeDirectoryMode":    "0755",
+		"Service.StateDirectory":          "topdog",
+		"Service.ConfigurationDirectory":  "topdog",
 		"Service.DevicePolicy":            "closed",
 		"Service.DeviceAllow":             "/dev/net/tun rw, char-gpiochip rw",
 		"Service.RestrictAddressFamilies": "AF_INET AF_INET6 AF_NETLINK AF_PACKET AF_UNIX",
-		"Service.ReadWritePaths":          "-/sys/devices/platform/leds",
+		"Service.ReadWritePaths":          "/sys/devices",
 		"Service.LimitCORE":               "0",
 
 		"Install.WantedBy": "multi-user.target",
@@ -80,7 +83,7 @@ func TestUnit(t *testing.T) {
 		// network, the rest takes away what it works with.
 		"Unit.Requires": "", "Unit.Wants": "", "Unit.Before": "",
 		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Service.PrivateDevices": "",
-		"Service.DynamicUser": "", "Service.ProcSubset": "", "Service.StateDirectory": "",
+		"Service.DynamicUser": "", "Service.ProcSubset": "",
 	} {
 		if got := strings.Join(u[key], ", "); got != want {
 			t.Errorf("%s=%s, want %q", key, got, want)

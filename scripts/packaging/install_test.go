@@ -1,0 +1,232 @@
+package packaging
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Nothing happens before there is a configuration, and nothing is left.
+func TestUnconfigured(t *testing.T) {
+	p := newPair(t, "systemd")
+	before := p.written()
+	p.run("dpkg", "-i", "/srv/old.deb")
+	p.wantUnit("after an installation without a configuration", "disabled inactive")
+	if got := p.run("topdog", "version"); !strings.HasPrefix(got, "topdog 1.0.0 ") {
+		t.Errorf("topdog version: %s", got)
+	}
+	if got := p.run("id", "-nG", "topdog"); got != "topdog gpio" {
+		t.Errorf("topdog's groups are %s, want topdog and gpio", got)
+	}
+	p.run("dpkg", "-i", "/srv/new.deb")
+	p.wantUnit("after an upgrade without a configuration", "disabled inactive")
+
+	// As the documentation has it.
+	p.run("topdog", "init", vip.String())
+	p.run("systemctl", "enable", "--now", "topdog")
+	p.wantUnit("when it is configured", "enabled active")
+	p.wantHolders("when it is configured", 1)
+
+	p.run("dpkg", "--purge", "topdog")
+	p.wantHolders("after purging")
+	if diff := cmp.Diff(before, p.written()); diff != "" {
+		t.Errorf("purging leaves (-before +after):\n%s", diff)
+	}
+	if got := p.run("find", "/run", "-name", "*topdog*"); got != "" {
+		t.Errorf("purging leaves %s", got)
+	}
+}
+
+// The life of a package on a board of a cluster.
+func TestLife(t *testing.T) {
+	p := newPair(t, "systemd")
+	before := p.written()
+	p.configure("")
+	p.run("dpkg", "-i", "/srv/old.deb")
+	p.wantUnit("after the installation on a board that is configured", "enabled active")
+	if got := p.run("stat", "-c", "%U %a", "/etc/topdog/key"); got != "topdog 600" {
+		t.Errorf("the key is %s, want topdog's, 600", got)
+	}
+	if got := p.run("stat", "-c", "%U", "/proc/"+p.mainPID()); got != "topdog" {
+		t.Errorf("the daemon runs as %s", got)
+	}
+	if got := p.run("stat", "-c", "%U %a %n", "/run/topdog", "/var/lib/topdog", "/etc/topdog"); got != "topdog 755 /run/topdog\ntopdog 750 /var/lib/topdog\nroot 755 /etc/topdog" {
+		t.Errorf("the directories are\n%s", got)
+	}
+	p.wantHolders("alone", 1)
+	p.startOther()
+
+	// The upgrade of a leader is a hand-over: the address is at board 2 long before
+	// anybody could have missed a heartbeat, and never at both.
+	since, old := time.Now(), p.mainPID()
+	p.run("dpkg", "-i", "/srv/new.deb")
+	p.wantUnit("after the upgrade", "enabled active")
+	p.wantHolders("after the upgrade of the leader", 2)
+	if pid := p.mainPID(); pid == old || p.run("readlink", "/proc/"+pid+"/exe") != "/usr/bin/topdog" {
+		t.Errorf("the daemon is process %s after the upgrade and was %s: the old program runs on", pid, old)
+	}
+	p.wantHandOver("the leader's upgrade", since)
+	if o := p.holders.Since(since).Overlap(); o > 0 {
+		t.Errorf("two boards had the address for %v", o)
+	}
+
+	// What the admin stopped, disabled or masked stays so.
+	p.run("systemctl", "stop", "topdog")
+	p.run("dpkg", "-i", "/srv/old.deb")
+	p.wantUnit("after the upgrade of what was stopped", "enabled inactive")
+	p.run("systemctl", "disable", "topdog")
+	p.run("dpkg", "-i", "/srv/new.deb")
+	p.wantUnit("after the upgrade of what was disabled", "disabled inactive")
+	p.run("systemctl", "start", "topdog")
+	old = p.mainPID()
+	p.run("dpkg", "-i", "/srv/old.deb")
+	p.wantUnit("after the upgrade of what was disabled and runs", "disabled active")
+	if p.mainPID() == old {
+		t.Error("the old daemon still runs after an upgrade of a disabled unit")
+	}
+	p.run("systemctl", "stop", "topdog")
+	p.run("systemctl", "mask", "topdog")
+	p.run("dpkg", "-i", "/srv/new.deb")
+	p.wantUnit("after the upgrade of what was masked", "masked inactive")
+	p.run("systemctl", "unmask", "topdog")
+
+	// Removing the leader hands over too. It is enabled still when it comes back.
+	p.run("systemctl", "enable", "--now", "topdog")
+	p.machineLeads()
+	since = time.Now()
+	p.run("dpkg", "--remove", "topdog")
+	p.wantHolders("after removing the leader", 2)
+	p.wantHandOver("the leader's removal", since)
+	if got := p.daemons(); got != "" {
+		t.Errorf("after removing, these processes run: %s", got)
+	}
+	p.run("dpkg", "-i", "/srv/new.deb")
+	p.wantUnit("after the return of what was removed", "enabled active")
+
+	// Purging, with everything that an admin may have added.
+	p.machineLeads()
+	p.write("/etc/systemd/system/topdog.service.d/override.conf", "[Service]\nNice=-5\n", "0644")
+	p.run("dpkg", "--purge", "topdog")
+	p.wantHolders("after purging the leader", 2)
+	if diff := cmp.Diff(before, p.written()); diff != "" {
+		t.Errorf("purging leaves (-before +after):\n%s", diff)
+	}
+
+	// Where packages must not start anything, it is enabled and not started.
+	p.configure("")
+	p.write("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", "0755")
+	p.run("dpkg", "-i", "/srv/new.deb")
+	p.wantUnit("where policy-rc.d forbids it", "enabled inactive")
+}
+
+// What the unit promises: reload, and a daemon that comes back whatever happens to it.
+func TestUnit(t *testing.T) {
+	p := newPair(t, "systemd")
+	p.configure("")
+	p.run("dpkg", "-i", "/srv/old.deb")
+	p.startOther()
+
+	old := p.mainPID()
+	p.configure("priority = 50\n")
+	p.run("systemctl", "reload", "topdog")
+	eventually(t, "the new priority is known", func() error { return p.otherKnows(`"priority": 50`) })
+	if p.mainPID() != old {
+		t.Error("reloading has started another daemon")
+	}
+
+	// Without an interface it is ready, and waits.
+	must(t, p.lan.Board(1).DeleteInterface())
+	p.run("systemctl", "restart", "topdog")
+	p.wantUnit("without an interface", "enabled active")
+	p.wantHolders("without the machine", 2)
+	must(t, p.lan.Board(1).CreateInterface())
+	p.machineLeads()
+
+	// What a killed daemon held is removed before the next one comes. By way of its
+	// lifetime alone the address would stay for another second or two.
+	p.configure("hold = \"lifetime\"\n")
+	p.run("systemctl", "restart", "topdog")
+	p.machineLeads()
+	old = p.mainPID()
+	p.run("kill", "-KILL", old)
+	p.wantHolders("after SIGKILL", 2)
+	p.wantBack("after SIGKILL", old)
+	if log := p.run("journalctl", "-u", "topdog", "-o", "cat"); !strings.Contains(log, "removed address "+vip.String()) {
+		t.Errorf("topdog cleanup has not removed the address after SIGKILL:\n%s", log)
+	}
+
+	// So is one that stands still, by the watchdog; sooner than in earnest.
+	p.write("/etc/systemd/system/topdog.service.d/hurry.conf", "[Service]\nWatchdogSec=1s\nTimeoutAbortSec=1s\n", "0644")
+	p.run("systemctl", "daemon-reload")
+	p.run("systemctl", "restart", "topdog")
+	old = p.mainPID()
+	p.run("kill", "-STOP", old)
+	p.wantBack("after SIGSTOP", old)
+	if log := p.run("journalctl", "-u", "topdog", "-o", "cat"); !strings.Contains(log, "Watchdog timeout") {
+		t.Errorf("it was not the watchdog:\n%s", log)
+	}
+
+	// A mistake in the configuration is said once, and not tried again and again.
+	p.configure("no_such_key = 1\n")
+	if err := p.try("systemctl", "restart", "topdog"); err == nil {
+		t.Error("it starts with a key that there is not")
+	}
+	p.wantUnit("with a mistake in the configuration", "enabled failed")
+	if got := p.ask("systemctl", "show", "-p", "ExecMainStatus", "-p", "NRestarts", "topdog"); got != "NRestarts=0\nExecMainStatus=78" {
+		t.Errorf("with a mistake in the configuration: %s", got)
+	}
+}
+
+// Without systemd, as in a chroot or under another supervisor.
+func TestWithoutSystemd(t *testing.T) {
+	p := newPair(t, "plain")
+	before := p.written()
+	p.configure("")
+	p.run("dpkg", "-i", "/srv/old.deb")
+	if got := p.daemons(); got != "" {
+		t.Errorf("the installation has started %s", got)
+	}
+	if got := p.run("readlink", "/etc/systemd/system/multi-user.target.wants/topdog.service"); got != "/lib/systemd/system/topdog.service" && got != "/usr/lib/systemd/system/topdog.service" {
+		t.Errorf("an image that is built with a configuration would not start it: the link is %q", got)
+	}
+
+	// Removing ends a daemon that something else has started.
+	daemon := p.command("topdog", "run")
+	must(t, daemon.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- daemon.Wait() }()
+	p.wantHolders("with a daemon", 1)
+	p.run("dpkg", "-i", "/srv/new.deb") // lets it run
+	if got := p.holders.Current(); !slices.Equal(got, []int{1}) {
+		t.Errorf("after the upgrade, boards %v have the address", got)
+	}
+	p.run("dpkg", "--remove", "topdog")
+	p.wantHolders("after removing")
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("the daemon runs on")
+	}
+
+	// What a dead daemon has left goes as well, but not when the package is
+	// removed from a directory that is somebody's root: the address is this machine's.
+	p.run("dpkg", "-i", "/srv/new.deb")
+	must(t, p.lan.Board(1).AddAddress(netip.PrefixFrom(vip, 32)))
+	p.run("sh", "-ec", `cd /tmp; mkdir upper work root
+		mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root
+		mount -t proc proc root/proc; mount --rbind /dev root/dev
+		chroot root dpkg --remove topdog
+		test ! -e root/usr/bin/topdog`)
+	if got := p.holders.Current(); !slices.Equal(got, []int{1}) {
+		t.Errorf("after removing it in a chroot, boards %v have the address", got)
+	}
+	p.run("dpkg", "--purge", "topdog")
+	p.wantHolders("after purging what a dead daemon has left")
+	if diff := cmp.Diff(before, p.written()); diff != "" {
+		t.Errorf("purging leaves (-before +after):\n%s", diff)
+	}
+}

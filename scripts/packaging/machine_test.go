@@ -1,0 +1,180 @@
+package packaging
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"topdog/internal/lab"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+// machine is a throw-away copy of this machine's system on a board of a LAN; see
+// testdata/machine.
+type machine struct {
+	t        *testing.T
+	process1 int // its process 1, as this machine numbers it
+}
+
+// newMachine starts one. shared is the directory that it sees as /srv.
+func newMachine(t *testing.T, board *lab.Host, shared, process1 string) *machine {
+	t.Helper()
+	script, err := filepath.Abs("testdata/machine")
+	must(t, err)
+	var said bytes.Buffer
+	p, err := board.Start(context.Background(), script, []string{t.TempDir(), shared, process1}, lab.Stdout(&said), lab.Stderr(&said))
+	must(t, err)
+	t.Cleanup(func() {
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			t.Errorf("the machine has ended by itself: %v", err)
+		}
+		select {
+		case <-p.Exited():
+		case <-time.After(patience):
+			t.Error("the machine does not end")
+			p.Kill()
+		}
+		p.Wait() // until all that it said has been read; it was killed
+		if t.Failed() {
+			t.Logf("the machine said: %s", said.String())
+		}
+	})
+	m := &machine{t: t}
+	eventually(t, "the machine runs", func() error {
+		if m.process1, err = grandchild(p.PID); err != nil {
+			return err
+		}
+		if process1 != "systemd" {
+			// /srv is among the last things that it gets.
+			return m.try("sh", "-c", "[ -e /srv/ready ] && [ ! -e /mnt/srv ]")
+		}
+		return m.try("systemctl", "is-active", "machine.target")
+	})
+	return m
+}
+
+// grandchild is the only child of the only child of a process.
+func grandchild(pid int) (int, error) {
+	for range 2 {
+		list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		if err != nil {
+			return 0, err
+		}
+		if pid, err = strconv.Atoi(strings.TrimSpace(string(list))); err != nil {
+			return 0, fmt.Errorf("not one child: %w", err)
+		}
+	}
+	return pid, nil
+}
+
+// command is one that runs in the machine.
+func (m *machine) command(name string, args ...string) *exec.Cmd {
+	enter := []string{"--target", strconv.Itoa(m.process1), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd=/", name}
+	c := exec.Command("nsenter", append(enter, args...)...)
+	c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", "SYSTEMD_PAGER="}
+	return c
+}
+
+// try runs a command, and says what it said if it fails.
+func (m *machine) try(name string, args ...string) error {
+	if out, err := m.command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// run runs a command that must succeed, and returns what it said.
+func (m *machine) run(name string, args ...string) string {
+	m.t.Helper()
+	m.t.Logf("%s %v", name, args)
+	out, err := m.command(name, args...).CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// ask runs a command whose answer is what it says, whatever its exit status.
+func (m *machine) ask(name string, args ...string) string {
+	out, _ := m.command(name, args...).Output()
+	return strings.TrimSpace(string(out))
+}
+
+// unit is the state of the unit: "enabled active", for instance.
+func (m *machine) unit() string {
+	return m.ask("systemctl", "is-enabled", "topdog") + " " + m.ask("systemctl", "is-active", "topdog")
+}
+
+func (m *machine) wantUnit(when, want string) {
+	m.t.Helper()
+	if got := m.unit(); got != want {
+		m.t.Errorf("%s the unit is %s, want %s\n%s", when, got, want, m.ask("journalctl", "-u", "topdog", "-n", "20", "-o", "cat"))
+	}
+}
+
+// mainPID is the daemon of the unit, as the machine numbers it.
+func (m *machine) mainPID() string {
+	return m.ask("systemctl", "show", "-p", "MainPID", "--value", "topdog")
+}
+
+// write writes a file in the machine.
+func (m *machine) write(path, text, mode string) {
+	m.t.Helper()
+	c := m.command("sh", "-c", `mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"`, "sh", path, mode)
+	c.Stdin = strings.NewReader(text)
+	if out, err := c.CombinedOutput(); err != nil {
+		m.t.Fatalf("write %s: %v\n%s", path, err, out)
+	}
+}
+
+// books are what dpkg, the journal and the user database write down, and keep.
+var books = regexp.MustCompile(`^/(var/lib/dpkg|var/log|var/cache)/|^/etc/(g?shadow|group|passwd|\.pwd\.lock)-?$`)
+
+// written is every file that the machine has changed, made or removed, and every
+// directory that is called after topdog, without the books.
+func (m *machine) written() []string {
+	m.t.Helper()
+	var written []string
+	for path := range strings.Lines(m.run("find", "/media", "(", "!", "-type", "d", "-o", "-name", "*topdog*", ")", "-printf", "/%P\n")) {
+		path = strings.TrimSpace(path)
+		if !books.MatchString(path) {
+			written = append(written, path)
+		}
+	}
+	slices.Sort(written)
+	return written
+}
+
+func eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

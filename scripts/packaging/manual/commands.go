@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// help is what `topdog COMMAND --help` says.
+type help struct {
+	about    string   // what it is for
+	usage    string   // the command line
+	examples string   // command lines, indented
+	commands []string // names of the commands below this one
+	flags    []option
+}
+
+type option struct{ name, meaning string }
+
+var (
+	optionLine  = regexp.MustCompile(`^ +((?:-\w, )?--[\w-]+(?: \S+)?) {2,}(.*)$`)
+	commandLine = regexp.MustCompile(`^  ([\w-]+) +\S`)
+)
+
+// parseHelp takes a help text apart. Its parts begin with a word and a colon on a
+// line of their own.
+func parseHelp(text string) (h help, err error) {
+	part := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		switch line {
+		case "Usage:", "Examples:", "Available Commands:", "Flags:", "Global Flags:":
+			part = line
+			continue
+		}
+		switch part {
+		case "":
+			h.about += line + "\n"
+		case "Usage:":
+			if h.usage == "" {
+				h.usage = strings.TrimSpace(line)
+			}
+		case "Examples:":
+			h.examples += line + "\n"
+		case "Available Commands:":
+			if m := commandLine.FindStringSubmatch(line); m != nil {
+				h.commands = append(h.commands, m[1])
+			}
+		case "Flags:":
+			m := optionLine.FindStringSubmatch(line)
+			switch {
+			case m != nil:
+				h.flags = append(h.flags, option{m[1], m[2]})
+			case strings.HasPrefix(line, "      ") && len(h.flags) > 0: // the line before goes on
+				h.flags[len(h.flags)-1].meaning += "\n" + strings.TrimSpace(line)
+			case line == "" || strings.HasPrefix(line, "Use \""):
+			default:
+				return h, fmt.Errorf("%q is not an option as the help has them", line)
+			}
+		}
+	}
+	if h.usage == "" {
+		return h, errors.New("the help has no line of usage")
+	}
+	return h, nil
+}
+
+// commandsPage is topdog(1).
+func commandsPage(f foot, ask func(command ...string) (string, error), statuses []option) (string, error) {
+	text, err := ask()
+	if err != nil {
+		return "", err
+	}
+	root, err := parseHelp(text)
+	if err != nil {
+		return "", fmt.Errorf("topdog: %w", err)
+	}
+	p := newPage(f, "topdog", "1", "User Commands")
+	p.section("NAME")
+	p.line("topdog - keep one IP address alive on a LAN of small boards")
+	p.section("SYNOPSIS")
+	p.WriteString(".B topdog\n[\\fB\\-\\-config\\fR \\fIfile\\fR]\n\\fIcommand\\fR\n[\\fIargument\\fR ...]\n")
+	p.section("DESCRIPTION")
+	p.text(root.about)
+	p.section("COMMANDS")
+	if err := p.commands(ask, nil, root.commands); err != nil {
+		return "", err
+	}
+	p.section("OPTIONS")
+	for _, o := range root.flags {
+		p.item(o.name, o.meaning)
+	}
+	p.section("EXIT STATUS")
+	for _, s := range statuses {
+		p.item(s.name, s.meaning)
+	}
+	p.section("FILES")
+	for _, f := range files {
+		p.item(f.name, f.meaning)
+	}
+	p.section("SEE ALSO")
+	p.WriteString(".BR topdog.toml (5),\n.BR systemctl (1),\n.BR journalctl (1),\n.BR ip\\-address (8)\n.PP\n/usr/share/doc/topdog/\n")
+	return p.String(), nil
+}
+
+var files = []option{
+	{"/etc/topdog/topdog.toml", "the configuration, which topdog init writes"},
+	{"/etc/topdog/key", "the group's key, which the daemon's user alone may read"},
+	{"/run/topdog/topdog.sock", "where the commands reach the daemon"},
+	{"/usr/lib/systemd/system/topdog.service", "the unit; systemctl edit topdog changes it"},
+	{"/usr/share/doc/topdog/examples/", "every key of the configuration, and a drop-in for systemd-networkd"},
+}
+
+// commands describes the commands below the command above, and those below them.
+func (p *page) commands(ask func(command ...string) (string, error), above, names []string) error {
+	for _, name := range names {
+		if name == "help" || name == "completion" {
+			continue // of the command-line library; the package has the completions
+		}
+		command := append(above[:len(above):len(above)], name)
+		text, err := ask(command...)
+		if err != nil {
+			return err
+		}
+		h, err := parseHelp(text)
+		if err != nil {
+			return fmt.Errorf("topdog %s: %w", strings.Join(command, " "), err)
+		}
+		p.subsection(strings.TrimSuffix(h.usage, " [flags]"))
+		p.text(h.about)
+		for _, o := range h.flags {
+			if !strings.HasPrefix(o.name, "-h, --help") {
+				p.item(o.name, o.meaning)
+			}
+		}
+		if h.examples != "" {
+			p.WriteString(".PP\nFor example:\n")
+			p.text(h.examples)
+		}
+		if err := p.commands(ask, command, h.commands); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var statusRow = regexp.MustCompile(`^\| (\d+) \| (.*) \|$`)
+
+// exitStatuses finds the table of the exit statuses in a Markdown text: the rows
+// that begin with a number.
+func exitStatuses(markdown string) (statuses []option, err error) {
+	for line := range strings.Lines(markdown) {
+		if m := statusRow.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			statuses = append(statuses, option{m[1], strings.ReplaceAll(m[2], "`", "")})
+		}
+	}
+	if len(statuses) == 0 {
+		return nil, errors.New(`no table of exit statuses, with rows like "| 0 | all is well |"`)
+	}
+	return statuses, nil
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/config"
+)
+
+func TestParseHelp(t *testing.T) {
+	got, err := parseHelp(`Does a thing.
+
+Really.
+
+Usage:
+  topdog thing [flags]
+  topdog thing [command]
+
+Examples:
+  topdog thing --force
+
+Available Commands:
+  test        Try it
+  show-all    Show it
+
+Flags:
+      --force        do it
+  -s, --size bytes   how much,
+                     at most
+  -h, --help         help for thing
+
+Global Flags:
+      --config file   the file
+
+Use "topdog thing [command] --help" for more information about a command.
+`)
+	want := help{
+		about:    "Does a thing.\n\nReally.\n\n",
+		usage:    "topdog thing [flags]",
+		examples: "  topdog thing --force\n\n",
+		commands: []string{"test", "show-all"},
+		flags:    []option{{"--force", "do it"}, {"-s, --size bytes", "how much,\nat most"}, {"-h, --help", "help for thing"}},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(help{}, option{})); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for _, text := range []string{"", "Usage:\n", "Usage:\n  x\n\nFlags:\n  what is this\n"} {
+		if _, err := parseHelp(text); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+}
+
+// A part of a command has its own place, and below it what is below the command.
+func TestCommandsPage(t *testing.T) {
+	texts := map[string]string{
+		"":         "About.\n\nUsage:\n  topdog\n\nAvailable Commands:\n  completion  Not here\n  led         x\n",
+		"led":      "The light.\n\nUsage:\n  topdog led\n\nAvailable Commands:\n  test  x\n",
+		"led test": "Walk.\n\nUsage:\n  topdog led test [flags]\n\nFlags:\n      --pin name   which\n",
+	}
+	ask := func(command ...string) (string, error) {
+		text, ok := texts[strings.Join(command, " ")]
+		if !ok {
+			return "", errors.New("not asked for")
+		}
+		return text, nil
+	}
+	page, err := commandsPage(foot{"1", "2026-01-01"}, ask, []option{{"0", "well"}})
+	must(t, err)
+	for _, want := range []string{
+		".SS topdog led\nThe light.\n.SS topdog led test\nWalk.\n.TP\n.B \\-\\-pin name\nwhich\n",
+		".SH EXIT STATUS\n.TP\n.B 0\nwell\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if _, err := commandsPage(foot{}, func(...string) (string, error) { return "", errors.New("no") }, nil); err == nil {
+		t.Error("no error where the program gives none of its help")
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"One\nline.\n\nAnother.", "One\nline.\n.PP\nAnother.\n"},
+		{"See:\n\n    a \\ b\n\n    -c\n\nDone.", "See:\n.PP\n.RS 4\n.nf\na \\e b\n\n\\-c\n.fi\n.RE\n.PP\nDone.\n"},
+		{".TH is 'text'", "\\&.TH is \\(aqtext\\(aq\n"},
+		{"Try:   a\nSet:   b", "Try:   a\n.br\nSet:   b\n.br\n"},
+		{"", ""},
+	} {
+		var p page
+		p.text(tt.text)
+		if diff := cmp.Diff(tt.want, p.String()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.text, diff)
+		}
+	}
+}
+
+// Every key of the annotated configuration is in the manual.
+func TestConfigPage(t *testing.T) {
+	reference := string(config.Reference())
+	page, err := configPage(foot{"1", "2026-01-01"}, reference)
+	must(t, err)
+	keys := 0
+	for line := range strings.Lines(reference) {
+		if m := setting.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
+			keys++
+			if !strings.Contains(page, ".TP\n.B "+escape(m[2])+"\n") {
+				t.Errorf("the page lacks %s", m[2])
+			}
+		}
+	}
+	if keys < 10 {
+		t.Errorf("%d keys in the annotated configuration: this test does not see them any more", keys)
+	}
+	for _, bad := range []string{"", "address = 1\n", "# About.\n\n# A comment on nothing.\n", "# About.\n\nwhat\n"} {
+		if _, err := configPage(foot{}, bad); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+}
+
+func TestExitStatuses(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/operations.md")
+	must(t, err)
+	statuses, err := exitStatuses(string(text))
+	must(t, err)
+	found := map[string]bool{}
+	for _, s := range statuses {
+		found[s.name] = s.meaning != ""
+	}
+	for _, number := range []string{"0", "1", "2", "78"} {
+		if !found[number] {
+			t.Errorf("docs/operations.md: no row on exit status %s", number)
+		}
+	}
+	if _, err := exitStatuses("| status | meaning |\n"); err == nil {
+		t.Error("no error without a table")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// foot is what stands at the bottom of a page.
+type foot struct{ version, date string }
+
+// page is a manual page in the making, in the macros of man(7).
+type page struct{ strings.Builder }
+
+func newPage(f foot, name, section, title string) *page {
+	p := &page{}
+	fmt.Fprintf(p, ".TH %s %s \"%s\" \"topdog %s\" \"%s\"\n", escape(strings.ToUpper(name)), section, escape(f.date), escape(f.version), title)
+	return p
+}
+
+func (p *page) section(title string)    { fmt.Fprintf(p, ".SH %s\n", escape(title)) }
+func (p *page) subsection(title string) { fmt.Fprintf(p, ".SS %s\n", escape(title)) }
+
+// item is a term, bold, and what it means.
+func (p *page) item(term, meaning string) {
+	fmt.Fprintf(p, ".TP\n.B %s\n", escape(term))
+	p.text(meaning)
+}
+
+// text writes paragraphs, which an empty line separates. Lines that are indented
+// stay as they are: they are commands, or drawn.
+func (p *page) text(text string) {
+	drawn, empty := false, false
+	for line := range strings.Lines(strings.Trim(text, "\n")) {
+		line = strings.TrimRight(line, "\n ")
+		if line == "" {
+			empty = true
+			continue
+		}
+		if indented := strings.HasPrefix(line, "  "); indented != drawn {
+			if indented {
+				p.WriteString(".PP\n.RS 4\n.nf\n")
+			} else {
+				p.WriteString(".fi\n.RE\n.PP\n")
+			}
+			drawn, empty = indented, false
+		}
+		if empty {
+			if !drawn {
+				p.WriteString(".PP")
+			}
+			p.WriteString("\n")
+			empty = false
+		}
+		p.line(strings.TrimSpace(line))
+		if !drawn && strings.Contains(line, "   ") { // columns, by way of spaces
+			p.WriteString(".br\n")
+		}
+	}
+	if drawn {
+		p.WriteString(".fi\n.RE\n")
+	}
+}
+
+// line writes one line of text that cannot be mistaken for a macro.
+func (p *page) line(text string) {
+	text = escape(text)
+	if text != "" && (text[0] == '.' || text[0] == '\'') {
+		text = `\&` + text
+	}
+	p.WriteString(text + "\n")
+}
+
+// escape takes their meaning from the characters that have one in roff. A minus
+// is one that can be copied into a shell, not a hyphen; so are the quotes. An
+// ellipsis is in no terminal's font that is not one for UTF-8.
+var escape = strings.NewReplacer(
+	`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`, "…", "...",
+).Replace

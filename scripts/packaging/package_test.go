@@ -1,0 +1,326 @@
+package packaging
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const root = "../.." // of the tree
+
+// ownArch is this machine's architecture, as Debian calls it.
+var ownArch = map[string]string{"amd64": "amd64", "arm64": "arm64", "arm": "armhf"}[runtime.GOARCH]
+
+// built is where the packages of this run are: each is built once.
+var built string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if built, err = os.MkdirTemp("", "topdog-packages"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(built)
+		return m.Run()
+	}())
+}
+
+// needs skips a test where a program is missing.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed", p)
+		}
+	}
+}
+
+// packageOf returns the package of an architecture in a version.
+func packageOf(t *testing.T, version, arch string) string {
+	t.Helper()
+	path := filepath.Join(built, "topdog_"+version+"_"+arch+".deb")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if got := build(t, root, built, version, arch); got != path {
+		t.Fatalf("scripts/package says that it wrote %s, want %s", got, path)
+	}
+	return path
+}
+
+func build(t *testing.T, tree, out, version, arch string, env ...string) string {
+	t.Helper()
+	c := exec.Command(filepath.Join(tree, "scripts/package"), "-o", out, arch)
+	c.Env = append(append(os.Environ(), "VERSION="+version), env...)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	stdout, err := c.Output()
+	if err != nil {
+		t.Fatalf("scripts/package: %v\n%s", err, stderr.String())
+	}
+	return strings.TrimSpace(string(stdout))
+}
+
+// The same tree gives the same bytes, wherever it lies and whoever builds it.
+func TestReproducible(t *testing.T) {
+	needs(t, "git", "tar")
+	epoch := "SOURCE_DATE_EPOCH=1700000000"
+	first, err := os.ReadFile(build(t, root, t.TempDir(), "1.0.0", "arm64", epoch))
+	must(t, err)
+
+	elsewhere := t.TempDir()
+	// What git knows and what it would take up; a copy has other times and modes.
+	script := `cd "$1" && git ls-files -z --cached --others --exclude-standard |
+		xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' sh |
+		tar --null -T - -c | tar -xm -C "$2"`
+	if out, err := exec.Command("sh", "-c", "umask 077; "+script, "sh", root, elsewhere).CombinedOutput(); err != nil {
+		t.Fatalf("copy the tree: %v\n%s", err, out)
+	}
+	second, err := os.ReadFile(build(t, elsewhere, t.TempDir(), "1.0.0", "arm64", epoch,
+		"TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "USER=somebody"))
+	must(t, err)
+	if !bytes.Equal(first, second) {
+		t.Errorf("two builds of the same tree differ: %d and %d bytes", len(first), len(second))
+	}
+}
+
+func TestContents(t *testing.T) {
+	needs(t, "dpkg-deb")
+	var want []string
+	for _, path := range []string{
+		"usr/lib/systemd/network/10-topdog.network",
+		"usr/lib/systemd/system/topdog.service",
+		"usr/lib/sysusers.d/topdog.conf",
+		"usr/lib/udev/rules.d/71-topdog.rules",
+		"usr/share/bash-completion/completions/topdog",
+		"usr/share/doc/topdog/README.md",
+		"usr/share/doc/topdog/changelog.gz",
+		"usr/share/doc/topdog/copyright",
+		"usr/share/doc/topdog/examples/networkd-keep-address.conf",
+		"usr/share/doc/topdog/examples/topdog.toml",
+		"usr/share/fish/vendor_completions.d/topdog.fish",
+		"usr/share/lintian/overrides/topdog",
+		"usr/share/man/man1/topdog.1.gz",
+		"usr/share/man/man5/topdog.toml.5.gz",
+		"usr/share/zsh/vendor-completions/_topdog",
+	} {
+		want = append(want, "-rw-r--r-- root/root ./"+path)
+	}
+	docs, err := filepath.Glob(root + "/docs/*.md")
+	must(t, err)
+	for _, path := range docs {
+		want = append(want, "-rw-r--r-- root/root ./usr/share/doc/topdog/docs/"+filepath.Base(path))
+	}
+	want = append(want, "-rwxr-xr-x root/root ./usr/bin/topdog")
+	slices.Sort(want)
+
+	out, err := exec.Command("dpkg-deb", "-c", packageOf(t, "1.0.0", "amd64")).Output()
+	must(t, err)
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if f[0] == "drwxr-xr-x" && f[1] == "root/root" {
+			continue // the way there
+		}
+		got = append(got, f[0]+" "+f[1]+" "+f[5])
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// unpack returns the files of a package as a directory.
+func unpack(t *testing.T, deb string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("dpkg-deb", "-x", deb, dir).CombinedOutput(); err != nil {
+		t.Fatalf("dpkg-deb: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// The programs are what the boards can run: static, and armhf for ARMv6.
+func TestPrograms(t *testing.T) {
+	needs(t, "dpkg-deb")
+	here, err := filepath.Abs(root)
+	must(t, err)
+	for arch, want := range map[string]map[string]string{
+		"armhf": {"GOARCH": "arm", "GOARM": "6", "CGO_ENABLED": "0", "GOOS": "linux"},
+		"arm64": {"GOARCH": "arm64", "CGO_ENABLED": "0", "GOOS": "linux"},
+		"amd64": {"GOARCH": "amd64", "CGO_ENABLED": "0", "GOOS": "linux"},
+	} {
+		t.Run(arch, func(t *testing.T) {
+			deb := packageOf(t, "1.0.0", arch)
+			program := filepath.Join(unpack(t, deb), "usr/bin/topdog")
+			info, err := buildinfo.ReadFile(program)
+			must(t, err)
+			got := map[string]string{}
+			for _, s := range info.Settings {
+				if _, ok := want[s.Key]; ok {
+					got[s.Key] = s.Value
+				}
+				if strings.HasPrefix(s.Key, "vcs") {
+					t.Errorf("%s=%s: the bytes must not depend on the state of the repository", s.Key, s.Value)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			file, err := elf.Open(program)
+			must(t, err)
+			defer file.Close()
+			if file.Section(".interp") != nil || file.Section(".symtab") != nil {
+				t.Error("the program is not static and stripped")
+			}
+			content, err := os.ReadFile(program)
+			must(t, err)
+			if bytes.Contains(content, []byte(here)) {
+				t.Errorf("the program contains %s, where it was built", here)
+			}
+			fields, err := exec.Command("dpkg-deb", "-f", deb, "Package", "Version", "Architecture").Output()
+			must(t, err)
+			if want := "Package: topdog\nVersion: 1.0.0\nArchitecture: " + arch + "\n"; string(fields) != want {
+				t.Errorf("the package says\n%swant\n%s", fields, want)
+			}
+		})
+	}
+}
+
+func TestLintian(t *testing.T) {
+	needs(t, "lintian")
+	for _, arch := range []string{"armhf", "arm64", "amd64"} {
+		out, err := exec.Command("lintian", "--no-cfg", "--allow-root", "--display-info", "--fail-on", "error,warning,info",
+			packageOf(t, "1.0.0", arch)).CombinedOutput()
+		if err != nil || len(bytes.TrimSpace(out)) > 0 {
+			t.Errorf("%s: %v\n%s", arch, err, out)
+		}
+	}
+}
+
+// Where the version comes from, by way of the names of the files.
+func TestVersion(t *testing.T) {
+	needs(t, "git")
+	commit := regexp.MustCompile(`\.g?[0-9a-f]{7}_`)
+	for _, tt := range []struct {
+		name    string
+		git     string // commands; "" is a tree without git
+		version string // in the environment
+		want    string // with COMMIT; "" is an error
+	}{
+		{"no git", "", "", "0.2.0~source"},
+		{"before the first release", "git init -q; git add .; git commit -qm x", "", "0.2.0~git20231114221320.COMMIT"},
+		{"a release", "git init -q; git add .; git commit -qm x; git tag v1.2.3", "", "1.2.3"},
+		{"a candidate", "git init -q; git add .; git commit -qm x; git tag v1.3.0-rc1", "", "1.3.0~rc1"},
+		{"after a release", "git init -q; git add .; git commit -qm x; git tag v1.2.3; git commit -qm y --allow-empty", "", "1.2.3+1.COMMIT"},
+		{"after a candidate", "git init -q; git add .; git commit -qm x; git tag v1.3.0-rc1; git commit -qm y --allow-empty", "", "1.3.0~rc1+1.COMMIT"},
+		{"changed since", "git init -q; git add .; git commit -qm x; git tag v1.2.3; echo >>scripts/package", "", "1.2.3.dirty"},
+		{"another's tag", "git init -q; git add .; git commit -qm x; git tag nightly", "", "0.2.0~git20231114221320.COMMIT"},
+		{"given", "", "2.0.0", "2.0.0"},
+		{"given as a tag", "", "v2.0.0-rc2", "2.0.0~rc2"},
+		{"no version", "", "latest", ""},
+		{"an attempt", "", "1.0;reboot", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			script, err := os.ReadFile(root + "/scripts/package")
+			must(t, err)
+			must(t, os.MkdirAll(filepath.Join(dir, "scripts/packaging"), 0o755))
+			must(t, os.WriteFile(filepath.Join(dir, "scripts/package"), script, 0o755))
+			must(t, os.WriteFile(filepath.Join(dir, "scripts/packaging/changelog"),
+				[]byte("topdog (0.2.0) UNRELEASED; urgency=medium\n\n  * A change.\n\n -- A B <a@b.example>  Tue, 14 Nov 2023 22:13:20 +0000\n"), 0o644))
+			env := append(os.Environ(), "VERSION="+tt.version, "SOURCE_DATE_EPOCH=",
+				"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir),
+				"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b.example", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b.example",
+				"GIT_COMMITTER_DATE=2023-11-14T22:13:20Z")
+			run := func(name string, args ...string) (string, error) {
+				c := exec.Command(name, args...)
+				c.Dir, c.Env = dir, env
+				out, err := c.CombinedOutput()
+				return string(out), err
+			}
+			if out, err := run("sh", "-ec", tt.git); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			out, err := run("scripts/package", "-n", "armhf")
+			if tt.want == "" {
+				if err == nil || !strings.Contains(out, "is no Debian version") {
+					t.Errorf("got %v and %q, want an error", err, out)
+				}
+				return
+			}
+			must(t, err)
+			if strings.Contains(tt.want, "COMMIT") {
+				out = commit.ReplaceAllString(out, ".COMMIT_")
+			}
+			if want := "dist/topdog_" + tt.want + "_armhf.deb\n"; out != want {
+				t.Errorf("got %s, want %s", out, want)
+			}
+			if len(tt.want) > 0 && !strings.Contains(tt.want, "COMMIT") {
+				needs(t, "dpkg")
+				if out, err := run("dpkg", "--validate-version", tt.want); err != nil {
+					t.Errorf("%s", out)
+				}
+			}
+		})
+	}
+}
+
+// man finds nothing to complain about, and the pages say what they should.
+func TestManual(t *testing.T) {
+	needs(t, "man", "dpkg-deb")
+	dir := unpack(t, packageOf(t, "1.0.0", "amd64"))
+	for page, want := range map[string][]string{
+		"man1/topdog.1.gz":      {"topdog init", "--force", "EXIT STATUS", "78", "topdog.toml(5)"},
+		"man5/topdog.toml.5.gz": {"address", "heartbeat", `Default: "100ms"`, `For example: "eth0"`, "topdog(1)"},
+	} {
+		c := exec.Command("man", "--local-file", "--warnings=w", filepath.Join(dir, "usr/share/man", page))
+		c.Env = append(os.Environ(), "MANWIDTH=100", "LC_ALL=C", "MAN_KEEP_FORMATTING=")
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		out, err := c.Output()
+		if err != nil || stderr.Len() > 0 {
+			t.Errorf("%s: %v\n%s", page, err, stderr.String())
+		}
+		for _, w := range want {
+			if !strings.Contains(string(out), w) {
+				t.Errorf("%s does not say %s:\n%s", page, w, out)
+			}
+		}
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	needs(t, "bash", "dpkg-deb")
+	dir := filepath.Join(unpack(t, packageOf(t, "1.0.0", "amd64")), "usr/share")
+	if out, err := exec.Command("bash", "-n", dir+"/bash-completion/completions/topdog").CombinedOutput(); err != nil {
+		t.Errorf("bash: %v\n%s", err, out)
+	}
+	for path, want := range map[string]string{
+		"zsh/vendor-completions/_topdog":                 "#compdef topdog",
+		"fish/vendor_completions.d/topdog.fish":          "complete -c topdog",
+		"bash-completion/completions/topdog":             "complete -o default -F __start_topdog topdog",
+		"doc/topdog/examples/topdog.toml":                "address = ",
+		"doc/topdog/copyright":                           "License: Expat",
+		"lintian/overrides/topdog":                       "statically-linked-binary",
+		"doc/topdog/examples/networkd-keep-address.conf": "KeepConfiguration=yes",
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, path))
+		must(t, err)
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not contain %q", path, want)
+		}
+	}
+}
