@@ -7,6 +7,7 @@
 //	"GPIO17"           a line by the name the kernel gives it
 //	"line:SDA1"        the same, for names that do not start with GPIO
 //	"gpiochip0/17"     a line by its chip and its number on that chip
+//	"GPIO17:low"       any of these three, for an LED that is lit when the line is low
 //	"ACT"  "led:ACT"   one of the board's own LEDs, under /sys/class/leds
 //
 // [Open] turns a Spec into an [LED], a [Blinker] shows a [Pattern] on it, and
@@ -41,6 +42,13 @@
 //     process stays lit. Hence the leader's pattern is a pulse, an opened LED
 //     is dark, Close darkens it again, and the unit file's ExecStopPost opens
 //     and closes it once more after a crash.
+//
+// # After a crash
+//
+// With [NotesIn], Open writes into a directory, which should be one that a
+// reboot empties, what it has taken and what made a board's LED blink before;
+// Close takes the note away. So [Leftovers] are the lights of a process that
+// died, and opening and closing each gives it back as it was.
 //
 // gpioioctl reports trouble with single chips through the standard logger of
 // package log, at most once, while it looks for them. This package does not

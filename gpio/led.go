@@ -31,11 +31,22 @@ var (
 // An Option changes where Open looks.
 type Option func(*options)
 
-type options struct{ ledRoot string }
+type options struct {
+	ledRoot string
+	notes   notes
+}
 
 // LEDRoot makes Open look for LEDs in this directory instead of
 // /sys/class/leds, for tests.
 func LEDRoot(dir string) Option { return func(o *options) { o.ledRoot = dir } }
+
+// NotesIn makes Open note in this directory, which is made if necessary, what it
+// takes, so that it can be given back even if the process is killed. What goes
+// wrong with the notes is told to report and stops nothing: the light works
+// without.
+func NotesIn(dir string, report func(error)) Option {
+	return func(o *options) { o.notes = notes{dir, report} }
+}
 
 // Open takes the light into use; it is dark afterwards. The dark is part of the
 // contract: a Raspberry Pi keeps the light of a dead process lit, and opening
@@ -54,9 +65,9 @@ func Open(spec Spec, opts ...Option) (LED, error) {
 		if err != nil {
 			return nil, cannotOpen(spec, err)
 		}
-		return openLine(b, spec)
+		return openLine(b, spec, o.notes)
 	case sysfsLED:
-		return openSysfs(o.ledRoot, spec.name)
+		return openSysfs(o.ledRoot, spec, o.notes)
 	}
 	return None, nil
 }

@@ -89,7 +89,7 @@ func TestBusyLineIsRequestedAnewByPeriph(t *testing.T) {
 func TestLineIsDarkAndReleased(t *testing.T) {
 	k := &kernelLine{}
 	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
-	led, err := openLine(b, mustSpec(t, "GPIO17"))
+	led, err := openLine(b, mustSpec(t, "GPIO17"), notes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +105,30 @@ func TestLineIsDarkAndReleased(t *testing.T) {
 	}
 }
 
+// An LED that is wired to the supply: the same, with the levels turned round.
+func TestLineThatLightsWhenLow(t *testing.T) {
+	k := &kernelLine{}
+	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
+	led, err := openLine(b, mustSpec(t, "GPIO17:low"), notes{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := led.String(), "GPIO17 on gpiochip0, lit when low"; got != want {
+		t.Errorf("String = %q, want %q", got, want)
+	}
+	if err := errors.Join(led.Set(true), led.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"request", "out High", "out Low", "out High", "release"}
+	if diff := cmp.Diff(want, k.log); diff != "" {
+		t.Errorf("what the kernel saw (-want +got):\n%s", diff)
+	}
+}
+
 func TestOpenBusyLine(t *testing.T) {
 	k := &kernelLine{taken: true}
 	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
-	led, err := openLine(b, mustSpec(t, "GPIO17"))
+	led, err := openLine(b, mustSpec(t, "GPIO17"), notes{})
 	if !errors.Is(err, ErrBusy) || led != nil {
 		t.Errorf("openLine = %v, %v; want no LED and ErrBusy", led, err)
 	}

@@ -80,3 +80,19 @@ func (p Pattern) String() string {
 	}
 	return patternNames[p]
 }
+
+// Looks says in words what the light does, for people who stand before it.
+func (p Pattern) Looks() string {
+	if int(p) >= len(patternLooks) {
+		p = Fault
+	}
+	return patternLooks[p]
+}
+
+var patternLooks = [...]string{
+	Off:      "dark",
+	Follower: "a short blink every 2 s",
+	Election: "a quick flicker",
+	Leader:   "lit, with a short gap every second",
+	Fault:    "three blinks and a pause",
+}

@@ -13,6 +13,7 @@ type Spec struct {
 	name   string // of the line or of the LED
 	chip   int    // N of gpiochipN, for byNumber
 	offset int    // the line's number on its chip, for byNumber
+	low    bool   // a line that lights its LED when it is low
 }
 
 type kind uint8
@@ -31,29 +32,36 @@ const (
 	maxLEDName  = 63
 )
 
-const specForms = `"none", "GPIO17", "gpiochip0/17", "line:NAME" or, for the board's own LED, "ACT" or "led:NAME"`
+const specForms = `"none", "GPIO17", "gpiochip0/17", "line:NAME" (each with ":low" if low lights it) or, for the board's own LED, "ACT" or "led:NAME"`
+
+// lowSuffix marks an LED between the supply and a line: current flows, and the
+// LED is lit, while the line is low. The board's own LEDs need no such mark, the
+// device tree has it.
+const lowSuffix = ":low"
 
 // ParseSpec reads the text form that the package comment lists. What a text
 // means depends on the text alone, never on the machine it is read on, so that
 // a config can be checked away from the board.
 func ParseSpec(text string) (Spec, error) {
+	whole := text
 	fail := func(format string, args ...any) (Spec, error) {
-		return Spec{}, fmt.Errorf("LED %s: %s", quoted(text), fmt.Sprintf(format, args...))
+		return Spec{}, fmt.Errorf("LED %s: %s", quoted(whole), fmt.Sprintf(format, args...))
 	}
 	if text == "" || text == "none" {
 		return Spec{}, nil
-	}
-	if name, ok := strings.CutPrefix(text, "line:"); ok {
-		if err := checkName(name, maxLineName); err != nil {
-			return fail("the line's name %v", err)
-		}
-		return Spec{kind: lineByName, name: name}, nil
 	}
 	if name, ok := strings.CutPrefix(text, "led:"); ok {
 		if err := checkName(name, maxLEDName); err != nil {
 			return fail("the LED's name %v", err)
 		}
 		return Spec{kind: sysfsLED, name: name}, nil
+	}
+	text, low := strings.CutSuffix(text, lowSuffix)
+	if name, ok := strings.CutPrefix(text, "line:"); ok {
+		if err := checkName(name, maxLineName); err != nil {
+			return fail("the line's name %v", err)
+		}
+		return Spec{kind: lineByName, name: name, low: low}, nil
 	}
 	if number, ok := strings.CutPrefix(text, "gpiochip"); ok {
 		chip, line, ok := strings.Cut(number, "/")
@@ -68,13 +76,13 @@ func ParseSpec(text string) (Spec, error) {
 		if err != nil {
 			return fail(`%q is not the number of a line, as in "gpiochip0/17"`, line)
 		}
-		return Spec{kind: lineByNumber, chip: int(c), offset: int(l)}, nil
+		return Spec{kind: lineByNumber, chip: int(c), offset: int(l), low: low}, nil
 	}
 	if isGPIOName(text) {
 		if err := checkName(text, maxLineName); err != nil {
 			return fail("the line's name %v", err)
 		}
-		return Spec{kind: lineByName, name: text}, nil
+		return Spec{kind: lineByName, name: text, low: low}, nil
 	}
 
 	// What is left is the name of an LED, unless it is a line written
@@ -84,6 +92,9 @@ func ParseSpec(text string) (Spec, error) {
 	}
 	if len(text) >= 4 && strings.EqualFold(text[:4], "gpio") {
 		return fail(`a line is written "GPIO17" or "gpiochip0/17"`)
+	}
+	if low {
+		return fail(`":low" is for lines, as in "GPIO17:low"; of the board's own LEDs Linux knows what lights them (one that is really called so is written "led:NAME")`)
 	}
 	if err := checkName(text, maxLEDName); err != nil {
 		return fail("the name %v; an LED is one of %s", err, specForms)
@@ -134,14 +145,18 @@ func (s Spec) IsLine() bool { return s.kind == lineByName || s.kind == lineByNum
 // String gives the Spec in its shortest unambiguous form, which ParseSpec reads
 // back as the same Spec.
 func (s Spec) String() string {
+	mark := ""
+	if s.low {
+		mark = lowSuffix
+	}
 	switch s.kind {
 	case lineByName:
 		if isGPIOName(s.name) {
-			return s.name
+			return s.name + mark
 		}
-		return "line:" + s.name
+		return "line:" + s.name + mark
 	case lineByNumber:
-		return s.chipName() + "/" + strconv.Itoa(s.offset)
+		return s.chipName() + "/" + strconv.Itoa(s.offset) + mark
 	case sysfsLED:
 		return "led:" + s.name
 	}

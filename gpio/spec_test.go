@@ -18,6 +18,11 @@ func TestParseSpec(t *testing.T) {
 		{"line:SDA1", Spec{kind: lineByName, name: "SDA1"}, "line:SDA1"},
 		{"gpiochip0/17", Spec{kind: lineByNumber, offset: 17}, "gpiochip0/17"},
 		{"gpiochip04/07", Spec{kind: lineByNumber, chip: 4, offset: 7}, "gpiochip4/7"},
+		{"GPIO17:low", Spec{kind: lineByName, name: "GPIO17", low: true}, "GPIO17:low"},
+		{"gpiochip0/17:low", Spec{kind: lineByNumber, offset: 17, low: true}, "gpiochip0/17:low"},
+		{"line:SDA1:low", Spec{kind: lineByName, name: "SDA1", low: true}, "line:SDA1:low"},
+		{"line:GPIO17:low", Spec{kind: lineByName, name: "GPIO17", low: true}, "GPIO17:low"},
+		{"led:x:low", Spec{kind: sysfsLED, name: "x:low"}, "led:x:low"},
 		{"ACT", Spec{kind: sysfsLED, name: "ACT"}, "led:ACT"},
 		{"led:ACT", Spec{kind: sysfsLED, name: "ACT"}, "led:ACT"},
 		{"green:status", Spec{kind: sysfsLED, name: "green:status"}, "led:green:status"},
@@ -46,6 +51,12 @@ func TestParseSpecErrors(t *testing.T) {
 		{"gpiochip/1", `"" is not the number of a chip`},
 		{"gpiochip0/-1", `"-1" is not the number of a line`},
 		{"gpiochip0/99999999999", "is not the number of a line"},
+		{"ACT:low", `":low" is for lines, as in "GPIO17:low"`},
+		{":low", `":low" is for lines`},
+		{"none:low", `":low" is for lines`},
+		{"GPIO17:high", `a line is written "GPIO17"`},
+		{"GPIO17:low:low", `a line is written "GPIO17"`},
+		{"17:low", `write "GPIO17"`},
 		{"line:", "the line's name is empty"},
 		{"led:", "the LED's name is empty"},
 		{"led:..", "is not a name"},
@@ -76,7 +87,7 @@ func TestParseSpecErrors(t *testing.T) {
 // FuzzParseSpec: whatever is read survives the way to text and back, and no
 // LED's name leads out of its directory.
 func FuzzParseSpec(f *testing.F) {
-	for _, seed := range []string{"", "none", "GPIO17", "gpiochip0/17", "ACT", "led:ACT", "line:SDA1", "led:led:x", "..", "17"} {
+	for _, seed := range []string{"", "none", "GPIO17", "gpiochip0/17", "ACT", "led:ACT", "line:SDA1", "GPIO17:low", "line:x:low", "led:led:x", "..", "17"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

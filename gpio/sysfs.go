@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -19,16 +20,19 @@ type boardLED struct {
 	dir  string // /sys/class/leds/ACT
 	name string
 	// trigger is what made the LED blink before us, "mmc0" for ACT. It comes
-	// back at Close. It does not come back when the process is killed: the
-	// next one finds "none" and cannot know better.
+	// back at Close. When the process is killed it does not, and the next one
+	// finds "none": it knows better only from the note.
 	trigger    string
 	brightness string // what "on" is, between 1 and 255
+	spec       Spec
+	notes      notes
 }
 
 const noTrigger = "none"
 
-func openSysfs(root, name string) (LED, error) {
-	l := &boardLED{dir: filepath.Join(root, name), name: name, trigger: noTrigger, brightness: "1"}
+func openSysfs(root string, spec Spec, notes notes) (LED, error) {
+	name := spec.name
+	l := &boardLED{dir: filepath.Join(root, name), name: name, trigger: noTrigger, brightness: "1", spec: spec, notes: notes}
 	fail := func(err error) (LED, error) {
 		return nil, fmt.Errorf("open the LED %q: %w", name, l.explain(err))
 	}
@@ -50,16 +54,41 @@ func openSysfs(root, name string) (LED, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fail(err)
 	}
-	l.trigger = activeTrigger(string(triggers))
-	if l.trigger != noTrigger {
-		if err := l.write("trigger", noTrigger); err != nil {
-			return fail(err)
-		}
+	if err := l.takeFrom(string(triggers)); err != nil {
+		return fail(err)
 	}
 	if err := l.Set(false); err != nil {
 		return nil, errors.Join(err, l.restoreTrigger())
 	}
 	return l, nil
+}
+
+// takeFrom takes the LED from its trigger, and remembers which it was. The note
+// is written first: whenever the trigger is gone, it is there.
+func (l *boardLED) takeFrom(triggers string) error {
+	l.trigger = activeTrigger(triggers)
+	if l.trigger == noTrigger {
+		// Either nothing made it blink, or it was taken by a process that was
+		// killed. The note counts only if the kernel knows the trigger: who may
+		// write a note should not get to write anything else into /sys.
+		if noted := l.notes.trigger(l.spec); knowsTrigger(triggers, noted) {
+			l.trigger = noted
+		}
+		l.notes.keep(l.spec, l.trigger)
+		return nil
+	}
+	l.notes.keep(l.spec, l.trigger)
+	if err := l.write("trigger", noTrigger); err != nil {
+		l.notes.drop(l.spec)
+		return err
+	}
+	return nil
+}
+
+// knowsTrigger tells whether a trigger is in the kernel's list, but for the one
+// in brackets, which is the active one.
+func knowsTrigger(list, name string) bool {
+	return name != "" && name[0] != '[' && slices.Contains(strings.Fields(list), name)
 }
 
 // activeTrigger finds the one in brackets: "none timer [mmc0] heartbeat".
@@ -103,12 +132,12 @@ func (l *boardLED) Close() error {
 }
 
 func (l *boardLED) restoreTrigger() error {
-	if l.trigger == noTrigger {
-		return nil
+	if l.trigger != noTrigger {
+		if err := l.write("trigger", l.trigger); err != nil {
+			return fmt.Errorf("give the LED %s back to its trigger %q: %w", l, l.trigger, l.explain(err))
+		}
 	}
-	if err := l.write("trigger", l.trigger); err != nil {
-		return fmt.Errorf("give the LED %s back to its trigger %q: %w", l, l.trigger, l.explain(err))
-	}
+	l.notes.drop(l.spec)
 	return nil
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/netip"
 
 	"github.com/spf13/cobra"
@@ -31,7 +33,8 @@ when no daemon runs.`,
 func cleanup(c *cobra.Command, path string) error {
 	cfg, err := config.Load(path, configOptions())
 	if err != nil {
-		return err
+		// Which address it was nobody knows then. The light was noted.
+		return errors.Join(darkenNoted(notesDir(config.DefaultSocket)), err)
 	}
 	if _, err := console.Dial(cfg.Socket).Status(c.Context()); err == nil {
 		return errors.New("the daemon runs, so nothing was removed: stop it first (systemctl stop topdog)")
@@ -48,20 +51,45 @@ func cleanup(c *cobra.Command, path string) error {
 	for _, what := range removed {
 		fmt.Fprintf(c.OutOrStdout(), "removed %s\n", what)
 	}
-	if err := darken(cfg.LED); err != nil {
+	if err := darkenNoted(notesDir(cfg.Socket)); err != nil {
+		failed = append(failed, err)
+	}
+	if err := darkenConfigured(c.OutOrStdout(), cfg.LED); err != nil {
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
 }
 
-// darken switches the LED off. A board without one has nothing to switch off.
-func darken(led string) error {
+// darkenNoted puts out the lights that a daemon had when it died, whatever the
+// configuration names by now, and gives them back to what made them blink before.
+func darkenNoted(dir string) error {
+	lights, err := gpio.Leftovers(dir)
+	failed := []error{err}
+	for _, spec := range lights {
+		failed = append(failed, darken(spec, gpio.NotesIn(dir, func(err error) { failed = append(failed, err) })))
+	}
+	return errors.Join(failed...)
+}
+
+// darkenConfigured puts out the light of the configuration, in case that there is
+// no note. A light that cannot be had now was none of the daemon's either: that is
+// said, and is no failure, or every stop of the service would end as one.
+func darkenConfigured(out io.Writer, led string) error {
 	spec, err := gpio.ParseSpec(led)
 	if err != nil {
 		return err
 	}
+	err = darken(spec)
+	if errors.Is(err, gpio.ErrBusy) || errors.Is(err, fs.ErrPermission) {
+		_, err = fmt.Fprintf(out, "left the LED alone: %v\n", err)
+	}
+	return err
+}
+
+// darken switches a light off. One that does not exist shines on nobody.
+func darken(spec gpio.Spec, options ...gpio.Option) error {
 	gpio.Init(spec)
-	light, err := gpio.Open(spec) // an opened light is dark
+	light, err := gpio.Open(spec, options...) // an opened light is dark
 	switch {
 	case errors.Is(err, gpio.ErrNoGPIO), errors.Is(err, gpio.ErrNotFound):
 		return nil

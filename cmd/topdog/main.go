@@ -90,7 +90,9 @@ Set up the first board:        topdog init 192.168.1.250`,
 		resignCommand(),
 		cleanupCommand(),
 		initCommand(),
+		ledCommand(),
 		demoCommand(),
+		simCommand(),
 		versionCommand(),
 	)
 	for _, c := range append(root.Commands(), root) {

@@ -24,6 +24,7 @@ type InitOptions struct {
 	Options             // as for Parse: what is written is checked like any file
 	Interface string    // written into the file if not ""
 	Group     string    // written into the file if not ""
+	LED       string    // written into the file if not ""
 	NoKey     bool      // write key_file = "none" and no key
 	Force     bool      // replace the files that exist, the key too: then every board needs the new one
 	Rand      io.Reader // where the key comes from; nil means crypto/rand.Reader
@@ -35,9 +36,6 @@ type Initialized struct {
 	KeyPath    string // "" with NoKey
 	KeyIsNew   bool   // false if a good key was there and has been kept
 	Key        string // the key's fingerprint, as Key.String gives it; "" with NoKey
-	// CopyLine is a shell command that puts both files onto another board;
-	// USER@BOARD is for the reader to fill in.
-	CopyLine string
 }
 
 // Init writes the two files of a new board into dir, which it makes if
@@ -79,7 +77,6 @@ func Init(dir, address string, opts InitOptions) (*Initialized, error) {
 	if err := writeFile(done.ConfigPath, text, 0o644, opts.Force); err != nil {
 		return nil, err
 	}
-	done.CopyLine = copyLine(dir, opts.NoKey)
 	return done, nil
 }
 
@@ -139,8 +136,12 @@ func minimalConfig(a Address, dir string, opts InitOptions) []byte {
 		line("key_file", tomlString(keyName))
 	}
 	b.WriteString("#priority = 100     # more: this board leads rather than others; 0: never\n" +
-		"#preempt = false    # true: a board of higher rank takes over from a living leader\n" +
-		"#led = \"ACT\"        # the light of the leader; \"GPIO17\" is a pin, \"none\" is no light\n")
+		"#preempt = false    # true: a board of higher rank takes over from a living leader\n")
+	if opts.LED != "" {
+		line("led", tomlString(opts.LED))
+	} else {
+		b.WriteString("#led = \"ACT\"        # the light of the leader; \"GPIO17\" is a pin, \"none\" is no light\n")
+	}
 	return []byte(b.String())
 }
 
@@ -217,18 +218,6 @@ func syncDir(dir string) error {
 		return fmt.Errorf("cannot bring %s to the disk: %w", dir, err)
 	}
 	return nil
-}
-
-// copyLine uses tar on both sides: it keeps modes, needs sudo for both ends of
-// the key, and works where root may not log in by ssh (Raspberry Pi OS).
-func copyLine(dir string, noKey bool) string {
-	files := configName
-	if !noKey {
-		files += " " + keyName
-	}
-	dir = shellQuote(dir)
-	remote := "sudo mkdir -p " + dir + " && sudo tar -C " + dir + " -xp"
-	return "sudo tar -C " + dir + " -c " + files + " | ssh USER@BOARD " + shellQuote(remote)
 }
 
 // shellQuote quotes text for a POSIX shell where it needs it.

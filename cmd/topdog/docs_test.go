@@ -1,0 +1,147 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"topdog/election"
+)
+
+// operations reads docs/operations.md, with all white space made single.
+func operations(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// Whoever finds a reason in the log finds it in the manual.
+func TestEveryReasonIsDocumented(t *testing.T) {
+	doc := operations(t)
+	unknown := election.Reason(255).String()
+	for r := election.ReasonNone; r.String() != unknown; r++ {
+		if !strings.Contains(doc, "| `"+r.String()+"` |") {
+			t.Errorf("docs/operations.md does not explain the reason %q", r)
+		}
+	}
+}
+
+// And so for every line that the daemon logs at info or above: its fixed part,
+// with … for what is filled in.
+func TestEveryLogLineIsDocumented(t *testing.T) {
+	doc := operations(t)
+	lines := map[string]string{}
+	for _, pattern := range []string{"../../internal/node/*.go", "run.go", "../../election/effect.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				collectLines(t, file, lines)
+			}
+		}
+	}
+	const few = 25 // if it finds fewer, this test looks in the wrong place
+	if len(lines) < few {
+		t.Errorf("only %d lines were found in the sources", len(lines))
+	}
+	for line, where := range lines {
+		if !strings.Contains(doc, line) {
+			t.Errorf("%s: docs/operations.md does not explain the line\n\t%s", where, line)
+		}
+	}
+}
+
+var (
+	verb    = regexp.MustCompile(`"?%[+#]?[a-z]"?`)
+	letters = regexp.MustCompile(`[a-z]{4}`)
+)
+
+// collectLines finds the formats that are logged, or made into a text for the
+// log, in one file.
+func collectLines(t *testing.T, file string, lines map[string]string) {
+	t.Helper()
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(e ast.Expr) {
+		literal, ok := e.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return
+		}
+		text, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := strings.TrimSpace(verb.ReplaceAllString(text, "…"))
+		line = strings.TrimSpace(strings.TrimSuffix(line, "\n…"))
+		if letters.MatchString(line) {
+			lines[line] = files.Position(literal.Pos()).String()
+		}
+	}
+	logs := map[string]bool{"Info": true, "Infof": true, "Warn": true, "Warnf": true, "Error": true, "Errorf": true}
+	for _, declaration := range parsed.Decls {
+		f, ok := declaration.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		// Functions whose whole purpose is a line for the log.
+		describes := f.Name.Name == "describe" || f.Name.Name == "drop" || f.Name.Name == "String" && isMethodOf(f, "Notice")
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			s, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			isLog := logs[s.Sel.Name] && strings.HasSuffix(receiver(s.X), "log")
+			if isLog || describes && s.Sel.Name == "Sprintf" {
+				take(call.Args[0])
+			}
+			return true
+		})
+	}
+}
+
+func isMethodOf(f *ast.FuncDecl, name string) bool {
+	if f.Recv == nil || len(f.Recv.List) != 1 {
+		return false
+	}
+	of, ok := f.Recv.List[0].Type.(*ast.Ident)
+	return ok && of.Name == name
+}
+
+// receiver names what a method is called on: "n.log", "log".
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return receiver(e.X) + "." + e.Sel.Name
+	}
+	return ""
+}
+
+// The exit statuses of the program are those of the manual.
+func TestEveryExitStatusIsDocumented(t *testing.T) {
+	doc := operations(t)
+	for _, status := range []int{0, exitFailure, exitUsage, 3, 4, exitConfig} {
+		if !strings.Contains(doc, "| "+strconv.Itoa(status)+" | ") {
+			t.Errorf("docs/operations.md does not explain the exit status %d", status)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab"
+)
+
+func TestAsk(t *testing.T) {
+	subnet, free := netip.MustParsePrefix("192.168.1.0/24"), netip.MustParseAddr("192.168.1.250")
+	for _, tc := range []struct {
+		name, input string
+		subnet      netip.Prefix
+		free        netip.Addr
+		want        string // the answer; "" if there is none
+		says        []string
+	}{
+		{"the suggestion", "\n", subnet, free, "192.168.1.250", []string{"This board is in 192.168.1.0/24.", "Nobody answers at 192.168.1.250 just now", "Address [192.168.1.250]: "}},
+		{"another", " 192.168.1.99/24 \n", subnet, free, "192.168.1.99/24", nil},
+		{"no suggestion", "\n192.168.1.7\n", netip.Prefix{}, netip.Addr{}, "192.168.1.7", []string{"Address: ", "Address: "}},
+		{"a mistake first", "192.168.1\n::1\n192.168.1.7\n", subnet, netip.Addr{}, "192.168.1.7", []string{"is not an IPv4 address", "IPv6"}},
+		{"the end", "nonsense\n", subnet, free, "", nil},
+		{"nothing", "", subnet, free, "", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out bytes.Buffer
+			got, err := ask(strings.NewReader(tc.input), &out, tc.subnet, tc.free)
+			var usage usageError
+			if got != tc.want || (err == nil) != (tc.want != "") || err != nil && !errors.As(err, &usage) {
+				t.Errorf("got %q, %v; want %q", got, err, tc.want)
+			}
+			rest := out.String()
+			for _, says := range tc.says {
+				before, after, found := strings.Cut(rest, says)
+				if !found {
+					t.Errorf("%q is not said, or not in order, in:\n%s", says, out.String())
+					break
+				}
+				_, rest = before, after
+			}
+		})
+	}
+}
+
+// A suggestion is an address at which nobody answered; where nobody could be
+// asked there is none.
+func TestSuggest(t *testing.T) {
+	for _, tc := range []struct {
+		name, own string // "" is a board without a network
+		taken     string
+		deaf      bool
+		want      string // subnet and address
+	}{
+		{"free", "192.168.1.11/24", "", false, "192.168.1.0/24 192.168.1.250"},
+		{"taken", "192.168.1.11/24", "192.168.1.250 192.168.1.249", false, "192.168.1.0/24 192.168.1.248"},
+		{"its own", "10.0.0.250/24", "", false, "10.0.0.0/24 10.0.0.249"},
+		{"large", "10.1.2.3/8", "", false, "10.0.0.0/8 10.255.255.250"},
+		{"small", "10.1.2.3/29", "", false, "invalid Prefix invalid IP"},
+		{"all taken", "192.168.1.11/24", "192.168.1.", false, "192.168.1.0/24 invalid IP"},
+		{"nobody to ask", "192.168.1.11/24", "", true, "192.168.1.0/24 invalid IP"},
+		{"no network", "", "", false, "invalid Prefix invalid IP"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			asked := 0
+			n := network{
+				main: func() (string, netip.Prefix, bool) {
+					own, err := netip.ParsePrefix(tc.own)
+					return "eth0", own, err == nil
+				},
+				owner: func(iface string, a netip.Addr) (string, bool) {
+					asked++
+					if tc.taken != "" && (strings.HasSuffix(tc.taken, ".") || strings.Contains(tc.taken, a.String())) {
+						return "dc:a6:32:00:00:01", true
+					}
+					return "", !tc.deaf
+				},
+			}
+			subnet, free := n.suggest()
+			if got := subnet.String() + " " + free.String(); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if asked > tries {
+				t.Errorf("asked %d times", asked)
+			}
+		})
+	}
+}
+
+func TestLastOf(t *testing.T) {
+	for subnet, want := range map[string]string{
+		"192.168.1.0/24": "192.168.1.255", "10.0.0.0/8": "10.255.255.255", "10.0.0.8/30": "10.0.0.11", "0.0.0.0/0": "255.255.255.255",
+	} {
+		if got := lastOf(netip.MustParsePrefix(subnet)); got.String() != want {
+			t.Errorf("%s: %s, want %s", subnet, got, want)
+		}
+	}
+}
+
+// The command line, step by step on one directory: what is made, what is kept,
+// what is refused, and with which status.
+func TestInitCommandLine(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "topdog")
+	path := filepath.Join(dir, "topdog.toml")
+	var key string
+	for _, step := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{nil, 2, "which address shall the boards keep? For example: topdog init 192.168.1.250"},
+		{[]string{"10.0.0.9", "--address", "10.0.0.8"}, 2, "two addresses"},
+		{[]string{"10.0.0.9", "10.0.0.8"}, 2, "topdog init --help"},
+		{[]string{"localhost", "--interface", "eth0"}, 1, "not an IPv4 address"},
+		{[]string{"10.0.0.9", "--interface", "eth0", "--led", "gpio17"}, 78, `a line is written "GPIO17"`},
+		{[]string{"--export"}, 78, "cannot read the configuration"},
+		{[]string{"--export", "--import"}, 2, "--export is for the board that has the key"},
+		{[]string{"--import", "10.0.0.9"}, 2, "leave out the address"},
+		{[]string{"--export", "--force"}, 2, "--force belongs to --import"},
+		{[]string{"--import"}, 1, "nothing came on standard input"},
+		{[]string{"10.0.0.9", "--interface", "eth0", "--led", "GPIO17:low"}, 0, "wrote " + path},
+		{nil, 0, "this board is set up already (" + path + ", 10.0.0.9); nothing was changed"},
+		{[]string{"10.0.0.9", "--led", "line:GPIO17:low"}, 0, "nothing was changed"},
+		{[]string{"--address", "10.0.0.8"}, 1, "but it has the address 10.0.0.9 instead of 10.0.0.8; change it there"},
+		{[]string{"--led", "ACT"}, 1, `the LED "GPIO17:low" instead of "ACT"`},
+		{[]string{"--group", "x"}, 1, `the group "topdog" instead of "x"`},
+	} {
+		got := itself().exec(t, append([]string{"init", "--config", path}, step.args...)...)
+		if got.status != step.status || !strings.Contains(got.stdout+got.stderr, step.want) {
+			t.Errorf("%q: want exit status %d and %q, got %v", step.args, step.status, step.want, got)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "key"))
+		switch {
+		case err != nil && key != "":
+			t.Fatal(err)
+		case err == nil && key == "":
+			key = string(text)
+		case err == nil && key != string(text):
+			t.Fatalf("%q changed the key", step.args)
+		}
+		secret := secretOf(key)
+		if secret != "" && strings.Contains(got.stdout+got.stderr, secret) {
+			t.Errorf("%q shows the key", step.args)
+		}
+	}
+	if secretOf(key) == "" {
+		t.Fatal("no key was made")
+	}
+}
+
+// secretOf returns the line of a key file that matters.
+func secretOf(key string) string {
+	for line := range strings.Lines(key) {
+		if line[0] != '#' {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// The line that init prints is run here, with sudo, ssh and systemctl replaced by
+// shell functions, and the directory moved aside at the pipe: what arrives must
+// be the same board again, and what is shown must not have the key in it.
+func TestTheLineSetsUpAnotherBoard(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skipf("needs sh: %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "it's here")
+	path := filepath.Join(dir, "topdog.toml")
+	made := itself().exec(t, "init", "10.0.0.9", "--interface", "eth0", "--config", path)
+	var line string
+	for l := range strings.Lines(made.stdout) {
+		if strings.Contains(l, "--export") {
+			line = l
+		}
+	}
+	if made.status != 0 || line == "" {
+		t.Fatalf("no line in %v", made)
+	}
+	before := contents(t, dir)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := `sudo() { "$@"; }
+systemctl() { echo "systemctl $*"; }
+topdog() { ` + beTopdog + `=1 "$SELF" "$@"; }
+ssh() { test "$1" = USER@BOARD; cat >"$DIR.pipe"; mv "$DIR" "$DIR.first"; eval "$2" <"$DIR.pipe"; }
+` + line
+	run := func() string {
+		t.Helper()
+		cmd := exec.Command("sh", "-ec", script)
+		cmd.Env = append(os.Environ(), "DIR="+dir, "SELF="+self)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s\n%v\n%s", line, err, out)
+		}
+		return string(out)
+	}
+	out := run()
+	if !strings.Contains(out, "wrote "+path) || !strings.HasSuffix(out, "systemctl enable --now topdog\n") {
+		t.Errorf("it says:\n%s", out)
+	}
+	if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
+		t.Error("the second board differs from the first") // not how: the key would be in it
+	}
+	if strings.Contains(out, secretOf(before["key -rw-------"])) {
+		t.Error("the key is shown")
+	}
+
+	// Once more: nothing changes, and it says so.
+	script = strings.Replace(script, `mv "$DIR" "$DIR.first"; `, "", 1)
+	if out := run(); !strings.Contains(out, "this board is set up already; nothing was changed") {
+		t.Errorf("the second time it says:\n%s", out)
+	}
+}
+
+// contents reads a directory's files; their names have the mode behind them.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()+" "+info.Mode().String()] = string(text)
+	}
+	return all
+}
+
+// On a real network: the interface is found, and so is whoever has the address.
+func TestInitLooksAtTheNetwork(t *testing.T) {
+	t.Parallel()
+	if err := lab.Available(); err != nil {
+		t.Skip(err)
+	}
+	lan, err := lab.New(lab.Options{Boards: 2})
+	must(t, err)
+	t.Cleanup(func() { must(t, lan.Close()) })
+	for _, tc := range []struct {
+		address string
+		status  int
+		want    string
+	}{
+		{"10.77.0.100", 0, "10.77.0.100 is in the network of eth0 (10.77.0.0/24)\nnobody has it at the moment\n"},
+		{"10.77.0.2", 0, "has it at the moment. If that is not a board of this group, choose another"},
+		{"10.77.0.1", 1, "10.77.0.1 is this board's own address"},
+		{"10.77.0.255", 1, "is the first or the last of eth0's network 10.77.0.0/24"},
+		{"10.78.0.1", 1, "there are eth0 (10.77.0.1/24); choose an address in one of these"},
+	} {
+		path := filepath.Join(t.TempDir(), "topdog.toml")
+		got := itself().execOn(t, lan.Board(1), "init", tc.address, "--config", path)
+		if got.status != tc.status || !strings.Contains(got.stdout+got.stderr, tc.want) {
+			t.Errorf("%s: want exit status %d and %q, got %v", tc.address, tc.status, tc.want, got)
+		}
+		if _, err := os.Stat(path); (err == nil) != (tc.status == 0) {
+			t.Errorf("%s: the configuration: %v", tc.address, err)
+		}
+	}
+
+	// The suggestion, with the first choice taken.
+	taken := netip.MustParsePrefix("10.77.0.250/24")
+	must(t, lan.Board(2).AddAddress(taken))
+	must(t, lan.Board(1).Do(func() error {
+		subnet, free := thisNetwork(t.Context()).suggest()
+		if got, want := subnet.String()+" "+free.String(), "10.77.0.0/24 10.77.0.249"; got != want {
+			t.Errorf("suggested %s, want %s", got, want)
+		}
+		return nil
+	}))
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"topdog/internal/config"
+	"topdog/netio"
+)
+
+// network is what `topdog init` wants to know of the LAN.
+type network struct {
+	// find returns the interface that the address belongs to, and its subnet.
+	find func(netip.Addr) (name string, subnet netip.Prefix, err error)
+	// owner asks who has an address. It is not known if nobody could be asked.
+	owner func(iface string, address netip.Addr) (who string, known bool)
+	// main is the subnet of the way out, with the board's own address.
+	main func() (iface string, own netip.Prefix, ok bool)
+}
+
+func thisNetwork(ctx context.Context) network {
+	return network{
+		find: findNetwork,
+		owner: func(iface string, address netip.Addr) (string, bool) {
+			return ownerOf(ctx, iface, address)
+		},
+		main: mainNetwork,
+	}
+}
+
+func findNetwork(address netip.Addr) (string, netip.Prefix, error) {
+	name, own, err := netio.FindInterface(netns.None(), address)
+	switch {
+	case err != nil && isOwn(address):
+		return "", netip.Prefix{}, fmt.Errorf("%s is this board's own address; the floating address is another one, which no machine has for itself", address)
+	case err != nil:
+		return "", netip.Prefix{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
+	}
+	if subnet := own.Masked(); subnet.Bits() < 31 && (address == subnet.Addr() || address == lastOf(subnet)) {
+		return "", netip.Prefix{}, fmt.Errorf("%s is not an address for a machine: it is the first or the last of %s's network %s", address, name, subnet)
+	}
+	return name, own.Masked(), nil
+}
+
+// isOwn reports whether the board has the address for itself, that is not as a
+// /32, which would be the floating address of a daemon that runs.
+func isOwn(address netip.Addr) bool {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == address && !p.IsSingleIP() {
+			return true
+		}
+	}
+	return false
+}
+
+// lastOf returns the broadcast address of an IPv4 subnet.
+func lastOf(subnet netip.Prefix) netip.Addr {
+	first := subnet.Masked().Addr().As4()
+	hosts := uint32(1<<(32-subnet.Bits())) - 1
+	return fromUint32(binary.BigEndian.Uint32(first[:]) | hosts)
+}
+
+func fromUint32(n uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
+}
+
+// The probe of an address: as RFC 5227 section 2.1.1 has it three times
+// (PROBE_NUM), but not seconds apart: this is advice to a person who waits, and
+// the daemon probes again before it takes the address.
+const (
+	probes       = 3
+	probeSpacing = 200 * time.Millisecond
+)
+
+func ownerOf(ctx context.Context, iface string, address netip.Addr) (who string, known bool) {
+	link, err := net.InterfaceByName(iface)
+	if err != nil || link.Flags&net.FlagRunning == 0 {
+		return "", false
+	}
+	a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr, netns.None())
+	if err != nil {
+		return "", false // not root, or no Ethernet
+	}
+	defer a.Close()
+	mac, found, err := a.Probe(ctx, address, probes, probeSpacing)
+	switch {
+	case err != nil:
+		return "", false
+	case found:
+		return mac.String(), true
+	}
+	return "", true
+}
+
+// mainNetwork finds the interface by which this board reaches the world, or its
+// only one if it reaches nothing. The "connection" sends nothing: it makes the
+// kernel choose a route. Its address is one for documentation (RFC 5737).
+func mainNetwork() (iface string, own netip.Prefix, ok bool) {
+	wayOut := netip.Addr{}
+	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
+		if local, ok := c.LocalAddr().(*net.UDPAddr); ok {
+			wayOut = local.AddrPort().Addr().Unmap()
+		}
+		c.Close()
+	}
+	links, err := net.Interfaces()
+	if err != nil {
+		return "", netip.Prefix{}, false
+	}
+	found := 0
+	for _, link := range links {
+		addrs, err := link.Addrs()
+		if err != nil || link.Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		for _, a := range addrs {
+			p, err := netip.ParsePrefix(a.String())
+			switch {
+			case err != nil || !p.Addr().Is4() || p.IsSingleIP():
+			case p.Addr() == wayOut:
+				return link.Name, p, true
+			default:
+				iface, own = link.Name, p
+				found++
+			}
+		}
+	}
+	return iface, own, found == 1
+}
+
+// tries is how many addresses are asked about before there is no suggestion.
+const tries = 8
+
+// suggest returns the subnet that the boards are probably in, and an address
+// near its end that nobody answers at; home routers hand out the middle. Either
+// is invalid if it could not be found out.
+func (n network) suggest() (subnet netip.Prefix, free netip.Addr) {
+	iface, own, ok := n.main()
+	if !ok || own.Bits() > 28 {
+		return netip.Prefix{}, netip.Addr{}
+	}
+	subnet = own.Masked()
+	// .250 of a /24, and downwards: .254 is often the router's own.
+	const fromTheEnd = 5
+	last := lastOf(subnet).As4()
+	for i := range uint32(tries) {
+		address := fromUint32(binary.BigEndian.Uint32(last[:]) - fromTheEnd - i)
+		if address == own.Addr() {
+			continue
+		}
+		owner, known := n.owner(iface, address)
+		if !known {
+			return subnet, netip.Addr{}
+		}
+		if owner == "" {
+			return subnet, address
+		}
+	}
+	return subnet, netip.Addr{}
+}
+
+// ask asks for the address until there is one, or the input ends.
+func ask(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr) (string, error) {
+	fmt.Fprintln(out, "Which address shall the boards keep? An unused one of your network, outside the range")
+	fmt.Fprintln(out, "that your router hands out (DHCP).")
+	example := ""
+	if subnet.IsValid() {
+		fmt.Fprintf(out, "This board is in %s.\n", subnet)
+	}
+	if free.IsValid() {
+		fmt.Fprintf(out, "Nobody answers at %s just now; whether your router would hand it out, only the\nrouter knows.\n", free)
+		example = fmt.Sprintf(" [%s]", free)
+	}
+	lines := bufio.NewScanner(in)
+	for {
+		fmt.Fprintf(out, "Address%s: ", example)
+		if !lines.Scan() {
+			return "", usageError{errors.New("no address was given; for example: topdog init 192.168.1.250")}
+		}
+		text := strings.TrimSpace(lines.Text())
+		if text == "" && free.IsValid() {
+			return free.String(), nil
+		}
+		_, err := config.ParseAddress(text)
+		if err == nil {
+			return text, nil
+		}
+		fmt.Fprintf(out, "%v\n", err)
+	}
+}

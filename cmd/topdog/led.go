@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"topdog/gpio"
+	"topdog/internal/config"
+	"topdog/internal/console"
+)
+
+func ledCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "led",
+		Short: "Try the light",
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(ledTestCommand())
+	return c
+}
+
+func ledTestCommand() *cobra.Command {
+	var each time.Duration
+	c := &cobra.Command{
+		Use:   "test [LED]",
+		Short: "Walk through all patterns of the light",
+		Long: `Show every pattern on the board's light, one after the other, and say which it is.
+LED is the light, written as in the configuration: ACT, GPIO17, GPIO17:low,
+gpiochip0/17, led:NAME. Without it, it is the light of the configuration.`,
+		Example: "  topdog led test\n  topdog led test GPIO17 --each 10s",
+		Args:    ledArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if each < minEach || each > maxEach {
+				return usageError{fmt.Errorf("--each must be %v to %v, is %v", minEach, maxEach, each)}
+			}
+			path, _ := c.Flags().GetString("config")
+			spec, err := lightToTest(c.Context(), path, args)
+			if err != nil {
+				return err
+			}
+			return ledTest(c.Context(), c.OutOrStdout(), spec, each)
+		},
+	}
+	c.Flags().DurationVar(&each, "each", 6*time.Second, "for how `long` each pattern shows")
+	return c
+}
+
+// How long a pattern shows. The slowest one repeats after 3 s.
+const (
+	minEach = time.Second
+	maxEach = time.Hour
+)
+
+// ledArgs is cobra.MaximumNArgs(1), with the error that every command has.
+func ledArgs(c *cobra.Command, args []string) error {
+	if err := cobra.MaximumNArgs(1)(c, args); err != nil {
+		return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
+	}
+	return nil
+}
+
+// lightToTest finds the light, and makes sure that no daemon is using it: two
+// programs would write over each other, or be refused without an explanation.
+func lightToTest(ctx context.Context, path string, args []string) (gpio.Spec, error) {
+	cfg, err := config.Load(path, configOptions())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// A light can be tried before anything is configured.
+		cfg = &config.Config{LED: config.DefaultLED, Socket: config.DefaultSocket}
+	case err != nil:
+		return gpio.Spec{}, err
+	}
+	configured, err := gpio.ParseSpec(cfg.LED)
+	if err != nil {
+		return gpio.Spec{}, err
+	}
+	spec := configured
+	if len(args) == 1 {
+		if spec, err = gpio.ParseSpec(args[0]); err != nil {
+			return gpio.Spec{}, usageError{err}
+		}
+	}
+	if spec == (gpio.Spec{}) {
+		return gpio.Spec{}, errors.New(`there is no light to test: led = "none"; name one, as in: topdog led test GPIO17`)
+	}
+	gpio.Init(spec) // before the first socket is opened
+	if spec != configured {
+		return spec, nil // if it is the same one by another name, it is busy
+	}
+	status, err := console.Dial(cfg.Socket).Status(ctx)
+	if errors.Is(err, console.ErrNotRunning) {
+		return spec, nil
+	}
+	shows := ""
+	if err == nil {
+		shows = fmt.Sprintf(" (%s)", status.LED)
+	}
+	return gpio.Spec{}, fmt.Errorf("the daemon runs and has the light %s%s: `topdog status` says what it shows. "+
+		"To test it: sudo systemctl stop topdog (another board takes over), test, sudo systemctl start topdog", spec, shows)
+}
+
+func ledTest(ctx context.Context, out io.Writer, spec gpio.Spec, each time.Duration) error {
+	led, err := gpio.Open(spec)
+	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+		return fmt.Errorf("%w; or, for this test: sudo topdog led test %s", err, spec)
+	}
+	if err != nil {
+		return err
+	}
+	return walk(ctx, out, led, each)
+}
+
+// walkOrder begins with what people look for.
+var walkOrder = []gpio.Pattern{gpio.Leader, gpio.Follower, gpio.Election, gpio.Fault, gpio.Off}
+
+// walk shows every pattern on the light, which it closes, and names each.
+func walk(ctx context.Context, out io.Writer, led gpio.LED, each time.Duration) error {
+	failed := make(chan error, 1)
+	blinker := gpio.NewBlinker(
+		func() (gpio.LED, error) { return led, nil },
+		func(err error) {
+			select {
+			case failed <- err:
+			default: // The first failure ends it; the others would say the same.
+			}
+		})
+	blinking, end := context.WithCancel(ctx)
+	defer end()
+	ended := make(chan error, 1)
+	go func() { ended <- blinker.Run(blinking) }()
+
+	err := func() error {
+		fmt.Fprintf(out, "%s, each pattern for %v:\n", led, each)
+		timer := time.NewTimer(0)
+		<-timer.C
+		for _, p := range walkOrder {
+			blinker.Show(p)
+			fmt.Fprintf(out, "  %-9s %s\n", p, p.Looks())
+			timer.Reset(each)
+			select {
+			case <-timer.C:
+			case err := <-failed:
+				return err
+			case <-ctx.Done():
+				return errors.New("interrupted; the light was put out")
+			}
+		}
+		return nil
+	}()
+	end()
+	if err = errors.Join(err, <-ended); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, "done; the light is what it was before")
+	return err
+}
+
+// notesDir is where the daemon notes which light it has: beside its socket, in a
+// directory that the next boot empties.
+func notesDir(socket string) string { return filepath.Dir(socket) }
+
+// ledOpener returns what opens the daemon's light, with a note for `topdog
+// cleanup`. That notes cannot be written is logged once: it matters only to a
+// daemon that gets killed.
+func ledOpener(spec gpio.Spec, socket string, log *logrus.Logger) func() (gpio.LED, error) {
+	var once sync.Once
+	report := func(err error) { once.Do(func() { log.Warn(err) }) }
+	return func() (gpio.LED, error) {
+		if socket == "" {
+			return gpio.Open(spec)
+		}
+		return gpio.Open(spec, gpio.NotesIn(notesDir(socket), report))
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/gpio"
+)
+
+// stamped writes each line with the time at which it came.
+type stamped struct {
+	start time.Time
+	bytes.Buffer
+}
+
+func (s *stamped) Write(b []byte) (int, error) {
+	fmt.Fprintf(&s.Buffer, "%v ", time.Since(s.start))
+	return s.Buffer.Write(b)
+}
+
+// Every pattern is named while it shows.
+func TestLedTestWalksThroughAllPatterns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		led := gpio.NewRecorder("lamp", 1000)
+		out := &stamped{start: time.Now()}
+		if err := walk(t.Context(), out, led, 3*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		want := `0s lamp, each pattern for 3s:
+0s   leader    lit, with a short gap every second
+3s   follower  a short blink every 2 s
+6s   election  a quick flicker
+9s   fault     three blinks and a pause
+12s   off       dark
+15s done; the light is what it was before
+`
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		var lit [5]time.Duration // in the time of each pattern
+		edges := led.Edges()
+		for i := 0; i+1 < len(edges); i++ {
+			if edges[i].On {
+				lit[int(edges[i].At.Sub(out.start)/(3*time.Second))] += edges[i+1].At.Sub(edges[i].At)
+			}
+		}
+		const ms = time.Millisecond
+		if diff := cmp.Diff([5]time.Duration{2700 * ms, 100 * ms, 1500 * ms, 900 * ms, 0}, lit); diff != "" {
+			t.Errorf("lit during each pattern (-want +got):\n%s", diff)
+		}
+		if led.On() || led.Closes() != 1 {
+			t.Errorf("at the end: lit %v, closed %d times", led.On(), led.Closes())
+		}
+	})
+}
+
+func TestLedTestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		led := gpio.NewRecorder("lamp", 1000)
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		out := &stamped{start: time.Now()}
+		err := walk(ctx, out, led, 3*time.Second)
+		if err == nil || err.Error() != "interrupted; the light was put out" {
+			t.Errorf("error %v", err)
+		}
+		if led.On() || led.Closes() != 1 || strings.Contains(out.String(), "election") {
+			t.Errorf("lit %v, closed %d times, said\n%s", led.On(), led.Closes(), out)
+		}
+	})
+}
+
+// unpluggedAfter is a light that is pulled after some changes.
+type unpluggedAfter struct {
+	*gpio.Recorder
+	left int
+}
+
+func (u *unpluggedAfter) Set(on bool) error {
+	if u.left--; u.left < 0 {
+		return errors.New("switch the LED lamp: no such device")
+	}
+	return u.Recorder.Set(on)
+}
+
+func TestLedTestEndsWithTheFirstFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		led := &unpluggedAfter{gpio.NewRecorder("lamp", 10), 3}
+		out := &stamped{start: time.Now()}
+		err := walk(t.Context(), out, led, 3*time.Second)
+		if err == nil || !strings.HasPrefix(err.Error(), "switch the LED lamp: no such device") {
+			t.Errorf("error %v", err)
+		}
+		if since := time.Since(out.start); since > 2*time.Second {
+			t.Errorf("it ended after %v", since)
+		}
+	})
+}
+
+// The command line: what is refused, how, and with which status.
+func TestLedTestCommandLine(t *testing.T) {
+	dir := t.TempDir()
+	configured := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	socket := fmt.Sprintf("socket = %q\n", filepath.Join(dir, "sock"))
+	none := configured("none.toml", "address = \"10.0.0.9\"\nled = \"none\"\n"+socket)
+	missing := configured("missing.toml", "address = \"10.0.0.9\"\nled = \"led:nobody-has-this\"\n"+socket)
+	broken := configured("broken.toml", "adress = \"10.0.0.9\"\n")
+	for _, tc := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"led", "test", "--config", none}, 1, `there is no light to test: led = "none"; name one`},
+		{[]string{"led", "test", "none"}, 1, "there is no light to test"},
+		{[]string{"led", "test", "--config", missing}, 1, "/sys/class/leds/nobody-has-this does not exist; there are "},
+		{[]string{"led", "test", "gpio17", "--config", none}, 2, `a line is written "GPIO17"`},
+		{[]string{"led", "test", "GPIO17", "GPIO18"}, 2, "topdog led test --help"},
+		{[]string{"led", "test", "--each", "10ms"}, 2, "--each must be 1s to 1h0m0s, is 10ms"},
+		{[]string{"led", "tset"}, 2, ""},
+		{[]string{"led", "test", "--config", broken}, 78, "broken.toml:1:1"},
+	} {
+		t.Run(strings.Join(tc.args[:min(3, len(tc.args))], " "), func(t *testing.T) {
+			got := itself().exec(t, tc.args...)
+			if got.status != tc.status || !strings.Contains(got.stderr, tc.want) {
+				t.Errorf("want exit status %d and %q in the error, got %v", tc.status, tc.want, got)
+			}
+		})
+	}
+}
+
+// A machine without GPIO says so, and what else there is.
+func TestLedTestWithoutGPIO(t *testing.T) {
+	if chips, _ := filepath.Glob("/dev/gpiochip*"); len(chips) > 0 {
+		t.Skip("this machine has GPIO chips")
+	}
+	got := itself().exec(t, "led", "test", "GPIO17", "--config", filepath.Join(t.TempDir(), "none.toml"))
+	if got.status != 1 || !strings.Contains(got.stderr, `this machine has no /dev/gpiochip*; use the board's own LED ("ACT"), or none`) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// cleanup looks for what a killed daemon noted also if the configuration cannot
+// tell, and an LED that has gone since is no failure. (That the light of a killed
+// daemon goes out is tested where there is one: gpio has the files, the emulated
+// boards have the chip.)
+func TestCleanupFollowsTheNotes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "led.led:nobody-has-this"), []byte("mmc0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lights, err := gpio.Leftovers(dir)
+	if err != nil || len(lights) != 1 {
+		t.Fatalf("left over: %v, %v", lights, err)
+	}
+	if err := darkenNoted(dir); err != nil {
+		t.Errorf("an LED that is not there any more is an error: %v", err)
+	}
+	broken := filepath.Join(dir, "topdog.toml")
+	if err := os.WriteFile(broken, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := itself().exec(t, "cleanup", "--config", broken); got.status != exitConfig {
+		t.Errorf("cleanup with a broken configuration: %v", got)
+	}
+}

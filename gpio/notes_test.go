@@ -1,0 +1,202 @@
+package gpio
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// noted is a directory for notes, and what was reported about them.
+type noted struct {
+	dir     string
+	reports []string
+}
+
+func newNoted(t *testing.T) *noted {
+	return &noted{dir: filepath.Join(t.TempDir(), "run", "topdog")}
+}
+
+func (n *noted) option() Option {
+	return NotesIn(n.dir, func(err error) { n.reports = append(n.reports, err.Error()) })
+}
+
+func (n *noted) leftovers(t *testing.T, when string, want ...string) {
+	t.Helper()
+	specs, err := Leftovers(n.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range specs {
+		got = append(got, s.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("left over %s (-want +got):\n%s", when, diff)
+	}
+}
+
+// A process that is killed closes nothing. The next one finds the LED dark or
+// lit and without a trigger, and gives it back to the right one all the same.
+func TestTriggerOutlivesTheProcess(t *testing.T) {
+	root := fakeLED(t, "ACT", map[string]string{"trigger": "none timer [mmc0]", "brightness": "0", "max_brightness": "255"})
+	n := newNoted(t)
+	spec := mustSpec(t, "ACT")
+	open := func() LED {
+		t.Helper()
+		led, err := Open(spec, LEDRoot(root), n.option())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return led
+	}
+	// takenAway makes of the file what the kernel makes of it.
+	takenAway := func() {
+		t.Helper()
+		if got := attributes(t, root, "ACT")["trigger"]; got != "none" {
+			t.Fatalf("the trigger is %q while the LED is taken", got)
+		}
+		if err := os.WriteFile(filepath.Join(root, "ACT", "trigger"), []byte("[none] timer mmc0"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := open()
+	if err := killed.Set(true); err != nil {
+		t.Fatal(err)
+	}
+	takenAway()
+	n.leftovers(t, "by the first", "led:ACT")
+
+	open() // is killed as well, before it does anything
+	n.leftovers(t, "by the second", "led:ACT")
+
+	if err := open().Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"trigger": "mmc0", "brightness": "0", "max_brightness": "255"}
+	if diff := cmp.Diff(want, attributes(t, root, "ACT")); diff != "" {
+		t.Errorf("the LED (-want +got):\n%s", diff)
+	}
+	n.leftovers(t, "at the end")
+	if n.reports != nil {
+		t.Errorf("reported %v", n.reports)
+	}
+}
+
+// Whoever may write a note must not get anything but a trigger written.
+func TestNoteWithNonsense(t *testing.T) {
+	for _, text := range []string{"", "\n", "mmc1\n", "../../x\n", strings.Repeat("m", 1000), "[none]"} {
+		root := fakeLED(t, "ACT", map[string]string{"trigger": "[none] timer mmc0", "brightness": "0"})
+		n := newNoted(t)
+		path := notes{dir: n.dir}.path(mustSpec(t, "ACT"))
+		if err := errors.Join(os.MkdirAll(n.dir, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		led, err := Open(mustSpec(t, "ACT"), LEDRoot(root), n.option())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := led.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := attributes(t, root, "ACT")["trigger"]; got != "[none] timer mmc0" {
+			t.Errorf("the note %q made the trigger %q", text, got)
+		}
+	}
+}
+
+// A link in the place of a note is replaced, not written through.
+func TestNoteIsNotWrittenThroughALink(t *testing.T) {
+	root := fakeLED(t, "ACT", map[string]string{"trigger": "none [mmc0]", "brightness": "0"})
+	n := newNoted(t)
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := errors.Join(os.MkdirAll(n.dir, 0o755), os.WriteFile(victim, []byte("precious"), 0o644),
+		os.Symlink(victim, notes{dir: n.dir}.path(mustSpec(t, "ACT")))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(mustSpec(t, "ACT"), LEDRoot(root), n.option()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
+		t.Errorf("the file is now %q, %v", text, err)
+	}
+	n.leftovers(t, "while it is taken", "led:ACT")
+}
+
+// Lines are noted too, so that what died is found even if the configuration
+// names another light by now.
+func TestLinesAreNoted(t *testing.T) {
+	n := newNoted(t)
+	keeping := notes{n.dir, func(err error) { t.Error(err) }}
+	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: &kernelLine{}}}}}}
+	var leds []LED
+	for _, text := range []string{"GPIO17:low", "gpiochip0/0"} {
+		led, err := openLine(b, mustSpec(t, text), keeping)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leds = append(leds, led)
+	}
+	n.leftovers(t, "while both are taken", "GPIO17:low", "gpiochip0/0")
+	if err := leds[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	n.leftovers(t, "after one was closed", "gpiochip0/0")
+
+	busy := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO4", line: &kernelLine{taken: true}}}}}}
+	if _, err := openLine(busy, mustSpec(t, "GPIO4"), keeping); !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	n.leftovers(t, "after one that could not be had", "gpiochip0/0")
+}
+
+// Without a place for notes the light works, and somebody hears of it.
+func TestNotesThatCannotBeWritten(t *testing.T) {
+	root := fakeLED(t, "ACT", map[string]string{"trigger": "none [mmc0]", "brightness": "0"})
+	n := newNoted(t)
+	n.dir = filepath.Join(root, "ACT", "trigger", "sub") // below a file
+	led, err := Open(mustSpec(t, "ACT"), LEDRoot(root), n.option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(n.reports) != 1 || !strings.Contains(n.reports[0], `note that the LED "led:ACT" is taken`) {
+		t.Errorf("reported %q", n.reports)
+	}
+	if err := led.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := attributes(t, root, "ACT")["trigger"]; got != "mmc0" {
+		t.Errorf("the trigger is %q", got)
+	}
+}
+
+func TestLeftoversOfOthers(t *testing.T) {
+	n := newNoted(t)
+	n.leftovers(t, "without a directory")
+	if err := os.MkdirAll(n.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"topdog.sock", "led.", "led.none", "led.%zz", "led.17", "led.led:..%2Fx"} {
+		if err := os.WriteFile(filepath.Join(n.dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.leftovers(t, "by others")
+}
+
+func TestPatternLooks(t *testing.T) {
+	seen := map[string]bool{}
+	for p := range Pattern(len(patterns)) {
+		if text := p.Looks(); text == "" || seen[text] {
+			t.Errorf("%v looks like %q, as another does or like nothing", p, text)
+		} else {
+			seen[text] = true
+		}
+	}
+	if Pattern(77).Looks() != Fault.Looks() {
+		t.Error("what is no pattern shows as a fault and should be called one")
+	}
+}

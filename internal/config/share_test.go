@@ -1,0 +1,241 @@
+package config
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// firstBoard makes a configured board and returns its directory.
+func firstBoard(t *testing.T, opts InitOptions) string {
+	t.Helper()
+	dir := t.TempDir()
+	opts.Options = testOptions()
+	if _, err := Init(dir, "192.168.1.250", opts); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func exported(t *testing.T, dir string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Export(&b, filepath.Join(dir, configName), testOptions()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestImportMakesTheSameBoard(t *testing.T) {
+	for _, opts := range []InitOptions{{}, {NoKey: true}} {
+		first, second := firstBoard(t, opts), filepath.Join(t.TempDir(), "etc", "topdog")
+		done, err := Import(bytes.NewReader(exported(t, first)), second, testOptions(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !done.ConfigNew || done.KeyNew == opts.NoKey {
+			t.Errorf("%+v", done)
+		}
+		for _, name := range names(t, first) {
+			a, b := filepath.Join(first, name), filepath.Join(second, name)
+			if read(t, a) != read(t, b) || mode(t, a) != mode(t, b) {
+				t.Errorf("%s differs: %v and %v\n%s", name, mode(t, a), mode(t, b), read(t, b))
+			}
+		}
+		if diff := cmp.Diff(names(t, first), names(t, second)); diff != "" {
+			t.Errorf("files (-first +second):\n%s", diff)
+		}
+
+		again, err := Import(bytes.NewReader(exported(t, first)), second, testOptions(), false)
+		if err != nil || again.ConfigNew || again.KeyNew || again.Own != nil {
+			t.Errorf("the second time: %+v, %v", again, err)
+		}
+	}
+}
+
+// What is there: kept where it fits, an error where it does not, and replaced
+// only by force.
+func TestImportOntoAConfiguredBoard(t *testing.T) {
+	first := firstBoard(t, InitOptions{})
+	archive := exported(t, first)
+	text, key := read(t, filepath.Join(first, configName)), read(t, filepath.Join(first, keyName))
+	foreign := strings.Repeat("ab", 32) + "\n"
+	for _, tc := range []struct {
+		name, config, key string
+		own               []string
+		want              string // in the error
+	}{
+		{"its own priority", "priority = 200\nled = \"GPIO17\"\n" + text, key, []string{"priority", "led"}, ""},
+		{"a key alone", "", key, nil, ""},
+		{"a configuration alone", text, "", nil, ""},
+		{"another address", strings.Replace(text, ".250", ".251", 1), key, nil, `address = ["192.168.1.251"] here, and ["192.168.1.250"] in what came`},
+		{"another heartbeat", "heartbeat = \"50ms\"\n" + text, key, nil, "heartbeat = "},
+		{"another key", text, foreign, nil, "this board belongs to another group"},
+		{"no key", strings.Replace(text, `key_file = "key"`, `key_file = "none"`, 1), "", nil, `key_file = "none" on one side only`},
+		{"a broken configuration", "adress = 3\n", key, nil, "--force replaces it"},
+		{"a broken key", text, "x\n", nil, "--force replaces it"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, content := range map[string]string{configName: tc.config, keyName: tc.key} {
+				if content != "" {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			before := names(t, dir)
+			done, err := Import(bytes.NewReader(archive), dir, testOptions(), false)
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("error %v, want %q in it", err, tc.want)
+				}
+				if diff := cmp.Diff(before, names(t, dir)); diff != "" {
+					t.Errorf("files (-before +after):\n%s", diff)
+				}
+				for name, content := range map[string]string{configName: tc.config, keyName: tc.key} {
+					if content != "" && read(t, filepath.Join(dir, name)) != content {
+						t.Errorf("%s was changed by a refused import", name)
+					}
+				}
+			} else {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.own, done.Own); diff != "" {
+					t.Errorf("own (-want +got):\n%s", diff)
+				}
+				if done.ConfigNew != (tc.config == "") || done.KeyNew != (tc.key == "") {
+					t.Errorf("%+v", done)
+				}
+				if tc.config != "" && read(t, filepath.Join(dir, configName)) != tc.config {
+					t.Error("the board's own configuration was changed")
+				}
+			}
+			if _, err := Import(bytes.NewReader(archive), dir, testOptions(), true); err != nil {
+				t.Errorf("by force: %v", err)
+			}
+			if read(t, filepath.Join(dir, configName)) != text || read(t, filepath.Join(dir, keyName)) != key {
+				t.Error("force did not replace both files")
+			}
+		})
+	}
+}
+
+func TestImportRefusesOtherInput(t *testing.T) {
+	pack := func(files ...[2]string) string {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for _, f := range files {
+			header := &tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1])), Typeflag: tar.TypeReg}
+			if strings.HasSuffix(f[0], "@") {
+				header.Typeflag, header.Name, header.Linkname, header.Size = tar.TypeSymlink, strings.TrimSuffix(f[0], "@"), f[1], 0
+				f[1] = ""
+			}
+			if err := w.WriteHeader(header); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(w, f[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const text = "address = \"10.0.0.9\"\nkey_file = \"key\"\n"
+	key := strings.Repeat("cd", 32)
+	whole := pack([2]string{"key", key}, [2]string{"topdog.toml", text})
+	for _, tc := range []struct{ name, input, want string }{
+		{"nothing", "", "nothing came on standard input: see what the other end of the pipe says"},
+		{"text", "sudo: a password is required\n", "is not what `topdog init --export` writes"},
+		{"half", whole[:600], "is not what"},
+		{"another file", pack([2]string{"../etc/passwd", "x"}), `it has an entry "../etc/passwd"`},
+		{"a link", pack([2]string{"key@", "/etc/shadow"}), `it has an entry "key"`},
+		{"a file twice", pack([2]string{"key", key}, [2]string{"key", key}), `it has an entry "key"`},
+		{"a long file", pack([2]string{"key", strings.Repeat("#", 1<<16)}), "key has 65536 bytes, at most 4096 are allowed"},
+		{"no configuration", pack([2]string{"key", key}), "there is no topdog.toml in it"},
+		{"no key", pack([2]string{"topdog.toml", text}), "needs a key, and none came with it"},
+		{"a bad key", pack([2]string{"topdog.toml", text}, [2]string{"key", key[1:]}), "the key that came:1:"},
+		{"a bad configuration", pack([2]string{"topdog.toml", "x = 1\n"}, [2]string{"key", key}), "cannot be used here"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "new")
+			_, err := Import(strings.NewReader(tc.input), dir, testOptions(), false)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %q in it", err, tc.want)
+			}
+			if err != nil && strings.Contains(err.Error(), key[2:10]) {
+				t.Errorf("the error shows the key: %v", err)
+			}
+			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("something was written: %v", err)
+			}
+		})
+	}
+}
+
+func TestExportRefuses(t *testing.T) {
+	dir := firstBoard(t, InitOptions{})
+	path := filepath.Join(dir, configName)
+	text := read(t, path)
+	for _, tc := range []struct{ name, text, want string }{
+		{"an id", "id = 7\n" + text, "id is this board's own"},
+		{"a name", "name = \"pi1\"\n" + text, "name is this board's own"},
+		{"a mistake", "x = 1\n" + text, "x"},
+		{"no key", strings.Replace(text, `"key"`, `"elsewhere"`, 1), "there is no key file"},
+	} {
+		if err := os.WriteFile(path, []byte(tc.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err := Export(&out, path, testOptions())
+		var bad Errors
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want an Errors with %q", tc.name, err, tc.want)
+		}
+		if out.Len() > 0 {
+			t.Errorf("%s: %d bytes were written", tc.name, out.Len())
+		}
+	}
+}
+
+// FuzzImport: no input makes it panic, or write anything but the two files.
+func FuzzImport(f *testing.F) {
+	for _, seed := range []string{"", "x", strings.Repeat("\x00", 1024)} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		text, key, err := unpack(bytes.NewReader(input))
+		if err == nil && text == nil {
+			t.Fatal("no error and no configuration")
+		}
+		if int64(len(text)) > maxFileBytes || int64(len(key)) > maxKeyFileBytes {
+			t.Fatalf("%d and %d bytes", len(text), len(key))
+		}
+	})
+}
+
+// Every key is either agreed on or a board's own, and the list has no key that
+// does not exist.
+func TestOwnKeysExist(t *testing.T) {
+	var all []string
+	for _, f := range fields() {
+		all = append(all, f.key)
+	}
+	for _, key := range ownKeys {
+		if !slices.Contains(all, key) {
+			t.Errorf("there is no key %q", key)
+		}
+	}
+}
