@@ -112,8 +112,30 @@ func TestDifferentAlgorithms(t *testing.T) {
 		}
 		return ""
 	})
-	first.untilProblem("10.77.0.2", "bully", "heir", "algorithm")
-	second.untilProblem("10.77.0.1", "bully", "heir", "algorithm")
+	// Each names itself, the other board, and what both run: in the log, and to
+	// whoever asks for the status.
+	for _, side := range []struct {
+		board         *board
+		ours, another string
+	}{
+		{first, "this board runs the algorithm heir", "board 10.77.0.2 runs the algorithm bully"},
+		{second, "this board runs the algorithm bully", "board 10.77.0.1 runs the algorithm heir"},
+	} {
+		side.board.untilProblem(side.ours, side.another)
+		side.board.untilLogged("<3>", side.ours, side.another)
+		logged := 0
+		for line := range strings.Lines(side.board.journal.String()) {
+			if strings.Contains(line, "runs the algorithm") {
+				logged++
+			}
+		}
+		if logged != 1 {
+			t.Errorf("%s has logged %d lines about it, want one", side.board, logged)
+		}
+		if o := side.board.topdog("status"); !containsAll(unwrapped(o.stdout), []string{side.ours, side.another}) {
+			t.Errorf("topdog status on %s does not name both algorithms: %v", side.board, o)
+		}
+	}
 	if o := second.topdog("status"); o.status != 1 {
 		t.Errorf("status of the board that stays out: %v", o)
 	}
@@ -125,6 +147,9 @@ func TestDifferentAlgorithms(t *testing.T) {
 	c.settle(second)
 	c.observe(began, 0)
 }
+
+// unwrapped undoes the line breaks of a text for people.
+func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // A machine that is no board has the address when the group starts.
 func TestForeignMachine(t *testing.T) {

@@ -26,9 +26,11 @@ address. It needs no root and no hardware, and changes nothing on this machine.
 
 On a terminal it draws the boards: pull their cables, cut their power, and see
 how long the client gets no answer. Otherwise, or with --script, it plays a show
-of about ten seconds, and fails if the boards do.`,
+of about ten seconds, and fails if the boards do. Algorithms that elect slowly
+play a longer one.`,
 		Example: `  topdog demo
   topdog demo --script
+  topdog demo --algorithm minid
   sudo topdog demo --netns`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var ok bool
@@ -52,7 +54,7 @@ of about ten seconds, and fails if the boards do.`,
 	f := c.Flags()
 	f.IntVar(&options.Boards, "boards", options.Boards, fmt.Sprintf("how many boards, %d to %d", demo.MinBoards, demo.MaxBoards))
 	f.DurationVar(&options.Heartbeat, "heartbeat", options.Heartbeat, "how often the leader says that it lives")
-	f.StringVar(&algorithm, "algorithm", algorithm, strings.Join(election.Algorithms(), " or "))
+	f.StringVar(&algorithm, "algorithm", algorithm, "how the leader is elected: "+strings.Join(election.Algorithms(), ", "))
 	f.BoolVar(&options.Namespaces, "netns", false, "real cables between network namespaces and a real address; needs root")
 	f.BoolVar(&script, "script", false, "play the show, also on a terminal")
 	f.BoolVar(&asJSON, "json", false, "play the show, and print what happened as JSON")

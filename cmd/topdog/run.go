@@ -38,6 +38,9 @@ SIGHUP reads the configuration again.`,
 func configOptions() config.Options {
 	return config.Options{
 		Algorithms: election.Algorithms(),
+		Detectors:  election.Detectors(),
+		Fanouts:    election.Fanouts(),
+		Measures:   election.Measures(),
 		CheckLED: func(text string) error {
 			_, err := gpio.ParseSpec(text)
 			return err
@@ -64,11 +67,9 @@ func run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	n, err := node.New(nodeConfig, node.Real(node.RealOptions{
-		Group: cfg.Multicast,
-		Way:   ways[cfg.Hold],
-		LED:   led,
-	}), node.Options{Log: logrus.NewEntry(log)})
+	around := node.Real(node.RealOptions{Group: cfg.Multicast, Way: ways[cfg.Hold]})
+	around.OpenLED = ledOpener(led, cfg.Socket, log)
+	n, err := node.New(nodeConfig, around, node.Options{Log: logrus.NewEntry(log)})
 	if err != nil {
 		return err
 	}
@@ -107,6 +108,20 @@ func nodeConfig(cfg *config.Config) (node.Config, error) {
 	if !ok {
 		return node.Config{}, fmt.Errorf("there is no algorithm %q", cfg.Algorithm)
 	}
+	detector := election.DetectorDefault
+	if cfg.Detector != config.DefaultDetector {
+		if detector, ok = election.DetectorNamed(cfg.Detector); !ok {
+			return node.Config{}, fmt.Errorf("there is no detector %q", cfg.Detector)
+		}
+	}
+	fanout, ok := election.FanoutNamed(cfg.Fanout)
+	if !ok {
+		return node.Config{}, fmt.Errorf("there is no fanout %q", cfg.Fanout)
+	}
+	measure, ok := election.MeasureNamed(cfg.Measure)
+	if !ok {
+		return node.Config{}, fmt.Errorf("there is no measure %q", cfg.Measure)
+	}
 	var key []byte
 	if cfg.KeyFile != config.NoKey {
 		k, err := config.LoadKey(cfg.KeyFile)
@@ -116,19 +131,23 @@ func nodeConfig(cfg *config.Config) (node.Config, error) {
 		key = k.Bytes()
 	}
 	n := node.Config{
-		Interface: cfg.Interface,
-		Group:     cfg.Group,
-		Key:       key,
-		ID:        wire.ID(cfg.ID),
-		Name:      cfg.Name,
-		Priority:  cfg.Priority,
-		Preempt:   cfg.Preempt,
-		Heartbeat: cfg.Heartbeat,
-		Algorithm: algorithm,
-		Port:      cfg.Multicast.Port(),
-		Peers:     cfg.Peers,
-		Socket:    cfg.Socket,
-		Version:   versionText(),
+		Interface:    cfg.Interface,
+		Group:        cfg.Group,
+		Key:          key,
+		ID:           wire.ID(cfg.ID),
+		Name:         cfg.Name,
+		Priority:     cfg.Priority,
+		Preempt:      cfg.Preempt,
+		Heartbeat:    cfg.Heartbeat,
+		Algorithm:    algorithm,
+		Detector:     detector,
+		Fanout:       fanout,
+		Measure:      measure,
+		ScoreCommand: cfg.ScoreCommand,
+		Port:         cfg.Multicast.Port(),
+		Peers:        cfg.Peers,
+		Socket:       cfg.Socket,
+		Version:      versionText(),
 	}
 	for _, a := range cfg.Addresses {
 		n.Addresses = append(n.Addresses, node.Address{IP: a.IP, Bits: max(0, a.Bits)})
@@ -164,10 +183,11 @@ func reload(n *node.Node, log *logrus.Logger, old *config.Config, path string) *
 	}
 	gpio.Init(spec)
 	n.Reconfigure(node.Live{
-		Priority: cfg.Priority,
-		Preempt:  cfg.Preempt,
-		Peers:    cfg.Peers,
-		OpenLED:  func() (gpio.LED, error) { return gpio.Open(spec) },
+		Priority:     cfg.Priority,
+		Preempt:      cfg.Preempt,
+		Peers:        cfg.Peers,
+		ScoreCommand: cfg.ScoreCommand,
+		OpenLED:      ledOpener(spec, old.Socket, log),
 	})
 	log.Infof("read the configuration again; changed: %v", changed)
 	return cfg

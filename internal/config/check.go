@@ -25,6 +25,7 @@ func (r *reading) check() {
 			Hint:    `add the floating address, an unused one of your network, for example address = "192.168.1.250"`,
 		})
 	}
+	r.checkMeasure()
 	if r.refused["address"] || r.refused["interface"] || r.refused["peers"] || r.refused["id"] {
 		return
 	}
@@ -48,6 +49,29 @@ func (r *reading) check() {
 				fmt.Sprintf("%s is the floating address, so every leader would have this id", ip),
 				`write the board's own address, a number, or id = "auto"`)
 		}
+	}
+}
+
+// checkMeasure holds together what the algorithm score alone makes use of. The
+// default of measure may be written with any algorithm, since it claims nothing.
+func (r *reading) checkMeasure() {
+	if r.refused["algorithm"] || r.refused["measure"] || r.refused["score_command"] {
+		return
+	}
+	c := r.cfg
+	switch command := len(c.ScoreCommand) > 0; {
+	case c.Measure != r.opts.measures()[0] && c.Algorithm != algorithmScore:
+		r.refuse(r.field("measure"), r.values["measure"][0],
+			fmt.Sprintf("only the algorithm %q has a measure, and this group runs %q", algorithmScore, c.Algorithm),
+			"write algorithm = "+tomlString(algorithmScore)+" too (on all boards), or delete this line")
+	case c.Measure == measureCommand && !command:
+		r.refuse(r.field("measure"), r.values["measure"][0],
+			fmt.Sprintf("%q needs a command that prints the number, and score_command is not set", measureCommand),
+			`write for example score_command = "/usr/local/bin/my-score"`)
+	case command && c.Measure != measureCommand:
+		r.refuse(r.field("score_command"), r.values["score_command"][0],
+			fmt.Sprintf("nothing asks for the number that it prints, since measure is %q", c.Measure),
+			fmt.Sprintf("write algorithm = %q and measure = %q too, or delete this line", algorithmScore, measureCommand))
 	}
 }
 

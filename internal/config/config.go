@@ -42,6 +42,7 @@ const (
 	MaxPeers      = 254 // a group of 255, without this board
 	MaxLabelBytes = 32  // group and name: HELLO carries both in one datagram
 	MaxPriority   = 254 // one byte on the wire; 255 is kept free
+	MaxWords      = 16  // of score_command, the program included
 	MinHeartbeat  = 10 * time.Millisecond
 	MaxHeartbeat  = 10 * time.Second
 
@@ -60,6 +61,7 @@ const (
 	DefaultSocket    = "/run/topdog/topdog.sock"
 	DefaultLogLevel  = "info"
 	DefaultHold      = HoldAuto
+	DefaultDetector  = "auto" // the one that suits the algorithm
 )
 
 // DefaultMulticast is the group address and port of the design: 224.0.0.254 is
@@ -67,9 +69,20 @@ const (
 // of pruning it.
 var DefaultMulticast = netip.AddrPortFrom(netip.AddrFrom4([4]byte{224, 0, 0, 254}), 9254)
 
-// DefaultAlgorithms are the algorithms that a file may name when
-// [Options].Algorithms is empty. The first is the default.
-var DefaultAlgorithms = []string{"heir", "bully"}
+// What a file may name when [Options] does not list it. The first is the
+// default; that of the detectors is DefaultDetector, which comes before them.
+var (
+	DefaultAlgorithms = []string{"heir", "bully", "score", "modified", "candidates", "minid", "agents"}
+	DefaultDetectors  = []string{"ask", "fixed", "nfd-e"}
+	DefaultFanouts    = []string{"multicast", "unicast"}
+	DefaultMeasures   = []string{"priority", "age", measureCommand}
+)
+
+// The words whose meaning matters here, because keys depend on each other.
+const (
+	algorithmScore = "score"   // the only algorithm that has a measure
+	measureCommand = "command" // the only measure that has a command
+)
 
 // NoKey as key_file means: no authentication. It has to be written; nothing
 // else turns authentication off.
@@ -78,22 +91,28 @@ const NoKey = "none"
 // Config is one board's configuration, checked and complete: every key that the
 // file does not set has its default. Field order is the order of the reference.
 type Config struct {
-	Addresses []Address      // address: the floating addresses
-	Interface string         // interface: "" means the one whose subnet contains the first address
-	Group     string         // group: the boards with the same group and key share one leader
-	ID        ID             // id: 0 means the board's own IPv4 address
-	Priority  uint8          // priority: higher wins, 0 never leads
-	Preempt   bool           // preempt: a higher rank takes over from a living leader
-	Heartbeat time.Duration  // heartbeat: how often the leader says that it lives
-	Algorithm string         // algorithm: one of Options.Algorithms
-	Multicast netip.AddrPort // multicast: group address and UDP port
-	Peers     []netip.Addr   // peers: also spoken to by unicast
-	KeyFile   string         // key_file: absolute path, or NoKey
-	LED       string         // led: see package gpio
-	Name      string         // name: what others call this board; "" if the host has none
-	Socket    string         // socket: where `topdog status` talks to the daemon
-	LogLevel  string         // log_level: a level of logrus
-	Hold      Hold           // hold: how the address is held
+	Addresses []Address     // address: the floating addresses
+	Interface string        // interface: "" means the one whose subnet contains the first address
+	Group     string        // group: the boards with the same group and key share one leader
+	ID        ID            // id: 0 means the board's own IPv4 address
+	Priority  uint8         // priority: higher wins, 0 never leads
+	Preempt   bool          // preempt: a higher rank takes over from a living leader
+	Heartbeat time.Duration // heartbeat: how often the leader says that it lives
+	Algorithm string        // algorithm: one of Options.Algorithms
+	Detector  string        // detector: one of Options.Detectors, or DefaultDetector
+	Fanout    string        // fanout: one of Options.Fanouts
+	Measure   string        // measure: one of Options.Measures
+	// ScoreCommand is score_command: a program and its arguments; empty unless
+	// Measure is "command".
+	ScoreCommand []string
+	Multicast    netip.AddrPort // multicast: group address and UDP port
+	Peers        []netip.Addr   // peers: also spoken to by unicast
+	KeyFile      string         // key_file: absolute path, or NoKey
+	LED          string         // led: see package gpio
+	Name         string         // name: what others call this board; "" if the host has none
+	Socket       string         // socket: where `topdog status` talks to the daemon
+	LogLevel     string         // log_level: a level of logrus
+	Hold         Hold           // hold: how the address is held
 
 	file   string            // where it was read
 	places map[string]string // key -> "file:line:column" of its value
@@ -117,17 +136,29 @@ type Options struct {
 	// Algorithms lists the valid values of `algorithm`, the default first.
 	// Empty means DefaultAlgorithms.
 	Algorithms []string
+	// Detectors, Fanouts and Measures list the valid values of the keys of these
+	// names, the default first; `detector` has DefaultDetector as well, and that
+	// is its default. Empty means DefaultDetectors and so on.
+	Detectors, Fanouts, Measures []string
 	// CheckLED says what is wrong with a value of `led`. Nil accepts all text.
 	CheckLED func(text string) error
 	// Hostname gives the default of `name`. Nil means os.Hostname.
 	Hostname func() (string, error)
 }
 
-func (o Options) algorithms() []string {
-	if len(o.Algorithms) == 0 {
-		return DefaultAlgorithms
+func (o Options) algorithms() []string { return orElse(o.Algorithms, DefaultAlgorithms) }
+func (o Options) fanouts() []string    { return orElse(o.Fanouts, DefaultFanouts) }
+func (o Options) measures() []string   { return orElse(o.Measures, DefaultMeasures) }
+
+func (o Options) detectors() []string {
+	return append([]string{DefaultDetector}, orElse(o.Detectors, DefaultDetectors)...)
+}
+
+func orElse(words, standard []string) []string {
+	if len(words) == 0 {
+		return standard
 	}
-	return o.Algorithms
+	return words
 }
 
 // defaults returns the configuration of an empty file, which lacks only an
@@ -147,6 +178,9 @@ func (o Options) defaults() *Config {
 		Priority:  DefaultPriority,
 		Heartbeat: DefaultHeartbeat,
 		Algorithm: o.algorithms()[0],
+		Detector:  DefaultDetector,
+		Fanout:    o.fanouts()[0],
+		Measure:   o.measures()[0],
 		Multicast: DefaultMulticast,
 		KeyFile:   DefaultKeyFile,
 		LED:       DefaultLED,

@@ -43,6 +43,9 @@ func defaultsFor(address string) Config {
 		Priority:  100,
 		Heartbeat: 100 * time.Millisecond,
 		Algorithm: "heir",
+		Detector:  "auto",
+		Fanout:    "multicast",
+		Measure:   "priority",
 		Multicast: netip.MustParseAddrPort("224.0.0.254:9254"),
 		KeyFile:   "/etc/topdog/key",
 		LED:       "ACT",
@@ -59,6 +62,9 @@ func TestOnlyAddressIsNeeded(t *testing.T) {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 }
+
+// measured are the lines without which there can be no score_command.
+const measured = "algorithm = \"score\"\nmeasure = \"command\"\n"
 
 // Each line is a good file with one more line; the function makes the change
 // that is expected to the defaults.
@@ -82,6 +88,19 @@ func TestParse(t *testing.T) {
 		{`heartbeat = "10s"`, func(c *Config) { c.Heartbeat = 10 * time.Second }},
 		{`heartbeat = '1.5s' # comment`, func(c *Config) { c.Heartbeat = 1500 * time.Millisecond }},
 		{`algorithm = "bully"`, func(c *Config) { c.Algorithm = "bully" }},
+		{`detector = "auto"`, func(c *Config) {}},
+		{`detector = "ask"`, func(c *Config) { c.Detector = "ask" }},
+		{`detector = "nfd-e"`, func(c *Config) { c.Detector = "nfd-e" }},
+		{`fanout = "unicast"`, func(c *Config) { c.Fanout = "unicast" }},
+		{`measure = "priority"`, func(c *Config) {}},
+		{"measure = \"age\"\nalgorithm = \"score\"", func(c *Config) { c.Measure, c.Algorithm = "age", "score" }},
+		{measured + `score_command = "/bin/load"`, func(c *Config) {
+			c.Algorithm, c.Measure, c.ScoreCommand = "score", "command", []string{"/bin/load"}
+		}},
+		{measured + `score_command = ["/bin/load", "-x", "", "two words", "-x"]`, func(c *Config) {
+			c.Algorithm, c.Measure, c.ScoreCommand = "score", "command", []string{"/bin/load", "-x", "", "two words", "-x"}
+		}},
+		{`score_command = []`, func(c *Config) {}},
 		{`multicast = "239.1.2.3:5000"`, func(c *Config) { c.Multicast = netip.MustParseAddrPort("239.1.2.3:5000") }},
 		{`peers = ["192.168.1.11", "192.168.1.12"]`, func(c *Config) { c.Peers = []netip.Addr{ip("192.168.1.11"), ip("192.168.1.12")} }},
 		{`peers = "192.168.1.11"`, func(c *Config) { c.Peers = []netip.Addr{ip("192.168.1.11")} }},
@@ -137,6 +156,23 @@ func TestAlgorithmsAreTheCallers(t *testing.T) {
 	}
 }
 
+func TestOtherListsAreTheCallers(t *testing.T) {
+	opts := testOptions()
+	opts.Detectors, opts.Fanouts, opts.Measures = []string{"d"}, []string{"f", "g"}, []string{"m", "n"}
+	c, err := Parse("t", []byte(good), opts)
+	if err != nil || c.Detector != DefaultDetector || c.Fanout != "f" || c.Measure != "m" {
+		t.Errorf("the defaults are %+v (%v), want the first of each list", c, err)
+	}
+	if c, err := Parse("t", []byte(good+"detector = \"d\"\nfanout = \"g\"\nmeasure = \"n\"\nalgorithm = \"score\"\n"), opts); err != nil || c.Measure != "n" {
+		t.Errorf("what the caller lists was refused: %v", err)
+	}
+	for _, line := range []string{`detector = "ask"`, `fanout = "unicast"`, `measure = "age"`} {
+		if _, err := Parse("t", []byte(good+line+"\n"), opts); err == nil {
+			t.Errorf("%s is not in the caller's list and was accepted", line)
+		}
+	}
+}
+
 func TestDefaultName(t *testing.T) {
 	for _, tc := range []struct {
 		host string
@@ -174,14 +210,20 @@ func TestWhere(t *testing.T) {
 // changedValue gives each key a value that differs from its default.
 var changedValue = map[string]string{
 	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
-	"heartbeat": `"77ms"`, "algorithm": `"bully"`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`,
+	"heartbeat": `"77ms"`, "algorithm": `"bully"`, "detector": `"fixed"`, "fanout": `"unicast"`, "measure": `"age"`,
+	"score_command": `["/7", "7"]`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`,
 	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun"`,
+}
+
+// needed are the lines without which a changed value makes no sense.
+var needed = map[string]string{
+	"measure":       "algorithm = \"score\"\n",
+	"score_command": measured,
 }
 
 // Every key sets exactly one field of the struct, every field has a key, and
 // Changed sees each change.
 func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
-	before := parse(t, good)
 	set := map[string]string{} // field of the struct -> key
 	for _, key := range Keys() {
 		value, ok := changedValue[key]
@@ -189,11 +231,15 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			t.Errorf("this test needs a value for the new key %s", key)
 			continue
 		}
-		text := key + " = " + value + "\n"
-		if key != "address" {
-			text = good + text
+		around := good + needed[key]
+		text := around + key + " = " + value + "\n"
+		switch key {
+		case "address":
+			text = key + " = " + value + "\n"
+		case "score_command": // which cannot be missing before
+			around += "score_command = \"/6\"\n"
 		}
-		after := parse(t, text)
+		before, after := parse(t, around), parse(t, text)
 		if diff := cmp.Diff([]string{key}, before.Changed(after)); diff != "" {
 			t.Errorf("Changed after %s (-want +got):\n%s", text, diff)
 		}
@@ -289,7 +335,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(Reference())
 	f.Add([]byte(uncommented()))
 	for key, value := range changedValue {
-		f.Add([]byte(good + key + " = " + value + "\n"))
+		f.Add([]byte(good + needed[key] + key + " = " + value + "\n"))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const name = "/etc/topdog/topdog.toml"

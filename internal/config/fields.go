@@ -98,6 +98,32 @@ func fields() []field {
 			get: func(c *Config) string { return tomlString(c.Algorithm) },
 		},
 		{
+			key: "detector", form: takesText, example: `"auto"`,
+			set: func(c *Config, o *Options, text string) error {
+				return store(&c.Detector, text, oneOf(text, o.detectors()))
+			},
+			get: func(c *Config) string { return tomlString(c.Detector) },
+		},
+		{
+			key: "fanout", form: takesText, example: `"multicast"`,
+			set: func(c *Config, o *Options, text string) error {
+				return store(&c.Fanout, text, oneOf(text, o.fanouts()))
+			},
+			get: func(c *Config) string { return tomlString(c.Fanout) },
+		},
+		{
+			key: "measure", form: takesText, example: `"priority"`,
+			set: func(c *Config, o *Options, text string) error {
+				return store(&c.Measure, text, oneOf(text, o.measures()))
+			},
+			get: func(c *Config) string { return tomlString(c.Measure) },
+		},
+		{
+			key: "score_command", form: takesText | takesList, max: MaxWords, example: `["/usr/local/bin/my-score", "--verbose"]`, live: true,
+			set: setScoreCommand,
+			get: func(c *Config) string { return tomlList(c.ScoreCommand) },
+		},
+		{
 			key: "multicast", form: takesText, example: `"224.0.0.254:9254"`,
 			set: func(c *Config, _ *Options, text string) error {
 				multicast, err := parseMulticast(text)
@@ -196,6 +222,21 @@ func setPeer(c *Config, _ *Options, text string) error {
 		return refuse("delete one of the two", "%s is listed twice", ip)
 	}
 	c.Peers = append(c.Peers, ip)
+	return nil
+}
+
+// setScoreCommand takes one word after the other: the program, and its
+// arguments. What is refused is kept as well, so that the word behind a program
+// that was refused is not taken for the program; the file is refused anyway.
+func setScoreCommand(c *Config, _ *Options, text string) error {
+	program := len(c.ScoreCommand) == 0
+	c.ScoreCommand = append(c.ScoreCommand, text)
+	if program {
+		return checkProgram(text)
+	}
+	if strings.ContainsRune(text, 0) {
+		return refuse("", "%s contains a NUL character, which no argument of a program can", quoted(text))
+	}
 	return nil
 }
 

@@ -21,7 +21,9 @@ var otherNames = map[string]string{
 	"port": "multicast", "nodes": "peers", "boards": "peers", "members": "peers", "unicast_peer": "peers",
 	"key": "key_file", "secret": "key_file", "password": "key_file", "passphrase": "key_file", "auth_pass": "key_file",
 	"psk": "key_file", "auth": "key_file", "gpio": "led", "pin": "led", "light": "led", "hostname": "name",
-	"host_name": "name", "log": "log_level", "loglevel": "log_level", "verbosity": "log_level",
+	"failure_detector": "detector", "suspicion": "detector", "unicast": "fanout", "delivery": "fanout", "importance": "measure",
+	"score": "measure", "script": "score_command", "command": "score_command", "score_script": "score_command",
+	"measure_command": "score_command", "track_script": "score_command", "host_name": "name", "log": "log_level", "loglevel": "log_level", "verbosity": "log_level",
 }
 
 const keyHasItsOwnFile = "the group's key has a file of its own, which key_file names; `topdog init` makes one"

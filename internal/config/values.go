@@ -312,6 +312,25 @@ func checkPath(text, hint string) error {
 	return nil
 }
 
+// checkProgram refuses what a shell would have to take apart: topdog starts the
+// program itself, so that no name and no argument can mean anything else.
+func checkProgram(text string) error {
+	const hint = `write the program with its whole path, for example score_command = "/usr/local/bin/my-score"`
+	if err := checkPath(text, hint); err != nil {
+		return err
+	}
+	words := strings.Fields(text)
+	switch {
+	case !strings.HasPrefix(text, "/"):
+		return refuse(hint, "%s is not an absolute path", quoted(text))
+	case len(words) > 1:
+		return refuse("write score_command = "+tomlList(words), "%s contains a space, and there is no shell that would split it", quoted(text))
+	case words[0] != text:
+		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
+	}
+	return nil
+}
+
 // maxSocketPath is sun_path of unix(7), 108 bytes, less the final NUL.
 const maxSocketPath = 107
 

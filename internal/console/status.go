@@ -13,6 +13,8 @@ type Status struct {
 	Version   string `json:"version"`   // of the daemon, which may differ from that of the client
 	Group     string `json:"group"`     // name of the group
 	Algorithm string `json:"algorithm"` // "heir", "bully", …
+	Fanout    string `json:"fanout"`    // how messages to several boards travel: "multicast" or "unicast"
+	Measure   string `json:"measure"`   // what the algorithm "score" compares; "" with the others
 	Interface string `json:"interface"` // the group's network interface
 
 	Board       Board    `json:"board"`         // this one
@@ -60,7 +62,8 @@ type Board struct {
 	Name      string   `json:"name"`    // "" until it has said so
 	Address   string   `json:"address"` // its own, not the floating one
 	Priority  int      `json:"priority"`
-	Role      string   `json:"role"` // "" if unknown; what it was if the board is stale or gone
+	Score     *uint32  `json:"score"` // its importance, by which the algorithm "score" orders boards; null with the others, and until it has told it
+	Role      string   `json:"role"`  // "" if unknown; what it was if the board is stale or gone
 	Self      bool     `json:"self"`
 	HeardMs   *float64 `json:"heard_ms"`   // since its last message, the age of all that is said of it; null for this board
 	Stale     bool     `json:"stale"`      // silent for so long that it counts as dead
@@ -75,6 +78,7 @@ func (b *Board) live() bool { return !b.Stale && !b.Gone }
 // Detector is what the failure detector has learned of the network. On the
 // leader itself it means nothing.
 type Detector struct {
+	Kind            string  `json:"kind"`              // "ask", "fixed" or "nfd-e"
 	LossPercent     float64 `json:"loss_percent"`      // of heartbeats
 	MarginMs        float64 `json:"margin_ms"`         // how late a heartbeat may be
 	RoundTripMs     float64 `json:"round_trip_ms"`     // to the leader; 0 if never measured

@@ -21,13 +21,21 @@ var columns = []column{
 	{head: "ADDRESS", cell: func(_ *Status, b *Board) string { return cmp.Or(b.Address, "unknown") }},
 	{head: "ID", cell: func(_ *Status, b *Board) string { return b.ID }},
 	{head: "PRIORITY", right: true, cell: func(_ *Status, b *Board) string { return strconv.Itoa(b.Priority) }},
+	{head: "SCORE", right: true, cell: scoreCell},
 	{head: "ROLE", cell: roleCell},
 	{head: "HEARD", cell: heardCell, brief: heardBrief},
 	{head: "UP", cell: upCell},
 }
 
 // sacrifices is the order in which columns go when there is no room for all.
-var sacrifices = []string{"UP", "PRIORITY", "ID", "ADDRESS"}
+var sacrifices = []string{"UP", "PRIORITY", "SCORE", "ID", "ADDRESS"}
+
+func scoreCell(_ *Status, b *Board) string {
+	if b.Score == nil {
+		return "unknown"
+	}
+	return strconv.FormatUint(uint64(*b.Score), 10)
+}
 
 // roleCell says what a board is now. What a silent one was is no longer known.
 func roleCell(s *Status, b *Board) string {
@@ -154,6 +162,9 @@ func (p *page) boards(s *Status) {
 	t := table{columns: columns}
 	if !s.idsDiffer() {
 		t.drop("ID")
+	}
+	if s.Measure == "" {
+		t.drop("SCORE")
 	}
 	t.fill(s, false)
 	for _, head := range sacrifices {

@@ -23,6 +23,9 @@ const (
 	maxBoards   = 255 // the largest group
 	labelWidth  = 12
 	narrow      = 60 // columns below which labels have no column of their own
+
+	defaultFanout = "multicast" // is not worth a word
+	detectorAsk   = "ask"
 )
 
 // Write writes the status for people: first who holds the address, last what
@@ -201,7 +204,26 @@ func (p *page) facts(s *Status) {
 	fact("LED", cmp.Or(s.LED, "unknown"))
 	fact("heartbeats", s.heartbeats())
 	fact("group", fmt.Sprintf("%s, algorithm %s, topdog %s",
-		cmp.Or(s.Group, "unknown"), cmp.Or(s.Algorithm, "unknown"), cmp.Or(s.Version, "of an unknown version")))
+		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version")))
+}
+
+// algorithm names the algorithm, and what it was combined with.
+func (s *Status) algorithm() string {
+	var with []string
+	if s.Detector.Kind != "" {
+		with = append(with, "detector "+s.Detector.Kind)
+	}
+	if s.Fanout != "" && s.Fanout != defaultFanout {
+		with = append(with, "fanout "+s.Fanout)
+	}
+	if s.Measure != "" {
+		with = append(with, "measure "+s.Measure)
+	}
+	text := cmp.Or(s.Algorithm, "unknown")
+	if len(with) > 0 {
+		text += " (" + strings.Join(with, ", ") + ")"
+	}
+	return text
 }
 
 // thisBoard says what this board is, since when and why.
@@ -239,8 +261,12 @@ func (s *Status) heartbeats() string {
 		return every + ", none for " + span(*leader.HeardMs)
 	case leader != nil && leader.live() && (s.Role == RoleFollower || s.Role == RoleCandidate):
 		d := s.Detector
-		return fmt.Sprintf("%s, %s lost, late by up to %s; a dead leader is replaced after about %s",
-			every, percent(d.LossPercent), span(d.MarginMs), span(s.replacedAfterMs()))
+		text := fmt.Sprintf("%s, %s lost, late by up to %s; ", every, percent(d.LossPercent), span(d.MarginMs))
+		if d.Kind == detectorAsk || d.Kind == "" { // a daemon that names none has no other
+			return text + fmt.Sprintf("a dead leader is replaced after about %s", span(s.replacedAfterMs()))
+		}
+		// How long the election takes that follows is up to the algorithm.
+		return text + fmt.Sprintf("a dead leader is missed after about %s", span(s.HeartbeatMs+d.MarginMs))
 	}
 	return every + ", none at the moment"
 }

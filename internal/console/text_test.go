@@ -38,7 +38,8 @@ func healthy() Status {
 		Addresses: []string{"192.168.1.250/24"}, HeldBy: "192.168.1.13",
 		LED:         "ACT, a short blink every 2 s",
 		HeartbeatMs: 100,
-		Detector:    Detector{MarginMs: 2.5, RoundTripMs: 0.3, Questions: 2, QuestionEveryMs: 3.75},
+		Fanout:      "multicast",
+		Detector:    Detector{Kind: "ask", MarginMs: 2.5, RoundTripMs: 0.3, Questions: 2, QuestionEveryMs: 3.75},
 		Boards: []Board{
 			{ID: "192.168.1.13", Name: "pi3", Address: "192.168.1.13", Priority: 100, Role: RoleLeader,
 				HeardMs: new(40.0), UpSeconds: new(9*86400.0 + 3600)},
@@ -66,6 +67,18 @@ func leading() Status {
 	s.Role, s.Reason, s.RoleSinceMs = RoleLeader, "nobody answered for the leader", s.LeaderSinceMs
 	s.Holding, s.Way = true, "TUN device topdog0, lifetime 1 s"
 	s.LED = "ACT, pulsing"
+	return s
+}
+
+// scored is the same group with another algorithm and everything that one can be
+// combined with; pi2 has not told its importance yet.
+func scored() Status {
+	s := healthy()
+	s.Algorithm, s.Fanout, s.Measure = "score", "unicast", "command"
+	s.Detector = Detector{Kind: "fixed", MarginMs: 210, Questions: 1, QuestionEveryMs: 100}
+	s.Boards[0].Score, s.Boards[2].Score = new(uint32(4294967295)), new(uint32(0))
+	s.Boards[0].Priority = 50
+	s.Board.Score = s.Boards[2].Score
 	return s
 }
 
@@ -122,6 +135,8 @@ func situations() []situation {
 			s.Heir, s.HeirName = s.Board.ID, s.Board.Name
 			s.Board.Role, s.Boards[2].Role, s.Boards[1].Role = RoleHeir, RoleHeir, RoleFollower
 		}), Options{Width: 80}, ExitHeld},
+		{"score", scored(), Options{Width: 80}, ExitHeld},
+		{"score-60", scored(), Options{Width: 60}, ExitHeld},
 		{"joining", Status{
 			Version: "0.1.0", Group: "pihole", Algorithm: "heir", Interface: "eth0", HeartbeatMs: 100,
 			Board: Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleListener, Self: true, UpSeconds: new(0.2)},

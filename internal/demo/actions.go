@@ -54,7 +54,7 @@ func (c *Cluster) start(b *board) error {
 		Key:       c.key,
 		ID:        wire.IDFromAddr(addr),
 		Name:      b.name,
-		Priority:  100,
+		Priority:  priority,
 		Heartbeat: c.options.Heartbeat,
 		Algorithm: c.options.Algorithm,
 		Port:      port,

@@ -26,6 +26,9 @@ const (
 	MinHeartbeat     = 10 * time.Millisecond
 	MaxHeartbeat     = 2 * time.Second
 	DefaultHeartbeat = 100 * time.Millisecond
+
+	// priority is that of all boards.
+	priority = election.DefaultPriority
 )
 
 // Options say what is shown.
@@ -108,6 +111,7 @@ type board struct {
 // called from any goroutine; they wait for each other.
 type Cluster struct {
 	options Options
+	manners manners
 	group   string
 	key     []byte
 	ground  ground
@@ -137,10 +141,15 @@ func NewCluster(o Options) (*Cluster, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	m, err := mannersOf(o)
+	if err != nil {
+		return nil, err
+	}
 	// A name and a key of its own keep this demo apart from every other one on
 	// this machine, and from a real group.
 	c := &Cluster{
 		options: o,
+		manners: m,
 		group:   "demo " + rand.Text(),
 		key:     make([]byte, 32),
 		changed: make(chan struct{}),
@@ -148,7 +157,6 @@ func NewCluster(o Options) (*Cluster, error) {
 		started: time.Now(),
 	}
 	rand.Read(c.key)
-	var err error
 	if o.Namespaces {
 		c.ground, err = newNamespaces(o.Boards)
 	} else {

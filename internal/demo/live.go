@@ -259,15 +259,9 @@ func (l *live) lookAtBoards() []BoardView {
 			views[i].Follows = s.leader
 		}
 	}
-	// The heir is the highest-ranked follower; here that is the one with the
-	// highest number, as all priorities are equal.
-	if l.options.Algorithm.String() == "heir" {
-		for i := len(views) - 1; i >= 0; i-- {
-			if views[i].Follows != "" {
-				views[i].Role = "heir"
-				break
-			}
-		}
+	// The heir is the first of the followers in the algorithm's order.
+	if heir := l.best(func(b *board) bool { return views[b.number-1].Follows != "" }); heir != nil {
+		views[heir.number-1].Role = "heir"
 	}
 	return views
 }

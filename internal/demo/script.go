@@ -9,16 +9,17 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"topdog/wire"
 )
 
 // What an act of the show must keep to; otherwise the show has failed.
 const (
-	// patience is how long the boards may take to agree on a leader, on a busy
-	// machine; with slow heartbeats it is patienceBeats of them.
+	// patience is how long the boards may take to agree on a leader because the
+	// machine is busy, or with slow heartbeats patienceBeats of them. It comes on
+	// top of what the algorithm takes: one board may have to find out twice, once
+	// that nobody answers and once more because others were at it too.
 	patience      = 5 * time.Second
 	patienceBeats = 20
+	findings      = 2
 	// maxTwoHolders is how long two boards may hold the address in one act. It
 	// should be nothing at all; this is for a machine that stands still at the wrong moment.
 	maxTwoHolders = 50 * time.Millisecond
@@ -145,8 +146,8 @@ func (s *show) play(ctx context.Context) error {
 	acts := []func(context.Context) error{
 		func(ctx context.Context) error { return s.switchOn(ctx, first, "switch %s on again") },
 	}
-	if s.options.Algorithm != wire.AlgorithmBully {
-		// A bully that resigns comes back at once, being the highest still.
+	if !s.manners.bullies {
+		// A bully refuses to resign: it would be back at once, being the highest still.
 		acts = append(acts, s.resign)
 	}
 	acts = append(acts, s.pull)
@@ -193,9 +194,10 @@ func (s *show) switchOn(ctx context.Context, b *board, text string) error {
 }
 
 // bullies reports whether a board that comes back takes the lead. With the
-// classical algorithm, which got its name from that, one of higher rank does.
+// classical algorithm, which got its name from that, and with most of its
+// descendants one that comes before the leader does.
 func (s *show) bullies(b *board) bool {
-	return s.options.Algorithm == wire.AlgorithmBully && b.number > s.leader.number
+	return s.manners.bullies && s.manners.above(b.rank(), s.leader.rank())
 }
 
 func (s *show) resign(ctx context.Context) error {
@@ -263,13 +265,13 @@ func (s *show) perform(ctx context.Context, act scene) error {
 
 // attempt does what the act does, and waits for what must follow from it.
 func (s *show) attempt(ctx context.Context, act scene) error {
-	limited, cancel := context.WithTimeout(ctx, max(patience, patienceBeats*s.options.Heartbeat))
+	limited, cancel := context.WithTimeout(ctx, max(patience, patienceBeats*s.options.Heartbeat)+findings*s.manners.settles)
 	defer cancel()
 	if err := act.do(limited); err != nil {
 		return err
 	}
 	old := s.leader
-	leader, err := s.awaitAgreed(limited, func(b *board) bool { return !act.moves || b != old })
+	leader, err := s.awaitAgreed(limited, func(b *board) bool { return (!act.moves || b != old) && s.mayLead(b) })
 	if err != nil {
 		return err
 	}
@@ -292,6 +294,17 @@ func (s *show) attempt(ctx context.Context, act scene) error {
 		return fmt.Errorf("the lead moved from %s to %s, and nothing should have moved", old.name, leader.name)
 	}
 	return nil
+}
+
+// mayLead reports whether it is for good that a board leads: where the first in
+// the algorithm's order always takes the lead it must be that one.
+func (s *show) mayLead(b *board) bool {
+	if !s.manners.bullies {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return b == s.best((*board).reachable)
 }
 
 // measure fills in the figures.

@@ -2,7 +2,9 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"topdog/election"
@@ -41,13 +43,39 @@ func (n *Node) send(to wire.ID, m *wire.Message) {
 		n.transmit(m, netip.AddrPort{})
 		return
 	}
-	if way, ok := n.paths[to]; ok {
-		n.transmit(m, way.addr)
+	way, ok := n.wayTo(to)
+	if !ok {
+		n.unaddressed(to)
 		return
 	}
-	// Nobody is ever addressed that was not heard, except by an answer's hearsay;
-	// by default an id is an address.
-	n.transmit(m, netip.AddrPortFrom(to.Addr(), n.cfg.Port))
+	n.transmit(m, way)
+}
+
+// wayTo returns where a board is reached: where it was last heard from, or, if
+// it was not heard, where its id says, since an id is an address unless somebody
+// configured another one. Such an address must be one that a board of this group
+// could have: what is meant for the link must not be sent beyond it.
+func (n *Node) wayTo(id wire.ID) (netip.AddrPort, bool) {
+	if way, ok := n.paths[id]; ok && way.addr.IsValid() {
+		return way.addr, true
+	}
+	addr := id.Addr()
+	possible := slices.Contains(n.cfg.Peers, addr) && !n.isFloating(addr)
+	for _, p := range n.link.snapshot.Link.Addrs {
+		possible = possible || p.Contains(addr) && !n.isFloating(addr)
+	}
+	return netip.AddrPortFrom(addr, n.cfg.Port), possible
+}
+
+// unaddressed counts a message to a board that was never heard and whose id is no
+// address. To send it to everybody instead would have others act upon it; the
+// algorithms live with a lost message.
+func (n *Node) unaddressed(id wire.ID) {
+	n.counts.unaddressed++
+	text := fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id)
+	if n.news.trouble("address", text, time.Minute) {
+		n.log.Warn(text)
+	}
 }
 
 // changed tells everybody who cares of a change of role or leader.
@@ -99,7 +127,12 @@ func routine(c election.Change) bool {
 func (n *Node) noticed(notice election.Notice) {
 	text := notice.String()
 	n.news.trouble("notice "+notice.Board.String(), text, time.Minute)
-	n.log.Warn(text)
+	switch notice.Kind {
+	case election.NoticeNamesake, election.NoticeOtherAlgorithm:
+		n.log.Error(text) // one of the boards stays out until somebody mends it
+	default:
+		n.log.Warn(text)
+	}
 	if notice.Kind == election.NoticeRival {
 		n.counts.rivals++
 		n.news.rivalAt = n.now()

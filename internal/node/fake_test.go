@@ -54,7 +54,12 @@ type fakeBoard struct {
 	announced int
 	restores  int
 	heard     []election.Change
-	logged    []string
+	logged    []string                                 // each with its level in front
+	unicasts  int                                      // how many datagrams it sent to one board
+	onSend    func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
+	command   func(ctx context.Context, words []string) ([]byte, error)
+	runs      []time.Duration // of the command: when
+	ran       []string        // the words of the last one
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
@@ -111,7 +116,7 @@ func (b *fakeBoard) Levels() []logrus.Level { return logrus.AllLevels }
 func (b *fakeBoard) Fire(e *logrus.Entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.logged = append(b.logged, e.Message)
+	b.logged = append(b.logged, e.Level.String()+": "+e.Message)
 	return nil
 }
 
@@ -173,6 +178,13 @@ func (b *fakeBoard) surroundings() Surroundings {
 			return b.announcer, nil
 		},
 		OpenLED: func() (gpio.LED, error) { return b.led, nil },
+		RunCommand: func(ctx context.Context, words []string) ([]byte, error) {
+			b.mu.Lock()
+			b.runs, b.ran = append(b.runs, time.Since(b.lan.start)), words
+			run := b.command
+			b.mu.Unlock()
+			return run(ctx, words)
+		},
 	}
 }
 
@@ -210,16 +222,26 @@ func (t *fakeTransport) Serve(deliver func(netio.Datagram)) error {
 	}
 }
 
-func (t *fakeTransport) Multicast(b []byte) error { return t.send(b, netip.Addr{}) }
+func (t *fakeTransport) Multicast(b []byte) error { return t.send(b, netip.Addr{}, 0) }
 
-func (t *fakeTransport) Unicast(b []byte, to netip.AddrPort) error { return t.send(b, to.Addr()) }
+func (t *fakeTransport) Unicast(b []byte, to netip.AddrPort) error {
+	return t.send(b, to.Addr(), to.Port())
+}
 
-func (t *fakeTransport) send(b []byte, to netip.Addr) error {
+func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 	if !t.board.state.Link.Up {
 		return fmt.Errorf("fake: %w", netio.ErrLinkDown)
 	}
 	var mute bool
 	t.board.get(func() { t.board.sent++; mute = t.board.mute })
+	t.board.get(func() {
+		if to.IsValid() {
+			t.board.unicasts++
+		}
+		if t.board.onSend != nil {
+			t.board.onSend(b, netip.AddrPortFrom(to, port))
+		}
+	})
 	if mute {
 		return nil
 	}

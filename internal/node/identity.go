@@ -30,14 +30,30 @@ func (n *Node) awaken(local netip.Addr) error {
 		ID: n.self, Incarnation: n.life, Name: n.cfg.Name,
 		Priority: n.priority(), Preempt: n.cfg.Preempt,
 		Interval: n.cfg.Heartbeat, Algorithm: n.cfg.Algorithm,
+		Detector: n.cfg.Detector, Fanout: n.cfg.Fanout, Measure: n.cfg.Measure, Members: n.members(local),
 	}, n.started)
 	if err != nil {
 		return err
 	}
 	n.core = core
+	n.act(core.Measured(n.now(), n.importance.score))
 	n.guard = wire.NewGuard(n.self, n.life, n.codec.Authenticated(), wire.RandomNonce)
-	n.log.Infof("board %v (%s) on %s, group %q, algorithm %v", n.self, n.cfg.Name, n.link.name, n.cfg.Group, n.cfg.Algorithm)
+	n.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
+		n.self, n.cfg.Name, n.link.name, n.cfg.Group, n.cfg.Algorithm, n.cfg.Detector.For(n.cfg.Algorithm), n.cfg.Fanout)
 	return nil
+}
+
+// members are the boards that are configured, present or not. A peer is configured
+// by its address, which is its id as well unless somebody gave it another one. A
+// board that was given one itself takes its peers to be like it, and knows nothing.
+func (n *Node) members(local netip.Addr) (ids []wire.ID) {
+	if n.self != wire.IDFromAddr(local) {
+		return nil
+	}
+	for _, peer := range n.cfg.Peers {
+		ids = append(ids, wire.IDFromAddr(peer))
+	}
+	return ids
 }
 
 // outlived is the sequence number from which on a new incarnation is due: at

@@ -30,10 +30,16 @@ type Config struct {
 	Preempt   bool
 	Heartbeat time.Duration
 	Algorithm wire.Algorithm
-	Port      uint16       // of the group; where peers listen
-	Peers     []netip.Addr // spoken to by unicast as well
-	Socket    string       // path of the control socket; empty for none
-	Version   string
+	Detector  election.DetectorKind
+	Fanout    election.Fanout
+	Measure   election.Measure
+	// ScoreCommand is the program with its arguments that finds out the board's
+	// importance, for MeasureCommand.
+	ScoreCommand []string
+	Port         uint16       // of the group; where peers listen
+	Peers        []netip.Addr // spoken to by unicast as well
+	Socket       string       // path of the control socket; empty for none
+	Version      string
 }
 
 // Address is a floating address. Bits 0 takes the length of the subnet in which it is found.
@@ -80,17 +86,18 @@ type Node struct {
 	probes   int           // how often the address was probed, to tell the answers apart
 	followed chan<- string // who leads next, for the one who asked for it
 
-	holding holding
-	news    news
-	drops   [wire.DropReasons]uint64
-	counts  counters
-	timer   *time.Timer
-	fedAt   time.Duration // when systemd's watchdog was fed
+	holding    holding
+	importance importance
+	news       news
+	drops      [wire.DropReasons]uint64
+	counts     counters
+	timer      *time.Timer
+	fedAt      time.Duration // when systemd's watchdog was fed
 }
 
 // counters count what is worth knowing and has no other place.
 type counters struct {
-	received, sent, sendErrors, restored, rejoined, rivals uint64
+	received, sent, sendErrors, unaddressed, restored, rejoined, rivals uint64
 }
 
 // Options are the parts of a node that not every owner wants to set.
@@ -104,6 +111,9 @@ type Options struct {
 func New(cfg Config, around Surroundings, o Options) (*Node, error) {
 	if len(cfg.Addresses) == 0 {
 		return nil, errors.New("node: no floating address is configured")
+	}
+	if cfg.Measure == election.MeasureCommand && len(cfg.ScoreCommand) == 0 {
+		return nil, errors.New("node: the measure is a command, and no command is configured")
 	}
 	codec, err := wire.NewCodec(cfg.Group, cfg.Key)
 	if err != nil {
@@ -141,6 +151,7 @@ func New(cfg Config, around Surroundings, o Options) (*Node, error) {
 	n.console.Report = func(err error) { n.tell(func() { n.log.Warn(err) }) }
 	n.news.now = n.now
 	n.holding.fitAt = never
+	n.importance = importance{commands: make(chan []string, 1), toldAt: -time.Hour}
 	n.led = newLights(around.OpenLED, func(err error) {
 		n.tell(func() {
 			if n.news.trouble("led", err.Error(), forever) {
@@ -157,6 +168,9 @@ func (n *Node) Run(ctx context.Context) error {
 	defer n.endTasks()
 	n.tasks.Go(func() error { return n.led.run(n.ctx) })
 	n.tasks.Go(func() error { return n.findAndWatch(n.ctx) })
+	if n.cfg.Measure == election.MeasureCommand {
+		n.tasks.Go(func() error { return n.measure(n.ctx) })
+	}
 	if n.cfg.Socket != "" {
 		n.tasks.Go(func() error { return n.serveConsole(n.ctx) })
 	}

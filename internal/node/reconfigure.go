@@ -11,7 +11,9 @@ type Live struct {
 	Priority uint8
 	Preempt  bool
 	Peers    []netip.Addr
-	OpenLED  func() (gpio.LED, error)
+	// ScoreCommand is the new command of a node whose measure is one.
+	ScoreCommand []string
+	OpenLED      func() (gpio.LED, error)
 }
 
 // Reconfigure applies a changed configuration. A leader whose priority becomes
@@ -19,6 +21,7 @@ type Live struct {
 func (n *Node) Reconfigure(live Live) {
 	n.request(func() {
 		n.cfg.Priority, n.cfg.Preempt, n.cfg.Peers = live.Priority, live.Preempt, live.Peers
+		n.replaceCommand(live.ScoreCommand)
 		n.led.replace(live.OpenLED)
 		n.news.over("led")
 		if n.core != nil {

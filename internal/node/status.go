@@ -70,6 +70,8 @@ func (n *Node) status(now time.Duration) console.Status {
 		Version:     n.cfg.Version,
 		Group:       n.cfg.Group,
 		Algorithm:   n.cfg.Algorithm.String(),
+		Fanout:      n.cfg.Fanout.String(),
+		Detector:    console.Detector{Kind: n.cfg.Detector.For(n.cfg.Algorithm).String()},
 		Interface:   n.link.name,
 		Role:        console.RoleIsolated,
 		HeartbeatMs: console.Milliseconds(n.cfg.Heartbeat),
@@ -78,6 +80,9 @@ func (n *Node) status(now time.Duration) console.Status {
 		LED:         n.lightText(),
 		Counters:    n.counters(),
 		Problems:    append(n.news.current(), n.oneWayPaths(now)...),
+	}
+	if n.cfg.Algorithm == wire.AlgorithmScore {
+		s.Measure = n.cfg.Measure.String()
 	}
 	for _, p := range n.prefixes() {
 		s.Addresses = append(s.Addresses, p.String())
@@ -108,6 +113,7 @@ func (n *Node) describeElection(s *console.Status, now time.Duration) {
 	}
 	q := core.Quality
 	s.Detector = console.Detector{
+		Kind:            s.Detector.Kind,
 		LossPercent:     100 * q.Loss,
 		MarginMs:        console.Milliseconds(q.Margin),
 		RoundTripMs:     console.Milliseconds(q.RoundTrip),
@@ -142,6 +148,10 @@ func (n *Node) describeBoards(s *console.Status, core *election.Status, now time
 	if core.Heir == n.self && self.Role == console.RoleFollower {
 		self.Role = console.RoleHeir
 	}
+	scored := n.cfg.Algorithm == wire.AlgorithmScore // the others compare none
+	if scored {
+		self.Score = &core.Rank.Score
+	}
 	s.Board = self
 	all := []ranked{{core.Rank, self}}
 	for i := range core.Peers {
@@ -153,6 +163,9 @@ func (n *Node) describeBoards(s *console.Status, core *election.Status, now time
 		}
 		if way, ok := n.paths[p.ID]; ok {
 			b.Address = addrText(way.addr.Addr())
+		}
+		if scored && p.Weighed {
+			b.Score = &p.Score
 		}
 		if p.StartedAt != 0 {
 			seconds := (now - p.StartedAt).Seconds()
@@ -250,6 +263,7 @@ func (n *Node) counters() map[string]uint64 {
 		"packets received":      n.counts.received,
 		"packets sent":          n.counts.sent,
 		"send errors":           n.counts.sendErrors,
+		"address unknown":       n.counts.unaddressed,
 		"receive queue overrun": n.link.overruns.Load(),
 		"address restored":      n.counts.restored,
 		"group joined again":    n.counts.rejoined,

@@ -56,6 +56,9 @@ type Surroundings struct {
 	OpenAnnouncer func(netio.Link) (Announcer, error)
 	// OpenLED opens the light.
 	OpenLED func() (gpio.LED, error)
+	// RunCommand runs a program with arguments to its end, or until ctx ends, and
+	// returns what it prints.
+	RunCommand func(ctx context.Context, words []string) ([]byte, error)
 }
 
 // RealOptions say which part of the real machine a node uses.
@@ -98,6 +101,7 @@ func Real(o RealOptions) Surroundings {
 			}
 			return a, nil
 		},
-		OpenLED: func() (gpio.LED, error) { return gpio.Open(o.LED) },
+		OpenLED:    func() (gpio.LED, error) { return gpio.Open(o.LED) },
+		RunCommand: runCommand,
 	}
 }

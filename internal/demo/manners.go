@@ -1,0 +1,89 @@
+package demo
+
+import (
+	"time"
+
+	"topdog/election"
+	"topdog/wire"
+)
+
+// manners is what the show expects of an algorithm.
+type manners struct {
+	// bullies says that the first board in the algorithm's order always takes the
+	// lead, also from a living leader. Otherwise the incumbent stays.
+	bullies bool
+	// above is the order in which the algorithm prefers boards.
+	above election.Order
+	// settles is how long boards may take to find a leader in the worst case,
+	// when nobody that they know of answers.
+	settles time.Duration
+}
+
+// incumbentsStay lists the algorithms in which a board that comes disturbs nobody.
+// The others got it from the bully, where whoever recovers holds an election.
+var incumbentsStay = map[wire.Algorithm]bool{wire.AlgorithmHeir: true, wire.AlgorithmAgents: true}
+
+const (
+	// probing is how long a board looks for a foreign owner of the address before
+	// it takes it for the first time, roughly.
+	probing = 150 * time.Millisecond
+	// settlesAtMost bounds the search for how long an algorithm takes.
+	settlesAtMost = time.Minute
+)
+
+// mannersOf asks the algorithm itself, so that nothing here has to be kept in step with it.
+func mannersOf(o Options) (manners, error) {
+	// The board knows one that comes before it and one that comes after it, and
+	// waits in vain for both, each in its own virtual time.
+	core, err := election.New(election.Config{
+		ID: 2, Incarnation: 1, Priority: priority, Interval: o.Heartbeat, Algorithm: o.Algorithm,
+		Members: []wire.ID{1, 3},
+	}, 0)
+	if err != nil {
+		return manners{}, err
+	}
+	m := manners{bullies: !incumbentsStay[o.Algorithm], above: core.Above, settles: settlesAtMost}
+	var now election.Instant
+	effects := core.Link(now, true)
+	for now < settlesAtMost {
+		probe := false
+		for _, e := range effects {
+			switch e.Kind {
+			case election.EffectTake:
+				m.settles = now
+				return m, nil
+			case election.EffectProbe:
+				probe = true
+			}
+		}
+		if probe {
+			now += probing
+			effects = core.Probed(now, false)
+			continue
+		}
+		at, ok := core.Deadline()
+		if !ok {
+			break
+		}
+		now = max(now, at)
+		effects = core.Wake(now)
+	}
+	return m, nil
+}
+
+// rank is what the boards are ordered by: all have the same priority, and so the
+// same importance to the algorithm score.
+func (b *board) rank() election.Rank {
+	return election.Rank{Priority: priority, ID: b.id, Score: priority}
+}
+
+// best returns the first of the boards in the algorithm's order for which a
+// condition holds, or nil.
+func (c *Cluster) best(holds func(*board) bool) (first *board) {
+	for _, b := range c.boards {
+		if holds(b) && (first == nil || c.manners.above(b.rank(), first.rank())) {
+			first = b
+		}
+	}
+	return first
+}
