@@ -15,6 +15,7 @@ func (c *Core) proclaim() {
 		Header: wire.Header{Type: wire.TypeCoordinator},
 		Coordinator: wire.Coordinator{
 			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Beat: c.beat, Score: c.score,
+			Candidates: c.algorithm.candidates(),
 		},
 	})
 	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
@@ -28,6 +29,9 @@ func (c *Core) sendHeartbeat(reply bool) {
 		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Beat: c.beat},
 	})
 	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
+	if !reply {
+		c.algorithm.beat()
+	}
 }
 
 // reply answers whoever doubts this leader. One multicast answers all who ask at
@@ -68,7 +72,11 @@ func (c *Core) hearRival(m *wire.Message) {
 		return
 	}
 	c.reply()
-	c.assure(m.Sender) // perhaps multicast does not reach it
+	if c.weighs() {
+		c.sayHello(m.Sender) // a HEARTBEAT does not tell the importance, which the rival must know
+	} else {
+		c.assure(m.Sender) // perhaps multicast does not reach it
+	}
 }
 
 // unheard reports whether this leader must think that nobody hears it: a rival
@@ -97,7 +105,7 @@ func (c *Core) reclaim(above wire.Term) {
 var ErrNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
 
 // ErrBullies says that the leader would be back at once.
-var ErrBullies = errors.New("with this algorithm the board of the highest rank always leads: lower its priority instead")
+var ErrBullies = errors.New("with this algorithm the first in rank always leads, and this board would be back at once: stop it, or set its priority to 0")
 
 // Resign hands the lead over because a person wants it. The error is
 // ErrNoSuccessor or ErrBullies, or says that this board does not lead.

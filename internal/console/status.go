@@ -38,6 +38,10 @@ type Status struct {
 	HeartbeatMs float64  `json:"heartbeat_ms"` // time between two heartbeats of the leader
 	Detector    Detector `json:"detector"`
 
+	// Trusted are the ids of the boards that the group's judge trusts, with the
+	// algorithm "agents" only.
+	Trusted []string `json:"trusted,omitempty"`
+
 	Boards  []Board  `json:"boards"`  // all boards, this one included, the highest rank first
 	Changes []Change `json:"changes"` // of leader, the newest first
 

@@ -93,8 +93,12 @@ func TestAlgorithms(t *testing.T) {
 						pass(10 * time.Second)
 						l.wantHolders(last)
 						for _, b := range l.boards {
-							if s := b.mustStatus(t); len(s.Problems) > 0 || s.Counters["address unknown"] > 0 {
+							s := b.mustStatus(t)
+							if len(s.Problems) > 0 || s.Counters["address unknown"] > 0 {
 								t.Errorf("pi%d has the problems %q, and %d messages without an address", b.number, s.Problems, s.Counters["address unknown"])
+							}
+							if trusted := len(s.Trusted); trusted != map[string]int{"agents": 4}[name] {
+								t.Errorf("pi%d says that %d boards are trusted", b.number, trusted)
 							}
 						}
 					})

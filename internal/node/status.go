@@ -105,6 +105,9 @@ func (n *Node) describeElection(s *console.Status, now time.Duration) {
 	s.Term = uint32(core.Term)
 	s.Leader, s.LeaderName = n.idAndName(core.Leader)
 	s.Heir, s.HeirName = n.idAndName(core.Heir)
+	for _, id := range core.Trust {
+		s.Trusted = append(s.Trusted, id.String())
+	}
 	if core.Leader != wire.Nobody {
 		s.HeldBy = s.Leader
 		if len(n.news.history) > 0 {
