@@ -11,22 +11,30 @@ import (
 //
 // It assumes that boards know each other's ids but not who is alive, that
 // messages are delivered within a bounded time, and that boards do not pause.
+// The steps are numbered as in the report of modified.
 //
-//  1. A board that notices that the coordinator is gone sends ELECTION to all
-//     boards of higher rank. If nobody answers within the time limit T it
-//     proclaims itself with COORDINATOR.
-//  2. Whoever gets an ELECTION sends an ANSWER, and holds an election of its own
-//     unless it is at it already. A board that was answered waits for a COORDINATOR.
+//  1. A board that notices that the coordinator is gone (a) sends ELECTION to all
+//     boards of higher rank. (b) If nobody answers within the time limit T it wins.
+//  2. Whoever gets an ELECTION from below (a) sends an ANSWER, which is often called
+//     OK, and (b) holds an election of its own unless it is at it already. (c) A board
+//     that was answered says no more and waits for a COORDINATOR. (d) The winner
+//     proclaims itself with COORDINATOR, which is also called its victory message.
 //  3. A board that recovers holds an election, so the highest always wins.
 //
 // Its messages are ELECTION, ANSWER and COORDINATOR. With n boards, the dead
-// coordinator among them, the worst case is n²-n-1 of them: the lowest notices.
+// coordinator among them, the worst case is n²-n-1 of them, where those to the dead
+// count but for the COORDINATOR: the lowest notices. The best case is n-1: the
+// highest notices, and asks only the dead one. A takeover lasts T.
 //
-// What is ours: a leader that is called upon holds its election while it goes on
-// leading, since to let go of the address for an election that it wins would only
-// cost an outage; a board that was answered and hears no COORDINATOR holds another
-// election; and a living leader of lower rank is asked to hand over before the
-// winner takes the address (see Core.claim).
+// What is ours:
+//
+//   - A leader that is called upon holds its election while it goes on leading, since to
+//     let go of the address for an election that it wins would only cost an outage.
+//   - A board that was answered and hears no COORDINATOR holds another election.
+//   - A board that recovers and hears a leader of higher rank, but not its answer,
+//     believes that.
+//   - A living leader of lower rank is asked to hand over before the winner takes
+//     the address (see Core.claim).
 type bully struct {
 	plain
 	proclaimedAt Instant // when this board was last called upon as a leader and had nobody to ask
@@ -80,7 +88,7 @@ func (p plain) higher() []wire.ID {
 	})
 }
 
-// holdElection is step 1, for a candidate or for a leader that was called upon.
+// holdElection is step 1a, for a candidate or for a leader that was called upon.
 func (b *bully) holdElection() {
 	b.alarms.clear(alarmVerdict)
 	higher := b.higher()
@@ -93,11 +101,13 @@ func (b *bully) holdElection() {
 	b.alarms[alarmAsk] = b.now + b.answerWithin()
 }
 
-// won ends an election in which nobody has answered.
+// won is steps 1b and 2d: it ends an election in which nobody has answered.
 func (p plain) won() {
 	switch {
 	case p.role == Leader:
 		p.proclaim()
+	case p.cause == ReasonJoining && p.leaderLives():
+		p.becomeFollower(p.leader, ReasonLeaderAlive) // its answer was lost
 	case p.mayClaim():
 		p.claim()
 	default:
@@ -116,12 +126,16 @@ func (b *bully) wake(a alarm) {
 		b.becomeFollower(b.leader, ReasonLeaderAlive) // its COORDINATOR was lost
 	case a == alarmVerdict:
 		b.holdElection() // the board that answered died before it could proclaim itself
-	case a == alarmAsk && b.alarms[alarmVerdict] != never:
-		// A probe has ended that no longer matters: a higher board has answered.
+	case a == alarmAsk && b.waits():
+		// A probe has ended that no longer matters.
 	case a == alarmAsk:
 		b.won()
 	}
 }
+
+// waits reports whether a candidate waits for answers, or for the board that answered.
+// A probe that it began in an election before must not end that.
+func (p plain) waits() bool { return p.alarms[alarmAsk] != never || p.alarms[alarmVerdict] != never }
 
 // leaderLives reports whether there is a leader of higher rank that is not suspected.
 func (p plain) leaderLives() bool {
@@ -137,7 +151,7 @@ func (b *bully) step(m *wire.Message) {
 	}
 }
 
-// election is step 2. It concerns only boards of higher rank. One that still
+// election is steps 2a and 2b. It concerns only boards of higher rank. One that still
 // listens answers too, and holds its election when it has listened.
 func (b *bully) election(m *wire.Message) {
 	if b.above(b.rankOf(&m.Header), b.rank()) || !b.rank().Eligible() {
@@ -168,7 +182,7 @@ func (p plain) sayOK(m *wire.Message) {
 	})
 }
 
-// answer takes in a sign of life of a board of higher rank, which takes over the election.
+// answer is step 2c: a board of higher rank is alive, and takes over the election.
 func (b *bully) answer(m *wire.Message) {
 	if !b.above(b.rankOf(&m.Header), b.rank()) {
 		return

@@ -81,12 +81,24 @@ type algorithm interface {
 	// when the leader, or somebody's rank, has changed.
 	joined()
 	followed()
+	// proclaimed is called when a leader has proclaimed itself; after followed, if it is
+	// a new one.
+	proclaimed()
 	// step takes in what the core has no use for: ELECTION, ANSWER and the messages
 	// that only some algorithms have; and a COORDINATOR that names another board
 	// than its sender.
 	step(m *wire.Message)
 	// query takes in the question of a board that joins. The core has the leader answer.
 	query(m *wire.Message)
+	// inquiry says whom a board that joins asks who leads, nil being everybody, and
+	// for how long it only listens before.
+	inquiry() (audience []wire.ID, after time.Duration)
+	// candidates is what a COORDINATOR of this board says besides, and announced takes
+	// in what one of another board says.
+	candidates() []wire.ID
+	announced(m *wire.Message)
+	// beat is called when the leader has sent a heartbeat on schedule.
+	beat()
 	// wake is called for the alarms that belong to the algorithm: alarmAsk,
 	// alarmVerdict, and those behind alarmBarred.
 	wake(a alarm)
@@ -96,8 +108,13 @@ type algorithm interface {
 
 // The algorithms that this package has.
 var algorithms = map[wire.Algorithm]func(*Core) algorithm{
-	wire.AlgorithmHeir:  func(c *Core) algorithm { return &heir{plain: plain{c}} },
-	wire.AlgorithmBully: func(c *Core) algorithm { return &bully{plain: plain{c}} },
+	wire.AlgorithmHeir:       func(c *Core) algorithm { return &heir{plain: plain{c}} },
+	wire.AlgorithmBully:      func(c *Core) algorithm { return &bully{plain: plain{c}} },
+	wire.AlgorithmModified:   func(c *Core) algorithm { return &modified{plain: plain{c}} },
+	wire.AlgorithmScore:      func(c *Core) algorithm { return &score{plain: plain{c}} },
+	wire.AlgorithmCandidates: func(c *Core) algorithm { return &candidates{electioneer: electioneer{plain: plain{c}}} },
+	wire.AlgorithmMinID:      func(c *Core) algorithm { return &minid{electioneer{plain: plain{c}}} },
+	wire.AlgorithmAgents:     newAgents,
 }
 
 // Algorithms returns the names of the algorithms that this package has, the default first.

@@ -36,7 +36,7 @@ func TestConfig(t *testing.T) {
 		{"name with a newline", func(c *Config) { c.Name = "pi\n1" }, `"pi\n1" is not printable`},
 		{"name that is not UTF-8", func(c *Config) { c.Name = "pi\xff" }, `"pi\xff" is not printable`},
 		{"no algorithm", func(c *Config) { c.Algorithm = 0 }, "no such algorithm: algorithm 0"},
-		{"an algorithm of later", func(c *Config) { c.Algorithm = wire.AlgorithmAgents }, "no such algorithm: agents"},
+		{"an algorithm of later", func(c *Config) { c.Algorithm = 15 }, "no such algorithm: algorithm 15"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := good

@@ -42,7 +42,9 @@ func (d *fixedDetector) Freshness() Instant { return d.last + d.silence() }
 
 // Questions is one, and an interval is the limit T for its answer: a time that
 // the group considers long enough for a heartbeat is so for a question.
-func (d *fixedDetector) Questions() Questions { return Questions{Count: 1, Every: d.interval} }
+func (d *fixedDetector) Questions() Questions {
+	return Questions{Count: 1, Every: max(d.interval, roundTripMin)}
+}
 
 func (d *fixedDetector) Quality() Quality {
 	return d.quality(d.silence()-d.interval, d.Questions())

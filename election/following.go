@@ -128,11 +128,17 @@ func (c *Core) askForLead() {
 
 // sendQuery asks who leads, as a listener does.
 func (c *Core) sendQuery() {
+	audience, _ := c.algorithm.inquiry()
 	c.countQuestion()
-	c.multicast(wire.Message{
+	m := wire.Message{
 		Header: wire.Header{Type: wire.TypeQuery},
 		Query:  wire.Query{Purpose: wire.PurposeJoin, Round: uint8(c.asked)},
-	})
+	}
+	if audience == nil {
+		c.multicast(m) // to everybody, known or not
+	} else {
+		c.tell(audience, m)
+	}
 	c.alarms[alarmQuery] = c.now + c.cfg.Interval/2
 }
 
@@ -178,18 +184,27 @@ func (c *Core) sendHello() {
 	if c.role != Candidate {
 		c.weigh() // nobody's importance changes while boards compare it
 	}
-	every := max(helloFloor, time.Duration(c.roster.Live(c.now)+1)*helloShare)
-	c.multicast(wire.Message{
+	c.sayHello(wire.Nobody)
+	c.alarms[alarmHello] = c.now + c.helloEvery()
+}
+
+// helloEvery is how often this board says HELLO.
+func (c *Core) helloEvery() time.Duration {
+	return max(helloFloor, time.Duration(c.roster.Live(c.now)+1)*helloShare)
+}
+
+// sayHello makes this board known to one board, or to all.
+func (c *Core) sayHello(to wire.ID) {
+	c.send(to, wire.Message{
 		Header: wire.Header{Type: wire.TypeHello},
 		Hello: wire.Hello{
 			Following: c.leader,
 			Age:       (c.now - c.startedAt).Truncate(time.Second),
-			Every:     every,
+			Every:     c.helloEvery(),
 			Name:      c.cfg.Name,
 			Score:     c.score,
 		},
 	})
-	c.alarms[alarmHello] = c.now + every
 }
 
 // sendElection asks whether the suspect lives, and says that this board is about

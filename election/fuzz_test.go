@@ -37,7 +37,7 @@ func randomBytes(seed uint64, n int) []byte {
 // through every change of role that edges allows, so none is there in vain.
 func TestWalk(t *testing.T) {
 	var seen [roleCount][roleCount]bool
-	for seed := range uint64(400) {
+	for seed := range uint64(2000) {
 		w := newWalk(t, randomBytes(seed, 4000))
 		w.seen = &seen
 		for w.next() {
@@ -75,6 +75,7 @@ func newWalk(t *testing.T, script []byte) *walk {
 	cfg := Config{
 		ID: 3, Incarnation: 30, Name: "pi3", Interval: testInterval,
 		Priority: w.priority() % 255, Preempt: b&1 != 0, Algorithm: w.algorithm(),
+		Fanout: Fanout(b / 2 % 2), Measure: Measure(b / 4 % uint8(measureCount)),
 	}
 	var err error
 	if w.core, err = New(cfg, 0); err != nil {
@@ -99,7 +100,9 @@ func (w *walk) byte() byte {
 func (w *walk) priority() uint8 { return [...]uint8{100, 100, 100, 50, 200, 0, 1, 255}[w.byte()%8] }
 
 func (w *walk) algorithm() wire.Algorithm {
-	return [...]wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmBully}[w.byte()%2]
+	names := Algorithms()
+	a, _ := AlgorithmNamed(names[int(w.byte())%len(names)])
+	return a
 }
 
 // id draws one of few boards, this one (3) and nobody among them.
@@ -136,7 +139,7 @@ func (w *walk) message() *wire.Message {
 		Incarnation: wire.Incarnation(30 + flags>>2%2), Sequence: wire.Sequence(w.byte()),
 	}}
 	if kind < 128 { // most often what algorithms understand
-		m.Type = 1 + m.Type%wire.TypeQuery
+		m.Type = 1 + m.Type%wire.TypeOK
 	}
 	if flags > 240 {
 		m.Algorithm = wire.Algorithm(w.byte() % 16)
@@ -145,11 +148,11 @@ func (w *walk) message() *wire.Message {
 	case wire.TypeHeartbeat:
 		m.Heartbeat = wire.Heartbeat{Interval: w.duration(), Beat: w.byte()}
 	case wire.TypeHello:
-		m.Hello = wire.Hello{Following: w.id(), Age: w.duration(), Every: w.duration(), Name: "pi"}
+		m.Hello = wire.Hello{Following: w.id(), Age: w.duration(), Every: w.duration(), Name: "pi", Score: uint32(flags % 4)}
 	case wire.TypeElection:
 		m.Election = wire.Election{
 			Suspect: w.id(), Incarnation: wire.Incarnation(30 + w.byte()%2),
-			LastHeard: wire.Sequence(w.byte()), Round: w.byte(),
+			LastHeard: wire.Sequence(w.byte()), Round: w.byte(), Score: uint32(flags % 4),
 		}
 	case wire.TypeAnswer:
 		m.Answer = wire.Answer{
@@ -157,13 +160,52 @@ func (w *walk) message() *wire.Message {
 			LastHeard: wire.Sequence(w.byte()), Age: w.duration(), Round: w.byte(),
 		}
 	case wire.TypeCoordinator:
-		m.Coordinator = wire.Coordinator{Coordinator: w.id(), Interval: w.duration(), Beat: w.byte()}
+		m.Coordinator = wire.Coordinator{Coordinator: w.id(), Interval: w.duration(), Beat: w.byte(), Score: uint32(flags % 4)}
 	case wire.TypeResign:
 		m.Resign = wire.Resign{Successor: w.id()}
 	case wire.TypeQuery:
 		m.Query = wire.Query{Purpose: wire.Purpose(w.byte() % 3), Round: w.byte()}
+	case wire.TypeStart, wire.TypeAck, wire.TypeCollect:
+		m.Round.Number = w.round()
+	case wire.TypeOK:
+		m.OK = wire.OK{Round: w.round(), Trust: w.board()}
+	case wire.TypeReport:
+		m.Report = wire.Report{Round: w.round(), Timestamp: uint32(w.byte())}
+		for _, id := range w.board() {
+			m.Report.Standings = append(m.Report.Standings, wire.Standing{ID: id, Priority: w.priority()})
+		}
+	case wire.TypeLeader:
+		m.Leader = wire.Leader{Leader: w.id()}
 	}
 	return m
+}
+
+// round draws a round of agents: the present one, most often, or one near it, or
+// one that is far away.
+func (w *walk) round() uint32 {
+	var now uint32
+	if a, ok := w.core.algorithm.(*agents); ok {
+		now = a.current
+	}
+	switch b := w.byte(); {
+	case b < 160:
+		return now
+	case b < 240:
+		return now + uint32(b%4) - 1
+	default:
+		return now + uint32(b)<<24
+	}
+}
+
+// board draws a list of boards.
+func (w *walk) board() (ids []wire.ID) {
+	b := w.byte()
+	for id := range wire.ID(6) {
+		if b>>id&1 != 0 {
+			ids = append(ids, id+1)
+		}
+	}
+	return ids
 }
 
 // next plays one step. It returns false at the end.
@@ -191,6 +233,9 @@ func (w *walk) next() bool {
 	case what < 200:
 		w.last = "Probed"
 		effects = w.core.Probed(w.now, what%8 == 0)
+	case what < 204:
+		w.last = "Measured"
+		effects = w.core.Measured(w.now, uint32(w.byte()%4))
 	case what < 220:
 		up := what%8 != 0
 		w.last = fmt.Sprintf("Link %v", up)
@@ -257,7 +302,11 @@ func (w *walk) check(effects []Effect) {
 		}
 	}
 	// The most is a bully that answers, hears of a higher term, and proclaims itself.
-	if sends > 6 {
+	most := 6
+	if c.cfg.Fanout == FanoutUnicast {
+		most *= 6 // boards besides this one
+	}
+	if sends > most {
 		w.errorf("%d messages in one call: %v", sends, described(effects))
 	}
 	if w.holding != (c.role == Leader) {

@@ -25,12 +25,15 @@ func (c *Core) Measured(now Instant, score uint32) []Effect {
 	return c.effects
 }
 
+// weighs reports whether boards of this group compare their importance.
+func (c *Core) weighs() bool { return c.algorithm.number() == wire.AlgorithmScore }
+
 // weigh finds out this board's importance. From then on it stays the same until
 // the board tells the others anew, so that any two boards that compare
 // themselves compare the same two numbers.
 func (c *Core) weigh() {
-	if c.algorithm.number() != wire.AlgorithmScore {
-		return // nobody compares it, and messages need not carry it
+	if !c.weighs() {
+		return // messages need not carry it
 	}
 	switch c.cfg.Measure {
 	case MeasureAge:
@@ -50,8 +53,12 @@ func learnScore(p *Peer, m *wire.Message) {
 	case wire.TypeElection:
 		p.Score = m.Election.Score
 	case wire.TypeCoordinator:
-		if m.Coordinator.Coordinator == m.Sender {
-			p.Score = m.Coordinator.Score
+		if m.Coordinator.Coordinator != m.Sender {
+			return
 		}
+		p.Score = m.Coordinator.Score
+	default:
+		return
 	}
+	p.Weighed = true
 }

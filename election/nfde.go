@@ -111,7 +111,9 @@ func (d *nfdeDetector) Forgive(now Instant) {
 func (d *nfdeDetector) Freshness() Instant { return d.expected + d.alpha() }
 
 // Questions are those of the fixed detector: the papers know no other.
-func (d *nfdeDetector) Questions() Questions { return Questions{Count: 1, Every: d.interval} }
+func (d *nfdeDetector) Questions() Questions {
+	return Questions{Count: 1, Every: max(d.interval, roundTripMin)}
+}
 
 func (d *nfdeDetector) Quality() Quality { return d.quality(d.alpha(), d.Questions()) }
 

@@ -33,6 +33,10 @@ const (
 	ReasonCalledUpon
 	ReasonOutranks
 	ReasonUnheard
+	ReasonNamed
+	ReasonNewRound
+	ReasonElected
+	ReasonNamedAnother
 	reasonCount
 )
 
@@ -64,6 +68,10 @@ var reasonTexts = [reasonCount]string{
 	ReasonCalledUpon:     "a board of lower rank holds an election",
 	ReasonOutranks:       "outranks the leader",
 	ReasonUnheard:        "another board leads, and nobody hears this one",
+	ReasonNamed:          "the judge named it",
+	ReasonNewRound:       "another board is the judge",
+	ReasonElected:        "an election named this board",
+	ReasonNamedAnother:   "an election named another board",
 }
 
 func (r Reason) String() string {

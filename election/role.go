@@ -86,7 +86,8 @@ func (c *Core) becomeListener(reason Reason, window time.Duration) {
 	c.cold = true
 	c.asked = 0
 	c.alarms[alarmListen] = c.now + window
-	c.alarms[alarmQuery] = c.now
+	_, after := c.algorithm.inquiry()
+	c.alarms[alarmQuery] = c.now + after
 	c.alarms[alarmHello] = c.now
 }
 
@@ -144,6 +145,10 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.absent = wire.Nobody
 	c.doubtUntil = 0
 	c.emit(EffectTake)
+	if reason == ReasonElected {
+		c.sendHeartbeat(false) // the board that held the election has sent the COORDINATOR
+		return
+	}
 	c.proclaim()
 }
 

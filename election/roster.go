@@ -22,6 +22,7 @@ type Peer struct {
 	newest    wire.Sequence // of its messages
 	StartedAt Instant       // when its process started, by its last HELLO
 	Score     uint32        // its importance, by its last message that told it
+	Weighed   bool          // there was such a message
 	Expected  bool          // it is configured and was never heard
 }
 

@@ -9,7 +9,7 @@ import (
 // Step takes in a message that was authenticated and found to be no replay.
 func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	c.enter(now)
-	if c.role == Isolated || m.Sender == c.cfg.ID {
+	if c.role == Isolated || m.Sender == c.cfg.ID || m.Sender == wire.Nobody {
 		return c.effects
 	}
 	if m.Algorithm != c.cfg.Algorithm {
@@ -32,6 +32,9 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		return c.effects
 	}
 	learnScore(p, m)
+	if m.Type == wire.TypeCoordinator {
+		c.algorithm.announced(m)
+	}
 	exceeded := c.learnTerm(m)
 	if m.Leading {
 		c.hearLeader(m)
@@ -131,7 +134,9 @@ func (c *Core) answeredByLeader(m *wire.Message) {
 		if m.Reply && c.asked > 0 {
 			c.timeAnswer()
 		}
-		if c.suspicious() || m.Type == wire.TypeCoordinator {
+		if c.suspicious() || m.Type == wire.TypeCoordinator && !m.Reply {
+			// Whatever it says, it lives. Else this board would accuse it again at once.
+			c.detector.Evidence(c.now)
 			c.becomeFollower(m.Sender, ReasonLeaderAlive)
 		}
 		return
@@ -172,6 +177,7 @@ func (c *Core) dispatch(m *wire.Message) {
 			return
 		}
 		c.heardBeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Beat: m.Coordinator.Beat})
+		c.algorithm.proclaimed()
 	case wire.TypeHello:
 		c.hello(m)
 	case wire.TypeQuery:

@@ -1,6 +1,7 @@
 package election
 
 import (
+	"slices"
 	"time"
 
 	"topdog/wire"
@@ -24,6 +25,15 @@ func (c *Core) Peer(id wire.ID) (p Peer, ok bool) {
 		return *found, true
 	}
 	return Peer{}, false
+}
+
+// Trust returns the boards that this one trusts, by the agreement of the algorithm
+// agents, ordered by id. With other algorithms it is nil.
+func (c *Core) Trust() []wire.ID {
+	if a, ok := c.algorithm.(*agents); ok {
+		return slices.Sorted(slices.Values(a.trust))
+	}
+	return nil
 }
 
 // Signature returns the header that the owner must give to messages of its own,
@@ -51,6 +61,8 @@ type Status struct {
 	Peers    []Peer
 	Quality  Quality
 	Counts   map[Reason]uint64
+	// Trust is the trusted set of the algorithm agents, ordered by id; else nil.
+	Trust []wire.ID
 	// HeartbeatAge is the time since the leader was last heard; 0 on the leader itself.
 	HeartbeatAge time.Duration
 }
@@ -63,6 +75,7 @@ func (c *Core) Status(now Instant) Status {
 		Counts: make(map[Reason]uint64),
 	}
 	s.Heir = c.heirApparent(now)
+	s.Trust = c.Trust()
 	if p := c.roster.Peer(c.leader); p != nil && c.role != Leader {
 		s.HeartbeatAge = now - p.LastHeard
 	}

@@ -1,0 +1,214 @@
+package election
+
+import (
+	"slices"
+
+	"topdog/wire"
+)
+
+// This file is phase 3 of agents: the judge names the leader. A judge that does
+// so is a candidate for as long as it takes, whether it may lead itself or not.
+//
+// What is ours:
+//   - A leader that lives answers COLLECT with a heartbeat, which ends the election.
+//   - The judge chooses among those that have reported. Until it has been in the
+//     round for 2δ it trusts everybody, the dead too.
+//   - If nobody in the list may lead, or there never was a list, the priorities
+//     count that boards tell with each message. The board that is suspected, or
+//     has resigned, comes last.
+//   - A board follows the new leader when it hears its COORDINATOR, which is the
+//     first heartbeat of its reign, and not on LEADER already: whom that names has the
+//     address only when it has heard it too.
+//   - LEADER is repeated until the COORDINATOR comes. In vain, the next judge tries.
+//   - A board that is named, and has heard the leader since COLLECT, does not take the lead.
+//   - COLLECT counts as a word of the judge, so that of two judges one gives way
+//     before either has decided. It also ends the handover of a leader that resigned and
+//     whose successors do not answer.
+//   - At a cold start the judge has the address probed meanwhile, see Core.startProbe.
+
+// nameTries is how often LEADER is sent, 2Δ apart. At a loss of 20 % LEADER or the
+// COORDINATOR that answers it is lost three times in a row once in 20 times.
+const nameTries = 3
+
+// assess is the condition in which the judge elects: there is no leader that it
+// trusts. It is looked at every δ, and when the leader may become suspect.
+func (a *agents) assess() {
+	switch {
+	case a.judge != a.cfg.ID, a.role != Follower:
+	case a.leader != wire.Nobody && a.now < a.detector.Freshness():
+		a.alarms[alarmCollect] = a.detector.Freshness()
+	case a.leader == wire.Nobody && a.alarms[alarmTurn] != never && a.alarms[alarmTurn] > a.now:
+		// The leader has handed over, and its successor comes first.
+	case a.leader == wire.Nobody:
+		a.elect(ReasonNoLeader)
+	default:
+		a.elect(ReasonSilence)
+	}
+}
+
+// elect is lines 50 to 52: the judge collects the lists.
+func (a *agents) elect(reason Reason) {
+	if a.role != Follower || a.stopping || a.alarms[alarmResign] != never || !slices.ContainsFunc(a.trust, a.mayLead) {
+		return
+	}
+	a.becomeCandidate(reason)
+	a.startProbe()
+	a.reported = append(a.reported[:0], a.cfg.ID)
+	a.chosen, a.naming = wire.Nobody, 0
+	a.tell(a.trusted(), wire.Message{
+		Header: wire.Header{Type: wire.TypeCollect},
+		Round:  wire.Round{Number: a.current},
+	})
+	a.awaitReports()
+}
+
+// awaitReports begins anew to wait until the list is stable for 2Δ (line 53), which is
+// as long as COLLECT and REPORT may take together.
+func (a *agents) awaitReports() {
+	a.stableAt = a.now + 2*a.delay()
+	a.alarms[alarmCollect] = a.stableAt
+}
+
+// mayLead reports whether a board's priority, by its last message, lets it lead.
+func (a *agents) mayLead(id wire.ID) bool {
+	priority, _ := a.priority(id)
+	return priority > 0
+}
+
+// trusted are the other boards in the trusted set.
+func (a *agents) trusted() []wire.ID {
+	return slices.DeleteFunc(slices.Clone(a.trust), func(id wire.ID) bool { return id == a.cfg.ID })
+}
+
+// collect is lines 67 and 68.
+func (a *agents) collect(m *wire.Message) {
+	if !a.presides(m.Sender, m.Round.Number) {
+		return
+	}
+	a.collectedAt = a.now
+	switch {
+	case a.role == Leader:
+		a.reply()
+	case a.alarms[alarmResign] != never && a.stopping:
+		a.alarms.clear(alarmResign)
+		a.emit(EffectFinished)
+	case a.role == Follower:
+		a.alarms.clear(alarmResign)
+		a.send(m.Sender, a.listMessage())
+	}
+}
+
+// report is lines 59 to 63, for the judge, and lines 10 to 12 for what the leader sends.
+func (a *agents) report(m *wire.Message) {
+	r := &m.Report
+	switch {
+	case m.Leading && m.Sender == a.leader:
+		a.followed()
+		if r.Timestamp > a.timestamp {
+			a.adopt(r)
+		}
+	case m.Leading, a.judge != a.cfg.ID, a.role != Candidate, a.chosen != wire.Nobody, r.Round != a.current:
+	case slices.Contains(a.trust, m.Sender) && !slices.Contains(a.reported, m.Sender):
+		a.reported = append(a.reported, m.Sender)
+		if r.Timestamp > a.timestamp {
+			a.adopt(r)
+			a.awaitReports()
+		}
+	}
+}
+
+// decide is lines 53 to 57, and what follows if nobody hears LEADER.
+func (a *agents) decide() {
+	switch {
+	case a.role != Candidate || a.now < a.stableAt || !a.mayClaim():
+		return
+	case a.chosen == wire.Nobody:
+		a.chosen = a.mostImportant()
+	}
+	switch {
+	case a.chosen == wire.Nobody:
+		a.becomeFollower(a.leader, ReasonNoLeader) // until the next OK
+	case a.naming == nameTries:
+		a.startRound(a.current + 1)
+	case a.chosen == a.cfg.ID:
+		a.becomeLeader(ReasonNamed)
+		a.name()
+	default:
+		a.name()
+		a.alarms[alarmCollect] = a.now + 2*a.delay()
+	}
+}
+
+// name is lines 56 and 57.
+func (a *agents) name() {
+	a.naming++
+	a.tell(a.trusted(), wire.Message{
+		Header: wire.Header{Type: wire.TypeLeader},
+		Leader: wire.Leader{Leader: a.chosen, Timestamp: a.timestamp},
+	})
+	a.timestamp = 0
+}
+
+// mostImportant is line 55, or Nobody if none of those that reported may lead.
+func (a *agents) mostImportant() (first wire.ID) {
+	var best Rank
+	bestClass := 0
+	for _, id := range a.reported {
+		if !a.mayLead(id) {
+			continue
+		}
+		rank, class := a.standing(id)
+		if first == wire.Nobody || class > bestClass || class == bestClass && a.above(rank, best) {
+			first, best, bestClass = id, rank, class
+		}
+	}
+	return first
+}
+
+// standing returns what counts for a board in an election: its rank, by the list
+// if it stands there, within one of three classes.
+func (a *agents) standing(id wire.ID) (rank Rank, class int) {
+	const last, unlisted, listed = 0, 1, 2
+	priority, _ := a.priority(id)
+	class = unlisted
+	i := slices.IndexFunc(a.list, func(s wire.Standing) bool { return s.ID == id })
+	if i >= 0 && a.list[i].Priority > 0 {
+		priority, class = a.list[i].Priority, listed
+	}
+	if id == a.predecessor() {
+		class = last
+	}
+	return Rank{Priority: priority, ID: id}, class
+}
+
+// named is lines 64 to 66.
+func (a *agents) named(m *wire.Message) {
+	if a.role == Candidate {
+		a.becomeFollower(a.leader, ReasonNewRound) // another judge has decided
+	}
+	if m.Sender != a.judge {
+		return
+	}
+	a.timestamp = 0
+	switch {
+	case m.Leader.Leader != a.cfg.ID:
+	case a.role == Leader:
+		a.reply() // the judge has not heard the COORDINATOR
+	case a.role == Follower && a.rank().Eligible() && !a.trustsLeader():
+		a.becomeLeader(ReasonNamed)
+	}
+}
+
+// trustsLeader reports whether this board knows better than a judge that has
+// named it: it has heard the leader since the judge asked.
+func (a *agents) trustsLeader() bool {
+	p := a.roster.Peer(a.leader)
+	switch {
+	case p == nil:
+		return false
+	case a.collectedAt == never: // COLLECT was lost
+		return a.now < a.detector.Freshness()
+	default:
+		return p.LastHeard > a.collectedAt
+	}
+}
