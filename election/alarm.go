@@ -56,6 +56,13 @@ func (a *alarms) clearOwn() {
 	a.clear(alarmHalt, alarmRound, alarmJudge, alarmCollect)
 }
 
+// notBefore makes alarms that are overdue be due at that time.
+func (a *alarms) notBefore(at Instant) {
+	for i := range a {
+		a[i] = max(a[i], at)
+	}
+}
+
 // earliest returns the first alarm to come, or never.
 func (a *alarms) earliest() Instant {
 	first := never

@@ -40,14 +40,19 @@ import (
 // use the set that they heard last. Who has heard none makes one up from
 // those that it knows.
 //
-// What is ours, besides what electioneer says: the round in an ELECTION tells
-// which boards a multicast concerns, 1 the candidates and 2 all of higher rank. An
-// ANSWER does not carry the candidates, only a COORDINATOR does. A
-// board that joins and knows nobody asks everybody; one that has nobody above it
-// to ask listens for a heartbeat first. The coordinator answers whoever asks. A
-// board that outranks a new coordinator holds an election as in 4c, since
-// its OK was lost or its part of the network was cut off; and a living coordinator of lower
-// rank hands over before the winner takes the address (see Core.claim).
+// What is ours, besides what electioneer says:
+//
+//   - The round in an ELECTION tells which boards a multicast concerns, 1 the
+//     candidates and 2 all of higher rank. An ANSWER does not carry the candidates,
+//     only a COORDINATOR does.
+//   - A board that joins and knows nobody asks everybody; one that has nobody above
+//     it to ask listens for a heartbeat first. The coordinator answers whoever asks.
+//   - A board that was not told who the candidates are, or has not heard one of
+//     them, asks where it would claim otherwise: somebody may be above it.
+//   - A board that outranks a new coordinator holds an election as in 4c: its OK was
+//     lost, or it was cut off.
+//   - A living coordinator of lower rank hands over before the winner takes the
+//     address (see Core.claim).
 type candidates struct {
 	electioneer
 	set []wire.ID // who are candidates, as heard last; never changed, only replaced
@@ -103,25 +108,34 @@ func (a *candidates) upperHalf(coordinator wire.ID) []wire.ID {
 }
 
 // electors are those candidates that this board asks: all, or those of higher
-// rank if it is one itself. The set is ordered by rank, which decides about those
-// that this board has never heard. But where it is about to claim without the leave of a
-// leader it asks them, since its author may not have known their ranks.
+// rank if it is one itself. The set is ordered by rank, as its author knew it. Who
+// comes later in it may be higher nevertheless, by what this board knows; and if that
+// is nothing, one is asked if nobody has said that it is lower, or if this
+// board would claim without the leave of a leader.
+//
+// A live board that is higher than a candidate and none itself has joined since the
+// boards were divided. It counts as one.
 func (a *candidates) electors() []wire.ID {
 	set, mine := a.current(), a.rank()
 	place := slices.Index(set, a.cfg.ID)
-	doubtful := a.role == Candidate && a.suspicious()
+	doubtful := len(a.set) == 0 || a.role == Candidate && a.suspicious()
 	electors := make([]wire.ID, 0, len(set))
 	for i, id := range set {
 		p := a.roster.Peer(id)
-		higher := i < place || doubtful
+		higher := doubtful
 		if p != nil && !p.Expected {
 			higher = a.above(p.Rank(), mine)
 		}
-		if id != a.cfg.ID && (place < 0 || higher) {
+		if id != a.cfg.ID && (place < 0 || i < place || higher) {
 			electors = append(electors, id)
 		}
 	}
-	return electors
+	if place < 0 {
+		return electors
+	}
+	return append(electors, a.roster.Which(func(p *Peer) bool {
+		return p.eligible(a.now, a.predecessor()) && a.above(p.Rank(), mine) && !slices.Contains(set, p.ID)
+	})...)
 }
 
 // ordinaries are the ordinary boards of higher rank. One that was never heard may
@@ -143,15 +157,18 @@ func (a *candidates) turn(reason Reason) {
 	a.hold(cold)
 }
 
-// hold is step 1. Who knows the candidates only from its own view asks before it
-// claims, unless it has listened in vain, and claims if the address is free.
+// hold is step 1. A board that nobody has told who the candidates are asks all
+// boards, unless it has listened in vain and knows of nobody above it: then it claims
+// if the address is free.
 func (a *candidates) hold(cold bool) {
 	electors := a.electors()
 	others := slices.ContainsFunc(electors, func(id wire.ID) bool { return id != a.predecessor() })
+	direct := a.candidate(a.cfg.ID) && !others
+	told := len(a.set) > 0
 	switch {
-	case a.candidate(a.cfg.ID) && !others && (cold || !a.suspicious() || len(a.set) > 0 && obvious(a.cause)):
+	case direct && (cold || !a.suspicious() || told && obvious(a.cause)):
 		a.won()
-	case !others, a.cause == ReasonOverslept:
+	case direct, !told && a.suspicious(), a.cause == ReasonOverslept:
 		a.round++ // whoever outranks this board may answer
 		a.ask(nil)
 	default:
@@ -196,14 +213,20 @@ func (a *candidates) step(m *wire.Message) {
 	}
 }
 
-// election is step 2. A multicast concerns the candidates in the first round, and
-// all boards of higher rank in the second one. Who does not know the candidates, or
-// holds an election as well, makes itself heard in any case.
+// election is step 2.
 func (a *candidates) election(m *wire.Message) {
-	if a.calledUpon(m) && (m.Election.Round > 1 || a.candidate(a.cfg.ID) || len(a.set) == 0 || a.role == Candidate) {
+	if a.calledUpon(m) && a.concerned(m) {
 		a.sayOK(m)
 	}
 	a.standBack()
+}
+
+// concerned reports whether an ELECTION of a board of lower rank concerns this one.
+// In the first round that is so for candidates, among which is whoever is higher than
+// one, and in the second one for all. Who does not know the candidates, or holds an
+// election as well, makes itself heard in any case.
+func (a *candidates) concerned(m *wire.Message) bool {
+	return m.Election.Round > 1 || a.candidate(a.cfg.ID) || a.candidate(m.Sender) || len(a.set) == 0 || a.role == Candidate
 }
 
 // answer takes in an OK, and the ANSWER of step 4b: somebody leads, whose own word

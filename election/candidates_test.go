@@ -232,3 +232,18 @@ func TestCandidatesUntold(t *testing.T) {
 	b = newMember(t, wire.AlgorithmCandidates, 2, 5, 1, 3, 4)
 	same(t, []string{"ANSWER to 1"}, b.hears(1, wire.TypeElection, b.suspecting))
 }
+
+// TestCandidatesNewcomer: a board that joined after the boards were divided, and is
+// higher than a candidate, is asked by that one, and answers.
+func TestCandidatesNewcomer(t *testing.T) {
+	b := of(t, 4)
+	b.hears(2, wire.TypeHello, priority(200))
+	effects := b.Suspect(b.clock)
+	same(t, []string{"follower -> candidate: the leader fell silent", "ELECTION to all"}, described(effects))
+	if diff := cmp.Diff([]wire.ID{2, 5}, audience(effects)); diff != "" {
+		t.Errorf("asked: -want +got:\n%s", diff)
+	}
+	b = of(t, 2)
+	b.Reprioritise(b.clock, 200, false)
+	same(t, []string{"ANSWER to 4"}, b.hears(4, wire.TypeElection, b.suspecting))
+}

@@ -290,6 +290,8 @@ func (c *Core) enter(now Instant) {
 	c.effects = c.effects[:0]
 	if due := c.alarms.earliest(); due < c.now && c.now-due > Grace(c.cfg.Interval) {
 		c.overslept(c.now - due)
+		// Once for each time: what has piled up meanwhile is taken in at this same moment.
+		c.alarms.notBefore(c.now)
 	}
 }
 

@@ -29,8 +29,22 @@
 //
 // The core keeps the roster, the ranks, the terms, the failure detector, the
 // leader's heartbeats, the handover, the healing of partitions and the doubt of
-// a board that overslept. An algorithm (heir.go, bully.go) says who speaks up
-// when the leader is gone and what makes it the next one.
+// a board that overslept. An algorithm says who speaks up when the leader is gone
+// and what makes it the next one. Each opens with its paper, what it assumes, its
+// steps, its messages, its cost, and what is ours in it:
+//
+//	heir.go        the default, which asks before it believes
+//	bully.go       Garcia-Molina 1982
+//	score.go       the same over an agreed measure of importance (measure.go)
+//	modified.go    Kuang and others: one election instead of many
+//	candidates.go  Murshed and Allen 2012: only the upper half is asked
+//	minid.go       Kabashi and others: the smallest id, which is known beforehand
+//	agents.go      Li, Zhao and Wang: agreement on whom to trust (agents_trust.go),
+//	               and a judge who names the leader (agents_judge.go)
+//
+// What candidates and minid have in common is in electioneer.go, and what most do
+// in plain.go. Any of them runs with any failure detector (detector.go): ask.go,
+// fixed.go and nfde.go. docs/algorithms.md compares them.
 //
 // # Times
 //

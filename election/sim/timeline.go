@@ -28,7 +28,8 @@ type Summary struct {
 	Doubled, Vacant time.Duration
 	// LongestVacancy is the longest time without a holder.
 	LongestVacancy time.Duration
-	// Moves counts how often another board than the one before had it.
+	// Moves counts how often another board than the one before had it: it took it, or
+	// went on holding it when another one that had taken it as well let go.
 	Moves int
 	// Holders are the boards that have it now.
 	Holders []*Board
@@ -57,15 +58,20 @@ func (s *Sim) Summarise(since election.Instant) (sum Summary) {
 			account(c.at)
 			from = c.at
 		}
-		if !c.on {
+		has := c.board
+		if c.on {
+			holders = append(holders, c.board)
+		} else {
 			holders = slices.DeleteFunc(holders, func(b *Board) bool { return b == c.board })
-			continue
+			if len(holders) == 0 {
+				continue
+			}
+			has = holders[len(holders)-1]
 		}
-		holders = append(holders, c.board)
-		if last != c.board && last != nil && c.at >= since {
+		if last != has && last != nil && c.at >= since {
 			sum.Moves++
 		}
-		last = c.board
+		last = has
 	}
 	account(s.now)
 	sum.Holders = holders
