@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -82,7 +81,8 @@ func (in *initialisation) run(c *cobra.Command, args []string) error {
 	return in.setUp(c)
 }
 
-// check refuses command lines that contradict themselves.
+// check refuses command lines that contradict themselves, or that no board and no
+// network could make right.
 func (in *initialisation) check(args []string) error {
 	if filepath.Base(in.path) != filepath.Base(config.DefaultPath) {
 		return usageError{fmt.Errorf("--config must name a file %s, is %s", filepath.Base(config.DefaultPath), in.path)}
@@ -107,6 +107,11 @@ func (in *initialisation) check(args []string) error {
 		return usageError{errors.New("with --export and --import the configuration is the one of the first board: leave out the address and the other options")}
 	case in.export && o.Force:
 		return usageError{errors.New("--export replaces nothing: --force belongs to --import")}
+	case pipes > 0:
+		return nil
+	}
+	if err := o.Check(in.address); err != nil {
+		return usageError{err}
 	}
 	return nil
 }
@@ -120,17 +125,12 @@ func (in *initialisation) setUp(c *cobra.Command) error {
 			return usageError{errors.New("which address shall the boards keep? For example: topdog init 192.168.1.250")}
 		}
 		subnet, free := network.suggest()
-		address, err := ask(os.Stdin, out, subnet, free)
+		address, err := ask(os.Stdin, out, subnet, free, func(address string) error { return in.place(out, network, address) })
 		if err != nil {
 			return err
 		}
 		in.address = address
-	}
-	address, err := config.ParseAddress(in.address)
-	if err != nil {
-		return fmt.Errorf("the address: %w", err)
-	}
-	if err := in.place(out, network, address.IP); err != nil {
+	} else if err := in.place(out, network, in.address); err != nil {
 		return err
 	}
 	done, err := config.Init(filepath.Dir(in.path), in.address, in.options)
@@ -152,10 +152,18 @@ func (in *initialisation) setUp(c *cobra.Command) error {
 
 // place finds the interface of the address, and says who has it now. Whoever
 // names the interface knows better, for instance on a board without its network.
-func (in *initialisation) place(out io.Writer, network network, address netip.Addr) error {
+func (in *initialisation) place(out io.Writer, network network, text string) error {
+	if err := in.options.Check(text); err != nil {
+		return err
+	}
 	if in.options.Interface != "" {
 		return nil
 	}
+	parsed, err := config.ParseAddress(text)
+	if err != nil {
+		return fmt.Errorf("the address: %w", err)
+	}
+	address := parsed.IP
 	name, subnet, err := network.find(address)
 	if err != nil {
 		return err
@@ -206,7 +214,11 @@ func (in *initialisation) differences(cfg *config.Config) (texts []string) {
 	}
 	if in.address != "" {
 		wanted, err := config.ParseAddress(in.address)
-		if err != nil || !slices.ContainsFunc(cfg.Addresses, func(a config.Address) bool { return a.IP == wanted.IP }) {
+		// Without a prefix length, nothing is said about the one that is there.
+		same := func(a config.Address) bool {
+			return a == wanted || a.IP == wanted.IP && wanted.Bits == config.FromSubnet
+		}
+		if err != nil || !slices.ContainsFunc(cfg.Addresses, same) {
 			differ("the address", addresses(cfg), in.address)
 		}
 	}
@@ -232,7 +244,7 @@ func sameLED(a, b string) bool {
 func addresses(cfg *config.Config) string {
 	texts := make([]string, len(cfg.Addresses))
 	for i, a := range cfg.Addresses {
-		texts[i] = a.IP.String()
+		texts[i] = a.String()
 	}
 	return strings.Join(texts, ", ")
 }
@@ -317,6 +329,10 @@ func giveToDaemon(keyPath string) error {
 	if err != nil || keyPath == "" || os.Geteuid() != 0 {
 		return nil
 	}
+	return giveTo(u, keyPath)
+}
+
+func giveTo(u *user.User, keyPath string) error {
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {
 		return fmt.Errorf("give the key to the user %s: its number: %w", daemonUser, err)
@@ -325,7 +341,8 @@ func giveToDaemon(keyPath string) error {
 	if err != nil {
 		return fmt.Errorf("give the key to the user %s: its group's number: %w", daemonUser, err)
 	}
-	if err := os.Chown(keyPath, uid, gid); err != nil {
+	// Not what a link points to: that may be anybody's file.
+	if err := os.Lchown(keyPath, uid, gid); err != nil {
 		return fmt.Errorf("give the key to the user %s, which the daemon runs as: %w", daemonUser, err)
 	}
 	return nil

@@ -3,15 +3,21 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
+	"topdog/internal/config"
 	"topdog/internal/lab"
 )
 
@@ -28,12 +34,19 @@ func TestAsk(t *testing.T) {
 		{"another", " 192.168.1.99/24 \n", subnet, free, "192.168.1.99/24", nil},
 		{"no suggestion", "\n192.168.1.7\n", netip.Prefix{}, netip.Addr{}, "192.168.1.7", []string{"Address: ", "Address: "}},
 		{"a mistake first", "192.168.1\n::1\n192.168.1.7\n", subnet, netip.Addr{}, "192.168.1.7", []string{"is not an IPv4 address", "IPv6"}},
+		{"another network first", "10.0.0.9\n192.168.1.7\n", subnet, netip.Addr{}, "192.168.1.7", []string{"10.0.0.9 does not suit", "Address: "}},
+		{"the suggestion does not suit", "\n192.168.1.7\n", subnet, netip.MustParseAddr("10.0.0.250"), "192.168.1.7", []string{"10.0.0.250 does not suit", "Address [10.0.0.250]: "}},
 		{"the end", "nonsense\n", subnet, free, "", nil},
 		{"nothing", "", subnet, free, "", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
-			got, err := ask(strings.NewReader(tc.input), &out, tc.subnet, tc.free)
+			got, err := ask(strings.NewReader(tc.input), &out, tc.subnet, tc.free, func(text string) error {
+				if strings.HasPrefix(text, "10.") {
+					return fmt.Errorf("%s does not suit", text)
+				}
+				return (config.InitOptions{}).Check(text)
+			})
 			var usage usageError
 			if got != tc.want || (err == nil) != (tc.want != "") || err != nil && !errors.As(err, &usage) {
 				t.Errorf("got %q, %v; want %q", got, err, tc.want)
@@ -119,8 +132,14 @@ func TestInitCommandLine(t *testing.T) {
 		{nil, 2, "which address shall the boards keep? For example: topdog init 192.168.1.250"},
 		{[]string{"10.0.0.9", "--address", "10.0.0.8"}, 2, "two addresses"},
 		{[]string{"10.0.0.9", "10.0.0.8"}, 2, "topdog init --help"},
-		{[]string{"localhost", "--interface", "eth0"}, 1, "not an IPv4 address"},
-		{[]string{"10.0.0.9", "--interface", "eth0", "--led", "gpio17"}, 78, `a line is written "GPIO17"`},
+		{[]string{"localhost", "--interface", "eth0"}, 2, "not an IPv4 address"},
+		{[]string{"nonsense"}, 2, "not an IPv4 address"},
+		{[]string{"0.0.0.0"}, 2, "names no host"},
+		{[]string{"fe80::1"}, 2, "is an IPv6 address"},
+		{[]string{"10.0.0.0/24"}, 2, "the address of the network itself"},
+		{[]string{"10.0.0.9", "--interface", "eth0", "--led", "gpio17"}, 2, `a line is written "GPIO17"`},
+		{[]string{"--led", "gpio17"}, 2, `a line is written "GPIO17"`},
+		{[]string{"10.0.0.9", "--interface", "a b"}, 2, "interface"},
 		{[]string{"--export"}, 78, "cannot read the configuration"},
 		{[]string{"--export", "--import"}, 2, "--export is for the board that has the key"},
 		{[]string{"--import", "10.0.0.9"}, 2, "leave out the address"},
@@ -129,6 +148,8 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"10.0.0.9", "--interface", "eth0", "--led", "GPIO17:low"}, 0, "wrote " + path},
 		{nil, 0, "this board is set up already (" + path + ", 10.0.0.9); nothing was changed"},
 		{[]string{"10.0.0.9", "--led", "line:GPIO17:low"}, 0, "nothing was changed"},
+		{[]string{"10.0.0.9/24"}, 1, "but it has the address 10.0.0.9 instead of 10.0.0.9/24; change it there"},
+		{[]string{"nonsense"}, 2, "not an IPv4 address"},
 		{[]string{"--address", "10.0.0.8"}, 1, "but it has the address 10.0.0.9 instead of 10.0.0.8; change it there"},
 		{[]string{"--led", "ACT"}, 1, `the LED "GPIO17:low" instead of "ACT"`},
 		{[]string{"--group", "x"}, 1, `the group "topdog" instead of "x"`},
@@ -153,6 +174,56 @@ func TestInitCommandLine(t *testing.T) {
 	}
 	if secretOf(key) == "" {
 		t.Fatal("no key was made")
+	}
+}
+
+// A prefix length that is asked for is the one that is there, or it is an error.
+func TestInitComparesPrefixLengths(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "topdog.toml")
+	for _, step := range []struct {
+		address string
+		status  int
+		want    string
+	}{
+		{"10.0.0.9/24", 0, "wrote " + path},
+		{"10.0.0.9/24", 0, "(" + path + ", 10.0.0.9/24); nothing was changed"},
+		{"10.0.0.9", 0, "nothing was changed"},
+		{"10.0.0.9/25", 1, "it has the address 10.0.0.9/24 instead of 10.0.0.9/25"},
+	} {
+		// The interface, because this machine need not be in that network.
+		got := itself().exec(t, "init", step.address, "--interface", "eth0", "--config", path)
+		if got.status != step.status || !strings.Contains(got.stdout+got.stderr, step.want) {
+			t.Errorf("%s: want exit status %d and %q, got %v", step.address, step.status, step.want, got)
+		}
+	}
+}
+
+// Root gives the key to the daemon, but not what a link in its place points to.
+func TestTheKeyIsGivenAndNoLinkFollowed(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, which may give files away")
+	}
+	const daemon = 4242
+	u := &user.User{Uid: strconv.Itoa(daemon), Gid: strconv.Itoa(daemon)}
+	dir := t.TempDir()
+	foreign, key := filepath.Join(dir, "foreign"), filepath.Join(dir, "key")
+	owner := func(path string) uint32 {
+		t.Helper()
+		var status unix.Stat_t
+		must(t, unix.Stat(path, &status))
+		return status.Uid
+	}
+	must(t, os.WriteFile(foreign, nil, 0o600))
+	must(t, os.WriteFile(key, nil, 0o600))
+	must(t, giveTo(u, key))
+	if owner(key) != daemon {
+		t.Errorf("the key belongs to the user %d", owner(key))
+	}
+	must(t, os.Remove(key))
+	must(t, os.Symlink(foreign, key))
+	must(t, giveTo(u, key))
+	if owner(foreign) != 0 {
+		t.Errorf("what a link points to belongs to the user %d now", owner(foreign))
 	}
 }
 
@@ -274,6 +345,32 @@ func TestInitLooksAtTheNetwork(t *testing.T) {
 			t.Errorf("%s: the configuration: %v", tc.address, err)
 		}
 	}
+
+	// Its own address stays its own where another interface is in the same network.
+	must(t, lan.Board(1).Do(func() error {
+		second := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth1"}, PeerName: "peer1"}
+		if err := netlink.LinkAdd(second); err != nil {
+			return err
+		}
+		own, err := netlink.ParseAddr("10.77.0.201/24")
+		if err != nil {
+			return err
+		}
+		return errors.Join(netlink.AddrAdd(second, own), netlink.LinkSetUp(second))
+	}))
+	for _, own := range []string{"10.77.0.1", "10.77.0.201"} {
+		got := itself().execOn(t, lan.Board(1), "init", own, "--config", filepath.Join(t.TempDir(), "topdog.toml"))
+		if got.status != 1 || !strings.Contains(got.stderr, own+" is this board's own address") {
+			t.Errorf("%s: want exit status 1, got %v", own, got)
+		}
+	}
+	must(t, lan.Board(1).Do(func() error {
+		second, err := netlink.LinkByName("eth1")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(second)
+	}))
 
 	// The suggestion, with the first choice taken.
 	taken := netip.MustParsePrefix("10.77.0.250/24")

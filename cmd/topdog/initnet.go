@@ -14,7 +14,6 @@ import (
 
 	"github.com/vishvananda/netns"
 
-	"topdog/internal/config"
 	"topdog/netio"
 )
 
@@ -39,11 +38,12 @@ func thisNetwork(ctx context.Context) network {
 }
 
 func findNetwork(address netip.Addr) (string, netip.Prefix, error) {
-	name, own, err := netio.FindInterface(netns.None(), address)
-	switch {
-	case err != nil && isOwn(address):
+	// First of all: another interface in the same network would be found for it.
+	if isOwn(address) {
 		return "", netip.Prefix{}, fmt.Errorf("%s is this board's own address; the floating address is another one, which no machine has for itself", address)
-	case err != nil:
+	}
+	name, own, err := netio.FindInterface(netns.None(), address)
+	if err != nil {
 		return "", netip.Prefix{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
 	}
 	if subnet := own.Masked(); subnet.Bits() < 31 && (address == subnet.Addr() || address == lastOf(subnet)) {
@@ -173,8 +173,8 @@ func (n network) suggest() (subnet netip.Prefix, free netip.Addr) {
 	return subnet, netip.Addr{}
 }
 
-// ask asks for the address until there is one, or the input ends.
-func ask(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr) (string, error) {
+// ask asks for the address until there is one that suits, or the input ends.
+func ask(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr, suits func(string) error) (string, error) {
 	fmt.Fprintln(out, "Which address shall the boards keep? An unused one of your network, outside the range")
 	fmt.Fprintln(out, "that your router hands out (DHCP).")
 	example := ""
@@ -193,9 +193,12 @@ func ask(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr) (str
 		}
 		text := strings.TrimSpace(lines.Text())
 		if text == "" && free.IsValid() {
-			return free.String(), nil
+			text = free.String()
 		}
-		_, err := config.ParseAddress(text)
+		if text == "" {
+			continue
+		}
+		err := suits(text)
 		if err == nil {
 			return text, nil
 		}

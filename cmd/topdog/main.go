@@ -47,10 +47,10 @@ func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	var bad config.Errors
 	var usage usageError
 	switch {
+	case errors.As(err, &usage): // also if it would make a bad configuration
+		return exitUsage
 	case errors.As(err, &bad):
 		return exitConfig
-	case errors.As(err, &usage):
-		return exitUsage
 	default:
 		return exitFailure
 	}

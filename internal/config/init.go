@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,28 @@ type Initialized struct {
 	Key        string // the key's fingerprint, as Key.String gives it; "" with NoKey
 }
 
+// Check finds out whether Init would take an address and these options, without
+// looking at any file. An address that is still to be asked for is "".
+func (opts InitOptions) Check(address string) error {
+	// Of RFC 5737, for documentation: no other option depends on which it is.
+	a := Address{netip.AddrFrom4([4]byte{192, 0, 2, 1}), FromSubnet}
+	if address != "" {
+		var err error
+		if a, err = ParseAddress(address); err != nil {
+			return fmt.Errorf("the address: %w", err)
+		}
+	}
+	return opts.parse(configName, minimalConfig(a, "", opts))
+}
+
+// parse makes sure that what Init writes is what Load accepts.
+func (opts InitOptions) parse(path string, text []byte) error {
+	if _, err := Parse(path, text, opts.Options); err != nil {
+		return fmt.Errorf("cannot write a configuration with these values:\n%w", err)
+	}
+	return nil
+}
+
 // Init writes the two files of a new board into dir, which it makes if
 // necessary: topdog.toml, and key with mode 0600. Neither is ever replaced
 // without Force: an existing configuration is an error (errors.Is finds
@@ -57,9 +80,8 @@ func Init(dir, address string, opts InitOptions) (*Initialized, error) {
 		done.KeyPath = filepath.Join(dir, keyName)
 	}
 	text := minimalConfig(a, dir, opts)
-	// What Init writes must be what Load accepts.
-	if _, err := Parse(done.ConfigPath, text, opts.Options); err != nil {
-		return nil, fmt.Errorf("cannot write a configuration with these values:\n%w", err)
+	if err := opts.parse(done.ConfigPath, text); err != nil {
+		return nil, err
 	}
 	if _, err := os.Lstat(done.ConfigPath); err == nil && !opts.Force {
 		return nil, existsError(done.ConfigPath)

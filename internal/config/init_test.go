@@ -188,6 +188,10 @@ func TestInitRefusesBeforeItWrites(t *testing.T) {
 		{"led", "10.0.0.9", InitOptions{Options: Options{CheckLED: func(string) error { return errors.New("no such light") }}, LED: "x"}, "no such light"},
 		{"randomness", "10.0.0.9", InitOptions{Rand: bytes.NewReader(nil)}, "random"},
 	} {
+		// Check knows all but what is found out while Init works.
+		if err := tc.opts.Check(tc.address); tc.opts.Rand == nil && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: checked: %v, want something about %q", tc.name, err, tc.want)
+		}
 		dir := t.TempDir()
 		if _, err := Init(dir, tc.address, tc.opts); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want something about %q", tc.name, err, tc.want)
@@ -195,6 +199,18 @@ func TestInitRefusesBeforeItWrites(t *testing.T) {
 		if left := names(t, dir); left != nil {
 			t.Errorf("%s: %v was written", tc.name, left)
 		}
+	}
+}
+
+func TestCheckAccepts(t *testing.T) {
+	for _, address := range []string{"", "10.0.0.9", "10.0.0.9/24"} {
+		opts := InitOptions{Options: testOptions(), Group: "x", Interface: "eth0", LED: "ACT"}
+		if err := opts.Check(address); err != nil {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if err := (InitOptions{Group: "ü"}).Check(""); err == nil {
+		t.Error("a bad group is taken as long as there is no address")
 	}
 }
 

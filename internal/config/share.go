@@ -113,6 +113,9 @@ func Import(r io.Reader, dir string, opts Options, force bool) (*Imported, error
 	if err := done.compareConfig(text, opts, force); err != nil {
 		return nil, err
 	}
+	if err := done.checkKeyPlace(); err != nil {
+		return nil, err
+	}
 	if done.Config.KeyFile != NoKey {
 		done.KeyPath = done.Config.KeyFile
 		if err := done.compareKey(key, force); err != nil {
@@ -152,6 +155,20 @@ func (done *Imported) compareConfig(text []byte, opts Options, force bool) error
 	}
 	done.Config, done.ConfigNew = present, false
 	return nil
+}
+
+// checkKeyPlace refuses a configuration that came and that would have the key
+// written elsewhere: Import runs as root, and another board does not decide which
+// file of this one it replaces. A configuration that is kept may name any place.
+func (done *Imported) checkKeyPlace() error {
+	file, dir := done.Config.KeyFile, filepath.Dir(done.ConfigPath)
+	inside := filepath.Dir(file) == dir && file != done.ConfigPath
+	if !done.ConfigNew || file == NoKey || file == DefaultKeyFile || inside {
+		return nil
+	}
+	return fmt.Errorf("the configuration that came has its key in %s, and import writes a key beside %s only: "+
+		"on the board that it came from move the key there and write key_file = %q, or copy both files to this board by hand",
+		file, done.ConfigPath, keyName)
 }
 
 // value writes the value of a key as TOML.

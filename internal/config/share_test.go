@@ -4,8 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,6 +156,11 @@ func TestImportRefusesOtherInput(t *testing.T) {
 	const text = "address = \"10.0.0.9\"\nkey_file = \"key\"\n"
 	key := strings.Repeat("cd", 32)
 	whole := pack([2]string{"key", key}, [2]string{"topdog.toml", text})
+	outside := t.TempDir()
+	keyIn := func(file string) string {
+		text := fmt.Sprintf("address = \"10.0.0.9\"\nkey_file = %q\n", file)
+		return pack([2]string{"key", key}, [2]string{"topdog.toml", text})
+	}
 	for _, tc := range []struct{ name, input, want string }{
 		{"nothing", "", "nothing came on standard input: see what the other end of the pipe says"},
 		{"text", "sudo: a password is required\n", "is not what `topdog init --export` writes"},
@@ -167,21 +172,43 @@ func TestImportRefusesOtherInput(t *testing.T) {
 		{"no configuration", pack([2]string{"key", key}), "there is no topdog.toml in it"},
 		{"no key", pack([2]string{"topdog.toml", text}), "needs a key, and none came with it"},
 		{"a bad key", pack([2]string{"topdog.toml", text}, [2]string{"key", key[1:]}), "the key that came:1:"},
+		{"the key elsewhere", keyIn(filepath.Join(outside, "key")), "writes a key beside"},
+		{"the key elsewhere, by dots", keyIn("../key"), "writes a key beside"},
+		{"the key below", keyIn("keys/key"), "writes a key beside"},
+		{"the key as the configuration", keyIn("topdog.toml"), "writes a key beside"},
 		{"a bad configuration", pack([2]string{"topdog.toml", "x = 1\n"}, [2]string{"key", key}), "cannot be used here"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "new")
-			_, err := Import(strings.NewReader(tc.input), dir, testOptions(), false)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want %q in it", err, tc.want)
+			parent := t.TempDir()
+			for _, force := range []bool{false, true} {
+				_, err := Import(strings.NewReader(tc.input), filepath.Join(parent, "new"), testOptions(), force)
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("force %v: error %v, want %q in it", force, err, tc.want)
+				}
+				if err != nil && strings.Contains(err.Error(), key[2:10]) {
+					t.Errorf("force %v: the error shows the key: %v", force, err)
+				}
 			}
-			if err != nil && strings.Contains(err.Error(), key[2:10]) {
-				t.Errorf("the error shows the key: %v", err)
-			}
-			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("something was written: %v", err)
+			if written := append(names(t, parent), names(t, outside)...); written != nil {
+				t.Errorf("%q was written", written)
 			}
 		})
+	}
+}
+
+// A board that keeps its own configuration also keeps its key where that says.
+func TestImportKeepsAKeyElsewhere(t *testing.T) {
+	first, dir, elsewhere := firstBoard(t, InitOptions{}), t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	text := strings.Replace(read(t, filepath.Join(first, configName)), `"key"`, fmt.Sprintf("%q", elsewhere), 1)
+	if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	done, err := Import(bytes.NewReader(exported(t, first)), dir, testOptions(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done.ConfigNew || !done.KeyNew || read(t, elsewhere) != read(t, filepath.Join(first, keyName)) {
+		t.Errorf("%+v", done)
 	}
 }
 

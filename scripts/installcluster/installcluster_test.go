@@ -410,6 +410,48 @@ func TestDeadBoard(t *testing.T) {
 	s.says(s.install(0, "pi@b1", "pi@b2", "pi@b3"), "[pi@b2] installs", "One leader")
 }
 
+// So may one that answers and has a configuration, whatever else is wrong with it.
+func TestNoSecondKey(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		prepare func(s *site)
+	}{
+		{"no sudo", func(s *site) { s.is("b1", "no-sudo") }},
+		{"architecture", func(s *site) { s.board("b1", "riscv64") }},
+		{"no package", func(s *site) { s.board("b1", "armhf") }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSite(t, "b1", "b2", "b3")
+			s.install(0, "pi@b1", "pi@b3", "--address", first)
+			tc.prepare(s)
+			s.write("debs/topdog_1_arm64.deb", "1 arm64\n", 0o644)
+			args := []string{"pi@b1", "pi@b2", "--address", first, "--packages", filepath.Join(s.dir, "debs")}
+			s.says(s.install(1, args...), "[pi@b1] FAILED", "Nothing was changed: pi@b1 might have the cluster's key already.")
+			s.logs("b2")
+			if s.key("b2") != "" {
+				t.Error("b2 has a key: two clusters with one address")
+			}
+			// Where a third one has it too, that one gives it.
+			s.says(s.install(1, append(args, "pi@b3")...), "[pi@b2] wrote ", "1 of 3 boards failed")
+			if s.key("b2") == "" || s.key("b2") != s.key("b3") {
+				t.Error("b2 has not got the key of b3")
+			}
+		})
+	}
+}
+
+// Nobody is left: then no leader is waited for, and none is claimed.
+func TestAllBoardsFail(t *testing.T) {
+	s := newSite(t, "b1", "b2")
+	s.is("b1", "broken-unit")
+	s.is("b2", "broken-unit")
+	out := s.install(1, "pi@b1", "pi@b2", "--address", first)
+	s.says(out, "pi@b1: topdog does not start\npi@b2: topdog does not start\n2 of 2 boards failed")
+	if strings.Contains(out, "leader") {
+		t.Errorf("it talks of a leader:\n%s", out)
+	}
+}
+
 // The first board fails: nothing more is done.
 func TestSourceFails(t *testing.T) {
 	for _, tc := range []struct {
@@ -447,6 +489,9 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"pi@b1", "--address"}, "--address needs a value"},
 		{[]string{"pi@b1", "--packages", "/nowhere"}, "--packages /nowhere is not a directory"},
 		{[]string{"pi@b1", "--timeout", "soon"}, "--timeout soon is not a number"},
+		{[]string{"pi@b1", "--timeout", "1234567"}, "--timeout 1234567 is not a number"},
+		{[]string{"pi@b1", "--address="}, "--address needs a value"},
+		{[]string{"", "--address", first}, "a board without a name"},
 		{[]string{"pi@b1"}, "say which address they shall keep"},
 	} {
 		s.says(s.install(2, tc.args...), tc.says)
@@ -454,5 +499,7 @@ func TestCommandLine(t *testing.T) {
 	s.logs("b1")
 	s.says(s.install(0, "--help"), "scripts/install-cluster [OPTION...] USER@BOARD...", "Exit status")
 	s.write("debs/topdog_1_amd64.deb", "", 0o644)
-	s.says(s.install(1, "pi@b1", "--address", first, "--packages", filepath.Join(s.dir, "debs")), "there is no topdog_VERSION_arm64.deb in")
+	s.says(s.install(1, "pi@b1", "--address", first, "--packages", filepath.Join(s.dir, "debs")), "there is no topdog_VERSION_arm64.deb in", "No board is left")
+	// 08 is eight seconds, and not a mistake in an octal number.
+	s.says(s.install(0, "pi@b1", "--address", first, "--timeout", "08"), "One leader: b1 (id-of-b1). All boards follow it.")
 }

@@ -118,10 +118,12 @@ func TestContents(t *testing.T) {
 	} {
 		want = append(want, "-rw-r--r-- root/root ./"+path)
 	}
-	docs, err := filepath.Glob(root + "/docs/*.md")
-	must(t, err)
-	for _, path := range docs {
-		want = append(want, "-rw-r--r-- root/root ./usr/share/doc/topdog/docs/"+filepath.Base(path))
+	for _, pattern := range []string{"docs/*.md", "docs/algorithms/*.svg"} {
+		docs, err := filepath.Glob(filepath.Join(root, pattern))
+		must(t, err)
+		for _, path := range docs {
+			want = append(want, "-rw-r--r-- root/root ./usr/share/doc/topdog/"+filepath.Dir(pattern)+"/"+filepath.Base(path))
+		}
 	}
 	want = append(want, "-rwxr-xr-x root/root ./usr/bin/topdog")
 	slices.Sort(want)
