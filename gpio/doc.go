@@ -48,7 +48,9 @@
 // With [NotesIn], Open writes into a directory, which should be one that a
 // reboot empties, what it has taken and what made a board's LED blink before;
 // Close takes the note away. So [Leftovers] are the lights of a process that
-// died, and opening and closing each gives it back as it was.
+// died, and opening and closing each gives it back as it was. Those of a process
+// that lives are among them, but cannot be opened: a line belongs to one process
+// by the kernel's rule, and one of the board's LEDs by a lock.
 //
 // gpioioctl reports trouble with single chips through the standard logger of
 // package log, at most once, while it looks for them. This package does not

@@ -24,7 +24,8 @@ var (
 	ErrNoGPIO = errors.New("no GPIO")
 	// ErrNotFound: there are chips or LEDs, but none with this name.
 	ErrNotFound = errors.New("not found")
-	// ErrBusy: another program or a kernel driver owns the line.
+	// ErrBusy: another program or a kernel driver owns the line, or another
+	// process that uses this package the board's LED.
 	ErrBusy = errors.New("busy")
 )
 
@@ -52,8 +53,8 @@ func NotesIn(dir string, report func(error)) Option {
 // contract: a Raspberry Pi keeps the light of a dead process lit, and opening
 // and closing it puts it out. An empty Spec gives [None].
 //
-// One light is for one LED: opening it twice in one process lets the two write
-// over each other.
+// One light is for one LED: while it is open, opening it again says ErrBusy, in
+// whichever process.
 func Open(spec Spec, opts ...Option) (LED, error) {
 	o := options{ledRoot: "/sys/class/leds"}
 	for _, opt := range opts {

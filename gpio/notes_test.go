@@ -69,8 +69,9 @@ func TestTriggerOutlivesTheProcess(t *testing.T) {
 	}
 	takenAway()
 	n.leftovers(t, "by the first", "led:ACT")
+	die(killed)
 
-	open() // is killed as well, before it does anything
+	die(open()) // is killed as well, before it does anything
 	n.leftovers(t, "by the second", "led:ACT")
 
 	if err := open().Close(); err != nil {
@@ -83,6 +84,45 @@ func TestTriggerOutlivesTheProcess(t *testing.T) {
 	n.leftovers(t, "at the end")
 	if n.reports != nil {
 		t.Errorf("reported %v", n.reports)
+	}
+}
+
+// die lets go of an LED as the kernel does when its process is killed.
+func die(led LED) { led.(*boardLED).release() }
+
+// Another daemon on the same board may keep its notes in the same directory. While
+// it lives nobody touches its LED: no second daemon, and no cleanup after one.
+func TestLightOfAnotherProcessIsLeftAlone(t *testing.T) {
+	root := fakeLED(t, "ACT", map[string]string{"trigger": "none timer [mmc0]", "brightness": "0", "max_brightness": "255"})
+	n := newNoted(t)
+	open := func() (LED, error) { return Open(mustSpec(t, "ACT"), LEDRoot(root), n.option()) }
+	other, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Set(true); err != nil {
+		t.Fatal(err)
+	}
+	n.leftovers(t, "while its owner lives", "led:ACT")
+	if _, err := open(); !errors.Is(err, ErrBusy) {
+		t.Errorf("opened a second time: %v, want ErrBusy", err)
+	}
+	want := map[string]string{"trigger": "none", "brightness": "255", "max_brightness": "255"}
+	if diff := cmp.Diff(want, attributes(t, root, "ACT")); diff != "" {
+		t.Errorf("the LED (-want +got):\n%s", diff)
+	}
+	n.leftovers(t, "after it was tried", "led:ACT")
+
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := open()
+	if err != nil {
+		t.Fatalf("after its owner has closed it: %v", err)
+	}
+	die(again)
+	if _, err := open(); err != nil {
+		t.Errorf("after its owner was killed: %v", err)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // boardLED is one of the board's own: ACT is there on every Raspberry Pi, so that a
@@ -26,6 +28,7 @@ type boardLED struct {
 	brightness string // what "on" is, between 1 and 255
 	spec       Spec
 	notes      notes
+	claim      *os.File // what keeps other processes off; nil if nothing can
 }
 
 const noTrigger = "none"
@@ -34,6 +37,7 @@ func openSysfs(root string, spec Spec, notes notes) (LED, error) {
 	name := spec.name
 	l := &boardLED{dir: filepath.Join(root, name), name: name, trigger: noTrigger, brightness: "1", spec: spec, notes: notes}
 	fail := func(err error) (LED, error) {
+		l.release()
 		return nil, fmt.Errorf("open the LED %q: %w", name, l.explain(err))
 	}
 	if _, err := os.Stat(l.dir); err != nil {
@@ -41,6 +45,9 @@ func openSysfs(root string, spec Spec, notes notes) (LED, error) {
 			return fail(err)
 		}
 		return fail(fmt.Errorf("%w: %s does not exist; there are %s", ErrNotFound, l.dir, listed(entries(root))))
+	}
+	if err := l.claimAlone(); err != nil {
+		return fail(err)
 	}
 
 	// The brightness of "on" differs: 1 for most, 255 for the Pi's.
@@ -58,9 +65,37 @@ func openSysfs(root string, spec Spec, notes notes) (LED, error) {
 		return fail(err)
 	}
 	if err := l.Set(false); err != nil {
-		return nil, errors.Join(err, l.restoreTrigger())
+		err = errors.Join(err, l.restoreTrigger())
+		l.release()
+		return nil, err
 	}
 	return l, nil
+}
+
+// claimAlone keeps other processes that use this package, such as a second daemon
+// or its cleanup, from taking the LED as well. The kernel does that for lines
+// only. Like there, the claim ends with the process, however that ends: it is a
+// lock on the LED's directory in /sys, see flock(2). One that cannot be had for
+// another reason than that somebody has it stops nothing.
+func (l *boardLED) claimAlone() error {
+	dir, err := os.Open(l.dir)
+	if err != nil {
+		return nil
+	}
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		_ = dir.Close() // Nothing was written.
+		return fmt.Errorf("%w: another topdog on this board has it; give each a light of its own", ErrBusy)
+	}
+	l.claim = dir
+	return nil
+}
+
+func (l *boardLED) release() {
+	if l.claim != nil {
+		_ = l.claim.Close() // Nothing was written.
+		l.claim = nil
+	}
 }
 
 // takeFrom takes the LED from its trigger, and remembers which it was. The note
@@ -128,6 +163,7 @@ func (l *boardLED) Set(on bool) error {
 // Close switches the LED off, then gives it back to the trigger that had it.
 // The trigger's own settings, such as the timer's delays, are not kept.
 func (l *boardLED) Close() error {
+	defer l.release()
 	return errors.Join(l.Set(false), l.restoreTrigger())
 }
 

@@ -51,8 +51,11 @@ func (w Way) usesTUN() bool      { return w == WayTUN || w == WayBoth }
 func (w Way) usesLifetime() bool { return w == WayLifetime || w == WayBoth }
 
 const (
-	// DefaultDevice is the name of the TUN device.
+	// DefaultDevice is the name of the TUN device. That of a second daemon on the
+	// same board is topdog1, and so on: the first that is free.
 	DefaultDevice = "topdog0"
+	devicePrefix  = "topdog"
+	devicePattern = devicePrefix + "%d"
 	// DefaultLifetime is the shortest that the kernel can count. It removes an
 	// address up to 1.25 s after its lifetime ended (measured, docs/address.md),
 	// so this is what a frozen board costs: 1 to 2.25 s with two holders.
@@ -67,7 +70,7 @@ type FloatingOptions struct {
 	Addresses []netip.Prefix
 	// Way is how to hold them; the zero value chooses.
 	Way Way
-	// Device names the TUN device; DefaultDevice if empty.
+	// Device names the TUN device; if empty, the first of topdog0, topdog1 … that is free.
 	Device string
 	// Lifetime is in whole seconds, at least one; DefaultLifetime if zero.
 	// Renew about four times as often.
@@ -78,7 +81,7 @@ type FloatingOptions struct {
 
 func (o *FloatingOptions) validate() error {
 	if o.Device == "" {
-		o.Device = DefaultDevice
+		o.Device = devicePattern
 	}
 	if o.Lifetime == 0 {
 		o.Lifetime = DefaultLifetime
@@ -128,6 +131,7 @@ type FloatingIP struct {
 	mu       sync.Mutex
 	taken    bool
 	leaseEnd time.Duration // on the clock of Now; with lifetimes only
+	device   string        // name of the TUN device, if there is one
 	link     int           // index of the device that has the addresses
 	routes   []*netlink.Route
 }
@@ -191,15 +195,15 @@ func (f *FloatingIP) openDevice() error {
 		f.tun.Close()
 		f.tun = nil
 	}
-	tun, err := openTUN(f.options.Device)
+	tun, name, err := openTUN(f.options.Device)
 	if err != nil {
 		return err
 	}
-	if f.link, err = raiseTUN(f.handle, f.options.Device); err != nil {
+	if f.link, err = raiseTUN(f.handle, name); err != nil {
 		tun.Close()
 		return err
 	}
-	f.tun = tun
+	f.tun, f.device = tun, name
 	return nil
 }
 
@@ -208,8 +212,14 @@ func (f *FloatingIP) Way() (way Way, reason string) { return f.way, f.reason }
 
 // Device returns the name of the device that has the addresses while they are taken.
 func (f *FloatingIP) Device() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.deviceName()
+}
+
+func (f *FloatingIP) deviceName() string {
 	if f.way.usesTUN() {
-		return f.options.Device
+		return f.device
 	}
 	return f.options.Interface
 }
@@ -383,7 +393,7 @@ func (f *FloatingIP) explain(verb string, p netip.Prefix, err error) error {
 	if errors.Is(err, unix.EPERM) {
 		advice = " (needs CAP_NET_ADMIN)"
 	}
-	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.Device(), err, advice)
+	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.deviceName(), err, advice)
 }
 
 // hostNet is the /32 of addr.

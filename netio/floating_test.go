@@ -229,9 +229,9 @@ func TestFloatingIPAuto(t *testing.T) {
 		{"an ordinary board", func(testing.TB, *board) {}, WayBoth, "gone at once if the daemon is killed", DefaultDevice},
 		{"arp_ignore for all", sysctl("all", "1"), WayLifetime, "arp_ignore is 1, so the kernel would not answer", "eth0"},
 		{"arp_ignore on the interface", sysctl("eth0", "2"), WayLifetime, "conf.{all,eth0}.arp_ignore is 2", "eth0"},
-		{"the device is in use", func(t testing.TB, b *board) {
+		{"a second daemon", func(t testing.TB, b *board) {
 			openFloating(t, b, FloatingOptions{Way: WayTUN})
-		}, WayLifetime, "the TUN device topdog0 belongs to another process: is another topdog running?", "eth0"},
+		}, WayBoth, "gone at once if the daemon is killed", "topdog1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -258,7 +258,12 @@ func TestFloatingIPPersistentDevice(t *testing.T) {
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
 	makePersistentTUN(t, b, DefaultDevice)
-	f := openFloating(t, b, FloatingOptions{Way: WayTUN})
+	f := openFloating(t, b, FloatingOptions{Way: WayTUN, Device: DefaultDevice})
+	// Nobody else gets it meanwhile.
+	_, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Way: WayTUN, Device: DefaultDevice, Namespace: b.ns})
+	if want := "the TUN device topdog0 belongs to another process"; !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), want) {
+		t.Errorf("a second one with the same device: %v, want %q", err, want)
+	}
 	must(t, f.Close())
 	if _, err := b.handle.LinkByName(DefaultDevice); !errors.As(err, new(netlink.LinkNotFoundError)) {
 		t.Errorf("after Close, looking for the device gives %v, want not found", err)
@@ -287,7 +292,7 @@ func TestTUNDevice(t *testing.T) {
 func makePersistentTUN(t testing.TB, b *board, name string) {
 	t.Helper()
 	b.do(t, func() error {
-		file, err := openTUN(name)
+		file, _, err := openTUN(name)
 		if err != nil {
 			return err
 		}
@@ -440,7 +445,7 @@ func TestRemoveLeftovers(t *testing.T) {
 	b.addAddr(t, "eth0", netip.MustParsePrefix("10.77.0.102/24")) // ours by name, but a person's by its length
 
 	addresses := []netip.Prefix{testFloating, netip.MustParsePrefix("10.77.0.102/24")}
-	removed, err := RemoveLeftovers(b.ns, "", addresses)
+	removed, err := RemoveLeftovers(b.ns, addresses)
 	must(t, err)
 	slices.Sort(removed)
 	want := []string{"address 10.77.0.100 on eth0", "address 10.77.0.100 on topdog0", "device topdog0"}
@@ -452,18 +457,40 @@ func TestRemoveLeftovers(t *testing.T) {
 			t.Errorf("the board has %s: %t, want %t", addr, got, want)
 		}
 	}
-	removed, err = RemoveLeftovers(b.ns, "", addresses)
+	removed, err = RemoveLeftovers(b.ns, addresses)
 	if len(removed) > 0 || err != nil {
 		t.Errorf("a second time: removed %q, error %v", removed, err)
 	}
 }
 
-// An interface that happens to have our device's name is not ours to delete.
+// What is not ours stays: interfaces of other kinds with our device's name, other
+// programs' TUN devices, and all that another daemon on this board has, whether it
+// leads or not.
 func TestRemoveLeftoversSparesOthers(t *testing.T) {
+	needTUN(t)
 	b := newLAN(t, 1).boards[0]
-	removed, err := RemoveLeftovers(b.ns, "eth0", []netip.Prefix{testFloating})
-	if len(removed) > 0 || err != nil {
-		t.Errorf("removed %q, error %v", removed, err)
+	other := netip.MustParsePrefix("10.77.0.201/24")
+	leads := openFloating(t, b, FloatingOptions{Way: WayBoth, Addresses: []netip.Prefix{other}, Lifetime: 30 * time.Second})
+	must(t, leads.Take())
+	follows := openFloating(t, b, FloatingOptions{Way: WayBoth})
+	must(t, b.handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "topdog7"}, PeerName: "topdog77"}))
+	for _, name := range []string{"tun0", "topdog", "topdog08"} {
+		makePersistentTUN(t, b, name)
 	}
-	b.link(t, "eth0") // still there
+	makePersistentTUN(t, b, "topdog9") // left by nobody knows whom
+
+	removed, err := RemoveLeftovers(b.ns, []netip.Prefix{testFloating})
+	must(t, err)
+	if diff := cmp.Diff([]string{"device topdog9"}, removed); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{leads.Device(), follows.Device(), "topdog7", "tun0", "topdog", "topdog08"} {
+		b.link(t, name) // still there
+	}
+	if got := b.lease(t, leads.Device(), other.Addr()); got != "10.77.0.201/32 for 30 s" {
+		t.Errorf("the other daemon's address is %q on %s", got, leads.Device())
+	}
+	if leads.Device() == follows.Device() {
+		t.Errorf("both daemons use %s", leads.Device())
+	}
 }

@@ -17,47 +17,51 @@ import (
 // when the process ends, however it ends, the kernel closes the file and
 // removes the device with all its addresses. No packet is ever routed to the
 // device; it is only a hook to hang addresses on. It must run in the right namespace.
-func openTUN(name string) (*os.File, error) {
+//
+// In a name with "%d" the kernel puts the first number that is free. It returns
+// the device's name.
+func openTUN(pattern string) (file *os.File, name string, err error) {
 	const path = "/dev/net/tun"
 	// Not os.OpenFile: that would register the file with the runtime's poller,
 	// and nobody is ever going to read it.
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV):
-		return nil, fmt.Errorf("open %s: %w; is the module tun loaded? (modprobe tun)", path, err)
+		return nil, "", fmt.Errorf("open %s: %w; is the module tun loaded? (modprobe tun)", path, err)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("open %s: %w; the service must be allowed to use it (DeviceAllow=%[1]s rw)", path, err)
+		return nil, "", fmt.Errorf("open %s: %w; the service must be allowed to use it (DeviceAllow=%[1]s rw)", path, err)
 	case err != nil:
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, "", fmt.Errorf("open %s: %w", path, err)
 	}
-	if err := attachTUN(fd, name); err != nil {
+	if name, err = attachTUN(fd, pattern); err != nil {
 		unix.Close(fd)
-		return nil, err
+		return nil, "", err
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	return os.NewFile(uintptr(fd), path), name, nil
 }
 
-func attachTUN(fd int, name string) error {
-	request, err := unix.NewIfreq(name)
+func attachTUN(fd int, pattern string) (name string, err error) {
+	request, err := unix.NewIfreq(pattern)
 	if err != nil {
-		return fmt.Errorf("a TUN device cannot be called %q: use 1 to 15 characters", name)
+		return "", fmt.Errorf("a TUN device cannot be called %q: use 1 to 15 characters", pattern)
 	}
 	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
 	err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("the TUN device %s belongs to another process: is another topdog running?", name)
+		return "", fmt.Errorf("the TUN device %s belongs to another process (%w): is another topdog running?", pattern, err)
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("make the TUN device %s: %w (needs CAP_NET_ADMIN)", name, err)
+		return "", fmt.Errorf("make the TUN device %s: %w (needs CAP_NET_ADMIN)", pattern, err)
 	case err != nil:
-		return fmt.Errorf("make the TUN device %s: %w", name, err)
+		return "", fmt.Errorf("make the TUN device %s: %w", pattern, err)
 	}
+	name = request.Name()
 	// If somebody had made a persistent device of this name, we now have that
 	// one, and it would outlive us. Make it as mortal as a fresh one.
 	if err := unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 0); err != nil {
-		return fmt.Errorf("make the TUN device %s go away with this process: %w", name, err)
+		return "", fmt.Errorf("make the TUN device %s go away with this process: %w", name, err)
 	}
-	return nil
+	return name, nil
 }
 
 // raiseTUN switches the device on and returns its index.

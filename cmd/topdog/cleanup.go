@@ -22,7 +22,7 @@ func cleanupCommand() *cobra.Command {
 		Short: "Remove the address and switch the LED off after a daemon that died",
 		Long: `Remove the floating address from this board and switch its LED off. systemd calls
 this after the daemon has ended, however it ended. It is harmless at any time
-when no daemon runs.`,
+when no daemon runs, and to the daemons of other configurations on this board.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			path, _ := c.Flags().GetString("config")
 			return cleanup(c, path)
@@ -44,7 +44,7 @@ func cleanup(c *cobra.Command, path string) error {
 		addresses = append(addresses, netip.PrefixFrom(a.IP, 32))
 	}
 	var failed []error
-	removed, err := netio.RemoveLeftovers(netns.None(), "", addresses)
+	removed, err := netio.RemoveLeftovers(netns.None(), addresses)
 	if err != nil {
 		failed = append(failed, err)
 	}
@@ -62,11 +62,16 @@ func cleanup(c *cobra.Command, path string) error {
 
 // darkenNoted puts out the lights that a daemon had when it died, whatever the
 // configuration names by now, and gives them back to what made them blink before.
-func darkenNoted(dir string) error {
+// A light that is busy has a living owner, most likely another daemon that keeps
+// its notes in the same directory.
+func darkenNoted(dir string, options ...gpio.Option) error {
 	lights, err := gpio.Leftovers(dir)
 	failed := []error{err}
+	options = append(options, gpio.NotesIn(dir, func(err error) { failed = append(failed, err) }))
 	for _, spec := range lights {
-		failed = append(failed, darken(spec, gpio.NotesIn(dir, func(err error) { failed = append(failed, err) })))
+		if err := darken(spec, options...); !errors.Is(err, gpio.ErrBusy) {
+			failed = append(failed, err)
+		}
 	}
 	return errors.Join(failed...)
 }

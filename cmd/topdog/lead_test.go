@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -92,12 +93,28 @@ func TestReload(t *testing.T) {
 	// What cannot be changed while it runs is said to need a restart.
 	old.set(settings{"heartbeat": quote((2 * heartbeat).String())})
 	old.signal(syscall.SIGHUP)
-	old.untilLogged("heartbeat", "restart")
+	pending := func(times int) {
+		t.Helper()
+		c.until(fmt.Sprintf("%d warnings that it needs a restart", times), func() string {
+			if n := strings.Count(old.journal.String(), "heartbeat has changed, which needs a restart"); n != times {
+				return fmt.Sprintf("there are %d", n)
+			}
+			return ""
+		})
+	}
+	pending(1)
+	// It is still so when the same is read again, and not any more once it is changed back.
+	old.signal(syscall.SIGHUP)
+	pending(2)
+	old.set(settings{"heartbeat": quote(heartbeat.String())})
+	old.signal(syscall.SIGHUP)
+	old.untilLogged("nothing has changed")
+	pending(2)
 	c.settleOn(old, c.boards...)
 	c.undisturbed(began, old)
 
 	// Priority 0: never lead. The leader hands over.
-	old.set(settings{"heartbeat": quote(heartbeat.String()), "priority": "0"})
+	old.set(settings{"priority": "0"})
 	reloaded := time.Now()
 	old.signal(syscall.SIGHUP)
 	c.untilTakenFrom(old)

@@ -6,6 +6,7 @@ import (
 	stdlog "log"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -83,12 +84,13 @@ func run(ctx context.Context, path string) error {
 	running, end := context.WithCancel(ctx)
 	defer end()
 	reloading.Go(func() {
+		current := cfg
 		for {
 			select {
 			case <-running.Done():
 				return
 			case <-hup:
-				cfg = reload(n, log, cfg, path)
+				current = reload(n, log, cfg, current, path)
 			}
 		}
 	})
@@ -157,7 +159,11 @@ func nodeConfig(cfg *config.Config) (node.Config, error) {
 
 // reload reads the configuration again and applies what can be applied while the
 // daemon runs. A configuration with a mistake changes nothing.
-func reload(n *node.Node, log *logrus.Logger, old *config.Config, path string) *config.Config {
+//
+// What needs a restart is compared with what the daemon was started with, not
+// with what was read last: it stays pending until the restart, or until it is
+// changed back.
+func reload(n *node.Node, log *logrus.Logger, started, old *config.Config, path string) *config.Config {
 	n.Reloading()
 	defer n.Reloaded()
 	cfg, err := config.Load(path, configOptions())
@@ -165,15 +171,16 @@ func reload(n *node.Node, log *logrus.Logger, old *config.Config, path string) *
 		log.Errorf("the new configuration was not applied:\n%v", err)
 		return old
 	}
-	changed := old.Changed(cfg)
-	if len(changed) == 0 {
-		log.Info("read the configuration again; nothing has changed")
-		return cfg
+	changed := slices.DeleteFunc(old.Changed(cfg), func(key string) bool { return !config.Live(key) })
+	pending := slices.DeleteFunc(started.Changed(cfg), config.Live)
+	for _, key := range pending {
+		log.Warnf("%s: %s has changed, which needs a restart: systemctl restart topdog", cfg.Where(key), key)
 	}
-	for _, key := range changed {
-		if !config.Live(key) {
-			log.Warnf("%s: %s has changed, which needs a restart: systemctl restart topdog", cfg.Where(key), key)
+	if len(changed) == 0 {
+		if len(pending) == 0 {
+			log.Info("read the configuration again; nothing has changed")
 		}
+		return cfg
 	}
 	setLevel(log, cfg.LogLevel)
 	spec, err := gpio.ParseSpec(cfg.LED)
@@ -187,7 +194,7 @@ func reload(n *node.Node, log *logrus.Logger, old *config.Config, path string) *
 		Preempt:      cfg.Preempt,
 		Peers:        cfg.Peers,
 		ScoreCommand: cfg.ScoreCommand,
-		OpenLED:      ledOpener(spec, old.Socket, log),
+		OpenLED:      ledOpener(spec, started.Socket, log),
 	})
 	log.Infof("read the configuration again; changed: %v", changed)
 	return cfg

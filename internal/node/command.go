@@ -17,17 +17,22 @@ import (
 
 const (
 	// outputMax is how much of what a command prints is kept; a number needs ten
-	// characters, and more than this nobody wants to read in a log.
+	// characters, and more than this nobody wants to read in a log. A command that
+	// prints more than that instead of a number is killed.
 	outputMax = 512
+	// complaintMax is how much a command may write to its standard error, of which
+	// only the beginning is kept: a script may be talkative, but to read what one
+	// writes that has lost its mind costs a small board all of its processor.
+	complaintMax = 64 << 10
 	// outputWithin is how long the output may stay open when the command has
 	// ended and all of its process group was killed: only what has made itself a
 	// group of its own can keep it.
 	outputWithin = 100 * time.Millisecond
 )
 
-// runCommand runs a program and returns what it prints. When ctx ends it is
-// killed; and whatever becomes of it, nothing that it has started lives on in its
-// process group.
+// runCommand runs a program and returns what it prints. When ctx ends, or it
+// prints far too much, it is killed; and whatever becomes of it, nothing that it
+// has started lives on in its process group.
 //
 // It gets none of this daemon's capabilities. They are ambient under systemd, so
 // a child would have them; the thread that makes the child gives them up, and
@@ -49,7 +54,9 @@ func runHere(ctx context.Context, words []string) ([]byte, error) {
 	// Without such a set (in a container, say) there is nothing to give up.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 
-	var stdout, stderr limited
+	ctx, kill := context.WithCancel(ctx)
+	defer kill()
+	stdout, stderr := limited{most: outputMax, exceeded: kill}, limited{most: complaintMax, exceeded: kill}
 	c := exec.Command(words[0], words[1:]...)
 	c.Stdout, c.Stderr = &stdout, &stderr
 	c.Dir = "/"
@@ -77,14 +84,18 @@ func runHere(ctx context.Context, words []string) ([]byte, error) {
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it has ended well, and something outside of its group keeps its output open
 	}
+	switch {
+	case stdout.total > stdout.most:
+		return nil, fmt.Errorf("printed more than %d bytes", stdout.most)
+	case stderr.total > stderr.most:
+		return nil, fmt.Errorf("wrote more than %d bytes to its standard error", stderr.most)
+	}
 	said := quoted(strings.TrimSpace(string(stderr.kept)))
 	switch {
 	case err != nil && len(stderr.kept) > 0:
 		return nil, fmt.Errorf("failed (%w): %s", err, said)
 	case err != nil:
 		return nil, fmt.Errorf("failed (%w)", err)
-	case stdout.more:
-		return nil, fmt.Errorf("printed more than %d bytes", outputMax)
 	}
 	return stdout.kept, nil
 }
@@ -120,15 +131,22 @@ func bareError(err error) error {
 	return err
 }
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the beginning of what is written to it, up to outputMax.
 type limited struct {
-	kept []byte
-	more bool // than was kept
+	most     int    // how many bytes may be written
+	exceeded func() // called when there are more
+	kept     []byte
+	total    int
 }
 
+// Write fails beyond the limit, so that nobody reads on: also what has left the
+// process group, and so is not killed, cannot keep the daemon busy.
 func (l *limited) Write(b []byte) (int, error) {
-	room := min(len(b), outputMax-len(l.kept))
-	l.kept = append(l.kept, b[:room]...)
-	l.more = l.more || room < len(b)
+	l.kept = append(l.kept, b[:min(len(b), outputMax-len(l.kept))]...)
+	l.total += len(b)
+	if l.total > l.most {
+		l.exceeded()
+		return 0, errors.New("too much output")
+	}
 	return len(b), nil
 }

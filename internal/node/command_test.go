@@ -115,6 +115,36 @@ func TestRunCommandIsKilled(t *testing.T) {
 	}
 }
 
+// TestRunCommandFloods: a program that prints without end is ended at once, also if
+// it does not mind that nobody reads, and with it what it has started.
+func TestRunCommandFloods(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"a program", `while :; do echo 1234567890; done 2>/dev/null`, "printed more than 512 bytes"},
+		{"a child of it", `while :; do echo 1234567890; done 2>/dev/null & wait`, "printed more than 512 bytes"},
+		{"to its standard error", `while :; do echo 1234567890 >&2; done 2>&2`, "wrote more than 65536 bytes to its standard error"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pids := filepath.Join(t.TempDir(), "pids")
+			path := script(t, `trap "" PIPE; sleep 1000 >/dev/null 2>&1 & echo $! $$ >"$1.new"; mv "$1.new" "$1"; `+test.text)
+			output, err := run(t, path, pids) // fails if it does not end
+			if output != "" || err == nil || err.Error() != test.want {
+				t.Errorf("got %q, %v; want %q", output, err, test.want)
+			}
+			for _, pid := range started(t, pids) {
+				gone(t, pid)
+			}
+		})
+	}
+}
+
+// TestRunCommandTalksALot: what goes to the standard error is no flood for a while.
+func TestRunCommandTalksALot(t *testing.T) {
+	got, err := run(t, script(t, `n=0; while [ $n -lt 1000 ]; do echo 1234567890 >&2; n=$((n+1)); done; echo 7`))
+	if got != "7\n" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 // TestRunCommandLeavesNothing: what a program leaves behind does not pile up, and
 // does not keep the daemon waiting for its output.
 func TestRunCommandLeavesNothing(t *testing.T) {

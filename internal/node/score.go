@@ -53,7 +53,8 @@ func (n *Node) measure(ctx context.Context) error {
 		case err == nil:
 			score, err = parseScore(output)
 		}
-		n.request(func() { n.measured(score, command[0], err) })
+		program := command[0] // the loop reads it when command may be another one already
+		n.request(func() { n.measured(score, program, err) })
 		select {
 		case <-ctx.Done():
 			return nil

@@ -245,6 +245,38 @@ func TestScoreCommandReloaded(t *testing.T) {
 	})
 }
 
+// TestScoreCommandReloadedWhileItFails: what is said of a run is said of the command
+// that was run, though another one is there by then. (The race detector looks on.)
+func TestScoreCommandReloadedWhileItFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		board := make(chan *fakeBoard, 1)
+		n := 0
+		one := l.board(1, commanded(func(_ context.Context, words []string) ([]byte, error) {
+			switch n++; n {
+			case 2:
+				b := <-board
+				b.Reconfigure(Live{Priority: 100, OpenLED: b.around.OpenLED, ScoreCommand: []string{"/bin/other"}})
+			case 3: // follows at once
+				<-time.After(time.Second)
+			}
+			return nil, fmt.Errorf("failed as %s", words[0])
+		}))
+		board <- one
+		for _, step := range []struct {
+			pass time.Duration
+			want string
+		}{
+			{scoreEvery + time.Second/2, "the score command /bin/score failed as /bin/score;"},
+			{time.Second, "the score command /bin/other failed as /bin/other;"},
+		} {
+			pass(step.pass)
+			if problems := one.mustStatus(t).Problems; len(problems) != 1 || !strings.HasPrefix(problems[0], step.want) {
+				t.Errorf("the problems are %q, want %q", problems, step.want)
+			}
+		}
+	})
+}
+
 // TestNoScoreCommand: a command that nobody asked for is not run.
 func TestNoScoreCommand(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {

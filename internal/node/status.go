@@ -225,19 +225,10 @@ func (n *Node) lightText() string {
 	if state.Fail != nil {
 		return state.Fail.Error()
 	}
-	shows, ok := patternWords[n.led.showing()]
-	if !ok || state.LED == "" || state.LED == gpio.None.String() {
+	if state.LED == "" || state.LED == gpio.None.String() {
 		return state.LED
 	}
-	return state.LED + ", " + shows
-}
-
-// patternWords says what the light of a board looks like.
-var patternWords = map[gpio.Pattern]string{
-	gpio.Leader:   "lit, with a short gap every second",
-	gpio.Follower: "a short blink every 2 s",
-	gpio.Election: "a quick flicker",
-	gpio.Fault:    "three blinks and a pause",
+	return state.LED + ", " + n.led.showing().Looks()
 }
 
 // oneWayPaths says in words when a board whose address is configured as a peer

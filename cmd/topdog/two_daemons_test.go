@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/gpio"
+	"topdog/internal/console"
+)
+
+// beside makes a second daemon on the board, with an address, a group and a UDP
+// port of its own, as docs/config.md has it.
+func (c *cluster) beside(b *board, address netip.Addr) *board {
+	c.t.Helper()
+	dir, err := os.MkdirTemp("", "topdog")
+	must(c.t, err)
+	c.t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	second := &board{
+		Host: b.Host, c: c, number: b.number, dir: dir,
+		journal: &journal{start: c.began}, status: console.Dial(socket), settings: maps.Clone(b.settings),
+	}
+	second.set(settings{
+		"name":      quote(b.String() + "-second"),
+		"address":   quote(address.String()),
+		"group":     quote("second"),
+		"multicast": quote("224.0.0.254:9255"),
+		"socket":    quote(socket),
+	})
+	second.setKey(newKey(c.t))
+	c.boards = append(c.boards, second)
+	return second
+}
+
+// holds waits until the daemon has its address in the best way there is.
+func (b *board) holds() {
+	b.c.t.Helper()
+	b.untilStatus("it holds its address", func(s console.Status) string {
+		if !s.Holding || !strings.HasPrefix(s.Way, "tun+lifetime on topdog") {
+			return fmt.Sprintf("holding: %v, %s", s.Holding, s.Way)
+		}
+		return ""
+	})
+}
+
+// Two daemons with two groups run on one board, and whichever of them dies, what
+// systemd runs after it leaves the other one alone.
+func TestTwoDaemonsOnOneBoard(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1, nil)
+	first := c.board(1)
+	second := c.beside(first, netip.MustParseAddr("10.77.0.101"))
+	c.start(first, second)
+	first.holds()
+	second.holds()
+	c.answeredBy(first)
+
+	began := time.Now()
+	kill := func(b *board) {
+		t.Helper()
+		b.signal(syscall.SIGKILL)
+		<-b.process.Exited()
+		if o := b.topdog("cleanup"); o.status != 0 || o.stdout != "" {
+			t.Errorf("%s was killed, so the kernel has tidied up, and cleanup says: %v", b, o)
+		}
+	}
+	kill(second)
+	c.watchFor(5 * heartbeat)
+	c.undisturbed(began, first)
+	second.start()
+	second.holds()
+
+	kill(first)
+	c.watchFor(5 * heartbeat)
+	addresses, err := second.Addresses()
+	must(t, err)
+	if want := netip.MustParsePrefix("10.77.0.101/32"); !slices.Contains(addresses, want) {
+		t.Errorf("the board has %v, want %v among them", addresses, want)
+	}
+	for _, b := range []*board{first, second} {
+		if log := b.journal.String(); strings.Contains(log, "something else deleted") {
+			t.Errorf("%s lost its address", b)
+		}
+	}
+}
+
+// The light of another daemon that keeps its notes in the same directory is not put
+// out, and is no reason for a stop of the service to end as a failure.
+func TestCleanupSparesTheLightOfAnotherDaemon(t *testing.T) {
+	leds, notes := t.TempDir(), t.TempDir()
+	for _, name := range []string{"ACT", "PWR"} {
+		must(t, os.Mkdir(filepath.Join(leds, name), 0o755))
+		must(t, os.WriteFile(filepath.Join(leds, name, "brightness"), []byte("0"), 0o644))
+	}
+	spec, err := gpio.ParseSpec("ACT")
+	must(t, err)
+	light, err := gpio.Open(spec, gpio.LEDRoot(leds), gpio.NotesIn(notes, func(err error) { t.Error(err) }))
+	must(t, err)
+	defer light.Close()
+	must(t, light.Set(true))
+	// The one that died had the other light, and left it on.
+	must(t, os.WriteFile(filepath.Join(leds, "PWR", "brightness"), []byte("1"), 0o644))
+	must(t, os.WriteFile(filepath.Join(notes, "led.led:PWR"), []byte("none\n"), 0o644))
+
+	if err := darkenNoted(notes, gpio.LEDRoot(leds)); err != nil {
+		t.Error(err)
+	}
+	got := map[string]string{}
+	for _, name := range []string{"ACT", "PWR"} {
+		brightness, err := os.ReadFile(filepath.Join(leds, name, "brightness"))
+		must(t, err)
+		got[name] = string(brightness)
+	}
+	if diff := cmp.Diff(map[string]string{"ACT": "1", "PWR": "0"}, got); diff != "" {
+		t.Errorf("the lights (-want +got):\n%s", diff)
+	}
+	left, err := gpio.Leftovers(notes)
+	must(t, err)
+	if diff := cmp.Diff([]string{"led:ACT"}, texts(left)); diff != "" {
+		t.Errorf("the notes (-want +got):\n%s", diff)
+	}
+}
+
+func texts[T fmt.Stringer](values []T) (all []string) {
+	for _, v := range values {
+		all = append(all, v.String())
+	}
+	return all
+}
