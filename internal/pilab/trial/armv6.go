@@ -1,0 +1,72 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// selfStarter is a test that starts its own program again, which is a program
+// of another processor in user-mode emulation. It runs on a board instead.
+const selfStarter = "TestKeepingStandardInput"
+
+// armv6 runs what the package for 32-bit boards contains, and the unit tests, on
+// an emulated ARM1176, the processor of a Pi Zero. It refuses instructions of
+// ARMv7, which a newer board would run without a word.
+func (t *trial) armv6(ctx context.Context) (string, error) {
+	qemu, err := lookPath("qemu-user-static", "qemu-arm-static", "qemu-arm")
+	if err != nil {
+		return "", err
+	}
+	// What Go's libraries do with the processor is what is asked; the package
+	// and the tests are built with the same settings.
+	bin := filepath.Join(t.dir, "armv6", "topdog")
+	if err := t.goArmv6(ctx, "build", "-trimpath", "-o", bin, "./cmd/topdog"); err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, qemu, "-cpu", "arm1176", bin, "version").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("topdog version: %w: %s", err, out)
+	}
+	for _, name := range []string{"wire", "election", "gpio"} {
+		test := t.armv6Test(name)
+		if err := t.goArmv6(ctx, "test", "-c", "-ldflags=-s -w", "-o", test, "./"+name); err != nil {
+			return "", err
+		}
+		c := exec.CommandContext(ctx, qemu, "-cpu", "arm1176", test, "-test.skip=^"+selfStarter+"$")
+		c.Dir = filepath.Join(t.Supply.Source, name) // where the test data is
+		if out, err := c.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("tests of %s: %w\n%s", name, err, out)
+		}
+	}
+	return strings.TrimSpace(string(out)) + "; tests of wire, election, gpio pass", nil
+}
+
+// armv6Test is the path of the test program of a package.
+func (t *trial) armv6Test(name string) string {
+	return filepath.Join(t.dir, "armv6", name+".test")
+}
+
+func (t *trial) goArmv6(ctx context.Context, args ...string) error {
+	c := exec.CommandContext(ctx, "go", args...)
+	c.Dir = t.Supply.Source
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm", "GOARM=6")
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s for ARMv6: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// armv6OnBoard runs the test that user-mode emulation cannot on an emulated 3B:
+// its kernel has 64 bits and runs programs of 32 too, as that of Raspberry Pi OS.
+func (t *trial) armv6OnBoard(ctx context.Context) (string, error) {
+	b := t.board(1)
+	out, err := b.Run(ctx, "chmod +x /root/gpio.test && /root/gpio.test -test.v -test.run='^"+selfStarter+"$'")
+	if err == nil && !strings.Contains(out, "--- PASS: "+selfStarter) {
+		err = fmt.Errorf("%s did not run: %s", selfStarter, out)
+	}
+	return selfStarter, err
+}

@@ -1,0 +1,91 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// upgrade installs the newer package on the leader, which is the second board.
+func (t *trial) upgrade(ctx context.Context) (string, error) {
+	b := t.board(second)
+	begin := time.Now()
+	if err := b.InstallPackage(ctx, t.new); err != nil {
+		return "", err
+	}
+	if _, err := t.awaitLeader(ctx, last); err != nil {
+		return "", err
+	}
+	gap, err := t.outage(begin, handoverTime)
+	if err != nil {
+		return "", err
+	}
+	s, err := t.board(last).Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	// The board that took over had not to find out: it was told.
+	if len(s.Changes) == 0 || s.Changes[0].Reason != "the leader handed over" {
+		return "", fmt.Errorf("%s leads because of %+v, want a hand-over", s.Board.Name, s.Changes)
+	}
+	after, err := b.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !strings.Contains(t.new, "_"+after.Version+"_") {
+		return "", fmt.Errorf("%s runs %s after the upgrade to %s", b.Name(), after.Version, t.new)
+	}
+	return gap + "; " + after.Version + " runs", t.unitRuns(ctx, b)
+}
+
+// remove removes the package from the leader.
+func (t *trial) remove(ctx context.Context) (string, error) {
+	begin := time.Now()
+	if _, err := t.board(last).Run(ctx, "dpkg -r topdog"); err != nil {
+		return "", err
+	}
+	gap, err := t.outage(begin, handoverTime)
+	if err != nil {
+		return "", err
+	}
+	if _, err := t.awaitLeader(ctx, second, last); err != nil {
+		return "", err
+	}
+	if err := t.dark(ctx, last); err != nil {
+		return "", err
+	}
+	if out, err := t.board(last).Run(ctx, "! pidof topdog"); err != nil {
+		return "", fmt.Errorf("a daemon still runs: %s", out)
+	}
+	return gap, nil
+}
+
+// purge compares the files with those before the installation.
+func (t *trial) purge(ctx context.Context) (string, error) {
+	b := t.board(last)
+	if _, err := b.Run(ctx, "dpkg -P topdog"); err != nil {
+		return "", err
+	}
+	out, err := b.Run(ctx, listFiles)
+	if err != nil {
+		return "", err
+	}
+	before, after := strings.Fields(t.pristine), strings.Fields(out)
+	var changed []string
+	for _, f := range after {
+		if _, was := slices.BinarySearch(before, f); !was {
+			changed = append(changed, "+"+f)
+		}
+	}
+	for _, f := range before {
+		if _, is := slices.BinarySearch(after, f); !is {
+			changed = append(changed, "-"+f)
+		}
+	}
+	if len(changed) > 0 {
+		return "", fmt.Errorf("files that the package has left (+) or taken away (-): %s", strings.Join(changed, " "))
+	}
+	return fmt.Sprintf("the %d files of before the installation", len(before)), nil
+}
