@@ -154,7 +154,7 @@ func (b *bully) step(m *wire.Message) {
 // election is steps 2a and 2b. It concerns only boards of higher rank. One that still
 // listens answers too, and holds its election when it has listened.
 func (b *bully) election(m *wire.Message) {
-	if b.above(b.rankOf(&m.Header), b.rank()) || !b.rank().Eligible() {
+	if b.above(b.rankOf(&m.Header), b.rank()) || !b.rank().Eligible() || b.backsOff() {
 		return
 	}
 	b.sayOK(m)

@@ -153,10 +153,12 @@ const (
 	// preemptAfter heartbeats of peace a board of higher rank asks for the lead:
 	// a board that comes and goes must not drag the address with it.
 	preemptAfter = 20
-	// resignTries is how often a RESIGN is sent until a COORDINATOR answers it, and
-	// resignPatience how often to the same successor.
-	resignTries    = 6
-	resignPatience = 2
+	// resignMin is the time after which a RESIGN that no COORDINATOR answers is
+	// repeated; it doubles. successors is how many boards are named, one after the other.
+	resignMin  = 5 * time.Millisecond
+	successors = 3
+	// slowMax bounds for how long a successor may be slow.
+	slowMax = 500 * time.Millisecond
 	// barredFor is how long a conflict must be unheard of to be over. HELLOs of a
 	// small group come every second.
 	barredFor = helloLosses * helloFloor
@@ -219,7 +221,9 @@ type Core struct {
 	doubtUntil  Instant // a leader that was late yields to any higher term until then
 
 	successor wire.ID // named in the last RESIGN
-	resigns   int     // how often it was sent
+	named     int     // how many successors were
+	namedAt   Instant
+	repeat    time.Duration // until the RESIGN is repeated
 	stopping  bool
 	noticed   map[Notice]Instant
 

@@ -139,7 +139,16 @@ func (c *Core) sendQuery() {
 	} else {
 		c.tell(audience, m)
 	}
-	c.alarms[alarmQuery] = c.now + c.cfg.Interval/2
+	c.alarms[alarmQuery] = c.now + c.queryPace()
+}
+
+// queryPace is the time until a board that listens asks once more. As long as a foreign
+// machine has the address there is no hurry, and everybody listens.
+func (c *Core) queryPace() time.Duration {
+	if c.retry > 0 {
+		return max(c.cfg.Interval/2, probeRetryMin)
+	}
+	return c.cfg.Interval / 2
 }
 
 // sound times the way to the leader and back, so that a candidate knows how long

@@ -19,6 +19,9 @@ func (c *Core) proclaim() {
 		},
 	})
 	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
+	if c.cfg.Fanout == FanoutUnicast {
+		c.reply() // a rival, or a board that nobody has told this one of, must hear it too
+	}
 }
 
 // sendHeartbeat sends a heartbeat to the group, on schedule or as a reply.
@@ -151,7 +154,8 @@ func (c *Core) resign(successor wire.ID, reason Reason) {
 	if successor == wire.Nobody {
 		successor, _ = c.roster.Heir(c.now, c.cfg.ID, c.above)
 	}
-	c.successor, c.resigns = successor, 0
+	c.named = 0
+	c.name(successor)
 	c.becomeFollower(wire.Nobody, reason)
 	// Whatever its rank, the board that resigned is the last one to claim.
 	c.postpone(c.listenWindow())
@@ -161,21 +165,35 @@ func (c *Core) resign(successor wire.ID, reason Reason) {
 // resignAgain repeats the RESIGN until the successor proclaims itself. A lost
 // RESIGN would cost an interval.
 func (c *Core) resignAgain() {
-	if c.resigns > 0 && c.resigns%resignPatience == 0 {
+	due := c.namedAt + c.slow()
+	if c.now >= due && c.named < successors {
 		c.nameNext()
+		due = c.now + c.slow()
 	}
-	c.resigns++
 	c.multicast(wire.Message{
 		Header: wire.Header{Type: wire.TypeResign},
 		Resign: wire.Resign{Successor: c.successor},
 	})
-	if c.resigns == resignTries || c.successor == wire.Nobody {
+	if c.now >= due || c.successor == wire.Nobody {
 		if c.stopping {
 			c.emit(EffectFinished)
 		}
 		return
 	}
-	c.alarms[alarmResign] = c.now + max(min(c.detector.Questions().Every, c.cfg.Interval/4), 5*time.Millisecond)
+	c.alarms[alarmResign] = min(c.now+c.repeat, due)
+	c.repeat *= 2
+}
+
+// slow is how long a successor may take to answer. To name another one while the first
+// is only busy makes two holders; and where people have chosen long intervals,
+// their boards are slow.
+func (c *Core) slow() time.Duration { return min(max(c.cfg.Interval/4, 2*resignMin), slowMax) }
+
+// name makes a board the successor.
+func (c *Core) name(successor wire.ID) {
+	c.successor, c.namedAt = successor, c.now
+	c.named++
+	c.repeat = max(min(c.detector.Questions().Every, c.cfg.Interval/4), resignMin)
 }
 
 // nameNext names another successor if there is one, since the first does not
@@ -184,7 +202,9 @@ func (c *Core) nameNext() {
 	if p := c.roster.Peer(c.successor); p != nil {
 		p.Gone = true
 	}
-	if next, ok := c.roster.Heir(c.now, c.cfg.ID, c.above); ok {
-		c.successor = next
+	next, ok := c.roster.Heir(c.now, c.cfg.ID, c.above)
+	if !ok {
+		next = c.successor
 	}
+	c.name(next)
 }

@@ -47,6 +47,7 @@ type modified struct {
 	// has answered. Afterwards it is Core.leader.
 	coordinator Rank
 	haltedUnder wire.ID // the leader when the flag was set
+	halter      Rank    // who set it
 }
 
 func (b *modified) number() wire.Algorithm { return wire.AlgorithmModified }
@@ -166,8 +167,12 @@ func (b *modified) halt(m *wire.Message) {
 	if b.role == Candidate && !b.above(b.rankOf(&m.Header), b.rank()) {
 		return
 	}
-	b.alarms[alarmHalt] = b.now + b.haltFor()
-	b.haltedUnder = b.leader
+	// Somebody whose START never arrives says HALT for ever. A flag that is set is
+	// prolonged by a higher rank only, so that the others get their turn.
+	if from := b.rankOf(&m.Header); !b.halted() || b.above(from, b.halter) {
+		b.alarms[alarmHalt] = b.now + b.haltFor()
+		b.haltedUnder, b.halter = b.leader, from
+	}
 	if b.role == Candidate {
 		b.becomeFollower(b.leader, ReasonOutranked)
 	}

@@ -16,6 +16,10 @@ func (p plain) above(a, b Rank) bool { return a.Above(b) }
 // lasts is the time limit T of the papers, after which the winner proclaims itself.
 func (p plain) lasts() time.Duration { return p.answerWithin() }
 
+// backsOff reports whether this board waits because a foreign machine has the
+// address. It cannot take an election over: to say so would only have the others ask for ever.
+func (p plain) backsOff() bool { return p.role == Listener && p.retry > 0 }
+
 // query has the leader tell a board that joins whom to follow. The papers
 // assume that all know the ranks of all. Where ELECTIONs are unicast a board learns
 // the rank of another one only from its next HELLO, so that one is due at once.

@@ -105,7 +105,7 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 		c.awaitTurn()
 		return
 	}
-	c.cold = false
+	c.cold, c.retry = false, 0
 	c.absent = wire.Nobody
 	c.alarms.clear(alarmResign)
 	if c.stopping {

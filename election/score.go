@@ -148,7 +148,14 @@ func (s *score) step(m *wire.Message) {
 // elect is rule 3. A board that still listens is no participant yet: to wait for its
 // election would take longer than to have it take the lead over when it has joined.
 func (s *score) elect(m *wire.Message) {
-	if s.role == Listener || !s.rank().Eligible() || s.above(s.rankOf(&m.Header), s.rank()) {
+	from := s.rankOf(&m.Header)
+	switch {
+	case s.role == Candidate && from.Eligible() && s.above(from, s.rank()):
+		// It did not hear this board's election, since it listened then. Who is called
+		// by a more important one need not wait for its ok (a mend of ours).
+		s.ok()
+		return
+	case s.role == Listener, !s.rank().Eligible(), s.above(from, s.rank()):
 		return
 	}
 	s.sayOK(m)

@@ -153,10 +153,11 @@ func TestBoardLEDThatCannotBeSwitched(t *testing.T) {
 }
 
 func TestBoardLEDExplains(t *testing.T) {
-	l := &boardLED{dir: "/sys/class/leds/ACT", name: "ACT"}
+	dir := t.TempDir() // a board has the real one, as a link to somewhere else
+	l := &boardLED{dir: dir, name: "ACT"}
 	for cause, want := range map[error]string{
 		syscall.EACCES: "udev rule",
-		syscall.EROFS:  "ReadWritePaths=/sys/class/leds/ACT",
+		syscall.EROFS:  "ReadWritePaths=" + dir,
 	} {
 		err := l.explain(&fs.PathError{Op: "open", Path: l.dir, Err: cause})
 		if !errors.Is(err, cause) || !strings.Contains(err.Error(), want) {

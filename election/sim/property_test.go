@@ -166,10 +166,11 @@ type variant struct {
 	fanout    election.Fanout
 	detector  election.DetectorKind
 	measure   election.Measure
+	drift     bool // no two clocks run equally fast, or show the same
 }
 
 func (v variant) String() string {
-	return fmt.Sprintf("%v, %v, detector %v, measure %v", v.algorithm, v.fanout, v.detector, v.measure)
+	return fmt.Sprintf("%v, %v, detector %v, measure %v, drift %v", v.algorithm, v.fanout, v.detector, v.measure, v.drift)
 }
 
 // promises reports whether the most important board leads in the end.
@@ -194,6 +195,10 @@ func (v variant) above(a, b election.Rank) bool {
 func drawVariant(rt *rapid.T, algorithm wire.Algorithm) variant {
 	v := variant{algorithm: algorithm}
 	v.fanout = rapid.SampledFrom([]election.Fanout{election.FanoutMulticast, election.FanoutUnicast}).Draw(rt, "fanout")
+	v.detector = rapid.SampledFrom([]election.DetectorKind{
+		election.DetectorDefault, election.DetectorAsk, election.DetectorFixed, election.DetectorNFDE,
+	}).Draw(rt, "detector")
+	v.drift = rapid.Bool().Draw(rt, "drift")
 	if algorithm == wire.AlgorithmScore {
 		v.measure = rapid.SampledFrom([]election.Measure{election.MeasurePriority, election.MeasureAge}).Draw(rt, "measure")
 	}
@@ -225,6 +230,9 @@ func newSchedule(t tester, seed uint64, rng luck, v variant, w sim.Wire) *schedu
 			Interval: interval, Algorithm: v.algorithm,
 			Fanout: v.fanout, Detector: v.detector, Measure: v.measure, Members: members,
 		})
+		if v.drift { // a quartz is off by 100 ppm at most
+			b.Clock = sim.Clock{Origin: time.Duration(id) * time.Hour, PPM: 40*int(id) - 100}
+		}
 		s.lan.At(time.Duration(s.rng.Int64N(int64(time.Second))), b.Start)
 	}
 	return s

@@ -78,6 +78,11 @@ func (s *Scenario) Check() error {
 			return fmt.Errorf("--priority: there is no %s, only 1 to %d", name(id), s.Nodes)
 		}
 	}
+	for id := range s.Drift.boards {
+		if int(id) > s.Nodes {
+			return fmt.Errorf("--drift: there is no %s, only 1 to %d", name(id), s.Nodes)
+		}
+	}
 	for i := range s.Faults {
 		if err := s.Faults[i].check(s); err != nil {
 			return err

@@ -93,7 +93,7 @@ func TestParseNumbers(t *testing.T) {
 			t.Errorf("--reorder %q was accepted", text)
 		}
 	}
-	for _, text := range []string{"", "x", "1ppb", "200000ppm", "1=", "=5", "1=5ppm,2", "0=5ppm", "1,2=5ppm"} {
+	for _, text := range []string{"", "x", "1ppb", "200000ppm", "1=", "=5", "1=5ppm,2", "0=5ppm", "1,2=5ppm", "1=5ppm,1=9ppm"} {
 		if d, err := ParseDrift(text); err == nil {
 			t.Errorf("--drift %q was accepted as %+v", text, d)
 		}
