@@ -23,6 +23,7 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		return c.effects
 	}
 	if c.late(m) {
+		c.overtaken(m)
 		return c.effects
 	}
 	was := c.before(m)
@@ -57,6 +58,16 @@ type past struct {
 func (c *Core) late(m *wire.Message) bool {
 	p := c.roster.Peer(m.Sender)
 	return p != nil && p.Incarnation == m.Incarnation && m.Sequence < p.newest
+}
+
+// overtaken takes in a message that is late. What it says of its sender is no longer true,
+// but an answer to a question of this board still is one. It comes by unicast, and a
+// multicast that was sent right behind it may well be read first, from another socket.
+func (c *Core) overtaken(m *wire.Message) {
+	switch m.Type {
+	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport:
+		c.algorithm.step(m)
+	}
 }
 
 // before looks at what the roster said of the sender until now.
