@@ -104,10 +104,12 @@ func (p processID) kill() error {
 
 // setNice sets the niceness of the process's session and of all its threads, of
 // which each has its own in Linux. Where the kernel groups sessions (sched(7), "The
-// autogroup feature"), only the former counts among programs of other sessions.
+// autogroup feature"), only the former counts among programs of other sessions; a
+// process that no session was ever opened above is in none of its groups (EINVAL),
+// and then its threads' own counts.
 func (p processID) setNice(nice int) error {
 	err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", p.PID), strconv.AppendInt(nil, int64(nice), 10), 0)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID))
