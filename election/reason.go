@@ -37,6 +37,7 @@ const (
 	ReasonNewRound
 	ReasonElected
 	ReasonNamedAnother
+	ReasonLapsed
 	reasonCount
 )
 
@@ -72,6 +73,7 @@ var reasonTexts = [reasonCount]string{
 	ReasonNewRound:       "another board is the judge",
 	ReasonElected:        "an election named this board",
 	ReasonNamedAnother:   "an election named another board",
+	ReasonLapsed:         "this daemon did not run, and its dead man's switch let go",
 }
 
 func (r Reason) String() string {

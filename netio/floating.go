@@ -217,6 +217,17 @@ func (f *FloatingIP) Device() string {
 	return f.deviceName()
 }
 
+// Estate is what there is to let go of while the addresses are taken.
+func (f *FloatingIP) Estate() Estate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := Estate{Link: f.link, device: f.tun}
+	for _, p := range f.options.Addresses {
+		e.Addresses = append(e.Addresses, p.Addr())
+	}
+	return e
+}
+
 func (f *FloatingIP) deviceName() string {
 	if f.way.usesTUN() {
 		return f.device

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,16 +15,12 @@ import (
 	"topdog/internal/console"
 )
 
-// twoHoldersAfterKill is for how long the address may stay on a killed board.
-// On a device of the process's own it goes with the process; with nothing
-// but a lifetime, it goes when that ends.
-var twoHoldersAfterKill = map[string]func() time.Duration{
-	"auto":     atOnce,
-	"lifetime": func() time.Duration { return lifetime },
-}
+// holds are the ways to hold the address. With each of them the dead man's switch
+// lets go of it when the daemon cannot.
+var holds = []string{"auto", "lifetime"}
 
 func TestKilled(t *testing.T) {
-	for hold, bound := range twoHoldersAfterKill {
+	for _, hold := range holds {
 		t.Run(hold, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
@@ -28,11 +29,10 @@ func TestKilled(t *testing.T) {
 
 			killed := time.Now()
 			old.signal(syscall.SIGKILL)
-			c.untilHolders("somebody takes over", func(h []int) bool {
-				return slices.ContainsFunc(h, func(n int) bool { return n != old.number })
-			})
+			c.untilTakenFrom(old)
 			leader := c.settleIgnoringDead(old)
-			c.observe(killed, bound())
+			c.observe(killed, atOnce())
+			c.handedOver(killed, leader) // by the will
 
 			// It comes back, and disturbs nobody.
 			returned := time.Now()
@@ -65,7 +65,7 @@ func (c *cluster) settleIgnoringDead(dead *board) (leader *board) {
 // A daemon that is killed and restarted at once, as systemd does, finds that
 // its address has gone, and either leads again or follows, whichever is first.
 func TestKilledAndRestarted(t *testing.T) {
-	for hold, bound := range twoHoldersAfterKill {
+	for _, hold := range holds {
 		t.Run(hold, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
@@ -79,17 +79,17 @@ func TestKilledAndRestarted(t *testing.T) {
 				c.untilTakenFrom(old)
 				c.settle()
 				t.Logf("round %d", round+1)
-				c.observe(killed, bound())
+				c.observe(killed, atOnce())
 				c.clientWaited(killed, 10*heartbeat)
 			}
 		})
 	}
 }
 
-// A frozen process cannot let go of anything; the kernel does it. And a process
-// that wakes up must not believe that it still leads.
+// A frozen daemon cannot let go of anything; its dead man's switch does. And a
+// daemon that wakes up must not believe that it still leads.
 func TestFrozen(t *testing.T) {
-	for hold := range twoHoldersAfterKill {
+	for _, hold := range holds {
 		t.Run(hold, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
@@ -101,7 +101,8 @@ func TestFrozen(t *testing.T) {
 			old.signal(syscall.SIGSTOP)
 			c.untilTakenFrom(old)
 			leader := c.settle(c.except(old)...)
-			c.observe(frozen, lifetime)
+			c.observe(frozen, atOnce())
+			c.handedOver(frozen, leader)
 			<-long // so that nothing is left of any lifetime or window
 
 			woken := time.Now()
@@ -109,34 +110,124 @@ func TestFrozen(t *testing.T) {
 			c.settleOn(leader, c.boards...)
 			c.observe(woken, 0)
 			c.undisturbed(woken, leader)
-			if log := old.journal.String(); strings.Contains(log, "put back") || strings.Contains(log, "taking it again") {
-				t.Errorf("%s took the address back when it woke up", old)
-			}
+			old.tookNothingBack()
 		})
 	}
 }
 
-// A pause that is shorter than the lifetime but long enough for a take-over:
-// the address is still on the frozen board when it wakes up.
+// tookNothingBack checks that a board that woke up has believed what was done for it.
+func (b *board) tookNothingBack() {
+	b.c.t.Helper()
+	if log := b.journal.String(); strings.Contains(log, "put back") || strings.Contains(log, "taking it again") {
+		b.c.t.Errorf("%s took the address back when it woke up", b)
+	}
+}
+
+// A pause that is only just long enough: the will has been said when the daemon wakes up, and
+// what it says next must be heard as something newer.
 func TestFrozenForAMoment(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
+	for range 3 {
+		old := c.settle()
+		frozen := time.Now()
+		old.signal(syscall.SIGSTOP)
+		c.untilTakenFrom(old)
+		old.signal(syscall.SIGCONT)
+		if leader := c.settle(); leader == old {
+			t.Errorf("%s leads again after it was frozen", old)
+		}
+		c.observe(frozen, atOnce())
+		old.untilLogged("dead man's switch has let go")
+		old.tookNothingBack()
+	}
+}
+
+// With its switch frozen as well, nothing of a board is left that could let go but
+// the kernel, which does when the lifetime ends.
+func TestBoardFrozen(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	c.start(c.boards...)
 	old := c.settle()
+	companion := old.companion()
 
 	frozen := time.Now()
+	must(t, syscall.Kill(companion, syscall.SIGSTOP))
 	old.signal(syscall.SIGSTOP)
 	c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 })
-	c.watchFor(3 * heartbeat)
+	c.answeredByOther(old) // which defends the address by announcing it
+	c.untilTakenFrom(old)
+	leader := c.settle(c.except(old)...)
+	c.observe(frozen, lifetime)
+
+	// The switch wakes up first, late, and has nothing left to let go of.
 	woken := time.Now()
+	must(t, syscall.Kill(companion, syscall.SIGCONT))
 	old.signal(syscall.SIGCONT)
-	c.untilHolders("the woken one lets go", func(h []int) bool { return len(h) == 1 && h[0] != old.number })
-	c.observe(woken, atOnce())
+	c.settleOn(leader, c.boards...)
+	c.observe(woken, 0)
+	c.undisturbed(woken, leader)
+	old.tookNothingBack()
+}
+
+// Somebody kills the switch: there is another one, and nobody notices.
+func TestSwitchKilled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2, nil)
+	c.start(c.boards...)
 	leader := c.settle()
-	if leader == old {
-		t.Errorf("%s leads again after it has slept", old)
+	before := time.Now()
+	first := leader.companion()
+	must(t, syscall.Kill(first, syscall.SIGKILL))
+	leader.untilLogged("dead man's switch", "has ended")
+	c.until("there is another switch", func() string {
+		if next := leader.findCompanion(); next == 0 || next == first {
+			return "none yet"
+		}
+		return ""
+	})
+	c.undisturbed(before, leader)
+	// And it is armed.
+	killed := time.Now()
+	leader.signal(syscall.SIGKILL)
+	c.untilTakenFrom(leader)
+	c.observe(killed, atOnce())
+}
+
+// companion returns the process of the board's dead man's switch.
+func (b *board) companion() (pid int) {
+	b.c.t.Helper()
+	b.c.until(b.String()+" has a dead man's switch", func() string {
+		if pid = b.findCompanion(); pid == 0 {
+			return "there is no such process"
+		}
+		return ""
+	})
+	return pid
+}
+
+// findCompanion returns the living child of the daemon, or 0.
+func (b *board) findCompanion() int {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	must(b.c.t, err)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue // it has just ended
+		}
+		// The name is in parentheses and may contain anything; the state and the parent follow it.
+		var state string
+		var parent int
+		rest := string(text[bytes.LastIndexByte(text, ')')+1:])
+		if n, _ := fmt.Sscan(rest, &state, &parent); n == 2 && parent == b.process.PID && state != "Z" {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			must(b.c.t, err)
+			return pid
+		}
 	}
-	c.observe(frozen, 8*heartbeat)
+	return 0
 }
 
 func TestTerminated(t *testing.T) {

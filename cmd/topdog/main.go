@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/internal/config"
+	"topdog/netio"
 )
 
 // Exit statuses. They are documented in docs/operations.md, and the unit file
@@ -23,10 +25,27 @@ const (
 	exitConfig  = 78 // EX_CONFIG of sysexits.h
 )
 
+// deadmanWord on the command line makes the program the companion of a daemon (see
+// netio.Deadman). It is no verb for people, and comes before everything else: the companion
+// must stay small, and must not end when it is told to.
+const deadmanWord = "deadman"
+
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == deadmanWord {
+		os.Exit(attend(os.Stderr))
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// attend is the life of the companion. It returns its exit status.
+func attend(stderr io.Writer) int {
+	if err := netio.AttendDeadman(); err != nil {
+		fmt.Fprintln(stderr, "topdog:", err)
+		return exitFailure
+	}
+	return 0
 }
 
 // execute runs one command line and returns the exit status.
@@ -87,6 +106,7 @@ Set up the first board:        topdog init 192.168.1.250`,
 	root.AddCommand(
 		runCommand(),
 		statusCommand(),
+		traceCommand(),
 		resignCommand(),
 		cleanupCommand(),
 		initCommand(),

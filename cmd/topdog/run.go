@@ -68,7 +68,7 @@ func run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	around := node.Real(node.RealOptions{Group: cfg.Multicast, Way: ways[cfg.Hold]})
+	around := node.Real(node.RealOptions{Group: cfg.Multicast, Way: ways[cfg.Hold], Deadman: []string{"/proc/self/exe", deadmanWord}})
 	around.OpenLED = ledOpener(led, cfg.Socket, log)
 	n, err := node.New(nodeConfig, around, node.Options{Log: logrus.NewEntry(log)})
 	if err != nil {

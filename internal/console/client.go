@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -31,24 +30,12 @@ const (
 // [ErrNotRunning] and [ErrDenied], and errors.As an [*Error] of the daemon.
 type Client struct {
 	path    string
-	http    http.Client
 	timeout time.Duration
 }
 
 // Dial returns a client for the socket of that path. It connects when it is used.
 func Dial(path string) *Client {
-	var d net.Dialer
-	return &Client{path: path, timeout: clientTimeout, http: http.Client{
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return d.DialContext(ctx, "unix", path)
-			},
-			DisableKeepAlives:      true, // connecting is cheap, and nobody has to close idle ones
-			DisableCompression:     true,
-			MaxResponseHeaderBytes: 16 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &Client{path: path, timeout: clientTimeout}
 }
 
 // Status asks how the group is.
@@ -56,6 +43,13 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
 	err := c.call(ctx, http.MethodGet, pathStatus, &s)
 	return s, err
+}
+
+// Trace asks how the last changes of role went.
+func (c *Client) Trace(ctx context.Context) (Trace, error) {
+	var t Trace
+	err := c.call(ctx, http.MethodGet, pathTrace, &t)
+	return t, err
 }
 
 // Resign makes the board hand over the lead and returns what happened.
@@ -154,12 +148,9 @@ func (c *Client) do(ctx context.Context, method, path string) (*http.Response, e
 	if err != nil {
 		return nil, err
 	}
-	response, err := c.http.Do(request)
+	response, err := c.exchange(request)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return nil, c.explain(err)
+		return nil, err
 	}
 	if response.StatusCode == http.StatusOK {
 		return response, nil

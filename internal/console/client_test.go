@@ -83,6 +83,9 @@ func TestClientErrors(t *testing.T) {
 		{"redirected", func(t *testing.T, path string) {
 			impostor(t, path, "HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\nContent-Length: 0\r\n\r\n")
 		}, nil, "does not talk like topdog (HTTP status 302)"},
+		{"endless header", func(t *testing.T, path string) {
+			impostor(t, path, "HTTP/1.1 200 OK\r\nServer: "+strings.Repeat("x", 2*maxHeader)+"\r\n\r\n")
+		}, nil, "does not talk like topdog (its header has more than 16384 bytes)"},
 		{"endless", func(t *testing.T, path string) {
 			impostor(t, path, "HTTP/1.0 200 OK\r\n\r\n{"+strings.Repeat(" ", maxAnswer))
 		}, nil, "the answer has more than 1048576 bytes"},

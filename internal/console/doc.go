@@ -3,6 +3,7 @@
 //
 //	GET  /v1/status   a [Status]
 //	GET  /v1/events   a [Status] per line: at once, on every change, and every second
+//	GET  /v1/trace    a [Trace]: how the last changes of role went
 //	POST /v1/resign   {"result": "handed over to pi2 (192.168.1.12)"}
 //
 // What goes wrong is answered as {"error": "…", "hint": "…"} with a fitting

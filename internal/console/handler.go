@@ -18,6 +18,7 @@ import (
 const (
 	pathStatus = "/v1/status"
 	pathEvents = "/v1/events"
+	pathTrace  = "/v1/trace"
 	pathResign = "/v1/resign"
 )
 
@@ -60,13 +61,15 @@ func (s *Server) serve(ctx context.Context, w *answer, r *http.Request) error {
 	case pathStatus:
 	case pathEvents:
 		serve = func(w *answer, r *http.Request) error { return s.serveEvents(ctx, w, r) }
+	case pathTrace:
+		serve = s.serveTrace
 	case pathResign:
 		method, serve = http.MethodPost, s.serveResign
 	default:
 		return &Error{
 			Code:    http.StatusNotFound,
 			Message: fmt.Sprintf("there is no %s here", excerpt(r.URL.Path)),
-			Hint:    "there are GET /v1/status, GET /v1/events and POST /v1/resign",
+			Hint:    "there are GET /v1/status, GET /v1/events, GET /v1/trace and POST /v1/resign",
 		}
 	}
 	if r.Method != method {
@@ -127,6 +130,17 @@ func (s *Server) status(ctx context.Context) (Status, error) {
 	status, err := s.backend.Status(ctx)
 	status.fill()
 	return status, late(err, s.limits.status)
+}
+
+func (s *Server) serveTrace(w *answer, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), s.limits.status)
+	defer cancel()
+	trace, err := s.backend.Trace(ctx)
+	if err != nil {
+		return late(err, s.limits.status)
+	}
+	trace.fill()
+	return w.json(http.StatusOK, trace)
 }
 
 func (s *Server) serveResign(w *answer, r *http.Request) error {

@@ -19,6 +19,8 @@ import (
 type Backend interface {
 	// Status returns what the daemon knows now.
 	Status(ctx context.Context) (Status, error)
+	// Trace returns how the last changes of role went.
+	Trace(ctx context.Context) (Trace, error)
 	// Resign hands the lead over and says what happened: "handed over to pi2
 	// (192.168.1.12)". [CallerFrom] tells who wanted it.
 	Resign(ctx context.Context) (string, error)

@@ -33,6 +33,14 @@ const deadline = 10 * time.Second
 type fake struct {
 	status func(context.Context) (Status, error)
 	resign func(context.Context) (string, error)
+	trace  func(context.Context) (Trace, error)
+}
+
+func (f fake) Trace(ctx context.Context) (Trace, error) {
+	if f.trace == nil {
+		return takeover(), nil
+	}
+	return f.trace(ctx)
 }
 
 func (f fake) Status(ctx context.Context) (Status, error) {
@@ -363,6 +371,8 @@ func TestRequests(t *testing.T) {
 	}{
 		{"GET", "/v1/status", "", 200, `"group":"pihole"`},
 		{"GET", "/v1/status?pretty", "", 200, `"group":"pihole"`},
+		{"GET", "/v1/trace", "", 200, `"clock":"CLOCK_MONOTONIC","now_ns":`},
+		{"POST", "/v1/trace", "", 405, `use GET /v1/trace`},
 		{"POST", "/v1/resign", "", 200, `{"result":"handed over to pi2 (192.168.1.12)"}`},
 		{"POST", "/v1/resign", " {}\n", 200, `{"result":"handed over to pi2 (192.168.1.12)"}`},
 		{"POST", "/v1/resign", `{"to":"pi2"}`, 400, `{"error":"the request has a body that means nothing here: {\"to\":\"pi2\"}","hint":"send none, or {}"}`},
@@ -375,7 +385,7 @@ func TestRequests(t *testing.T) {
 		{"POST", "/v1/status", "", 405, `use GET /v1/status`},
 		{"HEAD", "/v1/status", "", 405, `use GET /v1/status`},
 		{"BREW", "/v1/events", "", 405, `BREW does not go with /v1/events`},
-		{"GET", "/", "", 404, `{"error":"there is no / here","hint":"there are GET /v1/status, GET /v1/events and POST /v1/resign"}`},
+		{"GET", "/", "", 404, `{"error":"there is no / here","hint":"there are GET /v1/status, GET /v1/events, GET /v1/trace and POST /v1/resign"}`},
 		{"GET", "/v1/status/", "", 404, `there is no /v1/status/ here`},
 		{"GET", "//v1/status", "", 404, `there is no //v1/status here`},
 		{"GET", "/%1b%5b2J" + strings.Repeat("x", 100), "", 404, `there is no /?[2Jxxx`},

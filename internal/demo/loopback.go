@@ -284,6 +284,9 @@ func (p *place) Way() (netio.Way, string) {
 
 func (p *place) Device() string { return loopbackInterface }
 
+// Estate has no use here: nothing watches over this address.
+func (p *place) Estate() netio.Estate { return netio.Estate{} }
+
 // cabled is a transport that hears and says nothing while the cable is out or
 // the power is off.
 type cabled struct {

@@ -14,27 +14,42 @@ import (
 )
 
 // act carries out what the core wants done, in order. The order is what keeps
-// the address from having two holders: it is released before the RESIGN leaves.
+// the address from having two holders: it is released before the RESIGN leaves. What
+// only people want to know comes last: to tell the log, the light and systemd takes
+// longer than the takeover itself.
 func (n *Node) act(effects []election.Effect) {
 	for i := range effects {
 		e := &effects[i]
+		n.trace.carries(e)
+		if claims(e) && n.fired() {
+			continue
+		}
 		switch e.Kind {
 		case election.EffectSend:
 			n.send(e.To, &e.Message)
+			n.trace.transmitted(e.To, &e.Message)
 		case election.EffectTake:
 			n.take()
 		case election.EffectRelease:
 			n.release()
 		case election.EffectProbe:
 			n.probe()
+		case election.EffectFinished:
+			n.finished = true
+		}
+		if beats(e) {
+			n.watchOver()
+		}
+	}
+	for i := range effects {
+		switch e := &effects[i]; e.Kind {
 		case election.EffectChange:
 			n.changed(e.Change)
 		case election.EffectNotice:
 			n.noticed(e.Notice)
-		case election.EffectFinished:
-			n.finished = true
 		}
 	}
+	n.rouse() // what this slice says is done with, so the core may be called again
 }
 
 // send sends a message of the core.

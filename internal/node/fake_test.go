@@ -217,6 +217,7 @@ func (t *fakeTransport) Serve(deliver func(netio.Datagram)) error {
 		case <-t.closed:
 			return nil
 		case d := <-t.inbox:
+			d.At = time.Since(t.board.lan.start)
 			deliver(d)
 		}
 	}
@@ -305,6 +306,7 @@ func (h fakeHolder) Release() error {
 
 func (h fakeHolder) Way() (netio.Way, string) { return netio.WayBoth, "in a test" }
 func (h fakeHolder) Device() string           { return "nothing" }
+func (h fakeHolder) Estate() netio.Estate     { return netio.Estate{Link: 7} }
 func (h fakeHolder) Close() error             { return h.Release() }
 
 // fakeAnnouncer counts, and finds the foreign machine that the LAN has.

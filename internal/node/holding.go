@@ -15,6 +15,7 @@ type holding struct {
 	holder Holder
 	wanted bool // the core wants it held
 	taken  bool // it is held
+	fresh  bool // it was taken just now, and nobody on this board was told yet
 
 	unfit time.Duration // how long this board stands back because it could not take the address; doubles
 	fitAt time.Duration // when it stands for the lead again; never if it does
@@ -109,6 +110,19 @@ func (n *Node) take() {
 	n.holding.renewAt = now + renewEvery
 	n.holding.announced = 0
 	n.announce()
+	n.holding.fresh = true
+}
+
+// settleIn is what is left to do when the address was taken, and can wait until the
+// others know.
+func (n *Node) settleIn() {
+	if !n.holding.fresh {
+		return
+	}
+	n.holding.fresh = false
+	if !n.holding.taken {
+		return
+	}
 	n.listenForRivals()
 	n.light()
 	n.log.Infof("holds %s", joined(n.prefixes()))
@@ -171,6 +185,7 @@ func (n *Node) release() {
 	if n.holding.holder != nil {
 		n.report("release the address", n.holding.holder.Release())
 	}
+	n.disarm()
 	if n.link.announcer != nil {
 		n.link.announcer.Rivals(nil, nil)
 	}
@@ -222,6 +237,9 @@ func (n *Node) hold(now time.Duration) {
 
 // renew starts the lifetime of the address over.
 func (n *Node) renew(now time.Duration) {
+	if n.fired() {
+		return // the core hears of it before anything else is done
+	}
 	n.holding.renewAt = now + renewEvery
 	restored, err := n.holding.holder.Renew()
 	switch {

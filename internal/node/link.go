@@ -91,6 +91,7 @@ func (n *Node) findAndWatch(ctx context.Context) error {
 // see takes in the state of the interface and of all addresses.
 func (n *Node) see(s netio.Snapshot) {
 	n.link.snapshot = s
+	n.trace.saw(s)
 	n.mendLink()
 	n.seeAddresses(s)
 }

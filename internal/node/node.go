@@ -87,11 +87,13 @@ type Node struct {
 	followed chan<- string // who leads next, for the one who asked for it
 
 	holding    holding
+	trace      trace
+	deadman    deadman
 	importance importance
 	news       news
 	drops      [wire.DropReasons]uint64
 	counts     counters
-	timer      *time.Timer
+	alarm      alarm
 	fedAt      time.Duration // when systemd's watchdog was fed
 }
 
@@ -136,7 +138,6 @@ func New(cfg Config, around Surroundings, o Options) (*Node, error) {
 		codec:     codec,
 		life:      newIncarnation(),
 		paths:     make(map[wire.ID]*path),
-		timer:     time.NewTimer(time.Hour),
 	}
 	n.ctx, n.endTasks = context.WithCancel(context.Background())
 	for range inboxSize {
@@ -146,6 +147,8 @@ func New(cfg Config, around Surroundings, o Options) (*Node, error) {
 	if around.Now != nil {
 		n.now = around.Now
 	}
+	n.trace = newTrace(n.now, around.Now != nil)
+	n.around = n.traced(around)
 	n.started = n.now()
 	n.console = console.NewServer(cfg.Socket, socketMode, n, nil)
 	n.console.Report = func(err error) { n.tell(func() { n.log.Warn(err) }) }
@@ -191,6 +194,8 @@ const stopWithin = 500 * time.Millisecond
 // loop takes in one thing at a time until the board has left the group.
 func (n *Node) loop(ctx context.Context) {
 	n.report("start", n.notifier.Ready())
+	n.alarm = n.around.newAlarm()
+	n.startDeadman()
 	n.light()
 	stop, deadline := ctx.Done(), (<-chan time.Time)(nil)
 	for !n.finished {
@@ -205,22 +210,29 @@ func (n *Node) loop(ctx context.Context) {
 			n.log.Warn("no successor answered in time; leaving without one")
 			return
 		case p := <-n.inbox:
+			n.rouse()
 			n.takeIn(p)
 		case s := <-n.snapshots:
+			n.rouse()
 			n.see(s)
 		case do := <-n.requests:
+			n.rouse()
 			do()
-		case <-n.timer.C:
+		case <-n.alarm.Rings():
+			n.alarm.at = never
+			n.rouse()
 			n.wake()
 		}
+		n.settleIn()
 		n.renewIdentity()
 	}
 }
 
-// rest sets the timer to the next thing that is due.
+// rest sets the alarm to the next thing that is due.
 func (n *Node) rest() {
+	n.trace.rest()
 	now := n.now()
-	next := now + time.Minute
+	next := never
 	if n.core != nil {
 		if at, ok := n.core.Deadline(); ok {
 			next = min(next, at)
@@ -230,7 +242,7 @@ func (n *Node) rest() {
 	if every := n.notifier.WatchdogInterval(); every > 0 {
 		next = min(next, n.fedAt+every)
 	}
-	n.timer.Reset(max(0, next-now))
+	n.alarm.set(next, now)
 }
 
 // wake does what is due. The core comes first: if this process was asleep it
@@ -244,6 +256,7 @@ func (n *Node) wake() {
 	now := n.now()
 	if n.core != nil {
 		if at, ok := n.core.Deadline(); ok && at <= now {
+			n.trace.woke(at, now)
 			n.act(n.core.Wake(now))
 		}
 	}
@@ -262,14 +275,18 @@ func (n *Node) stop() {
 		n.finished = true
 		return
 	}
+	n.trace.asked()
 	n.act(n.core.Stop(n.now()))
 }
 
 // leave lets go of everything that the loop owns.
 func (n *Node) leave() {
 	n.letGo()
+	if n.deadman.device != nil {
+		n.report("close the dead man's switch", n.deadman.device.Close())
+	}
 	n.closeLink()
-	n.timer.Stop()
+	n.report("close the alarm", n.alarm.Close())
 }
 
 // request has something done in the loop. It is dropped when the node ends.

@@ -19,6 +19,7 @@ type packet struct {
 	size      int
 	from      netip.AddrPort
 	multicast bool
+	at        time.Duration // when it was read from its socket
 }
 
 // path is how another board is reached, and how it was heard lately.
@@ -39,7 +40,7 @@ func (n *Node) deliver(d netio.Datagram) {
 		return
 	}
 	p.size = copy(p.data[:], d.Data)
-	p.from, p.multicast = d.From, d.Multicast
+	p.from, p.multicast, p.at = d.From, d.Multicast, d.At
 	n.inbox <- p // never blocks: there are no more packets than places
 }
 
@@ -75,7 +76,9 @@ func (n *Node) takeIn(p *packet) {
 		return
 	}
 	n.heardBy(m.Sender, p, now, true)
+	n.trace.taking(p.at, now, m)
 	n.act(n.core.Step(now, m))
+	n.trace.took()
 }
 
 // drop counts a packet that was not accepted. Most are nobody's business; some

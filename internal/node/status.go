@@ -34,6 +34,7 @@ func (n *Node) Resign(ctx context.Context) (string, error) {
 			refused = errors.New("this board is handing over already")
 			return
 		}
+		n.trace.asked()
 		effects, err := n.core.Resign(n.now())
 		if err != nil {
 			refused = err

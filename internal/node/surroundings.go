@@ -28,6 +28,8 @@ type Holder interface {
 	Renew() (restored bool, err error)
 	Release() error
 	Way() (netio.Way, string)
+	// Estate is what there is to let go of while the addresses are taken.
+	Estate() netio.Estate
 	Device() string
 	Close() error
 }
@@ -56,6 +58,12 @@ type Surroundings struct {
 	OpenAnnouncer func(netio.Link) (Announcer, error)
 	// OpenLED opens the light.
 	OpenLED func() (gpio.LED, error)
+	// NewAlarm makes what wakes the loop; nil means a timer of the Go runtime.
+	NewAlarm func() (Alarm, error)
+	// StartDeadman starts the dead man's switch; nil means that there is none.
+	StartDeadman func() (Deadman, error)
+	// Group is where Transport.Multicast sends to.
+	Group netip.AddrPort
 	// RunCommand runs a program with arguments to its end, or until ctx ends, and
 	// returns what it prints.
 	RunCommand func(ctx context.Context, words []string) ([]byte, error)
@@ -63,15 +71,18 @@ type Surroundings struct {
 
 // RealOptions say which part of the real machine a node uses.
 type RealOptions struct {
-	Group     netip.AddrPort
-	Way       netio.Way
-	LED       gpio.Spec
+	Group netip.AddrPort
+	Way   netio.Way
+	LED   gpio.Spec
+	// Deadman is the command line of the dead man's switch; nil for none.
+	Deadman   []string
 	Namespace netns.NsHandle // zero is the namespace of the process
 }
 
 // Real returns the real machine.
 func Real(o RealOptions) Surroundings {
-	return Surroundings{
+	s := Surroundings{
+		Group: o.Group,
 		FindInterface: func(addr netip.Addr) (string, netip.Prefix, error) {
 			return netio.FindInterface(o.Namespace, addr)
 		},
@@ -103,5 +114,22 @@ func Real(o RealOptions) Surroundings {
 		},
 		OpenLED:    func() (gpio.LED, error) { return gpio.Open(o.LED) },
 		RunCommand: runCommand,
+		NewAlarm: func() (Alarm, error) {
+			a, err := netio.NewAlarm()
+			if err != nil {
+				return nil, err
+			}
+			return a, nil
+		},
 	}
+	if o.Deadman != nil {
+		s.StartDeadman = func() (Deadman, error) {
+			d, err := netio.StartDeadman(o.Deadman)
+			if err != nil {
+				return nil, err
+			}
+			return d, nil
+		}
+	}
+	return s
 }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"topdog/internal/console"
+)
+
+func traceCommand() *cobra.Command {
+	var asJSON, all bool
+	c := &cobra.Command{
+		Use:   "trace",
+		Short: "Show where the time of the last takeover went",
+		Long: `Show what this board did when the lead changed for the last time, step by step
+with microseconds, from the last heartbeat of the old leader on.
+
+Every daemon keeps the last few changes in memory, so nothing has to be switched
+on before. Each board has seen its own side: ask the one that took over, and the
+one that let go if its daemon still runs.`,
+		Example: `  topdog trace
+  topdog trace --all
+  topdog trace --json --all`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			t, err := console.Dial(socketPath(c)).Trace(c.Context())
+			if err != nil {
+				return err
+			}
+			if !all {
+				t = t.Newest()
+			}
+			return showTrace(c.OutOrStdout(), t, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "show all changes that are kept, the newest first, and suspicions that came to nothing")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
+	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
+	return c
+}
+
+func showTrace(w io.Writer, t console.Trace, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(t)
+	}
+	var options console.Options
+	if screen, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(screen.Fd())); err == nil {
+			options.Width, options.Color = width, os.Getenv("NO_COLOR") == ""
+		}
+	}
+	return console.WriteTrace(w, t, options)
+}

@@ -1,0 +1,78 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+)
+
+// maxHeader bounds the header of an answer, of which the daemon's has 200 bytes.
+const maxHeader = 16 << 10
+
+// exchange makes a request over a connection of its own, which ends with the request's
+// context, or when the answer's body is closed. A local socket needs no more. [http.Client]
+// would bring proxies, redirects, connection pools and internationalised names with it,
+// which is a fortieth of the program.
+func (c *Client) exchange(request *http.Request) (*http.Response, error) {
+	ctx := request.Context()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", c.path)
+	if err != nil {
+		return nil, c.explain(causeOf(ctx, err))
+	}
+	answer := &answerBody{ctx: ctx, conn: conn}
+	answer.release = context.AfterFunc(ctx, func() { conn.Close() })
+
+	limited := &io.LimitedReader{R: conn, N: maxHeader}
+	request.Close = true
+	var response *http.Response
+	if err = request.Write(conn); err == nil {
+		response, err = http.ReadResponse(bufio.NewReader(limited), request)
+	}
+	if err != nil {
+		answer.Close()
+		if limited.N == 0 {
+			return nil, c.nonsense(fmt.Errorf("its header has more than %d bytes", maxHeader))
+		}
+		return nil, c.explain(causeOf(ctx, err))
+	}
+	limited.N = math.MaxInt64 // who reads the body has limits of their own
+	answer.body = response.Body
+	response.Body = answer
+	return response, nil
+}
+
+// answerBody is the body of an answer, with the connection from which it comes. Closing
+// it hangs up; http's own body would first wait for the end of a stream that has none.
+type answerBody struct {
+	ctx     context.Context
+	conn    net.Conn
+	body    io.Reader
+	release func() bool // ends the connection's dependence on ctx
+}
+
+func (a *answerBody) Read(p []byte) (int, error) {
+	n, err := a.body.Read(p)
+	if err != nil && err != io.EOF {
+		err = causeOf(a.ctx, err)
+	}
+	return n, err
+}
+
+func (a *answerBody) Close() error {
+	a.release()
+	return a.conn.Close()
+}
+
+// causeOf is why the context ended, if it did, for then that has closed the connection
+// and err tells only of that.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}

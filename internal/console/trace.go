@@ -1,0 +1,266 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Trace is what GET /v1/trace returns: what this board did when in its last
+// changes of role. The JSON names are part of the interface, as in a [Status].
+//
+// Unlike there, points in time are absolute: nanoseconds of the kernel's
+// CLOCK_MONOTONIC, which all programs of one machine share. So whoever runs
+// several boards on one machine, or a client beside a board, can merge what each
+// has seen. Between machines only differences mean anything.
+type Trace struct {
+	Board   string         `json:"board"` // id of this board; "" if it has none yet
+	Name    string         `json:"name"`
+	Clock   string         `json:"clock"`   // ClockMonotonic
+	NowNs   int64          `json:"now_ns"`  // when this was written
+	Changes []TracedChange `json:"changes"` // the newest first
+}
+
+// ClockMonotonic is the clock of a [Trace].
+const ClockMonotonic = "CLOCK_MONOTONIC"
+
+// TracedChange is how one change of role went, or several that followed from
+// each other.
+type TracedChange struct {
+	ZeroNs int64 `json:"zero_ns"` // the first step: the last heartbeat, if there was one
+	// LeaderChanged is false for a suspicion that came to nothing, and for a leader
+	// that only repeated its claim.
+	LeaderChanged bool `json:"leader_changed"`
+	Over          bool `json:"over"` // false if more steps may come
+
+	From          string `json:"from"` // role of this board before and after, one of the Role constants
+	To            string `json:"to"`
+	OldLeader     string `json:"old_leader"` // id; "" for none
+	OldLeaderName string `json:"old_leader_name"`
+	NewLeader     string `json:"new_leader"`
+	NewLeaderName string `json:"new_leader_name"`
+	Term          uint32 `json:"term"`
+	Reason        string `json:"reason"` // "" if a leader only repeated its claim
+
+	Omitted int         `json:"omitted"` // steps that were too many to be kept, from the middle
+	Steps   []TraceStep `json:"steps"`   // in the order of time
+}
+
+// TraceStep is one thing that happened. Fields that do not apply are left out.
+type TraceStep struct {
+	AtNs      int64  `json:"at_ns"`
+	Step      string `json:"step"`                  // one of the Step constants
+	Message   string `json:"message,omitempty"`     // StepHeard, StepSent: "ELECTION", …
+	Board     string `json:"board,omitempty"`       // id of the sender, or recipient, or leader; "" for all, or none
+	BoardName string `json:"board_name,omitempty"`  //
+	DueNs     *int64 `json:"due_ns,omitempty"`      // StepTimer: when it should have rung
+	TakenInNs *int64 `json:"taken_in_ns,omitempty"` // StepHeard: when the daemon came to it
+	Role      string `json:"role,omitempty"`        // StepRole: the new one
+	Reason    string `json:"reason,omitempty"`      // StepRole: why
+	Term      uint32 `json:"term,omitempty"`        // of a message, or of the new role
+	Failed    bool   `json:"failed,omitempty"`      // what this is the end of did not work
+}
+
+// What a step can be.
+const (
+	StepHeard        = "heard"         // a message, when it was read from its socket
+	StepSent         = "sent"          // a message, when the call to send it returned
+	StepHeartbeatDue = "heartbeat_due" // when the next heartbeat should have come
+	StepTimer        = "timer"         // the election's timer rang
+	StepLinkUp       = "link_up"       // the daemon saw the interface, and it has a link
+	StepLinkLost     = "link_lost"     // likewise, and it has none
+	StepAsked        = "asked"         // somebody wants the board to hand over or to stop
+	StepRole         = "role"          // another role or leader
+	StepProbe        = "probe"         // begins to ask whether a foreign machine has the address
+	StepTakeBegun    = "take_begun"    // the kernel is asked for the address
+	StepTakeEnded    = "take_ended"    // it has it
+	StepReleaseBegun = "release_begun" // the kernel is asked to let go of it
+	StepReleaseEnded = "release_ended" // it has let go
+	StepAnnounced    = "announced"     // gratuitous ARP was sent
+)
+
+// fill makes empty lists of missing ones.
+func (t *Trace) fill() {
+	if t.Changes == nil {
+		t.Changes = []TracedChange{}
+	}
+	for i := range t.Changes {
+		if t.Changes[i].Steps == nil {
+			t.Changes[i].Steps = []TraceStep{}
+		}
+	}
+}
+
+// Newest returns the trace with only the newest change of leader left in it.
+func (t Trace) Newest() Trace {
+	all := t.Changes
+	t.Changes = []TracedChange{}
+	for _, c := range all {
+		if c.LeaderChanged {
+			t.Changes = append(t.Changes, c)
+			break
+		}
+	}
+	return t
+}
+
+// WriteTrace writes a trace for people: a table for each change.
+func WriteTrace(w io.Writer, t Trace, o Options) error {
+	p := page{width: o.Width, color: o.Color}
+	if o.Width <= 0 {
+		p.width = math.MaxInt32
+	}
+	p.width = max(p.width, minWidth)
+	if len(t.Changes) == 0 {
+		p.item(plain, "", 0, "No change of leader yet, as far as this board knows: it keeps them only until its daemon ends.")
+	}
+	for i := range t.Changes {
+		if i > 0 {
+			p.line(plain, "")
+		}
+		p.tracedChange(&t, &t.Changes[i])
+	}
+	_, err := io.WriteString(w, p.text.String())
+	return err
+}
+
+// The columns of the table: an hour has ten characters in milliseconds with
+// microseconds behind the point.
+const (
+	atWidth    = 12
+	deltaWidth = 12
+	stepIndent = atWidth + deltaWidth + spacing
+
+	// worthTelling is for how long a message must have waited, in nanoseconds.
+	worthTelling = 100_000
+)
+
+func (p *page) tracedChange(t *Trace, c *TracedChange) {
+	p.item(strong, "", 0, t.changeHeadline(c))
+	p.line(dim, pad("ms", atWidth, true)+pad("+ms", deltaWidth, true)+strings.Repeat(" ", spacing)+"on "+t.boardName(t.Board, t.Name))
+	before := c.ZeroNs
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		delta := ""
+		if i > 0 {
+			delta = "+" + milliseconds(s.AtNs-before)
+		}
+		label := pad(milliseconds(s.AtNs-c.ZeroNs), atWidth, true) + pad(delta, deltaWidth, true)
+		p.item(s.style(), label, stepIndent, t.stepText(s))
+		before = s.AtNs
+	}
+	if c.Omitted > 0 {
+		p.item(notice, "", 0, fmt.Sprintf("%d steps in the middle were too many to be kept.", c.Omitted))
+	}
+}
+
+// changeHeadline says what the table is about.
+func (t *Trace) changeHeadline(c *TracedChange) string {
+	name := func(id, name string) string {
+		if id == "" {
+			return "nobody"
+		}
+		text := t.boardName(id, name)
+		if text != id {
+			text += " (" + id + ")"
+		}
+		return text
+	}
+	text := "the lead stayed with " + name(c.NewLeader, c.NewLeaderName)
+	if c.LeaderChanged {
+		text = fmt.Sprintf("the lead went from %s to %s", name(c.OldLeader, c.OldLeaderName), name(c.NewLeader, c.NewLeaderName))
+	}
+	if len(c.Steps) > 0 {
+		text = fmt.Sprintf("%s, %s", ago(float64(t.NowNs-c.Steps[len(c.Steps)-1].AtNs)/1e6), text)
+	}
+	text += fmt.Sprintf(", term%c%d: %s", joint, c.Term, cmp.Or(c.Reason, "it claimed the address again"))
+	if !c.Over {
+		text += " (not over yet)"
+	}
+	return text
+}
+
+// boardName is the name of a board, or its id.
+func (t *Trace) boardName(id, name string) string {
+	if id == t.Board && t.Name != "" {
+		name = t.Name
+	}
+	return cmp.Or(name, id, "an unknown board")
+}
+
+// style brings out what clients notice.
+func (s *TraceStep) style() style {
+	switch {
+	case s.Failed:
+		return alarm
+	case s.Step == StepTakeEnded, s.Step == StepReleaseEnded, s.Step == StepAnnounced:
+		return good
+	}
+	return plain
+}
+
+// stepText says in words what happened.
+func (t *Trace) stepText(s *TraceStep) string {
+	who := t.boardName(s.Board, s.BoardName)
+	switch s.Step {
+	case StepHeard:
+		text := fmt.Sprintf("heard %s of %s", s.Message, who)
+		if s.TakenInNs != nil && *s.TakenInNs-s.AtNs >= worthTelling {
+			text += fmt.Sprintf(", and took it in %s later", apart(*s.TakenInNs-s.AtNs))
+		}
+		return text
+	case StepSent:
+		if s.Board == "" {
+			who = "all"
+		}
+		return fmt.Sprintf("sent %s to %s", s.Message, who)
+	case StepHeartbeatDue:
+		return "the next heartbeat is due"
+	case StepTimer:
+		text := "the timer rings"
+		if s.DueNs != nil {
+			text += fmt.Sprintf(", %s late", apart(s.AtNs-*s.DueNs))
+		}
+		return text
+	case StepRole:
+		text := s.Role
+		if s.Board != "" && s.Role == RoleFollower {
+			text += " of " + who
+		}
+		if s.Role == RoleLeader {
+			text += fmt.Sprintf(" in term%c%d", joint, s.Term)
+		}
+		return fmt.Sprintf("becomes %s: %s", text, cmp.Or(s.Reason, "unknown why"))
+	}
+	if words, ok := stepWords[s.Step]; ok {
+		if s.Failed {
+			return words.failed
+		}
+		return words.done
+	}
+	return cmp.Or(s.Step, "something unknown") // of a newer daemon
+}
+
+// stepWords are the texts of the steps that need nothing filled in.
+var stepWords = map[string]struct{ done, failed string }{
+	StepLinkUp:       {done: "sees that the link is there"},
+	StepLinkLost:     {done: "sees that the link is gone"},
+	StepAsked:        {done: "is asked to hand over"},
+	StepProbe:        {done: "begins to ask whether a foreign machine has the address"},
+	StepTakeBegun:    {done: "begins to take the address"},
+	StepTakeEnded:    {done: "has the address", failed: "could not take the address"},
+	StepReleaseBegun: {done: "begins to let go of the address"},
+	StepReleaseEnded: {done: "has let go of the address", failed: "could not let go of the address"},
+	StepAnnounced:    {done: "has announced the address (ARP)", failed: "could not announce the address (ARP)"},
+}
+
+// milliseconds has microseconds behind the point.
+func milliseconds(ns int64) string {
+	return strconv.FormatFloat(float64(ns)/1e6, 'f', 3, 64)
+}
+
+// apart is a short length of time with its unit.
+func apart(ns int64) string { return joined(milliseconds(ns) + " ms") }

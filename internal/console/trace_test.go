@@ -1,0 +1,165 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// second is when the traces of these tests begin: half a day after the machine did.
+const second int64 = 43_200_000_000_000
+
+// takeover is what the heir has seen when its leader's cable was pulled, with a
+// suspicion before it that came to nothing.
+func takeover() Trace {
+	at := func(us int64) int64 { return second + us*1000 }
+	moment := func(us int64) *int64 { ns := at(us); return &ns }
+	return Trace{
+		Board: "192.168.1.12", Name: "pi2", Clock: ClockMonotonic, NowNs: at(38_214_420),
+		Changes: []TracedChange{{
+			ZeroNs: at(0), LeaderChanged: true, Over: true, From: RoleFollower, To: RoleLeader,
+			OldLeader: "192.168.1.13", OldLeaderName: "pi3", NewLeader: "192.168.1.12", NewLeaderName: "pi2",
+			Term: 8, Reason: "nobody answered for the leader",
+			Steps: []TraceStep{
+				{AtNs: at(0), Step: StepHeard, Message: "HEARTBEAT", Board: "192.168.1.13", BoardName: "pi3", Term: 7, TakenInNs: moment(141)},
+				{AtNs: at(100_000), Step: StepHeartbeatDue, Board: "192.168.1.13", BoardName: "pi3"},
+				{AtNs: at(102_574), Step: StepTimer, DueNs: moment(102_500)},
+				{AtNs: at(102_580), Step: StepRole, Board: "192.168.1.13", BoardName: "pi3", Role: RoleCandidate, Term: 7, Reason: "the leader fell silent"},
+				{AtNs: at(102_630), Step: StepSent, Message: "ELECTION", Term: 7},
+				{AtNs: at(107_701), Step: StepRole, Board: "192.168.1.12", BoardName: "pi2", Role: RoleLeader, Term: 8, Reason: "nobody answered for the leader"},
+				{AtNs: at(107_702), Step: StepTakeBegun},
+				{AtNs: at(107_790), Step: StepTakeEnded},
+				{AtNs: at(107_830), Step: StepAnnounced, Failed: true},
+				{AtNs: at(107_900), Step: StepSent, Message: "COORDINATOR", Term: 8},
+				{AtNs: at(108_100), Step: StepHeard, Message: "ANSWER", Board: "192.168.1.11", TakenInNs: moment(108_199)},
+				{AtNs: at(207_900), Step: StepSent, Message: "HEARTBEAT", Term: 8},
+			},
+		}, {
+			ZeroNs: at(-5_000_000), Over: false, From: RoleFollower, To: RoleFollower,
+			OldLeader: "192.168.1.13", OldLeaderName: "pi3", NewLeader: "192.168.1.13", NewLeaderName: "pi3",
+			Term: 7, Reason: "the leader fell silent", Omitted: 3,
+			Steps: []TraceStep{
+				{AtNs: at(-5_000_000), Step: StepRole, Board: "192.168.1.13", BoardName: "pi3\x1b[2J", Role: RoleFollower, Term: 7, Reason: "the leader answered"},
+				{AtNs: at(-4_999_999), Step: "danced"},
+			},
+		}},
+	}
+}
+
+func TestWriteTrace(t *testing.T) {
+	const newest = `38 s ago, the lead went from pi3 (192.168.1.13) to pi2 (192.168.1.12), term 8: nobody answered for the leader
+          ms         +ms  on pi2
+       0.000              heard HEARTBEAT of pi3, and took it in 0.141 ms later
+     100.000    +100.000  the next heartbeat is due
+     102.574      +2.574  the timer rings, 0.074 ms late
+     102.580      +0.006  becomes candidate: the leader fell silent
+     102.630      +0.050  sent ELECTION to all
+     107.701      +5.071  becomes leader in term 8: nobody answered for the leader
+     107.702      +0.001  begins to take the address
+     107.790      +0.088  has the address
+     107.830      +0.040  could not announce the address (ARP)
+     107.900      +0.070  sent COORDINATOR to all
+     108.100      +0.200  heard ANSWER of 192.168.1.11
+     207.900     +99.800  sent HEARTBEAT to all
+`
+	for _, test := range []struct {
+		name    string
+		trace   Trace
+		options Options
+		want    string
+	}{
+		{"the newest", takeover().Newest(), Options{}, newest},
+		{"all", takeover(), Options{}, newest + `
+43 s ago, the lead stayed with pi3 (192.168.1.13), term 7: the leader fell silent (not over yet)
+          ms         +ms  on pi2
+       0.000              becomes follower of pi3?[2J: the leader answered
+       0.001      +0.001  danced
+3 steps in the middle were too many to be kept.
+`},
+		{"nothing", Trace{}, Options{}, "No change of leader yet, as far as this board knows: it keeps them only until its daemon ends.\n"},
+		{"narrow and coloured", Trace{Board: "1", NowNs: 1, Changes: []TracedChange{{
+			LeaderChanged: true, Over: true, NewLeader: "1", Term: 1,
+			Steps: []TraceStep{
+				{Step: StepTakeEnded},
+				{Step: StepProbe},
+				{Step: StepReleaseEnded, Failed: true},
+			},
+		}}}, Options{Width: 50, Color: true}, "" +
+			"\x1b[1m0 ms ago, the lead went from nobody to 1, term 1:\x1b[0m\n" +
+			"\x1b[1mit claimed the address again\x1b[0m\n" +
+			"\x1b[2m          ms         +ms  on 1\x1b[0m\n" +
+			"\x1b[1;32m       0.000              has the address\x1b[0m\n" +
+			"       0.000      +0.000  begins to ask whether a\n" +
+			"                          foreign machine has the\n" +
+			"                          address\n" +
+			"\x1b[1;31m       0.000      +0.000  could not let go of the\x1b[0m\n" +
+			"\x1b[1;31m                          address\x1b[0m\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var text strings.Builder
+			if err := WriteTrace(&text, test.trace, test.options); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, text.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A new kind of step has words, and its place in the manual.
+func TestEveryStepHasWords(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/status.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{
+		StepHeard, StepSent, StepHeartbeatDue, StepTimer, StepLinkUp, StepLinkLost, StepAsked, StepRole, StepProbe,
+		StepTakeBegun, StepTakeEnded, StepReleaseBegun, StepReleaseEnded, StepAnnounced,
+	} {
+		if text := (&Trace{}).stepText(&TraceStep{Step: step}); text == step || text == "" {
+			t.Errorf("%q has no words", step)
+		}
+		if !strings.Contains(string(doc), "`"+step+"`") {
+			t.Errorf("docs/status.md does not explain the step %q", step)
+		}
+	}
+}
+
+func TestTraceOverTheSocket(t *testing.T) {
+	s := newTestServer(t, fake{})
+	serve(t, s)
+	got, err := Dial(s.path).Trace(t.Context())
+	if diff := cmp.Diff(takeover(), got); diff != "" || err != nil {
+		t.Errorf("%v; the trace changed on its way (-sent +got):\n%s", err, diff)
+	}
+
+	// Lists are never null, and a backend that does not answer is told of.
+	s = newTestServer(t, fake{trace: func(context.Context) (Trace, error) { return Trace{Changes: make([]TracedChange, 1)}, nil }})
+	serve(t, s)
+	got, err = Dial(s.path).Trace(t.Context())
+	if diff := cmp.Diff(Trace{Changes: []TracedChange{{Steps: []TraceStep{}}}}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	s = newTestServer(t, fake{trace: func(context.Context) (Trace, error) { return Trace{}, context.DeadlineExceeded }})
+	serve(t, s)
+	var told *Error
+	if _, err = Dial(s.path).Trace(t.Context()); !errors.As(err, &told) || told.Code != 504 {
+		t.Errorf("a daemon that is stuck: %v", err)
+	}
+}
+
+func TestNewest(t *testing.T) {
+	only := takeover()
+	only.Changes = only.Changes[1:]
+	if got := only.Newest().Changes; got == nil || len(got) != 0 {
+		t.Errorf("a suspicion counts as a change of leader: %v", got)
+	}
+	if got := takeover().Newest().Changes; len(got) != 1 || got[0].Term != 8 {
+		t.Errorf("got %v", got)
+	}
+}
