@@ -3,7 +3,7 @@ package netio
 import (
 	"fmt"
 	"net/netip"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -63,7 +63,7 @@ func subnets(handle *netlink.Handle) ([]subnet, error) {
 			all = append(all, subnet{names[a.LinkIndex], prefix})
 		}
 	}
-	slices.SortFunc(all, func(a, b subnet) int { return strings.Compare(a.String(), b.String()) })
+	sort.Slice(all, func(i, j int) bool { return all[i].String() < all[j].String() })
 	return all, nil
 }
 

@@ -1,10 +1,12 @@
 package netio
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"net/netip"
 	"slices"
+	"sort"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -130,7 +132,8 @@ func (t *table) snapshot() Snapshot {
 			s.Present = true
 			s.Link = link
 			s.Link.HardwareAddr = slices.Clone(link.HardwareAddr)
-			s.Link.Addrs = slices.SortedFunc(maps.Keys(t.addrs[index]), netip.Prefix.Compare)
+			s.Link.Addrs = slices.Collect(maps.Keys(t.addrs[index]))
+			sort.Slice(s.Link.Addrs, func(i, j int) bool { return s.Link.Addrs[i].Compare(s.Link.Addrs[j]) < 0 })
 		}
 	}
 	for index, prefixes := range t.addrs {
@@ -138,11 +141,9 @@ func (t *table) snapshot() Snapshot {
 			s.Local = append(s.Local, LocalAddr{Prefix: prefix, Index: index})
 		}
 	}
-	slices.SortFunc(s.Local, func(a, b LocalAddr) int {
-		if order := a.Prefix.Compare(b.Prefix); order != 0 {
-			return order
-		}
-		return a.Index - b.Index
+	sort.Slice(s.Local, func(i, j int) bool {
+		a, b := s.Local[i], s.Local[j]
+		return cmp.Or(a.Prefix.Compare(b.Prefix), a.Index-b.Index) < 0
 	})
 	return s
 }

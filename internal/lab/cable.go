@@ -3,7 +3,6 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -46,10 +45,7 @@ func newFabric() (f *fabric, err error) {
 		if err := f.silence(); err != nil {
 			return err
 		}
-		if err := f.createBridge(); err != nil {
-			return err
-		}
-		return f.setPlainBridge()
+		return f.createBridge()
 	})
 	if err == nil {
 		err = f.nl.LinkSetUp(f.bridge)
@@ -61,19 +57,22 @@ func newFabric() (f *fabric, err error) {
 	return f, nil
 }
 
-func (f *fabric) createBridge() error {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = "br0"
+// createBridge runs inside the switch.
+func (f *fabric) createBridge() (err error) {
+	link := newLink("bridge", "br0")
 	// Without an address of its own a bridge takes that of a port, and
 	// changes it as ports come and go.
-	attrs.HardwareAddr = readableMAC(0xff, 0)
-	snooping := false
-	bridge := &netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping}
-	if err := f.nl.LinkAdd(bridge); err != nil {
+	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, 0))
+	// There is no spanning tree, no delay before a port forwards, and no port
+	// that gets less than all multicasts.
+	link.own.AddRtAttr(nl.IFLA_BR_STP_STATE, nl.Uint32Attr(0))
+	link.own.AddRtAttr(nl.IFLA_BR_FORWARD_DELAY, nl.Uint32Attr(0))
+	link.own.AddRtAttr(nl.IFLA_BR_MCAST_SNOOPING, nl.Uint8Attr(0))
+	if err := link.create(); err != nil {
 		return fmt.Errorf("create a bridge (does the kernel have bridge support?): %w", err)
 	}
-	f.bridge = bridge
-	return nil
+	f.bridge, err = f.nl.LinkByName("br0")
+	return err
 }
 
 func (f *fabric) free() { freeNamespace(&f.ns, f.nl) }
@@ -103,26 +102,6 @@ func (f *fabric) silence() error {
 	return nil
 }
 
-// setPlainBridge says explicitly that there is no spanning tree and no delay
-// before a port forwards. The netlink library has no fields for these two.
-// It runs inside the switch, because the request opens a socket of its own.
-func (f *fabric) setPlainBridge() error {
-	req := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_ACK)
-	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
-	msg.Index = int32(f.bridge.Attrs().Index)
-	req.AddData(msg)
-	info := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
-	info.AddRtAttr(nl.IFLA_INFO_KIND, nl.NonZeroTerminated("bridge"))
-	data := info.AddRtAttr(nl.IFLA_INFO_DATA, nil)
-	data.AddRtAttr(nl.IFLA_BR_STP_STATE, nl.Uint32Attr(0))
-	data.AddRtAttr(nl.IFLA_BR_FORWARD_DELAY, nl.Uint32Attr(0))
-	req.AddData(info)
-	if _, err := req.Execute(unix.NETLINK_ROUTE, 0); err != nil {
-		return fmt.Errorf("switch off spanning tree: %w", err)
-	}
-	return nil
-}
-
 // name gives a host's namespace an id by which the switch's netlink sockets
 // can tell its notifications from others (see eventSocket).
 func (f *fabric) name(ns netns.NsHandle, id int) error {
@@ -139,23 +118,21 @@ func (h *Host) port() netlink.Link { return linkIndex(portIndexBase + h.number) 
 // switch, in the state that the cable is in, and gives the host its address.
 func (h *Host) createInterface() error {
 	f := h.lan.fabric
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = h.portName()
-	attrs.Index = portIndexBase + h.number
-	attrs.HardwareAddr = readableMAC(0xff, h.number)
+	link := newLink("veth", h.portName())
+	link.head.Index = int32(portIndexBase + h.number)
+	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, h.number))
 	if !h.cable.muted {
-		attrs.MasterIndex = f.bridge.Attrs().Index
+		link.set(unix.IFLA_MASTER, nl.Uint32Attr(uint32(f.bridge.Attrs().Index)))
 	}
 	if !h.cable.pulled {
-		attrs.Flags = net.FlagUp
+		link.head.Flags, link.head.Change = unix.IFF_UP, unix.IFF_UP
 	}
-	pair := &netlink.Veth{
-		LinkAttrs:        attrs,
-		PeerName:         h.Interface,
-		PeerHardwareAddr: h.HardwareAddr,
-		PeerNamespace:    netlink.NsFd(h.ns),
-	}
-	if err := f.nl.LinkAdd(pair); err != nil {
+	peer := link.own.AddRtAttr(nl.VETH_INFO_PEER, nil)
+	nl.NewIfInfomsgChild(peer, unix.AF_UNSPEC)
+	peer.AddRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(h.Interface))
+	peer.AddRtAttr(unix.IFLA_ADDRESS, h.HardwareAddr)
+	peer.AddRtAttr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(h.ns)))
+	if err := f.do(link.create); err != nil {
 		return fmt.Errorf("create the cable %s-%s (does the kernel have veth?): %w", h.Interface, h.portName(), err)
 	}
 	h.exists = true

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
+	"sort"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -150,8 +150,9 @@ func (h *Host) Addresses() ([]netip.Prefix, error) {
 		}
 		return nil
 	})
-	slices.SortFunc(out, func(a, b netip.Prefix) int {
-		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	sort.Slice(out, func(i, j int) bool {
+		a, b := out[i], out[j]
+		return cmp.Or(a.Addr().Compare(b.Addr()), a.Bits()-b.Bits()) < 0
 	})
 	return out, err
 }

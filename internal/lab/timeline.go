@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -64,7 +65,7 @@ func (tl Timeline) during(want func(holders int) bool) (sum time.Duration) {
 	for _, s := range tl.Spans {
 		edges = append(edges, edge{s.From, +1}, edge{s.To, -1})
 	}
-	slices.SortFunc(edges, func(a, b edge) int { return a.at.Compare(b.at) })
+	sort.Slice(edges, func(i, j int) bool { return edges[i].at.Before(edges[j].at) })
 	edges = append(edges, edge{at: tl.To})
 
 	holders, at := 0, tl.From
@@ -167,8 +168,9 @@ func (r *record) timeline(from, to time.Time) Timeline {
 	for b, began := range since {
 		tl.add(Span{b, began, to})
 	}
-	slices.SortFunc(tl.Spans, func(a, b Span) int {
-		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Board, b.Board))
+	sort.Slice(tl.Spans, func(i, j int) bool {
+		a, b := tl.Spans[i], tl.Spans[j]
+		return cmp.Or(a.From.Compare(b.From), a.Board-b.Board) < 0
 	})
 	return tl
 }
