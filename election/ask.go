@@ -13,7 +13,15 @@ import (
 // leader could fail to answer.
 type askDetector struct {
 	observed
-	late smoothed // how late heartbeats come, in ns
+	// heard is when this board heard the newest heartbeat itself: unlike last, which
+	// others move as well, the rhythm counts from it.
+	heard Instant
+	late  smoothed // how late heartbeats come, in ns
+	peak  float64  // how late the latest one came, in ns; fades within peakFor
+	own   smoothed // how late this board is itself for what is due, in ns
+
+	// recentLost and recentSeen count like lost and seen, but about the last ten.
+	recentLost, recentSeen float64
 }
 
 // NewAskDetector returns the detector of the algorithm heir.
@@ -27,65 +35,159 @@ const (
 	// reign to bad luck at most this often (the mistake recurrence time of Chen,
 	// Toueg and Aguilera, section 2.2).
 	mistakeEvery = 24 * time.Hour
-	// questionsMin keeps a clean wire from trusting a single datagram.
-	questionsMin = 2
+	// suspectEvery bounds how often a living leader is suspected in vain. Each time
+	// costs some packets, and the group has promised to be quiet.
+	suspectEvery = time.Second
+	// overlookMax bounds for how long lost heartbeats are overlooked to keep that.
+	overlookMax = time.Second
+	// questionsMin keeps a clean wire from trusting few datagrams. With the copies of
+	// heir, three rounds in vain are bad luck once in a hundred times on a wire that has
+	// begun to lose 40 % an instant ago, and less if a follower has heard the leader.
+	questionsMin = 3
 	// questionsMax bounds the patience on a wire that loses nearly everything.
 	questionsMax = 100
-	// roundTripUnknown is assumed until an answer has been timed: a Wi-Fi hop and back.
+	// roundTripUnknown is what an answer may take until one has been timed: a Wi-Fi
+	// hop and back.
 	roundTripUnknown = 5 * time.Millisecond
 	// roundTripMin is the least time between two questions; less would only ask
 	// a wire that has not had time to answer.
 	roundTripMin = time.Millisecond
+	// peakFor is how long the latest of all heartbeats is remembered. What is rare,
+	// like a card that blocks its board, is forgotten by mean and deviation within
+	// twenty heartbeats, and would cost the lead when it comes again.
+	peakFor = time.Hour
+	// recentFade makes about the last 1/(1-recentFade) = 10 heartbeats count for
+	// whether the wire has just become bad.
+	recentFade = 0.9
 )
 
 func (d *askDetector) Heard(now Instant, beat wire.Heartbeat) {
-	due := d.last + d.interval
-	if ahead, _ := d.take(now, beat, now >= d.Freshness()); ahead == 1 {
-		d.late.observe(float64(max(0, now-due)))
+	due := d.heard + d.interval
+	ahead, news := d.take(now, beat, now >= d.Freshness())
+	if news {
+		d.heard = now
+	}
+	if ahead == 0 {
+		return
+	}
+	d.recentSeen = d.recentSeen*recentFade + float64(ahead)
+	d.recentLost = d.recentLost*recentFade + float64(ahead-1)
+	d.peak *= 1 - float64(min(d.interval, peakFor))/float64(peakFor)
+	// What comes much earlier is an answer to somebody.
+	if early := due - now; ahead == 1 && early < d.interval/2 {
+		late := float64(max(0, -early))
+		d.late.observe(late)
+		d.peak = max(d.peak, late)
 	}
 }
 
-func (d *askDetector) Freshness() Instant { return d.last + d.interval + d.margin() }
+// Forgive makes nothing of how late the next heartbeat is read.
+func (d *askDetector) Forgive(now Instant) {
+	d.observed.Forgive(now)
+	d.heard = max(d.heard, now)
+}
 
-// margin is how much later than expected a heartbeat may come before somebody asks.
+// Woke counts no more than a tick, since a board that was late by much more doubts
+// itself anyway, and one long pause shall not make it slow for long.
+func (d *askDetector) Woke(late time.Duration) {
+	d.own.observe(float64(min(max(late, 0), tick)))
+}
+
+func (d *askDetector) Freshness() Instant { return d.last + d.interval + d.overdue() }
+
+// overdue is how much later than expected a heartbeat must be to be asked for.
+func (d *askDetector) overdue() time.Duration {
+	return time.Duration(d.overlooked())*d.interval + d.margin()
+}
+
+// margin is how late a heartbeat may be because nobody is quite punctual.
 // Four deviations are what TCP allows (RFC 6298, section 2). To ask too early
 // costs two packets; to ask too late costs outage.
+//
+// What has happened once within peakFor is allowed for as well, up to a tenth of the
+// interval: the mean forgets, and a leader that stands still is not saved by
+// questions. And a board whose own timers are late by some time, up to a tick,
+// allows others the same. Lateness that never varies, such as that of a slow clock, must not
+// be cut to the nanosecond either (RFC 6298 adds the granularity of the clock).
 func (d *askDetector) margin() time.Duration {
-	return min(max(d.late.bound(), Grace(d.interval)/4), d.interval/2)
+	m := max(d.late.bound(), min(time.Duration(d.peak), d.interval/10), min(d.own.bound(), tick)) + tick/8
+	return min(max(m, Grace(d.interval)/4), d.interval/2)
 }
+
+// overlooked is how many heartbeats in a row may be lost before somebody asks. On
+// a good wire there is none. If p of the heartbeats are lost, a living leader is
+// suspected p^(n+1)/H times a second, and n is the least number that makes this rarer
+// than once in suspectEvery: to wait for the next heartbeat costs no packets.
+func (d *askDetector) overlooked() (n int) {
+	if d.seen == 0 {
+		return 0
+	}
+	p := min(d.lost/d.seen, lossMax)
+	suspicions := p * float64(suspectEvery) / float64(d.interval)
+	for most := int(overlookMax / d.interval); suspicions > 1 && n < most; n++ {
+		suspicions *= p
+	}
+	return n
+}
+
+// lossMax bounds the estimates of the loss.
+const lossMax = 0.95
 
 // lossBound is a cautious estimate of the loss: two standard deviations above
-// what was observed, and never quite zero.
+// what was observed, and never quite zero. If the last heartbeats were lost more
+// often than that, the wire has become worse, and they alone count: the first
+// losses on a wire that was good must not have to outweigh all its past.
 func (d *askDetector) lossBound() float64 {
-	// One heartbeat of twenty is assumed lost to begin with; it fades like the others.
-	const priorLost, priorSeen = 1, 20
+	// One heartbeat of fifty is assumed lost to begin with; it fades like the others.
+	const priorLost, priorSeen = 1, 50
 	weight := math.Max(0, 1-d.seen*(1-fade))
-	lost, seen := d.lost+priorLost*weight+0.25, d.seen+priorSeen*weight+1
-	p := lost / seen
-	return math.Min(p+2*math.Sqrt(p*(1-p)/seen), 0.95)
+	long := cautious(d.lost+priorLost*weight+0.25, d.seen+priorSeen*weight+1)
+	if d.recentLost <= long*d.recentSeen {
+		return long
+	}
+	return cautious(d.recentLost, d.recentSeen)
 }
 
-// Questions follows from the loss p. A living leader is suspected wrongly p/H
-// times a second, and survives a question with the probability (1-p)²: the
-// question and the answer must both arrive. k questions in vain are a mistake
-// with the probability q^k, q = 1-(1-p)². So mistakes are rarer than one per
-// mistakeEvery when mistakeEvery·p/H·q^k < 1. What other followers know is not
-// counted, it comes on top.
+func cautious(lost, seen float64) float64 {
+	p := lost / seen
+	return min(p+2*math.Sqrt(p*(1-p)/seen), lossMax)
+}
+
+// Questions follows from the loss p. A living leader is suspected wrongly p^(n+1)/H
+// times a second (see overlooked), and survives a question with the probability
+// (1-p)²: the question and the answer must both arrive. k questions in vain are a
+// mistake with the probability q^k, q = 1-(1-p)². So mistakes are rarer than one per
+// mistakeEvery when mistakeEvery·p^(n+1)/H·q^k < 1. What other followers know is not
+// counted, and neither are the further copies of later answers; they come on top.
+//
+// Questions follow each other as fast as answers come on average: then most of
+// what is sent is needed. Only the last one is given the time that few answers exceed.
 func (d *askDetector) Questions() Questions {
 	p := d.lossBound()
 	q := 1 - (1-p)*(1-p)
-	suspicions := p * float64(mistakeEvery) / float64(d.interval)
+	suspicions := math.Pow(p, float64(d.overlooked()+1)) * float64(mistakeEvery) / float64(d.interval)
 	k := int(math.Ceil(math.Log(suspicions) / -math.Log(q)))
 	k = min(max(k, questionsMin), questionsMax)
 
-	every := roundTripUnknown
+	every, within := roundTripMin, roundTripUnknown
 	if d.trip.known {
-		every = d.trip.bound()
+		every, within = time.Duration(d.trip.mean), d.trip.bound()
 	}
-	every = min(max(every, roundTripMin), max(d.interval/2, roundTripMin))
-	// Nobody takes over before the grace is spent.
-	every = max(every, (Grace(d.interval)-d.margin())/time.Duration(k))
-	return Questions{Count: k, Every: every}
+	longest := max(d.interval/2, roundTripMin)
+	every = min(max(every, roundTripMin), longest)
+	within = min(max(within, every), longest)
+	return d.unhurried(Questions{Count: k, Every: every, Within: within})
 }
 
-func (d *askDetector) Quality() Quality { return d.quality(d.margin(), d.Questions()) }
+// unhurried spreads questions over the grace, since nobody takes over before it is spent:
+// what loses packets rarely loses one alone.
+func (d *askDetector) unhurried(q Questions) Questions {
+	if spare := Grace(d.interval) - d.margin() - q.Patience(); spare > 0 {
+		share := spare / time.Duration(q.Count-1)
+		q.Every += share
+		q.Within += spare - time.Duration(q.Count-1)*share
+	}
+	return q
+}
+
+func (d *askDetector) Quality() Quality { return d.quality(d.overdue(), d.Questions()) }

@@ -2,6 +2,7 @@ package election
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"topdog/wire"
@@ -81,12 +82,7 @@ func (a *candidates) upperHalf(coordinator wire.ID) []wire.ID {
 	}
 	half := max((len(ranks)+1)/2, len(a.set))
 	ranks = slices.DeleteFunc(ranks, func(r Rank) bool { return !r.Eligible() })
-	slices.SortFunc(ranks, func(x, y Rank) int {
-		if a.above(x, y) {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(ranks, func(i, j int) bool { return a.above(ranks[i], ranks[j]) })
 	var set []wire.ID
 	for _, r := range ranks {
 		set = append(set, r.ID)

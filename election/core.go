@@ -193,6 +193,7 @@ type Core struct {
 	leaderIncarnation wire.Incarnation
 	reignTerm         wire.Term
 	lastHeard         wire.Sequence // of the leader's newest HEARTBEAT
+	lastBeat          uint8         // its number
 	absent            wire.ID       // the leader that resigned or restarted, until there is another
 
 	forgiven  bool    // the leader got a fresh interval since it was heard last
@@ -208,9 +209,11 @@ type Core struct {
 	probe probeState
 	retry time.Duration // until the address is probed again; doubles
 
-	// askedAt is when the first of the asked questions went out, for the round trip.
-	askedAt Instant
-	asked   int
+	// askedAt and askedLast are when the first and the last of the asked questions went
+	// out, for the round trip.
+	askedAt, askedLast Instant
+	asked              int
+	wokeLate           time.Duration // by how much this call of Wake is late
 
 	// Of a leader.
 	beat        uint8
@@ -290,7 +293,7 @@ func (c *Core) Deadline() (at Instant, ok bool) {
 // enter begins every call: it takes in the time, and notices if the board was
 // asleep while something was due.
 func (c *Core) enter(now Instant) {
-	c.now = max(c.now, now)
+	c.now, c.wokeLate = max(c.now, now), 0
 	c.effects = c.effects[:0]
 	if due := c.alarms.earliest(); due < c.now && c.now-due > Grace(c.cfg.Interval) {
 		c.overslept(c.now - due)
@@ -301,7 +304,12 @@ func (c *Core) enter(now Instant) {
 
 // Wake is to be called when the deadline has come.
 func (c *Core) Wake(now Instant) []Effect {
+	due := c.alarms.earliest()
 	c.enter(now)
+	if due <= c.now {
+		c.wokeLate = c.now - due
+		c.detector.Woke(c.wokeLate)
+	}
 	for a := range alarmCount {
 		if c.alarms[a] <= c.now {
 			c.alarms[a] = never

@@ -17,8 +17,11 @@ type Detector interface {
 	Evidence(at Instant)
 	// Forgive gives the leader a fresh interval, because this board was asleep itself.
 	Forgive(now Instant)
-	// Answered takes in the time between a question to the leader and its answer.
-	Answered(roundTrip time.Duration)
+	// Answered takes in an answer of the leader, and how long ago the last and the first
+	// of the questions were sent of which it may answer any.
+	Answered(sinceLast, sinceFirst time.Duration)
+	// Woke takes in by how much this board was late for something that was due.
+	Woke(late time.Duration)
 	// Freshness is when the leader becomes suspect unless it is heard before:
 	// the freshness point of Chen, Toueg and Aguilera.
 	Freshness() Instant
@@ -31,14 +34,18 @@ type Detector interface {
 	Quality() Quality
 }
 
-// Questions is how a suspect is asked.
+// Questions is how a suspect is asked: Count times, Every so long, and the last
+// question has the time Within to be answered.
 type Questions struct {
-	Count int
-	Every time.Duration
+	Count  int
+	Every  time.Duration
+	Within time.Duration
 }
 
 // Patience is how long asking takes when nobody answers.
-func (q Questions) Patience() time.Duration { return time.Duration(q.Count) * q.Every }
+func (q Questions) Patience() time.Duration {
+	return time.Duration(q.Count-1)*q.Every + q.Within
+}
 
 // Quality is what a detector has learned of the network.
 type Quality struct {
@@ -49,11 +56,24 @@ type Quality struct {
 }
 
 // Grace is the least time between the moment at which a heartbeat was due and
-// the earliest takeover by anybody. A leader that is late by less has nothing to
-// fear, which is what makes it safe to hold the address between two heartbeats.
-// A tenth of the interval costs a tenth of the shortest possible outage; 4 ms
-// are what a busy Linux kernel without real-time priorities needs to run a
-// process that became ready.
-func Grace(interval time.Duration) time.Duration {
-	return max(4*time.Millisecond, interval/10)
-}
+// the earliest takeover by anybody. It holds two sides of one bargain together:
+//
+//   - A follower: Freshness, which is never before last + H + margin, and all of
+//     Questions.Patience go by before anybody claims, and margin + patience ≥ Grace(H).
+//     last is when a heartbeat arrived, so last + H is not before it was due to be sent.
+//   - The leader: late by more than Grace(H) for its heartbeat, it doubts that it
+//     still leads (see overslept). Late by less it has nothing to fear, which is what
+//     makes it safe to hold the address between two heartbeats.
+//
+// So a leader never goes on in good faith after a takeover that its own lateness
+// has brought about. Whoever makes takeovers faster has to make leaders doubt earlier,
+// and its lease run out earlier (see Lease): a leader on a busy board then loses the
+// lead more often though nothing is wrong with it.
+//
+// A tenth of the interval costs a tenth of the shortest possible outage; a tick is what
+// a busy Linux kernel without real-time priorities needs to run a process that
+// became ready.
+func Grace(interval time.Duration) time.Duration { return max(tick, interval/10) }
+
+// tick is that of a kernel with CONFIG_HZ=250.
+const tick = 4 * time.Millisecond

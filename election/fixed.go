@@ -43,7 +43,8 @@ func (d *fixedDetector) Freshness() Instant { return d.last + d.silence() }
 // Questions is one, and an interval is the limit T for its answer: a time that
 // the group considers long enough for a heartbeat is so for a question.
 func (d *fixedDetector) Questions() Questions {
-	return Questions{Count: 1, Every: max(d.interval, roundTripMin)}
+	limit := max(d.interval, roundTripMin)
+	return Questions{Count: 1, Every: limit, Within: limit}
 }
 
 func (d *fixedDetector) Quality() Quality {

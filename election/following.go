@@ -177,11 +177,12 @@ func (c *Core) soundingPause() time.Duration {
 	return soundEvery
 }
 
-// countQuestion remembers when a series of questions began, to time the answer.
+// countQuestion remembers when a series of questions began and ended, to time the answer.
 func (c *Core) countQuestion() {
 	if c.asked == 0 {
 		c.askedAt = c.now
 	}
+	c.askedLast = c.now
 	c.asked++
 }
 

@@ -13,8 +13,18 @@ import (
 // for their turn by rank, so a dead heir costs one step more.
 //
 // In the steady state there is one HEARTBEAT per interval, whatever the number
-// of boards. A takeover is k ELECTIONs and one COORDINATOR, all multicast.
-type heir struct{ plain }
+// of boards. A takeover is k rounds of ELECTIONs and one COORDINATOR, all multicast.
+type heir struct {
+	plain
+	waited bool // a candidate that woke up late has given the last answer more time
+
+	// told is the last question that this follower has answered.
+	told struct {
+		candidate wire.ID
+		round     uint8
+		at        Instant
+	}
+}
 
 // witnesses is how many followers answer a candidate that has missed a
 // heartbeat which they have heard: enough to survive loss, and few enough that a
@@ -23,11 +33,30 @@ const witnesses = 3
 
 func (h *heir) number() wire.Algorithm { return wire.AlgorithmHeir }
 
+// copiesMax is how often a question or an answer is sent at most at the same time.
+//
+// How many rounds of questions are needed is learned from the loss, and so comes too late
+// for a wire that was good and loses 40 % all of a sudden: three rounds of single
+// packets would depose a living leader every fourth time. So each question in vain is
+// followed by a better one. A leader that is dead costs three packets more.
+const copiesMax = 3
+
+// lossHeeded is the loss of heartbeats from which on boards wait for one more of them
+// for each board of higher rank.
+const lossHeeded = 0.02
+
 // pace is the time that each board of higher rank is given to act first: to ask
-// as often as it must, and to be heard.
+// as often as it must, and to be heard. Where heartbeats get lost, each board misses
+// others; there it is an interval at least, so that the next one comes first and not all
+// who are next in the succession ask as well.
 func (h *heir) pace() time.Duration {
-	q := h.detector.Questions()
-	return q.Patience() + 2*q.Every + Grace(h.cfg.Interval)
+	quality := h.detector.Quality()
+	q := quality.Questions
+	pace := q.Patience() + 2*q.Every + Grace(h.cfg.Interval)
+	if quality.Loss >= lossHeeded {
+		return max(pace, h.cfg.Interval)
+	}
+	return pace
 }
 
 func (h *heir) patience() time.Duration {
@@ -44,6 +73,7 @@ func (h *heir) turn(reason Reason) {
 		return
 	}
 	h.becomeCandidate(reason)
+	h.waited = false
 	h.startProbe()
 	h.ask()
 }
@@ -56,19 +86,29 @@ func (h *heir) ask() {
 		h.claim()
 		return
 	}
+	wait := q.Every
 	if asked {
 		// The probe takes longer than the questions. Go on asking, slower, so that
 		// the others know that somebody is at it.
-		q.Every = max(q.Every, h.cfg.Interval/5)
-	} else {
-		h.round++
+		wait = max(wait, h.cfg.Interval/5)
+	} else if h.round++; int(h.round) >= q.Count {
+		wait = q.Within
 	}
-	h.sendElection(nil)
-	h.alarms[alarmAsk] = h.now + q.Every
+	for range h.copies() {
+		h.sendElection(nil)
+	}
+	h.alarms[alarmAsk] = h.now + wait
 }
 
 func (h *heir) wake(a alarm) {
-	if a == alarmAsk && h.role == Candidate {
+	switch {
+	case a != alarmAsk || h.role != Candidate:
+	case h.wokeLate >= roundTripMin && !h.waited:
+		// Perhaps the whole board stood still, and an answer is waiting to be read.
+		// Once is enough: a board that is always late must be able to take over.
+		h.waited = true
+		h.alarms[alarmAsk] = h.now + roundTripMin
+	default:
 		h.ask()
 	}
 }
@@ -93,7 +133,7 @@ func (h *heir) election(m *wire.Message) {
 		// is still to be taken in. Perhaps the asker leads by now; the heartbeat
 		// answers if it does not.
 		if h.alarms[alarmHeartbeat] > h.now {
-			h.reply()
+			h.reassure(m.Election.Round)
 		}
 	case Candidate:
 		if above {
@@ -114,6 +154,43 @@ func (h *heir) election(m *wire.Message) {
 	case Listener:
 		h.alarms[alarmListen] = max(h.alarms[alarmListen], h.now+h.courtesy())
 	}
+}
+
+// copies is how often this round's question is sent: the first one once. After the third
+// one the number of rounds does the rest. There is no hurry at a cold start, and where
+// everybody is sent a packet of his own they are enough.
+func (h *heir) copies() int {
+	if h.round > copiesMax || h.cold || h.cfg.Fanout == FanoutUnicast {
+		return 1
+	}
+	return copies(h.round)
+}
+
+// copies is how often a message of a round is sent.
+func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
+
+// reassure answers a candidate that doubts this leader. What it has lost already was
+// a heartbeat at least, so even the first answer is sent twice. One answer does for the
+// copies of a question, and for others who ask at the same time, but not for the next round.
+func (h *heir) reassure(round uint8) {
+	if h.now-h.repliedAt < roundTripMin/2 {
+		return
+	}
+	h.repliedAt = h.now
+	for range copies(round + 1) {
+		h.sendHeartbeat(true)
+	}
+}
+
+// tells reports whether a follower that may answer a candidate's question does: the
+// copies of a question are answered once.
+func (h *heir) tells(m *wire.Message) bool {
+	t := &h.told
+	if t.candidate == m.Sender && t.round == m.Election.Round && h.now-t.at < roundTripMin {
+		return false
+	}
+	t.candidate, t.round, t.at = m.Sender, m.Election.Round, h.now
+	return true
 }
 
 // courtesy is how long a board waits for one of higher rank that was heard
@@ -140,23 +217,25 @@ func (h *heir) knowsBetter(m *wire.Message) bool {
 // testify tells a candidate when this board last heard the leader, if it is one
 // of those that answer.
 func (h *heir) testify(m *wire.Message) {
-	if h.succession() > witnesses { // the candidate itself counts as one
+	if h.succession() > witnesses || !h.tells(m) { // the candidate itself counts as one
 		return
 	}
-	h.send(m.Sender, wire.Message{
-		Header: wire.Header{Type: wire.TypeAnswer},
-		Answer: wire.Answer{
-			Leader: h.leader, Incarnation: h.leaderIncarnation, LastHeard: h.lastHeard,
-			Age:   h.detector.Age(h.now),
-			Round: m.Election.Round,
-		},
-	})
+	for range copies(m.Election.Round) {
+		h.send(m.Sender, wire.Message{
+			Header: wire.Header{Type: wire.TypeAnswer},
+			Answer: wire.Answer{
+				Leader: h.leader, Incarnation: h.leaderIncarnation, LastHeard: h.lastHeard,
+				Age:   h.detector.Age(h.now),
+				Round: m.Election.Round,
+			},
+		})
+	}
 }
 
 // object tells a candidate that a board of higher rank is alive. Some do, and not
 // all: while the address is taken by a foreign machine, everybody asks time and again.
 func (h *heir) object(m *wire.Message) {
-	if !h.rank().Eligible() || h.succession() >= witnesses {
+	if !h.rank().Eligible() || h.succession() >= witnesses || !h.tells(m) {
 		return
 	}
 	h.send(m.Sender, wire.Message{

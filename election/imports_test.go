@@ -15,7 +15,7 @@ import (
 // allowed are all packages that the core may import. What is not here would let
 // it have a clock, a socket, a goroutine, a logger or luck of its own.
 var allowed = []string{
-	"errors", "fmt", "math", "slices", "strings", "time", "unicode", "unicode/utf8",
+	"errors", "fmt", "math", "slices", "sort", "strings", "time", "unicode", "unicode/utf8",
 	"topdog/wire",
 }
 

@@ -42,15 +42,23 @@ func (c *Core) Will() (m wire.Message, ok bool) {
 	return m, ok
 }
 
+// lastWords is how long after a lapse the will may still be said: what is lost of it is
+// repeated, and a word of this board that came before it would make it a late one.
+const lastWords = 25 * time.Millisecond
+
 // Lapsed tells that the lease of this leader has run out, and that its will was
 // sent. Whatever its rank, it is the last one to claim then.
 func (c *Core) Lapsed(now Instant) []Effect {
-	c.enter(now)
-	if c.role == Leader {
-		c.becomeFollower(wire.Nobody, ReasonLapsed)
-		c.postpone(c.listenWindow())
+	// As enter, but for the doubts: what this board missed is known, and it must not hold
+	// an election, as one that overslept does, before it has let go.
+	c.now, c.wokeLate = max(c.now, now), 0
+	c.effects = c.effects[:0]
+	c.alarms.notBefore(c.now)
+	if c.role != Leader {
+		return c.effects
 	}
-	// The will said that this board has gone.
-	c.sendHello()
+	c.becomeFollower(wire.Nobody, ReasonLapsed)
+	c.postpone(c.listenWindow())
+	c.alarms[alarmHello] = c.now + lastWords // the will said that this board has gone
 	return c.effects
 }

@@ -112,7 +112,8 @@ func (d *nfdeDetector) Freshness() Instant { return d.expected + d.alpha() }
 
 // Questions are those of the fixed detector: the papers know no other.
 func (d *nfdeDetector) Questions() Questions {
-	return Questions{Count: 1, Every: max(d.interval, roundTripMin)}
+	limit := max(d.interval, roundTripMin)
+	return Questions{Count: 1, Every: limit, Within: limit}
 }
 
 func (d *nfdeDetector) Quality() Quality { return d.quality(d.alpha(), d.Questions()) }

@@ -67,9 +67,22 @@ func (o *observed) Evidence(at Instant) { o.last = max(o.last, at) }
 
 func (o *observed) Forgive(now Instant) { o.last = max(o.last, now) }
 
-func (o *observed) Answered(roundTrip time.Duration) {
-	o.trip.observe(float64(roundTrip))
+// Answered learns the round trip. If there was one question, both times are the
+// same and it is measured. Of several nobody can tell which one was answered; TCP
+// makes nothing of such an answer (Karn's rule; RFC 6298, section 3). But a round trip
+// that is not between the two times was learned wrongly, and is moved to where it can
+// have been: else a board that asks too soon would never find out.
+func (o *observed) Answered(sinceLast, sinceFirst time.Duration) {
+	switch known := time.Duration(o.trip.mean); {
+	case sinceLast == sinceFirst, !o.trip.known, known > sinceFirst:
+		o.trip.observe(float64(sinceFirst))
+	case known < sinceLast:
+		o.trip.observe(float64(sinceLast))
+	}
 }
+
+// Woke is of no use to a detector that learns nothing of lateness.
+func (o *observed) Woke(time.Duration) {}
 
 func (o *observed) Age(now Instant) time.Duration { return now - o.last }
 

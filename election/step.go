@@ -171,11 +171,21 @@ func (c *Core) suspicious() bool {
 	}
 }
 
-// timeAnswer takes the round trip from the first question of a series: if there
-// were more, nobody can tell which one was answered, and to guess too long is safe.
+// timeAnswer learns the round trip from an answer. One that comes very late answers
+// the question of another board, and the own one was lost.
 func (c *Core) timeAnswer() {
-	c.detector.Answered(c.now - c.askedAt)
+	if late := c.now - c.askedLast; late <= max(c.cfg.Interval, soundMin) {
+		c.detector.Answered(late, c.now-c.askedAt)
+	}
 	c.asked = 0
+}
+
+// answers reports whether a HEARTBEAT that is a reply may answer a question of this
+// board. Candidates are answered by multicast, with a beat of its own. Who times
+// the way is answered alone, with the number of the beat before; it must
+// not take what others are answered for it.
+func (c *Core) answers(m *wire.Message, beat wire.Heartbeat) bool {
+	return m.Reply && c.asked > 0 && (c.role == Candidate || beat.Beat == c.lastBeat)
 }
 
 func (c *Core) dispatch(m *wire.Message) {
@@ -205,10 +215,11 @@ func (c *Core) heardBeat(m *wire.Message, beat wire.Heartbeat) {
 	if c.role != Follower && c.role != Candidate || m.Sender != c.leader {
 		return
 	}
-	if m.Reply && c.asked > 0 {
+	if c.answers(m, beat) {
 		c.timeAnswer()
 	}
 	c.forgiven = false
+	c.lastBeat = beat.Beat
 	c.detector.Heard(c.now, beat)
 	c.lastHeard = max(c.lastHeard, m.Sequence)
 	if c.role == Follower {

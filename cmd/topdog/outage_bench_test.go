@@ -28,11 +28,14 @@ type disturbance struct {
 var disturbances = []disturbance{
 	{
 		name:   "pulled cable",
-		strike: func(b *testing.B, l *board) { must(b, l.Pull()) },
-		mend: func(_ *cluster, l *board, struck time.Time) time.Time {
-			must(l.c.t, l.Plug())
-			return struck
-		},
+		strike: pull,
+		mend:   plug,
+	},
+	{
+		name:     "pulled cable, heartbeat 10ms",
+		settings: settings{"heartbeat": quote("10ms")},
+		strike:   pull,
+		mend:     plug,
 	},
 	{
 		// Each side of the split has a holder, which nobody could prevent; two
@@ -77,6 +80,13 @@ var disturbances = []disturbance{
 			return struck
 		},
 	},
+}
+
+func pull(b *testing.B, leader *board) { must(b, leader.Pull()) }
+
+func plug(c *cluster, leader *board, struck time.Time) time.Time {
+	must(c.t, leader.Plug())
+	return struck
 }
 
 func restart(_ *cluster, l *board, struck time.Time) time.Time {
@@ -224,7 +234,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 func build(b *testing.B, env ...string) program {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "topdog")
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
+	c := exec.Command("go", "build", "-tags", "nethttpomithttp2", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
 	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	if out, err := c.CombinedOutput(); err != nil {
 		b.Fatalf("go build: %v\n%s", err, out)

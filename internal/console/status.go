@@ -88,13 +88,19 @@ type Detector struct {
 	RoundTripMs     float64 `json:"round_trip_ms"`     // to the leader; 0 if never measured
 	Questions       int     `json:"questions"`         // a suspect is asked so often before it is replaced
 	QuestionEveryMs float64 `json:"question_every_ms"` // time between two questions
+	AnswerWithinMs  float64 `json:"answer_within_ms"`  // the time that the last one has to be answered
 }
 
 // replacedAfterMs is the time from the last heartbeat of a leader that dies to
 // the claim of the next: one heartbeat that does not come, the margin that it is
 // given, and the questions that nobody answers.
 func (s *Status) replacedAfterMs() float64 {
-	return s.HeartbeatMs + s.Detector.MarginMs + float64(s.Detector.Questions)*s.Detector.QuestionEveryMs
+	d := s.Detector
+	within := d.AnswerWithinMs
+	if within == 0 { // a daemon that does not tell gives it the time of the others
+		within = d.QuestionEveryMs
+	}
+	return s.HeartbeatMs + d.MarginMs + float64(d.Questions-1)*d.QuestionEveryMs + within
 }
 
 // Change is a change of leader.

@@ -39,7 +39,7 @@ func healthy() Status {
 		LED:         "ACT, a short blink every 2 s",
 		HeartbeatMs: 100,
 		Fanout:      "multicast",
-		Detector:    Detector{Kind: "ask", MarginMs: 2.5, RoundTripMs: 0.3, Questions: 2, QuestionEveryMs: 3.75},
+		Detector:    Detector{Kind: "ask", MarginMs: 1, RoundTripMs: 0.3, Questions: 3, QuestionEveryMs: 1, AnswerWithinMs: 1.5},
 		Boards: []Board{
 			{ID: "192.168.1.13", Name: "pi3", Address: "192.168.1.13", Priority: 100, Role: RoleLeader,
 				HeardMs: new(40.0), UpSeconds: new(9*86400.0 + 3600)},
@@ -75,7 +75,7 @@ func leading() Status {
 func scored() Status {
 	s := healthy()
 	s.Algorithm, s.Fanout, s.Measure = "score", "unicast", "command"
-	s.Detector = Detector{Kind: "fixed", MarginMs: 210, Questions: 1, QuestionEveryMs: 100}
+	s.Detector = Detector{Kind: "fixed", MarginMs: 210, Questions: 1, QuestionEveryMs: 100, AnswerWithinMs: 100}
 	s.Boards[0].Score, s.Boards[2].Score = new(uint32(4294967295)), new(uint32(0))
 	s.Boards[0].Priority = 50
 	s.Board.Score = s.Boards[2].Score
@@ -110,6 +110,7 @@ func situations() []situation {
 	rich := change(healthy(), func(s *Status) {
 		s.Addresses = []string{"192.168.1.250/24", "10.20.0.80/16", "10.20.0.81/16", "10.20.0.82/16"}
 		s.Detector.LossPercent, s.Detector.MarginMs, s.Detector.Questions, s.Detector.QuestionEveryMs = 38.46, 31.25, 74, 9
+		s.Detector.AnswerWithinMs = 9
 		s.Boards = append(s.Boards,
 			Board{ID: "77", Name: "küche", Address: "192.168.1.77", Priority: 50, Role: RoleFollower, HeardMs: new(900.0), Following: "192.168.1.12", UpSeconds: new(40.0)},
 			Board{ID: "192.168.1.80", Address: "192.168.1.80", Priority: 50, HeardMs: new(250.0)},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sort"
 	"time"
 
 	"topdog/election"
@@ -123,6 +124,7 @@ func (n *Node) describeElection(s *console.Status, now time.Duration) {
 		RoundTripMs:     console.Milliseconds(q.RoundTrip),
 		Questions:       q.Questions.Count,
 		QuestionEveryMs: console.Milliseconds(q.Questions.Every),
+		AnswerWithinMs:  console.Milliseconds(q.Questions.Within),
 	}
 	n.describeBoards(s, &core, now)
 	for _, r := range n.news.history {
@@ -177,12 +179,7 @@ func (n *Node) describeBoards(s *console.Status, core *election.Status, now time
 		}
 		all = append(all, ranked{p.Rank(), b})
 	}
-	slices.SortFunc(all, func(a, b ranked) int {
-		if n.core.Above(a.rank, b.rank) {
-			return -1
-		}
-		return 1
-	})
+	sort.Slice(all, func(i, j int) bool { return n.core.Above(all[i].rank, all[j].rank) })
 	for _, r := range all {
 		s.Boards = append(s.Boards, r.board)
 	}

@@ -1,9 +1,9 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"sort"
 	"time"
 
 	"topdog/election"
@@ -66,7 +66,7 @@ func (t *trace) timelines() (found []timeline) {
 	if t.current.open {
 		take(&t.current)
 	}
-	slices.SortFunc(found, func(a, b timeline) int { return cmp.Compare(b.number, a.number) })
+	sort.Slice(found, func(i, j int) bool { return found[i].number > found[j].number })
 	return found
 }
 
@@ -96,7 +96,7 @@ func (l *timeline) inTime() []traceStep {
 			steps = append(steps, traceStep{at: due, kind: stepHeartbeatDue, board: last.board})
 		}
 	}
-	slices.SortStableFunc(steps, func(a, b traceStep) int { return cmp.Compare(a.at, b.at) })
+	sort.SliceStable(steps, func(i, j int) bool { return steps[i].at < steps[j].at })
 	return steps
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -183,7 +184,7 @@ func (p *Panel) draw(w io.Writer, colours map[string]string) {
 func (p *Panel) curves(w io.Writer, x, y axis, right float64, colours map[string]string) {
 	curves := slices.Clone(p.Curve)
 	end := func(c Curve) float64 { return y.at(c.Points[len(c.Points)-1].Y) }
-	slices.SortStableFunc(curves, func(a, b Curve) int { return int(math.Copysign(1, end(a)-end(b))) })
+	sort.SliceStable(curves, func(i, j int) bool { return end(curves[i]) < end(curves[j]) })
 	names := make([]float64, len(curves))
 	for i, c := range curves {
 		names[i] = end(c)

@@ -7,6 +7,7 @@ package diagram
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ func (f *fold) total() (n int) {
 // String says what was folded away, the most frequent first.
 func (f *fold) String() string {
 	kinds := f.counts.Kinds()
-	slices.SortStableFunc(kinds, func(a, b sim.Kind) int { return f.counts[b].Packets - f.counts[a].Packets })
+	sort.SliceStable(kinds, func(i, j int) bool { return f.counts[kinds[i]].Packets > f.counts[kinds[j]].Packets })
 	var words []string
 	for _, k := range kinds {
 		words = append(words, fmt.Sprintf("%d %v", f.counts[k].Packets, k))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -202,7 +203,7 @@ func (s *Scenario) groups() []group {
 			groups = append(groups, group{at: end.At, faults: []Fault{end}})
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b group) int { return int(a.at - b.at) })
+	sort.SliceStable(groups, func(i, j int) bool { return groups[i].at < groups[j].at })
 	for i := range groups {
 		if slices.ContainsFunc(groups[i].faults, func(f Fault) bool { return slices.Contains(reignEnders, f.Kind) }) {
 			groups[i].notices = notices

@@ -1,0 +1,175 @@
+package election
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"topdog/wire"
+)
+
+// following returns board 2, which follows board 3 and has heard that many of its
+// heartbeats on a wire that loses nothing. Board 1 follows as well.
+func following(t *testing.T, beats int) *board {
+	t.Helper()
+	b := newBoard(t)
+	for i := range beats {
+		if i > 0 {
+			b.sleep(testInterval)
+		}
+		b.hear(3, wire.TypeHeartbeat, leading)
+		if i%10 == 0 {
+			b.hear(1, wire.TypeHello)
+		}
+	}
+	if b.role != Follower || b.leader != 3 {
+		t.Fatalf("the board is a %v and follows %v", b.role, b.leader)
+	}
+	return b
+}
+
+func reply(m *wire.Message) { leading(m); m.Reply = true }
+
+// sent counts the messages of a type among effects.
+func sent(effects []Effect, kind wire.Type) (n int) {
+	for _, e := range effects {
+		if e.Kind == EffectSend && e.Message.Type == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRoundsOfQuestions: every question in vain is followed by a better one, but only
+// so many times, and after the last one its answer has its time.
+func TestRoundsOfQuestions(t *testing.T) {
+	b := following(t, 200)
+	q := b.detector.Questions()
+	due := b.detector.Freshness()
+	asked := b.sleep(due - b.clock)
+	for round := 2; round <= q.Count; round++ {
+		if b.role != Candidate {
+			t.Fatalf("in round %d of %d the board is a %v", round, q.Count, b.role)
+		}
+		asked = append(asked, b.sleep(q.Every)...)
+	}
+	if got, want := sent(asked, wire.TypeElection), 1+2+3+(q.Count-3); got != want {
+		t.Errorf("%d questions in %d rounds, want %d", got, q.Count, want)
+	}
+	if b.sleep(q.Within - time.Nanosecond); b.role != Candidate {
+		t.Errorf("the last question was given less than %v", q.Within)
+	}
+	if b.sleep(time.Nanosecond); b.role != Leader {
+		t.Errorf("after %v the board is a %v", q.Patience(), b.role)
+	}
+	if took := b.clock - due; took != q.Patience() {
+		t.Errorf("asking has taken %v, want %v", took, q.Patience())
+	}
+}
+
+// TestWokenLate: a candidate that wakes up late, as all of its board may have done, does
+// not claim before it has looked for an answer that is waiting to be read. It does so once.
+func TestWokenLate(t *testing.T) {
+	b := following(t, 200)
+	b.sleep(b.detector.Freshness() - b.clock)
+	q := b.detector.Questions()
+	b.sleep(time.Duration(q.Count-1) * q.Every)
+	late := func() {
+		at, _ := b.Deadline()
+		b.clock = at + 2*time.Millisecond
+		b.Wake(b.clock)
+	}
+	if late(); b.role != Candidate {
+		t.Fatalf("woken 2 ms late, the board is a %v at once", b.role)
+	}
+	if late(); b.role != Leader {
+		t.Errorf("woken 2 ms late for the second time, the board is a %v", b.role)
+	}
+}
+
+// TestAnswersAreSentOften: a living leader answers the first question twice, since the
+// candidate has lost something already, and later ones three times; but copies of a
+// question are one question.
+func TestAnswersAreSentOften(t *testing.T) {
+	b := newBoard(t)
+	b.lead()
+	for _, test := range []struct {
+		round uint8
+		want  int
+	}{{1, 2}, {2, 3}, {3, 3}, {200, 3}} {
+		b.sleep(roundTripMin)
+		ask := func(m *wire.Message) { m.Election = wire.Election{Suspect: 2, Incarnation: 22, Round: test.round} }
+		got := sent(b.hear(1, wire.TypeElection, ask), wire.TypeHeartbeat)
+		got += sent(b.hear(1, wire.TypeElection, ask), wire.TypeHeartbeat)
+		if got != test.want {
+			t.Errorf("the question of round %d is answered %d times, want %d times", test.round, got, test.want)
+		}
+	}
+}
+
+// TestEvidenceIsSentOften is the same for a follower that has heard the leader.
+func TestEvidenceIsSentOften(t *testing.T) {
+	b := following(t, 200)
+	for _, test := range []struct {
+		round uint8
+		want  int
+	}{{1, 1}, {2, 2}, {3, 3}, {4, 3}} {
+		ask := func(m *wire.Message) { m.Election = wire.Election{Suspect: 3, Incarnation: 30, Round: test.round} }
+		got := sent(b.hear(1, wire.TypeElection, ask), wire.TypeAnswer)
+		got += sent(b.hear(1, wire.TypeElection, ask), wire.TypeAnswer)
+		if got != test.want {
+			t.Errorf("the question of round %d is answered %d times, want %d times", test.round, got, test.want)
+		}
+	}
+}
+
+// sounding lets a follower run until it asks for the way to its leader.
+func sounding(t *testing.T) *board {
+	t.Helper()
+	b := following(t, 1)
+	for range 100 {
+		at, _ := b.Deadline()
+		if effects := b.sleep(at - b.clock); slices.ContainsFunc(effects, func(e Effect) bool {
+			return e.Kind == EffectSend && e.Message.Type == wire.TypeQuery && e.To == 3
+		}) {
+			return b
+		}
+	}
+	t.Fatal("the board does not time the way to its leader")
+	return nil
+}
+
+// answer is what a leader sends to a single board: the number of the beat before.
+func answer(beat uint8) func(*wire.Message) {
+	return func(m *wire.Message) { reply(m); m.Heartbeat.Beat = beat }
+}
+
+// TestTimesTheWay: only the answer to its own question tells a board how far away its
+// leader is. What others are answered says nothing, nor does what comes very late: the own
+// question or its answer was lost then.
+func TestTimesTheWay(t *testing.T) {
+	trip := func(b *board) time.Duration { return b.detector.Quality().RoundTrip }
+
+	b := sounding(t)
+	b.sleep(700 * time.Microsecond)
+	b.hear(3, wire.TypeHeartbeat, answer(b.lastBeat))
+	if got := trip(b); got != 700*time.Microsecond {
+		t.Errorf("answered after 0.7 ms, the round trip is taken for %v", got)
+	}
+
+	b = sounding(t)
+	b.sleep(700 * time.Microsecond)
+	b.hear(3, wire.TypeHeartbeat, reply) // to another one, by multicast: a new beat
+	if got := trip(b); got != 0 {
+		t.Errorf("not answered, the round trip is taken for %v", got)
+	}
+
+	b = sounding(t)
+	b.alarms[alarmTurn] = never // else it would suspect its leader, and ask again
+	b.alarms[alarmSound] = never
+	b.sleep(testInterval + time.Millisecond)
+	b.hear(3, wire.TypeHeartbeat, answer(b.lastBeat))
+	if got := trip(b); got != 0 {
+		t.Errorf("answered after more than an interval, the round trip is taken for %v", got)
+	}
+}
