@@ -31,14 +31,14 @@ var willRepeats = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond,
 
 // companion is the other end of a Deadman.
 type companion struct {
-	word   *atomic.Int64
+	word   *atomic.Uint32
 	handle *netlink.Handle
 	estate Estate
 	// files came with the estate: the socket for the will, if there is a will, and
 	// the TUN device, if there is one.
 	files []int
 
-	program []span // what can be unmapped
+	program []span // what can be dropped from memory
 }
 
 // AttendDeadman is the whole life of a companion process: it returns when the daemon
@@ -63,22 +63,28 @@ func AttendDeadman() error {
 	if c.handle, err = openHandle(netns.None()); err != nil {
 		return err
 	}
-	c.program = programText()
+	// What cannot be read is not dropped.
+	smaps, _ := os.ReadFile("/proc/self/smaps")
+	c.program = programText(string(smaps))
 	return c.attend()
 }
 
-// programText returns the pages of the program that are never written to.
-func programText() (text []span) {
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(maps)) {
+// programText returns the parts of memory that are as they are in the program's file: they
+// cannot be written to, and were not. A position-independent program, or a library, has
+// others, which were written to when it was loaded, before they were protected.
+// smaps is /proc/self/smaps.
+func programText(smaps string) (text []span) {
+	var latest span
+	file := false
+	for line := range strings.Lines(smaps) {
 		var s span
 		var mode string
-		n, _ := fmt.Sscanf(line, "%x-%x %s", &s.from, &s.to, &mode)
-		if n == 3 && !strings.Contains(mode, "w") && strings.Contains(line, "/") {
-			text = append(text, s)
+		if n, _ := fmt.Sscanf(line, "%x-%x %s", &s.from, &s.to, &mode); n == 3 {
+			latest, file = s, !strings.Contains(mode, "w") && strings.Contains(line, "/")
+		}
+		var written int
+		if n, _ := fmt.Sscanf(line, "Anonymous: %d kB", &written); n == 1 && written == 0 && file {
+			text = append(text, latest)
 		}
 	}
 	return text
@@ -87,7 +93,7 @@ func programText() (text []span) {
 // span is a part of the address space.
 type span struct{ from, to uintptr }
 
-// forget unmaps the program's pages, of which a start and an estate have used most of
+// forget drops the program's pages, of which a start and an estate have used most of
 // 7 MB, so that the companion is as small as what it does: to wait. What is needed
 // again is still in memory, since the daemon is the same file.
 func (c *companion) forget() {
@@ -120,28 +126,27 @@ func (c *companion) attend() error {
 		case err != nil:
 			return err
 		}
-		if waits[1].Revents != 0 {
-			var count [8]byte
-			_, _ = unix.Read(deadmanAlarm, count[:]) // EAGAIN: it was set anew meanwhile
-			if c.expire() {
-				if err := c.settle(); err != nil {
-					return err
-				}
+		if waits[1].Revents != 0 && c.expire(deadmanAlarm) {
+			if err := c.settle(); err != nil {
+				return err
 			}
 		}
 	}
 }
 
-// expire ends a lease that has run out, unless the daemon comes before.
-func (c *companion) expire() bool {
+// expire ends a lease that has run out, unless the daemon comes before. The word is
+// looked at before the alarm is, which the daemon sets before the word: so if the alarm
+// has rung, and the word has not changed when it is swapped, nobody has extended the lease.
+func (c *companion) expire(alarm int) bool {
 	lease := c.word.Load()
-	if lease <= 0 || lease == leaseForever {
-		return false
+	var count [8]byte
+	if _, err := unix.Read(alarm, count[:]); err != nil {
+		return false // it was set anew meanwhile
 	}
-	switch late := time.Duration(monotonic() - lease); {
-	case late < 0:
-		return false // extended meanwhile; the alarm was set anew
-	case late > asleepTogether:
+	if lease < leaseFirst {
+		return false // it rang for a lease that is over
+	}
+	if late := int32(leaseAt(monotonic()) - lease); time.Duration(late)*time.Microsecond > asleepTogether {
 		_, _ = unix.Poll(nil, int(awakening.Milliseconds()))
 	}
 	return c.word.CompareAndSwap(lease, leaseFired)
@@ -187,6 +192,11 @@ func (c *companion) inherit(message, rights []byte) {
 func (c *companion) settle() error {
 	var failed []error
 	for _, a := range c.estate.Addresses {
+		if c.word.Load() != leaseFired {
+			// The daemon knows by now, and has let go itself. An address that is here was
+			// taken since, and is nobody's to remove.
+			break
+		}
 		err := c.handle.AddrDel(nil, &netlink.Addr{LinkIndex: c.estate.Link, IPNet: hostNet(a)})
 		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
 			failed = append(failed, fmt.Errorf("netio: dead man's switch: remove %s: %w", a, err))
@@ -211,6 +221,9 @@ func (c *companion) bequeath() {
 		return
 	}
 	for _, to := range c.estate.To {
+		if !to.Addr().Is4() {
+			continue
+		}
 		_ = unix.Sendto(c.files[0], c.estate.Will, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 	}
 }

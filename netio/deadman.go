@@ -3,7 +3,6 @@ package netio
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,22 +32,30 @@ type Deadman struct {
 	command *exec.Cmd
 	socket  int
 	alarm   int
-	word    *atomic.Int64
+	word    *atomic.Uint32
 	memory  []byte
-	lease   int64 // what the word was set to last
+	lease   uint32 // what the word was set to last
 
 	exited chan struct{}
 	err    error // of the companion; good when exited is closed
 	close  sync.Once
 }
 
-// The lease is the moment on CLOCK_MONOTONIC, in nanoseconds, at which it runs out, or
-// one of these.
+// The lease is the moment at which it runs out (see leaseAt), or one of these.
+//
+// It has 32 bits since a Raspberry Pi Zero cannot swap 64 of them at once: what Go does
+// there instead locks out the threads of its own process, and no other one.
 const (
-	leaseIdle    = 0             // there is nothing to let go of
-	leaseFired   = -1            // the companion has taken over
-	leaseForever = math.MaxInt64 // only the daemon's end ends it
+	leaseIdle    = iota // there is nothing to let go of
+	leaseFired          // the companion has taken over
+	leaseForever        // only the daemon's end ends it
+	leaseFirst          // no moment is less
 )
+
+// leaseAt is a moment on CLOCK_MONOTONIC, given in nanoseconds: in microseconds, of which
+// 32 bits are kept. They repeat after 71 minutes, and a lease lasts for seconds; for
+// whether it has run out, the alarm is asked.
+func leaseAt(t int64) uint32 { return max(uint32(t/int64(time.Microsecond)), leaseFirst) }
 
 // The files that a companion finds open.
 const (
@@ -77,10 +85,12 @@ type Estate struct {
 const maxEstate = 16 << 10
 
 // StartDeadman starts a companion: command is a program of which the main function
-// calls AttendDeadman at once. Its environment keeps it small.
-func StartDeadman(command []string) (*Deadman, error) {
+// calls AttendDeadman at once. Its environment keeps it small. It acts in the
+// namespace ns; zero is the current one.
+func StartDeadman(command []string, ns netns.NsHandle) (*Deadman, error) {
 	d := &Deadman{socket: -1, alarm: -1, exited: make(chan struct{})}
-	if err := d.start(command); err != nil {
+	// A child starts in the namespace of the thread that makes it.
+	if err := inNamespace(ns, func() error { return d.start(command) }); err != nil {
 		d.release()
 		return nil, fmt.Errorf("netio: start the dead man's switch: %w", err)
 	}
@@ -137,12 +147,12 @@ func (d *Deadman) start(command []string) error {
 }
 
 // mapLease maps the word that both processes share.
-func mapLease(fd int) ([]byte, *atomic.Int64, error) {
+func mapLease(fd int) ([]byte, *atomic.Uint32, error) {
 	memory, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("mmap", err)
 	}
-	return memory, (*atomic.Int64)(unsafe.Pointer(&memory[0])), nil
+	return memory, (*atomic.Uint32)(unsafe.Pointer(&memory[0])), nil
 }
 
 // Exited is closed when the companion has ended, which it must not before Close.
@@ -215,18 +225,18 @@ func (d *Deadman) Disarm() (inPeace bool) {
 // reports false if the lease has run out: then the addresses are gone, or
 // about to go, and the will speaks for this board.
 func (d *Deadman) Extend(by time.Duration) bool {
-	next := int64(leaseForever)
+	next := uint32(leaseForever)
 	if by > 0 {
-		next = monotonic() + int64(by)
+		end := monotonic() + int64(by)
+		next = leaseAt(end)
+		// The alarm comes before the word; see companion.expire. It fails only for a
+		// descriptor or a time that is none.
+		_ = unix.TimerfdSettime(d.alarm, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(end)}, nil)
 	}
 	if !d.word.CompareAndSwap(d.lease, next) {
 		return false
 	}
 	d.lease = next
-	if by > 0 {
-		// It fails only for a descriptor or a time that is none.
-		_ = unix.TimerfdSettime(d.alarm, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(next)}, nil)
-	}
 	return true
 }
 

@@ -27,12 +27,26 @@ import (
 const holdVariable = "TOPDOG_TEST_HOLD"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == companionWord {
+		os.Exit(attend())
+	}
+	if way := os.Getenv(armedVariable); way != "" {
+		if err := holdArmed(way); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	if way := os.Getenv(holdVariable); way != "" {
 		if err := hold(way); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
 		return
+	}
+	// With -race, a process sleeps for a second before it ends; a companion must not.
+	if os.Getenv("GORACE") == "" {
+		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
 	os.Exit(m.Run())
 }
@@ -79,8 +93,16 @@ type holder struct {
 
 func startHolder(t testing.TB, b *board, way Way) *holder {
 	t.Helper()
+	h := startProcess(t, b, holdVariable+"="+strconv.Itoa(int(way)))
+	h.says(t, "taken")
+	return h
+}
+
+// startProcess starts the test binary on a board, as what the variable makes of it.
+func startProcess(t testing.TB, b *board, variable string) *holder {
+	t.Helper()
 	h := &holder{cmd: exec.Command("/proc/self/exe")}
-	h.cmd.Env = append(os.Environ(), holdVariable+"="+strconv.Itoa(int(way)))
+	h.cmd.Env = append(os.Environ(), variable)
 	h.cmd.Stderr = os.Stderr
 	stdout, err := h.cmd.StdoutPipe()
 	must(t, err)
@@ -90,7 +112,6 @@ func startHolder(t testing.TB, b *board, way Way) *holder {
 	must(t, err)
 	b.do(t, h.cmd.Start) // a child starts in the namespace of the thread that made it
 	t.Cleanup(h.end)
-	h.says(t, "taken")
 	return h
 }
 

@@ -68,8 +68,9 @@ func TestDeviceDeleted(t *testing.T) {
 	c.awayAtMost(before, heartbeat)
 }
 
-// What a killed daemon leaves behind, `topdog cleanup` removes: with nothing but a
-// lifetime, the address would stay for up to two seconds.
+// What a daemon leaves behind that was killed together with its dead man's switch,
+// `topdog cleanup` removes: with nothing but a lifetime, the address would stay for
+// up to two seconds.
 func TestCleanup(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, settings{"hold": quote("lifetime")})
@@ -83,6 +84,7 @@ func TestCleanup(t *testing.T) {
 	}
 	c.undisturbed(began, b)
 
+	must(t, syscall.Kill(b.companion(), syscall.SIGKILL))
 	b.signal(syscall.SIGKILL)
 	<-b.process.Exited()
 	o := b.topdog("cleanup")

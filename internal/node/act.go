@@ -97,6 +97,9 @@ func (n *Node) unaddressed(id wire.ID) {
 func (n *Node) changed(c election.Change) {
 	n.light()
 	n.news.changed(c, n.lastSeen(c))
+	if c.NewLeader != wire.Nobody {
+		n.news.over("probe") // the machine that had the address was a board of the group, or has given it up
+	}
 	n.console.Changed()
 	if n.observe != nil {
 		n.observe(c)

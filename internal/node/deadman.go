@@ -30,6 +30,7 @@ type deadman struct {
 	will   wire.Message // what the companion was given, with its sequence
 	link   int          // of the estate
 	from   Transport    // likewise
+	peers  []netip.Addr // likewise
 }
 
 // willAhead is how far the sequence of a will is ahead of what was sent when it was
@@ -95,8 +96,9 @@ func (n *Node) watchOver() {
 	}
 	will, _ := n.core.Will()
 	if !d.armed || will.Term != d.will.Term || will.Resign != d.will.Resign || n.sequence+willAhead/2 > d.will.Sequence ||
-		n.holding.holder.Estate().Link != d.link || n.link.transport != d.from {
-		if !n.bequeath(will) {
+		n.holding.holder.Estate().Link != d.link || n.link.transport != d.from || !slices.Equal(n.cfg.Peers, d.peers) {
+		// A leader that runs is not deposed because its will is an old one.
+		if !n.bequeath(will) && !d.armed {
 			return
 		}
 	}
@@ -134,7 +136,7 @@ func (n *Node) bequeath(will wire.Message) bool {
 		}
 		return false
 	}
-	d.will, d.link, d.from = will, e.Link, n.link.transport
+	d.will, d.link, d.from, d.peers = will, e.Link, n.link.transport, n.cfg.Peers
 	return true
 }
 

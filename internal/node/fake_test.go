@@ -58,6 +58,7 @@ type fakeBoard struct {
 	unicasts  int                                      // how many datagrams it sent to one board
 	onSend    func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
 	command   func(ctx context.Context, words []string) ([]byte, error)
+	deadman   func() (Deadman, error)
 	runs      []time.Duration // of the command: when
 	ran       []string        // the words of the last one
 }
@@ -177,7 +178,9 @@ func (b *fakeBoard) surroundings() Surroundings {
 			b.announcer = &fakeAnnouncer{board: b}
 			return b.announcer, nil
 		},
-		OpenLED: func() (gpio.LED, error) { return b.led, nil },
+		OpenLED:      func() (gpio.LED, error) { return b.led, nil },
+		StartDeadman: b.deadman,
+		Group:        netip.AddrPortFrom(netip.MustParseAddr("224.0.0.254"), wire.DefaultPort),
 		RunCommand: func(ctx context.Context, words []string) ([]byte, error) {
 			b.mu.Lock()
 			b.runs, b.ran = append(b.runs, time.Since(b.lan.start)), words

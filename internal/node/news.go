@@ -147,6 +147,8 @@ func (n *Node) describe(c election.Change) string {
 		return fmt.Sprintf("follows %s in term %d: %v", n.called(c.NewLeader), c.Term, c.Reason)
 	case c.To == election.Barred:
 		return fmt.Sprintf("stays out: %v", c.Reason)
+	case c.To == election.Isolated:
+		return fmt.Sprintf("is without a network: %v", c.Reason)
 	default:
 		return fmt.Sprintf("is a %v: %v", c.To, c.Reason)
 	}

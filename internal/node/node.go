@@ -205,6 +205,7 @@ func (n *Node) loop(ctx context.Context) {
 			return
 		case <-stop:
 			stop, deadline = nil, time.After(stopWithin)
+			n.rouse()
 			n.stop()
 		case <-deadline:
 			n.log.Warn("no successor answered in time; leaving without one")

@@ -118,7 +118,8 @@ func (n *Node) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 		n.paths[id] = way
 	}
 	if fresh {
-		way.addr = p.from
+		// A will comes from a port of its own, where nobody listens.
+		way.addr = netip.AddrPortFrom(p.from.Addr(), n.cfg.Port)
 	}
 	if p.multicast {
 		way.multicastAt = now

@@ -124,7 +124,7 @@ func Real(o RealOptions) Surroundings {
 	}
 	if o.Deadman != nil {
 		s.StartDeadman = func() (Deadman, error) {
-			d, err := netio.StartDeadman(o.Deadman)
+			d, err := netio.StartDeadman(o.Deadman, o.Namespace)
 			if err != nil {
 				return nil, err
 			}

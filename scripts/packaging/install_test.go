@@ -146,17 +146,29 @@ func TestUnit(t *testing.T) {
 	must(t, p.lan.Board(1).CreateInterface())
 	p.machineLeads()
 
-	// What a killed daemon held is removed before the next one comes. By way of its
-	// lifetime alone the address would stay for another second or two.
+	// The dead man's switch of a killed daemon hands over, out of the unit's sandbox as well.
+	since := time.Now()
+	old = p.mainPID()
+	p.run("kill", "-KILL", old)
+	p.wantHolders("after SIGKILL", 2)
+	p.wantHandOver("the daemon's death", since)
+	p.wantBack("after SIGKILL", old)
+
+	// Without the switch, what a killed daemon held is removed before the next one comes.
+	// By way of its lifetime alone the address would stay for another second or two.
 	p.configure("hold = \"lifetime\"\n")
 	p.run("systemctl", "restart", "topdog")
 	p.machineLeads()
 	old = p.mainPID()
-	p.run("kill", "-KILL", old)
-	p.wantHolders("after SIGKILL", 2)
-	p.wantBack("after SIGKILL", old)
-	if log := p.run("journalctl", "-u", "topdog", "-o", "cat"); !strings.Contains(log, "removed address "+vip.String()) {
+	p.run("systemctl", "kill", "--signal=KILL", "topdog") // every process of the unit
+	p.wantHolders("after SIGKILL of all", 2)
+	p.wantBack("after SIGKILL of all", old)
+	log := p.run("journalctl", "-u", "topdog", "-o", "cat")
+	if !strings.Contains(log, "removed address "+vip.String()) {
 		t.Errorf("topdog cleanup has not removed the address after SIGKILL:\n%s", log)
+	}
+	if strings.Contains(log, "start the dead man's switch") {
+		t.Errorf("the unit does not let the daemon have its switch:\n%s", log)
 	}
 
 	// So is one that stands still, by the watchdog; sooner than in earnest.
