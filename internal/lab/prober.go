@@ -112,6 +112,10 @@ func (p *Prober) ask() {
 		}
 		last = now
 		binary.BigEndian.PutUint64(question, number)
+		// Before it is sent, since the answer may be here before the call returns.
+		p.mu.Lock()
+		p.log.ask(now)
+		p.mu.Unlock()
 		// A question that can't be sent ("no route to host": the kernel
 		// gave up on ARP) is one that stays without an answer.
 		_, _ = p.conn.WriteToUDPAddrPort(question, p.target)

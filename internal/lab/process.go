@@ -222,11 +222,11 @@ func (p *Process) abandonOutput() {
 func endStrays(namespaces []netns.NsHandle) error {
 	ours := make(map[namespaceID]bool)
 	for _, ns := range namespaces {
-		var st unix.Stat_t
-		if err := unix.Fstat(int(ns), &st); err != nil {
+		id, err := identify(ns)
+		if err != nil {
 			return fmt.Errorf("lab: look for processes left in the lab: %w", err)
 		}
-		ours[namespaceID{st.Dev, st.Ino}] = true
+		ours[id] = true
 	}
 	// A process may fork between being found and being killed, so look
 	// again until nobody is found.
@@ -252,6 +252,13 @@ func endStrays(namespaces []netns.NsHandle) error {
 type namespaceID struct {
 	dev uint64
 	ino uint64
+}
+
+// identify returns the identity of a namespace that is open.
+func identify(ns netns.NsHandle) (namespaceID, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(int(ns), &st)
+	return namespaceID{st.Dev, st.Ino}, err
 }
 
 // networkOf returns the network namespace of a process.

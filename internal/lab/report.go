@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"math"
 	"sort"
 	"time"
 )
@@ -12,6 +13,11 @@ type Report struct {
 	// Longest is the longest gap between two consecutive answers. It may
 	// have begun before Since.
 	Longest Gap
+
+	// Waited is the longest that the prober waited for an answer after it had asked,
+	// plus an interval, since what went wrong may have done so right after the question
+	// before. Unlike Longest it does not count the time in which it did not ask.
+	Waited time.Duration
 
 	// Unanswered is the sum of all gaps longer than two intervals.
 	Unanswered time.Duration
@@ -55,8 +61,9 @@ const (
 
 // answer is an Answer in 16 bytes.
 type answer struct {
-	at    time.Duration // since probeLog.start
-	board int32
+	at     time.Duration // since probeLog.start
+	board  int32
+	waited uint32 // µs since the first question after the answer before
 }
 
 // pause is a time without questions.
@@ -70,6 +77,9 @@ type probeLog struct {
 	answers []answer
 	dropped int // answers that were forgotten
 	pauses  []pause
+	// asked is when the first question since the newest answer was asked, since start; 0
+	// for none.
+	asked time.Duration
 }
 
 // add notes an answer, and forgets the older half when there are too many.
@@ -78,7 +88,19 @@ func (l *probeLog) add(at time.Time, board int) {
 		l.answers = append(make([]answer, 0, maxAnswers), l.answers[maxAnswers/2:]...)
 		l.dropped += maxAnswers / 2
 	}
-	l.answers = append(l.answers, answer{at.Sub(l.start), int32(board)})
+	a := answer{at: at.Sub(l.start), board: int32(board)}
+	if l.asked > 0 {
+		a.waited = uint32(min((a.at - l.asked).Microseconds(), math.MaxUint32))
+		l.asked = 0
+	}
+	l.answers = append(l.answers, a)
+}
+
+// ask notes a question.
+func (l *probeLog) ask(at time.Time) {
+	if l.asked == 0 {
+		l.asked = at.Sub(l.start)
+	}
 }
 
 // addPause notes that nothing was asked between two points in time.
@@ -119,7 +141,11 @@ func (l *probeLog) report(since, until time.Time, interval time.Duration) Report
 		}
 		r.Answers[int(a.board)]++
 		r.addGap(l.start, last, a, interval)
+		r.Waited = max(r.Waited, time.Duration(a.waited)*time.Microsecond+interval)
 		last = a
+	}
+	if l.asked > 0 && l.asked < to {
+		r.Waited = max(r.Waited, to-max(l.asked, from)+interval)
 	}
 	r.addGap(l.start, last, answer{at: to}, interval)
 

@@ -10,7 +10,7 @@ import (
 // answers makes a list of answers from pairs of milliseconds and board.
 func answers(pairs ...int) (list []answer) {
 	for i := 0; i < len(pairs); i += 2 {
-		list = append(list, answer{time.Duration(pairs[i]) * time.Millisecond, int32(pairs[i+1])})
+		list = append(list, answer{at: time.Duration(pairs[i]) * time.Millisecond, board: int32(pairs[i+1])})
 	}
 	return list
 }
@@ -95,5 +95,42 @@ func TestProbeLogForgets(t *testing.T) {
 	}
 	if got := len(l.from(0)); got != len(l.answers) {
 		t.Errorf("%d answers from the forgotten ones on, want %d", got, len(l.answers))
+	}
+}
+
+// The prober waits for an answer from when it has asked. What it did not ask about
+// says nothing.
+func TestReportWaited(t *testing.T) {
+	const end = 100 * time.Millisecond
+	for _, c := range []struct {
+		name           string
+		asked, answers []int // ms
+		want           time.Duration
+	}{
+		{"every question has an answer at once", []int{10, 20, 90}, []int{10, 20, 90}, time.Millisecond},
+		{"nothing was asked for long", []int{10, 80}, []int{11, 81}, 2 * time.Millisecond},
+		{"questions without answers", []int{10, 20, 30, 40, 50}, []int{10, 42}, 23 * time.Millisecond},
+		{"an answer that has not come yet", []int{10, 60, 70}, []int{10}, 41 * time.Millisecond},
+		{"no answer at all", []int{30}, nil, 71 * time.Millisecond},
+		{"no question", nil, nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := probeLog{start: time.Now()}
+			at := func(ms int) time.Time { return l.start.Add(time.Duration(ms) * time.Millisecond) }
+			answers := c.answers
+			for _, q := range c.asked {
+				for len(answers) > 0 && answers[0] < q {
+					l.add(at(answers[0]), 1)
+					answers = answers[1:]
+				}
+				l.ask(at(q))
+			}
+			for _, a := range answers {
+				l.add(at(a), 1)
+			}
+			if got := l.report(l.start, l.start.Add(end), time.Millisecond).Waited; got != c.want {
+				t.Errorf("waited %v, want %v", got, c.want)
+			}
+		})
 	}
 }

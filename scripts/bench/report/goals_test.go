@@ -1,0 +1,238 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// best is a report by which every goal holds that a report can speak of, most of them just.
+func best() *Report {
+	r := &Report{
+		Made: "2026-05-04T13:00:00Z",
+		Systems: []System{
+			{Key: "t", Program: "topdog", Setting: "default", Interval: 100 * ms},
+			{Key: "t10", Program: "topdog", Setting: "10 ms", Interval: 10 * ms},
+			{Key: "k", Program: "keepalived", Setting: "default", Interval: time.Second},
+			{Key: "k100", Program: "keepalived", Setting: "100 ms", Interval: 100 * ms},
+			{Key: "u", Program: "ucarp", Setting: "default", Interval: time.Second},
+		},
+		Binary: 9_000_000,
+	}
+	fail := func(system, event string, outage, two time.Duration) {
+		runs := evenly(20, outage, outage, twoFor(two))
+		r.Failures = append(r.Failures, Failure{System: system, Event: event, Runs: runs})
+	}
+	for _, e := range []string{CablePulled, FramesDropped} {
+		fail("t", e, 75*ms, 0)
+		fail("t10", e, 15*ms, 0)
+		fail("k", e, 30*75*ms, 0)
+		fail("k100", e, 4*75*ms, 0)
+		fail("u", e, 30*75*ms, 0)
+	}
+	for _, e := range []string{Terminated, Resigned, Preempted} {
+		fail("t", e, 3*ms, 0)
+	}
+	fail("t", Killed, 20*ms, 5*ms)
+	fail("t", Stopped, 75*ms, 5*ms)
+	fail("t", BothFrozen, time.Second, 2250*ms)
+	for i := range r.Failures[len(r.Failures)-1].Runs {
+		r.Failures[len(r.Failures)-1].Runs[i].Announced = 3
+	}
+	fail("t", PathHealed, 5*ms, 10*ms)
+	fail("t", CableFlaps, 60*ms, 0)
+	for _, boards := range []int{3, 10, 50} {
+		r.Calm = append(r.Calm, Calm{
+			System: "t", Boards: boards, For: 10 * time.Second, Packets: 200, Bytes: 20000,
+			Leader: Cost{0.005, 15_000_000, 9_000_000, 2}, Follower: Cost{0.003, 14_000_000, 8_000_000, 2},
+		})
+	}
+	r.Lossy = []Lossy{
+		{System: "t", Loss: 0.2, For: 10 * time.Minute},
+		{System: "t", Loss: 0.4, For: 10 * time.Minute, Runs: evenly(20, 500*ms, 500*ms)},
+		{System: "k100", Loss: 0.4, For: 10 * time.Minute, Moves: 9},
+	}
+	r.Starts = []Start{{System: "t", Took: []time.Duration{500 * ms, 400 * ms}}}
+	return r
+}
+
+// verdicts is what of a report does not hold, as lines.
+func verdicts(r *Report) []string {
+	var list []string
+	for _, g := range Goals(r) {
+		if g.Verdict != Held {
+			list = append(list, g.Verdict.String()+" | "+g.About+" | "+g.Text+" | "+g.Measured)
+		}
+	}
+	return list
+}
+
+// TestGoals makes one figure after the other a little worse, or takes it away, and
+// holds that this is said of its goal, and of no other.
+func TestGoals(t *testing.T) {
+	runs := func(r *Report, system, event string) []Run {
+		f, ok := r.failure(system, event)
+		if !ok {
+			t.Fatalf("%s has no %s", system, event)
+		}
+		return f.Runs
+	}
+	// slower makes all runs of an event slower by a microsecond, or faster.
+	slower := func(system, event string, by time.Duration) func(*Report) {
+		return func(r *Report) {
+			for i := range runs(r, system, event) {
+				runs(r, system, event)[i].Outage += by
+			}
+		}
+	}
+	last := func(system, event string, change func(*Run)) func(*Report) {
+		return func(r *Report) { change(&runs(r, system, event)[19]) }
+	}
+	drop := func(system, event, unable string) func(*Report) {
+		return func(r *Report) {
+			for i, f := range r.Failures {
+				if f.System == system && f.Event == event {
+					r.Failures[i].Runs, r.Failures[i].Unable = nil, unable
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Report)
+		want   []string
+	}{
+		{"as good as can be", func(*Report) {}, nil},
+		{"keepalived is as fast at the same interval", slower("k100", CablePulled, -us), []string{
+			"MISSED | cable-pulled, H = 100 ms | keepalived at the same interval takes | x 4.0: keepalived 100 ms 299.999 ms, topdog default 75 ms"}},
+		{"keepalived is told more, and is faster", func(r *Report) {
+			r.Systems = append(r.Systems, System{Key: "kh", Program: "keepalived", Setting: "100 ms, one missed advert", Interval: 100 * ms})
+			r.Failures = append(r.Failures, Failure{System: "kh", Event: CablePulled, Runs: evenly(20, 150*ms, 150*ms)})
+			slower("k100", CablePulled, -us)(r)
+		}, []string{
+			"MISSED | cable-pulled, H = 100 ms | keepalived at the same interval takes | x 4.0: keepalived 100 ms 299.999 ms, " +
+				"topdog default 75 ms; keepalived 100 ms, one missed advert: x 2.0"}},
+		{"only the one that is told more was measured", func(r *Report) {
+			for i, s := range r.Systems {
+				if s.Key == "k100" {
+					r.Systems[i].Setting = "100 ms, one missed advert"
+				}
+			}
+			r.Lossy = r.Lossy[:2]
+		}, []string{
+			"not measured | cable-pulled, H = 100 ms | keepalived at the same interval takes | no such system in this report",
+			"not measured | frames-dropped, H = 100 ms | keepalived at the same interval takes | no such system in this report"}},
+		{"keepalived is as fast at defaults", slower("k", FramesDropped, -us), []string{
+			"MISSED | frames-dropped, H = 100 ms | keepalived takes, both at defaults | x 30: keepalived default 2249.999 ms, topdog default 75 ms"}},
+		{"ucarp is as fast at defaults", slower("u", CablePulled, -us), []string{
+			"MISSED | cable-pulled, H = 100 ms | ucarp takes, both at defaults | x 30: ucarp default 2249.999 ms, topdog default 75 ms"}},
+		{"ucarp cannot", drop("u", CablePulled, "no cable"), []string{
+			"not measured | cable-pulled, H = 100 ms | ucarp takes, both at defaults | ucarp default: no cable"}},
+		{"keepalived never ends", func(r *Report) {
+			for i := range runs(r, "k100", CablePulled) {
+				runs(r, "k100", CablePulled)[i].Censored = true
+			}
+		}, nil},
+		{"topdog is slower", slower("t", CablePulled, us), []string{
+			"MISSED | cable-pulled, H = 100 ms | median outage | 75.001 ms: topdog default, 20 runs",
+			"MISSED | cable-pulled, H = 100 ms | keepalived at the same interval takes | x 4.0: keepalived 100 ms 300 ms, topdog default 75.001 ms",
+			"MISSED | cable-pulled, H = 100 ms | keepalived takes, both at defaults | x 30: keepalived default 2250 ms, topdog default 75.001 ms",
+			"MISSED | cable-pulled, H = 100 ms | ucarp takes, both at defaults | x 30: ucarp default 2250 ms, topdog default 75.001 ms"}},
+		{"two of 20 are slow", func(r *Report) {
+			last("t", FramesDropped, func(r *Run) { r.Outage = 131 * ms })(r)
+			runs(r, "t", FramesDropped)[3].Outage = 131 * ms
+		}, []string{"MISSED | frames-dropped, H = 100 ms | p95 of the outage | 131 ms: topdog default, 20 runs"}},
+		{"two of 20 never end", func(r *Report) {
+			last("t", Stopped, func(r *Run) { r.Outage, r.Censored = 10*time.Second, true })(r)
+			runs(r, "t", Stopped)[3].Censored = true
+		}, []string{"MISSED | sigstop, H = 100 ms | p95 of the outage, as a pulled cable | more than 75 ms: topdog default, 20 runs"}},
+		{"no topdog at 10 ms", drop("t10", FramesDropped, ""), []string{
+			"not measured | frames-dropped, H = 10 ms | median outage | topdog 10 ms: no runs"}},
+		{"slow at 10 ms", slower("t10", CablePulled, us), []string{
+			"MISSED | cable-pulled, H = 10 ms | median outage | 15.001 ms: topdog 10 ms, 20 runs"}},
+		{"two holders once on SIGTERM", last("t", Terminated, func(r *Run) { r.Two = us }), []string{
+			"MISSED | sigterm | most time with two holders | 0.001 ms: topdog default, 20 runs"}},
+		{"slow to resign", slower("t", Resigned, us), []string{"MISSED | resign | median outage | 3.001 ms: topdog default, 20 runs"}},
+		{"no preemption", drop("t", Preempted, ""), []string{
+			"not measured | preempt | median outage | topdog 10 ms: no runs",
+			"not measured | preempt | most time with two holders | topdog 10 ms: no runs"}},
+		{"two holders once on SIGKILL", last("t", Killed, func(r *Run) { r.Two += us }), []string{
+			"MISSED | sigkill | most time with two holders | 5.001 ms: topdog default, 20 runs"}},
+		{"two holders that last on SIGKILL", last("t", Killed, func(r *Run) { r.TwoLasts = true }), []string{
+			"MISSED | sigkill | most time with two holders | more than 5 ms: topdog default, 20 runs"}},
+		{"slow on SIGKILL", slower("t", Killed, us), []string{"MISSED | sigkill | median outage | 20.001 ms: topdog default, 20 runs"}},
+		{"two holders once on SIGSTOP", last("t", Stopped, func(r *Run) { r.Two += us }), []string{
+			"MISSED | sigstop | most time with two holders | 5.001 ms: topdog default, 20 runs"}},
+		{"frozen for long", last("t", BothFrozen, func(r *Run) { r.Two += us }), []string{
+			"MISSED | both-frozen | most time with two holders (the kernel's lifetime, and its sweep) | 2250.001 ms: topdog default, 20 runs"}},
+		{"not announced once", last("t", BothFrozen, func(r *Run) { r.Announced = 0 }), []string{
+			"MISSED | both-frozen | the new leader defends the address by announcing | heard at least 0 times in each of 20 runs"}},
+		{"a gap when it heals", last("t", PathHealed, func(r *Run) { r.Outage += us }), []string{
+			"MISSED | path-healed | longest outage | 5.001 ms: topdog default, 20 runs"}},
+		{"two holders when it heals", last("t", PathHealed, func(r *Run) { r.Two += us }), []string{
+			"MISSED | path-healed | most time with two holders | 10.001 ms: topdog default, 20 runs"}},
+		{"one move too many", last("t", CableFlaps, func(r *Run) { r.Moves = 2 }), []string{
+			"MISSED | cable-flaps | moves of the address | 2: topdog default, most of 20 runs"}},
+		{"no flaps", drop("t", CableFlaps, ""), []string{"not measured | cable-flaps | moves of the address | topdog 10 ms: no runs"}},
+		{"slow to start once", func(r *Report) { r.Starts[0].Took[1] = 501 * ms }, []string{
+			"MISSED | cold start | longest time to the first answer | 501 ms: topdog default, 2 runs"}},
+		{"no start", func(r *Report) { r.Starts[0].Took = nil }, []string{
+			"not measured | cold start | longest time to the first answer | no cold start of topdog in this report"}},
+		{"moved once", func(r *Report) { r.Lossy[1].Moves = 1 }, []string{
+			"MISSED | 40 % loss, nobody fails | moves in ten minutes | 1 in 10 min: topdog default (keepalived 100 ms 9 in 10 min)"}},
+		{"moved once in a minute", func(r *Report) { r.Lossy[0].Moves, r.Lossy[0].For = 1, time.Minute }, []string{
+			"MISSED | 20 % loss, nobody fails | moves in ten minutes | 1 in 1 min: topdog default"}},
+		{"watched for too short a time", func(r *Report) { r.Lossy[0].For-- }, []string{
+			"not measured | 20 % loss, nobody fails | moves in ten minutes | 0 in 600 s: topdog default"}},
+		{"no leader dies under loss", func(r *Report) { r.Lossy[1].Runs = nil }, []string{
+			"not measured | 40 % loss, the leader dies | median outage | no leader of topdog died at this loss"}},
+		{"slow under loss", func(r *Report) { r.Lossy[1].Runs = evenly(3, 501*ms, 501*ms) }, []string{
+			"MISSED | 40 % loss, the leader dies | median outage | 501 ms: topdog default, 3 runs"}},
+		{"one packet too many", func(r *Report) { r.Calm[1].Packets++ }, []string{
+			"MISSED | steady state, 10 boards | packets a second | 20.1 of 20: topdog default"}},
+		{"no 50 boards", func(r *Report) { r.Calm = r.Calm[:2] }, []string{
+			"not measured | steady state, 50 boards | packets a second | topdog was not measured with so many boards"}},
+		{"no packet at all", func(r *Report) { r.Calm[0].Packets = 0 }, []string{
+			"not measured | steady state, 3 boards | packets a second | topdog was not measured with so many boards"}},
+		{"a busy follower", func(r *Report) { r.Calm[1].Follower.Processor += 0.0001 }, []string{
+			"MISSED | steady state, H = 100 ms | processor of a follower | 0.31 %: topdog default, 10 boards"}},
+		{"a busy leader", func(r *Report) { r.Calm[2].Leader.Processor += 0.0001 }, []string{
+			"MISSED | steady state, H = 100 ms | processor of the leader | 0.51 %: topdog default, 50 boards"}},
+		{"a big leader", func(r *Report) { r.Calm[2].Leader.RSS = 15_100_000 }, []string{
+			"MISSED | steady state | RSS of a board's processes together | 15.1 MB (PSS 9.0 MB): topdog default, 50 boards"}},
+		{"nobody looked at the processes", func(r *Report) {
+			for i := range r.Calm {
+				r.Calm[i].Leader, r.Calm[i].Follower = Cost{}, Cost{}
+			}
+		}, []string{
+			"not measured | steady state, H = 100 ms | processor of a follower | topdog's processes were not measured",
+			"not measured | steady state, H = 100 ms | processor of the leader | topdog's processes were not measured",
+			"not measured | steady state | RSS of a board's processes together | topdog's processes were not measured"}},
+		{"a big binary", func(r *Report) { r.Binary += 100_000 }, []string{"MISSED | arm64 binary, stripped | size | 9.1 MB"}},
+		{"no binary", func(r *Report) { r.Binary = 0 }, []string{"not measured | arm64 binary, stripped | size | nobody has built it"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := best()
+			c.change(r)
+			if diff := cmp.Diff(c.want, verdicts(r)); diff != "" {
+				t.Errorf("what does not hold (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNothingHolds holds that what was not measured does not pass.
+func TestNothingHolds(t *testing.T) {
+	for _, r := range []*Report{{}, {Systems: best().Systems}} {
+		for _, g := range Goals(r) {
+			if g.Verdict != Unmeasured || strings.TrimSpace(g.Measured) == "" {
+				t.Errorf("without any figure: %s, %s: %s %q", g.About, g.Text, g.Verdict, g.Measured)
+			}
+		}
+	}
+	if a, b := len(Goals(&Report{})), len(Goals(best())); a != b {
+		t.Errorf("%d goals without figures, %d with", a, b)
+	}
+}

@@ -1,0 +1,175 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew; read the diff, and look at the pictures")
+
+type render struct {
+	file  string
+	write func(io.Writer, *Report) error
+}
+
+func chart(name string) func(io.Writer, *Report) error {
+	return func(w io.Writer, r *Report) error { return SVG(w, r, name) }
+}
+
+// renders are all forms in which a report is written.
+func renders() []render {
+	list := []render{{"report.json", JSON}, {"report.txt", Text}, {"report.md", Markdown}}
+	for _, c := range Charts() {
+		list = append(list, render{c + ".svg", chart(c)})
+	}
+	return list
+}
+
+// TestGolden writes a report that has everything, and one that has nothing, in every form.
+func TestGolden(t *testing.T) {
+	nothing := &Report{Made: "2026-05-04T13:00:00Z", Form: "quick"}
+	for _, c := range []struct {
+		folder string
+		report *Report
+	}{{"everything", sample()}, {"nothing", nothing}} {
+		for _, w := range renders() {
+			t.Run(c.folder+"/"+w.file, func(t *testing.T) {
+				var b bytes.Buffer
+				if err := w.write(&b, c.report); err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join("testdata", c.folder, w.file)
+				if *update {
+					if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatalf("%v (go test -update writes it)", err)
+				}
+				if diff := cmp.Diff(string(want), b.String()); diff != "" {
+					t.Errorf("not as in %s (-want +got):\n%s", file, diff)
+				}
+			})
+		}
+	}
+}
+
+// TestText holds that a terminal of 100 columns is wide enough, and plain.
+func TestText(t *testing.T) {
+	var b bytes.Buffer
+	if err := Text(&b, sample()); err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(b.String(), "\n") {
+		if len(line) > width {
+			t.Errorf("line %d has %d columns: %s", i+1, len(line), line)
+		}
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("line %d ends with blanks: %q", i+1, line)
+		}
+		if strings.ContainsFunc(line, func(r rune) bool { return r > '~' || r < ' ' }) {
+			t.Errorf("line %d is not plain ASCII: %q", i+1, line)
+		}
+	}
+}
+
+// TestHostile writes names that try to be more than names.
+func TestHostile(t *testing.T) {
+	const name = "a\x1b[31m|b`<script>\xff&\u0000]]>\n# x"
+	r := sample()
+	for i := range r.Systems {
+		r.Systems[i].Setting = name
+	}
+	r.Machine.Model, r.Missing, r.Events[0].Title = name, []string{name}, name
+	r.Failures[len(r.Failures)-1].Unable, r.Failures[len(r.Failures)-1].Runs = name, nil
+	for _, w := range renders()[1:] {
+		var b bytes.Buffer
+		if err := w.write(&b, r); err != nil {
+			t.Fatalf("%s: %v", w.file, err)
+		}
+		if bytes.ContainsAny(b.Bytes(), "\x1b\x00") {
+			t.Errorf("%s has characters that steer a terminal", w.file)
+		}
+		if !strings.HasSuffix(w.file, ".txt") && strings.Contains(b.String(), "<script>") {
+			t.Errorf("%s has markup that was a name", w.file)
+		}
+		if strings.HasSuffix(w.file, ".svg") {
+			wellFormed(t, w.file, b.Bytes())
+		}
+	}
+}
+
+// TestSVG parses the charts, and asks for one that there is not.
+func TestSVG(t *testing.T) {
+	for _, c := range Charts() {
+		for _, r := range []*Report{sample(), {}} {
+			var b bytes.Buffer
+			if err := SVG(&b, r, c); err != nil {
+				t.Fatal(err)
+			}
+			wellFormed(t, c, b.Bytes())
+			if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
+				t.Errorf("%s has a place that is no number", c)
+			}
+		}
+	}
+	err := SVG(io.Discard, sample(), "pie")
+	if err == nil || !strings.Contains(err.Error(), `no chart "pie"; there are outage, two-holders, loss`) {
+		t.Errorf("a chart that there is not: %v", err)
+	}
+}
+
+func wellFormed(t *testing.T, name string, text []byte) {
+	t.Helper()
+	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Errorf("%s is not XML: %v", name, err)
+			return
+		}
+	}
+}
+
+// TestInsert makes a page anew, and leaves what people wrote on it.
+func TestInsert(t *testing.T) {
+	var block bytes.Buffer
+	if err := Markdown(&block, sample()); err != nil {
+		t.Fatal(err)
+	}
+	want := "# Figures\n\nby hand\n\n" + block.String() + "\nmore by hand\n"
+	old := "# Figures\n\nby hand\n\n" + blockBegin + "\nold figures\n" + blockEnd + "\n\nmore by hand\n"
+	for range 2 {
+		got, err := Insert([]byte(old), sample())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Fatalf("the page (-want +got):\n%s", diff)
+		}
+		old = string(got)
+	}
+	for page, words := range map[string]string{
+		"":                           "0 times; it must be there once",
+		blockBegin + blockBegin:      "2 times; it must be there once",
+		blockEnd + "\n" + blockBegin: "does not follow where the report begins",
+	} {
+		if _, err := Insert([]byte(page), sample()); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("page %q: error %v, want one with %q", page, err, words)
+		}
+	}
+}
