@@ -77,7 +77,9 @@ func (d *askDetector) Heard(now Instant, beat wire.Heartbeat) {
 	if early := due - now; ahead == 1 && early < d.interval/2 {
 		late := float64(max(0, -early))
 		d.late.observe(late)
-		d.peak = max(d.peak, late)
+		// Of what counts for no more than a tenth of the interval, e times as much is
+		// down to that when peakFor is over.
+		d.peak = max(d.peak, min(late, math.E*float64(d.interval/10)))
 	}
 }
 

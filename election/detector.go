@@ -25,6 +25,8 @@ type Detector interface {
 	// Freshness is when the leader becomes suspect unless it is heard before:
 	// the freshness point of Chen, Toueg and Aguilera.
 	Freshness() Instant
+	// Earliest is when the grace of the next heartbeat ends, see Grace.
+	Earliest() Instant
 	// Age is the time since the newest heartbeat that is known of.
 	Age(now Instant) time.Duration
 	// Questions says how often, and how far apart, a suspect must be asked in
@@ -61,6 +63,7 @@ type Quality struct {
 //   - A follower: Freshness, which is never before last + H + margin, and all of
 //     Questions.Patience go by before anybody claims, and margin + patience ≥ Grace(H).
 //     last is when a heartbeat arrived, so last + H is not before it was due to be sent.
+//     Where these change in between, heir waits for Earliest.
 //   - The leader: late by more than Grace(H) for its heartbeat, it doubts that it
 //     still leads (see overslept). Late by less it has nothing to fear, which is what
 //     makes it safe to hold the address between two heartbeats.

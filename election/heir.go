@@ -82,7 +82,15 @@ func (h *heir) turn(reason Reason) {
 func (h *heir) ask() {
 	q := h.detector.Questions()
 	asked := int(h.round) >= q.Count
-	if asked && h.mayClaim() {
+	earliest := h.detector.Earliest()
+	switch {
+	case !asked || !h.mayClaim():
+	case h.cause == ReasonSilence && h.leader != wire.Nobody && h.now < earliest:
+		// What the margin was when the turn was planned, and what the questions have
+		// left of the grace since, need not make up the whole of it.
+		h.alarms[alarmAsk] = earliest
+		return
+	default:
 		h.claim()
 		return
 	}
@@ -103,7 +111,7 @@ func (h *heir) ask() {
 func (h *heir) wake(a alarm) {
 	switch {
 	case a != alarmAsk || h.role != Candidate:
-	case h.wokeLate >= roundTripMin && !h.waited:
+	case h.wokeLate >= roundTripMin && !h.waited && int(h.round) >= h.detector.Questions().Count:
 		// Perhaps the whole board stood still, and an answer is waiting to be read.
 		// Once is enough: a board that is always late must be able to take over.
 		h.waited = true
@@ -150,6 +158,7 @@ func (h *heir) election(m *wire.Message) {
 			h.postpone(h.courtesy())
 		default:
 			h.object(m)
+			h.secondWitness(m)
 		}
 	case Listener:
 		h.alarms[alarmListen] = max(h.alarms[alarmListen], h.now+h.courtesy())
@@ -191,6 +200,16 @@ func (h *heir) tells(m *wire.Message) bool {
 	}
 	t.candidate, t.round, t.at = m.Sender, m.Election.Round, h.now
 	return true
+}
+
+// secondWitness is for a board of higher rank than one that misses the same leader: even
+// if it overlooks lost heartbeats, because it hears badly, it looks for itself now.
+// Otherwise it would keep boards that hear well from taking over.
+func (h *heir) secondWitness(m *wire.Message) {
+	if h.leader == m.Election.Suspect && h.leaderIncarnation == m.Election.Incarnation {
+		turn := max(h.now, h.detector.Earliest()) + h.patience()
+		h.alarms[alarmTurn] = min(h.alarms[alarmTurn], turn)
+	}
 }
 
 // courtesy is how long a board waits for one of higher rank that was heard

@@ -12,7 +12,8 @@ import (
 // back (Lapsed).
 
 // Lease is for how long, counted from its last heartbeat, this leader can be sure
-// that nobody has deposed it; 0 means for ever, since no live board could.
+// that nobody has deposed it; 0 means for ever, since no live board could. It supposes
+// that the others have the detector that this board has.
 func (c *Core) Lease() time.Duration {
 	if _, ok := c.roster.Heir(c.now, c.cfg.ID, c.above); !ok {
 		return 0

@@ -16,6 +16,7 @@ type observed struct {
 	last    Instant // when the newest heartbeat that is known of came
 	beat    uint8   // its number, if this board heard it itself
 	counted bool    // beat is known, so that the next one tells the loss
+	beatAt  Instant // when it came
 
 	trip smoothed // how long answers take, in ns
 
@@ -51,17 +52,19 @@ func (o *observed) take(now Instant, beat wire.Heartbeat, suspect bool) (ahead i
 			return 0, false // an answer to this board alone, or an old one; the rhythm is unchanged
 		}
 		// The counter says nothing after a silence that is long enough to wrap it.
-		if gap > 0 && !overtaken && now-o.last < beatWindow*o.interval {
+		if gap > 0 && !overtaken && now-o.beatAt < beatWindow*o.interval {
 			o.seen = o.seen*fade + float64(gap)
 			o.lost = o.lost*fade + float64(gap-1)
 			ahead = int(gap)
 		}
 	}
 	o.interval = beat.Interval
-	o.beat, o.counted = beat.Beat, true
+	o.beat, o.counted, o.beatAt = beat.Beat, true, now
 	o.last = now
 	return ahead, true
 }
+
+func (o *observed) Earliest() Instant { return o.last + o.interval + Grace(o.interval) }
 
 func (o *observed) Evidence(at Instant) { o.last = max(o.last, at) }
 

@@ -38,11 +38,11 @@ func NewAlarm() (*Alarm, error) {
 	return a, nil
 }
 
-// Set has it ring that long from now, and not at the time that was set before. It may
-// ring for the former time if that has just come.
+// Set has it ring that long from now, after an hour at the latest, and not at the time
+// that was set before. It may ring for the former time if that has just come.
 func (a *Alarm) Set(after time.Duration) {
-	// A time of 0 would switch it off.
-	after = max(after, 1)
+	// A time of 0 would switch it off, and on a 32-bit board seconds end in 68 years.
+	after = min(max(after, 1), time.Hour)
 	// It fails only for a descriptor or a time that is none.
 	_ = unix.TimerfdSettime(a.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}, nil)
 }

@@ -56,6 +56,8 @@ func AttendDeadman() error {
 	for _, fd := range []int{deadmanSocket, deadmanAlarm, deadmanMemory} {
 		unix.CloseOnExec(fd)
 	}
+	// The name of the process; only for people, so it does not matter if it fails.
+	_ = os.WriteFile("/proc/self/comm", []byte("topdog-deadman"), 0)
 	c := new(companion)
 	if _, c.word, err = mapLease(deadmanMemory); err != nil {
 		return fmt.Errorf("netio: dead man's switch: %w", err)

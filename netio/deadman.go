@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -129,6 +130,7 @@ func (d *Deadman) start(command []string) error {
 	defer theirAlarm.Close()
 
 	d.command = exec.Command(command[0], command[1:]...)
+	d.command.Args[0] = filepath.Base(os.Args[0]) // what ps shows, instead of /proc/self/exe
 	d.command.ExtraFiles = []*os.File{theirs, theirAlarm, shared}
 	d.command.Stderr = os.Stderr
 	// One processor is enough for a process that does one thing, and a collector

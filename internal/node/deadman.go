@@ -163,8 +163,12 @@ func (n *Node) fired() bool { return n.deadman.armed && n.deadman.device.Fired()
 // rouse comes before everything that the loop does: a daemon that was frozen must
 // know, before it says a word, what was done on its behalf.
 func (n *Node) rouse() {
-	if n.fired() {
+	switch {
+	case !n.fired():
+	case n.core.Role() == election.Leader:
 		n.act(n.core.Lapsed(n.now()))
+	default:
+		n.release() // the core knows already
 	}
 }
 

@@ -94,6 +94,9 @@ func (n *Node) openHolder() {
 // take takes the address and announces it, or announces it again.
 func (n *Node) take() {
 	n.holding.wanted = true
+	if n.fired() {
+		return // the core hears of it before anything else is done
+	}
 	now := n.now()
 	n.holding.renewAt = now + retakeEvery
 	n.openHolder()
@@ -130,6 +133,7 @@ func (n *Node) settleIn() {
 
 // takeFailed tells of an address that could not be taken.
 func (n *Node) takeFailed(err error) {
+	n.holding.taken = false
 	if n.news.trouble("hold", err.Error(), forever) {
 		n.log.Error(err)
 	}
@@ -248,7 +252,6 @@ func (n *Node) renew(now time.Duration) {
 		n.log.Warn("the address had lapsed while this daemon was not running; taking it again")
 		n.take()
 	case err != nil:
-		n.holding.taken = false
 		n.takeFailed(err)
 	case restored:
 		n.counts.restored++

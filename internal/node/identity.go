@@ -81,8 +81,9 @@ func (n *Node) renewIdentity() {
 	}
 	switch n.core.Role() {
 	case election.Leader:
-		if effects, err := n.core.Resign(n.now()); err == nil {
-			n.act(effects)
+		effects, err := n.core.Resign(n.now())
+		n.act(effects)
+		if err == nil {
 			return
 		}
 	case election.Follower:

@@ -194,7 +194,7 @@ const stopWithin = 500 * time.Millisecond
 // loop takes in one thing at a time until the board has left the group.
 func (n *Node) loop(ctx context.Context) {
 	n.report("start", n.notifier.Ready())
-	n.alarm = n.around.newAlarm()
+	n.alarm = n.newAlarm()
 	n.startDeadman()
 	n.light()
 	stop, deadline := ctx.Done(), (<-chan time.Time)(nil)

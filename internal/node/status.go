@@ -37,12 +37,11 @@ func (n *Node) Resign(ctx context.Context) (string, error) {
 		}
 		n.trace.asked()
 		effects, err := n.core.Resign(n.now())
-		if err != nil {
-			refused = err
-			return
+		if err == nil {
+			n.followed = followed
 		}
-		n.followed = followed
-		n.act(effects)
+		refused = err
+		n.act(effects) // also if it refuses: it may have found that it does not lead any more
 	})
 	if err = errors.Join(err, refused); err != nil {
 		return "", err

@@ -1,0 +1,76 @@
+package election
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"topdog/wire"
+)
+
+// TestMarginThatGrowsLate: a timer that rings late after the turn was planned makes the
+// margin larger, of which the turn knows nothing, and leaves less of the grace to the
+// questions. Nobody claims before the grace is over nevertheless.
+func TestMarginThatGrowsLate(t *testing.T) {
+	for _, interval := range []time.Duration{10, 50, 60, 70, 75, 90, 100, 200} {
+		interval *= time.Millisecond
+		t.Run(fmt.Sprint(interval), func(t *testing.T) {
+			b := newBoard(t, func(c *Config) { c.Interval = interval })
+			beats := func(m *wire.Message) {
+				leading(m)
+				m.Heartbeat = wire.Heartbeat{Interval: interval, Beat: m.Heartbeat.Beat}
+			}
+			var last Instant
+			for beat := range uint8(200) {
+				b.sleep(interval)
+				b.hear(3, wire.TypeHeartbeat, beats, func(m *wire.Message) { m.Heartbeat.Beat = beat })
+				last = b.clock
+			}
+			for range 8 {
+				b.detector.Woke(tick)
+			}
+			const look = 50 * time.Microsecond
+			for b.role != Leader && b.clock < last+3*interval {
+				b.sleep(look)
+			}
+			switch claims, earliest := b.clock, last+interval+Grace(interval); {
+			case b.role != Leader:
+				t.Fatalf("it is a %v", b.role)
+			case claims < earliest:
+				t.Errorf("it claims %v after the heartbeat was due, want at least %v", claims-last-interval, Grace(interval))
+			}
+		})
+	}
+}
+
+// TestSecondWitness: a board that hears badly overlooks lost heartbeats. When one of lower
+// rank, which hears well, misses the leader, it does not object and go on to sleep: it
+// looks for itself at once.
+func TestSecondWitness(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		b := newBoard(t)
+		for beat := range uint8(200) {
+			b.sleep(testInterval)
+			if beat%2 == 0 { // it hears every other one
+				b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Beat = beat })
+			}
+		}
+		b.hear(1, wire.TypeHello)
+		b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Beat = 200 })
+		last := b.clock
+		doubts := last + testInterval + Grace(testInterval)
+		b.sleep(doubts - b.clock + time.Millisecond)
+		if b.role != Follower {
+			t.Fatalf("it asks without having been asked, %v after the last heartbeat", b.clock-last)
+		}
+		if asked {
+			b.hear(1, wire.TypeElection, func(m *wire.Message) {
+				m.Election = wire.Election{Suspect: 3, Incarnation: 30, LastHeard: b.lastHeard, Round: 1}
+			})
+		}
+		b.sleep(time.Millisecond)
+		if candidate := b.role == Candidate; candidate != asked {
+			t.Errorf("asked by another board: %t; it asks for the leader itself: %t", asked, candidate)
+		}
+	}
+}
