@@ -65,8 +65,9 @@ type Quality struct {
 //     last is when a heartbeat arrived, so last + H is not before it was due to be sent.
 //     Where these change in between, heir waits for Earliest.
 //   - The leader: late by more than Grace(H) for its heartbeat, it doubts that it
-//     still leads (see overslept). Late by less it has nothing to fear, which is what
-//     makes it safe to hold the address between two heartbeats.
+//     still leads (see overslept), and its lease has ended before (see Lease). Late by
+//     less than that it has nothing to fear, which is what makes it safe to hold the
+//     address between two heartbeats.
 //
 // So a leader never goes on in good faith after a takeover that its own lateness
 // has brought about. Whoever makes takeovers faster has to make leaders doubt earlier,

@@ -49,6 +49,7 @@
 // # Times
 //
 // H is the heartbeat interval, G = max(4 ms, H/10) the grace: no board takes
-// over sooner than G after the moment at which a heartbeat was due, so a leader
-// whose loop is late by less than G has nothing to fear.
+// over sooner than G after the moment at which a heartbeat was due. A leader whose
+// loop is late by less has nothing to fear, or, where a lease is watched over, by less
+// than three quarters of it.
 package election
