@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -15,6 +16,11 @@ import (
 
 // calm measures what groups cost that do nothing but their duty.
 func (s *session) calm(ctx context.Context) error {
+	restore, err := roomForNeighbours()
+	if err != nil {
+		return err
+	}
+	defer restore()
 	s.show.begin("steady state", len(s.plan.systems)*len(s.plan.boards))
 	var jobs []func() error
 	for _, boards := range s.plan.boards {
@@ -60,7 +66,25 @@ func (s *session) calmGroup(ctx context.Context, sys system, boards int) (c repo
 	if err != nil {
 		return c, err
 	}
+	if err := wait(ctx, s.plan.rest); err != nil {
+		return c, err
+	}
 	return r.watchCalm(ctx, leader, s.plan.calm)
+}
+
+// roomForNeighbours lets the kernel know more neighbours until the returned function is
+// called. Its table of at most 1024 is for all namespaces together, and 50 boards
+// that have met have 49 neighbours each.
+func roomForNeighbours() (restore func(), err error) {
+	const path, enough = "/proc/sys/net/ipv4/neigh/default/gc_thresh3", "16384"
+	before, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(enough), 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make room for the neighbours of many boards: %w", err)
+	}
+	return func() { _ = os.WriteFile(path, before, 0) }, nil
 }
 
 // watchCalm counts packets, and what the boards need for them.

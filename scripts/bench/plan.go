@@ -15,6 +15,7 @@ type plan struct {
 	replicas func(system) int // groups of one system that run beside each other
 	starts   int              // cold starts
 	boards   []int            // in a calm group
+	rest     time.Duration    // before, until what boards do only when they meet is over
 	calm     time.Duration    // how long each of them is watched
 	together bool             // calm groups of all systems at once
 	losses   []float64
@@ -83,6 +84,7 @@ func longPlan() plan {
 		},
 		starts:   10,
 		boards:   []int{3, 10, 50},
+		rest:     30 * time.Second,
 		calm:     15 * time.Second,
 		losses:   []float64{0.05, 0.2, 0.4},
 		lossFor:  10 * time.Minute,
