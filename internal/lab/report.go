@@ -141,7 +141,9 @@ func (l *probeLog) report(since, until time.Time, interval time.Duration) Report
 		}
 		r.Answers[int(a.board)]++
 		r.addGap(l.start, last, a, interval)
-		r.Waited = max(r.Waited, time.Duration(a.waited)*time.Microsecond+interval)
+		if a.waited > 0 {
+			r.Waited = max(r.Waited, time.Duration(a.waited)*time.Microsecond+interval)
+		}
 		last = a
 	}
 	if l.asked > 0 && l.asked < to {

@@ -107,9 +107,9 @@ func TestReportWaited(t *testing.T) {
 		asked, answers []int // ms
 		want           time.Duration
 	}{
-		{"every question has an answer at once", []int{10, 20, 90}, []int{10, 20, 90}, time.Millisecond},
+		{"every question has an answer at once", []int{10, 20, 90}, []int{10, 20, 90}, 0},
 		{"nothing was asked for long", []int{10, 80}, []int{11, 81}, 2 * time.Millisecond},
-		{"questions without answers", []int{10, 20, 30, 40, 50}, []int{10, 42}, 23 * time.Millisecond},
+		{"questions without answers", []int{10, 20, 30, 40, 50}, []int{10, 42, 50}, 23 * time.Millisecond},
 		{"an answer that has not come yet", []int{10, 60, 70}, []int{10}, 41 * time.Millisecond},
 		{"no answer at all", []int{30}, nil, 71 * time.Millisecond},
 		{"no question", nil, nil, 0},

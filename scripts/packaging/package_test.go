@@ -118,7 +118,7 @@ func TestContents(t *testing.T) {
 	} {
 		want = append(want, "-rw-r--r-- root/root ./"+path)
 	}
-	for _, pattern := range []string{"docs/*.md", "docs/algorithms/*.svg"} {
+	for _, pattern := range []string{"docs/*.md", "docs/algorithms/*.svg", "docs/benchmarks/*.svg"} {
 		docs, err := filepath.Glob(filepath.Join(root, pattern))
 		must(t, err)
 		for _, path := range docs {
