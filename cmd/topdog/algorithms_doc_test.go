@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election"
-	"topdog/election/sim/scenario"
+	"topdog/internal/lab/scenario"
 )
 
 // simPages are the pages of which this file holds that they are true.

@@ -17,7 +17,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
-	"topdog/internal/lab"
+	"topdog/internal/lab/netns"
 )
 
 var (
@@ -56,21 +56,21 @@ func atOnce() time.Duration {
 type cluster struct {
 	t       testing.TB
 	program program
-	lan     *lab.LAN
-	holders *lab.Holders
-	prober  *lab.Prober
+	lan     *netns.LAN
+	holders *netns.Holders
+	prober  *netns.Prober
 	boards  []*board
 	began   time.Time
 }
 
 // board is one of them.
 type board struct {
-	*lab.Host
+	*netns.Host
 	c        *cluster
 	number   int
 	dir      string
 	settings settings
-	process  *lab.Process // nil when it was never started
+	process  *netns.Process // nil when it was never started
 	status   *console.Client
 	journal  *journal
 }
@@ -86,10 +86,10 @@ func newCluster(t testing.TB, boards int, common settings) *cluster {
 
 func newClusterOf(t testing.TB, p program, boards int, common settings) *cluster {
 	t.Helper()
-	if err := lab.Available(); err != nil {
+	if err := netns.Available(); err != nil {
 		t.Skip(err)
 	}
-	lan, err := lab.New(lab.Options{Boards: boards})
+	lan, err := netns.New(netns.Options{Boards: boards})
 	must(t, err)
 	c := &cluster{t: t, program: p, lan: lan, began: time.Now()}
 	t.Cleanup(c.close)

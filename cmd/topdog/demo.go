@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"topdog/election"
-	"topdog/internal/demo"
+	"topdog/internal/lab/demo"
 )
 
 func demoCommand() *cobra.Command {

@@ -40,7 +40,7 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 func TestEveryLogLineIsDocumented(t *testing.T) {
 	doc := operations(t)
 	lines := map[string]string{}
-	for _, pattern := range []string{"../../internal/node/*.go", "run.go", "../../election/effect.go"} {
+	for _, pattern := range []string{"../../internal/daemon/*.go", "run.go", "../../election/effect.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, files, err)

@@ -16,7 +16,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
-	"topdog/internal/lab"
+	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
 
@@ -27,7 +27,7 @@ type stranger struct {
 }
 
 // newStranger opens a socket on a host. Everything leaves with the TTL that the boards accept.
-func newStranger(t testing.TB, h *lab.Host, ttl int) *stranger {
+func newStranger(t testing.TB, h *netns.Host, ttl int) *stranger {
 	t.Helper()
 	s := &stranger{group: net.UDPAddrFromAddrPort(config.DefaultMulticast)}
 	must(t, h.Do(func() (err error) {
@@ -59,7 +59,7 @@ func (s *stranger) shout(t testing.TB, packet []byte) {
 	}
 }
 
-func (s *stranger) tell(t testing.TB, h *lab.Host, packet []byte) {
+func (s *stranger) tell(t testing.TB, h *netns.Host, packet []byte) {
 	t.Helper()
 	to := netip.AddrPortFrom(h.Addr.Addr(), config.DefaultMulticast.Port())
 	if _, err := s.conn.WriteToUDPAddrPort(packet, to); err != nil {
@@ -76,7 +76,7 @@ type recorder struct {
 	packets [][]byte
 }
 
-func newRecorder(t testing.TB, h *lab.Host) *recorder {
+func newRecorder(t testing.TB, h *netns.Host) *recorder {
 	t.Helper()
 	r := &recorder{}
 	must(t, h.Do(func() (err error) {

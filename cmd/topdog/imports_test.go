@@ -17,17 +17,17 @@ var importRules = []struct {
 }{
 	{"topdog/wire", nil, []string{"net", "os/exec"}, "bytes <-> messages, nothing else"},
 	{"topdog/election", []string{"topdog/wire"}, []string{"net", "os/exec", "log"}, "the core is pure"},
-	{"topdog/election/sim", []string{"topdog/wire", "topdog/election"}, []string{"net", "os/exec", "log"}, "the simulator runs the core and nothing real"},
-	{"topdog/election/sim/diagram", []string{"topdog/wire", "topdog/election", "topdog/election/sim"}, []string{"net", "os/exec", "text/template"}, "a picture is made of what the simulator tells"},
-	{"topdog/election/sim/scenario", []string{"topdog/wire", "topdog/election", "topdog/election/"}, []string{"net", "os/exec"}, "a scenario is played in the simulator"},
-	{"topdog/election/sim/published", []string{"topdog/wire", "topdog/election", "topdog/election/sim"}, []string{"net", "os/exec"}, "the papers' figures are measured in the simulator"},
-	{"topdog/election/sim/compare", []string{"topdog/wire", "topdog/election", "topdog/election/"}, []string{"net", "os/exec", "text/template"}, "algorithms are compared in the simulator"},
+	{"topdog/internal/lab/sim", []string{"topdog/wire", "topdog/election"}, []string{"net", "os/exec", "log"}, "the simulator runs the core and nothing real"},
+	{"topdog/internal/lab/draw", []string{"topdog/wire", "topdog/election", "topdog/internal/lab/sim"}, []string{"net", "os/exec", "text/template"}, "a picture is made of what the simulator tells"},
+	{"topdog/internal/lab/scenario", []string{"topdog/wire", "topdog/election", "topdog/internal/lab/"}, []string{"net", "os/exec"}, "a scenario is played in the simulator"},
+	{"topdog/internal/lab/papers", []string{"topdog/wire", "topdog/election", "topdog/internal/lab/sim"}, []string{"net", "os/exec"}, "the papers' figures are measured in the simulator"},
+	{"topdog/internal/lab/compare", []string{"topdog/wire", "topdog/election", "topdog/internal/lab/"}, []string{"net", "os/exec", "text/template"}, "algorithms are compared in the simulator"},
 	{"topdog/netio", []string{"github.com/vishvananda/", "golang.org/x/"}, nil, "the network knows no election"},
 	{"topdog/gpio", []string{"periph.io/x/", "golang.org/x/sys/"}, nil, "the light knows no election"},
 	{"topdog/systemd", []string{"github.com/coreos/go-systemd/", "golang.org/x/sys/"}, []string{"net/http"}, "the glue to systemd knows no election"},
 	{"topdog/internal/config", []string{"github.com/pelletier/go-toml/", "golang.org/x/sys/"}, nil, "the configuration is read without the packages that it configures"},
 	{"topdog/internal/console", []string{"golang.org/x/sys/", "golang.org/x/term"}, []string{"text/template", "html/template", "net/http/pprof"}, "what people are shown is data"},
-	{"topdog/internal/lab", []string{"github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},
+	{"topdog/internal/lab/netns", []string{"github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},
 	{"topdog/cmd/topdog", nil, []string{"testing", "html/template", "net/http/pprof", "github.com/google/go-cmp/cmp"}, "no test code in the daemon, and nothing large that nobody asked for"},
 }
 
@@ -52,6 +52,39 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// importers are the only ones that may import a package, or what is below it.
+// Tests may import anything.
+var importers = []struct {
+	imported string
+	by       []string
+	why      string
+}{
+	{"topdog/internal/lab", []string{"topdog/cmd/topdog", "topdog/scripts/", "topdog/internal/lab/"}, "the product knows nothing of what tries, measures and shows it"},
+	{"topdog/internal/daemon", []string{"topdog/cmd/topdog", "topdog/internal/lab/"}, "nothing but a program runs a daemon"},
+}
+
+func TestImporters(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(listText(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "topdog/...")), "\n")
+	for _, rule := range importers {
+		seen := 0
+		for _, line := range lines {
+			importer, imports, _ := strings.Cut(line, " ")
+			for path := range strings.FieldsSeq(imports) {
+				if path != rule.imported && !strings.HasPrefix(path, rule.imported+"/") {
+					continue
+				}
+				seen++
+				if !hasPrefix(rule.by, importer) {
+					t.Errorf("%s imports %s: %s", importer, path, rule.why)
+				}
+			}
+		}
+		if seen == 0 {
+			t.Errorf("nobody imports %s: is it spelt like that?", rule.imported)
+		}
+	}
+}
+
 // TestPurity holds that the core does not reach for what it must be given, also
 // where the standard library would let it.
 func TestPurity(t *testing.T) {
@@ -66,11 +99,16 @@ func TestPurity(t *testing.T) {
 
 func list(t *testing.T, args ...string) []string {
 	t.Helper()
+	return strings.Fields(listText(t, args...))
+}
+
+func listText(t *testing.T, args ...string) string {
+	t.Helper()
 	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	return strings.Fields(string(out))
+	return string(out)
 }
 
 func hasPrefix(prefixes []string, s string) bool {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
-	"topdog/internal/lab"
+	"topdog/internal/lab/netns"
 )
 
 func TestAsk(t *testing.T) {
@@ -319,10 +319,10 @@ func contents(t *testing.T, dir string) map[string]string {
 // On a real network: the interface is found, and so is whoever has the address.
 func TestInitLooksAtTheNetwork(t *testing.T) {
 	t.Parallel()
-	if err := lab.Available(); err != nil {
+	if err := netns.Available(); err != nil {
 		t.Skip(err)
 	}
-	lan, err := lab.New(lab.Options{Boards: 2})
+	lan, err := netns.New(netns.Options{Boards: 2})
 	must(t, err)
 	t.Cleanup(func() { must(t, lan.Close()) })
 	for _, tc := range []struct {

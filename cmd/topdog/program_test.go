@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"topdog/internal/lab"
+	"topdog/internal/lab/netns"
 )
 
 // The test binary plays two parts besides that of the tests.
@@ -65,9 +65,9 @@ type program struct {
 func itself() program { return program{path: "/proc/self/exe", env: []string{beTopdog + "=1"}} }
 
 // daemon starts the program on a host as a service.
-func (p program) daemon(h *lab.Host, output io.Writer, args ...string) (*lab.Process, error) {
+func (p program) daemon(h *netns.Host, output io.Writer, args ...string) (*netns.Process, error) {
 	return h.Start(context.Background(), "/proc/self/exe", args,
-		lab.Env(append(p.env, launch+"="+p.path)...), lab.Stdout(output), lab.Stderr(output))
+		netns.Env(append(p.env, launch+"="+p.path)...), netns.Stdout(output), netns.Stderr(output))
 }
 
 // outcome is what became of a command.
@@ -94,12 +94,12 @@ func (p program) exec(t testing.TB, args ...string) outcome {
 }
 
 // execOn runs a command line to its end on a host of a lab.
-func (p program) execOn(t testing.TB, h *lab.Host, args ...string) outcome {
+func (p program) execOn(t testing.TB, h *netns.Host, args ...string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	process, err := h.Start(ctx, p.path, args, lab.Env(p.env...), lab.Stdout(&stdout), lab.Stderr(&stderr))
+	process, err := h.Start(ctx, p.path, args, netns.Env(p.env...), netns.Stdout(&stdout), netns.Stderr(&stderr))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"topdog/election"
 	"topdog/gpio"
 	"topdog/internal/config"
-	"topdog/internal/node"
+	"topdog/internal/daemon"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -68,9 +68,9 @@ func run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	around := node.Real(node.RealOptions{Group: cfg.Multicast, Way: ways[cfg.Hold], Deadman: []string{"/proc/self/exe", deadmanWord}})
+	around := daemon.Real(daemon.RealOptions{Group: cfg.Multicast, Way: ways[cfg.Hold], Deadman: []string{"/proc/self/exe", deadmanWord}})
 	around.OpenLED = ledOpener(led, cfg.Socket, log)
-	n, err := node.New(nodeConfig, around, node.Options{Log: logrus.NewEntry(log)})
+	n, err := daemon.New(nodeConfig, around, daemon.Options{Log: logrus.NewEntry(log)})
 	if err != nil {
 		return err
 	}
@@ -105,34 +105,34 @@ var ways = map[config.Hold]netio.Way{
 }
 
 // nodeConfig translates a configuration, and reads the key.
-func nodeConfig(cfg *config.Config) (node.Config, error) {
+func nodeConfig(cfg *config.Config) (daemon.Config, error) {
 	algorithm, ok := election.AlgorithmNamed(cfg.Algorithm)
 	if !ok {
-		return node.Config{}, fmt.Errorf("there is no algorithm %q", cfg.Algorithm)
+		return daemon.Config{}, fmt.Errorf("there is no algorithm %q", cfg.Algorithm)
 	}
 	detector := election.DetectorDefault
 	if cfg.Detector != config.DefaultDetector {
 		if detector, ok = election.DetectorNamed(cfg.Detector); !ok {
-			return node.Config{}, fmt.Errorf("there is no detector %q", cfg.Detector)
+			return daemon.Config{}, fmt.Errorf("there is no detector %q", cfg.Detector)
 		}
 	}
 	fanout, ok := election.FanoutNamed(cfg.Fanout)
 	if !ok {
-		return node.Config{}, fmt.Errorf("there is no fanout %q", cfg.Fanout)
+		return daemon.Config{}, fmt.Errorf("there is no fanout %q", cfg.Fanout)
 	}
 	measure, ok := election.MeasureNamed(cfg.Measure)
 	if !ok {
-		return node.Config{}, fmt.Errorf("there is no measure %q", cfg.Measure)
+		return daemon.Config{}, fmt.Errorf("there is no measure %q", cfg.Measure)
 	}
 	var key []byte
 	if cfg.KeyFile != config.NoKey {
 		k, err := config.LoadKey(cfg.KeyFile)
 		if err != nil {
-			return node.Config{}, err
+			return daemon.Config{}, err
 		}
 		key = k.Bytes()
 	}
-	n := node.Config{
+	n := daemon.Config{
 		Interface:    cfg.Interface,
 		Group:        cfg.Group,
 		Key:          key,
@@ -152,7 +152,7 @@ func nodeConfig(cfg *config.Config) (node.Config, error) {
 		Version:      versionText(),
 	}
 	for _, a := range cfg.Addresses {
-		n.Addresses = append(n.Addresses, node.Address{IP: a.IP, Bits: max(0, a.Bits)})
+		n.Addresses = append(n.Addresses, daemon.Address{IP: a.IP, Bits: max(0, a.Bits)})
 	}
 	return n, nil
 }
@@ -163,7 +163,7 @@ func nodeConfig(cfg *config.Config) (node.Config, error) {
 // What needs a restart is compared with what the daemon was started with, not
 // with what was read last: it stays pending until the restart, or until it is
 // changed back.
-func reload(n *node.Node, log *logrus.Logger, started, old *config.Config, path string) *config.Config {
+func reload(n *daemon.Node, log *logrus.Logger, started, old *config.Config, path string) *config.Config {
 	n.Reloading()
 	defer n.Reloaded()
 	cfg, err := config.Load(path, configOptions())
@@ -189,7 +189,7 @@ func reload(n *node.Node, log *logrus.Logger, started, old *config.Config, path 
 		return old
 	}
 	gpio.Init(spec)
-	n.Reconfigure(node.Live{
+	n.Reconfigure(daemon.Live{
 		Priority:     cfg.Priority,
 		Preempt:      cfg.Preempt,
 		Peers:        cfg.Peers,

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election"
-	"topdog/election/sim"
-	"topdog/election/sim/scenario"
+	"topdog/internal/lab/scenario"
+	"topdog/internal/lab/sim"
 )
 
 func simCommand() *cobra.Command {

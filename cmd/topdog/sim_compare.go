@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election"
-	"topdog/election/sim"
-	"topdog/election/sim/compare"
+	"topdog/internal/lab/compare"
+	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"topdog/election/sim/published"
+	"topdog/internal/lab/papers"
 )
 
 func simTablesCommand() *cobra.Command {
@@ -21,7 +21,7 @@ prints, "≠" that it is not. Columns without either are not in the paper.
 The exit status is 1 if a figure differs.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			tables, err := published.All()
+			tables, err := papers.All()
 			if err != nil {
 				return fmt.Errorf("cannot measure: %w", err)
 			}
@@ -31,14 +31,14 @@ The exit status is 1 if a figure differs.`,
 				e.SetIndent("", "  ")
 				err = e.Encode(tables)
 			case asCSV:
-				err = published.CSV(out, tables)
+				err = papers.CSV(out, tables)
 			default:
-				err = published.Text(out, tables)
+				err = papers.Text(out, tables)
 			}
 			if err != nil {
 				return err
 			}
-			if compared, different := published.Tally(tables); different > 0 {
+			if compared, different := papers.Tally(tables); different > 0 {
 				return fmt.Errorf("%d of %d published figures came out differently", different, compared)
 			}
 			return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"topdog/election/sim/scenario"
+	"topdog/internal/lab/scenario"
 )
 
 // command runs a command line, and returns what it wrote and its exit status.

@@ -14,6 +14,6 @@
 // of the socket's group may make the board resign.
 //
 // The daemon side is a [Server] with a [Backend] behind it, the other side a
-// [Client]. The package knows nothing of elections and networks: internal/node
+// [Client]. The package knows nothing of elections and networks: internal/daemon
 // fills the values in, cmd/topdog prints them with [Write].
 package console

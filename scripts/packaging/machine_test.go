@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"topdog/internal/lab"
+	"topdog/internal/lab/netns"
 )
 
 // patience is how long a test waits for what must happen.
@@ -29,12 +29,12 @@ type machine struct {
 }
 
 // newMachine starts one. shared is the directory that it sees as /srv.
-func newMachine(t *testing.T, board *lab.Host, shared, process1 string) *machine {
+func newMachine(t *testing.T, board *netns.Host, shared, process1 string) *machine {
 	t.Helper()
 	script, err := filepath.Abs("testdata/machine")
 	must(t, err)
 	var said bytes.Buffer
-	p, err := board.Start(context.Background(), script, []string{t.TempDir(), shared, process1}, lab.Stdout(&said), lab.Stderr(&said))
+	p, err := board.Start(context.Background(), script, []string{t.TempDir(), shared, process1}, netns.Stdout(&said), netns.Stderr(&said))
 	must(t, err)
 	t.Cleanup(func() {
 		if err := p.Signal(syscall.SIGTERM); err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"topdog/internal/lab"
+	"topdog/internal/lab/netns"
 )
 
 var vip = netip.MustParseAddr("10.77.0.100")
@@ -29,9 +29,9 @@ const key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
 type pair struct {
 	*machine
 	t       *testing.T
-	lan     *lab.LAN
-	holders *lab.Holders
-	prober  *lab.Prober
+	lan     *netns.LAN
+	holders *netns.Holders
+	prober  *netns.Prober
 	dir     string // of board 2
 }
 
@@ -41,7 +41,7 @@ func newPair(t *testing.T, process1 string) *pair {
 	if process1 == "systemd" {
 		needs(t, "systemctl", "/lib/systemd/systemd", "deb-systemd-invoke")
 	}
-	if err := lab.Available(); err != nil {
+	if err := netns.Available(); err != nil {
 		t.Skip(err)
 	}
 	shared := t.TempDir()
@@ -49,7 +49,7 @@ func newPair(t *testing.T, process1 string) *pair {
 	for version, name := range map[string]string{"1.0.0": "old.deb", "1.0.1": "new.deb"} {
 		must(t, os.Link(packageOf(t, version, ownArch), filepath.Join(shared, name)))
 	}
-	lan, err := lab.New(lab.Options{Boards: 2})
+	lan, err := netns.New(netns.Options{Boards: 2})
 	must(t, err)
 	t.Cleanup(func() {
 		if err := lan.Close(); err != nil {
@@ -91,7 +91,7 @@ func (p *pair) startOther() {
 	must(p.t, os.WriteFile(filepath.Join(dir, "key"), []byte(key), 0o600))
 	var said bytes.Buffer
 	process, err := p.lan.Board(2).Start(context.Background(), filepath.Join(dir, "topdog"), []string{"run", "--config", filepath.Join(dir, "topdog.toml")},
-		lab.Stderr(&said))
+		netns.Stderr(&said))
 	must(p.t, err)
 	p.t.Cleanup(func() {
 		process.Kill()

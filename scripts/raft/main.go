@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"topdog/election/sim"
-	"topdog/election/sim/compare"
+	"topdog/internal/lab/compare"
+	"topdog/internal/lab/sim"
 )
 
 func main() {

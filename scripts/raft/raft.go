@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
-	"topdog/election/sim"
-	"topdog/election/sim/compare"
+	"topdog/internal/lab/compare"
+	"topdog/internal/lab/sim"
 )
 
 // contestant is etcd's raft. A tick is a heartbeat interval, as etcd has it, and

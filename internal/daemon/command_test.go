@@ -1,0 +1,269 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// script writes a shell script and returns its path.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skipf("needs a shell: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "score")
+	if err := os.WriteFile(path, []byte("#!"+shell+"\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// run runs a real command that should end long before the test's patience does.
+func run(t *testing.T, words ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	output, err := runCommand(ctx, words)
+	if ctx.Err() != nil {
+		t.Fatalf("%q did not end", words)
+	}
+	return string(output), err
+}
+
+func TestRunCommand(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "/run/nothing")
+	t.Setenv("LC_ALL", "de_DE.UTF-8")
+	for _, test := range []struct{ name, text, want, err string }{
+		{"a number", `echo 42`, "42\n", ""},
+		{"arguments, as they are", `echo "$#" "$1" "$2"`, "2 a b $HOME;\n", ""},
+		{"where it runs", `pwd`, "/\n", ""},
+		{"its environment", `echo "${NOTIFY_SOCKET-none} $LC_ALL"`, "none C\n", ""},
+		{"its standard input", `cat; echo end`, "end\n", ""},
+		{"a failure", `echo 42; exit 3`, "", "failed (exit status 3)"},
+		{"a failure that says why", `echo "no such sensor" >&2; exit 3`, "", `failed (exit status 3): "no such sensor"`},
+		{"a complaint without a failure", `echo "slow today" >&2; echo 7`, "7\n", ""},
+		{"its own death", `kill -9 $$`, "", "failed (signal: killed)"},
+		{"a flood", `while echo 1234567890 2>/dev/null; do n=$((n+1)); [ $n -lt 1000 ] || break; done`, "", "printed more than 512 bytes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := run(t, script(t, test.text), "a b", "$HOME;")
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if got != test.want || text != test.err {
+				t.Errorf("got %q, %q; want %q, %q", got, text, test.want, test.err)
+			}
+		})
+	}
+}
+
+func TestRunCommandCannotStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "score")
+	_, err := run(t, path)
+	if err == nil || err.Error() != "cannot be started: no such file or directory" {
+		t.Errorf("what does not exist: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("42"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = run(t, path)
+	if err == nil || err.Error() != "cannot be started: permission denied" {
+		t.Errorf("what is no program: %v", err)
+	}
+}
+
+// TestRunCommandIsKilled: when the time is over, the program goes and with it
+// what it has started.
+func TestRunCommandIsKilled(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	path := script(t, `sleep 1000 & echo $! $$ >"$1.new"; mv "$1.new" "$1"; wait`)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := runCommand(ctx, []string{path, pids})
+		ended <- err
+	}()
+	both := started(t, pids)
+	cancel()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it was not killed")
+	}
+	for _, pid := range both {
+		gone(t, pid)
+	}
+	if _, err := runCommand(ctx, []string{path, pids}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a command was run when the time was over: %v", err)
+	}
+}
+
+// TestRunCommandFloods: a program that prints without end is ended at once, also if
+// it does not mind that nobody reads, and with it what it has started.
+func TestRunCommandFloods(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"a program", `while :; do echo 1234567890; done 2>/dev/null`, "printed more than 512 bytes"},
+		{"a child of it", `while :; do echo 1234567890; done 2>/dev/null & wait`, "printed more than 512 bytes"},
+		{"to its standard error", `while :; do echo 1234567890 >&2; done 2>&2`, "wrote more than 65536 bytes to its standard error"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pids := filepath.Join(t.TempDir(), "pids")
+			path := script(t, `trap "" PIPE; sleep 1000 >/dev/null 2>&1 & echo $! $$ >"$1.new"; mv "$1.new" "$1"; `+test.text)
+			output, err := run(t, path, pids) // fails if it does not end
+			if output != "" || err == nil || err.Error() != test.want {
+				t.Errorf("got %q, %v; want %q", output, err, test.want)
+			}
+			for _, pid := range started(t, pids) {
+				gone(t, pid)
+			}
+		})
+	}
+}
+
+// TestRunCommandTalksALot: what goes to the standard error is no flood for a while.
+func TestRunCommandTalksALot(t *testing.T) {
+	got, err := run(t, script(t, `n=0; while [ $n -lt 1000 ]; do echo 1234567890 >&2; n=$((n+1)); done; echo 7`))
+	if got != "7\n" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestRunCommandLeavesNothing: what a program leaves behind does not pile up, and
+// does not keep the daemon waiting for its output.
+func TestRunCommandLeavesNothing(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	got, err := run(t, script(t, `sleep 1000 & echo $! >"$1"; echo 42`), pids)
+	if got != "42\n" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, pid := range started(t, pids) {
+		gone(t, pid)
+	}
+}
+
+// withAmbient marks the test binary that was started with an ambient capability.
+const withAmbient = "TOPDOG_TEST_AMBIENT"
+
+// TestRunCommandGivesNoCapabilities: what systemd gives to the daemon, as ambient
+// capabilities, the command does not have. The test runs in a process that has one.
+func TestRunCommandGivesNoCapabilities(t *testing.T) {
+	ambient := func(status string) string {
+		for line := range strings.Lines(status) {
+			if rest, ok := strings.CutPrefix(line, "CapAmb:"); ok {
+				return strings.TrimSpace(rest)
+			}
+		}
+		return ""
+	}
+	if os.Getenv(withAmbient) == "" {
+		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+		c.Env = append(os.Environ(), withAmbient+"=1")
+		c.SysProcAttr = &syscall.SysProcAttr{AmbientCaps: []uintptr{unix.CAP_NET_RAW}}
+		output, err := c.CombinedOutput()
+		if errors.Is(err, syscall.EPERM) {
+			t.Skipf("needs CAP_NET_RAW to give away: %v", err)
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, output)
+		}
+		return
+	}
+	mine, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%016x", 1<<unix.CAP_NET_RAW); ambient(string(mine)) != want {
+		t.Fatalf("this process has the ambient capabilities %s, want %s", ambient(string(mine)), want)
+	}
+	got, err := run(t, script(t, `grep CapAmb /proc/self/status`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fmt.Sprintf("%016x", 0), ambient(got)); diff != "" {
+		t.Errorf("ambient capabilities (-want +got):\n%s", diff)
+	}
+}
+
+// started waits for a file with the numbers of processes.
+func started(t *testing.T, path string) (pids []int) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for {
+		text, err := os.ReadFile(path)
+		for _, word := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+		if len(pids) > 0 {
+			return pids
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the script did not start: %v", err)
+		}
+	}
+}
+
+// gone waits until a process is no more, or only waits for its parent to notice.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatalf("process %d is still there: %s", pid, stat)
+		}
+	}
+}
+
+// TestRealScore runs a real script in a real node, in real time.
+func TestRealScore(t *testing.T) {
+	path := script(t, `echo 4294967295`)
+	l := newFakeLAN(t)
+	one := l.board(1, func(c *Config, b *fakeBoard) {
+		commanded(runCommand)(c, b)
+		c.ScoreCommand = []string{path}
+	})
+	defer l.close()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for one.score(t) != 4294967295 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the importance is %d; problems: %q", one.score(t), one.mustStatus(t).Problems)
+		}
+	}
+}

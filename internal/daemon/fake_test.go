@@ -1,0 +1,356 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// fakeLAN connects fake boards in memory, so that whole nodes run in virtual
+// time (testing/synctest does not like real sockets).
+type fakeLAN struct {
+	t      *testing.T
+	start  time.Time
+	mu     sync.Mutex
+	boards []*fakeBoard
+	owner  net.HardwareAddr // of the floating address, if a foreign machine has it
+}
+
+// the floating address of all tests.
+var floating = netip.MustParseAddr("10.0.0.100")
+
+// fakeBoard is the machine that a node runs on.
+type fakeBoard struct {
+	*Node
+	lan       *fakeLAN
+	number    int
+	snapshots chan netio.Snapshot
+	state     netio.Snapshot
+	led       *gpio.Recorder
+	end       context.CancelFunc
+	ended     chan error
+
+	mu        sync.Mutex
+	transport *fakeTransport
+	announcer *fakeAnnouncer
+	takeFails error
+	openFails error // of the holder
+	mute      bool  // what it sends is lost
+	sent      int
+	holding   bool
+	announced int
+	restores  int
+	heard     []election.Change
+	logged    []string                                 // each with its level in front
+	unicasts  int                                      // how many datagrams it sent to one board
+	onSend    func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
+	command   func(ctx context.Context, words []string) ([]byte, error)
+	deadman   func() (Deadman, error)
+	runs      []time.Duration // of the command: when
+	ran       []string        // the words of the last one
+}
+
+func newFakeLAN(t *testing.T) *fakeLAN {
+	return &fakeLAN{t: t, start: time.Now()}
+}
+
+// board makes a board and starts its node. change may alter the configuration
+// and the machine before.
+func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard {
+	b := &fakeBoard{
+		lan: l, number: number,
+		snapshots: make(chan netio.Snapshot, 16),
+		led:       gpio.NewRecorder(fmt.Sprint("LED of ", number), 1000),
+		ended:     make(chan error, 1),
+	}
+	own := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(number)}), 24)
+	b.state = netio.Snapshot{Present: true, Link: netio.Link{
+		Name: "eth0", Index: 2, Up: true, Addrs: []netip.Prefix{own},
+		HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, byte(number)},
+	}}
+	cfg := Config{
+		Addresses: []Address{{IP: floating}}, Group: "test", Key: make([]byte, wire.KeySize),
+		Name: fmt.Sprint("pi", number), Priority: 100, Heartbeat: 100 * time.Millisecond,
+		Algorithm: wire.AlgorithmHeir, Port: wire.DefaultPort,
+	}
+	if change != nil {
+		change(&cfg, b)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	log.AddHook(b)
+	node, err := New(cfg, b.surroundings(), Options{Log: logrus.NewEntry(log), Observe: func(c election.Change) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.heard = append(b.heard, c)
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	b.Node = node
+	l.mu.Lock()
+	l.boards = append(l.boards, b)
+	l.mu.Unlock()
+	ctx, cancel := context.WithCancel(l.t.Context())
+	b.end = cancel
+	b.snapshots <- b.state
+	go func() { b.ended <- node.Run(ctx) }()
+	return b
+}
+
+// Levels and Fire make the board keep what its node logs (logrus.Hook).
+func (b *fakeBoard) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (b *fakeBoard) Fire(e *logrus.Entry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.logged = append(b.logged, e.Level.String()+": "+e.Message)
+	return nil
+}
+
+// close ends all nodes, so that the bubble can end.
+func (l *fakeLAN) close() {
+	for _, b := range l.boards {
+		b.Kill()
+		if err := <-b.ended; err != nil {
+			l.t.Errorf("board %d ended with %v", b.number, err)
+		}
+	}
+}
+
+// holders are the boards that hold the address.
+func (l *fakeLAN) holders() (numbers []int) {
+	for _, b := range l.boards {
+		b.mu.Lock()
+		if b.holding {
+			numbers = append(numbers, b.number)
+		}
+		b.mu.Unlock()
+	}
+	return numbers
+}
+
+func (b *fakeBoard) surroundings() Surroundings {
+	return Surroundings{
+		Now: func() time.Duration { return time.Since(b.lan.start) },
+		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
+			return "eth0", netip.MustParsePrefix("10.0.0.0/24"), nil
+		},
+		Watch: func(ctx context.Context, _ string, _ func(error), notify func(netio.Snapshot)) error {
+			for {
+				select {
+				case <-ctx.Done():
+					return nil
+				case s := <-b.snapshots:
+					notify(s)
+				}
+			}
+		},
+		OpenTransport: func(_ string, local netip.Addr) (Transport, error) {
+			t := &fakeTransport{board: b, local: local, inbox: make(chan netio.Datagram, 1000), closed: make(chan struct{})}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.transport = t
+			return t, nil
+		},
+		OpenHolder: func(string, []netip.Prefix) (Holder, error) {
+			if b.openFails != nil {
+				return nil, b.openFails
+			}
+			return fakeHolder{b}, nil
+		},
+		OpenAnnouncer: func(netio.Link) (Announcer, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.announcer = &fakeAnnouncer{board: b}
+			return b.announcer, nil
+		},
+		OpenLED:      func() (gpio.LED, error) { return b.led, nil },
+		StartDeadman: b.deadman,
+		Group:        netip.AddrPortFrom(netip.MustParseAddr("224.0.0.254"), wire.DefaultPort),
+		RunCommand: func(ctx context.Context, words []string) ([]byte, error) {
+			b.mu.Lock()
+			b.runs, b.ran = append(b.runs, time.Since(b.lan.start)), words
+			run := b.command
+			b.mu.Unlock()
+			return run(ctx, words)
+		},
+	}
+}
+
+// change alters the state of the board's interface.
+func (b *fakeBoard) change(alter func(*netio.Snapshot)) {
+	alter(&b.state)
+	b.snapshots <- b.state
+}
+
+func (b *fakeBoard) get(read func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	read()
+}
+
+// fakeTransport hands datagrams to the other boards after a fifth of a millisecond.
+type fakeTransport struct {
+	board  *fakeBoard
+	local  netip.Addr
+	inbox  chan netio.Datagram
+	closed chan struct{}
+	once   sync.Once
+}
+
+const fakeLatency = 200 * time.Microsecond
+
+func (t *fakeTransport) Serve(deliver func(netio.Datagram)) error {
+	for {
+		select {
+		case <-t.closed:
+			return nil
+		case d := <-t.inbox:
+			d.At = time.Since(t.board.lan.start)
+			deliver(d)
+		}
+	}
+}
+
+func (t *fakeTransport) Multicast(b []byte) error { return t.send(b, netip.Addr{}, 0) }
+
+func (t *fakeTransport) Unicast(b []byte, to netip.AddrPort) error {
+	return t.send(b, to.Addr(), to.Port())
+}
+
+func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
+	if !t.board.state.Link.Up {
+		return fmt.Errorf("fake: %w", netio.ErrLinkDown)
+	}
+	var mute bool
+	t.board.get(func() { t.board.sent++; mute = t.board.mute })
+	t.board.get(func() {
+		if to.IsValid() {
+			t.board.unicasts++
+		}
+		if t.board.onSend != nil {
+			t.board.onSend(b, netip.AddrPortFrom(to, port))
+		}
+	})
+	if mute {
+		return nil
+	}
+	d := netio.Datagram{Data: append([]byte(nil), b...), Multicast: !to.IsValid()}
+	d.From = netip.AddrPortFrom(t.local, wire.DefaultPort)
+	time.AfterFunc(fakeLatency, func() {
+		t.board.lan.mu.Lock()
+		defer t.board.lan.mu.Unlock()
+		for _, other := range t.board.lan.boards {
+			other.mu.Lock()
+			if r := other.transport; r != nil && other != t.board && (d.Multicast || r.local == to) {
+				select {
+				case r.inbox <- d:
+				default:
+				}
+			}
+			other.mu.Unlock()
+		}
+	})
+	return nil
+}
+
+func (t *fakeTransport) Rejoin() error      { return nil }
+func (t *fakeTransport) Drops() netio.Drops { return netio.Drops{} }
+
+func (t *fakeTransport) Close() error {
+	t.once.Do(func() { close(t.closed) })
+	return nil
+}
+
+// fakeHolder holds nothing but a flag.
+type fakeHolder struct{ board *fakeBoard }
+
+func (h fakeHolder) Take() error {
+	h.board.mu.Lock()
+	defer h.board.mu.Unlock()
+	if h.board.takeFails != nil {
+		return h.board.takeFails
+	}
+	h.board.holding = true
+	return nil
+}
+
+func (h fakeHolder) Renew() (restored bool, err error) {
+	h.board.mu.Lock()
+	defer h.board.mu.Unlock()
+	restored = !h.board.holding
+	h.board.holding = true
+	if restored {
+		h.board.restores++
+	}
+	return restored, nil
+}
+
+func (h fakeHolder) Release() error {
+	h.board.mu.Lock()
+	defer h.board.mu.Unlock()
+	h.board.holding = false
+	return nil
+}
+
+func (h fakeHolder) Way() (netio.Way, string) { return netio.WayBoth, "in a test" }
+func (h fakeHolder) Device() string           { return "nothing" }
+func (h fakeHolder) Estate() netio.Estate     { return netio.Estate{Link: 7} }
+func (h fakeHolder) Close() error             { return h.Release() }
+
+// fakeAnnouncer counts, and finds the foreign machine that the LAN has.
+type fakeAnnouncer struct {
+	board  *fakeBoard
+	rivals func(netip.Addr, net.HardwareAddr)
+}
+
+func (a *fakeAnnouncer) Announce(netip.Addr) error {
+	a.board.mu.Lock()
+	defer a.board.mu.Unlock()
+	a.board.announced++
+	return nil
+}
+
+func (a *fakeAnnouncer) Probe(ctx context.Context, _ netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
+	select {
+	case <-time.After(time.Duration(n) * spacing):
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	a.board.lan.mu.Lock()
+	defer a.board.lan.mu.Unlock()
+	return a.board.lan.owner, a.board.lan.owner != nil, nil
+}
+
+func (a *fakeAnnouncer) Rivals(_ []netip.Addr, heard func(netip.Addr, net.HardwareAddr)) {
+	a.board.mu.Lock()
+	defer a.board.mu.Unlock()
+	a.rivals = heard
+}
+
+// claimed has the board hear the floating address be claimed by another machine.
+func (b *fakeBoard) claimed(mac net.HardwareAddr) {
+	var heard func(netip.Addr, net.HardwareAddr)
+	b.get(func() { heard = b.announcer.rivals })
+	if heard != nil {
+		heard(floating, mac)
+	}
+}
+
+func (a *fakeAnnouncer) Close() error { return nil }
+
+var errNoPermission = errors.New("operation not permitted")

@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"topdog/gpio"
+)
+
+// Whatever is wrong with the light, the board is elected, takes over from a dead
+// one, and says once what is wrong; and a light that works again shows the role.
+func TestLightFailsAndElectionGoesOn(t *testing.T) {
+	for _, cause := range []error{gpio.ErrNoGPIO, gpio.ErrNotFound, gpio.ErrBusy, fs.ErrPermission} {
+		t.Run(cause.Error(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				one, two := l.board(1, nil), l.board(2, nil)
+				var works atomic.Bool
+				lamp := gpio.NewRecorder("lamp", 1000)
+				for _, b := range l.boards {
+					b.Reconfigure(Live{Priority: 100, OpenLED: func() (gpio.LED, error) {
+						if works.Load() && b == one {
+							return lamp, nil
+						}
+						return nil, fmt.Errorf("open the LED \"GPIO17\": %w", cause)
+					}})
+				}
+				pass(time.Minute)
+				if got := fmt.Sprint(l.holders()); got != "[2]" {
+					t.Fatalf("%s hold the address, want board 2", got)
+				}
+				two.Kill()
+				pass(time.Second)
+				s, err := one.Status(t.Context())
+				if err != nil || !s.Holding {
+					t.Errorf("board 1 did not take over: %+v, %v", s, err)
+				}
+				if want := `open the LED "GPIO17": ` + cause.Error(); s.LED != want || !strings.Contains(strings.Join(s.Problems, "\n"), want) {
+					t.Errorf("status: LED %q, problems %q", s.LED, s.Problems)
+				}
+				warned := 0
+				one.get(func() {
+					for _, line := range one.logged {
+						if strings.Contains(line, "GPIO17") {
+							warned++
+						}
+					}
+				})
+				if warned != 1 {
+					t.Errorf("it is logged %d times", warned)
+				}
+
+				works.Store(true)
+				pass(time.Minute) // it is tried every 30 s
+				if s, err := one.Status(t.Context()); err != nil || !strings.HasPrefix(s.LED, "lamp, lit") || len(s.Problems) > 0 {
+					t.Errorf("once it works: LED %q, problems %q, %v", s.LED, s.Problems, err)
+				}
+				if len(lamp.Edges()) < 10 {
+					t.Errorf("the light does not pulse: %v", lamp.Edges())
+				}
+			})
+		})
+	}
+}

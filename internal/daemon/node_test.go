@@ -1,0 +1,362 @@
+package daemon
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/console"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// inBubble runs a test on a fake LAN in virtual time.
+func inBubble(t *testing.T, test func(t *testing.T, l *fakeLAN)) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newFakeLAN(t)
+		defer l.close()
+		test(t, l)
+	})
+}
+
+// pass lets virtual time pass.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func (l *fakeLAN) wantHolders(want ...int) {
+	l.t.Helper()
+	if diff := cmp.Diff(want, l.holders()); diff != "" {
+		l.t.Errorf("wrong holders (-want +got):\n%s", diff)
+	}
+}
+
+func (l *fakeLAN) three() (one, two, three *fakeBoard) {
+	one, two, three = l.board(1, nil), l.board(2, nil), l.board(3, nil)
+	pass(2 * time.Second)
+	l.wantHolders(3)
+	return one, two, three
+}
+
+func (b *fakeBoard) wantProblem(t *testing.T, part string) {
+	t.Helper()
+	s := b.mustStatus(t)
+	if !slices.ContainsFunc(s.Problems, func(p string) bool { return strings.Contains(p, part) }) {
+		t.Errorf("board %d does not tell of %q; its problems: %q", b.number, part, s.Problems)
+	}
+}
+
+func (b *fakeBoard) mustStatus(t *testing.T) console.Status {
+	t.Helper()
+	s, err := b.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestElectsAndAnnounces(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three := l.three()
+		three.get(func() {
+			if three.announced != 2 {
+				t.Errorf("the leader announced the address %d times in its first 1.6 s, want 2: at once and after 1.1 s", three.announced)
+			}
+		})
+		s := one.mustStatus(t)
+		if s.Leader != "10.0.0.3" || s.LeaderName != "pi3" || s.HeirName != "pi2" || !s.Held() {
+			t.Errorf("wrong view of the leader: %+v", s)
+		}
+		var names []string
+		for _, b := range s.Boards {
+			names = append(names, b.Name+" "+b.Role)
+		}
+		if diff := cmp.Diff([]string{"pi3 leader", "pi2 heir", "pi1 follower"}, names); diff != "" {
+			t.Errorf("wrong boards (-want +got):\n%s", diff)
+		}
+		if one.led.On() && three.led.Edges() == nil {
+			t.Error("the LEDs do not show the roles")
+		}
+	})
+}
+
+func TestPowerCut(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.Kill()
+		pass(130 * time.Millisecond)
+		l.wantHolders(2)
+	})
+}
+
+func TestLostCarrier(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.change(func(s *netio.Snapshot) { s.Link.Up = false })
+		pass(time.Millisecond)
+		l.wantHolders() // let go at once
+		three.wantProblem(t, "has no carrier")
+		pass(130 * time.Millisecond)
+		l.wantHolders(2)
+		three.change(func(s *netio.Snapshot) { s.Link.Up = true })
+		pass(time.Second)
+		l.wantHolders(2) // the incumbent stays
+		if s := three.mustStatus(t); len(s.Problems) > 0 || s.Leader != "10.0.0.2" {
+			t.Errorf("the old leader did not recover: %+v", s)
+		}
+	})
+}
+
+func TestStopHandsOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.end()
+		pass(2 * fakeLatency)
+		l.wantHolders(2)
+	})
+}
+
+func TestResign(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three := l.three()
+		if _, err := one.Resign(t.Context()); err == nil || !strings.Contains(err.Error(), "does not lead") {
+			t.Errorf("a follower resigned: %v", err)
+		}
+		what, err := three.Resign(t.Context())
+		if err != nil || what != "handed over to pi2 (10.0.0.2)" {
+			t.Errorf("got %q, %v", what, err)
+		}
+		l.wantHolders(2)
+	})
+}
+
+// TestCannotHold has a board win that may not add addresses.
+func TestCannotHold(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.board(1, nil)
+		l.board(2, nil)
+		three := l.board(3, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		pass(2 * time.Second)
+		l.wantHolders(2)
+		three.wantProblem(t, "not permitted")
+	})
+}
+
+// TestCannotHoldAlone has nobody to hand over to: it goes on trying, and the light does not lie.
+func TestCannotHoldAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		pass(2 * time.Second)
+		l.wantHolders()
+		one.wantProblem(t, "not permitted")
+		if s := one.mustStatus(t); s.Held() || s.Holding {
+			t.Errorf("the status says that the address is held: %+v", s)
+		}
+		one.get(func() { one.takeFails = nil })
+		pass(time.Second)
+		l.wantHolders(1)
+	})
+}
+
+func TestAddressDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.get(func() { three.holding, three.announced = false, 0 })
+		three.change(func(*netio.Snapshot) {})
+		pass(time.Millisecond)
+		l.wantHolders(3)
+		three.get(func() {
+			if three.restores != 1 || three.announced != 1 {
+				t.Errorf("restored %d times and announced %d times, want 1 and 1", three.restores, three.announced)
+			}
+		})
+		if n := three.mustStatus(t).Counters["address restored"]; n != 1 {
+			t.Errorf("the counter says %d, want 1", n)
+		}
+	})
+}
+
+func TestInterfaceComesLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(_ *Config, b *fakeBoard) { b.state.Present = false })
+		pass(time.Second)
+		one.wantProblem(t, "does not exist (yet)")
+		one.change(func(s *netio.Snapshot) { s.Present = true; s.Link.Addrs = nil })
+		pass(time.Second)
+		one.wantProblem(t, "has no IPv4 address (yet)")
+		one.change(func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")} })
+		pass(time.Second)
+		l.wantHolders(1)
+	})
+}
+
+// TestInterfaceMadeAnew has the leader's USB adapter pulled and plugged: the same
+// name, another index, dead sockets.
+func TestInterfaceMadeAnew(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		var before *fakeTransport
+		three.get(func() { before = three.transport })
+		three.change(func(s *netio.Snapshot) { s.Link.Index = 7 })
+		pass(time.Second)
+		select {
+		case <-before.closed:
+		default:
+			t.Error("the deaf sockets are still open")
+		}
+		l.wantHolders(2)
+		if s := three.mustStatus(t); s.Leader != "10.0.0.2" {
+			t.Errorf("the board did not join again: %+v", s)
+		}
+	})
+}
+
+// TestOwnAddressChanges moves the leader's own address: it goes on leading.
+func TestOwnAddressChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.change(func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.33/24")} })
+		pass(2 * time.Second)
+		l.wantHolders(3)
+		if s := three.mustStatus(t); s.Board.ID != "10.0.0.3" || s.Board.Address != "10.0.0.33" {
+			t.Errorf("id %s at %s, want 10.0.0.3 at 10.0.0.33", s.Board.ID, s.Board.Address)
+		}
+	})
+}
+
+// TestOldAddressIsGivenAway has another board get the address that the leader's
+// id was made of.
+func TestOldAddressIsGivenAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.change(func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.33/24")} })
+		pass(time.Second)
+		newcomer := l.board(4, func(_ *Config, b *fakeBoard) {
+			b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}
+		})
+		pass(20 * time.Second)
+		if n := len(l.holders()); n != 1 {
+			t.Errorf("%d boards hold the address, want 1", n)
+		}
+		if id := three.mustStatus(t).Board.ID; id != "10.0.0.33" {
+			t.Errorf("the renumbered board has the id %s, want 10.0.0.33", id)
+		}
+		if s := newcomer.mustStatus(t); s.Board.ID != "10.0.0.3" || s.Role == console.RoleBarred {
+			t.Errorf("the newcomer is %s with the id %s, want to be in with 10.0.0.3", s.Role, s.Board.ID)
+		}
+	})
+}
+
+func TestForeignOwner(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.owner = net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
+		one := l.board(1, nil)
+		pass(3 * time.Second)
+		l.wantHolders()
+		one.wantProblem(t, "de:ad:be:ef:00:01 already has the address 10.0.0.100")
+		l.mu.Lock()
+		l.owner = nil
+		l.mu.Unlock()
+		pass(11 * time.Second)
+		l.wantHolders(1)
+		if s := one.mustStatus(t); len(s.Problems) > 0 {
+			t.Errorf("the problem is over, and still there: %q", s.Problems)
+		}
+	})
+}
+
+func TestDefendsTheAddress(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		pass(time.Minute)
+		mac := net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
+		three.get(func() { three.announced = 0 })
+		for range 5 {
+			three.claimed(mac)
+		}
+		pass(time.Millisecond)
+		three.get(func() {
+			if three.announced != 1 {
+				t.Errorf("announced %d times, want once for a burst of claims", three.announced)
+			}
+		})
+		three.wantProblem(t, mac.String())
+		l.wantHolders(3)
+	})
+}
+
+func TestOtherKey(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, _ := l.three()
+		l.owner = net.HardwareAddr{2, 0, 0, 0, 0, 3} // the leader answers ARP
+		four := l.board(4, func(c *Config, _ *fakeBoard) { c.Key = slices.Repeat([]byte{1}, wire.KeySize) })
+		pass(3 * time.Second)
+		l.wantHolders(3)
+		one.wantProblem(t, "packets from 10.0.0.4 fail authentication")
+		four.wantProblem(t, "fail authentication")
+	})
+}
+
+func TestNamesakes(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		sameID := func(c *Config, _ *fakeBoard) { c.ID = 7 }
+		one := l.board(1, sameID)
+		pass(2 * time.Second)
+		two := l.board(2, sameID)
+		pass(2 * time.Second)
+		l.wantHolders(1)
+		if role := two.mustStatus(t).Role; role != console.RoleBarred {
+			t.Errorf("the later of two boards with one id is a %s, want barred", role)
+		}
+		one.wantProblem(t, "has this board's id 7")
+		two.wantProblem(t, "has this board's id 7")
+		one.Kill()
+		pass(10 * time.Second)
+		l.wantHolders(2)
+	})
+}
+
+func TestPriorityZeroHandsOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.Reconfigure(Live{Priority: 0, OpenLED: three.around.OpenLED})
+		pass(10 * time.Millisecond)
+		l.wantHolders(2)
+	})
+}
+
+// TestGarbage has packets arrive that mean nothing.
+func TestGarbage(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, three := l.three()
+		var packets [][]byte
+		for n := range 100 {
+			packets = append(packets, slices.Repeat([]byte{byte(n)}, n))
+		}
+		var garbler Transport
+		two.get(func() { garbler = two.transport })
+		for _, p := range packets {
+			if err := garbler.Multicast(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(time.Second)
+		l.wantHolders(3)
+		var dropped uint64
+		for name, n := range three.mustStatus(t).Counters {
+			if strings.HasPrefix(name, "dropped: ") {
+				dropped += n
+			}
+		}
+		if dropped < 100 {
+			t.Errorf("%d packets were counted as dropped, want the 100 that were garbage", dropped)
+		}
+	})
+}

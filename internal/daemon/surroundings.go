@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"topdog/gpio"
+	"topdog/netio"
+)
+
+// Transport carries datagrams between the boards of the group; netio.Conn is the real one.
+type Transport interface {
+	Serve(deliver func(netio.Datagram)) error
+	Multicast(b []byte) error
+	Unicast(b []byte, to netip.AddrPort) error
+	Rejoin() error
+	Drops() netio.Drops
+	Close() error
+}
+
+// Holder holds the floating addresses; netio.FloatingIP is the real one.
+type Holder interface {
+	Take() error
+	Renew() (restored bool, err error)
+	Release() error
+	Way() (netio.Way, string)
+	// Estate is what there is to let go of while the addresses are taken.
+	Estate() netio.Estate
+	Device() string
+	Close() error
+}
+
+// Announcer tells the neighbours where an address is; netio.Announcer is the real one.
+type Announcer interface {
+	Announce(addr netip.Addr) error
+	Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error)
+	Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr))
+	Close() error
+}
+
+// Surroundings are what a node touches of the machine that it runs on.
+type Surroundings struct {
+	// Now reads a monotonic clock; nil means netio.Now.
+	Now func() time.Duration
+	// FindInterface returns the interface whose subnet contains the address.
+	FindInterface func(netip.Addr) (name string, subnet netip.Prefix, err error)
+	// Watch reports the state of the interface and its changes until ctx ends.
+	Watch func(ctx context.Context, iface string, trouble func(error), notify func(netio.Snapshot)) error
+	// OpenTransport opens the sockets on the interface.
+	OpenTransport func(iface string, local netip.Addr) (Transport, error)
+	// OpenHolder prepares to hold the addresses on the interface.
+	OpenHolder func(iface string, addresses []netip.Prefix) (Holder, error)
+	// OpenAnnouncer opens the way to the neighbours on the interface.
+	OpenAnnouncer func(netio.Link) (Announcer, error)
+	// OpenLED opens the light.
+	OpenLED func() (gpio.LED, error)
+	// NewAlarm makes what wakes the loop; nil means a timer of the Go runtime.
+	NewAlarm func() (Alarm, error)
+	// StartDeadman starts the dead man's switch; nil means that there is none.
+	StartDeadman func() (Deadman, error)
+	// Group is where Transport.Multicast sends to.
+	Group netip.AddrPort
+	// RunCommand runs a program with arguments to its end, or until ctx ends, and
+	// returns what it prints.
+	RunCommand func(ctx context.Context, words []string) ([]byte, error)
+}
+
+// RealOptions say which part of the real machine a node uses.
+type RealOptions struct {
+	Group netip.AddrPort
+	Way   netio.Way
+	LED   gpio.Spec
+	// Deadman is the command line of the dead man's switch; nil for none.
+	Deadman   []string
+	Namespace netns.NsHandle // zero is the namespace of the process
+}
+
+// Real returns the real machine.
+func Real(o RealOptions) Surroundings {
+	s := Surroundings{
+		Group: o.Group,
+		FindInterface: func(addr netip.Addr) (string, netip.Prefix, error) {
+			return netio.FindInterface(o.Namespace, addr)
+		},
+		Watch: func(ctx context.Context, iface string, trouble func(error), notify func(netio.Snapshot)) error {
+			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Namespace: o.Namespace, Trouble: trouble}, notify)
+		},
+		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
+			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: o.Group, Namespace: o.Namespace})
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		OpenHolder: func(iface string, addresses []netip.Prefix) (Holder, error) {
+			f, err := netio.NewFloatingIP(netio.FloatingOptions{
+				Interface: iface, Addresses: addresses, Way: o.Way, Namespace: o.Namespace,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return f, nil
+		},
+		OpenAnnouncer: func(link netio.Link) (Announcer, error) {
+			a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr, o.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			return a, nil
+		},
+		OpenLED:    func() (gpio.LED, error) { return gpio.Open(o.LED) },
+		RunCommand: runCommand,
+		NewAlarm: func() (Alarm, error) {
+			a, err := netio.NewAlarm()
+			if err != nil {
+				return nil, err
+			}
+			return a, nil
+		},
+	}
+	if o.Deadman != nil {
+		s.StartDeadman = func() (Deadman, error) {
+			d, err := netio.StartDeadman(o.Deadman, o.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			return d, nil
+		}
+	}
+	return s
+}

@@ -1,0 +1,171 @@
+package daemon
+
+import (
+	"net/netip"
+	"time"
+
+	"topdog/election"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// rest is called when the loop is done with whatever it was at.
+func (t *trace) rest() { t.cause.kind = 0 }
+
+// woke is called when the core's deadline has come.
+func (t *trace) woke(due, now time.Duration) {
+	t.cause = traceStep{at: now, due: due, kind: stepTimer}
+}
+
+// asked is called when a person, or systemd, wants this board to hand over or to stop.
+func (t *trace) asked() { t.cause = traceStep{at: t.now(), kind: stepAsked} }
+
+// saw is called with the state of the interface.
+func (t *trace) saw(s netio.Snapshot) {
+	kind := stepLinkLost
+	if s.Present && s.Link.Up {
+		kind = stepLinkUp
+	}
+	t.cause = traceStep{at: t.now(), kind: kind}
+}
+
+// taking is called with a message before the core takes it in. read is when it
+// was read from its socket, or 0.
+func (t *trace) taking(read, now time.Duration, m *wire.Message) {
+	if read == 0 {
+		read = now
+	}
+	t.packet = traceStep{at: read, takenIn: now, kind: stepHeard, board: m.Sender, term: m.Term, message: m.Type}
+	switch m.Type {
+	case wire.TypeHeartbeat:
+		t.packet.every = m.Heartbeat.Interval
+	case wire.TypeCoordinator:
+		t.packet.every = m.Coordinator.Interval
+	}
+	t.cause = t.packet
+	if t.role == election.Isolated || chatter(m) {
+		return // matters only if something comes of it
+	}
+	if m.Type == wire.TypeElection {
+		// A board that waits for its turn hears what goes on before it changes
+		// anything itself. If nothing comes of it, this is thrown away.
+		t.open()
+	}
+	if t.current.open {
+		t.cause.kind = 0
+		t.current.add(t.packet)
+	}
+	t.entered = t.current.steps
+}
+
+// chatter reports whether boards send such messages all the time, or to anybody
+// who is new. A QUERY is chatter unless it asks for the lead.
+func chatter(m *wire.Message) bool {
+	switch m.Type {
+	case wire.TypeHello, wire.TypeChallenge, wire.TypeProof:
+		return true
+	case wire.TypeQuery:
+		return m.Query.Purpose == wire.PurposeJoin
+	}
+	return false
+}
+
+// took is called when the core has taken the message in.
+func (t *trace) took() {
+	beat := t.packet.message == wire.TypeHeartbeat
+	if !beat && t.packet.message != wire.TypeCoordinator || t.packet.board != t.leader {
+		return
+	}
+	t.heard = t.packet
+	// The first heartbeat that changes nothing shows that all is quiet again.
+	if beat && t.role == election.Follower && t.current.open && t.current.steps == t.entered {
+		t.close()
+	}
+}
+
+// carries is called with each effect before it is carried out.
+func (t *trace) carries(e *election.Effect) {
+	switch e.Kind {
+	case election.EffectTake, election.EffectRelease:
+		t.open()
+		t.current.kept = true
+	case election.EffectProbe:
+		t.mark(stepProbe, false)
+	case election.EffectChange:
+		t.change(e.Change)
+	}
+}
+
+// transmitted is called when a message of the core has been sent.
+func (t *trace) transmitted(to wire.ID, m *wire.Message) {
+	// To all goes the QUERY of a board that joins; one that times the way to the
+	// leader goes to the leader.
+	joins := m.Type == wire.TypeQuery && to == wire.Nobody
+	if m.Type != wire.TypeHeartbeat && (!t.current.open || chatter(m) && !joins) {
+		return
+	}
+	s := traceStep{at: t.now(), kind: stepSent, board: to, term: m.Term, message: m.Type}
+	if t.current.open {
+		t.add(s)
+	}
+	if m.Type != wire.TypeHeartbeat && m.Type != wire.TypeCoordinator {
+		return
+	}
+	t.sent, t.current.term = s, m.Term
+	if m.Type == wire.TypeHeartbeat && !m.Reply && t.role == election.Leader {
+		t.close() // this reign has become routine
+	}
+}
+
+// traced has the trace told of what is done to the address and to the neighbours.
+func (n *Node) traced(around Surroundings) Surroundings {
+	openHolder, openAnnouncer := around.OpenHolder, around.OpenAnnouncer
+	around.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
+		holder, err := openHolder(iface, addresses)
+		if err != nil {
+			return nil, err
+		}
+		return tracedHolder{holder, &n.trace}, nil
+	}
+	around.OpenAnnouncer = func(link netio.Link) (Announcer, error) {
+		announcer, err := openAnnouncer(link)
+		if err != nil {
+			return nil, err
+		}
+		return tracedAnnouncer{announcer, &n.trace}, nil
+	}
+	return around
+}
+
+// tracedHolder tells when the address is taken and released, and how long the
+// kernel needs for it. The loop calls it, and nobody else.
+type tracedHolder struct {
+	Holder
+	trace *trace
+}
+
+func (h tracedHolder) Take() error {
+	h.trace.mark(stepTakeBegun, false)
+	err := h.Holder.Take()
+	h.trace.mark(stepTakeEnded, err != nil)
+	return err
+}
+
+func (h tracedHolder) Release() error {
+	h.trace.mark(stepReleaseBegun, false)
+	err := h.Holder.Release()
+	h.trace.mark(stepReleaseEnded, err != nil)
+	return err
+}
+
+// tracedAnnouncer tells when an address has been announced.
+type tracedAnnouncer struct {
+	Announcer
+	trace *trace
+}
+
+func (a tracedAnnouncer) Announce(addr netip.Addr) error {
+	err := a.Announcer.Announce(addr)
+	a.trace.mark(stepAnnounced, err != nil)
+	return err
+}

@@ -1,0 +1,435 @@
+package daemon
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"topdog/election"
+	"topdog/internal/console"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+func (b *fakeBoard) mustTrace(t *testing.T) console.Trace {
+	t.Helper()
+	trace, err := b.Trace(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+// newestTrace returns the newest change of leader.
+func (b *fakeBoard) newestTrace(t *testing.T) console.TracedChange {
+	t.Helper()
+	newest := b.mustTrace(t).Newest().Changes
+	if len(newest) == 0 {
+		t.Fatalf("board %d has seen no change of leader", b.number)
+	}
+	return newest[0]
+}
+
+// story is what a change consists of, one line a step, without the times. How
+// often a question is put is up to the election, so it is told once.
+func story(c console.TracedChange) (lines []string) {
+	for _, s := range c.Steps {
+		words := []string{s.Step, s.Message, s.BoardName, s.Role, s.Reason}
+		if s.Failed {
+			words = append(words, "failed")
+		}
+		line := strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+		again := len(lines) > 0 && strings.Contains(lines[len(lines)-1], "ELECTION")
+		if again && (s.Step == console.StepTimer || line == lines[len(lines)-1]) {
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (b *fakeBoard) wantStory(t *testing.T, want ...string) {
+	t.Helper()
+	c := b.newestTrace(t)
+	if diff := cmp.Diff(want, story(c)); diff != "" {
+		t.Errorf("board %d (-want +got):\n%s", b.number, diff)
+	}
+	for i, s := range c.Steps {
+		if i > 0 && s.AtNs < c.Steps[i-1].AtNs {
+			t.Errorf("board %d: step %d comes before the one before it", b.number, i)
+		}
+	}
+}
+
+// at returns when a step happened, counted from the first one.
+func at(t *testing.T, c console.TracedChange, is func(console.TraceStep) bool) time.Duration {
+	t.Helper()
+	i := slices.IndexFunc(c.Steps, is)
+	if i < 0 {
+		t.Fatalf("no such step in %q", story(c))
+	}
+	return time.Duration(c.Steps[i].AtNs - c.ZeroNs)
+}
+
+func TestTraceOfATakeover(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two, three := l.three()
+		three.change(func(s *netio.Snapshot) { s.Link.Up = false })
+		pass(300 * time.Millisecond)
+		two.wantStory(t,
+			"heard HEARTBEAT pi3",
+			"heartbeat_due pi3",
+			"timer",
+			"role pi3 candidate the leader fell silent",
+			"sent ELECTION",
+			"role pi2 leader nobody answered for the leader",
+			"take_begun",
+			"take_ended",
+			"announced",
+			"sent COORDINATOR",
+			"timer",
+			"sent HEARTBEAT",
+		)
+		c := two.newestTrace(t)
+		if due := at(t, c, func(s console.TraceStep) bool { return s.Step == console.StepHeartbeatDue }); due != 100*time.Millisecond {
+			t.Errorf("the next heartbeat is due after %v, want 100ms", due)
+		}
+		suspected := at(t, c, func(s console.TraceStep) bool { return s.Role == console.RoleCandidate })
+		if suspected <= 100*time.Millisecond || suspected > 120*time.Millisecond {
+			t.Errorf("suspected after %v", suspected)
+		}
+		want := console.TracedChange{
+			ZeroNs: c.ZeroNs, LeaderChanged: true, Over: true, From: console.RoleFollower, To: console.RoleLeader,
+			OldLeader: "10.0.0.3", OldLeaderName: "pi3", NewLeader: "10.0.0.2", NewLeaderName: "pi2",
+			Term: 2, Reason: "nobody answered for the leader", Steps: c.Steps,
+		}
+		if diff := cmp.Diff(want, c); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+
+		one.wantStory(t,
+			"heard HEARTBEAT pi3",
+			"heartbeat_due pi3",
+			"heard ELECTION pi2",
+			"heard COORDINATOR pi2",
+			"role pi2 follower a new leader proclaimed itself",
+			"heard HEARTBEAT pi2",
+		)
+		// What both have seen fits together by the clock that they share.
+		claimed := c.ZeroNs + int64(at(t, c, func(s console.TraceStep) bool { return s.Message == "COORDINATOR" }))
+		c = one.newestTrace(t)
+		heard := c.ZeroNs + int64(at(t, c, func(s console.TraceStep) bool { return s.Message == "COORDINATOR" }))
+		if heard-claimed != int64(fakeLatency) {
+			t.Errorf("the COORDINATOR was heard %v after it was sent, want %v", time.Duration(heard-claimed), fakeLatency)
+		}
+
+		three.wantStory(t,
+			"sent HEARTBEAT",
+			"link_lost",
+			"release_begun",
+			"release_ended",
+			"role isolated the link was lost",
+		)
+		if c := three.newestTrace(t); !c.Over {
+			t.Error("a board that is cut off waits for more steps")
+		}
+		three.change(func(s *netio.Snapshot) { s.Link.Up = true })
+		pass(time.Second)
+		told := story(three.newestTrace(t))
+		returned := []string{"link_up", "role listener the link came up"}
+		if diff := cmp.Diff(returned, told[:2]); diff != "" || !slices.Contains(told, "role pi2 follower heard the leader") {
+			t.Errorf("when it comes back it has seen %q", told)
+		}
+	})
+}
+
+func TestTraceOfAHandover(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two, three := l.three()
+		if _, err := three.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if c := three.newestTrace(t); c.Over {
+			t.Error("it is over as soon as the successor was heard")
+		}
+		pass(150 * time.Millisecond)
+		if c := three.newestTrace(t); !c.Over {
+			t.Error("it is not over when the successor sends heartbeats")
+		}
+		three.wantStory(t,
+			"sent HEARTBEAT",
+			"asked",
+			"release_begun",
+			"release_ended",
+			"role follower the leader resigned",
+			"sent RESIGN",
+			"heard COORDINATOR pi2",
+			"role pi2 follower a new leader proclaimed itself",
+			"heard HEARTBEAT pi2",
+		)
+		two.wantStory(t,
+			"heard HEARTBEAT pi3",
+			"heard RESIGN pi3",
+			"role pi2 leader the leader handed over",
+			"take_begun",
+			"take_ended",
+			"announced",
+			"sent COORDINATOR",
+			"timer",
+			"sent HEARTBEAT",
+		)
+		if c := one.newestTrace(t); c.Reason != "the leader resigned" || c.NewLeader != "10.0.0.2" {
+			t.Errorf("the third board says: %+v", c)
+		}
+	})
+}
+
+func TestTraceOfAFailedTake(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		pass(2 * time.Second)
+		if told := story(one.newestTrace(t)); !slices.Contains(told, "take_ended failed") || slices.Contains(told, "announced") {
+			t.Errorf("got %q", told)
+		}
+	})
+}
+
+// A suspicion that comes to nothing is kept beside the changes, and nothing at all
+// by a board that has only heard of it.
+func TestTraceOfASuspicion(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two, three := l.three()
+		before, last := one.mustTrace(t), two.newestTrace(t)
+		three.get(func() { three.mute = true })
+		for {
+			pass(100 * time.Microsecond)
+			if two.mustStatus(t).Role == console.RoleCandidate {
+				break
+			}
+		}
+		if c := two.mustTrace(t).Changes[0]; c.Over || c.LeaderChanged {
+			t.Errorf("while it asks: %+v", c)
+		}
+		three.get(func() { three.mute = false })
+		pass(time.Second)
+		l.wantHolders(3)
+		c := two.mustTrace(t).Changes[0]
+		want := []string{
+			"heard HEARTBEAT pi3",
+			"heartbeat_due pi3",
+			"timer",
+			"role pi3 candidate the leader fell silent",
+			"sent ELECTION",
+			"heard HEARTBEAT pi3",
+			"role pi3 follower the leader answered",
+			"heard HEARTBEAT pi3",
+		}
+		if diff := cmp.Diff(want, story(c)); diff != "" || c.LeaderChanged || !c.Over {
+			t.Errorf("(-want +got):\n%s\n%+v", diff, c)
+		}
+		if c.OldLeader != "10.0.0.3" || c.NewLeader != "10.0.0.3" || c.Reason != "the leader fell silent" {
+			t.Errorf("%+v", c)
+		}
+		if diff := cmp.Diff(last, two.newestTrace(t)); diff != "" {
+			t.Errorf("the newest change of leader (-before +after):\n%s", diff)
+		}
+		if diff := cmp.Diff(before.Changes, one.mustTrace(t).Changes); diff != "" {
+			t.Errorf("a board that only heard of it (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// A cable with a bad contact must not fill the memory, nor push a takeover out
+// by suspicions.
+func TestTraceIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, nil)
+		pass(time.Second)
+		for range 3 * keptTimelines {
+			one.change(func(s *netio.Snapshot) { s.Link.Up = false })
+			pass(50 * time.Millisecond)
+			one.change(func(s *netio.Snapshot) { s.Link.Up = true })
+			pass(time.Second)
+		}
+		if n := len(one.mustTrace(t).Changes); n != keptTimelines {
+			t.Errorf("%d changes are kept, want %d", n, keptTimelines)
+		}
+	})
+
+	now := time.Duration(0)
+	tr := newTrace(func() time.Duration { now += time.Millisecond; return now }, true)
+	tr.change(election.Change{From: election.Isolated, To: election.Listener})
+	const more = 1000
+	for range more {
+		tr.transmitted(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeElection}})
+	}
+	found := tr.timelines()
+	if len(found) != 1 {
+		t.Fatalf("%d timelines, want 1", len(found))
+	}
+	c := found[0].report(0, nil)
+	if kept := headSteps + tailSteps; len(c.Steps) != kept || c.Omitted != more+1-kept {
+		t.Errorf("%d steps are kept and %d omitted", len(c.Steps), c.Omitted)
+	}
+	if first, last := c.Steps[0], c.Steps[len(c.Steps)-1]; first.Step != console.StepRole || last.AtNs != int64(now) {
+		t.Errorf("it begins with %+v and ends with %+v", first, last)
+	}
+	if gap := c.Steps[headSteps].AtNs - c.Steps[headSteps-1].AtNs; gap != int64(time.Duration(c.Omitted+1)*time.Millisecond) {
+		t.Errorf("the gap is %v long", time.Duration(gap))
+	}
+}
+
+// What happens often must not push out what happens rarely.
+func TestTraceKeepsTakeovers(t *testing.T) {
+	tr := newTrace(func() time.Duration { return time.Second }, true)
+	message := func(kind wire.Type, from wire.ID) {
+		tr.rest()
+		tr.taking(0, time.Second, &wire.Message{Header: wire.Header{Type: kind, Sender: from}})
+	}
+	beat := func() { message(wire.TypeHeartbeat, 7); tr.took() }
+	tr.change(election.Change{From: election.Isolated, To: election.Listener})
+	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
+	beat()
+	suspicions := 0
+	for range 3 * keptTimelines {
+		suspicions++
+		tr.change(election.Change{From: election.Follower, To: election.Candidate, OldLeader: 7, NewLeader: 7})
+		tr.change(election.Change{From: election.Candidate, To: election.Follower, OldLeader: 7, NewLeader: 7})
+		beat()
+	}
+	for range 3 * keptTimelines { // another board is suspicious
+		message(wire.TypeElection, 8)
+		tr.took()
+		beat()
+	}
+	found := tr.timelines()
+	if len(found) != keptTimelines+1 {
+		t.Errorf("%d timelines, want the last %d suspicions and one change of leader", len(found), keptTimelines)
+	}
+	for i, l := range found {
+		if i < keptTimelines && (l.moved || l.number != uint64(1+suspicions-i)) || i == keptTimelines && !l.moved {
+			t.Errorf("timeline %d is number %d, moved %v", i, l.number, l.moved)
+		}
+	}
+}
+
+// A step is told together with what caused it, and with nothing that was before.
+func TestTraceOfCauses(t *testing.T) {
+	now := time.Second
+	tr := newTrace(func() time.Duration { return now }, true)
+	tr.change(election.Change{From: election.Isolated, To: election.Listener})
+	tr.woke(700*time.Millisecond, 800*time.Millisecond) // nothing comes of it
+	tr.rest()
+	tr.mark(stepProbe, false)
+	tr.taking(850*time.Millisecond, 900*time.Millisecond, &wire.Message{Header: wire.Header{Type: wire.TypeHello, Sender: 7}})
+	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
+	tr.took()
+	tr.rest()
+	tr.woke(1100*time.Millisecond, 1200*time.Millisecond)
+	now = 1300 * time.Millisecond
+	tr.change(election.Change{From: election.Follower, To: election.Leader, OldLeader: 7, NewLeader: 9, Term: 2})
+	tr.transmitted(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeCoordinator, Term: 2}})
+	reply := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Term: 2, Reply: true}}
+	tr.transmitted(wire.Nobody, reply)
+	c := tr.timelines()[0].report(time.Hour, map[wire.ID]string{7: "pi7"})
+	if c.Over {
+		t.Error("an answer to a question ends the takeover")
+	}
+	reply.Reply = false
+	tr.transmitted(wire.Nobody, reply)
+	if c := tr.timelines()[0].report(time.Hour, nil); !c.Over || len(c.Steps) != 9 {
+		t.Errorf("after a regular heartbeat: %+v", c)
+	}
+	at := func(ms int) int64 { return int64(time.Hour + time.Duration(ms)*time.Millisecond) }
+	moment := func(ms int) *int64 { ns := at(ms); return &ns }
+	want := []console.TraceStep{
+		{AtNs: at(850), Step: "heard", Message: "HELLO", Board: "7", BoardName: "pi7", TakenInNs: moment(900)},
+		{AtNs: at(1000), Step: "role", Role: "listener", Reason: "no reason"},
+		{AtNs: at(1000), Step: "probe"},
+		{AtNs: at(1000), Step: "role", Role: "follower", Board: "7", BoardName: "pi7", Reason: "no reason"},
+		{AtNs: at(1200), Step: "timer", DueNs: moment(1100)},
+		{AtNs: at(1300), Step: "role", Role: "leader", Board: "9", Term: 2, Reason: "no reason"},
+		{AtNs: at(1300), Step: "sent", Message: "COORDINATOR", Term: 2},
+		{AtNs: at(1300), Step: "sent", Message: "HEARTBEAT", Term: 2},
+	}
+	if diff := cmp.Diff(want, c.Steps); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A message counts from when it was read, and waits with that for the loop.
+func TestTraceOfAWaitingMessage(t *testing.T) {
+	n := Node{inbox: make(chan *packet, 1), free: make(chan *packet, 1)}
+	n.free <- new(packet)
+	n.deliver(netio.Datagram{Data: []byte{1}, At: 42 * time.Second})
+	if p := <-n.inbox; p.at != 42*time.Second {
+		t.Errorf("it was read at 42s, and the loop is told %v", p.at)
+	}
+}
+
+// In the steady state the trace costs a few stores, and no memory.
+func TestTraceIsCheap(t *testing.T) {
+	reads := 0
+	tr := newTrace(func() time.Duration { reads++; return time.Second }, true)
+	tr.change(election.Change{From: election.Isolated, To: election.Listener})
+	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
+	beat := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: 7}}
+	hello := &wire.Message{Header: wire.Header{Type: wire.TypeHello, Sender: 8}}
+	send := &election.Effect{Kind: election.EffectSend, Message: *hello}
+	steady := func() {
+		for _, m := range []*wire.Message{beat, hello} {
+			tr.rest()
+			tr.taking(time.Second, time.Second, m)
+			tr.took()
+		}
+		tr.rest()
+		tr.woke(time.Second, time.Second)
+		tr.carries(send)
+		tr.transmitted(wire.Nobody, hello)
+	}
+	steady()
+	reads = 0
+	if n := testing.AllocsPerRun(100, steady); n != 0 {
+		t.Errorf("%v allocations for each heartbeat", n)
+	}
+	if reads != 0 {
+		t.Errorf("a follower reads the clock for its trace, %d times", reads)
+	}
+	if n := len(tr.timelines()); n != 1 {
+		t.Errorf("%d timelines, want 1", n)
+	}
+}
+
+// The moments of a trace are those of the kernel's clock.
+func TestTraceClock(t *testing.T) {
+	tr := newTrace(netio.Now, false)
+	var kernel unix.Timespec
+	for range 20 { // the machine may interrupt this test
+		before := netio.Now() + tr.zero
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &kernel); err != nil {
+			t.Fatal(err)
+		}
+		after := netio.Now() + tr.zero
+		const comparing = 10 * time.Microsecond // how exact the comparison of the two clocks was
+		if k := time.Duration(kernel.Nano()); before-comparing > k || k > after+comparing {
+			t.Errorf("the kernel says %v, which is not between %v and %v", k, before, after)
+		}
+	}
+}
+
+func BenchmarkTraceOfAHeartbeat(b *testing.B) {
+	tr := newTrace(netio.Now, false)
+	tr.change(election.Change{From: election.Isolated, To: election.Listener})
+	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
+	beat := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: 7}}
+	b.ReportAllocs()
+	for b.Loop() {
+		tr.rest()
+		tr.taking(time.Second, time.Second, beat)
+		tr.took()
+	}
+}

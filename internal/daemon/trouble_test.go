@@ -1,0 +1,219 @@
+package daemon
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"topdog/gpio"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// TestNobodyCanHold has three boards that all lack the permission: they must not
+// hand the lead around as fast as they can send.
+func TestNobodyCanHold(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		for n := 1; n <= 3; n++ {
+			l.board(n, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		}
+		pass(2 * time.Second)
+		changes := func() (n int) {
+			for _, b := range l.boards {
+				b.get(func() { n += len(b.heard) })
+			}
+			return n
+		}
+		before := changes()
+		pass(time.Second)
+		if n := changes() - before; n > 20 {
+			t.Errorf("%d changes of role in a second", n)
+		}
+	})
+}
+
+// TestPreemptorCannotHold has the highest board want the lead, and fail to take the address.
+func TestPreemptorCannotHold(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, nil)
+		l.board(2, nil)
+		l.board(3, func(c *Config, b *fakeBoard) { b.takeFails, c.Preempt = errNoPermission, true })
+		pass(time.Minute)
+		leaders := 0
+		one.get(func() {
+			for _, c := range one.heard {
+				if c.LeaderChanged() && c.NewLeader != wire.Nobody {
+					leaders++
+				}
+			}
+		})
+		if leaders > 8 {
+			t.Errorf("the lead changed %d times in a minute", leaders)
+		}
+	})
+}
+
+// TestHolderCannotOpen has a board win on which nothing can hold an address.
+func TestHolderCannotOpen(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.board(1, nil)
+		l.board(2, nil)
+		three := l.board(3, func(_ *Config, b *fakeBoard) { b.openFails = errors.New("there is no /dev/net/tun") })
+		pass(5 * time.Second)
+		l.wantHolders(2)
+		three.wantProblem(t, "there is no /dev/net/tun")
+	})
+}
+
+// TestMuteLeader has the leader hear everybody while nobody hears it. It learns
+// so from a rival that goes on leading, and lets go.
+func TestMuteLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		pass(10 * time.Second)
+		three.get(func() { three.mute = true })
+		pass(10 * time.Second)
+		l.wantHolders(2)
+	})
+}
+
+// TestSleeperDoesNotDefend has the leader's process stand still while its heir
+// takes over. It must not announce the address against its successor.
+func TestSleeperDoesNotDefend(t *testing.T) {
+	for range 20 { // the loop picks among what has come meanwhile at random
+		inBubble(t, func(t *testing.T, l *fakeLAN) {
+			_, _, three := l.three()
+			pass(30 * time.Second)
+			go three.request(func() { <-time.After(400 * time.Millisecond) })
+			pass(350 * time.Millisecond)
+			three.get(func() { three.announced = 0 })
+			three.claimed(net.HardwareAddr{2, 0, 0, 0, 0, 2})
+			pass(60 * time.Millisecond)
+			three.get(func() {
+				if three.announced > 0 {
+					t.Error("the leader that overslept announced the address against its successor")
+				}
+			})
+			pass(time.Second)
+			l.wantHolders(2)
+		})
+	}
+}
+
+// TestRepeatedPacketLeadsNowhere has somebody repeat the leader's last packet from
+// an address of his own: what is meant for the leader must not go there.
+func TestRepeatedPacketLeadsNowhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three := l.three()
+		var packet []byte
+		if err := three.ask(t.Context(), func() { packet = append(packet, three.out...) }); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Millisecond)
+		one.transport.inbox <- netio.Datagram{Data: packet, From: netip.MustParseAddrPort("10.0.0.66:9254"), Multicast: true}
+		pass(time.Millisecond)
+		for _, b := range one.mustStatus(t).Boards {
+			if b.Name == "pi3" && b.Address != "10.0.0.3" {
+				t.Errorf("pi3 is thought to be at %s", b.Address)
+			}
+		}
+	})
+}
+
+// TestLogIsBounded sends packets with a wrong key from many sources.
+func TestLogIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		pass(2 * time.Second)
+		key := make([]byte, wire.KeySize)
+		key[0] = 1
+		other, err := wire.NewCodec("test", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packet, err := other.Append(nil, &wire.Message{
+			Header: wire.Header{Type: wire.TypeHalt, Algorithm: wire.AlgorithmHeir, Sender: 9, Incarnation: 1, Sequence: 1},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := 0
+		one.get(func() { before = len(one.logged) })
+		for n := range 2000 {
+			from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), wire.DefaultPort)
+			one.transport.inbox <- netio.Datagram{Data: packet, From: from, Multicast: true}
+			pass(time.Millisecond)
+		}
+		one.get(func() {
+			if n := len(one.logged) - before; n > 10 {
+				t.Errorf("%d lines were logged in 2 s", n)
+			}
+		})
+		one.wantProblem(t, "not permitted") // was not pushed out
+	})
+}
+
+// TestResignToTheDead has the others die a moment before.
+func TestResignToTheDead(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two, three := l.three()
+		one.Kill()
+		two.Kill()
+		pass(100 * time.Millisecond)
+		if what, err := three.Resign(t.Context()); err == nil {
+			t.Errorf("resign says %q", what)
+		}
+		pass(time.Second)
+		l.wantHolders(3)
+	})
+}
+
+// TestLogDoesNotLie has the address be claimed and not be had.
+func TestLogDoesNotLie(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		pass(2 * time.Second)
+		one.get(func() {
+			for _, line := range one.logged {
+				if strings.Contains(line, "holds 10.0.0.100") {
+					t.Errorf("logged %q", line)
+				}
+			}
+		})
+	})
+}
+
+func TestLEDRecovers(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, nil)
+		tries := 0
+		one.Reconfigure(Live{Priority: 100, OpenLED: func() (gpio.LED, error) {
+			if tries++; tries < 2 {
+				return nil, errors.New("the chip is busy")
+			}
+			return gpio.NewRecorder("another LED", 1000), nil
+		}})
+		pass(5 * time.Minute)
+		if s := one.mustStatus(t); len(s.Problems) > 0 || s.LED != "another LED, lit, with a short gap every second" {
+			t.Errorf("LED %q, problems %q", s.LED, s.Problems)
+		}
+	})
+}
+
+// TestNumberedOut has a board come to the end of its sequence numbers.
+func TestNumberedOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		if err := three.ask(t.Context(), func() { three.sequence = outlived }); err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * time.Second)
+		l.wantHolders(2)
+		if s := three.mustStatus(t); s.Leader != "10.0.0.2" {
+			t.Errorf("the board is not in any more: %+v", s)
+		}
+	})
+}

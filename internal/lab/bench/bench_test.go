@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/netns"
+)
+
+// patience is for a machine in trouble; what is here takes some seconds.
+const patience = 60 * time.Second
+
+// needs skips a test on a machine that lacks something.
+func needs(t *testing.T) context.Context {
+	t.Helper()
+	if err := netns.Available(); err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// programDir is where program has built it, if a test needed it.
+var programDir string
+
+// program builds topdog once for all tests.
+var program = sync.OnceValues(func() (*topdog, error) {
+	var err error
+	if programDir, err = os.MkdirTemp("", "topdog-bench-test"); err != nil {
+		return nil, err
+	}
+	var t topdog
+	t.path, t.version, err = buildTopdog(context.Background(), programDir)
+	return &t, err
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if programDir != "" {
+		os.RemoveAll(programDir)
+	}
+	os.Exit(status)
+}
+
+// built makes topdog's systems runnable.
+func built(t *testing.T, systems []system) []system {
+	t.Helper()
+	p, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range systems {
+		if s, ok := s.(*topdog); ok {
+			s.path, s.version = p.path, p.version
+		}
+	}
+	return systems
+}
+
+// Each program takes over from a leader whose cable is pulled, and the figures say so.
+func TestCablePulled(t *testing.T) {
+	t.Parallel()
+	ctx := needs(t)
+	systems := built(t, named(allSystems(), "topdog-100ms", "keepalived-100ms", "ucarp-1s"))
+	event := named(allEvents(), report.CablePulled)[0]
+	st := newStage()
+	type outcome struct {
+		runs map[string]report.Run
+		err  error
+	}
+	// Side by side, however few tests may run at once: most of it is waiting.
+	outcomes := make([]chan outcome, len(systems))
+	for i, sys := range systems {
+		outcomes[i] = make(chan outcome, 1)
+		if sys.missing() != nil {
+			continue
+		}
+		go func() {
+			var o outcome
+			o.runs, o.err = onNewRig(ctx, sys, t.TempDir(), event, st)
+			outcomes[i] <- o
+		}()
+	}
+	for i, sys := range systems {
+		t.Run(sys.String(), func(t *testing.T) {
+			if err := sys.missing(); err != nil {
+				t.Skip(err)
+			}
+			o := <-outcomes[i]
+			if o.err != nil {
+				t.Fatal(o.err)
+			}
+			runs := o.runs
+			run, back := runs[report.CablePulled], runs[report.Returned]
+			if run.Outage < time.Millisecond || run.Outage > patience || run.Censored || run.Moves < 1 || run.None <= 0 {
+				t.Errorf("a leader was lost: %+v", run)
+			}
+			if run.RoundTrip <= 0 {
+				t.Errorf("the way to the address takes %v", run.RoundTrip)
+			}
+			if back.Outage <= 0 || back.Outage > run.Outage+time.Second {
+				t.Errorf("the leader returned: %+v", back)
+			}
+		})
+	}
+}
+
+// onNewRig does one run of an event on a LAN of its own.
+func onNewRig(ctx context.Context, sys system, dir string, e event, st stage) (runs map[string]report.Run, err error) {
+	r, err := newRig(sys, 3, e.variant, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := r.startInTurn(ctx); err != nil {
+		return nil, err
+	}
+	return r.try(ctx, e, st, 0.5)
+}
+
+// A whole session in small, two halves side by side: every part, and what it says
+// can be read again.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	ctx := needs(t)
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	half := func(parts ...part) (*report.Report, error) {
+		p := quickPlan()
+		p.parts = parts
+		p.systems = built(t, named(allSystems(), "topdog-10ms"))
+		p.events = named(allEvents(), report.FramesDropped)
+		p.runs, p.starts, p.calm, p.lossFor, p.lossRuns = 1, 1, 500*time.Millisecond, 500*time.Millisecond, 1
+		show := newProgress(null)
+		defer show.close()
+		return measure(ctx, p, t.TempDir(), show)
+	}
+	built(t, nil) // or fail here, and not in another goroutine
+	var r, other *report.Report
+	err = together(
+		func() (err error) { r, err = half(partFailures, partStarts); return err },
+		func() (err error) { other, err = half(partCalm, partLoss); return err },
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Calm, r.Lossy = other.Calm, other.Lossy
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	for _, f := range r.Failures {
+		if len(f.Runs) != 1 {
+			t.Errorf("%s, %s: %d runs", f.System, f.Event, len(f.Runs))
+		}
+	}
+	n := len(r.Systems)
+	if n == 0 || len(r.Calm) != n || len(r.Lossy) != n || len(r.Starts) != n || len(r.Failures) != 2*n {
+		t.Errorf("%d systems, %d calm, %d lossy, %d starts, %d failures", n, len(r.Calm), len(r.Lossy), len(r.Starts), len(r.Failures))
+	}
+	for _, c := range r.Calm {
+		if c.Packets == 0 || c.Bytes < 40*c.Packets || c.Leader.RSS == 0 || c.Leader.Processor <= 0 || c.Follower.Processes == 0 {
+			t.Errorf("calm: %+v", c)
+		}
+	}
+	for _, l := range r.Lossy {
+		if l.For < 500*time.Millisecond || len(l.Runs) != 1 {
+			t.Errorf("loss: %+v", l)
+		}
+	}
+
+	// What was published can be loaded and published again, with the same result.
+	dir := t.TempDir()
+	first := options{json: filepath.Join(dir, "1"), report: filepath.Join(dir, "text"), svg: filepath.Join(dir, "svg")}
+	if err := first.publish(r); err != nil {
+		t.Fatal(err)
+	}
+	again, err := load(first.json)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(r)
+	b, _ := json.Marshal(again)
+	if string(a) != string(b) {
+		t.Error("the figures are others when they have been written and read")
+	}
+	for _, chart := range report.Charts() {
+		if info, err := os.Stat(filepath.Join(dir, "svg", "bench-"+chart+".svg")); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", chart, err)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/netns/loss"
+)
+
+// nervous is the interval below which a group is not watched beside others that
+// keep this machine busy: it would take a late processor for a lost packet.
+const nervous = 50 * time.Millisecond
+
+// lossy watches groups on a LAN that loses packets, each in a LAN of its own: all
+// shares at once, first those with a longer interval and then the others. First nobody fails, and then the leader's cable is
+// pulled a few times. What gets lost is the systems' own traffic, and each receiver
+// loses it by itself. The client's questions do not get lost, so that an outage is
+// one of the address.
+func (s *session) lossy(ctx context.Context) error {
+	steps := len(s.plan.losses) * len(s.plan.systems) * (1 + s.plan.lossRuns)
+	s.show.begin("loss", steps)
+	quick := func(sys system) bool { return sys.info().Interval < nervous }
+	slower := slices.DeleteFunc(slices.Clone(s.plan.systems), quick)
+	nimble := slices.DeleteFunc(slices.Clone(s.plan.systems), func(sys system) bool { return !quick(sys) })
+	if s.plan.together {
+		return s.lossyWave(ctx, s.plan.systems)
+	}
+	return errors.Join(s.lossyWave(ctx, slower), s.lossyWave(ctx, nimble))
+}
+
+// lossyWave watches groups of these systems with all shares at once.
+func (s *session) lossyWave(ctx context.Context, systems []system) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var jobs []func() error
+	for _, share := range s.plan.losses {
+		for _, sys := range systems {
+			jobs = append(jobs, func() error {
+				l, err := s.lossyGroup(ctx, sys, share)
+				if l.For > 0 {
+					s.add(func(r *report.Report) { r.Lossy = append(r.Lossy, l) })
+				}
+				if err != nil {
+					return fmt.Errorf("%s, loss of %g %%: %w", sys, 100*share, err)
+				}
+				return nil
+			})
+		}
+	}
+	return together(jobs...)
+}
+
+// lossyGroup watches one group under one loss.
+func (s *session) lossyGroup(ctx context.Context, sys system, share float64) (l report.Lossy, err error) {
+	l = report.Lossy{System: sys.String(), Loss: share}
+	r, err := newRig(sys, 3, variant{}, s.dir)
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := r.startInTurn(ctx); err != nil {
+		return l, err
+	}
+	if _, err := r.settled(ctx); err != nil {
+		return l, err
+	}
+	for _, b := range r.boards {
+		if err := loss.Set(b.Host, sys.traffic(), share); err != nil {
+			return l, err
+		}
+	}
+	began := time.Now()
+	err = wait(ctx, s.plan.lossFor)
+	seen := r.holders.Since(began)
+	l.For, l.Moves, l.Two = seen.To.Sub(seen.From), moves(seen), seen.Overlap()
+	if err != nil {
+		return l, err
+	}
+	s.show.done()
+	for range s.plan.lossRuns {
+		run, err := r.pullUnderLoss(ctx)
+		if err != nil {
+			return l, err
+		}
+		l.Runs = append(l.Runs, run)
+		s.show.done()
+	}
+	return l, nil
+}
+
+// pullUnderLoss pulls the cable of whoever has the address, as soon as there is one
+// board that has had it for a while. A group that never settles under such loss is
+// taken as it is.
+func (r *rig) pullUnderLoss(ctx context.Context) (run report.Run, err error) {
+	leader, err := r.nearlySettled(ctx)
+	if err != nil {
+		return run, err
+	}
+	t := &trial{rig: r, leader: leader, runs: make(map[string]report.Run)}
+	defer t.end()
+	if t.prober, err = r.lan.StartProber(vip, slowlyEvery); err != nil {
+		return run, err
+	}
+	if err := t.answered(ctx); err != nil {
+		return run, err
+	}
+	struck := time.Now()
+	if err := leader.Pull(); err != nil {
+		return run, err
+	}
+	if err := t.lost(ctx); err != nil {
+		return run, err
+	}
+	if err := t.note(ctx, report.CablePulled, struck); err != nil {
+		return run, err
+	}
+	return t.runs[report.CablePulled], leader.Plug()
+}
+
+// nearlySettled waits for a board that alone has had the address for the time for
+// which its system is calm. If the address never rests, its holder of the moment is
+// as good as any.
+func (r *rig) nearlySettled(ctx context.Context) (*board, error) {
+	calm := r.sys.calmFor()
+	deadline := time.Now().Add(calm + settleWithin)
+	began := time.Now()
+	for {
+		if n := steady(r.holders.Since(later(began, time.Now().Add(-calm))), calm); n > 0 {
+			return r.boards[n-1], nil
+		}
+		if h := r.holders.Current(); len(h) > 0 && time.Now().After(deadline) {
+			return r.boards[h[len(h)-1]-1], nil
+		}
+		if err := wait(ctx, lookEvery); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package bench
+
+import "time"
+
+// plan says what is measured, and for how long.
+type plan struct {
+	form    string // quick or long
+	systems []system
+	events  []event
+	parts   []part
+
+	check    bool             // that each system works at all, before all else
+	binary   bool             // the size of topdog for arm64
+	runs     int              // of each event
+	replicas func(system) int // groups of one system that run beside each other
+	starts   int              // cold starts
+	boards   []int            // in a calm group
+	rest     time.Duration    // before, until what boards do only when they meet is over
+	calm     time.Duration    // how long each of them is watched
+	together bool             // calm groups of all systems at once
+	losses   []float64
+	lossFor  time.Duration // how long a group is watched while nobody fails
+	lossRuns int           // pulled cables under each loss
+}
+
+// part is one of the things that a session is made of.
+type part string
+
+func (p part) String() string { return string(p) }
+
+const (
+	partFailures part = "failures"
+	partStarts   part = "starts"
+	partCalm     part = "calm"
+	partLoss     part = "loss"
+)
+
+var allParts = []part{partFailures, partStarts, partCalm, partLoss}
+
+// setRuns changes the number of runs of everything that is run several times.
+func (p *plan) setRuns(n int) {
+	p.runs = n
+	p.starts = min(p.starts, n)
+	p.lossRuns = min(p.lossRuns, n)
+}
+
+// quickPlan is for a laptop: it tells in two minutes whether topdog does what it
+// promises, and not much about rare cases.
+func quickPlan() plan {
+	return plan{
+		form:    "quick",
+		systems: named(allSystems(), "topdog-100ms", "topdog-10ms", "keepalived-1s", "keepalived-100ms", "ucarp-1s"),
+		events:  named(allEvents(), "cable-pulled", "frames-dropped", "sigkill", "sigterm"),
+		runs:    5,
+		replicas: func(s system) int {
+			if slow(s) {
+				return 7
+			}
+			return 2
+		},
+		starts:   1,
+		boards:   []int{3},
+		calm:     10 * time.Second,
+		together: true,
+		losses:   []float64{0.4},
+		lossFor:  12 * time.Second,
+	}
+}
+
+// longPlan is everything.
+func longPlan() plan {
+	return plan{
+		form:    "long",
+		systems: allSystems(),
+		events:  allEvents(),
+		check:   true,
+		binary:  true,
+		runs:    20,
+		replicas: func(s system) int {
+			if slow(s) {
+				return 4
+			}
+			return 2
+		},
+		starts:   10,
+		boards:   []int{3, 10, 50},
+		rest:     30 * time.Second,
+		calm:     15 * time.Second,
+		losses:   []float64{0.05, 0.2, 0.4},
+		lossFor:  10 * time.Minute,
+		lossRuns: 20,
+	}
+}
+
+// slow reports whether a system takes seconds where others take milliseconds.
+func slow(s system) bool { return s.info().Interval >= 500*time.Millisecond }

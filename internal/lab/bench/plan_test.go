@@ -1,0 +1,207 @@
+package bench
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func keys[T interface{ String() string }](list []T) (keys []string) {
+	for _, one := range list {
+		keys = append(keys, one.String())
+	}
+	return keys
+}
+
+func TestFlags(t *testing.T) {
+	o, err := parse(nil)
+	if err != nil || o.plan.form != "quick" || o.plan.runs != 5 || o.report != "-" {
+		t.Errorf("the quick form: %+v, %v", o, err)
+	}
+	if o, err = parse([]string{"--long"}); err != nil || o.plan.form != "long" || o.plan.runs != 20 || len(o.plan.events) != len(allEvents()) {
+		t.Errorf("the long form: %+v, %v", o, err)
+	}
+	o, err = parse([]string{"--long", "--runs", "3", "--systems", "ucarp-1s,topdog-10ms", "--events", "sigterm,cable-pulled", "--parts", "failures"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.plan.runs != 3 || o.plan.starts != 3 || o.plan.lossRuns != 3 {
+		t.Errorf("%d runs, %d starts, %d under loss", o.plan.runs, o.plan.starts, o.plan.lossRuns)
+	}
+	// The order is that of the tables, whatever the user writes first.
+	for _, d := range []string{
+		cmp.Diff([]string{"topdog-10ms", "ucarp-1s"}, keys(o.plan.systems)),
+		cmp.Diff([]string{"cable-pulled", "sigterm"}, keys(o.plan.events)),
+		cmp.Diff([]string{"failures"}, keys(o.plan.parts)),
+	} {
+		if d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func TestFlagMistakes(t *testing.T) {
+	stderr := os.Stderr
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	os.Stderr = null // package flag prints its usage there
+	defer func() { os.Stderr = stderr }()
+	for args, want := range map[string]string{
+		"--systems=raft":   "topdog-100ms",
+		"--systems=list":   "keepalived-10ms",
+		"--events=fire":    "cable-pulled",
+		"--parts=nothing":  "failures",
+		"--runs=-1":        "positive",
+		"fast":             "fast",
+		"--parts=list":     "calm",
+		"--no-such-flag=1": "no-such-flag",
+	} {
+		if _, err := parse([]string{args}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, which does not say %q", args, err, want)
+		}
+	}
+	if _, err := parse([]string{"--help"}); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("--help: %v", err)
+	}
+}
+
+// Every event gives something, under a key of its own, and the quick form knows
+// what it names.
+func TestEventsAndSystems(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range allEvents() {
+		if len(e.gives) == 0 || e.gives[0].key != e.key {
+			t.Errorf("%s gives %v", e.key, e.gives)
+		}
+		for _, h := range e.gives {
+			if seen[h.key] || h.title == "" {
+				t.Errorf("%s: twice, or without a title", h.key)
+			}
+			seen[h.key] = true
+		}
+	}
+	for _, s := range allSystems() {
+		if info := s.info(); seen[s.String()] || info.Key != s.String() || info.Interval <= 0 || info.Setting == "" {
+			t.Errorf("%s: twice, or %+v", s, info)
+		}
+		seen[s.String()] = true
+	}
+	if q := quickPlan(); len(q.systems) != 5 || len(q.events) != 4 {
+		t.Errorf("the quick form has %v and %v", keys(q.systems), keys(q.events))
+	}
+}
+
+func TestJobs(t *testing.T) {
+	events := named(allEvents(), "cable-pulled", "both-frozen", "preempt")
+	order := func(s system) (list []string) {
+		for _, j := range jobs(s, events, 2) {
+			list = append(list, j.event.key+" "+string(rune('0'+j.run)))
+		}
+		return list
+	}
+	// The runs of all events take turns; groups that preempt come last.
+	want := []string{"cable-pulled 1", "both-frozen 1", "cable-pulled 2", "both-frozen 2", "preempt 1", "preempt 2"}
+	if d := cmp.Diff(want, order(allSystems()[0])); d != "" {
+		t.Error(d)
+	}
+	peer := named(allSystems(), "keepalived-1s")[0]
+	if d := cmp.Diff([]string{"cable-pulled 1", "cable-pulled 2", "preempt 1", "preempt 2"}, order(peer)); d != "" {
+		t.Error(d)
+	}
+	q := queue{jobs: jobs(peer, events, 1)}
+	for _, want := range []string{"cable-pulled", "preempt"} {
+		if j, ok := q.next(); !ok || j.event.key != want {
+			t.Errorf("next is %v, %v, want %s", j.event, ok, want)
+		}
+	}
+	if j, ok := q.next(); ok {
+		t.Errorf("%v after the end", j)
+	}
+}
+
+func TestPriority(t *testing.T) {
+	for of, want := range map[int][]int{1: {200}, 3: {100, 150, 200}, 5: {80, 110, 140, 170, 200}} {
+		var got []int
+		for n := 1; n <= of; n++ {
+			got = append(got, priority(n, of))
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+	}
+	seen := map[int]bool{}
+	for n := 1; n <= 50; n++ {
+		if p := priority(n, 50); seen[p] || p < 1 || p > 254 {
+			t.Errorf("board %d has the priority %d", n, p)
+		}
+		seen[priority(n, 50)] = true
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	for _, test := range []struct {
+		all, part time.Duration
+		name      string
+		count, of int
+		want      string
+	}{
+		{0, 0, "building", 0, 0, "0:00  building"},
+		{61 * time.Second, time.Minute, "failures", 1, 20, "1:01  failures: 1 of 20"},
+		{2 * time.Minute, time.Minute, "failures", 5, 20, "2:00  failures: 5 of 20, about 3:00 to go"},
+		{62 * time.Minute, time.Minute, "loss", 20, 20, "62:00  loss: 20 of 20"},
+	} {
+		if got := progressLine(test.all, test.part, test.name, test.count, test.of); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
+// Where there is no terminal, progress is lines without control characters.
+func TestProgressInAFile(t *testing.T) {
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p := newProgress(file)
+	p.begin("failures", 2)
+	p.done()
+	p.note("%s is missing", "ucarp")
+	p.close()
+	p.close()
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "0:00  failures: 0 of 2\nucarp is missing\n"; string(text) != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+}
+
+func TestTail(t *testing.T) {
+	var log tail
+	for range 3 * maxLog / 8 {
+		if n, err := log.Write([]byte("a line.\n")); n != 8 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	log.Write([]byte("the last"))
+	if len(log.text) > maxLog {
+		t.Errorf("%d bytes are kept", len(log.text))
+	}
+	if s := log.String(); !strings.HasSuffix(s, "a line.\nthe last") || !strings.HasPrefix(s, "a line.\n") {
+		t.Errorf("%q", s)
+	}
+}

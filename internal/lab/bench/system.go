@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/netns"
+	"topdog/internal/lab/netns/loss"
+)
+
+// vip is the floating address.
+var vip = netip.MustParseAddr("10.77.0.100")
+
+// system is one program in one setting.
+type system interface {
+	fmt.Stringer
+	info() report.System
+
+	// missing says why the program can't be run on this machine, or nil.
+	missing() error
+
+	// configure writes what the board needs into its directory and returns the
+	// command that runs the daemon in the foreground.
+	configure(b *board, v variant) (command []string, err error)
+
+	// text is the board's configuration for people.
+	text(b *board, v variant) string
+
+	// daemon returns those of the board's processes, by process id, that make up
+	// the daemon, in the order in which they are to be killed.
+	daemon(b *board, all []int) []int
+
+	// resign returns what makes a leading board hand over by command, and what
+	// undoes it when somebody else leads; or why there is no such command.
+	resign(b *board) (do, undo func(context.Context) error, unable string)
+
+	// ready returns nil when the group is as it is meant to be, as far as the
+	// program tells.
+	ready(ctx context.Context, r *rig) error
+
+	// calmFor is for how long an address must have stayed where it is before the
+	// group counts as settled.
+	calmFor() time.Duration
+
+	// traffic is the program's own on the wire.
+	traffic() loss.Traffic
+}
+
+// variant is how a group is set up.
+type variant struct {
+	preempt bool // a board of higher rank takes the lead when it returns
+}
+
+// allSystems returns all systems in the order in which tables show them.
+func allSystems() []system {
+	return []system{
+		&topdog{key: "topdog-100ms", setting: "default", heartbeat: 100 * time.Millisecond},
+		&topdog{key: "topdog-10ms", setting: "10 ms", heartbeat: 10 * time.Millisecond},
+		&keepalived{key: "keepalived-1s", setting: "default", advert: time.Second},
+		&keepalived{key: "keepalived-100ms", setting: "100 ms", advert: 100 * time.Millisecond},
+		&keepalived{key: "keepalived-100ms-hasty", setting: "100 ms, one missed advert", advert: 100 * time.Millisecond, adverts: 1},
+		&keepalived{key: "keepalived-10ms", setting: "10 ms", advert: 10 * time.Millisecond},
+		&ucarp{key: "ucarp-1s", setting: "default", base: 1},
+		&ucarp{key: "ucarp-1s-hasty", setting: "dead ratio 1", base: 1, ratio: 1, stagger: 10},
+		&ucarp{key: "ucarp-100ms", setting: "100 ms", skew: 26},
+		&ucarp{key: "ucarp-10ms", setting: "10 ms", skew: 3},
+	}
+}
+
+// named returns those of all that have these names.
+func named[T fmt.Stringer](all []T, names ...string) (list []T) {
+	for _, one := range all {
+		for _, name := range names {
+			if one.String() == name {
+				list = append(list, one)
+			}
+		}
+	}
+	return list
+}
+
+// installed returns an error that names the package of a program that is missing.
+func installed(program, pkg string) error {
+	if _, err := exec.LookPath(program); err == nil {
+		return nil
+	}
+	if _, err := os.Stat("/usr/sbin/" + program); err == nil {
+		return nil // sbin is not in everybody's PATH
+	}
+	return fmt.Errorf("%s is not installed (Debian: apt install %s)", program, pkg)
+}
+
+// pathOf returns where an installed program is.
+func pathOf(program string) string {
+	if path, err := exec.LookPath(program); err == nil {
+		return path
+	}
+	return "/usr/sbin/" + program
+}
+
+// packageVersion asks Debian's package manager, since ucarp does not tell its version.
+func packageVersion(pkg string) string {
+	out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", pkg).Output()
+	if err != nil || len(out) == 0 {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// errNotReady wraps what a group still lacks.
+var errNotReady = errors.New("not settled")
+
+// exampleConfig is the configuration of a group's first board, for people.
+func exampleConfig(sys system) string {
+	return sys.text(&board{
+		Host:   &netns.Host{Addr: netip.PrefixFrom(netns.DefaultSubnet.Addr().Next(), 24)},
+		number: 1, of: 3, dir: "/etc/" + sys.info().Program,
+	}, variant{})
+}

@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/console"
+	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/netns/loss"
+)
+
+// topdogPort is the default of the configuration.
+const topdogPort = 9254
+
+// topdog is this repository's program.
+type topdog struct {
+	key, setting string
+	heartbeat    time.Duration
+	path         string // of the program, once it is built
+	version      string
+}
+
+func (s *topdog) String() string { return s.key }
+
+func (s *topdog) info() report.System {
+	return report.System{Key: s.key, Program: "topdog", Version: s.version, Setting: s.setting, Interval: s.heartbeat}
+}
+
+func (s *topdog) missing() error { return nil }
+
+// buildTopdog builds the program as it is released, into dir.
+func buildTopdog(ctx context.Context, dir string) (path, version string, err error) {
+	path = filepath.Join(dir, "topdog")
+	if err := build(ctx, path); err != nil {
+		return "", "", err
+	}
+	out, err := exec.CommandContext(ctx, path, "version").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("ask topdog for its version: %w", err)
+	}
+	return path, strings.TrimPrefix(strings.TrimSpace(string(out)), "topdog "), nil
+}
+
+// build builds a release, static and stripped.
+func build(ctx context.Context, path string, env ...string) error {
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags=-s -w", "-o", path, "topdog/cmd/topdog")
+	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("build topdog (run this in its repository): %w\n%s", err, out)
+	}
+	return nil
+}
+
+// sizeOnArm64 returns how many bytes the program has for a Raspberry Pi.
+func sizeOnArm64(ctx context.Context, dir string) (uint64, error) {
+	path := filepath.Join(dir, "topdog-arm64")
+	if err := build(ctx, path, "GOOS=linux", "GOARCH=arm64"); err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return uint64(info.Size()), nil
+}
+
+func (s *topdog) text(b *board, v variant) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "address = %q\n", vip)
+	t.WriteString("key_file = \"key\"\n")
+	fmt.Fprintf(&t, "name = \"pi%d\"\n", b.number)
+	t.WriteString("led = \"none\"\n")
+	if s.setting != "default" {
+		fmt.Fprintf(&t, "heartbeat = %q\n", s.heartbeat)
+	}
+	if v.preempt {
+		t.WriteString("preempt = true\n")
+	}
+	return t.String()
+}
+
+func (s *topdog) configure(b *board, v variant) ([]string, error) {
+	text := s.text(b, v) + fmt.Sprintf("socket = %q\n", s.socket(b))
+	if err := os.WriteFile(s.config(b), []byte(text), 0o644); err != nil {
+		return nil, err
+	}
+	// One key for the group, in the form of `topdog init`.
+	if err := os.WriteFile(filepath.Join(b.dir, "key"), []byte(strings.Repeat("5e", 32)+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	return []string{s.path, "run", "--config", s.config(b)}, nil
+}
+
+func (s *topdog) config(b *board) string { return filepath.Join(b.dir, "topdog.toml") }
+func (s *topdog) socket(b *board) string { return filepath.Join(b.dir, "s") }
+
+// daemon is the process that was started, and not its companion: that is there
+// for the case that this one dies or freezes.
+func (s *topdog) daemon(b *board, _ []int) []int { return []int{b.process.PID} }
+
+func (s *topdog) resign(b *board) (do, undo func(context.Context) error, unable string) {
+	do = func(ctx context.Context) error {
+		return b.command(ctx, s.path, "resign", "--config", s.config(b))
+	}
+	return do, nil, ""
+}
+
+// ready wants all boards that run to follow one leader.
+func (s *topdog) ready(ctx context.Context, r *rig) error {
+	var leaders []string
+	for _, b := range r.boards {
+		if !b.running() {
+			continue
+		}
+		status, err := console.Dial(s.socket(b)).Status(ctx)
+		if err != nil {
+			return err
+		}
+		if !status.Held() {
+			return fmt.Errorf("board %d sees no holder: %w", b.number, errNotReady)
+		}
+		leaders = append(leaders, status.LeaderName)
+	}
+	if distinct := slices.Compact(slices.Sorted(slices.Values(leaders))); len(distinct) != 1 {
+		return fmt.Errorf("they follow %v: %w", distinct, errNotReady)
+	}
+	return nil
+}
+
+// calmFor is 30 heartbeats, in which a board learns what its network is like, and
+// long enough for everybody to have said hello.
+func (s *topdog) calmFor() time.Duration { return max(32*s.heartbeat, 2*time.Second) }
+
+func (s *topdog) traffic() loss.Traffic {
+	return loss.Traffic{Protocol: unix.IPPROTO_UDP, Port: topdogPort}
+}

@@ -1,0 +1,276 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/console"
+)
+
+// moment is something that happened during a failover, as one of those saw it who
+// took part.
+type moment struct {
+	AtNs int64  `json:"at_ns"` // CLOCK_MONOTONIC, the same for all on one machine
+	Who  string `json:"who"`   // the bench, a kernel, the client, or a daemon
+	What string `json:"what"`
+}
+
+// clockPair is one moment on two clocks: Go's, and the kernel's CLOCK_MONOTONIC.
+type clockPair struct {
+	here time.Time
+	ns   int64
+}
+
+func readClocks() (clockPair, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return clockPair{}, fmt.Errorf("read the monotonic clock: %w", err)
+	}
+	return clockPair{time.Now(), ts.Nano()}, nil
+}
+
+// monotonic converts a time of this process.
+func (c clockPair) monotonic(t time.Time) int64 { return c.ns + t.Sub(c.here).Nanoseconds() }
+
+// trace lets one leader of topdog's default setting lose its cable, and tells from
+// the last heartbeat to the client's first answer what happened when: what the
+// daemons noted themselves, what the kernels reported, and what the client saw.
+func (o options) trace(ctx context.Context, show *progress, dir string) error {
+	sys := allSystems()[0].(*topdog)
+	show.say("building topdog")
+	var err error
+	if sys.path, sys.version, err = buildTopdog(ctx, dir); err != nil {
+		return err
+	}
+	show.say("one failover")
+	r, err := newRig(sys, 3, variant{}, dir)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.startInTurn(ctx); err != nil {
+		return err
+	}
+	moments, err := r.traceFailover(ctx, sys)
+	if err != nil {
+		return err
+	}
+	show.close()
+	if o.json != "" {
+		text, err := json.MarshalIndent(moments, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := write(o.json, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }); err != nil {
+			return err
+		}
+	}
+	if o.report == "" {
+		return nil
+	}
+	return write(o.report, func(w io.Writer) error {
+		_, err := io.WriteString(w, traceTable(moments))
+		return err
+	})
+}
+
+// traceFailover pulls the leader's cable and collects what everybody saw.
+func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) {
+	t, err := r.newTrial(ctx, newStage(), false, 0.5)
+	if err != nil {
+		return nil, err
+	}
+	defer t.end()
+	heard, err := r.hearAnnouncements()
+	if err != nil {
+		return nil, err
+	}
+	defer heard.close()
+	struck := time.Now()
+	if err := t.leader.Pull(); err != nil {
+		return nil, err
+	}
+	pulled := time.Now()
+	if err := t.lost(ctx); err != nil {
+		return nil, err
+	}
+	clocks, err := readClocks()
+	if err != nil {
+		return nil, err
+	}
+	gap := t.prober.Report(struck).Longest
+	if gap.After == 0 {
+		return nil, errors.New("nobody took over")
+	}
+	list := []moment{
+		{clocks.monotonic(gap.From), "client", fmt.Sprintf("gets the last answer of pi%d", gap.Before)},
+		{clocks.monotonic(struck), "bench", fmt.Sprintf("begins to pull the cable of pi%d", t.leader.number)},
+		{clocks.monotonic(pulled), "bench", "the cable is pulled for certain"},
+		{clocks.monotonic(gap.To), "client", fmt.Sprintf("gets the first answer of pi%d", gap.After)},
+	}
+	for _, a := range heard.all() {
+		list = append(list, moment{clocks.monotonic(a.at), "client", "hears the address announced by " + r.nameOf(a.mac)})
+	}
+	for _, s := range r.holders.Since(struck).Spans {
+		who := fmt.Sprintf("kernel of pi%d", s.Board)
+		if s.From.After(struck) {
+			list = append(list, moment{clocks.monotonic(s.From), who, "reports that it has the address"})
+		}
+		if s.Board == t.leader.number {
+			list = append(list, moment{clocks.monotonic(s.To), who, "reports that it has lost the address"})
+		}
+	}
+	told, err := r.tellSteps(ctx, sys, gap.After)
+	if err != nil {
+		return nil, err
+	}
+	return upTo(append(list, told.moments...), told.zero, clocks.monotonic(gap.To)), nil
+}
+
+// told is what the daemons noted.
+type told struct {
+	moments []moment
+	zero    int64 // the last heartbeat that the new leader heard
+}
+
+// tellSteps asks every daemon for the steps of its last change of leader.
+func (r *rig) tellSteps(ctx context.Context, sys *topdog, winner int) (all told, err error) {
+	for _, b := range r.boards {
+		trace, err := console.Dial(sys.socket(b)).Trace(ctx)
+		if err != nil {
+			return all, fmt.Errorf("ask pi%d for its steps: %w", b.number, err)
+		}
+		newest := trace.Newest()
+		if len(newest.Changes) == 0 {
+			if b.number == winner {
+				return all, fmt.Errorf("pi%d has noted no change of leader", b.number)
+			}
+			continue
+		}
+		change := newest.Changes[0]
+		if b.number == winner {
+			all.zero = change.ZeroNs
+		}
+		for _, s := range change.Steps {
+			all.moments = append(all.moments, moment{s.AtNs, fmt.Sprintf("pi%d", b.number), stepWords(s)})
+		}
+	}
+	return all, nil
+}
+
+// stepWords says what a step is, in the words of `topdog trace --json`.
+func stepWords(s console.TraceStep) string {
+	words := []string{strings.ReplaceAll(s.Step, "_", " ")}
+	for _, more := range []string{s.Message, s.Role, cmp.Or(s.BoardName, s.Board), s.Reason} {
+		if more != "" {
+			words = append(words, more)
+		}
+	}
+	if s.Role != "" {
+		words[0] = "becomes"
+	}
+	if s.DueNs != nil {
+		words = append(words, fmt.Sprintf("(%.3f ms late)", float64(s.AtNs-*s.DueNs)/1e6))
+	}
+	if s.Failed {
+		words = append(words, "(failed)")
+	}
+	return strings.Join(words, " ")
+}
+
+// upTo keeps what happened from one moment to another, in order.
+func upTo(list []moment, from, to int64) []moment {
+	list = slices.DeleteFunc(list, func(m moment) bool { return m.AtNs < from || m.AtNs > to })
+	slices.SortStableFunc(list, func(a, b moment) int { return cmp.Compare(a.AtNs, b.AtNs) })
+	return list
+}
+
+// traceTable writes moments for people: since the first, since the one before.
+func traceTable(list []moment) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "%10s %10s  %-14s %s\n", "ms", "+µs", "who", "what")
+	for i, m := range list {
+		since := ""
+		if i > 0 {
+			since = fmt.Sprintf("+%.0f", float64(m.AtNs-list[i-1].AtNs)/1e3)
+		}
+		fmt.Fprintf(&t, "%10.3f %10s  %-14s %s\n", float64(m.AtNs-list[0].AtNs)/1e6, since, m.Who, m.What)
+	}
+	return t.String()
+}
+
+// nameOf returns which board has a hardware address.
+func (r *rig) nameOf(mac []byte) string {
+	for _, b := range r.boards {
+		if bytes.Equal(b.HardwareAddr, mac) {
+			return fmt.Sprintf("pi%d", b.number)
+		}
+	}
+	return "somebody else"
+}
+
+// announcement is one that the client heard.
+type announcement struct {
+	at  time.Time
+	mac []byte // of who sent it
+}
+
+// announcements collects them.
+type announcements struct {
+	capture *capture
+	done    chan struct{}
+	mu      sync.Mutex
+	heard   []announcement
+}
+
+// maxAnnouncements bounds what is kept; a failover has a few.
+const maxAnnouncements = 1 << 10
+
+// hearAnnouncements begins to listen at the client.
+func (r *rig) hearAnnouncements() (*announcements, error) {
+	c, err := newCapture(r.lan.Client())
+	if err != nil {
+		return nil, err
+	}
+	a := &announcements{capture: c, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		for {
+			f, err := c.read()
+			if err != nil {
+				return
+			}
+			if f.outgoing || !f.announces() {
+				continue
+			}
+			a.mu.Lock()
+			if len(a.heard) < maxAnnouncements {
+				a.heard = append(a.heard, announcement{f.at, bytes.Clone(f.bytes[offsetSource:offsetEtherType])})
+			}
+			a.mu.Unlock()
+		}
+	}()
+	return a, nil
+}
+
+func (a *announcements) all() []announcement {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.heard)
+}
+
+func (a *announcements) close() {
+	a.capture.close()
+	<-a.done
+}

@@ -1,0 +1,191 @@
+// Package compare lets all algorithms lose their leader on the same simulated LAN
+// and measures what the next one costs: messages as the literature counts them,
+// packets on a wire that can multicast, and time.
+//
+// Unlike in the papers' tables nobody is chosen to notice: all boards notice as
+// soon as their failure detector does, as they do in real life.
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/lab/sim"
+	"topdog/wire"
+)
+
+// Contestant is a way to elect a leader.
+type Contestant interface {
+	Name() string
+	// Fail lets the leader of n boards fail once and reports what it took until all
+	// agreed on the next one.
+	Fail(n int, seed uint64, c Conditions) (Outcome, error)
+}
+
+// Conditions are the same for all.
+type Conditions struct {
+	Interval time.Duration // between heartbeats
+	Wire     sim.Wire
+	Detector election.DetectorKind // DetectorDefault: what suits each algorithm
+	Fanout   election.Fanout
+}
+
+// Outcome is what one failure took.
+type Outcome struct {
+	Messages int           // from process to process, to the dead as well
+	Packets  int           // one to all is one
+	Time     time.Duration // from the failure to the first claim of the next leader
+	Agreed   time.Duration // from the failure until all followed it
+}
+
+// Cores are the algorithms that topdog has.
+func Cores() []Contestant {
+	var all []Contestant
+	for _, name := range election.Algorithms() {
+		algorithm, _ := election.AlgorithmNamed(name)
+		all = append(all, core(algorithm))
+	}
+	return all
+}
+
+type core wire.Algorithm
+
+func (a core) Name() string { return wire.Algorithm(a).String() }
+
+// Settling is how long boards run before their leader fails: until they agree
+// and have learned what they can of the network.
+const Settling = 30 * time.Second
+
+// patience bounds an election.
+const patience = time.Minute
+
+func (a core) Fail(n int, seed uint64, c Conditions) (Outcome, error) {
+	lan := sim.New(seed, c.Wire)
+	for id := range wire.ID(n) {
+		lan.Add(election.Config{
+			ID: id + 1, Priority: election.DefaultPriority, Interval: c.Interval,
+			Algorithm: wire.Algorithm(a), Detector: c.Detector, Fanout: c.Fanout,
+		}).Start()
+	}
+	w := lan.Watch()
+	lan.Run(Settling)
+	if _, ok := w.Settled(); !ok {
+		return Outcome{}, fmt.Errorf("%v: %d boards did not agree within %v", a.Name(), n, Settling)
+	}
+	w.Stop()
+	lan.Run(time.Duration(lan.Rand().Int64N(int64(c.Interval)))) // at any moment of its rhythm
+	lan.ResetCounts()
+	w = lan.Watch()
+	for _, b := range lan.Boards() {
+		if b.Holding() {
+			b.Crash()
+		}
+	}
+	if !lan.RunUntil(func() bool { _, ok := w.Settled(); return ok }, patience) {
+		return Outcome{}, fmt.Errorf("%v: %d boards did not agree on a new leader within %v", a.Name(), n, patience)
+	}
+	o := Outcome{}
+	o.Time, _ = w.Taken()
+	o.Agreed, _ = w.Settled()
+	for _, k := range lan.Counts.Kinds() {
+		if !k.Routine() {
+			o.Messages += lan.Counts[k].Messages()
+			o.Packets += lan.Counts[k].Packets
+		}
+	}
+	return o, nil
+}
+
+// Row is what one contestant took with one number of boards: medians.
+type Row struct {
+	Name     string        `json:"algorithm"`
+	Boards   int           `json:"boards"`
+	Failures int           `json:"failures"` // how many were measured
+	Messages int           `json:"messages"`
+	Packets  int           `json:"packets"`
+	Time     time.Duration `json:"time_ns"`
+	Longest  time.Duration `json:"longest_ns"` // of the times
+	Agreed   time.Duration `json:"agreed_ns"`
+}
+
+// Options say what to run.
+type Options struct {
+	Contestants []Contestant
+	Boards      []int
+	Failures    int // at most, for each number of boards
+	Seed        uint64
+	Conditions
+	// Progress, if set, is told of each row as it is measured.
+	Progress func(Row)
+}
+
+// DefaultBoards are the numbers of boards that are compared.
+var DefaultBoards = []int{3, 5, 10, 20, 50, 100, 150, 200, 250}
+
+// Run measures. The same options give the same rows.
+func Run(o Options) ([]Row, error) {
+	var rows []Row
+	for _, c := range o.Contestants {
+		for _, n := range o.Boards {
+			row, err := measure(c, n, &o)
+			if err != nil {
+				return rows, err
+			}
+			rows = append(rows, row)
+			if o.Progress != nil {
+				o.Progress(row)
+			}
+		}
+	}
+	return rows, nil
+}
+
+// measure lets one contestant fail often. Large groups vary less, and take longer.
+func measure(c Contestant, n int, o *Options) (Row, error) {
+	failures := max(3, min(o.Failures, o.Failures*20/n))
+	var messages, packets []int
+	var times, agreed []time.Duration
+	for i := range failures {
+		out, err := c.Fail(n, o.Seed+uint64(i), o.Conditions)
+		if err != nil {
+			return Row{}, fmt.Errorf("seed %d: %w", o.Seed+uint64(i), err)
+		}
+		messages, packets = append(messages, out.Messages), append(packets, out.Packets)
+		times, agreed = append(times, out.Time), append(agreed, out.Agreed)
+	}
+	return Row{
+		Name: c.Name(), Boards: n, Failures: failures,
+		Messages: median(messages), Packets: median(packets),
+		Time: median(times), Longest: slices.Max(times), Agreed: median(agreed),
+	}, nil
+}
+
+func median[T int | time.Duration](all []T) T {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// Beaten lists where another contestant took less than the named one: fewer
+// packets or less time.
+func Beaten(rows []Row, name string) []string {
+	var list []string
+	for _, mine := range rows {
+		if mine.Name != name {
+			continue
+		}
+		for _, other := range rows {
+			if other.Boards != mine.Boards || other.Name == name {
+				continue
+			}
+			if other.Packets < mine.Packets {
+				list = append(list, fmt.Sprintf("%d boards: %s takes %d packets, %s %d", mine.Boards, other.Name, other.Packets, name, mine.Packets))
+			}
+			if other.Time < mine.Time {
+				list = append(list, fmt.Sprintf("%d boards: %s takes %v, %s %v", mine.Boards, other.Name, other.Time, name, mine.Time))
+			}
+		}
+	}
+	return list
+}

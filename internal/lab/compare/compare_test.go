@@ -1,0 +1,117 @@
+package compare_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/election"
+	"topdog/internal/lab/compare"
+	"topdog/internal/lab/sim"
+)
+
+func options(boards ...int) compare.Options {
+	return compare.Options{
+		Contestants: compare.Cores(), Boards: boards, Failures: 3, Seed: 1,
+		Conditions: compare.Conditions{
+			Interval: 100 * time.Millisecond,
+			Wire:     sim.Wire{Delay: sim.Uniform(100*time.Microsecond, 300*time.Microsecond)},
+		},
+	}
+}
+
+// TestRun lets every algorithm replace a leader, twice with the same seed.
+func TestRun(t *testing.T) {
+	rows, err := compare.Run(options(3, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * len(election.Algorithms()); len(rows) != want {
+		t.Fatalf("%d rows, want %d", len(rows), want)
+	}
+	for _, r := range rows {
+		if r.Messages < r.Packets || r.Packets < 1 || r.Time <= 0 || r.Longest < r.Time || r.Agreed < r.Time {
+			t.Errorf("this cannot be: %+v", r)
+		}
+	}
+	again, err := compare.Run(options(3, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rows, again); diff != "" {
+		t.Errorf("the same seed gave other figures:\n%s", diff)
+	}
+}
+
+// TestHeirIsBest holds what topdog promises of its own algorithm: nobody is
+// faster, and it takes the same few packets however many boards there are: six
+// questions, since one or three could all be lost on a wire that has just become bad,
+// and the claim. Those that take fewer are the two that depose a leader without asking
+// for it and, as long as there are hardly any boards, those that ask each of them once.
+func TestHeirIsBest(t *testing.T) {
+	o := options(3, 20)
+	o.Failures = 20
+	rows, err := compare.Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.Name == "heir" && r.Packets != 7 {
+			t.Errorf("heir takes %d packets with %d boards, want 7", r.Packets, r.Boards)
+		}
+	}
+	unasked := regexp.MustCompile(`^(\d+ boards: (candidates|minid)|3 boards: (bully|score|agents)) takes \d+ packets,`)
+	for _, line := range compare.Beaten(rows, "heir") {
+		if !unasked.MatchString(line) {
+			t.Error(line)
+		}
+	}
+}
+
+func TestBeaten(t *testing.T) {
+	row := func(name string, boards, packets int, took time.Duration) compare.Row {
+		return compare.Row{Name: name, Boards: boards, Packets: packets, Time: took}
+	}
+	got := compare.Beaten([]compare.Row{
+		row("heir", 3, 4, 5), row("bully", 3, 4, 5), // equal is not beaten
+		row("heir", 5, 4, 5), row("bully", 5, 3, 6),
+		row("heir", 9, 4, 5), row("bully", 9, 5, 4),
+	}, "heir")
+	want := []string{"5 boards: bully takes 3 packets, heir 4", "9 boards: bully takes 4ns, heir 5ns"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPlot checks that a browser could read the picture, and that it shows everybody.
+func TestPlot(t *testing.T) {
+	rows, err := compare.Run(options(3, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := compare.Plot(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("no XML: %v", err)
+		}
+	}
+	for _, name := range append(election.Algorithms(), "figure 11", "packets", "ms") {
+		if !strings.Contains(b.String(), name) {
+			t.Errorf("the picture does not show %q", name)
+		}
+	}
+	if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
+		t.Error("the picture has a point nowhere")
+	}
+}

@@ -1,0 +1,337 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"topdog/internal/daemon"
+	"topdog/internal/lab/netns"
+	"topdog/netio"
+)
+
+// Loopback owns all of 127.0.0.0/8 (RFC 1122, section 3.2.1.3), so every board
+// has an address of its own without anybody having to configure one.
+var (
+	loopbackReserve  = netip.MustParseAddr("127.77.0.1")
+	loopbackFloating = netip.MustParseAddr("127.77.0.100")
+	loopbackClient   = netip.MustParseAddr("127.77.0.200")
+	loopbackGroup    = netip.MustParseAddr("224.0.0.254")
+)
+
+const loopbackInterface = "lo"
+
+// loopback is a LAN made of nothing but sockets on the loopback interface.
+type loopback struct {
+	port    uint16       // of the group and of the floating address
+	reserve *net.UDPConn // keeps other demos away from the port
+	index   int          // of the interface
+	places  []*place
+
+	mu    sync.Mutex
+	spans []tenure // who had the address when, in the order in which they took it
+}
+
+// tenure is the time for which a board had the address; to is zero while it has it.
+type tenure struct {
+	board    int
+	from, to time.Time
+}
+
+// maxSpans bounds what is remembered of the holders.
+const maxSpans = 4096
+
+// newLoopback finds a port that nobody uses. The kernel chooses it at random,
+// and as long as the reserving socket is open gives it to no other demo.
+func newLoopback(boards int) (*loopback, error) {
+	link, err := net.InterfaceByName(loopbackInterface)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the demo needs the loopback interface: %w", err)
+	case link.Flags&net.FlagUp == 0:
+		return nil, fmt.Errorf("the demo needs the loopback interface, and %s is down: switch it on with: ip link set %s up", link.Name, link.Name)
+	}
+	reserve, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(loopbackReserve, 0)))
+	if err != nil {
+		return nil, fmt.Errorf("find a free port on %v: %w", loopbackReserve, err)
+	}
+	l := &loopback{
+		port:    reserve.LocalAddr().(*net.UDPAddr).AddrPort().Port(),
+		reserve: reserve,
+		index:   link.Index,
+	}
+	for n := 1; n <= boards; n++ {
+		p := &place{l: l, number: n, changed: make(chan struct{}, 1)}
+		p.plugged.Store(true)
+		l.places = append(l.places, p)
+	}
+	return l, nil
+}
+
+func (l *loopback) about() string            { return "real UDP on loopback" }
+func (l *loopback) close() error             { return l.reserve.Close() }
+func (l *loopback) floating() netip.AddrPort { return netip.AddrPortFrom(loopbackFloating, l.port) }
+
+func (l *loopback) dial() (socket, error) {
+	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(loopbackClient, 0)))
+}
+
+func (l *loopback) board(n int) (netip.Addr, string, uint16) {
+	return l.places[n-1].addr(), loopbackInterface, l.port
+}
+
+func (l *loopback) power(n int, on bool) error {
+	p := l.places[n-1]
+	p.powered.Store(on)
+	if !on {
+		return p.Release() // its sockets vanish with it
+	}
+	return nil
+}
+
+func (l *loopback) cable(n int, in bool) error {
+	p := l.places[n-1]
+	p.plugged.Store(in)
+	select {
+	case p.changed <- struct{}{}:
+	default: // it has not been seen yet; who sees it sees the latest state
+	}
+	return nil
+}
+
+func (l *loopback) holders() (boards []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.spans {
+		if s.to.IsZero() {
+			boards = append(boards, s.board)
+		}
+	}
+	slices.Sort(boards)
+	return boards
+}
+
+func (l *loopback) timeline(since time.Time) netns.Timeline {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := netns.Timeline{From: since, To: time.Now()}
+	for _, s := range l.spans {
+		if s.to.IsZero() {
+			s.to = t.To
+		}
+		if s.from.Before(since) {
+			s.from = since
+		}
+		if s.to.After(s.from) {
+			t.Spans = append(t.Spans, netns.Span{Board: s.board, From: s.from, To: s.to})
+		}
+	}
+	return t
+}
+
+// took and released note who has the address. A board counts as a holder from
+// before its socket is bound until after it is closed, so no millisecond with
+// two holders is missed.
+func (l *loopback) took(board int, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.spans) == maxSpans {
+		l.spans = append(l.spans[:0], l.spans[maxSpans/2:]...)
+	}
+	l.spans = append(l.spans, tenure{board: board, from: at})
+}
+
+func (l *loopback) released(board int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.spans {
+		if s := &l.spans[i]; s.board == board && s.to.IsZero() {
+			s.to = time.Now()
+		}
+	}
+}
+
+// place is where one board stands. It is the board's Holder as well: to hold
+// the floating address is to have a socket bound to it. Two sockets can be, and
+// then the kernel as a rule gives the packets to the one that was bound last,
+// as a switch gives them to who announced the address last.
+type place struct {
+	l       *loopback
+	number  int
+	powered atomic.Bool
+	plugged atomic.Bool
+	changed chan struct{} // holds a token while the cable is news
+
+	mu        sync.Mutex
+	responder *responder
+}
+
+func (p *place) addr() netip.Addr {
+	a := loopbackReserve.As4()
+	a[3] = byte(10 + p.number)
+	return netip.AddrFrom4(a)
+}
+
+// reachable reports whether packets come to the board and leave it.
+func (p *place) reachable() bool { return p.powered.Load() && p.plugged.Load() }
+
+func (l *loopback) surroundings(n int) daemon.Surroundings {
+	p := l.places[n-1]
+	return daemon.Surroundings{
+		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
+			return loopbackInterface, netip.PrefixFrom(p.addr(), 24), nil
+		},
+		Watch: p.watch,
+		OpenTransport: func(iface string, local netip.Addr) (daemon.Transport, error) {
+			conn, err := netio.Open(netio.Options{
+				Interface: iface, Local: local, Group: netip.AddrPortFrom(loopbackGroup, l.port), Shared: true,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return cabled{conn, p.reachable}, nil
+		},
+		OpenHolder:    func(string, []netip.Prefix) (daemon.Holder, error) { return p, nil },
+		OpenAnnouncer: func(netio.Link) (daemon.Announcer, error) { return noNeighbours{}, nil },
+	}
+}
+
+// watch reports the cable as the kernel reports a carrier.
+func (p *place) watch(ctx context.Context, _ string, _ func(error), notify func(netio.Snapshot)) error {
+	for {
+		notify(p.snapshot())
+		select {
+		case <-p.changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// snapshot makes the loopback interface look like the board's own.
+func (p *place) snapshot() netio.Snapshot {
+	own := netip.PrefixFrom(p.addr(), 24)
+	s := netio.Snapshot{
+		Present: true,
+		Link: netio.Link{
+			Name: loopbackInterface, Index: p.l.index, Up: p.plugged.Load(), Addrs: []netip.Prefix{own},
+		},
+		Local: []netio.LocalAddr{{Prefix: own, Index: p.l.index}},
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.responder != nil {
+		s.Local = append(s.Local, netio.LocalAddr{Prefix: netip.PrefixFrom(loopbackFloating, 32), Index: p.l.index})
+	}
+	return s
+}
+
+// Take binds a socket to the floating address.
+func (p *place) Take() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.responder != nil:
+		return nil
+	case !p.powered.Load():
+		return errors.New("the board has no power")
+	}
+	began := time.Now()
+	r, err := respond(p.l.floating(), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, p.number, p.reachable)
+	if err != nil {
+		return err
+	}
+	p.responder = r
+	p.l.took(p.number, began)
+	return nil
+}
+
+// Renew has nothing to do: nobody else closes the socket, and nothing lapses.
+func (p *place) Renew() (restored bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.responder == nil {
+		return false, netio.ErrNotTaken
+	}
+	return false, nil
+}
+
+// Release closes the socket. It may be called at any time.
+func (p *place) Release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.responder == nil {
+		return nil
+	}
+	err := p.responder.close()
+	p.responder = nil
+	p.l.released(p.number)
+	return err
+}
+
+func (p *place) Close() error { return p.Release() }
+
+func (p *place) Way() (netio.Way, string) {
+	return netio.WayAuto, "a socket, which the kernel closes with the process"
+}
+
+func (p *place) Device() string { return loopbackInterface }
+
+// Estate has no use here: nothing watches over this address.
+func (p *place) Estate() netio.Estate { return netio.Estate{} }
+
+// cabled is a transport that hears and says nothing while the cable is out or
+// the power is off.
+type cabled struct {
+	daemon.Transport
+	reachable func() bool
+}
+
+func (c cabled) Serve(deliver func(netio.Datagram)) error {
+	return c.Transport.Serve(func(d netio.Datagram) {
+		if c.reachable() {
+			deliver(d)
+		}
+	})
+}
+
+// Multicast accepts a packet and throws it away when the cable is out, as the
+// kernel does.
+func (c cabled) Multicast(b []byte) error {
+	if !c.reachable() {
+		return nil
+	}
+	return c.Transport.Multicast(b)
+}
+
+func (c cabled) Unicast(b []byte, to netip.AddrPort) error {
+	if !c.reachable() {
+		return nil
+	}
+	return c.Transport.Unicast(b, to)
+}
+
+// noNeighbours is the announcer of an interface without ARP: there is nobody to
+// tell anything, and nobody else who could have the address.
+type noNeighbours struct{}
+
+func (noNeighbours) Announce(netip.Addr) error { return nil }
+
+func (noNeighbours) Probe(ctx context.Context, _ netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
+	select { // listen as long as a real probe would, so that the show is not faster than life
+	case <-time.After(time.Duration(n) * spacing):
+		return nil, false, nil
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+}
+
+func (noNeighbours) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
+func (noNeighbours) Close() error                                            { return nil }

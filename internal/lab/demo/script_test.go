@@ -1,0 +1,373 @@
+package demo
+
+import (
+	"bytes"
+	stdcmp "cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/election"
+	"topdog/internal/lab/netns"
+	"topdog/wire"
+)
+
+// attempts is how often a show may fail for want of a processor: with a
+// heartbeat of 20 ms and everything in one process, a machine that stands still
+// for a moment is a dead leader to the boards.
+const attempts = 3
+
+// playHeartbeat is slow enough for the race detector on a busy machine: detectors
+// that ask nobody take three of them for the leader's death.
+const playHeartbeat = 60 * time.Millisecond
+
+// playJSON plays a show and returns its report.
+func playJSON(t *testing.T, o Options) Report {
+	t.Helper()
+	var err error
+	for range attempts {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		var out bytes.Buffer
+		err = Play(ctx, o, &out, true)
+		cancel()
+		var r Report
+		decoder := json.NewDecoder(&out)
+		decoder.DisallowUnknownFields()
+		if decodeErr := decoder.Decode(&r); decodeErr != nil {
+			t.Fatalf("the JSON of the show: %v (the show: %v)", decodeErr, err)
+		}
+		if r.OK != (err == nil) || err != nil && r.Error == "" {
+			t.Fatalf("ok is %v and error %q, and the show ended with %v", r.OK, r.Error, err)
+		}
+		if err == nil && !slices.ContainsFunc(r.Acts, overslept) {
+			return r
+		}
+		err = stdcmp.Or(err, errOverslept)
+		t.Logf("once more: %v", err)
+	}
+	t.Fatal(err)
+	return Report{}
+}
+
+var errOverslept = errors.New("a new leader gives as its reason that it had not been running for a while")
+
+// overslept reports whether the machine stood still for a leader in an act.
+func overslept(r Result) bool { return r.Reason == election.ReasonOverslept.String() }
+
+// bullies says with which algorithms a board that comes before the leader takes
+// the lead when it comes. It is the papers' word, not the code's.
+var bullies = map[string]bool{"bully": true, "score": true, "modified": true, "candidates": true, "minid": true}
+
+// check holds a show against what has to come of it.
+func check(t *testing.T, r Report, boards int) {
+	t.Helper()
+	incumbent := !bullies[r.Algorithm]
+	var acts []string
+	for _, a := range r.Acts {
+		acts = append(acts, a.Act)
+		gone := a.Takeover() || a.Handover()
+		comeback := a.Act == ActOn || a.Act == ActPlug
+		switch {
+		case a.After == "":
+			t.Errorf("%s: nobody answers afterwards", a.Text)
+		case gone && (!a.Moved || a.After == a.Before || a.Board != a.Before):
+			t.Errorf("%s: %s answered before, %s does after", a.Text, a.Before, a.After)
+		case a.Moved && (a.OutageMs <= 0 || a.Reason == ""):
+			t.Errorf("%s: the outage was %v ms, the reason is %q", a.Text, a.OutageMs, a.Reason)
+		case r.Algorithm == "heir" && a.Takeover() && a.Reason != election.ReasonUnanswered.String(),
+			r.Algorithm == "heir" && a.Handover() && a.Reason != election.ReasonHandover.String():
+			t.Errorf("%s: the new leader's reason is %q", a.Text, a.Reason)
+		case comeback && a.Moved != (a.After == a.Board):
+			t.Errorf("%s: %s answers, and moved is %v", a.Text, a.After, a.Moved)
+		case comeback && a.Moved && incumbent:
+			t.Errorf("%s: the address moved from %s to %s", a.Text, a.Before, a.After)
+		case comeback && !a.Moved && a.After != a.Before:
+			t.Errorf("%s: the address moved from %s to %s", a.Text, a.Before, a.After)
+		}
+	}
+	want := []string{ActStart, ActCut, ActCut, ActOn, ActResign, ActPull, ActPlug, ActOn, ActStop}
+	if boards == 2 {
+		want = []string{ActStart, ActCut, ActOn, ActResign, ActPull, ActPlug, ActStop}
+	}
+	if !incumbent { // the leader would come back at once
+		want = slices.DeleteFunc(want, func(act string) bool { return act == ActResign })
+	}
+	if diff := cmp.Diff(want, acts); diff != "" {
+		t.Errorf("the acts (-want +got):\n%s", diff)
+	}
+	if !incumbent {
+		checkBullies(t, r, boards)
+	}
+	if r.Summary.TakeoverMedianMs <= 0 || r.Summary.HandoverMedianMs <= 0 {
+		t.Errorf("the summary is %+v", r.Summary)
+	}
+}
+
+// checkBullies checks that whoever came first in the algorithm's order of the
+// boards that were there has led after each act.
+func checkBullies(t *testing.T, r Report, boards int) {
+	t.Helper()
+	there := map[string]bool{}
+	for n := 1; n <= boards; n++ {
+		there[fmt.Sprint("pi", n)] = true
+	}
+	for _, a := range r.Acts {
+		switch a.Act {
+		case ActCut, ActPull, ActStop:
+			there[a.Board] = false
+		case ActOn, ActPlug:
+			there[a.Board] = true
+		}
+		var names []string
+		for name := range there {
+			if there[name] {
+				names = append(names, name)
+			}
+		}
+		first := slices.Max(names)
+		if r.Algorithm == "minid" {
+			first = slices.Min(names)
+		}
+		if a.After != first {
+			t.Errorf("%s: %s leads, and of %q it should be %s", a.Text, a.After, names, first)
+		}
+	}
+}
+
+// TestPlay plays the show with every algorithm, and with as few boards as possible.
+func TestPlay(t *testing.T) {
+	play := func(name string, boards int) {
+		t.Run(fmt.Sprint(name, " of ", boards), func(t *testing.T) {
+			t.Parallel() // demos never mix
+			algorithm, _ := election.AlgorithmNamed(name)
+			r := playJSON(t, Options{Boards: boards, Heartbeat: playHeartbeat, Algorithm: algorithm})
+			if r.Algorithm != name {
+				t.Errorf("the report says algorithm %q", r.Algorithm)
+			}
+			check(t, r, boards)
+		})
+	}
+	for _, name := range election.Algorithms() {
+		play(name, 4)
+	}
+	play("heir", 2)
+	play("bully", 2)
+}
+
+// TestManners: how long to wait follows from the algorithm.
+func TestManners(t *testing.T) {
+	settles := func(name string, heartbeat time.Duration) time.Duration {
+		algorithm, ok := election.AlgorithmNamed(name)
+		if !ok {
+			t.Skipf("there is no algorithm %s", name)
+		}
+		m, err := mannersOf(Options{Heartbeat: heartbeat, Algorithm: algorithm})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.bullies != bullies[name] {
+			t.Errorf("%s: bullies is %v", name, m.bullies)
+		}
+		small, great := election.Rank{Priority: priority, ID: 1, Score: priority}, election.Rank{Priority: priority, ID: 2, Score: priority}
+		if first := m.above(small, great); first != (name == "minid") {
+			t.Errorf("%s: the smaller id comes first: %v", name, first)
+		}
+		return m.settles
+	}
+	for _, name := range election.Algorithms() {
+		fast, slow := settles(name, 20*time.Millisecond), settles(name, time.Second)
+		if fast < 50*time.Millisecond || fast > 6*time.Second || slow <= fast || slow >= settlesAtMost {
+			t.Errorf("%s: settles within %v at a heartbeat of 20 ms, %v at 1 s", name, fast, slow)
+		}
+	}
+	if heir, score := settles("heir", 100*time.Millisecond), settles("score", 100*time.Millisecond); heir > time.Second || score < 2*time.Second {
+		t.Errorf("heir settles within %v, and score, which has a deadline of 2 s, within %v", heir, score)
+	}
+}
+
+func TestPlayNamespaces(t *testing.T) {
+	if err := netns.Available(); err != nil {
+		t.Skip(err)
+	}
+	// One that keeps the incumbent, one that does not, and one with another order.
+	// TestPlay plays all of them, and the namespace tests of the daemon do.
+	for _, name := range []string{"heir", "modified", "minid"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			algorithm, _ := election.AlgorithmNamed(name)
+			r := playJSON(t, Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: algorithm, Namespaces: true})
+			check(t, r, 3)
+		})
+	}
+}
+
+// TestPlayText: the text has a line for each act and says how it ended.
+func TestPlayText(t *testing.T) {
+	var out bytes.Buffer
+	for range attempts {
+		out.Reset()
+		if err := Play(t.Context(), Options{Boards: 3, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir}, &out, false); err == nil {
+			break
+		}
+	}
+	text := out.String()
+	for _, want := range []string{"WHAT IS DONE", "cut the power of pi3, the leader", "pi2 takes over", "leads on", "Two boards held the address for"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in:\n%s", want, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if n := characters(line); n > 80 {
+			t.Errorf("%d characters: %s", n, line)
+		}
+	}
+}
+
+func characters(line string) int { return row{{strings.TrimRight(line, "\n"), plain}}.width() }
+
+// TestInterrupted: a show that is interrupted ends soon, with the reason.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &trigger{at: "switch on", do: cancel}
+	err := Play(ctx, Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir}, out, false)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// trigger does something when a text is written.
+type trigger struct {
+	at string
+	do func()
+}
+
+func (w *trigger) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(w.at)) {
+		w.do()
+	}
+	return len(b), nil
+}
+
+// TestMovedWithoutCause: the show notices a lead that moves when none should.
+func TestMovedWithoutCause(t *testing.T) {
+	c, err := NewCluster(Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s := &show{Cluster: c, text: programme{out: io.Discard}}
+	if err := s.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	leader := s.leader
+	err = s.perform(t.Context(), scene{act: ActOn, board: leader, text: "do nothing",
+		do: func(context.Context) error { return c.CutPower(leader.number) }})
+	if err == nil || !strings.Contains(err.Error(), "moved") {
+		t.Errorf("the leader's power was cut during an act in which nothing should move: %v", err)
+	}
+	if r := s.report.Acts[len(s.report.Acts)-1]; r.Error == "" {
+		t.Errorf("the report has no error: %+v", r)
+	}
+}
+
+// TestAgreed: the boards agree when those that can hear the one leader follow it.
+func TestAgreed(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(b []*board)
+		want   bool
+	}{
+		{"all follow", func([]*board) {}, true},
+		{"nobody leads", func(b []*board) { b[2].role = election.Candidate }, false},
+		{"two lead", func(b []*board) { b[0].role = election.Leader }, false},
+		{"one listens", func(b []*board) { b[0].role = election.Listener }, false},
+		{"one listens, without a cable", func(b []*board) { b[0].role, b[0].cable = election.Listener, false }, true},
+		{"one follows another", func(b []*board) { b[0].leader = 2 }, false},
+		{"one is off", func(b []*board) { b[0].power, b[0].role = powerOff, election.Isolated }, true},
+		{"one was stopped", func(b []*board) { b[0].power, b[0].role = stopped, election.Isolated }, true},
+		{"the leader has no cable", func(b []*board) { b[2].cable = false }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := &Cluster{}
+			for n := 1; n <= 3; n++ {
+				c.boards = append(c.boards, &board{
+					number: n, id: wire.ID(n), power: running, cable: true, role: election.Follower, leader: 3,
+				})
+			}
+			c.boards[2].role = election.Leader
+			test.change(c.boards)
+			if _, ok := c.agreed(); ok != test.want {
+				t.Errorf("agreed: %v, want %v", ok, test.want)
+			}
+		})
+	}
+}
+
+// TestFailedAct: an act that fails is told, with its reason, in both forms.
+func TestFailedAct(t *testing.T) {
+	var out bytes.Buffer
+	p := programme{out: &out, beat: 100}
+	r := Result{AtMs: 1500, Text: "cut the power of pi5", Error: "the boards do not agree on a leader: pi1 is a candidate"}
+	p.act(r)
+	p.result(r)
+	want := "  1.5 s   cut the power of pi5                FAILED\n" +
+		"          the boards do not agree on a leader: pi1 is a candidate\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := judge(Result{TwoHoldersMs: 51}); err == nil {
+		t.Error("51 ms with two holders were let pass")
+	}
+	if err := judge(Result{TwoHoldersMs: 49, OutageMs: 1e6}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	good := Options{Boards: 5, Heartbeat: 100 * time.Millisecond}
+	for _, test := range []struct {
+		name   string
+		change func(*Options)
+		want   string
+	}{
+		{"good", func(*Options) {}, ""},
+		{"one board", func(o *Options) { o.Boards = 1 }, "1 boards: must be 2 to 20"},
+		{"too many", func(o *Options) { o.Boards = 21 }, "21 boards: must be 2 to 20"},
+		{"too fast", func(o *Options) { o.Heartbeat = time.Millisecond }, "a heartbeat every 1ms: must be 10ms to 2s, in whole milliseconds"},
+		{"odd", func(o *Options) { o.Heartbeat = 10500 * time.Microsecond }, "a heartbeat every 10.5ms: must be 10ms to 2s, in whole milliseconds"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := good
+			test.change(&o)
+			got := ""
+			if err := o.Validate(); err != nil {
+				got = err.Error()
+				if err := Play(t.Context(), o, io.Discard, false); err == nil {
+					t.Error("it was played all the same")
+				}
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 2, 9}, 3}} {
+		if got := median(test.values); got != test.want {
+			t.Errorf("median(%v) = %v, want %v", test.values, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// linkUpTimeout bounds how long New waits for carrier on all cables. It takes
+// a few milliseconds; the bound is for a machine in trouble.
+const linkUpTimeout = 5 * time.Second
+
+// portIndexBase is added to a host's number to make the interface index of
+// its switch port. The kernel delays its report of a lost carrier by up to a
+// second when both ends of a veth happen to have the same index in their
+// namespaces (linkwatch_urgent_event in net/core/link_watch.c takes such a
+// device for one without a peer). Indices that a host never uses rule it out.
+const portIndexBase = 1 << 16
+
+// fabric is the switch: a bridge in a namespace of its own.
+type fabric struct {
+	ns     netns.NsHandle
+	nl     *netlink.Handle
+	bridge netlink.Link
+}
+
+// cable is the state of a host's cable. It survives the interface at its end.
+type cable struct {
+	pulled bool
+	muted  bool
+}
+
+func newFabric() (f *fabric, err error) {
+	f = &fabric{}
+	if f.ns, f.nl, err = newNamespace(); err != nil {
+		return nil, err
+	}
+	err = f.do(func() error {
+		if err := f.silence(); err != nil {
+			return err
+		}
+		return f.createBridge()
+	})
+	if err == nil {
+		err = f.nl.LinkSetUp(f.bridge)
+	}
+	if err != nil {
+		f.free()
+		return nil, fmt.Errorf("set up the switch: %w", err)
+	}
+	return f, nil
+}
+
+// createBridge runs inside the switch.
+func (f *fabric) createBridge() (err error) {
+	link := newLink("bridge", "br0")
+	// Without an address of its own a bridge takes that of a port, and
+	// changes it as ports come and go.
+	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, 0))
+	// There is no spanning tree, no delay before a port forwards, and no port
+	// that gets less than all multicasts.
+	link.own.AddRtAttr(nl.IFLA_BR_STP_STATE, nl.Uint32Attr(0))
+	link.own.AddRtAttr(nl.IFLA_BR_FORWARD_DELAY, nl.Uint32Attr(0))
+	link.own.AddRtAttr(nl.IFLA_BR_MCAST_SNOOPING, nl.Uint8Attr(0))
+	if err := link.create(); err != nil {
+		return fmt.Errorf("create a bridge (does the kernel have bridge support?): %w", err)
+	}
+	f.bridge, err = f.nl.LinkByName("br0")
+	return err
+}
+
+func (f *fabric) free() { freeNamespace(&f.ns, f.nl) }
+
+// do runs fn on a thread of its own inside the switch.
+func (f *fabric) do(fn func() error) error {
+	return onOwnThread(func() error {
+		if err := netns.Set(f.ns); err != nil {
+			return fmt.Errorf("enter the namespace of the switch: %w", err)
+		}
+		return fn()
+	})
+}
+
+// silence turns IPv6 off in the switch, which would otherwise take part in
+// the LAN with router solicitations and multicast reports on every port.
+// It runs inside the switch.
+func (f *fabric) silence() error {
+	for _, name := range []string{"all", "default"} {
+		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0)
+		// No IPv6 in the kernel is just as well, and a read-only
+		// /proc/sys (a container) costs no more than some noise.
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EROFS) {
+			return fmt.Errorf("turn IPv6 off in the switch: %w", err)
+		}
+	}
+	return nil
+}
+
+// name gives a host's namespace an id by which the switch's netlink sockets
+// can tell its notifications from others (see eventSocket).
+func (f *fabric) name(ns netns.NsHandle, id int) error {
+	if err := f.nl.SetNetNsIdByFd(int(ns), id); err != nil {
+		return fmt.Errorf("give the namespace the id %d: %w", id, err)
+	}
+	return nil
+}
+
+func (h *Host) portName() string   { return fmt.Sprintf("port%d", h.number) }
+func (h *Host) port() netlink.Link { return linkIndex(portIndexBase + h.number) }
+
+// createInterface makes the veth pair with one end in the host and one in the
+// switch, in the state that the cable is in, and gives the host its address.
+func (h *Host) createInterface() error {
+	f := h.lan.fabric
+	link := newLink("veth", h.portName())
+	link.head.Index = int32(portIndexBase + h.number)
+	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, h.number))
+	if !h.cable.muted {
+		link.set(unix.IFLA_MASTER, nl.Uint32Attr(uint32(f.bridge.Attrs().Index)))
+	}
+	if !h.cable.pulled {
+		link.head.Flags, link.head.Change = unix.IFF_UP, unix.IFF_UP
+	}
+	peer := link.own.AddRtAttr(nl.VETH_INFO_PEER, nil)
+	nl.NewIfInfomsgChild(peer, unix.AF_UNSPEC)
+	peer.AddRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(h.Interface))
+	peer.AddRtAttr(unix.IFLA_ADDRESS, h.HardwareAddr)
+	peer.AddRtAttr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(h.ns)))
+	if err := f.do(link.create); err != nil {
+		return fmt.Errorf("create the cable %s-%s (does the kernel have veth?): %w", h.Interface, h.portName(), err)
+	}
+	h.exists = true
+	eth0, err := h.nl.LinkByName(h.Interface)
+	if err != nil {
+		return err
+	}
+	if err := h.nl.AddrAdd(eth0, kernelAddr(h.Addr)); err != nil {
+		return fmt.Errorf("give %s the address %s: %w", h.Interface, h.Addr, err)
+	}
+	if err := h.nl.LinkSetUp(eth0); err != nil {
+		return fmt.Errorf("set %s up: %w", h.Interface, err)
+	}
+	return nil
+}
+
+// Pull pulls the cable out at the switch: no frame passes any more, and the
+// host loses its carrier. Both happen early in the call, and the kernel may
+// take milliseconds to return: measure from before it.
+func (h *Host) Pull() error {
+	return h.change("pull the cable", func() error {
+		h.cable.pulled = true
+		if !h.exists {
+			return nil
+		}
+		return h.lan.fabric.nl.LinkSetDown(h.port())
+	})
+}
+
+// Plug puts the cable back.
+func (h *Host) Plug() error {
+	return h.change("plug the cable in", func() error {
+		h.cable.pulled = false
+		if !h.exists {
+			return nil
+		}
+		return h.lan.fabric.nl.LinkSetUp(h.port())
+	})
+}
+
+// Mute lets the switch drop every frame to and from the host. The carrier
+// stays, so the host can't know. As with Pull, measure from before the call.
+func (h *Host) Mute() error {
+	return h.change("mute the switch port", func() error {
+		h.cable.muted = true
+		if !h.exists {
+			return nil
+		}
+		return h.lan.fabric.nl.LinkSetNoMaster(h.port())
+	})
+}
+
+// Unmute lets the switch forward the host's frames again.
+func (h *Host) Unmute() error {
+	return h.change("unmute the switch port", func() error {
+		h.cable.muted = false
+		if !h.exists {
+			return nil
+		}
+		f := h.lan.fabric
+		return f.nl.LinkSetMasterByIndex(h.port(), f.bridge.Attrs().Index)
+	})
+}
+
+// DeleteInterface makes eth0 vanish with all its addresses, as a USB Ethernet
+// adapter does when it is pulled out.
+func (h *Host) DeleteInterface() error {
+	return h.change("delete "+h.Interface, func() error {
+		if !h.exists {
+			return errors.New("it does not exist")
+		}
+		// The kernel deletes a veth pair as a whole.
+		if err := h.lan.fabric.nl.LinkDel(h.port()); err != nil {
+			return err
+		}
+		h.exists = false
+		return nil
+	})
+}
+
+// CreateInterface brings eth0 back after DeleteInterface: another index, the
+// same name, hardware address and own address. The cable is as it was left.
+func (h *Host) CreateInterface() error {
+	return h.change("create "+h.Interface, func() error {
+		if h.exists {
+			return errors.New("it exists")
+		}
+		return h.createInterface()
+	})
+}

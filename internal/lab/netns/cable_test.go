@@ -1,0 +1,236 @@
+package netns
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// links follows the links of all boards.
+type links struct {
+	t      *testing.T
+	events *eventSocket
+}
+
+func watchLinks(t *testing.T, l *LAN) links {
+	t.Helper()
+	s, err := l.fabric.subscribe(groupLink)
+	must(t, err)
+	t.Cleanup(s.Close)
+	return links{t, s}
+}
+
+// waitRunning waits until IFF_RUNNING of a board's eth0 is as wanted. That is
+// how a program learns of its carrier.
+func (ls links) waitRunning(h *Host, want bool) time.Duration {
+	ls.t.Helper()
+	start := time.Now()
+	ls.wait(h, func(e event) bool {
+		info, _ := splitLink(e)
+		return info != nil && e.Header.Type == unix.RTM_NEWLINK && (info.Flags&unix.IFF_RUNNING != 0) == want
+	})
+	return time.Since(start)
+}
+
+func (ls links) wait(h *Host, cond func(event) bool) {
+	ls.t.Helper()
+	must(ls.t, ls.events.file.SetReadDeadline(time.Now().Add(patience)))
+	for {
+		events, err := ls.events.read()
+		must(ls.t, err)
+		for _, e := range events {
+			if e.namespace == h.number && cond(e) {
+				return
+			}
+		}
+	}
+}
+
+// running reads the present IFF_RUNNING of a host.
+func running(t testing.TB, h *Host) bool {
+	t.Helper()
+	eth0, err := h.nl.LinkByName(h.Interface)
+	must(t, err)
+	return eth0.Attrs().RawFlags&unix.IFF_RUNNING != 0
+}
+
+// checkTalk checks that a frame gets from one board to another.
+func checkTalk(t *testing.T, from, to *Host) {
+	t.Helper()
+	conn := listen(t, to)
+	defer conn.Close()
+	say(t, from, to.Addr.Addr(), "still there?")
+	if text, _ := hear(t, conn); text != "still there?" {
+		t.Errorf("heard %q", text)
+	}
+}
+
+func TestPullAndPlug(t *testing.T) {
+	l := newLAN(t, 2)
+	b := l.Board(1)
+	ls := watchLinks(t, l)
+	for range 3 {
+		must(t, b.Pull())
+		ls.waitRunning(b, false)
+		if running(t, b) || !running(t, l.Board(2)) {
+			t.Error("the wrong board lost its carrier")
+		}
+		must(t, b.Pull()) // Once more changes nothing.
+		must(t, b.Plug())
+		ls.waitRunning(b, true)
+		checkTalk(t, b, l.Board(2))
+	}
+}
+
+// The kernel reports a lost carrier at once or, if it takes the device for one
+// without a peer (see portIndexBase), once a second. Each new eth0 has another
+// index, and none may make that happen.
+func TestLostCarrierIsReportedAtOnce(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.Board(1)
+	for range 3 {
+		ls := watchLinks(t, l)
+		for range 2 {
+			must(t, b.Pull())
+			if d := ls.waitRunning(b, false); d > 500*time.Millisecond {
+				t.Errorf("the board learned only after %s that its cable was pulled", d)
+			}
+			must(t, b.Plug())
+			ls.waitRunning(b, true)
+		}
+		must(t, b.DeleteInterface())
+		must(t, b.CreateInterface())
+	}
+}
+
+func TestMute(t *testing.T) {
+	l := newLAN(t, 3)
+	one, muted, other := l.Board(1), l.Board(2), l.Board(3)
+	mutedConn, otherConn := listen(t, muted), listen(t, other)
+	expect := func(where string, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s heard %q, want %q", where, got, want)
+		}
+	}
+	// Everybody learns everybody's hardware address first, so that ARP
+	// holds nothing back until the port is unmuted.
+	say(t, one, muted.Addr.Addr(), "before")
+	text, _ := hear(t, mutedConn)
+	expect("muted", text, "before")
+	say(t, muted, other.Addr.Addr(), "before")
+	text, _ = hear(t, otherConn)
+	expect("other", text, "before")
+
+	must(t, muted.Mute())
+	say(t, one, muted.Addr.Addr(), "lost")   // to the muted board
+	say(t, muted, other.Addr.Addr(), "lost") // and from it
+	// A frame sent later on the same way that arrives shows that the lost
+	// ones are not just late.
+	say(t, one, other.Addr.Addr(), "meanwhile")
+	text, _ = hear(t, otherConn)
+	expect("other", text, "meanwhile")
+	if !running(t, muted) {
+		t.Error("the muted board lost its carrier")
+	}
+
+	must(t, muted.Unmute())
+	say(t, one, muted.Addr.Addr(), "after")
+	text, _ = hear(t, mutedConn)
+	expect("muted", text, "after")
+	say(t, muted, other.Addr.Addr(), "after")
+	text, _ = hear(t, otherConn)
+	expect("other", text, "after")
+}
+
+func TestInterfaceDeletedAndCreated(t *testing.T) {
+	l := newLAN(t, 2)
+	b := l.Board(1)
+	before, err := b.nl.LinkByName(b.Interface)
+	must(t, err)
+
+	must(t, b.DeleteInterface())
+	if _, err := b.nl.LinkByName(b.Interface); err == nil {
+		t.Error("eth0 is still there")
+	}
+	if addrs, err := b.Addresses(); err != nil || len(addrs) > 0 {
+		t.Errorf("addresses without an interface: %v, %v", addrs, err)
+	}
+	if b.DeleteInterface() == nil {
+		t.Error("eth0 could be deleted twice")
+	}
+	must(t, b.CreateInterface())
+	if b.CreateInterface() == nil {
+		t.Error("eth0 could be created twice")
+	}
+	after, err := b.nl.LinkByName(b.Interface)
+	must(t, err)
+	if before.Attrs().Index == after.Attrs().Index {
+		t.Errorf("index is %d as before", after.Attrs().Index)
+	}
+	if !slices.Equal(after.Attrs().HardwareAddr, b.HardwareAddr) {
+		t.Errorf("hardware address is %s, want %s", after.Attrs().HardwareAddr, b.HardwareAddr)
+	}
+	checkTalk(t, b, l.Board(2))
+	checkTalk(t, l.Board(2), b)
+}
+
+// The cable and the interface are different things: pulling the cable of a
+// missing adapter counts once the adapter is back.
+func TestCableOutlivesInterface(t *testing.T) {
+	l := newLAN(t, 2)
+	b := l.Board(1)
+	must(t, b.DeleteInterface())
+	must(t, b.Pull())
+	must(t, b.Mute())
+	must(t, b.CreateInterface())
+	if running(t, b) {
+		t.Error("carrier on a pulled cable")
+	}
+	ls := watchLinks(t, l)
+	must(t, b.Plug())
+	ls.waitRunning(b, true)
+	must(t, b.Unmute())
+	checkTalk(t, b, l.Board(2))
+}
+
+func TestAddresses(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.Board(1)
+	expect := func(want ...string) {
+		t.Helper()
+		addrs, err := b.Addresses()
+		must(t, err)
+		var got []string
+		for _, a := range addrs {
+			got = append(got, a.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("addresses %v, want %v", got, want)
+		}
+	}
+	must(t, b.AddAddress(vip32))
+	expect("10.77.0.1/24", "10.77.0.100/32")
+	must(t, b.SetAddress(netip.MustParsePrefix("10.77.0.51/24")))
+	expect("10.77.0.51/24", "10.77.0.100/32")
+	must(t, b.DeleteAddress(vip32))
+	expect("10.77.0.51/24")
+	if err := b.DeleteAddress(vip32); err == nil {
+		t.Error("an absent address could be deleted")
+	}
+	// The new address comes back with the interface, the old one doesn't.
+	must(t, b.DeleteInterface())
+	must(t, b.CreateInterface())
+	expect("10.77.0.51/24")
+	// Also when somebody has deleted it, and when there is no interface.
+	must(t, b.DeleteAddress(b.Addr))
+	must(t, b.SetAddress(netip.MustParsePrefix("10.77.0.52/24")))
+	expect("10.77.0.52/24")
+	must(t, b.DeleteInterface())
+	must(t, b.SetAddress(netip.MustParsePrefix("10.77.0.53/24")))
+	must(t, b.CreateInterface())
+	expect("10.77.0.53/24")
+}

@@ -1,0 +1,227 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Groups of rtnetlink notifications.
+const (
+	groupLink  = 1 << (unix.RTNLGRP_LINK - 1)
+	groupAddr4 = 1 << (unix.RTNLGRP_IPV4_IFADDR - 1)
+)
+
+// switchNamespace is what event says of notifications from the switch itself.
+const switchNamespace = -1
+
+// errEventsLost means that the kernel had to drop notifications because the
+// reader was too slow. What is known must be read anew.
+var errEventsLost = errors.New("netlink notifications were lost")
+
+// eventSocket receives the notifications of all namespaces of a LAN through
+// one socket (NETLINK_LISTEN_ALL_NSID) instead of one per namespace. So they
+// arrive in the order in which the kernel acted: an address that left board 1
+// before it came to board 2 is never seen on both, however late this process
+// gets to read. With a socket per namespace the order would be a matter of
+// scheduling, and a test would count overlaps that never happened.
+type eventSocket struct {
+	file *os.File
+	raw  syscall.RawConn
+	buf  []byte
+	oob  []byte
+}
+
+// event is one notification.
+type event struct {
+	namespace int // number of the host, or switchNamespace
+	at        time.Time
+	syscall.NetlinkMessage
+}
+
+// subscribe opens an eventSocket for the notifications of groups.
+func (f *fabric) subscribe(groups uint32) (s *eventSocket, err error) {
+	err = f.do(func() error {
+		s, err = newEventSocket(groups)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to netlink notifications in the switch: %w", err)
+	}
+	return s, nil
+}
+
+func newEventSocket(groups uint32) (*eventSocket, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "rtnetlink")
+	err = errors.Join(
+		// Room for thousands of notifications; the least is about 1 KiB each.
+		os.NewSyscallError("SO_RCVBUFFORCE", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)),
+		os.NewSyscallError("NETLINK_LISTEN_ALL_NSID", unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID, 1)),
+		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups})),
+	)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return &eventSocket{file: file, raw: raw, buf: make([]byte, 64<<10), oob: make([]byte, 128)}, nil
+}
+
+// Close ends a blocked read.
+func (s *eventSocket) Close() { s.file.Close() }
+
+// read waits for the next notifications. They are valid until the next call.
+// The error is errEventsLost, os.ErrClosed, os.ErrDeadlineExceeded, or means
+// that the socket is of no use any more.
+func (s *eventSocket) read() ([]event, error) {
+	var n, oobn int
+	var recvErr error
+	err := s.raw.Read(func(fd uintptr) bool {
+		n, oobn, _, _, recvErr = unix.Recvmsg(int(fd), s.buf, s.oob, 0)
+		return !errors.Is(recvErr, unix.EAGAIN) && !errors.Is(recvErr, unix.EINTR)
+	})
+	at := time.Now()
+	switch {
+	case err != nil:
+		return nil, err
+	case errors.Is(recvErr, unix.ENOBUFS):
+		return nil, errEventsLost
+	case recvErr != nil:
+		return nil, os.NewSyscallError("recvmsg", recvErr)
+	}
+	from, err := namespaceOf(s.oob[:oobn])
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := syscall.ParseNetlinkMessage(s.buf[:n])
+	if err != nil {
+		return nil, fmt.Errorf("parse a netlink notification: %w", err)
+	}
+	events := make([]event, len(msgs))
+	for i, m := range msgs {
+		events[i] = event{namespace: from, at: at, NetlinkMessage: m}
+	}
+	return events, nil
+}
+
+// discard throws away all notifications that have arrived. The kernel reports
+// a loss before it hands out what was in the queue at the time; those must not
+// be taken for news after the state has been read anew.
+func (s *eventSocket) discard() error {
+	return s.raw.Read(func(fd uintptr) bool {
+		for {
+			_, _, _, _, err := unix.Recvmsg(int(fd), s.buf, s.oob, 0)
+			if errors.Is(err, unix.EAGAIN) {
+				return true // The queue is empty; that is all.
+			}
+			if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
+				return true // The next read will say what is wrong.
+			}
+		}
+	})
+}
+
+// namespaceOf reads the namespace id that the kernel attaches to
+// notifications from other namespaces than the socket's own.
+func namespaceOf(oob []byte) (int, error) {
+	for len(oob) > 0 {
+		hdr, data, rest, err := unix.ParseOneSocketControlMessage(oob)
+		if err != nil {
+			return 0, fmt.Errorf("parse a netlink control message: %w", err)
+		}
+		if hdr.Level == unix.SOL_NETLINK && hdr.Type == unix.NETLINK_LISTEN_ALL_NSID && len(data) >= 4 {
+			return int(int32(nl.NativeEndian().Uint32(data))), nil
+		}
+		oob = rest
+	}
+	return switchNamespace, nil
+}
+
+// linkState reads index and operational state out of RTM_NEWLINK.
+func linkState(e event) (index int, operUp bool) {
+	info, attrs := splitLink(e)
+	if info == nil {
+		return 0, false
+	}
+	for _, a := range attrs {
+		if a.Attr.Type == unix.IFLA_OPERSTATE && len(a.Value) > 0 {
+			operUp = a.Value[0] == ifOperUp
+		}
+	}
+	return int(info.Index), operUp
+}
+
+// ifOperUp is IF_OPER_UP of linux/if.h (RFC 2863: the interface can pass
+// packets). The bridge forwards on a port from then on.
+const ifOperUp = 6
+
+// splitLink takes an RTM_NEWLINK or RTM_DELLINK apart. It returns nil for
+// anything else, and for the bridge's own notifications about its ports
+// (AF_BRIDGE), in which "deleted" means no more than taken off the bridge.
+func splitLink(e event) (*nl.IfInfomsg, []syscall.NetlinkRouteAttr) {
+	if t := e.Header.Type; t != unix.RTM_NEWLINK && t != unix.RTM_DELLINK || len(e.Data) < unix.SizeofIfInfomsg {
+		return nil, nil
+	}
+	info := nl.DeserializeIfInfomsg(e.Data)
+	if info.Family != unix.AF_UNSPEC {
+		return nil, nil
+	}
+	attrs, err := nl.ParseRouteAttr(e.Data[unix.SizeofIfInfomsg:])
+	if err != nil {
+		return nil, nil
+	}
+	return info, attrs
+}
+
+// waitLinksUp waits until both ends of every cable are operational.
+func waitLinksUp(s *eventSocket, hosts []*Host, deadline time.Time) error {
+	type end struct {
+		namespace int
+		port      bool // whether it is a switch port
+	}
+	missing := make(map[end]string)
+	for _, h := range hosts {
+		missing[end{h.number, false}] = h.Name + "'s " + h.Interface
+		missing[end{h.number, true}] = "the switch's " + h.portName()
+	}
+	if err := s.file.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	for len(missing) > 0 {
+		events, err := s.read()
+		if err != nil {
+			return fmt.Errorf("wait for %d links (%s among them) to come up: %w", len(missing), anyOf(missing), err)
+		}
+		for _, e := range events {
+			index, up := linkState(e)
+			switch {
+			case !up:
+			case e.namespace == switchNamespace:
+				delete(missing, end{index - portIndexBase, true})
+			case index > 1: // Index 1 is the loopback.
+				delete(missing, end{e.namespace, false})
+			}
+		}
+	}
+	return nil
+}
+
+func anyOf[K comparable](m map[K]string) string {
+	for _, v := range m {
+		return v
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+package netns
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sort"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Host is a machine on the LAN: a board or the client.
+type Host struct {
+	Name         string           // "board1", "client"
+	Addr         netip.Prefix     // its own address; SetAddress changes it
+	HardwareAddr net.HardwareAddr // of Interface, also after CreateInterface
+	Interface    string           // "eth0"
+
+	lan    *LAN
+	number int // board number, or clientNumber
+	ns     netns.NsHandle
+	nl     *netlink.Handle // rtnetlink inside ns
+
+	// mu serialises what changes the cable, the interface or Addr.
+	mu     sync.Mutex
+	cable  cable
+	exists bool // eth0 exists (with port<n> at the other end)
+}
+
+func newHost(l *LAN, name string, number int, subnet netip.Prefix) *Host {
+	return &Host{
+		Name:         name,
+		Addr:         nthAddress(subnet, number),
+		HardwareAddr: readableMAC(0, number),
+		Interface:    "eth0",
+		lan:          l,
+		number:       number,
+		ns:           netns.None(),
+	}
+}
+
+// boot makes the host's namespace and plugs it into the switch.
+func (h *Host) boot() (err error) {
+	if h.ns, h.nl, err = newNamespace(); err != nil {
+		return err
+	}
+	if err := h.lan.fabric.name(h.ns, h.number); err != nil {
+		return err
+	}
+	return h.createInterface()
+}
+
+func (h *Host) free() { freeNamespace(&h.ns, h.nl) }
+
+// Namespace returns the host's network namespace. It belongs to the LAN: it
+// must not be closed, and is invalid after LAN.Close.
+func (h *Host) Namespace() netns.NsHandle { return h.ns }
+
+// Do runs fn on an OS thread of its own inside the host's namespace, and
+// waits for it. Sockets that fn opens stay in the namespace wherever they are
+// used later. Goroutines that fn starts run outside of it.
+func (h *Host) Do(fn func() error) error {
+	return onOwnThread(func() error {
+		if err := h.lan.whileOpen(h.enter); err != nil {
+			return err
+		}
+		// There is no way back to the old namespace, on purpose: the
+		// thread ends with fn, so it can't return to the wrong one.
+		return fn()
+	})
+}
+
+// enter moves the calling thread into the host's namespace.
+func (h *Host) enter() error {
+	if err := netns.Set(h.ns); err != nil {
+		return fmt.Errorf("lab: enter the namespace of %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// SetAddress replaces the host's own address, as a new DHCP lease would: the
+// old one is removed first. Reading Addr meanwhile is a data race.
+func (h *Host) SetAddress(prefix netip.Prefix) error {
+	return h.change("set address "+prefix.String(), func() error {
+		old := h.Addr
+		h.Addr = prefix
+		if !h.exists {
+			return nil // CreateInterface will use it.
+		}
+		eth0, err := h.nl.LinkByName(h.Interface)
+		if err != nil {
+			return err
+		}
+		// It is all right if somebody else removed the old address already.
+		if err := h.nl.AddrDel(eth0, kernelAddr(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return fmt.Errorf("remove %s: %w", old, err)
+		}
+		return h.nl.AddrAdd(eth0, kernelAddr(prefix))
+	})
+}
+
+// AddAddress adds one more address to the host's interface. The kernel
+// announces nothing.
+func (h *Host) AddAddress(prefix netip.Prefix) error {
+	return h.change("add address "+prefix.String(), func() error {
+		eth0, err := h.nl.LinkByName(h.Interface)
+		if err != nil {
+			return err
+		}
+		return h.nl.AddrAdd(eth0, kernelAddr(prefix))
+	})
+}
+
+// DeleteAddress removes an address from whichever interface of the host has
+// it, as a hand or a network manager would. If none has it the error wraps
+// unix.EADDRNOTAVAIL.
+func (h *Host) DeleteAddress(prefix netip.Prefix) error {
+	return h.change("delete address "+prefix.String(), func() error {
+		addrs, err := listAddrs(h.nl)
+		if err != nil {
+			return err
+		}
+		for _, a := range addrs {
+			if prefixOf(a) == prefix {
+				return h.nl.AddrDel(linkIndex(a.LinkIndex), &a)
+			}
+		}
+		return unix.EADDRNOTAVAIL
+	})
+}
+
+// Addresses returns the IPv4 addresses of all interfaces of the host, except
+// 127.0.0.1, in ascending order.
+func (h *Host) Addresses() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	err := h.lan.whileOpen(func() error {
+		addrs, err := listAddrs(h.nl)
+		if err != nil {
+			return fmt.Errorf("lab: %s: list addresses: %w", h.Name, err)
+		}
+		for _, a := range addrs {
+			if p := prefixOf(a); !p.Addr().IsLoopback() {
+				out = append(out, p)
+			}
+		}
+		return nil
+	})
+	sort.Slice(out, func(i, j int) bool {
+		a, b := out[i], out[j]
+		return cmp.Or(a.Addr().Compare(b.Addr()), a.Bits()-b.Bits()) < 0
+	})
+	return out, err
+}
+
+// change runs one alteration of the host at a time, and says in its error
+// what was attempted where.
+func (h *Host) change(what string, fn func() error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.lan.whileOpen(fn); err != nil {
+		return fmt.Errorf("lab: %s: %s: %w", h.Name, what, err)
+	}
+	return nil
+}
+
+// listAddrs lists the IPv4 addresses of a namespace. The kernel marks a list
+// that changed while it was being read; such a list is read again.
+func listAddrs(nl *netlink.Handle) ([]netlink.Addr, error) {
+	const attempts = 10
+	for i := 0; ; i++ {
+		addrs, err := nl.AddrList(nil, unix.AF_INET)
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || i == attempts {
+			return addrs, err
+		}
+	}
+}
+
+// kernelAddr and prefixOf convert between the two ways to say "address with
+// prefix length".
+func kernelAddr(p netip.Prefix) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{
+		IP:   p.Addr().AsSlice(),
+		Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()),
+	}}
+}
+
+func prefixOf(a netlink.Addr) netip.Prefix {
+	ip, _ := netip.AddrFromSlice(a.IP)
+	bits, _ := a.Mask.Size()
+	return netip.PrefixFrom(ip.Unmap(), bits)
+}

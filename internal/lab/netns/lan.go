@@ -1,0 +1,277 @@
+// Package netns builds a small LAN out of real Linux network namespaces: one
+// switch, N boards with a cable each, and one client that behaves like a
+// user's machine.
+//
+// It is for everything that must meet the real kernel rather than a fake of
+// it: the namespace tests, "topdog demo --netns" and benchmarks. Nothing but
+// netlink is used, no external tool, and root is needed (see [Available]).
+//
+// The parts and what stands for what:
+//
+//	switch   a namespace with a bridge; STP off, IGMP snooping off
+//	cable    a veth pair; eth0 in the board, port<n> on the bridge
+//	board    a namespace with eth0 and 10.77.0.<n>/24
+//	client   a namespace with eth0 and 10.77.0.200/24
+//
+// The namespaces have no names. They live as long as a file descriptor, a
+// thread or a process refers to them, so nothing is left behind when the
+// program crashes. Any number of LANs can exist at the same time.
+//
+// Namespaces inherit the IPv4 sysctls of the machine (rp_filter, arp_ignore,
+// promote_secondaries and so on) where the kernel is so configured; the lab
+// changes none of them. /sys is the machine's as well: a process in a board
+// must use netlink, not /sys/class/net, to see its own interfaces.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+const (
+	// MaxBoards is the greatest number of boards on one LAN: the addresses
+	// below that of the client.
+	MaxBoards = clientNumber - 1
+
+	// clientNumber is the last octet of the client's addresses.
+	clientNumber = 200
+)
+
+// DefaultSubnet is the LAN's subnet if Options name none.
+var DefaultSubnet = netip.MustParsePrefix("10.77.0.0/24")
+
+// ErrClosed is returned by operations on a LAN, or a part of it, after Close.
+var ErrClosed = errors.New("the lab is closed")
+
+// Options say what New builds.
+type Options struct {
+	Boards int          // 1 to MaxBoards
+	Subnet netip.Prefix // an IPv4 subnet of /24 or larger; the zero value means DefaultSubnet
+}
+
+// LAN is a running lab. Its methods may be called from several goroutines.
+type LAN struct {
+	boards []*Host
+	client *Host
+	fabric *fabric
+
+	// mu is held for reading by whoever is about to use a namespace's file
+	// descriptor, and for writing by Close. It is never held while waiting
+	// for something that the caller or a child process decides.
+	mu     sync.RWMutex
+	closed bool
+
+	closeOnce sync.Once
+	closeErr  error
+
+	parts      registry[interface{ Close() }] // running Holders and Probers
+	processes  registry[*Process]
+	responders responders
+}
+
+// New builds a LAN and returns when all its cables carry frames.
+func New(o Options) (*LAN, error) {
+	if o.Subnet == (netip.Prefix{}) {
+		o.Subnet = DefaultSubnet
+	}
+	o.Subnet = o.Subnet.Masked()
+	switch {
+	case o.Boards < 1 || o.Boards > MaxBoards:
+		return nil, fmt.Errorf("lab: %d boards: must be 1 to %d", o.Boards, MaxBoards)
+	case !o.Subnet.Addr().Is4() || o.Subnet.Bits() > 24:
+		return nil, fmt.Errorf("lab: subnet %s: must be IPv4 and /24 or larger", o.Subnet)
+	}
+	l := &LAN{}
+	if err := l.build(o); err != nil {
+		l.Close() // Frees what exists so far; the first error is the one that explains.
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	return l, nil
+}
+
+// build makes the switch and everything that is plugged into it.
+func (l *LAN) build(o Options) error {
+	f, err := newFabric()
+	if err != nil {
+		return err
+	}
+	l.fabric = f
+
+	// Subscribe before the first cable exists, so that no link-up is missed.
+	events, err := f.subscribe(groupLink)
+	if err != nil {
+		return err
+	}
+	defer events.Close()
+
+	hosts := make([]*Host, 0, o.Boards+1)
+	for n := 1; n <= o.Boards; n++ {
+		h := newHost(l, fmt.Sprintf("board%d", n), n, o.Subnet)
+		hosts, l.boards = append(hosts, h), append(l.boards, h)
+	}
+	l.client = newHost(l, "client", clientNumber, o.Subnet)
+	hosts = append(hosts, l.client)
+	for _, h := range hosts {
+		if err := h.boot(); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+	}
+	return waitLinksUp(events, hosts, time.Now().Add(linkUpTimeout))
+}
+
+// Available returns nil if a LAN can be built on this machine by this
+// process, or else the reason why not, which is meant for testing.T.Skip.
+// It finds out by building one (a few tens of milliseconds), once per process.
+func Available() error { return available() }
+
+var available = sync.OnceValue(func() error {
+	if uid := os.Geteuid(); uid != 0 {
+		return fmt.Errorf("lab: network namespaces need root, but the effective user id is %d", uid)
+	}
+	l, err := New(Options{Boards: 1})
+	if err != nil {
+		return err
+	}
+	return l.Close()
+})
+
+// Board returns board n, counted from 1. It panics if there is no such
+// board, as indexing a slice does.
+func (l *LAN) Board(n int) *Host { return l.boards[n-1] }
+
+// Boards returns the number of boards.
+func (l *LAN) Boards() int { return len(l.boards) }
+
+// Client returns the user's machine.
+func (l *LAN) Client() *Host { return l.client }
+
+// Close ends the observers and all processes that were started in the LAN,
+// together with what those left behind in its namespaces, and frees
+// everything. The kernel takes a namespace apart in the background.
+// Calling Close again does nothing and returns the same result.
+func (l *LAN) Close() error {
+	l.closeOnce.Do(func() {
+		l.mu.Lock()
+		l.closed = true
+		l.mu.Unlock()
+		l.closeErr = l.close()
+	})
+	return l.closeErr
+}
+
+// close does the work of Close. Nothing new can begin any more.
+func (l *LAN) close() error {
+	for _, part := range l.parts.all() {
+		part.Close()
+	}
+	l.responders.close()
+
+	var errs []error
+	for _, p := range l.processes.all() {
+		if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, fmt.Errorf("lab: kill process %d: %w", p.PID, err))
+			continue // Waiting for it might never end.
+		}
+		<-p.exited
+	}
+	// Daemons have children of their own, and a killed daemon can't end
+	// them. Whoever still lives in one of our namespaces descends from us.
+	if err := endStrays(l.namespaces()); err != nil {
+		errs = append(errs, err)
+	}
+	for _, p := range l.processes.all() {
+		p.abandonOutput()
+	}
+
+	for _, h := range append(l.boards[:len(l.boards):len(l.boards)], l.client) {
+		if h != nil {
+			h.free()
+		}
+	}
+	if l.fabric != nil {
+		l.fabric.free()
+	}
+	return errors.Join(errs...)
+}
+
+// namespaces returns the handles of every namespace that exists.
+func (l *LAN) namespaces() []netns.NsHandle {
+	var all []netns.NsHandle
+	if l.fabric != nil {
+		all = append(all, l.fabric.ns)
+	}
+	for _, h := range append(l.boards[:len(l.boards):len(l.boards)], l.client) {
+		if h != nil && h.ns.IsOpen() {
+			all = append(all, h.ns)
+		}
+	}
+	return all
+}
+
+// whileOpen runs fn unless the LAN is closed, and keeps Close waiting
+// meanwhile. Calls must not be nested.
+func (l *LAN) whileOpen(fn func() error) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return ErrClosed
+	}
+	return fn()
+}
+
+// readableMAC returns 02:00:00:00:<kind>:<n>: locally administered, the same
+// in every run, and easy to find in a packet capture.
+func readableMAC(kind, n int) net.HardwareAddr {
+	return net.HardwareAddr{0x02, 0, 0, 0, byte(kind), byte(n)}
+}
+
+// nthAddress returns the n-th address of a subnet.
+func nthAddress(subnet netip.Prefix, n int) netip.Prefix {
+	a := subnet.Addr().As4()
+	a[3] += byte(n) // The subnet is masked to 24 bits or fewer: no carry.
+	return netip.PrefixFrom(netip.AddrFrom4(a), subnet.Bits())
+}
+
+// registry is a set of running things that Close has to end.
+type registry[T comparable] struct {
+	mu  sync.Mutex
+	set map[T]struct{}
+}
+
+func (r *registry[T]) add(t T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.set == nil {
+		r.set = make(map[T]struct{})
+	}
+	r.set[t] = struct{}{}
+}
+
+func (r *registry[T]) remove(t T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.set, t)
+}
+
+func (r *registry[T]) all() []T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]T, 0, len(r.set))
+	for t := range r.set {
+		all = append(all, t)
+	}
+	return all
+}
+
+// linkIndex is shorthand for a link of which only the index matters.
+func linkIndex(index int) netlink.Link {
+	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
+}

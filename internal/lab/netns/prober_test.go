@@ -1,0 +1,153 @@
+package netns
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+)
+
+// isBoard makes a condition for WaitAnswer.
+func isBoard(n int) func(int) bool { return func(board int) bool { return board == n } }
+
+func TestProberSeesAHandover(t *testing.T) {
+	l := newLAN(t, 3)
+	ctx := withPatience(t)
+	one, two := l.Board(1), l.Board(2)
+	must(t, one.AddAddress(vip32))
+	p, err := l.StartProber(vip, time.Millisecond)
+	must(t, err)
+	_, err = p.WaitAnswer(ctx, isBoard(1))
+	must(t, err)
+
+	since := time.Now()
+	must(t, one.DeleteAddress(vip32))
+	must(t, two.AddAddress(vip32))
+	announce(t, two, vip)
+	_, err = p.WaitAnswer(ctx, isBoard(2))
+	must(t, err)
+	answered := time.Now()
+	p.Close()
+
+	// The gap of the handover is the one between the answers of two boards.
+	// On a busy machine it need not be the longest.
+	var handover time.Duration
+	moves := 0
+	for i, all := 1, p.log.from(0); i < len(all); i++ {
+		if all[i-1].board != all[i].board {
+			moves++
+			handover = all[i].at - all[i-1].at
+		}
+	}
+	longest, _ := p.Outage(since)
+	t.Logf("outage of a handover: %s, longest gap: %s", handover, longest)
+	if moves != 1 || longest < handover || handover > answered.Sub(since)+longest {
+		t.Errorf("%d moves, gap of the handover %s, longest gap %s", moves, handover, longest)
+	}
+	if r := p.Report(since); r.Answers[2] == 0 || r.Answers[3] != 0 {
+		t.Errorf("answers %v", r.Answers)
+	}
+}
+
+// Without an announcement the client goes on sending to the board that it
+// knows. That is what announcements are for, and what must be measured.
+func TestClientBelievesItsARPCache(t *testing.T) {
+	l := newLAN(t, 2)
+	ctx := withPatience(t)
+	one, two := l.Board(1), l.Board(2)
+	must(t, one.AddAddress(vip32))
+	p, err := l.StartProber(vip, time.Millisecond)
+	must(t, err)
+	_, err = p.WaitAnswer(ctx, isBoard(1))
+	must(t, err)
+
+	// Both have it; only what the client believes decides who is asked.
+	must(t, two.AddAddress(vip32))
+	for range 50 {
+		_, err := p.WaitAnswer(ctx, func(board int) bool {
+			if board != 1 {
+				t.Fatalf("board %d answered without having announced itself", board)
+			}
+			return true
+		})
+		must(t, err)
+	}
+	announce(t, two, vip)
+	_, err = p.WaitAnswer(ctx, isBoard(2))
+	must(t, err)
+}
+
+func TestProberMeasuresAnOutage(t *testing.T) {
+	l := newLAN(t, 2)
+	ctx := withPatience(t)
+	b := l.Board(1)
+	must(t, b.AddAddress(vip32))
+	p, err := l.StartProber(vip, time.Millisecond)
+	must(t, err)
+	_, err = p.WaitAnswer(ctx, isBoard(1))
+	must(t, err)
+
+	since := time.Now()
+	must(t, b.Mute())
+	muted := time.Now()
+	// The outage lasts until this test's clock says so, which is its subject.
+	const outage = 60 * time.Millisecond
+	<-time.NewTimer(outage).C
+	if d, gap := p.Outage(since); d < outage-p.interval || gap.After != 0 {
+		t.Errorf("outage so far %s: %+v", d, gap)
+	}
+	unmuting := time.Now()
+	must(t, b.Unmute())
+	_, err = p.WaitAnswer(ctx, isBoard(1))
+	must(t, err)
+	answered := time.Now()
+
+	d, gap := p.Outage(since)
+	t.Logf("outage %s, muted for %s", d, unmuting.Sub(muted))
+	if d < unmuting.Sub(muted) || gap.To.After(answered) || gap.Before != 1 || gap.After != 1 {
+		t.Errorf("outage %s: %+v", d, gap)
+	}
+	if r := p.Report(since); r.Unanswered < d || r.Longest != gap || r.First.Board != 1 {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// While nobody has the address the client's kernel holds questions back until
+// its ARP queue is full, and then drops them; asking must not block meanwhile.
+func TestProberAsksIntoTheVoid(t *testing.T) {
+	l := newLAN(t, 1)
+	ctx := withPatience(t)
+	p, err := l.StartProber(vip, time.Millisecond)
+	must(t, err)
+	// More than the queue holds, in a fraction of the time after which ARP
+	// gives up and empties it (3 s). Other errors than a timeout are the
+	// kernel saying that there is no route to the host.
+	must(t, p.conn.SetWriteDeadline(time.Now().Add(time.Second)))
+	for i := range 2000 {
+		_, err := p.conn.WriteToUDPAddrPort(make([]byte, questionLen), p.target)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("question %d was held up", i)
+		}
+	}
+	must(t, p.conn.SetWriteDeadline(time.Time{}))
+
+	must(t, l.Board(1).AddAddress(vip32))
+	announce(t, l.Board(1), vip)
+	_, err = p.WaitAnswer(ctx, isBoard(1))
+	must(t, err)
+}
+
+func TestProberOfAnotherSubnet(t *testing.T) {
+	l := newLAN(t, 1)
+	if _, err := l.StartProber(vip.Next().Next(), 0); err == nil {
+		t.Error("interval 0 was accepted")
+	}
+	other := vip.As4()
+	other[0] = 11
+	if _, err := l.StartProber(addrFrom(other), time.Millisecond); err == nil {
+		t.Error("an address without a route was accepted")
+	}
+}
+
+func addrFrom(b [4]byte) netip.Addr { return netip.AddrFrom4(b) }

@@ -1,0 +1,148 @@
+package netns
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// outputLines lets a process write into a pipe, of which next reads lines.
+func outputLines(t *testing.T) (opt StartOption, next func() string) {
+	r, w := io.Pipe()
+	t.Cleanup(func() { r.Close() })
+	scanner := bufio.NewScanner(r)
+	return Stdout(w), func() string {
+		t.Helper()
+		if !scanner.Scan() {
+			t.Fatalf("no output: %v", scanner.Err())
+		}
+		return scanner.Text()
+	}
+}
+
+// watchPID returns a function that waits for the end of a process. The
+// process must be alive now.
+func watchPID(t *testing.T, pid int) (waitEnd func()) {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	must(t, err)
+	t.Cleanup(func() { unix.Close(fd) })
+	return func() {
+		t.Helper()
+		must(t, waitReadable(fd, patience))
+	}
+}
+
+func TestProcessRunsOnTheBoard(t *testing.T) {
+	l := newLAN(t, 2)
+	var out, errs bytes.Buffer
+	p, err := l.Board(2).Start(t.Context(), "/proc/self/exe", nil, as("address"), Stdout(&out), Stderr(&errs))
+	must(t, err)
+	must(t, p.Wait())
+	if !strings.Contains(out.String(), "10.77.0.2/24") || strings.Contains(out.String(), "10.77.0.1/24") {
+		t.Errorf("the process sees %s", out.String())
+	}
+	if errs.Len() > 0 {
+		t.Errorf("stderr: %s", errs.String())
+	}
+	if err := p.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("Kill after the end: %v", err)
+	}
+}
+
+func TestProcessOutputToOneWriter(t *testing.T) {
+	l := newLAN(t, 1)
+	var out bytes.Buffer // The race detector sees it if two goroutines write.
+	p, err := l.Board(1).Start(t.Context(), "/proc/self/exe", nil, as("no such role"), Stdout(&out), Stderr(&out))
+	must(t, err)
+	var exit *exec.ExitError
+	if err := p.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("Wait: %v, want exit status 1", err)
+	}
+	if out.String() != "unknown role \"no such role\"\n" {
+		t.Errorf("output %q", out.String())
+	}
+}
+
+func TestProcessThatDoesNotExist(t *testing.T) {
+	l := newLAN(t, 1)
+	_, err := l.Board(1).Start(t.Context(), "/no/such/program", nil)
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestProcessIsStoppedByItsContext(t *testing.T) {
+	l := newLAN(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	stdout, line := outputLines(t)
+	p, err := l.Board(1).Start(ctx, "/proc/self/exe", nil, as("sleeper"), stdout)
+	must(t, err)
+	line()
+	cancel()
+	if err := p.Wait(); err == nil {
+		t.Error("the process ended by itself")
+	}
+}
+
+// Close ends everybody who lives in the lab: a frozen process, and a child
+// that another one left behind in a session of its own.
+func TestCloseEndsProcesses(t *testing.T) {
+	l := newLAN(t, 2)
+	frozenOut, frozenLine := outputLines(t)
+	frozen, err := l.Board(1).Start(t.Context(), "/proc/self/exe", nil, as("sleeper"), frozenOut)
+	must(t, err)
+	frozenLine()
+	must(t, frozen.Signal(syscall.SIGSTOP))
+
+	parentOut, parentLine := outputLines(t)
+	parent, err := l.Board(2).Start(t.Context(), "/proc/self/exe", nil, as("parent"), parentOut)
+	must(t, err)
+	childPID, err := strconv.Atoi(parentLine())
+	must(t, err)
+	parentLine() // "ready" of one of the two
+	parentLine() // and of the other
+	childEnds := watchPID(t, childPID)
+	must(t, parent.Kill())
+	<-parent.Exited()
+	if err := syscall.Kill(childPID, 0); err != nil {
+		t.Fatalf("the child should have survived its parent: %v", err)
+	}
+
+	must(t, l.Close())
+	childEnds()
+	select {
+	case <-frozen.Exited():
+	default:
+		t.Error("the frozen process is still alive")
+	}
+}
+
+// When the process that built the lab is killed, the kernel ends the
+// processes on the boards.
+func TestCrashEndsProcesses(t *testing.T) {
+	skipUnlessAvailable(t)
+	crasher := exec.CommandContext(t.Context(), "/proc/self/exe")
+	crasher.Env = append(os.Environ(), roleVariable+"=crasher")
+	out, err := crasher.StdoutPipe()
+	must(t, err)
+	must(t, crasher.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	must(t, err)
+	ends := watchPID(t, pid)
+	must(t, crasher.Process.Kill())
+	_ = crasher.Wait() // "signal: killed"
+	ends()
+}

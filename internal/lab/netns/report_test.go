@@ -1,0 +1,136 @@
+package netns
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// answers makes a list of answers from pairs of milliseconds and board.
+func answers(pairs ...int) (list []answer) {
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, answer{at: time.Duration(pairs[i]) * time.Millisecond, board: int32(pairs[i+1])})
+	}
+	return list
+}
+
+func TestReport(t *testing.T) {
+	ms := time.Millisecond
+	handover := probeLog{
+		start:   at(0),
+		answers: answers(1, 1, 2, 1, 3, 1, 13, 2, 14, 2, 18, 2),
+		pauses:  []pause{{5 * ms, 9 * ms}, {14 * ms, 17 * ms}},
+	}
+	for _, test := range []struct {
+		name         string
+		log          probeLog
+		since, until int
+		want         Report
+	}{
+		{"nothing at all", probeLog{start: at(0)}, 0, 20, Report{
+			Since: at(0), Until: at(20), Longest: Gap{at(0), at(20), 0, 0}, Unanswered: 20 * ms, Answers: map[int]int{},
+		}},
+		{"everything", handover, 0, 18, Report{
+			Since: at(0), Until: at(18), Longest: Gap{at(3), at(13), 1, 2}, Unanswered: 14 * ms,
+			Answers: map[int]int{1: 3, 2: 3}, First: Answer{1, at(1)}, Pause: 4 * ms,
+		}},
+		{"since before the start", handover, -100, 18, Report{
+			Since: at(0), Until: at(18), Longest: Gap{at(3), at(13), 1, 2}, Unanswered: 14 * ms,
+			Answers: map[int]int{1: 3, 2: 3}, First: Answer{1, at(1)}, Pause: 4 * ms,
+		}},
+		{"from within the gap", handover, 10, 18, Report{
+			Since: at(10), Until: at(18), Longest: Gap{at(3), at(13), 1, 2}, Unanswered: 14 * ms,
+			Answers: map[int]int{2: 3}, First: Answer{2, at(13)}, Pause: 3 * ms,
+		}},
+		{"after the gap", handover, 14, 18, Report{
+			Since: at(14), Until: at(18), Longest: Gap{at(14), at(18), 2, 2}, Unanswered: 4 * ms,
+			Answers: map[int]int{2: 2}, First: Answer{2, at(14)}, Pause: 3 * ms,
+		}},
+		{"silent at the end", handover, 14, 40, Report{
+			Since: at(14), Until: at(40), Longest: Gap{at(18), at(40), 2, 0}, Unanswered: 26 * ms,
+			Answers: map[int]int{2: 2}, First: Answer{2, at(14)}, Pause: 3 * ms,
+		}},
+		{"still in the gap", handover, 4, 11, Report{
+			Since: at(4), Until: at(11), Longest: Gap{at(3), at(11), 1, 0}, Unanswered: 8 * ms,
+			Answers: map[int]int{}, Pause: 4 * ms,
+		}},
+		{"answers were forgotten", probeLog{start: at(0), answers: answers(10, 1, 11, 2), dropped: 7}, 0, 12, Report{
+			Since: at(10), Until: at(12), Longest: Gap{at(10), at(11), 1, 2},
+			Answers: map[int]int{1: 1, 2: 1}, First: Answer{1, at(10)},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := test.log.report(at(test.since), at(test.until), ms)
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// The log is bounded, and what was handed out stays as it was.
+func TestProbeLogForgets(t *testing.T) {
+	l := probeLog{start: at(0)}
+	for i := range maxAnswers {
+		l.add(at(i), 1)
+	}
+	snapshot := l
+	for i := range maxAnswers {
+		l.add(at(maxAnswers+i), 2)
+	}
+	for i := range 2 * maxPauses {
+		l.addPause(at(i), at(i+1))
+	}
+	if len(l.answers) > maxAnswers || l.total() != 2*maxAnswers || len(l.pauses) > maxPauses {
+		t.Errorf("%d answers of %d, %d pauses", len(l.answers), l.total(), len(l.pauses))
+	}
+	for i, a := range snapshot.answers {
+		if a.board != 1 || a.at != at(i).Sub(at(0)) {
+			t.Fatalf("answer %d of the snapshot is %v", i, a)
+		}
+	}
+	if got := l.from(l.total() - 3); len(got) != 3 {
+		t.Errorf("%d answers from the third last", len(got))
+	}
+	if got := len(l.from(0)); got != len(l.answers) {
+		t.Errorf("%d answers from the forgotten ones on, want %d", got, len(l.answers))
+	}
+}
+
+// The prober waits for an answer from when it has asked. What it did not ask about
+// says nothing.
+func TestReportWaited(t *testing.T) {
+	const end = 100 * time.Millisecond
+	for _, c := range []struct {
+		name           string
+		asked, answers []int // ms
+		want           time.Duration
+	}{
+		{"every question has an answer at once", []int{10, 20, 90}, []int{10, 20, 90}, 0},
+		{"nothing was asked for long", []int{10, 80}, []int{11, 81}, 2 * time.Millisecond},
+		{"questions without answers", []int{10, 20, 30, 40, 50}, []int{10, 42, 50}, 23 * time.Millisecond},
+		{"an answer that has not come yet", []int{10, 60, 70}, []int{10}, 41 * time.Millisecond},
+		{"no answer at all", []int{30}, nil, 71 * time.Millisecond},
+		{"no question", nil, nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := probeLog{start: time.Now()}
+			at := func(ms int) time.Time { return l.start.Add(time.Duration(ms) * time.Millisecond) }
+			answers := c.answers
+			for _, q := range c.asked {
+				for len(answers) > 0 && answers[0] < q {
+					l.add(at(answers[0]), 1)
+					answers = answers[1:]
+				}
+				l.ask(at(q))
+			}
+			for _, a := range answers {
+				l.add(at(a), 1)
+			}
+			if got := l.report(l.start, l.start.Add(end), time.Millisecond).Waited; got != c.want {
+				t.Errorf("waited %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// namedNamespaces is where ip-netns(8) looks for namespaces with a name.
+const namedNamespaces = "/run/netns"
+
+// Segment is a LAN for machines that bring a kernel of their own: emulated
+// boards. It has the switch of a [LAN], in a namespace in which this machine
+// has an address too, and a tap device for the cable of each board.
+//
+// A Segment with a name outlives the program, as boards do that run in the
+// background; Delete ends it. One without a name is gone once neither this
+// program nor a board is left.
+type Segment struct {
+	fabric *fabric
+	name   string
+}
+
+// NewSegment builds a segment on which this machine has the address of host.
+// With a name, `ip netns exec NAME` leads into it.
+func NewSegment(name string, host netip.Prefix) (*Segment, error) {
+	f, err := newFabric()
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	s := &Segment{fabric: f, name: name}
+	err = f.nl.AddrAdd(f.bridge, kernelAddr(host))
+	if err != nil {
+		err = fmt.Errorf("give this machine the address %s: %w", host, err)
+	} else if name != "" {
+		err = s.publish()
+	}
+	if err != nil {
+		f.free()
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	return s, nil
+}
+
+// OpenSegment opens a segment that NewSegment has named. If there is none of
+// that name the error is fs.ErrNotExist.
+func OpenSegment(name string) (*Segment, error) {
+	fail := func(err error) (*Segment, error) {
+		return nil, fmt.Errorf("lab: open the segment %s: %w", name, err)
+	}
+	path := filepath.Join(namedNamespaces, name)
+	if err := isNamespace(path); err != nil {
+		return fail(err)
+	}
+	ns, err := netns.GetFromPath(path)
+	if err != nil {
+		return fail(err)
+	}
+	f := &fabric{ns: ns}
+	if f.nl, err = netlink.NewHandleAt(ns); err == nil {
+		f.bridge, err = f.nl.LinkByName("br0")
+	}
+	if err != nil {
+		f.free()
+		return fail(err)
+	}
+	return &Segment{fabric: f, name: name}, nil
+}
+
+// isNamespace tells a namespace from the empty file that is left where one was
+// mounted before the machine was started again or the mount was lost.
+func isNamespace(path string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return err
+	}
+	if st.Type != unix.NSFS_MAGIC && st.Type != unix.PROC_SUPER_MAGIC {
+		return fmt.Errorf("%s is a left-over file and no namespace: %w", path, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// publish gives the namespace its name, as `ip netns attach` does: a file on
+// which the namespace is mounted keeps it alive.
+func (s *Segment) publish() error {
+	path := filepath.Join(namedNamespaces, s.name)
+	if isNamespace(path) == nil {
+		return fmt.Errorf("name the namespace %s: %w", s.name, fs.ErrExist)
+	}
+	if err := os.MkdirAll(namedNamespaces, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, nil, 0o444); err != nil {
+		return err
+	}
+	from := fmt.Sprintf("/proc/self/fd/%d", int(s.fabric.ns))
+	if err := unix.Mount(from, path, "", unix.MS_BIND, ""); err != nil {
+		os.Remove(path)
+		return fmt.Errorf("name the namespace %s: %w", s.name, os.NewSyscallError("mount", err))
+	}
+	return nil
+}
+
+// Name returns the name, or "".
+func (s *Segment) Name() string { return s.name }
+
+// Close frees this program's hold on the segment.
+func (s *Segment) Close() { s.fabric.free() }
+
+// Delete closes the segment and takes its name away. It goes when the last
+// board on it has.
+func (s *Segment) Delete() error {
+	s.Close()
+	if s.name == "" {
+		return nil
+	}
+	path := filepath.Join(namedNamespaces, s.name)
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("lab: delete the segment %s: %w", s.name, os.NewSyscallError("umount", err))
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("lab: delete the segment %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// Do runs fn on an OS thread of its own on the segment, as [Host.Do] does.
+func (s *Segment) Do(fn func() error) error { return s.fabric.do(fn) }
+
+// Go is like Do, but does not wait: fn has its thread until it returns, and
+// done is called with its error, or with the reason why it could not run.
+func (s *Segment) Go(fn func() error, done func(error)) {
+	goOnOwnThread(func() {
+		if err := netns.Set(s.fabric.ns); err != nil {
+			done(fmt.Errorf("lab: enter the segment: %w", err))
+			return
+		}
+		done(fn())
+	})
+}
+
+// Bridge returns the interface through which this machine is on the segment.
+func (s *Segment) Bridge() (index int, mac net.HardwareAddr, err error) {
+	link, err := s.fabric.nl.LinkByIndex(s.fabric.bridge.Attrs().Index)
+	if err != nil {
+		return 0, nil, fmt.Errorf("lab: look at the switch: %w", err)
+	}
+	return link.Attrs().Index, link.Attrs().HardwareAddr, nil
+}
+
+// Tap makes sure that there is a tap device "tap<n>" on the switch, for the
+// cable of machine n, and returns its name.
+func (s *Segment) Tap(n int) (name string, err error) {
+	name = fmt.Sprintf("tap%d", n)
+	err = s.fabric.do(func() error {
+		if _, err := s.fabric.nl.LinkByName(name); err == nil {
+			return nil
+		}
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = name
+		// Frames as they are, without the kernel's header of packet information.
+		tap := &netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI}
+		if err := netlink.LinkAdd(tap); err != nil {
+			return err
+		}
+		link, err := s.fabric.nl.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		if err := s.fabric.nl.LinkSetMasterByIndex(link, s.fabric.bridge.Attrs().Index); err != nil {
+			return err
+		}
+		return s.fabric.nl.LinkSetUp(link)
+	})
+	if err != nil {
+		return "", fmt.Errorf("lab: make the tap device %s (is there a /dev/net/tun?): %w", name, err)
+	}
+	return name, nil
+}

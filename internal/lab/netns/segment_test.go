@@ -1,0 +1,108 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var segmentHost = netip.MustParsePrefix("10.99.0.254/24")
+
+// newSegment builds a segment with a name that nothing else has.
+func newSegment(t *testing.T) *Segment {
+	t.Helper()
+	needRoot(t)
+	s, err := NewSegment(fmt.Sprintf("topdog-test-%d", os.Getpid()), segmentHost)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := s.Delete(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if err := Available(); err != nil {
+		t.Skip(err)
+	}
+}
+
+// A segment can be opened by its name, and what one has made the other sees.
+func TestSegmentOutlivesItsMaker(t *testing.T) {
+	s := newSegment(t)
+	name, err := s.Tap(3)
+	must(t, err)
+	if name != "tap3" {
+		t.Errorf("the tap device is %q", name)
+	}
+	s.Close()
+
+	again, err := OpenSegment(s.Name())
+	must(t, err)
+	defer again.Close()
+	if _, err := again.Tap(3); err != nil {
+		t.Errorf("the tap device that is there: %v", err)
+	}
+	index, mac, err := again.Bridge()
+	must(t, err)
+	var inside []net.Interface
+	must(t, again.Do(func() (err error) {
+		inside, err = net.Interfaces()
+		return err
+	}))
+	found := map[string]int{}
+	for _, i := range inside {
+		found[i.Name] = i.Index
+	}
+	if found["br0"] != index || found["tap3"] == 0 || len(mac) != 6 {
+		t.Errorf("inside are %v; the bridge is %d, %s", found, index, mac)
+	}
+}
+
+func TestSegmentNames(t *testing.T) {
+	s := newSegment(t)
+	if _, err := NewSegment(s.Name(), segmentHost); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second one of the same name: %v", err)
+	}
+	must(t, s.Delete())
+	if _, err := OpenSegment(s.Name()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("open a deleted one: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(namedNamespaces, s.Name())); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its name is left: %v", err)
+	}
+}
+
+// The machine restarts, and the files on which namespaces were mounted stay.
+func TestSegmentNameOfBeforeARestart(t *testing.T) {
+	needRoot(t)
+	name := fmt.Sprintf("topdog-left-%d", os.Getpid())
+	path := filepath.Join(namedNamespaces, name)
+	must(t, os.MkdirAll(namedNamespaces, 0o755))
+	must(t, os.WriteFile(path, nil, 0o444))
+	defer os.Remove(path)
+	if _, err := OpenSegment(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("open a left-over file: %v", err)
+	}
+	s, err := NewSegment(name, segmentHost)
+	must(t, err)
+	must(t, s.Delete())
+}
+
+// Go runs in the segment, and says when it is over.
+func TestSegmentGo(t *testing.T) {
+	s := newSegment(t)
+	done := make(chan error)
+	s.Go(func() error {
+		_, err := net.InterfaceByName("br0")
+		return err
+	}, func(err error) { done <- err })
+	must(t, <-done)
+}

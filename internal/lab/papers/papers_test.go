@@ -1,0 +1,91 @@
+package papers_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/papers"
+)
+
+// TestAll measures everything that the papers print. What they misprint must come
+// out as they mean it.
+func TestAll(t *testing.T) {
+	tables, err := papers.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		for _, row := range table.Rows {
+			if len(row.Cells) != len(table.Columns) {
+				t.Errorf("%s, %s has %d cells in %d columns", table.Title, row.Name, len(row.Cells), len(table.Columns))
+				continue
+			}
+			for i, cell := range row.Cells {
+				if !cell.Equal() {
+					t.Errorf("%s (%s), %s, %s: measured %s, published %s %s",
+						table.Title, table.Source, row.Name, table.Columns[i], cell.Measured, cell.Published, cell.Corrected)
+				}
+			}
+		}
+	}
+	if compared, different := papers.Tally(tables); compared < 60 || different != 0 {
+		t.Errorf("%d figures were compared, of which %d differ", compared, different)
+	}
+}
+
+// sample has a cell of each sort.
+var sample = []papers.Table{{
+	Source: "001", Title: "A table", Convention: "everything", Columns: []string{"one", "two", "three"},
+	Rows: []papers.Row{
+		{Name: "N = 4", Cells: []papers.Cell{{Published: "11", Measured: "11"}, {Published: "8", Measured: "9"}, {Measured: "3"}}},
+		{Name: "N = 28", Cells: []papers.Cell{
+			{Published: "775", Corrected: "755", Measured: "755"},
+			{Published: "775", Corrected: "755", Measured: "775"},
+			{Measured: "27"},
+		}},
+	},
+}}
+
+func TestText(t *testing.T) {
+	var b strings.Builder
+	if err := papers.Text(&b, sample); err != nil {
+		t.Fatal(err)
+	}
+	const want = `A table (001)
+  counted: everything
+
+          one                        two                              three
+  N = 4   11 =                       9 ≠ 8                            3
+  N = 28  755 = (misprinted as 775)  775 ≠ 755 (misprinted as 775)  27
+
+4 published figures were measured anew; 2 differ.
+`
+	// Columns are aligned by runes; what is compared is what stands in them.
+	if diff := cmp.Diff(strings.Fields(want), strings.Fields(b.String())); diff != "" {
+		t.Error(diff)
+	}
+	lines := strings.Split(b.String(), "\n")
+	if column := strings.Index(lines[3], "two"); !strings.HasPrefix(lines[4][column:], "9") {
+		t.Errorf("the columns are not aligned:\n%s", b.String())
+	}
+}
+
+func TestCSV(t *testing.T) {
+	var b strings.Builder
+	if err := papers.CSV(&b, sample); err != nil {
+		t.Fatal(err)
+	}
+	const want = `source,table,row,column,published,corrected,measured,equal
+001,A table,N = 4,one,11,,11,true
+001,A table,N = 4,two,8,,9,false
+001,A table,N = 4,three,,,3,
+001,A table,N = 28,one,775,755,755,true
+001,A table,N = 28,two,775,755,775,false
+001,A table,N = 28,three,,,27,
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,153 @@
+package pi
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/netns"
+)
+
+// newLab makes a lab whose boards stay off.
+func newLab(t *testing.T, boards int) (*Lab, string) {
+	t.Helper()
+	if err := netns.Available(); err != nil {
+		t.Skip(err)
+	}
+	m, err := FindMachine("raspi3b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	l, err := Create(dir, m, boards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		l, err := Open(dir)
+		if errors.Is(err, ErrDown) {
+			return
+		}
+		if err == nil {
+			err = l.Down()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return l, dir
+}
+
+func TestLabRemembersItself(t *testing.T) {
+	l, dir := newLab(t, 2)
+	state := l.State
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Create(dir, l.machine, 2)
+	if err != nil {
+		t.Fatalf("up again: %v", err)
+	}
+	if diff := cmp.Diff(state, again.State); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	again.Close()
+	if _, err := Create(dir, l.machine, 3); err == nil || !strings.Contains(err.Error(), "take it down first") {
+		t.Errorf("another number of boards: %v", err)
+	}
+	last, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := last.Down(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); !errors.Is(err, ErrDown) {
+		t.Errorf("after down: %v", err)
+	}
+	if _, err := netns.OpenSegment(state.Segment); err == nil {
+		t.Error("the namespace is left")
+	}
+}
+
+func TestLabRefusesWhatIsNotThere(t *testing.T) {
+	l, dir := newLab(t, 2)
+	defer l.Close()
+	for _, n := range []int{0, 3} {
+		if _, err := l.Board(n); err == nil {
+			t.Errorf("board %d of 2 exists", n)
+		}
+	}
+	b, err := l.Board(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.On() {
+		t.Error("a board without a card is on")
+	}
+	if _, err := b.Monitor(t.Context()); !errors.Is(err, ErrOff) {
+		t.Errorf("the monitor of a board that is off: %v", err)
+	}
+	if err := b.PowerOn(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("switch a board without a card on: %v", err)
+	}
+	if _, err := FindMachine("raspi9"); err == nil || !strings.Contains(err.Error(), "raspi0, raspi3b") {
+		t.Errorf("a machine that nobody has: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "lab.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "lab.json") {
+		t.Errorf("a broken state: %v", err)
+	}
+	if err := l.save(); err != nil { // for the cleanup
+		t.Fatal(err)
+	}
+}
+
+// The light is where Deploy configures it: the last board has the board's own.
+func TestLightsAndConfiguration(t *testing.T) {
+	l := &Lab{State: State{Boards: 2}}
+	const written = "address = \"10.99.0.250\"\n"
+	for _, b := range l.Boards() {
+		got := b.configuration(written)
+		want := written + "# The lab of emulated boards.\nheartbeat = \"2s\"\n"
+		if b.N == 1 {
+			want += "led = \"GPIO17\"\n"
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", b.Name(), diff)
+		}
+		if again := b.configuration(got); again != got {
+			t.Errorf("%s, configured again: %q", b.Name(), again)
+		}
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	l := &Lab{State: State{Boards: 3}}
+	for name, wants := range map[string][]string{
+		"raspi3b": {
+			"qemu-system-aarch64 -M raspi3b -name pi2 ", "console=ttyS1,115200 systemd.hostname=pi2 ip=10.99.0.2:::255.255.255.0::eth0:off:1500:b8:27:eb:00:00:02",
+			"-serial chardev:shell -serial file:console.log ", "ifname=tap2,", "usb-net,port=1,netdev=cable,id=nic,mac=b8:27:eb:00:00:02",
+		},
+		"raspi0": {"qemu-system-arm -M raspi0 -name pi2 ", "initcall_blacklist=bcm2835_power_driver_init", "-serial chardev:shell -netdev"},
+	} {
+		m, err := FindMachine(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &Board{N: 2, Machine: m, lab: l}
+		got := strings.Join(m.command(b, "tap2"), " ")
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q is not in %s", name, want, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package pi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"topdog/gpio"
+)
+
+// Pin is a GPIO line of the emulated chip.
+type Pin int
+
+// The lines that lights are on.
+const (
+	GPIO17 Pin = 17 // where docs/hardware.md wires one
+	ACT    Pin = 47 // the board's own
+)
+
+func (p Pin) String() string {
+	if p == ACT {
+		return "ACT"
+	}
+	return fmt.Sprintf("GPIO%d", int(p))
+}
+
+// registers are the first 15 words of the GPIO block (BCM2835 ARM Peripherals,
+// section 6.1): GPFSEL0-5, a reserved one, GPSET0-1, a reserved one, GPCLR0-1, a
+// reserved one, GPLEV0-1.
+type registers []uint32
+
+const (
+	registerCount = 15
+	gplev0        = 13
+	fselOutput    = 1 // of the three bits per line in GPFSEL
+)
+
+// lit tells whether an LED between this line and ground shines. Only a line that
+// is driven counts: one that was released floats, although the level register of
+// QEMU's chip keeps the last value.
+func (r registers) lit(p Pin) bool {
+	function := r[p/10] >> (3 * (p % 10)) & 7
+	level := r[gplev0+p/32] >> (p % 32) & 1
+	return function == fselOutput && level == 1
+}
+
+// Lit reads from the chip's registers which of the pins shine now.
+func (m *Monitor) Lit(machine Machine, pins ...Pin) ([]bool, error) {
+	words, err := m.Words(machine.gpioBase, registerCount)
+	if err != nil {
+		return nil, err
+	}
+	lit := make([]bool, len(pins))
+	for i, p := range pins {
+		lit[i] = registers(words).lit(p)
+	}
+	return lit, nil
+}
+
+// Watch is what was seen of a light: for how long it was lit and dark in turn,
+// the first and the last phase cut off by the beginning and the end.
+type Watch struct {
+	Lit, Dark time.Duration
+	Pulses    int // how often it went from dark to lit
+}
+
+// add counts one sample for the time since the one before.
+func (w *Watch) add(before, now bool, since time.Duration) {
+	if before {
+		w.Lit += since
+	} else {
+		w.Dark += since
+	}
+	if now && !before {
+		w.Pulses++
+	}
+}
+
+// Duty is the part of the time that the light was lit, from 0 to 1.
+func (w Watch) Duty() float64 {
+	total := w.Lit + w.Dark
+	if total == 0 {
+		return 0
+	}
+	return float64(w.Lit) / float64(total)
+}
+
+// WatchTime is how long to look at a light to tell the patterns apart: two
+// periods of the slowest, and some more for a board that has just stood still.
+const WatchTime = 4500 * time.Millisecond
+
+// samplePeriod is a fraction of the shortest flash, which is 50 ms.
+const samplePeriod = 10 * time.Millisecond
+
+// Steady is what no pattern of topdog looks like: lit all the time, as by a
+// daemon that died or stands still.
+const Steady gpio.Pattern = 0xff
+
+// Pattern tells which of topdog's patterns was seen. They differ in the part of
+// the time that they are lit: not at all, 1/40 (follower), 3/10 (fault), 1/2
+// (election) and 9/10 (leader). The limits lie between, nearer to the lower one
+// because an emulated board that pauses makes a long phase longer, and most
+// phases are dark. A leader is told from a steady light by its pulses.
+func (w Watch) Pattern() gpio.Pattern {
+	switch duty := w.Duty(); {
+	case w.Lit == 0:
+		return gpio.Off
+	case duty < 0.15:
+		return gpio.Follower
+	case duty < 0.45:
+		return gpio.Fault
+	case duty < 0.65:
+		return gpio.Election
+	case w.Pulses >= 2:
+		return gpio.Leader
+	default:
+		return Steady
+	}
+}
+
+func (w Watch) String() string {
+	name := w.Pattern().String()
+	if w.Pattern() == Steady {
+		name = "steady"
+	}
+	return fmt.Sprintf("%s (lit %.0f %%, %d pulses)", name, 100*w.Duty(), w.Pulses)
+}
+
+// WatchLights looks at pins of the board for a while, in the registers.
+func (b *Board) WatchLights(ctx context.Context, d time.Duration, pins ...Pin) ([]Watch, error) {
+	m, err := b.Monitor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	before, err := m.Lit(b.Machine, pins...)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	last := start
+	watches := make([]Watch, len(pins))
+	tick := time.NewTicker(samplePeriod)
+	defer tick.Stop()
+	for last.Sub(start) < d {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		now, err := m.Lit(b.Machine, pins...)
+		if err != nil {
+			return nil, err
+		}
+		at := time.Now()
+		for i := range watches {
+			watches[i].add(before[i], now[i], at.Sub(last))
+		}
+		before, last = now, at
+	}
+	return watches, nil
+}

@@ -1,0 +1,218 @@
+package pi
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/net/icmp"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+)
+
+// An ARP request or reply for IPv4 over Ethernet has 28 bytes (RFC 826).
+const (
+	arpLength  = 28
+	arpRequest = 1
+	arpReply   = 2
+)
+
+// askTime is how long to wait for answers to an ARP request, and askRounds how
+// often it is sent: a board that pauses or a frame that got lost must not count
+// as an address that nobody has.
+const (
+	askRounds = 3
+	askTime   = 500 * time.Millisecond
+)
+
+// Holders asks the whole LAN who has an address, and returns the numbers of the
+// boards that answer, in ascending order. More than one is a fault of topdog.
+func (l *Lab) Holders(ctx context.Context, addr netip.Addr) ([]int, error) {
+	fail := func(err error) ([]int, error) { return nil, fmt.Errorf("ask who has %s: %w", addr, err) }
+	index, mac, err := l.segment.Bridge()
+	if err != nil {
+		return fail(err)
+	}
+	fd := -1
+	err = l.segment.Do(func() (err error) {
+		protocol := bigEndian(unix.ETH_P_ARP)
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(protocol)); err != nil {
+			return fmt.Errorf("open a packet socket: %w", err)
+		}
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: index})
+	})
+	if fd >= 0 {
+		defer unix.Close(fd)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	everybody := &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ARP), Ifindex: index, Halen: 6, Addr: [8]byte{255, 255, 255, 255, 255, 255}}
+	request := arpQuestion(mac, l.Host(), addr)
+	found := make(map[int]bool)
+	for range askRounds {
+		if err := unix.Sendto(fd, request, 0, everybody); err != nil {
+			return fail(err)
+		}
+		if err := l.collect(ctx, fd, addr, found); err != nil {
+			return fail(err)
+		}
+	}
+	boards := make([]int, 0, len(found))
+	for n := range found {
+		boards = append(boards, n)
+	}
+	slices.Sort(boards)
+	return boards, nil
+}
+
+// collect gathers the boards whose answers arrive within askTime.
+func (l *Lab) collect(ctx context.Context, fd int, addr netip.Addr, found map[int]bool) error {
+	buf := make([]byte, 128)
+	for end := time.Now().Add(askTime); ; {
+		left := time.Until(end)
+		if left <= 0 || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		timeout := unix.NsecToTimeval(max(left, time.Millisecond).Nanoseconds())
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+			return err
+		}
+		n, _, err := unix.Recvfrom(fd, buf, 0)
+		if err != nil {
+			continue // The time is over, or a signal came.
+		}
+		mac, ok := arpAnswer(buf[:n], addr)
+		if !ok {
+			continue
+		}
+		for _, b := range l.Boards() {
+			if bytes.Equal(mac, b.HardwareAddr()) {
+				found[b.N] = true
+			}
+		}
+	}
+}
+
+// bigEndian is htons(3), for the two fields of a packet socket that want it.
+func bigEndian(v uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
+}
+
+// arpQuestion asks who has addr.
+func arpQuestion(mac net.HardwareAddr, from, addr netip.Addr) []byte {
+	b := []byte{0, unix.ARPHRD_ETHER, unix.ETH_P_IP >> 8, unix.ETH_P_IP & 0xff, 6, 4, 0, arpRequest}
+	b = append(b, mac...)
+	b = append(b, from.AsSlice()...)
+	b = append(b, make([]byte, 6)...)
+	return append(b, addr.AsSlice()...)
+}
+
+// arpAnswer returns the hardware address of a reply that says who has addr.
+func arpAnswer(b []byte, addr netip.Addr) (net.HardwareAddr, bool) {
+	if len(b) < arpLength || b[6] != 0 || b[7] != arpReply || !bytes.Equal(b[14:18], addr.AsSlice()) {
+		return nil, false
+	}
+	return net.HardwareAddr(b[8:14]), true
+}
+
+// pingPeriod is how often a Pinger asks. Emulated boards pause for longer.
+const pingPeriod = 50 * time.Millisecond
+
+// Pinger keeps sending echo requests to an address from this machine, as a user
+// of the cluster would notice it.
+type Pinger struct {
+	conn *icmp.PacketConn
+	wg   sync.WaitGroup
+	stop chan struct{}
+
+	mu      sync.Mutex
+	answers []time.Time
+}
+
+// Ping starts a Pinger.
+func (l *Lab) Ping(addr netip.Addr) (*Pinger, error) {
+	p := &Pinger{stop: make(chan struct{})}
+	err := l.segment.Do(func() (err error) {
+		p.conn, err = icmp.ListenPacket("ip4:icmp", l.Host().String())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start to ping %s: %w", addr, err)
+	}
+	p.wg.Go(func() { p.ask(addr) })
+	p.wg.Go(func() { p.listen(addr) })
+	return p, nil
+}
+
+// Close ends it.
+func (p *Pinger) Close() {
+	close(p.stop)
+	p.conn.Close()
+	p.wg.Wait()
+}
+
+func (p *Pinger) ask(addr netip.Addr) {
+	tick := time.NewTicker(pingPeriod)
+	defer tick.Stop()
+	to := &net.IPAddr{IP: addr.AsSlice()}
+	for n := 0; ; n++ {
+		m := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: 0x7d09, Seq: n & 0xffff}}
+		if b, err := m.Marshal(nil); err == nil {
+			// An address that nobody has right now is an answer that does not come.
+			_, _ = p.conn.WriteTo(b, to)
+		}
+		select {
+		case <-tick.C:
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+func (p *Pinger) listen(addr netip.Addr) {
+	buf := make([]byte, 256)
+	for {
+		n, from, err := p.conn.ReadFrom(buf)
+		if err != nil {
+			return // closed
+		}
+		ip, ok := from.(*net.IPAddr)
+		if !ok || !ip.IP.Equal(addr.AsSlice()) {
+			continue
+		}
+		if m, err := icmp.ParseMessage(1, buf[:n]); err != nil || m.Type != ipv4.ICMPTypeEchoReply {
+			continue
+		}
+		p.mu.Lock()
+		p.answers = append(p.answers, time.Now())
+		p.mu.Unlock()
+	}
+}
+
+// Outage returns the longest time without an answer that lasted until after
+// since, and how many answers came since then.
+func (p *Pinger) Outage(since time.Time) (longest time.Duration, answers int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return outage(p.answers, since, time.Now())
+}
+
+func outage(answers []time.Time, since, now time.Time) (longest time.Duration, count int) {
+	first, _ := slices.BinarySearchFunc(answers, since, time.Time.Compare)
+	last := since
+	if first > 0 {
+		last = answers[first-1]
+	}
+	for _, a := range answers[first:] {
+		longest = max(longest, a.Sub(last))
+		last = a
+	}
+	return max(longest, now.Sub(last)), len(answers) - first
+}

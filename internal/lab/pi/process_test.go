@@ -1,0 +1,86 @@
+package pi
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// sleeper starts a process that does nothing until it is killed.
+func sleeper(t *testing.T) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("cat") // reads a pipe that nobody writes to
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		_ = c.Wait()
+	})
+	return c
+}
+
+func TestKillEndsTheProcess(t *testing.T) {
+	c := sleeper(t)
+	p, err := identify(c.Process.Pid)
+	if err != nil || !p.runs() {
+		t.Fatalf("identify: %+v, %v", p, err)
+	}
+	if err := p.kill(); err != nil {
+		t.Fatal(err)
+	}
+	if p.runs() {
+		t.Error("it runs after kill")
+	}
+	if err := p.kill(); err != nil {
+		t.Errorf("kill again: %v", err)
+	}
+}
+
+// A number that another process has by now ends nobody.
+func TestKillSparesStrangers(t *testing.T) {
+	c := sleeper(t)
+	p, err := identify(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := p
+	stranger.Start++
+	if stranger.runs() {
+		t.Error("a process with another start time is taken for ours")
+	}
+	if err := stranger.kill(); err != nil {
+		t.Error(err)
+	}
+	if !p.runs() {
+		t.Error("a stranger was killed")
+	}
+	if (processID{}).runs() {
+		t.Error("a board that was never on runs")
+	}
+}
+
+func TestSetNice(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("raising a priority needs root")
+	}
+	c := sleeper(t)
+	p, err := identify(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.setNice(runNice); err != nil {
+		t.Fatal(err)
+	}
+	fields, err := statFields(p.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fields[16]; got != "-5" { // field 19 of proc(5)
+		t.Errorf("nice %s, want -5", got)
+	}
+}

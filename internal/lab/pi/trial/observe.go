@@ -1,0 +1,175 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"topdog/gpio"
+	"topdog/internal/lab/pi"
+)
+
+// view is what can be seen of the cluster from outside.
+type view struct {
+	holders []int            // boards that answer ARP requests for the address
+	lights  map[int]pi.Watch // of the boards that are on
+}
+
+// look watches all lights for as long as it takes to tell the patterns apart,
+// and asks meanwhile who has the address.
+func (t *trial) look(ctx context.Context) (view, error) {
+	v := view{lights: make(map[int]pi.Watch)}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed error
+	for _, b := range t.lab.Boards() {
+		if !b.On() {
+			continue
+		}
+		wg.Go(func() {
+			w, err := b.WatchLights(ctx, pi.WatchTime, b.Light())
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = err
+				return
+			}
+			v.lights[b.N] = w[0]
+		})
+	}
+	holders, err := t.lab.Holders(ctx, t.lab.Floating())
+	wg.Wait()
+	if err != nil {
+		return v, err
+	}
+	v.holders = holders
+	return v, failed
+}
+
+func (v view) String() string {
+	var parts []string
+	for n := 1; n <= boards; n++ {
+		if w, ok := v.lights[n]; ok {
+			parts = append(parts, fmt.Sprintf("pi%d shows %s", n, w))
+		} else {
+			parts = append(parts, fmt.Sprintf("pi%d is off", n))
+		}
+	}
+	return fmt.Sprintf("address on %v; %s", v.holders, strings.Join(parts, "; "))
+}
+
+// leads tells whether the view is that of a cluster led by board n: it alone has
+// the address, it alone pulses, all others that run blink as followers.
+func (v view) leads(n int, without ...int) bool {
+	if !slices.Equal(v.holders, []int{n}) {
+		return false
+	}
+	if _, on := v.lights[n]; !on {
+		return false
+	}
+	for board, w := range v.lights {
+		want := gpio.Follower
+		switch {
+		case board == n:
+			want = gpio.Leader
+		case slices.Contains(without, board):
+			continue
+		}
+		if w.Pattern() != want {
+			return false
+		}
+	}
+	return true
+}
+
+// await looks until cond is true of what is seen.
+func (t *trial) await(ctx context.Context, what string, cond func(view) bool) (view, error) {
+	deadline := time.Now().Add(settleTime)
+	for {
+		v, err := t.look(ctx)
+		if err != nil {
+			return v, err
+		}
+		if cond(v) {
+			return v, nil
+		}
+		if time.Now().After(deadline) {
+			return v, fmt.Errorf("want %s; still after %s: %s", what, settleTime, v)
+		}
+	}
+}
+
+// awaitLeader waits until board n leads in the eyes of everybody outside. The
+// lights of some boards may not matter.
+func (t *trial) awaitLeader(ctx context.Context, n int, without ...int) (string, error) {
+	// Asking for the address takes a third of the time of a look at the lights.
+	for end := time.Now().Add(settleTime); time.Now().Before(end); {
+		holders, err := t.lab.Holders(ctx, t.lab.Floating())
+		if err != nil {
+			return "", err
+		}
+		if slices.Equal(holders, []int{n}) {
+			break
+		}
+	}
+	v, err := t.await(ctx, fmt.Sprintf("pi%d alone with the address and the leader's light", n), func(v view) bool { return v.leads(n, without...) })
+	return v.String(), err
+}
+
+// outage is how long nobody answered at the address since a time, once it has
+// been seen to be answered again.
+func (t *trial) outage(since time.Time, limit time.Duration) (string, error) {
+	longest, answers := t.pinger.Outage(since)
+	text := fmt.Sprintf("no answer to pings for %.2f s at most", longest.Seconds())
+	switch {
+	case answers == 0:
+		return text, fmt.Errorf("nobody answered pings to %s for %s", t.lab.Floating(), longest)
+	case limit > 0 && longest > limit:
+		return text, fmt.Errorf("nobody answered pings to %s for %s, want at most %s", t.lab.Floating(), longest, limit)
+	}
+	return text, nil
+}
+
+// dark checks that a board lacks the address and shows no light on any of its
+// lines, for a while and seen from outside, and says so itself of the address.
+func (t *trial) dark(ctx context.Context, n int) error {
+	b := t.board(n)
+	watches, err := b.WatchLights(ctx, pi.WatchTime, pi.GPIO17, pi.ACT)
+	if err != nil {
+		return err
+	}
+	for i, w := range watches {
+		if w.Pattern() != gpio.Off {
+			return fmt.Errorf("%s of pi%d is not dark: %s", []pi.Pin{pi.GPIO17, pi.ACT}[i], n, w)
+		}
+	}
+	holders, err := t.lab.Holders(ctx, t.lab.Floating())
+	if err != nil {
+		return err
+	}
+	if slices.Contains(holders, n) {
+		return fmt.Errorf("pi%d still answers for %s", n, t.lab.Floating())
+	}
+	out, err := b.Run(ctx, "ip -br addr; ip -br link")
+	if err != nil {
+		return err
+	}
+	if strings.Contains(out, t.lab.Floating().String()+"/") || strings.Contains(out, "topdog") {
+		return fmt.Errorf("pi%d still has the address, or a device of topdog's:\n%s", n, out)
+	}
+	return nil
+}
+
+// lookPath finds the first of several programs.
+func lookPath(debian string, names ...string) (string, error) {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no %s; install it: apt-get install --no-install-recommends %s", names[0], debian)
+}

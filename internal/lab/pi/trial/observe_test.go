@@ -1,0 +1,82 @@
+package trial
+
+import (
+	"testing"
+	"time"
+
+	"topdog/internal/console"
+	"topdog/internal/lab/pi"
+)
+
+var (
+	dark     = pi.Watch{Dark: 4500 * time.Millisecond}
+	follower = pi.Watch{Lit: 100 * time.Millisecond, Dark: 4400 * time.Millisecond, Pulses: 2}
+	pulse    = pi.Watch{Lit: 4 * time.Second, Dark: 500 * time.Millisecond, Pulses: 4}
+	steady   = pi.Watch{Lit: 4500 * time.Millisecond}
+)
+
+func lights(watches ...pi.Watch) map[int]pi.Watch {
+	all := make(map[int]pi.Watch)
+	for i, w := range watches {
+		if w != (pi.Watch{}) { // off
+			all[i+1] = w
+		}
+	}
+	return all
+}
+
+func TestLeads(t *testing.T) {
+	for name, tc := range map[string]struct {
+		v       view
+		without []int
+		want    bool
+	}{
+		"well":                           {view{[]int{2}, lights(follower, pulse, follower)}, nil, true},
+		"a board is off":                 {view{[]int{2}, lights(follower, pulse, pi.Watch{})}, nil, true},
+		"nobody answers":                 {view{nil, lights(follower, pulse, follower)}, nil, false},
+		"two answer":                     {view{[]int{1, 2}, lights(follower, pulse, follower)}, nil, false},
+		"another answers":                {view{[]int{1}, lights(follower, pulse, follower)}, nil, false},
+		"no light":                       {view{[]int{2}, lights(follower, dark, follower)}, nil, false},
+		"a light that does not move":     {view{[]int{2}, lights(follower, steady, follower)}, nil, false},
+		"two pulse":                      {view{[]int{2}, lights(pulse, pulse, follower)}, nil, false},
+		"two pulse, one is out of sight": {view{[]int{2}, lights(pulse, pulse, follower)}, []int{1}, true},
+		"a follower is dark":             {view{[]int{2}, lights(dark, pulse, follower)}, nil, false},
+		"the dark one does not matter":   {view{[]int{2}, lights(dark, pulse, follower)}, []int{1}, true},
+		"the leader always matters":      {view{[]int{2}, lights(follower, dark, follower)}, []int{2}, false},
+		"the leader is off":              {view{[]int{2}, lights(follower, pi.Watch{}, follower)}, nil, false},
+	} {
+		if got := tc.v.leads(2, tc.without...); got != tc.want {
+			t.Errorf("%s: pi2 leads: %t, want %t, in %s", name, got, tc.want, tc.v)
+		}
+	}
+}
+
+func TestCheckStatus(t *testing.T) {
+	l := &pi.Lab{State: pi.State{Boards: boards}}
+	leader := l.Boards()[1]
+	well := func() console.Status {
+		return console.Status{
+			Board: console.Board{ID: "10.99.0.1"}, Role: console.RoleFollower,
+			Leader: "10.99.0.2", LeaderName: "pi2", Boards: make([]console.Board, boards),
+		}
+	}
+	if err := checkStatus(well(), leader); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*console.Status){
+		"another leader":      func(s *console.Status) { s.Leader = "10.99.0.3" },
+		"no leader":           func(s *console.Status) { s.Leader = "" },
+		"leads as well":       func(s *console.Status) { s.Role = console.RoleLeader },
+		"holds the address":   func(s *console.Status) { s.Holding = true },
+		"leads, not holding":  func(s *console.Status) { s.Board.ID, s.Role = s.Leader, console.RoleLeader },
+		"knows too few":       func(s *console.Status) { s.Boards = s.Boards[:2] },
+		"something is amiss":  func(s *console.Status) { s.Problems = []string{"the LED"} },
+		"leads and is unsure": func(s *console.Status) { s.Board.ID, s.Holding = s.Leader, true },
+	} {
+		s := well()
+		change(&s)
+		if checkStatus(s, leader) == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

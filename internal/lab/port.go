@@ -1,8 +1,0 @@
-package lab
-
-import "github.com/vishvananda/netns"
-
-// Port returns where the host's cable ends: the namespace of the switch, and the
-// name of the interface there. The namespace belongs to the LAN: it must not be
-// closed, and is invalid after LAN.Close.
-func (h *Host) Port() (netns.NsHandle, string) { return h.lan.fabric.ns, h.portName() }

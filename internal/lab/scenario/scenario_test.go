@@ -1,0 +1,343 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"topdog/election"
+	"topdog/internal/lab/sim"
+	"topdog/wire"
+)
+
+func TestParseFault(t *testing.T) {
+	ids := func(list ...wire.ID) []wire.ID { return list }
+	for _, tc := range []struct {
+		kind FaultKind
+		text string
+		want Fault
+	}{
+		{Crash, "5@2s", Fault{Boards: [][]wire.ID{ids(5)}, At: 2 * time.Second, timed: true}},
+		{Pull, "4,5@1500ms", Fault{Boards: [][]wire.ID{ids(4, 5)}, At: 1500 * time.Millisecond, timed: true}},
+		{Pause, "3@2s+500ms", Fault{Boards: [][]wire.ID{ids(3)}, At: 2 * time.Second, For: 500 * time.Millisecond, timed: true}},
+		{Partition, "1,2/3,4@2s", Fault{Boards: [][]wire.ID{ids(1, 2), ids(3, 4)}, At: 2 * time.Second, timed: true}},
+		{Partition, "1/2/3@0s", Fault{Boards: [][]wire.ID{ids(1), ids(2), ids(3)}, timed: true}},
+		{OneWay, "1/2@1s", Fault{Boards: [][]wire.ID{ids(1), ids(2)}, At: time.Second, timed: true}},
+		{Heal, "6s", Fault{At: 6 * time.Second, timed: true}},
+		{Heal, "@6s", Fault{At: 6 * time.Second, timed: true}},
+		{Notice, "2", Fault{Boards: [][]wire.ID{ids(2)}}},
+		{Notice, "2@2.1s", Fault{Boards: [][]wire.ID{ids(2)}, At: 2100 * time.Millisecond, timed: true}},
+	} {
+		tc.want.Kind = tc.kind
+		got, err := ParseFault(tc.kind, tc.text)
+		if err != nil {
+			t.Errorf("--%v %s: %v", tc.kind, tc.text, err)
+		}
+		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(Fault{})); diff != "" {
+			t.Errorf("--%v %s: want -, got +:\n%s", tc.kind, tc.text, diff)
+		}
+	}
+}
+
+func TestParseFaultErrors(t *testing.T) {
+	for _, tc := range []struct {
+		kind       FaultKind
+		text, want string
+	}{
+		{Crash, "", "no board"},
+		{Crash, "5", "does not say when"},
+		{Crash, "5@", "no time"},
+		{Crash, "5@-1s", "no time"},
+		{Crash, "5@2", "no time"},
+		{Crash, "0@2s", "numbered from 1"},
+		{Crash, "x@2s", "no board"},
+		{Crash, "5,5@2s", "twice"},
+		{Crash, "5/4@2s", "without a /"},
+		{Crash, "5@2s+1s", "no duration"},
+		{Pause, "5@2s", "for how long"},
+		{Pause, "5@2s+0s", "some time"},
+		{Partition, "1,2@2s", "two groups"},
+		{Partition, "1,2/2@2s", "twice"},
+		{OneWay, "1/2/3@2s", "two groups"},
+		{Heal, "", "no time"},
+		{Heal, "1@2s", "no single board"},
+	} {
+		_, err := ParseFault(tc.kind, tc.text)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), tc.kind.Example()) {
+			t.Errorf("--%v %q: the error is %v; want one with %q and an example", tc.kind, tc.text, err, tc.want)
+		}
+	}
+}
+
+func TestParseNumbers(t *testing.T) {
+	for text, want := range map[string]float64{"5%": 0.05, "0.05": 0.05, "0": 0, "100%": 1, "12.5%": 0.125} {
+		if got, err := ParseChance(text); err != nil || got != want {
+			t.Errorf("%s is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "%", "101%", "-1%", "2", "NaN", "five"} {
+		if got, err := ParseChance(text); err == nil {
+			t.Errorf("%q was accepted as %v", text, got)
+		}
+	}
+	if chance, by, err := ParseReorder("10%:5ms"); err != nil || chance != 0.1 || by != 5*time.Millisecond {
+		t.Errorf("10%%:5ms is %v, %v, %v", chance, by, err)
+	}
+	for _, text := range []string{"", "10%", "10%:", "x:5ms", "10%:5"} {
+		if _, _, err := ParseReorder(text); err == nil {
+			t.Errorf("--reorder %q was accepted", text)
+		}
+	}
+	for _, text := range []string{"", "x", "1ppb", "200000ppm", "1=", "=5", "1=5ppm,2", "0=5ppm", "1,2=5ppm", "1=5ppm,1=9ppm"} {
+		if d, err := ParseDrift(text); err == nil {
+			t.Errorf("--drift %q was accepted as %+v", text, d)
+		}
+	}
+	d, err := ParseDrift("1=+200ppm,3=-50")
+	if diff := cmp.Diff(Drift{boards: map[wire.ID]int{1: 200, 3: -50}}, d, cmp.AllowUnexported(Drift{})); err != nil || diff != "" {
+		t.Errorf("%v, want -, got +:\n%s", err, diff)
+	}
+	s := Scenario{}
+	if err := s.SetPriority("1,2=0"); err != nil || !cmp.Equal(s.Priorities, map[wire.ID]uint8{1: 0, 2: 0}) {
+		t.Errorf("1,2=0 is %v, %v", s.Priorities, err)
+	}
+	for _, text := range []string{"", "3", "3=", "3=255", "0=1", "=1"} {
+		if err := s.SetPriority(text); err == nil {
+			t.Errorf("--priority %q was accepted", text)
+		}
+	}
+}
+
+// plan returns a scenario with these faults, written as they are in flags.
+func plan(t *testing.T, nodes int, algorithm wire.Algorithm, faults ...string) *Scenario {
+	t.Helper()
+	s := &Scenario{
+		Nodes: nodes, Seed: 1, For: 8 * time.Second, From: FromFirstFault,
+		Board: election.Config{Algorithm: algorithm, Interval: 100 * time.Millisecond},
+		Wire:  sim.Wire{Latency: 200 * time.Microsecond},
+	}
+	for _, text := range faults {
+		name, value, _ := strings.Cut(text, " ")
+		for _, k := range Kinds() {
+			if k.String() == name {
+				f, err := ParseFault(k, value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Faults = append(s.Faults, f)
+			}
+		}
+	}
+	return s
+}
+
+func run(t *testing.T, s *Scenario) (*Play, Report) {
+	t.Helper()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Run(context.Background(), Options{Record: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, p.Report()
+}
+
+// TestReport plays figure 2 of Kuang and others: of ten processes, 0…9, number 9 is
+// gone and number 5 notices: 24 messages, and the one that tells the dead process
+// who won is not one of them.
+func TestReport(t *testing.T) {
+	_, r := run(t, plan(t, 10, wire.AlgorithmBully, "crash 10@2s", "notice 6"))
+	var got []Messages
+	for _, m := range r.Messages {
+		if !m.Routine {
+			got = append(got, m)
+		}
+	}
+	want := []Messages{
+		{Kind: "ELECTION", Packets: 4, Live: 6, Dead: 4},
+		{Kind: "ANSWER", Packets: 6, Live: 6},
+		{Kind: "COORDINATOR", Packets: 1, Live: 8, Dead: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+	if len(r.Leaders) != 2 || r.Leaders[0].Board != "10" || r.Leaders[1].Board != "9" || r.Leaders[1].UntilMs != nil {
+		t.Errorf("the leaders are %+v", r.Leaders)
+	}
+	if len(r.Faults) != 1 {
+		t.Fatalf("the faults are %+v", r.Faults)
+	}
+	f := r.Faults[0]
+	if diff := cmp.Diff([]string{"crash 10", "6 notices"}, f.What); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
+	}
+	if f.Before != "10" || f.Leader != "9" || f.TakenMs == nil || f.AgreedMs == nil || *f.AgreedMs < *f.TakenMs || *f.TakenMs != r.VacantMs {
+		t.Errorf("coping: %+v; vacant for %v", f, r.VacantMs)
+	}
+	var text bytes.Buffer
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"bully, 10 boards", "ELECTION        4        10", "without routine       11        25",
+		"board 9 took the address", "off: 10", "leader: 9", "it moved once",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text does not say %q:\n%s", want, &text)
+		}
+	}
+}
+
+// TestNoticeAlone holds that with --notice nobody else notices by itself.
+func TestNoticeAlone(t *testing.T) {
+	p, _ := run(t, plan(t, 5, wire.AlgorithmHeir, "crash 5@2.03s", "notice 4"))
+	first := ""
+	for _, l := range p.Recording.Events() {
+		if l.Message == "ELECTION" && l.Board != "4" {
+			t.Errorf("board %s holds an election as well", l.Board)
+		}
+		if first == "" && l.Message == "COORDINATOR" {
+			first = l.Board
+		}
+	}
+	if first != "4" {
+		t.Errorf("board %q proclaimed itself first, want 4", first)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		nodes     int
+		faults    []string
+		holders   []string // one after the other
+		doubled   bool
+		following string // the leader in the end
+	}{
+		{"crash and restart", 3, []string{"crash 3@2s", "restart 3@4s"}, []string{"3", "2"}, false, "2"},
+		{"two at once", 4, []string{"crash 3@2s", "crash 4@2s"}, []string{"4", "2"}, false, "2"},
+		{"cable", 3, []string{"pull 3@2s", "plug 3@4s"}, []string{"3", "2"}, false, "2"},
+		{"pause", 3, []string{"pause 3@2s+1s"}, []string{"3", "2"}, true, "2"},
+		{"stop", 3, []string{"stop 3@2s"}, []string{"3", "2"}, false, "2"},
+		{"resign", 3, []string{"resign 3@2s"}, []string{"3", "2"}, false, "2"},
+		{"partition", 4, []string{"partition 1,2/3,4@2s", "heal 4s"}, []string{"4", "2"}, true, "4"},
+		{"one way", 3, []string{"one-way 3/1,2@2s"}, []string{"3", "2"}, true, "2"},
+		{"mute", 3, []string{"mute 3@2s", "unmute 3@4s"}, []string{"3", "2"}, true, "3"},
+		{"a follower", 3, []string{"crash 1@2s"}, []string{"3"}, false, "3"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, r := run(t, plan(t, tc.nodes, wire.AlgorithmHeir, tc.faults...))
+			var holders []string
+			for _, l := range r.Leaders {
+				holders = append(holders, l.Board)
+			}
+			if diff := cmp.Diff(tc.holders, holders); diff != "" {
+				t.Errorf("holders: want -, got +:\n%s", diff)
+			}
+			if doubled := r.DoubledMs > 0; doubled != tc.doubled {
+				t.Errorf("two boards held the address for %v ms", r.DoubledMs)
+			}
+			for _, b := range r.Boards {
+				if b.Running && b.Leader != tc.following && tc.name != "one way" {
+					t.Errorf("board %s follows %q in the end, want %s", b.ID, b.Leader, tc.following)
+				}
+			}
+			if len(r.Faults) == 0 || r.FromMs != 2000 {
+				t.Errorf("counting began at %v ms, with %+v", r.FromMs, r.Faults)
+			}
+		})
+	}
+}
+
+// TestDriftIsHarmless plays the same scenario with right and wrong clocks.
+func TestDriftIsHarmless(t *testing.T) {
+	s := plan(t, 5, wire.AlgorithmHeir, "crash 5@2s", "restart 5@5s")
+	_, right := run(t, s)
+	var err error
+	if s.Drift, err = ParseDrift("200ppm"); err != nil {
+		t.Fatal(err)
+	}
+	_, wrong := run(t, s)
+	if diff := cmp.Diff(right.Boards, wrong.Boards); diff != "" {
+		t.Errorf("right -, wrong +:\n%s", diff)
+	}
+	if cmp.Equal(right, wrong) {
+		t.Error("wrong clocks change nothing at all")
+	}
+	_, again := run(t, s)
+	if diff := cmp.Diff(wrong, again, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the same seed, -, +:\n%s", diff)
+	}
+}
+
+func TestFrom(t *testing.T) {
+	s := plan(t, 3, wire.AlgorithmHeir, "crash 3@2s")
+	s.From = 0
+	_, r := run(t, s)
+	if len(r.Faults) != 2 || r.Faults[0].What[0] != "start" || r.Faults[0].AgreedMs == nil {
+		t.Errorf("from 0: %+v", r.Faults)
+	}
+	if r.FromMs != 0 {
+		t.Errorf("counting began at %v ms", r.FromMs)
+	}
+	s.From = 5 * time.Second
+	_, r = run(t, s)
+	if len(r.Faults) != 0 || r.VacantMs != 0 {
+		t.Errorf("from 5 s: %+v, vacant for %v ms", r.Faults, r.VacantMs)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for want, spoil := range map[string]func(*Scenario){
+		"--nodes":      func(s *Scenario) { s.Nodes = 256 },
+		"--for":        func(s *Scenario) { s.For = -1 },
+		"--heartbeat":  func(s *Scenario) { s.Board.Interval = time.Microsecond },
+		"--trace-from": func(s *Scenario) { s.From = time.Hour },
+		"--priority":   func(s *Scenario) { s.Priorities = map[wire.ID]uint8{9: 1} },
+		"--crash":      func(s *Scenario) { s.Nodes = 2 },
+		"--notice":     func(s *Scenario) { s.Faults = []Fault{{Kind: Notice, Boards: [][]wire.ID{{1}}}} },
+	} {
+		s := plan(t, 3, wire.AlgorithmHeir, "crash 3@2s")
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		spoil(s)
+		if err := s.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("the error is %v, want one about %s", err, want)
+		}
+	}
+}
+
+// TestTooEarly holds that a report says so if there was no leader yet to crash.
+func TestTooEarly(t *testing.T) {
+	_, r := run(t, plan(t, 3, wire.AlgorithmHeir, "crash 3@0.1s"))
+	var text bytes.Buffer
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if want := "nobody held the address when it happened"; !strings.Contains(text.String(), want) {
+		t.Errorf("the report does not say %q:\n%s", want, &text)
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for want, ids := range map[string]string{"": "", "5": "5", "1, 2": "1 2", "1–3": "1 2 3", "1–4, 7, 9, 10": "1 2 3 4 7 9 10"} {
+		if got := ranges(strings.Fields(ids)); got != want {
+			t.Errorf("%q is written as %q, want %q", ids, got, want)
+		}
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := plan(t, 3, wire.AlgorithmHeir).Run(ctx, Options{}); err == nil {
+		t.Error("a scenario that was interrupted went on")
+	}
+}

@@ -1,0 +1,175 @@
+package sim_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/lab/sim"
+	"topdog/wire"
+)
+
+// The benchmarks in this file measure what heir is worth, in virtual time: for how
+// long the address is gone, how often it moves for nothing, and what that costs.
+//
+//	go test ./internal/lab/sim -run '^$' -bench 'Replaced|Lossy|Cold' -benchtime 20x
+//
+// Each is repeated with other seeds: 20x are 20 leaders that fail, or 20 times ten minutes.
+
+// lanWire is a LAN of small boards: a tenth to a third of a millisecond to and fro.
+func lanWire(loss float64) sim.Wire {
+	return sim.Wire{Delay: sim.Uniform(50*time.Microsecond, 150*time.Microsecond), Loss: loss}
+}
+
+// heirs starts that many boards of heir.
+func heirs(seed uint64, boards int, interval time.Duration, w sim.Wire) *sim.Sim {
+	lan := sim.New(seed, w)
+	for id := range wire.ID(boards) {
+		lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: interval, Algorithm: wire.AlgorithmHeir}).Start()
+	}
+	return lan
+}
+
+// stalls makes every board stand still for up to that long, about once a second: what
+// a busy kernel does to a process that has become ready.
+func stalls(lan *sim.Sim, atMost time.Duration) {
+	for _, b := range lan.Boards() {
+		var next func()
+		next = func() {
+			pause := time.Duration(lan.Rand().ExpFloat64() * float64(time.Second))
+			lan.At(pause, func() {
+				b.Freeze()
+				lan.At(time.Duration(lan.Rand().Int64N(int64(atMost))), func() { b.Thaw(); next() })
+			})
+		}
+		next()
+	}
+}
+
+// holder returns the board that leads, or nil.
+func holder(lan *sim.Sim) *sim.Board {
+	for _, b := range lan.Boards() {
+		if b.Holding() {
+			return b
+		}
+	}
+	return nil
+}
+
+// BenchmarkReplaced pulls the leader's cable at a random moment.
+func BenchmarkReplaced(b *testing.B) {
+	for _, h := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond} {
+		for _, c := range []struct {
+			loss  float64
+			stall time.Duration
+		}{{0, 0}, {0, 4 * time.Millisecond}, {0.05, 0}, {0.2, 0}, {0.4, 0}} {
+			b.Run(fmt.Sprintf("H=%v/loss=%v/stalls=%v", h, c.loss, c.stall), func(b *testing.B) {
+				var gone []time.Duration
+				for seed := range b.N {
+					lan := heirs(uint64(seed), 3, h, lanWire(c.loss))
+					lan.Run(5 * time.Second)
+					if c.stall > 0 {
+						stalls(lan, c.stall)
+					}
+					lan.Run(25*time.Second + time.Duration(lan.Rand().Int64N(int64(h))))
+					lead := holder(lan)
+					if lead == nil {
+						b.Fatalf("seed %d: nobody leads", seed)
+					}
+					w := lan.Watch()
+					lead.Pull()
+					if !lan.RunUntil(func() bool { _, ok := w.Taken(); return ok }, time.Minute) {
+						b.Fatalf("seed %d: nobody took over", seed)
+					}
+					d, _ := w.Taken()
+					gone = append(gone, d)
+				}
+				slices.Sort(gone)
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(inMs(gone[len(gone)/2]), "median-ms")
+				b.ReportMetric(inMs(gone[len(gone)*95/100]), "p95-ms")
+				b.ReportMetric(inMs(gone[len(gone)-1]), "max-ms")
+			})
+		}
+	}
+}
+
+func inMs(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// BenchmarkLossy lets a group alone for ten minutes on a wire that loses packets,
+// from the start or all of a sudden, and counts how often the address moved.
+func BenchmarkLossy(b *testing.B) {
+	for _, h := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond} {
+		for _, loss := range []float64{0, 0.2, 0.4} {
+			for _, boards := range []int{3, 10, 50, 250} {
+				for _, sudden := range []bool{false, true} {
+					if loss == 0 && sudden {
+						continue
+					}
+					b.Run(fmt.Sprintf("H=%v/loss=%v/boards=%d/sudden=%v", h, loss, boards, sudden), func(b *testing.B) {
+						moves, affected, sent := 0, 0, 0
+						var passed time.Duration
+						for seed := range b.N {
+							before := loss
+							if sudden {
+								before = 0
+							}
+							lan := heirs(uint64(seed), boards, h, lanWire(before))
+							lan.Run(30 * time.Second)
+							lan.SetWire(lanWire(loss))
+							since := lan.Now()
+							clear(lan.Packets)
+							lan.Run(10 * time.Minute)
+							m := lan.Summarise(since).Moves
+							moves += m
+							if m > 0 {
+								affected++
+							}
+							sent += packets(lan)
+							passed += lan.Now() - since
+						}
+						b.ReportMetric(0, "ns/op")
+						b.ReportMetric(float64(moves)/passed.Hours(), "moves/h")
+						b.ReportMetric(float64(affected)/float64(b.N), "moved/run")
+						b.ReportMetric(float64(sent)/passed.Seconds(), "packets/s")
+					})
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkColdStart switches three boards on within a second; the time is from the
+// start of the last one until the address is claimed, or 0 if it was by then.
+func BenchmarkColdStart(b *testing.B) {
+	for _, h := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond} {
+		for _, loss := range []float64{0, 0.2} {
+			b.Run(fmt.Sprintf("H=%v/loss=%v", h, loss), func(b *testing.B) {
+				var took []time.Duration
+				for seed := range b.N {
+					lan := sim.New(uint64(seed), lanWire(loss))
+					within := time.Duration(1)
+					if seed%2 == 1 {
+						within = time.Second
+					}
+					for id := range wire.ID(3) {
+						board := lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: h, Algorithm: wire.AlgorithmHeir})
+						lan.At(time.Duration(lan.Rand().Int64N(int64(within))), board.Start)
+					}
+					lan.RunUntil(func() bool {
+						return !slices.ContainsFunc(lan.Boards(), func(b *sim.Board) bool { return !b.Running() })
+					}, time.Second)
+					last := lan.Now()
+					lan.RunUntil(func() bool { return holder(lan) != nil }, time.Minute)
+					took = append(took, lan.Now()-last)
+				}
+				slices.Sort(took)
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(inMs(took[len(took)/2]), "median-ms")
+				b.ReportMetric(inMs(took[len(took)-1]), "max-ms")
+			})
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package sim_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/lab/sim"
+	"topdog/wire"
+)
+
+// quick is a wire without surprises.
+var quick = sim.Wire{Latency: 200 * time.Microsecond}
+
+func TestPartition(t *testing.T) {
+	lan := group(t, 5, wire.AlgorithmHeir, quick)
+	lan.Partition([]wire.ID{1, 2}, []wire.ID{3, 4}) // and 5, which leads, alone
+	w := lan.Watch()
+	lan.Run(2 * time.Second)
+	var got []string
+	for _, b := range lan.Summarise(0).Holders {
+		got = append(got, b.Label)
+	}
+	slices.Sort(got)
+	if want := []string{"2", "4", "5"}; !slices.Equal(got, want) {
+		t.Errorf("the address is at %v, want one holder in each part: %v", got, want)
+	}
+	if _, ok := w.Settled(); !ok {
+		t.Error("the parts have not settled, each on its own leader")
+	}
+	lan.Heal()
+	lan.Run(2 * time.Second)
+	if b, err := soleLeader(lan); err != nil || b.Label != "5" {
+		t.Errorf("after the partition %v leads, %v; want board 5", b, err)
+	}
+}
+
+// TestPartitionDropsWhatIsUnderWay holds that what was sent before does not arrive in between.
+func TestPartitionDropsWhatIsUnderWay(t *testing.T) {
+	lan := group(t, 3, wire.AlgorithmHeir, sim.Wire{Latency: 10 * time.Millisecond})
+	fates := make(map[sim.Fate]int)
+	var sent election.Instant
+	lan.Board("3").AfterHeartbeat(func() { sent = lan.Now() })
+	lan.RunUntil(func() bool { return sent > 0 }, time.Second)
+	lan.Run(beat - 5*time.Millisecond) // the next heartbeat is on its way
+	lan.Partition([]wire.ID{3})
+	lan.Arrivals = func(a sim.Arrival) {
+		if a.From == lan.Board("3") {
+			fates[a.Fate]++
+		}
+	}
+	lan.Run(9 * time.Millisecond)
+	if fates[sim.FateCut] != 2 || fates[sim.FateArrived] != 0 {
+		t.Errorf("of 2 copies under way %d were cut off and %d arrived", fates[sim.FateCut], fates[sim.FateArrived])
+	}
+}
+
+func TestCut(t *testing.T) {
+	lan := group(t, 3, wire.AlgorithmHeir, quick)
+	lan.Cut([]wire.ID{3}, []wire.ID{1, 2})
+	w := lan.Watch()
+	heard := make(map[string]int)
+	lan.Arrivals = func(a sim.Arrival) {
+		if a.Fate == sim.FateArrived {
+			heard[a.From.Label+">"+a.To.Label]++
+		}
+	}
+	lan.Run(time.Second)
+	for _, way := range []string{"3>1", "3>2"} {
+		if heard[way] > 0 {
+			t.Errorf("%d datagrams went the way %s", heard[way], way)
+		}
+	}
+	for _, way := range []string{"1>3", "2>3", "1>2", "2>1"} {
+		if heard[way] == 0 {
+			t.Errorf("none went the way %s", way)
+		}
+	}
+	if b := w.Leader(); b == nil || b.Label != "2" {
+		t.Errorf("board %v took the address, want 2, since nobody hears 3", b)
+	}
+}
+
+func TestReorder(t *testing.T) {
+	w := quick
+	w.Reorder, w.HoldBack = 0.1, 150*time.Millisecond
+	lan := sim.New(1, w)
+	late, copies := 0, 0
+	newest := make(map[[2]string]uint64)
+	overtaken := 0
+	lan.Arrivals = func(a sim.Arrival) {
+		copies++
+		if took := a.At - a.Sent; took == w.Latency+w.HoldBack {
+			late++
+		} else if took != w.Latency {
+			t.Errorf("one took %v", took)
+		}
+		way := [2]string{a.From.Label, a.To.Label}
+		if a.Number < newest[way] {
+			overtaken++
+		}
+		newest[way] = max(newest[way], a.Number)
+	}
+	for id := range wire.ID(3) {
+		lan.Add(config(id + 1)).Start()
+	}
+	lan.Run(5 * time.Minute)
+	if share := float64(late) / float64(copies); share < 0.08 || share > 0.12 {
+		t.Errorf("%d of %d were held back, want one in ten", late, copies)
+	}
+	if overtaken < late/2 {
+		t.Errorf("of %d that were held back only %d were overtaken", late, overtaken)
+	}
+}
+
+func TestDuplicates(t *testing.T) {
+	w := quick
+	w.Duplicate = 0.5
+	lan := sim.New(1, w)
+	fates := make(map[sim.Fate]int)
+	lan.Arrivals = func(a sim.Arrival) { fates[a.Fate]++ }
+	for id := range wire.ID(3) {
+		lan.Add(config(id + 1)).Start()
+	}
+	lan.Run(time.Minute)
+	if share := float64(fates[sim.FateReplay]) / float64(fates[sim.FateArrived]); share < 0.4 || share > 0.6 {
+		t.Errorf("the fates are %v: want one duplicate for two that are none", fates)
+	}
+}
+
+// TestOrigins holds that boards do nothing else when their clocks show something
+// else. Nothing may assume that the clocks of two boards agree.
+func TestOrigins(t *testing.T) {
+	play := func(origins ...time.Duration) string {
+		lan := sim.New(3, sim.Wire{Delay: sim.Exponential(0, 2*time.Millisecond), Loss: 0.1})
+		told := story(lan)
+		for i, origin := range origins {
+			b := lan.Add(config(wire.ID(i + 1)))
+			b.Clock.Origin = origin
+			b.Start()
+		}
+		lan.Run(5 * time.Second)
+		lan.Board("3").Crash()
+		lan.Board("2").Freeze()
+		lan.Run(time.Second)
+		lan.Board("2").Thaw()
+		lan.Board("3").Start()
+		lan.Run(5 * time.Second)
+		return told.String()
+	}
+	same, apart := play(0, 0, 0), play(7*time.Second, 3000*time.Hour, 12345*time.Microsecond)
+	if same != apart {
+		t.Error("with other clocks the boards do something else")
+	}
+	if strings.Count(same, "takes the address") < 2 {
+		t.Error("nothing happened")
+	}
+}
+
+// TestDrift lets clocks go very wrong. A leader whose clock is fast sends more
+// heartbeats, and nobody minds.
+func TestDrift(t *testing.T) {
+	for _, tc := range []struct {
+		ppm  [3]int
+		want int
+	}{
+		{[3]int{0, 0, 0}, 6000},
+		{[3]int{-10_000, 0, 10_000}, 6060},
+		{[3]int{10_000, 0, -10_000}, 5940},
+	} {
+		lan := sim.New(1, quick)
+		for i, ppm := range tc.ppm {
+			b := lan.Add(config(wire.ID(i + 1)))
+			b.Clock = sim.Clock{Origin: time.Duration(i) * time.Hour, PPM: ppm}
+			b.Start()
+		}
+		lan.Run(2 * time.Second)
+		if b, err := soleLeader(lan); err != nil || b.Label != "3" {
+			t.Fatalf("%v leads, %v; want board 3", b, err)
+		}
+		since := lan.Now()
+		lan.ResetCounts()
+		lan.Run(10 * time.Minute)
+		if got := lan.Counts[wire.TypeHeartbeat].Packets; got < tc.want-2 || got > tc.want+2 {
+			t.Errorf("with %v ppm there were %d heartbeats in ten minutes, want %d", tc.ppm, got, tc.want)
+		}
+		if sum := lan.Summarise(since); sum.Moves != 0 || sum.Vacant != 0 {
+			t.Errorf("with %v ppm the address moved %d times and was vacant for %v", tc.ppm, sum.Moves, sum.Vacant)
+		}
+		lan.Board("3").Crash()
+		lan.Run(time.Second)
+		if !lan.Board("2").Holding() {
+			t.Errorf("with %v ppm board 2 does not take over", tc.ppm)
+		}
+	}
+}
+
+func TestClockThatCannotBe(t *testing.T) {
+	defer func() {
+		if p := recover(); p == nil {
+			t.Error("a clock that stands still was accepted")
+		}
+	}()
+	b := sim.New(1, quick).Add(config(1))
+	b.Clock.PPM = -1_000_000
+	b.Start()
+}

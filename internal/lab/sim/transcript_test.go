@@ -1,0 +1,305 @@
+package sim_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"topdog/election"
+	"topdog/internal/lab/sim"
+	"topdog/wire"
+)
+
+// TestTranscripts plays the scripts in testdata and compares everything that the
+// boards do and say. To write them anew: go test ./internal/lab/sim -rewrite; then
+// read the difference.
+//
+// The commands; those above the line can also stand in the lines below a lan:
+//
+//	lan [latency=200us] [jitter=1ms] [loss=0.1] [seed=1]    a new, empty LAN
+//	board 1 2 3 [label=x] [priority=100] [preempt] [interval=100ms] [algorithm=heir]
+//	    [detector=fixed] [fanout=unicast] [measure=age] [members=(1,2,3)]
+//	settle 1 2 3        starts them, lets them elect a leader and learn how far away it is,
+//	                    and says only who leads. It ends at a full second, and sets the mark
+//	---
+//	start 1 2 3 · crash 3 · pull 3 · plug 3 · mute 3 · unmute 3 · freeze 3 · thaw 3 · stop 3 · resign 3
+//	restart 3           crash and start
+//	deafen 2 3          board 2 does not hear board 3 any more; undeafen 2 3 ends it
+//	lose 3 RESIGN 1 [to=2]   the next message of that type which board 3 sends is lost
+//	priority 2 0        changes the priority of board 2
+//	foreign on/off      a foreign machine has the address
+//	run 500ms [all] [brief]  lets time pass and prints what happened; all shows HEARTBEAT, HELLO and
+//	                    QUERY too, brief neither ELECTION nor ANSWER nor OK nor ACK
+//	mark                from where check looks at the address
+//	check               who follows whom, who holds the address, how well the address was kept
+//
+// A board is named by its label, which is its id unless another one is given.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		p := &player{t: t}
+		datadriven.RunTest(t, path, p.play)
+	})
+}
+
+type player struct {
+	t     *testing.T
+	sim   *sim.Sim
+	lines []string
+	hide  map[wire.Type]bool
+	mark  election.Instant
+}
+
+func (p *player) play(t *testing.T, d *datadriven.TestData) string {
+	p.lines = nil
+	p.hide = map[wire.Type]bool{wire.TypeHeartbeat: true, wire.TypeHello: true, wire.TypeQuery: true}
+	if d.HasArg("all") {
+		p.hide = nil
+	}
+	if d.HasArg("brief") {
+		p.hide[wire.TypeElection], p.hide[wire.TypeAnswer] = true, true
+		p.hide[wire.TypeOK], p.hide[wire.TypeAck] = true, true
+	}
+	p.command(d)
+	for line := range strings.Lines(d.Input) {
+		below := *d
+		var err error
+		if below.Cmd, below.CmdArgs, err = datadriven.ParseLine(line); err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		p.command(&below)
+	}
+	if len(p.lines) == 0 {
+		return ""
+	}
+	return strings.Join(p.lines, "\n") + "\n"
+}
+
+func (p *player) command(d *datadriven.TestData) {
+	arg := func(i int) string {
+		if i >= len(d.CmdArgs) {
+			d.Fatalf(p.t, "%s needs more arguments", d.Cmd)
+		}
+		return d.CmdArgs[i].Key
+	}
+	switch d.Cmd {
+	case "lan":
+		p.lan(d)
+	case "board":
+		p.boards(d)
+	case "settle":
+		p.settle(d)
+	case "run":
+		p.sim.Run(p.duration(arg(0)))
+	case "check":
+		p.check()
+	case "mark":
+		p.mark = p.sim.Now()
+	case "foreign":
+		p.sim.Foreign = arg(0) == "on"
+	case "deafen":
+		p.named(arg(0)).Deafen(p.named(arg(1)).Config.ID)
+	case "undeafen":
+		p.named(arg(0)).Undeafen(p.named(arg(1)).Config.ID)
+	case "lose":
+		p.lose(d, arg(0), arg(1), p.number(arg(2)))
+	case "priority":
+		p.named(arg(0)).Reprioritise(uint8(p.number(arg(1))), d.HasArg("preempt"))
+	default:
+		for _, arg := range d.CmdArgs {
+			if arg.Key != "all" {
+				p.order(d, p.named(arg.Key))
+			}
+		}
+	}
+}
+
+func (p *player) order(d *datadriven.TestData, b *sim.Board) {
+	orders := map[string]func(){
+		"start": b.Start, "crash": b.Crash, "stop": b.Stop,
+		"pull": b.Pull, "plug": b.Plug, "mute": b.Mute, "unmute": b.Unmute,
+		"freeze": b.Freeze, "thaw": b.Thaw,
+		"restart": func() { b.Crash(); b.Start() },
+		"resign": func() {
+			if err := b.Resign(); err != nil {
+				p.say("error: %v", err)
+			}
+		},
+	}
+	do, ok := orders[d.Cmd]
+	if !ok {
+		d.Fatalf(p.t, "no such command: %s", d.Cmd)
+	}
+	do()
+}
+
+func (p *player) lan(d *datadriven.TestData) {
+	w := sim.Wire{Latency: 200 * time.Microsecond}
+	seed := uint64(1)
+	p.mark = 0
+	for _, arg := range d.CmdArgs {
+		switch arg.Key {
+		case "latency":
+			w.Latency = p.duration(arg.Vals[0])
+		case "jitter":
+			w.Jitter = p.duration(arg.Vals[0])
+		case "loss":
+			w.Loss, _ = strconv.ParseFloat(arg.Vals[0], 64)
+		case "seed":
+			seed = uint64(p.number(arg.Vals[0]))
+		}
+	}
+	p.sim = sim.New(seed, w)
+	p.sim.Trace = func(e sim.Event) {
+		if e.Message == nil || !p.hide[e.Message.Type] || (e.Message.Reply && e.To == wire.Nobody) {
+			p.lines = append(p.lines, e.Text())
+		}
+	}
+}
+
+// known looks a value up by its name.
+func known[T any](p *player, d *datadriven.TestData, arg datadriven.CmdArg, find func(string) (T, bool)) T {
+	value, ok := find(arg.Vals[0])
+	if !ok {
+		d.Fatalf(p.t, "%s: there is no %q", arg.Key, arg.Vals[0])
+	}
+	return value
+}
+
+func (p *player) boards(d *datadriven.TestData) {
+	cfg := election.Config{Priority: 100, Interval: 100 * time.Millisecond, Algorithm: wire.AlgorithmHeir}
+	var ids []wire.ID
+	label := ""
+	for _, arg := range d.CmdArgs {
+		switch arg.Key {
+		case "label":
+			label = arg.Vals[0]
+		case "priority":
+			cfg.Priority = uint8(p.number(arg.Vals[0]))
+		case "preempt":
+			cfg.Preempt = true
+		case "interval":
+			cfg.Interval = p.duration(arg.Vals[0])
+		case "detector":
+			cfg.Detector = known(p, d, arg, election.DetectorNamed)
+		case "fanout":
+			cfg.Fanout = known(p, d, arg, election.FanoutNamed)
+		case "measure":
+			cfg.Measure = known(p, d, arg, election.MeasureNamed)
+		case "members":
+			for _, id := range arg.Vals {
+				cfg.Members = append(cfg.Members, wire.ID(p.number(id)))
+			}
+		case "algorithm":
+			var ok bool
+			if cfg.Algorithm, ok = election.AlgorithmNamed(arg.Vals[0]); !ok {
+				d.Fatalf(p.t, "no such algorithm: %s", arg.Vals[0])
+			}
+		default:
+			ids = append(ids, wire.ID(p.number(arg.Key)))
+		}
+	}
+	for _, id := range ids {
+		cfg.ID, cfg.Name = id, fmt.Sprintf("pi%d", id)
+		b := p.sim.Add(cfg)
+		if label != "" {
+			b.Label = label
+		}
+	}
+}
+
+// settle starts boards, and lets them find a leader and do all that boards do in
+// their first second. How that looks is shown in 01-cold-start.
+func (p *player) settle(d *datadriven.TestData) {
+	trace := p.sim.Trace
+	p.sim.Trace = nil
+	for _, arg := range d.CmdArgs {
+		p.named(arg.Key).Start()
+	}
+	p.sim.Run((p.sim.Now() + 2*time.Second).Truncate(time.Second) - p.sim.Now())
+	for range 10 {
+		if len(p.sim.Summarise(p.sim.Now()).Holders) > 0 {
+			break
+		}
+		p.sim.Run(time.Second) // the deadline of the algorithm score is 2 s
+	}
+	p.sim.Trace = trace
+	p.mark = p.sim.Now()
+	p.say("%v: leader %v", p.sim.Now(), labels(p.sim.Summarise(0).Holders))
+}
+
+func (p *player) lose(d *datadriven.TestData, from, kind string, n int) {
+	var to *sim.Board
+	if d.HasArg("to") {
+		var name string
+		d.ScanArgs(p.t, "to", &name)
+		to = p.named(name)
+	}
+	for k := wire.TypeHeartbeat; k <= wire.TypeOK; k++ {
+		if k.String() == kind {
+			p.named(from).Lose(k, n, to)
+			return
+		}
+	}
+	d.Fatalf(p.t, "no such message: %s", kind)
+}
+
+func (p *player) say(format string, args ...any) {
+	p.lines = append(p.lines, fmt.Sprintf(format, args...))
+}
+
+func (p *player) named(label string) *sim.Board {
+	b := p.sim.Board(label)
+	if b == nil {
+		p.t.Fatalf("no such board: %s", label)
+	}
+	return b
+}
+
+func (p *player) number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+func (p *player) duration(s string) time.Duration {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return d
+}
+
+// check describes the state of the LAN.
+func (p *player) check() {
+	for _, b := range p.sim.Boards() {
+		s, ok := b.Status()
+		if !ok {
+			p.say("board %s: off", b.Label)
+			continue
+		}
+		line := fmt.Sprintf("board %s: %v, leader %v, heir %v, term %d", b.Label, s.Role, s.Leader, s.Heir, s.Term)
+		if s.Trust != nil {
+			line += fmt.Sprintf(", trusts %v", s.Trust)
+		}
+		p.say("%s", line)
+	}
+	sum := p.sim.Summarise(p.mark)
+	p.say("address at %v; since the mark: moves %d, longest vacancy %v, doubled %v", labels(sum.Holders),
+		sum.Moves, sum.LongestVacancy.Round(100*time.Microsecond), sum.Doubled.Round(100*time.Microsecond))
+}
+
+func labels(boards []*sim.Board) []string {
+	var labels []string
+	for _, b := range boards {
+		labels = append(labels, b.Label)
+	}
+	slices.Sort(labels)
+	return labels
+}
