@@ -178,15 +178,15 @@ func (d *askDetector) Questions() Questions {
 	longest := max(d.interval/2, roundTripMin)
 	every = min(max(every, roundTripMin), longest)
 	within = min(max(within, every), longest)
-	return d.unhurried(Questions{Count: k, Every: every, Within: within})
+	return d.unhurried(Questions{Count: k, Spacing: every, Within: within})
 }
 
 // unhurried spreads questions over the grace, since nobody takes over before it is spent:
 // what loses packets rarely loses one alone.
 func (d *askDetector) unhurried(q Questions) Questions {
-	if spare := Grace(d.interval) - d.margin() - q.Patience(); spare > 0 {
+	if spare := Grace(d.interval) - d.margin() - q.Duration(); spare > 0 {
 		share := spare / time.Duration(q.Count-1)
-		q.Every += share
+		q.Spacing += share
 		q.Within += spare - time.Duration(q.Count-1)*share
 	}
 	return q

@@ -105,8 +105,8 @@ func TestQuestionsSpacing(t *testing.T) {
 				}
 			}
 			q := d.Questions()
-			if q.Every < test.every || q.Every > test.every+test.every/4 {
-				t.Errorf("asks every %v, want about %v", q.Every, test.every)
+			if q.Spacing < test.every || q.Spacing > test.every+test.every/4 {
+				t.Errorf("asks every %v, want about %v", q.Spacing, test.every)
 			}
 			if q.Within < test.within || q.Within > test.within+test.within/4 {
 				t.Errorf("waits %v for the last answer, want about %v", q.Within, test.within)
@@ -286,7 +286,7 @@ func TestTakeoverKeepsTheGrace(t *testing.T) {
 				d.Woke(upTo(late))
 			}
 			due := d.last + interval
-			if claims := d.Freshness() + d.Questions().Patience(); claims < due+Grace(interval) {
+			if claims := d.Freshness() + d.Questions().Duration(); claims < due+Grace(interval) {
 				t.Fatalf("run %d, interval %v, %+v: claims %v after the heartbeat was due, want at least %v",
 					run, interval, d.Quality(), claims-due, Grace(interval))
 			}
@@ -309,7 +309,7 @@ func TestCleanWireIsFast(t *testing.T) {
 			}
 		}
 		most := max(Grace(interval), tick+roundTripMin)
-		if took := d.Freshness() - d.last - interval + d.Questions().Patience(); took > most {
+		if took := d.Freshness() - d.last - interval + d.Questions().Duration(); took > most {
 			t.Errorf("interval %v, %+v: claims %v after the heartbeat was due, want at most %v", interval, d.Quality(), took, most)
 		}
 	}
@@ -323,10 +323,10 @@ func TestSlowAnswer(t *testing.T) {
 	for range 10 {
 		d.Answered(200*time.Microsecond, 200*time.Microsecond)
 	}
-	before := d.Questions().Patience()
+	before := d.Questions().Duration()
 	d.Answered(4*time.Millisecond, 4*time.Millisecond)
 	q := d.Questions()
-	if after := q.Patience(); q.Within < 4*time.Millisecond || after > before+5*time.Millisecond {
+	if after := q.Duration(); q.Within < 4*time.Millisecond || after > before+5*time.Millisecond {
 		t.Errorf("the patience has grown from %v to %v (%+v), want by 5ms at most", before, after, q)
 	}
 }

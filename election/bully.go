@@ -49,7 +49,7 @@ func (b *bully) patience() time.Duration { return 0 }
 func (b *bully) bullies() bool { return true }
 
 // answerWithin is the time limit T, within which a living board answers.
-func (p plain) answerWithin() time.Duration { return p.detector.Questions().Patience() }
+func (p plain) answerWithin() time.Duration { return p.detector.Questions().Duration() }
 
 // standForElection makes a board a candidate, if it may lead. It reports whether it is one now.
 func (p plain) standForElection(reason Reason) bool {

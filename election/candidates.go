@@ -164,7 +164,7 @@ func (a *candidates) hold(cold bool) {
 	switch {
 	case direct && (cold || !a.suspicious() || told && obvious(a.cause)):
 		a.won()
-	case direct, !told && a.suspicious(), a.cause == ReasonOverslept:
+	case direct, !told && a.suspicious(), a.cause == ReasonSuspended:
 		a.round++ // whoever outranks this board may answer
 		a.ask(nil)
 	default:

@@ -15,7 +15,7 @@ func (b *board) namesake(kind wire.Type, older time.Duration, change ...func(*wi
 	m := b.from(2, kind, change...)
 	m.Incarnation = 99
 	m.Hello.Age = (b.clock + older).Truncate(time.Second)
-	return b.Namesake(b.clock, m)
+	return b.DuplicateID(b.clock, m)
 }
 
 // TestNamesakeSettles holds who of two boards with one id leaves.
@@ -113,7 +113,7 @@ func TestBarredReturns(t *testing.T) {
 		hear   func(b *board)
 		reason Reason
 	}{
-		{"namesake", func(b *board) { b.namesake(wire.TypeHeartbeat, 0, leading) }, ReasonNamesake},
+		{"namesake", func(b *board) { b.namesake(wire.TypeHeartbeat, 0, leading) }, ReasonDuplicateID},
 		{"other algorithm", func(b *board) { b.hear(3, wire.TypeHeartbeat, leading, other) }, ReasonOtherAlgorithm},
 	} {
 		t.Run(test.name, func(t *testing.T) {

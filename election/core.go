@@ -30,8 +30,8 @@ type Config struct {
 	Detector DetectorKind
 	// Fanout says how a message to several boards travels.
 	Fanout Fanout
-	// Measure is what the algorithm score compares.
-	Measure Measure
+	// ScoreSource is what the algorithm score compares.
+	ScoreSource ScoreSource
 	// Members lists boards that belong to the group even if they have never been
 	// heard. The literature assumes that all know all; without the list a board
 	// knows those it has heard. At most wire.MaxBoards.
@@ -52,7 +52,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("election: the name %q is longer than %d bytes", c.Name, wire.MaxName)
 	case len(c.Members) > wire.MaxBoards:
 		return fmt.Errorf("election: a group has at most %d boards, not %d", wire.MaxBoards, len(c.Members))
-	case c.Detector >= detectorCount, c.Fanout >= fanoutCount, c.Measure >= measureCount:
+	case c.Detector >= detectorCount, c.Fanout >= fanoutCount, c.ScoreSource >= scoreSourceCount:
 		return errors.New("election: no such detector, fanout or measure")
 	case !utf8.ValidString(c.Name) || strings.ContainsFunc(c.Name, unicode.IsControl):
 		// A HELLO with it could not be sent, so nobody would know this board.
@@ -177,7 +177,7 @@ type Core struct {
 	algorithm algorithm
 	detector  Detector
 	score     uint32 // this board's importance, as it last told the others
-	measured  uint32 // the same as the owner has found it out, for MeasureCommand
+	measured  uint32 // the same as the owner has found it out, for ScoreFromCommand
 	roster    Roster
 	alarms    alarms
 	effects   []Effect
@@ -383,7 +383,7 @@ func (c *Core) Probed(now Instant, taken bool) []Effect {
 	if taken {
 		c.probe = probeNone
 		c.retry = min(max(2*c.retry, probeRetryMin), probeRetryMax)
-		c.becomeListener(ReasonAddressTaken, c.retry)
+		c.becomeListener(ReasonAddressInUse, c.retry)
 		return c.effects
 	}
 	c.probe, c.retry = probeFree, 0
@@ -433,8 +433,8 @@ func (c *Core) overslept(late time.Duration) {
 		c.doubtUntil = c.now + 2*c.cfg.Interval
 		if late > c.cfg.Interval {
 			// There has been one, very likely. Let go first, then ask.
-			c.becomeFollower(wire.Nobody, ReasonOverslept)
-			c.algorithm.turn(ReasonOverslept)
+			c.becomeFollower(wire.Nobody, ReasonSuspended)
+			c.algorithm.turn(ReasonSuspended)
 		}
 	case Follower:
 		if !c.forgiven {

@@ -36,17 +36,17 @@ type Detector interface {
 	Quality() Quality
 }
 
-// Questions is how a suspect is asked: Count times, Every so long, and the last
+// Questions is how a suspect is asked: Count times, Spacing apart, and the last
 // question has the time Within to be answered.
 type Questions struct {
-	Count  int
-	Every  time.Duration
-	Within time.Duration
+	Count   int
+	Spacing time.Duration
+	Within  time.Duration
 }
 
-// Patience is how long asking takes when nobody answers.
-func (q Questions) Patience() time.Duration {
-	return time.Duration(q.Count-1)*q.Every + q.Within
+// Duration is how long asking takes when nobody answers.
+func (q Questions) Duration() time.Duration {
+	return time.Duration(q.Count-1)*q.Spacing + q.Within
 }
 
 // Quality is what a detector has learned of the network.
@@ -61,7 +61,7 @@ type Quality struct {
 // the earliest takeover by anybody. It holds two sides of one bargain together:
 //
 //   - A follower: Freshness, which is never before last + H + margin, and all of
-//     Questions.Patience go by before anybody claims, and margin + patience ≥ Grace(H).
+//     Questions.Duration go by before anybody claims, and margin + patience ≥ Grace(H).
 //     last is when a heartbeat arrived, so last + H is not before it was due to be sent.
 //     Where these change in between, heir waits for Earliest.
 //   - The leader: late by more than Grace(H) for its heartbeat, it doubts that it

@@ -222,7 +222,7 @@ func TestDetectorQuestions(t *testing.T) {
 		for range 50 {
 			d.Answered(time.Millisecond, time.Millisecond)
 		}
-		if got, want := d.Questions(), (Questions{Count: 1, Every: testInterval, Within: testInterval}); got != want {
+		if got, want := d.Questions(), (Questions{Count: 1, Spacing: testInterval, Within: testInterval}); got != want {
 			t.Errorf("%T asks %+v, want %+v", d, got, want)
 		}
 		if got := d.Quality().RoundTrip; got != time.Millisecond {

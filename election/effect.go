@@ -14,9 +14,9 @@ const (
 	// EffectSend sends Message to the board To, or to the whole group if To is
 	// wire.Nobody. The owner fills in incarnation and sequence.
 	EffectSend EffectKind = iota + 1
-	// EffectTake makes this board hold the floating address and announces it.
+	// EffectAcquire makes this board hold the floating address and announces it.
 	// When the board holds it already, it is announced again.
-	EffectTake
+	EffectAcquire
 	// EffectRelease lets go of the address. It must be done before the effects
 	// behind it: a RESIGN that overtakes it makes two holders.
 	EffectRelease
@@ -64,7 +64,7 @@ type NoticeKind uint8
 
 // The kinds of notices.
 const (
-	NoticeNamesake NoticeKind = iota + 1
+	NoticeDuplicateID NoticeKind = iota + 1
 	NoticeOtherAlgorithm
 	NoticeRival
 	NoticeRosterFull
@@ -80,7 +80,7 @@ type Notice struct {
 
 func (n Notice) String() string {
 	switch n.Kind {
-	case NoticeNamesake:
+	case NoticeDuplicateID:
 		return fmt.Sprintf("another live board has this board's id %v; the one that started later stays out: give one of them another id", n.Board)
 	case NoticeOtherAlgorithm:
 		return fmt.Sprintf("this board runs the algorithm %v, and board %v runs the algorithm %v: set the same algorithm on all boards of the group", n.Ours, n.Board, n.Algorithm)

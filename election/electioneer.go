@@ -81,7 +81,7 @@ func (e *electioneer) enters() { e.enteredAt = e.now }
 // comes next may claim without asking. It is not to a board that was not running
 // for a while, or that has waited in vain for a successor to proclaim itself.
 func obvious(reason Reason) bool {
-	return reason != ReasonOverslept && reason != ReasonNoLeader
+	return reason != ReasonSuspended && reason != ReasonNoLeader
 }
 
 // stand makes a board a candidate that has not asked anybody.

@@ -44,7 +44,7 @@ func (d *fixedDetector) Freshness() Instant { return d.last + d.silence() }
 // the group considers long enough for a heartbeat is so for a question.
 func (d *fixedDetector) Questions() Questions {
 	limit := max(d.interval, roundTripMin)
-	return Questions{Count: 1, Every: limit, Within: limit}
+	return Questions{Count: 1, Spacing: limit, Within: limit}
 }
 
 func (d *fixedDetector) Quality() Quality {

@@ -69,8 +69,8 @@ func (c *Core) resigned(m *wire.Message) {
 	switch {
 	case c.role == Leader && mine && c.reclaimedAt == c.now: // done already
 	case c.role == Leader && mine:
-		c.emit(EffectTake) // clients may have believed the sender until now
-		c.reply()          // perhaps it has not heard the COORDINATOR
+		c.emit(EffectAcquire) // clients may have believed the sender until now
+		c.reply()             // perhaps it has not heard the COORDINATOR
 	case c.role != Follower && c.role != Candidate:
 	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine || m.Term < c.reignTerm):
 	case mine && c.crossing(m):
@@ -245,7 +245,7 @@ func (c *Core) claim() {
 	default:
 		c.begs++
 		c.beg()
-		c.alarms[alarmAsk] = c.now + c.detector.Questions().Patience()
+		c.alarms[alarmAsk] = c.now + c.detector.Questions().Duration()
 		return
 	}
 	reason := c.cause

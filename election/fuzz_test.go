@@ -75,7 +75,7 @@ func newWalk(t *testing.T, script []byte) *walk {
 	cfg := Config{
 		ID: 3, Incarnation: 30, Name: "pi3", Interval: testInterval,
 		Priority: w.priority() % 255, Preempt: b&1 != 0, Algorithm: w.algorithm(),
-		Fanout: Fanout(b / 2 % 2), Measure: Measure(b / 4 % uint8(measureCount)),
+		Fanout: Fanout(b / 2 % 2), ScoreSource: ScoreSource(b / 4 % uint8(scoreSourceCount)),
 	}
 	var err error
 	if w.core, err = New(cfg, 0); err != nil {
@@ -234,8 +234,8 @@ func (w *walk) next() bool {
 		w.last = "Probed"
 		effects = w.core.Probed(w.now, what%8 == 0)
 	case what < 204:
-		w.last = "Measured"
-		effects = w.core.Measured(w.now, uint32(w.byte()%4))
+		w.last = "SetScore"
+		effects = w.core.SetScore(w.now, uint32(w.byte()%4))
 	case what < 220:
 		up := what%8 != 0
 		w.last = fmt.Sprintf("Link %v", up)
@@ -244,10 +244,10 @@ func (w *walk) next() bool {
 		w.last = "Reprioritise"
 		effects = w.core.Reprioritise(w.now, w.priority(), what%4 == 0)
 	case what < 240:
-		w.last = "Namesake"
+		w.last = "DuplicateID"
 		m := w.message()
 		m.Sender = w.core.cfg.ID
-		effects = w.core.Namesake(w.now, m)
+		effects = w.core.DuplicateID(w.now, m)
 	case what < 252:
 		w.last = "Resign"
 		role := w.core.role
@@ -277,7 +277,7 @@ func (w *walk) check(effects []Effect) {
 	for i := range effects {
 		e := &effects[i]
 		switch e.Kind {
-		case EffectTake:
+		case EffectAcquire:
 			w.holding = true
 		case EffectRelease:
 			if !w.holding {

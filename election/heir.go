@@ -52,7 +52,7 @@ const lossHeeded = 0.02
 func (h *heir) pace() time.Duration {
 	quality := h.detector.Quality()
 	q := quality.Questions
-	pace := q.Patience() + 2*q.Every + Grace(h.cfg.Interval)
+	pace := q.Duration() + 2*q.Spacing + Grace(h.cfg.Interval)
 	if quality.Loss >= lossHeeded {
 		return max(pace, h.cfg.Interval)
 	}
@@ -94,7 +94,7 @@ func (h *heir) ask() {
 		h.claim()
 		return
 	}
-	wait := q.Every
+	wait := q.Spacing
 	if asked {
 		// The probe takes longer than the questions. Go on asking, slower, so that
 		// the others know that somebody is at it.

@@ -51,7 +51,7 @@ func TestRoundsOfQuestions(t *testing.T) {
 		if b.role != Candidate {
 			t.Fatalf("in round %d of %d the board is a %v", round, q.Count, b.role)
 		}
-		asked = append(asked, b.sleep(q.Every)...)
+		asked = append(asked, b.sleep(q.Spacing)...)
 	}
 	if got, want := sent(asked, wire.TypeElection), 1+2+3+(q.Count-3); got != want {
 		t.Errorf("%d questions in %d rounds, want %d", got, q.Count, want)
@@ -60,10 +60,10 @@ func TestRoundsOfQuestions(t *testing.T) {
 		t.Errorf("the last question was given less than %v", q.Within)
 	}
 	if b.sleep(time.Nanosecond); b.role != Leader {
-		t.Errorf("after %v the board is a %v", q.Patience(), b.role)
+		t.Errorf("after %v the board is a %v", q.Duration(), b.role)
 	}
-	if took := b.clock - due; took != q.Patience() {
-		t.Errorf("asking has taken %v, want %v", took, q.Patience())
+	if took := b.clock - due; took != q.Duration() {
+		t.Errorf("asking has taken %v, want %v", took, q.Duration())
 	}
 }
 
@@ -73,7 +73,7 @@ func TestWokenLate(t *testing.T) {
 	b := following(t, 200)
 	b.sleep(b.detector.Freshness() - b.clock)
 	q := b.detector.Questions()
-	b.sleep(time.Duration(q.Count-1) * q.Every)
+	b.sleep(time.Duration(q.Count-1) * q.Spacing)
 	late := func() {
 		at, _ := b.Deadline()
 		b.clock = at + 2*time.Millisecond

@@ -61,7 +61,7 @@ func (c *Core) hearRival(m *wire.Message) {
 	case c.above(rival, c.rank()):
 		yield = ReasonRival
 	case overslept:
-		yield = ReasonOverslept
+		yield = ReasonSuspended
 	case unheard:
 		yield = ReasonUnheard
 	}
@@ -100,7 +100,7 @@ func (c *Core) unheard(m *wire.Message) bool {
 func (c *Core) reclaim(above wire.Term) {
 	c.term = nextTerm(max(c.term, above))
 	c.reclaimedAt = c.now
-	c.emit(EffectTake)
+	c.emit(EffectAcquire)
 	c.proclaim()
 }
 
@@ -193,7 +193,7 @@ func (c *Core) slow() time.Duration { return min(max(c.cfg.Interval/4, 2*resignM
 func (c *Core) name(successor wire.ID) {
 	c.successor, c.namedAt = successor, c.now
 	c.named++
-	c.repeat = max(min(c.detector.Questions().Every, c.cfg.Interval/4), resignMin)
+	c.repeat = max(min(c.detector.Questions().Spacing, c.cfg.Interval/4), resignMin)
 }
 
 // nameNext names another successor if there is one, since the first does not

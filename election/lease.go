@@ -9,7 +9,7 @@ import (
 // A leader may be frozen while it leads. Its owner can have a lease watched, from one
 // heartbeat to the next, by something that is not frozen with it: when the lease runs
 // out, that lets go of the address, sends the will, and the leader is told when it is
-// back (Lapsed).
+// back (LeaseExpired).
 
 // Lease is for how long, counted from its last heartbeat, this leader can be sure
 // that nobody has deposed it; 0 means for ever, since no live board could. It supposes
@@ -28,11 +28,11 @@ func (c *Core) Lease() time.Duration {
 	return lease
 }
 
-// Will is the RESIGN that this leader would send if it had to go now, as one that
+// PresignedResign is the RESIGN that this leader would send if it had to go now, as one that
 // stops; ok is false if it does not lead or nobody could follow it. The owner fills in
 // incarnation and sequence, and the sequence must be one that comes after
 // everything that is sent before the will is.
-func (c *Core) Will() (m wire.Message, ok bool) {
+func (c *Core) PresignedResign() (m wire.Message, ok bool) {
 	if c.role != Leader {
 		return m, false
 	}
@@ -47,9 +47,9 @@ func (c *Core) Will() (m wire.Message, ok bool) {
 // repeated, and a word of this board that came before it would make it a late one.
 const lastWords = 25 * time.Millisecond
 
-// Lapsed tells that the lease of this leader has run out, and that its will was
+// LeaseExpired tells that the lease of this leader has run out, and that its will was
 // sent. Whatever its rank, it is the last one to claim then.
-func (c *Core) Lapsed(now Instant) []Effect {
+func (c *Core) LeaseExpired(now Instant) []Effect {
 	// As enter, but for the doubts: what this board missed is known, and it must not hold
 	// an election, as one that overslept does, before it has let go.
 	c.now, c.wokeLate = max(c.now, now), 0
@@ -58,7 +58,7 @@ func (c *Core) Lapsed(now Instant) []Effect {
 	if c.role != Leader {
 		return c.effects
 	}
-	c.becomeFollower(wire.Nobody, ReasonLapsed)
+	c.becomeFollower(wire.Nobody, ReasonLeaseExpired)
 	c.postpone(c.listenWindow())
 	c.alarms[alarmHello] = c.now + lastWords // the will said that this board has gone
 	return c.effects

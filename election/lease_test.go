@@ -109,22 +109,22 @@ func TestLeaseEndsBeforeTheReign(t *testing.T) {
 
 func TestWill(t *testing.T) {
 	b := newBoard(t)
-	if m, ok := b.Will(); ok {
+	if m, ok := b.PresignedResign(); ok {
 		t.Errorf("a listener leaves %+v", m)
 	}
 	b.hear(3, wire.TypeHeartbeat, leading)
 	b.hear(1, wire.TypeHello)
-	if m, ok := b.Will(); ok {
+	if m, ok := b.PresignedResign(); ok {
 		t.Errorf("a follower leaves %+v", m)
 	}
 	b = newBoard(t)
 	b.lead()
-	if m, ok := b.Will(); ok || m.Resign.Successor != wire.Nobody {
+	if m, ok := b.PresignedResign(); ok || m.Resign.Successor != wire.Nobody {
 		t.Errorf("one that is alone names %+v", m)
 	}
 	b.hear(1, wire.TypeHello)
 	b.hear(3, wire.TypeHello, func(m *wire.Message) { m.Priority = 50 })
-	got, ok := b.Will()
+	got, ok := b.PresignedResign()
 	want := wire.Message{
 		Header: wire.Header{Type: wire.TypeResign, Algorithm: wire.AlgorithmHeir, Sender: 2, Term: b.term},
 		Resign: wire.Resign{Successor: 1},
@@ -148,8 +148,8 @@ func TestLapsed(t *testing.T) {
 				if b.role != Leader {
 					t.Fatal("it does not lead")
 				}
-				want := []string{"release", "leader -> follower: " + ReasonLapsed.String()}
-				if diff := cmp.Diff(want, described(b.Lapsed(l.now+late))); diff != "" {
+				want := []string{"release", "leader -> follower: " + ReasonLeaseExpired.String()}
+				if diff := cmp.Diff(want, described(b.LeaseExpired(l.now+late))); diff != "" {
 					t.Errorf("effects (-want +got):\n%s", diff)
 				}
 				at, ok := b.Deadline()
@@ -171,7 +171,7 @@ func TestLapsed(t *testing.T) {
 	t.Run("one that does not lead", func(t *testing.T) {
 		b := newBoard(t)
 		b.hear(3, wire.TypeHeartbeat, leading)
-		if got := described(b.Lapsed(b.clock)); len(got) > 0 || b.role != Follower || b.leader != 3 {
+		if got := described(b.LeaseExpired(b.clock)); len(got) > 0 || b.role != Follower || b.leader != 3 {
 			t.Errorf("%v: it is a %v of %v", got, b.role, b.leader)
 		}
 	})
@@ -203,7 +203,7 @@ func TestLapse(t *testing.T) {
 				"1: follower -> follower: " + ReasonProclaimed.String(),
 				"a second later",
 				"3: release",
-				"3: leader -> follower: " + ReasonLapsed.String(),
+				"3: leader -> follower: " + ReasonLeaseExpired.String(),
 				"3: follower -> follower: " + ReasonProclaimed.String(),
 				"3: HELLO to all",
 			}
@@ -359,7 +359,7 @@ func (l *lab) act(id wire.ID, effects []Effect) {
 			if beats := e.Message.Type == wire.TypeHeartbeat || e.Message.Type == wire.TypeCoordinator; beats && e.To == wire.Nobody {
 				l.beats[id] = l.now
 			}
-		case EffectTake:
+		case EffectAcquire:
 			l.holders[id], l.taken[id] = true, l.now
 			if len(l.holders) > 1 {
 				l.doubled++
@@ -387,7 +387,7 @@ func (l *lab) say(from, to wire.ID, m wire.Message, number wire.Sequence) {
 // lapse freezes a leader, and has its switch do what it is for.
 func (l *lab) lapse(c *Core) {
 	l.t.Helper()
-	will, ok := c.Will()
+	will, ok := c.PresignedResign()
 	if !ok {
 		l.t.Fatal("there is no will")
 	}
@@ -403,7 +403,7 @@ func (l *lab) lapse(c *Core) {
 func (l *lab) thaw() {
 	id, backlog := l.frozen, l.backlog
 	l.frozen, l.backlog = wire.Nobody, nil
-	l.act(id, l.cores[id].Lapsed(l.now))
+	l.act(id, l.cores[id].LeaseExpired(l.now))
 	l.wire = append(backlog, l.wire...)
 	l.carry()
 }

@@ -7,11 +7,11 @@ import (
 	"topdog/wire"
 )
 
-// Measured tells the importance that the owner has found out, for
-// MeasureCommand. The others learn of it at once.
-func (c *Core) Measured(now Instant, score uint32) []Effect {
+// SetScore tells the importance that the owner has found out, for
+// ScoreFromCommand. The others learn of it at once.
+func (c *Core) SetScore(now Instant, score uint32) []Effect {
 	c.enter(now)
-	if c.cfg.Measure != MeasureCommand || c.measured == score {
+	if c.cfg.ScoreSource != ScoreFromCommand || c.measured == score {
 		return c.effects
 	}
 	c.measured = score
@@ -35,10 +35,10 @@ func (c *Core) weigh() {
 	if !c.weighs() {
 		return // messages need not carry it
 	}
-	switch c.cfg.Measure {
-	case MeasureAge:
+	switch c.cfg.ScoreSource {
+	case ScoreFromAge:
 		c.score = uint32(min((c.now-c.startedAt)/time.Second, math.MaxUint32))
-	case MeasureCommand:
+	case ScoreFromCommand:
 		c.score = c.measured
 	default:
 		c.score = uint32(c.cfg.Priority)
@@ -60,5 +60,5 @@ func learnScore(p *Peer, m *wire.Message) {
 	default:
 		return
 	}
-	p.Weighed = true
+	p.ScoreKnown = true
 }

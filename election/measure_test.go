@@ -32,20 +32,20 @@ func scores(effects []Effect) (told []uint32) {
 // COORDINATOR.
 func TestMeasures(t *testing.T) {
 	for _, test := range []struct {
-		measure Measure
+		measure ScoreSource
 		want    []uint32
 	}{
-		{MeasurePriority, []uint32{100, 100, 100, 100, 100, 100, 100}},
+		{ScoreFromPriority, []uint32{100, 100, 100, 100, 100, 100, 100}},
 		// It is 2.36 s old at the election, but has last said so at 2 s, and is not older while
 		// that lasts.
-		{MeasureAge, []uint32{0, 1, 2, 2, 2, 2, 2}},
-		{MeasureCommand, []uint32{0, 9, 9, 9, 9, 9, 9, 9}}, // the second one is told at once
+		{ScoreFromAge, []uint32{0, 1, 2, 2, 2, 2, 2}},
+		{ScoreFromCommand, []uint32{0, 9, 9, 9, 9, 9, 9, 9}}, // the second one is told at once
 	} {
 		b := newBoard(t, func(c *Config) {
-			c.Algorithm, c.Measure, c.Priority = wire.AlgorithmScore, test.measure, 100
+			c.Algorithm, c.ScoreSource, c.Priority = wire.AlgorithmScore, test.measure, 100
 		})
 		got := scores(b.sleep(10 * time.Millisecond))
-		got = append(got, scores(b.Measured(b.clock, 9))...)
+		got = append(got, scores(b.SetScore(b.clock, 9))...)
 		got = append(got, scores(b.sleep(b.listenWindow()+scoreDeadline-10*time.Millisecond))...)
 		got = append(got, scores(b.Probed(b.clock, false))...)
 		if diff := cmp.Diff(test.want, got); diff != "" {
@@ -59,8 +59,8 @@ func TestMeasures(t *testing.T) {
 
 // TestOthersDoNotWeigh: messages of other algorithms tell no importance.
 func TestOthersDoNotWeigh(t *testing.T) {
-	b := newBoard(t, func(c *Config) { c.Measure = MeasureCommand })
-	if effects := b.Measured(b.clock, 9); len(scores(effects)) > 1 {
+	b := newBoard(t, func(c *Config) { c.ScoreSource = ScoreFromCommand })
+	if effects := b.SetScore(b.clock, 9); len(scores(effects)) > 1 {
 		t.Errorf("a number that nobody compares was told: %v", described(effects))
 	}
 	for _, n := range scores(b.sleep(2 * time.Second)) {
@@ -73,8 +73,8 @@ func TestOthersDoNotWeigh(t *testing.T) {
 // TestMeasuredOnlyByCommand: what the owner measures is nothing to other measures,
 // and the same number again is no news.
 func TestMeasuredOnlyByCommand(t *testing.T) {
-	for measure, want := range map[Measure][]string{
-		MeasurePriority: nil, MeasureAge: nil, MeasureCommand: {"HELLO to all"},
+	for measure, want := range map[ScoreSource][]string{
+		ScoreFromPriority: nil, ScoreFromAge: nil, ScoreFromCommand: {"HELLO to all"},
 	} {
 		b := newScore(t, measure)
 		if diff := cmp.Diff(want, measures(77)(b)); diff != "" {
@@ -89,7 +89,7 @@ func TestMeasuredOnlyByCommand(t *testing.T) {
 // TestLearnScore: each message that tells an importance is believed, and a new
 // process begins with none.
 func TestLearnScore(t *testing.T) {
-	b := newScore(t, MeasurePriority)
+	b := newScore(t, ScoreFromPriority)
 	for _, test := range []struct {
 		name    string
 		kind    wire.Type
@@ -110,15 +110,15 @@ func TestLearnScore(t *testing.T) {
 	} {
 		b.told(3, test.kind, test.change)
 		p, _ := b.Peer(3)
-		if p.Score != test.want || p.Weighed != test.weighed {
-			t.Errorf("%s: the score is %d, known: %v; want %d, %v", test.name, p.Score, p.Weighed, test.want, test.weighed)
+		if p.Score != test.want || p.ScoreKnown != test.weighed {
+			t.Errorf("%s: the score is %d, known: %v; want %d, %v", test.name, p.Score, p.ScoreKnown, test.want, test.weighed)
 		}
 	}
 }
 
 // TestPriorityIsImportance: with that measure a change of the priority is one of the importance.
 func TestPriorityIsImportance(t *testing.T) {
-	b := newScore(t, MeasurePriority)
+	b := newScore(t, ScoreFromPriority)
 	if got := scores(b.Reprioritise(b.clock, 42, false)); !cmp.Equal(got, []uint32{42}) {
 		t.Errorf("tells %v, want 42", got)
 	}
@@ -126,7 +126,7 @@ func TestPriorityIsImportance(t *testing.T) {
 
 // TestAboveByScore: importance comes before the id, and priority counts for nothing.
 func TestAboveByScore(t *testing.T) {
-	c := newScore(t, MeasureCommand).Core
+	c := newScore(t, ScoreFromCommand).Core
 	for _, test := range []struct {
 		a, b Rank
 		want bool

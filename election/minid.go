@@ -62,7 +62,7 @@ func (a *minid) above(x, y Rank) bool {
 // cannot say so before it had the time to hear of all boards.
 func (a *minid) second() bool {
 	p := a.roster.Peer(a.predecessor())
-	return a.succession() == 0 && p != nil && p.Every > 0 && a.now-a.enteredAt > p.Every+a.cfg.Interval
+	return a.succession() == 0 && p != nil && p.HelloInterval > 0 && a.now-a.enteredAt > p.HelloInterval+a.cfg.Interval
 }
 
 // turn is step 1, and at a cold start what comes of step 5 when nobody answers.

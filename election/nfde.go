@@ -113,7 +113,7 @@ func (d *nfdeDetector) Freshness() Instant { return d.expected + d.alpha() }
 // Questions are those of the fixed detector: the papers know no other.
 func (d *nfdeDetector) Questions() Questions {
 	limit := max(d.interval, roundTripMin)
-	return Questions{Count: 1, Every: limit, Within: limit}
+	return Questions{Count: 1, Spacing: limit, Within: limit}
 }
 
 func (d *nfdeDetector) Quality() Quality { return d.quality(d.alpha(), d.Questions()) }

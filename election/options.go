@@ -86,30 +86,30 @@ func FanoutNamed(s string) (Fanout, bool) {
 	return Fanout(f), ok
 }
 
-// Measure is what makes a board important to the algorithm score.
-type Measure uint8
+// ScoreSource is what makes a board important to the algorithm score.
+type ScoreSource uint8
 
 // The measures.
 const (
-	MeasurePriority Measure = iota // the configured priority
-	MeasureAge                     // for how long the daemon runs, in seconds
-	MeasureCommand                 // a number that the owner finds out, see Core.Measured
-	measureCount
+	ScoreFromPriority ScoreSource = iota // the configured priority
+	ScoreFromAge                         // for how long the daemon runs, in seconds
+	ScoreFromCommand                     // a number that the owner finds out, see Core.SetScore
+	scoreSourceCount
 )
 
-var measureNames = [measureCount]string{
-	MeasurePriority: "priority", MeasureAge: "age", MeasureCommand: "command",
+var scoreSourceNames = [scoreSourceCount]string{
+	ScoreFromPriority: "priority", ScoreFromAge: "age", ScoreFromCommand: "command",
 }
 
-func (m Measure) String() string { return name(measureNames[:], uint8(m), "measure") }
+func (m ScoreSource) String() string { return name(scoreSourceNames[:], uint8(m), "measure") }
 
-// Measures returns the names of the measures, the default first.
-func Measures() []string { return measureNames[:] }
+// ScoreSources returns the names of the measures, the default first.
+func ScoreSources() []string { return scoreSourceNames[:] }
 
-// MeasureNamed returns the measure of that name.
-func MeasureNamed(s string) (Measure, bool) {
-	m, ok := named(measureNames[:], s)
-	return Measure(m), ok
+// ScoreSourceNamed returns the measure of that name.
+func ScoreSourceNamed(s string) (ScoreSource, bool) {
+	m, ok := named(scoreSourceNames[:], s)
+	return ScoreSource(m), ok
 }
 
 func name(names []string, n uint8, kind string) string {

@@ -23,9 +23,9 @@ const (
 	ReasonPreempted
 	ReasonRival
 	ReasonRestarted
-	ReasonOverslept
-	ReasonAddressTaken
-	ReasonNamesake
+	ReasonSuspended
+	ReasonAddressInUse
+	ReasonDuplicateID
 	ReasonOtherAlgorithm
 	ReasonConflictOver
 	ReasonJoining
@@ -37,7 +37,7 @@ const (
 	ReasonNewRound
 	ReasonElected
 	ReasonNamedAnother
-	ReasonLapsed
+	ReasonLeaseExpired
 	reasonCount
 )
 
@@ -59,9 +59,9 @@ var reasonTexts = [reasonCount]string{
 	ReasonPreempted:      "a board of higher rank asked for the lead",
 	ReasonRival:          "another leader has the higher rank",
 	ReasonRestarted:      "the leader's daemon restarted",
-	ReasonOverslept:      "this daemon was not running for a while",
-	ReasonAddressTaken:   "a foreign machine has the address",
-	ReasonNamesake:       "another board has the same id",
+	ReasonSuspended:      "this daemon was not running for a while",
+	ReasonAddressInUse:   "a foreign machine has the address",
+	ReasonDuplicateID:    "another board has the same id",
 	ReasonOtherAlgorithm: "the group runs another algorithm",
 	ReasonConflictOver:   "the conflict is over",
 	ReasonJoining:        "joining",
@@ -73,7 +73,7 @@ var reasonTexts = [reasonCount]string{
 	ReasonNewRound:       "another board is the judge",
 	ReasonElected:        "an election named this board",
 	ReasonNamedAnother:   "an election named another board",
-	ReasonLapsed:         "this daemon did not run, and its dead man's switch let go",
+	ReasonLeaseExpired:   "this daemon did not run, and its dead man's switch let go",
 }
 
 func (r Reason) String() string {

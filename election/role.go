@@ -144,7 +144,7 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.cold = false
 	c.absent = wire.Nobody
 	c.doubtUntil = 0
-	c.emit(EffectTake)
+	c.emit(EffectAcquire)
 	if reason == ReasonElected {
 		c.sendHeartbeat(false) // the board that held the election has sent the COORDINATOR
 		return

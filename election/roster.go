@@ -17,13 +17,13 @@ type Peer struct {
 	Following   wire.ID // by its last HELLO
 	Gone        bool    // it said that it leaves, or lost its reign in silence; until it is heard again
 
-	LastHeard Instant       // when its last message of any kind came
-	Every     time.Duration // it says HELLO this often; 0 until the first one
-	newest    wire.Sequence // of its messages
-	StartedAt Instant       // when its process started, by its last HELLO
-	Score     uint32        // its importance, by its last message that told it
-	Weighed   bool          // there was such a message
-	Expected  bool          // it is configured and was never heard
+	LastHeard     Instant       // when its last message of any kind came
+	HelloInterval time.Duration // it says HELLO this often; 0 until the first one
+	newest        wire.Sequence // of its messages
+	StartedAt     Instant       // when its process started, by its last HELLO
+	Score         uint32        // its importance, by its last message that told it
+	ScoreKnown    bool          // there was such a message
+	Expected      bool          // it is configured and was never heard
 }
 
 // Rank returns the peer's rank.
@@ -35,7 +35,7 @@ const helloLosses = 5
 
 // Live reports whether the peer has been heard lately.
 func (p *Peer) Live(now Instant) bool {
-	every := max(p.Every, helloFloor)
+	every := max(p.HelloInterval, helloFloor)
 	return !p.Gone && !p.Expected && now-p.LastHeard < helloLosses*every
 }
 

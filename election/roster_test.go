@@ -55,7 +55,7 @@ func TestRosterLiveness(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var r Roster
 			p := r.meet(time.Hour, 1, 100)
-			p.Every, p.Gone = test.every, test.gone
+			p.HelloInterval, p.Gone = test.every, test.gone
 			now := time.Hour + test.after
 			if p.Live(now) != test.live {
 				t.Errorf("live: %v, want %v", p.Live(now), test.live)

@@ -81,7 +81,7 @@ func (s *score) joined() {
 // alike, but they travel as whole seconds, and of two that differ by less now the one is
 // larger and now the other. So with that measure only a board that joins compares.
 func (s *score) followed() {
-	if s.cfg.Measure != MeasureAge && s.outgrown() {
+	if s.cfg.ScoreSource != ScoreFromAge && s.outgrown() {
 		s.turn(ReasonOutranks)
 	}
 }
@@ -89,7 +89,7 @@ func (s *score) followed() {
 // outgrown reports whether this board is known to matter more than the leader.
 func (s *score) outgrown() bool {
 	leader := s.roster.Peer(s.leader)
-	return leader != nil && leader.Weighed && s.outranks(s.leader)
+	return leader != nil && leader.ScoreKnown && s.outranks(s.leader)
 }
 
 // query has the leader tell a board that joins how much it matters, which a HEARTBEAT

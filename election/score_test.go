@@ -24,18 +24,18 @@ func elected(n uint32) func(*wire.Message) {
 }
 
 // newScore returns board 2, whose score is 100, or 5 if that is measured by a command.
-func newScore(t *testing.T, measure Measure) *board {
+func newScore(t *testing.T, measure ScoreSource) *board {
 	t.Helper()
-	b := newBoard(t, func(c *Config) { c.Algorithm, c.Measure = wire.AlgorithmScore, measure })
-	b.Measured(b.clock, 5)
+	b := newBoard(t, func(c *Config) { c.Algorithm, c.ScoreSource = wire.AlgorithmScore, measure })
+	b.SetScore(b.clock, 5)
 	b.sleep(time.Millisecond) // it says HELLO and asks who leads
 	return b
 }
 
 // TestScoreSteps goes through the rules of the program.
 func TestScoreSteps(t *testing.T) {
-	fresh := func(t *testing.T) *board { return newScore(t, MeasurePriority) }
-	of := func(measure Measure, leader wire.ID, score uint32) func(t *testing.T) *board {
+	fresh := func(t *testing.T) *board { return newScore(t, ScoreFromPriority) }
+	of := func(measure ScoreSource, leader wire.ID, score uint32) func(t *testing.T) *board {
 		return func(t *testing.T) *board {
 			b := newScore(t, measure)
 			b.told(leader, wire.TypeHello, weighing(score), leading)
@@ -43,7 +43,7 @@ func TestScoreSteps(t *testing.T) {
 			return b
 		}
 	}
-	following3 := of(MeasurePriority, 3, 120)
+	following3 := of(ScoreFromPriority, 3, 120)
 	alone := func(t *testing.T) *board { b := fresh(t); b.reign(); return b }
 	begins := []string{"follower -> candidate: the leader fell silent", "ELECTION to all"}
 	wins := []string{"candidate -> leader: nobody answered for the leader", "take", "COORDINATOR to all"}
@@ -126,10 +126,10 @@ func TestScoreSteps(t *testing.T) {
 		{"the leader begins to matter less", following3, []step{
 			{"by its HELLO", hears(3, wire.TypeHello, weighing(99), leading), outranks},
 		}},
-		{"the leader begins to matter less, but all grow older", of(MeasureAge, 1, 30), []step{
+		{"the leader begins to matter less, but all grow older", of(ScoreFromAge, 1, 30), []step{
 			{"by its HELLO", hears(1, wire.TypeHello, weighing(0), leading), nil},
 		}},
-		{"begins to matter more", of(MeasureCommand, 3, 7), []step{
+		{"begins to matter more", of(ScoreFromCommand, 3, 7), []step{
 			{"but less than the leader", measures(6), []string{"HELLO to all"}},
 			{"as much as the leader, which has the higher id", measures(7), []string{"HELLO to all"}},
 			{"more than the leader", measures(8), append([]string{"HELLO to all"}, outranks...)},
@@ -147,9 +147,9 @@ func TestScoreSteps(t *testing.T) {
 		}},
 		{"must not lead", func(t *testing.T) *board {
 			b := newBoard(t, func(c *Config) {
-				c.Algorithm, c.Measure, c.Priority = wire.AlgorithmScore, MeasureCommand, 0
+				c.Algorithm, c.ScoreSource, c.Priority = wire.AlgorithmScore, ScoreFromCommand, 0
 			})
-			b.Measured(b.clock, 500)
+			b.SetScore(b.clock, 500)
 			b.sleep(time.Millisecond)
 			b.told(3, wire.TypeHello, weighing(1), leading)
 			return b
@@ -176,5 +176,5 @@ func says(d time.Duration, what ...string) func(b *board) []string {
 }
 
 func measures(score uint32) func(b *board) []string {
-	return func(b *board) []string { return described(b.Measured(b.clock, score)) }
+	return func(b *board) []string { return described(b.SetScore(b.clock, score)) }
 }

@@ -231,7 +231,7 @@ func (c *Core) heardBeat(m *wire.Message, beat wire.Heartbeat) {
 func (c *Core) hello(m *wire.Message) {
 	p := c.roster.Peer(m.Sender)
 	p.Following = m.Hello.Following
-	p.Every = m.Hello.Every
+	p.HelloInterval = m.Hello.Every
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name
 	if c.role == Follower && m.Sender == c.leader {
@@ -260,12 +260,12 @@ func (c *Core) assure(board wire.ID) {
 	})
 }
 
-// Namesake takes in a message of another live board that has this board's id.
+// DuplicateID takes in a message of another live board that has this board's id.
 // The one that started later stays out.
-func (c *Core) Namesake(now Instant, m *wire.Message) []Effect {
+func (c *Core) DuplicateID(now Instant, m *wire.Message) []Effect {
 	c.enter(now)
 	if c.role != Isolated {
-		c.conflict(Notice{Kind: NoticeNamesake, Board: m.Sender}, ReasonNamesake, m)
+		c.conflict(Notice{Kind: NoticeDuplicateID, Board: m.Sender}, ReasonDuplicateID, m)
 	}
 	return c.effects
 }

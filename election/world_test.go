@@ -98,7 +98,7 @@ func described(effects []Effect) []string {
 				to = e.To.String()
 			}
 			lines = append(lines, fmt.Sprintf("%v to %s", e.Message.Type, to))
-		case EffectTake:
+		case EffectAcquire:
 			lines = append(lines, "take")
 		case EffectRelease:
 			lines = append(lines, "release")

@@ -27,7 +27,7 @@ func TestWordsOfTheConfiguration(t *testing.T) {
 		{"algorithm", config.DefaultAlgorithms, election.Algorithms()},
 		{"detector", config.DefaultDetectors, election.Detectors()},
 		{"fanout", config.DefaultFanouts, election.Fanouts()},
-		{"measure", config.DefaultMeasures, election.Measures()},
+		{"measure", config.DefaultMeasures, election.ScoreSources()},
 	} {
 		if diff := cmp.Diff(words.election, words.config); diff != "" {
 			t.Errorf("%s (-election +configuration):\n%s", words.key, diff)

@@ -41,7 +41,7 @@ func configOptions() config.Options {
 		Algorithms: election.Algorithms(),
 		Detectors:  election.Detectors(),
 		Fanouts:    election.Fanouts(),
-		Measures:   election.Measures(),
+		Measures:   election.ScoreSources(),
 		CheckLED: func(text string) error {
 			_, err := gpio.ParseSpec(text)
 			return err
@@ -120,7 +120,7 @@ func nodeConfig(cfg *config.Config) (daemon.Config, error) {
 	if !ok {
 		return daemon.Config{}, fmt.Errorf("there is no fanout %q", cfg.Fanout)
 	}
-	measure, ok := election.MeasureNamed(cfg.Measure)
+	measure, ok := election.ScoreSourceNamed(cfg.Measure)
 	if !ok {
 		return daemon.Config{}, fmt.Errorf("there is no measure %q", cfg.Measure)
 	}

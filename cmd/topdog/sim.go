@@ -100,7 +100,7 @@ func (r *simRun) flags(c *cobra.Command) {
 	f.DurationVar(&s.Board.Interval, "heartbeat", 100*time.Millisecond, "how often the leader says that it lives")
 	f.StringVar(&r.fanout, "fanout", election.Fanouts()[0], "how messages to several boards travel: "+strings.Join(election.Fanouts(), " or "))
 	f.StringVar(&r.detector, "detector", "", "the failure detector: "+strings.Join(election.Detectors(), ", ")+" (default: what suits the algorithm)")
-	f.StringVar(&r.measure, "measure", election.Measures()[0], "what the algorithm score compares: "+strings.Join(simMeasures(), " or "))
+	f.StringVar(&r.measure, "measure", election.ScoreSources()[0], "what the algorithm score compares: "+strings.Join(simMeasures(), " or "))
 	f.BoolVar(&r.members, "members", false, "all boards know of all others from the start, as the literature assumes")
 	for _, k := range scenario.Kinds() {
 		r.faults[k] = new([]string)
@@ -131,7 +131,7 @@ func (r *simRun) flags(c *cobra.Command) {
 
 // simMeasures leaves out the one that a user's command finds out: there are no commands here.
 func simMeasures() []string {
-	return slices.DeleteFunc(slices.Clone(election.Measures()), func(s string) bool { return s == election.MeasureCommand.String() })
+	return slices.DeleteFunc(slices.Clone(election.ScoreSources()), func(s string) bool { return s == election.ScoreFromCommand.String() })
 }
 
 // format takes in the word behind `--trace`, which the flag cannot have for itself: it may stand alone.
@@ -155,7 +155,7 @@ func (r *simRun) read() error {
 	if s.Board.Fanout, err = choose("fanout", r.fanout, election.Fanouts(), election.FanoutNamed); err != nil {
 		return err
 	}
-	if s.Board.Measure, err = choose("measure", r.measure, simMeasures(), election.MeasureNamed); err != nil {
+	if s.Board.ScoreSource, err = choose("measure", r.measure, simMeasures(), election.ScoreSourceNamed); err != nil {
 		return err
 	}
 	if r.detector != "" {

@@ -28,7 +28,7 @@ func (n *Node) act(effects []election.Effect) {
 		case election.EffectSend:
 			n.send(e.To, &e.Message)
 			n.trace.transmitted(e.To, &e.Message)
-		case election.EffectTake:
+		case election.EffectAcquire:
 			n.take()
 		case election.EffectRelease:
 			n.release()
@@ -146,7 +146,7 @@ func (n *Node) noticed(notice election.Notice) {
 	text := notice.String()
 	n.news.trouble("notice "+notice.Board.String(), text, time.Minute)
 	switch notice.Kind {
-	case election.NoticeNamesake, election.NoticeOtherAlgorithm:
+	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm:
 		n.log.Error(text) // one of the boards stays out until somebody mends it
 	default:
 		n.log.Warn(text)

@@ -94,7 +94,7 @@ func (n *Node) watchOver() {
 	if d.device == nil || n.core == nil || n.core.Role() != election.Leader || !n.holding.taken || n.link.transport == nil {
 		return
 	}
-	will, _ := n.core.Will()
+	will, _ := n.core.PresignedResign()
 	if !d.armed || will.Term != d.will.Term || will.Resign != d.will.Resign || n.sequence+willAhead/2 > d.will.Sequence ||
 		n.holding.holder.Estate().Link != d.link || n.link.transport != d.from || !slices.Equal(n.cfg.Peers, d.peers) {
 		// A leader that runs is not deposed because its will is an old one.
@@ -166,7 +166,7 @@ func (n *Node) rouse() {
 	switch {
 	case !n.fired():
 	case n.core.Role() == election.Leader:
-		n.act(n.core.Lapsed(n.now()))
+		n.act(n.core.LeaseExpired(n.now()))
 	default:
 		n.release() // the core knows already
 	}
@@ -174,7 +174,7 @@ func (n *Node) rouse() {
 
 // claims reports whether an effect would say that this board leads, or take the address.
 func claims(e *election.Effect) bool {
-	return e.Kind == election.EffectTake || e.Kind == election.EffectSend && e.Message.Leading
+	return e.Kind == election.EffectAcquire || e.Kind == election.EffectSend && e.Message.Leading
 }
 
 // beats reports whether an effect is one from which the others count the time.

@@ -30,13 +30,13 @@ func (n *Node) awaken(local netip.Addr) error {
 		ID: n.self, Incarnation: n.life, Name: n.cfg.Name,
 		Priority: n.priority(), Preempt: n.cfg.Preempt,
 		Interval: n.cfg.Heartbeat, Algorithm: n.cfg.Algorithm,
-		Detector: n.cfg.Detector, Fanout: n.cfg.Fanout, Measure: n.cfg.Measure, Members: n.members(local),
+		Detector: n.cfg.Detector, Fanout: n.cfg.Fanout, ScoreSource: n.cfg.Measure, Members: n.members(local),
 	}, n.started)
 	if err != nil {
 		return err
 	}
 	n.core = core
-	n.act(core.Measured(n.now(), n.importance.score))
+	n.act(core.SetScore(n.now(), n.importance.score))
 	n.guard = wire.NewGuard(n.self, n.life, n.codec.Authenticated(), wire.RandomNonce)
 	n.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
 		n.self, n.cfg.Name, n.link.name, n.cfg.Group, n.cfg.Algorithm, n.cfg.Detector.For(n.cfg.Algorithm), n.cfg.Fanout)

@@ -32,9 +32,9 @@ type Config struct {
 	Algorithm wire.Algorithm
 	Detector  election.DetectorKind
 	Fanout    election.Fanout
-	Measure   election.Measure
+	Measure   election.ScoreSource
 	// ScoreCommand is the program with its arguments that finds out the board's
-	// importance, for MeasureCommand.
+	// importance, for ScoreFromCommand.
 	ScoreCommand []string
 	Port         uint16       // of the group; where peers listen
 	Peers        []netip.Addr // spoken to by unicast as well
@@ -114,7 +114,7 @@ func New(cfg Config, around Surroundings, o Options) (*Node, error) {
 	if len(cfg.Addresses) == 0 {
 		return nil, errors.New("node: no floating address is configured")
 	}
-	if cfg.Measure == election.MeasureCommand && len(cfg.ScoreCommand) == 0 {
+	if cfg.Measure == election.ScoreFromCommand && len(cfg.ScoreCommand) == 0 {
 		return nil, errors.New("node: the measure is a command, and no command is configured")
 	}
 	codec, err := wire.NewCodec(cfg.Group, cfg.Key)
@@ -171,7 +171,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer n.endTasks()
 	n.tasks.Go(func() error { return n.led.run(n.ctx) })
 	n.tasks.Go(func() error { return n.findAndWatch(n.ctx) })
-	if n.cfg.Measure == election.MeasureCommand {
+	if n.cfg.Measure == election.ScoreFromCommand {
 		n.tasks.Go(func() error { return n.measure(n.ctx) })
 	}
 	if n.cfg.Socket != "" {

@@ -71,7 +71,7 @@ func (n *Node) takeIn(p *packet) {
 	}
 	if verdict.Namesake {
 		n.news.trouble("namesake", fmt.Sprintf("the board at %v has this board's id %v as well", p.from.Addr(), n.self), time.Minute)
-		n.act(n.core.Namesake(now, m))
+		n.act(n.core.DuplicateID(now, m))
 		n.namesake()
 		return
 	}

@@ -109,14 +109,14 @@ func (n *Node) measured(score uint32, program string, err error) {
 	}
 	m.score = score
 	if n.core != nil {
-		n.act(n.core.Measured(now, score))
+		n.act(n.core.SetScore(now, score))
 	}
 }
 
 // replaceCommand has another score command run from now on. Without a command
 // there is nothing to change: whether one is run at all takes a restart.
 func (n *Node) replaceCommand(command []string) {
-	if n.cfg.Measure != election.MeasureCommand || len(command) == 0 {
+	if n.cfg.Measure != election.ScoreFromCommand || len(command) == 0 {
 		return
 	}
 	select {

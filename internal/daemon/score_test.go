@@ -23,7 +23,7 @@ func prints(text string) func(context.Context, []string) ([]byte, error) {
 // commanded has a board find out its importance by a command.
 func commanded(command func(context.Context, []string) ([]byte, error)) func(*Config, *fakeBoard) {
 	return func(c *Config, b *fakeBoard) {
-		c.Algorithm, c.Measure, c.ScoreCommand = scoreOrOther(), election.MeasureCommand, []string{"/bin/score", "-x"}
+		c.Algorithm, c.Measure, c.ScoreCommand = scoreOrOther(), election.ScoreFromCommand, []string{"/bin/score", "-x"}
 		b.command = command
 	}
 }
@@ -290,7 +290,7 @@ func TestNoScoreCommand(t *testing.T) {
 			}
 		})
 	})
-	if _, err := New(Config{Addresses: []Address{{IP: floating}}, Group: "test", Measure: election.MeasureCommand}, Surroundings{}, Options{}); err == nil {
+	if _, err := New(Config{Addresses: []Address{{IP: floating}}, Group: "test", Measure: election.ScoreFromCommand}, Surroundings{}, Options{}); err == nil {
 		t.Error("a measure without its command was accepted")
 	}
 }

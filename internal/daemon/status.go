@@ -122,7 +122,7 @@ func (n *Node) describeElection(s *console.Status, now time.Duration) {
 		MarginMs:        console.Milliseconds(q.Margin),
 		RoundTripMs:     console.Milliseconds(q.RoundTrip),
 		Questions:       q.Questions.Count,
-		QuestionEveryMs: console.Milliseconds(q.Questions.Every),
+		QuestionEveryMs: console.Milliseconds(q.Questions.Spacing),
 		AnswerWithinMs:  console.Milliseconds(q.Questions.Within),
 	}
 	n.describeBoards(s, &core, now)
@@ -169,7 +169,7 @@ func (n *Node) describeBoards(s *console.Status, core *election.Status, now time
 		if way, ok := n.paths[p.ID]; ok {
 			b.Address = addrText(way.addr.Addr())
 		}
-		if scored && p.Weighed {
+		if scored && p.ScoreKnown {
 			b.Score = &p.Score
 		}
 		if p.StartedAt != 0 {

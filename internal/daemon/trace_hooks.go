@@ -86,7 +86,7 @@ func (t *trace) took() {
 // carries is called with each effect before it is carried out.
 func (t *trace) carries(e *election.Effect) {
 	switch e.Kind {
-	case election.EffectTake, election.EffectRelease:
+	case election.EffectAcquire, election.EffectRelease:
 		t.open()
 		t.current.kept = true
 	case election.EffectProbe:

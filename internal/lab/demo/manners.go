@@ -49,7 +49,7 @@ func mannersOf(o Options) (manners, error) {
 		probe := false
 		for _, e := range effects {
 			switch e.Kind {
-			case election.EffectTake:
+			case election.EffectAcquire:
 				m.settles = now
 				return m, nil
 			case election.EffectProbe:

@@ -60,7 +60,7 @@ func playJSON(t *testing.T, o Options) Report {
 var errOverslept = errors.New("a new leader gives as its reason that it had not been running for a while")
 
 // overslept reports whether the machine stood still for a leader in an act.
-func overslept(r Result) bool { return r.Reason == election.ReasonOverslept.String() }
+func overslept(r Result) bool { return r.Reason == election.ReasonSuspended.String() }
 
 // bullies says with which algorithms a board that comes before the leader takes
 // the lead when it comes. It is the papers' word, not the code's.

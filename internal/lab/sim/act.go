@@ -25,7 +25,7 @@ func (b *Board) act(effects []election.Effect) {
 		switch e.Kind {
 		case election.EffectSend:
 			b.transmit(e)
-		case election.EffectTake:
+		case election.EffectAcquire:
 			b.hold(true)
 		case election.EffectRelease:
 			b.hold(false)

@@ -300,7 +300,7 @@ func (b *Board) receive(d *datagram) {
 // take hands a datagram to the core.
 func (b *Board) take(d *datagram) {
 	if d.from.peer == b.peer {
-		b.act(b.core.Namesake(b.local(), &d.m))
+		b.act(b.core.DuplicateID(b.local(), &d.m))
 		return
 	}
 	b.act(b.core.Step(b.local(), &d.m))

@@ -165,7 +165,7 @@ type variant struct {
 	algorithm wire.Algorithm
 	fanout    election.Fanout
 	detector  election.DetectorKind
-	measure   election.Measure
+	measure   election.ScoreSource
 	drift     bool // no two clocks run equally fast, or show the same
 }
 
@@ -179,7 +179,7 @@ func (v variant) promises() bool {
 	case wire.AlgorithmHeir, wire.AlgorithmAgents:
 		return false // the incumbent stays
 	default:
-		return v.measure == election.MeasurePriority
+		return v.measure == election.ScoreFromPriority
 	}
 }
 
@@ -200,7 +200,7 @@ func drawVariant(rt *rapid.T, algorithm wire.Algorithm) variant {
 	}).Draw(rt, "detector")
 	v.drift = rapid.Bool().Draw(rt, "drift")
 	if algorithm == wire.AlgorithmScore {
-		v.measure = rapid.SampledFrom([]election.Measure{election.MeasurePriority, election.MeasureAge}).Draw(rt, "measure")
+		v.measure = rapid.SampledFrom([]election.ScoreSource{election.ScoreFromPriority, election.ScoreFromAge}).Draw(rt, "measure")
 	}
 	return v
 }
@@ -228,7 +228,7 @@ func newSchedule(t tester, seed uint64, rng luck, v variant, w sim.Wire) *schedu
 		b := s.lan.Add(election.Config{
 			ID: id + 1, Priority: uint8(50 + 50*s.rng.IntN(3)), Preempt: s.rng.IntN(4) == 0,
 			Interval: interval, Algorithm: v.algorithm,
-			Fanout: v.fanout, Detector: v.detector, Measure: v.measure, Members: members,
+			Fanout: v.fanout, Detector: v.detector, ScoreSource: v.measure, Members: members,
 		})
 		if v.drift { // a quartz is off by 100 ppm at most
 			b.Clock = sim.Clock{Origin: time.Duration(id) * time.Hour, PPM: 40*int(id) - 100}
@@ -295,7 +295,7 @@ func (s *schedule) settles() time.Duration {
 func (s *schedule) patience() (longest time.Duration) {
 	for _, b := range s.lan.Boards() {
 		if status, ok := b.Status(); ok {
-			longest = max(longest, status.Quality.Questions.Patience())
+			longest = max(longest, status.Quality.Questions.Duration())
 		}
 	}
 	return longest

@@ -189,7 +189,7 @@ func (p *player) boards(d *datadriven.TestData) {
 		case "fanout":
 			cfg.Fanout = known(p, d, arg, election.FanoutNamed)
 		case "measure":
-			cfg.Measure = known(p, d, arg, election.MeasureNamed)
+			cfg.ScoreSource = known(p, d, arg, election.ScoreSourceNamed)
 		case "members":
 			for _, id := range arg.Vals {
 				cfg.Members = append(cfg.Members, wire.ID(p.number(id)))
