@@ -17,7 +17,7 @@ func beats(d *askDetector, from Instant, n int, first uint8, loss float64) Insta
 	for i := range n {
 		now = from + Instant(i)*testInterval
 		if rng.Float64() >= loss {
-			d.Heard(now, wire.Heartbeat{Interval: testInterval, Beat: first + uint8(i)})
+			d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: first + uint8(i)})
 		}
 	}
 	return now
@@ -133,7 +133,7 @@ func TestMargin(t *testing.T) {
 				if test.late > 0 {
 					late = time.Duration(rng.Int64N(int64(test.late)))
 				}
-				d.Heard(Instant(i)*testInterval+late, wire.Heartbeat{Interval: testInterval, Beat: uint8(i)})
+				d.Heard(Instant(i)*testInterval+late, wire.Heartbeat{Interval: testInterval, Number: uint8(i)})
 			}
 			if m := d.margin(); m < test.least || m > test.most {
 				t.Errorf("the margin is %v, want %v to %v", m, test.least, test.most)
@@ -153,7 +153,7 @@ func TestBeatWraps(t *testing.T) {
 		t.Errorf("loss %.2f on a wire that loses nothing", loss)
 	}
 	// Beat 32 = (200+600) mod 256 is next. Three are missing before 35.
-	d.Heard(d.last+4*testInterval, wire.Heartbeat{Interval: testInterval, Beat: 35})
+	d.Heard(d.last+4*testInterval, wire.Heartbeat{Interval: testInterval, Number: 35})
 	if d.lost != 3 {
 		t.Errorf("%v heartbeats lost, want 3", d.lost)
 	}
@@ -163,7 +163,7 @@ func TestBeatWraps(t *testing.T) {
 func TestLongSilenceIsNoLoss(t *testing.T) {
 	d := newAsk()
 	now := beats(d, 0, 100, 0, 0)
-	d.Heard(now+200*testInterval, wire.Heartbeat{Interval: testInterval, Beat: 12})
+	d.Heard(now+200*testInterval, wire.Heartbeat{Interval: testInterval, Number: 12})
 	if d.lost != 0 {
 		t.Errorf("%v heartbeats lost, want that nothing is made of it", d.lost)
 	}
@@ -175,13 +175,13 @@ func TestReplyKeepsTheRhythm(t *testing.T) {
 	d := newAsk()
 	now := beats(d, 0, 100, 0, 0)
 	due := d.Freshness()
-	d.Heard(now+60*time.Millisecond, wire.Heartbeat{Interval: testInterval, Beat: 99})
+	d.Heard(now+60*time.Millisecond, wire.Heartbeat{Interval: testInterval, Number: 99})
 	if d.Freshness() != due {
 		t.Errorf("suspicious %v later after a reply", d.Freshness()-due)
 	}
 	// When the leader is late already, a sign of life is one.
 	late := due + time.Millisecond
-	d.Heard(late, wire.Heartbeat{Interval: testInterval, Beat: 99})
+	d.Heard(late, wire.Heartbeat{Interval: testInterval, Number: 99})
 	if d.Freshness() <= late {
 		t.Error("a late leader answered and is still suspicious")
 	}
@@ -193,14 +193,14 @@ func TestOvertakenBeat(t *testing.T) {
 	d := newAsk()
 	now := beats(d, 0, 100, 0, 0)
 	due := d.Freshness()
-	d.Heard(now+time.Millisecond, wire.Heartbeat{Interval: testInterval, Beat: 98})
+	d.Heard(now+time.Millisecond, wire.Heartbeat{Interval: testInterval, Number: 98})
 	if d.lost != 0 {
 		t.Errorf("%v heartbeats lost, want 0", d.lost)
 	}
 	if got := d.Freshness(); got < due || got > due+2*time.Millisecond {
 		t.Errorf("suspicious at %v, want still about %v", got, due)
 	}
-	d.Heard(now+testInterval, wire.Heartbeat{Interval: testInterval, Beat: 100})
+	d.Heard(now+testInterval, wire.Heartbeat{Interval: testInterval, Number: 100})
 	if d.lost != 0 {
 		t.Errorf("%v heartbeats lost after the next one, want 0", d.lost)
 	}
@@ -234,7 +234,7 @@ func TestFollowKeepsTheNetwork(t *testing.T) {
 	now := beats(d, 0, 500, 0, 0.3)
 	before := d.Quality().Loss
 	d.Follow(now, testInterval)
-	d.Heard(now+testInterval, wire.Heartbeat{Interval: testInterval, Beat: 77}) // its own count
+	d.Heard(now+testInterval, wire.Heartbeat{Interval: testInterval, Number: 77}) // its own count
 	if after := d.Quality().Loss; after != before {
 		t.Errorf("the loss changed from %.3f to %.3f with the leader", before, after)
 	}
@@ -279,7 +279,7 @@ func TestTakeoverKeepsTheGrace(t *testing.T) {
 				continue
 			}
 			now := Instant(i)*interval + upTo(late)
-			d.Heard(now, wire.Heartbeat{Interval: interval, Beat: uint8(i)})
+			d.Heard(now, wire.Heartbeat{Interval: interval, Number: uint8(i)})
 			if rng.IntN(10) == 0 {
 				first := upTo(trip)
 				d.Answered(upTo(first), first)
@@ -302,7 +302,7 @@ func TestCleanWireIsFast(t *testing.T) {
 		d.Follow(0, interval)
 		for i := range 300 {
 			jitter := time.Duration(i%3) * 100 * time.Microsecond
-			d.Heard(Instant(i)*interval+jitter, wire.Heartbeat{Interval: interval, Beat: uint8(i)})
+			d.Heard(Instant(i)*interval+jitter, wire.Heartbeat{Interval: interval, Number: uint8(i)})
 			if i%30 == 0 {
 				d.Answered(200*time.Microsecond+jitter, 200*time.Microsecond+jitter)
 				d.Woke(100*time.Microsecond + jitter)
@@ -366,7 +366,7 @@ func TestMarginRemembers(t *testing.T) {
 	punctual := func(n int) {
 		for range n {
 			now += testInterval
-			d.Heard(now, wire.Heartbeat{Interval: testInterval, Beat: d.beat + 1})
+			d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.beat + 1})
 		}
 	}
 	now += 8 * time.Millisecond
@@ -432,12 +432,12 @@ func TestSuddenLoss(t *testing.T) {
 	d := newAsk()
 	now := beats(d, 0, 3000, 0, 0)
 	calm := d.Questions().Count
-	d.Heard(now+2*testInterval, wire.Heartbeat{Interval: testInterval, Beat: d.beat + 2})
+	d.Heard(now+2*testInterval, wire.Heartbeat{Interval: testInterval, Number: d.beat + 2})
 	if k := d.Questions().Count; k < 3*calm {
 		t.Errorf("after a lost heartbeat asks %d times, and %d times before; want three times as often", k, calm)
 	}
 	for range 30 {
-		d.Heard(d.last+testInterval, wire.Heartbeat{Interval: testInterval, Beat: d.beat + 1})
+		d.Heard(d.last+testInterval, wire.Heartbeat{Interval: testInterval, Number: d.beat + 1})
 	}
 	if k := d.Questions().Count; k > 2*calm {
 		t.Errorf("30 heartbeats later asks %d times, want at most twice as often as before, %d times", k, calm)
@@ -458,9 +458,9 @@ func TestLatenessOfSuspects(t *testing.T) {
 			d.Evidence(at) // a sign of life
 		}
 		now += testInterval + late
-		d.Heard(now, wire.Heartbeat{Interval: testInterval, Beat: d.beat + 1})
+		d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.beat + 1})
 		now += testInterval / 4
-		d.Heard(now, wire.Heartbeat{Interval: testInterval, Beat: d.beat + 1})
+		d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.beat + 1})
 	}
 	if suspicions > 1 {
 		t.Errorf("a leader that is always late by %v was suspected %d times, want once", late, suspicions)

@@ -267,7 +267,7 @@ func (a *candidates) query(m *wire.Message) {
 		a.send(m.Sender, wire.Message{
 			Header: wire.Header{Type: wire.TypeCoordinator, Reply: true},
 			Coordinator: wire.Coordinator{
-				Coordinator: a.cfg.ID, Interval: a.cfg.Interval, Beat: a.Core.beat, Candidates: set,
+				Coordinator: a.cfg.ID, Interval: a.cfg.Interval, Number: a.Core.beat, Candidates: set,
 			},
 		})
 	case a.role == Follower && a.leader != wire.Nobody && a.leader != m.Sender && concerns:

@@ -45,7 +45,7 @@ func everyDetector(t *testing.T, f func(t *testing.T, d Detector, silent time.Du
 }
 
 func heartbeat(number uint8) wire.Heartbeat {
-	return wire.Heartbeat{Interval: testInterval, Beat: number}
+	return wire.Heartbeat{Interval: testInterval, Number: number}
 }
 
 // suspects fails the test unless the leader becomes suspect at that time.
@@ -203,7 +203,7 @@ func TestDetectorInterval(t *testing.T) {
 			faster = testInterval/2 + Grace(testInterval/2)/4
 		}
 		now := last + testInterval
-		fast := func() wire.Heartbeat { next++; return wire.Heartbeat{Interval: testInterval / 2, Beat: next - 1} }
+		fast := func() wire.Heartbeat { next++; return wire.Heartbeat{Interval: testInterval / 2, Number: next - 1} }
 		d.Heard(now, fast())
 		for range 5 {
 			suspects(t, d, "at twice the pace", now+faster)
@@ -277,7 +277,7 @@ func TestDetectorAnything(t *testing.T) {
 		hear := func() (news bool) {
 			ahead := number - newest
 			news = !heard || now >= d.Freshness() || 0 < ahead && ahead < beatWindow
-			d.Heard(now, wire.Heartbeat{Interval: interval, Beat: number})
+			d.Heard(now, wire.Heartbeat{Interval: interval, Number: number})
 			if news {
 				newest, heard = number, true
 			}

@@ -210,7 +210,7 @@ func (c *Core) sayHello(to wire.ID) {
 		Hello: wire.Hello{
 			Following: c.leader,
 			Age:       (c.now - c.startedAt).Truncate(time.Second),
-			Every:     c.helloEvery(),
+			Interval:  c.helloEvery(),
 			Name:      c.cfg.Name,
 			Score:     c.score,
 		},

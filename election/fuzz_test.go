@@ -146,9 +146,9 @@ func (w *walk) message() *wire.Message {
 	}
 	switch m.Type {
 	case wire.TypeHeartbeat:
-		m.Heartbeat = wire.Heartbeat{Interval: w.duration(), Beat: w.byte()}
+		m.Heartbeat = wire.Heartbeat{Interval: w.duration(), Number: w.byte()}
 	case wire.TypeHello:
-		m.Hello = wire.Hello{Following: w.id(), Age: w.duration(), Every: w.duration(), Name: "pi", Score: uint32(flags % 4)}
+		m.Hello = wire.Hello{Following: w.id(), Age: w.duration(), Interval: w.duration(), Name: "pi", Score: uint32(flags % 4)}
 	case wire.TypeElection:
 		m.Election = wire.Election{
 			Suspect: w.id(), Incarnation: wire.Incarnation(30 + w.byte()%2),
@@ -160,7 +160,7 @@ func (w *walk) message() *wire.Message {
 			LastHeard: wire.Sequence(w.byte()), Age: w.duration(), Round: w.byte(),
 		}
 	case wire.TypeCoordinator:
-		m.Coordinator = wire.Coordinator{Coordinator: w.id(), Interval: w.duration(), Beat: w.byte(), Score: uint32(flags % 4)}
+		m.Coordinator = wire.Coordinator{Coordinator: w.id(), Interval: w.duration(), Number: w.byte(), Score: uint32(flags % 4)}
 	case wire.TypeResign:
 		m.Resign = wire.Resign{Successor: w.id()}
 	case wire.TypeQuery:

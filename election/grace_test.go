@@ -18,12 +18,12 @@ func TestMarginThatGrowsLate(t *testing.T) {
 			b := newBoard(t, func(c *Config) { c.Interval = interval })
 			beats := func(m *wire.Message) {
 				leading(m)
-				m.Heartbeat = wire.Heartbeat{Interval: interval, Beat: m.Heartbeat.Beat}
+				m.Heartbeat = wire.Heartbeat{Interval: interval, Number: m.Heartbeat.Number}
 			}
 			var last Instant
 			for beat := range uint8(200) {
 				b.sleep(interval)
-				b.hear(3, wire.TypeHeartbeat, beats, func(m *wire.Message) { m.Heartbeat.Beat = beat })
+				b.hear(3, wire.TypeHeartbeat, beats, func(m *wire.Message) { m.Heartbeat.Number = beat })
 				last = b.clock
 			}
 			for range 8 {
@@ -52,11 +52,11 @@ func TestSecondWitness(t *testing.T) {
 		for beat := range uint8(200) {
 			b.sleep(testInterval)
 			if beat%2 == 0 { // it hears every other one
-				b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Beat = beat })
+				b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number = beat })
 			}
 		}
 		b.hear(1, wire.TypeHello)
-		b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Beat = 200 })
+		b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number = 200 })
 		last := b.clock
 		doubts := last + testInterval + Grace(testInterval)
 		b.sleep(doubts - b.clock + time.Millisecond)

@@ -141,7 +141,7 @@ func sounding(t *testing.T) *board {
 
 // answer is what a leader sends to a single board: the number of the beat before.
 func answer(beat uint8) func(*wire.Message) {
-	return func(m *wire.Message) { reply(m); m.Heartbeat.Beat = beat }
+	return func(m *wire.Message) { reply(m); m.Heartbeat.Number = beat }
 }
 
 // TestTimesTheWay: only the answer to its own question tells a board how far away its

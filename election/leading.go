@@ -14,7 +14,7 @@ func (c *Core) proclaim() {
 	c.tell(nil, wire.Message{
 		Header: wire.Header{Type: wire.TypeCoordinator},
 		Coordinator: wire.Coordinator{
-			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Beat: c.beat, Score: c.score,
+			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.beat, Score: c.score,
 			Candidates: c.algorithm.candidates(),
 		},
 	})
@@ -29,7 +29,7 @@ func (c *Core) sendHeartbeat(reply bool) {
 	c.beat++
 	c.multicast(wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: reply},
-		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Beat: c.beat},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.beat},
 	})
 	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
 	if !reply {

@@ -173,7 +173,7 @@ func TestNFDEFollowSimilar(t *testing.T) {
 func TestNFDEInterval(t *testing.T) {
 	d := newNFDE()
 	d.Heard(100*ms, heartbeat(1))
-	d.Heard(200*ms, wire.Heartbeat{Interval: 80 * ms, Beat: 2})
+	d.Heard(200*ms, wire.Heartbeat{Interval: 80 * ms, Number: 2})
 	suspects(t, d, "at another pace", 200*ms+180*ms)
 }
 

@@ -46,7 +46,7 @@ func (o *observed) Follow(now Instant, interval time.Duration) {
 // A heartbeat without news, of a leader that nobody suspects, changes nothing.
 func (o *observed) take(now Instant, beat wire.Heartbeat, suspect bool) (ahead int, news bool) {
 	if o.counted {
-		gap := beat.Beat - o.beat      // modulo 256
+		gap := beat.Number - o.beat    // modulo 256
 		overtaken := gap >= beatWindow // by the one that is known already
 		if (gap == 0 || overtaken) && !suspect {
 			return 0, false // an answer to this board alone, or an old one; the rhythm is unchanged
@@ -59,7 +59,7 @@ func (o *observed) take(now Instant, beat wire.Heartbeat, suspect bool) (ahead i
 		}
 	}
 	o.interval = beat.Interval
-	o.beat, o.counted, o.beatAt = beat.Beat, true, now
+	o.beat, o.counted, o.beatAt = beat.Number, true, now
 	o.last = now
 	return ahead, true
 }

@@ -185,7 +185,7 @@ func (c *Core) timeAnswer() {
 // the way is answered alone, with the number of the beat before; it must
 // not take what others are answered for it.
 func (c *Core) answers(m *wire.Message, beat wire.Heartbeat) bool {
-	return m.Reply && c.asked > 0 && (c.role == Candidate || beat.Beat == c.lastBeat)
+	return m.Reply && c.asked > 0 && (c.role == Candidate || beat.Number == c.lastBeat)
 }
 
 func (c *Core) dispatch(m *wire.Message) {
@@ -197,7 +197,7 @@ func (c *Core) dispatch(m *wire.Message) {
 			c.algorithm.step(m)
 			return
 		}
-		c.heardBeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Beat: m.Coordinator.Beat})
+		c.heardBeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Number: m.Coordinator.Number})
 		c.algorithm.proclaimed()
 	case wire.TypeHello:
 		c.hello(m)
@@ -219,7 +219,7 @@ func (c *Core) heardBeat(m *wire.Message, beat wire.Heartbeat) {
 		c.timeAnswer()
 	}
 	c.forgiven = false
-	c.lastBeat = beat.Beat
+	c.lastBeat = beat.Number
 	c.detector.Heard(c.now, beat)
 	c.lastHeard = max(c.lastHeard, m.Sequence)
 	if c.role == Follower {
@@ -231,7 +231,7 @@ func (c *Core) heardBeat(m *wire.Message, beat wire.Heartbeat) {
 func (c *Core) hello(m *wire.Message) {
 	p := c.roster.Peer(m.Sender)
 	p.Following = m.Hello.Following
-	p.HelloInterval = m.Hello.Every
+	p.HelloInterval = m.Hello.Interval
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name
 	if c.role == Follower && m.Sender == c.leader {
@@ -256,7 +256,7 @@ func (c *Core) query(m *wire.Message) {
 func (c *Core) assure(board wire.ID) {
 	c.send(board, wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
-		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Beat: c.beat},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.beat},
 	})
 }
 

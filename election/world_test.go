@@ -71,9 +71,9 @@ func (b *board) from(sender wire.ID, kind wire.Type, change ...func(*wire.Messag
 		Type: kind, Algorithm: wire.AlgorithmHeir, Sender: sender, Term: b.term, Priority: 100,
 		Incarnation: wire.Incarnation(10 * sender), Sequence: b.sequence,
 	}}
-	m.Heartbeat = wire.Heartbeat{Interval: testInterval, Beat: uint8(b.sequence)}
-	m.Coordinator = wire.Coordinator{Coordinator: sender, Interval: testInterval, Beat: uint8(b.sequence)}
-	m.Hello = wire.Hello{Every: time.Second, Age: b.clock.Truncate(time.Second)}
+	m.Heartbeat = wire.Heartbeat{Interval: testInterval, Number: uint8(b.sequence)}
+	m.Coordinator = wire.Coordinator{Coordinator: sender, Interval: testInterval, Number: uint8(b.sequence)}
+	m.Hello = wire.Hello{Interval: time.Second, Age: b.clock.Truncate(time.Second)}
 	for _, c := range change {
 		c(m)
 	}

@@ -33,7 +33,7 @@ var willRepeats = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond,
 type companion struct {
 	word   *atomic.Uint32
 	handle *netlink.Handle
-	estate Estate
+	estate ReleasePlan
 	// files came with the estate: the socket for the will, if there is a will, and
 	// the TUN device, if there is one.
 	files []int
@@ -177,9 +177,9 @@ func (c *companion) listen() (ended bool, err error) {
 // this program, which does not happen, since both are the same file.
 func (c *companion) inherit(message, rights []byte) {
 	former := c.files
-	c.files, c.estate = nil, Estate{}
+	c.files, c.estate = nil, ReleasePlan{}
 	if json.Unmarshal(message, &c.estate) != nil {
-		c.estate = Estate{}
+		c.estate = ReleasePlan{}
 	}
 	if controls, err := unix.ParseSocketControlMessage(rights); err == nil && len(controls) > 0 {
 		c.files, _ = unix.ParseUnixRights(&controls[0])
@@ -219,13 +219,13 @@ func (c *companion) settle() error {
 // bequeath says the will. What is lost is repeated, and what cannot be said is
 // found out by the others, as after a pulled plug.
 func (c *companion) bequeath() {
-	if len(c.estate.Will) == 0 || len(c.files) == 0 {
+	if len(c.estate.Resign) == 0 || len(c.files) == 0 {
 		return
 	}
 	for _, to := range c.estate.To {
 		if !to.Addr().Is4() {
 			continue
 		}
-		_ = unix.Sendto(c.files[0], c.estate.Will, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+		_ = unix.Sendto(c.files[0], c.estate.Resign, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 	}
 }

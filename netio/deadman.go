@@ -65,14 +65,14 @@ const (
 	deadmanMemory
 )
 
-// Estate is what there is to let go of, and whom to tell.
-type Estate struct {
+// ReleasePlan is what there is to let go of, and whom to tell.
+type ReleasePlan struct {
 	// Link is the index of the device that has the addresses.
 	Link      int
 	Addresses []netip.Addr
-	// Will is a datagram that was signed beforehand, nil for none. It is sent to all of To.
-	Will []byte
-	To   []netip.AddrPort
+	// Resign is a datagram that was signed beforehand, nil for none. It is sent to all of To.
+	Resign []byte
+	To     []netip.AddrPort
 	// From is the Conn whose options the socket has that sends it.
 	From *Conn `json:"-"`
 	// device is the open TUN device, if there is one. The companion keeps it open as
@@ -163,9 +163,9 @@ func (d *Deadman) Exited() <-chan struct{} { return d.exited }
 // PID is the companion's process.
 func (d *Deadman) PID() int { return d.command.Process.Pid }
 
-// Bequeath tells the companion what there is to let go of, and with what. It must be done before
+// Prepare tells the companion what there is to let go of, and with what. It must be done before
 // Arm, and again whenever anything of it changes.
-func (d *Deadman) Bequeath(e Estate) error {
+func (d *Deadman) Prepare(e ReleasePlan) error {
 	message, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("netio: tell the dead man's switch: %w", err)

@@ -26,7 +26,7 @@ const companionWord = "companion"
 
 var companionCommand = []string{"/proc/self/exe", companionWord}
 
-// armedVariable makes the test binary a daemon that holds the address, in the way that
+// armedVariable makes the test binary a daemon that holds the address, by the method that
 // the variable gives, with an armed switch.
 const armedVariable = "TOPDOG_TEST_ARMED"
 
@@ -62,10 +62,10 @@ type bereaved struct {
 	neighbour *inbox
 }
 
-// newBereaved makes a board that holds the address in such a way that only a companion removes it.
-func newBereaved(t *testing.T, way Way) *bereaved {
+// newBereaved makes a board that holds the address by a method that only a companion removes it.
+func newBereaved(t *testing.T, method HoldMethod) *bereaved {
 	t.Helper()
-	if way.usesTUN() {
+	if method == HoldTUN {
 		needTUN(t)
 	}
 	l := newLAN(t, 2)
@@ -74,8 +74,8 @@ func newBereaved(t *testing.T, way Way) *bereaved {
 	b.neighbour = openInbox(t, "neighbour", Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup, Namespace: other.ns})
 	b.conn = openInbox(t, "board", Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup, Namespace: b.ns})
 	b.untilHeard(t, b.conn.Conn)
-	b.floating = openFloating(t, b.board, FloatingOptions{Way: way, Lifetime: longLease})
-	must(t, b.floating.Take())
+	b.floating = openFloating(t, b.board, FloatingOptions{Method: method, Lifetime: longLease})
+	must(t, b.floating.Acquire())
 	return b
 }
 
@@ -98,21 +98,21 @@ func (b *bereaved) untilHeard(t testing.TB, conn *Conn) {
 }
 
 // estate is all that the board has to leave.
-func (b *bereaved) estate() Estate {
-	e := b.floating.Estate()
-	e.Will = testWill
+func (b *bereaved) estate() ReleasePlan {
+	e := b.floating.ReleasePlan()
+	e.Resign = testWill
 	e.To = []netip.AddrPort{deadmanGroup, b.neighbour.self}
 	e.From = b.conn.Conn
 	return e
 }
 
 // startSwitch starts a switch that lets go of what the estate says.
-func startSwitch(t testing.TB, b *board, e Estate) *Deadman {
+func startSwitch(t testing.TB, b *board, e ReleasePlan) *Deadman {
 	t.Helper()
 	d, err := StartDeadman(companionCommand, b.ns)
 	must(t, err)
 	t.Cleanup(func() { d.Close() })
-	must(t, d.Bequeath(e))
+	must(t, d.Prepare(e))
 	d.Arm()
 	return d
 }
@@ -121,13 +121,13 @@ func startSwitch(t testing.TB, b *board, e Estate) *Deadman {
 // which this switch needs less. No companion is sooner than its alarm.
 func outwait(t testing.TB, b *board, lease time.Duration) {
 	t.Helper()
-	clock := startSwitch(t, b, Estate{})
+	clock := startSwitch(t, b, ReleasePlan{})
 	clock.Extend(lease)
 	eventually(t, "the lease of the clock has run out", clock.Fired)
 	must(t, clock.Close())
 }
 
-// wantWill wants the neighbour to hear the will by both ways before anything else.
+// wantWill wants the neighbour to hear the will both ways before anything else.
 func (b *bereaved) wantWill(t *testing.T) {
 	t.Helper()
 	missing := map[string]bool{
@@ -164,9 +164,9 @@ func (b *bereaved) wantQuiet(t *testing.T) {
 func (b *bereaved) holds(t testing.TB) bool { return b.has(t, "", testVIP) }
 
 func TestLeaseRunsOut(t *testing.T) {
-	for _, way := range []Way{WayTUN, WayLifetime} {
-		t.Run(way.String(), func(t *testing.T) {
-			b := newBereaved(t, way)
+	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newBereaved(t, method)
 			d := startSwitch(t, b.board, b.estate())
 			if d.Fired() || !d.Extend(10*time.Millisecond) {
 				t.Fatal("the lease has run out before it began")
@@ -181,8 +181,8 @@ func TestLeaseRunsOut(t *testing.T) {
 			}
 
 			// The same companion watches the next lease.
-			must(t, b.floating.Take())
-			must(t, d.Bequeath(b.estate()))
+			must(t, b.floating.Acquire())
+			must(t, d.Prepare(b.estate()))
 			d.Arm()
 			if !d.Extend(10 * time.Millisecond) {
 				t.Error("the next lease cannot be extended")
@@ -208,7 +208,7 @@ func TestLeaseExtended(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			const lease = 100 * time.Millisecond
-			b := newBereaved(t, WayLifetime)
+			b := newBereaved(t, HoldLifetime)
 			d := startSwitch(t, b.board, b.estate())
 			for d.Extend(lease); !test.end(d); d.Extend(lease) {
 				// This machine stood still, and the lease has run out.
@@ -218,7 +218,7 @@ func TestLeaseExtended(t *testing.T) {
 				for len(b.neighbour.got) > 0 {
 					<-b.neighbour.got
 				}
-				must(t, b.floating.Take())
+				must(t, b.floating.Acquire())
 				d.Arm()
 			}
 			outwait(t, b.board, 2*lease)
@@ -234,8 +234,8 @@ func TestLeaseExtended(t *testing.T) {
 // TestLeaseExtendedOrNot has the daemon be late by about nothing, time and again: either it
 // has extended the lease and keeps the address, or it is told that it has not.
 func TestLeaseExtendedOrNot(t *testing.T) {
-	b := newBereaved(t, WayLifetime)
-	e := b.floating.Estate()
+	b := newBereaved(t, HoldLifetime)
+	e := b.floating.ReleasePlan()
 	d := startSwitch(t, b.board, e)
 	extended, fired := 0, 0
 	for round := range 60 {
@@ -256,7 +256,7 @@ func TestLeaseExtendedOrNot(t *testing.T) {
 		if d.Disarm() {
 			t.Fatal("a lease that could not be extended was ended in peace")
 		}
-		must(t, b.floating.Take())
+		must(t, b.floating.Acquire())
 		d.Arm()
 	}
 	outwait(t, b.board, 50*time.Millisecond) // for what the companion may still be about to do
@@ -272,7 +272,7 @@ func TestCompanionFrozen(t *testing.T) {
 	const lease = 20 * time.Millisecond
 	for _, extended := range []bool{true, false} {
 		t.Run(fmt.Sprintf("extended=%t", extended), func(t *testing.T) {
-			b := newBereaved(t, WayLifetime)
+			b := newBereaved(t, HoldLifetime)
 			d := startSwitch(t, b.board, b.estate())
 			d.Extend(longLease)
 			must(t, syscall.Kill(d.PID(), syscall.SIGSTOP))
@@ -346,7 +346,7 @@ func TestExpire(t *testing.T) {
 // on at the same time: then the daemon is given a moment to extend it.
 func TestMachineFrozen(t *testing.T) {
 	const lease = 10 * time.Millisecond
-	b := newBereaved(t, WayLifetime)
+	b := newBereaved(t, HoldLifetime)
 	d := startSwitch(t, b.board, b.estate())
 	extended := 0
 	for round := range 20 {
@@ -364,7 +364,7 @@ func TestMachineFrozen(t *testing.T) {
 			// This process was slow: the machine is busy.
 			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 			d.Disarm()
-			must(t, b.floating.Take())
+			must(t, b.floating.Acquire())
 			d.Arm()
 			continue
 		}
@@ -395,8 +395,8 @@ func processState(t testing.TB, pid int) string {
 // removal of the address that the daemon has let go of it itself, and taken it anew.
 func TestSettleTooLate(t *testing.T) {
 	for word, want := range map[uint32]bool{leaseFired: false, leaseIdle: true, leaseForever: true} {
-		b := newBereaved(t, WayLifetime)
-		c := &companion{word: new(atomic.Uint32), handle: b.handle, estate: b.floating.Estate()}
+		b := newBereaved(t, HoldLifetime)
+		c := &companion{word: new(atomic.Uint32), handle: b.handle, estate: b.floating.ReleasePlan()}
 		c.word.Store(word)
 		must(t, c.settle())
 		if got := b.holds(t); got != want {
@@ -408,7 +408,7 @@ func TestSettleTooLate(t *testing.T) {
 // TestToldToEnd has a service manager, or a terminal, tell every process to end. Only the
 // daemon decides when to go.
 func TestToldToEnd(t *testing.T) {
-	b := newBereaved(t, WayLifetime)
+	b := newBereaved(t, HoldLifetime)
 	d := startSwitch(t, b.board, b.estate())
 	outwait(t, b.board, time.Millisecond) // the companion has begun, most likely, as this one has
 	d.Extend(time.Millisecond)
@@ -417,8 +417,8 @@ func TestToldToEnd(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE} {
 		must(t, syscall.Kill(d.PID(), s))
 	}
-	must(t, b.floating.Take())
-	must(t, d.Bequeath(b.estate()))
+	must(t, b.floating.Acquire())
+	must(t, d.Prepare(b.estate()))
 	d.Arm()
 	d.Extend(time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
@@ -431,7 +431,7 @@ func TestToldToEnd(t *testing.T) {
 
 func TestCloseInPeace(t *testing.T) {
 	for _, disarmed := range []bool{true, false} {
-		b := newBereaved(t, WayLifetime)
+		b := newBereaved(t, HoldLifetime)
 		d := startSwitch(t, b.board, b.estate())
 		d.Extend(longLease)
 		if disarmed && !d.Disarm() {
@@ -449,16 +449,16 @@ func TestCloseInPeace(t *testing.T) {
 
 // TestLatestEstate has the companion be told several things at once: the last counts.
 func TestLatestEstate(t *testing.T) {
-	b := newBereaved(t, WayLifetime)
+	b := newBereaved(t, HoldLifetime)
 	former := b.estate()
-	former.Will = []byte("a former will")
+	former.Resign = []byte("a former will")
 	d := startSwitch(t, b.board, former)
 	for range 20 {
-		must(t, d.Bequeath(former))
+		must(t, d.Prepare(former))
 	}
-	alone := b.floating.Estate() // without a will
-	must(t, d.Bequeath(alone))
-	must(t, d.Bequeath(b.estate()))
+	alone := b.floating.ReleasePlan() // without a will
+	must(t, d.Prepare(alone))
+	must(t, d.Prepare(b.estate()))
 	d.Extend(time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	b.wantWill(t)
@@ -466,9 +466,9 @@ func TestLatestEstate(t *testing.T) {
 
 // TestNobodyToTell has an estate without a will.
 func TestNobodyToTell(t *testing.T) {
-	b := newBereaved(t, WayTUN)
+	b := newBereaved(t, HoldTUN)
 	d := startSwitch(t, b.board, b.estate())
-	must(t, d.Bequeath(b.floating.Estate()))
+	must(t, d.Prepare(b.floating.ReleasePlan()))
 	d.Extend(time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	must(t, d.Close())
@@ -477,7 +477,7 @@ func TestNobodyToTell(t *testing.T) {
 
 // TestForeignAddressStays: what is not in the estate is nobody's business.
 func TestForeignAddressStays(t *testing.T) {
-	b := newBereaved(t, WayLifetime)
+	b := newBereaved(t, HoldLifetime)
 	d := startSwitch(t, b.board, b.estate())
 	must(t, b.floating.Release()) // somebody else has deleted it already
 	d.Extend(time.Millisecond)
@@ -489,18 +489,18 @@ func TestForeignAddressStays(t *testing.T) {
 
 func TestEstateTooLong(t *testing.T) {
 	b := newLAN(t, 1).boards[0]
-	d := startSwitch(t, b, Estate{})
-	var full Estate
+	d := startSwitch(t, b, ReleasePlan{})
+	var full ReleasePlan
 	for n := range 256 {
 		full.To = append(full.To, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 168, 254, byte(n)}), 65535))
 	}
-	full.Will = make([]byte, MaxPacket)
+	full.Resign = make([]byte, MaxPacket)
 	full.Addresses = []netip.Addr{testVIP, testVIP, testVIP, testVIP}
-	if err := d.Bequeath(full); err != nil {
+	if err := d.Prepare(full); err != nil {
 		t.Errorf("a full group: %v", err)
 	}
-	full.Will = make([]byte, maxEstate)
-	err := d.Bequeath(full)
+	full.Resign = make([]byte, maxEstate)
+	err := d.Prepare(full)
 	if err == nil || !strings.Contains(err.Error(), "too long (at most 16384)") {
 		t.Errorf("too much: %v", err)
 	}
@@ -510,7 +510,7 @@ func TestEstateTooLong(t *testing.T) {
 }
 
 func TestCompanionKilled(t *testing.T) {
-	b := newBereaved(t, WayLifetime)
+	b := newBereaved(t, HoldLifetime)
 	d := startSwitch(t, b.board, b.estate())
 	select {
 	case <-d.Exited():
@@ -522,7 +522,7 @@ func TestCompanionKilled(t *testing.T) {
 	if d.Fired() || !d.Extend(longLease) {
 		t.Error("a companion that is dead let go")
 	}
-	if err := d.Bequeath(b.estate()); err == nil {
+	if err := d.Prepare(b.estate()); err == nil {
 		t.Error("nobody was told, and there is no error")
 	}
 	if err := d.Close(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
@@ -555,11 +555,11 @@ func TestCompanionCannotStart(t *testing.T) {
 
 // TestNothingLeaks has companions come and go as if somebody killed them for fun.
 func TestNothingLeaks(t *testing.T) {
-	b := newBereaved(t, WayTUN)
+	b := newBereaved(t, HoldTUN)
 	use := func() {
 		d, err := StartDeadman(companionCommand, b.ns)
 		must(t, err)
-		must(t, d.Bequeath(b.estate()))
+		must(t, d.Prepare(b.estate()))
 		must(t, d.Close())
 	}
 	use()
@@ -572,7 +572,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 
 	// Nor does a companion keep what it was given before.
-	d := startSwitch(t, b.board, Estate{})
+	d := startSwitch(t, b.board, ReleasePlan{})
 	fds := func() int {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", d.PID()))
 		must(t, err)
@@ -580,13 +580,13 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	// It has what it began with, and the two files of the estate.
 	taken := func() bool { return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", d.PID()), "/dev/net/tun")) == 1 }
-	must(t, d.Bequeath(b.estate()))
+	must(t, d.Prepare(b.estate()))
 	eventually(t, "the companion has the device", taken)
 	with := fds()
 	for range 5 {
-		must(t, d.Bequeath(b.estate()))
+		must(t, d.Prepare(b.estate()))
 	}
-	must(t, d.Bequeath(Estate{}))
+	must(t, d.Prepare(ReleasePlan{}))
 	eventually(t, "the companion has closed all", func() bool { return fds() == with-2 })
 }
 
@@ -640,17 +640,17 @@ Anonymous:             0 kB
 
 // holdArmed is the test binary as a daemon with an armed switch: it holds the address,
 // says "armed" and the number of the companion's process, and waits for its end.
-func holdArmed(way string) error {
-	n, err := strconv.Atoi(way)
+func holdArmed(method string) error {
+	n, err := strconv.Atoi(method)
 	if err != nil {
 		return err
 	}
 	// The kernel shall not be quicker than the companion.
-	f, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Way: Way(n), Lifetime: longLease})
+	f, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldMethod(n), Lifetime: longLease})
 	if err != nil {
 		return err
 	}
-	if err := f.Take(); err != nil {
+	if err := f.Acquire(); err != nil {
 		return err
 	}
 	conn, err := Open(Options{Interface: "eth0", Local: netip.MustParseAddr("10.77.0.1"), Group: deadmanGroup})
@@ -661,9 +661,9 @@ func holdArmed(way string) error {
 	if err != nil {
 		return err
 	}
-	e := f.Estate()
-	e.Will, e.To, e.From = testWill, []netip.AddrPort{deadmanGroup, netip.MustParseAddrPort("10.77.0.2:9254")}, conn
-	if err := d.Bequeath(e); err != nil {
+	e := f.ReleasePlan()
+	e.Resign, e.To, e.From = testWill, []netip.AddrPort{deadmanGroup, netip.MustParseAddrPort("10.77.0.2:9254")}, conn
+	if err := d.Prepare(e); err != nil {
 		return err
 	}
 	d.Arm()
@@ -677,9 +677,9 @@ func holdArmed(way string) error {
 }
 
 // startArmed starts such a daemon on a board, and returns the companion's process.
-func startArmed(t testing.TB, b *board, way Way) (h *holder, companion int) {
+func startArmed(t testing.TB, b *board, method HoldMethod) (h *holder, companion int) {
 	t.Helper()
-	h = startProcess(t, b, armedVariable+"="+strconv.Itoa(int(way)))
+	h = startProcess(t, b, armedVariable+"="+strconv.Itoa(int(method)))
 	must(t, h.stdout.SetReadDeadline(time.Now().Add(patience)))
 	if !h.lines.Scan() {
 		t.Fatal("the daemon says nothing")
@@ -690,9 +690,9 @@ func startArmed(t testing.TB, b *board, way Way) (h *holder, companion int) {
 }
 
 func TestDaemonKilled(t *testing.T) {
-	for _, way := range ways {
-		t.Run(way.String(), func(t *testing.T) {
-			b := newMourned(t, way)
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newMourned(t, method)
 			must(t, b.daemon.cmd.Process.Kill())
 			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 			b.wantWill(t)
@@ -705,7 +705,7 @@ func TestDaemonKilled(t *testing.T) {
 // TestDeviceIsKept: to take a device down must not delay the end of a killed daemon, so the
 // companion has it open as well. It goes with the companion then.
 func TestDeviceIsKept(t *testing.T) {
-	b := newMourned(t, WayTUN)
+	b := newMourned(t, HoldTUN)
 	b.untilInformed(t)
 	must(t, b.daemon.cmd.Process.Kill())
 	eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
@@ -718,7 +718,7 @@ func TestDeviceIsKept(t *testing.T) {
 // TestDaemonKilledCompanionFrozen: a companion is a process group of its own, and the
 // kernel wakes a group that has nobody left who could.
 func TestDaemonKilledCompanionFrozen(t *testing.T) {
-	b := newMourned(t, WayTUN)
+	b := newMourned(t, HoldTUN)
 	b.untilInformed(t)
 	must(t, syscall.Kill(b.companion, syscall.SIGSTOP))
 	eventually(t, "the companion stands still", func() bool { return processState(t, b.companion) == "T" })
@@ -730,14 +730,14 @@ func TestDaemonKilledCompanionFrozen(t *testing.T) {
 // TestDaemonRestarted has the next daemon begin while the companion of the killed one
 // still settles: neither the port nor the device may be in its way.
 func TestDaemonRestarted(t *testing.T) {
-	for _, way := range []Way{WayTUN, WayLifetime} {
-		t.Run(way.String(), func(t *testing.T) {
-			b := newMourned(t, way)
+	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newMourned(t, method)
 			must(t, b.daemon.cmd.Process.Kill())
 			b.daemon.cmd.Wait()
-			next, _ := startArmed(t, b.board, way)
+			next, _ := startArmed(t, b.board, method)
 			eventually(t, "the former companion has ended", func() bool { return gone(b.companion) })
-			if way.usesTUN() && !b.has(t, "", testVIP) {
+			if method == HoldTUN && !b.has(t, "", testVIP) {
 				t.Error("the former companion removed the address of the next daemon")
 			}
 			must(t, next.cmd.Process.Kill())
@@ -748,7 +748,7 @@ func TestDaemonRestarted(t *testing.T) {
 
 // TestDaemonStops has a daemon let go itself, and end its companion.
 func TestDaemonStops(t *testing.T) {
-	b := newMourned(t, WayBoth)
+	b := newMourned(t, HoldTUN)
 	must(t, b.daemon.stdin.Close())
 	must(t, b.daemon.cmd.Wait())
 	if b.has(t, "", testVIP) || b.hasLink(t, DefaultDevice) || !gone(b.companion) {
@@ -765,9 +765,9 @@ type mourned struct {
 	companion int
 }
 
-func newMourned(t *testing.T, way Way) *mourned {
+func newMourned(t *testing.T, method HoldMethod) *mourned {
 	t.Helper()
-	if way.usesTUN() {
+	if method == HoldTUN {
 		needTUN(t)
 	}
 	l := newLAN(t, 2)
@@ -778,7 +778,7 @@ func newMourned(t *testing.T, way Way) *mourned {
 	must(t, err)
 	b.untilHeard(t, conn)
 	must(t, conn.Close())
-	b.daemon, b.companion = startArmed(t, b.board, way)
+	b.daemon, b.companion = startArmed(t, b.board, method)
 	return b
 }
 

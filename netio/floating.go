@@ -15,40 +15,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is how the floating addresses are kept from outliving the daemon.
-type Way int
+// HoldMethod is how the floating addresses are kept from outliving the daemon.
+type HoldMethod int
 
 const (
-	// WayAuto takes WayBoth if it works on this host, and WayLifetime otherwise.
-	WayAuto Way = iota
-	// WayTUN puts the addresses on a device that goes away with the process.
-	// A process that is frozen keeps them.
-	WayTUN
-	// WayLifetime puts them on the interface itself with a lifetime that must be
+	// HoldAuto uses HoldTUN if it works on this host, and HoldLifetime otherwise.
+	HoldAuto HoldMethod = iota
+	// HoldTUN puts the addresses on a TUN device that goes away with the process,
+	// which covers a killed daemon, and gives them a lifetime as well, which covers a
+	// frozen one: each in the shortest time.
+	HoldTUN
+	// HoldLifetime puts them on the interface itself with a lifetime that must be
 	// renewed. They outlive a killed process by up to the lifetime and a bit.
-	WayLifetime
-	// WayBoth puts them on such a device and with a lifetime, and so
-	// covers the killed and the frozen process, each in the shortest time.
-	WayBoth
+	HoldLifetime
 )
 
-func (w Way) String() string {
-	switch w {
-	case WayAuto:
-		return "auto"
-	case WayTUN:
-		return "tun"
-	case WayLifetime:
-		return "lifetime"
-	case WayBoth:
-		return "tun+lifetime"
-	default:
-		return fmt.Sprintf("way %d", int(w))
+// holdMethods are the names of the methods, as the configuration writes them.
+var holdMethods = [...]string{HoldAuto: "auto", HoldTUN: "tun+lifetime", HoldLifetime: "lifetime"}
+
+func (m HoldMethod) String() string {
+	if m < 0 || int(m) >= len(holdMethods) {
+		return fmt.Sprintf("hold method %d", int(m))
 	}
+	return holdMethods[m]
 }
 
-func (w Way) usesTUN() bool      { return w == WayTUN || w == WayBoth }
-func (w Way) usesLifetime() bool { return w == WayLifetime || w == WayBoth }
+// HoldMethodNamed returns the method with the name.
+func HoldMethodNamed(name string) (m HoldMethod, ok bool) {
+	i := slices.Index(holdMethods[:], name)
+	return HoldMethod(max(i, 0)), i >= 0
+}
+
+// HoldMethodNames lists the names of all methods.
+func HoldMethodNames() []string { return holdMethods[:] }
 
 const (
 	// DefaultDevice is the name of the TUN device. That of a second daemon on the
@@ -68,8 +67,8 @@ type FloatingOptions struct {
 	Interface string
 	// Addresses are the floating IPs, each with the prefix length of its subnet.
 	Addresses []netip.Prefix
-	// Way is how to hold them; the zero value chooses.
-	Way Way
+	// Method is how to hold them; the zero value chooses.
+	Method HoldMethod
 	// Device names the TUN device; if empty, the first of topdog0, topdog1 … that is free.
 	Device string
 	// Lifetime is in whole seconds, at least one; DefaultLifetime if zero.
@@ -93,8 +92,8 @@ func (o *FloatingOptions) validate() error {
 		return errors.New("no address was given")
 	case o.Lifetime < time.Second || o.Lifetime%time.Second != 0:
 		return fmt.Errorf("the lifetime must be whole seconds and at least 1s, is %s: the kernel counts in seconds", o.Lifetime)
-	case o.Way < WayAuto || o.Way > WayBoth:
-		return fmt.Errorf("there is no %s", o.Way)
+	case o.Method < HoldAuto || o.Method > HoldLifetime:
+		return fmt.Errorf("there is no %s", o.Method)
 	}
 	o.Addresses = slices.Clone(o.Addresses)
 	for _, p := range o.Addresses {
@@ -111,7 +110,7 @@ var (
 	// ErrLapsed is what Renew says when it comes later than the lifetime: the
 	// process was frozen or starved. The kernel has removed the addresses, or is
 	// about to, and another board may hold them by now. Make sure of being
-	// the leader still, and then Take them again.
+	// the leader still, and then Acquire them again.
 	ErrLapsed = errors.New("the floating address has lapsed: it was not renewed in time")
 )
 
@@ -123,7 +122,7 @@ var (
 // All methods may be called from any goroutine.
 type FloatingIP struct {
 	options FloatingOptions
-	way     Way
+	method  HoldMethod
 	reason  string
 	handle  *netlink.Handle
 	tun     *os.File // nil without TUN
@@ -136,7 +135,7 @@ type FloatingIP struct {
 	routes   []*netlink.Route
 }
 
-// NewFloatingIP prepares to hold the addresses: it opens what Take will need,
+// NewFloatingIP prepares to hold the addresses: it opens what Acquire will need,
 // so that a take-over costs one system call per address. It adds no address
 // yet. The interface need not exist.
 func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
@@ -157,19 +156,19 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 
 // choose settles the way, and opens the TUN device if the way has one.
 func (f *FloatingIP) choose() error {
-	wanted := f.options.Way
-	if wanted == WayLifetime {
-		f.way, f.reason = WayLifetime, "as configured"
+	wanted := f.options.Method
+	if wanted == HoldLifetime {
+		f.method, f.reason = HoldLifetime, "as configured"
 		return nil
 	}
 	problem := f.tryTUN()
 	switch {
-	case problem == nil && wanted == WayAuto:
-		f.way, f.reason = WayBoth, "gone at once if the daemon is killed, and soon if it is frozen"
+	case problem == nil && wanted == HoldAuto:
+		f.method, f.reason = HoldTUN, "gone at once if the daemon is killed, and soon if it is frozen"
 	case problem == nil:
-		f.way, f.reason = wanted, "as configured"
-	case wanted == WayAuto:
-		f.way, f.reason = WayLifetime, fmt.Sprintf("a TUN device cannot be used here: %v", problem)
+		f.method, f.reason = wanted, "as configured"
+	case wanted == HoldAuto:
+		f.method, f.reason = HoldLifetime, fmt.Sprintf("a TUN device cannot be used here: %v", problem)
 	default:
 		return fmt.Errorf("hold it by %s: %w", wanted, problem)
 	}
@@ -207,8 +206,8 @@ func (f *FloatingIP) openDevice() error {
 	return nil
 }
 
-// Way returns the way that is in use, never WayAuto, and why, in words for a status display.
-func (f *FloatingIP) Way() (way Way, reason string) { return f.way, f.reason }
+// Method returns the method that is in use, never HoldAuto, and why, in words for a status display.
+func (f *FloatingIP) Method() (method HoldMethod, reason string) { return f.method, f.reason }
 
 // Device returns the name of the device that has the addresses while they are taken.
 func (f *FloatingIP) Device() string {
@@ -217,11 +216,11 @@ func (f *FloatingIP) Device() string {
 	return f.deviceName()
 }
 
-// Estate is what there is to let go of while the addresses are taken.
-func (f *FloatingIP) Estate() Estate {
+// ReleasePlan says what the companion must release while the addresses are held.
+func (f *FloatingIP) ReleasePlan() ReleasePlan {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e := Estate{Link: f.link, device: f.tun}
+	e := ReleasePlan{Link: f.link, device: f.tun}
 	for _, p := range f.options.Addresses {
 		e.Addresses = append(e.Addresses, p.Addr())
 	}
@@ -229,20 +228,20 @@ func (f *FloatingIP) Estate() Estate {
 }
 
 func (f *FloatingIP) deviceName() string {
-	if f.way.usesTUN() {
+	if f.method == HoldTUN {
 		return f.device
 	}
 	return f.options.Interface
 }
 
-// Take adds the addresses. Those that are there already are kept and renewed.
-// After an error some may be there: call Take again, or Release.
-func (f *FloatingIP) Take() error {
+// Acquire adds the addresses. Those that are there already are kept and renewed.
+// After an error some may be there: call Acquire again, or Release.
+func (f *FloatingIP) Acquire() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken = true // from here on something may have to be released
 	var err error
-	if !f.way.usesTUN() {
+	if f.method != HoldTUN {
 		// The interface may have been made anew since the last time.
 		err = f.findDevice()
 	}
@@ -274,7 +273,7 @@ func (f *FloatingIP) Renew() (restored bool, err error) {
 	if !f.taken {
 		return false, fmt.Errorf("netio: renew: %w", ErrNotTaken)
 	}
-	if f.way.usesLifetime() && Now() >= f.leaseEnd {
+	if Now() >= f.leaseEnd {
 		return false, fmt.Errorf("netio: renew: %w", ErrLapsed)
 	}
 	restored, err = f.assertOnDevice()
@@ -311,10 +310,8 @@ func (f *FloatingIP) assert() (added bool, err error) {
 		switch {
 		case err == nil:
 			added = true
-		case errors.Is(err, unix.EEXIST) && f.way.usesLifetime():
-			err = f.handle.AddrReplace(nil, addr)
 		case errors.Is(err, unix.EEXIST):
-			err = nil
+			err = f.handle.AddrReplace(nil, addr)
 		}
 		if err != nil {
 			failed = append(failed, f.explain("add", p, err))
@@ -330,12 +327,8 @@ func (f *FloatingIP) assert() (added bool, err error) {
 // address is the only place where a netlink.Addr is made: one that is added
 // without lifetimes becomes permanent, also if it had a lifetime before.
 func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
-	addr := &netlink.Addr{LinkIndex: f.link, IPNet: hostNet(p.Addr())}
-	if f.way.usesLifetime() {
-		addr.ValidLft = int(f.options.Lifetime / time.Second)
-		addr.PreferedLft = addr.ValidLft
-	}
-	return addr
+	seconds := int(f.options.Lifetime / time.Second)
+	return &netlink.Addr{LinkIndex: f.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds}
 }
 
 // Release removes the addresses. It is no error if they are not there.
@@ -381,7 +374,7 @@ func (f *FloatingIP) Close() error {
 // findDevice finds the device for the addresses: the interface as it is now, or
 // a fresh TUN device of our own.
 func (f *FloatingIP) findDevice() (err error) {
-	if f.way.usesTUN() {
+	if f.method == HoldTUN {
 		return inNamespace(f.options.Namespace, f.openDevice)
 	}
 	index, err := f.interfaceIndex()

@@ -21,8 +21,8 @@ import (
 
 var testFloating = netip.MustParsePrefix("10.77.0.100/24")
 
-// ways are the three that can be in use.
-var ways = []Way{WayTUN, WayLifetime, WayBoth}
+// holdMethods are the three that can be in use.
+var testedMethods = []HoldMethod{HoldTUN, HoldLifetime}
 
 // needTUN skips where there is no TUN device to be had.
 func needTUN(t testing.TB) {
@@ -64,7 +64,7 @@ func TestFloatingOptionsValidate(t *testing.T) {
 		{"no prefix", func(o *FloatingOptions) { o.Addresses = []netip.Prefix{{}} }, "must be an IPv4 unicast address"},
 		{"short lifetime", func(o *FloatingOptions) { o.Lifetime = 500 * time.Millisecond }, "at least 1s, is 500ms"},
 		{"broken lifetime", func(o *FloatingOptions) { o.Lifetime = 2500 * time.Millisecond }, "whole seconds"},
-		{"unknown way", func(o *FloatingOptions) { o.Way = 9 }, "there is no way 9"},
+		{"unknown method", func(o *FloatingOptions) { o.Method = 9 }, "there is no hold method 9"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -96,17 +96,17 @@ func (b *board) lease(t testing.TB, device string, addr netip.Addr) string {
 }
 
 func TestFloatingIP(t *testing.T) {
-	for _, way := range ways {
-		t.Run(way.String(), func(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
 			needTUN(t)
 			l := newLAN(t, 1)
 			b := l.boards[0]
 			second := netip.MustParsePrefix("10.77.0.101/24")
-			f := openFloating(t, b, FloatingOptions{Way: way, Lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
-			device := map[Way]string{WayTUN: DefaultDevice, WayLifetime: "eth0", WayBoth: DefaultDevice}[way]
-			lease := map[Way]string{WayTUN: "/32 for ever", WayLifetime: "/32 for 30 s", WayBoth: "/32 for 30 s"}[way]
-			if got, reason := f.Way(); got != way || reason != "as configured" || f.Device() != device {
-				t.Errorf("holds it by %s (%s) on %s, want %s on %s", got, reason, f.Device(), way, device)
+			f := openFloating(t, b, FloatingOptions{Method: method, Lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
+			device := map[HoldMethod]string{HoldTUN: DefaultDevice, HoldLifetime: "eth0"}[method]
+			lease := map[HoldMethod]string{HoldTUN: "/32 for 30 s", HoldLifetime: "/32 for 30 s"}[method]
+			if got, reason := f.Method(); got != method || reason != "as configured" || f.Device() != device {
+				t.Errorf("holds it by %s (%s) on %s, want %s on %s", got, reason, f.Device(), method, device)
 			}
 			expect := func(when, want string) {
 				t.Helper()
@@ -127,20 +127,18 @@ func TestFloatingIP(t *testing.T) {
 				}
 			}
 
-			expect("before Take", "")
+			expect("before Acquire", "")
 			must(t, f.Release()) // nothing to release is fine
 			if _, err := f.Renew(); !errors.Is(err, ErrNotTaken) {
-				t.Errorf("Renew before Take: %v, want ErrNotTaken", err)
+				t.Errorf("Renew before Acquire: %v, want ErrNotTaken", err)
 			}
-			must(t, f.Take())
-			expect("after Take", lease)
-			must(t, f.Take())
-			expect("after taking it twice", lease)
-			if way.usesLifetime() {
-				nearlyOver := netlinkAddr(b.link(t, device).Index, netip.PrefixFrom(testVIP, 32))
-				nearlyOver.ValidLft, nearlyOver.PreferedLft = 9, 9
-				must(t, b.handle.AddrReplace(nil, nearlyOver))
-			}
+			must(t, f.Acquire())
+			expect("after Acquire", lease)
+			must(t, f.Acquire())
+			expect("after acquiring it twice", lease)
+			nearlyOver := netlinkAddr(b.link(t, device).Index, netip.PrefixFrom(testVIP, 32))
+			nearlyOver.ValidLft, nearlyOver.PreferedLft = 9, 9
+			must(t, b.handle.AddrReplace(nil, nearlyOver))
 			renew(false)
 			expect("after Renew", lease)
 
@@ -157,12 +155,12 @@ func TestFloatingIP(t *testing.T) {
 			}
 			expect("after a Renew that was refused", "")
 
-			must(t, f.Take())
+			must(t, f.Acquire())
 			b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32))
 			must(t, f.Release()) // half of it is gone already
 			expect("after releasing the other half", "")
 
-			must(t, f.Take())
+			must(t, f.Acquire())
 			must(t, b.handle.LinkDel(l.link(b.handle, device)))
 			if device == "eth0" {
 				if _, err := f.Renew(); !errors.Is(err, ErrLinkDown) {
@@ -186,8 +184,8 @@ func TestFloatingIP(t *testing.T) {
 func TestFloatingIPFollowsTheInterface(t *testing.T) {
 	l := newLAN(t, 1)
 	b := l.boards[0]
-	f := openFloating(t, b, FloatingOptions{Way: WayLifetime, Lifetime: 30 * time.Second})
-	must(t, f.Take())
+	f := openFloating(t, b, FloatingOptions{Method: HoldLifetime, Lifetime: 30 * time.Second})
+	must(t, f.Acquire())
 	must(t, b.handle.LinkDel(l.link(b.handle, "eth0")))
 	l.plug(b)
 	if restored, err := f.Renew(); !restored || err != nil {
@@ -202,7 +200,7 @@ func TestFloatingIPFollowsTheInterface(t *testing.T) {
 // In virtual time the lease is over before anything reaches the kernel.
 func TestRenewAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &FloatingIP{way: WayBoth, taken: true, leaseEnd: Now() + time.Second}
+		f := &FloatingIP{method: HoldTUN, taken: true, leaseEnd: Now() + time.Second}
 		time.Sleep(time.Second) // virtual
 		if _, err := f.Renew(); !errors.Is(err, ErrLapsed) {
 			t.Errorf("Renew at the end of the lease: %v, want ErrLapsed", err)
@@ -222,29 +220,29 @@ func TestFloatingIPAuto(t *testing.T) {
 	tests := []struct {
 		name    string
 		prepare func(testing.TB, *board)
-		want    Way
+		want    HoldMethod
 		reason  string
 		device  string
 	}{
-		{"an ordinary board", func(testing.TB, *board) {}, WayBoth, "gone at once if the daemon is killed", DefaultDevice},
-		{"arp_ignore for all", sysctl("all", "1"), WayLifetime, "arp_ignore is 1, so the kernel would not answer", "eth0"},
-		{"arp_ignore on the interface", sysctl("eth0", "2"), WayLifetime, "conf.{all,eth0}.arp_ignore is 2", "eth0"},
+		{"an ordinary board", func(testing.TB, *board) {}, HoldTUN, "gone at once if the daemon is killed", DefaultDevice},
+		{"arp_ignore for all", sysctl("all", "1"), HoldLifetime, "arp_ignore is 1, so the kernel would not answer", "eth0"},
+		{"arp_ignore on the interface", sysctl("eth0", "2"), HoldLifetime, "conf.{all,eth0}.arp_ignore is 2", "eth0"},
 		{"a second daemon", func(t testing.TB, b *board) {
-			openFloating(t, b, FloatingOptions{Way: WayTUN})
-		}, WayBoth, "gone at once if the daemon is killed", "topdog1"},
+			openFloating(t, b, FloatingOptions{Method: HoldTUN})
+		}, HoldTUN, "gone at once if the daemon is killed", "topdog1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			b := newLAN(t, 1).boards[0]
 			test.prepare(t, b)
 			f := openFloating(t, b, FloatingOptions{})
-			way, reason := f.Way()
-			if way != test.want || !strings.Contains(reason, test.reason) || f.Device() != test.device {
-				t.Errorf("got %s on %s because %q, want %s on %s because %q", way, f.Device(), reason, test.want, test.device, test.reason)
+			method, reason := f.Method()
+			if method != test.want || !strings.Contains(reason, test.reason) || f.Device() != test.device {
+				t.Errorf("got %s on %s because %q, want %s on %s because %q", method, f.Device(), reason, test.want, test.device, test.reason)
 			}
-			if test.want == WayLifetime {
+			if test.want == HoldLifetime {
 				// Who insists on TUN is told instead of getting something else.
-				_, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Way: WayTUN, Namespace: b.ns})
+				_, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, Namespace: b.ns})
 				if err == nil || !strings.Contains(err.Error(), test.reason) {
 					t.Errorf("insisting on TUN gives %v, want an error with %q", err, test.reason)
 				}
@@ -258,9 +256,9 @@ func TestFloatingIPPersistentDevice(t *testing.T) {
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
 	makePersistentTUN(t, b, DefaultDevice)
-	f := openFloating(t, b, FloatingOptions{Way: WayTUN, Device: DefaultDevice})
+	f := openFloating(t, b, FloatingOptions{Method: HoldTUN, Device: DefaultDevice})
 	// Nobody else gets it meanwhile.
-	_, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Way: WayTUN, Device: DefaultDevice, Namespace: b.ns})
+	_, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, Device: DefaultDevice, Namespace: b.ns})
 	if want := "the TUN device topdog0 belongs to another process"; !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a second one with the same device: %v, want %q", err, want)
 	}
@@ -276,7 +274,7 @@ func TestTUNDevice(t *testing.T) {
 	needTUN(t)
 	l := newLAN(t, 1)
 	b := l.boards[0]
-	openFloating(t, b, FloatingOptions{Way: WayTUN})
+	openFloating(t, b, FloatingOptions{Method: HoldTUN})
 	addrs, err := dump(func() ([]netlink.Addr, error) {
 		return b.handle.AddrList(l.link(b.handle, DefaultDevice), netlink.FAMILY_V6)
 	})
@@ -329,13 +327,13 @@ func TestMissingSubnets(t *testing.T) {
 // An address in a subnet of its own needs a route there, which must come and go with it.
 func TestFloatingIPInAnotherSubnet(t *testing.T) {
 	needTUN(t)
-	for _, way := range ways {
-		t.Run(way.String(), func(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
 			l := newLAN(t, 2)
 			b, client := l.boards[0], l.boards[1]
 			vip := netip.MustParsePrefix("172.30.5.100/24")
 			client.addAddr(t, "eth0", netip.MustParsePrefix("172.30.5.7/24"))
-			f := openFloating(t, b, FloatingOptions{Way: way, Lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
+			f := openFloating(t, b, FloatingOptions{Method: method, Lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
 			routes := func() (all []string) {
 				list, err := dump(func() ([]netlink.Route, error) {
 					return b.handle.RouteList(l.link(b.handle, "eth0"), netlink.FAMILY_V4)
@@ -354,8 +352,8 @@ func TestFloatingIPInAnotherSubnet(t *testing.T) {
 					t.Errorf("%s, routes on eth0 (-want +got):\n%s", when, diff)
 				}
 			}
-			must(t, f.Take())
-			expect("after Take", with)
+			must(t, f.Acquire())
+			expect("after Acquire", with)
 			talk(t, b, client, vip.Addr(), netip.MustParseAddr("172.30.5.7"))
 
 			eth0 := l.link(b.handle, "eth0")
@@ -379,12 +377,12 @@ func TestFloatingIPInAnotherSubnet(t *testing.T) {
 // answered from it.
 func TestFloatingIPIsReachable(t *testing.T) {
 	needTUN(t)
-	for _, way := range ways {
-		t.Run(way.String(), func(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
 			l := newLAN(t, 2)
 			b, client := l.boards[0], l.boards[1]
-			f := openFloating(t, b, FloatingOptions{Way: way, Lifetime: 30 * time.Second})
-			must(t, f.Take())
+			f := openFloating(t, b, FloatingOptions{Method: method, Lifetime: 30 * time.Second})
+			must(t, f.Acquire())
 			talk(t, b, client, testVIP, client.addr)
 			if got := neighbour(t, client, testVIP); got != b.mac(t) {
 				t.Errorf("the client believes that %s is at %q, want %s", testVIP, got, b.mac(t))
@@ -470,9 +468,9 @@ func TestRemoveLeftoversSparesOthers(t *testing.T) {
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
 	other := netip.MustParsePrefix("10.77.0.201/24")
-	leads := openFloating(t, b, FloatingOptions{Way: WayBoth, Addresses: []netip.Prefix{other}, Lifetime: 30 * time.Second})
-	must(t, leads.Take())
-	follows := openFloating(t, b, FloatingOptions{Way: WayBoth})
+	leads := openFloating(t, b, FloatingOptions{Method: HoldTUN, Addresses: []netip.Prefix{other}, Lifetime: 30 * time.Second})
+	must(t, leads.Acquire())
+	follows := openFloating(t, b, FloatingOptions{Method: HoldTUN})
 	must(t, b.handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "topdog7"}, PeerName: "topdog77"}))
 	for _, name := range []string{"tun0", "topdog", "topdog08"} {
 		makePersistentTUN(t, b, name)

@@ -23,22 +23,22 @@ import (
 )
 
 // holdVariable makes the test binary a daemon that does nothing but hold the
-// address, in the way that the variable gives, so that there is a process to kill.
+// address, by the method that the variable gives, so that there is a process to kill.
 const holdVariable = "TOPDOG_TEST_HOLD"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == companionWord {
 		os.Exit(attend())
 	}
-	if way := os.Getenv(armedVariable); way != "" {
-		if err := holdArmed(way); err != nil {
+	if method := os.Getenv(armedVariable); method != "" {
+		if err := holdArmed(method); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
 		return
 	}
-	if way := os.Getenv(holdVariable); way != "" {
-		if err := hold(way); err != nil {
+	if method := os.Getenv(holdVariable); method != "" {
+		if err := hold(method); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -53,17 +53,17 @@ func TestMain(m *testing.M) {
 
 // hold takes the address, says "taken", and renews it until standard input
 // ends. Like the daemon it renews four times in a lifetime.
-func hold(way string) error {
-	n, err := strconv.Atoi(way)
+func hold(method string) error {
+	n, err := strconv.Atoi(method)
 	if err != nil {
 		return err
 	}
-	f, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Way: Way(n)})
+	f, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldMethod(n)})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := f.Take(); err != nil {
+	if err := f.Acquire(); err != nil {
 		return err
 	}
 	fmt.Println("taken")
@@ -91,9 +91,9 @@ type holder struct {
 	lines  *bufio.Scanner
 }
 
-func startHolder(t testing.TB, b *board, way Way) *holder {
+func startHolder(t testing.TB, b *board, method HoldMethod) *holder {
 	t.Helper()
-	h := startProcess(t, b, holdVariable+"="+strconv.Itoa(int(way)))
+	h := startProcess(t, b, holdVariable+"="+strconv.Itoa(int(method)))
 	h.says(t, "taken")
 	return h
 }
@@ -133,17 +133,17 @@ func (h *holder) end() {
 
 func TestAddressDoesNotOutlive(t *testing.T) {
 	needTUN(t)
-	for _, way := range ways {
-		t.Run("SIGKILL "+way.String(), func(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run("SIGKILL "+method.String(), func(t *testing.T) {
 			b := newLAN(t, 1).boards[0]
-			h := startHolder(t, b, way)
+			h := startHolder(t, b, method)
 			must(t, h.cmd.Process.Kill())
 			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		})
 	}
 	t.Run("SIGSTOP, SIGCONT", func(t *testing.T) {
 		b := newLAN(t, 1).boards[0]
-		h := startHolder(t, b, WayBoth)
+		h := startHolder(t, b, HoldTUN)
 		must(t, h.cmd.Process.Signal(syscall.SIGSTOP))
 		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		must(t, h.cmd.Process.Signal(syscall.SIGCONT))
@@ -167,13 +167,13 @@ func BenchmarkOutlive(b *testing.B) {
 		name   string
 		number syscall.Signal
 	}{{"SIGKILL", syscall.SIGKILL}, {"SIGSTOP", syscall.SIGSTOP}} {
-		for _, way := range ways {
-			b.Run(signal.name+"/"+way.String(), func(b *testing.B) {
+		for _, method := range testedMethods {
+			b.Run(signal.name+"/"+method.String(), func(b *testing.B) {
 				l := newLAN(b, 2)
 				var removed, answered []time.Duration
 				kept := 0
 				for range b.N {
-					r, a, ok := outlive(b, l, way, signal.number)
+					r, a, ok := outlive(b, l, method, signal.number)
 					if !ok {
 						kept++
 						continue
@@ -192,12 +192,12 @@ func BenchmarkOutlive(b *testing.B) {
 // outlive lets a process hold the address, signals it at a random moment between
 // two renewals, and returns how long after the signal the address was still
 // there and still answered for. It is not ok if the address was kept.
-func outlive(t testing.TB, l *lan, way Way, signal syscall.Signal) (removed, answered time.Duration, ok bool) {
+func outlive(t testing.TB, l *lan, method HoldMethod, signal syscall.Signal) (removed, answered time.Duration, ok bool) {
 	t.Helper()
 	b, client := l.boards[0], l.boards[1]
 	gone := addressGone(t, b.ns, testVIP)
 	defer gone.stop()
-	h := startHolder(t, b, way)
+	h := startHolder(t, b, method)
 	defer h.end()
 
 	eth0 := client.link(t, "eth0")
@@ -274,17 +274,17 @@ func report(b *testing.B, what string, all []time.Duration) {
 // BenchmarkFloatingIP is what taking, releasing and renewing cost a running daemon.
 func BenchmarkFloatingIP(b *testing.B) {
 	needTUN(b)
-	for _, way := range ways {
+	for _, method := range testedMethods {
 		board := newLAN(b, 1).boards[0]
-		f := openFloating(b, board, FloatingOptions{Way: way})
-		b.Run("take and release/"+way.String(), func(b *testing.B) {
+		f := openFloating(b, board, FloatingOptions{Method: method})
+		b.Run("take and release/"+method.String(), func(b *testing.B) {
 			for b.Loop() {
-				must(b, f.Take())
+				must(b, f.Acquire())
 				must(b, f.Release())
 			}
 		})
-		b.Run("renew/"+way.String(), func(b *testing.B) {
-			must(b, f.Take())
+		b.Run("renew/"+method.String(), func(b *testing.B) {
+			must(b, f.Acquire())
 			for b.Loop() {
 				if _, err := f.Renew(); err != nil {
 					b.Fatal(err)

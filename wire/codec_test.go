@@ -313,7 +313,7 @@ func TestFieldErrors(t *testing.T) {
 		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = -time.Second }},
 		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = 65535*time.Millisecond + 1 }},
 		{TypeHello, "Age", func(m *Message) { m.Hello.Age = -1 }},
-		{TypeHello, "Every", func(m *Message) { m.Hello.Every = 0 }},
+		{TypeHello, "Interval", func(m *Message) { m.Hello.Interval = 0 }},
 		{TypeHello, "Name", func(m *Message) { m.Hello.Name = strings.Repeat("x", MaxName+1) }},
 		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "caf\xe9" }},
 		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "\x1b[2J" }},
@@ -362,7 +362,7 @@ func TestRounding(t *testing.T) {
 		m := Message{
 			Header:    goldens[0].message.Header,
 			Heartbeat: Heartbeat{Interval: test.interval},
-			Hello:     Hello{Every: test.interval, Age: test.age},
+			Hello:     Hello{Interval: test.interval, Age: test.age},
 			Answer:    Answer{Age: test.age},
 		}
 		c := newCodec(t, goldenGroup, nil)
@@ -375,7 +375,7 @@ func TestRounding(t *testing.T) {
 				t.Fatal(drop)
 			}
 		}
-		got := []time.Duration{m.Heartbeat.Interval, m.Hello.Every, m.Hello.Age, m.Answer.Age}
+		got := []time.Duration{m.Heartbeat.Interval, m.Hello.Interval, m.Hello.Age, m.Answer.Age}
 		want := []time.Duration{test.wantInterval, test.wantInterval, test.wantHello, test.wantAnswer}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("interval %v, age %v (-want +got):\n%s", test.interval, test.age, diff)

@@ -73,7 +73,7 @@ func (a *Answer) decode(body []byte) {
 type Coordinator struct {
 	Coordinator ID
 	Interval    time.Duration
-	Beat        uint8
+	Number      uint8
 	Score       uint32 // the sender's importance, to the algorithm score; else 0
 	// Candidates are the boards that hold elections from now on, to the algorithm
 	// candidates (Murshed and Allen); else none. At most MaxBoards.
@@ -96,7 +96,7 @@ func (c *Coordinator) appendTo(dst []byte) ([]byte, error) {
 	}
 	dst = binary.BigEndian.AppendUint32(dst, uint32(c.Coordinator))
 	dst = binary.BigEndian.AppendUint16(dst, interval)
-	dst = append(dst, c.Beat)
+	dst = append(dst, c.Number)
 	if c.Score == 0 && len(c.Candidates) == 0 {
 		return dst, nil
 	}
@@ -107,7 +107,7 @@ func (c *Coordinator) appendTo(dst []byte) ([]byte, error) {
 func (c *Coordinator) decode(body []byte) Drop {
 	c.Coordinator = ID(binary.BigEndian.Uint32(body))
 	c.Interval = time.Duration(binary.BigEndian.Uint16(body[4:])) * time.Millisecond
-	c.Beat = body[6]
+	c.Number = body[6]
 	switch {
 	case c.Coordinator == Nobody:
 		return malformed(0)

@@ -30,7 +30,7 @@ var goldens = []golden{
 	{
 		message: Message{
 			Header:    Header{Type: TypeHeartbeat, Algorithm: AlgorithmHeir, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Heartbeat: Heartbeat{Interval: 100 * time.Millisecond, Beat: 41},
+			Heartbeat: Heartbeat{Interval: 100 * time.Millisecond, Number: 41},
 		},
 		plain: `
 			21 ; version 1, HEARTBEAT
@@ -49,7 +49,7 @@ var goldens = []golden{
 	{
 		message: Message{
 			Header: Header{Type: TypeHello, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Every: 1500 * time.Millisecond, Name: "käfig"},
+			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig"},
 		},
 		plain: `
 			22 ; version 1, HELLO
@@ -114,7 +114,7 @@ var goldens = []golden{
 	{
 		message: Message{
 			Header:      Header{Type: TypeCoordinator, Algorithm: AlgorithmBully, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 65535 * time.Millisecond, Beat: 255},
+			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 65535 * time.Millisecond, Number: 255},
 		},
 		plain: `
 			25 ; version 1, COORDINATOR
@@ -345,7 +345,7 @@ var goldens = []golden{
 	{
 		message: Message{
 			Header: Header{Type: TypeHello, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Every: 1500 * time.Millisecond, Name: "käfig", Score: 70000},
+			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Score: 70000},
 		},
 		plain: `
 			22 ; version 1, HELLO
@@ -392,7 +392,7 @@ var goldens = []golden{
 	{
 		message: Message{
 			Header:      Header{Type: TypeCoordinator, Algorithm: AlgorithmCandidates, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 100 * time.Millisecond, Beat: 41, Score: 70000, Candidates: []ID{0x0a000003, 0x0a000005}},
+			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 100 * time.Millisecond, Number: 41, Score: 70000, Candidates: []ID{0x0a000003, 0x0a000005}},
 		},
 		plain: `
 			25 ; version 1, COORDINATOR

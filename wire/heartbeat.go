@@ -8,7 +8,7 @@ import (
 // Heartbeat says that the leader is alive and when to expect the next one.
 type Heartbeat struct {
 	Interval time.Duration // until the next heartbeat; whole milliseconds, at most 65,535
-	Beat     uint8         // counts heartbeats modulo 256, so that a listener can tell how many it lost
+	Number   uint8         // counts heartbeats modulo 256, so that a listener can tell how many it lost
 }
 
 func (h *Heartbeat) appendTo(dst []byte) ([]byte, error) {
@@ -17,12 +17,12 @@ func (h *Heartbeat) appendTo(dst []byte) ([]byte, error) {
 		return nil, err
 	}
 	dst = binary.BigEndian.AppendUint16(dst, interval)
-	return append(dst, h.Beat), nil
+	return append(dst, h.Number), nil
 }
 
 func (h *Heartbeat) decode(body []byte) Drop {
 	h.Interval = time.Duration(binary.BigEndian.Uint16(body)) * time.Millisecond
-	h.Beat = body[2]
+	h.Number = body[2]
 	if h.Interval == 0 {
 		return malformed(0)
 	}

@@ -12,7 +12,7 @@ import (
 type Hello struct {
 	Following ID            // the leader that the sender follows, or Nobody
 	Age       time.Duration // since the sender's process started; whole seconds
-	Every     time.Duration // the sender says HELLO this often; whole milliseconds, at most 65,535
+	Interval  time.Duration // the sender says HELLO this often; whole milliseconds, at most 65,535
 	Name      string        // for people: the host's name, at most MaxName bytes of UTF-8
 	Score     uint32        // the sender's importance, to the algorithm score; else 0
 }
@@ -29,7 +29,7 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	every, err := milliseconds(TypeHello, "Every", h.Every)
+	interval, err := milliseconds(TypeHello, "Interval", h.Interval)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	}
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Following))
 	dst = binary.BigEndian.AppendUint32(dst, age)
-	dst = binary.BigEndian.AppendUint16(dst, every)
+	dst = binary.BigEndian.AppendUint16(dst, interval)
 	dst = append(dst, byte(len(h.Name)))
 	dst = append(dst, h.Name...)
 	if h.Score != 0 {
@@ -53,8 +53,8 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 func (h *Hello) decode(body []byte) (drop Drop) {
 	h.Following = ID(binary.BigEndian.Uint32(body))
 	h.Age = time.Duration(binary.BigEndian.Uint32(body[4:])) * time.Second
-	h.Every = time.Duration(binary.BigEndian.Uint16(body[8:])) * time.Millisecond
-	if h.Every == 0 {
+	h.Interval = time.Duration(binary.BigEndian.Uint16(body[8:])) * time.Millisecond
+	if h.Interval == 0 {
 		return malformed(8)
 	}
 	length := int(body[helloName-1])

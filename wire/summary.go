@@ -23,9 +23,9 @@ func (m *Message) String() string {
 func (m *Message) summary() string {
 	switch m.Type {
 	case TypeHeartbeat:
-		return fmt.Sprintf("beat %d, next in %v", m.Heartbeat.Beat, m.Heartbeat.Interval)
+		return fmt.Sprintf("beat %d, next in %v", m.Heartbeat.Number, m.Heartbeat.Interval)
 	case TypeHello:
-		return fmt.Sprintf("%q, up %v, follows %v, every %v", m.Hello.Name, m.Hello.Age, m.Hello.Following, m.Hello.Every) +
+		return fmt.Sprintf("%q, up %v, follows %v, every %v", m.Hello.Name, m.Hello.Age, m.Hello.Following, m.Hello.Interval) +
 			score(m.Hello.Score)
 	case TypeElection:
 		return fmt.Sprintf("round %d, suspects %v life %08x, heard #%d",
@@ -35,7 +35,7 @@ func (m *Message) summary() string {
 		return fmt.Sprintf("round %d, leader %v life %08x, heard #%d %v ago",
 			m.Answer.Round, m.Answer.Leader, uint32(m.Answer.Incarnation), m.Answer.LastHeard, m.Answer.Age)
 	case TypeCoordinator:
-		s := fmt.Sprintf("%v leads, beat %d, next in %v", m.Coordinator.Coordinator, m.Coordinator.Beat, m.Coordinator.Interval) +
+		s := fmt.Sprintf("%v leads, beat %d, next in %v", m.Coordinator.Coordinator, m.Coordinator.Number, m.Coordinator.Interval) +
 			score(m.Coordinator.Score)
 		if len(m.Coordinator.Candidates) > 0 {
 			s += ", candidates" + list(m.Coordinator.Candidates)

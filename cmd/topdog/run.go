@@ -68,7 +68,7 @@ func run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	around := daemon.Real(daemon.RealOptions{Group: cfg.Multicast, Way: ways[cfg.Hold], Deadman: []string{"/proc/self/exe", deadmanWord}})
+	around := daemon.Real(daemon.RealOptions{Group: cfg.Multicast, HoldMethod: holdMethods[cfg.Hold], Deadman: []string{"/proc/self/exe", deadmanWord}})
 	around.OpenLED = ledOpener(led, cfg.Socket, log)
 	n, err := daemon.New(nodeConfig, around, daemon.Options{Log: logrus.NewEntry(log)})
 	if err != nil {
@@ -97,11 +97,11 @@ func run(ctx context.Context, path string) error {
 	return n.Run(ctx)
 }
 
-// ways translates the configuration's words.
-var ways = map[config.Hold]netio.Way{
-	config.HoldAuto:     netio.WayAuto,
-	config.HoldTUN:      netio.WayBoth,
-	config.HoldLifetime: netio.WayLifetime,
+// holdMethods translates the configuration's words.
+var holdMethods = map[config.Hold]netio.HoldMethod{
+	config.HoldAuto:     netio.HoldAuto,
+	config.HoldTUN:      netio.HoldTUN,
+	config.HoldLifetime: netio.HoldLifetime,
 }
 
 // nodeConfig translates a configuration, and reads the key.

@@ -42,7 +42,7 @@ func (c *cluster) beside(b *board, address netip.Addr) *board {
 	return second
 }
 
-// holds waits until the daemon has its address in the best way there is.
+// holds waits until the daemon has its address by the best method there is.
 func (b *board) holds() {
 	b.c.t.Helper()
 	b.untilStatus("it holds its address", func(s console.Status) string {

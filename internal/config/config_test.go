@@ -113,7 +113,7 @@ func TestParse(t *testing.T) {
 		{`name = "Küche"`, func(c *Config) { c.Name = "Küche" }},
 		{`socket = "/tmp/t.sock"`, func(c *Config) { c.Socket = "/tmp/t.sock" }},
 		{`log_level = "debug"`, func(c *Config) { c.LogLevel = "debug" }},
-		{`hold = "tun"`, func(c *Config) { c.Hold = HoldTUN }},
+		{`hold = "tun+lifetime"`, func(c *Config) { c.Hold = HoldTUN }},
 		{`hold = "lifetime"`, func(c *Config) { c.Hold = HoldLifetime }},
 	} {
 		want := defaultsFor("192.168.1.250")
@@ -212,7 +212,7 @@ var changedValue = map[string]string{
 	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
 	"heartbeat": `"77ms"`, "algorithm": `"bully"`, "detector": `"fixed"`, "fanout": `"unicast"`, "measure": `"age"`,
 	"score_command": `["/7", "7"]`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`,
-	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun"`,
+	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`,
 }
 
 // needed are the lines without which a changed value makes no sense.
@@ -271,7 +271,7 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 
 func TestChanged(t *testing.T) {
 	a := parse(t, good)
-	b := parse(t, good+"hold = \"tun\"\npriority = 5\npeers = [\"192.168.1.4\"]\n")
+	b := parse(t, good+"hold = \"tun+lifetime\"\npriority = 5\npeers = [\"192.168.1.4\"]\n")
 	got := map[string]bool{}
 	for _, key := range a.Changed(b) {
 		got[key] = Live(key)

@@ -185,9 +185,9 @@ type Hold string
 
 // The ways to hold the address.
 const (
-	HoldAuto     Hold = "auto"     // the best that the system offers
-	HoldTUN      Hold = "tun"      // on a device that disappears with the process
-	HoldLifetime Hold = "lifetime" // with a lifetime that the kernel counts down
+	HoldAuto     Hold = "auto"         // the best that the system offers
+	HoldTUN      Hold = "tun+lifetime" // on a device that disappears with the process, and with a lifetime
+	HoldLifetime Hold = "lifetime"     // with a lifetime that the kernel counts down
 )
 
 var holds = []string{string(HoldAuto), string(HoldTUN), string(HoldLifetime)}

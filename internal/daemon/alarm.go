@@ -2,7 +2,7 @@ package daemon
 
 import "time"
 
-// Alarm rings once, at a time that can be moved; netio.Alarm is the real one.
+// Alarm rings once, at a time that can be moved; netio.Timer is the real one.
 type Alarm interface {
 	Set(after time.Duration)
 	Rings() <-chan struct{}

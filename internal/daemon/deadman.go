@@ -13,7 +13,7 @@ import (
 // Deadman lets go of the addresses, and says so, when this daemon no longer can;
 // netio.Deadman is the real one.
 type Deadman interface {
-	Bequeath(netio.Estate) error
+	Prepare(netio.ReleasePlan) error
 	Arm()
 	Disarm() (inPeace bool)
 	Extend(by time.Duration) bool
@@ -96,7 +96,7 @@ func (n *Node) watchOver() {
 	}
 	will, _ := n.core.PresignedResign()
 	if !d.armed || will.Term != d.will.Term || will.Resign != d.will.Resign || n.sequence+willAhead/2 > d.will.Sequence ||
-		n.holding.holder.Estate().Link != d.link || n.link.transport != d.from || !slices.Equal(n.cfg.Peers, d.peers) {
+		n.holding.holder.ReleasePlan().Link != d.link || n.link.transport != d.from || !slices.Equal(n.cfg.Peers, d.peers) {
 		// A leader that runs is not deposed because its will is an old one.
 		if !n.bequeath(will) && !d.armed {
 			return
@@ -113,14 +113,14 @@ func (n *Node) watchOver() {
 func (n *Node) bequeath(will wire.Message) bool {
 	d := &n.deadman
 	will.Incarnation, will.Sequence = n.life, n.sequence+willAhead
-	e := n.holding.holder.Estate()
+	e := n.holding.holder.ReleasePlan()
 	if will.Resign.Successor != wire.Nobody {
 		datagram, err := n.codec.Append(nil, &will)
 		if err != nil {
 			n.log.Errorf("make a will: %v", err)
 			return false
 		}
-		e.Will = datagram
+		e.Resign = datagram
 		e.To = append(e.To, n.around.Group)
 		for _, peer := range n.cfg.Peers {
 			if peer != n.link.local {
@@ -129,7 +129,7 @@ func (n *Node) bequeath(will wire.Message) bool {
 		}
 		e.From, _ = n.link.transport.(*netio.Conn)
 	}
-	if err := d.device.Bequeath(e); err != nil {
+	if err := d.device.Prepare(e); err != nil {
 		// A companion that has ended is replaced; a link that has gone is told of elsewhere.
 		if !isLinkDown(err) && n.news.trouble("bequeath", err.Error(), time.Minute) {
 			n.log.Warn(err)

@@ -28,10 +28,10 @@ type fakeDeadman struct {
 	fired    bool
 	lease    time.Duration // from now, when it was extended last; 0 is for ever
 	timer    *time.Timer
-	estates  []netio.Estate
+	estates  []netio.ReleasePlan
 	disarmed int
 	closed   bool
-	refuses  error         // of Bequeath
+	refuses  error         // of Prepare
 	slow     time.Duration // between the end of a lease and the will
 	firedAt  time.Duration
 }
@@ -46,7 +46,7 @@ func withSwitch(b *fakeBoard) func() *fakeDeadman {
 	return func() *fakeDeadman { return latest }
 }
 
-func (d *fakeDeadman) Bequeath(e netio.Estate) error {
+func (d *fakeDeadman) Prepare(e netio.ReleasePlan) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refuses != nil {
@@ -113,16 +113,16 @@ func (d *fakeDeadman) untilFired(t *testing.T) {
 }
 
 // will says a will to those whom it is for.
-func (l *fakeLAN) will(from *fakeBoard, e netio.Estate) {
+func (l *fakeLAN) will(from *fakeBoard, e netio.ReleasePlan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, other := range l.boards {
 		other.mu.Lock()
-		if r := other.transport; r != nil && other != from && len(e.Will) > 0 {
+		if r := other.transport; r != nil && other != from && len(e.Resign) > 0 {
 			for _, to := range e.To {
 				if to.Addr().IsMulticast() || to.Addr() == r.local {
 					r.inbox <- netio.Datagram{
-						Data: e.Will, Multicast: to.Addr().IsMulticast(),
+						Data: e.Resign, Multicast: to.Addr().IsMulticast(),
 						From: netip.AddrPortFrom(from.transport.local, 40000),
 					}
 				}
@@ -162,15 +162,15 @@ func (d *fakeDeadman) get(read func()) {
 }
 
 // lastWill is what the companion was given last, decoded.
-func (d *fakeDeadman) lastWill(t *testing.T) (e netio.Estate, m wire.Message) {
+func (d *fakeDeadman) lastWill(t *testing.T) (e netio.ReleasePlan, m wire.Message) {
 	t.Helper()
 	d.get(func() {
 		if len(d.estates) > 0 {
 			e = d.estates[len(d.estates)-1]
 		}
 	})
-	if len(e.Will) > 0 {
-		if drop := testCodec(t, d.board.cfg.Key).Decode(&m, e.Will); drop.Dropped() {
+	if len(e.Resign) > 0 {
+		if drop := testCodec(t, d.board.cfg.Key).Decode(&m, e.Resign); drop.Dropped() {
 			t.Fatalf("the will is no message: %v", drop)
 		}
 	}
@@ -396,7 +396,7 @@ func TestLeaseOfOneAlone(t *testing.T) {
 				t.Errorf("armed: %t, for %v", d.armed, d.lease)
 			}
 		})
-		if e, _ := d.lastWill(t); len(e.Will) > 0 || len(e.To) > 0 {
+		if e, _ := d.lastWill(t); len(e.Resign) > 0 || len(e.To) > 0 {
 			t.Errorf("it leaves a will to nobody: %+v", e)
 		}
 		one.freeze(time.Second)
@@ -508,7 +508,7 @@ func rivalOf(b *fakeBoard) *wire.Message {
 	return &wire.Message{Header: wire.Header{
 		Type: wire.TypeHello, Algorithm: wire.AlgorithmHeir, Sender: 99, Term: b.core.Signature().Term + 5,
 		Incarnation: 1, Sequence: 1, Priority: 0,
-	}, Hello: wire.Hello{Every: time.Second}}
+	}, Hello: wire.Hello{Interval: time.Second}}
 }
 
 // TestOldWillIsBetterThanNone has the companion not take in a new will. That is no reason to

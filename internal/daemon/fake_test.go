@@ -279,7 +279,7 @@ func (t *fakeTransport) Close() error {
 // fakeHolder holds nothing but a flag.
 type fakeHolder struct{ board *fakeBoard }
 
-func (h fakeHolder) Take() error {
+func (h fakeHolder) Acquire() error {
 	h.board.mu.Lock()
 	defer h.board.mu.Unlock()
 	if h.board.takeFails != nil {
@@ -307,10 +307,10 @@ func (h fakeHolder) Release() error {
 	return nil
 }
 
-func (h fakeHolder) Way() (netio.Way, string) { return netio.WayBoth, "in a test" }
-func (h fakeHolder) Device() string           { return "nothing" }
-func (h fakeHolder) Estate() netio.Estate     { return netio.Estate{Link: 7} }
-func (h fakeHolder) Close() error             { return h.Release() }
+func (h fakeHolder) Method() (netio.HoldMethod, string) { return netio.HoldTUN, "in a test" }
+func (h fakeHolder) Device() string                     { return "nothing" }
+func (h fakeHolder) ReleasePlan() netio.ReleasePlan     { return netio.ReleasePlan{Link: 7} }
+func (h fakeHolder) Close() error                       { return h.Release() }
 
 // fakeAnnouncer counts, and finds the foreign machine that the LAN has.
 type fakeAnnouncer struct {

@@ -87,7 +87,7 @@ func (n *Node) openHolder() {
 	}
 	n.news.over("hold")
 	n.holding.holder = holder
-	way, why := holder.Way()
+	way, why := holder.Method()
 	n.log.Infof("would hold %s on %s by %v (%s)", joined(n.prefixes()), holder.Device(), way, why)
 }
 
@@ -104,7 +104,7 @@ func (n *Node) take() {
 		n.standBack()
 		return
 	}
-	if err := n.holding.holder.Take(); err != nil {
+	if err := n.holding.holder.Acquire(); err != nil {
 		n.takeFailed(err)
 		return
 	}

@@ -213,7 +213,7 @@ func (n *Node) way() string {
 	if n.holding.holder == nil {
 		return ""
 	}
-	way, why := n.holding.holder.Way()
+	way, why := n.holding.holder.Method()
 	return fmt.Sprintf("%v on %s: %s", way, n.holding.holder.Device(), why)
 }
 

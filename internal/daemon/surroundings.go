@@ -24,12 +24,12 @@ type Transport interface {
 
 // Holder holds the floating addresses; netio.FloatingIP is the real one.
 type Holder interface {
-	Take() error
+	Acquire() error
 	Renew() (restored bool, err error)
 	Release() error
-	Way() (netio.Way, string)
-	// Estate is what there is to let go of while the addresses are taken.
-	Estate() netio.Estate
+	Method() (netio.HoldMethod, string)
+	// ReleasePlan is what there is to let go of while the addresses are taken.
+	ReleasePlan() netio.ReleasePlan
 	Device() string
 	Close() error
 }
@@ -71,9 +71,9 @@ type Surroundings struct {
 
 // RealOptions say which part of the real machine a node uses.
 type RealOptions struct {
-	Group netip.AddrPort
-	Way   netio.Way
-	LED   gpio.Spec
+	Group      netip.AddrPort
+	HoldMethod netio.HoldMethod
+	LED        gpio.Spec
 	// Deadman is the command line of the dead man's switch; nil for none.
 	Deadman   []string
 	Namespace netns.NsHandle // zero is the namespace of the process
@@ -98,7 +98,7 @@ func Real(o RealOptions) Surroundings {
 		},
 		OpenHolder: func(iface string, addresses []netip.Prefix) (Holder, error) {
 			f, err := netio.NewFloatingIP(netio.FloatingOptions{
-				Interface: iface, Addresses: addresses, Way: o.Way, Namespace: o.Namespace,
+				Interface: iface, Addresses: addresses, Method: o.HoldMethod, Namespace: o.Namespace,
 			})
 			if err != nil {
 				return nil, err
@@ -115,7 +115,7 @@ func Real(o RealOptions) Surroundings {
 		OpenLED:    func() (gpio.LED, error) { return gpio.Open(o.LED) },
 		RunCommand: runCommand,
 		NewAlarm: func() (Alarm, error) {
-			a, err := netio.NewAlarm()
+			a, err := netio.NewTimer()
 			if err != nil {
 				return nil, err
 			}

@@ -144,9 +144,9 @@ type tracedHolder struct {
 	trace *trace
 }
 
-func (h tracedHolder) Take() error {
+func (h tracedHolder) Acquire() error {
 	h.trace.mark(stepTakeBegun, false)
-	err := h.Holder.Take()
+	err := h.Holder.Acquire()
 	h.trace.mark(stepTakeEnded, err != nil)
 	return err
 }

@@ -233,8 +233,8 @@ func (p *place) snapshot() netio.Snapshot {
 	return s
 }
 
-// Take binds a socket to the floating address.
-func (p *place) Take() error {
+// Acquire binds a socket to the floating address.
+func (p *place) Acquire() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -278,14 +278,14 @@ func (p *place) Release() error {
 
 func (p *place) Close() error { return p.Release() }
 
-func (p *place) Way() (netio.Way, string) {
-	return netio.WayAuto, "a socket, which the kernel closes with the process"
+func (p *place) Method() (netio.HoldMethod, string) {
+	return netio.HoldAuto, "a socket, which the kernel closes with the process"
 }
 
 func (p *place) Device() string { return loopbackInterface }
 
-// Estate has no use here: nothing watches over this address.
-func (p *place) Estate() netio.Estate { return netio.Estate{} }
+// ReleasePlan has no use here: nothing watches over this address.
+func (p *place) ReleasePlan() netio.ReleasePlan { return netio.ReleasePlan{} }
 
 // cabled is a transport that hears and says nothing while the cable is out or
 // the power is off.

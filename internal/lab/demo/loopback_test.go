@@ -34,7 +34,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 	l := newTestLoopback(t)
 	began := time.Now()
 	for n := range 2 {
-		if err := l.places[n].Take(); err != nil {
+		if err := l.places[n].Acquire(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 	if got := l.holders(); len(got) != 1 || got[0] != 2 {
 		t.Errorf("after the power cut of board 1 the holders are %v", got)
 	}
-	if err := l.places[0].Take(); err == nil {
+	if err := l.places[0].Acquire(); err == nil {
 		t.Error("a board without power has taken the address")
 	}
 	now := time.Now()

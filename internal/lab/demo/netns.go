@@ -99,7 +99,7 @@ func (s *namespaces) board(n int) (netip.Addr, string, uint16) {
 
 func (s *namespaces) surroundings(n int) daemon.Surroundings {
 	return daemon.Real(daemon.RealOptions{
-		Group: namespacesGroup, Way: netio.WayAuto, Namespace: s.lan.Board(n).Namespace(),
+		Group: namespacesGroup, HoldMethod: netio.HoldAuto, Namespace: s.lan.Board(n).Namespace(),
 	})
 }
 

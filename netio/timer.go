@@ -8,27 +8,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Alarm rings once, at a time that can be moved. It is a timerfd, and exact to some
+// Timer rings once, at a time that can be moved. It is a timerfd, and exact to some
 // ten microseconds.
 //
 // A timer of the Go runtime is late by up to a millisecond, since the runtime waits in
 // whole ones. And when it is moved to a later time, the process is woken at the
 // former one nevertheless: for a follower, whose deadline moves with every heartbeat,
 // that doubled the number of wake-ups, which is what an idle daemon costs.
-type Alarm struct {
+type Timer struct {
 	file  *os.File
 	fd    int
 	rings chan struct{}
 	done  chan struct{}
 }
 
-// NewAlarm returns an alarm that is not set.
-func NewAlarm() (*Alarm, error) {
+// NewTimer returns an alarm that is not set.
+func NewTimer() (*Timer, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("netio: make an alarm: %w", os.NewSyscallError("timerfd_create", err))
 	}
-	a := &Alarm{
+	a := &Timer{
 		file:  os.NewFile(uintptr(fd), "alarm"), // does not block, so the runtime's poller waits for it
 		fd:    fd,
 		rings: make(chan struct{}, 1),
@@ -40,7 +40,7 @@ func NewAlarm() (*Alarm, error) {
 
 // Set has it ring that long from now, after an hour at the latest, and not at the time
 // that was set before. It may ring for the former time if that has just come.
-func (a *Alarm) Set(after time.Duration) {
+func (a *Timer) Set(after time.Duration) {
 	// A time of 0 would switch it off, and on a 32-bit board seconds end in 68 years.
 	after = min(max(after, 1), time.Hour)
 	// It fails only for a descriptor or a time that is none.
@@ -48,9 +48,9 @@ func (a *Alarm) Set(after time.Duration) {
 }
 
 // Rings delivers a value when it rings.
-func (a *Alarm) Rings() <-chan struct{} { return a.rings }
+func (a *Timer) Rings() <-chan struct{} { return a.rings }
 
-func (a *Alarm) wait() {
+func (a *Timer) wait() {
 	defer close(a.done)
 	var expirations [8]byte
 	for {
@@ -65,7 +65,7 @@ func (a *Alarm) wait() {
 }
 
 // Close ends the alarm. Set must not be called afterwards.
-func (a *Alarm) Close() error {
+func (a *Timer) Close() error {
 	err := a.file.Close()
 	<-a.done
 	return err

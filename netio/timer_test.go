@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-func newAlarm(t testing.TB) *Alarm {
+func newAlarm(t testing.TB) *Timer {
 	t.Helper()
-	a, err := NewAlarm()
+	a, err := NewTimer()
 	must(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
 
 // rang waits until it rings, and returns when that was.
-func (a *Alarm) rang(t testing.TB) time.Duration {
+func (a *Timer) rang(t testing.TB) time.Duration {
 	t.Helper()
 	select {
 	case <-a.Rings():
