@@ -68,9 +68,9 @@ func run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	around := daemon.Real(daemon.RealOptions{Group: cfg.Multicast, HoldMethod: holdMethods[cfg.Hold], Deadman: []string{"/proc/self/exe", deadmanWord}})
-	around.OpenLED = ledOpener(led, cfg.Socket, log)
-	n, err := daemon.New(nodeConfig, around, daemon.Options{Log: logrus.NewEntry(log)})
+	platform := daemon.Real(daemon.RealOptions{Group: cfg.Multicast, HoldMethod: holdMethods[cfg.Hold], Deadman: []string{"/proc/self/exe", deadmanWord}})
+	platform.OpenLED = ledOpener(led, cfg.Socket, log)
+	n, err := daemon.New(nodeConfig, platform, daemon.Options{Log: logrus.NewEntry(log)})
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func nodeConfig(cfg *config.Config) (daemon.Config, error) {
 // What needs a restart is compared with what the daemon was started with, not
 // with what was read last: it stays pending until the restart, or until it is
 // changed back.
-func reload(n *daemon.Node, log *logrus.Logger, started, old *config.Config, path string) *config.Config {
+func reload(n *daemon.Daemon, log *logrus.Logger, started, old *config.Config, path string) *config.Config {
 	n.Reloading()
 	defer n.Reloaded()
 	cfg, err := config.Load(path, configOptions())

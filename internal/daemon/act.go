@@ -17,114 +17,114 @@ import (
 // the address from having two holders: it is released before the RESIGN leaves. What
 // only people want to know comes last: to tell the log, the light and systemd takes
 // longer than the takeover itself.
-func (n *Node) act(effects []election.Effect) {
+func (d *Daemon) act(effects []election.Effect) {
 	for i := range effects {
 		e := &effects[i]
-		n.trace.carries(e)
-		if claims(e) && n.fired() {
+		d.trace.carries(e)
+		if claims(e) && d.fired() {
 			continue
 		}
 		switch e.Kind {
 		case election.EffectSend:
-			n.send(e.To, &e.Message)
-			n.trace.transmitted(e.To, &e.Message)
+			d.send(e.To, &e.Message)
+			d.trace.transmitted(e.To, &e.Message)
 		case election.EffectAcquire:
-			n.take()
+			d.take()
 		case election.EffectRelease:
-			n.release()
+			d.release()
 		case election.EffectProbe:
-			n.probe()
+			d.probe()
 		case election.EffectFinished:
-			n.finished = true
+			d.finished = true
 		}
 		if beats(e) {
-			n.watchOver()
+			d.watchOver()
 		}
 	}
 	for i := range effects {
 		switch e := &effects[i]; e.Kind {
 		case election.EffectChange:
-			n.changed(e.Change)
+			d.changed(e.Change)
 		case election.EffectNotice:
-			n.noticed(e.Notice)
+			d.noticed(e.Notice)
 		}
 	}
-	n.rouse() // what this slice says is done with, so the core may be called again
+	d.rouse() // what this slice says is done with, so the core may be called again
 }
 
 // send sends a message of the core.
-func (n *Node) send(to wire.ID, m *wire.Message) {
+func (d *Daemon) send(to wire.ID, m *wire.Message) {
 	if to == wire.Nobody {
-		n.transmit(m, netip.AddrPort{})
+		d.transmit(m, netip.AddrPort{})
 		return
 	}
-	way, ok := n.wayTo(to)
+	way, ok := d.wayTo(to)
 	if !ok {
-		n.unaddressed(to)
+		d.unaddressed(to)
 		return
 	}
-	n.transmit(m, way)
+	d.transmit(m, way)
 }
 
 // wayTo returns where a board is reached: where it was last heard from, or, if
 // it was not heard, where its id says, since an id is an address unless somebody
 // configured another one. Such an address must be one that a board of this group
 // could have: what is meant for the link must not be sent beyond it.
-func (n *Node) wayTo(id wire.ID) (netip.AddrPort, bool) {
-	if way, ok := n.paths[id]; ok && way.addr.IsValid() {
+func (d *Daemon) wayTo(id wire.ID) (netip.AddrPort, bool) {
+	if way, ok := d.paths[id]; ok && way.addr.IsValid() {
 		return way.addr, true
 	}
 	addr := id.Addr()
-	possible := slices.Contains(n.cfg.Peers, addr) && !n.isFloating(addr)
-	for _, p := range n.link.snapshot.Link.Addrs {
-		possible = possible || p.Contains(addr) && !n.isFloating(addr)
+	possible := slices.Contains(d.cfg.Peers, addr) && !d.isFloating(addr)
+	for _, p := range d.link.snapshot.Link.Addrs {
+		possible = possible || p.Contains(addr) && !d.isFloating(addr)
 	}
-	return netip.AddrPortFrom(addr, n.cfg.Port), possible
+	return netip.AddrPortFrom(addr, d.cfg.Port), possible
 }
 
 // unaddressed counts a message to a board that was never heard and whose id is no
 // address. To send it to everybody instead would have others act upon it; the
 // algorithms live with a lost message.
-func (n *Node) unaddressed(id wire.ID) {
-	n.counts.unaddressed++
+func (d *Daemon) unaddressed(id wire.ID) {
+	d.counts.unaddressed++
 	text := fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id)
-	if n.news.trouble("address", text, time.Minute) {
-		n.log.Warn(text)
+	if d.news.trouble("address", text, time.Minute) {
+		d.log.Warn(text)
 	}
 }
 
 // changed tells everybody who cares of a change of role or leader.
-func (n *Node) changed(c election.Change) {
-	n.light()
-	n.news.changed(c, n.lastSeen(c))
+func (d *Daemon) changed(c election.Change) {
+	d.light()
+	d.news.changed(c, d.lastSeen(c))
 	if c.NewLeader != wire.Nobody {
-		n.news.over("probe") // the machine that had the address was a board of the group, or has given it up
+		d.news.over("probe") // the machine that had the address was a board of the group, or has given it up
 	}
-	n.console.Changed()
-	if n.observe != nil {
-		n.observe(c)
+	d.console.Changed()
+	if d.observe != nil {
+		d.observe(c)
 	}
-	if n.followed != nil && c.LeaderChanged() && c.NewLeader != wire.Nobody && c.NewLeader != n.self {
-		n.followed <- n.called(c.NewLeader)
-		n.followed = nil
+	if d.followed != nil && c.LeaderChanged() && c.NewLeader != wire.Nobody && c.NewLeader != d.self {
+		d.followed <- d.called(c.NewLeader)
+		d.followed = nil
 	}
-	text := n.describe(c)
+	text := d.describe(c)
 	if routine(c) {
-		n.log.Debug(text)
+		d.log.Debug(text)
 	} else {
-		n.log.Info(text)
+		d.log.Info(text)
 	}
 	if c.To != election.Candidate {
-		n.report("tell systemd", n.notifier.Status(n.statusLine(c)))
+		d.report("tell systemd", d.notifier.Status(d.statusLine(c)))
 	}
 }
 
 // lastSeen is when the leader that was replaced was heard last.
-func (n *Node) lastSeen(c election.Change) time.Duration {
+func (d *Daemon) lastSeen(c election.Change) time.Duration {
 	if c.From == election.Isolated || c.From == election.Listener || c.From == election.Leader {
 		return 0
 	}
-	p, _ := n.core.Peer(c.OldLeader)
+	p, _ := d.core.Peer(c.OldLeader)
 	return p.LastHeard
 }
 
@@ -142,18 +142,18 @@ func routine(c election.Change) bool {
 	return false
 }
 
-func (n *Node) noticed(notice election.Notice) {
+func (d *Daemon) noticed(notice election.Notice) {
 	text := notice.String()
-	n.news.trouble("notice "+notice.Board.String(), text, time.Minute)
+	d.news.trouble("notice "+notice.Board.String(), text, time.Minute)
 	switch notice.Kind {
 	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm:
-		n.log.Error(text) // one of the boards stays out until somebody mends it
+		d.log.Error(text) // one of the boards stays out until somebody mends it
 	default:
-		n.log.Warn(text)
+		d.log.Warn(text)
 	}
 	if notice.Kind == election.NoticeRival {
-		n.counts.rivals++
-		n.news.rivalAt = n.now()
+		d.counts.rivals++
+		d.news.rivalAt = d.now()
 	}
 }
 
@@ -169,17 +169,17 @@ var patterns = map[election.Role]gpio.Pattern{
 
 // light shows the role. A board that leads without the address shows a fault:
 // the light must not lie.
-func (n *Node) light() {
-	if n.core == nil {
-		n.led.show(gpio.Fault)
+func (d *Daemon) light() {
+	if d.core == nil {
+		d.led.show(gpio.Fault)
 		return
 	}
-	role := n.core.Role()
-	if role == election.Leader && !n.holding.taken {
-		n.led.show(gpio.Fault)
+	role := d.core.Role()
+	if role == election.Leader && !d.holding.taken {
+		d.led.show(gpio.Fault)
 		return
 	}
-	n.led.show(patterns[role])
+	d.led.show(patterns[role])
 }
 
 func isLinkDown(err error) bool { return errors.Is(err, netio.ErrLinkDown) }

@@ -16,13 +16,13 @@ type alarm struct {
 }
 
 // newAlarm returns the machine's alarm, or, where it has none, one of the Go runtime.
-func (n *Node) newAlarm() alarm {
-	if n.around.NewAlarm != nil {
-		a, err := n.around.NewAlarm()
+func (d *Daemon) newAlarm() alarm {
+	if d.platform.NewAlarm != nil {
+		a, err := d.platform.NewAlarm()
 		if err == nil {
 			return alarm{a, never}
 		}
-		n.log.Warnf("%v; using the Go runtime's timers, which are less exact", err)
+		d.log.Warnf("%v; using the Go runtime's timers, which are less exact", err)
 	}
 	r := &runtimeAlarm{rings: make(chan struct{}, 1)}
 	r.timer = time.AfterFunc(time.Hour, func() {

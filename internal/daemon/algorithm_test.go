@@ -230,7 +230,7 @@ func TestMembers(t *testing.T) {
 		{"id from the address", wire.IDFromAddr(local), []wire.ID{wire.IDFromAddr(peers[0]), wire.IDFromAddr(peers[1])}},
 		{"id from the configuration", 7, nil},
 	} {
-		n := &Node{cfg: Config{Peers: peers}, self: test.self}
+		n := &Daemon{cfg: Config{Peers: peers}, self: test.self}
 		if diff := cmp.Diff(test.want, n.members(local)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}

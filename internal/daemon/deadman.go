@@ -42,133 +42,133 @@ const willAhead = 1 << 16
 const restartDeadman = time.Second
 
 // startDeadman starts the companion. The election does not depend on it.
-func (n *Node) startDeadman() {
-	if n.around.StartDeadman == nil {
+func (d *Daemon) startDeadman() {
+	if d.platform.StartDeadman == nil {
 		return
 	}
-	device, err := n.around.StartDeadman()
+	device, err := d.platform.StartDeadman()
 	if err != nil {
-		if n.news.trouble("deadman", err.Error(), forever) {
-			n.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
+		if d.news.trouble("deadman", err.Error(), forever) {
+			d.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
 		}
-		n.later(restartDeadman, n.startDeadman)
+		d.later(restartDeadman, d.startDeadman)
 		return
 	}
-	n.news.over("deadman")
-	n.deadman = deadman{device: device}
-	n.tasks.Go(func() error {
+	d.news.over("deadman")
+	d.deadman = deadman{device: device}
+	d.tasks.Go(func() error {
 		select {
 		case <-device.Exited():
-			n.request(n.deadmanExited)
-		case <-n.ctx.Done():
+			d.request(d.deadmanExited)
+		case <-d.ctx.Done():
 		}
 		return nil
 	})
-	n.watchOver()
+	d.watchOver()
 }
 
 // later has something done in the loop after a while.
-func (n *Node) later(after time.Duration, do func()) {
-	n.tasks.Go(func() error {
+func (d *Daemon) later(after time.Duration, do func()) {
+	d.tasks.Go(func() error {
 		select {
 		case <-time.After(after):
-			n.request(do)
-		case <-n.ctx.Done():
+			d.request(do)
+		case <-d.ctx.Done():
 		}
 		return nil
 	})
 }
 
 // deadmanExited replaces a companion that somebody has killed.
-func (n *Node) deadmanExited() {
-	n.log.Warnf("the dead man's switch (process %d) has ended; starting another one", n.deadman.device.PID())
-	n.report("close the dead man's switch", n.deadman.device.Close())
-	n.deadman = deadman{}
-	n.later(restartDeadman, n.startDeadman)
+func (d *Daemon) deadmanExited() {
+	d.log.Warnf("the dead man's switch (process %d) has ended; starting another one", d.deadman.device.PID())
+	d.report("close the dead man's switch", d.deadman.device.Close())
+	d.deadman = deadman{}
+	d.later(restartDeadman, d.startDeadman)
 }
 
 // watchOver begins or extends the lease of a leader that has just sent a heartbeat,
 // and keeps its will up to date.
-func (n *Node) watchOver() {
-	d := &n.deadman
-	if d.device == nil || n.core == nil || n.core.Role() != election.Leader || !n.holding.taken || n.link.transport == nil {
+func (d *Daemon) watchOver() {
+	s := &d.deadman
+	if s.device == nil || d.core == nil || d.core.Role() != election.Leader || !d.holding.taken || d.link.transport == nil {
 		return
 	}
-	will, _ := n.core.PresignedResign()
-	if !d.armed || will.Term != d.will.Term || will.Resign != d.will.Resign || n.sequence+willAhead/2 > d.will.Sequence ||
-		n.holding.holder.ReleasePlan().Link != d.link || n.link.transport != d.from || !slices.Equal(n.cfg.Peers, d.peers) {
+	will, _ := d.core.PresignedResign()
+	if !s.armed || will.Term != s.will.Term || will.Resign != s.will.Resign || d.sequence+willAhead/2 > s.will.Sequence ||
+		d.holding.holder.ReleasePlan().Link != s.link || d.link.transport != s.from || !slices.Equal(d.cfg.Peers, s.peers) {
 		// A leader that runs is not deposed because its will is an old one.
-		if !n.bequeath(will) && !d.armed {
+		if !d.bequeath(will) && !s.armed {
 			return
 		}
 	}
-	if !d.armed {
-		d.armed = true
-		d.device.Arm()
+	if !s.armed {
+		s.armed = true
+		s.device.Arm()
 	}
-	d.device.Extend(n.core.Lease()) // whether it could is asked before the next thing is done
+	s.device.Extend(d.core.Lease()) // whether it could is asked before the next thing is done
 }
 
 // bequeath gives the companion a will, and what there is to let go of.
-func (n *Node) bequeath(will wire.Message) bool {
-	d := &n.deadman
-	will.Incarnation, will.Sequence = n.life, n.sequence+willAhead
-	e := n.holding.holder.ReleasePlan()
+func (d *Daemon) bequeath(will wire.Message) bool {
+	s := &d.deadman
+	will.Incarnation, will.Sequence = d.life, d.sequence+willAhead
+	e := d.holding.holder.ReleasePlan()
 	if will.Resign.Successor != wire.Nobody {
-		datagram, err := n.codec.Append(nil, &will)
+		datagram, err := d.codec.Append(nil, &will)
 		if err != nil {
-			n.log.Errorf("make a will: %v", err)
+			d.log.Errorf("make a will: %v", err)
 			return false
 		}
 		e.Resign = datagram
-		e.To = append(e.To, n.around.Group)
-		for _, peer := range n.cfg.Peers {
-			if peer != n.link.local {
-				e.To = append(e.To, netip.AddrPortFrom(peer, n.cfg.Port))
+		e.To = append(e.To, d.platform.Group)
+		for _, peer := range d.cfg.Peers {
+			if peer != d.link.local {
+				e.To = append(e.To, netip.AddrPortFrom(peer, d.cfg.Port))
 			}
 		}
-		e.From, _ = n.link.transport.(*netio.Conn)
+		e.From, _ = d.link.transport.(*netio.Conn)
 	}
-	if err := d.device.Prepare(e); err != nil {
+	if err := s.device.Prepare(e); err != nil {
 		// A companion that has ended is replaced; a link that has gone is told of elsewhere.
-		if !isLinkDown(err) && n.news.trouble("bequeath", err.Error(), time.Minute) {
-			n.log.Warn(err)
+		if !isLinkDown(err) && d.news.trouble("bequeath", err.Error(), time.Minute) {
+			d.log.Warn(err)
 		}
 		return false
 	}
-	d.will, d.link, d.from, d.peers = will, e.Link, n.link.transport, n.cfg.Peers
+	s.will, s.link, s.from, s.peers = will, e.Link, d.link.transport, d.cfg.Peers
 	return true
 }
 
 // disarm ends the lease when the address has been let go of.
-func (n *Node) disarm() {
-	d := &n.deadman
-	if !d.armed {
+func (d *Daemon) disarm() {
+	s := &d.deadman
+	if !s.armed {
 		return
 	}
-	d.armed = false
-	if d.device.Disarm() {
+	s.armed = false
+	if s.device.Disarm() {
 		return
 	}
 	// The will was sent, or is about to be. What this board says from now on must
 	// come after it.
-	n.sequence = max(n.sequence, d.will.Sequence)
-	n.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has let go of the address")
+	d.sequence = max(d.sequence, s.will.Sequence)
+	d.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has let go of the address")
 }
 
 // fired reports whether the switch has let go of the address: then this board
 // must neither say that it leads nor touch the address.
-func (n *Node) fired() bool { return n.deadman.armed && n.deadman.device.Fired() }
+func (d *Daemon) fired() bool { return d.deadman.armed && d.deadman.device.Fired() }
 
 // rouse comes before everything that the loop does: a daemon that was frozen must
 // know, before it says a word, what was done on its behalf.
-func (n *Node) rouse() {
+func (d *Daemon) rouse() {
 	switch {
-	case !n.fired():
-	case n.core.Role() == election.Leader:
-		n.act(n.core.LeaseExpired(n.now()))
+	case !d.fired():
+	case d.core.Role() == election.Leader:
+		d.act(d.core.LeaseExpired(d.now()))
 	default:
-		n.release() // the core knows already
+		d.release() // the core knows already
 	}
 }
 

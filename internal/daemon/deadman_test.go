@@ -484,7 +484,7 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 		}
 
 		// Other peers.
-		three.Reconfigure(Live{Priority: 100, OpenLED: three.around.OpenLED, Peers: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")}})
+		three.Reconfigure(Live{Priority: 100, OpenLED: three.platform.OpenLED, Peers: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")}})
 		pass(200 * time.Millisecond)
 		e, _ := d.lastWill(t)
 		want := []netip.AddrPort{netip.MustParseAddrPort("224.0.0.254:9254"), netip.MustParseAddrPort("10.0.0.1:9254")}

@@ -7,7 +7,7 @@
 // block runs beside it as a task and reports back: the readers of the sockets,
 // the watch over links and addresses, the LED, the control socket, a probe.
 //
-// What the node touches of the machine stands behind [Surroundings], so that
+// What the node touches of the machine stands behind [Platform], so that
 // the demo can run five nodes in one process on loopback, and the tests can do
 // without a machine.
 package daemon

@@ -34,7 +34,7 @@ var floating = netip.MustParseAddr("10.0.0.100")
 
 // fakeBoard is the machine that a node runs on.
 type fakeBoard struct {
-	*Node
+	*Daemon
 	lan       *fakeLAN
 	number    int
 	snapshots chan netio.Snapshot
@@ -92,7 +92,7 @@ func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	log.AddHook(b)
-	node, err := New(cfg, b.surroundings(), Options{Log: logrus.NewEntry(log), Observe: func(c election.Change) {
+	daemon, err := New(cfg, b.machine(), Options{Log: logrus.NewEntry(log), Observe: func(c election.Change) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.heard = append(b.heard, c)
@@ -100,14 +100,14 @@ func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	b.Node = node
+	b.Daemon = daemon
 	l.mu.Lock()
 	l.boards = append(l.boards, b)
 	l.mu.Unlock()
 	ctx, cancel := context.WithCancel(l.t.Context())
 	b.end = cancel
 	b.snapshots <- b.state
-	go func() { b.ended <- node.Run(ctx) }()
+	go func() { b.ended <- daemon.Run(ctx) }()
 	return b
 }
 
@@ -143,8 +143,9 @@ func (l *fakeLAN) holders() (numbers []int) {
 	return numbers
 }
 
-func (b *fakeBoard) surroundings() Surroundings {
-	return Surroundings{
+// machine is the board as its daemon finds it.
+func (b *fakeBoard) machine() Platform {
+	return Platform{
 		Now: func() time.Duration { return time.Since(b.lan.start) },
 		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
 			return "eth0", netip.MustParsePrefix("10.0.0.0/24"), nil

@@ -56,13 +56,13 @@ func (h *holding) due() time.Duration {
 
 // prefixes completes the configured addresses: without a prefix length they
 // have that of the subnet in which they are found, or stand alone.
-func (n *Node) prefixes() []netip.Prefix {
+func (d *Daemon) prefixes() []netip.Prefix {
 	var all []netip.Prefix
-	for _, a := range n.cfg.Addresses {
+	for _, a := range d.cfg.Addresses {
 		bits := a.Bits
 		if bits <= 0 {
 			bits = 32
-			for _, p := range n.link.snapshot.Link.Addrs {
+			for _, p := range d.link.snapshot.Link.Addrs {
 				if p.Contains(a.IP) && p.Addr() != a.IP {
 					bits = p.Bits()
 				}
@@ -74,70 +74,70 @@ func (n *Node) prefixes() []netip.Prefix {
 }
 
 // openHolder prepares to hold the address, so that a takeover finds everything open.
-func (n *Node) openHolder() {
-	if n.holding.holder != nil {
+func (d *Daemon) openHolder() {
+	if d.holding.holder != nil {
 		return
 	}
-	holder, err := n.around.OpenHolder(n.link.name, n.prefixes())
+	holder, err := d.platform.OpenHolder(d.link.name, d.prefixes())
 	if err != nil {
-		if n.news.trouble("hold", err.Error(), forever) {
-			n.log.Error(err)
+		if d.news.trouble("hold", err.Error(), forever) {
+			d.log.Error(err)
 		}
 		return
 	}
-	n.news.over("hold")
-	n.holding.holder = holder
+	d.news.over("hold")
+	d.holding.holder = holder
 	way, why := holder.Method()
-	n.log.Infof("would hold %s on %s by %v (%s)", joined(n.prefixes()), holder.Device(), way, why)
+	d.log.Infof("would hold %s on %s by %v (%s)", joined(d.prefixes()), holder.Device(), way, why)
 }
 
 // take takes the address and announces it, or announces it again.
-func (n *Node) take() {
-	n.holding.wanted = true
-	if n.fired() {
+func (d *Daemon) take() {
+	d.holding.wanted = true
+	if d.fired() {
 		return // the core hears of it before anything else is done
 	}
-	now := n.now()
-	n.holding.renewAt = now + retakeEvery
-	n.openHolder()
-	if n.holding.holder == nil {
-		n.standBack()
+	now := d.now()
+	d.holding.renewAt = now + retakeEvery
+	d.openHolder()
+	if d.holding.holder == nil {
+		d.standBack()
 		return
 	}
-	if err := n.holding.holder.Acquire(); err != nil {
-		n.takeFailed(err)
+	if err := d.holding.holder.Acquire(); err != nil {
+		d.takeFailed(err)
 		return
 	}
-	n.news.over("hold")
-	n.holding.taken, n.holding.unfit = true, 0
-	n.holding.renewAt = now + renewEvery
-	n.holding.announced = 0
-	n.announce()
-	n.holding.fresh = true
+	d.news.over("hold")
+	d.holding.taken, d.holding.unfit = true, 0
+	d.holding.renewAt = now + renewEvery
+	d.holding.announced = 0
+	d.announce()
+	d.holding.fresh = true
 }
 
 // settleIn is what is left to do when the address was taken, and can wait until the
 // others know.
-func (n *Node) settleIn() {
-	if !n.holding.fresh {
+func (d *Daemon) settleIn() {
+	if !d.holding.fresh {
 		return
 	}
-	n.holding.fresh = false
-	if !n.holding.taken {
+	d.holding.fresh = false
+	if !d.holding.taken {
 		return
 	}
-	n.listenForRivals()
-	n.light()
-	n.log.Infof("holds %s", joined(n.prefixes()))
+	d.listenForRivals()
+	d.light()
+	d.log.Infof("holds %s", joined(d.prefixes()))
 }
 
 // takeFailed tells of an address that could not be taken.
-func (n *Node) takeFailed(err error) {
-	n.holding.taken = false
-	if n.news.trouble("hold", err.Error(), forever) {
-		n.log.Error(err)
+func (d *Daemon) takeFailed(err error) {
+	d.holding.taken = false
+	if d.news.trouble("hold", err.Error(), forever) {
+		d.log.Error(err)
 	}
-	n.standBack()
+	d.standBack()
 }
 
 // How long a board that could not take the address stands back. Without, boards
@@ -150,126 +150,126 @@ const (
 
 // standBack hands over to a board that perhaps can hold the address, and does
 // not stand for the lead for a while. A board that is alone goes on trying.
-func (n *Node) standBack() {
-	n.light()
+func (d *Daemon) standBack() {
+	d.light()
 	// What is being carried out comes first: the core must not be called from within.
-	n.tasks.Go(func() error {
-		n.request(func() {
-			if !n.holding.wanted || n.holding.taken {
+	d.tasks.Go(func() error {
+		d.request(func() {
+			if !d.holding.wanted || d.holding.taken {
 				return
 			}
-			if _, ok := n.core.Successor(n.now()); !ok {
+			if _, ok := d.core.Successor(d.now()); !ok {
 				return
 			}
-			n.holding.unfit = min(max(2*n.holding.unfit, standBackMin), standBackMax)
-			n.holding.fitAt = n.now() + n.holding.unfit
-			n.stand()
+			d.holding.unfit = min(max(2*d.holding.unfit, standBackMin), standBackMax)
+			d.holding.fitAt = d.now() + d.holding.unfit
+			d.stand()
 		})
 		return nil
 	})
 }
 
 // stand tells the core how this board stands for the lead.
-func (n *Node) stand() {
-	n.act(n.core.Reprioritise(n.now(), n.priority(), n.cfg.Preempt))
+func (d *Daemon) stand() {
+	d.act(d.core.Reprioritise(d.now(), d.priority(), d.cfg.Preempt))
 }
 
 // priority is the configured one, unless the board stands back.
-func (n *Node) priority() uint8 {
-	if n.holding.fitAt != never {
+func (d *Daemon) priority() uint8 {
+	if d.holding.fitAt != never {
 		return 0
 	}
-	return n.cfg.Priority
+	return d.cfg.Priority
 }
 
 // release lets go of the address. If even that fails, the kernel removes it
 // when its lifetime ends, since nobody renews it.
-func (n *Node) release() {
-	n.holding.wanted, n.holding.taken = false, false
-	if n.holding.holder != nil {
-		n.report("release the address", n.holding.holder.Release())
+func (d *Daemon) release() {
+	d.holding.wanted, d.holding.taken = false, false
+	if d.holding.holder != nil {
+		d.report("release the address", d.holding.holder.Release())
 	}
-	n.disarm()
-	if n.link.announcer != nil {
-		n.link.announcer.Rivals(nil, nil)
+	d.disarm()
+	if d.link.announcer != nil {
+		d.link.announcer.Rivals(nil, nil)
 	}
 }
 
 // letGo is the end: the address, and what could hold it.
-func (n *Node) letGo() {
-	n.release()
-	if n.holding.holder != nil {
-		n.report("close", n.holding.holder.Close())
+func (d *Daemon) letGo() {
+	d.release()
+	if d.holding.holder != nil {
+		d.report("close", d.holding.holder.Close())
 	}
 }
 
 // announce tells the neighbours where the address is now, and plans the next time.
-func (n *Node) announce() {
-	if n.link.announcer == nil {
+func (d *Daemon) announce() {
+	if d.link.announcer == nil {
 		return // the link was lost a moment ago; the core hears of it next
 	}
-	for _, a := range n.cfg.Addresses {
-		n.sent(n.link.announcer.Announce(a.IP))
+	for _, a := range d.cfg.Addresses {
+		d.sent(d.link.announcer.Announce(a.IP))
 	}
-	n.holding.announced++
-	n.holding.announceAt = n.now() + netio.AnnouncementDelay(n.holding.announced)
+	d.holding.announced++
+	d.holding.announceAt = d.now() + netio.AnnouncementDelay(d.holding.announced)
 }
 
 // hold does what is due for the address.
-func (n *Node) hold(now time.Duration) {
-	h := &n.holding
+func (d *Daemon) hold(now time.Duration) {
+	h := &d.holding
 	if now >= h.fitAt {
 		h.fitAt = never
-		n.stand()
+		d.stand()
 	}
 	switch {
-	case !h.wanted || n.link.transport == nil:
+	case !h.wanted || d.link.transport == nil:
 		return
 	case !h.taken:
 		if now >= h.renewAt {
-			n.take()
+			d.take()
 		}
 		return
 	}
 	if now >= h.renewAt-(renewEvery-renewAfter) {
-		n.renew(now)
+		d.renew(now)
 	}
 	if now >= h.announceAt {
-		n.announce()
+		d.announce()
 	}
 }
 
 // renew starts the lifetime of the address over.
-func (n *Node) renew(now time.Duration) {
-	if n.fired() {
+func (d *Daemon) renew(now time.Duration) {
+	if d.fired() {
 		return // the core hears of it before anything else is done
 	}
-	n.holding.renewAt = now + renewEvery
-	restored, err := n.holding.holder.Renew()
+	d.holding.renewAt = now + renewEvery
+	restored, err := d.holding.holder.Renew()
 	switch {
 	case errors.Is(err, netio.ErrLapsed):
 		// The core was asked before this and still leads.
-		n.log.Warn("the address had lapsed while this daemon was not running; taking it again")
-		n.take()
+		d.log.Warn("the address had lapsed while this daemon was not running; taking it again")
+		d.take()
 	case err != nil:
-		n.takeFailed(err)
+		d.takeFailed(err)
 	case restored:
-		n.counts.restored++
-		n.log.Warnf("something else deleted the address %s; it was put back", joined(n.prefixes()))
-		n.holding.announced = 0
-		n.announce()
+		d.counts.restored++
+		d.log.Warnf("something else deleted the address %s; it was put back", joined(d.prefixes()))
+		d.holding.announced = 0
+		d.announce()
 	}
 }
 
 // seeAddresses looks whether somebody has deleted the address.
-func (n *Node) seeAddresses(s netio.Snapshot) {
-	if !n.holding.taken {
+func (d *Daemon) seeAddresses(s netio.Snapshot) {
+	if !d.holding.taken {
 		return
 	}
-	for _, a := range n.cfg.Addresses {
+	for _, a := range d.cfg.Addresses {
 		if !s.Has(a.IP) {
 			// The snapshot may be older than the address; then nothing is restored.
-			n.renew(n.now())
+			d.renew(d.now())
 			return
 		}
 	}
@@ -281,63 +281,63 @@ const settled = 10 * time.Second
 
 // listenForRivals defends the address: whoever claims it hears from us again
 // (RFC 5227, section 2.4), at once and then not too often.
-func (n *Node) listenForRivals() {
-	if n.link.announcer == nil {
+func (d *Daemon) listenForRivals() {
+	if d.link.announcer == nil {
 		return
 	}
-	addrs := make([]netip.Addr, 0, len(n.cfg.Addresses))
-	for _, a := range n.cfg.Addresses {
+	addrs := make([]netip.Addr, 0, len(d.cfg.Addresses))
+	for _, a := range d.cfg.Addresses {
 		addrs = append(addrs, a.IP)
 	}
-	n.link.announcer.Rivals(addrs, func(addr netip.Addr, mac net.HardwareAddr) {
-		n.tell(func() { n.defend(addr, mac) })
+	d.link.announcer.Rivals(addrs, func(addr netip.Addr, mac net.HardwareAddr) {
+		d.tell(func() { d.defend(addr, mac) })
 	})
 }
 
-func (n *Node) defend(addr netip.Addr, mac net.HardwareAddr) {
-	now := n.now()
+func (d *Daemon) defend(addr netip.Addr, mac net.HardwareAddr) {
+	now := d.now()
 	// If this process was asleep, the rival may be our successor: the core must
 	// know the time before anything is announced against it.
-	n.act(n.core.Wake(now))
-	if !n.holding.taken || (n.holding.defendedAt > 0 && now-n.holding.defendedAt < netio.DefendInterval) {
+	d.act(d.core.Wake(now))
+	if !d.holding.taken || (d.holding.defendedAt > 0 && now-d.holding.defendedAt < netio.DefendInterval) {
 		return
 	}
-	n.holding.defendedAt = now
+	d.holding.defendedAt = now
 	// After a change of leader it is a board of the group that has just let go.
-	if now-n.news.since > settled && now-n.news.rivalAt > settled {
+	if now-d.news.since > settled && now-d.news.rivalAt > settled {
 		text := fmt.Sprintf("%v claims %v, which this board holds: find that machine and give it another address", mac, addr)
-		if n.news.trouble("rival", text, time.Minute) {
-			n.log.Warn(text)
+		if d.news.trouble("rival", text, time.Minute) {
+			d.log.Warn(text)
 		}
 	}
-	n.holding.announced = 0
-	n.announce()
+	d.holding.announced = 0
+	d.announce()
 }
 
 // probe asks whether a foreign machine has one of the addresses, beside the loop.
-func (n *Node) probe() {
-	n.probes++
-	number, announcer := n.probes, n.link.announcer
+func (d *Daemon) probe() {
+	d.probes++
+	number, announcer := d.probes, d.link.announcer
 	if announcer == nil {
-		n.tell(func() { n.probed(number, probeAnswer{err: errors.New("probe for the address: the link was lost")}) })
+		d.tell(func() { d.probed(number, probeAnswer{err: errors.New("probe for the address: the link was lost")}) })
 		return
 	}
-	answers := make(chan probeAnswer, len(n.cfg.Addresses))
-	for _, a := range n.cfg.Addresses {
-		n.tasks.Go(func() error {
-			owner, found, err := announcer.Probe(n.ctx, a.IP, probeCount, probeSpacing)
+	answers := make(chan probeAnswer, len(d.cfg.Addresses))
+	for _, a := range d.cfg.Addresses {
+		d.tasks.Go(func() error {
+			owner, found, err := announcer.Probe(d.ctx, a.IP, probeCount, probeSpacing)
 			answers <- probeAnswer{a.IP, owner, found, err}
 			return nil
 		})
 	}
-	n.tasks.Go(func() error {
+	d.tasks.Go(func() error {
 		var worst probeAnswer
-		for range n.cfg.Addresses {
+		for range d.cfg.Addresses {
 			if answer := <-answers; answer.found || answer.err != nil {
 				worst = answer
 			}
 		}
-		n.request(func() { n.probed(number, worst) })
+		d.request(func() { d.probed(number, worst) })
 		return nil
 	})
 }
@@ -352,22 +352,22 @@ type probeAnswer struct {
 
 // probed takes in the outcome. A probe that could not be made counts as
 // taken: it is repeated soon, and the address may not be claimed blindly.
-func (n *Node) probed(number int, a probeAnswer) {
-	if number != n.probes {
+func (d *Daemon) probed(number int, a probeAnswer) {
+	if number != d.probes {
 		return // of a candidacy that is over
 	}
 	switch {
 	case a.err != nil:
-		if n.news.trouble("probe", a.err.Error(), time.Minute) {
-			n.log.Warn(a.err)
+		if d.news.trouble("probe", a.err.Error(), time.Minute) {
+			d.log.Warn(a.err)
 		}
 	case a.found:
 		text := fmt.Sprintf("%v already has the address %v: choose another floating address, or another address for that machine", a.owner, a.addr)
-		if n.news.trouble("probe", text, time.Minute) {
-			n.log.Error(text)
+		if d.news.trouble("probe", text, time.Minute) {
+			d.log.Error(text)
 		}
 	default:
-		n.news.over("probe")
+		d.news.over("probe")
 	}
-	n.act(n.core.Probed(n.now(), a.found || a.err != nil))
+	d.act(d.core.Probed(d.now(), a.found || a.err != nil))
 }

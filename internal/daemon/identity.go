@@ -21,36 +21,36 @@ func newIncarnation() wire.Incarnation {
 }
 
 // awaken makes the core and the guard, once the board knows who it is.
-func (n *Node) awaken(local netip.Addr) error {
-	n.self = n.cfg.ID
-	if n.self == wire.Nobody {
-		n.self = wire.IDFromAddr(local)
+func (d *Daemon) awaken(local netip.Addr) error {
+	d.self = d.cfg.ID
+	if d.self == wire.Nobody {
+		d.self = wire.IDFromAddr(local)
 	}
 	core, err := election.New(election.Config{
-		ID: n.self, Incarnation: n.life, Name: n.cfg.Name,
-		Priority: n.priority(), Preempt: n.cfg.Preempt,
-		Interval: n.cfg.Heartbeat, Algorithm: n.cfg.Algorithm,
-		Detector: n.cfg.Detector, Fanout: n.cfg.Fanout, ScoreSource: n.cfg.Measure, Members: n.members(local),
-	}, n.started)
+		ID: d.self, Incarnation: d.life, Name: d.cfg.Name,
+		Priority: d.priority(), Preempt: d.cfg.Preempt,
+		Interval: d.cfg.Heartbeat, Algorithm: d.cfg.Algorithm,
+		Detector: d.cfg.Detector, Fanout: d.cfg.Fanout, ScoreSource: d.cfg.Measure, Members: d.members(local),
+	}, d.started)
 	if err != nil {
 		return err
 	}
-	n.core = core
-	n.act(core.SetScore(n.now(), n.importance.score))
-	n.guard = wire.NewGuard(n.self, n.life, n.codec.Authenticated(), wire.RandomNonce)
-	n.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
-		n.self, n.cfg.Name, n.link.name, n.cfg.Group, n.cfg.Algorithm, n.cfg.Detector.For(n.cfg.Algorithm), n.cfg.Fanout)
+	d.core = core
+	d.act(core.SetScore(d.now(), d.importance.score))
+	d.guard = wire.NewGuard(d.self, d.life, d.codec.Authenticated(), wire.RandomNonce)
+	d.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
+		d.self, d.cfg.Name, d.link.name, d.cfg.Group, d.cfg.Algorithm, d.cfg.Detector.For(d.cfg.Algorithm), d.cfg.Fanout)
 	return nil
 }
 
 // members are the boards that are configured, present or not. A peer is configured
 // by its address, which is its id as well unless somebody gave it another one. A
 // board that was given one itself takes its peers to be like it, and knows nothing.
-func (n *Node) members(local netip.Addr) (ids []wire.ID) {
-	if n.self != wire.IDFromAddr(local) {
+func (d *Daemon) members(local netip.Addr) (ids []wire.ID) {
+	if d.self != wire.IDFromAddr(local) {
 		return nil
 	}
-	for _, peer := range n.cfg.Peers {
+	for _, peer := range d.cfg.Peers {
 		ids = append(ids, wire.IDFromAddr(peer))
 	}
 	return ids
@@ -63,45 +63,45 @@ const outlived = ^wire.Sequence(0) - 1<<16
 // namesake is called when another board uses this board's id. If the id was made
 // of an address that this board no longer has, another board has that address
 // now, and this one needs a new id.
-func (n *Node) namesake() {
-	if n.cfg.ID == wire.Nobody && wire.IDFromAddr(n.link.local) != n.self {
-		n.outdated = true
+func (d *Daemon) namesake() {
+	if d.cfg.ID == wire.Nobody && wire.IDFromAddr(d.link.local) != d.self {
+		d.outdated = true
 	}
 }
 
 // renewIdentity gives the board a new incarnation, and a new id if its address
 // has changed, when it needs one. A leader hands over first, so that the address
 // does not suffer from it.
-func (n *Node) renewIdentity() {
-	if n.sequence > outlived {
-		n.outdated = true
+func (d *Daemon) renewIdentity() {
+	if d.sequence > outlived {
+		d.outdated = true
 	}
-	if !n.outdated || n.link.transport == nil {
+	if !d.outdated || d.link.transport == nil {
 		return
 	}
-	switch n.core.Role() {
+	switch d.core.Role() {
 	case election.Leader:
-		effects, err := n.core.Resign(n.now())
-		n.act(effects)
+		effects, err := d.core.Resign(d.now())
+		d.act(effects)
 		if err == nil {
 			return
 		}
 	case election.Follower:
-		if n.core.Leader() == wire.Nobody {
+		if d.core.Leader() == wire.Nobody {
 			return // the successor has not spoken yet
 		}
 	}
-	before := n.self
-	n.linkLost()
-	n.outdated = false
-	n.life, n.sequence = newIncarnation(), 0
-	clear(n.paths)
-	if err := n.awaken(n.link.local); err != nil {
-		n.log.Error(err)
+	before := d.self
+	d.linkLost()
+	d.outdated = false
+	d.life, d.sequence = newIncarnation(), 0
+	clear(d.paths)
+	if err := d.awaken(d.link.local); err != nil {
+		d.log.Error(err)
 		return
 	}
-	if n.self != before {
-		n.log.Warnf("another board has the address that the id %v was made of; this board is %v from now on", before, n.self)
+	if d.self != before {
+		d.log.Warnf("another board has the address that the id %v was made of; this board is %v from now on", before, d.self)
 	}
-	n.act(n.core.Link(n.now(), true))
+	d.act(d.core.Link(d.now(), true))
 }

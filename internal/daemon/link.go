@@ -54,17 +54,17 @@ const never time.Duration = 1<<63 - 1
 
 // findAndWatch finds the group's interface, however long that takes, and then
 // watches it.
-func (n *Node) findAndWatch(ctx context.Context) error {
-	name := n.cfg.Interface
+func (d *Daemon) findAndWatch(ctx context.Context) error {
+	name := d.cfg.Interface
 	for name == "" {
-		found, _, err := n.around.FindInterface(n.cfg.Addresses[0].IP)
+		found, _, err := d.platform.FindInterface(d.cfg.Addresses[0].IP)
 		if err == nil {
 			name = found
 			break
 		}
-		n.request(func() {
-			if n.news.trouble("interface", err.Error(), forever) {
-				n.log.Warnf("waiting for the interface: %v", err)
+		d.request(func() {
+			if d.news.trouble("interface", err.Error(), forever) {
+				d.log.Warnf("waiting for the interface: %v", err)
 			}
 		})
 		select {
@@ -74,76 +74,76 @@ func (n *Node) findAndWatch(ctx context.Context) error {
 		}
 	}
 	// The loop has to know the name before it is given the first snapshot.
-	if n.ask(ctx, func() { n.link.name = name; n.news.over("interface") }) != nil {
+	if d.ask(ctx, func() { d.link.name = name; d.news.over("interface") }) != nil {
 		return nil
 	}
-	trouble := func(err error) { n.tell(func() { n.log.Warn(err) }) }
-	return n.around.Watch(ctx, name, trouble, func(s netio.Snapshot) {
+	trouble := func(err error) { d.tell(func() { d.log.Warn(err) }) }
+	return d.platform.Watch(ctx, name, trouble, func(s netio.Snapshot) {
 		// Only the newest snapshot counts; the loop may be busy.
 		select {
-		case <-n.snapshots:
+		case <-d.snapshots:
 		default:
 		}
-		n.snapshots <- s
+		d.snapshots <- s
 	})
 }
 
 // see takes in the state of the interface and of all addresses.
-func (n *Node) see(s netio.Snapshot) {
-	n.link.snapshot = s
-	n.trace.saw(s)
-	n.mendLink()
-	n.seeAddresses(s)
+func (d *Daemon) see(s netio.Snapshot) {
+	d.link.snapshot = s
+	d.trace.saw(s)
+	d.mendLink()
+	d.seeAddresses(s)
 }
 
 // mendLink brings what is open in line with the interface as it is.
-func (n *Node) mendLink() {
-	s := n.link.snapshot
-	local, problem := n.chooseLocal(s)
+func (d *Daemon) mendLink() {
+	s := d.link.snapshot
+	local, problem := d.chooseLocal(s)
 	if problem != "" {
-		n.linkLost()
-		n.closeLink()
-		if n.news.trouble("link", problem, forever) {
-			n.log.Warn(problem)
+		d.linkLost()
+		d.closeLink()
+		if d.news.trouble("link", problem, forever) {
+			d.log.Warn(problem)
 		}
-		n.report("tell systemd", n.notifier.Status("waiting: "+problem))
+		d.report("tell systemd", d.notifier.Status("waiting: "+problem))
 		return
 	}
-	if n.link.transport != nil && (s.Link.Index != n.link.index || local != n.link.local) {
-		if s.Link.Index != n.link.index {
-			n.linkLost()
+	if d.link.transport != nil && (s.Link.Index != d.link.index || local != d.link.local) {
+		if s.Link.Index != d.link.index {
+			d.linkLost()
 		}
-		n.closeLink()
+		d.closeLink()
 	}
-	if n.link.transport == nil && !n.openLink(s.Link, local) {
-		n.linkLost() // a leader that cannot speak must not hold
+	if d.link.transport == nil && !d.openLink(s.Link, local) {
+		d.linkLost() // a leader that cannot speak must not hold
 		return
 	}
 	if !s.Link.Up {
-		n.linkLost()
-		if n.news.trouble("link", fmt.Sprintf("%s has no carrier: check the cable", n.link.name), forever) {
-			n.log.Warnf("%s has no carrier: check the cable", n.link.name)
+		d.linkLost()
+		if d.news.trouble("link", fmt.Sprintf("%s has no carrier: check the cable", d.link.name), forever) {
+			d.log.Warnf("%s has no carrier: check the cable", d.link.name)
 		}
 		return
 	}
-	n.news.over("link")
-	n.act(n.core.Link(n.now(), true))
+	d.news.over("link")
+	d.act(d.core.Link(d.now(), true))
 }
 
 // chooseLocal returns the board's own address on the interface, or says in words
 // why there is none. It is the one used so far if that is still there, else the one
 // whose subnet contains the floating address, else the first.
-func (n *Node) chooseLocal(s netio.Snapshot) (local netip.Addr, problem string) {
+func (d *Daemon) chooseLocal(s netio.Snapshot) (local netip.Addr, problem string) {
 	if !s.Present {
-		return local, fmt.Sprintf("the interface %s does not exist (yet)", n.link.name)
+		return local, fmt.Sprintf("the interface %s does not exist (yet)", d.link.name)
 	}
 	var first netip.Addr
 	for _, p := range s.Link.Addrs {
 		switch {
-		case n.isFloating(p.Addr()):
-		case p.Addr() == n.link.local:
+		case d.isFloating(p.Addr()):
+		case p.Addr() == d.link.local:
 			return p.Addr(), ""
-		case p.Contains(n.cfg.Addresses[0].IP) && !local.IsValid():
+		case p.Contains(d.cfg.Addresses[0].IP) && !local.IsValid():
 			local = p.Addr()
 		case !first.IsValid():
 			first = p.Addr()
@@ -153,13 +153,13 @@ func (n *Node) chooseLocal(s netio.Snapshot) (local netip.Addr, problem string) 
 		local = first
 	}
 	if !local.IsValid() {
-		return local, fmt.Sprintf("the interface %s has no IPv4 address (yet)", n.link.name)
+		return local, fmt.Sprintf("the interface %s has no IPv4 address (yet)", d.link.name)
 	}
 	return local, ""
 }
 
-func (n *Node) isFloating(addr netip.Addr) bool {
-	for _, a := range n.cfg.Addresses {
+func (d *Daemon) isFloating(addr netip.Addr) bool {
+	for _, a := range d.cfg.Addresses {
 		if a.IP == addr {
 			return true
 		}
@@ -169,45 +169,45 @@ func (n *Node) isFloating(addr netip.Addr) bool {
 
 // openLink opens the sockets, and makes the core when the board's address is
 // known for the first time. It reports whether everything is open.
-func (n *Node) openLink(l netio.Link, local netip.Addr) bool {
-	n.link.retryAt = 0
-	transport, err := n.around.OpenTransport(n.link.name, local)
+func (d *Daemon) openLink(l netio.Link, local netip.Addr) bool {
+	d.link.retryAt = 0
+	transport, err := d.platform.OpenTransport(d.link.name, local)
 	if err != nil {
-		n.openFailed(err)
+		d.openFailed(err)
 		return false
 	}
-	announcer, err := n.around.OpenAnnouncer(l)
+	announcer, err := d.platform.OpenAnnouncer(l)
 	if err != nil {
 		transport.Close()
-		n.openFailed(err)
+		d.openFailed(err)
 		return false
 	}
-	if n.core == nil {
-		if err := n.awaken(local); err != nil {
+	if d.core == nil {
+		if err := d.awaken(local); err != nil {
 			transport.Close()
 			announcer.Close()
-			n.openFailed(err)
+			d.openFailed(err)
 			return false
 		}
 	}
-	n.news.over("open")
-	n.link.transport, n.link.announcer = transport, announcer
-	n.link.local, n.link.index = local, l.Index
-	n.link.multicastAt = n.now()
-	n.link.readers.Go(func() {
-		if err := transport.Serve(n.deliver); err != nil {
-			n.tell(func() { n.log.Errorf("read the sockets: %v", err) })
+	d.news.over("open")
+	d.link.transport, d.link.announcer = transport, announcer
+	d.link.local, d.link.index = local, l.Index
+	d.link.multicastAt = d.now()
+	d.link.readers.Go(func() {
+		if err := transport.Serve(d.deliver); err != nil {
+			d.tell(func() { d.log.Errorf("read the sockets: %v", err) })
 		}
 	})
-	n.openHolder()
-	if n.holding.wanted {
-		n.take() // the interface was made anew, or our address changed, while this board leads
+	d.openHolder()
+	if d.holding.wanted {
+		d.take() // the interface was made anew, or our address changed, while this board leads
 	}
 	return true
 }
 
-func (n *Node) openFailed(err error) {
-	n.link.retryAt = n.now() + retryEvery
+func (d *Daemon) openFailed(err error) {
+	d.link.retryAt = d.now() + retryEvery
 	text := err.Error()
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -215,39 +215,39 @@ func (n *Node) openFailed(err error) {
 	case errors.Is(err, syscall.EPERM):
 		text += ": run as root, or give the daemon CAP_NET_ADMIN and CAP_NET_RAW"
 	}
-	if n.news.trouble("open", text, forever) {
-		n.log.Warn(text)
+	if d.news.trouble("open", text, forever) {
+		d.log.Warn(text)
 	}
 }
 
 // linkLost tells the core, which lets go of the address.
-func (n *Node) linkLost() {
-	if n.core != nil {
-		n.act(n.core.Link(n.now(), false))
+func (d *Daemon) linkLost() {
+	if d.core != nil {
+		d.act(d.core.Link(d.now(), false))
 	}
 }
 
 // closeLink closes what is open on the interface.
-func (n *Node) closeLink() {
-	n.link.retryAt = 0
-	if n.link.transport == nil {
+func (d *Daemon) closeLink() {
+	d.link.retryAt = 0
+	if d.link.transport == nil {
 		return
 	}
-	n.report("close the sockets", n.link.transport.Close())
-	n.report("close the announcer", n.link.announcer.Close())
-	n.link.readers.Wait()
-	n.link.transport, n.link.announcer = nil, nil
+	d.report("close the sockets", d.link.transport.Close())
+	d.report("close the announcer", d.link.announcer.Close())
+	d.link.readers.Wait()
+	d.link.transport, d.link.announcer = nil, nil
 }
 
 // mend does what is due for the link.
-func (n *Node) mend(now time.Duration) {
+func (d *Daemon) mend(now time.Duration) {
 	switch {
-	case n.link.retryAt > 0 && now >= n.link.retryAt:
-		n.mendLink()
-	case n.link.transport != nil && now >= n.link.multicastAt+rejoinAfter:
+	case d.link.retryAt > 0 && now >= d.link.retryAt:
+		d.mendLink()
+	case d.link.transport != nil && now >= d.link.multicastAt+rejoinAfter:
 		// Wi-Fi drivers and switches have been seen to lose a membership unnoticed.
-		n.link.multicastAt = now
-		n.counts.rejoined++
-		n.sent(n.link.transport.Rejoin())
+		d.link.multicastAt = now
+		d.counts.rejoined++
+		d.sent(d.link.transport.Rejoin())
 	}
 }

@@ -133,18 +133,18 @@ func (n *news) changed(c election.Change, lastSeen time.Duration) {
 }
 
 // describe puts a change into a line for the log.
-func (n *Node) describe(c election.Change) string {
+func (d *Daemon) describe(c election.Change) string {
 	switch {
 	case c.To == election.Leader:
 		return fmt.Sprintf("leads in term %d: %v", c.Term, c.Reason)
 	case c.From == election.Leader && c.NewLeader != wire.Nobody:
-		return fmt.Sprintf("let go of %s; %s leads: %v", joined(n.prefixes()), n.called(c.NewLeader), c.Reason)
+		return fmt.Sprintf("let go of %s; %s leads: %v", joined(d.prefixes()), d.called(c.NewLeader), c.Reason)
 	case c.From == election.Leader:
-		return fmt.Sprintf("let go of %s: %v", joined(n.prefixes()), c.Reason)
+		return fmt.Sprintf("let go of %s: %v", joined(d.prefixes()), c.Reason)
 	case c.To == election.Follower && c.NewLeader == wire.Nobody:
 		return fmt.Sprintf("waits for a leader: %v", c.Reason)
 	case c.To == election.Follower:
-		return fmt.Sprintf("follows %s in term %d: %v", n.called(c.NewLeader), c.Term, c.Reason)
+		return fmt.Sprintf("follows %s in term %d: %v", d.called(c.NewLeader), c.Term, c.Reason)
 	case c.To == election.Barred:
 		return fmt.Sprintf("stays out: %v", c.Reason)
 	case c.To == election.Isolated:
@@ -155,17 +155,17 @@ func (n *Node) describe(c election.Change) string {
 }
 
 // statusLine is what systemctl status shows.
-func (n *Node) statusLine(c election.Change) string {
-	text := n.describe(c)
+func (d *Daemon) statusLine(c election.Change) string {
+	text := d.describe(c)
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // called names a board for people: "pi3 (192.168.1.13)", or what is known of it.
-func (n *Node) called(id wire.ID) string {
-	if id == n.self {
+func (d *Daemon) called(id wire.ID) string {
+	if id == d.self {
 		return "this board"
 	}
-	if p, ok := n.core.Peer(id); ok && p.Name != "" {
+	if p, ok := d.core.Peer(id); ok && p.Name != "" {
 		return fmt.Sprintf("%s (%v)", p.Name, id)
 	}
 	return id.String()

@@ -18,20 +18,20 @@ type Live struct {
 
 // Reconfigure applies a changed configuration. A leader whose priority becomes
 // 0 hands over.
-func (n *Node) Reconfigure(live Live) {
-	n.request(func() {
-		n.cfg.Priority, n.cfg.Preempt, n.cfg.Peers = live.Priority, live.Preempt, live.Peers
-		n.replaceCommand(live.ScoreCommand)
-		n.led.replace(live.OpenLED)
-		n.news.over("led")
-		if n.core != nil {
-			n.stand()
+func (d *Daemon) Reconfigure(live Live) {
+	d.request(func() {
+		d.cfg.Priority, d.cfg.Preempt, d.cfg.Peers = live.Priority, live.Preempt, live.Peers
+		d.replaceCommand(live.ScoreCommand)
+		d.led.replace(live.OpenLED)
+		d.news.over("led")
+		if d.core != nil {
+			d.stand()
 		}
 	})
 }
 
 // Reloading and Reloaded tell systemd that the configuration is being read.
-func (n *Node) Reloading() { n.report("tell systemd", n.notifier.Reloading()) }
+func (d *Daemon) Reloading() { d.report("tell systemd", d.notifier.Reloading()) }
 
 // Reloaded tells systemd that it has been read.
-func (n *Node) Reloaded() { n.report("tell systemd", n.notifier.Ready()) }
+func (d *Daemon) Reloaded() { d.report("tell systemd", d.notifier.Ready()) }

@@ -34,13 +34,13 @@ type importance struct {
 
 // measure runs the score command at once and then every scoreEvery, one run at a
 // time, until ctx ends.
-func (n *Node) measure(ctx context.Context) error {
-	command := n.cfg.ScoreCommand
+func (d *Daemon) measure(ctx context.Context) error {
+	command := d.cfg.ScoreCommand
 	tick := time.NewTicker(scoreEvery)
 	defer tick.Stop()
 	for {
 		run, cancel := context.WithTimeout(ctx, scoreWithin)
-		output, err := n.around.RunCommand(run, command)
+		output, err := d.platform.RunCommand(run, command)
 		late := run.Err() != nil
 		cancel()
 		if ctx.Err() != nil {
@@ -54,11 +54,11 @@ func (n *Node) measure(ctx context.Context) error {
 			score, err = parseScore(output)
 		}
 		program := command[0] // the loop reads it when command may be another one already
-		n.request(func() { n.measured(score, program, err) })
+		d.request(func() { d.measured(score, program, err) })
 		select {
 		case <-ctx.Done():
 			return nil
-		case command = <-n.importance.commands:
+		case command = <-d.importance.commands:
 			tick.Reset(scoreEvery)
 		case <-tick.C:
 		}
@@ -88,40 +88,40 @@ func quoted(text string) string {
 }
 
 // measured takes in what a run of the score command came to.
-func (n *Node) measured(score uint32, program string, err error) {
-	m := &n.importance
-	now := n.now()
+func (d *Daemon) measured(score uint32, program string, err error) {
+	m := &d.importance
+	now := d.now()
 	if err != nil {
 		text := fmt.Sprintf("the score command %s %v; this board counts as one of importance 0 until it works", program, err)
-		n.news.trouble("score", text, forever)
+		d.news.trouble("score", text, forever)
 		// Once, and not again for each run, also if it fails differently or now and then.
 		if now-m.toldAt > tellEvery {
-			n.log.Warn(text)
+			d.log.Warn(text)
 			m.told, m.toldAt = true, now
 		}
 		score = 0
 	} else {
-		n.news.over("score")
+		d.news.over("score")
 		if m.told {
-			n.log.Infof("the score command %s works again", program)
+			d.log.Infof("the score command %s works again", program)
 			m.told = false
 		}
 	}
 	m.score = score
-	if n.core != nil {
-		n.act(n.core.SetScore(now, score))
+	if d.core != nil {
+		d.act(d.core.SetScore(now, score))
 	}
 }
 
 // replaceCommand has another score command run from now on. Without a command
 // there is nothing to change: whether one is run at all takes a restart.
-func (n *Node) replaceCommand(command []string) {
-	if n.cfg.Measure != election.ScoreFromCommand || len(command) == 0 {
+func (d *Daemon) replaceCommand(command []string) {
+	if d.cfg.Measure != election.ScoreFromCommand || len(command) == 0 {
 		return
 	}
 	select {
-	case <-n.importance.commands: // nobody has seen that one
+	case <-d.importance.commands: // nobody has seen that one
 	default:
 	}
-	n.importance.commands <- command
+	d.importance.commands <- command
 }

@@ -228,7 +228,7 @@ func TestScoreCommandReloaded(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, commanded(prints("7")))
 		pass(time.Second)
-		live := Live{Priority: 100, OpenLED: one.around.OpenLED, ScoreCommand: []string{"/bin/other"}}
+		live := Live{Priority: 100, OpenLED: one.platform.OpenLED, ScoreCommand: []string{"/bin/other"}}
 		one.Reconfigure(live)
 		pass(time.Millisecond)
 		live.ScoreCommand = nil
@@ -255,7 +255,7 @@ func TestScoreCommandReloadedWhileItFails(t *testing.T) {
 			switch n++; n {
 			case 2:
 				b := <-board
-				b.Reconfigure(Live{Priority: 100, OpenLED: b.around.OpenLED, ScoreCommand: []string{"/bin/other"}})
+				b.Reconfigure(Live{Priority: 100, OpenLED: b.platform.OpenLED, ScoreCommand: []string{"/bin/other"}})
 			case 3: // follows at once
 				<-time.After(time.Second)
 			}
@@ -282,7 +282,7 @@ func TestNoScoreCommand(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, func(c *Config, _ *fakeBoard) { c.ScoreCommand = []string{"/bin/score"} })
 		pass(time.Minute)
-		one.Reconfigure(Live{Priority: 100, OpenLED: one.around.OpenLED, ScoreCommand: []string{"/bin/score"}})
+		one.Reconfigure(Live{Priority: 100, OpenLED: one.platform.OpenLED, ScoreCommand: []string{"/bin/score"}})
 		pass(time.Minute)
 		one.get(func() {
 			if len(one.runs) > 0 {
@@ -290,7 +290,7 @@ func TestNoScoreCommand(t *testing.T) {
 			}
 		})
 	})
-	if _, err := New(Config{Addresses: []Address{{IP: floating}}, Group: "test", Measure: election.ScoreFromCommand}, Surroundings{}, Options{}); err == nil {
+	if _, err := New(Config{Addresses: []Address{{IP: floating}}, Group: "test", Measure: election.ScoreFromCommand}, Platform{}, Options{}); err == nil {
 		t.Error("a measure without its command was accepted")
 	}
 }

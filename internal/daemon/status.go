@@ -16,37 +16,37 @@ import (
 )
 
 // Status returns what this board knows, for people.
-func (n *Node) Status(ctx context.Context) (console.Status, error) {
+func (d *Daemon) Status(ctx context.Context) (console.Status, error) {
 	var s console.Status
-	err := n.ask(ctx, func() { s = n.status(n.now()) })
+	err := d.ask(ctx, func() { s = d.status(d.now()) })
 	return s, err
 }
 
 // Resign hands the lead over, and returns when another board has it.
-func (n *Node) Resign(ctx context.Context) (string, error) {
+func (d *Daemon) Resign(ctx context.Context) (string, error) {
 	var refused error
 	followed := make(chan string, 1)
-	err := n.ask(ctx, func() {
-		if n.core == nil {
+	err := d.ask(ctx, func() {
+		if d.core == nil {
 			refused = errors.New("this board does not lead: it has no network yet")
 			return
 		}
-		if n.followed != nil {
+		if d.followed != nil {
 			refused = errors.New("this board is handing over already")
 			return
 		}
-		n.trace.asked()
-		effects, err := n.core.Resign(n.now())
+		d.trace.asked()
+		effects, err := d.core.Resign(d.now())
 		if err == nil {
-			n.followed = followed
+			d.followed = followed
 		}
 		refused = err
-		n.act(effects) // also if it refuses: it may have found that it does not lead any more
+		d.act(effects) // also if it refuses: it may have found that it does not lead any more
 	})
 	if err = errors.Join(err, refused); err != nil {
 		return "", err
 	}
-	defer n.request(func() { n.followed = nil })
+	defer d.request(func() { d.followed = nil })
 	select {
 	case name := <-followed:
 		return "handed over to " + name, nil
@@ -62,57 +62,57 @@ func (n *Node) Resign(ctx context.Context) (string, error) {
 const resignWithin = 2 * time.Second
 
 // status describes everything.
-func (n *Node) status(now time.Duration) console.Status {
-	n.news.over("console") // or nobody could ask
-	if n.led.state().Fail == nil {
-		n.news.over("led")
+func (d *Daemon) status(now time.Duration) console.Status {
+	d.news.over("console") // or nobody could ask
+	if d.led.state().Fail == nil {
+		d.news.over("led")
 	}
 	s := console.Status{
-		Version:     n.cfg.Version,
-		Group:       n.cfg.Group,
-		Algorithm:   n.cfg.Algorithm.String(),
-		Fanout:      n.cfg.Fanout.String(),
-		Detector:    console.Detector{Kind: n.cfg.Detector.For(n.cfg.Algorithm).String()},
-		Interface:   n.link.name,
+		Version:     d.cfg.Version,
+		Group:       d.cfg.Group,
+		Algorithm:   d.cfg.Algorithm.String(),
+		Fanout:      d.cfg.Fanout.String(),
+		Detector:    console.Detector{Kind: d.cfg.Detector.For(d.cfg.Algorithm).String()},
+		Interface:   d.link.name,
 		Role:        console.RoleIsolated,
-		HeartbeatMs: console.Milliseconds(n.cfg.Heartbeat),
-		Holding:     n.holding.taken,
-		Way:         n.way(),
-		LED:         n.lightText(),
-		Counters:    n.counters(),
-		Problems:    append(n.news.current(), n.oneWayPaths(now)...),
+		HeartbeatMs: console.Milliseconds(d.cfg.Heartbeat),
+		Holding:     d.holding.taken,
+		Way:         d.way(),
+		LED:         d.lightText(),
+		Counters:    d.counters(),
+		Problems:    append(d.news.current(), d.oneWayPaths(now)...),
 	}
-	if n.cfg.Algorithm == wire.AlgorithmScore {
-		s.Measure = n.cfg.Measure.String()
+	if d.cfg.Algorithm == wire.AlgorithmScore {
+		s.Measure = d.cfg.Measure.String()
 	}
-	for _, p := range n.prefixes() {
+	for _, p := range d.prefixes() {
 		s.Addresses = append(s.Addresses, p.String())
 	}
-	if n.core == nil {
-		s.Board = console.Board{Name: n.cfg.Name, Priority: int(n.cfg.Priority), Self: true, Role: s.Role}
+	if d.core == nil {
+		s.Board = console.Board{Name: d.cfg.Name, Priority: int(d.cfg.Priority), Self: true, Role: s.Role}
 		s.Boards = []console.Board{s.Board}
 		return s
 	}
-	n.describeElection(&s, now)
+	d.describeElection(&s, now)
 	return s
 }
 
 // describeElection fills in what the core knows.
-func (n *Node) describeElection(s *console.Status, now time.Duration) {
-	core := n.core.Status(now)
+func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
+	core := d.core.Status(now)
 	s.Role = core.Role.String()
-	s.Reason = n.news.last.Reason.String()
-	s.RoleSinceMs = age(now - n.news.since)
+	s.Reason = d.news.last.Reason.String()
+	s.RoleSinceMs = age(now - d.news.since)
 	s.Term = uint32(core.Term)
-	s.Leader, s.LeaderName = n.idAndName(core.Leader)
-	s.Heir, s.HeirName = n.idAndName(core.Heir)
+	s.Leader, s.LeaderName = d.idAndName(core.Leader)
+	s.Heir, s.HeirName = d.idAndName(core.Heir)
 	for _, id := range core.Trust {
 		s.Trusted = append(s.Trusted, id.String())
 	}
 	if core.Leader != wire.Nobody {
 		s.HeldBy = s.Leader
-		if len(n.news.history) > 0 {
-			s.LeaderSinceMs = age(now - n.news.history[0].from)
+		if len(d.news.history) > 0 {
+			s.LeaderSinceMs = age(now - d.news.history[0].from)
 		}
 	}
 	q := core.Quality
@@ -125,10 +125,10 @@ func (n *Node) describeElection(s *console.Status, now time.Duration) {
 		QuestionEveryMs: console.Milliseconds(q.Questions.Spacing),
 		AnswerWithinMs:  console.Milliseconds(q.Questions.Within),
 	}
-	n.describeBoards(s, &core, now)
-	for _, r := range n.news.history {
+	d.describeBoards(s, &core, now)
+	for _, r := range d.news.history {
 		c := console.Change{AgoMs: console.Milliseconds(now - r.from), Term: uint32(r.term), Reason: r.reason.String()}
-		c.Leader, c.LeaderName = n.idAndName(r.leader)
+		c.Leader, c.LeaderName = d.idAndName(r.leader)
 		if r.gap > 0 {
 			c.OutageMs = age(r.gap)
 		}
@@ -140,20 +140,20 @@ func (n *Node) describeElection(s *console.Status, now time.Duration) {
 }
 
 // describeBoards lists all boards by rank.
-func (n *Node) describeBoards(s *console.Status, core *election.Status, now time.Duration) {
+func (d *Daemon) describeBoards(s *console.Status, core *election.Status, now time.Duration) {
 	type ranked struct {
 		rank  election.Rank
 		board console.Board
 	}
-	up := (now - n.started).Seconds()
+	up := (now - d.started).Seconds()
 	self := console.Board{
-		ID: n.self.String(), Name: n.cfg.Name, Address: addrText(n.link.local), Priority: int(core.Rank.Priority),
+		ID: d.self.String(), Name: d.cfg.Name, Address: addrText(d.link.local), Priority: int(core.Rank.Priority),
 		Role: s.Role, Self: true, Following: followingText(core.Leader), UpSeconds: &up,
 	}
-	if core.Heir == n.self && self.Role == console.RoleFollower {
+	if core.Heir == d.self && self.Role == console.RoleFollower {
 		self.Role = console.RoleHeir
 	}
-	scored := n.cfg.Algorithm == wire.AlgorithmScore // the others compare none
+	scored := d.cfg.Algorithm == wire.AlgorithmScore // the others compare none
 	if scored {
 		self.Score = &core.Rank.Score
 	}
@@ -166,7 +166,7 @@ func (n *Node) describeBoards(s *console.Status, core *election.Status, now time
 			HeardMs: age(now - p.LastHeard), Gone: p.Gone, Stale: !p.Gone && !p.Live(now),
 			Following: followingText(p.Following),
 		}
-		if way, ok := n.paths[p.ID]; ok {
+		if way, ok := d.paths[p.ID]; ok {
 			b.Address = addrText(way.addr.Addr())
 		}
 		if scored && p.ScoreKnown {
@@ -178,7 +178,7 @@ func (n *Node) describeBoards(s *console.Status, core *election.Status, now time
 		}
 		all = append(all, ranked{p.Rank(), b})
 	}
-	sort.Slice(all, func(i, j int) bool { return n.core.Above(all[i].rank, all[j].rank) })
+	sort.Slice(all, func(i, j int) bool { return d.core.Above(all[i].rank, all[j].rank) })
 	for _, r := range all {
 		s.Boards = append(s.Boards, r.board)
 	}
@@ -197,51 +197,51 @@ func peerRole(p *election.Peer, core *election.Status) string {
 	}
 }
 
-func (n *Node) idAndName(id wire.ID) (text, name string) {
+func (d *Daemon) idAndName(id wire.ID) (text, name string) {
 	switch id {
 	case wire.Nobody:
 		return "", ""
-	case n.self:
-		return id.String(), n.cfg.Name
+	case d.self:
+		return id.String(), d.cfg.Name
 	}
-	p, _ := n.core.Peer(id)
+	p, _ := d.core.Peer(id)
 	return id.String(), p.Name
 }
 
 // way says how the address is held, or would be.
-func (n *Node) way() string {
-	if n.holding.holder == nil {
+func (d *Daemon) way() string {
+	if d.holding.holder == nil {
 		return ""
 	}
-	way, why := n.holding.holder.Method()
-	return fmt.Sprintf("%v on %s: %s", way, n.holding.holder.Device(), why)
+	way, why := d.holding.holder.Method()
+	return fmt.Sprintf("%v on %s: %s", way, d.holding.holder.Device(), why)
 }
 
-func (n *Node) lightText() string {
-	state := n.led.state()
+func (d *Daemon) lightText() string {
+	state := d.led.state()
 	if state.Fail != nil {
 		return state.Fail.Error()
 	}
 	if state.LED == "" || state.LED == gpio.None.String() {
 		return state.LED
 	}
-	return state.LED + ", " + n.led.showing().Looks()
+	return state.LED + ", " + d.led.showing().Looks()
 }
 
 // oneWayPaths says in words when a board whose address is configured as a peer
 // is heard by one path only.
-func (n *Node) oneWayPaths(now time.Duration) (texts []string) {
-	if len(n.cfg.Peers) == 0 {
+func (d *Daemon) oneWayPaths(now time.Duration) (texts []string) {
+	if len(d.cfg.Peers) == 0 {
 		return nil
 	}
 	const fresh, stale = 5 * time.Second, 10 * time.Second
-	for id, way := range n.paths {
+	for id, way := range d.paths {
 		direct, multicast := now-way.directAt, now-way.multicastAt
 		switch {
 		case direct < fresh && multicast > stale:
-			texts = append(texts, fmt.Sprintf("unicast from %s arrives and multicast does not: the network between drops multicast", n.called(id)))
-		case multicast < fresh && direct > stale && slices.Contains(n.cfg.Peers, way.addr.Addr()):
-			texts = append(texts, fmt.Sprintf("multicast from %s arrives and unicast does not: list this board in its peers as well", n.called(id)))
+			texts = append(texts, fmt.Sprintf("unicast from %s arrives and multicast does not: the network between drops multicast", d.called(id)))
+		case multicast < fresh && direct > stale && slices.Contains(d.cfg.Peers, way.addr.Addr()):
+			texts = append(texts, fmt.Sprintf("multicast from %s arrives and unicast does not: list this board in its peers as well", d.called(id)))
 		}
 	}
 	slices.Sort(texts)
@@ -249,27 +249,27 @@ func (n *Node) oneWayPaths(now time.Duration) (texts []string) {
 }
 
 // counters are for people who look for the cause of something.
-func (n *Node) counters() map[string]uint64 {
+func (d *Daemon) counters() map[string]uint64 {
 	c := map[string]uint64{
-		"packets received":      n.counts.received,
-		"packets sent":          n.counts.sent,
-		"send errors":           n.counts.sendErrors,
-		"address unknown":       n.counts.unaddressed,
-		"receive queue overrun": n.link.overruns.Load(),
-		"address restored":      n.counts.restored,
-		"group joined again":    n.counts.rejoined,
-		"rival leaders heard":   n.counts.rivals,
+		"packets received":      d.counts.received,
+		"packets sent":          d.counts.sent,
+		"send errors":           d.counts.sendErrors,
+		"address unknown":       d.counts.unaddressed,
+		"receive queue overrun": d.link.overruns.Load(),
+		"address restored":      d.counts.restored,
+		"group joined again":    d.counts.rejoined,
+		"rival leaders heard":   d.counts.rivals,
 	}
-	for reason, count := range n.drops {
+	for reason, count := range d.drops {
 		if count > 0 {
 			c["dropped: "+wire.DropReason(reason).String()] = count
 		}
 	}
-	if n.link.transport != nil {
-		d := n.link.transport.Drops()
-		c["dropped: from beyond the link"] = d.WrongTTL
-		c["dropped: too long"] += d.Truncated
-		c["receive errors"] = d.ReceiveErrors
+	if d.link.transport != nil {
+		dropped := d.link.transport.Drops()
+		c["dropped: from beyond the link"] = dropped.WrongTTL
+		c["dropped: too long"] += dropped.Truncated
+		c["receive errors"] = dropped.ReceiveErrors
 	}
 	return c
 }

@@ -118,23 +118,23 @@ func (t *trace) transmitted(to wire.ID, m *wire.Message) {
 }
 
 // traced has the trace told of what is done to the address and to the neighbours.
-func (n *Node) traced(around Surroundings) Surroundings {
-	openHolder, openAnnouncer := around.OpenHolder, around.OpenAnnouncer
-	around.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
+func (d *Daemon) traced(platform Platform) Platform {
+	openHolder, openAnnouncer := platform.OpenHolder, platform.OpenAnnouncer
+	platform.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
 		holder, err := openHolder(iface, addresses)
 		if err != nil {
 			return nil, err
 		}
-		return tracedHolder{holder, &n.trace}, nil
+		return tracedHolder{holder, &d.trace}, nil
 	}
-	around.OpenAnnouncer = func(link netio.Link) (Announcer, error) {
+	platform.OpenAnnouncer = func(link netio.Link) (Announcer, error) {
 		announcer, err := openAnnouncer(link)
 		if err != nil {
 			return nil, err
 		}
-		return tracedAnnouncer{announcer, &n.trace}, nil
+		return tracedAnnouncer{announcer, &d.trace}, nil
 	}
-	return around
+	return platform
 }
 
 // tracedHolder tells when the address is taken and released, and how long the

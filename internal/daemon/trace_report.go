@@ -12,37 +12,37 @@ import (
 )
 
 // Trace returns the timelines of the last changes of role, the newest first.
-func (n *Node) Trace(ctx context.Context) (console.Trace, error) {
+func (d *Daemon) Trace(ctx context.Context) (console.Trace, error) {
 	var (
 		t     console.Trace
 		found []timeline
 		names = map[wire.ID]string{}
 	)
 	// The loop copies, and has other things to do than to make words of it.
-	err := n.ask(ctx, func() {
-		found = n.trace.timelines()
+	err := d.ask(ctx, func() {
+		found = d.trace.timelines()
 		t = console.Trace{
-			Board: idText(n.self), Name: n.cfg.Name, Clock: console.ClockMonotonic,
-			NowNs: int64(n.now() + n.trace.zero),
+			Board: idText(d.self), Name: d.cfg.Name, Clock: console.ClockMonotonic,
+			NowNs: int64(d.now() + d.trace.zero),
 		}
-		if n.core == nil {
+		if d.core == nil {
 			return // and nothing can have happened
 		}
 		for i := range found {
-			n.nameBoards(names, &found[i])
+			d.nameBoards(names, &found[i])
 		}
 	})
 	for i := range found {
-		t.Changes = append(t.Changes, found[i].report(n.trace.zero, names))
+		t.Changes = append(t.Changes, found[i].report(d.trace.zero, names))
 	}
 	return t, err
 }
 
 // nameBoards looks up the names of the boards of a timeline.
-func (n *Node) nameBoards(names map[wire.ID]string, l *timeline) {
+func (d *Daemon) nameBoards(names map[wire.ID]string, l *timeline) {
 	name := func(id wire.ID) {
 		if _, ok := names[id]; !ok {
-			_, names[id] = n.idAndName(id)
+			_, names[id] = d.idAndName(id)
 		}
 	}
 	name(l.oldLeader)

@@ -363,7 +363,7 @@ func TestTraceOfCauses(t *testing.T) {
 
 // A message counts from when it was read, and waits with that for the loop.
 func TestTraceOfAWaitingMessage(t *testing.T) {
-	n := Node{inbox: make(chan *packet, 1), free: make(chan *packet, 1)}
+	n := Daemon{inbox: make(chan *packet, 1), free: make(chan *packet, 1)}
 	n.free <- new(packet)
 	n.deliver(netio.Datagram{Data: []byte{1}, At: 42 * time.Second})
 	if p := <-n.inbox; p.at != 42*time.Second {

@@ -45,8 +45,8 @@ func (c *Cluster) SwitchOn(n int) error {
 // start runs the node of a board.
 func (c *Cluster) start(b *board) error {
 	addr, iface, port := c.ground.board(b.number)
-	around := c.ground.surroundings(b.number)
-	around.OpenLED = func() (gpio.LED, error) { return b.led, nil }
+	platform := c.ground.platform(b.number)
+	platform.OpenLED = func() (gpio.LED, error) { return b.led, nil }
 	n, err := daemon.New(daemon.Config{
 		Addresses: []daemon.Address{{IP: c.ground.floating().Addr()}},
 		Interface: iface,
@@ -59,7 +59,7 @@ func (c *Cluster) start(b *board) error {
 		Algorithm: c.options.Algorithm,
 		Port:      port,
 		Version:   "demo",
-	}, around, daemon.Options{Observe: func(change election.Change) { c.observe(b, change) }})
+	}, platform, daemon.Options{Observe: func(change election.Change) { c.observe(b, change) }})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", b.name, err)
 	}

@@ -58,8 +58,8 @@ type ground interface {
 	about() string
 	// board returns a board's own address, and what its node needs to know.
 	board(n int) (addr netip.Addr, iface string, port uint16)
-	// surroundings returns what a board's node finds around it; the LED is not filled in.
-	surroundings(n int) daemon.Surroundings
+	// platform returns what a board's daemon uses of its machine; the LED is not filled in.
+	platform(n int) daemon.Platform
 	// power tells that a board is being switched on, before its node runs, or
 	// that it is losing its power at this moment.
 	power(n int, on bool) error
@@ -93,7 +93,7 @@ type board struct {
 	led    *gpio.Recorder
 
 	// The life of the node; only actions touch it, and they come one at a time.
-	node *daemon.Node
+	node *daemon.Daemon
 	stop context.CancelFunc
 	done chan struct{} // closed when the node has ended
 	err  error         // why, once done is closed

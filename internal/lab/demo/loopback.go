@@ -182,9 +182,9 @@ func (p *place) addr() netip.Addr {
 // reachable reports whether packets come to the board and leave it.
 func (p *place) reachable() bool { return p.powered.Load() && p.plugged.Load() }
 
-func (l *loopback) surroundings(n int) daemon.Surroundings {
+func (l *loopback) platform(n int) daemon.Platform {
 	p := l.places[n-1]
-	return daemon.Surroundings{
+	return daemon.Platform{
 		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
 			return loopbackInterface, netip.PrefixFrom(p.addr(), 24), nil
 		},

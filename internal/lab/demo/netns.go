@@ -97,7 +97,7 @@ func (s *namespaces) board(n int) (netip.Addr, string, uint16) {
 	return b.Addr.Addr(), b.Interface, namespacesGroup.Port()
 }
 
-func (s *namespaces) surroundings(n int) daemon.Surroundings {
+func (s *namespaces) platform(n int) daemon.Platform {
 	return daemon.Real(daemon.RealOptions{
 		Group: namespacesGroup, HoldMethod: netio.HoldAuto, Namespace: s.lan.Board(n).Namespace(),
 	})

@@ -326,7 +326,7 @@ func TestNamesakes(t *testing.T) {
 func TestPriorityZeroHandsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		three.Reconfigure(Live{Priority: 0, OpenLED: three.around.OpenLED})
+		three.Reconfigure(Live{Priority: 0, OpenLED: three.platform.OpenLED})
 		pass(10 * time.Millisecond)
 		l.wantHolders(2)
 	})

@@ -48,10 +48,10 @@ type Address struct {
 	Bits int
 }
 
-// Node is a running board.
-type Node struct {
+// Daemon is a running board.
+type Daemon struct {
 	cfg      Config
-	around   Surroundings
+	platform Platform
 	log      *logrus.Entry
 	notifier *systemd.Notifier
 	led      *lights
@@ -110,7 +110,7 @@ type Options struct {
 }
 
 // New returns a node that does not run yet. The error says what is wrong with the configuration.
-func New(cfg Config, around Surroundings, o Options) (*Node, error) {
+func New(cfg Config, platform Platform, o Options) (*Daemon, error) {
 	if len(cfg.Addresses) == 0 {
 		return nil, errors.New("node: no floating address is configured")
 	}
@@ -124,9 +124,9 @@ func New(cfg Config, around Surroundings, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = silent()
 	}
-	n := &Node{
+	d := &Daemon{
 		cfg:       cfg,
-		around:    around,
+		platform:  platform,
 		log:       o.Log,
 		notifier:  systemd.New(),
 		observe:   o.Observe,
@@ -139,182 +139,182 @@ func New(cfg Config, around Surroundings, o Options) (*Node, error) {
 		life:      newIncarnation(),
 		paths:     make(map[wire.ID]*path),
 	}
-	n.ctx, n.endTasks = context.WithCancel(context.Background())
+	d.ctx, d.endTasks = context.WithCancel(context.Background())
 	for range inboxSize {
-		n.free <- new(packet)
+		d.free <- new(packet)
 	}
-	n.now = netio.Now
-	if around.Now != nil {
-		n.now = around.Now
+	d.now = netio.Now
+	if platform.Now != nil {
+		d.now = platform.Now
 	}
-	n.trace = newTrace(n.now, around.Now != nil)
-	n.around = n.traced(around)
-	n.started = n.now()
-	n.console = console.NewServer(cfg.Socket, socketMode, n, nil)
-	n.console.Report = func(err error) { n.tell(func() { n.log.Warn(err) }) }
-	n.news.now = n.now
-	n.holding.fitAt = never
-	n.importance = importance{commands: make(chan []string, 1), toldAt: -time.Hour}
-	n.led = newLights(around.OpenLED, func(err error) {
-		n.tell(func() {
-			if n.news.trouble("led", err.Error(), forever) {
-				n.log.Warn(err)
+	d.trace = newTrace(d.now, platform.Now != nil)
+	d.platform = d.traced(platform)
+	d.started = d.now()
+	d.console = console.NewServer(cfg.Socket, socketMode, d, nil)
+	d.console.Report = func(err error) { d.tell(func() { d.log.Warn(err) }) }
+	d.news.now = d.now
+	d.holding.fitAt = never
+	d.importance = importance{commands: make(chan []string, 1), toldAt: -time.Hour}
+	d.led = newLights(platform.OpenLED, func(err error) {
+		d.tell(func() {
+			if d.news.trouble("led", err.Error(), forever) {
+				d.log.Warn(err)
 			}
 		})
 	})
-	return n, nil
+	return d, nil
 }
 
 // Run runs the board until ctx ends; then it hands over, if it leads, and lets
 // go of everything. Nothing that happens to the board ends it before.
-func (n *Node) Run(ctx context.Context) error {
-	defer n.endTasks()
-	n.tasks.Go(func() error { return n.led.run(n.ctx) })
-	n.tasks.Go(func() error { return n.findAndWatch(n.ctx) })
-	if n.cfg.Measure == election.ScoreFromCommand {
-		n.tasks.Go(func() error { return n.measure(n.ctx) })
+func (d *Daemon) Run(ctx context.Context) error {
+	defer d.endTasks()
+	d.tasks.Go(func() error { return d.led.run(d.ctx) })
+	d.tasks.Go(func() error { return d.findAndWatch(d.ctx) })
+	if d.cfg.Measure == election.ScoreFromCommand {
+		d.tasks.Go(func() error { return d.measure(d.ctx) })
 	}
-	if n.cfg.Socket != "" {
-		n.tasks.Go(func() error { return n.serveConsole(n.ctx) })
+	if d.cfg.Socket != "" {
+		d.tasks.Go(func() error { return d.serveConsole(d.ctx) })
 	}
-	n.loop(ctx)
-	n.leave()
-	n.endTasks()
-	return n.tasks.Wait()
+	d.loop(ctx)
+	d.leave()
+	d.endTasks()
+	return d.tasks.Wait()
 }
 
 // Kill ends the node as a power cut would: without a word to anybody.
-func (n *Node) Kill() {
-	n.kill.Do(func() { close(n.killed) })
+func (d *Daemon) Kill() {
+	d.kill.Do(func() { close(d.killed) })
 }
 
 // stopWithin bounds how long a stopping leader waits for its successor.
 const stopWithin = 500 * time.Millisecond
 
 // loop takes in one thing at a time until the board has left the group.
-func (n *Node) loop(ctx context.Context) {
-	n.report("start", n.notifier.Ready())
-	n.alarm = n.newAlarm()
-	n.startDeadman()
-	n.light()
+func (d *Daemon) loop(ctx context.Context) {
+	d.report("start", d.notifier.Ready())
+	d.alarm = d.newAlarm()
+	d.startDeadman()
+	d.light()
 	stop, deadline := ctx.Done(), (<-chan time.Time)(nil)
-	for !n.finished {
-		n.rest()
+	for !d.finished {
+		d.rest()
 		select {
-		case <-n.killed:
+		case <-d.killed:
 			return
 		case <-stop:
 			stop, deadline = nil, time.After(stopWithin)
-			n.rouse()
-			n.stop()
+			d.rouse()
+			d.stop()
 		case <-deadline:
-			n.log.Warn("no successor answered in time; leaving without one")
+			d.log.Warn("no successor answered in time; leaving without one")
 			return
-		case p := <-n.inbox:
-			n.rouse()
-			n.takeIn(p)
-		case s := <-n.snapshots:
-			n.rouse()
-			n.see(s)
-		case do := <-n.requests:
-			n.rouse()
+		case p := <-d.inbox:
+			d.rouse()
+			d.takeIn(p)
+		case s := <-d.snapshots:
+			d.rouse()
+			d.see(s)
+		case do := <-d.requests:
+			d.rouse()
 			do()
-		case <-n.alarm.Rings():
-			n.alarm.at = never
-			n.rouse()
-			n.wake()
+		case <-d.alarm.Rings():
+			d.alarm.at = never
+			d.rouse()
+			d.wake()
 		}
-		n.settleIn()
-		n.renewIdentity()
+		d.settleIn()
+		d.renewIdentity()
 	}
 }
 
 // rest sets the alarm to the next thing that is due.
-func (n *Node) rest() {
-	n.trace.rest()
-	now := n.now()
+func (d *Daemon) rest() {
+	d.trace.rest()
+	now := d.now()
 	next := never
-	if n.core != nil {
-		if at, ok := n.core.Deadline(); ok {
+	if d.core != nil {
+		if at, ok := d.core.Deadline(); ok {
 			next = min(next, at)
 		}
 	}
-	next = min(next, n.holding.due(), n.link.due())
-	if every := n.notifier.WatchdogInterval(); every > 0 {
-		next = min(next, n.fedAt+every)
+	next = min(next, d.holding.due(), d.link.due())
+	if every := d.notifier.WatchdogInterval(); every > 0 {
+		next = min(next, d.fedAt+every)
 	}
-	n.alarm.set(next, now)
+	d.alarm.set(next, now)
 }
 
 // wake does what is due. The core comes first: if this process was asleep it
 // lets go of the address before anything renews it.
-func (n *Node) wake() {
+func (d *Daemon) wake() {
 	// What has arrived meanwhile may change what is due. What arrives while this
 	// is taken in has to wait, or a flood would keep the leader from its heartbeat.
-	for range len(n.inbox) {
-		n.takeIn(<-n.inbox)
+	for range len(d.inbox) {
+		d.takeIn(<-d.inbox)
 	}
-	now := n.now()
-	if n.core != nil {
-		if at, ok := n.core.Deadline(); ok && at <= now {
-			n.trace.woke(at, now)
-			n.act(n.core.Wake(now))
+	now := d.now()
+	if d.core != nil {
+		if at, ok := d.core.Deadline(); ok && at <= now {
+			d.trace.woke(at, now)
+			d.act(d.core.Wake(now))
 		}
 	}
-	n.hold(n.now())
-	n.mend(n.now())
-	if every := n.notifier.WatchdogInterval(); every > 0 && now >= n.fedAt+every {
-		n.fedAt = now
-		n.report("feed the watchdog", n.notifier.Watchdog())
+	d.hold(d.now())
+	d.mend(d.now())
+	if every := d.notifier.WatchdogInterval(); every > 0 && now >= d.fedAt+every {
+		d.fedAt = now
+		d.report("feed the watchdog", d.notifier.Watchdog())
 	}
 }
 
 // stop begins to leave the group.
-func (n *Node) stop() {
-	n.report("say that we stop", n.notifier.Stopping())
-	if n.core == nil {
-		n.finished = true
+func (d *Daemon) stop() {
+	d.report("say that we stop", d.notifier.Stopping())
+	if d.core == nil {
+		d.finished = true
 		return
 	}
-	n.trace.asked()
-	n.act(n.core.Stop(n.now()))
+	d.trace.asked()
+	d.act(d.core.Stop(d.now()))
 }
 
 // leave lets go of everything that the loop owns.
-func (n *Node) leave() {
-	n.letGo()
-	if n.deadman.device != nil {
-		n.report("close the dead man's switch", n.deadman.device.Close())
+func (d *Daemon) leave() {
+	d.letGo()
+	if d.deadman.device != nil {
+		d.report("close the dead man's switch", d.deadman.device.Close())
 	}
-	n.closeLink()
-	n.report("close the alarm", n.alarm.Close())
+	d.closeLink()
+	d.report("close the alarm", d.alarm.Close())
 }
 
 // request has something done in the loop. It is dropped when the node ends.
-func (n *Node) request(do func()) {
+func (d *Daemon) request(do func()) {
 	select {
-	case n.requests <- do:
-	case <-n.ctx.Done():
+	case d.requests <- do:
+	case <-d.ctx.Done():
 	}
 }
 
 // tell is request for those whom the loop may wait for: it never blocks, and is
 // dropped when the loop is far behind.
-func (n *Node) tell(do func()) {
+func (d *Daemon) tell(do func()) {
 	select {
-	case n.requests <- do:
+	case d.requests <- do:
 	default:
 	}
 }
 
 // ask has something done in the loop and waits for it.
-func (n *Node) ask(ctx context.Context, do func()) error {
+func (d *Daemon) ask(ctx context.Context, do func()) error {
 	answered := make(chan struct{})
 	select {
-	case n.requests <- func() { do(); close(answered) }:
+	case d.requests <- func() { do(); close(answered) }:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-n.ctx.Done():
+	case <-d.ctx.Done():
 		return errStopping
 	}
 	select {
@@ -322,7 +322,7 @@ func (n *Node) ask(ctx context.Context, do func()) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-n.ctx.Done():
+	case <-d.ctx.Done():
 		return errStopping
 	}
 }
@@ -330,23 +330,23 @@ func (n *Node) ask(ctx context.Context, do func()) error {
 var errStopping = errors.New("the daemon is stopping")
 
 // report logs a failure of something that the election does not depend on.
-func (n *Node) report(what string, err error) {
+func (d *Daemon) report(what string, err error) {
 	if err != nil {
-		n.log.Warnf("%s: %v", what, err)
+		d.log.Warnf("%s: %v", what, err)
 	}
 }
 
 // serveConsole answers people and programs. A socket that cannot be made is
 // reported and tried again; the election does not depend on it.
-func (n *Node) serveConsole(ctx context.Context) error {
+func (d *Daemon) serveConsole(ctx context.Context) error {
 	for {
-		err := n.console.Run(ctx)
+		err := d.console.Run(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		n.tell(func() {
-			if err != nil && n.news.trouble("console", err.Error(), forever) {
-				n.log.Warn(err)
+		d.tell(func() {
+			if err != nil && d.news.trouble("console", err.Error(), forever) {
+				d.log.Warn(err)
 			}
 		})
 		select {

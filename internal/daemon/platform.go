@@ -42,8 +42,8 @@ type Announcer interface {
 	Close() error
 }
 
-// Surroundings are what a node touches of the machine that it runs on.
-type Surroundings struct {
+// Platform are what a node touches of the machine that it runs on.
+type Platform struct {
 	// Now reads a monotonic clock; nil means netio.Now.
 	Now func() time.Duration
 	// FindInterface returns the interface whose subnet contains the address.
@@ -80,8 +80,8 @@ type RealOptions struct {
 }
 
 // Real returns the real machine.
-func Real(o RealOptions) Surroundings {
-	s := Surroundings{
+func Real(o RealOptions) Platform {
+	s := Platform{
 		Group: o.Group,
 		FindInterface: func(addr netip.Addr) (string, netip.Prefix, error) {
 			return netio.FindInterface(o.Namespace, addr)
