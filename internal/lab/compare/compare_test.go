@@ -91,27 +91,29 @@ func TestBeaten(t *testing.T) {
 
 // TestPlot checks that a browser could read the picture, and that it shows everybody.
 func TestPlot(t *testing.T) {
-	rows, err := compare.Run(options(3, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	if err := compare.Plot(&b, rows); err != nil {
-		t.Fatal(err)
-	}
-	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatalf("no XML: %v", err)
+	for _, boards := range [][]int{{3, 10}, {10}} {
+		rows, err := compare.Run(options(boards...))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, name := range append(election.Algorithms(), "figure 11", "packets", "ms") {
-		if !strings.Contains(b.String(), name) {
-			t.Errorf("the picture does not show %q", name)
+		var b strings.Builder
+		if err := compare.Plot(&b, rows); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
-		t.Error("the picture has a point nowhere")
+		for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%v boards: no XML: %v", boards, err)
+			}
+		}
+		for _, name := range append(election.Algorithms(), "figure 11", "packets", "ms") {
+			if !strings.Contains(b.String(), name) {
+				t.Errorf("%v boards: the picture does not show %q", boards, name)
+			}
+		}
+		if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
+			t.Errorf("%v boards: the picture has a point nowhere", boards)
+		}
 	}
 }

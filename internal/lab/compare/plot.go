@@ -1,14 +1,15 @@
 package compare
 
 import (
-	"bufio"
+	"cmp"
 	"fmt"
-	"html"
 	"io"
 	"math"
 	"slices"
-	"sort"
+	"strings"
 	"time"
+
+	"topdog/internal/lab/svg"
 )
 
 // Point is one of a curve.
@@ -70,13 +71,14 @@ const (
 	nameHeight  = 14
 )
 
-// palette is that of Okabe and Ito, darker where words in it must be legible on
-// white; every contestant keeps its colour in all diagrams.
-var palette = []string{"#0072b2", "#c03a00", "#00795a", "#8a3d73", "#a85b00", "#222222", "#3b6fd4", "#777777", "#b5338a"}
+// palette has a colour for every contestant, which keeps it in all diagrams: those that
+// all pictures have, and some more.
+var palette = []string{
+	svg.Blue.Light, svg.Red.Light, svg.Green.Light, svg.Purple.Light, svg.Orange.Light, svg.Ink.Light, "#3b6fd4", "#777777", "#b5338a",
+}
 
 // SVG draws the diagrams, two in a row.
 func SVG(out io.Writer, title string, panels []Panel) error {
-	w := bufio.NewWriter(out)
 	colours := make(map[string]string)
 	for _, p := range panels {
 		for _, c := range p.Curve {
@@ -87,127 +89,113 @@ func SVG(out io.Writer, title string, panels []Panel) error {
 	}
 	rows := (len(panels) + 1) / 2
 	width, height := 2*panelWidth, rows*panelHeight+30
-	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n", width, height, width, height)
-	fmt.Fprintf(w, "<title>%s</title>\n", html.EscapeString(title))
-	fmt.Fprint(w, `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#222222}.h{font-weight:bold;font-size:13px}.e{text-anchor:end}.m{text-anchor:middle}</style>`+"\n")
-	fmt.Fprintf(w, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
-	fmt.Fprintf(w, `<text class="h" x="14" y="20">%s</text>`+"\n", html.EscapeString(title))
+	d := &drawing{colours: colours, Picture: &svg.Picture{
+		Title: title, Width: float64(width), Height: float64(height), Decimals: 1,
+		Style: svg.TextStyle(11, "") + ".h{font-weight:bold;font-size:13px}.e{text-anchor:end}.m{text-anchor:middle}",
+	}}
+	d.Tag("rect", "width", width, "height", height, "fill", svg.Paper.Light)
+	d.Text(title, "class", "h", "x", 14, "y", 20)
 	for i, p := range panels {
-		fmt.Fprintf(w, `<g transform="translate(%d,%d)">`+"\n", i%2*panelWidth, 30+i/2*panelHeight)
-		p.draw(w, colours)
-		fmt.Fprint(w, "</g>\n")
+		at := fmt.Sprintf("translate(%d,%d)", i%2*panelWidth, 30+i/2*panelHeight)
+		d.Group("", func() { d.panel(&p) }, "transform", at)
 	}
-	fmt.Fprint(w, "</svg>\n")
-	return w.Flush()
+	return d.Encode(out)
 }
 
-// axis maps values to pixels.
-type axis struct {
-	low, high float64 // of the values, or of their logarithms
-	from, to  float64 // pixels
-	log       bool
+type drawing struct {
+	*svg.Picture
+	colours map[string]string // by the name of a contestant
 }
 
-func newAxis(values []float64, from, to float64, log bool) axis {
-	a := axis{from: from, to: to, log: log}
-	if !log {
-		a.high = max(1, slices.Max(values))
-		return a
+func (d *drawing) panel(p *Panel) {
+	d.Text(p.Title, "class", "h", "x", marginLeft, "y", 24)
+	x, y, ok := p.axes()
+	if !ok {
+		return
 	}
-	a.low = math.Floor(math.Log10(max(1, slices.Min(values))))
-	a.high = math.Log10(max(10, slices.Max(values)))
-	return a
+	const left, right, top, foot = marginLeft, panelWidth - marginRight, marginTop, panelHeight - marginFoot
+	for _, v := range y.Ticks() {
+		d.Tag("line", "x1", left, "y1", y.At(v), "x2", right, "y2", y.At(v), "stroke", svg.Grid.Light)
+		d.Text(fmt.Sprintf("%g", v), "class", "e", "x", left-6, "y", y.At(v)+4)
+	}
+	for _, v := range x.Ticks() {
+		d.Tag("line", "x1", x.At(v), "y1", foot, "x2", x.At(v), "y2", top, "stroke", svg.Grid.Light)
+		d.Text(fmt.Sprintf("%g", v), "class", "m", "x", x.At(v), "y", foot+16)
+	}
+	d.Text(p.XAxis, "class", "m", "x", (left+right)/2, "y", foot+34)
+	d.Text(p.YAxis, "class", "m", "transform", fmt.Sprintf("translate(16,%d) rotate(-90)", (top+foot)/2))
+	d.curves(p, x, y)
 }
 
-func (a axis) at(v float64) float64 {
-	if a.log {
-		v = math.Log10(max(1, v))
-	}
-	return a.from + (v-a.low)/(a.high-a.low)*(a.to-a.from)
-}
-
-// ticks are round values that the axis shows.
-func (a axis) ticks() []float64 {
-	var list []float64
-	if a.log {
-		for e := math.Floor(a.low); e <= a.high; e++ {
-			for _, m := range []float64{1, 2, 5} {
-				if v := m * math.Round(math.Pow(10, e)); math.Log10(v) >= a.low-1e-9 && math.Log10(v) <= a.high+1e-9 && (m == 1 || a.high-a.low < 3) {
-					list = append(list, v)
-				}
-			}
-		}
-		return list
-	}
-	step := math.Pow(10, math.Floor(math.Log10(a.high)))
-	for a.high/step < 4 {
-		step /= 2
-	}
-	for v := 0.0; v <= a.high; v += step {
-		list = append(list, v)
-	}
-	return list
-}
-
-func (p *Panel) draw(w io.Writer, colours map[string]string) {
+// axes are those on which all points have a place. It returns false if there are no points.
+func (p *Panel) axes() (x, y svg.Axis, ok bool) {
 	var xs, ys []float64
 	for _, c := range p.Curve {
 		for _, q := range c.Points {
 			xs, ys = append(xs, q.X), append(ys, q.Y)
 		}
 	}
-	fmt.Fprintf(w, `<text class="h" x="%d" y="24">%s</text>`+"\n", marginLeft, html.EscapeString(p.Title))
 	if len(xs) == 0 {
-		return
+		return x, y, false
 	}
-	left, right := float64(marginLeft), float64(panelWidth-marginRight)
-	top, foot := float64(marginTop), float64(panelHeight-marginFoot)
-	x, y := newAxis(xs, left, right, p.Log), newAxis(ys, foot, top, p.Log)
+	x, y = newAxis(xs, p.Log), newAxis(ys, p.Log)
+	x.From, x.To = marginLeft, panelWidth-marginRight
+	y.From, y.To = panelHeight-marginFoot, marginTop
 	if p.Log {
-		x.low = math.Log10(slices.Min(xs))
+		x.Low = math.Log10(slices.Min(xs))
 	}
-	for _, v := range y.ticks() {
-		fmt.Fprintf(w, `<line x1="%g" y1="%.1f" x2="%g" y2="%.1f" stroke="#e3e5e8"/>`+"\n", left, y.at(v), right, y.at(v))
-		fmt.Fprintf(w, `<text class="e" x="%g" y="%.1f">%g</text>`+"\n", left-6, y.at(v)+4, v)
-	}
-	for _, v := range x.ticks() {
-		fmt.Fprintf(w, `<line x1="%.1f" y1="%g" x2="%.1f" y2="%g" stroke="#e3e5e8"/>`+"\n", x.at(v), foot, x.at(v), top)
-		fmt.Fprintf(w, `<text class="m" x="%.1f" y="%g">%g</text>`+"\n", x.at(v), foot+16, v)
-	}
-	fmt.Fprintf(w, `<text class="m" x="%g" y="%g">%s</text>`+"\n", (left+right)/2, foot+34, html.EscapeString(p.XAxis))
-	fmt.Fprintf(w, `<text class="m" transform="translate(16,%g) rotate(-90)">%s</text>`+"\n", (top+foot)/2, html.EscapeString(p.YAxis))
-	p.curves(w, x, y, right, colours)
+	return x, y, true
 }
 
-// curves draws the curves, and their names beside their ends, moved apart where
-// they would stand upon each other.
-func (p *Panel) curves(w io.Writer, x, y axis, right float64, colours map[string]string) {
+// newAxis begins at 0, or on a logarithmic axis at a power of ten.
+func newAxis(values []float64, log bool) svg.Axis {
+	if !log {
+		return svg.Axis{High: max(1, slices.Max(values))}
+	}
+	return svg.Axis{
+		Low:  math.Floor(math.Log10(max(1, slices.Min(values)))),
+		High: math.Log10(max(10, slices.Max(values))),
+		Log:  true,
+	}
+}
+
+// curves draws the curves, and their names beside their ends.
+func (d *drawing) curves(p *Panel, x, y svg.Axis) {
+	end := func(c Curve) float64 { return y.At(c.Points[len(c.Points)-1].Y) }
 	curves := slices.Clone(p.Curve)
-	end := func(c Curve) float64 { return y.at(c.Points[len(c.Points)-1].Y) }
-	sort.SliceStable(curves, func(i, j int) bool { return end(curves[i]) < end(curves[j]) })
-	names := make([]float64, len(curves))
-	for i, c := range curves {
-		names[i] = end(c)
-		if i > 0 {
-			names[i] = max(names[i], names[i-1]+nameHeight)
-		}
+	slices.SortStableFunc(curves, func(a, b Curve) int { return cmp.Compare(end(a), end(b)) })
+	var ends []float64
+	for _, c := range curves {
+		ends = append(ends, end(c))
 	}
-	// The lowest must not fall out of the diagram, and pushes the others up.
-	for i, limit := len(names)-1, y.from; i >= 0; i, limit = i-1, limit-nameHeight {
+	names := apart(ends, y.From)
+	for i, c := range curves {
+		colour := d.colours[c.Name]
+		var line strings.Builder
+		for _, q := range c.Points {
+			line.WriteString(d.Path(x.At(q.X), ",", y.At(q.Y), " "))
+		}
+		d.Tag("polyline", "fill", "none", "stroke", colour, "stroke-width", 2, "points", line.String())
+		for _, q := range c.Points {
+			hint := fmt.Sprintf("%s: %g %s, %.4g %s", c.Name, q.X, p.XAxis, q.Y, p.YAxis)
+			d.Element("circle", hint, "", "cx", x.At(q.X), "cy", y.At(q.Y), "r", 2.5, "fill", colour)
+		}
+		const right = panelWidth - marginRight
+		d.Tag("line", "x1", right+3, "y1", ends[i], "x2", right+12, "y2", names[i], "stroke", colour, "stroke-width", 0.7)
+		d.Text(c.Name, "x", right+15, "y", names[i]+4, "style", "fill:"+colour)
+	}
+}
+
+// apart moves names that begin at these heights, from the top down, so that none stands
+// upon another and none below the limit.
+func apart(heights []float64, limit float64) []float64 {
+	names := slices.Clone(heights)
+	for i := 1; i < len(names); i++ {
+		names[i] = max(names[i], names[i-1]+nameHeight)
+	}
+	for i := len(names) - 1; i >= 0; i-- {
 		names[i] = min(names[i], limit)
+		limit -= nameHeight
 	}
-	for i, c := range curves {
-		colour := colours[c.Name]
-		fmt.Fprintf(w, `<polyline fill="none" stroke="%s" stroke-width="2" points="`, colour)
-		for _, q := range c.Points {
-			fmt.Fprintf(w, "%.1f,%.1f ", x.at(q.X), y.at(q.Y))
-		}
-		fmt.Fprint(w, `"/>`+"\n")
-		for _, q := range c.Points {
-			fmt.Fprintf(w, `<circle cx="%.1f" cy="%.1f" r="2.5" fill="%s"><title>%s: %g %s, %.4g %s</title></circle>`+"\n",
-				x.at(q.X), y.at(q.Y), colour, html.EscapeString(c.Name), q.X, html.EscapeString(p.XAxis), q.Y, html.EscapeString(p.YAxis))
-		}
-		fmt.Fprintf(w, `<line x1="%g" y1="%.1f" x2="%g" y2="%.1f" stroke="%s" stroke-width="0.7"/>`+"\n", right+3, end(c), right+12, names[i], colour)
-		fmt.Fprintf(w, `<text x="%g" y="%.1f" style="fill:%s">%s</text>`+"\n", right+15, names[i]+4, colour, html.EscapeString(c.Name))
-	}
+	return names
 }

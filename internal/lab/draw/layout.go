@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"topdog/election"
 	"topdog/internal/lab/sim"
+	"topdog/internal/lab/svg"
 	"topdog/wire"
 )
 
@@ -26,14 +26,8 @@ const (
 	labelAbove    = 5  // of the label's baseline above the arrow
 	stateHeight   = 18 // of a row with labels beside the boards
 
-	// glyph is about the width of a letter of the labels, which are 11 high, in DejaVu
-	// Sans, which is among the wide fonts.
-	glyph  = 6.7
 	beside = 10 // between a board's line and the labels beside it
 )
-
-// textWidth guesses how wide a text gets, without a font at hand.
-func textWidth(s string) float64 { return glyph * float64(utf8.RuneCountInString(s)) }
 
 // row is a line of the picture. All that is in it happened at the same time.
 type row struct {
@@ -260,7 +254,7 @@ func (l *layout) stateLabel(e *entry) (label, bool) {
 
 // fit turns a label to the other side if it would leave the picture, and computes what it covers.
 func (l *layout) fit(n label) label {
-	w := textWidth(n.text)
+	w := svg.TextWidth(n.text)
 	if n.anchor == "start" && n.x+w > l.width-edge {
 		n.anchor, n.x = "end", n.x-2*beside
 	}

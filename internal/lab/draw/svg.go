@@ -1,28 +1,25 @@
 package draw
 
 import (
-	"bufio"
 	"fmt"
-	"html"
 	"io"
 
 	"topdog/election"
 	"topdog/internal/lab/sim"
+	"topdog/internal/lab/svg"
 	"topdog/wire"
 )
 
-// The colours are those of Okabe and Ito, which colour-blind people can tell apart,
-// some of them darker so that words in them are legible on white.
-const (
-	black   = "#222222"
+// The colours of lines. Those of words are among them.
+var (
 	grey    = "#9aa0a6"
 	pale    = "#b9bec4"
-	orange  = "#e69f00"
-	brown   = "#a85b00"
-	green   = "#00795a"
-	blue    = "#0072b2"
-	purple  = "#8a3d73"
-	red     = "#c03a00"
+	orange  = svg.Orange.Dark // a line may be as bright as it likes, also on white
+	brown   = svg.Orange.Light
+	green   = svg.Green.Light
+	blue    = svg.Blue.Light
+	purple  = svg.Purple.Light
+	red     = svg.Red.Light
 	address = "#a6dcc9" // the bar of who holds it
 )
 
@@ -38,54 +35,55 @@ func colour(t wire.Type) string {
 	case wire.TypeResign, wire.TypeHalt:
 		return purple
 	default:
-		return "#5f6368"
+		return svg.Faint.Light
 	}
 }
 
-const style = `text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#222222;paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-linejoin:round}` +
-	`.t{fill:#5f6368;text-anchor:end}.h{font-weight:bold;font-size:13px}.n{font-weight:bold;text-anchor:middle}` +
-	`.f{fill:#c03a00;font-weight:bold}.a{fill:#5f6368;font-style:italic}`
+// style gives words a white rim, since they may stand upon lines.
+var style = svg.TextStyle(11, `;paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-linejoin:round`) +
+	`.t{fill:` + svg.Faint.Light + `;text-anchor:end}.h{font-weight:bold;font-size:13px}.n{font-weight:bold;text-anchor:middle}` +
+	`.f{fill:` + red + `;font-weight:bold}.a{fill:` + svg.Faint.Light + `;font-style:italic}`
 
 // SVG draws the recording: boards as columns, time downwards, not to scale. What is
 // behind a label or an arrow in full shows when the mouse rests on it.
 func (r *Recording) SVG(w io.Writer, title string) error {
 	l := lay(r)
-	d := &drawing{Writer: bufio.NewWriter(w), l: l}
-	d.put(`<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %g %g" role="img">`+"\n",
-		l.width, l.height, l.width, l.height)
-	d.put("<title>%s</title>\n<style>%s</style>\n", esc(title), style)
-	d.put(`<rect width="100%%" height="100%%" fill="#ffffff"/>` + "\n")
-	d.put(`<text class="h" x="%d" y="22">%s</text>`+"\n", edge, esc(title))
+	d := &drawing{
+		Picture: &svg.Picture{Title: title, Style: style, Width: l.width, Height: l.height, Decimals: svg.Exact},
+		l:       l,
+	}
+	d.Tag("rect", "width", "100%", "height", "100%", "fill", svg.Paper.Light)
+	d.Text(title, "class", "h", "x", edge, "y", 22)
 	d.names(headHeight - 16)
 	for _, b := range l.bars {
 		d.bar(b)
 	}
 	d.names(l.height - footHeight + 16)
-	d.rows()
+	d.lines()
+	d.words()
 	d.legend(l.height - 36)
-	d.put("</svg>\n")
-	return d.Flush()
+	return d.Encode(w)
 }
 
 type drawing struct {
-	*bufio.Writer
+	*svg.Picture
 	l *layout
 }
 
-func (d *drawing) put(format string, args ...any) { fmt.Fprintf(d, format, args...) }
-
-// esc is enough for XML as well: html writes quotes as numbers.
-func esc(s string) string { return html.EscapeString(s) }
-
 func (d *drawing) names(y float64) {
-	d.put(`<text class="t" x="%d" y="%g">ms</text>`+"\n", timeWidth-6, y)
+	d.Text("ms", "class", "t", "x", timeWidth-6, "y", y)
 	for _, b := range d.l.boards {
-		d.put(`<text class="n" x="%g" y="%g">%s</text>`+"\n", d.l.x[b], y, esc(b.Label))
+		d.Text(b.Label, "class", "n", "x", d.l.x[b], "y", y)
 	}
 }
 
-func (d *drawing) line(x1, y1, x2, y2 float64, stroke string, width float64, more string) {
-	d.put(`<line x1="%g" y1="%g" x2="%g" y2="%g" stroke="%s" stroke-width="%g"%s/>`+"\n", x1, y1, x2, y2, stroke, width, more)
+// line draws a line with a pattern of dashes and gaps, or without one.
+func (d *drawing) line(x1, y1, x2, y2 float64, stroke string, width float64, dashes string) {
+	attributes := []any{"x1", x1, "y1", y1, "x2", x2, "y2", y2, "stroke", stroke, "stroke-width", width}
+	if dashes != "" {
+		attributes = append(attributes, "stroke-dasharray", dashes)
+	}
+	d.Tag("line", attributes...)
 }
 
 // bar draws a stretch of a board's line: the address as a wide bar behind it, and its
@@ -93,12 +91,12 @@ func (d *drawing) line(x1, y1, x2, y2 float64, stroke string, width float64, mor
 func (d *drawing) bar(b bar) {
 	s := b.state
 	if s.Holding {
-		d.put(`<rect x="%g" y="%g" width="14" height="%g" fill="%s"/>`+"\n", b.x-7, b.from, b.until-b.from, address)
+		d.Tag("rect", "x", b.x-7, "y", b.from, "width", 14, "height", b.until-b.from, "fill", address)
 	}
-	stroke, width, more := grey, 2.0, ""
+	stroke, width, dashes := grey, 2.0, ""
 	switch {
 	case !s.Running:
-		stroke, width, more = pale, 1.5, ` stroke-dasharray="1 5"`
+		stroke, width, dashes = pale, 1.5, "1 5"
 	case s.Role == election.Leader:
 		stroke, width = blue, 5
 	case s.Role == election.Candidate:
@@ -106,31 +104,35 @@ func (d *drawing) bar(b bar) {
 	case s.Role == election.Barred:
 		stroke, width = red, 2
 	case s.Role != election.Follower: // listens, or has no link
-		more = ` stroke-dasharray="6 3"`
+		dashes = "6 3"
 	}
 	if s.Running && (s.Frozen || !s.Plugged || s.Muted) {
-		more = ` stroke-dasharray="2 4"`
+		dashes = "2 4"
 		if s.Frozen {
 			stroke = purple
 		}
 	}
-	d.line(b.x, b.from, b.x, b.until, stroke, width, more)
+	d.line(b.x, b.from, b.x, b.until, stroke, width, dashes)
 }
 
-func (d *drawing) rows() {
-	// Lines first: words are to be on top of them.
+// lines draws the lines of all rows. Words are on top of them, so those come later.
+func (d *drawing) lines() {
 	for _, w := range d.l.rows {
 		if w.arrows != nil {
-			d.arrows(w)
+			d.Group(w.arrows.detail, func() { d.arrows(w) })
 		}
 		if w.fault {
-			d.line(timeWidth, w.y, d.l.width-edge, w.y, red, 1, ` stroke-dasharray="4 3"`)
+			d.line(timeWidth, w.y, d.l.width-edge, w.y, red, 1, "4 3")
 		}
 	}
+}
+
+// words writes the times and the labels of all rows.
+func (d *drawing) words() {
 	said := ""
 	for _, w := range d.l.rows {
 		if t := fmt.Sprintf("%.1f", float64(w.at)/1e6); t != said && (w.across == "" || w.fault) {
-			d.put(`<text class="t" x="%d" y="%g">%s</text>`+"\n", timeWidth-6, w.y+4, t)
+			d.Text(t, "class", "t", "x", timeWidth-6, "y", w.y+4)
 			said = t
 		}
 		if w.across != "" {
@@ -138,7 +140,7 @@ func (d *drawing) rows() {
 			if w.fault {
 				class = "f"
 			}
-			d.put(`<text class="%s" x="%d" y="%g">%s</text>`+"\n", class, timeWidth+4, w.y+4, esc(w.across))
+			d.Text(w.across, "class", class, "x", timeWidth+4, "y", w.y+4)
 		}
 		for _, n := range w.labels {
 			d.label(w, n)
@@ -147,21 +149,16 @@ func (d *drawing) rows() {
 }
 
 func (d *drawing) label(w *row, n label) {
-	y, fill := w.y+4, ""
+	attributes := []any{"class", n.class, "x", n.x, "y", w.y + 4, "text-anchor", n.anchor}
 	if w.arrows != nil {
-		y, fill = w.y-labelAbove, fmt.Sprintf(` style="fill:%s"`, w.arrows.colour)
+		attributes = []any{"class", n.class, "x", n.x, "y", w.y - labelAbove, "text-anchor", n.anchor, "style", "fill:" + w.arrows.colour}
 	}
-	title := ""
-	if n.title != "" {
-		title = "<title>" + esc(n.title) + "</title>"
-	}
-	d.put(`<text class="%s" x="%g" y="%g" text-anchor="%s"%s>%s%s</text>`+"\n", n.class, n.x, y, n.anchor, fill, title, esc(n.text))
+	d.Element("text", n.title, n.text, attributes...)
 }
 
 // arrows draws a message: a line past all whom it concerns, with a head at each.
 func (d *drawing) arrows(w *row) {
 	a := w.arrows
-	d.put("<g><title>%s</title>\n", esc(a.detail))
 	low, top := a.from, a.from
 	for _, h := range a.heads {
 		if h.y == w.y {
@@ -171,14 +168,13 @@ func (d *drawing) arrows(w *row) {
 	if top > low {
 		d.line(low, w.y, top, w.y, a.colour, 1.3, "")
 	}
-	d.put(`<circle cx="%g" cy="%g" r="3" fill="%s"/>`+"\n", a.from, w.y, a.colour)
+	d.Tag("circle", "cx", a.from, "cy", w.y, "r", 3, "fill", a.colour)
 	for _, h := range a.heads {
 		if h.y != w.y {
-			d.line(a.from, w.y, h.x, h.y, a.colour, 1.3, ` stroke-dasharray="5 3"`)
+			d.line(a.from, w.y, h.x, h.y, a.colour, 1.3, "5 3")
 		}
 		d.head(a, h)
 	}
-	d.put("</g>\n")
 }
 
 func (d *drawing) head(a *arrows, h head) {
@@ -186,17 +182,19 @@ func (d *drawing) head(a *arrows, h head) {
 	if h.x < a.from {
 		back = 9
 	}
+	tip := d.Path("M", h.x, " ", h.y, "l", back, " -4v8z")
 	switch h.fate {
 	case sim.FateArrived:
-		d.put(`<path d="M%g %gl%g -4v8z" fill="%s"/>`+"\n", h.x, h.y, back, a.colour)
-	case sim.FateWaits: // hollow: it has not been taken in
-		d.put(`<path d="M%g %gl%g -4v8z" fill="#ffffff" stroke="%s"/>`+"\n", h.x, h.y, back, a.colour)
+		d.Tag("path", "d", tip, "fill", a.colour)
+	case sim.FateWaits: // hollow: it has not been received
+		d.Tag("path", "d", tip, "fill", svg.Paper.Light, "stroke", a.colour)
 	default:
 		stroke := red
 		if h.fate == sim.FateDead {
 			stroke = grey
 		}
-		d.put(`<path d="M%g %gl8 8m0 -8l-8 8" stroke="%s" stroke-width="2" fill="none"/>`+"\n", h.x+back/2-4, h.y-4, stroke)
+		cross := d.Path("M", h.x+back/2-4, " ", h.y-4, "l8 8m0 -8l-8 8")
+		d.Tag("path", "d", cross, "stroke", stroke, "stroke-width", 2, "fill", "none")
 	}
 }
 
@@ -204,12 +202,12 @@ func (d *drawing) head(a *arrows, h head) {
 func (d *drawing) legend(y float64) {
 	x := float64(edge + 8)
 	item := func(text string, draw func(x, y float64)) {
-		if width := 26 + textWidth(text); x+width > d.l.width {
+		if width := 26 + svg.TextWidth(text); x+width > d.l.width {
 			x, y = edge+8, y+stateHeight
 		}
 		draw(x, y)
-		d.put(`<text class="a" x="%g" y="%g">%s</text>`+"\n", x+12, y+4, text)
-		x += 34 + textWidth(text)
+		d.Text(text, "class", "a", "x", x+12, "y", y+4)
+		x += 34 + svg.TextWidth(text)
 	}
 	stretch := func(s sim.State) func(x, y float64) {
 		return func(x, y float64) { d.bar(bar{x: x, from: y - 8, until: y + 8, state: s}) }

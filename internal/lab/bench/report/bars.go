@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"topdog/internal/lab/svg"
 )
 
 // barWidth is of the diagram of one loss, in pixels.
@@ -43,26 +45,26 @@ func (d *drawing) bars() {
 	names, top := edge+d.nameWidth(), 76.0
 	from, foot := top+panelHead-4, top+panelHead+float64(len(systems))*rowHeight
 	step := roundStep(most)
-	axis := math.Max(1, math.Ceil(most/step)) * step
+	axis := svg.Axis{High: math.Max(1, math.Ceil(most/step)) * step}
 	column := barWidth + 110.0
 	for i, share := range shares {
 		left := names + 12 + float64(i)*column
+		axis.From, axis.To = left, left+barWidth
 		d.words("g", left, top+14, percent(share)+" loss")
-		for v := 0.0; v <= axis+step/2; v += step {
-			x := left + v/axis*barWidth
-			d.line("l", x, from, x, foot)
-			d.words("s m", x, foot+14, fmt.Sprintf("%g", v))
+		for v := 0.0; v <= axis.High+step/2; v += step {
+			d.line("l", axis.At(v), from, axis.At(v), foot)
+			d.words("s m", axis.At(v), foot+14, fmt.Sprintf("%g", v))
 		}
 		d.words("s m", left+barWidth/2, foot+29, "moves in ten minutes")
 		for n, y := range systems {
-			d.bar(y, share, left, top+panelHead+float64(n)*rowHeight, barWidth/axis)
+			d.bar(y, share, axis, top+panelHead+float64(n)*rowHeight)
 		}
 	}
 	for n, y := range systems {
 		d.name(y, names, top+panelHead+(float64(n)+0.5)*rowHeight+2)
 	}
-	d.width = max(names+12+float64(len(shares))*column, 700)
-	d.height = foot + panelFoot
+	d.Width = max(names+12+float64(len(shares))*column, 700)
+	d.Height = foot + panelFoot
 }
 
 func (l Lossy) inTenMinutes() (float64, bool) {
@@ -73,7 +75,7 @@ func (l Lossy) inTenMinutes() (float64, bool) {
 }
 
 // bar draws what one system did at one loss. None at all is a thin stroke, to be told from not measured.
-func (d *drawing) bar(y System, share, left, top, pixels float64) {
+func (d *drawing) bar(y System, share float64, axis svg.Axis, top float64) {
 	var counted []string
 	longest := 0.0
 	for _, l := range d.r.Lossy {
@@ -83,11 +85,11 @@ func (d *drawing) bar(y System, share, left, top, pixels float64) {
 		}
 	}
 	if len(counted) == 0 {
-		d.words("s", left+6, top+13, "not measured")
+		d.words("s", axis.From+6, top+13, "not measured")
 		return
 	}
-	long := max(longest*pixels, 2)
-	d.put(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%d"/>`+"\n", d.colour(y), left, top+2, long, rowHeight-6)
+	left, long := axis.From, max(axis.At(longest)-axis.From, 2)
+	d.Tag("rect", "class", d.colour(y), "x", left, "y", top+2, "width", long, "height", rowHeight-6)
 	d.words(d.colour(y), left+long+6, top+13, strings.Join(counted, ", "))
 }
 

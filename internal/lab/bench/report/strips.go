@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"topdog/internal/lab/svg"
 )
 
 // The measures of a strip chart, in pixels.
@@ -46,14 +48,14 @@ func (p panel) height() float64 { return panelHead + float64(len(p.rows))*rowHei
 func (d *drawing) strips(title, explanation string, figure func(Run) Bound, limits bool) {
 	d.head(title, explanation)
 	panels := d.panels()
-	scale, ok := d.scale(panels, figure, limits)
+	axis, ok := d.axis(panels, figure, limits)
 	if !ok {
 		d.empty()
 		return
 	}
 	names := d.nameWidth()
 	column := names + 10 + zeroWidth + stripWidth + arrowWidth + figureWidth + edge
-	d.width = edge + 2*column
+	d.Width = edge + 2*column
 	d.key(limits)
 	y := float64(headSpace)
 	for i := 0; i < len(panels); i += 2 {
@@ -62,30 +64,27 @@ func (d *drawing) strips(title, explanation string, figure func(Run) Bound, limi
 			p := panels[i+n]
 			left := edge + float64(n)*column
 			d.words("g", left, y+14, shorten(p.title, int((column-edge)/boldLetter)))
-			d.panel(p, scale.moved(left+names+10+zeroWidth), y, left+names, figure, limits)
+			axis.From = left + names + 10 + zeroWidth
+			axis.To = axis.From + stripWidth
+			d.panel(p, axis, y, left+names, figure, limits)
 			tall = max(tall, p.height())
 		}
 		y += tall
 	}
-	d.height = y + 6
+	d.Height = y + 6
 }
 
-// scale is a logarithmic axis from one power of ten of a millisecond to another.
-type scale struct {
-	low, high int // the powers
-	from      float64
-}
-
-// The lowest power that a scale shows, a hundredth of a millisecond, and the highest, some three hours.
+// The lowest power that an axis shows, a hundredth of a millisecond, and the highest, some three hours.
 const (
 	lowestPower  = -2
 	highestPower = 7
 )
 
-// scale finds the axis on which all times have a place. It returns false if there are none.
-func (d *drawing) scale(panels []panel, figure func(Run) Bound, limits bool) (scale, bool) {
-	least, most, any := math.Inf(1), 0.0, false
-	take := func(t time.Duration) {
+// axis finds the logarithmic axis of milliseconds, from a power of ten to another, on which
+// all times have a place. It returns false if there are none.
+func (d *drawing) axis(panels []panel, figure func(Run) Bound, limits bool) (a axis, ok bool) {
+	least, most := math.Inf(1), 0.0
+	include := func(t time.Duration) {
 		if ms := float64(t) / 1e6; ms > 0 {
 			least, most = min(least, ms), max(most, ms)
 		}
@@ -93,24 +92,24 @@ func (d *drawing) scale(panels []panel, figure func(Run) Bound, limits bool) (sc
 	for _, p := range panels {
 		for _, f := range p.rows {
 			for _, r := range f.Runs {
-				any = true
-				take(figure(r).Time)
+				ok = true
+				include(figure(r).Time)
 			}
 			if limit, ok := d.limit(p, f); ok && limits {
-				take(limit)
+				include(limit)
 			}
 		}
 	}
 	if most == 0 {
 		least, most = 1, 10
 	}
-	power := func(ms float64, round func(float64) float64) int {
-		return min(max(int(round(math.Log10(ms))), lowestPower), highestPower)
+	power := func(ms float64, round func(float64) float64) float64 {
+		return min(max(round(math.Log10(ms)), lowestPower), highestPower)
 	}
-	s := scale{low: power(least, math.Floor), high: power(most, math.Ceil)}
-	s.low = min(s.low, highestPower-1)
-	s.high = max(s.high, s.low+1)
-	return s, any
+	a.Log = true
+	a.Low = min(power(least, math.Floor), highestPower-1)
+	a.High = max(power(most, math.Ceil), a.Low+1)
+	return a, ok
 }
 
 // limit is the least that the median of a silent leader's outage can be.
@@ -122,34 +121,31 @@ func (d *drawing) limit(p panel, f Failure) (time.Duration, bool) {
 	return h/2 + rank(f.Runs, trip, 50).Time, true
 }
 
-func (s scale) moved(x float64) scale {
-	s.from = x
-	return s
-}
+// axis has a place for nothing as well, left of its beginning.
+type axis struct{ svg.Axis }
 
-// at is where a time stands. What is nothing stands left of the axis.
-func (s scale) at(t time.Duration) float64 {
+// at is where a time stands.
+func (a axis) at(t time.Duration) float64 {
 	ms := float64(t) / 1e6
 	if ms <= 0 {
-		return s.from - zeroWidth/2 - 6
+		return a.From - zeroWidth/2 - 6
 	}
-	share := (math.Log10(ms) - float64(s.low)) / float64(s.high-s.low)
-	return s.from + min(max(share, 0), 1)*stripWidth
+	return a.At(ms)
 }
 
 // panel draws one event: the grid, and a row for each system.
-func (d *drawing) panel(p panel, s scale, top, names float64, figure func(Run) Bound, limits bool) {
+func (d *drawing) panel(p panel, a axis, top, names float64, figure func(Run) Bound, limits bool) {
 	from, foot := top+panelHead-4, top+panelHead+float64(len(p.rows))*rowHeight
-	d.put(`<rect class="z" x="%.1f" y="%.1f" width="%d" height="%.1f"/>`+"\n", s.from-zeroWidth, from, zeroWidth-12, foot-from)
-	d.words("s m", s.from-zeroWidth/2-6, foot+14, "0")
-	for e := s.low; e <= s.high; e++ {
-		x := s.from + float64(e-s.low)/float64(s.high-s.low)*stripWidth
+	d.Tag("rect", "class", "z", "x", a.From-zeroWidth, "y", from, "width", zeroWidth-12, "height", foot-from)
+	d.words("s m", a.at(0), foot+14, "0")
+	for power := a.Low; power <= a.High; power++ {
+		x := a.At(math.Pow(10, power))
 		d.line("l", x, from, x, foot)
-		d.words("s m", x, foot+14, tick(e))
+		d.words("s m", x, foot+14, tick(int(power)))
 	}
-	d.words("s m", s.from+stripWidth/2, foot+29, "milliseconds")
+	d.words("s m", a.From+stripWidth/2, foot+29, "milliseconds")
 	for i, f := range p.rows {
-		d.strip(p, f, s, top+panelHead+(float64(i)+0.5)*rowHeight-2, names, figure, limits)
+		d.strip(p, f, a, top+panelHead+(float64(i)+0.5)*rowHeight-2, names, figure, limits)
 	}
 }
 
@@ -166,35 +162,35 @@ func tick(power int) string {
 }
 
 // strip draws the runs of one system.
-func (d *drawing) strip(p panel, f Failure, s scale, y, names float64, figure func(Run) Bound, limits bool) {
+func (d *drawing) strip(p panel, f Failure, a axis, y, names float64, figure func(Run) Bound, limits bool) {
 	system := d.r.system(f.System)
 	d.name(system, names, y+4)
 	if len(f.Runs) == 0 {
-		d.put(`<text class="s" x="%.1f" y="%.1f"><title>%s</title>no such event</text>`+"\n", s.from+6, y+4, esc(f.Unable))
+		d.Element("text", clean(f.Unable), "no such event", "class", "s", "x", a.From+6, "y", y+4)
 		return
 	}
 	colour := d.colour(system)
 	for i, r := range f.Runs {
 		b := figure(r)
 		// Dots of the same time would hide each other, so they stand a little apart in height.
-		d.dot(colour, s.at(b.Time), y+float64(i*3%7-3)*1.3, b)
+		d.dot(colour, a.at(b.Time), y+float64(i*3%7-3)*1.3, b)
 	}
 	if limit, ok := d.limit(p, f); ok && limits {
-		d.line("i", s.at(limit), y-9, s.at(limit), y+9)
+		d.line("i", a.at(limit), y-9, a.at(limit), y+9)
 	}
 	median, most := rank(f.Runs, figure, 50), rank(f.Runs, figure, 100)
-	d.line(colour+" k", s.at(median.Time), y-8, s.at(median.Time), y+8)
-	d.put(`<text class="%s" x="%.1f" y="%.1f"><title>median %s, longest %s, %s</title>%s</text>`+"\n",
-		colour, s.from+stripWidth+arrowWidth+8, y+4, median, most, count(len(f.Runs), "run", "runs"), esc(median.cell()+" / "+most.cell()))
+	d.line(colour+" k", a.at(median.Time), y-8, a.at(median.Time), y+8)
+	hint := fmt.Sprintf("median %s, longest %s, %s", median, most, count(len(f.Runs), "run", "runs"))
+	d.Element("text", hint, median.cell()+" / "+most.cell(), "class", colour, "x", a.To+arrowWidth+8, "y", y+4)
 }
 
 // dot is full for a time, and a hollow arrow for one that had not ended.
 func (d *drawing) dot(colour string, x, y float64, b Bound) {
 	if b.AtLeast {
-		d.put(`<path class="%s o" d="M%.1f %.1fl7 3.5l-7 3.5z"/>`+"\n", colour, x, y-3.5)
+		d.Tag("path", "class", colour+" o", "d", d.Path("M", x, " ", y-3.5, "l7 3.5l-7 3.5z"))
 		return
 	}
-	d.put(`<circle class="%s d" cx="%.1f" cy="%.1f" r="3"/>`+"\n", colour, x, y)
+	d.Tag("circle", "class", colour+" d", "cx", x, "cy", y, "r", 3)
 }
 
 // key explains the marks.
@@ -203,7 +199,7 @@ func (d *drawing) key(limits bool) {
 	item := func(draw func(), words string) {
 		draw()
 		d.words("s", x+12, y+4, words)
-		x += 12 + float64(letters(words))*letter + 22
+		x += 12 + svg.TextWidth(words) + 22
 	}
 	item(func() { d.dot("p0", x, y, Bound{}) }, "a run")
 	item(func() { d.line("p0 k", x, y-8, x, y+8) }, "median")

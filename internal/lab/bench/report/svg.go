@@ -2,10 +2,12 @@ package report
 
 import (
 	"fmt"
-	"html"
 	"io"
+	"math"
 	"slices"
 	"strings"
+
+	"topdog/internal/lab/svg"
 )
 
 // The charts that SVG draws.
@@ -21,7 +23,8 @@ func Charts() []string { return []string{ChartOutage, ChartTwo, ChartLoss} }
 // SVG draws a chart. Same report, same bytes. The colours follow what the reader's
 // screen prefers, light or dark, and colour-blind people can tell them apart.
 func SVG(w io.Writer, r *Report, chart string) error {
-	d := &drawing{r: r}
+	d := &drawing{r: r, Picture: &svg.Picture{Style: style(), Decimals: 1}}
+	d.Tag("rect", "class", "b", "width", "100%", "height", "100%")
 	switch chart {
 	case ChartOutage:
 		d.strips("How long the address does not answer, by what happens to the leader",
@@ -34,64 +37,68 @@ func SVG(w io.Writer, r *Report, chart string) error {
 	default:
 		return fmt.Errorf("drawing a chart: there is no chart %q; there are %s", chart, strings.Join(Charts(), ", "))
 	}
-	_, err := io.WriteString(w, d.file())
-	return err
+	d.Width, d.Height = math.RoundToEven(d.Width), math.RoundToEven(d.Height)
+	return d.Encode(w)
 }
 
 // The measures of a chart, in pixels.
 const (
 	edge       = 20
 	rowHeight  = 19
-	letter     = 6.7 // the mean width of one, a little generous
-	boldLetter = 7.6
-	nameMost   = 38 // letters of a name; the rest is shown when the mouse rests on it
-	headSpace  = 84 // title, explanation and key
+	boldLetter = 7.6 // the mean width of one, a little generous
+	nameMost   = 38  // letters of a name; the rest is shown when the mouse rests on it
+	headSpace  = 84  // title, explanation and key
 )
 
-// The colours are those of Okabe and Ito: on white some of them darker, on black
-// lighter, so that words in them can be read.
-const style = `text{font:12px "DejaVu Sans",Verdana,sans-serif;fill:#222222}` +
-	`.b{fill:#ffffff}.h{font-weight:bold;font-size:16px}.g{font-weight:bold}.s{fill:#5f6368}.e{text-anchor:end}.m{text-anchor:middle}` +
-	`.l{stroke:#e3e5e8;fill:none}.z{fill:#f4f5f7}.i{stroke:#222222;stroke-width:1.3;stroke-dasharray:2 2;fill:none}` +
-	`.p0{fill:#0072b2;stroke:#0072b2}.p1{fill:#c03a00;stroke:#c03a00}.p2{fill:#00795a;stroke:#00795a}.p3{fill:#8a3d73;stroke:#8a3d73}` +
-	`text.p0,text.p1,text.p2,text.p3{stroke:none}.d{fill-opacity:.45;stroke:none}.k{stroke-width:3.5;fill:none}.o{fill:none;stroke-width:1.2}` +
-	`@media(prefers-color-scheme:dark){text{fill:#e6e8eb}.b{fill:#14171b}.s{fill:#a4abb3}.l{stroke:#333a42}.z{fill:#1d2127}.i{stroke:#e6e8eb}` +
-	`.p0{fill:#56b4e9;stroke:#56b4e9}.p1{fill:#ff8a5c;stroke:#ff8a5c}.p2{fill:#4fd0a8;stroke:#4fd0a8}.p3{fill:#d99ac0;stroke:#d99ac0}` +
-	`.d{fill-opacity:.6;stroke:none}.k,.o{fill:none}text.p0,text.p1,text.p2,text.p3{stroke:none}}`
+// programs in the order of the charts' colours. All others share the next colour.
+var programs = []string{topdog, keepalived, ucarp}
 
-// drawing collects a chart. Its size is known when everything is in it.
+// programColours are the classes p0, p1 and so on.
+var programColours = []svg.Colour{svg.Blue, svg.Red, svg.Green, svg.Purple}
+
+// The classes of what is drawn: b background, h head of the chart, g of a group, s small
+// words, e and m words that end at or stand around their place, l grid, z the part for what
+// was nothing, i the limit, d dot, k median, o hollow arrow.
+func style() string {
+	light := func(c svg.Colour) string { return c.Light }
+	dark := func(c svg.Colour) string { return c.Dark }
+	const noStroke = "text.p0,text.p1,text.p2,text.p3{stroke:none}"
+	return svg.TextStyle(12, "") +
+		".b{fill:" + svg.Paper.Light + "}.h{font-weight:bold;font-size:16px}.g{font-weight:bold}.s{fill:" + svg.Faint.Light + "}" +
+		".e{text-anchor:end}.m{text-anchor:middle}.l{stroke:" + svg.Grid.Light + ";fill:none}.z{fill:" + svg.Band.Light + "}" +
+		".i{stroke:" + svg.Ink.Light + ";stroke-width:1.3;stroke-dasharray:2 2;fill:none}" + programStyle(light) + noStroke +
+		".d{fill-opacity:.45;stroke:none}.k{stroke-width:3.5;fill:none}.o{fill:none;stroke-width:1.2}" +
+		svg.DarkStyle("text{fill:"+svg.Ink.Dark+"}.b{fill:"+svg.Paper.Dark+"}.s{fill:"+svg.Faint.Dark+"}"+
+			".l{stroke:"+svg.Grid.Dark+"}.z{fill:"+svg.Band.Dark+"}.i{stroke:"+svg.Ink.Dark+"}"+programStyle(dark)+
+			".d{fill-opacity:.6;stroke:none}.k,.o{fill:none}"+noStroke)
+}
+
+// programStyle is the CSS of the programs' classes in one shade.
+func programStyle(shade func(svg.Colour) string) string {
+	var b strings.Builder
+	for i, c := range programColours {
+		fmt.Fprintf(&b, ".p%d{fill:%[2]s;stroke:%[2]s}", i, shade(c))
+	}
+	return b.String()
+}
+
+// drawing is a chart. Its size is known when everything is in it.
 type drawing struct {
-	r             *Report
-	title         string
-	width, height float64
-	strings.Builder
+	*svg.Picture
+	r *Report
 }
-
-func (d *drawing) put(format string, args ...any) { fmt.Fprintf(d, format, args...) }
-
-func (d *drawing) file() string {
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">`+"\n"+
-		"<title>%s</title>\n<style>%s</style>\n"+
-		`<rect class="b" width="100%%" height="100%%"/>`+"\n%s</svg>\n",
-		d.width, d.height, d.width, d.height, esc(d.title), style, d.String())
-}
-
-// esc is enough for XML as well: html writes quotes as numbers.
-func esc(s string) string { return html.EscapeString(clean(s)) }
 
 func (d *drawing) words(class string, x, y float64, s string) {
-	d.put(`<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, x, y, esc(s))
+	d.Text(clean(s), "class", class, "x", x, "y", y)
 }
 
 func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
-	d.put(`<path class="%s" d="M%.1f %.1fL%.1f %.1f"/>`+"\n", class, x1, y1, x2, y2)
+	d.Tag("path", "class", class, "d", d.Path("M", x1, " ", y1, "L", x2, " ", y2))
 }
 
 // name writes a system's name in the colour of its program, so that it ends at x.
 func (d *drawing) name(y System, x, at float64) {
-	short := shorten(y.name(), nameMost)
-	d.put(`<text class="%s e" x="%.1f" y="%.1f"><title>%s %s</title>%s</text>`+"\n",
-		d.colour(y), x, at, esc(y.name()), esc(y.Version), esc(short))
+	d.Element("text", y.name()+" "+clean(y.Version), shorten(y.name(), nameMost), "class", d.colour(y)+" e", "x", x, "y", at)
 }
 
 // shorten cuts what has no room, and shows that it did.
@@ -104,11 +111,11 @@ func shorten(s string, most int) string {
 
 // colour is the class of a program: every program keeps its colour in all charts.
 func (d *drawing) colour(y System) string {
-	programs := []string{topdog, keepalived, ucarp}
-	if i := slices.Index(programs, y.Program); i >= 0 {
-		return fmt.Sprintf("p%d", i)
+	i := slices.Index(programs, y.Program)
+	if i < 0 {
+		i = len(programs)
 	}
-	return fmt.Sprintf("p%d", len(programs))
+	return fmt.Sprintf("p%d", i)
 }
 
 // nameWidth is the room that the longest name takes.
@@ -117,12 +124,12 @@ func (d *drawing) nameWidth() float64 {
 	for _, y := range d.r.Systems {
 		longest = max(longest, min(nameMost, letters(y.name())))
 	}
-	return float64(longest) * letter
+	return float64(longest) * svg.LetterWidth
 }
 
 // head writes what is above the diagrams.
 func (d *drawing) head(title, explanation string) {
-	d.title = title
+	d.Title = title
 	d.words("h", edge, 30, title)
 	d.words("s", edge, 50, explanation)
 }
@@ -130,5 +137,5 @@ func (d *drawing) head(title, explanation string) {
 // empty says that there is nothing to draw.
 func (d *drawing) empty() {
 	d.words("s", edge, headSpace, "Not measured.")
-	d.width, d.height = 700, headSpace+edge
+	d.Width, d.Height = 700, headSpace+edge
 }
