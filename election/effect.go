@@ -68,7 +68,24 @@ const (
 	NoticeOtherAlgorithm
 	NoticeRival
 	NoticeRosterFull
+	noticeCount = iota + 1
 )
+
+// noticeIdentifiers are part of the JSON that docs/status.md describes.
+var noticeIdentifiers = [noticeCount]string{
+	NoticeDuplicateID:    "duplicate_id",
+	NoticeOtherAlgorithm: "other_algorithm",
+	NoticeRival:          "rival_leader",
+	NoticeRosterFull:     "too_many_boards",
+}
+
+// Identifier returns the kind for programs.
+func (k NoticeKind) Identifier() string {
+	if k > 0 && k < noticeCount {
+		return noticeIdentifiers[k]
+	}
+	return "unknown"
+}
 
 // Notice is something that a person should look into.
 type Notice struct {

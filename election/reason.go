@@ -41,44 +41,55 @@ const (
 	reasonCount
 )
 
-var reasonTexts = [reasonCount]string{
-	ReasonNone:           "no reason",
-	ReasonLinkUp:         "the link came up",
-	ReasonLinkLost:       "the link was lost",
-	ReasonHeardLeader:    "heard the leader",
-	ReasonProclaimed:     "a new leader proclaimed itself",
-	ReasonSilence:        "the leader fell silent",
-	ReasonLeaderAlive:    "the leader answered",
-	ReasonEvidence:       "another board has heard the leader since",
-	ReasonOutranked:      "a board of higher rank is at it",
-	ReasonUnanswered:     "nobody answered for the leader",
-	ReasonNoLeader:       "there is no leader",
-	ReasonHandover:       "the leader handed over",
-	ReasonResigned:       "the leader resigned",
-	ReasonStopping:       "the leader's daemon stopped",
-	ReasonPreempted:      "a board of higher rank asked for the lead",
-	ReasonRival:          "another leader has the higher rank",
-	ReasonRestarted:      "the leader's daemon restarted",
-	ReasonSuspended:      "this daemon was not running for a while",
-	ReasonAddressInUse:   "a foreign machine has the address",
-	ReasonDuplicateID:    "another board has the same id",
-	ReasonOtherAlgorithm: "the group runs another algorithm",
-	ReasonConflictOver:   "the conflict is over",
-	ReasonJoining:        "joining",
-	ReasonNoPriority:     "its priority was set to 0",
-	ReasonCalledUpon:     "a board of lower rank holds an election",
-	ReasonOutranks:       "outranks the leader",
-	ReasonUnheard:        "another board leads, and nobody hears this one",
-	ReasonNamed:          "the judge named it",
-	ReasonNewRound:       "another board is the judge",
-	ReasonElected:        "an election named this board",
-	ReasonNamedAnother:   "an election named another board",
-	ReasonLeaseExpired:   "this daemon did not run, and its dead man's switch let go",
+// reasons has both forms of every reason. The identifiers are part of the JSON
+// that docs/status.md describes, so they stay as they are; the texts may be bettered.
+var reasons = [reasonCount]struct{ identifier, text string }{
+	ReasonNone:           {"none", "no reason"},
+	ReasonLinkUp:         {"link_up", "the link came up"},
+	ReasonLinkLost:       {"link_lost", "the link was lost"},
+	ReasonHeardLeader:    {"heard_leader", "heard the leader"},
+	ReasonProclaimed:     {"leader_proclaimed", "a new leader proclaimed itself"},
+	ReasonSilence:        {"leader_silent", "the leader fell silent"},
+	ReasonLeaderAlive:    {"leader_answered", "the leader answered"},
+	ReasonEvidence:       {"leader_heard_by_another", "another board has heard the leader since"},
+	ReasonOutranked:      {"outranked", "a board of higher rank is at it"},
+	ReasonUnanswered:     {"nobody_answered", "nobody answered for the leader"},
+	ReasonNoLeader:       {"no_leader", "there is no leader"},
+	ReasonHandover:       {"handed_over", "the leader handed over"},
+	ReasonResigned:       {"leader_resigned", "the leader resigned"},
+	ReasonStopping:       {"leader_stopped", "the leader's daemon stopped"},
+	ReasonPreempted:      {"preempted", "a board of higher rank asked for the lead"},
+	ReasonRival:          {"rival_outranks", "another leader has the higher rank"},
+	ReasonRestarted:      {"leader_restarted", "the leader's daemon restarted"},
+	ReasonSuspended:      {"suspended", "this daemon was not running for a while"},
+	ReasonAddressInUse:   {"address_in_use", "a foreign machine has the address"},
+	ReasonDuplicateID:    {"duplicate_id", "another board has the same id"},
+	ReasonOtherAlgorithm: {"other_algorithm", "the group runs another algorithm"},
+	ReasonConflictOver:   {"conflict_over", "the conflict is over"},
+	ReasonJoining:        {"joining", "joining"},
+	ReasonNoPriority:     {"priority_zero", "its priority was set to 0"},
+	ReasonCalledUpon:     {"election_by_lower_rank", "a board of lower rank holds an election"},
+	ReasonOutranks:       {"outranks_leader", "outranks the leader"},
+	ReasonUnheard:        {"unheard", "another board leads, and nobody hears this one"},
+	ReasonNamed:          {"named_by_judge", "the judge named it"},
+	ReasonNewRound:       {"another_judge", "another board is the judge"},
+	ReasonElected:        {"elected", "an election named this board"},
+	ReasonNamedAnother:   {"another_elected", "an election named another board"},
+	ReasonLeaseExpired:   {"lease_expired", "this daemon did not run, and its dead man's switch let go"},
 }
 
+// String returns the reason for people.
 func (r Reason) String() string {
 	if r < reasonCount {
-		return reasonTexts[r]
+		return reasons[r].text
 	}
 	return "an unknown reason"
+}
+
+// Identifier returns the reason for programs.
+func (r Reason) Identifier() string {
+	if r < reasonCount {
+		return reasons[r].identifier
+	}
+	return "unknown"
 }

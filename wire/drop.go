@@ -30,29 +30,40 @@ const (
 	DropReasons int = iota
 )
 
-var dropReasonNames = [DropReasons]string{
-	Accepted:         "accepted",
-	TooShort:         "too short",
-	TooLong:          "too long",
-	BadVersion:       "unknown version",
-	OtherGroup:       "other group",
-	Unauthenticated:  "not authenticated",
-	NotExpectingAuth: "authenticated, but this group has no key",
-	BadTag:           "wrong key, or changed on its way",
-	UnknownType:      "unknown type",
-	Malformed:        "impossible value",
-	Own:              "own packet",
-	Duplicate:        "duplicate",
-	Replayed:         "replayed",
-	Unproven:         "sender not proven alive yet",
-	TableFull:        "too many boards",
+// dropReasons has both forms of every reason. The identifiers are part of the JSON
+// that docs/status.md describes, so they stay as they are; the texts may be bettered.
+var dropReasons = [DropReasons]struct{ identifier, text string }{
+	Accepted:         {"accepted", "accepted"},
+	TooShort:         {"too_short", "too short"},
+	TooLong:          {"too_long", "too long"},
+	BadVersion:       {"bad_version", "unknown version"},
+	OtherGroup:       {"other_group", "other group"},
+	Unauthenticated:  {"unauthenticated", "not authenticated"},
+	NotExpectingAuth: {"unexpected_tag", "authenticated, but this group has no key"},
+	BadTag:           {"bad_tag", "wrong key, or changed on its way"},
+	UnknownType:      {"unknown_type", "unknown type"},
+	Malformed:        {"malformed", "impossible value"},
+	Own:              {"own_packet", "own packet"},
+	Duplicate:        {"duplicate", "duplicate"},
+	Replayed:         {"replayed", "replayed"},
+	Unproven:         {"unproven", "sender not proven alive yet"},
+	TableFull:        {"table_full", "too many boards"},
 }
 
+// String returns the reason for people.
 func (r DropReason) String() string {
 	if int(r) < DropReasons {
-		return dropReasonNames[r]
+		return dropReasons[r].text
 	}
 	return fmt.Sprintf("reason %d", uint8(r))
+}
+
+// Identifier returns the reason for programs.
+func (r DropReason) Identifier() string {
+	if int(r) < DropReasons {
+		return dropReasons[r].identifier
+	}
+	return "unknown"
 }
 
 // Drop says why a packet was dropped and at which byte. It is a value, so that a

@@ -152,7 +152,7 @@ func TestScoreCommand(t *testing.T) {
 		}
 		return cmp.Diff(map[string]uint32{"pi1": 99, "pi2": 98}, scores)
 	})
-	if o := second.topdog("status"); !containsAll(unwrapped(o.stdout), []string{"SCORE", "measure command", " 99 ", " 98 "}) {
+	if o := second.topdog("status"); !containsAll(unwrapped(o.stdout), []string{"SCORE", "score from command", " 99 ", " 98 "}) {
 		t.Errorf("the text does not show the scores:\n%s", o.stdout)
 	}
 

@@ -49,7 +49,7 @@ func (b *board) untilProblem(words ...string) {
 	b.c.t.Helper()
 	b.untilStatus("a problem", func(s console.Status) string {
 		for _, p := range s.Problems {
-			if containsAll(p, words) {
+			if containsAll(p.Text, words) {
 				return ""
 			}
 		}
@@ -60,7 +60,12 @@ func (b *board) untilProblem(words ...string) {
 // untilNoProblems waits until the board has nothing to complain about.
 func (b *board) untilNoProblems() {
 	b.c.t.Helper()
-	b.untilStatus("no problems", func(s console.Status) string { return strings.Join(s.Problems, "; ") })
+	b.untilStatus("no problems", func(s console.Status) string {
+		if len(s.Problems) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%q", s.Problems)
+	})
 }
 
 // untilLogged waits until the board has logged a line with all of these words in it.
@@ -224,7 +229,7 @@ func (c *cluster) handedOver(since time.Time, to *board) {
 	c.t.Helper()
 	s, err := to.look()
 	must(c.t, err)
-	if want := election.ReasonHandover.String(); (len(s.Changes) == 0 || s.Changes[0].Reason != want) && !c.stalled(since) {
+	if want := election.ReasonHandover.Identifier(); (len(s.Changes) == 0 || s.Changes[0].Reason != want) && !c.stalled(since) {
 		c.t.Errorf("%s does not lead because %s: %+v", to, want, s.Changes)
 	}
 	most := heartbeat // more, and it was no handover

@@ -161,8 +161,8 @@ func TestForeignMachine(t *testing.T) {
 	c.until("somebody finds the machine", func() string {
 		for _, b := range c.boards {
 			s, err := b.look()
-			if err == nil && slices.ContainsFunc(s.Problems, func(p string) bool {
-				return strings.Contains(p, mac) && strings.Contains(p, vip.String())
+			if err == nil && slices.ContainsFunc(s.Problems, func(p console.Problem) bool {
+				return strings.Contains(p.Text, mac) && strings.Contains(p.Text, vip.String())
 			}) {
 				b.untilLogged(mac, vip.String())
 				return ""

@@ -40,7 +40,7 @@ func (c *cluster) sent() (n uint64) {
 	for _, b := range c.boards {
 		s, err := b.look()
 		must(c.t, err)
-		n += s.Counters["packets sent"]
+		n += s.Counters.PacketsSent
 	}
 	return n
 }

@@ -14,7 +14,7 @@ import (
 
 func restored(n uint64) func(console.Status) string {
 	return func(s console.Status) string {
-		if s.Counters["address restored"] != n {
+		if s.Counters.AddressRestored != n {
 			return "the counter is wrong"
 		}
 		return ""

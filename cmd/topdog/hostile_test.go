@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -117,7 +116,7 @@ func (r *recorder) recorded() [][]byte {
 // dropped adds up the packets that a board has dropped for one of these reasons.
 func dropped(s console.Status, reasons ...wire.DropReason) (n uint64) {
 	for _, r := range reasons {
-		n += s.Counters["dropped: "+r.String()]
+		n += s.Counters.DroppedByReason[r.Identifier()]
 	}
 	return n
 }
@@ -163,26 +162,15 @@ func TestGarbage(t *testing.T) {
 			if n := dropped(s, wire.TooShort, wire.BadVersion, wire.OtherGroup, wire.BadTag, wire.Unauthenticated); n < rounds {
 				return "some of it is not counted"
 			}
-			if s.Counters["dropped: from beyond the link"] < rounds/2 {
+			if s.Counters.DroppedByReason[console.DroppedWrongTTL] < rounds/2 {
 				return "what came from beyond the link is not counted"
 			}
 			return ""
 		})
-		t.Logf("%s: %v", b, drops(s))
+		t.Logf("%s: %v", b, s.Counters.DroppedByReason)
 	}
 	c.settleOn(leader, c.boards...)
 	c.undisturbed(began, leader)
-}
-
-// drops returns the counters of what was dropped.
-func drops(s console.Status) map[string]uint64 {
-	d := make(map[string]uint64)
-	for name, n := range s.Counters {
-		if what, ok := strings.CutPrefix(name, "dropped: "); ok && n > 0 {
-			d[what] = n
-		}
-	}
-	return d
 }
 
 // Recordings of a leader that is dead by now, played from its own address: to
@@ -232,7 +220,7 @@ func TestReplay(t *testing.T) {
 			}
 			return ""
 		})
-		t.Logf("%s: %v", b, drops(s))
+		t.Logf("%s: %v", b, s.Counters.DroppedByReason)
 	}
 	c.settleOn(leader, alive...)
 	c.undisturbed(began, leader)
@@ -268,7 +256,7 @@ func TestReplay(t *testing.T) {
 		}
 		return ""
 	})
-	t.Logf("%s: %v", fresh, drops(s))
+	t.Logf("%s: %v", fresh, s.Counters.DroppedByReason)
 	for _, known := range s.Boards {
 		if !known.Self {
 			t.Errorf("the board that booted believes in %s (%s), which is dead", known.ID, known.Role)

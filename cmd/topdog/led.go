@@ -103,7 +103,7 @@ func lightToTest(ctx context.Context, path string, args []string) (gpio.Spec, er
 	}
 	shows := ""
 	if err == nil {
-		shows = fmt.Sprintf(" (%s)", status.LED)
+		shows = fmt.Sprintf(" (%s)", status.LEDText)
 	}
 	return gpio.Spec{}, fmt.Errorf("the daemon runs and has the light %s%s: `topdog status` says what it shows. "+
 		"To test it: sudo systemctl stop topdog (another board takes over), test, sudo systemctl start topdog", spec, shows)

@@ -61,12 +61,12 @@ func TestTrace(t *testing.T) {
 	var steps []string
 	for _, s := range change.Steps {
 		steps = append(steps, strings.TrimSpace(s.Step+" "+s.Message))
-		if s.Step == console.StepTakeEnded && (s.AtNs < pulled || s.AtNs > answered) {
+		if s.Step == console.StepAcquireEnded && (s.AtNs < pulled || s.AtNs > answered) {
 			t.Errorf("%s took the address at %d, and the cable was pulled at %d and the client answered by %d", leader, s.AtNs, pulled, answered)
 		}
 	}
 	for _, want := range []string{
-		"heard HEARTBEAT", "heartbeat_due", "timer", "sent ELECTION", "take_begun", "take_ended", "announced", "sent COORDINATOR",
+		"heard HEARTBEAT", "heartbeat_due", "timer", "sent ELECTION", "acquire_begun", "acquire_ended", "announced", "sent COORDINATOR",
 	} {
 		if !slices.Contains(steps, want) {
 			t.Errorf("%s does not tell of %q: %q", leader, want, steps)
@@ -74,7 +74,7 @@ func TestTrace(t *testing.T) {
 	}
 	// The messages take their time, and not more than the machine was busy for.
 	for _, s := range change.Steps {
-		if s.TakenInNs != nil && *s.TakenInNs < s.AtNs {
+		if s.HandledNs != nil && *s.HandledNs < s.AtNs {
 			t.Errorf("a message was taken in before it was read: %+v", s)
 		}
 		if s.DueNs != nil && *s.DueNs > s.AtNs {

@@ -46,8 +46,8 @@ func (c *cluster) beside(b *board, address netip.Addr) *board {
 func (b *board) holds() {
 	b.c.t.Helper()
 	b.untilStatus("it holds its address", func(s console.Status) string {
-		if !s.Holding || !strings.HasPrefix(s.Way, "tun+lifetime on topdog") {
-			return fmt.Sprintf("holding: %v, %s", s.Holding, s.Way)
+		if !s.Holding || !strings.HasPrefix(s.HoldText, "tun+lifetime on topdog") {
+			return fmt.Sprintf("holding: %v, %s", s.Holding, s.HoldText)
 		}
 		return ""
 	})

@@ -6,20 +6,21 @@ import (
 )
 
 // Status is what GET /v1/status returns: all that one board knows of its group.
-// The JSON names are part of the interface; fields are added, never renamed. A
-// Pi has no trustworthy clock, so there are no times of day: what happened is told
+// The names and identifiers in the JSON are part of the interface; some are added,
+// none is renamed. A field whose name ends with text is for people. A Pi has no trustworthy clock, so there are no times of day: what happened is told
 // by its age. Lengths of time carry their unit in their name. A null is unknown.
 type Status struct {
-	Version   string `json:"version"`   // of the daemon, which may differ from that of the client
-	Group     string `json:"group"`     // name of the group
-	Algorithm string `json:"algorithm"` // "heir", "bully", …
-	Fanout    string `json:"fanout"`    // how messages to several boards travel: "multicast" or "unicast"
-	Measure   string `json:"measure"`   // what the algorithm "score" compares; "" with the others
-	Interface string `json:"interface"` // the group's network interface
+	Version   string `json:"version"`    // of the daemon, which may differ from that of the client
+	Group     string `json:"group"`      // name of the group
+	Algorithm string `json:"algorithm"`  // "heir", "bully", …
+	Fanout    string `json:"fanout"`     // how messages to several boards travel: "multicast" or "unicast"
+	ScoreFrom string `json:"score_from"` // what the algorithm "score" compares; "" with the others
+	Interface string `json:"interface"`  // the group's network interface
 
 	Board       Board    `json:"board"`         // this one
 	Role        string   `json:"role"`          // one of the Role constants
-	Reason      string   `json:"reason"`        // why it has that role, as of the last change
+	Reason      string   `json:"reason"`        // why it has that role, as of the last change: an identifier of election.Reason
+	ReasonText  string   `json:"reason_text"`   // the same for people
 	RoleSinceMs *float64 `json:"role_since_ms"` // since that change
 
 	Leader        string   `json:"leader"` // id; "" if this board knows of none
@@ -29,11 +30,13 @@ type Status struct {
 	Heir          string   `json:"heir"` // id of the board that would take over next; "" if there is none
 	HeirName      string   `json:"heir_name"`
 
-	Addresses []string `json:"addresses"` // the floating addresses with prefix length: "192.168.1.250/24"
-	Holding   bool     `json:"holding"`   // this board has them now
-	HeldBy    string   `json:"held_by"`   // id of the board that has them as far as this one knows; "" if none
-	Way       string   `json:"way"`       // how: "TUN device topdog0, lifetime 1 s"
-	LED       string   `json:"led"`       // what it shows, or why there is none
+	Addresses  []string `json:"addresses"`   // the floating addresses with prefix length: "192.168.1.250/24"
+	Holding    bool     `json:"holding"`     // this board has them now
+	HeldBy     string   `json:"held_by"`     // id of the board that has them as far as this one knows; "" if none
+	HoldMethod string   `json:"hold_method"` // how this board holds them, or would: "lifetime", …; "" until it knows
+	HoldText   string   `json:"hold_text"`   // the same for people, with the device and the reason
+	LEDPattern string   `json:"led_pattern"` // what the LED shows: "leader", …; "" if there is none, or it fails
+	LEDText    string   `json:"led_text"`    // the same for people: "ACT, a short blink every 2 s"; or why it shows nothing
 
 	HeartbeatMs float64  `json:"heartbeat_ms"` // time between two heartbeats of the leader
 	Detector    Detector `json:"detector"`
@@ -45,8 +48,8 @@ type Status struct {
 	Boards  []Board  `json:"boards"`  // all boards, this one included, the highest rank first
 	Changes []Change `json:"changes"` // of leader, the newest first
 
-	Counters map[string]uint64 `json:"counters"` // since the daemon started
-	Problems []string          `json:"problems"` // what a person should look into, one sentence each
+	Counters Counters  `json:"counters"` // since the daemon started
+	Problems []Problem `json:"problems"` // what a person should look into
 }
 
 // The roles of this board (Status.Role). Boards have in addition RoleHeir.
@@ -109,12 +112,13 @@ type Change struct {
 	Leader     string   `json:"leader"` // the id of the new one; "" if nobody led from then on
 	LeaderName string   `json:"leader_name"`
 	Term       uint32   `json:"term"`
-	Reason     string   `json:"reason"`
+	Reason     string   `json:"reason"` // an identifier of election.Reason
+	ReasonText string   `json:"reason_text"`
 	OutageMs   *float64 `json:"outage_ms"` // how long nobody led, if this board could tell
 }
 
-// fill makes empty lists of missing ones: a list that is null in JSON is a trap
-// for every script that loops over it.
+// fill makes empty lists and objects of missing ones: a list that is null in JSON
+// is a trap for every script that loops over it.
 func (s *Status) fill() {
 	if s.Addresses == nil {
 		s.Addresses = []string{}
@@ -125,11 +129,14 @@ func (s *Status) fill() {
 	if s.Changes == nil {
 		s.Changes = []Change{}
 	}
-	if s.Counters == nil {
-		s.Counters = map[string]uint64{}
+	if s.Counters.DroppedByReason == nil {
+		s.Counters.DroppedByReason = map[string]uint64{}
+	}
+	if s.Counters.ChangesByReason == nil {
+		s.Counters.ChangesByReason = map[string]uint64{}
 	}
 	if s.Problems == nil {
-		s.Problems = []string{}
+		s.Problems = []Problem{}
 	}
 }
 

@@ -163,7 +163,7 @@ func (p *page) boards(s *Status) {
 	if !s.idsDiffer() {
 		t.drop("ID")
 	}
-	if s.Measure == "" {
+	if s.ScoreFrom == "" {
 		t.drop("SCORE")
 	}
 	t.fill(s, false)

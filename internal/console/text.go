@@ -100,7 +100,7 @@ func (s *Status) trouble() string {
 	case RoleListener:
 		return "this board is listening for a leader"
 	case RoleBarred:
-		return "this board stays out: " + cmp.Or(s.Reason, "unknown why")
+		return "this board stays out: " + cmp.Or(s.ReasonText, "unknown why")
 	case RoleCandidate:
 		return "this board is asking whether anybody leads"
 	case RoleLeader:
@@ -114,7 +114,7 @@ func (s *Status) trouble() string {
 		}
 		return "there is no leader, and no board that could become one"
 	default:
-		return cmp.Or(s.Reason, "unknown why")
+		return cmp.Or(s.ReasonText, "unknown why")
 	}
 }
 
@@ -199,9 +199,9 @@ func (p *page) facts(s *Status) {
 		fact("addresses", strings.Join(s.Addresses, ", "))
 	}
 	if s.Holding {
-		fact("holding", cmp.Or(s.Way, "unknown"))
+		fact("holding", cmp.Or(s.HoldText, "unknown"))
 	}
-	fact("LED", cmp.Or(s.LED, "unknown"))
+	fact("LED", cmp.Or(s.LEDText, "unknown"))
 	fact("heartbeats", s.heartbeats())
 	fact("group", fmt.Sprintf("%s, algorithm %s, topdog %s",
 		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version")))
@@ -216,8 +216,8 @@ func (s *Status) algorithm() string {
 	if s.Fanout != "" && s.Fanout != defaultFanout {
 		with = append(with, "fanout "+s.Fanout)
 	}
-	if s.Measure != "" {
-		with = append(with, "measure "+s.Measure)
+	if s.ScoreFrom != "" {
+		with = append(with, "score from "+s.ScoreFrom)
 	}
 	text := cmp.Or(s.Algorithm, "unknown")
 	if len(with) > 0 {
@@ -240,8 +240,8 @@ func (s *Status) thisBoard() string {
 	if s.RoleSinceMs != nil {
 		text += " for " + span(*s.RoleSinceMs)
 	}
-	if s.Reason != "" {
-		text += " (" + s.Reason + ")"
+	if s.ReasonText != "" {
+		text += " (" + s.ReasonText + ")"
 	}
 	return text
 }
@@ -289,7 +289,7 @@ func (p *page) changes(s *Status) {
 		if c.Leader != "" {
 			who = s.fullName(c.Leader, c.LeaderName)
 		}
-		text := fmt.Sprintf("%s, term%c%d: %s", who, joint, c.Term, cmp.Or(c.Reason, "unknown why"))
+		text := fmt.Sprintf("%s, term%c%d: %s", who, joint, c.Term, cmp.Or(c.ReasonText, "unknown why"))
 		if c.OutageMs != nil {
 			text += fmt.Sprintf("; nobody led for %s", span(*c.OutageMs))
 		}
@@ -309,7 +309,7 @@ func (p *page) problems(s *Status) {
 			p.item(notice, "  ! ", 4, fmt.Sprintf("and %d more: topdog status --json", len(s.Problems)-i))
 			break
 		}
-		p.item(notice, "  ! ", 4, problem)
+		p.item(notice, "  ! ", 4, problem.Text)
 	}
 }
 

@@ -32,11 +32,12 @@ func healthy() Status {
 		Self: true, Following: "192.168.1.13", UpSeconds: new(2*3600.0 + 5*60)}
 	return Status{
 		Version: "0.1.0", Group: "pihole", Algorithm: "heir", Interface: "eth0",
-		Board: self, Role: RoleFollower, Reason: "heard the leader", RoleSinceMs: new(2*hourMs + 5*minuteMs),
+		Board: self, Role: RoleFollower, Reason: "heard_leader", ReasonText: "heard the leader", RoleSinceMs: new(2*hourMs + 5*minuteMs),
 		Leader: "192.168.1.13", LeaderName: "pi3", LeaderSinceMs: new(3*dayMs + 4*hourMs), Term: 7,
 		Heir: "192.168.1.12", HeirName: "pi2",
 		Addresses: []string{"192.168.1.250/24"}, HeldBy: "192.168.1.13",
-		LED:         "ACT, a short blink every 2 s",
+		LEDPattern:  "follower",
+		LEDText:     "ACT, a short blink every 2 s",
 		HeartbeatMs: 100,
 		Fanout:      "multicast",
 		Detector:    Detector{Kind: "ask", MarginMs: 1, RoundTripMs: 0.3, Questions: 3, QuestionEveryMs: 1, AnswerWithinMs: 1.5},
@@ -48,12 +49,15 @@ func healthy() Status {
 			self,
 		},
 		Changes: []Change{
-			{AgoMs: 3*dayMs + 4*hourMs, Leader: "192.168.1.13", LeaderName: "pi3", Term: 7, Reason: "nobody answered for the leader", OutageMs: new(108.0)},
-			{AgoMs: 3*dayMs + 5*hourMs, Leader: "192.168.1.12", LeaderName: "pi2", Term: 6, Reason: "the leader handed over", OutageMs: new(0.7)},
-			{AgoMs: 3*dayMs + 5*hourMs, Term: 5, Reason: "the leader's daemon stopped"},
+			{AgoMs: 3*dayMs + 4*hourMs, Leader: "192.168.1.13", LeaderName: "pi3", Term: 7, Reason: "nobody_answered", ReasonText: "nobody answered for the leader", OutageMs: new(108.0)},
+			{AgoMs: 3*dayMs + 5*hourMs, Leader: "192.168.1.12", LeaderName: "pi2", Term: 6, Reason: "handed_over", ReasonText: "the leader handed over", OutageMs: new(0.7)},
+			{AgoMs: 3*dayMs + 5*hourMs, Term: 5, Reason: "leader_stopped", ReasonText: "the leader's daemon stopped"},
 		},
-		Counters: map[string]uint64{"dropped: other group": 3, "changes because heard the leader": 1},
-		Problems: []string{},
+		Counters: Counters{
+			PacketsReceived: 2736041, PacketsSent: 75,
+			DroppedByReason: map[string]uint64{"other_group": 3}, ChangesByReason: map[string]uint64{"heard_leader": 1},
+		},
+		Problems: []Problem{},
 	}
 }
 
@@ -64,9 +68,9 @@ func leading() Status {
 	s.Board.Self, s.Board.HeardMs = true, nil
 	s.Boards[0] = s.Board
 	s.Boards[2].Self, s.Boards[2].HeardMs = false, new(1234.0)
-	s.Role, s.Reason, s.RoleSinceMs = RoleLeader, "nobody answered for the leader", s.LeaderSinceMs
-	s.Holding, s.Way = true, "TUN device topdog0, lifetime 1 s"
-	s.LED = "ACT, pulsing"
+	s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleLeader, "nobody_answered", "nobody answered for the leader", s.LeaderSinceMs
+	s.Holding, s.HoldMethod, s.HoldText = true, "tun", "TUN device topdog0, lifetime 1 s"
+	s.LEDText = "ACT, pulsing"
 	return s
 }
 
@@ -74,7 +78,7 @@ func leading() Status {
 // combined with; pi2 has not told its importance yet.
 func scored() Status {
 	s := healthy()
-	s.Algorithm, s.Fanout, s.Measure = "score", "unicast", "command"
+	s.Algorithm, s.Fanout, s.ScoreFrom = "score", "unicast", "command"
 	s.Detector = Detector{Kind: "fixed", MarginMs: 210, Questions: 1, QuestionEveryMs: 100, AnswerWithinMs: 100}
 	s.Boards[0].Score, s.Boards[2].Score = new(uint32(4294967295)), new(uint32(0))
 	s.Boards[0].Priority = 50
@@ -97,15 +101,15 @@ func situations() []situation {
 		s.Boards[1].HeardMs, s.Boards[1].Gone = new(3*minuteMs+20*secondMs), true
 	})
 	isolated := change(healthy(), func(s *Status) {
-		s.Role, s.Reason, s.RoleSinceMs = RoleIsolated, "the link was lost", new(4.2*secondMs)
+		s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleIsolated, "link_lost", "the link was lost", new(4.2*secondMs)
 		s.Leader, s.LeaderName, s.LeaderSinceMs, s.Heir, s.HeirName, s.HeldBy = "", "", nil, "", "", ""
 		s.Board.Role, s.Boards[2].Role = RoleIsolated, RoleIsolated
 		s.Board.Following, s.Boards[2].Following = "", ""
 		for i := range 2 {
 			s.Boards[i].HeardMs = new(4300.0)
 		}
-		s.LED = "ACT, two blinks: a fault"
-		s.Problems = []string{"eth0 has no carrier: is the cable plugged in?"}
+		s.LEDText = "ACT, two blinks: a fault"
+		s.Problems = []Problem{{Text: "eth0 has no carrier: is the cable plugged in?"}}
 	})
 	rich := change(healthy(), func(s *Status) {
 		s.Addresses = []string{"192.168.1.250/24", "10.20.0.80/16", "10.20.0.81/16", "10.20.0.82/16"}
@@ -117,9 +121,9 @@ func situations() []situation {
 			Board{ID: "192.168.1.81", Name: "台所", Address: "192.168.1.81", Priority: 0, Role: RoleFollower, HeardMs: new(26 * hourMs), Stale: true, UpSeconds: new(9.0)},
 			Board{ID: "192.168.1.82"},
 		)
-		s.Problems = []string{
-			"packets from 10.0.0.7 fail authentication: that board has another key, copy /etc/topdog/key to it",
-			"no light: there is no GPIO17 on this board, see led in the configuration",
+		s.Problems = []Problem{
+			{Text: "packets from 10.0.0.7 fail authentication: that board has another key, copy /etc/topdog/key to it"},
+			{Text: "no light: there is no GPIO17 on this board, see led in the configuration"},
 		}
 	})
 	return []situation{
@@ -130,7 +134,7 @@ func situations() []situation {
 		{"leading", leading(), Options{Width: 80}, ExitHeld},
 		{"leading-not-holding", change(leading(), func(s *Status) {
 			s.Holding, s.HeldBy = false, ""
-			s.Problems = []string{"192.168.1.250 is used by 52:54:00:12:34:56, which is no board of this group"}
+			s.Problems = []Problem{{Text: "192.168.1.250 is used by 52:54:00:12:34:56, which is no board of this group"}}
 		}), Options{Width: 80}, ExitNotHeld},
 		{"heir", change(healthy(), func(s *Status) {
 			s.Heir, s.HeirName = s.Board.ID, s.Board.Name
@@ -143,17 +147,17 @@ func situations() []situation {
 			Board: Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleListener, Self: true, UpSeconds: new(0.2)},
 			Boards: []Board{{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleListener,
 				Self: true, UpSeconds: new(0.2)}},
-			Role: RoleListener, Reason: "the link came up", RoleSinceMs: new(150.0), Addresses: []string{"192.168.1.250/24"},
-			LED: "ACT, flickering: an election",
+			Role: RoleListener, Reason: "link_up", ReasonText: "the link came up", RoleSinceMs: new(150.0), Addresses: []string{"192.168.1.250/24"},
+			LEDText: "ACT, flickering: an election",
 		}, Options{Width: 80}, ExitNotHeld},
 		{"no-leader", change(healthy(), func(s *Status) {
 			s.Leader, s.LeaderName, s.LeaderSinceMs, s.HeldBy = "", "", nil, ""
-			s.Reason, s.RoleSinceMs = "the leader's daemon stopped", new(2.0)
+			s.Reason, s.ReasonText, s.RoleSinceMs = "leader_stopped", "the leader's daemon stopped", new(2.0)
 			s.Boards[0].Gone = true
-			s.Changes = append([]Change{{AgoMs: 2, Term: 7, Reason: "the leader's daemon stopped"}}, s.Changes...)
+			s.Changes = append([]Change{{AgoMs: 2, Term: 7, Reason: "leader_stopped", ReasonText: "the leader's daemon stopped"}}, s.Changes...)
 		}), Options{Width: 80}, ExitNotHeld},
 		{"suspected", change(healthy(), func(s *Status) {
-			s.Role, s.Reason, s.RoleSinceMs = RoleCandidate, "the leader fell silent", new(3.4)
+			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleCandidate, "leader_silent", "the leader fell silent", new(3.4)
 			s.Board.Role, s.Boards[2].Role = RoleCandidate, RoleCandidate
 			s.Boards[0].HeardMs = new(106.0)
 		}), Options{Width: 80}, ExitHeld},
@@ -164,7 +168,7 @@ func situations() []situation {
 		{"isolated-40", isolated, Options{Width: 40}, ExitNotHeld},
 		{"contested", change(healthy(), func(s *Status) {
 			s.Boards[1].Role = RoleLeader
-			s.Problems = []string{"board 192.168.1.12 leads as well; the partition has healed or frames were lost"}
+			s.Problems = []Problem{{Text: "board 192.168.1.12 leads as well; the partition has healed or frames were lost"}}
 		}), Options{Width: 80}, ExitNotHeld},
 		{"just-replaced", change(healthy(), func(s *Status) {
 			s.Leader, s.LeaderName, s.HeldBy, s.LeaderSinceMs, s.Term = "192.168.1.12", "pi2", "192.168.1.12", new(80.0), 8
@@ -173,16 +177,16 @@ func situations() []situation {
 			s.Boards[1].Following, s.Boards[2].Following = "", "192.168.1.12"
 		}), Options{Width: 80}, ExitHeld},
 		{"barred", change(isolated, func(s *Status) {
-			s.Role, s.Reason, s.RoleSinceMs = RoleBarred, "another board has the same id", new(6*minuteMs)
-			s.Problems = []string{"another live board has this board's id 192.168.1.11: give one of them another id"}
+			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleBarred, "duplicate_id", "another board has the same id", new(6*minuteMs)
+			s.Problems = []Problem{{Text: "another live board has this board's id 192.168.1.11: give one of them another id"}}
 		}), Options{Width: 80}, ExitNotHeld},
 		{"rich", rich, Options{Width: 100}, ExitHeld},
 		{"rich-60", rich, Options{Width: 60}, ExitHeld},
 		{"hostile", change(healthy(), func(s *Status) {
 			s.Boards[0].Name, s.LeaderName = "\x1b[2J\a\u202epi3\n", "\x1b]0;owned\a"
 			s.Boards[1].Name = strings.Repeat("long-name-", 9)
-			s.Reason = "a\r\nb\x00\xff"
-			s.Problems = []string{"\x1b[31mred\x9b31m"}
+			s.ReasonText = "a\r\nb\x00\xff"
+			s.Problems = []Problem{{Text: "\x1b[31mred\x9b31m"}}
 		}), Options{Width: 80}, ExitHeld},
 		{"nothing-known", Status{}, Options{Width: 80}, ExitNotHeld},
 	}
@@ -254,13 +258,13 @@ func checkText(t *testing.T, text string, columns int) {
 func TestTextIsBounded(t *testing.T) {
 	const size = 100_000
 	s := healthy()
-	s.Reason = strings.Repeat("a ", size/2)
-	s.LED = strings.Repeat("b", size)
+	s.ReasonText = strings.Repeat("a ", size/2)
+	s.LEDText = strings.Repeat("b", size)
 	for len(s.Boards) < size/20 {
 		s.Boards = append(s.Boards, Board{Following: "x"})
 	}
 	for len(s.Problems) < 1000 {
-		s.Problems = append(s.Problems, "p")
+		s.Problems = append(s.Problems, Problem{Text: "p"})
 	}
 	for _, columns := range []int{0, 40} {
 		got := text(t, s, Options{Width: columns})

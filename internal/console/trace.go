@@ -43,7 +43,8 @@ type TracedChange struct {
 	NewLeader     string `json:"new_leader"`
 	NewLeaderName string `json:"new_leader_name"`
 	Term          uint32 `json:"term"`
-	Reason        string `json:"reason"` // "" if a leader only repeated its claim
+	Reason        string `json:"reason"` // an identifier of election.Reason; "" if a leader only repeated its claim
+	ReasonText    string `json:"reason_text"`
 
 	Omitted int         `json:"omitted"` // steps that were too many to be kept, from the middle
 	Steps   []TraceStep `json:"steps"`   // in the order of time
@@ -51,17 +52,18 @@ type TracedChange struct {
 
 // TraceStep is one thing that happened. Fields that do not apply are left out.
 type TraceStep struct {
-	AtNs      int64  `json:"at_ns"`
-	Step      string `json:"step"`                  // one of the Step constants
-	Message   string `json:"message,omitempty"`     // StepHeard, StepSent: "ELECTION", …
-	Board     string `json:"board,omitempty"`       // id of the sender, or recipient, or leader; "" for all, or none
-	BoardName string `json:"board_name,omitempty"`  //
-	DueNs     *int64 `json:"due_ns,omitempty"`      // StepTimer: when it should have rung
-	TakenInNs *int64 `json:"taken_in_ns,omitempty"` // StepHeard: when the daemon came to it
-	Role      string `json:"role,omitempty"`        // StepRole: the new one
-	Reason    string `json:"reason,omitempty"`      // StepRole: why
-	Term      uint32 `json:"term,omitempty"`        // of a message, or of the new role
-	Failed    bool   `json:"failed,omitempty"`      // what this is the end of did not work
+	AtNs       int64  `json:"at_ns"`
+	Step       string `json:"step"`                  // one of the Step constants
+	Message    string `json:"message,omitempty"`     // StepHeard, StepSent: "ELECTION", …
+	Board      string `json:"board,omitempty"`       // id of the sender, or recipient, or leader; "" for all, or none
+	BoardName  string `json:"board_name,omitempty"`  //
+	DueNs      *int64 `json:"due_ns,omitempty"`      // StepTimer: when it should have rung
+	HandledNs  *int64 `json:"handled_ns,omitempty"`  // StepHeard: when the daemon came to it
+	Role       string `json:"role,omitempty"`        // StepRole: the new one
+	Reason     string `json:"reason,omitempty"`      // StepRole: why, an identifier of election.Reason
+	ReasonText string `json:"reason_text,omitempty"` // StepRole: the same for people
+	Term       uint32 `json:"term,omitempty"`        // of a message, or of the new role
+	Failed     bool   `json:"failed,omitempty"`      // what this is the end of did not work
 }
 
 // What a step can be.
@@ -75,8 +77,8 @@ const (
 	StepAsked        = "asked"         // somebody wants the board to hand over or to stop
 	StepRole         = "role"          // another role or leader
 	StepProbe        = "probe"         // begins to ask whether a foreign machine has the address
-	StepTakeBegun    = "take_begun"    // the kernel is asked for the address
-	StepTakeEnded    = "take_ended"    // it has it
+	StepAcquireBegun = "acquire_begun" // the kernel is asked for the address
+	StepAcquireEnded = "acquire_ended" // it has it
 	StepReleaseBegun = "release_begun" // the kernel is asked to let go of it
 	StepReleaseEnded = "release_ended" // it has let go
 	StepAnnounced    = "announced"     // gratuitous ARP was sent
@@ -176,7 +178,7 @@ func (t *Trace) changeHeadline(c *TracedChange) string {
 	if len(c.Steps) > 0 {
 		text = fmt.Sprintf("%s, %s", ago(float64(t.NowNs-c.Steps[len(c.Steps)-1].AtNs)/1e6), text)
 	}
-	text += fmt.Sprintf(", term%c%d: %s", joint, c.Term, cmp.Or(c.Reason, "it claimed the address again"))
+	text += fmt.Sprintf(", term%c%d: %s", joint, c.Term, cmp.Or(c.ReasonText, "it claimed the address again"))
 	if !c.Over {
 		text += " (not over yet)"
 	}
@@ -196,7 +198,7 @@ func (s *TraceStep) style() style {
 	switch {
 	case s.Failed:
 		return alarm
-	case s.Step == StepTakeEnded, s.Step == StepReleaseEnded, s.Step == StepAnnounced:
+	case s.Step == StepAcquireEnded, s.Step == StepReleaseEnded, s.Step == StepAnnounced:
 		return good
 	}
 	return plain
@@ -208,8 +210,8 @@ func (t *Trace) stepText(s *TraceStep) string {
 	switch s.Step {
 	case StepHeard:
 		text := fmt.Sprintf("heard %s of %s", s.Message, who)
-		if s.TakenInNs != nil && *s.TakenInNs-s.AtNs >= worthTelling {
-			text += fmt.Sprintf(", and took it in %s later", apart(*s.TakenInNs-s.AtNs))
+		if s.HandledNs != nil && *s.HandledNs-s.AtNs >= worthTelling {
+			text += fmt.Sprintf(", and came to it %s later", apart(*s.HandledNs-s.AtNs))
 		}
 		return text
 	case StepSent:
@@ -233,7 +235,7 @@ func (t *Trace) stepText(s *TraceStep) string {
 		if s.Role == RoleLeader {
 			text += fmt.Sprintf(" in term%c%d", joint, s.Term)
 		}
-		return fmt.Sprintf("becomes %s: %s", text, cmp.Or(s.Reason, "unknown why"))
+		return fmt.Sprintf("becomes %s: %s", text, cmp.Or(s.ReasonText, "unknown why"))
 	}
 	if words, ok := stepWords[s.Step]; ok {
 		if s.Failed {
@@ -250,8 +252,8 @@ var stepWords = map[string]struct{ done, failed string }{
 	StepLinkLost:     {done: "sees that the link is gone"},
 	StepAsked:        {done: "is asked to hand over"},
 	StepProbe:        {done: "begins to ask whether a foreign machine has the address"},
-	StepTakeBegun:    {done: "begins to take the address"},
-	StepTakeEnded:    {done: "has the address", failed: "could not take the address"},
+	StepAcquireBegun: {done: "begins to acquire the address"},
+	StepAcquireEnded: {done: "has the address", failed: "could not acquire the address"},
 	StepReleaseBegun: {done: "begins to let go of the address"},
 	StepReleaseEnded: {done: "has let go of the address", failed: "could not let go of the address"},
 	StepAnnounced:    {done: "has announced the address (ARP)", failed: "could not announce the address (ARP)"},

@@ -23,27 +23,27 @@ func takeover() Trace {
 		Changes: []TracedChange{{
 			ZeroNs: at(0), LeaderChanged: true, Over: true, From: RoleFollower, To: RoleLeader,
 			OldLeader: "192.168.1.13", OldLeaderName: "pi3", NewLeader: "192.168.1.12", NewLeaderName: "pi2",
-			Term: 8, Reason: "nobody answered for the leader",
+			Term: 8, Reason: "nobody_answered", ReasonText: "nobody answered for the leader",
 			Steps: []TraceStep{
-				{AtNs: at(0), Step: StepHeard, Message: "HEARTBEAT", Board: "192.168.1.13", BoardName: "pi3", Term: 7, TakenInNs: moment(141)},
+				{AtNs: at(0), Step: StepHeard, Message: "HEARTBEAT", Board: "192.168.1.13", BoardName: "pi3", Term: 7, HandledNs: moment(141)},
 				{AtNs: at(100_000), Step: StepHeartbeatDue, Board: "192.168.1.13", BoardName: "pi3"},
 				{AtNs: at(102_574), Step: StepTimer, DueNs: moment(102_500)},
-				{AtNs: at(102_580), Step: StepRole, Board: "192.168.1.13", BoardName: "pi3", Role: RoleCandidate, Term: 7, Reason: "the leader fell silent"},
+				{AtNs: at(102_580), Step: StepRole, Board: "192.168.1.13", BoardName: "pi3", Role: RoleCandidate, Term: 7, Reason: "leader_silent", ReasonText: "the leader fell silent"},
 				{AtNs: at(102_630), Step: StepSent, Message: "ELECTION", Term: 7},
-				{AtNs: at(107_701), Step: StepRole, Board: "192.168.1.12", BoardName: "pi2", Role: RoleLeader, Term: 8, Reason: "nobody answered for the leader"},
-				{AtNs: at(107_702), Step: StepTakeBegun},
-				{AtNs: at(107_790), Step: StepTakeEnded},
+				{AtNs: at(107_701), Step: StepRole, Board: "192.168.1.12", BoardName: "pi2", Role: RoleLeader, Term: 8, Reason: "nobody_answered", ReasonText: "nobody answered for the leader"},
+				{AtNs: at(107_702), Step: StepAcquireBegun},
+				{AtNs: at(107_790), Step: StepAcquireEnded},
 				{AtNs: at(107_830), Step: StepAnnounced, Failed: true},
 				{AtNs: at(107_900), Step: StepSent, Message: "COORDINATOR", Term: 8},
-				{AtNs: at(108_100), Step: StepHeard, Message: "ANSWER", Board: "192.168.1.11", TakenInNs: moment(108_199)},
+				{AtNs: at(108_100), Step: StepHeard, Message: "ANSWER", Board: "192.168.1.11", HandledNs: moment(108_199)},
 				{AtNs: at(207_900), Step: StepSent, Message: "HEARTBEAT", Term: 8},
 			},
 		}, {
 			ZeroNs: at(-5_000_000), Over: false, From: RoleFollower, To: RoleFollower,
 			OldLeader: "192.168.1.13", OldLeaderName: "pi3", NewLeader: "192.168.1.13", NewLeaderName: "pi3",
-			Term: 7, Reason: "the leader fell silent", Omitted: 3,
+			Term: 7, Reason: "leader_silent", ReasonText: "the leader fell silent", Omitted: 3,
 			Steps: []TraceStep{
-				{AtNs: at(-5_000_000), Step: StepRole, Board: "192.168.1.13", BoardName: "pi3\x1b[2J", Role: RoleFollower, Term: 7, Reason: "the leader answered"},
+				{AtNs: at(-5_000_000), Step: StepRole, Board: "192.168.1.13", BoardName: "pi3\x1b[2J", Role: RoleFollower, Term: 7, Reason: "leader_answered", ReasonText: "the leader answered"},
 				{AtNs: at(-4_999_999), Step: "danced"},
 			},
 		}},
@@ -53,13 +53,13 @@ func takeover() Trace {
 func TestWriteTrace(t *testing.T) {
 	const newest = `38 s ago, the lead went from pi3 (192.168.1.13) to pi2 (192.168.1.12), term 8: nobody answered for the leader
           ms         +ms  on pi2
-       0.000              heard HEARTBEAT of pi3, and took it in 0.141 ms later
+       0.000              heard HEARTBEAT of pi3, and came to it 0.141 ms later
      100.000    +100.000  the next heartbeat is due
      102.574      +2.574  the timer rings, 0.074 ms late
      102.580      +0.006  becomes candidate: the leader fell silent
      102.630      +0.050  sent ELECTION to all
      107.701      +5.071  becomes leader in term 8: nobody answered for the leader
-     107.702      +0.001  begins to take the address
+     107.702      +0.001  begins to acquire the address
      107.790      +0.088  has the address
      107.830      +0.040  could not announce the address (ARP)
      107.900      +0.070  sent COORDINATOR to all
@@ -84,7 +84,7 @@ func TestWriteTrace(t *testing.T) {
 		{"narrow and coloured", Trace{Board: "1", NowNs: 1, Changes: []TracedChange{{
 			LeaderChanged: true, Over: true, NewLeader: "1", Term: 1,
 			Steps: []TraceStep{
-				{Step: StepTakeEnded},
+				{Step: StepAcquireEnded},
 				{Step: StepProbe},
 				{Step: StepReleaseEnded, Failed: true},
 			},
@@ -119,7 +119,7 @@ func TestEveryStepHasWords(t *testing.T) {
 	}
 	for _, step := range []string{
 		StepHeard, StepSent, StepHeartbeatDue, StepTimer, StepLinkUp, StepLinkLost, StepAsked, StepRole, StepProbe,
-		StepTakeBegun, StepTakeEnded, StepReleaseBegun, StepReleaseEnded, StepAnnounced,
+		StepAcquireBegun, StepAcquireEnded, StepReleaseBegun, StepReleaseEnded, StepAnnounced,
 	} {
 		if text := (&Trace{}).stepText(&TraceStep{Step: step}); text == step || text == "" {
 			t.Errorf("%q has no words", step)

@@ -9,6 +9,7 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -88,7 +89,7 @@ func (d *Daemon) wayTo(id wire.ID) (netip.AddrPort, bool) {
 func (d *Daemon) unaddressed(id wire.ID) {
 	d.counts.unaddressed++
 	text := fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id)
-	if d.news.trouble("address", text, time.Minute) {
+	if d.news.trouble(console.ProblemNoRoute, text, time.Minute) {
 		d.log.Warn(text)
 	}
 }
@@ -98,7 +99,7 @@ func (d *Daemon) changed(c election.Change) {
 	d.light()
 	d.news.changed(c, d.lastSeen(c))
 	if c.NewLeader != wire.Nobody {
-		d.news.over("probe") // the machine that had the address was a board of the group, or has given it up
+		d.news.over(console.ProblemAddressNotFree) // the machine that had the address was a board of the group, or has given it up
 	}
 	d.console.Changed()
 	if d.observe != nil {
@@ -144,7 +145,7 @@ func routine(c election.Change) bool {
 
 func (d *Daemon) noticed(notice election.Notice) {
 	text := notice.String()
-	d.news.trouble("notice "+notice.Board.String(), text, time.Minute)
+	d.news.troubleWith(console.ProblemKind(notice.Kind.Identifier()), notice.Board, text, time.Minute)
 	switch notice.Kind {
 	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm:
 		d.log.Error(text) // one of the boards stays out until somebody mends it

@@ -94,8 +94,8 @@ func TestAlgorithms(t *testing.T) {
 						l.wantHolders(last)
 						for _, b := range l.boards {
 							s := b.mustStatus(t)
-							if len(s.Problems) > 0 || s.Counters["address unknown"] > 0 {
-								t.Errorf("pi%d has the problems %q, and %d messages without an address", b.number, s.Problems, s.Counters["address unknown"])
+							if len(s.Problems) > 0 || s.Counters.MessagesWithoutRoute > 0 {
+								t.Errorf("pi%d has the problems %q, and %d messages without an address", b.number, s.Problems, s.Counters.MessagesWithoutRoute)
 							}
 							if trusted := len(s.Trusted); trusted != map[string]int{"agents": 4}[name] {
 								t.Errorf("pi%d says that %d boards are trusted", b.number, trusted)
@@ -127,8 +127,8 @@ func TestNumberedBoards(t *testing.T) {
 				pass(10 * time.Second)
 				l.settle(t, l.boards...)
 				for _, b := range l.boards {
-					if s := b.mustStatus(t); len(s.Problems) > 0 || s.Counters["address unknown"] > 0 {
-						t.Errorf("pi%d has the problems %q, and %d messages without an address", b.number, s.Problems, s.Counters["address unknown"])
+					if s := b.mustStatus(t); len(s.Problems) > 0 || s.Counters.MessagesWithoutRoute > 0 {
+						t.Errorf("pi%d has the problems %q, and %d messages without an address", b.number, s.Problems, s.Counters.MessagesWithoutRoute)
 					}
 				}
 			})
@@ -208,7 +208,7 @@ func TestOtherAlgorithmIsRefused(t *testing.T) {
 					if diff := cmp.Diff([]string{"error: " + want}, side.board.loggedWith("runs the algorithm")); diff != "" {
 						t.Errorf("logged by pi%d (-want +got):\n%s", side.board.number, diff)
 					}
-					if s := side.board.mustStatus(t); !slices.Contains(s.Problems, want) {
+					if s := side.board.mustStatus(t); !slices.Contains(texts(s.Problems), want) {
 						t.Errorf("the problems of pi%d are %q, want %q", side.board.number, s.Problems, want)
 					}
 				}
@@ -291,7 +291,7 @@ func TestUnaddressed(t *testing.T) {
 				t.Errorf("%s: %d datagrams, want %d", test.name, got, test.want)
 			}
 		}
-		if n := one.mustStatus(t).Counters["address unknown"]; n != 3 {
+		if n := one.mustStatus(t).Counters.MessagesWithoutRoute; n != 3 {
 			t.Errorf("%d messages were counted, want 3", n)
 		}
 		one.wantProblem(t, "the address of board")

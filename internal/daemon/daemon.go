@@ -157,7 +157,7 @@ func New(cfg Config, platform Platform, o Options) (*Daemon, error) {
 	d.importance = importance{commands: make(chan []string, 1), toldAt: -time.Hour}
 	d.led = newLights(platform.OpenLED, func(err error) {
 		d.tell(func() {
-			if d.news.trouble("led", err.Error(), forever) {
+			if d.news.trouble(console.ProblemLED, err.Error(), forever) {
 				d.log.Warn(err)
 			}
 		})
@@ -345,7 +345,7 @@ func (d *Daemon) serveConsole(ctx context.Context) error {
 			return nil
 		}
 		d.tell(func() {
-			if err != nil && d.news.trouble("console", err.Error(), forever) {
+			if err != nil && d.news.trouble(console.ProblemControlSocket, err.Error(), forever) {
 				d.log.Warn(err)
 			}
 		})

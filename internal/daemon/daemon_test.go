@@ -45,10 +45,18 @@ func (l *fakeLAN) three() (one, two, three *fakeBoard) {
 	return one, two, three
 }
 
+// texts returns what problems say to people.
+func texts(problems []console.Problem) (texts []string) {
+	for _, p := range problems {
+		texts = append(texts, p.Text)
+	}
+	return texts
+}
+
 func (b *fakeBoard) wantProblem(t *testing.T, part string) {
 	t.Helper()
 	s := b.mustStatus(t)
-	if !slices.ContainsFunc(s.Problems, func(p string) bool { return strings.Contains(p, part) }) {
+	if !slices.ContainsFunc(s.Problems, func(p console.Problem) bool { return strings.Contains(p.Text, part) }) {
 		t.Errorf("board %d does not tell of %q; its problems: %q", b.number, part, s.Problems)
 	}
 }
@@ -177,7 +185,7 @@ func TestAddressDeleted(t *testing.T) {
 				t.Errorf("restored %d times and announced %d times, want 1 and 1", three.restores, three.announced)
 			}
 		})
-		if n := three.mustStatus(t).Counters["address restored"]; n != 1 {
+		if n := three.mustStatus(t).Counters.AddressRestored; n != 1 {
 			t.Errorf("the counter says %d, want 1", n)
 		}
 	})
@@ -350,10 +358,8 @@ func TestGarbage(t *testing.T) {
 		pass(time.Second)
 		l.wantHolders(3)
 		var dropped uint64
-		for name, n := range three.mustStatus(t).Counters {
-			if strings.HasPrefix(name, "dropped: ") {
-				dropped += n
-			}
+		for _, n := range three.mustStatus(t).Counters.DroppedByReason {
+			dropped += n
 		}
 		if dropped < 100 {
 			t.Errorf("%d packets were counted as dropped, want the 100 that were garbage", dropped)

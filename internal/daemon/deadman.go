@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -48,13 +49,13 @@ func (d *Daemon) startDeadman() {
 	}
 	device, err := d.platform.StartDeadman()
 	if err != nil {
-		if d.news.trouble("deadman", err.Error(), forever) {
+		if d.news.trouble(console.ProblemDeadman, err.Error(), forever) {
 			d.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
 		}
 		d.later(restartDeadman, d.startDeadman)
 		return
 	}
-	d.news.over("deadman")
+	d.news.over(console.ProblemDeadman)
 	d.deadman = deadman{device: device}
 	d.tasks.Go(func() error {
 		select {
@@ -131,7 +132,7 @@ func (d *Daemon) bequeath(will wire.Message) bool {
 	}
 	if err := s.device.Prepare(e); err != nil {
 		// A companion that has ended is replaced; a link that has gone is told of elsewhere.
-		if !isLinkDown(err) && d.news.trouble("bequeath", err.Error(), time.Minute) {
+		if !isLinkDown(err) && d.news.trouble(console.ProblemDeadmanOutdated, err.Error(), time.Minute) {
 			d.log.Warn(err)
 		}
 		return false

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"topdog/internal/console"
 	"topdog/netio"
 )
 
@@ -80,12 +81,12 @@ func (d *Daemon) openHolder() {
 	}
 	holder, err := d.platform.OpenHolder(d.link.name, d.prefixes())
 	if err != nil {
-		if d.news.trouble("hold", err.Error(), forever) {
+		if d.news.trouble(console.ProblemAddressNotHeld, err.Error(), forever) {
 			d.log.Error(err)
 		}
 		return
 	}
-	d.news.over("hold")
+	d.news.over(console.ProblemAddressNotHeld)
 	d.holding.holder = holder
 	way, why := holder.Method()
 	d.log.Infof("would hold %s on %s by %v (%s)", joined(d.prefixes()), holder.Device(), way, why)
@@ -108,7 +109,7 @@ func (d *Daemon) take() {
 		d.takeFailed(err)
 		return
 	}
-	d.news.over("hold")
+	d.news.over(console.ProblemAddressNotHeld)
 	d.holding.taken, d.holding.unfit = true, 0
 	d.holding.renewAt = now + renewEvery
 	d.holding.announced = 0
@@ -134,7 +135,7 @@ func (d *Daemon) settleIn() {
 // takeFailed tells of an address that could not be taken.
 func (d *Daemon) takeFailed(err error) {
 	d.holding.taken = false
-	if d.news.trouble("hold", err.Error(), forever) {
+	if d.news.trouble(console.ProblemAddressNotHeld, err.Error(), forever) {
 		d.log.Error(err)
 	}
 	d.standBack()
@@ -306,7 +307,7 @@ func (d *Daemon) defend(addr netip.Addr, mac net.HardwareAddr) {
 	// After a change of leader it is a board of the group that has just let go.
 	if now-d.news.since > settled && now-d.news.rivalAt > settled {
 		text := fmt.Sprintf("%v claims %v, which this board holds: find that machine and give it another address", mac, addr)
-		if d.news.trouble("rival", text, time.Minute) {
+		if d.news.trouble(console.ProblemAddressConflict, text, time.Minute) {
 			d.log.Warn(text)
 		}
 	}
@@ -358,16 +359,16 @@ func (d *Daemon) probed(number int, a probeAnswer) {
 	}
 	switch {
 	case a.err != nil:
-		if d.news.trouble("probe", a.err.Error(), time.Minute) {
+		if d.news.trouble(console.ProblemAddressNotFree, a.err.Error(), time.Minute) {
 			d.log.Warn(a.err)
 		}
 	case a.found:
 		text := fmt.Sprintf("%v already has the address %v: choose another floating address, or another address for that machine", a.owner, a.addr)
-		if d.news.trouble("probe", text, time.Minute) {
+		if d.news.trouble(console.ProblemAddressNotFree, text, time.Minute) {
 			d.log.Error(text)
 		}
 	default:
-		d.news.over("probe")
+		d.news.over(console.ProblemAddressNotFree)
 	}
 	d.act(d.core.Probed(d.now(), a.found || a.err != nil))
 }

@@ -38,8 +38,8 @@ func TestLightFailsAndElectionGoesOn(t *testing.T) {
 				if err != nil || !s.Holding {
 					t.Errorf("board 1 did not take over: %+v, %v", s, err)
 				}
-				if want := `open the LED "GPIO17": ` + cause.Error(); s.LED != want || !strings.Contains(strings.Join(s.Problems, "\n"), want) {
-					t.Errorf("status: LED %q, problems %q", s.LED, s.Problems)
+				if want := `open the LED "GPIO17": ` + cause.Error(); s.LEDText != want || s.LEDPattern != "" || !strings.Contains(strings.Join(texts(s.Problems), "\n"), want) {
+					t.Errorf("status: LED %q, problems %q", s.LEDText, s.Problems)
 				}
 				warned := 0
 				one.get(func() {
@@ -55,8 +55,8 @@ func TestLightFailsAndElectionGoesOn(t *testing.T) {
 
 				works.Store(true)
 				pass(time.Minute) // it is tried every 30 s
-				if s, err := one.Status(t.Context()); err != nil || !strings.HasPrefix(s.LED, "lamp, lit") || len(s.Problems) > 0 {
-					t.Errorf("once it works: LED %q, problems %q, %v", s.LED, s.Problems, err)
+				if s, err := one.Status(t.Context()); err != nil || !strings.HasPrefix(s.LEDText, "lamp, lit") || s.LEDPattern != "leader" || len(s.Problems) > 0 {
+					t.Errorf("once it works: LED %q, problems %q, %v", s.LEDText, s.Problems, err)
 				}
 				if len(lamp.Edges()) < 10 {
 					t.Errorf("the light does not pulse: %v", lamp.Edges())

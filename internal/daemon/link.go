@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"topdog/internal/console"
 	"topdog/netio"
 )
 
@@ -63,7 +64,7 @@ func (d *Daemon) findAndWatch(ctx context.Context) error {
 			break
 		}
 		d.request(func() {
-			if d.news.trouble("interface", err.Error(), forever) {
+			if d.news.trouble(console.ProblemInterface, err.Error(), forever) {
 				d.log.Warnf("waiting for the interface: %v", err)
 			}
 		})
@@ -74,7 +75,7 @@ func (d *Daemon) findAndWatch(ctx context.Context) error {
 		}
 	}
 	// The loop has to know the name before it is given the first snapshot.
-	if d.ask(ctx, func() { d.link.name = name; d.news.over("interface") }) != nil {
+	if d.ask(ctx, func() { d.link.name = name; d.news.over(console.ProblemInterface) }) != nil {
 		return nil
 	}
 	trouble := func(err error) { d.tell(func() { d.log.Warn(err) }) }
@@ -103,7 +104,7 @@ func (d *Daemon) mendLink() {
 	if problem != "" {
 		d.linkLost()
 		d.closeLink()
-		if d.news.trouble("link", problem, forever) {
+		if d.news.trouble(console.ProblemLink, problem, forever) {
 			d.log.Warn(problem)
 		}
 		d.report("tell systemd", d.notifier.Status("waiting: "+problem))
@@ -121,12 +122,12 @@ func (d *Daemon) mendLink() {
 	}
 	if !s.Link.Up {
 		d.linkLost()
-		if d.news.trouble("link", fmt.Sprintf("%s has no carrier: check the cable", d.link.name), forever) {
+		if d.news.trouble(console.ProblemLink, fmt.Sprintf("%s has no carrier: check the cable", d.link.name), forever) {
 			d.log.Warnf("%s has no carrier: check the cable", d.link.name)
 		}
 		return
 	}
-	d.news.over("link")
+	d.news.over(console.ProblemLink)
 	d.act(d.core.Link(d.now(), true))
 }
 
@@ -190,7 +191,7 @@ func (d *Daemon) openLink(l netio.Link, local netip.Addr) bool {
 			return false
 		}
 	}
-	d.news.over("open")
+	d.news.over(console.ProblemSockets)
 	d.link.transport, d.link.announcer = transport, announcer
 	d.link.local, d.link.index = local, l.Index
 	d.link.multicastAt = d.now()
@@ -215,7 +216,7 @@ func (d *Daemon) openFailed(err error) {
 	case errors.Is(err, syscall.EPERM):
 		text += ": run as root, or give the daemon CAP_NET_ADMIN and CAP_NET_RAW"
 	}
-	if d.news.trouble("open", text, forever) {
+	if d.news.trouble(console.ProblemSockets, text, forever) {
 		d.log.Warn(text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/console"
 	"topdog/wire"
 )
 
@@ -27,10 +28,16 @@ type news struct {
 // problem is something that a person should look into. It ends when it is over,
 // or when it has not been seen for a while.
 type problem struct {
-	about, text string
-	seen        time.Duration // for the last time
-	told        time.Duration // when it was logged
-	lasts       time.Duration
+	kind  console.ProblemKind
+	board wire.ID // which it is about, or wire.Nobody
+	text  string
+	seen  time.Duration // for the last time
+	told  time.Duration // when it was logged
+	lasts time.Duration
+}
+
+func (p *problem) is(kind console.ProblemKind, board wire.ID) bool {
+	return p.kind == kind && p.board == board
 }
 
 // reign is one leader's.
@@ -56,16 +63,21 @@ const (
 
 // trouble notes a problem, and reports whether it should be logged: when it is
 // new, or says something new, or was not logged for long.
-func (n *news) trouble(about, text string, lasts time.Duration) (tell bool) {
+func (n *news) trouble(kind console.ProblemKind, text string, lasts time.Duration) (tell bool) {
+	return n.troubleWith(kind, wire.Nobody, text, lasts)
+}
+
+// troubleWith notes a problem with another board.
+func (n *news) troubleWith(kind console.ProblemKind, board wire.ID, text string, lasts time.Duration) (tell bool) {
 	now := n.now()
-	i := slices.IndexFunc(n.problems, func(p problem) bool { return p.about == about })
+	i := slices.IndexFunc(n.problems, func(p problem) bool { return p.is(kind, board) })
 	if i < 0 {
 		if len(n.problems) == problemsMax {
 			// What others cause gives way to what is wrong on this board.
 			oldest := max(0, slices.IndexFunc(n.problems, func(p problem) bool { return p.lasts != forever }))
 			n.problems = slices.Delete(n.problems, oldest, oldest+1)
 		}
-		n.problems = append(n.problems, problem{about: about, text: text, seen: now, told: now, lasts: lasts})
+		n.problems = append(n.problems, problem{kind: kind, board: board, text: text, seen: now, told: now, lasts: lasts})
 		return true
 	}
 	p := &n.problems[i]
@@ -78,20 +90,20 @@ func (n *news) trouble(about, text string, lasts time.Duration) (tell bool) {
 }
 
 // over ends a problem.
-func (n *news) over(about string) {
-	n.problems = slices.DeleteFunc(n.problems, func(p problem) bool { return p.about == about })
+func (n *news) over(kind console.ProblemKind) {
+	n.problems = slices.DeleteFunc(n.problems, func(p problem) bool { return p.is(kind, wire.Nobody) })
 }
 
 // current returns the problems that exist.
-func (n *news) current() (texts []string) {
+func (n *news) current() (found []console.Problem) {
 	now := n.now()
 	n.problems = slices.DeleteFunc(n.problems, func(p problem) bool {
 		return p.lasts != forever && now-p.seen > p.lasts
 	})
 	for _, p := range n.problems {
-		texts = append(texts, p.text)
+		found = append(found, console.Problem{Kind: p.kind, Board: idText(p.board), Text: p.text})
 	}
-	return texts
+	return found
 }
 
 // changed keeps the history of leaders. lastSeen is when the old leader was heard

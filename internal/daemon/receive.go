@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"topdog/election"
+	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -70,7 +72,7 @@ func (d *Daemon) takeIn(p *packet) {
 		d.link.multicastAt = now
 	}
 	if verdict.Namesake {
-		d.news.trouble("namesake", fmt.Sprintf("the board at %v has this board's id %v as well", p.from.Addr(), d.self), time.Minute)
+		d.news.trouble(console.ProblemKind(election.NoticeDuplicateID.Identifier()), fmt.Sprintf("the board at %v has this board's id %v as well", p.from.Addr(), d.self), time.Minute)
 		d.act(d.core.DuplicateID(now, m))
 		d.namesake()
 		return
@@ -100,7 +102,7 @@ func (d *Daemon) drop(reason wire.DropReason, from netip.AddrPort) {
 	}
 	// One problem for each reason, whoever sends them: a source address is easily
 	// made up, and the log must not grow with what somebody makes up.
-	if d.news.trouble("packets: "+reason.String(), text, time.Minute) {
+	if d.news.trouble(console.ProblemKind(reason.Identifier()), text, time.Minute) {
 		d.log.Warn(text)
 	}
 }
@@ -180,7 +182,7 @@ func (d *Daemon) sent(err error) {
 		return
 	}
 	d.counts.sendErrors++
-	if !isLinkDown(err) && d.news.trouble("send", err.Error(), time.Minute) {
+	if !isLinkDown(err) && d.news.trouble(console.ProblemSend, err.Error(), time.Minute) {
 		d.log.Warn(err)
 	}
 }

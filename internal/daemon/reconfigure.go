@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"topdog/gpio"
+	"topdog/internal/console"
 )
 
 // Live is the part of the configuration that can be changed while the node runs.
@@ -23,7 +24,7 @@ func (d *Daemon) Reconfigure(live Live) {
 		d.cfg.Priority, d.cfg.Preempt, d.cfg.Peers = live.Priority, live.Preempt, live.Peers
 		d.replaceCommand(live.ScoreCommand)
 		d.led.replace(live.OpenLED)
-		d.news.over("led")
+		d.news.over(console.ProblemLED)
 		if d.core != nil {
 			d.stand()
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/console"
 )
 
 const (
@@ -93,7 +94,7 @@ func (d *Daemon) measured(score uint32, program string, err error) {
 	now := d.now()
 	if err != nil {
 		text := fmt.Sprintf("the score command %s %v; this board counts as one of importance 0 until it works", program, err)
-		d.news.trouble("score", text, forever)
+		d.news.trouble(console.ProblemScoreCommand, text, forever)
 		// Once, and not again for each run, also if it fails differently or now and then.
 		if now-m.toldAt > tellEvery {
 			d.log.Warn(text)
@@ -101,7 +102,7 @@ func (d *Daemon) measured(score uint32, program string, err error) {
 		}
 		score = 0
 	} else {
-		d.news.over("score")
+		d.news.over(console.ProblemScoreCommand)
 		if m.told {
 			d.log.Infof("the score command %s works again", program)
 			m.told = false

@@ -155,7 +155,7 @@ func TestScoreCommandFails(t *testing.T) {
 				if n := one.score(t); n != 0 {
 					t.Errorf("the importance is %d, want 0", n)
 				}
-				if s := one.mustStatus(t); !slices.Contains(s.Problems, test.want) {
+				if s := one.mustStatus(t); !slices.Contains(texts(s.Problems), test.want) {
 					t.Errorf("the problems are %q, want %q", s.Problems, test.want)
 				}
 				if diff := cmp.Diff([]string{"warning: " + test.want}, one.loggedWith("the score command")); diff != "" {
@@ -270,7 +270,7 @@ func TestScoreCommandReloadedWhileItFails(t *testing.T) {
 			{time.Second, "the score command /bin/other failed as /bin/other;"},
 		} {
 			pass(step.pass)
-			if problems := one.mustStatus(t).Problems; len(problems) != 1 || !strings.HasPrefix(problems[0], step.want) {
+			if problems := texts(one.mustStatus(t).Problems); len(problems) != 1 || !strings.HasPrefix(problems[0], step.want) {
 				t.Errorf("the problems are %q, want %q", problems, step.want)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"topdog/election"
@@ -63,9 +64,9 @@ const resignWithin = 2 * time.Second
 
 // status describes everything.
 func (d *Daemon) status(now time.Duration) console.Status {
-	d.news.over("console") // or nobody could ask
+	d.news.over(console.ProblemControlSocket) // or nobody could ask
 	if d.led.state().Fail == nil {
-		d.news.over("led")
+		d.news.over(console.ProblemLED)
 	}
 	s := console.Status{
 		Version:     d.cfg.Version,
@@ -77,14 +78,14 @@ func (d *Daemon) status(now time.Duration) console.Status {
 		Role:        console.RoleIsolated,
 		HeartbeatMs: console.Milliseconds(d.cfg.Heartbeat),
 		Holding:     d.holding.taken,
-		Way:         d.way(),
-		LED:         d.lightText(),
 		Counters:    d.counters(),
 		Problems:    append(d.news.current(), d.oneWayPaths(now)...),
 	}
 	if d.cfg.Algorithm == wire.AlgorithmScore {
-		s.Measure = d.cfg.Measure.String()
+		s.ScoreFrom = d.cfg.Measure.String()
 	}
+	d.describeHolding(&s)
+	d.describeLED(&s)
 	for _, p := range d.prefixes() {
 		s.Addresses = append(s.Addresses, p.String())
 	}
@@ -101,7 +102,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	core := d.core.Status(now)
 	s.Role = core.Role.String()
-	s.Reason = d.news.last.Reason.String()
+	s.Reason, s.ReasonText = d.news.last.Reason.Identifier(), d.news.last.Reason.String()
 	s.RoleSinceMs = age(now - d.news.since)
 	s.Term = uint32(core.Term)
 	s.Leader, s.LeaderName = d.idAndName(core.Leader)
@@ -127,7 +128,10 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	}
 	d.describeBoards(s, &core, now)
 	for _, r := range d.news.history {
-		c := console.Change{AgoMs: console.Milliseconds(now - r.from), Term: uint32(r.term), Reason: r.reason.String()}
+		c := console.Change{
+			AgoMs: console.Milliseconds(now - r.from), Term: uint32(r.term),
+			Reason: r.reason.Identifier(), ReasonText: r.reason.String(),
+		}
 		c.Leader, c.LeaderName = d.idAndName(r.leader)
 		if r.gap > 0 {
 			c.OutageMs = age(r.gap)
@@ -135,7 +139,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 		s.Changes = append(s.Changes, c)
 	}
 	for reason, count := range core.Counts {
-		s.Counters["changes because "+reason.String()] = count
+		s.Counters.ChangesByReason[reason.Identifier()] = count
 	}
 }
 
@@ -148,7 +152,7 @@ func (d *Daemon) describeBoards(s *console.Status, core *election.Status, now ti
 	up := (now - d.started).Seconds()
 	self := console.Board{
 		ID: d.self.String(), Name: d.cfg.Name, Address: addrText(d.link.local), Priority: int(core.Rank.Priority),
-		Role: s.Role, Self: true, Following: followingText(core.Leader), UpSeconds: &up,
+		Role: s.Role, Self: true, Following: idText(core.Leader), UpSeconds: &up,
 	}
 	if core.Heir == d.self && self.Role == console.RoleFollower {
 		self.Role = console.RoleHeir
@@ -164,7 +168,7 @@ func (d *Daemon) describeBoards(s *console.Status, core *election.Status, now ti
 		b := console.Board{
 			ID: p.ID.String(), Name: p.Name, Priority: int(p.Priority), Role: peerRole(p, core),
 			HeardMs: age(now - p.LastHeard), Gone: p.Gone, Stale: !p.Gone && !p.Live(now),
-			Following: followingText(p.Following),
+			Following: idText(p.Following),
 		}
 		if way, ok := d.paths[p.ID]; ok {
 			b.Address = addrText(way.addr.Addr())
@@ -208,68 +212,81 @@ func (d *Daemon) idAndName(id wire.ID) (text, name string) {
 	return id.String(), p.Name
 }
 
-// way says how the address is held, or would be.
-func (d *Daemon) way() string {
+// describeHolding says how the address is held, or would be.
+func (d *Daemon) describeHolding(s *console.Status) {
 	if d.holding.holder == nil {
-		return ""
+		return
 	}
-	way, why := d.holding.holder.Method()
-	return fmt.Sprintf("%v on %s: %s", way, d.holding.holder.Device(), why)
+	method, why := d.holding.holder.Method()
+	s.HoldMethod = method.String()
+	s.HoldText = fmt.Sprintf("%v on %s: %s", method, d.holding.holder.Device(), why)
 }
 
-func (d *Daemon) lightText() string {
+// describeLED says what the light shows, or why it shows nothing.
+func (d *Daemon) describeLED(s *console.Status) {
 	state := d.led.state()
-	if state.Fail != nil {
-		return state.Fail.Error()
+	switch {
+	case state.Fail != nil:
+		s.LEDText = state.Fail.Error()
+	case state.LED == "" || state.LED == gpio.None.String():
+		s.LEDText = state.LED
+	default:
+		pattern := d.led.showing()
+		s.LEDPattern = pattern.String()
+		s.LEDText = state.LED + ", " + pattern.Looks()
 	}
-	if state.LED == "" || state.LED == gpio.None.String() {
-		return state.LED
-	}
-	return state.LED + ", " + d.led.showing().Looks()
 }
 
-// oneWayPaths says in words when a board whose address is configured as a peer
-// is heard by one path only.
-func (d *Daemon) oneWayPaths(now time.Duration) (texts []string) {
+// oneWayPaths returns a problem for each board whose address is configured as a
+// peer and that is heard by one path only.
+func (d *Daemon) oneWayPaths(now time.Duration) (found []console.Problem) {
 	if len(d.cfg.Peers) == 0 {
 		return nil
+	}
+	add := func(kind console.ProblemKind, id wire.ID, format string) {
+		found = append(found, console.Problem{Kind: kind, Board: id.String(), Text: fmt.Sprintf(format, d.called(id))})
 	}
 	const fresh, stale = 5 * time.Second, 10 * time.Second
 	for id, way := range d.paths {
 		direct, multicast := now-way.directAt, now-way.multicastAt
 		switch {
 		case direct < fresh && multicast > stale:
-			texts = append(texts, fmt.Sprintf("unicast from %s arrives and multicast does not: the network between drops multicast", d.called(id)))
+			add(console.ProblemMulticastMissing, id, "unicast from %s arrives and multicast does not: the network between drops multicast")
 		case multicast < fresh && direct > stale && slices.Contains(d.cfg.Peers, way.addr.Addr()):
-			texts = append(texts, fmt.Sprintf("multicast from %s arrives and unicast does not: list this board in its peers as well", d.called(id)))
+			add(console.ProblemUnicastMissing, id, "multicast from %s arrives and unicast does not: list this board in its peers as well")
 		}
 	}
-	slices.Sort(texts)
-	return texts
+	slices.SortFunc(found, func(a, b console.Problem) int { return strings.Compare(a.Text, b.Text) })
+	return found
 }
 
-// counters are for people who look for the cause of something.
-func (d *Daemon) counters() map[string]uint64 {
-	c := map[string]uint64{
-		"packets received":      d.counts.received,
-		"packets sent":          d.counts.sent,
-		"send errors":           d.counts.sendErrors,
-		"address unknown":       d.counts.unaddressed,
-		"receive queue overrun": d.link.overruns.Load(),
-		"address restored":      d.counts.restored,
-		"group joined again":    d.counts.rejoined,
-		"rival leaders heard":   d.counts.rivals,
+// counters collects what is counted in several places.
+func (d *Daemon) counters() console.Counters {
+	c := console.Counters{
+		PacketsReceived:      d.counts.received,
+		PacketsSent:          d.counts.sent,
+		ReceiveOverruns:      d.link.overruns.Load(),
+		SendErrors:           d.counts.sendErrors,
+		MessagesWithoutRoute: d.counts.unaddressed,
+		AddressRestored:      d.counts.restored,
+		GroupRejoined:        d.counts.rejoined,
+		RivalLeadersHeard:    d.counts.rivals,
+		DroppedByReason:      make(map[string]uint64),
+		ChangesByReason:      make(map[string]uint64),
 	}
-	for reason, count := range d.drops {
+	drop := func(reason string, count uint64) {
 		if count > 0 {
-			c["dropped: "+wire.DropReason(reason).String()] = count
+			c.DroppedByReason[reason] += count
 		}
 	}
+	for reason, count := range d.drops {
+		drop(wire.DropReason(reason).Identifier(), count)
+	}
 	if d.link.transport != nil {
-		dropped := d.link.transport.Drops()
-		c["dropped: from beyond the link"] = dropped.WrongTTL
-		c["dropped: too long"] += dropped.Truncated
-		c["receive errors"] = dropped.ReceiveErrors
+		drops := d.link.transport.Drops()
+		drop(console.DroppedWrongTTL, drops.WrongTTL)
+		drop(wire.TooLong.Identifier(), drops.Truncated)
+		c.ReceiveErrors = drops.ReceiveErrors
 	}
 	return c
 }
@@ -284,11 +301,4 @@ func addrText(a netip.Addr) string {
 		return ""
 	}
 	return a.String()
-}
-
-func followingText(id wire.ID) string {
-	if id == wire.Nobody {
-		return ""
-	}
-	return id.String()
 }

@@ -113,7 +113,7 @@ func (l *timeline) report(zero time.Duration, names map[wire.ID]string) console.
 		Omitted: l.omitted(),
 	}
 	if l.known {
-		c.Reason = l.reason.String()
+		c.Reason, c.ReasonText = l.reason.Identifier(), l.reason.String()
 	}
 	for _, s := range l.inTime() {
 		c.Steps = append(c.Steps, s.report(zero, names))
@@ -129,7 +129,7 @@ var stepNames = [stepKinds]string{
 	stepHeard: console.StepHeard, stepSent: console.StepSent, stepTimer: console.StepTimer,
 	stepLinkUp: console.StepLinkUp, stepLinkLost: console.StepLinkLost, stepAsked: console.StepAsked,
 	stepRole: console.StepRole, stepProbe: console.StepProbe,
-	stepTakeBegun: console.StepTakeBegun, stepTakeEnded: console.StepTakeEnded,
+	stepTakeBegun: console.StepAcquireBegun, stepTakeEnded: console.StepAcquireEnded,
 	stepReleaseBegun: console.StepReleaseBegun, stepReleaseEnded: console.StepReleaseEnded,
 	stepAnnounced: console.StepAnnounced, stepHeartbeatDue: console.StepHeartbeatDue,
 }
@@ -143,14 +143,14 @@ func (s *traceStep) report(zero time.Duration, names map[wire.ID]string) console
 	switch s.kind {
 	case stepHeard:
 		at := int64(s.takenIn + zero)
-		r.Message, r.TakenInNs = s.message.String(), &at
+		r.Message, r.HandledNs = s.message.String(), &at
 	case stepSent:
 		r.Message = s.message.String()
 	case stepTimer:
 		at := int64(s.due + zero)
 		r.DueNs = &at
 	case stepRole:
-		r.Role, r.Reason = s.role.String(), s.reason.String()
+		r.Role, r.Reason, r.ReasonText = s.role.String(), s.reason.Identifier(), s.reason.String()
 	}
 	return r
 }

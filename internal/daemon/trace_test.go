@@ -84,11 +84,11 @@ func TestTraceOfATakeover(t *testing.T) {
 			"heard HEARTBEAT pi3",
 			"heartbeat_due pi3",
 			"timer",
-			"role pi3 candidate the leader fell silent",
+			"role pi3 candidate leader_silent",
 			"sent ELECTION",
-			"role pi2 leader nobody answered for the leader",
-			"take_begun",
-			"take_ended",
+			"role pi2 leader nobody_answered",
+			"acquire_begun",
+			"acquire_ended",
 			"announced",
 			"sent COORDINATOR",
 			"timer",
@@ -105,7 +105,7 @@ func TestTraceOfATakeover(t *testing.T) {
 		want := console.TracedChange{
 			ZeroNs: c.ZeroNs, LeaderChanged: true, Over: true, From: console.RoleFollower, To: console.RoleLeader,
 			OldLeader: "10.0.0.3", OldLeaderName: "pi3", NewLeader: "10.0.0.2", NewLeaderName: "pi2",
-			Term: 2, Reason: "nobody answered for the leader", Steps: c.Steps,
+			Term: 2, Reason: "nobody_answered", ReasonText: "nobody answered for the leader", Steps: c.Steps,
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -116,7 +116,7 @@ func TestTraceOfATakeover(t *testing.T) {
 			"heartbeat_due pi3",
 			"heard ELECTION pi2",
 			"heard COORDINATOR pi2",
-			"role pi2 follower a new leader proclaimed itself",
+			"role pi2 follower leader_proclaimed",
 			"heard HEARTBEAT pi2",
 		)
 		// What both have seen fits together by the clock that they share.
@@ -132,7 +132,7 @@ func TestTraceOfATakeover(t *testing.T) {
 			"link_lost",
 			"release_begun",
 			"release_ended",
-			"role isolated the link was lost",
+			"role isolated link_lost",
 		)
 		if c := three.newestTrace(t); !c.Over {
 			t.Error("a board that is cut off waits for more steps")
@@ -140,8 +140,8 @@ func TestTraceOfATakeover(t *testing.T) {
 		three.change(func(s *netio.Snapshot) { s.Link.Up = true })
 		pass(time.Second)
 		told := story(three.newestTrace(t))
-		returned := []string{"link_up", "role listener the link came up"}
-		if diff := cmp.Diff(returned, told[:2]); diff != "" || !slices.Contains(told, "role pi2 follower heard the leader") {
+		returned := []string{"link_up", "role listener link_up"}
+		if diff := cmp.Diff(returned, told[:2]); diff != "" || !slices.Contains(told, "role pi2 follower heard_leader") {
 			t.Errorf("when it comes back it has seen %q", told)
 		}
 	})
@@ -165,24 +165,24 @@ func TestTraceOfAHandover(t *testing.T) {
 			"asked",
 			"release_begun",
 			"release_ended",
-			"role follower the leader resigned",
+			"role follower leader_resigned",
 			"sent RESIGN",
 			"heard COORDINATOR pi2",
-			"role pi2 follower a new leader proclaimed itself",
+			"role pi2 follower leader_proclaimed",
 			"heard HEARTBEAT pi2",
 		)
 		two.wantStory(t,
 			"heard HEARTBEAT pi3",
 			"heard RESIGN pi3",
-			"role pi2 leader the leader handed over",
-			"take_begun",
-			"take_ended",
+			"role pi2 leader handed_over",
+			"acquire_begun",
+			"acquire_ended",
 			"announced",
 			"sent COORDINATOR",
 			"timer",
 			"sent HEARTBEAT",
 		)
-		if c := one.newestTrace(t); c.Reason != "the leader resigned" || c.NewLeader != "10.0.0.2" {
+		if c := one.newestTrace(t); c.Reason != "leader_resigned" || c.NewLeader != "10.0.0.2" {
 			t.Errorf("the third board says: %+v", c)
 		}
 	})
@@ -192,7 +192,7 @@ func TestTraceOfAFailedTake(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
 		pass(2 * time.Second)
-		if told := story(one.newestTrace(t)); !slices.Contains(told, "take_ended failed") || slices.Contains(told, "announced") {
+		if told := story(one.newestTrace(t)); !slices.Contains(told, "acquire_ended failed") || slices.Contains(told, "announced") {
 			t.Errorf("got %q", told)
 		}
 	})
@@ -222,16 +222,16 @@ func TestTraceOfASuspicion(t *testing.T) {
 			"heard HEARTBEAT pi3",
 			"heartbeat_due pi3",
 			"timer",
-			"role pi3 candidate the leader fell silent",
+			"role pi3 candidate leader_silent",
 			"sent ELECTION",
 			"heard HEARTBEAT pi3",
-			"role pi3 follower the leader answered",
+			"role pi3 follower leader_answered",
 			"heard HEARTBEAT pi3",
 		}
 		if diff := cmp.Diff(want, story(c)); diff != "" || c.LeaderChanged || !c.Over {
 			t.Errorf("(-want +got):\n%s\n%+v", diff, c)
 		}
-		if c.OldLeader != "10.0.0.3" || c.NewLeader != "10.0.0.3" || c.Reason != "the leader fell silent" {
+		if c.OldLeader != "10.0.0.3" || c.NewLeader != "10.0.0.3" || c.Reason != "leader_silent" {
 			t.Errorf("%+v", c)
 		}
 		if diff := cmp.Diff(last, two.newestTrace(t)); diff != "" {
@@ -347,12 +347,12 @@ func TestTraceOfCauses(t *testing.T) {
 	at := func(ms int) int64 { return int64(time.Hour + time.Duration(ms)*time.Millisecond) }
 	moment := func(ms int) *int64 { ns := at(ms); return &ns }
 	want := []console.TraceStep{
-		{AtNs: at(850), Step: "heard", Message: "HELLO", Board: "7", BoardName: "pi7", TakenInNs: moment(900)},
-		{AtNs: at(1000), Step: "role", Role: "listener", Reason: "no reason"},
+		{AtNs: at(850), Step: "heard", Message: "HELLO", Board: "7", BoardName: "pi7", HandledNs: moment(900)},
+		{AtNs: at(1000), Step: "role", Role: "listener", Reason: "none", ReasonText: "no reason"},
 		{AtNs: at(1000), Step: "probe"},
-		{AtNs: at(1000), Step: "role", Role: "follower", Board: "7", BoardName: "pi7", Reason: "no reason"},
+		{AtNs: at(1000), Step: "role", Role: "follower", Board: "7", BoardName: "pi7", Reason: "none", ReasonText: "no reason"},
 		{AtNs: at(1200), Step: "timer", DueNs: moment(1100)},
-		{AtNs: at(1300), Step: "role", Role: "leader", Board: "9", Term: 2, Reason: "no reason"},
+		{AtNs: at(1300), Step: "role", Role: "leader", Board: "9", Term: 2, Reason: "none", ReasonText: "no reason"},
 		{AtNs: at(1300), Step: "sent", Message: "COORDINATOR", Term: 2},
 		{AtNs: at(1300), Step: "sent", Message: "HEARTBEAT", Term: 2},
 	}

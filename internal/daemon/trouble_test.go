@@ -197,8 +197,8 @@ func TestLEDRecovers(t *testing.T) {
 			return gpio.NewRecorder("another LED", 1000), nil
 		}})
 		pass(5 * time.Minute)
-		if s := one.mustStatus(t); len(s.Problems) > 0 || s.LED != "another LED, lit, with a short gap every second" {
-			t.Errorf("LED %q, problems %q", s.LED, s.Problems)
+		if s := one.mustStatus(t); len(s.Problems) > 0 || s.LEDText != "another LED, lit, with a short gap every second" {
+			t.Errorf("LED %q, problems %q", s.LEDText, s.Problems)
 		}
 	})
 }

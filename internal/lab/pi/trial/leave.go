@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"topdog/election"
 )
 
 // upgrade installs the newer package on the leader, which is the second board.
@@ -27,7 +28,7 @@ func (t *trial) upgrade(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// The board that took over had not to find out: it was told.
-	if len(s.Changes) == 0 || s.Changes[0].Reason != "the leader handed over" {
+	if len(s.Changes) == 0 || s.Changes[0].Reason != election.ReasonHandover.Identifier() {
 		return "", fmt.Errorf("%s leads because of %+v, want a hand-over", s.Board.Name, s.Changes)
 	}
 	after, err := b.Status(ctx)

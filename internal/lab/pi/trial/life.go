@@ -192,7 +192,7 @@ func (t *trial) story(ctx context.Context) (string, error) {
 		// pauses, and that the leader is asked, is not of interest here.
 		fmt.Fprintf(&text, "%s: %s leads in term %d; changes of leader:", b.Name(), s.LeaderName, s.Term)
 		for _, c := range s.Changes {
-			fmt.Fprintf(&text, " %s in term %d (%s)", c.LeaderName, c.Term, c.Reason)
+			fmt.Fprintf(&text, " %s in term %d (%s)", c.LeaderName, c.Term, c.ReasonText)
 		}
 		fmt.Fprintf(&text, "\n%s", out)
 	}

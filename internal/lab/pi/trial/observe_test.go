@@ -70,7 +70,7 @@ func TestCheckStatus(t *testing.T) {
 		"holds the address":   func(s *console.Status) { s.Holding = true },
 		"leads, not holding":  func(s *console.Status) { s.Board.ID, s.Role = s.Leader, console.RoleLeader },
 		"knows too few":       func(s *console.Status) { s.Boards = s.Boards[:2] },
-		"something is amiss":  func(s *console.Status) { s.Problems = []string{"the LED"} },
+		"something is amiss":  func(s *console.Status) { s.Problems = []console.Problem{{Text: "the LED"}} },
 		"leads and is unsure": func(s *console.Status) { s.Board.ID, s.Holding = s.Leader, true },
 	} {
 		s := well()
