@@ -320,7 +320,9 @@ func (d *Daemon) probe() {
 	d.probes++
 	number, announcer := d.probes, d.link.announcer
 	if announcer == nil {
-		d.tell(func() { d.probed(number, probeAnswer{err: errors.New("probe for the address: the link was lost")}) })
+		// The core waits for the answer, and so for room in the queue if it is full.
+		lost := probeAnswer{err: errors.New("probe for the address: the link was lost")}
+		d.tasks.Go(func() error { d.request(func() { d.probed(number, lost) }); return nil })
 		return
 	}
 	answers := make(chan probeAnswer, len(d.cfg.Addresses))

@@ -47,7 +47,11 @@ func (d *Daemon) Resign(ctx context.Context) (string, error) {
 	if err = errors.Join(err, refused); err != nil {
 		return "", err
 	}
-	defer d.request(func() { d.followed = nil })
+	defer d.request(func() {
+		if d.followed == followed { // and not the channel of somebody who asked later
+			d.followed = nil
+		}
+	})
 	select {
 	case name := <-followed:
 		return "handed over to " + name, nil

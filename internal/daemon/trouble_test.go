@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -168,6 +169,60 @@ func TestResignToTheDead(t *testing.T) {
 		}
 		pass(time.Second)
 		l.wantHolders(3)
+	})
+}
+
+// TestResignKeepsALaterCaller has a caller who resigned go away when somebody else
+// waits for the successor already: that one must still learn who it is.
+func TestResignKeepsALaterCaller(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.get(func() { three.mute = true }) // nobody hears that it resigns
+		first, leave := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := three.Resign(first)
+			ended <- err
+		}()
+		pass(time.Millisecond)
+		later := make(chan string, 1)
+		if err := three.ask(t.Context(), func() { three.followed = later }); err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first caller is told %v", err)
+		}
+		pass(time.Millisecond)
+		if err := three.ask(t.Context(), func() {
+			if three.followed != later {
+				t.Error("the later caller was forgotten")
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestProbeWithoutALink has the link be lost when the core wants a probe, and the
+// loop be so busy that its queue is full: the core must learn how the probe ended.
+func TestProbeWithoutALink(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, nil)
+		pass(2 * time.Second)
+		if err := one.ask(t.Context(), func() {
+			announcer := one.link.announcer
+			one.link.announcer = nil
+			defer func() { one.link.announcer = announcer }()
+			for range cap(one.requests) {
+				one.tell(func() {})
+			}
+			one.probe()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Millisecond)
+		one.wantProblem(t, "probe for the address: the link was lost")
 	})
 }
 
