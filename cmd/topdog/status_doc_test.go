@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// Whoever writes a script against the JSON finds every key and every identifier
+// in docs/status.md, and none there that does not exist.
+func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
+	tables := statusTables(t)
+	names := consoleConstants(t)
+	for section, want := range map[string][]string{
+		"Status":        keys[console.Status](),
+		"Board":         keys[console.Board](),
+		"Detector":      keys[console.Detector](),
+		"Change":        keys[console.Change](),
+		"Counters":      keys[console.Counters](),
+		"Problem":       keys[console.Problem](),
+		"Trace":         keys[console.Trace](),
+		"Traced change": keys[console.TracedChange](),
+		"Step":          keys[console.TraceStep](),
+		"Answer":        {"result", "error", "hint"},
+
+		"Roles":                    names["Role"],
+		"Reasons":                  slices.Sorted(maps.Keys(reasons())),
+		"Reasons to drop a packet": append(dropReasons(), console.DroppedWrongTTL),
+		"Kinds of problems":        append(names["Problem"], problemsElsewhere()...),
+		"Patterns of the light":    patterns(),
+		"Steps":                    names["Step"],
+	} {
+		got := tables[section]
+		delete(tables, section)
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("docs/status.md, section %q (-exists +documented):\n%s", section, diff)
+		}
+	}
+	for section := range tables {
+		t.Errorf("docs/status.md has a table of names in the section %q, which this test does not know", section)
+	}
+}
+
+// A reason has the same text in the log and in the manual.
+func TestEveryReasonIsDocumented(t *testing.T) {
+	doc := readDoc(t, "status.md")
+	for identifier, text := range reasons() {
+		if !strings.Contains(doc, "| `"+identifier+"` | "+text+" | ") {
+			t.Errorf("docs/status.md does not explain the reason %q", text)
+		}
+	}
+}
+
+// snake is how an identifier looks: most languages can use it as a name.
+var snake = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+
+func TestIdentifiersAreIdentifiers(t *testing.T) {
+	for section, names := range statusTables(t) {
+		seen := map[string]bool{}
+		for _, name := range names {
+			if !snake.MatchString(name) || seen[name] {
+				t.Errorf("%s: %q is no identifier, or stands twice", section, name)
+			}
+			seen[name] = true
+		}
+	}
+}
+
+// statusTables returns what the first columns of the tables in docs/status.md say,
+// by the heading above them: of those tables that begin with a name as in `name`.
+func statusTables(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/status.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("^\\| `([a-z_]+)` \\|")
+	tables, section := map[string][]string{}, ""
+	for line := range strings.Lines(string(text)) {
+		if heading, ok := strings.CutPrefix(line, "### "); ok {
+			section = strings.TrimSpace(heading)
+		}
+		if found := row.FindStringSubmatch(line); found != nil {
+			tables[section] = append(tables[section], found[1])
+		}
+	}
+	return tables
+}
+
+// keys returns the names that a type has in JSON.
+func keys[T any]() (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, cmp.Or(name, "no name: "+field.Name))
+	}
+	return names
+}
+
+// reasons returns the texts of all reasons by their identifiers.
+func reasons() map[string]string {
+	found := map[string]string{}
+	for r := election.ReasonNone; r.Identifier() != election.Reason(255).Identifier(); r++ {
+		found[r.Identifier()] = r.String()
+	}
+	return found
+}
+
+func dropReasons() (names []string) {
+	for r := wire.Accepted + 1; int(r) < wire.DropReasons; r++ {
+		names = append(names, r.Identifier())
+	}
+	return names
+}
+
+// problemsElsewhere are the kinds of problems that are named by their cause.
+func problemsElsewhere() []string {
+	names := []string{
+		wire.BadTag.Identifier(), wire.Unauthenticated.Identifier(),
+		wire.NotExpectingAuth.Identifier(), wire.BadVersion.Identifier(),
+	}
+	for k := election.NoticeKind(1); k.Identifier() != election.NoticeKind(0).Identifier(); k++ {
+		names = append(names, k.Identifier())
+	}
+	return names
+}
+
+func patterns() (names []string) {
+	for _, p := range []gpio.Pattern{gpio.Off, gpio.Follower, gpio.Election, gpio.Leader, gpio.Fault} {
+		names = append(names, p.String())
+	}
+	return names
+}
+
+// consoleConstants finds the constants of package console that are named Role…,
+// Step… and Problem…, and returns their values.
+func consoleConstants(t *testing.T) map[string][]string {
+	t.Helper()
+	kind := regexp.MustCompile(`^(Role|Step|Problem)[A-Z]`)
+	found := map[string][]string{}
+	for _, file := range []string{"status.go", "trace.go", "problem.go"} {
+		parsed, err := parser.ParseFile(token.NewFileSet(), "../../internal/console/"+file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			name := kind.FindStringSubmatch(spec.Names[0].Name)
+			literal, ok := spec.Values[0].(*ast.BasicLit)
+			if name == nil || !ok {
+				return true
+			}
+			value, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[name[1]] = append(found[name[1]], value)
+			return true
+		})
+	}
+	return found
+}
