@@ -1,0 +1,339 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestExported holds that what the product's packages export is used by another package: a
+// name that only its own package needs hides what a reader from outside has to know.
+//
+// The lab counts as a user, and so do the tests of other packages, since they reach nothing
+// else. The package's own tests do not.
+func TestExported(t *testing.T) {
+	m := loadModule(t)
+	excepted := maps.Clone(exportedExceptions)
+	left := map[string]bool{}
+	for name := range strings.FieldsSeq(exportedLeft) {
+		left[name] = true
+	}
+	for _, name := range m.unused() {
+		if excepted[name] == "" && !left[name] {
+			t.Errorf("%s is exported, and no other package uses it", name)
+		}
+		delete(excepted, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(excepted)) {
+		t.Errorf("%s needs no exception", name)
+	}
+}
+
+// exportedExceptions are exported for a reason that the test does not see.
+var exportedExceptions = map[string]string{}
+
+// exportedLeft are names that are still to be looked at. It shrinks to nothing.
+//
+//go:embed testdata/exported.txt
+var exportedLeft string
+
+// module is what the test knows of topdog's packages.
+type module struct {
+	files    *token.FileSet
+	packages []*listedPackage          // of topdog; what is imported comes before what imports it
+	checked  map[string]*types.Package // of topdog
+	exports  map[string]string         // where the compiler's export data of the other packages is
+	others   types.Importer            // reads it
+
+	declared []declaration
+	used     map[types.Object]bool // by another package than its own
+	reached  map[types.Object]bool // types of which values get there
+	methods  map[string][]method   // of interfaces, by name
+}
+
+// listedPackage is a package as `go list -json` describes it.
+type listedPackage struct {
+	ImportPath, Dir, Export    string
+	Module                     *struct{ Main bool }
+	GoFiles                    []string
+	TestGoFiles, TestImports   []string
+	XTestGoFiles, XTestImports []string
+}
+
+// declaration is an exported name.
+type declaration struct {
+	name   string // "wire.Codec.Append"
+	object types.Object
+	owner  types.Type // of a method
+}
+
+// method is a method of an interface.
+type method struct {
+	object types.Object
+	of     *types.Interface
+}
+
+// loadModule reads all of topdog.
+func loadModule(t *testing.T) *module {
+	t.Helper()
+	m := &module{
+		files:   token.NewFileSet(),
+		checked: map[string]*types.Package{},
+		exports: map[string]string{},
+		used:    map[types.Object]bool{},
+		reached: map[types.Object]bool{},
+		methods: map[string][]method{},
+	}
+	m.others = importer.ForCompiler(m.files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(m.exports[path]) })
+	m.list(t, "topdog/...")
+	var tests []string // what only tests import
+	for _, p := range m.packages {
+		tests = append(append(tests, p.TestImports...), p.XTestImports...)
+	}
+	tests = slices.DeleteFunc(tests, func(path string) bool { return m.exports[path] != "" || strings.HasPrefix(path, "topdog/") })
+	m.list(t, slices.Compact(slices.Sorted(slices.Values(tests)))...)
+
+	for _, p := range m.packages {
+		pkg, info := m.check(t, p, p.ImportPath, p.GoFiles)
+		m.checked[p.ImportPath] = pkg
+		m.declare(pkg, info)
+	}
+	for _, p := range m.packages {
+		m.check(t, p, p.ImportPath, append(p.TestGoFiles, p.GoFiles...))
+		m.check(t, p, p.ImportPath+"_test", p.XTestGoFiles)
+	}
+	m.addInterface(types.Universe.Lookup("error").Type())
+	for path := range m.exports {
+		if pkg, err := m.others.Import(path); err == nil { // package unsafe has no export data
+			m.addInterfaces(pkg.Scope())
+		}
+	}
+	return m
+}
+
+// list asks the go command for packages and all that they import.
+func (m *module) list(t *testing.T, patterns ...string) {
+	t.Helper()
+	const fields = "-json=ImportPath,Dir,Export,Module,GoFiles,TestGoFiles,TestImports,XTestGoFiles,XTestImports"
+	decoder := json.NewDecoder(strings.NewReader(listText(t, append([]string{"-deps", "-export", fields}, patterns...)...)))
+	for {
+		p := new(listedPackage)
+		switch err := decoder.Decode(p); {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			t.Fatal(err)
+		case p.Module != nil && p.Module.Main:
+			m.packages = append(m.packages, p)
+		case p.Export != "":
+			m.exports[p.ImportPath] = p.Export
+		}
+	}
+}
+
+// Import finds a package for one that imports it.
+func (m *module) Import(path string) (*types.Package, error) {
+	if p := m.checked[path]; p != nil {
+		return p, nil
+	}
+	return m.others.Import(path)
+}
+
+// check reads a package's files, and notes what they use of other packages.
+func (m *module) check(t *testing.T, p *listedPackage, path string, names []string) (*types.Package, *types.Info) {
+	t.Helper()
+	var files []*ast.File
+	for _, name := range names {
+		file, err := parser.ParseFile(m.files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}}
+	// Errors are for the compiler to find. What a package's tests export to its external
+	// tests is missing here, for example, and is nobody else's.
+	config := types.Config{Importer: m, Error: func(error) {}}
+	pkg, _ := config.Check(path, m.files, files, info)
+	for _, object := range info.Uses {
+		m.use(object, path)
+	}
+	for expr, tv := range info.Types {
+		switch expr := expr.(type) {
+		case *ast.CompositeLit:
+			m.useLiteral(expr, tv.Type, path)
+		case *ast.InterfaceType:
+			m.addInterface(tv.Type)
+		}
+	}
+	return pkg, info
+}
+
+// use notes that the package uses the object, if it is another's.
+func (m *module) use(object types.Object, path string) {
+	switch o := object.(type) {
+	case *types.Func:
+		object = o.Origin()
+	case *types.Var:
+		object = o.Origin()
+	}
+	if object.Pkg() != nil && object.Pkg().Path() != strings.TrimSuffix(path, "_test") {
+		m.used[object] = true
+	}
+}
+
+// useLiteral notes the fields that a literal sets without naming them.
+func (m *module) useLiteral(literal *ast.CompositeLit, of types.Type, path string) {
+	fields, ok := of.Underlying().(*types.Struct)
+	if !ok || len(literal.Elts) == 0 {
+		return
+	}
+	if _, named := literal.Elts[0].(*ast.KeyValueExpr); !named {
+		for field := range fields.Fields() {
+			m.use(field, path)
+		}
+	}
+}
+
+// addInterfaces notes the methods of the interfaces that a package has names for.
+func (m *module) addInterfaces(scope *types.Scope) {
+	for _, name := range scope.Names() {
+		if named, ok := scope.Lookup(name).(*types.TypeName); ok && types.IsInterface(named.Type()) {
+			m.addInterface(named.Type())
+		}
+	}
+}
+
+// addInterface notes the methods of an interface.
+func (m *module) addInterface(t types.Type) {
+	of, ok := t.Underlying().(*types.Interface)
+	if !ok || !of.IsMethodSet() {
+		return
+	}
+	for f := range of.Methods() {
+		m.methods[f.Name()] = append(m.methods[f.Name()], method{f, of})
+	}
+}
+
+// declare notes what a package exports.
+func (m *module) declare(pkg *types.Package, info *types.Info) {
+	for _, name := range pkg.Scope().Names() {
+		object := pkg.Scope().Lookup(name)
+		if !object.Exported() {
+			continue
+		}
+		full := strings.TrimPrefix(pkg.Path(), "topdog/") + "." + name
+		m.declared = append(m.declared, declaration{name: full, object: object})
+		named, ok := object.Type().(*types.Named)
+		if _, isType := object.(*types.TypeName); !isType || !ok {
+			continue
+		}
+		for f := range named.Methods() {
+			m.declared = append(m.declared, declaration{name: full + "." + f.Name(), object: f, owner: named})
+		}
+		switch under := named.Underlying().(type) {
+		case *types.Interface:
+			for f := range under.ExplicitMethods() {
+				m.declared = append(m.declared, declaration{name: full + "." + f.Name(), object: f})
+			}
+		case *types.Struct:
+			for i := range under.NumFields() {
+				// A field with a tag is for whoever encodes the struct, and an embedded one is there
+				// for what it promotes.
+				if f := under.Field(i); under.Tag(i) == "" && !f.Embedded() {
+					m.declared = append(m.declared, declaration{name: full + "." + f.Name(), object: f})
+				}
+			}
+		}
+	}
+}
+
+// unused returns the names that are exported for nobody, sorted.
+func (m *module) unused() []string {
+	for object := range maps.Clone(m.used) {
+		m.reach(object.Type())
+	}
+	for _, d := range m.declared {
+		// The methods that make a type fit for somebody else's interface.
+		if d.owner != nil && !m.used[d.object] && m.implements(d) {
+			m.used[d.object] = true
+			m.reach(d.object.Type())
+		}
+	}
+	var names []string
+	for _, d := range m.declared {
+		lab := strings.HasPrefix(d.name, "internal/lab/") || strings.HasPrefix(d.name, "scripts/") || strings.HasPrefix(d.name, "cmd/")
+		if !lab && !m.used[d.object] && d.object.Exported() {
+			names = append(names, d.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// reach notes what another package has to know to use a value of the type: the types in it,
+// the members of an enumeration, and the methods that it calls or implements through an interface.
+// The fields and methods of other types it has to use itself.
+func (m *module) reach(t types.Type) {
+	switch t := t.(type) {
+	case interface{ Elem() types.Type }: // a pointer, a slice, an array, a channel or a map
+		m.reach(t.Elem())
+		if mapped, ok := t.(*types.Map); ok {
+			m.reach(mapped.Key())
+		}
+	case *types.Signature:
+		m.reach(t.Params())
+		m.reach(t.Results())
+	case *types.Tuple:
+		for v := range t.Variables() {
+			m.reach(v.Type())
+		}
+	case *types.Interface:
+		for f := range t.Methods() {
+			m.used[f] = true
+			m.reach(f.Type())
+		}
+	case *types.Named:
+		for arg := range t.TypeArgs().Types() {
+			m.reach(arg)
+		}
+		name := t.Origin().Obj()
+		if name.Pkg() == nil || m.checked[name.Pkg().Path()] != name.Pkg() || m.reached[name] {
+			return
+		}
+		m.reached[name], m.used[name] = true, true
+		m.reach(t.Underlying())
+		for _, d := range m.declared {
+			if c, ok := d.object.(*types.Const); ok && c.Type() == t {
+				m.used[c] = true
+			}
+		}
+	}
+}
+
+// implements tells whether the method is there for an interface of another package, or for
+// one whose method another package calls.
+func (m *module) implements(d declaration) bool {
+	if slices.Contains([]string{"Is", "As", "Unwrap"}, d.object.Name()) {
+		return true // what package errors asks for in interfaces without a name
+	}
+	for _, i := range m.methods[d.object.Name()] {
+		foreign := i.object.Pkg() != d.object.Pkg()
+		if (foreign || m.used[i.object]) && (types.Implements(d.owner, i.of) || types.Implements(types.NewPointer(d.owner), i.of)) {
+			return true
+		}
+	}
+	return false
+}
