@@ -159,7 +159,7 @@ func (c *cluster) answeredBy(b *board) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := c.prober.WaitAnswer(ctx, func(n int) bool { return n == b.number }); err != nil {
+	if _, err := c.asker.WaitAnswer(ctx, func(n int) bool { return n == b.number }); err != nil {
 		c.t.Fatalf("%s does not answer the client: %v", b, err)
 	}
 }
@@ -192,10 +192,10 @@ func (c *cluster) watchFor(d time.Duration) { <-time.After(d) }
 var stallMax = election.Grace(heartbeat)
 
 // stalled reports whether the whole machine has stood still since a moment, as
-// virtual machines do: then the prober did, which none of the boards can cause.
+// virtual machines do: then the asker did, which none of the boards can cause.
 func (c *cluster) stalled(since time.Time) bool {
 	c.t.Helper()
-	pause := c.prober.Report(since).Pause
+	pause := c.asker.Report(since).Pause
 	if pause > stallMax {
 		c.t.Logf("this machine stood still for %.1f ms, so the figures are not judged: %s", ms(pause), c.spans(since))
 	}
@@ -206,7 +206,7 @@ func (c *cluster) stalled(since time.Time) bool {
 // that no two boards had it for longer than they may.
 func (c *cluster) observe(since time.Time, twoHolders time.Duration) {
 	c.t.Helper()
-	seen, asked := c.holders.Since(since), c.prober.Report(since)
+	seen, asked := c.holders.Since(since), c.asker.Report(since)
 	c.t.Logf("two holders %.1f ms, no holder %.1f ms, %d moves; the client waited %.1f ms at most (itself late by %.1f ms)",
 		ms(seen.Overlap()), ms(seen.Vacant()), seen.Moves(), ms(asked.Longest.Duration()), ms(asked.Pause))
 	if seen.Overlap() > twoHolders && !c.stalled(since) {
@@ -218,7 +218,7 @@ func (c *cluster) observe(since time.Time, twoHolders time.Duration) {
 // longer gap than that.
 func (c *cluster) clientWaited(since time.Time, most time.Duration) {
 	c.t.Helper()
-	if gap := c.prober.Report(since).Longest.Duration(); gap > most && !c.stalled(since) {
+	if gap := c.asker.Report(since).Longest.Duration(); gap > most && !c.stalled(since) {
 		c.t.Errorf("the client waited %.1f ms, more than %.1f: %s", ms(gap), ms(most), c.spans(since))
 	}
 }
@@ -262,12 +262,12 @@ func (c *cluster) undisturbed(since time.Time, leader *board) {
 	c.t.Helper()
 	seen := c.holders.Since(since)
 	still := seen.Moves() == 0 && seen.Vacant() == 0 && seen.Overlap() == 0 && seen.Held(leader.number) > 0
-	for n := range c.prober.Report(since).Answers {
+	for n := range c.asker.Report(since).Answers {
 		still = still && n == leader.number
 	}
 	if !still && !c.stalled(since) {
 		c.t.Errorf("the address did not simply stay at %s: %s; answers by board: %v",
-			leader, c.spans(since), c.prober.Report(since).Answers)
+			leader, c.spans(since), c.asker.Report(since).Answers)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 )
 
 var (
@@ -57,8 +58,8 @@ type cluster struct {
 	t       testing.TB
 	program program
 	lan     *netns.LAN
-	holders *netns.Holders
-	prober  *netns.Prober
+	holders *observe.Holders
+	asker   *observe.Asker
 	boards  []*board
 	began   time.Time
 }
@@ -95,7 +96,7 @@ func newClusterOf(t testing.TB, p program, boards int, common settings) *cluster
 	t.Cleanup(c.close)
 	c.holders, err = lan.WatchHolders(vip)
 	must(t, err)
-	c.prober, err = lan.StartProber(vip, time.Millisecond)
+	c.asker, err = lan.Ask(vip, time.Millisecond)
 	must(t, err)
 
 	key := newKey(t)

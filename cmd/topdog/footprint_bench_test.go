@@ -18,7 +18,7 @@ func BenchmarkFootprint(b *testing.B) {
 	c := newClusterOf(b, build(b), 3, settings{"log_level": quote("info")})
 	c.start(c.boards...)
 	leader, _ := c.calm()
-	c.prober.Close() // its questions would cost the boards' kernels time
+	c.asker.Close() // its questions would cost the boards' kernels time
 	follower := c.except(leader)[0]
 	for b.Loop() {
 		sent := c.sent()

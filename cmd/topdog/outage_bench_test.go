@@ -115,7 +115,7 @@ func BenchmarkOutage(b *testing.B) {
 				c.untilHolders("one holder, or one on each side of a split", func(h []int) bool {
 					return len(h) == 1 && h[0] != leader.number || d.name == "frames dropped"
 				})
-				outage, pause := c.prober.Report(struck).Longest.Duration(), c.prober.Report(struck).Pause
+				outage, pause := c.asker.Report(struck).Longest.Duration(), c.asker.Report(struck).Pause
 				counts := d.mend(c, leader, struck)
 				c.untilHolders("one holder", func(h []int) bool { return len(h) == 1 })
 				f.add(outage, c.holders.Since(counts).Overlap(), pause)
@@ -142,7 +142,7 @@ func BenchmarkOutage(b *testing.B) {
 			must(b, highest.Plug())
 			c.answeredBy(highest)
 			c.untilHolders("it leads", func(h []int) bool { return len(h) == 1 && h[0] == highest.number })
-			report := c.prober.Report(returned)
+			report := c.asker.Report(returned)
 			f.add(report.Longest.Duration(), c.holders.Since(returned).Overlap(), report.Pause)
 		}
 		f.report(b)
@@ -198,7 +198,7 @@ func (c *cluster) atPeace() (leader *board, heir console.Detector, lack string) 
 // answeredByOther waits for an answer of any other board to the client.
 func (c *cluster) answeredByOther(than *board) {
 	c.t.Helper()
-	if _, err := c.prober.WaitAnswer(c.t.Context(), func(n int) bool { return n != than.number }); err != nil {
+	if _, err := c.asker.WaitAnswer(c.t.Context(), func(n int) bool { return n != than.number }); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 )
 
 var vip = netip.MustParseAddr("10.77.0.100")
@@ -30,8 +31,8 @@ type pair struct {
 	*machine
 	t       *testing.T
 	lan     *netns.LAN
-	holders *netns.Holders
-	prober  *netns.Prober
+	holders *observe.Holders
+	asker   *observe.Asker
 	dir     string // of board 2
 }
 
@@ -59,7 +60,7 @@ func newPair(t *testing.T, process1 string) *pair {
 	p := &pair{t: t, lan: lan}
 	p.holders, err = lan.WatchHolders(vip)
 	must(t, err)
-	p.prober, err = lan.StartProber(vip, time.Millisecond)
+	p.asker, err = lan.Ask(vip, time.Millisecond)
 	must(t, err)
 	p.machine = newMachine(t, lan.Board(1), shared, process1)
 	return p
@@ -128,7 +129,7 @@ func (p *pair) wantHolders(when string, want ...int) {
 		p.t.Fatalf("%s: %v, want %v\n%s", when, err, want, p.ask("journalctl", "-u", "topdog", "-n", "20", "-o", "cat"))
 	}
 	if len(want) == 1 {
-		if _, err := p.prober.WaitAnswer(ctx, func(board int) bool { return board == want[0] }); err != nil {
+		if _, err := p.asker.WaitAnswer(ctx, func(board int) bool { return board == want[0] }); err != nil {
 			p.t.Fatalf("%s: %v", when, err)
 		}
 	}
@@ -174,7 +175,7 @@ func (p *pair) wantBack(when, old string) {
 // than that; the time in which the client itself did not get to ask does not count.
 func (p *pair) wantHandOver(what string, since time.Time) {
 	p.t.Helper()
-	report := p.prober.Report(since)
+	report := p.asker.Report(since)
 	outage := report.Longest.Duration()
 	p.t.Logf("%s was an outage of %v for a client that asks every millisecond, and paused for up to %v", what, outage, report.Pause)
 	if outage-report.Pause > heartbeat/4 {

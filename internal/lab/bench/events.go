@@ -343,7 +343,7 @@ func flap(ctx context.Context, t *trial) error {
 		return err
 	}
 	run := t.runs[report.CableFlaps]
-	run.Outage = t.prober.Report(struck).Unanswered
+	run.Outage = t.asker.Report(struck).Unanswered
 	t.runs[report.CableFlaps] = run
 	return nil
 }

@@ -77,7 +77,7 @@ func (s *session) lossyGroup(ctx context.Context, sys system, share float64) (l 
 	began := time.Now()
 	err = wait(ctx, s.plan.lossFor)
 	seen := r.holders.Since(began)
-	l.For, l.Moves, l.Two = seen.To.Sub(seen.From), moves(seen), seen.Overlap()
+	l.For, l.Moves, l.Two = seen.To.Sub(seen.From), seen.Moves(), seen.Overlap()
 	if err != nil {
 		return l, err
 	}
@@ -103,7 +103,7 @@ func (r *rig) pullUnderLoss(ctx context.Context) (run report.Run, err error) {
 	}
 	t := &trial{rig: r, leader: leader, runs: make(map[string]report.Run)}
 	defer t.end()
-	if t.prober, err = r.lan.StartProber(vip, slowlyEvery); err != nil {
+	if t.asker, err = r.lan.Ask(vip, slowlyEvery); err != nil {
 		return run, err
 	}
 	if err := t.answered(ctx); err != nil {

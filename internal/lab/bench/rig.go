@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 )
 
 const (
@@ -38,7 +39,7 @@ type rig struct {
 	sys     system
 	variant variant
 	lan     *netns.LAN
-	holders *netns.Holders
+	holders *observe.Holders
 	boards  []*board
 }
 
@@ -271,7 +272,7 @@ func (r *rig) settle(ctx context.Context) (leader *board, lack error) {
 
 // steady returns the board that alone had the address all the time, or 0. The
 // timeline must be at least as long as wanted.
-func steady(tl netns.Timeline, wanted time.Duration) int {
+func steady(tl observe.Timeline, wanted time.Duration) int {
 	// Reading the clock twice makes a timeline longer than asked for, never shorter.
 	if tl.To.Sub(tl.From) < wanted || len(tl.Spans) != 1 || tl.Vacant() > 0 {
 		return 0

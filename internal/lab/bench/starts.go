@@ -39,7 +39,7 @@ func (s *session) coldStart(ctx context.Context, sys system) (took time.Duration
 			err = closeErr
 		}
 	}()
-	prober, err := r.lan.StartProber(vip, askEvery)
+	asker, err := r.lan.Ask(vip, askEvery)
 	if err != nil {
 		return 0, err
 	}
@@ -51,8 +51,8 @@ func (s *session) coldStart(ctx context.Context, sys system) (took time.Duration
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
-	if _, err := prober.WaitAnswer(ctx, func(int) bool { return true }); err != nil {
+	if _, err := asker.WaitAnswer(ctx, func(int) bool { return true }); err != nil {
 		return 0, fmt.Errorf("nobody answers: %w; the boards say\n%s", err, r.logs())
 	}
-	return prober.Report(started).First.At.Sub(started), nil
+	return asker.Report(started).First.At.Sub(started), nil
 }

@@ -109,7 +109,7 @@ func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) 
 	if err != nil {
 		return nil, err
 	}
-	gap := t.prober.Report(struck).Longest
+	gap := t.asker.Report(struck).Longest
 	if gap.After == 0 {
 		return nil, errors.New("nobody took over")
 	}

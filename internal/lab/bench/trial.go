@@ -12,6 +12,7 @@ import (
 
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 )
 
 const (
@@ -21,8 +22,6 @@ const (
 	askEvery    = time.Millisecond
 	slowlyEvery = 4 * time.Millisecond
 
-	// echoPort is where the boards of a lab answer (RFC 862).
-	echoPort = 7
 	// roundTrips is how often the way to the address is timed before a run.
 	roundTrips = 21
 
@@ -41,7 +40,7 @@ func newStage() stage { return make(stage, 1) }
 type trial struct {
 	*rig
 	leader *board
-	prober *netns.Prober
+	asker  *observe.Asker
 	runs   map[string]report.Run // by the key of the event
 	trip   time.Duration
 
@@ -67,7 +66,7 @@ func (r *rig) newTrial(ctx context.Context, st stage, coarse bool, phase float64
 	if err := t.enter(ctx); err != nil {
 		return nil, err
 	}
-	if t.prober, err = r.lan.StartProber(vip, every); err == nil {
+	if t.asker, err = r.lan.Ask(vip, every); err == nil {
 		if err = t.answeredBy(ctx, t.leader); err != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
 				t.leader.Name, r.sys.calmFor(), err, r.neighbours())
@@ -128,8 +127,8 @@ func (t *trial) leave() {
 // end stops the asking.
 func (t *trial) end() {
 	t.leave()
-	if t.prober != nil {
-		t.prober.Close()
+	if t.asker != nil {
+		t.asker.Close()
 	}
 }
 
@@ -147,7 +146,7 @@ func (t *trial) aftermath() time.Duration {
 func (t *trial) answeredBy(ctx context.Context, b *board) error {
 	ctx, cancel := context.WithTimeout(ctx, t.patience())
 	defer cancel()
-	_, err := t.prober.WaitAnswer(ctx, func(n int) bool { return n == b.number })
+	_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n == b.number })
 	return err
 }
 
@@ -155,7 +154,7 @@ func (t *trial) answeredBy(ctx context.Context, b *board) error {
 // error if nobody does for as long as the bench waits: the figures will say so.
 func (t *trial) takenOver(ctx context.Context) error {
 	return t.patiently(ctx, t.patience(), func(ctx context.Context) error {
-		_, err := t.prober.WaitAnswer(ctx, func(n int) bool { return n != t.leader.number })
+		_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n != t.leader.number })
 		return err
 	})
 }
@@ -170,7 +169,7 @@ func (t *trial) oneHolder(ctx context.Context) error {
 // answered waits for an answer of whomever.
 func (t *trial) answered(ctx context.Context) error {
 	return t.patiently(ctx, t.patience(), func(ctx context.Context) error {
-		_, err := t.prober.WaitAnswer(ctx, func(int) bool { return true })
+		_, err := t.asker.WaitAnswer(ctx, func(int) bool { return true })
 		return err
 	})
 }
@@ -193,7 +192,7 @@ func (t *trial) note(ctx context.Context, key string, since time.Time) error {
 	if err := t.answered(ctx); err != nil {
 		return err
 	}
-	run := figures(t.prober.Report(since), t.holders.Since(since))
+	run := figures(t.asker.Report(since), t.holders.Since(since))
 	run.TwoLasts = len(t.holders.Current()) > 1
 	run.RoundTrip = t.trip
 	t.runs[key] = run
@@ -201,14 +200,14 @@ func (t *trial) note(ctx context.Context, key string, since time.Time) error {
 }
 
 // figures turns what the client and the kernels saw into the figures of a run.
-func figures(client netns.Report, held netns.Timeline) report.Run {
+func figures(client observe.Report, held observe.Timeline) report.Run {
 	return report.Run{
 		Outage: client.Waited,
 		// The gap is still open: there was no answer after it.
 		Censored: client.Longest.After == 0,
 		Two:      held.Overlap(),
 		None:     held.Vacant(),
-		Moves:    moves(held),
+		Moves:    held.Moves(),
 		Late:     client.Pause,
 	}
 }
@@ -218,7 +217,7 @@ func figures(client netns.Report, held netns.Timeline) report.Run {
 func roundTrip(client *netns.Host) (time.Duration, error) {
 	var conn *net.UDPConn
 	err := client.Do(func() (err error) {
-		conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(vip, echoPort)))
+		conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(vip, observe.Port)))
 		return err
 	})
 	if err != nil {

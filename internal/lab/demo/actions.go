@@ -48,7 +48,7 @@ func (c *Cluster) start(b *board) error {
 	platform := c.ground.platform(b.number)
 	platform.OpenLED = func() (gpio.LED, error) { return b.led, nil }
 	n, err := daemon.New(daemon.Config{
-		Addresses: []daemon.Address{{IP: c.ground.floating().Addr()}},
+		Addresses: []daemon.Address{{IP: c.ground.floating()}},
 		Interface: iface,
 		Group:     c.group,
 		Key:       c.key,

@@ -13,7 +13,7 @@ import (
 	"topdog/election"
 	"topdog/gpio"
 	"topdog/internal/daemon"
-	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 	"topdog/wire"
 )
 
@@ -26,6 +26,9 @@ const (
 	MinHeartbeat     = 10 * time.Millisecond
 	MaxHeartbeat     = 2 * time.Second
 	DefaultHeartbeat = 100 * time.Millisecond
+
+	// askEvery is how often the client asks. It is the resolution of all outages.
+	askEvery = time.Millisecond
 
 	// priority is that of all boards.
 	priority = election.DefaultPriority
@@ -65,13 +68,12 @@ type ground interface {
 	power(n int, on bool) error
 	// cable pulls a board's cable out or puts it back.
 	cable(n int, in bool) error
-	// floating is where the client asks.
-	floating() netip.AddrPort
-	// dial opens the client's socket.
-	dial() (socket, error)
-	// holders lists who has the address now, and timeline who had it since.
-	holders() []int
-	timeline(since time.Time) netns.Timeline
+	// floating is the address that the boards share.
+	floating() netip.Addr
+	// ask starts the client.
+	ask(interval time.Duration) (*observe.Asker, error)
+	// holders is the record of who has the address.
+	holders() *observe.Holders
 	close() error
 }
 
@@ -115,7 +117,7 @@ type Cluster struct {
 	group   string
 	key     []byte
 	ground  ground
-	client  *client
+	client  *observe.Asker
 	started time.Time
 
 	acting sync.Mutex // held by an action
@@ -174,7 +176,7 @@ func NewCluster(o Options) (*Cluster, error) {
 			cable: true,
 		})
 	}
-	if c.client, err = newClient(c.ground); err != nil {
+	if c.client, err = c.ground.ask(askEvery); err != nil {
 		return nil, errors.Join(err, c.ground.close())
 	}
 	return c, nil
@@ -193,7 +195,7 @@ func (c *Cluster) Close() error {
 	for _, b := range c.boards {
 		errs = append(errs, b.join())
 	}
-	c.client.close()
+	c.client.Close()
 	return errors.Join(append(errs, c.ground.close())...)
 }
 
@@ -251,8 +253,8 @@ func (c *Cluster) awaitAgreed(ctx context.Context, want func(*board) bool) (*boa
 		changed := c.changed
 		c.mu.Unlock()
 		if leader, ok := c.agreed(); ok && want(leader) {
-			if err := c.client.awaitAnswer(ctx, leader.number); err != nil {
-				return nil, fmt.Errorf("%s leads, but does not answer at %v", leader.name, c.ground.floating().Addr())
+			if _, err := c.client.WaitAnswer(ctx, func(n int) bool { return n == leader.number }); err != nil {
+				return nil, fmt.Errorf("%s leads, but does not answer at %v", leader.name, c.ground.floating())
 			}
 			return leader, nil
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/observe"
 )
 
 const (
@@ -58,7 +59,7 @@ type live struct {
 	wg       sync.WaitGroup
 	keys     keys
 
-	seen    int // gaps of the client that were looked at
+	seen    int // answers of the client that were looked at
 	outages []outage
 
 	mu        sync.Mutex
@@ -71,7 +72,7 @@ type job func(context.Context) error
 
 // outage is a gap with what is known of its cause.
 type outage struct {
-	Gap
+	observe.Gap
 	why string
 }
 
@@ -214,12 +215,12 @@ func (c *Cluster) leading() (n int, ok bool) {
 func (l *live) look() View {
 	v := View{
 		Algorithm: l.options.Algorithm.String(), Heartbeat: l.options.Heartbeat,
-		Ground: l.ground.about(), Address: l.ground.floating().Addr().String(),
+		Ground: l.ground.about(), Address: l.ground.floating().String(),
 		Boards:     l.lookAtBoards(),
-		TwoHolders: l.ground.timeline(l.started).Overlap(),
+		TwoHolders: l.ground.holders().Since(l.started).Overlap(),
 		Which:      l.keys.which,
 	}
-	who, silent := l.client.now()
+	who, silent := l.client.Last()
 	v.Answers = l.name(who)
 	if silent > silentAfter {
 		v.Silent = silent
@@ -240,7 +241,7 @@ func (l *live) look() View {
 }
 
 func (l *live) lookAtBoards() []BoardView {
-	holders := l.ground.holders()
+	holders := l.ground.holders().Current()
 	views := make([]BoardView, len(l.boards))
 	for i, b := range l.boards {
 		s := l.state(b.number)
@@ -269,7 +270,7 @@ func (l *live) lookAtBoards() []BoardView {
 // collect adds the client's latest gaps to the history, if they are worth it:
 // another board answers now, or a person might have felt it.
 func (l *live) collect() {
-	gaps, total := l.client.after(l.seen)
+	gaps, total := l.client.Gaps(l.seen)
 	l.seen = total
 	for _, g := range gaps {
 		felt := g.Duration() >= silentAfter && g.Paused < g.Duration()/2
@@ -285,7 +286,7 @@ func (l *live) collect() {
 
 // cause says why there was a gap: because of what was done to the boards right
 // before it, or else what the new leader gives as the reason.
-func (c *Cluster) cause(g Gap) string {
+func (c *Cluster) cause(g observe.Gap) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range slices.Backward(c.deeds) {

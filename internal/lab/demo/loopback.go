@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"topdog/internal/daemon"
-	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 	"topdog/netio"
 )
 
@@ -34,19 +32,8 @@ type loopback struct {
 	reserve *net.UDPConn // keeps other demos away from the port
 	index   int          // of the interface
 	places  []*place
-
-	mu    sync.Mutex
-	spans []tenure // who had the address when, in the order in which they took it
+	record  *observe.Holders
 }
-
-// tenure is the time for which a board had the address; to is zero while it has it.
-type tenure struct {
-	board    int
-	from, to time.Time
-}
-
-// maxSpans bounds what is remembered of the holders.
-const maxSpans = 4096
 
 // newLoopback finds a port that nobody uses. The kernel chooses it at random,
 // and as long as the reserving socket is open gives it to no other demo.
@@ -66,6 +53,7 @@ func newLoopback(boards int) (*loopback, error) {
 		port:    reserve.LocalAddr().(*net.UDPAddr).AddrPort().Port(),
 		reserve: reserve,
 		index:   link.Index,
+		record:  observe.NewHolders(),
 	}
 	for n := 1; n <= boards; n++ {
 		p := &place{l: l, number: n, changed: make(chan struct{}, 1)}
@@ -75,12 +63,21 @@ func newLoopback(boards int) (*loopback, error) {
 	return l, nil
 }
 
-func (l *loopback) about() string            { return "real UDP on loopback" }
-func (l *loopback) close() error             { return l.reserve.Close() }
-func (l *loopback) floating() netip.AddrPort { return netip.AddrPortFrom(loopbackFloating, l.port) }
+func (l *loopback) about() string        { return "real UDP on loopback" }
+func (l *loopback) close() error         { return l.reserve.Close() }
+func (l *loopback) floating() netip.Addr { return loopbackFloating }
 
-func (l *loopback) dial() (socket, error) {
-	return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(loopbackClient, 0)))
+// answersAt is where the holder of the floating address answers the client.
+func (l *loopback) answersAt() netip.AddrPort { return netip.AddrPortFrom(loopbackFloating, l.port) }
+
+func (l *loopback) holders() *observe.Holders { return l.record }
+
+func (l *loopback) ask(interval time.Duration) (*observe.Asker, error) {
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(loopbackClient, 0)))
+	if err != nil {
+		return nil, fmt.Errorf("open the client's socket: %w", err)
+	}
+	return observe.StartAsker(observe.OverUDP(conn, l.answersAt()), interval), nil
 }
 
 func (l *loopback) board(n int) (netip.Addr, string, uint16) {
@@ -106,58 +103,6 @@ func (l *loopback) cable(n int, in bool) error {
 	return nil
 }
 
-func (l *loopback) holders() (boards []int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.spans {
-		if s.to.IsZero() {
-			boards = append(boards, s.board)
-		}
-	}
-	slices.Sort(boards)
-	return boards
-}
-
-func (l *loopback) timeline(since time.Time) netns.Timeline {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := netns.Timeline{From: since, To: time.Now()}
-	for _, s := range l.spans {
-		if s.to.IsZero() {
-			s.to = t.To
-		}
-		if s.from.Before(since) {
-			s.from = since
-		}
-		if s.to.After(s.from) {
-			t.Spans = append(t.Spans, netns.Span{Board: s.board, From: s.from, To: s.to})
-		}
-	}
-	return t
-}
-
-// took and released note who has the address. A board counts as a holder from
-// before its socket is bound until after it is closed, so no millisecond with
-// two holders is missed.
-func (l *loopback) took(board int, at time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.spans) == maxSpans {
-		l.spans = append(l.spans[:0], l.spans[maxSpans/2:]...)
-	}
-	l.spans = append(l.spans, tenure{board: board, from: at})
-}
-
-func (l *loopback) released(board int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.spans {
-		if s := &l.spans[i]; s.board == board && s.to.IsZero() {
-			s.to = time.Now()
-		}
-	}
-}
-
 // place is where one board stands. It is the board's Holder as well: to hold
 // the floating address is to have a socket bound to it. Two sockets can be, and
 // then the kernel as a rule gives the packets to the one that was bound last,
@@ -169,8 +114,8 @@ type place struct {
 	plugged atomic.Bool
 	changed chan struct{} // holds a token while the cable is news
 
-	mu        sync.Mutex
-	responder *responder
+	mu       sync.Mutex
+	answerer *observe.Answerer // nil while the board does not have the address
 }
 
 func (p *place) addr() netip.Addr {
@@ -227,7 +172,7 @@ func (p *place) snapshot() netio.Snapshot {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.responder != nil {
+	if p.answerer != nil {
 		s.Local = append(s.Local, netio.LocalAddr{Prefix: netip.PrefixFrom(loopbackFloating, 32), Index: p.l.index})
 	}
 	return s
@@ -238,18 +183,20 @@ func (p *place) Acquire() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.responder != nil:
+	case p.answerer != nil:
 		return nil
 	case !p.powered.Load():
 		return errors.New("the board has no power")
 	}
+	// A board counts as a holder from before its socket is bound until after it is closed,
+	// so that no moment with two holders is missed.
 	began := time.Now()
-	r, err := respond(p.l.floating(), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, p.number, p.reachable)
+	conn, err := observe.ListenAt(p.l.answersAt())
 	if err != nil {
 		return err
 	}
-	p.responder = r
-	p.l.took(p.number, began)
+	p.answerer = observe.StartAnswerer(conn, p.number, p.reachable)
+	p.l.record.Set(began, p.number, true)
 	return nil
 }
 
@@ -257,7 +204,7 @@ func (p *place) Acquire() error {
 func (p *place) Renew() (restored bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.responder == nil {
+	if p.answerer == nil {
 		return false, netio.ErrNotTaken
 	}
 	return false, nil
@@ -267,12 +214,12 @@ func (p *place) Renew() (restored bool, err error) {
 func (p *place) Release() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.responder == nil {
+	if p.answerer == nil {
 		return nil
 	}
-	err := p.responder.close()
-	p.responder = nil
-	p.l.released(p.number)
+	err := p.answerer.Close()
+	p.answerer = nil
+	p.l.record.Set(time.Now(), p.number, false)
 	return err
 }
 

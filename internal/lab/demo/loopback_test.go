@@ -38,23 +38,23 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := l.holders(); len(got) != 2 {
+	if got := l.holders().Current(); len(got) != 2 {
 		t.Errorf("the holders are %v, want two", got)
 	}
-	if l.timeline(began).Overlap() <= 0 {
+	if l.holders().Since(began).Overlap() <= 0 {
 		t.Error("two boards have the address, and the overlap is 0")
 	}
 	if err := l.power(1, false); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.holders(); len(got) != 1 || got[0] != 2 {
+	if got := l.holders().Current(); len(got) != 1 || got[0] != 2 {
 		t.Errorf("after the power cut of board 1 the holders are %v", got)
 	}
 	if err := l.places[0].Acquire(); err == nil {
 		t.Error("a board without power has taken the address")
 	}
 	now := time.Now()
-	if d := l.timeline(now).Overlap(); d != 0 {
+	if d := l.holders().Since(now).Overlap(); d != 0 {
 		t.Errorf("one board has the address, and the overlap is %v", d)
 	}
 }

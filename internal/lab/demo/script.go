@@ -127,7 +127,7 @@ type show struct {
 func (s *show) play(ctx context.Context) error {
 	s.report = Report{
 		Boards: s.options.Boards, HeartbeatMs: ms(s.options.Heartbeat), Algorithm: s.options.Algorithm.String(),
-		Ground: s.ground.about(), Address: s.ground.floating().Addr().String(), AskEveryMs: ms(askEvery),
+		Ground: s.ground.about(), Address: s.ground.floating().String(), AskEveryMs: ms(askEvery),
 	}
 	s.text.begin(s.report)
 	if err := s.start(ctx); err != nil {
@@ -237,7 +237,7 @@ type scene struct {
 // while, and judges.
 func (s *show) perform(ctx context.Context, act scene) error {
 	began := time.Now()
-	before, _ := s.client.now()
+	before, _ := s.client.Last()
 	r := Result{AtMs: ms(began.Sub(s.started)), Act: act.act, Text: act.text, Before: s.name(before), Moved: act.moves}
 	if act.board != nil {
 		r.Board = act.board.name
@@ -309,10 +309,10 @@ func (s *show) mayLead(b *board) bool {
 
 // measure fills in the figures.
 func (s *show) measure(r *Result, began time.Time) {
-	gap := s.client.longest(began)
+	gap := s.client.Report(began).Outage
 	r.OutageMs, r.ClientPausedMs = ms(gap.Duration()), ms(gap.Paused)
-	r.TwoHoldersMs = ms(s.ground.timeline(began).Overlap())
-	after, _ := s.client.now()
+	r.TwoHoldersMs = ms(s.ground.holders().Since(began).Overlap())
+	after, _ := s.client.Last()
 	r.After = s.name(after)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,7 +345,7 @@ func (s *show) summarise() {
 	sum.TakeoverMedianMs, sum.TakeoverLongestMs = median(takeovers), slices.Max(takeovers)
 	sum.HandoverMedianMs, sum.HandoverLongestMs = median(handovers), slices.Max(handovers)
 	sum.OutageMedianMs = median(append(takeovers, handovers...))
-	sum.TwoHoldersMs = ms(s.ground.timeline(s.started).Overlap())
+	sum.TwoHoldersMs = ms(s.ground.holders().Since(s.started).Overlap())
 	sum.TookMs = ms(time.Since(s.started))
 }
 

@@ -19,7 +19,7 @@ func watchLinks(t *testing.T, l *LAN) links {
 	t.Helper()
 	s, err := l.fabric.subscribe(groupLink)
 	must(t, err)
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { s.Close() })
 	return links{t, s}
 }
 

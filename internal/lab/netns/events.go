@@ -81,11 +81,11 @@ func newEventSocket(groups uint32) (*eventSocket, error) {
 }
 
 // Close ends a blocked read.
-func (s *eventSocket) Close() { s.file.Close() }
+func (s *eventSocket) Close() error { return s.file.Close() }
 
 // read waits for the next notifications. They are valid until the next call.
-// The error is errEventsLost, os.ErrClosed, os.ErrDeadlineExceeded, or means
-// that the socket is of no use any more.
+// The error is errEventsLost, os.ErrDeadlineExceeded, or means that the socket is of no use
+// any more.
 func (s *eventSocket) read() ([]event, error) {
 	var n, oobn int
 	var recvErr error

@@ -2,6 +2,7 @@ package netns
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -157,8 +158,8 @@ func TestWaitForEnds(t *testing.T) {
 	if err := h.WaitFor(ctx, isHeldBy(1)); err == nil {
 		t.Error("WaitFor ignored its context")
 	}
-	h.Close()
-	if err := h.WaitFor(t.Context(), isHeldBy(1)); err == nil {
+	must(t, l.Close())
+	if err := h.WaitFor(t.Context(), isHeldBy(1)); !errors.Is(err, ErrClosed) {
 		t.Error("WaitFor ignored the end of the watching")
 	}
 }
@@ -167,19 +168,20 @@ func TestWaitForEnds(t *testing.T) {
 // all the same, and the loss be known.
 func TestHoldersRecoverFromLostNotifications(t *testing.T) {
 	l := newLAN(t, 2)
-	h, err := l.WatchHolders(vip)
+	w, err := l.newHolderWatch(vip)
 	must(t, err)
-	must(t, h.events.raw.Control(func(fd uintptr) {
+	defer w.events.Close()
+	must(t, w.events.raw.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1) // The kernel makes it 2304.
 	}))
 	must(t, err)
-	h.mu.Lock() // The reader gets stuck at the first change.
 	for range 20 {
 		must(t, l.Board(1).AddAddress(vip32))
 		must(t, l.Board(1).DeleteAddress(vip32))
 	}
 	must(t, l.Board(2).AddAddress(vip32))
-	h.mu.Unlock()
+	l.watches.Go(w.run) // It comes too late to read all of it.
+	h := w.record
 	must(t, h.WaitFor(withPatience(t), isHeldBy(2)))
 	if h.Lost() == 0 {
 		t.Error("nothing was lost: the test has not tested anything")

@@ -314,7 +314,7 @@ func TestCloseFreesTheNamespaces(t *testing.T) {
 	l := newLAN(t, 2)
 	_, err := l.WatchHolders(vip)
 	must(t, err)
-	p, err := l.StartProber(vip, time.Millisecond)
+	p, err := l.Ask(vip, time.Millisecond)
 	must(t, err)
 	ours := make(map[namespaceID]bool)
 	for _, ns := range l.namespaces() {
@@ -355,8 +355,8 @@ func TestCloseFreesTheNamespaces(t *testing.T) {
 		tick := time.NewTimer(time.Millisecond)
 		<-tick.C
 	}
-	if _, err := l.StartProber(vip, time.Millisecond); err == nil {
-		t.Error("a closed lab started a prober")
+	if _, err := l.Ask(vip, time.Millisecond); err == nil {
+		t.Error("a closed lab started to ask")
 	}
 	if err := l.Board(1).Do(func() error { return nil }); err == nil {
 		t.Error("a closed lab ran a function")

@@ -26,6 +26,7 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -72,9 +73,10 @@ type LAN struct {
 	closeOnce sync.Once
 	closeErr  error
 
-	parts      registry[interface{ Close() }] // running Holders and Probers
-	processes  registry[*Process]
-	responders responders
+	observers registry[io.Closer] // sockets that Askers and holderWatches use
+	watches   sync.WaitGroup      // holderWatches
+	processes registry[*Process]
+	answerers answerers
 }
 
 // New builds a LAN and returns when all its cables carry frames.
@@ -169,10 +171,11 @@ func (l *LAN) Close() error {
 
 // close does the work of Close. Nothing new can begin any more.
 func (l *LAN) close() error {
-	for _, part := range l.parts.all() {
-		part.Close()
+	for _, socket := range l.observers.all() {
+		socket.Close()
 	}
-	l.responders.close()
+	l.watches.Wait()
+	l.answerers.close()
 
 	var errs []error
 	for _, p := range l.processes.all() {

@@ -123,10 +123,11 @@ func (t *trial) awaitLeader(ctx context.Context, n int, without ...int) (string,
 // outage is how long nobody answered at the address since a time, once it has
 // been seen to be answered again.
 func (t *trial) outage(since time.Time, limit time.Duration) (string, error) {
-	longest, answers := t.pinger.Outage(since)
+	report := t.pinger.Report(since)
+	longest := report.Longest.Duration()
 	text := fmt.Sprintf("no answer to pings for %.2f s at most", longest.Seconds())
 	switch {
-	case answers == 0:
+	case report.First.Board == 0:
 		return text, fmt.Errorf("nobody answered pings to %s for %s", t.lab.Floating(), longest)
 	case limit > 0 && longest > limit:
 		return text, fmt.Errorf("nobody answered pings to %s for %s, want at most %s", t.lab.Floating(), longest, limit)

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/observe"
 	"topdog/internal/lab/pi"
 )
 
@@ -48,7 +49,7 @@ type trial struct {
 	dir    string // all state
 	start  time.Time
 	lab    *pi.Lab
-	pinger *pi.Pinger
+	pinger *observe.Asker
 
 	image    string
 	old, new string // packages

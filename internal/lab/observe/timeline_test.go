@@ -1,4 +1,4 @@
-package netns
+package observe
 
 import (
 	"testing"
@@ -102,5 +102,44 @@ func TestRecordForgets(t *testing.T) {
 	tl := r.timeline(at(0), at(n))
 	if tl.From != r.start || tl.Overlap() != 0 || tl.Vacant() != tl.Held(1)+tl.Held(2) {
 		t.Errorf("from %s, overlap %s, vacant %s, held %s and %s", tl.From, tl.Overlap(), tl.Vacant(), tl.Held(1), tl.Held(2))
+	}
+}
+
+// held is the time from one millisecond to another during which a board had the address.
+func held(board, from, to int) Span {
+	return Span{Board: board, From: at(from), To: at(to)}
+}
+
+func TestMoves(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		before int
+		spans  []Span
+		want   int
+	}{
+		{"nobody ever", 0, nil, 0},
+		{"one all the time", 1, []Span{held(1, 0, 100)}, 0},
+		{"the first holder", 0, []Span{held(1, 10, 100)}, 0},
+		{"a handover", 1, []Span{held(1, 0, 40), held(2, 40, 100)}, 1},
+		{"with a gap", 1, []Span{held(1, 0, 40), held(2, 50, 100)}, 1},
+		{"with an overlap", 1, []Span{held(1, 0, 40), held(2, 30, 100)}, 1},
+		{"lost and regained", 1, []Span{held(1, 0, 40), held(1, 50, 100)}, 0},
+		{"there and back", 1, []Span{held(1, 0, 40), held(2, 40, 60), held(1, 60, 100)}, 2},
+		{"a split", 1, []Span{held(1, 0, 100), held(2, 50, 100)}, 1},
+		{"it heals in favour of the new leader", 2, []Span{held(1, 0, 50), held(2, 0, 100)}, 0},
+		{"it heals in favour of the old leader", 2, []Span{held(1, 0, 100), held(2, 0, 50)}, 1},
+		{"after such a heal, a handover", 2, []Span{held(1, 0, 50), held(3, 50, 100)}, 1},
+		{"after such a heal, nothing", 2, []Span{held(1, 0, 100)}, 0},
+		{"two take over and the later one stays", 1, []Span{held(1, 0, 10), held(2, 20, 40), held(3, 30, 100)}, 2},
+		{"two take over and the earlier one stays", 1, []Span{held(1, 0, 10), held(2, 20, 100), held(3, 30, 40)}, 3},
+		{"lost before, taken by another", 3, []Span{held(1, 10, 100)}, 1},
+		{"lost before, taken by the same", 1, []Span{held(1, 10, 100)}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tl := Timeline{From: at(0), To: at(100), Before: test.before, Spans: test.spans}
+			if got := tl.Moves(); got != test.want {
+				t.Errorf("%d moves, want %d", got, test.want)
+			}
+		})
 	}
 }

@@ -6,17 +6,19 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/observe"
 )
 
 // isBoard makes a condition for WaitAnswer.
 func isBoard(n int) func(int) bool { return func(board int) bool { return board == n } }
 
-func TestProberSeesAHandover(t *testing.T) {
+func TestAskerSeesAHandover(t *testing.T) {
 	l := newLAN(t, 3)
 	ctx := withPatience(t)
 	one, two := l.Board(1), l.Board(2)
 	must(t, one.AddAddress(vip32))
-	p, err := l.StartProber(vip, time.Millisecond)
+	p, err := l.Ask(vip, time.Millisecond)
 	must(t, err)
 	_, err = p.WaitAnswer(ctx, isBoard(1))
 	must(t, err)
@@ -34,13 +36,14 @@ func TestProberSeesAHandover(t *testing.T) {
 	// On a busy machine it need not be the longest.
 	var handover time.Duration
 	moves := 0
-	for i, all := 1, p.log.from(0); i < len(all); i++ {
-		if all[i-1].board != all[i].board {
+	gaps, _ := p.Gaps(0)
+	for _, gap := range gaps {
+		if gap.Before != 0 && gap.Before != gap.After {
 			moves++
-			handover = all[i].at - all[i-1].at
+			handover = gap.Duration()
 		}
 	}
-	longest, _ := p.Outage(since)
+	longest := p.Report(since).Longest.Duration()
 	t.Logf("outage of a handover: %s, longest gap: %s", handover, longest)
 	if moves != 1 || longest < handover || handover > answered.Sub(since)+longest {
 		t.Errorf("%d moves, gap of the handover %s, longest gap %s", moves, handover, longest)
@@ -57,7 +60,7 @@ func TestClientBelievesItsARPCache(t *testing.T) {
 	ctx := withPatience(t)
 	one, two := l.Board(1), l.Board(2)
 	must(t, one.AddAddress(vip32))
-	p, err := l.StartProber(vip, time.Millisecond)
+	p, err := l.Ask(vip, time.Millisecond)
 	must(t, err)
 	_, err = p.WaitAnswer(ctx, isBoard(1))
 	must(t, err)
@@ -78,12 +81,12 @@ func TestClientBelievesItsARPCache(t *testing.T) {
 	must(t, err)
 }
 
-func TestProberMeasuresAnOutage(t *testing.T) {
+func TestAskerMeasuresAnOutage(t *testing.T) {
 	l := newLAN(t, 2)
 	ctx := withPatience(t)
 	b := l.Board(1)
 	must(t, b.AddAddress(vip32))
-	p, err := l.StartProber(vip, time.Millisecond)
+	p, err := l.Ask(vip, time.Millisecond)
 	must(t, err)
 	_, err = p.WaitAnswer(ctx, isBoard(1))
 	must(t, err)
@@ -94,8 +97,8 @@ func TestProberMeasuresAnOutage(t *testing.T) {
 	// The outage lasts until this test's clock says so, which is its subject.
 	const outage = 60 * time.Millisecond
 	<-time.NewTimer(outage).C
-	if d, gap := p.Outage(since); d < outage-p.interval || gap.After != 0 {
-		t.Errorf("outage so far %s: %+v", d, gap)
+	if gap := p.Report(since).Longest; gap.Duration() < outage-time.Millisecond || gap.After != 0 {
+		t.Errorf("outage so far %s: %+v", gap.Duration(), gap)
 	}
 	unmuting := time.Now()
 	must(t, b.Unmute())
@@ -103,7 +106,8 @@ func TestProberMeasuresAnOutage(t *testing.T) {
 	must(t, err)
 	answered := time.Now()
 
-	d, gap := p.Outage(since)
+	gap := p.Report(since).Longest
+	d := gap.Duration()
 	t.Logf("outage %s, muted for %s", d, unmuting.Sub(muted))
 	if d < unmuting.Sub(muted) || gap.To.After(answered) || gap.Before != 1 || gap.After != 1 {
 		t.Errorf("outage %s: %+v", d, gap)
@@ -115,37 +119,39 @@ func TestProberMeasuresAnOutage(t *testing.T) {
 
 // While nobody has the address the client's kernel holds questions back until
 // its ARP queue is full, and then drops them; asking must not block meanwhile.
-func TestProberAsksIntoTheVoid(t *testing.T) {
+func TestAskerAsksIntoTheVoid(t *testing.T) {
 	l := newLAN(t, 1)
 	ctx := withPatience(t)
-	p, err := l.StartProber(vip, time.Millisecond)
+	conn, err := l.listenAtClient()
 	must(t, err)
+	defer conn.Close()
 	// More than the queue holds, in a fraction of the time after which ARP
 	// gives up and empties it (3 s). Other errors than a timeout are the
 	// kernel saying that there is no route to the host.
-	must(t, p.conn.SetWriteDeadline(time.Now().Add(time.Second)))
+	must(t, conn.SetWriteDeadline(time.Now().Add(time.Second)))
 	for i := range 2000 {
-		_, err := p.conn.WriteToUDPAddrPort(make([]byte, questionLen), p.target)
+		_, err := conn.WriteToUDPAddrPort(make([]byte, 8), netip.AddrPortFrom(vip, observe.Port))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("question %d was held up", i)
 		}
 	}
-	must(t, p.conn.SetWriteDeadline(time.Time{}))
 
+	p, err := l.Ask(vip, time.Millisecond)
+	must(t, err)
 	must(t, l.Board(1).AddAddress(vip32))
 	announce(t, l.Board(1), vip)
 	_, err = p.WaitAnswer(ctx, isBoard(1))
 	must(t, err)
 }
 
-func TestProberOfAnotherSubnet(t *testing.T) {
+func TestAskerOfAnotherSubnet(t *testing.T) {
 	l := newLAN(t, 1)
-	if _, err := l.StartProber(vip.Next().Next(), 0); err == nil {
+	if _, err := l.Ask(vip.Next().Next(), 0); err == nil {
 		t.Error("interval 0 was accepted")
 	}
 	other := vip.As4()
 	other[0] = 11
-	if _, err := l.StartProber(addrFrom(other), time.Millisecond); err == nil {
+	if _, err := l.Ask(addrFrom(other), time.Millisecond); err == nil {
 		t.Error("an address without a route was accepted")
 	}
 }

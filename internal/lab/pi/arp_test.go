@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -46,34 +45,4 @@ func arpAnswerOf(answer []byte, ip ...byte) []byte {
 	other := append([]byte(nil), answer...)
 	copy(other[14:], ip)
 	return other
-}
-
-func TestOutage(t *testing.T) {
-	start := time.Unix(1000, 0)
-	at := func(ms ...int) []time.Time {
-		var all []time.Time
-		for _, m := range ms {
-			all = append(all, start.Add(time.Duration(m)*time.Millisecond))
-		}
-		return all
-	}
-	for name, tc := range map[string]struct {
-		answers    []time.Time
-		since, now int
-		longest    time.Duration
-		count      int
-	}{
-		"always":       {at(0, 50, 100, 150), 60, 160, 50 * time.Millisecond, 2},
-		"in between":   {at(0, 50, 900, 950), 60, 960, 850 * time.Millisecond, 2},
-		"began before": {at(0, 900), 800, 910, 900 * time.Millisecond, 1},
-		"still":        {at(0, 50), 10, 2000, 1950 * time.Millisecond, 1},
-		"over before":  {at(0, 900, 950, 1000), 940, 1010, 50 * time.Millisecond, 2},
-		"nobody since": {at(0), 100, 600, 600 * time.Millisecond, 0},
-		"nobody ever":  {nil, 100, 600, 500 * time.Millisecond, 0},
-	} {
-		longest, count := outage(tc.answers, at(tc.since)[0], at(tc.now)[0])
-		if longest != tc.longest || count != tc.count {
-			t.Errorf("%s: %s and %d answers, want %s and %d", name, longest, count, tc.longest, tc.count)
-		}
-	}
 }

@@ -8,11 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
-	"golang.org/x/net/icmp"
-	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 )
 
@@ -120,99 +117,4 @@ func arpAnswer(b []byte, addr netip.Addr) (net.HardwareAddr, bool) {
 		return nil, false
 	}
 	return net.HardwareAddr(b[8:14]), true
-}
-
-// pingPeriod is how often a Pinger asks. Emulated boards pause for longer.
-const pingPeriod = 50 * time.Millisecond
-
-// Pinger keeps sending echo requests to an address from this machine, as a user
-// of the cluster would notice it.
-type Pinger struct {
-	conn *icmp.PacketConn
-	wg   sync.WaitGroup
-	stop chan struct{}
-
-	mu      sync.Mutex
-	answers []time.Time
-}
-
-// Ping starts a Pinger.
-func (l *Lab) Ping(addr netip.Addr) (*Pinger, error) {
-	p := &Pinger{stop: make(chan struct{})}
-	err := l.segment.Do(func() (err error) {
-		p.conn, err = icmp.ListenPacket("ip4:icmp", l.Host().String())
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("start to ping %s: %w", addr, err)
-	}
-	p.wg.Go(func() { p.ask(addr) })
-	p.wg.Go(func() { p.listen(addr) })
-	return p, nil
-}
-
-// Close ends it.
-func (p *Pinger) Close() {
-	close(p.stop)
-	p.conn.Close()
-	p.wg.Wait()
-}
-
-func (p *Pinger) ask(addr netip.Addr) {
-	tick := time.NewTicker(pingPeriod)
-	defer tick.Stop()
-	to := &net.IPAddr{IP: addr.AsSlice()}
-	for n := 0; ; n++ {
-		m := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: 0x7d09, Seq: n & 0xffff}}
-		if b, err := m.Marshal(nil); err == nil {
-			// An address that nobody has right now is an answer that does not come.
-			_, _ = p.conn.WriteTo(b, to)
-		}
-		select {
-		case <-tick.C:
-		case <-p.stop:
-			return
-		}
-	}
-}
-
-func (p *Pinger) listen(addr netip.Addr) {
-	buf := make([]byte, 256)
-	for {
-		n, from, err := p.conn.ReadFrom(buf)
-		if err != nil {
-			return // closed
-		}
-		ip, ok := from.(*net.IPAddr)
-		if !ok || !ip.IP.Equal(addr.AsSlice()) {
-			continue
-		}
-		if m, err := icmp.ParseMessage(1, buf[:n]); err != nil || m.Type != ipv4.ICMPTypeEchoReply {
-			continue
-		}
-		p.mu.Lock()
-		p.answers = append(p.answers, time.Now())
-		p.mu.Unlock()
-	}
-}
-
-// Outage returns the longest time without an answer that lasted until after
-// since, and how many answers came since then.
-func (p *Pinger) Outage(since time.Time) (longest time.Duration, answers int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return outage(p.answers, since, time.Now())
-}
-
-func outage(answers []time.Time, since, now time.Time) (longest time.Duration, count int) {
-	first, _ := slices.BinarySearchFunc(answers, since, time.Time.Compare)
-	last := since
-	if first > 0 {
-		last = answers[first-1]
-	}
-	for _, a := range answers[first:] {
-		longest = max(longest, a.Sub(last))
-		last = a
-	}
-	return max(longest, now.Sub(last)), len(answers) - first
 }

@@ -1,82 +1,10 @@
-package netns
+package observe
 
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"time"
 )
-
-// Timeline says which board had an address when, between From and To.
-// All its arithmetic is pure.
-type Timeline struct {
-	From, To time.Time
-	Before   int    // the board that got the address last before From; 0 if none did
-	Spans    []Span // by From, then by board; clipped to [Timeline.From, Timeline.To)
-}
-
-// Span is the time in [From, To) during which Board had the address.
-type Span struct {
-	Board    int
-	From, To time.Time
-}
-
-// Overlap returns for how long two or more boards had the address.
-func (tl Timeline) Overlap() time.Duration {
-	return tl.during(func(holders int) bool { return holders >= 2 })
-}
-
-// Vacant returns for how long no board had the address.
-func (tl Timeline) Vacant() time.Duration {
-	return tl.during(func(holders int) bool { return holders == 0 })
-}
-
-// Held returns for how long one board had the address.
-func (tl Timeline) Held(board int) (d time.Duration) {
-	for _, s := range tl.Spans {
-		if s.Board == board {
-			d += s.To.Sub(s.From)
-		}
-	}
-	return d
-}
-
-// Moves returns how often the address came to another board than the one to
-// which it had come before. The first board ever to get it is no move, and
-// neither is a board that loses it and gets it back.
-func (tl Timeline) Moves() (n int) {
-	last := tl.Before
-	for _, s := range tl.Spans {
-		if last != 0 && s.Board != last {
-			n++
-		}
-		last = s.Board
-	}
-	return n
-}
-
-// during adds up the time in which the number of holders satisfies want.
-func (tl Timeline) during(want func(holders int) bool) (sum time.Duration) {
-	type edge struct {
-		at   time.Time
-		step int
-	}
-	edges := make([]edge, 0, 2*len(tl.Spans)+1)
-	for _, s := range tl.Spans {
-		edges = append(edges, edge{s.From, +1}, edge{s.To, -1})
-	}
-	sort.Slice(edges, func(i, j int) bool { return edges[i].at.Before(edges[j].at) })
-	edges = append(edges, edge{at: tl.To})
-
-	holders, at := 0, tl.From
-	for _, e := range edges {
-		if want(holders) {
-			sum += e.at.Sub(at)
-		}
-		holders, at = holders+e.step, e.at
-	}
-	return sum
-}
 
 // change is one board getting (holds) or losing the address.
 type change struct {
@@ -168,9 +96,8 @@ func (r *record) timeline(from, to time.Time) Timeline {
 	for b, began := range since {
 		tl.add(Span{b, began, to})
 	}
-	sort.Slice(tl.Spans, func(i, j int) bool {
-		a, b := tl.Spans[i], tl.Spans[j]
-		return cmp.Or(a.From.Compare(b.From), a.Board-b.Board) < 0
+	slices.SortFunc(tl.Spans, func(a, b Span) int {
+		return cmp.Or(a.From.Compare(b.From), a.Board-b.Board)
 	})
 	return tl
 }

@@ -1,0 +1,115 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/observe"
+)
+
+// questionBuffer is the client's socket send buffer. While the address has no
+// owner the kernel keeps questions until ARP is resolved, at most
+// net.ipv4.neigh.*.unres_qlen_bytes (212,992) of them, and then drops the
+// oldest. With a send buffer no larger than that, writing would block instead.
+const questionBuffer = 1 << 20
+
+// Ask starts asking at an address of the LAN's subnet from the client, once every
+// interval, usually a millisecond. The client's kernel does its usual ARP: it goes on
+// sending to a dead board until it hears an announcement or gives up by itself.
+// The asking ends with the Asker's Close or with the LAN.
+func (l *LAN) Ask(addr netip.Addr, interval time.Duration) (*observe.Asker, error) {
+	fail := func(err error) (*observe.Asker, error) {
+		return nil, fmt.Errorf("lab: start to ask at %s: %w", addr, err)
+	}
+	if interval <= 0 {
+		return fail(fmt.Errorf("interval %s: must be positive", interval))
+	}
+	if !l.client.Addr.Masked().Contains(addr) {
+		return fail(fmt.Errorf("the client (%s) has no route to it", l.client.Addr))
+	}
+	if err := l.answerers.start(l.boards); err != nil {
+		return fail(err)
+	}
+	conn, err := l.listenAtClient()
+	if err != nil {
+		return fail(err)
+	}
+	line := &clientLine{observe.OverUDP(conn, netip.AddrPortFrom(addr, observe.Port)), l}
+	if err := l.whileOpen(func() error { l.observers.add(line); return nil }); err != nil {
+		conn.Close()
+		return fail(err)
+	}
+	return observe.StartAsker(line, interval), nil
+}
+
+// listenAtClient opens the socket from which the client asks.
+func (l *LAN) listenAtClient() (conn *net.UDPConn, err error) {
+	err = l.client.Do(func() (err error) {
+		if conn, err = net.ListenUDP("udp4", nil); err != nil {
+			return err
+		}
+		raw, err := conn.SyscallConn()
+		if err != nil {
+			return err
+		}
+		var optionErr error
+		err = raw.Control(func(fd uintptr) {
+			optionErr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, questionBuffer)
+		})
+		return errors.Join(err, optionErr)
+	})
+	if err != nil && conn != nil {
+		conn.Close()
+	}
+	return conn, err
+}
+
+// clientLine is the line of an Asker, which Close of the LAN closes too.
+type clientLine struct {
+	observe.Line
+	lan *LAN
+}
+
+func (c *clientLine) Close() error {
+	c.lan.observers.remove(c)
+	return c.Line.Close()
+}
+
+// answerers are the services that answer at all addresses of the boards, one per board.
+type answerers struct {
+	mu  sync.Mutex
+	all []*observe.Answerer
+}
+
+// start makes every board answer, if it doesn't yet.
+func (a *answerers) start(boards []*Host) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, h := range boards[len(a.all):] {
+		var conn *net.UDPConn
+		err := h.Do(func() (err error) {
+			conn, err = observe.ListenEverywhere()
+			return err
+		})
+		if err != nil {
+			// The boards that answer by now go on.
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+		a.all = append(a.all, observe.StartAnswerer(conn, h.number, nil))
+	}
+	return nil
+}
+
+func (a *answerers) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.all {
+		one.Close()
+	}
+}

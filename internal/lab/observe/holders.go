@@ -1,0 +1,114 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Holders records which boards have the floating address. Whoever builds the boards tells it
+// of every change.
+type Holders struct {
+	mu      sync.Mutex
+	record  record
+	lost    int           // see Lost
+	changed chan struct{} // closed at the next change or the end
+	err     error         // why there will be no more changes
+}
+
+// NewHolders begins a record with the boards that have the address now. Of several nobody
+// knows which one got it last.
+func NewHolders(boards ...int) *Holders {
+	h := &Holders{changed: make(chan struct{}), record: record{holders: make(map[int]bool), start: time.Now()}}
+	for _, b := range boards {
+		h.record.holders[b] = true
+		h.record.last = max(h.record.last, b)
+	}
+	return h
+}
+
+// Set records that a board has the address from a point in time on, or has it no longer.
+func (h *Holders) Set(at time.Time, board int, holds bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.record.add(change{at, board, holds})
+	h.wakeAll()
+}
+
+// Lose records that a notification was lost.
+func (h *Holders) Lose() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost++
+}
+
+// End says that there will be no more changes, and why. What was recorded can still be read.
+func (h *Holders) End(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+	h.wakeAll()
+}
+
+// wakeAll wakes all callers of WaitFor. h.mu is held.
+func (h *Holders) wakeAll() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// Current returns the boards that have the address now, in ascending order.
+func (h *Holders) Current() []int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return boardsOf(h.record.current())
+}
+
+// WaitFor waits until cond is true of the boards that have the address, in
+// ascending order. It is asked about the present state and then about every
+// single change in turn, so that no state is too short to be seen.
+func (h *Holders) WaitFor(ctx context.Context, cond func(boards []int) bool) error {
+	h.mu.Lock()
+	seen := h.record.total()
+	h.mu.Unlock()
+	for {
+		h.mu.Lock()
+		boards := boardsOf(h.record.after(seen))
+		behind := seen < h.record.total()
+		changed, err := h.changed, h.err
+		h.mu.Unlock()
+
+		if cond(boards) {
+			return nil
+		}
+		if behind {
+			seen++
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("wait for other holders than %v: %w", boards, err)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for other holders than %v: %w", boards, ctx.Err())
+		}
+	}
+}
+
+// Since returns who had the address when, from t (or the start of the
+// record, if that was later) until now.
+func (h *Holders) Since(t time.Time) Timeline {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.record.timeline(t, time.Now())
+}
+
+// Lost returns how often the kernel had to drop notifications because this
+// process was too slow to read them. Unless it is zero, the record may lack
+// changes that were over soon, and a figure made of it is worth nothing.
+func (h *Holders) Lost() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost
+}
