@@ -223,6 +223,73 @@ func TestGoals(t *testing.T) {
 	}
 }
 
+// TestDisturbed lets this machine stand still while something is measured.
+func TestDisturbed(t *testing.T) {
+	at := func(r *Report, system, event string, by, late time.Duration) {
+		for i, f := range r.Failures {
+			if f.System == system && f.Event == event {
+				for k := range f.Runs {
+					r.Failures[i].Runs[k].Outage += by
+					r.Failures[i].Runs[k].Late = late
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Report)
+		want   []string
+		steps  []Step
+	}{
+		{"missed by less than it stood still", func(r *Report) { at(r, "t", Terminated, 2*ms, 2*ms) }, []string{
+			"disturbed | sigterm | median outage | 5 ms: topdog default, 20 runs; this machine stood still for up to 2.0 ms"},
+			[]Step{{"t", Terminated}}},
+		{"missed by more", func(r *Report) { at(r, "t", Terminated, 2*ms+us, 2*ms) }, []string{
+			"MISSED | sigterm | median outage | 5.001 ms: topdog default, 20 runs"}, nil},
+		{"not worth a word", func(r *Report) { at(r, "t", Terminated, us, time.Millisecond) }, []string{
+			"MISSED | sigterm | median outage | 3.001 ms: topdog default, 20 runs"}, nil},
+		{"held all the same", func(r *Report) { at(r, "t", Terminated, 0, 50*ms) }, nil, nil},
+		{"it stood still in one run, and the median is of others", func(r *Report) {
+			at(r, "t", Terminated, us, 0)
+			r.Failures[10].Runs[3].Late = 50 * ms
+		}, []string{"MISSED | sigterm | median outage | 3.001 ms: topdog default, 20 runs"}, nil},
+		{"two holders in one run in which it stood still", func(r *Report) {
+			f, _ := r.failure("t", PathHealed)
+			f.Runs[7].Two, f.Runs[7].Late = 15*ms, 6*ms
+		}, []string{"disturbed | path-healed | most time with two holders | 15 ms: topdog default, 20 runs; this machine stood still for up to 6.0 ms"},
+			[]Step{{"t", PathHealed}}},
+		{"an outage that did not end", func(r *Report) {
+			f, _ := r.failure("t", PathHealed)
+			f.Runs[7].Late, f.Runs[7].Censored = 50*ms, true
+		}, []string{"MISSED | path-healed | longest outage | more than 5 ms: topdog default, 20 runs"}, nil},
+		{"one setting is disturbed, and another misses", func(r *Report) {
+			r.Failures = append(r.Failures, Failure{System: "t10", Event: Terminated, Runs: evenly(20, 4*ms, 4*ms)})
+			at(r, "t", Terminated, 5*ms, 50*ms)
+		}, []string{"MISSED | sigterm | median outage | 4 ms: topdog 10 ms, 20 runs"}, nil},
+		{"a peer is not slower by so much", func(r *Report) { at(r, "t", CablePulled, 5*ms, 5*ms) }, []string{
+			"disturbed | cable-pulled, H = 100 ms | median outage | 80 ms: topdog default, 20 runs; this machine stood still for up to 5.0 ms",
+			"disturbed | cable-pulled, H = 100 ms | keepalived at the same interval takes | x 3.8: keepalived 100 ms 300 ms, topdog default 80 ms; this machine stood still for up to 5.0 ms",
+			"disturbed | cable-pulled, H = 100 ms | keepalived takes, both at defaults | x 28: keepalived default 2250 ms, topdog default 80 ms; this machine stood still for up to 5.0 ms",
+			"disturbed | cable-pulled, H = 100 ms | ucarp takes, both at defaults | x 28: ucarp default 2250 ms, topdog default 80 ms; this machine stood still for up to 5.0 ms"},
+			[]Step{{"t", CablePulled}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := best()
+			c.change(r)
+			if diff := cmp.Diff(c.want, verdicts(r)); diff != "" {
+				t.Errorf("what does not hold (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.steps, DisturbedSteps(r)); diff != "" {
+				t.Errorf("what is to be measured again (-want +got):\n%s", diff)
+			}
+			s := r.goalSection()
+			if note := s.notes[0]; strings.Contains(note, "disturbed") != (c.steps != nil) {
+				t.Errorf("the goals are counted as %q", note)
+			}
+		})
+	}
+}
+
 // TestNothingHolds holds that what was not measured does not pass.
 func TestNothingHolds(t *testing.T) {
 	for _, r := range []*Report{{}, {Systems: best().Systems}} {

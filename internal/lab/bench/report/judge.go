@@ -1,150 +1,157 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
-// judge holds one report against one goal after the other.
-type judge struct {
-	r     *Report
-	about string
-	goals []Goal
-}
+// Verdict is what the figures say of a goal. Of several figures the highest counts.
+type Verdict int
 
-func (j *judge) add(text, limit, measured string, v Verdict) {
-	j.goals = append(j.goals, Goal{About: j.about, Text: text, Limit: limit, Measured: measured, Verdict: v})
-}
+const (
+	Held       Verdict = iota + 1
+	Unmeasured         // there is no figure, or not enough of one: never taken for held
+	Disturbed          // missed by less than this machine stood still meanwhile
+	Missed
+)
 
-func (j *judge) say(text, limit, measured string, held bool) {
-	v := Missed
-	if held {
-		v = Held
-	}
-	j.add(text, limit, measured, v)
-}
-
-func (j *judge) unmeasured(text, limit, why string) { j.add(text, limit, why, Unmeasured) }
-
-// systems are those of a program with an interval; with any, if the interval is 0.
-func (j *judge) systems(program string, interval time.Duration) []System {
-	var list []System
-	for _, s := range j.r.Systems {
-		if s.Program == program && (interval == 0 || s.Interval == interval) {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
-// unset are those of a program that were told nothing.
-func (j *judge) unset(program string) []System {
-	var list []System
-	for _, s := range j.systems(program, 0) {
-		if s.unset() {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
-// figure is one that was measured, and whose it is.
-type figure struct {
-	Bound
-	system System
-	runs   int
-}
-
-func (f figure) String() string {
-	return fmt.Sprintf("%s: %s, %s", f.Bound, f.system.name(), count(f.runs, "run", "runs"))
-}
-
-// figures collects a percentile of an event. If there are none it says why.
-func (j *judge) figures(systems []System, event string, pick func(Run) Bound, p int) (list []figure, why string) {
-	why = "no such system in this report"
-	for _, s := range systems {
-		f, _ := j.r.failure(s.Key, event)
-		b, ok := Percentile(of(f.Runs, pick), p)
-		switch {
-		case ok:
-			list = append(list, figure{b, s, len(f.Runs)})
-		case f.Unable != "":
-			why = fmt.Sprintf("%s: %s", s.name(), clean(f.Unable))
-		default:
-			why = fmt.Sprintf("%s: no runs", s.name())
-		}
-	}
-	return list, why
-}
-
-// worst is the longest. What has no known end could be longer than all others.
-func worst(list []figure) figure {
-	w := list[0]
-	for _, f := range list[1:] {
-		if after(f.Bound, w.Bound) > 0 || f.AtLeast == w.AtLeast && f.Time > w.Time {
-			w = f
-		}
-	}
-	return w
-}
-
-// atMost judges a time of an event. An outage that did not end is no time, and does not hold.
-func (j *judge) atMost(systems []System, event, text string, pick func(Run) Bound, p int, limit time.Duration) {
-	words := "at most " + span(limit)
-	if limit == 0 {
-		words = "none"
-	}
-	list, why := j.figures(systems, event, pick, p)
-	if len(list) == 0 {
-		j.unmeasured(text, words, why)
-		return
-	}
-	w := worst(list)
-	j.say(text, words, w.String(), w.Time <= limit && !w.AtLeast)
-}
-
-// factor judges by how much faster topdog is than a peer: its slowest than the
-// peer's fastest that was told no more than its interval. What the peer does when it is told more stands beside it.
-func (j *judge) factor(ours, theirs []System, text, event string, least float64) {
-	limit := fmt.Sprintf("at least %g times as long", least)
-	a, why := j.figures(ours, event, outage, 50)
-	if len(a) == 0 {
-		j.unmeasured(text, limit, why)
-		return
-	}
-	var plain, tuned []System
-	for _, s := range theirs {
-		if s.unset() || s.Setting == span(s.Interval) {
-			plain = append(plain, s)
-		} else {
-			tuned = append(tuned, s)
-		}
-	}
-	b, why := j.figures(plain, event, outage, 50)
-	if len(b) == 0 {
-		j.unmeasured(text, limit, why)
-		return
-	}
-	own, peer := worst(a), b[0]
-	for _, f := range b[1:] {
-		if f.Time < peer.Time {
-			peer = f
-		}
-	}
-	beside := fmt.Sprintf("%s %s, %s %s", peer.system.name(), peer.Bound, own.system.name(), own.Bound)
-	more, _ := j.figures(tuned, event, outage, 50)
-	for _, f := range more {
-		if q, open, ok := ratio(f.Bound, own.Bound); ok {
-			beside += fmt.Sprintf("; %s: %s", f.system.name(), times(q, open))
-		}
-	}
-	q, open, ok := ratio(peer.Bound, own.Bound)
-	switch {
-	case own.AtLeast:
-		j.say(text, limit, beside, false)
-	case !ok:
-		j.unmeasured(text, limit, "an outage of nothing has no ratio: "+beside)
+func (v Verdict) String() string {
+	switch v {
+	case Held:
+		return "held"
+	case Disturbed:
+		return "disturbed"
+	case Missed:
+		return "MISSED"
 	default:
-		j.say(text, limit, times(q, open)+": "+beside, q >= least)
+		return "not measured"
+	}
+}
+
+// Goal is one thing that must hold, and whether it does.
+type Goal struct {
+	About    string // what happens, such as "cable pulled, H = 100 ms"
+	Text     string // what is looked at, such as "median outage"
+	Limit    string // such as "at most 75 ms"
+	Measured string // the figure and whose it is, or why there is none
+	Verdict  Verdict
+	Step     Step // of the figure, if it is of one
+}
+
+// Step is an event with a system: what is measured anew if something disturbed it.
+type Step struct{ System, Event string }
+
+// result is a figure of one system, as far as a goal is about it.
+type result struct {
+	value float64
+	open  bool   // it is only known that it is not less
+	words string // for people, with whose it is
+	step  Step
+
+	// atRest is the value if the time in which this machine stood still had no part in it,
+	// and late how long it stood still at most: see lateEnough.
+	atRest float64
+	late   time.Duration
+
+	// tooShort marks a figure that can break a goal and not hold it.
+	tooShort bool
+}
+
+// Goals holds the figures of this report against what topdog is to be.
+func Goals(r *Report) []Goal {
+	list := make([]Goal, 0, len(goals))
+	for _, g := range goals {
+		list = append(list, g.judge(r))
+	}
+	return list
+}
+
+// DisturbedSteps are the steps to measure again, because a goal could not be judged.
+func DisturbedSteps(r *Report) []Step {
+	var list []Step
+	for _, g := range Goals(r) {
+		if g.Verdict == Disturbed && g.Step != (Step{}) && !slices.Contains(list, g.Step) {
+			list = append(list, g.Step)
+		}
+	}
+	return list
+}
+
+// judge looks at the worst of all figures that a goal is about.
+func (g goal) judge(r *Report) Goal {
+	judged := Goal{About: r.title(g.about) + g.of.words, Text: g.text, Limit: g.limit.words}
+	list, why := g.figure(r, g)
+	if len(list) == 0 {
+		judged.Measured, judged.Verdict = why, Unmeasured
+		return judged
+	}
+	worst := list[0]
+	for _, other := range list[1:] {
+		if g.compare(other, worst) > 0 {
+			worst = other
+		}
+	}
+	judged.Measured, judged.Verdict, judged.Step = worst.words, g.verdict(worst), worst.step
+	if judged.Verdict == Disturbed {
+		judged.Measured += fmt.Sprintf("; this machine stood still for up to %s ms", millis(worst.late))
+	}
+	return judged
+}
+
+// compare puts what is worse later. What has no known end could be longer than all others.
+func (g goal) compare(a, b result) int {
+	return cmp.Or(
+		cmp.Compare(g.verdict(a), g.verdict(b)),
+		after(Bound{AtLeast: a.open}, Bound{AtLeast: b.open}),
+		cmp.Compare(a.value, b.value),
+	)
+}
+
+// verdict judges one figure. An outage that did not end is no time, and does not hold;
+// nor is it a matter of milliseconds.
+func (g goal) verdict(f result) Verdict {
+	switch {
+	case f.open:
+		return Missed
+	case g.limit.allows(f.value) && f.tooShort:
+		return Unmeasured
+	case g.limit.allows(f.value):
+		return Held
+	case f.late > lateEnough && g.limit.allows(f.atRest):
+		return Disturbed
+	default:
+		return Missed
+	}
+}
+
+// goalSection shows the goals, and counts them.
+func (r *Report) goalSection() section {
+	list := Goals(r)
+	n := map[Verdict]int{}
+	page := newTable(3, []int{0, 1, 2, 3}, "what happens", "goal", "verdict", "measured")
+	plain := newTable(2, []int{0, 1, 2}, "verdict", "goal", "measured")
+	plain.cap = 42
+	about := ""
+	for _, g := range list {
+		n[g.Verdict]++
+		page.add(g.About, g.Text+": "+g.Limit, g.Verdict.String(), g.Measured)
+		if g.About != about {
+			about = g.About
+			plain.add("* " + about)
+		}
+		plain.add(g.Verdict.String(), g.Text+": "+g.Limit, g.Measured)
+	}
+	counts := []string{fmt.Sprintf("%d held", n[Held]), fmt.Sprintf("%d missed", n[Missed])}
+	if n[Disturbed] > 0 {
+		counts = append(counts, fmt.Sprintf("%d disturbed by other work on this machine", n[Disturbed]))
+	}
+	counts = append(counts, fmt.Sprintf("%d not measured", n[Unmeasured]))
+	return section{
+		title: "Goals", level: 1, table: page, plain: plain,
+		intro: "H is the interval between two heartbeats. Of several settings of topdog the worst counts; a peer is one that is told no more than its interval.",
+		notes: []string{fmt.Sprintf("%s: %s.", count(len(list), "goal", "goals"), strings.Join(counts, ", "))},
 	}
 }
