@@ -44,6 +44,11 @@ type event struct {
 
 func (e event) String() string { return e.key }
 
+// tellsOf reports whether the event gives runs of a happening.
+func (e event) tellsOf(key string) bool {
+	return slices.ContainsFunc(e.gives, func(h happening) bool { return h.key == key })
+}
+
 // allEvents returns all events in the order in which tables show them.
 func allEvents() []event {
 	return []event{

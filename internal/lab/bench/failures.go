@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"topdog/internal/lab/bench/report"
@@ -22,19 +23,37 @@ type job struct {
 // second of each, and so on, so that whatever this machine is busy with meanwhile
 // meets all alike.
 func (s *session) failures(ctx context.Context) error {
+	for _, sys := range s.plan.systems {
+		s.promise(sys)
+	}
+	all := func(system, event) bool { return true }
+	err := s.runEvents(ctx, "failures", all)
+	return errors.Join(err, s.repeatDisturbed(ctx, func(ctx context.Context, wanted choice) error {
+		return s.runEvents(ctx, "failures again that were disturbed", wanted)
+	}))
+}
+
+// choice says which events are run with which systems.
+type choice func(system, event) bool
+
+// runEvents runs events with systems, as often as the plan says.
+func (s *session) runEvents(ctx context.Context, title string, wanted choice) error {
 	st := newStage()
 	var lanes []func() error
 	total := 0
 	for _, sys := range s.plan.systems {
-		s.promise(sys)
-		list := jobs(sys, s.plan.events, s.plan.runs)
+		events := slices.DeleteFunc(slices.Clone(s.plan.events), func(e event) bool { return !wanted(sys, e) })
+		list := jobs(sys, events, s.plan.runs)
+		if len(list) == 0 {
+			continue
+		}
 		total += len(list)
 		queue := &queue{jobs: list}
 		for range s.plan.replicas(sys) {
 			lanes = append(lanes, func() error { return s.lane(ctx, sys, queue, st) })
 		}
 	}
-	s.show.begin("failures", total)
+	s.show.begin(title, total)
 	return together(lanes...)
 }
 

@@ -12,6 +12,7 @@ type plan struct {
 	check    bool             // that each system works at all, before all else
 	binary   bool             // the size of topdog for arm64
 	runs     int              // of each event
+	repeats  int              // of an event that was disturbed
 	replicas func(system) int // groups of one system that run beside each other
 	starts   int              // cold starts
 	boards   []int            // in a calm group
@@ -52,6 +53,7 @@ func quickPlan() plan {
 		systems: named(allSystems(), "topdog-100ms", "topdog-10ms", "keepalived-1s", "keepalived-100ms", "ucarp-1s"),
 		events:  named(allEvents(), "cable-pulled", "frames-dropped", "sigkill", "sigterm"),
 		runs:    5,
+		repeats: 2,
 		replicas: func(s system) int {
 			if slow(s) {
 				return 7
