@@ -14,10 +14,10 @@ const (
 	// hash, which RFC 2104 section 3 recommends.
 	KeySize = 32
 
-	// TagSize is the length of the tag that ends an authenticated packet:
+	// tagSize is the length of the tag that ends an authenticated packet:
 	// HMAC-SHA-256 truncated to half its length, the least that RFC 2104 section
 	// 5 allows and what IPsec uses (HMAC-SHA-256-128, RFC 4868).
-	TagSize = 16
+	tagSize = 16
 )
 
 // The labels keep apart what is derived from one group name (domain
@@ -69,7 +69,7 @@ func (a *authenticator) clone() *authenticator { return startAuthenticator(a.key
 func (a *authenticator) tag(packet []byte) []byte {
 	a.hash.Reset()
 	a.hash.Write(packet) // never fails, see hash.Hash
-	return a.hash.Sum(a.sum[:0])[:TagSize]
+	return a.hash.Sum(a.sum[:0])[:tagSize]
 }
 
 // verify reports whether the tag belongs to the packet, in a time that does not

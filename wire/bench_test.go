@@ -14,7 +14,7 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 	for _, key := range [][]byte{nil, goldenKey} {
-		c := newCodec(t, goldenGroup, key).Clone()
+		c := newCodec(t, goldenGroup, key)
 		buffer := make([]byte, 0, MaxPacket)
 		var m Message
 		for i := range goldens {

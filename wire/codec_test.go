@@ -149,17 +149,17 @@ func TestTruncated(t *testing.T) {
 			case !c.Authenticated() && n == body:
 			case !drop.Dropped():
 				t.Errorf("accepted with %d of %d bytes", n, len(packet))
-			case n < HeaderSize && drop != Drop{TooShort, n}:
-				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.Offset)
-			case c.Authenticated() && n >= HeaderSize+TagSize && drop != Drop{BadTag, n - TagSize}:
-				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.Offset)
+			case n < headerSize && drop != Drop{TooShort, n}:
+				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.offset)
+			case c.Authenticated() && n >= headerSize+tagSize && drop != Drop{BadTag, n - tagSize}:
+				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.offset)
 			}
 		}
 		if !c.Authenticated() {
 			return
 		}
 		// A body that is too short under a good tag.
-		for n := HeaderSize; n < len(packet)-TagSize; n++ {
+		for n := headerSize; n < len(packet)-tagSize; n++ {
 			var m Message
 			drop := c.Decode(&m, sign(c, packet[:n]))
 			want := Drop{TooShort, n}
@@ -190,7 +190,7 @@ func sign(c *Codec, packet []byte) []byte {
 func TestLonger(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
 		plain := append(g.bytes(t), g.missing()...) // or the first of what follows would be the tail
-		for _, extra := range []int{1, 7, TagSize, MaxPacket - len(plain) - TagSize} {
+		for _, extra := range []int{1, 7, tagSize, MaxPacket - len(plain) - tagSize} {
 			longer := append(bytes.Clone(plain), bytes.Repeat([]byte{0xee}, extra)...)
 			if c.Authenticated() {
 				longer = sign(c, longer)
@@ -258,13 +258,13 @@ func TestKeysAndGroups(t *testing.T) {
 		{{OtherGroup, 2}, {OtherGroup, 2}, {OtherGroup, 2}, {NotExpectingAuth, 1}, {}},
 	}
 	for i, from := range kinds {
-		packet, err := newCodec(t, from.group, from.key).Clone().Append(nil, &goldens[0].message)
+		packet, err := newCodec(t, from.group, from.key).Append(nil, &goldens[0].message)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for j, to := range kinds {
 			var m Message
-			if got := newCodec(t, to.group, to.key).Clone().Decode(&m, packet); got != want[i][j] {
+			if got := newCodec(t, to.group, to.key).Decode(&m, packet); got != want[i][j] {
 				t.Errorf("from %v to %v: %v, want %v", from, to, got, want[i][j])
 			}
 		}
@@ -336,12 +336,12 @@ func TestFieldErrors(t *testing.T) {
 		m.Type = test.kind
 		test.change(&m)
 		got, err := newCodec(t, goldenGroup, goldenKey).Append([]byte("before"), &m)
-		var field *FieldError
+		var field *fieldError
 		switch {
 		case !errors.As(err, &field):
 			t.Errorf("%v with a bad %s: error %v", test.kind, test.field, err)
-		case field.Field != test.field || field.Message != test.kind:
-			t.Errorf("%v with a bad %s: error names %v %s", test.kind, test.field, field.Message, field.Field)
+		case field.field != test.field || field.message != test.kind:
+			t.Errorf("%v with a bad %s: error names %v %s", test.kind, test.field, field.message, field.field)
 		case !strings.HasPrefix(err.Error(), "cannot encode "+test.kind.String()+": "+test.field+" "):
 			t.Errorf("error reads %q", err)
 		case string(got) != "before":

@@ -13,10 +13,10 @@
 //	time to live      255                  TTL; what arrives with less is dropped (RFC 5082)
 //	longest packet    1472 bytes           MaxPacket; no fragments on Ethernet
 //
-// Port and multicast group may be configured. Everything of interest to all is
-// multicast, replies are unicast to the address that the question came from. A
-// message means the same whichever way it comes, and may come both ways: the
-// replay guard lets the first copy pass.
+// Port and multicast group may be configured. What concerns all boards is
+// multicast. A reply is unicast to the address that the question came from. A
+// message means the same by multicast and by unicast, and may come by both: the
+// replay guard accepts the first copy.
 //
 // All numbers are unsigned and big-endian. All offsets count bytes from 0.
 //
@@ -53,11 +53,11 @@
 // number is the size of a plain packet.
 //
 //	 1 HEARTBEAT     21 - 22 interval, ms, not 0
-//	                 23      beat: counts heartbeats modulo 256                    24 bytes
+//	                 23      number: counts heartbeats modulo 256                  24 bytes
 //
 //	 2 HELLO         21 - 24 following: the leader's id, or 0
 //	                 25 - 28 age of the process, s
-//	                 29 - 30 every, ms, not 0: until the next HELLO
+//	                 29 - 30 interval, ms, not 0: until the next HELLO
 //	                 31      n: length of the name, 0 to 32
 //	                 32 ...  name: n bytes of UTF-8, no control characters     32 + n bytes
 //	             32+n - 35+n score, optional                                   36 + n bytes
@@ -76,7 +76,7 @@
 //
 //	 5 COORDINATOR   21 - 24 coordinator: its id, not 0
 //	                 25 - 26 interval, ms, not 0
-//	                 27      beat                                                  28 bytes
+//	                 27      number                                                28 bytes
 //	                 28 - 31 score, optional, and only together with
 //	                 32      n: number of candidates, 0 to 255
 //	                 33 ...  n times: id (4 bytes, not 0)                     33 + 4n bytes
@@ -110,18 +110,16 @@
 //	                 25      n: number of trusted boards, 0 to 255
 //	                 26 ...  n times: id (4 bytes, not 0)                     26 + 4n bytes
 //
-// The score is the importance of the sender by the measure that its group has
-// agreed on (the algorithm score); the candidates are the boards that hold the
-// elections (the algorithm candidates). What is optional is the tail of its
-// body. A sender leaves the whole tail away if nothing but zeros would be in
-// it, and a receiver reads a missing tail as a score of 0 and no candidates.
-// One that is there may hold zeros.
+// The algorithm score ranks the boards by their scores. The algorithm candidates
+// has candidates, the boards that hold the elections. Both fields are optional:
+// they are the tail of their body. A sender leaves the whole tail away if it would
+// hold nothing but zeros, and a receiver reads a missing tail as a score of 0 and
+// no candidates. A tail that is there may hold zeros.
 //
-// A sender rounds the time until its next message (interval, every) up, so
-// that nobody expects it too early, and ages down. The greatest age that fits
-// stands for all greater ones. A receiver accepts purposes, algorithms and
-// priorities that it does not know; what to do with them is the election's
-// business.
+// A sender rounds the interval until its next message up, so that nobody expects
+// the message too early, and rounds ages down. The greatest age that fits stands
+// for all greater ones. A receiver accepts purposes, algorithms and priorities
+// that it does not know; the election decides what to do with them.
 //
 // # Authentication
 //
@@ -181,8 +179,8 @@
 //     more below the greatest is Replayed.
 //   - Our own id with our own incarnation is our Own packet.
 //
-// Then there is first contact. In a group with a key, the receiver of a packet
-// from an (id, incarnation) that it does not listen to
+// First contact needs more. In a group with a key, a receiver that gets a packet
+// from an (id, incarnation) to which it does not listen
 //
 //   - drops the packet as Unproven, even if it is a CHALLENGE or a PROOF;
 //   - sends a CHALLENGE with a random nonce to the sender, but not more often
@@ -196,10 +194,10 @@
 //     and would have to prove itself again.
 //
 // A board answers every CHALLENGE for its id and incarnation with a PROOF,
-// whether it listens to the sender or not; replies to strangers are limited to
-// 200 per second and kind, after 256 at once. Challenger and challenged
-// usually meet as strangers on both sides, and then the reply is a PROOF and a
-// CHALLENGE.
+// whether it listens to the sender or not. Replies to senders to which it does not
+// listen are limited to 200 per second and kind, after 256 at once. Two boards that
+// meet usually listen to each other on neither side, and then the reply is a PROOF
+// and a CHALLENGE.
 //
 // So nothing that was sent before the nonce was drawn can be believed: no
 // packet of a dead board, none of an earlier life, none twice, and not even by
@@ -241,6 +239,6 @@
 //	1f2e3d4c     incarnation
 //	0000002a     sequence 42
 //	0064         interval 100 ms
-//	29           beat 41
+//	29           number 41
 //	1a487e2671f5b8edf4d1f76724a2ee8a   tag
 package wire

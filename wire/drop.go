@@ -71,7 +71,7 @@ func (r DropReason) Identifier() string {
 // accepted; test with Dropped, since a Drop in a variable of type error is never nil.
 type Drop struct {
 	Reason DropReason
-	Offset int // of the first byte that is wrong; the length of the packet if it ends too soon
+	offset int // of the first byte that is wrong; the length of the packet if it ends too soon
 }
 
 // Dropped reports whether the packet was dropped.
@@ -82,14 +82,14 @@ func (d Drop) Error() string {
 	switch {
 	case d.Reason == Accepted:
 		return "packet accepted"
-	case d.Reason == TooShort && d.Offset < HeaderSize:
-		return fmt.Sprintf("packet of %d bytes dropped at byte %d: shorter than a header", d.Offset, d.Offset)
+	case d.Reason == TooShort && d.offset < headerSize:
+		return fmt.Sprintf("packet of %d bytes dropped at byte %d: shorter than a header", d.offset, d.offset)
 	case d.Reason == TooShort:
-		return fmt.Sprintf("packet dropped at byte %d: ends before its message does", d.Offset)
+		return fmt.Sprintf("packet dropped at byte %d: ends before its message does", d.offset)
 	default:
-		return fmt.Sprintf("packet dropped at byte %d: %v", d.Offset, d.Reason)
+		return fmt.Sprintf("packet dropped at byte %d: %v", d.offset, d.Reason)
 	}
 }
 
 // malformed is the Drop for an impossible value at the given offset in the body.
-func malformed(offset int) Drop { return Drop{Malformed, HeaderSize + offset} }
+func malformed(offset int) Drop { return Drop{Malformed, headerSize + offset} }

@@ -72,7 +72,7 @@ func TestRejected(t *testing.T) {
 			if got := newCodec(t, goldenGroup, nil).Decode(&m, packet); got != test.want {
 				t.Errorf("plain: %v, want %v", got, test.want)
 			}
-			if len(packet) < HeaderSize {
+			if len(packet) < headerSize {
 				return
 			}
 			// A key changes nothing if the tag is good.
@@ -107,7 +107,7 @@ func TestTagBeforeContents(t *testing.T) {
 	if got, want := c.Decode(&m, packet), (Drop{BadTag, 24}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got, want := c.Decode(&m, packet[:HeaderSize+TagSize-1]), (Drop{TooShort, HeaderSize + TagSize - 1}); got != want {
+	if got, want := c.Decode(&m, packet[:headerSize+tagSize-1]), (Drop{TooShort, headerSize + tagSize - 1}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -146,7 +146,7 @@ func TestUnknownIsNotMalformed(t *testing.T) {
 		packet[offFlags] = 0x0f
 		packet[offPriority] = 255
 		if goldens[i].message.Type == TypeQuery {
-			packet[HeaderSize] = 200
+			packet[headerSize] = 200
 		}
 		var m Message
 		if drop := c.Decode(&m, packet); drop.Dropped() {

@@ -20,7 +20,7 @@ func FuzzDecode(f *testing.F) {
 		input := bytes.Clone(datagram)
 		decodesOrNot(t, plain, datagram)
 		decodesOrNot(t, authenticated, datagram)
-		if len(datagram) >= HeaderSize && len(datagram) <= MaxPacket-TagSize {
+		if len(datagram) >= headerSize && len(datagram) <= MaxPacket-tagSize {
 			clear := bytes.Clone(datagram)
 			clear[offFlags] &^= flagAuthenticated
 			drop := decodesOrNot(t, plain, clear)
@@ -39,7 +39,7 @@ func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
 	var m Message
 	drop := c.Decode(&m, datagram)
 	if drop.Dropped() {
-		if drop.Offset < 0 || drop.Offset > len(datagram) {
+		if drop.offset < 0 || drop.offset > len(datagram) {
 			t.Errorf("%v: outside of the %d bytes", drop, len(datagram))
 		}
 		return drop
@@ -50,7 +50,7 @@ func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
 	}
 	body := len(got)
 	if c.Authenticated() {
-		body -= TagSize
+		body -= tagSize
 	}
 	want := bytes.Clone(datagram[:body])
 	want[offFlags] &^= 0x10

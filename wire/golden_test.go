@@ -42,7 +42,7 @@ var goldens = []golden{
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0064 ; interval 100 ms
-			29 ; beat 41
+			29 ; number 41
 		`,
 		tag: "1a487e2671f5b8edf4d1f76724a2ee8a",
 	},
@@ -127,7 +127,7 @@ var goldens = []golden{
 			0000002a ; sequence 42
 			0a000003 ; coordinator 10.0.0.3
 			ffff ; interval 65535 ms
-			ff ; beat 255
+			ff ; number 255
 		`,
 		tag: "253aa7a3ce383a7057ce5c9bac85742b",
 	},
@@ -405,7 +405,7 @@ var goldens = []golden{
 			0000002a ; sequence 42
 			0a000003 ; coordinator 10.0.0.3
 			0064 ; interval 100 ms
-			29 ; beat 41
+			29 ; number 41
 			00011170 ; score 70000
 			02 ; 2 candidates
 			0a000003 ; 10.0.0.3

@@ -20,7 +20,7 @@ const (
 	// that takes longer than challengeRetry is still recognised when it arrives.
 	nonceReuse = nonceLife / 2
 
-	// replyEvery and replyBurst limit the replies to strangers, of either kind:
+	// replyEvery and replyBurst limit the replies to unproven senders, of either kind:
 	// 200 a second, and at once as many as a full group needs when it meets a new board.
 	replyEvery = 5 * time.Millisecond
 	replyBurst = MaxBoards + 1
@@ -48,8 +48,9 @@ type Guard struct {
 	boards     map[ID]*board
 	challenges map[contact]*outstanding
 
-	// Strangers' messages may be recordings that somebody plays at any rate, so
-	// replies to them are limited; each kind by itself, so that a flood of one does not starve the other.
+	// A message of an unproven sender may be a recording, which somebody can play at any
+	// rate, so replies to them are limited: each kind by itself, so that a flood of one
+	// does not use up the other.
 	challengeLimit limit
 	proofLimit     limit
 }
@@ -92,13 +93,6 @@ type Verdict struct {
 	// Drop is Accepted, Own, Duplicate, Replayed, Unproven or TableFull.
 	Drop DropReason
 
-	// First marks the first message that is accepted of this incarnation.
-	First bool
-
-	// Restarted is set beside First if the sender was known under another
-	// incarnation, which is dead now.
-	Restarted bool
-
 	// Namesake marks every accepted message of another live board that uses our id.
 	Namesake bool
 
@@ -136,18 +130,18 @@ func (g *Guard) Admit(now time.Duration, m *Message) Verdict {
 	b := g.boards[from.id]
 	switch {
 	case b != nil && b.current.incarnation == from.incarnation:
-		return g.known(now, b, &b.current, m)
+		return g.admitKnown(now, b, &b.current, m)
 	case b != nil && b.hasFormer && b.former.incarnation == from.incarnation:
-		return g.known(now, b, &b.former, m)
+		return g.admitKnown(now, b, &b.former, m)
 	case g.authenticated:
-		return g.stranger(now, from, m)
+		return g.admitUnknown(now, from, m)
 	default:
-		return g.establish(now, from, newWindow(m.Sequence, 0))
+		return g.beginLife(now, from, newWindow(m.Sequence, 0))
 	}
 }
 
-// known judges a message of a life that was admitted before.
-func (g *Guard) known(now time.Duration, b *board, l *life, m *Message) Verdict {
+// admitKnown judges a message of a life that was admitted before.
+func (g *Guard) admitKnown(now time.Duration, b *board, l *life, m *Message) Verdict {
 	if drop := l.window.admit(m.Sequence); drop != Accepted {
 		return Verdict{Drop: drop}
 	}
@@ -160,25 +154,25 @@ func (g *Guard) known(now time.Duration, b *board, l *life, m *Message) Verdict 
 	return v
 }
 
-// stranger judges a verified message of a life that has not proven itself. It
+// admitUnknown judges a verified message of a life that has not proven itself. It
 // does not disturb what is known of the id: the message may be a recording.
-func (g *Guard) stranger(now time.Duration, from contact, m *Message) Verdict {
-	if m.Type == TypeProof && g.met(now, from, m.Proof.Nonce) {
+func (g *Guard) admitUnknown(now time.Duration, from contact, m *Message) Verdict {
+	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
 		delete(g.challenges, from)
-		return g.establish(now, from, newWindow(m.Sequence, m.Sequence))
+		return g.beginLife(now, from, newWindow(m.Sequence, m.Sequence))
 	}
 	v := Verdict{Drop: Unproven, ReplyByMulticast: from.id == g.self.id}
-	// Both questions are settled in one round trip if both sides are strangers.
-	if g.challenged(m) && g.proofLimit.take(now) {
+	// One round trip is enough for both if neither side has listened to the other.
+	if g.challenged(m) && g.proofLimit.allow(now) {
 		v.Replies = append(v.Replies, proofFor(m))
 	}
-	if !g.hasPlace(now, from.id) {
+	if !g.hasRoom(now, from.id) {
 		v.Drop = TableFull
 		return v
 	}
 	if nonce, again, ask := g.challenge(now, from); ask {
-		// Who repeats what a board has said from another address would lure every
-		// challenge there. The board itself hears the second one wherever it is.
+		// Whoever repeats a board's packet from another address would get every
+		// challenge sent there. The board itself receives the second one, by multicast.
 		v.ReplyByMulticast = v.ReplyByMulticast || again
 		v.Replies = append(v.Replies, Message{
 			Header:    Header{Type: TypeChallenge, Reply: true},
@@ -188,12 +182,11 @@ func (g *Guard) stranger(now time.Duration, from contact, m *Message) Verdict {
 	return v
 }
 
-// establish begins a life, and so ends the one that the id had before.
-func (g *Guard) establish(now time.Duration, from contact, w window) Verdict {
+// beginLife begins a life, and so ends the one that the id had before.
+func (g *Guard) beginLife(now time.Duration, from contact, w window) Verdict {
 	b := g.boards[from.id]
-	restarted := b != nil
 	if b == nil {
-		if !g.makePlace(now) {
+		if !g.makeRoom(now) {
 			return Verdict{Drop: TableFull}
 		}
 		b = new(board)
@@ -205,7 +198,7 @@ func (g *Guard) establish(now time.Duration, from contact, w window) Verdict {
 	}
 	b.current = life{from.incarnation, w}
 	b.heardAt = now
-	return Verdict{First: true, Restarted: restarted, Namesake: from.id == g.self.id}
+	return Verdict{Namesake: from.id == g.self.id}
 }
 
 // challenged reports whether m asks this very life of ours for a proof. Plain
@@ -219,8 +212,8 @@ func proofFor(m *Message) Message {
 	return Message{Header: Header{Type: TypeProof, Reply: true}, Proof: Proof{Nonce: m.Challenge.Nonce}}
 }
 
-// met reports whether the nonce is the one that the life was challenged with, in time.
-func (g *Guard) met(now time.Duration, from contact, n Nonce) bool {
+// provedBy reports whether the nonce is the one that the life was challenged with, in time.
+func (g *Guard) provedBy(now time.Duration, from contact, n Nonce) bool {
 	c := g.challenges[from]
 	return c != nil && now-c.drawnAt <= nonceLife && n == c.nonce
 }
@@ -228,7 +221,7 @@ func (g *Guard) met(now time.Duration, from contact, n Nonce) bool {
 // challenge returns the nonce to challenge the life with, if it is time to.
 func (g *Guard) challenge(now time.Duration, from contact) (nonce Nonce, again, ask bool) {
 	c := g.challenges[from]
-	if c != nil && now-c.askedAt < c.retry || !g.challengeLimit.take(now) {
+	if c != nil && now-c.askedAt < c.retry || !g.challengeLimit.allow(now) {
 		return Nonce{}, false, false
 	}
 	again = c != nil
@@ -261,24 +254,24 @@ func (g *Guard) forgetOldestChallenge() {
 	delete(g.challenges, oldest)
 }
 
-// hasPlace reports whether the id is known or could become so.
-func (g *Guard) hasPlace(now time.Duration, id ID) bool {
-	return g.boards[id] != nil || len(g.boards) < MaxBoards || g.silent(now) != Nobody
+// hasRoom reports whether the id is known or could become so.
+func (g *Guard) hasRoom(now time.Duration, id ID) bool {
+	return g.boards[id] != nil || len(g.boards) < MaxBoards || g.longestSilent(now) != Nobody
 }
 
-// makePlace makes sure that one more board fits, if that is possible.
-func (g *Guard) makePlace(now time.Duration) bool {
+// makeRoom makes sure that one more board fits, if that is possible.
+func (g *Guard) makeRoom(now time.Duration) bool {
 	if len(g.boards) < MaxBoards {
 		return true
 	}
-	id := g.silent(now)
+	id := g.longestSilent(now)
 	delete(g.boards, id)
 	return id != Nobody
 }
 
-// silent returns the board that was not heard for longest, if that is longer
+// longestSilent returns the board that was not heard for longest, if that is longer
 // than forgetAfter, and Nobody otherwise.
-func (g *Guard) silent(now time.Duration) ID {
+func (g *Guard) longestSilent(now time.Duration) ID {
 	longest, at := Nobody, now-forgetAfter
 	for id, b := range g.boards {
 		if b.heardAt < at || b.heardAt == at && id < longest {
@@ -286,22 +279,4 @@ func (g *Guard) silent(now time.Duration) ID {
 		}
 	}
 	return longest
-}
-
-// limit is a token bucket that counts in time instead of tokens (the generic
-// cell rate algorithm, ITU-T I.371): spent is the moment at which it is full again.
-type limit struct {
-	every time.Duration // one token comes in this time
-	burst int           // so many fit
-	spent time.Duration
-}
-
-// take takes a token, if there is one.
-func (l *limit) take(now time.Duration) bool {
-	full := max(l.spent, now)
-	if full-now > time.Duration(l.burst-1)*l.every {
-		return false
-	}
-	l.spent = full + l.every
-	return true
 }

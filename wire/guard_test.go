@@ -67,13 +67,20 @@ func newGuard(authenticated bool) *Guard { return NewGuard(us, ourInc, authentic
 // meet makes the guard listen to the speaker.
 func meet(t testing.TB, g *Guard, now time.Duration, s *speaker) {
 	t.Helper()
+	known := g.listensTo(s.contact)
 	v := g.Admit(now, s.says(TypeHello))
 	if v.Drop == Unproven {
 		v = g.Admit(now, s.proves(t, v))
 	}
-	if v.Drop != Accepted || !v.First {
-		t.Fatalf("meeting %v: %+v", s.contact, v)
+	if v.Drop != Accepted || known || !g.listensTo(s.contact) {
+		t.Fatalf("meeting %v, known %v: %+v", s.contact, known, v)
 	}
+}
+
+// listensTo tells whether the guard has begun to listen to that life of a board.
+func (g *Guard) listensTo(c contact) bool {
+	b := g.boards[c.id]
+	return b != nil && (b.current.incarnation == c.incarnation || b.hasFormer && b.former.incarnation == c.incarnation)
 }
 
 func expect(t testing.TB, what string, got, want Verdict) {
@@ -104,7 +111,7 @@ func TestOwnPacket(t *testing.T) {
 func TestFirstContactPlain(t *testing.T) {
 	g, a := newGuard(false), newSpeaker(2, 20)
 	first := a.says(TypeHello)
-	expect(t, "first", g.Admit(0, first), Verdict{First: true})
+	expect(t, "first", g.Admit(0, first), Verdict{})
 	expect(t, "again", g.Admit(0, first), Verdict{Drop: Duplicate})
 	expect(t, "second", g.Admit(0, a.says(TypeHello)), Verdict{})
 	expect(t, "challenge", g.Admit(0, a.challenges()), Verdict{})
@@ -117,7 +124,7 @@ func TestFirstContactAuthenticated(t *testing.T) {
 	expect(t, "first", v, Verdict{Drop: Unproven, Replies: []Message{challengeTo(a, 1)}})
 	late := a.says(TypeHeartbeat)
 	proof := a.proves(t, v)
-	expect(t, "proof", g.Admit(ms, proof), Verdict{First: true})
+	expect(t, "proof", g.Admit(ms, proof), Verdict{})
 	expect(t, "proof again", g.Admit(ms, proof), Verdict{Drop: Duplicate})
 	expect(t, "next", g.Admit(ms, a.says(TypeHeartbeat)), Verdict{})
 	expect(t, "before the challenge", g.Admit(ms, before), Verdict{Drop: Replayed})
@@ -130,7 +137,7 @@ func TestStrangersMeet(t *testing.T) {
 	question := a.challenges()
 	v := g.Admit(0, question)
 	expect(t, "challenge", v, Verdict{Drop: Unproven, Replies: []Message{proofOf(question), challengeTo(a, 1)}})
-	expect(t, "proof", g.Admit(0, a.proves(t, v)), Verdict{First: true})
+	expect(t, "proof", g.Admit(0, a.proves(t, v)), Verdict{})
 
 	// It may have forgotten us, and ask again.
 	question = a.challenges()
@@ -168,7 +175,7 @@ func TestWrongNonce(t *testing.T) {
 
 	late := a.proves(t, forA)
 	expect(t, "too late", g.Admit(nonceLife+1, late), Verdict{Drop: Unproven, Replies: []Message{challengeTo(a, 4)}, ReplyByMulticast: true})
-	expect(t, "in time", g.Admit(nonceLife, b.proves(t, forB)), Verdict{First: true})
+	expect(t, "in time", g.Admit(nonceLife, b.proves(t, forB)), Verdict{})
 }
 
 func TestChallengeIsRepeatedMoreAndMoreSlowly(t *testing.T) {
@@ -198,7 +205,7 @@ func TestSlowProofCounts(t *testing.T) {
 	for now := ms; now < 300*ms; now += ms {
 		g.Admit(now, a.says(TypeHello))
 	}
-	expect(t, "proof after 300 ms", g.Admit(300*ms, a.proves(t, v)), Verdict{First: true})
+	expect(t, "proof after 300 ms", g.Admit(300*ms, a.proves(t, v)), Verdict{})
 }
 
 func TestRestart(t *testing.T) {
@@ -206,7 +213,7 @@ func TestRestart(t *testing.T) {
 		g, old := newGuard(false), newSpeaker(2, 20)
 		meet(t, g, 0, old)
 		young := newSpeaker(2, 21)
-		expect(t, "new life", g.Admit(0, young.says(TypeHello)), Verdict{First: true, Restarted: true})
+		expect(t, "new life", g.Admit(0, young.says(TypeHello)), Verdict{})
 		// Nothing better is possible without a key: what was not heard before is accepted ...
 		late := old.says(TypeHello)
 		expect(t, "late packet of the old life", g.Admit(0, late), Verdict{})
@@ -221,7 +228,7 @@ func TestRestart(t *testing.T) {
 		v := g.Admit(0, young.says(TypeHello))
 		expect(t, "new life", v, Verdict{Drop: Unproven, Replies: []Message{challengeTo(young, 2)}})
 		expect(t, "old life is not disturbed", g.Admit(0, old.says(TypeHeartbeat)), Verdict{})
-		expect(t, "proof", g.Admit(0, young.proves(t, v)), Verdict{First: true, Restarted: true})
+		expect(t, "proof", g.Admit(0, young.proves(t, v)), Verdict{})
 		expect(t, "old life is over", g.Admit(0, old.says(TypeHeartbeat)),
 			Verdict{Drop: Unproven, Replies: []Message{challengeTo(old, 3)}})
 	})
@@ -230,14 +237,14 @@ func TestRestart(t *testing.T) {
 func TestNamesake(t *testing.T) {
 	t.Run("plain", func(t *testing.T) {
 		g, twin := newGuard(false), newSpeaker(us, 20)
-		expect(t, "first", g.Admit(0, twin.says(TypeHello)), Verdict{First: true, Namesake: true})
+		expect(t, "first", g.Admit(0, twin.says(TypeHello)), Verdict{Namesake: true})
 		expect(t, "second", g.Admit(0, twin.says(TypeHello)), Verdict{Namesake: true, ReplyByMulticast: true})
 	})
 	t.Run("authenticated", func(t *testing.T) {
 		g, twin := newGuard(true), newSpeaker(us, 20)
 		v := g.Admit(0, twin.says(TypeHello))
 		expect(t, "first", v, Verdict{Drop: Unproven, ReplyByMulticast: true, Replies: []Message{challengeTo(twin, 1)}})
-		expect(t, "proof", g.Admit(0, twin.proves(t, v)), Verdict{First: true, Namesake: true})
+		expect(t, "proof", g.Admit(0, twin.proves(t, v)), Verdict{Namesake: true})
 		question := twin.challenges()
 		expect(t, "challenge", g.Admit(0, question),
 			Verdict{Namesake: true, ReplyByMulticast: true, Replies: []Message{proofOf(question)}})
@@ -262,7 +269,7 @@ func TestRecordingOfDeadBoardConvincesNobody(t *testing.T) {
 	fresh := NewGuard(us, ourInc+1, true, func() Nonce { return Nonce{0xff} })
 	for now := time.Duration(0); now < 3*time.Second; now += 10 * ms {
 		for _, m := range recording {
-			if v := fresh.Admit(now, m); v.Drop != Unproven || v.First || v.Restarted {
+			if v := fresh.Admit(now, m); v.Drop != Unproven || fresh.listensTo(dead.contact) {
 				t.Fatalf("at %v, %v: %+v", now, m, v)
 			}
 		}
@@ -383,7 +390,7 @@ func TestChallengesAreKeptForTheirLife(t *testing.T) {
 	const quiet = 10 * time.Second // fills the limit again
 	v := g.Admit(quiet, a.says(TypeHello))
 	flood(quiet, quiet+nonceLife)
-	expect(t, "proof at the last moment", g.Admit(quiet+nonceLife, a.proves(t, v)), Verdict{First: true})
+	expect(t, "proof at the last moment", g.Admit(quiet+nonceLife, a.proves(t, v)), Verdict{})
 }
 
 // TestFloodDoesNotLockOut: while recordings of many lives are played as fast as
@@ -423,7 +430,7 @@ func TestTableFull(t *testing.T) {
 		if authenticated {
 			v = g.Admit(start, again.proves(t, v))
 		}
-		expect(t, "restart", v, Verdict{First: true, Restarted: true})
+		expect(t, "restart", v, Verdict{})
 
 		// After an hour the one that was silent for longest makes room: the second
 		// one, since the first was heard again.
@@ -443,7 +450,7 @@ func TestLastPlace(t *testing.T) {
 	}
 	now := MaxBoards * 10 * ms
 	forA, forB := g.Admit(now, a.says(TypeHello)), g.Admit(now, b.says(TypeHello))
-	expect(t, "first", g.Admit(now, a.proves(t, forA)), Verdict{First: true})
+	expect(t, "first", g.Admit(now, a.proves(t, forA)), Verdict{})
 	expect(t, "second", g.Admit(now, b.proves(t, forB)), Verdict{Drop: TableFull})
 }
 

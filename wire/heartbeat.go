@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 )
 
@@ -10,6 +11,9 @@ type Heartbeat struct {
 	Interval time.Duration // until the next heartbeat; whole milliseconds, at most 65,535
 	Number   uint8         // counts heartbeats modulo 256, so that a listener can tell how many it lost
 }
+
+// heartbeatSize is the length of the body.
+const heartbeatSize = 3
 
 func (h *Heartbeat) appendTo(dst []byte) ([]byte, error) {
 	interval, err := milliseconds(TypeHeartbeat, "Interval", h.Interval)
@@ -27,4 +31,8 @@ func (h *Heartbeat) decode(body []byte) Drop {
 		return malformed(0)
 	}
 	return Drop{}
+}
+
+func (h *Heartbeat) summary() string {
+	return fmt.Sprintf("beat %d, next in %v", h.Number, h.Interval)
 }

@@ -14,15 +14,15 @@ type Hello struct {
 	Age       time.Duration // since the sender's process started; whole seconds
 	Interval  time.Duration // the sender says HELLO this often; whole milliseconds, at most 65,535
 	Name      string        // for people: the host's name, at most MaxName bytes of UTF-8
-	Score     uint32        // the sender's importance, to the algorithm score; else 0
+	Score     uint32        // what the algorithm score ranks the sender by; else 0
 }
 
 // MaxName is the length in bytes of the longest name in a HELLO.
 const MaxName = 32
 
-// helloName is where the name begins in the body of a HELLO. The byte before it
-// is the name's length.
-const helloName = 11
+// helloSize is the length of the body without its name and tail. The last byte of it is
+// the length of the name, which follows.
+const helloSize = 11
 
 func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	age, err := age(TypeHello, h.Age, time.Second)
@@ -34,10 +34,10 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(h.Name) > MaxName {
-		return nil, &FieldError{TypeHello, "Name", fmt.Sprintf("is %d bytes long, at most %d fit", len(h.Name), MaxName)}
+		return nil, &fieldError{TypeHello, "Name", fmt.Sprintf("is %d bytes long, at most %d fit", len(h.Name), MaxName)}
 	}
 	if at := badName(h.Name); at >= 0 {
-		return nil, &FieldError{TypeHello, "Name", fmt.Sprintf("%+q is not printable UTF-8 at byte %d", h.Name, at)}
+		return nil, &fieldError{TypeHello, "Name", fmt.Sprintf("%+q is not printable UTF-8 at byte %d", h.Name, at)}
 	}
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Following))
 	dst = binary.BigEndian.AppendUint32(dst, age)
@@ -57,22 +57,26 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 	if h.Interval == 0 {
 		return malformed(8)
 	}
-	length := int(body[helloName-1])
-	if length > MaxName || length > len(body)-helloName {
-		return malformed(helloName - 1)
+	length := int(body[helloSize-1])
+	if length > MaxName || length > len(body)-helloSize {
+		return malformed(helloSize - 1)
 	}
-	name := body[helloName : helloName+length]
+	name := body[helloSize : helloSize+length]
 	// A board says the same name in every HELLO, so the string that is there is
 	// often the right one. The comparison does not allocate.
 	if string(name) != h.Name {
 		s := string(name)
 		if at := badName(s); at >= 0 {
-			return malformed(helloName + at)
+			return malformed(helloSize + at)
 		}
 		h.Name = s
 	}
-	h.Score, drop = decodeScore(body, helloName+length)
+	h.Score, drop = decodeScore(body, helloSize+length)
 	return drop
+}
+
+func (h *Hello) summary() string {
+	return fmt.Sprintf("%q, up %v, follows %v, every %v", h.Name, h.Age, h.Following, h.Interval) + scoreSummary(h.Score)
 }
 
 // badName returns the place of the first byte that a name must not contain, or

@@ -1,149 +1,6 @@
 package wire
 
-import (
-	"fmt"
-	"net/netip"
-)
-
-// ID names a board within its group. By default it is the board's own IPv4
-// address on the group's interface, read as a big-endian number: unique on a
-// LAN by construction. Zero is nobody.
-type ID uint32
-
-// Nobody is the ID that stands for "no board".
-const Nobody ID = 0
-
-// IDFromAddr returns the ID that a board with the IPv4 address addr has by default.
-func IDFromAddr(addr netip.Addr) ID {
-	b := addr.As4()
-	return ID(b[0])<<24 | ID(b[1])<<16 | ID(b[2])<<8 | ID(b[3])
-}
-
-// Addr returns the IPv4 address that the ID was made from, if it was made from one.
-func (id ID) Addr() netip.Addr {
-	return netip.AddrFrom4([4]byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)})
-}
-
-// String writes small numbers, which people choose by hand, as numbers and
-// everything else as the IPv4 address that it was made from.
-func (id ID) String() string {
-	switch {
-	case id == Nobody:
-		return "nobody"
-	case id < 1<<24:
-		return fmt.Sprintf("%d", uint32(id))
-	default:
-		return id.Addr().String()
-	}
-}
-
-// Term numbers reigns: it grows with every claim.
-type Term uint32
-
-// Incarnation is a random number drawn once in the life of a daemon process.
-type Incarnation uint32
-
-// Sequence counts the datagrams of one incarnation, from 1.
-type Sequence uint32
-
-// Algorithm is the number of an election algorithm. Boards of one group must
-// agree on it. Only append to this list: the numbers are part of the protocol.
-type Algorithm uint8
-
-// The algorithms that have numbers.
-const (
-	AlgorithmHeir       Algorithm = 1
-	AlgorithmBully      Algorithm = 2
-	AlgorithmScore      Algorithm = 3
-	AlgorithmModified   Algorithm = 4
-	AlgorithmCandidates Algorithm = 5
-	AlgorithmMinID      Algorithm = 6
-	AlgorithmAgents     Algorithm = 7
-)
-
-var algorithmNames = [...]string{
-	AlgorithmHeir:       "heir",
-	AlgorithmBully:      "bully",
-	AlgorithmScore:      "score",
-	AlgorithmModified:   "modified",
-	AlgorithmCandidates: "candidates",
-	AlgorithmMinID:      "minid",
-	AlgorithmAgents:     "agents",
-}
-
-func (a Algorithm) String() string {
-	if int(a) < len(algorithmNames) && algorithmNames[a] != "" {
-		return algorithmNames[a]
-	}
-	return fmt.Sprintf("algorithm %d", uint8(a))
-}
-
-// Type says what a message is. Only append to this list: the numbers are part of the protocol.
-type Type uint8
-
-// The messages. Their names are the literature's, where it has one.
-const (
-	TypeHeartbeat   Type = 1
-	TypeHello       Type = 2
-	TypeElection    Type = 3
-	TypeAnswer      Type = 4
-	TypeCoordinator Type = 5
-	TypeResign      Type = 6
-	TypeQuery       Type = 7
-	TypeChallenge   Type = 8
-	TypeProof       Type = 9
-	TypeHalt        Type = 10
-	TypeStart       Type = 11
-	TypeAck         Type = 12
-	TypeCollect     Type = 13
-	TypeReport      Type = 14
-	TypeLeader      Type = 15
-	TypeOK          Type = 16
-)
-
-var typeNames = [...]string{
-	TypeHeartbeat:   "HEARTBEAT",
-	TypeHello:       "HELLO",
-	TypeElection:    "ELECTION",
-	TypeAnswer:      "ANSWER",
-	TypeCoordinator: "COORDINATOR",
-	TypeResign:      "RESIGN",
-	TypeQuery:       "QUERY",
-	TypeChallenge:   "CHALLENGE",
-	TypeProof:       "PROOF",
-	TypeHalt:        "HALT",
-	TypeStart:       "START",
-	TypeAck:         "ACK",
-	TypeCollect:     "COLLECT",
-	TypeReport:      "REPORT",
-	TypeLeader:      "LEADER",
-	TypeOK:          "OK",
-}
-
-func (t Type) String() string {
-	if int(t) < len(typeNames) && typeNames[t] != "" {
-		return typeNames[t]
-	}
-	return fmt.Sprintf("type %d", uint8(t))
-}
-
-// Header is what every message begins with.
-type Header struct {
-	Type      Type
-	Algorithm Algorithm
-
-	// Leading is set by a board that leads at the time of sending.
-	Leading bool
-	// Reply marks a message that was sent to answer another one and not on
-	// schedule, so that nobody learns the sender's rhythm from it.
-	Reply bool
-
-	Sender      ID
-	Term        Term  // the highest term that the sender knows of
-	Priority    uint8 // the sender's own; 0 means that it must not lead
-	Incarnation Incarnation
-	Sequence    Sequence
-}
+import "fmt"
 
 // Message is any message: a header, and the body that belongs to its type. The
 // other bodies are meaningless. It is one flat value so that decoding a packet
@@ -165,4 +22,134 @@ type Message struct {
 	Report      Report
 	Leader      Leader
 	OK          OK
+}
+
+// appendBody is a switch and not a table of functions, so that the compiler sees
+// that m does not escape: callers may keep messages on the stack.
+func (m *Message) appendBody(dst []byte) ([]byte, error) {
+	switch m.Type {
+	case TypeHeartbeat:
+		return m.Heartbeat.appendTo(dst)
+	case TypeHello:
+		return m.Hello.appendTo(dst)
+	case TypeElection:
+		return m.Election.appendTo(dst), nil
+	case TypeAnswer:
+		return m.Answer.appendTo(dst)
+	case TypeCoordinator:
+		return m.Coordinator.appendTo(dst)
+	case TypeResign:
+		return m.Resign.appendTo(dst), nil
+	case TypeQuery:
+		return m.Query.appendTo(dst), nil
+	case TypeChallenge:
+		return m.Challenge.appendTo(dst)
+	case TypeProof:
+		return m.Proof.appendTo(dst), nil
+	case TypeHalt:
+		return m.Halt.appendTo(dst), nil
+	case TypeStart, TypeAck, TypeCollect:
+		return m.Round.appendTo(dst), nil
+	case TypeReport:
+		return m.Report.appendTo(dst)
+	case TypeLeader:
+		return m.Leader.appendTo(dst)
+	case TypeOK:
+		return m.OK.appendTo(dst)
+	default:
+		return nil, &fieldError{m.Type, "Type", "does not exist"}
+	}
+}
+
+// decodeBody reads the body of m's type. Header.decode has made sure that it is
+// at least as long as bodySizes says.
+func (m *Message) decodeBody(body []byte) Drop {
+	switch m.Type {
+	case TypeHeartbeat:
+		return m.Heartbeat.decode(body)
+	case TypeHello:
+		return m.Hello.decode(body)
+	case TypeElection:
+		return m.Election.decode(body)
+	case TypeAnswer:
+		m.Answer.decode(body)
+	case TypeCoordinator:
+		return m.Coordinator.decode(body)
+	case TypeResign:
+		m.Resign.decode(body)
+	case TypeQuery:
+		m.Query.decode(body)
+	case TypeChallenge:
+		return m.Challenge.decode(body)
+	case TypeProof:
+		m.Proof.decode(body)
+	case TypeHalt:
+		m.Halt.decode(body)
+	case TypeStart, TypeAck, TypeCollect:
+		m.Round.decode(body)
+	case TypeReport:
+		return m.Report.decode(body)
+	case TypeLeader:
+		return m.Leader.decode(body)
+	case TypeOK:
+		return m.OK.decode(body)
+	}
+	return Drop{}
+}
+
+// String describes the message in one line, for transcripts. It allocates, so keep it
+// off the path of every packet.
+func (m *Message) String() string {
+	s := m.Header.summary()
+	if body := m.summary(); body != "" {
+		s += ": " + body
+	}
+	return s
+}
+
+// summary describes the body.
+func (m *Message) summary() string {
+	switch m.Type {
+	case TypeHeartbeat:
+		return m.Heartbeat.summary()
+	case TypeHello:
+		return m.Hello.summary()
+	case TypeElection:
+		return m.Election.summary()
+	case TypeAnswer:
+		return m.Answer.summary()
+	case TypeCoordinator:
+		return m.Coordinator.summary()
+	case TypeResign:
+		return m.Resign.summary()
+	case TypeQuery:
+		return m.Query.summary()
+	case TypeChallenge:
+		return m.Challenge.summary()
+	case TypeProof:
+		return m.Proof.summary()
+	case TypeHalt:
+		return m.Halt.summary()
+	case TypeStart, TypeAck, TypeCollect:
+		return m.Round.summary()
+	case TypeReport:
+		return m.Report.summary()
+	case TypeLeader:
+		return m.Leader.summary()
+	case TypeOK:
+		return m.OK.summary()
+	default:
+		return ""
+	}
+}
+
+// fieldError is the error for a message that has no representation on the wire.
+type fieldError struct {
+	message Type
+	field   string // its name in the Go struct
+	problem string // in words, to follow the name
+}
+
+func (e *fieldError) Error() string {
+	return fmt.Sprintf("cannot encode %v: %s %s", e.message, e.field, e.problem)
 }

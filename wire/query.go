@@ -2,6 +2,30 @@ package wire
 
 import "fmt"
 
+// Query asks who leads (Kabashi et al., step 5), or asks the leader for a handover.
+type Query struct {
+	Purpose Purpose
+	Round   uint8 // copied into the answer
+}
+
+// querySize is the length of the body.
+const querySize = 2
+
+func (q *Query) appendTo(dst []byte) []byte {
+	return append(dst, byte(q.Purpose), q.Round)
+}
+
+// decode lets purposes through that this version does not know, so that a later
+// version can ask for more: who does not understand a question does not answer it.
+func (q *Query) decode(body []byte) {
+	q.Purpose = Purpose(body[0])
+	q.Round = body[1]
+}
+
+func (q *Query) summary() string {
+	return fmt.Sprintf("round %d, %v", q.Round, q.Purpose)
+}
+
 // Purpose is why a board sends a QUERY. Only append.
 type Purpose uint8
 
@@ -20,21 +44,4 @@ func (p Purpose) String() string {
 	default:
 		return fmt.Sprintf("purpose %d", uint8(p))
 	}
-}
-
-// Query asks who leads (Kabashi et al., step 5), or asks the leader for a handover.
-type Query struct {
-	Purpose Purpose
-	Round   uint8 // copied into the answer
-}
-
-func (q *Query) appendTo(dst []byte) []byte {
-	return append(dst, byte(q.Purpose), q.Round)
-}
-
-// decode lets purposes through that this version does not know, so that a later
-// version can ask for more: who does not understand a question does not answer it.
-func (q *Query) decode(body []byte) {
-	q.Purpose = Purpose(body[0])
-	q.Round = body[1]
 }

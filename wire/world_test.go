@@ -106,8 +106,10 @@ func (w *world) record(m *Message) recorded {
 
 // deliver gives the packet to the guard, judges its verdict, and lets the live boards answer.
 func (w *world) deliver(r recorded) {
+	from := contact{r.message.Sender, r.message.Incarnation}
+	known := w.guard.listensTo(from)
 	v := w.guard.Admit(w.now, &r.message)
-	w.judge(&r, v)
+	w.judge(&r, v, !known && w.guard.listensTo(from))
 	for _, reply := range v.Replies {
 		if reply.Type != TypeChallenge {
 			continue
@@ -130,11 +132,12 @@ func (w *world) deliver(r recorded) {
 	}
 }
 
-func (w *world) judge(r *recorded, v Verdict) {
+// judge looks at what the guard has said of a packet, and whether a life began with it.
+func (w *world) judge(r *recorded, v Verdict, began bool) {
 	m := &r.message
 	from := contact{m.Sender, m.Incarnation}
 	if v.Drop != Accepted {
-		if v.First || v.Restarted || v.Namesake {
+		if began || v.Namesake {
 			w.t.Fatalf("%v was dropped, and yet: %+v", m, v)
 		}
 		return
@@ -151,7 +154,7 @@ func (w *world) judge(r *recorded, v Verdict) {
 	if !w.authenticated {
 		return
 	}
-	if v.First {
+	if began {
 		drawn, ok := w.drawn[m.Proof.Nonce]
 		if m.Type != TypeProof || !ok {
 			w.t.Fatalf("%v began a life without a proof", m)

@@ -26,23 +26,34 @@ import (
 func TestExported(t *testing.T) {
 	m := loadModule(t)
 	excepted := maps.Clone(exportedExceptions)
-	left := map[string]bool{}
 	for name := range strings.FieldsSeq(exportedLeft) {
-		left[name] = true
+		excepted[name] = "to be looked at"
 	}
+	needed := map[string]bool{}
 	for _, name := range m.unused() {
-		if excepted[name] == "" && !left[name] {
+		exception := name
+		for excepted[exception] == "" && strings.Contains(exception, ".") {
+			exception = exception[:strings.LastIndex(exception, ".")]
+		}
+		if excepted[exception] == "" {
 			t.Errorf("%s is exported, and no other package uses it", name)
 		}
-		delete(excepted, name)
+		needed[exception] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(excepted)) {
-		t.Errorf("%s needs no exception", name)
+	for name := range exportedExceptions {
+		if !needed[name] {
+			t.Errorf("%s needs no exception", name)
+		}
 	}
 }
 
-// exportedExceptions are exported for a reason that the test does not see.
-var exportedExceptions = map[string]string{}
+// exportedExceptions are exported, with all that is in them, for a reason that the test does not see.
+var exportedExceptions = map[string]string{
+	"wire.Challenge":         "one of the messages, which the guard alone reads",
+	"wire.Message.Challenge": "one of the messages, which the guard alone reads",
+	"wire.Proof":             "one of the messages, which the guard alone reads",
+	"wire.Message.Proof":     "one of the messages, which the guard alone reads",
+}
 
 // exportedLeft are names that are still to be looked at. It shrinks to nothing.
 //

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"time"
 )
 
 // What came to a body later stands at its end, as an optional tail: a sender
@@ -21,6 +23,14 @@ func decodeScore(body []byte, offset int) (uint32, Drop) {
 	return binary.BigEndian.Uint32(body[offset:]), Drop{}
 }
 
+// scoreSummary describes a score, if there is one.
+func scoreSummary(score uint32) string {
+	if score == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", score %d", score)
+}
+
 // tail looks for a tail of at least that size. If it is missing because the body
 // ends before it, that is fine; if the body ends within it, the packet was cut.
 func tail(body []byte, offset, size int) (missing bool, drop Drop) {
@@ -28,7 +38,7 @@ func tail(body []byte, offset, size int) (missing bool, drop Drop) {
 	case rest == 0:
 		return true, Drop{}
 	case rest < size:
-		return true, Drop{TooShort, HeaderSize + len(body)}
+		return true, Drop{TooShort, headerSize + len(body)}
 	}
 	return false, Drop{}
 }
@@ -40,12 +50,12 @@ const idSize = 4
 // the list's name in the Go struct.
 func appendIDs(dst []byte, kind Type, field string, ids []ID) ([]byte, error) {
 	if len(ids) > MaxBoards {
-		return nil, &FieldError{kind, field, fmt.Sprintf("has %d entries, at most %d fit", len(ids), MaxBoards)}
+		return nil, &fieldError{kind, field, fmt.Sprintf("has %d entries, at most %d fit", len(ids), MaxBoards)}
 	}
 	dst = append(dst, byte(len(ids)))
 	for i, id := range ids {
 		if id == Nobody {
-			return nil, &FieldError{kind, fmt.Sprintf("%s[%d]", field, i), "is nobody"}
+			return nil, &fieldError{kind, fmt.Sprintf("%s[%d]", field, i), "is nobody"}
 		}
 		dst = binary.BigEndian.AppendUint32(dst, uint32(id))
 	}
@@ -70,4 +80,36 @@ func decodeIDs(ids []ID, body []byte, offset int) ([]ID, Drop) {
 		ids = append(ids, id)
 	}
 	return ids, Drop{}
+}
+
+// listSummary writes ids in a row, each after a space.
+func listSummary(ids []ID) (s string) {
+	if len(ids) == 0 {
+		return " nobody"
+	}
+	for _, id := range ids {
+		s += " " + id.String()
+	}
+	return s
+}
+
+// milliseconds converts a promise of how long until the next message. Fractions
+// are rounded up: a promise that is a little too long does not make anybody
+// suspect the sender.
+func milliseconds(kind Type, field string, d time.Duration) (uint16, error) {
+	const most = math.MaxUint16 * time.Millisecond
+	if d <= 0 || d > most {
+		return 0, &fieldError{kind, field, fmt.Sprintf("is %v, it must be more than 0 and at most %v", d, most)}
+	}
+	return uint16((d + time.Millisecond - 1) / time.Millisecond), nil
+}
+
+// age converts the measured age of something to 32 bits of the given unit.
+// Fractions are cut, and the greatest value stands for everything above it as
+// well: nothing must fail merely because time passes.
+func age(kind Type, d, unit time.Duration) (uint32, error) {
+	if d < 0 {
+		return 0, &fieldError{kind, "Age", fmt.Sprintf("is %v, it must not be negative", d)}
+	}
+	return uint32(min(d/unit, math.MaxUint32)), nil
 }

@@ -1,0 +1,145 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Header is what every message begins with.
+type Header struct {
+	Type      Type
+	Algorithm Algorithm
+
+	// Leading is set by a board that leads at the time of sending.
+	Leading bool
+	// Reply marks a message that answers another one and was not sent on schedule,
+	// so that nobody learns the sender's rhythm from it.
+	Reply bool
+
+	Sender      ID
+	Term        Term  // the highest term that the sender knows of
+	Priority    uint8 // the sender's own; 0 means that it must not lead
+	Incarnation Incarnation
+	Sequence    Sequence
+}
+
+// Term numbers the claims to lead: each one has a higher term.
+type Term uint32
+
+// Incarnation is a random number that is drawn once in the life of a daemon process.
+type Incarnation uint32
+
+// Sequence counts the packets of one incarnation, from 1.
+type Sequence uint32
+
+// headerSize is the length of the header, and the offset of every body.
+const headerSize = 21
+
+// Offsets in the header.
+const (
+	offVersion     = 0
+	offFlags       = 1
+	offGroup       = 2
+	offSender      = 4
+	offTerm        = 8
+	offPriority    = 12
+	offIncarnation = 13
+	offSequence    = 17
+)
+
+// version is the protocol's. See "Versions" in the package comment.
+const version = 1
+
+// The version and the type share a byte.
+const (
+	versionShift = 5
+	typeMask     = 1<<versionShift - 1
+)
+
+// The flags share a byte with the algorithm. 0x10 is reserved.
+const (
+	flagAuthenticated = 0x80
+	flagLeading       = 0x40
+	flagReply         = 0x20
+	algorithmMask     = 0x0f
+)
+
+// check returns a *fieldError if a field has no representation on the wire.
+func (h *Header) check() error {
+	switch {
+	case !h.Type.known():
+		return &fieldError{h.Type, "Type", "does not exist"}
+	case h.Algorithm == 0 || h.Algorithm > algorithmMask:
+		return &fieldError{h.Type, "Algorithm", fmt.Sprintf("is %d, it must be from 1 to %d", h.Algorithm, algorithmMask)}
+	case h.Sender == Nobody:
+		return &fieldError{h.Type, "Sender", "is nobody"}
+	case h.Sequence == 0:
+		return &fieldError{h.Type, "Sequence", "is 0, the first one is 1"}
+	}
+	return nil
+}
+
+func (h *Header) appendTo(dst []byte, group uint16, authenticated bool) []byte {
+	flags := byte(h.Algorithm)
+	if authenticated {
+		flags |= flagAuthenticated
+	}
+	if h.Leading {
+		flags |= flagLeading
+	}
+	if h.Reply {
+		flags |= flagReply
+	}
+	dst = append(dst, version<<versionShift|byte(h.Type), flags)
+	dst = binary.BigEndian.AppendUint16(dst, group)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Sender))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Term))
+	dst = append(dst, h.Priority)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Incarnation))
+	return binary.BigEndian.AppendUint32(dst, uint32(h.Sequence))
+}
+
+// decode reads the header of a packet that has at least that length, and makes
+// sure that there is a body to decode.
+func (h *Header) decode(packet []byte) Drop {
+	kind := Type(packet[offVersion] & typeMask)
+	switch {
+	case !kind.known():
+		return Drop{UnknownType, offVersion}
+	case len(packet) < headerSize+bodySizes[kind]:
+		return Drop{TooShort, len(packet)}
+	}
+	flags := packet[offFlags]
+	*h = Header{
+		Type:        kind,
+		Algorithm:   Algorithm(flags & algorithmMask),
+		Leading:     flags&flagLeading != 0,
+		Reply:       flags&flagReply != 0,
+		Sender:      ID(binary.BigEndian.Uint32(packet[offSender:])),
+		Term:        Term(binary.BigEndian.Uint32(packet[offTerm:])),
+		Priority:    packet[offPriority],
+		Incarnation: Incarnation(binary.BigEndian.Uint32(packet[offIncarnation:])),
+		Sequence:    Sequence(binary.BigEndian.Uint32(packet[offSequence:])),
+	}
+	switch {
+	case h.Algorithm == 0:
+		return Drop{Malformed, offFlags}
+	case h.Sender == Nobody:
+		return Drop{Malformed, offSender}
+	case h.Sequence == 0:
+		return Drop{Malformed, offSequence}
+	}
+	return Drop{}
+}
+
+func (h *Header) summary() string {
+	s := fmt.Sprintf("%v from %v life %08x #%d term %d priority %d %v",
+		h.Type, h.Sender, uint32(h.Incarnation), h.Sequence, h.Term, h.Priority, h.Algorithm)
+	if h.Leading {
+		s += " leading"
+	}
+	if h.Reply {
+		s += " reply"
+	}
+	return s
+}
