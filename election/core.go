@@ -17,12 +17,12 @@ type Config struct {
 	Incarnation wire.Incarnation
 	Name        string // for people, printable UTF-8, at most wire.MaxName bytes
 
-	// Priority is 1…254; the higher one is preferred. 0 never leads.
+	// Priority is 1…MaxPriority; the higher one is preferred. 0 never leads.
 	Priority uint8
 	// Preempt makes a board ask a leader of lower rank for the lead. Without it
 	// the incumbent stays, and the address moves only when it must.
 	Preempt bool
-	// Interval is the time between two heartbeats, H.
+	// Interval is the time between two heartbeats, H; see CheckInterval.
 	Interval  time.Duration
 	Algorithm wire.Algorithm
 
@@ -39,15 +39,14 @@ type Config struct {
 }
 
 func (c *Config) validate() error {
+	if err := CheckInterval(c.Interval); err != nil {
+		return fmt.Errorf("election: the heartbeat interval %v %w", c.Interval, err)
+	}
 	switch {
 	case c.ID == wire.Nobody:
 		return errors.New("election: a board needs an id other than 0")
-	case c.Priority == 255:
-		return errors.New("election: the priority must be at most 254, is 255")
-	case c.Interval < 10*time.Millisecond || c.Interval > 10*time.Second:
-		return fmt.Errorf("election: the heartbeat interval must be between 10ms and 10s, is %v", c.Interval)
-	case c.Interval%time.Millisecond != 0:
-		return fmt.Errorf("election: the heartbeat interval must be whole milliseconds, is %v", c.Interval)
+	case c.Priority > MaxPriority:
+		return fmt.Errorf("election: the priority must be at most %d, is %d", MaxPriority, c.Priority)
 	case len(c.Name) > wire.MaxName:
 		return fmt.Errorf("election: the name %q is longer than %d bytes", c.Name, wire.MaxName)
 	case len(c.Members) > wire.MaxBoards:

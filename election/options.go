@@ -20,7 +20,7 @@ const (
 )
 
 var detectorNames = [detectorCount]string{
-	DetectorDefault: "default", DetectorAsk: "ask", DetectorFixed: "fixed", DetectorNFDE: "nfd-e",
+	DetectorDefault: "auto", DetectorAsk: "ask", DetectorFixed: "fixed", DetectorNFDE: "nfd-e",
 }
 
 func (k DetectorKind) String() string { return name(detectorNames[:], uint8(k), "detector") }

@@ -96,9 +96,6 @@ func (r *Roster) Heard(now Instant, h *wire.Header) *Peer {
 	return p
 }
 
-// DefaultPriority is what a board has that nobody gave another one.
-const DefaultPriority = 100
-
 // Expect enters a board that was never heard. It counts as dead until it is.
 func (r *Roster) Expect(id wire.ID) {
 	i, ok := r.index(id)

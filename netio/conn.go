@@ -46,10 +46,20 @@ func (o *Options) validate() error {
 		return errors.New("no interface was given")
 	case !o.Local.Is4():
 		return fmt.Errorf("the board's own address must be an IPv4 address, not %q", o.Local)
-	case !o.Group.Addr().Is4() || !o.Group.Addr().IsMulticast():
-		return fmt.Errorf("the group must be an IPv4 multicast address such as 224.0.0.254, not %q", o.Group.Addr())
-	case o.Group.Port() == 0:
-		return errors.New("the group's port must not be 0")
+	}
+	if err := CheckGroup(o.Group); err != nil {
+		return fmt.Errorf("the group's address: %w", err)
+	}
+	return nil
+}
+
+// CheckGroup says why boards cannot meet at an address and port.
+func CheckGroup(group netip.AddrPort) error {
+	switch ip := group.Addr(); {
+	case !ip.Is4() || !ip.IsMulticast():
+		return fmt.Errorf("%s is not an IPv4 multicast address (224.0.0.0 to 239.255.255.255)", ip)
+	case group.Port() == 0:
+		return errors.New("0 is not a UDP port")
 	}
 	return nil
 }

@@ -33,8 +33,8 @@ func TestOptionsValidate(t *testing.T) {
 		{"no interface", func(o *Options) { o.Interface = "" }, "no interface"},
 		{"no address", func(o *Options) { o.Local = netip.Addr{} }, "own address must be an IPv4 address"},
 		{"IPv6 address", func(o *Options) { o.Local = netip.MustParseAddr("fe80::1") }, `not "fe80::1"`},
-		{"unicast group", func(o *Options) { o.Group = netip.MustParseAddrPort("10.0.0.2:9254") }, "multicast address such as"},
-		{"no port", func(o *Options) { o.Group = netip.AddrPortFrom(testGroup.Addr(), 0) }, "port must not be 0"},
+		{"unicast group", func(o *Options) { o.Group = netip.MustParseAddrPort("10.0.0.2:9254") }, "10.0.0.2 is not an IPv4 multicast address"},
+		{"no port", func(o *Options) { o.Group = netip.AddrPortFrom(testGroup.Addr(), 0) }, "0 is not a UDP port"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -97,9 +97,27 @@ func (o *FloatingOptions) validate() error {
 	}
 	o.Addresses = slices.Clone(o.Addresses)
 	for _, p := range o.Addresses {
-		if !p.IsValid() || !p.Addr().Is4() || !p.Addr().IsGlobalUnicast() {
+		if !p.IsValid() {
 			return fmt.Errorf("%s cannot be a floating IP: it must be an IPv4 unicast address with a prefix length, such as 192.168.1.100/24", p)
 		}
+		if err := CheckFloating(p.Addr()); err != nil {
+			return fmt.Errorf("the floating IP: %w", err)
+		}
+	}
+	return nil
+}
+
+// CheckFloating says why an address cannot be a floating IP.
+func CheckFloating(ip netip.Addr) error {
+	switch {
+	case !ip.Is4():
+		return fmt.Errorf("%s is not an IPv4 address", ip)
+	case ip.IsLoopback():
+		return fmt.Errorf("%s is a loopback address, which no other board can reach", ip)
+	case ip.IsLinkLocalUnicast():
+		return fmt.Errorf("%s is a link-local address, which machines choose for themselves (RFC 3927)", ip)
+	case !ip.IsGlobalUnicast():
+		return fmt.Errorf("%s is not a unicast address", ip)
 	}
 	return nil
 }

@@ -14,26 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
-	"topdog/internal/config"
 	"topdog/internal/console"
 )
-
-// The configuration and the election have the same words for the same things.
-func TestWordsOfTheConfiguration(t *testing.T) {
-	for _, words := range []struct {
-		key              string
-		config, election []string
-	}{
-		{"algorithm", config.DefaultAlgorithms, election.Algorithms()},
-		{"detector", config.DefaultDetectors, election.Detectors()},
-		{"fanout", config.DefaultFanouts, election.Fanouts()},
-		{"measure", config.DefaultMeasures, election.ScoreSources()},
-	} {
-		if diff := cmp.Diff(words.election, words.config); diff != "" {
-			t.Errorf("%s (-election +configuration):\n%s", words.key, diff)
-		}
-	}
-}
 
 // promises says, of the algorithms in which the best board always takes the lead,
 // which of three boards with equal priorities is the best. It is the papers' word.

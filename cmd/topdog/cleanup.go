@@ -31,10 +31,10 @@ when no daemon runs, and to the daemons of other configurations on this board.`,
 }
 
 func cleanup(c *cobra.Command, path string) error {
-	cfg, err := config.Load(path, configOptions())
+	cfg, err := config.Load(path)
 	if err != nil {
 		// Which address it was nobody knows then. The light was noted.
-		return errors.Join(darkenNoted(notesDir(config.DefaultSocket)), err)
+		return errors.Join(darkenNoted(config.Defaults().NotesDir()), err)
 	}
 	if _, err := console.Dial(cfg.Socket).Status(c.Context()); err == nil {
 		return errors.New("the daemon runs, so nothing was removed: stop it first (systemctl stop topdog)")
@@ -51,7 +51,7 @@ func cleanup(c *cobra.Command, path string) error {
 	for _, what := range removed {
 		fmt.Fprintf(c.OutOrStdout(), "removed %s\n", what)
 	}
-	if err := darkenNoted(notesDir(cfg.Socket)); err != nil {
+	if err := darkenNoted(cfg.NotesDir()); err != nil {
 		failed = append(failed, err)
 	}
 	if err := darkenConfigured(c.OutOrStdout(), cfg.LED); err != nil {
@@ -79,12 +79,8 @@ func darkenNoted(dir string, options ...gpio.Option) error {
 // darkenConfigured puts out the light of the configuration, in case that there is
 // no note. A light that cannot be had now was none of the daemon's either: that is
 // said, and is no failure, or every stop of the service would end as one.
-func darkenConfigured(out io.Writer, led string) error {
-	spec, err := gpio.ParseSpec(led)
-	if err != nil {
-		return err
-	}
-	err = darken(spec)
+func darkenConfigured(out io.Writer, led gpio.Spec) error {
+	err := darken(led)
 	if errors.Is(err, gpio.ErrBusy) || errors.Is(err, fs.ErrPermission) {
 		_, err = fmt.Fprintf(out, "left the LED alone: %v\n", err)
 	}

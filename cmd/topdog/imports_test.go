@@ -26,7 +26,7 @@ var importRules = []struct {
 	{"topdog/netio", []string{"github.com/vishvananda/", "golang.org/x/"}, nil, "the network knows no election"},
 	{"topdog/gpio", []string{"periph.io/x/", "golang.org/x/sys/"}, nil, "the light knows no election"},
 	{"topdog/systemd", []string{"github.com/coreos/go-systemd/", "golang.org/x/sys/"}, []string{"net/http"}, "the glue to systemd knows no election"},
-	{"topdog/internal/config", []string{"github.com/pelletier/go-toml/", "golang.org/x/sys/"}, nil, "the configuration is read without the packages that it configures"},
+	{"topdog/internal/config", []string{"topdog/election", "topdog/gpio", "topdog/netio", "topdog/wire", "github.com/pelletier/go-toml/", "github.com/sirupsen/logrus", "golang.org/x/sys/"}, nil, "the configuration knows what it configures, and no daemon"},
 	{"topdog/internal/console", []string{"golang.org/x/sys/", "golang.org/x/term"}, []string{"text/template", "html/template", "net/http/pprof"}, "what people are shown is data"},
 	{"topdog/internal/lab/observe", []string{"golang.org/x/sys/"}, []string{"testing"}, "whoever watches a cluster knows nothing of its boards"},
 	{"topdog/internal/lab/netns", []string{"topdog/internal/lab/observe", "github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},

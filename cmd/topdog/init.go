@@ -39,7 +39,6 @@ up already the command changes nothing and prints the line again.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			in.path, _ = c.Flags().GetString("config")
-			in.options.Options = configOptions()
 			return withSudo(in.run(c, args))
 		},
 	}
@@ -183,7 +182,7 @@ func (in *initialisation) place(out io.Writer, network network, text string) err
 // isSetUp finds a configuration and a key that are what is asked for. Then there
 // is nothing to do but to print the line.
 func (in *initialisation) isSetUp(out io.Writer) (bool, error) {
-	cfg, err := config.Load(in.path, in.options.Options)
+	cfg, err := config.Load(in.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -230,15 +229,14 @@ func (in *initialisation) differences(cfg *config.Config) (texts []string) {
 		differ("the group", strconv.Quote(cfg.Group), strconv.Quote(o.Group))
 	}
 	if o.LED != "" && !sameLED(o.LED, cfg.LED) {
-		differ("the LED", strconv.Quote(cfg.LED), strconv.Quote(o.LED))
+		differ("the LED", strconv.Quote(cfg.LED.String()), strconv.Quote(o.LED))
 	}
 	return texts
 }
 
-func sameLED(a, b string) bool {
-	first, err1 := gpio.ParseSpec(a)
-	second, err2 := gpio.ParseSpec(b)
-	return err1 == nil && err2 == nil && first == second
+func sameLED(text string, light gpio.Spec) bool {
+	spec, err := gpio.ParseSpec(text)
+	return err == nil && spec == light
 }
 
 func addresses(cfg *config.Config) string {
@@ -282,7 +280,7 @@ func (in *initialisation) exportTo(out io.Writer) error {
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return usageError{fmt.Errorf("--export writes the secret key and this is a terminal; pipe it, as in\n\n    %s", in.copyLine())}
 	}
-	return config.Export(out, in.path, in.options.Options)
+	return config.Export(out, in.path)
 }
 
 // importFrom makes this board one like that which exported.
@@ -290,7 +288,7 @@ func (in *initialisation) importFrom(input io.Reader, out io.Writer) error {
 	if f, ok := input.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return usageError{fmt.Errorf("--import reads what --export writes, and this is a terminal; run this on the first board:\n\n    %s", in.copyLine())}
 	}
-	done, err := config.Import(input, filepath.Dir(in.path), in.options.Options, in.options.Force)
+	done, err := config.Import(input, filepath.Dir(in.path), in.options.Force)
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"sync"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
 	"topdog/gpio"
@@ -72,19 +69,15 @@ func ledArgs(c *cobra.Command, args []string) error {
 // lightToTest finds the light, and makes sure that no daemon is using it: two
 // programs would write over each other, or be refused without an explanation.
 func lightToTest(ctx context.Context, path string, args []string) (gpio.Spec, error) {
-	cfg, err := config.Load(path, configOptions())
+	cfg, err := config.Load(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// A light can be tried before anything is configured.
-		cfg = &config.Config{LED: config.DefaultLED, Socket: config.DefaultSocket}
+		cfg = config.Defaults()
 	case err != nil:
 		return gpio.Spec{}, err
 	}
-	configured, err := gpio.ParseSpec(cfg.LED)
-	if err != nil {
-		return gpio.Spec{}, err
-	}
-	spec := configured
+	spec := cfg.LED
 	if len(args) == 1 {
 		if spec, err = gpio.ParseSpec(args[0]); err != nil {
 			return gpio.Spec{}, usageError{err}
@@ -94,7 +87,7 @@ func lightToTest(ctx context.Context, path string, args []string) (gpio.Spec, er
 		return gpio.Spec{}, errors.New(`there is no light to test: led = "none"; name one, as in: topdog led test GPIO17`)
 	}
 	gpio.Init(spec) // before the first socket is opened
-	if spec != configured {
+	if spec != cfg.LED {
 		return spec, nil // if it is the same one by another name, it is busy
 	}
 	status, err := console.Dial(cfg.Socket).Status(ctx)
@@ -163,22 +156,4 @@ func walk(ctx context.Context, out io.Writer, led gpio.LED, each time.Duration) 
 	}
 	_, err = fmt.Fprintln(out, "done; the light is what it was before")
 	return err
-}
-
-// notesDir is where the daemon notes which light it has: beside its socket, in a
-// directory that the next boot empties.
-func notesDir(socket string) string { return filepath.Dir(socket) }
-
-// ledOpener returns what opens the daemon's light, with a note for `topdog
-// cleanup`. That notes cannot be written is logged once: it matters only to a
-// daemon that gets killed.
-func ledOpener(spec gpio.Spec, socket string, log *logrus.Logger) func() (gpio.LED, error) {
-	var once sync.Once
-	report := func(err error) { once.Do(func() { log.Warn(err) }) }
-	return func() (gpio.LED, error) {
-		if socket == "" {
-			return gpio.Open(spec)
-		}
-		return gpio.Open(spec, gpio.NotesIn(notesDir(socket), report))
-	}
 }

@@ -12,19 +12,12 @@ import (
 // newLog returns the log that goes to standard error: for a person with the
 // time, for the journal with the level as it wants it (sd-daemon(3)) and without
 // a time, which the journal knows better than a Pi that has just booted.
-func newLog(level string) *logrus.Logger {
+func newLog(level logrus.Level) *logrus.Logger {
 	l := logrus.New()
 	l.SetOutput(os.Stderr)
 	l.SetFormatter(formatter{journal: !term.IsTerminal(int(os.Stderr.Fd()))})
-	setLevel(l, level)
+	l.SetLevel(level)
 	return l
-}
-
-// setLevel takes one of logrus's levels, which the configuration has checked.
-func setLevel(l *logrus.Logger, level string) {
-	if parsed, err := logrus.ParseLevel(level); err == nil {
-		l.SetLevel(parsed)
-	}
 }
 
 type formatter struct{ journal bool }

@@ -97,7 +97,7 @@ func (r *simRun) flags(c *cobra.Command) {
 	f.IntVar(&s.Nodes, "nodes", 5, fmt.Sprintf("how many boards, 1 to %d", scenario.MaxNodes))
 	f.StringArrayVar(&r.priorities, "priority", nil, "priorities other than 100: `3=200` or 1,2=0")
 	f.BoolVar(&s.Board.Preempt, "preempt", false, "boards of higher rank ask for the lead")
-	f.DurationVar(&s.Board.Interval, "heartbeat", 100*time.Millisecond, "how often the leader says that it lives")
+	f.DurationVar(&s.Board.Interval, "heartbeat", election.DefaultInterval, "how often the leader says that it lives")
 	f.StringVar(&r.fanout, "fanout", election.Fanouts()[0], "how messages to several boards travel: "+strings.Join(election.Fanouts(), " or "))
 	f.StringVar(&r.detector, "detector", "", "the failure detector: "+strings.Join(election.Detectors(), ", ")+" (default: what suits the algorithm)")
 	f.StringVar(&r.measure, "measure", election.ScoreSources()[0], "what the algorithm score compares: "+strings.Join(simMeasures(), " or "))

@@ -65,7 +65,7 @@ daemon otherwise:  go run -C scripts/raft .`,
 	f.IntSliceVar(&s.boards, "boards", compare.DefaultBoards, "how many, `n,n…`, from 2 to 255")
 	f.IntVar(&s.failures, "failures", 20, "at most `n` failures for each number of boards; fewer for many boards")
 	f.Uint64Var(&s.seed, "seed", 1, "where chance begins; the same `n` gives the same figures")
-	f.DurationVar(&s.interval, "interval", 100*time.Millisecond, "between heartbeats, H")
+	f.DurationVar(&s.interval, "interval", election.DefaultInterval, "between heartbeats, H")
 	f.StringVar(&s.latency, "latency", simLatency, "of a datagram: 200us, uniform:100us-3ms, exp:200us, …")
 	f.StringVar(&s.detector, "detector", "", "the same failure detector for all: "+strings.Join(election.Detectors(), ", ")+" (default: what suits each algorithm)")
 	f.StringVar(&s.fanout, "fanout", election.Fanouts()[0], strings.Join(election.Fanouts(), " or "))
@@ -97,8 +97,8 @@ func (s *simCompare) options() (compare.Options, error) {
 	if s.failures < 1 {
 		return o, fmt.Errorf("--failures: at least one is needed, not %d", s.failures)
 	}
-	if s.interval < 10*time.Millisecond || s.interval > 10*time.Second || s.interval%time.Millisecond != 0 {
-		return o, fmt.Errorf("--interval: from 10ms to 10s in whole milliseconds, not %v", s.interval)
+	if err := election.CheckInterval(s.interval); err != nil {
+		return o, fmt.Errorf("--interval: %v %w", s.interval, err)
 	}
 	delay, err := sim.ParseDelay(s.latency)
 	if err != nil {

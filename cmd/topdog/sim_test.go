@@ -106,7 +106,7 @@ func TestSimRunUsage(t *testing.T) {
 		"--trace png":              {"--trace", "text, mermaid, svg"},
 		"--nodes 0":                {"--nodes", "1 to 255"},
 		"--nodes many":             {"--nodes", "many"},
-		"--heartbeat 1ms":          {"--heartbeat", "between 10ms and 10s"},
+		"--heartbeat 1ms":          {"--heartbeat", "1ms is less than 10ms"},
 		"--for 0s":                 {"--for", "between 0 and 24h"},
 		"--crash 6@2s":             {"--crash", "only 1 to 5"},
 		"--crash 5":                {"--crash", "5@2s"},

@@ -74,7 +74,7 @@ func socketPath(c *cobra.Command) string {
 		return path
 	}
 	path, _ := c.Flags().GetString("config")
-	if cfg, err := config.Load(path, configOptions()); err == nil {
+	if cfg, err := config.Load(path); err == nil {
 		return cfg.Socket
 	}
 	return config.DefaultSocket

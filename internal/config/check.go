@@ -3,11 +3,10 @@ package config
 import (
 	"fmt"
 	"net/netip"
-)
 
-// loopback is the interface on which, and only on which, addresses of
-// 127.0.0.0/8 make sense: for trying several daemons on one machine.
-const loopback = "lo"
+	"topdog/election"
+	"topdog/wire"
+)
 
 // check looks for values that are right by themselves and wrong together. It
 // says nothing about keys that already have a problem.
@@ -26,29 +25,24 @@ func (r *reading) check() {
 		})
 	}
 	r.checkMeasure()
-	if r.refused["address"] || r.refused["interface"] || r.refused["peers"] || r.refused["id"] {
+	if r.refused["address"] || r.refused["peers"] || r.refused["id"] {
 		return
 	}
 	floating := map[netip.Addr]bool{}
-	for i, a := range c.Addresses {
+	for _, a := range c.Addresses {
 		floating[a.IP] = true
-		r.checkLoopback("address", i, a.IP)
 	}
 	for i, ip := range c.Peers {
-		r.checkLoopback("peers", i, ip)
 		if floating[ip] {
 			r.refuse(r.field("peers"), r.values["peers"][i],
 				fmt.Sprintf("%s is the floating address, which belongs to no board", ip),
 				"write the own addresses of the other boards")
 		}
 	}
-	if c.ID != AutoID {
-		ip := netip.AddrFrom4([4]byte{byte(c.ID >> 24), byte(c.ID >> 16), byte(c.ID >> 8), byte(c.ID)})
-		if floating[ip] {
-			r.refuse(r.field("id"), r.values["id"][0],
-				fmt.Sprintf("%s is the floating address, so every leader would have this id", ip),
-				`write the board's own address, a number, or id = "auto"`)
-		}
+	if c.ID != wire.Nobody && floating[c.ID.Addr()] {
+		r.refuse(r.field("id"), r.values["id"][0],
+			fmt.Sprintf("%s is the floating address, so every leader would have this id", c.ID.Addr()),
+			`write the board's own address, a number, or id = "auto"`)
 	}
 }
 
@@ -60,26 +54,17 @@ func (r *reading) checkMeasure() {
 	}
 	c := r.cfg
 	switch command := len(c.ScoreCommand) > 0; {
-	case c.Measure != r.opts.measures()[0] && c.Algorithm != algorithmScore:
+	case c.ScoreSource != election.ScoreFromPriority && c.Algorithm != wire.AlgorithmScore:
 		r.refuse(r.field("measure"), r.values["measure"][0],
-			fmt.Sprintf("only the algorithm %q has a measure, and this group runs %q", algorithmScore, c.Algorithm),
-			"write algorithm = "+tomlString(algorithmScore)+" too (on all boards), or delete this line")
-	case c.Measure == measureCommand && !command:
+			fmt.Sprintf("only the algorithm %q has a measure, and this group runs %q", wire.AlgorithmScore, c.Algorithm),
+			"write algorithm = "+tomlText(wire.AlgorithmScore)+" too (on all boards), or delete this line")
+	case c.ScoreSource == election.ScoreFromCommand && !command:
 		r.refuse(r.field("measure"), r.values["measure"][0],
-			fmt.Sprintf("%q needs a command that prints the number, and score_command is not set", measureCommand),
+			fmt.Sprintf("%q needs a command that prints the number, and score_command is not set", c.ScoreSource),
 			`write for example score_command = "/usr/local/bin/my-score"`)
-	case command && c.Measure != measureCommand:
+	case command && c.ScoreSource != election.ScoreFromCommand:
 		r.refuse(r.field("score_command"), r.values["score_command"][0],
-			fmt.Sprintf("nothing asks for the number that it prints, since measure is %q", c.Measure),
-			fmt.Sprintf("write algorithm = %q and measure = %q too, or delete this line", algorithmScore, measureCommand))
+			fmt.Sprintf("nothing asks for the number that it prints, since measure is %q", c.ScoreSource),
+			fmt.Sprintf("write algorithm = %q and measure = %q too, or delete this line", wire.AlgorithmScore, election.ScoreFromCommand))
 	}
-}
-
-func (r *reading) checkLoopback(key string, i int, ip netip.Addr) {
-	if !ip.IsLoopback() || r.cfg.Interface == loopback {
-		return
-	}
-	r.refuse(r.field(key), r.values[key][i],
-		fmt.Sprintf("%s is a loopback address, which no other board can reach", ip),
-		`to try topdog on one machine write interface = "lo" too; otherwise write an address of your network`)
 }

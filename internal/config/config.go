@@ -1,5 +1,4 @@
-// Package config reads topdog's configuration, the group key, and writes both
-// for a new board.
+// Package config reads topdog's configuration and the group key.
 //
 // The file is TOML. Only one key is required:
 //
@@ -28,91 +27,68 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/netio"
+	"topdog/wire"
 )
 
 // DefaultPath is where topdog looks for its configuration.
 const DefaultPath = "/etc/topdog/topdog.toml"
 
-// The limits of what a file may say. Each is small enough that the largest
-// legal configuration costs nothing, and large enough for a group of the
-// largest size (255 boards, the design's limit).
+// The limits that stand here, because the values have no type of their own. Each is
+// small enough that the largest legal configuration costs nothing.
 const (
-	MaxAddresses  = 16  // floating addresses of one group
-	MaxPeers      = 254 // a group of 255, without this board
-	MaxLabelBytes = 32  // group and name: HELLO carries both in one datagram
-	MaxPriority   = 254 // one byte on the wire; 255 is kept free
-	MaxWords      = 16  // of score_command, the program included
-	MinHeartbeat  = 10 * time.Millisecond
-	MaxHeartbeat  = 10 * time.Second
+	MaxAddresses  = 16                 // floating addresses of one group
+	MaxPeers      = wire.MaxBoards - 1 // the largest group, without this board
+	MaxGroupBytes = 32                 // as many as a name has
+	MaxWords      = 16                 // of score_command, the program included
 
 	// maxFileBytes bounds the file, so that a wrong path (a disk image, an
 	// endless device) is refused instead of read into a small board's memory.
 	maxFileBytes = 64 << 10
 )
 
-// Defaults of the keys that have a fixed one.
+// Defaults of the keys whose values have no type of their own.
 const (
-	DefaultGroup     = "topdog"
-	DefaultPriority  = 100
-	DefaultHeartbeat = 100 * time.Millisecond
-	DefaultKeyFile   = "/etc/topdog/key"
-	DefaultLED       = "ACT" // the board's own light: a demonstration needs no wiring
-	DefaultSocket    = "/run/topdog/topdog.sock"
-	DefaultLogLevel  = "info"
-	DefaultHold      = HoldAuto
-	DefaultDetector  = "auto" // the one that suits the algorithm
+	DefaultGroup   = "topdog"
+	DefaultKeyFile = "/etc/topdog/key"
+	DefaultLED     = "ACT" // the board's own light: a demonstration needs no wiring
+	DefaultSocket  = "/run/topdog/topdog.sock"
 )
 
-// DefaultMulticast is the group address and port of the design: 224.0.0.254 is
-// link-local (RFC 4727), so that switches with IGMP snooping flood it instead
-// of pruning it.
-var DefaultMulticast = netip.AddrPortFrom(netip.AddrFrom4([4]byte{224, 0, 0, 254}), 9254)
-
-// What a file may name when [Options] does not list it. The first is the
-// default; that of the detectors is DefaultDetector, which comes before them.
-var (
-	DefaultAlgorithms = []string{"heir", "bully", "score", "modified", "candidates", "minid", "agents"}
-	DefaultDetectors  = []string{"ask", "fixed", "nfd-e"}
-	DefaultFanouts    = []string{"multicast", "unicast"}
-	DefaultMeasures   = []string{"priority", "age", measureCommand}
-)
-
-// The words whose meaning matters here, because keys depend on each other.
-const (
-	algorithmScore = "score"   // the only algorithm that has a measure
-	measureCommand = "command" // the only measure that has a command
-)
+// DefaultMulticast is where the boards of a group meet.
+var DefaultMulticast = netip.AddrPortFrom(netip.MustParseAddr(wire.DefaultGroup), wire.DefaultPort)
 
 // NoKey as key_file means: no authentication. It has to be written; nothing
 // else turns authentication off.
 const NoKey = "none"
 
 // Config is one board's configuration, checked and complete: every key that the
-// file does not set has its default. Field order is the order of the reference.
+// file does not set has its default. The daemon is given it as it is.
 type Config struct {
-	Addresses []Address     // address: the floating addresses
-	Interface string        // interface: "" means the one whose subnet contains the first address
-	Group     string        // group: the boards with the same group and key share one leader
-	ID        ID            // id: 0 means the board's own IPv4 address
-	Priority  uint8         // priority: higher wins, 0 never leads
-	Preempt   bool          // preempt: a higher rank takes over from a living leader
-	Heartbeat time.Duration // heartbeat: how often the leader says that it lives
-	Algorithm string        // algorithm: one of Options.Algorithms
-	Detector  string        // detector: one of Options.Detectors, or DefaultDetector
-	Fanout    string        // fanout: one of Options.Fanouts
-	Measure   string        // measure: one of Options.Measures
+	// Config is what the election must know. Its ID is wire.Nobody if the id is the
+	// board's own IPv4 address. Incarnation and Members are not configured: the
+	// daemon finds them out.
+	election.Config
+
+	Addresses []Address // address: the floating addresses
+	Interface string    // interface: "" means the one whose subnet contains the first address
+	Group     string    // group: the boards with the same group and key share one leader
 	// ScoreCommand is score_command: a program and its arguments; empty unless
-	// Measure is "command".
+	// ScoreSource is election.ScoreFromCommand.
 	ScoreCommand []string
-	Multicast    netip.AddrPort // multicast: group address and UDP port
-	Peers        []netip.Addr   // peers: also spoken to by unicast
-	KeyFile      string         // key_file: absolute path, or NoKey
-	LED          string         // led: see package gpio
-	Name         string         // name: what others call this board; "" if the host has none
-	Socket       string         // socket: where `topdog status` talks to the daemon
-	LogLevel     string         // log_level: a level of logrus
-	Hold         Hold           // hold: how the address is held
+	Multicast    netip.AddrPort   // multicast: group address and UDP port
+	Peers        []netip.Addr     // peers: also spoken to by unicast
+	KeyFile      string           // key_file: absolute path, or NoKey
+	Key          Key              // the secret that ReadKey has read; zero without authentication
+	LED          gpio.Spec        // led
+	Socket       string           // socket: where `topdog status` talks to the daemon
+	LogLevel     logrus.Level     // log_level
+	Hold         netio.HoldMethod // hold: how the address is held
 
 	file   string            // where it was read
 	places map[string]string // key -> "file:line:column" of its value
@@ -128,76 +104,59 @@ func (c *Config) Where(key string) string {
 	return "the default"
 }
 
-// File returns the name of the file that the configuration was read from.
-func (c *Config) File() string { return c.file }
-
-// Options carries what this package must know but must not import.
-type Options struct {
-	// Algorithms lists the valid values of `algorithm`, the default first.
-	// Empty means DefaultAlgorithms.
-	Algorithms []string
-	// Detectors, Fanouts and Measures list the valid values of the keys of these
-	// names, the default first; `detector` has DefaultDetector as well, and that
-	// is its default. Empty means DefaultDetectors and so on.
-	Detectors, Fanouts, Measures []string
-	// CheckLED says what is wrong with a value of `led`. Nil accepts all text.
-	CheckLED func(text string) error
-	// Hostname gives the default of `name`. Nil means os.Hostname.
-	Hostname func() (string, error)
-}
-
-func (o Options) algorithms() []string { return orElse(o.Algorithms, DefaultAlgorithms) }
-func (o Options) fanouts() []string    { return orElse(o.Fanouts, DefaultFanouts) }
-func (o Options) measures() []string   { return orElse(o.Measures, DefaultMeasures) }
-
-func (o Options) detectors() []string {
-	return append([]string{DefaultDetector}, orElse(o.Detectors, DefaultDetectors)...)
-}
-
-func orElse(words, standard []string) []string {
-	if len(words) == 0 {
-		return standard
+// ReadKey reads the secret of the group from KeyFile, unless there is none.
+func (c *Config) ReadKey() (err error) {
+	if c.KeyFile != NoKey {
+		c.Key, err = LoadKey(c.KeyFile)
 	}
-	return words
+	return err
 }
 
-// defaults returns the configuration of an empty file, which lacks only an
-// address.
-func (o Options) defaults() *Config {
-	hostname := o.Hostname
-	if hostname == nil {
-		hostname = os.Hostname
-	}
-	// A board without a host name has no name to show: others then see its id.
-	name, err := hostname()
+// NotesDir is where the daemon notes which light it has: beside its socket, in a
+// directory that the next boot empties.
+func (c *Config) NotesDir() string { return filepath.Dir(c.Socket) }
+
+// Defaults returns the configuration of an empty file, which lacks only an address.
+func Defaults() *Config { return defaults(hostname()) }
+
+// hostname is what the kernel calls this board. One without a name has none to
+// show: others then see its id.
+func hostname() string {
+	host, err := os.Hostname()
 	if err != nil {
-		name = ""
+		return ""
+	}
+	return host
+}
+
+func defaults(host string) *Config {
+	led, err := gpio.ParseSpec(DefaultLED)
+	if err != nil {
+		panic(err) // a mistake in the constant
 	}
 	return &Config{
+		Config: election.Config{
+			Name:      shortHostname(host),
+			Priority:  election.DefaultPriority,
+			Interval:  election.DefaultInterval,
+			Algorithm: wire.AlgorithmHeir,
+		},
 		Group:     DefaultGroup,
-		Priority:  DefaultPriority,
-		Heartbeat: DefaultHeartbeat,
-		Algorithm: o.algorithms()[0],
-		Detector:  DefaultDetector,
-		Fanout:    o.fanouts()[0],
-		Measure:   o.measures()[0],
 		Multicast: DefaultMulticast,
 		KeyFile:   DefaultKeyFile,
-		LED:       DefaultLED,
-		Name:      shortHostname(name),
+		LED:       led,
 		Socket:    DefaultSocket,
-		LogLevel:  DefaultLogLevel,
-		Hold:      DefaultHold,
+		LogLevel:  logrus.InfoLevel,
 	}
 }
 
 // shortHostname turns what the kernel calls the host into what topdog shows:
-// the first label, its printable ASCII, at most MaxLabelBytes of it. A board is
+// the first label, its printable ASCII, at most wire.MaxName bytes of it. A board is
 // not refused because of a strange host name; who cares sets `name`.
 func shortHostname(host string) string {
 	host, _, _ = strings.Cut(host, ".")
-	short := make([]byte, 0, MaxLabelBytes)
-	for i := 0; i < len(host) && len(short) < MaxLabelBytes; i++ {
+	short := make([]byte, 0, wire.MaxName)
+	for i := 0; i < len(host) && len(short) < wire.MaxName; i++ {
 		if host[i] > ' ' && host[i] < 0x7f {
 			short = append(short, host[i])
 		}
@@ -207,7 +166,7 @@ func shortHostname(host string) string {
 
 // Load reads and checks the file at path. The error is an [Errors]; if the file
 // could not be read, errors.Is finds the cause (fs.ErrNotExist, fs.ErrPermission).
-func Load(path string, opts Options) (*Config, error) {
+func Load(path string) (*Config, error) {
 	data, _, err := readSmall(path, maxFileBytes)
 	if err != nil {
 		hint := ""
@@ -219,7 +178,7 @@ func Load(path string, opts Options) (*Config, error) {
 		}
 		return nil, Errors{{File: path, Message: "cannot read the configuration: " + bare(err), Hint: hint, Err: err}}
 	}
-	return Parse(path, data, opts)
+	return Parse(path, data)
 }
 
 // readSmall reads a regular file of at most limit bytes. It opens without

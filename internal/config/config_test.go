@@ -15,17 +15,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/pelletier/go-toml/v2"
+	"github.com/sirupsen/logrus"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/netio"
+	"topdog/wire"
 )
 
 // compareConfigs compares what a file says, not where it says it.
 var compareConfigs = cmp.Options{
 	cmpopts.IgnoreUnexported(Config{}),
-	cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}),
+	cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, gpio.Spec{}, Key{}),
 }
 
 func parse(t *testing.T, text string) *Config {
 	t.Helper()
-	c, err := Parse("/etc/topdog/topdog.toml", []byte(text), testOptions())
+	c, err := parseOn(testHost, "/etc/topdog/topdog.toml", []byte(text))
 	if err != nil {
 		t.Fatalf("refused:\n%s", err)
 	}
@@ -38,22 +44,29 @@ func defaultsFor(address string) Config {
 		panic(err)
 	}
 	return Config{
+		Config: election.Config{
+			Name:      "pi3",
+			Priority:  100,
+			Interval:  100 * time.Millisecond,
+			Algorithm: wire.AlgorithmHeir,
+		},
 		Addresses: []Address{a},
 		Group:     "topdog",
-		Priority:  100,
-		Heartbeat: 100 * time.Millisecond,
-		Algorithm: "heir",
-		Detector:  "auto",
-		Fanout:    "multicast",
-		Measure:   "priority",
 		Multicast: netip.MustParseAddrPort("224.0.0.254:9254"),
 		KeyFile:   "/etc/topdog/key",
-		LED:       "ACT",
-		Name:      "pi3",
+		LED:       light("ACT"),
 		Socket:    "/run/topdog/topdog.sock",
-		LogLevel:  "info",
-		Hold:      "auto",
+		LogLevel:  logrus.InfoLevel,
+		Hold:      netio.HoldAuto,
 	}
+}
+
+func light(text string) gpio.Spec {
+	spec, err := gpio.ParseSpec(text)
+	if err != nil {
+		panic(err)
+	}
+	return spec
 }
 
 func TestOnlyAddressIsNeeded(t *testing.T) {
@@ -84,21 +97,21 @@ func TestParse(t *testing.T) {
 		{`priority = 0`, func(c *Config) { c.Priority = 0 }},
 		{`priority = 254`, func(c *Config) { c.Priority = 254 }},
 		{`preempt = true`, func(c *Config) { c.Preempt = true }},
-		{`heartbeat = "10ms"`, func(c *Config) { c.Heartbeat = 10 * time.Millisecond }},
-		{`heartbeat = "10s"`, func(c *Config) { c.Heartbeat = 10 * time.Second }},
-		{`heartbeat = '1.5s' # comment`, func(c *Config) { c.Heartbeat = 1500 * time.Millisecond }},
-		{`algorithm = "bully"`, func(c *Config) { c.Algorithm = "bully" }},
+		{`heartbeat = "10ms"`, func(c *Config) { c.Interval = 10 * time.Millisecond }},
+		{`heartbeat = "10s"`, func(c *Config) { c.Interval = 10 * time.Second }},
+		{`heartbeat = '1.5s' # comment`, func(c *Config) { c.Interval = 1500 * time.Millisecond }},
+		{`algorithm = "bully"`, func(c *Config) { c.Algorithm = wire.AlgorithmBully }},
 		{`detector = "auto"`, func(c *Config) {}},
-		{`detector = "ask"`, func(c *Config) { c.Detector = "ask" }},
-		{`detector = "nfd-e"`, func(c *Config) { c.Detector = "nfd-e" }},
-		{`fanout = "unicast"`, func(c *Config) { c.Fanout = "unicast" }},
+		{`detector = "ask"`, func(c *Config) { c.Detector = election.DetectorAsk }},
+		{`detector = "nfd-e"`, func(c *Config) { c.Detector = election.DetectorNFDE }},
+		{`fanout = "unicast"`, func(c *Config) { c.Fanout = election.FanoutUnicast }},
 		{`measure = "priority"`, func(c *Config) {}},
-		{"measure = \"age\"\nalgorithm = \"score\"", func(c *Config) { c.Measure, c.Algorithm = "age", "score" }},
+		{"measure = \"age\"\nalgorithm = \"score\"", func(c *Config) { c.ScoreSource, c.Algorithm = election.ScoreFromAge, wire.AlgorithmScore }},
 		{measured + `score_command = "/bin/load"`, func(c *Config) {
-			c.Algorithm, c.Measure, c.ScoreCommand = "score", "command", []string{"/bin/load"}
+			c.Algorithm, c.ScoreSource, c.ScoreCommand = wire.AlgorithmScore, election.ScoreFromCommand, []string{"/bin/load"}
 		}},
 		{measured + `score_command = ["/bin/load", "-x", "", "two words", "-x"]`, func(c *Config) {
-			c.Algorithm, c.Measure, c.ScoreCommand = "score", "command", []string{"/bin/load", "-x", "", "two words", "-x"}
+			c.Algorithm, c.ScoreSource, c.ScoreCommand = wire.AlgorithmScore, election.ScoreFromCommand, []string{"/bin/load", "-x", "", "two words", "-x"}
 		}},
 		{`score_command = []`, func(c *Config) {}},
 		{`multicast = "239.1.2.3:5000"`, func(c *Config) { c.Multicast = netip.MustParseAddrPort("239.1.2.3:5000") }},
@@ -109,12 +122,12 @@ func TestParse(t *testing.T) {
 		{`key_file = "./none"`, func(c *Config) { c.KeyFile = "/etc/topdog/none" }},
 		{`key_file = "keys/a"`, func(c *Config) { c.KeyFile = "/etc/topdog/keys/a" }},
 		{`key_file = "/root/key"`, func(c *Config) { c.KeyFile = "/root/key" }},
-		{`led = "GPIO17"`, func(c *Config) { c.LED = "GPIO17" }},
+		{`led = "GPIO17"`, func(c *Config) { c.LED = light("GPIO17") }},
 		{`name = "Küche"`, func(c *Config) { c.Name = "Küche" }},
 		{`socket = "/tmp/t.sock"`, func(c *Config) { c.Socket = "/tmp/t.sock" }},
-		{`log_level = "debug"`, func(c *Config) { c.LogLevel = "debug" }},
-		{`hold = "tun+lifetime"`, func(c *Config) { c.Hold = HoldTUN }},
-		{`hold = "lifetime"`, func(c *Config) { c.Hold = HoldLifetime }},
+		{`log_level = "debug"`, func(c *Config) { c.LogLevel = logrus.DebugLevel }},
+		{`hold = "tun+lifetime"`, func(c *Config) { c.Hold = netio.HoldTUN }},
+		{`hold = "lifetime"`, func(c *Config) { c.Hold = netio.HoldLifetime }},
 	} {
 		want := defaultsFor("192.168.1.250")
 		tc.change(&want)
@@ -134,8 +147,7 @@ func TestParseAddresses(t *testing.T) {
 		{`address = "10.0.0.9/8"`, []Address{address("10.0.0.9", 8)}},
 		{`address = "10.0.0.0/31"`, []Address{address("10.0.0.0", 31)}},
 		{`address = "10.0.0.0/32"`, []Address{address("10.0.0.0", 32)}},
-		{`address = ["169.254.1.1", "10.0.0.9/24"]`, []Address{address("169.254.1.1", FromSubnet), address("10.0.0.9", 24)}},
-		{"address = \"127.1.2.3\"\ninterface = \"lo\"", []Address{address("127.1.2.3", FromSubnet)}},
+		{`address = ["172.16.1.1", "10.0.0.9/24"]`, []Address{address("172.16.1.1", FromSubnet), address("10.0.0.9", 24)}},
 		{"\ufeffaddress = \"10.0.0.9\"\r\n", []Address{address("10.0.0.9", FromSubnet)}},
 	} {
 		if diff := cmp.Diff(tc.want, parse(t, tc.text).Addresses, compareConfigs); diff != "" {
@@ -144,50 +156,18 @@ func TestParseAddresses(t *testing.T) {
 	}
 }
 
-func TestAlgorithmsAreTheCallers(t *testing.T) {
-	opts := testOptions()
-	opts.Algorithms = []string{"minid", "heir"}
-	c, err := Parse("t", []byte(good), opts)
-	if err != nil || c.Algorithm != "minid" {
-		t.Errorf("the default is %v (%v), want the first of the list", c, err)
-	}
-	if _, err := Parse("t", []byte(good+"algorithm = \"bully\"\n"), opts); err == nil {
-		t.Error("an algorithm that is not in the list was accepted")
-	}
-}
-
-func TestOtherListsAreTheCallers(t *testing.T) {
-	opts := testOptions()
-	opts.Detectors, opts.Fanouts, opts.Measures = []string{"d"}, []string{"f", "g"}, []string{"m", "n"}
-	c, err := Parse("t", []byte(good), opts)
-	if err != nil || c.Detector != DefaultDetector || c.Fanout != "f" || c.Measure != "m" {
-		t.Errorf("the defaults are %+v (%v), want the first of each list", c, err)
-	}
-	if c, err := Parse("t", []byte(good+"detector = \"d\"\nfanout = \"g\"\nmeasure = \"n\"\nalgorithm = \"score\"\n"), opts); err != nil || c.Measure != "n" {
-		t.Errorf("what the caller lists was refused: %v", err)
-	}
-	for _, line := range []string{`detector = "ask"`, `fanout = "unicast"`, `measure = "age"`} {
-		if _, err := Parse("t", []byte(good+line+"\n"), opts); err == nil {
-			t.Errorf("%s is not in the caller's list and was accepted", line)
-		}
-	}
-}
-
 func TestDefaultName(t *testing.T) {
 	for _, tc := range []struct {
 		host string
-		err  error
 		want string
 	}{
-		{"pi3", nil, "pi3"},
-		{"pi3.local", nil, "pi3"},
-		{strings.Repeat("x", 60), nil, strings.Repeat("x", 32)},
-		{"pi\x1b 3ü", nil, "pi3"},
-		{"", nil, ""},
-		{"pi3", errors.New("no host name"), ""},
+		{"pi3", "pi3"},
+		{"pi3.local", "pi3"},
+		{strings.Repeat("x", 60), strings.Repeat("x", 32)},
+		{"pi\x1b 3ü", "pi3"},
+		{"", ""},
 	} {
-		opts := Options{Hostname: func() (string, error) { return tc.host, tc.err }}
-		if got := opts.defaults().Name; got != tc.want {
+		if got := defaults(tc.host).Name; got != tc.want {
 			t.Errorf("host %q: name %q, want %q", tc.host, got, tc.want)
 		}
 	}
@@ -221,6 +201,19 @@ var needed = map[string]string{
 	"score_command": measured,
 }
 
+// configured are the fields that a file sets, those of the election's part among them.
+func configured() (all []reflect.StructField) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		switch {
+		case !f.IsExported(), f.Anonymous:
+		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Key": // found out later
+		default:
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // Every key sets exactly one field of the struct, every field has a key, and
 // Changed sees each change.
 func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
@@ -244,9 +237,8 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			t.Errorf("Changed after %s (-want +got):\n%s", text, diff)
 		}
 		a, b := reflect.ValueOf(*before), reflect.ValueOf(*after)
-		for i := range a.NumField() {
-			f := a.Type().Field(i)
-			if !f.IsExported() || reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+		for _, f := range configured() {
+			if reflect.DeepEqual(a.FieldByIndex(f.Index).Interface(), b.FieldByIndex(f.Index).Interface()) {
 				continue
 			}
 			if other, taken := set[f.Name]; taken {
@@ -254,14 +246,16 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			}
 			set[f.Name] = key
 		}
+		before.ApplyLive(after)
+		if diff := cmp.Diff(Live(key), before.Changed(after) == nil); diff != "" {
+			t.Errorf("ApplyLive takes over %s (-want +got):\n%s", key, diff)
+		}
 	}
 	exported := 0
-	for i := range reflect.TypeFor[Config]().NumField() {
-		if f := reflect.TypeFor[Config]().Field(i); f.IsExported() {
-			exported++
-			if set[f.Name] == "" {
-				t.Errorf("no key sets field %s", f.Name)
-			}
+	for _, f := range configured() {
+		exported++
+		if set[f.Name] == "" {
+			t.Errorf("no key sets field %s", f.Name)
 		}
 	}
 	if exported != len(Keys()) {
@@ -291,27 +285,27 @@ func TestChanged(t *testing.T) {
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "topdog.toml")
-	_, err := Load(path, testOptions())
+	_, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "topdog init") {
 		t.Errorf("a missing file: %v", err)
 	}
 	if err := os.WriteFile(path, []byte(good+"key_file = \"k\"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Load(path, testOptions())
+	c, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.KeyFile != filepath.Join(dir, "k") || c.File() != path {
-		t.Errorf("key file %s of %s", c.KeyFile, c.File())
+	if c.KeyFile != filepath.Join(dir, "k") {
+		t.Errorf("key file %s", c.KeyFile)
 	}
 	if err := os.WriteFile(path, make([]byte, maxFileBytes+1), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(path, testOptions()); err == nil || !strings.Contains(err.Error(), "larger") {
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("a file that is too large: %v", err)
 	}
-	if _, err := Load(dir, testOptions()); err == nil || !strings.Contains(err.Error(), "a directory") {
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "a directory") {
 		t.Errorf("a directory: %v", err)
 	}
 	// Nobody writes to this pipe: opening it must not wait.
@@ -319,7 +313,7 @@ func TestLoad(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(pipe, testOptions()); err == nil || !strings.Contains(err.Error(), "pipe") {
+	if _, err := Load(pipe); err == nil || !strings.Contains(err.Error(), "pipe") {
 		t.Errorf("a named pipe: %v", err)
 	}
 }
@@ -339,7 +333,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const name = "/etc/topdog/topdog.toml"
-		c, err := Parse(name, data, testOptions())
+		c, err := parseOn(testHost, name, data)
 		if err != nil {
 			checkProblems(t, err, string(data))
 			return
@@ -348,7 +342,7 @@ func FuzzParse(f *testing.F) {
 		if err := toml.Unmarshal(data, &generic); err != nil && !strings.HasPrefix(string(data), "\ufeff") {
 			t.Errorf("accepted, but go-toml does not: %v\n%q", err, data)
 		}
-		again, err := Parse(name, c.TOML(), testOptions())
+		again, err := parseOn(testHost, name, c.TOML())
 		if err != nil {
 			t.Fatalf("accepted %q, but not what it means:\n%s\n%s", data, c.TOML(), err)
 		}

@@ -13,18 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// testOptions make Parse independent of the machine that the tests run on.
-func testOptions() Options {
-	return Options{
-		Hostname: func() (string, error) { return "pi3.example.org", nil },
-		CheckLED: func(text string) error {
-			if text == "ACT" || text == "none" || strings.HasPrefix(text, "GPIO") {
-				return nil
-			}
-			return fmt.Errorf("there is no light called %q", text)
-		},
-	}
-}
+// testHost makes the default of name independent of the machine that the tests run on.
+const testHost = "pi3.example.org"
 
 const good = "address = \"192.168.1.250\"\n"
 
@@ -48,6 +38,7 @@ var badFiles = []struct{ name, text string }{
 	{"address is 0.0.0.0", "address = \"0.0.0.0\"\n"},
 	{"address is multicast", "address = \"224.0.0.254\"\n"},
 	{"address is loopback", "address = \"127.0.0.1\"\n"},
+	{"address is link-local", "address = \"169.254.1.1\"\n"},
 	{"address listed twice", "address = [\n\t\"192.168.1.250\",\n\t\"192.168.1.250/24\",\n]\n"},
 	{"address list with three kinds of error", "address = [\"192.168.1.250\", 7, \"x\", [\"192.168.1.251\"]]\n"},
 	{"address list empty", "address = []\n"},
@@ -64,6 +55,7 @@ var badFiles = []struct{ name, text string }{
 	{"heartbeat with space", good + "heartbeat = \"100 ms\"\n"},
 	{"heartbeat too short", good + "heartbeat = \"5ms\"\n"},
 	{"heartbeat too long", good + "heartbeat = \"1m\"\n"},
+	{"heartbeat with a fraction", good + "heartbeat = \"100.5ms\"\n"},
 	{"priority as text", good + "priority = \"200\"\n"},
 	{"priority with fraction", good + "priority = 1.5\n"},
 	{"priority too high", good + "priority = 255\n"},
@@ -83,14 +75,16 @@ var badFiles = []struct{ name, text string }{
 	{"id is a word", good + "id = \"pi3\"\n"},
 	{"id is the floating address", good + "id = \"192.168.1.250\"\n"},
 	{"interface too long", good + "interface = \"a-very-long-interface\"\n"},
+	{"interface is loopback", good + "interface = \"lo\"\n"},
 	{"algorithm misspelled", good + "algorithm = \"heri\"\n"},
 	{"algorithm unknown", good + "algorithm = \"raft\"\n"},
 	{"multicast without port", good + "multicast = \"224.0.0.254\"\n"},
 	{"multicast is unicast", good + "multicast = \"192.168.1.1:9254\"\n"},
 	{"peers contains the floating address", good + "peers = [\"192.168.1.11\", \"192.168.1.250\"]\n"},
 	{"peers with prefix and port", good + "peers = [\"192.168.1.11/24\", \"192.168.1.12:9254\"]\n"},
+	{"peers on loopback", good + "peers = \"127.0.0.2\"\n"},
 	{"columns count characters, not bytes", good + "peers = [\"äöü\", \"x\"]\n"},
-	{"led refused by gpio", good + "led = \"red\"\n"},
+	{"led refused by gpio", good + "led = \"gpio17\"\n"},
 	{"log_level misspelled", good + "log_level = \"warning\"\n"},
 	{"detector misspelled", good + "detector = \"nfde\"\n"},
 	{"detector unknown", good + "detector = \"phi-accrual\"\n"},
@@ -142,7 +136,7 @@ var badFiles = []struct{ name, text string }{
 func TestErrorMessages(t *testing.T) {
 	var got strings.Builder
 	for _, f := range badFiles {
-		_, err := Parse("topdog.toml", []byte(f.text), testOptions())
+		_, err := parseOn(testHost, "topdog.toml", []byte(f.text))
 		if err == nil {
 			t.Errorf("%s: accepted:\n%s", f.name, f.text)
 			continue
@@ -210,7 +204,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		good + "secret: hunter2 # 00112233\n",
 		good + "Pass-Phrase = \"hunter2, 00112233\"\n", // not a known name, and not hidden: see below
 	} {
-		_, err := Parse("topdog.toml", []byte(text), testOptions())
+		_, err := parseOn(testHost, "topdog.toml", []byte(text))
 		if err == nil {
 			t.Fatalf("accepted:\n%s", text)
 		}

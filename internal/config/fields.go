@@ -1,10 +1,19 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/netio"
+	"topdog/wire"
 )
 
 // form is the set of TOML values that a key takes.
@@ -29,240 +38,146 @@ type field struct {
 
 	// set checks one value and stores it. Numbers arrive in decimal, booleans
 	// as "true" or "false", lists one element at a time.
-	set func(c *Config, o *Options, text string) error
+	set func(c *Config, text string) error
 	// get writes the value as TOML; "" if the key should be left out.
 	get func(c *Config) string
+	// copy stores the value that another configuration has.
+	copy func(to, from *Config)
 }
 
 // fields lists every key in the order of the reference. It is a function, not a
 // variable, so that nobody can change it.
 func fields() []field {
 	return []field{
-		{
-			key: "address", form: takesText | takesList, max: MaxAddresses, example: `"192.168.1.250"`,
-			set: setAddress,
-			get: func(c *Config) string {
-				texts := make([]string, len(c.Addresses))
-				for i, a := range c.Addresses {
-					texts[i] = a.String()
-				}
-				return tomlList(texts)
-			},
-		},
-		{
-			key: "interface", form: takesText, example: `"eth0"`,
-			set: func(c *Config, _ *Options, text string) error { return store(&c.Interface, text, checkInterface(text)) },
-			get: func(c *Config) string { return tomlOptional(c.Interface) },
-		},
-		{
-			key: "group", form: takesText, example: `"topdog"`,
-			set: func(c *Config, _ *Options, text string) error { return store(&c.Group, text, checkGroup(text)) },
-			get: func(c *Config) string { return tomlString(c.Group) },
-		},
-		{
-			key: "id", form: takesText | takesNumber, example: `"auto"`,
-			set: func(c *Config, _ *Options, text string) error { return c.ID.UnmarshalText([]byte(text)) },
-			get: func(c *Config) string {
-				if c.ID == AutoID {
-					return `"auto"`
-				}
-				return strconv.FormatUint(uint64(c.ID), 10)
-			},
-		},
-		{
-			key: "priority", form: takesNumber, example: "100", live: true,
-			set: func(c *Config, _ *Options, text string) error {
-				priority, err := parsePriority(text)
-				return store(&c.Priority, priority, err)
-			},
-			get: func(c *Config) string { return strconv.Itoa(int(c.Priority)) },
-		},
-		{
-			key: "preempt", form: takesBool, example: "false", live: true,
-			set: func(c *Config, _ *Options, text string) error { return store(&c.Preempt, text == "true", nil) },
-			get: func(c *Config) string { return strconv.FormatBool(c.Preempt) },
-		},
-		{
-			key: "heartbeat", form: takesText, example: `"100ms"`,
-			set: func(c *Config, _ *Options, text string) error {
-				heartbeat, err := parseHeartbeat(text)
-				return store(&c.Heartbeat, heartbeat, err)
-			},
-			get: func(c *Config) string { return tomlString(c.Heartbeat.String()) },
-		},
-		{
-			key: "algorithm", form: takesText, example: `"heir"`,
-			set: func(c *Config, o *Options, text string) error {
-				return store(&c.Algorithm, text, oneOf(text, o.algorithms()))
-			},
-			get: func(c *Config) string { return tomlString(c.Algorithm) },
-		},
-		{
-			key: "detector", form: takesText, example: `"auto"`,
-			set: func(c *Config, o *Options, text string) error {
-				return store(&c.Detector, text, oneOf(text, o.detectors()))
-			},
-			get: func(c *Config) string { return tomlString(c.Detector) },
-		},
-		{
-			key: "fanout", form: takesText, example: `"multicast"`,
-			set: func(c *Config, o *Options, text string) error {
-				return store(&c.Fanout, text, oneOf(text, o.fanouts()))
-			},
-			get: func(c *Config) string { return tomlString(c.Fanout) },
-		},
-		{
-			key: "measure", form: takesText, example: `"priority"`,
-			set: func(c *Config, o *Options, text string) error {
-				return store(&c.Measure, text, oneOf(text, o.measures()))
-			},
-			get: func(c *Config) string { return tomlString(c.Measure) },
-		},
-		{
-			key: "score_command", form: takesText | takesList, max: MaxWords, example: `["/usr/local/bin/my-score", "--verbose"]`, live: true,
-			set: setScoreCommand,
-			get: func(c *Config) string { return tomlList(c.ScoreCommand) },
-		},
-		{
-			key: "multicast", form: takesText, example: `"224.0.0.254:9254"`,
-			set: func(c *Config, _ *Options, text string) error {
-				multicast, err := parseMulticast(text)
-				return store(&c.Multicast, multicast, err)
-			},
-			get: func(c *Config) string { return tomlString(c.Multicast.String()) },
-		},
-		{
-			key: "peers", form: takesText | takesList, max: MaxPeers, example: `["192.168.1.11", "192.168.1.12"]`, live: true,
-			set: setPeer,
-			get: func(c *Config) string {
-				texts := make([]string, len(c.Peers))
-				for i, ip := range c.Peers {
-					texts[i] = ip.String()
-				}
-				return tomlList(texts)
-			},
-		},
-		{
-			key: "key_file", form: takesText, example: `"/etc/topdog/key"`,
-			set: func(c *Config, _ *Options, text string) error {
-				if text == NoKey {
-					c.KeyFile = NoKey
-					return nil
-				}
-				return store(&c.KeyFile, besides(c.file, text), checkKeyFile(text))
-			},
-			get: func(c *Config) string { return tomlString(c.KeyFile) },
-		},
-		{
-			key: "led", form: takesText, example: `"ACT"`, live: true,
-			set: setLED,
-			get: func(c *Config) string { return tomlString(c.LED) },
-		},
-		{
-			key: "name", form: takesText, example: `"shelf-3"`,
-			set: func(c *Config, _ *Options, text string) error { return store(&c.Name, text, checkName(text)) },
-			get: func(c *Config) string { return tomlOptional(c.Name) },
-		},
-		{
-			key: "socket", form: takesText, example: `"/run/topdog/topdog.sock"`,
-			set: func(c *Config, _ *Options, text string) error { return store(&c.Socket, text, checkSocket(text)) },
-			get: func(c *Config) string { return tomlString(c.Socket) },
-		},
-		{
-			key: "log_level", form: takesText, example: `"info"`, live: true,
-			set: func(c *Config, _ *Options, text string) error {
-				return store(&c.LogLevel, text, oneOf(text, logLevels))
-			},
-			get: func(c *Config) string { return tomlString(c.LogLevel) },
-		},
-		{
-			key: "hold", form: takesText, example: `"auto"`,
-			set: func(c *Config, _ *Options, text string) error {
-				return store(&c.Hold, Hold(text), oneOf(text, holds))
-			},
-			get: func(c *Config) string { return tomlString(string(c.Hold)) },
-		},
+		typed(field{key: "address", form: takesText | takesList, max: MaxAddresses, example: `"192.168.1.250"`},
+			func(c *Config) *[]Address { return &c.Addresses }, oneMoreAddress, tomlList[Address]),
+		typed(field{key: "interface", form: takesText, example: `"eth0"`},
+			func(c *Config) *string { return &c.Interface }, checked(checkInterface), tomlOptional),
+		typed(field{key: "group", form: takesText, example: `"topdog"`},
+			func(c *Config) *string { return &c.Group }, checked(checkGroup), tomlString),
+		typed(field{key: "id", form: takesText | takesNumber, example: `"auto"`},
+			func(c *Config) *wire.ID { return &c.ID }, alone(parseID), tomlID),
+		typed(field{key: "priority", form: takesNumber, example: "100", live: true},
+			func(c *Config) *uint8 { return &c.Priority }, alone(parsePriority), tomlPlain[uint8]),
+		typed(field{key: "preempt", form: takesBool, example: "false", live: true},
+			func(c *Config) *bool { return &c.Preempt }, alone(strconv.ParseBool), tomlPlain[bool]),
+		typed(field{key: "heartbeat", form: takesText, example: `"100ms"`},
+			func(c *Config) *time.Duration { return &c.Interval }, alone(parseHeartbeat), tomlText[time.Duration]),
+		choice(field{key: "algorithm"},
+			func(c *Config) *wire.Algorithm { return &c.Algorithm }, election.Algorithms(), election.AlgorithmNamed),
+		choice(field{key: "detector"},
+			func(c *Config) *election.DetectorKind { return &c.Detector }, detectors(), election.DetectorNamed),
+		choice(field{key: "fanout"},
+			func(c *Config) *election.Fanout { return &c.Fanout }, election.Fanouts(), election.FanoutNamed),
+		choice(field{key: "measure"},
+			func(c *Config) *election.ScoreSource { return &c.ScoreSource }, election.ScoreSources(), election.ScoreSourceNamed),
+		typed(field{key: "score_command", form: takesText | takesList, max: MaxWords, example: `["/usr/local/bin/my-score", "--verbose"]`, live: true},
+			func(c *Config) *[]string { return &c.ScoreCommand }, oneMoreWord, tomlList[string]),
+		typed(field{key: "multicast", form: takesText, example: `"224.0.0.254:9254"`},
+			func(c *Config) *netip.AddrPort { return &c.Multicast }, alone(parseMulticast), tomlText[netip.AddrPort]),
+		typed(field{key: "peers", form: takesText | takesList, max: MaxPeers, example: `["192.168.1.11", "192.168.1.12"]`, live: true},
+			func(c *Config) *[]netip.Addr { return &c.Peers }, oneMorePeer, tomlList[netip.Addr]),
+		typed(field{key: "key_file", form: takesText, example: `"/etc/topdog/key"`},
+			func(c *Config) *string { return &c.KeyFile }, parseKeyFile, tomlString),
+		typed(field{key: "led", form: takesText, example: `"ACT"`, live: true},
+			func(c *Config) *gpio.Spec { return &c.LED }, alone(parseLED), tomlLED),
+		typed(field{key: "name", form: takesText, example: `"shelf-3"`},
+			func(c *Config) *string { return &c.Name }, checked(checkName), tomlOptional),
+		typed(field{key: "socket", form: takesText, example: `"/run/topdog/topdog.sock"`},
+			func(c *Config) *string { return &c.Socket }, checked(checkSocket), tomlString),
+		typed(field{key: "log_level", form: takesText, example: `"info"`, live: true},
+			func(c *Config) *logrus.Level { return &c.LogLevel }, alone(parseLogLevel), tomlLogLevel),
+		choice(field{key: "hold"},
+			func(c *Config) *netio.HoldMethod { return &c.Hold }, netio.HoldMethodNames(), netio.HoldMethodNamed),
 	}
 }
 
-// store puts a value in place unless it was refused.
-func store[T any](place *T, value T, err error) error {
-	if err == nil {
-		*place = value
+// typed completes the field of a key: place is where its value is, parse makes the
+// value of one text (for lists, of one more element), and write makes TOML of it.
+func typed[T any](f field, place func(*Config) *T, parse func(*Config, string) (T, error), write func(T) string) field {
+	f.set = func(c *Config, text string) error {
+		v, err := parse(c, text)
+		if err == nil {
+			*place(c) = v
+		}
+		return err
 	}
-	return err
+	f.get = func(c *Config) string { return write(*place(c)) }
+	f.copy = func(to, from *Config) { *place(to) = *place(from) }
+	return f
 }
 
-func setAddress(c *Config, _ *Options, text string) error {
+// choice completes the field of a key that takes one of the names of a type, of
+// which the first is the default.
+func choice[T fmt.Stringer](f field, place func(*Config) *T, names []string, named func(string) (T, bool)) field {
+	f.form, f.example = takesText, tomlString(names[0])
+	return typed(f, place, alone(func(text string) (T, error) {
+		v, _ := named(text)
+		return v, oneOf(text, names)
+	}), tomlText[T])
+}
+
+// alone is for values that depend on nothing else in the file.
+func alone[T any](parse func(string) (T, error)) func(*Config, string) (T, error) {
+	return func(_ *Config, text string) (T, error) { return parse(text) }
+}
+
+// checked is for texts that are stored as they are written.
+func checked(check func(string) error) func(*Config, string) (string, error) {
+	return func(_ *Config, text string) (string, error) { return text, check(text) }
+}
+
+// detectors are the names that detector takes: those of the failure detectors, and
+// before them the one that leaves it to the algorithm.
+func detectors() []string {
+	return append([]string{election.DetectorDefault.String()}, election.Detectors()...)
+}
+
+func oneMoreAddress(c *Config, text string) ([]Address, error) {
 	a, err := ParseAddress(text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, other := range c.Addresses {
 		if other.IP == a.IP {
-			return refuse("delete one of the two", "%s is listed twice", a.IP)
+			return nil, refuse("delete one of the two", "%s is listed twice", a.IP)
 		}
 	}
-	c.Addresses = append(c.Addresses, a)
-	return nil
+	return append(c.Addresses, a), nil
 }
 
-func setPeer(c *Config, _ *Options, text string) error {
+func oneMorePeer(c *Config, text string) ([]netip.Addr, error) {
 	const example = `write the own address of another board, for example "192.168.1.11"`
 	if host, _, found := strings.Cut(text, "/"); found {
 		if _, err := netip.ParseAddr(host); err == nil {
-			return refuse("write "+tomlString(host), "%s has a prefix length, only the address belongs here", quoted(text))
+			return nil, refuse("write "+tomlString(host), "%s has a prefix length, only the address belongs here", quoted(text))
 		}
 	}
 	ip, err := parseIPv4(text, example)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return nil, err
+	case ip.IsLoopback():
+		return nil, refuse(example, "%s is a loopback address, which is no other board's", ip)
+	case slices.Contains(c.Peers, ip):
+		return nil, refuse("delete one of the two", "%s is listed twice", ip)
 	}
-	if slices.Contains(c.Peers, ip) {
-		return refuse("delete one of the two", "%s is listed twice", ip)
-	}
-	c.Peers = append(c.Peers, ip)
-	return nil
+	return append(c.Peers, ip), nil
 }
 
-// setScoreCommand takes one word after the other: the program, and its
+// oneMoreWord takes one word of score_command after the other: the program, and its
 // arguments. What is refused is kept as well, so that the word behind a program
 // that was refused is not taken for the program; the file is refused anyway.
-func setScoreCommand(c *Config, _ *Options, text string) error {
+func oneMoreWord(c *Config, text string) ([]string, error) {
 	program := len(c.ScoreCommand) == 0
 	c.ScoreCommand = append(c.ScoreCommand, text)
 	if program {
-		return checkProgram(text)
+		return c.ScoreCommand, checkProgram(text)
 	}
 	if strings.ContainsRune(text, 0) {
-		return refuse("", "%s contains a NUL character, which no argument of a program can", quoted(text))
+		return nil, refuse("", "%s contains a NUL character, which no argument of a program can", quoted(text))
 	}
-	return nil
-}
-
-func setLED(c *Config, o *Options, text string) error {
-	if o.CheckLED != nil {
-		if err := o.CheckLED(text); err != nil {
-			return refuse("", "%s", err)
-		}
-	}
-	c.LED = text
-	return nil
-}
-
-func tomlList(texts []string) string {
-	elements := make([]string, len(texts))
-	for i, text := range texts {
-		elements[i] = tomlString(text)
-	}
-	return "[" + strings.Join(elements, ", ") + "]"
-}
-
-func tomlOptional(text string) string {
-	if text == "" {
-		return ""
-	}
-	return tomlString(text)
+	return c.ScoreCommand, nil
 }
 
 // Keys returns the name of every key, in the order of the reference.
@@ -285,6 +200,15 @@ func Live(key string) bool {
 		}
 	}
 	return false
+}
+
+// ApplyLive takes over the values of the live keys of another configuration.
+func (c *Config) ApplyLive(from *Config) {
+	for _, f := range fields() {
+		if f.live {
+			f.copy(c, from)
+		}
+	}
 }
 
 // Changed returns the keys whose values differ between c and other, in the

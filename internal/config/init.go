@@ -22,7 +22,6 @@ const (
 
 // InitOptions says how Init should differ from its defaults.
 type InitOptions struct {
-	Options             // as for Parse: what is written is checked like any file
 	Interface string    // written into the file if not ""
 	Group     string    // written into the file if not ""
 	LED       string    // written into the file if not ""
@@ -50,12 +49,12 @@ func (opts InitOptions) Check(address string) error {
 			return fmt.Errorf("the address: %w", err)
 		}
 	}
-	return opts.parse(configName, minimalConfig(a, "", opts))
+	return checkText(configName, minimalConfig(a, "", opts))
 }
 
-// parse makes sure that what Init writes is what Load accepts.
-func (opts InitOptions) parse(path string, text []byte) error {
-	if _, err := Parse(path, text, opts.Options); err != nil {
+// checkText makes sure that what Init writes is what Load accepts.
+func checkText(path string, text []byte) error {
+	if _, err := Parse(path, text); err != nil {
 		return fmt.Errorf("cannot write a configuration with these values:\n%w", err)
 	}
 	return nil
@@ -80,7 +79,7 @@ func Init(dir, address string, opts InitOptions) (*Initialized, error) {
 		done.KeyPath = filepath.Join(dir, keyName)
 	}
 	text := minimalConfig(a, dir, opts)
-	if err := opts.parse(done.ConfigPath, text); err != nil {
+	if err := checkText(done.ConfigPath, text); err != nil {
 		return nil, err
 	}
 	if _, err := os.Lstat(done.ConfigPath); err == nil && !opts.Force {

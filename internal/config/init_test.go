@@ -45,7 +45,7 @@ func names(t *testing.T, dir string) []string {
 
 func TestInit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "it's topdog")
-	done, err := Init(dir, "192.168.1.250/24", InitOptions{Options: testOptions(), Group: "shelf"})
+	done, err := Init(dir, "192.168.1.250/24", InitOptions{Group: "shelf"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +58,15 @@ func TestInit(t *testing.T) {
 	if got := mode(t, done.ConfigPath); got != 0o644 {
 		t.Errorf("the configuration has mode %v", got)
 	}
-	c, err := Load(done.ConfigPath, testOptions())
+	c, err := Load(done.ConfigPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"address", "group", "key_file"}, parse(t, good).Changed(c)); diff != "" {
+	standard, err := Parse("/etc/topdog/topdog.toml", []byte(good)) // on this machine, which has a name
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"address", "group", "key_file"}, standard.Changed(c)); diff != "" {
 		t.Errorf("what the new file changes (-want +got):\n%s", diff)
 	}
 	k, err := LoadKey(c.KeyFile)
@@ -81,12 +85,12 @@ func TestInit(t *testing.T) {
 // What is asked for is what the new file says.
 func TestInitWritesOptions(t *testing.T) {
 	dir := t.TempDir()
-	done, err := Init(dir, "10.0.0.9", InitOptions{Options: testOptions(), LED: `GPIO17:low`, Interface: "wlan0"})
+	done, err := Init(dir, "10.0.0.9", InitOptions{LED: `GPIO17:low`, Interface: "wlan0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Load(done.ConfigPath, testOptions())
-	if err != nil || c.LED != "GPIO17:low" || c.Interface != "wlan0" {
+	c, err := Load(done.ConfigPath)
+	if err != nil || c.LED != light("GPIO17:low") || c.Interface != "wlan0" {
 		t.Errorf("led %q, interface %q, %v", c.LED, c.Interface, err)
 	}
 }
@@ -105,7 +109,7 @@ func TestInitWritesNoDefaults(t *testing.T) {
 
 func TestInitReplacesNothing(t *testing.T) {
 	dir := t.TempDir()
-	opts := InitOptions{Options: testOptions()}
+	opts := InitOptions{}
 	first, err := Init(dir, "192.168.1.250", opts)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +189,7 @@ func TestInitRefusesBeforeItWrites(t *testing.T) {
 		{"loopback", "127.0.0.1", InitOptions{}, "loopback"},
 		{"group", "10.0.0.9", InitOptions{Group: "ü\x00\""}, "ASCII"},
 		{"interface", "10.0.0.9", InitOptions{Interface: "a b\nid = 3"}, "interface"},
-		{"led", "10.0.0.9", InitOptions{Options: Options{CheckLED: func(string) error { return errors.New("no such light") }}, LED: "x"}, "no such light"},
+		{"led", "10.0.0.9", InitOptions{LED: "GPIO 17"}, `a line is written "GPIO17"`},
 		{"randomness", "10.0.0.9", InitOptions{Rand: bytes.NewReader(nil)}, "random"},
 	} {
 		// Check knows all but what is found out while Init works.
@@ -204,7 +208,7 @@ func TestInitRefusesBeforeItWrites(t *testing.T) {
 
 func TestCheckAccepts(t *testing.T) {
 	for _, address := range []string{"", "10.0.0.9", "10.0.0.9/24"} {
-		opts := InitOptions{Options: testOptions(), Group: "x", Interface: "eth0", LED: "ACT"}
+		opts := InitOptions{Group: "x", Interface: "eth0", LED: "ACT"}
 		if err := opts.Check(address); err != nil {
 			t.Errorf("%q: %v", address, err)
 		}
@@ -216,11 +220,11 @@ func TestCheckAccepts(t *testing.T) {
 
 func TestInitWithoutKey(t *testing.T) {
 	dir := t.TempDir()
-	done, err := Init(dir, "10.0.0.9", InitOptions{Options: testOptions(), NoKey: true})
+	done, err := Init(dir, "10.0.0.9", InitOptions{NoKey: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Load(done.ConfigPath, testOptions())
+	c, err := Load(done.ConfigPath)
 	if err != nil || c.KeyFile != NoKey || done.KeyPath != "" || done.Key != "" {
 		t.Errorf("%+v, key_file %v, %v", done, c, err)
 	}

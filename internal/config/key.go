@@ -7,18 +7,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
-)
 
-// KeyBytes is the length of a group key: 256 bits, the most that HMAC-SHA-256
-// (RFC 2104 section 3) makes use of for its strength.
-const KeyBytes = 32
+	"topdog/wire"
+)
 
 // maxKeyFileBytes leaves room for comments around 65 bytes of key.
 const maxKeyFileBytes = 4 << 10
 
 // Key is the secret that the boards of a group share. However it is printed or
 // marshalled, it shows only its fingerprint. The zero Key is no key.
-type Key struct{ secret [KeyBytes]byte }
+type Key struct{ secret [wire.KeySize]byte }
 
 // NewKey draws a key from rand, which must be crypto/rand.Reader except in tests.
 func NewKey(rand io.Reader) (Key, error) {
@@ -32,8 +30,13 @@ func NewKey(rand io.Reader) (Key, error) {
 	return k, nil
 }
 
-// Bytes returns a copy of the secret.
-func (k Key) Bytes() []byte { return k.secret[:] }
+// Bytes returns a copy of the secret; nil if k is no key.
+func (k Key) Bytes() []byte {
+	if k.IsZero() {
+		return nil
+	}
+	return k.secret[:]
+}
 
 // IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k == Key{} }
@@ -138,8 +141,8 @@ func decodeHexKey(text string) (Key, *badKey) {
 			return Key{}, &badKey{"the key contains something that is not a hexadecimal digit (0-9, a-f)", i}
 		}
 	}
-	if len(text) != 2*KeyBytes {
-		return Key{}, &badKey{fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), 2*KeyBytes), min(len(text), 2*KeyBytes)}
+	if len(text) != 2*wire.KeySize {
+		return Key{}, &badKey{fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), 2*wire.KeySize), min(len(text), 2*wire.KeySize)}
 	}
 	var k Key
 	if _, err := hex.Decode(k.secret[:], []byte(text)); err != nil {

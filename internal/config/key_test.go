@@ -12,19 +12,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"topdog/wire"
 )
 
 // testKey has bytes that are easily found in any output.
 func testKey(t testing.TB) Key {
 	t.Helper()
-	k, err := NewKey(bytes.NewReader(bytes.Repeat([]byte{0xab}, KeyBytes)))
+	k, err := NewKey(bytes.NewReader(bytes.Repeat([]byte{0xab}, wire.KeySize)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-var hexKey = strings.Repeat("ab", KeyBytes)
+var hexKey = strings.Repeat("ab", wire.KeySize)
 
 func TestKeyIsNeverPrinted(t *testing.T) {
 	k := testKey(t)
@@ -57,7 +58,7 @@ func TestKeyFileRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != k || !bytes.Equal(got.Bytes(), bytes.Repeat([]byte{0xab}, KeyBytes)) {
+	if got != k || !bytes.Equal(got.Bytes(), bytes.Repeat([]byte{0xab}, wire.KeySize)) {
 		t.Error("the key differs after encoding")
 	}
 	for _, text := range []string{
@@ -133,7 +134,7 @@ func TestNewKeyWantsRandomness(t *testing.T) {
 	if _, err := NewKey(strings.NewReader("too short")); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a source that ends: %v", err)
 	}
-	if _, err := NewKey(bytes.NewReader(make([]byte, KeyBytes))); err == nil {
+	if _, err := NewKey(bytes.NewReader(make([]byte, wire.KeySize))); err == nil {
 		t.Error("zeros are a key")
 	}
 }

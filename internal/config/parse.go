@@ -28,7 +28,7 @@ type value struct {
 type reading struct {
 	file       string
 	data       []byte
-	opts       *Options
+	host       string // of the board, for the defaults
 	fields     []field
 	cfg        *Config
 	problems   Errors
@@ -45,12 +45,15 @@ const maxProblems = 25
 // Parse checks data, the content of a file called name. The error is an
 // [Errors] that lists everything that is wrong; every problem has a line.
 // Relative paths in the file are relative to the directory of name.
-func Parse(name string, data []byte, opts Options) (*Config, error) {
+func Parse(name string, data []byte) (*Config, error) { return parseOn(hostname(), name, data) }
+
+// parseOn is Parse on a board with that host name.
+func parseOn(host, name string, data []byte) (*Config, error) {
 	r := &reading{
 		file:    name,
-		opts:    &opts,
+		host:    host,
 		fields:  fields(),
-		cfg:     opts.defaults(),
+		cfg:     defaults(host),
 		keys:    map[string]span{},
 		values:  map[string][]span{},
 		refused: map[string]bool{},
@@ -245,7 +248,7 @@ func (f *field) exampleElement() string {
 }
 
 func (r *reading) set(f *field, v value) {
-	err := f.set(r.cfg, r.opts, v.text)
+	err := f.set(r.cfg, v.text)
 	if err == nil {
 		r.values[f.key] = append(r.values[f.key], v.at)
 		return

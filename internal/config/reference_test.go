@@ -98,7 +98,7 @@ func TestErrorInTheManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Parse("/etc/topdog/topdog.toml", []byte("address = 192.168.1.250\n"), testOptions())
+	_, err = parseOn(testHost, "/etc/topdog/topdog.toml", []byte("address = 192.168.1.250\n"))
 	if err == nil || !strings.Contains(string(manual), "\n"+err.Error()+"\n") {
 		t.Errorf("the manual does not show this error:\n%s", err)
 	}

@@ -19,8 +19,8 @@ import (
 
 // Export writes the configuration at path and its key to w, for Import on another
 // board. What it writes contains the secret.
-func Export(w io.Writer, path string, opts Options) error {
-	c, err := Load(path, opts)
+func Export(w io.Writer, path string) error {
+	c, err := Load(path)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ var ownKeys = []string{
 // does. What is there and fits is kept: the same key, and a configuration that
 // differs only in what is the board's own business. What does not fit is an
 // error, and nothing is changed then; force replaces it.
-func Import(r io.Reader, dir string, opts Options, force bool) (*Imported, error) {
+func Import(r io.Reader, dir string, force bool) (*Imported, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("make the path of %s absolute: %w", dir, err)
@@ -97,7 +97,7 @@ func Import(r io.Reader, dir string, opts Options, force bool) (*Imported, error
 		return nil, err
 	}
 	done := &Imported{ConfigPath: filepath.Join(dir, configName)}
-	if done.Config, err = Parse(done.ConfigPath, text, opts); err != nil {
+	if done.Config, err = Parse(done.ConfigPath, text); err != nil {
 		return nil, fmt.Errorf("the configuration that came cannot be used here:\n%w", err)
 	}
 	var key Key
@@ -110,7 +110,7 @@ func Import(r io.Reader, dir string, opts Options, force bool) (*Imported, error
 		}
 		done.Key = key.String()
 	}
-	if err := done.compareConfig(text, opts, force); err != nil {
+	if err := done.compareConfig(force); err != nil {
 		return nil, err
 	}
 	if err := done.checkKeyPlace(); err != nil {
@@ -126,12 +126,12 @@ func Import(r io.Reader, dir string, opts Options, force bool) (*Imported, error
 }
 
 // compareConfig finds out whether the configuration that is there may stay.
-func (done *Imported) compareConfig(text []byte, opts Options, force bool) error {
+func (done *Imported) compareConfig(force bool) error {
 	done.ConfigNew = true
 	if force {
 		return nil
 	}
-	present, err := Load(done.ConfigPath, opts)
+	present, err := Load(done.ConfigPath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

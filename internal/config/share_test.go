@@ -19,7 +19,6 @@ import (
 func firstBoard(t *testing.T, opts InitOptions) string {
 	t.Helper()
 	dir := t.TempDir()
-	opts.Options = testOptions()
 	if _, err := Init(dir, "192.168.1.250", opts); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +28,7 @@ func firstBoard(t *testing.T, opts InitOptions) string {
 func exported(t *testing.T, dir string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Export(&b, filepath.Join(dir, configName), testOptions()); err != nil {
+	if err := Export(&b, filepath.Join(dir, configName)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -38,7 +37,7 @@ func exported(t *testing.T, dir string) []byte {
 func TestImportMakesTheSameBoard(t *testing.T) {
 	for _, opts := range []InitOptions{{}, {NoKey: true}} {
 		first, second := firstBoard(t, opts), filepath.Join(t.TempDir(), "etc", "topdog")
-		done, err := Import(bytes.NewReader(exported(t, first)), second, testOptions(), false)
+		done, err := Import(bytes.NewReader(exported(t, first)), second, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +54,7 @@ func TestImportMakesTheSameBoard(t *testing.T) {
 			t.Errorf("files (-first +second):\n%s", diff)
 		}
 
-		again, err := Import(bytes.NewReader(exported(t, first)), second, testOptions(), false)
+		again, err := Import(bytes.NewReader(exported(t, first)), second, false)
 		if err != nil || again.ConfigNew || again.KeyNew || again.Own != nil {
 			t.Errorf("the second time: %+v, %v", again, err)
 		}
@@ -94,7 +93,7 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 				}
 			}
 			before := names(t, dir)
-			done, err := Import(bytes.NewReader(archive), dir, testOptions(), false)
+			done, err := Import(bytes.NewReader(archive), dir, false)
 			if tc.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("error %v, want %q in it", err, tc.want)
@@ -121,7 +120,7 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 					t.Error("the board's own configuration was changed")
 				}
 			}
-			if _, err := Import(bytes.NewReader(archive), dir, testOptions(), true); err != nil {
+			if _, err := Import(bytes.NewReader(archive), dir, true); err != nil {
 				t.Errorf("by force: %v", err)
 			}
 			if read(t, filepath.Join(dir, configName)) != text || read(t, filepath.Join(dir, keyName)) != key {
@@ -181,7 +180,7 @@ func TestImportRefusesOtherInput(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			parent := t.TempDir()
 			for _, force := range []bool{false, true} {
-				_, err := Import(strings.NewReader(tc.input), filepath.Join(parent, "new"), testOptions(), force)
+				_, err := Import(strings.NewReader(tc.input), filepath.Join(parent, "new"), force)
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("force %v: error %v, want %q in it", force, err, tc.want)
 				}
@@ -203,7 +202,7 @@ func TestImportKeepsAKeyElsewhere(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	done, err := Import(bytes.NewReader(exported(t, first)), dir, testOptions(), false)
+	done, err := Import(bytes.NewReader(exported(t, first)), dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +225,7 @@ func TestExportRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		err := Export(&out, path, testOptions())
+		err := Export(&out, path)
 		var bad Errors
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want an Errors with %q", tc.name, err, tc.want)

@@ -150,9 +150,9 @@ func (r *reading) fits(f *field, text string) bool {
 	if f.form&takesBool != 0 {
 		return text == "true" || text == "false"
 	}
-	scratch := r.opts.defaults()
+	scratch := defaults(r.host)
 	scratch.file = r.file
-	return f.set(scratch, r.opts, text) == nil
+	return f.set(scratch, text) == nil
 }
 
 // truth translates other languages' booleans.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"math/bits"
 	"net/netip"
 	"strconv"
@@ -8,6 +9,13 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sirupsen/logrus"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/netio"
+	"topdog/wire"
 )
 
 // Address is a floating address. The prefix length is optional: usually it is
@@ -19,14 +27,7 @@ type Address struct {
 
 // FromSubnet as Address.Bits means: take the prefix length of the interface's
 // subnet that contains the address.
-const FromSubnet = -1
-
-// ParseAddress reads "192.168.1.250" or "192.168.1.250/24".
-func ParseAddress(text string) (Address, error) {
-	var a Address
-	err := a.UnmarshalText([]byte(text))
-	return a, err
-}
+const FromSubnet = 0
 
 // String returns the address as it is written in a file.
 func (a Address) String() string {
@@ -36,20 +37,19 @@ func (a Address) String() string {
 	return a.IP.String() + "/" + strconv.Itoa(a.Bits)
 }
 
-// MarshalText implements encoding.TextMarshaler.
-func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (a *Address) UnmarshalText(text []byte) error {
+// ParseAddress reads "192.168.1.250" or "192.168.1.250/24".
+func ParseAddress(text string) (Address, error) {
 	const example = `write an unused address of the network, for example "192.168.1.250" or "192.168.1.250/24"`
-	host, length, hasLength := strings.Cut(string(text), "/")
+	host, length, hasLength := strings.Cut(text, "/")
 	ip, err := parseIPv4(host, example)
 	if err != nil {
-		return err
+		return Address{}, err
+	}
+	if err := netio.CheckFloating(ip); err != nil {
+		return Address{}, refuse(example, "%v", err)
 	}
 	if !hasLength {
-		*a = Address{ip, FromSubnet}
-		return nil
+		return Address{ip, FromSubnet}, nil
 	}
 	size, err := strconv.Atoi(length)
 	if err != nil || size < 1 || size > 32 || length != strconv.Itoa(size) {
@@ -57,21 +57,19 @@ func (a *Address) UnmarshalText(text []byte) error {
 		if ones := prefixLength(length); ones > 0 {
 			hint = "write the netmask as a prefix length: " + tomlString(host+"/"+strconv.Itoa(ones))
 		}
-		return refuse(hint, "%s is not a prefix length", quoted("/"+length))
+		return Address{}, refuse(hint, "%s is not a prefix length", quoted("/"+length))
 	}
 	// RFC 3021 gives /31 no network and broadcast address; /32 has one address.
 	if size < 31 {
-		number := uint32(idFromAddr(ip))
 		hostPart := uint32(1)<<(32-size) - 1
-		switch number & hostPart {
+		switch uint32(wire.IDFromAddr(ip)) & hostPart {
 		case 0:
-			return refuse(example, "%s is the address of the network itself", string(text))
+			return Address{}, refuse(example, "%s is the address of the network itself", text)
 		case hostPart:
-			return refuse(example, "%s is the broadcast address of its network", string(text))
+			return Address{}, refuse(example, "%s is the broadcast address of its network", text)
 		}
 	}
-	*a = Address{ip, size}
-	return nil
+	return Address{ip, size}, nil
 }
 
 // prefixLength returns 24 for the netmask "255.255.255.0", and 0 for anything
@@ -81,7 +79,7 @@ func prefixLength(mask string) int {
 	if err != nil || !ip.Is4() {
 		return 0
 	}
-	hostPart := ^uint32(idFromAddr(ip))
+	hostPart := ^uint32(wire.IDFromAddr(ip))
 	if hostPart&(hostPart+1) != 0 { // not of the form 0…01…1
 		return 0
 	}
@@ -132,98 +130,96 @@ func withoutLeadingZeros(text string) string {
 	return strings.Join(parts, ".")
 }
 
-// ID is a board's number within its group; 0 means its own IPv4 address.
-type ID uint32
+// autoID as id means the board's own IPv4 address on the group's interface, which is
+// unique on a LAN by construction.
+const autoID = "auto"
 
-// AutoID is the default: the board's own IPv4 address on the group's interface,
-// which is unique on a LAN by construction.
-const AutoID ID = 0
-
-func idFromAddr(ip netip.Addr) ID {
-	b := ip.As4()
-	return ID(b[0])<<24 | ID(b[1])<<16 | ID(b[2])<<8 | ID(b[3])
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (id ID) MarshalText() ([]byte, error) {
-	if id == AutoID {
-		return []byte("auto"), nil
-	}
-	return strconv.AppendUint(nil, uint64(id), 10), nil
-}
-
-// UnmarshalText implements encoding.TextUnmarshaler. It reads a number, a dotted
-// IPv4 address, or "auto".
-func (id *ID) UnmarshalText(text []byte) error {
+// parseID reads a number, a dotted IPv4 address, or autoID, which is wire.Nobody.
+func parseID(text string) (wire.ID, error) {
 	const example = `write a number from 1 to 4294967295 such as id = 3, an address such as id = "192.168.1.3", or id = "auto"`
-	s := string(text)
-	if s == "auto" {
-		*id = AutoID
-		return nil
+	if text == autoID {
+		return wire.Nobody, nil
 	}
-	if strings.Contains(s, ".") {
-		ip, err := parseIPv4(s, example)
+	if strings.Contains(text, ".") {
+		ip, err := parseIPv4(text, example)
 		if err != nil {
-			return err
+			return wire.Nobody, err
 		}
-		*id = idFromAddr(ip)
-		return nil
+		return wire.IDFromAddr(ip), nil
 	}
-	n, err := strconv.ParseUint(s, 10, 32)
+	n, err := strconv.ParseUint(text, 10, 32)
 	switch {
-	case s == "0":
-		return refuse(example, "0 is nobody's id")
+	case text == "0":
+		return wire.Nobody, refuse(example, "0 is nobody's id")
 	case err != nil:
-		return refuse(example, "%s is not an id", quoted(s))
+		return wire.Nobody, refuse(example, "%s is not an id", quoted(text))
 	}
-	*id = ID(n)
-	return nil
+	return wire.ID(n), nil
 }
-
-// Hold is how the leader holds the address, so that it cannot outlive the daemon.
-type Hold string
-
-// The ways to hold the address.
-const (
-	HoldAuto     Hold = "auto"         // the best that the system offers
-	HoldTUN      Hold = "tun+lifetime" // on a device that disappears with the process, and with a lifetime
-	HoldLifetime Hold = "lifetime"     // with a lifetime that the kernel counts down
-)
-
-var holds = []string{string(HoldAuto), string(HoldTUN), string(HoldLifetime)}
 
 // logLevels are the levels of logrus without fatal and panic, which would hide
-// errors.
-var logLevels = []string{"error", "warn", "info", "debug", "trace"}
+// errors, by the names that journals and people use.
+var logLevels = []struct {
+	name  string
+	level logrus.Level
+}{
+	{"error", logrus.ErrorLevel}, {"warn", logrus.WarnLevel}, {"info", logrus.InfoLevel},
+	{"debug", logrus.DebugLevel}, {"trace", logrus.TraceLevel},
+}
+
+func parseLogLevel(text string) (logrus.Level, error) {
+	names := make([]string, len(logLevels))
+	for i, l := range logLevels {
+		if names[i] = l.name; text == l.name {
+			return l.level, nil
+		}
+	}
+	return 0, oneOf(text, names)
+}
+
+func parseLED(text string) (gpio.Spec, error) {
+	spec, err := gpio.ParseSpec(text)
+	if err != nil {
+		return spec, refuse("", "%s", err)
+	}
+	return spec, nil
+}
+
+func parseKeyFile(c *Config, text string) (string, error) {
+	if text == NoKey {
+		return NoKey, nil
+	}
+	return besides(c.file, text), checkKeyFile(text)
+}
 
 func parsePriority(text string) (uint8, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > MaxPriority {
-		return 0, refuse("write a number from 1 to 254, more for a board that should lead, or 0 for one that never should",
-			"%s is not from 0 to %d", text, MaxPriority)
+	if err != nil || n < 0 || n > election.MaxPriority {
+		return 0, refuse(fmt.Sprintf("write a number from 1 to %d, more for a board that should lead, or 0 for one that never should", election.MaxPriority),
+			"%s is not from 0 to %d", text, election.MaxPriority)
 	}
 	return uint8(n), nil
 }
 
 func parseHeartbeat(text string) (time.Duration, error) {
-	const example = `write a duration from "10ms" to "10s", for example heartbeat = "100ms"`
+	example := fmt.Sprintf(`write a duration from "%v" to "%v", for example heartbeat = "%v"`,
+		election.MinInterval, election.MaxInterval, election.DefaultInterval)
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		if _, numErr := strconv.ParseFloat(text, 64); numErr == nil {
 			return 0, refuse(example, "%s has no unit", quoted(text))
 		}
-		if squeezed := strings.ReplaceAll(strings.ToLower(text), " ", ""); squeezed != text {
-			if d, err := time.ParseDuration(squeezed); err == nil && d >= MinHeartbeat && d <= MaxHeartbeat {
-				return 0, refuse("write heartbeat = "+tomlString(squeezed), "%s is not a duration", quoted(text))
-			}
+		squeezed := strings.ReplaceAll(strings.ToLower(text), " ", "")
+		if d, err := time.ParseDuration(squeezed); err == nil && election.CheckInterval(d) == nil {
+			example = "write heartbeat = " + tomlString(squeezed)
 		}
 		return 0, refuse(example, "%s is not a duration", quoted(text))
 	}
-	switch {
-	case d < MinHeartbeat:
-		return 0, refuse(example, "%s is less than %s, which the boards' schedulers cannot keep", text, MinHeartbeat)
-	case d > MaxHeartbeat:
-		return 0, refuse(example, "%s is more than %s; a dead leader would go unnoticed for that long", text, MaxHeartbeat)
+	if err := election.CheckInterval(d); err != nil {
+		if near := d.Round(time.Millisecond); election.CheckInterval(near) == nil {
+			example = "write heartbeat = " + tomlText(near)
+		}
+		return 0, refuse(example, "%s %v", text, err)
 	}
 	return d, nil
 }
@@ -237,11 +233,8 @@ func parseMulticast(text string) (netip.AddrPort, error) {
 		}
 		return ap, refuse(example, "%s is not an address and port", quoted(text))
 	}
-	switch {
-	case !ap.Addr().Is4() || !ap.Addr().IsMulticast():
-		return ap, refuse(example, "%s is not an IPv4 multicast address (224.0.0.0 to 239.255.255.255)", ap.Addr())
-	case ap.Port() == 0:
-		return ap, refuse(example, "0 is not a UDP port")
+	if err := netio.CheckGroup(ap); err != nil {
+		return ap, refuse(example, "%v", err)
 	}
 	return ap, nil
 }
@@ -255,7 +248,7 @@ func checkGroup(text string) error {
 			return refuse(hint, "%s contains %q, which is not printable ASCII", quoted(text), r)
 		}
 	}
-	return checkLabel(text, hint)
+	return checkLabel(text, MaxGroupBytes, hint)
 }
 
 func checkName(text string) error {
@@ -265,15 +258,15 @@ func checkName(text string) error {
 			return refuse(hint, "%s contains %q, which cannot be printed", quoted(text), r)
 		}
 	}
-	return checkLabel(text, hint)
+	return checkLabel(text, wire.MaxName, hint)
 }
 
-func checkLabel(text, hint string) error {
+func checkLabel(text string, most int, hint string) error {
 	switch {
 	case text == "":
 		return refuse(hint, "the text is empty")
-	case len(text) > MaxLabelBytes:
-		return refuse(hint, "%s is %d bytes long, more than %d", quoted(text), len(text), MaxLabelBytes)
+	case len(text) > most:
+		return refuse(hint, "%s is %d bytes long, more than %d", quoted(text), len(text), most)
 	case strings.TrimSpace(text) != text:
 		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
 	}
@@ -287,6 +280,9 @@ func checkInterface(text string) error {
 	switch {
 	case text == "":
 		return refuse(hint, "the text is empty")
+	case text == "lo":
+		return refuse("write the interface on which the boards are; to try topdog on one machine run `topdog demo`",
+			"no other board can be reached by %s", quoted(text))
 	case len(text) > 15:
 		return refuse(hint, "%s is %d bytes long; the kernel allows interface names of at most 15", quoted(text), len(text))
 	case text == ".", text == "..", strings.ContainsFunc(text, func(r rune) bool {
@@ -376,26 +372,4 @@ func listed(words []string) string {
 		quoted[i] = tomlString(w)
 	}
 	return strings.Join(quoted, ", ")
-}
-
-// tomlString writes text as a TOML basic string (TOML 1.0, "String").
-func tomlString(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			const digits = "0123456789ABCDEF"
-			b.WriteString(`\u00`)
-			b.WriteByte(digits[r>>4])
-			b.WriteByte(digits[r&15])
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -80,7 +80,7 @@ func (d *Daemon) wayTo(id wire.ID) (netip.AddrPort, bool) {
 	for _, p := range d.link.snapshot.Link.Addrs {
 		possible = possible || p.Contains(addr) && !d.isFloating(addr)
 	}
-	return netip.AddrPortFrom(addr, d.cfg.Port), possible
+	return netip.AddrPortFrom(addr, d.cfg.Multicast.Port()), possible
 }
 
 // unaddressed counts a message to a board that was never heard and whose id is no

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"topdog/election"
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
@@ -60,7 +61,7 @@ func TestAlgorithms(t *testing.T) {
 			for _, detector := range election.Detectors() {
 				t.Run(name+"/"+fanout+"/"+detector, func(t *testing.T) {
 					inBubble(t, func(t *testing.T, l *fakeLAN) {
-						configure := func(c *Config, _ *fakeBoard) {
+						configure := func(c *config.Config, _ *fakeBoard) {
 							c.Algorithm = number(t, name)
 							c.Fanout, _ = election.FanoutNamed(fanout)
 							c.Detector, _ = election.DetectorNamed(detector)
@@ -115,7 +116,7 @@ func TestNumberedBoards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				for n := 1; n <= 3; n++ {
-					l.board(n, func(c *Config, _ *fakeBoard) {
+					l.board(n, func(c *config.Config, _ *fakeBoard) {
 						c.Algorithm, c.Fanout, c.ID = number(t, name), election.FanoutUnicast, wire.ID(n)
 					})
 				}
@@ -170,7 +171,7 @@ func TestDetectorDefault(t *testing.T) {
 			want = "nfd-e"
 		}
 		inBubble(t, func(t *testing.T, l *fakeLAN) {
-			one := l.board(1, func(c *Config, _ *fakeBoard) { c.Algorithm = number(t, name) })
+			one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Algorithm = number(t, name) })
 			if got := one.mustStatus(t).Detector.Kind; got != want {
 				t.Errorf("%s before there is a network: the detector is %q, want %q", name, got, want)
 			}
@@ -190,10 +191,10 @@ func TestOtherAlgorithmIsRefused(t *testing.T) {
 		ours := names[(i+1)%len(names)]
 		t.Run(ours+" and "+theirs, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
-				first := l.board(1, func(c *Config, _ *fakeBoard) { c.Algorithm = number(t, ours) })
+				first := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Algorithm = number(t, ours) })
 				pass(20 * time.Second)
 				l.wantHolders(1)
-				second := l.board(2, func(c *Config, _ *fakeBoard) { c.Algorithm = number(t, theirs) })
+				second := l.board(2, func(c *config.Config, _ *fakeBoard) { c.Algorithm = number(t, theirs) })
 				pass(30 * time.Second)
 				l.wantHolders(1)
 				if s := second.mustStatus(t); s.Role != console.RoleBarred || s.Held() {
@@ -230,7 +231,7 @@ func TestMembers(t *testing.T) {
 		{"id from the address", wire.IDFromAddr(local), []wire.ID{wire.IDFromAddr(peers[0]), wire.IDFromAddr(peers[1])}},
 		{"id from the configuration", 7, nil},
 	} {
-		n := &Daemon{cfg: Config{Peers: peers}, self: test.self}
+		n := &Daemon{cfg: config.Config{Peers: peers}, self: test.self}
 		if diff := cmp.Diff(test.want, n.members(local)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
@@ -241,7 +242,7 @@ func TestMembers(t *testing.T) {
 // address although it was never heard.
 func TestUnicastToPeers(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(c *Config, _ *fakeBoard) {
+		one := l.board(1, func(c *config.Config, _ *fakeBoard) {
 			c.Algorithm, c.Fanout = wire.AlgorithmBully, election.FanoutUnicast
 			c.Peers = []netip.Addr{netip.MustParseAddr("10.0.0.9")}
 		})

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"topdog/internal/config"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -251,7 +252,7 @@ func gone(t *testing.T, pid int) {
 func TestRealScore(t *testing.T) {
 	path := script(t, `echo 4294967295`)
 	l := newFakeLAN(t)
-	one := l.board(1, func(c *Config, b *fakeBoard) {
+	one := l.board(1, func(c *config.Config, b *fakeBoard) {
 		commanded(runCommand)(c, b)
 		c.ScoreCommand = []string{path}
 	})

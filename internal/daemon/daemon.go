@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -12,45 +11,17 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"topdog/election"
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/systemd"
 	"topdog/wire"
 )
 
-// Config is what a node must know.
-type Config struct {
-	Addresses []Address // the floating addresses
-	Interface string    // empty: the one whose subnet contains the first address
-	Group     string
-	Key       []byte  // 32 bytes, or nil for a group without authentication
-	ID        wire.ID // 0: made of the board's own address
-	Name      string
-	Priority  uint8
-	Preempt   bool
-	Heartbeat time.Duration
-	Algorithm wire.Algorithm
-	Detector  election.DetectorKind
-	Fanout    election.Fanout
-	Measure   election.ScoreSource
-	// ScoreCommand is the program with its arguments that finds out the board's
-	// importance, for ScoreFromCommand.
-	ScoreCommand []string
-	Port         uint16       // of the group; where peers listen
-	Peers        []netip.Addr // spoken to by unicast as well
-	Socket       string       // path of the control socket; empty for none
-	Version      string
-}
-
-// Address is a floating address. Bits 0 takes the length of the subnet in which it is found.
-type Address struct {
-	IP   netip.Addr
-	Bits int
-}
-
 // Daemon is a running board.
 type Daemon struct {
-	cfg      Config
+	cfg      config.Config
+	version  string
 	platform Platform
 	log      *logrus.Entry
 	notifier *systemd.Notifier
@@ -104,28 +75,27 @@ type counters struct {
 
 // Options are the parts of a node that not every owner wants to set.
 type Options struct {
-	Log *logrus.Entry // nil: silent
+	Log     *logrus.Entry // nil: silent
+	Version string        // of the program
 	// Observe is told, in the loop, of every change of role or leader.
 	Observe func(election.Change)
 }
 
 // New returns a node that does not run yet. The error says what is wrong with the configuration.
-func New(cfg Config, platform Platform, o Options) (*Daemon, error) {
-	if len(cfg.Addresses) == 0 {
-		return nil, errors.New("node: no floating address is configured")
+func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
+	if err := check(cfg); err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	if cfg.Measure == election.ScoreFromCommand && len(cfg.ScoreCommand) == 0 {
-		return nil, errors.New("node: the measure is a command, and no command is configured")
-	}
-	codec, err := wire.NewCodec(cfg.Group, cfg.Key)
+	codec, err := wire.NewCodec(cfg.Group, cfg.Key.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("node: %w", err)
+		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	if o.Log == nil {
 		o.Log = silent()
 	}
 	d := &Daemon{
-		cfg:       cfg,
+		cfg:       *cfg,
+		version:   o.Version,
 		platform:  platform,
 		log:       o.Log,
 		notifier:  systemd.New(),
@@ -155,7 +125,7 @@ func New(cfg Config, platform Platform, o Options) (*Daemon, error) {
 	d.news.now = d.now
 	d.holding.fitAt = never
 	d.importance = importance{commands: make(chan []string, 1), toldAt: -time.Hour}
-	d.led = newLights(platform.OpenLED, func(err error) {
+	d.led = newLights(d.ledOpener(), func(err error) {
 		d.tell(func() {
 			if d.news.trouble(console.ProblemLED, err.Error(), forever) {
 				d.log.Warn(err)
@@ -165,14 +135,30 @@ func New(cfg Config, platform Platform, o Options) (*Daemon, error) {
 	return d, nil
 }
 
+// check refuses a configuration with which no core could be made: a board that has
+// told systemd that it is ready must not find out then.
+func check(cfg *config.Config) error {
+	if len(cfg.Addresses) == 0 {
+		return errors.New("no floating address is configured")
+	}
+	if cfg.ScoreSource == election.ScoreFromCommand && len(cfg.ScoreCommand) == 0 {
+		return errors.New("the score is what a command prints, and no command is configured")
+	}
+	board := cfg.Config
+	board.ID = max(board.ID, 1) // Nobody stands for the board's address, which is not known yet
+	_, err := election.New(board, 0)
+	return err
+}
+
 // Run runs the board until ctx ends; then it hands over, if it leads, and lets
 // go of everything. Nothing that happens to the board ends it before.
 func (d *Daemon) Run(ctx context.Context) error {
 	defer d.endTasks()
 	d.tasks.Go(func() error { return d.led.run(d.ctx) })
 	d.tasks.Go(func() error { return d.findAndWatch(d.ctx) })
-	if d.cfg.Measure == election.ScoreFromCommand {
-		d.tasks.Go(func() error { return d.measure(d.ctx) })
+	if d.cfg.ScoreSource == election.ScoreFromCommand {
+		command := d.cfg.ScoreCommand // the loop may replace it
+		d.tasks.Go(func() error { return d.measure(d.ctx, command) })
 	}
 	if d.cfg.Socket != "" {
 		d.tasks.Go(func() error { return d.serveConsole(d.ctx) })

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
-	"topdog/wire"
 )
 
 // inBubble runs a test on a fake LAN in virtual time.
@@ -150,7 +150,7 @@ func TestCannotHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		l.board(1, nil)
 		l.board(2, nil)
-		three := l.board(3, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		three := l.board(3, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
 		pass(2 * time.Second)
 		l.wantHolders(2)
 		three.wantProblem(t, "not permitted")
@@ -160,7 +160,7 @@ func TestCannotHold(t *testing.T) {
 // TestCannotHoldAlone has nobody to hand over to: it goes on trying, and the light does not lie.
 func TestCannotHoldAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
 		pass(2 * time.Second)
 		l.wantHolders()
 		one.wantProblem(t, "not permitted")
@@ -193,7 +193,7 @@ func TestAddressDeleted(t *testing.T) {
 
 func TestInterfaceComesLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *Config, b *fakeBoard) { b.state.Present = false })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.state.Present = false })
 		pass(time.Second)
 		one.wantProblem(t, "does not exist (yet)")
 		one.change(func(s *netio.Snapshot) { s.Present = true; s.Link.Addrs = nil })
@@ -246,7 +246,7 @@ func TestOldAddressIsGivenAway(t *testing.T) {
 		_, _, three := l.three()
 		three.change(func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.33/24")} })
 		pass(time.Second)
-		newcomer := l.board(4, func(_ *Config, b *fakeBoard) {
+		newcomer := l.board(4, func(_ *config.Config, b *fakeBoard) {
 			b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}
 		})
 		pass(20 * time.Second)
@@ -304,7 +304,7 @@ func TestOtherKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, _, _ := l.three()
 		l.owner = net.HardwareAddr{2, 0, 0, 0, 0, 3} // the leader answers ARP
-		four := l.board(4, func(c *Config, _ *fakeBoard) { c.Key = slices.Repeat([]byte{1}, wire.KeySize) })
+		four := l.board(4, func(c *config.Config, _ *fakeBoard) { c.Key = testKey(1) })
 		pass(3 * time.Second)
 		l.wantHolders(3)
 		one.wantProblem(t, "packets from 10.0.0.4 fail authentication")
@@ -314,7 +314,7 @@ func TestOtherKey(t *testing.T) {
 
 func TestNamesakes(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		sameID := func(c *Config, _ *fakeBoard) { c.ID = 7 }
+		sameID := func(c *config.Config, _ *fakeBoard) { c.ID = 7 }
 		one := l.board(1, sameID)
 		pass(2 * time.Second)
 		two := l.board(2, sameID)
@@ -334,7 +334,7 @@ func TestNamesakes(t *testing.T) {
 func TestPriorityZeroHandsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		three.Reconfigure(Live{Priority: 0, OpenLED: three.platform.OpenLED})
+		three.reload(func(c *config.Config) { c.Priority = 0 })
 		pass(10 * time.Millisecond)
 		l.wantHolders(2)
 	})

@@ -122,10 +122,10 @@ func (d *Daemon) bequeath(will wire.Message) bool {
 			return false
 		}
 		e.Resign = datagram
-		e.To = append(e.To, d.platform.Group)
+		e.To = append(e.To, d.cfg.Multicast)
 		for _, peer := range d.cfg.Peers {
 			if peer != d.link.local {
-				e.To = append(e.To, netip.AddrPortFrom(peer, d.cfg.Port))
+				e.To = append(e.To, netip.AddrPortFrom(peer, d.cfg.Multicast.Port()))
 			}
 		}
 		e.From, _ = d.link.transport.(*netio.Conn)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
+	"topdog/internal/config"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -170,7 +171,7 @@ func (d *fakeDeadman) lastWill(t *testing.T) (e netio.ReleasePlan, m wire.Messag
 		}
 	})
 	if len(e.Resign) > 0 {
-		if drop := testCodec(t, d.board.cfg.Key).Decode(&m, e.Resign); drop.Dropped() {
+		if drop := testCodec(t, d.board.cfg.Key.Bytes()).Decode(&m, e.Resign); drop.Dropped() {
 			t.Fatalf("the will is no message: %v", drop)
 		}
 	}
@@ -187,15 +188,15 @@ func testCodec(t *testing.T, key []byte) *wire.Codec {
 }
 
 // armedThree starts three boards, of which the third one leads and has a switch.
-func (l *fakeLAN) armedThree(change func(*Config)) (one, two, three *fakeBoard, latest func() *fakeDeadman) {
+func (l *fakeLAN) armedThree(change func(*config.Config)) (one, two, three *fakeBoard, latest func() *fakeDeadman) {
 	l.t.Helper()
-	alter := func(c *Config, b *fakeBoard) {
+	alter := func(c *config.Config, b *fakeBoard) {
 		if change != nil {
 			change(c)
 		}
 	}
 	one, two = l.board(1, alter), l.board(2, alter)
-	three = l.board(3, func(c *Config, b *fakeBoard) {
+	three = l.board(3, func(c *config.Config, b *fakeBoard) {
 		alter(c, b)
 		latest = withSwitch(b)
 	})
@@ -211,7 +212,7 @@ func (b *fakeBoard) freeze(d time.Duration) {
 
 // says records what the board sends from now on.
 func (b *fakeBoard) says(t *testing.T) func() []wire.Message {
-	codec := testCodec(t, b.cfg.Key)
+	codec := testCodec(t, b.cfg.Key.Bytes())
 	var said []wire.Message
 	b.get(func() {
 		b.onSend = func(datagram []byte, _ netip.AddrPort) {
@@ -236,11 +237,11 @@ func TestFrozenLeader(t *testing.T) {
 				t.Run(fmt.Sprintf("%v %v key=%t", frozen, algorithm, key), func(t *testing.T) {
 					for range 10 { // the loop picks among what has come meanwhile at random
 						inBubble(t, func(t *testing.T, l *fakeLAN) {
-							l.frozenLeader(t, frozen, func(c *Config) {
+							l.frozenLeader(t, frozen, func(c *config.Config) {
 								c.Algorithm = algorithm
 								c.Detector = election.DetectorAsk
 								if !key {
-									c.Key = nil
+									c.Key = config.Key{}
 								}
 							})
 						})
@@ -251,7 +252,7 @@ func TestFrozenLeader(t *testing.T) {
 	}
 }
 
-func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*Config)) {
+func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*config.Config)) {
 	one, two, three, latest := l.armedThree(change)
 	d := latest()
 	var lease time.Duration
@@ -385,7 +386,7 @@ func TestWayAfterAWill(t *testing.T) {
 func TestLeaseOfOneAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		var latest func() *fakeDeadman
-		one := l.board(1, func(_ *Config, b *fakeBoard) { latest = withSwitch(b) })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { latest = withSwitch(b) })
 		pass(2 * time.Second)
 		l.wantHolders(1)
 		d := latest()
@@ -482,7 +483,9 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 		}
 
 		// Other peers.
-		three.Reconfigure(Live{Priority: 100, OpenLED: three.platform.OpenLED, Peers: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")}})
+		three.reload(func(c *config.Config) {
+			c.Peers = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")}
+		})
 		pass(200 * time.Millisecond)
 		e, _ := d.lastWill(t)
 		want := []netip.AddrPort{netip.MustParseAddrPort("224.0.0.254:9254"), netip.MustParseAddrPort("10.0.0.1:9254")}
@@ -551,7 +554,7 @@ func TestLetsGoItself(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				_, _, three, latest := l.armedThree(nil)
 				d := latest()
-				codec := testCodec(t, three.cfg.Key)
+				codec := testCodec(t, three.cfg.Key.Bytes())
 				three.get(func() {
 					three.onSend = func(datagram []byte, _ netip.AddrPort) {
 						var m wire.Message
@@ -683,7 +686,7 @@ func TestCompanionCannotStart(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		tries := 0
 		var d *fakeDeadman
-		one := l.board(1, func(_ *Config, b *fakeBoard) {
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) {
 			b.deadman = func() (Deadman, error) {
 				if tries++; tries <= 3 {
 					return nil, errors.New("there is no room for another process")

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/config"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -59,8 +61,9 @@ type fakeBoard struct {
 	onSend    func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
 	command   func(ctx context.Context, words []string) ([]byte, error)
 	deadman   func() (Deadman, error)
-	runs      []time.Duration // of the command: when
-	ran       []string        // the words of the last one
+	openLED   func() (gpio.LED, error) // nil opens led
+	runs      []time.Duration          // of the command: when
+	ran       []string                 // the words of the last one
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
@@ -69,7 +72,7 @@ func newFakeLAN(t *testing.T) *fakeLAN {
 
 // board makes a board and starts its node. change may alter the configuration
 // and the machine before.
-func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard {
+func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fakeBoard {
 	b := &fakeBoard{
 		lan: l, number: number,
 		snapshots: make(chan netio.Snapshot, 16),
@@ -81,10 +84,12 @@ func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard
 		Name: "eth0", Index: 2, Up: true, Addrs: []netip.Prefix{own},
 		HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, byte(number)},
 	}}
-	cfg := Config{
-		Addresses: []Address{{IP: floating}}, Group: "test", Key: make([]byte, wire.KeySize),
-		Name: fmt.Sprint("pi", number), Priority: 100, Heartbeat: 100 * time.Millisecond,
-		Algorithm: wire.AlgorithmHeir, Port: wire.DefaultPort,
+	cfg := config.Config{
+		Config: election.Config{
+			Name: fmt.Sprint("pi", number), Priority: 100, Interval: 100 * time.Millisecond, Algorithm: wire.AlgorithmHeir,
+		},
+		Addresses: []config.Address{{IP: floating}}, Group: "test", Key: testKey(7),
+		Multicast: config.DefaultMulticast, LogLevel: logrus.DebugLevel,
 	}
 	if change != nil {
 		change(&cfg, b)
@@ -92,7 +97,7 @@ func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	log.AddHook(b)
-	daemon, err := New(cfg, b.machine(), Options{Log: logrus.NewEntry(log), Observe: func(c election.Change) {
+	daemon, err := New(&cfg, b.machine(), Options{Log: logrus.NewEntry(log), Observe: func(c election.Change) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.heard = append(b.heard, c)
@@ -109,6 +114,24 @@ func (l *fakeLAN) board(number int, change func(*Config, *fakeBoard)) *fakeBoard
 	b.snapshots <- b.state
 	go func() { b.ended <- daemon.Run(ctx) }()
 	return b
+}
+
+// testKey is a group key that is made of one byte.
+func testKey(b byte) config.Key {
+	key, err := config.NewKey(bytes.NewReader(bytes.Repeat([]byte{b}, wire.KeySize)))
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// reload has the board apply its configuration with a change.
+func (b *fakeBoard) reload(change func(*config.Config)) {
+	b.request(func() {
+		cfg := b.cfg
+		change(&cfg)
+		b.reconfigure(&cfg)
+	})
 }
 
 // Levels and Fire make the board keep what its node logs (logrus.Hook).
@@ -179,9 +202,13 @@ func (b *fakeBoard) machine() Platform {
 			b.announcer = &fakeAnnouncer{board: b}
 			return b.announcer, nil
 		},
-		OpenLED:      func() (gpio.LED, error) { return b.led, nil },
+		OpenLED: func(gpio.Spec) (gpio.LED, error) {
+			if b.openLED != nil {
+				return b.openLED()
+			}
+			return b.led, nil
+		},
 		StartDeadman: b.deadman,
-		Group:        netip.AddrPortFrom(netip.MustParseAddr("224.0.0.254"), wire.DefaultPort),
 		RunCommand: func(ctx context.Context, words []string) ([]byte, error) {
 			b.mu.Lock()
 			b.runs, b.ran = append(b.runs, time.Since(b.lan.start)), words

@@ -26,12 +26,9 @@ func (d *Daemon) awaken(local netip.Addr) error {
 	if d.self == wire.Nobody {
 		d.self = wire.IDFromAddr(local)
 	}
-	core, err := election.New(election.Config{
-		ID: d.self, Incarnation: d.life, Name: d.cfg.Name,
-		Priority: d.priority(), Preempt: d.cfg.Preempt,
-		Interval: d.cfg.Heartbeat, Algorithm: d.cfg.Algorithm,
-		Detector: d.cfg.Detector, Fanout: d.cfg.Fanout, ScoreSource: d.cfg.Measure, Members: d.members(local),
-	}, d.started)
+	board := d.cfg.Config
+	board.ID, board.Incarnation, board.Priority, board.Members = d.self, d.life, d.priority(), d.members(local)
+	core, err := election.New(board, d.started)
 	if err != nil {
 		return err
 	}

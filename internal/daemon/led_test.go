@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"topdog/gpio"
+	"topdog/internal/config"
 )
 
 // Whatever is wrong with the light, the board is elected, takes over from a dead
@@ -17,17 +18,17 @@ func TestLightFailsAndElectionGoesOn(t *testing.T) {
 	for _, cause := range []error{gpio.ErrNoGPIO, gpio.ErrNotFound, gpio.ErrBusy, fs.ErrPermission} {
 		t.Run(cause.Error(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
-				one, two := l.board(1, nil), l.board(2, nil)
 				var works atomic.Bool
 				lamp := gpio.NewRecorder("lamp", 1000)
-				for _, b := range l.boards {
-					b.Reconfigure(Live{Priority: 100, OpenLED: func() (gpio.LED, error) {
-						if works.Load() && b == one {
+				broken := func(_ *config.Config, b *fakeBoard) {
+					b.openLED = func() (gpio.LED, error) {
+						if works.Load() && b.number == 1 {
 							return lamp, nil
 						}
 						return nil, fmt.Errorf("open the LED \"GPIO17\": %w", cause)
-					}})
+					}
 				}
+				one, two := l.board(1, broken), l.board(2, broken)
 				pass(time.Minute)
 				if got := fmt.Sprint(l.holders()); got != "[2]" {
 					t.Fatalf("%s hold the address, want board 2", got)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/vishvananda/netns"
 
 	"topdog/gpio"
+	"topdog/internal/config"
 	"topdog/netio"
 )
 
@@ -56,33 +59,30 @@ type Platform struct {
 	OpenHolder func(iface string, addresses []netip.Prefix) (Holder, error)
 	// OpenAnnouncer opens the way to the neighbours on the interface.
 	OpenAnnouncer func(netio.Link) (Announcer, error)
-	// OpenLED opens the light.
-	OpenLED func() (gpio.LED, error)
+	// OpenLED opens a light.
+	OpenLED func(gpio.Spec) (gpio.LED, error)
 	// NewAlarm makes what wakes the loop; nil means a timer of the Go runtime.
 	NewAlarm func() (Alarm, error)
 	// StartDeadman starts the dead man's switch; nil means that there is none.
 	StartDeadman func() (Deadman, error)
-	// Group is where Transport.Multicast sends to.
-	Group netip.AddrPort
 	// RunCommand runs a program with arguments to its end, or until ctx ends, and
 	// returns what it prints.
 	RunCommand func(ctx context.Context, words []string) ([]byte, error)
 }
 
-// RealOptions say which part of the real machine a node uses.
+// RealOptions say what of the real machine a daemon uses, besides what is configured.
 type RealOptions struct {
-	Group      netip.AddrPort
-	HoldMethod netio.HoldMethod
-	LED        gpio.Spec
 	// Deadman is the command line of the dead man's switch; nil for none.
 	Deadman   []string
 	Namespace netns.NsHandle // zero is the namespace of the process
+	Log       *logrus.Entry  // may be nil if no socket is configured
 }
 
-// Real returns the real machine.
-func Real(o RealOptions) Platform {
+// Real returns the real machine. It must be called before the first socket is
+// opened, see gpio.Init.
+func Real(cfg *config.Config, o RealOptions) Platform {
+	gpio.Init(cfg.LED)
 	s := Platform{
-		Group: o.Group,
 		FindInterface: func(addr netip.Addr) (string, netip.Prefix, error) {
 			return netio.FindInterface(o.Namespace, addr)
 		},
@@ -90,7 +90,7 @@ func Real(o RealOptions) Platform {
 			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Namespace: o.Namespace, Trouble: trouble}, notify)
 		},
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
-			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: o.Group, Namespace: o.Namespace})
+			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Namespace: o.Namespace})
 			if err != nil {
 				return nil, err
 			}
@@ -98,7 +98,7 @@ func Real(o RealOptions) Platform {
 		},
 		OpenHolder: func(iface string, addresses []netip.Prefix) (Holder, error) {
 			f, err := netio.NewFloatingIP(netio.FloatingOptions{
-				Interface: iface, Addresses: addresses, Method: o.HoldMethod, Namespace: o.Namespace,
+				Interface: iface, Addresses: addresses, Method: cfg.Hold, Namespace: o.Namespace,
 			})
 			if err != nil {
 				return nil, err
@@ -112,7 +112,7 @@ func Real(o RealOptions) Platform {
 			}
 			return a, nil
 		},
-		OpenLED:    func() (gpio.LED, error) { return gpio.Open(o.LED) },
+		OpenLED:    realLED(cfg, o.Log),
 		RunCommand: runCommand,
 		NewAlarm: func() (Alarm, error) {
 			a, err := netio.NewTimer()
@@ -132,4 +132,15 @@ func Real(o RealOptions) Platform {
 		}
 	}
 	return s
+}
+
+// realLED returns what opens a light, with a note for `topdog cleanup`. That notes
+// cannot be written is logged once: it matters only to a daemon that gets killed.
+func realLED(cfg *config.Config, log *logrus.Entry) func(gpio.Spec) (gpio.LED, error) {
+	if cfg.Socket == "" {
+		return func(spec gpio.Spec) (gpio.LED, error) { return gpio.Open(spec) }
+	}
+	var once sync.Once
+	notes := gpio.NotesIn(cfg.NotesDir(), func(err error) { once.Do(func() { log.Warn(err) }) })
+	return func(spec gpio.Spec) (gpio.LED, error) { return gpio.Open(spec, notes) }
 }

@@ -121,7 +121,7 @@ func (d *Daemon) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 	}
 	if fresh {
 		// A will comes from a port of its own, where nobody listens.
-		way.addr = netip.AddrPortFrom(p.from.Addr(), d.cfg.Port)
+		way.addr = netip.AddrPortFrom(p.from.Addr(), d.cfg.Multicast.Port())
 	}
 	if p.multicast {
 		way.multicastAt = now
@@ -170,7 +170,7 @@ func (d *Daemon) transmit(m *wire.Message, to netip.AddrPort) {
 	d.sent(d.link.transport.Multicast(datagram))
 	for _, peer := range d.cfg.Peers {
 		if peer != d.link.local {
-			d.sent(d.link.transport.Unicast(datagram, netip.AddrPortFrom(peer, d.cfg.Port)))
+			d.sent(d.link.transport.Unicast(datagram, netip.AddrPortFrom(peer, d.cfg.Multicast.Port())))
 		}
 	}
 }

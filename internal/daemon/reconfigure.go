@@ -1,38 +1,61 @@
 package daemon
 
 import (
-	"net/netip"
-
 	"topdog/gpio"
+	"topdog/internal/config"
 	"topdog/internal/console"
 )
 
-// Live is the part of the configuration that can be changed while the node runs.
-type Live struct {
-	Priority uint8
-	Preempt  bool
-	Peers    []netip.Addr
-	// ScoreCommand is the new command of a node whose measure is one.
-	ScoreCommand []string
-	OpenLED      func() (gpio.LED, error)
+// Reload reads the configuration again from the file at path, and applies what can
+// be applied while the daemon runs. A configuration with a mistake changes nothing.
+func (d *Daemon) Reload(path string) {
+	d.report("tell systemd", d.notifier.Reloading())
+	cfg, err := config.Load(path)
+	if err != nil {
+		d.log.Errorf("the new configuration was not applied:\n%v", err)
+	} else {
+		d.request(func() { d.reconfigure(cfg) })
+	}
+	d.report("tell systemd", d.notifier.Ready())
 }
 
-// Reconfigure applies a changed configuration. A leader whose priority becomes
-// 0 hands over.
-func (d *Daemon) Reconfigure(live Live) {
-	d.request(func() {
-		d.cfg.Priority, d.cfg.Preempt, d.cfg.Peers = live.Priority, live.Preempt, live.Peers
-		d.replaceCommand(live.ScoreCommand)
-		d.led.replace(live.OpenLED)
-		d.news.over(console.ProblemLED)
-		if d.core != nil {
-			d.stand()
+// reconfigure applies the live keys of a changed configuration. What needs a restart
+// keeps its value, and so is told of at each reload until the restart, or until it is
+// changed back.
+func (d *Daemon) reconfigure(cfg *config.Config) {
+	changed := map[string]bool{}
+	var applied []string
+	for _, key := range d.cfg.Changed(cfg) {
+		changed[key] = true
+		if config.Live(key) {
+			applied = append(applied, key)
+		} else {
+			d.log.Warnf("%s: %s has changed, which needs a restart: systemctl restart topdog", cfg.Where(key), key)
 		}
-	})
+	}
+	if len(changed) == 0 {
+		d.log.Info("read the configuration again; nothing has changed")
+	}
+	if len(applied) == 0 {
+		return
+	}
+	d.cfg.ApplyLive(cfg)
+	d.log.Logger.SetLevel(cfg.LogLevel)
+	if changed["score_command"] {
+		d.replaceCommand(cfg.ScoreCommand)
+	}
+	if changed["led"] {
+		d.led.replace(d.ledOpener())
+		d.news.over(console.ProblemLED)
+	}
+	if d.core != nil {
+		d.stand() // a leader whose priority has become 0 hands over
+	}
+	d.log.Infof("read the configuration again; changed: %v", applied)
 }
 
-// Reloading and Reloaded tell systemd that the configuration is being read.
-func (d *Daemon) Reloading() { d.report("tell systemd", d.notifier.Reloading()) }
-
-// Reloaded tells systemd that it has been read.
-func (d *Daemon) Reloaded() { d.report("tell systemd", d.notifier.Ready()) }
+// ledOpener returns what opens the configured light.
+func (d *Daemon) ledOpener() func() (gpio.LED, error) {
+	spec := d.cfg.LED
+	return func() (gpio.LED, error) { return d.platform.OpenLED(spec) }
+}

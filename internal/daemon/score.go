@@ -35,8 +35,7 @@ type importance struct {
 
 // measure runs the score command at once and then every scoreEvery, one run at a
 // time, until ctx ends.
-func (d *Daemon) measure(ctx context.Context) error {
-	command := d.cfg.ScoreCommand
+func (d *Daemon) measure(ctx context.Context, command []string) error {
 	tick := time.NewTicker(scoreEvery)
 	defer tick.Stop()
 	for {
@@ -117,7 +116,7 @@ func (d *Daemon) measured(score uint32, program string, err error) {
 // replaceCommand has another score command run from now on. Without a command
 // there is nothing to change: whether one is run at all takes a restart.
 func (d *Daemon) replaceCommand(command []string) {
-	if d.cfg.Measure != election.ScoreFromCommand || len(command) == 0 {
+	if d.cfg.ScoreSource != election.ScoreFromCommand || len(command) == 0 {
 		return
 	}
 	select {

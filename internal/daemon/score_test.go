@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
+	"topdog/internal/config"
 	"topdog/wire"
 )
 
@@ -21,9 +22,9 @@ func prints(text string) func(context.Context, []string) ([]byte, error) {
 }
 
 // commanded has a board find out its importance by a command.
-func commanded(command func(context.Context, []string) ([]byte, error)) func(*Config, *fakeBoard) {
-	return func(c *Config, b *fakeBoard) {
-		c.Algorithm, c.Measure, c.ScoreCommand = scoreOrOther(), election.ScoreFromCommand, []string{"/bin/score", "-x"}
+func commanded(command func(context.Context, []string) ([]byte, error)) func(*config.Config, *fakeBoard) {
+	return func(c *config.Config, b *fakeBoard) {
+		c.Algorithm, c.ScoreSource, c.ScoreCommand = scoreOrOther(), election.ScoreFromCommand, []string{"/bin/score", "-x"}
 		b.command = command
 	}
 }
@@ -228,11 +229,9 @@ func TestScoreCommandReloaded(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, commanded(prints("7")))
 		pass(time.Second)
-		live := Live{Priority: 100, OpenLED: one.platform.OpenLED, ScoreCommand: []string{"/bin/other"}}
-		one.Reconfigure(live)
+		one.reload(func(c *config.Config) { c.ScoreCommand = []string{"/bin/other"} })
 		pass(time.Millisecond)
-		live.ScoreCommand = nil
-		one.Reconfigure(live)
+		one.reload(func(c *config.Config) { c.ScoreCommand = nil })
 		pass(scoreEvery)
 		one.get(func() {
 			if diff := cmp.Diff([]time.Duration{0, time.Second, time.Second + scoreEvery}, one.runs); diff != "" {
@@ -255,7 +254,7 @@ func TestScoreCommandReloadedWhileItFails(t *testing.T) {
 			switch n++; n {
 			case 2:
 				b := <-board
-				b.Reconfigure(Live{Priority: 100, OpenLED: b.platform.OpenLED, ScoreCommand: []string{"/bin/other"}})
+				b.reload(func(c *config.Config) { c.ScoreCommand = []string{"/bin/other"} })
 			case 3: // follows at once
 				<-time.After(time.Second)
 			}
@@ -280,9 +279,9 @@ func TestScoreCommandReloadedWhileItFails(t *testing.T) {
 // TestNoScoreCommand: a command that nobody asked for is not run.
 func TestNoScoreCommand(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(c *Config, _ *fakeBoard) { c.ScoreCommand = []string{"/bin/score"} })
+		one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.ScoreCommand = []string{"/bin/score"} })
 		pass(time.Minute)
-		one.Reconfigure(Live{Priority: 100, OpenLED: one.platform.OpenLED, ScoreCommand: []string{"/bin/score"}})
+		one.reload(func(c *config.Config) { c.ScoreCommand = []string{"/bin/another"} })
 		pass(time.Minute)
 		one.get(func() {
 			if len(one.runs) > 0 {
@@ -290,7 +289,9 @@ func TestNoScoreCommand(t *testing.T) {
 			}
 		})
 	})
-	if _, err := New(Config{Addresses: []Address{{IP: floating}}, Group: "test", Measure: election.ScoreFromCommand}, Platform{}, Options{}); err == nil {
-		t.Error("a measure without its command was accepted")
+	cfg := config.Defaults()
+	cfg.Addresses, cfg.ScoreSource = []config.Address{{IP: floating}}, election.ScoreFromCommand
+	if _, err := New(cfg, Platform{}, Options{}); err == nil {
+		t.Error("a score from a command that is missing was accepted")
 	}
 }

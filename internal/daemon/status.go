@@ -73,20 +73,20 @@ func (d *Daemon) status(now time.Duration) console.Status {
 		d.news.over(console.ProblemLED)
 	}
 	s := console.Status{
-		Version:     d.cfg.Version,
+		Version:     d.version,
 		Group:       d.cfg.Group,
 		Algorithm:   d.cfg.Algorithm.String(),
 		Fanout:      d.cfg.Fanout.String(),
 		Detector:    console.Detector{Kind: d.cfg.Detector.For(d.cfg.Algorithm).String()},
 		Interface:   d.link.name,
 		Role:        console.RoleIsolated,
-		HeartbeatMs: console.Milliseconds(d.cfg.Heartbeat),
+		HeartbeatMs: console.Milliseconds(d.cfg.Interval),
 		Holding:     d.holding.taken,
 		Counters:    d.counters(),
 		Problems:    append(d.news.current(), d.oneWayPaths(now)...),
 	}
 	if d.cfg.Algorithm == wire.AlgorithmScore {
-		s.ScoreFrom = d.cfg.Measure.String()
+		s.ScoreFrom = d.cfg.ScoreSource.String()
 	}
 	d.describeHolding(&s)
 	d.describeLED(&s)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/election"
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
@@ -190,7 +191,7 @@ func TestTraceOfAHandover(t *testing.T) {
 
 func TestTraceOfAFailedTake(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
 		pass(2 * time.Second)
 		if told := story(one.newestTrace(t)); !slices.Contains(told, "acquire_ended failed") || slices.Contains(told, "announced") {
 			t.Errorf("got %q", told)

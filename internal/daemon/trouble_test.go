@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"topdog/gpio"
+	"topdog/internal/config"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -19,7 +20,7 @@ import (
 func TestNobodyCanHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		for n := 1; n <= 3; n++ {
-			l.board(n, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+			l.board(n, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
 		}
 		pass(2 * time.Second)
 		changes := func() (n int) {
@@ -41,7 +42,7 @@ func TestPreemptorCannotHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, nil)
 		l.board(2, nil)
-		l.board(3, func(c *Config, b *fakeBoard) { b.takeFails, c.Preempt = errNoPermission, true })
+		l.board(3, func(c *config.Config, b *fakeBoard) { b.takeFails, c.Preempt = errNoPermission, true })
 		pass(time.Minute)
 		leaders := 0
 		one.get(func() {
@@ -62,7 +63,7 @@ func TestHolderCannotOpen(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		l.board(1, nil)
 		l.board(2, nil)
-		three := l.board(3, func(_ *Config, b *fakeBoard) { b.openFails = errors.New("there is no /dev/net/tun") })
+		three := l.board(3, func(_ *config.Config, b *fakeBoard) { b.openFails = errors.New("there is no /dev/net/tun") })
 		pass(5 * time.Second)
 		l.wantHolders(2)
 		three.wantProblem(t, "there is no /dev/net/tun")
@@ -127,7 +128,7 @@ func TestRepeatedPacketLeadsNowhere(t *testing.T) {
 // TestLogIsBounded sends packets with a wrong key from many sources.
 func TestLogIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
 		pass(2 * time.Second)
 		key := make([]byte, wire.KeySize)
 		key[0] = 1
@@ -229,7 +230,7 @@ func TestProbeWithoutALink(t *testing.T) {
 // TestLogDoesNotLie has the address be claimed and not be had.
 func TestLogDoesNotLie(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
 		pass(2 * time.Second)
 		one.get(func() {
 			for _, line := range one.logged {
@@ -243,14 +244,15 @@ func TestLogDoesNotLie(t *testing.T) {
 
 func TestLEDRecovers(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, nil)
 		tries := 0
-		one.Reconfigure(Live{Priority: 100, OpenLED: func() (gpio.LED, error) {
-			if tries++; tries < 2 {
-				return nil, errors.New("the chip is busy")
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) {
+			b.openLED = func() (gpio.LED, error) {
+				if tries++; tries < 2 {
+					return nil, errors.New("the chip is busy")
+				}
+				return gpio.NewRecorder("another LED", 1000), nil
 			}
-			return gpio.NewRecorder("another LED", 1000), nil
-		}})
+		})
 		pass(5 * time.Minute)
 		if s := one.mustStatus(t); len(s.Problems) > 0 || s.LEDText != "another LED, lit, with a short gap every second" {
 			t.Errorf("LED %q, problems %q", s.LEDText, s.Problems)

@@ -9,6 +9,7 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/config"
 	"topdog/internal/daemon"
 	"topdog/wire"
 )
@@ -44,22 +45,23 @@ func (c *Cluster) SwitchOn(n int) error {
 
 // start runs the node of a board.
 func (c *Cluster) start(b *board) error {
-	addr, iface, port := c.ground.board(b.number)
-	platform := c.ground.platform(b.number)
-	platform.OpenLED = func() (gpio.LED, error) { return b.led, nil }
-	n, err := daemon.New(daemon.Config{
-		Addresses: []daemon.Address{{IP: c.ground.floating()}},
+	addr, iface, group := c.ground.board(b.number)
+	cfg := &config.Config{
+		Config: election.Config{
+			ID: wire.IDFromAddr(addr), Name: b.name, Priority: priority,
+			Interval: c.options.Heartbeat, Algorithm: c.options.Algorithm,
+		},
+		Addresses: []config.Address{{IP: c.ground.floating()}},
 		Interface: iface,
 		Group:     c.group,
 		Key:       c.key,
-		ID:        wire.IDFromAddr(addr),
-		Name:      b.name,
-		Priority:  priority,
-		Heartbeat: c.options.Heartbeat,
-		Algorithm: c.options.Algorithm,
-		Port:      port,
-		Version:   "demo",
-	}, platform, daemon.Options{Observe: func(change election.Change) { c.observe(b, change) }})
+		Multicast: group,
+	}
+	platform := c.ground.platform(b.number, cfg)
+	platform.OpenLED = func(gpio.Spec) (gpio.LED, error) { return b.led, nil }
+	n, err := daemon.New(cfg, platform, daemon.Options{
+		Version: "demo", Observe: func(change election.Change) { c.observe(b, change) },
+	})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", b.name, err)
 	}

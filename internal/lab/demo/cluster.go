@@ -12,6 +12,7 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/config"
 	"topdog/internal/daemon"
 	"topdog/internal/lab/observe"
 	"topdog/wire"
@@ -23,9 +24,9 @@ const (
 	MaxBoards     = 20
 	DefaultBoards = 5
 
-	MinHeartbeat     = 10 * time.Millisecond
+	MinHeartbeat     = election.MinInterval
 	MaxHeartbeat     = 2 * time.Second
-	DefaultHeartbeat = 100 * time.Millisecond
+	DefaultHeartbeat = election.DefaultInterval
 
 	// askEvery is how often the client asks. It is the resolution of all outages.
 	askEvery = time.Millisecond
@@ -60,9 +61,9 @@ type ground interface {
 	// about says in a few words what it is.
 	about() string
 	// board returns a board's own address, and what its node needs to know.
-	board(n int) (addr netip.Addr, iface string, port uint16)
+	board(n int) (addr netip.Addr, iface string, group netip.AddrPort)
 	// platform returns what a board's daemon uses of its machine; the LED is not filled in.
-	platform(n int) daemon.Platform
+	platform(n int, cfg *config.Config) daemon.Platform
 	// power tells that a board is being switched on, before its node runs, or
 	// that it is losing its power at this moment.
 	power(n int, on bool) error
@@ -115,7 +116,7 @@ type Cluster struct {
 	options Options
 	manners manners
 	group   string
-	key     []byte
+	key     config.Key
 	ground  ground
 	client  *observe.Asker
 	started time.Time
@@ -147,18 +148,21 @@ func NewCluster(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	key, err := config.NewKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
 	// A name and a key of its own keep this demo apart from every other one on
 	// this machine, and from a real group.
 	c := &Cluster{
 		options: o,
 		manners: m,
 		group:   "demo " + rand.Text(),
-		key:     make([]byte, 32),
+		key:     key,
 		changed: make(chan struct{}),
 		failed:  make(chan error, 1),
 		started: time.Now(),
 	}
-	rand.Read(c.key)
 	if o.Namespaces {
 		c.ground, err = newNamespaces(o.Boards)
 	} else {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"topdog/internal/config"
 	"topdog/internal/daemon"
 	"topdog/internal/lab/observe"
 	"topdog/netio"
@@ -80,8 +81,10 @@ func (l *loopback) ask(interval time.Duration) (*observe.Asker, error) {
 	return observe.StartAsker(observe.OverUDP(conn, l.answersAt()), interval), nil
 }
 
-func (l *loopback) board(n int) (netip.Addr, string, uint16) {
-	return l.places[n-1].addr(), loopbackInterface, l.port
+func (l *loopback) group() netip.AddrPort { return netip.AddrPortFrom(loopbackGroup, l.port) }
+
+func (l *loopback) board(n int) (netip.Addr, string, netip.AddrPort) {
+	return l.places[n-1].addr(), loopbackInterface, l.group()
 }
 
 func (l *loopback) power(n int, on bool) error {
@@ -127,7 +130,7 @@ func (p *place) addr() netip.Addr {
 // reachable reports whether packets come to the board and leave it.
 func (p *place) reachable() bool { return p.powered.Load() && p.plugged.Load() }
 
-func (l *loopback) platform(n int) daemon.Platform {
+func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 	p := l.places[n-1]
 	return daemon.Platform{
 		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
@@ -136,7 +139,7 @@ func (l *loopback) platform(n int) daemon.Platform {
 		Watch: p.watch,
 		OpenTransport: func(iface string, local netip.Addr) (daemon.Transport, error) {
 			conn, err := netio.Open(netio.Options{
-				Interface: iface, Local: local, Group: netip.AddrPortFrom(loopbackGroup, l.port), Shared: true,
+				Interface: iface, Local: local, Group: l.group(), Shared: true,
 			})
 			if err != nil {
 				return nil, err

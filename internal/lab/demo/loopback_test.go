@@ -140,7 +140,7 @@ func TestCable(t *testing.T) {
 
 func openCabled(t *testing.T, l *loopback, n int) cabled {
 	t.Helper()
-	transport, err := l.platform(n).OpenTransport(loopbackInterface, l.places[n-1].addr())
+	transport, err := l.platform(n, nil).OpenTransport(loopbackInterface, l.places[n-1].addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestWatch(t *testing.T) {
 	reports := make(chan netio.Snapshot)
 	done := make(chan error, 1)
 	go func() {
-		done <- l.platform(2).Watch(ctx, loopbackInterface, nil, func(s netio.Snapshot) { reports <- s })
+		done <- l.platform(2, nil).Watch(ctx, loopbackInterface, nil, func(s netio.Snapshot) { reports <- s })
 	}()
 	for i, up := range []bool{true, false, true} {
 		if i > 0 {

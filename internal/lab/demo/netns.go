@@ -6,19 +6,14 @@ import (
 	"net/netip"
 	"time"
 
+	"topdog/internal/config"
 	"topdog/internal/daemon"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
-	"topdog/netio"
 )
 
-var (
-	// namespacesFloating is the address in the LAN's default subnet that the boards hold.
-	namespacesFloating = netip.MustParseAddr("10.77.0.100")
-	// namespacesGroup is topdog's default (package wire); the LAN is this demo's
-	// alone, so no other demo can be on it.
-	namespacesGroup = netip.MustParseAddrPort("224.0.0.254:9254")
-)
+// namespacesFloating is the address in the LAN's default subnet that the boards hold.
+var namespacesFloating = netip.MustParseAddr("10.77.0.100")
 
 // namespaces is a LAN of network namespaces with a cable each.
 type namespaces struct {
@@ -61,15 +56,14 @@ func (s *namespaces) about() string        { return "real veth cables" }
 func (s *namespaces) floating() netip.Addr { return namespacesFloating }
 func (s *namespaces) close() error         { return s.lan.Close() }
 
-func (s *namespaces) board(n int) (netip.Addr, string, uint16) {
+// board names topdog's default group: the LAN is this demo's alone, so no other demo can be on it.
+func (s *namespaces) board(n int) (netip.Addr, string, netip.AddrPort) {
 	b := s.lan.Board(n)
-	return b.Addr.Addr(), b.Interface, namespacesGroup.Port()
+	return b.Addr.Addr(), b.Interface, config.DefaultMulticast
 }
 
-func (s *namespaces) platform(n int) daemon.Platform {
-	return daemon.Real(daemon.RealOptions{
-		Group: namespacesGroup, HoldMethod: netio.HoldAuto, Namespace: s.lan.Board(n).Namespace(),
-	})
+func (s *namespaces) platform(n int, cfg *config.Config) daemon.Platform {
+	return daemon.Real(cfg, daemon.RealOptions{Namespace: s.lan.Board(n).Namespace()})
 }
 
 // power switches the link of the board on and off with it: a board without

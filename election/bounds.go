@@ -1,0 +1,31 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The bounds and defaults of a [Config].
+const (
+	MinInterval     = 10 * time.Millisecond
+	MaxInterval     = 10 * time.Second
+	DefaultInterval = 100 * time.Millisecond
+
+	MaxPriority     = 254 // one byte on the wire; 255 is kept free
+	DefaultPriority = 100 // what a board has that nobody gave another one
+)
+
+// CheckInterval says what is wrong with an interval between two heartbeats. The
+// words follow the interval, as in "5ms is less than 10ms".
+func CheckInterval(interval time.Duration) error {
+	switch {
+	case interval < MinInterval:
+		return fmt.Errorf("is less than %v, which the boards' schedulers cannot keep", MinInterval)
+	case interval > MaxInterval:
+		return fmt.Errorf("is more than %v; a dead leader would go unnoticed for that long", MaxInterval)
+	case interval%time.Millisecond != 0:
+		return errors.New("is not a whole number of milliseconds, and the boards tell each other no fractions")
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"topdog/gpio"
+	"topdog/wire"
+)
+
+// tomlString writes text as a TOML basic string (TOML 1.0, "String").
+func tomlString(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			const digits = "0123456789ABCDEF"
+			b.WriteString(`\u00`)
+			b.WriteByte(digits[r>>4])
+			b.WriteByte(digits[r&15])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// tomlOptional leaves out the key of an empty text.
+func tomlOptional(text string) string {
+	if text == "" {
+		return ""
+	}
+	return tomlString(text)
+}
+
+func tomlText[T fmt.Stringer](v T) string { return tomlString(v.String()) }
+
+func tomlPlain[T uint8 | bool](v T) string { return fmt.Sprint(v) }
+
+func tomlList[T any](elements []T) string {
+	texts := make([]string, len(elements))
+	for i, e := range elements {
+		texts[i] = tomlString(fmt.Sprint(e))
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+func tomlID(id wire.ID) string {
+	if id == wire.Nobody {
+		return tomlString(autoID)
+	}
+	return strconv.FormatUint(uint64(id), 10)
+}
+
+// tomlLED writes the default as everybody does, and other lights in full.
+func tomlLED(spec gpio.Spec) string {
+	if standard, err := gpio.ParseSpec(DefaultLED); err == nil && spec == standard {
+		return tomlString(DefaultLED)
+	}
+	return tomlText(spec)
+}
+
+func tomlLogLevel(level logrus.Level) string {
+	for _, l := range logLevels {
+		if l.level == level {
+			return tomlString(l.name)
+		}
+	}
+	return ""
+}

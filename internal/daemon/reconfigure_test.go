@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/gpio"
+	"topdog/internal/config"
+)
+
+// TestReloadTouchesWhatHasChanged: another light is opened if another one is
+// configured, and only then; what needs a restart keeps its value and is told of.
+func TestReloadTouchesWhatHasChanged(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		opened := 0
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) {
+			b.openLED = func() (gpio.LED, error) {
+				opened++
+				return b.led, nil
+			}
+		})
+		pass(2 * time.Second)
+		for _, step := range []struct {
+			change func(*config.Config)
+			opened int
+			logs   string // the last line
+		}{
+			{func(c *config.Config) { c.Priority = 120 }, 1, "info: read the configuration again; changed: [priority]"},
+			{func(c *config.Config) {}, 1, "info: read the configuration again; nothing has changed"},
+			{func(c *config.Config) {
+				if err := c.LED.UnmarshalText([]byte("GPIO17")); err != nil {
+					t.Error(err)
+				}
+			}, 2, "info: read the configuration again; changed: [led]"},
+			{func(c *config.Config) { c.Group = "another" }, 2, "warning: the default: group has changed, which needs a restart: systemctl restart topdog"},
+		} {
+			one.reload(step.change)
+			pass(time.Second)
+			one.get(func() {
+				if got := one.logged[len(one.logged)-1]; got != step.logs {
+					t.Errorf("logged %q, want %q", got, step.logs)
+				}
+			})
+			if opened != step.opened {
+				t.Errorf("after %q a light was opened %d times, want %d", step.logs, opened, step.opened)
+			}
+		}
+		if s := one.mustStatus(t); s.Group != "test" || s.Boards[0].Priority != 120 {
+			t.Errorf("group %q, priority %d", s.Group, s.Boards[0].Priority)
+		}
+	})
+}
+
+// TestReloadOfAFile: a file with a mistake changes nothing.
+func TestReloadOfAFile(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, nil)
+		pass(2 * time.Second)
+		path := filepath.Join(t.TempDir(), "topdog.toml")
+		write := func(line string) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte("address = \"10.0.0.100\"\n"+line+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			one.Reload(path)
+			pass(time.Second)
+		}
+		write("priority = 300")
+		write("priority = 7")
+		if diff := cmp.Diff(7, one.mustStatus(t).Boards[0].Priority); diff != "" {
+			t.Errorf("the priority (-want +got):\n%s", diff)
+		}
+		refused := 0
+		one.get(func() {
+			for _, line := range one.logged {
+				if strings.Contains(line, "the new configuration was not applied:\n"+path+":2:12: priority: 300") {
+					refused++
+				}
+			}
+		})
+		if refused != 1 {
+			t.Errorf("the mistake is logged %d times: %q", refused, one.logged)
+		}
+	})
+}
