@@ -35,12 +35,12 @@ func (t *trace) taking(read, now time.Duration, m *wire.Message) {
 	if read == 0 {
 		read = now
 	}
-	t.packet = traceStep{at: read, takenIn: now, kind: stepHeard, board: m.Sender, term: m.Term, message: m.Type}
+	t.packet = traceStep{at: read, handled: now, kind: stepHeard, board: m.Sender, term: m.Term, message: m.Type}
 	switch m.Type {
 	case wire.TypeHeartbeat:
-		t.packet.every = m.Heartbeat.Interval
+		t.packet.interval = m.Heartbeat.Interval
 	case wire.TypeCoordinator:
-		t.packet.every = m.Coordinator.Interval
+		t.packet.interval = m.Coordinator.Interval
 	}
 	t.cause = t.packet
 	if t.role == election.Isolated || chatter(m) {
@@ -49,13 +49,13 @@ func (t *trace) taking(read, now time.Duration, m *wire.Message) {
 	if m.Type == wire.TypeElection {
 		// A board that waits for its turn hears what goes on before it changes
 		// anything itself. If nothing comes of it, this is thrown away.
-		t.open()
+		t.begin()
 	}
-	if t.current.open {
+	if t.recording {
 		t.cause.kind = 0
-		t.current.add(t.packet)
+		t.add(t.packet)
 	}
-	t.entered = t.current.steps
+	t.received = t.recorded
 }
 
 // chatter reports whether boards send such messages all the time, or to anybody
@@ -78,8 +78,8 @@ func (t *trace) took() {
 	}
 	t.heard = t.packet
 	// The first heartbeat that changes nothing shows that all is quiet again.
-	if beat && t.role == election.Follower && t.current.open && t.current.steps == t.entered {
-		t.close()
+	if beat && t.role == election.Follower && t.recorded == t.received {
+		t.end()
 	}
 }
 
@@ -87,8 +87,7 @@ func (t *trace) took() {
 func (t *trace) carries(e *election.Effect) {
 	switch e.Kind {
 	case election.EffectAcquire, election.EffectRelease:
-		t.open()
-		t.current.kept = true
+		t.begin()
 	case election.EffectProbe:
 		t.mark(stepProbe, false)
 	case election.EffectChange:
@@ -101,19 +100,19 @@ func (t *trace) transmitted(to wire.ID, m *wire.Message) {
 	// To all goes the QUERY of a board that joins; one that times the way to the
 	// leader goes to the leader.
 	joins := m.Type == wire.TypeQuery && to == wire.Nobody
-	if m.Type != wire.TypeHeartbeat && (!t.current.open || chatter(m) && !joins) {
+	if m.Type != wire.TypeHeartbeat && (!t.recording || chatter(m) && !joins) {
 		return
 	}
 	s := traceStep{at: t.now(), kind: stepSent, board: to, term: m.Term, message: m.Type}
-	if t.current.open {
-		t.add(s)
+	if t.recording {
+		t.record(s)
 	}
 	if m.Type != wire.TypeHeartbeat && m.Type != wire.TypeCoordinator {
 		return
 	}
-	t.sent, t.current.term = s, m.Term
+	t.sent = s
 	if m.Type == wire.TypeHeartbeat && !m.Reply && t.role == election.Leader {
-		t.close() // this reign has become routine
+		t.end() // this reign has become routine
 	}
 }
 
@@ -145,9 +144,9 @@ type tracedHolder struct {
 }
 
 func (h tracedHolder) Acquire() error {
-	h.trace.mark(stepTakeBegun, false)
+	h.trace.mark(stepAcquireBegun, false)
 	err := h.Holder.Acquire()
-	h.trace.mark(stepTakeEnded, err != nil)
+	h.trace.mark(stepAcquireEnded, err != nil)
 	return err
 }
 

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"slices"
-	"sort"
 	"time"
 
 	"topdog/election"
@@ -45,75 +44,38 @@ func (d *Daemon) nameBoards(names map[wire.ID]string, l *timeline) {
 			_, names[id] = d.idAndName(id)
 		}
 	}
-	name(l.oldLeader)
-	name(l.newLeader)
-	for _, s := range l.inOrder() {
-		name(s.board)
+	name(l.outcome.leader)
+	for i := range l.entries { // the first one has the leader until then
+		name(l.entries[i].board)
 	}
 }
 
 // timelines returns copies of those that are worth to be shown, the newest first.
-func (t *trace) timelines() (found []timeline) {
-	take := func(l *timeline) {
-		if l.kept {
-			found = append(found, *l)
-		}
+func (t *trace) timelines() []timeline {
+	all := cut(slices.Clone(t.steps))
+	if t.recording {
+		all[len(all)-1].present = true
 	}
-	for i := range keptTimelines {
-		take(&t.changed.kept[i])
-		take(&t.minor.kept[i])
-	}
-	if t.current.open {
-		take(&t.current)
-	}
-	sort.Slice(found, func(i, j int) bool { return found[i].number > found[j].number })
+	found := lastOfEachKind(all)
+	slices.Reverse(found)
 	return found
-}
-
-// omitted is how many steps were not kept, between the first headSteps and the rest.
-func (l *timeline) omitted() int { return max(0, l.steps-headSteps-tailSteps) }
-
-// inOrder returns the steps that were kept, in the order in which they were entered.
-func (l *timeline) inOrder() []traceStep {
-	steps := slices.Clone(l.head[:min(l.steps, headSteps)])
-	for i := headSteps + l.omitted(); i < l.steps; i++ {
-		steps = append(steps, l.tail[(i-headSteps)%tailSteps])
-	}
-	return steps
-}
-
-// inTime returns the steps in the order in which they happened, with the moment
-// at which the heartbeat was due that did not come. Messages may have waited in
-// their socket while the loop did something else.
-func (l *timeline) inTime() []traceStep {
-	steps := l.inOrder()
-	if len(steps) == 0 {
-		return nil
-	}
-	if last := steps[0]; last.kind == stepHeard && last.every > 0 {
-		due := last.at + last.every
-		if len(steps) > 1 && steps[1].at >= due {
-			steps = append(steps, traceStep{at: due, kind: stepHeartbeatDue, board: last.board})
-		}
-	}
-	sort.SliceStable(steps, func(i, j int) bool { return steps[i].at < steps[j].at })
-	return steps
 }
 
 // report puts a timeline into the form that others see. zero is what the kernel's
 // clock shows when that of the node shows 0.
 func (l *timeline) report(zero time.Duration, names map[wire.ID]string) console.TracedChange {
+	o := &l.outcome
 	c := console.TracedChange{
-		From: l.from.String(), To: l.to.String(),
-		OldLeader: idText(l.oldLeader), OldLeaderName: names[l.oldLeader],
-		NewLeader: idText(l.newLeader), NewLeaderName: names[l.newLeader],
-		LeaderChanged: l.moved, Term: uint32(l.term),
+		From: l.from.String(), To: o.to.String(),
+		OldLeader: idText(l.leader), OldLeaderName: names[l.leader],
+		NewLeader: idText(o.leader), NewLeaderName: names[o.leader],
+		LeaderChanged: o.moved, Term: uint32(o.term),
 		// A board that is cut off does not know how it went on.
-		Over:    !l.open || l.to == election.Isolated || l.to == election.Barred,
-		Omitted: l.omitted(),
+		Over:    !l.present || o.to == election.Isolated || o.to == election.Barred,
+		Omitted: l.omitted,
 	}
-	if l.known {
-		c.Reason, c.ReasonText = l.reason.Identifier(), l.reason.String()
+	if o.known {
+		c.Reason, c.ReasonText = o.reason.Identifier(), o.reason.String()
 	}
 	for _, s := range l.inTime() {
 		c.Steps = append(c.Steps, s.report(zero, names))
@@ -129,7 +91,7 @@ var stepNames = [stepKinds]string{
 	stepHeard: console.StepHeard, stepSent: console.StepSent, stepTimer: console.StepTimer,
 	stepLinkUp: console.StepLinkUp, stepLinkLost: console.StepLinkLost, stepAsked: console.StepAsked,
 	stepRole: console.StepRole, stepProbe: console.StepProbe,
-	stepTakeBegun: console.StepAcquireBegun, stepTakeEnded: console.StepAcquireEnded,
+	stepAcquireBegun: console.StepAcquireBegun, stepAcquireEnded: console.StepAcquireEnded,
 	stepReleaseBegun: console.StepReleaseBegun, stepReleaseEnded: console.StepReleaseEnded,
 	stepAnnounced: console.StepAnnounced, stepHeartbeatDue: console.StepHeartbeatDue,
 }
@@ -142,7 +104,7 @@ func (s *traceStep) report(zero time.Duration, names map[wire.ID]string) console
 	}
 	switch s.kind {
 	case stepHeard:
-		at := int64(s.takenIn + zero)
+		at := int64(s.handled + zero)
 		r.Message, r.HandledNs = s.message.String(), &at
 	case stepSent:
 		r.Message = s.message.String()

@@ -284,9 +284,47 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 }
 
+// What a change was about is told also if the steps that show it were left out, and
+// however long it takes, the memory is that of the start.
+func TestTraceOfALongChange(t *testing.T) {
+	now := time.Duration(0)
+	tr := newTrace(func() time.Duration { now += time.Millisecond; return now }, true)
+	memory := cap(tr.steps)
+	tr.change(election.Change{From: election.Isolated, To: election.Listener})
+	tr.change(election.Change{From: election.Listener, To: election.Candidate})
+	chat := func() {
+		for range 10 * timelineMax {
+			tr.transmitted(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeElection}})
+		}
+	}
+	chat()
+	tr.change(election.Change{From: election.Candidate, To: election.Follower, NewLeader: 7, Term: 3, Reason: election.ReasonHeardLeader})
+	tr.change(election.Change{From: election.Follower, To: election.Follower, OldLeader: 7, Term: 3, Reason: election.ReasonStopping})
+	chat()
+	for range 2 * keptTimelines { // suspicions come and go meanwhile, and after it
+		tr.end()
+		tr.begin()
+		tr.mark(stepAcquireBegun, false)
+		chat()
+	}
+	if cap(tr.steps) != memory {
+		t.Errorf("the list has grown from %d to %d steps", memory, cap(tr.steps))
+	}
+	found := tr.timelines()
+	long := found[len(found)-1]
+	want := outcome{to: election.Follower, term: 3, reason: election.ReasonHeardLeader, known: true, moved: true, kept: true}
+	if diff := cmp.Diff(want, long.outcome, cmp.AllowUnexported(outcome{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if steps := 4 + 2*10*timelineMax; long.omitted != steps-headSteps-tailSteps {
+		t.Errorf("%d of %d steps were omitted", long.omitted, steps)
+	}
+}
+
 // What happens often must not push out what happens rarely.
 func TestTraceKeepsTakeovers(t *testing.T) {
-	tr := newTrace(func() time.Duration { return time.Second }, true)
+	now := time.Duration(0)
+	tr := newTrace(func() time.Duration { now += time.Second; return now }, true)
 	message := func(kind wire.Type, from wire.ID) {
 		tr.rest()
 		tr.taking(0, time.Second, &wire.Message{Header: wire.Header{Type: kind, Sender: from}})
@@ -312,8 +350,10 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 		t.Errorf("%d timelines, want the last %d suspicions and one change of leader", len(found), keptTimelines)
 	}
 	for i, l := range found {
-		if i < keptTimelines && (l.moved || l.number != uint64(1+suspicions-i)) || i == keptTimelines && !l.moved {
-			t.Errorf("timeline %d is number %d, moved %v", i, l.number, l.moved)
+		// Each suspicion has two changes, and two are before the first one.
+		began, want := l.entries[2].at, time.Duration(2+2*(suspicions-i)-1)*time.Second
+		if i < keptTimelines && (l.outcome.moved || began != want) || i == keptTimelines && !l.outcome.moved {
+			t.Errorf("timeline %d has its first change at %v, want %v; moved %v", i, began, want, l.outcome.moved)
 		}
 	}
 }
