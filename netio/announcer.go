@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -51,7 +50,7 @@ type ongoingProbe struct {
 // OpenAnnouncer opens the packet socket on the interface with the given index
 // and Ethernet address, and starts to listen. It needs CAP_NET_RAW. The
 // Announcer is tied to that index: open a new one when Watch reports another.
-func OpenAnnouncer(index int, mac net.HardwareAddr, ns netns.NsHandle) (*Announcer, error) {
+func OpenAnnouncer(index int, mac net.HardwareAddr) (*Announcer, error) {
 	if len(mac) != len(hardwareAddr{}) {
 		return nil, fmt.Errorf("netio: announce on interface %d: its hardware address %q is not an Ethernet address: set `interface` to an Ethernet or Wi-Fi interface", index, mac)
 	}
@@ -61,7 +60,7 @@ func OpenAnnouncer(index int, mac net.HardwareAddr, ns netns.NsHandle) (*Announc
 		closed: make(chan struct{}),
 		probes: map[*ongoingProbe]struct{}{},
 	}
-	if err := inNamespace(ns, a.open); err != nil {
+	if err := a.open(); err != nil {
 		return nil, fmt.Errorf("netio: announce on interface %d: %w", index, err)
 	}
 	a.listener.Go(a.listen)

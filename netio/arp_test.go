@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 )
 
 var (
@@ -170,7 +169,7 @@ func TestAnnouncementDelay(t *testing.T) {
 func openTestAnnouncer(t testing.TB, b *board) *Announcer {
 	t.Helper()
 	eth0 := b.link(t, "eth0")
-	a, err := OpenAnnouncer(eth0.Index, eth0.HardwareAddr, b.ns)
+	a, err := b.openAnnouncer(eth0.Index, eth0.HardwareAddr)
 	must(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
@@ -299,11 +298,11 @@ func probing(a *Announcer) bool {
 }
 
 func TestOpenAnnouncerErrors(t *testing.T) {
-	if _, err := OpenAnnouncer(1, net.HardwareAddr{1, 2, 3}, netns.None()); err == nil || !strings.Contains(err.Error(), "not an Ethernet address") {
+	if _, err := OpenAnnouncer(1, net.HardwareAddr{1, 2, 3}); err == nil || !strings.Contains(err.Error(), "not an Ethernet address") {
 		t.Errorf("a strange hardware address: %v", err)
 	}
 	l := newLAN(t, 1)
-	if _, err := OpenAnnouncer(9999, ownMAC[:], l.boards[0].ns); !errors.Is(err, ErrLinkDown) {
+	if _, err := l.boards[0].openAnnouncer(9999, ownMAC[:]); !errors.Is(err, ErrLinkDown) {
 		t.Errorf("no such interface: %v, want ErrLinkDown", err)
 	}
 }

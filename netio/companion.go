@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -62,7 +61,7 @@ func AttendDeadman() error {
 	if _, c.word, err = mapLease(deadmanMemory); err != nil {
 		return fmt.Errorf("netio: dead man's switch: %w", err)
 	}
-	if c.handle, err = openHandle(netns.None()); err != nil {
+	if c.handle, err = openHandle(); err != nil {
 		return err
 	}
 	// What cannot be read is not dropped.

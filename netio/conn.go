@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,8 +33,6 @@ type Options struct {
 	// runs them: they share the port of the group, and the host hears its own
 	// multicast. Without it a second daemon fails with EADDRINUSE, as it should.
 	Shared bool
-	// Namespace is the network namespace to open the sockets in; zero is the current one.
-	Namespace netns.NsHandle
 }
 
 func (o *Options) validate() error {
@@ -117,7 +114,7 @@ func Open(o Options) (*Conn, error) {
 		self:    netip.AddrPortFrom(o.Local, o.Group.Port()),
 		closed:  make(chan struct{}),
 	}
-	if err := inNamespace(o.Namespace, c.open); err != nil {
+	if err := c.open(); err != nil {
 		return nil, fmt.Errorf("netio: open sockets on %s: %w", o.Interface, err)
 	}
 	return c, nil

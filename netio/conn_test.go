@@ -120,10 +120,10 @@ type inbox struct {
 	got  chan string
 }
 
-// openInbox opens a Conn and serves it until the test ends.
-func openInbox(t testing.TB, name string, o Options) *inbox {
+// openInbox opens a Conn on a board and serves it until the test ends.
+func openInbox(t testing.TB, name string, b *board, o Options) *inbox {
 	t.Helper()
-	c, err := Open(o)
+	c, err := b.open(o)
 	must(t, err)
 	in := &inbox{Conn: c, name: name, got: make(chan string, 100)}
 	var serving sync.WaitGroup
@@ -156,7 +156,7 @@ func (in *inbox) expect(t testing.TB, want string) {
 func TestLoopback(t *testing.T) {
 	var boards []*inbox
 	for _, o := range onLoopback(3) {
-		boards = append(boards, openInbox(t, o.Local.String(), o))
+		boards = append(boards, openInbox(t, o.Local.String(), nil, o))
 	}
 	a, b, c := boards[0], boards[1], boards[2]
 	must(t, a.Multicast([]byte("hello")))
@@ -183,11 +183,11 @@ func onLoopback(n int) (all []Options) {
 
 func TestSecondDaemon(t *testing.T) {
 	l := newLAN(t, 1)
-	o := Options{Interface: "eth0", Local: l.boards[0].addr, Group: testGroup, Namespace: l.boards[0].ns}
-	first, err := Open(o)
+	o := Options{Interface: "eth0", Local: l.boards[0].addr, Group: testGroup}
+	first, err := l.boards[0].open(o)
 	must(t, err)
 	defer first.Close()
-	if _, err := Open(o); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "another topdog") {
+	if _, err := l.boards[0].open(o); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "another topdog") {
 		t.Errorf("the second daemon got %v, want EADDRINUSE and an explanation", err)
 	}
 	// Nor may one with another address on the same link: it would hear the
@@ -196,11 +196,11 @@ func TestSecondDaemon(t *testing.T) {
 	l.boards[0].addAddr(t, "eth0", second)
 	other := o
 	other.Local = second.Addr()
-	if _, err := Open(other); !errors.Is(err, unix.EADDRINUSE) {
+	if _, err := l.boards[0].open(other); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("a second daemon with another address got %v, want EADDRINUSE", err)
 	}
 	must(t, first.Close())
-	again, err := Open(o)
+	again, err := l.boards[0].open(o)
 	if err != nil {
 		t.Fatalf("after the first has closed: %v", err)
 	}
@@ -223,7 +223,7 @@ func TestOnTheWire(t *testing.T) {
 	l := newLAN(t, 2)
 	open := func(i int) *inbox {
 		b := l.boards[i]
-		return openInbox(t, b.addr.String(), Options{Interface: "eth0", Local: b.addr, Group: testGroup, Namespace: b.ns})
+		return openInbox(t, b.addr.String(), b, Options{Interface: "eth0", Local: b.addr, Group: testGroup})
 	}
 	a, b := open(0), open(1)
 	const fromA = "from 10.77.0.1:9254"
@@ -296,7 +296,7 @@ func TestOnTheWire(t *testing.T) {
 // The options that no other test would miss.
 func TestSocketOptions(t *testing.T) {
 	b := newLAN(t, 1).boards[0]
-	c, err := Open(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Namespace: b.ns})
+	c, err := b.open(Options{Interface: "eth0", Local: b.addr, Group: testGroup})
 	must(t, err)
 	defer c.Close()
 	for name, socket := range map[string]*net.UDPConn{"multicast": c.multicast, "unicast": c.unicast} {
@@ -327,9 +327,9 @@ func TestSocketOptions(t *testing.T) {
 func TestLinkDown(t *testing.T) {
 	l := newLAN(t, 2)
 	board := l.boards[0]
-	o := Options{Interface: "eth0", Local: board.addr, Group: testGroup, Namespace: board.ns}
-	in := openInbox(t, "board", o)
-	other := openInbox(t, "other", Options{Interface: "eth0", Local: l.boards[1].addr, Group: testGroup, Namespace: l.boards[1].ns})
+	o := Options{Interface: "eth0", Local: board.addr, Group: testGroup}
+	in := openInbox(t, "board", board, o)
+	other := openInbox(t, "other", l.boards[1], Options{Interface: "eth0", Local: l.boards[1].addr, Group: testGroup})
 	eth0 := l.link(board.handle, "eth0")
 	check := func(when string) {
 		t.Helper()
@@ -350,7 +350,7 @@ func TestLinkDown(t *testing.T) {
 
 	board.delAddr(t, "eth0", netip.PrefixFrom(board.addr, 24))
 	check("without our address")
-	if _, err := Open(o); !errors.Is(err, ErrLinkDown) {
+	if _, err := board.open(o); !errors.Is(err, ErrLinkDown) {
 		t.Errorf("opening without our address gives %v, want ErrLinkDown", err)
 	}
 
@@ -359,22 +359,22 @@ func TestLinkDown(t *testing.T) {
 	if err := in.Rejoin(); !errors.Is(err, ErrLinkDown) {
 		t.Errorf("rejoining after the interface was deleted gives %v, want ErrLinkDown", err)
 	}
-	if _, err := Open(o); !errors.Is(err, ErrLinkDown) {
+	if _, err := board.open(o); !errors.Is(err, ErrLinkDown) {
 		t.Errorf("opening without the interface gives %v, want ErrLinkDown", err)
 	}
 
 	l.plug(board)
-	fresh := openInboxAgain(t, in, o)
+	fresh := openInboxAgain(t, in, board, o)
 	eventually(t, "packets arrive on the new interface", func() bool {
 		must(t, other.Multicast([]byte("new")))
 		return len(fresh.got) > 0
 	})
 }
 
-func openInboxAgain(t testing.TB, old *inbox, o Options) *inbox {
+func openInboxAgain(t testing.TB, old *inbox, b *board, o Options) *inbox {
 	t.Helper()
 	must(t, old.Close())
-	return openInbox(t, old.name, o)
+	return openInbox(t, old.name, b, o)
 }
 
 // Neither direction allocates. The receiving goroutine's allocations are part

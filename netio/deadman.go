@@ -13,7 +13,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -86,12 +85,10 @@ type ReleasePlan struct {
 const maxEstate = 16 << 10
 
 // StartDeadman starts a companion: command is a program of which the main function
-// calls AttendDeadman at once. Its environment keeps it small. It acts in the
-// namespace ns; zero is the current one.
-func StartDeadman(command []string, ns netns.NsHandle) (*Deadman, error) {
+// calls AttendDeadman at once. Its environment keeps it small.
+func StartDeadman(command []string) (*Deadman, error) {
 	d := &Deadman{socket: -1, alarm: -1, exited: make(chan struct{})}
-	// A child starts in the namespace of the thread that makes it.
-	if err := inNamespace(ns, func() error { return d.start(command) }); err != nil {
+	if err := d.start(command); err != nil {
 		d.release()
 		return nil, fmt.Errorf("netio: start the dead man's switch: %w", err)
 	}
@@ -197,17 +194,13 @@ func (d *Deadman) Prepare(e ReleasePlan) error {
 
 // spare opens a socket that sends as the Conn does, but from a port of its own: the one of
 // the group must be free when the daemon has ended and is started again.
-func (c *Conn) spare() (file *os.File, err error) {
-	err = inNamespace(c.options.Namespace, func() error {
-		socket, err := openSocket(c.options, c.index, netip.AddrPortFrom(c.options.Local, 0), false)
-		if err != nil {
-			return err
-		}
-		defer socket.Close()
-		file, err = socket.File()
-		return err
-	})
-	return file, err
+func (c *Conn) spare() (*os.File, error) {
+	socket, err := openSocket(c.options, c.index, netip.AddrPortFrom(c.options.Local, 0), false)
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	return socket.File()
 }
 
 // Arm begins a lease: the companion lets go when the daemon has ended, or at Extend's deadline.

@@ -58,7 +58,7 @@ var deadmanGroup = netip.MustParseAddrPort("224.0.0.254:9254")
 type bereaved struct {
 	*board
 	conn      *inbox
-	floating  *FloatingIP
+	floating  floating
 	neighbour *inbox
 }
 
@@ -71,8 +71,8 @@ func newBereaved(t *testing.T, method HoldMethod) *bereaved {
 	l := newLAN(t, 2)
 	b := &bereaved{board: l.boards[0]}
 	other := l.boards[1]
-	b.neighbour = openInbox(t, "neighbour", Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup, Namespace: other.ns})
-	b.conn = openInbox(t, "board", Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup, Namespace: b.ns})
+	b.neighbour = openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	b.conn = openInbox(t, "board", b.board, Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup})
 	b.untilHeard(t, b.conn.Conn)
 	b.floating = openFloating(t, b.board, FloatingOptions{Method: method, Lifetime: longLease})
 	must(t, b.floating.Acquire())
@@ -106,13 +106,23 @@ func (b *bereaved) estate() ReleasePlan {
 	return e
 }
 
+// startDeadman starts a dead man's switch on the board.
+func (b *board) startDeadman() (*Deadman, error) {
+	return on(b, func() (*Deadman, error) { return StartDeadman(companionCommand) })
+}
+
+// prepare prepares it there.
+func (b *board) prepare(d *Deadman, plan ReleasePlan) error {
+	return b.in(func() error { return d.Prepare(plan) })
+}
+
 // startSwitch starts a switch that lets go of what the estate says.
 func startSwitch(t testing.TB, b *board, e ReleasePlan) *Deadman {
 	t.Helper()
-	d, err := StartDeadman(companionCommand, b.ns)
+	d, err := b.startDeadman()
 	must(t, err)
 	t.Cleanup(func() { d.Close() })
-	must(t, d.Prepare(e))
+	must(t, b.prepare(d, e))
 	d.Arm()
 	return d
 }
@@ -182,7 +192,7 @@ func TestLeaseRunsOut(t *testing.T) {
 
 			// The same companion watches the next lease.
 			must(t, b.floating.Acquire())
-			must(t, d.Prepare(b.estate()))
+			must(t, b.prepare(d, b.estate()))
 			d.Arm()
 			if !d.Extend(10 * time.Millisecond) {
 				t.Error("the next lease cannot be extended")
@@ -418,7 +428,7 @@ func TestToldToEnd(t *testing.T) {
 		must(t, syscall.Kill(d.PID(), s))
 	}
 	must(t, b.floating.Acquire())
-	must(t, d.Prepare(b.estate()))
+	must(t, b.prepare(d, b.estate()))
 	d.Arm()
 	d.Extend(time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
@@ -454,11 +464,11 @@ func TestLatestEstate(t *testing.T) {
 	former.Resign = []byte("a former will")
 	d := startSwitch(t, b.board, former)
 	for range 20 {
-		must(t, d.Prepare(former))
+		must(t, b.prepare(d, former))
 	}
 	alone := b.floating.ReleasePlan() // without a will
-	must(t, d.Prepare(alone))
-	must(t, d.Prepare(b.estate()))
+	must(t, b.prepare(d, alone))
+	must(t, b.prepare(d, b.estate()))
 	d.Extend(time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	b.wantWill(t)
@@ -468,7 +478,7 @@ func TestLatestEstate(t *testing.T) {
 func TestNobodyToTell(t *testing.T) {
 	b := newBereaved(t, HoldTUN)
 	d := startSwitch(t, b.board, b.estate())
-	must(t, d.Prepare(b.floating.ReleasePlan()))
+	must(t, b.prepare(d, b.floating.ReleasePlan()))
 	d.Extend(time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	must(t, d.Close())
@@ -496,11 +506,11 @@ func TestEstateTooLong(t *testing.T) {
 	}
 	full.Resign = make([]byte, MaxPacket)
 	full.Addresses = []netip.Addr{testVIP, testVIP, testVIP, testVIP}
-	if err := d.Prepare(full); err != nil {
+	if err := b.prepare(d, full); err != nil {
 		t.Errorf("a full group: %v", err)
 	}
 	full.Resign = make([]byte, maxEstate)
-	err := d.Prepare(full)
+	err := b.prepare(d, full)
 	if err == nil || !strings.Contains(err.Error(), "too long (at most 16384)") {
 		t.Errorf("too much: %v", err)
 	}
@@ -522,7 +532,7 @@ func TestCompanionKilled(t *testing.T) {
 	if d.Fired() || !d.Extend(longLease) {
 		t.Error("a companion that is dead let go")
 	}
-	if err := d.Prepare(b.estate()); err == nil {
+	if err := b.prepare(d, b.estate()); err == nil {
 		t.Error("nobody was told, and there is no error")
 	}
 	if err := d.Close(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
@@ -544,7 +554,7 @@ func TestCompanionByHand(t *testing.T) {
 
 func TestCompanionCannotStart(t *testing.T) {
 	before := openFiles(t)
-	_, err := StartDeadman([]string{"/nonexistent/topdog", companionWord}, 0)
+	_, err := StartDeadman([]string{"/nonexistent/topdog", companionWord})
 	if err == nil || !strings.Contains(err.Error(), "start the dead man's switch") || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
@@ -557,9 +567,9 @@ func TestCompanionCannotStart(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	b := newBereaved(t, HoldTUN)
 	use := func() {
-		d, err := StartDeadman(companionCommand, b.ns)
+		d, err := b.startDeadman()
 		must(t, err)
-		must(t, d.Prepare(b.estate()))
+		must(t, b.prepare(d, b.estate()))
 		must(t, d.Close())
 	}
 	use()
@@ -580,13 +590,13 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	// It has what it began with, and the two files of the estate.
 	taken := func() bool { return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", d.PID()), "/dev/net/tun")) == 1 }
-	must(t, d.Prepare(b.estate()))
+	must(t, b.prepare(d, b.estate()))
 	eventually(t, "the companion has the device", taken)
 	with := fds()
 	for range 5 {
-		must(t, d.Prepare(b.estate()))
+		must(t, b.prepare(d, b.estate()))
 	}
-	must(t, d.Prepare(ReleasePlan{}))
+	must(t, b.prepare(d, ReleasePlan{}))
 	eventually(t, "the companion has closed all", func() bool { return fds() == with-2 })
 }
 
@@ -657,7 +667,7 @@ func holdArmed(method string) error {
 	if err != nil {
 		return err
 	}
-	d, err := StartDeadman(companionCommand, 0)
+	d, err := StartDeadman(companionCommand)
 	if err != nil {
 		return err
 	}
@@ -754,7 +764,7 @@ func TestDaemonStops(t *testing.T) {
 	if b.has(t, "", testVIP) || b.hasLink(t, DefaultDevice) || !gone(b.companion) {
 		t.Error("the daemon left something behind")
 	}
-	b.conn = openInbox(t, "board", Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup, Namespace: b.ns})
+	b.conn = openInbox(t, "board", b.board, Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup})
 	b.wantQuiet(t)
 }
 
@@ -773,8 +783,8 @@ func newMourned(t *testing.T, method HoldMethod) *mourned {
 	l := newLAN(t, 2)
 	b := &mourned{bereaved: bereaved{board: l.boards[0]}}
 	other := l.boards[1]
-	b.neighbour = openInbox(t, "neighbour", Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup, Namespace: other.ns})
-	conn, err := Open(Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup, Namespace: b.ns})
+	b.neighbour = openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	conn, err := b.open(Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup})
 	must(t, err)
 	b.untilHeard(t, conn)
 	must(t, conn.Close())

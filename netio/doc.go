@@ -17,10 +17,8 @@
 //     for rivals. [AnnouncementDelay] says when to announce again.
 //   - [Now] is the one clock of the daemon.
 //
-// Everything acts in the network namespace of the calling thread, unless a
-// namespace is given: the demo runs several boards in one process. A namespace
-// handle of zero means "the current one" just as netns.None() does, so that the
-// zero value of every options struct is the ordinary daemon.
+// Whatever opens a socket, a device or a file does so in the network namespace of the
+// calling thread. That is how the lab runs several boards in one process.
 //
 // The package never logs. What it has to say it says through errors, callbacks
 // and counters, and the wording is meant to be shown to a person as it is.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 )
 
 // FindInterface returns the interface whose IPv4 subnet contains addr, and the
@@ -17,8 +16,8 @@ import (
 //
 // When no interface or more than one fits, the error says what was seen and
 // what to write into the config.
-func FindInterface(ns netns.NsHandle, addr netip.Addr) (name string, prefix netip.Prefix, err error) {
-	handle, err := openHandle(ns)
+func FindInterface(addr netip.Addr) (name string, prefix netip.Prefix, err error) {
+	handle, err := openHandle()
 	if err != nil {
 		return "", netip.Prefix{}, err
 	}

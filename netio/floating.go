@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,8 +73,6 @@ type FloatingOptions struct {
 	// Lifetime is in whole seconds, at least one; DefaultLifetime if zero.
 	// Renew about four times as often.
 	Lifetime time.Duration
-	// Namespace is the network namespace to act in; zero is the current one.
-	Namespace netns.NsHandle
 }
 
 func (o *FloatingOptions) validate() error {
@@ -160,12 +157,12 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("netio: floating IP: %w", err)
 	}
-	handle, err := openHandle(o.Namespace)
+	handle, err := openHandle()
 	if err != nil {
 		return nil, err
 	}
 	f := &FloatingIP{options: o, handle: handle}
-	if err := inNamespace(o.Namespace, f.choose); err != nil {
+	if err := f.choose(); err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("netio: floating IP on %s: %w", o.Interface, err)
 	}
@@ -393,7 +390,7 @@ func (f *FloatingIP) Close() error {
 // a fresh TUN device of our own.
 func (f *FloatingIP) findDevice() (err error) {
 	if f.method == HoldTUN {
-		return inNamespace(f.options.Namespace, f.openDevice)
+		return f.openDevice()
 	}
 	index, err := f.interfaceIndex()
 	if err == nil {

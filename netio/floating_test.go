@@ -32,16 +32,26 @@ func needTUN(t testing.TB) {
 	}
 }
 
-func openFloating(t testing.TB, b *board, o FloatingOptions) *FloatingIP {
+// floating is a FloatingIP that acts on a board: when the TUN device has gone it opens another.
+type floating struct {
+	*FloatingIP
+	board *board
+}
+
+func (f floating) Acquire() error { return f.board.in(f.FloatingIP.Acquire) }
+
+func (f floating) Renew() (restored bool, err error) { return on(f.board, f.FloatingIP.Renew) }
+
+func openFloating(t testing.TB, b *board, o FloatingOptions) floating {
 	t.Helper()
-	o.Interface, o.Namespace = "eth0", b.ns
+	o.Interface = "eth0"
 	if o.Addresses == nil {
 		o.Addresses = []netip.Prefix{testFloating}
 	}
-	f, err := NewFloatingIP(o)
+	f, err := b.newFloatingIP(o)
 	must(t, err)
 	t.Cleanup(func() { must(t, f.Close()) })
-	return f
+	return floating{f, b}
 }
 
 func TestFloatingOptionsValidate(t *testing.T) {
@@ -243,7 +253,7 @@ func TestFloatingIPAuto(t *testing.T) {
 			}
 			if test.want == HoldLifetime {
 				// Who insists on TUN is told instead of getting something else.
-				_, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, Namespace: b.ns})
+				_, err := b.newFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN})
 				if err == nil || !strings.Contains(err.Error(), test.reason) {
 					t.Errorf("insisting on TUN gives %v, want an error with %q", err, test.reason)
 				}
@@ -259,7 +269,7 @@ func TestFloatingIPPersistentDevice(t *testing.T) {
 	makePersistentTUN(t, b, DefaultDevice)
 	f := openFloating(t, b, FloatingOptions{Method: HoldTUN, Device: DefaultDevice})
 	// Nobody else gets it meanwhile.
-	_, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, Device: DefaultDevice, Namespace: b.ns})
+	_, err := b.newFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, Device: DefaultDevice})
 	if want := "the TUN device topdog0 belongs to another process"; !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a second one with the same device: %v, want %q", err, want)
 	}
@@ -433,6 +443,10 @@ func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
 	}
 }
 
+func (b *board) removeLeftovers(addresses ...netip.Prefix) ([]string, error) {
+	return on(b, func() ([]string, error) { return RemoveLeftovers(addresses) })
+}
+
 func TestRemoveLeftovers(t *testing.T) {
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
@@ -444,7 +458,7 @@ func TestRemoveLeftovers(t *testing.T) {
 	b.addAddr(t, "eth0", netip.MustParsePrefix("10.77.0.102/24")) // ours by name, but a person's by its length
 
 	addresses := []netip.Prefix{testFloating, netip.MustParsePrefix("10.77.0.102/24")}
-	removed, err := RemoveLeftovers(b.ns, addresses)
+	removed, err := b.removeLeftovers(addresses...)
 	must(t, err)
 	slices.Sort(removed)
 	want := []string{"address 10.77.0.100 on eth0", "address 10.77.0.100 on topdog0", "device topdog0"}
@@ -456,7 +470,7 @@ func TestRemoveLeftovers(t *testing.T) {
 			t.Errorf("the board has %s: %t, want %t", addr, got, want)
 		}
 	}
-	removed, err = RemoveLeftovers(b.ns, addresses)
+	removed, err = b.removeLeftovers(addresses...)
 	if len(removed) > 0 || err != nil {
 		t.Errorf("a second time: removed %q, error %v", removed, err)
 	}
@@ -478,7 +492,7 @@ func TestRemoveLeftoversSparesOthers(t *testing.T) {
 	}
 	makePersistentTUN(t, b, "topdog9") // left by nobody knows whom
 
-	removed, err := RemoveLeftovers(b.ns, []netip.Prefix{testFloating})
+	removed, err := b.removeLeftovers(testFloating)
 	must(t, err)
 	if diff := cmp.Diff([]string{"device topdog9"}, removed); diff != "" {
 		t.Errorf("removed (-want +got):\n%s", diff)

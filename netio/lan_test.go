@@ -118,10 +118,53 @@ func (b *board) has(t testing.TB, device string, addr netip.Addr) bool {
 	return false
 }
 
-// do runs f in the board's namespace.
+// in runs f with the calling thread in the board's namespace, and waits for it; a nil board is
+// this machine. The goroutine ends with its thread still locked, so that the runtime throws the
+// thread away.
+func (b *board) in(f func() error) error {
+	if b == nil {
+		return f()
+	}
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if err := unix.Setns(int(b.ns), unix.CLONE_NEWNET); err != nil {
+			result <- fmt.Errorf("enter a network namespace (needs CAP_SYS_ADMIN): %w", err)
+			return
+		}
+		result <- f()
+	}()
+	return <-result
+}
+
+// do runs f in the board's namespace, where it must succeed.
 func (b *board) do(t testing.TB, f func() error) {
 	t.Helper()
-	must(t, inNamespace(b.ns, f))
+	must(t, b.in(f))
+}
+
+// on returns what open opens in the board's namespace.
+func on[T any](b *board, open func() (T, error)) (v T, err error) {
+	err = b.in(func() (err error) {
+		v, err = open()
+		return err
+	})
+	return v, err
+}
+
+// open opens a Conn on a board.
+func (b *board) open(o Options) (*Conn, error) {
+	return on(b, func() (*Conn, error) { return Open(o) })
+}
+
+// openAnnouncer opens an Announcer on a board.
+func (b *board) openAnnouncer(index int, mac net.HardwareAddr) (*Announcer, error) {
+	return on(b, func() (*Announcer, error) { return OpenAnnouncer(index, mac) })
+}
+
+// newFloatingIP opens a FloatingIP on a board.
+func (b *board) newFloatingIP(o FloatingOptions) (*FloatingIP, error) {
+	return on(b, func() (*FloatingIP, error) { return NewFloatingIP(o) })
 }
 
 func netlinkAddr(index int, p netip.Prefix) *netlink.Addr {

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,20 +22,20 @@ import (
 // stays, and the device must be a TUN device with a name of ours. Another daemon
 // of this board may have one as well, so it must carry one of addresses, or else
 // none at all and belong to no process.
-func RemoveLeftovers(ns netns.NsHandle, addresses []netip.Prefix) (removed []string, err error) {
-	handle, err := openHandle(ns)
+func RemoveLeftovers(addresses []netip.Prefix) (removed []string, err error) {
+	handle, err := openHandle()
 	if err != nil {
 		return nil, err
 	}
 	defer handle.Close()
-	removed, err = removeLeftovers(handle, ns, addresses)
+	removed, err = removeLeftovers(handle, addresses)
 	if err != nil {
 		err = fmt.Errorf("netio: remove left-overs: %w", err)
 	}
 	return removed, err
 }
 
-func removeLeftovers(handle *netlink.Handle, ns netns.NsHandle, addresses []netip.Prefix) (removed []string, err error) {
+func removeLeftovers(handle *netlink.Handle, addresses []netip.Prefix) (removed []string, err error) {
 	// What a device carried says whose it is, so it is listed before anything goes.
 	present, err := listAddrs(handle)
 	if err != nil {
@@ -66,7 +65,7 @@ func removeLeftovers(handle *netlink.Handle, ns netns.NsHandle, addresses []neti
 			continue
 		}
 		what := "device " + link.Attrs().Name
-		switch err := removeDevice(handle, ns, link, len(ours) > 0); {
+		switch err := removeDevice(handle, link, len(ours) > 0); {
 		case err == nil:
 			removed = append(removed, what)
 		case !errors.Is(err, unix.EBUSY): // another daemon, which does not lead, has it
@@ -79,17 +78,15 @@ func removeLeftovers(handle *netlink.Handle, ns netns.NsHandle, addresses []neti
 // removeDevice removes a TUN device, and unless it is ours says EBUSY if a process
 // has it. To take it and let go of it is the only way to find that out that leaves
 // no gap in which a process might take it.
-func removeDevice(handle *netlink.Handle, ns netns.NsHandle, link netlink.Link, ours bool) error {
+func removeDevice(handle *netlink.Handle, link netlink.Link, ours bool) error {
 	if ours {
 		return handle.LinkDel(link)
 	}
-	return inNamespace(ns, func() error {
-		file, _, err := openTUN(link.Attrs().Name)
-		if err != nil {
-			return err
-		}
-		return file.Close()
-	})
+	file, _, err := openTUN(link.Attrs().Name)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 func isTUN(link netlink.Link) bool {

@@ -201,7 +201,7 @@ func outlive(t testing.TB, l *lan, method HoldMethod, signal syscall.Signal) (re
 	defer h.end()
 
 	eth0 := client.link(t, "eth0")
-	arp, err := OpenAnnouncer(eth0.Index, eth0.HardwareAddr, client.ns)
+	arp, err := client.openAnnouncer(eth0.Index, eth0.HardwareAddr)
 	must(t, err)
 	defer arp.Close()
 	var last atomic.Int64

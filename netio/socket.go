@@ -56,8 +56,7 @@ func withLinkDown(err error) error {
 
 // openSocket opens one UDP socket bound to bind. The net package could not do
 // it: given a group address, it binds to the wildcard address instead, and the
-// socket then hears every group and every unicast packet on the port. It must
-// run in the right namespace.
+// socket then hears every group and every unicast packet on the port.
 func openSocket(o Options, index int, bind netip.AddrPort, reuse bool) (conn *net.UDPConn, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
 	if err != nil {

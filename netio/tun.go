@@ -16,7 +16,7 @@ import (
 // openTUN makes a TUN device that lives exactly as long as the returned file:
 // when the process ends, however it ends, the kernel closes the file and
 // removes the device with all its addresses. No packet is ever routed to the
-// device; it is only a hook to hang addresses on. It must run in the right namespace.
+// device; it is only a hook to hang addresses on.
 //
 // In a name with "%d" the kernel puts the first number that is free. It returns
 // the device's name.
@@ -83,7 +83,7 @@ func raiseTUN(handle *netlink.Handle, name string) (index int, err error) {
 // arpIgnore reads the setting that decides whether the kernel answers ARP on
 // the interface for an address that is on another device, such as ours. It
 // does with 0, the default. The greater of the interface's value and that of "all"
-// counts (Documentation/networking/ip-sysctl.rst). It must run in the right namespace.
+// counts (Documentation/networking/ip-sysctl.rst).
 func arpIgnore(iface string) (value int, err error) {
 	const conf = "/proc/sys/net/ipv4/conf"
 	for _, name := range []string{"all", iface} {

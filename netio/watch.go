@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,8 +14,6 @@ import (
 type WatchOptions struct {
 	// Interface is the name of the interface. It need not exist.
 	Interface string
-	// Namespace is the network namespace to watch; zero is the current one.
-	Namespace netns.NsHandle
 	// Trouble, if not nil, is called when the watch was interrupted and is about
 	// to be set up again. Nothing is lost by an interruption but a little time.
 	Trouble func(error)
@@ -139,14 +136,13 @@ func (w *watcher) report(t *table) {
 
 // subscribe opens the real subscriptions.
 func subscribe(o WatchOptions) (*feed, error) {
-	handle, err := openHandle(o.Namespace)
+	handle, err := openHandle()
 	if err != nil {
 		return nil, err
 	}
 	done := make(chan struct{})
 	links := make(chan netlink.LinkUpdate, 16)
 	err = netlink.LinkSubscribeWithOptions(links, done, netlink.LinkSubscribeOptions{
-		Namespace:     namespaceOption(o.Namespace),
 		ErrorCallback: func(error) {}, // it repeats what the closed channel says
 	})
 	if err != nil {
@@ -155,7 +151,6 @@ func subscribe(o WatchOptions) (*feed, error) {
 	}
 	addrs := make(chan netlink.AddrUpdate, 256)
 	err = netlink.AddrSubscribeWithOptions(addrs, done, netlink.AddrSubscribeOptions{
-		Namespace:     namespaceOption(o.Namespace),
 		ErrorCallback: func(error) {},
 	})
 	if err != nil {

@@ -29,14 +29,16 @@ func watch(t testing.TB, b *board, gate chan struct{}) *watching {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		err := Watch(ctx, WatchOptions{
-			Interface: "eth0", Namespace: b.ns,
-			Trouble: func(err error) { w.trouble <- err },
-		}, func(s Snapshot) {
-			w.snapshots <- s
-			if w.gate != nil {
-				<-w.gate
-			}
+		err := b.in(func() error {
+			return Watch(ctx, WatchOptions{
+				Interface: "eth0",
+				Trouble:   func(err error) { w.trouble <- err },
+			}, func(s Snapshot) {
+				w.snapshots <- s
+				if w.gate != nil {
+					<-w.gate
+				}
+			})
 		})
 		if err != nil {
 			t.Errorf("Watch: %v", err)
@@ -277,11 +279,18 @@ func TestFindInterface(t *testing.T) {
 	b := l.boards[0]
 	vip := netip.MustParseAddr("10.77.0.100")
 	b.addAddr(t, "lo", netip.PrefixFrom(vip, 32)) // a left-over
-	name, prefix, err := FindInterface(b.ns, vip)
+	find := func(addr netip.Addr) (name string, prefix netip.Prefix, err error) {
+		err = b.in(func() (err error) {
+			name, prefix, err = FindInterface(addr)
+			return err
+		})
+		return name, prefix, err
+	}
+	name, prefix, err := find(vip)
 	if want := netip.PrefixFrom(b.addr, 24); err != nil || name != "eth0" || prefix != want {
 		t.Errorf("got %s, %s, %v, want eth0, %s", name, prefix, err, want)
 	}
-	_, _, err = FindInterface(b.ns, netip.MustParseAddr("172.16.0.1"))
+	_, _, err = find(netip.MustParseAddr("172.16.0.1"))
 	if err == nil || !strings.Contains(err.Error(), "there are eth0 (10.77.0.1/24);") {
 		t.Errorf("for an address elsewhere: %v, want an error that lists only eth0", err)
 	}

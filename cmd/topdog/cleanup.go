@@ -8,7 +8,6 @@ import (
 	"net/netip"
 
 	"github.com/spf13/cobra"
-	"github.com/vishvananda/netns"
 
 	"topdog/gpio"
 	"topdog/internal/config"
@@ -44,7 +43,7 @@ func cleanup(c *cobra.Command, path string) error {
 		addresses = append(addresses, netip.PrefixFrom(a.IP, 32))
 	}
 	var failed []error
-	removed, err := netio.RemoveLeftovers(netns.None(), addresses)
+	removed, err := netio.RemoveLeftovers(addresses)
 	if err != nil {
 		failed = append(failed, err)
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netns"
-
 	"topdog/netio"
 )
 
@@ -42,7 +40,7 @@ func findNetwork(address netip.Addr) (string, netip.Prefix, error) {
 	if isOwn(address) {
 		return "", netip.Prefix{}, fmt.Errorf("%s is this board's own address; the floating address is another one, which no machine has for itself", address)
 	}
-	name, own, err := netio.FindInterface(netns.None(), address)
+	name, own, err := netio.FindInterface(address)
 	if err != nil {
 		return "", netip.Prefix{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
 	}
@@ -91,7 +89,7 @@ func ownerOf(ctx context.Context, iface string, address netip.Addr) (who string,
 	if err != nil || link.Flags&net.FlagRunning == 0 {
 		return "", false
 	}
-	a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr, netns.None())
+	a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr)
 	if err != nil {
 		return "", false // not root, or no Ethernet
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"github.com/vishvananda/netns"
 
 	"topdog/gpio"
 	"topdog/internal/config"
@@ -73,9 +72,8 @@ type Platform struct {
 // RealOptions say what of the real machine a daemon uses, besides what is configured.
 type RealOptions struct {
 	// Deadman is the command line of the dead man's switch; nil for none.
-	Deadman   []string
-	Namespace netns.NsHandle // zero is the namespace of the process
-	Log       *logrus.Entry  // may be nil if no socket is configured
+	Deadman []string
+	Log     *logrus.Entry // may be nil if no socket is configured
 }
 
 // Real returns the real machine. It must be called before the first socket is
@@ -83,14 +81,12 @@ type RealOptions struct {
 func Real(cfg *config.Config, o RealOptions) Platform {
 	gpio.Init(cfg.LED)
 	s := Platform{
-		FindInterface: func(addr netip.Addr) (string, netip.Prefix, error) {
-			return netio.FindInterface(o.Namespace, addr)
-		},
+		FindInterface: netio.FindInterface,
 		Watch: func(ctx context.Context, iface string, trouble func(error), notify func(netio.Snapshot)) error {
-			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Namespace: o.Namespace, Trouble: trouble}, notify)
+			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Trouble: trouble}, notify)
 		},
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
-			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Namespace: o.Namespace})
+			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast})
 			if err != nil {
 				return nil, err
 			}
@@ -98,7 +94,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		},
 		OpenHolder: func(iface string, addresses []netip.Prefix) (Holder, error) {
 			f, err := netio.NewFloatingIP(netio.FloatingOptions{
-				Interface: iface, Addresses: addresses, Method: cfg.Hold, Namespace: o.Namespace,
+				Interface: iface, Addresses: addresses, Method: cfg.Hold,
 			})
 			if err != nil {
 				return nil, err
@@ -106,7 +102,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			return f, nil
 		},
 		OpenAnnouncer: func(link netio.Link) (Announcer, error) {
-			a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr, o.Namespace)
+			a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr)
 			if err != nil {
 				return nil, err
 			}
@@ -124,7 +120,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	}
 	if o.Deadman != nil {
 		s.StartDeadman = func() (Deadman, error) {
-			d, err := netio.StartDeadman(o.Deadman, o.Namespace)
+			d, err := netio.StartDeadman(o.Deadman)
 			if err != nil {
 				return nil, err
 			}

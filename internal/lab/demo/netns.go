@@ -63,7 +63,7 @@ func (s *namespaces) board(n int) (netip.Addr, string, netip.AddrPort) {
 }
 
 func (s *namespaces) platform(n int, cfg *config.Config) daemon.Platform {
-	return daemon.Real(cfg, daemon.RealOptions{Namespace: s.lan.Board(n).Namespace()})
+	return within(s.lan.Board(n), daemon.Real(cfg, daemon.RealOptions{}))
 }
 
 // power switches the link of the board on and off with it: a board without

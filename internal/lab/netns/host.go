@@ -75,6 +75,15 @@ func (h *Host) Do(fn func() error) error {
 	})
 }
 
+// Within returns what open opens, with the calling thread in the host's namespace as Do has it.
+func Within[T any](h *Host, open func() (T, error)) (v T, err error) {
+	err = h.Do(func() (err error) {
+		v, err = open()
+		return err
+	})
+	return v, err
+}
+
 // enter moves the calling thread into the host's namespace.
 func (h *Host) enter() error {
 	if err := netns.Set(h.ns); err != nil {

@@ -92,11 +92,7 @@ func (a *answerers) start(boards []*Host) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, h := range boards[len(a.all):] {
-		var conn *net.UDPConn
-		err := h.Do(func() (err error) {
-			conn, err = observe.ListenEverywhere()
-			return err
-		})
+		conn, err := Within(h, observe.ListenEverywhere)
 		if err != nil {
 			// The boards that answer by now go on.
 			return fmt.Errorf("%s: %w", h.Name, err)

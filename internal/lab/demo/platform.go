@@ -1,0 +1,51 @@
+package demo
+
+import (
+	"context"
+	"net/netip"
+
+	"topdog/internal/daemon"
+	"topdog/internal/lab/netns"
+	"topdog/netio"
+)
+
+// within returns the platform of a daemon that is on a host: whatever opens something does it in
+// the host's namespace. What is open stays there, wherever it is used.
+func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
+	p := machine
+	p.FindInterface = func(addr netip.Addr) (name string, subnet netip.Prefix, err error) {
+		err = host.Do(func() (err error) {
+			name, subnet, err = machine.FindInterface(addr)
+			return err
+		})
+		return name, subnet, err
+	}
+	// It subscribes again after a failure, so all of it happens there.
+	p.Watch = func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error {
+		return host.Do(func() error { return machine.Watch(ctx, iface, problem, notify) })
+	}
+	p.OpenTransport = func(iface string, local netip.Addr) (daemon.Transport, error) {
+		return netns.Within(host, func() (daemon.Transport, error) { return machine.OpenTransport(iface, local) })
+	}
+	p.OpenHolder = func(iface string, addresses []netip.Prefix) (daemon.Holder, error) {
+		h, err := netns.Within(host, func() (daemon.Holder, error) { return machine.OpenHolder(iface, addresses) })
+		if err != nil {
+			return nil, err
+		}
+		return holder{h, host}, nil
+	}
+	p.OpenAnnouncer = func(link netio.Link) (daemon.Announcer, error) {
+		return netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(link) })
+	}
+	return p
+}
+
+// holder is a Holder on a host: it opens another device where the first one has gone.
+type holder struct {
+	daemon.Holder
+	host *netns.Host
+}
+
+func (h holder) Acquire() error { return h.host.Do(h.Holder.Acquire) }
+
+func (h holder) Renew() (restored bool, err error) { return netns.Within(h.host, h.Holder.Renew) }
