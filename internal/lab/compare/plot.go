@@ -12,27 +12,27 @@ import (
 	"topdog/internal/lab/svg"
 )
 
-// Point is one of a curve.
-type Point struct{ X, Y float64 }
+// point is one of a curve.
+type point struct{ X, Y float64 }
 
-// Curve is what one contestant took.
-type Curve struct {
+// curve is what one contestant took.
+type curve struct {
 	Name   string
-	Points []Point
+	Points []point
 }
 
-// Panel is one diagram of a plot.
-type Panel struct {
+// panel is one diagram of a plot.
+type panel struct {
 	Title string
 	XAxis string
 	YAxis string
 	Log   bool // both axes
-	Curve []Curve
+	Curve []curve
 }
 
-// Panels draws rows as three diagrams: messages, packets and time by the number of boards.
-func Panels(rows []Row) []Panel {
-	panels := []Panel{
+// panels draws rows as three diagrams: messages, packets and time by the number of boards.
+func panels(rows []Row) []panel {
+	panels := []panel{
 		{Title: "Messages, process to process", YAxis: "messages", Log: true},
 		{Title: "Packets on a wire that can multicast", YAxis: "packets", Log: true},
 		{Title: "Time from the failure to the next leader", YAxis: "ms", Log: true},
@@ -45,17 +45,17 @@ func Panels(rows []Row) []Panel {
 	for i := range panels {
 		panels[i].XAxis = "boards"
 		for _, r := range rows {
-			panels[i].add(r.Name, Point{float64(r.Boards), values[i](r)})
+			panels[i].add(r.Name, point{float64(r.Boards), values[i](r)})
 		}
 	}
 	return panels
 }
 
-func (p *Panel) add(name string, at Point) {
-	i := slices.IndexFunc(p.Curve, func(c Curve) bool { return c.Name == name })
+func (p *panel) add(name string, at point) {
+	i := slices.IndexFunc(p.Curve, func(c curve) bool { return c.Name == name })
 	if i < 0 {
 		i = len(p.Curve)
-		p.Curve = append(p.Curve, Curve{Name: name})
+		p.Curve = append(p.Curve, curve{Name: name})
 	}
 	p.Curve[i].Points = append(p.Curve[i].Points, at)
 }
@@ -77,8 +77,8 @@ var palette = []string{
 	svg.Blue.Light, svg.Red.Light, svg.Green.Light, svg.Purple.Light, svg.Orange.Light, svg.Ink.Light, "#3b6fd4", "#777777", "#b5338a",
 }
 
-// SVG draws the diagrams, two in a row.
-func SVG(out io.Writer, title string, panels []Panel) error {
+// drawPanels draws the diagrams, two in a row.
+func drawPanels(out io.Writer, title string, panels []panel) error {
 	colours := make(map[string]string)
 	for _, p := range panels {
 		for _, c := range p.Curve {
@@ -107,7 +107,7 @@ type drawing struct {
 	colours map[string]string // by the name of a contestant
 }
 
-func (d *drawing) panel(p *Panel) {
+func (d *drawing) panel(p *panel) {
 	d.Text(p.Title, "class", "h", "x", marginLeft, "y", 24)
 	x, y, ok := p.axes()
 	if !ok {
@@ -128,7 +128,7 @@ func (d *drawing) panel(p *Panel) {
 }
 
 // axes are those on which all points have a place. It returns false if there are no points.
-func (p *Panel) axes() (x, y svg.Axis, ok bool) {
+func (p *panel) axes() (x, y svg.Axis, ok bool) {
 	var xs, ys []float64
 	for _, c := range p.Curve {
 		for _, q := range c.Points {
@@ -160,10 +160,10 @@ func newAxis(values []float64, log bool) svg.Axis {
 }
 
 // curves draws the curves, and their names beside their ends.
-func (d *drawing) curves(p *Panel, x, y svg.Axis) {
-	end := func(c Curve) float64 { return y.At(c.Points[len(c.Points)-1].Y) }
+func (d *drawing) curves(p *panel, x, y svg.Axis) {
+	end := func(c curve) float64 { return y.At(c.Points[len(c.Points)-1].Y) }
 	curves := slices.Clone(p.Curve)
-	slices.SortStableFunc(curves, func(a, b Curve) int { return cmp.Compare(end(a), end(b)) })
+	slices.SortStableFunc(curves, func(a, b curve) int { return cmp.Compare(end(a), end(b)) })
 	var ends []float64
 	for _, c := range curves {
 		ends = append(ends, end(c))

@@ -83,10 +83,10 @@ func Plot(w io.Writer, rows []Row) error {
 	if err != nil {
 		return err
 	}
-	figure := Panel{Title: "The report's figure 11: worst case, one notices", XAxis: "processes", YAxis: "messages"}
+	figure := panel{Title: "The report's figure 11: worst case, one notices", XAxis: "processes", YAxis: "messages"}
 	for i, n := range processes {
-		figure.add("bully", Point{float64(n), float64(regular[i])})
-		figure.add("modified", Point{float64(n), float64(modified[i])})
+		figure.add("bully", point{float64(n), float64(regular[i])})
+		figure.add("modified", point{float64(n), float64(modified[i])})
 	}
-	return SVG(w, "What it costs to replace a failed leader", append([]Panel{figure}, Panels(rows)...))
+	return drawPanels(w, "What it costs to replace a failed leader", append([]panel{figure}, panels(rows)...))
 }

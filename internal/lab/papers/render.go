@@ -34,7 +34,7 @@ func Text(w io.Writer, tables []Table) error {
 // text is a cell for people.
 func (c Cell) text() string {
 	switch {
-	case !c.Compared():
+	case !c.compared():
 		return c.Measured
 	case c.Corrected != "" && c.Equal():
 		return fmt.Sprintf("%s = (misprinted as %s)", c.Measured, c.Published)
@@ -78,7 +78,7 @@ func CSV(w io.Writer, tables []Table) error {
 		for _, r := range t.Rows {
 			for i, c := range r.Cells {
 				equal := ""
-				if c.Compared() {
+				if c.compared() {
 					equal = fmt.Sprint(c.Equal())
 				}
 				if err := out.Write([]string{t.Source, t.Title, r.Name, t.Columns[i], c.Published, c.Corrected, c.Measured, equal}); err != nil {

@@ -38,15 +38,15 @@ type Cell struct {
 	Measured  string `json:"measured"`
 }
 
-// Compared reports whether there is a published figure.
-func (c Cell) Compared() bool { return c.Published != "" }
+// compared reports whether there is a published figure.
+func (c Cell) compared() bool { return c.Published != "" }
 
 // Equal reports whether the measurement is what the paper says, or means.
 func (c Cell) Equal() bool {
 	if c.Corrected != "" {
 		return c.Measured == c.Corrected
 	}
-	return !c.Compared() || c.Measured == c.Published
+	return !c.compared() || c.Measured == c.Published
 }
 
 // Tally counts the cells of tables that were compared, and those that differ.
@@ -54,7 +54,7 @@ func Tally(tables []Table) (compared, different int) {
 	for _, t := range tables {
 		for _, r := range t.Rows {
 			for _, c := range r.Cells {
-				if c.Compared() {
+				if c.compared() {
 					compared++
 				}
 				if !c.Equal() {

@@ -21,7 +21,7 @@ import (
 // Limits of what makes sense on one screen and in the memory of one machine.
 const (
 	MaxNodes = wire.MaxBoards
-	MaxFor   = 24 * time.Hour
+	maxFor   = 24 * time.Hour
 )
 
 // Scenario is what shall happen. The boards have the ids 1 to Nodes, and all are switched
@@ -68,8 +68,8 @@ func (s *Scenario) Check() error {
 	if s.Nodes < 1 || s.Nodes > MaxNodes {
 		return fmt.Errorf("--nodes: there may be 1 to %d boards, not %d", MaxNodes, s.Nodes)
 	}
-	if s.For <= 0 || s.For > MaxFor {
-		return fmt.Errorf("--for: the time must be between 0 and %v, is %v", MaxFor, s.For)
+	if s.For <= 0 || s.For > maxFor {
+		return fmt.Errorf("--for: the time must be between 0 and %v, is %v", maxFor, s.For)
 	}
 	if s.From > s.For {
 		return fmt.Errorf("--trace-from: %v is after the end at %v; see --for", s.From, s.For)
@@ -270,8 +270,8 @@ func (p *Play) watch(what []string) {
 	}
 }
 
-// Title is what the picture is called.
-func (p *Play) Title() string {
+// title is what the picture is called.
+func (p *Play) title() string {
 	s := p.Scenario
 	words := []string{fmt.Sprintf("%v, %d boards", s.Board.Algorithm, s.Nodes)}
 	for _, w := range p.watches {
@@ -286,7 +286,7 @@ func (p *Play) Draw(w io.Writer, format string) error {
 	case "mermaid":
 		return p.Recording.Mermaid(w)
 	case "svg":
-		return p.Recording.SVG(w, p.Title())
+		return p.Recording.SVG(w, p.title())
 	default:
 		return p.Recording.Text(w)
 	}

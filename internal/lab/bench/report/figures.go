@@ -13,23 +13,23 @@ type figure func(r *Report, g goal) (list []result, why string)
 
 // series is a percentile of some runs of one system.
 type series struct {
-	Bound
+	bound
 	system System
 	event  string
 	runs   int
-	atRest Bound // the percentile without the time in which this machine stood still
+	atRest bound // the percentile without the time in which this machine stood still
 	late   time.Duration
 }
 
 // newSeries takes the percentile; there must be a run.
-func newSeries(s System, event string, runs []Run, pick func(Run) Bound, p int) series {
-	atRest := func(r Run) Bound {
+func newSeries(s System, event string, runs []Run, pick func(Run) bound, p int) series {
+	atRest := func(r Run) bound {
 		b := pick(r)
 		b.Time = max(0, b.Time-r.Late)
 		return b
 	}
 	return series{
-		Bound: rank(runs, pick, p), system: s, event: event, runs: len(runs),
+		bound: rank(runs, pick, p), system: s, event: event, runs: len(runs),
 		atRest: rank(runs, atRest, p), late: rank(runs, late, 100).Time,
 	}
 }
@@ -39,12 +39,12 @@ func (s series) step() Step { return Step{s.system.Key, s.event} }
 func (s series) result() result {
 	return result{
 		value: float64(s.Time), open: s.AtLeast, atRest: float64(s.atRest.Time), late: s.late, step: s.step(),
-		words: fmt.Sprintf("%s: %s, %s", s.Bound, s.system.name(), count(s.runs, "run", "runs")),
+		words: fmt.Sprintf("%s: %s, %s", s.bound, s.system.name(), count(s.runs, "run", "runs")),
 	}
 }
 
 // series of an event, of those systems that have run it. If there are none it says why.
-func (r *Report) series(systems []System, event string, pick func(Run) Bound, p int) (list []series, why string) {
+func (r *Report) series(systems []System, event string, pick func(Run) bound, p int) (list []series, why string) {
 	why = "no such system in this report"
 	for _, s := range systems {
 		f, _ := r.failure(s.Key, event)
@@ -61,7 +61,7 @@ func (r *Report) series(systems []System, event string, pick func(Run) Bound, p 
 }
 
 // percentile is one of all runs of an event.
-func percentile(pick func(Run) Bound, p int) figure {
+func percentile(pick func(Run) bound, p int) figure {
 	return func(r *Report, g goal) (list []result, why string) {
 		all, why := r.series(g.of.systems(r, topdog), g.about, pick, p)
 		for _, s := range all {
@@ -92,12 +92,12 @@ func timesAsLong(program string) figure {
 		if len(theirs) == 0 {
 			return nil, why
 		}
-		own := slices.MaxFunc(ours, func(a, b series) int { return cmp.Or(after(a.Bound, b.Bound), cmp.Compare(a.Time, b.Time)) })
+		own := slices.MaxFunc(ours, func(a, b series) int { return cmp.Or(after(a.bound, b.bound), cmp.Compare(a.Time, b.Time)) })
 		peer := slices.MinFunc(theirs, func(a, b series) int { return cmp.Compare(a.Time, b.Time) })
-		beside := fmt.Sprintf("%s %s, %s %s", peer.system.name(), peer.Bound, own.system.name(), own.Bound)
+		beside := fmt.Sprintf("%s %s, %s %s", peer.system.name(), peer.bound, own.system.name(), own.bound)
 		more, _ := r.series(tuned, g.about, outage, 50)
 		for _, s := range more {
-			if q, open, ok := ratio(s.Bound, own.Bound); ok {
+			if q, open, ok := ratio(s.bound, own.bound); ok {
 				beside += fmt.Sprintf("; %s: %s", s.system.name(), times(q, open))
 			}
 		}
@@ -111,7 +111,7 @@ func factor(peer, own series, beside string) ([]result, string) {
 	if own.AtLeast {
 		return []result{{words: beside}}, ""
 	}
-	q, open, ok := ratio(peer.Bound, own.Bound)
+	q, open, ok := ratio(peer.bound, own.bound)
 	if !ok {
 		return nil, "an outage of nothing has no ratio: " + beside
 	}
@@ -160,7 +160,7 @@ func mostMoves(r *Report, g goal) (list []result, why string) {
 func longestStart(r *Report, g goal) (list []result, why string) {
 	for _, s := range g.of.systems(r, topdog) {
 		for _, o := range r.Starts {
-			if b, ok := Percentile(bounds(o.Took), 100); ok && o.System == s.Key {
+			if b, ok := nearestRank(bounds(o.Took), 100); ok && o.System == s.Key {
 				t := float64(b.Time)
 				words := fmt.Sprintf("%s: %s, %s", b, s.name(), count(len(o.Took), "run", "runs"))
 				list = append(list, result{value: t, atRest: t, words: words})

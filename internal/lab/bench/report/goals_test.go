@@ -61,8 +61,8 @@ func best() *Report {
 // verdicts is what of a report does not hold, as lines.
 func verdicts(r *Report) []string {
 	var list []string
-	for _, g := range Goals(r) {
-		if g.Verdict != Held {
+	for _, g := range judgements(r) {
+		if g.Verdict != held {
 			list = append(list, g.Verdict.String()+" | "+g.About+" | "+g.Text+" | "+g.Measured)
 		}
 	}
@@ -293,13 +293,13 @@ func TestDisturbed(t *testing.T) {
 // TestNothingHolds holds that what was not measured does not pass.
 func TestNothingHolds(t *testing.T) {
 	for _, r := range []*Report{{}, {Systems: best().Systems}} {
-		for _, g := range Goals(r) {
-			if g.Verdict != Unmeasured || strings.TrimSpace(g.Measured) == "" {
+		for _, g := range judgements(r) {
+			if g.Verdict != unmeasured || strings.TrimSpace(g.Measured) == "" {
 				t.Errorf("without any figure: %s, %s: %s %q", g.About, g.Text, g.Verdict, g.Measured)
 			}
 		}
 	}
-	if a, b := len(Goals(&Report{})), len(Goals(best())); a != b {
+	if a, b := len(judgements(&Report{})), len(judgements(best())); a != b {
 		t.Errorf("%d goals without figures, %d with", a, b)
 	}
 }

@@ -27,7 +27,7 @@ func chart(name string) func(io.Writer, *Report) error {
 
 // renders are all forms in which a report is written.
 func renders() []render {
-	list := []render{{"report.json", JSON}, {"report.txt", Text}, {"report.md", Markdown}}
+	list := []render{{"report.json", JSON}, {"report.txt", Text}, {"report.md", writeMarkdown}}
 	for _, c := range Charts() {
 		list = append(list, render{c + ".svg", chart(c)})
 	}
@@ -148,7 +148,7 @@ func wellFormed(t *testing.T, name string, text []byte) {
 // TestInsert makes a page anew, and leaves what people wrote on it.
 func TestInsert(t *testing.T) {
 	var block bytes.Buffer
-	if err := Markdown(&block, sample()); err != nil {
+	if err := writeMarkdown(&block, sample()); err != nil {
 		t.Fatal(err)
 	}
 	want := "# Figures\n\nby hand\n\n" + block.String() + "\nmore by hand\n"

@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// Verdict is what the figures say of a goal. Of several figures the highest counts.
-type Verdict int
+// verdict is what the figures say of a goal. Of several figures the highest counts.
+type verdict int
 
 const (
-	Held       Verdict = iota + 1
-	Unmeasured         // there is no figure, or not enough of one: never taken for held
-	Disturbed          // missed by less than this machine stood still meanwhile
-	Missed
+	held       verdict = iota + 1
+	unmeasured         // there is no figure, or not enough of one: never taken for held
+	disturbed          // missed by less than this machine stood still meanwhile
+	missed
 )
 
-func (v Verdict) String() string {
+func (v verdict) String() string {
 	switch v {
-	case Held:
+	case held:
 		return "held"
-	case Disturbed:
+	case disturbed:
 		return "disturbed"
-	case Missed:
+	case missed:
 		return "MISSED"
 	default:
 		return "not measured"
 	}
 }
 
-// Goal is one thing that must hold, and whether it does.
-type Goal struct {
+// judgement is one thing that must hold, and whether it does.
+type judgement struct {
 	About    string // what happens, such as "cable pulled, H = 100 ms"
 	Text     string // what is looked at, such as "median outage"
 	Limit    string // such as "at most 75 ms"
 	Measured string // the figure and whose it is, or why there is none
-	Verdict  Verdict
+	Verdict  verdict
 	Step     Step // of the figure, if it is of one
 }
 
@@ -60,9 +60,9 @@ type result struct {
 	tooShort bool
 }
 
-// Goals holds the figures of this report against what topdog is to be.
-func Goals(r *Report) []Goal {
-	list := make([]Goal, 0, len(goals))
+// judgements holds the figures of this report against what topdog is to be.
+func judgements(r *Report) []judgement {
+	list := make([]judgement, 0, len(goals))
 	for _, g := range goals {
 		list = append(list, g.judge(r))
 	}
@@ -72,8 +72,8 @@ func Goals(r *Report) []Goal {
 // DisturbedSteps are the steps to measure again, because a goal could not be judged.
 func DisturbedSteps(r *Report) []Step {
 	var list []Step
-	for _, g := range Goals(r) {
-		if g.Verdict == Disturbed && g.Step != (Step{}) && !slices.Contains(list, g.Step) {
+	for _, g := range judgements(r) {
+		if g.Verdict == disturbed && g.Step != (Step{}) && !slices.Contains(list, g.Step) {
 			list = append(list, g.Step)
 		}
 	}
@@ -81,11 +81,11 @@ func DisturbedSteps(r *Report) []Step {
 }
 
 // judge looks at the worst of all figures that a goal is about.
-func (g goal) judge(r *Report) Goal {
-	judged := Goal{About: r.title(g.about) + g.of.words, Text: g.text, Limit: g.limit.words}
+func (g goal) judge(r *Report) judgement {
+	judged := judgement{About: r.title(g.about) + g.of.words, Text: g.text, Limit: g.limit.words}
 	list, why := g.figure(r, g)
 	if len(list) == 0 {
-		judged.Measured, judged.Verdict = why, Unmeasured
+		judged.Measured, judged.Verdict = why, unmeasured
 		return judged
 	}
 	worst := list[0]
@@ -95,7 +95,7 @@ func (g goal) judge(r *Report) Goal {
 		}
 	}
 	judged.Measured, judged.Verdict, judged.Step = worst.words, g.verdict(worst), worst.step
-	if judged.Verdict == Disturbed {
+	if judged.Verdict == disturbed {
 		judged.Measured += fmt.Sprintf("; this machine stood still for up to %s ms", millis(worst.late))
 	}
 	return judged
@@ -105,32 +105,32 @@ func (g goal) judge(r *Report) Goal {
 func (g goal) compare(a, b result) int {
 	return cmp.Or(
 		cmp.Compare(g.verdict(a), g.verdict(b)),
-		after(Bound{AtLeast: a.open}, Bound{AtLeast: b.open}),
+		after(bound{AtLeast: a.open}, bound{AtLeast: b.open}),
 		cmp.Compare(a.value, b.value),
 	)
 }
 
 // verdict judges one figure. An outage that did not end is no time, and does not hold;
 // nor is it a matter of milliseconds.
-func (g goal) verdict(f result) Verdict {
+func (g goal) verdict(f result) verdict {
 	switch {
 	case f.open:
-		return Missed
+		return missed
 	case g.limit.allows(f.value) && f.tooShort:
-		return Unmeasured
+		return unmeasured
 	case g.limit.allows(f.value):
-		return Held
+		return held
 	case f.late > lateEnough && g.limit.allows(f.atRest):
-		return Disturbed
+		return disturbed
 	default:
-		return Missed
+		return missed
 	}
 }
 
 // goalSection shows the goals, and counts them.
 func (r *Report) goalSection() section {
-	list := Goals(r)
-	n := map[Verdict]int{}
+	list := judgements(r)
+	n := map[verdict]int{}
 	page := newTable(3, []int{0, 1, 2, 3}, "what happens", "goal", "verdict", "measured")
 	plain := newTable(2, []int{0, 1, 2}, "verdict", "goal", "measured")
 	plain.cap = 42
@@ -144,11 +144,11 @@ func (r *Report) goalSection() section {
 		}
 		plain.add(g.Verdict.String(), g.Text+": "+g.Limit, g.Measured)
 	}
-	counts := []string{fmt.Sprintf("%d held", n[Held]), fmt.Sprintf("%d missed", n[Missed])}
-	if n[Disturbed] > 0 {
-		counts = append(counts, fmt.Sprintf("%d disturbed by other work on this machine", n[Disturbed]))
+	counts := []string{fmt.Sprintf("%d held", n[held]), fmt.Sprintf("%d missed", n[missed])}
+	if n[disturbed] > 0 {
+		counts = append(counts, fmt.Sprintf("%d disturbed by other work on this machine", n[disturbed]))
 	}
-	counts = append(counts, fmt.Sprintf("%d not measured", n[Unmeasured]))
+	counts = append(counts, fmt.Sprintf("%d not measured", n[unmeasured]))
 	return section{
 		title: "Goals", level: 1, table: page, plain: plain,
 		intro: "H is the interval between two heartbeats. Of several settings of topdog the worst counts; a peer is one that is told no more than its interval.",

@@ -14,9 +14,9 @@ const (
 	blockEnd   = "<!-- bench report: end -->"
 )
 
-// Markdown writes the report for a page of docs/, between two comments by which
+// writeMarkdown writes the report for a page of docs/, between two comments by which
 // Insert finds it again.
-func Markdown(w io.Writer, r *Report) error {
+func writeMarkdown(w io.Writer, r *Report) error {
 	var b strings.Builder
 	b.WriteString(blockBegin + "\n\n")
 	for _, s := range r.sections() {
@@ -41,7 +41,7 @@ func Insert(page []byte, r *Report) ([]byte, error) {
 	after := page[from+length+len(blockEnd):]
 	var b bytes.Buffer
 	b.Write(page[:from])
-	if err := Markdown(&b, r); err != nil {
+	if err := writeMarkdown(&b, r); err != nil {
 		return nil, err
 	}
 	b.Write(bytes.TrimPrefix(after, []byte("\n")))

@@ -92,14 +92,14 @@ func (r *Report) row(y System, event string, runs []Run, limited bool) []string 
 		rank(runs, two, 100).cell(), rank(runs, two, 50).cell(), rank(runs, none, 50).cell(),
 		fmt.Sprintf("%d/%d", rank(runs, moves, 50).Time, rank(runs, moves, 100).Time),
 	}
-	ours := func(y System) (Bound, bool) {
+	ours := func(y System) (bound, bool) {
 		f, _ := r.failure(y.Key, event)
-		return Percentile(of(f.Runs, outage), 50)
+		return nearestRank(of(f.Runs, outage), 50)
 	}
 	cells = append(cells, r.besides(y, median, ours)...)
 	if limited {
 		over := nothing
-		limit := Bound{Time: y.Interval/2 + rank(runs, trip, 50).Time}
+		limit := bound{Time: y.Interval/2 + rank(runs, trip, 50).Time}
 		if q, least, ok := ratio(median, limit); ok && y.Interval > 0 {
 			over = times(q, least)
 		}
@@ -110,7 +110,7 @@ func (r *Report) row(y System, event string, runs []Run, limited bool) []string 
 
 // besides sets a median against that of topdog at the same interval, and at its
 // default. topdog itself is set against its default only.
-func (r *Report) besides(y System, median Bound, ours func(System) (Bound, bool)) []string {
+func (r *Report) besides(y System, median bound, ours func(System) (bound, bool)) []string {
 	same, unset := nothing, nothing
 	for _, t := range r.Systems {
 		if t.Program != topdog || t.Key == y.Key {
@@ -137,7 +137,7 @@ func (r *Report) besides(y System, median Bound, ours func(System) (Bound, bool)
 // unended says of how many runs only the least is known.
 func unended(y System, runs []Run) []string {
 	var list []string
-	open := func(figure func(Run) Bound, what string) {
+	open := func(figure func(Run) bound, what string) {
 		n := 0
 		for _, b := range of(runs, figure) {
 			if b.AtLeast {
@@ -273,25 +273,25 @@ func (r *Report) starts() section {
 		title: "Cold start", level: 1,
 		intro: "Milliseconds from the start of the last daemon to the first answer of the address.",
 	}
-	ours := func(y System) (Bound, bool) {
+	ours := func(y System) (bound, bool) {
 		for _, o := range r.Starts {
 			if o.System == y.Key {
-				return Percentile(bounds(o.Took), 50)
+				return nearestRank(bounds(o.Took), 50)
 			}
 		}
-		return Bound{}, false
+		return bound{}, false
 	}
 	t := newTable(0, []int{0}, "system", "runs", "median", "p95", "max", "vs topdog\nsame H", "vs topdog\ndefault")
 	for _, o := range r.Starts {
 		y, took := r.system(o.System), bounds(o.Took)
-		median, ok := Percentile(took, 50)
+		median, ok := nearestRank(took, 50)
 		if !ok {
 			s.notes = append(s.notes, "Not measured: "+y.name()+".")
 			continue
 		}
 		cells := []string{y.name(), fmt.Sprint(len(took)), median.cell()}
 		for _, p := range []int{95, 100} {
-			b, _ := Percentile(took, p)
+			b, _ := nearestRank(took, p)
 			cells = append(cells, b.cell())
 		}
 		t.add(append(cells, r.besides(y, median, ours)...)...)

@@ -45,7 +45,7 @@ func (p panel) height() float64 { return panelHead + float64(len(p.rows))*rowHei
 
 // strips draws one diagram per event, two beside each other, on a common logarithmic
 // axis of milliseconds. With limits, a dashed stroke is the least that is possible.
-func (d *drawing) strips(title, explanation string, figure func(Run) Bound, limits bool) {
+func (d *drawing) strips(title, explanation string, figure func(Run) bound, limits bool) {
 	d.head(title, explanation)
 	panels := d.panels()
 	axis, ok := d.axis(panels, figure, limits)
@@ -82,7 +82,7 @@ const (
 
 // axis finds the logarithmic axis of milliseconds, from a power of ten to another, on which
 // all times have a place. It returns false if there are none.
-func (d *drawing) axis(panels []panel, figure func(Run) Bound, limits bool) (a axis, ok bool) {
+func (d *drawing) axis(panels []panel, figure func(Run) bound, limits bool) (a axis, ok bool) {
 	least, most := math.Inf(1), 0.0
 	include := func(t time.Duration) {
 		if ms := float64(t) / 1e6; ms > 0 {
@@ -134,7 +134,7 @@ func (a axis) at(t time.Duration) float64 {
 }
 
 // panel draws one event: the grid, and a row for each system.
-func (d *drawing) panel(p panel, a axis, top, names float64, figure func(Run) Bound, limits bool) {
+func (d *drawing) panel(p panel, a axis, top, names float64, figure func(Run) bound, limits bool) {
 	from, foot := top+panelHead-4, top+panelHead+float64(len(p.rows))*rowHeight
 	d.Tag("rect", "class", "z", "x", a.From-zeroWidth, "y", from, "width", zeroWidth-12, "height", foot-from)
 	d.words("s m", a.at(0), foot+14, "0")
@@ -162,7 +162,7 @@ func tick(power int) string {
 }
 
 // strip draws the runs of one system.
-func (d *drawing) strip(p panel, f Failure, a axis, y, names float64, figure func(Run) Bound, limits bool) {
+func (d *drawing) strip(p panel, f Failure, a axis, y, names float64, figure func(Run) bound, limits bool) {
 	system := d.r.system(f.System)
 	d.name(system, names, y+4)
 	if len(f.Runs) == 0 {
@@ -185,7 +185,7 @@ func (d *drawing) strip(p panel, f Failure, a axis, y, names float64, figure fun
 }
 
 // dot is full for a time, and a hollow arrow for one that had not ended.
-func (d *drawing) dot(colour string, x, y float64, b Bound) {
+func (d *drawing) dot(colour string, x, y float64, b bound) {
 	if b.AtLeast {
 		d.Tag("path", "class", colour+" o", "d", d.Path("M", x, " ", y-3.5, "l7 3.5l-7 3.5z"))
 		return
@@ -201,9 +201,9 @@ func (d *drawing) key(limits bool) {
 		d.words("s", x+12, y+4, words)
 		x += 12 + svg.TextWidth(words) + 22
 	}
-	item(func() { d.dot("p0", x, y, Bound{}) }, "a run")
+	item(func() { d.dot("p0", x, y, bound{}) }, "a run")
 	item(func() { d.line("p0 k", x, y-8, x, y+8) }, "median")
-	item(func() { d.dot("p0", x-3, y, Bound{AtLeast: true}) }, "had not ended when the bench stopped waiting")
+	item(func() { d.dot("p0", x-3, y, bound{AtLeast: true}) }, "had not ended when the bench stopped waiting")
 	if limits {
 		item(func() { d.line("i", x, y-9, x, y+9) }, "half an interval and a round trip: the limit")
 	}

@@ -12,13 +12,13 @@ import (
 
 // The charts that SVG draws.
 const (
-	ChartOutage = "outage"      // a dot for every run's outage, by event and system
-	ChartTwo    = "two-holders" // the same for the time with two holders
-	ChartLoss   = "loss"        // how often the address moved for nothing
+	chartOutage = "outage"      // a dot for every run's outage, by event and system
+	chartTwo    = "two-holders" // the same for the time with two holders
+	chartLoss   = "loss"        // how often the address moved for nothing
 )
 
 // Charts are the names of all charts.
-func Charts() []string { return []string{ChartOutage, ChartTwo, ChartLoss} }
+func Charts() []string { return []string{chartOutage, chartTwo, chartLoss} }
 
 // SVG draws a chart. Same report, same bytes. The colours follow what the reader's
 // screen prefers, light or dark, and colour-blind people can tell them apart.
@@ -26,13 +26,13 @@ func SVG(w io.Writer, r *Report, chart string) error {
 	d := &drawing{r: r, Picture: &svg.Picture{Style: style(), Decimals: 1}}
 	d.Tag("rect", "class", "b", "width", "100%", "height", "100%")
 	switch chart {
-	case ChartOutage:
+	case chartOutage:
 		d.strips("How long the address does not answer, by what happens to the leader",
 			"Milliseconds without an answer for the client, one dot per run; the figures are the median and the longest.", outage, true)
-	case ChartTwo:
+	case chartTwo:
 		d.strips("How long two boards have the address, by what happens to the leader",
 			"Milliseconds with two holders or more, one dot per run; the figures are the median and the longest.", two, false)
-	case ChartLoss:
+	case chartLoss:
 		d.bars()
 	default:
 		return fmt.Errorf("drawing a chart: there is no chart %q; there are %s", chart, strings.Join(Charts(), ", "))

@@ -29,7 +29,7 @@ func millis(t time.Duration) string {
 }
 
 // cell writes what may only be the least for a table of milliseconds.
-func (b Bound) cell() string {
+func (b bound) cell() string {
 	switch {
 	case !b.AtLeast:
 		return millis(b.Time)
@@ -41,7 +41,7 @@ func (b Bound) cell() string {
 }
 
 // String writes the time with its unit, and so exactly that it can be held against a limit.
-func (b Bound) String() string {
+func (b bound) String() string {
 	s := strconv.FormatFloat(float64(b.Time)/float64(time.Millisecond), 'f', 3, 64)
 	s = strings.TrimRight(strings.TrimRight(s, "0"), ".") + " ms"
 	if b.AtLeast {
