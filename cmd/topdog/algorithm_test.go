@@ -117,7 +117,7 @@ func TestScoreCommand(t *testing.T) {
 		t.Skip("there is no algorithm score")
 	}
 	t.Parallel()
-	c := newCluster(t, 2, settings{"algorithm": quote("score"), "measure": quote("command")})
+	c := newCluster(t, 2, settings{"algorithm": quote("score"), "score_from": quote("command")})
 	for _, b := range c.boards {
 		b.set(settings{"score_command": fmt.Sprintf(`["/bin/sh", "-c", "cat %s/score"]`, b.dir)})
 		b.print(fmt.Sprint(100 - b.number))

@@ -48,7 +48,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 type simRun struct {
 	scenario                 scenario.Scenario
 	algorithm, fanout        string
-	detector, measure        string
+	detector, scoreFrom      string
 	priorities               []string
 	faults                   map[scenario.FaultKind]*[]string
 	latency, drift           string
@@ -100,7 +100,7 @@ func (r *simRun) flags(c *cobra.Command) {
 	f.DurationVar(&s.Board.Interval, "heartbeat", election.DefaultInterval, "how often the leader says that it lives")
 	f.StringVar(&r.fanout, "fanout", election.Fanouts()[0], "how messages to several boards travel: "+strings.Join(election.Fanouts(), " or "))
 	f.StringVar(&r.detector, "detector", "", "the failure detector: "+strings.Join(election.Detectors(), ", ")+" (default: what suits the algorithm)")
-	f.StringVar(&r.measure, "measure", election.ScoreSources()[0], "what the algorithm score compares: "+strings.Join(simMeasures(), " or "))
+	f.StringVar(&r.scoreFrom, "score-from", election.ScoreSources()[0], "what the algorithm score compares: "+strings.Join(simScoreSources(), " or "))
 	f.BoolVar(&r.members, "members", false, "all boards know of all others from the start, as the literature assumes")
 	for _, k := range scenario.Kinds() {
 		r.faults[k] = new([]string)
@@ -121,7 +121,7 @@ func (r *simRun) flags(c *cobra.Command) {
 	f.BoolVar(&r.asJSON, "json", false, "print the summary, and the trace, as JSON")
 	for name, values := range map[string][]string{
 		"algorithm": election.Algorithms(), "fanout": election.Fanouts(), "detector": election.Detectors(),
-		"measure": simMeasures(), "trace": scenario.Formats(),
+		"score-from": simScoreSources(), "trace": scenario.Formats(),
 	} {
 		if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(slices.Clone(values), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag does not exist: a mistake in the lines above
@@ -129,8 +129,8 @@ func (r *simRun) flags(c *cobra.Command) {
 	}
 }
 
-// simMeasures leaves out the one that a user's command finds out: there are no commands here.
-func simMeasures() []string {
+// simScoreSources leaves out the one that a user's command finds out: there are no commands here.
+func simScoreSources() []string {
 	return slices.DeleteFunc(slices.Clone(election.ScoreSources()), func(s string) bool { return s == election.ScoreFromCommand.String() })
 }
 
@@ -155,7 +155,7 @@ func (r *simRun) read() error {
 	if s.Board.Fanout, err = choose("fanout", r.fanout, election.Fanouts(), election.FanoutNamed); err != nil {
 		return err
 	}
-	if s.Board.ScoreSource, err = choose("measure", r.measure, simMeasures(), election.ScoreSourceNamed); err != nil {
+	if s.Board.ScoreSource, err = choose("score-from", r.scoreFrom, simScoreSources(), election.ScoreSourceNamed); err != nil {
 		return err
 	}
 	if r.detector != "" {

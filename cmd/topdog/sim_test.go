@@ -101,7 +101,7 @@ func TestSimRunUsage(t *testing.T) {
 		"--algorithm raft":         {"--algorithm", `"raft"`, "heir, bully"},
 		"--fanout broadcast":       {"--fanout", "multicast, unicast"},
 		"--detector oracle":        {"--detector", "fixed"},
-		"--measure command":        {"--measure", "priority, age"},
+		"--score-from command":     {"--score-from", "priority, age"},
 		"--trace=png":              {"--trace", "text, mermaid, svg"},
 		"--trace png":              {"--trace", "text, mermaid, svg"},
 		"--nodes 0":                {"--nodes", "1 to 255"},

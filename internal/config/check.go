@@ -24,7 +24,7 @@ func (r *reading) check() {
 			Hint:    `add the floating address, an unused one of your network, for example address = "192.168.1.250"`,
 		})
 	}
-	r.checkMeasure()
+	r.checkScore()
 	if r.refused["address"] || r.refused["peers"] || r.refused["id"] {
 		return
 	}
@@ -46,25 +46,25 @@ func (r *reading) check() {
 	}
 }
 
-// checkMeasure holds together what the algorithm score alone makes use of. The
-// default of measure may be written with any algorithm, since it claims nothing.
-func (r *reading) checkMeasure() {
-	if r.refused["algorithm"] || r.refused["measure"] || r.refused["score_command"] {
+// checkScore holds together what the algorithm score alone makes use of. The
+// default of score_from may be written with any algorithm, since it claims nothing.
+func (r *reading) checkScore() {
+	if r.refused["algorithm"] || r.refused["score_from"] || r.refused["score_command"] {
 		return
 	}
 	c := r.cfg
 	switch command := len(c.ScoreCommand) > 0; {
 	case c.ScoreSource != election.ScoreFromPriority && c.Algorithm != wire.AlgorithmScore:
-		r.refuse(r.field("measure"), r.values["measure"][0],
-			fmt.Sprintf("only the algorithm %q has a measure, and this group runs %q", wire.AlgorithmScore, c.Algorithm),
+		r.refuse(r.field("score_from"), r.values["score_from"][0],
+			fmt.Sprintf("only the algorithm %q compares scores, and this group runs %q", wire.AlgorithmScore, c.Algorithm),
 			"write algorithm = "+tomlText(wire.AlgorithmScore)+" too (on all boards), or delete this line")
 	case c.ScoreSource == election.ScoreFromCommand && !command:
-		r.refuse(r.field("measure"), r.values["measure"][0],
+		r.refuse(r.field("score_from"), r.values["score_from"][0],
 			fmt.Sprintf("%q needs a command that prints the number, and score_command is not set", c.ScoreSource),
 			`write for example score_command = "/usr/local/bin/my-score"`)
 	case command && c.ScoreSource != election.ScoreFromCommand:
 		r.refuse(r.field("score_command"), r.values["score_command"][0],
-			fmt.Sprintf("nothing asks for the number that it prints, since measure is %q", c.ScoreSource),
-			fmt.Sprintf("write algorithm = %q and measure = %q too, or delete this line", wire.AlgorithmScore, election.ScoreFromCommand))
+			fmt.Sprintf("nothing asks for the number that it prints, since score_from is %q", c.ScoreSource),
+			fmt.Sprintf("write algorithm = %q and score_from = %q too, or delete this line", wire.AlgorithmScore, election.ScoreFromCommand))
 	}
 }

@@ -76,8 +76,8 @@ func TestOnlyAddressIsNeeded(t *testing.T) {
 	}
 }
 
-// measured are the lines without which there can be no score_command.
-const measured = "algorithm = \"score\"\nmeasure = \"command\"\n"
+// fromCommand are the lines without which there can be no score_command.
+const fromCommand = "algorithm = \"score\"\nscore_from = \"command\"\n"
 
 // Each line is a good file with one more line; the function makes the change
 // that is expected to the defaults.
@@ -105,12 +105,12 @@ func TestParse(t *testing.T) {
 		{`detector = "ask"`, func(c *Config) { c.Detector = election.DetectorAsk }},
 		{`detector = "nfd-e"`, func(c *Config) { c.Detector = election.DetectorNFDE }},
 		{`fanout = "unicast"`, func(c *Config) { c.Fanout = election.FanoutUnicast }},
-		{`measure = "priority"`, func(c *Config) {}},
-		{"measure = \"age\"\nalgorithm = \"score\"", func(c *Config) { c.ScoreSource, c.Algorithm = election.ScoreFromAge, wire.AlgorithmScore }},
-		{measured + `score_command = "/bin/load"`, func(c *Config) {
+		{`score_from = "priority"`, func(c *Config) {}},
+		{"score_from = \"age\"\nalgorithm = \"score\"", func(c *Config) { c.ScoreSource, c.Algorithm = election.ScoreFromAge, wire.AlgorithmScore }},
+		{fromCommand + `score_command = "/bin/load"`, func(c *Config) {
 			c.Algorithm, c.ScoreSource, c.ScoreCommand = wire.AlgorithmScore, election.ScoreFromCommand, []string{"/bin/load"}
 		}},
-		{measured + `score_command = ["/bin/load", "-x", "", "two words", "-x"]`, func(c *Config) {
+		{fromCommand + `score_command = ["/bin/load", "-x", "", "two words", "-x"]`, func(c *Config) {
 			c.Algorithm, c.ScoreSource, c.ScoreCommand = wire.AlgorithmScore, election.ScoreFromCommand, []string{"/bin/load", "-x", "", "two words", "-x"}
 		}},
 		{`score_command = []`, func(c *Config) {}},
@@ -190,15 +190,15 @@ func TestWhere(t *testing.T) {
 // changedValue gives each key a value that differs from its default.
 var changedValue = map[string]string{
 	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
-	"heartbeat": `"77ms"`, "algorithm": `"bully"`, "detector": `"fixed"`, "fanout": `"unicast"`, "measure": `"age"`,
+	"heartbeat": `"77ms"`, "algorithm": `"bully"`, "detector": `"fixed"`, "fanout": `"unicast"`, "score_from": `"age"`,
 	"score_command": `["/7", "7"]`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`,
 	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`,
 }
 
 // needed are the lines without which a changed value makes no sense.
 var needed = map[string]string{
-	"measure":       "algorithm = \"score\"\n",
-	"score_command": measured,
+	"score_from":    "algorithm = \"score\"\n",
+	"score_command": fromCommand,
 }
 
 // configured are the fields that a file sets, those of the election's part among them.

@@ -69,7 +69,7 @@ func fields() []field {
 			func(c *Config) *election.DetectorKind { return &c.Detector }, detectors(), election.DetectorNamed),
 		choice(field{key: "fanout"},
 			func(c *Config) *election.Fanout { return &c.Fanout }, election.Fanouts(), election.FanoutNamed),
-		choice(field{key: "measure"},
+		choice(field{key: "score_from"},
 			func(c *Config) *election.ScoreSource { return &c.ScoreSource }, election.ScoreSources(), election.ScoreSourceNamed),
 		typed(field{key: "score_command", form: takesText | takesList, max: MaxWords, example: `["/usr/local/bin/my-score", "--verbose"]`, live: true},
 			func(c *Config) *[]string { return &c.ScoreCommand }, oneMoreWord, tomlList[string]),

@@ -21,8 +21,8 @@ var otherNames = map[string]string{
 	"port": "multicast", "nodes": "peers", "boards": "peers", "members": "peers", "unicast_peer": "peers",
 	"key": "key_file", "secret": "key_file", "password": "key_file", "passphrase": "key_file", "auth_pass": "key_file",
 	"psk": "key_file", "auth": "key_file", "gpio": "led", "pin": "led", "light": "led", "hostname": "name",
-	"failure_detector": "detector", "suspicion": "detector", "unicast": "fanout", "delivery": "fanout", "importance": "measure",
-	"score": "measure", "script": "score_command", "command": "score_command", "score_script": "score_command",
+	"failure_detector": "detector", "suspicion": "detector", "unicast": "fanout", "delivery": "fanout", "importance": "score_from",
+	"measure": "score_from", "score": "score_from", "script": "score_command", "command": "score_command", "score_script": "score_command",
 	"measure_command": "score_command", "track_script": "score_command", "host_name": "name", "log": "log_level", "loglevel": "log_level", "verbosity": "log_level",
 }
 
