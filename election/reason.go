@@ -75,7 +75,7 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonNewRound:       {"another_judge", "another board is the judge"},
 	ReasonElected:        {"elected", "an election named this board"},
 	ReasonNamedAnother:   {"another_elected", "an election named another board"},
-	ReasonLeaseExpired:   {"lease_expired", "this daemon did not run, and its dead man's switch let go"},
+	ReasonLeaseExpired:   {"lease_expired", "this daemon did not run, and its dead man's switch released the address"},
 }
 
 // String returns the reason for people.

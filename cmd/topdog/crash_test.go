@@ -139,7 +139,7 @@ func TestFrozenForAMoment(t *testing.T) {
 			t.Errorf("%s leads again after it was frozen", old)
 		}
 		c.observe(frozen, atOnce())
-		old.untilLogged("dead man's switch has let go")
+		old.untilLogged("dead man's switch has released")
 		old.tookNothingBack()
 	}
 }

@@ -21,7 +21,7 @@ with microseconds, from the last heartbeat of the old leader on.
 
 Every daemon keeps the last few changes in memory, so nothing has to be switched
 on before. Each board has seen its own side: ask the one that took over, and the
-one that let go if its daemon still runs.`,
+one that released the address, if its daemon still runs.`,
 		Example: `  topdog trace
   topdog trace --all
   topdog trace --json --all`,

@@ -58,7 +58,7 @@ type TraceStep struct {
 	Board      string `json:"board,omitempty"`       // id of the sender, or recipient, or leader; "" for all, or none
 	BoardName  string `json:"board_name,omitempty"`  //
 	DueNs      *int64 `json:"due_ns,omitempty"`      // StepTimer: when it should have rung
-	HandledNs  *int64 `json:"handled_ns,omitempty"`  // StepHeard: when the daemon came to it
+	HandledNs  *int64 `json:"handled_ns,omitempty"`  // StepHeard: when the daemon handled it
 	Role       string `json:"role,omitempty"`        // StepRole: the new one
 	Reason     string `json:"reason,omitempty"`      // StepRole: why, an identifier of election.Reason
 	ReasonText string `json:"reason_text,omitempty"` // StepRole: the same for people
@@ -79,8 +79,8 @@ const (
 	StepProbe        = "probe"         // begins to ask whether a foreign machine has the address
 	StepAcquireBegun = "acquire_begun" // the kernel is asked for the address
 	StepAcquireEnded = "acquire_ended" // it has it
-	StepReleaseBegun = "release_begun" // the kernel is asked to let go of it
-	StepReleaseEnded = "release_ended" // it has let go
+	StepReleaseBegun = "release_begun" // the kernel is asked to release it
+	StepReleaseEnded = "release_ended" // it has released it
 	StepAnnounced    = "announced"     // gratuitous ARP was sent
 )
 
@@ -211,7 +211,7 @@ func (t *Trace) stepText(s *TraceStep) string {
 	case StepHeard:
 		text := fmt.Sprintf("heard %s of %s", s.Message, who)
 		if s.HandledNs != nil && *s.HandledNs-s.AtNs >= worthTelling {
-			text += fmt.Sprintf(", and came to it %s later", apart(*s.HandledNs-s.AtNs))
+			text += fmt.Sprintf(", and handled it %s later", apart(*s.HandledNs-s.AtNs))
 		}
 		return text
 	case StepSent:
@@ -222,7 +222,7 @@ func (t *Trace) stepText(s *TraceStep) string {
 	case StepHeartbeatDue:
 		return "the next heartbeat is due"
 	case StepTimer:
-		text := "the timer rings"
+		text := "the timer fires"
 		if s.DueNs != nil {
 			text += fmt.Sprintf(", %s late", apart(s.AtNs-*s.DueNs))
 		}
@@ -254,8 +254,8 @@ var stepWords = map[string]struct{ done, failed string }{
 	StepProbe:        {done: "begins to ask whether a foreign machine has the address"},
 	StepAcquireBegun: {done: "begins to acquire the address"},
 	StepAcquireEnded: {done: "has the address", failed: "could not acquire the address"},
-	StepReleaseBegun: {done: "begins to let go of the address"},
-	StepReleaseEnded: {done: "has let go of the address", failed: "could not let go of the address"},
+	StepReleaseBegun: {done: "begins to release the address"},
+	StepReleaseEnded: {done: "has released the address", failed: "could not release the address"},
 	StepAnnounced:    {done: "has announced the address (ARP)", failed: "could not announce the address (ARP)"},
 }
 

@@ -52,9 +52,9 @@ func takeover() Trace {
 func TestWriteTrace(t *testing.T) {
 	const newest = `38 s ago, the lead went from pi3 (192.168.1.13) to pi2 (192.168.1.12), term 8: nobody answered for the leader
           ms         +ms  on pi2
-       0.000              heard HEARTBEAT of pi3, and came to it 0.141 ms later
+       0.000              heard HEARTBEAT of pi3, and handled it 0.141 ms later
      100.000    +100.000  the next heartbeat is due
-     102.574      +2.574  the timer rings, 0.074 ms late
+     102.574      +2.574  the timer fires, 0.074 ms late
      102.580      +0.006  becomes candidate: the leader fell silent
      102.630      +0.050  sent ELECTION to all
      107.701      +5.071  becomes leader in term 8: nobody answered for the leader
@@ -95,7 +95,7 @@ func TestWriteTrace(t *testing.T) {
 			"       0.000      +0.000  begins to ask whether a\n" +
 			"                          foreign machine has the\n" +
 			"                          address\n" +
-			"\x1b[1;31m       0.000      +0.000  could not let go of the\x1b[0m\n" +
+			"\x1b[1;31m       0.000      +0.000  could not release the\x1b[0m\n" +
 			"\x1b[1;31m                          address\x1b[0m\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -154,10 +154,10 @@ func (d *Daemon) disarm() {
 	// The will was sent, or is about to be. What this board says from now on must
 	// come after it.
 	d.sequence = max(d.sequence, s.will.Sequence)
-	d.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has let go of the address")
+	d.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has released the address")
 }
 
-// fired reports whether the switch has let go of the address: then this board
+// fired reports whether the switch has released the address: then this board
 // must neither say that it leads nor touch the address.
 func (d *Daemon) fired() bool { return d.deadman.armed && d.deadman.device.Fired() }
 

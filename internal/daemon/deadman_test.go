@@ -296,7 +296,7 @@ func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*
 		t.Errorf("board 1 has refused %d of its messages as replayed", n-replayed)
 	}
 	if algorithm := one.cfg.Algorithm; algorithm == wire.AlgorithmHeir {
-		three.wantLog(t, "its dead man's switch has let go of the address", 1)
+		three.wantLog(t, "its dead man's switch has released the address", 1)
 	}
 	// It can lead again, with another lease.
 	two.Kill()

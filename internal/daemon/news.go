@@ -150,9 +150,9 @@ func (d *Daemon) describe(c election.Change) string {
 	case c.To == election.Leader:
 		return fmt.Sprintf("leads in term %d: %v", c.Term, c.Reason)
 	case c.From == election.Leader && c.NewLeader != wire.Nobody:
-		return fmt.Sprintf("let go of %s; %s leads: %v", joined(d.prefixes()), d.called(c.NewLeader), c.Reason)
+		return fmt.Sprintf("released %s; %s leads: %v", joined(d.prefixes()), d.called(c.NewLeader), c.Reason)
 	case c.From == election.Leader:
-		return fmt.Sprintf("let go of %s: %v", joined(d.prefixes()), c.Reason)
+		return fmt.Sprintf("released %s: %v", joined(d.prefixes()), c.Reason)
 	case c.To == election.Follower && c.NewLeader == wire.Nobody:
 		return fmt.Sprintf("waits for a leader: %v", c.Reason)
 	case c.To == election.Follower:
