@@ -118,7 +118,7 @@ func TestFrozen(t *testing.T) {
 // tookNothingBack checks that a board that woke up has believed what was done for it.
 func (b *board) tookNothingBack() {
 	b.c.t.Helper()
-	if log := b.journal.String(); strings.Contains(log, "put back") || strings.Contains(log, "taking it again") {
+	if log := b.journal.String(); strings.Contains(log, "put back") || strings.Contains(log, "acquiring it again") {
 		b.c.t.Errorf("%s took the address back when it woke up", b)
 	}
 }

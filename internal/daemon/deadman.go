@@ -118,7 +118,7 @@ func (d *Daemon) bequeath(will wire.Message) bool {
 	if will.Resign.Successor != wire.Nobody {
 		datagram, err := d.codec.Append(nil, &will)
 		if err != nil {
-			d.log.Errorf("make a will: %v", err)
+			d.log.Errorf("sign the RESIGN in advance: %v", err)
 			return false
 		}
 		e.Resign = datagram

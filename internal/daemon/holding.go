@@ -250,7 +250,7 @@ func (d *Daemon) renew(now time.Duration) {
 	switch {
 	case errors.Is(err, netio.ErrLapsed):
 		// The core was asked before this and still leads.
-		d.log.Warn("the address had lapsed while this daemon was not running; taking it again")
+		d.log.Warn("the lifetime of the address ended while this daemon did not run; acquiring it again")
 		d.take()
 	case err != nil:
 		d.takeFailed(err)
