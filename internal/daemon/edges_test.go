@@ -1,0 +1,263 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/netio"
+)
+
+// edge is the last value of a key that is accepted and the first one that is not,
+// on each side that the key has.
+type edge struct {
+	key      string
+	with     string // lines without which the key makes no sense
+	accepted []string
+	refused  []string
+}
+
+var scored = "algorithm = \"score\"\nscore_from = \"command\"\n"
+
+var edges = []edge{
+	{
+		key: "address",
+		accepted: []string{
+			`"1.0.0.0"`, `"126.255.255.255"`, `"128.0.0.0"`, `"169.253.255.255"`, `"169.255.0.0"`, `"223.255.255.255"`,
+			`"240.0.0.0"`, `"255.255.255.254"`, `"10.0.0.9/1"`, `"10.0.0.0/32"`, `"10.0.0.0/31"`, `"10.0.0.97/30"`,
+			list(config.MaxAddresses, func(n int) string { return fmt.Sprintf("10.0.1.%d", n) }),
+		},
+		refused: []string{
+			`""`, `[]`, `"0.255.255.255"`, `"127.0.0.0"`, `"127.255.255.255"`, `"169.254.0.0"`, `"169.254.255.255"`, `"224.0.0.0"`,
+			`"239.255.255.255"`, `"255.255.255.255"`, `"10.0.0.1/0"`, `"10.0.0.1/33"`, `"10.0.0.96/30"`, `"10.0.0.99/30"`, `"::1"`,
+			list(config.MaxAddresses+1, func(n int) string { return fmt.Sprintf("10.0.1.%d", n) }),
+		},
+	},
+	{
+		key:      "interface",
+		accepted: []string{`"e"`, text("e", 15), `"..."`, `"lo0"`, `"ü"`},
+		refused:  []string{`""`, text("e", 16), `"."`, `".."`, `"lo"`, `"a/b"`, `"a:b"`, `"a b"`, `"a\u0000"`, `"a\u0085"`},
+	},
+	{
+		key:      "group",
+		accepted: []string{`"~"`, `"a b"`, text("g", config.MaxGroupBytes)},
+		refused:  []string{`""`, `" a"`, `"a "`, `"a\u001f"`, `"a\u007f"`, `"a\u0080"`, text("g", config.MaxGroupBytes+1)},
+	},
+	{
+		key:      "id",
+		accepted: []string{`1`, `4294967295`, `"1"`, `"1.0.0.0"`, `"223.255.255.255"`, `"auto"`},
+		refused:  []string{`0`, `-1`, `4294967296`, `""`, `"0.0.0.1"`, `"224.0.0.1"`, `"10.0.0.100"`, `"Auto"`},
+	},
+	// Priority 0 is accepted too, and never leads: TestPriorityZeroNeverLeads.
+	{key: "priority", accepted: []string{`1`, fmt.Sprint(election.MaxPriority)}, refused: []string{`-1`, fmt.Sprint(election.MaxPriority + 1)}},
+	{key: "preempt", accepted: []string{`true`, `false`}, refused: []string{`0`, `"true"`}},
+	{
+		key:      "heartbeat",
+		accepted: []string{`"10ms"`, `"11ms"`, `"9999ms"`, `"10s"`, `"10000000ns"`, `"0.1s"`},
+		refused:  []string{`"9ms"`, `"9.999999ms"`, `"10.000001ms"`, `"100.5ms"`, `"9999.5ms"`, `"10001ms"`, `"-100ms"`, `"0"`, `""`},
+	},
+	{key: "algorithm", accepted: quotedAll(election.Algorithms()), refused: []string{`""`, `"Heir"`, `"raft"`}},
+	{key: "detector", accepted: append(quotedAll(election.Detectors()), `"auto"`), refused: []string{`""`, `"default"`, `"phi"`}},
+	{key: "fanout", accepted: quotedAll(election.Fanouts()), refused: []string{`""`, `"broadcast"`}},
+	{
+		key: "score_from", with: "algorithm = \"score\"\nscore_command = []\n",
+		accepted: []string{`"priority"`, `"age"`},
+		refused:  []string{`""`, `"command"`, `"load"`},
+	},
+	{
+		key: "score_command", with: scored,
+		accepted: []string{`"/s"`, `["/s", ""]`, list(config.MaxWords, func(int) string { return "/s" }), longPath(4095)},
+		refused:  []string{`""`, `"s"`, `["/s", "\u0000"]`, `"/s\u0000"`, list(config.MaxWords+1, func(int) string { return "/s" }), longPath(4096)},
+	},
+	{
+		key:      "multicast",
+		accepted: []string{`"224.0.0.0:1"`, `"239.255.255.255:65535"`},
+		refused:  []string{`""`, `"223.255.255.255:9254"`, `"240.0.0.0:9254"`, `"224.0.0.254:0"`, `"224.0.0.254:65536"`, `"[ff02::1]:9254"`},
+	},
+	{
+		key: "peers",
+		accepted: []string{
+			`[]`, `"1.0.0.0"`, `"126.255.255.255"`, `"128.0.0.0"`, `"169.254.0.1"`, `"255.255.255.254"`,
+			list(config.MaxPeers, func(n int) string { return fmt.Sprintf("10.0.1.%d", n) }),
+		},
+		refused: []string{
+			`""`, `"0.255.255.255"`, `"127.0.0.0"`, `"127.255.255.255"`, `"224.0.0.0"`, `"255.255.255.255"`, `"10.0.0.100"`, `"10.0.0.2/24"`,
+			list(config.MaxPeers+1, func(n int) string { return fmt.Sprintf("10.0.%d.%d", 1+n/255, n%255) }),
+		},
+	},
+	{key: "key_file", accepted: []string{`"none"`, `"k"`, longPath(4095)}, refused: []string{`""`, `"~/k"`, `"k\u0000"`, longPath(4096)}},
+	{
+		key:      "led",
+		accepted: []string{`"none"`, `""`, text("line:", 31), text("led:", 63), `"gpiochip32767/32767"`, `"GPIO17:low"`},
+		refused:  []string{text("line:", 32), text("led:", 64), `"gpiochip32768/0"`, `"gpiochip0/32768"`, `"gpio17"`, `"a/b"`, `"a\u007f"`, `"17"`},
+	},
+	{
+		key:      "name",
+		accepted: []string{`"n"`, text("n", 32), `"` + strings.Repeat("ü", 16) + `"`},
+		refused: []string{
+			`""`, text("n", 33), `"n` + strings.Repeat("ü", 16) + `"`, `" n"`, `"n "`, `"n\u0000"`, `"n\u001b"`, `"n\u007f"`, `"n\u0085"`,
+			`"n\u200b"`, `"n\u2028"`, `"n\ufffd"`,
+		},
+	},
+	{key: "socket", accepted: []string{`"/s"`, longPath(longestSocket)}, refused: []string{`""`, `"s"`, `"/s\u0000"`, longPath(longestSocket + 1)}},
+	{key: "log_level", accepted: []string{`"error"`, `"trace"`}, refused: []string{`""`, `"fatal"`, `"panic"`, `"warning"`}},
+	{key: "hold", accepted: quotedAll(netio.HoldMethodNames()), refused: []string{`""`, `"tun"`, `"both"`}},
+}
+
+// text quotes a text of that many characters behind a prefix that does not count if it
+// ends with a colon.
+func text(prefix string, length int) string {
+	if !strings.HasSuffix(prefix, ":") {
+		length -= len(prefix)
+	}
+	return `"` + prefix + strings.Repeat("x", length) + `"`
+}
+
+// longPath quotes a path of that many bytes.
+func longPath(length int) string { return text("/", length) }
+
+func list(n int, element func(n int) string) string {
+	elements := make([]string, n)
+	for i := range elements {
+		elements[i] = element(i + 1)
+	}
+	return "[" + strings.Join(quotedAll(elements), ", ") + "]"
+}
+
+func quotedAll(words []string) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = `"` + w + `"`
+	}
+	return all
+}
+
+// file is a configuration with one line for the key, and the number of that line.
+func (e edge) file(value string) (content string, line int) {
+	content = "address = \"10.0.0.100\"\n"
+	if e.key == "address" {
+		content = ""
+	}
+	for part := range strings.Lines(e.with) {
+		if !strings.HasPrefix(part, e.key+" ") {
+			content += part
+		}
+	}
+	return content + e.key + " = " + value + "\n", 1 + strings.Count(content, "\n")
+}
+
+// TestWhatIsAcceptedElects feeds the edges of every key through the configuration into
+// a running board: alone, it becomes the leader and holds the address, and nothing is
+// wrong with it.
+func TestWhatIsAcceptedElects(t *testing.T) {
+	covered := make([]string, len(edges))
+	for i, e := range edges {
+		covered[i] = e.key
+		for _, value := range e.accepted {
+			content, _ := e.file(value)
+			t.Run(e.key+"="+value[:min(len(value), 30)], func(t *testing.T) {
+				cfg, err := config.Parse("/etc/topdog/topdog.toml", []byte(content))
+				if err != nil {
+					t.Fatalf("refused:\n%v", err)
+				}
+				inBubble(t, func(t *testing.T, l *fakeLAN) { elects(t, l, cfg) })
+			})
+		}
+	}
+	if diff := cmp.Diff(config.Keys(), covered); diff != "" {
+		t.Errorf("the keys (-configuration +this test):\n%s", diff)
+	}
+}
+
+// strictly has a fake machine refuse what the real one refuses.
+func (b *fakeBoard) strictly(cfg *config.Config) {
+	b.openLED = func() (gpio.LED, error) {
+		_, err := gpio.ParseSpec(cfg.LED.String())
+		return b.led, err
+	}
+	for _, a := range cfg.Addresses {
+		b.openFails = errors.Join(b.openFails, netio.CheckFloating(a.IP))
+	}
+	b.openFails = errors.Join(b.openFails, netio.CheckGroup(cfg.Multicast))
+	b.command = func(context.Context, []string) ([]byte, error) { return []byte("1"), nil }
+}
+
+func elects(t *testing.T, l *fakeLAN, cfg *config.Config) {
+	one := l.board(1, func(c *config.Config, b *fakeBoard) {
+		key := c.Key
+		*c = *cfg
+		c.Socket = "" // a real one; see TestLongestSocket
+		if c.KeyFile != config.NoKey {
+			c.Key = key
+		}
+		b.strictly(cfg)
+	})
+	pass(2*time.Second + 30*cfg.Interval)
+	s := one.mustStatus(t)
+	if s.Role != console.RoleLeader || !s.Holding || len(s.Problems) > 0 || s.Counters.SendErrors > 0 {
+		t.Errorf("role %s, holds the address: %v, problems %q, %d datagrams could not be sent", s.Role, s.Holding, s.Problems, s.Counters.SendErrors)
+	}
+}
+
+// TestWhatIsRefusedHasItsPlace: the first value beyond each edge is refused with the
+// name of the key, the line and the column.
+func TestWhatIsRefusedHasItsPlace(t *testing.T) {
+	for _, e := range edges {
+		for _, value := range e.refused {
+			content, line := e.file(value)
+			_, err := config.Parse("t.toml", []byte(content))
+			var problems config.Errors
+			switch {
+			case err == nil:
+				t.Errorf("%s = %s is accepted", e.key, value)
+			case !errors.As(err, &problems) || problems[0].Line != line || problems[0].Column <= len(e.key) || !strings.HasPrefix(problems[0].Message, e.key+": "):
+				t.Errorf("%s = %s: want a problem of this key on line %d, got:\n%v", e.key, value, line, err)
+			}
+		}
+	}
+}
+
+// TestPriorityZeroNeverLeads: the one value that is accepted and does not elect.
+func TestPriorityZeroNeverLeads(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Priority = 0 })
+		pass(time.Minute)
+		if s := one.mustStatus(t); s.Role == console.RoleLeader || s.Holding {
+			t.Errorf("it is the %s", s.Role)
+		}
+	})
+}
+
+// longestSocket is the longest path of a socket, in bytes (unix(7), less the final NUL).
+const longestSocket = 107
+
+// TestLongestSocket: a path as long as the configuration accepts is one on which the
+// kernel lets a program listen, and no longer one is.
+func TestLongestSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "s") // t.TempDir's path may be too long by itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	for length, want := range map[int]bool{longestSocket: true, longestSocket + 1: false} {
+		l, err := net.Listen("unix", filepath.Join(dir, strings.Repeat("p", length-len(dir)-1)))
+		if got := err == nil; got != want {
+			t.Errorf("a path of %d bytes: %v", length, err)
+		}
+		if err == nil {
+			l.Close()
+		}
+	}
+}
