@@ -16,22 +16,22 @@ const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// steadyAfter is how long the light has to work before it counts as
-	// repaired: from then on its next failure is news, and is reported and
-	// retried like a first one. Less, and a loose contact floods the log.
+	// repaired. Its next failure is then reported and retried like a first one. With
+	// less, a loose contact would flood the log.
 	steadyAfter = time.Minute
 	// maxReported bounds what a run remembers of reported errors.
 	maxReported = 16
 )
 
-// Blinker shows patterns on an LED. The LED is a courtesy, the election is the
-// duty: whatever the LED does, Show returns at once, and an LED that fails is
-// reported and tried again for as long as the Blinker runs.
+// Blinker shows patterns on an LED. The election must never wait for it: Show returns
+// at once, whatever the LED does, and an LED that fails is reported and tried again
+// for as long as the Blinker runs.
 type Blinker struct {
 	open   func() (LED, error)
 	report func(error)
 
 	wanted atomic.Uint32 // a Pattern
-	wake   chan struct{} // holds one token while wanted may be news
+	wake   chan struct{} // of capacity 1; holds a value after wanted has changed
 
 	mu    sync.Mutex
 	state State
@@ -61,7 +61,7 @@ func (b *Blinker) Show(p Pattern) {
 	}
 	select {
 	case b.wake <- struct{}{}:
-	default: // A token is there already; who takes it reads the latest wish.
+	default: // Run is woken already, and will read the latest value.
 	}
 }
 
@@ -151,8 +151,8 @@ func (r *run) advance() time.Duration {
 	return step.For
 }
 
-// failed reports the error if it is news and returns the pause until the next
-// attempt, which doubles each time.
+// failed reports the error, unless it was reported before, and returns the pause until
+// the next attempt, which doubles each time.
 func (r *run) failed(err error) time.Duration {
 	if !r.steadySince.IsZero() && time.Since(r.steadySince) >= steadyAfter {
 		r.retry = 0

@@ -65,7 +65,7 @@ func TestOpenWithoutGPIO(t *testing.T) {
 	for _, text := range []string{"GPIO17", "gpiochip0/17"} {
 		spec := mustSpec(t, text)
 		Init(spec) // Must be harmless.
-		led, err := Open(spec)
+		led, err := Open(spec, Options{})
 		if !errors.Is(err, ErrNoGPIO) || led != nil {
 			t.Fatalf("Open(%s) = %v, %v; want ErrNoGPIO", text, led, err)
 		}
@@ -78,7 +78,7 @@ func TestOpenWithoutGPIO(t *testing.T) {
 }
 
 func TestOpenNone(t *testing.T) {
-	led, err := Open(Spec{})
+	led, err := Open(Spec{}, Options{})
 	if err != nil || led.String() != "no LED" {
 		t.Fatalf("Open = %v, %v", led, err)
 	}

@@ -1,5 +1,5 @@
-// Package gpio drives the one light by which people tell the leader from
-// across the room.
+// Package gpio drives the one light by which people recognize the leader from across
+// the room.
 //
 // Three kinds of light are known, and a [Spec] names one of them:
 //
@@ -20,9 +20,9 @@
 // access to /dev/gpiochip* (on Raspberry Pi OS: the group gpio). The other
 // drivers of periph are left out on purpose. bcm283x writes to the registers
 // past the kernel, sees no other owner of a line and leaves it lit when the
-// process dies; sysfs does the same by another road.
+// process dies. sysfs does the same.
 //
-// gpioioctl 3.8.5 has traps, and this package is shaped by them:
+// gpioioctl 3.8.5 has traps, which explain much of this package:
 //
 //  1. Read() on an output turns the line into an input with a pull-up, and the
 //     light goes out. This package therefore never reads a line; the interface
@@ -45,7 +45,7 @@
 //
 // # After a crash
 //
-// With [NotesIn], Open writes into a directory, which should be one that a
+// With a directory for notes (see [Options]), Open writes into a directory, which should be one that a
 // reboot empties, what it has taken and what made a board's LED blink before;
 // Close takes the note away. So [Leftovers] are the lights of a process that
 // died, and opening and closing each gives it back as it was. Those of a process

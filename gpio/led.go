@@ -1,6 +1,9 @@
 package gpio
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
 // LED is a light that can be switched. An LED belongs to one goroutine: its
 // methods are not to be called at the same time.
@@ -29,46 +32,35 @@ var (
 	ErrBusy = errors.New("busy")
 )
 
-// An Option changes where Open looks.
-type Option func(*options)
-
-type options struct {
-	ledRoot string
-	notes   notes
+// Options say how Open does its work. The zero value is good.
+type Options struct {
+	// NotesIn is the directory in which Open notes what it has taken, so that it can be
+	// given back even if the process is killed. It is made if necessary; "" notes nothing.
+	NotesIn string
+	// Report is told what goes wrong with the notes, and must be there if they are. It
+	// stops nothing: the light works without notes.
+	Report func(error)
+	// LEDsIn is the directory of the board's own LEDs, for tests: /sys/class/leds if "".
+	LEDsIn string
 }
 
-// LEDRoot makes Open look for LEDs in this directory instead of
-// /sys/class/leds, for tests.
-func LEDRoot(dir string) Option { return func(o *options) { o.ledRoot = dir } }
-
-// NotesIn makes Open note in this directory, which is made if necessary, what it
-// takes, so that it can be given back even if the process is killed. What goes
-// wrong with the notes is told to report and stops nothing: the light works
-// without.
-func NotesIn(dir string, report func(error)) Option {
-	return func(o *options) { o.notes = notes{dir, report} }
-}
-
-// Open takes the light into use; it is dark afterwards. The dark is part of the
-// contract: a Raspberry Pi keeps the light of a dead process lit, and opening
-// and closing it puts it out. An empty Spec gives [None].
+// Open takes the light into use. It is dark afterwards, always: a Raspberry Pi keeps
+// the light of a dead process lit, and to open and close it puts it out. An empty Spec
+// gives [None].
 //
 // One light is for one LED: while it is open, opening it again says ErrBusy, in
 // whichever process.
-func Open(spec Spec, opts ...Option) (LED, error) {
-	o := options{ledRoot: "/sys/class/leds"}
-	for _, opt := range opts {
-		opt(&o)
-	}
+func Open(spec Spec, o Options) (LED, error) {
+	notes := notes{dir: o.NotesIn, report: o.Report}
 	switch spec.kind {
 	case lineByName, lineByNumber:
 		b, err := loadBoard()
 		if err != nil {
 			return nil, cannotOpen(spec, err)
 		}
-		return openLine(b, spec, o.notes)
+		return openLine(b, spec, notes)
 	case sysfsLED:
-		return openSysfs(o.ledRoot, spec, o.notes)
+		return openSysfs(cmp.Or(o.LEDsIn, "/sys/class/leds"), spec, notes)
 	}
 	return None, nil
 }

@@ -84,7 +84,7 @@ func (n notes) drop(spec Spec) {
 }
 
 // Leftovers lists the lights that a process has noted in the directory (see
-// [NotesIn]) and has not given back. While that process lives they are its own,
+// [Options]) and has not given back. While that process lives they are its own,
 // and opening one of them says ErrBusy.
 // Files with other names are passed over, and a directory that does not exist
 // has none.

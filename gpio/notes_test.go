@@ -20,8 +20,8 @@ func newNoted(t *testing.T) *noted {
 	return &noted{dir: filepath.Join(t.TempDir(), "run", "topdog")}
 }
 
-func (n *noted) option() Option {
-	return NotesIn(n.dir, func(err error) { n.reports = append(n.reports, err.Error()) })
+func (n *noted) options(leds string) Options {
+	return Options{NotesIn: n.dir, Report: func(err error) { n.reports = append(n.reports, err.Error()) }, LEDsIn: leds}
 }
 
 func (n *noted) leftovers(t *testing.T, when string, want ...string) {
@@ -47,7 +47,7 @@ func TestTriggerOutlivesTheProcess(t *testing.T) {
 	spec := mustSpec(t, "ACT")
 	open := func() LED {
 		t.Helper()
-		led, err := Open(spec, LEDRoot(root), n.option())
+		led, err := Open(spec, n.options(root))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func die(led LED) { led.(*boardLED).release() }
 func TestLightOfAnotherProcessIsLeftAlone(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"trigger": "none timer [mmc0]", "brightness": "0", "max_brightness": "255"})
 	n := newNoted(t)
-	open := func() (LED, error) { return Open(mustSpec(t, "ACT"), LEDRoot(root), n.option()) }
+	open := func() (LED, error) { return Open(mustSpec(t, "ACT"), n.options(root)) }
 	other, err := open()
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestNoteWithNonsense(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(n.dir, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
-		led, err := Open(mustSpec(t, "ACT"), LEDRoot(root), n.option())
+		led, err := Open(mustSpec(t, "ACT"), n.options(root))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestNoteIsNotWrittenThroughALink(t *testing.T) {
 		os.Symlink(victim, notes{dir: n.dir}.path(mustSpec(t, "ACT")))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(mustSpec(t, "ACT"), LEDRoot(root), n.option()); err != nil {
+	if _, err := Open(mustSpec(t, "ACT"), n.options(root)); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
@@ -198,7 +198,7 @@ func TestNotesThatCannotBeWritten(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"trigger": "none [mmc0]", "brightness": "0"})
 	n := newNoted(t)
 	n.dir = filepath.Join(root, "ACT", "trigger", "sub") // below a file
-	led, err := Open(mustSpec(t, "ACT"), LEDRoot(root), n.option())
+	led, err := Open(mustSpec(t, "ACT"), n.options(root))
 	if err != nil {
 		t.Fatal(err)
 	}

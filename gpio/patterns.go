@@ -8,9 +8,8 @@ import (
 // Pattern is what the light says about the board.
 type Pattern uint8
 
-// The patterns are told apart from across a room, by someone who knows only
-// that one of the boards is the leader: mostly lit, mostly dark, nervous, or
-// something odd that asks to be looked at.
+// The patterns can be told apart from across a room, by someone who knows only that
+// one of the boards is the leader: mostly lit, mostly dark, flickering, or none of these.
 const (
 	Off      Pattern = iota // topdog does not run, or is on its way out
 	Follower                // alive, and not the leader
@@ -41,18 +40,17 @@ func blink(durations ...time.Duration) []Step {
 var patterns = [...][]Step{
 	Off: {{On: false}},
 
-	// One wink every two seconds: alive, and not asking for attention. A rack
-	// of twenty followers must not outshine their leader.
+	// One short blink every two seconds shows that the board is alive. A rack of twenty
+	// followers must not draw more attention than its leader.
 	Follower: blink(50*time.Millisecond, 1950*time.Millisecond),
 
-	// As fast as it can be seen. An election lasts milliseconds, so this is
-	// mostly seen when it goes on for too long, which is when it matters.
+	// As fast as it can be seen. An election lasts milliseconds, so people see this only
+	// when one goes on for too long, which is when it matters.
 	Election: blink(50*time.Millisecond, 50*time.Millisecond),
 
-	// Lit for nine tenths, with a gap each second. It must move: Raspberry Pi
-	// kernels keep a line driven after its process died, and a board that
-	// froze keeps its light too, so that a steady light could be a dead
-	// leader's. Only a living program makes a pulse.
+	// Lit for nine tenths, with a gap each second. A steady light could be a dead
+	// leader's: Raspberry Pi kernels keep a line driven after its process died, and a
+	// frozen board keeps its light too. Only a running program makes a pulse.
 	Leader: blink(900*time.Millisecond, 100*time.Millisecond),
 
 	// Three slow blinks and a rest, as most appliances count out an error.

@@ -11,9 +11,9 @@ type Edge struct {
 	On bool
 }
 
-// Recorder is an LED of no material: it remembers when it was switched, for
-// tests and for the demo's picture of the boards. Unlike other LEDs it may be
-// used from several goroutines. The zero value is not usable; see NewRecorder.
+// Recorder is an LED that only remembers when it was switched, for tests and for the
+// demo's picture of the boards. Unlike other LEDs it may be used from several
+// goroutines. The zero value is not usable; see NewRecorder.
 type Recorder struct {
 	mu     sync.Mutex
 	name   string

@@ -25,6 +25,10 @@ const (
 	sysfsLED
 )
 
+// Default is the ACT LED, which every Raspberry Pi has, so that a demonstration needs no
+// wiring.
+var Default = Spec{kind: sysfsLED, name: "ACT"}
+
 // The kernel's own limits: GPIO_MAX_NAME_SIZE (uapi/linux/gpio.h) and
 // LED_MAX_NAME_SIZE (linux/leds.h), each with one byte for the final NUL.
 const (
@@ -39,67 +43,100 @@ const specForms = `"none", "GPIO17", "gpiochip0/17", "line:NAME" (each with ":lo
 // device tree has it.
 const lowSuffix = ":low"
 
-// ParseSpec reads the text form that the package comment lists. What a text
-// means depends on the text alone, never on the machine it is read on, so that
-// a config can be checked away from the board.
-func ParseSpec(text string) (Spec, error) {
-	whole := text
-	fail := func(format string, args ...any) (Spec, error) {
-		return Spec{}, fmt.Errorf("LED %s: %s", quoted(whole), fmt.Sprintf(format, args...))
+// SpecError says why a text names no light.
+type SpecError struct {
+	Text    string
+	Problem string // a sentence without its end
+	Hint    string // what to write instead; may be empty
+}
+
+func (e *SpecError) Error() string {
+	const enough = 80 // where nobody would read on
+	text := strconv.Quote(e.Text)
+	if len(e.Text) > enough {
+		text = strconv.Quote(e.Text[:enough]) + "..."
 	}
+	if e.Hint == "" {
+		return fmt.Sprintf("LED %s: %s", text, e.Problem)
+	}
+	return fmt.Sprintf("LED %s: %s: %s", text, e.Problem, e.Hint)
+}
+
+// ParseSpec reads the text form that the package comment lists. An error is a
+// *SpecError. What a text means depends on the text alone, never on the machine it is
+// read on, so that a config can be checked away from the board.
+func ParseSpec(text string) (Spec, error) {
+	spec, err := parseSpec(text)
+	if err != nil {
+		err.Text = text
+		return Spec{}, err
+	}
+	return spec, nil
+}
+
+func parseSpec(text string) (Spec, *SpecError) {
 	if text == "" || text == "none" {
 		return Spec{}, nil
 	}
 	if name, ok := strings.CutPrefix(text, "led:"); ok {
-		if err := checkName(name, maxLEDName); err != nil {
-			return fail("the LED's name %v", err)
-		}
-		return Spec{kind: sysfsLED, name: name}, nil
+		return Spec{kind: sysfsLED, name: name}, checkName("the LED's name", name, maxLEDName)
 	}
-	text, low := strings.CutSuffix(text, lowSuffix)
-	if name, ok := strings.CutPrefix(text, "line:"); ok {
-		if err := checkName(name, maxLineName); err != nil {
-			return fail("the line's name %v", err)
-		}
-		return Spec{kind: lineByName, name: name, low: low}, nil
+	line, low := strings.CutSuffix(text, lowSuffix)
+	if name, ok := strings.CutPrefix(line, "line:"); ok {
+		return Spec{kind: lineByName, name: name, low: low}, checkName("the line's name", name, maxLineName)
 	}
-	if number, ok := strings.CutPrefix(text, "gpiochip"); ok {
-		chip, line, ok := strings.Cut(number, "/")
-		if !ok {
-			return fail(`which line of the chip? Write "gpiochip0/17"`)
-		}
-		c, err := strconv.ParseUint(chip, 10, 15)
-		if err != nil {
-			return fail(`%q is not the number of a chip, as in "gpiochip0/17"`, chip)
-		}
-		l, err := strconv.ParseUint(line, 10, 15)
-		if err != nil {
-			return fail(`%q is not the number of a line, as in "gpiochip0/17"`, line)
-		}
-		return Spec{kind: lineByNumber, chip: int(c), offset: int(l), low: low}, nil
+	if number, ok := strings.CutPrefix(line, "gpiochip"); ok {
+		chip, offset, err := parseNumbers(number)
+		return Spec{kind: lineByNumber, chip: chip, offset: offset, low: low}, err
 	}
-	if isGPIOName(text) {
-		if err := checkName(text, maxLineName); err != nil {
-			return fail("the line's name %v", err)
-		}
-		return Spec{kind: lineByName, name: text, low: low}, nil
+	if isGPIOName(line) {
+		return Spec{kind: lineByName, name: line, low: low}, checkName("the line's name", line, maxLineName)
 	}
+	// What is left is the name of an LED.
+	if err := checkNotALine(line, low); err != nil {
+		return Spec{}, err
+	}
+	err := checkName("the name", line, maxLEDName)
+	if err != nil {
+		err.Hint = "an LED is one of " + specForms
+	}
+	return Spec{kind: sysfsLED, name: line}, err
+}
 
-	// What is left is the name of an LED, unless it is a line written
-	// wrongly: "17", "gpio17" and "GPIO 17" must not become LEDs that nobody has.
+// parseNumbers reads the numbers of a chip and of one of its lines: "0/17".
+func parseNumbers(text string) (chip, line int, err *SpecError) {
+	const hint = `write for example "gpiochip0/17"`
+	chipText, lineText, ok := strings.Cut(text, "/")
+	if !ok {
+		return 0, 0, &SpecError{Problem: "which line of the chip?", Hint: hint}
+	}
+	c, notNumber := strconv.ParseUint(chipText, 10, 15)
+	if notNumber != nil {
+		return 0, 0, &SpecError{Problem: fmt.Sprintf("%q is not the number of a chip", chipText), Hint: hint}
+	}
+	l, notNumber := strconv.ParseUint(lineText, 10, 15)
+	if notNumber != nil {
+		return 0, 0, &SpecError{Problem: fmt.Sprintf("%q is not the number of a line", lineText), Hint: hint}
+	}
+	return int(c), int(l), nil
+}
+
+// checkNotALine refuses what is a line written wrongly: "17", "gpio17" and "GPIO 17" must
+// not become LEDs that nobody has.
+func checkNotALine(text string, low bool) *SpecError {
 	if _, err := strconv.Atoi(text); err == nil {
-		return fail(`a number alone says nothing; write "GPIO%s" or "gpiochip0/%s"`, text, text)
+		return &SpecError{Problem: "a number alone says nothing", Hint: fmt.Sprintf(`write "GPIO%s" or "gpiochip0/%s"`, text, text)}
 	}
 	if len(text) >= 4 && strings.EqualFold(text[:4], "gpio") {
-		return fail(`a line is written "GPIO17" or "gpiochip0/17"`)
+		return &SpecError{Problem: "this is not the name of a line", Hint: `a line is written "GPIO17" or "gpiochip0/17"`}
 	}
 	if low {
-		return fail(`":low" is for lines, as in "GPIO17:low"; of the board's own LEDs Linux knows what lights them (one that is really called so is written "led:NAME")`)
+		return &SpecError{
+			Problem: `":low" is for lines, as in "GPIO17:low"; of the board's own LEDs Linux knows what lights them`,
+			Hint:    `one that is really called so is written "led:NAME"`,
+		}
 	}
-	if err := checkName(text, maxLEDName); err != nil {
-		return fail("the name %v; an LED is one of %s", err, specForms)
-	}
-	return Spec{kind: sysfsLED, name: text}, nil
+	return nil
 }
 
 // isGPIOName tells whether the text is GPIO and a number, the usual name of a
@@ -109,38 +146,31 @@ func isGPIOName(text string) bool {
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// checkName refuses what cannot be a name. The slash and the dots matter most:
-// an LED's name becomes part of a path, and it must not lead out of
-// /sys/class/leds.
-func checkName(name string, limit int) error {
-	if name == "" {
-		return fmt.Errorf("is empty")
+// checkName refuses what cannot be a name of the kernel. The slash and the dots matter
+// most: an LED's name becomes part of a path, which must not lead out of /sys/class/leds.
+// what begins the error.
+func checkName(what, name string, limit int) *SpecError {
+	fail := func(format string, args ...any) *SpecError {
+		return &SpecError{Problem: what + " " + fmt.Sprintf(format, args...)}
 	}
-	if len(name) > limit {
-		return fmt.Errorf("has %d characters, the kernel allows %d", len(name), limit)
-	}
-	if name == "." || name == ".." {
-		return fmt.Errorf("is not a name")
+	switch {
+	case name == "":
+		return fail("is empty")
+	case len(name) > limit:
+		return fail("has %d characters, the kernel allows %d", len(name), limit)
+	case name == ".", name == "..":
+		return fail("is not a name")
 	}
 	for _, r := range name {
 		if r <= ' ' || r > '~' || r == '/' {
-			return fmt.Errorf("contains %q", r)
+			return fail("contains %q", r)
 		}
 	}
 	return nil
 }
 
-// quoted quotes a text for an error, and cuts it where nobody would read on.
-func quoted(text string) string {
-	const enough = 80
-	if len(text) > enough {
-		return strconv.Quote(text[:enough]) + "..."
-	}
-	return strconv.Quote(text)
-}
-
-// IsLine tells whether the light is a GPIO line, so that [Init] has work to do.
-func (s Spec) IsLine() bool { return s.kind == lineByName || s.kind == lineByNumber }
+// isLine tells whether the light is a GPIO line.
+func (s Spec) isLine() bool { return s.kind == lineByName || s.kind == lineByNumber }
 
 // String gives the Spec in its shortest unambiguous form, which ParseSpec reads
 // back as the same Spec.
@@ -164,16 +194,3 @@ func (s Spec) String() string {
 }
 
 func (s Spec) chipName() string { return "gpiochip" + strconv.Itoa(s.chip) }
-
-// UnmarshalText reads what ParseSpec reads. On an error the Spec is unchanged.
-func (s *Spec) UnmarshalText(text []byte) error {
-	parsed, err := ParseSpec(string(text))
-	if err != nil {
-		return err
-	}
-	*s = parsed
-	return nil
-}
-
-// MarshalText writes what String gives. It never fails.
-func (s Spec) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -1,6 +1,7 @@
 package gpio
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -68,17 +69,18 @@ func TestParseSpecErrors(t *testing.T) {
 		{strings.Repeat("x", 500), "the kernel allows 63"},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
-			before := Spec{kind: sysfsLED, name: "ACT"}
-			after := before
-			err := after.UnmarshalText([]byte(tc.text))
+			spec, err := ParseSpec(tc.text)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}
 			if err != nil && len(err.Error()) > 300 {
 				t.Errorf("nobody reads an error of %d bytes", len(err.Error()))
 			}
-			if after != before {
-				t.Errorf("the Spec changed to %+v", after)
+			if bad, ok := errors.AsType[*SpecError](err); !ok || bad.Text != tc.text || bad.Problem == "" {
+				t.Errorf("error %#v, want a *SpecError about the text", err)
+			}
+			if spec != (Spec{}) {
+				t.Errorf("an error and %+v", spec)
 			}
 		})
 	}
@@ -106,4 +108,10 @@ func FuzzParseSpec(f *testing.F) {
 			t.Fatalf("%q is a way out of the directory", s.name)
 		}
 	})
+}
+
+func TestDefault(t *testing.T) {
+	if spec, err := ParseSpec("ACT"); spec != Default {
+		t.Errorf("%v, %v; want %v", spec, err, Default)
+	}
 }

@@ -51,7 +51,7 @@ func TestBoardLED(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}
-	led, err := Open(mustSpec(t, "ACT"), LEDRoot(root))
+	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestBoardLED(t *testing.T) {
 // Without triggers, and without a maximum: the least that a kernel shows.
 func TestBoardLEDWithBrightnessOnly(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"brightness": "1\n"})
-	led, err := Open(mustSpec(t, "ACT"), LEDRoot(root))
+	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +96,11 @@ func TestBoardLEDWithBrightnessOnly(t *testing.T) {
 
 func TestBoardLEDMissing(t *testing.T) {
 	root := fakeLED(t, "PWR", map[string]string{"brightness": "0"})
-	_, err := Open(mustSpec(t, "ACT"), LEDRoot(root))
+	_, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
 	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "there are PWR") {
 		t.Errorf("error %v, want ErrNotFound and the names there are", err)
 	}
-	_, err = Open(mustSpec(t, "ACT"), LEDRoot(filepath.Join(root, "nowhere")))
+	_, err = Open(mustSpec(t, "ACT"), Options{LEDsIn: filepath.Join(root, "nowhere")})
 	if !errors.Is(err, ErrNotFound) {
 		t.Errorf("no class leds at all: %v, want ErrNotFound", err)
 	}
@@ -110,7 +110,7 @@ func TestBoardLEDMissing(t *testing.T) {
 // driver was reloaded.
 func TestBoardLEDGoesAndComes(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"brightness": "0"})
-	led, err := Open(mustSpec(t, "ACT"), LEDRoot(root))
+	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestBoardLEDThatCannotBeSwitched(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(root, "ACT", "brightness"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if led, err := Open(mustSpec(t, "ACT"), LEDRoot(root)); err == nil {
+	if led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root}); err == nil {
 		t.Errorf("Open = %v, want an error", led)
 	}
 	trigger, err := os.ReadFile(filepath.Join(root, "ACT", "trigger"))

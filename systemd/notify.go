@@ -1,6 +1,6 @@
-// Package systemd tells the service manager how topdog does: that it is ready,
-// what it is doing, that its loop still turns. Next to it lie the unit and the
-// small files that a package installs.
+// Package systemd tells the service manager that topdog is ready, what it is doing, and
+// that its loop still turns. The unit and the small files that a package installs lie in
+// the same directory.
 //
 //	topdog.service               the unit
 //	topdog.sysusers              the user topdog, for /usr/lib/sysusers.d/topdog.conf
@@ -33,9 +33,9 @@ import (
 // shows one line.
 const maxStatus = 512
 
-// patience is how long a message may wait for room in systemd's queue. The
-// election loop sends them, so it is a small part of a heartbeat's interval.
-const patience = 5 * time.Millisecond
+// sendTimeout is how long a message may wait for room in systemd's queue. The
+// election loop sends the messages, so this is a small part of a heartbeat's interval.
+const sendTimeout = 5 * time.Millisecond
 
 // Notifier speaks to the service manager: each message is one datagram to a
 // local socket. It may be used from several goroutines. No call takes longer
@@ -70,10 +70,9 @@ func New() *Notifier {
 // environment made no sense.
 func (n *Notifier) WatchdogInterval() time.Duration { return n.interval }
 
-// Watchdog tells that the process lives. Call it from the election loop, and
-// from nowhere else: a ticker in a goroutine of its own would go on swearing
-// that all is well while the loop is stuck, which is the only thing that the
-// watchdog is there to find.
+// Watchdog tells that the process lives. Call it from the election loop, and from
+// nowhere else: the watchdog is there to find a loop that is stuck, and a ticker in a
+// goroutine of its own would go on telling that all is well.
 func (n *Notifier) Watchdog() error { return n.send("feed the watchdog", daemon.SdNotifyWatchdog) }
 
 // Ready tells that the daemon does its work, after the start and after a
@@ -83,7 +82,7 @@ func (n *Notifier) Ready() error {
 	return errors.Join(n.send("tell that topdog is ready", daemon.SdNotifyReady), n.invalid)
 }
 
-// Stopping tells that the daemon is on its way out.
+// Stopping tells that the daemon is about to end.
 func (n *Notifier) Stopping() error {
 	return n.send("tell that topdog is stopping", daemon.SdNotifyStopping)
 }
@@ -113,10 +112,9 @@ func (n *Notifier) Status(text string) error {
 	return nil
 }
 
-// send does what go-systemd's SdNotify does, with one difference that is worth
-// its lines: it does not wait without end. A PID 1 that has crashed stays there
-// ("Freezing execution") and no longer reads. Its queue holds 512 messages, and
-// the one after would stop the election loop for good, some 20 minutes later.
+// send does what go-systemd's SdNotify does, but does not wait without end. A PID 1 that
+// has crashed stays there ("Freezing execution") and no longer reads. Its queue holds 512
+// messages, and the next one would stop the election loop for good, some 20 minutes later.
 func (n *Notifier) send(what, message string) error {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {
@@ -136,12 +134,12 @@ func sendTo(name, message string) error {
 	}
 	defer conn.Close()
 	// At once, if there is room. Only what has to wait gets a deadline: Go does not
-	// even try once a deadline has passed, and on a busy board patience can pass
+	// even try once a deadline has passed, and on a busy board sendTimeout can pass
 	// before the next line runs. READY=1 would be lost, and the start with it.
 	if err := writeNow(conn, message); !errors.Is(err, syscall.EAGAIN) {
 		return err
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
 	_, err = conn.Write([]byte(message))

@@ -33,7 +33,7 @@ func cleanup(c *cobra.Command, path string) error {
 	cfg, err := config.Load(path)
 	if err != nil {
 		// Which address it was nobody knows then. The light was noted.
-		return errors.Join(darkenNoted(config.Defaults().NotesDir()), err)
+		return errors.Join(darkenNoted(gpio.Options{NotesIn: config.Defaults().NotesDir()}), err)
 	}
 	if _, err := console.Dial(cfg.Socket).Status(c.Context()); err == nil {
 		return errors.New("the daemon runs, so nothing was removed: stop it first (systemctl stop topdog)")
@@ -50,7 +50,7 @@ func cleanup(c *cobra.Command, path string) error {
 	for _, what := range removed {
 		fmt.Fprintf(c.OutOrStdout(), "removed %s\n", what)
 	}
-	if err := darkenNoted(cfg.NotesDir()); err != nil {
+	if err := darkenNoted(gpio.Options{NotesIn: cfg.NotesDir()}); err != nil {
 		failed = append(failed, err)
 	}
 	if err := darkenConfigured(c.OutOrStdout(), cfg.LED); err != nil {
@@ -63,12 +63,12 @@ func cleanup(c *cobra.Command, path string) error {
 // configuration names by now, and gives them back to what made them blink before.
 // A light that is busy has a living owner, most likely another daemon that keeps
 // its notes in the same directory.
-func darkenNoted(dir string, options ...gpio.Option) error {
-	lights, err := gpio.Leftovers(dir)
+func darkenNoted(options gpio.Options) error {
+	lights, err := gpio.Leftovers(options.NotesIn)
 	failed := []error{err}
-	options = append(options, gpio.NotesIn(dir, func(err error) { failed = append(failed, err) }))
+	options.Report = func(err error) { failed = append(failed, err) }
 	for _, spec := range lights {
-		if err := darken(spec, options...); !errors.Is(err, gpio.ErrBusy) {
+		if err := darken(spec, options); !errors.Is(err, gpio.ErrBusy) {
 			failed = append(failed, err)
 		}
 	}
@@ -79,7 +79,7 @@ func darkenNoted(dir string, options ...gpio.Option) error {
 // no note. A light that cannot be had now was none of the daemon's either: that is
 // said, and is no failure, or every stop of the service would end as one.
 func darkenConfigured(out io.Writer, led gpio.Spec) error {
-	err := darken(led)
+	err := darken(led, gpio.Options{})
 	if errors.Is(err, gpio.ErrBusy) || errors.Is(err, fs.ErrPermission) {
 		_, err = fmt.Fprintf(out, "left the LED alone: %v\n", err)
 	}
@@ -87,9 +87,9 @@ func darkenConfigured(out io.Writer, led gpio.Spec) error {
 }
 
 // darken switches a light off. One that does not exist shines on nobody.
-func darken(spec gpio.Spec, options ...gpio.Option) error {
+func darken(spec gpio.Spec, options gpio.Options) error {
 	gpio.Init(spec)
-	light, err := gpio.Open(spec, options...) // an opened light is dark
+	light, err := gpio.Open(spec, options) // an opened light is dark
 	switch {
 	case errors.Is(err, gpio.ErrNoGPIO), errors.Is(err, gpio.ErrNotFound):
 		return nil

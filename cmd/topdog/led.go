@@ -103,7 +103,7 @@ func lightToTest(ctx context.Context, path string, args []string) (gpio.Spec, er
 }
 
 func ledTest(ctx context.Context, out io.Writer, spec gpio.Spec, each time.Duration) error {
-	led, err := gpio.Open(spec)
+	led, err := gpio.Open(spec, gpio.Options{})
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 		return fmt.Errorf("%w; or, for this test: sudo topdog led test %s", err, spec)
 	}

@@ -168,7 +168,7 @@ func TestCleanupFollowsTheNotes(t *testing.T) {
 	if err != nil || len(lights) != 1 {
 		t.Fatalf("left over: %v, %v", lights, err)
 	}
-	if err := darkenNoted(dir); err != nil {
+	if err := darkenNoted(gpio.Options{NotesIn: dir}); err != nil {
 		t.Errorf("an LED that is not there any more is an error: %v", err)
 	}
 	broken := filepath.Join(dir, "topdog.toml")

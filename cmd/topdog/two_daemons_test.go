@@ -104,7 +104,7 @@ func TestCleanupSparesTheLightOfAnotherDaemon(t *testing.T) {
 	}
 	spec, err := gpio.ParseSpec("ACT")
 	must(t, err)
-	light, err := gpio.Open(spec, gpio.LEDRoot(leds), gpio.NotesIn(notes, func(err error) { t.Error(err) }))
+	light, err := gpio.Open(spec, gpio.Options{LEDsIn: leds, NotesIn: notes, Report: func(err error) { t.Error(err) }})
 	must(t, err)
 	defer light.Close()
 	must(t, light.Set(true))
@@ -112,7 +112,7 @@ func TestCleanupSparesTheLightOfAnotherDaemon(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(leds, "PWR", "brightness"), []byte("1"), 0o644))
 	must(t, os.WriteFile(filepath.Join(notes, "led.led:PWR"), []byte("none\n"), 0o644))
 
-	if err := darkenNoted(notes, gpio.LEDRoot(leds)); err != nil {
+	if err := darkenNoted(gpio.Options{NotesIn: notes, LEDsIn: leds}); err != nil {
 		t.Error(err)
 	}
 	got := map[string]string{}

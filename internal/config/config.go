@@ -56,7 +56,6 @@ const (
 const (
 	DefaultGroup   = "topdog"
 	DefaultKeyFile = "/etc/topdog/key"
-	DefaultLED     = "ACT" // the board's own light: a demonstration needs no wiring
 	DefaultSocket  = "/run/topdog/topdog.sock"
 )
 
@@ -130,10 +129,6 @@ func hostname() string {
 }
 
 func defaults(host string) *Config {
-	led, err := gpio.ParseSpec(DefaultLED)
-	if err != nil {
-		panic(err) // a mistake in the constant
-	}
 	return &Config{
 		Config: election.Config{
 			Name:      shortHostname(host),
@@ -144,7 +139,7 @@ func defaults(host string) *Config {
 		Group:     DefaultGroup,
 		Multicast: DefaultMulticast,
 		KeyFile:   DefaultKeyFile,
-		LED:       led,
+		LED:       gpio.Default,
 		Socket:    DefaultSocket,
 		LogLevel:  logrus.InfoLevel,
 	}

@@ -62,8 +62,8 @@ func tomlID(id wire.ID) string {
 
 // tomlLED writes the default as everybody does, and other lights in full.
 func tomlLED(spec gpio.Spec) string {
-	if standard, err := gpio.ParseSpec(DefaultLED); err == nil && spec == standard {
-		return tomlString(DefaultLED)
+	if spec == gpio.Default {
+		return `"ACT"`
 	}
 	return tomlText(spec)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"net/netip"
@@ -179,10 +180,10 @@ func parseLogLevel(text string) (logrus.Level, error) {
 
 func parseLED(text string) (gpio.Spec, error) {
 	spec, err := gpio.ParseSpec(text)
-	if err != nil {
-		return spec, refuse("", "%s", err)
+	if bad, ok := errors.AsType[*gpio.SpecError](err); ok {
+		return spec, refuse(bad.Hint, "%s: %s", quoted(text), bad.Problem)
 	}
-	return spec, nil
+	return spec, err
 }
 
 func parseKeyFile(c *Config, text string) (string, error) {

@@ -133,10 +133,11 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 // realLED returns what opens a light, with a note for `topdog cleanup`. That notes
 // cannot be written is logged once: it matters only to a daemon that gets killed.
 func realLED(cfg *config.Config, log *logrus.Entry) func(gpio.Spec) (gpio.LED, error) {
-	if cfg.Socket == "" {
-		return func(spec gpio.Spec) (gpio.LED, error) { return gpio.Open(spec) }
+	var options gpio.Options
+	if cfg.Socket != "" {
+		var once sync.Once
+		options.NotesIn = cfg.NotesDir()
+		options.Report = func(err error) { once.Do(func() { log.Warn(err) }) }
 	}
-	var once sync.Once
-	notes := gpio.NotesIn(cfg.NotesDir(), func(err error) { once.Do(func() { log.Warn(err) }) })
-	return func(spec gpio.Spec) (gpio.LED, error) { return gpio.Open(spec, notes) }
+	return func(spec gpio.Spec) (gpio.LED, error) { return gpio.Open(spec, options) }
 }

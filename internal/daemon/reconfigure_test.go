@@ -33,7 +33,8 @@ func TestReloadTouchesWhatHasChanged(t *testing.T) {
 			{func(c *config.Config) { c.Priority = 120 }, 1, "info: read the configuration again; changed: [priority]"},
 			{func(c *config.Config) {}, 1, "info: read the configuration again; nothing has changed"},
 			{func(c *config.Config) {
-				if err := c.LED.UnmarshalText([]byte("GPIO17")); err != nil {
+				var err error
+				if c.LED, err = gpio.ParseSpec("GPIO17"); err != nil {
 					t.Error(err)
 				}
 			}, 2, "info: read the configuration again; changed: [led]"},

@@ -1,0 +1,184 @@
+package gpio
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"periph.io/x/conn/v3/driver/driverreg"
+	"periph.io/x/host/v3/gpioioctl"
+)
+
+// loaded keeps the result of looking for chips. It is a variable of the package
+// because that is what it is in periph, which looks once per process.
+var loaded struct {
+	sync.Mutex
+	done  bool
+	board *board
+	err   error
+}
+
+// Init looks for the GPIO chips if the Spec needs them. Call it early in main,
+// before the first socket is opened and the first goroutine started: where a
+// chip has two names in /dev, looking for chips closes one file descriptor
+// twice, and a socket that gets that number in between would die (trap 3).
+//
+// Init reports nothing, because Open looks again if Init found nothing and
+// says what is wrong. A board on which the chips come late therefore pays with
+// a window of about a microsecond, once.
+func Init(spec Spec) {
+	if spec.isLine() {
+		_, _ = loadBoard() // Open returns the same error.
+	}
+}
+
+func loadBoard() (*board, error) {
+	loaded.Lock()
+	defer loaded.Unlock()
+	if loaded.done {
+		return loaded.board, loaded.err
+	}
+	// All that can fail for a passing reason is asked before periph looks,
+	// because periph looks only once and logs what it does not like.
+	if err := usable("/dev"); err != nil {
+		return nil, err
+	}
+	if err := newEnough(kernelRelease()); err != nil {
+		return nil, err
+	}
+	loaded.done = true
+	err := keepingFD(0, func() error {
+		_, err := driverreg.Init()
+		return err
+	})
+	if len(gpioioctl.Chips) == 0 {
+		if err == nil {
+			err = errors.New("the log says why")
+		}
+		loaded.err = fmt.Errorf("%w: none of the chips in /dev/gpiochip* could be read (%w); topdog has to be restarted to try again", ErrNoGPIO, err)
+		return nil, loaded.err
+	}
+	if err != nil {
+		loaded.err = fmt.Errorf("look for GPIO chips: %w", err)
+		return nil, loaded.err
+	}
+	loaded.board = copyOf(gpioioctl.Chips, "/dev")
+	return loaded.board, nil
+}
+
+// chipFiles lists the chips' device files, sorted.
+func chipFiles(dev string) []string {
+	paths, err := filepath.Glob(filepath.Join(dev, "gpiochip*"))
+	if err != nil {
+		panic(err) // The pattern is constant but for the directory.
+	}
+	return paths
+}
+
+// usable tells whether periph would find chips and be allowed to open all of
+// them. It insists on all, because at boot udev hands them out one by one and
+// periph looks only once.
+func usable(dev string) error {
+	paths := chipFiles(dev)
+	if len(paths) == 0 {
+		return fmt.Errorf(`%w: this machine has no %s/gpiochip*; use the board's own LED ("ACT"), or none`, ErrNoGPIO, dev)
+	}
+	for _, path := range paths {
+		// No os.File: it would bring a finalizer and the poller along.
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return refused(path, err)
+		}
+		_ = unix.Close(fd) // Nothing was written.
+	}
+	return nil
+}
+
+// refused explains why a chip's device file could not be opened.
+func refused(path string, err error) error {
+	cause := &fs.PathError{Op: "open", Path: path, Err: err}
+	switch {
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w; add the user to the group %s: `sudo usermod -aG %[2]s USER`, or SupplementaryGroups=%[2]s in the unit file",
+			cause, groupOf(path))
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("%w; the service needs DeviceAllow=char-gpiochip rw", cause)
+	}
+	return cause
+}
+
+// groupOf names the group that owns a file, "gpio" on Raspberry Pi OS and if in
+// doubt.
+func groupOf(path string) string {
+	const usual = "gpio"
+	info, err := os.Stat(path)
+	if err != nil {
+		return usual
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Gid == 0 { // Nobody should be told to join root.
+		return usual
+	}
+	group, err := user.LookupGroupId(strconv.FormatUint(uint64(stat.Gid), 10))
+	if err != nil {
+		return usual
+	}
+	return group.Name
+}
+
+// newEnough refuses kernels without version 2 of the GPIO character device,
+// which came with Linux 5.10. The check is not only kind: on such a kernel
+// gpioioctl drops two os.Files for one descriptor on the floor, and whenever
+// the garbage collector finds them the number is closed twice.
+func newEnough(release string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return nil // Not a number: let the ioctl decide.
+	}
+	if major < 5 || major == 5 && minor < 10 {
+		return fmt.Errorf(`%w: Linux %s is too old to drive GPIO lines, it takes 5.10; use the board's own LED ("ACT"), or none`, ErrNoGPIO, release)
+	}
+	return nil
+}
+
+func kernelRelease() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}
+
+// keepingFD runs do, which may close a file descriptor that is not its own, and
+// puts the descriptor back if it did. The program gets the very file it had and
+// not /dev/null, so that a standard input that is a terminal stays one. A
+// descriptor that is open afterwards is left alone.
+func keepingFD(fd int, do func() error) error {
+	const aboveStandardError = 3
+	saved, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aboveStandardError)
+	if err != nil {
+		// It is closed already. Then /dev/null shall hold the place: a line's
+		// descriptor must never be 0, which gpioioctl takes for "none".
+		if saved, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+			return fmt.Errorf("hold the place of file descriptor %d: %w", fd, err)
+		}
+		if saved == fd {
+			return do()
+		}
+	}
+	defer unix.Close(saved)
+	failure := do()
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); errors.Is(err, unix.EBADF) {
+		if err := unix.Dup3(saved, fd, 0); err != nil {
+			return errors.Join(failure, fmt.Errorf("put file descriptor %d back: %w", fd, err))
+		}
+	}
+	return failure
+}
