@@ -23,11 +23,11 @@ type curve struct {
 
 // panel is one diagram of a plot.
 type panel struct {
-	Title string
-	XAxis string
-	YAxis string
-	Log   bool // both axes
-	Curve []curve
+	Title  string
+	XAxis  string
+	YAxis  string
+	Log    bool // both axes
+	Curves []curve
 }
 
 // panels draws rows as three diagrams: messages, packets and time by the number of boards.
@@ -52,12 +52,12 @@ func panels(rows []Row) []panel {
 }
 
 func (p *panel) add(name string, at point) {
-	i := slices.IndexFunc(p.Curve, func(c curve) bool { return c.Name == name })
+	i := slices.IndexFunc(p.Curves, func(c curve) bool { return c.Name == name })
 	if i < 0 {
-		i = len(p.Curve)
-		p.Curve = append(p.Curve, curve{Name: name})
+		i = len(p.Curves)
+		p.Curves = append(p.Curves, curve{Name: name})
 	}
-	p.Curve[i].Points = append(p.Curve[i].Points, at)
+	p.Curves[i].Points = append(p.Curves[i].Points, at)
 }
 
 // The measures of a plot, in pixels.
@@ -81,7 +81,7 @@ var palette = []string{
 func drawPanels(out io.Writer, title string, panels []panel) error {
 	colours := make(map[string]string)
 	for _, p := range panels {
-		for _, c := range p.Curve {
+		for _, c := range p.Curves {
 			if colours[c.Name] == "" {
 				colours[c.Name] = palette[len(colours)%len(palette)]
 			}
@@ -130,7 +130,7 @@ func (d *drawing) panel(p *panel) {
 // axes are those on which all points have a place. It returns false if there are no points.
 func (p *panel) axes() (x, y svg.Axis, ok bool) {
 	var xs, ys []float64
-	for _, c := range p.Curve {
+	for _, c := range p.Curves {
 		for _, q := range c.Points {
 			xs, ys = append(xs, q.X), append(ys, q.Y)
 		}
@@ -162,7 +162,7 @@ func newAxis(values []float64, log bool) svg.Axis {
 // curves draws the curves, and their names beside their ends.
 func (d *drawing) curves(p *panel, x, y svg.Axis) {
 	end := func(c curve) float64 { return y.At(c.Points[len(c.Points)-1].Y) }
-	curves := slices.Clone(p.Curve)
+	curves := slices.Clone(p.Curves)
 	slices.SortStableFunc(curves, func(a, b curve) int { return cmp.Compare(end(a), end(b)) })
 	var ends []float64
 	for _, c := range curves {

@@ -18,44 +18,25 @@ const barWidth = 230
 func (d *drawing) bars() {
 	d.head("How often the address moves although nobody failed",
 		"Moves in ten minutes, by how many of the packets every board loses; beside the bar, what was counted.")
-	var shares []float64
-	var systems []System
-	most := 0.0
-	for _, l := range d.r.Lossy {
-		n, ok := l.inTenMinutes()
-		if !ok {
-			continue
-		}
-		most = max(most, n)
-		if !slices.Contains(shares, l.Loss) {
-			shares = append(shares, l.Loss)
-		}
-		if y := d.r.system(l.System); !slices.Contains(systems, y) {
-			systems = append(systems, y)
-		}
-	}
+	shares, systems, most := d.r.watchedUnderLoss()
 	if len(systems) == 0 {
 		d.empty()
 		return
 	}
-	slices.Sort(shares)
-	order := func(y System) int { return slices.Index(d.r.Systems, y) }
-	slices.SortStableFunc(systems, func(a, b System) int { return cmp.Compare(order(a), order(b)) })
-
 	names, top := edge+d.nameWidth(), 76.0
 	from, foot := top+panelHead-4, top+panelHead+float64(len(systems))*rowHeight
 	step := roundStep(most)
 	axis := svg.Axis{High: math.Max(1, math.Ceil(most/step)) * step}
 	column := barWidth + 110.0
 	for i, share := range shares {
-		left := names + 12 + float64(i)*column
-		axis.From, axis.To = left, left+barWidth
-		d.words("g", left, top+14, percent(share)+" loss")
+		axis.From = names + 12 + float64(i)*column
+		axis.To = axis.From + barWidth
+		d.words("g", axis.From, top+14, percent(share)+" loss")
 		for v := 0.0; v <= axis.High+step/2; v += step {
 			d.line("l", axis.At(v), from, axis.At(v), foot)
 			d.words("s m", axis.At(v), foot+14, fmt.Sprintf("%g", v))
 		}
-		d.words("s m", left+barWidth/2, foot+29, "moves in ten minutes")
+		d.words("s m", axis.From+barWidth/2, foot+29, "moves in ten minutes")
 		for n, y := range systems {
 			d.bar(y, share, axis, top+panelHead+float64(n)*rowHeight)
 		}
@@ -65,6 +46,28 @@ func (d *drawing) bars() {
 	}
 	d.Width = max(names+12+float64(len(shares))*column, 700)
 	d.Height = foot + panelFoot
+}
+
+// watchedUnderLoss returns the losses and the systems of which moves were counted, in order,
+// and the most moves in ten minutes.
+func (r *Report) watchedUnderLoss() (shares []float64, systems []System, most float64) {
+	for _, l := range r.Lossy {
+		n, ok := l.inTenMinutes()
+		if !ok {
+			continue
+		}
+		most = max(most, n)
+		if !slices.Contains(shares, l.Loss) {
+			shares = append(shares, l.Loss)
+		}
+		if y := r.system(l.System); !slices.Contains(systems, y) {
+			systems = append(systems, y)
+		}
+	}
+	slices.Sort(shares)
+	order := func(y System) int { return slices.Index(r.Systems, y) }
+	slices.SortStableFunc(systems, func(a, b System) int { return cmp.Compare(order(a), order(b)) })
+	return shares, systems, most
 }
 
 func (l Lossy) inTenMinutes() (float64, bool) {

@@ -27,11 +27,13 @@ func SVG(w io.Writer, r *Report, chart string) error {
 	d.Tag("rect", "class", "b", "width", "100%", "height", "100%")
 	switch chart {
 	case chartOutage:
-		d.strips("How long the address does not answer, by what happens to the leader",
-			"Milliseconds without an answer for the client, one dot per run; the figures are the median and the longest.", outage, true)
+		chart := strips{drawing: d, figure: outage, limits: true}
+		chart.draw("How long the address does not answer, by what happens to the leader",
+			"Milliseconds without an answer for the client, one dot per run; the figures are the median and the longest.")
 	case chartTwo:
-		d.strips("How long two boards have the address, by what happens to the leader",
-			"Milliseconds with two holders or more, one dot per run; the figures are the median and the longest.", two, false)
+		chart := strips{drawing: d, figure: two}
+		chart.draw("How long two boards have the address, by what happens to the leader",
+			"Milliseconds with two holders or more, one dot per run; the figures are the median and the longest.")
 	case chartLoss:
 		d.bars()
 	default:
