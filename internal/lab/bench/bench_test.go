@@ -14,8 +14,8 @@ import (
 	"topdog/internal/lab/netns"
 )
 
-// patience is for a machine in trouble; what is here takes some seconds.
-const patience = 60 * time.Second
+// testTimeout is for a machine in trouble; what is here takes some seconds.
+const testTimeout = 60 * time.Second
 
 // needs skips a test on a machine that lacks something.
 func needs(t *testing.T) context.Context {
@@ -23,7 +23,7 @@ func needs(t *testing.T) context.Context {
 	if err := netns.Available(); err != nil {
 		t.Skip(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -71,9 +71,9 @@ func TestCablePulled(t *testing.T) {
 	ctx := needs(t)
 	systems := built(t, named(allSystems(), "topdog-100ms", "keepalived-100ms", "ucarp-1s"))
 	event := named(allEvents(), report.CablePulled)[0]
-	st := newStage()
+	only := newSlot()
 	type outcome struct {
-		runs map[string]report.Run
+		runs map[string]*report.Run
 		err  error
 	}
 	// Side by side, however few tests may run at once: most of it is waiting.
@@ -85,7 +85,7 @@ func TestCablePulled(t *testing.T) {
 		}
 		go func() {
 			var o outcome
-			o.runs, o.err = onNewRig(ctx, sys, t.TempDir(), event, st)
+			o.runs, o.err = onNewRig(ctx, sys, t.TempDir(), event, only)
 			outcomes[i] <- o
 		}()
 	}
@@ -100,7 +100,7 @@ func TestCablePulled(t *testing.T) {
 			}
 			runs := o.runs
 			run, back := runs[report.CablePulled], runs[report.Returned]
-			if run.Outage < time.Millisecond || run.Outage > patience || run.Censored || run.Moves < 1 || run.None <= 0 {
+			if run.Outage < time.Millisecond || run.Outage > testTimeout || run.Censored || run.Moves < 1 || run.None <= 0 {
 				t.Errorf("a leader was lost: %+v", run)
 			}
 			if run.RoundTrip <= 0 {
@@ -114,7 +114,7 @@ func TestCablePulled(t *testing.T) {
 }
 
 // onNewRig does one run of an event on a LAN of its own.
-func onNewRig(ctx context.Context, sys system, dir string, e event, st stage) (runs map[string]report.Run, err error) {
+func onNewRig(ctx context.Context, sys system, dir string, e event, only slot) (runs map[string]*report.Run, err error) {
 	r, err := newRig(sys, 3, e.variant, dir)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func onNewRig(ctx context.Context, sys system, dir string, e event, st stage) (r
 	if err := r.startInTurn(ctx); err != nil {
 		return nil, err
 	}
-	return r.try(ctx, e, st, 0.5)
+	return r.try(ctx, e, only, 0.5)
 }
 
 // A whole session in small, two halves side by side: every part, and what it says

@@ -62,7 +62,7 @@ func (s *session) calmGroup(ctx context.Context, sys system, boards int) (c repo
 	if err := r.startInTurn(ctx); err != nil {
 		return c, err
 	}
-	leader, err := r.settled(ctx)
+	leader, err := r.stableLeader(ctx)
 	if err != nil {
 		return c, err
 	}

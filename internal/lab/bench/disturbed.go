@@ -20,7 +20,7 @@ func (s *session) repeatDisturbed(ctx context.Context, run func(context.Context,
 			break
 		}
 		wanted := func(sys system, e event) bool {
-			return slices.ContainsFunc(steps, func(step report.Step) bool { return step.System == sys.String() && e.tellsOf(step.Event) })
+			return slices.ContainsFunc(steps, func(step report.Step) bool { return step.System == sys.String() && e.fills(step.Event) })
 		}
 		before := s.setAside(wanted)
 		errs = append(errs, run(ctx, wanted))
@@ -29,7 +29,7 @@ func (s *session) repeatDisturbed(ctx context.Context, run func(context.Context,
 	return errors.Join(errs...)
 }
 
-// disturbed returns the steps to repeat, and tells the user of them.
+// disturbed returns the steps to repeat, and says so to the user.
 func (s *session) disturbed() (steps []report.Step) {
 	s.add(func(r *report.Report) { steps = report.DisturbedSteps(r) })
 	for _, step := range steps {
@@ -43,7 +43,7 @@ func (s *session) setAside(wanted choice) (aside []report.Failure) {
 	s.add(func(r *report.Report) {
 		for i, f := range r.Failures {
 			chosen := slices.ContainsFunc(s.plan.systems, func(sys system) bool {
-				return sys.String() == f.System && slices.ContainsFunc(s.plan.events, func(e event) bool { return e.tellsOf(f.Event) && wanted(sys, e) })
+				return sys.String() == f.System && slices.ContainsFunc(s.plan.events, func(e event) bool { return e.fills(f.Event) && wanted(sys, e) })
 			})
 			if chosen && len(f.Runs) > 0 {
 				aside = append(aside, f)

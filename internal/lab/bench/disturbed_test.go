@@ -56,7 +56,7 @@ func TestRepeatDisturbed(t *testing.T) {
 			s.plan.events = named(allEvents(), report.Terminated, report.Killed)
 			for _, sys := range s.plan.systems {
 				s.report.Systems = append(s.report.Systems, sys.info())
-				s.promise(sys)
+				s.addRows(sys)
 			}
 			others := runs(3, fine, 0)
 			fill := func(system, event string, runs []report.Run) {
@@ -76,7 +76,7 @@ func TestRepeatDisturbed(t *testing.T) {
 				for _, sys := range s.plan.systems {
 					for _, e := range s.plan.events {
 						if wanted(sys, e) {
-							chosen = append(chosen, sys.String()+" "+e.key)
+							chosen = append(chosen, sys.String()+" "+e.String())
 						}
 					}
 				}

@@ -18,64 +18,60 @@ const (
 	// boardFrozenFor is how long all processes of a board stand still: longer than
 	// any kernel keeps an address with a lifetime.
 	boardFrozenFor = 5 * time.Second
-	// wokenFor is how long a group is watched after a daemon has gone on.
-	wokenFor = 2 * time.Second
-	// busyFor is how long something may go on in a group whose interval is short,
+	// thawedFor is how long a group is watched after a daemon has gone on.
+	thawedFor = 2 * time.Second
+	// handoverFor is how long something may go on in a group whose interval is short,
 	// after a return.
-	busyFor = 500 * time.Millisecond
+	handoverFor = 500 * time.Millisecond
 	// flaps and flapEvery are those of the cable: out for so long, in for so long.
 	flaps     = 10
 	flapEvery = 500 * time.Millisecond
 )
 
-// happening is one of the things that the tables tell about.
-type happening struct{ key, title string }
-
-// event is something that is done to a leader. It may tell about several
-// happenings, the end of a fault being one of its own.
+// event is something that is done to a leader. Its runs may go into several tables of the
+// report, since the end of a fault has one of its own.
 type event struct {
-	key     string
-	gives   []happening
-	coarse  bool // the client asks as slowly as it asks a slow system
+	tables  []report.Event // the first one is that of the event itself, and has its key
+	coarse  bool           // the client asks as slowly as it asks a slow system
 	variant variant
 	unable  func(s system) string // why not with this system, or ""
 	run     func(ctx context.Context, t *trial) error
 }
 
-func (e event) String() string { return e.key }
+func (e event) String() string { return e.tables[0].Key }
 
-// tellsOf reports whether the event gives runs of a happening.
-func (e event) tellsOf(key string) bool {
-	return slices.ContainsFunc(e.gives, func(h happening) bool { return h.key == key })
+// fills reports whether runs of the event go into a table.
+func (e event) fills(key string) bool {
+	return slices.ContainsFunc(e.tables, func(t report.Event) bool { return t.Key == key })
 }
 
 // allEvents returns all events in the order in which tables show them.
 func allEvents() []event {
 	return []event{
-		{key: report.CablePulled, run: pullCable, gives: []happening{
-			{report.CablePulled, "the leader's cable is pulled"},
-			{report.Returned, "the cable is put back, the old leader returns"},
+		{run: pullCable, tables: []report.Event{
+			{Key: report.CablePulled, Title: "the leader's cable is pulled"},
+			{Key: report.Returned, Title: "the cable is put back, the old leader returns"},
 		}},
-		{key: report.FramesDropped, run: dropFrames, gives: []happening{
-			{report.FramesDropped, "the switch drops the leader's frames, the carrier stays"},
-			{report.PathHealed, "the frames pass again (two holders: from the first frame that does)"},
+		{run: dropFrames, tables: []report.Event{
+			{Key: report.FramesDropped, Title: "the switch drops the leader's frames, the carrier stays"},
+			{Key: report.PathHealed, Title: "the frames pass again (two holders: from the first frame that does)"},
 		}},
-		{key: report.Killed, run: kill, gives: []happening{{report.Killed, "SIGKILL of the leader's daemon"}}},
-		{key: report.Stopped, run: freeze, gives: []happening{
-			{report.Stopped, "SIGSTOP of the leader's daemon for 10 s, then SIGCONT"},
-			{"sigcont", "the frozen daemon goes on (SIGCONT)"},
+		{run: kill, tables: []report.Event{{Key: report.Killed, Title: "SIGKILL of the leader's daemon"}}},
+		{run: freeze, tables: []report.Event{
+			{Key: report.Stopped, Title: "SIGSTOP of the leader's daemon for 10 s, then SIGCONT"},
+			{Key: "sigcont", Title: "the frozen daemon goes on (SIGCONT)"},
 		}},
-		{key: report.BothFrozen, run: freezeBoard, unable: sameAsStopped, gives: []happening{
-			{report.BothFrozen, "SIGSTOP of all processes of the leader's board for 5 s"},
-			{"both-woken", "all processes of the frozen board go on (SIGCONT)"},
+		{run: freezeBoard, unable: sameAsStopped, tables: []report.Event{
+			{Key: report.BothFrozen, Title: "SIGSTOP of all processes of the leader's board for 5 s"},
+			{Key: "both-woken", Title: "all processes of the frozen board go on (SIGCONT)"},
 		}},
-		{key: report.Terminated, run: terminate, gives: []happening{{report.Terminated, "SIGTERM (systemctl stop)"}}},
-		{key: report.Resigned, run: resign, gives: []happening{{report.Resigned, "hand-over by command"}}},
-		{key: report.CableFlaps, coarse: true, run: flap, gives: []happening{
-			{report.CableFlaps, "the cable is out for 500 ms and in for 500 ms, ten times (outage: the sum of all over 8 ms)"},
+		{run: terminate, tables: []report.Event{{Key: report.Terminated, Title: "SIGTERM (systemctl stop)"}}},
+		{run: resign, tables: []report.Event{{Key: report.Resigned, Title: "hand-over by command"}}},
+		{coarse: true, run: flap, tables: []report.Event{
+			{Key: report.CableFlaps, Title: "the cable is out for 500 ms and in for 500 ms, ten times (outage: the sum of all over 8 ms)"},
 		}},
-		{key: report.Preempted, variant: variant{preempt: true}, run: comeBack, gives: []happening{
-			{report.Preempted, "a board of higher rank returns and preempts"},
+		{variant: variant{preempt: true}, run: comeBack, tables: []report.Event{
+			{Key: report.Preempted, Title: "a board of higher rank returns and preempts"},
 		}},
 	}
 }
@@ -89,48 +85,48 @@ func sameAsStopped(s system) string {
 }
 
 func pullCable(ctx context.Context, t *trial) error {
-	struck := time.Now()
+	faultAt := time.Now()
 	if err := t.leader.Pull(); err != nil {
 		return err
 	}
-	if err := t.lost(ctx); err != nil {
+	if err := t.awaitTakeover(ctx); err != nil {
 		return err
 	}
-	if err := t.note(ctx, report.CablePulled, struck); err != nil {
+	if err := t.note(ctx, report.CablePulled, faultAt); err != nil {
 		return err
 	}
 	back := time.Now()
 	if err := t.leader.Plug(); err != nil {
 		return err
 	}
-	if err := t.lookOn(ctx, wokenFor/2+t.aftermath()); err != nil {
+	if err := t.keepWatching(ctx, thawedFor/2+t.watchAfter()); err != nil {
 		return err
 	}
 	return t.note(ctx, report.Returned, back)
 }
 
-// lost waits until another board has taken over for good.
-func (t *trial) lost(ctx context.Context) error {
-	if err := t.takenOver(ctx); err != nil {
+// awaitTakeover waits until another board has taken over for good.
+func (t *trial) awaitTakeover(ctx context.Context) error {
+	if err := t.awaitOtherAnswer(ctx); err != nil {
 		return err
 	}
-	if err := wait(ctx, t.aftermath()); err != nil {
+	if err := wait(ctx, t.watchAfter()); err != nil {
 		return err
 	}
 	if len(t.holders.Current()) > 1 {
-		t.leave() // it won't be a matter of milliseconds any more
+		t.releaseSlot() // it won't be a matter of milliseconds any more
 	}
-	return t.oneHolder(ctx)
+	return t.awaitOneHolder(ctx)
 }
 
-// lookOn waits, and lets others have the stage as soon as milliseconds are not to
-// be expected any more.
-func (t *trial) lookOn(ctx context.Context, d time.Duration) error {
-	soon := min(d, max(busyFor, t.aftermath()))
+// keepWatching waits, and lets the next run begin as soon as milliseconds do not count any
+// more.
+func (t *trial) keepWatching(ctx context.Context, d time.Duration) error {
+	soon := min(d, max(handoverFor, t.watchAfter()))
 	if err := wait(ctx, soon); err != nil {
 		return err
 	}
-	t.leave()
+	t.releaseSlot()
 	return wait(ctx, d-soon)
 }
 
@@ -139,17 +135,17 @@ func (t *trial) lookOn(ctx context.Context, d time.Duration) error {
 // count from the end of the split.
 func dropFrames(ctx context.Context, t *trial) error {
 	leader := t.leader
-	struck := time.Now()
+	faultAt := time.Now()
 	if err := leader.Mute(); err != nil {
 		return err
 	}
-	if err := t.takenOver(ctx); err != nil {
+	if err := t.awaitOtherAnswer(ctx); err != nil {
 		return err
 	}
-	if err := wait(ctx, t.aftermath()); err != nil {
+	if err := wait(ctx, t.watchAfter()); err != nil {
 		return err
 	}
-	if err := t.note(ctx, report.FramesDropped, struck); err != nil {
+	if err := t.note(ctx, report.FramesDropped, faultAt); err != nil {
 		return err
 	}
 
@@ -162,14 +158,14 @@ func dropFrames(ctx context.Context, t *trial) error {
 	if err := leader.Unmute(); err != nil {
 		return err
 	}
-	passed, err := first.wait(ctx, t.patience())
+	passed, err := first.wait(ctx, t.maxOutage())
 	if err != nil {
 		return err
 	}
-	if err := t.lookOn(ctx, max(wokenFor, 4*t.sys.info().Interval)); err != nil {
+	if err := t.keepWatching(ctx, max(thawedFor, 4*t.sys.info().Interval)); err != nil {
 		return err
 	}
-	if err := t.oneHolder(ctx); err != nil {
+	if err := t.awaitOneHolder(ctx); err != nil {
 		return err
 	}
 	if err := t.note(ctx, report.PathHealed, passed); err != nil {
@@ -177,7 +173,6 @@ func dropFrames(ctx context.Context, t *trial) error {
 	}
 	run := t.runs[report.FramesDropped]
 	run.Two, run.TwoLasts = t.holders.Since(healed).Overlap(), len(t.holders.Current()) > 1
-	t.runs[report.FramesDropped] = run
 	return nil
 }
 
@@ -187,15 +182,15 @@ func kill(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	struck := time.Now()
+	faultAt := time.Now()
 	signalAll(pids, unix.SIGKILL)
-	if err := t.lost(ctx); err != nil {
+	if err := t.awaitTakeover(ctx); err != nil {
 		return err
 	}
-	if err := t.note(ctx, report.Killed, struck); err != nil {
+	if err := t.note(ctx, report.Killed, faultAt); err != nil {
 		return err
 	}
-	t.leave()
+	t.releaseSlot()
 	return t.leader.repair()
 }
 
@@ -215,28 +210,28 @@ func freeze(ctx context.Context, t *trial) error {
 	}
 	defer signalAll(pids, unix.SIGCONT)
 	thaw := time.After(frozenFor)
-	struck := time.Now()
+	faultAt := time.Now()
 	signalAll(pids, unix.SIGSTOP)
-	if err := t.lost(ctx); err != nil {
+	if err := t.awaitTakeover(ctx); err != nil {
 		return err
 	}
-	t.leave()
+	t.releaseSlot()
 	select {
 	case <-thaw:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Without the stage, for which it might have to wait: the time is to be the same
-	// for all, and who has the address is not seen with the client's eyes.
-	woken := time.Now()
+	// Without the slot, for which it might have to wait: the time is to be the same for
+	// all, and it is the kernels that say who has the address.
+	thawed := time.Now()
 	signalAll(pids, unix.SIGCONT)
-	if err := wait(ctx, wokenFor); err != nil {
+	if err := wait(ctx, thawedFor); err != nil {
 		return err
 	}
-	if err := t.note(ctx, report.Stopped, struck); err != nil {
+	if err := t.note(ctx, report.Stopped, faultAt); err != nil {
 		return err
 	}
-	return t.note(ctx, "sigcont", woken)
+	return t.note(ctx, "sigcont", thawed)
 }
 
 func freezeBoard(ctx context.Context, t *trial) error {
@@ -251,62 +246,60 @@ func freezeBoard(ctx context.Context, t *trial) error {
 	defer heard.close()
 	defer signalAll(pids, unix.SIGCONT)
 	thaw := time.After(boardFrozenFor)
-	struck := time.Now()
+	faultAt := time.Now()
 	signalAll(pids, unix.SIGSTOP)
-	if err := t.takenOver(ctx); err != nil {
+	if err := t.awaitOtherAnswer(ctx); err != nil {
 		return err
 	}
-	if err := wait(ctx, t.aftermath()); err != nil {
+	if err := wait(ctx, t.watchAfter()); err != nil {
 		return err
 	}
-	t.leave()
+	t.releaseSlot()
 	select {
 	case <-thaw:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := t.note(ctx, report.BothFrozen, struck); err != nil {
+	if err := t.note(ctx, report.BothFrozen, faultAt); err != nil {
 		return err
 	}
-	run := t.runs[report.BothFrozen]
-	run.Announced = len(slices.DeleteFunc(heard.all(), func(a announcement) bool {
+	t.runs[report.BothFrozen].Announced = len(slices.DeleteFunc(heard.all(), func(a announcement) bool {
 		return bytes.Equal(a.mac, t.leader.HardwareAddr)
 	}))
-	t.runs[report.BothFrozen] = run
-	woken := time.Now()
+	thawed := time.Now()
 	signalAll(pids, unix.SIGCONT)
-	if err := wait(ctx, wokenFor); err != nil {
+	if err := wait(ctx, thawedFor); err != nil {
 		return err
 	}
-	return t.note(ctx, "both-woken", woken)
+	return t.note(ctx, "both-woken", thawed)
 }
 
 func terminate(ctx context.Context, t *trial) error {
-	struck := time.Now()
+	faultAt := time.Now()
 	if err := t.leader.process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if err := t.lost(ctx); err != nil {
+	if err := t.awaitTakeover(ctx); err != nil {
 		return err
 	}
-	if err := t.note(ctx, report.Terminated, struck); err != nil {
+	if err := t.note(ctx, report.Terminated, faultAt); err != nil {
 		return err
 	}
-	t.leave()
-	t.leader.ended(leaveWithin)
+	t.releaseSlot()
+	t.leader.ended(exitTimeout)
 	return t.leader.repair()
 }
 
 func resign(ctx context.Context, t *trial) error {
 	do, undo, _ := t.sys.resign(t.leader)
-	struck := time.Now()
+	faultAt := time.Now()
 	if err := do(ctx); err != nil {
 		return err
 	}
-	if err := t.lost(ctx); err != nil {
+	if err := t.awaitTakeover(ctx); err != nil {
 		return err
 	}
-	if err := t.note(ctx, report.Resigned, struck); err != nil {
+	if err := t.note(ctx, report.Resigned, faultAt); err != nil {
 		return err
 	}
 	if undo != nil {
@@ -320,10 +313,10 @@ func resign(ctx context.Context, t *trial) error {
 // add up; so it asks every 4 ms here, and gaps of less than twice that don't count.
 func flap(ctx context.Context, t *trial) error {
 	// It takes ten seconds, in which a millisecond does not matter.
-	t.leave()
+	t.releaseSlot()
 	tick := time.NewTicker(flapEvery)
 	defer tick.Stop()
-	struck := time.Now()
+	faultAt := time.Now()
 	for n := range 2 * flaps {
 		change := t.leader.Pull
 		if n%2 == 1 {
@@ -338,18 +331,16 @@ func flap(ctx context.Context, t *trial) error {
 			return ctx.Err()
 		}
 	}
-	if err := t.oneHolder(ctx); err != nil {
+	if err := t.awaitOneHolder(ctx); err != nil {
 		return err
 	}
-	if err := wait(ctx, t.aftermath()); err != nil {
+	if err := wait(ctx, t.watchAfter()); err != nil {
 		return err
 	}
-	if err := t.note(ctx, report.CableFlaps, struck); err != nil {
+	if err := t.note(ctx, report.CableFlaps, faultAt); err != nil {
 		return err
 	}
-	run := t.runs[report.CableFlaps]
-	run.Outage = t.asker.Report(struck).Unanswered
-	t.runs[report.CableFlaps] = run
+	t.runs[report.CableFlaps].Outage = t.asker.Report(faultAt).Unanswered
 	return nil
 }
 
@@ -359,29 +350,29 @@ func comeBack(ctx context.Context, t *trial) error {
 	if err := t.leader.Pull(); err != nil {
 		return err
 	}
-	if err := t.lost(ctx); err != nil {
+	if err := t.awaitTakeover(ctx); err != nil {
 		return err
 	}
-	t.leave()
+	t.releaseSlot()
 	if err := wait(ctx, max(time.Second, 3*t.sys.info().Interval)); err != nil {
 		return err
 	}
-	if err := t.enter(ctx); err != nil {
+	if err := t.acquireSlot(ctx); err != nil {
 		return err
 	}
 	back := time.Now()
 	if err := t.leader.Plug(); err != nil {
 		return err
 	}
-	if err := t.patiently(ctx, t.patience(), func(ctx context.Context) error {
-		return t.answeredBy(ctx, t.leader)
+	if err := t.atMost(ctx, t.maxOutage(), func(ctx context.Context) error {
+		return t.awaitAnswerOf(ctx, t.leader)
 	}); err != nil {
 		return err
 	}
-	if err := wait(ctx, t.aftermath()); err != nil {
+	if err := wait(ctx, t.watchAfter()); err != nil {
 		return err
 	}
-	if err := t.oneHolder(ctx); err != nil {
+	if err := t.awaitOneHolder(ctx); err != nil {
 		return err
 	}
 	return t.note(ctx, report.Preempted, back)

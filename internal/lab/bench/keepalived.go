@@ -113,7 +113,7 @@ func (s *keepalived) resign(b *board) (do, undo func(context.Context) error, una
 
 func (s *keepalived) ready(context.Context, *rig) error { return nil }
 
-// calmFor covers the time that a backup takes to find out about its leader.
-func (s *keepalived) calmFor() time.Duration { return max(5*s.advert, 2*time.Second) }
+// stableFor covers the time that a backup takes to find out about its leader.
+func (s *keepalived) stableFor() time.Duration { return max(5*s.advert, 2*time.Second) }
 
 func (s *keepalived) traffic() loss.Traffic { return loss.Traffic{Protocol: protocolVRRP} }

@@ -4,36 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/netns/loss"
 )
 
-// nervous is the interval below which a group is not watched beside others that
+// shortInterval is the interval below which a group is not watched beside others that
 // keep this machine busy: it would take a late processor for a lost packet.
-const nervous = 50 * time.Millisecond
+const shortInterval = 50 * time.Millisecond
 
-// lossy watches groups on a LAN that loses packets, each in a LAN of its own: all
-// shares at once, first those with a longer interval and then the others. First nobody fails, and then the leader's cable is
-// pulled a few times. What gets lost is the systems' own traffic, and each receiver
-// loses it by itself. The client's questions do not get lost, so that an outage is
-// one of the address.
+// lossy watches groups that lose packets, each on a LAN of its own: all shares at once, first
+// those with a longer interval and then the others. First nobody fails, and then the leader's
+// cable is pulled a few times. Only the systems' own traffic is lost, by each receiver for
+// itself. The client's questions are not, so that an outage is one of the address.
 func (s *session) lossy(ctx context.Context) error {
 	steps := len(s.plan.losses) * len(s.plan.systems) * (1 + s.plan.lossRuns)
 	s.show.begin("loss", steps)
-	quick := func(sys system) bool { return sys.info().Interval < nervous }
-	slower := slices.DeleteFunc(slices.Clone(s.plan.systems), quick)
-	nimble := slices.DeleteFunc(slices.Clone(s.plan.systems), func(sys system) bool { return !quick(sys) })
 	if s.plan.together {
-		return s.lossyWave(ctx, s.plan.systems)
+		return s.watchLossyGroups(ctx, s.plan.systems)
 	}
-	return errors.Join(s.lossyWave(ctx, slower), s.lossyWave(ctx, nimble))
+	var long, short []system
+	for _, sys := range s.plan.systems {
+		if sys.info().Interval < shortInterval {
+			short = append(short, sys)
+		} else {
+			long = append(long, sys)
+		}
+	}
+	return errors.Join(s.watchLossyGroups(ctx, long), s.watchLossyGroups(ctx, short))
 }
 
-// lossyWave watches groups of these systems with all shares at once.
-func (s *session) lossyWave(ctx context.Context, systems []system) error {
+// watchLossyGroups watches groups of these systems with all shares at once.
+func (s *session) watchLossyGroups(ctx context.Context, systems []system) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -66,7 +69,7 @@ func (s *session) lossyGroup(ctx context.Context, sys system, share float64) (l 
 	if err := r.startInTurn(ctx); err != nil {
 		return l, err
 	}
-	if _, err := r.settled(ctx); err != nil {
+	if _, err := r.stableLeader(ctx); err != nil {
 		return l, err
 	}
 	for _, b := range r.boards {
@@ -94,49 +97,49 @@ func (s *session) lossyGroup(ctx context.Context, sys system, share float64) (l 
 }
 
 // pullUnderLoss pulls the cable of whoever has the address, as soon as there is one
-// board that has had it for a while. A group that never settles under such loss is
+// board that has had it for a while. A group that is never stable under such loss is
 // taken as it is.
 func (r *rig) pullUnderLoss(ctx context.Context) (run report.Run, err error) {
-	leader, err := r.nearlySettled(ctx)
+	leader, err := r.stableOrAnyHolder(ctx)
 	if err != nil {
 		return run, err
 	}
-	t := &trial{rig: r, leader: leader, runs: make(map[string]report.Run)}
+	t := &trial{rig: r, leader: leader, runs: make(map[string]*report.Run)}
 	defer t.end()
-	if t.asker, err = r.lan.Ask(vip, slowlyEvery); err != nil {
+	if t.asker, err = r.lan.Ask(vip, slowAskInterval); err != nil {
 		return run, err
 	}
-	if err := t.answered(ctx); err != nil {
+	if err := t.awaitAnswer(ctx); err != nil {
 		return run, err
 	}
-	struck := time.Now()
+	faultAt := time.Now()
 	if err := leader.Pull(); err != nil {
 		return run, err
 	}
-	if err := t.lost(ctx); err != nil {
+	if err := t.awaitTakeover(ctx); err != nil {
 		return run, err
 	}
-	if err := t.note(ctx, report.CablePulled, struck); err != nil {
+	if err := t.note(ctx, report.CablePulled, faultAt); err != nil {
 		return run, err
 	}
-	return t.runs[report.CablePulled], leader.Plug()
+	return *t.runs[report.CablePulled], leader.Plug()
 }
 
-// nearlySettled waits for a board that alone has had the address for the time for
-// which its system is calm. If the address never rests, its holder of the moment is
+// stableOrAnyHolder waits for a board that alone has had the address for the time for
+// which its system must be stable. If the address keeps moving, its holder of the moment is
 // as good as any.
-func (r *rig) nearlySettled(ctx context.Context) (*board, error) {
-	calm := r.sys.calmFor()
-	deadline := time.Now().Add(calm + settleWithin)
+func (r *rig) stableOrAnyHolder(ctx context.Context) (*board, error) {
+	stable := r.sys.stableFor()
+	deadline := time.Now().Add(stable + stableTimeout)
 	began := time.Now()
 	for {
-		if n := steady(r.holders.Since(later(began, time.Now().Add(-calm))), calm); n > 0 {
+		if n := soleHolder(r.holders.Since(later(began, time.Now().Add(-stable))), stable); n > 0 {
 			return r.boards[n-1], nil
 		}
 		if h := r.holders.Current(); len(h) > 0 && time.Now().After(deadline) {
 			return r.boards[h[len(h)-1]-1], nil
 		}
-		if err := wait(ctx, lookEvery); err != nil {
+		if err := wait(ctx, pollInterval); err != nil {
 			return nil, err
 		}
 	}

@@ -29,8 +29,8 @@ import (
 	"topdog/internal/lab/netns"
 )
 
-// elevated marks the process that has raised its priority.
-const elevated = "TOPDOG_BENCH_ELEVATED"
+// priorityRaised marks the process that has raised its priority.
+const priorityRaised = "TOPDOG_BENCH_ELEVATED"
 
 // serviceNice is Nice= of topdog's unit. All that is measured runs with it, and so
 // do the client and the boards' answers, which are this process: nobody is ahead.
@@ -146,10 +146,15 @@ func run(ctx context.Context, args []string) error {
 		}
 		return o.publish(r)
 	}
+	return o.measure(ctx)
+}
+
+// measure measures on this machine, and publishes the figures.
+func (o options) measure(ctx context.Context) error {
 	if err := netns.Available(); err != nil {
 		return err
 	}
-	if err := elevate(); err != nil {
+	if err := raisePriority(); err != nil {
 		return err
 	}
 	// A thread in a system call keeps its place among the running ones until Go's
@@ -181,11 +186,11 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(err, o.publish(r))
 }
 
-// elevate starts this program anew with the priority of topdog's unit. Linux gives
+// raisePriority starts this program anew with the priority of topdog's unit. Linux gives
 // a priority to threads, and Go has several by now, so it must be had from the start.
-func elevate() error {
-	if os.Getenv(elevated) != "" {
-		return os.Unsetenv(elevated) // the boards need not know
+func raisePriority() error {
+	if os.Getenv(priorityRaised) != "" {
+		return os.Unsetenv(priorityRaised) // the boards need not know
 	}
 	runtime.LockOSThread() // it is the thread that calls execve which stays
 	defer runtime.UnlockOSThread()
@@ -194,7 +199,7 @@ func elevate() error {
 	}
 	path, err := os.Executable()
 	if err == nil {
-		err = unix.Exec(path, os.Args, append(os.Environ(), elevated+"=1"))
+		err = unix.Exec(path, os.Args, append(os.Environ(), priorityRaised+"=1"))
 	}
 	return fmt.Errorf("start anew with a priority of %d: %w", serviceNice, err)
 }

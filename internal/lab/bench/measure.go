@@ -64,29 +64,11 @@ func measure(ctx context.Context, p plan, dir string, show *progress) (*report.R
 
 // prepare builds topdog, and leaves out what this machine does not have.
 func (s *session) prepare(ctx context.Context) error {
-	var path, version string
+	if err := s.build(ctx); err != nil {
+		return err
+	}
 	var present []system
 	for _, sys := range s.plan.systems {
-		if t, ok := sys.(*topdog); ok {
-			if t.path != "" {
-				path, version = t.path, t.version // a test has done it
-			}
-			if path == "" {
-				s.show.say("building topdog")
-				var err error
-				if path, version, err = buildTopdog(ctx, s.dir); err != nil {
-					return err
-				}
-			}
-			t.path, t.version = path, version
-			if s.plan.binary && s.report.Binary == 0 {
-				s.show.say("building topdog for arm64")
-				var err error
-				if s.report.Binary, err = sizeOnArm64(ctx, s.dir); err != nil {
-					return err
-				}
-			}
-		}
 		if err := sys.missing(); err != nil {
 			if text := err.Error(); !slices.Contains(s.report.Missing, text) {
 				s.report.Missing = append(s.report.Missing, text)
@@ -104,11 +86,35 @@ func (s *session) prepare(ctx context.Context) error {
 	}
 	s.plan.systems = present
 	for _, e := range s.plan.events {
-		for _, h := range e.gives {
-			s.report.Events = append(s.report.Events, report.Event{Key: h.key, Title: h.title})
-		}
+		s.report.Events = append(s.report.Events, e.tables...)
 	}
 	return nil
+}
+
+// build builds topdog once for all of its systems, unless a test has done it.
+func (s *session) build(ctx context.Context) (err error) {
+	var first *topdog
+	for _, sys := range s.plan.systems {
+		t, ok := sys.(*topdog)
+		switch {
+		case !ok:
+		case first != nil:
+			t.path, t.version = first.path, first.version
+		default:
+			if first = t; t.path != "" {
+				continue
+			}
+			s.show.say("building topdog")
+			if t.path, t.version, err = buildTopdog(ctx, s.dir); err != nil {
+				return err
+			}
+		}
+	}
+	if first != nil && s.plan.binary {
+		s.show.say("building topdog for arm64")
+		s.report.Binary, err = sizeOnArm64(ctx, s.dir)
+	}
+	return err
 }
 
 // check finds out which systems work at all: a group that does not agree on a
@@ -125,7 +131,7 @@ func (s *session) check(ctx context.Context) error {
 				return err
 			}
 			if lacks[i] = r.startInTurn(ctx); lacks[i] == nil {
-				_, lacks[i] = r.settle(ctx)
+				_, lacks[i] = r.awaitStable(ctx)
 			}
 			return r.close()
 		})

@@ -74,19 +74,19 @@ func TestFlagMistakes(t *testing.T) {
 	}
 }
 
-// Every event gives something, under a key of its own, and the quick form knows
+// Every event fills a table, under a key of its own, and the quick form knows
 // what it names.
 func TestEventsAndSystems(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range allEvents() {
-		if len(e.gives) == 0 || e.gives[0].key != e.key {
-			t.Errorf("%s gives %v", e.key, e.gives)
+		if len(e.tables) == 0 {
+			t.Fatal("an event without a table")
 		}
-		for _, h := range e.gives {
-			if seen[h.key] || h.title == "" {
-				t.Errorf("%s: twice, or without a title", h.key)
+		for _, table := range e.tables {
+			if seen[table.Key] || table.Title == "" {
+				t.Errorf("%s: twice, or without a title", table.Key)
 			}
-			seen[h.key] = true
+			seen[table.Key] = true
 		}
 	}
 	for _, s := range allSystems() {
@@ -104,7 +104,7 @@ func TestJobs(t *testing.T) {
 	events := named(allEvents(), "cable-pulled", "both-frozen", "preempt")
 	order := func(s system) (list []string) {
 		for _, j := range jobs(s, events, 2) {
-			list = append(list, j.event.key+" "+string(rune('0'+j.run)))
+			list = append(list, j.event.String()+" "+string(rune('0'+j.run)))
 		}
 		return list
 	}
@@ -119,7 +119,7 @@ func TestJobs(t *testing.T) {
 	}
 	q := queue{jobs: jobs(peer, events, 1)}
 	for _, want := range []string{"cable-pulled", "preempt"} {
-		if j, ok := q.next(); !ok || j.event.key != want {
+		if j, ok := q.next(); !ok || j.event.String() != want {
 			t.Errorf("next is %v, %v, want %s", j.event, ok, want)
 		}
 	}

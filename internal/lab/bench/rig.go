@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// lookEvery is how often the bench looks at what it has no notice of.
-	lookEvery = 20 * time.Millisecond
-	// settleWithin bounds how long a group may take to settle, beyond the time
-	// for which it must have been calm.
-	settleWithin = 20 * time.Second
-	// settleAttempts is how often a group is started anew that does not settle.
-	settleAttempts = 3
-	// leaveWithin is how long a daemon gets to end after SIGTERM.
-	leaveWithin = 8 * time.Second
+	// pollInterval is how often the bench looks at what it has no notice of.
+	pollInterval = 20 * time.Millisecond
+	// stableTimeout bounds how long a group may take to become stable, beyond the time
+	// for which it must have been so.
+	stableTimeout = 20 * time.Second
+	// stableAttempts is how often a group is started that does not become stable.
+	stableAttempts = 3
+	// exitTimeout is how long a daemon gets to end after SIGTERM.
+	exitTimeout = 8 * time.Second
 	// maxLog bounds what is kept of a daemon's output.
 	maxLog = 16 << 10
 )
@@ -94,7 +94,7 @@ func (r *rig) close() error {
 		}
 	}
 	for _, b := range r.boards {
-		b.ended(leaveWithin / 2)
+		b.ended(exitTimeout / 2)
 	}
 	return r.lan.Close()
 }
@@ -146,15 +146,15 @@ func (b *board) command(ctx context.Context, path string, args ...string) error 
 // repair brings a board back after whatever was done to it: all of its processes
 // are ended, an address that was left is taken away, and the daemon starts anew.
 func (b *board) repair() error {
-	if err := b.wipe(); err != nil {
+	if err := b.cleanUp(); err != nil {
 		return err
 	}
 	return b.start()
 }
 
-// wipe ends all of a board's processes and takes away an address that was left.
-func (b *board) wipe() error {
-	deadline := time.Now().Add(leaveWithin)
+// cleanUp ends all of a board's processes and takes away an address that was left.
+func (b *board) cleanUp() error {
+	deadline := time.Now().Add(exitTimeout)
 	for {
 		pids, err := b.Processes()
 		if err != nil {
@@ -167,7 +167,7 @@ func (b *board) wipe() error {
 			return fmt.Errorf("%s: the processes %v do not end", b.Name, pids)
 		}
 		signalAll(pids, unix.SIGKILL)
-		<-time.After(lookEvery / 4)
+		<-time.After(pollInterval / 4)
 	}
 	if b.process != nil {
 		<-b.process.Exited()
@@ -194,7 +194,7 @@ func (r *rig) startInTurn(ctx context.Context) error {
 	if err := first.start(); err != nil {
 		return err
 	}
-	wait, cancel := context.WithTimeout(ctx, settleWithin)
+	wait, cancel := context.WithTimeout(ctx, stableTimeout)
 	defer cancel()
 	if err := r.holders.WaitFor(wait, func(h []int) bool { return len(h) == 1 }); err != nil {
 		return fmt.Errorf("%s alone does not take the address: %w\n%s", first.Name, err, first.log)
@@ -207,17 +207,17 @@ func (r *rig) startInTurn(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until the group has had one and the same holder for the time that
+// stableLeader waits until the group has had one and the same holder for the time that
 // its system wants, and returns that board. A group that does not get there is
 // started anew, which is counted by nobody: it is no event that is measured.
-func (r *rig) settled(ctx context.Context) (*board, error) {
+func (r *rig) stableLeader(ctx context.Context) (*board, error) {
 	for attempt := 1; ; attempt++ {
-		leader, lack := r.settle(ctx)
+		leader, lack := r.awaitStable(ctx)
 		if lack == nil || ctx.Err() != nil {
 			return leader, errors.Join(lack, ctx.Err())
 		}
-		if attempt == settleAttempts {
-			return nil, fmt.Errorf("the group does not settle: %w; it says\n%s", lack, r.logs())
+		if attempt == stableAttempts {
+			return nil, fmt.Errorf("the group does not become stable: %w; it says\n%s", lack, r.logs())
 		}
 		if err := r.restart(ctx); err != nil {
 			return nil, err
@@ -228,27 +228,27 @@ func (r *rig) settled(ctx context.Context) (*board, error) {
 // restart ends all daemons and starts them in turn.
 func (r *rig) restart(ctx context.Context) error {
 	for _, b := range r.boards {
-		if err := errors.Join(b.Plug(), b.Unmute(), b.wipe()); err != nil {
+		if err := errors.Join(b.Plug(), b.Unmute(), b.cleanUp()); err != nil {
 			return err
 		}
 	}
 	return r.startInTurn(ctx)
 }
 
-// settle is one attempt of settled.
-func (r *rig) settle(ctx context.Context) (leader *board, lack error) {
-	calm := r.sys.calmFor()
-	within := time.NewTimer(calm + settleWithin)
+// awaitStable is one attempt of stableLeader.
+func (r *rig) awaitStable(ctx context.Context) (leader *board, lack error) {
+	wanted := r.sys.stableFor()
+	within := time.NewTimer(wanted + stableTimeout)
 	defer within.Stop()
 	began := time.Now()
 	for {
-		// What was before the group was complete again does not count as calm.
-		number := steady(r.holders.Since(later(began, time.Now().Add(-calm))), calm)
+		// What was before the group was complete again does not count as stable.
+		number := soleHolder(r.holders.Since(later(began, time.Now().Add(-wanted))), wanted)
 		switch {
 		case number == 0:
-			lack = fmt.Errorf("the address is on %v: %w", r.holders.Current(), errNotReady)
+			lack = fmt.Errorf("the address is on %v: %w", r.holders.Current(), errNotStable)
 		case r.variant.preempt && number != len(r.boards):
-			lack = fmt.Errorf("board %d leads, not the highest: %w", number, errNotReady)
+			lack = fmt.Errorf("board %d leads, not the highest: %w", number, errNotStable)
 		default:
 			leader, lack = r.boards[number-1], r.sys.ready(ctx, r)
 		}
@@ -265,14 +265,14 @@ func (r *rig) settle(ctx context.Context) (leader *board, lack error) {
 			return nil, ctx.Err()
 		case <-within.C:
 			return nil, lack
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// steady returns the board that alone had the address all the time, or 0. The
+// soleHolder returns the board that alone had the address all the time, or 0. The
 // timeline must be at least as long as wanted.
-func steady(tl observe.Timeline, wanted time.Duration) int {
+func soleHolder(tl observe.Timeline, wanted time.Duration) int {
 	// Reading the clock twice makes a timeline longer than asked for, never shorter.
 	if tl.To.Sub(tl.From) < wanted || len(tl.Spans) != 1 || tl.Vacant() > 0 {
 		return 0

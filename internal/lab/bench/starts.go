@@ -39,7 +39,7 @@ func (s *session) coldStart(ctx context.Context, sys system) (took time.Duration
 			err = closeErr
 		}
 	}()
-	asker, err := r.lan.Ask(vip, askEvery)
+	asker, err := r.lan.Ask(vip, askInterval)
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (s *session) coldStart(ctx context.Context, sys system) (took time.Duration
 		}
 	}
 	started := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	ctx, cancel := context.WithTimeout(ctx, stableTimeout)
 	defer cancel()
 	if _, err := asker.WaitAnswer(ctx, func(int) bool { return true }); err != nil {
 		return 0, fmt.Errorf("nobody answers: %w; the boards say\n%s", err, r.logs())

@@ -45,9 +45,9 @@ type system interface {
 	// program tells.
 	ready(ctx context.Context, r *rig) error
 
-	// calmFor is for how long an address must have stayed where it is before the
-	// group counts as settled.
-	calmFor() time.Duration
+	// stableFor is for how long an address must have stayed where it is before the
+	// group counts as stable.
+	stableFor() time.Duration
 
 	// traffic is the program's own on the wire.
 	traffic() loss.Traffic
@@ -114,8 +114,8 @@ func packageVersion(pkg string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// errNotReady wraps what a group still lacks.
-var errNotReady = errors.New("not settled")
+// errNotStable wraps what a group still lacks.
+var errNotStable = errors.New("not stable")
 
 // exampleConfig is the configuration of a group's first board, for people.
 func exampleConfig(sys system) string {

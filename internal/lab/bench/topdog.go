@@ -125,19 +125,19 @@ func (s *topdog) ready(ctx context.Context, r *rig) error {
 			return err
 		}
 		if !status.Held() {
-			return fmt.Errorf("board %d sees no holder: %w", b.number, errNotReady)
+			return fmt.Errorf("board %d sees no holder: %w", b.number, errNotStable)
 		}
 		leaders = append(leaders, status.LeaderName)
 	}
 	if distinct := slices.Compact(slices.Sorted(slices.Values(leaders))); len(distinct) != 1 {
-		return fmt.Errorf("they follow %v: %w", distinct, errNotReady)
+		return fmt.Errorf("they follow %v: %w", distinct, errNotStable)
 	}
 	return nil
 }
 
-// calmFor is 30 heartbeats, in which a board learns what its network is like, and
+// stableFor is 30 heartbeats, in which a board learns what its network is like, and
 // long enough for everybody to have said hello.
-func (s *topdog) calmFor() time.Duration { return max(32*s.heartbeat, 2*time.Second) }
+func (s *topdog) stableFor() time.Duration { return max(32*s.heartbeat, 2*time.Second) }
 
 func (s *topdog) traffic() loss.Traffic {
 	return loss.Traffic{Protocol: unix.IPPROTO_UDP, Port: topdogPort}

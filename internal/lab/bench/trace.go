@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,51 +42,55 @@ func readClocks() (clockPair, error) {
 // monotonic converts a time of this process.
 func (c clockPair) monotonic(t time.Time) int64 { return c.ns + t.Sub(c.here).Nanoseconds() }
 
-// trace lets one leader of topdog's default setting lose its cable, and tells from
+// trace lets one leader of topdog's default setting lose its cable, and writes down from
 // the last heartbeat to the client's first answer what happened when: what the
 // daemons noted themselves, what the kernels reported, and what the client saw.
 func (o options) trace(ctx context.Context, show *progress, dir string) error {
-	sys := allSystems()[0].(*topdog)
-	show.say("building topdog")
-	var err error
-	if sys.path, sys.version, err = buildTopdog(ctx, dir); err != nil {
-		return err
-	}
-	show.say("one failover")
-	r, err := newRig(sys, 3, variant{}, dir)
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	if err := r.startInTurn(ctx); err != nil {
-		return err
-	}
-	moments, err := r.traceFailover(ctx, sys)
+	moments, err := traceOnNewRig(ctx, show, dir)
 	if err != nil {
 		return err
 	}
 	show.close()
+	var errs []error
 	if o.json != "" {
-		text, err := json.MarshalIndent(moments, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := write(o.json, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }); err != nil {
-			return err
-		}
+		errs = append(errs, write(o.json, func(w io.Writer) error {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(moments)
+		}))
 	}
-	if o.report == "" {
-		return nil
+	if o.report != "" {
+		errs = append(errs, write(o.report, func(w io.Writer) error {
+			_, err := io.WriteString(w, traceTable(moments))
+			return err
+		}))
 	}
-	return write(o.report, func(w io.Writer) error {
-		_, err := io.WriteString(w, traceTable(moments))
-		return err
-	})
+	return errors.Join(errs...)
+}
+
+// traceOnNewRig builds a LAN for one failover.
+func traceOnNewRig(ctx context.Context, show *progress, dir string) ([]moment, error) {
+	sys := allSystems()[0].(*topdog)
+	show.say("building topdog")
+	var err error
+	if sys.path, sys.version, err = buildTopdog(ctx, dir); err != nil {
+		return nil, err
+	}
+	show.say("one failover")
+	r, err := newRig(sys, 3, variant{}, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	if err := r.startInTurn(ctx); err != nil {
+		return nil, err
+	}
+	return r.traceFailover(ctx, sys)
 }
 
 // traceFailover pulls the leader's cable and collects what everybody saw.
 func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) {
-	t, err := r.newTrial(ctx, newStage(), false, 0.5)
+	t, err := r.newTrial(ctx, newSlot(), false, 0.5)
 	if err != nil {
 		return nil, err
 	}
@@ -97,55 +100,61 @@ func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) 
 		return nil, err
 	}
 	defer heard.close()
-	struck := time.Now()
+	faultAt := time.Now()
 	if err := t.leader.Pull(); err != nil {
 		return nil, err
 	}
 	pulled := time.Now()
-	if err := t.lost(ctx); err != nil {
+	if err := t.awaitTakeover(ctx); err != nil {
 		return nil, err
 	}
 	clocks, err := readClocks()
 	if err != nil {
 		return nil, err
 	}
-	gap := t.asker.Report(struck).Longest
+	gap := t.asker.Report(faultAt).Longest
 	if gap.After == 0 {
 		return nil, errors.New("nobody took over")
 	}
 	list := []moment{
 		{clocks.monotonic(gap.From), "client", fmt.Sprintf("gets the last answer of pi%d", gap.Before)},
-		{clocks.monotonic(struck), "bench", fmt.Sprintf("begins to pull the cable of pi%d", t.leader.number)},
+		{clocks.monotonic(faultAt), "bench", fmt.Sprintf("begins to pull the cable of pi%d", t.leader.number)},
 		{clocks.monotonic(pulled), "bench", "the cable is pulled for certain"},
 		{clocks.monotonic(gap.To), "client", fmt.Sprintf("gets the first answer of pi%d", gap.After)},
 	}
 	for _, a := range heard.all() {
 		list = append(list, moment{clocks.monotonic(a.at), "client", "hears the address announced by " + r.nameOf(a.mac)})
 	}
-	for _, s := range r.holders.Since(struck).Spans {
+	list = append(list, t.kernelReports(faultAt, clocks)...)
+	steps, err := r.collectSteps(ctx, sys, gap.After)
+	if err != nil {
+		return nil, err
+	}
+	return upTo(append(list, steps.moments...), steps.zero, clocks.monotonic(gap.To)), nil
+}
+
+// kernelReports is who got the address since the fault, and when the old leader lost it.
+func (t *trial) kernelReports(faultAt time.Time, clocks clockPair) (list []moment) {
+	for _, s := range t.holders.Since(faultAt).Spans {
 		who := fmt.Sprintf("kernel of pi%d", s.Board)
-		if s.From.After(struck) {
+		if s.From.After(faultAt) {
 			list = append(list, moment{clocks.monotonic(s.From), who, "reports that it has the address"})
 		}
 		if s.Board == t.leader.number {
 			list = append(list, moment{clocks.monotonic(s.To), who, "reports that it has lost the address"})
 		}
 	}
-	told, err := r.tellSteps(ctx, sys, gap.After)
-	if err != nil {
-		return nil, err
-	}
-	return upTo(append(list, told.moments...), told.zero, clocks.monotonic(gap.To)), nil
+	return list
 }
 
-// told is what the daemons noted.
-type told struct {
+// daemonSteps is what the daemons noted.
+type daemonSteps struct {
 	moments []moment
 	zero    int64 // the last heartbeat that the new leader heard
 }
 
-// tellSteps asks every daemon for the steps of its last change of leader.
-func (r *rig) tellSteps(ctx context.Context, sys *topdog, winner int) (all told, err error) {
+// collectSteps asks every daemon for the steps of its last change of leader.
+func (r *rig) collectSteps(ctx context.Context, sys *topdog, winner int) (all daemonSteps, err error) {
 	for _, b := range r.boards {
 		trace, err := console.Dial(sys.socket(b)).Trace(ctx)
 		if err != nil {
@@ -218,59 +227,4 @@ func (r *rig) nameOf(mac []byte) string {
 		}
 	}
 	return "somebody else"
-}
-
-// announcement is one that the client heard.
-type announcement struct {
-	at  time.Time
-	mac []byte // of who sent it
-}
-
-// announcements collects them.
-type announcements struct {
-	capture *capture
-	done    chan struct{}
-	mu      sync.Mutex
-	heard   []announcement
-}
-
-// maxAnnouncements bounds what is kept; a failover has a few.
-const maxAnnouncements = 1 << 10
-
-// hearAnnouncements begins to listen at the client.
-func (r *rig) hearAnnouncements() (*announcements, error) {
-	c, err := newCapture(r.lan.Client())
-	if err != nil {
-		return nil, err
-	}
-	a := &announcements{capture: c, done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		for {
-			f, err := c.read()
-			if err != nil {
-				return
-			}
-			if f.outgoing || !f.announces() {
-				continue
-			}
-			a.mu.Lock()
-			if len(a.heard) < maxAnnouncements {
-				a.heard = append(a.heard, announcement{f.at, bytes.Clone(f.bytes[offsetSource:offsetEtherType])})
-			}
-			a.mu.Unlock()
-		}
-	}()
-	return a, nil
-}
-
-func (a *announcements) all() []announcement {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.heard)
-}
-
-func (a *announcements) close() {
-	a.capture.close()
-	<-a.done
 }

@@ -16,78 +16,84 @@ import (
 )
 
 const (
-	// askEvery is how often the client asks, and slowlyEvery how often it asks a
+	// askInterval is how often the client asks, and slowlyEvery how often it asks a
 	// system whose outages are seconds: many of those run at once, and would
 	// otherwise keep this machine busy with questions.
-	askEvery    = time.Millisecond
-	slowlyEvery = 4 * time.Millisecond
+	askInterval     = time.Millisecond
+	slowAskInterval = 4 * time.Millisecond
 
 	// roundTrips is how often the way to the address is timed before a run.
 	roundTrips = 21
 
-	// twoWithin is how long a run waits for the second holder to let go. If it has
+	// twoHoldersTimeout is how long a run waits for the second holder to let go. If it has
 	// not by then, it never will by itself, or it does not matter how much later.
-	twoWithin = 2 * time.Second
+	twoHoldersTimeout = 2 * time.Second
 )
 
-// stage makes sure that no two runs in which milliseconds count happen at once.
-// Groups settle beside each other.
-type stage chan struct{}
+// slot is for one run at a time in which milliseconds count. Groups become stable beside
+// each other.
+type slot chan struct{}
 
-func newStage() stage { return make(stage, 1) }
+func newSlot() slot { return make(slot, 1) }
 
 // trial is one run of one event.
 type trial struct {
 	*rig
 	leader *board
 	asker  *observe.Asker
-	runs   map[string]report.Run // by the key of the event
+	runs   map[string]*report.Run // by the key of the table
 	trip   time.Duration
 
-	stage stage // nil for a slow system
-	on    bool  // it has the stage
+	slot slot // nil for a slow system
+	has  bool // whether this run has it
 }
 
-// newTrial waits until the group is settled, for the stage, and for a part of the
+// newTrial waits until the group is stable, for the slot, and for a part of the
 // interval, 0 to 1, that begins with a message of the leader.
-func (r *rig) newTrial(ctx context.Context, st stage, coarse bool, phase float64) (*trial, error) {
-	t := &trial{rig: r, runs: make(map[string]report.Run), stage: st}
-	every := askEvery
+func (r *rig) newTrial(ctx context.Context, only slot, coarse bool, phase float64) (*trial, error) {
+	t := &trial{rig: r, runs: make(map[string]*report.Run), slot: only}
+	every := askInterval
 	if slow(r.sys) {
-		t.stage, every = nil, slowlyEvery
+		t.slot = nil
 	}
-	if coarse {
-		every = slowlyEvery
+	if slow(r.sys) || coarse {
+		every = slowAskInterval
 	}
 	var err error
-	if t.leader, err = r.settled(ctx); err != nil {
+	if t.leader, err = r.stableLeader(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.enter(ctx); err != nil {
-		return nil, err
-	}
-	if t.asker, err = r.lan.Ask(vip, every); err == nil {
-		if err = t.answeredBy(ctx, t.leader); err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
-				t.leader.Name, r.sys.calmFor(), err, r.neighbours())
-		}
-	}
-	if err == nil {
-		t.trip, err = roundTrip(r.lan.Client())
-	}
-	if err == nil {
-		err = t.toPhase(ctx, phase)
-	}
-	if err != nil {
+	if err := t.begin(ctx, every, phase); err != nil {
 		t.end()
 		return nil, err
 	}
 	return t, nil
 }
 
-// toPhase waits for a message of the leader, and then for a part of the interval. What
-// strikes a leader strikes it at a random moment; with the moments of the runs spread evenly
-// over the interval, 20 runs tell as much about the median as 400 that are not.
+// begin lets the client ask, times the way to the address, and waits for the phase.
+func (t *trial) begin(ctx context.Context, every time.Duration, phase float64) (err error) {
+	if err := t.acquireSlot(ctx); err != nil {
+		return err
+	}
+	if t.asker, err = t.lan.Ask(vip, every); err != nil {
+		return err
+	}
+	if err := t.awaitAnswerOf(ctx, t.leader); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
+			t.leader.Name, t.sys.stableFor(), err, t.neighbours())
+	}
+	if t.trip, err = roundTrip(t.lan.Client()); err != nil {
+		return err
+	}
+	return t.toPhase(ctx, phase)
+}
+
+// toPhase waits for a message of the leader, and then for a part of the interval. A fault
+// happens at a random moment. With the moments of the runs spread evenly over the interval,
+// 20 runs say as much about the median as 400 that are not.
 func (t *trial) toPhase(ctx context.Context, phase float64) error {
 	interval := t.sys.info().Interval
 	heard, err := t.rig.hearLeader(t.leader)
@@ -102,80 +108,80 @@ func (t *trial) toPhase(ctx context.Context, phase float64) error {
 	return wait(ctx, time.Until(at.Add(time.Duration(phase*float64(interval)))))
 }
 
-// enter waits for the stage.
-func (t *trial) enter(ctx context.Context) error {
-	if t.stage == nil || t.on {
+// acquireSlot waits until no other run has the slot.
+func (t *trial) acquireSlot(ctx context.Context) error {
+	if t.slot == nil || t.has {
 		return nil
 	}
 	select {
-	case t.stage <- struct{}{}:
-		t.on = true
+	case t.slot <- struct{}{}:
+		t.has = true
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// leave lets others have the stage.
-func (t *trial) leave() {
-	if t.on {
-		t.on = false
-		<-t.stage
+// releaseSlot lets the next run begin.
+func (t *trial) releaseSlot() {
+	if t.has {
+		t.has = false
+		<-t.slot
 	}
 }
 
 // end stops the asking.
 func (t *trial) end() {
-	t.leave()
+	t.releaseSlot()
 	if t.asker != nil {
 		t.asker.Close()
 	}
 }
 
-// patience is how long the client's outage may last.
-func (t *trial) patience() time.Duration {
+// maxOutage is how long the client's outage may last.
+func (t *trial) maxOutage() time.Duration {
 	return max(8*time.Second, 12*t.sys.info().Interval)
 }
 
-// aftermath is how long a run goes on to look when all seems well.
-func (t *trial) aftermath() time.Duration {
+// watchAfter is how long a run goes on to look when all seems well.
+func (t *trial) watchAfter() time.Duration {
 	return min(max(3*t.sys.info().Interval, 100*time.Millisecond), 1500*time.Millisecond)
 }
 
-// answeredBy waits for an answer of the board to the client.
-func (t *trial) answeredBy(ctx context.Context, b *board) error {
-	ctx, cancel := context.WithTimeout(ctx, t.patience())
+// awaitAnswerOf waits for an answer of the board to the client.
+func (t *trial) awaitAnswerOf(ctx context.Context, b *board) error {
+	ctx, cancel := context.WithTimeout(ctx, t.maxOutage())
 	defer cancel()
 	_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n == b.number })
 	return err
 }
 
-// takenOver waits until somebody else than the leader answers the client. It is no
+// awaitOtherAnswer waits until somebody else than the leader answers the client. It is no
 // error if nobody does for as long as the bench waits: the figures will say so.
-func (t *trial) takenOver(ctx context.Context) error {
-	return t.patiently(ctx, t.patience(), func(ctx context.Context) error {
+func (t *trial) awaitOtherAnswer(ctx context.Context) error {
+	return t.atMost(ctx, t.maxOutage(), func(ctx context.Context) error {
 		_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n != t.leader.number })
 		return err
 	})
 }
 
-// oneHolder waits until one board alone has the address.
-func (t *trial) oneHolder(ctx context.Context) error {
-	return t.patiently(ctx, twoWithin, func(ctx context.Context) error {
+// awaitOneHolder waits until one board alone has the address.
+func (t *trial) awaitOneHolder(ctx context.Context) error {
+	return t.atMost(ctx, twoHoldersTimeout, func(ctx context.Context) error {
 		return t.holders.WaitFor(ctx, func(h []int) bool { return len(h) == 1 })
 	})
 }
 
-// answered waits for an answer of whomever.
-func (t *trial) answered(ctx context.Context) error {
-	return t.patiently(ctx, t.patience(), func(ctx context.Context) error {
+// awaitAnswer waits for an answer of whomever.
+func (t *trial) awaitAnswer(ctx context.Context) error {
+	return t.atMost(ctx, t.maxOutage(), func(ctx context.Context) error {
 		_, err := t.asker.WaitAnswer(ctx, func(int) bool { return true })
 		return err
 	})
 }
 
-// patiently waits for something that may never come.
-func (t *trial) patiently(ctx context.Context, most time.Duration, waitFor func(context.Context) error) error {
+// atMost waits for something that may never come.
+func (t *trial) atMost(ctx context.Context, most time.Duration, waitFor func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	err := waitFor(bounded)
@@ -187,15 +193,15 @@ func (t *trial) patiently(ctx context.Context, most time.Duration, waitFor func(
 
 // note records what has happened since a moment as a run of the event. There is
 // always a gap since the last answer, so it waits for one more: then a gap that is
-// still open is an outage that the bench has no patience with.
+// still open is an outage for which the bench does not wait any longer.
 func (t *trial) note(ctx context.Context, key string, since time.Time) error {
-	if err := t.answered(ctx); err != nil {
+	if err := t.awaitAnswer(ctx); err != nil {
 		return err
 	}
 	run := figures(t.asker.Report(since), t.holders.Since(since))
 	run.TwoLasts = len(t.holders.Current()) > 1
 	run.RoundTrip = t.trip
-	t.runs[key] = run
+	t.runs[key] = &run
 	return nil
 }
 

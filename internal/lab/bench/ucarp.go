@@ -95,9 +95,9 @@ func (s *ucarp) resign(b *board) (do, undo func(context.Context) error, unable s
 
 func (s *ucarp) ready(context.Context, *rig) error { return nil }
 
-// calmFor covers the time that a backup takes to find out about its leader, and
+// stableFor covers the time that a backup takes to find out about its leader, and
 // the 3 s for which a board that was told to demote itself does nothing.
-func (s *ucarp) calmFor() time.Duration { return max(5*s.interval(), 4*time.Second) }
+func (s *ucarp) stableFor() time.Duration { return max(5*s.interval(), 4*time.Second) }
 
 func (s *ucarp) traffic() loss.Traffic { return loss.Traffic{Protocol: protocolVRRP} }
 

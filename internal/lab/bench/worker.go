@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"topdog/internal/lab/bench/report"
+)
+
+// worker works off the queue of a system, with one group of boards at a time.
+type worker struct {
+	*session
+	sys   system
+	queue *queue
+	slot  slot
+	rig   *rig // of the run before, or nil
+}
+
+// mostInARow is after how many failed runs a worker gives up, since nothing works any more.
+const mostInARow = 4
+
+// work makes runs until there are no more. One that could not be made is noted, and tried
+// again later with a new group. If that fails as well it is an error.
+func (w *worker) work(ctx context.Context) error {
+	defer func() {
+		if err := w.closeRig(); err != nil {
+			w.show.note("%v", err)
+		}
+	}()
+	var errs []error
+	failed := 0 // in a row
+	for ctx.Err() == nil {
+		j, ok := w.queue.next()
+		if !ok {
+			break
+		}
+		err := w.run(ctx, j)
+		if err == nil || ctx.Err() != nil {
+			w.show.done()
+			failed = 0
+			continue
+		}
+		err = fmt.Errorf("%s, %s, run %d: %w", w.sys, j.event, j.run, err)
+		w.show.note("%v", err)
+		if failed++; failed == mostInARow {
+			errs = append(errs, fmt.Errorf("given up after %d failures in a row: %w", failed, err))
+			break
+		}
+		if j.again {
+			w.show.done()
+			errs = append(errs, err)
+		} else {
+			j.again = true
+			w.queue.back(j)
+		}
+		if err := w.closeRig(); err != nil {
+			errs = append(errs, err)
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// run makes one run, with the group of the run before if there is one and it is set up as
+// this event wants it.
+func (w *worker) run(ctx context.Context, j job) error {
+	if w.rig != nil && w.rig.variant != j.event.variant {
+		if err := w.closeRig(); err != nil {
+			return err
+		}
+	}
+	if w.rig == nil {
+		r, err := newRig(w.sys, 3, j.event.variant, w.dir)
+		if err != nil {
+			return err
+		}
+		w.rig = r
+		if err := r.startInTurn(ctx); err != nil {
+			return err
+		}
+	}
+	phase := (float64(j.run-1) + rand.Float64()) / float64(w.plan.runs)
+	runs, err := w.rig.try(ctx, j.event, w.slot, phase)
+	if err != nil {
+		return err
+	}
+	w.addRuns(w.sys, runs)
+	return nil
+}
+
+// closeRig takes the group apart, if there is one.
+func (w *worker) closeRig() error {
+	r := w.rig
+	if w.rig = nil; r == nil {
+		return nil
+	}
+	return r.close()
+}
+
+// addRuns puts runs into the rows of a system, by the keys of their tables.
+func (s *session) addRuns(sys system, runs map[string]*report.Run) {
+	s.add(func(r *report.Report) {
+		for i, f := range r.Failures {
+			if run, ok := runs[f.Event]; ok && f.System == sys.String() {
+				r.Failures[i].Runs = append(r.Failures[i].Runs, *run)
+			}
+		}
+	})
+}
+
+// try does an event to the group, when it is stable, and returns the runs by the keys of
+// their tables. The group may not be stable afterwards.
+func (r *rig) try(ctx context.Context, e event, only slot, phase float64) (map[string]*report.Run, error) {
+	t, err := r.newTrial(ctx, only, e.coarse, phase)
+	if err != nil {
+		return nil, err
+	}
+	defer t.end()
+	if err := e.run(ctx, t); err != nil {
+		return nil, err
+	}
+	if lost := r.holders.Lost(); lost > 0 {
+		return nil, errors.New("notifications of the kernel were lost, so nothing is known about two holders")
+	}
+	return t.runs, nil
+}
