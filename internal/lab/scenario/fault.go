@@ -60,14 +60,14 @@ var kinds = [kindCount]struct {
 	Restart:   {"restart", "they are switched on again", formBoards, func(b *sim.Board) { b.Crash(); b.Start() }},
 	Pull:      {"pull", "their cables are pulled", formBoards, (*sim.Board).Pull},
 	Plug:      {"plug", "their cables are put back", formBoards, (*sim.Board).Plug},
-	Mute:      {"mute", "the switch drops their frames, unnoticed by them", formBoards, (*sim.Board).Mute},
-	Unmute:    {"unmute", "it stops that", formBoards, (*sim.Board).Unmute},
-	Pause:     {"pause", "their processes are stopped for that long", formSpan, (*sim.Board).Freeze},
+	Mute:      {"mute", "the switch drops their frames, and they do not notice", formBoards, (*sim.Board).Mute},
+	Unmute:    {"unmute", "the switch passes their frames again", formBoards, (*sim.Board).Unmute},
+	Pause:     {"pause", "their processes stand still for that long", formSpan, (*sim.Board).Freeze},
 	resume:    {"resume", "", formBoards, (*sim.Board).Thaw},
-	Stop:      {"stop", "their daemons are ended in good order", formBoards, (*sim.Board).Stop},
+	Stop:      {"stop", "their daemons are stopped; a leader hands over first", formBoards, (*sim.Board).Stop},
 	Resign:    {"resign", "the leader is told to hand over", formBoards, func(b *sim.Board) { _ = b.Resign() }}, // who does not lead cannot
-	Notice:    {"notice", "only this board notices at once that its leader is gone; without a time, when the first crash, pull, mute or pause happens, which then waits for the leader's next heartbeat", formNotice, (*sim.Board).Suspect},
-	Partition: {"partition", "the groups do not hear each other any more; who is in none is in one more", formGroups, nil},
+	Notice:    {"notice", "only this board notices at once that its leader is gone; without a time, it notices the first crash, pull, mute, pause or stop of a leader, which then happens just after the leader's next heartbeat", formNotice, (*sim.Board).Suspect},
+	Partition: {"partition", "the groups do not hear each other any more; boards that are in none form one more", formGroups, nil},
 	OneWay:    {"one-way", "the boards of the second group do not hear those of the first any more", formTwo, nil},
 	Heal:      {"heal", "partitions end", formTime, nil},
 }
@@ -75,8 +75,8 @@ var kinds = [kindCount]struct {
 // ends are the kinds that end those which have a duration.
 var ends = map[FaultKind]FaultKind{Pause: resume}
 
-// reignEnders are what --notice waits for.
-var reignEnders = []FaultKind{Crash, Pull, Mute, Pause, Stop}
+// leaderEnders are the faults that --notice waits for.
+var leaderEnders = []FaultKind{Crash, Pull, Mute, Pause, Stop}
 
 // Kinds returns the faults that a person can write down.
 func Kinds() []FaultKind {
@@ -213,7 +213,7 @@ func (f *Fault) check(s *Scenario) error {
 	if f.timed && f.At > s.For {
 		return fmt.Errorf("--%v: %v is after the end at %v; see --for", f.Kind, f.At, s.For)
 	}
-	if f.Kind == Notice && !f.timed && !slices.ContainsFunc(s.Faults, func(o Fault) bool { return slices.Contains(reignEnders, o.Kind) }) {
+	if f.Kind == Notice && !f.timed && !slices.ContainsFunc(s.Faults, func(o Fault) bool { return slices.Contains(leaderEnders, o.Kind) }) {
 		return fmt.Errorf("--notice: there is nothing to notice; add a fault such as --crash, or say when: --notice 2@2s")
 	}
 	return nil

@@ -182,7 +182,7 @@ type group struct {
 }
 
 // groups puts together what happens at the same time. Who is to notice without a time of its
-// own notices the first thing that can end a reign.
+// own notices the first fault that can end the time of a leader.
 func (s *Scenario) groups() []group {
 	var groups []group
 	var notices []wire.ID
@@ -205,7 +205,7 @@ func (s *Scenario) groups() []group {
 	}
 	sort.SliceStable(groups, func(i, j int) bool { return groups[i].at < groups[j].at })
 	for i := range groups {
-		if slices.ContainsFunc(groups[i].faults, func(f Fault) bool { return slices.Contains(reignEnders, f.Kind) }) {
+		if slices.ContainsFunc(groups[i].faults, func(f Fault) bool { return slices.Contains(leaderEnders, f.Kind) }) {
 			groups[i].notices = notices
 			break
 		}
@@ -239,7 +239,7 @@ func (p *Play) begin(g group) {
 
 func (g *group) hits(id wire.ID) bool {
 	return slices.ContainsFunc(g.faults, func(f Fault) bool {
-		return slices.Contains(reignEnders, f.Kind) && slices.Contains(f.Boards[0], id)
+		return slices.Contains(leaderEnders, f.Kind) && slices.Contains(f.Boards[0], id)
 	})
 }
 
