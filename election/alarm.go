@@ -23,13 +23,10 @@ const (
 	alarmPreempt                // a follower of higher rank asks for the lead
 	alarmBarred                 // a barred board looks whether the conflict is over
 
-	// These belong to single algorithms and outlive changes of role.
+	// The first of those that belong to single algorithms and outlive changes of role.
 
-	alarmHalt    // modified: the flag that forbids elections is lifted
-	alarmRound   // agents: the judge of the round is late
-	alarmJudge   // agents: the judge speaks again
-	alarmCollect // agents: the judge's list has been stable for long enough
-	alarmCount
+	alarmOwn
+	alarmCount = alarmOwn + ownDeadlines
 )
 
 // never is an alarm that is not set.
@@ -53,7 +50,9 @@ func (a *alarms) clear(kinds ...alarm) {
 
 // clearOwn clears the alarms that belong to single algorithms.
 func (a *alarms) clearOwn() {
-	a.clear(alarmHalt, alarmRound, alarmJudge, alarmCollect)
+	for i := range ownDeadlines {
+		a.clear(alarmOwn + alarm(i))
+	}
 }
 
 // notBefore makes alarms that are overdue be due at that time.

@@ -60,83 +60,6 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// algorithm is what the algorithms of the literature differ in. Its methods run
-// inside a call of the core, and act through the core's doors and sends.
-type algorithm interface {
-	number() wire.Algorithm
-	// above reports whether the rank a comes before b.
-	above(a, b Rank) bool
-	// lasts is how long an election takes, from the suspicion to the COORDINATOR.
-	lasts() time.Duration
-	// patience is how much longer than the heir this board waits for its turn
-	// once the leader is late.
-	patience() time.Duration
-	// turn is called when the leader is late, or gone, and it is this board's turn.
-	turn(reason Reason)
-	// bullies reports whether the highest rank always takes the lead, so that it
-	// cannot give it away.
-	bullies() bool
-	// joined is called when a board that listened has found a leader, and followed
-	// when the leader, or somebody's rank, has changed.
-	joined()
-	followed()
-	// proclaimed is called when a leader has proclaimed itself; after followed, if it is
-	// a new one.
-	proclaimed()
-	// step takes in what the core has no use for: ELECTION, ANSWER and the messages
-	// that only some algorithms have; and a COORDINATOR that names another board
-	// than its sender.
-	step(m *wire.Message)
-	// query takes in the question of a board that joins. The core has the leader answer.
-	query(m *wire.Message)
-	// inquiry says whom a board that joins asks who leads, nil being everybody, and
-	// for how long it only listens before.
-	inquiry() (audience []wire.ID, after time.Duration)
-	// candidates is what a COORDINATOR of this board says besides, and announced takes
-	// in what one of another board says.
-	candidates() []wire.ID
-	announced(m *wire.Message)
-	// beat is called when the leader has sent a heartbeat on schedule.
-	beat()
-	// wake is called for the alarms that belong to the algorithm: alarmAsk,
-	// alarmVerdict, and those behind alarmBarred.
-	wake(a alarm)
-	// left is called when this board is cut off, and what it had begun is void.
-	left()
-}
-
-// The algorithms that this package has.
-var algorithms = map[wire.Algorithm]func(*Core) algorithm{
-	wire.AlgorithmHeir:       func(c *Core) algorithm { return &heir{plain: plain{c}} },
-	wire.AlgorithmBully:      func(c *Core) algorithm { return &bully{plain: plain{c}} },
-	wire.AlgorithmModified:   func(c *Core) algorithm { return &modified{plain: plain{c}} },
-	wire.AlgorithmScore:      func(c *Core) algorithm { return &score{plain: plain{c}} },
-	wire.AlgorithmCandidates: func(c *Core) algorithm { return &candidates{electioneer: electioneer{plain: plain{c}}} },
-	wire.AlgorithmMinID:      func(c *Core) algorithm { return &minid{electioneer{plain: plain{c}}} },
-	wire.AlgorithmAgents:     newAgents,
-}
-
-// Algorithms returns the names of the algorithms that this package has, the default first.
-func Algorithms() []string {
-	var names []string
-	for n := wire.AlgorithmHeir; n <= wire.AlgorithmAgents; n++ {
-		if _, ok := algorithms[n]; ok {
-			names = append(names, n.String())
-		}
-	}
-	return names
-}
-
-// AlgorithmNamed returns the number of an algorithm that this package has.
-func AlgorithmNamed(name string) (wire.Algorithm, bool) {
-	for n := range algorithms {
-		if n.String() == name {
-			return n, true
-		}
-	}
-	return 0, false
-}
-
 // The times that do not depend on the heartbeat interval, and multiples of those that do.
 const (
 	// listenHalves is how many half intervals a board listens before it speaks.
@@ -172,15 +95,17 @@ const (
 // Core is the mind of one board. Its methods are not safe for concurrent use.
 // The effects that a method returns are good until the next call.
 type Core struct {
-	cfg       Config
-	algorithm algorithm
-	detector  Detector
-	score     uint32 // this board's importance, as it last told the others
-	measured  uint32 // the same as the owner has found it out, for ScoreFromCommand
-	roster    Roster
-	alarms    alarms
-	effects   []Effect
-	counts    [reasonCount]uint64
+	cfg        Config
+	definition Definition
+	algorithm  Algorithm
+	hooks      hooks // what the algorithm has besides
+	detector   Detector
+	score      uint32 // this board's importance, as it last told the others
+	measured   uint32 // the same as the owner has found it out, for ScoreFromCommand
+	roster     Roster
+	alarms     alarms
+	effects    []Effect
+	counts     [reasonCount]uint64
 
 	now       Instant
 	startedAt Instant
@@ -245,27 +170,26 @@ const (
 )
 
 // New returns the core of a board whose link is down. now is when its process started.
-func New(cfg Config, now Instant) (*Core, error) {
+// The definition is that of the algorithm which cfg.Algorithm numbers on the wire.
+func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	build, ok := algorithms[cfg.Algorithm]
-	if !ok {
-		return nil, fmt.Errorf("election: no such algorithm: %v", cfg.Algorithm)
-	}
 	c := &Core{
-		cfg:       cfg,
-		alarms:    newAlarms(),
-		now:       now,
-		startedAt: now,
-		role:      Isolated,
-		repliedAt: now - noticeEvery,
-		noticed:   make(map[Notice]Instant),
+		cfg:        cfg,
+		definition: definition,
+		alarms:     newAlarms(),
+		now:        now,
+		startedAt:  now,
+		role:       Isolated,
+		repliedAt:  now - noticeEvery,
+		noticed:    make(map[Notice]Instant),
 		// Long ago, so that the first conflict is one that breaks out.
 		conflictAt: now - barredFor,
 	}
-	c.algorithm = build(c)
-	c.detector = cfg.Detector.build(cfg.Algorithm, cfg.Interval)
+	c.algorithm = definition.New(&Board{c})
+	c.hooks = hooksOf(c.algorithm)
+	c.detector = c.detectorKind().build(cfg.Interval)
 	c.weigh()
 	for _, id := range cfg.Members {
 		if id != cfg.ID && id != wire.Nobody {
@@ -325,7 +249,7 @@ func (c *Core) ring(a alarm) {
 	case alarmHello:
 		c.sendHello()
 	case alarmListen:
-		c.algorithm.turn(ReasonNoLeader)
+		c.algorithm.Turn(ReasonNoLeader)
 	case alarmQuery:
 		c.sendQuery()
 	case alarmTurn:
@@ -338,8 +262,12 @@ func (c *Core) ring(a alarm) {
 		c.askForLead()
 	case alarmBarred:
 		c.becomeListener(ReasonConflictOver, c.listenWindow())
+	case alarmAsk:
+		c.algorithm.Expired(AnswersDue)
+	case alarmVerdict:
+		c.algorithm.Expired(CoordinatorDue)
 	default:
-		c.algorithm.wake(a)
+		c.algorithm.Expired(OwnDeadline + Deadline(a-alarmOwn))
 	}
 }
 
@@ -363,10 +291,10 @@ func (c *Core) Link(now Instant, up bool) []Effect {
 // over. heir misses it within an interval and asks for a few milliseconds.
 func (c *Core) listenWindow() time.Duration {
 	window := listenHalves * c.cfg.Interval / 2
-	if c.cfg.Detector.For(c.cfg.Algorithm) == DetectorAsk {
+	if c.detectorKind() == DetectorAsk {
 		return window
 	}
-	return max(window, c.silence()+c.algorithm.lasts()+c.cfg.Interval/2)
+	return max(window, c.silence()+c.algorithm.ElectionDuration()+c.cfg.Interval/2)
 }
 
 // silence is for how long a leader must be silent to be suspected.
@@ -386,7 +314,7 @@ func (c *Core) Probed(now Instant, taken bool) []Effect {
 		return c.effects
 	}
 	c.probe, c.retry = probeFree, 0
-	c.algorithm.wake(alarmAsk)
+	c.algorithm.AddressFree()
 	return c.effects
 }
 
@@ -417,7 +345,7 @@ func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect 
 func (c *Core) Suspect(now Instant) []Effect {
 	c.enter(now)
 	if c.role == Follower && c.leader != wire.Nobody {
-		c.algorithm.turn(ReasonSilence)
+		c.algorithm.Turn(ReasonSilence)
 	}
 	return c.effects
 }
@@ -433,7 +361,7 @@ func (c *Core) overslept(late time.Duration) {
 		if late > c.cfg.Interval {
 			// There has been one, very likely. Let go first, then ask.
 			c.becomeFollower(wire.Nobody, ReasonSuspended)
-			c.algorithm.turn(ReasonSuspended)
+			c.algorithm.Turn(ReasonSuspended)
 		}
 	case Follower:
 		if !c.forgiven {

@@ -35,13 +35,11 @@ func TestConfig(t *testing.T) {
 		{"too long a name", func(c *Config) { c.Name = strings.Repeat("x", 33) }, "longer than 32 bytes"},
 		{"name with a newline", func(c *Config) { c.Name = "pi\n1" }, `"pi\n1" is not printable`},
 		{"name that is not UTF-8", func(c *Config) { c.Name = "pi\xff" }, `"pi\xff" is not printable`},
-		{"no algorithm", func(c *Config) { c.Algorithm = 0 }, "no such algorithm: algorithm 0"},
-		{"an algorithm of later", func(c *Config) { c.Algorithm = 15 }, "no such algorithm: algorithm 15"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := good
 			test.change(&cfg)
-			_, err := New(cfg, 0)
+			_, err := New(cfg, Heir, 0)
 			switch {
 			case test.want == "" && err != nil:
 				t.Error(err)
@@ -51,21 +49,6 @@ func TestConfig(t *testing.T) {
 				t.Errorf("the error %q does not say %q", err, test.want)
 			}
 		})
-	}
-}
-
-func TestAlgorithms(t *testing.T) {
-	if names := Algorithms(); names[0] != "heir" || !slices.Contains(names, "bully") {
-		t.Errorf("the algorithms are %v, want heir first, and bully", names)
-	}
-	for _, name := range Algorithms() {
-		n, ok := AlgorithmNamed(name)
-		if !ok || n.String() != name {
-			t.Errorf("%s is %v, %v", name, n, ok)
-		}
-	}
-	if n, ok := AlgorithmNamed("raft"); ok {
-		t.Errorf("raft is %v", n)
 	}
 }
 
@@ -386,22 +369,6 @@ func TestStaleLeaderOfSameTerm(t *testing.T) {
 	b.hear(1, wire.TypeHeartbeat, leading)
 	if b.leader != 1 {
 		t.Errorf("follows %v, which is silent, want 1", b.leader)
-	}
-}
-
-// TestReprioritisedWhileListening: a board that never leads has listened in vain,
-// and is then allowed to lead (TestHeals, seed 1117).
-func TestReprioritisedWhileListening(t *testing.T) {
-	for _, algorithm := range []wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmBully} {
-		b := newBoard(t, func(c *Config) { c.Priority, c.Algorithm = 0, algorithm })
-		b.sleep(time.Second)
-		b.Reprioritise(b.clock, 100, false)
-		b.sleep(100 * time.Millisecond)
-		b.Probed(b.clock, false)
-		b.sleep(time.Second)
-		if b.role != Leader {
-			t.Errorf("%v: the board is a %v", algorithm, b.role)
-		}
 	}
 }
 

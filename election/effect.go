@@ -111,7 +111,7 @@ func (n Notice) String() string {
 }
 
 func (c *Core) send(to wire.ID, m wire.Message) {
-	m.Algorithm = c.algorithm.number()
+	m.Algorithm = c.cfg.Algorithm
 	m.Leading = c.role == Leader
 	m.Sender = c.cfg.ID
 	m.Term = c.term

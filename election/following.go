@@ -18,7 +18,7 @@ func (c *Core) awaitTurn() {
 	if c.leader != wire.Nobody {
 		from = c.detector.Freshness()
 	}
-	c.alarms[alarmTurn] = from + c.algorithm.patience()
+	c.alarms[alarmTurn] = from + c.algorithm.TurnDelay()
 }
 
 // postpone gives a board of higher rank that is at it the time to finish.
@@ -36,14 +36,14 @@ func (c *Core) myTurn() {
 	if c.leader == wire.Nobody {
 		reason = ReasonNoLeader
 	}
-	c.algorithm.turn(reason)
+	c.algorithm.Turn(reason)
 }
 
 // leaderless is for a board that has learned that its leader is gone.
 func (c *Core) leaderless(reason Reason) {
 	c.becomeFollower(wire.Nobody, reason)
-	if c.rank().Eligible() && c.algorithm.patience() == 0 {
-		c.algorithm.turn(reason)
+	if c.rank().Eligible() && c.algorithm.TurnDelay() == 0 {
+		c.algorithm.Turn(reason)
 	}
 }
 
@@ -92,7 +92,7 @@ func (c *Core) resigned(m *wire.Message) {
 // compareRanks is called when the rank of this board or of its leader may have changed.
 func (c *Core) compareRanks() {
 	c.planPreemption()
-	c.algorithm.followed()
+	c.leaderChanged()
 }
 
 // planPreemption sets the alarm for asking for the lead, or clears it.
@@ -128,7 +128,7 @@ func (c *Core) askForLead() {
 
 // sendQuery asks who leads, as a listener does.
 func (c *Core) sendQuery() {
-	audience, _ := c.algorithm.inquiry()
+	audience, _ := c.inquiry()
 	c.countQuestion()
 	m := wire.Message{
 		Header: wire.Header{Type: wire.TypeQuery},
@@ -154,7 +154,7 @@ func (c *Core) queryPace() time.Duration {
 // sound times the way to the leader and back, so that a candidate knows how long
 // an answer may take. Only those boards do it that are next in the succession.
 func (c *Core) sound() {
-	if c.cfg.Detector.For(c.cfg.Algorithm) != DetectorAsk {
+	if c.detectorKind() != DetectorAsk {
 		return // nobody waits for as long as an answer takes
 	}
 	c.soundings++
@@ -230,8 +230,8 @@ func (c *Core) sendElection(audience []wire.ID) {
 	})
 }
 
-// begTries is how often a board asks a living leader of lower rank to hand over.
-const begTries = 3
+// HandoverRequests is how often a board asks a living leader of lower rank to hand over.
+const HandoverRequests = 3
 
 // claim ends a candidacy that nobody objected to. The papers know no address that
 // two boards must not hold at the same time. So, as a mend of ours, a board that
@@ -239,7 +239,7 @@ const begTries = 3
 func (c *Core) claim() {
 	switch {
 	case !c.incumbent():
-	case c.begs == begTries:
+	case c.begs == HandoverRequests:
 		c.becomeFollower(c.leader, ReasonLeaderAlive)
 		return
 	default:
@@ -257,7 +257,7 @@ func (c *Core) claim() {
 
 // incumbent reports whether a leader that this candidate outranks is alive.
 func (c *Core) incumbent() bool {
-	return c.algorithm.bullies() && c.outranks(c.leader) && c.now < c.detector.Freshness()
+	return c.definition.HighestLeads && c.outranks(c.leader) && c.now < c.detector.Freshness()
 }
 
 // startProbe asks for a probe of the address, before the first claim at a cold

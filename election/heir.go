@@ -14,8 +14,12 @@ import (
 //
 // In the steady state there is one HEARTBEAT per interval, whatever the number
 // of boards. A takeover is k rounds of ELECTIONs and one COORDINATOR, all multicast.
+//
+// It reads and acts through its board like the algorithms of package literature. Beside
+// that it looks into the core for the failure detector, from whose estimates all its
+// waiting times follow.
 type heir struct {
-	plain
+	*Board
 	waited bool // a candidate that woke up late has given the last answer more time
 
 	// told is the last question that this follower has answered.
@@ -31,7 +35,13 @@ type heir struct {
 // lost heartbeat in a group of 255 is not followed by 254 answers.
 const witnesses = 3
 
-func (h *heir) number() wire.Algorithm { return wire.AlgorithmHeir }
+func newHeir(b *Board) Algorithm { return &heir{Board: b} }
+
+// Above is the order of ranks: the higher priority, then the higher id.
+func (h *heir) Above(a, b Rank) bool { return a.Above(b) }
+
+// ElectionDuration is that of all questions to a leader that is gone.
+func (h *heir) ElectionDuration() time.Duration { return h.AnswerTimeout() }
 
 // copiesMax is how often a question or an answer is sent at most at the same time.
 //
@@ -45,85 +55,89 @@ const copiesMax = 3
 // for each board of higher rank.
 const lossHeeded = 0.02
 
-// pace is the time that each board of higher rank is given to act first: to ask
+// turnStep is the time that each board of higher rank is given to act first: to ask
 // as often as it must, and to be heard. Where heartbeats get lost, each board misses
 // others; there it is an interval at least, so that the next one comes first and not all
 // who are next in the succession ask as well.
-func (h *heir) pace() time.Duration {
-	quality := h.detector.Quality()
+func (h *heir) turnStep() time.Duration {
+	quality := h.core.detector.Quality()
 	q := quality.Questions
-	pace := q.Duration() + 2*q.Spacing + Grace(h.cfg.Interval)
+	step := q.Duration() + 2*q.Spacing + Grace(h.Interval())
 	if quality.Loss >= lossHeeded {
-		return max(pace, h.cfg.Interval)
+		return max(step, h.Interval())
 	}
-	return pace
+	return step
 }
 
-func (h *heir) patience() time.Duration {
-	return time.Duration(h.succession()) * h.pace()
+// TurnDelay is a turn step for each board of higher rank.
+func (h *heir) TurnDelay() time.Duration {
+	return time.Duration(h.Succession()) * h.turnStep()
 }
 
-func (h *heir) turn(reason Reason) {
-	if h.role == Listener && (!h.rank().Eligible() || h.succession() > 0) {
-		// At a cold start all have listened for equally long.
-		h.becomeFollower(wire.Nobody, reason)
+// Turn begins to ask. At a cold start all have listened for equally long, so a listener
+// that is not the first waits for its turn.
+func (h *heir) Turn(reason Reason) {
+	if h.Role() == Listener && (!h.Rank().Eligible() || h.Succession() > 0) {
+		h.BecomeFollower(wire.Nobody, reason)
 		return
 	}
-	if !h.rank().Eligible() {
+	if !h.Rank().Eligible() {
 		return
 	}
-	h.becomeCandidate(reason)
+	h.BecomeCandidate(reason)
 	h.waited = false
-	h.startProbe()
+	h.StartProbe()
 	h.ask()
 }
 
 // ask puts the question once more, or claims when it was put often enough.
 func (h *heir) ask() {
-	q := h.detector.Questions()
-	asked := int(h.round) >= q.Count
-	earliest := h.detector.Earliest()
+	q := h.core.detector.Questions()
+	asked := int(h.Round()) >= q.Count
+	earliest := h.core.detector.Earliest()
 	switch {
-	case !asked || !h.mayClaim():
-	case h.cause == ReasonSilence && h.leader != wire.Nobody && h.now < earliest:
+	case !asked || !h.MayClaim():
+	case h.Cause() == ReasonSilence && h.Leader() != wire.Nobody && h.Now() < earliest:
 		// What the margin was when the turn was planned, and what the questions have
 		// left of the grace since, need not make up the whole of it.
-		h.alarms[alarmAsk] = earliest
+		h.SetDeadline(AnswersDue, earliest)
 		return
 	default:
-		h.claim()
+		h.Claim()
 		return
 	}
 	wait := q.Spacing
 	if asked {
 		// The probe takes longer than the questions. Go on asking, slower, so that
 		// the others know that somebody is at it.
-		wait = max(wait, h.cfg.Interval/5)
-	} else if h.round++; int(h.round) >= q.Count {
+		wait = max(wait, h.Interval()/5)
+	} else if h.core.round++; int(h.Round()) >= q.Count {
 		wait = q.Within
 	}
 	for range h.copies() {
-		h.sendElection(nil)
+		h.core.sendElection(nil)
 	}
-	h.alarms[alarmAsk] = h.now + wait
+	h.SetDeadline(AnswersDue, h.Now()+wait)
 }
 
-func (h *heir) wake(a alarm) {
+// AddressFree ends the probe of a candidate, which has gone on asking meanwhile.
+func (h *heir) AddressFree() { h.ask() }
+
+// Expired puts the next question.
+func (h *heir) Expired(Deadline) {
 	switch {
-	case a != alarmAsk || h.role != Candidate:
-	case h.wokeLate >= roundTripMin && !h.waited && int(h.round) >= h.detector.Questions().Count:
+	case h.core.wokeLate >= roundTripMin && !h.waited && int(h.Round()) >= h.core.detector.Questions().Count:
 		// Perhaps the whole board stood still, and an answer is waiting to be read.
 		// Once is enough: a board that is always late must be able to take over.
 		h.waited = true
-		h.alarms[alarmAsk] = h.now + roundTripMin
+		h.SetDeadline(AnswersDue, h.Now()+roundTripMin)
 	default:
 		h.ask()
 	}
 }
 
-func (h *heir) bullies() bool { return false }
-
-func (h *heir) step(m *wire.Message) {
+// Step receives the questions and answers of the others.
+func (h *heir) Step(m *wire.Message) {
 	switch m.Type {
 	case wire.TypeElection:
 		h.election(m)
@@ -134,13 +148,13 @@ func (h *heir) step(m *wire.Message) {
 
 // election takes in the question of another board.
 func (h *heir) election(m *wire.Message) {
-	above := h.above(h.rankOf(&m.Header), h.rank())
-	switch h.role {
+	above := h.Above(h.RankOf(&m.Header), h.Rank())
+	switch h.Role() {
 	case Leader:
 		// If a heartbeat is overdue this process was late, and what came meanwhile
 		// is still to be taken in. Perhaps the asker leads by now; the heartbeat
 		// answers if it does not.
-		if h.alarms[alarmHeartbeat] > h.now {
+		if !h.HeartbeatOverdue() {
 			h.reassure(m.Election.Round)
 		}
 	case Candidate:
@@ -152,16 +166,16 @@ func (h *heir) election(m *wire.Message) {
 	case Follower:
 		switch {
 		case h.knowsBetter(m):
-			h.testify(m)
-		case above || !h.rank().Eligible() || h.absent == h.cfg.ID:
+			h.sendEvidence(m)
+		case above || !h.Rank().Eligible() || h.core.absent == h.ID():
 			// The last: this board has resigned, so it must not stand in the way.
-			h.postpone(h.courtesy())
+			h.Postpone(h.backOff())
 		default:
 			h.object(m)
 			h.secondWitness(m)
 		}
 	case Listener:
-		h.alarms[alarmListen] = max(h.alarms[alarmListen], h.now+h.courtesy())
+		h.KeepListening(h.backOff())
 	}
 }
 
@@ -169,10 +183,10 @@ func (h *heir) election(m *wire.Message) {
 // one the number of rounds does the rest. There is no hurry at a cold start, and where
 // everybody is sent a packet of his own they are enough.
 func (h *heir) copies() int {
-	if h.round > copiesMax || h.cold || h.cfg.Fanout == FanoutUnicast {
+	if h.Round() > copiesMax || h.core.cold || h.Config().Fanout == FanoutUnicast {
 		return 1
 	}
-	return copies(h.round)
+	return copies(h.Round())
 }
 
 // copies is how often a message of a round is sent.
@@ -182,12 +196,12 @@ func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
 // a heartbeat at least, so even the first answer is sent twice. One answer does for the
 // copies of a question, and for others who ask at the same time, but not for the next round.
 func (h *heir) reassure(round uint8) {
-	if h.now-h.repliedAt < roundTripMin/2 {
+	if h.Now()-h.core.repliedAt < roundTripMin/2 {
 		return
 	}
-	h.repliedAt = h.now
+	h.core.repliedAt = h.Now()
 	for range copies(round + 1) {
-		h.sendHeartbeat(true)
+		h.core.sendHeartbeat(true)
 	}
 }
 
@@ -195,10 +209,10 @@ func (h *heir) reassure(round uint8) {
 // copies of a question are answered once.
 func (h *heir) tells(m *wire.Message) bool {
 	t := &h.told
-	if t.candidate == m.Sender && t.round == m.Election.Round && h.now-t.at < roundTripMin {
+	if t.candidate == m.Sender && t.round == m.Election.Round && h.Now()-t.at < roundTripMin {
 		return false
 	}
-	t.candidate, t.round, t.at = m.Sender, m.Election.Round, h.now
+	t.candidate, t.round, t.at = m.Sender, m.Election.Round, h.Now()
 	return true
 }
 
@@ -206,58 +220,53 @@ func (h *heir) tells(m *wire.Message) bool {
 // if it overlooks lost heartbeats, because it hears badly, it looks for itself now.
 // Otherwise it would keep boards that hear well from taking over.
 func (h *heir) secondWitness(m *wire.Message) {
-	if h.leader == m.Election.Suspect && h.leaderIncarnation == m.Election.Incarnation {
-		turn := max(h.now, h.detector.Earliest()) + h.patience()
-		h.alarms[alarmTurn] = min(h.alarms[alarmTurn], turn)
+	if h.Leader() == m.Election.Suspect && h.core.leaderIncarnation == m.Election.Incarnation {
+		turn := max(h.Now(), h.core.detector.Earliest()) + h.TurnDelay()
+		h.core.alarms[alarmTurn] = min(h.core.alarms[alarmTurn], turn)
 	}
 }
 
-// courtesy is how long a board waits for one of higher rank that was heard
+// backOff is how long a board waits for one of higher rank that was heard
 // asking: several of its questions may be lost, and at a cold start it asks slowly.
-func (h *heir) courtesy() time.Duration { return max(h.pace(), h.cfg.Interval/2) }
+func (h *heir) backOff() time.Duration { return max(h.turnStep(), h.Interval()/2) }
 
 func (h *heir) stepBack() {
-	h.becomeFollower(h.leader, ReasonOutranked)
-	h.alarms[alarmTurn] = h.now + h.courtesy()
+	h.BecomeFollower(h.Leader(), ReasonOutranked)
+	h.core.alarms[alarmTurn] = h.Now() + h.backOff()
 }
 
 // knowsBetter reports whether this board still trusts its leader, on evidence
 // that the candidate does not have.
 func (h *heir) knowsBetter(m *wire.Message) bool {
-	if h.leader == wire.Nobody || h.now >= h.detector.Freshness() {
+	if h.Leader() == wire.Nobody || h.Now() >= h.SuspectAt() {
 		return false
 	}
-	if h.leader != m.Election.Suspect || h.leaderIncarnation != m.Election.Incarnation {
-		return m.Term <= h.reignTerm
+	if h.Leader() != m.Election.Suspect || h.core.leaderIncarnation != m.Election.Incarnation {
+		return m.Term <= h.core.reignTerm
 	}
-	return h.lastHeard > m.Election.LastHeard
+	return h.core.lastHeard > m.Election.LastHeard
 }
 
-// testify tells a candidate when this board last heard the leader, if it is one
+// sendEvidence tells a candidate when this board last heard the leader, if it is one
 // of those that answer.
-func (h *heir) testify(m *wire.Message) {
-	if h.succession() > witnesses || !h.tells(m) { // the candidate itself counts as one
+func (h *heir) sendEvidence(m *wire.Message) {
+	if h.Succession() > witnesses || !h.tells(m) { // the candidate itself counts as one
 		return
 	}
+	answer := h.Evidence()
+	answer.Round = m.Election.Round
 	for range copies(m.Election.Round) {
-		h.send(m.Sender, wire.Message{
-			Header: wire.Header{Type: wire.TypeAnswer},
-			Answer: wire.Answer{
-				Leader: h.leader, Incarnation: h.leaderIncarnation, LastHeard: h.lastHeard,
-				Age:   h.detector.Age(h.now),
-				Round: m.Election.Round,
-			},
-		})
+		h.Send(m.Sender, wire.Message{Header: wire.Header{Type: wire.TypeAnswer}, Answer: answer})
 	}
 }
 
 // object tells a candidate that a board of higher rank is alive. Some do, and not
 // all: while the address is taken by a foreign machine, everybody asks time and again.
 func (h *heir) object(m *wire.Message) {
-	if !h.rank().Eligible() || h.succession() >= witnesses || !h.tells(m) {
+	if !h.Rank().Eligible() || h.Succession() >= witnesses || !h.tells(m) {
 		return
 	}
-	h.send(m.Sender, wire.Message{
+	h.Send(m.Sender, wire.Message{
 		Header: wire.Header{Type: wire.TypeAnswer},
 		Answer: wire.Answer{Round: m.Election.Round},
 	})
@@ -265,23 +274,23 @@ func (h *heir) object(m *wire.Message) {
 
 // answer takes in what another board knows.
 func (h *heir) answer(m *wire.Message) {
-	if h.role != Candidate {
+	if h.Role() != Candidate {
 		return
 	}
 	a := &m.Answer
 	switch {
 	case a.Leader == wire.Nobody:
-		if h.above(h.rankOf(&m.Header), h.rank()) {
+		if h.Above(h.RankOf(&m.Header), h.Rank()) {
 			h.stepBack()
 		}
-	case a.Leader == h.cfg.ID:
+	case a.Leader == h.ID():
 		// It still follows this board, which asks because it overslept.
-	case a.Leader == h.leader && a.Incarnation == h.leaderIncarnation:
+	case a.Leader == h.Leader() && a.Incarnation == h.core.leaderIncarnation:
 		h.evidence(a)
 	default:
-		p := h.roster.Peer(a.Leader)
-		if p != nil && p.Incarnation == a.Incarnation && m.Term >= h.term {
-			h.becomeFollower(a.Leader, ReasonEvidence)
+		p, known := h.Peer(a.Leader)
+		if known && p.Incarnation == a.Incarnation && m.Term >= h.core.term {
+			h.BecomeFollower(a.Leader, ReasonEvidence)
 		}
 	}
 }
@@ -289,12 +298,12 @@ func (h *heir) answer(m *wire.Message) {
 // evidence counts a heartbeat that another board has heard as if it had been
 // heard here, at the time when it was.
 func (h *heir) evidence(a *wire.Answer) {
-	if a.LastHeard <= h.lastHeard {
+	if a.LastHeard <= h.core.lastHeard {
 		return
 	}
-	h.lastHeard = a.LastHeard
-	h.detector.Evidence(h.now - a.Age)
-	if h.now < h.detector.Freshness() {
-		h.becomeFollower(h.leader, ReasonEvidence)
+	h.core.lastHeard = a.LastHeard
+	h.core.detector.Evidence(h.Now() - a.Age)
+	if h.Now() < h.SuspectAt() {
+		h.BecomeFollower(h.Leader(), ReasonEvidence)
 	}
 }

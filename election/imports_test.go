@@ -19,6 +19,9 @@ var allowed = []string{
 	"topdog/wire",
 }
 
+// core are the names of this package that an algorithm must not use: it has its Board.
+var core = []string{"Core", "New", "Effect", "EffectKind", "Status", "Roster", "Detector"}
+
 // clocks are what the core must not use of the package time: all that reads the
 // clock of the machine or waits for it.
 var clocks = []string{
@@ -26,8 +29,20 @@ var clocks = []string{
 }
 
 // TestPure reads the sources of this package and holds what its documentation says.
-func TestPure(t *testing.T) {
-	files, err := filepath.Glob("*.go")
+func TestPure(t *testing.T) { pure(t, "*.go", allowed, nil) }
+
+// TestLiteratureApart is the same for the algorithms of the literature, which reach the
+// core through their Board alone. Only the table of all algorithms makes cores.
+func TestLiteratureApart(t *testing.T) {
+	pure(t, "literature/*.go", append(slices.Clone(allowed), "topdog/election"), func(name, used string) bool {
+		return slices.Contains(core, used) && filepath.Base(name) != "literature.go"
+	})
+}
+
+// pure looks for impurities in the sources that are no tests.
+func pure(t *testing.T, pattern string, imports []string, hidden func(name, used string) bool) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +56,7 @@ func TestPure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, complaint := range impurities(t, name, source) {
+		for _, complaint := range impurities(t, name, source, imports, hidden) {
 			t.Error(complaint)
 		}
 	}
@@ -50,18 +65,21 @@ func TestPure(t *testing.T) {
 	}
 }
 
-// TestImpure makes sure that TestPure would notice.
+// TestImpure makes sure that these tests would notice.
 func TestImpure(t *testing.T) {
 	const source = `package x
-import ("net"; clock "time"; . "time")
-func f() { _ = clock.Now(); go f(); var _ net.IP; _ = Nanosecond }`
-	if got := len(impurities(t, "x.go", []byte(source))); got != 4 {
-		t.Errorf("found %d faults, want 4: net, the dot, Now and go", got)
+import ("net"; clock "time"; . "time"; "topdog/election")
+func f() { _ = clock.Now(); go f(); var _ net.IP; _ = Nanosecond; var _ *election.Core; var _ *election.Board }`
+	imports := append(slices.Clone(allowed), "topdog/election")
+	hidden := func(_, used string) bool { return slices.Contains(core, used) }
+	if got := len(impurities(t, "x.go", []byte(source), imports, hidden)); got != 5 {
+		t.Errorf("found %d faults, want 5: net, the dot, Now, go and Core", got)
 	}
 }
 
-// impurities returns what a source has that the core must not have.
-func impurities(t *testing.T, name string, source []byte) (complaints []string) {
+// impurities returns what a source has that it must not have. hidden says which names of
+// package election it must not use; nil hides none.
+func impurities(t *testing.T, name string, source []byte, imports []string, hidden func(name, used string) bool) (complaints []string) {
 	t.Helper()
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
@@ -77,7 +95,7 @@ func impurities(t *testing.T, name string, source []byte) (complaints []string) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(allowed, path) {
+		if !slices.Contains(imports, path) {
 			complain(spec.Pos(), "imports "+path)
 		}
 		if spec.Name != nil {
@@ -93,8 +111,12 @@ func impurities(t *testing.T, name string, source []byte) (complaints []string) 
 		case *ast.GoStmt:
 			complain(n.Pos(), "starts a goroutine")
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && x.Name == clock && slices.Contains(clocks, n.Sel.Name) {
-				complain(n.Pos(), "uses "+clock+"."+n.Sel.Name)
+			x, ok := n.X.(*ast.Ident)
+			switch {
+			case !ok:
+			case x.Name == clock && slices.Contains(clocks, n.Sel.Name),
+				x.Name == "election" && hidden != nil && hidden(name, n.Sel.Name):
+				complain(n.Pos(), "uses "+x.Name+"."+n.Sel.Name)
 			}
 		}
 		return true

@@ -11,16 +11,24 @@ import (
 // proclaim tells everybody who leads. It counts as the first heartbeat of the reign.
 func (c *Core) proclaim() {
 	c.beat++
-	c.tell(nil, wire.Message{
-		Header: wire.Header{Type: wire.TypeCoordinator},
-		Coordinator: wire.Coordinator{
-			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.beat, Score: c.score,
-			Candidates: c.algorithm.candidates(),
-		},
-	})
+	m := c.coordinator()
+	if c.hooks.candidates != nil {
+		m.Coordinator.Candidates = c.hooks.candidates.Candidates()
+	}
+	c.tell(nil, m)
 	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
 	if c.cfg.Fanout == FanoutUnicast {
 		c.reply() // a rival, or a board that nobody has told this one of, must hear it too
+	}
+}
+
+// coordinator returns a COORDINATOR with which this board proclaims itself.
+func (c *Core) coordinator() wire.Message {
+	return wire.Message{
+		Header: wire.Header{Type: wire.TypeCoordinator},
+		Coordinator: wire.Coordinator{
+			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.beat, Score: c.score,
+		},
 	}
 }
 
@@ -32,8 +40,8 @@ func (c *Core) sendHeartbeat(reply bool) {
 		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.beat},
 	})
 	c.alarms[alarmHeartbeat] = c.now + c.cfg.Interval
-	if !reply {
-		c.algorithm.beat()
+	if !reply && c.hooks.heartbeat != nil {
+		c.hooks.heartbeat.HeartbeatSent()
 	}
 }
 
@@ -121,7 +129,7 @@ func (c *Core) Resign(now Instant) ([]Effect, error) {
 	if !ok {
 		return c.effects, ErrNoSuccessor
 	}
-	if c.algorithm.bullies() && c.outranks(heir) {
+	if c.definition.HighestLeads && c.outranks(heir) {
 		return c.effects, ErrBullies
 	}
 	c.resign(wire.Nobody, ReasonResigned)

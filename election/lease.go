@@ -22,7 +22,7 @@ func (c *Core) Lease() time.Duration {
 	// first, what counts is the silence that the others wait for; they see the same
 	// network, but each with its own eyes.
 	lease := c.cfg.Interval + Grace(c.cfg.Interval)*3/4
-	if c.cfg.Detector.For(c.cfg.Algorithm) != DetectorAsk {
+	if c.detectorKind() != DetectorAsk {
 		lease = max(lease, c.silence()-c.cfg.Interval/2)
 	}
 	return lease

@@ -26,7 +26,7 @@ func (c *Core) SetScore(now Instant, score uint32) []Effect {
 }
 
 // weighs reports whether boards of this group compare their importance.
-func (c *Core) weighs() bool { return c.algorithm.number() == wire.AlgorithmScore }
+func (c *Core) weighs() bool { return c.definition.ComparesScores }
 
 // weigh finds out this board's importance. From then on it stays the same until
 // the board tells the others anew, so that any two boards that compare

@@ -3,8 +3,6 @@ package election
 import (
 	"fmt"
 	"time"
-
-	"topdog/wire"
 )
 
 // DetectorKind names a failure detector.
@@ -34,25 +32,20 @@ func DetectorNamed(s string) (DetectorKind, bool) {
 	return DetectorKind(k), ok
 }
 
-// For returns the failure detector that an algorithm gets: itself, unless it is
-// DetectorDefault. heir asks before it believes; the paper of agents brings its
-// own; the others take a silence of some intervals for a failure, as their papers
-// do, because several of them act on a suspicion without asking anybody.
-func (k DetectorKind) For(a wire.Algorithm) DetectorKind {
-	switch {
-	case k != DetectorDefault:
-		return k
-	case a == wire.AlgorithmHeir:
-		return DetectorAsk
-	case a == wire.AlgorithmAgents:
-		return DetectorNFDE
-	default:
-		return DetectorFixed
+// Or returns the failure detector that an algorithm gets: the one that suits it, unless
+// another one was chosen.
+func (k DetectorKind) Or(suits DetectorKind) DetectorKind {
+	if k == DetectorDefault {
+		return suits
 	}
+	return k
 }
 
-func (k DetectorKind) build(a wire.Algorithm, interval time.Duration) Detector {
-	switch k.For(a) {
+// detectorKind is the failure detector of this board.
+func (c *Core) detectorKind() DetectorKind { return c.cfg.Detector.Or(c.definition.Detector) }
+
+func (k DetectorKind) build(interval time.Duration) Detector {
+	switch k {
 	case DetectorFixed:
 		return NewFixedDetector(interval)
 	case DetectorNFDE:

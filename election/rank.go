@@ -29,7 +29,7 @@ func (r Rank) Eligible() bool { return r.Priority > 0 }
 func (r Rank) String() string { return fmt.Sprintf("%d/%s", r.Priority, r.ID) }
 
 // above reports whether the rank a comes before b in the order of the algorithm.
-func (c *Core) above(a, b Rank) bool { return c.algorithm.above(a, b) }
+func (c *Core) above(a, b Rank) bool { return c.algorithm.Above(a, b) }
 
 // Above reports whether the rank a comes before b in the order of this group's algorithm.
 func (c *Core) Above(a, b Rank) bool { return c.above(a, b) }

@@ -45,10 +45,13 @@ var edges = [roleCount][roleCount]bool{
 	Barred:    {Listener: true, Isolated: true},
 }
 
+// CanBecome reports whether a board of this role may change to another one.
+func (r Role) CanBecome(to Role) bool { return edges[r][to] }
+
 // become is the one place where a role or a leader changes. The doors below say
 // what else belongs to each change.
 func (c *Core) become(role Role, leader wire.ID, reason Reason) {
-	if !edges[c.role][role] {
+	if !c.role.CanBecome(role) {
 		panic(fmt.Sprintf("election: impossible change of role %v -> %v (%v)", c.role, role, reason))
 	}
 	if c.role == Leader && role != Leader {
@@ -76,7 +79,9 @@ func (c *Core) becomeIsolated(reason Reason) {
 // leave forgets what this board had begun with the others.
 func (c *Core) leave() {
 	c.alarms.clearOwn()
-	c.algorithm.left()
+	if c.hooks.reset != nil {
+		c.hooks.reset.Reset()
+	}
 }
 
 // becomeListener is for a board that must hear before it speaks: it has just
@@ -86,7 +91,7 @@ func (c *Core) becomeListener(reason Reason, window time.Duration) {
 	c.cold = true
 	c.asked = 0
 	c.alarms[alarmListen] = c.now + window
-	_, after := c.algorithm.inquiry()
+	_, after := c.inquiry()
 	c.alarms[alarmQuery] = c.now + after
 	c.alarms[alarmHello] = c.now
 }

@@ -33,8 +33,8 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		return c.effects
 	}
 	learnScore(p, m)
-	if m.Type == wire.TypeCoordinator {
-		c.algorithm.announced(m)
+	if ids := m.Coordinator.Candidates; m.Type == wire.TypeCoordinator && len(ids) > 0 && c.hooks.candidates != nil {
+		c.hooks.candidates.LearnCandidates(ids)
 	}
 	exceeded := c.learnTerm(m)
 	if m.Leading {
@@ -66,7 +66,7 @@ func (c *Core) late(m *wire.Message) bool {
 func (c *Core) overtaken(m *wire.Message) {
 	switch m.Type {
 	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport:
-		c.algorithm.step(m)
+		c.algorithm.Step(m)
 	}
 }
 
@@ -118,7 +118,9 @@ func (c *Core) hearLeader(m *wire.Message) {
 			c.timeAnswer() // of several queries, the first may have come before anybody led
 		}
 		c.becomeFollower(m.Sender, ReasonHeardLeader)
-		c.algorithm.joined()
+		if c.hooks.leader != nil {
+			c.hooks.leader.Joined()
+		}
 	case Candidate:
 		c.answeredByLeader(m)
 	case Follower:
@@ -131,7 +133,7 @@ func (c *Core) hearLeader(m *wire.Message) {
 			}
 		case leader == nil, m.Term > c.reignTerm, m.Term == c.reignTerm && (late || c.above(sender, leader.Rank())):
 			c.becomeFollower(m.Sender, ReasonProclaimed)
-			c.algorithm.followed()
+			c.leaderChanged()
 		}
 	}
 	if c.role != Leader && m.Sender == c.leader {
@@ -156,7 +158,7 @@ func (c *Core) answeredByLeader(m *wire.Message) {
 		return // a leader of the past, which will hear so from its successor
 	}
 	c.becomeFollower(m.Sender, ReasonProclaimed)
-	c.algorithm.followed()
+	c.leaderChanged()
 }
 
 // suspicious reports whether this board is a candidate because the leader fell
@@ -194,11 +196,13 @@ func (c *Core) dispatch(m *wire.Message) {
 		c.heardBeat(m, m.Heartbeat)
 	case wire.TypeCoordinator:
 		if m.Coordinator.Coordinator != m.Sender {
-			c.algorithm.step(m)
+			c.algorithm.Step(m)
 			return
 		}
 		c.heardBeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Number: m.Coordinator.Number})
-		c.algorithm.proclaimed()
+		if c.hooks.proclamation != nil {
+			c.hooks.proclamation.Proclaimed()
+		}
 	case wire.TypeHello:
 		c.hello(m)
 	case wire.TypeQuery:
@@ -206,7 +210,7 @@ func (c *Core) dispatch(m *wire.Message) {
 	case wire.TypeResign:
 		c.resigned(m)
 	default:
-		c.algorithm.step(m)
+		c.algorithm.Step(m)
 	}
 }
 
@@ -243,11 +247,24 @@ func (c *Core) hello(m *wire.Message) {
 func (c *Core) query(m *wire.Message) {
 	switch {
 	case m.Query.Purpose != wire.PurposeHandover:
-		c.algorithm.query(m)
+		c.answerQuery(m)
 	case c.role == Leader:
 		if r := c.rankOf(&m.Header); r.Eligible() && c.above(r, c.rank()) {
 			c.resign(m.Sender, ReasonPreempted)
 		}
+	}
+}
+
+// answerQuery has the leader tell a board that joins whom to follow. The papers
+// assume that all know the ranks of all. Where ELECTIONs are unicast a board learns
+// the rank of another one only from its next HELLO, so that one is due at once.
+func (c *Core) answerQuery(m *wire.Message) {
+	switch {
+	case c.hooks.query != nil && c.hooks.query.AnswerQuery(m):
+	case c.role == Leader:
+		c.assure(m.Sender)
+	case c.cfg.Fanout == FanoutUnicast && m.Query.Round == 1:
+		c.sayHello(m.Sender)
 	}
 }
 

@@ -1,7 +1,6 @@
 package election
 
 import (
-	"slices"
 	"time"
 
 	"topdog/wire"
@@ -30,17 +29,17 @@ func (c *Core) Peer(id wire.ID) (p Peer, ok bool) {
 // Trust returns the boards that this one trusts, by the agreement of the algorithm
 // agents, ordered by id. With other algorithms it is nil.
 func (c *Core) Trust() []wire.ID {
-	if a, ok := c.algorithm.(*agents); ok {
-		return slices.Sorted(slices.Values(a.trust))
+	if c.hooks.trust == nil {
+		return nil
 	}
-	return nil
+	return c.hooks.trust.Trusted()
 }
 
 // Signature returns the header that the owner must give to messages of its own,
 // such as the replay guard's challenges and proofs: they speak for this board too.
 func (c *Core) Signature() wire.Header {
 	return wire.Header{
-		Algorithm: c.algorithm.number(),
+		Algorithm: c.cfg.Algorithm,
 		Leading:   c.role == Leader,
 		Sender:    c.cfg.ID,
 		Term:      c.term,

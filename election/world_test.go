@@ -30,7 +30,7 @@ func newBoard(t *testing.T, change ...func(*Config)) *board {
 	for _, c := range change {
 		c(&cfg)
 	}
-	c, err := New(cfg, 0)
+	c, err := New(cfg, Heir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/console"
 )
 
@@ -25,7 +26,7 @@ var promises = map[string]int{"bully": 3, "score": 3, "modified": 3, "candidates
 // back. By unicast it does so with the two that have the most to say to single
 // boards; the simulator and the fake LAN do it with all.
 func TestAlgorithms(t *testing.T) {
-	for _, name := range election.Algorithms() {
+	for _, name := range literature.Algorithms() {
 		for _, fanout := range election.Fanouts() {
 			if fanout == election.FanoutUnicast.String() && name != "candidates" && name != "agents" {
 				continue
@@ -113,7 +114,7 @@ func (b *board) print(text string) {
 // command prints the greatest number leads. When it fails, that is said once,
 // and another board leads.
 func TestScoreCommand(t *testing.T) {
-	if _, ok := election.AlgorithmNamed("score"); !ok {
+	if _, ok := literature.AlgorithmNamed("score"); !ok {
 		t.Skip("there is no algorithm score")
 	}
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/scenario"
 )
 
@@ -32,7 +32,7 @@ func page(t *testing.T, name string) string {
 // TestEveryAlgorithmHasASection also looks for the table of its measured cost.
 func TestEveryAlgorithmHasASection(t *testing.T) {
 	doc := page(t, "algorithms.md")
-	for _, name := range election.Algorithms() {
+	for _, name := range literature.Algorithms() {
 		_, section, found := strings.Cut(doc, "\n## "+name+"\n")
 		if !found {
 			t.Errorf("docs/algorithms.md has no section on %s", name)
@@ -54,7 +54,7 @@ func TestEveryAlgorithmHasASection(t *testing.T) {
 func TestMeasuredTables(t *testing.T) {
 	places := regexp.MustCompile(`<!-- measured: (.+) -->\n\n?(.*)\n`).FindAllStringSubmatch(page(t, "algorithms.md"), -1)
 	const least = 6 // tables that are not about one algorithm
-	if want := least + len(election.Algorithms()); len(places) < want {
+	if want := least + len(literature.Algorithms()); len(places) < want {
 		t.Errorf("only %d measured tables were found, want %d", len(places), want)
 	}
 	for _, p := range places {
@@ -190,7 +190,7 @@ func TestPicturesAreUpToDate(t *testing.T) {
 			t.Errorf("%s is not what is drawn now: run scripts/algorithm-pictures --pictures, and look at it", r.out)
 		}
 	}
-	if want := len(election.Algorithms()); drawn < want {
+	if want := len(literature.Algorithms()); drawn < want {
 		t.Errorf("only %d pictures are drawn, want at least one for each of %d algorithms", drawn, want)
 	}
 }

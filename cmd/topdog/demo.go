@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/demo"
 )
 
 func demoCommand() *cobra.Command {
 	options := demo.Options{Boards: demo.DefaultBoards, Heartbeat: demo.DefaultHeartbeat}
-	algorithm := election.Algorithms()[0]
+	algorithm := literature.Algorithms()[0]
 	var script, asJSON bool
 	c := &cobra.Command{
 		Use:   "demo",
@@ -34,8 +34,8 @@ play a longer one.`,
   sudo topdog demo --netns`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var ok bool
-			if options.Algorithm, ok = election.AlgorithmNamed(algorithm); !ok {
-				return usageError{fmt.Errorf("--algorithm: there is no algorithm %q; there are: %s", algorithm, strings.Join(election.Algorithms(), ", "))}
+			if options.Algorithm, ok = literature.AlgorithmNamed(algorithm); !ok {
+				return usageError{fmt.Errorf("--algorithm: there is no algorithm %q; there are: %s", algorithm, strings.Join(literature.Algorithms(), ", "))}
 			}
 			if err := options.Validate(); err != nil {
 				return usageError{err}
@@ -54,11 +54,11 @@ play a longer one.`,
 	f := c.Flags()
 	f.IntVar(&options.Boards, "boards", options.Boards, fmt.Sprintf("how many boards, %d to %d", demo.MinBoards, demo.MaxBoards))
 	f.DurationVar(&options.Heartbeat, "heartbeat", options.Heartbeat, "how often the leader says that it lives")
-	f.StringVar(&algorithm, "algorithm", algorithm, "how the leader is elected: "+strings.Join(election.Algorithms(), ", "))
+	f.StringVar(&algorithm, "algorithm", algorithm, "how the leader is elected: "+strings.Join(literature.Algorithms(), ", "))
 	f.BoolVar(&options.Namespaces, "netns", false, "real cables between network namespaces and a real address; needs root")
 	f.BoolVar(&script, "script", false, "play the show, also on a terminal")
 	f.BoolVar(&asJSON, "json", false, "play the show, and print what happened as JSON")
-	if err := c.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(slices.Clone(election.Algorithms()), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := c.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(slices.Clone(literature.Algorithms()), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag does not exist: a mistake in the lines above
 	}
 	return c

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/scenario"
 	"topdog/internal/lab/sim"
 )
@@ -93,7 +94,7 @@ folded away in the trace unless you say --all.`,
 func (r *simRun) flags(c *cobra.Command) {
 	f, s := c.Flags(), &r.scenario
 	f.SortFlags = false
-	f.StringVar(&r.algorithm, "algorithm", election.Algorithms()[0], strings.Join(election.Algorithms(), ", "))
+	f.StringVar(&r.algorithm, "algorithm", literature.Algorithms()[0], strings.Join(literature.Algorithms(), ", "))
 	f.IntVar(&s.Nodes, "nodes", 5, fmt.Sprintf("how many boards, 1 to %d", scenario.MaxNodes))
 	f.StringArrayVar(&r.priorities, "priority", nil, "priorities other than 100: `3=200` or 1,2=0")
 	f.BoolVar(&s.Board.Preempt, "preempt", false, "boards of higher rank ask for the lead")
@@ -120,7 +121,7 @@ func (r *simRun) flags(c *cobra.Command) {
 	f.StringVar(&r.out, "out", "", "write the trace to this `file`, and only the summary to the standard output")
 	f.BoolVar(&r.asJSON, "json", false, "print the summary, and the trace, as JSON")
 	for name, values := range map[string][]string{
-		"algorithm": election.Algorithms(), "fanout": election.Fanouts(), "detector": election.Detectors(),
+		"algorithm": literature.Algorithms(), "fanout": election.Fanouts(), "detector": election.Detectors(),
 		"score-from": simScoreSources(), "trace": scenario.Formats(),
 	} {
 		if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(slices.Clone(values), cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -149,7 +150,7 @@ func (r *simRun) format(_ *cobra.Command, args []string) error {
 func (r *simRun) read() error {
 	s := &r.scenario
 	var err error
-	if s.Board.Algorithm, err = choose("algorithm", r.algorithm, election.Algorithms(), election.AlgorithmNamed); err != nil {
+	if s.Board.Algorithm, err = choose("algorithm", r.algorithm, literature.Algorithms(), literature.AlgorithmNamed); err != nil {
 		return err
 	}
 	if s.Board.Fanout, err = choose("fanout", r.fanout, election.Fanouts(), election.FanoutNamed); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/compare"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
@@ -61,7 +62,7 @@ daemon otherwise:  go run -C scripts/raft .`,
 		},
 	}
 	f := c.Flags()
-	f.StringSliceVar(&s.algorithms, "algorithms", election.Algorithms(), "which `names`")
+	f.StringSliceVar(&s.algorithms, "algorithms", literature.Algorithms(), "which `names`")
 	f.IntSliceVar(&s.boards, "boards", compare.DefaultBoards, "how many, `n,n…`, from 2 to 255")
 	f.IntVar(&s.failures, "failures", 20, "at most `n` failures for each number of boards; fewer for many boards")
 	f.Uint64Var(&s.seed, "seed", 1, "where chance begins; the same `n` gives the same figures")
@@ -85,7 +86,7 @@ func (s *simCompare) options() (compare.Options, error) {
 	for _, name := range s.algorithms {
 		i := slices.IndexFunc(compare.Cores(), func(c compare.Contestant) bool { return c.Name() == name })
 		if i < 0 {
-			return o, fmt.Errorf("--algorithms: there is no %q; there are: %s", name, strings.Join(election.Algorithms(), ", "))
+			return o, fmt.Errorf("--algorithms: there is no %q; there are: %s", name, strings.Join(literature.Algorithms(), ", "))
 		}
 		o.Contestants = append(o.Contestants, compare.Cores()[i])
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/gpio"
 	"topdog/netio"
 	"topdog/wire"
@@ -64,7 +65,7 @@ func fields() []field {
 		typed(field{key: "heartbeat", form: takesText, example: `"100ms"`},
 			func(c *Config) *time.Duration { return &c.Interval }, alone(parseHeartbeat), tomlText[time.Duration]),
 		choice(field{key: "algorithm"},
-			func(c *Config) *wire.Algorithm { return &c.Algorithm }, election.Algorithms(), election.AlgorithmNamed),
+			func(c *Config) *wire.Algorithm { return &c.Algorithm }, literature.Algorithms(), literature.AlgorithmNamed),
 		choice(field{key: "detector"},
 			func(c *Config) *election.DetectorKind { return &c.Detector }, detectors(), election.DetectorNamed),
 		choice(field{key: "fanout"},

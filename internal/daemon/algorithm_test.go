@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -21,7 +22,7 @@ import (
 // number returns the number of an algorithm that exists.
 func number(t *testing.T, name string) wire.Algorithm {
 	t.Helper()
-	a, ok := election.AlgorithmNamed(name)
+	a, ok := literature.AlgorithmNamed(name)
 	if !ok {
 		t.Fatalf("there is no algorithm %q", name)
 	}
@@ -56,7 +57,7 @@ func (l *fakeLAN) settle(t *testing.T, boards ...*fakeBoard) (leader int) {
 // TestAlgorithms elects, pulls the leader's cable and puts it back, with each
 // algorithm, each fanout and each detector.
 func TestAlgorithms(t *testing.T) {
-	for _, name := range election.Algorithms() {
+	for _, name := range literature.Algorithms() {
 		for _, fanout := range election.Fanouts() {
 			for _, detector := range election.Detectors() {
 				t.Run(name+"/"+fanout+"/"+detector, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestAlgorithms(t *testing.T) {
 // TestNumberedBoards: boards whose ids are no addresses are sent to where they
 // were heard from.
 func TestNumberedBoards(t *testing.T) {
-	for _, name := range election.Algorithms() {
+	for _, name := range literature.Algorithms() {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				for n := 1; n <= 3; n++ {
@@ -162,7 +163,7 @@ func (l *fakeLAN) wantOrder(t *testing.T, algorithm string) {
 
 // TestDetectorDefault: the status shows which detector is in use, not which is configured.
 func TestDetectorDefault(t *testing.T) {
-	for _, name := range election.Algorithms() {
+	for _, name := range literature.Algorithms() {
 		want := "fixed"
 		switch name {
 		case "heir":
@@ -186,7 +187,7 @@ func TestDetectorDefault(t *testing.T) {
 // TestOtherAlgorithmIsRefused: of two boards that run different algorithms both
 // log one error that names the two, and tell of it in their status.
 func TestOtherAlgorithmIsRefused(t *testing.T) {
-	names := election.Algorithms()
+	names := literature.Algorithms()
 	for i, theirs := range names {
 		ours := names[(i+1)%len(names)]
 		t.Run(ours+" and "+theirs, func(t *testing.T) {
@@ -305,7 +306,7 @@ func TestUnaddressed(t *testing.T) {
 // TestScoreMatters: the board whose command prints the greatest number leads,
 // also when that is another one from one moment to the next.
 func TestScoreMatters(t *testing.T) {
-	if _, ok := election.AlgorithmNamed("score"); !ok {
+	if _, ok := literature.AlgorithmNamed("score"); !ok {
 		t.Skip("there is no algorithm score")
 	}
 	inBubble(t, func(t *testing.T, l *fakeLAN) {

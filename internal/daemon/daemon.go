@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -146,7 +147,7 @@ func check(cfg *config.Config) error {
 	}
 	board := cfg.Config
 	board.ID = max(board.ID, 1) // Nobody stands for the board's address, which is not known yet
-	_, err := election.New(board, 0)
+	_, err := literature.NewCore(board, 0)
 	return err
 }
 

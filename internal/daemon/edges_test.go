@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -68,7 +69,7 @@ var edges = []edge{
 		accepted: []string{`"10ms"`, `"11ms"`, `"9999ms"`, `"10s"`, `"10000000ns"`, `"0.1s"`},
 		refused:  []string{`"9ms"`, `"9.999999ms"`, `"10.000001ms"`, `"100.5ms"`, `"9999.5ms"`, `"10001ms"`, `"-100ms"`, `"0"`, `""`},
 	},
-	{key: "algorithm", accepted: quotedAll(election.Algorithms()), refused: []string{`""`, `"Heir"`, `"raft"`}},
+	{key: "algorithm", accepted: quotedAll(literature.Algorithms()), refused: []string{`""`, `"Heir"`, `"raft"`}},
 	{key: "detector", accepted: append(quotedAll(election.Detectors()), `"auto"`), refused: []string{`""`, `"default"`, `"phi"`}},
 	{key: "fanout", accepted: quotedAll(election.Fanouts()), refused: []string{`""`, `"broadcast"`}},
 	{

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/wire"
 )
 
@@ -28,7 +29,7 @@ func (d *Daemon) awaken(local netip.Addr) error {
 	}
 	board := d.cfg.Config
 	board.ID, board.Incarnation, board.Priority, board.Members = d.self, d.life, d.priority(), d.members(local)
-	core, err := election.New(board, d.started)
+	core, err := literature.NewCore(board, d.started)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (d *Daemon) awaken(local netip.Addr) error {
 	d.act(core.SetScore(d.now(), d.importance.score))
 	d.guard = wire.NewGuard(d.self, d.life, d.codec.Authenticated(), wire.RandomNonce)
 	d.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
-		d.self, d.cfg.Name, d.link.name, d.cfg.Group, d.cfg.Algorithm, d.cfg.Detector.For(d.cfg.Algorithm), d.cfg.Fanout)
+		d.self, d.cfg.Name, d.link.name, d.cfg.Group, d.cfg.Algorithm, literature.Detector(d.cfg.Algorithm, d.cfg.Detector), d.cfg.Fanout)
 	return nil
 }
 

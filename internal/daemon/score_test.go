@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/config"
 	"topdog/wire"
 )
@@ -31,7 +32,7 @@ func commanded(command func(context.Context, []string) ([]byte, error)) func(*co
 
 // scoreOrOther is the algorithm that has scores.
 func scoreOrOther() wire.Algorithm {
-	if a, ok := election.AlgorithmNamed("score"); ok {
+	if a, ok := literature.AlgorithmNamed("score"); ok {
 		return a
 	}
 	return wire.AlgorithmHeir

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/gpio"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -77,7 +78,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 		Group:       d.cfg.Group,
 		Algorithm:   d.cfg.Algorithm.String(),
 		Fanout:      d.cfg.Fanout.String(),
-		Detector:    console.Detector{Kind: d.cfg.Detector.For(d.cfg.Algorithm).String()},
+		Detector:    console.Detector{Kind: literature.Detector(d.cfg.Algorithm, d.cfg.Detector).String()},
 		Interface:   d.link.name,
 		Role:        console.RoleIsolated,
 		HeartbeatMs: console.Milliseconds(d.cfg.Interval),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -43,8 +44,8 @@ type Outcome struct {
 // Cores are the algorithms that topdog has.
 func Cores() []Contestant {
 	var all []Contestant
-	for _, name := range election.Algorithms() {
-		algorithm, _ := election.AlgorithmNamed(name)
+	for _, name := range literature.Algorithms() {
+		algorithm, _ := literature.AlgorithmNamed(name)
 		all = append(all, core(algorithm))
 	}
 	return all

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/compare"
 	"topdog/internal/lab/sim"
 )
@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 * len(election.Algorithms()); len(rows) != want {
+	if want := 2 * len(literature.Algorithms()); len(rows) != want {
 		t.Fatalf("%d rows, want %d", len(rows), want)
 	}
 	for _, r := range rows {
@@ -107,7 +107,7 @@ func TestPlot(t *testing.T) {
 				t.Fatalf("%v boards: no XML: %v", boards, err)
 			}
 		}
-		for _, name := range append(election.Algorithms(), "figure 11", "packets", "ms") {
+		for _, name := range append(literature.Algorithms(), "figure 11", "packets", "ms") {
 			if !strings.Contains(b.String(), name) {
 				t.Errorf("%v boards: the picture does not show %q", boards, name)
 			}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/wire"
 )
 
@@ -35,7 +36,7 @@ const (
 func mannersOf(o Options) (manners, error) {
 	// The board knows one that comes before it and one that comes after it, and
 	// waits in vain for both, each in its own virtual time.
-	core, err := election.New(election.Config{
+	core, err := literature.NewCore(election.Config{
 		ID: 2, Incarnation: 1, Priority: priority, Interval: o.Heartbeat, Algorithm: o.Algorithm,
 		Members: []wire.ID{1, 3},
 	}, 0)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
@@ -147,7 +148,7 @@ func TestPlay(t *testing.T) {
 	play := func(name string, boards int) {
 		t.Run(fmt.Sprint(name, " of ", boards), func(t *testing.T) {
 			t.Parallel() // demos never mix
-			algorithm, _ := election.AlgorithmNamed(name)
+			algorithm, _ := literature.AlgorithmNamed(name)
 			r := playJSON(t, Options{Boards: boards, Heartbeat: playHeartbeat, Algorithm: algorithm})
 			if r.Algorithm != name {
 				t.Errorf("the report says algorithm %q", r.Algorithm)
@@ -155,7 +156,7 @@ func TestPlay(t *testing.T) {
 			check(t, r, boards)
 		})
 	}
-	for _, name := range election.Algorithms() {
+	for _, name := range literature.Algorithms() {
 		play(name, 4)
 	}
 	play("heir", 2)
@@ -165,7 +166,7 @@ func TestPlay(t *testing.T) {
 // TestManners: how long to wait follows from the algorithm.
 func TestManners(t *testing.T) {
 	settles := func(name string, heartbeat time.Duration) time.Duration {
-		algorithm, ok := election.AlgorithmNamed(name)
+		algorithm, ok := literature.AlgorithmNamed(name)
 		if !ok {
 			t.Skipf("there is no algorithm %s", name)
 		}
@@ -182,7 +183,7 @@ func TestManners(t *testing.T) {
 		}
 		return m.settles
 	}
-	for _, name := range election.Algorithms() {
+	for _, name := range literature.Algorithms() {
 		fast, slow := settles(name, 20*time.Millisecond), settles(name, time.Second)
 		if fast < 50*time.Millisecond || fast > 6*time.Second || slow <= fast || slow >= settlesAtMost {
 			t.Errorf("%s: settles within %v at a heartbeat of 20 ms, %v at 1 s", name, fast, slow)
@@ -202,7 +203,7 @@ func TestPlayNamespaces(t *testing.T) {
 	for _, name := range []string{"heir", "modified", "minid"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			algorithm, _ := election.AlgorithmNamed(name)
+			algorithm, _ := literature.AlgorithmNamed(name)
 			r := playJSON(t, Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: algorithm, Namespaces: true})
 			check(t, r, 3)
 		})

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/draw"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
@@ -181,8 +182,8 @@ func texts(t *testing.T, svg []byte) (boxes []box, width, height float64) {
 func TestLabels(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		algorithms := election.Algorithms()
-		algorithm, _ := election.AlgorithmNamed(algorithms[rng.IntN(len(algorithms))])
+		algorithms := literature.Algorithms()
+		algorithm, _ := literature.AlgorithmNamed(algorithms[rng.IntN(len(algorithms))])
 		w := sim.Wire{
 			Delay: sim.Exponential(100*time.Microsecond, time.Duration(1+rng.IntN(5))*time.Millisecond),
 			Loss:  0.3 * rng.Float64(), Duplicate: 0.1, Reorder: 0.1, HoldBack: 30 * time.Millisecond,

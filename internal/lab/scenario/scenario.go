@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/draw"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
@@ -90,7 +91,7 @@ func (s *Scenario) Check() error {
 		}
 	}
 	// The core knows best which heartbeats it accepts; all else was checked above.
-	if _, err := election.New(s.config(1), 0); err != nil {
+	if _, err := literature.NewCore(s.config(1), 0); err != nil {
 		return fmt.Errorf("--heartbeat: %w", err)
 	}
 	return nil

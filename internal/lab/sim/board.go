@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/wire"
 )
 
@@ -63,7 +64,7 @@ func (b *Board) Start() {
 	}
 	b.clock = b.Clock
 	b.Config.Incarnation = wire.Incarnation(b.sim.rng.Uint32() | 1)
-	core, err := election.New(b.Config, b.local())
+	core, err := literature.NewCore(b.Config, b.local())
 	if err != nil {
 		panic(err) // a mistake of the one who wrote the simulation
 	}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -354,10 +355,10 @@ func fraction(rng luck) float64 {
 // everyAlgorithm runs a property for each algorithm, on schedules of all seeds in
 // regressions and then on those that rapid draws.
 func everyAlgorithm(t *testing.T, regressions map[wire.Algorithm][]uint64, property func(t tester, seed uint64, rng, of luck, v variant)) {
-	for _, name := range election.Algorithms() {
+	for _, name := range literature.Algorithms() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			algorithm, _ := election.AlgorithmNamed(name)
+			algorithm, _ := literature.AlgorithmNamed(name)
 			seeds(t, 0, regressions[algorithm], func(t *testing.T, seed uint64) {
 				property(t, seed, rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2)), variant{algorithm: algorithm})
 			})

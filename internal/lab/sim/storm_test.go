@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -28,8 +29,8 @@ func crowd(a wire.Algorithm, n int, change ...func(*election.Config)) *sim.Sim {
 
 func eachAlgorithm(t *testing.T, test func(t *testing.T, a wire.Algorithm)) {
 	t.Helper()
-	for _, name := range election.Algorithms() {
-		a, _ := election.AlgorithmNamed(name)
+	for _, name := range literature.Algorithms() {
+		a, _ := literature.AlgorithmNamed(name)
 		t.Run(name, func(t *testing.T) { test(t, a) })
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -196,7 +197,7 @@ func (p *player) boards(d *datadriven.TestData) {
 			}
 		case "algorithm":
 			var ok bool
-			if cfg.Algorithm, ok = election.AlgorithmNamed(arg.Vals[0]); !ok {
+			if cfg.Algorithm, ok = literature.AlgorithmNamed(arg.Vals[0]); !ok {
 				d.Fatalf(p.t, "no such algorithm: %s", arg.Vals[0])
 			}
 		default:

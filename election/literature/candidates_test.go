@@ -1,4 +1,4 @@
-package election
+package literature
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -20,9 +21,9 @@ func of(t *testing.T, id wire.ID) *member {
 }
 
 // audience returns whom the last ELECTION or QUERY concerned.
-func audience(effects []Effect) []wire.ID {
+func audience(effects []election.Effect) []wire.ID {
 	for _, e := range effects {
-		if e.Kind == EffectSend && (e.Message.Type == wire.TypeElection || e.Message.Type == wire.TypeQuery) {
+		if e.Kind == election.EffectSend && (e.Message.Type == wire.TypeElection || e.Message.Type == wire.TypeQuery) {
 			return slices.Sorted(slices.Values(e.Audience))
 		}
 	}
@@ -88,7 +89,7 @@ func TestCandidatesStep2(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := of(t, test.id)
 			if test.electing {
-				b.stand(ReasonSilence)
+				b.stand(election.ReasonSilence)
 			}
 			same(t, test.want, b.hears(test.asker, wire.TypeElection, b.suspecting, round(test.round)))
 		})
@@ -173,8 +174,8 @@ func TestCandidatesJoin(t *testing.T) {
 			b.sleep(b.listenWindow() - time.Millisecond)
 			b.hears(4, wire.TypeAnswer, func(m *wire.Message) { m.Answer.Leader = 5 })
 			b.sleep(testInterval - time.Millisecond)
-			if b.role != Listener {
-				t.Errorf("board %v is a %v, want a listener still", test.id, b.role)
+			if b.Role() != election.Listener {
+				t.Errorf("board %v is a %v, want a listener still", test.id, b.Role())
 			}
 			continue
 		}
@@ -204,7 +205,7 @@ func TestUpperHalf(t *testing.T) {
 		{"a newcomer that leads, and knows few", 5, []wire.ID{4}, []wire.ID{4, 3, 2}, 5, []wire.ID{5, 4, 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := &member{newBoard(t, func(c *Config) { c.ID, c.Algorithm = test.id, wire.AlgorithmCandidates })}
+			b := &member{newBoard(t, wire.AlgorithmCandidates, func(c *election.Config) { c.ID = test.id })}
 			for _, id := range test.others {
 				b.hears(id, wire.TypeHello)
 			}
@@ -216,7 +217,7 @@ func TestUpperHalf(t *testing.T) {
 		})
 	}
 	// Who must not lead is no candidate, whatever its rank among those that must not.
-	b := &member{newBoard(t, func(c *Config) { c.ID, c.Algorithm = 1, wire.AlgorithmCandidates })}
+	b := &member{newBoard(t, wire.AlgorithmCandidates, func(c *election.Config) { c.ID = 1 })}
 	b.hears(2, wire.TypeHello, priority(0))
 	b.hears(3, wire.TypeHello, priority(0))
 	if diff := cmp.Diff([]wire.ID{1}, b.algorithm.(*candidates).upperHalf(1)); diff != "" {

@@ -1,8 +1,9 @@
-package election
+package literature
 
 import (
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -27,36 +28,33 @@ import (
 //   - A board that overslept while it led asks before it claims.
 type electioneer struct {
 	plain
-	asking   bool    // this candidate has sent ELECTION and collects the answers
-	first    wire.ID // of the boards that have answered, the first in rank, or Nobody
-	calledAt Instant // when the last ELECTION of another board came
-	reign    wire.ID // whom this board followed at that time
+	asking   bool             // this candidate has sent ELECTION and collects the answers
+	first    wire.ID          // of the boards that have answered, the first in rank, or Nobody
+	calledAt election.Instant // when the last ELECTION of another board came
+	reign    wire.ID          // whom this board followed at that time
 
-	enteredAt Instant // when this board had listened
+	enteredAt election.Instant // when this board had listened
 }
 
-// bullies: the first in rank always leads, in one order of ranks or the other.
-func (e *electioneer) bullies() bool { return true }
-
-// patience is none for the first in the succession, and the grace for each board
+// TurnDelay is none for the first in the succession, and the grace for each board
 // before all others: enough for its COORDINATOR to be heard.
-func (e *electioneer) patience() time.Duration {
-	return time.Duration(e.succession()) * Grace(e.cfg.Interval)
+func (e *electioneer) TurnDelay() time.Duration {
+	return time.Duration(e.Succession()) * election.Grace(e.Interval())
 }
 
 // standBack leaves the election to another board, until it has named the winner.
-func (e *electioneer) standBack() { e.stay(e.answerWithin() + e.cfg.Interval) }
+func (e *electioneer) standBack() { e.stay(e.AnswerTimeout() + e.Interval()) }
 
 // await gives the winner the time to be heard. It may have to have a living leader
 // hand over first.
-func (e *electioneer) await() { e.stay(e.cfg.Interval) }
+func (e *electioneer) await() { e.stay(e.Interval()) }
 
 func (e *electioneer) stay(by time.Duration) {
-	switch e.role {
-	case Follower:
-		e.postpone(by + e.patience())
-	case Listener:
-		e.alarms[alarmListen] = max(e.alarms[alarmListen], e.now+by)
+	switch e.Role() {
+	case election.Follower:
+		e.Postpone(by + e.TurnDelay())
+	case election.Listener:
+		e.KeepListening(by)
 	}
 }
 
@@ -64,91 +62,90 @@ func (e *electioneer) stay(by time.Duration) {
 // first in the succession, or may not lead. It reports whether it did. At a cold
 // start all have listened for equally long, and the first is about to find out
 // whether the address is free.
-func (e *electioneer) waitsInTurn(reason Reason) bool {
-	if e.role != Listener || e.rank().Eligible() && e.succession() == 0 {
+func (e *electioneer) waitsInTurn(reason election.Reason) bool {
+	if !e.isListener() || e.eligible() && e.Succession() == 0 {
 		return false
 	}
 	e.enters()
-	e.becomeFollower(wire.Nobody, reason)
+	e.BecomeFollower(wire.Nobody, reason)
 	e.standBack()
 	return true
 }
 
 // enters notes that a board takes part from now on.
-func (e *electioneer) enters() { e.enteredAt = e.now }
+func (e *electioneer) enters() { e.enteredAt = e.Now() }
 
 // obvious reports whether it is clear that the coordinator has failed, so that who
 // comes next may claim without asking. It is not to a board that was not running
 // for a while, or that has waited in vain for a successor to proclaim itself.
-func obvious(reason Reason) bool {
-	return reason != ReasonSuspended && reason != ReasonNoLeader
+func obvious(reason election.Reason) bool {
+	return reason != election.ReasonSuspended && reason != election.ReasonNoLeader
 }
 
 // stand makes a board a candidate that has not asked anybody.
-func (e *electioneer) stand(reason Reason) {
-	if e.role == Listener {
+func (e *electioneer) stand(reason election.Reason) {
+	if e.isListener() {
 		e.enters()
 	}
-	e.becomeCandidate(reason)
-	e.reset()
+	e.BecomeCandidate(reason)
+	e.stopAsking()
 }
 
-func (e *electioneer) reset() { e.asking, e.first = false, wire.Nobody }
+func (e *electioneer) stopAsking() { e.asking, e.first = false, wire.Nobody }
 
-func (e *electioneer) left() {
-	e.reset()
-	e.absent = wire.Nobody // by the time that the link is back it may be there again
+// Reset forgets the election. By the time that the link is back the predecessor may be
+// there again.
+func (e *electioneer) Reset() {
+	e.stopAsking()
+	e.SetPredecessor(wire.Nobody)
 }
 
-// ask calls upon boards, and gives them the time limit T to say OK.
-func (e *electioneer) ask(audience []wire.ID) {
+// ask calls upon boards in a round, and gives them the time limit T to say OK.
+func (e *electioneer) ask(round uint8, audience []wire.ID) {
 	e.asking, e.first = true, wire.Nobody
-	e.round++
-	e.sendElection(audience)
-	e.alarms[alarmAsk] = e.now + e.answerWithin()
+	e.CallElection(round, audience, e.AnswerTimeout())
 }
 
-// calledUpon takes in the ELECTION of another board as far as that is the same
+// missedAnswers reports whether this board was not running while it collected the answers.
+func (e *electioneer) missedAnswers() bool { return e.asking && e.Round() == 0 }
+
+// calledUpon receives the ELECTION of another board as far as that is the same
 // in both algorithms. It reports whether this board outranks the electioneer and
 // may lead, so that its answer is wanted.
 func (e *electioneer) calledUpon(m *wire.Message) bool {
-	asker := e.rankOf(&m.Header)
-	// Core.above asks the algorithm for its order; the plain one is always by rank.
-	outranked := asker.Eligible() && e.Core.above(asker, e.rank())
-	e.calledAt, e.reign = e.now, e.leader
+	outranked := m.Priority > 0 && e.outrankedBy(m)
+	e.calledAt, e.reign = e.Now(), e.Leader()
 	switch {
-	case e.role == Leader:
-		// If a heartbeat is overdue this process was late, and what came meanwhile is
-		// still to be taken in: perhaps there is a new leader.
-		if e.alarms[alarmHeartbeat] > e.now {
-			e.reply()
+	case e.isLeader():
+		if !e.HeartbeatOverdue() { // else there may be a new leader whom it has not heard yet
+			e.Reply()
 		}
 		return false
-	case e.role == Listener && m.Election.Suspect != wire.Nobody:
+	case e.isListener() && m.Election.Suspect != wire.Nobody:
 		return false // the others need not wait for this board to find out whether the address is free
-	case e.role == Candidate && outranked:
-		e.resume(e.leader, ReasonOutranked)
+	case e.isCandidate() && outranked:
+		e.resume(e.Leader(), election.ReasonOutranked)
 	}
-	return !outranked && e.rank().Eligible()
+	return !outranked && e.eligible()
 }
 
 // resume makes a candidate a follower, which remembers whose failure this is all about.
-func (e *electioneer) resume(leader wire.ID, reason Reason) {
-	absent := e.predecessor()
-	e.reset()
-	e.becomeFollower(leader, reason)
+func (e *electioneer) resume(leader wire.ID, reason election.Reason) {
+	predecessor := e.Predecessor()
+	e.stopAsking()
+	e.BecomeFollower(leader, reason)
 	if leader == wire.Nobody {
-		e.absent = absent
+		e.SetPredecessor(predecessor)
 	}
 }
 
-// answer takes in an OK.
+// answer receives an OK.
 func (e *electioneer) answer(m *wire.Message) {
-	r := e.rankOf(&m.Header)
-	if e.role != Candidate || !e.asking || !r.Eligible() || !e.Core.above(r, e.rank()) {
+	r := e.RankOf(&m.Header)
+	if !e.isCandidate() || !e.asking || !r.Eligible() || !e.Before(r, e.Rank()) {
 		return
 	}
-	if p := e.roster.Peer(e.first); p == nil || e.Core.above(r, p.Rank()) {
+	if p, known := e.Peer(e.first); !known || e.Before(r, p.Rank()) {
 		e.first = m.Sender
 	}
 }
@@ -157,38 +154,38 @@ func (e *electioneer) answer(m *wire.Message) {
 // of them is the new coordinator, and this board tells everybody.
 func (e *electioneer) nominate(candidates []wire.ID) {
 	winner, leader := e.first, wire.Nobody
-	if !e.suspicious() {
-		leader = e.leader // it lives, and will hand over
-	} else if p := e.roster.Peer(e.leader); p != nil {
-		p.Gone = true // it did not object
+	if !e.SuspectsLeader() {
+		leader = e.Leader() // it lives, and will hand over
+	} else {
+		e.DeclareDead(e.Leader()) // it did not object
 	}
-	e.resume(leader, ReasonNamedAnother)
-	e.tell(nil, wire.Message{
+	e.resume(leader, election.ReasonNamedAnother)
+	e.Tell(nil, wire.Message{
 		Header: wire.Header{Type: wire.TypeCoordinator},
 		Coordinator: wire.Coordinator{
-			Coordinator: winner, Interval: e.cfg.Interval, Candidates: candidates,
+			Coordinator: winner, Interval: e.Interval(), Candidates: candidates,
 		},
 	})
 	e.await()
 }
 
-// named takes in a COORDINATOR with which an electioneer names the winner.
+// named receives a COORDINATOR with which an electioneer names the winner.
 func (e *electioneer) named(m *wire.Message) {
 	winner := m.Coordinator.Coordinator
-	mine := winner == e.cfg.ID
+	mine := winner == e.ID()
 	switch {
 	case m.Leading: // a leader names nobody but itself
-	case e.role == Leader && mine:
-		e.reply() // the electioneer has not heard it
-	case e.role == Leader && e.outranks(winner):
+	case e.isLeader() && mine:
+		e.Reply() // the electioneer has not heard it
+	case e.isLeader() && e.Outranks(winner):
 		// Kabashi, step 6. It makes the winner let go if it believed the electioneer.
-		e.proclaim()
-	case e.role == Leader:
+		e.Proclaim()
+	case e.isLeader():
 		// The winner has this board hand over, or settles it as a rival.
-	case mine && e.rank().Eligible():
+	case mine && e.eligible():
 		e.elected()
-	case e.role == Candidate:
-		e.resume(e.leader, ReasonNamedAnother)
+	case e.isCandidate():
+		e.resume(e.Leader(), election.ReasonNamedAnother)
 		e.await()
 	default:
 		e.await()
@@ -196,17 +193,17 @@ func (e *electioneer) named(m *wire.Message) {
 }
 
 // elected makes the board that was named the leader. The electioneer has sent the
-// COORDINATOR; a heartbeat says that it was heard, see Core.becomeLeader.
+// COORDINATOR; a heartbeat says that it was heard, see election.Board.BecomeLeader.
 func (e *electioneer) elected() {
 	if e.refuted() {
 		return
 	}
-	if e.role == Candidate {
-		e.reset()
-		e.alarms.clear(alarmAsk)
-		e.cause = ReasonElected
+	if e.isCandidate() {
+		e.stopAsking()
+		e.ClearDeadline(election.AnswersDue)
+		e.SetCause(election.ReasonElected)
 	} else {
-		e.stand(ReasonElected)
+		e.stand(election.ReasonElected)
 	}
 	e.won()
 }
@@ -214,11 +211,11 @@ func (e *electioneer) elected() {
 // refuted reports whether what this board has heard since it was called upon speaks
 // against the electioneer: the coordinator lives, or it has handed over to another
 // board. A living coordinator of lower rank is another matter: it is asked
-// to hand over, see Core.claim.
+// to hand over, see election.Board.Claim.
 func (e *electioneer) refuted() bool {
-	if e.leader == wire.Nobody {
+	if e.Leader() == wire.Nobody {
 		return e.reign != wire.Nobody
 	}
-	p := e.roster.Peer(e.leader)
-	return p != nil && p.Leading && p.LastHeard > e.calledAt && !e.outranks(e.leader)
+	p, known := e.Peer(e.Leader())
+	return known && p.Leading && p.LastHeard > e.calledAt && !e.Outranks(e.Leader())
 }

@@ -1,36 +1,28 @@
-package election
+package literature
 
 import (
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/election"
 	"topdog/wire"
 )
-
-func same(t *testing.T, want, got []string) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
 
 func TestMinIDOrder(t *testing.T) {
 	var a minid
 	for _, test := range []struct {
-		x, y Rank
+		x, y election.Rank
 		want bool
 	}{
-		{Rank{100, 1, 0}, Rank{100, 2, 0}, true},
-		{Rank{100, 2, 0}, Rank{100, 1, 0}, false},
-		{Rank{1, 1, 0}, Rank{200, 2, 0}, true}, // a priority matters only if it is 0
-		{Rank{0, 1, 0}, Rank{100, 2, 0}, false},
-		{Rank{100, 2, 0}, Rank{0, 1, 0}, true},
-		{Rank{0, 1, 0}, Rank{0, 2, 0}, true},
+		{election.Rank{Priority: 100, ID: 1}, election.Rank{Priority: 100, ID: 2}, true},
+		{election.Rank{Priority: 100, ID: 2}, election.Rank{Priority: 100, ID: 1}, false},
+		{election.Rank{Priority: 1, ID: 1}, election.Rank{Priority: 200, ID: 2}, true}, // a priority matters only if it is 0
+		{election.Rank{Priority: 0, ID: 1}, election.Rank{Priority: 100, ID: 2}, false},
+		{election.Rank{Priority: 100, ID: 2}, election.Rank{Priority: 0, ID: 1}, true},
+		{election.Rank{Priority: 0, ID: 1}, election.Rank{Priority: 0, ID: 2}, true},
 	} {
-		if got := a.above(test.x, test.y); got != test.want {
+		if got := a.Above(test.x, test.y); got != test.want {
 			t.Errorf("%v comes before %v: %v, want %v", test.x, test.y, got, test.want)
 		}
 	}
@@ -123,7 +115,7 @@ func TestMinIDSteps(t *testing.T) {
 			return b.hears(1, wire.TypeHeartbeat, leading)
 		}, []string{"candidate -> follower: the leader answered"}},
 		{"6: a larger id proclaims itself", []wire.ID{2, 4, 5}, func(b *member) []string {
-			return b.hears(5, wire.TypeCoordinator, leading, inTerm(b.term+1))
+			return b.hears(5, wire.TypeCoordinator, leading, inTerm(b.Signature().Term+1))
 		}, []string{
 			"follower -> follower: a new leader proclaimed itself",
 			"follower -> candidate: outranks the leader", "QUERY to 5", // ours: it has the address
@@ -153,22 +145,22 @@ func TestMinIDStep4(t *testing.T) {
 		t.Errorf("board %v is named, want 3", c.Coordinator)
 	}
 	// It follows the winner when that one leads, not before.
-	if b.leader != wire.Nobody {
-		t.Errorf("it follows %v, which has not said that it leads", b.leader)
+	if b.Leader() != wire.Nobody {
+		t.Errorf("it follows %v, which has not said that it leads", b.Leader())
 	}
-	b.hears(3, wire.TypeHeartbeat, leading, inTerm(b.term+1))
-	if b.leader != 3 {
-		t.Errorf("it follows %v, want 3", b.leader)
+	b.hears(3, wire.TypeHeartbeat, leading, inTerm(b.Signature().Term+1))
+	if b.Leader() != 3 {
+		t.Errorf("it follows %v, want 3", b.Leader())
 	}
 }
 
 // TestMinIDStep5 holds how boards join: the smallest id without a question.
 func TestMinIDStep5(t *testing.T) {
-	queries := func(id wire.ID, prio uint8, heard bool) (asked int, effects []Effect) {
-		b := newBoard(t, func(c *Config) { c.ID, c.Algorithm, c.Priority = id, wire.AlgorithmMinID, prio })
-		count := func(effects []Effect) {
+	queries := func(id wire.ID, prio uint8, heard bool) (asked int, effects []election.Effect) {
+		b := newBoard(t, wire.AlgorithmMinID, func(c *election.Config) { c.ID, c.Priority = id, prio })
+		count := func(effects []election.Effect) {
 			for _, e := range effects {
-				if e.Kind == EffectSend && e.Message.Type == wire.TypeQuery && e.Message.Query.Purpose == wire.PurposeJoin {
+				if e.Kind == election.EffectSend && e.Message.Type == wire.TypeQuery && e.Message.Query.Purpose == wire.PurposeJoin {
 					asked++
 				}
 			}
@@ -203,7 +195,7 @@ func TestMinIDStep5(t *testing.T) {
 // TestMinIDNewcomer: a board that has just joined does not know whether it is the
 // second smallest.
 func TestMinIDNewcomer(t *testing.T) {
-	b := &member{newBoard(t, func(c *Config) { c.ID, c.Algorithm = 3, wire.AlgorithmMinID })}
+	b := &member{newBoard(t, wire.AlgorithmMinID, func(c *election.Config) { c.ID = 3 })}
 	b.hears(1, wire.TypeHeartbeat, leading)
 	b.hears(1, wire.TypeHello, leading)
 	same(t, []string{"follower -> candidate: the leader fell silent", "ELECTION to all"}, described(b.Suspect(b.clock)))

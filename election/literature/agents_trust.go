@@ -1,8 +1,9 @@
-package election
+package literature
 
 import (
 	"slices"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -31,17 +32,17 @@ func later(k, r uint32) bool { return int32(k-r) > 0 }
 
 // members are the boards that this one knows as live, itself among them: Π.
 func (a *agents) members() []wire.ID {
-	ids := a.roster.Which(func(p *Peer) bool { return p.ID != wire.Nobody && p.Live(a.now) })
-	at, _ := slices.BinarySearch(ids, a.cfg.ID)
-	return slices.Insert(ids, at, a.cfg.ID)
+	ids := a.Peers(func(p *election.Peer) bool { return p.ID != wire.Nobody && p.Live(a.Now()) })
+	at, _ := slices.BinarySearch(ids, a.ID())
+	return slices.Insert(ids, at, a.ID())
 }
 
 // startRound is lines 16 to 21.
 func (a *agents) startRound(s uint32) {
-	if a.enterNext(s); a.judge == a.cfg.ID {
+	if a.enterNext(s); a.judge == a.ID() {
 		return
 	}
-	a.tell([]wire.ID{a.judge}, wire.Message{
+	a.Tell([]wire.ID{a.judge}, wire.Message{
 		Header: wire.Header{Type: wire.TypeStart},
 		Round:  wire.Round{Number: s},
 	})
@@ -51,7 +52,7 @@ func (a *agents) startRound(s uint32) {
 func (a *agents) enterNext(s uint32) {
 	members := a.members()
 	a.enter(s, members[s%uint32(len(members))])
-	if a.judge == a.cfg.ID {
+	if a.judge == a.ID() {
 		a.preside()
 	}
 }
@@ -60,46 +61,47 @@ func (a *agents) enterNext(s uint32) {
 func (a *agents) enter(s uint32, judge wire.ID) {
 	a.current, a.judge, a.heard = s, judge, false
 	a.trust = a.members()
-	a.enteredAt, a.collectedAt = a.now, never
+	a.enteredAt, a.collected = a.Now(), false
 	clear(a.acked)
-	a.alarms.clear(alarmJudge, alarmCollect)
+	a.ClearDeadline(judgeDue)
+	a.ClearDeadline(stableDue)
 	a.restartTimer()
-	if a.role == Candidate {
-		a.becomeFollower(a.leader, ReasonNewRound) // its phase 3 is void
+	if a.isCandidate() {
+		a.BecomeFollower(a.Leader(), election.ReasonNewRound) // its phase 3 is void
 	}
 }
 
 // restartTimer is lines 21 and 37. The timer is up after 2δ (line 38).
-func (a *agents) restartTimer() { a.alarms[alarmRound] = a.now + 2*a.okEvery() }
+func (a *agents) restartTimer() { a.SetDeadline(roundDue, a.Now()+2*a.okEvery()) }
 
 func (a *agents) sendRound(to wire.ID, kind wire.Type, round uint32) {
-	a.send(to, wire.Message{Header: wire.Header{Type: kind}, Round: wire.Round{Number: round}})
+	a.Send(to, wire.Message{Header: wire.Header{Type: kind}, Round: wire.Round{Number: round}})
 }
 
 // preside is task 0 of the judge, lines 25 to 30: once every δ.
 func (a *agents) preside() {
-	if a.now-a.enteredAt >= 2*a.okEvery() {
+	if a.Now()-a.enteredAt >= 2*a.okEvery() {
 		a.trust = slices.DeleteFunc(slices.Clone(a.trust), a.unacknowledged)
 	}
 	a.heard = true
-	a.tell(nil, wire.Message{
+	a.Tell(nil, wire.Message{
 		Header: wire.Header{Type: wire.TypeOK},
 		OK:     wire.OK{Round: a.current, Trust: a.trust},
 	})
 	a.restartTimer() // it hears itself
-	a.alarms[alarmJudge] = a.now + a.okEvery()
+	a.SetDeadline(judgeDue, a.Now()+a.okEvery())
 	a.assess()
 }
 
 // unacknowledged is the condition of line 29.
 func (a *agents) unacknowledged(id wire.ID) bool {
 	at, ok := a.acked[id]
-	return id != a.cfg.ID && (!ok || a.now-at > 2*a.okEvery())
+	return id != a.ID() && (!ok || a.Now()-at > 2*a.okEvery())
 }
 
 func (a *agents) ack(m *wire.Message) {
-	if a.judge == a.cfg.ID && m.Round.Number == a.current && slices.Contains(a.trust, m.Sender) {
-		a.acked[m.Sender] = a.now
+	if a.judge == a.ID() && m.Round.Number == a.current && slices.Contains(a.trust, m.Sender) {
+		a.acked[m.Sender] = a.Now()
 	}
 }
 
@@ -107,9 +109,9 @@ func (a *agents) ack(m *wire.Message) {
 func (a *agents) ok(m *wire.Message) {
 	switch {
 	case !a.presides(m.Sender, m.OK.Round):
-	case !slices.Contains(m.OK.Trust, a.cfg.ID):
-		if a.now-a.protestedAt >= a.okEvery() {
-			a.protestedAt = a.now
+	case !slices.Contains(m.OK.Trust, a.ID()):
+		if a.Now()-a.protestedAt >= a.okEvery() {
+			a.protestedAt = a.Now()
 			a.startRound(a.current + 1) // line 33
 		}
 	default:
@@ -124,11 +126,11 @@ func (a *agents) ok(m *wire.Message) {
 // start is task 1 for START, lines 40 to 44.
 func (a *agents) start(from wire.ID, k uint32) {
 	switch {
-	case later(k, a.current) && a.cfg.Fanout == FanoutMulticast:
+	case later(k, a.current) && a.Config().Fanout == election.FanoutMulticast:
 		a.enterNext(k)
 	case later(k, a.current):
 		a.startRound(k)
-	case later(a.current, k) && (a.judge == a.cfg.ID || a.cfg.Fanout == FanoutUnicast):
+	case later(a.current, k) && (a.judge == a.ID() || a.Config().Fanout == election.FanoutUnicast):
 		a.sendRound(from, wire.TypeStart, a.current)
 	}
 }

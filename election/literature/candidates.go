@@ -1,10 +1,11 @@
-package election
+package literature
 
 import (
 	"slices"
 	"sort"
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -53,42 +54,53 @@ import (
 //   - A board that outranks a new coordinator holds an election as in 4c: its OK was
 //     lost, or it was cut off.
 //   - A living coordinator of lower rank hands over before the winner takes the
-//     address (see Core.claim).
+//     address (see election.Board.Claim).
 type candidates struct {
 	electioneer
 	set []wire.ID // who are candidates, as heard last; never changed, only replaced
 }
 
-func (a *candidates) number() wire.Algorithm { return wire.AlgorithmCandidates }
+func newCandidates(b *election.Board) election.Algorithm {
+	return &candidates{electioneer: electioneer{plain: plain{b}}}
+}
+
+// The rounds in which an ELECTION is sent.
+const (
+	candidatesOnly = 1 // what it asks concerns the candidates
+	allHigher      = 2 // whoever outranks the sender may answer
+)
 
 // current is the set of candidates that this board goes by.
 func (a *candidates) current() []wire.ID {
 	if len(a.set) > 0 {
 		return a.set
 	}
-	return a.upperHalf(a.predecessor())
+	return a.upperHalf(a.Predecessor())
 }
 
 func (a *candidates) candidate(id wire.ID) bool { return slices.Contains(a.current(), id) }
+
+func everybody(*election.Peer) bool { return true }
 
 // upperHalf divides all boards that are known, dead or alive, this one among
 // them, into candidates, which it returns by rank, and ordinary ones. Candidates
 // that this board has only been told of count, and there are no fewer candidates than
 // before: a board that has just joined knows too few boards to divide them.
 func (a *candidates) upperHalf(coordinator wire.ID) []wire.ID {
-	ranks := []Rank{a.rank()}
-	for _, id := range a.roster.All() {
-		ranks = append(ranks, a.roster.Peer(id).Rank())
+	ranks := []election.Rank{a.Rank()}
+	for _, id := range a.Peers(everybody) {
+		p, _ := a.Peer(id)
+		ranks = append(ranks, p.Rank())
 	}
 	half := max((len(ranks)+1)/2, len(a.set))
-	ranks = slices.DeleteFunc(ranks, func(r Rank) bool { return !r.Eligible() })
-	sort.Slice(ranks, func(i, j int) bool { return a.above(ranks[i], ranks[j]) })
+	ranks = slices.DeleteFunc(ranks, func(r election.Rank) bool { return !r.Eligible() })
+	sort.Slice(ranks, func(i, j int) bool { return a.Above(ranks[i], ranks[j]) })
 	var set []wire.ID
 	for _, r := range ranks {
 		set = append(set, r.ID)
 	}
 	for _, id := range a.set {
-		if id != a.cfg.ID && a.roster.Peer(id) == nil {
+		if _, known := a.Peer(id); !known && id != a.ID() {
 			set = append(set, id)
 		}
 	}
@@ -112,43 +124,45 @@ func (a *candidates) upperHalf(coordinator wire.ID) []wire.ID {
 // A live board that is higher than a candidate and none itself has joined since the
 // boards were divided. It counts as one.
 func (a *candidates) electors() []wire.ID {
-	set, mine := a.current(), a.rank()
-	place := slices.Index(set, a.cfg.ID)
-	doubtful := len(a.set) == 0 || a.role == Candidate && a.suspicious()
+	set, mine := a.current(), a.Rank()
+	place := slices.Index(set, a.ID())
+	doubtful := len(a.set) == 0 || a.isCandidate() && a.SuspectsLeader()
 	electors := make([]wire.ID, 0, len(set))
 	for i, id := range set {
-		p := a.roster.Peer(id)
+		p, known := a.Peer(id)
 		higher := doubtful
-		if p != nil && !p.Expected {
-			higher = a.above(p.Rank(), mine)
+		if known && !p.Expected {
+			higher = a.Above(p.Rank(), mine)
 		}
-		if id != a.cfg.ID && (place < 0 || i < place || higher) {
+		if id != a.ID() && (place < 0 || i < place || higher) {
 			electors = append(electors, id)
 		}
 	}
 	if place < 0 {
 		return electors
 	}
-	return append(electors, a.roster.Which(func(p *Peer) bool {
-		return p.eligible(a.now, a.predecessor()) && a.above(p.Rank(), mine) && !slices.Contains(set, p.ID)
+	return append(electors, a.Peers(func(p *election.Peer) bool {
+		return p.ID != a.Predecessor() && p.Live(a.Now()) && p.Rank().Eligible() &&
+			a.Above(p.Rank(), mine) && !slices.Contains(set, p.ID)
 	})...)
 }
 
 // ordinaries are the ordinary boards of higher rank. One that was never heard may
 // be of any rank, too.
 func (a *candidates) ordinaries() []wire.ID {
-	set, mine := a.current(), a.rank()
-	return a.roster.Which(func(p *Peer) bool {
-		higher := p.Rank().Eligible() && a.above(p.Rank(), mine)
+	set, mine := a.current(), a.Rank()
+	return a.Peers(func(p *election.Peer) bool {
+		higher := p.Rank().Eligible() && a.Above(p.Rank(), mine)
 		return !slices.Contains(set, p.ID) && (p.Expected || higher)
 	})
 }
 
-func (a *candidates) turn(reason Reason) {
-	if a.waitsInTurn(reason) || !a.rank().Eligible() {
+// Turn is step 1.
+func (a *candidates) Turn(reason election.Reason) {
+	if a.waitsInTurn(reason) || !a.eligible() {
 		return
 	}
-	cold := a.role == Listener
+	cold := a.isListener()
 	a.stand(reason)
 	a.hold(cold)
 }
@@ -158,29 +172,31 @@ func (a *candidates) turn(reason Reason) {
 // if the address is free.
 func (a *candidates) hold(cold bool) {
 	electors := a.electors()
-	others := slices.ContainsFunc(electors, func(id wire.ID) bool { return id != a.predecessor() })
-	direct := a.candidate(a.cfg.ID) && !others
+	others := slices.ContainsFunc(electors, func(id wire.ID) bool { return id != a.Predecessor() })
+	direct := a.candidate(a.ID()) && !others
 	told := len(a.set) > 0
 	switch {
-	case direct && (cold || !a.suspicious() || told && obvious(a.cause)):
+	case direct && (cold || !a.SuspectsLeader() || told && obvious(a.Cause())):
 		a.won()
-	case direct, !told && a.suspicious(), a.cause == ReasonSuspended:
-		a.round++ // whoever outranks this board may answer
-		a.ask(nil)
+	case direct, !told && a.SuspectsLeader(), a.Cause() == election.ReasonSuspended:
+		a.ask(allHigher, nil)
 	default:
-		a.ask(electors) // 1a, 1b
+		a.ask(candidatesOnly, electors) // 1a, 1b
 	}
 }
 
-func (a *candidates) wake(k alarm) {
+// AddressFree is step 3 at a cold start.
+func (a *candidates) AddressFree() { a.Expired(election.AnswersDue) }
+
+// Expired is step 3, and the second part of step 1a.
+func (a *candidates) Expired(election.Deadline) {
 	switch {
-	case k != alarmAsk || a.role != Candidate:
-	case a.asking && a.round == 0:
-		a.hold(false) // it overslept, and with it the answers
+	case a.missedAnswers():
+		a.hold(false)
 	case a.first != wire.Nobody:
 		a.set = a.upperHalf(a.first)
 		a.nominate(a.set) // step 3
-	case a.asking && a.round == 1 && !a.candidate(a.cfg.ID):
+	case a.asking && a.Round() == candidatesOnly && !a.candidate(a.ID()):
 		a.askOrdinaries()
 	default:
 		a.asking = false
@@ -191,14 +207,15 @@ func (a *candidates) wake(k alarm) {
 // askOrdinaries is the second part of step 1a.
 func (a *candidates) askOrdinaries() {
 	if ordinaries := a.ordinaries(); len(ordinaries) > 0 {
-		a.ask(ordinaries)
+		a.ask(allHigher, ordinaries)
 		return
 	}
 	a.asking = false
 	a.won()
 }
 
-func (a *candidates) step(m *wire.Message) {
+// Step receives the messages of the steps 2 and 3, and the ANSWER of step 4b.
+func (a *candidates) Step(m *wire.Message) {
 	switch m.Type {
 	case wire.TypeElection:
 		a.election(m)
@@ -222,77 +239,68 @@ func (a *candidates) election(m *wire.Message) {
 // one, and in the second one for all. Who does not know the candidates, or holds an
 // election as well, makes itself heard in any case.
 func (a *candidates) concerned(m *wire.Message) bool {
-	return m.Election.Round > 1 || a.candidate(a.cfg.ID) || a.candidate(m.Sender) || len(a.set) == 0 || a.role == Candidate
+	return m.Election.Round > candidatesOnly || a.candidate(a.ID()) || a.candidate(m.Sender) || len(a.set) == 0 || a.isCandidate()
 }
 
-// answer takes in an OK, and the ANSWER of step 4b: somebody leads, whose own word
+// answer receives an OK, and the ANSWER of step 4b: somebody leads, whose own word
 // has not come yet, so this board listens a little longer.
 func (a *candidates) answer(m *wire.Message) {
-	if a.role == Listener && m.Answer.Leader != wire.Nobody && m.Answer.Leader != a.cfg.ID {
-		a.alarms[alarmListen] = max(a.alarms[alarmListen], a.now+a.cfg.Interval)
+	if a.isListener() && m.Answer.Leader != wire.Nobody && m.Answer.Leader != a.ID() {
+		a.KeepListening(a.Interval())
 	}
 	a.electioneer.answer(m)
 }
 
-// joined is step 4c.
-func (a *candidates) joined() { a.supersede(ReasonJoining) }
+// Joined is step 4c.
+func (a *candidates) Joined() { a.supersede(election.ReasonJoining) }
 
-func (a *candidates) followed() { a.supersede(ReasonOutranks) }
+// LeaderChanged is the same for a leader that this board finds it outranks in another way.
+func (a *candidates) LeaderChanged() { a.supersede(election.ReasonOutranks) }
 
 // supersede holds an election if this board outranks its leader.
-func (a *candidates) supersede(reason Reason) {
-	if a.outranks(a.leader) {
-		a.turn(reason)
+func (a *candidates) supersede(reason election.Reason) {
+	if a.Outranks(a.Leader()) {
+		a.Turn(reason)
 	}
 }
 
-// inquiry is step 4a. The second question goes to everybody.
-func (a *candidates) inquiry() (audience []wire.ID, after time.Duration) {
-	if len(a.roster.All()) == 0 || a.asked > 0 {
+// Inquiry is step 4a. The second question goes to everybody.
+func (a *candidates) Inquiry(asked int) (audience []wire.ID, after time.Duration) {
+	if asked > 0 || len(a.Peers(everybody)) == 0 {
 		return nil, 0
 	}
 	if electors := a.electors(); len(electors) > 0 {
 		return electors, 0
 	}
-	return nil, a.cfg.Interval + Grace(a.cfg.Interval)
+	return nil, a.Interval() + election.Grace(a.Interval())
 }
 
-// query is step 4b.
-func (a *candidates) query(m *wire.Message) {
+// AnswerQuery is step 4b. Who asks again has the candidates, or does without.
+func (a *candidates) AnswerQuery(m *wire.Message) (answered bool) {
 	set := a.current()
-	concerns := slices.Contains(set, a.cfg.ID) &&
-		(!slices.Contains(set, m.Sender) || a.above(a.rank(), a.rankOf(&m.Header)))
+	concerns := slices.Contains(set, a.ID()) &&
+		(!slices.Contains(set, m.Sender) || a.Above(a.Rank(), a.RankOf(&m.Header)))
 	switch {
-	case a.role == Leader && m.Query.Round == 1:
-		a.send(m.Sender, wire.Message{
-			Header: wire.Header{Type: wire.TypeCoordinator, Reply: true},
-			Coordinator: wire.Coordinator{
-				Coordinator: a.cfg.ID, Interval: a.cfg.Interval, Number: a.Core.beat, Candidates: set,
-			},
-		})
-	case a.role == Follower && a.leader != wire.Nobody && a.leader != m.Sender && concerns:
-		a.send(m.Sender, wire.Message{
-			Header: wire.Header{Type: wire.TypeAnswer},
-			Answer: wire.Answer{
-				Leader: a.leader, Incarnation: a.leaderIncarnation, LastHeard: a.lastHeard,
-				Age: a.detector.Age(a.now), Round: m.Query.Round,
-			},
-		})
+	case a.isLeader() && m.Query.Round == 1:
+		coordinator := a.Coordinator()
+		coordinator.Reply, coordinator.Coordinator.Candidates = true, set
+		a.Send(m.Sender, coordinator)
+	case a.isFollower() && a.Leader() != wire.Nobody && a.Leader() != m.Sender && concerns:
+		answer := a.Evidence()
+		answer.Round = m.Query.Round
+		a.Send(m.Sender, wire.Message{Header: wire.Header{Type: wire.TypeAnswer}, Answer: answer})
 	default:
-		a.plain.query(m) // who asks again has the candidates, or does without
+		return false
 	}
+	return true
 }
 
-// candidates is what a COORDINATOR of this board says of them: a new reign
+// Candidates is what a COORDINATOR of this board says of them: a new reign
 // divides the boards anew.
-func (a *candidates) candidates() []wire.ID {
-	a.set = a.upperHalf(a.cfg.ID)
+func (a *candidates) Candidates() []wire.ID {
+	a.set = a.upperHalf(a.ID())
 	return a.set
 }
 
-// announced learns who are candidates.
-func (a *candidates) announced(m *wire.Message) {
-	if len(m.Coordinator.Candidates) > 0 {
-		a.set = slices.Clone(m.Coordinator.Candidates)
-	}
-}
+// LearnCandidates keeps who are candidates.
+func (a *candidates) LearnCandidates(ids []wire.ID) { a.set = slices.Clone(ids) }

@@ -1,8 +1,9 @@
-package election
+package literature
 
 import (
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -38,7 +39,7 @@ import (
 // costs 1 or 3.
 //
 // What is ours, besides what electioneer says: in the steps 5 and 6 the coordinator
-// lives and holds the address, so it is asked to hand over first (see Core.claim).
+// lives and holds the address, so it is asked to hand over first (see election.Board.Claim).
 // For that, board 1 must know it. It does not ask in 5a, it listens for one
 // heartbeat: so it joins with the one message of the paper, and asks only if that
 // heartbeat does not come.
@@ -47,10 +48,12 @@ type minid struct{ electioneer }
 // smallestID is the least one that a board can have; 0 is nobody.
 const smallestID wire.ID = 1
 
-func (a *minid) number() wire.Algorithm { return wire.AlgorithmMinID }
+func newMinID(b *election.Board) election.Algorithm {
+	return &minid{electioneer{plain: plain{b}}}
+}
 
-// above: the smaller id comes first. Who may not lead comes last, whatever its id.
-func (a *minid) above(x, y Rank) bool {
+// Above: the smaller id comes first. Who may not lead comes last, whatever its id.
+func (a *minid) Above(x, y election.Rank) bool {
 	if x.Eligible() != y.Eligible() {
 		return x.Eligible()
 	}
@@ -61,30 +64,33 @@ func (a *minid) above(x, y Rank) bool {
 // than the coordinator that has failed: the second smallest of the paper. It
 // cannot say so before it had the time to hear of all boards.
 func (a *minid) second() bool {
-	p := a.roster.Peer(a.predecessor())
-	return a.succession() == 0 && p != nil && p.HelloInterval > 0 && a.now-a.enteredAt > p.HelloInterval+a.cfg.Interval
+	p, known := a.Peer(a.Predecessor())
+	return a.Succession() == 0 && known && p.HelloInterval > 0 && a.Now()-a.enteredAt > p.HelloInterval+a.Interval()
 }
 
-// turn is step 1, and at a cold start what comes of step 5 when nobody answers.
-func (a *minid) turn(reason Reason) {
+// Turn is step 1, and at a cold start what comes of step 5 when nobody answers.
+func (a *minid) Turn(reason election.Reason) {
 	// Who has listened in vain and comes first claims if the address is free.
-	cold := a.role == Listener
+	cold := a.isListener()
 	switch {
-	case a.waitsInTurn(reason), !a.rank().Eligible():
+	case a.waitsInTurn(reason), !a.eligible():
 	case cold, a.second() && obvious(reason):
 		a.stand(reason)
 		a.won() // 1a
 	default:
 		a.stand(reason)
-		a.ask(nil) // 1b
+		a.ask(1, nil) // 1b
 	}
 }
 
-func (a *minid) wake(k alarm) {
+// AddressFree is step 2 at a cold start.
+func (a *minid) AddressFree() { a.Expired(election.AnswersDue) }
+
+// Expired is the steps 2 and 4.
+func (a *minid) Expired(election.Deadline) {
 	switch {
-	case k != alarmAsk || a.role != Candidate:
-	case a.asking && a.round == 0:
-		a.ask(nil) // it overslept, and with it the answers
+	case a.missedAnswers():
+		a.ask(1, nil)
 	case a.first != wire.Nobody:
 		a.nominate(nil) // step 4
 	default:
@@ -92,7 +98,8 @@ func (a *minid) wake(k alarm) {
 	}
 }
 
-func (a *minid) step(m *wire.Message) {
+// Step receives the messages of the steps 3 and 4.
+func (a *minid) Step(m *wire.Message) {
 	switch m.Type {
 	case wire.TypeElection:
 		a.election(m)
@@ -107,8 +114,8 @@ func (a *minid) step(m *wire.Message) {
 func (a *minid) election(m *wire.Message) {
 	wanted := a.calledUpon(m)
 	switch {
-	case wanted && a.role == Follower && a.second() && a.believes(m):
-		a.stand(ReasonCalledUpon)
+	case wanted && a.isFollower() && a.second() && a.believes(m):
+		a.stand(election.ReasonCalledUpon)
 		a.won() // 3a
 		return
 	case wanted:
@@ -121,38 +128,38 @@ func (a *minid) election(m *wire.Message) {
 // than the one that says that it has failed. If it has, an OK is
 // enough: either the coordinator answers for itself, or this board is named.
 func (a *minid) believes(m *wire.Message) bool {
-	switch e := &m.Election; {
-	case a.leader == wire.Nobody:
+	switch e, mine := &m.Election, a.Evidence(); {
+	case a.Leader() == wire.Nobody:
 		return false // somebody else is about to lead
-	case a.now >= a.detector.Freshness():
+	case a.Now() >= a.SuspectAt():
 		return true
 	default:
-		return a.leader == e.Suspect && a.leaderIncarnation == e.Incarnation && a.lastHeard <= e.LastHeard
+		return mine.Leader == e.Suspect && mine.Incarnation == e.Incarnation && mine.LastHeard <= e.LastHeard
 	}
 }
 
-// joined is step 5, for a board that has heard who the coordinator is.
-func (a *minid) joined() {
+// Joined is step 5, for a board that has heard who the coordinator is.
+func (a *minid) Joined() {
 	a.enters()
-	a.supersede(ReasonJoining)
+	a.supersede(election.ReasonJoining)
 }
 
-// followed is step 6. If the COORDINATOR comes from another board than it names,
+// LeaderChanged is step 6. If the COORDINATOR comes from another board than it names,
 // this happens when the named one is heard.
-func (a *minid) followed() { a.supersede(ReasonOutranks) }
+func (a *minid) LeaderChanged() { a.supersede(election.ReasonOutranks) }
 
 // supersede takes the lead from a coordinator with a larger id.
-func (a *minid) supersede(reason Reason) {
-	if a.outranks(a.leader) && a.rank().Eligible() {
+func (a *minid) supersede(reason election.Reason) {
+	if a.Outranks(a.Leader()) && a.eligible() {
 		a.stand(reason)
 		a.won()
 	}
 }
 
-// inquiry lets board 1 hear a heartbeat before it asks who leads.
-func (a *minid) inquiry() (audience []wire.ID, after time.Duration) {
-	if a.cfg.ID == smallestID && a.rank().Eligible() {
-		return nil, a.cfg.Interval + Grace(a.cfg.Interval)
+// Inquiry lets board 1 hear a heartbeat before it asks who leads.
+func (a *minid) Inquiry(int) (audience []wire.ID, after time.Duration) {
+	if a.ID() == smallestID && a.eligible() {
+		return nil, a.Interval() + election.Grace(a.Interval())
 	}
 	return nil, 0
 }

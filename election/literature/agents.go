@@ -1,9 +1,10 @@
-package election
+package literature
 
 import (
 	"slices"
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 // important process can be known to all: one process judges for them all.
 //
 //  1. The leader sends its list of the processes and their priorities with every
-//     heartbeat, and a detector with freshness points, NFD-E (nfde.go), watches the
+//     heartbeat, and a detector with freshness points, NFD-E (see election.NewNFDEDetector), watches the
 //     heartbeats. (Below, lines 1–15.)
 //  2. All processes agree on which of them are trusted, by a coordinator that rotates
 //     (Aguilera, Delporte-Gallet, Fauconnier and Toueg, "Stable leader election",
@@ -48,32 +49,40 @@ type agents struct {
 	timestamp uint32          // of the list
 	author    wire.ID         // whose list it is
 	life      wire.Incarnation
-	listedAt  Instant // when this leader sent its list last
+	listedAt  election.Instant // when this leader sent its list last
 
 	// Phase 2.
 	current   uint32    // r, the round that this board is in
 	judge     wire.ID   // of that round; Nobody if this board has just joined
 	heard     bool      // the judge has spoken in this round
 	trust     []wire.ID // the trusted set; replaced, never changed in place
-	enteredAt Instant
+	enteredAt election.Instant
 	// protestedAt is when this board last began a round because OK did not trust it.
-	protestedAt Instant
-	acked       map[wire.ID]Instant // of the judge: when each acknowledged the round last
+	protestedAt election.Instant
+	acked       map[wire.ID]election.Instant // of the judge: when each acknowledged the round last
 
 	// Phase 3.
-	collectedAt Instant   // when the judge of this round sent COLLECT last, or never
-	reported    []wire.ID // who answered the COLLECT of this judge
-	stableAt    Instant   // when its list has not changed for 2Δ
-	chosen      wire.ID   // whom it has named, or Nobody
-	naming      int       // how often
+	collected   bool             // the judge of this round has sent COLLECT
+	collectedAt election.Instant // when it did so last
+	reported    []wire.ID        // who answered the COLLECT of this judge
+	stableAt    election.Instant // when its list has not changed for 2Δ
+	chosen      wire.ID          // whom it has named, or Nobody
+	naming      int              // how often
 }
 
-func newAgents(c *Core) algorithm {
+func newAgents(b *election.Board) election.Algorithm {
 	return &agents{
-		plain: plain{c}, acked: make(map[wire.ID]Instant),
-		protestedAt: c.now - time.Minute, collectedAt: never,
+		plain: plain{b}, acked: make(map[wire.ID]election.Instant),
+		protestedAt: b.Now() - time.Minute,
 	}
 }
+
+// The deadlines of agents.
+const (
+	roundDue  = election.OwnDeadline + iota // the judge of the round is late
+	judgeDue                                // the judge speaks again
+	stableDue                               // the judge's list has been stable for long enough
+)
 
 // listEvery is how often the leader sends its list although nothing has changed.
 // Boards that joined or lost a REPORT are without it for so long.
@@ -84,74 +93,68 @@ const listEvery = time.Second
 // boards answer every OK. With two heartbeats in between, the judge is missed
 // after at most 4H, about twice as long as the detector may need for the leader, and the
 // answers of 50 boards are 250 small packets a second at the default H.
-func (a *agents) okEvery() time.Duration { return 2 * a.cfg.Interval }
+func (a *agents) okEvery() time.Duration { return 2 * a.Interval() }
 
 // delay is Δ, within which a message arrives that is not lost. A quarter of the
 // interval, 25 ms at the default one, is what the detector too allows for jitter.
-func (a *agents) delay() time.Duration { return a.cfg.Interval / 4 }
+func (a *agents) delay() time.Duration { return a.Interval() / 4 }
 
-func (a *agents) number() wire.Algorithm { return wire.AlgorithmAgents }
+// ElectionDuration: the lists are stable after 2Δ, and LEADER and COORDINATOR take Δ each.
+func (a *agents) ElectionDuration() time.Duration { return 4 * a.delay() }
 
-// lasts: the lists are stable after 2Δ, and LEADER and COORDINATOR take Δ each.
-func (a *agents) lasts() time.Duration { return 4 * a.delay() }
-
-// patience is none: the judge acts as soon as its detector suspects the leader.
-func (a *agents) patience() time.Duration { return 0 }
-
-// bullies: the incumbent stays.
-func (a *agents) bullies() bool { return false }
-
-// turn is line 8: the leader is suspected, or there is none. Only the judge acts.
-func (a *agents) turn(reason Reason) {
-	if a.role == Listener {
-		a.becomeFollower(wire.Nobody, reason)
+// Turn is line 8: the leader is suspected, or there is none. Only the judge acts, as soon
+// as its detector suspects the leader.
+func (a *agents) Turn(reason election.Reason) {
+	if a.isListener() {
+		a.BecomeFollower(wire.Nobody, reason)
 	}
 	if !a.running {
 		a.running = true
 		a.startRound(0) // lines 22 and 23
 	}
 	switch {
-	case a.judge == a.cfg.ID:
+	case a.judge == a.ID():
 		a.elect(reason)
-	case a.judge == a.predecessor() && a.judge != wire.Nobody:
+	case a.judge == a.Predecessor() && a.judge != wire.Nobody:
 		// Ours: nobody waits for an OK of the board that is suspected or has left.
 		a.startRound(a.current + 1)
 	}
 }
 
-// joined: a board that finds a group is in no round until it hears the judge,
+// Joined: a board that finds a group is in no round until it hears the judge,
 // whose OK does not trust it yet: it has the next round begin (line 33). Ours: the paper's
 // processes all begin together, with round 0; here that would only be answered with START.
-func (a *agents) joined() {
-	a.followed()
+func (a *agents) Joined() {
+	a.LeaderChanged()
 	if !a.running {
 		a.running = true
 		a.enter(0, wire.Nobody)
 	}
 }
 
-// followed is line 66 for a board that did not get LEADER: a new leader counts
+// LeaderChanged is line 66 for a board that did not get LEADER: a new leader counts
 // its lists from 1. The old list stays until then.
-func (a *agents) followed() {
-	if p := a.roster.Peer(a.leader); p != nil && (a.author != p.ID || a.life != p.Incarnation) {
+func (a *agents) LeaderChanged() {
+	if p, known := a.Peer(a.Leader()); known && (a.author != p.ID || a.life != p.Incarnation) {
 		a.author, a.life, a.timestamp = p.ID, p.Incarnation, 0
 	}
 }
 
-func (a *agents) left() { *a = *newAgents(a.Core).(*agents) }
+// Reset leaves all rounds, and forgets the lists.
+func (a *agents) Reset() { *a = *newAgents(a.Board).(*agents) }
 
-// beat is lines 4 to 6: the leader sends its list, a REPORT beside the heartbeat.
-func (a *agents) beat() {
-	if a.author != a.cfg.ID {
-		a.author, a.life, a.timestamp = a.cfg.ID, a.cfg.Incarnation, 0
+// HeartbeatSent is lines 4 to 6: the leader sends its list, a REPORT beside the heartbeat.
+func (a *agents) HeartbeatSent() {
+	if a.author != a.ID() {
+		a.author, a.life, a.timestamp = a.ID(), a.Config().Incarnation, 0
 	}
 	list := a.ranks()
-	if a.timestamp > 0 && a.now-a.listedAt < listEvery && slices.Equal(list, a.list) {
+	if a.timestamp > 0 && a.Now()-a.listedAt < listEvery && slices.Equal(list, a.list) {
 		return
 	}
 	a.timestamp++
-	a.list, a.listedAt = list, a.now
-	a.multicast(a.listMessage())
+	a.list, a.listedAt = list, a.Now()
+	a.Send(wire.Nobody, a.listMessage())
 }
 
 // ranks lists the trusted boards with the priorities that they told last.
@@ -167,14 +170,11 @@ func (a *agents) ranks() []wire.Standing {
 
 // priority returns what a board told of itself last. 0 is one that must not lead.
 func (a *agents) priority(id wire.ID) (priority uint8, known bool) {
-	if id == a.cfg.ID {
-		return a.rank().Priority, true
+	if id == a.ID() {
+		return a.Rank().Priority, true
 	}
-	p := a.roster.Peer(id)
-	if p == nil {
-		return 0, false
-	}
-	return p.Priority, true
+	p, known := a.Peer(id)
+	return p.Priority, known
 }
 
 func (a *agents) listMessage() wire.Message {
@@ -189,7 +189,8 @@ func (a *agents) adopt(r *wire.Report) {
 	a.list, a.timestamp = slices.Clone(r.Standings), r.Timestamp
 }
 
-func (a *agents) step(m *wire.Message) {
+// Step receives the messages of phases 2 and 3, and the lists of phase 1.
+func (a *agents) Step(m *wire.Message) {
 	if !a.running {
 		return
 	}
@@ -209,19 +210,24 @@ func (a *agents) step(m *wire.Message) {
 	}
 }
 
-func (a *agents) wake(rung alarm) {
-	switch rung {
-	case alarmRound:
+// Expired is lines 38 and 39, task 0 of the judge, and line 53.
+func (a *agents) Expired(d election.Deadline) {
+	switch d {
+	case roundDue:
 		a.startRound(a.current + 1) // lines 38 and 39
-	case alarmJudge:
+	case judgeDue:
 		a.preside()
-	case alarmCollect:
-		if a.role == Candidate {
+	case stableDue:
+		if a.isCandidate() {
 			a.decide()
 		} else {
 			a.assess()
 		}
-	case alarmAsk: // the probe of the address has ended
-		a.decide()
 	}
 }
+
+// AddressFree is line 53 at a cold start.
+func (a *agents) AddressFree() { a.decide() }
+
+// Trusted lists the boards that this one trusts.
+func (a *agents) Trusted() []wire.ID { return slices.Sorted(slices.Values(a.trust)) }

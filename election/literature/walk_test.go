@@ -1,4 +1,4 @@
-package election
+package literature
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -34,9 +35,9 @@ func randomBytes(seed uint64, n int) []byte {
 }
 
 // TestWalk plays random scripts in the ordinary test run. Together they go
-// through every change of role that edges allows, so none is there in vain.
+// through every change of role that election.Role.CanBecome allows, so none is there in vain.
 func TestWalk(t *testing.T) {
-	var seen [roleCount][roleCount]bool
+	var seen roleChanges
 	for seed := range uint64(2000) {
 		w := newWalk(t, randomBytes(seed, 4000))
 		w.seen = &seen
@@ -46,41 +47,43 @@ func TestWalk(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	for from := range roleCount {
-		for to := range roleCount {
-			if edges[from][to] && !seen[from][to] {
+	for from := range seen {
+		for to := range seen {
+			if from, to := election.Role(from), election.Role(to); from.CanBecome(to) && !seen[from][to] {
 				t.Errorf("nothing leads from %v to %v", from, to)
 			}
 		}
 	}
 }
 
+// roleChanges are changes of role, from one and to another.
+type roleChanges [election.Barred + 1][election.Barred + 1]bool
+
 // walk plays a script on a core and checks it after every step.
 type walk struct {
 	t       *testing.T
-	core    *Core
+	core    *board
 	script  []byte
 	codec   *wire.Codec
-	now     Instant
+	now     election.Instant
 	holding bool
+	stopped bool // told to stop
 	done    bool // finished
 	awake   int  // Wakes in a row that were followed by another deadline at the same time
 	last    string
-	seen    *[roleCount][roleCount]bool
+	seen    *roleChanges
 }
 
 func newWalk(t *testing.T, script []byte) *walk {
 	w := &walk{t: t, script: script}
 	b := w.byte()
-	cfg := Config{
+	cfg := election.Config{
 		ID: 3, Incarnation: 30, Name: "pi3", Interval: testInterval,
 		Priority: w.priority() % 255, Preempt: b&1 != 0, Algorithm: w.algorithm(),
-		Fanout: Fanout(b / 2 % 2), ScoreSource: ScoreSource(b / 4 % uint8(scoreSourceCount)),
+		Fanout: election.Fanout(b / 2 % 2), ScoreSource: election.ScoreSource(b / 4 % (uint8(election.ScoreFromCommand) + 1)),
 	}
 	var err error
-	if w.core, err = New(cfg, 0); err != nil {
-		t.Fatal(err)
-	}
+	w.core = newBoardWithoutLink(t, cfg)
 	if w.codec, err = wire.NewCodec("walk", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +124,9 @@ func (w *walk) term() wire.Term {
 	b := w.byte()
 	switch {
 	case b < 128:
-		return w.core.term
+		return w.core.Signature().Term
 	case b < 250:
-		return w.core.term + wire.Term(b%4) - 1
+		return w.core.Signature().Term + wire.Term(b%4) - 1
 	default:
 		return ^wire.Term(0) - wire.Term(b%2)
 	}
@@ -217,7 +220,7 @@ func (w *walk) next() bool {
 	if what%2 == 0 {
 		w.now += w.duration()
 	}
-	var effects []Effect
+	var effects []election.Effect
 	switch {
 	case what < 90:
 		m := w.message()
@@ -250,20 +253,20 @@ func (w *walk) next() bool {
 		effects = w.core.DuplicateID(w.now, m)
 	case what < 252:
 		w.last = "Resign"
-		role := w.core.role
+		role := w.core.Role()
 		var err error
 		effects, err = w.core.Resign(w.now)
-		if err == nil && role != Leader {
+		if err == nil && role != election.Leader {
 			w.t.Errorf("a %v resigned", role)
 		}
-		if err != nil && errors.Is(err, ErrNoSuccessor) && role != Leader {
+		if err != nil && errors.Is(err, election.ErrNoSuccessor) && role != election.Leader {
 			w.t.Errorf("a %v has no successor", role)
 		}
 	case what < 254:
 		w.last = "Status"
 		w.core.Status(w.now)
 	default:
-		w.last = "Stop"
+		w.last, w.stopped = "Stop", true
 		effects = w.core.Stop(w.now)
 	}
 	w.check(effects)
@@ -271,66 +274,66 @@ func (w *walk) next() bool {
 }
 
 // check holds what must be true after every call.
-func (w *walk) check(effects []Effect) {
+func (w *walk) check(effects []election.Effect) {
 	c := w.core
 	sends := 0
 	for i := range effects {
 		e := &effects[i]
 		switch e.Kind {
-		case EffectAcquire:
+		case election.EffectAcquire:
 			w.holding = true
-		case EffectRelease:
+		case election.EffectRelease:
 			if !w.holding {
 				w.errorf("releases an address that it does not hold")
 			}
 			w.holding = false
-		case EffectSend:
+		case election.EffectSend:
 			sends++
 			w.sent(e)
-		case EffectChange:
+		case election.EffectChange:
 			if w.seen != nil {
 				w.seen[e.Change.From][e.Change.To] = true
 			}
-			if e.Change.Reason == ReasonNone || e.Change.Reason >= reasonCount {
+			if e.Change.Reason == election.ReasonNone || e.Change.Reason.String() == election.Reason(255).String() {
 				w.errorf("a change without a reason: %v", e.Change)
 			}
-		case EffectFinished:
+		case election.EffectFinished:
 			w.done = true
-			if !c.stopping {
+			if !w.stopped {
 				w.errorf("finished without being told to stop")
 			}
 		}
 	}
 	// The most is a bully that answers, hears of a higher term, and proclaims itself.
 	most := 6
-	if c.cfg.Fanout == FanoutUnicast {
+	if c.cfg.Fanout == election.FanoutUnicast {
 		most *= 6 // boards besides this one
 	}
 	if sends > most {
 		w.errorf("%d messages in one call: %v", sends, described(effects))
 	}
-	if w.holding != (c.role == Leader) {
-		w.errorf("a %v; that it holds the address is %v: %v", c.role, w.holding, described(effects))
+	if w.holding != (c.Role() == election.Leader) {
+		w.errorf("a %v; that it holds the address is %v: %v", c.Role(), w.holding, described(effects))
 	}
-	if (c.leader == c.cfg.ID) != (c.role == Leader) {
-		w.errorf("a %v whose leader is %v", c.role, c.leader)
+	if (c.Leader() == c.cfg.ID) != (c.Role() == election.Leader) {
+		w.errorf("a %v whose leader is %v", c.Role(), c.Leader())
 	}
-	if c.role == Leader && !c.rank().Eligible() {
+	if c.Role() == election.Leader && !c.seen.Rank().Eligible() {
 		w.errorf("a board that must not lead leads")
 	}
 	at, ok := c.Deadline()
 	switch {
 	case w.done:
-	case c.role == Isolated:
+	case c.Role() == election.Isolated:
 		if ok {
 			w.errorf("an isolated board waits for %v", at)
 		}
 	case !ok:
-		w.errorf("a %v that waits for nothing", c.role)
+		w.errorf("a %v that waits for nothing", c.Role())
 	case w.last == "Wake" && at <= w.now:
 		// What rang may have something done at once, but not for ever.
 		if w.awake++; w.awake > 2 {
-			w.errorf("a %v wants to be woken again and again", c.role)
+			w.errorf("a %v wants to be woken again and again", c.Role())
 		}
 	default:
 		w.awake = 0
@@ -338,7 +341,7 @@ func (w *walk) check(effects []Effect) {
 }
 
 // sent holds that a message fits the wire, and says who it comes from.
-func (w *walk) sent(e *Effect) {
+func (w *walk) sent(e *election.Effect) {
 	c, m := w.core, e.Message
 	if m.Sender != c.cfg.ID || m.Algorithm != c.cfg.Algorithm {
 		w.errorf("sends in the name of %v, algorithm %v", m.Sender, m.Algorithm)

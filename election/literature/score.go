@@ -1,8 +1,9 @@
-package election
+package literature
 
 import (
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -44,99 +45,97 @@ import (
 //     that, and not that nobody overrode it.
 type score struct{ plain }
 
+func newScore(b *election.Board) election.Algorithm { return &score{plain{b}} }
+
 // scoreDeadline is how long an election lasts. It is the program's constant, and does
 // not depend on the heartbeat interval.
 const scoreDeadline = 2 * time.Second
 
-func (s *score) number() wire.Algorithm { return wire.AlgorithmScore }
-
-// above is the order of importance. Who may lead at all is a matter of the priority.
-func (s *score) above(a, b Rank) bool {
+// Above is the order of scores. Who may lead at all is a matter of the priority.
+func (s *score) Above(a, b election.Rank) bool {
 	if a.Score != b.Score {
 		return a.Score > b.Score
 	}
 	return a.ID > b.ID
 }
 
-// patience is none: whoever notices first holds an election.
-func (s *score) patience() time.Duration { return 0 }
+// ElectionDuration is the deadline.
+func (s *score) ElectionDuration() time.Duration { return scoreDeadline }
 
-func (s *score) bullies() bool { return true }
-
-func (s *score) lasts() time.Duration { return scoreDeadline }
-
-func (s *score) turn(reason Reason) {
+// Turn is rule 1.
+func (s *score) Turn(reason election.Reason) {
 	if s.standForElection(reason) {
 		s.holdElection()
 	}
 }
 
-func (s *score) joined() {
+// Joined holds an election if the leader is known to have the lower score.
+func (s *score) Joined() {
 	if s.outgrown() {
-		s.turn(ReasonJoining)
+		s.Turn(election.ReasonJoining)
 	}
 }
 
-// followed is for a board that begins to matter more than the leader. All ages grow
-// alike, but they travel as whole seconds, and of two that differ by less now the one is
-// larger and now the other. So with that measure only a board that joins compares.
-func (s *score) followed() {
-	if s.cfg.ScoreSource != ScoreFromAge && s.outgrown() {
-		s.turn(ReasonOutranks)
+// LeaderChanged is for a board whose score begins to be higher than the leader's. All ages
+// grow alike, but they travel as whole seconds, and of two that differ by less now the one
+// is larger and now the other. So where scores are ages only a board that joins compares.
+func (s *score) LeaderChanged() {
+	if s.Config().ScoreSource != election.ScoreFromAge && s.outgrown() {
+		s.Turn(election.ReasonOutranks)
 	}
 }
 
-// outgrown reports whether this board is known to matter more than the leader.
+// outgrown reports whether this board is known to have a higher score than the leader.
 func (s *score) outgrown() bool {
-	leader := s.roster.Peer(s.leader)
-	return leader != nil && leader.ScoreKnown && s.outranks(s.leader)
+	leader, known := s.Peer(s.Leader())
+	return known && leader.ScoreKnown && s.Outranks(s.Leader())
 }
 
-// query has the leader tell a board that joins how much it matters, which a HEARTBEAT
+// AnswerQuery has the leader tell a board that joins its score, which a HEARTBEAT
 // does not, so that it knows whether to hold an election.
-func (s *score) query(m *wire.Message) {
-	if s.role == Leader && m.Query.Round > 0 {
-		s.sayHello(m.Sender)
+func (s *score) AnswerQuery(m *wire.Message) (answered bool) {
+	if s.isLeader() && m.Query.Round > 0 {
+		s.SayHello(m.Sender)
 	}
-	s.plain.query(m)
+	return false
 }
 
 // holdElection is rule 1, for a candidate or for a leader that was called upon.
-func (s *score) holdElection() {
-	s.round++
-	s.sendElection(nil)
-	s.alarms[alarmAsk] = s.now + scoreDeadline
-}
+func (s *score) holdElection() { s.CallElection(s.Round()+1, nil, scoreDeadline) }
 
 // holding reports whether this board is holding an election that nobody has overridden.
 func (s *score) holding() bool {
-	switch s.role {
-	case Candidate:
-		return s.alarms[alarmVerdict] == never
-	case Leader:
-		return s.alarms[alarmAsk] != never
+	switch s.Role() {
+	case election.Candidate:
+		return !s.DeadlineSet(election.CoordinatorDue)
+	case election.Leader:
+		return s.DeadlineSet(election.AnswersDue)
 	default:
 		return false
 	}
 }
 
-func (s *score) wake(a alarm) {
+// Expired is rule 2, and the end of the wait in rule 4.
+func (s *score) Expired(d election.Deadline) {
 	switch {
-	case a == alarmAsk && s.role == Leader:
-		s.won()
-	case s.role != Candidate:
-	case s.waits():
-		// A probe has ended that no longer matters.
-	case s.leaderLives():
-		s.becomeFollower(s.leader, ReasonLeaderAlive)
-	case a == alarmAsk:
+	case s.isCandidate() && s.leaderLives():
+		s.BecomeFollower(s.Leader(), election.ReasonLeaderAlive)
+	case d == election.AnswersDue:
 		s.won() // rule 2
-	case a == alarmVerdict:
+	default:
 		s.holdElection()
 	}
 }
 
-func (s *score) step(m *wire.Message) {
+// AddressFree is rule 2 at a cold start.
+func (s *score) AddressFree() {
+	if !s.waits() {
+		s.Expired(election.AnswersDue)
+	}
+}
+
+// Step receives the messages of the rules 3 and 4.
+func (s *score) Step(m *wire.Message) {
 	switch m.Type {
 	case wire.TypeElection:
 		s.elect(m)
@@ -148,22 +147,21 @@ func (s *score) step(m *wire.Message) {
 // elect is rule 3. A board that still listens is no participant yet: to wait for its
 // election would take longer than to have it take the lead over when it has joined.
 func (s *score) elect(m *wire.Message) {
-	from := s.rankOf(&m.Header)
-	switch {
-	case s.role == Candidate && from.Eligible() && s.above(from, s.rank()):
+	switch outranked := s.outrankedBy(m); {
+	case s.isCandidate() && m.Priority > 0 && outranked:
 		// It did not hear this board's election, since it listened then. Who is called
-		// by a more important one need not wait for its ok (a mend of ours).
+		// by a board of a higher score need not wait for its ok. This is ours.
 		s.ok()
 		return
-	case s.role == Listener, !s.rank().Eligible(), s.above(from, s.rank()):
+	case s.isListener(), !s.eligible(), outranked:
 		return
 	}
 	s.sayOK(m)
 	switch {
-	case s.awaitsSuccessor():
-	case s.role == Follower:
-		s.turn(ReasonCalledUpon)
-	case s.role == Leader && !s.holding():
+	case s.AwaitsSuccessor():
+	case s.isFollower():
+		s.Turn(election.ReasonCalledUpon)
+	case s.isLeader() && !s.holding():
 		s.holdElection()
 	}
 }
@@ -173,14 +171,14 @@ func (s *score) ok() {
 	if !s.holding() {
 		return
 	}
-	s.alarms.clear(alarmAsk)
-	if s.role == Candidate {
-		s.alarms[alarmVerdict] = s.now + s.electedWithin()
+	s.ClearDeadline(election.AnswersDue)
+	if s.isCandidate() {
+		s.SetDeadline(election.CoordinatorDue, s.Now()+s.electedWithin())
 	}
 }
 
 // electedWithin is how long a board that was told ok waits for elected: the deadline of
 // the other one, and the time for a living leader to hand over to it.
 func (s *score) electedWithin() time.Duration {
-	return scoreDeadline + begTries*s.answerWithin()
+	return scoreDeadline + election.HandoverRequests*s.AnswerTimeout()
 }

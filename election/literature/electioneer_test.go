@@ -1,9 +1,10 @@
-package election
+package literature
 
 import (
 	"testing"
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -14,7 +15,7 @@ type member struct{ *board }
 // newMember returns board id in a group that leader leads.
 func newMember(t *testing.T, algorithm wire.Algorithm, id, leader wire.ID, others ...wire.ID) *member {
 	t.Helper()
-	b := &member{newBoard(t, func(c *Config) { c.ID, c.Algorithm = id, algorithm })}
+	b := &member{newBoard(t, algorithm, func(c *election.Config) { c.ID = id })}
 	for range 12 {
 		for _, other := range others {
 			b.hears(other, wire.TypeHello)
@@ -23,21 +24,17 @@ func newMember(t *testing.T, algorithm wire.Algorithm, id, leader wire.ID, other
 		b.hears(leader, wire.TypeHello, leading)
 		b.sleep(testInterval)
 	}
-	if b.role != Follower || b.leader != leader {
-		t.Fatalf("the board is a %v of %v, want a follower of %v", b.role, b.leader, leader)
+	if b.Role() != election.Follower || b.Leader() != leader {
+		t.Fatalf("the board is a %v of %v, want a follower of %v", b.Role(), b.Leader(), leader)
 	}
 	return b
-}
-
-func (b *member) hears(sender wire.ID, kind wire.Type, change ...func(*wire.Message)) []string {
-	change = append(change, func(m *wire.Message) { m.Algorithm = b.cfg.Algorithm })
-	return described(b.hear(sender, kind, change...))
 }
 
 // suspecting makes an ELECTION say that this board's leader has failed, and that its
 // sender heard it last when this board did.
 func (b *member) suspecting(m *wire.Message) {
-	m.Election = wire.Election{Suspect: b.leader, Incarnation: b.leaderIncarnation, LastHeard: b.lastHeard, Round: 1}
+	known := b.seen.Evidence()
+	m.Election = wire.Election{Suspect: known.Leader, Incarnation: known.Incarnation, LastHeard: known.LastHeard, Round: 1}
 }
 
 // coordinator makes a COORDINATOR name a board, and candidates.
@@ -50,10 +47,10 @@ func coordinator(id wire.ID, candidates ...wire.ID) func(*wire.Message) {
 func inTerm(n wire.Term) func(*wire.Message) { return func(m *wire.Message) { m.Term = n } }
 
 // announced returns whom the board has named in its last effects.
-func announced(t *testing.T, effects []Effect) wire.Coordinator {
+func announced(t *testing.T, effects []election.Effect) wire.Coordinator {
 	t.Helper()
 	for _, e := range effects {
-		if e.Kind == EffectSend && e.Message.Type == wire.TypeCoordinator {
+		if e.Kind == election.EffectSend && e.Message.Type == wire.TypeCoordinator {
 			return e.Message.Coordinator
 		}
 	}
@@ -107,11 +104,11 @@ func TestNamed(t *testing.T) {
 				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(3))
 			}, []string{"HEARTBEAT to all"}},
 			{"it holds an election itself", func(b *member) []string {
-				b.stand(ReasonSilence)
+				b.stand(election.ReasonSilence)
 				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(3))
 			}, taken[1:]},
 			{"another one is named while it holds an election", func(b *member) []string {
-				b.stand(ReasonSilence)
+				b.stand(election.ReasonSilence)
 				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(4))
 			}, []string{"candidate -> follower: an election named another board"}},
 			{"another one is named", func(b *member) []string {
@@ -133,14 +130,14 @@ func TestNamed(t *testing.T) {
 }
 
 // stand makes the board a candidate that has asked.
-func (b *member) stand(reason Reason) {
+func (b *member) stand(reason election.Reason) {
 	switch a := b.algorithm.(type) {
 	case *minid:
 		a.stand(reason)
-		a.ask(nil)
+		a.ask(1, nil)
 	case *candidates:
 		a.stand(reason)
-		a.ask(nil)
+		a.ask(1, nil)
 	}
 }
 
@@ -160,8 +157,8 @@ func TestNobodyNamedLeads(t *testing.T) {
 			b.sleep(testInterval)
 			b.hears(test.asker, wire.TypeCoordinator, coordinator(4))
 			b.sleep(time.Second)
-			if b.role != Leader {
-				t.Errorf("1 s later, of which nobody has led, the board is a %v", b.role)
+			if b.Role() != election.Leader {
+				t.Errorf("1 s later, of which nobody has led, the board is a %v", b.Role())
 			}
 		})
 	}
@@ -179,12 +176,12 @@ func TestListenerCalledUpon(t *testing.T) {
 		{wire.AlgorithmCandidates, 1},
 	} {
 		t.Run(test.algorithm.String(), func(t *testing.T) {
-			b := &member{newBoard(t, func(c *Config) { c.ID, c.Algorithm = 3, test.algorithm })}
+			b := &member{newBoard(t, test.algorithm, func(c *election.Config) { c.ID = 3 })}
 			b.sleep(b.listenWindow() - time.Millisecond)
 			same(t, nil, b.hears(test.asker, wire.TypeElection, func(m *wire.Message) { m.Election.Suspect, m.Election.Round = 4, 1 }))
 			b.sleep(testInterval)
-			if b.role != Listener {
-				t.Errorf("in the middle of an election the board became a %v", b.role)
+			if b.Role() != election.Listener {
+				t.Errorf("in the middle of an election the board became a %v", b.Role())
 			}
 			same(t, []string{"ANSWER to " + test.asker.String()},
 				b.hears(test.asker, wire.TypeElection, func(m *wire.Message) { m.Election.Suspect, m.Election.Round = wire.Nobody, 1 }))
@@ -216,17 +213,17 @@ func TestNotObvious(t *testing.T) {
 			// Its loop was not running when the answers may have come.
 			b.clock += testInterval * 3 / 2
 			b.Wake(b.clock)
-			if b.role != Candidate {
-				t.Errorf("a board that overslept the answers is a %v, want a candidate that asks again", b.role)
+			if b.Role() != election.Candidate {
+				t.Errorf("a board that overslept the answers is a %v, want a candidate that asks again", b.Role())
 			}
 			b.sleep(testInterval)
-			if b.role != Leader {
-				t.Fatalf("a board that nobody has answered is a %v", b.role)
+			if b.Role() != election.Leader {
+				t.Fatalf("a board that nobody has answered is a %v", b.Role())
 			}
 			b.clock += 3 * testInterval
 			b.Wake(b.clock)
-			if b.role != Candidate {
-				t.Errorf("a leader that overslept is a %v, want a candidate that asks", b.role)
+			if b.Role() != election.Candidate {
+				t.Errorf("a leader that overslept is a %v, want a candidate that asks", b.Role())
 			}
 		})
 	}
@@ -250,8 +247,8 @@ func TestBackOnline(t *testing.T) {
 			b.Link(b.clock, true)
 			b.hears(test.leader, wire.TypeHello, anew)
 			b.sleep(b.listenWindow())
-			if b.role != Follower {
-				t.Errorf("the board is a %v, want a follower that leaves it to board %v", b.role, test.leader)
+			if b.Role() != election.Follower {
+				t.Errorf("the board is a %v, want a follower that leaves it to board %v", b.Role(), test.leader)
 			}
 		})
 	}

@@ -1,8 +1,9 @@
-package election
+package literature
 
 import (
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -44,30 +45,28 @@ import (
 type modified struct {
 	plain
 	// coordinator is the coordinator variable during an election: the highest rank that
-	// has answered. Afterwards it is Core.leader.
-	coordinator Rank
-	haltedUnder wire.ID // the leader when the flag was set
-	halter      Rank    // who set it
+	// has answered. Afterwards it is Board.Leader.
+	coordinator election.Rank
+	haltedUnder wire.ID       // the leader when the flag was set
+	halter      election.Rank // who set it
 }
 
-func (b *modified) number() wire.Algorithm { return wire.AlgorithmModified }
+func newModified(b *election.Board) election.Algorithm { return &modified{plain: plain{b}} }
 
-// patience is none: whoever notices first halts the others.
-func (b *modified) patience() time.Duration { return 0 }
+// flagCleared is the deadline at which the election flag is cleared.
+const flagCleared = election.OwnDeadline
 
-func (b *modified) bullies() bool { return true }
+// ElectionDuration is T until START, and T again.
+func (b *modified) ElectionDuration() time.Duration { return 2 * b.AnswerTimeout() }
 
-// lasts is T until START, and T again.
-func (b *modified) lasts() time.Duration { return 2 * b.answerWithin() }
-
-// turn begins an election, unless the flag is set: then it comes when the flag is
+// Turn begins an election, unless the flag is set: then it comes when the flag is
 // cleared, if there is still need.
-func (b *modified) turn(reason Reason) {
+func (b *modified) Turn(reason election.Reason) {
 	if b.halted() {
-		if b.role == Listener {
-			b.becomeFollower(wire.Nobody, reason)
+		if b.isListener() {
+			b.BecomeFollower(wire.Nobody, reason)
 		}
-		b.postpone(b.alarms[alarmHalt] - b.now)
+		b.Postpone(b.DeadlineIn(flagCleared))
 		return
 	}
 	if b.standForElection(reason) {
@@ -75,29 +74,31 @@ func (b *modified) turn(reason Reason) {
 	}
 }
 
-// joined is step 3, and followed the same for a board that finds the leader to
+// Joined is step 3, and LeaderChanged the same for a board that finds the leader to
 // be of lower rank in another way.
-func (b *modified) joined() { b.turn(ReasonJoining) }
+func (b *modified) Joined() { b.Turn(election.ReasonJoining) }
 
-func (b *modified) followed() {
-	if b.leader != b.haltedUnder {
-		b.alarms.clear(alarmHalt) // its COORDINATOR was lost, or is just being taken in
+// LeaderChanged clears the flag if the leader is a new one: its COORDINATOR was lost, or is
+// just being received.
+func (b *modified) LeaderChanged() {
+	if b.Leader() != b.haltedUnder {
+		b.ClearDeadline(flagCleared)
 	}
 	b.challenge()
 }
 
 // challenge holds an election against a leader of lower rank.
 func (b *modified) challenge() {
-	if b.role == Follower && b.outranks(b.leader) {
-		b.turn(ReasonOutranks)
+	if b.isFollower() && b.Outranks(b.Leader()) {
+		b.Turn(election.ReasonOutranks)
 	}
 }
 
 // initiate is A, for a board that nobody has told to hold an election.
 func (b *modified) initiate() {
-	b.tell(nil, wire.Message{
+	b.Tell(nil, wire.Message{
 		Header: wire.Header{Type: wire.TypeHalt},
-		Halt:   wire.Halt{Suspect: b.leader},
+		Halt:   wire.Halt{Suspect: b.Leader()},
 	})
 	b.holdElection()
 }
@@ -105,16 +106,11 @@ func (b *modified) initiate() {
 // holdElection is steps 1c and 1a, and D for a board that was told START. The others
 // are halted by then.
 func (b *modified) holdElection() {
-	b.alarms.clear(alarmHalt)
-	b.coordinator = Rank{}
-	higher := b.higher()
-	if len(higher) == 0 {
+	b.ClearDeadline(flagCleared)
+	b.coordinator = election.Rank{}
+	if !b.askHigher() {
 		b.won()
-		return
 	}
-	b.round++
-	b.sendElection(higher)
-	b.alarms[alarmAsk] = b.now + b.answerWithin()
 }
 
 // conclude is C, or E if nobody has answered within T.
@@ -123,32 +119,34 @@ func (b *modified) conclude() {
 		b.won()
 		return
 	}
-	b.send(b.coordinator.ID, wire.Message{
+	b.Send(b.coordinator.ID, wire.Message{
 		Header: wire.Header{Type: wire.TypeStart},
-		Round:  wire.Round{Number: uint32(b.round)},
+		Round:  wire.Round{Number: uint32(b.Round())},
 	})
-	if b.role == Candidate {
+	if b.isCandidate() {
 		b.awaitCoordinator()
 	}
 }
 
-func (b *modified) wake(a alarm) {
+// Expired clears the flag, or is C and E, or the end of the wait after C.
+func (b *modified) Expired(d election.Deadline) {
 	switch {
-	case a == alarmHalt:
+	case d == flagCleared:
 		b.challenge()
-	case b.role == Leader && a == alarmAsk:
+	case d == election.AnswersDue:
 		b.conclude()
-	case b.role != Candidate:
-	case a == alarmVerdict && b.leaderLives():
-		b.becomeFollower(b.leader, ReasonLeaderAlive) // its COORDINATOR was lost
-	case a == alarmVerdict:
+	case b.leaderLives():
+		b.BecomeFollower(b.Leader(), election.ReasonLeaderAlive) // its COORDINATOR was lost
+	default:
 		b.initiate() // START was lost, or its addressee has died
-	case a == alarmAsk:
-		b.conclude()
 	}
 }
 
-func (b *modified) step(m *wire.Message) {
+// AddressFree is E at a cold start.
+func (b *modified) AddressFree() { b.conclude() }
+
+// Step receives the messages of A to D.
+func (b *modified) Step(m *wire.Message) {
 	switch m.Type {
 	case wire.TypeHalt:
 		b.halt(m)
@@ -164,70 +162,67 @@ func (b *modified) step(m *wire.Message) {
 // halt is step 1b. A board that holds an election itself gives way to a higher
 // rank only.
 func (b *modified) halt(m *wire.Message) {
-	if b.role == Candidate && !b.above(b.rankOf(&m.Header), b.rank()) {
+	if b.isCandidate() && !b.outrankedBy(m) {
 		return
 	}
 	// Somebody whose START never arrives says HALT for ever. A flag that is set is
 	// prolonged by a higher rank only, so that the others get their turn.
-	if from := b.rankOf(&m.Header); !b.halted() || b.above(from, b.halter) {
-		b.alarms[alarmHalt] = b.now + b.haltFor()
-		b.haltedUnder, b.halter = b.leader, from
+	if from := b.RankOf(&m.Header); !b.halted() || b.Above(from, b.halter) {
+		b.SetDeadline(flagCleared, b.Now()+b.haltFor())
+		b.haltedUnder, b.halter = b.Leader(), from
 	}
-	if b.role == Candidate {
-		b.becomeFollower(b.leader, ReasonOutranked)
+	if b.isCandidate() {
+		b.BecomeFollower(b.Leader(), election.ReasonOutranked)
 	}
 }
 
 // haltFor is how long the flag stays set without a COORDINATOR: T until START is
 // sent, what its sender then waits for a COORDINATOR, and T more, so that it is the
 // one that begins again.
-func (b *modified) haltFor() time.Duration { return 4*b.answerWithin() + b.cfg.Interval }
+func (b *modified) haltFor() time.Duration { return 4*b.AnswerTimeout() + b.Interval() }
 
 // halted is the election flag.
-func (b *modified) halted() bool {
-	at := b.alarms[alarmHalt]
-	return at != never && at > b.now
-}
+func (b *modified) halted() bool { return b.DeadlineIn(flagCleared) > 0 }
 
 // election is step 2a. It concerns only boards of higher rank. They do not hold elections
 // of their own until they are told so, which is where the bully's messages are saved. A
 // board that still listens has not recovered yet, and could not begin when it is told.
 func (b *modified) election(m *wire.Message) {
-	if b.role != Listener && b.rank().Eligible() && b.above(b.rank(), b.rankOf(&m.Header)) {
+	if !b.isListener() && b.eligible() && b.Above(b.Rank(), b.RankOf(&m.Header)) {
 		b.sayOK(m)
 	}
 }
 
 // answer is steps 2b and 2c.
 func (b *modified) answer(m *wire.Message) {
-	from := b.rankOf(&m.Header)
-	if b.above(from, b.rank()) && b.above(from, b.coordinator) {
+	from := b.RankOf(&m.Header)
+	if b.outrankedBy(m) && b.Above(from, b.coordinator) {
 		b.coordinator = from
 	}
 }
 
 // start is D. The flag does not forbid this election, it protects it.
 func (b *modified) start(m *wire.Message) {
-	if !b.rank().Eligible() || b.above(b.rankOf(&m.Header), b.rank()) {
+	if !b.eligible() || b.outrankedBy(m) {
 		return
 	}
-	switch b.role {
-	case Follower:
-		if b.halted() || !b.awaitsSuccessor() {
-			b.becomeCandidate(ReasonCalledUpon)
+	switch b.Role() {
+	case election.Follower:
+		if b.halted() || !b.AwaitsSuccessor() {
+			b.BecomeCandidate(election.ReasonCalledUpon)
 			b.holdElection()
 		}
-	case Leader:
-		if b.alarms[alarmAsk] == never {
+	case election.Leader:
+		if !b.DeadlineSet(election.AnswersDue) {
 			b.holdElection()
 		}
 	}
 }
 
-// proclaimed is step 2f.
-func (b *modified) proclaimed() {
+// Proclaimed is step 2f.
+func (b *modified) Proclaimed() {
 	if b.halted() {
-		b.alarms.clear(alarmHalt)
+		b.ClearDeadline(flagCleared)
 		b.challenge()
 	}
 }

@@ -1,8 +1,9 @@
-package election
+package literature
 
 import (
 	"slices"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
@@ -24,7 +25,7 @@ import (
 //   - COLLECT counts as a word of the judge, so that of two judges one gives way
 //     before either has decided. It also ends the handover of a leader that resigned and
 //     whose successors do not answer.
-//   - At a cold start the judge has the address probed meanwhile, see Core.startProbe.
+//   - At a cold start the judge has the address probed meanwhile, see election.Board.StartProbe.
 
 // nameTries is how often LEADER is sent, 2Δ apart. At a loss of 20 % LEADER or the
 // COORDINATOR that answers it is lost three times in a row once in 20 times.
@@ -34,28 +35,27 @@ const nameTries = 3
 // trusts. It is looked at every δ, and when the leader may become suspect.
 func (a *agents) assess() {
 	switch {
-	case a.judge != a.cfg.ID, a.role != Follower:
-	case a.leader != wire.Nobody && a.now < a.detector.Freshness():
-		a.alarms[alarmCollect] = a.detector.Freshness()
-	case a.leader == wire.Nobody && a.alarms[alarmTurn] != never && a.alarms[alarmTurn] > a.now:
-		// The leader has handed over, and its successor comes first.
-	case a.leader == wire.Nobody:
-		a.elect(ReasonNoLeader)
+	case a.judge != a.ID(), !a.isFollower():
+	case a.Leader() != wire.Nobody && a.Now() < a.SuspectAt():
+		a.SetDeadline(stableDue, a.SuspectAt())
+	case a.AwaitsSuccessor():
+	case a.Leader() == wire.Nobody:
+		a.elect(election.ReasonNoLeader)
 	default:
-		a.elect(ReasonSilence)
+		a.elect(election.ReasonSilence)
 	}
 }
 
 // elect is lines 50 to 52: the judge collects the lists.
-func (a *agents) elect(reason Reason) {
-	if a.role != Follower || a.stopping || a.alarms[alarmResign] != never || !slices.ContainsFunc(a.trust, a.mayLead) {
+func (a *agents) elect(reason election.Reason) {
+	if !a.isFollower() || a.HandingOver() || !slices.ContainsFunc(a.trust, a.mayLead) {
 		return
 	}
-	a.becomeCandidate(reason)
-	a.startProbe()
-	a.reported = append(a.reported[:0], a.cfg.ID)
+	a.BecomeCandidate(reason)
+	a.StartProbe()
+	a.reported = append(a.reported[:0], a.ID())
 	a.chosen, a.naming = wire.Nobody, 0
-	a.tell(a.trusted(), wire.Message{
+	a.Tell(a.trusted(), wire.Message{
 		Header: wire.Header{Type: wire.TypeCollect},
 		Round:  wire.Round{Number: a.current},
 	})
@@ -65,8 +65,8 @@ func (a *agents) elect(reason Reason) {
 // awaitReports begins anew to wait until the list is stable for 2Δ (line 53), which is
 // as long as COLLECT and REPORT may take together.
 func (a *agents) awaitReports() {
-	a.stableAt = a.now + 2*a.delay()
-	a.alarms[alarmCollect] = a.stableAt
+	a.stableAt = a.Now() + 2*a.delay()
+	a.SetDeadline(stableDue, a.stableAt)
 }
 
 // mayLead reports whether a board's priority, by its last message, lets it lead.
@@ -77,7 +77,7 @@ func (a *agents) mayLead(id wire.ID) bool {
 
 // trusted are the other boards in the trusted set.
 func (a *agents) trusted() []wire.ID {
-	return slices.DeleteFunc(slices.Clone(a.trust), func(id wire.ID) bool { return id == a.cfg.ID })
+	return slices.DeleteFunc(slices.Clone(a.trust), func(id wire.ID) bool { return id == a.ID() })
 }
 
 // collect is lines 67 and 68.
@@ -85,16 +85,13 @@ func (a *agents) collect(m *wire.Message) {
 	if !a.presides(m.Sender, m.Round.Number) {
 		return
 	}
-	a.collectedAt = a.now
+	a.collected, a.collectedAt = true, a.Now()
 	switch {
-	case a.role == Leader:
-		a.reply()
-	case a.alarms[alarmResign] != never && a.stopping:
-		a.alarms.clear(alarmResign)
-		a.emit(EffectFinished)
-	case a.role == Follower:
-		a.alarms.clear(alarmResign)
-		a.send(m.Sender, a.listMessage())
+	case a.isLeader():
+		a.Reply()
+	case a.EndHandover():
+	case a.isFollower():
+		a.Send(m.Sender, a.listMessage())
 	}
 }
 
@@ -102,12 +99,12 @@ func (a *agents) collect(m *wire.Message) {
 func (a *agents) report(m *wire.Message) {
 	r := &m.Report
 	switch {
-	case m.Leading && m.Sender == a.leader:
-		a.followed()
+	case m.Leading && m.Sender == a.Leader():
+		a.LeaderChanged()
 		if r.Timestamp > a.timestamp {
 			a.adopt(r)
 		}
-	case m.Leading, a.judge != a.cfg.ID, a.role != Candidate, a.chosen != wire.Nobody, r.Round != a.current:
+	case m.Leading, a.judge != a.ID(), !a.isCandidate(), a.chosen != wire.Nobody, r.Round != a.current:
 	case slices.Contains(a.trust, m.Sender) && !slices.Contains(a.reported, m.Sender):
 		a.reported = append(a.reported, m.Sender)
 		if r.Timestamp > a.timestamp {
@@ -120,29 +117,29 @@ func (a *agents) report(m *wire.Message) {
 // decide is lines 53 to 57, and what follows if nobody hears LEADER.
 func (a *agents) decide() {
 	switch {
-	case a.role != Candidate || a.now < a.stableAt || !a.mayClaim():
+	case !a.isCandidate() || a.Now() < a.stableAt || !a.MayClaim():
 		return
 	case a.chosen == wire.Nobody:
 		a.chosen = a.mostImportant()
 	}
 	switch {
 	case a.chosen == wire.Nobody:
-		a.becomeFollower(a.leader, ReasonNoLeader) // until the next OK
+		a.BecomeFollower(a.Leader(), election.ReasonNoLeader) // until the next OK
 	case a.naming == nameTries:
 		a.startRound(a.current + 1)
-	case a.chosen == a.cfg.ID:
-		a.becomeLeader(ReasonNamed)
+	case a.chosen == a.ID():
+		a.BecomeLeader(election.ReasonNamed)
 		a.name()
 	default:
 		a.name()
-		a.alarms[alarmCollect] = a.now + 2*a.delay()
+		a.SetDeadline(stableDue, a.Now()+2*a.delay())
 	}
 }
 
 // name is lines 56 and 57.
 func (a *agents) name() {
 	a.naming++
-	a.tell(a.trusted(), wire.Message{
+	a.Tell(a.trusted(), wire.Message{
 		Header: wire.Header{Type: wire.TypeLeader},
 		Leader: wire.Leader{Leader: a.chosen, Timestamp: a.timestamp},
 	})
@@ -151,14 +148,14 @@ func (a *agents) name() {
 
 // mostImportant is line 55, or Nobody if none of those that reported may lead.
 func (a *agents) mostImportant() (first wire.ID) {
-	var best Rank
+	var best election.Rank
 	bestClass := 0
 	for _, id := range a.reported {
 		if !a.mayLead(id) {
 			continue
 		}
 		rank, class := a.standing(id)
-		if first == wire.Nobody || class > bestClass || class == bestClass && a.above(rank, best) {
+		if first == wire.Nobody || class > bestClass || class == bestClass && a.Above(rank, best) {
 			first, best, bestClass = id, rank, class
 		}
 	}
@@ -167,7 +164,7 @@ func (a *agents) mostImportant() (first wire.ID) {
 
 // standing returns what counts for a board in an election: its rank, by the list
 // if it stands there, within one of three classes.
-func (a *agents) standing(id wire.ID) (rank Rank, class int) {
+func (a *agents) standing(id wire.ID) (rank election.Rank, class int) {
 	const last, unlisted, listed = 0, 1, 2
 	priority, _ := a.priority(id)
 	class = unlisted
@@ -175,39 +172,39 @@ func (a *agents) standing(id wire.ID) (rank Rank, class int) {
 	if i >= 0 && a.list[i].Priority > 0 {
 		priority, class = a.list[i].Priority, listed
 	}
-	if id == a.predecessor() {
+	if id == a.Predecessor() {
 		class = last
 	}
-	return Rank{Priority: priority, ID: id}, class
+	return election.Rank{Priority: priority, ID: id}, class
 }
 
 // named is lines 64 to 66.
 func (a *agents) named(m *wire.Message) {
-	if a.role == Candidate {
-		a.becomeFollower(a.leader, ReasonNewRound) // another judge has decided
+	if a.isCandidate() {
+		a.BecomeFollower(a.Leader(), election.ReasonNewRound) // another judge has decided
 	}
 	if m.Sender != a.judge {
 		return
 	}
 	a.timestamp = 0
 	switch {
-	case m.Leader.Leader != a.cfg.ID:
-	case a.role == Leader:
-		a.reply() // the judge has not heard the COORDINATOR
-	case a.role == Follower && a.rank().Eligible() && !a.trustsLeader():
-		a.becomeLeader(ReasonNamed)
+	case m.Leader.Leader != a.ID():
+	case a.isLeader():
+		a.Reply() // the judge has not heard the COORDINATOR
+	case a.isFollower() && a.eligible() && !a.trustsLeader():
+		a.BecomeLeader(election.ReasonNamed)
 	}
 }
 
 // trustsLeader reports whether this board knows better than a judge that has
 // named it: it has heard the leader since the judge asked.
 func (a *agents) trustsLeader() bool {
-	p := a.roster.Peer(a.leader)
+	p, known := a.Peer(a.Leader())
 	switch {
-	case p == nil:
+	case !known:
 		return false
-	case a.collectedAt == never: // COLLECT was lost
-		return a.now < a.detector.Freshness()
+	case !a.collected: // COLLECT was lost
+		return a.Now() < a.SuspectAt()
 	default:
 		return p.LastHeard > a.collectedAt
 	}

@@ -1,20 +1,21 @@
-package election
+package literature
 
 import (
 	"testing"
 	"time"
 
+	"topdog/election"
 	"topdog/wire"
 )
 
 // TestModifiedSteps goes through the report's steps, by their letters where its
 // example has them.
 func TestModifiedSteps(t *testing.T) {
-	fresh := func(t *testing.T) *board { return newBully(t, wire.AlgorithmModified) }
+	fresh := func(t *testing.T) *board { return newFamilyBoard(t, wire.AlgorithmModified) }
 	following3 := func(t *testing.T) *board { b := fresh(t); b.follow(3); return b }
 	following4 := func(t *testing.T) *board { b := fresh(t); b.follow(4); return b }
 	alone := func(t *testing.T) *board {
-		b := newBoard(t, func(c *Config) { c.Algorithm = wire.AlgorithmModified })
+		b := newBoard(t, wire.AlgorithmModified)
 		b.reign()
 		return b
 	}
@@ -156,7 +157,7 @@ func TestModifiedSteps(t *testing.T) {
 				[]string{"release", "leader -> follower: a board of higher rank asked for the lead", "RESIGN to all"}},
 		}},
 		{"must not lead", func(t *testing.T) *board {
-			b := newBully(t, wire.AlgorithmModified, func(c *Config) { c.Priority = 0 })
+			b := newFamilyBoard(t, wire.AlgorithmModified, func(c *election.Config) { c.Priority = 0 })
 			b.follow(3)
 			return b
 		}, []step{

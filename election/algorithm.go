@@ -1,0 +1,137 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// Definition is what must be known of an algorithm before it runs.
+type Definition struct {
+	// New returns the algorithm of one board. It reads and acts through b alone.
+	New func(b *Board) Algorithm
+	// Detector is the failure detector that suits the algorithm.
+	Detector DetectorKind
+	// HighestLeads says that the highest rank always takes the lead, so that it cannot
+	// give it away.
+	HighestLeads bool
+	// ComparesScores says that ranks are compared by Rank.Score, so messages must tell it.
+	ComparesScores bool
+}
+
+// Heir defines the algorithm heir, the default. All the others are in package literature.
+var Heir = Definition{New: newHeir, Detector: DetectorAsk}
+
+// Algorithm is what the algorithms differ in: who speaks up when the leader is gone,
+// and what makes it the next one. Its methods run inside a call of the core.
+// What only some algorithms need is in the interfaces below.
+type Algorithm interface {
+	// Above reports whether the rank a comes before b.
+	Above(a, b Rank) bool
+	// ElectionDuration is how long an election takes, from the suspicion to the COORDINATOR.
+	ElectionDuration() time.Duration
+	// TurnDelay is how much longer than the first in the succession this board waits
+	// for its turn once the leader is late.
+	TurnDelay() time.Duration
+	// Turn is called when the leader is late, or gone, and it is this board's turn.
+	Turn(reason Reason)
+	// Step receives the messages that the core has no use for: ELECTION, ANSWER, those
+	// that only some algorithms have, and a COORDINATOR that names another board than its sender.
+	Step(m *wire.Message)
+	// AddressFree is called when a probe has found that no foreign machine has the address.
+	AddressFree()
+	// Expired is called when one of the algorithm's deadlines has come. It is not set any more.
+	Expired(d Deadline)
+}
+
+// LeaderWatcher is an algorithm that looks at every leader, since it may outrank it.
+type LeaderWatcher interface {
+	// Joined is called when a board that listened has found a leader.
+	Joined()
+	// LeaderChanged is called when the leader, or somebody's rank, has changed.
+	LeaderChanged()
+}
+
+// ProclamationWatcher is an algorithm with something that ends when a leader proclaims itself.
+type ProclamationWatcher interface {
+	// Proclaimed is called after LeaderChanged, if the leader is a new one.
+	Proclaimed()
+}
+
+// CandidateLister is an algorithm whose COORDINATORs say who the candidates are.
+type CandidateLister interface {
+	// Candidates is what a COORDINATOR of this board says.
+	Candidates() []wire.ID
+	// LearnCandidates receives what one of another board says.
+	LearnCandidates(ids []wire.ID)
+}
+
+// HeartbeatWatcher is an algorithm whose leader sends something beside its heartbeats.
+type HeartbeatWatcher interface {
+	// HeartbeatSent is called when the leader has sent a heartbeat on schedule.
+	HeartbeatSent()
+}
+
+// Inquirer is an algorithm in which a board that joins does not simply ask everybody at
+// once who leads.
+type Inquirer interface {
+	// Inquiry says whom a board asks that has asked so many times, nil being everybody, and
+	// for how long it only listens before it asks for the first time.
+	Inquiry(asked int) (audience []wire.ID, after time.Duration)
+}
+
+// QueryAnswerer is an algorithm that answers the question who leads in its own way.
+type QueryAnswerer interface {
+	// AnswerQuery reports whether it has answered, so that the core need not.
+	AnswerQuery(m *wire.Message) (answered bool)
+}
+
+// Resetter is an algorithm with a state that is void when the board is cut off.
+type Resetter interface {
+	Reset()
+}
+
+// Truster is an algorithm that knows which boards the group trusts.
+type Truster interface {
+	// Trusted lists them in order of their ids.
+	Trusted() []wire.ID
+}
+
+// hooks are the optional interfaces of one algorithm; nil where it does not have them.
+type hooks struct {
+	leader       LeaderWatcher
+	proclamation ProclamationWatcher
+	candidates   CandidateLister
+	heartbeat    HeartbeatWatcher
+	inquiry      Inquirer
+	query        QueryAnswerer
+	reset        Resetter
+	trust        Truster
+}
+
+func hooksOf(a Algorithm) (h hooks) {
+	h.leader, _ = a.(LeaderWatcher)
+	h.proclamation, _ = a.(ProclamationWatcher)
+	h.candidates, _ = a.(CandidateLister)
+	h.heartbeat, _ = a.(HeartbeatWatcher)
+	h.inquiry, _ = a.(Inquirer)
+	h.query, _ = a.(QueryAnswerer)
+	h.reset, _ = a.(Resetter)
+	h.trust, _ = a.(Truster)
+	return h
+}
+
+// leaderChanged tells the algorithm that the leader, or somebody's rank, has changed.
+func (c *Core) leaderChanged() {
+	if c.hooks.leader != nil {
+		c.hooks.leader.LeaderChanged()
+	}
+}
+
+// inquiry says whom a board that joins asks who leads, and after what time.
+func (c *Core) inquiry() (audience []wire.ID, after time.Duration) {
+	if c.hooks.inquiry == nil {
+		return nil, 0
+	}
+	return c.hooks.inquiry.Inquiry(c.asked)
+}

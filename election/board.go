@@ -1,0 +1,234 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// Board is a board as its algorithm sees it: all that an algorithm may read of the
+// core, and all that it may do. It has no state of its own.
+type Board struct{ core *Core }
+
+// Who this board is, and what it knows of the others.
+
+// Config returns the configuration. The priority in it is not the rank: see Rank.
+func (b *Board) Config() Config { return b.core.cfg }
+
+// ID returns the id of this board.
+func (b *Board) ID() wire.ID { return b.core.cfg.ID }
+
+// Interval returns the heartbeat interval, H.
+func (b *Board) Interval() time.Duration { return b.core.cfg.Interval }
+
+// Now returns the time of the present call of the core.
+func (b *Board) Now() Instant { return b.core.now }
+
+// Role returns what this board is at the moment.
+func (b *Board) Role() Role { return b.core.role }
+
+// Leader returns whom this board follows or suspects, itself if it leads, or wire.Nobody.
+func (b *Board) Leader() wire.ID { return b.core.leader }
+
+// Rank returns the rank of this board. One that stops may not lead.
+func (b *Board) Rank() Rank { return b.core.rank() }
+
+// Before reports whether the rank x comes before y in the order of the group's algorithm.
+func (b *Board) Before(x, y Rank) bool { return b.core.above(x, y) }
+
+// RankOf returns the rank of a message's sender.
+func (b *Board) RankOf(h *wire.Header) Rank { return b.core.rankOf(h) }
+
+// Outranks reports whether this board comes before another one that it knows.
+func (b *Board) Outranks(id wire.ID) bool { return b.core.outranks(id) }
+
+// Peer returns what this board knows of another one; ok is false if that is nothing.
+func (b *Board) Peer(id wire.ID) (p Peer, ok bool) { return b.core.Peer(id) }
+
+// Peers returns the ids of the boards that satisfy a condition, dead or alive, ordered by id.
+// The condition must not change them.
+func (b *Board) Peers(holds func(*Peer) bool) []wire.ID { return b.core.roster.Which(holds) }
+
+// Predecessor returns the leader that this board suspects or has lost, or wire.Nobody.
+func (b *Board) Predecessor() wire.ID { return b.core.predecessor() }
+
+// Succession returns how many live boards come before this one when the predecessor is gone.
+func (b *Board) Succession() int { return b.core.succession() }
+
+// What this board knows of the leader and of its own candidacy.
+
+// SuspectAt returns when the leader becomes suspect unless it is heard before.
+func (b *Board) SuspectAt() Instant { return b.core.detector.Freshness() }
+
+// AnswerTimeout returns the time limit T, within which a living board answers.
+func (b *Board) AnswerTimeout() time.Duration { return b.core.detector.Questions().Duration() }
+
+// Evidence returns what this board knows of its leader, as an ANSWER tells it.
+func (b *Board) Evidence() wire.Answer {
+	c := b.core
+	return wire.Answer{
+		Leader: c.leader, Incarnation: c.leaderIncarnation, LastHeard: c.lastHeard,
+		Age: c.detector.Age(c.now),
+	}
+}
+
+// Cause returns why this board became a candidate.
+func (b *Board) Cause() Reason { return b.core.cause }
+
+// SetCause replaces the cause of a candidate, which its reason to lead follows from.
+func (b *Board) SetCause(reason Reason) { b.core.cause = reason }
+
+// SuspectsLeader reports whether this board is a candidate because the leader fell silent or
+// there is none, and not because it joins, was called upon or outranks the leader.
+func (b *Board) SuspectsLeader() bool { return b.core.suspicious() }
+
+// Round returns how often this board has asked since it became a candidate. It is 0 again
+// when the board was not running while it waited for answers.
+func (b *Board) Round() uint8 { return b.core.round }
+
+// MayClaim reports whether nothing but the algorithm stands between a candidate and the
+// lead: at a cold start the address must have been found free.
+func (b *Board) MayClaim() bool { return b.core.mayClaim() }
+
+// AddressInUse reports whether this board waits because a foreign machine has the address.
+// It cannot take an election over: to say so would only have the others ask for ever.
+func (b *Board) AddressInUse() bool { return b.core.role == Listener && b.core.retry > 0 }
+
+// AwaitsSuccessor reports whether the leader has handed over to a board that has
+// not been heard to lead yet. That one comes first.
+func (b *Board) AwaitsSuccessor() bool {
+	turn := b.core.alarms[alarmTurn]
+	return b.core.role == Follower && b.core.leader == wire.Nobody && turn != never && turn > b.core.now
+}
+
+// HandingOver reports whether this board leaves the group, or has resigned and not heard
+// its successor yet.
+func (b *Board) HandingOver() bool { return b.core.stopping || b.core.alarms[alarmResign] != never }
+
+// HeartbeatOverdue reports whether this leader should have sent a heartbeat by now. Then
+// its process was late, and what came meanwhile is still to be received.
+func (b *Board) HeartbeatOverdue() bool { return b.core.alarms[alarmHeartbeat] <= b.core.now }
+
+// Deadline names a deadline of an algorithm.
+type Deadline uint8
+
+// The deadlines of algorithms.
+const (
+	// AnswersDue is when the answers to an ELECTION must have come. It ends with the role.
+	AnswersDue Deadline = iota
+	// CoordinatorDue is when a board that has taken over the election of this candidate
+	// must have proclaimed itself. It ends with the role.
+	CoordinatorDue
+	// OwnDeadline is the first of three that an algorithm gives a meaning. They stay
+	// whatever the role, until the board is cut off.
+	OwnDeadline
+
+	ownDeadlines = 3
+)
+
+func (d Deadline) alarm() alarm {
+	switch d {
+	case AnswersDue:
+		return alarmAsk
+	case CoordinatorDue:
+		return alarmVerdict
+	default:
+		return alarmOwn + alarm(d-OwnDeadline)
+	}
+}
+
+// SetDeadline sets one of the algorithm's deadlines.
+func (b *Board) SetDeadline(d Deadline, at Instant) { b.core.alarms[d.alarm()] = at }
+
+// ClearDeadline clears one of them.
+func (b *Board) ClearDeadline(d Deadline) { b.core.alarms.clear(d.alarm()) }
+
+// DeadlineSet reports whether one of them is set.
+func (b *Board) DeadlineSet(d Deadline) bool { return b.core.alarms[d.alarm()] != never }
+
+// DeadlineIn returns how long it is until one of them; nothing if it is not set.
+func (b *Board) DeadlineIn(d Deadline) time.Duration {
+	if at := b.core.alarms[d.alarm()]; at != never {
+		return max(0, at-b.core.now)
+	}
+	return 0
+}
+
+// Postpone gives a board of higher rank that acts the time to finish, as a follower does.
+func (b *Board) Postpone(by time.Duration) { b.core.postpone(by) }
+
+// KeepListening makes a listener listen for so long at least.
+func (b *Board) KeepListening(d time.Duration) {
+	b.core.alarms[alarmListen] = max(b.core.alarms[alarmListen], b.core.now+d)
+}
+
+// The doors between roles.
+
+// BecomeFollower makes this board follow a leader, or wait for one if that is wire.Nobody.
+func (b *Board) BecomeFollower(leader wire.ID, reason Reason) { b.core.becomeFollower(leader, reason) }
+
+// BecomeCandidate makes this board a candidate that has not asked anybody.
+func (b *Board) BecomeCandidate(reason Reason) { b.core.becomeCandidate(reason) }
+
+// BecomeLeader makes this board acquire the address and proclaim itself.
+func (b *Board) BecomeLeader(reason Reason) { b.core.becomeLeader(reason) }
+
+// StartProbe has the address probed if this board has found no leader since its start.
+func (b *Board) StartProbe() { b.core.startProbe() }
+
+// Claim makes a candidate the leader to which nobody has objected. If it outranks a living
+// leader, which therefore nobody has asked, that one is asked to hand over first, and
+// AnswersDue says when to claim again.
+func (b *Board) Claim() { b.core.claim() }
+
+// SetPredecessor says whose failure this is all about.
+func (b *Board) SetPredecessor(id wire.ID) { b.core.absent = id }
+
+// DeclareDead takes a board for dead until it is heard again.
+func (b *Board) DeclareDead(id wire.ID) {
+	if p := b.core.roster.Peer(id); p != nil {
+		p.Gone = true
+	}
+}
+
+// EndHandover gives up waiting for the successor of this board, since there is an election.
+// It reports whether the board was to stop, and has finished.
+func (b *Board) EndHandover() (finished bool) {
+	c := b.core
+	pending := c.alarms[alarmResign] != never
+	c.alarms.clear(alarmResign)
+	if pending && c.stopping {
+		c.emit(EffectFinished)
+		return true
+	}
+	return false
+}
+
+// What this board says.
+
+// Send sends a message to one board, or to the whole group if that is wire.Nobody.
+func (b *Board) Send(to wire.ID, m wire.Message) { b.core.send(to, m) }
+
+// Tell sends what concerns several boards: as one multicast that the unconcerned
+// ignore, or as a unicast to each, as the configuration has it. nil means everybody.
+func (b *Board) Tell(audience []wire.ID, m wire.Message) { b.core.tell(audience, m) }
+
+// CallElection asks an audience, or everybody if that is nil, in an ELECTION of this
+// round, and gives it so much time to answer.
+func (b *Board) CallElection(round uint8, audience []wire.ID, within time.Duration) {
+	b.core.round = round
+	b.core.sendElection(audience)
+	b.SetDeadline(AnswersDue, b.core.now+within)
+}
+
+// SayHello makes this board known to another one, or to all.
+func (b *Board) SayHello(to wire.ID) { b.core.sayHello(to) }
+
+// Proclaim has this leader say once more that it leads.
+func (b *Board) Proclaim() { b.core.proclaim() }
+
+// Coordinator returns the COORDINATOR of this leader without the candidates.
+func (b *Board) Coordinator() wire.Message { return b.core.coordinator() }
+
+// Reply has this leader answer all who doubt that it lives.
+func (b *Board) Reply() { b.core.reply() }

@@ -1,0 +1,128 @@
+package literature
+
+import (
+	"topdog/election"
+	"topdog/wire"
+)
+
+// bully is the algorithm of Garcia-Molina, "Elections in a distributed computing
+// system" (1982).
+//
+// It assumes that boards know each other's ids but not who is alive, that
+// messages are delivered within a bounded time, and that boards do not pause.
+// The steps are numbered as in the report of modified.
+//
+//  1. A board that notices that the coordinator is gone (a) sends ELECTION to all
+//     boards of higher rank. (b) If nobody answers within the time limit T it wins.
+//  2. Whoever gets an ELECTION from below (a) sends an ANSWER, which is often called
+//     OK, and (b) holds an election of its own unless it is at it already. (c) A board
+//     that was answered says no more and waits for a COORDINATOR. (d) The winner
+//     proclaims itself with COORDINATOR, which is also called its victory message.
+//  3. A board that recovers holds an election, so the highest always wins.
+//
+// Its messages are ELECTION, ANSWER and COORDINATOR. With n boards, the dead
+// coordinator among them, the worst case is n²-n-1 of them, where those to the dead
+// count but for the COORDINATOR: the lowest notices. The best case is n-1: the
+// highest notices, and asks only the dead one. A takeover lasts T.
+//
+// What is ours:
+//
+//   - A leader that is called upon holds its election while it goes on leading, since to
+//     let go of the address for an election that it wins would only cost an outage.
+//   - A board that was answered and hears no COORDINATOR holds another election.
+//   - A board that recovers and hears a leader of higher rank, but not its answer,
+//     believes that.
+//   - A living leader of lower rank is asked to hand over before the winner takes
+//     the address (see election.Board.Claim).
+type bully struct {
+	plain
+	proclaimedAt election.Instant // when this board was last called upon as a leader and had nobody to ask
+}
+
+func newBully(b *election.Board) election.Algorithm { return &bully{plain: plain{b}} }
+
+// Turn is step 1.
+func (b *bully) Turn(reason election.Reason) {
+	if b.standForElection(reason) {
+		b.holdElection()
+	}
+}
+
+// Joined is step 3, and LeaderChanged the same for a board that finds the leader to
+// be of lower rank in another way.
+func (b *bully) Joined() { b.Turn(election.ReasonJoining) }
+
+// LeaderChanged holds an election against a leader of lower rank.
+func (b *bully) LeaderChanged() {
+	if b.Outranks(b.Leader()) {
+		b.Turn(election.ReasonOutranks)
+	}
+}
+
+// holdElection is step 1a, for a candidate or for a leader that was called upon. Steps 1b
+// and 2d follow at once if there is nobody to ask.
+func (b *bully) holdElection() {
+	b.ClearDeadline(election.CoordinatorDue)
+	if !b.askHigher() {
+		b.won()
+	}
+}
+
+// Expired is steps 1b and 2d, and the end of the wait in step 2c.
+func (b *bully) Expired(d election.Deadline) {
+	switch {
+	case d == election.AnswersDue:
+		b.won()
+	case b.leaderLives():
+		b.BecomeFollower(b.Leader(), election.ReasonLeaderAlive) // its COORDINATOR was lost
+	default:
+		b.holdElection() // the board that answered died before it could proclaim itself
+	}
+}
+
+// AddressFree is steps 1b and 2d at a cold start.
+func (b *bully) AddressFree() {
+	if !b.waits() {
+		b.won()
+	}
+}
+
+// Step receives the messages of the steps 2a to 2c.
+func (b *bully) Step(m *wire.Message) {
+	switch m.Type {
+	case wire.TypeElection:
+		b.election(m)
+	case wire.TypeAnswer:
+		b.answer(m)
+	}
+}
+
+// election is steps 2a and 2b. It concerns only boards of higher rank. One that still
+// listens answers too, and holds its election when it has listened.
+func (b *bully) election(m *wire.Message) {
+	if b.outrankedBy(m) || !b.eligible() || b.AddressInUse() {
+		return
+	}
+	b.sayOK(m)
+	switch {
+	case b.AwaitsSuccessor():
+	case b.isFollower():
+		b.Turn(election.ReasonCalledUpon)
+	case b.isLeader() && !b.DeadlineSet(election.AnswersDue) && b.Now()-b.proclaimedAt >= b.AnswerTimeout():
+		b.proclaimedAt = b.Now()
+		b.holdElection()
+	}
+}
+
+// answer is step 2c: a board of higher rank is alive, and takes over the election.
+func (b *bully) answer(m *wire.Message) {
+	if !b.outrankedBy(m) {
+		return
+	}
+	switch b.Role() {
+	case election.Candidate:
+		b.awaitCoordinator()
+	case election.Leader:
+		b.ClearDeadline(election.AnswersDue) // it will ask for the lead
+	}
+}

@@ -1,0 +1,84 @@
+package literature
+
+import (
+	"fmt"
+
+	"topdog/election"
+	"topdog/wire"
+)
+
+// definitions are all algorithms of topdog. Most take a silence of some intervals for a
+// failure, as their papers do, because several of them act on a suspicion without asking
+// anybody; the paper of agents brings a detector of its own.
+var definitions = map[wire.Algorithm]election.Definition{
+	wire.AlgorithmHeir:       election.Heir,
+	wire.AlgorithmBully:      {New: newBully, Detector: election.DetectorFixed, HighestLeads: true},
+	wire.AlgorithmModified:   {New: newModified, Detector: election.DetectorFixed, HighestLeads: true},
+	wire.AlgorithmScore:      {New: newScore, Detector: election.DetectorFixed, HighestLeads: true, ComparesScores: true},
+	wire.AlgorithmCandidates: {New: newCandidates, Detector: election.DetectorFixed, HighestLeads: true},
+	wire.AlgorithmMinID:      {New: newMinID, Detector: election.DetectorFixed, HighestLeads: true},
+	wire.AlgorithmAgents:     {New: newAgents, Detector: election.DetectorNFDE},
+}
+
+// What the algorithms bring besides.
+var (
+	_ election.LeaderWatcher = (*bully)(nil)
+
+	_ election.LeaderWatcher       = (*modified)(nil)
+	_ election.ProclamationWatcher = (*modified)(nil)
+
+	_ election.LeaderWatcher = (*score)(nil)
+	_ election.QueryAnswerer = (*score)(nil)
+
+	_ election.LeaderWatcher   = (*candidates)(nil)
+	_ election.CandidateLister = (*candidates)(nil)
+	_ election.Inquirer        = (*candidates)(nil)
+	_ election.QueryAnswerer   = (*candidates)(nil)
+	_ election.Resetter        = (*candidates)(nil)
+
+	_ election.LeaderWatcher = (*minid)(nil)
+	_ election.Inquirer      = (*minid)(nil)
+	_ election.Resetter      = (*minid)(nil)
+
+	_ election.LeaderWatcher    = (*agents)(nil)
+	_ election.HeartbeatWatcher = (*agents)(nil)
+	_ election.Resetter         = (*agents)(nil)
+	_ election.Truster          = (*agents)(nil)
+)
+
+// NewCore returns the core of a board that runs the algorithm cfg.Algorithm: one of this
+// package, or heir. Its link is down. now is when its process started.
+func NewCore(cfg election.Config, now election.Instant) (*election.Core, error) {
+	definition, ok := definitions[cfg.Algorithm]
+	if !ok {
+		return nil, fmt.Errorf("election: no such algorithm: %v", cfg.Algorithm)
+	}
+	return election.New(cfg, definition, now)
+}
+
+// Algorithms returns the names of all algorithms, the default first.
+func Algorithms() []string {
+	var names []string
+	for n := wire.AlgorithmHeir; n <= wire.AlgorithmAgents; n++ {
+		if _, ok := definitions[n]; ok {
+			names = append(names, n.String())
+		}
+	}
+	return names
+}
+
+// AlgorithmNamed returns the number of an algorithm.
+func AlgorithmNamed(name string) (wire.Algorithm, bool) {
+	for n := range definitions {
+		if n.String() == name {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// Detector returns the failure detector of a board that runs an algorithm: the one that
+// was configured, or the one that suits the algorithm.
+func Detector(n wire.Algorithm, configured election.DetectorKind) election.DetectorKind {
+	return configured.Or(definitions[n].Detector)
+}
