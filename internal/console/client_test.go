@@ -134,7 +134,7 @@ func TestClientWithoutPermission(t *testing.T) {
 		t.Fatalf("connecting as another user: %v, want EACCES", err)
 	}
 	err = Dial(s.path).explain(err)
-	if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "no permission to talk to the topdog daemon on "+s.path+": use sudo, or join the socket's group") {
+	if !errors.Is(err, errDenied) || !strings.Contains(err.Error(), "no permission to talk to the topdog daemon on "+s.path+": use sudo, or join the socket's group") {
 		t.Errorf("got %v", err)
 	}
 	if err := os.Chown(s.path, -1, 4711); err != nil {
@@ -178,9 +178,9 @@ func TestCallerIsAnotherUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := callerOf(conn)
+		got, err := credentialsOf(conn)
 		conn.Close()
-		if err != nil || got.UID != 65533 || got.GID != 65532 || len(got.Groups) != count {
+		if err != nil || got.uid != 65533 || got.gid != 65532 || len(got.groups) != count {
 			t.Fatalf("with %d groups: %v, %v", count, got, err)
 		}
 		for _, g := range groups {
@@ -189,7 +189,7 @@ func TestCallerIsAnotherUser(t *testing.T) {
 			}
 		}
 		if got.in(4999) {
-			t.Errorf("with %d groups: %v", count, got.Groups)
+			t.Errorf("with %d groups: %v", count, got.groups)
 		}
 	}
 }

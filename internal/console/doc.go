@@ -1,19 +1,23 @@
-// Package console is how people and programs talk to a running daemon: HTTP and
-// JSON over a unix socket, and the text that `topdog status` prints.
+// Package console is the control socket: how people and programs talk to a running
+// daemon. It has a server, a client, and the text that `topdog status` and
+// `topdog trace` print. They speak HTTP and JSON over a unix socket.
 //
 //	GET  /v1/status   a [Status]
 //	GET  /v1/events   a [Status] per line: at once, on every change, and every second
 //	GET  /v1/trace    a [Trace]: how the last changes of role went
 //	POST /v1/resign   {"result": "handed over to pi2 (192.168.1.12)"}
 //
-// What goes wrong is answered as {"error": "…", "hint": "…"} with a fitting
-// HTTP status, where the hint says what to do about it and may be missing.
+// What goes wrong is answered with a fitting HTTP status and {"error": "…", "hint":
+// "…"}. The hint says what to do about it, and may be missing.
 //
-// Whoever may connect to the socket may ask. The kernel says who is calling
-// (SO_PEERCRED, see unix(7)), and only root, the daemon's own user and members
-// of the socket's group may make the board resign.
+// Whoever may connect to the socket may ask. Only root, the daemon's own user and
+// members of the socket's group may make the board resign. The kernel says who is
+// calling (SO_PEERCRED, see unix(7)).
 //
 // The daemon side is a [Server] with a [Backend] behind it, the other side a
 // [Client]. The package knows nothing of elections and networks: internal/daemon
-// fills the values in, cmd/topdog prints them with [Write].
+// fills the values in, cmd/topdog prints them with [Write] and [WriteTrace].
+//
+// The files that begin with text show values to people. The types are in status.go,
+// counters.go, problem.go and trace.go. The others are the protocol.
 package console

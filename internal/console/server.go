@@ -14,20 +14,16 @@ import (
 )
 
 // Backend is the daemon behind the socket. Its methods are called by several
-// goroutines at once and return soon after their context ends. An [*Error]
-// chooses the HTTP status and the hint of the answer.
+// goroutines at once and return soon after their context ends.
 type Backend interface {
 	// Status returns what the daemon knows now.
 	Status(ctx context.Context) (Status, error)
 	// Trace returns how the last changes of role went.
 	Trace(ctx context.Context) (Trace, error)
 	// Resign hands the lead over and says what happened: "handed over to pi2
-	// (192.168.1.12)". [CallerFrom] tells who wanted it.
+	// (192.168.1.12)".
 	Resign(ctx context.Context) (string, error)
 }
-
-// DefaultMode is the mode of the socket: for the daemon's user and its group.
-const DefaultMode fs.FileMode = 0o660
 
 // limits keep callers, broken or hostile ones included, from costing more than a
 // small board can spare. Tests make them smaller.
@@ -45,8 +41,8 @@ type limits struct {
 	resign time.Duration // likewise: a handover takes a round trip, and a few when packets are lost
 	linger time.Duration // at the end, for requests in progress
 
-	beat time.Duration // events come at least this often
-	gap  time.Duration // events are at least this far apart: a hundred a second are for people plenty
+	interval time.Duration // events come at least this often
+	gap      time.Duration // events are at least this far apart: a hundred a second are plenty for people
 }
 
 var defaultLimits = limits{
@@ -60,7 +56,7 @@ var defaultLimits = limits{
 	status:      2 * time.Second,
 	resign:      5 * time.Second,
 	linger:      500 * time.Millisecond,
-	beat:        time.Second,
+	interval:    time.Second,
 	gap:         10 * time.Millisecond,
 }
 
@@ -74,11 +70,11 @@ type Server struct {
 	path      string
 	mode      fs.FileMode
 	backend   Backend
-	authorise func(Caller) error
+	authorise func(credentials) error
 	limits    limits
 	identify  func(context.Context, net.Conn) context.Context
 
-	ready   chan struct{}
+	ready   chan struct{} // closed as soon as the socket is served for the first time
 	once    sync.Once
 	streams chan struct{} // one per stream of events
 
@@ -86,47 +82,20 @@ type Server struct {
 	changed chan struct{} // closed at the next change
 }
 
-// NewServer returns a server for the socket of that path and mode; mode 0 means
-// [DefaultMode]. A nil authorise lets root, the daemon's own user and
-// members of the socket's group make the board resign; another one returns an
-// [*Error] for whom it refuses.
-func NewServer(path string, mode fs.FileMode, backend Backend, authorise func(Caller) error) *Server {
-	return newServer(path, mode, backend, authorise, defaultLimits)
+// NewServer returns a server for the socket of that path and mode. Whoever may
+// connect may ask. Root, the daemon's own user and members of the socket's group
+// may also make the board resign.
+func NewServer(path string, mode fs.FileMode, backend Backend) *Server {
+	return newServer(path, mode, backend, defaultLimits)
 }
 
-func newServer(path string, mode fs.FileMode, backend Backend, authorise func(Caller) error, l limits) *Server {
-	if mode == 0 {
-		mode = DefaultMode
-	}
+func newServer(path string, mode fs.FileMode, backend Backend, l limits) *Server {
 	s := &Server{
-		path: path, mode: mode, backend: backend, authorise: authorise, limits: l, identify: withCaller,
+		path: path, mode: mode, backend: backend, limits: l, identify: withCredentials,
 		ready: make(chan struct{}), streams: make(chan struct{}, l.streams), changed: make(chan struct{}),
 	}
-	if s.authorise == nil {
-		s.authorise = s.authoriseBySocket
-	}
+	s.authorise = s.authoriseBySocket
 	return s
-}
-
-// String names the task.
-func (s *Server) String() string { return "control socket " + s.path }
-
-// Ready is closed as soon as the socket is served for the first time.
-func (s *Server) Ready() <-chan struct{} { return s.ready }
-
-// Changed tells everybody who listens to events that something has changed. It
-// never blocks, and changes in quick succession become one event.
-func (s *Server) Changed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-func (s *Server) nextChange() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed
 }
 
 func (s *Server) report(err error) {
@@ -137,14 +106,12 @@ func (s *Server) report(err error) {
 
 // Run makes the socket and serves it until ctx ends, which is no error. The
 // socket is gone when it returns, and so is every goroutine. Run fails when the
-// socket cannot be made: errors.Is(err, ErrInUse) if another daemon has it.
+// socket cannot be made, for example because another daemon has it.
 func (s *Server) Run(ctx context.Context) error {
 	sock, err := listen(s.path, s.mode)
 	if err != nil {
 		return err
 	}
-	door := newDoorkeeper(sock, s.limits.connections)
-
 	// Requests outlive ctx for a moment: the answer "handed over" should arrive
 	// even though the daemon stops.
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
@@ -152,29 +119,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 	// net/http waits for no connection that it was told to Close.
 	var connections sync.WaitGroup
-	srv := &http.Server{
-		Handler:           s.handler(ctx),
-		ReadHeaderTimeout: s.limits.request,
-		ReadTimeout:       s.limits.request,
-		WriteTimeout:      s.limits.write + max(s.limits.status, s.limits.resign),
-		IdleTimeout:       s.limits.idle,
-		MaxHeaderBytes:    s.limits.header,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnContext:       s.connContext,
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				connections.Add(1)
-			case http.StateClosed:
-				connections.Done()
-			}
-		},
-		ErrorLog:                     log.New(reporter{s}, "", 0),
-		DisableGeneralOptionsHandler: true, // which would answer "OPTIONS *" without JSON
-	}
-
+	srv := s.httpServer(ctx, requests, &connections)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(door) }()
+	go func() { served <- srv.Serve(newListener(sock, s.limits.connections)) }()
 	s.once.Do(func() { close(s.ready) })
 
 	var failed error
@@ -197,15 +144,40 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(failed, removed)
 }
 
+// httpServer returns the server with its limits. Streams of events end with the
+// first context, requests with the second.
+func (s *Server) httpServer(ctx, requests context.Context, connections *sync.WaitGroup) *http.Server {
+	return &http.Server{
+		Handler:           s.handler(ctx),
+		ReadHeaderTimeout: s.limits.request,
+		ReadTimeout:       s.limits.request,
+		WriteTimeout:      s.limits.write + max(s.limits.status, s.limits.resign),
+		IdleTimeout:       s.limits.idle,
+		MaxHeaderBytes:    s.limits.header,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnContext:       s.connContext,
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				connections.Add(1)
+			case http.StateClosed:
+				connections.Done()
+			}
+		},
+		ErrorLog:                     log.New(reporter{s}, "", 0),
+		DisableGeneralOptionsHandler: true, // which would answer "OPTIONS *" without JSON
+	}
+}
+
 // connContext notes what is known of a connection before its first request.
 func (s *Server) connContext(ctx context.Context, conn net.Conn) context.Context {
-	if g, ok := conn.(*guest); ok && g.crowded {
-		ctx = context.WithValue(ctx, crowdedKey{}, true)
+	if c, ok := conn.(*connection); ok && c.overLimit {
+		ctx = context.WithValue(ctx, overLimitKey{}, true)
 	}
 	return s.identify(ctx, conn)
 }
 
-type crowdedKey struct{}
+type overLimitKey struct{}
 
 // reporter passes on what net/http would log.
 type reporter struct{ s *Server }

@@ -94,18 +94,6 @@ type Detector struct {
 	AnswerWithinMs  float64 `json:"answer_within_ms"`  // the time that the last one has to be answered
 }
 
-// replacedAfterMs is the time from the last heartbeat of a leader that dies to
-// the claim of the next: one heartbeat that does not come, the margin that it is
-// given, and the questions that nobody answers.
-func (s *Status) replacedAfterMs() float64 {
-	d := s.Detector
-	within := d.AnswerWithinMs
-	if within == 0 { // a daemon that does not tell gives it the time of the others
-		within = d.QuestionEveryMs
-	}
-	return s.HeartbeatMs + d.MarginMs + float64(d.Questions-1)*d.QuestionEveryMs + within
-}
-
 // Change is a change of leader.
 type Change struct {
 	AgoMs      float64  `json:"ago_ms"`
@@ -143,82 +131,4 @@ func (s *Status) fill() {
 // Milliseconds returns d as the _ms fields have it, with microseconds behind the point.
 func Milliseconds(d time.Duration) float64 {
 	return math.Round(float64(d)/float64(time.Microsecond)) / 1000
-}
-
-// verdict is the answer to the question that `topdog status` is asked: who has the address?
-type verdict int
-
-const (
-	held      verdict = iota // a live board has it
-	suspected                // a board has it whose heartbeat is late; it is being asked
-	silent                   // a board had it that counts as dead
-	contested                // several live boards say that they lead
-	nobody                   // nobody has it
-	unknown                  // this board cannot know
-)
-
-func (s *Status) verdict() verdict {
-	if len(s.leaders()) > 1 {
-		return contested
-	}
-	holder := s.board(s.HeldBy)
-	switch {
-	case s.Role == RoleIsolated:
-		return unknown
-	case s.HeldBy == "" && (s.Role == RoleListener || s.Role == RoleBarred):
-		return unknown // it has only begun to listen, or others do not tell it
-	case s.HeldBy == "", s.HeldBy == s.Board.ID && !s.Holding:
-		return nobody
-	case s.HeldBy == s.Board.ID:
-		return held
-	case holder == nil || !holder.live():
-		return silent
-	case s.Role == RoleCandidate:
-		return suspected
-	default:
-		return held
-	}
-}
-
-// Held reports whether a live leader that this board knows of holds the
-// addresses. A leader whose heartbeat is late is alive until the questions about
-// it have gone unanswered; a watcher that asks at that moment should not be alarmed.
-func (s *Status) Held() bool {
-	v := s.verdict()
-	return v == held || v == suspected
-}
-
-// leaders are the live boards that say that they lead.
-func (s *Status) leaders() []*Board {
-	var found []*Board
-	for i := range s.Boards {
-		if b := &s.Boards[i]; s.leads(b) {
-			found = append(found, b)
-		}
-	}
-	return found
-}
-
-// leads reports whether a live board says that it leads. What one said before the
-// present leader took over is history, not a rival's claim: a leader that is
-// replaced has said of itself that it leads, in the last that was heard of it.
-func (s *Status) leads(b *Board) bool {
-	outdated := b.ID != s.Leader && b.HeardMs != nil && s.LeaderSinceMs != nil && *b.HeardMs >= *s.LeaderSinceMs
-	return b.Role == RoleLeader && b.live() && !outdated
-}
-
-// board returns what is known of the board with that id, or nil.
-func (s *Status) board(id string) *Board {
-	if id == "" {
-		return nil
-	}
-	if id == s.Board.ID {
-		return &s.Board
-	}
-	for i := range s.Boards {
-		if s.Boards[i].ID == id {
-			return &s.Boards[i]
-		}
-	}
-	return nil
 }

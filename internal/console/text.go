@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 )
 
@@ -74,9 +73,9 @@ func (s *Status) headline() string {
 		}
 		return fmt.Sprintf("%s %s claimed by %d boards: %s", what, is, len(who), list(who))
 	case unknown:
-		return fmt.Sprintf("unknown who holds %s: %s", what, s.trouble())
+		return fmt.Sprintf("unknown who holds %s: %s", what, s.whyNotHeld())
 	case nobody:
-		return fmt.Sprintf("nobody holds %s: %s", what, s.trouble())
+		return fmt.Sprintf("nobody holds %s: %s", what, s.whyNotHeld())
 	case silent:
 		if b := s.board(s.HeldBy); b != nil && b.HeardMs != nil {
 			return fmt.Sprintf("%s %s last held by %s, which was last heard %s", what, was, holder, ago(*b.HeardMs))
@@ -92,8 +91,8 @@ func (s *Status) headline() string {
 	return text + fmt.Sprintf(", term%c%d", joint, s.Term)
 }
 
-// trouble says why nobody holds the address, or why this board cannot know.
-func (s *Status) trouble() string {
+// whyNotHeld says why nobody holds the address, or why this board cannot know.
+func (s *Status) whyNotHeld() string {
 	switch s.Role {
 	case RoleIsolated:
 		return "this board has no link"
@@ -116,70 +115,6 @@ func (s *Status) trouble() string {
 	default:
 		return cmp.Or(s.ReasonText, "unknown why")
 	}
-}
-
-// addresses names the floating addresses, with the verb that fits them.
-func (s *Status) addresses() (what, is, was string) {
-	var bare []string
-	for _, a := range s.Addresses {
-		a, _, _ = strings.Cut(a, "/")
-		bare = append(bare, a)
-	}
-	switch n := len(bare); {
-	case n == 0:
-		return "the address", "is", "was"
-	case n == 1:
-		return bare[0], "is", "was"
-	case n <= 3:
-		return list(bare), "are", "were"
-	default:
-		return fmt.Sprintf("%s and %d more", bare[0], n-1), "are", "were"
-	}
-}
-
-// list joins words as a sentence does.
-func list(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
-}
-
-// holderName is fullName, and says when this very board is meant.
-func (s *Status) holderName(id string) string {
-	if id != "" && id == s.Board.ID {
-		return "this board, " + s.fullName(id, s.Board.Name)
-	}
-	return s.fullName(id, "")
-}
-
-// fullName is a board as "pi2 (192.168.1.12)", with whatever of it is known.
-func (s *Status) fullName(id, name string) string {
-	name = s.shortName(id, name)
-	address := id
-	if b := s.board(id); b != nil && b.Address != "" {
-		address = b.Address
-	}
-	if name == address || address == "" {
-		return name
-	}
-	return name + " (" + address + ")"
-}
-
-// shortName is the name of a board, or its id.
-func (s *Status) shortName(id, name string) string {
-	if b := s.board(id); b != nil {
-		name = cmp.Or(name, b.Name)
-	}
-	switch id {
-	case "":
-	case s.Leader:
-		name = cmp.Or(name, s.LeaderName)
-	case s.Heir:
-		name = cmp.Or(name, s.HeirName)
-	}
-	return cmp.Or(name, id, "an unknown board")
 }
 
 // facts adds what concerns this board.
@@ -271,6 +206,18 @@ func (s *Status) heartbeats() string {
 	return every + ", none at the moment"
 }
 
+// replacedAfterMs is the time from the last heartbeat of a leader that dies to
+// the claim of the next: one heartbeat that does not come, the margin that it is
+// given, and the questions that nobody answers.
+func (s *Status) replacedAfterMs() float64 {
+	d := s.Detector
+	within := d.AnswerWithinMs
+	if within == 0 { // a daemon that does not tell gives it the time of the others
+		within = d.QuestionEveryMs
+	}
+	return s.HeartbeatMs + d.MarginMs + float64(d.Questions-1)*d.QuestionEveryMs + within
+}
+
 // changes adds the last changes of leader.
 func (p *page) changes(s *Status) {
 	if len(s.Changes) == 0 {
@@ -311,67 +258,4 @@ func (p *page) problems(s *Status) {
 		}
 		p.item(notice, "  ! ", 4, problem.Text)
 	}
-}
-
-// ago is how long something is past.
-func ago(ms float64) string {
-	text := span(ms)
-	if text == "unknown" {
-		return text
-	}
-	return text + joined(" ago")
-}
-
-// span is a length of time in the one or two units that matter. It stays on one line.
-func span(ms float64) string { return joined(duration(ms)) }
-
-func duration(ms float64) string {
-	const (
-		second = 1000
-		minute = 60 * second
-		hour   = 60 * minute
-		day    = 24 * hour
-	)
-	two := func(unit, part float64, unitName, partName string) string {
-		n := math.Floor(ms / unit)
-		if rest := math.Floor((ms - n*unit) / part); rest > 0 {
-			return fmt.Sprintf("%.0f %s %.0f %s", n, unitName, rest, partName)
-		}
-		return fmt.Sprintf("%.0f %s", n, unitName)
-	}
-	switch {
-	case math.IsNaN(ms) || ms < 0 || ms > 1000*365*day:
-		return "unknown"
-	case ms < 10:
-		return decimal(ms) + " ms"
-	case ms < 999.5:
-		return fmt.Sprintf("%.0f ms", ms)
-	case ms < 10*second:
-		return decimal(ms/second) + " s"
-	case ms < minute:
-		return fmt.Sprintf("%.0f s", math.Floor(ms/second))
-	case ms < hour:
-		return two(minute, second, "min", "s")
-	case ms < day:
-		return two(hour, minute, "h", "min")
-	default:
-		return two(day, hour, "d", "h")
-	}
-}
-
-// percent never says 0 % of what has happened.
-func percent(p float64) string {
-	switch {
-	case math.IsNaN(p) || p < 0 || p > 100:
-		return "unknown"
-	case p > 0 && p < 0.05:
-		return joined("less than 0.1 %")
-	default:
-		return decimal(p) + joined(" %")
-	}
-}
-
-// decimal has one digit behind the point if that is not 0.
-func decimal(x float64) string {
-	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
 }

@@ -127,21 +127,21 @@ func situations() []situation {
 		}
 	})
 	return []situation{
-		{"healthy", healthy(), Options{Width: 80}, ExitHeld},
-		{"healthy-color", healthy(), Options{Width: 80, Color: true}, ExitHeld},
-		{"healthy-40", healthy(), Options{Width: 40}, ExitHeld},
-		{"healthy-pipe", healthy(), Options{}, ExitHeld},
-		{"leading", leading(), Options{Width: 80}, ExitHeld},
+		{"healthy", healthy(), Options{Width: 80}, exitHeld},
+		{"healthy-color", healthy(), Options{Width: 80, Color: true}, exitHeld},
+		{"healthy-40", healthy(), Options{Width: 40}, exitHeld},
+		{"healthy-pipe", healthy(), Options{}, exitHeld},
+		{"leading", leading(), Options{Width: 80}, exitHeld},
 		{"leading-not-holding", change(leading(), func(s *Status) {
 			s.Holding, s.HeldBy = false, ""
 			s.Problems = []Problem{{Text: "192.168.1.250 is used by 52:54:00:12:34:56, which is no board of this group"}}
-		}), Options{Width: 80}, ExitNotHeld},
+		}), Options{Width: 80}, exitNotHeld},
 		{"heir", change(healthy(), func(s *Status) {
 			s.Heir, s.HeirName = s.Board.ID, s.Board.Name
 			s.Board.Role, s.Boards[2].Role, s.Boards[1].Role = RoleHeir, RoleHeir, RoleFollower
-		}), Options{Width: 80}, ExitHeld},
-		{"score", scored(), Options{Width: 80}, ExitHeld},
-		{"score-60", scored(), Options{Width: 60}, ExitHeld},
+		}), Options{Width: 80}, exitHeld},
+		{"score", scored(), Options{Width: 80}, exitHeld},
+		{"score-60", scored(), Options{Width: 60}, exitHeld},
 		{"joining", Status{
 			Version: "0.1.0", Group: "pihole", Algorithm: "heir", Interface: "eth0", HeartbeatMs: 100,
 			Board: Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleListener, Self: true, UpSeconds: new(0.2)},
@@ -149,46 +149,46 @@ func situations() []situation {
 				Self: true, UpSeconds: new(0.2)}},
 			Role: RoleListener, Reason: "link_up", ReasonText: "the link came up", RoleSinceMs: new(150.0), Addresses: []string{"192.168.1.250/24"},
 			LEDText: "ACT, flickering: an election",
-		}, Options{Width: 80}, ExitNotHeld},
+		}, Options{Width: 80}, exitNotHeld},
 		{"no-leader", change(healthy(), func(s *Status) {
 			s.Leader, s.LeaderName, s.LeaderSinceMs, s.HeldBy = "", "", nil, ""
 			s.Reason, s.ReasonText, s.RoleSinceMs = "leader_stopped", "the leader's daemon stopped", new(2.0)
 			s.Boards[0].Gone = true
 			s.Changes = append([]Change{{AgoMs: 2, Term: 7, Reason: "leader_stopped", ReasonText: "the leader's daemon stopped"}}, s.Changes...)
-		}), Options{Width: 80}, ExitNotHeld},
+		}), Options{Width: 80}, exitNotHeld},
 		{"suspected", change(healthy(), func(s *Status) {
 			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleCandidate, "leader_silent", "the leader fell silent", new(3.4)
 			s.Board.Role, s.Boards[2].Role = RoleCandidate, RoleCandidate
 			s.Boards[0].HeardMs = new(106.0)
-		}), Options{Width: 80}, ExitHeld},
-		{"silent", stale, Options{Width: 80}, ExitNotHeld},
-		{"silent-color", stale, Options{Width: 80, Color: true}, ExitNotHeld},
-		{"silent-40", stale, Options{Width: 40}, ExitNotHeld},
-		{"isolated", isolated, Options{Width: 80}, ExitNotHeld},
-		{"isolated-40", isolated, Options{Width: 40}, ExitNotHeld},
+		}), Options{Width: 80}, exitHeld},
+		{"silent", stale, Options{Width: 80}, exitNotHeld},
+		{"silent-color", stale, Options{Width: 80, Color: true}, exitNotHeld},
+		{"silent-40", stale, Options{Width: 40}, exitNotHeld},
+		{"isolated", isolated, Options{Width: 80}, exitNotHeld},
+		{"isolated-40", isolated, Options{Width: 40}, exitNotHeld},
 		{"contested", change(healthy(), func(s *Status) {
 			s.Boards[1].Role = RoleLeader
 			s.Problems = []Problem{{Text: "board 192.168.1.12 leads as well; the partition has healed or frames were lost"}}
-		}), Options{Width: 80}, ExitNotHeld},
+		}), Options{Width: 80}, exitNotHeld},
 		{"just-replaced", change(healthy(), func(s *Status) {
 			s.Leader, s.LeaderName, s.HeldBy, s.LeaderSinceMs, s.Term = "192.168.1.12", "pi2", "192.168.1.12", new(80.0), 8
 			s.Heir, s.HeirName = "", ""
 			s.Boards[0].HeardMs, s.Boards[1].Role, s.Boards[1].HeardMs = new(190.0), RoleLeader, new(20.0)
 			s.Boards[1].Following, s.Boards[2].Following = "", "192.168.1.12"
-		}), Options{Width: 80}, ExitHeld},
+		}), Options{Width: 80}, exitHeld},
 		{"barred", change(isolated, func(s *Status) {
 			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleBarred, "duplicate_id", "another board has the same id", new(6*minuteMs)
 			s.Problems = []Problem{{Text: "another live board has this board's id 192.168.1.11: give one of them another id"}}
-		}), Options{Width: 80}, ExitNotHeld},
-		{"rich", rich, Options{Width: 100}, ExitHeld},
-		{"rich-60", rich, Options{Width: 60}, ExitHeld},
+		}), Options{Width: 80}, exitNotHeld},
+		{"rich", rich, Options{Width: 100}, exitHeld},
+		{"rich-60", rich, Options{Width: 60}, exitHeld},
 		{"hostile", change(healthy(), func(s *Status) {
 			s.Boards[0].Name, s.LeaderName = "\x1b[2J\a\u202epi3\n", "\x1b]0;owned\a"
 			s.Boards[1].Name = strings.Repeat("long-name-", 9)
 			s.ReasonText = "a\r\nb\x00\xff"
 			s.Problems = []Problem{{Text: "\x1b[31mred\x9b31m"}}
-		}), Options{Width: 80}, ExitHeld},
-		{"nothing-known", Status{}, Options{Width: 80}, ExitNotHeld},
+		}), Options{Width: 80}, exitHeld},
+		{"nothing-known", Status{}, Options{Width: 80}, exitNotHeld},
 	}
 }
 
@@ -376,11 +376,11 @@ func TestExitStatus(t *testing.T) {
 		err  error
 		want int
 	}{
-		{nil, ExitHeld},
-		{&Error{Message: "no socket", Err: ErrNotRunning}, ExitNotRunning},
-		{fmt.Errorf("while watching: %w", ErrNotRunning), ExitNotRunning},
-		{&Error{Message: "no permission", Err: ErrDenied}, ExitNoAnswer},
-		{errors.New("something else"), ExitNoAnswer},
+		{nil, exitHeld},
+		{&requestError{message: "no socket", err: ErrNotRunning}, exitNotRunning},
+		{fmt.Errorf("while watching: %w", ErrNotRunning), exitNotRunning},
+		{&requestError{message: "no permission", err: errDenied}, exitNoAnswer},
+		{errors.New("something else"), exitNoAnswer},
 	} {
 		if got := ExitStatus(healthy(), test.err); got != test.want {
 			t.Errorf("ExitStatus(%v) = %d, want %d", test.err, got, test.want)

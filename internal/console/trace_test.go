@@ -139,8 +139,8 @@ func TestTraceOverTheSocket(t *testing.T) {
 	}
 	s = newTestServer(t, fake{trace: func(context.Context) (Trace, error) { return Trace{}, context.DeadlineExceeded }})
 	serve(t, s)
-	var told *Error
-	if _, err = Dial(s.path).Trace(t.Context()); !errors.As(err, &told) || told.Code != 504 {
+	var told *requestError
+	if _, err = Dial(s.path).Trace(t.Context()); !errors.As(err, &told) || told.code != 504 {
 		t.Errorf("a daemon that is stuck: %v", err)
 	}
 }

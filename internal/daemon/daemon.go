@@ -121,7 +121,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.trace = newTrace(d.now, platform.Now != nil)
 	d.platform = d.traced(platform)
 	d.started = d.now()
-	d.console = console.NewServer(cfg.Socket, socketMode, d, nil)
+	d.console = console.NewServer(cfg.Socket, socketMode, d)
 	d.console.Report = func(err error) { d.tell(func() { d.log.Warn(err) }) }
 	d.news.now = d.now
 	d.holding.fitAt = never

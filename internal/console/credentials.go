@@ -8,44 +8,43 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// Caller is the process at the other end of a connection, as it was when it
-// connected. The kernel vouches for it.
-type Caller struct {
-	PID    int32
-	UID    uint32
-	GID    uint32
-	Groups []uint32 // supplementary groups; empty before Linux 4.13
+// credentials are those of the process at the other end of a connection, as they
+// were when it connected. The kernel says so, not the process.
+type credentials struct {
+	pid    int32
+	uid    uint32
+	gid    uint32
+	groups []uint32 // supplementary groups; empty before Linux 4.13
 }
 
-// String says who it is, for the journal.
-func (c Caller) String() string { return fmt.Sprintf("user %d (process %d)", c.UID, c.PID) }
+func (c credentials) in(group uint32) bool { return c.gid == group || slices.Contains(c.groups, group) }
 
-func (c Caller) in(group uint32) bool { return c.GID == group || slices.Contains(c.Groups, group) }
+type credentialsKey struct{}
 
-type callerKey struct{}
-
-// CallerFrom returns who made the request that a [Backend] is serving. It is
-// false if the kernel did not say.
-func CallerFrom(ctx context.Context) (Caller, bool) {
-	c, ok := ctx.Value(callerKey{}).(Caller)
+// credentialsFrom returns who made a request, given its context. It is false if
+// the kernel did not say.
+func credentialsFrom(ctx context.Context) (credentials, bool) {
+	c, ok := ctx.Value(credentialsKey{}).(credentials)
 	return c, ok
 }
 
-// callerOf asks the kernel who connected.
-func callerOf(conn syscall.Conn) (Caller, error) {
+// credentialsOf asks the kernel who is at the other end.
+func credentialsOf(conn syscall.Conn) (credentials, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return Caller{}, err
+		return credentials{}, err
 	}
 	var (
-		c      Caller
+		c      credentials
 		failed error
 	)
 	err = raw.Control(func(fd uintptr) {
@@ -54,8 +53,8 @@ func callerOf(conn syscall.Conn) (Caller, error) {
 			failed = os.NewSyscallError("getsockopt SO_PEERCRED", err)
 			return
 		}
-		c = Caller{PID: cred.Pid, UID: cred.Uid, GID: cred.Gid}
-		c.Groups, err = peerGroups(fd)
+		c = credentials{pid: cred.Pid, uid: cred.Uid, gid: cred.Gid}
+		c.groups, err = peerGroups(fd)
 		// An older kernel lacks this, and the primary group must do.
 		if err != nil && !errors.Is(err, unix.ENOPROTOOPT) {
 			failed = os.NewSyscallError("getsockopt SO_PEERGROUPS", err)
@@ -91,25 +90,25 @@ type policy struct {
 }
 
 // authorise returns nil or a refusal that says what to do.
-func (p policy) authorise(c Caller) error {
-	if c.UID == 0 || c.UID == p.daemon || c.in(p.group) {
+func (p policy) authorise(c credentials) error {
+	if c.uid == 0 || c.uid == p.daemon || c.in(p.group) {
 		return nil
 	}
 	hint := "use sudo"
 	if p.group != 0 { // nobody should join the group root
 		hint += ", or join " + groupName(p.group)
 	}
-	return &Error{
-		Code:    http.StatusForbidden,
-		Message: fmt.Sprintf("user %d may look, but not make this board resign", c.UID),
-		Hint:    hint,
-		Err:     ErrDenied,
+	return &requestError{
+		code:    http.StatusForbidden,
+		message: fmt.Sprintf("user %d may look, but not make this board resign", c.uid),
+		hint:    hint,
+		err:     errDenied,
 	}
 }
 
 // authoriseBySocket is the policy of the daemon's user and of the socket as it
 // is now: an administrator may have given it to another group.
-func (s *Server) authoriseBySocket(c Caller) error {
+func (s *Server) authoriseBySocket(c credentials) error {
 	p := policy{daemon: uint32(os.Geteuid()), group: uint32(os.Getegid())}
 	if info, err := os.Lstat(s.path); err == nil {
 		if group, ok := groupOf(info); ok {
@@ -128,15 +127,24 @@ func groupOf(info fs.FileInfo) (uint32, bool) {
 	return stat.Gid, true
 }
 
-// withCaller puts the caller into a connection's context. A caller that the
+// withCredentials puts the caller into a connection's context. A caller that the
 // kernel does not name may look, like everybody, and nothing else.
-func withCaller(ctx context.Context, conn net.Conn) context.Context {
+func withCredentials(ctx context.Context, conn net.Conn) context.Context {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
 		return ctx
 	}
-	if caller, err := callerOf(c); err == nil {
-		ctx = context.WithValue(ctx, callerKey{}, caller)
+	if caller, err := credentialsOf(c); err == nil {
+		ctx = context.WithValue(ctx, credentialsKey{}, caller)
 	}
 	return ctx
+}
+
+// groupName names a group of users, for hints.
+func groupName(gid uint32) string {
+	number := strconv.FormatUint(uint64(gid), 10)
+	if g, err := user.LookupGroupId(number); err == nil {
+		return "the group " + g.Name
+	}
+	return "the group " + number
 }

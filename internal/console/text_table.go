@@ -27,8 +27,8 @@ var columns = []column{
 	{head: "UP", cell: upCell},
 }
 
-// sacrifices is the order in which columns go when there is no room for all.
-var sacrifices = []string{"UP", "PRIORITY", "SCORE", "ID", "ADDRESS"}
+// dropOrder is the order in which columns go when there is no room for all.
+var dropOrder = []string{"UP", "PRIORITY", "SCORE", "ID", "ADDRESS"}
 
 func scoreCell(_ *Status, b *Board) string {
 	if b.Score == nil {
@@ -167,7 +167,7 @@ func (p *page) boards(s *Status) {
 		t.drop("SCORE")
 	}
 	t.fill(s, false)
-	for _, head := range sacrifices {
+	for _, head := range dropOrder {
 		if t.total() <= p.width {
 			break
 		}

@@ -36,7 +36,7 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		answer.Close()
 		if limited.N == 0 {
-			return nil, c.nonsense(fmt.Errorf("its header has more than %d bytes", maxHeader))
+			return nil, c.badAnswer(fmt.Errorf("its header has more than %d bytes", maxHeader))
 		}
 		return nil, c.explain(causeOf(ctx, err))
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -99,12 +98,12 @@ func removeStale(path string) error {
 	switch {
 	case err == nil:
 		_ = conn.Close()
-		return fmt.Errorf("control socket %s: %w: stop it, or set another socket", path, ErrInUse)
+		return fmt.Errorf("control socket %s: %w: stop it, or set another socket", path, errInUse)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case !errors.Is(err, unix.ECONNREFUSED):
 		// A full queue, for example: whoever that is, it is alive.
-		return fmt.Errorf("control socket %s: %w, it seems (%w): stop it, or set another socket", path, ErrInUse, err)
+		return fmt.Errorf("control socket %s: %w, it seems (%w): stop it, or set another socket", path, errInUse, err)
 	}
 	return (&socket{path: path, file: found}).remove()
 }
@@ -119,57 +118,4 @@ func (s *socket) remove() error {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	return nil
-}
-
-// doorkeeper lets in a limited number of connections. Beyond the seats a few more
-// get in to be told that there is no room, and the rest waits in the kernel's queue.
-type doorkeeper struct {
-	*socket
-	seats  int
-	inside chan struct{} // one per connection
-	closed chan struct{}
-	close  func() error
-}
-
-// lobby is how many connections beyond the seats are told so.
-const lobby = 8
-
-func newDoorkeeper(s *socket, seats int) *doorkeeper {
-	d := &doorkeeper{socket: s, seats: seats, inside: make(chan struct{}, seats+lobby), closed: make(chan struct{})}
-	d.close = sync.OnceValue(func() error {
-		close(d.closed)
-		return d.UnixListener.Close()
-	})
-	return d
-}
-
-// Accept waits for room and for a connection.
-func (d *doorkeeper) Accept() (net.Conn, error) {
-	select {
-	case d.inside <- struct{}{}:
-	case <-d.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := d.AcceptUnix()
-	if err != nil {
-		<-d.inside
-		return nil, err
-	}
-	return &guest{UnixConn: c, crowded: len(d.inside) > d.seats, leave: sync.OnceFunc(func() { <-d.inside })}, nil
-}
-
-// Close ends Accept. It may be called more than once.
-func (d *doorkeeper) Close() error { return d.close() }
-
-// guest is a connection that the doorkeeper counts.
-type guest struct {
-	*net.UnixConn
-	crowded bool // there was no seat
-	leave   func()
-}
-
-// Close closes the connection and makes room.
-func (g *guest) Close() error {
-	defer g.leave()
-	return g.UnixConn.Close()
 }

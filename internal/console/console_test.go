@@ -1,0 +1,107 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// deadline ends a test that waits for what never comes.
+const deadline = 10 * time.Second
+
+// fake is a backend. Its functions may be nil.
+type fake struct {
+	status func(context.Context) (Status, error)
+	resign func(context.Context) (string, error)
+	trace  func(context.Context) (Trace, error)
+}
+
+func (f fake) Trace(ctx context.Context) (Trace, error) {
+	if f.trace == nil {
+		return takeover(), nil
+	}
+	return f.trace(ctx)
+}
+
+func (f fake) Status(ctx context.Context) (Status, error) {
+	if f.status == nil {
+		return healthy(), nil
+	}
+	return f.status(ctx)
+}
+
+func (f fake) Resign(ctx context.Context) (string, error) {
+	if f.resign == nil {
+		return "handed over to pi2 (192.168.1.12)", nil
+	}
+	return f.resign(ctx)
+}
+
+// socketPath is short, whatever the name of the test: unix(7) allows 107 bytes.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if len(dir) > 80 {
+		var err error
+		if dir, err = os.MkdirTemp("", "topdog"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	return filepath.Join(dir, "t.sock")
+}
+
+// serve runs a server until the test ends or stop is called, and checks that it
+// leaves nothing behind.
+func serve(t *testing.T, s *Server) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case <-s.ready:
+	case err := <-ended:
+		t.Fatalf("Run ended at once: %v", err)
+	case <-time.After(deadline):
+		t.Fatal("not ready in time")
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(deadline):
+			t.Error("Run does not end")
+		}
+		if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the socket is still there: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func newTestServer(t *testing.T, b Backend) *Server {
+	t.Helper()
+	s := NewServer(socketPath(t), 0o660, b)
+	s.Report = func(err error) { t.Logf("reported: %v", err) }
+	return s
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(deadline); !done(); <-look.C {
+		if time.Now().After(end) {
+			t.Fatal("it did not happen in time")
+		}
+	}
+}

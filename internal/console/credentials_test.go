@@ -1,0 +1,89 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestAuthorise(t *testing.T) {
+	p := policy{daemon: 990, group: 980}
+	for _, test := range []struct {
+		name   string
+		caller credentials
+		want   bool
+	}{
+		{"root", credentials{uid: 0, gid: 0}, true},
+		{"root of another group", credentials{uid: 0, gid: 1000}, true},
+		{"the daemon's user", credentials{uid: 990, gid: 1}, true},
+		{"by primary group", credentials{uid: 1000, gid: 980}, true},
+		{"by supplementary group", credentials{uid: 1000, gid: 1000, groups: []uint32{4, 980}}, true},
+		{"a stranger", credentials{uid: 1000, gid: 1000, groups: []uint32{4, 27}}, false},
+		{"root's group is not root", credentials{uid: 1000, gid: 0}, false},
+		{"a user whose number is that of the group", credentials{uid: 980, gid: 1000}, false},
+		{"a group whose number is that of the user", credentials{uid: 1000, gid: 990}, false},
+		{"nobody", credentials{uid: math.MaxUint32, gid: math.MaxUint32}, false},
+	} {
+		err := p.authorise(test.caller)
+		if (err == nil) != test.want {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if err != nil && !errors.Is(err, errDenied) {
+			t.Errorf("%s: %v is not errDenied", test.name, err)
+		}
+	}
+}
+
+// TestStrangersMayLook goes all the way, with credentials that the kernel did not give.
+func TestStrangersMayLook(t *testing.T) {
+	stranger := uint32(max(os.Getuid(), os.Getgid()) + 1)
+	for _, test := range []struct {
+		name     string
+		identify func(context.Context, net.Conn) context.Context
+		want     string
+	}{
+		{"stranger", func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, credentialsKey{}, credentials{uid: stranger, gid: stranger})
+		}, fmt.Sprintf("user %d may look, but not make this board resign: use sudo", stranger)},
+		{"unknown", func(ctx context.Context, _ net.Conn) context.Context { return ctx }, "the kernel does not say who is calling"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newTestServer(t, fake{resign: func(context.Context) (string, error) {
+				t.Error("resigned")
+				return "", nil
+			}})
+			s.identify = test.identify
+			serve(t, s)
+			if _, err := Dial(s.path).Status(t.Context()); err != nil {
+				t.Errorf("Status: %v", err)
+			}
+			if _, err := Dial(s.path).Resign(t.Context()); !errors.Is(err, errDenied) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Resign: %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// TestSocketGroup takes the group from the file: an administrator may change it.
+func TestSocketGroup(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may give a file to any group")
+	}
+	s := newTestServer(t, fake{})
+	serve(t, s)
+	member := credentials{uid: 4711, gid: 4711, groups: []uint32{4712}}
+	if err := s.authorise(member); err == nil {
+		t.Error("a stranger may resign")
+	}
+	if err := os.Chown(s.path, -1, 4712); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.authorise(member); err != nil {
+		t.Errorf("a member of the socket's group may not: %v", err)
+	}
+}

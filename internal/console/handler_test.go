@@ -1,0 +1,184 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestRequests(t *testing.T) {
+	s := NewServer("unused", 0o660, fake{})
+	s.authorise = func(credentials) error { return nil }
+	handler := s.handler(t.Context())
+	for _, test := range []struct {
+		method, path, body string
+		code               int
+		want               string
+	}{
+		{"GET", "/v1/status", "", 200, `"group":"pihole"`},
+		{"GET", "/v1/status?pretty", "", 200, `"group":"pihole"`},
+		{"GET", "/v1/trace", "", 200, `"clock":"CLOCK_MONOTONIC","now_ns":`},
+		{"POST", "/v1/trace", "", 405, `use GET /v1/trace`},
+		{"POST", "/v1/resign", "", 200, `{"result":"handed over to pi2 (192.168.1.12)"}`},
+		{"POST", "/v1/resign", " {}\n", 200, `{"result":"handed over to pi2 (192.168.1.12)"}`},
+		{"POST", "/v1/resign", `{"to":"pi2"}`, 400, `{"error":"the request has a body that means nothing here: {\"to\":\"pi2\"}","hint":"send none, or {}"}`},
+		{"POST", "/v1/resign", "null", 400, `means nothing here: null`},
+		{"POST", "/v1/resign", "{}{}", 400, `means nothing here`},
+		{"POST", "/v1/resign", "\x00\xff\x1b[2J", 400, `means nothing here: ??`},
+		{"POST", "/v1/resign", strings.Repeat("[", 1024), 400, `[[[…`},
+		{"POST", "/v1/resign", strings.Repeat(" ", 1025), 413, `{"error":"the request has a body of more than 1024 bytes","hint":"send none"}`},
+		{"GET", "/v1/resign", "", 405, `{"error":"GET does not go with /v1/resign","hint":"use POST /v1/resign"}`},
+		{"POST", "/v1/status", "", 405, `use GET /v1/status`},
+		{"HEAD", "/v1/status", "", 405, `use GET /v1/status`},
+		{"BREW", "/v1/events", "", 405, `BREW does not go with /v1/events`},
+		{"GET", "/", "", 404, `{"error":"there is no / here","hint":"there are GET /v1/status, GET /v1/events, GET /v1/trace and POST /v1/resign"}`},
+		{"GET", "/v1/status/", "", 404, `there is no /v1/status/ here`},
+		{"GET", "//v1/status", "", 404, `there is no //v1/status here`},
+		{"GET", "/%1b%5b2J" + strings.Repeat("x", 100), "", 404, `there is no /?[2Jxxx`},
+		{"OPTIONS", "*", "", 404, `there is no`},
+	} {
+		r := httptest.NewRequest(test.method, "/", strings.NewReader(test.body))
+		if u, err := r.URL.Parse(test.path); err == nil {
+			r.URL = u
+		}
+		if strings.HasPrefix(test.path, "//") {
+			r.URL.Path = test.path
+		}
+		r = r.WithContext(context.WithValue(r.Context(), credentialsKey{}, credentials{uid: 0}))
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		body := w.Body.String()
+		if w.Code != test.code || !strings.Contains(body, test.want) {
+			t.Errorf("%s %s %.20q: %d %s\nwant %d %s", test.method, test.path, test.body, w.Code, body, test.code, test.want)
+		}
+		if !json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: no JSON: %s", test.method, test.path, body)
+		}
+	}
+}
+
+// TestEmptyListsAreLists is for scripts that loop over them.
+func TestEmptyListsAreLists(t *testing.T) {
+	s := NewServer("unused", 0o660, fake{status: func(context.Context) (Status, error) { return Status{}, nil }})
+	w := httptest.NewRecorder()
+	s.handler(t.Context()).ServeHTTP(w, httptest.NewRequest("GET", pathStatus, nil))
+	for _, name := range []string{"addresses", "boards", "changes", "problems"} {
+		if !strings.Contains(w.Body.String(), `"`+name+`":[]`) {
+			t.Errorf("%s is no empty list: %s", name, w.Body)
+		}
+	}
+}
+
+func TestBackendFailures(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		status func(context.Context) (Status, error)
+		code   int
+		want   string
+	}{
+		{"an error", func(context.Context) (Status, error) { return Status{}, errors.New("no can do") },
+			500, "no can do"},
+		{"a refusal", func(context.Context) (Status, error) {
+			return Status{}, fmt.Errorf("wrapped: %w", &requestError{code: 409, message: "this board does not lead", hint: "ask pi2"})
+		}, 409, "this board does not lead: ask pi2"},
+		{"a refusal that claims success", func(context.Context) (Status, error) {
+			return Status{}, &requestError{code: 200, message: "no"}
+		}, 500, "no"},
+		{"no answer", func(ctx context.Context) (Status, error) { <-ctx.Done(); return Status{}, ctx.Err() },
+			504, "the daemon's election loop did not answer within 20ms: journalctl -u topdog may tell why; if it stays so, the watchdog restarts the daemon"},
+		{"a panic", func(context.Context) (Status, error) { panic("oh no") },
+			500, "the daemon failed on this request: journalctl -u topdog has the details; please report them"},
+		{"a number that JSON lacks", func(context.Context) (Status, error) { return Status{HeartbeatMs: math.NaN()}, nil },
+			500, "the answer has no JSON: json: unsupported value: NaN"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			short := defaultLimits
+			short.status = 20 * time.Millisecond
+			s := newServer(socketPath(t), 0o660, fake{status: test.status}, short)
+			var reports atomic.Int32
+			s.Report = func(error) { reports.Add(1) }
+			serve(t, s)
+			_, err := Dial(s.path).Status(t.Context())
+			var e *requestError
+			if !errors.As(err, &e) || e.code != test.code || e.Error() != test.want {
+				t.Errorf("got  %v\nwant %d %s", err, test.code, test.want)
+			}
+			if got, want := reports.Load() > 0, test.name == "a panic"; got != want {
+				t.Errorf("reported: %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestGarbage says things to the socket that are not HTTP. Afterwards the daemon
+// must still answer.
+func TestGarbage(t *testing.T) {
+	short := defaultLimits
+	short.request = 50 * time.Millisecond
+	s := newServer(socketPath(t), 0o660, fake{}, short)
+	serve(t, s)
+	for _, garbage := range []string{
+		"\x00\x01\x02\xff\n\n",
+		"GET\r\n\r\n",
+		"GET /v1/status HTTP/9.9\r\n\r\n",
+		"GET /v1/status HTTP/1.1\r\n\r\n", // no Host
+		"GET /v1/status HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n",
+		"POST /v1/resign HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{", // and then nothing
+		"POST /v1/resign HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"POST /v1/resign HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"GET /v1/sta", // and then nothing
+	} {
+		conn, err := net.Dial("unix", s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(deadline))
+		_, _ = io.WriteString(conn, garbage) // the server may hang up in the middle
+		if answer, err := io.ReadAll(conn); bytes.Contains(answer, []byte(" 200 ")) || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%.40q was answered with %.80q, %v", garbage, answer, err)
+		}
+		conn.Close()
+	}
+	if _, err := Dial(s.path).Status(t.Context()); err != nil {
+		t.Errorf("after the garbage: %v", err)
+	}
+}
+
+// FuzzRequest sends anything at all to the handler.
+func FuzzRequest(f *testing.F) {
+	f.Add("GET", "/v1/status", []byte(nil))
+	f.Add("POST", "/v1/resign", []byte("{}"))
+	f.Add("POST", "/v1/resign", []byte(`{"a":[1,{"b":null}]}`))
+	f.Add("\x00", "/\x1b[2J", []byte("\xff"))
+	f.Fuzz(func(t *testing.T, method, path string, body []byte) {
+		s := NewServer("unused", 0o660, fake{})
+		s.authorise = func(credentials) error { return nil }
+		s.Report = func(err error) { t.Error(err) }
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), credentialsKey{}, credentials{}))
+		cancel() // events end after the first
+		r := httptest.NewRequestWithContext(ctx, "GET", "/", bytes.NewReader(body))
+		r.Method, r.URL.Path = method, path
+		w := httptest.NewRecorder()
+		s.handler(ctx).ServeHTTP(w, r)
+		if !json.Valid(w.Body.Bytes()) {
+			t.Errorf("no JSON: %q", w.Body)
+		}
+		var e failure
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || (w.Code == 200) != (e.Error == "") {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+	})
+}

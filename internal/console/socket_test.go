@@ -1,0 +1,132 @@
+package console
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestSocketMode(t *testing.T) {
+	old := unix.Umask(0o077) // as in the unit
+	defer unix.Umask(old)
+	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
+		path := filepath.Join(filepath.Dir(socketPath(t)), "run", "t.sock")
+		stop := serve(t, NewServer(path, mode, fake{}))
+		for name, want := range map[string]fs.FileMode{path: mode | fs.ModeSocket, filepath.Dir(path): 0o755 | fs.ModeDir} {
+			if info, err := os.Lstat(name); err != nil || info.Mode() != want {
+				t.Errorf("%s has mode %v, want %v (%v)", name, info.Mode(), want, err)
+			}
+		}
+		stop()
+	}
+}
+
+// TestSocketIsNeverMoreOpen looks at what bind(2) makes of a careless umask.
+func TestSocketIsNeverMoreOpen(t *testing.T) {
+	old := unix.Umask(0)
+	defer unix.Umask(old)
+	path := socketPath(t)
+	sock, err := listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sock.Close()
+	defer sock.remove()
+	// The mode of the socket itself is what it was bound with.
+	raw, err := sock.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stat unix.Stat_t
+	if err := raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &stat) }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || stat.Mode&0o777 != 0o600 {
+		t.Errorf("bound with mode %o, want 600 (%v)", stat.Mode&0o777, err)
+	}
+}
+
+// leftover makes the socket of a daemon that was killed.
+func leftover(t *testing.T, path string) {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	s := newTestServer(t, fake{})
+	leftover(t, s.path)
+	serve(t, s)
+	if _, err := Dial(s.path).Status(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLivingSocketIsLeftAlone(t *testing.T) {
+	first := newTestServer(t, fake{})
+	serve(t, first)
+	second := NewServer(first.path, 0o660, fake{})
+	if err := second.Run(t.Context()); !errors.Is(err, errInUse) {
+		t.Errorf("Run: %v, want errInUse", err)
+	}
+	if _, err := Dial(first.path).Status(t.Context()); err != nil {
+		t.Errorf("the first daemon after that: %v", err)
+	}
+}
+
+// TestLaterSocketIsLeftAlone replaces the socket under a running server, which
+// must not take the newcomer's with it when it ends.
+func TestLaterSocketIsLeftAlone(t *testing.T) {
+	path := socketPath(t)
+	sock, err := listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	leftover(t, path)
+	if err := errors.Join(sock.remove(), sock.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("the other socket: %v", err)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	dir := filepath.Dir(socketPath(t))
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ path, want string }{
+		{"", "1 to 107 bytes"},
+		{"/" + strings.Repeat("x", 107), "has 108: set another socket"},
+		{file, "something else of that name (-rw-------): remove it"},
+		{link, "something else of that name"},
+		{filepath.Join(file, "t.sock"), "not a directory"},
+	} {
+		err := NewServer(test.path, 0o660, fake{}).Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, want …%s…", test.path, err, test.want)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
+		t.Errorf("the file was touched: %q, %v", text, err)
+	}
+}
