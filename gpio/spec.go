@@ -45,16 +45,16 @@ const lowSuffix = ":low"
 
 // SpecError says why a text names no light.
 type SpecError struct {
-	Text    string
+	text    string
 	Problem string // a sentence without its end
 	Hint    string // what to write instead; may be empty
 }
 
 func (e *SpecError) Error() string {
 	const enough = 80 // where nobody would read on
-	text := strconv.Quote(e.Text)
-	if len(e.Text) > enough {
-		text = strconv.Quote(e.Text[:enough]) + "..."
+	text := strconv.Quote(e.text)
+	if len(e.text) > enough {
+		text = strconv.Quote(e.text[:enough]) + "..."
 	}
 	if e.Hint == "" {
 		return fmt.Sprintf("LED %s: %s", text, e.Problem)
@@ -68,7 +68,7 @@ func (e *SpecError) Error() string {
 func ParseSpec(text string) (Spec, error) {
 	spec, err := parseSpec(text)
 	if err != nil {
-		err.Text = text
+		err.text = text
 		return Spec{}, err
 	}
 	return spec, nil

@@ -76,7 +76,7 @@ func TestParseSpecErrors(t *testing.T) {
 			if err != nil && len(err.Error()) > 300 {
 				t.Errorf("nobody reads an error of %d bytes", len(err.Error()))
 			}
-			if bad, ok := errors.AsType[*SpecError](err); !ok || bad.Text != tc.text || bad.Problem == "" {
+			if bad, ok := errors.AsType[*SpecError](err); !ok || bad.text != tc.text || bad.Problem == "" {
 				t.Errorf("error %#v, want a *SpecError about the text", err)
 			}
 			if spec != (Spec{}) {
