@@ -120,13 +120,13 @@ func CheckFloating(ip netip.Addr) error {
 }
 
 var (
-	// ErrNotTaken is what Renew says when the addresses are not ours to renew.
-	ErrNotTaken = errors.New("the floating address is not taken")
-	// ErrLapsed is what Renew says when it comes later than the lifetime: the
+	// ErrNotHeld is what Renew says when the addresses are not held.
+	ErrNotHeld = errors.New("the floating address is not held")
+	// ErrExpired is what Renew says when it comes later than the lifetime: the
 	// process was frozen or starved. The kernel has removed the addresses, or is
 	// about to, and another board may hold them by now. Make sure of being
 	// the leader still, and then Acquire them again.
-	ErrLapsed = errors.New("the floating address has lapsed: it was not renewed in time")
+	ErrExpired = errors.New("the lifetime of the floating address is over: it was not renewed in time")
 )
 
 // FloatingIP holds the floating addresses while this board leads.
@@ -281,15 +281,15 @@ func (f *FloatingIP) Acquire() error {
 // It must only be called by a leader that has just made sure that it still
 // leads: the kernel knows no "renew only", so renewing an address that is gone
 // adds it. The worst case, a process that wakes up after its addresses lapsed,
-// is refused here with ErrLapsed. Without a lifetime nothing can lapse.
+// is refused here with ErrExpired. Without a lifetime nothing can lapse.
 func (f *FloatingIP) Renew() (restored bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.taken {
-		return false, fmt.Errorf("netio: renew: %w", ErrNotTaken)
+		return false, fmt.Errorf("netio: renew: %w", ErrNotHeld)
 	}
 	if Now() >= f.leaseEnd {
-		return false, fmt.Errorf("netio: renew: %w", ErrLapsed)
+		return false, fmt.Errorf("netio: renew: %w", ErrExpired)
 	}
 	restored, err = f.assertOnDevice()
 	restoredRoutes, routeErr := f.assertRoutes()

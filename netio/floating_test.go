@@ -140,8 +140,8 @@ func TestFloatingIP(t *testing.T) {
 
 			expect("before Acquire", "")
 			must(t, f.Release()) // nothing to release is fine
-			if _, err := f.Renew(); !errors.Is(err, ErrNotTaken) {
-				t.Errorf("Renew before Acquire: %v, want ErrNotTaken", err)
+			if _, err := f.Renew(); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("Renew before Acquire: %v, want ErrNotHeld", err)
 			}
 			must(t, f.Acquire())
 			expect("after Acquire", lease)
@@ -161,8 +161,8 @@ func TestFloatingIP(t *testing.T) {
 			must(t, f.Release())
 			expect("after Release", "")
 			must(t, f.Release())
-			if _, err := f.Renew(); !errors.Is(err, ErrNotTaken) {
-				t.Errorf("Renew after Release: %v, want ErrNotTaken", err)
+			if _, err := f.Renew(); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("Renew after Release: %v, want ErrNotHeld", err)
 			}
 			expect("after a Renew that was refused", "")
 
@@ -213,8 +213,8 @@ func TestRenewAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &FloatingIP{method: HoldTUN, taken: true, leaseEnd: Now() + time.Second}
 		time.Sleep(time.Second) // virtual
-		if _, err := f.Renew(); !errors.Is(err, ErrLapsed) {
-			t.Errorf("Renew at the end of the lease: %v, want ErrLapsed", err)
+		if _, err := f.Renew(); !errors.Is(err, ErrExpired) {
+			t.Errorf("Renew at the end of the lease: %v, want ErrExpired", err)
 		}
 	})
 }

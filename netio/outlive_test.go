@@ -73,7 +73,7 @@ func hold(method string) error {
 		close(ended)
 	}()
 	for pause(ended, DefaultLifetime/4) {
-		if _, err := f.Renew(); errors.Is(err, ErrLapsed) {
+		if _, err := f.Renew(); errors.Is(err, ErrExpired) {
 			fmt.Println("lapsed")
 			<-ended
 		} else if err != nil {

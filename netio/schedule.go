@@ -2,18 +2,16 @@ package netio
 
 import "time"
 
-// Constants of RFC 5227, section 1.1. They are the values for a cold start,
-// when there is no hurry. In a take-over nobody probes: the address is known
-// to be free, or soon will be, and every second of doubt is a second of outage.
+// Constants of RFC 5227, section 1.1.
 const (
-	// ProbeCount is PROBE_NUM: a lost probe must not make a taken address look free.
+	// ProbeCount is PROBE_NUM: a lost probe must not make an address look free. In a
+	// take-over nobody probes: the address is known to be free, or soon will be, and
+	// every second of doubt is a second of outage.
 	ProbeCount = 3
-	// ProbeSpacing is PROBE_MIN, the shortest spacing that the RFC allows.
-	ProbeSpacing = time.Second
 	// DefendInterval is DEFEND_INTERVAL: when a rival keeps claiming our address,
-	// answer at once and then at most once in this time, or two stubborn hosts
-	// would flood the link. Answering means to start the announcements over
-	// (see AnnouncementDelay).
+	// answer at once and then at most once in this time, or the two hosts would flood
+	// the link. Answering means to start the announcements over (see
+	// AnnouncementDelay).
 	DefendInterval = 10 * time.Second
 )
 

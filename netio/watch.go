@@ -14,9 +14,9 @@ import (
 type WatchOptions struct {
 	// Interface is the name of the interface. It need not exist.
 	Interface string
-	// Trouble, if not nil, is called when the watch was interrupted and is about
+	// Problem, if not nil, is called when the watch was interrupted and is about
 	// to be set up again. Nothing is lost by an interruption but a little time.
-	Trouble func(error)
+	Problem func(error)
 }
 
 // Watch calls notify with the state of the interface and of all addresses: once
@@ -34,8 +34,8 @@ func Watch(ctx context.Context, o WatchOptions, notify func(Snapshot)) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if o.Trouble != nil {
-			o.Trouble(fmt.Errorf("netio: watch links and addresses: %w", err))
+		if o.Problem != nil {
+			o.Problem(fmt.Errorf("netio: watch links and addresses: %w", err))
 		}
 		failures++
 		if listed {

@@ -32,7 +32,7 @@ func watch(t testing.TB, b *board, gate chan struct{}) *watching {
 		err := b.in(func() error {
 			return Watch(ctx, WatchOptions{
 				Interface: "eth0",
-				Trouble:   func(err error) { w.trouble <- err },
+				Problem:   func(err error) { w.trouble <- err },
 			}, func(s Snapshot) {
 				w.snapshots <- s
 				if w.gate != nil {

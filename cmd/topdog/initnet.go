@@ -76,13 +76,9 @@ func fromUint32(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
 }
 
-// The probe of an address: as RFC 5227 section 2.1.1 has it three times
-// (PROBE_NUM), but not seconds apart: this is advice to a person who waits, and
-// the daemon probes again before it takes the address.
-const (
-	probes       = 3
-	probeSpacing = 200 * time.Millisecond
-)
+// probeSpacing is shorter than RFC 5227 has it: this is advice to a person who waits, and
+// the daemon probes again before it acquires the address.
+const probeSpacing = 200 * time.Millisecond
 
 func ownerOf(ctx context.Context, iface string, address netip.Addr) (who string, known bool) {
 	link, err := net.InterfaceByName(iface)
@@ -94,7 +90,7 @@ func ownerOf(ctx context.Context, iface string, address netip.Addr) (who string,
 		return "", false // not root, or no Ethernet
 	}
 	defer a.Close()
-	mac, found, err := a.Probe(ctx, address, probes, probeSpacing)
+	mac, found, err := a.Probe(ctx, address, netio.ProbeCount, probeSpacing)
 	switch {
 	case err != nil:
 		return "", false

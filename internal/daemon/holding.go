@@ -248,7 +248,7 @@ func (d *Daemon) renew(now time.Duration) {
 	d.holding.renewAt = now + renewEvery
 	restored, err := d.holding.holder.Renew()
 	switch {
-	case errors.Is(err, netio.ErrLapsed):
+	case errors.Is(err, netio.ErrExpired):
 		// The core was asked before this and still leads.
 		d.log.Warn("the lifetime of the address ended while this daemon did not run; acquiring it again")
 		d.take()

@@ -83,7 +83,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	s := Platform{
 		FindInterface: netio.FindInterface,
 		Watch: func(ctx context.Context, iface string, trouble func(error), notify func(netio.Snapshot)) error {
-			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Trouble: trouble}, notify)
+			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Problem: trouble}, notify)
 		},
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
 			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast})

@@ -208,7 +208,7 @@ func (p *place) Renew() (restored bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.answerer == nil {
-		return false, netio.ErrNotTaken
+		return false, netio.ErrNotHeld
 	}
 	return false, nil
 }
