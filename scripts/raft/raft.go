@@ -24,8 +24,8 @@ type contestant struct {
 
 func (c contestant) Name() string { return c.name }
 
-// patience bounds an election.
-const patience = time.Minute
+// agreeTimeout bounds an election.
+const agreeTimeout = time.Minute
 
 func (c contestant) Fail(n int, seed uint64, conditions compare.Conditions) (compare.Outcome, error) {
 	g, err := newCluster(n, seed, c.electionTicks, conditions)
@@ -33,24 +33,24 @@ func (c contestant) Fail(n int, seed uint64, conditions compare.Conditions) (com
 		return compare.Outcome{}, err
 	}
 	agreed := func() bool { return g.agreed() != nil }
-	if !g.lan.RunUntil(agreed, patience) {
-		return compare.Outcome{}, fmt.Errorf("%s: %d nodes did not agree within %v", c.name, n, patience)
+	if !g.lan.RunUntil(agreed, agreeTimeout) {
+		return compare.Outcome{}, fmt.Errorf("%s: %d nodes did not agree within %v", c.name, n, agreeTimeout)
 	}
 	g.lan.Run(compare.Settling)
 	old := g.agreed()
 	if old == nil {
-		return compare.Outcome{}, fmt.Errorf("%s: %d nodes lost their leader in peace", c.name, n)
+		return compare.Outcome{}, fmt.Errorf("%s: %d nodes lost their leader although nothing had failed", c.name, n)
 	}
 	g.lan.Run(time.Duration(g.lan.Rand().Int64N(int64(conditions.Interval))))
 	old.dead = true
 	failed := g.lan.Now()
 	g.messages = 0
-	if !g.lan.RunUntil(func() bool { return g.leader() != nil }, patience) {
-		return compare.Outcome{}, fmt.Errorf("%s: %d nodes elected nobody within %v", c.name, n, patience)
+	if !g.lan.RunUntil(func() bool { return g.leader() != nil }, agreeTimeout) {
+		return compare.Outcome{}, fmt.Errorf("%s: %d nodes elected nobody within %v", c.name, n, agreeTimeout)
 	}
 	claimed := g.lan.Now()
-	if !g.lan.RunUntil(agreed, patience) {
-		return compare.Outcome{}, fmt.Errorf("%s: %d nodes did not agree on a new leader within %v", c.name, n, patience)
+	if !g.lan.RunUntil(agreed, agreeTimeout) {
+		return compare.Outcome{}, fmt.Errorf("%s: %d nodes did not agree on a new leader within %v", c.name, n, agreeTimeout)
 	}
 	return compare.Outcome{
 		Messages: g.messages, Packets: g.messages, // raft knows no multicast
@@ -130,7 +130,7 @@ func (n *node) act() {
 	}
 }
 
-// carry sends a message. Heartbeats are sent in peace as well and do not count.
+// carry sends a message. Heartbeats are sent all the time and do not count.
 func (g *cluster) carry(m raftpb.Message) {
 	if m.Type != raftpb.MsgHeartbeat && m.Type != raftpb.MsgHeartbeatResp {
 		g.messages++

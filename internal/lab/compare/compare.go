@@ -59,8 +59,8 @@ func (a core) Name() string { return wire.Algorithm(a).String() }
 // and have learned what they can of the network.
 const Settling = 30 * time.Second
 
-// patience bounds an election.
-const patience = time.Minute
+// agreeTimeout bounds an election.
+const agreeTimeout = time.Minute
 
 func (a core) Fail(n int, seed uint64, c Conditions) (Outcome, error) {
 	lan := sim.New(seed, c.Wire)
@@ -84,8 +84,8 @@ func (a core) Fail(n int, seed uint64, c Conditions) (Outcome, error) {
 			b.Crash()
 		}
 	}
-	if !lan.RunUntil(func() bool { _, ok := w.Settled(); return ok }, patience) {
-		return Outcome{}, fmt.Errorf("%v: %d boards did not agree on a new leader within %v", a.Name(), n, patience)
+	if !lan.RunUntil(func() bool { _, ok := w.Settled(); return ok }, agreeTimeout) {
+		return Outcome{}, fmt.Errorf("%v: %d boards did not agree on a new leader within %v", a.Name(), n, agreeTimeout)
 	}
 	o := Outcome{}
 	o.Time, _ = w.Taken()

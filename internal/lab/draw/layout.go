@@ -26,7 +26,7 @@ const (
 	labelAbove    = 5  // of the label's baseline above the arrow
 	stateHeight   = 18 // of a row with labels beside the boards
 
-	beside = 10 // between a board's line and the labels beside it
+	labelGap = 10 // between a board's line and the labels beside it
 )
 
 // row is a line of the picture. All that is in it happened at the same time.
@@ -80,7 +80,7 @@ type layout struct {
 	rowOf         map[uint64]*row // of datagrams by their number
 }
 
-func lay(r *Recording) *layout {
+func newLayout(r *Recording) *layout {
 	l := &layout{r: r, boards: r.lan.Boards(), x: make(map[*sim.Board]float64), rowOf: make(map[uint64]*row)}
 	spacing := 128.0
 	switch n := len(l.boards); {
@@ -205,9 +205,9 @@ func (l *layout) addMessage(w *row, entries []entry) {
 			}
 		}
 	}
-	lab := label{text: text, class: "m", anchor: "start", x: x + beside}
+	lab := label{text: text, class: "m", anchor: "start", x: x + labelGap}
 	if top-x < x-low {
-		lab.anchor, lab.x = "end", x-beside
+		lab.anchor, lab.x = "end", x-labelGap
 	}
 	w.labels = append(w.labels, l.fit(lab))
 }
@@ -249,14 +249,14 @@ func (l *layout) stateLabel(e *entry) (label, bool) {
 		class = "f"
 	}
 	x := l.x[e.Board]
-	return l.fit(label{text: e.brief(), class: class, anchor: "start", x: x + beside, title: e.Text()}), true
+	return l.fit(label{text: e.brief(), class: class, anchor: "start", x: x + labelGap, title: e.Text()}), true
 }
 
 // fit turns a label to the other side if it would leave the picture, and computes what it covers.
 func (l *layout) fit(n label) label {
 	w := svg.TextWidth(n.text)
 	if n.anchor == "start" && n.x+w > l.width-edge {
-		n.anchor, n.x = "end", n.x-2*beside
+		n.anchor, n.x = "end", n.x-2*labelGap
 	}
 	if n.anchor == "end" && n.x-w < timeWidth {
 		n.anchor, n.x = "start", timeWidth

@@ -20,10 +20,10 @@ import (
 type Options struct {
 	// From is when it begins. What boards are at that moment is in the pictures.
 	From election.Instant
-	// All keeps the messages that boards send in peace as well. Otherwise they are
-	// folded away, and only counted: scheduled heartbeats, HELLOs, followers that
-	// time the way to their leader, and judges, members and leaders of the algorithm
-	// agents that repeat themselves.
+	// All keeps routine messages as well, which boards send while nothing happens.
+	// Otherwise they are folded away, and only counted: scheduled heartbeats, HELLOs,
+	// followers that measure the round trip to their leader, and judges, members and
+	// leaders of the algorithm agents that repeat themselves.
 	All bool
 }
 
@@ -96,11 +96,11 @@ func Record(lan *sim.Sim, options Options) *Recording {
 	for _, b := range lan.Boards() {
 		r.initial[b] = b.State()
 	}
-	lan.Trace, lan.Arrivals = r.take, r.arrive
+	lan.Trace, lan.Arrivals = r.record, r.arrive
 	return r
 }
 
-func (r *Recording) take(e sim.Event) {
+func (r *Recording) record(e sim.Event) {
 	if e.At < r.options.From {
 		if e.Board != nil {
 			r.initial[e.Board] = e.State
@@ -129,7 +129,7 @@ func (r *Recording) arrive(a sim.Arrival) {
 	}
 }
 
-// routine reports whether an event is a message of peaceful times.
+// routine reports whether an event is a message that boards send while nothing happens.
 func (r *Recording) routine(e *sim.Event) bool {
 	m := e.Message
 	if m == nil {

@@ -47,7 +47,7 @@ var style = svg.TextStyle(11, `;paint-order:stroke;stroke:#ffffff;stroke-width:3
 // SVG draws the recording: boards as columns, time downwards, not to scale. What is
 // behind a label or an arrow in full shows when the mouse rests on it.
 func (r *Recording) SVG(w io.Writer, title string) error {
-	l := lay(r)
+	l := newLayout(r)
 	d := &drawing{
 		Picture: &svg.Picture{Title: title, Style: style, Width: l.width, Height: l.height, Decimals: svg.Exact},
 		l:       l,

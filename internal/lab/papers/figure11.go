@@ -1,16 +1,10 @@
 package papers
 
-import "topdog/wire"
-
 // Figure11 is the report's figure 11: messages by the number of processes in the
 // worst case, measured for the numbers of its table.
 func Figure11() (processes, regular, modified []int, err error) {
 	for _, row := range worst001 {
-		r, err := worstCase001(wire.AlgorithmBully, row.processes)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		m, err := worstCase001(wire.AlgorithmModified, row.processes)
+		r, m, err := worstCase001(row.processes)
 		if err != nil {
 			return nil, nil, nil, err
 		}

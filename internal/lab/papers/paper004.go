@@ -13,70 +13,67 @@ const convention004 = "bully: N live processes, messages to the dead coordinator
 
 // worstOf004 is table I: the process that knows least notices.
 func worstOf004() (Table, error) {
-	t := Table{
-		Source: "004, table I", Title: "Worst case", Convention: convention004,
-		Columns: []string{"bully", "candidates", "minid"},
-	}
-	for _, row := range []struct{ processes, bully, candidates, minid int }{
+	return table004("table I", "Worst case", []row004{
 		{5, 24, 9, 6},
 		{10, 99, 18, 11},
 		{20, 399, 38, 21},
-	} {
-		n := row.processes
-		bully, err := crashed(wire.AlgorithmBully, n+1, 1, n+1)
-		if err != nil {
-			return t, err
+	}, func(n int) [3]failure {
+		return [3]failure{
+			{wire.AlgorithmBully, n + 1, 1, []int{n + 1}},
+			{wire.AlgorithmCandidates, n, 1, []int{n}},
+			// The coordinator and the second smallest fail together, so nobody may
+			// proclaim itself without asking; the largest notices and hears from all.
+			{wire.AlgorithmMinID, n + 2, n + 2, []int{1, 2}},
 		}
-		candidates, err := crashed(wire.AlgorithmCandidates, n, 1, n)
-		if err != nil {
-			return t, err
-		}
-		// The coordinator and the second smallest fail together, so nobody may
-		// proclaim itself without asking; the largest notices and hears from all.
-		minid, err := crashed(wire.AlgorithmMinID, n+2, n+2, 1, 2)
-		if err != nil {
-			return t, err
-		}
-		t.Rows = append(t.Rows, row004(n, row.bully, row.candidates, row.minid, &bully, &candidates, &minid))
-	}
-	return t, nil
+	})
 }
 
 // bestOf004 is table II: the process that takes over anyway notices.
 func bestOf004() (Table, error) {
-	t := Table{
-		Source: "004, table II", Title: "Best case", Convention: convention004,
-		Columns: []string{"bully", "candidates", "minid"},
-	}
-	for _, row := range []struct{ processes, bully, candidates, minid int }{
+	return table004("table II", "Best case", []row004{
 		{5, 4, 4, 1},
 		{10, 9, 9, 1},
 		{20, 19, 19, 1},
-	} {
-		n := row.processes
-		bully, err := crashed(wire.AlgorithmBully, n+1, n, n+1)
-		if err != nil {
-			return t, err
+	}, func(n int) [3]failure {
+		return [3]failure{
+			{wire.AlgorithmBully, n + 1, n, []int{n + 1}},
+			{wire.AlgorithmCandidates, n, n - 1, []int{n}},
+			{wire.AlgorithmMinID, n + 1, 2, []int{1}},
 		}
-		candidates, err := crashed(wire.AlgorithmCandidates, n, n-1, n)
-		if err != nil {
-			return t, err
-		}
-		minid, err := crashed(wire.AlgorithmMinID, n+1, 2, 1)
-		if err != nil {
-			return t, err
-		}
-		t.Rows = append(t.Rows, row004(n, row.bully, row.candidates, row.minid, &bully, &candidates, &minid))
-	}
-	return t, nil
+	})
 }
 
-func row004(n, bully, candidates, minid int, b, c, m *sim.Counts) Row {
-	return Row{fmt.Sprintf("N = %d", n), []Cell{
-		figure(bully, live004(b)),
-		figure(candidates, all004(c)),
-		figure(minid, broadcasts004(m)),
-	}}
+// row004 is a row as the paper prints it.
+type row004 struct{ processes, bully, candidates, minid int }
+
+// failure is a group of which some processes crash, noticed by one alone.
+type failure struct {
+	algorithm          wire.Algorithm
+	processes, noticer int
+	crash              []int
+}
+
+// table004 measures the failures of bully, candidates and minid for every row.
+func table004(source, title string, rows []row004, failures func(n int) [3]failure) (Table, error) {
+	t := Table{
+		Source: "004, " + source, Title: title, Convention: convention004,
+		Columns: []string{"bully", "candidates", "minid"},
+	}
+	for _, row := range rows {
+		var counts [3]sim.Counts
+		for i, f := range failures(row.processes) {
+			var err error
+			if counts[i], err = crashed(f.algorithm, f.processes, f.noticer, f.crash...); err != nil {
+				return t, err
+			}
+		}
+		t.Rows = append(t.Rows, Row{fmt.Sprintf("N = %d", row.processes), []Cell{
+			figure(row.bully, live004(&counts[0])),
+			figure(row.candidates, all004(&counts[1])),
+			figure(row.minid, broadcasts004(&counts[2])),
+		}})
+	}
+	return t, nil
 }
 
 // joining is section VI of 004: what it costs when a process joins.

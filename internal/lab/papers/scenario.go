@@ -2,6 +2,7 @@ package papers
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"topdog/election"
@@ -16,8 +17,8 @@ const (
 	latency  = 200 * time.Microsecond
 	// settling is enough for any group to start up and agree.
 	settling = 20 * time.Second
-	// patience bounds an election that is measured.
-	patience = 30 * time.Second
+	// agreeTimeout bounds an election that is measured.
+	agreeTimeout = 30 * time.Second
 )
 
 // group is a LAN of processes 1…n, all of which know of each other.
@@ -43,7 +44,7 @@ func newGroup(a wire.Algorithm, n int, absent ...int) (*group, error) {
 	w := g.lan.Watch()
 	defer w.Stop()
 	for id := 1; id <= n; id++ {
-		if !contains(absent, id) {
+		if !slices.Contains(absent, id) {
 			g.boards[id].Start()
 		}
 	}
@@ -52,15 +53,6 @@ func newGroup(a wire.Algorithm, n int, absent ...int) (*group, error) {
 		return nil, fmt.Errorf("%v: %d processes did not agree on a leader within %v", a, n, settling)
 	}
 	return g, nil
-}
-
-func contains(list []int, n int) bool {
-	for _, m := range list {
-		if m == n {
-			return true
-		}
-	}
-	return false
 }
 
 // leader returns the process that leads.
@@ -101,8 +93,8 @@ func (g *group) recovery(id int) (sim.Counts, error) {
 func (g *group) outcome(w *sim.Watch) (sim.Counts, error) {
 	defer w.Stop()
 	agreed := func() bool { _, ok := w.Settled(); return ok }
-	if !g.lan.RunUntil(agreed, patience) {
-		return sim.Counts{}, fmt.Errorf("%v: no agreement within %v", g.algorithm, patience)
+	if !g.lan.RunUntil(agreed, agreeTimeout) {
+		return sim.Counts{}, fmt.Errorf("%v: no agreement within %v", g.algorithm, agreeTimeout)
 	}
 	g.lan.Run(2 * latency)
 	return g.lan.Counts, nil

@@ -48,8 +48,8 @@ func parsePriority(s string) (ids []wire.ID, priority uint8, err error) {
 		return nil, 0, err
 	}
 	n, err := strconv.ParseUint(second, 10, 8)
-	if err != nil || n > 254 {
-		return nil, 0, fmt.Errorf("%q: %q is no priority from 0 to 254", s, second)
+	if err != nil || n > election.MaxPriority {
+		return nil, 0, fmt.Errorf("%q: %q is no priority from 0 to %d", s, second, election.MaxPriority)
 	}
 	return ids, uint8(n), nil
 }

@@ -33,9 +33,9 @@ type Report struct {
 	DoubledMs        float64 `json:"doubled_ms"` // with two or more
 	Moves            int     `json:"moves"`
 
-	Leaders []Leader `json:"leaders"` // who held the address when
-	Faults  []Coping `json:"faults"`  // what happened, and how long a new leader took
-	Boards  []Board  `json:"boards"`  // in the end
+	Leaders []Leader   `json:"leaders"` // who held the address when
+	Faults  []Recovery `json:"faults"`  // what happened, and how long a new leader took
+	Boards  []Board    `json:"boards"`  // in the end
 
 	Trace   []draw.Line `json:"trace,omitempty"`
 	Picture string      `json:"picture,omitempty"`
@@ -57,8 +57,8 @@ type Leader struct {
 	UntilMs *float64 `json:"until_ms"` // null if it still does
 }
 
-// Coping is how the LAN coped with what happened at one moment.
-type Coping struct {
+// Recovery is how the LAN recovered from what happened at one moment.
+type Recovery struct {
 	AtMs         float64  `json:"at_ms"`
 	What         []string `json:"what"`
 	Before       string   `json:"leader_before"` // who held the address then, or ""
@@ -100,7 +100,7 @@ func (p *Play) Report() Report {
 		r.Leaders = append(r.Leaders, l)
 	}
 	for _, w := range p.watches {
-		r.Faults = append(r.Faults, coping(w))
+		r.Faults = append(r.Faults, recovery(w))
 	}
 	for _, b := range p.LAN.Boards() {
 		r.Boards = append(r.Boards, board(b))
@@ -108,8 +108,8 @@ func (p *Play) Report() Report {
 	return r
 }
 
-func coping(w watched) Coping {
-	c := Coping{AtMs: ms(w.watch.Since()), What: w.what, Before: w.before}
+func recovery(w watched) Recovery {
+	c := Recovery{AtMs: ms(w.watch.Since()), What: w.what, Before: w.before}
 	c.ProclaimedMs = optional(w.watch.Proclaimed())
 	c.TakenMs = optional(w.watch.Taken())
 	c.AgreedMs = optional(w.watch.Agreed())
@@ -186,7 +186,7 @@ func (r *Report) leaders() string {
 	return strings.Join(words, ", ")
 }
 
-func (c *Coping) words() string {
+func (c *Recovery) words() string {
 	var words []string
 	if c.Before == "" && c.AtMs > 0 {
 		words = append(words, "nobody held the address when it happened")

@@ -48,10 +48,10 @@ type Scenario struct {
 // leader: until the first fault, or nothing if there is none.
 const FromFirstFault time.Duration = -1
 
-// Name is what traces and errors call a board.
+// name is what traces and errors call a board.
 func name(id wire.ID) string { return fmt.Sprintf("board %v", id) }
 
-// SetPriority takes in priorities as people write them: 3=200 or 1,2=0.
+// SetPriority reads priorities as people write them: 3=200 or 1,2=0.
 func (s *Scenario) SetPriority(text string) error {
 	ids, priority, err := parsePriority(text)
 	if s.Priorities == nil {
@@ -99,7 +99,7 @@ func (s *Scenario) Check() error {
 
 func (s *Scenario) config(id wire.ID) election.Config {
 	cfg := s.Board
-	cfg.ID, cfg.Name, cfg.Priority = id, fmt.Sprintf("pi%v", id), defaultPriority
+	cfg.ID, cfg.Name, cfg.Priority = id, fmt.Sprintf("pi%v", id), election.DefaultPriority
 	if p, ok := s.Priorities[id]; ok {
 		cfg.Priority = p
 	}
@@ -110,8 +110,6 @@ func (s *Scenario) config(id wire.ID) election.Config {
 	}
 	return cfg
 }
-
-const defaultPriority = 100
 
 // Play is a scenario that was played.
 type Play struct {
@@ -124,7 +122,7 @@ type Play struct {
 	watches []watched
 }
 
-// watched is how the LAN coped with what happened at one moment.
+// watched is how the LAN recovered from what happened at one moment.
 type watched struct {
 	what   []string
 	before string // who held the address then
@@ -134,7 +132,7 @@ type watched struct {
 // Options say what of a play shall be recorded.
 type Options struct {
 	Record bool
-	All    bool // also what boards say in peace
+	All    bool // also what boards send while nothing happens
 }
 
 // chunk is how much virtual time passes between two looks at the context.
@@ -255,7 +253,7 @@ func (g *group) words() []string {
 	return words
 }
 
-// watch begins to measure how the LAN copes with something, and ends the measuring before.
+// watch begins to measure how the LAN recovers from something, and ends what was measured before.
 func (p *Play) watch(what []string) {
 	if n := len(p.watches); n > 0 {
 		p.watches[n-1].watch.Stop()
