@@ -226,14 +226,14 @@ func TestMembers(t *testing.T) {
 	local := netip.MustParseAddr("10.0.0.1")
 	for _, test := range []struct {
 		name string
-		self wire.ID
+		id   wire.ID // configured
 		want []wire.ID
 	}{
-		{"id from the address", wire.IDFromAddr(local), []wire.ID{wire.IDFromAddr(peers[0]), wire.IDFromAddr(peers[1])}},
+		{"id from the address", wire.Nobody, []wire.ID{wire.IDFromAddr(peers[0]), wire.IDFromAddr(peers[1])}},
 		{"id from the configuration", 7, nil},
 	} {
-		n := &Daemon{cfg: config.Config{Peers: peers}, self: test.self}
-		if diff := cmp.Diff(test.want, n.members(local)); diff != "" {
+		g := &group{peers: peers, configuredID: test.id}
+		if diff := cmp.Diff(test.want, g.members(local)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
@@ -251,7 +251,7 @@ func TestUnicastToPeers(t *testing.T) {
 		one.get(func() {
 			one.onSend = func(datagram []byte, to netip.AddrPort) {
 				var m wire.Message
-				if drop := one.codec.Decode(&m, datagram); !drop.Dropped() && m.Type == wire.TypeElection {
+				if drop := one.group.codec.Decode(&m, datagram); !drop.Dropped() && m.Type == wire.TypeElection {
 					asked[to] = true
 				}
 			}
@@ -271,8 +271,8 @@ func TestUnaddressed(t *testing.T) {
 		one, two, _ := l.three()
 		send := func(to wire.ID) (unicasts int) {
 			one.get(func() { unicasts = one.unicasts })
-			m := wire.Message{Header: wire.Header{Type: wire.TypeAnswer, Algorithm: wire.AlgorithmHeir, Sender: one.self}}
-			if err := one.ask(t.Context(), func() { one.send(to, &m) }); err != nil {
+			m := wire.Message{Header: wire.Header{Type: wire.TypeAnswer, Algorithm: wire.AlgorithmHeir, Sender: one.group.self}}
+			if err := one.tasks.call(t.Context(), func() { one.group.send(to, &m) }); err != nil {
 				t.Fatal(err)
 			}
 			one.get(func() { unicasts = one.unicasts - unicasts })
@@ -283,7 +283,7 @@ func TestUnaddressed(t *testing.T) {
 			to   wire.ID
 			want int
 		}{
-			{"a board that was heard", two.self, 1},
+			{"a board that was heard", two.group.self, 1},
 			{"an address of the network", wire.IDFromAddr(netip.MustParseAddr("10.0.0.77")), 1},
 			{"a small number", 7, 0},
 			{"an address beyond the link", wire.IDFromAddr(netip.MustParseAddr("8.8.8.8")), 0},

@@ -207,7 +207,7 @@ func (l *fakeLAN) armedThree(change func(*config.Config)) (one, two, three *fake
 
 // freeze has the board's process stand still for that long.
 func (b *fakeBoard) freeze(d time.Duration) {
-	go b.request(func() { <-time.After(d) })
+	go b.tasks.post(func() { <-time.After(d) })
 }
 
 // says records what the board sends from now on.
@@ -347,7 +347,7 @@ func TestLeaseRunsOutUnderARunningDaemon(t *testing.T) {
 			}()
 		}
 		d.fire()
-		three.request(func() {}) // the loop turns
+		three.tasks.post(func() {}) // the loop turns
 		pass(2 * time.Millisecond)
 		l.wantHolders(2)
 		pass(30 * time.Millisecond)
@@ -355,8 +355,8 @@ func TestLeaseRunsOutUnderARunningDaemon(t *testing.T) {
 			t.Errorf("board 1 follows %q", s.Leader)
 		}
 		// Where the will came from nobody listens.
-		if err := one.ask(t.Context(), func() {
-			if way := one.paths[three.self].addr; way != netip.MustParseAddrPort("10.0.0.3:9254") {
+		if err := one.tasks.call(t.Context(), func() {
+			if way := one.group.routes[three.group.self].addr; way != netip.MustParseAddrPort("10.0.0.3:9254") {
 				t.Errorf("board 1 would speak to %v", way)
 			}
 		}); err != nil {
@@ -372,8 +372,8 @@ func TestWayAfterAWill(t *testing.T) {
 		three.freeze(time.Second)
 		latest().untilFired(t)
 		pass(time.Millisecond)
-		if err := one.ask(t.Context(), func() {
-			if way := one.paths[three.self].addr; way != netip.MustParseAddrPort("10.0.0.3:9254") {
+		if err := one.tasks.call(t.Context(), func() {
+			if way := one.group.routes[three.group.self].addr; way != netip.MustParseAddrPort("10.0.0.3:9254") {
 				t.Errorf("board 1 would speak to %v", way)
 			}
 		}); err != nil {
@@ -414,7 +414,7 @@ func TestLeaseOfOneAlone(t *testing.T) {
 				t.Error("a leader that can be deposed has a lease for ever")
 			}
 		})
-		if _, will := d.lastWill(t); will.Resign.Successor != two.self {
+		if _, will := d.lastWill(t); will.Resign.Successor != two.group.self {
 			t.Errorf("the will names %v", will.Resign.Successor)
 		}
 	})
@@ -429,7 +429,7 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 			return n
 		}
 		sequence := func() (s wire.Sequence) {
-			if err := three.ask(t.Context(), func() { s = three.sequence }); err != nil {
+			if err := three.tasks.call(t.Context(), func() { s = three.group.sequence }); err != nil {
 				t.Fatal(err)
 			}
 			return s
@@ -439,20 +439,20 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 			_, will := d.lastWill(t)
 			want := wire.Message{
 				Header: wire.Header{
-					Type: wire.TypeResign, Algorithm: wire.AlgorithmHeir, Sender: three.self,
-					Term: will.Term, Incarnation: three.life, Sequence: will.Sequence,
+					Type: wire.TypeResign, Algorithm: wire.AlgorithmHeir, Sender: three.group.self,
+					Term: will.Term, Incarnation: three.group.incarnation, Sequence: will.Sequence,
 				},
 				Resign: wire.Resign{Successor: successor},
 			}
 			if diff := cmp.Diff(want, will); diff != "" {
 				t.Errorf("will (-want +got):\n%s", diff)
 			}
-			if will.Sequence <= sequence()+willAhead/4 {
+			if will.Sequence <= sequence()+presignAhead/4 {
 				t.Errorf("the will has number %d, and the board is at %d", will.Sequence, sequence())
 			}
 			return will
 		}
-		first := wantWill(two.self)
+		first := wantWill(two.group.self)
 		before := count()
 		pass(3 * time.Second)
 		if n := count() - before; n > 0 {
@@ -461,20 +461,20 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 
 		two.Kill()
 		pass(10 * time.Second)
-		wantWill(one.self)
+		wantWill(one.group.self)
 
 		// Numbers are used up.
-		if err := three.ask(t.Context(), func() { three.sequence += willAhead*3/4 + 1 }); err != nil {
+		if err := three.tasks.call(t.Context(), func() { three.group.sequence += presignAhead*3/4 + 1 }); err != nil {
 			t.Fatal(err)
 		}
 		pass(200 * time.Millisecond)
-		if again := wantWill(one.self); again.Sequence <= first.Sequence {
+		if again := wantWill(one.group.self); again.Sequence <= first.Sequence {
 			t.Errorf("the will has number %d, and had %d", again.Sequence, first.Sequence)
 		}
 
 		// Another term.
 		before = count()
-		if err := three.ask(t.Context(), func() { three.act(three.core.Step(three.now(), rivalOf(three))) }); err != nil {
+		if err := three.tasks.call(t.Context(), func() { three.carryOut(three.core.Step(three.now(), rivalOf(three))) }); err != nil {
 			t.Fatal(err)
 		}
 		pass(200 * time.Millisecond)
@@ -528,7 +528,7 @@ func TestOldWillIsBetterThanNone(t *testing.T) {
 		three.wantLog(t, "no room", 1) // once a minute
 		d.get(func() { d.refuses = nil })
 		pass(200 * time.Millisecond)
-		if _, will := d.lastWill(t); will.Resign.Successor != l.boards[0].self {
+		if _, will := d.lastWill(t); will.Resign.Successor != l.boards[0].group.self {
 			t.Errorf("the will names %v", will.Resign.Successor)
 		}
 	})
@@ -590,7 +590,7 @@ func TestStopOfAFrozenLeader(t *testing.T) {
 			end := make(chan struct{})
 			goOn := sync.OnceFunc(func() { close(end) })
 			defer goOn()
-			go three.request(func() { <-end })
+			go three.tasks.post(func() { <-end })
 			latest().untilFired(t)
 			said := three.says(t)
 			three.end()
@@ -611,18 +611,18 @@ func TestStopOfAFrozenLeader(t *testing.T) {
 func TestLeaseRunsOutMeanwhile(t *testing.T) {
 	for name, do := range map[string]func(b *fakeBoard){
 		"it proclaims itself": func(b *fakeBoard) {
-			b.act(b.core.Step(b.now(), rivalOf(b)))
+			b.carryOut(b.core.Step(b.now(), rivalOf(b)))
 			if b.core.Role() == election.Leader {
 				b.lan.t.Error("it goes on as the leader")
 			}
 		},
-		"it renews": func(b *fakeBoard) { b.renew(b.now()) },
+		"it renews": func(b *fakeBoard) { b.address.renew(b.now()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				_, _, three, latest := l.armedThree(nil)
 				said := three.says(t)
-				if err := three.ask(t.Context(), func() {
+				if err := three.tasks.call(t.Context(), func() {
 					latest().fire()
 					do(three)
 					if holders := l.holders(); len(holders) > 0 {

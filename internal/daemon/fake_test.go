@@ -127,7 +127,7 @@ func testKey(b byte) config.Key {
 
 // reload has the board apply its configuration with a change.
 func (b *fakeBoard) reload(change func(*config.Config)) {
-	b.request(func() {
+	b.tasks.post(func() {
 		cfg := b.cfg
 		change(&cfg)
 		b.reconfigure(&cfg)

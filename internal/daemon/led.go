@@ -7,9 +7,9 @@ import (
 	"topdog/gpio"
 )
 
-// lights runs the board's light, and changes to another light when a new
+// light runs the board's light, and changes to another light when a new
 // configuration names one.
-type lights struct {
+type light struct {
 	report  func(error)
 	changes chan func() (gpio.LED, error)
 
@@ -18,8 +18,8 @@ type lights struct {
 	pattern gpio.Pattern
 }
 
-func newLights(open func() (gpio.LED, error), report func(error)) *lights {
-	return &lights{
+func newLight(open func() (gpio.LED, error), report func(error)) *light {
+	return &light{
 		report:  report,
 		changes: make(chan func() (gpio.LED, error), 1),
 		blinker: gpio.NewBlinker(open, report),
@@ -27,28 +27,28 @@ func newLights(open func() (gpio.LED, error), report func(error)) *lights {
 }
 
 // show changes the pattern. It never blocks.
-func (l *lights) show(p gpio.Pattern) {
+func (l *light) show(p gpio.Pattern) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pattern = p
 	l.blinker.Show(p)
 }
 
-func (l *lights) state() gpio.State {
+func (l *light) state() gpio.State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.blinker.State()
 }
 
 // showing returns the pattern that is wanted at present.
-func (l *lights) showing() gpio.Pattern {
+func (l *light) showing() gpio.Pattern {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pattern
 }
 
 // replace has another light show the pattern from now on.
-func (l *lights) replace(open func() (gpio.LED, error)) {
+func (l *light) replace(open func() (gpio.LED, error)) {
 	select {
 	case <-l.changes: // nobody has seen that one
 	default:
@@ -57,7 +57,7 @@ func (l *lights) replace(open func() (gpio.LED, error)) {
 }
 
 // run runs one light after the other until ctx ends.
-func (l *lights) run(ctx context.Context) error {
+func (l *light) run(ctx context.Context) error {
 	for {
 		l.mu.Lock()
 		blinker := l.blinker

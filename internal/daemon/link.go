@@ -2,149 +2,119 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
-	"sync/atomic"
-	"syscall"
+	"slices"
 	"time"
 
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
+	"topdog/wire"
 )
 
-// link is what the loop knows of the group's interface, and what it has opened on it.
+// link is the group's interface as it is at the moment.
 type link struct {
-	name      string // known once the interface was found
-	snapshot  netio.Snapshot
-	local     netip.Addr
-	index     int
-	transport Transport
-	announcer Announcer
-	readers   sync.WaitGroup
-	overruns  atomic.Uint64
+	platform *Platform
+	tasks    *tasks
+	reporter *reporter
+	floating []config.Address // never this board's own
 
-	retryAt     time.Duration // when opening is tried again; 0 for not
-	multicastAt time.Duration // when multicast was heard last, or the group joined
+	configured string // "": the interface whose subnet contains the floating address
+	name       string // "" until the interface was found
+	state      netio.Link
+	present    bool
+	snapshots  chan netio.Snapshot // on their way to the loop; only the newest counts
+
+	// What is open was opened for this address, on the interface with this index.
+	open  bool
+	local netip.Addr
+	index int
+
+	retryAt time.Duration // when opening is tried again; never for not
 }
 
-const (
-	// retryEvery is how often something that is missing is tried again, if no
-	// change of the link says when.
-	retryEvery = time.Second
-	// rejoinAfter is how long multicast may stay away. The leader's heartbeats
-	// or anybody's HELLO come far more often, and to join a group again costs
-	// two packets.
-	rejoinAfter = 30 * time.Second
-)
+// retryEvery is how often something that is missing is tried again, if no change
+// of the link says when.
+const retryEvery = time.Second
 
-// due is when the link needs attention again.
-func (l *link) due() time.Duration {
-	switch {
-	case l.retryAt > 0:
-		return l.retryAt
-	case l.transport != nil:
-		return l.multicastAt + rejoinAfter
-	default:
-		return never
+func newLink(cfg *config.Config, p *Platform, t *tasks, r *reporter) *link {
+	return &link{
+		platform: p, tasks: t, reporter: r,
+		floating: cfg.Addresses, configured: cfg.Interface,
+		snapshots: make(chan netio.Snapshot, 1), retryAt: never,
 	}
 }
 
-const never time.Duration = 1<<63 - 1
-
-// findAndWatch finds the group's interface, however long that takes, and then
-// watches it.
-func (d *Daemon) findAndWatch(ctx context.Context) error {
-	name := d.cfg.Interface
-	for name == "" {
-		found, _, err := d.platform.FindInterface(d.cfg.Addresses[0].IP)
-		if err == nil {
-			name = found
-			break
+// watch finds the group's interface, however long that takes, and then watches it.
+func (l *link) watch(ctx context.Context) error {
+	name, found := l.find(ctx)
+	if !found {
+		return nil
+	}
+	// The loop has to know the name before it is given the first snapshot.
+	if l.tasks.call(ctx, func() { l.name = name; l.reporter.solved(console.ProblemInterface) }) != nil {
+		return nil
+	}
+	failed := func(err error) { l.tasks.tryPost(func() { l.reporter.log.Warn(err) }) }
+	return l.platform.Watch(ctx, name, failed, func(s netio.Snapshot) {
+		select {
+		case <-l.snapshots: // the loop is busy, and has not seen that one
+		default:
 		}
-		d.request(func() {
-			if d.news.trouble(console.ProblemInterface, err.Error(), forever) {
-				d.log.Warnf("waiting for the interface: %v", err)
+		l.snapshots <- s
+	})
+}
+
+// find returns the configured interface, or waits for the one whose subnet
+// contains the floating address.
+func (l *link) find(ctx context.Context) (name string, found bool) {
+	if l.configured != "" {
+		return l.configured, true
+	}
+	for {
+		name, _, err := l.platform.FindInterface(l.floating[0].IP)
+		if err == nil {
+			return name, true
+		}
+		l.tasks.post(func() {
+			if l.reporter.problems.note(console.ProblemInterface, wire.Nobody, err.Error(), forever) {
+				l.reporter.log.Warnf("waiting for the interface: %v", err)
 			}
 		})
 		select {
 		case <-ctx.Done():
-			return nil
+			return "", false
 		case <-time.After(retryEvery):
 		}
 	}
-	// The loop has to know the name before it is given the first snapshot.
-	if d.ask(ctx, func() { d.link.name = name; d.news.over(console.ProblemInterface) }) != nil {
-		return nil
-	}
-	trouble := func(err error) { d.tell(func() { d.log.Warn(err) }) }
-	return d.platform.Watch(ctx, name, trouble, func(s netio.Snapshot) {
-		// Only the newest snapshot counts; the loop may be busy.
-		select {
-		case <-d.snapshots:
-		default:
-		}
-		d.snapshots <- s
-	})
 }
 
-// see takes in the state of the interface and of all addresses.
-func (d *Daemon) see(s netio.Snapshot) {
-	d.link.snapshot = s
-	d.trace.saw(s)
-	d.mendLink()
-	d.seeAddresses(s)
+// saw takes in the state of the interface.
+func (l *link) saw(s netio.Snapshot) { l.state, l.present = s.Link, s.Present }
+
+// opened enters that the sockets are open for one of the board's addresses.
+func (l *link) opened(local netip.Addr) {
+	l.open, l.local, l.index, l.retryAt = true, local, l.state.Index, never
 }
 
-// mendLink brings what is open in line with the interface as it is.
-func (d *Daemon) mendLink() {
-	s := d.link.snapshot
-	local, problem := d.chooseLocal(s)
-	if problem != "" {
-		d.linkLost()
-		d.closeLink()
-		if d.news.trouble(console.ProblemLink, problem, forever) {
-			d.log.Warn(problem)
-		}
-		d.report("tell systemd", d.notifier.Status("waiting: "+problem))
-		return
-	}
-	if d.link.transport != nil && (s.Link.Index != d.link.index || local != d.link.local) {
-		if s.Link.Index != d.link.index {
-			d.linkLost()
-		}
-		d.closeLink()
-	}
-	if d.link.transport == nil && !d.openLink(s.Link, local) {
-		d.linkLost() // a leader that cannot speak must not hold
-		return
-	}
-	if !s.Link.Up {
-		d.linkLost()
-		if d.news.trouble(console.ProblemLink, fmt.Sprintf("%s has no carrier: check the cable", d.link.name), forever) {
-			d.log.Warnf("%s has no carrier: check the cable", d.link.name)
-		}
-		return
-	}
-	d.news.over(console.ProblemLink)
-	d.act(d.core.Link(d.now(), true))
-}
+// closed enters that they are closed, and when they are opened again at the latest.
+func (l *link) closed(retryAt time.Duration) { l.open, l.retryAt = false, retryAt }
 
 // chooseLocal returns the board's own address on the interface, or says in words
 // why there is none. It is the one used so far if that is still there, else the one
 // whose subnet contains the floating address, else the first.
-func (d *Daemon) chooseLocal(s netio.Snapshot) (local netip.Addr, problem string) {
-	if !s.Present {
-		return local, fmt.Sprintf("the interface %s does not exist (yet)", d.link.name)
+func (l *link) chooseLocal() (local netip.Addr, problem string) {
+	if !l.present {
+		return local, fmt.Sprintf("the interface %s does not exist (yet)", l.name)
 	}
 	var first netip.Addr
-	for _, p := range s.Link.Addrs {
+	for _, p := range l.state.Addrs {
 		switch {
-		case d.isFloating(p.Addr()):
-		case p.Addr() == d.link.local:
+		case l.isFloating(p.Addr()):
+		case p.Addr() == l.local:
 			return p.Addr(), ""
-		case p.Contains(d.cfg.Addresses[0].IP) && !local.IsValid():
+		case p.Contains(l.floating[0].IP) && !local.IsValid():
 			local = p.Addr()
 		case !first.IsValid():
 			first = p.Addr()
@@ -154,101 +124,31 @@ func (d *Daemon) chooseLocal(s netio.Snapshot) (local netip.Addr, problem string
 		local = first
 	}
 	if !local.IsValid() {
-		return local, fmt.Sprintf("the interface %s has no IPv4 address (yet)", d.link.name)
+		return local, fmt.Sprintf("the interface %s has no IPv4 address (yet)", l.name)
 	}
 	return local, ""
 }
 
-func (d *Daemon) isFloating(addr netip.Addr) bool {
-	for _, a := range d.cfg.Addresses {
-		if a.IP == addr {
-			return true
+func (l *link) isFloating(addr netip.Addr) bool {
+	return slices.ContainsFunc(l.floating, func(a config.Address) bool { return a.IP == addr })
+}
+
+// reaches reports whether an address belongs to the link's networks.
+func (l *link) reaches(addr netip.Addr) bool {
+	return slices.ContainsFunc(l.state.Addrs, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// prefix completes a floating address: without a prefix length it has that of the
+// subnet in which it is found, or stands alone.
+func (l *link) prefix(a config.Address) netip.Prefix {
+	bits := a.Bits
+	if bits <= 0 {
+		bits = 32
+		for _, p := range l.state.Addrs {
+			if p.Contains(a.IP) && p.Addr() != a.IP {
+				bits = p.Bits()
+			}
 		}
 	}
-	return false
-}
-
-// openLink opens the sockets, and makes the core when the board's address is
-// known for the first time. It reports whether everything is open.
-func (d *Daemon) openLink(l netio.Link, local netip.Addr) bool {
-	d.link.retryAt = 0
-	transport, err := d.platform.OpenTransport(d.link.name, local)
-	if err != nil {
-		d.openFailed(err)
-		return false
-	}
-	announcer, err := d.platform.OpenAnnouncer(l)
-	if err != nil {
-		transport.Close()
-		d.openFailed(err)
-		return false
-	}
-	if d.core == nil {
-		if err := d.awaken(local); err != nil {
-			transport.Close()
-			announcer.Close()
-			d.openFailed(err)
-			return false
-		}
-	}
-	d.news.over(console.ProblemSockets)
-	d.link.transport, d.link.announcer = transport, announcer
-	d.link.local, d.link.index = local, l.Index
-	d.link.multicastAt = d.now()
-	d.link.readers.Go(func() {
-		if err := transport.Serve(d.deliver); err != nil {
-			d.tell(func() { d.log.Errorf("read the sockets: %v", err) })
-		}
-	})
-	d.openHolder()
-	if d.holding.wanted {
-		d.take() // the interface was made anew, or our address changed, while this board leads
-	}
-	return true
-}
-
-func (d *Daemon) openFailed(err error) {
-	d.link.retryAt = d.now() + retryEvery
-	text := err.Error()
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		text += ": another topdog runs on this board already"
-	case errors.Is(err, syscall.EPERM):
-		text += ": run as root, or give the daemon CAP_NET_ADMIN and CAP_NET_RAW"
-	}
-	if d.news.trouble(console.ProblemSockets, text, forever) {
-		d.log.Warn(text)
-	}
-}
-
-// linkLost tells the core, which lets go of the address.
-func (d *Daemon) linkLost() {
-	if d.core != nil {
-		d.act(d.core.Link(d.now(), false))
-	}
-}
-
-// closeLink closes what is open on the interface.
-func (d *Daemon) closeLink() {
-	d.link.retryAt = 0
-	if d.link.transport == nil {
-		return
-	}
-	d.report("close the sockets", d.link.transport.Close())
-	d.report("close the announcer", d.link.announcer.Close())
-	d.link.readers.Wait()
-	d.link.transport, d.link.announcer = nil, nil
-}
-
-// mend does what is due for the link.
-func (d *Daemon) mend(now time.Duration) {
-	switch {
-	case d.link.retryAt > 0 && now >= d.link.retryAt:
-		d.mendLink()
-	case d.link.transport != nil && now >= d.link.multicastAt+rejoinAfter:
-		// Wi-Fi drivers and switches have been seen to lose a membership unnoticed.
-		d.link.multicastAt = now
-		d.counts.rejoined++
-		d.sent(d.link.transport.Rejoin())
-	}
+	return netip.PrefixFrom(a.IP, bits)
 }

@@ -60,8 +60,8 @@ type Platform struct {
 	OpenAnnouncer func(netio.Link) (Announcer, error)
 	// OpenLED opens a light.
 	OpenLED func(gpio.Spec) (gpio.LED, error)
-	// NewAlarm makes what wakes the loop; nil means a timer of the Go runtime.
-	NewAlarm func() (Alarm, error)
+	// NewTimer makes what wakes the loop; nil means a timer of the Go runtime.
+	NewTimer func() (Timer, error)
 	// StartDeadman starts the dead man's switch; nil means that there is none.
 	StartDeadman func() (Deadman, error)
 	// RunCommand runs a program with arguments to its end, or until ctx ends, and
@@ -110,12 +110,12 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		},
 		OpenLED:    realLED(cfg, o.Log),
 		RunCommand: runCommand,
-		NewAlarm: func() (Alarm, error) {
-			a, err := netio.NewTimer()
+		NewTimer: func() (Timer, error) {
+			t, err := netio.NewTimer()
 			if err != nil {
 				return nil, err
 			}
-			return a, nil
+			return t, nil
 		},
 	}
 	if o.Deadman != nil {

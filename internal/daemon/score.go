@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/wire"
 )
 
 const (
 	// scoreEvery is how often the score command is run. The boards tell their
-	// importance about once a second, and one that changed faster than people can
+	// score about once a second, and one that changed faster than people can
 	// follow would drag the address around. To start a small program costs a
 	// Raspberry Pi Zero about 10 ms, so this is 0.2 % of it.
 	scoreEvery = 5 * time.Second
@@ -23,46 +25,69 @@ const (
 	scoreWithin = 4 * time.Second
 )
 
-// importance is what the score command says of this board. Until it has said
-// something, and while it fails, that is 0: a board that does not know what it
-// is worth does not push itself forward.
-type importance struct {
-	score    uint32
+// score is what the score command says of this board. Until it has said something,
+// and while it fails, that is 0: a board that does not know what it is worth does
+// not push itself forward.
+type score struct {
+	platform *Platform
+	tasks    *tasks
+	reporter *reporter
+	now      func() time.Duration
+	changed  func(uint32) // called in the loop after each run
+
+	command  []string      // as it was configured at the start; nil if none is run
 	commands chan []string // from the loop to the runner: another one is configured
-	told     bool          // that it fails was logged, and not yet that it works again
+	value    uint32
+	told     bool // that it fails was logged, and not yet that it works again
 	toldAt   time.Duration
 }
 
-// measure runs the score command at once and then every scoreEvery, one run at a
+func newScore(cfg *config.Config, p *Platform, t *tasks, r *reporter, now func() time.Duration) *score {
+	s := &score{platform: p, tasks: t, reporter: r, now: now, commands: make(chan []string, 1), toldAt: -time.Hour}
+	if cfg.ScoreSource == election.ScoreFromCommand {
+		s.command = cfg.ScoreCommand
+	}
+	return s
+}
+
+// run runs the score command at once and then every scoreEvery, one run at a
 // time, until ctx ends.
-func (d *Daemon) measure(ctx context.Context, command []string) error {
+func (s *score) run(ctx context.Context) error {
+	if s.command == nil {
+		return nil
+	}
+	command := s.command
 	tick := time.NewTicker(scoreEvery)
 	defer tick.Stop()
 	for {
-		run, cancel := context.WithTimeout(ctx, scoreWithin)
-		output, err := d.platform.RunCommand(run, command)
-		late := run.Err() != nil
-		cancel()
+		value, err := s.runOnce(ctx, command)
 		if ctx.Err() != nil {
 			return nil
 		}
-		var score uint32
-		switch {
-		case late:
-			err = fmt.Errorf("did not end within %v and was killed", scoreWithin)
-		case err == nil:
-			score, err = parseScore(output)
-		}
 		program := command[0] // the loop reads it when command may be another one already
-		d.request(func() { d.measured(score, program, err) })
+		s.tasks.post(func() { s.computed(value, program, err) })
 		select {
 		case <-ctx.Done():
 			return nil
-		case command = <-d.importance.commands:
+		case command = <-s.commands:
 			tick.Reset(scoreEvery)
 		case <-tick.C:
 		}
 	}
+}
+
+// runOnce runs a score command once.
+func (s *score) runOnce(ctx context.Context, command []string) (uint32, error) {
+	ctx, cancel := context.WithTimeout(ctx, scoreWithin)
+	defer cancel()
+	output, err := s.platform.RunCommand(ctx, command)
+	switch {
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("did not end within %v and was killed", scoreWithin)
+	case err != nil:
+		return 0, err
+	}
+	return parseScore(output)
 }
 
 // parseScore reads one whole number with nothing but white space around it.
@@ -87,41 +112,38 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-// measured takes in what a run of the score command came to.
-func (d *Daemon) measured(score uint32, program string, err error) {
-	m := &d.importance
-	now := d.now()
+// computed is told what a run of the score command came to.
+func (s *score) computed(value uint32, program string, err error) {
+	now := s.now()
 	if err != nil {
-		text := fmt.Sprintf("the score command %s %v; this board counts as one of importance 0 until it works", program, err)
-		d.news.trouble(console.ProblemScoreCommand, text, forever)
+		text := fmt.Sprintf("the score command %s %v; the score of this board is 0 until it works", program, err)
+		s.reporter.problems.note(console.ProblemScoreCommand, wire.Nobody, text, forever)
 		// Once, and not again for each run, also if it fails differently or now and then.
-		if now-m.toldAt > tellEvery {
-			d.log.Warn(text)
-			m.told, m.toldAt = true, now
+		if now-s.toldAt > tellEvery {
+			s.reporter.log.Warn(text)
+			s.told, s.toldAt = true, now
 		}
-		score = 0
+		value = 0
 	} else {
-		d.news.over(console.ProblemScoreCommand)
-		if m.told {
-			d.log.Infof("the score command %s works again", program)
-			m.told = false
+		s.reporter.solved(console.ProblemScoreCommand)
+		if s.told {
+			s.reporter.log.Infof("the score command %s works again", program)
+			s.told = false
 		}
 	}
-	m.score = score
-	if d.core != nil {
-		d.act(d.core.SetScore(now, score))
-	}
+	s.value = value
+	s.changed(value)
 }
 
 // replaceCommand has another score command run from now on. Without a command
 // there is nothing to change: whether one is run at all takes a restart.
-func (d *Daemon) replaceCommand(command []string) {
-	if d.cfg.ScoreSource != election.ScoreFromCommand || len(command) == 0 {
+func (s *score) replaceCommand(command []string) {
+	if s.command == nil || len(command) == 0 {
 		return
 	}
 	select {
-	case <-d.importance.commands: // nobody has seen that one
+	case <-s.commands: // nobody has seen that one
 	default:
 	}
-	d.importance.commands <- command
+	s.commands <- command
 }

@@ -46,7 +46,7 @@ func (b *fakeBoard) setCommand(command func(context.Context, []string) ([]byte, 
 // score is what the loop knows of the board's importance.
 func (b *fakeBoard) score(t *testing.T) (score uint32) {
 	t.Helper()
-	if err := b.ask(t.Context(), func() { score = b.importance.score }); err != nil {
+	if err := b.tasks.call(t.Context(), func() { score = b.Daemon.score.value }); err != nil {
 		t.Fatal(err)
 	}
 	return score
@@ -140,13 +140,13 @@ func TestScoreCommandFails(t *testing.T) {
 		want    string
 	}{
 		{"fails", func(context.Context, []string) ([]byte, error) { return nil, errors.New("failed (exit status 3)") },
-			"the score command /bin/score failed (exit status 3); this board counts as one of importance 0 until it works"},
+			"the score command /bin/score failed (exit status 3); the score of this board is 0 until it works"},
 		{"hangs", func(ctx context.Context, _ []string) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() },
-			"the score command /bin/score did not end within 4s and was killed; this board counts as one of importance 0 until it works"},
+			"the score command /bin/score did not end within 4s and was killed; the score of this board is 0 until it works"},
 		{"is too late with its number", func(ctx context.Context, _ []string) ([]byte, error) { <-ctx.Done(); return []byte("7"), nil },
-			"the score command /bin/score did not end within 4s and was killed; this board counts as one of importance 0 until it works"},
+			"the score command /bin/score did not end within 4s and was killed; the score of this board is 0 until it works"},
 		{"prints no number", prints("high\n"),
-			`the score command /bin/score printed "high", which is not one whole number from 0 to 4294967295; this board counts as one of importance 0 until it works`},
+			`the score command /bin/score printed "high", which is not one whole number from 0 to 4294967295; the score of this board is 0 until it works`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {

@@ -86,8 +86,8 @@ type traceStep struct {
 // newTrace returns an empty one. Programs on one machine can merge their traces by
 // the kernel's clock, since netio.Now counts from a moment of each process's own;
 // a virtual clock is nobody else's.
-func newTrace(now func() time.Duration, virtual bool) trace {
-	t := trace{now: now, role: election.Isolated, steps: make([]traceStep, 0, stepsMax)}
+func newTrace(now func() time.Duration, virtual bool) *trace {
+	t := &trace{now: now, role: election.Isolated, steps: make([]traceStep, 0, stepsMax)}
 	if !virtual {
 		t.zero = monotonicZero(now)
 	}

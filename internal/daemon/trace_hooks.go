@@ -117,21 +117,21 @@ func (t *trace) transmitted(to wire.ID, m *wire.Message) {
 }
 
 // traced has the trace told of what is done to the address and to the neighbours.
-func (d *Daemon) traced(platform Platform) Platform {
+func (t *trace) traced(platform Platform) Platform {
 	openHolder, openAnnouncer := platform.OpenHolder, platform.OpenAnnouncer
 	platform.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
 		holder, err := openHolder(iface, addresses)
 		if err != nil {
 			return nil, err
 		}
-		return tracedHolder{holder, &d.trace}, nil
+		return tracedHolder{holder, t}, nil
 	}
 	platform.OpenAnnouncer = func(link netio.Link) (Announcer, error) {
 		announcer, err := openAnnouncer(link)
 		if err != nil {
 			return nil, err
 		}
-		return tracedAnnouncer{announcer, &d.trace}, nil
+		return tracedAnnouncer{announcer, t}, nil
 	}
 	return platform
 }

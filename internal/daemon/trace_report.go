@@ -18,10 +18,10 @@ func (d *Daemon) Trace(ctx context.Context) (console.Trace, error) {
 		names = map[wire.ID]string{}
 	)
 	// The loop copies, and has other things to do than to make words of it.
-	err := d.ask(ctx, func() {
+	err := d.tasks.call(ctx, func() {
 		found = d.trace.timelines()
 		t = console.Trace{
-			Board: idText(d.self), Name: d.cfg.Name, Clock: console.ClockMonotonic,
+			Board: idText(d.group.self), Name: d.cfg.Name, Clock: console.ClockMonotonic,
 			NowNs: int64(d.now() + d.trace.zero),
 		}
 		if d.core == nil {

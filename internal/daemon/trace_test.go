@@ -404,10 +404,10 @@ func TestTraceOfCauses(t *testing.T) {
 
 // A message counts from when it was read, and waits with that for the loop.
 func TestTraceOfAWaitingMessage(t *testing.T) {
-	n := Daemon{inbox: make(chan *packet, 1), free: make(chan *packet, 1)}
-	n.free <- new(packet)
-	n.deliver(netio.Datagram{Data: []byte{1}, At: 42 * time.Second})
-	if p := <-n.inbox; p.at != 42*time.Second {
+	g := group{inbox: make(chan *packet, 1), free: make(chan *packet, 1)}
+	g.free <- new(packet)
+	g.deliver(netio.Datagram{Data: []byte{1}, At: 42 * time.Second})
+	if p := <-g.inbox; p.at != 42*time.Second {
 		t.Errorf("it was read at 42s, and the loop is told %v", p.at)
 	}
 }

@@ -89,7 +89,7 @@ func TestSleeperDoesNotDefend(t *testing.T) {
 		inBubble(t, func(t *testing.T, l *fakeLAN) {
 			_, _, three := l.three()
 			pass(30 * time.Second)
-			go three.request(func() { <-time.After(400 * time.Millisecond) })
+			go three.tasks.post(func() { <-time.After(400 * time.Millisecond) })
 			pass(350 * time.Millisecond)
 			three.get(func() { three.announced = 0 })
 			three.claimed(net.HardwareAddr{2, 0, 0, 0, 0, 2})
@@ -111,7 +111,7 @@ func TestRepeatedPacketLeadsNowhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, _, three := l.three()
 		var packet []byte
-		if err := three.ask(t.Context(), func() { packet = append(packet, three.out...) }); err != nil {
+		if err := three.tasks.call(t.Context(), func() { packet = append(packet, three.group.out...) }); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Millisecond)
@@ -187,7 +187,7 @@ func TestResignKeepsALaterCaller(t *testing.T) {
 		}()
 		pass(time.Millisecond)
 		later := make(chan string, 1)
-		if err := three.ask(t.Context(), func() { three.followed = later }); err != nil {
+		if err := three.tasks.call(t.Context(), func() { three.handover.successor = later }); err != nil {
 			t.Fatal(err)
 		}
 		leave()
@@ -195,8 +195,8 @@ func TestResignKeepsALaterCaller(t *testing.T) {
 			t.Errorf("the first caller is told %v", err)
 		}
 		pass(time.Millisecond)
-		if err := three.ask(t.Context(), func() {
-			if three.followed != later {
+		if err := three.tasks.call(t.Context(), func() {
+			if three.handover.successor != later {
 				t.Error("the later caller was forgotten")
 			}
 		}); err != nil {
@@ -211,14 +211,14 @@ func TestProbeWithoutALink(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, nil)
 		pass(2 * time.Second)
-		if err := one.ask(t.Context(), func() {
-			announcer := one.link.announcer
-			one.link.announcer = nil
-			defer func() { one.link.announcer = announcer }()
-			for range cap(one.requests) {
-				one.tell(func() {})
+		if err := one.tasks.call(t.Context(), func() {
+			announcer := one.address.announcer
+			one.address.announcer = nil
+			defer func() { one.address.announcer = announcer }()
+			for range cap(one.tasks.posted) {
+				one.tasks.tryPost(func() {})
 			}
-			one.probe()
+			one.address.probe(one.probed)
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestLEDRecovers(t *testing.T) {
 func TestNumberedOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		if err := three.ask(t.Context(), func() { three.sequence = outlived }); err != nil {
+		if err := three.tasks.call(t.Context(), func() { three.group.sequence = lastSequence }); err != nil {
 			t.Fatal(err)
 		}
 		pass(5 * time.Second)

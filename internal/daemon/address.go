@@ -1,0 +1,286 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// address is the floating address on this board, or all of them: they are held
+// together. Nobody acquires it but [address.acquire], which runs when the core
+// says so, and again for as long as the core wants it held.
+type address struct {
+	platform *Platform
+	link     *link
+	tasks    *tasks
+	group    *group
+	reporter *reporter
+	now      func() time.Duration
+	floating []config.Address
+
+	holder  Holder // nil until it was opened
+	deadman deadman
+	wanted  bool // the core wants the address held
+	held    bool
+	untold  bool // it was acquired just now, and nobody on this board was told yet
+	failed  bool // it could not be acquired, and the core was not told yet
+
+	renewAt  time.Duration // when its lifetime is started over, or acquiring it is tried again
+	restored uint64        // how often something else had deleted it
+
+	backOff      time.Duration // how long this board stands back; doubles
+	backOffUntil time.Duration // when it stands for the lead again; never if it does
+
+	announcer  Announcer     // nil while the link is closed
+	announceAt time.Duration // when it is announced next
+	announced  int           // how often it was since it was acquired
+	defendedAt time.Duration // when the announcements were last started over because of a rival
+	rivalHeard func(addr netip.Addr, mac net.HardwareAddr)
+	probes     int // how often the address was probed, to tell the answers apart
+}
+
+func newAddress(floating []config.Address, p *Platform, l *link, g *group, t *tasks, r *reporter, now func() time.Duration) *address {
+	return &address{
+		platform: p, link: l, tasks: t, group: g, reporter: r, now: now, floating: floating,
+		deadman:      deadman{launch: p.StartDeadman, group: g, tasks: t, reporter: r},
+		backOffUntil: never,
+	}
+}
+
+const (
+	// renewEvery is how often the lifetime is started over, so that a renewal may
+	// be late by as much again before the address is lost. From renewAfter
+	// on it is done whenever the loop is awake anyway, as for a heartbeat: waking
+	// costs more than renewing.
+	renewEvery = netio.DefaultLifetime / 2
+	renewAfter = netio.DefaultLifetime * 2 / 5
+	// retryAcquireEvery is how often a leader that cannot acquire the address tries again.
+	retryAcquireEvery = 500 * time.Millisecond
+)
+
+// due is when the address needs attention again.
+func (a *address) due() time.Duration {
+	switch {
+	case !a.wanted:
+		return a.backOffUntil
+	case !a.held:
+		return a.renewAt
+	default:
+		return min(a.renewAt, a.announceAt)
+	}
+}
+
+// open prepares to hold the address when the link has been opened, so that a
+// takeover finds everything open.
+func (a *address) open(n Announcer) {
+	a.announcer = n
+	a.openHolder()
+	if a.wanted {
+		a.acquire() // the interface was made anew, or our own address changed, while this board leads
+	}
+}
+
+func (a *address) openHolder() {
+	if a.holder != nil {
+		return
+	}
+	holder, err := a.platform.OpenHolder(a.link.name, a.prefixes())
+	if err != nil {
+		a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
+		return
+	}
+	a.reporter.solved(console.ProblemAddressNotHeld)
+	a.holder = holder
+	method, why := holder.Method()
+	a.reporter.log.Infof("would hold %s on %s by %v (%s)", joined(a.prefixes()), holder.Device(), method, why)
+}
+
+// acquire acquires the address and announces it, or announces it again.
+func (a *address) acquire() {
+	a.wanted = true
+	if a.deadman.fired() {
+		return // the core hears of it before anything else is done
+	}
+	now := a.now()
+	a.renewAt = now + retryAcquireEvery
+	a.openHolder()
+	if a.holder == nil {
+		a.failed = true
+		return
+	}
+	if err := a.holder.Acquire(); err != nil {
+		a.acquireFailed(err)
+		return
+	}
+	a.reporter.solved(console.ProblemAddressNotHeld)
+	a.held, a.backOff = true, 0
+	a.renewAt = now + renewEvery
+	a.announced = 0
+	a.announce()
+	a.untold = true
+}
+
+func (a *address) acquireFailed(err error) {
+	a.held, a.failed = false, true
+	a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
+}
+
+// tellHeld is what is left to do when the address was acquired, and can wait
+// until the others know.
+func (a *address) tellHeld() {
+	if !a.untold {
+		return
+	}
+	a.untold = false
+	if a.held {
+		a.listenForRivals()
+		a.reporter.log.Infof("holds %s", joined(a.prefixes()))
+	}
+}
+
+// release lets go of the address. If even that fails, the kernel removes it
+// when its lifetime ends, since nobody renews it.
+func (a *address) release() {
+	a.wanted, a.held = false, false
+	if a.holder != nil {
+		a.reporter.failed("release the address", a.holder.Release())
+	}
+	a.deadman.disarm()
+	if a.announcer != nil {
+		a.announcer.Rivals(nil, nil)
+	}
+}
+
+// close is the end: the address, and what could hold it.
+func (a *address) close() {
+	a.release()
+	if a.holder != nil {
+		a.reporter.failed("close", a.holder.Close())
+	}
+	a.deadman.close()
+}
+
+// maintain does what is due for the address.
+func (a *address) maintain(now time.Duration) {
+	switch {
+	case !a.wanted || a.announcer == nil:
+		return
+	case !a.held:
+		if now >= a.renewAt {
+			a.acquire()
+		}
+		return
+	}
+	if now >= a.renewAt-(renewEvery-renewAfter) {
+		a.renew(now)
+	}
+	if now >= a.announceAt {
+		a.announce()
+	}
+}
+
+// renew starts the lifetime of the address over.
+func (a *address) renew(now time.Duration) {
+	if a.deadman.fired() {
+		return // the core hears of it before anything else is done
+	}
+	a.renewAt = now + renewEvery
+	restored, err := a.holder.Renew()
+	switch {
+	case errors.Is(err, netio.ErrExpired):
+		// The core was asked before this and still leads.
+		a.reporter.log.Warn("the lifetime of the address ended while this daemon did not run; acquiring it again")
+		a.acquire()
+	case err != nil:
+		a.acquireFailed(err)
+	case restored:
+		a.restored++
+		a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
+		a.announced = 0
+		a.announce()
+	}
+}
+
+// restore looks whether somebody has deleted the address.
+func (a *address) restore(s netio.Snapshot) {
+	if !a.held {
+		return
+	}
+	for _, f := range a.floating {
+		if !s.Has(f.IP) {
+			// The snapshot may be older than the address; then nothing is restored.
+			a.renew(a.now())
+			return
+		}
+	}
+}
+
+// How long a board that could not acquire the address stands back. Without, boards
+// that all lack the permission would hand the lead around as fast as they can
+// send, and a broken one that preempts would claim it again and again.
+const (
+	backOffMin = 10 * time.Second
+	backOffMax = 5 * time.Minute
+)
+
+// takeFailure reports, once, that the address could not be acquired and still is not held.
+func (a *address) takeFailure() bool {
+	failed := a.failed && a.wanted && !a.held
+	a.failed = false
+	return failed
+}
+
+// standBack has this board not stand for the lead for a while.
+func (a *address) standBack(now time.Duration) {
+	a.backOff = min(max(2*a.backOff, backOffMin), backOffMax)
+	a.backOffUntil = now + a.backOff
+}
+
+// standsBack reports whether it still does.
+func (a *address) standsBack() bool { return a.backOffUntil != never }
+
+// endBackOff ends the while when it is over, and reports whether it was.
+func (a *address) endBackOff(now time.Duration) bool {
+	if now < a.backOffUntil {
+		return false
+	}
+	a.backOffUntil = never
+	return true
+}
+
+// extendLease begins or extends the lease that the dead man's switch guards.
+func (a *address) extendLease(resign wire.Message, lease time.Duration) {
+	if a.held && a.announcer != nil {
+		a.deadman.extend(a.holder.ReleasePlan(), resign, lease)
+	}
+}
+
+// prefixes are the floating addresses with their prefix lengths.
+func (a *address) prefixes() []netip.Prefix {
+	all := make([]netip.Prefix, 0, len(a.floating))
+	for _, f := range a.floating {
+		all = append(all, a.link.prefix(f))
+	}
+	return all
+}
+
+// status fills in what topdog status shows of it.
+func (a *address) status(s *console.Status) {
+	s.Holding = a.held
+	s.Counters.AddressRestored = a.restored
+	for _, p := range a.prefixes() {
+		s.Addresses = append(s.Addresses, p.String())
+	}
+	if a.holder != nil {
+		method, why := a.holder.Method()
+		s.HoldMethod = method.String()
+		s.HoldText = fmt.Sprintf("%v on %s: %s", method, a.holder.Device(), why)
+	}
+}

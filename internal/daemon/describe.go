@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"topdog/election"
+	"topdog/wire"
+)
+
+// describe puts a change into a line for the log.
+func (d *Daemon) describe(c election.Change) string {
+	switch {
+	case c.To == election.Leader:
+		return fmt.Sprintf("leads in term %d: %v", c.Term, c.Reason)
+	case c.From == election.Leader && c.NewLeader != wire.Nobody:
+		return fmt.Sprintf("released %s; %s leads: %v", joined(d.address.prefixes()), d.called(c.NewLeader), c.Reason)
+	case c.From == election.Leader:
+		return fmt.Sprintf("released %s: %v", joined(d.address.prefixes()), c.Reason)
+	case c.To == election.Follower && c.NewLeader == wire.Nobody:
+		return fmt.Sprintf("waits for a leader: %v", c.Reason)
+	case c.To == election.Follower:
+		return fmt.Sprintf("follows %s in term %d: %v", d.called(c.NewLeader), c.Term, c.Reason)
+	case c.To == election.Barred:
+		return fmt.Sprintf("stays out: %v", c.Reason)
+	case c.To == election.Isolated:
+		return fmt.Sprintf("is without a network: %v", c.Reason)
+	default:
+		return fmt.Sprintf("is a %v: %v", c.To, c.Reason)
+	}
+}
+
+// capitalised makes a sentence of a line of the log.
+func capitalised(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// called names a board for people: "pi3 (192.168.1.13)", or what is known of it.
+func (d *Daemon) called(id wire.ID) string {
+	if id == d.group.self {
+		return "this board"
+	}
+	if p, ok := d.core.Peer(id); ok && p.Name != "" {
+		return fmt.Sprintf("%s (%v)", p.Name, id)
+	}
+	return id.String()
+}
+
+// joined writes prefixes as a list.
+func joined(prefixes []netip.Prefix) string {
+	texts := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// idAndName names a board for programs; both are empty for wire.Nobody.
+func (d *Daemon) idAndName(id wire.ID) (text, name string) {
+	switch id {
+	case wire.Nobody:
+		return "", ""
+	case d.group.self:
+		return id.String(), d.cfg.Name
+	}
+	p, _ := d.core.Peer(id)
+	return id.String(), p.Name
+}

@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// carryOut does what the core wants done, in order. The order is what keeps the
+// address from having two holders: it is released before the RESIGN leaves. What
+// only people want to know comes last: to tell the log, the light and systemd
+// takes longer than the takeover itself.
+func (d *Daemon) carryOut(effects []election.Effect) {
+	for i := range effects {
+		e := &effects[i]
+		d.trace.carries(e)
+		if claimsTheLead(e) && d.address.deadman.fired() {
+			continue
+		}
+		switch e.Kind {
+		case election.EffectSend:
+			d.group.send(e.To, &e.Message)
+			d.trace.transmitted(e.To, &e.Message)
+		case election.EffectAcquire:
+			d.address.acquire()
+		case election.EffectRelease:
+			d.address.release()
+		case election.EffectProbe:
+			d.address.probe(d.probed)
+		case election.EffectFinished:
+			d.finished = true
+		}
+		if startsInterval(e) {
+			d.extendLease()
+		}
+	}
+	for i := range effects {
+		switch e := &effects[i]; e.Kind {
+		case election.EffectChange:
+			d.changed(e.Change)
+		case election.EffectNotice:
+			d.reporter.noticed(e.Notice)
+		}
+	}
+	// All of this took time, in which the lease may have run out. The core may be
+	// called again only now, since the effects are in memory of its own.
+	d.checkDeadman()
+}
+
+// claimsTheLead reports whether an effect would say that this board leads, or
+// acquire the address.
+func claimsTheLead(e *election.Effect) bool {
+	return e.Kind == election.EffectAcquire || e.Kind == election.EffectSend && e.Message.Leading
+}
+
+// startsInterval reports whether an effect is a message from which the others
+// count the time until the next heartbeat.
+func startsInterval(e *election.Effect) bool {
+	return e.Kind == election.EffectSend && e.To == wire.Nobody &&
+		slices.Contains([]wire.Type{wire.TypeHeartbeat, wire.TypeCoordinator}, e.Message.Type)
+}
+
+// extendLease begins or extends the lease of a leader that has just sent a
+// heartbeat: when it ends, the dead man's switch lets go of the address.
+func (d *Daemon) extendLease() {
+	if d.core == nil || d.core.Role() != election.Leader {
+		return
+	}
+	resign, _ := d.core.PresignedResign()
+	d.address.extendLease(resign, d.core.Lease())
+}
+
+// probed gives the core the outcome of a probe.
+func (d *Daemon) probed(taken bool) { d.carryOut(d.core.Probed(d.now(), taken)) }
+
+// rivalHeard is told of a machine that claims the address. If this process was
+// asleep, that may be our successor: the core must know the time before anything
+// is announced against it.
+func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
+	d.carryOut(d.core.Wake(d.now()))
+	d.address.defend(addr, mac)
+}
+
+// changed tells everybody who cares of a change of role or leader.
+func (d *Daemon) changed(c election.Change) {
+	d.showRole() // at once, since the rest takes longer
+	d.reporter.history.add(c, d.lastSeen(c))
+	if c.NewLeader != wire.Nobody {
+		// The machine that had the address was a board of the group, or has given it up.
+		d.reporter.solved(console.ProblemAddressNotFree)
+	}
+	d.console.Changed()
+	if d.observe != nil {
+		d.observe(c)
+	}
+	if c.LeaderChanged() && c.NewLeader != wire.Nobody && c.NewLeader != d.group.self {
+		d.handover.succeeded(d.called(c.NewLeader))
+	}
+	d.reporter.changed(c, d.describe(c))
+}
+
+// lastSeen is when the leader that was replaced was heard last.
+func (d *Daemon) lastSeen(c election.Change) time.Duration {
+	if c.From == election.Isolated || c.From == election.Listener || c.From == election.Leader {
+		return 0
+	}
+	p, _ := d.core.Peer(c.OldLeader)
+	return p.LastHeard
+}
+
+// patterns says what the light shows in each role.
+var patterns = map[election.Role]gpio.Pattern{
+	election.Isolated:  gpio.Fault,
+	election.Listener:  gpio.Election,
+	election.Follower:  gpio.Follower,
+	election.Candidate: gpio.Election,
+	election.Leader:    gpio.Leader,
+	election.Barred:    gpio.Fault,
+}
+
+// showRole has the light show the role. A board that leads without the address
+// shows a fault: a leader's light means that the users are served.
+func (d *Daemon) showRole() {
+	pattern := gpio.Fault
+	if d.core != nil && (d.core.Role() != election.Leader || d.address.held) {
+		pattern = patterns[d.core.Role()]
+	}
+	d.reporter.light.show(pattern)
+}

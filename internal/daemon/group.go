@@ -1,0 +1,212 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// group is this board's way to the others: the sockets, who it is among the
+// boards, and where each of them is reached. All datagrams of the daemon are
+// sent by [group.transmit]; only the companion of the dead man's switch sends
+// one of its own, which [group.presign] has signed.
+type group struct {
+	link      *link
+	tasks     *tasks
+	reporter  *reporter
+	now       func() time.Duration
+	multicast netip.AddrPort // where Transport.Multicast sends to
+	port      uint16         // where boards listen
+	peers     []netip.Addr   // are sent by unicast what the group is sent by multicast
+	revision  int            // counts the changes of transport and peers
+
+	transport   Transport      // nil while the link is closed
+	readers     sync.WaitGroup // of the transport
+	inbox       chan *packet   // from the readers to the loop
+	free        chan *packet   // back
+	overruns    atomic.Uint64
+	multicastAt time.Duration // when multicast was heard last, or the group joined
+
+	configuredID wire.ID
+	self         wire.ID // Nobody until the board's own address is known
+	incarnation  wire.Incarnation
+	sequence     wire.Sequence // of what was sent last
+	outdated     bool          // the id belongs to another board now; a new one is due
+	header       func() wire.Header
+	guard        *wire.Guard // nil until the board's own address is known
+	codec        *wire.Codec
+	message      wire.Message // the one that was received last
+	out          []byte       // the datagram that was sent last
+	routes       map[wire.ID]*route
+
+	counts groupCounts
+}
+
+// groupCounts count what becomes of packets.
+type groupCounts struct {
+	received, sent, sendErrors, withoutRoute, rejoined uint64
+	dropped                                            [wire.DropReasons]uint64
+}
+
+func newGroup(cfg *config.Config, l *link, t *tasks, r *reporter, now func() time.Duration) (*group, error) {
+	codec, err := wire.NewCodec(cfg.Group, cfg.Key.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	g := &group{
+		link: l, tasks: t, reporter: r, now: now,
+		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
+		inbox: make(chan *packet, inboxSize), free: make(chan *packet, inboxSize),
+		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
+		routes: make(map[wire.ID]*route),
+	}
+	for range inboxSize {
+		g.free <- new(packet)
+	}
+	return g, nil
+}
+
+// newIncarnation draws a random number that is not zero.
+func newIncarnation() wire.Incarnation {
+	var b [4]byte
+	for {
+		rand.Read(b[:])
+		if i := binary.BigEndian.Uint32(b[:]); i != 0 {
+			return wire.Incarnation(i)
+		}
+	}
+}
+
+// chooseID returns the board's id: the configured one, or else its own address.
+func (g *group) chooseID(local netip.Addr) wire.ID {
+	if g.configuredID != wire.Nobody {
+		return g.configuredID
+	}
+	return wire.IDFromAddr(local)
+}
+
+// identify begins the board's life under an id. header is that of its messages.
+func (g *group) identify(self wire.ID, header func() wire.Header) {
+	g.self, g.header = self, header
+	g.guard = wire.NewGuard(self, g.incarnation, g.codec.Authenticated(), wire.RandomNonce)
+}
+
+// lastSequence is the sequence number from which on a new incarnation is due: at
+// ten milliseconds between heartbeats it takes more than a year to come here.
+const lastSequence = ^wire.Sequence(0) - 1<<16
+
+// identityDue reports whether the board needs a new incarnation, and perhaps a new id.
+func (g *group) identityDue() bool {
+	return g.transport != nil && (g.outdated || g.sequence > lastSequence)
+}
+
+// forget ends the life of this incarnation.
+func (g *group) forget() {
+	g.outdated = false
+	g.incarnation, g.sequence = newIncarnation(), 0
+	clear(g.routes)
+}
+
+// open begins to receive.
+func (g *group) open(t Transport) {
+	g.transport = t
+	g.revision++
+	g.multicastAt = g.now()
+	g.readers.Go(func() {
+		if err := t.Serve(g.deliver); err != nil {
+			g.tasks.tryPost(func() { g.reporter.log.Errorf("read the sockets: %v", err) })
+		}
+	})
+}
+
+// close closes the sockets, and waits for their readers.
+func (g *group) close() {
+	if g.transport == nil {
+		return
+	}
+	g.reporter.failed("close the sockets", g.transport.Close())
+	g.readers.Wait()
+	g.transport = nil
+}
+
+// setPeers replaces the boards that are spoken to by unicast as well.
+func (g *group) setPeers(peers []netip.Addr) {
+	if !slices.Equal(g.peers, peers) {
+		g.peers = peers
+		g.revision++
+	}
+}
+
+// members are the boards that are configured, present or not. A peer is configured
+// by its address, which is its id as well unless somebody gave it another one. A
+// board that was given one itself takes its peers to be like it, and knows nothing.
+func (g *group) members(local netip.Addr) (ids []wire.ID) {
+	if g.chooseID(local) != wire.IDFromAddr(local) {
+		return nil
+	}
+	for _, peer := range g.peers {
+		ids = append(ids, wire.IDFromAddr(peer))
+	}
+	return ids
+}
+
+// rejoinAfter is how long multicast may stay away. The leader's heartbeats or
+// anybody's HELLO come far more often, and to join a group again costs two packets.
+const rejoinAfter = 30 * time.Second
+
+// due is when the group is joined again.
+func (g *group) due() time.Duration {
+	if g.transport == nil {
+		return never
+	}
+	return g.multicastAt + rejoinAfter
+}
+
+// rejoin joins the group again when that is due: Wi-Fi drivers and switches have
+// been seen to lose a membership unnoticed.
+func (g *group) rejoin(now time.Duration) {
+	if now >= g.due() {
+		g.multicastAt = now
+		g.counts.rejoined++
+		g.noteSend(g.transport.Rejoin())
+	}
+}
+
+// counters fills in what is counted about packets.
+func (g *group) counters(c *console.Counters) {
+	c.PacketsReceived = g.counts.received
+	c.PacketsSent = g.counts.sent
+	c.ReceiveOverruns = g.overruns.Load()
+	c.SendErrors = g.counts.sendErrors
+	c.MessagesWithoutRoute = g.counts.withoutRoute
+	c.GroupRejoined = g.counts.rejoined
+	drop := func(reason string, count uint64) {
+		if count > 0 {
+			c.DroppedByReason[reason] += count
+		}
+	}
+	for reason, count := range g.counts.dropped {
+		drop(wire.DropReason(reason).Identifier(), count)
+	}
+	if g.transport != nil {
+		drops := g.transport.Drops()
+		drop(console.DroppedWrongTTL, drops.WrongTTL)
+		drop(wire.TooLong.Identifier(), drops.Truncated)
+		c.ReceiveErrors = drops.ReceiveErrors
+	}
+}
+
+// connection returns the sockets of a machine, or nil where there are none.
+func (g *group) connection() *netio.Conn {
+	conn, _ := g.transport.(*netio.Conn)
+	return conn
+}

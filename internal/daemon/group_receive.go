@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/console"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// inboxSize is how many packets may wait for the loop. A group of 255 says
+// HELLO to a new board with at most that many CHALLENGEs at once.
+const inboxSize = 256
+
+// packet is a datagram on its way from a reader to the loop.
+type packet struct {
+	data      [netio.MaxPacket]byte
+	size      int
+	from      netip.AddrPort
+	multicast bool
+	at        time.Duration // when it was read from its socket
+}
+
+// deliver is given each datagram by a reader of the sockets. It copies, allocates
+// nothing and never blocks: what does not fit is dropped and counted, like what
+// does not fit into a socket's buffer.
+func (g *group) deliver(datagram netio.Datagram) {
+	var p *packet
+	select {
+	case p = <-g.free:
+	default:
+		g.overruns.Add(1)
+		return
+	}
+	p.size = copy(p.data[:], datagram.Data)
+	p.from, p.multicast, p.at = datagram.From, datagram.Multicast, datagram.At
+	g.inbox <- p // never blocks: there are no more packets than places
+}
+
+// recycle gives a packet back to the readers.
+func (g *group) recycle(p *packet) { g.free <- p }
+
+// receive judges a packet. It returns the message if that is new and its sender
+// alive, else nil. duplicateID reports that the sender uses this board's id. The
+// message is good until the packet is recycled.
+func (g *group) receive(p *packet, now time.Duration) (m *wire.Message, duplicateID bool) {
+	g.counts.received++
+	if g.guard == nil {
+		return nil, false
+	}
+	m = &g.message
+	if drop := g.codec.Decode(m, p.data[:p.size]); drop.Dropped() {
+		g.drop(drop.Reason, p.from)
+		return nil, false
+	}
+	verdict := g.guard.Admit(now, m)
+	g.reply(&verdict, p.from)
+	if verdict.Drop != wire.Accepted {
+		if verdict.Drop == wire.Duplicate {
+			g.heardBy(m.Sender, p, now, false) // it came by the other path as well
+		}
+		g.drop(verdict.Drop, p.from)
+		return nil, false
+	}
+	if p.multicast {
+		g.multicastAt = now
+	}
+	if verdict.Namesake {
+		g.duplicateID(p.from.Addr())
+		return m, true
+	}
+	g.heardBy(m.Sender, p, now, true)
+	return m, false
+}
+
+// duplicateID notes another board that uses this board's id. If the id was made
+// of an address that this board no longer has, another board has that address
+// now, and this one needs a new id.
+func (g *group) duplicateID(from netip.Addr) {
+	text := fmt.Sprintf("the board at %v has this board's id %v as well", from, g.self)
+	g.reporter.problems.note(console.ProblemKind(election.NoticeDuplicateID.Identifier()), wire.Nobody, text, time.Minute)
+	if g.chooseID(g.link.local) != g.self {
+		g.outdated = true
+	}
+}
+
+// drop counts a packet that was not accepted. Most are nobody's business; some
+// say that a board is set up wrongly.
+func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
+	g.counts.dropped[reason]++
+	var text string
+	switch reason {
+	case wire.BadTag:
+		text = fmt.Sprintf("packets from %v fail authentication: its key differs from this board's", from.Addr())
+	case wire.Unauthenticated:
+		text = fmt.Sprintf("packets from %v are not authenticated, and this group has a key: copy the key file to that board", from.Addr())
+	case wire.NotExpectingAuth:
+		text = fmt.Sprintf("packets from %v are authenticated, and this board has no key: copy the key file to this board", from.Addr())
+	case wire.BadVersion:
+		text = fmt.Sprintf("packets from %v have another version of the protocol: upgrade the older board", from.Addr())
+	default:
+		return
+	}
+	// One problem for each reason, whoever sends them: a source address is easily
+	// made up, and the log must not grow with what somebody makes up.
+	g.reporter.warn(console.ProblemKind(reason.Identifier()), text, time.Minute)
+}
+
+// reply sends what the guard wants sent: challenges and proofs. They speak for
+// this board, so they have the header of its messages.
+func (g *group) reply(v *wire.Verdict, from netip.AddrPort) {
+	for i := range v.Replies {
+		m, h := &v.Replies[i], g.header()
+		m.Algorithm, m.Leading, m.Sender, m.Term, m.Priority = h.Algorithm, h.Leading, h.Sender, h.Term, h.Priority
+		to := from
+		if v.ReplyByMulticast {
+			to = netip.AddrPort{}
+		}
+		g.transmit(m, to)
+	}
+}

@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"topdog/internal/console"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// send sends a message of the core to a board, or to all of them if to is wire.Nobody.
+func (g *group) send(to wire.ID, m *wire.Message) {
+	if to == wire.Nobody {
+		g.transmit(m, netip.AddrPort{})
+		return
+	}
+	addr, ok := g.routeTo(to)
+	if !ok {
+		g.noRoute(to)
+		return
+	}
+	g.transmit(m, addr)
+}
+
+// noRoute counts a message to a board that was never heard and whose id is no
+// address. To send it to everybody instead would have others act upon it; the
+// algorithms live with a lost message.
+func (g *group) noRoute(id wire.ID) {
+	g.counts.withoutRoute++
+	text := fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id)
+	g.reporter.warn(console.ProblemNoRoute, text, time.Minute)
+}
+
+// transmit sends a message to one address, or to the group if that is zero. It is
+// the only place where the daemon sends to other boards.
+func (g *group) transmit(m *wire.Message, to netip.AddrPort) {
+	if g.transport == nil {
+		return
+	}
+	g.sequence++
+	m.Incarnation, m.Sequence = g.incarnation, g.sequence
+	datagram, err := g.codec.Append(g.out[:0], m)
+	if err != nil {
+		g.reporter.log.Errorf("make a %v: %v", m.Type, err)
+		return
+	}
+	g.out = datagram
+	g.counts.sent++
+	if to.IsValid() {
+		g.noteSend(g.transport.Unicast(datagram, to))
+		return
+	}
+	g.noteSend(g.transport.Multicast(datagram))
+	for _, peer := range g.peers {
+		if peer != g.link.local {
+			g.noteSend(g.transport.Unicast(datagram, netip.AddrPortFrom(peer, g.port)))
+		}
+	}
+}
+
+// noteSend notes the outcome of a send. A link that is down is no problem of its
+// own: the watch over the link reports it, and nothing here could be done about it.
+func (g *group) noteSend(err error) {
+	if err == nil {
+		return
+	}
+	g.counts.sendErrors++
+	if !isLinkDown(err) {
+		g.reporter.warn(console.ProblemSend, err.Error(), time.Minute)
+	}
+}
+
+func isLinkDown(err error) bool { return errors.Is(err, netio.ErrLinkDown) }
+
+// presignAhead is how far the sequence of a pre-signed message is ahead of what was
+// sent when it was signed. It is signed anew when half of that is used up, after
+// an hour at ten messages a second.
+const presignAhead = 1 << 16
+
+// presignSequence is the sequence number of a message that is signed now, for the
+// companion of the dead man's switch to send if this daemon no longer can.
+func (g *group) presignSequence() wire.Sequence { return g.sequence + presignAhead }
+
+// presignDue reports whether a message with that number has to be signed anew.
+func (g *group) presignDue(sequence wire.Sequence) bool { return g.sequence+presignAhead/2 > sequence }
+
+// presign signs a message that has its sequence number already.
+func (g *group) presign(m wire.Message) ([]byte, error) {
+	m.Incarnation = g.incarnation
+	return g.codec.Append(nil, &m)
+}
+
+// destinations are where a message to the group goes.
+func (g *group) destinations() []netip.AddrPort {
+	all := []netip.AddrPort{g.multicast}
+	for _, peer := range g.peers {
+		if peer != g.link.local {
+			all = append(all, netip.AddrPortFrom(peer, g.port))
+		}
+	}
+	return all
+}
+
+// skipTo has what this board says from now on come after a pre-signed message.
+func (g *group) skipTo(sequence wire.Sequence) { g.sequence = max(g.sequence, sequence) }

@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"slices"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// history is how the lead has changed, as this board saw it.
+type history struct {
+	now    func() time.Duration
+	reigns []reign         // the newest first
+	since  time.Duration   // when the present role was taken on
+	last   election.Change // the change that led to it
+	leader wire.ID         // the last leader that there was
+	lostAt time.Duration   // when it was last known to be there
+
+	rivalAt time.Duration // when another leader was heard
+	rivals  uint64        // how often
+}
+
+// reign is one leader's.
+type reign struct {
+	leader wire.ID
+	term   wire.Term
+	reason election.Reason
+	from   time.Duration
+	gap    time.Duration // without a sign of a leader before it, as this board saw it; 0 if unknown
+}
+
+// historyMax bounds what is remembered.
+const historyMax = 32
+
+// add enters a change. lastSeen is when the old leader was heard last, or 0 if
+// that says nothing about how long nobody led.
+func (h *history) add(c election.Change, lastSeen time.Duration) {
+	now := h.now()
+	if c.From != c.To {
+		h.since = now
+	}
+	h.last = c
+	if c.To == election.Isolated {
+		h.lostAt = 0 // the others may have a leader; this board cannot know
+		return
+	}
+	if !c.LeaderChanged() {
+		return
+	}
+	if c.NewLeader == wire.Nobody {
+		h.lostAt = now
+		return
+	}
+	lostAt := h.lostAt
+	h.lostAt = 0
+	if c.NewLeader == h.leader && len(h.reigns) > 0 && h.reigns[0].term == c.Term {
+		return // the same reign, found again after a pause of this board
+	}
+	if lostAt == 0 {
+		lostAt = lastSeen
+	}
+	r := reign{leader: c.NewLeader, term: c.Term, reason: c.Reason, from: now}
+	if lostAt > 0 {
+		r.gap = now - lostAt
+	}
+	h.leader = c.NewLeader
+	h.reigns = slices.Insert(h.reigns, 0, r)
+	if len(h.reigns) > historyMax {
+		h.reigns = h.reigns[:historyMax]
+	}
+}
+
+// rivalHeard enters that another leader was heard.
+func (h *history) rivalHeard() {
+	h.rivals++
+	h.rivalAt = h.now()
+}
+
+// settledAfter is how long after a change of role, or a healed partition, the
+// announcements of the former leader may still be heard.
+const settledAfter = 10 * time.Second
+
+// settled reports whether whoever claims the address now is no former leader.
+func (h *history) settled(now time.Duration) bool {
+	return now-h.since > settledAfter && now-h.rivalAt > settledAfter
+}
+
+// status fills in what topdog status shows of it. idAndName looks up a board.
+func (h *history) status(s *console.Status, now time.Duration, idAndName func(wire.ID) (id, name string)) {
+	s.Reason, s.ReasonText = h.last.Reason.Identifier(), h.last.Reason.String()
+	s.RoleSinceMs = age(now - h.since)
+	if s.Leader != "" && len(h.reigns) > 0 {
+		s.LeaderSinceMs = age(now - h.reigns[0].from)
+	}
+	for _, r := range h.reigns {
+		c := console.Change{
+			AgoMs: console.Milliseconds(now - r.from), Term: uint32(r.term),
+			Reason: r.reason.Identifier(), ReasonText: r.reason.String(),
+		}
+		c.Leader, c.LeaderName = idAndName(r.leader)
+		if r.gap > 0 {
+			c.OutageMs = age(r.gap)
+		}
+		s.Changes = append(s.Changes, c)
+	}
+}

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"net/netip"
+
+	"topdog/election"
+	"topdog/election/literature"
+	"topdog/wire"
+)
+
+// join makes the core, once the board knows who it is.
+func (d *Daemon) join(local netip.Addr) error {
+	board := d.cfg.Config
+	board.ID, board.Incarnation = d.group.chooseID(local), d.group.incarnation
+	board.Priority, board.Members = d.priority(), d.group.members(local)
+	core, err := literature.NewCore(board, d.started)
+	if err != nil {
+		return err
+	}
+	d.core = core
+	d.group.identify(board.ID, core.Signature)
+	d.scoreChanged(d.score.value)
+	d.reporter.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
+		board.ID, board.Name, d.link.name, d.cfg.Group, board.Algorithm, literature.Detector(board.Algorithm, board.Detector), board.Fanout)
+	return nil
+}
+
+// priority is the configured one, unless the board stands back.
+func (d *Daemon) priority() uint8 {
+	if d.address.standsBack() {
+		return 0
+	}
+	return d.cfg.Priority
+}
+
+// stand tells the core how this board stands for the lead.
+func (d *Daemon) stand() {
+	d.carryOut(d.core.Reprioritise(d.now(), d.priority(), d.cfg.Preempt))
+}
+
+// standBack hands over to a board that perhaps can hold the address, when this one
+// could not acquire it, and does not stand for the lead for a while. A board that
+// is alone goes on trying.
+func (d *Daemon) standBack() {
+	if !d.address.takeFailure() {
+		return
+	}
+	if _, ok := d.core.Successor(d.now()); ok {
+		d.address.standBack(d.now())
+		d.stand()
+	}
+}
+
+// scoreChanged tells the core what the score command has come to.
+func (d *Daemon) scoreChanged(score uint32) {
+	if d.core != nil {
+		d.carryOut(d.core.SetScore(d.now(), score))
+	}
+}
+
+// renewIdentity gives the board a new incarnation, and a new id if its address
+// has changed, when it needs one. A leader hands over first, so that the address
+// does not suffer from it.
+func (d *Daemon) renewIdentity() {
+	if !d.group.identityDue() {
+		return
+	}
+	switch d.core.Role() {
+	case election.Leader:
+		effects, err := d.core.Resign(d.now())
+		d.carryOut(effects)
+		if err == nil {
+			return
+		}
+	case election.Follower:
+		if d.core.Leader() == wire.Nobody {
+			return // the successor has not spoken yet
+		}
+	}
+	before := d.group.self
+	d.linkLost()
+	d.group.forget()
+	if err := d.join(d.link.local); err != nil {
+		d.reporter.log.Error(err)
+		return
+	}
+	if d.group.self != before {
+		d.reporter.log.Warnf("another board has the address that the id %v was made of; this board is %v from now on", before, d.group.self)
+	}
+	d.carryOut(d.core.Link(d.now(), true))
+}

@@ -1,0 +1,163 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"topdog/election"
+	"topdog/netio"
+)
+
+// event is something that the loop takes in. Each kind says for itself what it
+// does; what has to be done before and after every one stands in [Daemon.handle].
+type event interface {
+	handle(d *Daemon)
+}
+
+// The kinds of events, beside *packet.
+type (
+	linkChange   netio.Snapshot // the state of the interface, or an address, has changed
+	posted       func()         // a task, or somebody who asks, wants something done
+	timerExpired struct{}       // something is due
+	stopRequest  struct{}       // the daemon shall hand over and end
+)
+
+func (p *packet) handle(d *Daemon)    { d.receive(p) }
+func (s linkChange) handle(d *Daemon) { d.linkChanged(netio.Snapshot(s)) }
+func (do posted) handle(*Daemon)      { do() }
+func (timerExpired) handle(d *Daemon) { d.timerExpired() }
+func (stopRequest) handle(d *Daemon)  { d.stop() }
+
+// loop takes in one event at a time until the board has left the group.
+func (d *Daemon) loop(ctx context.Context) {
+	d.reporter.failed("start", d.reporter.notifier.Ready())
+	d.timer = newTimer(d.platform.NewTimer, d.reporter)
+	d.address.deadman.start(d.extendLease)
+	d.showRole()
+	stop := ctx.Done()
+	for !d.finished {
+		d.trace.rest()
+		d.timer.set(d.due(), d.now())
+		var e event
+		select {
+		case <-d.killed:
+			return
+		case <-stop:
+			e, stop = stopRequest{}, nil
+		case e = <-d.group.inbox:
+		case s := <-d.link.snapshots:
+			e = linkChange(s)
+		case do := <-d.tasks.posted:
+			e = posted(do)
+		case <-d.timer.Rings():
+			e = timerExpired{}
+		}
+		d.handle(e)
+	}
+}
+
+// handle takes in one event. Whatever it is, the dead man's switch speaks first,
+// and nothing is left half done behind it.
+func (d *Daemon) handle(e event) {
+	d.checkDeadman()
+	e.handle(d)
+	d.settle()
+}
+
+// checkDeadman comes before everything that the loop does: a daemon that was
+// frozen must know, before it says a word, what was done on its behalf.
+func (d *Daemon) checkDeadman() {
+	switch {
+	case !d.address.deadman.fired():
+	case d.core.Role() == election.Leader:
+		d.carryOut(d.core.LeaseExpired(d.now()))
+	default:
+		d.address.release() // the core knows already
+	}
+}
+
+// settle does what every event may have made necessary, and what could wait until
+// the other boards know.
+func (d *Daemon) settle() {
+	d.address.tellHeld()
+	d.showRole()
+	d.standBack()
+	d.renewIdentity()
+}
+
+// due is when something has to be done though nothing happens.
+func (d *Daemon) due() time.Duration {
+	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.reporter.due())
+	if d.core != nil {
+		if at, ok := d.core.Deadline(); ok {
+			next = min(next, at)
+		}
+	}
+	return next
+}
+
+// timerExpired does what is due. The core comes first: if this process was asleep
+// it lets go of the address before anything renews it.
+func (d *Daemon) timerExpired() {
+	d.timer.at = never
+	// What has arrived meanwhile may change what is due. What arrives while this
+	// is taken in has to wait, or a flood would keep the leader from its heartbeat.
+	for range len(d.group.inbox) {
+		d.receive(<-d.group.inbox)
+	}
+	now := d.now()
+	if d.core != nil {
+		if at, ok := d.core.Deadline(); ok && at <= now {
+			d.trace.woke(at, now)
+			d.carryOut(d.core.Wake(now))
+		}
+	}
+	if d.address.endBackOff(d.now()) {
+		d.stand()
+	}
+	d.address.maintain(d.now())
+	d.maintainLink(d.now())
+	d.reporter.feedWatchdog(now)
+}
+
+// receive hands what is new and true to the core.
+func (d *Daemon) receive(p *packet) {
+	now := d.now()
+	switch m, duplicateID := d.group.receive(p, now); {
+	case m == nil:
+	case duplicateID:
+		d.carryOut(d.core.DuplicateID(now, m))
+	default:
+		d.trace.taking(p.at, now, m)
+		d.carryOut(d.core.Step(now, m))
+		d.trace.took()
+	}
+	d.group.recycle(p)
+}
+
+// stopWithin bounds how long a stopping leader waits for its successor.
+const stopWithin = 500 * time.Millisecond
+
+// stop begins to leave the group.
+func (d *Daemon) stop() {
+	d.reporter.failed("say that we stop", d.reporter.notifier.Stopping())
+	if d.core == nil {
+		d.finished = true
+		return
+	}
+	d.tasks.postAfter(stopWithin, func() {
+		if !d.finished {
+			d.reporter.log.Warn("no successor answered in time; leaving without one")
+			d.finished = true
+		}
+	})
+	d.trace.asked()
+	d.carryOut(d.core.Stop(d.now()))
+}
+
+// leave lets go of everything that the loop owns.
+func (d *Daemon) leave() {
+	d.address.close()
+	d.closeLink()
+	d.reporter.failed("close the timer", d.timer.Close())
+}

@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"topdog/election"
+	"topdog/internal/console"
+	"topdog/systemd"
+	"topdog/wire"
+)
+
+// reporter tells people and programs how this board is: by its log, by the
+// light, by systemd, and by the problems and the history that topdog status
+// shows. Nothing of it can fail in a way that the election would notice.
+type reporter struct {
+	log      *logrus.Entry
+	notifier *systemd.Notifier
+	light    *light
+	problems problems
+	history  history
+	fedAt    time.Duration // when systemd's watchdog was fed
+}
+
+func newReporter(log *logrus.Entry, now func() time.Duration) *reporter {
+	if log == nil {
+		log = silent()
+	}
+	return &reporter{log: log, notifier: systemd.New(), problems: problems{now: now}, history: history{now: now}}
+}
+
+// failed logs a failure of something that the election does not depend on.
+func (r *reporter) failed(what string, err error) {
+	if err != nil {
+		r.log.Warnf("%s: %v", what, err)
+	}
+}
+
+// warn notes a problem, and logs it if that is due.
+func (r *reporter) warn(kind console.ProblemKind, text string, lasts time.Duration) {
+	if r.problems.note(kind, wire.Nobody, text, lasts) {
+		r.log.Warn(text)
+	}
+}
+
+// alert is warn for what keeps the address from the users.
+func (r *reporter) alert(kind console.ProblemKind, text string, lasts time.Duration) {
+	if r.problems.note(kind, wire.Nobody, text, lasts) {
+		r.log.Error(text)
+	}
+}
+
+// solved ends a problem.
+func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind) }
+
+// noticed tells of something that the core has noticed about another board.
+func (r *reporter) noticed(n election.Notice) {
+	text := n.String()
+	r.problems.note(console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute)
+	switch n.Kind {
+	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm:
+		r.log.Error(text) // one of the boards stays out until somebody mends it
+	default:
+		r.log.Warn(text)
+	}
+	if n.Kind == election.NoticeRival {
+		r.history.rivalHeard()
+	}
+}
+
+// changed tells of a change of role or leader, which text describes.
+func (r *reporter) changed(c election.Change, text string) {
+	if routine(c) {
+		r.log.Debug(text)
+	} else {
+		r.log.Info(text)
+	}
+	if c.To != election.Candidate {
+		r.failed("tell systemd", r.notifier.Status(capitalised(text)))
+	}
+}
+
+// waiting tells of a link that is not there, which is no failure.
+func (r *reporter) waiting(problem string) {
+	r.warn(console.ProblemLink, problem, forever)
+	r.failed("tell systemd", r.notifier.Status("waiting: "+problem))
+}
+
+// routine reports whether a change is of no interest to a person: a question
+// that was asked, and answered or given up.
+func routine(c election.Change) bool {
+	switch {
+	case c.To == election.Candidate:
+		return true
+	case c.From == election.Candidate && c.To == election.Follower:
+		return !c.LeaderChanged()
+	case c.To == election.Follower:
+		return !c.LeaderChanged() || c.NewLeader == wire.Nobody
+	}
+	return false
+}
+
+// due is when systemd's watchdog wants to be fed.
+func (r *reporter) due() time.Duration {
+	if every := r.notifier.WatchdogInterval(); every > 0 {
+		return r.fedAt + every
+	}
+	return never
+}
+
+// feedWatchdog tells systemd, when that is due, that the loop turns.
+func (r *reporter) feedWatchdog(now time.Duration) {
+	if now >= r.due() {
+		r.fedAt = now
+		r.failed("feed the watchdog", r.notifier.Watchdog())
+	}
+}
+
+func silent() *logrus.Entry {
+	l := logrus.New()
+	l.SetLevel(logrus.PanicLevel)
+	return logrus.NewEntry(l)
+}

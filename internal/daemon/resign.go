@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// resignWithin is how long a successor may take. If none answers this board
+// claims the lead itself again, after a few heartbeats.
+const resignWithin = 2 * time.Second
+
+// Resign hands the lead over, and returns when another board has it.
+func (d *Daemon) Resign(ctx context.Context) (string, error) {
+	var refused error
+	successor := make(chan string, 1)
+	err := d.tasks.call(ctx, func() { refused = d.resign(successor) })
+	if err = errors.Join(err, refused); err != nil {
+		return "", err
+	}
+	defer d.tasks.post(func() { d.handover.forget(successor) })
+	select {
+	case name := <-successor:
+		return "handed over to " + name, nil
+	case <-time.After(resignWithin):
+		return "", errors.New("resigned, but no other board has taken over yet: look at topdog status")
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// resign begins to hand over. successor is told who leads next, unless it is refused.
+func (d *Daemon) resign(successor chan<- string) error {
+	switch {
+	case d.core == nil:
+		return errors.New("this board does not lead: it has no network yet")
+	case d.handover.successor != nil:
+		return errors.New("this board is handing over already")
+	}
+	d.trace.asked()
+	effects, err := d.core.Resign(d.now())
+	if err == nil {
+		d.handover.successor = successor
+	}
+	d.carryOut(effects) // also if it refuses: it may have found that it does not lead any more
+	return err
+}
+
+// handover is what somebody waits for who has made this board resign.
+type handover struct {
+	successor chan<- string // nil if nobody waits
+}
+
+// succeeded tells whoever waits who leads now.
+func (h *handover) succeeded(name string) {
+	if h.successor != nil {
+		h.successor <- name
+		h.successor = nil
+	}
+}
+
+// forget is called for one who does not wait any more; somebody else may.
+func (h *handover) forget(successor chan<- string) {
+	if h.successor == successor {
+		h.successor = nil
+	}
+}

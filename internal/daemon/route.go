@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// route is how another board is reached, and how it was heard lately.
+type route struct {
+	addr                  netip.AddrPort
+	multicastAt, directAt time.Duration
+}
+
+// routeTo returns where a board is reached: where it was last heard from, or, if
+// it was not heard, where its id says, since an id is an address unless somebody
+// configured another one. Such an address must be one that a board of this group
+// could have: what is meant for the link must not be sent beyond it.
+func (g *group) routeTo(id wire.ID) (netip.AddrPort, bool) {
+	if r, ok := g.routes[id]; ok && r.addr.IsValid() {
+		return r.addr, true
+	}
+	addr := id.Addr()
+	possible := !g.link.isFloating(addr) && (slices.Contains(g.peers, addr) || g.link.reaches(addr))
+	return netip.AddrPortFrom(addr, g.port), possible
+}
+
+// heardBy remembers where a board can be reached, and by which path it was
+// heard. Only a message that is heard for the first time says where its sender
+// is: a copy may come from somebody who repeats what he has overheard.
+func (g *group) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
+	r, ok := g.routes[id]
+	if !ok {
+		if len(g.routes) >= 2*wire.MaxBoards {
+			clear(g.routes)
+		}
+		r = &route{multicastAt: -time.Hour, directAt: -time.Hour}
+		g.routes[id] = r
+	}
+	if fresh {
+		// A pre-signed RESIGN comes from a port of its own, where nobody listens.
+		r.addr = netip.AddrPortFrom(p.from.Addr(), g.port)
+	}
+	if p.multicast {
+		r.multicastAt = now
+	} else {
+		r.directAt = now
+	}
+}
+
+// heardFrom returns the address that a board was heard from, or none.
+func (g *group) heardFrom(id wire.ID) netip.Addr {
+	if r, ok := g.routes[id]; ok {
+		return r.addr.Addr()
+	}
+	return netip.Addr{}
+}
+
+// oneWayProblems returns a problem for each board whose address is configured as
+// a peer and that is heard by one path only. called names a board for people.
+func (g *group) oneWayProblems(now time.Duration, called func(wire.ID) string) (found []console.Problem) {
+	if len(g.peers) == 0 {
+		return nil
+	}
+	add := func(kind console.ProblemKind, id wire.ID, format string) {
+		found = append(found, console.Problem{Kind: kind, Board: id.String(), Text: fmt.Sprintf(format, called(id))})
+	}
+	const fresh, stale = 5 * time.Second, 10 * time.Second
+	for id, r := range g.routes {
+		direct, multicast := now-r.directAt, now-r.multicastAt
+		switch {
+		case direct < fresh && multicast > stale:
+			add(console.ProblemMulticastMissing, id, "unicast from %s arrives and multicast does not: the network between drops multicast")
+		case multicast < fresh && direct > stale && slices.Contains(g.peers, r.addr.Addr()):
+			add(console.ProblemUnicastMissing, id, "multicast from %s arrives and unicast does not: list this board in its peers as well")
+		}
+	}
+	slices.SortFunc(found, func(a, b console.Problem) int { return strings.Compare(a.Text, b.Text) })
+	return found
+}

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// tasks are what runs beside the loop: whatever may block or take long. A task
+// reaches the loop by the functions that it posts, and everything that the loop
+// owns is touched in such a function only.
+type tasks struct {
+	ctx     context.Context // of all tasks; it ends with the loop
+	cancel  context.CancelFunc
+	running errgroup.Group
+	posted  chan func()
+}
+
+// postedMax is how many functions may wait for the loop.
+const postedMax = 16
+
+func newTasks() *tasks {
+	t := &tasks{posted: make(chan func(), postedMax)}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t
+}
+
+// start runs a task until it returns, which it does soon when ctx ends.
+func (t *tasks) start(run func(ctx context.Context) error) {
+	t.running.Go(func() error { return run(t.ctx) })
+}
+
+// end ends all tasks, and waits for them.
+func (t *tasks) end() error {
+	t.cancel()
+	return t.running.Wait()
+}
+
+// post has something done in the loop. It waits for room, so the loop itself must
+// not call it. What is posted is dropped when the daemon ends.
+func (t *tasks) post(do func()) {
+	select {
+	case t.posted <- do:
+	case <-t.ctx.Done():
+	}
+}
+
+// tryPost is post for those whom the loop may wait for. It never blocks: when
+// the loop is far behind, what is posted is dropped.
+func (t *tasks) tryPost(do func()) {
+	select {
+	case t.posted <- do:
+	default:
+	}
+}
+
+// postAfter has something done in the loop after a while.
+func (t *tasks) postAfter(delay time.Duration, do func()) {
+	t.start(func(ctx context.Context) error {
+		select {
+		case <-time.After(delay):
+			t.post(do)
+		case <-ctx.Done():
+		}
+		return nil
+	})
+}
+
+// call has something done in the loop and waits for it.
+func (t *tasks) call(ctx context.Context, do func()) error {
+	done := make(chan struct{})
+	select {
+	case t.posted <- func() { do(); close(done) }:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.ctx.Done():
+		return errStopping
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.ctx.Done():
+		return errStopping
+	}
+}
+
+var errStopping = errors.New("the daemon is stopping")
