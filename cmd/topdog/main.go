@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/internal/config"
+	"topdog/internal/setup"
 	"topdog/netio"
 )
 
@@ -65,8 +66,9 @@ func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	fmt.Fprintln(stderr, "topdog:", err)
 	var bad config.Errors
 	var usage usageError
+	var asked setup.UsageError
 	switch {
-	case errors.As(err, &usage): // also if it would make a bad configuration
+	case errors.As(err, &usage), errors.As(err, &asked): // also if it would make a bad configuration
 		return exitUsage
 	case errors.As(err, &bad):
 		return exitConfig

@@ -47,9 +47,9 @@ const (
 	MaxGroupBytes = 32                 // as many as a name has
 	MaxWords      = 16                 // of score_command, the program included
 
-	// maxFileBytes bounds the file, so that a wrong path (a disk image, an
+	// MaxFileBytes bounds the file, so that a wrong path (a disk image, an
 	// endless device) is refused instead of read into a small board's memory.
-	maxFileBytes = 64 << 10
+	MaxFileBytes = 64 << 10
 )
 
 // Defaults of the keys whose values have no type of their own.
@@ -101,6 +101,12 @@ func (c *Config) Where(key string) string {
 		return place
 	}
 	return "the default"
+}
+
+// Sets reports whether the file sets the key.
+func (c *Config) Sets(key string) bool {
+	_, set := c.places[key]
+	return set
 }
 
 // ReadKey reads the secret of the group from KeyFile, unless there is none.
@@ -162,7 +168,7 @@ func shortHostname(host string) string {
 // Load reads and checks the file at path. The error is an [Errors]; if the file
 // could not be read, errors.Is finds the cause (fs.ErrNotExist, fs.ErrPermission).
 func Load(path string) (*Config, error) {
-	data, _, err := readSmall(path, maxFileBytes)
+	data, _, err := readSmall(path, MaxFileBytes)
 	if err != nil {
 		hint := ""
 		switch {

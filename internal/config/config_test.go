@@ -299,7 +299,7 @@ func TestLoad(t *testing.T) {
 	if c.KeyFile != filepath.Join(dir, "k") {
 		t.Errorf("key file %s", c.KeyFile)
 	}
-	if err := os.WriteFile(path, make([]byte, maxFileBytes+1), 0o644); err != nil {
+	if err := os.WriteFile(path, make([]byte, MaxFileBytes+1), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger") {

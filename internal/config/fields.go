@@ -36,6 +36,7 @@ type field struct {
 	max     int    // for lists: the greatest number of elements
 	example string // a value as it would be written
 	live    bool   // can be applied by SIGHUP, without a restart
+	shared  bool   // the same on all boards of a group
 
 	// set checks one value and stores it. Numbers arrive in decimal, booleans
 	// as "true" or "false", lists one element at a time.
@@ -50,42 +51,42 @@ type field struct {
 // variable, so that nobody can change it.
 func fields() []field {
 	return []field{
-		typed(field{key: "address", form: takesText | takesList, max: MaxAddresses, example: `"192.168.1.250"`},
+		typed(field{key: "address", form: takesText | takesList, max: MaxAddresses, example: `"192.168.1.250"`, shared: true},
 			func(c *Config) *[]Address { return &c.Addresses }, oneMoreAddress, tomlList[Address]),
 		typed(field{key: "interface", form: takesText, example: `"eth0"`},
 			func(c *Config) *string { return &c.Interface }, checked(checkInterface), tomlOptional),
-		typed(field{key: "group", form: takesText, example: `"topdog"`},
-			func(c *Config) *string { return &c.Group }, checked(checkGroup), tomlString),
+		typed(field{key: "group", form: takesText, example: `"topdog"`, shared: true},
+			func(c *Config) *string { return &c.Group }, checked(checkGroup), Quote),
 		typed(field{key: "id", form: takesText | takesNumber, example: `"auto"`},
 			func(c *Config) *wire.ID { return &c.ID }, alone(parseID), tomlID),
 		typed(field{key: "priority", form: takesNumber, example: "100", live: true},
 			func(c *Config) *uint8 { return &c.Priority }, alone(parsePriority), tomlPlain[uint8]),
 		typed(field{key: "preempt", form: takesBool, example: "false", live: true},
 			func(c *Config) *bool { return &c.Preempt }, alone(strconv.ParseBool), tomlPlain[bool]),
-		typed(field{key: "heartbeat", form: takesText, example: `"100ms"`},
+		typed(field{key: "heartbeat", form: takesText, example: `"100ms"`, shared: true},
 			func(c *Config) *time.Duration { return &c.Interval }, alone(parseHeartbeat), tomlText[time.Duration]),
-		choice(field{key: "algorithm"},
+		choice(field{key: "algorithm", shared: true},
 			func(c *Config) *wire.Algorithm { return &c.Algorithm }, literature.Algorithms(), literature.AlgorithmNamed),
 		choice(field{key: "detector"},
 			func(c *Config) *election.DetectorKind { return &c.Detector }, detectors(), election.DetectorNamed),
 		choice(field{key: "fanout"},
 			func(c *Config) *election.Fanout { return &c.Fanout }, election.Fanouts(), election.FanoutNamed),
-		choice(field{key: "score_from"},
+		choice(field{key: "score_from", shared: true},
 			func(c *Config) *election.ScoreSource { return &c.ScoreSource }, election.ScoreSources(), election.ScoreSourceNamed),
 		typed(field{key: "score_command", form: takesText | takesList, max: MaxWords, example: `["/usr/local/bin/my-score", "--verbose"]`, live: true},
 			func(c *Config) *[]string { return &c.ScoreCommand }, oneMoreWord, tomlList[string]),
-		typed(field{key: "multicast", form: takesText, example: `"224.0.0.254:9254"`},
+		typed(field{key: "multicast", form: takesText, example: `"224.0.0.254:9254"`, shared: true},
 			func(c *Config) *netip.AddrPort { return &c.Multicast }, alone(parseMulticast), tomlText[netip.AddrPort]),
 		typed(field{key: "peers", form: takesText | takesList, max: MaxPeers, example: `["192.168.1.11", "192.168.1.12"]`, live: true},
 			func(c *Config) *[]netip.Addr { return &c.Peers }, oneMorePeer, tomlList[netip.Addr]),
 		typed(field{key: "key_file", form: takesText, example: `"/etc/topdog/key"`},
-			func(c *Config) *string { return &c.KeyFile }, parseKeyFile, tomlString),
+			func(c *Config) *string { return &c.KeyFile }, parseKeyFile, Quote),
 		typed(field{key: "led", form: takesText, example: `"ACT"`, live: true},
 			func(c *Config) *gpio.Spec { return &c.LED }, alone(parseLED), tomlLED),
 		typed(field{key: "name", form: takesText, example: `"shelf-3"`},
 			func(c *Config) *string { return &c.Name }, checked(checkName), tomlOptional),
 		typed(field{key: "socket", form: takesText, example: `"/run/topdog/topdog.sock"`},
-			func(c *Config) *string { return &c.Socket }, checked(checkSocket), tomlString),
+			func(c *Config) *string { return &c.Socket }, checked(checkSocket), Quote),
 		typed(field{key: "log_level", form: takesText, example: `"info"`, live: true},
 			func(c *Config) *logrus.Level { return &c.LogLevel }, alone(parseLogLevel), tomlLogLevel),
 		choice(field{key: "hold"},
@@ -110,10 +111,10 @@ func typed[T any](f field, place func(*Config) *T, parse func(*Config, string) (
 
 // choice completes the field of a key that takes one of the names of a type, of
 // which the first is the default.
-func choice[T fmt.Stringer](f field, place func(*Config) *T, names []string, named func(string) (T, bool)) field {
-	f.form, f.example = takesText, tomlString(names[0])
+func choice[T fmt.Stringer](f field, place func(*Config) *T, names []string, find func(string) (T, bool)) field {
+	f.form, f.example = takesText, Quote(names[0])
 	return typed(f, place, alone(func(text string) (T, error) {
-		v, _ := named(text)
+		v, _ := find(text)
 		return v, oneOf(text, names)
 	}), tomlText[T])
 }
@@ -151,7 +152,7 @@ func oneMorePeer(c *Config, text string) ([]netip.Addr, error) {
 	const example = `write the own address of another board, for example "192.168.1.11"`
 	if host, _, found := strings.Cut(text, "/"); found {
 		if _, err := netip.ParseAddr(host); err == nil {
-			return nil, refuse("write "+tomlString(host), "%s has a prefix length, only the address belongs here", quoted(text))
+			return nil, refuse("write "+Quote(host), "%s has a prefix length, only the address belongs here", quoted(text))
 		}
 	}
 	ip, err := parseIPv4(text, example)
@@ -194,13 +195,20 @@ func Keys() []string {
 // Live reports whether a running daemon can take over a new value of key, on
 // SIGHUP, without a restart. The others are part of what the boards of a group
 // agree on, or name something that is opened once.
-func Live(key string) bool {
+func Live(key string) bool { return named(key).live }
+
+// Shared reports whether all boards of a group must have the same value of key. The
+// other keys are each board's own business.
+func Shared(key string) bool { return named(key).shared }
+
+// named returns the field of a key. That of a key that does not exist is empty.
+func named(key string) field {
 	for _, f := range fields() {
 		if f.key == key {
-			return f.live
+			return f
 		}
 	}
-	return false
+	return field{}
 }
 
 // ApplyLive takes over the values of the live keys of another configuration.
@@ -223,6 +231,9 @@ func (c *Config) Changed(other *Config) []string {
 	}
 	return changed
 }
+
+// Value returns the value of a key as it is written in a file.
+func (c *Config) Value(key string) string { return named(key).get(c) }
 
 // TOML returns the whole configuration with all defaults filled in, as a file
 // that Parse reads back to the same configuration.

@@ -11,8 +11,8 @@ import (
 	"topdog/wire"
 )
 
-// maxKeyFileBytes leaves room for comments around 65 bytes of key.
-const maxKeyFileBytes = 4 << 10
+// MaxKeyFileBytes leaves room for comments around 65 bytes of key.
+const MaxKeyFileBytes = 4 << 10
 
 // Key is the secret that the boards of a group share. However it is printed or
 // marshalled, it shows only its fingerprint. The zero Key is no key.
@@ -78,12 +78,12 @@ func LoadKey(path string) (Key, error) {
 	fail := func(err error, message, hint string) (Key, error) {
 		return Key{}, Errors{{File: path, Message: message, Hint: hint, Err: err}}
 	}
-	data, info, err := readSmall(path, maxKeyFileBytes)
+	data, info, err := readSmall(path, MaxKeyFileBytes)
 	// The mode is looked at first: a key that others may read is to be
 	// replaced, whatever is in it.
 	if info != nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
 		return fail(nil, fmt.Sprintf("the key file has mode %04o, so other users may get at the key", info.Mode().Perm()),
-			"run: chmod 600 "+shellQuote(path))
+			"run: chmod 600 "+ShellQuote(path))
 	}
 	switch {
 	case isNotExist(err):
@@ -94,13 +94,13 @@ func LoadKey(path string) (Key, error) {
 	case err != nil:
 		return fail(err, "cannot read the key file: "+bare(err), "")
 	}
-	return parseKey(path, data)
+	return ParseKey(path, data)
 }
 
 const keyHint = "copy the file from a board that works, or make a new key with `topdog init` and copy it to all boards"
 
-// parseKey reads the content of a key file called name.
-func parseKey(name string, data []byte) (Key, error) {
+// ParseKey reads the content of a key file called name.
+func ParseKey(name string, data []byte) (Key, error) {
 	var key Key
 	found := 0 // the line of the key
 	fail := func(line, column int, format string, args ...any) (Key, error) {

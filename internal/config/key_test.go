@@ -54,7 +54,7 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 
 func TestKeyFileRoundTrip(t *testing.T) {
 	k := testKey(t)
-	got, err := parseKey("key", k.Encode())
+	got, err := ParseKey("key", k.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestKeyFileRoundTrip(t *testing.T) {
 		strings.ToUpper(hexKey) + "\r\n",
 		"\ufeff# a comment\n\n  " + hexKey + "  \n# another\n",
 	} {
-		if got, err := parseKey("key", []byte(text)); err != nil || got != k {
+		if got, err := ParseKey("key", []byte(text)); err != nil || got != k {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestKeyErrors(t *testing.T) {
 		{"zeros", strings.Repeat("0", 64) + "\n"},
 		{"binary", "\x00\xff\xfe\n"},
 	} {
-		_, err := parseKey("/etc/topdog/key", []byte(tc.text))
+		_, err := ParseKey("/etc/topdog/key", []byte(tc.text))
 		if err == nil {
 			t.Errorf("%s: accepted", tc.name)
 			continue
@@ -145,12 +145,12 @@ func FuzzKey(f *testing.F) {
 	f.Add([]byte(hexKey + "\n" + hexKey))
 	f.Add([]byte("\ufeff\r\n\t x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		k, err := parseKey("key", data)
+		k, err := ParseKey("key", data)
 		if err != nil {
 			checkProblems(t, err, string(data))
 			return
 		}
-		if again, err := parseKey("key", k.Encode()); err != nil || again != k {
+		if again, err := ParseKey("key", k.Encode()); err != nil || again != k {
 			t.Errorf("accepted %q, but not what it means: %v", data, err)
 		}
 	})

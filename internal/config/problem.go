@@ -191,3 +191,14 @@ func bare(err error) string {
 	}
 	return err.Error()
 }
+
+// ShellQuote quotes text for a POSIX shell where it needs it.
+func ShellQuote(text string) string {
+	plain := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+@", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -41,6 +41,24 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	}
 }
 
+// The introduction of the reference names the keys that all boards must agree on.
+func TestReferenceNamesTheSharedKeys(t *testing.T) {
+	var shared []string
+	for _, key := range Keys() {
+		if Shared(key) {
+			shared = append(shared, key)
+		}
+	}
+	want := "must agree on " + strings.Join(shared, ", ") + " and the key."
+	text := strings.Join(strings.Fields(strings.ReplaceAll(string(Reference()), "\n#", " ")), " ")
+	if !strings.Contains(text, want) {
+		t.Errorf("the reference does not say: %s", want)
+	}
+	if Shared("no such key") {
+		t.Error("an unknown key is shared")
+	}
+}
+
 const docsPath = "../../docs/config.md"
 
 // The manual has a row for each key, in order, with the default and with

@@ -135,7 +135,7 @@ func (r *reading) rewrite(f *field, text string) string {
 	}
 	for _, candidate := range candidates {
 		if candidate != "" && r.fits(f, candidate) {
-			literal := tomlString(candidate)
+			literal := Quote(candidate)
 			if f.form&takesText == 0 {
 				literal = candidate
 			}

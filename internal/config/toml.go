@@ -11,8 +11,8 @@ import (
 	"topdog/wire"
 )
 
-// tomlString writes text as a TOML basic string (TOML 1.0, "String").
-func tomlString(text string) string {
+// Quote writes text as a TOML basic string (TOML 1.0, "String").
+func Quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range text {
@@ -38,24 +38,24 @@ func tomlOptional(text string) string {
 	if text == "" {
 		return ""
 	}
-	return tomlString(text)
+	return Quote(text)
 }
 
-func tomlText[T fmt.Stringer](v T) string { return tomlString(v.String()) }
+func tomlText[T fmt.Stringer](v T) string { return Quote(v.String()) }
 
 func tomlPlain[T uint8 | bool](v T) string { return fmt.Sprint(v) }
 
 func tomlList[T any](elements []T) string {
 	texts := make([]string, len(elements))
 	for i, e := range elements {
-		texts[i] = tomlString(fmt.Sprint(e))
+		texts[i] = Quote(fmt.Sprint(e))
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 func tomlID(id wire.ID) string {
 	if id == wire.Nobody {
-		return tomlString(autoID)
+		return Quote(autoID)
 	}
 	return strconv.FormatUint(uint64(id), 10)
 }
@@ -71,7 +71,7 @@ func tomlLED(spec gpio.Spec) string {
 func tomlLogLevel(level logrus.Level) string {
 	for _, l := range logLevels {
 		if l.level == level {
-			return tomlString(l.name)
+			return Quote(l.name)
 		}
 	}
 	return ""

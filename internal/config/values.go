@@ -56,7 +56,7 @@ func ParseAddress(text string) (Address, error) {
 	if err != nil || size < 1 || size > 32 || length != strconv.Itoa(size) {
 		hint := "write a prefix length from 1 to 32, or leave it out: then it is that of the subnet"
 		if ones := prefixLength(length); ones > 0 {
-			hint = "write the netmask as a prefix length: " + tomlString(host+"/"+strconv.Itoa(ones))
+			hint = "write the netmask as a prefix length: " + Quote(host+"/"+strconv.Itoa(ones))
 		}
 		return Address{}, refuse(hint, "%s is not a prefix length", quoted("/"+length))
 	}
@@ -99,7 +99,7 @@ func parseIPv4(text, example string) (netip.Addr, error) {
 			return ip, refuse(example, "there is a space in %s", quoted(text))
 		}
 		if plain := withoutLeadingZeros(text); plain != text {
-			return ip, refuse("write "+tomlString(plain), "%s has leading zeros, which some programs read as octal", quoted(text))
+			return ip, refuse("write "+Quote(plain), "%s has leading zeros, which some programs read as octal", quoted(text))
 		}
 		return ip, refuse(example, "%s is not an IPv4 address", quoted(text))
 	case !ip.Is4():
@@ -212,7 +212,7 @@ func parseHeartbeat(text string) (time.Duration, error) {
 		}
 		squeezed := strings.ReplaceAll(strings.ToLower(text), " ", "")
 		if d, err := time.ParseDuration(squeezed); err == nil && election.CheckInterval(d) == nil {
-			example = "write heartbeat = " + tomlString(squeezed)
+			example = "write heartbeat = " + Quote(squeezed)
 		}
 		return 0, refuse(example, "%s is not a duration", quoted(text))
 	}
@@ -230,7 +230,7 @@ func parseMulticast(text string) (netip.AddrPort, error) {
 	ap, err := netip.ParseAddrPort(text)
 	if err != nil {
 		if ip, ipErr := netip.ParseAddr(text); ipErr == nil && ip.Is4() && ip.IsMulticast() {
-			return ap, refuse("write multicast = "+tomlString(text+":9254"), "%s has no port", quoted(text))
+			return ap, refuse("write multicast = "+Quote(text+":9254"), "%s has no port", quoted(text))
 		}
 		return ap, refuse(example, "%s is not an address and port", quoted(text))
 	}
@@ -362,7 +362,7 @@ func oneOf(text string, words []string) error {
 		}
 	}
 	if near := nearest(text, words); near != "" {
-		return refuse("did you mean "+tomlString(near)+"?", "%s is not one of %s", quoted(text), listed(words))
+		return refuse("did you mean "+Quote(near)+"?", "%s is not one of %s", quoted(text), listed(words))
 	}
 	return refuse("", "%s is not one of %s", quoted(text), listed(words))
 }
@@ -370,7 +370,7 @@ func oneOf(text string, words []string) error {
 func listed(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = tomlString(w)
+		quoted[i] = Quote(w)
 	}
 	return strings.Join(quoted, ", ")
 }

@@ -1,4 +1,4 @@
-package config
+package setup
 
 import (
 	"archive/tar"
@@ -8,40 +8,50 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/config"
 )
 
 // firstBoard makes a configured board and returns its directory.
-func firstBoard(t *testing.T, opts InitOptions) string {
+func firstBoard(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if _, err := Init(dir, "192.168.1.250", opts); err != nil {
-		t.Fatal(err)
-	}
+	mustWrite(t, board(dir))
 	return dir
 }
 
 func exported(t *testing.T, dir string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Export(&b, filepath.Join(dir, configName)); err != nil {
+	if err := board(dir).Export(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
+// importTo is what a board does with an archive.
+func importTo(dir string, archive []byte, force bool) (*imported, error) {
+	b := board(dir)
+	b.Force = force
+	return b.importFrom(bytes.NewReader(archive))
+}
+
 func TestImportMakesTheSameBoard(t *testing.T) {
-	for _, opts := range []InitOptions{{}, {NoKey: true}} {
-		first, second := firstBoard(t, opts), filepath.Join(t.TempDir(), "etc", "topdog")
-		done, err := Import(bytes.NewReader(exported(t, first)), second, false)
+	open := t.TempDir() // a group without a key
+	if err := os.WriteFile(filepath.Join(open, configName), []byte("address = \"10.0.0.9\"\nkey_file = \"none\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, first := range []string{firstBoard(t), open} {
+		second := filepath.Join(t.TempDir(), "etc", "topdog")
+		done, err := importTo(second, exported(t, first), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !done.ConfigNew || done.KeyNew == opts.NoKey {
+		if !done.configIsNew || done.keyIsNew != (first != open) {
 			t.Errorf("%+v", done)
 		}
 		for _, name := range names(t, first) {
@@ -54,8 +64,8 @@ func TestImportMakesTheSameBoard(t *testing.T) {
 			t.Errorf("files (-first +second):\n%s", diff)
 		}
 
-		again, err := Import(bytes.NewReader(exported(t, first)), second, false)
-		if err != nil || again.ConfigNew || again.KeyNew || again.Own != nil {
+		again, err := importTo(second, exported(t, first), false)
+		if err != nil || again.configIsNew || again.keyIsNew || again.own != nil {
 			t.Errorf("the second time: %+v, %v", again, err)
 		}
 	}
@@ -64,7 +74,7 @@ func TestImportMakesTheSameBoard(t *testing.T) {
 // What is there: kept where it fits, an error where it does not, and replaced
 // only by force.
 func TestImportOntoAConfiguredBoard(t *testing.T) {
-	first := firstBoard(t, InitOptions{})
+	first := firstBoard(t)
 	archive := exported(t, first)
 	text, key := read(t, filepath.Join(first, configName)), read(t, filepath.Join(first, keyName))
 	foreign := strings.Repeat("ab", 32) + "\n"
@@ -93,7 +103,7 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 				}
 			}
 			before := names(t, dir)
-			done, err := Import(bytes.NewReader(archive), dir, false)
+			done, err := importTo(dir, archive, false)
 			if tc.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("error %v, want %q in it", err, tc.want)
@@ -110,17 +120,17 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.own, done.Own); diff != "" {
+				if diff := cmp.Diff(tc.own, done.own); diff != "" {
 					t.Errorf("own (-want +got):\n%s", diff)
 				}
-				if done.ConfigNew != (tc.config == "") || done.KeyNew != (tc.key == "") {
+				if done.configIsNew != (tc.config == "") || done.keyIsNew != (tc.key == "") {
 					t.Errorf("%+v", done)
 				}
 				if tc.config != "" && read(t, filepath.Join(dir, configName)) != tc.config {
 					t.Error("the board's own configuration was changed")
 				}
 			}
-			if _, err := Import(bytes.NewReader(archive), dir, true); err != nil {
+			if _, err := importTo(dir, archive, true); err != nil {
 				t.Errorf("by force: %v", err)
 			}
 			if read(t, filepath.Join(dir, configName)) != text || read(t, filepath.Join(dir, keyName)) != key {
@@ -131,7 +141,7 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 }
 
 func TestImportRefusesOtherInput(t *testing.T) {
-	pack := func(files ...[2]string) string {
+	archiveOf := func(files ...[2]string) string {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
 		for _, f := range files {
@@ -154,33 +164,33 @@ func TestImportRefusesOtherInput(t *testing.T) {
 	}
 	const text = "address = \"10.0.0.9\"\nkey_file = \"key\"\n"
 	key := strings.Repeat("cd", 32)
-	whole := pack([2]string{"key", key}, [2]string{"topdog.toml", text})
+	whole := archiveOf([2]string{"key", key}, [2]string{"topdog.toml", text})
 	outside := t.TempDir()
 	keyIn := func(file string) string {
 		text := fmt.Sprintf("address = \"10.0.0.9\"\nkey_file = %q\n", file)
-		return pack([2]string{"key", key}, [2]string{"topdog.toml", text})
+		return archiveOf([2]string{"key", key}, [2]string{"topdog.toml", text})
 	}
 	for _, tc := range []struct{ name, input, want string }{
 		{"nothing", "", "nothing came on standard input: see what the other end of the pipe says"},
 		{"text", "sudo: a password is required\n", "is not what `topdog init --export` writes"},
 		{"half", whole[:600], "is not what"},
-		{"another file", pack([2]string{"../etc/passwd", "x"}), `it has an entry "../etc/passwd"`},
-		{"a link", pack([2]string{"key@", "/etc/shadow"}), `it has an entry "key"`},
-		{"a file twice", pack([2]string{"key", key}, [2]string{"key", key}), `it has an entry "key"`},
-		{"a long file", pack([2]string{"key", strings.Repeat("#", 1<<16)}), "key has 65536 bytes, at most 4096 are allowed"},
-		{"no configuration", pack([2]string{"key", key}), "there is no topdog.toml in it"},
-		{"no key", pack([2]string{"topdog.toml", text}), "needs a key, and none came with it"},
-		{"a bad key", pack([2]string{"topdog.toml", text}, [2]string{"key", key[1:]}), "the key that came:1:"},
+		{"another file", archiveOf([2]string{"../etc/passwd", "x"}), `it has an entry "../etc/passwd"`},
+		{"a link", archiveOf([2]string{"key@", "/etc/shadow"}), `it has an entry "key"`},
+		{"a file twice", archiveOf([2]string{"key", key}, [2]string{"key", key}), `it has an entry "key"`},
+		{"a long file", archiveOf([2]string{"key", strings.Repeat("#", 1<<16)}), "key has 65536 bytes, at most 4096 are allowed"},
+		{"no configuration", archiveOf([2]string{"key", key}), "there is no topdog.toml in it"},
+		{"no key", archiveOf([2]string{"topdog.toml", text}), "needs a key, and none came with it"},
+		{"a bad key", archiveOf([2]string{"topdog.toml", text}, [2]string{"key", key[1:]}), "the key that came:1:"},
 		{"the key elsewhere", keyIn(filepath.Join(outside, "key")), "writes a key beside"},
 		{"the key elsewhere, by dots", keyIn("../key"), "writes a key beside"},
 		{"the key below", keyIn("keys/key"), "writes a key beside"},
 		{"the key as the configuration", keyIn("topdog.toml"), "writes a key beside"},
-		{"a bad configuration", pack([2]string{"topdog.toml", "x = 1\n"}, [2]string{"key", key}), "cannot be used here"},
+		{"a bad configuration", archiveOf([2]string{"topdog.toml", "x = 1\n"}, [2]string{"key", key}), "cannot be used here"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			parent := t.TempDir()
 			for _, force := range []bool{false, true} {
-				_, err := Import(strings.NewReader(tc.input), filepath.Join(parent, "new"), force)
+				_, err := importTo(filepath.Join(parent, "new"), []byte(tc.input), force)
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("force %v: error %v, want %q in it", force, err, tc.want)
 				}
@@ -197,22 +207,22 @@ func TestImportRefusesOtherInput(t *testing.T) {
 
 // A board that keeps its own configuration also keeps its key where that says.
 func TestImportKeepsAKeyElsewhere(t *testing.T) {
-	first, dir, elsewhere := firstBoard(t, InitOptions{}), t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	first, dir, elsewhere := firstBoard(t), t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	text := strings.Replace(read(t, filepath.Join(first, configName)), `"key"`, fmt.Sprintf("%q", elsewhere), 1)
 	if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	done, err := Import(bytes.NewReader(exported(t, first)), dir, false)
+	done, err := importTo(dir, exported(t, first), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done.ConfigNew || !done.KeyNew || read(t, elsewhere) != read(t, filepath.Join(first, keyName)) {
+	if done.configIsNew || !done.keyIsNew || read(t, elsewhere) != read(t, filepath.Join(first, keyName)) {
 		t.Errorf("%+v", done)
 	}
 }
 
 func TestExportRefuses(t *testing.T) {
-	dir := firstBoard(t, InitOptions{})
+	dir := firstBoard(t)
 	path := filepath.Join(dir, configName)
 	text := read(t, path)
 	for _, tc := range []struct{ name, text, want string }{
@@ -225,10 +235,10 @@ func TestExportRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		err := Export(&out, path)
-		var bad Errors
+		err := board(dir).Export(&out)
+		var bad config.Errors
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: error %v, want an Errors with %q", tc.name, err, tc.want)
+			t.Errorf("%s: error %v, want a config.Errors with %q", tc.name, err, tc.want)
 		}
 		if out.Len() > 0 {
 			t.Errorf("%s: %d bytes were written", tc.name, out.Len())
@@ -246,22 +256,8 @@ func FuzzImport(f *testing.F) {
 		if err == nil && text == nil {
 			t.Fatal("no error and no configuration")
 		}
-		if int64(len(text)) > maxFileBytes || int64(len(key)) > maxKeyFileBytes {
+		if int64(len(text)) > config.MaxFileBytes || int64(len(key)) > config.MaxKeyFileBytes {
 			t.Fatalf("%d and %d bytes", len(text), len(key))
 		}
 	})
-}
-
-// Every key is either agreed on or a board's own, and the list has no key that
-// does not exist.
-func TestOwnKeysExist(t *testing.T) {
-	var all []string
-	for _, f := range fields() {
-		all = append(all, f.key)
-	}
-	for _, key := range ownKeys {
-		if !slices.Contains(all, key) {
-			t.Errorf("there is no key %q", key)
-		}
-	}
 }

@@ -1,15 +1,11 @@
-package main
+package setup
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
 	"topdog/netio"
@@ -165,37 +161,4 @@ func (n network) suggest() (subnet netip.Prefix, free netip.Addr) {
 		}
 	}
 	return subnet, netip.Addr{}
-}
-
-// ask asks for the address until there is one that suits, or the input ends.
-func ask(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr, suits func(string) error) (string, error) {
-	fmt.Fprintln(out, "Which address shall the boards keep? An unused one of your network, outside the range")
-	fmt.Fprintln(out, "that your router hands out (DHCP).")
-	example := ""
-	if subnet.IsValid() {
-		fmt.Fprintf(out, "This board is in %s.\n", subnet)
-	}
-	if free.IsValid() {
-		fmt.Fprintf(out, "Nobody answers at %s just now; whether your router would hand it out, only the\nrouter knows.\n", free)
-		example = fmt.Sprintf(" [%s]", free)
-	}
-	lines := bufio.NewScanner(in)
-	for {
-		fmt.Fprintf(out, "Address%s: ", example)
-		if !lines.Scan() {
-			return "", usageError{errors.New("no address was given; for example: topdog init 192.168.1.250")}
-		}
-		text := strings.TrimSpace(lines.Text())
-		if text == "" && free.IsValid() {
-			text = free.String()
-		}
-		if text == "" {
-			continue
-		}
-		err := suits(text)
-		if err == nil {
-			return text, nil
-		}
-		fmt.Fprintf(out, "%v\n", err)
-	}
 }

@@ -1,0 +1,218 @@
+package setup
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/config"
+)
+
+// written is what write did.
+type written struct {
+	keyPath  string
+	keyIsNew bool // false if a good key was there and has been kept
+}
+
+// write makes the two files of a new board, and their directory if necessary. Neither
+// is ever replaced without Force: an existing configuration is an error (errors.Is
+// finds fs.ErrExist), an existing good key is kept, so that this can follow the
+// copying of a key.
+func (b Board) write() (done written, err error) {
+	a, err := config.ParseAddress(b.Address)
+	if err != nil {
+		return done, fmt.Errorf("the address: %w", err)
+	}
+	if b.Path, err = filepath.Abs(b.Path); err != nil {
+		return done, fmt.Errorf("make the path of %s absolute: %w", b.Path, err)
+	}
+	text := b.config(a)
+	if err := checkText(b.Path, text); err != nil {
+		return done, err
+	}
+	if _, err := os.Lstat(b.Path); err == nil && !b.Force {
+		return done, existsError(b.Path)
+	}
+	if err := os.MkdirAll(filepath.Dir(b.Path), 0o755); err != nil {
+		return done, fmt.Errorf("make the directory for the configuration: %w", err)
+	}
+	// The key comes first: a board with a key and no configuration says what is
+	// missing, and so does the next run.
+	done.keyPath = filepath.Join(filepath.Dir(b.Path), keyName)
+	if done.keyIsNew, err = provideKey(done.keyPath, b.Force); err != nil {
+		return done, err
+	}
+	return done, writeFile(b.Path, text, 0o644, b.Force)
+}
+
+// provideKey makes sure that there is a good key, and reports whether it is new.
+func provideKey(path string, force bool) (isNew bool, err error) {
+	if !force {
+		_, err := config.LoadKey(path)
+		switch {
+		case err == nil:
+			return false, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, fmt.Errorf("the key that exists is left as it is, but it cannot be used:\n%w", err)
+		}
+	}
+	key, err := config.NewKey(rand.Reader)
+	if err != nil {
+		return false, err
+	}
+	return true, writeFile(path, key.Encode(), 0o600, force)
+}
+
+// config is the file that a new board gets: what it must say, and the three lines
+// that people change first.
+func (b Board) config(a config.Address) []byte {
+	var text strings.Builder
+	line := func(key, value string) { text.WriteString(key + " = " + config.Quote(value) + "\n") }
+	text.WriteString("# topdog: one address that always answers. All boards of a group have this same file.\n" +
+		"# This is all it needs; docs/config.md describes every key.\n\n" +
+		"# The floating address: an unused one of this network, outside the DHCP server's range.\n")
+	line("address", a.String())
+	text.WriteByte('\n')
+	if b.Interface != "" {
+		line("interface", b.Interface)
+	}
+	if b.Group != "" {
+		line("group", b.Group)
+	}
+	if b.Path != config.DefaultPath {
+		text.WriteString("# Relative to the directory of this file.\n")
+		line("key_file", keyName)
+	}
+	text.WriteString("#priority = 100     # more: this board leads rather than others; 0: never\n" +
+		"#preempt = false    # true: a board of higher rank takes over from a living leader\n")
+	if b.LED != "" {
+		line("led", b.LED)
+	} else {
+		text.WriteString("#led = \"ACT\"        # the light of the leader; \"GPIO17\" is a pin, \"none\" is no light\n")
+	}
+	return []byte(text.String())
+}
+
+// checkText makes sure that what is written is what config.Load accepts.
+func checkText(path string, text []byte) error {
+	if _, err := config.Parse(path, text); err != nil {
+		return fmt.Errorf("cannot write a configuration with these values:\n%w", err)
+	}
+	return nil
+}
+
+func existsError(path string) error {
+	return fmt.Errorf("%s exists and is left as it is; remove it, or use --force to replace it: %w", path, fs.ErrExist)
+}
+
+// writeFile makes the file path appear with its whole content: a temporary file
+// is written, synced and renamed, and then the directory is synced. Without
+// replace the rename itself fails if path exists, so that of two Inits that run
+// at once only one wins.
+func writeFile(path string, content []byte, mode os.FileMode, replace bool) (err error) {
+	dir := filepath.Dir(path)
+	// CreateTemp makes files with mode 0600: the key is never readable by others.
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			temp.Close() // a second Close is harmless
+			os.Remove(temp.Name())
+		}
+	}()
+	if _, err := temp.Write(content); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	if err := temp.Chmod(mode); err != nil {
+		return fmt.Errorf("cannot set the mode of %s: %w", path, err)
+	}
+	if err := temp.Sync(); err != nil {
+		return fmt.Errorf("cannot bring %s to the disk: %w", path, err)
+	}
+	if err := temp.Close(); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	if err := rename(temp.Name(), path, replace); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func rename(from, to string, replace bool) error {
+	if replace {
+		if err := os.Rename(from, to); err != nil {
+			return fmt.Errorf("cannot put %s in place: %w", to, err)
+		}
+		return nil
+	}
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		return existsError(to)
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		// The file system cannot do this (some network ones). A hard link does
+		// not replace either; the temporary name then goes.
+		if err := os.Link(from, to); err != nil {
+			if errors.Is(err, fs.ErrExist) {
+				return existsError(to)
+			}
+			return fmt.Errorf("cannot put %s in place: %w", to, err)
+		}
+		return os.Remove(from)
+	case err != nil:
+		return fmt.Errorf("cannot put %s in place: %w", to, err)
+	}
+	return nil
+}
+
+// syncDir makes renames in dir survive a loss of power.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("cannot bring %s to the disk: %w", dir, err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("cannot bring %s to the disk: %w", dir, err)
+	}
+	return nil
+}
+
+// daemonUser is the user that the systemd unit runs the daemon as.
+const daemonUser = "topdog"
+
+// giveToDaemon makes the key the daemon's own, if this is root and the package
+// has made the user; the daemon does not run as root then and could not read it.
+func giveToDaemon(keyPath string) error {
+	u, err := user.Lookup(daemonUser)
+	if err != nil || keyPath == "" || os.Geteuid() != 0 {
+		return nil
+	}
+	return giveTo(u, keyPath)
+}
+
+func giveTo(u *user.User, keyPath string) error {
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return fmt.Errorf("give the key to the user %s: its number: %w", daemonUser, err)
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return fmt.Errorf("give the key to the user %s: its group's number: %w", daemonUser, err)
+	}
+	// Not what a link points to: that may be anybody's file.
+	if err := os.Lchown(keyPath, uid, gid); err != nil {
+		return fmt.Errorf("give the key to the user %s, which the daemon runs as: %w", daemonUser, err)
+	}
+	return nil
+}

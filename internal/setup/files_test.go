@@ -1,0 +1,269 @@
+package setup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/config"
+)
+
+func mode(t *testing.T, path string) fs.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode()
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// board is one whose files are in dir.
+func board(dir string) Board {
+	return Board{Path: filepath.Join(dir, configName), Address: "192.168.1.250"}
+}
+
+func mustWrite(t *testing.T, b Board) written {
+	t.Helper()
+	done, err := b.write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+func mustLoad(t *testing.T, b Board) *config.Config {
+	t.Helper()
+	c, err := config.Load(b.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// changed are the keys of a configuration that are not as a file has them that sets
+// only an address.
+func changed(t *testing.T, c *config.Config) []string {
+	t.Helper()
+	standard, err := config.Parse(config.DefaultPath, []byte("address = \"192.168.1.250\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return standard.Changed(c)
+}
+
+func TestWrite(t *testing.T) {
+	b := board(filepath.Join(t.TempDir(), "new", "it's topdog"))
+	b.Address, b.Group = "192.168.1.250/24", "shelf"
+	done := mustWrite(t, b)
+	if diff := cmp.Diff([]string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path))); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if got := mode(t, done.keyPath); got != 0o600 {
+		t.Errorf("the key has mode %v", got)
+	}
+	if got := mode(t, b.Path); got != 0o644 {
+		t.Errorf("the configuration has mode %v", got)
+	}
+	c := mustLoad(t, b)
+	if diff := cmp.Diff([]string{"address", "group", "key_file"}, changed(t, c)); diff != "" {
+		t.Errorf("what the new file changes (-want +got):\n%s", diff)
+	}
+	if err := c.ReadKey(); err != nil || !done.keyIsNew || c.KeyFile != done.keyPath {
+		t.Errorf("%+v, and the key file is %s: %v", done, c.KeyFile, err)
+	}
+	secret := strings.Split(read(t, done.keyPath), "\n")[2]
+	if len(secret) != 64 || strings.Contains(read(t, b.Path), secret) {
+		t.Errorf("the key is somewhere else than in its file, or not there: %+v", done)
+	}
+}
+
+// What is asked for is what the new file says.
+func TestWriteOptions(t *testing.T) {
+	b := board(t.TempDir())
+	b.LED, b.Interface = "GPIO17:low", "wlan0"
+	mustWrite(t, b)
+	if c := mustLoad(t, b); c.LED.String() != b.LED || c.Interface != b.Interface {
+		t.Errorf("led %v, interface %q", c.LED, c.Interface)
+	}
+}
+
+// In its usual place a new board's file needs no key_file.
+func TestWriteNoDefaults(t *testing.T) {
+	a, _ := config.ParseAddress("192.168.1.250")
+	text := Board{Path: config.DefaultPath}.config(a)
+	c, err := config.Parse(config.DefaultPath, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := changed(t, c); keys != nil {
+		t.Errorf("it changes %v:\n%s", keys, text)
+	}
+	if c.Sets("key_file") {
+		t.Errorf("it has a key_file:\n%s", text)
+	}
+}
+
+func TestWriteReplacesNothing(t *testing.T) {
+	b := board(t.TempDir())
+	first := mustWrite(t, b)
+	key, text := read(t, first.keyPath), read(t, b.Path)
+
+	other := b
+	other.Address = "192.168.1.251"
+	if _, err := other.write(); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second time: %v", err)
+	}
+	if read(t, first.keyPath) != key || read(t, b.Path) != text {
+		t.Fatal("the second time something was changed")
+	}
+
+	// A board that got the key by hand still needs a configuration.
+	if err := os.Remove(b.Path); err != nil {
+		t.Fatal(err)
+	}
+	if second := mustWrite(t, b); second.keyIsNew || read(t, first.keyPath) != key {
+		t.Errorf("a good key was replaced: %+v", second)
+	}
+
+	// A bad key is not replaced either, and nothing else is written.
+	if err := errors.Join(os.Remove(b.Path), os.WriteFile(first.keyPath, []byte("x\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.write(); err == nil || !strings.Contains(err.Error(), "hexadecimal") {
+		t.Errorf("with a bad key: %v", err)
+	}
+	if diff := cmp.Diff([]string{"key"}, names(t, filepath.Dir(b.Path))); diff != "" {
+		t.Errorf("files after a refusal (-want +got):\n%s", diff)
+	}
+
+	other.Force = true
+	if third := mustWrite(t, other); !third.keyIsNew || read(t, third.keyPath) == key || !strings.Contains(read(t, b.Path), other.Address) {
+		t.Errorf("with Force: %+v", third)
+	}
+	if diff := cmp.Diff([]string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path))); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// The rename itself refuses, not only the look before it.
+func TestWriteFileDoesNotReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := writeFile(path, []byte("one"), 0o600, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(path, []byte("two"), 0o600, false); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("err = %v", err)
+	}
+	if got := read(t, path); got != "one" {
+		t.Errorf("the file is now %q", got)
+	}
+	if diff := cmp.Diff([]string{"f"}, names(t, filepath.Dir(path))); diff != "" {
+		t.Errorf("files left behind (-want +got):\n%s", diff)
+	}
+	if err := writeFile(path, []byte("three"), 0o600, true); err != nil || read(t, path) != "three" {
+		t.Errorf("with replace: %v", err)
+	}
+}
+
+func TestRefusesBeforeItWrites(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		b    Board
+		want string
+	}{
+		{"address", Board{Address: "localhost"}, "not an IPv4 address"},
+		{"loopback", Board{Address: "127.0.0.1"}, "loopback"},
+		{"group", Board{Address: "10.0.0.9", Group: "ü\x00\""}, "ASCII"},
+		{"interface", Board{Address: "10.0.0.9", Interface: "a b\nid = 3"}, "interface"},
+		{"led", Board{Address: "10.0.0.9", LED: "GPIO 17"}, `a line is written "GPIO17"`},
+	} {
+		if err := tc.b.check(tc.b.Address); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: checked: %v, want something about %q", tc.name, err, tc.want)
+		}
+		dir := t.TempDir()
+		tc.b.Path = filepath.Join(dir, configName)
+		if _, err := tc.b.write(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want something about %q", tc.name, err, tc.want)
+		}
+		if left := names(t, dir); left != nil {
+			t.Errorf("%s: %v was written", tc.name, left)
+		}
+	}
+}
+
+func TestCheckAccepts(t *testing.T) {
+	for _, address := range []string{"", "10.0.0.9", "10.0.0.9/24"} {
+		if err := (Board{Group: "x", Interface: "eth0", LED: "ACT"}).check(address); err != nil {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if err := (Board{Group: "ü"}).check(""); err == nil {
+		t.Error("a bad group is taken as long as there is no address")
+	}
+}
+
+// Root gives the key to the daemon, but not what a link in its place points to.
+func TestTheKeyIsGivenAndNoLinkFollowed(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, which may give files away")
+	}
+	const daemon = 4242
+	u := &user.User{Uid: strconv.Itoa(daemon), Gid: strconv.Itoa(daemon)}
+	dir := t.TempDir()
+	foreign, key := filepath.Join(dir, "foreign"), filepath.Join(dir, "key")
+	owner := func(path string) uint32 {
+		t.Helper()
+		var status unix.Stat_t
+		must(t, unix.Stat(path, &status))
+		return status.Uid
+	}
+	must(t, os.WriteFile(foreign, nil, 0o600))
+	must(t, os.WriteFile(key, nil, 0o600))
+	must(t, giveTo(u, key))
+	if owner(key) != daemon {
+		t.Errorf("the key belongs to the user %d", owner(key))
+	}
+	must(t, os.Remove(key))
+	must(t, os.Symlink(foreign, key))
+	must(t, giveTo(u, key))
+	if owner(foreign) != 0 {
+		t.Errorf("what a link points to belongs to the user %d now", owner(foreign))
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,275 @@
+package setup
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"topdog/internal/config"
+)
+
+// Export writes the configuration and the key of the board to out, for Import on
+// another board, but never where a person could see it: it contains the secret.
+func (b Board) Export(out io.Writer) error {
+	if err := checkPath(b.Path); err != nil {
+		return err
+	}
+	if isTerminal(out) {
+		return usage("--export writes the secret key and this is a terminal; pipe it, as in\n\n    %s", copyLine(b.Path))
+	}
+	cfg, err := config.Load(b.Path)
+	if err != nil {
+		return err
+	}
+	for _, key := range []string{"id", "name"} {
+		if cfg.Sets(key) {
+			return config.Errors{{File: b.Path, Message: key + " is this board's own, and every other board needs another one",
+				Hint: "remove it (each board then finds its own), or write the other boards' files by hand"}}
+		}
+	}
+	text, err := os.ReadFile(b.Path)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	if err := cfg.ReadKey(); err != nil {
+		return err
+	}
+	return pack(out, text, cfg.Key)
+}
+
+// pack writes the archive of the two files. Without a key it has only one.
+func pack(out io.Writer, text []byte, key config.Key) error {
+	archive := tar.NewWriter(out)
+	write := func(name string, mode int64, content []byte) error {
+		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
+		if err := archive.WriteHeader(header); err != nil {
+			return fmt.Errorf("write %s into the archive: %w", name, err)
+		}
+		if _, err := archive.Write(content); err != nil {
+			return fmt.Errorf("write %s into the archive: %w", name, err)
+		}
+		return nil
+	}
+	if !key.IsZero() {
+		if err := write(keyName, 0o600, key.Encode()); err != nil {
+			return err
+		}
+	}
+	if err := write(configName, 0o644, text); err != nil {
+		return err
+	}
+	if err := archive.Close(); err != nil {
+		return fmt.Errorf("end the archive: %w", err)
+	}
+	return nil
+}
+
+// Import reads what Export has written, makes the two files of it, and says what it
+// did. What is there and fits is kept: the same key, and a configuration that differs
+// only in what is the board's own business. What does not fit is an error, and nothing
+// is changed then; Force replaces it.
+func (b Board) Import(in io.Reader, out io.Writer) error {
+	if err := checkPath(b.Path); err != nil {
+		return err
+	}
+	if isTerminal(in) {
+		return usage("--import reads what --export writes, and this is a terminal; run this on the first board:\n\n    %s", copyLine(b.Path))
+	}
+	done, err := b.importFrom(in)
+	if err != nil {
+		return err
+	}
+	if err := giveToDaemon(done.keyPath); err != nil {
+		return err
+	}
+	if !done.configIsNew && !done.keyIsNew {
+		fmt.Fprintln(out, "this board is set up already; nothing was changed")
+	}
+	if done.configIsNew {
+		fmt.Fprintf(out, "wrote %s (%s)\n", done.configPath, addresses(done.config))
+	} else if done.own != nil {
+		fmt.Fprintf(out, "kept  %s, which has its own %s\n", done.configPath, strings.Join(done.own, ", "))
+	}
+	if done.keyIsNew {
+		fmt.Fprintf(out, "wrote %s (%v)\n", done.keyPath, done.config.Key)
+	}
+	return nil
+}
+
+// imported is what importFrom did.
+type imported struct {
+	config      *config.Config // what holds on this board now, with the key that came
+	configPath  string
+	configIsNew bool   // false if the one that was there is kept
+	keyPath     string // "" if the group has no key
+	keyIsNew    bool   // false if it was there already
+	// own lists the keys in which a configuration that was kept differs. They are the
+	// board's own business.
+	own []string
+}
+
+func (b Board) importFrom(in io.Reader) (*imported, error) {
+	path, err := filepath.Abs(b.Path)
+	if err != nil {
+		return nil, fmt.Errorf("make the path of %s absolute: %w", b.Path, err)
+	}
+	text, keyText, err := unpack(in)
+	if err != nil {
+		return nil, err
+	}
+	done := &imported{configPath: path}
+	if done.config, err = config.Parse(path, text); err != nil {
+		return nil, fmt.Errorf("the configuration that came cannot be used here:\n%w", err)
+	}
+	var key config.Key
+	if done.config.KeyFile != config.NoKey {
+		if keyText == nil {
+			return nil, errors.New("the configuration that came needs a key, and none came with it")
+		}
+		if key, err = config.ParseKey("the key that came", keyText); err != nil {
+			return nil, err
+		}
+	}
+	if err := done.compareConfig(b.Force); err != nil {
+		return nil, err
+	}
+	if err := done.checkKeyPlace(); err != nil {
+		return nil, err
+	}
+	done.config.Key = key
+	if done.config.KeyFile != config.NoKey {
+		done.keyPath = done.config.KeyFile
+		if err := done.compareKey(b.Force); err != nil {
+			return nil, err
+		}
+	}
+	return done, done.write(text)
+}
+
+// compareConfig finds out whether the configuration that is there may stay.
+func (done *imported) compareConfig(force bool) error {
+	done.configIsNew = true
+	if force {
+		return nil
+	}
+	present, err := config.Load(done.configPath)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("the configuration that exists is left as it is, but it cannot be used (--force replaces it):\n%w", err)
+	}
+	var differ []string
+	for _, name := range present.Changed(done.config) {
+		if config.Shared(name) {
+			differ = append(differ, fmt.Sprintf("%s = %s here, and %s in what came", name, present.Value(name), done.config.Value(name)))
+		} else {
+			done.own = append(done.own, name)
+		}
+	}
+	if (present.KeyFile == config.NoKey) != (done.config.KeyFile == config.NoKey) {
+		differ = append(differ, `key_file = "none" on one side only`)
+	}
+	if differ != nil {
+		return fmt.Errorf("%s is left as it is, but it is of another group: %s; make them agree, or use --force to replace it",
+			done.configPath, strings.Join(differ, "; "))
+	}
+	done.config, done.configIsNew = present, false
+	return nil
+}
+
+// checkKeyPlace refuses a configuration that came and that would have the key
+// written elsewhere: Import runs as root, and another board does not decide which
+// file of this one it replaces. A configuration that is kept may name any place.
+func (done *imported) checkKeyPlace() error {
+	file, dir := done.config.KeyFile, filepath.Dir(done.configPath)
+	inside := filepath.Dir(file) == dir && file != done.configPath
+	if !done.configIsNew || file == config.NoKey || file == config.DefaultKeyFile || inside {
+		return nil
+	}
+	return fmt.Errorf("the configuration that came has its key in %s, and import writes a key beside %s only: "+
+		"on the board that it came from move the key there and write key_file = %q, or copy both files to this board by hand",
+		file, done.configPath, keyName)
+}
+
+// compareKey finds out whether the key that is there is the one that came.
+func (done *imported) compareKey(force bool) error {
+	done.keyIsNew = true
+	if force {
+		return nil
+	}
+	present, err := config.LoadKey(done.keyPath)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("the key that exists is left as it is, but it cannot be used (--force replaces it):\n%w", err)
+	case present != done.config.Key:
+		return fmt.Errorf("%s is left as it is, but it is another %v, and %v came: this board belongs to another group; use --force to move it",
+			done.keyPath, present, done.config.Key)
+	}
+	done.keyIsNew = false
+	return nil
+}
+
+// write puts into place what is new, the key first, as Init does.
+func (done *imported) write(text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(done.configPath), 0o755); err != nil {
+		return fmt.Errorf("make the directory for the configuration: %w", err)
+	}
+	const replace = true // Import has looked at what is there.
+	if done.keyPath != "" && done.keyIsNew {
+		if err := writeFile(done.keyPath, done.config.Key.Encode(), 0o600, replace); err != nil {
+			return err
+		}
+	}
+	if done.configIsNew {
+		return writeFile(done.configPath, text, 0o644, replace)
+	}
+	return nil
+}
+
+// unpack reads the two files of an archive. It takes nothing else, so that no
+// archive can make it write elsewhere or fill the memory.
+func unpack(r io.Reader) (text, key []byte, err error) {
+	fail := func(format string, args ...any) ([]byte, []byte, error) {
+		return nil, nil, fmt.Errorf("what came on standard input is not what `topdog init --export` writes: "+format, args...)
+	}
+	limits := map[string]int64{configName: config.MaxFileBytes, keyName: config.MaxKeyFileBytes}
+	found := map[string][]byte{}
+	archive := tar.NewReader(r)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fail("%w", err)
+		}
+		limit, known := limits[header.Name]
+		switch {
+		case !known || header.Typeflag != tar.TypeReg || found[header.Name] != nil:
+			return fail("it has an entry %q", header.Name)
+		case header.Size > limit:
+			return fail("%s has %d bytes, at most %d are allowed", header.Name, header.Size, limit)
+		}
+		var content bytes.Buffer
+		if _, err := io.Copy(&content, io.LimitReader(archive, limit)); err != nil {
+			return fail("%s: %w", header.Name, err)
+		}
+		found[header.Name] = append([]byte{}, content.Bytes()...)
+	}
+	if len(found) == 0 {
+		return nil, nil, errors.New("nothing came on standard input: see what the other end of the pipe says")
+	}
+	if found[configName] == nil {
+		return fail("there is no %s in it", configName)
+	}
+	return found[configName], found[keyName], nil
+}
