@@ -17,15 +17,20 @@ type series struct {
 	system System
 	event  string
 	runs   int
-	atRest bound // the percentile without the time in which this machine stood still
+	atRest bound // the percentile without what standstills of this machine may have cost
 	late   time.Duration
 }
+
+// standstillCost is how many times a standstill of this machine may be in a figure: a
+// follower waits for longer by as much as heartbeats have been late (docs/how-it-works.md),
+// and then it may be late itself.
+const standstillCost = 2
 
 // newSeries takes the percentile; there must be a run.
 func newSeries(s System, event string, runs []Run, pick func(Run) bound, p int) series {
 	atRest := func(r Run) bound {
 		b := pick(r)
-		b.Time = max(0, b.Time-r.Late)
+		b.Time = max(0, b.Time-standstillCost*min(r.Late, b.Time))
 		return b
 	}
 	return series{

@@ -241,11 +241,11 @@ func TestDisturbed(t *testing.T) {
 		want   []string
 		steps  []Step
 	}{
-		{"missed by less than it stood still", func(r *Report) { at(r, "t", Terminated, 2*ms, 2*ms) }, []string{
-			"disturbed | sigterm | median outage | 5 ms: topdog default, 20 runs; this machine stood still for up to 2.0 ms"},
+		{"missed by twice as much as it stood still", func(r *Report) { at(r, "t", Terminated, 4*ms, 2*ms) }, []string{
+			"disturbed | sigterm | median outage | 7 ms: topdog default, 20 runs; this machine stood still for up to 2.0 ms"},
 			[]Step{{"t", Terminated}}},
-		{"missed by more", func(r *Report) { at(r, "t", Terminated, 2*ms+us, 2*ms) }, []string{
-			"MISSED | sigterm | median outage | 5.001 ms: topdog default, 20 runs"}, nil},
+		{"missed by more", func(r *Report) { at(r, "t", Terminated, 4*ms+us, 2*ms) }, []string{
+			"MISSED | sigterm | median outage | 7.001 ms: topdog default, 20 runs"}, nil},
 		{"not worth a word", func(r *Report) { at(r, "t", Terminated, us, time.Millisecond) }, []string{
 			"MISSED | sigterm | median outage | 3.001 ms: topdog default, 20 runs"}, nil},
 		{"held all the same", func(r *Report) { at(r, "t", Terminated, 0, 50*ms) }, nil, nil},
@@ -255,8 +255,8 @@ func TestDisturbed(t *testing.T) {
 		}, []string{"MISSED | sigterm | median outage | 3.001 ms: topdog default, 20 runs"}, nil},
 		{"two holders in one run in which it stood still", func(r *Report) {
 			f, _ := r.failure("t", PathHealed)
-			f.Runs[7].Two, f.Runs[7].Late = 15*ms, 6*ms
-		}, []string{"disturbed | path-healed | most time with two holders | 15 ms: topdog default, 20 runs; this machine stood still for up to 6.0 ms"},
+			f.Runs[7].Two, f.Runs[7].Late = 15*ms, 3*ms
+		}, []string{"disturbed | path-healed | most time with two holders | 15 ms: topdog default, 20 runs; this machine stood still for up to 3.0 ms"},
 			[]Step{{"t", PathHealed}}},
 		{"an outage that did not end", func(r *Report) {
 			f, _ := r.failure("t", PathHealed)
@@ -266,11 +266,11 @@ func TestDisturbed(t *testing.T) {
 			r.Failures = append(r.Failures, Failure{System: "t10", Event: Terminated, Runs: evenly(20, 4*ms, 4*ms)})
 			at(r, "t", Terminated, 5*ms, 50*ms)
 		}, []string{"MISSED | sigterm | median outage | 4 ms: topdog 10 ms, 20 runs"}, nil},
-		{"a peer is not slower by so much", func(r *Report) { at(r, "t", CablePulled, 5*ms, 5*ms) }, []string{
-			"disturbed | cable-pulled, H = 100 ms | median outage | 80 ms: topdog default, 20 runs; this machine stood still for up to 5.0 ms",
-			"disturbed | cable-pulled, H = 100 ms | keepalived at the same interval takes | x 3.8: keepalived 100 ms 300 ms, topdog default 80 ms; this machine stood still for up to 5.0 ms",
-			"disturbed | cable-pulled, H = 100 ms | keepalived takes, both at defaults | x 28: keepalived default 2250 ms, topdog default 80 ms; this machine stood still for up to 5.0 ms",
-			"disturbed | cable-pulled, H = 100 ms | ucarp takes, both at defaults | x 28: ucarp default 2250 ms, topdog default 80 ms; this machine stood still for up to 5.0 ms"},
+		{"a peer is not slower by so much", func(r *Report) { at(r, "t", CablePulled, 5*ms, 3*ms) }, []string{
+			"disturbed | cable-pulled, H = 100 ms | median outage | 80 ms: topdog default, 20 runs; this machine stood still for up to 3.0 ms",
+			"disturbed | cable-pulled, H = 100 ms | keepalived at the same interval takes | x 3.8: keepalived 100 ms 300 ms, topdog default 80 ms; this machine stood still for up to 3.0 ms",
+			"disturbed | cable-pulled, H = 100 ms | keepalived takes, both at defaults | x 28: keepalived default 2250 ms, topdog default 80 ms; this machine stood still for up to 3.0 ms",
+			"disturbed | cable-pulled, H = 100 ms | ucarp takes, both at defaults | x 28: ucarp default 2250 ms, topdog default 80 ms; this machine stood still for up to 3.0 ms"},
 			[]Step{{"t", CablePulled}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ type verdict int
 const (
 	held       verdict = iota + 1
 	unmeasured         // there is no figure, or not enough of one: never taken for held
-	disturbed          // missed by less than this machine stood still meanwhile
+	disturbed          // missed by no more than what standstills of this machine may have cost
 	missed
 )
 
@@ -51,8 +51,8 @@ type result struct {
 	words string // for people, with whose it is
 	step  Step
 
-	// atRest is the value if the time in which this machine stood still had no part in it,
-	// and late how long it stood still at most: see lateEnough.
+	// atRest is the least that the value would have been if this machine had never stood
+	// still, and late how long it did at most: see lateEnough.
 	atRest float64
 	late   time.Duration
 
