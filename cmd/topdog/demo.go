@@ -24,10 +24,10 @@ func demoCommand() *cobra.Command {
 loopback, and a client that asks every millisecond who answers at the floating
 address. It needs no root and no hardware, and changes nothing on this machine.
 
-On a terminal it draws the boards: pull their cables, cut their power, and see
-how long the client gets no answer. Otherwise, or with --script, it plays a show
-of about ten seconds, and fails if the boards do. Algorithms that elect slowly
-play a longer one.`,
+On a terminal it draws the boards. You pull their cables or cut their power, and
+see for how long the client gets no answer. Without a terminal, or with --script,
+it plays a show of about ten seconds, and its exit status is 1 if something went
+wrong. The show is longer with an algorithm that elects slowly.`,
 		Example: `  topdog demo
   topdog demo --script
   topdog demo --algorithm minid
@@ -53,7 +53,7 @@ play a longer one.`,
 	}
 	f := c.Flags()
 	f.IntVar(&options.Boards, "boards", options.Boards, fmt.Sprintf("how many boards, %d to %d", demo.MinBoards, demo.MaxBoards))
-	f.DurationVar(&options.Heartbeat, "heartbeat", options.Heartbeat, "how often the leader says that it lives")
+	f.DurationVar(&options.Heartbeat, "heartbeat", options.Heartbeat, "the time between two heartbeats of the leader")
 	f.StringVar(&algorithm, "algorithm", algorithm, "how the leader is elected: "+strings.Join(literature.Algorithms(), ", "))
 	f.BoolVar(&options.Namespaces, "netns", false, "real cables between network namespaces and a real address; needs root")
 	f.BoolVar(&script, "script", false, "play the show, also on a terminal")

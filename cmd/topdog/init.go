@@ -22,12 +22,12 @@ that nobody else can read. ADDRESS is the floating address: a free one of your
 LAN, outside the range that your router hands out. On a terminal topdog asks
 for it.
 
-The other boards get the same two files. The line for that, which this command
-prints, runs it once more on both sides: with --export it writes configuration
-and key to a pipe, with --import it reads them.
+The other boards get the same two files. This command prints the line for that. The
+line runs topdog init on both boards: with --export it writes configuration and key
+to a pipe, with --import it reads them.
 
-Nothing that exists is replaced, unless you say --force. On a board that is set
-up already the command changes nothing and prints the line again.`,
+Existing files are not replaced, unless --force is given. On a board that is set up
+already, the command changes nothing and prints the line again.`,
 		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -30,7 +30,7 @@ func ledTestCommand() *cobra.Command {
 	var each time.Duration
 	c := &cobra.Command{
 		Use:   "test [LED]",
-		Short: "Walk through all patterns of the light",
+		Short: "Show all patterns of the light",
 		Long: `Show every pattern on the board's light, one after the other, and say which it is.
 LED is the light, written as in the configuration: ACT, GPIO17, GPIO17:low,
 gpiochip0/17, led:NAME. Without it, it is the light of the configuration.`,

@@ -22,8 +22,8 @@ func simCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Simulate elections in virtual time",
-		Long: `Simulate elections: the very code that decides in the daemon, on a simulated LAN,
-in virtual time. One seed replays everything.`,
+		Long: `Simulate elections on a simulated LAN, in virtual time, with the election code of
+the daemon. The same seed gives the same run.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -62,19 +62,18 @@ func simRunCommand() *cobra.Command {
 	r := &simRun{faults: make(map[scenario.FaultKind]*[]string)}
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Simulate one election, and show what the boards say",
-		Long: `Simulate some boards, let things happen to them, and sum up what came of it: the
-messages, the time without a leader, and how long a new one took. With --trace
-it shows what the boards say and do, as text or as a picture.
+		Short: "Simulate one election, and show the messages of the boards",
+		Long: `Simulate some boards and some faults, and print a summary: the messages, the time
+without a leader, and the time until there was a new one. With --trace, also show
+what the boards send and do, as text or as a picture.
 
-The boards have the ids 1 to --nodes; 0 stands for nobody, so what a paper calls
-process 0 is board 1 here. All of them are switched on at 0 and elect their first
-leader. Counting and the trace begin with the first fault, unless you say
---trace-from.
+The boards have the ids 1 to --nodes. The id 0 means nobody, so a paper's process 0
+is board 1 here. All boards are switched on at time 0, and elect their first leader.
+Counting and the trace begin with the first fault, or with --trace-from.
 
-Faults are written BOARDS@TIME, and may be given several times; --pause has the
-length of the pause behind a +. Messages that boards send in peace are counted, and
-folded away in the trace unless you say --all.`,
+A fault is written BOARDS@TIME, and each flag may be given several times. --pause has
+the length of the pause behind a +. The messages of the steady state are counted. The
+trace folds them away, unless --all is given.`,
 		Example: `  topdog sim run --crash 5@2s --trace
   topdog sim run --algorithm bully --crash 5@2s --notice 2 --trace svg --out bully.svg
   topdog sim run --nodes 4 --partition 1,2/3,4@2s --heal 6s --trace mermaid
@@ -98,26 +97,26 @@ func (r *simRun) flags(c *cobra.Command) {
 	f.IntVar(&s.Nodes, "nodes", 5, fmt.Sprintf("how many boards, 1 to %d", scenario.MaxNodes))
 	f.StringArrayVar(&r.priorities, "priority", nil, "priorities other than 100: `3=200` or 1,2=0")
 	f.BoolVar(&s.Board.Preempt, "preempt", false, "boards of higher rank ask for the lead")
-	f.DurationVar(&s.Board.Interval, "heartbeat", election.DefaultInterval, "how often the leader says that it lives")
-	f.StringVar(&r.fanout, "fanout", election.Fanouts()[0], "how messages to several boards travel: "+strings.Join(election.Fanouts(), " or "))
-	f.StringVar(&r.detector, "detector", "", "the failure detector: "+strings.Join(election.Detectors(), ", ")+" (default: what suits the algorithm)")
+	f.DurationVar(&s.Board.Interval, "heartbeat", election.DefaultInterval, "the time between two heartbeats of the leader")
+	f.StringVar(&r.fanout, "fanout", election.Fanouts()[0], "how messages to several boards are sent: "+strings.Join(election.Fanouts(), " or "))
+	f.StringVar(&r.detector, "detector", "", "the failure detector: "+strings.Join(election.Detectors(), ", ")+" (default: that of the algorithm)")
 	f.StringVar(&r.scoreFrom, "score-from", election.ScoreSources()[0], "what the algorithm score compares: "+strings.Join(simScoreSources(), " or "))
-	f.BoolVar(&r.members, "members", false, "all boards know of all others from the start, as the literature assumes")
+	f.BoolVar(&r.members, "members", false, "all boards know each other from the start, as the literature assumes")
 	for _, k := range scenario.Kinds() {
 		r.faults[k] = new([]string)
 		f.StringArrayVar(r.faults[k], k.String(), nil, fmt.Sprintf("`%s`: %s", k.Example(), k.Usage()))
 	}
-	f.StringVar(&r.loss, "loss", "0%", "how likely one board does not get a message, such as 5%")
-	f.StringVar(&r.duplicate, "duplicate", "0%", "how likely it gets one twice")
-	f.StringVar(&r.reorder, "reorder", "", "how likely one is held back, and for how long, such as `10%:5ms`")
+	f.StringVar(&r.loss, "loss", "0%", "how likely a board does not get a message, such as 5%")
+	f.StringVar(&r.duplicate, "duplicate", "0%", "how likely a board gets a message twice")
+	f.StringVar(&r.reorder, "reorder", "", "how likely a message is held back, and for how long, such as `10%:5ms`")
 	f.StringVar(&r.latency, "latency", "200us", "how long messages take: "+sim.DelayForms)
-	f.StringVar(&r.drift, "drift", "0ppm", "how wrong clocks go: 50ppm at most, drawn by the seed, or 3=+200ppm,5=-50ppm")
-	f.Uint64Var(&s.Seed, "seed", 1, "replays everything that chance decides")
+	f.StringVar(&r.drift, "drift", "0ppm", "how fast clocks drift: 50ppm at most, drawn from the seed, or 3=+200ppm,5=-50ppm")
+	f.Uint64Var(&s.Seed, "seed", 1, "the seed of all random numbers; the same seed gives the same run")
 	f.DurationVar(&s.For, "for", 10*time.Second, "how long, in virtual time")
-	f.StringVar(&r.trace, "trace", "", "show what the boards say and do, as `text|mermaid|svg`; --trace alone is text")
+	f.StringVar(&r.trace, "trace", "", "show what the boards send and do, as `text|mermaid|svg`; --trace alone is text")
 	f.Lookup("trace").NoOptDefVal = scenario.Formats()[0]
 	f.StringVar(&r.traceFrom, "trace-from", "", "when counting and the trace begin, such as `0` (default: with the first fault)")
-	f.BoolVar(&r.all, "all", false, "show also what boards say in peace")
+	f.BoolVar(&r.all, "all", false, "show the messages of the steady state too")
 	f.StringVar(&r.out, "out", "", "write the trace to this `file`, and only the summary to the standard output")
 	f.BoolVar(&r.asJSON, "json", false, "print the summary, and the trace, as JSON")
 	for name, values := range map[string][]string{

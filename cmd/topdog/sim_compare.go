@@ -37,14 +37,14 @@ func simCompareCommand() *cobra.Command {
 	var s simCompare
 	c := &cobra.Command{
 		Use:   "compare",
-		Short: "Let all algorithms replace a failed leader",
-		Long: `Let the leader of 3 to 250 boards fail, with each algorithm, at random moments, and
-print the medians of what it took to replace it: messages from process to process,
-packets on a wire that can multicast, the time to the first claim of the next leader, and
-until all boards followed it. All boards notice as soon as their failure detector does.
+		Short: "Measure how each algorithm replaces a failed leader",
+		Long: `Make the leader of 3 to 250 boards fail, with each algorithm, at random moments. Print
+medians of the takeover: messages from process to process, packets on a network with
+multicast, the time to the first claim of the next leader, and the time until all
+boards followed it. Each board notices when its failure detector does.
 
-The row of etcd's raft comes from a module of its own, which would weigh on the
-daemon otherwise:  go run -C scripts/raft .`,
+The row of etcd's raft comes from a Go module of its own, because it would make the
+daemon larger otherwise:  go run -C scripts/raft .`,
 		Example: "  topdog sim compare --svg compare.svg\n  topdog sim compare --algorithms heir,minid --boards 3,10 --detector ask",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -62,13 +62,13 @@ daemon otherwise:  go run -C scripts/raft .`,
 		},
 	}
 	f := c.Flags()
-	f.StringSliceVar(&s.algorithms, "algorithms", literature.Algorithms(), "which `names`")
-	f.IntSliceVar(&s.boards, "boards", compare.DefaultBoards, "how many, `n,n…`, from 2 to 255")
+	f.StringSliceVar(&s.algorithms, "algorithms", literature.Algorithms(), "the `names` of the algorithms")
+	f.IntSliceVar(&s.boards, "boards", compare.DefaultBoards, "the numbers of boards, `n,n…`, from 2 to 255")
 	f.IntVar(&s.failures, "failures", 20, "at most `n` failures for each number of boards; fewer for many boards")
-	f.Uint64Var(&s.seed, "seed", 1, "where chance begins; the same `n` gives the same figures")
-	f.DurationVar(&s.interval, "interval", election.DefaultInterval, "between heartbeats, H")
-	f.StringVar(&s.latency, "latency", simLatency, "of a datagram: 200us, uniform:100us-3ms, exp:200us, …")
-	f.StringVar(&s.detector, "detector", "", "the same failure detector for all: "+strings.Join(election.Detectors(), ", ")+" (default: what suits each algorithm)")
+	f.Uint64Var(&s.seed, "seed", 1, "the seed of all random numbers; the same `n` gives the same figures")
+	f.DurationVar(&s.interval, "interval", election.DefaultInterval, "the time between two heartbeats, H")
+	f.StringVar(&s.latency, "latency", simLatency, "the delay of a datagram: 200us, uniform:100us-3ms, exp:200us, …")
+	f.StringVar(&s.detector, "detector", "", "the same failure detector for all: "+strings.Join(election.Detectors(), ", ")+" (default: that of each algorithm)")
 	f.StringVar(&s.fanout, "fanout", election.Fanouts()[0], strings.Join(election.Fanouts(), " or "))
 	f.StringVar(&s.svg, "svg", "", "draw the figures into a `file` as well")
 	f.BoolVar(&s.asJSON, "json", false, "print JSON; times in ns")

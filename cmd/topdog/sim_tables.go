@@ -13,10 +13,10 @@ func simTablesCommand() *cobra.Command {
 	var asJSON, asCSV bool
 	c := &cobra.Command{
 		Use:   "tables",
-		Short: "Measure the tables of the literature anew",
-		Long: `Print every table and example of the papers that topdog grew from, as measured
-by running the algorithms in the simulator: "=" says that a figure is what the paper
-prints, "≠" that it is not. Columns without either are not in the paper.
+		Short: "Measure the tables of the literature again",
+		Long: `Run the algorithms of the papers in the simulator, and print every table and example
+of the papers as measured. "=" means that the paper prints the same figure, "≠" that
+it prints another one. Columns without either are not in the paper.
 
 The exit status is 1 if a figure differs.`,
 		Args: usageArgs(cobra.NoArgs),

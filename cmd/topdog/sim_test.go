@@ -44,16 +44,16 @@ func TestSimRun(t *testing.T) {
 		args           string
 		stdout, stderr string // what must be in it; "" is that there is nothing
 	}{
-		{"--crash 5@2s", "board 4 took the address", ""},
+		{"--crash 5@2s", "board 4 acquired the address", ""},
 		{"--crash 5@2s --trace", "5  crashes", ""},
-		{"--crash 5@2s --trace text", "board 4 took the address", ""},
-		{"--crash 5@2s --trace=mermaid", "sequenceDiagram\n", "board 4 took the address"},
-		{"--crash 5@2s --trace svg", "<svg xmlns=", "board 4 took the address"},
-		{"--crash 5@2s --trace svg --out " + file, "board 4 took the address", ""},
+		{"--crash 5@2s --trace text", "board 4 acquired the address", ""},
+		{"--crash 5@2s --trace=mermaid", "sequenceDiagram\n", "board 4 acquired the address"},
+		{"--crash 5@2s --trace svg", "<svg xmlns=", "board 4 acquired the address"},
+		{"--crash 5@2s --trace svg --out " + file, "board 4 acquired the address", ""},
 		{"--crash 5@2s --trace --all", "> all: HEARTBEAT", ""},
 		{"--trace --trace-from 0 --nodes 2", "1  starts", ""},
 		{"--algorithm bully --fanout unicast --crash 5@2s", "bully, 5 boards, fanout unicast", ""},
-		{"--priority 2=200 --crash 2@2s", "board 5 took the address", ""},
+		{"--priority 2=200 --crash 2@2s", "board 5 acquired the address", ""},
 		{"--nodes 3 --loss 10% --duplicate 5% --reorder 5%:3ms --latency exp:1ms --drift 50ppm --seed 9", "heir, 3 boards", ""},
 	} {
 		stdout, stderr, status := command(t, line(tc.args)...)

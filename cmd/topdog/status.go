@@ -50,9 +50,9 @@ the command line, 3 if the daemon does not run, 4 if it does not answer.`,
 func resignCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resign",
-		Short: "Hand the lead over to the next board",
-		Long: `Hand the address over to the board that is next in rank, as before a planned
-reboot. The address is gone for about one round trip.`,
+		Short: "Hand the address over to the heir",
+		Long: `Hand the address over to the board that is next in rank, the heir, for example
+before a planned reboot. The address is gone for about one round trip.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			what, err := console.Dial(socketPath(c)).Resign(c.Context())
 			if err != nil {

@@ -16,12 +16,12 @@ func traceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
 		Short: "Show where the time of the last takeover went",
-		Long: `Show what this board did when the lead changed for the last time, step by step
-with microseconds, from the last heartbeat of the old leader on.
+		Long: `Show what this board did at the last change of leader, step by step with
+microseconds, from the last heartbeat of the old leader on.
 
-Every daemon keeps the last few changes in memory, so nothing has to be switched
-on before. Each board has seen its own side: ask the one that took over, and the
-one that released the address, if its daemon still runs.`,
+Every daemon keeps the last few changes in memory, so tracing need not be switched
+on before. Each board shows its own side: ask the board that took over, and the one
+that released the address, if its daemon still runs.`,
 		Example: `  topdog trace
   topdog trace --all
   topdog trace --json --all`,
@@ -36,7 +36,7 @@ one that released the address, if its daemon still runs.`,
 			return showTrace(c.OutOrStdout(), t, asJSON)
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "show all changes that are kept, the newest first, and suspicions that came to nothing")
+	c.Flags().BoolVar(&all, "all", false, "show all changes that are kept, the newest first, and suspicions of a leader that lived")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
 	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
 	return c

@@ -88,7 +88,7 @@ func (a core) Fail(n int, seed uint64, c Conditions) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("%v: %d boards did not agree on a new leader within %v", a.Name(), n, agreeTimeout)
 	}
 	o := Outcome{}
-	o.Time, _ = w.Taken()
+	o.Time, _ = w.Acquired()
 	o.Agreed, _ = w.Settled()
 	for _, k := range lan.Counts.Kinds() {
 		if !k.Routine() {

@@ -63,9 +63,9 @@ type Recovery struct {
 	What         []string `json:"what"`
 	Before       string   `json:"leader_before"` // who held the address then, or ""
 	ProclaimedMs *float64 `json:"proclaimed_ms"` // until the first COORDINATOR
-	TakenMs      *float64 `json:"taken_ms"`      // until another board took the address
+	AcquiredMs   *float64 `json:"acquired_ms"`   // until another board acquired the address
 	AgreedMs     *float64 `json:"agreed_ms"`     // until all live boards followed one leader
-	Leader       string   `json:"leader"`        // who took the address, or ""
+	Leader       string   `json:"leader"`        // the board that acquired the address, or ""
 }
 
 // Board is what a board is in the end.
@@ -111,7 +111,7 @@ func (p *Play) Report() Report {
 func recovery(w watched) Recovery {
 	c := Recovery{AtMs: ms(w.watch.Since()), What: w.what, Before: w.before}
 	c.ProclaimedMs = optional(w.watch.Proclaimed())
-	c.TakenMs = optional(w.watch.Taken())
+	c.AcquiredMs = optional(w.watch.Acquired())
 	c.AgreedMs = optional(w.watch.Agreed())
 	if b := w.watch.Leader(); b != nil {
 		c.Leader = b.Label
@@ -192,12 +192,12 @@ func (c *Recovery) words() string {
 		words = append(words, "nobody held the address when it happened")
 	}
 	if c.ProclaimedMs == nil {
-		words = append(words, "nobody was proclaimed")
+		words = append(words, "no leader was named")
 	} else {
-		words = append(words, "somebody was proclaimed after "+span(*c.ProclaimedMs))
+		words = append(words, "a leader was named after "+span(*c.ProclaimedMs))
 	}
-	if c.TakenMs != nil {
-		words = append(words, fmt.Sprintf("board %s took the address after %s", c.Leader, span(*c.TakenMs)))
+	if c.AcquiredMs != nil {
+		words = append(words, fmt.Sprintf("board %s acquired the address after %s", c.Leader, span(*c.AcquiredMs)))
 	}
 	if c.AgreedMs == nil {
 		words = append(words, "the live boards did not agree on a leader")

@@ -177,7 +177,7 @@ func TestReport(t *testing.T) {
 	if diff := cmp.Diff([]string{"crash 10", "6 notices"}, f.What); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
 	}
-	if f.Before != "10" || f.Leader != "9" || f.TakenMs == nil || f.AgreedMs == nil || *f.AgreedMs < *f.TakenMs || *f.TakenMs != r.VacantMs {
+	if f.Before != "10" || f.Leader != "9" || f.AcquiredMs == nil || f.AgreedMs == nil || *f.AgreedMs < *f.AcquiredMs || *f.AcquiredMs != r.VacantMs {
 		t.Errorf("coping: %+v; vacant for %v", f, r.VacantMs)
 	}
 	var text bytes.Buffer
@@ -186,7 +186,7 @@ func TestReport(t *testing.T) {
 	}
 	for _, want := range []string{
 		"bully, 10 boards", "ELECTION        4        10", "without routine       11        25",
-		"board 9 took the address", "off: 10", "leader: 9", "it moved once",
+		"board 9 acquired the address", "off: 10", "leader: 9", "it moved once",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text does not say %q:\n%s", want, &text)

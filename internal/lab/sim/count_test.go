@@ -159,7 +159,7 @@ func TestWatch(t *testing.T) {
 	lan.Board("4").Crash()
 	lan.Run(2 * time.Second)
 	var got []string
-	if d, ok := w.Taken(); ok {
+	if d, ok := w.Acquired(); ok {
 		got = append(got, fmt.Sprintf("taken %v by %s", d, w.Leader().Label))
 	}
 	if d, ok := w.Proclaimed(); ok {

@@ -80,10 +80,10 @@ func BenchmarkReplaced(b *testing.B) {
 					}
 					w := lan.Watch()
 					lead.Pull()
-					if !lan.RunUntil(func() bool { _, ok := w.Taken(); return ok }, time.Minute) {
+					if !lan.RunUntil(func() bool { _, ok := w.Acquired(); return ok }, time.Minute) {
 						b.Fatalf("seed %d: nobody took over", seed)
 					}
-					d, _ := w.Taken()
+					d, _ := w.Acquired()
 					gone = append(gone, d)
 				}
 				slices.Sort(gone)

@@ -64,8 +64,8 @@ func (w *Watch) Since() election.Instant { return w.since }
 // LEADER; ok is false if none has been.
 func (w *Watch) Proclaimed() (after time.Duration, ok bool) { return w.proclaimed.after(w.since) }
 
-// Taken is how long it took until a board took the address that did not have it.
-func (w *Watch) Taken() (after time.Duration, ok bool) { return w.taken.after(w.since) }
+// Acquired is how long it took until a board acquired the address that did not have it.
+func (w *Watch) Acquired() (after time.Duration, ok bool) { return w.taken.after(w.since) }
 
 // Agreed is how long it took until for the first time all live boards followed one
 // live leader. Live is who runs, has its cable in, and is not frozen. Where the LAN
