@@ -42,15 +42,15 @@ func TestAlgorithms(t *testing.T) {
 
 // electPullReturn plays the three scenes that every algorithm must pass. best is
 // the number of the board that always leads when it is there; 0 if there is none.
-func electPullReturn(c *cluster, best int) {
+func electPullReturn(c *testCluster, best int) {
 	c.t.Helper()
 	c.start(c.boards...)
 	var first *board
 	if best > 0 {
 		first = c.board(best)
-		c.settleOn(first, c.boards...)
+		c.agreeOn(first, c.boards...)
 	} else {
-		first = c.settle()
+		first = c.agree()
 	}
 
 	// Of those that are left, whom the algorithm prefers is the same everywhere.
@@ -59,24 +59,24 @@ func electPullReturn(c *cluster, best int) {
 	c.untilTakenFrom(first)
 	rest := c.except(first)
 	if best > 0 {
-		slices.SortFunc(rest, func(a, b *board) int { return abs(a.number-best) - abs(b.number-best) })
-		c.settleOn(rest[0], rest...)
+		slices.SortFunc(rest, func(a, b *board) int { return abs(a.Number-best) - abs(b.Number-best) })
+		c.agreeOn(rest[0], rest...)
 	}
-	second := c.settle(rest...)
+	second := c.agree(rest...)
 	// Whoever notices first holds an election, and takes a board for dead that
 	// does not answer in time. On a busy machine this can be a living one; the
 	// papers assume that it never is.
-	c.observe(pulled, atOnce())
+	c.twoHoldersAtMost(pulled, atOnce())
 
 	plugged := time.Now()
 	must(c.t, first.Plug())
 	if best > 0 {
-		c.settleOn(first, c.boards...)
+		c.agreeOn(first, c.boards...)
 	} else {
-		c.settleOn(second, c.boards...)
+		c.agreeOn(second, c.boards...)
 		c.undisturbed(plugged, second)
 	}
-	c.observe(plugged, atOnce())
+	c.twoHoldersAtMost(plugged, atOnce())
 	for _, b := range c.boards {
 		b.untilNoProblems()
 	}
@@ -89,7 +89,7 @@ func TestStatusOfAlgorithms(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, settings{"algorithm": quote("bully"), "fanout": quote("unicast"), "detector": quote("nfd-e")})
 	c.start(c.boards...)
-	c.settleOn(c.board(2), c.boards...)
+	c.agreeOn(c.board(2), c.boards...)
 	b := c.board(1)
 	if o := b.topdog("status"); !strings.Contains(unwrapped(o.stdout), "algorithm bully (detector nfd-e, fanout unicast)") {
 		t.Errorf("the text does not show what is in use:\n%s", o.stdout)
@@ -105,7 +105,7 @@ func TestStatusOfAlgorithms(t *testing.T) {
 
 // print is what the board's score command prints from now on.
 func (b *board) print(text string) {
-	path := filepath.Join(b.dir, "score")
+	path := filepath.Join(b.Dir, "score")
 	must(b.c.t, os.WriteFile(path+".new", []byte(text), 0o644))
 	must(b.c.t, os.Rename(path+".new", path))
 }
@@ -120,12 +120,12 @@ func TestScoreCommand(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, settings{"algorithm": quote("score"), "score_from": quote("command")})
 	for _, b := range c.boards {
-		b.set(settings{"score_command": fmt.Sprintf(`["/bin/sh", "-c", "cat %s/score"]`, b.dir)})
-		b.print(fmt.Sprint(100 - b.number))
+		b.set(settings{"score_command": fmt.Sprintf(`["/bin/sh", "-c", "cat %s/score"]`, b.Dir)})
+		b.print(fmt.Sprint(100 - b.Number))
 	}
 	c.start(c.boards...)
 	first, second := c.board(1), c.board(2)
-	c.settleOn(first, c.boards...)
+	c.agreeOn(first, c.boards...)
 	second.untilStatus("the scores", func(s console.Status) string {
 		scores := map[string]uint32{}
 		for _, b := range s.Boards {
@@ -141,22 +141,16 @@ func TestScoreCommand(t *testing.T) {
 
 	first.print("none")
 	first.untilProblem("score command", `printed "none"`)
-	c.settleOn(second, c.boards...)
+	c.agreeOn(second, c.boards...)
 
 	// A new command is applied on reload.
 	first.set(settings{"score_command": `["/bin/echo", "4294967295"]`})
 	first.signal(syscall.SIGHUP)
-	c.settleOn(first, c.boards...)
+	c.agreeOn(first, c.boards...)
 	first.untilNoProblems()
 	first.untilLogged("works again")
-	logged := 0
-	for line := range strings.Lines(first.journal.String()) {
-		if strings.Contains(line, "<4>") && strings.Contains(line, "score command") {
-			logged++
-		}
-	}
-	if logged != 1 {
+	if logged := first.Log.Count("<4>", "score command"); logged != 1 {
 		t.Errorf("that the command fails was logged %d times", logged)
 	}
-	c.observe(c.began, atOnce())
+	c.twoHoldersAtMost(c.began, atOnce())
 }

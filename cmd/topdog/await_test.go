@@ -9,25 +9,13 @@ import (
 
 	"topdog/election"
 	"topdog/internal/console"
+	"topdog/internal/lab/cluster"
 )
 
 // until waits until nothing is missing any more. missing says what is, in words.
-func (c *cluster) until(what string, missing func() string) {
+func (c *testCluster) until(what string, missing func() string) {
 	c.t.Helper()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	deadline := time.After(patience)
-	for {
-		lack := missing()
-		if lack == "" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			c.t.Fatalf("%s: not within %v: %s", what, patience, lack)
-		}
-	}
+	must(c.t, cluster.Until(what, missing))
 }
 
 // untilStatus waits until the board's status is as it should be.
@@ -35,7 +23,7 @@ func (b *board) untilStatus(what string, missing func(console.Status) string) (s
 	b.c.t.Helper()
 	b.c.until(fmt.Sprintf("%s: %s", b, what), func() string {
 		var err error
-		if s, err = b.look(); err != nil {
+		if s, err = b.Status(); err != nil {
 			return err.Error()
 		}
 		return missing(s)
@@ -72,10 +60,8 @@ func (b *board) untilNoProblems() {
 func (b *board) untilLogged(words ...string) {
 	b.c.t.Helper()
 	b.c.until(b.String()+" logs", func() string {
-		for line := range strings.Lines(b.journal.String()) {
-			if containsAll(line, words) {
-				return ""
-			}
+		if b.Log.Logged(words...) {
+			return ""
 		}
 		return fmt.Sprintf("no line with %q", words)
 	})
@@ -85,13 +71,13 @@ func containsAll(text string, words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 }
 
-// settle waits until the given boards, or all that run if none is given, agree
+// agree waits until the given boards, or all that run if none is given, agree
 // on one of them as the leader: by their status they know each other and it,
 // by the kernel it alone has the address, and it answers the client. It returns the leader.
-func (c *cluster) settle(members ...*board) *board {
+func (c *testCluster) agree(members ...*board) *board {
 	c.t.Helper()
 	if len(members) == 0 {
-		members = slices.DeleteFunc(slices.Clone(c.boards), func(b *board) bool { return !b.running() })
+		members = c.running()
 	}
 	var leader *board
 	c.until("agree on a leader", func() string {
@@ -103,8 +89,8 @@ func (c *cluster) settle(members ...*board) *board {
 	return leader
 }
 
-// settleOn is settle for when the leader is known.
-func (c *cluster) settleOn(leader *board, members ...*board) {
+// agreeOn is agree for when the leader is known.
+func (c *testCluster) agreeOn(leader *board, members ...*board) {
 	c.t.Helper()
 	c.until("follow "+leader.String(), func() string {
 		got, lack := c.agreed(members)
@@ -117,74 +103,49 @@ func (c *cluster) settleOn(leader *board, members ...*board) {
 }
 
 // agreed finds the leader that all members agree on, or says what is missing.
-func (c *cluster) agreed(members []*board) (leader *board, lack string) {
+func (c *testCluster) agreed(members []*board) (leader *board, lack string) {
+	var daemons []*cluster.Topdog
 	for _, b := range members {
-		s, err := b.look()
-		if err != nil {
-			return nil, err.Error()
-		}
-		named := c.named(s.LeaderName)
-		switch {
-		case !s.Held():
-			return nil, fmt.Sprintf("%s (%s, because %s) sees no holder", b, s.Role, s.Reason)
-		case named == nil || !slices.Contains(members, named):
-			return nil, fmt.Sprintf("%s follows %q (%s)", b, s.LeaderName, s.Leader)
-		case leader != nil && named != leader:
-			return nil, fmt.Sprintf("%s follows %s, %s follows %s", members[0], leader, b, named)
-		case s.Holding != (named == b):
-			return nil, fmt.Sprintf("%s follows %s and Holding is %v", b, named, s.Holding)
-		}
-		for _, other := range members {
-			if !live(s, other) {
-				return nil, fmt.Sprintf("%s does not know %s", b, other)
-			}
-		}
-		leader = named
+		daemons = append(daemons, b.Topdog)
 	}
-	if holders := c.holders.Current(); !slices.Equal(holders, []int{leader.number}) {
-		return nil, fmt.Sprintf("all follow %s, and the address is on %v", leader, holders)
+	found, err := c.Agreed(daemons)
+	if err != nil {
+		return nil, err.Error()
 	}
-	return leader, ""
-}
-
-// live reports whether a status shows a board as alive.
-func live(s console.Status, b *board) bool {
-	return slices.ContainsFunc(s.Boards, func(known console.Board) bool {
-		return known.Name == b.String() && !known.Stale && !known.Gone
-	})
+	return c.named(found.String()), ""
 }
 
 // answeredBy waits for an answer of the board to the client.
-func (c *cluster) answeredBy(b *board) {
+func (c *testCluster) answeredBy(b *board) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patience)
 	defer cancel()
-	if _, err := c.asker.WaitAnswer(ctx, func(n int) bool { return n == b.number }); err != nil {
+	if _, err := c.asker.WaitAnswer(ctx, func(n int) bool { return n == b.Number }); err != nil {
 		c.t.Fatalf("%s does not answer the client: %v", b, err)
 	}
 }
 
 // untilHolders waits until the kernels have the address on such boards; every
 // state is looked at, however short.
-func (c *cluster) untilHolders(what string, cond func(holders []int) bool) {
+func (c *testCluster) untilHolders(what string, cond func(holders []int) bool) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patience)
 	defer cancel()
-	if err := c.holders.WaitFor(ctx, cond); err != nil {
+	if err := c.Holders.WaitFor(ctx, cond); err != nil {
 		c.t.Fatalf("%s: %v", what, err)
 	}
 }
 
 // untilTakenFrom waits until only another board than this one has the address.
-func (c *cluster) untilTakenFrom(b *board) {
+func (c *testCluster) untilTakenFrom(b *board) {
 	c.t.Helper()
 	c.untilHolders("somebody takes over from "+b.String(), func(h []int) bool {
-		return len(h) == 1 && h[0] != b.number
+		return len(h) == 1 && h[0] != b.Number
 	})
 }
 
 // watchFor goes on for a while during which nothing is expected to happen.
-func (c *cluster) watchFor(d time.Duration) { <-time.After(d) }
+func (c *testCluster) watchFor(d time.Duration) { <-time.After(d) }
 
 // stallMax is how long the machine may stand still during an observation that
 // is to be trusted. A leader that is late by more than the grace may be replaced,
@@ -193,7 +154,7 @@ var stallMax = election.Grace(heartbeat)
 
 // stalled reports whether the whole machine has stood still since a moment, as
 // virtual machines do: then the asker did, which none of the boards can cause.
-func (c *cluster) stalled(since time.Time) bool {
+func (c *testCluster) stalled(since time.Time) bool {
 	c.t.Helper()
 	pause := c.asker.Report(since).Pause
 	if pause > stallMax {
@@ -202,11 +163,11 @@ func (c *cluster) stalled(since time.Time) bool {
 	return pause > stallMax
 }
 
-// observe tells what has happened to the address since a moment, and checks
+// twoHoldersAtMost tells what has happened to the address since a moment, and checks
 // that no two boards had it for longer than they may.
-func (c *cluster) observe(since time.Time, twoHolders time.Duration) {
+func (c *testCluster) twoHoldersAtMost(since time.Time, twoHolders time.Duration) {
 	c.t.Helper()
-	seen, asked := c.holders.Since(since), c.asker.Report(since)
+	seen, asked := c.Holders.Since(since), c.asker.Report(since)
 	c.t.Logf("two holders %.1f ms, no holder %.1f ms, %d moves; the client waited %.1f ms at most (itself late by %.1f ms)",
 		ms(seen.Overlap()), ms(seen.Vacant()), seen.Moves(), ms(asked.Longest.Duration()), ms(asked.Pause))
 	if seen.Overlap() > twoHolders && !c.stalled(since) {
@@ -216,7 +177,7 @@ func (c *cluster) observe(since time.Time, twoHolders time.Duration) {
 
 // clientWaited checks that since a moment the client got its answers without a
 // longer gap than that.
-func (c *cluster) clientWaited(since time.Time, most time.Duration) {
+func (c *testCluster) clientWaited(since time.Time, most time.Duration) {
 	c.t.Helper()
 	if gap := c.asker.Report(since).Longest.Duration(); gap > most && !c.stalled(since) {
 		c.t.Errorf("the client waited %.1f ms, more than %.1f: %s", ms(gap), ms(most), c.spans(since))
@@ -225,9 +186,9 @@ func (c *cluster) clientWaited(since time.Time, most time.Duration) {
 
 // handedOver checks that a board leads because the one before let it, and that
 // the client hardly noticed.
-func (c *cluster) handedOver(since time.Time, to *board) {
+func (c *testCluster) handedOver(since time.Time, to *board) {
 	c.t.Helper()
-	s, err := to.look()
+	s, err := to.Status()
 	must(c.t, err)
 	if want := election.ReasonHandover.Identifier(); (len(s.Changes) == 0 || s.Changes[0].Reason != want) && !c.stalled(since) {
 		c.t.Errorf("%s does not lead because %s: %+v", to, want, s.Changes)
@@ -241,29 +202,29 @@ func (c *cluster) handedOver(since time.Time, to *board) {
 
 // awayAtMost checks that since a moment the address was on no board for no
 // longer than that.
-func (c *cluster) awayAtMost(since time.Time, most time.Duration) {
+func (c *testCluster) awayAtMost(since time.Time, most time.Duration) {
 	c.t.Helper()
-	if gone := c.holders.Since(since).Vacant(); gone > most && !c.stalled(since) {
+	if gone := c.Holders.Since(since).Vacant(); gone > most && !c.stalled(since) {
 		c.t.Errorf("no board had the address for %.1f ms, more than %.1f: %s", ms(gone), ms(most), c.spans(since))
 	}
 }
 
 // spans says who had the address when, in milliseconds since a moment.
-func (c *cluster) spans(since time.Time) string {
+func (c *testCluster) spans(since time.Time) string {
 	var texts []string
-	for _, s := range c.holders.Since(since).Spans {
+	for _, s := range c.Holders.Since(since).Spans {
 		texts = append(texts, fmt.Sprintf("pi%d %.1f-%.1f", s.Board, ms(s.From.Sub(since)), ms(s.To.Sub(since))))
 	}
 	return strings.Join(texts, ", ")
 }
 
 // undisturbed checks that since a moment the address has stayed where it was.
-func (c *cluster) undisturbed(since time.Time, leader *board) {
+func (c *testCluster) undisturbed(since time.Time, leader *board) {
 	c.t.Helper()
-	seen := c.holders.Since(since)
-	still := seen.Moves() == 0 && seen.Vacant() == 0 && seen.Overlap() == 0 && seen.Held(leader.number) > 0
+	seen := c.Holders.Since(since)
+	still := seen.Moves() == 0 && seen.Vacant() == 0 && seen.Overlap() == 0 && seen.Held(leader.Number) > 0
 	for n := range c.asker.Report(since).Answers {
-		still = still && n == leader.number
+		still = still && n == leader.Number
 	}
 	if !still && !c.stalled(since) {
 		c.t.Errorf("the address did not simply stay at %s: %s; answers by board: %v",

@@ -12,13 +12,13 @@ func TestPulledCable(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
-	old := c.settle()
+	old := c.agree()
 
 	pulled := time.Now()
 	must(t, old.Pull())
 	c.untilTakenFrom(old)
-	leader := c.settle(c.except(old)...)
-	c.observe(pulled, 0)
+	leader := c.agree(c.except(old)...)
+	c.twoHoldersAtMost(pulled, 0)
 	s := old.untilStatus("the cable is out", func(s console.Status) string {
 		if s.Role != console.RoleIsolated {
 			return "it is a " + s.Role
@@ -32,9 +32,9 @@ func TestPulledCable(t *testing.T) {
 
 	plugged := time.Now()
 	must(t, old.Plug())
-	c.settleOn(leader, c.boards...)
+	c.agreeOn(leader, c.boards...)
 	old.untilNoProblems()
-	c.observe(plugged, 0)
+	c.twoHoldersAtMost(plugged, 0)
 	c.undisturbed(plugged, leader)
 }
 
@@ -44,11 +44,11 @@ func TestMutedLeader(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
-	old := c.settle()
+	old := c.agree()
 
 	must(t, old.Mute())
 	c.untilHolders("the others take over", func(h []int) bool { return len(h) == 2 })
-	leader := c.settleApart(old)
+	leader := c.agreeApart(old)
 	if leader == nil {
 		return
 	}
@@ -57,25 +57,25 @@ func TestMutedLeader(t *testing.T) {
 	must(t, old.Unmute())
 	c.untilHolders("one lets go", func(h []int) bool { return len(h) == 1 })
 	// The next heartbeat of either side ends it.
-	c.observe(healed, 3*heartbeat)
+	c.twoHoldersAtMost(healed, 3*heartbeat)
 	want := old // by rank
-	if leader.number > old.number {
+	if leader.Number > old.Number {
 		want = leader
 	}
-	c.settleOn(want, c.boards...)
-	c.observe(healed, 3*heartbeat)
+	c.agreeOn(want, c.boards...)
+	c.twoHoldersAtMost(healed, 3*heartbeat)
 	// Whoever the client believed in, it hears at once who is left.
 	c.clientWaited(healed, 2*heartbeat)
 }
 
-// settleApart waits until the boards other than alone have a leader that answers
+// agreeApart waits until the boards other than alone have a leader that answers
 // the client, while alone holds the address where nobody hears it.
-func (c *cluster) settleApart(alone *board) (leader *board) {
+func (c *testCluster) agreeApart(alone *board) (leader *board) {
 	c.t.Helper()
 	c.until("the others agree", func() string {
 		others := c.except(alone)
 		for _, b := range others {
-			s, err := b.look()
+			s, err := b.Status()
 			if err != nil {
 				return err.Error()
 			}
@@ -96,9 +96,9 @@ func TestMutedFollower(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	leader := c.board(3) // and of the highest rank, so that the split must not cost it the lead
 	c.start(leader)
-	c.settleOn(leader, leader)
+	c.agreeOn(leader, leader)
 	c.start(c.except(leader)...)
-	c.settleOn(leader, c.boards...)
+	c.agreeOn(leader, c.boards...)
 	muted := c.board(1)
 
 	began := time.Now()
@@ -107,8 +107,8 @@ func TestMutedFollower(t *testing.T) {
 	healed := time.Now()
 	must(t, muted.Unmute())
 	c.untilHolders("it lets go", func(h []int) bool { return len(h) == 1 })
-	c.observe(healed, 3*heartbeat)
-	c.settleOn(leader, c.boards...)
+	c.twoHoldersAtMost(healed, 3*heartbeat)
+	c.agreeOn(leader, c.boards...)
 	c.clientWaited(began, 3*heartbeat)
 }
 
@@ -118,18 +118,18 @@ func TestInterfaceDeleted(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
-			old := c.settle()
+			old := c.agree()
 
 			deleted := time.Now()
 			must(t, old.DeleteInterface())
 			c.untilTakenFrom(old)
-			leader := c.settle(c.except(old)...)
-			c.observe(deleted, 0)
+			leader := c.agree(c.except(old)...)
+			c.twoHoldersAtMost(deleted, 0)
 			old.untilProblem("eth0", "does not exist")
 
 			created := time.Now()
 			must(t, old.CreateInterface())
-			c.settleOn(leader, c.boards...)
+			c.agreeOn(leader, c.boards...)
 			old.untilNoProblems()
 			c.undisturbed(created, leader)
 
@@ -137,15 +137,15 @@ func TestInterfaceDeleted(t *testing.T) {
 			must(t, old.DeleteInterface())
 			old.untilProblem("eth0", "does not exist")
 			must(t, old.CreateInterface())
-			c.settleOn(leader, c.boards...)
+			c.agreeOn(leader, c.boards...)
 			c.undisturbed(created, leader)
 
 			// It can lead again, on the new interface.
 			for _, b := range c.except(old) {
 				must(t, b.Pull())
 			}
-			c.settleOn(old, old)
-			c.observe(created, 0)
+			c.agreeOn(old, old)
+			c.twoHoldersAtMost(created, 0)
 		})
 	}
 }
@@ -168,11 +168,11 @@ func TestInterfaceLater(t *testing.T) {
 				t.Errorf("status: %v", o)
 			}
 			must(t, late.CreateInterface())
-			c.settleOn(late, late)
+			c.agreeOn(late, late)
 			late.untilNoProblems()
 			c.start(c.board(1))
-			c.settleOn(late, c.boards...)
-			c.observe(c.began, 0)
+			c.agreeOn(late, c.boards...)
+			c.twoHoldersAtMost(c.began, 0)
 		})
 	}
 }
@@ -182,7 +182,7 @@ func TestOwnAddressChanged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
-	old := c.settle()
+	old := c.agree()
 
 	changed := time.Now()
 	must(t, old.SetAddress(netip.MustParsePrefix("10.77.0.50/24")))
@@ -192,8 +192,8 @@ func TestOwnAddressChanged(t *testing.T) {
 		}
 		return ""
 	})
-	leader := c.settle()
-	c.observe(changed, 0)
+	leader := c.agree()
+	c.twoHoldersAtMost(changed, 0)
 	for _, b := range c.except(old) {
 		b.untilStatus("the new address", func(s console.Status) string {
 			for _, other := range s.Boards {
@@ -211,10 +211,10 @@ func TestOwnAddressChanged(t *testing.T) {
 		if o.status != 0 {
 			t.Errorf("resign: %v", o)
 		}
-		if got := c.settle(); got == old {
+		if got := c.agree(); got == old {
 			t.Errorf("%s still leads after it has resigned", old)
 		}
-		c.observe(changed, 0)
+		c.twoHoldersAtMost(changed, 0)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestFollowerAddressChanged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
-	leader := c.settle()
+	leader := c.agree()
 	follower := c.except(leader)[0]
 	changed := time.Now()
 	must(t, follower.SetAddress(netip.MustParsePrefix("10.77.0.50/24")))
@@ -233,6 +233,6 @@ func TestFollowerAddressChanged(t *testing.T) {
 		}
 		return ""
 	})
-	c.settleOn(leader, c.boards...)
+	c.agreeOn(leader, c.boards...)
 	c.undisturbed(changed, leader)
 }

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,7 +12,7 @@ import (
 	"time"
 
 	"topdog/internal/config"
-	"topdog/internal/console"
+	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 )
@@ -24,23 +20,16 @@ import (
 var (
 	// vip is the floating address of all tests, as they configure it, and vip32
 	// as the leader has it.
-	vip   = netip.MustParseAddr("10.77.0.100")
+	vip   = cluster.Address
 	vip32 = netip.PrefixFrom(vip, 32)
 	// vip24 is as people add it.
 	vip24 = netip.PrefixFrom(vip, 24)
 )
 
-const (
-	// patience is how long a test waits for what must happen. On a quiet machine
-	// everything here takes a second or two.
-	patience = 20 * time.Second
-	// pollEvery is how often a test looks.
-	pollEvery = 10 * time.Millisecond
-	// lifetime bounds how long the kernel keeps the address of a board whose
-	// daemon is frozen: 1 s of lifetime, and up to 1.25 s until the kernel looks
-	// (docs/address.md); the rest is for a busy machine.
-	lifetime = 2500 * time.Millisecond
-)
+// lifetime bounds how long the kernel keeps the address of a board whose daemon is frozen: 1 s of
+// lifetime, and up to 1.25 s until the kernel looks (docs/address.md); the rest is for a busy
+// machine.
+const lifetime = 2500 * time.Millisecond
 
 // atOnce bounds what the kernel does when a process has been killed: under 4 ms
 // on a quiet machine. Other tests and the race detector may keep both
@@ -52,78 +41,62 @@ func atOnce() time.Duration {
 	return 10 * time.Millisecond
 }
 
-// cluster is a LAN whose boards run topdog, each with a configuration and a
-// control socket of its own, and a client that asks for the address every millisecond.
-type cluster struct {
+// testCluster is a cluster of topdogs that ends with its test, and a client that asks for the
+// address every millisecond.
+type testCluster struct {
+	*cluster.Cluster
 	t       testing.TB
-	program program
-	lan     *netns.LAN
-	holders *observe.Holders
+	program cluster.Program
 	asker   *observe.Asker
+	key     config.Key
 	boards  []*board
 	began   time.Time
 }
 
-// board is one of them.
+// board is one of its boards, with its daemon.
 type board struct {
-	*netns.Host
-	c        *cluster
-	number   int
-	dir      string
-	settings settings
-	process  *netns.Process // nil when it was never started
-	status   *console.Client
-	journal  *journal
+	*cluster.Topdog
+	c *testCluster
 }
 
-// settings are keys of a configuration with their values as TOML has them.
-type settings map[string]string
+// settings are keys of a configuration with their values as TOML has them, and quote writes a
+// text so.
+type settings = cluster.Settings
+
+var quote = cluster.Quote
 
 // newCluster builds the LAN. The boards are named pi1, pi2 …, and none runs yet.
-func newCluster(t testing.TB, boards int, common settings) *cluster {
+func newCluster(t testing.TB, boards int, common settings) *testCluster {
 	t.Helper()
 	return newClusterOf(t, itself(), boards, common)
 }
 
-func newClusterOf(t testing.TB, p program, boards int, common settings) *cluster {
+func newClusterOf(t testing.TB, p cluster.Program, boards int, common settings) *testCluster {
 	t.Helper()
 	if err := netns.Available(); err != nil {
 		t.Skip(err)
 	}
-	lan, err := netns.New(netns.Options{Boards: boards})
+	built, err := cluster.New(boards)
 	must(t, err)
-	c := &cluster{t: t, program: p, lan: lan, began: time.Now()}
+	c := &testCluster{Cluster: built, t: t, program: p, key: newKey(t), began: time.Now()}
 	t.Cleanup(c.close)
-	c.holders, err = lan.WatchHolders(vip)
+	c.asker, err = c.LAN.Ask(vip, time.Millisecond)
 	must(t, err)
-	c.asker, err = lan.Ask(vip, time.Millisecond)
-	must(t, err)
-
-	key := newKey(t)
 	for n := 1; n <= boards; n++ {
-		// Not t.TempDir: with the name of the test in it, it is too long for a socket.
-		dir, err := os.MkdirTemp("", "topdog")
-		must(t, err)
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		b := &board{
-			Host: lan.Board(n), c: c, number: n, dir: dir,
-			journal: &journal{start: c.began},
-			status:  console.Dial(filepath.Join(dir, "s")),
-			settings: settings{
-				"address":   quote(vip.String()),
-				"name":      quote(fmt.Sprintf("pi%d", n)),
-				"key_file":  quote("key"),
-				"led":       quote("none"),
-				"socket":    quote(filepath.Join(dir, "s")),
-				"heartbeat": quote(heartbeat.String()),
-				"log_level": quote("debug"),
-			},
-		}
-		b.set(common)
-		b.setKey(key)
-		c.boards = append(c.boards, b)
+		c.add(n, settings{"heartbeat": quote(heartbeat.String()), "log_level": quote("debug")}).set(common)
 	}
 	return c
+}
+
+// add adds a daemon on a board.
+func (c *testCluster) add(n int, changes settings) *board {
+	c.t.Helper()
+	t, err := c.NewTopdog(c.program, n, changes)
+	must(c.t, err)
+	must(c.t, t.SetKey(c.key))
+	b := &board{t, c}
+	c.boards = append(c.boards, b)
+	return b
 }
 
 func newKey(t testing.TB) config.Key {
@@ -133,9 +106,6 @@ func newKey(t testing.TB) config.Key {
 	return key
 }
 
-// quote writes a text as TOML has it; none of ours needs an escape.
-func quote(text string) string { return `"` + text + `"` }
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -144,12 +114,12 @@ func must(t testing.TB, err error) {
 }
 
 // board returns board n, counted from 1.
-func (c *cluster) board(n int) *board { return c.boards[n-1] }
+func (c *testCluster) board(n int) *board { return c.boards[n-1] }
 
 // named returns the board that others call so, or nil.
-func (c *cluster) named(name string) *board {
+func (c *testCluster) named(name string) *board {
 	for _, b := range c.boards {
-		if b.settings["name"] == quote(name) {
+		if b.String() == name {
 			return b
 		}
 	}
@@ -157,55 +127,58 @@ func (c *cluster) named(name string) *board {
 }
 
 // except returns all boards but these.
-func (c *cluster) except(these ...*board) []*board {
+func (c *testCluster) except(these ...*board) []*board {
 	return slices.DeleteFunc(slices.Clone(c.boards), func(b *board) bool { return slices.Contains(these, b) })
+}
+
+// running returns the boards whose daemons run.
+func (c *testCluster) running() []*board {
+	return slices.DeleteFunc(slices.Clone(c.boards), func(b *board) bool { return !b.Running() })
 }
 
 // close ends the boards as an administrator would, and tells what they said if
 // the test failed.
-func (c *cluster) close() {
+func (c *testCluster) close() {
 	if !c.t.Failed() {
+		c.Stop(cluster.Patience)
 		for _, b := range c.boards {
-			if b.running() {
-				_ = b.process.Signal(syscall.SIGCONT)
-				_ = b.process.Signal(syscall.SIGTERM)
-			}
-		}
-		for _, b := range c.boards {
-			if b.process != nil {
-				b.ended()
-			}
+			b.ended()
 		}
 	}
-	if err := c.lan.Close(); err != nil {
+	if err := c.Close(); err != nil {
 		c.t.Error(err)
 	}
-	if lost := c.holders; lost != nil && lost.Lost() > 0 {
-		c.t.Errorf("%d notifications of the kernel were lost, so nothing is known about two holders", lost.Lost())
-	}
 	for _, b := range c.boards {
-		if log := b.journal.String(); strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {
+		if b.Log.Logged("DATA RACE") || b.Log.Logged("panic:") {
 			c.t.Errorf("%s: data race or panic", b)
 		}
 	}
 	if c.t.Failed() {
 		for _, b := range c.boards {
-			c.t.Logf("%s:\n%s", b, b.journal)
+			c.t.Logf("%s:\n%s", b, b.Log)
 		}
 	}
 }
 
+// start runs the daemon on these boards.
+func (c *testCluster) start(boards ...*board) {
+	c.t.Helper()
+	for _, b := range boards {
+		b.start()
+	}
+}
+
+func (b *board) start() {
+	b.c.t.Helper()
+	must(b.c.t, b.Run())
+}
+
 // ended waits until the daemon has ended, and checks that it did so in good order
-// unless it was killed.
+// unless it was killed or never ran.
 func (b *board) ended() {
 	b.c.t.Helper()
-	select {
-	case <-b.process.Exited():
-	case <-time.After(patience):
-		b.c.t.Errorf("%s has not ended %v after SIGTERM", b, patience)
-		return
-	}
-	err := b.process.Wait()
+	b.gone()
+	err := b.Wait()
 	var killed interface{ Sys() any }
 	if errors.As(err, &killed) {
 		if status, ok := killed.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
@@ -217,76 +190,36 @@ func (b *board) ended() {
 	}
 }
 
-func (b *board) String() string { return strings.Trim(b.settings["name"], `"`) }
+// gone waits until the daemon has ended, in whatever way.
+func (b *board) gone() {
+	b.c.t.Helper()
+	if !b.Ended(cluster.Patience) {
+		b.c.t.Fatalf("%s has not ended within %v", b, cluster.Patience)
+	}
+}
 
 // set changes settings; the daemon learns of it when it starts, or by SIGHUP.
 func (b *board) set(changes settings) {
-	maps.Copy(b.settings, changes)
-	var text strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(b.settings)) {
-		if value := b.settings[key]; value != "" {
-			fmt.Fprintf(&text, "%s = %s\n", key, value)
-		}
-	}
-	b.writeConfig(text.String())
+	b.c.t.Helper()
+	must(b.c.t, b.Set(changes))
 }
 
 func (b *board) writeConfig(text string) {
-	must(b.c.t, os.WriteFile(b.config(), []byte(text), 0o644))
-}
-
-func (b *board) config() string { return filepath.Join(b.dir, "topdog.toml") }
-
-func (b *board) setKey(key config.Key) {
-	must(b.c.t, os.WriteFile(filepath.Join(b.dir, "key"), key.Encode(), 0o600))
-}
-
-// start runs the daemon on these boards.
-func (c *cluster) start(boards ...*board) {
-	c.t.Helper()
-	for _, b := range boards {
-		b.start()
-	}
-}
-
-func (b *board) start() {
 	b.c.t.Helper()
-	var err error
-	b.journal.note("start")
-	b.process, err = b.c.program.daemon(b.Host, b.journal, "run", "--config", b.config())
-	must(b.c.t, err)
+	must(b.c.t, os.WriteFile(b.ConfigFile(), []byte(text), 0o644))
 }
 
 // signal sends a signal to the daemon.
 func (b *board) signal(sig syscall.Signal) {
 	b.c.t.Helper()
-	b.journal.note("%v", sig)
-	must(b.c.t, b.process.Signal(sig))
+	b.Log.Note("%v", sig)
+	must(b.c.t, b.Signal(sig))
 }
 
 // topdog runs a command on the board, with its configuration.
 func (b *board) topdog(args ...string) outcome {
 	b.c.t.Helper()
-	o := b.c.program.execOn(b.c.t, b.Host, append(args, "--config", b.config())...)
-	b.journal.note("topdog %s: %v", strings.Join(args, " "), o)
+	o := execOn(b.c.t, b.c.program, b.Host, append(args, "--config", b.ConfigFile())...)
+	b.Log.Note("topdog %s: %v", strings.Join(args, " "), o)
 	return o
-}
-
-func (b *board) running() bool {
-	if b.process == nil {
-		return false
-	}
-	select {
-	case <-b.process.Exited():
-		return false
-	default:
-		return true
-	}
-}
-
-// look asks the daemon for its status.
-func (b *board) look() (console.Status, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return b.status.Status(ctx)
 }

@@ -14,17 +14,17 @@ func TestWrongKey(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	wrong := c.board(3) // of the highest rank, had it the key
-	wrong.setKey(newKey(t))
+	must(t, wrong.SetKey(newKey(t)))
 	members := c.except(wrong)
 	c.start(members...)
-	old := c.settle()
+	old := c.agree()
 
 	wrong.start()
 	wrong.untilProblem(old.Addr.Addr().String(), "fail authentication", "key")
 	for _, b := range members {
 		b.untilProblem(wrong.Addr.Addr().String(), "fail authentication", "key")
 	}
-	if s, err := wrong.look(); err != nil || s.Holding || s.Held() {
+	if s, err := wrong.Status(); err != nil || s.Holding || s.Held() {
 		t.Errorf("%s with a wrong key: Holding %v, Held %v, %v", wrong, s.Holding, s.Held(), err)
 	}
 
@@ -32,23 +32,21 @@ func TestWrongKey(t *testing.T) {
 	pulled := time.Now()
 	must(t, old.Pull())
 	c.untilTakenFrom(old)
-	leader := c.settle(c.except(wrong, old)...)
+	leader := c.agree(c.except(wrong, old)...)
 	if leader == wrong {
 		t.Errorf("%s took the address with a wrong key", wrong)
 	}
 	must(t, old.Plug())
-	c.settleOn(leader, members...)
-	c.observe(pulled, 0)
+	c.agreeOn(leader, members...)
+	c.twoHoldersAtMost(pulled, 0)
 
 	// With the right key it is one of them.
-	key, err := leaderKey(leader)
-	must(t, err)
-	wrong.setKey(key)
+	must(t, wrong.SetKey(c.key))
 	wrong.signal(syscall.SIGTERM)
 	wrong.ended()
 	wrong.start()
-	c.settleOn(leader, c.boards...)
-	c.observe(pulled, 0)
+	c.agreeOn(leader, c.boards...)
+	c.twoHoldersAtMost(pulled, 0)
 }
 
 func TestOneWithoutKey(t *testing.T) {
@@ -58,13 +56,13 @@ func TestOneWithoutKey(t *testing.T) {
 	open.set(settings{"key_file": quote("none")})
 	leader := c.board(1)
 	c.start(leader)
-	c.settle(leader)
+	c.agree(leader)
 	open.start()
 	leader.untilProblem("10.77.0.2", "not authenticated", "copy the key file")
 	open.untilProblem("10.77.0.1", "this board has no key", "copy the key file")
 	open.untilProblem(leader.HardwareAddr.String(), vip.String())
-	c.observe(c.began, 0)
-	c.settleOn(leader, leader)
+	c.twoHoldersAtMost(c.began, 0)
+	c.agreeOn(leader, leader)
 }
 
 func TestTwoBoardsWithOneID(t *testing.T) {
@@ -74,7 +72,7 @@ func TestTwoBoardsWithOneID(t *testing.T) {
 	first.set(settings{"id": "7"})
 	second.set(settings{"id": "7"})
 	c.start(first, c.board(3))
-	leader := c.settle()
+	leader := c.agree()
 
 	began := time.Now()
 	second.start()
@@ -87,14 +85,14 @@ func TestTwoBoardsWithOneID(t *testing.T) {
 	second.untilProblem("id 7")
 	first.untilProblem("id 7")
 	second.untilLogged("id 7", "stays out")
-	c.settleOn(leader, first, c.board(3))
+	c.agreeOn(leader, first, c.board(3))
 	c.undisturbed(began, leader)
 
 	// When the first one goes, the later one has the id for itself.
 	first.signal(syscall.SIGTERM)
 	first.ended()
-	c.settle(second, c.board(3))
-	c.observe(began, 0)
+	c.agree(second, c.board(3))
+	c.twoHoldersAtMost(began, 0)
 }
 
 func TestDifferentAlgorithms(t *testing.T) {
@@ -103,7 +101,7 @@ func TestDifferentAlgorithms(t *testing.T) {
 	first, second := c.board(1), c.board(2)
 	second.set(settings{"algorithm": quote("bully")})
 	c.start(first)
-	c.settle(first)
+	c.agree(first)
 	began := time.Now()
 	second.start()
 	second.untilStatus("it stays out", func(s console.Status) string {
@@ -123,13 +121,7 @@ func TestDifferentAlgorithms(t *testing.T) {
 	} {
 		side.board.untilProblem(side.ours, side.another)
 		side.board.untilLogged("<3>", side.ours, side.another)
-		logged := 0
-		for line := range strings.Lines(side.board.journal.String()) {
-			if strings.Contains(line, "runs the algorithm") {
-				logged++
-			}
-		}
-		if logged != 1 {
+		if logged := side.board.Log.Count("runs the algorithm"); logged != 1 {
 			t.Errorf("%s has logged %d lines about it, want one", side.board, logged)
 		}
 		if o := side.board.topdog("status"); !containsAll(unwrapped(o.stdout), []string{side.ours, side.another}) {
@@ -139,13 +131,13 @@ func TestDifferentAlgorithms(t *testing.T) {
 	if o := second.topdog("status"); o.status != 1 {
 		t.Errorf("status of the board that stays out: %v", o)
 	}
-	c.settleOn(first, first)
+	c.agreeOn(first, first)
 	c.undisturbed(began, first)
 
 	first.signal(syscall.SIGTERM)
 	first.ended()
-	c.settle(second)
-	c.observe(began, 0)
+	c.agree(second)
+	c.twoHoldersAtMost(began, 0)
 }
 
 // unwrapped undoes the line breaks of a text for people.
@@ -155,12 +147,12 @@ func unwrapped(text string) string { return strings.Join(strings.Fields(text), "
 func TestForeignMachine(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
-	must(t, c.lan.Client().AddAddress(vip24))
+	must(t, c.LAN.Client().AddAddress(vip24))
 	c.start(c.boards...)
-	mac := c.lan.Client().HardwareAddr.String()
+	mac := c.LAN.Client().HardwareAddr.String()
 	c.until("somebody finds the machine", func() string {
 		for _, b := range c.boards {
-			s, err := b.look()
+			s, err := b.Status()
 			if err == nil && slices.ContainsFunc(s.Problems, func(p console.Problem) bool {
 				return strings.Contains(p.Text, mac) && strings.Contains(p.Text, vip.String())
 			}) {
@@ -171,16 +163,16 @@ func TestForeignMachine(t *testing.T) {
 		return "nobody complains of " + mac
 	})
 	c.watchFor(2 * time.Second) // long enough for everybody to try
-	if held := c.holders.Since(c.began).Spans; len(held) > 0 {
+	if held := c.Holders.Since(c.began).Spans; len(held) > 0 {
 		t.Errorf("the address was claimed though a foreign machine has it: %s", c.spans(c.began))
 	}
 
 	freed := time.Now()
-	must(t, c.lan.Client().DeleteAddress(vip24))
-	leader := c.settle()
-	t.Logf("claimed %v after the foreign machine had gone", c.holders.Since(freed).Spans[0].From.Sub(freed).Round(time.Millisecond))
+	must(t, c.LAN.Client().DeleteAddress(vip24))
+	leader := c.agree()
+	t.Logf("claimed %v after the foreign machine had gone", c.Holders.Since(freed).Spans[0].From.Sub(freed).Round(time.Millisecond))
 	leader.untilNoProblems()
-	c.observe(c.began, 0)
+	c.twoHoldersAtMost(c.began, 0)
 }
 
 // A second daemon on a board can open nothing, says so, and disturbs nothing;
@@ -189,19 +181,10 @@ func TestSecondDaemon(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
-	leader := c.settle()
+	leader := c.agree()
 	began := time.Now()
 
-	second := *leader
-	second.dir = t.TempDir()
-	second.journal = &journal{start: c.began}
-	second.settings = settings{}
-	second.status = nil
-	c.boards = append(c.boards, &second)
-	second.set(leader.settings) // the same socket, too
-	key, err := leaderKey(leader)
-	must(t, err)
-	second.setKey(key)
+	second := c.add(leader.Number, leader.Settings()) // the same socket, too
 	second.start()
 	second.untilLogged("another topdog runs on this board already")
 	second.untilLogged("another daemon serves the socket")
@@ -210,7 +193,7 @@ func TestSecondDaemon(t *testing.T) {
 	if o := leader.topdog("status"); o.status != 0 {
 		t.Errorf("status of the first daemon: %v", o)
 	}
-	if s, err := leader.look(); err != nil || !s.Holding || len(s.Problems) > 0 {
+	if s, err := leader.Status(); err != nil || !s.Holding || len(s.Problems) > 0 {
 		t.Errorf("the first daemon is disturbed: Holding %v, problems %q, %v", s.Holding, s.Problems, err)
 	}
 	second.signal(syscall.SIGTERM)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -25,34 +24,29 @@ func TestKilled(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
-			old := c.settle()
+			old := c.agree()
 
 			killed := time.Now()
 			old.signal(syscall.SIGKILL)
 			c.untilTakenFrom(old)
-			leader := c.settleIgnoringDead(old)
-			c.observe(killed, atOnce())
+			leader := c.agreeWithout(old)
+			c.twoHoldersAtMost(killed, atOnce())
 			c.handedOver(killed, leader) // by the will
 
 			// It comes back, and disturbs nobody.
 			returned := time.Now()
 			old.start()
-			c.settleOn(leader, c.boards...)
+			c.agreeOn(leader, c.boards...)
 			c.undisturbed(returned, leader)
 		})
 	}
 }
 
-// settleIgnoringDead waits until the other boards agree, and the kernel of the
+// agreeWithout waits until the other boards agree, and the kernel of the
 // dead one has let go of the address.
-func (c *cluster) settleIgnoringDead(dead *board) (leader *board) {
+func (c *testCluster) agreeWithout(dead *board) (leader *board) {
 	c.t.Helper()
-	var members []*board
-	for _, b := range c.except(dead) {
-		if b.running() {
-			members = append(members, b)
-		}
-	}
+	members := slices.DeleteFunc(c.running(), func(b *board) bool { return b == dead })
 	c.until("the others take over from "+dead.String(), func() string {
 		var lack string
 		leader, lack = c.agreed(members)
@@ -71,15 +65,15 @@ func TestKilledAndRestarted(t *testing.T) {
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
 			for round := range 3 {
-				old := c.settle()
+				old := c.agree()
 				killed := time.Now()
 				old.signal(syscall.SIGKILL)
-				<-old.process.Exited()
+				old.gone()
 				old.start()
 				c.untilTakenFrom(old)
-				c.settle()
+				c.agree()
 				t.Logf("round %d", round+1)
-				c.observe(killed, atOnce())
+				c.twoHoldersAtMost(killed, atOnce())
 				c.clientWaited(killed, 10*heartbeat)
 			}
 		})
@@ -94,21 +88,21 @@ func TestFrozen(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
-			old := c.settle()
+			old := c.agree()
 
 			frozen := time.Now()
 			long := time.After(4 * time.Second)
 			old.signal(syscall.SIGSTOP)
 			c.untilTakenFrom(old)
-			leader := c.settle(c.except(old)...)
-			c.observe(frozen, atOnce())
+			leader := c.agree(c.except(old)...)
+			c.twoHoldersAtMost(frozen, atOnce())
 			c.handedOver(frozen, leader)
 			<-long // so that nothing is left of any lifetime or window
 
 			woken := time.Now()
 			old.signal(syscall.SIGCONT)
-			c.settleOn(leader, c.boards...)
-			c.observe(woken, 0)
+			c.agreeOn(leader, c.boards...)
+			c.twoHoldersAtMost(woken, 0)
 			c.undisturbed(woken, leader)
 			old.tookNothingBack()
 		})
@@ -118,7 +112,7 @@ func TestFrozen(t *testing.T) {
 // tookNothingBack checks that a board that woke up has believed what was done for it.
 func (b *board) tookNothingBack() {
 	b.c.t.Helper()
-	if log := b.journal.String(); strings.Contains(log, "put back") || strings.Contains(log, "acquiring it again") {
+	if b.Log.Logged("put back") || b.Log.Logged("acquiring it again") {
 		b.c.t.Errorf("%s took the address back when it woke up", b)
 	}
 }
@@ -130,15 +124,15 @@ func TestFrozenForAMoment(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	for range 3 {
-		old := c.settle()
+		old := c.agree()
 		frozen := time.Now()
 		old.signal(syscall.SIGSTOP)
 		c.untilTakenFrom(old)
 		old.signal(syscall.SIGCONT)
-		if leader := c.settle(); leader == old {
+		if leader := c.agree(); leader == old {
 			t.Errorf("%s leads again after it was frozen", old)
 		}
-		c.observe(frozen, atOnce())
+		c.twoHoldersAtMost(frozen, atOnce())
 		old.untilLogged("dead man's switch has released")
 		old.tookNothingBack()
 	}
@@ -150,7 +144,7 @@ func TestBoardFrozen(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
-	old := c.settle()
+	old := c.agree()
 	companion := old.companion()
 
 	frozen := time.Now()
@@ -159,15 +153,15 @@ func TestBoardFrozen(t *testing.T) {
 	c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 })
 	c.answeredByOther(old) // which defends the address by announcing it
 	c.untilTakenFrom(old)
-	leader := c.settle(c.except(old)...)
-	c.observe(frozen, lifetime)
+	leader := c.agree(c.except(old)...)
+	c.twoHoldersAtMost(frozen, lifetime)
 
 	// The switch wakes up first, late, and has nothing left to let go of.
 	woken := time.Now()
 	must(t, syscall.Kill(companion, syscall.SIGCONT))
 	old.signal(syscall.SIGCONT)
-	c.settleOn(leader, c.boards...)
-	c.observe(woken, 0)
+	c.agreeOn(leader, c.boards...)
+	c.twoHoldersAtMost(woken, 0)
 	c.undisturbed(woken, leader)
 	old.tookNothingBack()
 }
@@ -177,7 +171,7 @@ func TestSwitchKilled(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
-	leader := c.settle()
+	leader := c.agree()
 	before := time.Now()
 	first := leader.companion()
 	must(t, syscall.Kill(first, syscall.SIGKILL))
@@ -193,7 +187,7 @@ func TestSwitchKilled(t *testing.T) {
 	killed := time.Now()
 	leader.signal(syscall.SIGKILL)
 	c.untilTakenFrom(leader)
-	c.observe(killed, atOnce())
+	c.twoHoldersAtMost(killed, atOnce())
 }
 
 // companion returns the process of the board's dead man's switch.
@@ -221,7 +215,7 @@ func (b *board) findCompanion() int {
 		var state string
 		var parent int
 		rest := string(text[bytes.LastIndexByte(text, ')')+1:])
-		if n, _ := fmt.Sscan(rest, &state, &parent); n == 2 && parent == b.process.PID && state != "Z" {
+		if n, _ := fmt.Sscan(rest, &state, &parent); n == 2 && parent == b.PID() && state != "Z" {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 			must(b.c.t, err)
 			return pid
@@ -235,16 +229,16 @@ func TestTerminated(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	for len(c.running()) > 1 {
-		old := c.settle()
+		old := c.agree()
 		stopped := time.Now()
 		old.signal(syscall.SIGTERM)
 		c.untilTakenFrom(old)
-		next := c.settleIgnoringDead(old)
+		next := c.agreeWithout(old)
 		old.ended()
-		c.observe(stopped, 0)
+		c.twoHoldersAtMost(stopped, 0)
 		c.handedOver(stopped, next)
 	}
-	last := c.settle()
+	last := c.agree()
 	last.signal(syscall.SIGTERM)
 	last.ended()
 	c.untilHolders("the last one lets go", func(h []int) bool { return len(h) == 0 })
@@ -253,21 +247,12 @@ func TestTerminated(t *testing.T) {
 	}
 }
 
-func (c *cluster) running() (list []*board) {
-	for _, b := range c.boards {
-		if b.running() {
-			list = append(list, b)
-		}
-	}
-	return list
-}
-
 // A follower that ends is nobody's business.
 func TestFollowerTerminated(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
-	leader := c.settle()
+	leader := c.agree()
 	follower := c.except(leader)[0]
 	stopped := time.Now()
 	follower.signal(syscall.SIGTERM)
@@ -281,7 +266,7 @@ func TestFollowerTerminated(t *testing.T) {
 		return ""
 	})
 	follower.start()
-	c.settleOn(leader, c.boards...)
+	c.agreeOn(leader, c.boards...)
 	c.undisturbed(stopped, leader)
 }
 
@@ -291,8 +276,8 @@ func TestLeaderAndHeirLost(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 5, nil)
 	c.start(c.boards...)
-	leader := c.settle()
-	s, err := leader.look()
+	leader := c.agree()
+	s, err := leader.Status()
 	must(t, err)
 	heir := c.named(s.HeirName)
 	if heir == nil {
@@ -303,17 +288,17 @@ func TestLeaderAndHeirLost(t *testing.T) {
 	must(t, leader.Pull())
 	must(t, heir.Pull())
 	c.untilHolders("somebody takes over", func(h []int) bool {
-		return len(h) == 1 && h[0] != leader.number && h[0] != heir.number
+		return len(h) == 1 && h[0] != leader.Number && h[0] != heir.Number
 	})
-	next := c.settle(c.except(leader, heir)...)
-	c.observe(lost, 0)
-	if want := slices.MaxFunc(c.except(leader, heir), func(a, b *board) int { return a.number - b.number }); next != want {
+	next := c.agree(c.except(leader, heir)...)
+	c.twoHoldersAtMost(lost, 0)
+	if want := slices.MaxFunc(c.except(leader, heir), func(a, b *board) int { return a.Number - b.Number }); next != want {
 		t.Errorf("%s took over, not %s", next, want)
 	}
 
 	back := time.Now()
 	must(t, heir.Plug())
 	must(t, leader.Plug())
-	c.settleOn(next, c.boards...)
+	c.agreeOn(next, c.boards...)
 	c.undisturbed(back, next)
 }

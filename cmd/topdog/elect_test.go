@@ -15,9 +15,9 @@ func TestThreeBoardsElect(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
-	leader := c.settle()
-	c.observe(c.began, 0)
-	if moves := c.holders.Since(c.began).Moves(); moves != 0 {
+	leader := c.agree()
+	c.twoHoldersAtMost(c.began, 0)
+	if moves := c.Holders.Since(c.began).Moves(); moves != 0 {
 		t.Errorf("the address moved %d times before it was settled", moves)
 	}
 	for _, b := range c.boards {
@@ -30,7 +30,7 @@ func TestThreeBoardsElect(t *testing.T) {
 			return cmp.Diff([]string{"pi3", "pi2", "pi1"}, names)
 		})
 		// The highest rank of those that do not lead.
-		heir := slices.MaxFunc(c.except(leader), func(a, b *board) int { return a.number - b.number })
+		heir := slices.MaxFunc(c.except(leader), func(a, b *board) int { return a.Number - b.Number })
 		if s.HeirName != heir.String() {
 			t.Errorf("%s takes %s for the heir, not %s", b, s.HeirName, heir)
 		}
@@ -62,7 +62,7 @@ func TestStatus(t *testing.T) {
 	check("superfluous argument", 2, "nonsense")
 
 	c.start(c.boards...)
-	leader := c.settle()
+	leader := c.agree()
 	if o := check("held", 0); !strings.Contains(o.stdout, leader.String()) || !strings.Contains(o.stdout, vip.String()) {
 		t.Errorf("held: leader or address are not shown:\n%s", o.stdout)
 	}
@@ -78,10 +78,10 @@ func TestStatus(t *testing.T) {
 	b.untilProblem("eth0", "no carrier", "check the cable")
 	check("isolated", 1)
 	must(t, b.Plug())
-	c.settle()
+	c.agree()
 
 	b.signal(9)
-	<-b.process.Exited()
+	b.gone()
 	if o := check("killed daemon", 3); !strings.Contains(o.stderr, "does not run any more") {
 		t.Errorf("killed daemon: %v", o)
 	}

@@ -35,10 +35,10 @@ func BenchmarkFootprint(b *testing.B) {
 }
 
 // sent adds up the packets that all boards have sent.
-func (c *cluster) sent() (n uint64) {
+func (c *testCluster) sent() (n uint64) {
 	c.t.Helper()
 	for _, b := range c.boards {
-		s, err := b.look()
+		s, err := b.Status()
 		must(c.t, err)
 		n += s.Counters.PacketsSent
 	}
@@ -49,7 +49,7 @@ func (c *cluster) sent() (n uint64) {
 // proc_pid_stat(5), in ticks of USER_HZ, which is 100 on all of Linux's platforms).
 func (b *board) cpu() time.Duration {
 	b.c.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.process.PID))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.PID()))
 	must(b.c.t, err)
 	_, after, _ := strings.Cut(string(text), ") ") // the name may have spaces
 	fields := strings.Fields(after)
@@ -65,7 +65,7 @@ func (b *board) cpu() time.Duration {
 // rss returns the memory of the daemon that is in use, in MB (10^6 bytes).
 func (b *board) rss() float64 {
 	b.c.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.process.PID))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.PID()))
 	must(b.c.t, err)
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {

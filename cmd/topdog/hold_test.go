@@ -28,7 +28,7 @@ func TestAddressDeleted(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 2, settings{"hold": quote(hold)})
 			c.start(c.boards...)
-			leader := c.settle()
+			leader := c.agree()
 			before := time.Now()
 			const times = 3
 			for n := range times {
@@ -39,9 +39,9 @@ func TestAddressDeleted(t *testing.T) {
 				c.awayAtMost(deleted, heartbeat)
 			}
 			leader.untilLogged("something else deleted the address", vip.String())
-			c.settleOn(leader, c.boards...)
-			c.observe(before, 0)
-			if moves := c.holders.Since(before).Moves(); moves != 0 {
+			c.agreeOn(leader, c.boards...)
+			c.twoHoldersAtMost(before, 0)
+			if moves := c.Holders.Since(before).Moves(); moves != 0 {
 				t.Errorf("the address moved %d times", moves)
 			}
 		})
@@ -53,7 +53,7 @@ func TestDeviceDeleted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
-	leader := c.settle()
+	leader := c.agree()
 	before := time.Now()
 	must(t, leader.Do(func() error {
 		link, err := netlink.LinkByName(netio.DefaultDevice)
@@ -63,8 +63,8 @@ func TestDeviceDeleted(t *testing.T) {
 		return netlink.LinkDel(link)
 	}))
 	leader.untilStatus("the address is put back", restored(1))
-	c.settleOn(leader, c.boards...)
-	c.observe(before, 0)
+	c.agreeOn(leader, c.boards...)
+	c.twoHoldersAtMost(before, 0)
 	c.awayAtMost(before, heartbeat)
 }
 
@@ -76,7 +76,7 @@ func TestCleanup(t *testing.T) {
 	c := newCluster(t, 1, settings{"hold": quote("lifetime")})
 	b := c.board(1)
 	c.start(b)
-	c.settleOn(b, b)
+	c.agreeOn(b, b)
 	began := time.Now()
 
 	if o := b.topdog("cleanup"); o.status != 1 || !strings.Contains(o.stderr, "daemon runs") {
@@ -86,7 +86,7 @@ func TestCleanup(t *testing.T) {
 
 	must(t, syscall.Kill(b.companion(), syscall.SIGKILL))
 	b.signal(syscall.SIGKILL)
-	<-b.process.Exited()
+	b.gone()
 	o := b.topdog("cleanup")
 	if o.status != 0 || !strings.Contains(o.stdout, "removed address 10.77.0.100 on eth0") {
 		t.Errorf("cleanup after SIGKILL: %v", o)

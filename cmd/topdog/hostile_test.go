@@ -124,9 +124,9 @@ func dropped(s console.Status, reasons ...wire.DropReason) (n uint64) {
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
-	record := newRecorder(t, c.lan.Client())
+	record := newRecorder(t, c.LAN.Client())
 	c.start(c.boards...)
-	leader := c.settle()
+	leader := c.agree()
 	c.until("packets of every board are recorded", func() string {
 		if len(record.recorded()) < 20 {
 			return "too few"
@@ -135,7 +135,7 @@ func TestGarbage(t *testing.T) {
 	})
 	began := time.Now()
 	noise := rand.New(rand.NewPCG(1, 2))
-	near, far := newStranger(t, c.lan.Client(), wire.TTL), newStranger(t, c.lan.Client(), 64)
+	near, far := newStranger(t, c.LAN.Client(), wire.TTL), newStranger(t, c.LAN.Client(), 64)
 	packets := record.recorded()
 	const rounds = 300
 	for i := range rounds {
@@ -169,7 +169,7 @@ func TestGarbage(t *testing.T) {
 		})
 		t.Logf("%s: %v", b, s.Counters.DroppedByReason)
 	}
-	c.settleOn(leader, c.boards...)
+	c.agreeOn(leader, c.boards...)
 	c.undisturbed(began, leader)
 }
 
@@ -178,19 +178,19 @@ func TestGarbage(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
-	record := newRecorder(t, c.lan.Client())
+	record := newRecorder(t, c.LAN.Client())
 	c.start(c.boards...)
-	dead := c.settle()
+	dead := c.agree()
 	// Make it claim while it is being recorded: RESIGN and COORDINATOR are what
 	// somebody would want to play.
 	if o := dead.topdog("resign"); o.status != 0 {
 		t.Fatalf("resign: %v", o)
 	}
-	other := c.settle()
+	other := c.agree()
 	if o := other.topdog("resign"); o.status != 0 {
 		t.Fatalf("resign: %v", o)
 	}
-	dead = c.settle()
+	dead = c.agree()
 	c.until("enough is recorded", func() string {
 		if len(record.recorded()) < 50 {
 			return "too little"
@@ -203,7 +203,7 @@ func TestReplay(t *testing.T) {
 	dead.signal(syscall.SIGKILL)
 	c.untilTakenFrom(dead)
 	alive := c.except(dead)
-	leader := c.settle(alive...)
+	leader := c.agree(alive...)
 
 	began := time.Now()
 	player := newStranger(t, dead.Host, wire.TTL)
@@ -222,14 +222,14 @@ func TestReplay(t *testing.T) {
 		})
 		t.Logf("%s: %v", b, s.Counters.DroppedByReason)
 	}
-	c.settleOn(leader, alive...)
+	c.agreeOn(leader, alive...)
 	c.undisturbed(began, leader)
 
 	// Everybody is dead, and a board boots while the recording is played over
 	// and over: it leads as soon as it would without.
 	for _, b := range alive {
 		b.signal(syscall.SIGKILL)
-		<-b.process.Exited()
+		b.gone()
 	}
 	fresh := alive[0]
 	ctx, stop := context.WithCancel(context.Background())
@@ -246,8 +246,8 @@ func TestReplay(t *testing.T) {
 	defer stop()
 	booted := time.Now()
 	fresh.start()
-	c.settleOn(fresh, fresh)
-	if held := c.holders.Since(booted).Spans; len(held) > 0 {
+	c.agreeOn(fresh, fresh)
+	if held := c.Holders.Since(booted).Spans; len(held) > 0 {
 		t.Logf("the board that booted led %v after its start", held[len(held)-1].From.Sub(booted).Round(time.Millisecond))
 	}
 	s := fresh.untilStatus("the recordings are counted", func(s console.Status) string {
@@ -262,8 +262,5 @@ func TestReplay(t *testing.T) {
 			t.Errorf("the board that booted believes in %s (%s), which is dead", known.ID, known.Role)
 		}
 	}
-	c.observe(booted, 0)
+	c.twoHoldersAtMost(booted, 0)
 }
-
-// leaderKey reads the key of a board.
-func leaderKey(b *board) (config.Key, error) { return config.LoadKey(b.dir + "/key") }

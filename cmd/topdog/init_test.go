@@ -50,7 +50,7 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"--led", "ACT"}, 1, `the LED "GPIO17:low" instead of "ACT"`},
 		{[]string{"--group", "x"}, 1, `the group "topdog" instead of "x"`},
 	} {
-		got := itself().exec(t, append([]string{"init", "--config", path}, step.args...)...)
+		got := execHere(t, append([]string{"init", "--config", path}, step.args...)...)
 		if got.status != step.status || !strings.Contains(got.stdout+got.stderr, step.want) {
 			t.Errorf("%q: want exit status %d and %q, got %v", step.args, step.status, step.want, got)
 		}
@@ -87,7 +87,7 @@ func TestInitComparesPrefixLengths(t *testing.T) {
 		{"10.0.0.9/25", 1, "it has the address 10.0.0.9/24 instead of 10.0.0.9/25"},
 	} {
 		// The interface, because this machine need not be in that network.
-		got := itself().exec(t, "init", step.address, "--interface", "eth0", "--config", path)
+		got := execHere(t, "init", step.address, "--interface", "eth0", "--config", path)
 		if got.status != step.status || !strings.Contains(got.stdout+got.stderr, step.want) {
 			t.Errorf("%s: want exit status %d and %q, got %v", step.address, step.status, step.want, got)
 		}
@@ -113,7 +113,7 @@ func TestTheLineSetsUpAnotherBoard(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "it's here")
 	path := filepath.Join(dir, "topdog.toml")
-	made := itself().exec(t, "init", "10.0.0.9", "--interface", "eth0", "--config", path)
+	made := execHere(t, "init", "10.0.0.9", "--interface", "eth0", "--config", path)
 	var line string
 	for l := range strings.Lines(made.stdout) {
 		if strings.Contains(l, "--export") {
@@ -204,7 +204,7 @@ func TestInitLooksAtTheNetwork(t *testing.T) {
 		{"10.78.0.1", 1, "there are eth0 (10.77.0.1/24); choose an address in one of these"},
 	} {
 		path := filepath.Join(t.TempDir(), "topdog.toml")
-		got := itself().execOn(t, lan.Board(1), "init", tc.address, "--config", path)
+		got := execOn(t, itself(), lan.Board(1), "init", tc.address, "--config", path)
 		if got.status != tc.status || !strings.Contains(got.stdout+got.stderr, tc.want) {
 			t.Errorf("%s: want exit status %d and %q, got %v", tc.address, tc.status, tc.want, got)
 		}
@@ -226,7 +226,7 @@ func TestInitLooksAtTheNetwork(t *testing.T) {
 		return errors.Join(netlink.AddrAdd(second, own), netlink.LinkSetUp(second))
 	}))
 	for _, own := range []string{"10.77.0.1", "10.77.0.201"} {
-		got := itself().execOn(t, lan.Board(1), "init", own, "--config", filepath.Join(t.TempDir(), "topdog.toml"))
+		got := execOn(t, itself(), lan.Board(1), "init", own, "--config", filepath.Join(t.TempDir(), "topdog.toml"))
 		if got.status != 1 || !strings.Contains(got.stderr, own+" is this board's own address") {
 			t.Errorf("%s: want exit status 1, got %v", own, got)
 		}

@@ -16,21 +16,21 @@ func TestResign(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	for range 3 {
-		old := c.settle()
+		old := c.agree()
 		resigned := time.Now()
 		o := old.topdog("resign")
-		next := c.settle()
+		next := c.agree()
 		if want := "handed over to " + next.String(); o.status != 0 || !strings.HasPrefix(o.stdout, want) {
 			t.Errorf("resign does not say %q: %v", want, o)
 		}
 		if next == old {
 			t.Errorf("%s has resigned and leads", old)
 		}
-		c.observe(resigned, 0)
+		c.twoHoldersAtMost(resigned, 0)
 		c.handedOver(resigned, next)
 	}
 
-	leader := c.settle()
+	leader := c.agree()
 	began := time.Now()
 	follower := c.except(leader)[0]
 	if o := follower.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not lead") {
@@ -47,7 +47,7 @@ func TestResignAlone(t *testing.T) {
 		t.Errorf("resign without a daemon: %v", o)
 	}
 	c.start(b)
-	c.settleOn(b, b)
+	c.agreeOn(b, b)
 	began := time.Now()
 	if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "nobody to hand over to") {
 		t.Errorf("resign of the only board: %v", o)
@@ -60,15 +60,15 @@ func TestPreempt(t *testing.T) {
 	c := newCluster(t, 3, settings{"preempt": "true"})
 	low, high := c.board(1), c.board(3)
 	c.start(low, c.board(2))
-	leader := c.settle()
+	leader := c.agree()
 
 	began := time.Now()
 	high.start()
-	c.untilHolders("the highest asks for the lead", func(h []int) bool { return len(h) == 1 && h[0] == high.number })
-	c.settleOn(high, c.boards...)
-	c.observe(began, 0)
+	c.untilHolders("the highest asks for the lead", func(h []int) bool { return len(h) == 1 && h[0] == high.Number })
+	c.agreeOn(high, c.boards...)
+	c.twoHoldersAtMost(began, 0)
 	c.handedOver(began, high)
-	if peace := c.holders.Since(began).Held(leader.number); peace < 20*heartbeat && !c.stalled(began) {
+	if peace := c.Holders.Since(began).Held(leader.Number); peace < 20*heartbeat && !c.stalled(began) {
 		t.Errorf("the highest asked for the lead after %v, sooner than after 20 heartbeats", peace)
 	}
 }
@@ -77,18 +77,18 @@ func TestReload(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
-	old := c.settle()
+	old := c.agree()
 	began := time.Now()
 
 	// A broken configuration is refused with its place, and changes nothing.
-	good, err := os.ReadFile(old.config())
+	good, err := os.ReadFile(old.ConfigFile())
 	must(t, err)
 	old.writeConfig(string(good) + "priority = 999\n")
 	old.signal(syscall.SIGHUP)
 	lines := strings.Count(string(good), "\n")
-	old.untilLogged(old.config()+":"+strconv.Itoa(lines+1)+":12", "priority")
+	old.untilLogged(old.ConfigFile()+":"+strconv.Itoa(lines+1)+":12", "priority")
 	old.untilLogged("the new configuration was not applied")
-	c.settleOn(old, c.boards...)
+	c.agreeOn(old, c.boards...)
 
 	// What cannot be changed while it runs is said to need a restart.
 	old.set(settings{"heartbeat": quote((2 * heartbeat).String())})
@@ -96,7 +96,7 @@ func TestReload(t *testing.T) {
 	pending := func(times int) {
 		t.Helper()
 		c.until(fmt.Sprintf("%d warnings that it needs a restart", times), func() string {
-			if n := strings.Count(old.journal.String(), "heartbeat has changed, which needs a restart"); n != times {
+			if n := old.Log.Count("heartbeat has changed, which needs a restart"); n != times {
 				return fmt.Sprintf("there are %d", n)
 			}
 			return ""
@@ -110,7 +110,7 @@ func TestReload(t *testing.T) {
 	old.signal(syscall.SIGHUP)
 	old.untilLogged("nothing has changed")
 	pending(2)
-	c.settleOn(old, c.boards...)
+	c.agreeOn(old, c.boards...)
 	c.undisturbed(began, old)
 
 	// Priority 0: never lead. The leader hands over.
@@ -119,21 +119,21 @@ func TestReload(t *testing.T) {
 	old.signal(syscall.SIGHUP)
 	c.untilTakenFrom(old)
 	leader := c.except(old)[0]
-	c.settleOn(leader, c.boards...)
-	c.observe(reloaded, 0)
+	c.agreeOn(leader, c.boards...)
+	c.twoHoldersAtMost(reloaded, 0)
 	c.handedOver(reloaded, leader)
 
 	// Nobody takes over from the last board that may lead, until it may again.
 	must(t, leader.Pull())
 	c.untilHolders("nobody may lead", func(h []int) bool { return len(h) == 0 })
 	c.watchFor(5 * heartbeat)
-	if held := c.holders.Current(); len(held) > 0 {
+	if held := c.Holders.Current(); len(held) > 0 {
 		t.Errorf("%v has the address with priority 0", held)
 	}
 	old.set(settings{"priority": "50"})
 	old.signal(syscall.SIGHUP)
-	c.settleOn(old, old)
-	c.observe(began, 0)
+	c.agreeOn(old, old)
+	c.twoHoldersAtMost(began, 0)
 }
 
 func TestConfigMistakes(t *testing.T) {
@@ -150,13 +150,13 @@ func TestConfigMistakes(t *testing.T) {
 		path := filepath.Join(dir, "topdog.toml")
 		must(t, os.WriteFile(path, []byte(mistake.text), 0o644))
 		for _, verb := range []string{"run", "cleanup"} {
-			o := itself().exec(t, verb, "--config", path)
+			o := execHere(t, verb, "--config", path)
 			if o.status != exitConfig || !strings.Contains(o.stderr, path+mistake.want) {
 				t.Errorf("%s with %q: want %s and status %d: %v", verb, mistake.text, path+mistake.want, exitConfig, o)
 			}
 		}
 	}
-	o := itself().exec(t, "run", "--config", filepath.Join(dir, "nothing.toml"))
+	o := execHere(t, "run", "--config", filepath.Join(dir, "nothing.toml"))
 	if o.status != exitConfig || !strings.Contains(o.stderr, "nothing.toml") || !strings.Contains(o.stderr, "topdog init") {
 		t.Errorf("no configuration: %v", o)
 	}
@@ -169,7 +169,7 @@ func TestKeyMistakes(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("address = \"10.77.0.100\"\nkey_file = \"key\"\n"), 0o644))
 	check := func(when string) {
 		t.Helper()
-		o := itself().exec(t, "run", "--config", path)
+		o := execHere(t, "run", "--config", path)
 		if o.status != exitConfig || !strings.Contains(o.stderr, keyPath) {
 			t.Errorf("%s: %v", when, o)
 		}
@@ -187,7 +187,7 @@ func TestInit(t *testing.T) {
 	path, keyPath := filepath.Join(dir, "topdog.toml"), filepath.Join(dir, "key")
 	run := func(args ...string) outcome {
 		// This machine need not be in that network.
-		return itself().exec(t, append([]string{"init", "--config", path, "--interface", "eth0"}, args...)...)
+		return execHere(t, append([]string{"init", "--config", path, "--interface", "eth0"}, args...)...)
 	}
 	if o := run(); o.status != exitUsage {
 		t.Errorf("no address: %v", o)
@@ -246,15 +246,15 @@ func TestInitAndRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	b := c.board(1)
-	must(t, os.Remove(b.config()))
-	must(t, os.Remove(filepath.Join(b.dir, "key")))
-	if o := c.program.execOn(t, b.Host, "init", vip.String(), "--config", b.config()); o.status != 0 {
+	must(t, os.Remove(b.ConfigFile()))
+	must(t, os.Remove(b.KeyFile()))
+	if o := execOn(t, c.program, b.Host, "init", vip.String(), "--config", b.ConfigFile()); o.status != 0 {
 		t.Fatalf("init: %v", o)
 	}
-	written, err := os.ReadFile(b.config())
+	written, err := os.ReadFile(b.ConfigFile())
 	must(t, err)
 	// Nothing but what cannot be shared with other tests on this machine.
-	b.writeConfig(string(written) + "socket = " + b.settings["socket"] + "\nname = \"pi1\"\n")
+	b.writeConfig(string(written) + "socket = " + b.Settings()["socket"] + "\nname = \"pi1\"\n")
 	b.start()
-	c.settleOn(b, b)
+	c.agreeOn(b, b)
 }

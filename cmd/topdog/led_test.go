@@ -136,7 +136,7 @@ func TestLedTestCommandLine(t *testing.T) {
 		{[]string{"led", "test", "--config", broken}, 78, "broken.toml:1:1"},
 	} {
 		t.Run(strings.Join(tc.args[:min(3, len(tc.args))], " "), func(t *testing.T) {
-			got := itself().exec(t, tc.args...)
+			got := execHere(t, tc.args...)
 			if got.status != tc.status || !strings.Contains(got.stderr, tc.want) {
 				t.Errorf("want exit status %d and %q in the error, got %v", tc.status, tc.want, got)
 			}
@@ -149,7 +149,7 @@ func TestLedTestWithoutGPIO(t *testing.T) {
 	if chips, _ := filepath.Glob("/dev/gpiochip*"); len(chips) > 0 {
 		t.Skip("this machine has GPIO chips")
 	}
-	got := itself().exec(t, "led", "test", "GPIO17", "--config", filepath.Join(t.TempDir(), "none.toml"))
+	got := execHere(t, "led", "test", "GPIO17", "--config", filepath.Join(t.TempDir(), "none.toml"))
 	if got.status != 1 || !strings.Contains(got.stderr, `this machine has no /dev/gpiochip*; use the board's own LED ("ACT"), or none`) {
 		t.Errorf("got %v", got)
 	}
@@ -175,7 +175,7 @@ func TestCleanupFollowsTheNotes(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := itself().exec(t, "cleanup", "--config", broken); got.status != exitConfig {
+	if got := execHere(t, "cleanup", "--config", broken); got.status != exitConfig {
 		t.Errorf("cleanup with a broken configuration: %v", got)
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/cluster"
 )
 
 // disturbance is something that happens to a leader, and how it ends.
@@ -22,7 +21,7 @@ type disturbance struct {
 	strike func(b *testing.B, leader *board)
 	// mend undoes it when another board leads, and returns the time from which
 	// two holders count.
-	mend func(c *cluster, leader *board, struck time.Time) time.Time
+	mend func(c *testCluster, leader *board, struck time.Time) time.Time
 }
 
 var disturbances = []disturbance{
@@ -42,7 +41,7 @@ var disturbances = []disturbance{
 		// holders count from when the frames pass again.
 		name:   "frames dropped",
 		strike: func(b *testing.B, l *board) { must(b, l.Mute()) },
-		mend: func(c *cluster, l *board, _ time.Time) time.Time {
+		mend: func(c *testCluster, l *board, _ time.Time) time.Time {
 			healed := time.Now()
 			must(c.t, l.Unmute())
 			return healed
@@ -51,10 +50,10 @@ var disturbances = []disturbance{
 	{
 		name: "resign",
 		strike: func(b *testing.B, l *board) {
-			_, err := l.status.Resign(b.Context())
+			_, err := l.Client().Resign(b.Context())
 			must(b, err)
 		},
-		mend: func(_ *cluster, _ *board, struck time.Time) time.Time { return struck },
+		mend: func(_ *testCluster, _ *board, struck time.Time) time.Time { return struck },
 	},
 	{
 		name:   "SIGTERM",
@@ -75,7 +74,7 @@ var disturbances = []disturbance{
 	{
 		name:   "SIGSTOP",
 		strike: func(_ *testing.B, l *board) { l.signal(syscall.SIGSTOP) },
-		mend: func(_ *cluster, l *board, struck time.Time) time.Time {
+		mend: func(_ *testCluster, l *board, struck time.Time) time.Time {
 			l.signal(syscall.SIGCONT)
 			return struck
 		},
@@ -84,13 +83,13 @@ var disturbances = []disturbance{
 
 func pull(b *testing.B, leader *board) { must(b, leader.Pull()) }
 
-func plug(c *cluster, leader *board, struck time.Time) time.Time {
+func plug(c *testCluster, leader *board, struck time.Time) time.Time {
 	must(c.t, leader.Plug())
 	return struck
 }
 
-func restart(_ *cluster, l *board, struck time.Time) time.Time {
-	<-l.process.Exited()
+func restart(_ *testCluster, l *board, struck time.Time) time.Time {
+	l.gone()
 	l.start()
 	return struck
 }
@@ -113,17 +112,17 @@ func BenchmarkOutage(b *testing.B) {
 				d.strike(b, leader)
 				c.answeredByOther(leader)
 				c.untilHolders("one holder, or one on each side of a split", func(h []int) bool {
-					return len(h) == 1 && h[0] != leader.number || d.name == "frames dropped"
+					return len(h) == 1 && h[0] != leader.Number || d.name == "frames dropped"
 				})
 				outage, pause := c.asker.Report(struck).Longest.Duration(), c.asker.Report(struck).Pause
 				counts := d.mend(c, leader, struck)
 				c.untilHolders("one holder", func(h []int) bool { return len(h) == 1 })
-				f.add(outage, c.holders.Since(counts).Overlap(), pause)
+				f.add(outage, c.Holders.Since(counts).Overlap(), pause)
 				if outage > heartbeat+heartbeat/4 {
 					b.Logf("%s: %.1f ms, the machine late by %.1f ms: %s; heir: %+v", leader, ms(outage), ms(pause), c.spans(struck), heir)
 				}
 			}
-			c.settle() // nothing may be in the middle of its start when it is ended
+			c.agree() // nothing may be in the middle of its start when it is ended
 			f.report(b)
 		})
 	}
@@ -131,7 +130,7 @@ func BenchmarkOutage(b *testing.B) {
 		c := newClusterOf(b, release, 3, settings{"preempt": "true", "log_level": quote("info")})
 		c.start(c.boards...)
 		highest := c.board(3)
-		c.settleOn(highest, c.boards...)
+		c.agreeOn(highest, c.boards...)
 		var f figures
 		for b.Loop() {
 			c.calm()
@@ -141,16 +140,16 @@ func BenchmarkOutage(b *testing.B) {
 			returned := time.Now()
 			must(b, highest.Plug())
 			c.answeredBy(highest)
-			c.untilHolders("it leads", func(h []int) bool { return len(h) == 1 && h[0] == highest.number })
+			c.untilHolders("it leads", func(h []int) bool { return len(h) == 1 && h[0] == highest.Number })
 			report := c.asker.Report(returned)
-			f.add(report.Longest.Duration(), c.holders.Since(returned).Overlap(), report.Pause)
+			f.add(report.Longest.Duration(), c.Holders.Since(returned).Overlap(), report.Pause)
 		}
 		f.report(b)
 	})
 }
 
 // set changes settings of all boards.
-func (c *cluster) set(changes settings) {
+func (c *testCluster) set(changes settings) {
 	for _, b := range c.boards {
 		b.set(changes)
 	}
@@ -160,12 +159,12 @@ func (c *cluster) set(changes settings) {
 // then for a random part of a heartbeat. It returns the leader, and what the heir
 // has learned of the network by then. It asks nobody before it is likely to be
 // so: to answer keeps the boards busy while they time the way to their leader.
-func (c *cluster) calm() (leader *board, heir console.Detector) {
+func (c *testCluster) calm() (leader *board, heir console.Detector) {
 	c.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(cluster.Patience)
 	for lack := "30 heartbeats"; lack != ""; {
 		if time.Now().After(deadline) {
-			c.t.Fatalf("no peace within %v: %s", patience, lack)
+			c.t.Fatalf("no peace within %v: %s", cluster.Patience, lack)
 		}
 		c.watchFor(32 * heartbeat)
 		leader, heir, lack = c.atPeace()
@@ -176,12 +175,12 @@ func (c *cluster) calm() (leader *board, heir console.Detector) {
 }
 
 // atPeace finds the leader that every board has followed for 30 heartbeats.
-func (c *cluster) atPeace() (leader *board, heir console.Detector, lack string) {
+func (c *testCluster) atPeace() (leader *board, heir console.Detector, lack string) {
 	if leader, lack = c.agreed(c.boards); lack != "" {
 		return leader, heir, lack
 	}
 	for _, b := range c.boards {
-		s, err := b.look()
+		s, err := b.Status()
 		if err != nil {
 			return leader, heir, err.Error()
 		}
@@ -196,9 +195,9 @@ func (c *cluster) atPeace() (leader *board, heir console.Detector, lack string) 
 }
 
 // answeredByOther waits for an answer of any other board to the client.
-func (c *cluster) answeredByOther(than *board) {
+func (c *testCluster) answeredByOther(than *board) {
 	c.t.Helper()
-	if _, err := c.asker.WaitAnswer(c.t.Context(), func(n int) bool { return n != than.number }); err != nil {
+	if _, err := c.asker.WaitAnswer(c.t.Context(), func(n int) bool { return n != than.Number }); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -231,13 +230,9 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 }
 
 // build builds the program as it is released.
-func build(b *testing.B, env ...string) program {
+func build(b *testing.B) cluster.Program {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "topdog")
-	c := exec.Command("go", "build", "-tags", "nethttpomithttp2", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
-	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
-	if out, err := c.CombinedOutput(); err != nil {
-		b.Fatalf("go build: %v\n%s", err, out)
-	}
-	return program{path: path}
+	must(b, cluster.Build(b.Context(), path))
+	return cluster.Program{Path: path}
 }

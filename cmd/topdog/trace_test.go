@@ -41,13 +41,13 @@ func TestTrace(t *testing.T) {
 		t.Errorf("superfluous argument: %v", o)
 	}
 	c.start(c.boards...)
-	old := c.settle()
+	old := c.agree()
 	c.watchFor(5 * heartbeat)
 
 	pulled := kernelNow(t)
 	must(t, old.Pull())
 	c.untilTakenFrom(old)
-	leader := c.settle(c.except(old)...)
+	leader := c.agree(c.except(old)...)
 	answered := kernelNow(t)
 
 	got := leader.trace()

@@ -20,25 +20,18 @@ import (
 
 // beside makes a second daemon on the board, with an address, a group and a UDP
 // port of its own, as docs/config.md has it.
-func (c *cluster) beside(b *board, address netip.Addr) *board {
-	c.t.Helper()
-	dir, err := os.MkdirTemp("", "topdog")
-	must(c.t, err)
-	c.t.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "s")
-	second := &board{
-		Host: b.Host, c: c, number: b.number, dir: dir,
-		journal: &journal{start: c.began}, status: console.Dial(socket), settings: maps.Clone(b.settings),
-	}
-	second.set(settings{
+func (b *board) beside(address netip.Addr) *board {
+	b.c.t.Helper()
+	changes := b.Settings()
+	delete(changes, "socket") // that of the first one
+	maps.Copy(changes, settings{
 		"name":      quote(b.String() + "-second"),
 		"address":   quote(address.String()),
 		"group":     quote("second"),
 		"multicast": quote("224.0.0.254:9255"),
-		"socket":    quote(socket),
 	})
-	second.setKey(newKey(c.t))
-	c.boards = append(c.boards, second)
+	second := b.c.add(b.Number, changes)
+	must(b.c.t, second.SetKey(newKey(b.c.t)))
 	return second
 }
 
@@ -59,7 +52,7 @@ func TestTwoDaemonsOnOneBoard(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, nil)
 	first := c.board(1)
-	second := c.beside(first, netip.MustParseAddr("10.77.0.101"))
+	second := first.beside(netip.MustParseAddr("10.77.0.101"))
 	c.start(first, second)
 	first.holds()
 	second.holds()
@@ -69,7 +62,7 @@ func TestTwoDaemonsOnOneBoard(t *testing.T) {
 	kill := func(b *board) {
 		t.Helper()
 		b.signal(syscall.SIGKILL)
-		<-b.process.Exited()
+		b.gone()
 		if o := b.topdog("cleanup"); o.status != 0 || o.stdout != "" {
 			t.Errorf("%s was killed, so the kernel has tidied up, and cleanup says: %v", b, o)
 		}
@@ -88,7 +81,7 @@ func TestTwoDaemonsOnOneBoard(t *testing.T) {
 		t.Errorf("the board has %v, want %v among them", addresses, want)
 	}
 	for _, b := range []*board{first, second} {
-		if log := b.journal.String(); strings.Contains(log, "something else deleted") {
+		if b.Log.Logged("something else deleted") {
 			t.Errorf("%s lost its address", b)
 		}
 	}

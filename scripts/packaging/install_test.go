@@ -1,11 +1,14 @@
 package packaging
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"topdog/internal/console"
+	"topdog/internal/lab/cluster"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -26,7 +29,7 @@ func TestUnconfigured(t *testing.T) {
 	p.wantUnit("after an upgrade without a configuration", "disabled inactive")
 
 	// As the documentation has it.
-	p.run("topdog", "init", vip.String())
+	p.run("topdog", "init", cluster.Address.String())
 	p.run("systemctl", "enable", "--now", "topdog")
 	p.wantUnit("when it is configured", "enabled active")
 	p.wantHolders("when it is configured", 1)
@@ -70,7 +73,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("the daemon is process %s after the upgrade and was %s: the old program runs on", pid, old)
 	}
 	p.wantHandOver("the leader's upgrade", since)
-	if o := p.holders.Since(since).Overlap(); o > 0 {
+	if o := p.Holders.Since(since).Overlap(); o > 0 {
 		t.Errorf("two boards had the address for %v", o)
 	}
 
@@ -133,17 +136,23 @@ func TestUnit(t *testing.T) {
 	old := p.mainPID()
 	p.configure("priority = 50\n")
 	p.run("systemctl", "reload", "topdog")
-	eventually(t, "the new priority is known", func() error { return p.otherKnows(`"priority": 50`) })
+	eventually(t, "the new priority is known", func() error {
+		s, err := p.other.Status()
+		if err == nil && !slices.ContainsFunc(s.Boards, func(b console.Board) bool { return b.Priority == 50 }) {
+			err = fmt.Errorf("board 2 knows %+v", s.Boards)
+		}
+		return err
+	})
 	if p.mainPID() != old {
 		t.Error("reloading has started another daemon")
 	}
 
 	// Without an interface it is ready, and waits.
-	must(t, p.lan.Board(1).DeleteInterface())
+	must(t, p.LAN.Board(1).DeleteInterface())
 	p.run("systemctl", "restart", "topdog")
 	p.wantUnit("without an interface", "enabled active")
 	p.wantHolders("without the machine", 2)
-	must(t, p.lan.Board(1).CreateInterface())
+	must(t, p.LAN.Board(1).CreateInterface())
 	p.machineLeads()
 
 	// The dead man's switch of a killed daemon hands over, out of the unit's sandbox as well.
@@ -164,7 +173,7 @@ func TestUnit(t *testing.T) {
 	p.wantHolders("after SIGKILL of all", 2)
 	p.wantBack("after SIGKILL of all", old)
 	log := p.run("journalctl", "-u", "topdog", "-o", "cat")
-	if !strings.Contains(log, "removed address "+vip.String()) {
+	if !strings.Contains(log, "removed address "+cluster.Address.String()) {
 		t.Errorf("topdog cleanup has not removed the address after SIGKILL:\n%s", log)
 	}
 	if strings.Contains(log, "start the dead man's switch") {
@@ -213,7 +222,7 @@ func TestWithoutSystemd(t *testing.T) {
 	go func() { ended <- daemon.Wait() }()
 	p.wantHolders("with a daemon", 1)
 	p.run("dpkg", "-i", "/srv/new.deb") // lets it run
-	if got := p.holders.Current(); !slices.Equal(got, []int{1}) {
+	if got := p.Holders.Current(); !slices.Equal(got, []int{1}) {
 		t.Errorf("after the upgrade, boards %v have the address", got)
 	}
 	p.run("dpkg", "--remove", "topdog")
@@ -227,13 +236,13 @@ func TestWithoutSystemd(t *testing.T) {
 	// What a dead daemon has left goes as well, but not when the package is
 	// removed from a directory that is somebody's root: the address is this machine's.
 	p.run("dpkg", "-i", "/srv/new.deb")
-	must(t, p.lan.Board(1).AddAddress(netip.PrefixFrom(vip, 32)))
+	must(t, p.LAN.Board(1).AddAddress(netip.PrefixFrom(cluster.Address, 32)))
 	p.run("sh", "-ec", `cd /tmp; mkdir upper work root
 		mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root
 		mount -t proc proc root/proc; mount --rbind /dev root/dev
 		chroot root dpkg --remove topdog
 		test ! -e root/usr/bin/topdog`)
-	if got := p.holders.Current(); !slices.Equal(got, []int{1}) {
+	if got := p.Holders.Current(); !slices.Equal(got, []int{1}) {
 		t.Errorf("after removing it in a chroot, boards %v have the address", got)
 	}
 	p.run("dpkg", "--purge", "topdog")

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/netns/loss"
 )
 
 // vip is the floating address.
-var vip = netip.MustParseAddr("10.77.0.100")
+var vip = cluster.Address
 
 // system is one program in one setting.
 type system interface {

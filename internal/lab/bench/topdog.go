@@ -14,6 +14,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns/loss"
 )
 
@@ -39,7 +40,7 @@ func (s *topdog) missing() error { return nil }
 // buildTopdog builds the program as it is released, into dir.
 func buildTopdog(ctx context.Context, dir string) (path, version string, err error) {
 	path = filepath.Join(dir, "topdog")
-	if err := build(ctx, path); err != nil {
+	if err := cluster.Build(ctx, path); err != nil {
 		return "", "", err
 	}
 	out, err := exec.CommandContext(ctx, path, "version").Output()
@@ -49,20 +50,10 @@ func buildTopdog(ctx context.Context, dir string) (path, version string, err err
 	return path, strings.TrimPrefix(strings.TrimSpace(string(out)), "topdog "), nil
 }
 
-// build builds a release, static and stripped.
-func build(ctx context.Context, path string, env ...string) error {
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags=-s -w", "-o", path, "topdog/cmd/topdog")
-	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("build topdog (run this in its repository): %w\n%s", err, out)
-	}
-	return nil
-}
-
 // sizeOnArm64 returns how many bytes the program has for a Raspberry Pi.
 func sizeOnArm64(ctx context.Context, dir string) (uint64, error) {
 	path := filepath.Join(dir, "topdog-arm64")
-	if err := build(ctx, path, "GOOS=linux", "GOARCH=arm64"); err != nil {
+	if err := cluster.Build(ctx, path, "GOOS=linux", "GOARCH=arm64"); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(path)

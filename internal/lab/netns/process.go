@@ -38,39 +38,43 @@ type Process struct {
 	drained chan struct{}
 }
 
-// StartOption alters the command that Host.Start is about to run. Any
-// function will do; the ones here are for the usual needs.
-type StartOption func(*exec.Cmd)
+// StartOption alters what Host.Start is about to run.
+type StartOption func(*command)
+
+// command is a program, and how it is to run.
+type command struct {
+	*exec.Cmd
+	nice int
+}
 
 // Stdout lets the process write its standard output to w; without it the
 // output is discarded. Writes come from a goroutine of the lab.
-func Stdout(w io.Writer) StartOption { return func(c *exec.Cmd) { c.Stdout = w } }
+func Stdout(w io.Writer) StartOption { return func(c *command) { c.Stdout = w } }
 
 // Stderr is like Stdout for standard error. If both are the same w, then
 // Write is called by one goroutine at a time.
-func Stderr(w io.Writer) StartOption { return func(c *exec.Cmd) { c.Stderr = w } }
+func Stderr(w io.Writer) StartOption { return func(c *command) { c.Stderr = w } }
 
 // Env adds "NAME=value" settings to the environment that the process inherits.
 func Env(settings ...string) StartOption {
-	return func(c *exec.Cmd) { c.Env = append(c.Environ(), settings...) }
+	return func(c *command) { c.Env = append(c.Environ(), settings...) }
 }
+
+// Nice gives the process a priority, as Nice= of systemd.exec(5) does.
+func Nice(nice int) StartOption { return func(c *command) { c.nice = nice } }
 
 // Start starts a program in the host's network namespace. The process is
 // killed when ctx ends, when the LAN is closed, and by the kernel when this
 // process dies. It has a process group of its own, so that Ctrl-C on the
 // terminal reaches this process alone.
 func (h *Host) Start(ctx context.Context, path string, args []string, opts ...StartOption) (*Process, error) {
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := &command{Cmd: exec.CommandContext(ctx, path, args...)}
 	for _, opt := range opts {
 		opt(cmd)
 	}
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 
-	p := &Process{cmd: cmd, exited: make(chan struct{}), drained: make(chan struct{})}
+	p := &Process{cmd: cmd.Cmd, exited: make(chan struct{}), drained: make(chan struct{})}
 	copies, err := p.redirect()
 	if err != nil {
 		return nil, fmt.Errorf("lab: %s: start %s: %w", h.Name, path, err)
@@ -81,7 +85,7 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 			if err := h.enter(); err != nil {
 				return err
 			}
-			if err := cmd.Start(); err != nil {
+			if err := cmd.start(); err != nil {
 				return err
 			}
 			p.PID = cmd.Process.Pid
@@ -110,6 +114,16 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 		return nil, fmt.Errorf("lab: %s: start %s: %w", h.Name, path, err)
 	}
 	return p, nil
+}
+
+// start starts the program. It inherits the priority of the calling thread, which is nobody else's.
+func (c *command) start() error {
+	if c.nice != 0 {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, c.nice); err != nil {
+			return fmt.Errorf("set the priority to %d: %w", c.nice, err)
+		}
+	}
+	return c.Start()
 }
 
 // Kill ends the process as kill -9 does. It is os.ErrProcessDone if it had

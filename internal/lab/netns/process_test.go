@@ -43,6 +43,25 @@ func watchPID(t *testing.T, pid int) (waitEnd func()) {
 	}
 }
 
+// A process gets the priority that it is given, and nothing else of this program does.
+func TestProcessPriority(t *testing.T) {
+	l := newLAN(t, 1)
+	ours, err := unix.Getpriority(unix.PRIO_PROCESS, os.Getpid())
+	must(t, err)
+	ready, next := outputLines(t)
+	p, err := l.Board(1).Start(t.Context(), "/proc/self/exe", nil, as("sleeper"), ready, Nice(3))
+	must(t, err)
+	next()
+	got, err := unix.Getpriority(unix.PRIO_PROCESS, p.PID)
+	must(t, err)
+	if want := 20 - 3; got != want { // the system call returns 20 minus the nice value
+		t.Errorf("the priority of the process is %d, want %d", got, want)
+	}
+	if now, err := unix.Getpriority(unix.PRIO_PROCESS, os.Getpid()); now != ours || err != nil {
+		t.Errorf("this program's priority was %d and is %d, %v", ours, now, err)
+	}
+}
+
 func TestProcessRunsOnTheBoard(t *testing.T) {
 	l := newLAN(t, 2)
 	var out, errs bytes.Buffer

@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
+)
+
+// Address is the floating address of every cluster, in the LAN's default subnet.
+var Address = netip.MustParseAddr("10.77.0.100")
+
+// Cluster is a LAN with a floating address. Its methods must not be called by several
+// goroutines at once.
+type Cluster struct {
+	LAN     *netns.LAN
+	Holders *observe.Holders // of Address
+
+	began   time.Time
+	daemons []*Daemon
+}
+
+// New builds a LAN of so many boards. Nothing runs on them yet. Close ends it.
+func New(boards int) (*Cluster, error) {
+	lan, err := netns.New(netns.Options{Boards: boards})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{LAN: lan, began: time.Now()}
+	if c.Holders, err = lan.WatchHolders(Address); err != nil {
+		return nil, errors.Join(err, lan.Close())
+	}
+	return c, nil
+}
+
+// Stop ends all daemons in good order, as an administrator would, and returns when they have
+// ended or the time is over.
+func (c *Cluster) Stop(within time.Duration) {
+	for _, d := range c.daemons {
+		if d.Running() {
+			_ = d.Signal(syscall.SIGCONT)
+			_ = d.Signal(syscall.SIGTERM)
+		}
+	}
+	deadline := time.Now().Add(within)
+	for _, d := range c.daemons {
+		d.Ended(time.Until(deadline))
+	}
+}
+
+// Close kills what still runs, and removes the LAN and the daemons' directories. It is an error
+// if notifications of the kernel were lost, since then nothing is known about two holders.
+func (c *Cluster) Close() error {
+	errs := []error{c.LAN.Close()}
+	for _, d := range c.daemons {
+		errs = append(errs, os.RemoveAll(d.Dir))
+	}
+	if lost := c.Holders.Lost(); lost > 0 {
+		errs = append(errs, fmt.Errorf("%d notifications of the kernel were lost, so nothing is known about two holders", lost))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/netns"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A daemon that obeys ends in good order, one that does not is killed, and nothing is left.
+func TestDaemonsEnd(t *testing.T) {
+	if err := netns.Available(); err != nil {
+		t.Skip(err)
+	}
+	c, err := New(2)
+	must(t, err)
+	var daemons []*Daemon
+	for n, script := range []string{
+		"echo ready; trap 'echo bye; exit 0' TERM; while :; do sleep 0.01; done",
+		"trap '' TERM; echo ready; while :; do sleep 0.01; done",
+	} {
+		d, err := c.NewDaemon(n + 1)
+		must(t, err)
+		daemons = append(daemons, d)
+		if d.Running() || !d.Ended(0) || d.Wait() != nil {
+			t.Errorf("%s: a daemon that was never started is taken for one that runs", d.Host.Name)
+		}
+		must(t, d.Launch("/bin/sh", []string{"-c", script}))
+		must(t, Until("it is ready", func() string {
+			if d.Log.Logged("ready") {
+				return ""
+			}
+			return "it has said nothing"
+		}))
+	}
+	good, bad := daemons[0], daemons[1]
+	must(t, good.Signal(syscall.SIGSTOP)) // Stop wakes it up
+	c.Stop(time.Second)
+	if good.Running() || good.Wait() != nil || !good.Log.Logged("bye") {
+		t.Errorf("the one that obeys: running %v, %v, it said\n%s", good.Running(), good.Wait(), good.Log)
+	}
+	if !bad.Running() {
+		t.Error("the one that ignores SIGTERM has ended")
+	}
+	must(t, c.Close())
+	for _, d := range daemons {
+		if _, err := os.Stat(d.Dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the directory %s is left: %v", d.Dir, err)
+		}
+	}
+	if bad.Running() {
+		t.Error("Close has left a process")
+	}
+}
+
+// Lines get the time of their beginning, and the oldest are forgotten when it is too much.
+func TestLog(t *testing.T) {
+	l := &Log{start: time.Now()}
+	for _, text := range []string{"one", " line\ntwo li", "nes\n"} {
+		l.Write([]byte(text))
+	}
+	l.Note("a %s", "note")
+	lines := strings.Split(l.String(), "\n")
+	if len(lines) != 4 || !strings.HasSuffix(lines[0], " ms  one line") || !strings.HasSuffix(lines[1], " ms  two lines") || !strings.HasSuffix(lines[2], " ms  --- a note") {
+		t.Errorf("the log is %q", lines)
+	}
+	if l.Count("line") != 2 || l.Count("line", "two") != 1 || l.Logged("one", "two") {
+		t.Errorf("%d lines, %d with two, one with both: %v", l.Count("line"), l.Count("line", "two"), l.Logged("one", "two"))
+	}
+	const length = 1 << 10
+	for range maxLog / length {
+		l.Note("%s", strings.Repeat("x", length))
+	}
+	l.Note("the last")
+	if text := l.String(); len(text) > maxLog || l.Logged("one line") || !l.Logged("the last") || !strings.Contains(text[:20], " ms  ") {
+		t.Errorf("%d bytes that begin with %q", len(text), text[:40])
+	}
+}
+
+func TestAgreedNobody(t *testing.T) {
+	if _, err := (&Cluster{}).Agreed(nil); err == nil {
+		t.Error("nobody has agreed")
+	}
+}

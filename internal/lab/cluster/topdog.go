@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/internal/lab/netns"
+)
+
+// serviceNice is Nice= of systemd/topdog.service. Without it, whatever keeps all processors of
+// this machine busy would make leaders late.
+const serviceNice = -10
+
+// Program is a program that is topdog, given its command line.
+type Program struct {
+	Path string
+	Env  []string // added to the environment, as "NAME=value"
+}
+
+// Build builds topdog as it is released. It must be called in topdog's repository.
+func Build(ctx context.Context, path string, env ...string) error {
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags=-s -w", "-o", path, "topdog/cmd/topdog")
+	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("build topdog (run this in its repository): %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Settings are keys of a configuration with their values as TOML has them; an empty value stands
+// for a key that is not set.
+type Settings map[string]string
+
+// Quote writes a text as TOML has it.
+func Quote(text string) string { return strconv.Quote(text) }
+
+// Topdog is a daemon that is topdog, with a configuration and a control socket of its own.
+type Topdog struct {
+	*Daemon
+	Program  Program
+	settings Settings
+}
+
+// NewTopdog configures topdog on a board, with changes to what every test wants: the floating
+// address, the name pi<board>, no LED, and the socket in the daemon's directory. It does not run
+// yet, and has no key.
+func (c *Cluster) NewTopdog(p Program, board int, changes Settings) (*Topdog, error) {
+	d, err := c.NewDaemon(board)
+	if err != nil {
+		return nil, err
+	}
+	t := &Topdog{Daemon: d, Program: p, settings: Settings{
+		"address":  Quote(Address.String()),
+		"name":     Quote(fmt.Sprintf("pi%d", board)),
+		"key_file": Quote("key"),
+		"led":      Quote("none"),
+		"socket":   Quote(filepath.Join(d.Dir, "s")),
+	}}
+	return t, t.Set(changes)
+}
+
+// String is what the board is called in the configuration.
+func (t *Topdog) String() string { return t.text("name") }
+
+// text is the value of a key that is a text.
+func (t *Topdog) text(key string) string {
+	text, err := strconv.Unquote(t.settings[key])
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// ConfigFile is the path of the configuration.
+func (t *Topdog) ConfigFile() string { return filepath.Join(t.Dir, "topdog.toml") }
+
+// KeyFile is the path of the key.
+func (t *Topdog) KeyFile() string { return filepath.Join(t.Dir, "key") }
+
+// Settings returns a copy of the settings.
+func (t *Topdog) Settings() Settings { return maps.Clone(t.settings) }
+
+// Set changes settings. The daemon learns of it when it starts, or by SIGHUP.
+func (t *Topdog) Set(changes Settings) error {
+	maps.Copy(t.settings, changes)
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(t.settings)) {
+		if value := t.settings[key]; value != "" {
+			fmt.Fprintf(&text, "%s = %s\n", key, value)
+		}
+	}
+	return os.WriteFile(t.ConfigFile(), []byte(text.String()), 0o644)
+}
+
+// SetKey writes the key of the group.
+func (t *Topdog) SetKey(key config.Key) error { return os.WriteFile(t.KeyFile(), key.Encode(), 0o600) }
+
+// Run starts the daemon with the priority that its service has.
+func (t *Topdog) Run() error {
+	t.Log.Note("start")
+	return t.Launch(t.Program.Path, []string{"run", "--config", t.ConfigFile()}, netns.Env(t.Program.Env...), netns.Nice(serviceNice))
+}
+
+// Client speaks to the daemon's control socket.
+func (t *Topdog) Client() *console.Client { return console.Dial(t.text("socket")) }
+
+// Status asks the daemon for its view of the group.
+func (t *Topdog) Status() (console.Status, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	return t.Client().Status(ctx)
+}
