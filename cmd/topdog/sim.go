@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -293,8 +292,5 @@ func (r *simRun) printJSON(w io.Writer, play *scenario.Play, report scenario.Rep
 			report.Picture = picture.String()
 		}
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(report)
+	return printJSON(w, report)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -25,7 +26,7 @@ Exit status: 0 if a live leader holds the address, 1 if not, 2 for a mistake in
 the command line, 3 if the daemon does not run, 4 if it does not answer.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client := console.Dial(socketPath(c))
-			show := func(s console.Status) error { return showStatus(s, asJSON) }
+			show := func(s console.Status) error { return showStatus(c.OutOrStdout(), s, asJSON) }
 			if watch {
 				return watchStatus(c, client, show)
 			}
@@ -80,19 +81,37 @@ func socketPath(c *cobra.Command) string {
 	return config.DefaultSocket
 }
 
-func showStatus(s console.Status, asJSON bool) error {
+func showStatus(w io.Writer, s console.Status, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(s)
+		return printJSON(w, s)
 	}
-	var options console.Options
-	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		options.Width = width
-		options.Color = os.Getenv("NO_COLOR") == ""
+	return console.Write(w, s, textOptions(w))
+}
+
+// printJSON prints v for programs, and for people who read along.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false) // no page shows this
+	return e.Encode(v)
+}
+
+// textOptions makes a text fit the terminal, if w is one.
+func textOptions(w io.Writer) (o console.Options) {
+	if width, ok := terminalWidth(w); ok {
+		o.Width, o.Color = width, os.Getenv("NO_COLOR") == ""
 	}
-	return console.Write(os.Stdout, s, options)
+	return o
+}
+
+// terminalWidth returns how many columns w has; false if it is no terminal.
+func terminalWidth(w io.Writer) (int, bool) {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	return width, err == nil
 }
 
 // watchStatus shows the status whenever it changes. On a terminal it takes the
@@ -100,9 +119,10 @@ func showStatus(s console.Status, asJSON bool) error {
 func watchStatus(c *cobra.Command, client *console.Client, show func(console.Status) error) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	out := c.OutOrStdout()
 	err := client.Watch(ctx, func(s console.Status) error {
-		if term.IsTerminal(int(os.Stdout.Fd())) {
-			fmt.Print("\x1b[H\x1b[2J")
+		if _, ok := terminalWidth(out); ok {
+			fmt.Fprint(out, "\x1b[H\x1b[2J") // to the top left, and erase the screen (ECMA-48)
 		}
 		return show(s)
 	})

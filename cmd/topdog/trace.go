@@ -1,12 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"io"
-	"os"
-
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"topdog/internal/console"
 )
@@ -33,27 +28,15 @@ that released the address, if its daemon still runs.`,
 			if !all {
 				t = t.Newest()
 			}
-			return showTrace(c.OutOrStdout(), t, asJSON)
+			out := c.OutOrStdout()
+			if asJSON {
+				return printJSON(out, t)
+			}
+			return console.WriteTrace(out, t, textOptions(out))
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "show all changes that are kept, the newest first, and suspicions of a leader that lived")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
 	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
 	return c
-}
-
-func showTrace(w io.Writer, t console.Trace, asJSON bool) error {
-	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(t)
-	}
-	var options console.Options
-	if screen, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(screen.Fd())); err == nil {
-			options.Width, options.Color = width, os.Getenv("NO_COLOR") == ""
-		}
-	}
-	return console.WriteTrace(w, t, options)
 }

@@ -19,14 +19,14 @@ import (
 func (d *Daemon) carryOut(effects []election.Effect) {
 	for i := range effects {
 		e := &effects[i]
-		d.trace.carries(e)
+		d.trace.effectBegun(e)
 		if claimsTheLead(e) && d.address.deadman.fired() {
 			continue
 		}
 		switch e.Kind {
 		case election.EffectSend:
 			d.group.send(e.To, &e.Message)
-			d.trace.transmitted(e.To, &e.Message)
+			d.trace.messageSent(e.To, &e.Message)
 		case election.EffectAcquire:
 			d.address.acquire()
 		case election.EffectRelease:

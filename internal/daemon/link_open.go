@@ -13,7 +13,7 @@ import (
 // linkChanged takes in the state of the interface and of all addresses.
 func (d *Daemon) linkChanged(s netio.Snapshot) {
 	d.link.saw(s)
-	d.trace.saw(s)
+	d.trace.linkSeen(s)
 	d.reopenLink()
 	d.address.restore(s)
 }

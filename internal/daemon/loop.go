@@ -36,7 +36,7 @@ func (d *Daemon) loop(ctx context.Context) {
 	d.showRole()
 	stop := ctx.Done()
 	for !d.finished {
-		d.trace.rest()
+		d.trace.idle()
 		d.timer.set(d.due(), d.now())
 		var e event
 		select {
@@ -108,7 +108,7 @@ func (d *Daemon) timerExpired() {
 	now := d.now()
 	if d.core != nil {
 		if at, ok := d.core.Deadline(); ok && at <= now {
-			d.trace.woke(at, now)
+			d.trace.timerFired(at, now)
 			d.carryOut(d.core.Wake(now))
 		}
 	}
@@ -128,9 +128,9 @@ func (d *Daemon) receive(p *packet) {
 	case duplicateID:
 		d.carryOut(d.core.DuplicateID(now, m))
 	default:
-		d.trace.taking(p.at, now, m)
+		d.trace.messageReceived(p.at, now, m)
 		d.carryOut(d.core.Step(now, m))
-		d.trace.took()
+		d.trace.messageHandled()
 	}
 	d.group.recycle(p)
 }

@@ -9,19 +9,19 @@ import (
 	"topdog/wire"
 )
 
-// rest is called when the loop is done with whatever it was at.
-func (t *trace) rest() { t.cause.kind = 0 }
+// idle is called when the loop has nothing to do.
+func (t *trace) idle() { t.cause.kind = 0 }
 
-// woke is called when the core's deadline has come.
-func (t *trace) woke(due, now time.Duration) {
+// timerFired is called when the core's deadline has come.
+func (t *trace) timerFired(due, now time.Duration) {
 	t.cause = traceStep{at: now, due: due, kind: stepTimer}
 }
 
 // asked is called when a person, or systemd, wants this board to hand over or to stop.
 func (t *trace) asked() { t.cause = traceStep{at: t.now(), kind: stepAsked} }
 
-// saw is called with the state of the interface.
-func (t *trace) saw(s netio.Snapshot) {
+// linkSeen is called with the state of the interface.
+func (t *trace) linkSeen(s netio.Snapshot) {
 	kind := stepLinkLost
 	if s.Present && s.Link.Up {
 		kind = stepLinkUp
@@ -29,9 +29,9 @@ func (t *trace) saw(s netio.Snapshot) {
 	t.cause = traceStep{at: t.now(), kind: kind}
 }
 
-// taking is called with a message before the core takes it in. read is when it
+// messageReceived is called with a message before the core gets it. read is when it
 // was read from its socket, or 0.
-func (t *trace) taking(read, now time.Duration, m *wire.Message) {
+func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
 	if read == 0 {
 		read = now
 	}
@@ -70,8 +70,8 @@ func chatter(m *wire.Message) bool {
 	return false
 }
 
-// took is called when the core has taken the message in.
-func (t *trace) took() {
+// messageHandled is called when the core has handled the message.
+func (t *trace) messageHandled() {
 	beat := t.packet.message == wire.TypeHeartbeat
 	if !beat && t.packet.message != wire.TypeCoordinator || t.packet.board != t.leader {
 		return
@@ -83,8 +83,8 @@ func (t *trace) took() {
 	}
 }
 
-// carries is called with each effect before it is carried out.
-func (t *trace) carries(e *election.Effect) {
+// effectBegun is called with each effect before it is carried out.
+func (t *trace) effectBegun(e *election.Effect) {
 	switch e.Kind {
 	case election.EffectAcquire, election.EffectRelease:
 		t.begin()
@@ -95,8 +95,8 @@ func (t *trace) carries(e *election.Effect) {
 	}
 }
 
-// transmitted is called when a message of the core has been sent.
-func (t *trace) transmitted(to wire.ID, m *wire.Message) {
+// messageSent is called when a message of the core has been sent.
+func (t *trace) messageSent(to wire.ID, m *wire.Message) {
 	// To all goes the QUERY of a board that joins; one that times the way to the
 	// leader goes to the leader.
 	joins := m.Type == wire.TypeQuery && to == wire.Nobody
@@ -136,7 +136,7 @@ func (t *trace) traced(platform Platform) Platform {
 	return platform
 }
 
-// tracedHolder tells when the address is taken and released, and how long the
+// tracedHolder tells when the address is acquired and released, and how long the
 // kernel needs for it. The loop calls it, and nobody else.
 type tracedHolder struct {
 	Holder

@@ -266,7 +266,7 @@ func TestTraceIsBounded(t *testing.T) {
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	const more = 1000
 	for range more {
-		tr.transmitted(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeElection}})
+		tr.messageSent(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeElection}})
 	}
 	found := tr.timelines()
 	if len(found) != 1 {
@@ -294,7 +294,7 @@ func TestTraceOfALongChange(t *testing.T) {
 	tr.change(election.Change{From: election.Listener, To: election.Candidate})
 	chat := func() {
 		for range 10 * timelineMax {
-			tr.transmitted(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeElection}})
+			tr.messageSent(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeElection}})
 		}
 	}
 	chat()
@@ -326,10 +326,10 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 	now := time.Duration(0)
 	tr := newTrace(func() time.Duration { now += time.Second; return now }, true)
 	message := func(kind wire.Type, from wire.ID) {
-		tr.rest()
-		tr.taking(0, time.Second, &wire.Message{Header: wire.Header{Type: kind, Sender: from}})
+		tr.idle()
+		tr.messageReceived(0, time.Second, &wire.Message{Header: wire.Header{Type: kind, Sender: from}})
 	}
-	beat := func() { message(wire.TypeHeartbeat, 7); tr.took() }
+	beat := func() { message(wire.TypeHeartbeat, 7); tr.messageHandled() }
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
 	beat()
@@ -342,7 +342,7 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 	}
 	for range 3 * keptTimelines { // another board is suspicious
 		message(wire.TypeElection, 8)
-		tr.took()
+		tr.messageHandled()
 		beat()
 	}
 	found := tr.timelines()
@@ -363,25 +363,25 @@ func TestTraceOfCauses(t *testing.T) {
 	now := time.Second
 	tr := newTrace(func() time.Duration { return now }, true)
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
-	tr.woke(700*time.Millisecond, 800*time.Millisecond) // nothing comes of it
-	tr.rest()
+	tr.timerFired(700*time.Millisecond, 800*time.Millisecond) // nothing comes of it
+	tr.idle()
 	tr.mark(stepProbe, false)
-	tr.taking(850*time.Millisecond, 900*time.Millisecond, &wire.Message{Header: wire.Header{Type: wire.TypeHello, Sender: 7}})
+	tr.messageReceived(850*time.Millisecond, 900*time.Millisecond, &wire.Message{Header: wire.Header{Type: wire.TypeHello, Sender: 7}})
 	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
-	tr.took()
-	tr.rest()
-	tr.woke(1100*time.Millisecond, 1200*time.Millisecond)
+	tr.messageHandled()
+	tr.idle()
+	tr.timerFired(1100*time.Millisecond, 1200*time.Millisecond)
 	now = 1300 * time.Millisecond
 	tr.change(election.Change{From: election.Follower, To: election.Leader, OldLeader: 7, NewLeader: 9, Term: 2})
-	tr.transmitted(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeCoordinator, Term: 2}})
+	tr.messageSent(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeCoordinator, Term: 2}})
 	reply := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Term: 2, Reply: true}}
-	tr.transmitted(wire.Nobody, reply)
+	tr.messageSent(wire.Nobody, reply)
 	c := tr.timelines()[0].report(time.Hour, map[wire.ID]string{7: "pi7"})
 	if c.Over {
 		t.Error("an answer to a question ends the takeover")
 	}
 	reply.Reply = false
-	tr.transmitted(wire.Nobody, reply)
+	tr.messageSent(wire.Nobody, reply)
 	if c := tr.timelines()[0].report(time.Hour, nil); !c.Over || len(c.Steps) != 9 {
 		t.Errorf("after a regular heartbeat: %+v", c)
 	}
@@ -423,14 +423,14 @@ func TestTraceIsCheap(t *testing.T) {
 	send := &election.Effect{Kind: election.EffectSend, Message: *hello}
 	steady := func() {
 		for _, m := range []*wire.Message{beat, hello} {
-			tr.rest()
-			tr.taking(time.Second, time.Second, m)
-			tr.took()
+			tr.idle()
+			tr.messageReceived(time.Second, time.Second, m)
+			tr.messageHandled()
 		}
-		tr.rest()
-		tr.woke(time.Second, time.Second)
-		tr.carries(send)
-		tr.transmitted(wire.Nobody, hello)
+		tr.idle()
+		tr.timerFired(time.Second, time.Second)
+		tr.effectBegun(send)
+		tr.messageSent(wire.Nobody, hello)
 	}
 	steady()
 	reads = 0
@@ -469,8 +469,8 @@ func BenchmarkTraceOfAHeartbeat(b *testing.B) {
 	beat := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: 7}}
 	b.ReportAllocs()
 	for b.Loop() {
-		tr.rest()
-		tr.taking(time.Second, time.Second, beat)
-		tr.took()
+		tr.idle()
+		tr.messageReceived(time.Second, time.Second, beat)
+		tr.messageHandled()
 	}
 }
