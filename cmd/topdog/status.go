@@ -55,11 +55,11 @@ func resignCommand() *cobra.Command {
 		Long: `Hand the address over to the board that is next in rank, the heir, for example
 before a planned reboot. The address is gone for about one round trip.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			what, err := console.Dial(socketPath(c)).Resign(c.Context())
+			handover, err := console.Dial(socketPath(c)).Resign(c.Context())
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), what)
+			_, err = fmt.Fprintln(c.OutOrStdout(), handover.Text)
 			return err
 		},
 	}

@@ -37,7 +37,8 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Trace":         keys[console.Trace](),
 		"Traced change": keys[console.TracedChange](),
 		"Step":          keys[console.TraceStep](),
-		"Answer":        {"result", "error", "hint"},
+		"Handover":      keys[console.Handover](),
+		"Failure":       {"error", "hint"},
 
 		"Roles":                    names["Role"],
 		"Reasons":                  slices.Sorted(maps.Keys(reasons())),

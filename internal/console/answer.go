@@ -9,9 +9,11 @@ import (
 	"strings"
 )
 
-// result is the answer to POST /v1/resign.
-type result struct {
-	Result string `json:"result"`
+// Handover is the answer to POST /v1/resign.
+type Handover struct {
+	Leader     string `json:"leader"` // id of the board that leads now
+	LeaderName string `json:"leader_name"`
+	Text       string `json:"text"` // "handed over to pi2 (192.168.1.12)"
 }
 
 // failure is the answer to a request that failed.

@@ -46,14 +46,14 @@ func (c *Client) Trace(ctx context.Context) (Trace, error) {
 	return t, err
 }
 
-// Resign makes the board hand over the lead and returns what happened.
-func (c *Client) Resign(ctx context.Context) (string, error) {
-	var r result
-	err := c.call(ctx, http.MethodPost, pathResign, &r)
-	if err == nil && r.Result == "" {
-		err = c.badAnswer(errors.New("the answer has no result"))
+// Resign makes the board hand over the lead, and says to whom.
+func (c *Client) Resign(ctx context.Context) (Handover, error) {
+	var h Handover
+	err := c.call(ctx, http.MethodPost, pathResign, &h)
+	if err == nil && h.Text == "" {
+		err = c.badAnswer(errors.New("the answer does not say what has happened"))
 	}
-	return r.Result, err
+	return h, err
 }
 
 // call makes a request and decodes the answer into v.

@@ -14,10 +14,13 @@ import (
 // deadline ends a test that waits for what never comes.
 const deadline = 10 * time.Second
 
+// handedOver is how the fake backend answers.
+var handedOver = Handover{Leader: "192.168.1.12", LeaderName: "pi2", Text: "handed over to pi2 (192.168.1.12)"}
+
 // fake is a backend. Its functions may be nil.
 type fake struct {
 	status func(context.Context) (Status, error)
-	resign func(context.Context) (string, error)
+	resign func(context.Context) (Handover, error)
 	trace  func(context.Context) (Trace, error)
 }
 
@@ -35,9 +38,9 @@ func (f fake) Status(ctx context.Context) (Status, error) {
 	return f.status(ctx)
 }
 
-func (f fake) Resign(ctx context.Context) (string, error) {
+func (f fake) Resign(ctx context.Context) (Handover, error) {
 	if f.resign == nil {
-		return "handed over to pi2 (192.168.1.12)", nil
+		return handedOver, nil
 	}
 	return f.resign(ctx)
 }

@@ -53,9 +53,9 @@ func TestStrangersMayLook(t *testing.T) {
 		{"unknown", func(ctx context.Context, _ net.Conn) context.Context { return ctx }, "the kernel does not say who is calling"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newTestServer(t, fake{resign: func(context.Context) (string, error) {
+			s := newTestServer(t, fake{resign: func(context.Context) (Handover, error) {
 				t.Error("resigned")
-				return "", nil
+				return Handover{}, nil
 			}})
 			s.identify = test.identify
 			serve(t, s)

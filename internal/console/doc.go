@@ -5,7 +5,7 @@
 //	GET  /v1/status   a [Status]
 //	GET  /v1/events   a [Status] per line: at once, on every change, and every second
 //	GET  /v1/trace    a [Trace]: how the last changes of role went
-//	POST /v1/resign   {"result": "handed over to pi2 (192.168.1.12)"}
+//	POST /v1/resign   a [Handover]: who leads now
 //
 // What goes wrong is answered with a fitting HTTP status and {"error": "…", "hint":
 // "…"}. The hint says what to do about it, and may be missing.

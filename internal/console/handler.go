@@ -141,11 +141,11 @@ func (s *Server) serveResign(w *answer, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
 	defer cancel()
-	happened, err := s.backend.Resign(ctx)
+	handover, err := s.backend.Resign(ctx)
 	if err != nil {
 		return late(err, s.limits.resign)
 	}
-	return w.json(http.StatusOK, result{happened})
+	return w.json(http.StatusOK, handover)
 }
 
 // late puts into words that the backend did not answer in time.

@@ -20,9 +20,8 @@ type Backend interface {
 	Status(ctx context.Context) (Status, error)
 	// Trace returns how the last changes of role went.
 	Trace(ctx context.Context) (Trace, error)
-	// Resign hands the lead over and says what happened: "handed over to pi2
-	// (192.168.1.12)".
-	Resign(ctx context.Context) (string, error)
+	// Resign hands the lead over, and returns when another board has it.
+	Resign(ctx context.Context) (Handover, error)
 }
 
 // limits keep callers, broken or hostile ones included, from costing more than a

@@ -17,9 +17,9 @@ import (
 
 func TestStatusAndResign(t *testing.T) {
 	var resigned credentials
-	s := newTestServer(t, fake{resign: func(ctx context.Context) (string, error) {
+	s := newTestServer(t, fake{resign: func(ctx context.Context) (Handover, error) {
 		resigned, _ = credentialsFrom(ctx)
-		return "handed over to pi2 (192.168.1.12)", nil
+		return handedOver, nil
 	}})
 	serve(t, s)
 	client := Dial(s.path)
@@ -31,8 +31,8 @@ func TestStatusAndResign(t *testing.T) {
 		t.Errorf("the status changed on its way (-sent +got):\n%s", diff)
 	}
 	happened, err := client.Resign(t.Context())
-	if want := "handed over to pi2 (192.168.1.12)"; err != nil || happened != want {
-		t.Errorf("Resign: %q, %v, want %q", happened, err, want)
+	if err != nil || happened != handedOver {
+		t.Errorf("Resign: %+v, %v, want %+v", happened, err, handedOver)
 	}
 	if int(resigned.pid) != os.Getpid() || int(resigned.uid) != os.Getuid() || int(resigned.gid) != os.Getgid() {
 		t.Errorf("the kernel says that %+v called", resigned)
@@ -117,13 +117,13 @@ func TestManyAtOnce(t *testing.T) {
 // TestStopFinishesRequests stops the server while it hands over.
 func TestStopFinishesRequests(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
-	s := newTestServer(t, fake{resign: func(ctx context.Context) (string, error) {
+	s := newTestServer(t, fake{resign: func(ctx context.Context) (Handover, error) {
 		close(begun)
 		select {
 		case <-finish:
-			return "handed over", ctx.Err()
+			return handedOver, ctx.Err()
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return Handover{}, ctx.Err()
 		}
 	}})
 	s.limits.linger = deadline
@@ -131,8 +131,8 @@ func TestStopFinishesRequests(t *testing.T) {
 	answer := make(chan error, 1)
 	go func() {
 		happened, err := Dial(s.path).Resign(context.Background())
-		if err == nil && happened != "handed over" {
-			err = errors.New(happened)
+		if err == nil && happened != handedOver {
+			err = errors.New(happened.Text)
 		}
 		answer <- err
 	}()

@@ -137,9 +137,10 @@ func TestResign(t *testing.T) {
 		if _, err := one.Resign(t.Context()); err == nil || !strings.Contains(err.Error(), "does not lead") {
 			t.Errorf("a follower resigned: %v", err)
 		}
-		what, err := three.Resign(t.Context())
-		if err != nil || what != "handed over to pi2 (10.0.0.2)" {
-			t.Errorf("got %q, %v", what, err)
+		got, err := three.Resign(t.Context())
+		want := console.Handover{Leader: "10.0.0.2", LeaderName: "pi2", Text: "handed over to pi2 (10.0.0.2)"}
+		if err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 		l.wantHolders(2)
 	})

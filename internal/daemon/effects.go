@@ -100,7 +100,7 @@ func (d *Daemon) changed(c election.Change) {
 		d.observe(c)
 	}
 	if c.LeaderChanged() && c.NewLeader != wire.Nobody && c.NewLeader != d.group.self {
-		d.handover.succeeded(d.called(c.NewLeader))
+		d.handedOver(c.NewLeader)
 	}
 	d.reporter.changed(c, d.describe(c))
 }

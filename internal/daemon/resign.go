@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+	"topdog/internal/console"
+	"topdog/wire"
 )
 
 // resignWithin is how long a successor may take. If none answers this board
@@ -11,26 +13,26 @@ import (
 const resignWithin = 2 * time.Second
 
 // Resign hands the lead over, and returns when another board has it.
-func (d *Daemon) Resign(ctx context.Context) (string, error) {
+func (d *Daemon) Resign(ctx context.Context) (console.Handover, error) {
 	var refused error
-	successor := make(chan string, 1)
+	successor := make(chan console.Handover, 1)
 	err := d.tasks.call(ctx, func() { refused = d.resign(successor) })
 	if err = errors.Join(err, refused); err != nil {
-		return "", err
+		return console.Handover{}, err
 	}
 	defer d.tasks.post(func() { d.handover.forget(successor) })
 	select {
-	case name := <-successor:
-		return "handed over to " + name, nil
+	case h := <-successor:
+		return h, nil
 	case <-time.After(resignWithin):
-		return "", errors.New("resigned, but no other board has taken over yet: look at topdog status")
+		return console.Handover{}, errors.New("resigned, but no other board has taken over yet: look at topdog status")
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return console.Handover{}, ctx.Err()
 	}
 }
 
 // resign begins to hand over. successor is told who leads next, unless it is refused.
-func (d *Daemon) resign(successor chan<- string) error {
+func (d *Daemon) resign(successor chan<- console.Handover) error {
 	switch {
 	case d.core == nil:
 		return errors.New("this board does not lead: it has no network yet")
@@ -46,21 +48,28 @@ func (d *Daemon) resign(successor chan<- string) error {
 	return err
 }
 
+// handedOver tells whoever has made this board resign who leads now.
+func (d *Daemon) handedOver(to wire.ID) {
+	h := console.Handover{Text: "handed over to " + d.called(to)}
+	h.Leader, h.LeaderName = d.idAndName(to)
+	d.handover.succeeded(h)
+}
+
 // handover is what somebody waits for who has made this board resign.
 type handover struct {
-	successor chan<- string // nil if nobody waits
+	successor chan<- console.Handover // nil if nobody waits
 }
 
 // succeeded tells whoever waits who leads now.
-func (h *handover) succeeded(name string) {
+func (h *handover) succeeded(to console.Handover) {
 	if h.successor != nil {
-		h.successor <- name
+		h.successor <- to
 		h.successor = nil
 	}
 }
 
 // forget is called for one who does not wait any more; somebody else may.
-func (h *handover) forget(successor chan<- string) {
+func (h *handover) forget(successor chan<- console.Handover) {
 	if h.successor == successor {
 		h.successor = nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"topdog/gpio"
 	"topdog/internal/config"
+	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -165,8 +166,8 @@ func TestResignToTheDead(t *testing.T) {
 		one.Kill()
 		two.Kill()
 		pass(100 * time.Millisecond)
-		if what, err := three.Resign(t.Context()); err == nil {
-			t.Errorf("resign says %q", what)
+		if h, err := three.Resign(t.Context()); err == nil {
+			t.Errorf("resign says %+v", h)
 		}
 		pass(time.Second)
 		l.wantHolders(3)
@@ -186,7 +187,7 @@ func TestResignKeepsALaterCaller(t *testing.T) {
 			ended <- err
 		}()
 		pass(time.Millisecond)
-		later := make(chan string, 1)
+		later := make(chan console.Handover, 1)
 		if err := three.tasks.call(t.Context(), func() { three.handover.successor = later }); err != nil {
 			t.Fatal(err)
 		}
