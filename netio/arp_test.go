@@ -213,7 +213,7 @@ func TestProbeAndRivals(t *testing.T) {
 		// Neither has it, yet whoever probes second must step back.
 		done := make(chan string, 1)
 		go func() {
-			owner, _, _ := ours.Probe(ctx, testVIP, 1, patience)
+			owner, _, _ := ours.Probe(ctx, testVIP, 1, testTimeout)
 			done <- owner.String()
 		}()
 		eventually(t, "we probe", func() bool { return probing(ours) })
@@ -241,7 +241,7 @@ func TestProbeAndRivals(t *testing.T) {
 	t.Run("no longer ours", func(t *testing.T) {
 		ours.Rivals(nil, nil)
 		must(t, theirs.Announce(testVIP))
-		_, _, err := ours.Probe(ctx, them.addr, 1, patience) // its answer comes after the announcement
+		_, _, err := ours.Probe(ctx, them.addr, 1, testTimeout) // its answer comes after the announcement
 		must(t, err)
 		if len(rivals) > 0 {
 			t.Errorf("heard of %v although nothing is ours", <-rivals)

@@ -8,57 +8,43 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// asleepTogether is by how much the companion must be late itself to conclude
-	// that not the daemon but the machine stood still. Linux wakes a process whose time
-	// has come within a fraction of it.
-	asleepTogether = 2 * time.Millisecond
-	// awakening is how long the daemon then gets to speak for itself, once. It is
-	// awake by then, and knows better than a will what is to be done.
-	awakening = 4 * time.Millisecond
-)
-
-// willRepeats are the pauses before the will is said again: a datagram may be lost.
-var willRepeats = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 15 * time.Millisecond}
-
 // companion is the other end of a Deadman.
 type companion struct {
-	word   *atomic.Uint32
+	lease  lease
 	handle *netlink.Handle
-	estate ReleasePlan
-	// files came with the estate: the socket for the will, if there is a will, and
+	plan   ReleasePlan
+	// files came with the plan: the socket that sends the RESIGN, if there is one, and
 	// the TUN device, if there is one.
 	files []int
 
 	program []span // what can be dropped from memory
 }
 
-// AttendDeadman is the whole life of a companion process: it returns when the daemon
-// has ended, and what it left behind was settled. The files are inherited from
+// AttendDeadman is the whole life of a companion process. It returns when the daemon has
+// ended, and the addresses that it held then are gone. The files are inherited from
 // StartDeadman; without them the error says so.
 func AttendDeadman() error {
-	// The daemon is who decides when to go. A service manager that ends it signals
-	// every process of the service.
+	// The daemon decides when to go. A service manager that ends it signals every process
+	// of the service.
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGABRT, unix.SIGPIPE)
 	runtime.LockOSThread()
-	kind, err := unix.GetsockoptInt(deadmanSocket, unix.SOL_SOCKET, unix.SO_TYPE)
+	kind, err := unix.GetsockoptInt(companionSocket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_SEQPACKET {
 		return errors.New("this is a part of `topdog run`, which starts it: it is of no use by itself")
 	}
-	for _, fd := range []int{deadmanSocket, deadmanAlarm, deadmanMemory} {
+	for _, fd := range []int{companionSocket, companionTimer, companionMemory} {
 		unix.CloseOnExec(fd)
 	}
 	// The name of the process; only for people, so it does not matter if it fails.
 	_ = os.WriteFile("/proc/self/comm", []byte("topdog-deadman"), 0)
-	c := new(companion)
-	if _, c.word, err = mapLease(deadmanMemory); err != nil {
+	c := &companion{lease: lease{timer: companionTimer}}
+	if err := c.lease.mapWord(companionMemory); err != nil {
 		return fmt.Errorf("netio: dead man's switch: %w", err)
 	}
 	if c.handle, err = openHandle(); err != nil {
@@ -69,6 +55,119 @@ func AttendDeadman() error {
 	c.program = programText(string(smaps))
 	return c.attend()
 }
+
+// attend waits for plans, for the timer, and for the end of the daemon.
+func (c *companion) attend() error {
+	waits := []unix.PollFd{{Fd: companionSocket, Events: unix.POLLIN}, {Fd: companionTimer, Events: unix.POLLIN}}
+	for {
+		c.dropProgram()
+		switch _, err := unix.Poll(waits, -1); {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return fmt.Errorf("netio: dead man's switch: poll: %w", err)
+		}
+		// The plans first: the last one counts.
+		ended, err := c.receivePlans()
+		switch {
+		case ended:
+			// Whatever the lease says, unless there is nothing to release.
+			if end := c.lease.word.Load(); end != leaseIdle && end != leaseFired {
+				c.lease.word.Store(leaseFired)
+				return c.release()
+			}
+			return nil
+		case err != nil:
+			return err
+		}
+		if waits[1].Revents != 0 && c.lease.expire() {
+			if err := c.release(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// receivePlans reads what the daemon has sent, and reports whether it has ended.
+func (c *companion) receivePlans() (ended bool, err error) {
+	message, rights := make([]byte, maxPlanBytes), make([]byte, unix.CmsgSpace(2*4))
+	for {
+		n, controls, _, _, err := unix.Recvmsg(companionSocket, message, rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return false, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ECONNRESET), err == nil && n == 0:
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("netio: dead man's switch: receive: %w", err)
+		}
+		c.replacePlan(message[:n], rights[:controls])
+	}
+}
+
+// replacePlan reads a plan. One that cannot be read comes from another version of this
+// program, which does not happen, since both processes run the same file.
+func (c *companion) replacePlan(message, rights []byte) {
+	former := c.files
+	c.files, c.plan = nil, ReleasePlan{}
+	if json.Unmarshal(message, &c.plan) != nil {
+		c.plan = ReleasePlan{}
+	}
+	if controls, err := unix.ParseSocketControlMessage(rights); err == nil && len(controls) > 0 {
+		c.files, _ = unix.ParseUnixRights(&controls[0])
+	}
+	// The former files last: a device that is in both plans is open all the time.
+	for _, fd := range former {
+		unix.Close(fd)
+	}
+}
+
+// resignPauses are the times between copies of the RESIGN: a datagram may be lost.
+var resignPauses = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 15 * time.Millisecond}
+
+// release removes the addresses, and tells the other boards afterwards.
+func (c *companion) release() error {
+	var failed []error
+	for _, a := range c.plan.Addresses {
+		if c.lease.word.Load() != leaseFired {
+			// The daemon knows by now, and has released the addresses itself. One that is
+			// here was acquired since, and must stay.
+			break
+		}
+		if err := removeAddress(c.handle, c.plan.Link, a); err != nil {
+			failed = append(failed, fmt.Errorf("netio: dead man's switch: remove %s: %w", a, err))
+		}
+	}
+	if len(failed) > 0 {
+		// Whoever took over now would be the second holder, so nobody is told.
+		return errors.Join(failed...)
+	}
+	c.sendResign()
+	for _, d := range resignPauses {
+		_, _ = unix.Poll(nil, int(d.Milliseconds()))
+		c.sendResign()
+	}
+	return nil
+}
+
+// sendResign sends the pre-signed RESIGN to all. Where it does not arrive, the other boards
+// find out by themselves, as after a pulled plug.
+func (c *companion) sendResign() {
+	if len(c.plan.Resign) == 0 || len(c.files) == 0 {
+		return
+	}
+	for _, to := range c.plan.To {
+		if !to.Addr().Is4() {
+			continue
+		}
+		_ = unix.Sendto(c.files[0], c.plan.Resign, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+	}
+}
+
+// span is a part of the address space.
+type span struct{ from, to uintptr }
 
 // programText returns the parts of memory that are as they are in the program's file: they
 // cannot be written to, and were not. A position-independent program, or a library, has
@@ -91,140 +190,11 @@ func programText(smaps string) (text []span) {
 	return text
 }
 
-// span is a part of the address space.
-type span struct{ from, to uintptr }
-
-// forget drops the program's pages, of which a start and an estate have used most of
-// 7 MB, so that the companion is as small as what it does: to wait. What is needed
-// again is still in memory, since the daemon is the same file.
-func (c *companion) forget() {
+// dropProgram drops the program's pages. A start and a plan have used most of 7 MB of them;
+// a process that only waits needs nearly none. What is needed again is still in memory,
+// since the daemon runs the same file.
+func (c *companion) dropProgram() {
 	for _, s := range c.program {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)
-	}
-}
-
-// attend waits for news, for the alarm, and for the end of the daemon.
-func (c *companion) attend() error {
-	waits := []unix.PollFd{{Fd: deadmanSocket, Events: unix.POLLIN}, {Fd: deadmanAlarm, Events: unix.POLLIN}}
-	for {
-		c.forget()
-		switch _, err := unix.Poll(waits, -1); {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return fmt.Errorf("netio: dead man's switch: poll: %w", err)
-		}
-		// News first: the last of it says what there is to let go of.
-		ended, err := c.listen()
-		switch {
-		case ended:
-			// Whatever the lease says, unless it says that all is well.
-			if lease := c.word.Load(); lease != leaseIdle && lease != leaseFired {
-				c.word.Store(leaseFired)
-				return c.settle()
-			}
-			return nil
-		case err != nil:
-			return err
-		}
-		if waits[1].Revents != 0 && c.expire(deadmanAlarm) {
-			if err := c.settle(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// expire ends a lease that has run out, unless the daemon comes before. The word is
-// looked at before the alarm is, which the daemon sets before the word: so if the alarm
-// has rung, and the word has not changed when it is swapped, nobody has extended the lease.
-func (c *companion) expire(alarm int) bool {
-	lease := c.word.Load()
-	var count [8]byte
-	if _, err := unix.Read(alarm, count[:]); err != nil {
-		return false // it was set anew meanwhile
-	}
-	if lease < leaseFirst {
-		return false // it rang for a lease that is over
-	}
-	if late := int32(leaseAt(monotonic()) - lease); time.Duration(late)*time.Microsecond > asleepTogether {
-		_, _ = unix.Poll(nil, int(awakening.Milliseconds()))
-	}
-	return c.word.CompareAndSwap(lease, leaseFired)
-}
-
-// listen takes in what the daemon has said, and reports whether it has ended.
-func (c *companion) listen() (ended bool, err error) {
-	message, rights := make([]byte, maxEstate), make([]byte, unix.CmsgSpace(2*4))
-	for {
-		n, controls, _, _, err := unix.Recvmsg(deadmanSocket, message, rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
-		switch {
-		case errors.Is(err, unix.EAGAIN):
-			return false, nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.ECONNRESET), err == nil && n == 0:
-			return true, nil
-		case err != nil:
-			return false, fmt.Errorf("netio: dead man's switch: receive: %w", err)
-		}
-		c.inherit(message[:n], rights[:controls])
-	}
-}
-
-// inherit takes in an estate. One that cannot be read comes from another version of
-// this program, which does not happen, since both are the same file.
-func (c *companion) inherit(message, rights []byte) {
-	former := c.files
-	c.files, c.estate = nil, ReleasePlan{}
-	if json.Unmarshal(message, &c.estate) != nil {
-		c.estate = ReleasePlan{}
-	}
-	if controls, err := unix.ParseSocketControlMessage(rights); err == nil && len(controls) > 0 {
-		c.files, _ = unix.ParseUnixRights(&controls[0])
-	}
-	// The former files last, so that a device that was kept is never closed by all.
-	for _, fd := range former {
-		unix.Close(fd)
-	}
-}
-
-// settle lets go of the addresses first, and says so then.
-func (c *companion) settle() error {
-	var failed []error
-	for _, a := range c.estate.Addresses {
-		if c.word.Load() != leaseFired {
-			// The daemon knows by now, and has let go itself. An address that is here was
-			// taken since, and is nobody's to remove.
-			break
-		}
-		err := c.handle.AddrDel(nil, &netlink.Addr{LinkIndex: c.estate.Link, IPNet: hostNet(a)})
-		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
-			failed = append(failed, fmt.Errorf("netio: dead man's switch: remove %s: %w", a, err))
-		}
-	}
-	if len(failed) > 0 {
-		// Whoever took over now would be the second holder: no will.
-		return errors.Join(failed...)
-	}
-	c.bequeath()
-	for _, d := range willRepeats {
-		_, _ = unix.Poll(nil, int(d.Milliseconds()))
-		c.bequeath()
-	}
-	return nil
-}
-
-// bequeath says the will. What is lost is repeated, and what cannot be said is
-// found out by the others, as after a pulled plug.
-func (c *companion) bequeath() {
-	if len(c.estate.Resign) == 0 || len(c.files) == 0 {
-		return
-	}
-	for _, to := range c.estate.To {
-		if !to.Addr().Is4() {
-			continue
-		}
-		_ = unix.Sendto(c.files[0], c.estate.Resign, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 	}
 }

@@ -10,12 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// MaxPacket is the largest datagram in bytes that is sent or accepted: what
-// fits into one Ethernet frame after the IPv4 and UDP headers (1500 - 20 - 8).
-// A fragmented heartbeat would double its chance of being lost.
-const MaxPacket = 1472
+	"topdog/wire"
+)
 
 // controlSpace holds the one control message that is asked for (24 bytes for
 // IP_TTL) with room to spare.
@@ -76,7 +73,7 @@ type Datagram struct {
 // Drops counts what was received and not delivered.
 type Drops struct {
 	WrongTTL      uint64 // came from beyond the link, or from something that does not speak topdog
-	Truncated     uint64 // longer than MaxPacket
+	Truncated     uint64 // longer than wire.MaxPacket
 	ReceiveErrors uint64 // reads that failed; the reader waits a little and goes on
 }
 
@@ -160,7 +157,7 @@ type datagramReader interface {
 
 func (c *Conn) receive(socket datagramReader, multicast bool, deliver func(Datagram)) {
 	var (
-		data     = make([]byte, MaxPacket)
+		data     = make([]byte, wire.MaxPacket)
 		control  = make([]byte, controlSpace)
 		failures int
 	)
@@ -181,7 +178,7 @@ func (c *Conn) receive(socket datagramReader, multicast bool, deliver func(Datag
 		switch {
 		case flags&unix.MSG_TRUNC != 0:
 			c.truncated.Add(1)
-		case ttl(control[:controls]) != linkTTL:
+		case ttl(control[:controls]) != wire.TTL:
 			c.wrongTTL.Add(1)
 		case c.options.Shared && from == c.self:
 			// Our own multicast, looped back. Without Shared the kernel loops
@@ -232,9 +229,9 @@ func (c *Conn) Multicast(b []byte) error { return c.send(b, c.options.Group) }
 func (c *Conn) Unicast(b []byte, to netip.AddrPort) error { return c.send(b, to) }
 
 func (c *Conn) send(b []byte, to netip.AddrPort) error {
-	if len(b) > MaxPacket {
+	if len(b) > wire.MaxPacket {
 		return fmt.Errorf("netio: send to %s on %s: %d bytes are more than the %d that fit into one frame",
-			to, c.options.Interface, len(b), MaxPacket)
+			to, c.options.Interface, len(b), wire.MaxPacket)
 	}
 	if _, err := c.unicast.WriteToUDPAddrPort(b, to); err != nil {
 		return c.sendError(to, err)

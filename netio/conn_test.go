@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 const testPort = 9254
@@ -241,7 +243,7 @@ func TestOnTheWire(t *testing.T) {
 			{"lower TTL to the group", func(c *net.UDPConn) { sendWith(t, c, unix.IP_MULTICAST_TTL, 254, testGroup) }, Drops{WrongTTL: 1}},
 			{"lower TTL to the board", func(c *net.UDPConn) { sendWith(t, c, unix.IP_TTL, 64, b.self) }, Drops{WrongTTL: 1}},
 			{"too long", func(c *net.UDPConn) {
-				_, err := c.WriteToUDPAddrPort(make([]byte, MaxPacket+1), b.self)
+				_, err := c.WriteToUDPAddrPort(make([]byte, wire.MaxPacket+1), b.self)
 				must(t, err)
 			}, Drops{Truncated: 1}},
 		}
@@ -285,11 +287,11 @@ func TestOnTheWire(t *testing.T) {
 	})
 
 	t.Run("too long to send", func(t *testing.T) {
-		if err := a.Multicast(make([]byte, MaxPacket+1)); err == nil || !strings.Contains(err.Error(), "1473 bytes") {
+		if err := a.Multicast(make([]byte, wire.MaxPacket+1)); err == nil || !strings.Contains(err.Error(), "1473 bytes") {
 			t.Errorf("got %v, want an error that names the size", err)
 		}
-		must(t, a.Multicast(bytes.Repeat([]byte("x"), MaxPacket)))
-		b.expect(t, fmt.Sprintf(`multicast "%s" `+fromA, strings.Repeat("x", MaxPacket)))
+		must(t, a.Multicast(bytes.Repeat([]byte("x"), wire.MaxPacket)))
+		b.expect(t, fmt.Sprintf(`multicast "%s" `+fromA, strings.Repeat("x", wire.MaxPacket)))
 	})
 }
 
@@ -393,7 +395,7 @@ func TestNoAllocations(t *testing.T) {
 	defer b.Close()
 
 	// Waiting with a deadline each time would itself allocate.
-	watchdog := time.AfterFunc(patience, func() { panic("packets got lost on loopback") })
+	watchdog := time.AfterFunc(testTimeout, func() { panic("packets got lost on loopback") })
 	defer watchdog.Stop()
 	packet := make([]byte, 40)
 	send := func() {

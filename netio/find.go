@@ -66,9 +66,8 @@ func subnets(handle *netlink.Handle) ([]subnet, error) {
 	return all, nil
 }
 
-// choose picks the subnet that contains addr. An interface with two addresses
-// in the same subnet is no contradiction; the lower one is taken, so that the
-// choice stays the same at the next start.
+// choose picks the subnet that contains addr. An interface may have two addresses in
+// the same subnet: then it is the lower one, so that the choice is the same at the next start.
 func choose(addr netip.Addr, all []subnet) (subnet, error) {
 	var best subnet
 	var rival subnet // another interface that fits as well as best

@@ -3,7 +3,6 @@ package netio
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -14,40 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HoldMethod is how the floating addresses are kept from outliving the daemon.
-type HoldMethod int
-
-const (
-	// HoldAuto uses HoldTUN if it works on this host, and HoldLifetime otherwise.
-	HoldAuto HoldMethod = iota
-	// HoldTUN puts the addresses on a TUN device that goes away with the process,
-	// which covers a killed daemon, and gives them a lifetime as well, which covers a
-	// frozen one: each in the shortest time.
-	HoldTUN
-	// HoldLifetime puts them on the interface itself with a lifetime that must be
-	// renewed. They outlive a killed process by up to the lifetime and a bit.
-	HoldLifetime
-)
-
-// holdMethods are the names of the methods, as the configuration writes them.
-var holdMethods = [...]string{HoldAuto: "auto", HoldTUN: "tun+lifetime", HoldLifetime: "lifetime"}
-
-func (m HoldMethod) String() string {
-	if m < 0 || int(m) >= len(holdMethods) {
-		return fmt.Sprintf("hold method %d", int(m))
-	}
-	return holdMethods[m]
-}
-
-// HoldMethodNamed returns the method with the name.
-func HoldMethodNamed(name string) (m HoldMethod, ok bool) {
-	i := slices.Index(holdMethods[:], name)
-	return HoldMethod(max(i, 0)), i >= 0
-}
-
-// HoldMethodNames lists the names of all methods.
-func HoldMethodNames() []string { return holdMethods[:] }
-
 const (
 	// DefaultDevice is the name of the TUN device. That of a second daemon on the
 	// same board is topdog1, and so on: the first that is free.
@@ -56,7 +21,8 @@ const (
 	devicePattern = devicePrefix + "%d"
 	// DefaultLifetime is the shortest that the kernel can count. It removes an
 	// address up to 1.25 s after its lifetime ended (measured, docs/address.md),
-	// so this is what a frozen board costs: 1 to 2.25 s with two holders.
+	// so this is what a frozen board costs: 1 to 2.25 s with two holders. Renew about
+	// four times as often.
 	DefaultLifetime = time.Second
 )
 
@@ -68,27 +34,27 @@ type FloatingOptions struct {
 	Addresses []netip.Prefix
 	// Method is how to hold them; the zero value chooses.
 	Method HoldMethod
-	// Device names the TUN device; if empty, the first of topdog0, topdog1 … that is free.
-	Device string
-	// Lifetime is in whole seconds, at least one; DefaultLifetime if zero.
-	// Renew about four times as often.
-	Lifetime time.Duration
+
+	// device names the TUN device; if empty, the first of topdog0, topdog1 … that is free.
+	device string
+	// lifetime is in whole seconds, at least one; DefaultLifetime if zero.
+	lifetime time.Duration
 }
 
 func (o *FloatingOptions) validate() error {
-	if o.Device == "" {
-		o.Device = devicePattern
+	if o.device == "" {
+		o.device = devicePattern
 	}
-	if o.Lifetime == 0 {
-		o.Lifetime = DefaultLifetime
+	if o.lifetime == 0 {
+		o.lifetime = DefaultLifetime
 	}
 	switch {
 	case o.Interface == "":
 		return errors.New("no interface was given")
 	case len(o.Addresses) == 0:
 		return errors.New("no address was given")
-	case o.Lifetime < time.Second || o.Lifetime%time.Second != 0:
-		return fmt.Errorf("the lifetime must be whole seconds and at least 1s, is %s: the kernel counts in seconds", o.Lifetime)
+	case o.lifetime < time.Second || o.lifetime%time.Second != 0:
+		return fmt.Errorf("the lifetime must be whole seconds and at least 1s, is %s: the kernel counts in seconds", o.lifetime)
 	case o.Method < HoldAuto || o.Method > HoldLifetime:
 		return fmt.Errorf("there is no %s", o.Method)
 	}
@@ -143,8 +109,8 @@ type FloatingIP struct {
 	tun     *os.File // nil without TUN
 
 	mu       sync.Mutex
-	taken    bool
-	leaseEnd time.Duration // on the clock of Now; with lifetimes only
+	held     bool
+	expireAt time.Duration // when the lifetimes end, on the clock of Now
 	device   string        // name of the TUN device, if there is one
 	link     int           // index of the device that has the addresses
 	routes   []*netlink.Route
@@ -162,15 +128,15 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 		return nil, err
 	}
 	f := &FloatingIP{options: o, handle: handle}
-	if err := f.choose(); err != nil {
+	if err := f.chooseMethod(); err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("netio: floating IP on %s: %w", o.Interface, err)
 	}
 	return f, nil
 }
 
-// choose settles the way, and opens the TUN device if the way has one.
-func (f *FloatingIP) choose() error {
+// chooseMethod decides how to hold the addresses, and opens the TUN device if that has one.
+func (f *FloatingIP) chooseMethod() error {
 	wanted := f.options.Method
 	if wanted == HoldLifetime {
 		f.method, f.reason = HoldLifetime, "as configured"
@@ -209,7 +175,7 @@ func (f *FloatingIP) openDevice() error {
 		f.tun.Close()
 		f.tun = nil
 	}
-	tun, name, err := openTUN(f.options.Device)
+	tun, name, err := openTUN(f.options.device)
 	if err != nil {
 		return err
 	}
@@ -224,22 +190,22 @@ func (f *FloatingIP) openDevice() error {
 // Method returns the method that is in use, never HoldAuto, and why, in words for a status display.
 func (f *FloatingIP) Method() (method HoldMethod, reason string) { return f.method, f.reason }
 
-// Device returns the name of the device that has the addresses while they are taken.
+// Device returns the name of the device that has the addresses while they are held.
 func (f *FloatingIP) Device() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.deviceName()
 }
 
-// ReleasePlan says what the companion must release while the addresses are held.
+// ReleasePlan says what a companion must release while the addresses are held.
 func (f *FloatingIP) ReleasePlan() ReleasePlan {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e := ReleasePlan{Link: f.link, device: f.tun}
+	plan := ReleasePlan{Link: f.link, device: f.tun}
 	for _, p := range f.options.Addresses {
-		e.Addresses = append(e.Addresses, p.Addr())
+		plan.Addresses = append(plan.Addresses, p.Addr())
 	}
-	return e
+	return plan
 }
 
 func (f *FloatingIP) deviceName() string {
@@ -254,23 +220,23 @@ func (f *FloatingIP) deviceName() string {
 func (f *FloatingIP) Acquire() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.taken = true // from here on something may have to be released
+	f.held = true // from here on something may have to be released
 	var err error
 	if f.method != HoldTUN {
 		// The interface may have been made anew since the last time.
 		err = f.findDevice()
 	}
 	if err == nil {
-		_, err = f.assertOnDevice()
+		_, err = f.ensureOnDevice()
 	}
 	if err == nil {
 		err = f.findRoutes()
 	}
 	if err == nil {
-		_, err = f.assertRoutes()
+		_, err = f.ensureRoutes()
 	}
 	if err != nil {
-		return fmt.Errorf("netio: take the floating address: %w", err)
+		return fmt.Errorf("netio: acquire the floating address: %w", err)
 	}
 	return nil
 }
@@ -280,42 +246,42 @@ func (f *FloatingIP) Acquire() error {
 //
 // It must only be called by a leader that has just made sure that it still
 // leads: the kernel knows no "renew only", so renewing an address that is gone
-// adds it. The worst case, a process that wakes up after its addresses lapsed,
-// is refused here with ErrExpired. Without a lifetime nothing can lapse.
+// adds it. The worst case is a process that wakes up after the lifetime is over. It
+// gets ErrExpired.
 func (f *FloatingIP) Renew() (restored bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.taken {
+	if !f.held {
 		return false, fmt.Errorf("netio: renew: %w", ErrNotHeld)
 	}
-	if Now() >= f.leaseEnd {
+	if Now() >= f.expireAt {
 		return false, fmt.Errorf("netio: renew: %w", ErrExpired)
 	}
-	restored, err = f.assertOnDevice()
-	restoredRoutes, routeErr := f.assertRoutes()
+	restored, err = f.ensureOnDevice()
+	restoredRoutes, routeErr := f.ensureRoutes()
 	if err := errors.Join(err, routeErr); err != nil {
 		return restored, fmt.Errorf("netio: renew the floating address: %w", err)
 	}
 	return restored || restoredRoutes, nil
 }
 
-// assertOnDevice is assert on a device that may have been deleted under us.
-func (f *FloatingIP) assertOnDevice() (added bool, err error) {
-	added, err = f.assert()
+// ensureOnDevice is ensure on a device that somebody may have deleted.
+func (f *FloatingIP) ensureOnDevice() (added bool, err error) {
+	added, err = f.ensure()
 	if errors.Is(err, unix.ENODEV) {
 		if err = f.findDevice(); err == nil {
-			added, err = f.assert()
+			added, err = f.ensure()
 		}
 	}
 	return added, err
 }
 
-// assert makes every address present with a full lifetime, and tells whether
+// ensure makes every address present with a full lifetime, and tells whether
 // one of them had to be added.
-func (f *FloatingIP) assert() (added bool, err error) {
-	// The lease is counted from before the first system call, so that it can
-	// only end too early, never too late.
-	end := Now() + f.options.Lifetime
+func (f *FloatingIP) ensure() (added bool, err error) {
+	// The lifetime is counted from before the first system call, so that it can only end
+	// too early here, never too late.
+	end := Now() + f.options.lifetime
 	var failed []error
 	for _, p := range f.options.Addresses {
 		addr := f.address(p)
@@ -335,14 +301,14 @@ func (f *FloatingIP) assert() (added bool, err error) {
 	if len(failed) > 0 {
 		return added, errors.Join(failed...)
 	}
-	f.leaseEnd = end
+	f.expireAt = end
 	return added, nil
 }
 
-// address is the only place where a netlink.Addr is made: one that is added
-// without lifetimes becomes permanent, also if it had a lifetime before.
+// address is the only place where an address to add is made: one without lifetimes
+// becomes permanent, also if it had a lifetime before.
 func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
-	seconds := int(f.options.Lifetime / time.Second)
+	seconds := int(f.options.lifetime / time.Second)
 	return &netlink.Addr{LinkIndex: f.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds}
 }
 
@@ -354,22 +320,21 @@ func (f *FloatingIP) Release() error {
 }
 
 func (f *FloatingIP) release() error {
-	if !f.taken {
+	if !f.held {
 		return nil
 	}
 	var failed []error
 	for _, p := range f.options.Addresses {
 		// The kernel removes a route whose source address goes away, so the
 		// routes need no attention.
-		err := f.handle.AddrDel(nil, f.address(p))
-		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
+		if err := removeAddress(f.handle, f.link, p.Addr()); err != nil {
 			failed = append(failed, f.explain("remove", p, err))
 		}
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("netio: release the floating address: %w", errors.Join(failed...))
 	}
-	f.taken = false
+	f.held = false
 	return nil
 }
 
@@ -413,9 +378,4 @@ func (f *FloatingIP) explain(verb string, p netip.Prefix, err error) error {
 		advice = " (needs CAP_NET_ADMIN)"
 	}
 	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.deviceName(), err, advice)
-}
-
-// hostNet is the /32 of addr.
-func hostNet(addr netip.Addr) *net.IPNet {
-	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(32, 32)}
 }

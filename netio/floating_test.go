@@ -73,8 +73,8 @@ func TestFloatingOptionsValidate(t *testing.T) {
 		{"link-local", addresses("169.254.1.1/16"), "is a link-local address"},
 		{"zero", addresses("0.0.0.0/0"), "is not a unicast address"},
 		{"no prefix", func(o *FloatingOptions) { o.Addresses = []netip.Prefix{{}} }, "must be an IPv4 unicast address"},
-		{"short lifetime", func(o *FloatingOptions) { o.Lifetime = 500 * time.Millisecond }, "at least 1s, is 500ms"},
-		{"broken lifetime", func(o *FloatingOptions) { o.Lifetime = 2500 * time.Millisecond }, "whole seconds"},
+		{"short lifetime", func(o *FloatingOptions) { o.lifetime = 500 * time.Millisecond }, "at least 1s, is 500ms"},
+		{"broken lifetime", func(o *FloatingOptions) { o.lifetime = 2500 * time.Millisecond }, "whole seconds"},
 		{"unknown method", func(o *FloatingOptions) { o.Method = 9 }, "there is no hold method 9"},
 	}
 	for _, test := range tests {
@@ -113,7 +113,7 @@ func TestFloatingIP(t *testing.T) {
 			l := newLAN(t, 1)
 			b := l.boards[0]
 			second := netip.MustParsePrefix("10.77.0.101/24")
-			f := openFloating(t, b, FloatingOptions{Method: method, Lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
+			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
 			device := map[HoldMethod]string{HoldTUN: DefaultDevice, HoldLifetime: "eth0"}[method]
 			lease := map[HoldMethod]string{HoldTUN: "/32 for 30 s", HoldLifetime: "/32 for 30 s"}[method]
 			if got, reason := f.Method(); got != method || reason != "as configured" || f.Device() != device {
@@ -195,7 +195,7 @@ func TestFloatingIP(t *testing.T) {
 func TestFloatingIPFollowsTheInterface(t *testing.T) {
 	l := newLAN(t, 1)
 	b := l.boards[0]
-	f := openFloating(t, b, FloatingOptions{Method: HoldLifetime, Lifetime: 30 * time.Second})
+	f := openFloating(t, b, FloatingOptions{Method: HoldLifetime, lifetime: 30 * time.Second})
 	must(t, f.Acquire())
 	must(t, b.handle.LinkDel(l.link(b.handle, "eth0")))
 	l.plug(b)
@@ -211,7 +211,7 @@ func TestFloatingIPFollowsTheInterface(t *testing.T) {
 // In virtual time the lease is over before anything reaches the kernel.
 func TestRenewAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &FloatingIP{method: HoldTUN, taken: true, leaseEnd: Now() + time.Second}
+		f := &FloatingIP{method: HoldTUN, held: true, expireAt: Now() + time.Second}
 		time.Sleep(time.Second) // virtual
 		if _, err := f.Renew(); !errors.Is(err, ErrExpired) {
 			t.Errorf("Renew at the end of the lease: %v, want ErrExpired", err)
@@ -267,9 +267,9 @@ func TestFloatingIPPersistentDevice(t *testing.T) {
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
 	makePersistentTUN(t, b, DefaultDevice)
-	f := openFloating(t, b, FloatingOptions{Method: HoldTUN, Device: DefaultDevice})
+	f := openFloating(t, b, FloatingOptions{Method: HoldTUN, device: DefaultDevice})
 	// Nobody else gets it meanwhile.
-	_, err := b.newFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, Device: DefaultDevice})
+	_, err := b.newFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, device: DefaultDevice})
 	if want := "the TUN device topdog0 belongs to another process"; !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a second one with the same device: %v, want %q", err, want)
 	}
@@ -344,7 +344,7 @@ func TestFloatingIPInAnotherSubnet(t *testing.T) {
 			b, client := l.boards[0], l.boards[1]
 			vip := netip.MustParsePrefix("172.30.5.100/24")
 			client.addAddr(t, "eth0", netip.MustParsePrefix("172.30.5.7/24"))
-			f := openFloating(t, b, FloatingOptions{Method: method, Lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
+			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
 			routes := func() (all []string) {
 				list, err := dump(func() ([]netlink.Route, error) {
 					return b.handle.RouteList(l.link(b.handle, "eth0"), netlink.FAMILY_V4)
@@ -392,7 +392,7 @@ func TestFloatingIPIsReachable(t *testing.T) {
 		t.Run(method.String(), func(t *testing.T) {
 			l := newLAN(t, 2)
 			b, client := l.boards[0], l.boards[1]
-			f := openFloating(t, b, FloatingOptions{Method: method, Lifetime: 30 * time.Second})
+			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second})
 			must(t, f.Acquire())
 			talk(t, b, client, testVIP, client.addr)
 			if got := neighbour(t, client, testVIP); got != b.mac(t) {
@@ -416,7 +416,7 @@ func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
 			conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
 			return err
 		})
-		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		must(t, conn.SetDeadline(time.Now().Add(testTimeout)))
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
@@ -483,7 +483,7 @@ func TestRemoveLeftoversSparesOthers(t *testing.T) {
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
 	other := netip.MustParsePrefix("10.77.0.201/24")
-	leads := openFloating(t, b, FloatingOptions{Method: HoldTUN, Addresses: []netip.Prefix{other}, Lifetime: 30 * time.Second})
+	leads := openFloating(t, b, FloatingOptions{Method: HoldTUN, Addresses: []netip.Prefix{other}, lifetime: 30 * time.Second})
 	must(t, leads.Acquire())
 	follows := openFloating(t, b, FloatingOptions{Method: HoldTUN})
 	must(t, b.handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "topdog7"}, PeerName: "topdog77"}))

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a test waits for something that ought to happen within
+// testTimeout is how long a test waits for something that ought to happen within
 // milliseconds. It only matters when the test fails, or the machine is very busy.
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 // lan is a bridge in a namespace of its own with some boards on it, each in
 // its own namespace with one interface, eth0.
@@ -200,14 +200,14 @@ func newNamespace(t testing.TB) (netns.NsHandle, *netlink.Handle) {
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !condition() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("gave up after %s waiting until %s", patience, what)
+			t.Fatalf("gave up after %s waiting until %s", testTimeout, what)
 		}
 	}
 }
@@ -218,8 +218,8 @@ func receive[T any](t testing.TB, what string, ch <-chan T) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(patience):
-		t.Fatalf("gave up after %s waiting for %s", patience, what)
+	case <-time.After(testTimeout):
+		t.Fatalf("gave up after %s waiting for %s", testTimeout, what)
 		panic("unreachable")
 	}
 }

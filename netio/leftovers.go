@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,9 +14,9 @@ import (
 )
 
 // RemoveLeftovers removes what a daemon that is no longer there may have left:
-// the floating addresses on whatever device they are, and its TUN device. It is
-// the last line of defence (ExecStopPost=topdog cleanup); normally there is
-// nothing to do. It returns what it removed, in words.
+// the floating addresses on whatever device they are, and its TUN device. It runs
+// after the daemon has ended (ExecStopPost=topdog cleanup), and normally finds
+// nothing. It returns what it removed, in words.
 //
 // Only what topdog itself can have made is touched: an address must be one of
 // addresses and a /32, so that an address that a person has given to the board
@@ -28,65 +29,88 @@ func RemoveLeftovers(addresses []netip.Prefix) (removed []string, err error) {
 		return nil, err
 	}
 	defer handle.Close()
-	removed, err = removeLeftovers(handle, addresses)
-	if err != nil {
-		err = fmt.Errorf("netio: remove left-overs: %w", err)
+	r := removal{handle: handle, addresses: addresses}
+	if err := r.all(); err != nil {
+		return r.removed, fmt.Errorf("netio: remove left-overs: %w", err)
 	}
-	return removed, err
+	return r.removed, nil
 }
 
-func removeLeftovers(handle *netlink.Handle, addresses []netip.Prefix) (removed []string, err error) {
-	// What a device carried says whose it is, so it is listed before anything goes.
-	present, err := listAddrs(handle)
-	if err != nil {
-		return nil, err
-	}
-	links, err := dump(handle.LinkList)
-	if err != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
-	}
-	var failed []error
-	for _, link := range links {
-		carries := slices.DeleteFunc(slices.Clone(present), func(a netlink.Addr) bool { return a.LinkIndex != link.Attrs().Index })
-		ours := slices.DeleteFunc(slices.Clone(carries), func(a netlink.Addr) bool {
-			p, ok := prefixOf(a.IPNet)
-			return !ok || !p.IsSingleIP() || !slices.ContainsFunc(addresses, func(q netip.Prefix) bool { return q.Addr() == p.Addr() })
-		})
-		for _, a := range ours {
-			what := fmt.Sprintf("address %s on %s", a.IP, link.Attrs().Name)
-			switch err := handle.AddrDel(nil, &netlink.Addr{LinkIndex: a.LinkIndex, IPNet: a.IPNet}); {
-			case err == nil:
-				removed = append(removed, what)
-			case !errors.Is(err, unix.EADDRNOTAVAIL): // it lapsed just now
-				failed = append(failed, fmt.Errorf("%s: %w", what, err))
-			}
-		}
-		if !isTUN(link) || !isDeviceName(link.Attrs().Name) || len(carries) > 0 && len(ours) == 0 {
-			continue
-		}
-		what := "device " + link.Attrs().Name
-		switch err := removeDevice(handle, link, len(ours) > 0); {
-		case err == nil:
-			removed = append(removed, what)
-		case !errors.Is(err, unix.EBUSY): // another daemon, which does not lead, has it
-			failed = append(failed, fmt.Errorf("%s: %w", what, err))
-		}
-	}
-	return removed, errors.Join(failed...)
+// removal is one call of RemoveLeftovers.
+type removal struct {
+	handle    *netlink.Handle
+	addresses []netip.Prefix
+	removed   []string
+	failed    []error
 }
 
-// removeDevice removes a TUN device, and unless it is ours says EBUSY if a process
-// has it. To take it and let go of it is the only way to find that out that leaves
-// no gap in which a process might take it.
-func removeDevice(handle *netlink.Handle, link netlink.Link, ours bool) error {
-	if ours {
-		return handle.LinkDel(link)
-	}
-	file, _, err := openTUN(link.Attrs().Name)
+func (r *removal) all() error {
+	// The addresses of a device tell whose it is, so they are listed before anything is removed.
+	present, err := listAddrs(r.handle)
 	if err != nil {
 		return err
 	}
-	return file.Close()
+	links, err := dump(r.handle.LinkList)
+	if err != nil {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, link := range links {
+		ours, others := 0, 0
+		for _, a := range present {
+			switch {
+			case a.LinkIndex != link.Attrs().Index:
+			case r.isOurs(a):
+				ours++
+				r.address(link, a)
+			default:
+				others++
+			}
+		}
+		if isTUN(link) && isDeviceName(link.Attrs().Name) && (ours > 0 || others == 0) {
+			r.device(link, ours > 0)
+		}
+	}
+	return errors.Join(r.failed...)
+}
+
+func (r *removal) isOurs(a netlink.Addr) bool {
+	p, ok := prefixOf(a.IPNet)
+	return ok && p.IsSingleIP() && slices.ContainsFunc(r.addresses, func(q netip.Prefix) bool { return q.Addr() == p.Addr() })
+}
+
+func (r *removal) address(link netlink.Link, a netlink.Addr) {
+	err := r.handle.AddrDel(nil, &netlink.Addr{LinkIndex: a.LinkIndex, IPNet: a.IPNet})
+	if errors.Is(err, unix.EADDRNOTAVAIL) {
+		return // its lifetime ended just now
+	}
+	r.note(fmt.Sprintf("address %s on %s", a.IP, link.Attrs().Name), err)
+}
+
+// device removes a TUN device. Unless it is known to be ours, a process that has it keeps it:
+// to open it and close it is the only way to find that out that leaves no gap in which a
+// process might open it.
+func (r *removal) device(link netlink.Link, ours bool) {
+	var err error
+	if ours {
+		err = r.handle.LinkDel(link)
+	} else {
+		var file *os.File
+		if file, _, err = openTUN(link.Attrs().Name); err == nil {
+			err = file.Close()
+		}
+		if errors.Is(err, unix.EBUSY) {
+			return // another daemon, which does not lead, has it
+		}
+	}
+	r.note("device "+link.Attrs().Name, err)
+}
+
+func (r *removal) note(what string, err error) {
+	if err != nil {
+		r.failed = append(r.failed, fmt.Errorf("%s: %w", what, err))
+		return
+	}
+	r.removed = append(r.removed, what)
 }
 
 func isTUN(link netlink.Link) bool {

@@ -1,7 +1,10 @@
 package netio
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -15,4 +18,52 @@ func openHandle() (*netlink.Handle, error) {
 		return nil, fmt.Errorf("netio: open a netlink socket: %w", err)
 	}
 	return handle, nil
+}
+
+// removeAddress removes a floating address from a device. It is no error if one of them is
+// not there.
+func removeAddress(handle *netlink.Handle, link int, addr netip.Addr) error {
+	err := handle.AddrDel(nil, &netlink.Addr{LinkIndex: link, IPNet: hostNet(addr)})
+	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+// hostNet is the /32 of addr.
+func hostNet(addr netip.Addr) *net.IPNet {
+	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(32, 32)}
+}
+
+// listAddrs lists the IPv4 addresses of the host.
+func listAddrs(handle *netlink.Handle) ([]netlink.Addr, error) {
+	addrs, err := dump(func() ([]netlink.Addr, error) { return handle.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	return addrs, nil
+}
+
+// dump calls a listing again when something changed in the middle of it, which
+// makes its result unreliable.
+func dump[T any](list func() ([]T, error)) (all []T, err error) {
+	for range 5 {
+		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return all, err
+		}
+	}
+	return all, err
+}
+
+// prefixOf converts netlink's form of an address; it is not ok for anything but IPv4.
+func prefixOf(n *net.IPNet) (prefix netip.Prefix, ok bool) {
+	if n == nil || n.IP.To4() == nil {
+		return netip.Prefix{}, false
+	}
+	addr, _ := netip.AddrFromSlice(n.IP.To4())
+	ones, bits := n.Mask.Size()
+	if bits != 32 {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(addr, ones), true
 }

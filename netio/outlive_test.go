@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold takes the address, says "taken", and renews it until standard input
+// hold acquires the address, says "acquired", and renews it until standard input
 // ends. Like the daemon it renews four times in a lifetime.
 func hold(method string) error {
 	n, err := strconv.Atoi(method)
@@ -66,7 +66,7 @@ func hold(method string) error {
 	if err := f.Acquire(); err != nil {
 		return err
 	}
-	fmt.Println("taken")
+	fmt.Println("acquired")
 	ended := make(chan struct{})
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -74,7 +74,7 @@ func hold(method string) error {
 	}()
 	for pause(ended, DefaultLifetime/4) {
 		if _, err := f.Renew(); errors.Is(err, ErrExpired) {
-			fmt.Println("lapsed")
+			fmt.Println("expired")
 			<-ended
 		} else if err != nil {
 			return err
@@ -94,7 +94,7 @@ type holder struct {
 func startHolder(t testing.TB, b *board, method HoldMethod) *holder {
 	t.Helper()
 	h := startProcess(t, b, holdVariable+"="+strconv.Itoa(int(method)))
-	h.says(t, "taken")
+	h.says(t, "acquired")
 	return h
 }
 
@@ -117,7 +117,7 @@ func startProcess(t testing.TB, b *board, variable string) *holder {
 
 func (h *holder) says(t testing.TB, want string) {
 	t.Helper()
-	must(t, h.stdout.SetReadDeadline(time.Now().Add(patience)))
+	must(t, h.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
 	if !h.lines.Scan() || h.lines.Text() != want {
 		t.Fatalf("the holder said %q, want %q", h.lines.Text(), want)
 	}
@@ -147,7 +147,7 @@ func TestAddressDoesNotOutlive(t *testing.T) {
 		must(t, h.cmd.Process.Signal(syscall.SIGSTOP))
 		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		must(t, h.cmd.Process.Signal(syscall.SIGCONT))
-		h.says(t, "lapsed")
+		h.says(t, "expired")
 		if b.has(t, "", testVIP) {
 			t.Error("the process that woke up took the address back")
 		}
@@ -271,13 +271,13 @@ func report(b *testing.B, what string, all []time.Duration) {
 	b.ReportMetric(ms(all[len(all)-1]), what+"-max-ms")
 }
 
-// BenchmarkFloatingIP is what taking, releasing and renewing cost a running daemon.
+// BenchmarkFloatingIP is what acquiring, releasing and renewing cost a running daemon.
 func BenchmarkFloatingIP(b *testing.B) {
 	needTUN(b)
 	for _, method := range testedMethods {
 		board := newLAN(b, 1).boards[0]
 		f := openFloating(b, board, FloatingOptions{Method: method})
-		b.Run("take and release/"+method.String(), func(b *testing.B) {
+		b.Run("acquire and release/"+method.String(), func(b *testing.B) {
 			for b.Loop() {
 				must(b, f.Acquire())
 				must(b, f.Release())

@@ -63,9 +63,9 @@ func missingSubnets(floating, own []netip.Prefix) []netip.Prefix {
 	return missing
 }
 
-// assertRoutes makes every route present and tells whether one had to be
+// ensureRoutes makes every route present and tells whether one had to be
 // added: the kernel drops routes when the interface is switched off.
-func (f *FloatingIP) assertRoutes() (added bool, err error) {
+func (f *FloatingIP) ensureRoutes() (added bool, err error) {
 	var failed []error
 	for _, route := range f.routes {
 		switch err := f.handle.RouteAdd(route); {

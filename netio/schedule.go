@@ -16,7 +16,7 @@ const (
 )
 
 // AnnouncementDelay says how long to wait before the next announcement, given
-// how many have been sent since the address was taken. The announcements
+// how many have been sent since the address was acquired. The announcements
 // go out at 0, 1.1, 2.2, 4.4 and 10 seconds, and then once a minute.
 //
 // The first tells almost everybody. The second comes 1.1 s later because a Linux

@@ -147,16 +147,3 @@ func (t *table) snapshot() Snapshot {
 	})
 	return s
 }
-
-// prefixOf converts netlink's form of an address; it is not ok for anything but IPv4.
-func prefixOf(n *net.IPNet) (prefix netip.Prefix, ok bool) {
-	if n == nil || n.IP.To4() == nil {
-		return netip.Prefix{}, false
-	}
-	addr, _ := netip.AddrFromSlice(n.IP.To4())
-	ones, bits := n.Mask.Size()
-	if bits != 32 {
-		return netip.Prefix{}, false
-	}
-	return netip.PrefixFrom(addr, ones), true
-}

@@ -10,14 +10,11 @@ import (
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 const (
-	// linkTTL is the TTL of everything that topdog sends, and the only one it
-	// accepts. A router lowers it, so 255 proves that the sender is on this very
-	// link (GTSM, RFC 5082 section 3; VRRP does the same, RFC 9568 section 5.1.1.3).
-	linkTTL = 255
-
 	// tosNetworkControl is DSCP CS6, "network control" (RFC 4594 section 3.1):
 	// Wi-Fi access points and managed switches carry it in their fast queue.
 	tosNetworkControl = 0xc0
@@ -28,8 +25,8 @@ const (
 )
 
 // ErrLinkDown says that the link, its address or its route is away just now:
-// the cable is out, the interface is down or gone, or it lost its address. It
-// is the weather, not a fault; try again when [Watch] reports a change.
+// the cable is out, the interface is down or gone, or it lost its address. That is
+// no fault; try again when [Watch] reports a change.
 var ErrLinkDown = errors.New("the link is down")
 
 // isLinkDown tells which errno mean ErrLinkDown. They come when an interface is
@@ -117,8 +114,8 @@ func tune(conn *net.UDPConn, o Options, index int) error {
 		return fmt.Errorf("choose the interface for multicast: %w", withLinkDown(err))
 	}
 	if err := errors.Join(
-		p.SetTTL(linkTTL),
-		p.SetMulticastTTL(linkTTL),
+		p.SetTTL(wire.TTL),
+		p.SetMulticastTTL(wire.TTL),
 		p.SetMulticastLoopback(o.Shared),
 		p.SetControlMessage(ipv4.FlagTTL, true),
 		// IP_TOS resets SO_PRIORITY, so it comes first.

@@ -19,7 +19,7 @@ func (a *Timer) rang(t testing.TB) time.Duration {
 	select {
 	case <-a.Rings():
 		return Now()
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the alarm does not ring")
 		return 0
 	}

@@ -201,22 +201,3 @@ func list(handle *netlink.Handle, t *table) error {
 	}
 	return nil
 }
-
-func listAddrs(handle *netlink.Handle) ([]netlink.Addr, error) {
-	addrs, err := dump(func() ([]netlink.Addr, error) { return handle.AddrList(nil, netlink.FAMILY_V4) })
-	if err != nil {
-		return nil, fmt.Errorf("list addresses: %w", err)
-	}
-	return addrs, nil
-}
-
-// dump calls a listing again when something changed in the middle of it, which
-// makes its result unreliable.
-func dump[T any](list func() ([]T, error)) (all []T, err error) {
-	for range 5 {
-		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return all, err
-		}
-	}
-	return all, err
-}

@@ -14,13 +14,15 @@ const (
 	// section 2.1.2), and no router forwards it.
 	DefaultGroup = "224.0.0.254"
 
-	// TTL is the time to live of every packet. One that arrives with less has
-	// crossed a router and must be dropped (RFC 5082).
+	// TTL is the time to live of every packet. A router lowers it, so 255 proves that
+	// the sender is on this very link, and a packet that arrives with less must be
+	// dropped (GTSM, RFC 5082 section 3; VRRP does the same, RFC 9568 section 5.1.1.3).
 	TTL = 255
 
 	// MaxPacket is the length of the longest packet: what an Ethernet frame
-	// carries without fragments, 1500 bytes less 20 of IPv4 and 8 of UDP. The
-	// longest message of this version, a REPORT, has 1321 bytes.
+	// carries without fragments, 1500 bytes less 20 of IPv4 and 8 of UDP. A
+	// fragmented packet is lost about twice as often. The longest message of this
+	// version, a REPORT, has 1321 bytes.
 	MaxPacket = 1500 - 20 - 8
 )
 

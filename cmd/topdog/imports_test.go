@@ -24,7 +24,7 @@ var importRules = []struct {
 	{"topdog/internal/lab/papers", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/sim"}, []string{"net", "os/exec"}, "the papers' figures are measured in the simulator"},
 	{"topdog/internal/lab/compare", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/"}, []string{"net", "os/exec", "text/template"}, "algorithms are compared in the simulator"},
 	{"topdog/internal/lab/svg", nil, []string{"net", "os/exec", "text/template"}, "how a picture is written has nothing to do with what is in it"},
-	{"topdog/netio", []string{"github.com/vishvananda/", "golang.org/x/"}, nil, "the network knows no election"},
+	{"topdog/netio", []string{"github.com/vishvananda/", "golang.org/x/", "topdog/wire"}, nil, "the network knows no election"},
 	{"topdog/gpio", []string{"periph.io/x/", "golang.org/x/sys/"}, nil, "the light knows no election"},
 	{"topdog/systemd", []string{"github.com/coreos/go-systemd/", "golang.org/x/sys/"}, []string{"net/http"}, "the glue to systemd knows no election"},
 	{"topdog/internal/config", []string{"topdog/election", "topdog/election/", "topdog/gpio", "topdog/netio", "topdog/wire", "github.com/pelletier/go-toml/", "github.com/sirupsen/logrus", "golang.org/x/sys/"}, nil, "the configuration knows what it configures, and no daemon"},

@@ -17,7 +17,7 @@ const inboxSize = 256
 
 // packet is a datagram on its way from a reader to the loop.
 type packet struct {
-	data      [netio.MaxPacket]byte
+	data      [wire.MaxPacket]byte
 	size      int
 	from      netip.AddrPort
 	multicast bool

@@ -1,0 +1,265 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestCompanionFrozen has a companion sleep over the end of a lease that was extended
+// meanwhile, and of one that was not.
+func TestCompanionFrozen(t *testing.T) {
+	const lease = 20 * time.Millisecond
+	for _, extended := range []bool{true, false} {
+		t.Run(fmt.Sprintf("extended=%t", extended), func(t *testing.T) {
+			b := newGuardedBoard(t, HoldLifetime)
+			d := startSwitch(t, b.board, b.plan())
+			d.Extend(longLease)
+			must(t, syscall.Kill(d.PID(), syscall.SIGSTOP))
+			eventually(t, "the companion stands still", func() bool { return processState(t, d.PID()) == "T" })
+			d.Extend(lease)
+			waitOut(t, b.board, 2*lease)
+			if d.Fired() || !b.holds(t) {
+				t.Fatal("a frozen companion removes the address")
+			}
+			if extended && !d.Extend(longLease) {
+				t.Fatal("a lease that nobody has ended cannot be extended")
+			}
+			must(t, syscall.Kill(d.PID(), syscall.SIGCONT))
+			if !extended {
+				eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+				b.wantResign(t)
+				return
+			}
+			waitOut(t, b.board, lease)
+			if d.Fired() || !b.holds(t) {
+				t.Error("the companion removed the address at the end of a lease that was extended")
+			}
+		})
+	}
+}
+
+// TestMachineFrozen has both processes of a board stand still over the end of a lease, and go
+// on at the same time: then the daemon is given a moment to extend it.
+func TestMachineFrozen(t *testing.T) {
+	const lease = 10 * time.Millisecond
+	b := newGuardedBoard(t, HoldLifetime)
+	d := startSwitch(t, b.board, b.plan())
+	extended := 0
+	for round := range 20 {
+		d.Extend(longLease)
+		must(t, syscall.Kill(d.PID(), syscall.SIGSTOP))
+		eventually(t, "the companion stands still", func() bool { return processState(t, d.PID()) == "T" })
+		d.Extend(lease)
+		waitOut(t, b.board, lease+2*machineFrozenAfter)
+		must(t, syscall.Kill(d.PID(), syscall.SIGCONT))
+		// From the moment at which the companion goes on to when it waits.
+		for until := monotonic() + int64(round)*int64(40*time.Microsecond); monotonic() < until; {
+			runtime.Gosched()
+		}
+		if !d.Extend(longLease) {
+			// This process was slow: the machine is busy.
+			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+			d.Disarm()
+			must(t, b.floating.Acquire())
+			d.Arm()
+			continue
+		}
+		extended++
+		if round%4 == 0 {
+			waitOut(t, b.board, 2*daemonWakes)
+		}
+		if d.Fired() || !b.holds(t) {
+			t.Fatal("a lease that was extended has run out")
+		}
+	}
+	if extended == 0 {
+		t.Error("the daemon never came in time")
+	}
+	t.Logf("came in time %d times", extended)
+}
+
+func processState(t testing.TB, pid int) string {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(t, err)
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	state, _, _ := strings.Cut(rest, " ")
+	return state
+}
+
+// TestReleaseTooLate has a companion be so slow between the end of a lease and the removal
+// of the address that the daemon has released it itself, and acquired it again.
+func TestReleaseTooLate(t *testing.T) {
+	for word, want := range map[uint32]bool{leaseFired: false, leaseIdle: true, leaseForever: true} {
+		b := newGuardedBoard(t, HoldLifetime)
+		c := &companion{lease: lease{word: new(atomic.Uint32)}, handle: b.handle, plan: b.floating.ReleasePlan()}
+		c.lease.word.Store(word)
+		must(t, c.release())
+		if got := b.holds(t); got != want {
+			t.Errorf("the word is %d: the address is there: %t, want %t", word, got, want)
+		}
+	}
+}
+
+// TestToldToEnd has a service manager, or a terminal, tell every process to end. Only the
+// daemon decides when to go.
+func TestToldToEnd(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	d := startSwitch(t, b.board, b.plan())
+	waitOut(t, b.board, time.Millisecond) // the companion has begun, most likely, as this one has
+	d.Extend(time.Millisecond)
+	b.wantResign(t) // now it surely has
+	d.Disarm()
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE} {
+		must(t, syscall.Kill(d.PID(), s))
+	}
+	must(t, b.floating.Acquire())
+	must(t, b.prepare(d, b.plan()))
+	d.Arm()
+	d.Extend(time.Millisecond)
+	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+	select {
+	case <-d.Exited():
+		t.Error("the companion has ended")
+	default:
+	}
+}
+
+func TestCompanionKilled(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	d := startSwitch(t, b.board, b.plan())
+	select {
+	case <-d.Exited():
+		t.Fatal("ended before it was killed")
+	default:
+	}
+	must(t, syscall.Kill(d.PID(), syscall.SIGKILL))
+	receive(t, "the companion's end", d.Exited())
+	if d.Fired() || !d.Extend(longLease) {
+		t.Error("the lease of a dead companion has run out")
+	}
+	if err := b.prepare(d, b.plan()); err == nil {
+		t.Error("nobody was told, and there is no error")
+	}
+	if err := d.Close(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("closing it gives %v", err)
+	}
+	if !b.holds(t) {
+		t.Error("the address is gone")
+	}
+	b.wantQuiet(t)
+}
+
+func TestCompanionByHand(t *testing.T) {
+	out, err := exec.Command(companionCommand[0], companionCommand[1:]...).CombinedOutput()
+	const want = "this is a part of `topdog run`, which starts it: it is of no use by itself\n"
+	if status, ok := errors.AsType[*exec.ExitError](err); !ok || status.ExitCode() != 1 || string(out) != want {
+		t.Errorf("it says %q and ends with %v", out, err)
+	}
+}
+
+func TestCompanionCannotStart(t *testing.T) {
+	before := openFiles(t)
+	_, err := StartDeadman([]string{"/nonexistent/topdog", companionWord})
+	if err == nil || !strings.Contains(err.Error(), "start the dead man's switch") || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+}
+
+// TestNothingLeaks starts and ends companions again and again.
+func TestNothingLeaks(t *testing.T) {
+	b := newGuardedBoard(t, HoldTUN)
+	use := func() {
+		d, err := b.startDeadman()
+		must(t, err)
+		must(t, b.prepare(d, b.plan()))
+		must(t, d.Close())
+	}
+	use()
+	before := openFiles(t)
+	for range 3 {
+		use()
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+
+	// Nor does a companion keep what it was given before.
+	d := startSwitch(t, b.board, ReleasePlan{})
+	fds := func() int {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", d.PID()))
+		must(t, err)
+		return len(files)
+	}
+	// It has what it began with, and the two files of the plan.
+	has := func() bool { return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", d.PID()), "/dev/net/tun")) == 1 }
+	must(t, b.prepare(d, b.plan()))
+	eventually(t, "the companion has the device", has)
+	with := fds()
+	for range 5 {
+		must(t, b.prepare(d, b.plan()))
+	}
+	must(t, b.prepare(d, ReleasePlan{}))
+	eventually(t, "the companion has closed all", func() bool { return fds() == with-2 })
+}
+
+// glob returns the links that match a pattern and lead to a target.
+func glob(t testing.TB, pattern, target string) (found []string) {
+	t.Helper()
+	links, err := filepath.Glob(pattern)
+	must(t, err)
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && to == target {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(entries)
+}
+
+// TestProgramText: what a companion drops must come back from the program's file as it was.
+func TestProgramText(t *testing.T) {
+	// The lines of proc_pid_smaps(5) that matter, of a position-independent program.
+	const smaps = `01000000-01400000 r-xp 00001000 fe:00 1234    /usr/bin/topdog
+Anonymous:             0 kB
+THPeligible:           0
+01400000-01600000 r--p 00401000 fe:00 1234    /usr/bin/topdog
+Anonymous:          2048 kB
+01600000-01700000 r--p 00601000 fe:00 1234    /usr/bin/topdog
+Anonymous:             0 kB
+01700000-01710000 rw-p 00701000 fe:00 1234    /usr/bin/topdog
+Anonymous:             0 kB
+40000000-40400000 ---p 00000000 00:00 0
+Anonymous:             0 kB
+7fff0000-7fff2000 r-xp 00000000 00:00 0       [vdso]
+Anonymous:             0 kB
+`
+	want := []span{{0x01000000, 0x01400000}, {0x01600000, 0x01700000}}
+	if got := programText(smaps); !slices.Equal(got, want) {
+		t.Errorf("would drop %x, want %x", got, want)
+	}
+	own, err := os.ReadFile("/proc/self/smaps")
+	must(t, err)
+	if len(programText(string(own))) == 0 {
+		t.Error("nothing of this program would be dropped")
+	}
+}

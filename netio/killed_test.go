@@ -1,0 +1,188 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// armedVariable makes the test binary a daemon that holds the address, by the method that
+// the variable gives, with an armed switch.
+const armedVariable = "TOPDOG_TEST_ARMED"
+
+// holdArmed is the test binary as a daemon with an armed switch: it holds the address,
+// says "armed" and the number of the companion's process, and waits for its end.
+func holdArmed(method string) error {
+	n, err := strconv.Atoi(method)
+	if err != nil {
+		return err
+	}
+	// The kernel shall not be quicker than the companion.
+	f, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldMethod(n), lifetime: longLease})
+	if err != nil {
+		return err
+	}
+	if err := f.Acquire(); err != nil {
+		return err
+	}
+	conn, err := Open(Options{Interface: "eth0", Local: netip.MustParseAddr("10.77.0.1"), Group: deadmanGroup})
+	if err != nil {
+		return err
+	}
+	d, err := StartDeadman(companionCommand)
+	if err != nil {
+		return err
+	}
+	plan := f.ReleasePlan()
+	plan.Resign, plan.To, plan.From = testResign, []netip.AddrPort{deadmanGroup, netip.MustParseAddrPort("10.77.0.2:9254")}, conn
+	if err := d.Prepare(plan); err != nil {
+		return err
+	}
+	d.Arm()
+	d.Extend(0)
+	fmt.Println(d.PID())
+	io.Copy(io.Discard, os.Stdin)
+	if !d.Disarm() {
+		return errors.New("the lease has run out")
+	}
+	return errors.Join(f.Release(), d.Close(), f.Close(), conn.Close())
+}
+
+// startArmed starts such a daemon on a board, and returns the companion's process.
+func startArmed(t testing.TB, b *board, method HoldMethod) (h *holder, companion int) {
+	t.Helper()
+	h = startProcess(t, b, armedVariable+"="+strconv.Itoa(int(method)))
+	must(t, h.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
+	if !h.lines.Scan() {
+		t.Fatal("the daemon says nothing")
+	}
+	companion, err := strconv.Atoi(h.lines.Text())
+	must(t, err)
+	return h, companion
+}
+
+// killableBoard is a board with a daemon that can be killed.
+type killableBoard struct {
+	guardedBoard
+	daemon    *holder
+	companion int
+}
+
+func newKillableBoard(t *testing.T, method HoldMethod) *killableBoard {
+	t.Helper()
+	if method == HoldTUN {
+		needTUN(t)
+	}
+	l := newLAN(t, 2)
+	b := &killableBoard{guardedBoard: guardedBoard{board: l.boards[0]}}
+	other := l.boards[1]
+	b.neighbour = openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	conn, err := b.open(Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup})
+	must(t, err)
+	b.untilHeard(t, conn)
+	must(t, conn.Close())
+	b.daemon, b.companion = startArmed(t, b.board, method)
+	return b
+}
+
+// untilInformed waits until the companion has what it was given.
+func (b *killableBoard) untilInformed(t *testing.T) {
+	t.Helper()
+	eventually(t, "the companion has the device", func() bool {
+		return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", b.companion), "/dev/net/tun")) == 1
+	})
+}
+
+func TestDaemonKilled(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newKillableBoard(t, method)
+			must(t, b.daemon.cmd.Process.Kill())
+			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+			b.wantResign(t)
+			eventually(t, "the companion has ended", func() bool { return gone(b.companion) })
+			eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
+		})
+	}
+}
+
+// TestDeviceIsKept: to take a device down must not delay the end of a killed daemon, so the
+// companion has it open as well. It goes with the companion then.
+func TestDeviceIsKept(t *testing.T) {
+	b := newKillableBoard(t, HoldTUN)
+	b.untilInformed(t)
+	must(t, b.daemon.cmd.Process.Kill())
+	eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
+	if !gone(b.companion) {
+		t.Error("the device went before the companion")
+	}
+	b.wantResign(t)
+}
+
+// TestDaemonKilledCompanionFrozen: a companion is a process group of its own, and the
+// kernel continues a stopped group that is orphaned.
+func TestDaemonKilledCompanionFrozen(t *testing.T) {
+	b := newKillableBoard(t, HoldTUN)
+	b.untilInformed(t)
+	must(t, syscall.Kill(b.companion, syscall.SIGSTOP))
+	eventually(t, "the companion stands still", func() bool { return processState(t, b.companion) == "T" })
+	must(t, b.daemon.cmd.Process.Kill())
+	eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+	b.wantResign(t)
+}
+
+// TestDaemonRestarted has the next daemon begin while the companion of the killed one
+// still sends: neither the port nor the device may be in its way.
+func TestDaemonRestarted(t *testing.T) {
+	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newKillableBoard(t, method)
+			must(t, b.daemon.cmd.Process.Kill())
+			b.daemon.cmd.Wait()
+			next, _ := startArmed(t, b.board, method)
+			eventually(t, "the former companion has ended", func() bool { return gone(b.companion) })
+			if method == HoldTUN && !b.has(t, "", testVIP) {
+				t.Error("the former companion removed the address of the next daemon")
+			}
+			must(t, next.cmd.Process.Kill())
+			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+		})
+	}
+}
+
+// TestDaemonStops has a daemon release the address itself, and end its companion.
+func TestDaemonStops(t *testing.T) {
+	b := newKillableBoard(t, HoldTUN)
+	must(t, b.daemon.stdin.Close())
+	must(t, b.daemon.cmd.Wait())
+	if b.has(t, "", testVIP) || b.hasLink(t, DefaultDevice) || !gone(b.companion) {
+		t.Error("the daemon left something behind")
+	}
+	b.conn = openInbox(t, "board", b.board, Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup})
+	b.wantQuiet(t)
+}
+
+// gone reports whether a process has ended. It was no child of this one.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+func (b *board) hasLink(t testing.TB, name string) bool {
+	t.Helper()
+	_, err := b.handle.LinkByName(name)
+	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); missing {
+		return false
+	}
+	must(t, err)
+	return true
+}

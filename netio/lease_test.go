@@ -1,0 +1,155 @@
+package netio
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestLeaseRunsOut(t *testing.T) {
+	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newGuardedBoard(t, method)
+			d := startSwitch(t, b.board, b.plan())
+			if d.Fired() || !d.Extend(10*time.Millisecond) {
+				t.Fatal("the lease has run out before it began")
+			}
+			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+			b.wantResign(t)
+			if !d.Fired() || d.Extend(longLease) || d.Extend(0) || d.Disarm() {
+				t.Error("the daemon is not told that the lease has run out")
+			}
+			if d.Fired() {
+				t.Error("a lease that was ended counts as run out")
+			}
+
+			// The same companion watches the next lease.
+			must(t, b.floating.Acquire())
+			must(t, b.prepare(d, b.plan()))
+			d.Arm()
+			if !d.Extend(10 * time.Millisecond) {
+				t.Error("the next lease cannot be extended")
+			}
+			eventually(t, "the address is gone again", func() bool { return !b.holds(t) })
+		})
+	}
+}
+
+func TestLeaseExtended(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		end  func(d *Deadman) bool
+	}{
+		{"for longer", func(d *Deadman) bool { return d.Extend(longLease) }},
+		{"for ever", func(d *Deadman) bool { return d.Extend(0) }},
+		{"ended", (*Deadman).Disarm},
+		{"ended, and the next one begun", func(d *Deadman) bool {
+			ok := d.Disarm()
+			d.Arm()
+			return ok
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			const lease = 100 * time.Millisecond
+			b := newGuardedBoard(t, HoldLifetime)
+			d := startSwitch(t, b.board, b.plan())
+			for d.Extend(lease); !test.end(d); d.Extend(lease) {
+				// This machine stood still, and the lease has run out.
+				eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+				d.Disarm()
+				waitOut(t, b.board, lease) // until all copies of the RESIGN were sent
+				for len(b.neighbour.got) > 0 {
+					<-b.neighbour.got
+				}
+				must(t, b.floating.Acquire())
+				d.Arm()
+			}
+			waitOut(t, b.board, 2*lease)
+			if d.Fired() || !b.holds(t) {
+				t.Error("a lease that was extended has run out")
+			}
+			must(t, d.Close())
+			b.wantQuiet(t)
+		})
+	}
+}
+
+// TestLeaseExtendedOrNot has the daemon be late by about nothing, time and again: either it
+// has extended the lease and keeps the address, or it is told that it has not.
+func TestLeaseExtendedOrNot(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	d := startSwitch(t, b.board, b.floating.ReleasePlan())
+	extended, fired := 0, 0
+	for round := range 60 {
+		d.Extend(time.Millisecond)
+		// From a little before the end to a little after it.
+		for until := monotonic() + int64(time.Millisecond) + int64(round%12-3)*int64(20*time.Microsecond); monotonic() < until; {
+			runtime.Gosched()
+		}
+		if d.Extend(longLease) {
+			extended++
+			if d.Fired() {
+				t.Fatal("a lease that was extended has run out")
+			}
+			continue
+		}
+		fired++
+		eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+		if d.Disarm() {
+			t.Fatal("a lease that could not be extended was ended in time")
+		}
+		must(t, b.floating.Acquire())
+		d.Arm()
+	}
+	waitOut(t, b.board, 50*time.Millisecond) // for what the companion may still be about to do
+	if !b.holds(t) {
+		t.Error("the address was removed, and the daemon does not know")
+	}
+	t.Logf("extended %d times, too late %d times", extended, fired)
+}
+
+// TestExpire holds when a companion ends a lease, and when it waits before.
+func TestExpire(t *testing.T) {
+	ago := func(d time.Duration) func() uint32 {
+		return func() uint32 { return leaseAt(monotonic() - int64(d)) }
+	}
+	for _, test := range []struct {
+		name  string
+		word  func() uint32
+		fired bool
+		waits bool
+		want  bool
+	}{
+		{"in time", ago(0), true, false, true},
+		{"late", ago(machineFrozenAfter + time.Millisecond), true, true, true},
+		{"set anew before it is looked at", ago(0), false, false, false},
+		{"set anew meanwhile", ago(-longLease / 4), false, false, false},
+		{"nothing to release", func() uint32 { return leaseIdle }, true, false, false},
+		{"released already", func() uint32 { return leaseFired }, true, false, false},
+		{"for ever", func() uint32 { return leaseForever }, true, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+			must(t, err)
+			defer unix.Close(timer)
+			if test.fired {
+				must(t, unix.TimerfdSettime(timer, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(1)}, nil))
+				_, err := unix.Poll([]unix.PollFd{{Fd: int32(timer), Events: unix.POLLIN}}, -1)
+				must(t, err)
+			}
+			l := lease{word: new(atomic.Uint32), timer: timer}
+			before := test.word()
+			l.word.Store(before)
+			start := Now()
+			if got := l.expire(); got != test.want || got != (l.word.Load() == leaseFired && before != leaseFired) {
+				t.Errorf("ends the lease: %t, and the word is %d, want %t", got, l.word.Load(), test.want)
+			}
+			if took := Now() - start; test.waits && took < daemonWakes {
+				t.Errorf("the daemon was given %s, want %s", took, daemonWakes)
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package netio
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ReleasePlan is what a companion does when the daemon no longer can: which addresses it
+// removes, and whom it tells that by which datagram.
+type ReleasePlan struct {
+	// Link is the index of the device that has the addresses.
+	Link      int          `json:"link"`
+	Addresses []netip.Addr `json:"addresses"`
+	// Resign is a RESIGN that the daemon has signed beforehand, nil for none. It is sent
+	// to all of To.
+	Resign []byte           `json:"resign"`
+	To     []netip.AddrPort `json:"to"`
+	// From is the Conn of which the socket that sends it has the options.
+	From *Conn `json:"-"`
+	// device is the open TUN device, if there is one. The companion keeps it open as
+	// well: to take a device down costs the kernel some 20 ms, and a killed process
+	// would keep its end of the socket for that long.
+	device *os.File
+}
+
+// maxPlanBytes bounds the message that carries a plan: a RESIGN, and the addresses of
+// 255 peers in JSON.
+const maxPlanBytes = 16 << 10
+
+// send gives the plan to the companion: the plan in JSON, and the files that it needs.
+func (p *ReleasePlan) send(socket int) error {
+	message, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if len(message) > maxPlanBytes {
+		return fmt.Errorf("%d bytes are too long (at most %d)", len(message), maxPlanBytes)
+	}
+	var files []int
+	if p.From != nil {
+		sender, err := p.From.openSender()
+		if err != nil {
+			return fmt.Errorf("open a socket for the pre-signed RESIGN: %w", err)
+		}
+		defer sender.Close()
+		files = append(files, int(sender.Fd()))
+	}
+	if p.device != nil {
+		files = append(files, int(p.device.Fd()))
+	}
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	return unix.Sendmsg(socket, message, rights, nil, unix.MSG_NOSIGNAL)
+}
+
+// openSender opens a socket that sends as the Conn does, but from a port of its own: the one
+// of the group must be free when the daemon has ended and is started again.
+func (c *Conn) openSender() (*os.File, error) {
+	socket, err := openSocket(c.options, c.index, netip.AddrPortFrom(c.options.Local, 0), false)
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	return socket.File()
+}
