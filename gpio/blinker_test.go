@@ -106,8 +106,8 @@ func TestPatternsOverTime(t *testing.T) {
 				if got := strings.Join(s.transcript(), ", "); got != tc.want {
 					t.Errorf("got  %s\nwant %s", got, tc.want)
 				}
-				if err := s.end(); err != nil || s.On() || s.Closes() != 1 {
-					t.Errorf("at the end: error %v, lit %v, closed %d times", err, s.On(), s.Closes())
+				if err := s.end(); err != nil || s.On() || s.timesClosed() != 1 {
+					t.Errorf("at the end: error %v, lit %v, closed %d times", err, s.On(), s.timesClosed())
 				}
 			})
 		})
@@ -280,8 +280,8 @@ func TestFailingLEDIsOpenedAgain(t *testing.T) {
 		pass(500 * time.Millisecond)
 		m.fails("busy")
 		pass(450 * time.Millisecond) // fails at 900 ms
-		if opened.Load() != 1 || s.Closes() != 1 {
-			t.Errorf("opened %d times, closed %d times; want 1 and 1", opened.Load(), s.Closes())
+		if opened.Load() != 1 || s.timesClosed() != 1 {
+			t.Errorf("opened %d times, closed %d times; want 1 and 1", opened.Load(), s.timesClosed())
 		}
 		m.fails("")
 		pass(100 * time.Millisecond)
@@ -290,8 +290,8 @@ func TestFailingLEDIsOpenedAgain(t *testing.T) {
 		}
 		expect(t, s.reports.all(), "900ms busy")
 		expect(t, s.transcript(), "0s on", "900ms off", "1s on")
-		if err := s.end(); err != nil || s.Closes() != 2 {
-			t.Errorf("end: %v, closed %d times", err, s.Closes())
+		if err := s.end(); err != nil || s.timesClosed() != 2 {
+			t.Errorf("end: %v, closed %d times", err, s.timesClosed())
 		}
 	})
 }

@@ -74,8 +74,8 @@ func (r *Recorder) Edges() []Edge {
 	return append([]Edge(nil), r.edges...)
 }
 
-// Closes tells how many times Close was called.
-func (r *Recorder) Closes() int {
+// timesClosed tells how many times Close was called.
+func (r *Recorder) timesClosed() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.closes

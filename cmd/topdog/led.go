@@ -110,50 +110,5 @@ func ledTest(ctx context.Context, out io.Writer, spec gpio.Spec, each time.Durat
 	if err != nil {
 		return err
 	}
-	return walk(ctx, out, led, each)
-}
-
-// walkOrder begins with what people look for.
-var walkOrder = []gpio.Pattern{gpio.Leader, gpio.Follower, gpio.Election, gpio.Fault, gpio.Off}
-
-// walk shows every pattern on the light, which it closes, and names each.
-func walk(ctx context.Context, out io.Writer, led gpio.LED, each time.Duration) error {
-	failed := make(chan error, 1)
-	blinker := gpio.NewBlinker(
-		func() (gpio.LED, error) { return led, nil },
-		func(err error) {
-			select {
-			case failed <- err:
-			default: // The first failure ends it; the others would say the same.
-			}
-		})
-	blinking, end := context.WithCancel(ctx)
-	defer end()
-	ended := make(chan error, 1)
-	go func() { ended <- blinker.Run(blinking) }()
-
-	err := func() error {
-		fmt.Fprintf(out, "%s, each pattern for %v:\n", led, each)
-		timer := time.NewTimer(0)
-		<-timer.C
-		for _, p := range walkOrder {
-			blinker.Show(p)
-			fmt.Fprintf(out, "  %-9s %s\n", p, p.Looks())
-			timer.Reset(each)
-			select {
-			case <-timer.C:
-			case err := <-failed:
-				return err
-			case <-ctx.Done():
-				return errors.New("interrupted; the light was put out")
-			}
-		}
-		return nil
-	}()
-	end()
-	if err = errors.Join(err, <-ended); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out, "done; the light is what it was before")
-	return err
+	return gpio.Walk(ctx, out, led, each)
 }

@@ -1,111 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"topdog/gpio"
 )
-
-// stamped writes each line with the time at which it came.
-type stamped struct {
-	start time.Time
-	bytes.Buffer
-}
-
-func (s *stamped) Write(b []byte) (int, error) {
-	fmt.Fprintf(&s.Buffer, "%v ", time.Since(s.start))
-	return s.Buffer.Write(b)
-}
-
-// Every pattern is named while it shows.
-func TestLedTestWalksThroughAllPatterns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		led := gpio.NewRecorder("lamp", 1000)
-		out := &stamped{start: time.Now()}
-		if err := walk(t.Context(), out, led, 3*time.Second); err != nil {
-			t.Fatal(err)
-		}
-		want := `0s lamp, each pattern for 3s:
-0s   leader    lit, with a short gap every second
-3s   follower  a short blink every 2 s
-6s   election  a quick flicker
-9s   fault     three blinks and a pause
-12s   off       dark
-15s done; the light is what it was before
-`
-		if diff := cmp.Diff(want, out.String()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		var lit [5]time.Duration // in the time of each pattern
-		edges := led.Edges()
-		for i := 0; i+1 < len(edges); i++ {
-			if edges[i].On {
-				lit[int(edges[i].At.Sub(out.start)/(3*time.Second))] += edges[i+1].At.Sub(edges[i].At)
-			}
-		}
-		const ms = time.Millisecond
-		if diff := cmp.Diff([5]time.Duration{2700 * ms, 100 * ms, 1500 * ms, 900 * ms, 0}, lit); diff != "" {
-			t.Errorf("lit during each pattern (-want +got):\n%s", diff)
-		}
-		if led.On() || led.Closes() != 1 {
-			t.Errorf("at the end: lit %v, closed %d times", led.On(), led.Closes())
-		}
-	})
-}
-
-func TestLedTestInterrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		led := gpio.NewRecorder("lamp", 1000)
-		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
-		defer cancel()
-		out := &stamped{start: time.Now()}
-		err := walk(ctx, out, led, 3*time.Second)
-		if err == nil || err.Error() != "interrupted; the light was put out" {
-			t.Errorf("error %v", err)
-		}
-		if led.On() || led.Closes() != 1 || strings.Contains(out.String(), "election") {
-			t.Errorf("lit %v, closed %d times, said\n%s", led.On(), led.Closes(), out)
-		}
-	})
-}
-
-// unpluggedAfter is a light that is pulled after some changes.
-type unpluggedAfter struct {
-	*gpio.Recorder
-	left int
-}
-
-func (u *unpluggedAfter) Set(on bool) error {
-	if u.left--; u.left < 0 {
-		return errors.New("switch the LED lamp: no such device")
-	}
-	return u.Recorder.Set(on)
-}
-
-func TestLedTestEndsWithTheFirstFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		led := &unpluggedAfter{gpio.NewRecorder("lamp", 10), 3}
-		out := &stamped{start: time.Now()}
-		err := walk(t.Context(), out, led, 3*time.Second)
-		if err == nil || !strings.HasPrefix(err.Error(), "switch the LED lamp: no such device") {
-			t.Errorf("error %v", err)
-		}
-		if since := time.Since(out.start); since > 2*time.Second {
-			t.Errorf("it ended after %v", since)
-		}
-	})
-}
 
 // The command line: what is refused, how, and with which status.
 func TestLedTestCommandLine(t *testing.T) {
@@ -168,7 +71,7 @@ func TestCleanupFollowsTheNotes(t *testing.T) {
 	if err != nil || len(lights) != 1 {
 		t.Fatalf("left over: %v, %v", lights, err)
 	}
-	if err := darkenNoted(gpio.Options{NotesIn: dir}); err != nil {
+	if err := gpio.DarkenLeftovers(gpio.Options{NotesIn: dir}); err != nil {
 		t.Errorf("an LED that is not there any more is an error: %v", err)
 	}
 	broken := filepath.Join(dir, "topdog.toml")

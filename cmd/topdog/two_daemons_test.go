@@ -105,7 +105,7 @@ func TestCleanupSparesTheLightOfAnotherDaemon(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(leds, "PWR", "brightness"), []byte("1"), 0o644))
 	must(t, os.WriteFile(filepath.Join(notes, "led.led:PWR"), []byte("none\n"), 0o644))
 
-	if err := darkenNoted(gpio.Options{NotesIn: notes, LEDsIn: leds}); err != nil {
+	if err := gpio.DarkenLeftovers(gpio.Options{NotesIn: notes, LEDsIn: leds}); err != nil {
 		t.Error(err)
 	}
 	got := map[string]string{}

@@ -54,7 +54,7 @@ const (
 
 // Defaults of the keys whose values have no type of their own.
 const (
-	DefaultGroup   = "topdog"
+	defaultGroup   = "topdog"
 	DefaultKeyFile = "/etc/topdog/key"
 	DefaultSocket  = "/run/topdog/topdog.sock"
 )
@@ -142,7 +142,7 @@ func defaults(host string) *Config {
 			Interval:  election.DefaultInterval,
 			Algorithm: wire.AlgorithmHeir,
 		},
-		Group:     DefaultGroup,
+		Group:     defaultGroup,
 		Multicast: DefaultMulticast,
 		KeyFile:   DefaultKeyFile,
 		LED:       gpio.Default,
@@ -177,7 +177,7 @@ func Load(path string) (*Config, error) {
 		case isPermission(err):
 			hint = "run topdog as root, or as a user who may read the file"
 		}
-		return nil, Errors{{File: path, Message: "cannot read the configuration: " + bare(err), Hint: hint, Err: err}}
+		return nil, Errors{{File: path, Message: "cannot read the configuration: " + bare(err), Hint: hint, err: err}}
 	}
 	return Parse(path, data)
 }

@@ -342,9 +342,9 @@ func FuzzParse(f *testing.F) {
 		if err := toml.Unmarshal(data, &generic); err != nil && !strings.HasPrefix(string(data), "\ufeff") {
 			t.Errorf("accepted, but go-toml does not: %v\n%q", err, data)
 		}
-		again, err := parseOn(testHost, name, c.TOML())
+		again, err := parseOn(testHost, name, c.toml())
 		if err != nil {
-			t.Fatalf("accepted %q, but not what it means:\n%s\n%s", data, c.TOML(), err)
+			t.Fatalf("accepted %q, but not what it means:\n%s\n%s", data, c.toml(), err)
 		}
 		if diff := cmp.Diff(c, again, compareConfigs, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("the second reading differs (-first +second):\n%s", diff)

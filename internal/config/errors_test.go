@@ -162,8 +162,8 @@ func checkProblems(t *testing.T, err error, text string) {
 		if i > 0 && p.Line < problems[i-1].Line {
 			t.Errorf("problem %d is not in the order of the lines", i)
 		}
-		if p.Message == "" || strings.ContainsAny(p.Message+p.Hint+p.Source, "\n\x1b\x00") {
-			t.Errorf("problem %d has a message that is empty or unfit for a terminal: %q %q %q", i, p.Message, p.Hint, p.Source)
+		if p.Message == "" || strings.ContainsAny(p.Message+p.Hint+p.source, "\n\x1b\x00") {
+			t.Errorf("problem %d has a message that is empty or unfit for a terminal: %q %q %q", i, p.Message, p.Hint, p.source)
 		}
 		// Words of Go, or of go-toml's insides, do not belong in front of a user.
 		for _, word := range []string{"struct", "config.", "unstable", "U+", "uint", "%!", "toml:"} {

@@ -41,10 +41,10 @@ func (k Key) Bytes() []byte {
 // IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k == Key{} }
 
-// Fingerprint returns eight hexadecimal digits by which people can see whether
+// fingerprint returns eight hexadecimal digits by which people can see whether
 // two boards have the same key. It is a hash (with a prefix that nothing else
 // in topdog uses) of 256 random bits, so it tells nothing about them.
-func (k Key) Fingerprint() string {
+func (k Key) fingerprint() string {
 	sum := sha256.Sum256(append([]byte("topdog key fingerprint\x00"), k.secret[:]...))
 	return hex.EncodeToString(sum[:4])
 }
@@ -54,7 +54,7 @@ func (k Key) String() string {
 	if k.IsZero() {
 		return "no key"
 	}
-	return "key " + k.Fingerprint()
+	return "key " + k.fingerprint()
 }
 
 // Format implements fmt.Formatter: without it, %d and %x would print the secret.
@@ -76,7 +76,7 @@ func (k Key) Encode() []byte {
 // the key or a part of it.
 func LoadKey(path string) (Key, error) {
 	fail := func(err error, message, hint string) (Key, error) {
-		return Key{}, Errors{{File: path, Message: message, Hint: hint, Err: err}}
+		return Key{}, Errors{{File: path, Message: message, Hint: hint, err: err}}
 	}
 	data, info, err := readSmall(path, MaxKeyFileBytes)
 	// The mode is looked at first: a key that others may read is to be

@@ -47,7 +47,7 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 			t.Errorf("%q of the key was printed:\n%s", secret, out.String())
 		}
 	}
-	if !strings.Contains(out.String(), k.Fingerprint()) {
+	if !strings.Contains(out.String(), k.fingerprint()) {
 		t.Errorf("nothing shows the fingerprint:\n%s", out.String())
 	}
 }

@@ -318,10 +318,10 @@ func (r *reading) report(at span, message, hint string) {
 		File:    r.file,
 		Line:    line,
 		Column:  column,
-		Width:   max(1, utf8.RuneCount(r.data[at.offset:at.offset+at.length])),
+		width:   max(1, utf8.RuneCount(r.data[at.offset:at.offset+at.length])),
 		Message: withoutSecrets(printable(message)),
 		Hint:    withoutSecrets(printable(hint)),
-		Source:  sourceLine(r.data, at.offset),
+		source:  sourceLine(r.data, at.offset),
 	})
 }
 

@@ -15,11 +15,11 @@ type Problem struct {
 	File    string
 	Line    int    // from 1; 0 if the file as a whole is meant
 	Column  int    // from 1, in characters
-	Width   int    // how many characters to mark; 0 marks nothing
+	width   int    // how many characters to mark; 0 marks nothing
 	Message string // what is wrong
 	Hint    string // what to do about it; "" if the message says it
-	Source  string // the line, without secrets and control characters; "" if there is nothing to show
-	Err     error  // the cause, if it was an error of the system
+	source  string // the line, without secrets and control characters; "" if there is nothing to show
+	err     error  // the cause, if it was an error of the system
 }
 
 // Errors is everything that is wrong with one file, in the order of its lines.
@@ -44,15 +44,15 @@ func (e Errors) Error() string {
 func (e Errors) Unwrap() []error {
 	var causes []error
 	for _, p := range e {
-		if p.Err != nil {
-			causes = append(causes, p.Err)
+		if p.err != nil {
+			causes = append(causes, p.err)
 		}
 	}
 	return causes
 }
 
-// Place returns "file:line:column", or "file" if the file as a whole is meant.
-func (p Problem) Place() string {
+// place returns "file:line:column", or "file" if the file as a whole is meant.
+func (p Problem) place() string {
 	if p.Line == 0 {
 		return p.File
 	}
@@ -66,18 +66,18 @@ const maxExcerpt = 100
 // String returns the problem as Errors prints it.
 func (p Problem) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", p.Place(), p.Message)
+	fmt.Fprintf(&b, "%s: %s", p.place(), p.Message)
 	number := ""
 	if p.Line > 0 {
 		number = strconv.Itoa(p.Line)
 	}
 	margin := strings.Repeat(" ", max(5, len(number)))
-	if p.Source != "" && p.Line > 0 {
-		source, indent := excerpt(p.Source, p.Column)
+	if p.source != "" && p.Line > 0 {
+		source, indent := excerpt(p.source, p.Column)
 		fmt.Fprintf(&b, "\n%s%s | %s", margin[len(number):], number, source)
-		if p.Width > 0 {
+		if p.width > 0 {
 			room := utf8.RuneCountInString(source) - utf8.RuneCountInString(indent)
-			fmt.Fprintf(&b, "\n%s | %s%s", margin, indent, strings.Repeat("^", max(1, min(p.Width, room))))
+			fmt.Fprintf(&b, "\n%s | %s%s", margin, indent, strings.Repeat("^", max(1, min(p.width, room))))
 		}
 	}
 	if p.Hint != "" {
