@@ -1,14 +1,3 @@
-// Package bench measures topdog side by side with what people would install
-// instead: keepalived (VRRP) and UCarp (CARP). It builds LANs out of network
-// namespaces, runs each program on their boards, lets things go wrong, and looks
-// from the outside: by a client that asks at the address all the time, by the
-// kernels' own reports of who has the address, and by the packets on the wire.
-//
-//	go run ./scripts/bench             the quick form, under two minutes
-//	go run ./scripts/bench --long      everything, for docs/benchmarks.md
-//
-// It needs root, the go command (topdog is built as it is released), and the
-// packages keepalived and ucarp; one that is missing is skipped and named.
 package bench
 
 import (
@@ -68,7 +57,7 @@ func parse(args []string) (o options, err error) {
 		fmt.Fprint(f.Output(), "Usage: go run ./scripts/bench [flags]   (as root)\n\n")
 		f.PrintDefaults()
 	}
-	long := f.Bool("long", false, "measure everything (about 50 minutes) instead of the quick form (under two)")
+	long := f.Bool("long", false, "measure everything (about 50 minutes) instead of the quick form (two to three)")
 	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form)")
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
 	events := f.String("events", "", "only these `keys`, or none; \"list\" lists them")

@@ -45,7 +45,7 @@ func (p *plan) setRuns(n int) {
 	p.lossRuns = min(p.lossRuns, n)
 }
 
-// quickPlan is for a laptop: it tells in two minutes whether topdog does what it
+// quickPlan is for a laptop: it says in two to three minutes whether topdog does what it
 // promises, and not much about rare cases.
 func quickPlan() plan {
 	return plan{
