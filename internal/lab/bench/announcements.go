@@ -26,7 +26,7 @@ const maxAnnouncements = 1 << 10
 
 // hearAnnouncements begins to listen at the client.
 func (r *rig) hearAnnouncements() (*announcements, error) {
-	c, err := newCapture(r.lan.Client())
+	c, err := newCapture(r.LAN.Client())
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func TestCablePulled(t *testing.T) {
 		}
 		go func() {
 			var o outcome
-			o.runs, o.err = onNewRig(ctx, sys, t.TempDir(), event, only)
+			o.runs, o.err = onNewRig(ctx, sys, event, only)
 			outcomes[i] <- o
 		}()
 	}
@@ -114,8 +114,8 @@ func TestCablePulled(t *testing.T) {
 }
 
 // onNewRig does one run of an event on a LAN of its own.
-func onNewRig(ctx context.Context, sys system, dir string, e event, only slot) (runs map[string]*report.Run, err error) {
-	r, err := newRig(sys, 3, e.variant, dir)
+func onNewRig(ctx context.Context, sys system, e event, only slot) (runs map[string]*report.Run, err error) {
+	r, err := newRig(sys, 3, e.variant)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (s *session) calm(ctx context.Context) error {
 
 // calmGroup watches one group for a while.
 func (s *session) calmGroup(ctx context.Context, sys system, boards int) (c report.Calm, err error) {
-	r, err := newRig(sys, boards, variant{}, s.dir)
+	r, err := newRig(sys, boards, variant{})
 	if err != nil {
 		return c, err
 	}

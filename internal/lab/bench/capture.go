@@ -160,7 +160,7 @@ type firstFrame struct {
 func (r *rig) firstFrame(b *board) (*firstFrame, error) {
 	return firstOf(map[*netns.Host]func(frame) bool{
 		b.Host:         func(f frame) bool { return !f.outgoing && !f.from(b.HardwareAddr) },
-		r.lan.Client(): func(f frame) bool { return f.from(b.HardwareAddr) },
+		r.LAN.Client(): func(f frame) bool { return f.from(b.HardwareAddr) },
 	})
 }
 
@@ -169,7 +169,7 @@ func (r *rig) firstFrame(b *board) (*firstFrame, error) {
 func (r *rig) hearLeader(leader *board) (*firstFrame, error) {
 	traffic := r.sys.traffic()
 	return firstOf(map[*netns.Host]func(frame) bool{
-		r.lan.Client(): func(f frame) bool {
+		r.LAN.Client(): func(f frame) bool {
 			return f.carries(traffic) && (traffic.Protocol == protocolVRRP || f.from(leader.HardwareAddr))
 		},
 	})

@@ -113,7 +113,7 @@ func (t *trial) awaitTakeover(ctx context.Context) error {
 	if err := wait(ctx, t.watchAfter()); err != nil {
 		return err
 	}
-	if len(t.holders.Current()) > 1 {
+	if len(t.Holders.Current()) > 1 {
 		t.releaseSlot() // it won't be a matter of milliseconds any more
 	}
 	return t.awaitOneHolder(ctx)
@@ -172,7 +172,7 @@ func dropFrames(ctx context.Context, t *trial) error {
 		return err
 	}
 	run := t.runs[report.FramesDropped]
-	run.Two, run.TwoLasts = t.holders.Since(healed).Overlap(), len(t.holders.Current()) > 1
+	run.Two, run.TwoLasts = t.Holders.Since(healed).Overlap(), len(t.Holders.Current()) > 1
 	return nil
 }
 
@@ -276,7 +276,7 @@ func freezeBoard(ctx context.Context, t *trial) error {
 
 func terminate(ctx context.Context, t *trial) error {
 	faultAt := time.Now()
-	if err := t.leader.process.Signal(syscall.SIGTERM); err != nil {
+	if err := t.leader.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	if err := t.awaitTakeover(ctx); err != nil {
@@ -286,7 +286,7 @@ func terminate(ctx context.Context, t *trial) error {
 		return err
 	}
 	t.releaseSlot()
-	t.leader.ended(exitTimeout)
+	t.leader.Ended(exitTimeout)
 	return t.leader.repair()
 }
 

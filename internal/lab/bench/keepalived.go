@@ -49,7 +49,7 @@ func keepalivedVersion() string {
 // highest priority is high: 200 of 254.
 func (s *keepalived) text(b *board, v variant) string {
 	var t strings.Builder
-	t.WriteString("global_defs {\n    router_id pi" + strconv.Itoa(b.number) + "\n")
+	t.WriteString("global_defs {\n    router_id pi" + strconv.Itoa(b.Number) + "\n")
 	if s.advert < time.Second {
 		t.WriteString("    vrrp_version 3\n")
 	}
@@ -60,7 +60,7 @@ func (s *keepalived) text(b *board, v variant) string {
 	// Writing a 1 into this file is the way to hand over that the manual offers.
 	fmt.Fprintf(&t, "track_file drain {\n    file %q\n    weight 0\n    init_file 0 overwrite\n}\n", s.drain(b))
 	t.WriteString("vrrp_instance vip {\n    state BACKUP\n    interface eth0\n    virtual_router_id 51\n")
-	fmt.Fprintf(&t, "    priority %d\n", priority(b.number, b.of))
+	fmt.Fprintf(&t, "    priority %d\n", priority(b.Number, b.of))
 	if s.advert != time.Second {
 		fmt.Fprintf(&t, "    advert_int %v\n", s.advert.Seconds())
 	}
@@ -77,17 +77,17 @@ func priority(number, of int) int {
 	return 200 - step*(of-number)
 }
 
-func (s *keepalived) drain(b *board) string { return filepath.Join(b.dir, "drain") }
+func (s *keepalived) drain(b *board) string { return filepath.Join(b.Dir, "drain") }
 
 func (s *keepalived) configure(b *board, v variant) ([]string, error) {
-	config := filepath.Join(b.dir, "keepalived.conf")
+	config := filepath.Join(b.Dir, "keepalived.conf")
 	if err := os.WriteFile(config, []byte(s.text(b, v)), 0o600); err != nil {
 		return nil, err
 	}
 	return []string{
 		pathOf("keepalived"), "--use-file", config, "--vrrp", "--dont-fork", "--log-console", "--no-syslog",
-		"--pid", filepath.Join(b.dir, "pid"), "--vrrp_pid", filepath.Join(b.dir, "vrrp.pid"),
-		"--checkers_pid", filepath.Join(b.dir, "checkers.pid"), "--bfd_pid", filepath.Join(b.dir, "bfd.pid"),
+		"--pid", filepath.Join(b.Dir, "pid"), "--vrrp_pid", filepath.Join(b.Dir, "vrrp.pid"),
+		"--checkers_pid", filepath.Join(b.Dir, "checkers.pid"), "--bfd_pid", filepath.Join(b.Dir, "bfd.pid"),
 	}, nil
 }
 
@@ -97,11 +97,11 @@ func (s *keepalived) configure(b *board, v variant) ([]string, error) {
 func (s *keepalived) daemon(b *board, all []int) []int {
 	list := make([]int, 0, len(all)+1)
 	for _, pid := range all {
-		if pid != b.process.PID {
+		if pid != b.PID() {
 			list = append(list, pid)
 		}
 	}
-	return append(list, b.process.PID)
+	return append(list, b.PID())
 }
 
 func (s *keepalived) resign(b *board) (do, undo func(context.Context) error, unable string) {

@@ -61,7 +61,7 @@ func (s *session) watchLossyGroups(ctx context.Context, systems []system) error 
 // lossyGroup watches one group under one loss.
 func (s *session) lossyGroup(ctx context.Context, sys system, share float64) (l report.Lossy, err error) {
 	l = report.Lossy{System: sys.String(), Loss: share}
-	r, err := newRig(sys, 3, variant{}, s.dir)
+	r, err := newRig(sys, 3, variant{})
 	if err != nil {
 		return l, err
 	}
@@ -79,7 +79,7 @@ func (s *session) lossyGroup(ctx context.Context, sys system, share float64) (l 
 	}
 	began := time.Now()
 	err = wait(ctx, s.plan.lossFor)
-	seen := r.holders.Since(began)
+	seen := r.Holders.Since(began)
 	l.For, l.Moves, l.Two = seen.To.Sub(seen.From), seen.Moves(), seen.Overlap()
 	if err != nil {
 		return l, err
@@ -106,7 +106,7 @@ func (r *rig) pullUnderLoss(ctx context.Context) (run report.Run, err error) {
 	}
 	t := &trial{rig: r, leader: leader, runs: make(map[string]*report.Run)}
 	defer t.end()
-	if t.asker, err = r.lan.Ask(vip, slowAskInterval); err != nil {
+	if t.asker, err = r.LAN.Ask(vip, slowAskInterval); err != nil {
 		return run, err
 	}
 	if err := t.awaitAnswer(ctx); err != nil {
@@ -133,10 +133,10 @@ func (r *rig) stableOrAnyHolder(ctx context.Context) (*board, error) {
 	deadline := time.Now().Add(stable + stableTimeout)
 	began := time.Now()
 	for {
-		if n := soleHolder(r.holders.Since(later(began, time.Now().Add(-stable))), stable); n > 0 {
+		if n := soleHolder(r.Holders.Since(later(began, time.Now().Add(-stable))), stable); n > 0 {
 			return r.boards[n-1], nil
 		}
-		if h := r.holders.Current(); len(h) > 0 && time.Now().After(deadline) {
+		if h := r.Holders.Current(); len(h) > 0 && time.Now().After(deadline) {
 			return r.boards[h[len(h)-1]-1], nil
 		}
 		if err := wait(ctx, pollInterval); err != nil {

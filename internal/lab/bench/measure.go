@@ -126,7 +126,7 @@ func (s *session) check(ctx context.Context) error {
 	for i, sys := range s.plan.systems {
 		jobs = append(jobs, func() error {
 			defer s.show.done()
-			r, err := newRig(sys, 3, variant{}, s.dir)
+			r, err := newRig(sys, 3, variant{})
 			if err != nil {
 				return err
 			}

@@ -189,19 +189,3 @@ func TestProgressInAFile(t *testing.T) {
 		t.Errorf("%q, want %q", text, want)
 	}
 }
-
-func TestTail(t *testing.T) {
-	var log tail
-	for range 3 * maxLog / 8 {
-		if n, err := log.Write([]byte("a line.\n")); n != 8 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	log.Write([]byte("the last"))
-	if len(log.text) > maxLog {
-		t.Errorf("%d bytes are kept", len(log.text))
-	}
-	if s := log.String(); !strings.HasSuffix(s, "a line.\nthe last") || !strings.HasPrefix(s, "a line.\n") {
-		t.Errorf("%q", s)
-	}
-}

@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 )
@@ -30,109 +27,65 @@ const (
 	stableAttempts = 3
 	// exitTimeout is how long a daemon gets to end after SIGTERM.
 	exitTimeout = 8 * time.Second
-	// maxLog bounds what is kept of a daemon's output.
-	maxLog = 16 << 10
+	// lastLines is how many lines of a daemon's output an error shows.
+	lastLines = 6
 )
 
 // rig is a LAN whose boards run one system.
 type rig struct {
+	*cluster.Cluster
 	sys     system
 	variant variant
-	lan     *netns.LAN
-	holders *observe.Holders
 	boards  []*board
 }
 
-// board is one of its machines.
+// board is one of its machines, and the system's daemon on it. The last has the highest rank.
 type board struct {
-	*netns.Host
-	number  int // from 1; the last has the highest rank
-	of      int
-	dir     string
-	process *netns.Process // nil while it was never started
-	argv    []string
-	log     *tail
+	*cluster.Daemon
+	of   int // boards
+	argv []string
 }
 
 // newRig builds the LAN and writes the configurations. Nothing runs yet.
-func newRig(sys system, boards int, v variant, dir string) (r *rig, err error) {
+func newRig(sys system, boards int, v variant) (r *rig, err error) {
 	r = &rig{sys: sys, variant: v}
-	if r.lan, err = netns.New(netns.Options{Boards: boards}); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, r.close())
-		}
-	}()
-	if r.holders, err = r.lan.WatchHolders(vip); err != nil {
-		return nil, err
-	}
-	// Short, since the path of a socket has to fit in 107 bytes.
-	if dir, err = os.MkdirTemp(dir, "lan"); err != nil {
+	if r.Cluster, err = cluster.New(boards); err != nil {
 		return nil, err
 	}
 	for n := 1; n <= boards; n++ {
-		b := &board{Host: r.lan.Board(n), number: n, of: boards, dir: filepath.Join(dir, fmt.Sprint(n)), log: &tail{}}
-		if err := os.Mkdir(b.dir, 0o755); err != nil {
-			return nil, err
+		if err := r.addBoard(n, boards); err != nil {
+			return nil, errors.Join(err, r.close())
 		}
-		if b.argv, err = sys.configure(b, v); err != nil {
-			return nil, err
-		}
-		r.boards = append(r.boards, b)
 	}
 	return r, nil
 }
 
-// close ends the daemons, kindly first, and takes the LAN apart.
-func (r *rig) close() error {
-	for _, b := range r.boards {
-		if b.running() {
-			_ = b.process.Signal(syscall.SIGCONT)
-			_ = b.process.Signal(syscall.SIGTERM)
-		}
+func (r *rig) addBoard(number, of int) (err error) {
+	b := &board{of: of}
+	if b.Daemon, err = r.NewDaemon(number); err != nil {
+		return err
 	}
-	for _, b := range r.boards {
-		b.ended(exitTimeout / 2)
-	}
-	return r.lan.Close()
-}
-
-// start runs the daemon of a board.
-func (b *board) start() (err error) {
-	b.process, err = b.Start(context.Background(), b.argv[0], b.argv[1:], netns.Stdout(b.log), netns.Stderr(b.log))
+	b.argv, err = r.sys.configure(b, r.variant)
+	r.boards = append(r.boards, b)
 	return err
 }
 
-func (b *board) running() bool {
-	if b.process == nil {
-		return false
+// close ends the daemons in good order, and takes the LAN apart. Lost notifications matter to
+// those runs that count holders, which look for themselves.
+func (r *rig) close() error {
+	r.Stop(exitTimeout / 2)
+	if err := r.Close(); !errors.Is(err, cluster.ErrLost) {
+		return err
 	}
-	select {
-	case <-b.process.Exited():
-		return false
-	default:
-		return true
-	}
+	return nil
 }
 
-// ended waits for the daemon to end.
-func (b *board) ended(within time.Duration) bool {
-	if b.process == nil {
-		return true
-	}
-	select {
-	case <-b.process.Exited():
-		return true
-	case <-time.After(within):
-		return false
-	}
-}
+// start runs the daemon of a board.
+func (b *board) start() error { return b.Launch(b.argv[0], b.argv[1:]) }
 
 // command runs a program on the board to its end.
 func (b *board) command(ctx context.Context, path string, args ...string) error {
-	var out tail
+	var out bytes.Buffer
 	p, err := b.Start(ctx, path, args, netns.Stdout(&out), netns.Stderr(&out))
 	if err != nil {
 		return err
@@ -169,8 +122,8 @@ func (b *board) cleanUp() error {
 		signalAll(pids, unix.SIGKILL)
 		<-time.After(pollInterval / 4)
 	}
-	if b.process != nil {
-		<-b.process.Exited()
+	if !b.Ended(exitTimeout) {
+		return fmt.Errorf("%s: the daemon has not ended, though the board has no processes", b.Name)
 	}
 	err := b.DeleteAddress(netip.PrefixFrom(vip, 32))
 	if errors.Is(err, unix.EADDRNOTAVAIL) {
@@ -196,8 +149,8 @@ func (r *rig) startInTurn(ctx context.Context) error {
 	}
 	wait, cancel := context.WithTimeout(ctx, stableTimeout)
 	defer cancel()
-	if err := r.holders.WaitFor(wait, func(h []int) bool { return len(h) == 1 }); err != nil {
-		return fmt.Errorf("%s alone does not take the address: %w\n%s", first.Name, err, first.log)
+	if err := r.Holders.WaitFor(wait, func(h []int) bool { return len(h) == 1 }); err != nil {
+		return fmt.Errorf("%s alone does not take the address: %w\n%s", first.Name, err, first.Log.Last(lastLines))
 	}
 	for _, b := range r.boards[:len(r.boards)-1] {
 		if err := b.start(); err != nil {
@@ -243,18 +196,18 @@ func (r *rig) awaitStable(ctx context.Context) (leader *board, lack error) {
 	began := time.Now()
 	for {
 		// What was before the group was complete again does not count as stable.
-		number := soleHolder(r.holders.Since(later(began, time.Now().Add(-wanted))), wanted)
+		number := soleHolder(r.Holders.Since(later(began, time.Now().Add(-wanted))), wanted)
 		switch {
 		case number == 0:
-			lack = fmt.Errorf("the address is on %v: %w", r.holders.Current(), errNotStable)
+			lack = fmt.Errorf("the address is on %v: %w", r.Holders.Current(), errNotStable)
 		case r.variant.preempt && number != len(r.boards):
 			lack = fmt.Errorf("board %d leads, not the highest: %w", number, errNotStable)
 		default:
 			leader, lack = r.boards[number-1], r.sys.ready(ctx, r)
 		}
 		for _, b := range r.boards {
-			if !b.running() {
-				lack = fmt.Errorf("the daemon of %s has ended (%w)", b.Name, b.process.Wait())
+			if !b.Running() {
+				lack = fmt.Errorf("the daemon of %s has ended (%w)", b.Name, b.Wait())
 			}
 		}
 		if lack == nil {
@@ -291,35 +244,7 @@ func later(a, b time.Time) time.Time {
 func (r *rig) logs() string {
 	var t strings.Builder
 	for _, b := range r.boards {
-		fmt.Fprintf(&t, "%s:\n%s\n", b.Name, b.log)
+		fmt.Fprintf(&t, "%s:\n%s\n", b.Name, b.Log.Last(lastLines))
 	}
 	return t.String()
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - maxLog; over > 0 {
-		if end := bytes.IndexByte(t.text[over:], '\n'); end >= 0 {
-			over += end + 1
-		}
-		t.text = slices.Delete(t.text, 0, over)
-	}
-	return len(p), nil
-}
-
-// String returns the last lines.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	const lines = 6
-	list := strings.Split(strings.TrimSpace(string(t.text)), "\n")
-	return strings.Join(list[max(0, len(list)-lines):], "\n")
 }

@@ -30,7 +30,7 @@ func (s *session) starts(ctx context.Context) error {
 // coldStart starts three boards at once and returns the time from the start of the
 // last daemon to the first answer of the address.
 func (s *session) coldStart(ctx context.Context, sys system) (took time.Duration, err error) {
-	r, err := newRig(sys, 3, variant{}, s.dir)
+	r, err := newRig(sys, 3, variant{})
 	if err != nil {
 		return 0, err
 	}
@@ -39,7 +39,7 @@ func (s *session) coldStart(ctx context.Context, sys system) (took time.Duration
 			err = closeErr
 		}
 	}()
-	asker, err := r.lan.Ask(vip, askInterval)
+	asker, err := r.LAN.Ask(vip, askInterval)
 	if err != nil {
 		return 0, err
 	}

@@ -120,8 +120,9 @@ var errNotStable = errors.New("not stable")
 
 // exampleConfig is the configuration of a group's first board, for people.
 func exampleConfig(sys system) string {
-	return sys.text(&board{
+	first := &cluster.Daemon{
 		Host:   &netns.Host{Addr: netip.PrefixFrom(netns.DefaultSubnet.Addr().Next(), 24)},
-		number: 1, of: 3, dir: "/etc/" + sys.info().Program,
-	}, variant{})
+		Number: 1, Dir: "/etc/" + sys.info().Program,
+	}
+	return sys.text(&board{Daemon: first, of: 3}, variant{})
 }

@@ -67,7 +67,7 @@ func (s *topdog) text(b *board, v variant) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "address = %q\n", vip)
 	t.WriteString("key_file = \"key\"\n")
-	fmt.Fprintf(&t, "name = \"pi%d\"\n", b.number)
+	fmt.Fprintf(&t, "name = \"pi%d\"\n", b.Number)
 	t.WriteString("led = \"none\"\n")
 	if s.setting != "default" {
 		fmt.Fprintf(&t, "heartbeat = %q\n", s.heartbeat)
@@ -84,18 +84,18 @@ func (s *topdog) configure(b *board, v variant) ([]string, error) {
 		return nil, err
 	}
 	// One key for the group, in the form of `topdog init`.
-	if err := os.WriteFile(filepath.Join(b.dir, "key"), []byte(strings.Repeat("5e", 32)+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(b.Dir, "key"), []byte(strings.Repeat("5e", 32)+"\n"), 0o600); err != nil {
 		return nil, err
 	}
 	return []string{s.path, "run", "--config", s.config(b)}, nil
 }
 
-func (s *topdog) config(b *board) string { return filepath.Join(b.dir, "topdog.toml") }
-func (s *topdog) socket(b *board) string { return filepath.Join(b.dir, "s") }
+func (s *topdog) config(b *board) string { return filepath.Join(b.Dir, "topdog.toml") }
+func (s *topdog) socket(b *board) string { return filepath.Join(b.Dir, "s") }
 
 // daemon is the process that was started, and not its companion: that is there
 // for the case that this one dies or freezes.
-func (s *topdog) daemon(b *board, _ []int) []int { return []int{b.process.PID} }
+func (s *topdog) daemon(b *board, _ []int) []int { return []int{b.PID()} }
 
 func (s *topdog) resign(b *board) (do, undo func(context.Context) error, unable string) {
 	do = func(ctx context.Context) error {
@@ -108,7 +108,7 @@ func (s *topdog) resign(b *board) (do, undo func(context.Context) error, unable 
 func (s *topdog) ready(ctx context.Context, r *rig) error {
 	var leaders []string
 	for _, b := range r.boards {
-		if !b.running() {
+		if !b.Running() {
 			continue
 		}
 		status, err := console.Dial(s.socket(b)).Status(ctx)
@@ -116,7 +116,7 @@ func (s *topdog) ready(ctx context.Context, r *rig) error {
 			return err
 		}
 		if !status.Held() {
-			return fmt.Errorf("board %d sees no holder: %w", b.number, errNotStable)
+			return fmt.Errorf("board %d sees no holder: %w", b.Number, errNotStable)
 		}
 		leaders = append(leaders, status.LeaderName)
 	}

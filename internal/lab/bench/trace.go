@@ -77,7 +77,7 @@ func traceOnNewRig(ctx context.Context, show *progress, dir string) ([]moment, e
 		return nil, err
 	}
 	show.say("one failover")
-	r, err := newRig(sys, 3, variant{}, dir)
+	r, err := newRig(sys, 3, variant{})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) 
 	}
 	list := []moment{
 		{clocks.monotonic(gap.From), "client", fmt.Sprintf("gets the last answer of pi%d", gap.Before)},
-		{clocks.monotonic(faultAt), "bench", fmt.Sprintf("begins to pull the cable of pi%d", t.leader.number)},
+		{clocks.monotonic(faultAt), "bench", fmt.Sprintf("begins to pull the cable of pi%d", t.leader.Number)},
 		{clocks.monotonic(pulled), "bench", "the cable is pulled for certain"},
 		{clocks.monotonic(gap.To), "client", fmt.Sprintf("gets the first answer of pi%d", gap.After)},
 	}
@@ -135,12 +135,12 @@ func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) 
 
 // kernelReports is who got the address since the fault, and when the old leader lost it.
 func (t *trial) kernelReports(faultAt time.Time, clocks clockPair) (list []moment) {
-	for _, s := range t.holders.Since(faultAt).Spans {
+	for _, s := range t.Holders.Since(faultAt).Spans {
 		who := fmt.Sprintf("kernel of pi%d", s.Board)
 		if s.From.After(faultAt) {
 			list = append(list, moment{clocks.monotonic(s.From), who, "reports that it has the address"})
 		}
-		if s.Board == t.leader.number {
+		if s.Board == t.leader.Number {
 			list = append(list, moment{clocks.monotonic(s.To), who, "reports that it has lost the address"})
 		}
 	}
@@ -158,21 +158,21 @@ func (r *rig) collectSteps(ctx context.Context, sys *topdog, winner int) (all da
 	for _, b := range r.boards {
 		trace, err := console.Dial(sys.socket(b)).Trace(ctx)
 		if err != nil {
-			return all, fmt.Errorf("ask pi%d for its steps: %w", b.number, err)
+			return all, fmt.Errorf("ask pi%d for its steps: %w", b.Number, err)
 		}
 		newest := trace.Newest()
 		if len(newest.Changes) == 0 {
-			if b.number == winner {
-				return all, fmt.Errorf("pi%d has noted no change of leader", b.number)
+			if b.Number == winner {
+				return all, fmt.Errorf("pi%d has noted no change of leader", b.Number)
 			}
 			continue
 		}
 		change := newest.Changes[0]
-		if b.number == winner {
+		if b.Number == winner {
 			all.zero = change.ZeroNs
 		}
 		for _, s := range change.Steps {
-			all.moments = append(all.moments, moment{s.AtNs, fmt.Sprintf("pi%d", b.number), stepWords(s)})
+			all.moments = append(all.moments, moment{s.AtNs, fmt.Sprintf("pi%d", b.Number), stepWords(s)})
 		}
 	}
 	return all, nil
@@ -223,7 +223,7 @@ func traceTable(list []moment) string {
 func (r *rig) nameOf(mac []byte) string {
 	for _, b := range r.boards {
 		if bytes.Equal(b.HardwareAddr, mac) {
-			return fmt.Sprintf("pi%d", b.number)
+			return fmt.Sprintf("pi%d", b.Number)
 		}
 	}
 	return "somebody else"

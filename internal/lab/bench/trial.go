@@ -75,7 +75,7 @@ func (t *trial) begin(ctx context.Context, every time.Duration, phase float64) (
 	if err := t.acquireSlot(ctx); err != nil {
 		return err
 	}
-	if t.asker, err = t.lan.Ask(vip, every); err != nil {
+	if t.asker, err = t.LAN.Ask(vip, every); err != nil {
 		return err
 	}
 	if err := t.awaitAnswerOf(ctx, t.leader); err != nil {
@@ -85,7 +85,7 @@ func (t *trial) begin(ctx context.Context, every time.Duration, phase float64) (
 		return fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
 			t.leader.Name, t.sys.stableFor(), err, t.neighbours())
 	}
-	if t.trip, err = roundTrip(t.lan.Client()); err != nil {
+	if t.trip, err = roundTrip(t.LAN.Client()); err != nil {
 		return err
 	}
 	return t.toPhase(ctx, phase)
@@ -152,7 +152,7 @@ func (t *trial) watchAfter() time.Duration {
 func (t *trial) awaitAnswerOf(ctx context.Context, b *board) error {
 	ctx, cancel := context.WithTimeout(ctx, t.maxOutage())
 	defer cancel()
-	_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n == b.number })
+	_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n == b.Number })
 	return err
 }
 
@@ -160,7 +160,7 @@ func (t *trial) awaitAnswerOf(ctx context.Context, b *board) error {
 // error if nobody does for as long as the bench waits: the figures will say so.
 func (t *trial) awaitOtherAnswer(ctx context.Context) error {
 	return t.atMost(ctx, t.maxOutage(), func(ctx context.Context) error {
-		_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n != t.leader.number })
+		_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n != t.leader.Number })
 		return err
 	})
 }
@@ -168,7 +168,7 @@ func (t *trial) awaitOtherAnswer(ctx context.Context) error {
 // awaitOneHolder waits until one board alone has the address.
 func (t *trial) awaitOneHolder(ctx context.Context) error {
 	return t.atMost(ctx, twoHoldersTimeout, func(ctx context.Context) error {
-		return t.holders.WaitFor(ctx, func(h []int) bool { return len(h) == 1 })
+		return t.Holders.WaitFor(ctx, func(h []int) bool { return len(h) == 1 })
 	})
 }
 
@@ -198,8 +198,8 @@ func (t *trial) note(ctx context.Context, key string, since time.Time) error {
 	if err := t.awaitAnswer(ctx); err != nil {
 		return err
 	}
-	run := figures(t.asker.Report(since), t.holders.Since(since))
-	run.TwoLasts = len(t.holders.Current()) > 1
+	run := figures(t.asker.Report(since), t.Holders.Since(since))
+	run.TwoLasts = len(t.Holders.Current()) > 1
 	run.RoundTrip = t.trip
 	t.runs[key] = &run
 	return nil
@@ -252,7 +252,7 @@ func roundTrip(client *netns.Host) (time.Duration, error) {
 // neighbours returns what the client's kernel has learned by ARP.
 func (r *rig) neighbours() string {
 	var text []byte
-	err := r.lan.Client().Do(func() (err error) {
+	err := r.LAN.Client().Do(func() (err error) {
 		text, err = os.ReadFile("/proc/thread-self/net/arp")
 		return err
 	})

@@ -44,18 +44,18 @@ const (
 func (s *ucarp) flags(b *board, v variant) []string {
 	list := []string{
 		"--interface=eth0", "--srcip=" + b.Addr.Addr().String(), "--vhid=51", "--pass=secret", "--addr=" + vip.String(),
-		"--upscript=" + filepath.Join(b.dir, "up"), "--downscript=" + filepath.Join(b.dir, "down"),
+		"--upscript=" + filepath.Join(b.Dir, "up"), "--downscript=" + filepath.Join(b.Dir, "down"),
 		"--shutdown", // leave in good order
 		"--neutral",  // there is nothing to take down at the start
 	}
-	skew := s.skew + s.stagger*(b.of-b.number)
+	skew := s.skew + s.stagger*(b.of-b.Number)
 	if s.base != 1 {
 		list = append(list, fmt.Sprintf("--advbase=%d", s.base))
 	}
 	if v.preempt {
 		// A board preempts one that advertises less often than itself.
 		if s.stagger == 0 {
-			skew += 10 * (b.of - b.number)
+			skew += 10 * (b.of - b.Number)
 		}
 		list = append(list, "--preempt")
 	}
@@ -69,14 +69,14 @@ func (s *ucarp) flags(b *board, v variant) []string {
 }
 
 func (s *ucarp) text(b *board, v variant) string {
-	here := strings.NewReplacer(b.dir+"/", "")
+	here := strings.NewReplacer(b.Dir+"/", "")
 	return "ucarp " + here.Replace(strings.Join(s.flags(b, v), " ")) +
 		"\nup:\n" + ucarpUp + "down:\n" + ucarpDown
 }
 
 func (s *ucarp) configure(b *board, v variant) ([]string, error) {
 	for name, text := range map[string]string{"up": ucarpUp, "down": ucarpDown} {
-		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(b.Dir, name), []byte(text), 0o755); err != nil {
 			return nil, err
 		}
 	}
@@ -85,12 +85,12 @@ func (s *ucarp) configure(b *board, v variant) ([]string, error) {
 
 // daemon is the process that was started; there are others only while a script runs.
 func (s *ucarp) daemon(b *board, all []int) []int {
-	return append([]int{b.process.PID}, without(all, b.process.PID)...)
+	return append([]int{b.PID()}, without(all, b.PID())...)
 }
 
 // resign is SIGUSR2: the leader becomes a backup, and takes part again after 3 s.
 func (s *ucarp) resign(b *board) (do, undo func(context.Context) error, unable string) {
-	return func(context.Context) error { return b.process.Signal(syscall.SIGUSR2) }, nil, ""
+	return func(context.Context) error { return b.Signal(syscall.SIGUSR2) }, nil, ""
 }
 
 func (s *ucarp) ready(context.Context, *rig) error { return nil }

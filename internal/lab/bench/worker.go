@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/cluster"
 )
 
 // worker works off the queue of a system, with one group of boards at a time.
@@ -72,7 +73,7 @@ func (w *worker) run(ctx context.Context, j job) error {
 		}
 	}
 	if w.rig == nil {
-		r, err := newRig(w.sys, 3, j.event.variant, w.dir)
+		r, err := newRig(w.sys, 3, j.event.variant)
 		if err != nil {
 			return err
 		}
@@ -121,8 +122,8 @@ func (r *rig) try(ctx context.Context, e event, only slot, phase float64) (map[s
 	if err := e.run(ctx, t); err != nil {
 		return nil, err
 	}
-	if lost := r.holders.Lost(); lost > 0 {
-		return nil, errors.New("notifications of the kernel were lost, so nothing is known about two holders")
+	if r.Holders.Lost() > 0 {
+		return nil, cluster.ErrLost
 	}
 	return t.runs, nil
 }

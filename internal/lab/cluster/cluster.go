@@ -53,15 +53,22 @@ func (c *Cluster) Stop(within time.Duration) {
 	}
 }
 
-// Close kills what still runs, and removes the LAN and the daemons' directories. It is an error
-// if notifications of the kernel were lost, since then nothing is known about two holders.
+// ErrLost says that notifications of the kernel were lost, so that nothing is known about two
+// holders.
+var ErrLost = errors.New("notifications of the kernel were lost, so nothing is known about two holders")
+
+// Close kills what still runs, and removes the LAN and the daemons' directories. The error is
+// ErrLost if nothing else went wrong.
 func (c *Cluster) Close() error {
 	errs := []error{c.LAN.Close()}
 	for _, d := range c.daemons {
 		errs = append(errs, os.RemoveAll(d.Dir))
 	}
-	if lost := c.Holders.Lost(); lost > 0 {
-		errs = append(errs, fmt.Errorf("%d notifications of the kernel were lost, so nothing is known about two holders", lost))
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	if lost := c.Holders.Lost(); lost > 0 {
+		return fmt.Errorf("%w (%d of them)", ErrLost, lost)
+	}
+	return nil
 }

@@ -76,6 +76,9 @@ func TestLog(t *testing.T) {
 	if len(lines) != 4 || !strings.HasSuffix(lines[0], " ms  one line") || !strings.HasSuffix(lines[1], " ms  two lines") || !strings.HasSuffix(lines[2], " ms  --- a note") {
 		t.Errorf("the log is %q", lines)
 	}
+	if last := strings.Split(l.Last(2), "\n"); len(last) != 2 || last[0] != lines[1] || last[1] != lines[2] || l.Last(9) != strings.TrimSpace(l.String()) {
+		t.Errorf("the last lines are %q", last)
+	}
 	if l.Count("line") != 2 || l.Count("line", "two") != 1 || l.Logged("one", "two") {
 		t.Errorf("%d lines, %d with two, one with both: %v", l.Count("line"), l.Count("line", "two"), l.Logged("one", "two"))
 	}

@@ -48,6 +48,12 @@ func (l *Log) String() string {
 	return string(l.text)
 }
 
+// Last returns the last lines.
+func (l *Log) Last(lines int) string {
+	list := strings.Split(strings.TrimSpace(l.String()), "\n")
+	return strings.Join(list[max(0, len(list)-lines):], "\n")
+}
+
 // Logged reports whether there is a line with all of these words in it.
 func (l *Log) Logged(words ...string) bool { return l.Count(words...) > 0 }
 
