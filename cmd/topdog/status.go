@@ -85,7 +85,7 @@ func showStatus(w io.Writer, s console.Status, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, s)
 	}
-	return console.Write(w, s, textOptions(w))
+	return console.WriteStatus(w, s, textOptions(w))
 }
 
 // printJSON prints v for programs, and for people who read along.

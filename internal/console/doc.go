@@ -16,7 +16,7 @@
 //
 // The daemon side is a [Server] with a [Backend] behind it, the other side a
 // [Client]. The package knows nothing of elections and networks: internal/daemon
-// fills the values in, cmd/topdog prints them with [Write] and [WriteTrace].
+// fills the values in, cmd/topdog prints them with [WriteStatus] and [WriteTrace].
 //
 // The files that begin with text show values to people. The types are in status.go,
 // counters.go, problem.go and trace.go. The others are the protocol.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 )
 
@@ -27,15 +26,10 @@ const (
 	detectorAsk   = "ask"
 )
 
-// Write writes the status for people: first who holds the address, last what
-// should be looked into. Docs/status.md explains every line.
-func Write(w io.Writer, s Status, o Options) error {
-	p := page{width: o.Width, color: o.Color}
-	if o.Width <= 0 {
-		p.width = math.MaxInt32
-	}
-	p.width = max(p.width, minWidth)
-
+// WriteStatus writes the status for people: first who holds the address, last what
+// should be looked into. docs/status.md explains every line.
+func WriteStatus(w io.Writer, s Status, o Options) error {
+	p := newPage(o)
 	look := good
 	if !s.Held() {
 		look = alarm
@@ -43,18 +37,7 @@ func Write(w io.Writer, s Status, o Options) error {
 	p.item(look, "", 0, s.headline())
 	p.line(plain, "")
 	p.facts(&s)
-	if len(s.Boards) > 0 {
-		p.line(plain, "")
-		if s.Role == RoleIsolated {
-			p.item(dim, "", 0, "The boards as they were when this board last heard them:")
-		}
-		more := len(s.Boards) - maxBoards
-		s.Boards = s.Boards[:min(len(s.Boards), maxBoards)]
-		p.boards(&s)
-		if more > 0 {
-			p.item(notice, "", 0, fmt.Sprintf("and %d more: topdog status --json", more))
-		}
-	}
+	p.boards(&s)
 	p.changes(&s)
 	p.problems(&s)
 	_, err := io.WriteString(w, p.text.String())

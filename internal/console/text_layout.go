@@ -1,6 +1,7 @@
 package console
 
 import (
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -133,6 +134,14 @@ type page struct {
 	text  strings.Builder
 	width int // columns
 	color bool
+}
+
+// newPage returns an empty one that fits what the options describe.
+func newPage(o Options) page {
+	if o.Width <= 0 {
+		o.Width = math.MaxInt32
+	}
+	return page{width: max(o.Width, minWidth), color: o.Color}
 }
 
 // paint puts text into a style.

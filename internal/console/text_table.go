@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -156,10 +157,39 @@ func (t *table) drop(head string) {
 	t.columns = left
 }
 
-// boards adds the table of boards. Where it is too wide for the terminal, it has
-// shorter cells, then fewer columns, and in the end shorter names.
+// boards adds the table of boards.
 func (p *page) boards(s *Status) {
-	t := table{columns: columns}
+	if len(s.Boards) == 0 {
+		return
+	}
+	p.line(plain, "")
+	if s.Role == RoleIsolated {
+		p.item(dim, "", 0, "The boards as they were when this board last heard them:")
+	}
+	shown := *s
+	shown.Boards = s.Boards[:min(len(s.Boards), maxBoards)]
+	t := fitTable(&shown, p.width)
+	for j, row := range t.rows {
+		look, text := strong, strings.Repeat(" ", marksWidth)
+		if j > 0 {
+			b := &shown.Boards[j-1]
+			look, text = boardStyle(s, b), marks(s, b)+" "
+		}
+		for i, cell := range row {
+			text += pad(truncate(cell, t.widths[i]), t.widths[i], t.columns[i].right)
+			text += strings.Repeat(" ", spacing)
+		}
+		p.line(look, text)
+	}
+	if more := len(s.Boards) - len(shown.Boards); more > 0 {
+		p.item(notice, "", 0, fmt.Sprintf("and %d more: topdog status --json", more))
+	}
+}
+
+// fitTable returns the table of boards. Where it is too wide for the terminal, it has
+// shorter cells, then fewer columns, and in the end shorter names.
+func fitTable(s *Status, most int) *table {
+	t := &table{columns: columns}
 	if !s.idsDiffer() {
 		t.drop("ID")
 	}
@@ -168,19 +198,24 @@ func (p *page) boards(s *Status) {
 	}
 	t.fill(s, false)
 	for _, head := range dropOrder {
-		if t.total() <= p.width {
+		if t.total() <= most {
 			break
 		}
 		if head == "ADDRESS" { // without it, nameless boards are shown by it
-			if t.fill(s, true); t.total() <= p.width {
+			if t.fill(s, true); t.total() <= most {
 				break
 			}
 		}
 		t.drop(head)
 		t.fill(s, head == "ADDRESS")
 	}
-	// The widest first: a long name, usually.
-	for t.total() > p.width {
+	t.narrow(most)
+	return t
+}
+
+// narrow takes room from the widest column until all fit: from long names, usually.
+func (t *table) narrow(most int) {
+	for t.total() > most {
 		widest := 0
 		for i, w := range t.widths {
 			if w > t.widths[widest] {
@@ -188,21 +223,9 @@ func (p *page) boards(s *Status) {
 			}
 		}
 		if t.widths[widest] <= 1 {
-			break
+			return
 		}
 		t.widths[widest]--
-	}
-	for j, row := range t.rows {
-		look, text := strong, strings.Repeat(" ", marksWidth)
-		if j > 0 {
-			b := &s.Boards[j-1]
-			look, text = boardStyle(s, b), marks(s, b)+" "
-		}
-		for i, cell := range row {
-			text += pad(truncate(cell, t.widths[i]), t.widths[i], t.columns[i].right)
-			text += strings.Repeat(" ", spacing)
-		}
-		p.line(look, text)
 	}
 }
 

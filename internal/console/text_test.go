@@ -195,7 +195,7 @@ func situations() []situation {
 func text(t testing.TB, s Status, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, s, o); err != nil {
+	if err := WriteStatus(&b, s, o); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -278,7 +278,7 @@ func TestTextIsBounded(t *testing.T) {
 
 func TestWriteReportsTheWriter(t *testing.T) {
 	full := errors.New("no space left on device")
-	if err := Write(failing{full}, healthy(), Options{}); !errors.Is(err, full) {
+	if err := WriteStatus(failing{full}, healthy(), Options{}); !errors.Is(err, full) {
 		t.Errorf("got %v, want %v", err, full)
 	}
 }

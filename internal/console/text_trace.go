@@ -4,17 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 )
 
 // WriteTrace writes a trace for people: a table for each change.
 func WriteTrace(w io.Writer, t Trace, o Options) error {
-	p := page{width: o.Width, color: o.Color}
-	if o.Width <= 0 {
-		p.width = math.MaxInt32
-	}
-	p.width = max(p.width, minWidth)
+	p := newPage(o)
 	if len(t.Changes) == 0 {
 		p.item(plain, "", 0, "No change of leader yet, as far as this board knows: it keeps them only until its daemon ends.")
 	}

@@ -38,7 +38,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 			ChangesByReason:   make(map[string]uint64),
 		},
 	}
-	if d.cfg.Algorithm == wire.AlgorithmScore {
+	if d.comparesScores() {
 		s.ScoreFrom = d.cfg.ScoreSource.String()
 	}
 	d.group.counters(&s.Counters)
@@ -88,42 +88,51 @@ func (d *Daemon) describeBoards(s *console.Status, core *election.Status, now ti
 		rank  election.Rank
 		board console.Board
 	}
-	up := (now - d.started).Seconds()
-	self := console.Board{
-		ID: d.group.self.String(), Name: d.cfg.Name, Address: addrText(d.link.local), Priority: int(core.Rank.Priority),
-		Role: s.Role, Self: true, Following: idText(core.Leader), UpSeconds: &up,
-	}
-	if core.Heir == d.group.self && self.Role == console.RoleFollower {
-		self.Role = console.RoleHeir
-	}
-	scored := d.cfg.Algorithm == wire.AlgorithmScore // the others compare none
-	if scored {
-		self.Score = &core.Rank.Score
-	}
-	s.Board = self
-	all := []ranked{{core.Rank, self}}
+	s.Board = d.describeSelf(core, now)
+	all := []ranked{{core.Rank, s.Board}}
 	for i := range core.Peers {
 		p := &core.Peers[i]
-		b := console.Board{
-			ID: p.ID.String(), Name: p.Name, Priority: int(p.Priority), Role: peerRole(p, core),
-			HeardMs: age(now - p.LastHeard), Gone: p.Gone, Stale: !p.Gone && !p.Live(now),
-			Following: idText(p.Following),
-		}
-		b.Address = addrText(d.group.heardFrom(p.ID))
-		if scored && p.ScoreKnown {
-			b.Score = &p.Score
-		}
-		if p.StartedAt != 0 {
-			seconds := (now - p.StartedAt).Seconds()
-			b.UpSeconds = &seconds
-		}
-		all = append(all, ranked{p.Rank(), b})
+		all = append(all, ranked{p.Rank(), d.describePeer(p, core, now)})
 	}
 	sort.Slice(all, func(i, j int) bool { return d.core.Above(all[i].rank, all[j].rank) })
 	for _, r := range all {
 		s.Boards = append(s.Boards, r.board)
 	}
 }
+
+func (d *Daemon) describeSelf(core *election.Status, now time.Duration) console.Board {
+	up := (now - d.started).Seconds()
+	b := console.Board{
+		ID: d.group.self.String(), Name: d.cfg.Name, Address: addrText(d.link.local), Priority: int(core.Rank.Priority),
+		Role: core.Role.String(), Self: true, Following: idText(core.Leader), UpSeconds: &up,
+	}
+	if core.Heir == d.group.self && b.Role == console.RoleFollower {
+		b.Role = console.RoleHeir
+	}
+	if d.comparesScores() {
+		b.Score = &core.Rank.Score
+	}
+	return b
+}
+
+func (d *Daemon) describePeer(p *election.Peer, core *election.Status, now time.Duration) console.Board {
+	b := console.Board{
+		ID: p.ID.String(), Name: p.Name, Address: addrText(d.group.heardFrom(p.ID)), Priority: int(p.Priority),
+		Role: peerRole(p, core), HeardMs: age(now - p.LastHeard), Gone: p.Gone, Stale: !p.Gone && !p.Live(now),
+		Following: idText(p.Following),
+	}
+	if d.comparesScores() && p.ScoreKnown {
+		b.Score = &p.Score
+	}
+	if p.StartedAt != 0 {
+		up := (now - p.StartedAt).Seconds()
+		b.UpSeconds = &up
+	}
+	return b
+}
+
+// comparesScores reports whether scores are told: only one algorithm compares them.
+func (d *Daemon) comparesScores() bool { return d.cfg.Algorithm == wire.AlgorithmScore }
 
 func peerRole(p *election.Peer, core *election.Status) string {
 	switch {
