@@ -87,34 +87,6 @@ func TestReceiveSurvivesErrors(t *testing.T) {
 	})
 }
 
-func TestTTL(t *testing.T) {
-	tests := []struct {
-		name    string
-		control []byte
-		want    int
-	}{
-		{"none", nil, -1},
-		{"255", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255), 255},
-		{"behind another", append(controlMessage(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 7), controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 64)...), 64},
-		{"cut off", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr-1], -1},
-		{"without its value", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr+1], -1},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := ttl(test.control); got != test.want {
-				t.Errorf("got %d, want %d", got, test.want)
-			}
-		})
-	}
-}
-
-// FuzzTTL: the kernel writes these bytes, but a parser of bytes never panics all the same.
-func FuzzTTL(f *testing.F) {
-	f.Add(controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255))
-	f.Add(controlMessage(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 7))
-	f.Fuzz(func(t *testing.T, b []byte) { ttl(b) })
-}
-
 // inbox collects what a Conn delivers.
 type inbox struct {
 	*Conn
@@ -295,36 +267,6 @@ func TestOnTheWire(t *testing.T) {
 	})
 }
 
-// The options that no other test would miss.
-func TestSocketOptions(t *testing.T) {
-	b := newLAN(t, 1).boards[0]
-	c, err := b.open(Options{Interface: "eth0", Local: b.addr, Group: testGroup})
-	must(t, err)
-	defer c.Close()
-	for name, socket := range map[string]*net.UDPConn{"multicast": c.multicast, "unicast": c.unicast} {
-		raw, err := socket.SyscallConn()
-		must(t, err)
-		got := map[string]int{}
-		must(t, raw.Control(func(fd uintptr) {
-			for option, at := range map[string][2]int{
-				"TOS":      {unix.IPPROTO_IP, unix.IP_TOS},
-				"priority": {unix.SOL_SOCKET, unix.SO_PRIORITY},
-				"all":      {unix.IPPROTO_IP, unix.IP_MULTICAST_ALL},
-				"loop":     {unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP},
-				"device":   {unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX},
-			} {
-				value, err := unix.GetsockoptInt(int(fd), at[0], at[1])
-				must(t, err)
-				got[option] = value
-			}
-		}))
-		want := map[string]int{"TOS": 0xc0, "priority": 6, "all": 0, "loop": 0, "device": c.index}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("options of the %s socket (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
 // Every bad turn that the link can take gives ErrLinkDown, and the reader lives through them.
 func TestLinkDown(t *testing.T) {
 	l := newLAN(t, 2)
@@ -453,12 +395,4 @@ func sendWith(t testing.TB, c *net.UDPConn, option, value int, to netip.AddrPort
 	}))
 	_, err = c.WriteToUDPAddrPort([]byte("foreign"), to)
 	must(t, err)
-}
-
-func controlMessage(level, kind int32, value byte) []byte {
-	b := make([]byte, unix.CmsgSpace(4))
-	*header(b) = unix.Cmsghdr{Level: level, Type: kind}
-	header(b).SetLen(unix.CmsgLen(4))
-	b[unix.CmsgLen(0)] = value // little-endian, as every machine this runs on
-	return b
 }

@@ -7,30 +7,16 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 var testFloating = netip.MustParsePrefix("10.77.0.100/24")
 
-// holdMethods are the three that can be in use.
+// testedMethods are those that can be in use.
 var testedMethods = []HoldMethod{HoldTUN, HoldLifetime}
-
-// needTUN skips where there is no TUN device to be had.
-func needTUN(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat("/dev/net/tun"); err != nil {
-		t.Skipf("needs a TUN device: %v", err)
-	}
-}
 
 // floating is a FloatingIP that acts on a board: when the TUN device has gone it opens another.
 type floating struct {
@@ -115,7 +101,7 @@ func TestFloatingIP(t *testing.T) {
 			second := netip.MustParsePrefix("10.77.0.101/24")
 			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
 			device := map[HoldMethod]string{HoldTUN: DefaultDevice, HoldLifetime: "eth0"}[method]
-			lease := map[HoldMethod]string{HoldTUN: "/32 for 30 s", HoldLifetime: "/32 for 30 s"}[method]
+			const lease = "/32 for 30 s"
 			if got, reason := f.Method(); got != method || reason != "as configured" || f.Device() != device {
 				t.Errorf("holds it by %s (%s) on %s, want %s on %s", got, reason, f.Device(), method, device)
 			}
@@ -262,127 +248,6 @@ func TestFloatingIPAuto(t *testing.T) {
 	}
 }
 
-// A persistent device of our name would outlive us, so taking it over makes it mortal.
-func TestFloatingIPPersistentDevice(t *testing.T) {
-	needTUN(t)
-	b := newLAN(t, 1).boards[0]
-	makePersistentTUN(t, b, DefaultDevice)
-	f := openFloating(t, b, FloatingOptions{Method: HoldTUN, device: DefaultDevice})
-	// Nobody else gets it meanwhile.
-	_, err := b.newFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, device: DefaultDevice})
-	if want := "the TUN device topdog0 belongs to another process"; !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), want) {
-		t.Errorf("a second one with the same device: %v, want %q", err, want)
-	}
-	must(t, f.Close())
-	if _, err := b.handle.LinkByName(DefaultDevice); !errors.As(err, new(netlink.LinkNotFoundError)) {
-		t.Errorf("after Close, looking for the device gives %v, want not found", err)
-	}
-}
-
-// The device is switched on, as people expect of one with addresses, and does
-// not speak IPv6: its router solicitations would pile up unread.
-func TestTUNDevice(t *testing.T) {
-	needTUN(t)
-	l := newLAN(t, 1)
-	b := l.boards[0]
-	openFloating(t, b, FloatingOptions{Method: HoldTUN})
-	addrs, err := dump(func() ([]netlink.Addr, error) {
-		return b.handle.AddrList(l.link(b.handle, DefaultDevice), netlink.FAMILY_V6)
-	})
-	must(t, err)
-	if len(addrs) > 0 {
-		t.Errorf("the device has %v", addrs)
-	}
-	if b.link(t, DefaultDevice).Flags&net.FlagUp == 0 {
-		t.Error("the device is switched off")
-	}
-}
-
-func makePersistentTUN(t testing.TB, b *board, name string) {
-	t.Helper()
-	b.do(t, func() error {
-		file, _, err := openTUN(name)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		return unix.IoctlSetInt(int(file.Fd()), unix.TUNSETPERSIST, 1)
-	})
-}
-
-func TestMissingSubnets(t *testing.T) {
-	parse := func(s string) (all []netip.Prefix) {
-		for _, f := range strings.Fields(s) {
-			all = append(all, netip.MustParsePrefix(f))
-		}
-		return all
-	}
-	tests := []struct{ name, floating, own, want string }{
-		{"the usual", "10.77.0.100/24", "10.77.0.1/24", ""},
-		{"a wider one covers it", "10.77.0.100/24", "10.77.0.1/16", ""},
-		{"a narrower one does not", "10.77.0.100/24", "10.77.0.99/30", "10.77.0.100/24"},
-		{"/32 needs none", "10.1.0.100/32", "10.77.0.1/24", ""},
-		{"elsewhere, two in one subnet", "10.1.0.100/24 10.1.0.101/24 10.2.0.1/24", "10.77.0.1/24", "10.1.0.100/24 10.2.0.1/24"},
-		{"its own /32 covers nothing", "10.1.0.100/24", "10.1.0.100/32", "10.1.0.100/24"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := missingSubnets(parse(test.floating), parse(test.own))
-			if diff := cmp.Diff(parse(test.want), got, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("missing (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// An address in a subnet of its own needs a route there, which must come and go with it.
-func TestFloatingIPInAnotherSubnet(t *testing.T) {
-	needTUN(t)
-	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) {
-			l := newLAN(t, 2)
-			b, client := l.boards[0], l.boards[1]
-			vip := netip.MustParsePrefix("172.30.5.100/24")
-			client.addAddr(t, "eth0", netip.MustParsePrefix("172.30.5.7/24"))
-			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
-			routes := func() (all []string) {
-				list, err := dump(func() ([]netlink.Route, error) {
-					return b.handle.RouteList(l.link(b.handle, "eth0"), netlink.FAMILY_V4)
-				})
-				must(t, err)
-				for _, r := range list {
-					all = append(all, fmt.Sprintf("%s from %s", r.Dst, r.Src))
-				}
-				slices.Sort(all)
-				return all
-			}
-			own, with := []string{"10.77.0.0/24 from 10.77.0.1"}, []string{"10.77.0.0/24 from 10.77.0.1", "172.30.5.0/24 from 172.30.5.100"}
-			expect := func(when string, want []string) {
-				t.Helper()
-				if diff := cmp.Diff(want, routes()); diff != "" {
-					t.Errorf("%s, routes on eth0 (-want +got):\n%s", when, diff)
-				}
-			}
-			must(t, f.Acquire())
-			expect("after Acquire", with)
-			talk(t, b, client, vip.Addr(), netip.MustParseAddr("172.30.5.7"))
-
-			eth0 := l.link(b.handle, "eth0")
-			must(t, b.handle.LinkSetDown(eth0))
-			if _, err := f.Renew(); !errors.Is(err, ErrLinkDown) {
-				t.Errorf("Renew while the interface is switched off: %v, want ErrLinkDown", err)
-			}
-			must(t, b.handle.LinkSetUp(eth0))
-			if restored, err := f.Renew(); err != nil || !restored {
-				t.Errorf("Renew after that: restored %t, error %v", restored, err)
-			}
-			expect("after the interface went down and up", with)
-			must(t, f.Release())
-			expect("after Release", own)
-		})
-	}
-}
-
 // The weak host model: an address on the TUN device is as good as one on the
 // interface. Neighbours get answers to their ARP, reach a service on it, and are
 // answered from it.
@@ -440,70 +305,5 @@ func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
 	must(t, err)
 	if source != serviceAt {
 		t.Errorf("the client was answered by %s, want %s", source, serviceAt)
-	}
-}
-
-func (b *board) removeLeftovers(addresses ...netip.Prefix) ([]string, error) {
-	return on(b, func() ([]string, error) { return RemoveLeftovers(addresses) })
-}
-
-func TestRemoveLeftovers(t *testing.T) {
-	needTUN(t)
-	b := newLAN(t, 1).boards[0]
-	makePersistentTUN(t, b, DefaultDevice)
-	vip := netip.PrefixFrom(testVIP, 32)
-	b.addAddr(t, DefaultDevice, vip)
-	b.addAddr(t, "eth0", vip)
-	b.addAddr(t, "eth0", netip.MustParsePrefix("10.77.0.101/32")) // somebody else's
-	b.addAddr(t, "eth0", netip.MustParsePrefix("10.77.0.102/24")) // ours by name, but a person's by its length
-
-	addresses := []netip.Prefix{testFloating, netip.MustParsePrefix("10.77.0.102/24")}
-	removed, err := b.removeLeftovers(addresses...)
-	must(t, err)
-	slices.Sort(removed)
-	want := []string{"address 10.77.0.100 on eth0", "address 10.77.0.100 on topdog0", "device topdog0"}
-	if diff := cmp.Diff(want, removed); diff != "" {
-		t.Errorf("removed (-want +got):\n%s", diff)
-	}
-	for addr, want := range map[string]bool{"10.77.0.1": true, "10.77.0.100": false, "10.77.0.101": true, "10.77.0.102": true} {
-		if got := b.has(t, "", netip.MustParseAddr(addr)); got != want {
-			t.Errorf("the board has %s: %t, want %t", addr, got, want)
-		}
-	}
-	removed, err = b.removeLeftovers(addresses...)
-	if len(removed) > 0 || err != nil {
-		t.Errorf("a second time: removed %q, error %v", removed, err)
-	}
-}
-
-// What is not ours stays: interfaces of other kinds with our device's name, other
-// programs' TUN devices, and all that another daemon on this board has, whether it
-// leads or not.
-func TestRemoveLeftoversSparesOthers(t *testing.T) {
-	needTUN(t)
-	b := newLAN(t, 1).boards[0]
-	other := netip.MustParsePrefix("10.77.0.201/24")
-	leads := openFloating(t, b, FloatingOptions{Method: HoldTUN, Addresses: []netip.Prefix{other}, lifetime: 30 * time.Second})
-	must(t, leads.Acquire())
-	follows := openFloating(t, b, FloatingOptions{Method: HoldTUN})
-	must(t, b.handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "topdog7"}, PeerName: "topdog77"}))
-	for _, name := range []string{"tun0", "topdog", "topdog08"} {
-		makePersistentTUN(t, b, name)
-	}
-	makePersistentTUN(t, b, "topdog9") // left by nobody knows whom
-
-	removed, err := b.removeLeftovers(testFloating)
-	must(t, err)
-	if diff := cmp.Diff([]string{"device topdog9"}, removed); diff != "" {
-		t.Errorf("removed (-want +got):\n%s", diff)
-	}
-	for _, name := range []string{leads.Device(), follows.Device(), "topdog7", "tun0", "topdog", "topdog08"} {
-		b.link(t, name) // still there
-	}
-	if got := b.lease(t, leads.Device(), other.Addr()); got != "10.77.0.201/32 for 30 s" {
-		t.Errorf("the other daemon's address is %q on %s", got, leads.Device())
-	}
-	if leads.Device() == follows.Device() {
-		t.Errorf("both daemons use %s", leads.Device())
 	}
 }

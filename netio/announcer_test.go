@@ -1,0 +1,219 @@
+package netio
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/vishvananda/netlink"
+)
+
+func openTestAnnouncer(t testing.TB, b *board) *Announcer {
+	t.Helper()
+	eth0 := b.link(t, "eth0")
+	a, err := b.openAnnouncer(eth0.Index, eth0.HardwareAddr)
+	must(t, err)
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+type rival struct {
+	Addr netip.Addr
+	MAC  string
+}
+
+func (b *board) mac(t testing.TB) string { return b.link(t, "eth0").HardwareAddr.String() }
+
+func TestProbeAndRivals(t *testing.T) {
+	l := newLAN(t, 3)
+	us, them, client := l.boards[0], l.boards[1], l.boards[2]
+	ours, theirs := openTestAnnouncer(t, us), openTestAnnouncer(t, them)
+	ctx := t.Context()
+	const quick = 50 * time.Millisecond
+	// The very first packets may come before the bridge forwards.
+	eventually(t, "the bridge forwards", func() bool {
+		owner, found, err := ours.Probe(ctx, them.addr, 1, quick)
+		must(t, err)
+		return found && owner.String() == them.mac(t)
+	})
+
+	t.Run("free", func(t *testing.T) {
+		owner, found, err := ours.Probe(ctx, testVIP, 2, quick)
+		if found || err != nil {
+			t.Errorf("a free address: owner %s, found %t, error %v", owner, found, err)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		reason := errors.New("no longer wanted")
+		cancel(reason)
+		if _, _, err := ours.Probe(ctx, testVIP, 1, time.Hour); !errors.Is(err, reason) {
+			t.Errorf("got error %v, want %v", err, reason)
+		}
+	})
+	t.Run("both probe", func(t *testing.T) {
+		// Neither has it, yet whoever probes second must step back.
+		done := make(chan string, 1)
+		go func() {
+			owner, _, _ := ours.Probe(ctx, testVIP, 1, testTimeout)
+			done <- owner.String()
+		}()
+		eventually(t, "we probe", func() bool { return probing(ours) })
+		must(t, theirs.send(probe(theirs.own, testVIP)))
+		if owner := receive(t, "our probe to end", done); owner != them.mac(t) {
+			t.Errorf("we found %q, want %s", owner, them.mac(t))
+		}
+	})
+
+	rivals := make(chan rival, 10)
+	ours.Rivals([]netip.Addr{testVIP}, func(addr netip.Addr, mac net.HardwareAddr) {
+		rivals <- rival{addr, mac.String()}
+	})
+	t.Run("rival", func(t *testing.T) {
+		must(t, ours.Announce(testVIP))                            // our own is none
+		must(t, theirs.Announce(netip.MustParseAddr("10.77.0.9"))) // nor is another address
+		must(t, theirs.Announce(testVIP))
+		for range 2 { // the request and the reply
+			got := receive(t, "the rival", rivals)
+			if diff := cmp.Diff(rival{testVIP, them.mac(t)}, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("rival (-want +got):\n%s", diff)
+			}
+		}
+	})
+	t.Run("no longer ours", func(t *testing.T) {
+		ours.Rivals(nil, nil)
+		must(t, theirs.Announce(testVIP))
+		_, _, err := ours.Probe(ctx, them.addr, 1, testTimeout) // its answer comes after the announcement
+		must(t, err)
+		if len(rivals) > 0 {
+			t.Errorf("heard of %v although nothing is ours", <-rivals)
+		}
+	})
+
+	// A neighbour that knows the old place believes the announcement at once.
+	t.Run("announce", func(t *testing.T) {
+		vip := netip.PrefixFrom(testVIP, 32)
+		them.addAddr(t, "eth0", vip)
+		ask(t, client, testVIP)
+		eventually(t, "the client knows the old holder", func() bool { return neighbour(t, client, testVIP) == them.mac(t) })
+		them.delAddr(t, "eth0", vip)
+		us.addAddr(t, "eth0", vip)
+		must(t, ours.Announce(testVIP))
+		eventually(t, "the client knows the new holder", func() bool { return neighbour(t, client, testVIP) == us.mac(t) })
+	})
+
+	t.Run("link down and up", func(t *testing.T) {
+		eth0 := l.link(us.handle, "eth0")
+		must(t, us.handle.LinkSetDown(eth0))
+		if err := ours.Announce(testVIP); !errors.Is(err, ErrLinkDown) {
+			t.Errorf("announcing gives %v, want ErrLinkDown", err)
+		}
+		if _, _, err := ours.Probe(ctx, testVIP, 1, quick); !errors.Is(err, ErrLinkDown) {
+			t.Errorf("probing gives %v, want ErrLinkDown", err)
+		}
+		must(t, us.handle.LinkSetUp(eth0))
+		eventually(t, "we hear again", func() bool {
+			_, found, err := ours.Probe(ctx, them.addr, 1, quick)
+			must(t, err)
+			return found
+		})
+	})
+
+	t.Run("close during a probe", func(t *testing.T) {
+		failed := make(chan error)
+		go func() {
+			_, _, err := ours.Probe(ctx, netip.MustParseAddr("10.77.0.55"), 1, time.Hour)
+			failed <- err
+		}()
+		eventually(t, "it probes", func() bool { return probing(ours) })
+		must(t, ours.Close())
+		if err := receive(t, "the probe to end", failed); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("got %v, want net.ErrClosed", err)
+		}
+	})
+}
+
+func probing(a *Announcer) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.probes) > 0
+}
+
+func TestOpenAnnouncerErrors(t *testing.T) {
+	if _, err := OpenAnnouncer(1, net.HardwareAddr{1, 2, 3}); err == nil || !strings.Contains(err.Error(), "not an Ethernet address") {
+		t.Errorf("a strange hardware address: %v", err)
+	}
+	l := newLAN(t, 1)
+	if _, err := l.boards[0].openAnnouncer(9999, ownMAC[:]); !errors.Is(err, ErrLinkDown) {
+		t.Errorf("no such interface: %v, want ErrLinkDown", err)
+	}
+}
+
+func TestHear(t *testing.T) {
+	elsewhere := netip.MustParseAddr("10.77.0.7")
+	tests := []struct {
+		name   string
+		packet arpPacket
+		want   string
+	}{
+		{"a rival", announcements(rivalMAC, testVIP)[1], "10.77.0.100 at 02:00:00:00:00:02"},
+		{"our own announcement, reflected", announcements(ownMAC, testVIP)[1], ""},
+		{"another address", announcements(rivalMAC, elsewhere)[0], ""},
+		{"a probe, which claims nothing", probe(rivalMAC, testVIP), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got string
+			a := &Announcer{own: ownMAC}
+			a.Rivals([]netip.Addr{testVIP}, func(addr netip.Addr, mac net.HardwareAddr) {
+				got = addr.String() + " at " + mac.String()
+			})
+			a.hear(test.packet)
+			if got != test.want {
+				t.Errorf("heard %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAnnouncementDelay(t *testing.T) {
+	var at time.Duration
+	var times []string
+	for sent := range 8 {
+		at += AnnouncementDelay(sent)
+		times = append(times, at.String())
+	}
+	want := []string{"0s", "1.1s", "2.2s", "4.4s", "10s", "1m10s", "2m10s", "3m10s"}
+	if diff := cmp.Diff(want, times); diff != "" {
+		t.Errorf("announcements are sent at (-want +got):\n%s", diff)
+	}
+}
+
+// ask makes the board resolve addr, by sending something to it.
+func ask(t testing.TB, b *board, addr netip.Addr) {
+	t.Helper()
+	c := openForeign(t, b)
+	_, err := c.WriteToUDPAddrPort([]byte("who are you"), netip.AddrPortFrom(addr, 9))
+	must(t, err)
+}
+
+// neighbour is the Ethernet address that the board has for addr, "" if none.
+func neighbour(t testing.TB, b *board, addr netip.Addr) string {
+	t.Helper()
+	all, err := dump(func() ([]netlink.Neigh, error) {
+		return b.handle.NeighList(b.link(t, "eth0").Index, netlink.FAMILY_V4)
+	})
+	must(t, err)
+	for _, n := range all {
+		if n.IP.String() == addr.String() && len(n.HardwareAddr) == 6 {
+			return n.HardwareAddr.String()
+		}
+	}
+	return ""
+}

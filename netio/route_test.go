@@ -1,0 +1,88 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/vishvananda/netlink"
+)
+
+func TestMissingSubnets(t *testing.T) {
+	parse := func(s string) (all []netip.Prefix) {
+		for _, f := range strings.Fields(s) {
+			all = append(all, netip.MustParsePrefix(f))
+		}
+		return all
+	}
+	tests := []struct{ name, floating, own, want string }{
+		{"the usual", "10.77.0.100/24", "10.77.0.1/24", ""},
+		{"a wider one covers it", "10.77.0.100/24", "10.77.0.1/16", ""},
+		{"a narrower one does not", "10.77.0.100/24", "10.77.0.99/30", "10.77.0.100/24"},
+		{"/32 needs none", "10.1.0.100/32", "10.77.0.1/24", ""},
+		{"elsewhere, two in one subnet", "10.1.0.100/24 10.1.0.101/24 10.2.0.1/24", "10.77.0.1/24", "10.1.0.100/24 10.2.0.1/24"},
+		{"its own /32 covers nothing", "10.1.0.100/24", "10.1.0.100/32", "10.1.0.100/24"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := missingSubnets(parse(test.floating), parse(test.own))
+			if diff := cmp.Diff(parse(test.want), got, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An address in a subnet of its own needs a route there, which must come and go with it.
+func TestFloatingIPInAnotherSubnet(t *testing.T) {
+	needTUN(t)
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
+			l := newLAN(t, 2)
+			b, client := l.boards[0], l.boards[1]
+			vip := netip.MustParsePrefix("172.30.5.100/24")
+			client.addAddr(t, "eth0", netip.MustParsePrefix("172.30.5.7/24"))
+			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
+			routes := func() (all []string) {
+				list, err := dump(func() ([]netlink.Route, error) {
+					return b.handle.RouteList(l.link(b.handle, "eth0"), netlink.FAMILY_V4)
+				})
+				must(t, err)
+				for _, r := range list {
+					all = append(all, fmt.Sprintf("%s from %s", r.Dst, r.Src))
+				}
+				slices.Sort(all)
+				return all
+			}
+			own, with := []string{"10.77.0.0/24 from 10.77.0.1"}, []string{"10.77.0.0/24 from 10.77.0.1", "172.30.5.0/24 from 172.30.5.100"}
+			expect := func(when string, want []string) {
+				t.Helper()
+				if diff := cmp.Diff(want, routes()); diff != "" {
+					t.Errorf("%s, routes on eth0 (-want +got):\n%s", when, diff)
+				}
+			}
+			must(t, f.Acquire())
+			expect("after Acquire", with)
+			talk(t, b, client, vip.Addr(), netip.MustParseAddr("172.30.5.7"))
+
+			eth0 := l.link(b.handle, "eth0")
+			must(t, b.handle.LinkSetDown(eth0))
+			if _, err := f.Renew(); !errors.Is(err, ErrLinkDown) {
+				t.Errorf("Renew while the interface is switched off: %v, want ErrLinkDown", err)
+			}
+			must(t, b.handle.LinkSetUp(eth0))
+			if restored, err := f.Renew(); err != nil || !restored {
+				t.Errorf("Renew after that: restored %t, error %v", restored, err)
+			}
+			expect("after the interface went down and up", with)
+			must(t, f.Release())
+			expect("after Release", own)
+		})
+	}
+}

@@ -1,0 +1,224 @@
+package wire
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestFieldErrors(t *testing.T) {
+	for _, test := range []struct {
+		kind   Type
+		field  string
+		change func(m *Message)
+	}{
+		{0, "Type", func(*Message) {}},
+		{17, "Type", func(*Message) {}},
+		{32, "Type", func(*Message) {}},
+		{255, "Type", func(*Message) {}},
+		{TypeHalt, "Algorithm", func(m *Message) { m.Algorithm = 0 }},
+		{TypeHalt, "Algorithm", func(m *Message) { m.Algorithm = 16 }},
+		{TypeHalt, "Sender", func(m *Message) { m.Sender = Nobody }},
+		{TypeHalt, "Sequence", func(m *Message) { m.Sequence = 0 }},
+		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = 0 }},
+		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = -time.Second }},
+		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = 65535*time.Millisecond + 1 }},
+		{TypeHello, "Age", func(m *Message) { m.Hello.Age = -1 }},
+		{TypeHello, "Interval", func(m *Message) { m.Hello.Interval = 0 }},
+		{TypeHello, "Name", func(m *Message) { m.Hello.Name = strings.Repeat("x", MaxName+1) }},
+		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "caf\xe9" }},
+		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "\x1b[2J" }},
+		{TypeAnswer, "Age", func(m *Message) { m.Answer.Age = -time.Microsecond }},
+		{TypeCoordinator, "Coordinator", func(m *Message) { m.Coordinator.Coordinator = Nobody }},
+		{TypeCoordinator, "Interval", func(m *Message) { m.Coordinator.Interval = 2 * time.Minute }},
+		{TypeChallenge, "Target", func(m *Message) { m.Challenge.Target = Nobody }},
+		{TypeReport, "Standings", func(m *Message) { m.Report.Standings = make([]Standing, MaxBoards+1) }},
+		{TypeReport, "Standings[1].ID", func(m *Message) { m.Report.Standings = []Standing{{1, 1}, {0, 1}} }},
+		{TypeLeader, "Leader", func(m *Message) { m.Leader.Leader = Nobody }},
+		{TypeCoordinator, "Candidates", func(m *Message) { m.Coordinator.Candidates = make([]ID, MaxBoards+1) }},
+		{TypeCoordinator, "Candidates[2]", func(m *Message) { m.Coordinator.Candidates = []ID{1, 2, 0} }},
+		{TypeOK, "Trust", func(m *Message) { m.OK.Trust = make([]ID, MaxBoards+1) }},
+		{TypeOK, "Trust[0]", func(m *Message) { m.OK.Trust = []ID{0, 1} }},
+	} {
+		m := Message{Header: goldens[0].message.Header}
+		if g := goldenOf(test.kind); g != nil {
+			m = g.message
+		}
+		m.Type = test.kind
+		test.change(&m)
+		got, err := newCodec(t, goldenGroup, goldenKey).Append([]byte("before"), &m)
+		var field *fieldError
+		switch {
+		case !errors.As(err, &field):
+			t.Errorf("%v with a bad %s: error %v", test.kind, test.field, err)
+		case field.field != test.field || field.message != test.kind:
+			t.Errorf("%v with a bad %s: error names %v %s", test.kind, test.field, field.message, field.field)
+		case !strings.HasPrefix(err.Error(), "cannot encode "+test.kind.String()+": "+test.field+" "):
+			t.Errorf("error reads %q", err)
+		case string(got) != "before":
+			t.Errorf("%v with a bad %s: returned %q", test.kind, test.field, got)
+		}
+	}
+}
+
+// TestRounding holds what the package comment says about times.
+func TestRounding(t *testing.T) {
+	for _, test := range []struct{ interval, wantInterval, age, wantHello, wantAnswer time.Duration }{
+		{1, time.Millisecond, 0, 0, 0},
+		{time.Millisecond, time.Millisecond, 999 * time.Nanosecond, 0, 0},
+		{1500 * time.Microsecond, 2 * time.Millisecond, 1999 * time.Millisecond, time.Second, 1999 * time.Millisecond},
+		{65535 * time.Millisecond, 65535 * time.Millisecond, 200 * 365 * 24 * time.Hour,
+			math.MaxUint32 * time.Second, math.MaxUint32 * time.Microsecond},
+	} {
+		m := Message{
+			Header:    goldens[0].message.Header,
+			Heartbeat: Heartbeat{Interval: test.interval},
+			Hello:     Hello{Interval: test.interval, Age: test.age},
+			Answer:    Answer{Age: test.age},
+		}
+		c := newCodec(t, goldenGroup, nil)
+		for _, m.Type = range []Type{TypeHeartbeat, TypeHello, TypeAnswer} {
+			packet, err := c.Append(nil, &m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if drop := c.Decode(&m, packet); drop.Dropped() {
+				t.Fatal(drop)
+			}
+		}
+		got := []time.Duration{m.Heartbeat.Interval, m.Hello.Interval, m.Hello.Age, m.Answer.Age}
+		want := []time.Duration{test.wantInterval, test.wantInterval, test.wantHello, test.wantAnswer}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("interval %v, age %v (-want +got):\n%s", test.interval, test.age, diff)
+		}
+	}
+}
+
+// randomMessage draws any message that the wire can carry exactly.
+func randomMessage(r *rand.Rand) Message {
+	interval := func() time.Duration { return time.Duration(1+r.IntN(math.MaxUint16)) * time.Millisecond }
+	id := func() ID { return ID(1 + r.Uint32N(math.MaxUint32)) }
+	score := func() uint32 { return r.Uint32() * r.Uint32N(2) } // half of them without
+	ids := func(most int) (ids []ID) {
+		for range r.IntN(most + 1) {
+			ids = append(ids, id())
+		}
+		return ids
+	}
+	m := Message{Header: Header{
+		Type: Type(1 + r.IntN(int(TypeOK))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
+		Leading: r.IntN(2) == 0, Reply: r.IntN(2) == 0, Sender: id(), Term: Term(r.Uint32()),
+		Priority: uint8(r.Uint32()), Incarnation: Incarnation(r.Uint32()), Sequence: Sequence(id()),
+	}}
+	switch m.Type {
+	case TypeHeartbeat:
+		m.Heartbeat = Heartbeat{interval(), uint8(r.Uint32())}
+	case TypeHello:
+		name := strings.Repeat("é", MaxName/2)[:2*r.IntN(MaxName/2+1)]
+		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), name, score()}
+	case TypeElection:
+		m.Election = Election{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()), uint8(r.Uint32()), score()}
+	case TypeAnswer:
+		m.Answer = Answer{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()),
+			time.Duration(r.Uint32()) * time.Microsecond, uint8(r.Uint32())}
+	case TypeCoordinator:
+		m.Coordinator = Coordinator{id(), interval(), uint8(r.Uint32()), score(), ids(MaxBoards * r.IntN(2))}
+	case TypeResign:
+		m.Resign.Successor = ID(r.Uint32())
+	case TypeQuery:
+		m.Query = Query{Purpose(r.Uint32()), uint8(r.Uint32())}
+	case TypeChallenge:
+		m.Challenge = Challenge{id(), Incarnation(r.Uint32()), Nonce{byte(r.Uint32()), 15: byte(r.Uint32())}}
+	case TypeProof:
+		m.Proof.Nonce = Nonce{byte(r.Uint32()), 15: byte(r.Uint32())}
+	case TypeHalt:
+		m.Halt.Suspect = ID(r.Uint32())
+	case TypeStart, TypeAck, TypeCollect:
+		m.Round.Number = r.Uint32()
+	case TypeReport:
+		m.Report = Report{Round: r.Uint32(), Timestamp: r.Uint32()}
+		for range r.IntN(MaxBoards + 1) {
+			m.Report.Standings = append(m.Report.Standings, Standing{id(), uint8(r.Uint32())})
+		}
+	case TypeLeader:
+		m.Leader = Leader{id(), r.Uint32()}
+	case TypeOK:
+		m.OK = OK{r.Uint32(), ids(MaxBoards)}
+	}
+	return m
+}
+
+func TestRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, key := range [][]byte{nil, goldenKey} {
+		c := newCodec(t, goldenGroup, key)
+		for range 500 {
+			want := randomMessage(r)
+			packet, err := c.Append(nil, &want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got Message
+			if drop := c.Decode(&got, packet); drop.Dropped() {
+				t.Fatalf("%v: %v", &want, drop)
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("message (-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
+// TestDecodeReuses decodes many packets into one message, as the receive loop does.
+func TestDecodeReuses(t *testing.T) {
+	c := newCodec(t, goldenGroup, nil)
+	var m Message
+	for range 3 {
+		for i := range goldens {
+			if drop := c.Decode(&m, goldens[i].bytes(t)); drop.Dropped() {
+				t.Fatal(drop)
+			}
+		}
+	}
+	if len(m.Report.Standings) != 2 || m.Hello.Name != "käfig" {
+		t.Errorf("after three rounds: standings %v, name %q", m.Report.Standings, m.Hello.Name)
+	}
+}
+
+func TestString(t *testing.T) {
+	const head = " from 10.0.0.3 life 1f2e3d4c #42 term 7 priority 100 "
+	want := []string{
+		"HEARTBEAT" + head + "heir leading: beat 41, next in 100ms",
+		"HELLO" + head + `heir: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s`,
+		"ELECTION" + head + "heir: round 3, suspects 10.0.0.5 life deadbeef, heard #4711",
+		"ANSWER" + head + "score reply: round 3, leader 10.0.0.5 life deadbeef, heard #4712 1.25ms ago",
+		"COORDINATOR" + head + "bully leading: 10.0.0.3 leads, beat 255, next in 1m5.535s",
+		"RESIGN" + head + "heir: successor 10.0.0.5",
+		"QUERY" + head + "minid: round 9, handover",
+		"CHALLENGE" + head + "heir reply: to 10.0.0.5 life deadbeef, nonce 000102030405060708090a0b0c0d0e0f",
+		"PROOF" + head + "heir reply: nonce 000102030405060708090a0b0c0d0e0f",
+		"HALT" + head + "modified: suspects 10.0.0.5",
+		"START" + head + "agents: round 12",
+		"ACK" + head + "agents: round 12",
+		"COLLECT" + head + "agents: round 12",
+		"REPORT" + head + "agents: round 12, time 99, 10.0.0.3=100 10.0.0.5=254",
+		"LEADER" + head + "agents: 10.0.0.5 leads, time 99",
+		"OK" + head + "agents: round 12, trusts 10.0.0.3 10.0.0.5",
+		"HELLO" + head + `score: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s, score 70000`,
+		"ELECTION" + head + "score: round 3, suspects 10.0.0.5 life deadbeef, heard #4711, score 70000",
+		"COORDINATOR" + head + "candidates leading: 10.0.0.3 leads, beat 41, next in 100ms, score 70000, candidates 10.0.0.3 10.0.0.5",
+	}
+	var got []string
+	for i := range goldens {
+		got = append(got, goldens[i].message.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
