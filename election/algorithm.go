@@ -133,5 +133,5 @@ func (c *Core) inquiry() (audience []wire.ID, after time.Duration) {
 	if c.hooks.inquiry == nil {
 		return nil, 0
 	}
-	return c.hooks.inquiry.Inquiry(c.asked)
+	return c.hooks.inquiry.Inquiry(c.asking.count)
 }

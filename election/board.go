@@ -1,6 +1,7 @@
 package election
 
 import (
+	"fmt"
 	"time"
 
 	"topdog/wire"
@@ -67,24 +68,24 @@ func (b *Board) AnswerTimeout() time.Duration { return b.core.detector.Questions
 func (b *Board) Evidence() wire.Answer {
 	c := b.core
 	return wire.Answer{
-		Leader: c.leader, Incarnation: c.leaderIncarnation, LastHeard: c.lastHeard,
+		Leader: c.leader, Incarnation: c.reign.incarnation, LastHeard: c.reign.lastHeard,
 		Age: c.detector.Age(c.now),
 	}
 }
 
 // Cause returns why this board became a candidate.
-func (b *Board) Cause() Reason { return b.core.cause }
+func (b *Board) Cause() Reason { return b.core.standing.cause }
 
 // SetCause replaces the cause of a candidate, which its reason to lead follows from.
-func (b *Board) SetCause(reason Reason) { b.core.cause = reason }
+func (b *Board) SetCause(reason Reason) { b.core.standing.cause = reason }
 
 // SuspectsLeader reports whether this board is a candidate because the leader fell silent or
 // there is none, and not because it joins, was called upon or outranks the leader.
-func (b *Board) SuspectsLeader() bool { return b.core.suspicious() }
+func (b *Board) SuspectsLeader() bool { return b.core.suspectsLeader() }
 
 // Round returns how often this board has asked since it became a candidate. It is 0 again
 // when the board was not running while it waited for answers.
-func (b *Board) Round() uint8 { return b.core.round }
+func (b *Board) Round() uint8 { return b.core.asking.round }
 
 // MayClaim reports whether nothing but the algorithm stands between a candidate and the
 // lead: at a cold start the address must have been found free.
@@ -92,22 +93,22 @@ func (b *Board) MayClaim() bool { return b.core.mayClaim() }
 
 // AddressInUse reports whether this board waits because a foreign machine has the address.
 // It cannot take an election over: to say so would only have the others ask for ever.
-func (b *Board) AddressInUse() bool { return b.core.role == Listener && b.core.retry > 0 }
+func (b *Board) AddressInUse() bool { return b.core.role == Listener && b.core.coldStart.retry > 0 }
 
 // AwaitsSuccessor reports whether the leader has handed over to a board that has
 // not been heard to lead yet. That one comes first.
 func (b *Board) AwaitsSuccessor() bool {
-	turn := b.core.alarms[alarmTurn]
-	return b.core.role == Follower && b.core.leader == wire.Nobody && turn != never && turn > b.core.now
+	c := b.core
+	return c.role == Follower && c.leader == wire.Nobody && c.following.turn.ahead(c.now)
 }
 
 // HandingOver reports whether this board leaves the group, or has resigned and not heard
 // its successor yet.
-func (b *Board) HandingOver() bool { return b.core.stopping || b.core.alarms[alarmResign] != never }
+func (b *Board) HandingOver() bool { return b.core.stopping || b.core.handover.repeat.set }
 
 // HeartbeatOverdue reports whether this leader should have sent a heartbeat by now. Then
 // its process was late, and what came meanwhile is still to be received.
-func (b *Board) HeartbeatOverdue() bool { return b.core.alarms[alarmHeartbeat] <= b.core.now }
+func (b *Board) HeartbeatOverdue() bool { return b.core.leading.heartbeat.reached(b.core.now) }
 
 // Deadline names a deadline of an algorithm.
 type Deadline uint8
@@ -126,30 +127,51 @@ const (
 	ownDeadlines = 3
 )
 
-func (d Deadline) alarm() alarm {
-	switch d {
-	case AnswersDue:
-		return alarmAsk
-	case CoordinatorDue:
-		return alarmVerdict
+// deadline returns where one of the algorithm's deadlines is kept; nil if the present role
+// has none of that name.
+func (b *Board) deadline(d Deadline) *deadline {
+	c := b.core
+	switch {
+	case d >= OwnDeadline:
+		return &c.own[d-OwnDeadline]
+	case c.role == Candidate && d == AnswersDue:
+		return &c.standing.answers
+	case c.role == Candidate:
+		return &c.standing.coordinator
+	case c.role == Leader && d == AnswersDue:
+		return &c.leading.answers
 	default:
-		return alarmOwn + alarm(d-OwnDeadline)
+		return nil
 	}
 }
 
-// SetDeadline sets one of the algorithm's deadlines.
-func (b *Board) SetDeadline(d Deadline, at Instant) { b.core.alarms[d.alarm()] = at }
+// SetDeadline sets one of the algorithm's deadlines. To set one that the present role does
+// not have is a mistake of the algorithm: it must change the role before.
+func (b *Board) SetDeadline(d Deadline, at Instant) {
+	kept := b.deadline(d)
+	if kept == nil {
+		panic(fmt.Sprintf("election: a %v has no deadline %d", b.core.role, d))
+	}
+	*kept = due(at)
+}
 
 // ClearDeadline clears one of them.
-func (b *Board) ClearDeadline(d Deadline) { b.core.alarms.clear(d.alarm()) }
+func (b *Board) ClearDeadline(d Deadline) {
+	if kept := b.deadline(d); kept != nil {
+		*kept = deadline{}
+	}
+}
 
 // DeadlineSet reports whether one of them is set.
-func (b *Board) DeadlineSet(d Deadline) bool { return b.core.alarms[d.alarm()] != never }
+func (b *Board) DeadlineSet(d Deadline) bool {
+	kept := b.deadline(d)
+	return kept != nil && kept.set
+}
 
-// DeadlineIn returns how long it is until one of them; nothing if it is not set.
+// DeadlineIn returns how long it is until one of them; nothing if it is not set, or due.
 func (b *Board) DeadlineIn(d Deadline) time.Duration {
-	if at := b.core.alarms[d.alarm()]; at != never {
-		return max(0, at-b.core.now)
+	if kept := b.deadline(d); kept != nil && kept.ahead(b.core.now) {
+		return kept.at - b.core.now
 	}
 	return 0
 }
@@ -159,7 +181,7 @@ func (b *Board) Postpone(by time.Duration) { b.core.postpone(by) }
 
 // KeepListening makes a listener listen for so long at least.
 func (b *Board) KeepListening(d time.Duration) {
-	b.core.alarms[alarmListen] = max(b.core.alarms[alarmListen], b.core.now+d)
+	b.core.listening.end = b.core.listening.end.after(b.core.now + d)
 }
 
 // The doors between roles.
@@ -182,21 +204,17 @@ func (b *Board) StartProbe() { b.core.startProbe() }
 func (b *Board) Claim() { b.core.claim() }
 
 // SetPredecessor says whose failure this is all about.
-func (b *Board) SetPredecessor(id wire.ID) { b.core.absent = id }
+func (b *Board) SetPredecessor(id wire.ID) { b.core.reign.predecessor = id }
 
 // DeclareDead takes a board for dead until it is heard again.
-func (b *Board) DeclareDead(id wire.ID) {
-	if p := b.core.roster.Peer(id); p != nil {
-		p.Gone = true
-	}
-}
+func (b *Board) DeclareDead(id wire.ID) { b.core.roster.DeclareDead(id) }
 
 // EndHandover gives up waiting for the successor of this board, since there is an election.
 // It reports whether the board was to stop, and has finished.
 func (b *Board) EndHandover() (finished bool) {
 	c := b.core
-	pending := c.alarms[alarmResign] != never
-	c.alarms.clear(alarmResign)
+	pending := c.handover.repeat.set
+	c.handover.repeat = deadline{}
 	if pending && c.stopping {
 		c.emit(EffectFinished)
 		return true
@@ -216,7 +234,7 @@ func (b *Board) Tell(audience []wire.ID, m wire.Message) { b.core.tell(audience,
 // CallElection asks an audience, or everybody if that is nil, in an ELECTION of this
 // round, and gives it so much time to answer.
 func (b *Board) CallElection(round uint8, audience []wire.ID, within time.Duration) {
-	b.core.round = round
+	b.core.asking.round = round
 	b.core.sendElection(audience)
 	b.SetDeadline(AnswersDue, b.core.now+within)
 }

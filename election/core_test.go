@@ -256,7 +256,7 @@ func TestStopEnds(t *testing.T) {
 		}
 	}
 	// Each time it names somebody after 5, 10 and 10 ms more, until 25 ms are over.
-	want := append(slices.Repeat([]string{"RESIGN to all"}, 3*successors), "finished")
+	want := append(slices.Repeat([]string{"RESIGN to all"}, 3*successorsMax), "finished")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -372,9 +372,9 @@ func TestStaleLeaderOfSameTerm(t *testing.T) {
 	}
 }
 
-// TestNeverLeadDoesNotSound: only those that may have to ask time the way to the leader.
-func TestNeverLeadDoesNotSound(t *testing.T) {
-	for priority, want := range map[uint8]int{0: 0, 100: soundingsAtOnce} {
+// TestNeverLeadDoesNotMeasure: only those that may have to ask measure the round trip to the leader.
+func TestNeverLeadDoesNotMeasure(t *testing.T) {
+	for priority, want := range map[uint8]int{0: 0, 100: roundTripMeasurements} {
 		b := newBoard(t, func(c *Config) { c.Priority = priority })
 		b.hear(3, wire.TypeHeartbeat, leading)
 		queries := 0
@@ -387,7 +387,7 @@ func TestNeverLeadDoesNotSound(t *testing.T) {
 			b.hear(3, wire.TypeHeartbeat, leading)
 		}
 		if queries != want {
-			t.Errorf("priority %d: timed the way to the leader %d times in a second, want %d", priority, queries, want)
+			t.Errorf("priority %d: measured the round trip to the leader %d times in a second, want %d", priority, queries, want)
 		}
 	}
 }

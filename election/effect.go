@@ -109,37 +109,3 @@ func (n Notice) String() string {
 		return "unknown notice"
 	}
 }
-
-func (c *Core) send(to wire.ID, m wire.Message) {
-	m.Algorithm = c.cfg.Algorithm
-	m.Leading = c.role == Leader
-	m.Sender = c.cfg.ID
-	m.Term = c.term
-	m.Priority = c.rank().Priority
-	c.effects = append(c.effects, Effect{Kind: EffectSend, To: to, Message: m})
-}
-
-// tell sends what concerns several boards: as one multicast that the unconcerned
-// ignore, or as a unicast to each, as the configuration has it. nil means everybody.
-func (c *Core) tell(audience []wire.ID, m wire.Message) {
-	if c.cfg.Fanout == FanoutMulticast {
-		c.multicast(m)
-		c.effects[len(c.effects)-1].Audience = audience
-		return
-	}
-	if audience == nil {
-		audience = c.roster.All()
-	}
-	for _, id := range audience {
-		c.send(id, m)
-	}
-}
-
-// multicast sends to the whole group.
-func (c *Core) multicast(m wire.Message) { c.send(wire.Nobody, m) }
-
-func (c *Core) emit(kind EffectKind) { c.effects = append(c.effects, Effect{Kind: kind}) }
-
-func (c *Core) notice(n Notice) {
-	c.effects = append(c.effects, Effect{Kind: EffectNotice, Notice: n})
-}

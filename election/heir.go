@@ -111,7 +111,7 @@ func (h *heir) ask() {
 		// The probe takes longer than the questions. Go on asking, slower, so that
 		// the others know that somebody is at it.
 		wait = max(wait, h.Interval()/5)
-	} else if h.core.round++; int(h.Round()) >= q.Count {
+	} else if h.core.asking.round++; int(h.Round()) >= q.Count {
 		wait = q.Within
 	}
 	for range h.copies() {
@@ -167,7 +167,7 @@ func (h *heir) election(m *wire.Message) {
 		switch {
 		case h.knowsBetter(m):
 			h.sendEvidence(m)
-		case above || !h.Rank().Eligible() || h.core.absent == h.ID():
+		case above || !h.Rank().Eligible() || h.core.reign.predecessor == h.ID():
 			// The last: this board has resigned, so it must not stand in the way.
 			h.Postpone(h.backOff())
 		default:
@@ -183,7 +183,7 @@ func (h *heir) election(m *wire.Message) {
 // one the number of rounds does the rest. There is no hurry at a cold start, and where
 // everybody is sent a packet of his own they are enough.
 func (h *heir) copies() int {
-	if h.Round() > copiesMax || h.core.cold || h.Config().Fanout == FanoutUnicast {
+	if h.Round() > copiesMax || h.core.coldStart.pending || h.Config().Fanout == FanoutUnicast {
 		return 1
 	}
 	return copies(h.Round())
@@ -196,10 +196,10 @@ func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
 // a heartbeat at least, so even the first answer is sent twice. One answer does for the
 // copies of a question, and for others who ask at the same time, but not for the next round.
 func (h *heir) reassure(round uint8) {
-	if h.Now()-h.core.repliedAt < roundTripMin/2 {
+	if h.Now()-h.core.heartbeats.repliedAt < roundTripMin/2 {
 		return
 	}
-	h.core.repliedAt = h.Now()
+	h.core.heartbeats.repliedAt = h.Now()
 	for range copies(round + 1) {
 		h.core.sendHeartbeat(true)
 	}
@@ -220,9 +220,9 @@ func (h *heir) tells(m *wire.Message) bool {
 // if it overlooks lost heartbeats, because it hears badly, it looks for itself now.
 // Otherwise it would keep boards that hear well from taking over.
 func (h *heir) secondWitness(m *wire.Message) {
-	if h.Leader() == m.Election.Suspect && h.core.leaderIncarnation == m.Election.Incarnation {
+	if h.Leader() == m.Election.Suspect && h.core.reign.incarnation == m.Election.Incarnation {
 		turn := max(h.Now(), h.core.detector.Earliest()) + h.TurnDelay()
-		h.core.alarms[alarmTurn] = min(h.core.alarms[alarmTurn], turn)
+		h.core.following.turn = h.core.following.turn.before(turn)
 	}
 }
 
@@ -232,7 +232,7 @@ func (h *heir) backOff() time.Duration { return max(h.turnStep(), h.Interval()/2
 
 func (h *heir) stepBack() {
 	h.BecomeFollower(h.Leader(), ReasonOutranked)
-	h.core.alarms[alarmTurn] = h.Now() + h.backOff()
+	h.core.following.turn = due(h.Now() + h.backOff())
 }
 
 // knowsBetter reports whether this board still trusts its leader, on evidence
@@ -241,10 +241,10 @@ func (h *heir) knowsBetter(m *wire.Message) bool {
 	if h.Leader() == wire.Nobody || h.Now() >= h.SuspectAt() {
 		return false
 	}
-	if h.Leader() != m.Election.Suspect || h.core.leaderIncarnation != m.Election.Incarnation {
-		return m.Term <= h.core.reignTerm
+	if h.Leader() != m.Election.Suspect || h.core.reign.incarnation != m.Election.Incarnation {
+		return m.Term <= h.core.reign.term
 	}
-	return h.core.lastHeard > m.Election.LastHeard
+	return h.core.reign.lastHeard > m.Election.LastHeard
 }
 
 // sendEvidence tells a candidate when this board last heard the leader, if it is one
@@ -285,7 +285,7 @@ func (h *heir) answer(m *wire.Message) {
 		}
 	case a.Leader == h.ID():
 		// It still follows this board, which asks because it overslept.
-	case a.Leader == h.Leader() && a.Incarnation == h.core.leaderIncarnation:
+	case a.Leader == h.Leader() && a.Incarnation == h.core.reign.incarnation:
 		h.evidence(a)
 	default:
 		p, known := h.Peer(a.Leader)
@@ -298,10 +298,10 @@ func (h *heir) answer(m *wire.Message) {
 // evidence counts a heartbeat that another board has heard as if it had been
 // heard here, at the time when it was.
 func (h *heir) evidence(a *wire.Answer) {
-	if a.LastHeard <= h.core.lastHeard {
+	if a.LastHeard <= h.core.reign.lastHeard {
 		return
 	}
-	h.core.lastHeard = a.LastHeard
+	h.core.reign.lastHeard = a.LastHeard
 	h.core.detector.Evidence(h.Now() - a.Age)
 	if h.Now() < h.SuspectAt() {
 		h.BecomeFollower(h.Leader(), ReasonEvidence)

@@ -8,9 +8,9 @@ import (
 	"topdog/wire"
 )
 
-// following returns board 2, which follows board 3 and has heard that many of its
+// followerOf3 returns board 2, which follows board 3 and has heard that many of its
 // heartbeats on a wire that loses nothing. Board 1 follows as well.
-func following(t *testing.T, beats int) *board {
+func followerOf3(t *testing.T, beats int) *board {
 	t.Helper()
 	b := newBoard(t)
 	for i := range beats {
@@ -43,7 +43,7 @@ func sent(effects []Effect, kind wire.Type) (n int) {
 // TestRoundsOfQuestions: every question in vain is followed by a better one, but only
 // so many times, and after the last one its answer has its time.
 func TestRoundsOfQuestions(t *testing.T) {
-	b := following(t, 200)
+	b := followerOf3(t, 200)
 	q := b.detector.Questions()
 	due := b.detector.Freshness()
 	asked := b.sleep(due - b.clock)
@@ -70,7 +70,7 @@ func TestRoundsOfQuestions(t *testing.T) {
 // TestWokenLate: a candidate that wakes up late, as all of its board may have done, does
 // not claim before it has looked for an answer that is waiting to be read. It does so once.
 func TestWokenLate(t *testing.T) {
-	b := following(t, 200)
+	b := followerOf3(t, 200)
 	b.sleep(b.detector.Freshness() - b.clock)
 	q := b.detector.Questions()
 	b.sleep(time.Duration(q.Count-1) * q.Spacing)
@@ -109,7 +109,7 @@ func TestAnswersAreSentOften(t *testing.T) {
 
 // TestEvidenceIsSentOften is the same for a follower that has heard the leader.
 func TestEvidenceIsSentOften(t *testing.T) {
-	b := following(t, 200)
+	b := followerOf3(t, 200)
 	for _, test := range []struct {
 		round uint8
 		want  int
@@ -123,10 +123,10 @@ func TestEvidenceIsSentOften(t *testing.T) {
 	}
 }
 
-// sounding lets a follower run until it asks for the way to its leader.
-func sounding(t *testing.T) *board {
+// measuring lets a follower run until it measures the round trip to its leader.
+func measuring(t *testing.T) *board {
 	t.Helper()
-	b := following(t, 1)
+	b := followerOf3(t, 1)
 	for range 100 {
 		at, _ := b.Deadline()
 		if effects := b.sleep(at - b.clock); slices.ContainsFunc(effects, func(e Effect) bool {
@@ -135,7 +135,7 @@ func sounding(t *testing.T) *board {
 			return b
 		}
 	}
-	t.Fatal("the board does not time the way to its leader")
+	t.Fatal("the board does not measure the round trip to its leader")
 	return nil
 }
 
@@ -144,31 +144,31 @@ func answer(beat uint8) func(*wire.Message) {
 	return func(m *wire.Message) { reply(m); m.Heartbeat.Number = beat }
 }
 
-// TestTimesTheWay: only the answer to its own question tells a board how far away its
+// TestMeasuresTheRoundTrip: only the answer to its own question tells a board how far away its
 // leader is. What others are answered says nothing, nor does what comes very late: the own
 // question or its answer was lost then.
-func TestTimesTheWay(t *testing.T) {
+func TestMeasuresTheRoundTrip(t *testing.T) {
 	trip := func(b *board) time.Duration { return b.detector.Quality().RoundTrip }
 
-	b := sounding(t)
+	b := measuring(t)
 	b.sleep(700 * time.Microsecond)
-	b.hear(3, wire.TypeHeartbeat, answer(b.lastBeat))
+	b.hear(3, wire.TypeHeartbeat, answer(b.reign.lastNumber))
 	if got := trip(b); got != 700*time.Microsecond {
 		t.Errorf("answered after 0.7 ms, the round trip is taken for %v", got)
 	}
 
-	b = sounding(t)
+	b = measuring(t)
 	b.sleep(700 * time.Microsecond)
 	b.hear(3, wire.TypeHeartbeat, reply) // to another one, by multicast: a new beat
 	if got := trip(b); got != 0 {
 		t.Errorf("not answered, the round trip is taken for %v", got)
 	}
 
-	b = sounding(t)
-	b.alarms[alarmTurn] = never // else it would suspect its leader, and ask again
-	b.alarms[alarmSound] = never
+	b = measuring(t)
+	b.following.turn = deadline{} // else it would suspect its leader, and ask again
+	b.following.measure = deadline{}
 	b.sleep(testInterval + time.Millisecond)
-	b.hear(3, wire.TypeHeartbeat, answer(b.lastBeat))
+	b.hear(3, wire.TypeHeartbeat, answer(b.reign.lastNumber))
 	if got := trip(b); got != 0 {
 		t.Errorf("answered after more than an interval, the round trip is taken for %v", got)
 	}

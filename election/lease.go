@@ -7,9 +7,9 @@ import (
 )
 
 // A leader may be frozen while it leads. Its owner can have a lease watched, from one
-// heartbeat to the next, by something that is not frozen with it: when the lease runs
-// out, that lets go of the address, sends the will, and the leader is told when it is
-// back (LeaseExpired).
+// heartbeat to the next, by something that is not frozen with it. When the lease runs
+// out, that releases the address and sends the pre-signed RESIGN. The leader is told so
+// by LeaseExpired when it runs again.
 
 // Lease is for how long, counted from its last heartbeat, this leader can be sure
 // that nobody has deposed it; 0 means for ever, since no live board could. It supposes
@@ -23,15 +23,14 @@ func (c *Core) Lease() time.Duration {
 	// network, but each with its own eyes.
 	lease := c.cfg.Interval + Grace(c.cfg.Interval)*3/4
 	if c.detectorKind() != DetectorAsk {
-		lease = max(lease, c.silence()-c.cfg.Interval/2)
+		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)
 	}
 	return lease
 }
 
 // PresignedResign is the RESIGN that this leader would send if it had to go now, as one that
-// stops; ok is false if it does not lead or nobody could follow it. The owner fills in
-// incarnation and sequence, and the sequence must be one that comes after
-// everything that is sent before the will is.
+// stops; ok is false if it does not lead. The owner fills in incarnation and sequence. The
+// sequence must come after that of everything that is sent before this RESIGN.
 func (c *Core) PresignedResign() (m wire.Message, ok bool) {
 	if c.role != Leader {
 		return m, false
@@ -43,23 +42,22 @@ func (c *Core) PresignedResign() (m wire.Message, ok bool) {
 	return m, ok
 }
 
-// lastWords is how long after a lapse the will may still be said: what is lost of it is
-// repeated, and a word of this board that came before it would make it a late one.
-const lastWords = 25 * time.Millisecond
+// resignSettles is how long after the end of a lease its RESIGN may still be sent, since what
+// is lost of it is repeated. A message of this board that came before it would make it a late one.
+const resignSettles = 25 * time.Millisecond
 
-// LeaseExpired tells that the lease of this leader has run out, and that its will was
-// sent. Whatever its rank, it is the last one to claim then.
+// LeaseExpired tells that the lease of this leader has run out, and that its pre-signed
+// RESIGN was sent. Whatever its rank, it is the last one to claim then.
 func (c *Core) LeaseExpired(now Instant) []Effect {
 	// As enter, but for the doubts: what this board missed is known, and it must not hold
-	// an election, as one that overslept does, before it has let go.
-	c.now, c.wokeLate = max(c.now, now), 0
-	c.effects = c.effects[:0]
-	c.alarms.notBefore(c.now)
+	// an election, as one that was suspended does, before it has let go.
+	c.begin(now)
+	c.notBefore(c.now)
 	if c.role != Leader {
 		return c.effects
 	}
 	c.becomeFollower(wire.Nobody, ReasonLeaseExpired)
 	c.postpone(c.listenWindow())
-	c.alarms[alarmHello] = c.now + lastWords // the will said that this board has gone
+	c.hello = due(c.now + resignSettles) // the RESIGN said that this board has gone
 	return c.effects
 }

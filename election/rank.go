@@ -49,3 +49,11 @@ func (c *Core) outranks(id wire.ID) bool {
 	p := c.roster.Peer(id)
 	return p != nil && c.above(c.rank(), p.Rank())
 }
+
+// rank is the board's own. A stopping board has no claim to anything.
+func (c *Core) rank() Rank {
+	if c.stopping {
+		return Rank{ID: c.cfg.ID}
+	}
+	return Rank{Priority: c.cfg.Priority, ID: c.cfg.ID, Score: c.score.told}
+}

@@ -120,6 +120,13 @@ func (r *Roster) forget(now Instant) bool {
 	return true
 }
 
+// DeclareDead takes a peer for dead until it is heard again.
+func (r *Roster) DeclareDead(id wire.ID) {
+	if p := r.Peer(id); p != nil {
+		p.Gone = true
+	}
+}
+
 // eligible reports whether a peer could lead now, without the one that is
 // excluded (the leader under suspicion, usually).
 func (p *Peer) eligible(now Instant, excluded wire.ID) bool {

@@ -7,14 +7,20 @@ import (
 	"topdog/wire"
 )
 
-// SetScore tells the importance that the owner has found out, for
-// ScoreFromCommand. The others learn of it at once.
+// score is this board's own, for algorithms that compare scores.
+type score struct {
+	told uint32 // as it last told the others
+	set  uint32 // as the owner of the core has found it out, for ScoreFromCommand
+}
+
+// SetScore tells the score that the owner has found out, for ScoreFromCommand. The
+// others learn of it at once.
 func (c *Core) SetScore(now Instant, score uint32) []Effect {
 	c.enter(now)
-	if c.cfg.ScoreSource != ScoreFromCommand || c.measured == score {
+	if c.cfg.ScoreSource != ScoreFromCommand || c.score.set == score {
 		return c.effects
 	}
-	c.measured = score
+	c.score.set = score
 	if c.role == Candidate {
 		return c.effects // it goes out with the next HELLO
 	}
@@ -25,27 +31,24 @@ func (c *Core) SetScore(now Instant, score uint32) []Effect {
 	return c.effects
 }
 
-// weighs reports whether boards of this group compare their importance.
-func (c *Core) weighs() bool { return c.definition.ComparesScores }
-
-// weigh finds out this board's importance. From then on it stays the same until
+// computeScore finds out this board's score. From then on it stays the same until
 // the board tells the others anew, so that any two boards that compare
 // themselves compare the same two numbers.
-func (c *Core) weigh() {
-	if !c.weighs() {
+func (c *Core) computeScore() {
+	if !c.definition.ComparesScores {
 		return // messages need not carry it
 	}
 	switch c.cfg.ScoreSource {
 	case ScoreFromAge:
-		c.score = uint32(min((c.now-c.startedAt)/time.Second, math.MaxUint32))
+		c.score.told = uint32(min((c.now-c.startedAt)/time.Second, math.MaxUint32))
 	case ScoreFromCommand:
-		c.score = c.measured
+		c.score.told = c.score.set
 	default:
-		c.score = uint32(c.cfg.Priority)
+		c.score.told = uint32(c.cfg.Priority)
 	}
 }
 
-// learnScore takes in the importance that a message tells of its sender.
+// learnScore receives the score that a message tells of its sender.
 func learnScore(p *Peer, m *wire.Message) {
 	switch m.Type {
 	case wire.TypeHello:

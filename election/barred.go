@@ -1,0 +1,93 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// barredState is that of a board that stays out.
+type barredState struct {
+	end deadline // it looks whether the conflict is over
+}
+
+// conflict is with another board that this one cannot live together with.
+type conflict struct {
+	since Instant // when the present conflict broke out
+	at    Instant // when it was last heard of
+}
+
+// barredFor is how long a conflict must be unheard of to be over. HELLOs of a
+// small group come every second.
+const barredFor = helloLosses * helloFloor
+
+// becomeBarred is for a board that must stay out. It is silent, since anything
+// that it said would be taken for a word of the board that it is in conflict with.
+func (c *Core) becomeBarred(reason Reason) {
+	c.become(Barred, wire.Nobody, reason)
+	c.cutOff()
+	c.barred.end = due(c.now + barredFor)
+}
+
+// DuplicateID receives a message of another live board that has this board's id.
+// The one that started later stays out.
+func (c *Core) DuplicateID(now Instant, m *wire.Message) []Effect {
+	c.enter(now)
+	if c.role != Isolated {
+		c.resolveConflict(Notice{Kind: NoticeDuplicateID, Board: m.Sender}, ReasonDuplicateID, m)
+	}
+	return c.effects
+}
+
+// resolveConflict decides which of two boards that cannot live together stays: the one
+// that is in already, else the one that runs for longer.
+func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {
+	c.notify(n)
+	breaksOut := c.now-c.conflict.at >= barredFor
+	c.conflict.at = c.now
+	if breaksOut {
+		c.conflict.since = c.now
+	}
+	switch {
+	case c.role == Barred:
+		c.barred.end = due(c.now + barredFor)
+	case c.role == Listener && takesPart(m):
+		c.becomeBarred(reason)
+	case m.Type == wire.TypeHello && c.younger(m):
+		c.becomeBarred(reason)
+	case breaksOut:
+		c.sendHello() // so that the other one can compare ages at once
+	}
+}
+
+// takesPart reports whether the sender is in already. One that listens, as all do
+// when they are switched on together, only sends HELLOs without a leader, and QUERYs.
+func takesPart(m *wire.Message) bool {
+	switch m.Type {
+	case wire.TypeHello:
+		return m.Hello.Following != wire.Nobody
+	case wire.TypeQuery:
+		return false
+	default:
+		return true
+	}
+}
+
+// younger reports whether this process started after the sender of a HELLO. Ages
+// travel as whole seconds, so this board cuts its own as well: then both compare
+// the same two numbers. Between equal ones the incarnation decides.
+//
+// Boards that started within one second of each other may look at different
+// moments and come to different results. If both have stayed, the conflict lasts,
+// and then the incarnation decides between nearly equal ages too.
+func (c *Core) younger(m *wire.Message) bool {
+	var equal time.Duration
+	if c.now-c.conflict.since >= barredFor {
+		equal = time.Second
+	}
+	mine, its := (c.now - c.startedAt).Truncate(time.Second), m.Hello.Age
+	if d := mine - its; -equal <= d && d <= equal {
+		return c.cfg.Incarnation < m.Incarnation
+	}
+	return mine < its
+}

@@ -1,0 +1,142 @@
+package election
+
+import "topdog/wire"
+
+// candidateState is that of a board that stands for election.
+type candidateState struct {
+	cause            Reason // why it became one
+	handoverRequests int    // how often it has asked a leader of lower rank to hand over
+	probe            probe
+	answers          deadline // its question has gone unanswered
+	coordinator      deadline // it was outranked, and has waited for a COORDINATOR
+}
+
+// probe says how far a candidate has come in finding out whether the address is free.
+type probe uint8
+
+const (
+	probeNone probe = iota // not wanted: a leader's silence is no time to wait
+	probePending
+	probeFree
+)
+
+// HandoverRequests is how often a candidate asks a living leader of lower rank to hand over.
+const HandoverRequests = 3
+
+// becomeCandidate is for a board whose turn it is to act: it asks for the leader
+// or holds an election, as its algorithm has it.
+func (c *Core) becomeCandidate(reason Reason) {
+	c.become(Candidate, c.leader, reason)
+	c.standing = candidateState{cause: reason}
+	c.asking = asking{}
+}
+
+// suspectsLeader reports whether this board is a candidate because the leader fell
+// silent. Only then does a word of the leader end the candidacy: one that joins, is
+// called upon or outranks the leader holds an election although the leader lives.
+func (c *Core) suspectsLeader() bool {
+	switch c.standing.cause {
+	case ReasonJoining, ReasonCalledUpon, ReasonOutranks:
+		return false
+	default:
+		return true
+	}
+}
+
+// candidateHearsLeader ends a candidate's suspicion, or its wait for a new leader.
+func (c *Core) candidateHearsLeader(m *wire.Message) {
+	if m.Sender == c.leader {
+		if m.Reply && c.asking.count > 0 {
+			c.timeAnswer()
+		}
+		if c.suspectsLeader() || m.Type == wire.TypeCoordinator && !m.Reply {
+			// Whatever it says, it lives. Else this board would accuse it again at once.
+			c.detector.Evidence(c.now)
+			c.becomeFollower(m.Sender, ReasonLeaderAlive)
+		}
+		return
+	}
+	if c.leader != wire.Nobody && m.Term < c.reign.term {
+		return // a leader of the past, which will hear so from its successor
+	}
+	c.becomeFollower(m.Sender, ReasonProclaimed)
+	c.leaderChanged()
+}
+
+// sendElection asks whether the suspect lives, and says that this board is about
+// to act. It concerns the audience, or everybody if that is nil.
+func (c *Core) sendElection(audience []wire.ID) {
+	c.asking.ask(c.now)
+	c.tell(audience, wire.Message{
+		Header: wire.Header{Type: wire.TypeElection},
+		Election: wire.Election{
+			Suspect: c.leader, Incarnation: c.reign.incarnation,
+			LastHeard: c.reign.lastHeard, Round: c.asking.round, Score: c.score.told,
+		},
+	})
+}
+
+// claim ends a candidacy that nobody objected to. The papers know no address that
+// two boards must not hold at the same time. So, as a remedy of ours, a board that
+// outranks a living leader, which therefore nobody has asked, has it let go first.
+func (c *Core) claim() {
+	switch {
+	case !c.incumbentLives():
+	case c.standing.handoverRequests == HandoverRequests:
+		c.becomeFollower(c.leader, ReasonLeaderAlive)
+		return
+	default:
+		c.standing.handoverRequests++
+		c.requestHandover()
+		c.standing.answers = due(c.now + c.detector.Questions().Duration())
+		return
+	}
+	reason := c.standing.cause
+	if reason == ReasonSilence {
+		reason = ReasonUnanswered
+	}
+	c.becomeLeader(reason)
+}
+
+// incumbentLives reports whether a leader that this candidate outranks is alive.
+func (c *Core) incumbentLives() bool {
+	return c.definition.HighestLeads && c.outranks(c.leader) && c.now < c.detector.Freshness()
+}
+
+// requestHandover asks the leader to hand over to this board.
+func (c *Core) requestHandover() {
+	c.send(c.leader, wire.Message{
+		Header: wire.Header{Type: wire.TypeQuery},
+		Query:  wire.Query{Purpose: wire.PurposeHandover},
+	})
+}
+
+// startProbe asks for a probe of the address, before the first claim at a cold
+// start only: when there is no hurry, nothing is lost by making sure that no
+// foreign machine has it.
+func (c *Core) startProbe() {
+	if c.coldStart.pending && c.standing.probe == probeNone {
+		c.standing.probe = probePending
+		c.emit(EffectProbe)
+	}
+}
+
+// mayClaim reports whether nothing but the algorithm stands between a candidate and the lead.
+func (c *Core) mayClaim() bool { return !c.coldStart.pending || c.standing.probe == probeFree }
+
+// Probed tells how the probe ended that EffectProbe asked for: inUse means that a
+// foreign machine has the address.
+func (c *Core) Probed(now Instant, inUse bool) []Effect {
+	c.enter(now)
+	if c.role != Candidate || c.standing.probe != probePending {
+		return c.effects // somebody else leads by now
+	}
+	if inUse {
+		c.coldStart.retry = min(max(2*c.coldStart.retry, probeRetryMin), probeRetryMax)
+		c.becomeListener(ReasonAddressInUse, c.coldStart.retry)
+		return c.effects
+	}
+	c.standing.probe, c.coldStart.retry = probeFree, 0
+	c.algorithm.AddressFree()
+	return c.effects
+}

@@ -1,0 +1,61 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"topdog/wire"
+)
+
+// Config is what a core must know of its board.
+type Config struct {
+	ID          wire.ID
+	Incarnation wire.Incarnation
+	Name        string // for people, printable UTF-8, at most wire.MaxName bytes
+
+	// Priority is 1…MaxPriority; the higher one is preferred. 0 never leads.
+	Priority uint8
+	// Preempt makes a board ask a leader of lower rank for the lead. Without it
+	// the incumbent stays, and the address moves only when it must.
+	Preempt bool
+	// Interval is the time between two heartbeats, H; see CheckInterval.
+	Interval  time.Duration
+	Algorithm wire.Algorithm
+
+	// Detector is the failure detector; zero is the one that suits the algorithm.
+	Detector DetectorKind
+	// Fanout says how a message to several boards travels.
+	Fanout Fanout
+	// ScoreSource is what the algorithm score compares.
+	ScoreSource ScoreSource
+	// Members lists boards that belong to the group even if they have never been
+	// heard. The literature assumes that all know all; without the list a board
+	// knows those it has heard. At most wire.MaxBoards.
+	Members []wire.ID
+}
+
+func (c *Config) validate() error {
+	if err := CheckInterval(c.Interval); err != nil {
+		return fmt.Errorf("election: the heartbeat interval %v %w", c.Interval, err)
+	}
+	switch {
+	case c.ID == wire.Nobody:
+		return errors.New("election: a board needs an id other than 0")
+	case c.Priority > MaxPriority:
+		return fmt.Errorf("election: the priority must be at most %d, is %d", MaxPriority, c.Priority)
+	case len(c.Name) > wire.MaxName:
+		return fmt.Errorf("election: the name %q is longer than %d bytes", c.Name, wire.MaxName)
+	case len(c.Members) > wire.MaxBoards:
+		return fmt.Errorf("election: a group has at most %d boards, not %d", wire.MaxBoards, len(c.Members))
+	case c.Detector >= detectorCount, c.Fanout >= fanoutCount, c.ScoreSource >= scoreSourceCount:
+		return errors.New("election: no such detector, fanout or measure")
+	case !utf8.ValidString(c.Name) || strings.ContainsFunc(c.Name, unicode.IsControl):
+		// A HELLO with it could not be sent, so nobody would know this board.
+		return fmt.Errorf("election: the name %+q is not printable UTF-8", c.Name)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// followerState is that of a follower.
+type followerState struct {
+	turn    deadline // the leader is late, or there is none, and it is this board's turn to act
+	measure deadline // it measures the round trip to the leader
+	preempt deadline // it asks a leader of lower rank for the lead
+}
+
+// reign is what a board knows of the leader that it follows or has followed last.
+type reign struct {
+	incarnation wire.Incarnation
+	term        wire.Term
+	lastHeard   wire.Sequence // of the leader's newest HEARTBEAT
+	lastNumber  uint8         // of the same
+	measured    int           // how often the round trip to the leader was measured
+	forgiven    bool          // the leader got a fresh interval since it was heard last
+	// predecessor is the leader that resigned or restarted, until there is another one.
+	predecessor wire.ID
+}
+
+// preemptIntervals of peace a board of higher rank asks for the lead:
+// a board that comes and goes must not drag the address with it.
+const preemptIntervals = 20
+
+// becomeFollower is for a board that has found its leader, or awaits the one that
+// was announced (leader is then wire.Nobody).
+func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
+	old := c.leader
+	if old != leader && leader != wire.Nobody {
+		c.roster.DeclareDead(old) // replaced without having resigned, so it was silent; or it soon speaks again
+	}
+	c.become(Follower, leader, reason)
+	c.asking.forget()
+	if leader == wire.Nobody {
+		c.reign.predecessor = old
+		c.awaitTurn()
+		return
+	}
+	c.coldStart = coldStart{}
+	c.reign.predecessor = wire.Nobody
+	c.handover.repeat = deadline{}
+	if c.stopping {
+		c.emit(EffectFinished)
+	}
+	// A leader that was dead for long may have had to make room in the roster.
+	p := c.roster.Peer(leader)
+	if p != nil && (leader != old || p.Incarnation != c.reign.incarnation) {
+		c.reign.incarnation, c.reign.lastHeard, c.reign.measured = p.Incarnation, 0, 0
+		c.detector.Follow(c.now, c.cfg.Interval)
+	}
+	c.following.measure = due(c.now + c.measureInterval())
+	c.planPreemption()
+	c.awaitTurn()
+}
+
+// followerHearsLeader finds out whether a leader that a follower hears is its own, its own
+// after a restart, or a new one.
+func (c *Core) followerHearsLeader(m *wire.Message) {
+	leader := c.roster.Peer(c.leader)
+	late := c.now >= c.detector.Freshness()
+	switch {
+	case m.Sender == c.leader:
+		if c.reign.incarnation != m.Incarnation {
+			c.becomeFollower(m.Sender, ReasonRestarted)
+		}
+	case leader == nil, m.Term > c.reign.term,
+		m.Term == c.reign.term && (late || c.above(c.rankOf(&m.Header), leader.Rank())):
+		c.becomeFollower(m.Sender, ReasonProclaimed)
+		c.leaderChanged()
+	}
+}
+
+// awaitTurn sets the deadline for this board's turn: when the leader is late, or at
+// once when there is none, and later by as much as the boards of higher rank
+// need to act first.
+func (c *Core) awaitTurn() {
+	if !c.rank().Eligible() {
+		c.following.turn = deadline{}
+		return
+	}
+	from := c.now
+	if c.leader != wire.Nobody {
+		from = c.detector.Freshness()
+	}
+	c.following.turn = due(from + c.algorithm.TurnDelay())
+}
+
+// postpone gives a board of higher rank that acts the time to finish.
+func (c *Core) postpone(by time.Duration) {
+	if c.rank().Eligible() {
+		c.following.turn = c.following.turn.after(c.now + by)
+	}
+}
+
+// takeTurn has a follower act whose leader is late, or that has none.
+func (c *Core) takeTurn() {
+	reason := ReasonSilence
+	if c.leader == wire.Nobody {
+		reason = ReasonNoLeader
+	}
+	c.algorithm.Turn(reason)
+}
+
+// leaderless is for a board that has learned that its leader is gone.
+func (c *Core) leaderless(reason Reason) {
+	c.becomeFollower(wire.Nobody, reason)
+	if c.rank().Eligible() && c.algorithm.TurnDelay() == 0 {
+		c.algorithm.Turn(reason)
+	}
+}
+
+// succession is how many boards act before this one when the leader is gone.
+func (c *Core) succession() int {
+	return c.roster.Above(c.now, c.rank(), c.predecessor(), c.above)
+}
+
+// predecessor is the leader that this board suspects or has lost, or Nobody.
+func (c *Core) predecessor() wire.ID {
+	if c.leader != wire.Nobody {
+		return c.leader
+	}
+	return c.reign.predecessor
+}
+
+// compareRanks is called when the rank of a follower or of its leader may have changed.
+func (c *Core) compareRanks() {
+	c.planPreemption()
+	c.leaderChanged()
+}
+
+// planPreemption sets the deadline for asking for the lead, or clears it.
+func (c *Core) planPreemption() {
+	wants := c.cfg.Preempt && c.rank().Eligible() && c.outranks(c.leader)
+	switch {
+	case !wants:
+		c.following.preempt = deadline{}
+	case !c.following.preempt.set:
+		c.following.preempt = due(c.now + preemptIntervals*c.cfg.Interval)
+	}
+}
+
+// preempt asks a leader of lower rank for a handover, and goes on asking.
+func (c *Core) preempt() {
+	c.requestHandover()
+	c.following.preempt = due(c.now + preemptIntervals*c.cfg.Interval)
+}

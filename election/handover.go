@@ -1,0 +1,165 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"topdog/wire"
+)
+
+// handover is how this board gives the lead to another one. It goes on while the board
+// that has resigned is a follower already, or a candidate, until somebody leads.
+type handover struct {
+	successor wire.ID       // named in the last RESIGN
+	named     int           // how many successors were, one after the other
+	namedAt   Instant       // when the last one was
+	pause     time.Duration // until the RESIGN is repeated; it doubles
+	repeat    deadline
+}
+
+// The RESIGN is repeated.
+const (
+	// resignRepeatMin is the time after which a RESIGN that no COORDINATOR answers is
+	// repeated at first.
+	resignRepeatMin = 5 * time.Millisecond
+	// successorsMax is how many boards are named, one after the other.
+	successorsMax = 3
+	// successorTimeoutMax bounds how long a successor may take to answer.
+	successorTimeoutMax = 500 * time.Millisecond
+)
+
+// ErrNoSuccessor says that a leader cannot hand over because it is alone.
+var ErrNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
+
+// ErrBullies says that the leader would be back at once.
+var ErrBullies = errors.New("with this algorithm the first in rank always leads, and this board would be back at once: stop it, or set its priority to 0")
+
+// Resign hands the lead over because a person wants it. The error is
+// ErrNoSuccessor or ErrBullies, or says that this board does not lead.
+func (c *Core) Resign(now Instant) ([]Effect, error) {
+	c.enter(now)
+	if c.role != Leader {
+		return c.effects, fmt.Errorf("this board does not lead (it is a %v; the leader is %v)", c.role, c.leader)
+	}
+	heir, ok := c.roster.Heir(c.now, c.cfg.ID, c.above)
+	if !ok {
+		return c.effects, ErrNoSuccessor
+	}
+	if c.definition.HighestLeads && c.outranks(heir) {
+		return c.effects, ErrBullies
+	}
+	c.resign(wire.Nobody, ReasonResigned)
+	return c.effects, nil
+}
+
+// Stop makes the board leave the group. EffectFinished follows, at once or after
+// some more calls, when its successor leads or has failed to answer.
+func (c *Core) Stop(now Instant) []Effect {
+	c.enter(now)
+	if c.stopping {
+		return c.effects
+	}
+	c.stopping = true
+	switch c.role {
+	case Isolated, Barred:
+		c.emit(EffectFinished)
+	case Leader:
+		c.resign(wire.Nobody, ReasonStopping)
+	default:
+		c.multicast(wire.Message{Header: wire.Header{Type: wire.TypeResign}})
+		c.emit(EffectFinished)
+	}
+	return c.effects
+}
+
+// resign lets go of the address first, and then names the successor: the heir,
+// unless there is a reason for another one.
+func (c *Core) resign(successor wire.ID, reason Reason) {
+	if successor == wire.Nobody {
+		successor, _ = c.roster.Heir(c.now, c.cfg.ID, c.above)
+	}
+	c.handover.named = 0
+	c.nameSuccessor(successor)
+	c.becomeFollower(wire.Nobody, reason)
+	// Whatever its rank, the board that resigned is the last one to claim.
+	c.postpone(c.listenWindow())
+	c.repeatResign()
+}
+
+// repeatResign repeats the RESIGN until the successor proclaims itself. A lost
+// RESIGN would cost an interval.
+func (c *Core) repeatResign() {
+	until := c.handover.namedAt + c.successorTimeout()
+	if c.now >= until && c.handover.named < successorsMax {
+		c.nameNext()
+		until = c.now + c.successorTimeout()
+	}
+	c.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeResign},
+		Resign: wire.Resign{Successor: c.handover.successor},
+	})
+	if c.now >= until || c.handover.successor == wire.Nobody {
+		if c.stopping {
+			c.emit(EffectFinished)
+		}
+		return
+	}
+	c.handover.repeat = due(min(c.now+c.handover.pause, until))
+	c.handover.pause *= 2
+}
+
+// successorTimeout is how long a successor may take to answer. To name another one while
+// the first is only busy makes two holders; and where people have chosen long intervals,
+// their boards are slow.
+func (c *Core) successorTimeout() time.Duration {
+	return min(max(c.cfg.Interval/4, 2*resignRepeatMin), successorTimeoutMax)
+}
+
+// nameSuccessor makes a board the successor.
+func (c *Core) nameSuccessor(id wire.ID) {
+	h := &c.handover
+	h.successor, h.namedAt = id, c.now
+	h.named++
+	h.pause = max(min(c.detector.Questions().Spacing, c.cfg.Interval/4), resignRepeatMin)
+}
+
+// nameNext names another successor if there is one, since the first does not
+// answer: it may have died without having been missed yet.
+func (c *Core) nameNext() {
+	c.roster.DeclareDead(c.handover.successor)
+	next, ok := c.roster.Heir(c.now, c.cfg.ID, c.above)
+	if !ok {
+		next = c.handover.successor
+	}
+	c.nameSuccessor(next)
+}
+
+// receiveResign receives a RESIGN: the leader hands over, or a board leaves.
+func (c *Core) receiveResign(m *wire.Message) {
+	if m.Priority == 0 {
+		c.roster.Peer(m.Sender).Gone = true
+	}
+	mine := m.Resign.Successor == c.cfg.ID
+	switch {
+	case c.role == Leader && mine && c.leading.reclaimedAt == c.now: // done already
+	case c.role == Leader && mine:
+		c.emit(EffectAcquire) // clients may have believed the sender until now
+		c.reply()             // perhaps it has not heard the COORDINATOR
+	case c.role != Follower && c.role != Candidate:
+	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine || m.Term < c.reign.term):
+	case mine && c.crossing(m):
+		// Both let go in favour of the other. The higher rank takes it.
+		c.becomeFollower(wire.Nobody, ReasonResigned)
+		c.postpone(c.cfg.Interval / 2)
+	case mine && c.rank().Eligible():
+		// One message after the RESIGN the address is back; nothing is asked,
+		// since the only board that could object has just let go.
+		c.becomeLeader(ReasonHandover)
+	case m.Sender == c.leader && m.Resign.Successor != wire.Nobody:
+		c.becomeFollower(wire.Nobody, ReasonResigned)
+		c.postpone(c.cfg.Interval / 2) // the successor comes first
+	case m.Sender == c.leader:
+		c.leaderless(ReasonResigned)
+	}
+}

@@ -1,0 +1,50 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// sendHello makes this board known, more rarely the more boards there are.
+func (c *Core) sendHello() {
+	if c.role == Isolated || c.role == Barred {
+		return
+	}
+	if c.role != Candidate {
+		c.computeScore() // nobody's score changes while boards compare it
+	}
+	c.sayHello(wire.Nobody)
+	c.hello = due(c.now + c.helloInterval())
+}
+
+// helloInterval is how often this board says HELLO.
+func (c *Core) helloInterval() time.Duration {
+	return max(helloFloor, time.Duration(c.roster.Live(c.now)+1)*helloShare)
+}
+
+// sayHello makes this board known to one board, or to all.
+func (c *Core) sayHello(to wire.ID) {
+	c.send(to, wire.Message{
+		Header: wire.Header{Type: wire.TypeHello},
+		Hello: wire.Hello{
+			Following: c.leader,
+			Age:       (c.now - c.startedAt).Truncate(time.Second),
+			Interval:  c.helloInterval(),
+			Name:      c.cfg.Name,
+			Score:     c.score.told,
+		},
+	})
+}
+
+// receiveHello completes the sender's entry in the roster.
+func (c *Core) receiveHello(m *wire.Message) {
+	p := c.roster.Peer(m.Sender)
+	p.Following = m.Hello.Following
+	p.HelloInterval = m.Hello.Interval
+	p.StartedAt = c.now - m.Hello.Age
+	p.Name = m.Hello.Name
+	if c.role == Follower && m.Sender == c.leader {
+		c.compareRanks() // its rank may be another one now
+	}
+}

@@ -1,0 +1,21 @@
+package election
+
+import "topdog/wire"
+
+// An isolated board has no link. It waits for nothing, so the role has no state.
+
+// becomeIsolated is for a board whose link is gone: it lets go of the address
+// at once, and says nothing since nobody would hear it.
+func (c *Core) becomeIsolated(reason Reason) {
+	c.become(Isolated, wire.Nobody, reason)
+	c.cutOff()
+}
+
+// cutOff forgets what this board had begun with the others.
+func (c *Core) cutOff() {
+	c.hello, c.handover.repeat = deadline{}, deadline{}
+	c.own = [ownDeadlines]deadline{}
+	if c.hooks.reset != nil {
+		c.hooks.reset.Reset()
+	}
+}

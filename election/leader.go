@@ -1,0 +1,104 @@
+package election
+
+import (
+	"topdog/wire"
+)
+
+// leaderState is that of a leader.
+type leaderState struct {
+	heartbeat   deadline
+	answers     deadline // an election that it holds because it was called upon has gone unanswered
+	reclaimedAt Instant  // when it proclaimed itself anew
+	doubtUntil  Instant  // it was late, and yields to any higher term until then
+}
+
+// heartbeats is what this board has sent as a leader. The numbers go on when it leads again,
+// so that nobody takes an old one for a new one.
+type heartbeats struct {
+	number    uint8
+	repliedAt Instant // when it last answered all who doubt that it lives
+}
+
+// becomeLeader acquires the address and proclaims it, in this order: a message
+// that overtakes the address would send clients to a board that refuses them.
+func (c *Core) becomeLeader(reason Reason) {
+	c.term = nextTerm(c.term)
+	if reason != ReasonHandover {
+		c.roster.DeclareDead(c.leader) // it was asked often enough
+	}
+	c.become(Leader, c.cfg.ID, reason)
+	c.handover.repeat = deadline{}
+	c.coldStart.pending = false
+	c.reign.predecessor = wire.Nobody
+	c.emit(EffectAcquire)
+	if reason == ReasonElected {
+		c.sendHeartbeat(false) // the board that held the election has sent the COORDINATOR
+		return
+	}
+	c.proclaim()
+}
+
+// nextTerm stops at the largest term instead of wrapping: between equal terms the
+// rank decides, so nothing is lost, while a wrapped term would undo every claim.
+func nextTerm(t wire.Term) wire.Term {
+	if t == ^wire.Term(0) {
+		return t
+	}
+	return t + 1
+}
+
+// proclaim tells everybody who leads. It counts as the first heartbeat of the reign.
+func (c *Core) proclaim() {
+	c.heartbeats.number++
+	m := c.coordinator()
+	if c.hooks.candidates != nil {
+		m.Coordinator.Candidates = c.hooks.candidates.Candidates()
+	}
+	c.tell(nil, m)
+	c.leading.heartbeat = due(c.now + c.cfg.Interval)
+	if c.cfg.Fanout == FanoutUnicast {
+		c.reply() // a rival, or a board that nobody has told this one of, must hear it too
+	}
+}
+
+// coordinator returns a COORDINATOR with which this board proclaims itself.
+func (c *Core) coordinator() wire.Message {
+	return wire.Message{
+		Header: wire.Header{Type: wire.TypeCoordinator},
+		Coordinator: wire.Coordinator{
+			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.heartbeats.number, Score: c.score.told,
+		},
+	}
+}
+
+// sendHeartbeat sends a heartbeat to the group, on schedule or as a reply.
+func (c *Core) sendHeartbeat(reply bool) {
+	c.heartbeats.number++
+	c.multicast(wire.Message{
+		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: reply},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.heartbeats.number},
+	})
+	c.leading.heartbeat = due(c.now + c.cfg.Interval)
+	if !reply && c.hooks.heartbeat != nil {
+		c.hooks.heartbeat.HeartbeatSent()
+	}
+}
+
+// reply answers whoever doubts this leader. One multicast answers all who ask at
+// the same time, so there is never need for more than one a millisecond.
+func (c *Core) reply() {
+	if c.now-c.heartbeats.repliedAt < roundTripMin {
+		return
+	}
+	c.heartbeats.repliedAt = c.now
+	c.sendHeartbeat(true)
+}
+
+// assure tells one board that this one leads. The others do not get this
+// heartbeat, so it has no number of its own.
+func (c *Core) assure(board wire.ID) {
+	c.send(board, wire.Message{
+		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.heartbeats.number},
+	})
+}

@@ -1,0 +1,74 @@
+package election
+
+import "topdog/wire"
+
+// rivals is what this board knows of other leaders that it has heard while it led.
+type rivals struct {
+	yieldedTo  wire.ID // the last one for which this board let go
+	yieldedAt  Instant
+	heardAt    Instant // when one was heard last
+	heardSince Instant // when it was heard first, without a pause since
+}
+
+// hearRival settles it between two leaders that hear each other, after a
+// partition has healed: the lower rank lets go at once and says so, and the
+// higher one then proclaims itself in a term above both (see hearOther).
+func (c *Core) hearRival(m *wire.Message) {
+	c.notify(Notice{Kind: NoticeRival, Board: m.Sender})
+	rival := c.rankOf(&m.Header)
+	suspended := c.now < c.leading.doubtUntil && m.Term > c.term
+	unheard := c.unheard(m)
+	c.term = max(c.term, m.Term)
+	yield := ReasonNone
+	switch {
+	case c.above(rival, c.rank()):
+		yield = ReasonRival
+	case suspended:
+		yield = ReasonSuspended
+	case unheard:
+		yield = ReasonUnheard
+	}
+	if yield != ReasonNone {
+		c.becomeFollower(m.Sender, yield)
+		c.rivals.yieldedTo, c.rivals.yieldedAt = m.Sender, c.now
+		c.multicast(wire.Message{
+			Header: wire.Header{Type: wire.TypeResign},
+			Resign: wire.Resign{Successor: m.Sender},
+		})
+		return
+	}
+	c.reply()
+	if c.definition.ComparesScores {
+		c.sayHello(m.Sender) // a HEARTBEAT does not tell the score, which the rival must know
+	} else {
+		c.assure(m.Sender) // perhaps multicast does not reach it
+	}
+}
+
+// unheard reports whether this leader must think that nobody hears it: a rival
+// of lower rank goes on leading although it was answered time and again, and
+// no live board says that it follows this one. A rival that could hear would
+// have let go within a round trip. If others do follow this leader, the rival is the
+// one that is deaf, and to yield would give the address to a deaf board.
+func (c *Core) unheard(m *wire.Message) bool {
+	if c.now-c.rivals.heardAt > 2*c.cfg.Interval {
+		c.rivals.heardSince = c.now
+	}
+	c.rivals.heardAt = c.now
+	return c.now-c.rivals.heardSince > c.listenWindow() && !c.roster.Followed(c.now, c.cfg.ID, m.Sender)
+}
+
+// reclaim proclaims this leader anew, above a term that a former rival has used,
+// and announces the address anew to clients that the rival had won over.
+func (c *Core) reclaim(above wire.Term) {
+	c.term = nextTerm(max(c.term, above))
+	c.leading.reclaimedAt = c.now
+	c.emit(EffectAcquire)
+	c.proclaim()
+}
+
+// crossing reports whether a RESIGN in favour of this board has crossed one that
+// this board has sent in favour of a sender of higher rank.
+func (c *Core) crossing(m *wire.Message) bool {
+	return m.Sender == c.rivals.yieldedTo && c.now-c.rivals.yieldedAt < c.cfg.Interval && c.above(c.rankOf(&m.Header), c.rank())
+}

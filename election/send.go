@@ -1,0 +1,56 @@
+package election
+
+import (
+	"time"
+
+	"topdog/wire"
+)
+
+// send sends a message to one board, or to the whole group if that is wire.Nobody.
+func (c *Core) send(to wire.ID, m wire.Message) {
+	m.Algorithm = c.cfg.Algorithm
+	m.Leading = c.role == Leader
+	m.Sender = c.cfg.ID
+	m.Term = c.term
+	m.Priority = c.rank().Priority
+	c.effects = append(c.effects, Effect{Kind: EffectSend, To: to, Message: m})
+}
+
+// tell sends what concerns several boards: as one multicast that the unconcerned
+// ignore, or as a unicast to each, as the configuration has it. nil means everybody.
+func (c *Core) tell(audience []wire.ID, m wire.Message) {
+	if c.cfg.Fanout == FanoutMulticast {
+		c.multicast(m)
+		c.effects[len(c.effects)-1].Audience = audience
+		return
+	}
+	if audience == nil {
+		audience = c.roster.All()
+	}
+	for _, id := range audience {
+		c.send(id, m)
+	}
+}
+
+// multicast sends to the whole group.
+func (c *Core) multicast(m wire.Message) { c.send(wire.Nobody, m) }
+
+func (c *Core) emit(kind EffectKind) { c.effects = append(c.effects, Effect{Kind: kind}) }
+
+// notices are when each notice was given last.
+type notices map[Notice]Instant
+
+// noticeInterval bounds how often the same notice is given.
+const noticeInterval = time.Minute
+
+// notify tells people of something, unless they were told within noticeInterval.
+func (c *Core) notify(n Notice) {
+	if at, ok := c.notices[n]; ok && c.now-at < noticeInterval {
+		return
+	}
+	if len(c.notices) >= wire.MaxBoards {
+		clear(c.notices)
+	}
+	c.notices[n] = c.now
+	c.effects = append(c.effects, Effect{Kind: EffectNotice, Notice: n})
+}
