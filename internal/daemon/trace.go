@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/election"
+	"topdog/internal/console"
 	"topdog/wire"
 )
 
@@ -26,7 +27,7 @@ type trace struct {
 
 	role   election.Role // as of the last change
 	leader wire.ID
-	heard  traceStep // the last heartbeat of the leader; kind 0 if there is none
+	heard  traceStep // the last heartbeat of the leader; kind "" if there is none
 	sent   traceStep // the last heartbeat of this board as the leader
 
 	// cause is what the loop is at. It becomes a step only if something comes of it.
@@ -40,41 +41,21 @@ type trace struct {
 	received  uint64      // the same, when packet was received
 }
 
-// stepKind says what happened.
-type stepKind uint8
-
-// The kinds of steps. The zero kind is no step.
+// Beside the steps of package console, these are in the list. They are never shown.
 const (
-	stepHeard stepKind = iota + 1
-	stepSent
-	stepTimer
-	stepLinkUp
-	stepLinkLost
-	stepAsked
-	stepRole
-	stepProbe
-	stepAcquireBegun
-	stepAcquireEnded
-	stepReleaseBegun
-	stepReleaseEnded
-	stepAnnounced
-
-	// The others are not recorded by themselves, and only stepHeartbeatDue is shown.
-	stepHeartbeatDue // follows from the heartbeat before
-	stepBegin        // begins a timeline: the role and the leader until then
-	stepOmitted      // stands for steps that were too many
-	stepKinds
+	stepBegin   = "begin"   // begins a timeline: the role and the leader until then
+	stepOmitted = "omitted" // stands for steps that were too many
 )
 
 // traceStep is one thing that happened.
 type traceStep struct {
 	at       time.Duration // a message: when it was read from its socket
-	due      time.Duration // stepTimer: when it should have rung
-	handled  time.Duration // stepHeard: when the loop came to it
+	due      time.Duration // StepTimer: when it should have rung
+	handled  time.Duration // StepHeard: when the loop came to it
 	interval time.Duration // a heartbeat: the one that it promises
-	board    wire.ID       // stepHeard: the sender; stepSent: the recipient; stepRole: the leader
+	board    wire.ID       // StepHeard: the sender; StepSent: the recipient; StepRole: the leader
 	term     wire.Term
-	kind     stepKind
+	kind     string // one of console.Step…, stepBegin or stepOmitted; "" for none
 	message  wire.Type
 	role     election.Role
 	reason   election.Reason
@@ -122,9 +103,9 @@ func (t *trace) begin() {
 	t.began = len(t.steps)
 	t.add(traceStep{kind: stepBegin, role: t.role, board: t.leader})
 	switch {
-	case t.role == election.Leader && t.sent.kind != 0:
+	case t.role == election.Leader && t.sent.kind != "":
 		t.add(t.sent)
-	case t.role != election.Leader && t.leader != wire.Nobody && t.heard.kind != 0:
+	case t.role != election.Leader && t.leader != wire.Nobody && t.heard.kind != "":
 		t.add(t.heard)
 	}
 }
@@ -139,9 +120,9 @@ func (t *trace) end() {
 
 // record adds a step behind what caused it.
 func (t *trace) record(s traceStep) {
-	if t.cause.kind != 0 {
+	if t.cause.kind != "" {
 		t.add(t.cause)
-		t.cause.kind = 0
+		t.cause.kind = ""
 	}
 	t.add(s)
 }
@@ -156,7 +137,7 @@ func (t *trace) add(s traceStep) {
 }
 
 // mark records a step that happens now, if something is going on.
-func (t *trace) mark(kind stepKind, failed bool) {
+func (t *trace) mark(kind string, failed bool) {
 	if t.recording {
 		t.record(traceStep{at: t.now(), kind: kind, failed: failed})
 	}
@@ -168,6 +149,6 @@ func (t *trace) change(c election.Change) {
 		t.end() // that this board got there was the end of another story
 	}
 	t.begin()
-	t.record(traceStep{at: t.now(), kind: stepRole, board: c.NewLeader, term: c.Term, role: c.To, reason: c.Reason})
+	t.record(traceStep{at: t.now(), kind: console.StepRole, board: c.NewLeader, term: c.Term, role: c.To, reason: c.Reason})
 	t.role, t.leader = c.To, c.NewLeader
 }

@@ -5,26 +5,27 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
 
 // idle is called when the loop has nothing to do.
-func (t *trace) idle() { t.cause.kind = 0 }
+func (t *trace) idle() { t.cause.kind = "" }
 
 // timerFired is called when the core's deadline has come.
 func (t *trace) timerFired(due, now time.Duration) {
-	t.cause = traceStep{at: now, due: due, kind: stepTimer}
+	t.cause = traceStep{at: now, due: due, kind: console.StepTimer}
 }
 
 // asked is called when a person, or systemd, wants this board to hand over or to stop.
-func (t *trace) asked() { t.cause = traceStep{at: t.now(), kind: stepAsked} }
+func (t *trace) asked() { t.cause = traceStep{at: t.now(), kind: console.StepAsked} }
 
 // linkSeen is called with the state of the interface.
 func (t *trace) linkSeen(s netio.Snapshot) {
-	kind := stepLinkLost
+	kind := console.StepLinkLost
 	if s.Present && s.Link.Up {
-		kind = stepLinkUp
+		kind = console.StepLinkUp
 	}
 	t.cause = traceStep{at: t.now(), kind: kind}
 }
@@ -35,7 +36,7 @@ func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
 	if read == 0 {
 		read = now
 	}
-	t.packet = traceStep{at: read, handled: now, kind: stepHeard, board: m.Sender, term: m.Term, message: m.Type}
+	t.packet = traceStep{at: read, handled: now, kind: console.StepHeard, board: m.Sender, term: m.Term, message: m.Type}
 	switch m.Type {
 	case wire.TypeHeartbeat:
 		t.packet.interval = m.Heartbeat.Interval
@@ -52,7 +53,7 @@ func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
 		t.begin()
 	}
 	if t.recording {
-		t.cause.kind = 0
+		t.cause.kind = ""
 		t.add(t.packet)
 	}
 	t.received = t.recorded
@@ -89,7 +90,7 @@ func (t *trace) effectBegun(e *election.Effect) {
 	case election.EffectAcquire, election.EffectRelease:
 		t.begin()
 	case election.EffectProbe:
-		t.mark(stepProbe, false)
+		t.mark(console.StepProbe, false)
 	case election.EffectChange:
 		t.change(e.Change)
 	}
@@ -103,7 +104,7 @@ func (t *trace) messageSent(to wire.ID, m *wire.Message) {
 	if m.Type != wire.TypeHeartbeat && (!t.recording || chatter(m) && !joins) {
 		return
 	}
-	s := traceStep{at: t.now(), kind: stepSent, board: to, term: m.Term, message: m.Type}
+	s := traceStep{at: t.now(), kind: console.StepSent, board: to, term: m.Term, message: m.Type}
 	if t.recording {
 		t.record(s)
 	}
@@ -121,17 +122,11 @@ func (t *trace) traced(platform Platform) Platform {
 	openHolder, openAnnouncer := platform.OpenHolder, platform.OpenAnnouncer
 	platform.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
 		holder, err := openHolder(iface, addresses)
-		if err != nil {
-			return nil, err
-		}
-		return tracedHolder{holder, t}, nil
+		return tracedHolder{holder, t}, err
 	}
 	platform.OpenAnnouncer = func(link netio.Link) (Announcer, error) {
 		announcer, err := openAnnouncer(link)
-		if err != nil {
-			return nil, err
-		}
-		return tracedAnnouncer{announcer, t}, nil
+		return tracedAnnouncer{announcer, t}, err
 	}
 	return platform
 }
@@ -144,16 +139,16 @@ type tracedHolder struct {
 }
 
 func (h tracedHolder) Acquire() error {
-	h.trace.mark(stepAcquireBegun, false)
+	h.trace.mark(console.StepAcquireBegun, false)
 	err := h.Holder.Acquire()
-	h.trace.mark(stepAcquireEnded, err != nil)
+	h.trace.mark(console.StepAcquireEnded, err != nil)
 	return err
 }
 
 func (h tracedHolder) Release() error {
-	h.trace.mark(stepReleaseBegun, false)
+	h.trace.mark(console.StepReleaseBegun, false)
 	err := h.Holder.Release()
-	h.trace.mark(stepReleaseEnded, err != nil)
+	h.trace.mark(console.StepReleaseEnded, err != nil)
 	return err
 }
 
@@ -165,6 +160,6 @@ type tracedAnnouncer struct {
 
 func (a tracedAnnouncer) Announce(addr netip.Addr) error {
 	err := a.Announcer.Announce(addr)
-	a.trace.mark(stepAnnounced, err != nil)
+	a.trace.mark(console.StepAnnounced, err != nil)
 	return err
 }

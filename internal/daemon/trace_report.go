@@ -86,32 +86,22 @@ func (l *timeline) report(zero time.Duration, names map[wire.ID]string) console.
 	return c
 }
 
-// stepNames are those of the JSON.
-var stepNames = [stepKinds]string{
-	stepHeard: console.StepHeard, stepSent: console.StepSent, stepTimer: console.StepTimer,
-	stepLinkUp: console.StepLinkUp, stepLinkLost: console.StepLinkLost, stepAsked: console.StepAsked,
-	stepRole: console.StepRole, stepProbe: console.StepProbe,
-	stepAcquireBegun: console.StepAcquireBegun, stepAcquireEnded: console.StepAcquireEnded,
-	stepReleaseBegun: console.StepReleaseBegun, stepReleaseEnded: console.StepReleaseEnded,
-	stepAnnounced: console.StepAnnounced, stepHeartbeatDue: console.StepHeartbeatDue,
-}
-
 func (s *traceStep) report(zero time.Duration, names map[wire.ID]string) console.TraceStep {
 	r := console.TraceStep{
-		AtNs: int64(s.at + zero), Step: stepNames[s.kind],
+		AtNs: int64(s.at + zero), Step: s.kind,
 		Board: idText(s.board), BoardName: names[s.board],
 		Term: uint32(s.term), Failed: s.failed,
 	}
 	switch s.kind {
-	case stepHeard:
+	case console.StepHeard:
 		at := int64(s.handled + zero)
 		r.Message, r.HandledNs = s.message.String(), &at
-	case stepSent:
+	case console.StepSent:
 		r.Message = s.message.String()
-	case stepTimer:
+	case console.StepTimer:
 		at := int64(s.due + zero)
 		r.DueNs = &at
-	case stepRole:
+	case console.StepRole:
 		r.Role, r.Reason, r.ReasonText = s.role.String(), s.reason.Identifier(), s.reason.String()
 	}
 	return r

@@ -304,7 +304,7 @@ func TestTraceOfALongChange(t *testing.T) {
 	for range 2 * keptTimelines { // suspicions come and go meanwhile, and after it
 		tr.end()
 		tr.begin()
-		tr.mark(stepAcquireBegun, false)
+		tr.mark(console.StepAcquireBegun, false)
 		chat()
 	}
 	if cap(tr.steps) != memory {
@@ -365,7 +365,7 @@ func TestTraceOfCauses(t *testing.T) {
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.timerFired(700*time.Millisecond, 800*time.Millisecond) // nothing comes of it
 	tr.idle()
-	tr.mark(stepProbe, false)
+	tr.mark(console.StepProbe, false)
 	tr.messageReceived(850*time.Millisecond, 900*time.Millisecond, &wire.Message{Header: wire.Header{Type: wire.TypeHello, Sender: 7}})
 	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
 	tr.messageHandled()

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"topdog/election"
+	"topdog/internal/console"
 	"topdog/wire"
 )
 
@@ -23,7 +24,7 @@ const (
 	// keptTimelines is how many are kept of either kind: of changes of leader, and
 	// of suspicions that came to nothing.
 	keptTimelines = 8
-	// stepsMax is how long the list can get. It takes less than 90 kB.
+	// stepsMax is how long the list can get. It takes about 100 kB.
 	stepsMax = 2*keptTimelines*timelineMax + presentMax + 1
 )
 
@@ -75,16 +76,16 @@ func newTimeline(entries []traceStep) timeline {
 	o := &l.outcome
 	for i := range entries {
 		switch s := &entries[i]; s.kind {
-		case stepRole:
+		case console.StepRole:
 			moves := s.board != o.leader
 			if !o.known || moves && !o.moved {
 				o.reason = s.reason
 			}
 			o.known, o.kept, o.moved = true, true, o.moved || moves
 			o.to, o.leader, o.term = s.role, s.board, s.term
-		case stepAcquireBegun, stepReleaseBegun:
+		case console.StepAcquireBegun, console.StepReleaseBegun:
 			o.kept = true
-		case stepSent:
+		case console.StepSent:
 			if s.message == wire.TypeHeartbeat || s.message == wire.TypeCoordinator {
 				o.term = s.term
 			}
@@ -146,10 +147,10 @@ func (l *timeline) inTime() []traceStep {
 	if len(steps) == 0 {
 		return nil
 	}
-	if last := steps[0]; last.kind == stepHeard && last.interval > 0 {
+	if last := steps[0]; last.kind == console.StepHeard && last.interval > 0 {
 		due := last.at + last.interval
 		if len(steps) > 1 && steps[1].at >= due {
-			steps = append(steps, traceStep{at: due, kind: stepHeartbeatDue, board: last.board})
+			steps = append(steps, traceStep{at: due, kind: console.StepHeartbeatDue, board: last.board})
 		}
 	}
 	sort.SliceStable(steps, func(i, j int) bool { return steps[i].at < steps[j].at })
