@@ -126,17 +126,17 @@ func simLines(t *testing.T, name string) [][]string {
 }
 
 // readRun reads a command line of `topdog sim run` without running it.
-func readRun(args []string) (*simRun, error) {
-	r := &simRun{faults: make(map[scenario.FaultKind]*[]string)}
+func readRun(args []string) (*scenario.Request, error) {
+	r := &scenario.Request{Faults: make(map[scenario.FaultKind]*[]string)}
 	c := &cobra.Command{}
-	r.flags(c)
+	simRunFlags(c, r)
 	if err := c.ParseFlags(args); err != nil {
 		return nil, err
 	}
-	if err := r.format(c, c.Flags().Args()); err != nil {
+	if err := traceFormat(r, c.Flags().Args()); err != nil {
 		return nil, err
 	}
-	return r, r.read()
+	return r, r.Read()
 }
 
 // TestDocumentedCommands reads every command line of the pages.
@@ -175,19 +175,19 @@ func TestPicturesAreUpToDate(t *testing.T) {
 			t.Errorf("topdog %s: %v", strings.Join(args, " "), err)
 			continue
 		}
-		play, err := r.scenario.Run(context.Background(), scenario.Options{Record: true, All: r.all})
+		play, err := r.Scenario.Run(context.Background(), scenario.Options{Record: true, All: r.All})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var now bytes.Buffer
-		if err := play.Draw(&now, r.trace); err != nil {
+		if err := play.Draw(&now, r.Trace); err != nil {
 			t.Fatal(err)
 		}
-		then, err := os.ReadFile(filepath.Join("../..", r.out))
+		then, err := os.ReadFile(filepath.Join("../..", r.Out))
 		if err != nil {
 			t.Error(err)
 		} else if !bytes.Equal(then, now.Bytes()) {
-			t.Errorf("%s is not what is drawn now: run scripts/algorithm-pictures --pictures, and look at it", r.out)
+			t.Errorf("%s is not what is drawn now: run scripts/algorithm-pictures --pictures, and look at it", r.Out)
 		}
 	}
 	if want := len(literature.Algorithms()); drawn < want {

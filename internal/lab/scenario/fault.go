@@ -106,8 +106,8 @@ type Fault struct {
 	timed  bool
 }
 
-// ParseFault reads a fault as people write it.
-func ParseFault(kind FaultKind, s string) (Fault, error) {
+// parseFault reads a fault as people write it.
+func parseFault(kind FaultKind, s string) (Fault, error) {
 	f := Fault{Kind: kind}
 	fail := func(err error) (Fault, error) {
 		return Fault{}, fmt.Errorf("%q: %w; write it like %s", s, err, kind.Example())

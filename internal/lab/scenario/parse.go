@@ -12,8 +12,8 @@ import (
 	"topdog/wire"
 )
 
-// ParseChance reads a probability: 5% or 0.05.
-func ParseChance(s string) (float64, error) {
+// parseChance reads a probability: 5% or 0.05.
+func parseChance(s string) (float64, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	p, err := strconv.ParseFloat(number, 64)
 	if percent {
@@ -25,13 +25,13 @@ func ParseChance(s string) (float64, error) {
 	return p, nil
 }
 
-// ParseReorder reads how often, and by how much, datagrams are held back: 10%:5ms.
-func ParseReorder(s string) (chance float64, holdBack time.Duration, err error) {
+// parseReorder reads how often, and by how much, datagrams are held back: 10%:5ms.
+func parseReorder(s string) (chance float64, holdBack time.Duration, err error) {
 	first, second, found := strings.Cut(s, ":")
 	if !found {
 		return 0, 0, fmt.Errorf("%q does not say by how much; write it like 10%%:5ms", s)
 	}
-	if chance, err = ParseChance(first); err != nil {
+	if chance, err = parseChance(first); err != nil {
 		return 0, 0, err
 	}
 	holdBack, err = parseTime(second)
@@ -60,9 +60,9 @@ type Drift struct {
 	boards map[wire.ID]int
 }
 
-// ParseDrift reads how wrong clocks go: 50ppm for all of them, each drawn by the
+// parseDrift reads how wrong clocks go: 50ppm for all of them, each drawn by the
 // seed, or 3=+200ppm,5=-50ppm.
-func ParseDrift(s string) (d Drift, err error) {
+func parseDrift(s string) (d Drift, err error) {
 	if !strings.Contains(s, "=") {
 		d.within, err = parsePPM(s)
 		d.within = max(d.within, -d.within)

@@ -51,8 +51,8 @@ const FromFirstFault time.Duration = -1
 // name is what traces and errors call a board.
 func name(id wire.ID) string { return fmt.Sprintf("board %v", id) }
 
-// SetPriority reads priorities as people write them: 3=200 or 1,2=0.
-func (s *Scenario) SetPriority(text string) error {
+// setPriority reads priorities as people write them: 3=200 or 1,2=0.
+func (s *Scenario) setPriority(text string) error {
 	ids, priority, err := parsePriority(text)
 	if s.Priorities == nil {
 		s.Priorities = make(map[wire.ID]uint8)

@@ -34,7 +34,7 @@ func TestParseFault(t *testing.T) {
 		{Notice, "2@2.1s", Fault{Boards: [][]wire.ID{ids(2)}, At: 2100 * time.Millisecond, timed: true}},
 	} {
 		tc.want.Kind = tc.kind
-		got, err := ParseFault(tc.kind, tc.text)
+		got, err := parseFault(tc.kind, tc.text)
 		if err != nil {
 			t.Errorf("--%v %s: %v", tc.kind, tc.text, err)
 		}
@@ -67,7 +67,7 @@ func TestParseFaultErrors(t *testing.T) {
 		{Heal, "", "no time"},
 		{Heal, "1@2s", "no single board"},
 	} {
-		_, err := ParseFault(tc.kind, tc.text)
+		_, err := parseFault(tc.kind, tc.text)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), tc.kind.Example()) {
 			t.Errorf("--%v %q: the error is %v; want one with %q and an example", tc.kind, tc.text, err, tc.want)
 		}
@@ -76,38 +76,38 @@ func TestParseFaultErrors(t *testing.T) {
 
 func TestParseNumbers(t *testing.T) {
 	for text, want := range map[string]float64{"5%": 0.05, "0.05": 0.05, "0": 0, "100%": 1, "12.5%": 0.125} {
-		if got, err := ParseChance(text); err != nil || got != want {
+		if got, err := parseChance(text); err != nil || got != want {
 			t.Errorf("%s is %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "%", "101%", "-1%", "2", "NaN", "five"} {
-		if got, err := ParseChance(text); err == nil {
+		if got, err := parseChance(text); err == nil {
 			t.Errorf("%q was accepted as %v", text, got)
 		}
 	}
-	if chance, by, err := ParseReorder("10%:5ms"); err != nil || chance != 0.1 || by != 5*time.Millisecond {
+	if chance, by, err := parseReorder("10%:5ms"); err != nil || chance != 0.1 || by != 5*time.Millisecond {
 		t.Errorf("10%%:5ms is %v, %v, %v", chance, by, err)
 	}
 	for _, text := range []string{"", "10%", "10%:", "x:5ms", "10%:5"} {
-		if _, _, err := ParseReorder(text); err == nil {
+		if _, _, err := parseReorder(text); err == nil {
 			t.Errorf("--reorder %q was accepted", text)
 		}
 	}
 	for _, text := range []string{"", "x", "1ppb", "200000ppm", "1=", "=5", "1=5ppm,2", "0=5ppm", "1,2=5ppm", "1=5ppm,1=9ppm"} {
-		if d, err := ParseDrift(text); err == nil {
+		if d, err := parseDrift(text); err == nil {
 			t.Errorf("--drift %q was accepted as %+v", text, d)
 		}
 	}
-	d, err := ParseDrift("1=+200ppm,3=-50")
+	d, err := parseDrift("1=+200ppm,3=-50")
 	if diff := cmp.Diff(Drift{boards: map[wire.ID]int{1: 200, 3: -50}}, d, cmp.AllowUnexported(Drift{})); err != nil || diff != "" {
 		t.Errorf("%v, want -, got +:\n%s", err, diff)
 	}
 	s := Scenario{}
-	if err := s.SetPriority("1,2=0"); err != nil || !cmp.Equal(s.Priorities, map[wire.ID]uint8{1: 0, 2: 0}) {
+	if err := s.setPriority("1,2=0"); err != nil || !cmp.Equal(s.Priorities, map[wire.ID]uint8{1: 0, 2: 0}) {
 		t.Errorf("1,2=0 is %v, %v", s.Priorities, err)
 	}
 	for _, text := range []string{"", "3", "3=", "3=255", "0=1", "=1"} {
-		if err := s.SetPriority(text); err == nil {
+		if err := s.setPriority(text); err == nil {
 			t.Errorf("--priority %q was accepted", text)
 		}
 	}
@@ -125,7 +125,7 @@ func plan(t *testing.T, nodes int, algorithm wire.Algorithm, faults ...string) *
 		name, value, _ := strings.Cut(text, " ")
 		for _, k := range Kinds() {
 			if k.String() == name {
-				f, err := ParseFault(k, value)
+				f, err := parseFault(k, value)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -260,7 +260,7 @@ func TestDriftIsHarmless(t *testing.T) {
 	s := plan(t, 5, wire.AlgorithmHeir, "crash 5@2s", "restart 5@5s")
 	_, right := run(t, s)
 	var err error
-	if s.Drift, err = ParseDrift("200ppm"); err != nil {
+	if s.Drift, err = parseDrift("200ppm"); err != nil {
 		t.Fatal(err)
 	}
 	_, wrong := run(t, s)

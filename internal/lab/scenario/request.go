@@ -1,0 +1,193 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"topdog/election"
+	"topdog/election/literature"
+	"topdog/internal/lab/sim"
+)
+
+// Request is a scenario as it stands on a command line, and what shall be shown of it.
+// Its errors call things what the flags of `topdog sim run` call them.
+type Request struct {
+	Scenario Scenario // what is no text; Read fills in the rest
+
+	Algorithm, Fanout, Detector, ScoreFrom string
+	Priorities                             []string                // such as 3=200
+	Faults                                 map[FaultKind]*[]string // such as 5@2s
+	Latency, Drift                         string
+	Loss, Duplicate, Reorder               string
+	TraceFrom                              string // when counting and the trace begin; "" with the first fault
+
+	Trace string // one of Formats, or "" for no trace
+	Out   string // the file that the trace is written into; "" for the standard output
+	All   bool   // the trace has also what boards say in peace
+	JSON  bool   // print the report, and the trace, as JSON
+}
+
+// ScoreSources are the names of what boards can compare here, where no command can find
+// out a score.
+func ScoreSources() []string {
+	return slices.DeleteFunc(slices.Clone(election.ScoreSources()), func(s string) bool { return s == election.ScoreFromCommand.String() })
+}
+
+// Read makes the scenario of the texts. Its errors name the flag.
+func (r *Request) Read() error {
+	s := &r.Scenario
+	var err error
+	if s.Board.Algorithm, err = choose("algorithm", r.Algorithm, literature.Algorithms(), literature.AlgorithmNamed); err != nil {
+		return err
+	}
+	if s.Board.Fanout, err = choose("fanout", r.Fanout, election.Fanouts(), election.FanoutNamed); err != nil {
+		return err
+	}
+	if s.Board.ScoreSource, err = choose("score-from", r.ScoreFrom, ScoreSources(), election.ScoreSourceNamed); err != nil {
+		return err
+	}
+	if r.Detector != "" {
+		if s.Board.Detector, err = choose("detector", r.Detector, election.Detectors(), election.DetectorNamed); err != nil {
+			return err
+		}
+	}
+	if r.Trace != "" && !slices.Contains(Formats(), r.Trace) {
+		return fmt.Errorf("--trace: there is no format %q; there are: %s", r.Trace, strings.Join(Formats(), ", "))
+	}
+	if r.Trace == "" && (r.Out != "" || r.All) {
+		return fmt.Errorf("--out and --all are about the trace: add --trace")
+	}
+	if err := r.readWire(); err != nil {
+		return err
+	}
+	if err := r.readFaults(); err != nil {
+		return err
+	}
+	return s.Check()
+}
+
+// choose looks a value up by its name.
+func choose[T any](flag, name string, names []string, find func(string) (T, bool)) (T, error) {
+	v, ok := find(name)
+	if !ok || !slices.Contains(names, name) {
+		return v, fmt.Errorf("--%s: there is no %q; there are: %s", flag, name, strings.Join(names, ", "))
+	}
+	return v, nil
+}
+
+func (r *Request) readWire() (err error) {
+	w := &r.Scenario.Wire
+	if w.Delay, err = sim.ParseDelay(r.Latency); err != nil {
+		return fmt.Errorf("--latency: %w", err)
+	}
+	if w.Loss, err = parseChance(r.Loss); err != nil {
+		return fmt.Errorf("--loss: %w", err)
+	}
+	if w.Duplicate, err = parseChance(r.Duplicate); err != nil {
+		return fmt.Errorf("--duplicate: %w", err)
+	}
+	if r.Reorder != "" {
+		if w.Reorder, w.HoldBack, err = parseReorder(r.Reorder); err != nil {
+			return fmt.Errorf("--reorder: %w", err)
+		}
+	}
+	if r.Scenario.Drift, err = parseDrift(r.Drift); err != nil {
+		return fmt.Errorf("--drift: %w", err)
+	}
+	return nil
+}
+
+func (r *Request) readFaults() error {
+	s := &r.Scenario
+	for _, text := range r.Priorities {
+		if err := s.setPriority(text); err != nil {
+			return fmt.Errorf("--priority: %w", err)
+		}
+	}
+	for _, k := range Kinds() {
+		for _, text := range *r.Faults[k] {
+			f, err := parseFault(k, text)
+			if err != nil {
+				return fmt.Errorf("--%v: %w", k, err)
+			}
+			s.Faults = append(s.Faults, f)
+		}
+	}
+	s.From = FromFirstFault
+	if r.TraceFrom != "" {
+		d, err := time.ParseDuration(r.TraceFrom)
+		if err != nil || d < 0 {
+			return fmt.Errorf("--trace-from: %q is no time, such as 0 or 1.5s", r.TraceFrom)
+		}
+		s.From = d
+	}
+	return nil
+}
+
+// Run plays the scenario, and prints what came of it. A picture has the standard
+// output for itself, so that it can be redirected; then the summary goes elsewhere.
+func (r *Request) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	play, err := r.Scenario.Run(ctx, Options{Record: r.Trace != "", All: r.All})
+	if err != nil {
+		return err
+	}
+	report := play.Report()
+	if r.Out != "" {
+		if err := r.write(play); err != nil {
+			return err
+		}
+	}
+	if r.JSON {
+		return r.printJSON(stdout, play, report)
+	}
+	summary := stdout
+	if r.Trace != "" && r.Out == "" {
+		if err := play.Draw(stdout, r.Trace); err != nil {
+			return err
+		}
+		if r.Trace == Formats()[0] {
+			fmt.Fprintln(stdout)
+		} else {
+			summary = stderr
+		}
+	}
+	return report.Text(summary)
+}
+
+// write draws the trace into the file that was asked for.
+func (r *Request) write(play *Play) (err error) {
+	f, err := os.Create(r.Out)
+	if err != nil {
+		return fmt.Errorf("--out: write the trace: %w", err)
+	}
+	defer func() {
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+	}()
+	return play.Draw(f, r.Trace)
+}
+
+func (r *Request) printJSON(w io.Writer, play *Play, report Report) error {
+	if play.Recording != nil && r.Out == "" {
+		if r.Trace == Formats()[0] {
+			report.Trace = play.Recording.Events()
+		} else {
+			var picture strings.Builder
+			if err := play.Draw(&picture, r.Trace); err != nil {
+				return err
+			}
+			report.Picture = picture.String()
+		}
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false) // no page shows this
+	return e.Encode(report)
+}
