@@ -21,7 +21,7 @@ import (
 
 const testPort = 9254
 
-var testGroup = netip.MustParseAddrPort("224.0.0.254:9254")
+var testGroup = wire.DefaultGroup
 
 func TestOptionsValidate(t *testing.T) {
 	good := Options{Interface: "eth0", Local: netip.MustParseAddr("10.0.0.1"), Group: testGroup}

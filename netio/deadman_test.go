@@ -38,7 +38,7 @@ func heardAs(way string, datagram []byte, from netip.Addr) string {
 }
 
 // deadmanGroup is where the boards of these tests speak.
-var deadmanGroup = netip.MustParseAddrPort("224.0.0.254:9254")
+var deadmanGroup = wire.DefaultGroup
 
 // guardedBoard is a board with the address of which the daemon's end of a switch is in
 // this process, and a neighbour that hears what becomes of it.

@@ -2,18 +2,16 @@ package wire
 
 import (
 	"encoding/binary"
+	"net/netip"
 )
 
+// DefaultGroup is the multicast group and the UDP port. The address is the one that RFC
+// 4727 sets aside for experiments in the link-local block. Switches with IGMP snooping
+// flood that block instead of pruning it (RFC 4541 section 2.1.2), and no router forwards
+// it. The port is ours by choice, not by registration.
+var DefaultGroup = netip.AddrPortFrom(netip.AddrFrom4([4]byte{224, 0, 0, 254}), 9254)
+
 const (
-	// DefaultPort is the UDP port. It is ours by choice, not by registration.
-	DefaultPort = 9254
-
-	// DefaultGroup is the multicast group: the address that RFC 4727 sets
-	// aside for experiments in the link-local block. Switches
-	// with IGMP snooping flood that block instead of pruning it (RFC 4541
-	// section 2.1.2), and no router forwards it.
-	DefaultGroup = "224.0.0.254"
-
 	// TTL is the time to live of every packet. A router lowers it, so 255 proves that
 	// the sender is on this very link, and a packet that arrives with less must be
 	// dropped (GTSM, RFC 5082 section 3; VRRP does the same, RFC 9568 section 5.1.1.3).

@@ -8,8 +8,8 @@
 //
 // One message is one UDP datagram over IPv4.
 //
-//	port              9254                 DefaultPort
 //	multicast group   224.0.0.254          DefaultGroup; RFC 4727: for experiments, link-local
+//	port              9254                 DefaultGroup
 //	time to live      255                  TTL; what arrives with less is dropped (RFC 5082)
 //	longest packet    1472 bytes           MaxPacket; no fragments on Ethernet
 //

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/netns"
 	"topdog/wire"
@@ -28,7 +27,7 @@ type stranger struct {
 // newStranger opens a socket on a host. Everything leaves with the TTL that the boards accept.
 func newStranger(t testing.TB, h *netns.Host, ttl int) *stranger {
 	t.Helper()
-	s := &stranger{group: net.UDPAddrFromAddrPort(config.DefaultMulticast)}
+	s := &stranger{group: net.UDPAddrFromAddrPort(wire.DefaultGroup)}
 	must(t, h.Do(func() (err error) {
 		if s.conn, err = net.ListenUDP("udp4", &net.UDPAddr{IP: h.Addr.Addr().AsSlice()}); err != nil {
 			return err
@@ -60,7 +59,7 @@ func (s *stranger) shout(t testing.TB, packet []byte) {
 
 func (s *stranger) tell(t testing.TB, h *netns.Host, packet []byte) {
 	t.Helper()
-	to := netip.AddrPortFrom(h.Addr.Addr(), config.DefaultMulticast.Port())
+	to := netip.AddrPortFrom(h.Addr.Addr(), wire.DefaultGroup.Port())
 	if _, err := s.conn.WriteToUDPAddrPort(packet, to); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +82,7 @@ func newRecorder(t testing.TB, h *netns.Host) *recorder {
 		if err != nil {
 			return err
 		}
-		r.conn, err = net.ListenMulticastUDP("udp4", eth0, net.UDPAddrFromAddrPort(config.DefaultMulticast))
+		r.conn, err = net.ListenMulticastUDP("udp4", eth0, net.UDPAddrFromAddrPort(wire.DefaultGroup))
 		return err
 	}))
 	r.done.Go(func() {

@@ -59,9 +59,6 @@ const (
 	DefaultSocket  = "/run/topdog/topdog.sock"
 )
 
-// DefaultMulticast is where the boards of a group meet.
-var DefaultMulticast = netip.AddrPortFrom(netip.MustParseAddr(wire.DefaultGroup), wire.DefaultPort)
-
 // NoKey as key_file means: no authentication. It has to be written; nothing
 // else turns authentication off.
 const NoKey = "none"
@@ -143,7 +140,7 @@ func defaults(host string) *Config {
 			Algorithm: wire.AlgorithmHeir,
 		},
 		Group:     defaultGroup,
-		Multicast: DefaultMulticast,
+		Multicast: wire.DefaultGroup,
 		KeyFile:   DefaultKeyFile,
 		LED:       gpio.Default,
 		Socket:    DefaultSocket,

@@ -89,7 +89,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 			Name: fmt.Sprint("pi", number), Priority: 100, Interval: 100 * time.Millisecond, Algorithm: wire.AlgorithmHeir,
 		},
 		Addresses: []config.Address{{IP: floating}}, Group: "test", Key: testKey(7),
-		Multicast: config.DefaultMulticast, LogLevel: logrus.DebugLevel,
+		Multicast: wire.DefaultGroup, LogLevel: logrus.DebugLevel,
 	}
 	if change != nil {
 		change(&cfg, b)
@@ -278,7 +278,7 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 		return nil
 	}
 	d := netio.Datagram{Data: append([]byte(nil), b...), Multicast: !to.IsValid()}
-	d.From = netip.AddrPortFrom(t.local, wire.DefaultPort)
+	d.From = netip.AddrPortFrom(t.local, wire.DefaultGroup.Port())
 	time.AfterFunc(fakeLatency, func() {
 		t.board.lan.mu.Lock()
 		defer t.board.lan.mu.Unlock()

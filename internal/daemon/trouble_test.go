@@ -146,7 +146,7 @@ func TestLogIsBounded(t *testing.T) {
 		before := 0
 		one.get(func() { before = len(one.logged) })
 		for n := range 2000 {
-			from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), wire.DefaultPort)
+			from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), wire.DefaultGroup.Port())
 			one.transport.inbox <- netio.Datagram{Data: packet, From: from, Multicast: true}
 			pass(time.Millisecond)
 		}

@@ -16,10 +16,8 @@ import (
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns/loss"
+	"topdog/wire"
 )
-
-// topdogPort is the default of the configuration.
-const topdogPort = 9254
 
 // topdog is this repository's program.
 type topdog struct {
@@ -131,5 +129,5 @@ func (s *topdog) ready(ctx context.Context, r *rig) error {
 func (s *topdog) stableFor() time.Duration { return max(32*s.heartbeat, 2*time.Second) }
 
 func (s *topdog) traffic() loss.Traffic {
-	return loss.Traffic{Protocol: unix.IPPROTO_UDP, Port: topdogPort}
+	return loss.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}
 }

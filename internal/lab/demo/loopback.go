@@ -14,6 +14,7 @@ import (
 	"topdog/internal/daemon"
 	"topdog/internal/lab/observe"
 	"topdog/netio"
+	"topdog/wire"
 )
 
 // Loopback owns all of 127.0.0.0/8 (RFC 1122, section 3.2.1.3), so every board
@@ -22,7 +23,6 @@ var (
 	loopbackReserve  = netip.MustParseAddr("127.77.0.1")
 	loopbackFloating = netip.MustParseAddr("127.77.0.100")
 	loopbackClient   = netip.MustParseAddr("127.77.0.200")
-	loopbackGroup    = netip.MustParseAddr("224.0.0.254")
 )
 
 const loopbackInterface = "lo"
@@ -81,7 +81,9 @@ func (l *loopback) ask(interval time.Duration) (*observe.Asker, error) {
 	return observe.StartAsker(observe.OverUDP(conn, l.answersAt()), interval), nil
 }
 
-func (l *loopback) group() netip.AddrPort { return netip.AddrPortFrom(loopbackGroup, l.port) }
+func (l *loopback) group() netip.AddrPort {
+	return netip.AddrPortFrom(wire.DefaultGroup.Addr(), l.port)
+}
 
 func (l *loopback) board(n int) (netip.Addr, string, netip.AddrPort) {
 	return l.places[n-1].addr(), loopbackInterface, l.group()

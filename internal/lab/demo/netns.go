@@ -11,6 +11,7 @@ import (
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
+	"topdog/wire"
 )
 
 // namespaces is a LAN of network namespaces with a cable each.
@@ -46,7 +47,7 @@ func (s *namespaces) close() error              { return s.Close() }
 // board names topdog's default group: the LAN is this demo's alone, so no other demo can be on it.
 func (s *namespaces) board(n int) (netip.Addr, string, netip.AddrPort) {
 	b := s.LAN.Board(n)
-	return b.Addr.Addr(), b.Interface, config.DefaultMulticast
+	return b.Addr.Addr(), b.Interface, wire.DefaultGroup
 }
 
 func (s *namespaces) platform(n int, cfg *config.Config) daemon.Platform {
