@@ -1,0 +1,72 @@
+// Package manual writes topdog's manual pages from what is said elsewhere
+// already, so that nothing is said twice and nothing can disagree: topdog(1) from
+// the program's own help and from docs/operations.md, topdog.toml(5) from the
+// annotated configuration.
+//
+//	manual -topdog PROGRAM -operations FILE -version TEXT -date YYYY-MM-DD DIRECTORY
+//
+// It is part of making a package, and no part of topdog: the generator of the
+// command-line library would have to be linked into the daemon.
+package manual
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"topdog/internal/config"
+)
+
+// Main is the command scripts/packaging/manual. It ends the process if something is wrong.
+func Main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "manual:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	program := flag.String("topdog", "", "the `program`, which is asked for its help")
+	operations := flag.String("operations", "docs/operations.md", "the `file` with the table of exit statuses")
+	version := flag.String("version", "", "the `version` for the foot of the pages")
+	date := flag.String("date", "", "the `date` for the foot of the pages")
+	flag.Parse()
+	if *program == "" || flag.NArg() != 1 {
+		flag.Usage()
+		return errors.New("which program, and into which directory?")
+	}
+	foot := foot{version: *version, date: *date}
+
+	ask := func(command ...string) (string, error) {
+		out, err := exec.Command(*program, append(command, "--help")...).Output()
+		if err != nil {
+			return "", fmt.Errorf("ask %s %v for its help: %w", *program, command, err)
+		}
+		return string(out), nil
+	}
+	table, err := os.ReadFile(*operations)
+	if err != nil {
+		return err
+	}
+	statuses, err := exitStatuses(string(table))
+	if err != nil {
+		return fmt.Errorf("%s: %w", *operations, err)
+	}
+	commands, err := commandsPage(foot, ask, statuses)
+	if err != nil {
+		return err
+	}
+	file, err := configPage(foot, string(config.Reference()))
+	if err != nil {
+		return fmt.Errorf("the annotated configuration: %w", err)
+	}
+	for name, text := range map[string]string{"topdog.1": commands, "topdog.toml.5": file} {
+		if err := os.WriteFile(filepath.Join(flag.Arg(0), name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
