@@ -160,8 +160,8 @@ func (a *Announcer) send(packet arpPacket) error {
 	if err := a.socket.Write(func(fd uintptr) bool {
 		result = unix.Sendto(int(fd), frame, 0, to)
 		if result == unix.ENETDOWN {
-			// That may be old news: when the link goes down the kernel leaves a
-			// note on the socket, which the next call gets, however late it comes.
+			// That may be long over: when the link goes down the kernel leaves an error on
+			// the socket, which the next call gets, however late it comes.
 			result = unix.Sendto(int(fd), frame, 0, to)
 		}
 		return true // never wait for a full queue: late announcements are wrong ones
@@ -188,14 +188,14 @@ func (a *Announcer) listen() {
 		default:
 			failures = 0
 			if packet, err := parseARP(buffer[:n]); err == nil {
-				a.hear(packet)
+				a.receive(packet)
 			}
 		}
 	}
 }
 
-// hear takes in one ARP packet of another host.
-func (a *Announcer) hear(packet arpPacket) {
+// receive tells of one ARP packet of another host to whom it concerns.
+func (a *Announcer) receive(packet arpPacket) {
 	a.mu.Lock()
 	for p := range a.probes {
 		if packet.conflictsWith(p.addr, a.own) {

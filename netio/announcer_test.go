@@ -174,7 +174,7 @@ func TestHear(t *testing.T) {
 			a.Rivals([]netip.Addr{testVIP}, func(addr netip.Addr, mac net.HardwareAddr) {
 				got = addr.String() + " at " + mac.String()
 			})
-			a.hear(test.packet)
+			a.receive(test.packet)
 			if got != test.want {
 				t.Errorf("heard %q, want %q", got, test.want)
 			}

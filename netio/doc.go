@@ -1,7 +1,7 @@
-// Package netio is everything in topdog that touches the network: datagrams,
-// the state of links and addresses, the floating IP, and the announcements
-// that tell the neighbours where the floating IP is now. It knows nothing of
-// elections; it carries bytes and holds addresses for whoever decides.
+// Package netio is everything in topdog that touches the network: datagrams, the
+// state of links and addresses, the floating IP, and the announcements that tell the
+// neighbours where the floating IP is now. It knows nothing of elections: it carries
+// bytes and holds addresses, and others decide.
 //
 //   - [Conn] is the pair of UDP sockets of one board: one bound to the group's
 //     multicast address, one to the board's own address. Nothing from beyond
@@ -10,16 +10,18 @@
 //   - [Watch] reports the group's interface and every IPv4 address of the host
 //     whenever one of them changes. [FindInterface] names the interface that a
 //     floating IP belongs to.
-//   - [FloatingIP] holds the floating addresses in such a way that they do not
-//     outlive the process, whether it is killed or frozen. docs/address.md has
-//     the measurements behind the choice.
+//   - [FloatingIP] holds the floating addresses by a [HoldMethod], so that they do
+//     not outlive the process, whether it is killed or frozen. docs/address.md has
+//     the measurements behind the choice. [RemoveLeftovers] cleans up after it.
+//   - [Deadman] is the dead man's switch: a companion process that removes the
+//     addresses at once when the daemon is killed or frozen, by a [ReleasePlan].
 //   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen
 //     for rivals. [AnnouncementDelay] says when to announce again.
-//   - [Now] is the one clock of the daemon.
+//   - [Now] is the one clock of the daemon, and a [Timer] wakes its loop.
 //
 // Whatever opens a socket, a device or a file does so in the network namespace of the
 // calling thread. That is how the lab runs several boards in one process.
 //
-// The package never logs. What it has to say it says through errors, callbacks
-// and counters, and the wording is meant to be shown to a person as it is.
+// The package never logs. It tells everything by errors, callbacks and counters. The
+// texts are meant to be shown to people as they are.
 package netio

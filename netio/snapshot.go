@@ -32,8 +32,7 @@ type LocalAddr struct {
 	Index  int
 }
 
-// Snapshot is a complete picture of what topdog wants to know about the host's
-// network at one moment. It shares no memory with later ones.
+// Snapshot is all that topdog wants to know about the host's network at one moment. It shares no memory with later ones.
 type Snapshot struct {
 	// Present tells whether the interface exists. Link is zero if not.
 	Present bool
@@ -73,7 +72,7 @@ func newTable(name string) *table {
 	return &table{name: name, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}}
 }
 
-// link takes in one message of the link subscription.
+// link handles one message of the link subscription.
 func (t *table) link(u netlink.LinkUpdate) {
 	// A bridge reports on its ports in the same message types. There,
 	// RTM_DELLINK means that the port left the bridge, not that it is gone.
@@ -108,7 +107,7 @@ func isUp(flags uint32) bool {
 	return flags&all == all
 }
 
-// addr takes in one message of the address subscription. A refreshed lifetime
+// addr handles one message of the address subscription. A refreshed lifetime
 // is such a message too, and changes nothing.
 func (t *table) addr(u netlink.AddrUpdate) {
 	prefix, ok := prefixOf(&u.LinkAddress)

@@ -49,7 +49,7 @@ func (d *Daemon) loop(ctx context.Context) {
 			e = linkChange(s)
 		case do := <-d.tasks.posted:
 			e = posted(do)
-		case <-d.timer.Rings():
+		case <-d.timer.Expired():
 			e = timerExpired{}
 		}
 		d.handle(e)

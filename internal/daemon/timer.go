@@ -5,7 +5,7 @@ import "time"
 // Timer expires once, at a time that can be moved; netio.Timer is the real one.
 type Timer interface {
 	Set(after time.Duration)
-	Rings() <-chan struct{}
+	Expired() <-chan struct{}
 	Close() error
 }
 
@@ -51,8 +51,8 @@ type runtimeTimer struct {
 	expired chan struct{}
 }
 
-func (t *runtimeTimer) Set(after time.Duration) { t.timer.Reset(after) }
-func (t *runtimeTimer) Rings() <-chan struct{}  { return t.expired }
+func (t *runtimeTimer) Set(after time.Duration)  { t.timer.Reset(after) }
+func (t *runtimeTimer) Expired() <-chan struct{} { return t.expired }
 
 func (t *runtimeTimer) Close() error {
 	t.timer.Stop()
