@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -86,6 +87,24 @@ func TestImporters(t *testing.T) {
 		}
 		if seen == 0 {
 			t.Errorf("nobody imports %s: is it spelt like that?", rule.imported)
+		}
+	}
+}
+
+// TestHouse holds that docs/how-it-works.md names every package.
+func TestHouse(t *testing.T) {
+	text, err := os.ReadFile("../../docs/how-it-works.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, house, found := strings.Cut(string(text), "## The house")
+	house, _, ends := strings.Cut(house, "\n### ")
+	if !found || !ends {
+		t.Fatal("the page has no tables of packages")
+	}
+	for _, path := range list(t, "topdog/...") {
+		if name := strings.TrimPrefix(path, "topdog/"); !strings.Contains(house, "`"+name+"`") {
+			t.Errorf("the tables do not name %s", name)
 		}
 	}
 }
