@@ -49,7 +49,7 @@ type Result struct {
 	After  string  `json:"after,omitempty"`  // and who does after it
 	Moved  bool    `json:"moved"`            // another board leads
 	Term   uint32  `json:"term"`
-	Reason string  `json:"reason,omitempty"` // why the leader took over, if one did
+	Reason string  `json:"reason,omitempty"` // why the leader took over, if one did: an identifier
 	// OutageMs is the longest time without an answer; 0 if no answer was missed.
 	OutageMs float64 `json:"outage_ms"`
 	// ClientPausedMs is how much of it says nothing, since the machine was too
@@ -318,7 +318,7 @@ func (s *show) measure(r *Result, began time.Time) {
 	defer s.mu.Unlock()
 	r.Term = uint32(s.leader.term)
 	if r.Moved {
-		r.Reason = s.leader.rose.String()
+		r.Reason = s.leader.rose.Identifier()
 	}
 }
 

@@ -61,7 +61,7 @@ func playJSON(t *testing.T, o Options) Report {
 var errOverslept = errors.New("a new leader gives as its reason that it had not been running for a while")
 
 // overslept reports whether the machine stood still for a leader in an act.
-func overslept(r Result) bool { return r.Reason == election.ReasonSuspended.String() }
+func overslept(r Result) bool { return r.Reason == election.ReasonSuspended.Identifier() }
 
 // bullies says with which algorithms a board that comes before the leader takes
 // the lead when it comes. It is the papers' word, not the code's.
@@ -83,8 +83,8 @@ func check(t *testing.T, r Report, boards int) {
 			t.Errorf("%s: %s answered before, %s does after", a.Text, a.Before, a.After)
 		case a.Moved && (a.OutageMs <= 0 || a.Reason == ""):
 			t.Errorf("%s: the outage was %v ms, the reason is %q", a.Text, a.OutageMs, a.Reason)
-		case r.Algorithm == "heir" && a.Takeover() && a.Reason != election.ReasonUnanswered.String(),
-			r.Algorithm == "heir" && a.Handover() && a.Reason != election.ReasonHandover.String():
+		case r.Algorithm == "heir" && a.Takeover() && a.Reason != election.ReasonUnanswered.Identifier(),
+			r.Algorithm == "heir" && a.Handover() && a.Reason != election.ReasonHandover.Identifier():
 			t.Errorf("%s: the new leader's reason is %q", a.Text, a.Reason)
 		case comeback && a.Moved != (a.After == a.Board):
 			t.Errorf("%s: %s answers, and moved is %v", a.Text, a.After, a.Moved)
