@@ -35,7 +35,7 @@ func ledTestCommand() *cobra.Command {
 LED is the light, written as in the configuration: ACT, GPIO17, GPIO17:low,
 gpiochip0/17, led:NAME. Without it, it is the light of the configuration.`,
 		Example: "  topdog led test\n  topdog led test GPIO17 --each 10s",
-		Args:    ledArgs,
+		Args:    usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if each < minEach || each > maxEach {
 				return usageError{fmt.Errorf("--each must be %v to %v, is %v", minEach, maxEach, each)}
@@ -57,14 +57,6 @@ const (
 	minEach = time.Second
 	maxEach = time.Hour
 )
-
-// ledArgs is cobra.MaximumNArgs(1), with the error that every command has.
-func ledArgs(c *cobra.Command, args []string) error {
-	if err := cobra.MaximumNArgs(1)(c, args); err != nil {
-		return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
-	}
-	return nil
-}
 
 // lightToTest finds the light, and makes sure that no daemon is using it: two
 // programs would write over each other, or be refused without an explanation.

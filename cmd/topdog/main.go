@@ -121,13 +121,17 @@ Set up the first board:        topdog init 192.168.1.250`,
 		if c.Args == nil {
 			c.Args = cobra.NoArgs
 		}
-		checked := c.Args
-		c.Args = func(c *cobra.Command, args []string) error {
-			if err := checked(c, args); err != nil {
-				return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
-			}
-			return nil
-		}
+		c.Args = usageArgs(c.Args)
 	}
 	return root
+}
+
+// usageArgs makes what a check of the arguments finds a mistake in the command line.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
+		}
+		return nil
+	}
 }

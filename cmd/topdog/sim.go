@@ -31,16 +31,6 @@ the daemon. The same seed gives the same run.`,
 	return c
 }
 
-// usageArgs makes what a check of the arguments finds a mistake in the command line.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
-		}
-		return nil
-	}
-}
-
 func simRunCommand() *cobra.Command {
 	r := &scenario.Request{Faults: make(map[scenario.FaultKind]*[]string)}
 	c := &cobra.Command{

@@ -223,26 +223,35 @@ func (r *reading) commonMistake(offset int) (message, hint string, at span) {
 			hint = r.rewrite(f, unquote(text))
 		}
 		return `quotes must be straight ("), not typographic`, hint, value
-	case !strings.ContainsAny(text[:1], `"'[{`):
-		switch {
-		case f == nil && meansSecret(key):
-			return "unknown key " + quoted(key), keyHasItsOwnFile, span{start + strings.Index(line, key), len(key)}
-		case f == nil:
-			hint = `write it in quotes: "…"`
-			if meant := knownAs(key); meant != "" {
-				hint = "did you mean " + meant + "? " + hint
-			}
-			return "this is neither a number nor true or false, and not text in quotes", hint, value
-		case f.form&takesText == 0 && r.fits(f, strings.Fields(text)[0]):
-			// The value is right, so what follows it is wrong.
-			return "", "", span{}
-		case f.form&takesText != 0:
-			return f.key + ": text must be in quotes", r.rewrite(f, text), value
-		default:
-			return f.key + ": this must be " + f.form.inWords(), r.rewrite(f, text), value
-		}
+	case f == nil && meansSecret(key) && isBare(text):
+		return "unknown key " + quoted(key), keyHasItsOwnFile, span{start + strings.Index(line, key), len(key)}
+	case isBare(text):
+		message, hint = r.bareValue(f, key, text)
+		return message, hint, value
 	}
 	return "", "", span{}
+}
+
+// isBare reports whether a value has no quotes or brackets around it.
+func isBare(text string) bool { return !strings.ContainsAny(text[:1], `"'[{`) }
+
+// bareValue says what is wrong with a value that is not in quotes; nothing if it needs
+// none. f is the field of key, if there is one.
+func (r *reading) bareValue(f *field, key, text string) (message, hint string) {
+	switch {
+	case f == nil:
+		hint = `write it in quotes: "…"`
+		if meant := knownAs(key); meant != "" {
+			hint = "did you mean " + meant + "? " + hint
+		}
+		return "this is neither a number nor true or false, and not text in quotes", hint
+	case f.form&takesText == 0 && r.fits(f, strings.Fields(text)[0]):
+		return "", "" // the value is right, so what follows it is wrong
+	case f.form&takesText != 0:
+		return f.key + ": text must be in quotes", r.rewrite(f, text)
+	default:
+		return f.key + ": this must be " + f.form.inWords(), r.rewrite(f, text)
+	}
 }
 
 // unquote takes whatever quotes there are off a text.
