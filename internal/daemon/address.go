@@ -19,18 +19,19 @@ import (
 type address struct {
 	platform *Platform
 	link     *link
+	deadman  *deadman
 	tasks    *tasks
 	group    *group
 	reporter *reporter
 	now      func() time.Duration
 	floating []config.Address
 
-	holder  Holder // nil until it was opened
-	deadman deadman
-	wanted  bool // the core wants the address held
-	held    bool
-	untold  bool // it was acquired just now, and nobody on this board was told yet
-	failed  bool // it could not be acquired, and the core was not told yet
+	iface  string // where it is held
+	holder Holder // nil until it was opened
+	wanted bool   // the core wants the address held
+	held   bool
+	untold bool // it was acquired just now, and nobody on this board was told yet
+	failed bool // it could not be acquired, and the core was not told yet
 
 	renewAt  time.Duration // when its lifetime is started over, or acquiring it is tried again
 	restored uint64        // how often something else had deleted it
@@ -46,11 +47,10 @@ type address struct {
 	probes     int // how often the address was probed, to tell the answers apart
 }
 
-func newAddress(floating []config.Address, p *Platform, l *link, g *group, t *tasks, r *reporter, now func() time.Duration) *address {
+func newAddress(floating []config.Address, p *Platform, l *link, g *group, s *deadman, t *tasks, r *reporter, now func() time.Duration) *address {
 	return &address{
-		platform: p, link: l, tasks: t, group: g, reporter: r, now: now, floating: floating,
-		deadman:      deadman{launch: p.StartDeadman, group: g, tasks: t, reporter: r},
-		backOffUntil: never,
+		platform: p, link: l, group: g, deadman: s, tasks: t, reporter: r, now: now,
+		floating: floating, backOffUntil: never,
 	}
 }
 
@@ -79,8 +79,8 @@ func (a *address) due() time.Duration {
 
 // open prepares to hold the address when the link has been opened, so that a
 // takeover finds everything open.
-func (a *address) open(n Announcer) {
-	a.announcer = n
+func (a *address) open(iface string, n Announcer) {
+	a.iface, a.announcer = iface, n
 	a.openHolder()
 	if a.wanted {
 		a.acquire() // the interface was made anew, or our own address changed, while this board leads
@@ -91,7 +91,7 @@ func (a *address) openHolder() {
 	if a.holder != nil {
 		return
 	}
-	holder, err := a.platform.OpenHolder(a.link.name, a.prefixes())
+	holder, err := a.platform.OpenHolder(a.iface, a.prefixes())
 	if err != nil {
 		a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
 		return
@@ -164,7 +164,6 @@ func (a *address) close() {
 	if a.holder != nil {
 		a.reporter.failed("close", a.holder.Close())
 	}
-	a.deadman.close()
 }
 
 // maintain does what is due for the address.

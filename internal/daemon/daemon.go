@@ -37,7 +37,9 @@ type Daemon struct {
 	link     *link
 	group    *group
 	address  *address
+	deadman  *deadman
 	reporter *reporter
+	light    *light
 	trace    *trace
 	score    *score
 	handover handover
@@ -67,13 +69,14 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.trace = newTrace(d.now, platform.Now != nil)
 	d.platform = d.trace.traced(platform)
 	d.reporter = newReporter(o.Log, d.now)
-	d.reporter.light = newLight(d.ledOpener(), d.ledFailed)
+	d.light = newLight(d.ledOpener(), d.ledFailed)
 	d.link = newLink(&d.cfg, &d.platform, d.tasks, d.reporter)
 	var err error
 	if d.group, err = newGroup(&d.cfg, d.link, d.tasks, d.reporter, d.now); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	d.address = newAddress(d.cfg.Addresses, &d.platform, d.link, d.group, d.tasks, d.reporter, d.now)
+	d.deadman = &deadman{launch: platform.StartDeadman, group: d.group, tasks: d.tasks, reporter: d.reporter}
+	d.address = newAddress(d.cfg.Addresses, &d.platform, d.link, d.group, d.deadman, d.tasks, d.reporter, d.now)
 	d.address.rivalHeard = d.rivalHeard
 	d.score = newScore(&d.cfg, &d.platform, d.tasks, d.reporter, d.now)
 	d.score.changed = d.scoreChanged
@@ -100,7 +103,7 @@ func check(cfg *config.Config) error {
 // Run runs the board until ctx ends; then it hands over, if it leads, and lets
 // go of everything. Nothing that happens to the board ends it before.
 func (d *Daemon) Run(ctx context.Context) error {
-	d.tasks.start(d.reporter.light.run)
+	d.tasks.start(d.light.run)
 	d.tasks.start(d.link.watch)
 	d.tasks.start(d.score.run)
 	d.tasks.start(d.serveConsole)

@@ -53,7 +53,7 @@ func (s *deadman) start(ready func()) {
 	}
 	device, err := s.launch()
 	if err != nil {
-		if s.reporter.problems.note(console.ProblemDeadman, wire.Nobody, err.Error(), forever) {
+		if s.reporter.note(console.ProblemDeadman, err.Error(), forever) {
 			s.reporter.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
 		}
 		s.tasks.postAfter(restartDeadman, func() { s.start(ready) })
@@ -108,7 +108,7 @@ func (s *deadman) extend(plan netio.ReleasePlan, resign wire.Message, lease time
 func (s *deadman) outdated(plan *netio.ReleasePlan, resign *wire.Message) bool {
 	p := &s.prepared
 	return resign.Term != p.resign.Term || resign.Resign != p.resign.Resign || s.group.presignDue(p.resign.Sequence) ||
-		plan.Link != p.link || s.group.revision != p.revision
+		plan.Link != p.link || s.group.revision() != p.revision
 }
 
 // prepare tells the companion what there is to let go of, and what to say.
@@ -129,7 +129,7 @@ func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) bool {
 		}
 		return false
 	}
-	s.prepared = preparation{resign, plan.Link, s.group.revision}
+	s.prepared = preparation{resign, plan.Link, s.group.revision()}
 	return true
 }
 

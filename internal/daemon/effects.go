@@ -8,7 +8,6 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
-	"topdog/internal/console"
 	"topdog/wire"
 )
 
@@ -20,7 +19,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
-		if claimsTheLead(e) && d.address.deadman.fired() {
+		if claimsTheLead(e) && d.deadman.fired() {
 			continue
 		}
 		switch e.Kind {
@@ -90,11 +89,7 @@ func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
 // changed tells everybody who cares of a change of role or leader.
 func (d *Daemon) changed(c election.Change) {
 	d.showRole() // at once, since the rest takes longer
-	d.reporter.history.add(c, d.lastSeen(c))
-	if c.NewLeader != wire.Nobody {
-		// The machine that had the address was a board of the group, or has given it up.
-		d.reporter.solved(console.ProblemAddressNotFree)
-	}
+	d.reporter.remember(c, d.lastSeen(c))
 	d.console.Changed()
 	if d.observe != nil {
 		d.observe(c)
@@ -102,7 +97,7 @@ func (d *Daemon) changed(c election.Change) {
 	if c.LeaderChanged() && c.NewLeader != wire.Nobody && c.NewLeader != d.group.self {
 		d.handedOver(c.NewLeader)
 	}
-	d.reporter.changed(c, d.describe(c))
+	d.reporter.tell(c, d.describe(c))
 }
 
 // lastSeen is when the leader that was replaced was heard last.
@@ -131,5 +126,5 @@ func (d *Daemon) showRole() {
 	if d.core != nil && (d.core.Role() != election.Leader || d.address.held) {
 		pattern = patterns[d.core.Role()]
 	}
-	d.reporter.light.show(pattern)
+	d.light.show(pattern)
 }

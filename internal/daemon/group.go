@@ -27,9 +27,10 @@ type group struct {
 	multicast netip.AddrPort // where Transport.Multicast sends to
 	port      uint16         // where boards listen
 	peers     []netip.Addr   // are sent by unicast what the group is sent by multicast
-	revision  int            // counts the changes of transport and peers
+	changes   int            // of transport and peers
 
 	transport   Transport      // nil while the link is closed
+	local       netip.Addr     // of the transport
 	readers     sync.WaitGroup // of the transport
 	inbox       chan *packet   // from the readers to the loop
 	free        chan *packet   // back
@@ -117,9 +118,9 @@ func (g *group) forget() {
 }
 
 // open begins to receive.
-func (g *group) open(t Transport) {
-	g.transport = t
-	g.revision++
+func (g *group) open(t Transport, local netip.Addr) {
+	g.transport, g.local = t, local
+	g.changes++
 	g.multicastAt = g.now()
 	g.readers.Go(func() {
 		if err := t.Serve(g.deliver); err != nil {
@@ -142,7 +143,7 @@ func (g *group) close() {
 func (g *group) setPeers(peers []netip.Addr) {
 	if !slices.Equal(g.peers, peers) {
 		g.peers = peers
-		g.revision++
+		g.changes++
 	}
 }
 

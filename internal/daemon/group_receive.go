@@ -81,8 +81,8 @@ func (g *group) receive(p *packet, now time.Duration) (m *wire.Message, duplicat
 // now, and this one needs a new id.
 func (g *group) duplicateID(from netip.Addr) {
 	text := fmt.Sprintf("the board at %v has this board's id %v as well", from, g.self)
-	g.reporter.problems.note(console.ProblemKind(election.NoticeDuplicateID.Identifier()), wire.Nobody, text, time.Minute)
-	if g.chooseID(g.link.local) != g.self {
+	g.reporter.note(console.ProblemKind(election.NoticeDuplicateID.Identifier()), text, time.Minute)
+	if g.chooseID(g.local) != g.self {
 		g.outdated = true
 	}
 }

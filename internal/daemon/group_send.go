@@ -55,7 +55,7 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort) {
 	}
 	g.noteSend(g.transport.Multicast(datagram))
 	for _, peer := range g.peers {
-		if peer != g.link.local {
+		if peer != g.local {
 			g.noteSend(g.transport.Unicast(datagram, netip.AddrPortFrom(peer, g.port)))
 		}
 	}
@@ -87,6 +87,10 @@ func (g *group) presignSequence() wire.Sequence { return g.sequence + presignAhe
 // presignDue reports whether a message with that number has to be signed anew.
 func (g *group) presignDue(sequence wire.Sequence) bool { return g.sequence+presignAhead/2 > sequence }
 
+// revision changes with everything but the sequence that a pre-signed message and
+// where it goes depend on.
+func (g *group) revision() int { return g.changes }
+
 // presign signs a message that has its sequence number already.
 func (g *group) presign(m wire.Message) ([]byte, error) {
 	m.Incarnation = g.incarnation
@@ -97,7 +101,7 @@ func (g *group) presign(m wire.Message) ([]byte, error) {
 func (g *group) destinations() []netip.AddrPort {
 	all := []netip.AddrPort{g.multicast}
 	for _, peer := range g.peers {
-		if peer != g.link.local {
+		if peer != g.local {
 			all = append(all, netip.AddrPortFrom(peer, g.port))
 		}
 	}

@@ -19,7 +19,7 @@ type history struct {
 	lostAt time.Duration   // when it was last known to be there
 
 	rivalAt time.Duration // when another leader was heard
-	rivals  uint64        // how often
+	rivals  uint64        // how often that was
 }
 
 // reign is one leader's.
@@ -91,6 +91,7 @@ func (h *history) settled(now time.Duration) bool {
 func (h *history) status(s *console.Status, now time.Duration, idAndName func(wire.ID) (id, name string)) {
 	s.Reason, s.ReasonText = h.last.Reason.Identifier(), h.last.Reason.String()
 	s.RoleSinceMs = age(now - h.since)
+	s.Counters.RivalLeadersHeard = h.rivals
 	if s.Leader != "" && len(h.reigns) > 0 {
 		s.LeaderSinceMs = age(now - h.reigns[0].from)
 	}

@@ -10,7 +10,6 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
-	"topdog/wire"
 )
 
 // link is the group's interface as it is at the moment.
@@ -78,7 +77,7 @@ func (l *link) find(ctx context.Context) (name string, found bool) {
 			return name, true
 		}
 		l.tasks.post(func() {
-			if l.reporter.problems.note(console.ProblemInterface, wire.Nobody, err.Error(), forever) {
+			if l.reporter.note(console.ProblemInterface, err.Error(), forever) {
 				l.reporter.log.Warnf("waiting for the interface: %v", err)
 			}
 		})

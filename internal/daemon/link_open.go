@@ -70,8 +70,8 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	}
 	d.reporter.solved(console.ProblemSockets)
 	d.link.opened(local)
-	d.group.open(transport)
-	d.address.open(announcer)
+	d.group.open(transport, local)
+	d.address.open(d.link.name, announcer)
 	return nil
 }
 

@@ -30,9 +30,9 @@ func (stopRequest) handle(d *Daemon)  { d.stop() }
 
 // loop takes in one event at a time until the board has left the group.
 func (d *Daemon) loop(ctx context.Context) {
-	d.reporter.failed("start", d.reporter.notifier.Ready())
+	d.reporter.ready()
 	d.timer = newTimer(d.platform.NewTimer, d.reporter)
-	d.address.deadman.start(d.extendLease)
+	d.deadman.start(d.extendLease)
 	d.showRole()
 	stop := ctx.Done()
 	for !d.finished {
@@ -68,7 +68,7 @@ func (d *Daemon) handle(e event) {
 // frozen must know, before it says a word, what was done on its behalf.
 func (d *Daemon) checkDeadman() {
 	switch {
-	case !d.address.deadman.fired():
+	case !d.deadman.fired():
 	case d.core.Role() == election.Leader:
 		d.carryOut(d.core.LeaseExpired(d.now()))
 	default:
@@ -99,7 +99,7 @@ func (d *Daemon) due() time.Duration {
 // timerExpired does what is due. The core comes first: if this process was asleep
 // it lets go of the address before anything renews it.
 func (d *Daemon) timerExpired() {
-	d.timer.at = never
+	d.timer.expired()
 	// What has arrived meanwhile may change what is due. What arrives while this
 	// is taken in has to wait, or a flood would keep the leader from its heartbeat.
 	for range len(d.group.inbox) {
@@ -140,7 +140,7 @@ const stopWithin = 500 * time.Millisecond
 
 // stop begins to leave the group.
 func (d *Daemon) stop() {
-	d.reporter.failed("say that we stop", d.reporter.notifier.Stopping())
+	d.reporter.stopping()
 	if d.core == nil {
 		d.finished = true
 		return
@@ -158,6 +158,7 @@ func (d *Daemon) stop() {
 // leave lets go of everything that the loop owns.
 func (d *Daemon) leave() {
 	d.address.close()
+	d.deadman.close()
 	d.closeLink()
 	d.reporter.failed("close the timer", d.timer.Close())
 }

@@ -9,14 +9,14 @@ import (
 // Reload reads the configuration again from the file at path, and applies what can
 // be applied while the daemon runs. A configuration with a mistake changes nothing.
 func (d *Daemon) Reload(path string) {
-	d.reporter.failed("tell systemd", d.reporter.notifier.Reloading())
+	d.reporter.reloading()
 	cfg, err := config.Load(path)
 	if err != nil {
 		d.reporter.log.Errorf("the new configuration was not applied:\n%v", err)
 	} else {
 		d.tasks.post(func() { d.reconfigure(cfg) })
 	}
-	d.reporter.failed("tell systemd", d.reporter.notifier.Ready())
+	d.reporter.ready()
 }
 
 // reconfigure applies the live keys of a changed configuration. What needs a restart
@@ -46,7 +46,7 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 		d.score.replaceCommand(cfg.ScoreCommand)
 	}
 	if changed["led"] {
-		d.reporter.light.replace(d.ledOpener())
+		d.light.replace(d.ledOpener())
 		d.reporter.solved(console.ProblemLED)
 	}
 	if d.core != nil {

@@ -11,13 +11,12 @@ import (
 	"topdog/wire"
 )
 
-// reporter tells people and programs how this board is: by its log, by the
-// light, by systemd, and by the problems and the history that topdog status
-// shows. Nothing of it can fail in a way that the election would notice.
+// reporter tells people and programs how this board is: by the log, by systemd,
+// and by the problems and the history that topdog status shows. Nothing of it can
+// fail in a way that the election would notice.
 type reporter struct {
 	log      *logrus.Entry
 	notifier *systemd.Notifier
-	light    *light
 	problems problems
 	history  history
 	fedAt    time.Duration // when systemd's watchdog was fed
@@ -37,16 +36,21 @@ func (r *reporter) failed(what string, err error) {
 	}
 }
 
+// note notes a problem of this board, and reports whether it should be logged.
+func (r *reporter) note(kind console.ProblemKind, text string, lasts time.Duration) (tell bool) {
+	return r.problems.note(kind, wire.Nobody, text, lasts)
+}
+
 // warn notes a problem, and logs it if that is due.
 func (r *reporter) warn(kind console.ProblemKind, text string, lasts time.Duration) {
-	if r.problems.note(kind, wire.Nobody, text, lasts) {
+	if r.note(kind, text, lasts) {
 		r.log.Warn(text)
 	}
 }
 
 // alert is warn for what keeps the address from the users.
 func (r *reporter) alert(kind console.ProblemKind, text string, lasts time.Duration) {
-	if r.problems.note(kind, wire.Nobody, text, lasts) {
+	if r.note(kind, text, lasts) {
 		r.log.Error(text)
 	}
 }
@@ -69,8 +73,21 @@ func (r *reporter) noticed(n election.Notice) {
 	}
 }
 
-// changed tells of a change of role or leader, which text describes.
-func (r *reporter) changed(c election.Change, text string) {
+// remember enters a change of role or leader into the history. lastSeen is when the
+// old leader was heard last, or 0.
+func (r *reporter) remember(c election.Change, lastSeen time.Duration) {
+	r.history.add(c, lastSeen)
+	if c.NewLeader != wire.Nobody {
+		// The machine that had the address was a board of the group, or has given it up.
+		r.solved(console.ProblemAddressNotFree)
+	}
+}
+
+// leadIsSettled reports whether whoever claims the address now is no former leader.
+func (r *reporter) leadIsSettled(now time.Duration) bool { return r.history.settled(now) }
+
+// tell logs a change of role or leader, which text describes, and tells systemd.
+func (r *reporter) tell(c election.Change, text string) {
 	if routine(c) {
 		r.log.Debug(text)
 	} else {
@@ -100,6 +117,15 @@ func routine(c election.Change) bool {
 	}
 	return false
 }
+
+// ready tells systemd that the board runs, or has read its configuration again.
+func (r *reporter) ready() { r.failed("tell systemd", r.notifier.Ready()) }
+
+// reloading tells systemd that the configuration is being read.
+func (r *reporter) reloading() { r.failed("tell systemd", r.notifier.Reloading()) }
+
+// stopping tells systemd that the board hands over and ends.
+func (r *reporter) stopping() { r.failed("tell systemd", r.notifier.Stopping()) }
 
 // due is when systemd's watchdog wants to be fed.
 func (r *reporter) due() time.Duration {

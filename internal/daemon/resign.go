@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"time"
+
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -36,13 +37,13 @@ func (d *Daemon) resign(successor chan<- console.Handover) error {
 	switch {
 	case d.core == nil:
 		return errors.New("this board does not lead: it has no network yet")
-	case d.handover.successor != nil:
+	case d.handover.waits():
 		return errors.New("this board is handing over already")
 	}
 	d.trace.asked()
 	effects, err := d.core.Resign(d.now())
 	if err == nil {
-		d.handover.successor = successor
+		d.handover.begin(successor)
 	}
 	d.carryOut(effects) // also if it refuses: it may have found that it does not lead any more
 	return err
@@ -59,6 +60,12 @@ func (d *Daemon) handedOver(to wire.ID) {
 type handover struct {
 	successor chan<- console.Handover // nil if nobody waits
 }
+
+// begin has a caller wait for the successor.
+func (h *handover) begin(successor chan<- console.Handover) { h.successor = successor }
+
+// waits reports whether somebody waits.
+func (h *handover) waits() bool { return h.successor != nil }
 
 // succeeded tells whoever waits who leads now.
 func (h *handover) succeeded(to console.Handover) {

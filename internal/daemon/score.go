@@ -10,7 +10,6 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
-	"topdog/wire"
 )
 
 const (
@@ -117,7 +116,7 @@ func (s *score) computed(value uint32, program string, err error) {
 	now := s.now()
 	if err != nil {
 		text := fmt.Sprintf("the score command %s %v; the score of this board is 0 until it works", program, err)
-		s.reporter.problems.note(console.ProblemScoreCommand, wire.Nobody, text, forever)
+		s.reporter.note(console.ProblemScoreCommand, text, forever)
 		// Once, and not again for each run, also if it fails differently or now and then.
 		if now-s.toldAt > tellEvery {
 			s.reporter.log.Warn(text)

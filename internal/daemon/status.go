@@ -8,7 +8,6 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
-	"topdog/gpio"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -33,9 +32,8 @@ func (d *Daemon) status(now time.Duration) console.Status {
 		Role:        console.RoleIsolated,
 		HeartbeatMs: console.Milliseconds(d.cfg.Interval),
 		Counters: console.Counters{
-			RivalLeadersHeard: d.reporter.history.rivals,
-			DroppedByReason:   make(map[string]uint64),
-			ChangesByReason:   make(map[string]uint64),
+			DroppedByReason: make(map[string]uint64),
+			ChangesByReason: make(map[string]uint64),
 		},
 	}
 	if d.comparesScores() {
@@ -43,7 +41,9 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	}
 	d.group.counters(&s.Counters)
 	d.address.status(&s)
-	d.describeLED(&s)
+	if works := d.light.status(&s); works {
+		d.reporter.solved(console.ProblemLED)
+	}
 	s.Problems = append(d.reporter.problems.current(), d.group.oneWayProblems(now, d.called)...)
 	if d.core == nil {
 		s.Board = console.Board{Name: d.cfg.Name, Priority: int(d.cfg.Priority), Self: true, Role: s.Role}
@@ -144,24 +144,6 @@ func peerRole(p *election.Peer, core *election.Status) string {
 		return console.RoleFollower
 	default:
 		return ""
-	}
-}
-
-// describeLED says what the light shows, or why it shows nothing.
-func (d *Daemon) describeLED(s *console.Status) {
-	state := d.reporter.light.state()
-	if state.Fail == nil {
-		d.reporter.solved(console.ProblemLED)
-	}
-	switch {
-	case state.Fail != nil:
-		s.LEDText = state.Fail.Error()
-	case state.LED == "" || state.LED == gpio.None.String():
-		s.LEDText = state.LED
-	default:
-		pattern := d.reporter.light.showing()
-		s.LEDPattern = pattern.String()
-		s.LEDText = state.LED + ", " + pattern.Looks()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"topdog/gpio"
+	"topdog/internal/console"
 )
 
 // light runs the board's light, and changes to another light when a new
@@ -34,17 +35,22 @@ func (l *light) show(p gpio.Pattern) {
 	l.blinker.Show(p)
 }
 
-func (l *light) state() gpio.State {
+// status fills in what the light shows, or why it shows nothing, and reports
+// whether it works.
+func (l *light) status(s *console.Status) (works bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.blinker.State()
-}
-
-// showing returns the pattern that is wanted at present.
-func (l *light) showing() gpio.Pattern {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.pattern
+	state := l.blinker.State()
+	switch {
+	case state.Fail != nil:
+		s.LEDText = state.Fail.Error()
+	case state.LED == "" || state.LED == gpio.None.String():
+		s.LEDText = state.LED
+	default:
+		s.LEDPattern = l.pattern.String()
+		s.LEDText = state.LED + ", " + l.pattern.Looks()
+	}
+	return state.Fail == nil
 }
 
 // replace has another light show the pattern from now on.
