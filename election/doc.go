@@ -23,8 +23,9 @@
 //
 // Every change of role or leader is made by one of the become functions, with one
 // reason. Each stands in the file of its role (isolated.go, listener.go, follower.go,
-// candidate.go, leader.go, barred.go), and all go through become in role.go. Only
-// become acquires or releases the address.
+// candidate.go, leader.go, barred.go), and all go through become in role.go.
+// become releases the address when a leader becomes something else; becomeLeader
+// acquires it.
 //
 // # What is shared and what an algorithm brings
 //

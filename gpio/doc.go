@@ -10,19 +10,19 @@
 //	"GPIO17:low"       any of these three, for an LED that is lit when the line is low
 //	"ACT"  "led:ACT"   one of the board's own LEDs, under /sys/class/leds
 //
-// [Open] turns a Spec into an [LED], a [Blinker] shows a [Pattern] on it, and
-// a [Recorder] stands in for it where there is no board.
+// [Open] turns a Spec into an [LED]. A [Blinker] shows a [Pattern] on it. A
+// [Recorder] replaces it where there is no board.
 //
-// # What the lines go through
+// # How lines are driven
 //
-// Lines are driven through periph.io/x/host/v3/gpioioctl, that is the kernel's
-// GPIO character device, version 2 of its interface: Linux 5.10 or newer and
-// access to /dev/gpiochip* (on Raspberry Pi OS: the group gpio). The other
-// drivers of periph are left out on purpose. bcm283x writes to the registers
-// past the kernel, sees no other owner of a line and leaves it lit when the
-// process dies. sysfs does the same.
+// periph.io/x/host/v3/gpioioctl drives the lines. It uses the kernel's GPIO
+// character device, version 2 of its interface. It needs Linux 5.10 or newer, and
+// access to /dev/gpiochip* (on Raspberry Pi OS: the group gpio). This package does
+// not use the other drivers of periph. bcm283x writes to the registers without the
+// kernel. It sees no other owner of a line, and leaves the line lit when the process
+// dies. sysfs does the same.
 //
-// gpioioctl 3.8.5 has traps, which explain much of this package:
+// gpioioctl 3.8.5 has defects, which explain much of this package:
 //
 //  1. Read() on an output turns the line into an input with a pull-up, and the
 //     light goes out. This package therefore never reads a line; the interface
@@ -45,23 +45,21 @@
 //
 // # After a crash
 //
-// With a directory for notes (see [Options]), Open writes into a directory, which should be one that a
-// reboot empties, what it has taken and what made a board's LED blink before;
-// Close takes the note away. So [Leftovers] are the lights of a process that
-// died, and opening and closing each gives it back as it was. Those of a process
-// that lives are among them, but cannot be opened: a line belongs to one process
-// by the kernel's rule, and one of the board's LEDs by a lock.
+// [Options] can name a directory for notes. A reboot should empty it. Open writes a
+// note there, with the light that it uses and what made a board's LED blink before.
+// Close removes the note. So [Leftovers] are the lights of a process that died. To
+// open and close each of them restores it. The lights of a living process are among
+// them too, but cannot be opened: the kernel gives a line to one process only, and a
+// lock does the same for a board's LED.
 //
-// gpioioctl reports trouble with single chips through the standard logger of
-// package log, at most once, while it looks for them. This package does not
-// redirect that logger; a program that logs elsewhere calls log.SetOutput
-// before Init.
+// While gpioioctl looks for chips, it reports problems with single chips through the
+// standard logger of package log, at most once. This package does not redirect that
+// logger. A program that logs elsewhere calls log.SetOutput before Init.
 //
 // # What was never seen
 //
 // The lines were tried on emulated boards (Pi Zero and Pi 3B) and against
-// fakes. Nothing here has been seen on a Pi 5, whose lines belong to the RP1
-// chip behind PCI Express: that "GPIO17" is the RP1's is taken from reading
-// gpioioctl and the device tree. Nor were the LEDs under /sys/class/leds seen
-// on a real board.
+// fakes. Nothing was tried on a Pi 5, whose lines belong to the RP1 chip behind
+// PCI Express. That "GPIO17" is a line of the RP1 follows from gpioioctl and the
+// device tree. Nor were the LEDs under /sys/class/leds tried on a real board.
 package gpio

@@ -4,18 +4,21 @@
 //
 //	address = "192.168.1.250"
 //
-// Whatever is wrong with a file is reported at once, each problem with its
-// file, line and column, the line itself with a mark under the place, and what
-// to write instead. See [Errors].
+// All mistakes of a file are reported at once. The report of each has its file,
+// line and column, the line itself with a mark under the place, and what to write
+// instead. See [Errors].
 //
 // # Why not the library's decoder
 //
-// The syntax is read by go-toml's parser, but the values are put in place by a
-// table of keys (see fields.go) instead of go-toml's reflecting decoder. That
-// decoder, in v2.4.3, has four properties that this package promises not to
-// have: it never calls UnmarshalText on a named string type, so that a check
-// would silently be skipped; it loses the position when UnmarshalText refuses a
-// number; it stops at the first bad value; and it takes Address for address.
+// go-toml's parser reads the syntax. A table of keys (see fields.go) assigns the
+// values, and not go-toml's reflecting decoder. That decoder, in v2.4.3, has four
+// properties that this package must not have:
+//
+//   - It never calls UnmarshalText on a named string type, so a check would
+//     silently be skipped.
+//   - It loses the position when UnmarshalText refuses a number.
+//   - It stops at the first bad value.
+//   - It accepts Address for address.
 package config
 
 import (

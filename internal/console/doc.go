@@ -4,15 +4,15 @@
 //
 //	GET  /v1/status   a [Status]
 //	GET  /v1/events   a [Status] per line: at once, on every change, and every second
-//	GET  /v1/trace    a [Trace]: how the last changes of role went
+//	GET  /v1/trace    a [Trace]: the steps of the last changes of leader
 //	POST /v1/resign   a [Handover]: who leads now
 //
-// What goes wrong is answered with a fitting HTTP status and {"error": "…", "hint":
-// "…"}. The hint says what to do about it, and may be missing.
+// The answer to a request that failed is an HTTP status and {"error": "…", "hint":
+// "…"}. The hint says what to do about the error, and may be missing.
 //
-// Whoever may connect to the socket may ask. Only root, the daemon's own user and
-// members of the socket's group may make the board resign. The kernel says who is
-// calling (SO_PEERCRED, see unix(7)).
+// Everybody who may connect to the socket may ask. Only root, the daemon's own user
+// and members of the socket's group may make the board resign. The kernel tells who
+// the caller is (SO_PEERCRED, see unix(7)).
 //
 // The daemon side is a [Server] with a [Backend] behind it, the other side a
 // [Client]. The package knows nothing of elections and networks: internal/daemon

@@ -1,9 +1,9 @@
 // Package setup provisions boards: it writes the configuration and the key of the
-// first board of a group, and carries both to the others.
+// first board of a group, and copies both to the others.
 //
-// The files go from one board to the next through a pipe, as a tar archive of two
-// files, and never through a file in between. Nothing that exists is replaced
-// unless that is asked for, and each file appears whole or not at all.
+// The two files go from one board to the next through a pipe, as a tar archive, and
+// never through a file in between. Existing files are replaced only on request, and a
+// file is written completely or not at all.
 package setup
 
 import (

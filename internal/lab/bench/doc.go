@@ -1,17 +1,17 @@
-// Package bench measures topdog side by side with what people would install
-// instead: keepalived (VRRP) and UCarp (CARP). It builds LANs out of network
-// namespaces, runs each program on their boards, makes the leader fail, and looks
-// from the outside: by a client that asks at the address all the time, by the
-// kernels' own reports of who has the address, and by the packets on the wire.
+// Package bench measures topdog side by side with the programs that people would
+// install instead: keepalived (VRRP) and UCarp (CARP). It builds LANs of network
+// namespaces, runs each program on their boards, and makes the leader fail. It observes
+// from outside: by a client that asks at the address all the time, by the kernels'
+// own reports of who has the address, and by the packets on the wire.
 //
 //	go run ./scripts/bench             the quick form, two to three minutes
 //	go run ./scripts/bench --long      everything, for docs/benchmarks.md
 //
 // It needs root, the go command (topdog is built as it is released), and the
-// packages keepalived and ucarp; one that is missing is skipped and named.
+// packages keepalived and ucarp. It skips a missing one, and names it.
 //
-// A plan says what is measured, a session measures it part by part (failures,
-// cold starts, steady state, loss), and package report says what came of it. A
-// system is one program in one setting; a rig is a LAN whose boards run it; an
-// event is something that is done to its leader; a trial is one run of an event.
+// A plan says what is measured. A session measures it part by part: failures,
+// cold starts, steady state, loss. Package report writes the results. A system is
+// one program in one setting. A rig is a LAN whose boards run it. An event is a
+// fault of its leader, or a request to it. A trial is one run of an event.
 package bench

@@ -1,9 +1,9 @@
-// Package compare lets all algorithms lose their leader on the same simulated LAN
-// and measures what the next one costs: messages as the literature counts them,
-// packets on a wire that can multicast, and time.
+// Package compare makes the leader fail on the same simulated LAN with each algorithm,
+// and measures the takeover: messages as the literature counts them, packets on a
+// network with multicast, and time.
 //
-// Unlike in the papers' tables nobody is chosen to notice: all boards notice as
-// soon as their failure detector does, as they do in real life.
+// In the papers' tables, one board is chosen to notice. Here every board notices when
+// its failure detector does, as on a real LAN.
 package compare
 
 import (

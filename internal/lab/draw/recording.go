@@ -1,7 +1,7 @@
-// Package draw draws what boards on a simulated LAN say and do: as text, as a
-// Mermaid sequence diagram, and as SVG, with a column for each board and the time
-// running downwards. The pictures are written by hand rather than with a template
-// or a drawing library: they are a few kinds of lines and words.
+// Package draw draws what the boards of a simulated LAN send and do: as text, as a
+// Mermaid sequence diagram, and as SVG. Each board has a column, and the time runs
+// downwards. The code writes the pictures without a template or a drawing library,
+// because they consist of a few kinds of lines and words.
 package draw
 
 import (

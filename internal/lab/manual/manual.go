@@ -1,12 +1,11 @@
-// Package manual writes topdog's manual pages from what is said elsewhere
-// already, so that nothing is said twice and nothing can disagree: topdog(1) from
-// the program's own help and from docs/operations.md, topdog.toml(5) from the
-// annotated configuration.
+// Package manual writes topdog's manual pages from texts that exist already, so that
+// no text stands twice: topdog(1) from the program's own help and from
+// docs/operations.md, topdog.toml(5) from the annotated configuration.
 //
 //	manual -topdog PROGRAM -operations FILE -version TEXT -date YYYY-MM-DD DIRECTORY
 //
-// It is part of making a package, and no part of topdog: the generator of the
-// command-line library would have to be linked into the daemon.
+// The package is used when a package of topdog is made, and is no part of the daemon.
+// The generator of the command-line library would have to be linked into the daemon.
 package manual
 
 import (

@@ -1,6 +1,6 @@
-// Package papers holds the tables and examples of the literature that topdog
-// grew from, as printed there, and measures each figure anew by running the
-// cores in the simulator. Nothing that is compared comes from a formula.
+// Package papers holds the tables and examples of the literature that topdog began
+// with, as printed there. It measures each figure again by running the cores in the
+// simulator. No figure that is compared comes from a formula.
 //
 // The sources are
 //
@@ -8,9 +8,9 @@
 //	004  Kabashi, Zeqiri and Zabeli, who restate Murshed and Allen's candidate
 //	     sets and let the smallest id win
 //
-// The papers count messages from process to process, each by a convention of its
-// own; every table says which one it follows. What topdog adds to an algorithm,
-// and what a paper leaves out of its count, has columns of its own.
+// The papers count messages from process to process, each by its own convention.
+// Every table names the convention that it follows. Additions of topdog to an
+// algorithm, and messages that a paper does not count, have columns of their own.
 package papers
 
 // Table is one table or example of a paper.

@@ -1,5 +1,5 @@
-// Package scenario plays what a person wrote down, such as "five boards, and number 5
-// crashes after two seconds", on a simulated LAN, and says what came of it.
+// Package scenario runs a scenario that a person wrote down, such as "five boards, and
+// number 5 crashes after two seconds", on a simulated LAN, and reports the result.
 package scenario
 
 import (

@@ -1,10 +1,10 @@
-// Package sim runs election cores on a simulated LAN, in virtual time: the very
-// cores that the daemon runs. It is single-threaded, and one seed replays
-// everything: an event heap, a pseudo-random wire, and nothing else.
+// Package sim runs election cores on a simulated LAN, in virtual time. They are the
+// same cores that the daemon runs. The simulation is an event heap and a pseudo-random
+// network on a single thread. So the same seed gives the same run.
 //
-// What can go wrong is in files of its own: what happens to a board in board.go,
-// what happens to datagrams in lan.go and delay.go, and clocks in clock.go. What
-// can be measured is in count.go, timeline.go and watch.go.
+// Faults have files of their own: those of a board are in board.go, those of datagrams
+// in lan.go and delay.go, and those of clocks in clock.go. The measurements are in
+// count.go, timeline.go and watch.go.
 package sim
 
 import (

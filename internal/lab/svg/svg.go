@@ -1,7 +1,7 @@
 // Package svg writes pictures in SVG: elements and their attributes, words, axes, and the
-// colours and letters that all pictures of topdog have in common. What is in a picture, and
-// where, is the business of those who draw it. The same calls give the same bytes, so that
-// pictures can be compared with what was drawn before.
+// colours and fonts that all pictures of topdog have in common. Its callers decide what is in
+// a picture, and where. The same calls give the same bytes, so a picture can be compared with
+// an earlier one.
 package svg
 
 import (

@@ -1,7 +1,6 @@
-// Package testreport reads what `go test -json` prints, shows the output of
-// every test that failed or was skipped, and fails if there was one: where
-// everything that the tests need was installed, a skipped test is a check that
-// nobody made.
+// Package testreport reads the output of `go test -json`. It shows the output of
+// every test that failed or was skipped, and fails if there was one. Where
+// everything that the tests need is installed, a skipped test is a missing check.
 package testreport
 
 import (
