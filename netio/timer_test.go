@@ -20,7 +20,7 @@ func (a *Timer) expires(t testing.TB) time.Duration {
 	case <-a.Expired():
 		return Now()
 	case <-time.After(testTimeout):
-		t.Fatal("the timer does not ring")
+		t.Fatal("the timer does not expire")
 		return 0
 	}
 }
@@ -31,7 +31,7 @@ func TestTimerExpires(t *testing.T) {
 		before := Now()
 		a.Set(after)
 		if took := a.expires(t) - before; took < after {
-			t.Errorf("set for %v, it rang after %v", after, took)
+			t.Errorf("set for %v, it expired after %v", after, took)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestTimerMovedLater(t *testing.T) {
 	witness.expires(t)
 	select {
 	case <-a.Expired():
-		t.Error("it rang at the time that it was set for first")
+		t.Error("it expired at the time that it was set for first")
 	default:
 	}
 	a.Set(time.Millisecond)
