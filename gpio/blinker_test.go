@@ -15,10 +15,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// lamp is a Recorder that counts how often it was closed.
+type lamp struct {
+	*Recorder
+	closed atomic.Int32
+}
+
+func newLamp() *lamp { return &lamp{Recorder: NewRecorder("lamp", 1000)} }
+
+func (l *lamp) Close() error {
+	l.closed.Add(1)
+	return l.Recorder.Close()
+}
+
 // show is a running Blinker in virtual time.
 type show struct {
 	*Blinker
-	*Recorder
+	*lamp
 	start   time.Time
 	end     func() error // ends the context and returns what Run returned
 	reports journal
@@ -42,15 +55,15 @@ func (j *journal) all() []string {
 	return slices.Clone(j.lines)
 }
 
-// newShow starts a Blinker on what open gives, or on a Recorder.
-func newShow(t *testing.T, open func(*Recorder) (LED, error)) *show {
+// newShow starts a Blinker on what open gives, or on a lamp.
+func newShow(t *testing.T, open func(*lamp) (LED, error)) *show {
 	t.Helper()
-	s := &show{Recorder: NewRecorder("lamp", 1000), start: time.Now()}
+	s := &show{lamp: newLamp(), start: time.Now()}
 	if open == nil {
-		open = func(r *Recorder) (LED, error) { return r, nil }
+		open = func(r *lamp) (LED, error) { return r, nil }
 	}
 	s.Blinker = NewBlinker(
-		func() (LED, error) { return open(s.Recorder) },
+		func() (LED, error) { return open(s.lamp) },
 		func(err error) { s.reports.add(s.at(time.Now()) + " " + err.Error()) },
 	)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -106,8 +119,8 @@ func TestPatternsOverTime(t *testing.T) {
 				if got := strings.Join(s.transcript(), ", "); got != tc.want {
 					t.Errorf("got  %s\nwant %s", got, tc.want)
 				}
-				if err := s.end(); err != nil || s.On() || s.timesClosed() != 1 {
-					t.Errorf("at the end: error %v, lit %v, closed %d times", err, s.On(), s.timesClosed())
+				if err := s.end(); err != nil || s.On() || s.closed.Load() != 1 {
+					t.Errorf("at the end: error %v, lit %v, closed %d times", err, s.On(), s.closed.Load())
 				}
 			})
 		})
@@ -187,7 +200,7 @@ func TestShowInTheMiddleOfALongPattern(t *testing.T) {
 func TestShowNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hanging := make(chan struct{})
-		s := newShow(t, func(r *Recorder) (LED, error) {
+		s := newShow(t, func(r *lamp) (LED, error) {
 			<-hanging
 			return r, nil
 		})
@@ -216,7 +229,7 @@ func TestOpenIsTriedForEver(t *testing.T) {
 		var attempts journal
 		start := time.Now()
 		var works atomic.Bool
-		s := newShow(t, func(r *Recorder) (LED, error) {
+		s := newShow(t, func(r *lamp) (LED, error) {
 			attempts.add(time.Since(start).String())
 			if !works.Load() {
 				return nil, errors.New("no GPIO")
@@ -252,7 +265,7 @@ func TestOpenIsTriedForEver(t *testing.T) {
 
 // moody is an LED that fails when told to.
 type moody struct {
-	*Recorder
+	*lamp
 	mood atomic.Pointer[string]
 }
 
@@ -263,7 +276,7 @@ func (m *moody) Set(on bool) error {
 	if text := m.mood.Load(); text != nil && *text != "" {
 		return errors.New(*text)
 	}
-	return m.Recorder.Set(on)
+	return m.lamp.Set(on)
 }
 
 // An LED that fails while it blinks is closed and opened again.
@@ -271,17 +284,17 @@ func TestFailingLEDIsOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moody{}
 		var opened atomic.Int32
-		s := newShow(t, func(r *Recorder) (LED, error) {
+		s := newShow(t, func(r *lamp) (LED, error) {
 			opened.Add(1)
-			m.Recorder = r
+			m.lamp = r
 			return m, nil
 		})
 		s.Show(Leader)
 		pass(500 * time.Millisecond)
 		m.fails("busy")
 		pass(450 * time.Millisecond) // fails at 900 ms
-		if opened.Load() != 1 || s.timesClosed() != 1 {
-			t.Errorf("opened %d times, closed %d times; want 1 and 1", opened.Load(), s.timesClosed())
+		if opened.Load() != 1 || s.closed.Load() != 1 {
+			t.Errorf("opened %d times, closed %d times; want 1 and 1", opened.Load(), s.closed.Load())
 		}
 		m.fails("")
 		pass(100 * time.Millisecond)
@@ -290,8 +303,8 @@ func TestFailingLEDIsOpenedAgain(t *testing.T) {
 		}
 		expect(t, s.reports.all(), "900ms busy")
 		expect(t, s.transcript(), "0s on", "900ms off", "1s on")
-		if err := s.end(); err != nil || s.timesClosed() != 2 {
-			t.Errorf("end: %v, closed %d times", err, s.timesClosed())
+		if err := s.end(); err != nil || s.closed.Load() != 2 {
+			t.Errorf("end: %v, closed %d times", err, s.closed.Load())
 		}
 	})
 }
@@ -302,7 +315,7 @@ func TestReportsAreRationed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moody{}
 		m.fails("loose")
-		s := newShow(t, func(r *Recorder) (LED, error) { m.Recorder = r; return m, nil })
+		s := newShow(t, func(r *lamp) (LED, error) { m.lamp = r; return m, nil })
 		s.Show(Follower)
 		for range 100 { // works and fails in turn
 			m.fails("")
@@ -337,7 +350,7 @@ func TestReportsAreRationed(t *testing.T) {
 func TestEndReturnsTheErrorOfClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := errors.New("stuck")
-		s := newShow(t, func(r *Recorder) (LED, error) { return closeFails{r, stuck}, nil })
+		s := newShow(t, func(r *lamp) (LED, error) { return closeFails{r, stuck}, nil })
 		s.Show(Leader)
 		pass(time.Second)
 		if err := s.end(); !errors.Is(err, stuck) {
@@ -347,15 +360,15 @@ func TestEndReturnsTheErrorOfClosing(t *testing.T) {
 }
 
 type closeFails struct {
-	*Recorder
+	*lamp
 	err error
 }
 
-func (c closeFails) Close() error { return errors.Join(c.Recorder.Close(), c.err) }
+func (c closeFails) Close() error { return errors.Join(c.lamp.Close(), c.err) }
 
 func TestOpenGivesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShow(t, func(*Recorder) (LED, error) { return nil, nil })
+		s := newShow(t, func(*lamp) (LED, error) { return nil, nil })
 		expect(t, s.reports.all(), "0s open the LED: got none and no error")
 		if err := s.end(); err != nil {
 			t.Error(err)

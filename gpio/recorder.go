@@ -15,12 +15,11 @@ type Edge struct {
 // demo's picture of the boards. Unlike other LEDs it may be used from several
 // goroutines. The zero value is not usable; see NewRecorder.
 type Recorder struct {
-	mu     sync.Mutex
-	name   string
-	limit  int
-	on     bool
-	edges  []Edge
-	closes int
+	mu    sync.Mutex
+	name  string
+	limit int
+	on    bool
+	edges []Edge
 }
 
 // NewRecorder makes a dark LED with a name for String. It keeps the last limit
@@ -54,7 +53,6 @@ func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.set(false)
-	r.closes++
 	return nil
 }
 
@@ -72,11 +70,4 @@ func (r *Recorder) Edges() []Edge {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Edge(nil), r.edges...)
-}
-
-// timesClosed tells how many times Close was called.
-func (r *Recorder) timesClosed() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.closes
 }

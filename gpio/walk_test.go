@@ -27,7 +27,7 @@ func (s *stamped) Write(b []byte) (int, error) {
 // Every pattern is named while it shows.
 func TestWalkThroughAllPatterns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		led := NewRecorder("lamp", 1000)
+		led := newLamp()
 		out := &stamped{start: time.Now()}
 		if err := Walk(t.Context(), out, led, 3*time.Second); err != nil {
 			t.Fatal(err)
@@ -54,15 +54,15 @@ func TestWalkThroughAllPatterns(t *testing.T) {
 		if diff := cmp.Diff([5]time.Duration{2700 * ms, 100 * ms, 1500 * ms, 900 * ms, 0}, lit); diff != "" {
 			t.Errorf("lit during each pattern (-want +got):\n%s", diff)
 		}
-		if led.On() || led.timesClosed() != 1 {
-			t.Errorf("at the end: lit %v, closed %d times", led.On(), led.timesClosed())
+		if led.On() || led.closed.Load() != 1 {
+			t.Errorf("at the end: lit %v, closed %d times", led.On(), led.closed.Load())
 		}
 	})
 }
 
 func TestWalkInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		led := NewRecorder("lamp", 1000)
+		led := newLamp()
 		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 		defer cancel()
 		out := &stamped{start: time.Now()}
@@ -70,8 +70,8 @@ func TestWalkInterrupted(t *testing.T) {
 		if err == nil || err.Error() != "interrupted; the light was put out" {
 			t.Errorf("error %v", err)
 		}
-		if led.On() || led.timesClosed() != 1 || strings.Contains(out.String(), "election") {
-			t.Errorf("lit %v, closed %d times, said\n%s", led.On(), led.timesClosed(), out)
+		if led.On() || led.closed.Load() != 1 || strings.Contains(out.String(), "election") {
+			t.Errorf("lit %v, closed %d times, said\n%s", led.On(), led.closed.Load(), out)
 		}
 	})
 }

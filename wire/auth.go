@@ -36,7 +36,6 @@ func groupTag(group string) uint16 {
 
 // authenticator computes tags. It allocates nothing after its construction.
 type authenticator struct {
-	key  []byte // derived
 	hash hash.Hash
 	sum  [sha256.Size]byte // where hash leaves its result
 }
@@ -51,19 +50,13 @@ func newAuthenticator(group string, key []byte) (*authenticator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("derive the packet key of group %q: %w", group, err)
 	}
-	return startAuthenticator(derived), nil
-}
-
-func startAuthenticator(derived []byte) *authenticator {
-	a := &authenticator{key: derived, hash: hmac.New(sha256.New, derived)}
+	a := &authenticator{hash: hmac.New(sha256.New, derived)}
 	// The first Reset after a Sum remembers the state of the keyed hash, which
 	// allocates. Do it now and not for the first packet.
 	a.hash.Sum(a.sum[:0])
 	a.hash.Reset()
-	return a
+	return a, nil
 }
-
-func (a *authenticator) clone() *authenticator { return startAuthenticator(a.key) }
 
 // tag returns the tag of the packet. It is valid until the next call.
 func (a *authenticator) tag(packet []byte) []byte {
