@@ -29,6 +29,9 @@ func (c *Core) becomeBarred(reason Reason) {
 	c.barred.end = due(c.now + barredFor)
 }
 
+// endConflict lets a barred board take part again.
+func (c *Core) endConflict() { c.becomeListener(ReasonConflictOver, c.listenWindow()) }
+
 // DuplicateID receives a message of another live board that has this board's id.
 // The one that started later stays out.
 func (c *Core) DuplicateID(now Instant, m *wire.Message) []Effect {

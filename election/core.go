@@ -45,7 +45,9 @@ type Core struct {
 	own        [ownDeadlines]deadline // of the algorithm
 	stopping   bool                   // the board leaves the group
 
-	timetable []duty
+	timetable timetable
+	next      deadline // the earliest one after the last call, if that is known
+	nextKnown bool
 	effects   []Effect
 	counts    [reasonCount]uint64
 }
@@ -65,7 +67,9 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 		conflict:   conflict{at: now - barredFor}, // so that the first conflict is one that breaks out
 		notices:    make(notices),
 	}
-	c.timetable = c.duties()
+	for i := range duties {
+		c.timetable[i] = duties[i].deadline(c)
+	}
 	c.algorithm = definition.New(&Board{c})
 	c.hooks = hooksOf(c.algorithm)
 	c.detector = c.detectorKind().build(cfg.Interval)
@@ -80,39 +84,48 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 
 // Deadline returns when Wake must be called next; ok is false if there is nothing to wait for.
 func (c *Core) Deadline() (at Instant, ok bool) {
-	first := c.earliest()
-	return first.at, first.set
+	next := c.earliest()
+	return next.at, next.set
+}
+
+// earliest returns the first deadline to come. Between two calls it stays the same.
+func (c *Core) earliest() deadline {
+	if !c.nextKnown {
+		c.next, c.nextKnown = c.timetable.earliest(), true
+	}
+	return c.next
 }
 
 // enter begins every call: it receives the time, and notices if the board was
 // not running while something was due.
 func (c *Core) enter(now Instant) {
+	next := c.earliest()
 	c.begin(now)
-	if first := c.earliest(); first.set && c.now-first.at > Grace(c.cfg.Interval) {
-		c.suspended(c.now - first.at)
+	if next.set && c.now-next.at > Grace(c.cfg.Interval) {
+		c.suspended(c.now - next.at)
 		// Once for each time: what has piled up meanwhile is received at this same moment.
-		c.notBefore(c.now)
+		c.timetable.notBefore(c.now)
 	}
 }
 
 // begin receives the time of a call.
 func (c *Core) begin(now Instant) {
-	c.now, c.wokeLate = max(c.now, now), 0
+	c.now, c.wokeLate, c.nextKnown = max(c.now, now), 0, false
 	c.effects = c.effects[:0]
 }
 
 // Wake is to be called when the deadline has come.
 func (c *Core) Wake(now Instant) []Effect {
-	first := c.earliest()
+	next := c.earliest()
 	c.enter(now)
-	if first.reached(c.now) {
-		c.wokeLate = c.now - first.at
+	if next.reached(c.now) {
+		c.wokeLate = c.now - next.at
 		c.detector.Woke(c.wokeLate)
 	}
-	for _, d := range c.timetable {
+	for i, d := range c.timetable {
 		if d.reached(c.now) {
-			*d.deadline = deadline{}
-			d.do()
+			*d = deadline{}
+			duties[i].do(c)
 		}
 	}
 	return c.effects

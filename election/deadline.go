@@ -37,40 +37,39 @@ func (d deadline) reached(now Instant) bool { return d.set && d.at <= now }
 // ahead reports whether a deadline is still to come.
 func (d deadline) ahead(now Instant) bool { return d.set && d.at > now }
 
-// duty is something that is to be done at a deadline. The deadline itself is in the state
-// of the role to which it belongs, or in that of another owner.
-type duty struct {
-	*deadline
-	do func()
+// duties lists everything that is to be done at a deadline, in the order in which what is
+// due together is done. A deadline is kept in the state of the role to which it
+// belongs, or with another owner.
+var duties = [dutyCount]struct {
+	deadline func(*Core) *deadline
+	do       func(*Core)
+}{
+	{func(c *Core) *deadline { return &c.leading.heartbeat }, func(c *Core) { c.sendHeartbeat(false) }},
+	{func(c *Core) *deadline { return &c.hello }, (*Core).sendHello},
+	{func(c *Core) *deadline { return &c.listening.end }, func(c *Core) { c.algorithm.Turn(ReasonNoLeader) }},
+	{func(c *Core) *deadline { return &c.listening.query }, (*Core).sendQuery},
+	{func(c *Core) *deadline { return &c.following.turn }, (*Core).takeTurn},
+	{func(c *Core) *deadline { return &c.standing.answers }, func(c *Core) { c.algorithm.Expired(AnswersDue) }},
+	{func(c *Core) *deadline { return &c.leading.answers }, func(c *Core) { c.algorithm.Expired(AnswersDue) }},
+	{func(c *Core) *deadline { return &c.standing.coordinator }, func(c *Core) { c.algorithm.Expired(CoordinatorDue) }},
+	{func(c *Core) *deadline { return &c.following.measure }, (*Core).measureRoundTrip},
+	{func(c *Core) *deadline { return &c.handover.repeat }, (*Core).repeatResign},
+	{func(c *Core) *deadline { return &c.following.preempt }, (*Core).preempt},
+	{func(c *Core) *deadline { return &c.barred.end }, (*Core).endConflict},
+	{func(c *Core) *deadline { return &c.own[0] }, func(c *Core) { c.algorithm.Expired(OwnDeadline) }},
+	{func(c *Core) *deadline { return &c.own[1] }, func(c *Core) { c.algorithm.Expired(OwnDeadline + 1) }},
+	{func(c *Core) *deadline { return &c.own[2] }, func(c *Core) { c.algorithm.Expired(OwnDeadline + 2) }},
 }
 
-// duties lists all of them, in the order in which those that are due together are done.
-func (c *Core) duties() []duty {
-	answersDue := func() { c.algorithm.Expired(AnswersDue) }
-	duties := []duty{
-		{&c.leading.heartbeat, func() { c.sendHeartbeat(false) }},
-		{&c.hello, c.sendHello},
-		{&c.listening.end, func() { c.algorithm.Turn(ReasonNoLeader) }},
-		{&c.listening.query, c.sendQuery},
-		{&c.following.turn, c.takeTurn},
-		{&c.standing.answers, answersDue},
-		{&c.leading.answers, answersDue},
-		{&c.standing.coordinator, func() { c.algorithm.Expired(CoordinatorDue) }},
-		{&c.following.measure, c.measureRoundTrip},
-		{&c.handover.repeat, c.repeatResign},
-		{&c.following.preempt, c.preempt},
-		{&c.barred.end, func() { c.becomeListener(ReasonConflictOver, c.listenWindow()) }},
-	}
-	for i := range c.own {
-		duties = append(duties, duty{&c.own[i], func() { c.algorithm.Expired(OwnDeadline + Deadline(i)) }})
-	}
-	return duties
-}
+// timetable has the deadlines of all duties of one core.
+type timetable [dutyCount]*deadline
+
+const dutyCount = 12 + ownDeadlines
 
 // earliest returns the first deadline to come.
-func (c *Core) earliest() (first deadline) {
-	for i := range c.timetable {
-		if d := c.timetable[i].deadline; d.set && (!first.set || d.at < first.at) {
+func (t *timetable) earliest() (first deadline) {
+	for _, d := range t {
+		if d.set && (!first.set || d.at < first.at) {
 			first = *d
 		}
 	}
@@ -78,10 +77,10 @@ func (c *Core) earliest() (first deadline) {
 }
 
 // notBefore makes deadlines that are overdue come at that time.
-func (c *Core) notBefore(at Instant) {
-	for _, d := range c.timetable {
+func (t *timetable) notBefore(at Instant) {
+	for _, d := range t {
 		if d.reached(at) {
-			*d.deadline = due(at)
+			*d = due(at)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (c *Core) LeaseExpired(now Instant) []Effect {
 	// As enter, but for the doubts: what this board missed is known, and it must not hold
 	// an election, as one that was suspended does, before it has let go.
 	c.begin(now)
-	c.notBefore(c.now)
+	c.timetable.notBefore(c.now)
 	if c.role != Leader {
 		return c.effects
 	}

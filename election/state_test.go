@@ -81,7 +81,7 @@ func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 	b := newBoard(t)
 	listed := map[*deadline]bool{}
 	for _, d := range b.timetable {
-		listed[d.deadline] = true
+		listed[d] = true
 	}
 	for name, d := range map[string]*deadline{
 		"listening.end": &b.listening.end, "listening.query": &b.listening.query,
