@@ -351,3 +351,15 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// toml returns the whole configuration with all defaults filled in, as a file
+// that Parse reads back to the same configuration.
+func (c *Config) toml() []byte {
+	var b []byte
+	for _, f := range fields() {
+		if value := f.get(c); value != "" {
+			b = append(b, f.key+" = "+value+"\n"...)
+		}
+	}
+	return b
+}

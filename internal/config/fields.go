@@ -234,15 +234,3 @@ func (c *Config) Changed(other *Config) []string {
 
 // Value returns the value of a key as it is written in a file.
 func (c *Config) Value(key string) string { return named(key).get(c) }
-
-// toml returns the whole configuration with all defaults filled in, as a file
-// that Parse reads back to the same configuration.
-func (c *Config) toml() []byte {
-	var b []byte
-	for _, f := range fields() {
-		if value := f.get(c); value != "" {
-			b = append(b, f.key+" = "+value+"\n"...)
-		}
-	}
-	return b
-}
