@@ -82,7 +82,7 @@ func FanoutNamed(s string) (Fanout, bool) {
 // ScoreSource is what makes a board important to the algorithm score.
 type ScoreSource uint8
 
-// The measures.
+// The sources of the score.
 const (
 	ScoreFromPriority ScoreSource = iota // the configured priority
 	ScoreFromAge                         // for how long the daemon runs, in seconds
@@ -94,12 +94,12 @@ var scoreSourceNames = [scoreSourceCount]string{
 	ScoreFromPriority: "priority", ScoreFromAge: "age", ScoreFromCommand: "command",
 }
 
-func (m ScoreSource) String() string { return name(scoreSourceNames[:], uint8(m), "measure") }
+func (m ScoreSource) String() string { return name(scoreSourceNames[:], uint8(m), "score source") }
 
-// ScoreSources returns the names of the measures, the default first.
+// ScoreSources returns the names of the sources, the default first.
 func ScoreSources() []string { return scoreSourceNames[:] }
 
-// ScoreSourceNamed returns the measure of that name.
+// ScoreSourceNamed returns the source of that name.
 func ScoreSourceNamed(s string) (ScoreSource, bool) {
 	m, ok := named(scoreSourceNames[:], s)
 	return ScoreSource(m), ok
