@@ -181,7 +181,7 @@ func (r *rig) collectSteps(ctx context.Context, sys *topdog, winner int) (all da
 // stepWords says what a step is, in the words of `topdog trace --json`.
 func stepWords(s console.TraceStep) string {
 	words := []string{strings.ReplaceAll(s.Step, "_", " ")}
-	for _, more := range []string{s.Message, s.Role, cmp.Or(s.BoardName, s.Board), s.Reason} {
+	for _, more := range []string{s.Message, s.Role, cmp.Or(s.BoardName, s.Board), s.ReasonText} {
 		if more != "" {
 			words = append(words, more)
 		}
