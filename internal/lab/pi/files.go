@@ -47,13 +47,6 @@ func addSeed(dtb string) error {
 	return run("fdtput", args...)
 }
 
-// packageOf says which Debian package a program comes from.
-var packageOf = map[string]string{
-	"cp":      "coreutils",
-	"fdtput":  "device-tree-compiler",
-	"debugfs": "e2fsprogs",
-}
-
 // run runs a program of this machine to its end.
 func run(name string, args ...string) error {
 	_, err := output(name, args...)
@@ -62,9 +55,9 @@ func run(name string, args ...string) error {
 
 // output is like run, and returns all that the program says.
 func output(name string, args ...string) (string, error) {
-	path, err := exec.LookPath(name)
+	path, err := FindProgram(name)
 	if err != nil {
-		return "", fmt.Errorf("%w; install it: apt-get install --no-install-recommends %s", err, packageOf[name])
+		return "", err
 	}
 	out, err := exec.Command(path, args...).CombinedOutput()
 	if err != nil {

@@ -121,7 +121,7 @@ func (l *Lab) build() error {
 		return fmt.Errorf("%d boards: must be 1 to %d", l.State.Boards, MaxBoards)
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("network namespaces need root: use sudo")
+		return errNoRoot
 	}
 	var err error
 	if l.State.Segment != "" {
@@ -158,7 +158,7 @@ func Open(dir string) (*Lab, error) {
 		return nil, fmt.Errorf("%w; looked in %s", ErrDown, dir)
 	}
 	if os.Geteuid() != 0 {
-		return nil, errors.New("network namespaces need root: use sudo")
+		return nil, errNoRoot
 	}
 	l := &Lab{dir: dir}
 	if l.lock, err = lockDir(dir); err != nil {

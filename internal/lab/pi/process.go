@@ -132,9 +132,9 @@ func (p processID) setNice(nice int) error {
 // mortal lab it dies with this program, whatever ends this program; otherwise it
 // goes on in a session of its own.
 func (l *Lab) launch(dir string, command []string) (processID, error) {
-	path, err := exec.LookPath(command[0])
+	path, err := FindProgram(command[0])
 	if err != nil {
-		return processID{}, fmt.Errorf("%w; install it: apt-get install --no-install-recommends qemu-system-arm", err)
+		return processID{}, err
 	}
 	log, err := os.Create(filepath.Join(dir, "qemu.log"))
 	if err != nil {

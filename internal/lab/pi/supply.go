@@ -23,19 +23,25 @@ type Supply struct {
 	Progress io.Writer // what the scripts say
 }
 
-// Image returns the directory of the image for an architecture, and builds it if
-// there is none yet from the present script.
-func (s *Supply) Image(ctx context.Context, arch string) (string, error) {
-	script := filepath.Join(s.Source, "scripts", "pilab-image")
-	text, err := os.ReadFile(script)
+// imageDir is where the image for an architecture is, once it has been built by the present script.
+func (s *Supply) imageDir(arch string) (string, error) {
+	text, err := os.ReadFile(s.imageScript())
 	if err != nil {
 		return "", err
 	}
 	hash := sha256.New()
 	hash.Write(text)
 	fmt.Fprint(hash, os.Getenv("PILAB_SUITE"))
-	dir := filepath.Join(s.Dir, fmt.Sprintf("image-%s-%x", arch, hash.Sum(nil)[:4]))
+	return filepath.Join(s.Dir, fmt.Sprintf("image-%s-%x", arch, hash.Sum(nil)[:4])), nil
+}
 
+// Image returns the directory of the image for an architecture, and builds it if
+// there is none yet from the present script.
+func (s *Supply) Image(ctx context.Context, arch string) (string, error) {
+	dir, err := s.imageDir(arch)
+	if err != nil {
+		return "", err
+	}
 	// Two commands that need the same image build it once.
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return "", err
@@ -58,7 +64,7 @@ func (s *Supply) Image(ctx context.Context, arch string) (string, error) {
 			return "", err
 		}
 	}
-	c := exec.CommandContext(ctx, script, arch, dir)
+	c := exec.CommandContext(ctx, s.imageScript(), arch, dir)
 	c.Stdout, c.Stderr = s.Progress, s.Progress
 	if err := runGently(c); err != nil {
 		return "", fmt.Errorf("build the image for %s: %w", arch, err)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"topdog/internal/lab/pi"
 )
 
 // selfStarter is a test that starts its own program again, which is a program
@@ -17,7 +18,7 @@ const selfStarter = "TestKeepingStandardInput"
 // an emulated ARM1176, the processor of a Pi Zero. It refuses instructions of
 // ARMv7, which a newer board would run without a word.
 func (t *trial) armv6(ctx context.Context) (string, error) {
-	qemu, err := lookPath("qemu-user-static", "qemu-arm-static", "qemu-arm")
+	qemu, err := pi.FindProgram(pi.UserEmulator)
 	if err != nil {
 		return "", err
 	}

@@ -3,7 +3,6 @@ package trial
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -163,14 +162,4 @@ func (t *trial) dark(ctx context.Context, n int) error {
 		return fmt.Errorf("pi%d still has the address, or a device of topdog's:\n%s", n, out)
 	}
 	return nil
-}
-
-// lookPath finds the first of several programs.
-func lookPath(debian string, names ...string) (string, error) {
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("no %s; install it: apt-get install --no-install-recommends %s", names[0], debian)
 }

@@ -46,10 +46,11 @@ type Options struct {
 // trial is a test that runs.
 type trial struct {
 	Options
-	dir    string // all state
-	start  time.Time
-	lab    *pi.Lab
-	pinger *observe.Asker
+	machine pi.Machine
+	dir     string // all state
+	start   time.Time
+	lab     *pi.Lab
+	pinger  *observe.Asker
 
 	image    string
 	old, new string // packages
@@ -62,16 +63,23 @@ var errStop = errors.New("the test failed")
 // Run runs the whole test. All that it starts ends with it: when a step fails,
 // when ctx does, and when this process is killed.
 func Run(ctx context.Context, o Options) (err error) {
+	machine, err := pi.FindMachine("raspi3b")
+	if err != nil {
+		return err
+	}
+	if err := o.Supply.Check(ctx, machine, pi.UserEmulator); err != nil {
+		return err
+	}
 	dir, release, err := ownDir(o.Supply.Dir)
 	if err != nil {
 		return err
 	}
 	defer release()
 	ctx, cancel := context.WithCancel(ctx)
-	t := &trial{Options: o, dir: dir, start: time.Now()}
+	t := &trial{Options: o, machine: machine, dir: dir, start: time.Now()}
 	defer func() { err = errors.Join(err, t.end()) }()
 
-	image := t.begin(func() (string, error) { return o.Supply.Image(ctx, "arm64") })
+	image := t.begin(func() (string, error) { return o.Supply.Image(ctx, machine.Arch) })
 	defer func() {
 		cancel()
 		_, _ = image.wait() // The step reports it, unless one before has failed.
@@ -239,20 +247,17 @@ func (b *background) wait() (string, error) {
 func (t *trial) packages(ctx context.Context) (string, error) {
 	dir := filepath.Join(t.dir, "packages")
 	var err error
-	if t.old, err = t.Supply.Package(ctx, "arm64", "0.0.1~pilab", dir); err != nil {
+	if t.old, err = t.Supply.Package(ctx, t.machine.Package, "0.0.1~pilab", dir); err != nil {
 		return "", err
 	}
-	t.new, err = t.Supply.Package(ctx, "arm64", "0.0.2~pilab", dir)
+	t.new, err = t.Supply.Package(ctx, t.machine.Package, "0.0.2~pilab", dir)
 	return filepath.Base(t.old) + ", " + filepath.Base(t.new), err
 }
 
 // boot builds the lab and waits until systemd has started everything on all boards.
 func (t *trial) boot(ctx context.Context) (string, error) {
-	machine, err := pi.FindMachine("raspi3b")
-	if err != nil {
-		return "", err
-	}
-	if t.lab, err = pi.Mortal(filepath.Join(t.dir, "lab"), machine, boards); err != nil {
+	var err error
+	if t.lab, err = pi.Mortal(filepath.Join(t.dir, "lab"), t.machine, boards); err != nil {
 		return "", err
 	}
 	if err := t.lab.Flash(t.image, t.old, t.new, t.armv6Test("gpio")); err != nil {

@@ -36,6 +36,9 @@ The boards go on when the command ends; "down" ends them.`,
 				return usageError{err}
 			}
 			ctx, out := c.Context(), c.OutOrStdout()
+			if err := p.supply().Check(ctx, m); err != nil {
+				return err
+			}
 			image, err := timed(out, "image for "+m.Arch, func() (string, error) { return p.supply().Image(ctx, m.Arch) })
 			if err != nil {
 				return err

@@ -1,0 +1,91 @@
+package pi
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// withPrograms lets this process find nothing but a shell and these programs, which do nothing.
+func withPrograms(t *testing.T, names ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink(bash, filepath.Join(dir, "bash")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+}
+
+// All that is missing is named at once, with the command that installs it.
+func TestCheck(t *testing.T) {
+	machine, err := FindMachine("raspi3b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		present []string
+		want    []string // Debian packages
+	}{
+		{"nothing is installed", nil, []string{
+			"coreutils", "cpio", "device-tree-compiler", "dpkg", "e2fsprogs", "kmod", "mmdebstrap", "qemu-system-arm", "qemu-user-static",
+		}},
+		{"two are missing", []string{
+			"cp", "fdtput", "debugfs", "mke2fs", "depmod", "cpio", "dpkg-deb", "qemu-system-aarch64",
+		}, []string{"mmdebstrap", "qemu-user-static"}},
+		{"one has another name", []string{
+			"cp", "fdtput", "debugfs", "mke2fs", "depmod", "cpio", "dpkg-deb", "qemu-system-aarch64", "mmdebstrap", "qemu-arm",
+		}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			withPrograms(t, test.present...)
+			s := &Supply{Source: "../../..", Dir: t.TempDir()}
+			missing, err := s.missing(t.Context(), machine, []string{UserEmulator})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// No program tells whether this machine has the keyring.
+			got := strings.ReplaceAll(strings.Join(missing, " "), " debian-archive-keyring", "")
+			got = strings.TrimPrefix(got, "debian-archive-keyring")
+			if got != strings.Join(test.want, " ") {
+				t.Errorf("%q are missing, want %q", got, test.want)
+			}
+			err = s.Check(t.Context(), machine, UserEmulator)
+			if len(test.want) > 0 && (err == nil || !strings.Contains(err.Error(), "apt-get install --no-install-recommends "+missing[0])) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// What the image is built with is not needed where there is one.
+func TestCheckWithAnImage(t *testing.T) {
+	machine, err := FindMachine("raspi0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	withPrograms(t, "cp", "fdtput", "debugfs")
+	s := &Supply{Source: "../../..", Dir: t.TempDir()}
+	dir, err := s.imageDir(machine.Arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	missing, err := s.missing(t.Context(), machine, nil)
+	if want := "qemu-system-arm"; err != nil || strings.Join(missing, " ") != want {
+		t.Errorf("%q are missing, %v, want %s", missing, err, want)
+	}
+}
