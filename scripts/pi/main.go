@@ -1,6 +1,6 @@
 // Command pi runs a lab of emulated Raspberry Pis; scripts/pilab builds and starts it.
 package main
 
-import "topdog/internal/lab/pi/verbs"
+import "topdog/internal/lab/pi/pilab"
 
-func main() { verbs.Main() }
+func main() { pilab.Main() }

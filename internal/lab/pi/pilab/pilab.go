@@ -1,6 +1,6 @@
-// Package verbs is the command line of a lab of emulated Raspberry Pis. scripts/pilab builds and
+// Package pilab is the command line of a lab of emulated Raspberry Pis: scripts/pilab builds and
 // starts it; package pi says what it is for.
-package verbs
+package pilab
 
 import (
 	"context"
