@@ -189,7 +189,7 @@ func TestInitLooksAtTheNetwork(t *testing.T) {
 	if err := netns.Available(); err != nil {
 		t.Skip(err)
 	}
-	lan, err := netns.New(netns.Options{Boards: 2})
+	lan, err := netns.New(2)
 	must(t, err)
 	t.Cleanup(func() { must(t, lan.Close()) })
 	for _, tc := range []struct {

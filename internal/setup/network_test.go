@@ -113,7 +113,7 @@ func TestSuggestOnANetwork(t *testing.T) {
 	if err := netns.Available(); err != nil {
 		t.Skip(err)
 	}
-	lan, err := netns.New(netns.Options{Boards: 2})
+	lan, err := netns.New(2)
 	if err != nil {
 		t.Fatal(err)
 	}

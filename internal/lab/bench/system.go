@@ -121,7 +121,7 @@ var errNotStable = errors.New("not stable")
 // exampleConfig is the configuration of a group's first board, for people.
 func exampleConfig(sys system) string {
 	first := &cluster.Daemon{
-		Host:   &netns.Host{Addr: netip.PrefixFrom(netns.DefaultSubnet.Addr().Next(), 24)},
+		Host:   &netns.Host{Addr: netip.PrefixFrom(netns.Subnet.Addr().Next(), 24)},
 		Number: 1, Dir: "/etc/" + sys.info().Program,
 	}
 	return sys.text(&board{Daemon: first, of: 3}, variant{})

@@ -27,7 +27,7 @@ type Cluster struct {
 
 // New builds a LAN of so many boards. Nothing runs on them yet. Close ends it.
 func New(boards int) (*Cluster, error) {
-	lan, err := netns.New(netns.Options{Boards: boards})
+	lan, err := netns.New(boards)
 	if err != nil {
 		return nil, err
 	}

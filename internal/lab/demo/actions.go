@@ -15,144 +15,144 @@ import (
 )
 
 // act does something to a board that is remembered as the cause of what follows.
-func (c *Cluster) act(text string, do func() error) error {
-	c.acting.Lock()
-	defer c.acting.Unlock()
-	c.mu.Lock()
-	if len(c.deeds) == maxDeeds {
-		c.deeds = append(c.deeds[:0], c.deeds[1:]...)
+func (g *group) act(text string, do func() error) error {
+	g.acting.Lock()
+	defer g.acting.Unlock()
+	g.mu.Lock()
+	if len(g.actions) == maxActions {
+		g.actions = append(g.actions[:0], g.actions[1:]...)
 	}
-	c.deeds = append(c.deeds, deed{time.Now(), text})
-	c.mu.Unlock()
+	g.actions = append(g.actions, action{time.Now(), text})
+	g.mu.Unlock()
 	err := do()
-	c.update(func() {})
+	g.update(func() {})
 	return err
 }
 
-// SwitchOn gives a board power, or starts its daemon again.
-func (c *Cluster) SwitchOn(n int) error {
-	b := c.boards[n-1]
-	return c.act("switched "+b.name+" on", func() error {
-		if b.node != nil {
+// switchOn gives a board power, or starts its daemon again.
+func (g *group) switchOn(n int) error {
+	b := g.boards[n-1]
+	return g.act("switched "+b.name+" on", func() error {
+		if b.daemon != nil {
 			return nil
 		}
-		if err := c.ground.power(n, true); err != nil {
+		if err := g.lan.power(n, true); err != nil {
 			return err
 		}
-		return c.start(b)
+		return g.start(b)
 	})
 }
 
-// start runs the node of a board.
-func (c *Cluster) start(b *board) error {
-	addr, iface, group := c.ground.board(b.number)
+// start runs the daemon of a board.
+func (g *group) start(b *board) error {
+	addr, iface, group := g.lan.board(b.number)
 	cfg := &config.Config{
 		Config: election.Config{
 			ID: wire.IDFromAddr(addr), Name: b.name, Priority: priority,
-			Interval: c.options.Heartbeat, Algorithm: c.options.Algorithm,
+			Interval: g.options.Heartbeat, Algorithm: g.options.Algorithm,
 		},
-		Addresses: []config.Address{{IP: c.ground.floating()}},
+		Addresses: []config.Address{{IP: g.lan.floating()}},
 		Interface: iface,
-		Group:     c.group,
-		Key:       c.key,
+		Group:     g.groupName,
+		Key:       g.key,
 		Multicast: group,
 	}
-	platform := c.ground.platform(b.number, cfg)
+	platform := g.lan.platform(b.number, cfg)
 	platform.OpenLED = func(gpio.Spec) (gpio.LED, error) { return b.led, nil }
 	n, err := daemon.New(cfg, platform, daemon.Options{
-		Version: "demo", Observe: func(change election.Change) { c.observe(b, change) },
+		Version: "demo", Observe: func(change election.Change) { g.observe(b, change) },
 	})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", b.name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b.node, b.stop, b.done, b.err = n, cancel, make(chan struct{}), nil
-	c.update(func() {
+	b.daemon, b.stop, b.done, b.err = n, cancel, make(chan struct{}), nil
+	g.update(func() {
 		b.power, b.role, b.leader = running, election.Isolated, wire.Nobody
 	})
-	go c.run(ctx, b)
+	go g.run(ctx, b)
 	return nil
 }
 
-// run runs a board's node to its end. A node that panics ends the show, and is
+// run runs a board's daemon to its end. A daemon that panics ends the show, and is
 // reported when the terminal has been put in order.
-func (c *Cluster) run(ctx context.Context, b *board) {
+func (g *group) run(ctx context.Context, b *board) {
 	defer close(b.done)
 	defer func() {
 		if p := recover(); p != nil {
 			b.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 			select {
-			case c.failed <- fmt.Errorf("%s: %w", b.name, b.err):
+			case g.failed <- fmt.Errorf("%s: %w", b.name, b.err):
 			default: // another one was first
 			}
 		}
 	}()
-	b.err = b.node.Run(ctx)
+	b.err = b.daemon.Run(ctx)
 }
 
-// join waits until a board's node has ended.
+// join waits until a board's daemon has ended.
 func (b *board) join() error {
-	if b.node == nil {
+	if b.daemon == nil {
 		return nil
 	}
 	<-b.done
 	b.stop()
-	b.node = nil
+	b.daemon = nil
 	if b.err != nil {
 		return fmt.Errorf("%s: %w", b.name, b.err)
 	}
 	return nil
 }
 
-// CutPower ends a board as a power cut would, from one moment to the next and
+// cutPower ends a board as a power cut would, from one moment to the next and
 // without a word to anybody.
-func (c *Cluster) CutPower(n int) error {
-	b := c.boards[n-1]
-	return c.act("cut the power of "+b.name, func() error {
-		if b.node != nil {
-			b.node.Kill()
+func (g *group) cutPower(n int) error {
+	b := g.boards[n-1]
+	return g.act("cut the power of "+b.name, func() error {
+		if b.daemon != nil {
+			b.daemon.Kill()
 		}
-		err := errors.Join(c.ground.power(n, false), b.join())
-		c.update(func() { b.power, b.role, b.leader = powerOff, election.Isolated, wire.Nobody })
+		err := errors.Join(g.lan.power(n, false), b.join())
+		g.update(func() { b.power, b.role, b.leader = powerOff, election.Isolated, wire.Nobody })
 		return err
 	})
 }
 
-// Stop ends a board's daemon in good order, as SIGTERM does.
-func (c *Cluster) Stop(n int) error {
-	b := c.boards[n-1]
-	return c.act("stopped the daemon on "+b.name, func() error {
-		if b.node == nil {
+// stop ends a board's daemon in good order, as SIGTERM does.
+func (g *group) stop(n int) error {
+	b := g.boards[n-1]
+	return g.act("stopped the daemon on "+b.name, func() error {
+		if b.daemon == nil {
 			return nil
 		}
 		b.stop()
 		err := b.join()
-		c.update(func() { b.power, b.role, b.leader = stopped, election.Isolated, wire.Nobody })
+		g.update(func() { b.power, b.role, b.leader = stopped, election.Isolated, wire.Nobody })
 		return err
 	})
 }
 
-// Cable pulls a board's cable out, or puts it back.
-func (c *Cluster) Cable(n int, in bool) error {
-	b := c.boards[n-1]
+// cable pulls a board's cable out, or puts it back.
+func (g *group) cable(n int, in bool) error {
+	b := g.boards[n-1]
 	text := "pulled the cable of " + b.name
 	if in {
 		text = "put the cable of " + b.name + " back"
 	}
-	return c.act(text, func() error {
-		c.update(func() { b.cable = in })
-		return c.ground.cable(n, in)
+	return g.act(text, func() error {
+		g.update(func() { b.cable = in })
+		return g.lan.cable(n, in)
 	})
 }
 
-// Resign has a board hand over the lead.
-func (c *Cluster) Resign(ctx context.Context, n int) error {
-	b := c.boards[n-1]
-	return c.act("asked "+b.name+" to resign", func() error {
-		if b.node == nil {
+// resign has a board hand over the lead.
+func (g *group) resign(ctx context.Context, n int) error {
+	b := g.boards[n-1]
+	return g.act("asked "+b.name+" to resign", func() error {
+		if b.daemon == nil {
 			return fmt.Errorf("%s does not run", b.name)
 		}
-		_, err := b.node.Resign(ctx)
+		_, err := b.daemon.Resign(ctx)
 		return err
 	})
 }

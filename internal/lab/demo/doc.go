@@ -1,12 +1,12 @@
-// Package demo shows topdog at work on one machine: a handful of boards, each
-// of them a real internal/daemon.Node with the real election on real UDP, and a
+// Package demo shows topdog at work on one machine: a handful of boards, each of
+// them a real internal/daemon.Daemon with the real election on real UDP, and a
 // client that asks once a millisecond who answers at the floating address.
 //
-// On loopback it needs no privilege and no hardware. What a board would find
-// around itself is faked there as truthfully as loopback allows: a board whose
-// cable is out neither hears nor is heard, and to hold the address is to have a
-// socket bound to it. In network namespaces (see internal/lab) nothing is faked
-// but the LED: cables, interfaces and the address are the kernel's.
+// On loopback it needs no privilege and no hardware. What a board would find on its
+// machine is replaced as truthfully as loopback allows: a board whose cable is out
+// neither hears nor is heard, and to hold the address is to have a socket bound to
+// it. In network namespaces (see internal/lab/netns) nothing is replaced but the LED:
+// cables, interfaces and the address are the kernel's.
 //
 // [Play] plays a scripted show and judges it; [Live] draws the boards on a
 // terminal and lets a person pull cables.

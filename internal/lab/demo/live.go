@@ -19,20 +19,20 @@ const (
 	drawEvery = 50 * time.Millisecond
 	// silentAfter is for how long nobody must have answered to be shown so.
 	silentAfter = 20 * time.Millisecond
-	// troubleFor is how long a failure stays on the screen.
-	troubleFor = 5 * time.Second
+	// showProblemFor is how long a failure stays on the screen.
+	showProblemFor = 5 * time.Second
 	// outagesKept bounds the history.
 	outagesKept = 32
 )
 
-// Live draws the boards on a terminal and obeys the keys, until a key or ctx
+// Live draws the boards on a terminal and does what the keys ask for, until a key or ctx
 // ends it. The terminal is given back as it was.
 func Live(ctx context.Context, o Options, in, out *os.File) (err error) {
-	c, err := NewCluster(o)
+	g, err := newGroup(o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() { err = errors.Join(err, g.close()) }()
 	t, err := openTerminal(in, out)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func Live(ctx context.Context, o Options, in, out *os.File) (err error) {
 	defer func() { err = errors.Join(err, t.close()) }() // also when something panics
 
 	ctx, cancel := context.WithCancel(ctx)
-	l := &live{Cluster: c, terminal: t, jobs: make(chan job, 16)}
+	l := &live{group: g, terminal: t, jobs: make(chan job, 16)}
 	typed := make(chan []byte)
 	var readErr error
 	l.wg.Go(func() { defer cancel(); readErr = t.read(ctx, typed) })
@@ -53,7 +53,7 @@ func Live(ctx context.Context, o Options, in, out *os.File) (err error) {
 
 // live is a picture that lives.
 type live struct {
-	*Cluster
+	*group
 	terminal *terminal
 	jobs     chan job
 	wg       sync.WaitGroup
@@ -63,8 +63,8 @@ type live struct {
 	outages []outage
 
 	mu        sync.Mutex
-	trouble   string
-	troubleAt time.Time
+	problem   string
+	problemAt time.Time
 }
 
 // job is what a key has asked for; it may take a while.
@@ -76,7 +76,7 @@ type outage struct {
 	why string
 }
 
-// run draws and obeys until it is told to quit.
+// run draws and does what is asked for until it is told to quit.
 func (l *live) run(ctx context.Context, typed <-chan []byte) error {
 	l.jobs <- l.switchAllOn
 	tick := time.NewTicker(drawEvery)
@@ -95,7 +95,7 @@ func (l *live) run(ctx context.Context, typed <-chan []byte) error {
 				if c.verb == doQuit {
 					return nil
 				}
-				l.obey(c)
+				l.queue(c)
 			}
 		case <-tick.C:
 		}
@@ -110,32 +110,32 @@ func (l *live) work(ctx context.Context) {
 			return
 		case do := <-l.jobs:
 			if err := do(ctx); err != nil && ctx.Err() == nil {
-				l.complain(err.Error())
+				l.reportProblem(err.Error())
 			}
 		}
 	}
 }
 
-func (l *live) complain(text string) {
+func (l *live) reportProblem(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.trouble, l.troubleAt = text, time.Now()
+	l.problem, l.problemAt = text, time.Now()
 }
 
 func (l *live) switchAllOn(context.Context) error {
 	for _, b := range l.boards {
-		if err := l.SwitchOn(b.number); err != nil {
+		if err := l.switchOn(b.number); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// obey queues what a command asks for. Which board is meant is decided when
+// queue puts what a command asks for into the queue of jobs. Which board is meant is decided when
 // the job's turn comes: the leader may be another one by then.
-func (l *live) obey(c command) {
+func (l *live) queue(c command) {
 	if c.board > len(l.boards) {
-		l.complain(fmt.Sprintf("there is no board %d", c.board))
+		l.reportProblem(fmt.Sprintf("there is no board %d", c.board))
 		return
 	}
 	var do job
@@ -143,19 +143,19 @@ func (l *live) obey(c command) {
 	case doPower:
 		do = func(context.Context) error {
 			if l.state(c.board).power == running {
-				return l.CutPower(c.board)
+				return l.cutPower(c.board)
 			}
-			return l.SwitchOn(c.board)
+			return l.switchOn(c.board)
 		}
 	case doCable:
-		do = func(context.Context) error { return l.Cable(c.board, !l.state(c.board).cable) }
+		do = func(context.Context) error { return l.cable(c.board, !l.state(c.board).cable) }
 	case doResign:
 		do = func(ctx context.Context) error {
 			leader, ok := l.leading()
 			if !ok {
 				return errors.New("nobody leads, so nobody can resign")
 			}
-			return l.Resign(ctx, leader)
+			return l.resign(ctx, leader)
 		}
 	case doStop:
 		do = l.stopOrStart
@@ -163,7 +163,7 @@ func (l *live) obey(c command) {
 	select {
 	case l.jobs <- do:
 	default:
-		l.complain("that was too fast")
+		l.reportProblem("that was too fast")
 	}
 }
 
@@ -171,14 +171,14 @@ func (l *live) obey(c command) {
 func (l *live) stopOrStart(context.Context) error {
 	for _, b := range l.boards {
 		if l.state(b.number).power == stopped {
-			return l.SwitchOn(b.number)
+			return l.switchOn(b.number)
 		}
 	}
 	leader, ok := l.leading()
 	if !ok {
 		return errors.New("nobody leads, so there is no leader to stop")
 	}
-	return l.Stop(leader)
+	return l.stop(leader)
 }
 
 // boardState is what changes about a board.
@@ -190,21 +190,21 @@ type boardState struct {
 	term   uint32
 }
 
-func (c *Cluster) state(n int) boardState {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	b := c.boards[n-1]
+func (g *group) state(n int) boardState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b := g.boards[n-1]
 	s := boardState{power: b.power, cable: b.cable, role: b.role, term: uint32(b.term)}
 	if b.leader != 0 {
-		s.leader = c.nameOf(b.leader)
+		s.leader = g.nameOf(b.leader)
 	}
 	return s
 }
 
 // leading returns a board that leads, if there is any.
-func (c *Cluster) leading() (n int, ok bool) {
-	for _, b := range c.boards {
-		if s := c.state(b.number); s.power == running && s.role == election.Leader {
+func (g *group) leading() (n int, ok bool) {
+	for _, b := range g.boards {
+		if s := g.state(b.number); s.power == running && s.role == election.Leader {
 			return b.number, true
 		}
 	}
@@ -212,12 +212,12 @@ func (c *Cluster) leading() (n int, ok bool) {
 }
 
 // look collects what the picture shows.
-func (l *live) look() View {
-	v := View{
+func (l *live) look() view {
+	v := view{
 		Algorithm: l.options.Algorithm.String(), Heartbeat: l.options.Heartbeat,
-		Ground: l.ground.about(), Address: l.ground.floating().String(),
+		LAN: l.lan.about(), Address: l.lan.floating().String(),
 		Boards:     l.lookAtBoards(),
-		TwoHolders: l.ground.holders().Since(l.started).Overlap(),
+		TwoHolders: l.lan.holders().Since(l.started).Overlap(),
 		Which:      l.keys.which,
 	}
 	who, silent := l.client.Last()
@@ -228,24 +228,24 @@ func (l *live) look() View {
 	l.collect()
 	now := time.Now()
 	for _, o := range slices.Backward(l.outages) {
-		v.Outages = append(v.Outages, OutageView{
+		v.Outages = append(v.Outages, outageView{
 			Ago: now.Sub(o.To), Lasted: o.Duration(), Before: l.name(o.Before), After: l.name(o.After), Why: o.why,
 		})
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.troubleAt) < troubleFor {
-		v.Trouble = l.trouble
+	if now.Sub(l.problemAt) < showProblemFor {
+		v.Problem = l.problem
 	}
 	return v
 }
 
-func (l *live) lookAtBoards() []BoardView {
-	holders := l.ground.holders().Current()
-	views := make([]BoardView, len(l.boards))
+func (l *live) lookAtBoards() []boardView {
+	holders := l.lan.holders().Current()
+	views := make([]boardView, len(l.boards))
 	for i, b := range l.boards {
 		s := l.state(b.number)
-		views[i] = BoardView{
+		views[i] = boardView{
 			Number: b.number, Name: b.name, Address: b.addr.String(), Lit: b.led.On(),
 			Role: s.role.String(), Term: s.term,
 			Leads: s.power == running && s.role == election.Leader, Holds: slices.Contains(holders, b.number),
@@ -286,16 +286,16 @@ func (l *live) collect() {
 
 // cause says why there was a gap: because of what was done to the boards right
 // before it, or else what the new leader gives as the reason.
-func (c *Cluster) cause(g observe.Gap) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range slices.Backward(c.deeds) {
-		if d.at.Before(g.To) && d.at.After(g.From.Add(-5*askEvery)) {
+func (g *group) cause(gap observe.Gap) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, d := range slices.Backward(g.actions) {
+		if d.at.Before(gap.To) && d.at.After(gap.From.Add(-5*askEvery)) {
 			return d.text
 		}
 	}
-	if g.Before != g.After {
-		return c.boards[g.After-1].rose.String()
+	if gap.Before != gap.After {
+		return g.boards[gap.After-1].rose.String()
 	}
 	return ""
 }

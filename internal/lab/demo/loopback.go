@@ -32,7 +32,7 @@ type loopback struct {
 	port    uint16       // of the group and of the floating address
 	reserve *net.UDPConn // keeps other demos away from the port
 	index   int          // of the interface
-	places  []*place
+	boards  []*loopbackBoard
 	record  *observe.Holders
 }
 
@@ -57,9 +57,9 @@ func newLoopback(boards int) (*loopback, error) {
 		record:  observe.NewHolders(),
 	}
 	for n := 1; n <= boards; n++ {
-		p := &place{l: l, number: n, changed: make(chan struct{}, 1)}
+		p := &loopbackBoard{l: l, number: n, changed: make(chan struct{}, 1)}
 		p.plugged.Store(true)
-		l.places = append(l.places, p)
+		l.boards = append(l.boards, p)
 	}
 	return l, nil
 }
@@ -86,11 +86,11 @@ func (l *loopback) group() netip.AddrPort {
 }
 
 func (l *loopback) board(n int) (netip.Addr, string, netip.AddrPort) {
-	return l.places[n-1].addr(), loopbackInterface, l.group()
+	return l.boards[n-1].addr(), loopbackInterface, l.group()
 }
 
 func (l *loopback) power(n int, on bool) error {
-	p := l.places[n-1]
+	p := l.boards[n-1]
 	p.powered.Store(on)
 	if !on {
 		return p.Release() // its sockets vanish with it
@@ -99,7 +99,7 @@ func (l *loopback) power(n int, on bool) error {
 }
 
 func (l *loopback) cable(n int, in bool) error {
-	p := l.places[n-1]
+	p := l.boards[n-1]
 	p.plugged.Store(in)
 	select {
 	case p.changed <- struct{}{}:
@@ -108,11 +108,11 @@ func (l *loopback) cable(n int, in bool) error {
 	return nil
 }
 
-// place is where one board stands. It is the board's Holder as well: to hold
+// loopbackBoard is where one board stands. It is the board's Holder as well: to hold
 // the floating address is to have a socket bound to it. Two sockets can be, and
 // then the kernel as a rule gives the packets to the one that was bound last,
 // as a switch gives them to who announced the address last.
-type place struct {
+type loopbackBoard struct {
 	l       *loopback
 	number  int
 	powered atomic.Bool
@@ -123,17 +123,17 @@ type place struct {
 	answerer *observe.Answerer // nil while the board does not have the address
 }
 
-func (p *place) addr() netip.Addr {
+func (b *loopbackBoard) addr() netip.Addr {
 	a := loopbackReserve.As4()
-	a[3] = byte(10 + p.number)
+	a[3] = byte(10 + b.number)
 	return netip.AddrFrom4(a)
 }
 
 // reachable reports whether packets come to the board and leave it.
-func (p *place) reachable() bool { return p.powered.Load() && p.plugged.Load() }
+func (b *loopbackBoard) reachable() bool { return b.powered.Load() && b.plugged.Load() }
 
 func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
-	p := l.places[n-1]
+	p := l.boards[n-1]
 	return daemon.Platform{
 		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
 			return loopbackInterface, netip.PrefixFrom(p.addr(), 24), nil
@@ -154,11 +154,11 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 }
 
 // watch reports the cable as the kernel reports a carrier.
-func (p *place) watch(ctx context.Context, _ string, _ func(error), notify func(netio.Snapshot)) error {
+func (b *loopbackBoard) watch(ctx context.Context, _ string, _ func(error), notify func(netio.Snapshot)) error {
 	for {
-		notify(p.snapshot())
+		notify(b.snapshot())
 		select {
-		case <-p.changed:
+		case <-b.changed:
 		case <-ctx.Done():
 			return nil
 		}
@@ -166,78 +166,78 @@ func (p *place) watch(ctx context.Context, _ string, _ func(error), notify func(
 }
 
 // snapshot makes the loopback interface look like the board's own.
-func (p *place) snapshot() netio.Snapshot {
-	own := netip.PrefixFrom(p.addr(), 24)
+func (b *loopbackBoard) snapshot() netio.Snapshot {
+	own := netip.PrefixFrom(b.addr(), 24)
 	s := netio.Snapshot{
 		Present: true,
 		Link: netio.Link{
-			Name: loopbackInterface, Index: p.l.index, Up: p.plugged.Load(), Addrs: []netip.Prefix{own},
+			Name: loopbackInterface, Index: b.l.index, Up: b.plugged.Load(), Addrs: []netip.Prefix{own},
 		},
-		Local: []netio.LocalAddr{{Prefix: own, Index: p.l.index}},
+		Local: []netio.LocalAddr{{Prefix: own, Index: b.l.index}},
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.answerer != nil {
-		s.Local = append(s.Local, netio.LocalAddr{Prefix: netip.PrefixFrom(loopbackFloating, 32), Index: p.l.index})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.answerer != nil {
+		s.Local = append(s.Local, netio.LocalAddr{Prefix: netip.PrefixFrom(loopbackFloating, 32), Index: b.l.index})
 	}
 	return s
 }
 
 // Acquire binds a socket to the floating address.
-func (p *place) Acquire() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (b *loopbackBoard) Acquire() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
-	case p.answerer != nil:
+	case b.answerer != nil:
 		return nil
-	case !p.powered.Load():
+	case !b.powered.Load():
 		return errors.New("the board has no power")
 	}
 	// A board counts as a holder from before its socket is bound until after it is closed,
 	// so that no moment with two holders is missed.
 	began := time.Now()
-	conn, err := observe.ListenAt(p.l.answersAt())
+	conn, err := observe.ListenAt(b.l.answersAt())
 	if err != nil {
 		return err
 	}
-	p.answerer = observe.StartAnswerer(conn, p.number, p.reachable)
-	p.l.record.Set(began, p.number, true)
+	b.answerer = observe.StartAnswerer(conn, b.number, b.reachable)
+	b.l.record.Set(began, b.number, true)
 	return nil
 }
 
 // Renew has nothing to do: nobody else closes the socket, and nothing lapses.
-func (p *place) Renew() (restored bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.answerer == nil {
+func (b *loopbackBoard) Renew() (restored bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.answerer == nil {
 		return false, netio.ErrNotHeld
 	}
 	return false, nil
 }
 
 // Release closes the socket. It may be called at any time.
-func (p *place) Release() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.answerer == nil {
+func (b *loopbackBoard) Release() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.answerer == nil {
 		return nil
 	}
-	err := p.answerer.Close()
-	p.answerer = nil
-	p.l.record.Set(time.Now(), p.number, false)
+	err := b.answerer.Close()
+	b.answerer = nil
+	b.l.record.Set(time.Now(), b.number, false)
 	return err
 }
 
-func (p *place) Close() error { return p.Release() }
+func (b *loopbackBoard) Close() error { return b.Release() }
 
-func (p *place) Method() (netio.HoldMethod, string) {
+func (b *loopbackBoard) Method() (netio.HoldMethod, string) {
 	return netio.HoldAuto, "a socket, which the kernel closes with the process"
 }
 
-func (p *place) Device() string { return loopbackInterface }
+func (b *loopbackBoard) Device() string { return loopbackInterface }
 
 // ReleasePlan has no use here: nothing watches over this address.
-func (p *place) ReleasePlan() netio.ReleasePlan { return netio.ReleasePlan{} }
+func (b *loopbackBoard) ReleasePlan() netio.ReleasePlan { return netio.ReleasePlan{} }
 
 // cabled is a transport that hears and says nothing while the cable is out or
 // the power is off.

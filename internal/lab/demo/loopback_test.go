@@ -16,12 +16,12 @@ func newTestLoopback(t *testing.T) *loopback {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for n := range l.places {
-			l.places[n].Close()
+		for n := range l.boards {
+			l.boards[n].Close()
 		}
 		l.close()
 	})
-	for n := range l.places {
+	for n := range l.boards {
 		if err := l.power(n+1, true); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 	l := newTestLoopback(t)
 	began := time.Now()
 	for n := range 2 {
-		if err := l.places[n].Acquire(); err != nil {
+		if err := l.boards[n].Acquire(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 	if got := l.holders().Current(); len(got) != 1 || got[0] != 2 {
 		t.Errorf("after the power cut of board 1 the holders are %v", got)
 	}
-	if err := l.places[0].Acquire(); err == nil {
+	if err := l.boards[0].Acquire(); err == nil {
 		t.Error("a board without power has taken the address")
 	}
 	now := time.Now()
@@ -88,7 +88,7 @@ func TestCable(t *testing.T) {
 		t.Helper()
 		for _, err := range []error{
 			speaker.Multicast([]byte(text)),
-			speaker.Unicast([]byte(text), netip.AddrPortFrom(l.places[0].addr(), l.port)),
+			speaker.Unicast([]byte(text), netip.AddrPortFrom(l.boards[0].addr(), l.port)),
 		} {
 			if err != nil {
 				t.Fatal(err)
@@ -140,7 +140,7 @@ func TestCable(t *testing.T) {
 
 func openCabled(t *testing.T, l *loopback, n int) cabled {
 	t.Helper()
-	transport, err := l.platform(n, nil).OpenTransport(loopbackInterface, l.places[n-1].addr())
+	transport, err := l.platform(n, nil).OpenTransport(loopbackInterface, l.boards[n-1].addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestWatch(t *testing.T) {
 			l.cable(2, up)
 		}
 		s := <-reports
-		if !s.Present || s.Link.Up != up || len(s.Link.Addrs) != 1 || s.Link.Addrs[0].Addr() != l.places[1].addr() {
+		if !s.Present || s.Link.Up != up || len(s.Link.Addrs) != 1 || s.Link.Addrs[0].Addr() != l.boards[1].addr() {
 			t.Errorf("%d: the report is %+v, want up=%v", i, s, up)
 		}
 	}

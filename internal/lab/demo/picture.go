@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// View is all that the picture shows.
-type View struct {
+// view is all that the picture shows.
+type view struct {
 	Algorithm  string
 	Heartbeat  time.Duration
-	Ground     string
+	LAN        string
 	Address    string // the floating one
-	Boards     []BoardView
+	Boards     []boardView
 	Answers    string        // the board that answers the client; "" for none
 	Silent     time.Duration // for how long none has answered; 0 if one does
-	Outages    []OutageView  // the newest first
+	Outages    []outageView  // the newest first
 	TwoHolders time.Duration // in all
 	Which      bool          // a cable was asked for, and the board is awaited
-	Trouble    string        // what went wrong with the last key
+	Problem    string        // what went wrong with the last key
 }
 
-// BoardView is one board.
-type BoardView struct {
+// boardView is one board.
+type boardView struct {
 	Number  int
 	Name    string
 	Address string
@@ -36,8 +36,8 @@ type BoardView struct {
 	Plugged bool
 }
 
-// OutageView is a time without answers.
-type OutageView struct {
+// outageView is a time without answers.
+type outageView struct {
 	Ago           time.Duration
 	Lasted        time.Duration
 	Before, After string
@@ -57,7 +57,7 @@ const (
 // paint draws the view on a screen of a size in characters. It is pure. The
 // picture loses its history and then its boxes when there is little room, and
 // never has more lines than the screen.
-func paint(v View, width, height int) []row {
+func paint(v view, width, height int) []row {
 	top := v.header()
 	top = append(top, nil)
 	boxes := len(v.Boards)*(boxOuter+1) <= width && boxHeight+boxesExtra <= height
@@ -89,13 +89,13 @@ func paint(v View, width, height int) []row {
 }
 
 // header says what one is looking at.
-func (v View) header() []row {
-	return []row{row{{" topdog demo", bold}, {fmt.Sprintf("   %d boards, %s", len(v.Boards), v.Ground), plain},
+func (v view) header() []row {
+	return []row{row{{" topdog demo", bold}, {fmt.Sprintf("   %d boards, %s", len(v.Boards), v.LAN), plain},
 		{fmt.Sprintf("   %s, heartbeat %v", v.Algorithm, v.Heartbeat), dim}}}
 }
 
 // light is the LED.
-func (b BoardView) light() row {
+func (b boardView) light() row {
 	switch {
 	case !b.Lit:
 		return styled("○", dim)
@@ -109,7 +109,7 @@ func (b BoardView) light() row {
 }
 
 // role is what the board is, as it stands in the picture.
-func (b BoardView) role() row {
+func (b boardView) role() row {
 	switch {
 	case b.Leads:
 		return styled("LEADER", green)
@@ -125,7 +125,7 @@ func (b BoardView) role() row {
 }
 
 // detail is the floating address if the board has it, or whom it follows.
-func (b BoardView) detail(address string) row {
+func (b boardView) detail(address string) row {
 	switch {
 	case b.Holds:
 		return styled(address, marked)
@@ -135,7 +135,7 @@ func (b BoardView) detail(address string) row {
 	return nil
 }
 
-func (b BoardView) term() row {
+func (b boardView) term() row {
 	if !b.Running || b.Term == 0 {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (b BoardView) term() row {
 func centred(s string, width int) string { return row{{s, plain}}.centre(width).render(noEscapes) }
 
 // boxes draws the boards side by side, each with its cable to the LAN.
-func (v View) boxes(width int) []row {
+func (v view) boxes(width int) []row {
 	rows := make([]row, boxHeight+1)
 	lan := " "
 	for _, b := range v.Boards {
@@ -188,7 +188,7 @@ func (v View) boxes(width int) []row {
 }
 
 // list draws one line per board.
-func (v View) list() (rows []row) {
+func (v view) list() (rows []row) {
 	for _, b := range v.Boards {
 		cable := text("  ")
 		if !b.Plugged {
@@ -202,7 +202,7 @@ func (v View) list() (rows []row) {
 }
 
 // client says what the user gets at this moment, and got at the last failover.
-func (v View) client() []row {
+func (v view) client() []row {
 	asks := row{{" A client asks ", plain}, {v.Address, bold}, {" every millisecond: ", plain}}
 	switch {
 	case v.Answers == "":
@@ -225,17 +225,17 @@ func (v View) client() []row {
 	return []row{asks, last.add(text(".  Two boards held the address for "), held, text("."))}
 }
 
-func (v View) lastFailover() (OutageView, bool) {
+func (v view) lastFailover() (outageView, bool) {
 	for _, o := range v.Outages {
 		if o.Before != o.After {
 			return o, true
 		}
 	}
-	return OutageView{}, false
+	return outageView{}, false
 }
 
 // history lists the last outages in at most so many lines below its title.
-func (v View) history(lines int) []row {
+func (v view) history(lines int) []row {
 	rows := []row{nil, styled(" Without an answer, as the client felt it", bold)}
 	if len(v.Outages) == 0 {
 		return append(rows, styled("   not once; cut the power of the leader, or pull its cable", dim))
@@ -253,7 +253,7 @@ func (v View) history(lines int) []row {
 }
 
 // keys says what can be done, in few words if there is little room.
-func (v View) keys(width int) []row {
+func (v view) keys(width int) []row {
 	upTo := min(len(v.Boards), 9)
 	hint := text(" ")
 	for _, k := range []struct{ name, does, brief string }{
@@ -272,8 +272,8 @@ func (v View) keys(width int) []row {
 	if v.Which {
 		hint = styled(fmt.Sprintf(" The cable of which board? 1-%d, or Esc", upTo), yellow)
 	}
-	if v.Trouble != "" {
-		return []row{styled(" "+v.Trouble, red), hint}
+	if v.Problem != "" {
+		return []row{styled(" "+v.Problem, red), hint}
 	}
 	return []row{hint}
 }

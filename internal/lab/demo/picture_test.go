@@ -15,19 +15,19 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // peace is five boards of which pi5 leads.
-func peace() View {
-	v := View{
-		Algorithm: "heir", Heartbeat: 100 * time.Millisecond, Ground: "real UDP on loopback",
+func peace() view {
+	v := view{
+		Algorithm: "heir", Heartbeat: 100 * time.Millisecond, LAN: "real UDP on loopback",
 		Address: "127.77.0.100", Answers: "pi5",
 	}
 	for n := 1; n <= 5; n++ {
-		v.Boards = append(v.Boards, BoardView{
+		v.Boards = append(v.Boards, boardView{
 			Number: n, Name: fmt.Sprintf("pi%d", n), Address: fmt.Sprintf("127.77.0.1%d", n),
 			Role: "follower", Follows: "pi5", Term: 1, Running: true, Plugged: true,
 		})
 	}
 	v.Boards[3].Role = "heir"
-	v.Boards[4] = BoardView{
+	v.Boards[4] = boardView{
 		Number: 5, Name: "pi5", Address: "127.77.0.15", Role: "leader", Term: 1,
 		Lit: true, Leads: true, Holds: true, Running: true, Plugged: true,
 	}
@@ -36,15 +36,15 @@ func peace() View {
 
 // trouble is the moment after the leader's power was cut, when another cable is
 // out and one daemon is stopped.
-func trouble() View {
+func trouble() view {
 	v := peace()
 	v.Silent = 84 * time.Millisecond
 	v.TwoHolders = 1200 * time.Microsecond
-	v.Boards[4] = BoardView{Number: 5, Name: "pi5", Address: "127.77.0.15", Role: "no power", Plugged: true}
+	v.Boards[4] = boardView{Number: 5, Name: "pi5", Address: "127.77.0.15", Role: "no power", Plugged: true}
 	v.Boards[3].Role, v.Boards[3].Follows, v.Boards[3].Lit = "candidate", "", true
 	v.Boards[2].Plugged, v.Boards[2].Role, v.Boards[2].Follows = false, "isolated", ""
-	v.Boards[1] = BoardView{Number: 2, Name: "pi2", Address: "127.77.0.12", Role: "stopped", Plugged: true}
-	v.Outages = []OutageView{
+	v.Boards[1] = boardView{Number: 2, Name: "pi2", Address: "127.77.0.12", Role: "stopped", Plugged: true}
+	v.Outages = []outageView{
 		{Ago: 3 * time.Second, Lasted: 1230 * time.Microsecond, Before: "pi4", After: "pi5", Why: "asked pi4 to resign"},
 		{Ago: 70 * time.Second, Lasted: 103 * time.Millisecond, Before: "pi5", After: "pi4", Why: "cut the power of pi5"},
 		{Ago: 2 * time.Hour, Lasted: 12 * time.Second, Before: "pi5", After: "pi5", Why: "pulled the cable of pi5"},
@@ -53,10 +53,10 @@ func trouble() View {
 }
 
 // crowd is as many boards as there can be.
-func crowd() View {
+func crowd() view {
 	v := peace()
 	for n := 6; n <= MaxBoards; n++ {
-		v.Boards = append(v.Boards, BoardView{
+		v.Boards = append(v.Boards, boardView{
 			Number: n, Name: fmt.Sprintf("pi%d", n), Address: fmt.Sprintf("127.77.0.%d", 10+n),
 			Role: "follower", Follows: "pi5", Term: 1, Running: true, Plugged: n != 12,
 		})
@@ -64,11 +64,11 @@ func crowd() View {
 	return v
 }
 
-func beginning() View {
-	v := View{Algorithm: "bully", Heartbeat: 50 * time.Millisecond, Ground: "real veth cables",
-		Address: "10.77.0.100", Trouble: "nobody leads, so nobody can resign"}
+func beginning() view {
+	v := view{Algorithm: "bully", Heartbeat: 50 * time.Millisecond, LAN: "real veth cables",
+		Address: "10.77.0.100", Problem: "nobody leads, so nobody can resign"}
 	for n := 1; n <= 3; n++ {
-		v.Boards = append(v.Boards, BoardView{
+		v.Boards = append(v.Boards, boardView{
 			Number: n, Name: fmt.Sprintf("pi%d", n), Address: fmt.Sprintf("10.77.0.%d", n),
 			Role: "listener", Lit: n == 2, Running: true, Plugged: true,
 		})
@@ -76,7 +76,7 @@ func beginning() View {
 	return v
 }
 
-func asked() View {
+func asked() view {
 	v := peace()
 	v.Which = true
 	return v
@@ -85,7 +85,7 @@ func asked() View {
 func TestPicture(t *testing.T) {
 	for _, test := range []struct {
 		name          string
-		view          View
+		view          view
 		width, height int
 		palette       palette
 	}{
@@ -130,7 +130,7 @@ func golden(t *testing.T, name, got string) {
 // TestPictureFits: whatever the size of the screen, the picture is no larger,
 // and the last line says how to get out if there is any line.
 func TestPictureFits(t *testing.T) {
-	for _, v := range []View{peace(), trouble(), crowd(), beginning(), {}} {
+	for _, v := range []view{peace(), trouble(), crowd(), beginning(), {}} {
 		for width := 1; width <= 120; width += 7 {
 			for height := 1; height <= 40; height++ {
 				rows := paint(v, width, height)

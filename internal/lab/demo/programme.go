@@ -25,7 +25,7 @@ const (
 
 func (p *programme) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
 
-func (p *programme) begin(r Report) {
+func (p *programme) begin(r report) {
 	p.beat = r.HeartbeatMs
 	p.printf("%d boards, %s, a heartbeat every %s, algorithm %s.\n",
 		r.Boards, r.Ground, duration(r.HeartbeatMs), r.Algorithm)
@@ -34,13 +34,13 @@ func (p *programme) begin(r Report) {
 }
 
 // act begins the line of an act, so that one sees what is going on.
-func (p *programme) act(r Result) {
+func (p *programme) act(r result) {
 	p.printf("%5.1f s   %s", r.AtMs/1000, column(r.Text, actWidth))
 	p.inLine = true
 }
 
 // result ends it.
-func (p *programme) result(r Result) {
+func (p *programme) result(r result) {
 	p.inLine = false
 	if r.Error != "" {
 		p.printf("FAILED\n          %s\n", r.Error)
@@ -48,7 +48,7 @@ func (p *programme) result(r Result) {
 	}
 	outcome, missed := r.After+" takes over", duration(r.OutageMs)
 	switch {
-	case r.Act == ActStart:
+	case r.Act == actStart:
 		outcome = r.After + " leads"
 	case !r.Moved:
 		outcome = r.After + " leads on"
@@ -57,7 +57,7 @@ func (p *programme) result(r Result) {
 		}
 	}
 	line := fmt.Sprintf("%s%*s", column(outcome, outcomeWidth), silenceWidth, missed)
-	if r.Moved && r.Act != ActStart {
+	if r.Moved && r.Act != actStart {
 		line += "  " + bar(r.OutageMs, p.beat/7, barWidth)
 	}
 	p.printf("%s\n", line)
@@ -75,7 +75,7 @@ const noticeableMs = 10
 
 // stoodStill reports whether it was the client rather than the boards that made
 // the outage long.
-func (r Result) stoodStill() bool {
+func (r result) stoodStill() bool {
 	return r.ClientPausedMs > noticeableMs && r.ClientPausedMs > r.OutageMs/2
 }
 
@@ -86,7 +86,7 @@ func (p *programme) interrupted() {
 	}
 }
 
-func (p *programme) end(r Report) {
+func (p *programme) end(r report) {
 	s := r.Summary
 	figures := func(median, longest float64) string {
 		return fmt.Sprintf("no answer for %s (median), %s at most", duration(median), duration(longest))

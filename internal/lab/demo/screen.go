@@ -76,7 +76,7 @@ func (t *terminal) size() (width, height int) {
 }
 
 // show draws the view, and writes only the lines that have changed.
-func (t *terminal) show(v View) error {
+func (t *terminal) show(v view) error {
 	width, height := t.size()
 	var b strings.Builder
 	if width != t.width || height != t.height {

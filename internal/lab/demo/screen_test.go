@@ -193,20 +193,20 @@ func TestTerminalAfterPanic(t *testing.T) {
 	p.restored(t, before)
 }
 
-// TestNodePanic: a mistake in a node ends the show with an error that tells where
+// TestDaemonPanic: a mistake in a daemon ends the show with an error that tells where
 // it is, and leaves nothing behind.
-func TestNodePanic(t *testing.T) {
-	c, err := NewCluster(Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir})
+func TestDaemonPanic(t *testing.T) {
+	c, err := newGroup(Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := c.boards[0]
 	b.stop, b.done = func() {}, make(chan struct{})
-	c.run(t.Context(), b) // a node that is nil
+	c.run(t.Context(), b) // a daemon that is nil
 	if err := <-c.failed; err == nil || !strings.Contains(err.Error(), "pi1: panic") {
 		t.Errorf("the failure is %v", err)
 	}
-	if err := c.Close(); err != nil {
+	if err := c.close(); err != nil {
 		t.Error(err)
 	}
 }

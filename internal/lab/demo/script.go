@@ -17,30 +17,30 @@ const (
 	// machine is busy, or with slow heartbeats patienceBeats of them. It comes on
 	// top of what the algorithm takes: one board may have to find out twice, once
 	// that nobody answers and once more because others were at it too.
-	patience      = 5 * time.Second
-	patienceBeats = 20
-	findings      = 2
+	patience          = 5 * time.Second
+	patienceIntervals = 20
+	elections         = 2
 	// maxTwoHolders is how long two boards may hold the address in one act. It
 	// should be nothing at all; this is for a machine that stands still at the wrong moment.
 	maxTwoHolders = 50 * time.Millisecond
-	// pauseBeats is how long the show looks on after each act, in heartbeats: long
+	// pauseIntervals is how long the show looks on after each act, in heartbeats: long
 	// enough to read the line, and for the detectors to get to know a new leader.
-	pauseBeats = 8
+	pauseIntervals = 8
 )
 
 // Kinds of acts, as --json names them.
 const (
-	ActStart  = "start"
-	ActCut    = "cut-power"
-	ActOn     = "switch-on"
-	ActResign = "resign"
-	ActPull   = "pull-cable"
-	ActPlug   = "plug-cable"
-	ActStop   = "stop"
+	actStart  = "start"
+	actCut    = "cut-power"
+	actOn     = "switch-on"
+	actResign = "resign"
+	actPull   = "pull-cable"
+	actPlug   = "plug-cable"
+	actStop   = "stop"
 )
 
-// Result is what an act led to. All times are in milliseconds.
-type Result struct {
+// result is what an act led to. All times are in milliseconds.
+type result struct {
 	AtMs   float64 `json:"at_ms"` // since the beginning of the show
 	Act    string  `json:"act"`
 	Board  string  `json:"board,omitempty"` // to which something was done
@@ -59,14 +59,14 @@ type Result struct {
 	Error          string  `json:"error,omitempty"`
 }
 
-// Takeover reports whether the leader was gone without a word.
-func (r Result) Takeover() bool { return r.Act == ActCut || r.Act == ActPull }
+// takeover reports whether the leader was gone without a word.
+func (r result) takeover() bool { return r.Act == actCut || r.Act == actPull }
 
-// Handover reports whether the leader named its successor.
-func (r Result) Handover() bool { return r.Act == ActResign || r.Act == ActStop }
+// handover reports whether the leader named its successor.
+func (r result) handover() bool { return r.Act == actResign || r.Act == actStop }
 
-// Summary is the whole show in a few figures, in milliseconds.
-type Summary struct {
+// summary is the whole show in a few figures, in milliseconds.
+type summary struct {
 	TakeoverMedianMs  float64 `json:"takeover_median_ms"`
 	TakeoverLongestMs float64 `json:"takeover_longest_ms"`
 	HandoverMedianMs  float64 `json:"handover_median_ms"`
@@ -76,16 +76,16 @@ type Summary struct {
 	TookMs            float64 `json:"took_ms"`
 }
 
-// Report is the document that --json prints.
-type Report struct {
+// report is the document that --json prints.
+type report struct {
 	Boards      int      `json:"boards"`
 	HeartbeatMs float64  `json:"heartbeat_ms"`
 	Algorithm   string   `json:"algorithm"`
 	Ground      string   `json:"ground"`
 	Address     string   `json:"address"`
 	AskEveryMs  float64  `json:"ask_every_ms"`
-	Acts        []Result `json:"acts"`
-	Summary     Summary  `json:"summary"`
+	Acts        []result `json:"acts"`
+	Summary     summary  `json:"summary"`
 	OK          bool     `json:"ok"`
 	Error       string   `json:"error,omitempty"`
 }
@@ -93,16 +93,16 @@ type Report struct {
 // Play plays the show, and writes it as text while it goes on, or as one JSON
 // document at the end. It returns an error if an act failed, and that of ctx if it ended.
 func Play(ctx context.Context, o Options, out io.Writer, asJSON bool) error {
-	c, err := NewCluster(o)
+	g, err := newGroup(o)
 	if err != nil {
 		return err
 	}
-	s := &show{Cluster: c, text: programme{out: out}}
+	s := &show{group: g, text: programme{out: out}}
 	if asJSON {
 		s.text.out = io.Discard
 	}
 	err = s.play(ctx)
-	err = errors.Join(err, c.Close())
+	err = errors.Join(err, g.close())
 	if asJSON {
 		s.report.OK = err == nil
 		if err != nil {
@@ -117,46 +117,46 @@ func Play(ctx context.Context, o Options, out io.Writer, asJSON bool) error {
 
 // show is a performance.
 type show struct {
-	*Cluster
+	*group
 	text   programme
-	report Report
+	report report
 	leader *board // since the last act
 }
 
 // play plays all acts. What is done depends on who leads, which is up to the boards.
 func (s *show) play(ctx context.Context) error {
-	s.report = Report{
+	s.report = report{
 		Boards: s.options.Boards, HeartbeatMs: ms(s.options.Heartbeat), Algorithm: s.options.Algorithm.String(),
-		Ground: s.ground.about(), Address: s.ground.floating().String(), AskEveryMs: ms(askEvery),
+		Ground: s.lan.about(), Address: s.lan.floating().String(), AskEveryMs: ms(askEvery),
 	}
 	s.text.begin(s.report)
-	if err := s.start(ctx); err != nil {
+	if err := s.startAct(ctx); err != nil {
 		return err
 	}
 	first := s.leader
-	if err := s.cut(ctx, s.leader, "cut the power of %s, the leader"); err != nil {
+	if err := s.cutAct(ctx, s.leader, "cut the power of %s, the leader"); err != nil {
 		return err
 	}
 	second := s.leader
 	if s.options.Boards > MinBoards {
-		if err := s.cut(ctx, s.leader, "cut the power of %s too"); err != nil {
+		if err := s.cutAct(ctx, s.leader, "cut the power of %s too"); err != nil {
 			return err
 		}
 	}
 	acts := []func(context.Context) error{
-		func(ctx context.Context) error { return s.switchOn(ctx, first, "switch %s on again") },
+		func(ctx context.Context) error { return s.switchOnAct(ctx, first, "switch %s on again") },
 	}
-	if !s.manners.bullies {
+	if !s.expected.bullies {
 		// A bully refuses to resign: it would be back at once, being the highest still.
-		acts = append(acts, s.resign)
+		acts = append(acts, s.resignAct)
 	}
-	acts = append(acts, s.pull)
+	acts = append(acts, s.pullAct)
 	if second != s.leader {
 		acts = append(acts, func(ctx context.Context) error {
-			return s.switchOn(ctx, second, "switch %s on again as well")
+			return s.switchOnAct(ctx, second, "switch %s on again as well")
 		})
 	}
-	acts = append(acts, s.stop)
+	acts = append(acts, s.stopAct)
 	for _, act := range acts {
 		if err := act(ctx); err != nil {
 			return err
@@ -167,15 +167,15 @@ func (s *show) play(ctx context.Context) error {
 	return nil
 }
 
-func (s *show) start(ctx context.Context) error {
+func (s *show) startAct(ctx context.Context) error {
 	joint := "to"
 	if len(s.boards) == 2 {
 		joint = "and"
 	}
 	text := fmt.Sprintf("switch on %s %s %s", s.boards[0].name, joint, s.boards[len(s.boards)-1].name)
-	return s.perform(ctx, scene{act: ActStart, text: text, moves: true, do: func(context.Context) error {
+	return s.perform(ctx, scene{act: actStart, text: text, moves: true, do: func(context.Context) error {
 		for _, b := range s.boards {
-			if err := s.SwitchOn(b.number); err != nil {
+			if err := s.switchOn(b.number); err != nil {
 				return err
 			}
 		}
@@ -183,45 +183,45 @@ func (s *show) start(ctx context.Context) error {
 	}})
 }
 
-func (s *show) cut(ctx context.Context, b *board, text string) error {
-	return s.perform(ctx, scene{act: ActCut, board: b, text: fmt.Sprintf(text, b.name), moves: true,
-		do: func(context.Context) error { return s.CutPower(b.number) }})
+func (s *show) cutAct(ctx context.Context, b *board, text string) error {
+	return s.perform(ctx, scene{act: actCut, board: b, text: fmt.Sprintf(text, b.name), moves: true,
+		do: func(context.Context) error { return s.cutPower(b.number) }})
 }
 
-func (s *show) switchOn(ctx context.Context, b *board, text string) error {
-	return s.perform(ctx, scene{act: ActOn, board: b, text: fmt.Sprintf(text, b.name), moves: s.bullies(b),
-		do: func(context.Context) error { return s.SwitchOn(b.number) }})
+func (s *show) switchOnAct(ctx context.Context, b *board, text string) error {
+	return s.perform(ctx, scene{act: actOn, board: b, text: fmt.Sprintf(text, b.name), moves: s.bullies(b),
+		do: func(context.Context) error { return s.switchOn(b.number) }})
 }
 
 // bullies reports whether a board that comes back takes the lead. With the
 // classical algorithm, which got its name from that, and with most of its
 // descendants one that comes before the leader does.
 func (s *show) bullies(b *board) bool {
-	return s.manners.bullies && s.manners.above(b.rank(), s.leader.rank())
+	return s.expected.bullies && s.expected.above(b.rank(), s.leader.rank())
 }
 
-func (s *show) resign(ctx context.Context) error {
+func (s *show) resignAct(ctx context.Context) error {
 	b := s.leader
-	return s.perform(ctx, scene{act: ActResign, board: b, text: fmt.Sprintf("ask %s to resign", b.name), moves: true,
-		do: func(ctx context.Context) error { return s.Resign(ctx, b.number) }})
+	return s.perform(ctx, scene{act: actResign, board: b, text: fmt.Sprintf("ask %s to resign", b.name), moves: true,
+		do: func(ctx context.Context) error { return s.resign(ctx, b.number) }})
 }
 
-// pull pulls the leader's cable, and puts it back.
-func (s *show) pull(ctx context.Context) error {
+// pullAct pulls the leader's cable, and puts it back.
+func (s *show) pullAct(ctx context.Context) error {
 	b := s.leader
-	err := s.perform(ctx, scene{act: ActPull, board: b, text: fmt.Sprintf("pull the cable of %s, the leader", b.name), moves: true,
-		do: func(context.Context) error { return s.Cable(b.number, false) }})
+	err := s.perform(ctx, scene{act: actPull, board: b, text: fmt.Sprintf("pull the cable of %s, the leader", b.name), moves: true,
+		do: func(context.Context) error { return s.cable(b.number, false) }})
 	if err != nil {
 		return err
 	}
-	return s.perform(ctx, scene{act: ActPlug, board: b, text: fmt.Sprintf("put the cable of %s back", b.name), moves: s.bullies(b),
-		do: func(context.Context) error { return s.Cable(b.number, true) }})
+	return s.perform(ctx, scene{act: actPlug, board: b, text: fmt.Sprintf("put the cable of %s back", b.name), moves: s.bullies(b),
+		do: func(context.Context) error { return s.cable(b.number, true) }})
 }
 
-func (s *show) stop(ctx context.Context) error {
+func (s *show) stopAct(ctx context.Context) error {
 	b := s.leader
-	return s.perform(ctx, scene{act: ActStop, board: b, text: fmt.Sprintf("stop the daemon on %s (SIGTERM)", b.name), moves: true,
-		do: func(context.Context) error { return s.Stop(b.number) }})
+	return s.perform(ctx, scene{act: actStop, board: b, text: fmt.Sprintf("stop the daemon on %s (SIGTERM)", b.name), moves: true,
+		do: func(context.Context) error { return s.stop(b.number) }})
 }
 
 // scene is an act that is about to be played.
@@ -238,7 +238,7 @@ type scene struct {
 func (s *show) perform(ctx context.Context, act scene) error {
 	began := time.Now()
 	before, _ := s.client.Last()
-	r := Result{AtMs: ms(began.Sub(s.started)), Act: act.act, Text: act.text, Before: s.name(before), Moved: act.moves}
+	r := result{AtMs: ms(began.Sub(s.started)), Act: act.act, Text: act.text, Before: s.name(before), Moved: act.moves}
 	if act.board != nil {
 		r.Board = act.board.name
 	}
@@ -265,7 +265,7 @@ func (s *show) perform(ctx context.Context, act scene) error {
 
 // attempt does what the act does, and waits for what must follow from it.
 func (s *show) attempt(ctx context.Context, act scene) error {
-	limited, cancel := context.WithTimeout(ctx, max(patience, patienceBeats*s.options.Heartbeat)+findings*s.manners.settles)
+	limited, cancel := context.WithTimeout(ctx, max(patience, patienceIntervals*s.options.Heartbeat)+elections*s.expected.electionTime)
 	defer cancel()
 	if err := act.do(limited); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (s *show) attempt(ctx context.Context, act scene) error {
 	// Its length is left to chance, so that the next act comes at any moment
 	// between two heartbeats: always right before one would flatter the figures.
 	select {
-	case <-time.After(pauseBeats*s.options.Heartbeat + rand.N(s.options.Heartbeat)):
+	case <-time.After(pauseIntervals*s.options.Heartbeat + rand.N(s.options.Heartbeat)):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -299,7 +299,7 @@ func (s *show) attempt(ctx context.Context, act scene) error {
 // mayLead reports whether it is for good that a board leads: where the first in
 // the algorithm's order always takes the lead it must be that one.
 func (s *show) mayLead(b *board) bool {
-	if !s.manners.bullies {
+	if !s.expected.bullies {
 		return true
 	}
 	s.mu.Lock()
@@ -308,10 +308,10 @@ func (s *show) mayLead(b *board) bool {
 }
 
 // measure fills in the figures.
-func (s *show) measure(r *Result, began time.Time) {
+func (s *show) measure(r *result, began time.Time) {
 	gap := s.client.Report(began).Outage
 	r.OutageMs, r.ClientPausedMs = ms(gap.Duration()), ms(gap.Paused)
-	r.TwoHoldersMs = ms(s.ground.holders().Since(began).Overlap())
+	r.TwoHoldersMs = ms(s.lan.holders().Since(began).Overlap())
 	after, _ := s.client.Last()
 	r.After = s.name(after)
 	s.mu.Lock()
@@ -323,7 +323,7 @@ func (s *show) measure(r *Result, began time.Time) {
 }
 
 // judge says what is wrong with the figures of an act, if anything.
-func judge(r Result) error {
+func judge(r result) error {
 	if limit := ms(maxTwoHolders); r.TwoHoldersMs > limit {
 		return fmt.Errorf("two boards held the address for %.1f ms, and more than %.0f ms is a failure", r.TwoHoldersMs, limit)
 	}
@@ -336,16 +336,16 @@ func (s *show) summarise() {
 	sum := &s.report.Summary
 	for _, r := range s.report.Acts {
 		switch {
-		case r.Takeover():
+		case r.takeover():
 			takeovers = append(takeovers, r.OutageMs)
-		case r.Handover():
+		case r.handover():
 			handovers = append(handovers, r.OutageMs)
 		}
 	}
 	sum.TakeoverMedianMs, sum.TakeoverLongestMs = median(takeovers), slices.Max(takeovers)
 	sum.HandoverMedianMs, sum.HandoverLongestMs = median(handovers), slices.Max(handovers)
 	sum.OutageMedianMs = median(append(takeovers, handovers...))
-	sum.TwoHoldersMs = ms(s.ground.holders().Since(s.started).Overlap())
+	sum.TwoHoldersMs = ms(s.lan.holders().Since(s.started).Overlap())
 	sum.TookMs = ms(time.Since(s.started))
 }
 

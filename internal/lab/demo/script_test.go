@@ -31,7 +31,7 @@ const attempts = 3
 const playHeartbeat = 60 * time.Millisecond
 
 // playJSON plays a show and returns its report.
-func playJSON(t *testing.T, o Options) Report {
+func playJSON(t *testing.T, o Options) report {
 	t.Helper()
 	var err error
 	for range attempts {
@@ -39,7 +39,7 @@ func playJSON(t *testing.T, o Options) Report {
 		var out bytes.Buffer
 		err = Play(ctx, o, &out, true)
 		cancel()
-		var r Report
+		var r report
 		decoder := json.NewDecoder(&out)
 		decoder.DisallowUnknownFields()
 		if decodeErr := decoder.Decode(&r); decodeErr != nil {
@@ -55,27 +55,27 @@ func playJSON(t *testing.T, o Options) Report {
 		t.Logf("once more: %v", err)
 	}
 	t.Fatal(err)
-	return Report{}
+	return report{}
 }
 
 var errOverslept = errors.New("a new leader gives as its reason that it had not been running for a while")
 
 // overslept reports whether the machine stood still for a leader in an act.
-func overslept(r Result) bool { return r.Reason == election.ReasonSuspended.Identifier() }
+func overslept(r result) bool { return r.Reason == election.ReasonSuspended.Identifier() }
 
 // bullies says with which algorithms a board that comes before the leader takes
 // the lead when it comes. It is the papers' word, not the code's.
 var bullies = map[string]bool{"bully": true, "score": true, "modified": true, "candidates": true, "minid": true}
 
 // check holds a show against what has to come of it.
-func check(t *testing.T, r Report, boards int) {
+func check(t *testing.T, r report, boards int) {
 	t.Helper()
 	incumbent := !bullies[r.Algorithm]
 	var acts []string
 	for _, a := range r.Acts {
 		acts = append(acts, a.Act)
-		gone := a.Takeover() || a.Handover()
-		comeback := a.Act == ActOn || a.Act == ActPlug
+		gone := a.takeover() || a.handover()
+		comeback := a.Act == actOn || a.Act == actPlug
 		switch {
 		case a.After == "":
 			t.Errorf("%s: nobody answers afterwards", a.Text)
@@ -83,8 +83,8 @@ func check(t *testing.T, r Report, boards int) {
 			t.Errorf("%s: %s answered before, %s does after", a.Text, a.Before, a.After)
 		case a.Moved && (a.OutageMs <= 0 || a.Reason == ""):
 			t.Errorf("%s: the outage was %v ms, the reason is %q", a.Text, a.OutageMs, a.Reason)
-		case r.Algorithm == "heir" && a.Takeover() && a.Reason != election.ReasonUnanswered.Identifier(),
-			r.Algorithm == "heir" && a.Handover() && a.Reason != election.ReasonHandover.Identifier():
+		case r.Algorithm == "heir" && a.takeover() && a.Reason != election.ReasonUnanswered.Identifier(),
+			r.Algorithm == "heir" && a.handover() && a.Reason != election.ReasonHandover.Identifier():
 			t.Errorf("%s: the new leader's reason is %q", a.Text, a.Reason)
 		case comeback && a.Moved != (a.After == a.Board):
 			t.Errorf("%s: %s answers, and moved is %v", a.Text, a.After, a.Moved)
@@ -94,12 +94,12 @@ func check(t *testing.T, r Report, boards int) {
 			t.Errorf("%s: the address moved from %s to %s", a.Text, a.Before, a.After)
 		}
 	}
-	want := []string{ActStart, ActCut, ActCut, ActOn, ActResign, ActPull, ActPlug, ActOn, ActStop}
+	want := []string{actStart, actCut, actCut, actOn, actResign, actPull, actPlug, actOn, actStop}
 	if boards == 2 {
-		want = []string{ActStart, ActCut, ActOn, ActResign, ActPull, ActPlug, ActStop}
+		want = []string{actStart, actCut, actOn, actResign, actPull, actPlug, actStop}
 	}
 	if !incumbent { // the leader would come back at once
-		want = slices.DeleteFunc(want, func(act string) bool { return act == ActResign })
+		want = slices.DeleteFunc(want, func(act string) bool { return act == actResign })
 	}
 	if diff := cmp.Diff(want, acts); diff != "" {
 		t.Errorf("the acts (-want +got):\n%s", diff)
@@ -114,7 +114,7 @@ func check(t *testing.T, r Report, boards int) {
 
 // checkBullies checks that whoever came first in the algorithm's order of the
 // boards that were there has led after each act.
-func checkBullies(t *testing.T, r Report, boards int) {
+func checkBullies(t *testing.T, r report, boards int) {
 	t.Helper()
 	there := map[string]bool{}
 	for n := 1; n <= boards; n++ {
@@ -122,9 +122,9 @@ func checkBullies(t *testing.T, r Report, boards int) {
 	}
 	for _, a := range r.Acts {
 		switch a.Act {
-		case ActCut, ActPull, ActStop:
+		case actCut, actPull, actStop:
 			there[a.Board] = false
-		case ActOn, ActPlug:
+		case actOn, actPlug:
 			there[a.Board] = true
 		}
 		var names []string
@@ -170,7 +170,7 @@ func TestManners(t *testing.T) {
 		if !ok {
 			t.Skipf("there is no algorithm %s", name)
 		}
-		m, err := mannersOf(Options{Heartbeat: heartbeat, Algorithm: algorithm})
+		m, err := expect(Options{Heartbeat: heartbeat, Algorithm: algorithm})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,11 +181,11 @@ func TestManners(t *testing.T) {
 		if first := m.above(small, great); first != (name == "minid") {
 			t.Errorf("%s: the smaller id comes first: %v", name, first)
 		}
-		return m.settles
+		return m.electionTime
 	}
 	for _, name := range literature.Algorithms() {
 		fast, slow := settles(name, 20*time.Millisecond), settles(name, time.Second)
-		if fast < 50*time.Millisecond || fast > 6*time.Second || slow <= fast || slow >= settlesAtMost {
+		if fast < 50*time.Millisecond || fast > 6*time.Second || slow <= fast || slow >= maxElectionTime {
 			t.Errorf("%s: settles within %v at a heartbeat of 20 ms, %v at 1 s", name, fast, slow)
 		}
 	}
@@ -259,18 +259,18 @@ func (w *trigger) Write(b []byte) (int, error) {
 
 // TestMovedWithoutCause: the show notices a lead that moves when none should.
 func TestMovedWithoutCause(t *testing.T) {
-	c, err := NewCluster(Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir})
+	c, err := newGroup(Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	s := &show{Cluster: c, text: programme{out: io.Discard}}
-	if err := s.start(t.Context()); err != nil {
+	defer c.close()
+	s := &show{group: c, text: programme{out: io.Discard}}
+	if err := s.startAct(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	leader := s.leader
-	err = s.perform(t.Context(), scene{act: ActOn, board: leader, text: "do nothing",
-		do: func(context.Context) error { return c.CutPower(leader.number) }})
+	err = s.perform(t.Context(), scene{act: actOn, board: leader, text: "do nothing",
+		do: func(context.Context) error { return c.cutPower(leader.number) }})
 	if err == nil || !strings.Contains(err.Error(), "moved") {
 		t.Errorf("the leader's power was cut during an act in which nothing should move: %v", err)
 	}
@@ -297,7 +297,7 @@ func TestAgreed(t *testing.T) {
 		{"the leader has no cable", func(b []*board) { b[2].cable = false }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := &Cluster{}
+			c := &group{}
 			for n := 1; n <= 3; n++ {
 				c.boards = append(c.boards, &board{
 					number: n, id: wire.ID(n), power: running, cable: true, role: election.Follower, leader: 3,
@@ -316,7 +316,7 @@ func TestAgreed(t *testing.T) {
 func TestFailedAct(t *testing.T) {
 	var out bytes.Buffer
 	p := programme{out: &out, beat: 100}
-	r := Result{AtMs: 1500, Text: "cut the power of pi5", Error: "the boards do not agree on a leader: pi1 is a candidate"}
+	r := result{AtMs: 1500, Text: "cut the power of pi5", Error: "the boards do not agree on a leader: pi1 is a candidate"}
 	p.act(r)
 	p.result(r)
 	want := "  1.5 s   cut the power of pi5                FAILED\n" +
@@ -324,10 +324,10 @@ func TestFailedAct(t *testing.T) {
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := judge(Result{TwoHoldersMs: 51}); err == nil {
+	if err := judge(result{TwoHoldersMs: 51}); err == nil {
 		t.Error("51 ms with two holders were let pass")
 	}
-	if err := judge(Result{TwoHoldersMs: 49, OutageMs: 1e6}); err != nil {
+	if err := judge(result{TwoHoldersMs: 49, OutageMs: 1e6}); err != nil {
 		t.Error(err)
 	}
 }

@@ -159,7 +159,7 @@ func TestWaitForEnds(t *testing.T) {
 		t.Error("WaitFor ignored its context")
 	}
 	must(t, l.Close())
-	if err := h.WaitFor(t.Context(), isHeldBy(1)); !errors.Is(err, ErrClosed) {
+	if err := h.WaitFor(t.Context(), isHeldBy(1)); !errors.Is(err, errClosed) {
 		t.Error("WaitFor ignored the end of the watching")
 	}
 }

@@ -32,10 +32,10 @@ type Host struct {
 	exists bool // eth0 exists (with port<n> at the other end)
 }
 
-func newHost(l *LAN, name string, number int, subnet netip.Prefix) *Host {
+func newHost(l *LAN, name string, number int) *Host {
 	return &Host{
 		Name:         name,
-		Addr:         nthAddress(subnet, number),
+		Addr:         nthAddress(number),
 		HardwareAddr: readableMAC(0, number),
 		Interface:    "eth0",
 		lan:          l,
@@ -56,10 +56,6 @@ func (h *Host) boot() (err error) {
 }
 
 func (h *Host) free() { freeNamespace(&h.ns, h.nl) }
-
-// Namespace returns the host's network namespace. It belongs to the LAN: it
-// must not be closed, and is invalid after LAN.Close.
-func (h *Host) Namespace() netns.NsHandle { return h.ns }
 
 // Do runs fn on an OS thread of its own inside the host's namespace, and
 // waits for it. Sockets that fn opens stay in the namespace wherever they are

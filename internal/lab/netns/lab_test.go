@@ -71,7 +71,7 @@ func play(role string) error {
 		fmt.Println(child.Process.Pid)
 		return play("sleeper")
 	case "crasher": // Has a LAN with a process in it, to be killed.
-		l, err := New(Options{Boards: 1})
+		l, err := New(1)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func skipUnlessAvailable(t testing.TB) {
 func newLAN(t testing.TB, boards int) *LAN {
 	t.Helper()
 	skipUnlessAvailable(t)
-	l, err := New(Options{Boards: boards})
+	l, err := New(boards)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,15 +167,10 @@ func hear(t testing.TB, conn *net.UDPConn) (string, netip.Addr) {
 	return string(buf[:n]), from.Addr()
 }
 
-func TestOptions(t *testing.T) {
-	for _, o := range []Options{
-		{Boards: 0},
-		{Boards: MaxBoards + 1},
-		{Boards: 1, Subnet: netip.MustParsePrefix("10.0.0.0/25")},
-		{Boards: 1, Subnet: netip.MustParsePrefix("fd00::/24")},
-	} {
-		if l, err := New(o); err == nil {
-			t.Errorf("New(%+v) succeeded", o)
+func TestNumberOfBoards(t *testing.T) {
+	for _, boards := range []int{0, maxBoards + 1} {
+		if l, err := New(boards); err == nil {
+			t.Errorf("a LAN of %d boards was built", boards)
 			l.Close()
 		}
 	}
@@ -288,8 +283,8 @@ func TestDo(t *testing.T) {
 			return err
 		}
 		defer inside.Close()
-		if !inside.Equal(l.Board(1).Namespace()) || inside.Equal(outside) {
-			t.Errorf("Do ran in %s, not in %s", inside, l.Board(1).Namespace())
+		if !inside.Equal(l.Board(1).ns) || inside.Equal(outside) {
+			t.Errorf("Do ran in %s, not in %s", inside, l.Board(1).ns)
 		}
 		if unix.Gettid() == unix.Getpid() {
 			t.Error("Do ran on the main thread, which would never end")
@@ -398,7 +393,7 @@ func BenchmarkThreeBoards(b *testing.B) {
 	var building time.Duration
 	for b.Loop() {
 		start := time.Now()
-		l, err := New(Options{Boards: 3})
+		l, err := New(3)
 		must(b, err)
 		building += time.Since(start)
 		must(b, l.Close())

@@ -38,25 +38,19 @@ import (
 )
 
 const (
-	// MaxBoards is the greatest number of boards on one LAN: the addresses
+	// maxBoards is the greatest number of boards on one LAN: the addresses
 	// below that of the client.
-	MaxBoards = clientNumber - 1
+	maxBoards = clientNumber - 1
 
 	// clientNumber is the last octet of the client's addresses.
 	clientNumber = 200
 )
 
-// DefaultSubnet is the LAN's subnet if Options name none.
-var DefaultSubnet = netip.MustParsePrefix("10.77.0.0/24")
+// Subnet is that of every LAN. LANs do not see each other.
+var Subnet = netip.MustParsePrefix("10.77.0.0/24")
 
-// ErrClosed is returned by operations on a LAN, or a part of it, after Close.
-var ErrClosed = errors.New("the lab is closed")
-
-// Options say what New builds.
-type Options struct {
-	Boards int          // 1 to MaxBoards
-	Subnet netip.Prefix // an IPv4 subnet of /24 or larger; the zero value means DefaultSubnet
-}
+// errClosed is returned by operations on a LAN, or a part of it, after Close.
+var errClosed = errors.New("the lab is closed")
 
 // LAN is a running lab. Its methods may be called from several goroutines.
 type LAN struct {
@@ -79,20 +73,13 @@ type LAN struct {
 	answerers answerers
 }
 
-// New builds a LAN and returns when all its cables carry frames.
-func New(o Options) (*LAN, error) {
-	if o.Subnet == (netip.Prefix{}) {
-		o.Subnet = DefaultSubnet
-	}
-	o.Subnet = o.Subnet.Masked()
-	switch {
-	case o.Boards < 1 || o.Boards > MaxBoards:
-		return nil, fmt.Errorf("lab: %d boards: must be 1 to %d", o.Boards, MaxBoards)
-	case !o.Subnet.Addr().Is4() || o.Subnet.Bits() > 24:
-		return nil, fmt.Errorf("lab: subnet %s: must be IPv4 and /24 or larger", o.Subnet)
+// New builds a LAN of so many boards, and returns when all its cables carry frames.
+func New(boards int) (*LAN, error) {
+	if boards < 1 || boards > maxBoards {
+		return nil, fmt.Errorf("lab: %d boards: must be 1 to %d", boards, maxBoards)
 	}
 	l := &LAN{}
-	if err := l.build(o); err != nil {
+	if err := l.build(boards); err != nil {
 		l.Close() // Frees what exists so far; the first error is the one that explains.
 		return nil, fmt.Errorf("lab: %w", err)
 	}
@@ -100,7 +87,7 @@ func New(o Options) (*LAN, error) {
 }
 
 // build makes the switch and everything that is plugged into it.
-func (l *LAN) build(o Options) error {
+func (l *LAN) build(boards int) error {
 	f, err := newFabric()
 	if err != nil {
 		return err
@@ -114,12 +101,12 @@ func (l *LAN) build(o Options) error {
 	}
 	defer events.Close()
 
-	hosts := make([]*Host, 0, o.Boards+1)
-	for n := 1; n <= o.Boards; n++ {
-		h := newHost(l, fmt.Sprintf("board%d", n), n, o.Subnet)
+	hosts := make([]*Host, 0, boards+1)
+	for n := 1; n <= boards; n++ {
+		h := newHost(l, fmt.Sprintf("board%d", n), n)
 		hosts, l.boards = append(hosts, h), append(l.boards, h)
 	}
-	l.client = newHost(l, "client", clientNumber, o.Subnet)
+	l.client = newHost(l, "client", clientNumber)
 	hosts = append(hosts, l.client)
 	for _, h := range hosts {
 		if err := h.boot(); err != nil {
@@ -138,7 +125,7 @@ var available = sync.OnceValue(func() error {
 	if uid := os.Geteuid(); uid != 0 {
 		return fmt.Errorf("lab: network namespaces need root, but the effective user id is %d", uid)
 	}
-	l, err := New(Options{Boards: 1})
+	l, err := New(1)
 	if err != nil {
 		return err
 	}
@@ -148,9 +135,6 @@ var available = sync.OnceValue(func() error {
 // Board returns board n, counted from 1. It panics if there is no such
 // board, as indexing a slice does.
 func (l *LAN) Board(n int) *Host { return l.boards[n-1] }
-
-// Boards returns the number of boards.
-func (l *LAN) Boards() int { return len(l.boards) }
 
 // Client returns the user's machine.
 func (l *LAN) Client() *Host { return l.client }
@@ -225,7 +209,7 @@ func (l *LAN) whileOpen(fn func() error) error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
-		return ErrClosed
+		return errClosed
 	}
 	return fn()
 }
@@ -236,11 +220,11 @@ func readableMAC(kind, n int) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0, 0, 0, byte(kind), byte(n)}
 }
 
-// nthAddress returns the n-th address of a subnet.
-func nthAddress(subnet netip.Prefix, n int) netip.Prefix {
-	a := subnet.Addr().As4()
-	a[3] += byte(n) // The subnet is masked to 24 bits or fewer: no carry.
-	return netip.PrefixFrom(netip.AddrFrom4(a), subnet.Bits())
+// nthAddress returns the n-th address of Subnet.
+func nthAddress(n int) netip.Prefix {
+	a := Subnet.Addr().As4()
+	a[3] = byte(n)
+	return netip.PrefixFrom(netip.AddrFrom4(a), Subnet.Bits())
 }
 
 // registry is a set of running things that Close has to end.

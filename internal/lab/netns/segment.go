@@ -109,9 +109,6 @@ func (s *Segment) publish() error {
 	return nil
 }
 
-// Name returns the name, or "".
-func (s *Segment) Name() string { return s.name }
-
 // Close frees this program's hold on the segment.
 func (s *Segment) Close() { s.fabric.free() }
 

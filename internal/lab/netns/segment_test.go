@@ -44,7 +44,7 @@ func TestSegmentOutlivesItsMaker(t *testing.T) {
 	}
 	s.Close()
 
-	again, err := OpenSegment(s.Name())
+	again, err := OpenSegment(s.name)
 	must(t, err)
 	defer again.Close()
 	if _, err := again.Tap(3); err != nil {
@@ -68,14 +68,14 @@ func TestSegmentOutlivesItsMaker(t *testing.T) {
 
 func TestSegmentNames(t *testing.T) {
 	s := newSegment(t)
-	if _, err := NewSegment(s.Name(), segmentHost); !errors.Is(err, fs.ErrExist) {
+	if _, err := NewSegment(s.name, segmentHost); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second one of the same name: %v", err)
 	}
 	must(t, s.Delete())
-	if _, err := OpenSegment(s.Name()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := OpenSegment(s.name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("open a deleted one: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(namedNamespaces, s.Name())); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(namedNamespaces, s.name)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its name is left: %v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ErrClosed is the error of waiting for something that is not observed any more.
-var ErrClosed = errors.New("the observation has ended")
+// errClosed is the error of waiting for something that is not observed any more.
+var errClosed = errors.New("the observation has ended")
 
 // Line is what an Asker asks through. One goroutine sends and another one receives.
 type Line interface {
@@ -137,7 +137,7 @@ func (a *Asker) WaitAnswer(ctx context.Context, cond func(board int) bool) (boar
 			}
 		}
 		if ended {
-			return 0, fmt.Errorf("wait for an answer: %w", ErrClosed)
+			return 0, fmt.Errorf("wait for an answer: %w", errClosed)
 		}
 		select {
 		case <-wake:

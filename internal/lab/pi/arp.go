@@ -51,7 +51,7 @@ func (l *Lab) Holders(ctx context.Context, addr netip.Addr) ([]int, error) {
 		return fail(err)
 	}
 	everybody := &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ARP), Ifindex: index, Halen: 6, Addr: [8]byte{255, 255, 255, 255, 255, 255}}
-	request := arpQuestion(mac, l.Host(), addr)
+	request := arpQuestion(mac, l.host(), addr)
 	found := make(map[int]bool)
 	for range askRounds {
 		if err := unix.Sendto(fd, request, 0, everybody); err != nil {
@@ -90,7 +90,7 @@ func (l *Lab) collect(ctx context.Context, fd int, addr netip.Addr, found map[in
 			continue
 		}
 		for _, b := range l.Boards() {
-			if bytes.Equal(mac, b.HardwareAddr()) {
+			if bytes.Equal(mac, b.hardwareAddr()) {
 				found[b.N] = true
 			}
 		}

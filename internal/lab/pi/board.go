@@ -21,8 +21,8 @@ const readyMark = "BOARD-READY"
 // pollPeriod is how often a file is looked at that nobody can wait for.
 const pollPeriod = 100 * time.Millisecond
 
-// ErrOff: the board has no power.
-var ErrOff = errors.New("it is off (switch it on with: power N on)")
+// errOff: the board has no power.
+var errOff = errors.New("it is off (switch it on with: power N on)")
 
 // Board is an emulated board with its SD card, which it keeps when it is off.
 type Board struct {
@@ -46,9 +46,9 @@ func (b *Board) Name() string { return "pi" + strconv.Itoa(b.N) }
 // Address is the board's own address.
 func (b *Board) Address() netip.Prefix { return b.lab.address(b.N) }
 
-// HardwareAddr is that of its network adapter. b8:27:eb belongs to the
+// hardwareAddr is that of its network adapter. b8:27:eb belongs to the
 // Raspberry Pi Foundation.
-func (b *Board) HardwareAddr() net.HardwareAddr {
+func (b *Board) hardwareAddr() net.HardwareAddr {
 	return net.HardwareAddr{0xb8, 0x27, 0xeb, 0, 0, byte(b.N)}
 }
 
@@ -127,7 +127,7 @@ func (b *Board) PowerOn() error {
 			return fail(err)
 		}
 	}
-	if err := b.shuffle(); err != nil {
+	if err := b.seedRandomness(); err != nil {
 		return fail(err)
 	}
 	tap, err := b.lab.segment.Tap(b.N)
@@ -157,9 +157,9 @@ func (b *Board) PowerOn() error {
 	return nil
 }
 
-// shuffle gives the board fresh randomness, as the firmware of a real one does.
+// seedRandomness gives the board fresh randomness, as the firmware of a real one does.
 // Without it everything that asks for randomness waits for ten seconds or more.
-func (b *Board) shuffle() error {
+func (b *Board) seedRandomness() error {
 	stock, dtb := filepath.Join(b.dir, "stock.dtb"), filepath.Join(b.dir, "dtb")
 	if err := copySparse(stock, dtb); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (b *Board) Ready() bool {
 func (b *Board) WaitReady(ctx context.Context, limit time.Duration) error {
 	err := poll(ctx, limit, func() (bool, error) {
 		if !b.On() {
-			return false, ErrOff
+			return false, errOff
 		}
 		return b.Ready(), nil
 	})
@@ -211,7 +211,7 @@ func (b *Board) PowerOff() error {
 // Monitor connects to QEMU's monitor for this board.
 func (b *Board) Monitor(ctx context.Context) (*Monitor, error) {
 	if !b.On() {
-		return nil, fmt.Errorf("%s: %w", b.Name(), ErrOff)
+		return nil, fmt.Errorf("%s: %w", b.Name(), errOff)
 	}
 	m, err := dialMonitor(ctx, b.dir)
 	if err != nil {
@@ -233,7 +233,7 @@ func (b *Board) SetCable(ctx context.Context, plugged bool) error {
 			return err
 		}
 		defer m.Close()
-		if err := m.SetCable(plugged); err != nil {
+		if err := m.setCable(plugged); err != nil {
 			return fmt.Errorf("%s: %w", b.Name(), err)
 		}
 	}

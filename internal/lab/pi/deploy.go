@@ -14,10 +14,10 @@ import (
 	"topdog/internal/console"
 )
 
-// Heartbeat is what the boards are configured with. Emulated processors pause for
+// heartbeat is what the boards are configured with. Emulated processors pause for
 // up to 0.6 s, and for longer if the machine has something else to do; a leader
 // that paused is no dead one.
-const Heartbeat = 2 * time.Second
+const heartbeat = 2 * time.Second
 
 // patience is added to topdog's unit, as `systemctl edit` would. A board that is
 // emulated by a busy machine may stand still for longer than a real one ever does.
@@ -83,7 +83,7 @@ func (l *Lab) Configure(ctx context.Context) error {
 func (b *Board) configuration(common string) string {
 	const mark = "# The lab of emulated boards.\n"
 	common, _, _ = strings.Cut(common, mark)
-	text := common + mark + fmt.Sprintf("heartbeat = %q\n", Heartbeat)
+	text := common + mark + fmt.Sprintf("heartbeat = %q\n", heartbeat)
 	if b.Light() == GPIO17 {
 		text += "led = \"GPIO17\"\n"
 	}

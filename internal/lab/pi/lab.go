@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// MaxBoards is what a machine with a handful of processors can emulate.
-	MaxBoards = 8
+	// maxBoards is what a machine with a handful of processors can emulate.
+	maxBoards = 8
 
 	// hostNumber and floatingNumber are the last octets of this machine's
 	// address on the segment and of the address that the boards keep.
@@ -58,17 +58,17 @@ type Lab struct {
 	machine   Machine
 	segment   *netns.Segment
 	lock      *os.File
-	mortal    bool
+	temporary bool
 	processes sync.WaitGroup // threads that wait for a QEMU; see launch
 }
 
 // ErrDown: there is no lab in the directory.
 var ErrDown = errors.New("no lab is up (start one with: up)")
 
-// Mortal makes a lab that goes when this program does, however it ends: for
+// Temporary makes a lab that goes when this program does, however it ends: for
 // tests. Its boards are lost if the directory is.
-func Mortal(dir string, machine Machine, boards int) (*Lab, error) {
-	l := &Lab{State: State{Machine: machine.Name, Boards: boards}, dir: dir, machine: machine, mortal: true}
+func Temporary(dir string, machine Machine, boards int) (*Lab, error) {
+	l := &Lab{State: State{Machine: machine.Name, Boards: boards}, dir: dir, machine: machine, temporary: true}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -117,8 +117,8 @@ func segmentName(dir string) string {
 
 // build makes the segment and the boards' objects.
 func (l *Lab) build() error {
-	if l.State.Boards < 1 || l.State.Boards > MaxBoards {
-		return fmt.Errorf("%d boards: must be 1 to %d", l.State.Boards, MaxBoards)
+	if l.State.Boards < 1 || l.State.Boards > maxBoards {
+		return fmt.Errorf("%d boards: must be 1 to %d", l.State.Boards, maxBoards)
 	}
 	if os.Geteuid() != 0 {
 		return errNoRoot
@@ -217,7 +217,7 @@ func lockDir(dir string) (*os.File, error) {
 // Close lets go of the lab. A mortal one ends.
 func (l *Lab) Close() error {
 	var err error
-	if l.mortal {
+	if l.temporary {
 		err = l.cutAll()
 	}
 	if l.segment != nil {
@@ -243,7 +243,7 @@ func (l *Lab) cutAll() error {
 			failed = append(failed, b.PowerOff())
 		}
 	}
-	if l.mortal {
+	if l.temporary {
 		l.processes.Wait()
 	}
 	return errors.Join(failed...)
@@ -302,8 +302,8 @@ func (l *Lab) Segment() *netns.Segment { return l.segment }
 // Floating is the address that the boards shall keep.
 func (l *Lab) Floating() netip.Addr { return l.address(floatingNumber).Addr() }
 
-// Host is this machine's address on the segment.
-func (l *Lab) Host() netip.Addr { return l.address(hostNumber).Addr() }
+// host is this machine's address on the segment.
+func (l *Lab) host() netip.Addr { return l.address(hostNumber).Addr() }
 
 func (l *Lab) address(n int) netip.Prefix {
 	a := subnet.Addr().As4()

@@ -89,7 +89,7 @@ func TestLabRefusesWhatIsNotThere(t *testing.T) {
 	if b.On() {
 		t.Error("a board without a card is on")
 	}
-	if _, err := b.Monitor(t.Context()); !errors.Is(err, ErrOff) {
+	if _, err := b.Monitor(t.Context()); !errors.Is(err, errOff) {
 		t.Errorf("the monitor of a board that is off: %v", err)
 	}
 	if err := b.PowerOn(); !errors.Is(err, os.ErrNotExist) {

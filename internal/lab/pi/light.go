@@ -46,7 +46,7 @@ func (r registers) lit(p Pin) bool {
 
 // Lit reads from the chip's registers which of the pins shine now.
 func (m *Monitor) Lit(machine Machine, pins ...Pin) ([]bool, error) {
-	words, err := m.Words(machine.gpioBase, registerCount)
+	words, err := m.words(machine.gpioBase, registerCount)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (w *Watch) add(before, now bool, since time.Duration) {
 	}
 }
 
-// Duty is the part of the time that the light was lit, from 0 to 1.
-func (w Watch) Duty() float64 {
+// duty is the part of the time that the light was lit, from 0 to 1.
+func (w Watch) duty() float64 {
 	total := w.Lit + w.Dark
 	if total == 0 {
 		return 0
@@ -102,7 +102,7 @@ const Steady gpio.Pattern = 0xff
 // because an emulated board that pauses makes a long phase longer, and most
 // phases are dark. A leader is told from a steady light by its pulses.
 func (w Watch) Pattern() gpio.Pattern {
-	switch duty := w.Duty(); {
+	switch duty := w.duty(); {
 	case w.Lit == 0:
 		return gpio.Off
 	case duty < 0.15:
@@ -123,7 +123,7 @@ func (w Watch) String() string {
 	if w.Pattern() == Steady {
 		name = "steady"
 	}
-	return fmt.Sprintf("%s (lit %.0f %%, %d pulses)", name, 100*w.Duty(), w.Pulses)
+	return fmt.Sprintf("%s (lit %.0f %%, %d pulses)", name, 100*w.duty(), w.Pulses)
 }
 
 // WatchLights looks at pins of the board for a while, in the registers.

@@ -61,7 +61,7 @@ func (m Machine) command(b *Board, tap string) []string {
 		"quiet loglevel=4", m.kernel,
 		"systemd.hostname=" + b.Name(),
 		// systemd-network-generator(8) makes networkd's configuration of this.
-		fmt.Sprintf("ip=%s:::255.255.255.0::eth0:off:1500:%s", address.Addr(), b.HardwareAddr()),
+		fmt.Sprintf("ip=%s:::255.255.255.0::eth0:off:1500:%s", address.Addr(), b.hardwareAddr()),
 	}, " ")
 	command := []string{
 		m.qemu, "-M", m.Name, "-name", b.Name(),
@@ -83,5 +83,5 @@ func (m Machine) command(b *Board, tap string) []string {
 	return append(command,
 		// On the controller's own port: without it QEMU adds a hub.
 		"-netdev", "tap,id=cable,ifname="+tap+",script=no,downscript=no",
-		"-device", "usb-net,port=1,netdev=cable,id=nic,mac="+b.HardwareAddr().String())
+		"-device", "usb-net,port=1,netdev=cable,id=nic,mac="+b.hardwareAddr().String())
 }

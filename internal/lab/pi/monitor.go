@@ -48,14 +48,14 @@ func newMonitor(conn net.Conn) (*Monitor, error) {
 	if _, err := m.in.ReadSlice('\n'); err != nil {
 		return nil, fmt.Errorf("wait for the greeting of QEMU's monitor (is another pilab command using it?): %w", err)
 	}
-	return m, m.Execute("qmp_capabilities", nil, nil)
+	return m, m.execute("qmp_capabilities", nil, nil)
 }
 
 // Close ends the connection; the board goes on.
 func (m *Monitor) Close() error { return m.conn.Close() }
 
-// Execute runs one command. The result is decoded into out unless that is nil.
-func (m *Monitor) Execute(command string, arguments, out any) error {
+// execute runs one command. The result is decoded into out unless that is nil.
+func (m *Monitor) execute(command string, arguments, out any) error {
 	fail := func(err error) error { return fmt.Errorf("QEMU's monitor: %s: %w", command, err) }
 	request := struct {
 		Execute   string `json:"execute"`
@@ -100,18 +100,18 @@ func (m *Monitor) Execute(command string, arguments, out any) error {
 	}
 }
 
-// SetCable plugs the cable in or pulls it out. On boards whose network is a USB
+// setCable plugs the cable in or pulls it out. On boards whose network is a USB
 // adapter nothing passes any more then, but QEMU leaves the carrier on.
-func (m *Monitor) SetCable(plugged bool) error {
-	return m.Execute("set_link", map[string]any{"name": "nic", "up": plugged}, nil)
+func (m *Monitor) setCable(plugged bool) error {
+	return m.execute("set_link", map[string]any{"name": "nic", "up": plugged}, nil)
 }
 
-// Words reads n 32-bit words of physical memory, of which the registers of the
+// words reads n 32-bit words of physical memory, of which the registers of the
 // emulated chips are a part.
-func (m *Monitor) Words(address uint64, n int) ([]uint32, error) {
+func (m *Monitor) words(address uint64, n int) ([]uint32, error) {
 	var text string
 	line := fmt.Sprintf("xp /%dwx %#x", n, address)
-	if err := m.Execute("human-monitor-command", map[string]any{"command-line": line}, &text); err != nil {
+	if err := m.execute("human-monitor-command", map[string]any{"command-line": line}, &text); err != nil {
 		return nil, err
 	}
 	words := make([]uint32, 0, n)

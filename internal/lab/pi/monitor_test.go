@@ -56,7 +56,7 @@ func TestMonitorReadsRegisters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.Words(0x3f200000, 6)
+	got, err := m.words(0x3f200000, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestMonitorErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = m.Words(0x3f200000, 2)
+			_, err = m.words(0x3f200000, 2)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want %q in it", err, tc.want)
 			}

@@ -26,7 +26,7 @@ const anyBoard = -1
 func (l *Lab) Ping(addr netip.Addr) (*observe.Asker, error) {
 	p := &pings{to: &net.IPAddr{IP: addr.AsSlice()}}
 	err := l.segment.Do(func() (err error) {
-		p.conn, err = icmp.ListenPacket("ip4:icmp", l.Host().String())
+		p.conn, err = icmp.ListenPacket("ip4:icmp", l.host().String())
 		return err
 	})
 	if err != nil {

@@ -144,7 +144,7 @@ func (l *Lab) launch(dir string, command []string) (processID, error) {
 	c := exec.Command(path, command[1:]...)
 	c.Dir, c.Stdout, c.Stderr = dir, log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if l.mortal {
+	if l.temporary {
 		c.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	}
 	started := make(chan error, 1)

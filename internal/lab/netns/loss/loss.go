@@ -48,42 +48,29 @@ func Set(h *netns.Host, t Traffic, share float64) error {
 	if t.Port != 0 && t.Protocol != unix.IPPROTO_UDP && t.Protocol != unix.IPPROTO_TCP {
 		return fmt.Errorf("loss: %s: protocol %d has no ports", h.Name, t.Protocol)
 	}
-	return change(h, fmt.Sprintf("lose %g %% of protocol %d, port %d", 100*share, t.Protocol, t.Port),
-		func(c *nftables.Conn, table *nftables.Table) {
-			c.AddTable(table)
-			hook := hookForward
-			chain := c.AddChain(&nftables.Chain{
-				Name:     "forward",
-				Table:    table,
-				Type:     nftables.ChainTypeFilter,
-				Hooknum:  &hook,
-				Priority: nftables.ChainPriorityFilter,
-			})
-			_, port := h.Port()
-			c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: rule(port, t, share)})
-		})
-}
-
-// Clear ends all loss of a host. There may have been none.
-func Clear(h *netns.Host) error {
-	return change(h, "stop losing packets", func(*nftables.Conn, *nftables.Table) {})
-}
-
-// change deletes the table and lets add make another, in one transaction.
-func change(h *netns.Host, what string, add func(*nftables.Conn, *nftables.Table)) error {
 	namespace, port := h.Port()
 	table := &nftables.Table{Family: nftables.TableFamilyBridge, Name: "loss-" + port}
 	c, err := nftables.New(nftables.WithNetNSFd(int(namespace)))
 	if err == nil {
-		// To delete what isn't there is an error, so make sure that it is.
+		// All of it is one transaction. To delete what isn't there is an error, so make
+		// sure that it is.
 		c.AddTable(table)
 		c.DelTable(table)
-		add(c, table)
+		c.AddTable(table)
+		hook := hookForward
+		chain := c.AddChain(&nftables.Chain{
+			Name:     "forward",
+			Table:    table,
+			Type:     nftables.ChainTypeFilter,
+			Hooknum:  &hook,
+			Priority: nftables.ChainPriorityFilter,
+		})
+		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: rule(port, t, share)})
 		err = c.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("loss: %s: %s at %s of the switch (does the kernel have nf_tables for bridges, and nft_numgen?): %w",
-			h.Name, what, port, err)
+		return fmt.Errorf("loss: %s: lose %g %% of protocol %d, port %d at %s of the switch (does the kernel have nf_tables for bridges, and nft_numgen?): %w",
+			h.Name, 100*share, t.Protocol, t.Port, port, err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 func isDown(err error) bool { return errors.Is(err, pi.ErrDown) }
 
-func pullCommand(p *place) *cobra.Command {
+func pullCommand(p *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "pull N",
 		Short: "Pull the network cable of board N out",
@@ -23,7 +23,7 @@ died, and not as with the network socket of a real Pi.`,
 	}
 }
 
-func plugCommand(p *place) *cobra.Command {
+func plugCommand(p *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "plug N",
 		Short: "Plug the network cable of board N in",
@@ -32,7 +32,7 @@ func plugCommand(p *place) *cobra.Command {
 	}
 }
 
-func setCable(p *place, plugged bool) func(*cobra.Command, []string) error {
+func setCable(p *options, plugged bool) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		return p.withBoard(args[0], func(_ *pi.Lab, b *pi.Board) error {
 			return b.SetCable(c.Context(), plugged)
@@ -40,7 +40,7 @@ func setCable(p *place, plugged bool) func(*cobra.Command, []string) error {
 	}
 }
 
-func powerCommand(p *place) *cobra.Command {
+func powerCommand(p *options) *cobra.Command {
 	var background bool
 	c := &cobra.Command{
 		Use:   "power N on|off",

@@ -14,7 +14,7 @@ import (
 	"topdog/internal/lab/pi"
 )
 
-func consoleCommand(p *place) *cobra.Command {
+func consoleCommand(p *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "console N",
 		Short: "Open a root shell on board N, over its serial port",
@@ -44,7 +44,7 @@ func attach(ctx context.Context, b *pi.Board) error {
 	return b.Attach(ctx, os.Stdin, os.Stdout)
 }
 
-func shCommand(p *place) *cobra.Command {
+func shCommand(p *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sh N COMMAND...",
 		Short: "Run a shell command on board N as root, and end with its exit status",
@@ -62,7 +62,7 @@ func shCommand(p *place) *cobra.Command {
 	return c
 }
 
-func execCommand(p *place) *cobra.Command {
+func execCommand(p *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "exec PROGRAM...",
 		Short:   "Run a program of this machine on the boards' LAN",

@@ -56,14 +56,14 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// place is where the lab's state is, and where its material comes from.
-type place struct {
+// options is where the lab's state is, and where its material comes from.
+type options struct {
 	dir    string
 	source string
 }
 
 func rootCommand() *cobra.Command {
-	p := &place{source: os.Getenv("PILAB_SOURCE")}
+	p := &options{source: os.Getenv("PILAB_SOURCE")}
 	root := &cobra.Command{
 		Use:   "pilab",
 		Short: "A lab of emulated Raspberry Pis with topdog on them",
@@ -120,7 +120,7 @@ func defaultDir() string {
 
 // check keeps the lab's gigabytes out of the source tree, where they would end
 // in a package or a commit.
-func (p *place) check() error {
+func (p *options) check() error {
 	if p.source == "" {
 		return errors.New("start this as scripts/pilab: it has to know where topdog's source is")
 	}
@@ -137,12 +137,12 @@ func (p *place) check() error {
 	return nil
 }
 
-func (p *place) supply() *pi.Supply {
+func (p *options) supply() *pi.Supply {
 	return &pi.Supply{Source: p.source, Dir: p.dir, Progress: os.Stderr}
 }
 
 // withLab opens the lab for a command.
-func (p *place) withLab(do func(*pi.Lab) error) (err error) {
+func (p *options) withLab(do func(*pi.Lab) error) (err error) {
 	l, err := pi.Open(p.dir)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (p *place) withLab(do func(*pi.Lab) error) (err error) {
 }
 
 // withBoard opens the lab for a command about one board.
-func (p *place) withBoard(number string, do func(*pi.Lab, *pi.Board) error) error {
+func (p *options) withBoard(number string, do func(*pi.Lab, *pi.Board) error) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		return usageError{fmt.Errorf("%q is not the number of a board", number)}

@@ -13,7 +13,7 @@ import (
 	"topdog/internal/lab/pi"
 )
 
-func statusCommand(p *place) *cobra.Command {
+func statusCommand(p *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show power, cable and light of each board, and who has the address",
@@ -85,7 +85,7 @@ func names(boards []int) string {
 	return strings.Join(all, " and ")
 }
 
-func ledCommand(p *place) *cobra.Command {
+func ledCommand(p *options) *cobra.Command {
 	var now bool
 	c := &cobra.Command{
 		Use:   "led N",

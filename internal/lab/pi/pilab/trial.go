@@ -8,7 +8,7 @@ import (
 	"topdog/internal/lab/pi/trial"
 )
 
-func testCommand(p *place) *cobra.Command {
+func testCommand(p *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "test",
 		Short: "Put three boards of their own through everything that happens to a cluster",

@@ -17,7 +17,7 @@ import (
 // seconds, and several times that if the machine has something else to do.
 const bootTime = 4 * time.Minute
 
-func upCommand(p *place) *cobra.Command {
+func upCommand(p *options) *cobra.Command {
 	var boards int
 	var machine, deb string
 	var bare bool
@@ -119,7 +119,7 @@ func timed[T any](out io.Writer, what string, do func() (T, error)) (T, error) {
 	return result, err
 }
 
-func downCommand(p *place) *cobra.Command {
+func downCommand(p *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "End the boards, and remove their cards and the network",
@@ -140,7 +140,7 @@ network. Images stay, so that the next "up" is quick. Does nothing if no lab is 
 	}
 }
 
-func imageCommand(p *place) *cobra.Command {
+func imageCommand(p *options) *cobra.Command {
 	var machine string
 	c := &cobra.Command{
 		Use:   "image",

@@ -68,7 +68,7 @@ func (t *trial) unitRuns(ctx context.Context, b *pi.Board) error {
 // oneLeader checks that all agree on a leader, from outside and by their own words.
 func (t *trial) oneLeader(ctx context.Context) (string, error) {
 	var err error
-	if t.pinger, err = t.lab.Ping(t.lab.Floating()); err != nil {
+	if t.asker, err = t.lab.Ping(t.lab.Floating()); err != nil {
 		return "", err
 	}
 	begin := time.Now()

@@ -122,7 +122,7 @@ func (t *trial) awaitLeader(ctx context.Context, n int, without ...int) (string,
 // outage is how long nobody answered at the address since a time, once it has
 // been seen to be answered again.
 func (t *trial) outage(since time.Time, limit time.Duration) (string, error) {
-	report := t.pinger.Report(since)
+	report := t.asker.Report(since)
 	longest := report.Longest.Duration()
 	text := fmt.Sprintf("no answer to pings for %.2f s at most", longest.Seconds())
 	switch {

@@ -50,7 +50,7 @@ type trial struct {
 	dir     string // all state
 	start   time.Time
 	lab     *pi.Lab
-	pinger  *observe.Asker
+	asker   *observe.Asker
 
 	image    string
 	old, new string // packages
@@ -213,8 +213,8 @@ func (t *trial) diagnose(ctx context.Context) {
 
 // end ends all that was started.
 func (t *trial) end() error {
-	if t.pinger != nil {
-		t.pinger.Close()
+	if t.asker != nil {
+		t.asker.Close()
 	}
 	if t.lab != nil {
 		return t.lab.Close()
@@ -257,7 +257,7 @@ func (t *trial) packages(ctx context.Context) (string, error) {
 // boot builds the lab and waits until systemd has started everything on all boards.
 func (t *trial) boot(ctx context.Context) (string, error) {
 	var err error
-	if t.lab, err = pi.Mortal(filepath.Join(t.dir, "lab"), t.machine, boards); err != nil {
+	if t.lab, err = pi.Temporary(filepath.Join(t.dir, "lab"), t.machine, boards); err != nil {
 		return "", err
 	}
 	if err := t.lab.Flash(t.image, t.old, t.new, t.armv6Test("gpio")); err != nil {

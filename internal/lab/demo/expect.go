@@ -8,16 +8,16 @@ import (
 	"topdog/wire"
 )
 
-// manners is what the show expects of an algorithm.
-type manners struct {
+// expectation is what the show expects of an algorithm.
+type expectation struct {
 	// bullies says that the first board in the algorithm's order always takes the
 	// lead, also from a living leader. Otherwise the incumbent stays.
 	bullies bool
 	// above is the order in which the algorithm prefers boards.
 	above election.Order
-	// settles is how long boards may take to find a leader in the worst case,
+	// electionTime is how long boards may take to find a leader in the worst case,
 	// when nobody that they know of answers.
-	settles time.Duration
+	electionTime time.Duration
 }
 
 // incumbentsStay lists the algorithms in which a board that comes disturbs nobody.
@@ -28,12 +28,12 @@ const (
 	// probing is how long a board looks for a foreign owner of the address before
 	// it takes it for the first time, roughly.
 	probing = 150 * time.Millisecond
-	// settlesAtMost bounds the search for how long an algorithm takes.
-	settlesAtMost = time.Minute
+	// maxElectionTime bounds the search for how long an algorithm takes.
+	maxElectionTime = time.Minute
 )
 
-// mannersOf asks the algorithm itself, so that nothing here has to be kept in step with it.
-func mannersOf(o Options) (manners, error) {
+// expect asks the algorithm itself, so that nothing here has to be kept in step with it.
+func expect(o Options) (expectation, error) {
 	// The board knows one that comes before it and one that comes after it, and
 	// waits in vain for both, each in its own virtual time.
 	core, err := literature.NewCore(election.Config{
@@ -41,17 +41,17 @@ func mannersOf(o Options) (manners, error) {
 		Members: []wire.ID{1, 3},
 	}, 0)
 	if err != nil {
-		return manners{}, err
+		return expectation{}, err
 	}
-	m := manners{bullies: !incumbentsStay[o.Algorithm], above: core.Above, settles: settlesAtMost}
+	m := expectation{bullies: !incumbentsStay[o.Algorithm], above: core.Above, electionTime: maxElectionTime}
 	var now election.Instant
 	effects := core.Link(now, true)
-	for now < settlesAtMost {
+	for now < maxElectionTime {
 		probe := false
 		for _, e := range effects {
 			switch e.Kind {
 			case election.EffectAcquire:
-				m.settles = now
+				m.electionTime = now
 				return m, nil
 			case election.EffectProbe:
 				probe = true
@@ -80,9 +80,9 @@ func (b *board) rank() election.Rank {
 
 // best returns the first of the boards in the algorithm's order for which a
 // condition holds, or nil.
-func (c *Cluster) best(holds func(*board) bool) (first *board) {
-	for _, b := range c.boards {
-		if holds(b) && (first == nil || c.manners.above(b.rank(), first.rank())) {
+func (g *group) best(holds func(*board) bool) (first *board) {
+	for _, b := range g.boards {
+		if holds(b) && (first == nil || g.expected.above(b.rank(), first.rank())) {
 			first = b
 		}
 	}
