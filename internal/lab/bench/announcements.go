@@ -15,10 +15,10 @@ type announcement struct {
 
 // announcements collects them.
 type announcements struct {
-	capture *capture
-	done    chan struct{}
-	mu      sync.Mutex
-	heard   []announcement
+	listener
+
+	mu    sync.Mutex
+	heard []announcement
 }
 
 // maxAnnouncements bounds what is kept; a failover has a few.
@@ -26,38 +26,21 @@ const maxAnnouncements = 1 << 10
 
 // hearAnnouncements begins to listen at the client.
 func (r *rig) hearAnnouncements() (*announcements, error) {
-	c, err := newCapture(r.LAN.Client())
-	if err != nil {
-		return nil, err
-	}
-	a := &announcements{capture: c, done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		for {
-			f, err := c.read()
-			if err != nil {
-				return
-			}
-			if f.outgoing || !f.announces() {
-				continue
-			}
-			a.mu.Lock()
-			if len(a.heard) < maxAnnouncements {
-				a.heard = append(a.heard, announcement{f.at, bytes.Clone(f.bytes[offsetSource:offsetEtherType])})
-			}
-			a.mu.Unlock()
+	a := &announcements{}
+	err := a.add(r.LAN.Client(), func(f frame) (more bool) {
+		if f.outgoing || !f.announces() {
+			return true
 		}
-	}()
-	return a, nil
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.heard = append(a.heard, announcement{f.at, bytes.Clone(f.bytes[offsetSource:offsetEtherType])})
+		return len(a.heard) < maxAnnouncements
+	})
+	return a, err
 }
 
 func (a *announcements) all() []announcement {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.heard)
-}
-
-func (a *announcements) close() {
-	a.capture.close()
-	<-a.done
 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/bench/report"
-	"topdog/internal/lab/netns/loss"
 )
 
 // calm measures what groups cost that do nothing but their duty.
@@ -165,8 +164,7 @@ func mean(list []report.Cost) (m report.Cost) {
 
 // packetCount counts a system's packets, and ARP.
 type packetCount struct {
-	captures []*capture
-	wg       sync.WaitGroup
+	listener
 
 	mu             sync.Mutex
 	packets, bytes uint64
@@ -178,41 +176,25 @@ func (r *rig) countPackets() (*packetCount, error) {
 	p := &packetCount{}
 	traffic := r.sys.traffic()
 	for _, b := range r.boards {
-		c, err := newCapture(b.Host)
+		err := p.add(b.Host, func(f frame) (more bool) {
+			if f.outgoing && (f.carries(traffic) || f.etherType() == unix.ETH_P_ARP) {
+				p.mu.Lock()
+				p.packets++
+				p.bytes += uint64(f.length)
+				p.mu.Unlock()
+			}
+			return true
+		})
 		if err != nil {
 			p.close()
 			return nil, err
 		}
-		p.captures = append(p.captures, c)
-		p.wg.Go(func() { p.count(c, traffic) })
 	}
 	return p, nil
-}
-
-func (p *packetCount) count(c *capture, t loss.Traffic) {
-	for {
-		f, err := c.read()
-		if err != nil {
-			return
-		}
-		if f.outgoing && (f.carries(t) || f.etherType() == unix.ETH_P_ARP) {
-			p.mu.Lock()
-			p.packets++
-			p.bytes += uint64(f.length)
-			p.mu.Unlock()
-		}
-	}
 }
 
 func (p *packetCount) total() (packets, bytes uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.packets, p.bytes
-}
-
-func (p *packetCount) close() {
-	for _, c := range p.captures {
-		c.close()
-	}
-	p.wg.Wait()
 }

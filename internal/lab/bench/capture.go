@@ -148,11 +148,41 @@ func (f frame) announces() bool {
 	return bytes.Equal(sender, address) && bytes.Equal(target, address)
 }
 
+// listener hears what some hosts send and get, until it is closed.
+type listener struct {
+	captures []*capture
+	wg       sync.WaitGroup
+}
+
+// add begins to hear a host. Its frames go to hear, one after the other, as long as that wants more.
+func (l *listener) add(host *netns.Host, hear func(frame) (more bool)) error {
+	c, err := newCapture(host)
+	if err != nil {
+		return err
+	}
+	l.captures = append(l.captures, c)
+	l.wg.Go(func() {
+		for {
+			f, err := c.read()
+			if err != nil || !hear(f) {
+				return
+			}
+		}
+	})
+	return nil
+}
+
+func (l *listener) close() {
+	for _, c := range l.captures {
+		c.close()
+	}
+	l.wg.Wait()
+}
+
 // firstFrame waits for the first frame that is looked for.
 type firstFrame struct {
-	captures []*capture
-	seen     chan time.Time
-	wg       sync.WaitGroup
+	listener
+	seen chan time.Time
 }
 
 // firstFrame begins to look, at the board and at the client, which gets whatever
@@ -179,24 +209,17 @@ func (r *rig) hearLeader(leader *board) (*firstFrame, error) {
 func firstOf(wants map[*netns.Host]func(frame) bool) (*firstFrame, error) {
 	w := &firstFrame{seen: make(chan time.Time, len(wants))}
 	for host, wanted := range wants {
-		c, err := newCapture(host)
+		err := w.add(host, func(f frame) (more bool) {
+			if wanted(f) {
+				w.seen <- f.at
+				return false
+			}
+			return true
+		})
 		if err != nil {
 			w.close()
 			return nil, err
 		}
-		w.captures = append(w.captures, c)
-		w.wg.Go(func() {
-			for {
-				f, err := c.read()
-				if err != nil {
-					return
-				}
-				if wanted(f) {
-					w.seen <- f.at
-					return
-				}
-			}
-		})
 	}
 	return w, nil
 }
@@ -213,11 +236,4 @@ func (w *firstFrame) wait(ctx context.Context, most time.Duration) (time.Time, e
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
 	}
-}
-
-func (w *firstFrame) close() {
-	for _, c := range w.captures {
-		c.close()
-	}
-	w.wg.Wait()
 }

@@ -89,10 +89,7 @@ func pullCable(ctx context.Context, t *trial) error {
 	if err := t.leader.Pull(); err != nil {
 		return err
 	}
-	if err := t.awaitTakeover(ctx); err != nil {
-		return err
-	}
-	if err := t.note(ctx, report.CablePulled, faultAt); err != nil {
+	if err := t.noteTakeover(ctx, report.CablePulled, faultAt); err != nil {
 		return err
 	}
 	back := time.Now()
@@ -103,6 +100,14 @@ func pullCable(ctx context.Context, t *trial) error {
 		return err
 	}
 	return t.note(ctx, report.Returned, back)
+}
+
+// noteTakeover records a run that is over when another board has taken over for good.
+func (t *trial) noteTakeover(ctx context.Context, key string, faultAt time.Time) error {
+	if err := t.awaitTakeover(ctx); err != nil {
+		return err
+	}
+	return t.note(ctx, key, faultAt)
 }
 
 // awaitTakeover waits until another board has taken over for good.
@@ -184,10 +189,7 @@ func kill(ctx context.Context, t *trial) error {
 	}
 	faultAt := time.Now()
 	signalAll(pids, unix.SIGKILL)
-	if err := t.awaitTakeover(ctx); err != nil {
-		return err
-	}
-	if err := t.note(ctx, report.Killed, faultAt); err != nil {
+	if err := t.noteTakeover(ctx, report.Killed, faultAt); err != nil {
 		return err
 	}
 	t.releaseSlot()
@@ -279,10 +281,7 @@ func terminate(ctx context.Context, t *trial) error {
 	if err := t.leader.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if err := t.awaitTakeover(ctx); err != nil {
-		return err
-	}
-	if err := t.note(ctx, report.Terminated, faultAt); err != nil {
+	if err := t.noteTakeover(ctx, report.Terminated, faultAt); err != nil {
 		return err
 	}
 	t.releaseSlot()
@@ -296,10 +295,7 @@ func resign(ctx context.Context, t *trial) error {
 	if err := do(ctx); err != nil {
 		return err
 	}
-	if err := t.awaitTakeover(ctx); err != nil {
-		return err
-	}
-	if err := t.note(ctx, report.Resigned, faultAt); err != nil {
+	if err := t.noteTakeover(ctx, report.Resigned, faultAt); err != nil {
 		return err
 	}
 	if undo != nil {
