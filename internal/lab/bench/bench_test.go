@@ -15,7 +15,7 @@ import (
 )
 
 // testTimeout is for a machine in trouble; what is here takes some seconds.
-const testTimeout = 60 * time.Second
+const testTimeout = 3 * time.Minute
 
 // needs skips a test on a machine that lacks something.
 func needs(t *testing.T) context.Context {

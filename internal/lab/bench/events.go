@@ -290,7 +290,7 @@ func terminate(ctx context.Context, t *trial) error {
 }
 
 func resign(ctx context.Context, t *trial) error {
-	do, undo, _ := t.sys.resign(t.leader)
+	do, undo := t.sys.resign(t.leader)
 	faultAt := time.Now()
 	if err := do(ctx); err != nil {
 		return err

@@ -104,11 +104,11 @@ func (s *keepalived) daemon(b *board, all []int) []int {
 	return append(list, b.PID())
 }
 
-func (s *keepalived) resign(b *board) (do, undo func(context.Context) error, unable string) {
+func (s *keepalived) resign(b *board) (do, undo func(context.Context) error) {
 	write := func(text string) func(context.Context) error {
 		return func(context.Context) error { return os.WriteFile(s.drain(b), []byte(text), 0o600) }
 	}
-	return write("1\n"), write("0\n"), ""
+	return write("1\n"), write("0\n")
 }
 
 func (s *keepalived) ready(context.Context, *rig) error { return nil }

@@ -39,8 +39,8 @@ type system interface {
 	daemon(b *board, all []int) []int
 
 	// resign returns what makes a leading board hand over by command, and what
-	// undoes it when somebody else leads; or why there is no such command.
-	resign(b *board) (do, undo func(context.Context) error, unable string)
+	// undoes it when somebody else leads, if that is needed.
+	resign(b *board) (do, undo func(context.Context) error)
 
 	// ready returns nil when the group is as it is meant to be, as far as the
 	// program tells.

@@ -95,11 +95,11 @@ func (s *topdog) socket(b *board) string { return filepath.Join(b.Dir, "s") }
 // for the case that this one dies or freezes.
 func (s *topdog) daemon(b *board, _ []int) []int { return []int{b.PID()} }
 
-func (s *topdog) resign(b *board) (do, undo func(context.Context) error, unable string) {
+func (s *topdog) resign(b *board) (do, undo func(context.Context) error) {
 	do = func(ctx context.Context) error {
 		return b.command(ctx, s.path, "resign", "--config", s.config(b))
 	}
-	return do, nil, ""
+	return do, nil
 }
 
 // ready wants all boards that run to follow one leader.

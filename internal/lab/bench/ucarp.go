@@ -89,8 +89,8 @@ func (s *ucarp) daemon(b *board, all []int) []int {
 }
 
 // resign is SIGUSR2: the leader becomes a backup, and takes part again after 3 s.
-func (s *ucarp) resign(b *board) (do, undo func(context.Context) error, unable string) {
-	return func(context.Context) error { return b.Signal(syscall.SIGUSR2) }, nil, ""
+func (s *ucarp) resign(b *board) (do, undo func(context.Context) error) {
+	return func(context.Context) error { return b.Signal(syscall.SIGUSR2) }, nil
 }
 
 func (s *ucarp) ready(context.Context, *rig) error { return nil }
