@@ -22,8 +22,8 @@ type Definition struct {
 // Heir defines the algorithm heir, the default. All the others are in package literature.
 var Heir = Definition{New: newHeir, Detector: DetectorAsk}
 
-// Algorithm is what the algorithms differ in: who speaks up when the leader is gone,
-// and what makes it the next one. Its methods run inside a call of the core.
+// Algorithm is what the algorithms differ in: which board claims when the leader is gone,
+// and when it may. Its methods run inside a call of the core.
 // What only some algorithms need is in the interfaces below.
 type Algorithm interface {
 	// Above reports whether the rank a comes before b.

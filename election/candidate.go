@@ -76,9 +76,9 @@ func (c *Core) sendElection(audience []wire.ID) {
 	})
 }
 
-// claim ends a candidacy that nobody objected to. The papers know no address that
-// two boards must not hold at the same time. So, as a remedy of ours, a board that
-// outranks a living leader, which therefore nobody has asked, has it let go first.
+// claim ends a candidacy to which nobody objected. What is ours: in the papers there is
+// no address that two boards must not hold at the same time. So a board that outranks a
+// living leader, which nobody has asked for that reason, first has it release the address.
 func (c *Core) claim() {
 	switch {
 	case !c.incumbentLives():

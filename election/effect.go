@@ -17,7 +17,7 @@ const (
 	// EffectAcquire makes this board hold the floating address and announces it.
 	// When the board holds it already, it is announced again.
 	EffectAcquire
-	// EffectRelease lets go of the address. It must be done before the effects
+	// EffectRelease releases the address. It must be done before the effects
 	// behind it: a RESIGN that overtakes it makes two holders.
 	EffectRelease
 	// EffectProbe asks whether a foreign machine has the address (RFC 5227,

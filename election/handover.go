@@ -73,7 +73,7 @@ func (c *Core) Stop(now Instant) []Effect {
 	return c.effects
 }
 
-// resign lets go of the address first, and then names the successor: the heir,
+// resign releases the address first, and then names the successor: the heir,
 // unless there is a reason for another one.
 func (c *Core) resign(successor wire.ID, reason Reason) {
 	if successor == wire.Nobody {
@@ -149,12 +149,12 @@ func (c *Core) receiveResign(m *wire.Message) {
 	case c.role != Follower && c.role != Candidate:
 	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine || m.Term < c.reign.term):
 	case mine && c.crossing(m):
-		// Both let go in favour of the other. The higher rank takes it.
+		// Both have released the address in favour of the other. The higher rank acquires it.
 		c.becomeFollower(wire.Nobody, ReasonResigned)
 		c.postpone(c.cfg.Interval / 2)
 	case mine && c.rank().Eligible():
-		// One message after the RESIGN the address is back; nothing is asked,
-		// since the only board that could object has just let go.
+		// One message after the RESIGN the address is back. Nothing is asked,
+		// since the only board that could object has just released it.
 		c.becomeLeader(ReasonHandover)
 	case m.Sender == c.leader && m.Resign.Successor != wire.Nobody:
 		c.becomeFollower(wire.Nobody, ReasonResigned)

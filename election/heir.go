@@ -6,11 +6,11 @@ import (
 	"topdog/wire"
 )
 
-// heir is the bully algorithm made fast: who takes over is known before it is
-// needed, so a takeover costs one message. When the leader is late its heir
-// asks for it, a few times within a few milliseconds; one reply of anybody who
-// knows better ends the suspicion, and silence ends the reign. The others wait
-// for their turn by rank, so a dead heir costs one step more.
+// heir is the bully algorithm made fast: the next leader is known before it is
+// needed, so a takeover costs one message. When the leader is late, the heir asks
+// for it, a few times within a few milliseconds. One answer of any board that has
+// heard the leader since ends the suspicion. If nobody answers, the heir claims. The
+// others wait for their turn by rank, so a dead heir costs one step more.
 //
 // In the steady state there is one HEARTBEAT per interval, whatever the number
 // of boards. A takeover is k rounds of ELECTIONs and one COORDINATOR, all multicast.
@@ -20,7 +20,7 @@ import (
 // waiting times follow.
 type heir struct {
 	*Board
-	waited bool // a candidate that woke up late has given the last answer more time
+	waited bool // a candidate whose deadline came late has given the last answer more time
 
 	// told is the last question that this follower has answered.
 	told struct {
@@ -284,7 +284,7 @@ func (h *heir) answer(m *wire.Message) {
 			h.stepBack()
 		}
 	case a.Leader == h.ID():
-		// It still follows this board, which asks because it overslept.
+		// It still follows this board, which asks because it stood still.
 	case a.Leader == h.Leader() && a.Incarnation == h.core.reign.incarnation:
 		h.evidence(a)
 	default:

@@ -4,7 +4,7 @@ import "topdog/wire"
 
 // An isolated board has no link. It waits for nothing, so the role has no state.
 
-// becomeIsolated is for a board whose link is gone: it lets go of the address
+// becomeIsolated is for a board whose link is gone: it releases the address
 // at once, and says nothing since nobody would hear it.
 func (c *Core) becomeIsolated(reason Reason) {
 	c.become(Isolated, wire.Nobody, reason)

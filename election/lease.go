@@ -18,9 +18,9 @@ func (c *Core) Lease() time.Duration {
 	if _, ok := c.roster.Heir(c.now, c.cfg.ID, c.above); !ok {
 		return 0
 	}
-	// A quarter of the grace is left for letting go. Where suspicion is not asked about
-	// first, what counts is the silence that the others wait for; they see the same
-	// network, but each with its own eyes.
+	// A quarter of the grace is left to release the address. Where a board does not ask
+	// before it acts on a suspicion, the silence that the others wait for counts. They see
+	// the same network, but each measures it for itself.
 	lease := c.cfg.Interval + Grace(c.cfg.Interval)*3/4
 	if c.detectorKind() != DetectorAsk {
 		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)
@@ -50,7 +50,7 @@ const resignSettles = 25 * time.Millisecond
 // RESIGN was sent. Whatever its rank, it is the last one to claim then.
 func (c *Core) LeaseExpired(now Instant) []Effect {
 	// As enter, but for the doubts: what this board missed is known, and it must not hold
-	// an election, as one that was suspended does, before it has let go.
+	// an election, as one that was suspended does, before it has released the address.
 	c.begin(now)
 	c.timetable.notBefore(c.now)
 	if c.role != Leader {

@@ -27,7 +27,7 @@ type coldStart struct {
 const listenHalves = 5
 
 // probeRetryMin and probeRetryMax bound how long a board waits after it found
-// the address in use; the kernel lets go of a frozen holder's address within 2.5 s.
+// the address in use; the kernel removes a frozen holder's address within 2.5 s.
 const (
 	probeRetryMin = time.Second
 	probeRetryMax = 10 * time.Second

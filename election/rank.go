@@ -11,7 +11,7 @@ import (
 type Rank struct {
 	Priority uint8
 	ID       wire.ID
-	// Score is a measure of importance that only the algorithm score compares.
+	// Score is what the algorithm score compares, and no other.
 	Score uint32
 }
 

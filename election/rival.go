@@ -4,15 +4,15 @@ import "topdog/wire"
 
 // rivals is what this board knows of other leaders that it has heard while it led.
 type rivals struct {
-	yieldedTo  wire.ID // the last one for which this board let go
+	yieldedTo  wire.ID // the last one for which this board released the address
 	yieldedAt  Instant
 	heardAt    Instant // when one was heard last
 	heardSince Instant // when it was heard first, without a pause since
 }
 
-// hearRival settles it between two leaders that hear each other, after a
-// partition has healed: the lower rank lets go at once and says so, and the
-// higher one then proclaims itself in a term above both (see hearOther).
+// hearRival decides between two leaders that hear each other, after a partition has
+// healed. The lower rank releases the address at once and resigns. The higher one then
+// proclaims itself in a term above both (see hearOther).
 func (c *Core) hearRival(m *wire.Message) {
 	c.notify(Notice{Kind: NoticeRival, Board: m.Sender})
 	rival := c.rankOf(&m.Header)
@@ -48,8 +48,8 @@ func (c *Core) hearRival(m *wire.Message) {
 // unheard reports whether this leader must think that nobody hears it: a rival
 // of lower rank goes on leading although it was answered time and again, and
 // no live board says that it follows this one. A rival that could hear would
-// have let go within a round trip. If others do follow this leader, the rival is the
-// one that is deaf, and to yield would give the address to a deaf board.
+// have released the address within a round trip. If others do follow this leader, it is
+// the rival that hears nobody, and to yield would give it the address.
 func (c *Core) unheard(m *wire.Message) bool {
 	if c.now-c.rivals.heardAt > 2*c.cfg.Interval {
 		c.rivals.heardSince = c.now

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Coordinator proclaims a new leader. Interval and Beat are as in a HEARTBEAT,
-// since it counts as the first one of the reign.
+// Coordinator proclaims a new leader. Interval and Number are as in a HEARTBEAT,
+// since it counts as the first one of that leader.
 type Coordinator struct {
 	Coordinator ID
 	Interval    time.Duration

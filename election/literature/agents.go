@@ -14,8 +14,8 @@ import (
 //
 // It assumes that processes know each other, that they crash and do not come
 // back, that links lose messages now and then, and that from some time on what is
-// not lost arrives within Δ (partial synchrony). It does not assume that the most
-// important process can be known to all: one process judges for them all.
+// not lost arrives within Δ (partial synchrony). It does not assume that all
+// processes can know the one of the highest rank: one process judges for all.
 //
 //  1. The leader sends its list of the processes and their priorities with every
 //     heartbeat, and a detector with freshness points, NFD-E (see election.NewNFDEDetector), watches the
@@ -34,7 +34,7 @@ import (
 // takeover takes the detector's 1¼ to 2¼ H and 2Δ = H/2, and up to 4H in all for the
 // judge if that dies at the same time.
 //
-// The leader is the most important board of the list at the time of the election.
+// The leader is the board of the highest rank in the list at the time of the election.
 // A board of higher rank that comes later does not take the lead from it.
 //
 // What is ours in phase 1: a HEARTBEAT has 24 bytes whatever the size of the group, so the

@@ -17,12 +17,12 @@ import (
 //   - If nobody in the list may lead, or there never was a list, the priorities
 //     count that boards tell with each message. The board that is suspected, or
 //     has resigned, comes last.
-//   - A board follows the new leader when it hears its COORDINATOR, which is the
-//     first heartbeat of its reign, and not on LEADER already: whom that names has the
-//     address only when it has heard it too.
-//   - LEADER is repeated until the COORDINATOR comes. In vain, the next judge tries.
+//   - A board follows the new leader when it hears its COORDINATOR, which counts as the
+//     leader's first heartbeat, and not when it hears LEADER: the board that LEADER names
+//     has the address only when it has heard LEADER too.
+//   - LEADER is repeated until the COORDINATOR comes. If none comes, the next judge tries.
 //   - A board that is named, and has heard the leader since COLLECT, does not take the lead.
-//   - COLLECT counts as a word of the judge, so that of two judges one gives way
+//   - COLLECT counts as a message of the judge, so that of two judges one gives way
 //     before either has decided. It also ends the handover of a leader that resigned and
 //     whose successors do not answer.
 //   - At a cold start the judge has the address probed meanwhile, see election.Board.StartProbe.

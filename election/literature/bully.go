@@ -27,12 +27,12 @@ import (
 //
 // What is ours:
 //
-//   - A leader that is called upon holds its election while it goes on leading, since to
-//     let go of the address for an election that it wins would only cost an outage.
+//   - A leader that gets an ELECTION holds its own while it goes on leading. To release
+//     the address for an election that it wins would only cost an outage.
 //   - A board that was answered and hears no COORDINATOR holds another election.
 //   - A board that recovers and hears a leader of higher rank, but not its answer,
-//     believes that.
-//   - A living leader of lower rank is asked to hand over before the winner takes
+//     follows that leader.
+//   - A living leader of lower rank is asked to hand over before the winner acquires
 //     the address (see election.Board.Claim).
 type bully struct {
 	plain

@@ -42,26 +42,26 @@ import (
 // use the set that they heard last. Who has heard none makes one up from
 // those that it knows.
 //
-// What is ours, besides what electioneer says:
+// What is ours, besides what initiator says:
 //
 //   - The round in an ELECTION tells which boards a multicast concerns, 1 the
 //     candidates and 2 all of higher rank. An ANSWER does not carry the candidates,
 //     only a COORDINATOR does.
-//   - A board that joins and knows nobody asks everybody; one that has nobody above
-//     it to ask listens for a heartbeat first. The coordinator answers whoever asks.
-//   - A board that was not told who the candidates are, or has not heard one of
-//     them, asks where it would claim otherwise: somebody may be above it.
+//   - A board that joins and knows nobody asks everybody. A board that has nobody above
+//     it to ask listens for a heartbeat first. The coordinator answers every question.
+//   - A board may not know the candidates, or may not have heard one of them. Then it
+//     asks where it would claim otherwise, because a board may be above it.
 //   - A board that outranks a new coordinator holds an election as in 4c: its OK was
 //     lost, or it was cut off.
-//   - A living coordinator of lower rank hands over before the winner takes the
+//   - A living coordinator of lower rank hands over before the winner acquires the
 //     address (see election.Board.Claim).
 type candidates struct {
-	electioneer
+	initiator
 	set []wire.ID // who are candidates, as heard last; never changed, only replaced
 }
 
 func newCandidates(b *election.Board) election.Algorithm {
-	return &candidates{electioneer: electioneer{plain: plain{b}}}
+	return &candidates{initiator: initiator{plain: plain{b}}}
 }
 
 // The rounds in which an ELECTION is sent.
@@ -248,7 +248,7 @@ func (a *candidates) answer(m *wire.Message) {
 	if a.isListener() && m.Answer.Leader != wire.Nobody && m.Answer.Leader != a.ID() {
 		a.KeepListening(a.Interval())
 	}
-	a.electioneer.answer(m)
+	a.initiator.answer(m)
 }
 
 // Joined is step 4c.
@@ -295,8 +295,8 @@ func (a *candidates) AnswerQuery(m *wire.Message) (answered bool) {
 	return true
 }
 
-// Candidates is what a COORDINATOR of this board says of them: a new reign
-// divides the boards anew.
+// Candidates are those that a COORDINATOR of this board names: a new leader
+// divides the boards again.
 func (a *candidates) Candidates() []wire.ID {
 	a.set = a.upperHalf(a.ID())
 	return a.set

@@ -10,6 +10,6 @@
 //	agents.go      Li, Zhao and Wang: agreement on trusted boards (agents_trust.go),
 //	               and a judge who names the leader (agents_judge.go)
 //
-// What candidates and minid have in common is in electioneer.go, and what most do is in
+// What candidates and minid have in common is in initiator.go, and what most do is in
 // plain.go.
 package literature

@@ -8,8 +8,8 @@ import (
 )
 
 // minid is the algorithm of Kabashi, Zeqiri and Zabeli, "The reduction of number
-// messages in election bully algorithm": the smallest id leads, so who comes next
-// is known before it is needed, and takes over with one message.
+// messages in election bully algorithm": the smallest id leads, so the next leader is
+// known before it is needed, and takes over with one message.
 //
 // It assumes that messages arrive, within a bounded time; that boards do not
 // pause; and that the smallest id that there can be is known. That is 1 here, which a board has only if
@@ -38,18 +38,18 @@ import (
 // gone, and the largest notices; 1 ELECTION, n-1 OK, 1 COORDINATOR. To join
 // costs 1 or 3.
 //
-// What is ours, besides what electioneer says: in the steps 5 and 6 the coordinator
+// What is ours, besides what initiator says: in the steps 5 and 6 the coordinator
 // lives and holds the address, so it is asked to hand over first (see election.Board.Claim).
-// For that, board 1 must know it. It does not ask in 5a, it listens for one
-// heartbeat: so it joins with the one message of the paper, and asks only if that
+// For that, board 1 must know the coordinator. In 5a it does not ask: it listens for one
+// heartbeat. So it joins with the one message of the paper, and asks only if that
 // heartbeat does not come.
-type minid struct{ electioneer }
+type minid struct{ initiator }
 
 // smallestID is the least one that a board can have; 0 is nobody.
 const smallestID wire.ID = 1
 
 func newMinID(b *election.Board) election.Algorithm {
-	return &minid{electioneer{plain: plain{b}}}
+	return &minid{initiator{plain: plain{b}}}
 }
 
 // Above: the smaller id comes first. Who may not lead comes last, whatever its id.

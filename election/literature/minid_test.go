@@ -102,11 +102,11 @@ func TestMinIDSteps(t *testing.T) {
 			b.Suspect(b.clock)
 			return b.hears(5, wire.TypeElection, b.suspecting)
 		}, []string{"HEARTBEAT to all"}},
-		{"two electioneers: the other one is smaller", []wire.ID{2, 4, 5}, func(b *member) []string {
+		{"two initiators: the other one is smaller", []wire.ID{2, 4, 5}, func(b *member) []string {
 			b.Suspect(b.clock)
 			return b.hears(2, wire.TypeElection, b.suspecting)
 		}, gaveWay},
-		{"two electioneers: the other one is larger", []wire.ID{2, 4, 5}, func(b *member) []string {
+		{"two initiators: the other one is larger", []wire.ID{2, 4, 5}, func(b *member) []string {
 			b.Suspect(b.clock)
 			return b.hears(4, wire.TypeElection, b.suspecting)
 		}, []string{"ANSWER to 4"}},
@@ -120,7 +120,7 @@ func TestMinIDSteps(t *testing.T) {
 			"follower -> follower: a new leader proclaimed itself",
 			"follower -> candidate: outranks the leader", "QUERY to 5", // ours: it has the address
 		}},
-		{"6: it leads, and an electioneer names a larger id", []wire.ID{4, 5}, func(b *member) []string {
+		{"6: it leads, and an initiator names a larger id", []wire.ID{4, 5}, func(b *member) []string {
 			b.Suspect(b.clock)
 			return b.hears(5, wire.TypeCoordinator, coordinator(4))
 		}, []string{"COORDINATOR to all"}},

@@ -7,10 +7,9 @@ import (
 	"topdog/wire"
 )
 
-// score is the bully algorithm over an agreed measure of importance, as it is
-// written down as a program in the agent language ASTRA. The measure is the configured
-// priority, the age of the daemon, or a number that a command of the owner's prints
-// (see measure.go).
+// score is the bully algorithm over a score that need not be the id, as a program in
+// the agent language ASTRA has it. The score is the configured priority, the age of the
+// daemon, or a number that a command of the owner's prints (see election.ScoreSource).
 //
 // It assumes that the agents know all participants, that each knows its own score,
 // and that a message and its answer take less than the deadline of 2 s.
@@ -20,7 +19,7 @@ import (
 //     sends elect, with its name and score, to all participants.
 //  2. It waits for the deadline. If it is still holding the election then, it sends
 //     elected to all participants: nobody overrode it.
-//  3. The rule for elect: whoever matters more than the sender answers ok, and holds an
+//  3. The rule for elect: an agent of a greater score than the sender answers ok, and holds an
 //     election of its own unless it is holding one.
 //  4. The rule for ok: the agent is not holding the election any more.
 //  5. The rule for elected: the agent believes that the sender is the leader.
@@ -29,20 +28,20 @@ import (
 // here. elect goes to everybody, since nobody knows the scores of the others; so with n
 // boards, the dead coordinator among them, an election is (n-1)² ELECTIONs if all the
 // others hold one, and (n-1)(n-2)/2 ANSWERs. A takeover lasts 2 s however
-// small the network is: the winner has nobody to tell it that it may stop waiting.
+// small the network is: nobody can tell the winner that it may stop waiting.
 //
 // What is ours:
 //
-//   - Of boards that matter equally, the one of the higher id comes first.
+//   - Of boards of equal scores, the one of the higher id comes first.
 //   - A board that was told ok counts as holding an election until somebody is elected.
 //     It waits for that as long as the other one's deadline lasts, and then holds
 //     another election, since the other one may have died.
-//   - The program does not say what happens when an agent comes that matters more than
-//     the leader, or begins to. Here it holds an election (outgrown).
-//   - A leader that is called upon goes on leading while it holds its election, and a
-//     living leader that matters less hands over first, as with bully.
-//   - Whoever hears a leader that matters more when its own deadline ends believes
-//     that, and not that nobody overrode it.
+//   - The program does not say what happens when an agent joins whose score is greater
+//     than the leader's, or becomes greater. Here it holds an election (outgrown).
+//   - A leader that gets an elect goes on leading while it holds its election, and a
+//     living leader of a lower score hands over first, as with bully.
+//   - A board that hears a leader of a greater score when its own deadline ends follows
+//     that leader, and does not claim.
 type score struct{ plain }
 
 func newScore(b *election.Board) election.Algorithm { return &score{plain{b}} }

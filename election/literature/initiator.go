@@ -7,49 +7,49 @@ import (
 	"topdog/wire"
 )
 
-// electioneer is what minid and candidates have in common, and what sets them
-// apart from the bully: whoever is called upon says OK and leaves it at that. The
-// board that has called, the electioneer, collects the answers and names the
-// winner in a COORDINATOR that everybody gets. So there is one election, not one
-// per board that hears of it.
+// initiator is what minid and candidates have in common, and what differs from the
+// bully: a board that gets an ELECTION answers OK, and does nothing else. The board
+// that has sent the ELECTION, the initiator, collects the answers. It names the
+// winner in a COORDINATOR to all. So there is one election, and not one for each
+// board that hears of it.
 //
-// What the papers leave open, and what is done about it here. None of it costs a
-// message of those that they count.
+// The papers leave some cases open. Here is what is ours. None of it costs a message
+// of those that the papers count.
 //
-//   - The board that was named is dead or does not hear of it. Nobody follows it on
-//     the electioneer's word: boards wait for its first heartbeat, and if none
-//     comes, they hold another election.
-//   - Several boards notice at once. Each waits a moment per board of higher rank,
-//     who hears an ELECTION holds none of its own until that one is over, and of
-//     two electioneers the lower one gives up.
+//   - The board that was named is dead, or does not get the message. So nobody follows
+//     it on the message of the initiator alone: boards wait for its first heartbeat.
+//     If none comes, they hold another election.
+//   - Several boards notice at once. Each waits a moment for each board of higher
+//     rank. A board that hears an ELECTION holds none of its own until that one is
+//     over. Of two initiators, the lower one gives up.
 //   - The coordinator has not failed at all. It answers an ELECTION with its
 //     HEARTBEAT, and a board that was named does not lead if it has heard the
-//     coordinator since it was called upon.
-//   - A board that overslept while it led asks before it claims.
-type electioneer struct {
+//     coordinator since it got the ELECTION.
+//   - A board that stood still while it led asks before it claims.
+type initiator struct {
 	plain
-	asking   bool             // this candidate has sent ELECTION and collects the answers
-	first    wire.ID          // of the boards that have answered, the first in rank, or Nobody
-	calledAt election.Instant // when the last ELECTION of another board came
-	reign    wire.ID          // whom this board followed at that time
+	asking       bool             // this candidate has sent ELECTION and collects the answers
+	first        wire.ID          // of the boards that have answered, the first in rank, or Nobody
+	calledAt     election.Instant // when the last ELECTION of another board came
+	followedThen wire.ID          // the leader of this board at that time
 
 	enteredAt election.Instant // when this board had listened
 }
 
 // TurnDelay is none for the first in the succession, and the grace for each board
 // before all others: enough for its COORDINATOR to be heard.
-func (e *electioneer) TurnDelay() time.Duration {
+func (e *initiator) TurnDelay() time.Duration {
 	return time.Duration(e.Succession()) * election.Grace(e.Interval())
 }
 
 // standBack leaves the election to another board, until it has named the winner.
-func (e *electioneer) standBack() { e.stay(e.AnswerTimeout() + e.Interval()) }
+func (e *initiator) standBack() { e.stay(e.AnswerTimeout() + e.Interval()) }
 
 // await gives the winner the time to be heard. It may have to have a living leader
 // hand over first.
-func (e *electioneer) await() { e.stay(e.Interval()) }
+func (e *initiator) await() { e.stay(e.Interval()) }
 
-func (e *electioneer) stay(by time.Duration) {
+func (e *initiator) stay(by time.Duration) {
 	switch e.Role() {
 	case election.Follower:
 		e.Postpone(by + e.TurnDelay())
@@ -62,7 +62,7 @@ func (e *electioneer) stay(by time.Duration) {
 // first in the succession, or may not lead. It reports whether it did. At a cold
 // start all have listened for equally long, and the first is about to find out
 // whether the address is free.
-func (e *electioneer) waitsInTurn(reason election.Reason) bool {
+func (e *initiator) waitsInTurn(reason election.Reason) bool {
 	if !e.isListener() || e.eligible() && e.Succession() == 0 {
 		return false
 	}
@@ -73,7 +73,7 @@ func (e *electioneer) waitsInTurn(reason election.Reason) bool {
 }
 
 // enters notes that a board takes part from now on.
-func (e *electioneer) enters() { e.enteredAt = e.Now() }
+func (e *initiator) enters() { e.enteredAt = e.Now() }
 
 // obvious reports whether it is clear that the coordinator has failed, so that who
 // comes next may claim without asking. It is not to a board that was not running
@@ -83,7 +83,7 @@ func obvious(reason election.Reason) bool {
 }
 
 // stand makes a board a candidate that has not asked anybody.
-func (e *electioneer) stand(reason election.Reason) {
+func (e *initiator) stand(reason election.Reason) {
 	if e.isListener() {
 		e.enters()
 	}
@@ -91,30 +91,30 @@ func (e *electioneer) stand(reason election.Reason) {
 	e.stopAsking()
 }
 
-func (e *electioneer) stopAsking() { e.asking, e.first = false, wire.Nobody }
+func (e *initiator) stopAsking() { e.asking, e.first = false, wire.Nobody }
 
 // Reset forgets the election. By the time that the link is back the predecessor may be
 // there again.
-func (e *electioneer) Reset() {
+func (e *initiator) Reset() {
 	e.stopAsking()
 	e.SetPredecessor(wire.Nobody)
 }
 
 // ask calls upon boards in a round, and gives them the time limit T to say OK.
-func (e *electioneer) ask(round uint8, audience []wire.ID) {
+func (e *initiator) ask(round uint8, audience []wire.ID) {
 	e.asking, e.first = true, wire.Nobody
 	e.CallElection(round, audience, e.AnswerTimeout())
 }
 
 // missedAnswers reports whether this board was not running while it collected the answers.
-func (e *electioneer) missedAnswers() bool { return e.asking && e.Round() == 0 }
+func (e *initiator) missedAnswers() bool { return e.asking && e.Round() == 0 }
 
 // calledUpon receives the ELECTION of another board as far as that is the same
-// in both algorithms. It reports whether this board outranks the electioneer and
+// in both algorithms. It reports whether this board outranks the initiator and
 // may lead, so that its answer is wanted.
-func (e *electioneer) calledUpon(m *wire.Message) bool {
+func (e *initiator) calledUpon(m *wire.Message) bool {
 	outranked := m.Priority > 0 && e.outrankedBy(m)
-	e.calledAt, e.reign = e.Now(), e.Leader()
+	e.calledAt, e.followedThen = e.Now(), e.Leader()
 	switch {
 	case e.isLeader():
 		if !e.HeartbeatOverdue() { // else there may be a new leader whom it has not heard yet
@@ -130,7 +130,7 @@ func (e *electioneer) calledUpon(m *wire.Message) bool {
 }
 
 // resume makes a candidate a follower, which remembers whose failure this is all about.
-func (e *electioneer) resume(leader wire.ID, reason election.Reason) {
+func (e *initiator) resume(leader wire.ID, reason election.Reason) {
 	predecessor := e.Predecessor()
 	e.stopAsking()
 	e.BecomeFollower(leader, reason)
@@ -140,7 +140,7 @@ func (e *electioneer) resume(leader wire.ID, reason election.Reason) {
 }
 
 // answer receives an OK.
-func (e *electioneer) answer(m *wire.Message) {
+func (e *initiator) answer(m *wire.Message) {
 	r := e.RankOf(&m.Header)
 	if !e.isCandidate() || !e.asking || !r.Eligible() || !e.Before(r, e.Rank()) {
 		return
@@ -152,7 +152,7 @@ func (e *electioneer) answer(m *wire.Message) {
 
 // nominate ends an election that boards of higher rank have answered: the first
 // of them is the new coordinator, and this board tells everybody.
-func (e *electioneer) nominate(candidates []wire.ID) {
+func (e *initiator) nominate(candidates []wire.ID) {
 	winner, leader := e.first, wire.Nobody
 	if !e.SuspectsLeader() {
 		leader = e.Leader() // it lives, and will hand over
@@ -169,16 +169,16 @@ func (e *electioneer) nominate(candidates []wire.ID) {
 	e.await()
 }
 
-// named receives a COORDINATOR with which an electioneer names the winner.
-func (e *electioneer) named(m *wire.Message) {
+// named receives a COORDINATOR with which an initiator names the winner.
+func (e *initiator) named(m *wire.Message) {
 	winner := m.Coordinator.Coordinator
 	mine := winner == e.ID()
 	switch {
 	case m.Leading: // a leader names nobody but itself
 	case e.isLeader() && mine:
-		e.Reply() // the electioneer has not heard it
+		e.Reply() // the initiator has not heard it
 	case e.isLeader() && e.Outranks(winner):
-		// Kabashi, step 6. It makes the winner let go if it believed the electioneer.
+		// Kabashi, step 6. It makes the winner release the address, if it has acquired it.
 		e.Proclaim()
 	case e.isLeader():
 		// The winner has this board hand over, or settles it as a rival.
@@ -192,9 +192,9 @@ func (e *electioneer) named(m *wire.Message) {
 	}
 }
 
-// elected makes the board that was named the leader. The electioneer has sent the
+// elected makes the board that was named the leader. The initiator has sent the
 // COORDINATOR; a heartbeat says that it was heard, see election.Board.BecomeLeader.
-func (e *electioneer) elected() {
+func (e *initiator) elected() {
 	if e.refuted() {
 		return
 	}
@@ -209,12 +209,12 @@ func (e *electioneer) elected() {
 }
 
 // refuted reports whether what this board has heard since it was called upon speaks
-// against the electioneer: the coordinator lives, or it has handed over to another
+// against the initiator: the coordinator lives, or it has handed over to another
 // board. A living coordinator of lower rank is another matter: it is asked
 // to hand over, see election.Board.Claim.
-func (e *electioneer) refuted() bool {
+func (e *initiator) refuted() bool {
 	if e.Leader() == wire.Nobody {
-		return e.reign != wire.Nobody
+		return e.followedThen != wire.Nobody
 	}
 	p, known := e.Peer(e.Leader())
 	return known && p.Leading && p.LastHeard > e.calledAt && !e.Outranks(e.Leader())

@@ -68,7 +68,7 @@ var (
 	gaveWay = []string{"candidate -> follower: a board of higher rank is at it"}
 )
 
-// TestNamed holds what becomes of a board that an electioneer names. Board 3 is
+// TestNamed holds what becomes of a board that an initiator names. Board 3 is
 // board 3 of five with either algorithm, so its leader is at the end that matters.
 func TestNamed(t *testing.T) {
 	for _, algorithm := range []struct {
