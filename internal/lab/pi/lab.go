@@ -2,7 +2,7 @@
 // models of the boards, with Debian's kernels and systemd as process 1, the real
 // driver of a BCM283x's GPIO, and an SD card that survives a power cut.
 //
-// What tells this from the namespaces of internal/lab: topdog is installed there
+// What tells this from the namespaces of internal/lab/netns: topdog is installed there
 // from its package as a user would, and started by systemd; and the lab looks at
 // the light from outside, in the registers of the emulated chip, without asking
 // anything that runs on the board.

@@ -11,7 +11,7 @@ import (
 
 func isDown(err error) bool { return errors.Is(err, pi.ErrDown) }
 
-func pullCommand(p *options) *cobra.Command {
+func pullCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "pull N",
 		Short: "Pull the network cable of board N out",
@@ -19,28 +19,28 @@ func pullCommand(p *options) *cobra.Command {
 adapter keeps its carrier, so that the board cannot know: as behind a switch that
 died, and not as with the network socket of a real Pi.`,
 		Args: cobra.ExactArgs(1),
-		RunE: setCable(p, false),
+		RunE: setCable(o, false),
 	}
 }
 
-func plugCommand(p *options) *cobra.Command {
+func plugCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "plug N",
 		Short: "Plug the network cable of board N in",
 		Args:  cobra.ExactArgs(1),
-		RunE:  setCable(p, true),
+		RunE:  setCable(o, true),
 	}
 }
 
-func setCable(p *options, plugged bool) func(*cobra.Command, []string) error {
+func setCable(o *options, plugged bool) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		return p.withBoard(args[0], func(_ *pi.Lab, b *pi.Board) error {
+		return o.withBoard(args[0], func(_ *pi.Lab, b *pi.Board) error {
 			return b.SetCable(c.Context(), plugged)
 		})
 	}
 }
 
-func powerCommand(p *options) *cobra.Command {
+func powerCommand(o *options) *cobra.Command {
 	var background bool
 	c := &cobra.Command{
 		Use:   "power N on|off",
@@ -49,7 +49,7 @@ func powerCommand(p *options) *cobra.Command {
 it. "on" waits until the board has booted.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withBoard(args[0], func(_ *pi.Lab, b *pi.Board) error {
+			return o.withBoard(args[0], func(_ *pi.Lab, b *pi.Board) error {
 				switch args[1] {
 				case "off":
 					return b.PowerOff()

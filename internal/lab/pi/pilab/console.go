@@ -14,7 +14,7 @@ import (
 	"topdog/internal/lab/pi"
 )
 
-func consoleCommand(p *options) *cobra.Command {
+func consoleCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "console N",
 		Short: "Open a root shell on board N, over its serial port",
@@ -22,7 +22,7 @@ func consoleCommand(p *options) *cobra.Command {
 what was started on it go on.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withBoard(args[0], func(l *pi.Lab, b *pi.Board) error {
+			return o.withBoard(args[0], func(l *pi.Lab, b *pi.Board) error {
 				l.Unlock() // Other commands work meanwhile.
 				return attach(c.Context(), b)
 			})
@@ -44,13 +44,13 @@ func attach(ctx context.Context, b *pi.Board) error {
 	return b.Attach(ctx, os.Stdin, os.Stdout)
 }
 
-func shCommand(p *options) *cobra.Command {
+func shCommand(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sh N COMMAND...",
 		Short: "Run a shell command on board N as root, and end with its exit status",
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withBoard(args[0], func(l *pi.Lab, b *pi.Board) error {
+			return o.withBoard(args[0], func(l *pi.Lab, b *pi.Board) error {
 				l.Unlock()
 				out, err := b.Run(c.Context(), strings.Join(args[1:], " "))
 				fmt.Fprint(c.OutOrStdout(), out)
@@ -62,14 +62,14 @@ func shCommand(p *options) *cobra.Command {
 	return c
 }
 
-func execCommand(p *options) *cobra.Command {
+func execCommand(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "exec PROGRAM...",
 		Short:   "Run a program of this machine on the boards' LAN",
 		Example: "  scripts/pilab exec ping -c 3 10.99.0.250",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withLab(func(l *pi.Lab) error {
+			return o.withLab(func(l *pi.Lab) error {
 				l.Unlock()
 				return l.Segment().Do(func() error {
 					cmd := exec.CommandContext(c.Context(), args[0], args[1:]...)

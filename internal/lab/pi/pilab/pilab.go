@@ -63,7 +63,7 @@ type options struct {
 }
 
 func rootCommand() *cobra.Command {
-	p := &options{source: os.Getenv("PILAB_SOURCE")}
+	o := &options{source: os.Getenv("PILAB_SOURCE")}
 	root := &cobra.Command{
 		Use:   "pilab",
 		Short: "A lab of emulated Raspberry Pis with topdog on them",
@@ -91,12 +91,12 @@ of memory for each board, and the packages
 		return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.PersistentFlags().StringVar(&p.dir, "dir", defaultDir(), "the `directory` of all state and images")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return p.check() }
+	root.PersistentFlags().StringVar(&o.dir, "dir", defaultDir(), "the `directory` of all state and images")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return o.check() }
 	root.AddCommand(
-		upCommand(p), downCommand(p), statusCommand(p), ledCommand(p),
-		pullCommand(p), plugCommand(p), powerCommand(p),
-		consoleCommand(p), shCommand(p), execCommand(p), imageCommand(p), testCommand(p),
+		upCommand(o), downCommand(o), statusCommand(o), ledCommand(o),
+		pullCommand(o), plugCommand(o), powerCommand(o),
+		consoleCommand(o), shCommand(o), execCommand(o), imageCommand(o), testCommand(o),
 	)
 	for _, c := range append(root.Commands(), root) {
 		checked := c.Args
@@ -120,30 +120,30 @@ func defaultDir() string {
 
 // check keeps the lab's gigabytes out of the source tree, where they would end
 // in a package or a commit.
-func (p *options) check() error {
-	if p.source == "" {
+func (o *options) check() error {
+	if o.source == "" {
 		return errors.New("start this as scripts/pilab: it has to know where topdog's source is")
 	}
-	if p.dir == "" {
+	if o.dir == "" {
 		return usageError{errors.New("neither HOME nor XDG_CACHE_HOME is set: say --dir")}
 	}
 	var err error
-	if p.dir, err = filepath.Abs(p.dir); err != nil {
+	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return err
 	}
-	if inside, err := filepath.Rel(p.source, p.dir); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
-		return usageError{fmt.Errorf("--dir %s is inside the source tree: choose another place", p.dir)}
+	if inside, err := filepath.Rel(o.source, o.dir); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
+		return usageError{fmt.Errorf("--dir %s is inside the source tree: choose another place", o.dir)}
 	}
 	return nil
 }
 
-func (p *options) supply() *pi.Supply {
-	return &pi.Supply{Source: p.source, Dir: p.dir, Progress: os.Stderr}
+func (o *options) supply() *pi.Supply {
+	return &pi.Supply{Source: o.source, Dir: o.dir, Progress: os.Stderr}
 }
 
 // withLab opens the lab for a command.
-func (p *options) withLab(do func(*pi.Lab) error) (err error) {
-	l, err := pi.Open(p.dir)
+func (o *options) withLab(do func(*pi.Lab) error) (err error) {
+	l, err := pi.Open(o.dir)
 	if err != nil {
 		return err
 	}
@@ -152,12 +152,12 @@ func (p *options) withLab(do func(*pi.Lab) error) (err error) {
 }
 
 // withBoard opens the lab for a command about one board.
-func (p *options) withBoard(number string, do func(*pi.Lab, *pi.Board) error) error {
+func (o *options) withBoard(number string, do func(*pi.Lab, *pi.Board) error) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		return usageError{fmt.Errorf("%q is not the number of a board", number)}
 	}
-	return p.withLab(func(l *pi.Lab) error {
+	return o.withLab(func(l *pi.Lab) error {
 		b, err := l.Board(n)
 		if err != nil {
 			return usageError{err}

@@ -13,7 +13,7 @@ import (
 	"topdog/internal/lab/pi"
 )
 
-func statusCommand(p *options) *cobra.Command {
+func statusCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show power, cable and light of each board, and who has the address",
@@ -22,7 +22,7 @@ seen from outside: the lights in the registers of the emulated chips, for 4.5 s,
 address by asking the LAN. What topdog itself says: pilab sh N topdog status`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.withLab(func(l *pi.Lab) error { return showStatus(c.Context(), c.OutOrStdout(), l) })
+			return o.withLab(func(l *pi.Lab) error { return showStatus(c.Context(), c.OutOrStdout(), l) })
 		},
 	}
 }
@@ -85,7 +85,7 @@ func names(boards []int) string {
 	return strings.Join(all, " and ")
 }
 
-func ledCommand(p *options) *cobra.Command {
+func ledCommand(o *options) *cobra.Command {
 	var now bool
 	c := &cobra.Command{
 		Use:   "led N",
@@ -95,7 +95,7 @@ LED. They are looked at for 4.5 s in the registers of the emulated chip, through
 QEMU's monitor: the board is not asked. --now looks once.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withBoard(args[0], func(_ *pi.Lab, b *pi.Board) error {
+			return o.withBoard(args[0], func(_ *pi.Lab, b *pi.Board) error {
 				return showLights(c.Context(), c.OutOrStdout(), b, now)
 			})
 		},

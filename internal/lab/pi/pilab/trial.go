@@ -8,7 +8,7 @@ import (
 	"topdog/internal/lab/pi/trial"
 )
 
-func testCommand(p *options) *cobra.Command {
+func testCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "test",
 		Short: "Put three boards of their own through everything that happens to a cluster",
@@ -20,10 +20,10 @@ The exit status is 0 if all went as it should. Whatever happens, nothing is left
 running.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := os.MkdirAll(p.dir, 0o755); err != nil {
+			if err := os.MkdirAll(o.dir, 0o755); err != nil {
 				return err
 			}
-			return trial.Run(c.Context(), trial.Options{Supply: p.supply(), Out: c.OutOrStdout()})
+			return trial.Run(c.Context(), trial.Options{Supply: o.supply(), Out: c.OutOrStdout()})
 		},
 	}
 }

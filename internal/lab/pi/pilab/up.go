@@ -17,10 +17,9 @@ import (
 // seconds, and several times that if the machine has something else to do.
 const bootTime = 4 * time.Minute
 
-func upCommand(p *options) *cobra.Command {
-	var boards int
-	var machine, deb string
-	var bare bool
+func upCommand(o *options) *cobra.Command {
+	var u up
+	var machine string
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Start the boards, and install and start topdog on them",
@@ -30,48 +29,59 @@ files, and start the service. What is there already is left as it is.
 
 The boards go on when the command ends; "down" ends them.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			m, err := pi.FindMachine(machine)
-			if err != nil {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if u.machine, err = pi.FindMachine(machine); err != nil {
 				return usageError{err}
 			}
-			ctx, out := c.Context(), c.OutOrStdout()
-			if err := p.supply().Check(ctx, m); err != nil {
-				return err
-			}
-			image, err := timed(out, "image for "+m.Arch, func() (string, error) { return p.supply().Image(ctx, m.Arch) })
-			if err != nil {
-				return err
-			}
-			if !bare && deb == "" {
-				deb, err = timed(out, "package for "+m.Package, func() (string, error) {
-					return p.supply().Package(ctx, m.Package, "", filepath.Join(p.dir, "packages"))
-				})
-				if err != nil {
-					return err
-				}
-			}
-			l, err := pi.Create(p.dir, m, boards)
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			var files []string
-			if !bare {
-				files = []string{deb}
-			}
-			if err := start(ctx, out, l, image, files); err != nil || bare {
-				return err
-			}
-			_, err = timed(out, "install and configure topdog", func() (string, error) { return "", install(ctx, l, deb) })
-			return err
+			return u.run(c.Context(), c.OutOrStdout(), o)
 		},
 	}
-	c.Flags().IntVar(&boards, "boards", 3, "how `many`")
+	c.Flags().IntVar(&u.boards, "boards", 3, "how `many`")
 	c.Flags().StringVar(&machine, "machine", "raspi3b", "QEMU's board: "+strings.Join(pi.MachineNames(), " or "))
-	c.Flags().StringVar(&deb, "deb", "", "install this `package` instead of one of the present source")
-	c.Flags().BoolVar(&bare, "bare", false, "install nothing")
+	c.Flags().StringVar(&u.deb, "deb", "", "install this `package` instead of one of the present source")
+	c.Flags().BoolVar(&u.bare, "bare", false, "install nothing")
 	return c
+}
+
+// up is what the command starts.
+type up struct {
+	machine pi.Machine
+	boards  int
+	deb     string // the package; "" stands for one of the present source
+	bare    bool   // nothing is installed
+}
+
+func (u up) run(ctx context.Context, out io.Writer, o *options) error {
+	supply := o.supply()
+	if err := supply.Check(ctx, u.machine); err != nil {
+		return err
+	}
+	image, err := timed(out, "image for "+u.machine.Arch, func() (string, error) { return supply.Image(ctx, u.machine.Arch) })
+	if err != nil {
+		return err
+	}
+	if !u.bare && u.deb == "" {
+		u.deb, err = timed(out, "package for "+u.machine.Package, func() (string, error) {
+			return supply.Package(ctx, u.machine.Package, "", filepath.Join(o.dir, "packages"))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	l, err := pi.Create(o.dir, u.machine, u.boards)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	var files []string
+	if !u.bare {
+		files = []string{u.deb}
+	}
+	if err := start(ctx, out, l, image, files); err != nil || u.bare {
+		return err
+	}
+	_, err = timed(out, "install and configure topdog", func() (string, error) { return "", install(ctx, l, u.deb) })
+	return err
 }
 
 // start powers all boards on and waits until they have booted.
@@ -119,7 +129,7 @@ func timed[T any](out io.Writer, what string, do func() (T, error)) (T, error) {
 	return result, err
 }
 
-func downCommand(p *options) *cobra.Command {
+func downCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "End the boards, and remove their cards and the network",
@@ -127,7 +137,7 @@ func downCommand(p *options) *cobra.Command {
 network. Images stay, so that the next "up" is quick. Does nothing if no lab is up.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			l, err := pi.Open(p.dir)
+			l, err := pi.Open(o.dir)
 			if err == nil {
 				return l.Down()
 			}
@@ -140,7 +150,7 @@ network. Images stay, so that the next "up" is quick. Does nothing if no lab is 
 	}
 }
 
-func imageCommand(p *options) *cobra.Command {
+func imageCommand(o *options) *cobra.Command {
 	var machine string
 	c := &cobra.Command{
 		Use:   "image",
@@ -151,7 +161,7 @@ func imageCommand(p *options) *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			dir, err := p.supply().Image(c.Context(), m.Arch)
+			dir, err := o.supply().Image(c.Context(), m.Arch)
 			if err == nil {
 				fmt.Fprintln(c.OutOrStdout(), dir)
 			}
