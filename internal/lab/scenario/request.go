@@ -29,7 +29,7 @@ type Request struct {
 
 	Trace string // one of Formats, or "" for no trace
 	Out   string // the file that the trace is written into; "" for the standard output
-	All   bool   // the trace has also what boards say in peace
+	All   bool   // the trace also has the messages of the steady state
 	JSON  bool   // print the report, and the trace, as JSON
 }
 

@@ -80,7 +80,7 @@ func (k Kind) String() string {
 	return wire.Type(k).String()
 }
 
-// Routine reports whether messages of that kind are sent in peace as well:
+// Routine reports whether messages of that kind are sent in steady state as well:
 // they are no part of what an election costs.
 func (k Kind) Routine() bool {
 	switch k {

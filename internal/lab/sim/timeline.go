@@ -29,7 +29,7 @@ type Summary struct {
 	// LongestVacancy is the longest time without a holder.
 	LongestVacancy time.Duration
 	// Moves counts how often another board than the one before had it: it took it, or
-	// went on holding it when another one that had taken it as well let go.
+	// went on holding it when another one that had acquired it as well released it.
 	Moves int
 	// Holders are the boards that have it now.
 	Holders []*Board

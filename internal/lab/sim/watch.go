@@ -39,7 +39,7 @@ func (m moment) after(since election.Instant) (time.Duration, bool) {
 	return m.at - since, true
 }
 
-// Watch begins to measure now: just before or just after whatever ends the reign.
+// Watch begins to measure now: just before or just after the event that ends the time of the leader.
 func (s *Sim) Watch() *Watch {
 	w := &Watch{sim: s, since: s.now}
 	s.watches = append(s.watches, w)
