@@ -34,7 +34,7 @@ func TestWrongKey(t *testing.T) {
 	c.untilTakenFrom(old)
 	leader := c.agree(c.except(wrong, old)...)
 	if leader == wrong {
-		t.Errorf("%s took the address with a wrong key", wrong)
+		t.Errorf("%s acquired the address with a wrong key", wrong)
 	}
 	must(t, old.Plug())
 	c.agreeOn(leader, members...)
@@ -200,6 +200,6 @@ func TestSecondDaemon(t *testing.T) {
 	second.ended()
 	c.undisturbed(began, leader)
 	if o := leader.topdog("status"); o.status != 0 {
-		t.Errorf("the second daemon took the first one's socket along: %v", o)
+		t.Errorf("the second daemon removed the first one's socket: %v", o)
 	}
 }

@@ -31,7 +31,7 @@ func TestKilled(t *testing.T) {
 			c.untilTakenFrom(old)
 			leader := c.agreeWithout(old)
 			c.twoHoldersAtMost(killed, atOnce())
-			c.handedOver(killed, leader) // by the will
+			c.handedOver(killed, leader) // by the pre-signed RESIGN
 
 			// It comes back, and disturbs nobody.
 			returned := time.Now()
@@ -104,20 +104,20 @@ func TestFrozen(t *testing.T) {
 			c.agreeOn(leader, c.boards...)
 			c.twoHoldersAtMost(woken, 0)
 			c.undisturbed(woken, leader)
-			old.tookNothingBack()
+			old.acquiredNothingAgain()
 		})
 	}
 }
 
-// tookNothingBack checks that a board that woke up has believed what was done for it.
-func (b *board) tookNothingBack() {
+// acquiredNothingAgain checks that a board that woke up has believed what was done for it.
+func (b *board) acquiredNothingAgain() {
 	b.c.t.Helper()
 	if b.Log.Logged("put back") || b.Log.Logged("acquiring it again") {
-		b.c.t.Errorf("%s took the address back when it woke up", b)
+		b.c.t.Errorf("%s acquired the address again when it woke up", b)
 	}
 }
 
-// A pause that is only just long enough: the will has been said when the daemon wakes up, and
+// A pause that is only just long enough: the pre-signed RESIGN has been sent when the daemon wakes up, and
 // what it says next must be heard as something newer.
 func TestFrozenForAMoment(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestFrozenForAMoment(t *testing.T) {
 		}
 		c.twoHoldersAtMost(frozen, atOnce())
 		old.untilLogged("dead man's switch has released")
-		old.tookNothingBack()
+		old.acquiredNothingAgain()
 	}
 }
 
@@ -163,7 +163,7 @@ func TestBoardFrozen(t *testing.T) {
 	c.agreeOn(leader, c.boards...)
 	c.twoHoldersAtMost(woken, 0)
 	c.undisturbed(woken, leader)
-	old.tookNothingBack()
+	old.acquiredNothingAgain()
 }
 
 // Somebody kills the switch: there is another one, and nobody notices.

@@ -18,7 +18,7 @@ func TestThreeBoardsElect(t *testing.T) {
 	leader := c.agree()
 	c.twoHoldersAtMost(c.began, 0)
 	if moves := c.Holders.Since(c.began).Moves(); moves != 0 {
-		t.Errorf("the address moved %d times before it was settled", moves)
+		t.Errorf("the address moved %d times before the boards agreed", moves)
 	}
 	for _, b := range c.boards {
 		// The names come with the HELLOs, one a second.

@@ -19,29 +19,29 @@ type disturbance struct {
 	settings settings
 	// strike does it. The time is taken from before the call.
 	strike func(b *testing.B, leader *board)
-	// mend undoes it when another board leads, and returns the time from which
+	// undo ends it when another board leads, and returns the time from which
 	// two holders count.
-	mend func(c *testCluster, leader *board, struck time.Time) time.Time
+	undo func(c *testCluster, leader *board, struck time.Time) time.Time
 }
 
 var disturbances = []disturbance{
 	{
 		name:   "pulled cable",
 		strike: pull,
-		mend:   plug,
+		undo:   plug,
 	},
 	{
 		name:     "pulled cable, heartbeat 10ms",
 		settings: settings{"heartbeat": quote("10ms")},
 		strike:   pull,
-		mend:     plug,
+		undo:     plug,
 	},
 	{
 		// Each side of the split has a holder, which nobody could prevent; two
 		// holders count from when the frames pass again.
 		name:   "frames dropped",
 		strike: func(b *testing.B, l *board) { must(b, l.Mute()) },
-		mend: func(c *testCluster, l *board, _ time.Time) time.Time {
+		undo: func(c *testCluster, l *board, _ time.Time) time.Time {
 			healed := time.Now()
 			must(c.t, l.Unmute())
 			return healed
@@ -53,28 +53,28 @@ var disturbances = []disturbance{
 			_, err := l.Client().Resign(b.Context())
 			must(b, err)
 		},
-		mend: func(_ *testCluster, _ *board, struck time.Time) time.Time { return struck },
+		undo: func(_ *testCluster, _ *board, struck time.Time) time.Time { return struck },
 	},
 	{
 		name:   "SIGTERM",
 		strike: func(_ *testing.B, l *board) { l.signal(syscall.SIGTERM) },
-		mend:   restart,
+		undo:   restart,
 	},
 	{
 		name:   "SIGKILL",
 		strike: func(_ *testing.B, l *board) { l.signal(syscall.SIGKILL) },
-		mend:   restart,
+		undo:   restart,
 	},
 	{
 		name:     "SIGKILL, hold lifetime",
 		settings: settings{"hold": quote("lifetime")},
 		strike:   func(_ *testing.B, l *board) { l.signal(syscall.SIGKILL) },
-		mend:     restart,
+		undo:     restart,
 	},
 	{
 		name:   "SIGSTOP",
 		strike: func(_ *testing.B, l *board) { l.signal(syscall.SIGSTOP) },
-		mend: func(_ *testCluster, l *board, struck time.Time) time.Time {
+		undo: func(_ *testCluster, l *board, struck time.Time) time.Time {
 			l.signal(syscall.SIGCONT)
 			return struck
 		},
@@ -115,7 +115,7 @@ func BenchmarkOutage(b *testing.B) {
 					return len(h) == 1 && h[0] != leader.Number || d.name == "frames dropped"
 				})
 				outage, pause := c.asker.Report(struck).Longest.Duration(), c.asker.Report(struck).Pause
-				counts := d.mend(c, leader, struck)
+				counts := d.undo(c, leader, struck)
 				c.untilHolders("one holder", func(h []int) bool { return len(h) == 1 })
 				f.add(outage, c.Holders.Since(counts).Overlap(), pause)
 				if outage > heartbeat+heartbeat/4 {

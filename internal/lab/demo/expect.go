@@ -26,7 +26,7 @@ var incumbentsStay = map[wire.Algorithm]bool{wire.AlgorithmHeir: true, wire.Algo
 
 const (
 	// probing is how long a board looks for a foreign owner of the address before
-	// it takes it for the first time, roughly.
+	// it acquires it for the first time, roughly.
 	probing = 150 * time.Millisecond
 	// maxElectionTime bounds the search for how long an algorithm takes.
 	maxElectionTime = time.Minute

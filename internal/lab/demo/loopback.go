@@ -205,7 +205,7 @@ func (b *loopbackBoard) Acquire() error {
 	return nil
 }
 
-// Renew has nothing to do: nobody else closes the socket, and nothing lapses.
+// Renew has nothing to do: nobody else closes the socket, and it has no lifetime.
 func (b *loopbackBoard) Renew() (restored bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

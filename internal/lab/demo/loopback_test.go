@@ -51,7 +51,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 		t.Errorf("after the power cut of board 1 the holders are %v", got)
 	}
 	if err := l.boards[0].Acquire(); err == nil {
-		t.Error("a board without power has taken the address")
+		t.Error("a board without power has acquired the address")
 	}
 	now := time.Now()
 	if d := l.holders().Since(now).Overlap(); d != 0 {

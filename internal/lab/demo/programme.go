@@ -10,9 +10,9 @@ import (
 
 // programme writes the show as text, for people and for the README.
 type programme struct {
-	out    io.Writer
-	beat   float64 // a heartbeat in milliseconds, the scale of the bars
-	inLine bool    // the line of an act has been begun
+	out       io.Writer
+	heartbeat float64 // the interval in milliseconds, which is the scale of the bars
+	inLine    bool    // the line of an act has been begun
 }
 
 // Widths of the columns in characters. A line has at most 80.
@@ -26,7 +26,7 @@ const (
 func (p *programme) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
 
 func (p *programme) begin(r report) {
-	p.beat = r.HeartbeatMs
+	p.heartbeat = r.HeartbeatMs
 	p.printf("%d boards, %s, a heartbeat every %s, algorithm %s.\n",
 		r.Boards, r.Ground, duration(r.HeartbeatMs), r.Algorithm)
 	p.printf("A client asks every millisecond who answers at %s.\n\n", r.Address)
@@ -58,7 +58,7 @@ func (p *programme) result(r result) {
 	}
 	line := fmt.Sprintf("%s%*s", column(outcome, outcomeWidth), silenceWidth, missed)
 	if r.Moved && r.Act != actStart {
-		line += "  " + bar(r.OutageMs, p.beat/7, barWidth)
+		line += "  " + bar(r.OutageMs, p.heartbeat/7, barWidth)
 	}
 	p.printf("%s\n", line)
 	if r.Moved && r.stoodStill() {

@@ -165,7 +165,7 @@ func TestPlay(t *testing.T) {
 
 // TestManners: how long to wait follows from the algorithm.
 func TestManners(t *testing.T) {
-	settles := func(name string, heartbeat time.Duration) time.Duration {
+	electionTime := func(name string, heartbeat time.Duration) time.Duration {
 		algorithm, ok := literature.AlgorithmNamed(name)
 		if !ok {
 			t.Skipf("there is no algorithm %s", name)
@@ -184,13 +184,13 @@ func TestManners(t *testing.T) {
 		return m.electionTime
 	}
 	for _, name := range literature.Algorithms() {
-		fast, slow := settles(name, 20*time.Millisecond), settles(name, time.Second)
+		fast, slow := electionTime(name, 20*time.Millisecond), electionTime(name, time.Second)
 		if fast < 50*time.Millisecond || fast > 6*time.Second || slow <= fast || slow >= maxElectionTime {
-			t.Errorf("%s: settles within %v at a heartbeat of 20 ms, %v at 1 s", name, fast, slow)
+			t.Errorf("%s: elects within %v at a heartbeat of 20 ms, %v at 1 s", name, fast, slow)
 		}
 	}
-	if heir, score := settles("heir", 100*time.Millisecond), settles("score", 100*time.Millisecond); heir > time.Second || score < 2*time.Second {
-		t.Errorf("heir settles within %v, and score, which has a deadline of 2 s, within %v", heir, score)
+	if heir, score := electionTime("heir", 100*time.Millisecond), electionTime("score", 100*time.Millisecond); heir > time.Second || score < 2*time.Second {
+		t.Errorf("heir elects within %v, and score, which has a deadline of 2 s, within %v", heir, score)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestAgreed(t *testing.T) {
 // TestFailedAct: an act that fails is told, with its reason, in both forms.
 func TestFailedAct(t *testing.T) {
 	var out bytes.Buffer
-	p := programme{out: &out, beat: 100}
+	p := programme{out: &out, heartbeat: 100}
 	r := result{AtMs: 1500, Text: "cut the power of pi5", Error: "the boards do not agree on a leader: pi1 is a candidate"}
 	p.act(r)
 	p.result(r)

@@ -13,7 +13,7 @@ import (
 )
 
 // linkUpTimeout bounds how long New waits for carrier on all cables. It takes
-// a few milliseconds; the bound is for a machine in trouble.
+// a few milliseconds; the bound is for a machine that is overloaded.
 const linkUpTimeout = 5 * time.Second
 
 // portIndexBase is added to a host's number to make the interface index of

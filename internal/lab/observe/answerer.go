@@ -46,7 +46,7 @@ func (a *Answerer) run(board uint16, reachable func() bool) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil, n != questionLen, reachable != nil && !reachable(), !replyFrom(oob[:oobn]):
-			continue // Trouble with one packet is a question without an answer.
+			continue // A problem with one packet is a question without an answer.
 		}
 		binary.BigEndian.PutUint16(buf[questionLen:], board)
 		// This fails if the address has just left the board: no answer.

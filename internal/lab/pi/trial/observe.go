@@ -87,7 +87,7 @@ func (v view) leads(n int, without ...int) bool {
 
 // await looks until cond is true of what is seen.
 func (t *trial) await(ctx context.Context, what string, cond func(view) bool) (view, error) {
-	deadline := time.Now().Add(settleTime)
+	deadline := time.Now().Add(agreeTime)
 	for {
 		v, err := t.look(ctx)
 		if err != nil {
@@ -97,7 +97,7 @@ func (t *trial) await(ctx context.Context, what string, cond func(view) bool) (v
 			return v, nil
 		}
 		if time.Now().After(deadline) {
-			return v, fmt.Errorf("want %s; still after %s: %s", what, settleTime, v)
+			return v, fmt.Errorf("want %s; still after %s: %s", what, agreeTime, v)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (t *trial) await(ctx context.Context, what string, cond func(view) bool) (v
 // lights of some boards may not matter.
 func (t *trial) awaitLeader(ctx context.Context, n int, without ...int) (string, error) {
 	// Asking for the address takes a third of the time of a look at the lights.
-	for end := time.Now().Add(settleTime); time.Now().Before(end); {
+	for end := time.Now().Add(agreeTime); time.Now().Before(end); {
 		holders, err := t.lab.Holders(ctx, t.lab.Floating())
 		if err != nil {
 			return "", err

@@ -28,9 +28,9 @@ const (
 	// bootTime bounds a boot. 40 s are usual for three at once on two processors.
 	bootTime = 4 * time.Minute
 
-	// settleTime bounds the wait for the boards to agree. A take-over takes about
+	// agreeTime bounds the wait for the boards to agree. A take-over takes about
 	// a second, and a look at the lights 4.5 s.
-	settleTime = time.Minute
+	agreeTime = time.Minute
 
 	// handoverTime is what a hand-over may cost on boards that pause for 0.6 s,
 	// three of them at their own time. On real ones it is a round trip.
