@@ -109,7 +109,7 @@ func (h *heir) ask() {
 	wait := q.Spacing
 	if asked {
 		// The probe takes longer than the questions. Go on asking, slower, so that
-		// the others know that somebody is at it.
+		// the others know that a board asks already.
 		wait = max(wait, h.Interval()/5)
 	} else if h.core.asking.round++; int(h.Round()) >= q.Count {
 		wait = q.Within

@@ -15,7 +15,7 @@ import (
 //  1. A board that notices that the coordinator is gone (a) sends ELECTION to all
 //     boards of higher rank. (b) If nobody answers within the time limit T it wins.
 //  2. Whoever gets an ELECTION from below (a) sends an ANSWER, which is often called
-//     OK, and (b) holds an election of its own unless it is at it already. (c) A board
+//     OK, and (b) holds an election of its own unless it holds one already. (c) A board
 //     that was answered says no more and waits for a COORDINATOR. (d) The winner
 //     proclaims itself with COORDINATOR, which is also called its victory message.
 //  3. A board that recovers holds an election, so the highest always wins.
