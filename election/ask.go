@@ -24,27 +24,27 @@ type askDetector struct {
 	recentLost, recentSeen float64
 }
 
-// NewAskDetector returns the detector of the algorithm heir.
-func NewAskDetector(interval time.Duration) Detector {
+// newAskDetector returns the detector of the algorithm heir.
+func newAskDetector(interval time.Duration) detector {
 	return &askDetector{observed: observed{interval: interval}}
 }
 
 // The constants of the detector.
 const (
-	// mistakeEvery is the stated quality of service: a living leader loses its
-	// reign to bad luck at most this often (the mistake recurrence time of Chen,
+	// mistakeRecurrence is the stated quality of service: a living leader loses its
+	// lead to lost packets at most this often (the mistake recurrence time of Chen,
 	// Toueg and Aguilera, section 2.2).
-	mistakeEvery = 24 * time.Hour
-	// suspectEvery bounds how often a living leader is suspected in vain. Each time
+	mistakeRecurrence = 24 * time.Hour
+	// suspicionRecurrence bounds how often a living leader is suspected in vain. Each time
 	// costs some packets, and the group has promised to be quiet.
-	suspectEvery = time.Second
+	suspicionRecurrence = time.Second
 	// overlookMax bounds for how long lost heartbeats are overlooked to keep that.
 	overlookMax = time.Second
 	// questionsMin keeps a clean wire from trusting few datagrams. With the copies of
-	// heir, three rounds in vain are bad luck once in a hundred times on a wire that has
+	// heir, three rounds in vain happen once in a hundred times on a wire that has
 	// begun to lose 40 % an instant ago, and less if a follower has heard the leader.
 	questionsMin = 3
-	// questionsMax bounds the patience on a wire that loses nearly everything.
+	// questionsMax bounds the questions on a wire that loses nearly everything.
 	questionsMax = 100
 	// roundTripUnknown is what an answer may take until one has been timed: a Wi-Fi
 	// hop and back.
@@ -61,9 +61,9 @@ const (
 	recentFade = 0.9
 )
 
-func (d *askDetector) Heard(now Instant, beat wire.Heartbeat) {
+func (d *askDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
 	due := d.heard + d.interval
-	ahead, news := d.take(now, beat, now >= d.Freshness())
+	ahead, news := d.count(now, heartbeat, now >= d.Freshness())
 	if news {
 		d.heard = now
 	}
@@ -119,13 +119,13 @@ func (d *askDetector) margin() time.Duration {
 // overlooked is how many heartbeats in a row may be lost before somebody asks. On
 // a good wire there is none. If p of the heartbeats are lost, a living leader is
 // suspected p^(n+1)/H times a second, and n is the least number that makes this rarer
-// than once in suspectEvery: to wait for the next heartbeat costs no packets.
+// than once in suspicionRecurrence: to wait for the next heartbeat costs no packets.
 func (d *askDetector) overlooked() (n int) {
 	if d.seen == 0 {
 		return 0
 	}
 	p := min(d.lost/d.seen, lossMax)
-	suspicions := p * float64(suspectEvery) / float64(d.interval)
+	suspicions := p * float64(suspicionRecurrence) / float64(d.interval)
 	for most := int(overlookMax / d.interval); suspicions > 1 && n < most; n++ {
 		suspicions *= p
 	}
@@ -159,7 +159,7 @@ func cautious(lost, seen float64) float64 {
 // times a second (see overlooked), and survives a question with the probability
 // (1-p)²: the question and the answer must both arrive. k questions in vain are a
 // mistake with the probability q^k, q = 1-(1-p)². So mistakes are rarer than one per
-// mistakeEvery when mistakeEvery·p^(n+1)/H·q^k < 1. What other followers know is not
+// mistakeRecurrence when mistakeRecurrence·p^(n+1)/H·q^k < 1. What other followers know is not
 // counted, and neither are the further copies of later answers; they come on top.
 //
 // Questions follow each other as fast as answers come on average: then most of
@@ -167,7 +167,7 @@ func cautious(lost, seen float64) float64 {
 func (d *askDetector) Questions() Questions {
 	p := d.lossBound()
 	q := 1 - (1-p)*(1-p)
-	suspicions := math.Pow(p, float64(d.overlooked()+1)) * float64(mistakeEvery) / float64(d.interval)
+	suspicions := math.Pow(p, float64(d.overlooked()+1)) * float64(mistakeRecurrence) / float64(d.interval)
 	k := int(math.Ceil(math.Log(suspicions) / -math.Log(q)))
 	k = min(max(k, questionsMin), questionsMax)
 
@@ -178,12 +178,12 @@ func (d *askDetector) Questions() Questions {
 	longest := max(d.interval/2, roundTripMin)
 	every = min(max(every, roundTripMin), longest)
 	within = min(max(within, every), longest)
-	return d.unhurried(Questions{Count: k, Spacing: every, Within: within})
+	return d.spread(Questions{Count: k, Spacing: every, Within: within})
 }
 
-// unhurried spreads questions over the grace, since nobody takes over before it is spent:
+// spread spreads questions over the grace, since nobody takes over before it is spent:
 // what loses packets rarely loses one alone.
-func (d *askDetector) unhurried(q Questions) Questions {
+func (d *askDetector) spread(q Questions) Questions {
 	if spare := Grace(d.interval) - d.margin() - q.Duration(); spare > 0 {
 		share := spare / time.Duration(q.Count-1)
 		q.Spacing += share

@@ -24,7 +24,7 @@ func beats(d *askDetector, from Instant, n int, first uint8, loss float64) Insta
 }
 
 func newAsk() *askDetector {
-	d := NewAskDetector(testInterval).(*askDetector)
+	d := newAskDetector(testInterval).(*askDetector)
 	d.Follow(0, testInterval)
 	return d
 }
@@ -59,7 +59,7 @@ func TestQuestions(t *testing.T) {
 
 // TestQuestionsKeepThePromise checks the arithmetic from the other end: with the
 // number of questions that the detector asks, a living leader is believed dead
-// less than once in mistakeEvery.
+// less than once in mistakeRecurrence.
 func TestQuestionsKeepThePromise(t *testing.T) {
 	for loss := 0.0; loss < 0.6; loss += 0.05 {
 		d := newAsk()
@@ -74,9 +74,9 @@ func TestQuestionsKeepThePromise(t *testing.T) {
 		}
 		survives := (1 - p) * (1 - p)
 		suspicion := math.Pow(p, float64(d.overlooked()+1)) // after each heartbeat
-		mistakes := suspicion * float64(mistakeEvery) / float64(testInterval) * math.Pow(1-survives, float64(k))
+		mistakes := suspicion * float64(mistakeRecurrence) / float64(testInterval) * math.Pow(1-survives, float64(k))
 		if mistakes > 1 {
-			t.Errorf("loss %.2f: %d questions make %.2f mistakes in %v", loss, k, mistakes, mistakeEvery)
+			t.Errorf("loss %.2f: %d questions make %.2f mistakes in %v", loss, k, mistakes, mistakeRecurrence)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func TestTakeoverKeepsTheGrace(t *testing.T) {
 		if rng.IntN(10) == 0 {
 			interval = 10 * time.Second
 		}
-		d := NewAskDetector(interval).(*askDetector)
+		d := newAskDetector(interval).(*askDetector)
 		d.Follow(0, interval)
 		late := time.Duration(rng.ExpFloat64() * float64(2*time.Millisecond))
 		trip := time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
@@ -298,7 +298,7 @@ func TestTakeoverKeepsTheGrace(t *testing.T) {
 // no more goes by from when the heartbeat was due than the grace, or a tick and a question.
 func TestCleanWireIsFast(t *testing.T) {
 	for _, interval := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
-		d := NewAskDetector(interval).(*askDetector)
+		d := newAskDetector(interval).(*askDetector)
 		d.Follow(0, interval)
 		for i := range 300 {
 			jitter := time.Duration(i%3) * 100 * time.Microsecond
@@ -366,7 +366,7 @@ func TestMarginRemembers(t *testing.T) {
 	punctual := func(n int) {
 		for range n {
 			now += testInterval
-			d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.beat + 1})
+			d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.number + 1})
 		}
 	}
 	now += 8 * time.Millisecond
@@ -432,12 +432,12 @@ func TestSuddenLoss(t *testing.T) {
 	d := newAsk()
 	now := beats(d, 0, 3000, 0, 0)
 	calm := d.Questions().Count
-	d.Heard(now+2*testInterval, wire.Heartbeat{Interval: testInterval, Number: d.beat + 2})
+	d.Heard(now+2*testInterval, wire.Heartbeat{Interval: testInterval, Number: d.number + 2})
 	if k := d.Questions().Count; k < 3*calm {
 		t.Errorf("after a lost heartbeat asks %d times, and %d times before; want three times as often", k, calm)
 	}
 	for range 30 {
-		d.Heard(d.last+testInterval, wire.Heartbeat{Interval: testInterval, Number: d.beat + 1})
+		d.Heard(d.last+testInterval, wire.Heartbeat{Interval: testInterval, Number: d.number + 1})
 	}
 	if k := d.Questions().Count; k > 2*calm {
 		t.Errorf("30 heartbeats later asks %d times, want at most twice as often as before, %d times", k, calm)
@@ -458,9 +458,9 @@ func TestLatenessOfSuspects(t *testing.T) {
 			d.Evidence(at) // a sign of life
 		}
 		now += testInterval + late
-		d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.beat + 1})
+		d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.number + 1})
 		now += testInterval / 4
-		d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.beat + 1})
+		d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: d.number + 1})
 	}
 	if suspicions > 1 {
 		t.Errorf("a leader that is always late by %v was suspected %d times, want once", late, suspicions)

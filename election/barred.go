@@ -22,7 +22,7 @@ type conflict struct {
 const barredFor = helloLosses * helloFloor
 
 // becomeBarred is for a board that must stay out. It is silent, since anything
-// that it said would be taken for a word of the board that it is in conflict with.
+// that it said would be taken for a message of the board that it is in conflict with.
 func (c *Core) becomeBarred(reason Reason) {
 	c.become(Barred, wire.Nobody, reason)
 	c.cutOff()

@@ -68,7 +68,7 @@ func (b *Board) AnswerTimeout() time.Duration { return b.core.detector.Questions
 func (b *Board) Evidence() wire.Answer {
 	c := b.core
 	return wire.Answer{
-		Leader: c.leader, Incarnation: c.reign.incarnation, LastHeard: c.reign.lastHeard,
+		Leader: c.leader, Incarnation: c.leadership.incarnation, LastHeard: c.leadership.lastHeard,
 		Age: c.detector.Age(c.now),
 	}
 }
@@ -204,7 +204,7 @@ func (b *Board) StartProbe() { b.core.startProbe() }
 func (b *Board) Claim() { b.core.claim() }
 
 // SetPredecessor says whose failure this is all about.
-func (b *Board) SetPredecessor(id wire.ID) { b.core.reign.predecessor = id }
+func (b *Board) SetPredecessor(id wire.ID) { b.core.leadership.predecessor = id }
 
 // DeclareDead takes a board for dead until it is heard again.
 func (b *Board) DeclareDead(id wire.ID) { b.core.roster.DeclareDead(id) }

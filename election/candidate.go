@@ -32,7 +32,7 @@ func (c *Core) becomeCandidate(reason Reason) {
 }
 
 // suspectsLeader reports whether this board is a candidate because the leader fell
-// silent. Only then does a word of the leader end the candidacy: one that joins, is
+// silent. Only then does a message of the leader end the candidacy: one that joins, is
 // called upon or outranks the leader holds an election although the leader lives.
 func (c *Core) suspectsLeader() bool {
 	switch c.standing.cause {
@@ -56,7 +56,7 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 		}
 		return
 	}
-	if c.leader != wire.Nobody && m.Term < c.reign.term {
+	if c.leader != wire.Nobody && m.Term < c.leadership.term {
 		return // a leader of the past, which will hear so from its successor
 	}
 	c.becomeFollower(m.Sender, ReasonProclaimed)
@@ -70,8 +70,8 @@ func (c *Core) sendElection(audience []wire.ID) {
 	c.tell(audience, wire.Message{
 		Header: wire.Header{Type: wire.TypeElection},
 		Election: wire.Election{
-			Suspect: c.leader, Incarnation: c.reign.incarnation,
-			LastHeard: c.reign.lastHeard, Round: c.asking.round, Score: c.score.told,
+			Suspect: c.leader, Incarnation: c.leadership.incarnation,
+			LastHeard: c.leadership.lastHeard, Round: c.asking.round, Score: c.score.told,
 		},
 	})
 }

@@ -13,7 +13,7 @@ type Core struct {
 	definition Definition
 	algorithm  Algorithm
 	hooks      hooks // what the algorithm has besides
-	detector   Detector
+	detector   detector
 
 	now       Instant // of the present call
 	startedAt Instant
@@ -31,8 +31,8 @@ type Core struct {
 	barred    barredState
 
 	// What outlives the roles. Each of these has its functions in a file of its own.
-	roster     Roster
-	reign      reign
+	roster     roster
+	leadership leadership
 	asking     asking
 	coldStart  coldStart
 	heartbeats heartbeats
@@ -192,20 +192,20 @@ func (c *Core) suspended(late time.Duration) {
 			c.algorithm.Turn(ReasonSuspended)
 		}
 	case Follower:
-		if !c.reign.forgiven {
+		if !c.leadership.forgiven {
 			c.detector.Forgive(c.now)
 			c.awaitTurn()
 		}
 	case Candidate:
-		if !c.reign.forgiven {
+		if !c.leadership.forgiven {
 			c.asking.round = 0
 		}
 	case Listener:
-		if !c.reign.forgiven {
+		if !c.leadership.forgiven {
 			c.listening.end = due(c.now + c.listenWindow())
 		}
 	}
 	// Once is enough until the leader is heard again: a board that is always late,
 	// because it has too much to do, must still be able to take over.
-	c.reign.forgiven = true
+	c.leadership.forgiven = true
 }

@@ -227,12 +227,12 @@ func TestResignErrors(t *testing.T) {
 
 	b = newBoard(t)
 	b.lead()
-	if _, err := b.Resign(b.clock); !errors.Is(err, ErrNoSuccessor) {
-		t.Errorf("the error is %v, want %v", err, ErrNoSuccessor)
+	if _, err := b.Resign(b.clock); !errors.Is(err, errNoSuccessor) {
+		t.Errorf("the error is %v, want %v", err, errNoSuccessor)
 	}
 	b.hear(3, wire.TypeHello, func(m *wire.Message) { m.Priority = 0 })
-	if _, err := b.Resign(b.clock); !errors.Is(err, ErrNoSuccessor) {
-		t.Errorf("with a board that never leads the error is %v, want %v", err, ErrNoSuccessor)
+	if _, err := b.Resign(b.clock); !errors.Is(err, errNoSuccessor) {
+		t.Errorf("with a board that never leads the error is %v, want %v", err, errNoSuccessor)
 	}
 	if b.role != Leader {
 		t.Errorf("after all that the board is a %v", b.role)

@@ -6,21 +6,21 @@ import (
 	"topdog/wire"
 )
 
-// Detector is a failure detector: it watches one leader and says when its
+// detector is a failure detector: it watches one leader and says when its
 // silence becomes suspicious. It keeps no clock.
-type Detector interface {
+type detector interface {
 	// Follow begins to watch another leader. What was learned of the network stays.
 	Follow(now Instant, interval time.Duration)
-	// Heard takes in a heartbeat of the watched leader.
-	Heard(now Instant, beat wire.Heartbeat)
+	// Heard receives a heartbeat of the watched leader.
+	Heard(now Instant, heartbeat wire.Heartbeat)
 	// Evidence says that somebody else heard a heartbeat at that time.
 	Evidence(at Instant)
 	// Forgive gives the leader a fresh interval, because this board was asleep itself.
 	Forgive(now Instant)
-	// Answered takes in an answer of the leader, and how long ago the last and the first
+	// Answered receives an answer of the leader, and how long ago the last and the first
 	// of the questions were sent of which it may answer any.
 	Answered(sinceLast, sinceFirst time.Duration)
-	// Woke takes in by how much this board was late for something that was due.
+	// Woke learns by how much this board was late for something that was due.
 	Woke(late time.Duration)
 	// Freshness is when the leader becomes suspect unless it is heard before:
 	// the freshness point of Chen, Toueg and Aguilera.
@@ -30,7 +30,7 @@ type Detector interface {
 	// Age is the time since the newest heartbeat that is known of.
 	Age(now Instant) time.Duration
 	// Questions says how often, and how far apart, a suspect must be asked in
-	// vain before its reign ends.
+	// vain before it is taken for dead.
 	Questions() Questions
 	// Quality is for people.
 	Quality() Quality
@@ -58,18 +58,18 @@ type Quality struct {
 }
 
 // Grace is the least time between the moment at which a heartbeat was due and
-// the earliest takeover by anybody. It holds two sides of one bargain together:
+// the earliest takeover by anybody. Two promises depend on it:
 //
 //   - A follower: Freshness, which is never before last + H + margin, and all of
-//     Questions.Duration go by before anybody claims, and margin + patience ≥ Grace(H).
+//     Questions.Duration go by before anybody claims, and margin + duration ≥ Grace(H).
 //     last is when a heartbeat arrived, so last + H is not before it was due to be sent.
 //     Where these change in between, heir waits for Earliest.
 //   - The leader: late by more than Grace(H) for its heartbeat, it doubts that it
-//     still leads (see overslept), and its lease has ended before (see Lease). Late by
+//     still leads (see suspended), and its lease has ended before (see Lease). Late by
 //     less than that it has nothing to fear, which is what makes it safe to hold the
 //     address between two heartbeats.
 //
-// So a leader never goes on in good faith after a takeover that its own lateness
+// So a leader never goes on without a doubt after a takeover that its own lateness
 // has brought about. Whoever makes takeovers faster has to make leaders doubt earlier,
 // and its lease run out earlier (see Lease): a leader on a busy board then loses the
 // lead more often though nothing is wrong with it.

@@ -13,21 +13,21 @@ import (
 // heartbeats each of them begins to suspect. They hold what follows in common.
 var detectors = []struct {
 	name   string
-	build  func(interval time.Duration) Detector
+	build  func(interval time.Duration) detector
 	silent time.Duration // at testInterval
 	// mistakes is how many heartbeats in a row must be lost to make a living leader
 	// suspect; 0 if that depends on what was learned.
 	mistakes int
 }{
-	{"ask", NewAskDetector, testInterval + testInterval/40, 0},
-	{"fixed", NewFixedDetector, 3*testInterval + testInterval/10, 3},
-	{"nfd-e", NewNFDEDetector, 2*testInterval + testInterval/4, 2},
+	{"ask", newAskDetector, testInterval + testInterval/40, 0},
+	{"fixed", newFixedDetector, 3*testInterval + testInterval/10, 3},
+	{"nfd-e", newNFDEDetector, 2*testInterval + testInterval/4, 2},
 }
 
 // everyDetector calls f with each detector, after 300 punctual heartbeats. They
 // begin with number 200 and wrap twice; last is when the newest came, and next
 // is the number after it.
-func everyDetector(t *testing.T, f func(t *testing.T, d Detector, silent time.Duration, last Instant, next uint8)) {
+func everyDetector(t *testing.T, f func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8)) {
 	for _, kind := range detectors {
 		t.Run(kind.name, func(t *testing.T) {
 			d := kind.build(testInterval)
@@ -49,7 +49,7 @@ func heartbeat(number uint8) wire.Heartbeat {
 }
 
 // suspects fails the test unless the leader becomes suspect at that time.
-func suspects(t *testing.T, d Detector, when string, want Instant) {
+func suspects(t *testing.T, d detector, when string, want Instant) {
 	t.Helper()
 	if got := d.Freshness(); got != want {
 		t.Errorf("%s, the leader becomes suspect at %v, want %v", when, got, want)
@@ -57,7 +57,7 @@ func suspects(t *testing.T, d Detector, when string, want Instant) {
 }
 
 func TestDetectorSuspects(t *testing.T) {
-	everyDetector(t, func(t *testing.T, d Detector, silent time.Duration, last Instant, _ uint8) {
+	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, _ uint8) {
 		suspects(t, d, "after punctual heartbeats", last+silent)
 		if got, want := d.Age(last+time.Second), time.Second; got != want {
 			t.Errorf("the newest heartbeat is %v old, want %v", got, want)
@@ -84,7 +84,7 @@ func TestDetectorBegins(t *testing.T) {
 }
 
 func TestDetectorCountsLoss(t *testing.T) {
-	everyDetector(t, func(t *testing.T, d Detector, silent time.Duration, last Instant, next uint8) {
+	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
 		now := last + 4*testInterval
 		d.Heard(now, heartbeat(next+3)) // three are missing
 		want := 3 / (100*(1-math.Pow(fade, 299))*fade + 4)
@@ -97,7 +97,7 @@ func TestDetectorCountsLoss(t *testing.T) {
 
 // TestDetectorLongSilence: the counter has gone round once, unless it was twice.
 func TestDetectorLongSilence(t *testing.T) {
-	everyDetector(t, func(t *testing.T, d Detector, silent time.Duration, last Instant, next uint8) {
+	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
 		const missed = 256 + 44
 		now := last + (missed+1)*testInterval
 		d.Heard(now, heartbeat(next+missed%256))
@@ -123,7 +123,7 @@ func TestDetectorWithoutNews(t *testing.T) {
 		{"overtaken by many", 90 * time.Millisecond, 127},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			everyDetector(t, func(t *testing.T, d Detector, silent time.Duration, last Instant, next uint8) {
+			everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
 				d.Heard(last+test.after, heartbeat(next-1-test.behind))
 				suspects(t, d, "after no news", last+silent)
 				d.Heard(last+testInterval, heartbeat(next))
@@ -139,7 +139,7 @@ func TestDetectorWithoutNews(t *testing.T) {
 // TestDetectorSignOfLife: what says nothing of a leader that is well says that a
 // suspect lives. It does not shift the rhythm of the heartbeats that follow.
 func TestDetectorSignOfLife(t *testing.T) {
-	everyDetector(t, func(t *testing.T, d Detector, silent time.Duration, last Instant, next uint8) {
+	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
 		now := d.Freshness()
 		d.Heard(now, heartbeat(next-1))
 		suspects(t, d, "after an answer to a suspicion", now+silent)
@@ -151,7 +151,7 @@ func TestDetectorSignOfLife(t *testing.T) {
 }
 
 func TestDetectorEvidence(t *testing.T) {
-	everyDetector(t, func(t *testing.T, d Detector, silent time.Duration, last Instant, next uint8) {
+	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
 		d.Evidence(last - time.Second)
 		suspects(t, d, "after old evidence", last+silent)
 		d.Evidence(last + 130*time.Millisecond)
@@ -173,7 +173,7 @@ func TestDetectorEvidence(t *testing.T) {
 
 // TestDetectorFollow: another leader has its own count and rhythm, on the same wire.
 func TestDetectorFollow(t *testing.T) {
-	everyDetector(t, func(t *testing.T, d Detector, silent time.Duration, last Instant, next uint8) {
+	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
 		d.Heard(last+3*testInterval, heartbeat(next+2))
 		d.Answered(8*time.Millisecond, 8*time.Millisecond)
 		before := d.Quality()
@@ -197,7 +197,7 @@ func TestDetectorFollow(t *testing.T) {
 // TestDetectorInterval: what counts is the interval of the leader. At twice the pace all
 // detectors suspect in half of the time, but for a margin that is as short as it may be.
 func TestDetectorInterval(t *testing.T) {
-	everyDetector(t, func(t *testing.T, d Detector, silent time.Duration, last Instant, next uint8) {
+	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
 		faster := silent / 2
 		if _, ok := d.(*askDetector); ok {
 			faster = testInterval/2 + Grace(testInterval/2)/4
@@ -217,7 +217,7 @@ func TestDetectorInterval(t *testing.T) {
 
 // TestDetectorQuestions: the detectors of the papers ask once, within a fixed time.
 func TestDetectorQuestions(t *testing.T) {
-	for _, build := range []func(time.Duration) Detector{NewFixedDetector, NewNFDEDetector} {
+	for _, build := range []func(time.Duration) detector{newFixedDetector, newNFDEDetector} {
 		d := build(testInterval)
 		for range 50 {
 			d.Answered(time.Millisecond, time.Millisecond)
@@ -276,7 +276,7 @@ func TestDetectorAnything(t *testing.T) {
 		heard := false // anything of this leader, so that newest is known
 		hear := func() (news bool) {
 			ahead := number - newest
-			news = !heard || now >= d.Freshness() || 0 < ahead && ahead < beatWindow
+			news = !heard || now >= d.Freshness() || 0 < ahead && ahead < numberWindow
 			d.Heard(now, wire.Heartbeat{Interval: interval, Number: number})
 			if news {
 				newest, heard = number, true

@@ -91,8 +91,8 @@ func (k NoticeKind) Identifier() string {
 type Notice struct {
 	Kind      NoticeKind
 	Board     wire.ID
-	Algorithm wire.Algorithm // of that board, with NoticeOtherAlgorithm
-	Ours      wire.Algorithm // of this board, likewise
+	algorithm wire.Algorithm // of that board, with NoticeOtherAlgorithm
+	ours      wire.Algorithm // of this board, likewise
 }
 
 func (n Notice) String() string {
@@ -100,7 +100,7 @@ func (n Notice) String() string {
 	case NoticeDuplicateID:
 		return fmt.Sprintf("another live board has this board's id %v; the one that started later stays out: give one of them another id", n.Board)
 	case NoticeOtherAlgorithm:
-		return fmt.Sprintf("this board runs the algorithm %v, and board %v runs the algorithm %v: set the same algorithm on all boards of the group", n.Ours, n.Board, n.Algorithm)
+		return fmt.Sprintf("this board runs the algorithm %v, and board %v runs the algorithm %v: set the same algorithm on all boards of the group", n.ours, n.Board, n.algorithm)
 	case NoticeRival:
 		return fmt.Sprintf("board %v leads as well; the partition has healed or frames were lost", n.Board)
 	case NoticeRosterFull:

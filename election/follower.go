@@ -13,8 +13,8 @@ type followerState struct {
 	preempt deadline // it asks a leader of lower rank for the lead
 }
 
-// reign is what a board knows of the leader that it follows or has followed last.
-type reign struct {
+// leadership is what a board knows of the leader that it follows or has followed last.
+type leadership struct {
 	incarnation wire.Incarnation
 	term        wire.Term
 	lastHeard   wire.Sequence // of the leader's newest HEARTBEAT
@@ -39,20 +39,20 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 	c.become(Follower, leader, reason)
 	c.asking.forget()
 	if leader == wire.Nobody {
-		c.reign.predecessor = old
+		c.leadership.predecessor = old
 		c.awaitTurn()
 		return
 	}
 	c.coldStart = coldStart{}
-	c.reign.predecessor = wire.Nobody
+	c.leadership.predecessor = wire.Nobody
 	c.handover.repeat = deadline{}
 	if c.stopping {
 		c.emit(EffectFinished)
 	}
 	// A leader that was dead for long may have had to make room in the roster.
 	p := c.roster.Peer(leader)
-	if p != nil && (leader != old || p.Incarnation != c.reign.incarnation) {
-		c.reign.incarnation, c.reign.lastHeard, c.reign.measured = p.Incarnation, 0, 0
+	if p != nil && (leader != old || p.Incarnation != c.leadership.incarnation) {
+		c.leadership.incarnation, c.leadership.lastHeard, c.leadership.measured = p.Incarnation, 0, 0
 		c.detector.Follow(c.now, c.cfg.Interval)
 	}
 	c.following.measure = due(c.now + c.measureInterval())
@@ -67,11 +67,11 @@ func (c *Core) followerHearsLeader(m *wire.Message) {
 	late := c.now >= c.detector.Freshness()
 	switch {
 	case m.Sender == c.leader:
-		if c.reign.incarnation != m.Incarnation {
+		if c.leadership.incarnation != m.Incarnation {
 			c.becomeFollower(m.Sender, ReasonRestarted)
 		}
-	case leader == nil, m.Term > c.reign.term,
-		m.Term == c.reign.term && (late || c.above(c.rankOf(&m.Header), leader.Rank())):
+	case leader == nil, m.Term > c.leadership.term,
+		m.Term == c.leadership.term && (late || c.above(c.rankOf(&m.Header), leader.Rank())):
 		c.becomeFollower(m.Sender, ReasonProclaimed)
 		c.leaderChanged()
 	}
@@ -126,7 +126,7 @@ func (c *Core) predecessor() wire.ID {
 	if c.leader != wire.Nobody {
 		return c.leader
 	}
-	return c.reign.predecessor
+	return c.leadership.predecessor
 }
 
 // compareRanks is called when the rank of a follower or of its leader may have changed.

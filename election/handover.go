@@ -18,7 +18,7 @@ type handover struct {
 	repeat    deadline
 }
 
-// The RESIGN is repeated.
+// How a RESIGN is repeated.
 const (
 	// resignRepeatMin is the time after which a RESIGN that no COORDINATOR answers is
 	// repeated at first.
@@ -29,14 +29,14 @@ const (
 	successorTimeoutMax = 500 * time.Millisecond
 )
 
-// ErrNoSuccessor says that a leader cannot hand over because it is alone.
-var ErrNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
+// errNoSuccessor says that a leader cannot hand over because it is alone.
+var errNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
 
-// ErrBullies says that the leader would be back at once.
-var ErrBullies = errors.New("with this algorithm the first in rank always leads, and this board would be back at once: stop it, or set its priority to 0")
+// errHighestLeads says that the leader would be back at once.
+var errHighestLeads = errors.New("with this algorithm the first in rank always leads, and this board would be back at once: stop it, or set its priority to 0")
 
 // Resign hands the lead over because a person wants it. The error is
-// ErrNoSuccessor or ErrBullies, or says that this board does not lead.
+// errNoSuccessor or ErrBullies, or says that this board does not lead.
 func (c *Core) Resign(now Instant) ([]Effect, error) {
 	c.enter(now)
 	if c.role != Leader {
@@ -44,10 +44,10 @@ func (c *Core) Resign(now Instant) ([]Effect, error) {
 	}
 	heir, ok := c.roster.Heir(c.now, c.cfg.ID, c.above)
 	if !ok {
-		return c.effects, ErrNoSuccessor
+		return c.effects, errNoSuccessor
 	}
 	if c.definition.HighestLeads && c.outranks(heir) {
-		return c.effects, ErrBullies
+		return c.effects, errHighestLeads
 	}
 	c.resign(wire.Nobody, ReasonResigned)
 	return c.effects, nil
@@ -138,28 +138,36 @@ func (c *Core) nameNext() {
 // receiveResign receives a RESIGN: the leader hands over, or a board leaves.
 func (c *Core) receiveResign(m *wire.Message) {
 	if m.Priority == 0 {
-		c.roster.Peer(m.Sender).Gone = true
+		c.roster.DeclareDead(m.Sender)
 	}
-	mine := m.Resign.Successor == c.cfg.ID
+	named := m.Resign.Successor == c.cfg.ID
 	switch {
-	case c.role == Leader && mine && c.leading.reclaimedAt == c.now: // done already
-	case c.role == Leader && mine:
-		c.emit(EffectAcquire) // clients may have believed the sender until now
-		c.reply()             // perhaps it has not heard the COORDINATOR
-	case c.role != Follower && c.role != Candidate:
-	case m.Sender != c.leader && (c.leader != wire.Nobody || !mine || m.Term < c.reign.term):
-	case mine && c.crossing(m):
+	case c.role == Leader && named && c.leading.reclaimedAt != c.now: // else that has been done already
+		c.acquire() // clients may have believed the sender until now
+		c.reply()   // perhaps it has not heard the COORDINATOR
+	case c.role == Follower || c.role == Candidate:
+		c.hearLeaderResign(m, named)
+	}
+}
+
+// hearLeaderResign is for a board without the lead that hears a RESIGN. If it is named it
+// leads at once: one message after the RESIGN the address is back. Nothing is asked,
+// since the only board that could object has just released it.
+func (c *Core) hearLeaderResign(m *wire.Message, named bool) {
+	mine := m.Sender == c.leader
+	switch {
+	case !mine && (c.leader != wire.Nobody || !named || m.Term < c.leadership.term):
+		// It is not the leader of this board, nor one whose RESIGN this board awaits.
+	case named && c.crossing(m):
 		// Both have released the address in favour of the other. The higher rank acquires it.
 		c.becomeFollower(wire.Nobody, ReasonResigned)
 		c.postpone(c.cfg.Interval / 2)
-	case mine && c.rank().Eligible():
-		// One message after the RESIGN the address is back. Nothing is asked,
-		// since the only board that could object has just released it.
+	case named && c.rank().Eligible():
 		c.becomeLeader(ReasonHandover)
-	case m.Sender == c.leader && m.Resign.Successor != wire.Nobody:
+	case mine && m.Resign.Successor != wire.Nobody:
 		c.becomeFollower(wire.Nobody, ReasonResigned)
 		c.postpone(c.cfg.Interval / 2) // the successor comes first
-	case m.Sender == c.leader:
+	case mine:
 		c.leaderless(ReasonResigned)
 	}
 }

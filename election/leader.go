@@ -1,8 +1,6 @@
 package election
 
-import (
-	"topdog/wire"
-)
+import "topdog/wire"
 
 // leaderState is that of a leader.
 type leaderState struct {
@@ -29,14 +27,19 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.become(Leader, c.cfg.ID, reason)
 	c.handover.repeat = deadline{}
 	c.coldStart.pending = false
-	c.reign.predecessor = wire.Nobody
-	c.emit(EffectAcquire)
+	c.leadership.predecessor = wire.Nobody
+	c.acquire()
 	if reason == ReasonElected {
 		c.sendHeartbeat(false) // the board that held the election has sent the COORDINATOR
 		return
 	}
 	c.proclaim()
 }
+
+// acquire has this leader acquire the address, or announce it once more. Nobody else
+// does: it follows becomeLeader, or a rival that clients may have believed has given up
+// (reclaim, receiveResign). A leader that stops being one releases it in become.
+func (c *Core) acquire() { c.emit(EffectAcquire) }
 
 // nextTerm stops at the largest term instead of wrapping: between equal terms the
 // rank decides, so nothing is lost, while a wrapped term would undo every claim.
@@ -47,7 +50,7 @@ func nextTerm(t wire.Term) wire.Term {
 	return t + 1
 }
 
-// proclaim tells everybody who leads. It counts as the first heartbeat of the reign.
+// proclaim tells everybody who leads. It counts as the first heartbeat of this leader.
 func (c *Core) proclaim() {
 	c.heartbeats.number++
 	m := c.coordinator()

@@ -29,8 +29,8 @@ type nfdeDetector struct {
 	expected Instant
 }
 
-// NewNFDEDetector returns the detector "nfd-e".
-func NewNFDEDetector(interval time.Duration) Detector {
+// newNFDEDetector returns the detector "nfd-e".
+func newNFDEDetector(interval time.Duration) detector {
 	d := &nfdeDetector{}
 	d.Follow(0, interval)
 	return d
@@ -56,9 +56,9 @@ func (d *nfdeDetector) Follow(now Instant, interval time.Duration) {
 	d.expected = now + interval
 }
 
-func (d *nfdeDetector) Heard(now Instant, beat wire.Heartbeat) {
+func (d *nfdeDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
 	interval := d.interval
-	ahead, news := d.take(now, beat, now >= d.Freshness())
+	ahead, news := d.count(now, heartbeat, now >= d.Freshness())
 	if d.interval != interval {
 		d.rhythm = rhythm{} // the old arrivals are multiples of another η
 	}
@@ -135,7 +135,7 @@ type rhythm struct {
 	sum     time.Duration
 }
 
-// enter takes in an arrival. Numbers are unwrapped here: the wire has them modulo 256.
+// enter adds an arrival. Numbers are unwrapped here: the wire has them modulo 256.
 func (r *rhythm) enter(now Instant, ahead int64, interval time.Duration) {
 	if r.n == 0 {
 		r.start, ahead = now, 0

@@ -13,7 +13,7 @@ const ms = time.Millisecond
 // newNFDE returns a detector that has heard heartbeat 0 at 0, which is the one
 // that it does not learn from.
 func newNFDE() *nfdeDetector {
-	d := NewNFDEDetector(testInterval).(*nfdeDetector)
+	d := newNFDEDetector(testInterval).(*nfdeDetector)
 	d.Follow(-20*ms, testInterval)
 	d.Heard(0, heartbeat(0))
 	return d

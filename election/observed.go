@@ -13,10 +13,10 @@ import (
 type observed struct {
 	interval time.Duration // of the leader
 
-	last    Instant // when the newest heartbeat that is known of came
-	beat    uint8   // its number, if this board heard it itself
-	counted bool    // beat is known, so that the next one tells the loss
-	beatAt  Instant // when it came
+	last     Instant // when the newest heartbeat that is known of came
+	number   uint8   // its number, if this board heard it itself
+	counted  bool    // number is known, so that the next one tells the loss
+	numberAt Instant // when it came
 
 	trip smoothed // how long answers take, in ns
 
@@ -25,9 +25,9 @@ type observed struct {
 }
 
 const (
-	// beatWindow is half of the range of Heartbeat.Beat: a number that is further
+	// numberWindow is half of the range of Heartbeat.Number: a number that is further
 	// ahead than this is taken for one that is behind.
-	beatWindow = 128
+	numberWindow = 128
 	// fade makes about the last 1/(1-fade) = 100 heartbeats count for the loss.
 	fade = 0.99
 )
@@ -38,28 +38,28 @@ func (o *observed) Follow(now Instant, interval time.Duration) {
 	o.counted = false
 }
 
-// take counts a heartbeat in that came before or after the leader became suspect.
+// count enters a heartbeat that came before or after the leader became suspect.
 // It returns how many numbers the heartbeat is ahead of the newest one, modulo
 // 256, or 0 if that cannot be told: then it may be an answer to this board
 // alone, which says that the leader lives, but not when its next heartbeat is due.
 //
 // A heartbeat without news, of a leader that nobody suspects, changes nothing.
-func (o *observed) take(now Instant, beat wire.Heartbeat, suspect bool) (ahead int, news bool) {
+func (o *observed) count(now Instant, heartbeat wire.Heartbeat, suspect bool) (ahead int, news bool) {
 	if o.counted {
-		gap := beat.Number - o.beat    // modulo 256
-		overtaken := gap >= beatWindow // by the one that is known already
+		gap := heartbeat.Number - o.number // modulo 256
+		overtaken := gap >= numberWindow   // by the one that is known already
 		if (gap == 0 || overtaken) && !suspect {
 			return 0, false // an answer to this board alone, or an old one; the rhythm is unchanged
 		}
 		// The counter says nothing after a silence that is long enough to wrap it.
-		if gap > 0 && !overtaken && now-o.beatAt < beatWindow*o.interval {
+		if gap > 0 && !overtaken && now-o.numberAt < numberWindow*o.interval {
 			o.seen = o.seen*fade + float64(gap)
 			o.lost = o.lost*fade + float64(gap-1)
 			ahead = int(gap)
 		}
 	}
-	o.interval = beat.Interval
-	o.beat, o.counted, o.beatAt = beat.Number, true, now
+	o.interval = heartbeat.Interval
+	o.number, o.counted, o.numberAt = heartbeat.Number, true, now
 	o.last = now
 	return ahead, true
 }

@@ -44,14 +44,14 @@ func (k DetectorKind) Or(suits DetectorKind) DetectorKind {
 // detectorKind is the failure detector of this board.
 func (c *Core) detectorKind() DetectorKind { return c.cfg.Detector.Or(c.definition.Detector) }
 
-func (k DetectorKind) build(interval time.Duration) Detector {
+func (k DetectorKind) build(interval time.Duration) detector {
 	switch k {
 	case DetectorFixed:
-		return NewFixedDetector(interval)
+		return newFixedDetector(interval)
 	case DetectorNFDE:
-		return NewNFDEDetector(interval)
+		return newNFDEDetector(interval)
 	default:
-		return NewAskDetector(interval)
+		return newAskDetector(interval)
 	}
 }
 
@@ -79,7 +79,7 @@ func FanoutNamed(s string) (Fanout, bool) {
 	return Fanout(f), ok
 }
 
-// ScoreSource is what makes a board important to the algorithm score.
+// ScoreSource is what a board's score comes from, for the algorithm score.
 type ScoreSource uint8
 
 // The sources of the score.
@@ -94,15 +94,15 @@ var scoreSourceNames = [scoreSourceCount]string{
 	ScoreFromPriority: "priority", ScoreFromAge: "age", ScoreFromCommand: "command",
 }
 
-func (m ScoreSource) String() string { return name(scoreSourceNames[:], uint8(m), "score source") }
+func (s ScoreSource) String() string { return name(scoreSourceNames[:], uint8(s), "score source") }
 
 // ScoreSources returns the names of the sources, the default first.
 func ScoreSources() []string { return scoreSourceNames[:] }
 
 // ScoreSourceNamed returns the source of that name.
 func ScoreSourceNamed(s string) (ScoreSource, bool) {
-	m, ok := named(scoreSourceNames[:], s)
-	return ScoreSource(m), ok
+	source, ok := named(scoreSourceNames[:], s)
+	return ScoreSource(source), ok
 }
 
 func name(names []string, n uint8, kind string) string {

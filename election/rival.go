@@ -63,7 +63,7 @@ func (c *Core) unheard(m *wire.Message) bool {
 func (c *Core) reclaim(above wire.Term) {
 	c.term = nextTerm(max(c.term, above))
 	c.leading.reclaimedAt = c.now
-	c.emit(EffectAcquire)
+	c.acquire()
 	c.proclaim()
 }
 

@@ -15,13 +15,13 @@ type Peer struct {
 	Name        string
 	Leading     bool    // it said so in its last message
 	Following   wire.ID // by its last HELLO
-	Gone        bool    // it said that it leaves, or lost its reign in silence; until it is heard again
+	Gone        bool    // it said that it leaves, or was replaced because it was silent; until it is heard again
 
 	LastHeard     Instant       // when its last message of any kind came
 	HelloInterval time.Duration // it says HELLO this often; 0 until the first one
 	newest        wire.Sequence // of its messages
 	StartedAt     Instant       // when its process started, by its last HELLO
-	Score         uint32        // its importance, by its last message that told it
+	Score         uint32        // by its last message that told one
 	ScoreKnown    bool          // there was such a message
 	Expected      bool          // it is configured and was never heard
 }
@@ -46,13 +46,13 @@ const (
 	helloShare = 125 * time.Millisecond
 )
 
-// Roster is what a board has learned of the others, ordered by id. It is
+// roster is what a board has learned of the others, ordered by id. It is
 // learned, never configured, and holds at most wire.MaxBoards peers.
-type Roster struct {
+type roster struct {
 	peers []Peer
 }
 
-func (r *Roster) index(id wire.ID) (int, bool) {
+func (r *roster) index(id wire.ID) (int, bool) {
 	return slices.BinarySearchFunc(r.peers, id, func(p Peer, id wire.ID) int {
 		switch {
 		case p.ID < id:
@@ -66,7 +66,7 @@ func (r *Roster) index(id wire.ID) (int, bool) {
 
 // Peer returns the peer with that id, or nil. The pointer is good until the
 // roster learns of another board.
-func (r *Roster) Peer(id wire.ID) *Peer {
+func (r *roster) Peer(id wire.ID) *Peer {
 	if i, ok := r.index(id); ok {
 		return &r.peers[i]
 	}
@@ -75,7 +75,7 @@ func (r *Roster) Peer(id wire.ID) *Peer {
 
 // Heard enters what a message's header tells. It returns nil when the roster is
 // full of live boards.
-func (r *Roster) Heard(now Instant, h *wire.Header) *Peer {
+func (r *roster) Heard(now Instant, h *wire.Header) *Peer {
 	i, ok := r.index(h.Sender)
 	if !ok {
 		if len(r.peers) >= wire.MaxBoards-1 && !r.forget(now) {
@@ -97,7 +97,7 @@ func (r *Roster) Heard(now Instant, h *wire.Header) *Peer {
 }
 
 // Expect enters a board that was never heard. It counts as dead until it is.
-func (r *Roster) Expect(id wire.ID) {
+func (r *roster) Expect(id wire.ID) {
 	i, ok := r.index(id)
 	if !ok && len(r.peers) < wire.MaxBoards-1 {
 		r.peers = slices.Insert(r.peers, i, Peer{ID: id, Priority: DefaultPriority, Expected: true})
@@ -105,7 +105,7 @@ func (r *Roster) Expect(id wire.ID) {
 }
 
 // forget drops the dead peer that has been silent for longest, to make room.
-func (r *Roster) forget(now Instant) bool {
+func (r *roster) forget(now Instant) bool {
 	oldest := -1
 	for i := range r.peers {
 		p := &r.peers[i]
@@ -121,7 +121,7 @@ func (r *Roster) forget(now Instant) bool {
 }
 
 // DeclareDead takes a peer for dead until it is heard again.
-func (r *Roster) DeclareDead(id wire.ID) {
+func (r *roster) DeclareDead(id wire.ID) {
 	if p := r.Peer(id); p != nil {
 		p.Gone = true
 	}
@@ -137,7 +137,7 @@ func (p *Peer) eligible(now Instant, excluded wire.ID) bool {
 type Order func(a, b Rank) bool
 
 // Heir returns the first of the live peers that may lead, other than excluded.
-func (r *Roster) Heir(now Instant, excluded wire.ID, above Order) (heir wire.ID, ok bool) {
+func (r *roster) Heir(now Instant, excluded wire.ID, above Order) (heir wire.ID, ok bool) {
 	var best Rank
 	for i := range r.peers {
 		p := &r.peers[i]
@@ -150,7 +150,7 @@ func (r *Roster) Heir(now Instant, excluded wire.ID, above Order) (heir wire.ID,
 
 // Above counts the live peers, other than excluded, that outrank rank and may
 // lead. It is a board's place in the line of succession: 0 is the heir.
-func (r *Roster) Above(now Instant, rank Rank, excluded wire.ID, above Order) (n int) {
+func (r *roster) Above(now Instant, rank Rank, excluded wire.ID, above Order) (n int) {
 	for i := range r.peers {
 		p := &r.peers[i]
 		if p.eligible(now, excluded) && above(p.Rank(), rank) {
@@ -162,7 +162,7 @@ func (r *Roster) Above(now Instant, rank Rank, excluded wire.ID, above Order) (n
 
 // Which returns the ids of the peers that satisfy a condition, in their order,
 // whether they live or not. It is never nil.
-func (r *Roster) Which(holds func(*Peer) bool) []wire.ID {
+func (r *roster) Which(holds func(*Peer) bool) []wire.ID {
 	ids := make([]wire.ID, 0, len(r.peers))
 	for i := range r.peers {
 		if holds(&r.peers[i]) {
@@ -173,17 +173,17 @@ func (r *Roster) Which(holds func(*Peer) bool) []wire.ID {
 }
 
 // All returns the ids of all peers, whether they live or not.
-func (r *Roster) All() []wire.ID { return r.Which(func(*Peer) bool { return true }) }
+func (r *roster) All() []wire.ID { return r.Which(func(*Peer) bool { return true }) }
 
 // Followed reports whether a live peer other than except says that it follows leader.
-func (r *Roster) Followed(now Instant, leader, except wire.ID) bool {
+func (r *roster) Followed(now Instant, leader, except wire.ID) bool {
 	return slices.ContainsFunc(r.peers, func(p Peer) bool {
 		return p.ID != except && p.Following == leader && p.Live(now)
 	})
 }
 
 // Live counts the live peers.
-func (r *Roster) Live(now Instant) (n int) {
+func (r *roster) Live(now Instant) (n int) {
 	for i := range r.peers {
 		if r.peers[i].Live(now) {
 			n++
@@ -193,6 +193,6 @@ func (r *Roster) Live(now Instant) (n int) {
 }
 
 // Peers returns copies of those that have been heard, ordered by id.
-func (r *Roster) Peers() []Peer {
+func (r *roster) Peers() []Peer {
 	return slices.DeleteFunc(slices.Clone(r.peers), func(p Peer) bool { return p.Expected })
 }

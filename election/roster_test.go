@@ -9,12 +9,12 @@ import (
 )
 
 // meet enters a board of that priority.
-func (r *Roster) meet(now Instant, id wire.ID, priority uint8) *Peer {
+func (r *roster) meet(now Instant, id wire.ID, priority uint8) *Peer {
 	return r.Heard(now, &wire.Header{Sender: id, Priority: priority, Incarnation: wire.Incarnation(id)})
 }
 
 func TestRosterOrder(t *testing.T) {
-	var r Roster
+	var r roster
 	for _, id := range []wire.ID{5, 1, 9, 3, 5, 1} {
 		r.meet(0, id, 100)
 	}
@@ -53,7 +53,7 @@ func TestRosterLiveness(t *testing.T) {
 		{"left", time.Second, true, 0, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var r Roster
+			var r roster
 			p := r.meet(time.Hour, 1, 100)
 			p.HelloInterval, p.Gone = test.every, test.gone
 			now := time.Hour + test.after
@@ -72,7 +72,7 @@ func TestRosterLiveness(t *testing.T) {
 }
 
 func TestRosterRestart(t *testing.T) {
-	var r Roster
+	var r roster
 	p := r.meet(0, 1, 100)
 	p.Name, p.Following, p.StartedAt, p.Gone = "pi1", 3, 17, true
 	p = r.Heard(time.Second, &wire.Header{Sender: 1, Incarnation: 99, Priority: 50, Leading: true})
@@ -85,7 +85,7 @@ func TestRosterRestart(t *testing.T) {
 // TestRosterLimit: 254 peers and this board make 255. A dead one makes room for a
 // new one, the one that has been silent for longest first; a live one never does.
 func TestRosterLimit(t *testing.T) {
-	var r Roster
+	var r roster
 	now := Instant(0)
 	for id := range wire.ID(wire.MaxBoards - 1) {
 		if r.meet(now, id+1, 100) == nil {
@@ -120,7 +120,7 @@ func TestRosterLimit(t *testing.T) {
 }
 
 func TestSuccession(t *testing.T) {
-	var r Roster
+	var r roster
 	if heir, ok := r.Heir(0, wire.Nobody, Rank.Above); ok {
 		t.Errorf("of nobody, %v is the heir", heir)
 	}

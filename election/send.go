@@ -8,11 +8,9 @@ import (
 
 // send sends a message to one board, or to the whole group if that is wire.Nobody.
 func (c *Core) send(to wire.ID, m wire.Message) {
-	m.Algorithm = c.cfg.Algorithm
-	m.Leading = c.role == Leader
-	m.Sender = c.cfg.ID
-	m.Term = c.term
-	m.Priority = c.rank().Priority
+	header := c.Signature()
+	header.Type, header.Reply = m.Type, m.Reply
+	m.Header = header
 	c.effects = append(c.effects, Effect{Kind: EffectSend, To: to, Message: m})
 }
 

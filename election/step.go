@@ -29,7 +29,7 @@ func (c *Core) admit(m *wire.Message) bool {
 	case m.Algorithm != c.cfg.Algorithm:
 		c.resolveConflict(Notice{
 			Kind: NoticeOtherAlgorithm, Board: m.Sender,
-			Algorithm: m.Algorithm, Ours: c.cfg.Algorithm,
+			algorithm: m.Algorithm, ours: c.cfg.Algorithm,
 		}, ReasonOtherAlgorithm, m)
 		return false
 	case c.role == Barred:
@@ -116,7 +116,7 @@ func (c *Core) hearLeader(m *wire.Message) {
 		c.followerHearsLeader(m)
 	}
 	if c.role != Leader && m.Sender == c.leader {
-		c.reign.term = m.Term
+		c.leadership.term = m.Term
 	}
 }
 
@@ -163,10 +163,10 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	if c.answersQuestion(m, heartbeat) {
 		c.timeAnswer()
 	}
-	c.reign.forgiven = false
-	c.reign.lastNumber = heartbeat.Number
+	c.leadership.forgiven = false
+	c.leadership.lastNumber = heartbeat.Number
 	c.detector.Heard(c.now, heartbeat)
-	c.reign.lastHeard = max(c.reign.lastHeard, m.Sequence)
+	c.leadership.lastHeard = max(c.leadership.lastHeard, m.Sequence)
 	if c.role == Follower {
 		c.awaitTurn()
 	}

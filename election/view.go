@@ -1,10 +1,6 @@
 package election
 
-import (
-	"time"
-
-	"topdog/wire"
-)
+import "topdog/wire"
 
 // Role returns what the board is at the moment.
 func (c *Core) Role() Role { return c.role }
@@ -49,34 +45,24 @@ func (c *Core) Signature() wire.Header {
 
 // Status is what a core can tell people.
 type Status struct {
-	ID       wire.ID
-	Name     string
-	Rank     Rank
-	Role     Role
-	Leader   wire.ID
-	Term     wire.Term
-	Interval time.Duration
-	Heir     wire.ID // who takes over next, as this board sees it; Nobody if nobody could
-	Peers    []Peer
-	Quality  Quality
-	Counts   map[Reason]uint64
+	Rank    Rank
+	Role    Role
+	Leader  wire.ID
+	Term    wire.Term
+	Heir    wire.ID // who takes over next, as this board sees it; Nobody if nobody could
+	Peers   []Peer
+	Quality Quality
+	Counts  map[Reason]uint64
 	// Trust is the trusted set of the algorithm agents, ordered by id; else nil.
 	Trust []wire.ID
-	// HeartbeatAge is the time since the leader was last heard; 0 on the leader itself.
-	HeartbeatAge time.Duration
 }
 
 // Status returns a snapshot for people. It allocates; call it when somebody asks.
 func (c *Core) Status(now Instant) Status {
 	s := Status{
-		ID: c.cfg.ID, Name: c.cfg.Name, Rank: c.rank(), Role: c.role, Leader: c.leader, Term: c.term,
-		Interval: c.cfg.Interval, Peers: c.roster.Peers(), Quality: c.detector.Quality(),
+		Rank: c.rank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
+		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Trust: c.Trust(),
 		Counts: make(map[Reason]uint64),
-	}
-	s.Heir = c.heirApparent(now)
-	s.Trust = c.Trust()
-	if p := c.roster.Peer(c.leader); p != nil && c.role != Leader {
-		s.HeartbeatAge = now - p.LastHeard
 	}
 	for r, n := range c.counts {
 		if n > 0 {

@@ -84,16 +84,16 @@ const (
 	stableDue                               // the judge's list has been stable for long enough
 )
 
-// listEvery is how often the leader sends its list although nothing has changed.
+// listInterval is how often the leader sends its list although nothing has changed.
 // Boards that joined or lost a REPORT are without it for so long.
-const listEvery = time.Second
+const listInterval = time.Second
 
-// okEvery is δ: the judge says OK every δ, and who does not hear it for 2δ goes on
+// okInterval is δ: the judge says OK every δ, and who does not hear it for 2δ goes on
 // to the next round. A takeover waits that long if the judge has died too, and all
 // boards answer every OK. With two heartbeats in between, the judge is missed
 // after at most 4H, about twice as long as the detector may need for the leader, and the
 // answers of 50 boards are 250 small packets a second at the default H.
-func (a *agents) okEvery() time.Duration { return 2 * a.Interval() }
+func (a *agents) okInterval() time.Duration { return 2 * a.Interval() }
 
 // delay is Δ, within which a message arrives that is not lost. A quarter of the
 // interval, 25 ms at the default one, is what the detector too allows for jitter.
@@ -149,7 +149,7 @@ func (a *agents) HeartbeatSent() {
 		a.author, a.life, a.timestamp = a.ID(), a.Config().Incarnation, 0
 	}
 	list := a.ranks()
-	if a.timestamp > 0 && a.Now()-a.listedAt < listEvery && slices.Equal(list, a.list) {
+	if a.timestamp > 0 && a.Now()-a.listedAt < listInterval && slices.Equal(list, a.list) {
 		return
 	}
 	a.timestamp++

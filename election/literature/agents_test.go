@@ -74,7 +74,7 @@ func TestAgentsTasks(t *testing.T) {
 		}, nil, 6, 3},
 		{"OK without this board one δ after that", func(b *agentsUnderTest) []string {
 			b.hears(1, wire.TypeOK, ok(5, 1, 3, 4))
-			b.sleep(b.okEvery())
+			b.sleep(b.okInterval())
 			return b.hears(3, wire.TypeOK, ok(6, 1, 3, 4)) // of round 7, 4 is the judge
 		}, []string{"START to all"}, 7, 4},
 		{"OK of a later round (41)", func(b *agentsUnderTest) []string {
@@ -234,7 +234,7 @@ func TestAgentsJudge(t *testing.T) {
 		if diff := cmp.Diff(want, b.Trust()); diff != "" {
 			t.Errorf("after %d times δ (-want +got):\n%s", i, diff)
 		}
-		b.sleep(b.okEvery())
+		b.sleep(b.okInterval())
 	}
 }
 

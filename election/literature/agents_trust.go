@@ -72,7 +72,7 @@ func (a *agents) enter(s uint32, judge wire.ID) {
 }
 
 // restartTimer is lines 21 and 37. The timer is up after 2δ (line 38).
-func (a *agents) restartTimer() { a.SetDeadline(roundDue, a.Now()+2*a.okEvery()) }
+func (a *agents) restartTimer() { a.SetDeadline(roundDue, a.Now()+2*a.okInterval()) }
 
 func (a *agents) sendRound(to wire.ID, kind wire.Type, round uint32) {
 	a.Send(to, wire.Message{Header: wire.Header{Type: kind}, Round: wire.Round{Number: round}})
@@ -80,7 +80,7 @@ func (a *agents) sendRound(to wire.ID, kind wire.Type, round uint32) {
 
 // preside is task 0 of the judge, lines 25 to 30: once every δ.
 func (a *agents) preside() {
-	if a.Now()-a.enteredAt >= 2*a.okEvery() {
+	if a.Now()-a.enteredAt >= 2*a.okInterval() {
 		a.trust = slices.DeleteFunc(slices.Clone(a.trust), a.unacknowledged)
 	}
 	a.heard = true
@@ -89,14 +89,14 @@ func (a *agents) preside() {
 		OK:     wire.OK{Round: a.current, Trust: a.trust},
 	})
 	a.restartTimer() // it hears itself
-	a.SetDeadline(judgeDue, a.Now()+a.okEvery())
+	a.SetDeadline(judgeDue, a.Now()+a.okInterval())
 	a.assess()
 }
 
 // unacknowledged is the condition of line 29.
 func (a *agents) unacknowledged(id wire.ID) bool {
 	at, ok := a.acked[id]
-	return id != a.ID() && (!ok || a.Now()-at > 2*a.okEvery())
+	return id != a.ID() && (!ok || a.Now()-at > 2*a.okInterval())
 }
 
 func (a *agents) ack(m *wire.Message) {
@@ -110,7 +110,7 @@ func (a *agents) ok(m *wire.Message) {
 	switch {
 	case !a.presides(m.Sender, m.OK.Round):
 	case !slices.Contains(m.OK.Trust, a.ID()):
-		if a.Now()-a.protestedAt >= a.okEvery() {
+		if a.Now()-a.protestedAt >= a.okInterval() {
 			a.protestedAt = a.Now()
 			a.startRound(a.current + 1) // line 33
 		}
@@ -135,7 +135,7 @@ func (a *agents) start(from wire.ID, k uint32) {
 	}
 }
 
-// presides takes in that a board speaks as the judge of round k, and reports
+// presides notes that a board speaks as the judge of round k, and reports
 // whether it is the judge of the round that this board is in now.
 func (a *agents) presides(judge wire.ID, k uint32) bool {
 	switch {

@@ -154,8 +154,8 @@ func (b *board) follow(leader wire.ID) {
 	}
 }
 
-// reign makes the board the leader of those that the test plays.
-func (b *board) reign() {
+// lead makes the board the leader of those that the test plays.
+func (b *board) lead() {
 	b.t.Helper()
 	b.sleep(b.listenWindow() + b.algorithm.ElectionDuration())
 	b.Probed(b.clock, false)

@@ -25,7 +25,7 @@ func TestBullySteps(t *testing.T) {
 	following3 := func(t *testing.T) *board { b := fresh(t); b.follow(3); return b }
 	alone := func(t *testing.T) *board {
 		b := newBoard(t, wire.AlgorithmBully)
-		b.reign()
+		b.lead()
 		return b
 	}
 	for _, test := range []struct {

@@ -11,5 +11,10 @@
 //	               and a judge who names the leader (agents_judge.go)
 //
 // What candidates and minid have in common is in initiator.go, and what most do is in
-// plain.go.
+// plain.go. literature.go lists all algorithms, heir of package election among them.
+//
+// An algorithm gets an election.Board, through which it reads what its board knows and
+// acts. It never sees the core. The core calls the methods of election.Algorithm, and
+// those of the optional interfaces that an algorithm has. A method is commented with the
+// steps of the paper that it is.
 package literature

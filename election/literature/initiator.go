@@ -181,7 +181,7 @@ func (e *initiator) named(m *wire.Message) {
 		// Kabashi, step 6. It makes the winner release the address, if it has acquired it.
 		e.Proclaim()
 	case e.isLeader():
-		// The winner has this board hand over, or settles it as a rival.
+		// The winner has this board hand over, or decides it as a rival.
 	case mine && e.eligible():
 		e.elected()
 	case e.isCandidate():

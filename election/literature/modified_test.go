@@ -16,7 +16,7 @@ func TestModifiedSteps(t *testing.T) {
 	following4 := func(t *testing.T) *board { b := fresh(t); b.follow(4); return b }
 	alone := func(t *testing.T) *board {
 		b := newBoard(t, wire.AlgorithmModified)
-		b.reign()
+		b.lead()
 		return b
 	}
 	begins := []string{"follower -> candidate: the leader fell silent", "HALT to all", "ELECTION to all"}

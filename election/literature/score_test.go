@@ -45,7 +45,7 @@ func TestScoreSteps(t *testing.T) {
 		}
 	}
 	following3 := of(election.ScoreFromPriority, 3, 120)
-	alone := func(t *testing.T) *board { b := fresh(t); b.reign(); return b }
+	alone := func(t *testing.T) *board { b := fresh(t); b.lead(); return b }
 	begins := []string{"follower -> candidate: the leader fell silent", "ELECTION to all"}
 	wins := []string{"candidate -> leader: nobody answered for the leader", "take", "COORDINATOR to all"}
 	calledUpon := "follower -> candidate: a board of lower rank holds an election"
