@@ -17,13 +17,10 @@ import (
 // together. Nobody acquires it but [address.acquire], which runs when the core
 // says so, and again for as long as the core wants it held.
 type address struct {
-	platform *Platform
+	shared
 	link     *link
-	deadman  *deadman
-	tasks    *tasks
 	group    *group
-	reporter *reporter
-	now      func() time.Duration
+	deadman  *deadman
 	floating []config.Address
 
 	iface  string // where it is held
@@ -47,10 +44,10 @@ type address struct {
 	probes     int // how often the address was probed, to tell the answers apart
 }
 
-func newAddress(floating []config.Address, p *Platform, l *link, g *group, s *deadman, t *tasks, r *reporter, now func() time.Duration) *address {
+func newAddress(s shared, floating []config.Address, l *link, g *group, switched *deadman, rivalHeard func(netip.Addr, net.HardwareAddr)) *address {
 	return &address{
-		platform: p, link: l, group: g, deadman: s, tasks: t, reporter: r, now: now,
-		floating: floating, backOffUntil: never,
+		shared: s, link: l, group: g, deadman: switched, floating: floating,
+		rivalHeard: rivalHeard, backOffUntil: never,
 	}
 }
 
@@ -145,8 +142,8 @@ func (a *address) tellHeld() {
 	}
 }
 
-// release lets go of the address. If even that fails, the kernel removes it
-// when its lifetime ends, since nobody renews it.
+// release releases the address. If even that fails, the kernel removes it when its
+// lifetime ends, since nobody renews it.
 func (a *address) release() {
 	a.wanted, a.held = false, false
 	if a.holder != nil {
@@ -229,8 +226,9 @@ const (
 	backOffMax = 5 * time.Minute
 )
 
-// takeFailure reports, once, that the address could not be acquired and still is not held.
-func (a *address) takeFailure() bool {
+// couldNotAcquire reports, once, that the address could not be acquired and still
+// is not held.
+func (a *address) couldNotAcquire() bool {
 	failed := a.failed && a.wanted && !a.held
 	a.failed = false
 	return failed

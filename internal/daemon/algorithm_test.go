@@ -29,9 +29,9 @@ func number(t *testing.T, name string) wire.Algorithm {
 	return a
 }
 
-// settle lets time pass until one board holds the address and all that have a
+// untilElected lets time pass until one board holds the address and all that have a
 // link follow it, and returns its number.
-func (l *fakeLAN) settle(t *testing.T, boards ...*fakeBoard) (leader int) {
+func (l *fakeLAN) untilElected(t *testing.T, boards ...*fakeBoard) (leader int) {
 	t.Helper()
 	lack := ""
 	for range 300 { // of virtual time, which costs nothing
@@ -50,7 +50,7 @@ func (l *fakeLAN) settle(t *testing.T, boards ...*fakeBoard) (leader int) {
 			return holders[0]
 		}
 	}
-	t.Fatalf("the boards do not settle within 30 s: %s", lack)
+	t.Fatalf("the boards elect nobody within 30 s: %s", lack)
 	return 0
 }
 
@@ -70,7 +70,7 @@ func TestAlgorithms(t *testing.T) {
 						for n := 1; n <= 4; n++ {
 							l.board(n, configure)
 						}
-						first := l.settle(t, l.boards...)
+						first := l.untilElected(t, l.boards...)
 						s := l.boards[0].mustStatus(t)
 						if s.Algorithm != name || s.Fanout != fanout || s.Detector.Kind != detector {
 							t.Errorf("the status says algorithm %q, fanout %q, detector %q", s.Algorithm, s.Fanout, s.Detector.Kind)
@@ -85,13 +85,13 @@ func TestAlgorithms(t *testing.T) {
 						old := l.boards[first-1]
 						heir := l.boards[first%4].mustStatus(t).HeirName
 						old.change(func(s *netio.Snapshot) { s.Link.Up = false })
-						next := l.settle(t, slices.DeleteFunc(slices.Clone(l.boards), func(b *fakeBoard) bool { return b == old })...)
+						next := l.untilElected(t, slices.DeleteFunc(slices.Clone(l.boards), func(b *fakeBoard) bool { return b == old })...)
 						if got := fmt.Sprint("pi", next); got != heir {
 							t.Errorf("%s leads now, and %s was called the heir", got, heir)
 						}
 						old.change(func(s *netio.Snapshot) { s.Link.Up = true })
 						pass(10 * time.Second)
-						last := l.settle(t, l.boards...)
+						last := l.untilElected(t, l.boards...)
 						pass(10 * time.Second)
 						l.wantHolders(last)
 						for _, b := range l.boards {
@@ -121,13 +121,13 @@ func TestNumberedBoards(t *testing.T) {
 						c.Algorithm, c.Fanout, c.ID = number(t, name), election.FanoutUnicast, wire.ID(n)
 					})
 				}
-				old := l.boards[l.settle(t, l.boards...)-1]
+				old := l.boards[l.untilElected(t, l.boards...)-1]
 				pass(5 * time.Second)
 				old.change(func(s *netio.Snapshot) { s.Link.Up = false })
-				l.settle(t, slices.DeleteFunc(slices.Clone(l.boards), func(b *fakeBoard) bool { return b == old })...)
+				l.untilElected(t, slices.DeleteFunc(slices.Clone(l.boards), func(b *fakeBoard) bool { return b == old })...)
 				old.change(func(s *netio.Snapshot) { s.Link.Up = true })
 				pass(10 * time.Second)
-				l.settle(t, l.boards...)
+				l.untilElected(t, l.boards...)
 				for _, b := range l.boards {
 					if s := b.mustStatus(t); len(s.Problems) > 0 || s.Counters.MessagesWithoutRoute > 0 {
 						t.Errorf("pi%d has the problems %q, and %d messages without an address", b.number, s.Problems, s.Counters.MessagesWithoutRoute)
@@ -313,7 +313,7 @@ func TestScoreMatters(t *testing.T) {
 		for n, text := range []string{"30", "20", "10"} {
 			l.board(n+1, commanded(prints(text)))
 		}
-		if leader := l.settle(t, l.boards...); leader != 1 {
+		if leader := l.untilElected(t, l.boards...); leader != 1 {
 			t.Errorf("pi%d leads, and pi1 has the greatest number", leader)
 		}
 		l.boards[1].setCommand(prints("4000000000"))

@@ -44,8 +44,7 @@ func (a *address) defend(addr netip.Addr, rival net.HardwareAddr) {
 		return
 	}
 	a.defendedAt = now
-	// After a change of leader it is a board of the group that has just let go.
-	if a.reporter.leadIsSettled(now) {
+	if a.reporter.claimIsForeign(now) {
 		text := fmt.Sprintf("%v claims %v, which this board holds: find that machine and give it another address", rival, addr)
 		a.reporter.warn(console.ProblemAddressConflict, text, time.Minute)
 	}

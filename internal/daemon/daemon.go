@@ -19,30 +19,35 @@ import (
 // Daemon is a running board: the core that decides, and the owners of all that
 // it takes to carry out what the core decides.
 type Daemon struct {
-	cfg      config.Config
-	version  string
-	platform Platform
-	now      func() time.Duration
-	started  time.Duration
-	observe  func(election.Change)
-	console  *console.Server
+	shared
+	cfg     config.Config
+	version string
+	started time.Duration
+	observe func(election.Change)
+	console *console.Server
 
 	core     *election.Core // nil until the board's own address is known
 	finished bool           // the board has left the group
 	killed   chan struct{}
 	kill     sync.Once
 
-	tasks    *tasks
 	timer    timer
 	link     *link
 	group    *group
 	address  *address
 	deadman  *deadman
-	reporter *reporter
 	light    *light
 	trace    *trace
 	score    *score
 	handover handover
+}
+
+// shared is what every owner uses.
+type shared struct {
+	platform *Platform
+	now      func() time.Duration // a monotonic clock
+	tasks    *tasks
+	reporter *reporter
 }
 
 // Options are the parts of a daemon that not every caller wants to set.
@@ -58,28 +63,26 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	if err := check(cfg); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	d := &Daemon{
-		cfg: *cfg, version: o.Version, observe: o.Observe,
-		now: netio.Now, killed: make(chan struct{}), tasks: newTasks(),
-	}
+	now := netio.Now
 	if platform.Now != nil {
-		d.now = platform.Now
+		now = platform.Now
 	}
-	d.started = d.now()
-	d.trace = newTrace(d.now, platform.Now != nil)
-	d.platform = d.trace.traced(platform)
-	d.reporter = newReporter(o.Log, d.now)
-	d.light = newLight(d.ledOpener(), d.ledFailed)
-	d.link = newLink(&d.cfg, &d.platform, d.tasks, d.reporter)
+	trace := newTrace(now, platform.Now != nil)
+	platform = trace.traced(platform)
+	d := &Daemon{
+		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
+		cfg:    *cfg, version: o.Version, started: now(), observe: o.Observe,
+		killed: make(chan struct{}), trace: trace,
+	}
 	var err error
-	if d.group, err = newGroup(&d.cfg, d.link, d.tasks, d.reporter, d.now); err != nil {
+	d.link = newLink(d.shared, cfg)
+	if d.group, err = newGroup(d.shared, cfg, d.link); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	d.deadman = &deadman{launch: platform.StartDeadman, group: d.group, tasks: d.tasks, reporter: d.reporter}
-	d.address = newAddress(d.cfg.Addresses, &d.platform, d.link, d.group, d.deadman, d.tasks, d.reporter, d.now)
-	d.address.rivalHeard = d.rivalHeard
-	d.score = newScore(&d.cfg, &d.platform, d.tasks, d.reporter, d.now)
-	d.score.changed = d.scoreChanged
+	d.deadman = &deadman{shared: d.shared, group: d.group}
+	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.deadman, d.rivalHeard)
+	d.score = newScore(d.shared, cfg, d.scoreChanged)
+	d.light = newLight(d.ledOpener(), d.ledFailed)
 	d.console = console.NewServer(cfg.Socket, socketMode, d)
 	d.console.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }
 	return d, nil
@@ -100,13 +103,15 @@ func check(cfg *config.Config) error {
 	return err
 }
 
-// Run runs the board until ctx ends; then it hands over, if it leads, and lets
-// go of everything. Nothing that happens to the board ends it before.
+// Run runs the board until ctx ends; then it hands over, if it leads, and closes
+// everything. Nothing that happens to the board ends it before.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.tasks.start(d.light.run)
 	d.tasks.start(d.link.watch)
 	d.tasks.start(d.score.run)
-	d.tasks.start(d.serveConsole)
+	if d.cfg.Socket != "" {
+		d.tasks.start(d.serveConsole)
+	}
 	defer d.tasks.cancel() // also if the loop panics
 	d.loop(ctx)
 	d.leave()

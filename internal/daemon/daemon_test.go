@@ -109,7 +109,7 @@ func TestLostCarrier(t *testing.T) {
 		_, _, three := l.three()
 		three.change(func(s *netio.Snapshot) { s.Link.Up = false })
 		pass(time.Millisecond)
-		l.wantHolders() // let go at once
+		l.wantHolders() // released at once
 		three.wantProblem(t, "has no carrier")
 		pass(130 * time.Millisecond)
 		l.wantHolders(2)
@@ -151,24 +151,24 @@ func TestCannotHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		l.board(1, nil)
 		l.board(2, nil)
-		three := l.board(3, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		three := l.board(3, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		pass(2 * time.Second)
 		l.wantHolders(2)
 		three.wantProblem(t, "not permitted")
 	})
 }
 
-// TestCannotHoldAlone has nobody to hand over to: it goes on trying, and the light does not lie.
+// TestCannotHoldAlone has nobody to hand over to: it goes on trying, and shows that it does not hold the address.
 func TestCannotHoldAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		pass(2 * time.Second)
 		l.wantHolders()
 		one.wantProblem(t, "not permitted")
 		if s := one.mustStatus(t); s.Held() || s.Holding {
 			t.Errorf("the status says that the address is held: %+v", s)
 		}
-		one.get(func() { one.takeFails = nil })
+		one.get(func() { one.acquireFails = nil })
 		pass(time.Second)
 		l.wantHolders(1)
 	})

@@ -9,12 +9,12 @@ import (
 	"topdog/wire"
 )
 
-// Deadman lets go of the addresses, and says so, when this daemon no longer can;
+// Deadman releases the addresses, and says so, when this daemon no longer can;
 // netio.Deadman is the real one.
 type Deadman interface {
 	Prepare(netio.ReleasePlan) error
 	Arm()
-	Disarm() (inPeace bool)
+	Disarm() (inTime bool)
 	Extend(by time.Duration) bool
 	Fired() bool
 	Exited() <-chan struct{}
@@ -22,13 +22,12 @@ type Deadman interface {
 	Close() error
 }
 
-// deadman is the dead man's switch: a companion process that lets go of the
-// address when the lease of this daemon ends.
+// deadman is the dead man's switch. A companion process releases the address, and
+// sends the RESIGN that was signed for it, when the lease of this daemon ends. A
+// leader extends its lease with each heartbeat that it sends.
 type deadman struct {
-	launch   func() (Deadman, error) // nil: there is none
-	group    *group
-	tasks    *tasks
-	reporter *reporter
+	shared
+	group *group
 
 	device   Deadman // nil while there is no companion
 	armed    bool
@@ -48,10 +47,10 @@ const restartDeadman = time.Second
 // start starts the companion, and calls ready when there is one. The election
 // does not depend on it.
 func (s *deadman) start(ready func()) {
-	if s.launch == nil {
+	if s.platform.StartDeadman == nil {
 		return
 	}
-	device, err := s.launch()
+	device, err := s.platform.StartDeadman()
 	if err != nil {
 		if s.reporter.note(console.ProblemDeadman, err.Error(), forever) {
 			s.reporter.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
@@ -88,7 +87,7 @@ func (s *deadman) close() {
 }
 
 // extend begins or extends the lease, and keeps what the companion is told up to
-// date: what there is to let go of, and the RESIGN that it sends.
+// date: what there is to release, and the RESIGN that it sends.
 func (s *deadman) extend(plan netio.ReleasePlan, resign wire.Message, lease time.Duration) {
 	if s.device == nil {
 		return
@@ -111,7 +110,7 @@ func (s *deadman) outdated(plan *netio.ReleasePlan, resign *wire.Message) bool {
 		plan.Link != p.link || s.group.revision() != p.revision
 }
 
-// prepare tells the companion what there is to let go of, and what to say.
+// prepare tells the companion what there is to release, and what to send.
 func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) bool {
 	resign.Sequence = s.group.presignSequence()
 	if resign.Resign.Successor != wire.Nobody {
@@ -133,7 +132,7 @@ func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) bool {
 	return true
 }
 
-// disarm ends the lease when the address has been let go of.
+// disarm ends the lease when the address has been released.
 func (s *deadman) disarm() {
 	if !s.armed {
 		return

@@ -18,8 +18,8 @@ import (
 	"topdog/wire"
 )
 
-// fakeDeadman is a switch that works in virtual time. It says the will from a port
-// of its own, as a companion does, and what it is told it keeps.
+// fakeDeadman is a switch that works in virtual time. It sends the RESIGN from
+// a port of its own, as a companion does, and keeps what it is told.
 type fakeDeadman struct {
 	board  *fakeBoard
 	exited chan struct{}
@@ -29,11 +29,11 @@ type fakeDeadman struct {
 	fired    bool
 	lease    time.Duration // from now, when it was extended last; 0 is for ever
 	timer    *time.Timer
-	estates  []netio.ReleasePlan
+	plans    []netio.ReleasePlan
 	disarmed int
 	closed   bool
 	refuses  error         // of Prepare
-	slow     time.Duration // between the end of a lease and the will
+	slow     time.Duration // between the end of a lease and the RESIGN
 	firedAt  time.Duration
 }
 
@@ -53,7 +53,7 @@ func (d *fakeDeadman) Prepare(e netio.ReleasePlan) error {
 	if d.refuses != nil {
 		return d.refuses
 	}
-	d.estates = append(d.estates, e)
+	d.plans = append(d.plans, e)
 	return nil
 }
 
@@ -63,13 +63,13 @@ func (d *fakeDeadman) Arm() {
 	d.armed, d.fired, d.lease = true, false, 0
 }
 
-func (d *fakeDeadman) Disarm() (inPeace bool) {
+func (d *fakeDeadman) Disarm() (inTime bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	inPeace = !d.fired
+	inTime = !d.fired
 	d.armed, d.fired = false, false
 	d.disarmed++
-	return inPeace
+	return inTime
 }
 
 func (d *fakeDeadman) Extend(by time.Duration) bool {
@@ -96,9 +96,9 @@ func (d *fakeDeadman) fire() {
 		return
 	}
 	d.fired, d.firedAt = true, time.Since(d.board.lan.start)
-	estate := d.estates[len(d.estates)-1]
+	plan := d.plans[len(d.plans)-1]
 	d.board.get(func() { d.board.holding = false })
-	time.AfterFunc(d.slow+fakeLatency, func() { d.board.lan.will(d.board, estate) })
+	time.AfterFunc(d.slow+fakeLatency, func() { d.board.lan.resign(d.board, plan) })
 }
 
 // untilFired waits for the end of the lease.
@@ -113,8 +113,8 @@ func (d *fakeDeadman) untilFired(t *testing.T) {
 	t.Fatal("the lease has not run out in a second")
 }
 
-// will says a will to those whom it is for.
-func (l *fakeLAN) will(from *fakeBoard, e netio.ReleasePlan) {
+// resign sends the RESIGN of a plan to those whom it is for.
+func (l *fakeLAN) resign(from *fakeBoard, e netio.ReleasePlan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, other := range l.boards {
@@ -162,17 +162,17 @@ func (d *fakeDeadman) get(read func()) {
 	read()
 }
 
-// lastWill is what the companion was given last, decoded.
-func (d *fakeDeadman) lastWill(t *testing.T) (e netio.ReleasePlan, m wire.Message) {
+// lastPlan is what the companion was given last, decoded.
+func (d *fakeDeadman) lastPlan(t *testing.T) (e netio.ReleasePlan, m wire.Message) {
 	t.Helper()
 	d.get(func() {
-		if len(d.estates) > 0 {
-			e = d.estates[len(d.estates)-1]
+		if len(d.plans) > 0 {
+			e = d.plans[len(d.plans)-1]
 		}
 	})
 	if len(e.Resign) > 0 {
 		if drop := testCodec(t, d.board.cfg.Key.Bytes()).Decode(&m, e.Resign); drop.Dropped() {
-			t.Fatalf("the will is no message: %v", drop)
+			t.Fatalf("the RESIGN is no message: %v", drop)
 		}
 	}
 	return e, m
@@ -260,9 +260,9 @@ func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*
 	if want := 100*time.Millisecond + election.Grace(100*time.Millisecond)*3/4; lease != want {
 		t.Errorf("the lease lasts for %v, want %v", lease, want)
 	}
-	e, _ := d.lastWill(t)
+	e, _ := d.lastPlan(t)
 	if e.Link != 7 || !slices.Equal(e.To, []netip.AddrPort{netip.MustParseAddrPort("224.0.0.254:9254")}) {
-		t.Errorf("wrong estate: %+v", e)
+		t.Errorf("wrong plan: %+v", e)
 	}
 	said := three.says(t)
 	replayed := one.mustStatus(t).Counters.DroppedByReason[wire.Replayed.Identifier()]
@@ -325,7 +325,7 @@ func (b *fakeBoard) wantLog(t *testing.T, part string, want int) {
 	}
 }
 
-// TestLeaseRunsOutUnderARunningDaemon: a daemon that is late by a hair must not overtake its own will,
+// TestLeaseRunsOutUnderARunningDaemon: a daemon that is late by very little must not overtake its own RESIGN,
 // or the others hear that it has resigned and not in whose favour.
 func TestLeaseRunsOutUnderARunningDaemon(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
@@ -354,10 +354,10 @@ func TestLeaseRunsOutUnderARunningDaemon(t *testing.T) {
 		if s := one.mustStatus(t); s.Leader != "10.0.0.2" {
 			t.Errorf("board 1 follows %q", s.Leader)
 		}
-		// Where the will came from nobody listens.
+		// Nobody listens where the RESIGN came from.
 		if err := one.tasks.call(t.Context(), func() {
-			if way := one.group.routes[three.group.self].addr; way != netip.MustParseAddrPort("10.0.0.3:9254") {
-				t.Errorf("board 1 would speak to %v", way)
+			if addr := one.group.routes[three.group.self].addr; addr != netip.MustParseAddrPort("10.0.0.3:9254") {
+				t.Errorf("board 1 would send to %v", addr)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -365,16 +365,16 @@ func TestLeaseRunsOutUnderARunningDaemon(t *testing.T) {
 	})
 }
 
-// TestWayAfterAWill: the will comes last of all that one has heard of a dead board.
-func TestWayAfterAWill(t *testing.T) {
+// TestRouteAfterAPresignedResign: it comes last of all that one has heard of a dead board.
+func TestRouteAfterAPresignedResign(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, _, three, latest := l.armedThree(nil)
 		three.freeze(time.Second)
 		latest().untilFired(t)
 		pass(time.Millisecond)
 		if err := one.tasks.call(t.Context(), func() {
-			if way := one.group.routes[three.group.self].addr; way != netip.MustParseAddrPort("10.0.0.3:9254") {
-				t.Errorf("board 1 would speak to %v", way)
+			if addr := one.group.routes[three.group.self].addr; addr != netip.MustParseAddrPort("10.0.0.3:9254") {
+				t.Errorf("board 1 would send to %v", addr)
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -395,8 +395,8 @@ func TestLeaseOfOneAlone(t *testing.T) {
 				t.Errorf("armed: %t, for %v", d.armed, d.lease)
 			}
 		})
-		if e, _ := d.lastWill(t); len(e.Resign) > 0 || len(e.To) > 0 {
-			t.Errorf("it leaves a will to nobody: %+v", e)
+		if e, _ := d.lastPlan(t); len(e.Resign) > 0 || len(e.To) > 0 {
+			t.Errorf("it has a RESIGN for nobody: %+v", e)
 		}
 		one.freeze(time.Second)
 		pass(900 * time.Millisecond)
@@ -414,18 +414,18 @@ func TestLeaseOfOneAlone(t *testing.T) {
 				t.Error("a leader that can be deposed has a lease for ever")
 			}
 		})
-		if _, will := d.lastWill(t); will.Resign.Successor != two.group.self {
-			t.Errorf("the will names %v", will.Resign.Successor)
+		if _, resign := d.lastPlan(t); resign.Resign.Successor != two.group.self {
+			t.Errorf("the RESIGN names %v", resign.Resign.Successor)
 		}
 	})
 }
 
-func TestWillIsKeptUpToDate(t *testing.T) {
+func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, two, three, latest := l.armedThree(nil)
 		d := latest()
 		count := func() (n int) {
-			d.get(func() { n = len(d.estates) })
+			d.get(func() { n = len(d.plans) })
 			return n
 		}
 		sequence := func() (s wire.Sequence) {
@@ -436,27 +436,27 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 		}
 		wantWill := func(successor wire.ID) wire.Message {
 			t.Helper()
-			_, will := d.lastWill(t)
+			_, resign := d.lastPlan(t)
 			want := wire.Message{
 				Header: wire.Header{
 					Type: wire.TypeResign, Algorithm: wire.AlgorithmHeir, Sender: three.group.self,
-					Term: will.Term, Incarnation: three.group.incarnation, Sequence: will.Sequence,
+					Term: resign.Term, Incarnation: three.group.incarnation, Sequence: resign.Sequence,
 				},
 				Resign: wire.Resign{Successor: successor},
 			}
-			if diff := cmp.Diff(want, will); diff != "" {
-				t.Errorf("will (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, resign); diff != "" {
+				t.Errorf("the RESIGN (-want +got):\n%s", diff)
 			}
-			if will.Sequence <= sequence()+presignAhead/4 {
-				t.Errorf("the will has number %d, and the board is at %d", will.Sequence, sequence())
+			if resign.Sequence <= sequence()+presignAhead/4 {
+				t.Errorf("the RESIGN has number %d, and the board is at %d", resign.Sequence, sequence())
 			}
-			return will
+			return resign
 		}
 		first := wantWill(two.group.self)
 		before := count()
 		pass(3 * time.Second)
 		if n := count() - before; n > 0 {
-			t.Errorf("nothing has changed, and there are %d more wills", n)
+			t.Errorf("nothing has changed, and it was signed %d times more", n)
 		}
 
 		two.Kill()
@@ -469,7 +469,7 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 		}
 		pass(200 * time.Millisecond)
 		if again := wantWill(one.group.self); again.Sequence <= first.Sequence {
-			t.Errorf("the will has number %d, and had %d", again.Sequence, first.Sequence)
+			t.Errorf("the RESIGN has number %d, and had %d", again.Sequence, first.Sequence)
 		}
 
 		// Another term.
@@ -478,8 +478,8 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(200 * time.Millisecond)
-		if _, will := d.lastWill(t); will.Term <= first.Term || count() == before {
-			t.Errorf("the will is of term %d", will.Term)
+		if _, resign := d.lastPlan(t); resign.Term <= first.Term || count() == before {
+			t.Errorf("the RESIGN is of term %d", resign.Term)
 		}
 
 		// Other peers.
@@ -487,10 +487,10 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 			c.Peers = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")}
 		})
 		pass(200 * time.Millisecond)
-		e, _ := d.lastWill(t)
+		e, _ := d.lastPlan(t)
 		want := []netip.AddrPort{netip.MustParseAddrPort("224.0.0.254:9254"), netip.MustParseAddrPort("10.0.0.1:9254")}
 		if !slices.Equal(e.To, want) {
-			t.Errorf("the will goes to %v, want %v", e.To, want)
+			t.Errorf("the RESIGN goes to %v, want %v", e.To, want)
 		}
 
 		// Another address, and other sockets.
@@ -499,7 +499,7 @@ func TestWillIsKeptUpToDate(t *testing.T) {
 		pass(200 * time.Millisecond)
 		l.wantHolders(3)
 		if count() == before {
-			t.Error("the companion speaks from an address that is gone")
+			t.Error("the companion sends from an address that is gone")
 		}
 	})
 }
@@ -512,9 +512,9 @@ func rivalOf(b *fakeBoard) *wire.Message {
 	}, Hello: wire.Hello{Interval: time.Second}}
 }
 
-// TestOldWillIsBetterThanNone has the companion not take in a new will. That is no reason to
+// TestOldPlanIsBetterThanNone has the companion refuse a new plan. That is no reason to
 // let a leader be deposed that runs.
-func TestOldWillIsBetterThanNone(t *testing.T) {
+func TestOldPlanIsBetterThanNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, two, three, latest := l.armedThree(nil)
 		d := latest()
@@ -528,14 +528,14 @@ func TestOldWillIsBetterThanNone(t *testing.T) {
 		three.wantLog(t, "no room", 1) // once a minute
 		d.get(func() { d.refuses = nil })
 		pass(200 * time.Millisecond)
-		if _, will := d.lastWill(t); will.Resign.Successor != l.boards[0].group.self {
-			t.Errorf("the will names %v", will.Resign.Successor)
+		if _, resign := d.lastPlan(t); resign.Resign.Successor != l.boards[0].group.self {
+			t.Errorf("the RESIGN names %v", resign.Resign.Successor)
 		}
 	})
 }
 
 // TestLetsGoItself has the switch disarmed before the successor is named, so that
-// the will never comes on top of a RESIGN.
+// the pre-signed RESIGN never comes on top of another.
 func TestLetsGoItself(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -669,8 +669,8 @@ func TestCompanionIsReplaced(t *testing.T) {
 			t.Fatal("not replaced after a second")
 		}
 		d.get(func() {
-			if !d.armed || len(d.estates) != 1 || d.lease == 0 {
-				t.Errorf("armed: %t with %d wills for %v", d.armed, len(d.estates), d.lease)
+			if !d.armed || len(d.plans) != 1 || d.lease == 0 {
+				t.Errorf("armed: %t with %d plans for %v", d.armed, len(d.plans), d.lease)
 			}
 		})
 		three.wantLog(t, "the dead man's switch (process 4711) has ended", 1)
@@ -712,4 +712,37 @@ func TestCompanionCannotStart(t *testing.T) {
 			t.Errorf("there still is a problem: %s", p)
 		}
 	})
+}
+
+// TestEveryEventChecksTheSwitch has the lease end while the loop does something else.
+// Whatever happens next, the board must not say that it leads.
+func TestEveryEventChecksTheSwitch(t *testing.T) {
+	for name, event := range map[string]func(*fakeBoard) event{
+		"a packet":      func(b *fakeBoard) event { return <-b.group.free },
+		"a link change": func(b *fakeBoard) event { return linkChange(b.state) },
+		"a request":     func(*fakeBoard) event { return posted(func() {}) },
+		"the timer":     func(*fakeBoard) event { return timerExpired{} },
+		"a stop":        func(*fakeBoard) event { return stopRequest{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				_, _, three, _ := l.armedThree(nil)
+				if err := three.tasks.call(t.Context(), func() {
+					<-time.After(400 * time.Millisecond)
+					said := three.says(t)
+					three.handle(event(three))
+					if role := three.core.Role(); role == election.Leader || three.address.held {
+						t.Errorf("the board is a %v, holds the address: %t", role, three.address.held)
+					}
+					for _, m := range said() {
+						if m.Leading {
+							t.Errorf("it says %v", m.Type)
+						}
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
 }

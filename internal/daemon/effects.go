@@ -19,7 +19,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
-		if claimsTheLead(e) && d.deadman.fired() {
+		if claimsLead(e) && d.deadman.fired() {
 			continue
 		}
 		switch e.Kind {
@@ -52,9 +52,9 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	d.checkDeadman()
 }
 
-// claimsTheLead reports whether an effect would say that this board leads, or
+// claimsLead reports whether an effect would say that this board leads, or
 // acquire the address.
-func claimsTheLead(e *election.Effect) bool {
+func claimsLead(e *election.Effect) bool {
 	return e.Kind == election.EffectAcquire || e.Kind == election.EffectSend && e.Message.Leading
 }
 
@@ -66,7 +66,7 @@ func startsInterval(e *election.Effect) bool {
 }
 
 // extendLease begins or extends the lease of a leader that has just sent a
-// heartbeat: when it ends, the dead man's switch lets go of the address.
+// heartbeat: when it ends, the dead man's switch releases the address.
 func (d *Daemon) extendLease() {
 	if d.core == nil || d.core.Role() != election.Leader {
 		return

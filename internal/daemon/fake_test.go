@@ -21,7 +21,7 @@ import (
 	"topdog/wire"
 )
 
-// fakeLAN connects fake boards in memory, so that whole nodes run in virtual
+// fakeLAN connects fake boards in memory, so that whole daemons run in virtual
 // time (testing/synctest does not like real sockets).
 type fakeLAN struct {
 	t      *testing.T
@@ -34,7 +34,7 @@ type fakeLAN struct {
 // the floating address of all tests.
 var floating = netip.MustParseAddr("10.0.0.100")
 
-// fakeBoard is the machine that a node runs on.
+// fakeBoard is the machine that a daemon runs on.
 type fakeBoard struct {
 	*Daemon
 	lan       *fakeLAN
@@ -48,7 +48,7 @@ type fakeBoard struct {
 	mu        sync.Mutex
 	transport *fakeTransport
 	announcer *fakeAnnouncer
-	takeFails error
+	acquireFails error
 	openFails error // of the holder
 	mute      bool  // what it sends is lost
 	sent      int
@@ -70,7 +70,7 @@ func newFakeLAN(t *testing.T) *fakeLAN {
 	return &fakeLAN{t: t, start: time.Now()}
 }
 
-// board makes a board and starts its node. change may alter the configuration
+// board makes a board and starts its daemon. change may alter the configuration
 // and the machine before.
 func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fakeBoard {
 	b := &fakeBoard{
@@ -134,7 +134,7 @@ func (b *fakeBoard) reload(change func(*config.Config)) {
 	})
 }
 
-// Levels and Fire make the board keep what its node logs (logrus.Hook).
+// Levels and Fire make the board keep what its daemon logs (logrus.Hook).
 func (b *fakeBoard) Levels() []logrus.Level { return logrus.AllLevels }
 
 func (b *fakeBoard) Fire(e *logrus.Entry) error {
@@ -144,7 +144,7 @@ func (b *fakeBoard) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// close ends all nodes, so that the bubble can end.
+// close ends all daemons, so that the bubble can end.
 func (l *fakeLAN) close() {
 	for _, b := range l.boards {
 		b.Kill()
@@ -310,8 +310,8 @@ type fakeHolder struct{ board *fakeBoard }
 func (h fakeHolder) Acquire() error {
 	h.board.mu.Lock()
 	defer h.board.mu.Unlock()
-	if h.board.takeFails != nil {
-		return h.board.takeFails
+	if h.board.acquireFails != nil {
+		return h.board.acquireFails
 	}
 	h.board.holding = true
 	return nil

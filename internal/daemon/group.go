@@ -15,15 +15,13 @@ import (
 	"topdog/wire"
 )
 
-// group is this board's way to the others: the sockets, who it is among the
-// boards, and where each of them is reached. All datagrams of the daemon are
+// group is this board among the others: the sockets, the identity under which it
+// sends, and the route to each board. All datagrams of the daemon are
 // sent by [group.transmit]; only the companion of the dead man's switch sends
 // one of its own, which [group.presign] has signed.
 type group struct {
+	shared
 	link      *link
-	tasks     *tasks
-	reporter  *reporter
-	now       func() time.Duration
 	multicast netip.AddrPort // where Transport.Multicast sends to
 	port      uint16         // where boards listen
 	peers     []netip.Addr   // are sent by unicast what the group is sent by multicast
@@ -58,13 +56,13 @@ type groupCounts struct {
 	dropped                                            [wire.DropReasons]uint64
 }
 
-func newGroup(cfg *config.Config, l *link, t *tasks, r *reporter, now func() time.Duration) (*group, error) {
+func newGroup(s shared, cfg *config.Config, l *link) (*group, error) {
 	codec, err := wire.NewCodec(cfg.Group, cfg.Key.Bytes())
 	if err != nil {
 		return nil, err
 	}
 	g := &group{
-		link: l, tasks: t, reporter: r, now: now,
+		shared: s, link: l,
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
 		inbox: make(chan *packet, inboxSize), free: make(chan *packet, inboxSize),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
@@ -173,7 +171,7 @@ func (g *group) due() time.Duration {
 }
 
 // rejoin joins the group again when that is due: Wi-Fi drivers and switches have
-// been seen to lose a membership unnoticed.
+// been observed to lose a membership unnoticed.
 func (g *group) rejoin(now time.Duration) {
 	if now >= g.due() {
 		g.multicastAt = now

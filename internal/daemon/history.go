@@ -13,7 +13,7 @@ import (
 type history struct {
 	now    func() time.Duration
 	reigns []reign         // the newest first
-	since  time.Duration   // when the present role was taken on
+	since  time.Duration   // when the present role began
 	last   election.Change // the change that led to it
 	leader wire.ID         // the last leader that there was
 	lostAt time.Duration   // when it was last known to be there
@@ -78,13 +78,13 @@ func (h *history) rivalHeard() {
 	h.rivalAt = h.now()
 }
 
-// settledAfter is how long after a change of role, or a healed partition, the
-// announcements of the former leader may still be heard.
-const settledAfter = 10 * time.Second
+// echo is how long after a change of role, or a healed partition, the announcements
+// of the former leader may still be heard.
+const echo = 10 * time.Second
 
-// settled reports whether whoever claims the address now is no former leader.
-func (h *history) settled(now time.Duration) bool {
-	return now-h.since > settledAfter && now-h.rivalAt > settledAfter
+// claimIsForeign reports whether whoever claims the address now is no former leader.
+func (h *history) claimIsForeign(now time.Duration) bool {
+	return now-h.since > echo && now-h.rivalAt > echo
 }
 
 // status fills in what topdog status shows of it. idAndName looks up a board.

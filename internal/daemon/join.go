@@ -42,7 +42,7 @@ func (d *Daemon) stand() {
 // could not acquire it, and does not stand for the lead for a while. A board that
 // is alone goes on trying.
 func (d *Daemon) standBack() {
-	if !d.address.takeFailure() {
+	if !d.address.couldNotAcquire() {
 		return
 	}
 	if _, ok := d.core.Successor(d.now()); ok {

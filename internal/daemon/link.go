@@ -14,9 +14,7 @@ import (
 
 // link is the group's interface as it is at the moment.
 type link struct {
-	platform *Platform
-	tasks    *tasks
-	reporter *reporter
+	shared
 	floating []config.Address // never this board's own
 
 	configured string // "": the interface whose subnet contains the floating address
@@ -37,10 +35,9 @@ type link struct {
 // of the link says when.
 const retryEvery = time.Second
 
-func newLink(cfg *config.Config, p *Platform, t *tasks, r *reporter) *link {
+func newLink(s shared, cfg *config.Config) *link {
 	return &link{
-		platform: p, tasks: t, reporter: r,
-		floating: cfg.Addresses, configured: cfg.Interface,
+		shared: s, floating: cfg.Addresses, configured: cfg.Interface,
 		snapshots: make(chan netio.Snapshot, 1), retryAt: never,
 	}
 }
@@ -89,8 +86,8 @@ func (l *link) find(ctx context.Context) (name string, found bool) {
 	}
 }
 
-// saw takes in the state of the interface.
-func (l *link) saw(s netio.Snapshot) { l.state, l.present = s.Link, s.Present }
+// update enters the state of the interface.
+func (l *link) update(s netio.Snapshot) { l.state, l.present = s.Link, s.Present }
 
 // opened enters that the sockets are open for one of the board's addresses.
 func (l *link) opened(local netip.Addr) {

@@ -10,9 +10,9 @@ import (
 	"topdog/netio"
 )
 
-// linkChanged takes in the state of the interface and of all addresses.
+// linkChanged is told the state of the interface and of all addresses.
 func (d *Daemon) linkChanged(s netio.Snapshot) {
-	d.link.saw(s)
+	d.link.update(s)
 	d.trace.linkSeen(s)
 	d.reopenLink()
 	d.address.restore(s)
@@ -87,7 +87,7 @@ func (d *Daemon) openFailed(err error) {
 	d.reporter.warn(console.ProblemSockets, text, forever)
 }
 
-// linkLost tells the core, which lets go of the address.
+// linkLost tells the core, which releases the address.
 func (d *Daemon) linkLost() {
 	if d.core != nil {
 		d.carryOut(d.core.Link(d.now(), false))

@@ -8,8 +8,8 @@ import (
 	"topdog/netio"
 )
 
-// event is something that the loop takes in. Each kind says for itself what it
-// does; what has to be done before and after every one stands in [Daemon.handle].
+// event is something that happens to the board. Each kind has its own handle; what
+// has to be done before and after every one stands in [Daemon.handle].
 type event interface {
 	handle(d *Daemon)
 }
@@ -28,7 +28,7 @@ func (do posted) handle(*Daemon)      { do() }
 func (timerExpired) handle(d *Daemon) { d.timerExpired() }
 func (stopRequest) handle(d *Daemon)  { d.stop() }
 
-// loop takes in one event at a time until the board has left the group.
+// loop handles one event at a time until the board has left the group.
 func (d *Daemon) loop(ctx context.Context) {
 	d.reporter.ready()
 	d.timer = newTimer(d.platform.NewTimer, d.reporter)
@@ -56,16 +56,16 @@ func (d *Daemon) loop(ctx context.Context) {
 	}
 }
 
-// handle takes in one event. Whatever it is, the dead man's switch speaks first,
-// and nothing is left half done behind it.
+// handle handles one event. Whatever it is, the dead man's switch is checked before
+// it, and nothing is left half done after it.
 func (d *Daemon) handle(e event) {
 	d.checkDeadman()
 	e.handle(d)
 	d.settle()
 }
 
-// checkDeadman comes before everything that the loop does: a daemon that was
-// frozen must know, before it says a word, what was done on its behalf.
+// checkDeadman comes before everything that the loop does: a daemon that was frozen
+// must know, before it sends anything, what its companion has done.
 func (d *Daemon) checkDeadman() {
 	switch {
 	case !d.deadman.fired():
@@ -97,11 +97,11 @@ func (d *Daemon) due() time.Duration {
 }
 
 // timerExpired does what is due. The core comes first: if this process was asleep
-// it lets go of the address before anything renews it.
+// it releases the address before anything renews it.
 func (d *Daemon) timerExpired() {
 	d.timer.expired()
 	// What has arrived meanwhile may change what is due. What arrives while this
-	// is taken in has to wait, or a flood would keep the leader from its heartbeat.
+	// is handled has to wait, or a flood would keep the leader from its heartbeat.
 	for range len(d.group.inbox) {
 		d.receive(<-d.group.inbox)
 	}
@@ -155,7 +155,7 @@ func (d *Daemon) stop() {
 	d.carryOut(d.core.Stop(d.now()))
 }
 
-// leave lets go of everything that the loop owns.
+// leave releases the address, and closes everything that is open.
 func (d *Daemon) leave() {
 	d.address.close()
 	d.deadman.close()

@@ -30,7 +30,7 @@ type Holder interface {
 	Renew() (restored bool, err error)
 	Release() error
 	Method() (netio.HoldMethod, string)
-	// ReleasePlan is what there is to let go of while the addresses are taken.
+	// ReleasePlan is what there is to release while the addresses are held.
 	ReleasePlan() netio.ReleasePlan
 	Device() string
 	Close() error
@@ -44,19 +44,19 @@ type Announcer interface {
 	Close() error
 }
 
-// Platform are what a node touches of the machine that it runs on.
+// Platform is what a daemon uses of the machine that it runs on.
 type Platform struct {
 	// Now reads a monotonic clock; nil means netio.Now.
 	Now func() time.Duration
 	// FindInterface returns the interface whose subnet contains the address.
 	FindInterface func(netip.Addr) (name string, subnet netip.Prefix, err error)
 	// Watch reports the state of the interface and its changes until ctx ends.
-	Watch func(ctx context.Context, iface string, trouble func(error), notify func(netio.Snapshot)) error
+	Watch func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error
 	// OpenTransport opens the sockets on the interface.
 	OpenTransport func(iface string, local netip.Addr) (Transport, error)
 	// OpenHolder prepares to hold the addresses on the interface.
 	OpenHolder func(iface string, addresses []netip.Prefix) (Holder, error)
-	// OpenAnnouncer opens the way to the neighbours on the interface.
+	// OpenAnnouncer opens what reaches the neighbours on the interface.
 	OpenAnnouncer func(netio.Link) (Announcer, error)
 	// OpenLED opens a light.
 	OpenLED func(gpio.Spec) (gpio.LED, error)
@@ -82,8 +82,8 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	gpio.Init(cfg.LED)
 	s := Platform{
 		FindInterface: netio.FindInterface,
-		Watch: func(ctx context.Context, iface string, trouble func(error), notify func(netio.Snapshot)) error {
-			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Problem: trouble}, notify)
+		Watch: func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error {
+			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Problem: problem}, notify)
 		},
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
 			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast})

@@ -64,7 +64,7 @@ func (r *reporter) noticed(n election.Notice) {
 	r.problems.note(console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute)
 	switch n.Kind {
 	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm:
-		r.log.Error(text) // one of the boards stays out until somebody mends it
+		r.log.Error(text) // one of the boards stays out until somebody repairs it
 	default:
 		r.log.Warn(text)
 	}
@@ -83,8 +83,8 @@ func (r *reporter) remember(c election.Change, lastSeen time.Duration) {
 	}
 }
 
-// leadIsSettled reports whether whoever claims the address now is no former leader.
-func (r *reporter) leadIsSettled(now time.Duration) bool { return r.history.settled(now) }
+// claimIsForeign reports whether a claim to the address comes from outside of the group.
+func (r *reporter) claimIsForeign(now time.Duration) bool { return r.history.claimIsForeign(now) }
 
 // tell logs a change of role or leader, which text describes, and tells systemd.
 func (r *reporter) tell(c election.Change, text string) {

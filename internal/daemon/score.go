@@ -28,11 +28,8 @@ const (
 // and while it fails, that is 0: a board that does not know what it is worth does
 // not push itself forward.
 type score struct {
-	platform *Platform
-	tasks    *tasks
-	reporter *reporter
-	now      func() time.Duration
-	changed  func(uint32) // called in the loop after each run
+	shared
+	changed func(uint32) // called in the loop after each run
 
 	command  []string      // as it was configured at the start; nil if none is run
 	commands chan []string // from the loop to the runner: another one is configured
@@ -41,12 +38,12 @@ type score struct {
 	toldAt   time.Duration
 }
 
-func newScore(cfg *config.Config, p *Platform, t *tasks, r *reporter, now func() time.Duration) *score {
-	s := &score{platform: p, tasks: t, reporter: r, now: now, commands: make(chan []string, 1), toldAt: -time.Hour}
+func newScore(s shared, cfg *config.Config, changed func(uint32)) *score {
+	c := &score{shared: s, changed: changed, commands: make(chan []string, 1), toldAt: -time.Hour}
 	if cfg.ScoreSource == election.ScoreFromCommand {
-		s.command = cfg.ScoreCommand
+		c.command = cfg.ScoreCommand
 	}
-	return s
+	return c
 }
 
 // run runs the score command at once and then every scoreEvery, one run at a

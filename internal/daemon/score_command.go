@@ -111,7 +111,7 @@ func awaitExit(pid int) {
 }
 
 // commandEnv is the environment of a command: numbers look alike everywhere, and
-// the daemon's way to systemd is its own.
+// the daemon's socket to systemd is its own.
 func commandEnv(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")

@@ -248,7 +248,7 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestRealScore runs a real script in a real node, in real time.
+// TestRealScore runs a real script in a real daemon, in real time.
 func TestRealScore(t *testing.T) {
 	path := script(t, `echo 4294967295`)
 	l := newFakeLAN(t)
@@ -264,7 +264,7 @@ func TestRealScore(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("the importance is %d; problems: %q", one.score(t), one.mustStatus(t).Problems)
+			t.Fatalf("the score is %d; problems: %q", one.score(t), one.mustStatus(t).Problems)
 		}
 	}
 }

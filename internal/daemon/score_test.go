@@ -22,7 +22,7 @@ func prints(text string) func(context.Context, []string) ([]byte, error) {
 	return func(context.Context, []string) ([]byte, error) { return []byte(text), nil }
 }
 
-// commanded has a board find out its importance by a command.
+// commanded has a board compute its score by a command.
 func commanded(command func(context.Context, []string) ([]byte, error)) func(*config.Config, *fakeBoard) {
 	return func(c *config.Config, b *fakeBoard) {
 		c.Algorithm, c.ScoreSource, c.ScoreCommand = scoreOrOther(), election.ScoreFromCommand, []string{"/bin/score", "-x"}
@@ -43,7 +43,7 @@ func (b *fakeBoard) setCommand(command func(context.Context, []string) ([]byte, 
 	b.get(func() { b.command = command })
 }
 
-// score is what the loop knows of the board's importance.
+// score is what the loop knows of the board's score.
 func (b *fakeBoard) score(t *testing.T) (score uint32) {
 	t.Helper()
 	if err := b.tasks.call(t.Context(), func() { score = b.Daemon.score.value }); err != nil {
@@ -100,7 +100,7 @@ func TestParseScore(t *testing.T) {
 }
 
 // TestScoreCommand: the command is run at once and then every 5 s, with its
-// arguments, and what it prints is this board's importance until it prints
+// arguments, and what it prints is this board's score until it prints
 // something else.
 func TestScoreCommand(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
@@ -111,11 +111,11 @@ func TestScoreCommand(t *testing.T) {
 		}))
 		pass(time.Second)
 		if n := one.score(t); n != 41 {
-			t.Errorf("after the first run the importance is %d, want 41", n)
+			t.Errorf("after the first run the score is %d, want 41", n)
 		}
 		pass(scoreEvery)
 		if n := one.score(t); n != 42 {
-			t.Errorf("after the second run the importance is %d, want 42", n)
+			t.Errorf("after the second run the score is %d, want 42", n)
 		}
 		one.get(func() {
 			if diff := cmp.Diff([]string{"/bin/score", "-x"}, one.ran); diff != "" {
@@ -155,7 +155,7 @@ func TestScoreCommandFails(t *testing.T) {
 				one.setCommand(test.command)
 				pass(8 * scoreEvery)
 				if n := one.score(t); n != 0 {
-					t.Errorf("the importance is %d, want 0", n)
+					t.Errorf("the score is %d, want 0", n)
 				}
 				if s := one.mustStatus(t); !slices.Contains(texts(s.Problems), test.want) {
 					t.Errorf("the problems are %q, want %q", s.Problems, test.want)
@@ -172,7 +172,7 @@ func TestScoreCommandFails(t *testing.T) {
 				one.setCommand(prints("8"))
 				pass(2 * scoreEvery)
 				if n := one.score(t); n != 8 {
-					t.Errorf("the importance is %d, want 8", n)
+					t.Errorf("the score is %d, want 8", n)
 				}
 				if s := one.mustStatus(t); len(s.Problems) > 0 {
 					t.Errorf("it works again, and the problems are %q", s.Problems)

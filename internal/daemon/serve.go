@@ -17,7 +17,7 @@ const serveRetry = 5 * time.Second
 // serveConsole answers people and programs. A socket that cannot be made is
 // reported and tried again; the election does not depend on it.
 func (d *Daemon) serveConsole(ctx context.Context) error {
-	for d.cfg.Socket != "" {
+	for {
 		err := d.console.Run(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -33,5 +33,4 @@ func (d *Daemon) serveConsole(ctx context.Context) error {
 		case <-time.After(serveRetry):
 		}
 	}
-	return nil
 }

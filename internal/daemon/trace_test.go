@@ -191,7 +191,7 @@ func TestTraceOfAHandover(t *testing.T) {
 
 func TestTraceOfAFailedTake(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		pass(2 * time.Second)
 		if told := story(one.newestTrace(t)); !slices.Contains(told, "acquire_ended failed") || slices.Contains(told, "announced") {
 			t.Errorf("got %q", told)

@@ -21,7 +21,7 @@ import (
 func TestNobodyCanHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		for n := 1; n <= 3; n++ {
-			l.board(n, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
+			l.board(n, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		}
 		pass(2 * time.Second)
 		changes := func() (n int) {
@@ -38,12 +38,12 @@ func TestNobodyCanHold(t *testing.T) {
 	})
 }
 
-// TestPreemptorCannotHold has the highest board want the lead, and fail to take the address.
+// TestPreemptorCannotHold has the highest board want the lead, and fail to acquire the address.
 func TestPreemptorCannotHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, nil)
 		l.board(2, nil)
-		l.board(3, func(c *config.Config, b *fakeBoard) { b.takeFails, c.Preempt = errNoPermission, true })
+		l.board(3, func(c *config.Config, b *fakeBoard) { b.acquireFails, c.Preempt = errNoPermission, true })
 		pass(time.Minute)
 		leaders := 0
 		one.get(func() {
@@ -72,7 +72,7 @@ func TestHolderCannotOpen(t *testing.T) {
 }
 
 // TestMuteLeader has the leader hear everybody while nobody hears it. It learns
-// so from a rival that goes on leading, and lets go.
+// so from a rival that goes on leading, and releases the address.
 func TestMuteLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
@@ -129,7 +129,7 @@ func TestRepeatedPacketLeadsNowhere(t *testing.T) {
 // TestLogIsBounded sends packets with a wrong key from many sources.
 func TestLogIsBounded(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		pass(2 * time.Second)
 		key := make([]byte, wire.KeySize)
 		key[0] = 1
@@ -231,7 +231,7 @@ func TestProbeWithoutALink(t *testing.T) {
 // TestLogDoesNotLie has the address be claimed and not be had.
 func TestLogDoesNotLie(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.takeFails = errNoPermission })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		pass(2 * time.Second)
 		one.get(func() {
 			for _, line := range one.logged {
