@@ -27,8 +27,9 @@
 //
 // All packets leave in one place, group.transmit in group_send.go. The address is
 // acquired in one place, address.acquire in address.go: when the core says so, and
-// again for as long as the core wants it held. Neither happens once the dead man's
-// switch has fired.
+// again for as long as the core wants it held. Once the dead man's switch has fired,
+// neither does the board acquire the address nor say that it leads, until the core
+// knows.
 //
 // The daemon uses the machine through a [Platform] only. So the demo can run five
 // daemons in one process on loopback, and the tests need no machine.

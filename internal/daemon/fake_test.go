@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,25 +46,25 @@ type fakeBoard struct {
 	end       context.CancelFunc
 	ended     chan error
 
-	mu        sync.Mutex
-	transport *fakeTransport
-	announcer *fakeAnnouncer
+	mu           sync.Mutex
+	transport    *fakeTransport
+	announcer    *fakeAnnouncer
 	acquireFails error
-	openFails error // of the holder
-	mute      bool  // what it sends is lost
-	sent      int
-	holding   bool
-	announced int
-	restores  int
-	heard     []election.Change
-	logged    []string                                 // each with its level in front
-	unicasts  int                                      // how many datagrams it sent to one board
-	onSend    func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
-	command   func(ctx context.Context, words []string) ([]byte, error)
-	deadman   func() (Deadman, error)
-	openLED   func() (gpio.LED, error) // nil opens led
-	runs      []time.Duration          // of the command: when
-	ran       []string                 // the words of the last one
+	openFails    error // of the holder
+	mute         bool  // what it sends is lost
+	sent         int
+	holding      bool
+	announced    int
+	restores     int
+	heard        []election.Change
+	logged       []string                                 // each with its level in front
+	unicasts     int                                      // how many datagrams it sent to one board
+	onSend       func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
+	command      func(ctx context.Context, words []string) ([]byte, error)
+	deadman      func() (Deadman, error)
+	openLED      func() (gpio.LED, error) // nil opens led
+	runs         []time.Duration          // of the command: when
+	ran          []string                 // the words of the last one
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
@@ -382,3 +383,19 @@ func (b *fakeBoard) claimed(mac net.HardwareAddr) {
 func (a *fakeAnnouncer) Close() error { return nil }
 
 var errNoPermission = errors.New("operation not permitted")
+
+// wantLog wants a line to have been logged so often.
+func (b *fakeBoard) wantLog(t *testing.T, part string, want int) {
+	t.Helper()
+	n := 0
+	b.get(func() {
+		for _, line := range b.logged {
+			if strings.Contains(line, part) {
+				n++
+			}
+		}
+	})
+	if n != want {
+		t.Errorf("board %d has logged %q %d times, want %d", b.number, part, n, want)
+	}
+}
