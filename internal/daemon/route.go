@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
+	"sort"
 	"time"
 
 	"topdog/internal/console"
@@ -80,6 +80,6 @@ func (g *group) oneWayProblems(now time.Duration, called func(wire.ID) string) (
 			add(console.ProblemUnicastMissing, id, "multicast from %s arrives and unicast does not: list this board in its peers as well")
 		}
 	}
-	slices.SortFunc(found, func(a, b console.Problem) int { return strings.Compare(a.Text, b.Text) })
+	sort.Slice(found, func(i, j int) bool { return found[i].Text < found[j].Text })
 	return found
 }

@@ -1,11 +1,11 @@
 package compare
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -163,7 +163,7 @@ func newAxis(values []float64, log bool) svg.Axis {
 func (d *drawing) curves(p *panel, x, y svg.Axis) {
 	end := func(c curve) float64 { return y.At(c.Points[len(c.Points)-1].Y) }
 	curves := slices.Clone(p.Curves)
-	slices.SortStableFunc(curves, func(a, b curve) int { return cmp.Compare(end(a), end(b)) })
+	sort.SliceStable(curves, func(i, j int) bool { return end(curves[i]) < end(curves[j]) })
 	var ends []float64
 	for _, c := range curves {
 		ends = append(ends, end(c))

@@ -1,8 +1,8 @@
 package observe
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -96,8 +96,9 @@ func (r *record) timeline(from, to time.Time) Timeline {
 	for b, began := range since {
 		tl.add(Span{b, began, to})
 	}
-	slices.SortFunc(tl.Spans, func(a, b Span) int {
-		return cmp.Or(a.From.Compare(b.From), a.Board-b.Board)
+	sort.Slice(tl.Spans, func(i, j int) bool {
+		a, b := tl.Spans[i], tl.Spans[j]
+		return a.From.Before(b.From) || a.From.Equal(b.From) && a.Board < b.Board
 	})
 	return tl
 }

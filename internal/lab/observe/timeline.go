@@ -1,7 +1,7 @@
 package observe
 
 import (
-	"slices"
+	"sort"
 	"time"
 )
 
@@ -117,15 +117,9 @@ func (tl Timeline) edges() []edge {
 	for _, s := range tl.Spans {
 		edges = append(edges, edge{s.From, s.Board, true}, edge{s.To, s.Board, false})
 	}
-	slices.SortStableFunc(edges, func(a, b edge) int {
-		switch order := a.at.Compare(b.at); {
-		case order != 0 || a.gets == b.gets:
-			return order
-		case b.gets:
-			return -1
-		default:
-			return 1
-		}
+	sort.SliceStable(edges, func(i, j int) bool {
+		a, b := edges[i], edges[j]
+		return a.at.Before(b.at) || a.at.Equal(b.at) && b.gets && !a.gets
 	})
 	return edges
 }
