@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"syscall"
 	"time"
 
@@ -23,6 +22,9 @@ type Cluster struct {
 
 	began   time.Time
 	daemons []*Daemon
+	// cleanup is what Close does when the daemons have ended. A demo that runs its
+	// boards in its own process has nothing to clean up, and no code for it either.
+	cleanup []func() error
 }
 
 // New builds a LAN of so many boards. Nothing runs on them yet. Close ends it.
@@ -61,8 +63,8 @@ var ErrLost = errors.New("notifications of the kernel were lost, so nothing is k
 // ErrLost if nothing else went wrong.
 func (c *Cluster) Close() error {
 	errs := []error{c.LAN.Close()}
-	for _, d := range c.daemons {
-		errs = append(errs, os.RemoveAll(d.Dir))
+	for _, remove := range c.cleanup {
+		errs = append(errs, remove())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

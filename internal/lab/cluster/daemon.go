@@ -26,6 +26,7 @@ func (c *Cluster) NewDaemon(board int) (*Daemon, error) {
 	}
 	d := &Daemon{Host: c.LAN.Board(board), Number: board, Dir: dir, Log: &Log{start: c.began}}
 	c.daemons = append(c.daemons, d)
+	c.cleanup = append(c.cleanup, func() error { return os.RemoveAll(dir) })
 	return d, nil
 }
 

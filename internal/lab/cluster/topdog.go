@@ -28,7 +28,7 @@ type Program struct {
 
 // Build builds topdog as it is released. It must be called in topdog's repository.
 func Build(ctx context.Context, path string, env ...string) error {
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags=-s -w", "-o", path, "topdog/cmd/topdog")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-gcflags=topdog/internal/lab/...=-l", "-ldflags=-s -w", "-o", path, "topdog/cmd/topdog")
 	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("build topdog (run this in its repository): %w\n%s", err, out)
