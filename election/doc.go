@@ -34,8 +34,8 @@
 //     candidacy (claim in candidate.go), when the leader before has named it in its
 //     RESIGN (handover.go), or when the judge of the algorithm agents has named it.
 //   - The term grows with every claim, and a follower follows the leader of the latest term.
-//   - Of two leaders that hear each other, the lower rank releases the address at once. The other one
-//     proclaims itself anew, in a term above both (rival.go).
+//   - Of two leaders that hear each other, the lower rank releases the address at once. The other
+//     one proclaims itself anew, in a term above both (rival.go).
 //   - At a cold start the address is probed before the first claim, since there is no hurry.
 //   - A board that was not running while something was due doubts itself before it accuses
 //     anybody (suspended in core.go).
@@ -63,60 +63,71 @@
 //
 // # Times
 //
-// Every waiting time has one name. n is the number of live boards, k how often a suspect
-// is asked, p the place in the succession, from 0.
+// Every waiting time has one name, by which it is found in the code. n is the number of live
+// boards, p this board's place in the succession from 0, k how often a suspect is asked, T the
+// time limit of the papers.
 //
-//	H, interval             10 ms to 10 s, 100 ms          between two heartbeats; bounds.go
-//	G, grace                max(4 ms, H/10)                no takeover is sooner than G after a heartbeat was due, and
-//	                                                       a leader that is later than G doubts itself; detector.go
+//	H = Interval         10 ms to 10 s, else 100 ms     between two heartbeats (bounds.go)
+//	G = Grace            max(4 ms, H/10)                no takeover is sooner than G after a heartbeat was due, and
+//	                                                    a leader that is later than G doubts itself (detector.go)
 //
-//	Suspicion. The detectors are ask, fixed and nfd-e.
-//	margin                  ask: learned, G/4 to H/2       how late a heartbeat may be
-//	suspectAfter            ask: H + margin                since the last heartbeat; longer by H for every loss that is overlooked
-//	                        fixed: 3H + G                  two losses in a row are harmless, as with VRRP
-//	                        nfd-e: H + α, α = H + H/4      counted from when the last heartbeat was expected
-//	spacing                 ask: round trip, 1 ms to H/2   between two questions: most of what is sent is needed
-//	duration of questions   ask: (k-1)·spacing + within    k follows from the loss: one mistake a day
-//	                        fixed, nfd-e: H                one question
-//	T, answer timeout       the duration of the questions  the time limit of the papers
+// Suspicion. The detectors are ask, fixed and nfd-e.
 //
-//	Succession
-//	turn delay              p · turn step                  later boards act only if earlier ones do not
-//	turn step               heir: duration + 2·spacing + G an earlier board asks as often as it must, and is heard; H at least when 2 % are lost
-//	                        candidates, minid: G           a COORDINATOR is heard
-//	                        others: 0                      whoever notices acts
-//	back-off                heir: max(turn step, H/2)      several questions of the board that asks may be lost
-//	                        candidates, minid: T + H       its election is over by then
-//	election duration       heir, bully, candidates, minid: T; modified: 2T; score: 2 s; agents: H
-//	coordinator due         2T + H; score: 2 s + 3T        then the board that has taken an election over has died
-//	(those of one algorithm alone are explained in its file)
+//	margin               ask: learned, G/4 to H/2       how late a heartbeat may be
+//	suspectAfter         ask: H + margin                since the last heartbeat; H more for each loss that is overlooked
+//	                     fixed: 3H + G                  two losses in a row are harmless, as with VRRP
+//	                     nfd-e: H + α, α = H + H/4      counted from when the last heartbeat was expected
+//	Questions.Spacing    ask: round trip, 1 ms to H/2   most of what is sent is needed
+//	Questions.Duration   ask: (k-1)·Spacing + Within    k follows from the loss: one mistake a day
+//	                     fixed, nfd-e: H                one question
+//	T = AnswerTimeout    Questions.Duration             a living board answers within it
 //
-//	Start
-//	listen window           ask: 2½ H; else the larger of  a dead leader is missed, and its successor elected
-//	                        that and suspectAfter + election duration + H/2
-//	query interval          H/2, 1 s while a foreign       five questions at 40 % loss miss a leader once in a thousand times
-//	                        machine has the address
-//	probe retry             1 s, doubles to 10 s           the kernel removes a frozen holder's address within 2.5 s
+// Succession.
 //
-//	Leader
-//	reply limit             1 ms                           one multicast answers all who ask at the same time
-//	lease                   H + ¾ G with ask, else at      a quarter of G is left to release the address; lease.go
-//	                        least suspectAfter - H/2
-//	doubt                   2H                             yields to any later term; later than H itself, it releases the address
-//	preempt delay           20 H                           a board that comes and goes must not drag the address with it
-//	round trip measurement  max(H, 50 ms) four times,      by the three boards that come next
-//	                        then 10 s
+//	TurnDelay            p · turnStep                   a board acts only if those before it do not
+//	turnStep             heir: Duration + 2·Spacing + G a board asks as often as it must, and is heard;
+//	                                                    H at least where 2 % of the heartbeats are lost
+//	                     candidates, minid: G           a COORDINATOR is heard
+//	                     others: 0                      whoever notices acts
+//	backOff              heir: max(turnStep, H/2)       several questions of the board that asks may be lost
+//	                     candidates, minid: T + H       the election of the other board is over
+//	ElectionDuration     T; modified: 2T; score: 2 s;   from the suspicion to the COORDINATOR
+//	                     agents: H
+//	CoordinatorDue       2T + H; score: 2 s + 3T        the board that has taken over an election has died
 //
-//	Handover
-//	resign repeat           5 ms to H/4, doubles           a lost RESIGN would cost H
-//	successor timeout       H/4, from 10 ms to 500 ms      then another one is named, three at most
-//	successor first         H/2                            the others leave it to the one that was named
-//	resigned last           listen window                  who resigned is the last one to claim
-//	resign settles          25 ms                          after a lease has expired, the pre-signed RESIGN is heard first
+// Start.
 //
-//	Roster
-//	hello interval          max(1 s, n · 125 ms)           at most 8 packets/s at any size
-//	silent for 5 of them    counts as dead                 at 40 % loss five are lost once in a hundred times
-//	barred                  5 s                            a conflict is over when nothing was heard of it for so long
-//	notice interval         1 min                          the same notice is not given more often
+//	listenWindow         ask: 2½ H; others: also        a dead leader is missed, and its successor elected
+//	                     suspectAfter + ElectionDuration + H/2 at least
+//	queryInterval        H/2; at least 1 s while a      five questions at 40 % loss miss a leader once in
+//	                     foreign machine has the address  a thousand times
+//	coldStart.retry      1 s, doubles to 10 s           the kernel removes a frozen holder's address within 2.5 s
+//
+// Leader.
+//
+//	roundTripMin         1 ms                           between two replies: one multicast answers all who ask
+//	Lease                ask: H + ¾ G; others: also     a quarter of G is left to release the address
+//	                     suspectAfter - H/2 at least
+//	doubtUntil           2H                             a leader that was late yields to any later term; one that
+//	                                                    was later than H releases the address
+//	preemptIntervals     20 H                           a board that comes and goes must not move the address
+//	measureInterval      max(H, 50 ms) four times,      a candidate knows how long an answer takes
+//	                     then 10 s
+//
+// Handover.
+//
+//	handover.pause       5 ms to H/4, doubles           a lost RESIGN would cost H
+//	successorTimeout     H/4, 10 ms to 500 ms           then another board is named, three at most
+//	successorFirst       H/2                            the others leave the lead to the board that was named
+//	listenWindow         as above                       the board that has resigned is the last one to claim
+//	resignSettles        25 ms                          the pre-signed RESIGN is heard before anything else
+//
+// Roster and conflicts.
+//
+//	helloInterval        max(1 s, n · 125 ms)           at most 8 packets/s at any size
+//	helloLosses          5 of them                      silent for so long is dead: at 40 % loss once in a hundred times
+//	barredFor            5 s                            a conflict that was not heard of for so long is over
+//	noticeInterval       1 min                          between two equal notices
+//
+// What one algorithm alone waits for is explained in its file.
 package election

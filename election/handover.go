@@ -116,6 +116,9 @@ func (c *Core) successorTimeout() time.Duration {
 	return min(max(c.cfg.Interval/4, 2*resignRepeatMin), successorTimeoutMax)
 }
 
+// successorFirst is how long the others leave the lead to the board that was named.
+func (c *Core) successorFirst() time.Duration { return c.cfg.Interval / 2 }
+
 // nameSuccessor makes a board the successor.
 func (c *Core) nameSuccessor(id wire.ID) {
 	h := &c.handover
@@ -161,12 +164,12 @@ func (c *Core) hearLeaderResign(m *wire.Message, named bool) {
 	case named && c.crossing(m):
 		// Both have released the address in favour of the other. The higher rank acquires it.
 		c.becomeFollower(wire.Nobody, ReasonResigned)
-		c.postpone(c.cfg.Interval / 2)
+		c.postpone(c.successorFirst())
 	case named && c.rank().Eligible():
 		c.becomeLeader(ReasonHandover)
 	case mine && m.Resign.Successor != wire.Nobody:
 		c.becomeFollower(wire.Nobody, ReasonResigned)
-		c.postpone(c.cfg.Interval / 2) // the successor comes first
+		c.postpone(c.successorFirst())
 	case mine:
 		c.leaderless(ReasonResigned)
 	}

@@ -43,7 +43,10 @@ func (e *initiator) TurnDelay() time.Duration {
 }
 
 // standBack leaves the election to another board, until it has named the winner.
-func (e *initiator) standBack() { e.stay(e.AnswerTimeout() + e.Interval()) }
+func (e *initiator) standBack() { e.stay(e.backOff()) }
+
+// backOff is how long an election of another board lasts, until its winner is heard.
+func (e *initiator) backOff() time.Duration { return e.AnswerTimeout() + e.Interval() }
 
 // await gives the winner the time to be heard. It may have to have a living leader
 // hand over first.
