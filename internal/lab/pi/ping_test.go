@@ -1,0 +1,45 @@
+package pi
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/netns"
+)
+
+// This machine answers at its own address on the segment, and nobody at the boards' floating one.
+func TestPing(t *testing.T) {
+	if err := netns.Available(); err != nil {
+		t.Skip(err)
+	}
+	machine, err := FindMachine("raspi3b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Temporary(t.TempDir(), machine, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	answered, err := l.Ping(l.host())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answered.Close()
+	silent, err := l.Ping(l.Floating())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 3 {
+		if _, err := answered.WaitAnswer(ctx, func(int) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first := silent.Report(time.Time{}).First; first.Board != 0 {
+		t.Errorf("somebody has answered at %v: %+v", l.Floating(), first)
+	}
+}
