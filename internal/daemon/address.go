@@ -23,19 +23,21 @@ type address struct {
 	deadman  *deadman
 	floating []config.Address
 
-	iface  string // where it is held
-	holder Holder // nil until it was opened
-	wanted bool   // the core wants the address held
-	held   bool
-	untold bool // it was acquired just now, and nobody on this board was told yet
-	failed bool // it could not be acquired, and the core was not told yet
-
+	// Holding it.
+	iface    string // where it is held
+	holder   Holder // nil until it was opened
+	wanted   bool   // the core wants the address held
+	held     bool
+	untold   bool          // it was acquired just now, and nobody on this board was told yet
 	renewAt  time.Duration // when its lifetime is started over, or acquiring it is tried again
 	restored uint64        // how often something else had deleted it
 
+	// Not being able to acquire it.
+	failed       bool          // the core was not told yet
 	backOff      time.Duration // how long this board stands back; doubles
 	backOffUntil time.Duration // when it stands for the lead again; never if it does
 
+	// Announcing and defending it.
 	announcer  Announcer     // nil while the link is closed
 	announceAt time.Duration // when it is announced next
 	announced  int           // how often it was since it was acquired
@@ -44,9 +46,9 @@ type address struct {
 	probes     int // how often the address was probed, to tell the answers apart
 }
 
-func newAddress(s shared, floating []config.Address, l *link, g *group, switched *deadman, rivalHeard func(netip.Addr, net.HardwareAddr)) *address {
+func newAddress(s shared, floating []config.Address, l *link, g *group, d *deadman, rivalHeard func(netip.Addr, net.HardwareAddr)) *address {
 	return &address{
-		shared: s, link: l, group: g, deadman: switched, floating: floating,
+		shared: s, link: l, group: g, deadman: d, floating: floating,
 		rivalHeard: rivalHeard, backOffUntil: never,
 	}
 }

@@ -29,9 +29,9 @@ type deadman struct {
 	shared
 	group *group
 
-	device   Deadman // nil while there is no companion
-	armed    bool
-	prepared preparation
+	companion Deadman // nil while there is no companion
+	armed     bool
+	prepared  preparation
 }
 
 // preparation is what the companion was told, and what that was made of.
@@ -50,7 +50,7 @@ func (s *deadman) start(ready func()) {
 	if s.platform.StartDeadman == nil {
 		return
 	}
-	device, err := s.platform.StartDeadman()
+	companion, err := s.platform.StartDeadman()
 	if err != nil {
 		if s.reporter.note(console.ProblemDeadman, err.Error(), forever) {
 			s.reporter.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
@@ -59,10 +59,10 @@ func (s *deadman) start(ready func()) {
 		return
 	}
 	s.reporter.solved(console.ProblemDeadman)
-	s.device, s.armed, s.prepared = device, false, preparation{}
+	s.companion, s.armed, s.prepared = companion, false, preparation{}
 	s.tasks.start(func(ctx context.Context) error {
 		select {
-		case <-device.Exited():
+		case <-companion.Exited():
 			s.tasks.post(func() { s.restart(ready) })
 		case <-ctx.Done():
 		}
@@ -73,23 +73,23 @@ func (s *deadman) start(ready func()) {
 
 // restart replaces a companion that somebody has killed.
 func (s *deadman) restart(ready func()) {
-	s.reporter.log.Warnf("the dead man's switch (process %d) has ended; starting another one", s.device.PID())
+	s.reporter.log.Warnf("the dead man's switch (process %d) has ended; starting another one", s.companion.PID())
 	s.close()
 	s.tasks.postAfter(restartDeadman, func() { s.start(ready) })
 }
 
 // close ends the companion.
 func (s *deadman) close() {
-	if s.device != nil {
-		s.reporter.failed("close the dead man's switch", s.device.Close())
+	if s.companion != nil {
+		s.reporter.failed("close the dead man's switch", s.companion.Close())
 	}
-	s.device, s.armed = nil, false
+	s.companion, s.armed = nil, false
 }
 
 // extend begins or extends the lease, and keeps what the companion is told up to
 // date: what there is to release, and the RESIGN that it sends.
 func (s *deadman) extend(plan netio.ReleasePlan, resign wire.Message, lease time.Duration) {
-	if s.device == nil {
+	if s.companion == nil {
 		return
 	}
 	// A leader that runs is not deposed because what was prepared is out of date.
@@ -98,9 +98,9 @@ func (s *deadman) extend(plan netio.ReleasePlan, resign wire.Message, lease time
 	}
 	if !s.armed {
 		s.armed = true
-		s.device.Arm()
+		s.companion.Arm()
 	}
-	s.device.Extend(lease) // whether it could is asked before the next thing is done
+	s.companion.Extend(lease) // whether it could is asked before the next thing is done
 }
 
 // outdated reports whether the companion has to be told something else.
@@ -121,7 +121,7 @@ func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) bool {
 		}
 		plan.Resign, plan.To, plan.From = datagram, append(plan.To, s.group.destinations()...), s.group.connection()
 	}
-	if err := s.device.Prepare(plan); err != nil {
+	if err := s.companion.Prepare(plan); err != nil {
 		// A companion that has ended is replaced; a link that has gone is told of elsewhere.
 		if !isLinkDown(err) {
 			s.reporter.warn(console.ProblemDeadmanOutdated, err.Error(), time.Minute)
@@ -138,7 +138,7 @@ func (s *deadman) disarm() {
 		return
 	}
 	s.armed = false
-	if s.device.Disarm() {
+	if s.companion.Disarm() {
 		return
 	}
 	// The RESIGN was sent, or is about to be. What this board says from now on must
@@ -149,4 +149,4 @@ func (s *deadman) disarm() {
 
 // fired reports whether the switch has released the address: then this board
 // must neither say that it leads nor touch the address.
-func (s *deadman) fired() bool { return s.armed && s.device.Fired() }
+func (s *deadman) fired() bool { return s.armed && s.companion.Fired() }

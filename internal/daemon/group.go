@@ -21,33 +21,39 @@ import (
 // one of its own, which [group.presign] has signed.
 type group struct {
 	shared
-	link      *link
+	link *link
+
+	// Whom it speaks to.
 	multicast netip.AddrPort // where Transport.Multicast sends to
 	port      uint16         // where boards listen
 	peers     []netip.Addr   // are sent by unicast what the group is sent by multicast
-	changes   int            // of transport and peers
+	routes    map[wire.ID]*route
 
+	// The sockets.
 	transport   Transport      // nil while the link is closed
-	local       netip.Addr     // of the transport
+	local       netip.Addr     // the address that the transport was opened for
 	readers     sync.WaitGroup // of the transport
 	inbox       chan *packet   // from the readers to the loop
 	free        chan *packet   // back
-	overruns    atomic.Uint64
-	multicastAt time.Duration // when multicast was heard last, or the group joined
+	multicastAt time.Duration  // when multicast was heard last, or the group joined
+	changes     int            // counts those of transport and peers
 
+	// Who this board is.
 	configuredID wire.ID
 	self         wire.ID // Nobody until the board's own address is known
 	incarnation  wire.Incarnation
 	sequence     wire.Sequence // of what was sent last
 	outdated     bool          // the id belongs to another board now; a new one is due
-	header       func() wire.Header
-	guard        *wire.Guard // nil until the board's own address is known
-	codec        *wire.Codec
-	message      wire.Message // the one that was received last
-	out          []byte       // the datagram that was sent last
-	routes       map[wire.ID]*route
 
-	counts groupCounts
+	// From messages to datagrams and back.
+	codec   *wire.Codec
+	guard   *wire.Guard        // nil until the board's own address is known
+	header  func() wire.Header // of what this board sends without the core
+	message wire.Message       // the one that was received last
+	out     []byte             // the datagram that was sent last
+
+	counts   groupCounts
+	overruns atomic.Uint64 // datagrams for which there was no room in the inbox
 }
 
 // groupCounts count what becomes of packets.

@@ -78,13 +78,13 @@ func (h *history) rivalHeard() {
 	h.rivalAt = h.now()
 }
 
-// echo is how long after a change of role, or a healed partition, the announcements
-// of the former leader may still be heard.
-const echo = 10 * time.Second
+// formerLeaderWithin is how long after a change of role, or a healed partition, the
+// announcements of the former leader may still be heard.
+const formerLeaderWithin = 10 * time.Second
 
 // claimIsForeign reports whether whoever claims the address now is no former leader.
 func (h *history) claimIsForeign(now time.Duration) bool {
-	return now-h.since > echo && now-h.rivalAt > echo
+	return now-h.since > formerLeaderWithin && now-h.rivalAt > formerLeaderWithin
 }
 
 // status fills in what topdog status shows of it. idAndName looks up a board.

@@ -99,7 +99,7 @@ func (d *Daemon) due() time.Duration {
 // timerExpired does what is due. The core comes first: if this process was asleep
 // it releases the address before anything renews it.
 func (d *Daemon) timerExpired() {
-	d.timer.expired()
+	d.timer.unset()
 	// What has arrived meanwhile may change what is due. What arrives while this
 	// is handled has to wait, or a flood would keep the leader from its heartbeat.
 	for range len(d.group.inbox) {

@@ -69,10 +69,8 @@ func (h *handover) waits() bool { return h.successor != nil }
 
 // succeeded tells whoever waits who leads now.
 func (h *handover) succeeded(to console.Handover) {
-	if h.successor != nil {
-		h.successor <- to
-		h.successor = nil
-	}
+	h.successor <- to
+	h.successor = nil
 }
 
 // forget is called for one who does not wait any more; somebody else may.

@@ -45,8 +45,8 @@ func (t *timer) set(at, now time.Duration) {
 	}
 }
 
-// expired is called when it has.
-func (t *timer) expired() { t.at = never }
+// unset is called when it has expired.
+func (t *timer) unset() { t.at = never }
 
 // runtimeTimer is a timer of the Go runtime, which also runs in virtual time.
 type runtimeTimer struct {
