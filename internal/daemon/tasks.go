@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -68,24 +69,38 @@ func (t *tasks) postAfter(delay time.Duration, do func()) {
 	})
 }
 
-// call has something done in the loop and waits for it.
+// call has something done in the loop and waits for it. If the caller has to give up
+// before it was begun, it is not done at all: its answer would be written while the caller
+// reads it, and nobody would wait for what it begins.
 func (t *tasks) call(ctx context.Context, do func()) error {
+	var claimed atomic.Bool // by the loop, which does it, or by the caller, who has given up
 	done := make(chan struct{})
 	select {
-	case t.posted <- func() { do(); close(done) }:
+	case t.posted <- func() {
+		if claimed.CompareAndSwap(false, true) {
+			do()
+			close(done)
+		}
+	}:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-t.ctx.Done():
 		return errStopping
 	}
+	var err error
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	case <-t.ctx.Done():
-		return errStopping
+		err = errStopping
 	}
+	if claimed.CompareAndSwap(false, true) {
+		return err
+	}
+	<-done // the loop is at it
+	return nil
 }
 
 var errStopping = errors.New("the daemon is stopping")
