@@ -28,10 +28,10 @@ type Report struct {
 	Messages []Messages `json:"messages"` // by kind
 	Packets  int        `json:"packets"`  // a multicast is one
 
-	VacantMs         float64 `json:"vacant_ms"` // without a holder of the address
-	LongestVacancyMs float64 `json:"longest_vacancy_ms"`
-	DoubledMs        float64 `json:"doubled_ms"` // with two or more
-	Moves            int     `json:"moves"`
+	NoHolderMs        float64 `json:"no_holder_ms"` // nobody held the address
+	LongestNoHolderMs float64 `json:"longest_no_holder_ms"`
+	TwoHoldersMs      float64 `json:"two_holders_ms"` // two boards or more held it
+	Moves             int     `json:"moves"`
 
 	Leaders []Leader   `json:"leaders"` // who held the address when
 	Faults  []Recovery `json:"faults"`  // what happened, and how long a new leader took
@@ -43,7 +43,8 @@ type Report struct {
 
 // Messages counts one kind of message.
 type Messages struct {
-	Kind    string `json:"kind"`
+	Name    string `json:"-"`    // for people, such as HEARTBEAT in reply
+	Kind    string `json:"kind"` // such as HEARTBEAT_REPLY
 	Packets int    `json:"packets"`
 	Live    int    `json:"live"` // messages as the literature counts, to boards that were alive
 	Dead    int    `json:"dead"` // and to others
@@ -87,11 +88,11 @@ func (p *Play) Report() Report {
 	}
 	for _, k := range p.LAN.Counts.Kinds() {
 		t := p.LAN.Counts[k]
-		r.Messages = append(r.Messages, Messages{k.String(), t.Packets, t.Live, t.Dead, k.Routine()})
+		r.Messages = append(r.Messages, Messages{k.String(), k.Identifier(), t.Packets, t.Live, t.Dead, k.Routine()})
 		r.Packets += t.Packets
 	}
 	sum := p.LAN.Summarise(p.from)
-	r.VacantMs, r.LongestVacancyMs, r.DoubledMs, r.Moves = ms(sum.Vacant), ms(sum.LongestVacancy), ms(sum.Doubled), sum.Moves
+	r.NoHolderMs, r.LongestNoHolderMs, r.TwoHoldersMs, r.Moves = ms(sum.Vacant), ms(sum.LongestVacancy), ms(sum.Doubled), sum.Moves
 	for _, reign := range p.LAN.Reigns(p.from) {
 		l := Leader{Board: reign.Board.Label, SinceMs: ms(reign.From)}
 		if reign.Ended {
@@ -147,7 +148,7 @@ func (r *Report) Text(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d boards, fanout %s, seed %d; from %s to %s\n\n", r.Algorithm, r.Nodes, r.Fanout, r.Seed, span(r.FromMs), span(r.UntilMs))
 	r.counts(w)
 	fmt.Fprintf(w, "\naddress  nobody held it for %s (%s at a time), two boards for %s; it moved %s\n",
-		span(r.VacantMs), span(r.LongestVacancyMs), span(r.DoubledMs), times(r.Moves))
+		span(r.NoHolderMs), span(r.LongestNoHolderMs), span(r.TwoHoldersMs), times(r.Moves))
 	fmt.Fprintf(w, "leaders  %s\n", r.leaders())
 	for _, c := range r.Faults {
 		fmt.Fprintf(w, "%s  %s: %s\n", span(c.AtMs), strings.Join(c.What, ", "), c.words())
@@ -162,7 +163,7 @@ func (r *Report) counts(w io.Writer) {
 	fmt.Fprintln(t, "message\tpackets\tmessages\tto the living\tto the dead\t")
 	var sum Messages
 	for _, m := range r.Messages {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t\n", m.Kind, m.Packets, m.Live+m.Dead, m.Live, m.Dead)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t\n", m.Name, m.Packets, m.Live+m.Dead, m.Live, m.Dead)
 		if !m.Routine {
 			sum.Packets, sum.Live, sum.Dead = sum.Packets+m.Packets, sum.Live+m.Live, sum.Dead+m.Dead
 		}

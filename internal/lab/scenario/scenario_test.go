@@ -160,9 +160,9 @@ func TestReport(t *testing.T) {
 		}
 	}
 	want := []Messages{
-		{Kind: "ELECTION", Packets: 4, Live: 6, Dead: 4},
-		{Kind: "ANSWER", Packets: 6, Live: 6},
-		{Kind: "COORDINATOR", Packets: 1, Live: 8, Dead: 1},
+		{Name: "ELECTION", Kind: "ELECTION", Packets: 4, Live: 6, Dead: 4},
+		{Name: "ANSWER", Kind: "ANSWER", Packets: 6, Live: 6},
+		{Name: "COORDINATOR", Kind: "COORDINATOR", Packets: 1, Live: 8, Dead: 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
@@ -177,8 +177,8 @@ func TestReport(t *testing.T) {
 	if diff := cmp.Diff([]string{"crash 10", "6 notices"}, f.What); diff != "" {
 		t.Errorf("want -, got +:\n%s", diff)
 	}
-	if f.Before != "10" || f.Leader != "9" || f.AcquiredMs == nil || f.AgreedMs == nil || *f.AgreedMs < *f.AcquiredMs || *f.AcquiredMs != r.VacantMs {
-		t.Errorf("coping: %+v; vacant for %v", f, r.VacantMs)
+	if f.Before != "10" || f.Leader != "9" || f.AcquiredMs == nil || f.AgreedMs == nil || *f.AgreedMs < *f.AcquiredMs || *f.AcquiredMs != r.NoHolderMs {
+		t.Errorf("coping: %+v; vacant for %v", f, r.NoHolderMs)
 	}
 	var text bytes.Buffer
 	if err := r.Text(&text); err != nil {
@@ -240,8 +240,8 @@ func TestFaults(t *testing.T) {
 			if diff := cmp.Diff(tc.holders, holders); diff != "" {
 				t.Errorf("holders: want -, got +:\n%s", diff)
 			}
-			if doubled := r.DoubledMs > 0; doubled != tc.doubled {
-				t.Errorf("two boards held the address for %v ms", r.DoubledMs)
+			if doubled := r.TwoHoldersMs > 0; doubled != tc.doubled {
+				t.Errorf("two boards held the address for %v ms", r.TwoHoldersMs)
 			}
 			for _, b := range r.Boards {
 				if b.Running && b.Leader != tc.following && tc.name != "one way" {
@@ -288,8 +288,8 @@ func TestFrom(t *testing.T) {
 	}
 	s.From = 5 * time.Second
 	_, r = run(t, s)
-	if len(r.Faults) != 0 || r.VacantMs != 0 {
-		t.Errorf("from 5 s: %+v, vacant for %v ms", r.Faults, r.VacantMs)
+	if len(r.Faults) != 0 || r.NoHolderMs != 0 {
+		t.Errorf("from 5 s: %+v, vacant for %v ms", r.Faults, r.NoHolderMs)
 	}
 }
 

@@ -26,7 +26,7 @@ type Board struct {
 	plugged  bool   // the cable is in
 	heard    []seen // by peer
 	sequence wire.Sequence
-	sounding bool // its last question was to time the way to its leader
+	timing   bool // its last QUERY measured the round trip to its leader
 	lose     doomed
 	muted    bool // the switch drops its frames, and its link stays up
 	deaf     map[wire.ID]bool

@@ -22,16 +22,20 @@ const (
 	// KindHandover is a QUERY that asks the leader to hand over;
 	// Kind(wire.TypeQuery) are those of boards that join.
 	KindHandover
-	// KindSounding is a QUERY by which a follower times the way to its leader, and
-	// KindEcho the HEARTBEAT that answers it. No paper has them.
-	KindSounding
-	KindEcho
+	// KindTimingQuery is a QUERY by which a follower measures the round trip to its leader,
+	// and KindTimingReply the HEARTBEAT that answers it. No paper has them.
+	KindTimingQuery
+	KindTimingReply
 	kindCount
 )
 
-var kindNames = map[Kind]string{
-	KindReply: "HEARTBEAT in reply", KindHandover: "QUERY for handover",
-	KindSounding: "QUERY for timing", KindEcho: "HEARTBEAT for timing",
+// kindNames are the names of the kinds that are finer than a type: in texts, and as
+// identifiers for programs.
+var kindNames = map[Kind]struct{ text, identifier string }{
+	KindReply:       {"HEARTBEAT in reply", "HEARTBEAT_REPLY"},
+	KindHandover:    {"QUERY for handover", "QUERY_HANDOVER"},
+	KindTimingQuery: {"QUERY for timing", "QUERY_TIMING"},
+	KindTimingReply: {"HEARTBEAT for timing", "HEARTBEAT_TIMING"},
 }
 
 // kindOf returns what a message counts as. Only the simulation can tell why a QUERY is
@@ -43,19 +47,19 @@ func (s *Sim) kindOf(from *Board, to wire.ID, m *wire.Message) Kind {
 		switch {
 		case !m.Reply:
 			return Kind(m.Type)
-		case known && s.peers[n].sounding:
-			return KindEcho
+		case known && s.peers[n].timing:
+			return KindTimingReply
 		default:
 			return KindReply
 		}
 	case wire.TypeElection:
-		from.sounding = false
+		from.timing = false
 	case wire.TypeQuery:
 		if m.Query.Purpose == wire.PurposeHandover {
 			return KindHandover
 		}
-		if from.sounding = from.role == election.Follower; from.sounding {
-			return KindSounding
+		if from.timing = from.role == election.Follower; from.timing {
+			return KindTimingQuery
 		}
 	}
 	return Kind(m.Type)
@@ -64,9 +68,9 @@ func (s *Sim) kindOf(from *Board, to wire.ID, m *wire.Message) Kind {
 // Type returns the type of message that the kind belongs to.
 func (k Kind) Type() wire.Type {
 	switch k {
-	case KindReply, KindEcho:
+	case KindReply, KindTimingReply:
 		return wire.TypeHeartbeat
-	case KindHandover, KindSounding:
+	case KindHandover, KindTimingQuery:
 		return wire.TypeQuery
 	default:
 		return wire.Type(k)
@@ -75,7 +79,15 @@ func (k Kind) Type() wire.Type {
 
 func (k Kind) String() string {
 	if name, ok := kindNames[k]; ok {
-		return name
+		return name.text
+	}
+	return wire.Type(k).String()
+}
+
+// Identifier names the kind in JSON: one word in capitals, as the types of messages.
+func (k Kind) Identifier() string {
+	if name, ok := kindNames[k]; ok {
+		return name.identifier
 	}
 	return wire.Type(k).String()
 }
@@ -84,7 +96,7 @@ func (k Kind) String() string {
 // they are no part of what an election costs.
 func (k Kind) Routine() bool {
 	switch k {
-	case Kind(wire.TypeHeartbeat), Kind(wire.TypeHello), KindSounding, KindEcho:
+	case Kind(wire.TypeHeartbeat), Kind(wire.TypeHello), KindTimingQuery, KindTimingReply:
 		return true
 	}
 	return false

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -90,7 +91,7 @@ func TestCountsDeath(t *testing.T) {
 		if want := (sim.Tally{Packets: 10, Live: 20 - do.dead, Dead: do.dead}); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
-		if got.Packets != lan.Packets[wire.TypeHeartbeat]-lan.Counts.Of(sim.KindReply, sim.KindEcho).Packets {
+		if got.Packets != lan.Packets[wire.TypeHeartbeat]-lan.Counts.Of(sim.KindReply, sim.KindTimingReply).Packets {
 			t.Errorf("%s: Packets says %d", name, lan.Packets[wire.TypeHeartbeat])
 		}
 	}
@@ -126,9 +127,9 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%v: %v, want %v", kind, got, want)
 		}
 	}
-	sounding, echo := lan.Counts[sim.KindSounding], lan.Counts[sim.KindEcho]
-	if sounding.Packets == 0 || sounding != echo {
-		t.Errorf("timing: %v, answered by %v", sounding, echo)
+	query, reply := lan.Counts[sim.KindTimingQuery], lan.Counts[sim.KindTimingReply]
+	if query.Packets == 0 || query != reply {
+		t.Errorf("timing: %v, answered by %v", query, reply)
 	}
 	if got := lan.Counts.Type(wire.TypeQuery).Packets; got != lan.Packets[wire.TypeQuery] {
 		t.Errorf("all kinds of QUERY together are %d, want %d", got, lan.Packets[wire.TypeQuery])
@@ -201,5 +202,21 @@ func TestWatchSettled(t *testing.T) {
 	lan.Board("1").Crash()
 	if _, ok := w.Settled(); !ok {
 		t.Error("a watch that was stopped has seen a crash")
+	}
+}
+
+// TestKindIdentifiers holds that a program can tell the kinds of a JSON report apart.
+func TestKindIdentifiers(t *testing.T) {
+	identifier := regexp.MustCompile(`^[A-Z]+(_[A-Z]+)*$`)
+	seen := make(map[string]sim.Kind)
+	for k := sim.Kind(wire.TypeHeartbeat); k <= sim.KindTimingReply; k++ {
+		name := k.Identifier()
+		if !identifier.MatchString(name) {
+			t.Errorf("%v is called %q", k, name)
+		}
+		if other, twice := seen[name]; twice {
+			t.Errorf("%v and %v are both called %q", other, k, name)
+		}
+		seen[name] = k
 	}
 }
