@@ -109,6 +109,7 @@ var badFiles = []struct{ name, text string }{
 	{"command of too many words", good + fromCommand + "score_command = [\"/bin/load\"" + strings.Repeat(", \"x\"", 16) + "]\n"},
 	{"other names of the election's keys", good + "failure_detector = \"ask\"\nunicast = true\nscript = \"/bin/load\"\nscore-command = \"/bin/load\"\nfan_out = \"unicast\"\nscore_form = \"age\"\n"},
 	{"hold unknown", good + "hold = \"forever\"\n"},
+	{"hold as it was once written", good + "hold = \"tun\"\n"},
 	{"socket relative", good + "socket = \"topdog.sock\"\n"},
 	{"key in the configuration", good + "key = \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"\n"},
 	{"key instead of its path", good + "key_file = \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"\n"},

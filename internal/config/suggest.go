@@ -95,7 +95,24 @@ func nearest(text string, words []string) string {
 			best, bestDistance = w, d
 		}
 	}
+	if best == "" && length >= 3 {
+		return begunBy(strings.ToLower(text), words)
+	}
 	return best
+}
+
+// begunBy returns the only word that text is the beginning of, or "": "tun" is half of
+// "tun+lifetime", and hold was once written so.
+func begunBy(text string, words []string) (only string) {
+	for _, w := range words {
+		if strings.HasPrefix(w, text) {
+			if only != "" {
+				return ""
+			}
+			only = w
+		}
+	}
+	return only
 }
 
 // distance counts the typing errors between a and b: missing, superfluous,
