@@ -18,8 +18,9 @@ import (
 
 // written is what write did.
 type written struct {
-	keyPath  string
-	keyIsNew bool // false if a good key was there and has been kept
+	configPath string // absolute, as keyPath is
+	keyPath    string
+	keyIsNew   bool // false if a good key was there and has been kept
 }
 
 // write makes the two files of a new board, and their directory if necessary. Neither
@@ -31,9 +32,10 @@ func (b Board) write() (done written, err error) {
 	if err != nil {
 		return done, fmt.Errorf("the address: %w", err)
 	}
-	if b.Path, err = filepath.Abs(b.Path); err != nil {
+	if done.configPath, err = filepath.Abs(b.Path); err != nil {
 		return done, fmt.Errorf("make the path of %s absolute: %w", b.Path, err)
 	}
+	b.Path = done.configPath
 	text := b.config(a)
 	if err := checkText(b.Path, text); err != nil {
 		return done, err

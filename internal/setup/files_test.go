@@ -70,6 +70,22 @@ func mustLoad(t *testing.T, b Board) *config.Config {
 	return c
 }
 
+// TestInitSaysWhere: also if the path is relative, so that it can be found again.
+func TestInitSaysWhere(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	b := Board{Path: "." + string(filepath.Separator) + configName, Address: "192.168.1.250", Interface: "eth0"}
+	var out strings.Builder
+	if err := b.Init(t.Context(), strings.NewReader(""), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{configName, keyName} {
+		if want := "wrote " + filepath.Join(dir, name); !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q but:\n%s", want, out.String())
+		}
+	}
+}
+
 // changed are the keys of a configuration that are not as a file has them that sets
 // only an address.
 func changed(t *testing.T, c *config.Config) []string {

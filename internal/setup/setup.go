@@ -74,7 +74,7 @@ func (b Board) Init(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := giveToDaemon(done.keyPath); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "wrote %s\n", b.Path)
+	fmt.Fprintf(out, "wrote %s\n", done.configPath)
 	if done.keyIsNew {
 		fmt.Fprintf(out, "wrote %s (a fresh key, which nobody else can read)\n", done.keyPath)
 	} else {
