@@ -43,7 +43,7 @@ func (c *Core) measureRoundTrip() {
 	if c.detectorKind() != DetectorAsk {
 		return // nobody waits for as long as an answer takes
 	}
-	c.leadership.measured++
+	c.lastLeader.measured++
 	c.following.measure = due(c.now + c.measureInterval())
 	if c.leader == wire.Nobody || !c.rank().Eligible() || c.succession() >= witnesses {
 		return
@@ -57,7 +57,7 @@ func (c *Core) measureRoundTrip() {
 }
 
 func (c *Core) measureInterval() time.Duration {
-	if c.leadership.measured < roundTripMeasurements {
+	if c.lastLeader.measured < roundTripMeasurements {
 		return max(c.cfg.Interval, measureMin)
 	}
 	return measureEvery
@@ -68,7 +68,7 @@ func (c *Core) measureInterval() time.Duration {
 // the round trip is answered alone, with the number of the heartbeat before; it must
 // not take what others are answered for it.
 func (c *Core) answersQuestion(m *wire.Message, heartbeat wire.Heartbeat) bool {
-	return m.Reply && c.asking.count > 0 && (c.role == Candidate || heartbeat.Number == c.leadership.lastNumber)
+	return m.Reply && c.asking.count > 0 && (c.role == Candidate || heartbeat.Number == c.lastLeader.lastNumber)
 }
 
 // timeAnswer learns the round trip from an answer. One that comes very late answers

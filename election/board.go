@@ -68,16 +68,16 @@ func (b *Board) AnswerTimeout() time.Duration { return b.core.detector.Questions
 func (b *Board) Evidence() wire.Answer {
 	c := b.core
 	return wire.Answer{
-		Leader: c.leader, Incarnation: c.leadership.incarnation, LastHeard: c.leadership.lastHeard,
+		Leader: c.leader, Incarnation: c.lastLeader.incarnation, LastHeard: c.lastLeader.lastHeard,
 		Age: c.detector.Age(c.now),
 	}
 }
 
 // Cause returns why this board became a candidate.
-func (b *Board) Cause() Reason { return b.core.standing.cause }
+func (b *Board) Cause() Reason { return b.core.candidacy.cause }
 
 // SetCause replaces the cause of a candidate, which its reason to lead follows from.
-func (b *Board) SetCause(reason Reason) { b.core.standing.cause = reason }
+func (b *Board) SetCause(reason Reason) { b.core.candidacy.cause = reason }
 
 // SuspectsLeader reports whether this board is a candidate because the leader fell silent or
 // there is none, and not because it joins, was called upon or outranks the leader.
@@ -135,9 +135,9 @@ func (b *Board) deadline(d Deadline) *deadline {
 	case d >= OwnDeadline:
 		return &c.own[d-OwnDeadline]
 	case c.role == Candidate && d == AnswersDue:
-		return &c.standing.answers
+		return &c.candidacy.answers
 	case c.role == Candidate:
-		return &c.standing.coordinator
+		return &c.candidacy.coordinator
 	case c.role == Leader && d == AnswersDue:
 		return &c.leading.answers
 	default:
@@ -204,7 +204,7 @@ func (b *Board) StartProbe() { b.core.startProbe() }
 func (b *Board) Claim() { b.core.claim() }
 
 // SetPredecessor says whose failure this is all about.
-func (b *Board) SetPredecessor(id wire.ID) { b.core.leadership.predecessor = id }
+func (b *Board) SetPredecessor(id wire.ID) { b.core.lastLeader.predecessor = id }
 
 // DeclareDead takes a board for dead until it is heard again.
 func (b *Board) DeclareDead(id wire.ID) { b.core.roster.DeclareDead(id) }

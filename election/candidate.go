@@ -27,7 +27,7 @@ const HandoverRequests = 3
 // or holds an election, as its algorithm has it.
 func (c *Core) becomeCandidate(reason Reason) {
 	c.become(Candidate, c.leader, reason)
-	c.standing = candidateState{cause: reason}
+	c.candidacy = candidateState{cause: reason}
 	c.asking = asking{}
 }
 
@@ -35,7 +35,7 @@ func (c *Core) becomeCandidate(reason Reason) {
 // silent. Only then does a message of the leader end the candidacy: one that joins, is
 // called upon or outranks the leader holds an election although the leader lives.
 func (c *Core) suspectsLeader() bool {
-	switch c.standing.cause {
+	switch c.candidacy.cause {
 	case ReasonJoining, ReasonCalledUpon, ReasonOutranks:
 		return false
 	default:
@@ -56,7 +56,7 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 		}
 		return
 	}
-	if c.leader != wire.Nobody && m.Term < c.leadership.term {
+	if c.leader != wire.Nobody && m.Term < c.lastLeader.term {
 		return // a leader of the past, which will hear so from its successor
 	}
 	c.becomeFollower(m.Sender, ReasonProclaimed)
@@ -70,8 +70,8 @@ func (c *Core) sendElection(audience []wire.ID) {
 	c.tell(audience, wire.Message{
 		Header: wire.Header{Type: wire.TypeElection},
 		Election: wire.Election{
-			Suspect: c.leader, Incarnation: c.leadership.incarnation,
-			LastHeard: c.leadership.lastHeard, Round: c.asking.round, Score: c.score.told,
+			Suspect: c.leader, Incarnation: c.lastLeader.incarnation,
+			LastHeard: c.lastLeader.lastHeard, Round: c.asking.round, Score: c.score.told,
 		},
 	})
 }
@@ -82,16 +82,16 @@ func (c *Core) sendElection(audience []wire.ID) {
 func (c *Core) claim() {
 	switch {
 	case !c.incumbentLives():
-	case c.standing.handoverRequests == HandoverRequests:
+	case c.candidacy.handoverRequests == HandoverRequests:
 		c.becomeFollower(c.leader, ReasonLeaderAlive)
 		return
 	default:
-		c.standing.handoverRequests++
+		c.candidacy.handoverRequests++
 		c.requestHandover()
-		c.standing.answers = due(c.now + c.detector.Questions().Duration())
+		c.candidacy.answers = due(c.now + c.detector.Questions().Duration())
 		return
 	}
-	reason := c.standing.cause
+	reason := c.candidacy.cause
 	if reason == ReasonSilence {
 		reason = ReasonUnanswered
 	}
@@ -115,20 +115,20 @@ func (c *Core) requestHandover() {
 // start only: when there is no hurry, nothing is lost by making sure that no
 // foreign machine has it.
 func (c *Core) startProbe() {
-	if c.coldStart.pending && c.standing.probe == probeNone {
-		c.standing.probe = probePending
+	if c.coldStart.pending && c.candidacy.probe == probeNone {
+		c.candidacy.probe = probePending
 		c.emit(EffectProbe)
 	}
 }
 
 // mayClaim reports whether nothing but the algorithm stands between a candidate and the lead.
-func (c *Core) mayClaim() bool { return !c.coldStart.pending || c.standing.probe == probeFree }
+func (c *Core) mayClaim() bool { return !c.coldStart.pending || c.candidacy.probe == probeFree }
 
 // Probed tells how the probe ended that EffectProbe asked for: inUse means that a
 // foreign machine has the address.
 func (c *Core) Probed(now Instant, inUse bool) []Effect {
 	c.enter(now)
-	if c.role != Candidate || c.standing.probe != probePending {
+	if c.role != Candidate || c.candidacy.probe != probePending {
 		return c.effects // somebody else leads by now
 	}
 	if inUse {
@@ -136,7 +136,7 @@ func (c *Core) Probed(now Instant, inUse bool) []Effect {
 		c.becomeListener(ReasonAddressInUse, c.coldStart.retry)
 		return c.effects
 	}
-	c.standing.probe, c.coldStart.retry = probeFree, 0
+	c.candidacy.probe, c.coldStart.retry = probeFree, 0
 	c.algorithm.AddressFree()
 	return c.effects
 }

@@ -26,13 +26,13 @@ type Core struct {
 	// The state of the present role. That of each other role is zero, see become.
 	listening listenerState
 	following followerState
-	standing  candidateState
+	candidacy candidateState
 	leading   leaderState
 	barred    barredState
 
 	// What outlives the roles. Each of these has its functions in a file of its own.
 	roster     roster
-	leadership leadership
+	lastLeader lastLeader
 	asking     asking
 	coldStart  coldStart
 	heartbeats heartbeats
@@ -192,20 +192,20 @@ func (c *Core) suspended(late time.Duration) {
 			c.algorithm.Turn(ReasonSuspended)
 		}
 	case Follower:
-		if !c.leadership.forgiven {
+		if !c.lastLeader.forgiven {
 			c.detector.Forgive(c.now)
 			c.awaitTurn()
 		}
 	case Candidate:
-		if !c.leadership.forgiven {
+		if !c.lastLeader.forgiven {
 			c.asking.round = 0
 		}
 	case Listener:
-		if !c.leadership.forgiven {
+		if !c.lastLeader.forgiven {
 			c.listening.end = due(c.now + c.listenWindow())
 		}
 	}
 	// Once is enough until the leader is heard again: a board that is always late,
 	// because it has too much to do, must still be able to take over.
-	c.leadership.forgiven = true
+	c.lastLeader.forgiven = true
 }

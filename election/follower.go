@@ -13,8 +13,8 @@ type followerState struct {
 	preempt deadline // it asks a leader of lower rank for the lead
 }
 
-// leadership is what a board knows of the leader that it follows or has followed last.
-type leadership struct {
+// lastLeader is what a board knows of the leader that it follows, or that it followed last.
+type lastLeader struct {
 	incarnation wire.Incarnation
 	term        wire.Term
 	lastHeard   wire.Sequence // of the leader's newest HEARTBEAT
@@ -25,8 +25,8 @@ type leadership struct {
 	predecessor wire.ID
 }
 
-// preemptIntervals of peace a board of higher rank asks for the lead:
-// a board that comes and goes must not drag the address with it.
+// preemptIntervals is for how many intervals a board of higher rank follows before it asks
+// for the lead. A board that comes and goes must not move the address each time.
 const preemptIntervals = 20
 
 // becomeFollower is for a board that has found its leader, or awaits the one that
@@ -39,20 +39,20 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 	c.become(Follower, leader, reason)
 	c.asking.forget()
 	if leader == wire.Nobody {
-		c.leadership.predecessor = old
+		c.lastLeader.predecessor = old
 		c.awaitTurn()
 		return
 	}
 	c.coldStart = coldStart{}
-	c.leadership.predecessor = wire.Nobody
+	c.lastLeader.predecessor = wire.Nobody
 	c.handover.repeat = deadline{}
 	if c.stopping {
 		c.emit(EffectFinished)
 	}
-	// A leader that was dead for long may have had to make room in the roster.
+	// The roster has no entry of the leader if it was dead for long and its place was needed.
 	p := c.roster.Peer(leader)
-	if p != nil && (leader != old || p.Incarnation != c.leadership.incarnation) {
-		c.leadership.incarnation, c.leadership.lastHeard, c.leadership.measured = p.Incarnation, 0, 0
+	if p != nil && (leader != old || p.Incarnation != c.lastLeader.incarnation) {
+		c.lastLeader.incarnation, c.lastLeader.lastHeard, c.lastLeader.measured = p.Incarnation, 0, 0
 		c.detector.Follow(c.now, c.cfg.Interval)
 	}
 	c.following.measure = due(c.now + c.measureInterval())
@@ -67,11 +67,11 @@ func (c *Core) followerHearsLeader(m *wire.Message) {
 	late := c.now >= c.detector.Freshness()
 	switch {
 	case m.Sender == c.leader:
-		if c.leadership.incarnation != m.Incarnation {
+		if c.lastLeader.incarnation != m.Incarnation {
 			c.becomeFollower(m.Sender, ReasonRestarted)
 		}
-	case leader == nil, m.Term > c.leadership.term,
-		m.Term == c.leadership.term && (late || c.above(c.rankOf(&m.Header), leader.Rank())):
+	case leader == nil, m.Term > c.lastLeader.term,
+		m.Term == c.lastLeader.term && (late || c.above(c.rankOf(&m.Header), leader.Rank())):
 		c.becomeFollower(m.Sender, ReasonProclaimed)
 		c.leaderChanged()
 	}
@@ -108,7 +108,8 @@ func (c *Core) takeTurn() {
 	c.algorithm.Turn(reason)
 }
 
-// leaderless is for a board that has learned that its leader is gone.
+// leaderless makes a follower or candidate wait for a new leader, since its own is gone.
+// The first in the succession acts at once.
 func (c *Core) leaderless(reason Reason) {
 	c.becomeFollower(wire.Nobody, reason)
 	if c.rank().Eligible() && c.algorithm.TurnDelay() == 0 {
@@ -126,7 +127,7 @@ func (c *Core) predecessor() wire.ID {
 	if c.leader != wire.Nobody {
 		return c.leader
 	}
-	return c.leadership.predecessor
+	return c.lastLeader.predecessor
 }
 
 // compareRanks is called when the rank of a follower or of its leader may have changed.

@@ -65,7 +65,7 @@ func TestSecondWitness(t *testing.T) {
 		}
 		if asked {
 			b.hear(1, wire.TypeElection, func(m *wire.Message) {
-				m.Election = wire.Election{Suspect: 3, Incarnation: 30, LastHeard: b.leadership.lastHeard, Round: 1}
+				m.Election = wire.Election{Suspect: 3, Incarnation: 30, LastHeard: b.lastLeader.lastHeard, Round: 1}
 			})
 		}
 		b.sleep(time.Millisecond)

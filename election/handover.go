@@ -32,11 +32,11 @@ const (
 // errNoSuccessor says that a leader cannot hand over because it is alone.
 var errNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
 
-// errHighestLeads says that the leader would be back at once.
+// errHighestLeads says that the leader would lead again at once.
 var errHighestLeads = errors.New("with this algorithm the first in rank always leads, and this board would be back at once: stop it, or set its priority to 0")
 
-// Resign hands the lead over because a person wants it. The error is
-// errNoSuccessor or ErrBullies, or says that this board does not lead.
+// Resign hands the lead over because a person asks for it. The error says that this board
+// does not lead, that there is no successor, or that this board would lead again at once.
 func (c *Core) Resign(now Instant) ([]Effect, error) {
 	c.enter(now)
 	if c.role != Leader {
@@ -159,7 +159,7 @@ func (c *Core) receiveResign(m *wire.Message) {
 func (c *Core) hearLeaderResign(m *wire.Message, named bool) {
 	mine := m.Sender == c.leader
 	switch {
-	case !mine && (c.leader != wire.Nobody || !named || m.Term < c.leadership.term):
+	case !mine && (c.leader != wire.Nobody || !named || m.Term < c.lastLeader.term):
 		// It is not the leader of this board, nor one whose RESIGN this board awaits.
 	case named && c.crossing(m):
 		// Both have released the address in favour of the other. The higher rank acquires it.

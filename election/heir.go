@@ -167,7 +167,7 @@ func (h *heir) election(m *wire.Message) {
 		switch {
 		case h.knowsBetter(m):
 			h.sendEvidence(m)
-		case above || !h.Rank().Eligible() || h.core.leadership.predecessor == h.ID():
+		case above || !h.Rank().Eligible() || h.core.lastLeader.predecessor == h.ID():
 			// The last: this board has resigned, so it must not stand in the way.
 			h.Postpone(h.backOff())
 		default:
@@ -220,7 +220,7 @@ func (h *heir) tells(m *wire.Message) bool {
 // if it overlooks lost heartbeats, because it hears badly, it looks for itself now.
 // Otherwise it would keep boards that hear well from taking over.
 func (h *heir) secondWitness(m *wire.Message) {
-	if h.Leader() == m.Election.Suspect && h.core.leadership.incarnation == m.Election.Incarnation {
+	if h.Leader() == m.Election.Suspect && h.core.lastLeader.incarnation == m.Election.Incarnation {
 		turn := max(h.Now(), h.core.detector.Earliest()) + h.TurnDelay()
 		h.core.following.turn = h.core.following.turn.before(turn)
 	}
@@ -241,10 +241,10 @@ func (h *heir) knowsBetter(m *wire.Message) bool {
 	if h.Leader() == wire.Nobody || h.Now() >= h.SuspectAt() {
 		return false
 	}
-	if h.Leader() != m.Election.Suspect || h.core.leadership.incarnation != m.Election.Incarnation {
-		return m.Term <= h.core.leadership.term
+	if h.Leader() != m.Election.Suspect || h.core.lastLeader.incarnation != m.Election.Incarnation {
+		return m.Term <= h.core.lastLeader.term
 	}
-	return h.core.leadership.lastHeard > m.Election.LastHeard
+	return h.core.lastLeader.lastHeard > m.Election.LastHeard
 }
 
 // sendEvidence tells a candidate when this board last heard the leader, if it is one
@@ -285,7 +285,7 @@ func (h *heir) answer(m *wire.Message) {
 		}
 	case a.Leader == h.ID():
 		// It still follows this board, which asks because it stood still.
-	case a.Leader == h.Leader() && a.Incarnation == h.core.leadership.incarnation:
+	case a.Leader == h.Leader() && a.Incarnation == h.core.lastLeader.incarnation:
 		h.evidence(a)
 	default:
 		p, known := h.Peer(a.Leader)
@@ -298,10 +298,10 @@ func (h *heir) answer(m *wire.Message) {
 // evidence counts a heartbeat that another board has heard as if it had been
 // heard here, at the time when it was.
 func (h *heir) evidence(a *wire.Answer) {
-	if a.LastHeard <= h.core.leadership.lastHeard {
+	if a.LastHeard <= h.core.lastLeader.lastHeard {
 		return
 	}
-	h.core.leadership.lastHeard = a.LastHeard
+	h.core.lastLeader.lastHeard = a.LastHeard
 	h.core.detector.Evidence(h.Now() - a.Age)
 	if h.Now() < h.SuspectAt() {
 		h.BecomeFollower(h.Leader(), ReasonEvidence)

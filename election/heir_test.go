@@ -152,7 +152,7 @@ func TestMeasuresTheRoundTrip(t *testing.T) {
 
 	b := measuring(t)
 	b.sleep(700 * time.Microsecond)
-	b.hear(3, wire.TypeHeartbeat, answer(b.leadership.lastNumber))
+	b.hear(3, wire.TypeHeartbeat, answer(b.lastLeader.lastNumber))
 	if got := trip(b); got != 700*time.Microsecond {
 		t.Errorf("answered after 0.7 ms, the round trip is taken for %v", got)
 	}
@@ -168,7 +168,7 @@ func TestMeasuresTheRoundTrip(t *testing.T) {
 	b.following.turn = deadline{} // else it would suspect its leader, and ask again
 	b.following.measure = deadline{}
 	b.sleep(testInterval + time.Millisecond)
-	b.hear(3, wire.TypeHeartbeat, answer(b.leadership.lastNumber))
+	b.hear(3, wire.TypeHeartbeat, answer(b.lastLeader.lastNumber))
 	if got := trip(b); got != 0 {
 		t.Errorf("answered after more than an interval, the round trip is taken for %v", got)
 	}

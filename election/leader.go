@@ -27,7 +27,7 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.become(Leader, c.cfg.ID, reason)
 	c.handover.repeat = deadline{}
 	c.coldStart.pending = false
-	c.leadership.predecessor = wire.Nobody
+	c.lastLeader.predecessor = wire.Nobody
 	c.acquire()
 	if reason == ReasonElected {
 		c.sendHeartbeat(false) // the board that held the election has sent the COORDINATOR

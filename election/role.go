@@ -73,7 +73,7 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 func (c *Core) resetRoles() {
 	c.listening = listenerState{}
 	c.following = followerState{}
-	c.standing = candidateState{}
+	c.candidacy = candidateState{}
 	c.leading = leaderState{}
 	c.barred = barredState{}
 }

@@ -66,7 +66,7 @@ func (c *Core) misplaced() string {
 		return "listener"
 	case c.role != Follower && c.following != followerState{}:
 		return "follower"
-	case c.role != Candidate && c.standing != candidateState{}:
+	case c.role != Candidate && c.candidacy != candidateState{}:
 		return "candidate"
 	case c.role != Leader && c.leading != leaderState{}:
 		return "leader"
@@ -86,7 +86,7 @@ func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 	for name, d := range map[string]*deadline{
 		"listening.end": &b.listening.end, "listening.query": &b.listening.query,
 		"following.turn": &b.following.turn, "following.measure": &b.following.measure, "following.preempt": &b.following.preempt,
-		"standing.answers": &b.standing.answers, "standing.coordinator": &b.standing.coordinator,
+		"candidacy.answers": &b.candidacy.answers, "candidacy.coordinator": &b.candidacy.coordinator,
 		"leading.heartbeat": &b.leading.heartbeat, "leading.answers": &b.leading.answers,
 		"barred.end": &b.barred.end, "handover.repeat": &b.handover.repeat, "hello": &b.Core.hello,
 		"own": &b.own[0], "own, the last one": &b.own[ownDeadlines-1],

@@ -116,7 +116,7 @@ func (c *Core) hearLeader(m *wire.Message) {
 		c.followerHearsLeader(m)
 	}
 	if c.role != Leader && m.Sender == c.leader {
-		c.leadership.term = m.Term
+		c.lastLeader.term = m.Term
 	}
 }
 
@@ -163,10 +163,10 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	if c.answersQuestion(m, heartbeat) {
 		c.timeAnswer()
 	}
-	c.leadership.forgiven = false
-	c.leadership.lastNumber = heartbeat.Number
+	c.lastLeader.forgiven = false
+	c.lastLeader.lastNumber = heartbeat.Number
 	c.detector.Heard(c.now, heartbeat)
-	c.leadership.lastHeard = max(c.leadership.lastHeard, m.Sequence)
+	c.lastLeader.lastHeard = max(c.lastLeader.lastHeard, m.Sequence)
 	if c.role == Follower {
 		c.awaitTurn()
 	}

@@ -229,7 +229,7 @@ func TestNotObvious(t *testing.T) {
 	}
 }
 
-// TestBackOnline: what a board knew of the reign before its link was lost is of no
+// TestBackOnline: what a board knew of the leader before its link was lost is of no
 // use to it. The leader of that time may be among those that start anew with it.
 func TestBackOnline(t *testing.T) {
 	for _, test := range []struct {

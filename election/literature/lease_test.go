@@ -12,9 +12,9 @@ import (
 	"topdog/wire"
 )
 
-// TestLeaseEndsBeforeTheReign: with none of the detectors does a follower take over
+// TestLeaseEndsBeforeTakeover: with none of the detectors does a follower take over
 // from a leader that is still within its lease.
-func TestLeaseEndsBeforeTheReign(t *testing.T) {
+func TestLeaseEndsBeforeTakeover(t *testing.T) {
 	for _, interval := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
 		for _, algorithm := range []wire.Algorithm{
 			wire.AlgorithmHeir, wire.AlgorithmBully, wire.AlgorithmScore, wire.AlgorithmModified,

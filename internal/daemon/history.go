@@ -11,19 +11,19 @@ import (
 
 // history is how the lead has changed, as this board saw it.
 type history struct {
-	now    func() time.Duration
-	reigns []reign         // the newest first
-	since  time.Duration   // when the present role began
-	last   election.Change // the change that led to it
-	leader wire.ID         // the last leader that there was
-	lostAt time.Duration   // when it was last known to be there
+	now         func() time.Duration
+	leaderships []leadership    // the newest first
+	since       time.Duration   // when the present role began
+	last        election.Change // the change that led to it
+	leader      wire.ID         // the last leader that there was
+	lostAt      time.Duration   // when it was last known to be there
 
 	rivalAt time.Duration // when another leader was heard
 	rivals  uint64        // how often that was
 }
 
-// reign is one leader's.
-type reign struct {
+// leadership is the time during which one board led.
+type leadership struct {
 	leader wire.ID
 	term   wire.Term
 	reason election.Reason
@@ -55,20 +55,20 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 	}
 	lostAt := h.lostAt
 	h.lostAt = 0
-	if c.NewLeader == h.leader && len(h.reigns) > 0 && h.reigns[0].term == c.Term {
-		return // the same reign, found again after a pause of this board
+	if c.NewLeader == h.leader && len(h.leaderships) > 0 && h.leaderships[0].term == c.Term {
+		return // the same leadership, found again after a pause of this board
 	}
 	if lostAt == 0 {
 		lostAt = lastSeen
 	}
-	r := reign{leader: c.NewLeader, term: c.Term, reason: c.Reason, from: now}
+	r := leadership{leader: c.NewLeader, term: c.Term, reason: c.Reason, from: now}
 	if lostAt > 0 {
 		r.gap = now - lostAt
 	}
 	h.leader = c.NewLeader
-	h.reigns = slices.Insert(h.reigns, 0, r)
-	if len(h.reigns) > historyMax {
-		h.reigns = h.reigns[:historyMax]
+	h.leaderships = slices.Insert(h.leaderships, 0, r)
+	if len(h.leaderships) > historyMax {
+		h.leaderships = h.leaderships[:historyMax]
 	}
 }
 
@@ -92,10 +92,10 @@ func (h *history) status(s *console.Status, now time.Duration, idAndName func(wi
 	s.Reason, s.ReasonText = h.last.Reason.Identifier(), h.last.Reason.String()
 	s.RoleSinceMs = age(now - h.since)
 	s.Counters.RivalLeadersHeard = h.rivals
-	if s.Leader != "" && len(h.reigns) > 0 {
-		s.LeaderSinceMs = age(now - h.reigns[0].from)
+	if s.Leader != "" && len(h.leaderships) > 0 {
+		s.LeaderSinceMs = age(now - h.leaderships[0].from)
 	}
-	for _, r := range h.reigns {
+	for _, r := range h.leaderships {
 		c := console.Change{
 			AgoMs: console.Milliseconds(now - r.from), Term: uint32(r.term),
 			Reason: r.reason.Identifier(), ReasonText: r.reason.String(),

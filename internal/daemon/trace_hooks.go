@@ -113,7 +113,7 @@ func (t *trace) messageSent(to wire.ID, m *wire.Message) {
 	}
 	t.sent = s
 	if m.Type == wire.TypeHeartbeat && !m.Reply && t.role == election.Leader {
-		t.end() // this reign has become routine
+		t.end() // the leader sends as usual from now on
 	}
 }
 

@@ -93,10 +93,10 @@ func (p *Play) Report() Report {
 	}
 	sum := p.LAN.Summarise(p.from)
 	r.NoHolderMs, r.LongestNoHolderMs, r.TwoHoldersMs, r.Moves = ms(sum.Vacant), ms(sum.LongestVacancy), ms(sum.Doubled), sum.Moves
-	for _, reign := range p.LAN.Reigns(p.from) {
-		l := Leader{Board: reign.Board.Label, SinceMs: ms(reign.From)}
-		if reign.Ended {
-			l.UntilMs = pointer(ms(reign.Until))
+	for _, span := range p.LAN.HoldSpans(p.from) {
+		l := Leader{Board: span.Board.Label, SinceMs: ms(span.From)}
+		if span.Ended {
+			l.UntilMs = pointer(ms(span.Until))
 		}
 		r.Leaders = append(r.Leaders, l)
 	}

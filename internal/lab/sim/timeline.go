@@ -78,20 +78,20 @@ func (s *Sim) Summarise(since election.Instant) (sum Summary) {
 	return sum
 }
 
-// Reign is a time during which a board had the address.
-type Reign struct {
+// HoldSpan is a time during which a board had the address.
+type HoldSpan struct {
 	Board *Board
 	From  election.Instant
 	Until election.Instant // now, if it has not ended
 	Ended bool
 }
 
-// Reigns returns those that had not ended at since, in the order in which they began.
-func (s *Sim) Reigns(since election.Instant) []Reign {
-	var all []Reign
+// HoldSpans returns those that had not ended at since, in the order in which they began.
+func (s *Sim) HoldSpans(since election.Instant) []HoldSpan {
+	var all []HoldSpan
 	for _, c := range s.holds.changes {
 		if c.on {
-			all = append(all, Reign{Board: c.board, From: c.at, Until: s.now})
+			all = append(all, HoldSpan{Board: c.board, From: c.at, Until: s.now})
 			continue
 		}
 		for i := range all {
@@ -100,5 +100,5 @@ func (s *Sim) Reigns(since election.Instant) []Reign {
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(r Reign) bool { return r.Ended && r.Until < since })
+	return slices.DeleteFunc(all, func(r HoldSpan) bool { return r.Ended && r.Until < since })
 }
