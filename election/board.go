@@ -34,7 +34,8 @@ func (b *Board) Leader() wire.ID { return b.core.leader }
 // Rank returns the rank of this board. One that stops may not lead.
 func (b *Board) Rank() Rank { return b.core.rank() }
 
-// Before reports whether the rank x comes before y in the order of the group's algorithm.
+// Before reports whether the rank x comes before y in the order of the group's algorithm. It
+// is not called Above, because an algorithm that embeds its Board has an Above of its own.
 func (b *Board) Before(x, y Rank) bool { return b.core.above(x, y) }
 
 // RankOf returns the rank of a message's sender.
@@ -76,7 +77,7 @@ func (b *Board) Evidence() wire.Answer {
 // Cause returns why this board became a candidate.
 func (b *Board) Cause() Reason { return b.core.candidacy.cause }
 
-// SetCause replaces the cause of a candidate, which its reason to lead follows from.
+// SetCause replaces the cause of a candidate. Its reason to lead follows from that.
 func (b *Board) SetCause(reason Reason) { b.core.candidacy.cause = reason }
 
 // SuspectsLeader reports whether this board is a candidate because the leader fell silent or
@@ -92,7 +93,7 @@ func (b *Board) Round() uint8 { return b.core.asking.round }
 func (b *Board) MayClaim() bool { return b.core.mayClaim() }
 
 // AddressInUse reports whether this board waits because a foreign machine has the address.
-// It cannot take an election over: to say so would only have the others ask for ever.
+// Such a board answers no ELECTION: it could not win, and the others would ask again for ever.
 func (b *Board) AddressInUse() bool { return b.core.role == Listener && b.core.coldStart.retry > 0 }
 
 // AwaitsSuccessor reports whether the leader has handed over to a board that has
@@ -198,12 +199,11 @@ func (b *Board) BecomeLeader(reason Reason) { b.core.becomeLeader(reason) }
 // StartProbe has the address probed if this board has found no leader since its start.
 func (b *Board) StartProbe() { b.core.startProbe() }
 
-// Claim makes a candidate the leader to which nobody has objected. If it outranks a living
-// leader, which therefore nobody has asked, that one is asked to hand over first, and
-// AnswersDue says when to claim again.
+// Claim makes this candidate the leader, since nobody has objected. If a leader of lower rank
+// is alive, this board asks it to hand over first. AnswersDue says then when to claim again.
 func (b *Board) Claim() { b.core.claim() }
 
-// SetPredecessor says whose failure this is all about.
+// SetPredecessor says which leader this board takes for failed.
 func (b *Board) SetPredecessor(id wire.ID) { b.core.lastLeader.predecessor = id }
 
 // DeclareDead takes a board for dead until it is heard again.
@@ -227,8 +227,8 @@ func (b *Board) EndHandover() (finished bool) {
 // Send sends a message to one board, or to the whole group if that is wire.Nobody.
 func (b *Board) Send(to wire.ID, m wire.Message) { b.core.send(to, m) }
 
-// Tell sends what concerns several boards: as one multicast that the unconcerned
-// ignore, or as a unicast to each, as the configuration has it. nil means everybody.
+// Tell sends what concerns several boards: as one multicast that the others ignore, or as
+// a unicast to each, as the configuration has it. nil means everybody.
 func (b *Board) Tell(audience []wire.ID, m wire.Message) { b.core.tell(audience, m) }
 
 // CallElection asks an audience, or everybody if that is nil, in an ELECTION of this

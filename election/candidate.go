@@ -31,9 +31,9 @@ func (c *Core) becomeCandidate(reason Reason) {
 	c.asking = asking{}
 }
 
-// suspectsLeader reports whether this board is a candidate because the leader fell
-// silent. Only then does a message of the leader end the candidacy: one that joins, is
-// called upon or outranks the leader holds an election although the leader lives.
+// suspectsLeader reports whether this board is a candidate because the leader fell silent.
+// Only then does any message of the leader end the candidacy. A board that joins, is
+// called upon or outranks the leader holds its election although the leader lives.
 func (c *Core) suspectsLeader() bool {
 	switch c.candidacy.cause {
 	case ReasonJoining, ReasonCalledUpon, ReasonOutranks:
@@ -50,14 +50,14 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 			c.timeAnswer()
 		}
 		if c.suspectsLeader() || m.Type == wire.TypeCoordinator && !m.Reply {
-			// Whatever it says, it lives. Else this board would accuse it again at once.
+			// Any message shows that it lives. Without this the board would suspect it again at once.
 			c.detector.Evidence(c.now)
 			c.becomeFollower(m.Sender, ReasonLeaderAlive)
 		}
 		return
 	}
 	if c.leader != wire.Nobody && m.Term < c.lastLeader.term {
-		return // a leader of the past, which will hear so from its successor
+		return // a former leader; its successor will tell it
 	}
 	c.becomeFollower(m.Sender, ReasonProclaimed)
 	c.leaderChanged()
@@ -76,19 +76,10 @@ func (c *Core) sendElection(audience []wire.ID) {
 	})
 }
 
-// claim ends a candidacy to which nobody objected. What is ours: in the papers there is
-// no address that two boards must not hold at the same time. So a board that outranks a
-// living leader, which nobody has asked for that reason, first has it release the address.
+// claim ends a candidacy to which nobody objected.
 func (c *Core) claim() {
-	switch {
-	case !c.incumbentLives():
-	case c.candidacy.handoverRequests == HandoverRequests:
-		c.becomeFollower(c.leader, ReasonLeaderAlive)
-		return
-	default:
-		c.candidacy.handoverRequests++
-		c.requestHandover()
-		c.candidacy.answers = due(c.now + c.detector.Questions().Duration())
+	if c.incumbentLives() {
+		c.askIncumbent()
 		return
 	}
 	reason := c.candidacy.cause
@@ -103,6 +94,19 @@ func (c *Core) incumbentLives() bool {
 	return c.definition.HighestLeads && c.outranks(c.leader) && c.now < c.detector.Freshness()
 }
 
+// askIncumbent asks a living leader of lower rank to hand over, a few times, before this
+// candidate claims. That is ours: the papers ask boards of higher rank only, and have no
+// address that two boards must not hold at the same time.
+func (c *Core) askIncumbent() {
+	if c.candidacy.handoverRequests == HandoverRequests {
+		c.becomeFollower(c.leader, ReasonLeaderAlive)
+		return
+	}
+	c.candidacy.handoverRequests++
+	c.requestHandover()
+	c.candidacy.answers = due(c.now + c.detector.Questions().Duration())
+}
+
 // requestHandover asks the leader to hand over to this board.
 func (c *Core) requestHandover() {
 	c.send(c.leader, wire.Message{
@@ -111,9 +115,8 @@ func (c *Core) requestHandover() {
 	})
 }
 
-// startProbe asks for a probe of the address, before the first claim at a cold
-// start only: when there is no hurry, nothing is lost by making sure that no
-// foreign machine has it.
+// startProbe asks for a probe of the address, to make sure that no foreign machine has it.
+// It does so only before the first claim at a cold start, when there is no hurry.
 func (c *Core) startProbe() {
 	if c.coldStart.pending && c.candidacy.probe == probeNone {
 		c.candidacy.probe = probePending

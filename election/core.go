@@ -179,15 +179,16 @@ func (c *Core) Suspect(now Instant) []Effect {
 }
 
 // suspended is called when something was due for longer than the grace: this
-// process, or the whole board, was not running. A board must doubt itself before
-// it accuses anybody, and before it goes on as if it still led.
+// process, or the whole board, was not running. What the board knows may be out of date.
+// A follower must not suspect its leader for that, nor may a leader go on as if nothing
+// had happened.
 func (c *Core) suspended(late time.Duration) {
 	switch c.role {
 	case Leader:
 		// A takeover may be under way: yield to whoever made one.
 		c.leading.doubtUntil = c.now + 2*c.cfg.Interval
 		if late > c.cfg.Interval {
-			// There has been one, very likely. Let go first, then ask.
+			// There has been one, very likely. Release the address first, then ask.
 			c.becomeFollower(wire.Nobody, ReasonSuspended)
 			c.algorithm.Turn(ReasonSuspended)
 		}

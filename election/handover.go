@@ -42,7 +42,7 @@ func (c *Core) Resign(now Instant) ([]Effect, error) {
 	if c.role != Leader {
 		return c.effects, fmt.Errorf("this board does not lead (it is a %v; the leader is %v)", c.role, c.leader)
 	}
-	heir, ok := c.roster.Heir(c.now, c.cfg.ID, c.above)
+	heir, ok := c.successor()
 	if !ok {
 		return c.effects, errNoSuccessor
 	}
@@ -77,7 +77,7 @@ func (c *Core) Stop(now Instant) []Effect {
 // unless there is a reason for another one.
 func (c *Core) resign(successor wire.ID, reason Reason) {
 	if successor == wire.Nobody {
-		successor, _ = c.roster.Heir(c.now, c.cfg.ID, c.above)
+		successor, _ = c.successor()
 	}
 	c.handover.named = 0
 	c.nameSuccessor(successor)
@@ -119,6 +119,9 @@ func (c *Core) successorTimeout() time.Duration {
 // successorFirst is how long the others leave the lead to the board that was named.
 func (c *Core) successorFirst() time.Duration { return c.cfg.Interval / 2 }
 
+// successor returns the board that this one would hand over to; ok is false if there is none.
+func (c *Core) successor() (id wire.ID, ok bool) { return c.roster.Heir(c.now, c.cfg.ID, c.above) }
+
 // nameSuccessor makes a board the successor.
 func (c *Core) nameSuccessor(id wire.ID) {
 	h := &c.handover
@@ -131,7 +134,7 @@ func (c *Core) nameSuccessor(id wire.ID) {
 // answer: it may have died without having been missed yet.
 func (c *Core) nameNext() {
 	c.roster.DeclareDead(c.handover.successor)
-	next, ok := c.roster.Heir(c.now, c.cfg.ID, c.above)
+	next, ok := c.successor()
 	if !ok {
 		next = c.handover.successor
 	}

@@ -16,14 +16,14 @@ import (
 // of boards. A takeover is k rounds of ELECTIONs and one COORDINATOR, all multicast.
 //
 // It reads and acts through its board like the algorithms of package literature. Beside
-// that it looks into the core for the failure detector, from whose estimates all its
-// waiting times follow.
+// that it uses the core: the failure detector, whose estimates give all its waiting times,
+// and what was heard of the leader last, which answers may correct.
 type heir struct {
 	*Board
 	waited bool // a candidate whose deadline came late has given the last answer more time
 
-	// told is the last question that this follower has answered.
-	told struct {
+	// answered is the last question that this follower has answered.
+	answered struct {
 		candidate wire.ID
 		round     uint8
 		at        Instant
@@ -155,7 +155,7 @@ func (h *heir) election(m *wire.Message) {
 		// is still to be received. Perhaps the asker leads by now; the heartbeat
 		// answers if it does not.
 		if !h.HeartbeatOverdue() {
-			h.reassure(m.Election.Round)
+			h.replyToCandidate(m.Election.Round)
 		}
 	case Candidate:
 		if above {
@@ -192,10 +192,10 @@ func (h *heir) copies() int {
 // copies is how often a message of a round is sent.
 func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
 
-// reassure answers a candidate that doubts this leader. What it has lost already was
-// a heartbeat at least, so even the first answer is sent twice. One answer does for the
-// copies of a question, and for others who ask at the same time, but not for the next round.
-func (h *heir) reassure(round uint8) {
+// replyToCandidate answers a candidate that suspects this leader. The candidate has lost at
+// least a heartbeat, so even the first answer is sent twice. The copies of a question, and
+// others who ask at the same time, get one answer together. The next round gets another one.
+func (h *heir) replyToCandidate(round uint8) {
 	if h.Now()-h.core.heartbeats.repliedAt < roundTripMin/2 {
 		return
 	}
@@ -205,10 +205,10 @@ func (h *heir) reassure(round uint8) {
 	}
 }
 
-// tells reports whether a follower that may answer a candidate's question does: the
-// copies of a question are answered once.
-func (h *heir) tells(m *wire.Message) bool {
-	t := &h.told
+// firstCopy reports whether a question is not a copy of the one that this follower has
+// just answered, and notes that it is answered.
+func (h *heir) firstCopy(m *wire.Message) bool {
+	t := &h.answered
 	if t.candidate == m.Sender && t.round == m.Election.Round && h.Now()-t.at < roundTripMin {
 		return false
 	}
@@ -216,8 +216,8 @@ func (h *heir) tells(m *wire.Message) bool {
 	return true
 }
 
-// secondWitness is for a board of higher rank than one that misses the same leader: even
-// if it overlooks lost heartbeats, because it hears badly, it looks for itself now.
+// secondWitness is for a board that hears a board of lower rank ask for the same leader. It
+// has its own turn early, even if it overlooks lost heartbeats because it hears badly.
 // Otherwise it would keep boards that hear well from taking over.
 func (h *heir) secondWitness(m *wire.Message) {
 	if h.Leader() == m.Election.Suspect && h.core.lastLeader.incarnation == m.Election.Incarnation {
@@ -250,7 +250,7 @@ func (h *heir) knowsBetter(m *wire.Message) bool {
 // sendEvidence tells a candidate when this board last heard the leader, if it is one
 // of those that answer.
 func (h *heir) sendEvidence(m *wire.Message) {
-	if h.Succession() > witnesses || !h.tells(m) { // the candidate itself counts as one
+	if h.Succession() > witnesses || !h.firstCopy(m) { // the candidate itself counts as one
 		return
 	}
 	answer := h.Evidence()
@@ -263,7 +263,7 @@ func (h *heir) sendEvidence(m *wire.Message) {
 // object tells a candidate that a board of higher rank is alive. Some do, and not
 // all: while a foreign machine has the address, everybody asks time and again.
 func (h *heir) object(m *wire.Message) {
-	if !h.Rank().Eligible() || h.Succession() >= witnesses || !h.tells(m) {
+	if !h.Rank().Eligible() || h.Succession() >= witnesses || !h.firstCopy(m) {
 		return
 	}
 	h.Send(m.Sender, wire.Message{

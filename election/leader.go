@@ -36,9 +36,10 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.proclaim()
 }
 
-// acquire has this leader acquire the address, or announce it once more. Nobody else
-// does: it follows becomeLeader, or a rival that clients may have believed has given up
-// (reclaim, receiveResign). A leader that stops being one releases it in become.
+// acquire has this leader acquire the address, or announce it once more. It is the only place
+// that does. becomeLeader calls it, and so do reclaim and receiveResign: there a rival has
+// given up, to which clients may still send. A leader that stops being one releases the
+// address in become.
 func (c *Core) acquire() { c.emit(EffectAcquire) }
 
 // nextTerm stops at the largest term instead of wrapping: between equal terms the
@@ -97,9 +98,9 @@ func (c *Core) reply() {
 	c.sendHeartbeat(true)
 }
 
-// assure tells one board that this one leads. The others do not get this
-// heartbeat, so it has no number of its own.
-func (c *Core) assure(board wire.ID) {
+// replyTo tells one board that this one leads. The others do not get this heartbeat, so it
+// has the number of the one before.
+func (c *Core) replyTo(board wire.ID) {
 	c.send(board, wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
 		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.heartbeats.number},

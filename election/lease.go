@@ -15,7 +15,7 @@ import (
 // that nobody has deposed it; 0 means for ever, since no live board could. It supposes
 // that the others have the detector that this board has.
 func (c *Core) Lease() time.Duration {
-	if _, ok := c.roster.Heir(c.now, c.cfg.ID, c.above); !ok {
+	if _, ok := c.successor(); !ok {
 		return 0
 	}
 	// A quarter of the grace is left to release the address. Where a board does not ask
@@ -35,7 +35,7 @@ func (c *Core) PresignedResign() (m wire.Message, ok bool) {
 	if c.role != Leader {
 		return m, false
 	}
-	heir, ok := c.roster.Heir(c.now, c.cfg.ID, c.above)
+	heir, ok := c.successor()
 	m.Header = c.Signature()
 	m.Type, m.Leading, m.Priority = wire.TypeResign, false, 0
 	m.Resign.Successor = heir

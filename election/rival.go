@@ -41,7 +41,7 @@ func (c *Core) hearRival(m *wire.Message) {
 	if c.definition.ComparesScores {
 		c.sayHello(m.Sender) // a HEARTBEAT does not tell the score, which the rival must know
 	} else {
-		c.assure(m.Sender) // perhaps multicast does not reach it
+		c.replyTo(m.Sender) // perhaps multicast does not reach it
 	}
 }
 

@@ -14,8 +14,8 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	c.effects = append(c.effects, Effect{Kind: EffectSend, To: to, Message: m})
 }
 
-// tell sends what concerns several boards: as one multicast that the unconcerned
-// ignore, or as a unicast to each, as the configuration has it. nil means everybody.
+// tell sends what concerns several boards: as one multicast that the others ignore, or as
+// a unicast to each, as the configuration has it. nil means everybody.
 func (c *Core) tell(audience []wire.ID, m wire.Message) {
 	if c.cfg.Fanout == FanoutMulticast {
 		c.multicast(m)

@@ -12,7 +12,8 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if !c.learn(m) {
 		return c.effects
 	}
-	if exceeded := c.learnTerm(m); m.Leading {
+	exceeded := c.learnTerm(m)
+	if m.Leading {
 		c.hearLeader(m)
 	} else {
 		c.hearOther(m, was, exceeded)
@@ -90,8 +91,9 @@ func (c *Core) learn(m *wire.Message) bool {
 	return true
 }
 
-// learnTerm keeps the highest term heard. It reports whether a board that does not
-// lead knows of a higher one than this leader's: somebody else has led meanwhile.
+// learnTerm keeps the highest term heard, unless this board leads. exceeded says that it
+// leads, and that a board which does not lead knows of a higher term: somebody else has led
+// meanwhile.
 func (c *Core) learnTerm(m *wire.Message) (exceeded bool) {
 	switch {
 	case m.Term <= c.term:
@@ -191,7 +193,7 @@ func (c *Core) answerQuery(m *wire.Message) {
 	switch {
 	case c.hooks.query != nil && c.hooks.query.AnswerQuery(m):
 	case c.role == Leader:
-		c.assure(m.Sender)
+		c.replyTo(m.Sender)
 	case c.cfg.Fanout == FanoutUnicast && m.Query.Round == 1:
 		c.sayHello(m.Sender)
 	}

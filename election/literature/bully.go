@@ -36,7 +36,7 @@ import (
 //     the address (see election.Board.Claim).
 type bully struct {
 	plain
-	proclaimedAt election.Instant // when this board was last called upon as a leader and had nobody to ask
+	calledUponAt election.Instant // when this board last held an election as a leader
 }
 
 func newBully(b *election.Board) election.Algorithm { return &bully{plain: plain{b}} }
@@ -108,8 +108,8 @@ func (b *bully) election(m *wire.Message) {
 	case b.AwaitsSuccessor():
 	case b.isFollower():
 		b.Turn(election.ReasonCalledUpon)
-	case b.isLeader() && !b.DeadlineSet(election.AnswersDue) && b.Now()-b.proclaimedAt >= b.AnswerTimeout():
-		b.proclaimedAt = b.Now()
+	case b.isLeader() && !b.DeadlineSet(election.AnswersDue) && b.Now()-b.calledUponAt >= b.AnswerTimeout():
+		b.calledUponAt = b.Now()
 		b.holdElection()
 	}
 }

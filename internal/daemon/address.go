@@ -34,7 +34,7 @@ type address struct {
 
 	// Not being able to acquire it.
 	failed       bool          // the core was not told yet
-	backOff      time.Duration // how long this board stands back; doubles
+	backOff      time.Duration // how long this board backs off; doubles
 	backOffUntil time.Duration // when it stands for the lead again; never if it does
 
 	// Announcing and defending it.
@@ -220,7 +220,7 @@ func (a *address) restore(s netio.Snapshot) {
 	}
 }
 
-// How long a board that could not acquire the address stands back. Without, boards
+// How long a board that could not acquire the address backs off. Without that, boards
 // that all lack the permission would hand the lead around as fast as they can
 // send, and a broken one that preempts would claim it again and again.
 const (
@@ -228,24 +228,24 @@ const (
 	backOffMax = 5 * time.Minute
 )
 
-// couldNotAcquire reports, once, that the address could not be acquired and still
-// is not held.
-func (a *address) couldNotAcquire() bool {
+// clearFailure forgets that the address could not be acquired. It reports whether that has
+// happened, and the address is still wanted and not held.
+func (a *address) clearFailure() bool {
 	failed := a.failed && a.wanted && !a.held
 	a.failed = false
 	return failed
 }
 
-// standBack has this board not stand for the lead for a while.
-func (a *address) standBack(now time.Duration) {
+// beginBackOff begins a time during which this board does not stand for the lead.
+func (a *address) beginBackOff(now time.Duration) {
 	a.backOff = min(max(2*a.backOff, backOffMin), backOffMax)
 	a.backOffUntil = now + a.backOff
 }
 
-// standsBack reports whether it still does.
-func (a *address) standsBack() bool { return a.backOffUntil != never }
+// backsOff reports whether that time has not ended.
+func (a *address) backsOff() bool { return a.backOffUntil != never }
 
-// endBackOff ends the while when it is over, and reports whether it was.
+// endBackOff ends it when it is over, and reports whether it was.
 func (a *address) endBackOff(now time.Duration) bool {
 	if now < a.backOffUntil {
 		return false

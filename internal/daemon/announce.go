@@ -81,7 +81,7 @@ type probeAnswer struct {
 
 // probe asks, beside the loop, whether a foreign machine has one of the addresses.
 // The loop is told by answered, unless another probe was begun meanwhile.
-func (a *address) probe(answered func(taken bool)) {
+func (a *address) probe(answered func(inUse bool)) {
 	a.probes++
 	number, announcer, floating := a.probes, a.announcer, a.floating
 	a.tasks.start(func(ctx context.Context) error {

@@ -41,8 +41,8 @@ type preparation struct {
 	revision int          // of the group
 }
 
-// restartDeadman is the pause before a companion that has ended is replaced.
-const restartDeadman = time.Second
+// deadmanRestartPause is the pause before a companion that has ended is replaced.
+const deadmanRestartPause = time.Second
 
 // start starts the companion, and calls ready when there is one. The election
 // does not depend on it.
@@ -55,7 +55,7 @@ func (s *deadman) start(ready func()) {
 		if s.reporter.note(console.ProblemDeadman, err.Error(), forever) {
 			s.reporter.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
 		}
-		s.tasks.postAfter(restartDeadman, func() { s.start(ready) })
+		s.tasks.postAfter(deadmanRestartPause, func() { s.start(ready) })
 		return
 	}
 	s.reporter.solved(console.ProblemDeadman)
@@ -75,7 +75,7 @@ func (s *deadman) start(ready func()) {
 func (s *deadman) restart(ready func()) {
 	s.reporter.log.Warnf("the dead man's switch (process %d) has ended; starting another one", s.companion.PID())
 	s.close()
-	s.tasks.postAfter(restartDeadman, func() { s.start(ready) })
+	s.tasks.postAfter(deadmanRestartPause, func() { s.start(ready) })
 }
 
 // close ends the companion.

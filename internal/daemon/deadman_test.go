@@ -293,7 +293,7 @@ func TestCompanionIsReplaced(t *testing.T) {
 		_, _, three, latest := l.armedThree(nil)
 		former := latest()
 		close(former.exited)
-		pass(restartDeadman / 2)
+		pass(deadmanRestartPause / 2)
 		if latest() != former {
 			t.Error("replaced too soon: what ends at once must not be started all the time")
 		}
@@ -303,7 +303,7 @@ func TestCompanionIsReplaced(t *testing.T) {
 			}
 		})
 		l.wantHolders(3) // with or without
-		pass(restartDeadman/2 + time.Millisecond)
+		pass(deadmanRestartPause/2 + time.Millisecond)
 		d := latest()
 		if d == former {
 			t.Fatal("not replaced after a second")

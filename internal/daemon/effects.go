@@ -76,7 +76,7 @@ func (d *Daemon) extendLease() {
 }
 
 // probed gives the core the outcome of a probe.
-func (d *Daemon) probed(taken bool) { d.carryOut(d.core.Probed(d.now(), taken)) }
+func (d *Daemon) probed(inUse bool) { d.carryOut(d.core.Probed(d.now(), inUse)) }
 
 // rivalHeard is told of a machine that claims the address. If this process was
 // asleep, that may be our successor: the core must know the time before anything

@@ -25,29 +25,29 @@ func (d *Daemon) join(local netip.Addr) error {
 	return nil
 }
 
-// priority is the configured one, unless the board stands back.
+// priority is the configured one, or 0 while the board backs off.
 func (d *Daemon) priority() uint8 {
-	if d.address.standsBack() {
+	if d.address.backsOff() {
 		return 0
 	}
 	return d.cfg.Priority
 }
 
-// stand tells the core how this board stands for the lead.
-func (d *Daemon) stand() {
+// applyPriority tells the core with which priority this board stands for the lead.
+func (d *Daemon) applyPriority() {
 	d.carryOut(d.core.Reprioritise(d.now(), d.priority(), d.cfg.Preempt))
 }
 
-// standBack hands over to a board that perhaps can hold the address, when this one
-// could not acquire it, and does not stand for the lead for a while. A board that
-// is alone goes on trying.
-func (d *Daemon) standBack() {
-	if !d.address.couldNotAcquire() {
+// backOffIfNotAcquired makes a leader that could not acquire the address hand over and not
+// stand for the lead for a while: another board perhaps can. A board that is alone goes on
+// trying.
+func (d *Daemon) backOffIfNotAcquired() {
+	if !d.address.clearFailure() {
 		return
 	}
 	if _, ok := d.core.Successor(d.now()); ok {
-		d.address.standBack(d.now())
-		d.stand()
+		d.address.beginBackOff(d.now())
+		d.applyPriority()
 	}
 }
 

@@ -81,7 +81,7 @@ func (d *Daemon) checkDeadman() {
 func (d *Daemon) settle() {
 	d.address.tellHeld()
 	d.showRole()
-	d.standBack()
+	d.backOffIfNotAcquired()
 	d.renewIdentity()
 }
 
@@ -113,7 +113,7 @@ func (d *Daemon) timerExpired() {
 		}
 	}
 	if d.address.endBackOff(d.now()) {
-		d.stand()
+		d.applyPriority()
 	}
 	d.address.maintain(d.now())
 	d.maintainLink(d.now())

@@ -50,7 +50,7 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 		d.reporter.solved(console.ProblemLED)
 	}
 	if d.core != nil {
-		d.stand() // a leader whose priority has become 0 hands over
+		d.applyPriority() // a leader whose priority has become 0 hands over
 	}
 	d.reporter.log.Infof("read the configuration again; changed: %v", applied)
 }
