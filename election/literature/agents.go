@@ -18,8 +18,8 @@ import (
 // processes can know the one of the highest rank: one process judges for all.
 //
 //  1. The leader sends its list of the processes and their priorities with every
-//     heartbeat, and a detector with freshness points, NFD-E (see election.NewNFDEDetector), watches the
-//     heartbeats. (Below, lines 1–15.)
+//     heartbeat, and a detector with freshness points, NFD-E (see nfde.go in package election),
+//     watches the heartbeats. (Below, lines 1–15.)
 //  2. All processes agree on which of them are trusted, by a coordinator that rotates
 //     (Aguilera, Delporte-Gallet, Fauconnier and Toueg, "Stable leader election",
 //     2001): the judge of round r is process r mod n. (agents_trust.go, lines 16–44.)
@@ -45,11 +45,11 @@ type agents struct {
 	running bool // takes part in phases 2 and 3: it has listened
 
 	// Phase 1.
-	list      []wire.Standing // ListPRI
-	timestamp uint32          // of the list
-	author    wire.ID         // whose list it is
-	life      wire.Incarnation
-	listedAt  election.Instant // when this leader sent its list last
+	list              []wire.Standing // ListPRI
+	timestamp         uint32          // of the list
+	author            wire.ID         // whose list it is
+	authorIncarnation wire.Incarnation
+	listedAt          election.Instant // when this leader sent its list last
 
 	// Phase 2.
 	current   uint32    // r, the round that this board is in
@@ -135,8 +135,8 @@ func (a *agents) Joined() {
 // LeaderChanged is line 66 for a board that did not get LEADER: a new leader counts
 // its lists from 1. The old list stays until then.
 func (a *agents) LeaderChanged() {
-	if p, known := a.Peer(a.Leader()); known && (a.author != p.ID || a.life != p.Incarnation) {
-		a.author, a.life, a.timestamp = p.ID, p.Incarnation, 0
+	if p, known := a.Peer(a.Leader()); known && (a.author != p.ID || a.authorIncarnation != p.Incarnation) {
+		a.author, a.authorIncarnation, a.timestamp = p.ID, p.Incarnation, 0
 	}
 }
 
@@ -146,7 +146,7 @@ func (a *agents) Reset() { *a = *newAgents(a.Board).(*agents) }
 // HeartbeatSent is lines 4 to 6: the leader sends its list, a REPORT beside the heartbeat.
 func (a *agents) HeartbeatSent() {
 	if a.author != a.ID() {
-		a.author, a.life, a.timestamp = a.ID(), a.Config().Incarnation, 0
+		a.author, a.authorIncarnation, a.timestamp = a.ID(), a.Config().Incarnation, 0
 	}
 	list := a.ranks()
 	if a.timestamp > 0 && a.Now()-a.listedAt < listInterval && slices.Equal(list, a.list) {

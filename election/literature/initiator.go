@@ -132,7 +132,7 @@ func (e *initiator) calledUpon(m *wire.Message) bool {
 	return !outranked && e.eligible()
 }
 
-// resume makes a candidate a follower, which remembers whose failure this is all about.
+// resume makes a candidate a follower again, and keeps the predecessor.
 func (e *initiator) resume(leader wire.ID, reason election.Reason) {
 	predecessor := e.Predecessor()
 	e.stopAsking()

@@ -12,7 +12,7 @@ import (
 // known before it is needed, and takes over with one message.
 //
 // It assumes that messages arrive, within a bounded time; that boards do not
-// pause; and that the smallest id that there can be is known. That is 1 here, which a board has only if
+// pause; and that the smallest possible id is known. That is 1 here. A board has it only if
 // its configuration says so: by default ids are made from addresses.
 // Processes need not know each other's ids, says the paper, but must know whether
 // theirs is the second smallest: this board looks into its roster of those that
@@ -124,9 +124,9 @@ func (a *minid) election(m *wire.Message) {
 	a.standBack()
 }
 
-// believes reports whether this board has no better evidence of the coordinator
-// than the one that says that it has failed. If it has, an OK is
-// enough: either the coordinator answers for itself, or this board is named.
+// believes reports whether this board has heard no more of the coordinator than the initiator
+// that says it has failed. If it has heard more, an OK is enough: either the coordinator
+// answers for itself, or this board is named.
 func (a *minid) believes(m *wire.Message) bool {
 	switch e, mine := &m.Election, a.Evidence(); {
 	case a.Leader() == wire.Nobody:
