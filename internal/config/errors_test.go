@@ -49,6 +49,7 @@ var badFiles = []struct{ name, text string }{
 	{"section", "[topdog]\naddress = \"192.168.1.250\"\nprioritty = 3\n"},
 	{"dotted key", good + "led.pin = \"GPIO17\"\n"},
 	{"key set twice", good + "priority = 1\n" + "priority = 2\n"},
+	{"control character in a text", good + "name = \"a\ab\"\n"},
 	{"heartbeat as number", good + "heartbeat = 100\n"},
 	{"heartbeat without quotes", good + "heartbeat = 100ms\n"},
 	{"heartbeat without unit", good + "heartbeat = \"100\"\n"},

@@ -92,7 +92,7 @@ func LoadKey(path string) (Key, error) {
 	case isPermission(err):
 		return fail(err, "cannot read the key file: "+bare(err), "run topdog as root, or as the user who owns the file")
 	case err != nil:
-		return fail(err, "cannot read the key file: "+bare(err), "")
+		return fail(err, "cannot read the key file: "+bare(err), keyHint)
 	}
 	return ParseKey(path, data)
 }

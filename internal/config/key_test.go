@@ -125,8 +125,8 @@ func TestLoadKey(t *testing.T) {
 			t.Errorf("mode %04o: %v; want the command %s", mode, err, want)
 		}
 	}
-	if _, err := LoadKey(filepath.Dir(path)); err == nil {
-		t.Error("a directory is a key")
+	if _, err := LoadKey(filepath.Dir(path)); err == nil || !strings.Contains(err.Error(), keyHint) {
+		t.Errorf("a directory: %v", err)
 	}
 }
 

@@ -216,7 +216,8 @@ func (r *reading) assign(f *field, v value) {
 	case len(v.list) == 0 && f.key == "address":
 		r.refuse(f, v.at, "the list is empty", "write "+f.key+" = "+f.example)
 	case len(v.list) > f.max:
-		r.refuse(f, v.list[f.max].at, fmt.Sprintf("this is number %d of %d, more than %d", f.max+1, len(v.list), f.max), "")
+		r.refuse(f, v.list[f.max].at, fmt.Sprintf("this is number %d of %d, more than %d", f.max+1, len(v.list), f.max),
+			fmt.Sprintf("keep at most %d of them", f.max))
 	default:
 		for _, element := range v.list {
 			r.assignElement(f, element)

@@ -279,6 +279,8 @@ func inPlainWords(message string) (plain, hint string) {
 	switch {
 	case strings.Contains(message, "string") && (strings.Contains(message, "new lines") || strings.Contains(message, "terminated")):
 		return "the text is not closed", `close it with a quote (")`
+	case strings.HasSuffix(message, "control characters"):
+		return "the text contains a control character", "delete it"
 	case strings.HasPrefix(message, "array is incomplete"):
 		return "the list is not closed", "close it with ]"
 	case strings.HasPrefix(message, "expected newline"):
