@@ -38,14 +38,15 @@ func scoreCell(_ *Status, b *Board) string {
 	return strconv.FormatUint(uint64(*b.Score), 10)
 }
 
-// roleCell says what a board is now. What a silent one was is no longer known.
+// roleCell says what a board is now. What a silent one was is no longer known. A board
+// that has just resigned is the last leader that it told of, which is no news.
 func roleCell(s *Status, b *Board) string {
 	switch {
 	case b.Gone:
 		return "gone"
 	case b.Stale:
 		return "silent"
-	case !b.Self && b.Role != RoleLeader && b.Following != "" && b.Following != s.Leader:
+	case !b.Self && b.Role != RoleLeader && b.Following != "" && b.Following != b.ID && b.Following != s.Leader:
 		return "follows " + s.shortName(b.Following, "")
 	case b.Role == "":
 		return "unknown"

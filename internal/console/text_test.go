@@ -225,6 +225,18 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestRoleOfAResignedLeader shows a board between its RESIGN and the next COORDINATOR: it has told of no
+// other leader than itself yet.
+func TestRoleOfAResignedLeader(t *testing.T) {
+	s := healthy()
+	s.Leader, s.LeaderName, s.HeldBy = "", "", ""
+	b := &s.Boards[0]
+	b.Role, b.Following = RoleHeir, b.ID
+	if got := roleCell(&s, b); got != RoleHeir {
+		t.Errorf("%s is %q, want %q", b.Name, got, RoleHeir)
+	}
+}
+
 // TestTextFits holds for every situation in every terminal.
 func TestTextFits(t *testing.T) {
 	for _, test := range situations() {
