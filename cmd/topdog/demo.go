@@ -26,7 +26,7 @@ address. It needs no root and no hardware, and changes nothing on this machine.
 
 On a terminal it draws the boards. You pull their cables or cut their power, and
 see for how long the client gets no answer. Without a terminal, or with --script,
-it plays a show of about ten seconds, and its exit status is 1 if something went
+it plays a show of about eight seconds, and its exit status is 1 if something went
 wrong. The show is longer with an algorithm that elects slowly.`,
 		Example: `  topdog demo
   topdog demo --script
