@@ -304,7 +304,7 @@ func TestForgottenLeader(t *testing.T) {
 }
 
 // TestForgottenSuspect: the same for a board that asks, and is told again and
-// again that one of higher rank is at it.
+// again that one of higher rank holds an election.
 func TestForgottenSuspect(t *testing.T) {
 	b := newBoard(t)
 	b.hear(3, wire.TypeHeartbeat, leading)

@@ -15,7 +15,7 @@ type detector interface {
 	Heard(now Instant, heartbeat wire.Heartbeat)
 	// Evidence says that somebody else heard a heartbeat at that time.
 	Evidence(at Instant)
-	// Forgive gives the leader a fresh interval, because this board was asleep itself.
+	// Forgive gives the leader a fresh interval, because this board was not running itself.
 	Forgive(now Instant)
 	// Answered receives an answer of the leader, and how long ago the last and the first
 	// of the questions were sent of which it may answer any.
@@ -65,14 +65,13 @@ type Quality struct {
 //     last is when a heartbeat arrived, so last + H is not before it was due to be sent.
 //     Where these change in between, heir waits for Earliest.
 //   - The leader: late by more than Grace(H) for its heartbeat, it doubts that it
-//     still leads (see suspended), and its lease has ended before (see Lease). Late by
-//     less than that it has nothing to fear, which is what makes it safe to hold the
-//     address between two heartbeats.
+//     still leads (see suspended), and its lease has ended before (see Lease). If it is
+//     less late, nobody has taken over. That makes it safe to hold the address between
+//     two heartbeats.
 //
-// So a leader never goes on without a doubt after a takeover that its own lateness
-// has brought about. Whoever makes takeovers faster has to make leaders doubt earlier,
-// and its lease run out earlier (see Lease): a leader on a busy board then loses the
-// lead more often though nothing is wrong with it.
+// So a leader whose lateness has caused a takeover always doubts before it goes on. To make
+// takeovers faster, leaders must doubt earlier, and their leases must end earlier (see
+// Lease). Then a leader on a busy board loses the lead more often although it works.
 //
 // A tenth of the interval costs a tenth of the shortest possible outage; a tick is what
 // a busy Linux kernel without real-time priorities needs to run a process that

@@ -149,7 +149,7 @@ func (c *Core) receiveResign(m *wire.Message) {
 	named := m.Resign.Successor == c.cfg.ID
 	switch {
 	case c.role == Leader && named && c.leading.reclaimedAt != c.now: // else that has been done already
-		c.acquire() // clients may have believed the sender until now
+		c.acquire() // clients may have sent to that board until now
 		c.reply()   // perhaps it has not heard the COORDINATOR
 	case c.role == Follower || c.role == Candidate:
 		c.hearLeaderResign(m, named)

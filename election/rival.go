@@ -59,7 +59,7 @@ func (c *Core) unheard(m *wire.Message) bool {
 }
 
 // reclaim proclaims this leader anew, above a term that a former rival has used,
-// and announces the address anew to clients that the rival had won over.
+// and announces the address anew to clients that have sent to the rival.
 func (c *Core) reclaim(above wire.Term) {
 	c.term = nextTerm(max(c.term, above))
 	c.leading.reclaimedAt = c.now

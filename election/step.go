@@ -127,7 +127,7 @@ func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
 	switch {
 	case c.role == Leader && (was.led || exceeded):
 		// A rival has given up, or somebody has led whom this board never heard.
-		// Boards and clients that believed it must hear of this board again.
+		// Boards that followed it, and clients that sent to it, must hear of this board again.
 		c.reclaim(m.Term)
 	case m.Sender == c.leader && was.restarted:
 		c.leaderless(ReasonRestarted)

@@ -51,7 +51,7 @@ func TestLeaseEndsBeforeTakeover(t *testing.T) {
 	}
 }
 
-// TestLeaseExpired holds that a leader that was let go for does and says nothing but that it is there.
+// TestLeaseExpired holds that a leader whose lease has expired releases the address, and says no more than HELLO.
 func TestLeaseExpired(t *testing.T) {
 	for _, algorithm := range []wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmBully, wire.AlgorithmMinID, wire.AlgorithmAgents} {
 		for _, late := range []time.Duration{0, testInterval + 3*time.Millisecond, 250 * time.Millisecond, 10 * time.Second} {

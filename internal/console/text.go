@@ -32,7 +32,7 @@ func WriteStatus(w io.Writer, s Status, o Options) error {
 	p := newPage(o)
 	look := good
 	if !s.Held() {
-		look = alarm
+		look = urgent
 	}
 	p.item(look, "", 0, s.headline())
 	p.line(plain, "")

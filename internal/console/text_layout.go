@@ -124,7 +124,7 @@ const (
 	plain  style = ""
 	strong style = "1"
 	dim    style = "2"
-	alarm  style = "1;31" // bold red
+	urgent style = "1;31" // bold red
 	notice style = "33"   // yellow
 	good   style = "1;32" // bold green
 )

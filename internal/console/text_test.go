@@ -75,7 +75,7 @@ func leading() Status {
 }
 
 // scored is the same group with another algorithm and everything that one can be
-// combined with; pi2 has not told its importance yet.
+// combined with; pi2 has not told its score yet.
 func scored() Status {
 	s := healthy()
 	s.Algorithm, s.Fanout, s.ScoreFrom = "score", "unicast", "command"

@@ -91,7 +91,7 @@ func (t *Trace) boardName(id, name string) string {
 func (s *TraceStep) style() style {
 	switch {
 	case s.Failed:
-		return alarm
+		return urgent
 	case s.Step == StepAcquireEnded, s.Step == StepReleaseEnded, s.Step == StepAnnounced:
 		return good
 	}

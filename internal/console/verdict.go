@@ -89,7 +89,7 @@ const (
 )
 
 // ExitStatus is what `topdog status` ends with, given what [Client.Status] returned.
-// Problems do not count: a board that lacks a light would be in alarm for ever.
+// Problems do not count: a board without a light would never have the exit status 0.
 func ExitStatus(s Status, err error) int {
 	switch {
 	case errors.Is(err, ErrNotRunning):

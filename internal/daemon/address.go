@@ -24,13 +24,13 @@ type address struct {
 	floating []config.Address
 
 	// Holding it.
-	iface    string // where it is held
-	holder   Holder // nil until it was opened
-	wanted   bool   // the core wants the address held
-	held     bool
-	untold   bool          // it was acquired just now, and nobody on this board was told yet
-	renewAt  time.Duration // when its lifetime is started over, or acquiring it is tried again
-	restored uint64        // how often something else had deleted it
+	iface      string // where it is held
+	holder     Holder // nil until it was opened
+	wanted     bool   // the core wants the address held
+	held       bool
+	unfinished bool          // it was acquired just now, and nobody on this board was told yet
+	renewAt    time.Duration // when its lifetime is started over, or acquiring it is tried again
+	restored   uint64        // how often something else had deleted it
 
 	// Not being able to acquire it.
 	failed       bool          // the core was not told yet
@@ -123,7 +123,7 @@ func (a *address) acquire() {
 	a.renewAt = now + renewEvery
 	a.announced = 0
 	a.announce()
-	a.untold = true
+	a.unfinished = true
 }
 
 func (a *address) acquireFailed(err error) {
@@ -131,13 +131,13 @@ func (a *address) acquireFailed(err error) {
 	a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
 }
 
-// tellHeld is what is left to do when the address was acquired, and can wait
+// finishAcquire is what is left to do when the address was acquired, and can wait
 // until the others know.
-func (a *address) tellHeld() {
-	if !a.untold {
+func (a *address) finishAcquire() {
+	if !a.unfinished {
 		return
 	}
-	a.untold = false
+	a.unfinished = false
 	if a.held {
 		a.listenForRivals()
 		a.reporter.log.Infof("holds %s", joined(a.prefixes()))

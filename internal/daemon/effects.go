@@ -79,7 +79,7 @@ func (d *Daemon) extendLease() {
 func (d *Daemon) probed(inUse bool) { d.carryOut(d.core.Probed(d.now(), inUse)) }
 
 // rivalHeard is told of a machine that claims the address. If this process was
-// asleep, that may be our successor: the core must know the time before anything
+// not running, that may be our successor: the core must know the time before anything
 // is announced against it.
 func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
 	d.carryOut(d.core.Wake(d.now()))

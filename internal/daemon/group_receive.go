@@ -87,7 +87,7 @@ func (g *group) duplicateID(from netip.Addr) {
 	}
 }
 
-// drop counts a packet that was not accepted. Most are nobody's business; some
+// drop counts a packet that was not accepted. Most need no attention. Some
 // say that a board is set up wrongly.
 func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 	g.counts.dropped[reason]++

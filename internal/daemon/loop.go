@@ -79,7 +79,7 @@ func (d *Daemon) checkDeadman() {
 // settle does what every event may have made necessary, and what could wait until
 // the other boards know.
 func (d *Daemon) settle() {
-	d.address.tellHeld()
+	d.address.finishAcquire()
 	d.showRole()
 	d.backOffIfNotAcquired()
 	d.renewIdentity()
@@ -96,7 +96,7 @@ func (d *Daemon) due() time.Duration {
 	return next
 }
 
-// timerExpired does what is due. The core comes first: if this process was asleep
+// timerExpired does what is due. The core comes first: if this process was not running
 // it releases the address before anything renews it.
 func (d *Daemon) timerExpired() {
 	d.timer.unset()

@@ -11,8 +11,8 @@ import (
 )
 
 // trace remembers what happened when in the last changes of role, from the last
-// heartbeat on. It is always on, so that whoever wonders where the time of a
-// takeover went finds it measured already. So it must cost nothing. The memory is
+// heartbeat on. It is always on, so that the steps of a takeover are measured before
+// anybody asks for them. So it must cost nothing. The memory is
 // all there from the start. In the steady state a heartbeat overwrites the one
 // before. The clock is read only while something happens, and by a leader when
 // it has sent a heartbeat.
@@ -30,7 +30,7 @@ type trace struct {
 	heard  traceStep // the last heartbeat of the leader; kind "" if there is none
 	sent   traceStep // the last heartbeat of this board as the leader
 
-	// cause is what the loop is at. It becomes a step only if something comes of it.
+	// cause is what the loop handles now. It becomes a step only if something follows from it.
 	cause  traceStep
 	packet traceStep // the last message that was received
 
@@ -50,7 +50,7 @@ const (
 // traceStep is one thing that happened.
 type traceStep struct {
 	at       time.Duration // a message: when it was read from its socket
-	due      time.Duration // StepTimer: when it should have rung
+	due      time.Duration // StepTimer: when it should have expired
 	handled  time.Duration // StepHeard: when the loop came to it
 	interval time.Duration // a heartbeat: the one that it promises
 	board    wire.ID       // StepHeard: the sender; StepSent: the recipient; StepRole: the leader
@@ -146,7 +146,7 @@ func (t *trace) mark(kind string, failed bool) {
 // change records a change of role or leader.
 func (t *trace) change(c election.Change) {
 	if c.From == election.Isolated || c.From == election.Barred {
-		t.end() // that this board got there was the end of another story
+		t.end() // that this board came to that role belongs to the timeline before
 	}
 	t.begin()
 	t.record(traceStep{at: t.now(), kind: console.StepRole, board: c.NewLeader, term: c.Term, role: c.To, reason: c.Reason})

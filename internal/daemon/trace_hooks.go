@@ -45,11 +45,11 @@ func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
 	}
 	t.cause = t.packet
 	if t.role == election.Isolated || chatter(m) {
-		return // matters only if something comes of it
+		return // matters only if something follows from it
 	}
 	if m.Type == wire.TypeElection {
-		// A board that waits for its turn hears what goes on before it changes
-		// anything itself. If nothing comes of it, this is thrown away.
+		// A board that waits for its turn hears the questions of others before it changes
+		// anything itself. If nothing follows from them, the timeline is thrown away.
 		t.begin()
 	}
 	if t.recording {
@@ -98,8 +98,8 @@ func (t *trace) effectBegun(e *election.Effect) {
 
 // messageSent is called when a message of the core has been sent.
 func (t *trace) messageSent(to wire.ID, m *wire.Message) {
-	// To all goes the QUERY of a board that joins; one that times the way to the
-	// leader goes to the leader.
+	// A board that joins sends its QUERY to all. A QUERY to the leader alone measures the
+	// round trip.
 	joins := m.Type == wire.TypeQuery && to == wire.Nobody
 	if m.Type != wire.TypeHeartbeat && (!t.recording || chatter(m) && !joins) {
 		return

@@ -73,7 +73,7 @@ func expect(o Options) (expectation, error) {
 }
 
 // rank is what the boards are ordered by: all have the same priority, and so the
-// same importance to the algorithm score.
+// same score.
 func (b *board) rank() election.Rank {
 	return election.Rank{Priority: priority, ID: b.id, Score: priority}
 }

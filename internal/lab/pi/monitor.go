@@ -19,7 +19,7 @@ const monitorPatience = 20 * time.Second
 
 // Monitor speaks to QEMU over its machine protocol, QMP (QEMU's
 // docs/interop/qmp-spec): one JSON object per line. It is the view from outside:
-// the guest has no part in an answer. QEMU serves one client at a time.
+// the emulated board has no part in an answer. QEMU serves one client at a time.
 type Monitor struct {
 	conn net.Conn
 	in   *bufio.Reader

@@ -72,19 +72,19 @@ func (b *Board) schedule() {
 	s := b.sim
 	at, ok := b.core.Deadline()
 	if !ok {
-		b.alarm = key{}
+		b.wakeAt = key{}
 		return
 	}
 	s.order++
-	b.alarm = key{max(s.now, b.clock.global(at)), s.order}
-	if b.queued.order == 0 || b.alarm.at < b.queued.at {
-		b.queueAlarm()
+	b.wakeAt = key{max(s.now, b.clock.global(at)), s.order}
+	if b.queued.order == 0 || b.wakeAt.at < b.queued.at {
+		b.queueWake()
 	}
 }
 
-func (b *Board) queueAlarm() {
-	b.queued = b.alarm
-	b.sim.queue.push(event{at: b.alarm.at, order: b.alarm.order, board: b.number, task: taskWake})
+func (b *Board) queueWake() {
+	b.queued = b.wakeAt
+	b.sim.queue.push(event{at: b.wakeAt.at, order: b.wakeAt.order, board: b.number, task: taskWake})
 }
 
 func (b *Board) wake(e *event) {
@@ -93,9 +93,9 @@ func (b *Board) wake(e *event) {
 	}
 	b.queued = key{}
 	switch {
-	case b.alarm.order == 0:
-	case b.alarm.order != e.order:
-		b.queueAlarm() // the deadline has moved away
+	case b.wakeAt.order == 0:
+	case b.wakeAt.order != e.order:
+		b.queueWake() // the deadline has moved away
 	case b.frozen:
 		b.overdue = true
 	default:

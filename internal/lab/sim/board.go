@@ -37,7 +37,7 @@ type Board struct {
 	holding  bool
 	finished bool
 
-	alarm     key // when the core is to be woken
+	wakeAt    key // when the core is to be woken
 	queued    key // the event in the queue that looks after it
 	afterBeat []func()
 }
@@ -91,7 +91,7 @@ func (b *Board) Crash() {
 
 // die ends the process; what it was to do is forgotten.
 func (b *Board) die() {
-	b.core, b.alarm, b.frozen = nil, key{}, false
+	b.core, b.wakeAt, b.frozen = nil, key{}, false
 	b.role, b.leader = election.Isolated, wire.Nobody
 	b.forget()
 	b.tallyLife()

@@ -41,7 +41,7 @@ func (c Clock) local(at election.Instant) election.Instant {
 }
 
 // global returns the first moment of the simulation at which the clock shows that
-// much, or more: an alarm never rings before its time.
+// much, or more: a core is never woken before its time.
 func (c Clock) global(shows election.Instant) election.Instant {
 	shows -= c.Origin
 	if c.PPM == 0 || shows <= 0 {

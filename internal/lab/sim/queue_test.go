@@ -49,7 +49,7 @@ func TestClock(t *testing.T) {
 		if next := c.local(at + 1); next < shows {
 			t.Fatalf("%+v goes backwards at %v", c, at)
 		}
-		// An alarm for what the clock shows now is due now, or was just before.
+		// A deadline at what the clock shows now is due now, or was just before.
 		due := c.global(shows)
 		if due > at || c.local(due) < shows || due > 0 && c.local(due-1) >= shows {
 			t.Fatalf("%+v shows %v at %v, and for the first time at %v", c, shows, at, due)
