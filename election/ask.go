@@ -7,7 +7,7 @@ import (
 	"topdog/wire"
 )
 
-// askDetector suspects early and asks before it believes. It expects the next
+// askDetector suspects early, and asks before it takes the leader for dead. It expects the next
 // heartbeat one interval after the last one plus a margin that it learns from
 // the lateness it sees, and it learns from lost heartbeats how often a living
 // leader could fail to answer.
@@ -36,7 +36,7 @@ const (
 	// Toueg and Aguilera, section 2.2).
 	mistakeRecurrence = 24 * time.Hour
 	// suspicionRecurrence bounds how often a living leader is suspected in vain. Each time
-	// costs some packets, and the group has promised to be quiet.
+	// costs some packets, and a group in which nothing happens should send few.
 	suspicionRecurrence = time.Second
 	// overlookMax bounds for how long lost heartbeats are overlooked to keep that.
 	overlookMax = time.Second
@@ -89,8 +89,8 @@ func (d *askDetector) Forgive(now Instant) {
 	d.heard = max(d.heard, now)
 }
 
-// Woke counts no more than a tick, since a board that was late by much more doubts
-// itself anyway, and one long pause shall not make it slow for long.
+// Woke counts no more than a tick: a board that was late by much more is handled as
+// suspended, and one long pause shall not make it slow for long.
 func (d *askDetector) Woke(late time.Duration) {
 	d.own.observe(float64(min(max(late, 0), tick)))
 }

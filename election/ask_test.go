@@ -327,7 +327,7 @@ func TestSlowAnswer(t *testing.T) {
 	d.Answered(4*time.Millisecond, 4*time.Millisecond)
 	q := d.Questions()
 	if after := q.Duration(); q.Within < 4*time.Millisecond || after > before+5*time.Millisecond {
-		t.Errorf("the patience has grown from %v to %v (%+v), want by 5ms at most", before, after, q)
+		t.Errorf("the duration of the questions has grown from %v to %v (%+v), want by 5ms at most", before, after, q)
 	}
 }
 

@@ -118,7 +118,7 @@ func (c *testCluster) agreed(members []*board) (leader *board, lack string) {
 // answeredBy waits for an answer of the board to the client.
 func (c *testCluster) answeredBy(b *board) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cluster.Timeout)
 	defer cancel()
 	if _, err := c.asker.WaitAnswer(ctx, func(n int) bool { return n == b.Number }); err != nil {
 		c.t.Fatalf("%s does not answer the client: %v", b, err)
@@ -129,7 +129,7 @@ func (c *testCluster) answeredBy(b *board) {
 // state is looked at, however short.
 func (c *testCluster) untilHolders(what string, cond func(holders []int) bool) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cluster.Timeout)
 	defer cancel()
 	if err := c.Holders.WaitFor(ctx, cond); err != nil {
 		c.t.Fatalf("%s: %v", what, err)

@@ -140,7 +140,7 @@ func (c *testCluster) running() []*board {
 // the test failed.
 func (c *testCluster) close() {
 	if !c.t.Failed() {
-		c.Stop(cluster.Patience)
+		c.Stop(cluster.Timeout)
 		for _, b := range c.boards {
 			b.ended()
 		}
@@ -193,8 +193,8 @@ func (b *board) ended() {
 // gone waits until the daemon has ended, in whatever way.
 func (b *board) gone() {
 	b.c.t.Helper()
-	if !b.Ended(cluster.Patience) {
-		b.c.t.Fatalf("%s has not ended within %v", b, cluster.Patience)
+	if !b.Ended(cluster.Timeout) {
+		b.c.t.Fatalf("%s has not ended within %v", b, cluster.Timeout)
 	}
 }
 

@@ -161,10 +161,10 @@ func (c *testCluster) set(changes settings) {
 // so: to answer keeps the boards busy while they time the way to their leader.
 func (c *testCluster) calm() (leader *board, heir console.Detector) {
 	c.t.Helper()
-	deadline := time.Now().Add(cluster.Patience)
+	deadline := time.Now().Add(cluster.Timeout)
 	for lack := "30 heartbeats"; lack != ""; {
 		if time.Now().After(deadline) {
-			c.t.Fatalf("no peace within %v: %s", cluster.Patience, lack)
+			c.t.Fatalf("the group is not calm within %v: %s", cluster.Timeout, lack)
 		}
 		c.watchFor(32 * heartbeat)
 		leader, heir, lack = c.atPeace()

@@ -42,7 +42,7 @@ func (o outcome) String() string {
 // execHere runs a command line of topdog to its end on this machine.
 func execHere(t testing.TB, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cluster.Timeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	c := exec.CommandContext(ctx, itself().Path, args...)
@@ -55,7 +55,7 @@ func execHere(t testing.TB, args ...string) outcome {
 // execOn runs a command line to its end on a host of a LAN.
 func execOn(t testing.TB, p cluster.Program, h *netns.Host, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cluster.Timeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	process, err := h.Start(ctx, p.Path, args, netns.Env(p.Env...), netns.Stdout(&stdout), netns.Stderr(&stderr))

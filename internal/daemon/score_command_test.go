@@ -32,7 +32,7 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// run runs a real command that should end long before the test's patience does.
+// run runs a real command that should end long before the test's time limit.
 func run(t *testing.T, words ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

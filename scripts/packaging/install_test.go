@@ -229,7 +229,7 @@ func TestWithoutSystemd(t *testing.T) {
 	p.wantHolders("after removing")
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Error("the daemon runs on")
 	}
 

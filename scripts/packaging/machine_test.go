@@ -18,8 +18,8 @@ import (
 	"topdog/internal/lab/netns"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+// timeout is how long a test waits for what must happen.
+const timeout = 30 * time.Second
 
 // machine is a throw-away copy of this machine's system on a board of a LAN; see
 // testdata/machine.
@@ -42,7 +42,7 @@ func newMachine(t *testing.T, board *netns.Host, shared, process1 string) *machi
 		}
 		select {
 		case <-p.Exited():
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Error("the machine does not end")
 			p.Kill()
 		}
@@ -159,7 +159,7 @@ func (m *machine) written() []string {
 
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		err := check()
 		if err == nil {

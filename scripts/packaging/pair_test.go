@@ -94,7 +94,7 @@ func (p *pair) startOther() {
 // comes from there.
 func (p *pair) wantHolders(when string, want ...int) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := p.Holders.WaitFor(ctx, func(boards []int) bool { return slices.Equal(boards, want) }); err != nil {
 		p.t.Fatalf("%s: %v, want %v\n%s", when, err, want, p.ask("journalctl", "-u", "topdog", "-n", "20", "-o", "cat"))

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Patience is how long to wait for what must happen. On a quiet machine everything
+	// Timeout is how long to wait for what must happen. On a quiet machine everything
 	// takes a second or two.
-	Patience = 20 * time.Second
+	Timeout = 20 * time.Second
 	// pollInterval is how often Until looks.
 	pollInterval = 10 * time.Millisecond
 )
@@ -21,7 +21,7 @@ const (
 func Until(what string, missing func() string) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	deadline := time.After(Patience)
+	deadline := time.After(Timeout)
 	for {
 		lack := missing()
 		if lack == "" {
@@ -30,7 +30,7 @@ func Until(what string, missing func() string) error {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			return fmt.Errorf("%s: not within %v: %s", what, Patience, lack)
+			return fmt.Errorf("%s: not within %v: %s", what, Timeout, lack)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (t *Topdog) Client() *console.Client { return console.Dial(t.text("socket")
 
 // Status asks the daemon for its view of the group.
 func (t *Topdog) Status() (console.Status, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
 	return t.Client().Status(ctx)
 }

@@ -13,13 +13,13 @@ import (
 
 // What an act of the show must keep to; otherwise the show has failed.
 const (
-	// patience is how long the boards may take to agree on a leader because the
-	// machine is busy, or with slow heartbeats patienceBeats of them. It comes on
-	// top of what the algorithm takes: one board may have to find out twice, once
-	// that nobody answers and once more because others were at it too.
-	patience          = 5 * time.Second
-	patienceIntervals = 20
-	elections         = 2
+	// agreeTimeout is how long the boards may take to agree on a leader because the
+	// machine is busy, and agreeIntervals how many intervals that are at least. It comes on top of what the
+	// algorithm takes: one board may have to hold two elections, the second because others
+	// held one at the same time.
+	agreeTimeout   = 5 * time.Second
+	agreeIntervals = 20
+	elections      = 2
 	// maxTwoHolders is how long two boards may hold the address in one act. It
 	// should be nothing at all; this is for a machine that stands still at the wrong moment.
 	maxTwoHolders = 50 * time.Millisecond
@@ -265,7 +265,7 @@ func (s *show) perform(ctx context.Context, act scene) error {
 
 // attempt does what the act does, and waits for what must follow from it.
 func (s *show) attempt(ctx context.Context, act scene) error {
-	limited, cancel := context.WithTimeout(ctx, max(patience, patienceIntervals*s.options.Heartbeat)+elections*s.expected.electionTime)
+	limited, cancel := context.WithTimeout(ctx, max(agreeTimeout, agreeIntervals*s.options.Heartbeat)+elections*s.expected.electionTime)
 	defer cancel()
 	if err := act.do(limited); err != nil {
 		return err

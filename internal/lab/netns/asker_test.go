@@ -15,7 +15,7 @@ func isBoard(n int) func(int) bool { return func(board int) bool { return board 
 
 func TestAskerSeesAHandover(t *testing.T) {
 	l := newLAN(t, 3)
-	ctx := withPatience(t)
+	ctx := withTimeout(t)
 	one, two := l.Board(1), l.Board(2)
 	must(t, one.AddAddress(vip32))
 	p, err := l.Ask(vip, time.Millisecond)
@@ -57,7 +57,7 @@ func TestAskerSeesAHandover(t *testing.T) {
 // knows. That is what announcements are for, and what must be measured.
 func TestClientBelievesItsARPCache(t *testing.T) {
 	l := newLAN(t, 2)
-	ctx := withPatience(t)
+	ctx := withTimeout(t)
 	one, two := l.Board(1), l.Board(2)
 	must(t, one.AddAddress(vip32))
 	p, err := l.Ask(vip, time.Millisecond)
@@ -83,7 +83,7 @@ func TestClientBelievesItsARPCache(t *testing.T) {
 
 func TestAskerMeasuresAnOutage(t *testing.T) {
 	l := newLAN(t, 2)
-	ctx := withPatience(t)
+	ctx := withTimeout(t)
 	b := l.Board(1)
 	must(t, b.AddAddress(vip32))
 	p, err := l.Ask(vip, time.Millisecond)
@@ -121,7 +121,7 @@ func TestAskerMeasuresAnOutage(t *testing.T) {
 // its ARP queue is full, and then drops them; asking must not block meanwhile.
 func TestAskerAsksIntoTheVoid(t *testing.T) {
 	l := newLAN(t, 1)
-	ctx := withPatience(t)
+	ctx := withTimeout(t)
 	conn, err := l.listenAtClient()
 	must(t, err)
 	defer conn.Close()

@@ -37,7 +37,7 @@ func (ls links) waitRunning(h *Host, want bool) time.Duration {
 
 func (ls links) wait(h *Host, cond func(event) bool) {
 	ls.t.Helper()
-	must(ls.t, ls.events.file.SetReadDeadline(time.Now().Add(patience)))
+	must(ls.t, ls.events.file.SetReadDeadline(time.Now().Add(timeout)))
 	for {
 		events, err := ls.events.read()
 		must(ls.t, err)

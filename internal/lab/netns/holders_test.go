@@ -19,7 +19,7 @@ func isHeldBy(want ...int) func([]int) bool {
 
 func TestHoldersFollowTheAddress(t *testing.T) {
 	l := newLAN(t, 3)
-	ctx := withPatience(t)
+	ctx := withTimeout(t)
 	one, two := l.Board(1), l.Board(2)
 	must(t, one.AddAddress(vip32)) // before anybody watches
 
@@ -66,7 +66,7 @@ func TestHoldersFollowTheAddress(t *testing.T) {
 // as it does when a process is killed.
 func TestHoldersSeeATunDeviceVanish(t *testing.T) {
 	l := newLAN(t, 2)
-	ctx := withPatience(t)
+	ctx := withTimeout(t)
 	h, err := l.WatchHolders(vip)
 	must(t, err)
 	tun := &netlink.Tuntap{
@@ -104,7 +104,7 @@ func TestHoldersSeeATunDeviceVanish(t *testing.T) {
 // boards, however fast it goes and however busy the machine is.
 func TestHoldersKeepTheOrderOfTheKernel(t *testing.T) {
 	l := newLAN(t, 3)
-	ctx := withPatience(t)
+	ctx := withTimeout(t)
 	h, err := l.WatchHolders(vip)
 	must(t, err)
 	start := time.Now()
@@ -130,7 +130,7 @@ func TestWaitForSeesShortStates(t *testing.T) {
 	must(t, err)
 	waiting := make(chan struct{})
 	result := make(chan error)
-	ctx := withPatience(t)
+	ctx := withTimeout(t)
 	go func() {
 		first := true
 		result <- h.WaitFor(ctx, func(boards []int) bool {
@@ -182,7 +182,7 @@ func TestHoldersRecoverFromLostNotifications(t *testing.T) {
 	must(t, l.Board(2).AddAddress(vip32))
 	l.watches.Go(w.run) // It comes too late to read all of it.
 	h := w.record
-	must(t, h.WaitFor(withPatience(t), isHeldBy(2)))
+	must(t, h.WaitFor(withTimeout(t), isHeldBy(2)))
 	if h.Lost() == 0 {
 		t.Error("nothing was lost: the test has not tested anything")
 	}

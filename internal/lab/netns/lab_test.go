@@ -27,9 +27,9 @@ var (
 	vip32 = netip.PrefixFrom(vip, 32)
 )
 
-// patience is how long a test waits for something that must happen. On a
+// timeout is how long a test waits for something that must happen. On a
 // healthy machine everything here takes a few milliseconds.
-const patience = 10 * time.Second
+const timeout = 10 * time.Second
 
 // roleVariable makes the test binary play a part in a test instead of
 // running the tests.
@@ -125,8 +125,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func withPatience(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func withTimeout(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -160,7 +160,7 @@ func say(t testing.TB, from *Host, to netip.Addr, text string) {
 // hear returns the next text that arrives, and its sender.
 func hear(t testing.TB, conn *net.UDPConn) (string, netip.Addr) {
 	t.Helper()
-	must(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	must(t, conn.SetReadDeadline(time.Now().Add(timeout)))
 	buf := make([]byte, 100)
 	n, from, err := conn.ReadFromUDPAddrPort(buf)
 	must(t, err)
@@ -342,7 +342,7 @@ func TestCloseFreesTheNamespaces(t *testing.T) {
 		return list
 	}
 	// A thread ends a moment after its goroutine.
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for list := references(); len(list) > 0; list = references() {
 		if time.Now().After(deadline) {
 			t.Fatalf("still refer to the lab: %v", list)

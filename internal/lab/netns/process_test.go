@@ -39,7 +39,7 @@ func watchPID(t *testing.T, pid int) (waitEnd func()) {
 	t.Cleanup(func() { unix.Close(fd) })
 	return func() {
 		t.Helper()
-		must(t, waitReadable(fd, patience))
+		must(t, waitReadable(fd, timeout))
 	}
 }
 

@@ -19,7 +19,7 @@ func TestProcesses(t *testing.T) {
 	must(t, err)
 	number := func(want int) []int {
 		t.Helper()
-		for deadline := time.Now().Add(patience); ; {
+		for deadline := time.Now().Add(timeout); ; {
 			pids, err := b.Processes()
 			must(t, err)
 			if len(pids) == want {

@@ -140,7 +140,7 @@ func (b *Board) PowerOn() error {
 	if err := b.setState(s); err != nil {
 		return errors.Join(fail(err), s.QEMU.kill())
 	}
-	err = poll(context.Background(), monitorPatience, func() (bool, error) {
+	err = poll(context.Background(), monitorTimeout, func() (bool, error) {
 		if !s.QEMU.runs() {
 			text, _ := os.ReadFile(filepath.Join(b.dir, "qemu.log"))
 			return false, fmt.Errorf("QEMU ended: %s", bytes.TrimSpace(text))

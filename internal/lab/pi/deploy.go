@@ -19,9 +19,9 @@ import (
 // that paused is no dead one.
 const heartbeat = 2 * time.Second
 
-// patience is added to topdog's unit, as `systemctl edit` would. A board that is
+// unitOverride is added to topdog's unit, as `systemctl edit` would. A board that is
 // emulated by a busy machine may stand still for longer than a real one ever does.
-const patience = `[Service]
+const unitOverride = `[Service]
 TimeoutStartSec=2min
 TimeoutStopSec=1min
 WatchdogSec=1min
@@ -71,7 +71,7 @@ func (l *Lab) Configure(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := b.WriteFile(ctx, "/etc/systemd/system/topdog.service.d/lab.conf", patience, "0644", "root:root"); err != nil {
+		if err := b.WriteFile(ctx, "/etc/systemd/system/topdog.service.d/lab.conf", unitOverride, "0644", "root:root"); err != nil {
 			return err
 		}
 		_, err := b.Run(ctx, "systemctl daemon-reload && systemctl enable --now topdog 2>&1")

@@ -36,8 +36,8 @@ const (
 	hostNumber     = 254
 	floatingNumber = 250
 
-	// lockPatience is how long a command waits for another one to finish.
-	lockPatience = 5 * time.Second
+	// lockTimeout is how long a command waits for another one to finish.
+	lockTimeout = 5 * time.Second
 )
 
 // subnet is used inside the lab's namespace only, and so by all labs.
@@ -200,7 +200,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(lockPatience)
+	deadline := time.Now().Add(lockTimeout)
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// monitorPatience bounds one exchange with QEMU's monitor. It takes less than a
+// monitorTimeout bounds one exchange with QEMU's monitor. It takes less than a
 // millisecond on an idle machine; the bound is for one that is overloaded.
-const monitorPatience = 20 * time.Second
+const monitorTimeout = 20 * time.Second
 
 // Monitor speaks to QEMU over its machine protocol, QMP (QEMU's
 // docs/interop/qmp-spec): one JSON object per line. It is the view from outside:
@@ -41,7 +41,7 @@ func dialMonitor(ctx context.Context, dir string) (*Monitor, error) {
 
 func newMonitor(conn net.Conn) (*Monitor, error) {
 	m := &Monitor{conn: conn, in: bufio.NewReader(conn)}
-	if err := conn.SetDeadline(time.Now().Add(monitorPatience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(monitorTimeout)); err != nil {
 		return nil, err
 	}
 	// The greeting. Until capabilities are agreed on nothing else is allowed.
@@ -65,7 +65,7 @@ func (m *Monitor) execute(command string, arguments, out any) error {
 	if err != nil {
 		return fail(err)
 	}
-	if err := m.conn.SetDeadline(time.Now().Add(monitorPatience)); err != nil {
+	if err := m.conn.SetDeadline(time.Now().Add(monitorTimeout)); err != nil {
 		return fail(err)
 	}
 	if _, err := m.conn.Write(append(line, '\n')); err != nil {

@@ -24,8 +24,8 @@ const (
 	runNice  = -5
 )
 
-// killPatience bounds the wait for a killed process to be gone.
-const killPatience = 10 * time.Second
+// killTimeout bounds the wait for a killed process to be gone.
+const killTimeout = 10 * time.Second
 
 // processID names a process such that no other can be meant: the kernel gives a
 // number again once its process has ended, but not with the same start time.
@@ -88,7 +88,7 @@ func (p processID) kill() error {
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return os.NewSyscallError("pidfd_send_signal", err)
 	}
-	deadline := time.Now().Add(killPatience)
+	deadline := time.Now().Add(killTimeout)
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(time.Until(deadline).Milliseconds()))
 		switch {
@@ -97,7 +97,7 @@ func (p processID) kill() error {
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return os.NewSyscallError("poll", err)
 		case time.Now().After(deadline):
-			return fmt.Errorf("process %d is still there %s after SIGKILL", p.PID, killPatience)
+			return fmt.Errorf("process %d is still there %s after SIGKILL", p.PID, killTimeout)
 		}
 	}
 }

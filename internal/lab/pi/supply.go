@@ -97,6 +97,6 @@ func (s *Supply) Package(ctx context.Context, arch, version, dir string) (string
 func runGently(c *exec.Cmd) error {
 	c.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
 	c.Cancel = func() error { return unix.Kill(-c.Process.Pid, unix.SIGTERM) }
-	c.WaitDelay = killPatience
+	c.WaitDelay = killTimeout
 	return c.Run()
 }

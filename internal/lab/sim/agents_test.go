@@ -84,7 +84,7 @@ func TestTrustOfMany(t *testing.T) {
 	clear(lan.Packets)
 	lan.Run(time.Second)
 	if n := lan.Packets[wire.TypeStart]; n > 0 {
-		t.Errorf("%d START in one second of peace", n)
+		t.Errorf("%d START in one second without a fault", n)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestAgentsPeace(t *testing.T) {
 			const oks = int(10 * time.Second / delta)
 			want := map[string]int{"OK": oks * (n - 1), "ACK": oks * (n - 1), "REPORT": 10 * (n - 1)}
 			if diff := cmp.Diff(want, counted(lan)); diff != "" {
-				t.Errorf("messages in ten seconds of peace (-want +got):\n%s", diff)
+				t.Errorf("messages in ten seconds without a fault (-want +got):\n%s", diff)
 			}
 			if packets := lan.Counts.Of(sim.Kind(wire.TypeOK), sim.Kind(wire.TypeAck)).Packets; packets != oks*n {
 				t.Errorf("%d packets of phase 2, want %d", packets, oks*n)

@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkSchedule plays schedules of faults as the property tests do, without their
-// checks: five boards, fifteen faults within some seconds, and five seconds of peace.
+// checks: five boards, fifteen faults within some seconds, and five seconds without a fault.
 func BenchmarkSchedule(b *testing.B) {
 	for name, w := range map[string]sim.Wire{
 		"even":   {Latency: 200 * time.Microsecond},

@@ -282,18 +282,18 @@ func (s *schedule) heal() {
 
 // settles is how long boards that nothing happens to may take to agree.
 func (s *schedule) settles() time.Duration {
-	d := 3*time.Second + time.Duration(len(s.lan.Boards()))*interval + 2*s.patience()
+	d := 3*time.Second + time.Duration(len(s.lan.Boards()))*interval + 2*s.questionsDuration()
 	if s.variant.algorithm == wire.AlgorithmScore {
 		d += 4 * 2 * time.Second // the deadline of its paper, for elections that follow each other
 	}
 	return d
 }
 
-// patience is how long a board asks before it believes that nobody leads. After
+// questionsDuration is how long a board asks before it believes that nobody leads. After
 // a time of heavy losses that is seconds, since it is slow rather than wrong. One
 // board may have to wait that long for another one that was heard asking, and
 // then ask itself.
-func (s *schedule) patience() (longest time.Duration) {
+func (s *schedule) questionsDuration() (longest time.Duration) {
 	for _, b := range s.lan.Boards() {
 		if status, ok := b.Status(); ok {
 			longest = max(longest, status.Quality.Questions.Duration())
@@ -428,7 +428,7 @@ func quiet(t tester, lan *sim.Sim, v variant) {
 	clear(lan.Packets)
 	lan.Run(time.Second)
 	if after, err := leader(lan.Boards()); err != nil || after != before {
-		t.Fatalf("the leader changed in peace: %v", err)
+		t.Fatalf("the leader changed without a fault: %v", err)
 	}
 	boards := len(lan.Boards())
 	hellos := boards + 1
@@ -453,7 +453,7 @@ func quiet(t tester, lan *sim.Sim, v variant) {
 	}
 	for kind, n := range lan.Packets {
 		if n > most[kind] {
-			t.Errorf("%d %v in one second of peace among %d boards, want at most %d", n, kind, boards, most[kind])
+			t.Errorf("%d %v in one second without a fault among %d boards, want at most %d", n, kind, boards, most[kind])
 		}
 	}
 }

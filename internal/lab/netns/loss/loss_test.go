@@ -18,8 +18,8 @@ import (
 const (
 	port    = 9254
 	packets = 3000
-	// patience is for a machine in trouble; everything here takes milliseconds.
-	patience = 10 * time.Second
+	// timeout is for a machine in trouble; everything here takes milliseconds.
+	timeout = 10 * time.Second
 )
 
 func must(t *testing.T, err error) {
@@ -101,7 +101,7 @@ func send(t *testing.T, from *netns.Host, to netip.AddrPort, first, count uint32
 // of two boards, and how often both agreed on whether one got through.
 func measure(t *testing.T, l *netns.LAN, rs []*receiver, first uint32) (lost [2]float64, same float64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for i, r := range rs {
 		to := netip.AddrPortFrom(l.Board(i+2).Addr.Addr(), port)
@@ -160,12 +160,12 @@ func TestOtherTraffic(t *testing.T) {
 	must(t, Set(l.Board(3), Traffic{Protocol: 112}, 1))
 	to := netip.AddrPortFrom(l.Board(2).Addr.Addr(), port+1)
 	send(t, l.Board(1), to, 0, 101)
-	if !other.read(t, 100, patience) || len(other.seen) != 100 {
+	if !other.read(t, 100, timeout) || len(other.seen) != 100 {
 		t.Errorf("%d of 100 packets to another port arrived", len(other.seen))
 	}
 	third := newReceiver(t, l.Board(3), port)
 	send(t, l.Board(1), netip.AddrPortFrom(l.Board(3).Addr.Addr(), port), 0, 101)
-	if !third.read(t, 100, patience) || len(third.seen) != 100 {
+	if !third.read(t, 100, timeout) || len(third.seen) != 100 {
 		t.Errorf("%d of 100 packets of another protocol arrived", len(third.seen))
 	}
 }
