@@ -37,13 +37,15 @@
 //   - Of two leaders that hear each other, the lower rank releases the address at once. The other
 //     one proclaims itself anew, in a term above both (rival.go).
 //   - At a cold start the address is probed before the first claim, since there is no hurry.
-//   - A board that was not running while something was due doubts itself before it accuses
-//     anybody (suspended in core.go).
-//   - Who hands over releases the address first and names a successor then (handover.go).
+//   - A board that was not running while something was due has missed messages. A follower
+//     then gives its leader a fresh interval, and a leader yields to any later term
+//     (suspended in core.go).
+//   - A leader that hands over releases the address first, and then names a successor
+//     (handover.go).
 //
-// A follower that misses a heartbeat does nothing at first: its deadline for that
-// is suspectAfter behind the last one, and later by its turn delay (awaitTurn in follower.go).
-// When it comes, the algorithm has its turn. heir becomes a candidate and asks for
+// A follower that misses a heartbeat does nothing at first. Its deadline is suspectAfter
+// behind the last heartbeat, and later by its turn delay (awaitTurn in follower.go). When the
+// deadline comes, the core calls the algorithm's Turn. heir becomes a candidate and asks for
 // the leader, several times within the grace (heir.go). One answer of the leader, or
 // of another follower that has heard it, makes it a follower again. If none comes, it claims.
 // The boards behind it in the succession see its ELECTION and back off.

@@ -34,7 +34,7 @@ const preemptIntervals = 20
 func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 	old := c.leader
 	if old != leader && leader != wire.Nobody {
-		c.roster.DeclareDead(old) // replaced without having resigned, so it was silent; or it soon speaks again
+		c.roster.DeclareDead(old) // it was replaced without a RESIGN, so it was silent; if it is alive, it is soon heard again
 	}
 	c.become(Follower, leader, reason)
 	c.asking.forget()

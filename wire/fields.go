@@ -93,7 +93,7 @@ func listSummary(ids []ID) (s string) {
 	return s
 }
 
-// milliseconds converts a promise of how long until the next message. Fractions
+// milliseconds converts the time until the next message. Fractions
 // are rounded up: a promise that is a little too long does not make anybody
 // suspect the sender.
 func milliseconds(kind Type, field string, d time.Duration) (uint16, error) {

@@ -86,7 +86,8 @@ func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
 	d.address.defend(addr, mac)
 }
 
-// changed tells everybody who cares of a change of role or leader.
+// changed reports a change of role or leader: to the light, the history, the control socket,
+// whoever waits for a handover, the log and systemd.
 func (d *Daemon) changed(c election.Change) {
 	d.showRole() // at once, since the rest takes longer
 	d.reporter.remember(c, d.lastSeen(c))

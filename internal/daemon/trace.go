@@ -52,7 +52,7 @@ type traceStep struct {
 	at       time.Duration // a message: when it was read from its socket
 	due      time.Duration // StepTimer: when it should have expired
 	handled  time.Duration // StepHeard: when the loop came to it
-	interval time.Duration // a heartbeat: the one that it promises
+	interval time.Duration // a heartbeat: until the next one, as it says
 	board    wire.ID       // StepHeard: the sender; StepSent: the recipient; StepRole: the leader
 	term     wire.Term
 	kind     string // one of console.Step…, stepBegin or stepOmitted; "" for none
