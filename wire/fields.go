@@ -94,7 +94,7 @@ func listSummary(ids []ID) (s string) {
 }
 
 // milliseconds converts the time until the next message. Fractions
-// are rounded up: a promise that is a little too long does not make anybody
+// are rounded up: a time that is a little too long does not make anybody
 // suspect the sender.
 func milliseconds(kind Type, field string, d time.Duration) (uint16, error) {
 	const most = math.MaxUint16 * time.Millisecond

@@ -14,9 +14,9 @@ import (
 // What an act of the show must keep to; otherwise the show has failed.
 const (
 	// agreeTimeout is how long the boards may take to agree on a leader because the
-	// machine is busy, and agreeIntervals how many intervals that are at least. It comes on top of what the
-	// algorithm takes: one board may have to hold two elections, the second because others
-	// held one at the same time.
+	// machine is busy, and agreeIntervals is how many heartbeat intervals that are at least.
+	// The time of elections comes on top: one board may have to hold two of them, the second
+	// because others held one at the same time.
 	agreeTimeout   = 5 * time.Second
 	agreeIntervals = 20
 	elections      = 2
