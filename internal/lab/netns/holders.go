@@ -35,7 +35,7 @@ func (l *LAN) WatchHolders(addr netip.Addr) (*observe.Holders, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("lab: watch the holders of %s: %w", addr, err)
+		return nil, fmt.Errorf("netns: watch the holders of %s: %w", addr, err)
 	}
 	return w.record, nil
 }

@@ -83,7 +83,7 @@ func Within[T any](h *Host, open func() (T, error)) (v T, err error) {
 // enter moves the calling thread into the host's namespace.
 func (h *Host) enter() error {
 	if err := netns.Set(h.ns); err != nil {
-		return fmt.Errorf("lab: enter the namespace of %s: %w", h.Name, err)
+		return fmt.Errorf("netns: enter the namespace of %s: %w", h.Name, err)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (h *Host) Addresses() ([]netip.Prefix, error) {
 	err := h.lan.whileOpen(func() error {
 		addrs, err := listAddrs(h.nl)
 		if err != nil {
-			return fmt.Errorf("lab: %s: list addresses: %w", h.Name, err)
+			return fmt.Errorf("netns: %s: list addresses: %w", h.Name, err)
 		}
 		for _, a := range addrs {
 			if p := prefixOf(a); !p.Addr().IsLoopback() {
@@ -168,7 +168,7 @@ func (h *Host) change(what string, fn func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.lan.whileOpen(fn); err != nil {
-		return fmt.Errorf("lab: %s: %s: %w", h.Name, what, err)
+		return fmt.Errorf("netns: %s: %s: %w", h.Name, what, err)
 	}
 	return nil
 }

@@ -76,12 +76,12 @@ type LAN struct {
 // New builds a LAN of so many boards, and returns when all its cables carry frames.
 func New(boards int) (*LAN, error) {
 	if boards < 1 || boards > maxBoards {
-		return nil, fmt.Errorf("lab: %d boards: must be 1 to %d", boards, maxBoards)
+		return nil, fmt.Errorf("netns: %d boards: must be 1 to %d", boards, maxBoards)
 	}
 	l := &LAN{}
 	if err := l.build(boards); err != nil {
 		l.Close() // Frees what exists so far; the first error is the one that explains.
-		return nil, fmt.Errorf("lab: %w", err)
+		return nil, fmt.Errorf("netns: %w", err)
 	}
 	return l, nil
 }
@@ -123,7 +123,7 @@ func Available() error { return available() }
 
 var available = sync.OnceValue(func() error {
 	if uid := os.Geteuid(); uid != 0 {
-		return fmt.Errorf("lab: network namespaces need root, but the effective user id is %d", uid)
+		return fmt.Errorf("netns: network namespaces need root, but the effective user id is %d", uid)
 	}
 	l, err := New(1)
 	if err != nil {
@@ -164,7 +164,7 @@ func (l *LAN) close() error {
 	var errs []error
 	for _, p := range l.processes.all() {
 		if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			errs = append(errs, fmt.Errorf("lab: kill process %d: %w", p.PID, err))
+			errs = append(errs, fmt.Errorf("netns: kill process %d: %w", p.PID, err))
 			continue // Waiting for it might never end.
 		}
 		<-p.exited

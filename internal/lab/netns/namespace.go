@@ -38,7 +38,7 @@ func goOnOwnThread(fn func()) {
 // onOwnThread runs fn as goOnOwnThread does, and waits for it.
 func onOwnThread(fn func() error) error {
 	// This error stays if fn ends its goroutine, as testing.T.FailNow does.
-	err := errors.New("lab: the function ended its goroutine instead of returning")
+	err := errors.New("netns: the function ended its goroutine instead of returning")
 	done := make(chan struct{})
 	goOnOwnThread(func() {
 		defer close(done)

@@ -25,7 +25,7 @@ const questionBuffer = 1 << 20
 // The asking ends with the Asker's Close or with the LAN.
 func (l *LAN) Ask(addr netip.Addr, interval time.Duration) (*observe.Asker, error) {
 	fail := func(err error) (*observe.Asker, error) {
-		return nil, fmt.Errorf("lab: start to ask at %s: %w", addr, err)
+		return nil, fmt.Errorf("netns: start to ask at %s: %w", addr, err)
 	}
 	if interval <= 0 {
 		return fail(fmt.Errorf("interval %s: must be positive", interval))

@@ -77,7 +77,7 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 	p := &Process{cmd: cmd.Cmd, exited: make(chan struct{}), drained: make(chan struct{})}
 	copies, err := p.redirect()
 	if err != nil {
-		return nil, fmt.Errorf("lab: %s: start %s: %w", h.Name, path, err)
+		return nil, fmt.Errorf("netns: %s: start %s: %w", h.Name, path, err)
 	}
 	started := make(chan error, 1)
 	goOnOwnThread(func() {
@@ -111,7 +111,7 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 		}
 	}()
 	if err != nil {
-		return nil, fmt.Errorf("lab: %s: start %s: %w", h.Name, path, err)
+		return nil, fmt.Errorf("netns: %s: start %s: %w", h.Name, path, err)
 	}
 	return p, nil
 }
@@ -238,7 +238,7 @@ func endStrays(namespaces []netns.NsHandle) error {
 	for _, ns := range namespaces {
 		id, err := identify(ns)
 		if err != nil {
-			return fmt.Errorf("lab: look for processes left in the lab: %w", err)
+			return fmt.Errorf("netns: look for processes left in the lab: %w", err)
 		}
 		ours[id] = true
 	}
@@ -248,18 +248,18 @@ func endStrays(namespaces []netns.NsHandle) error {
 	for range rounds {
 		found, err := findProcesses(ours)
 		if err != nil {
-			return fmt.Errorf("lab: look for processes left in the lab: %w", err)
+			return fmt.Errorf("netns: look for processes left in the lab: %w", err)
 		}
 		if len(found) == 0 {
 			return nil
 		}
 		for _, pid := range found {
 			if err := endStray(pid, ours); err != nil {
-				return fmt.Errorf("lab: end process %d, which was left in the lab: %w", pid, err)
+				return fmt.Errorf("netns: end process %d, which was left in the lab: %w", pid, err)
 			}
 		}
 	}
-	return errors.New("lab: processes in the lab start new ones faster than they can be ended")
+	return errors.New("netns: processes in the lab start new ones faster than they can be ended")
 }
 
 // namespaceID identifies a namespace among all that exist (ioctl_ns(2)).

@@ -16,7 +16,7 @@ func (h *Host) Processes() ([]int, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("lab: %s: list its processes: %w", h.Name, err)
+		return nil, fmt.Errorf("netns: %s: list its processes: %w", h.Name, err)
 	}
 	return found, nil
 }

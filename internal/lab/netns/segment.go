@@ -34,7 +34,7 @@ type Segment struct {
 func NewSegment(name string, host netip.Prefix) (*Segment, error) {
 	f, err := newFabric()
 	if err != nil {
-		return nil, fmt.Errorf("lab: %w", err)
+		return nil, fmt.Errorf("netns: %w", err)
 	}
 	s := &Segment{fabric: f, name: name}
 	err = f.nl.AddrAdd(f.bridge, kernelAddr(host))
@@ -45,7 +45,7 @@ func NewSegment(name string, host netip.Prefix) (*Segment, error) {
 	}
 	if err != nil {
 		f.free()
-		return nil, fmt.Errorf("lab: %w", err)
+		return nil, fmt.Errorf("netns: %w", err)
 	}
 	return s, nil
 }
@@ -54,7 +54,7 @@ func NewSegment(name string, host netip.Prefix) (*Segment, error) {
 // that name the error is fs.ErrNotExist.
 func OpenSegment(name string) (*Segment, error) {
 	fail := func(err error) (*Segment, error) {
-		return nil, fmt.Errorf("lab: open the segment %s: %w", name, err)
+		return nil, fmt.Errorf("netns: open the segment %s: %w", name, err)
 	}
 	path := filepath.Join(namedNamespaces, name)
 	if err := isNamespace(path); err != nil {
@@ -121,10 +121,10 @@ func (s *Segment) Delete() error {
 	}
 	path := filepath.Join(namedNamespaces, s.name)
 	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("lab: delete the segment %s: %w", s.name, os.NewSyscallError("umount", err))
+		return fmt.Errorf("netns: delete the segment %s: %w", s.name, os.NewSyscallError("umount", err))
 	}
 	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("lab: delete the segment %s: %w", s.name, err)
+		return fmt.Errorf("netns: delete the segment %s: %w", s.name, err)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (s *Segment) Do(fn func() error) error { return s.fabric.do(fn) }
 func (s *Segment) Go(fn func() error, done func(error)) {
 	goOnOwnThread(func() {
 		if err := netns.Set(s.fabric.ns); err != nil {
-			done(fmt.Errorf("lab: enter the segment: %w", err))
+			done(fmt.Errorf("netns: enter the segment: %w", err))
 			return
 		}
 		done(fn())
@@ -148,7 +148,7 @@ func (s *Segment) Go(fn func() error, done func(error)) {
 func (s *Segment) Bridge() (index int, mac net.HardwareAddr, err error) {
 	link, err := s.fabric.nl.LinkByIndex(s.fabric.bridge.Attrs().Index)
 	if err != nil {
-		return 0, nil, fmt.Errorf("lab: look at the switch: %w", err)
+		return 0, nil, fmt.Errorf("netns: look at the switch: %w", err)
 	}
 	return link.Attrs().Index, link.Attrs().HardwareAddr, nil
 }
@@ -178,7 +178,7 @@ func (s *Segment) Tap(n int) (name string, err error) {
 		return s.fabric.nl.LinkSetUp(link)
 	})
 	if err != nil {
-		return "", fmt.Errorf("lab: make the tap device %s (is there a /dev/net/tun?): %w", name, err)
+		return "", fmt.Errorf("netns: make the tap device %s (is there a /dev/net/tun?): %w", name, err)
 	}
 	return name, nil
 }
