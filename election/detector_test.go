@@ -136,6 +136,21 @@ func TestDetectorWithoutNews(t *testing.T) {
 	}
 }
 
+// TestDetectorDeafForLong: a number that is ahead by half of the range looks like one that
+// is behind. It is none if it comes long after the newest one. A board that took it for one
+// would suspect a living leader before each heartbeat until the number has wrapped.
+func TestDetectorDeafForLong(t *testing.T) {
+	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
+		now := last + 130*testInterval
+		d.Evidence(now - time.Millisecond) // from another board, so that nobody suspects the leader
+		d.Heard(now, heartbeat(next+129))
+		suspects(t, d, "after the first heartbeat since", now+silent)
+		if loss := d.Quality().Loss; loss != 0 {
+			t.Errorf("loss %v, want that nothing is made of it", loss)
+		}
+	})
+}
+
 // TestDetectorSignOfLife: what says nothing of a leader that is well says that a
 // suspect lives. It does not shift the rhythm of the heartbeats that follow.
 func TestDetectorSignOfLife(t *testing.T) {
@@ -274,12 +289,16 @@ func TestDetectorAnything(t *testing.T) {
 		var now Instant
 		var number, newest uint8
 		heard := false // anything of this leader, so that newest is known
+		var newestAt Instant
+		var newestInterval time.Duration
 		hear := func() (news bool) {
 			ahead := number - newest
-			news = !heard || now >= d.Freshness() || 0 < ahead && ahead < numberWindow
+			overtaken := ahead >= numberWindow && now-newestAt < newestInterval
+			news = !heard || now >= d.Freshness() || ahead > 0 && !overtaken
 			d.Heard(now, wire.Heartbeat{Interval: interval, Number: number})
 			if news {
 				newest, heard = number, true
+				newestAt, newestInterval = now, interval
 			}
 			return news
 		}

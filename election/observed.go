@@ -25,8 +25,8 @@ type observed struct {
 }
 
 const (
-	// numberWindow is half of the range of Heartbeat.Number: a number that is further
-	// ahead than this is taken for one that is behind.
+	// numberWindow is half of the range of Heartbeat.Number: whether a number that is further
+	// ahead than this is behind instead, only the time tells.
 	numberWindow = 128
 	// fade makes about the last 1/(1-fade) = 100 heartbeats count for the loss.
 	fade = 0.99
@@ -47,12 +47,15 @@ func (o *observed) Follow(now Instant, interval time.Duration) {
 func (o *observed) count(now Instant, heartbeat wire.Heartbeat, suspect bool) (ahead int, news bool) {
 	if o.counted {
 		gap := heartbeat.Number - o.number // modulo 256
-		overtaken := gap >= numberWindow   // by the one that is known already
+		behind := gap >= numberWindow
+		// A heartbeat that was overtaken by the newest one comes soon after it. One that
+		// comes later is ahead by half of the range or more: this board was deaf for long.
+		overtaken := behind && now-o.numberAt < o.interval
 		if (gap == 0 || overtaken) && !suspect {
 			return 0, false // an answer to this board alone, or an old one; the rhythm is unchanged
 		}
 		// The counter says nothing after a silence that is long enough to wrap it.
-		if gap > 0 && !overtaken && now-o.numberAt < numberWindow*o.interval {
+		if gap > 0 && !behind && now-o.numberAt < numberWindow*o.interval {
 			o.seen = o.seen*fade + float64(gap)
 			o.lost = o.lost*fade + float64(gap-1)
 			ahead = int(gap)
