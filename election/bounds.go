@@ -25,7 +25,7 @@ func CheckInterval(interval time.Duration) error {
 	case interval > MaxInterval:
 		return fmt.Errorf("is more than %v; a dead leader would go unnoticed for that long", MaxInterval)
 	case interval%time.Millisecond != 0:
-		return errors.New("is not a whole number of milliseconds, and the boards tell each other no fractions")
+		return errors.New("is not a whole number of milliseconds, and messages carry whole milliseconds only")
 	}
 	return nil
 }
