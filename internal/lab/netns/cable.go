@@ -28,12 +28,14 @@ type fabric struct {
 	ns     netns.NsHandle
 	nl     *netlink.Handle
 	bridge netlink.Link
+	other  netlink.Link // what a split LAN is divided by; nil while it never was
 }
 
 // cable is the state of a host's cable. It survives the interface at its end.
 type cable struct {
 	pulled bool
 	muted  bool
+	apart  bool // on the other side of a split
 }
 
 func newFabric() (f *fabric, err error) {
@@ -41,14 +43,8 @@ func newFabric() (f *fabric, err error) {
 	if f.ns, f.nl, err = newNamespace(); err != nil {
 		return nil, err
 	}
-	err = f.do(func() error {
-		if err := f.silence(); err != nil {
-			return err
-		}
-		return f.createBridge()
-	})
-	if err == nil {
-		err = f.nl.LinkSetUp(f.bridge)
+	if err = f.do(f.silence); err == nil {
+		f.bridge, err = f.createBridge("br0")
 	}
 	if err != nil {
 		f.free()
@@ -57,9 +53,9 @@ func newFabric() (f *fabric, err error) {
 	return f, nil
 }
 
-// createBridge runs inside the switch.
-func (f *fabric) createBridge() (err error) {
-	link := newLink("bridge", "br0")
+// createBridge makes a bridge that forwards.
+func (f *fabric) createBridge(name string) (bridge netlink.Link, err error) {
+	link := newLink("bridge", name)
 	// Without an address of its own a bridge takes that of a port, and
 	// changes it as ports come and go.
 	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, 0))
@@ -68,11 +64,13 @@ func (f *fabric) createBridge() (err error) {
 	link.own.AddRtAttr(nl.IFLA_BR_STP_STATE, nl.Uint32Attr(0))
 	link.own.AddRtAttr(nl.IFLA_BR_FORWARD_DELAY, nl.Uint32Attr(0))
 	link.own.AddRtAttr(nl.IFLA_BR_MCAST_SNOOPING, nl.Uint8Attr(0))
-	if err := link.create(); err != nil {
-		return fmt.Errorf("create a bridge (does the kernel have bridge support?): %w", err)
+	if err := f.do(link.create); err != nil {
+		return nil, fmt.Errorf("create a bridge (does the kernel have bridge support?): %w", err)
 	}
-	f.bridge, err = f.nl.LinkByName("br0")
-	return err
+	if bridge, err = f.nl.LinkByName(name); err != nil {
+		return nil, err
+	}
+	return bridge, f.nl.LinkSetUp(bridge)
 }
 
 func (f *fabric) free() { freeNamespace(&f.ns, f.nl) }
@@ -114,6 +112,14 @@ func (f *fabric) name(ns netns.NsHandle, id int) error {
 func (h *Host) portName() string   { return fmt.Sprintf("port%d", h.number) }
 func (h *Host) port() netlink.Link { return linkIndex(portIndexBase + h.number) }
 
+// bridge is the part of the switch to which the host's cable leads.
+func (h *Host) bridge() netlink.Link {
+	if h.cable.apart {
+		return h.lan.fabric.other
+	}
+	return h.lan.fabric.bridge
+}
+
 // createInterface makes the veth pair with one end in the host and one in the
 // switch, in the state that the cable is in, and gives the host its address.
 func (h *Host) createInterface() error {
@@ -122,7 +128,7 @@ func (h *Host) createInterface() error {
 	link.head.Index = int32(portIndexBase + h.number)
 	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, h.number))
 	if !h.cable.muted {
-		link.set(unix.IFLA_MASTER, nl.Uint32Attr(uint32(f.bridge.Attrs().Index)))
+		link.set(unix.IFLA_MASTER, nl.Uint32Attr(uint32(h.bridge().Attrs().Index)))
 	}
 	if !h.cable.pulled {
 		link.head.Flags, link.head.Change = unix.IFF_UP, unix.IFF_UP
@@ -192,8 +198,7 @@ func (h *Host) Unmute() error {
 		if !h.exists {
 			return nil
 		}
-		f := h.lan.fabric
-		return f.nl.LinkSetMasterByIndex(h.port(), f.bridge.Attrs().Index)
+		return h.lan.fabric.nl.LinkSetMasterByIndex(h.port(), h.bridge().Attrs().Index)
 	})
 }
 

@@ -1,6 +1,7 @@
-// Package loss makes the hosts of a lab lose packets, as a radio link or a bad
-// cable does: each receiver drops a share of one kind of packets, by chance and
-// independently of the others.
+// Package loss makes the hosts of a lab lose packets. With [Set] they do as with a radio link or
+// a bad cable: each receiver drops a share of one kind of packets, by chance and
+// independently of the others. With a [Dropper] they lose all frames of one kind: a host goes
+// deaf or mute, or multicast dies.
 //
 // It is done by nftables in the switch, where a packet is forwarded to the
 // receiver's port (family bridge), and not in the receiver: there, a program with a
@@ -77,12 +78,10 @@ func Set(h *netns.Host, t Traffic, share float64) error {
 
 // rule drops a share of the traffic that is forwarded to a port.
 func rule(port string, t Traffic, share float64) []expr.Any {
-	name := make([]byte, unix.IFNAMSIZ)
-	copy(name, port)
 	equal := func(value []byte) *expr.Cmp { return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: value} }
 	list := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-		equal(name),
+		equal(portKey(port)),
 		&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: 1},
 		equal(binaryutil.BigEndian.PutUint16(unix.ETH_P_IP)),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offsetProtocol, Len: 1},
