@@ -42,6 +42,25 @@ func (c *Core) DuplicateID(now Instant, m *wire.Message) []Effect {
 	return c.effects
 }
 
+// OtherVersion tells that a board of this group speaks another version of the protocol.
+// Nothing else of what it says is known. This board stays out as long as such a board is
+// heard, unless its own group has a leader already: a group that is upgraded board by board
+// must not have two. A recording of such a packet so keeps nobody from leading.
+func (c *Core) OtherVersion(now Instant, board wire.ID) []Effect {
+	c.enter(now)
+	if c.role == Isolated {
+		return c.effects
+	}
+	c.notify(Notice{Kind: NoticeOtherVersion, Board: board})
+	switch {
+	case c.role == Barred:
+		c.barred.end = due(c.now + barredFor)
+	case c.leader == wire.Nobody:
+		c.becomeBarred(ReasonOtherVersion)
+	}
+	return c.effects
+}
+
 // resolveConflict decides which of two boards that cannot live together stays: the one
 // that is in already, else the one that runs for longer.
 func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {

@@ -115,6 +115,7 @@ func TestBarredReturns(t *testing.T) {
 	}{
 		{"namesake", func(b *board) { b.namesake(wire.TypeHeartbeat, 0, leading) }, ReasonDuplicateID},
 		{"other algorithm", func(b *board) { b.hear(3, wire.TypeHeartbeat, leading, other) }, ReasonOtherAlgorithm},
+		{"other version", func(b *board) { b.OtherVersion(b.clock, 3) }, ReasonOtherVersion},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBoard(t)
@@ -141,5 +142,32 @@ func TestBarredReturns(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOtherVersion: a board stays out of a group that speaks another version, unless it is in
+// a group of its own version already.
+func TestOtherVersion(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		play func(b *board)
+		want Role
+	}{
+		{"listener", func(*board) {}, Barred},
+		{"leader", func(b *board) { b.lead() }, Leader},
+		{"follower", func(b *board) { b.hear(3, wire.TypeHeartbeat, leading) }, Follower},
+		{"follower without a leader", func(b *board) {
+			b.hear(3, wire.TypeHeartbeat, leading)
+			b.hear(3, wire.TypeResign)
+		}, Barred},
+	} {
+		b := newBoard(t)
+		test.play(b)
+		if got := described(b.OtherVersion(b.clock, 9)); len(got) == 0 || got[0] != "notice about 9" {
+			t.Errorf("%s: %v, want a notice first", test.name, got)
+		}
+		if b.role != test.want {
+			t.Errorf("%s: the board is a %v, want a %v", test.name, b.role, test.want)
+		}
 	}
 }

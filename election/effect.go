@@ -68,6 +68,7 @@ const (
 	NoticeOtherAlgorithm
 	NoticeRival
 	NoticeRosterFull
+	NoticeOtherVersion
 	noticeCount = iota + 1
 )
 
@@ -77,6 +78,7 @@ var noticeIdentifiers = [noticeCount]string{
 	NoticeOtherAlgorithm: "other_algorithm",
 	NoticeRival:          "rival_leader",
 	NoticeRosterFull:     "too_many_boards",
+	NoticeOtherVersion:   "other_version",
 }
 
 // Identifier returns the kind for programs.
@@ -105,6 +107,8 @@ func (n Notice) String() string {
 		return fmt.Sprintf("board %v leads as well; the partition has healed or frames were lost", n.Board)
 	case NoticeRosterFull:
 		return fmt.Sprintf("board %v was ignored: the group has %d boards already", n.Board, wire.MaxBoards)
+	case NoticeOtherVersion:
+		return fmt.Sprintf("board %v speaks another version of the protocol: upgrade the board that has the older program", n.Board)
 	default:
 		return "unknown notice"
 	}

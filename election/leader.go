@@ -45,10 +45,7 @@ func (c *Core) acquire() { c.emit(EffectAcquire) }
 // nextTerm stops at the largest term instead of wrapping: between equal terms the
 // rank decides, so nothing is lost, while a wrapped term would undo every claim.
 func nextTerm(t wire.Term) wire.Term {
-	if t == ^wire.Term(0) {
-		return t
-	}
-	return t + 1
+	return min(t+1, wire.MaxTerm)
 }
 
 // proclaim tells everybody who leads. It counts as the first heartbeat of this leader.

@@ -38,6 +38,7 @@ const (
 	ReasonElected
 	ReasonNamedAnother
 	ReasonLeaseExpired
+	ReasonOtherVersion
 	reasonCount
 )
 
@@ -76,6 +77,7 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonElected:        {"elected", "an election named this board"},
 	ReasonNamedAnother:   {"another_elected", "an election named another board"},
 	ReasonLeaseExpired:   {"lease_expired", "this daemon did not run, and its dead man's switch released the address"},
+	ReasonOtherVersion:   {"other_version", "the group speaks another version of the protocol"},
 }
 
 // String returns the reason for people.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"topdog/wire"
 )
 
 // TestImpossibleChanges: a change of role that is not in edges stops the
@@ -40,7 +42,7 @@ func TestTermSaturates(t *testing.T) {
 	if got := nextTerm(7); got != 8 {
 		t.Errorf("after term 7 comes %d", got)
 	}
-	if got := nextTerm(1<<32 - 1); got != 1<<32-1 {
+	if got := nextTerm(wire.MaxTerm); got != wire.MaxTerm {
 		t.Errorf("after the largest term comes %d", got)
 	}
 }

@@ -21,7 +21,8 @@ const (
 )
 
 // The labels keep apart what is derived from one group name (domain
-// separation). A later version of the protocol changes them with its number.
+// separation). They are those of the first version, and stay: boards of two versions must
+// recognise each other, see "Versions" in the package comment.
 const (
 	groupLabel = "topdog/1 group tag\x00"
 	keyLabel   = "topdog/1 packet authentication\x00"

@@ -20,7 +20,7 @@ const (
 	// MaxPacket is the length of the longest packet: what an Ethernet frame
 	// carries without fragments, 1500 bytes less 20 of IPv4 and 8 of UDP. A
 	// fragmented packet is lost about twice as often. The longest message of this
-	// version, a REPORT, has 1321 bytes.
+	// version, a REPORT, has 1320 bytes.
 	MaxPacket = 1500 - 20 - 8
 )
 
@@ -64,13 +64,18 @@ func (c *Codec) Append(dst []byte, m *Message) ([]byte, error) {
 }
 
 // Decode reads a packet into m: the header and the body of its type; the other
-// bodies keep what they held. If the result is a drop, m holds nothing of use.
+// bodies keep what they held. If the result is a drop, m holds nothing of use, but for
+// its Sender and Leading if that is OtherVersion.
 //
 // It allocates nothing but a name that differs from the one in m, and a list
 // (standings, candidates, trusted set) that is longer than the capacity of the
 // one in m. The lists are m's: the next Decode into m overwrites them.
 func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 	packet, drop := c.open(datagram)
+	if drop.Reason == OtherVersion {
+		m.Sender = ID(binary.BigEndian.Uint32(datagram[offSender:]))
+		m.Leading = datagram[offFlags]&flagLeading != 0
+	}
 	if drop.Dropped() {
 		return drop
 	}
@@ -89,6 +94,8 @@ func (c *Codec) open(datagram []byte) ([]byte, Drop) {
 		return nil, Drop{TooShort, n}
 	case n > MaxPacket:
 		return nil, Drop{TooLong, MaxPacket}
+	case datagram[offVersion]>>versionShift != version && c.ofGroup(datagram):
+		return nil, Drop{OtherVersion, offVersion}
 	case datagram[offVersion]>>versionShift != version:
 		return nil, Drop{BadVersion, offVersion}
 	case binary.BigEndian.Uint16(datagram[offGroup:]) != c.group:
@@ -110,4 +117,17 @@ func (c *Codec) open(datagram []byte) ([]byte, Drop) {
 		return nil, Drop{BadTag, n - tagSize}
 	}
 	return packet, Drop{}
+}
+
+// ofGroup reports whether a packet of another version comes from a board of this group. All
+// versions have the group tag, the flag of authentication and the tag at the same place.
+func (c *Codec) ofGroup(datagram []byte) bool {
+	end := len(datagram) - tagSize
+	switch authenticated := datagram[offFlags]&flagAuthenticated != 0; {
+	case binary.BigEndian.Uint16(datagram[offGroup:]) != c.group || authenticated != (c.auth != nil):
+		return false
+	case c.auth == nil:
+		return true
+	}
+	return end >= headerSize && c.auth.verify(datagram[:end], datagram[end:])
 }

@@ -126,8 +126,8 @@ func TestSizes(t *testing.T) {
 		m.Report.Standings = append(m.Report.Standings, Standing{1, 1})
 	}
 	packet, err := newCodec(t, goldenGroup, goldenKey).Append(nil, &m)
-	if err != nil || len(packet) != 1321 || len(packet) > MaxPacket {
-		t.Errorf("longest REPORT has %d bytes, error %v; want 1321", len(packet), err)
+	if err != nil || len(packet) != 1320 || len(packet) > MaxPacket {
+		t.Errorf("longest REPORT has %d bytes, error %v; want 1320", len(packet), err)
 	}
 }
 
@@ -286,6 +286,45 @@ func TestKeyLength(t *testing.T) {
 		_, err := NewCodec("g", make([]byte, n))
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
 			t.Errorf("key of %d bytes: error %v", n, err)
+		}
+	}
+}
+
+// TestOtherVersion: a board of this group is recognised in any version, and with a key only
+// if it has the key.
+func TestOtherVersion(t *testing.T) {
+	plain, keyed := newCodec(t, goldenGroup, nil), newCodec(t, goldenGroup, goldenKey)
+	of := func(change func([]byte)) []byte {
+		p := goldens[0].bytes(t)
+		p[offVersion] = 1<<versionShift | byte(TypeHeartbeat)
+		change(p)
+		return p
+	}
+	nothing := func([]byte) {}
+	group := func(p []byte) { p[offGroup]++ }
+	forged := sign(keyed, of(nothing))
+	forged[len(forged)-1]++
+	for _, test := range []struct {
+		name   string
+		codec  *Codec
+		packet []byte
+		want   DropReason
+	}{
+		{"no key", plain, of(nothing), OtherVersion},
+		{"no key, another group", plain, of(group), BadVersion},
+		{"no key, authenticated", plain, sign(keyed, of(nothing)), BadVersion},
+		{"key", keyed, sign(keyed, of(nothing)), OtherVersion},
+		{"key, another group", keyed, sign(keyed, of(group)), BadVersion},
+		{"key, not authenticated", keyed, of(nothing), BadVersion},
+		{"key, forged", keyed, forged, BadVersion},
+		{"key, too short for a tag", keyed, sign(keyed, of(nothing))[:headerSize+tagSize-1], BadVersion},
+	} {
+		var m Message
+		if drop := test.codec.Decode(&m, test.packet); drop.Reason != test.want {
+			t.Errorf("%s: %v, want %v", test.name, drop, test.want)
+		}
+		if want := goldens[0].message; test.want == OtherVersion && (m.Sender != want.Sender || m.Leading != want.Leading) {
+			t.Errorf("%s: from %v, leading %v", test.name, m.Sender, m.Leading)
 		}
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Coordinator proclaims a new leader. Interval and Number are as in a HEARTBEAT,
+// Coordinator proclaims a new leader. Interval, Grace and Number are as in a HEARTBEAT,
 // since it counts as the first one of that leader.
 type Coordinator struct {
 	Coordinator ID
 	Interval    time.Duration
+	Grace       time.Duration
 	Number      uint8
 	Score       uint32 // what the algorithm score ranks the sender by; else 0
 	// Candidates are the boards that hold elections from now on, to the algorithm
@@ -20,7 +21,7 @@ type Coordinator struct {
 
 const (
 	// coordinatorSize is the length of the body without its tail: a score and a list.
-	coordinatorSize = 7
+	coordinatorSize = 8
 	// coordinatorCandidates is where the list begins.
 	coordinatorCandidates = coordinatorSize + scoreSize
 )
@@ -33,9 +34,13 @@ func (c *Coordinator) appendTo(dst []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	grace, err := graceCode(TypeCoordinator, c.Grace)
+	if err != nil {
+		return nil, err
+	}
 	dst = binary.BigEndian.AppendUint32(dst, uint32(c.Coordinator))
 	dst = binary.BigEndian.AppendUint16(dst, interval)
-	dst = append(dst, c.Number)
+	dst = append(dst, grace, c.Number)
 	if c.Score == 0 && len(c.Candidates) == 0 {
 		return dst, nil
 	}
@@ -46,7 +51,8 @@ func (c *Coordinator) appendTo(dst []byte) ([]byte, error) {
 func (c *Coordinator) decode(body []byte) Drop {
 	c.Coordinator = ID(binary.BigEndian.Uint32(body))
 	c.Interval = time.Duration(binary.BigEndian.Uint16(body[4:])) * time.Millisecond
-	c.Number = body[6]
+	c.Grace = graceOf(body[6])
+	c.Number = body[7]
 	switch {
 	case c.Coordinator == Nobody:
 		return malformed(0)
@@ -68,7 +74,8 @@ func (c *Coordinator) decodeTail(body []byte) (drop Drop) {
 }
 
 func (c *Coordinator) summary() string {
-	s := fmt.Sprintf("%v leads, beat %d, next in %v", c.Coordinator, c.Number, c.Interval) + scoreSummary(c.Score)
+	s := fmt.Sprintf("%v leads, beat %d, next in %v", c.Coordinator, c.Number, c.Interval) +
+		graceSummary(c.Grace) + scoreSummary(c.Score)
 	if len(c.Candidates) > 0 {
 		s += ", candidates" + listSummary(c.Candidates)
 	}

@@ -14,17 +14,20 @@
 //	longest packet    1472 bytes           MaxPacket; no fragments on Ethernet
 //
 // Port and multicast group may be configured. What concerns all boards is
-// multicast. A reply is unicast to the address that the question came from. A
-// message means the same by multicast and by unicast, and may come by both: the
+// multicast. A reply is unicast to the address that the question came from. Questions
+// are broadcast as well, to 255.255.255.255 on the interface of the group, and so are all
+// messages that concern everybody while a board says that it hears no multicast: switches
+// that prune multicast leave broadcast alone. One question goes to the floating address. A
+// message means the same by each of these ways, and may come by several: the
 // replay guard accepts the first copy.
 //
 // All numbers are unsigned and big-endian. All offsets count bytes from 0.
 //
 // # Header
 //
-// Every packet begins with 21 bytes:
+// Every packet begins with 20 bytes:
 //
-//	 0      version (high 3 bits) = 1; type (low 5 bits)
+//	 0      version (high 3 bits) = 2; type (low 5 bits)
 //	 1      flags (high 4 bits); algorithm (low 4 bits), 1 to 15
 //	          0x80  authenticated: a tag ends the packet
 //	          0x40  leading: the sender leads at the time of sending
@@ -32,10 +35,11 @@
 //	          0x10  reserved: sent as 0, ignored by the receiver
 //	 2 -  3 group tag: the first 16 bits of SHA-256("topdog/1 group tag" 00 group)
 //	 4 -  7 sender: its id, not 0
-//	 8 - 11 term: the highest one that the sender knows of
-//	12      priority of the sender: 0 must not lead
-//	13 - 16 incarnation: drawn at random once in the life of a process
-//	17 - 20 sequence: counts the packets of an incarnation, from 1
+//	 8 - 10 term: the highest one that the sender knows of
+//	11      priority of the sender: 0 must not lead
+//	12 - 15 reserved (high 2 bits): sent as 0, ignored by the receiver;
+//	        incarnation (low 30 bits): drawn at random once in the life of a process
+//	16 - 19 sequence: counts the packets of an incarnation, from 1
 //
 // The group is the name of the group in UTF-8; 00 is a single zero byte here
 // and below. An id is 32 bits and names one board of the group, by default by
@@ -49,66 +53,83 @@
 //
 // # Bodies
 //
-// The body begins at offset 21. Offsets below are within the packet; the last
+// The body begins at offset 20. Offsets below are within the packet; the last
 // number is the size of a plain packet.
 //
-//	 1 HEARTBEAT     21 - 22 interval, ms, not 0
+//	 1 HEARTBEAT     20 - 21 interval, ms, not 0
+//	                 22      grace, see below
 //	                 23      number: counts heartbeats modulo 256                  24 bytes
 //
-//	 2 HELLO         21 - 24 following: the leader's id, or 0
-//	                 25 - 28 age of the process, s
-//	                 29 - 30 interval, ms, not 0: until the next HELLO
-//	                 31      n: length of the name, 0 to 32
-//	                 32 ...  name: n bytes of UTF-8, no control characters     32 + n bytes
-//	             32+n - 35+n score, optional                                   36 + n bytes
+//	 2 HELLO         20 - 23 following: the leader's id, or 0
+//	                 24 - 27 age of the process, s
+//	                 28 - 29 interval, ms, not 0: until the next HELLO
+//	                 30      flags: 0x01 hears its leader, but not by multicast;
+//	                         0x02 fenced: its kernel ends its right to answer;
+//	                         0x04 it would hold the address by a TUN device alone
+//	                 31      grace that the sender wishes for; 0: no wish
+//	                 32      n: length of the name, 0 to 32
+//	                 33 ...  name: n bytes of UTF-8, no control characters     33 + n bytes
+//	             33+n - 36+n score, optional                                   37 + n bytes
 //
-//	 3 ELECTION      21 - 24 suspect: its id, or 0 at a cold start
-//	                 25 - 28 incarnation of the suspect
-//	                 29 - 32 last heard: sequence of its newest HEARTBEAT
-//	                 33      round                                                 34 bytes
+//	 3 ELECTION      20 - 23 suspect: its id, or 0 at a cold start
+//	                 24 - 27 incarnation of the suspect
+//	                 28 - 31 last heard: sequence of its newest HEARTBEAT
+//	                 32      round
+//	                 33      flags: 0x01 the sender may not claim                  34 bytes
 //	                 34 - 37 score, optional                                       38 bytes
 //
-//	 4 ANSWER        21 - 24 leader: its id, or 0 if the sender knows none
-//	                 25 - 28 incarnation of the leader
-//	                 29 - 32 last heard: sequence of its newest HEARTBEAT
-//	                 33 - 36 age of that HEARTBEAT, µs
-//	                 37      round: copied from the question                       38 bytes
+//	 4 ANSWER        20 - 23 leader: its id, or 0 if the sender knows none
+//	                 24 - 27 incarnation of the leader
+//	                 28 - 31 last heard: sequence of its newest HEARTBEAT
+//	                 32 - 35 age of that HEARTBEAT, µs
+//	                 36      round: copied from the question                       37 bytes
 //
-//	 5 COORDINATOR   21 - 24 coordinator: its id, not 0
-//	                 25 - 26 interval, ms, not 0
+//	 5 COORDINATOR   20 - 23 coordinator: its id, not 0
+//	                 24 - 25 interval, ms, not 0
+//	                 26      grace
 //	                 27      number                                                28 bytes
 //	                 28 - 31 score, optional, and only together with
 //	                 32      n: number of candidates, 0 to 255
 //	                 33 ...  n times: id (4 bytes, not 0)                     33 + 4n bytes
 //
-//	 6 RESIGN        21 - 24 successor: its id, or 0                               25 bytes
+//	 6 RESIGN        20 - 23 successor: its id, or 0                               24 bytes
 //
-//	 7 QUERY         21      purpose: 0 join, 1 handover
-//	                 22      round                                                 23 bytes
+//	 7 QUERY         20      purpose: 0 join, 1 handover
+//	                 21      round                                                 22 bytes
 //
-//	 8 CHALLENGE     21 - 24 target: its id, not 0
-//	                 25 - 28 incarnation of the target
-//	                 29 - 44 nonce                                                 45 bytes
+//	 8 CHALLENGE     20 - 23 target: its id, not 0
+//	                 24 - 27 incarnation of the target
+//	                 28 - 43 nonce                                                 44 bytes
 //
-//	 9 PROOF         21 - 36 nonce: copied from the CHALLENGE                      37 bytes
+//	 9 PROOF         20 - 35 nonce: copied from the CHALLENGE                      36 bytes
 //
-//	10 HALT          21 - 24 suspect: its id, or 0                                 25 bytes
+//	10 HALT          20 - 23 suspect: its id, or 0                                 24 bytes
 //
-//	11 START         21 - 24 round                                                 25 bytes
-//	12 ACK           21 - 24 round                                                 25 bytes
-//	13 COLLECT       21 - 24 round                                                 25 bytes
+//	11 START         20 - 23 round                                                 24 bytes
+//	12 ACK           20 - 23 round                                                 24 bytes
+//	13 COLLECT       20 - 23 round                                                 24 bytes
 //
-//	14 REPORT        21 - 24 round
-//	                 25 - 28 timestamp
-//	                 29      n: number of standings, 0 to 255
-//	                 30 ...  n times: id (4 bytes, not 0), priority (1 byte)  30 + 5n bytes
+//	14 REPORT        20 - 23 round
+//	                 24 - 27 timestamp
+//	                 28      n: number of standings, 0 to 255
+//	                 29 ...  n times: id (4 bytes, not 0), priority (1 byte)  29 + 5n bytes
 //
-//	15 LEADER        21 - 24 leader: its id, not 0
-//	                 25 - 28 timestamp                                             29 bytes
+//	15 LEADER        20 - 23 leader: its id, not 0
+//	                 24 - 27 timestamp                                             28 bytes
 //
-//	16 OK            21 - 24 round
-//	                 25      n: number of trusted boards, 0 to 255
-//	                 26 ...  n times: id (4 bytes, not 0)                     26 + 4n bytes
+//	16 OK            20 - 23 round
+//	                 24      n: number of trusted boards, 0 to 255
+//	                 25 ...  n times: id (4 bytes, not 0)                     25 + 4n bytes
+//
+//	17 RIVAL         20 - 23 rival: the leader that this is for, not 0
+//	                 24      decision: 0 open, 1 yield
+//	                 25      reach: boards heard following the sender
+//	                 26 - 29 age of the sender's reign, ms                         30 bytes
+//
+// A grace is how late a heartbeat may be before anybody takes over. Its byte is a
+// floating-point number: with the exponent e in the high 4 bits and the mantissa m in the low
+// 4 bits it is (16 + m) · 2^e sixteenths of a millisecond. 0 is the default of the interval.
+// A sender rounds up.
 //
 // The algorithm score ranks the boards by their scores. The algorithm candidates
 // has candidates, the boards that hold the elections. Both fields are optional:
@@ -142,11 +163,11 @@
 // A receiver makes these tests, in this order. The first one that fails
 // decides, and nothing of the packet is used.
 //
-//	 1  length      at least 21 bytes (TooShort), at most 1472 (TooLong)
-//	 2  version     1 (BadVersion)
+//	 1  length      at least 20 bytes (TooShort), at most 1472 (TooLong)
+//	 2  version     2 (OtherVersion if tests 3 to 5 pass, else BadVersion)
 //	 3  group tag   ours (OtherGroup)
 //	 4  flag 0x80   set if we have a key (Unauthenticated), clear if not (NotExpectingAuth)
-//	 5  tag         with a key: 37 bytes at least (TooShort), and the tag is right (BadTag)
+//	 5  tag         with a key: 36 bytes at least (TooShort), and the tag is right (BadTag)
 //	 6  type        known (UnknownType)
 //	 7  body        as long as its type demands, less name, lists and tail (TooShort)
 //	 8  header      algorithm, sender and sequence not 0 (Malformed)
@@ -163,9 +184,12 @@
 //
 // Whatever older receivers may ignore is added at the end of a body, as a new
 // type, or as a new purpose or algorithm, and the version stays. Whatever they
-// must not ignore gets a new version, and new labels where keys and group tags
-// are derived. What is added behind an optional tail makes the tail mandatory
-// for its sender.
+// must not ignore gets a new version. What is added behind an optional tail makes the tail
+// mandatory for its sender.
+//
+// All versions have the same bytes 0 to 7, the same tag at the end, and keys and group tags
+// that are derived with the same labels. So a board recognises a board of its own group that
+// speaks another version, and says so. Nothing else of such a packet is used.
 //
 // # Replay protection
 //
@@ -230,15 +254,16 @@
 // A HEARTBEAT of 10.0.0.3, which leads term 7 by the algorithm heir with
 // priority 100:
 //
-//	21           version 1, HEARTBEAT
+//	41           version 2, HEARTBEAT
 //	c1           authenticated, leading, heir
 //	467e         group tag of "topdog"
 //	0a000003     sender 10.0.0.3
-//	00000007     term 7
+//	000007       term 7
 //	64           priority 100
 //	1f2e3d4c     incarnation
 //	0000002a     sequence 42
 //	0064         interval 100 ms
+//	00           grace: the default of the interval
 //	29           number 41
-//	1a487e2671f5b8edf4d1f76724a2ee8a   tag
+//	c635cacd1da9f9c14a7820279a4768e4   tag
 package wire

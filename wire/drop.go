@@ -12,7 +12,7 @@ const (
 	Accepted         DropReason = iota
 	TooShort                    // ends before its header, body or tag does
 	TooLong                     // longer than MaxPacket
-	BadVersion                  // of a version other than ours
+	BadVersion                  // of a version other than ours, and not of our group
 	OtherGroup                  // of another group
 	Unauthenticated             // not authenticated, in a group that has a key
 	NotExpectingAuth            // authenticated, in a group that has no key
@@ -25,6 +25,8 @@ const (
 	Replayed  // older than the window of its sender, so possibly a recording
 	Unproven  // from a sender that has not proven yet that it is alive
 	TableFull // from one board more than a group may have
+
+	OtherVersion // of our group, and of a version other than ours
 
 	// DropReasons is the number of reasons, for arrays of counters.
 	DropReasons int = iota
@@ -48,6 +50,7 @@ var dropReasons = [DropReasons]struct{ identifier, text string }{
 	Replayed:         {"replayed", "replayed"},
 	Unproven:         {"unproven", "sender not proven alive yet"},
 	TableFull:        {"table_full", "too many boards"},
+	OtherVersion:     {"other_version", "a board of this group, of another version"},
 }
 
 // String returns the reason for people.

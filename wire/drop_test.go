@@ -19,51 +19,52 @@ func TestRejected(t *testing.T) {
 		{"no header", TypeHeartbeat, func(p []byte) []byte { return p[:12] }, Drop{TooShort, 12}},
 		{"no body", TypeHeartbeat, func(p []byte) []byte { return p[:23] }, Drop{TooShort, 23}},
 		{"too long", TypeHeartbeat, func(p []byte) []byte { return append(p, make([]byte, MaxPacket)...) }, Drop{TooLong, MaxPacket}},
-		{"version 0", TypeHeartbeat, set(0, 0x01), Drop{BadVersion, 0}},
-		{"version 2", TypeHeartbeat, set(0, 0x41), Drop{BadVersion, 0}},
-		{"version 7", TypeHeartbeat, set(0, 0xe1), Drop{BadVersion, 0}},
+		{"version 0", TypeHeartbeat, set(0, 0x01), Drop{OtherVersion, 0}},
+		{"version 1", TypeHeartbeat, set(0, 0x21), Drop{OtherVersion, 0}},
+		{"version 7", TypeHeartbeat, set(0, 0xe1), Drop{OtherVersion, 0}},
 		{"other group", TypeHeartbeat, set(2, 0, 0), Drop{OtherGroup, 2}},
-		{"type 0", TypeHeartbeat, set(0, 0x20), Drop{UnknownType, 0}},
-		{"type 17", TypeHeartbeat, set(0, 0x31), Drop{UnknownType, 0}},
-		{"type 31", TypeHeartbeat, set(0, 0x3f), Drop{UnknownType, 0}},
+		{"type 0", TypeHeartbeat, set(0, 0x40), Drop{UnknownType, 0}},
+		{"type 18", TypeHeartbeat, set(0, 0x52), Drop{UnknownType, 0}},
+		{"type 31", TypeHeartbeat, set(0, 0x5f), Drop{UnknownType, 0}},
 		{"algorithm 0", TypeHeartbeat, set(1, 0x40), Drop{Malformed, 1}},
 		{"sender nobody", TypeHeartbeat, set(4, 0, 0, 0, 0), Drop{Malformed, 4}},
-		{"sequence 0", TypeHeartbeat, set(17, 0, 0, 0, 0), Drop{Malformed, 17}},
-		{"HEARTBEAT: interval 0", TypeHeartbeat, set(21, 0, 0), Drop{Malformed, 21}},
-		{"HELLO: every 0", TypeHello, set(29, 0, 0), Drop{Malformed, 29}},
+		{"sequence 0", TypeHeartbeat, set(16, 0, 0, 0, 0), Drop{Malformed, 16}},
+		{"HEARTBEAT: interval 0", TypeHeartbeat, set(20, 0, 0), Drop{Malformed, 20}},
+		{"HELLO: every 0", TypeHello, set(28, 0, 0), Drop{Malformed, 28}},
 		{"HELLO: name too long", TypeHello, func(p []byte) []byte {
-			p[31] = MaxName + 1
-			return append(p[:32], strings.Repeat("x", MaxName+1)...)
-		}, Drop{Malformed, 31}},
-		{"HELLO: name beyond the packet", TypeHello, set(31, 7), Drop{Malformed, 31}},
-		{"HELLO: name not UTF-8", TypeHello, set(35, 0xff), Drop{Malformed, 35}},
-		{"HELLO: name cut in a character", TypeHello, set(31, 2), Drop{Malformed, 33}},
-		{"HELLO: C0 control character", TypeHello, set(36, 0x1b), Drop{Malformed, 36}},
-		{"HELLO: C1 control character", TypeHello, set(33, 0xc2, 0x9b), Drop{Malformed, 33}},
-		{"COORDINATOR: nobody", TypeCoordinator, set(21, 0, 0, 0, 0), Drop{Malformed, 21}},
-		{"COORDINATOR: interval 0", TypeCoordinator, set(25, 0, 0), Drop{Malformed, 25}},
-		{"CHALLENGE: target nobody", TypeChallenge, set(21, 0, 0, 0, 0), Drop{Malformed, 21}},
-		{"REPORT: count beyond the packet", TypeReport, set(29, 3), Drop{Malformed, 29}},
-		{"REPORT: count far beyond the packet", TypeReport, set(29, 255), Drop{Malformed, 29}},
-		{"REPORT: nobody in the second standing", TypeReport, set(35, 0, 0, 0, 0), Drop{Malformed, 35}},
-		{"LEADER: nobody", TypeLeader, set(21, 0, 0, 0, 0), Drop{Malformed, 21}},
-		{"OK: count beyond the packet", TypeOK, set(25, 3), Drop{Malformed, 25}},
-		{"OK: count far beyond the packet", TypeOK, set(25, 255), Drop{Malformed, 25}},
-		{"OK: nobody in the second place", TypeOK, set(30, 0, 0, 0, 0), Drop{Malformed, 30}},
-		{"HELLO: score cut", TypeHello, more(0, 0, 1), Drop{TooShort, 41}},
+			p[32] = MaxName + 1
+			return append(p[:33], strings.Repeat("x", MaxName+1)...)
+		}, Drop{Malformed, 32}},
+		{"HELLO: name beyond the packet", TypeHello, set(32, 7), Drop{Malformed, 32}},
+		{"HELLO: name not UTF-8", TypeHello, set(36, 0xff), Drop{Malformed, 36}},
+		{"HELLO: name cut in a character", TypeHello, set(32, 2), Drop{Malformed, 34}},
+		{"HELLO: C0 control character", TypeHello, set(37, 0x1b), Drop{Malformed, 37}},
+		{"HELLO: C1 control character", TypeHello, set(34, 0xc2, 0x9b), Drop{Malformed, 34}},
+		{"COORDINATOR: nobody", TypeCoordinator, set(20, 0, 0, 0, 0), Drop{Malformed, 20}},
+		{"COORDINATOR: interval 0", TypeCoordinator, set(24, 0, 0), Drop{Malformed, 24}},
+		{"CHALLENGE: target nobody", TypeChallenge, set(20, 0, 0, 0, 0), Drop{Malformed, 20}},
+		{"REPORT: count beyond the packet", TypeReport, set(28, 3), Drop{Malformed, 28}},
+		{"REPORT: count far beyond the packet", TypeReport, set(28, 255), Drop{Malformed, 28}},
+		{"REPORT: nobody in the second standing", TypeReport, set(34, 0, 0, 0, 0), Drop{Malformed, 34}},
+		{"LEADER: nobody", TypeLeader, set(20, 0, 0, 0, 0), Drop{Malformed, 20}},
+		{"RIVAL: nobody", TypeRival, set(20, 0, 0, 0, 0), Drop{Malformed, 20}},
+		{"OK: count beyond the packet", TypeOK, set(24, 3), Drop{Malformed, 24}},
+		{"OK: count far beyond the packet", TypeOK, set(24, 255), Drop{Malformed, 24}},
+		{"OK: nobody in the second place", TypeOK, set(29, 0, 0, 0, 0), Drop{Malformed, 29}},
+		{"HELLO: score cut", TypeHello, more(0, 0, 1), Drop{TooShort, 42}},
 		{"ELECTION: score cut", TypeElection, more(9), Drop{TooShort, 35}},
 		{"COORDINATOR: score cut", TypeCoordinator, more(0, 0, 0), Drop{TooShort, 31}},
 		{"COORDINATOR: score without candidates", TypeCoordinator, more(0, 0, 0, 9), Drop{TooShort, 32}},
 		{"COORDINATOR: count beyond the packet", TypeCoordinator, more(0, 0, 0, 9, 2, 0, 0, 0, 1, 0, 0, 0), Drop{Malformed, 32}},
 		{"COORDINATOR: count far beyond the packet", TypeCoordinator, more(0, 0, 0, 9, 255), Drop{Malformed, 32}},
 		{"COORDINATOR: nobody in the second place", TypeCoordinator, more(0, 0, 0, 9, 2, 0, 0, 0, 1, 0, 0, 0, 0), Drop{Malformed, 37}},
-		{"COORDINATOR: interval before tail", TypeCoordinator, func(p []byte) []byte { clear(p[25:27]); return append(p, 1) }, Drop{Malformed, 25}},
+		{"COORDINATOR: interval before tail", TypeCoordinator, func(p []byte) []byte { clear(p[24:26]); return append(p, 1) }, Drop{Malformed, 24}},
 
 		// The order of the tests, where a packet breaks two rules.
-		{"length before version", TypeHeartbeat, func(p []byte) []byte { p[0] = 0; return p[:20] }, Drop{TooShort, 20}},
+		{"length before version", TypeHeartbeat, func(p []byte) []byte { p[0] = 0; return p[:19] }, Drop{TooShort, 19}},
 		{"version before group", TypeHeartbeat, set(0, 0x01, 0x41, 0, 0), Drop{BadVersion, 0}},
-		{"group before type", TypeHeartbeat, set(0, 0x3f, 0x41, 0, 0), Drop{OtherGroup, 2}},
-		{"type before its body", TypeHeartbeat, func(p []byte) []byte { p[0] = 0x3f; return p[:21] }, Drop{UnknownType, 0}},
+		{"group before type", TypeHeartbeat, set(0, 0x5f, 0x41, 0, 0), Drop{OtherGroup, 2}},
+		{"type before its body", TypeHeartbeat, func(p []byte) []byte { p[0] = 0x5f; return p[:20] }, Drop{UnknownType, 0}},
 		{"body's length before header's values", TypeHeartbeat, func(p []byte) []byte { clear(p[4:8]); return p[:22] }, Drop{TooShort, 22}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,7 +102,7 @@ func more(b ...byte) func([]byte) []byte {
 func TestTagBeforeContents(t *testing.T) {
 	c := newCodec(t, goldenGroup, goldenKey)
 	packet := goldens[0].authenticated(t)
-	packet[0] = 0x3f // unknown type
+	packet[0] = 0x5f // unknown type
 	clear(packet[4:8])
 	var m Message
 	if got, want := c.Decode(&m, packet), (Drop{BadTag, 24}); got != want {

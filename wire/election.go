@@ -12,17 +12,25 @@ type Election struct {
 	Incarnation Incarnation // the suspect's
 	LastHeard   Sequence    // of the newest HEARTBEAT that the sender had from it
 	Round       uint8       // counts repetitions, so that an answer can be matched to its question
+	NoClaim     bool        // the sender may not claim yet: nothing shows that its port receives
 	Score       uint32      // what the algorithm score ranks the sender by; else 0
 }
 
 // electionSize is the length of the body without its tail, the score.
-const electionSize = 13
+const electionSize = 14
+
+// electionNoClaim is the one flag of an ELECTION. The others are reserved.
+const electionNoClaim = 0x01
 
 func (e *Election) appendTo(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(e.Suspect))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(e.Incarnation))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(e.LastHeard))
-	dst = append(dst, e.Round)
+	var flags byte
+	if e.NoClaim {
+		flags |= electionNoClaim
+	}
+	dst = append(dst, e.Round, flags)
 	if e.Score != 0 {
 		dst = binary.BigEndian.AppendUint32(dst, e.Score)
 	}
@@ -34,11 +42,16 @@ func (e *Election) decode(body []byte) (drop Drop) {
 	e.Incarnation = Incarnation(binary.BigEndian.Uint32(body[4:]))
 	e.LastHeard = Sequence(binary.BigEndian.Uint32(body[8:]))
 	e.Round = body[12]
+	e.NoClaim = body[13]&electionNoClaim != 0
 	e.Score, drop = decodeScore(body, electionSize)
 	return drop
 }
 
 func (e *Election) summary() string {
-	return fmt.Sprintf("round %d, suspects %v life %08x, heard #%d",
-		e.Round, e.Suspect, uint32(e.Incarnation), e.LastHeard) + scoreSummary(e.Score)
+	s := fmt.Sprintf("round %d, suspects %v life %08x, heard #%d",
+		e.Round, e.Suspect, uint32(e.Incarnation), e.LastHeard)
+	if e.NoClaim {
+		s += ", may not claim"
+	}
+	return s + scoreSummary(e.Score)
 }

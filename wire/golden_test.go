@@ -33,18 +33,19 @@ var goldens = []golden{
 			Heartbeat: Heartbeat{Interval: 100 * time.Millisecond, Number: 41},
 		},
 		plain: `
-			21 ; version 1, HEARTBEAT
+			41 ; version 2, HEARTBEAT
 			41 ; leading, heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0064 ; interval 100 ms
+			00 ; grace: the default
 			29 ; number 41
 		`,
-		tag: "1a487e2671f5b8edf4d1f76724a2ee8a",
+		tag: "c635cacd1da9f9c14a7820279a4768e4",
 	},
 	{
 		message: Message{
@@ -52,84 +53,88 @@ var goldens = []golden{
 			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig"},
 		},
 		plain: `
-			22 ; version 1, HELLO
+			42 ; version 2, HELLO
 			01 ; heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; following 10.0.0.5
 			00000e10 ; age 3600 s
 			05dc ; every 1500 ms
+			00 ; no flags
+			00 ; no wish for a grace
 			06 ; name has 6 bytes
 			6bc3a4666967 ; name
 		`,
-		tag: "5e607e1ae81c671ab597b48464efefb7",
+		tag: "cd7f2f071ceefc62c2fef187eeda283f",
 	},
 	{
 		message: Message{
 			Header:   Header{Type: TypeElection, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Election: Election{Suspect: 0x0a000005, Incarnation: 0xdeadbeef, LastHeard: 4711, Round: 3},
+			Election: Election{Suspect: 0x0a000005, Incarnation: 0x1eadbeef, LastHeard: 4711, Round: 3},
 		},
 		plain: `
-			23 ; version 1, ELECTION
+			43 ; version 2, ELECTION
 			01 ; heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; suspect 10.0.0.5
-			deadbeef ; its incarnation
+			1eadbeef ; its incarnation
 			00001267 ; last heard 4711
 			03 ; round 3
+			00 ; may claim
 		`,
-		tag: "c1facb45318a66ac3be8a9c8a7ac363d",
+		tag: "5161311aa32580f97818dccef07dac0d",
 	},
 	{
 		message: Message{
 			Header: Header{Type: TypeAnswer, Algorithm: AlgorithmScore, Reply: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Answer: Answer{Leader: 0x0a000005, Incarnation: 0xdeadbeef, LastHeard: 4712, Age: 1250 * time.Microsecond, Round: 3},
+			Answer: Answer{Leader: 0x0a000005, Incarnation: 0x1eadbeef, LastHeard: 4712, Age: 1250 * time.Microsecond, Round: 3},
 		},
 		plain: `
-			24 ; version 1, ANSWER
+			44 ; version 2, ANSWER
 			23 ; reply, score
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; leader 10.0.0.5
-			deadbeef ; its incarnation
+			1eadbeef ; its incarnation
 			00001268 ; last heard 4712
 			000004e2 ; age 1250 µs
 			03 ; round 3
 		`,
-		tag: "52e7d20b81f1335624c8ac55b9224a06",
+		tag: "99c9925acb7d176b48d7691223658e05",
 	},
 	{
 		message: Message{
 			Header:      Header{Type: TypeCoordinator, Algorithm: AlgorithmBully, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 65535 * time.Millisecond, Number: 255},
+			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 65535 * time.Millisecond, Grace: MaxGrace, Number: 255},
 		},
 		plain: `
-			25 ; version 1, COORDINATOR
+			45 ; version 2, COORDINATOR
 			42 ; leading, bully
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000003 ; coordinator 10.0.0.3
 			ffff ; interval 65535 ms
+			ff ; grace 63.488 s
 			ff ; number 255
 		`,
-		tag: "253aa7a3ce383a7057ce5c9bac85742b",
+		tag: "3dc735d5ba385f3e2f8d6828ef4e1bd1",
 	},
 	{
 		message: Message{
@@ -137,17 +142,17 @@ var goldens = []golden{
 			Resign: Resign{Successor: 0x0a000005},
 		},
 		plain: `
-			26 ; version 1, RESIGN
+			46 ; version 2, RESIGN
 			01 ; heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; successor 10.0.0.5
 		`,
-		tag: "bdb4d543fd6498802d5d558133c633c9",
+		tag: "8b49540f87456bf7b09b4f3e7524dd87",
 	},
 	{
 		message: Message{
@@ -155,38 +160,38 @@ var goldens = []golden{
 			Query:  Query{Purpose: PurposeHandover, Round: 9},
 		},
 		plain: `
-			27 ; version 1, QUERY
+			47 ; version 2, QUERY
 			06 ; minid
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			01 ; purpose: handover
 			09 ; round 9
 		`,
-		tag: "0123df8a4290b7b06aff8439ce7750e7",
+		tag: "3329685592951181deedf89c10afe246",
 	},
 	{
 		message: Message{
 			Header:    Header{Type: TypeChallenge, Algorithm: AlgorithmHeir, Reply: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Challenge: Challenge{Target: 0x0a000005, Incarnation: 0xdeadbeef, Nonce: goldenNonce},
+			Challenge: Challenge{Target: 0x0a000005, Incarnation: 0x1eadbeef, Nonce: goldenNonce},
 		},
 		plain: `
-			28 ; version 1, CHALLENGE
+			48 ; version 2, CHALLENGE
 			21 ; reply, heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; target 10.0.0.5
-			deadbeef ; its incarnation
+			1eadbeef ; its incarnation
 			000102030405060708090a0b0c0d0e0f ; nonce
 		`,
-		tag: "ecf5fe83109853c5f36c3e4f6f76bb8f",
+		tag: "de198ebb1932cc9615e570113f2c5d86",
 	},
 	{
 		message: Message{
@@ -194,17 +199,17 @@ var goldens = []golden{
 			Proof:  Proof{Nonce: goldenNonce},
 		},
 		plain: `
-			29 ; version 1, PROOF
+			49 ; version 2, PROOF
 			21 ; reply, heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			000102030405060708090a0b0c0d0e0f ; nonce
 		`,
-		tag: "e2e7a9d570426208bd4f0628570257e4",
+		tag: "94f310a76795768d9ea7cebcab70ab85",
 	},
 	{
 		message: Message{
@@ -212,17 +217,17 @@ var goldens = []golden{
 			Halt:   Halt{Suspect: 0x0a000005},
 		},
 		plain: `
-			2a ; version 1, HALT
+			4a ; version 2, HALT
 			04 ; modified
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; suspect 10.0.0.5
 		`,
-		tag: "03acba9af01eff765e16d944657d4075",
+		tag: "9b9ae53836f5c0a2ad72161e63c3bc4f",
 	},
 	{
 		message: Message{
@@ -230,17 +235,17 @@ var goldens = []golden{
 			Round:  Round{Number: 12},
 		},
 		plain: `
-			2b ; version 1, START
+			4b ; version 2, START
 			07 ; agents
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0000000c ; round 12
 		`,
-		tag: "fce90dc0597ff59a43726df54b35ed64",
+		tag: "8a5547717a95b4c516773d499d93feda",
 	},
 	{
 		message: Message{
@@ -248,17 +253,17 @@ var goldens = []golden{
 			Round:  Round{Number: 12},
 		},
 		plain: `
-			2c ; version 1, ACK
+			4c ; version 2, ACK
 			07 ; agents
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0000000c ; round 12
 		`,
-		tag: "01c6974f686b07ef1c1cc048b6e32786",
+		tag: "8d0b35255953c6e7743b1df06357cbf5",
 	},
 	{
 		message: Message{
@@ -266,17 +271,17 @@ var goldens = []golden{
 			Round:  Round{Number: 12},
 		},
 		plain: `
-			2d ; version 1, COLLECT
+			4d ; version 2, COLLECT
 			07 ; agents
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0000000c ; round 12
 		`,
-		tag: "ee205a0cc50ef3e5a9490e46a7c5752d",
+		tag: "0b87783a83a5608098daad96e0e07acc",
 	},
 	{
 		message: Message{
@@ -284,11 +289,11 @@ var goldens = []golden{
 			Report: Report{Round: 12, Timestamp: 99, Standings: []Standing{{0x0a000003, 100}, {0x0a000005, 254}}},
 		},
 		plain: `
-			2e ; version 1, REPORT
+			4e ; version 2, REPORT
 			07 ; agents
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
@@ -300,7 +305,7 @@ var goldens = []golden{
 			0a000005 ; 10.0.0.5
 			fe ; its priority 254
 		`,
-		tag: "01cb39d856946de79decb005c057287c",
+		tag: "9b2b000a5dfa83ba48574142df5d7900",
 	},
 	{
 		message: Message{
@@ -308,18 +313,18 @@ var goldens = []golden{
 			Leader: Leader{Leader: 0x0a000005, Timestamp: 99},
 		},
 		plain: `
-			2f ; version 1, LEADER
+			4f ; version 2, LEADER
 			07 ; agents
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; leader 10.0.0.5
 			00000063 ; timestamp 99
 		`,
-		tag: "8e74afc1c34c3b69406e58aeee77b0af",
+		tag: "8988c06274036649202107a12b819001",
 	},
 	{
 		message: Message{
@@ -327,11 +332,11 @@ var goldens = []golden{
 			OK:     OK{Round: 12, Trust: []ID{0x0a000003, 0x0a000005}},
 		},
 		plain: `
-			30 ; version 1, OK
+			50 ; version 2, OK
 			07 ; agents
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
@@ -340,78 +345,103 @@ var goldens = []golden{
 			0a000003 ; 10.0.0.3
 			0a000005 ; 10.0.0.5
 		`,
-		tag: "334d9d0d6ce845be5c3caf94fdb642f8",
+		tag: "2e5ce2f60a4eda6b4f4503844153d818",
 	},
 	{
 		message: Message{
 			Header: Header{Type: TypeHello, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Score: 70000},
+			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, NoMulticast: true, Fenced: true, TUNOnly: true, Grace: 10 * time.Millisecond, Name: "käfig", Score: 70000},
 		},
 		plain: `
-			22 ; version 1, HELLO
+			42 ; version 2, HELLO
 			03 ; score
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; following 10.0.0.5
 			00000e10 ; age 3600 s
 			05dc ; every 1500 ms
+			07 ; hears no multicast, fenced, TUN only
+			34 ; wishes 10 ms
 			06 ; name has 6 bytes
 			6bc3a4666967 ; name
 			00011170 ; score 70000
 		`,
-		tag:  "f33aef86f08aebcacb6f12b999eb2b01",
+		tag:  "911516bd7621e3d87bb924c30e5abb58",
 		tail: 4,
 	},
 	{
 		message: Message{
 			Header:   Header{Type: TypeElection, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Election: Election{Suspect: 0x0a000005, Incarnation: 0xdeadbeef, LastHeard: 4711, Round: 3, Score: 70000},
+			Election: Election{Suspect: 0x0a000005, Incarnation: 0x1eadbeef, LastHeard: 4711, Round: 3, NoClaim: true, Score: 70000},
 		},
 		plain: `
-			23 ; version 1, ELECTION
+			43 ; version 2, ELECTION
 			03 ; score
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000005 ; suspect 10.0.0.5
-			deadbeef ; its incarnation
+			1eadbeef ; its incarnation
 			00001267 ; last heard 4711
 			03 ; round 3
+			01 ; may not claim
 			00011170 ; score 70000
 		`,
-		tag:  "4b0bfea700235a824501d88e98210325",
+		tag:  "f557f11b2f2b9f6cc8862a2e5fc1923e",
 		tail: 4,
 	},
 	{
 		message: Message{
 			Header:      Header{Type: TypeCoordinator, Algorithm: AlgorithmCandidates, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 100 * time.Millisecond, Number: 41, Score: 70000, Candidates: []ID{0x0a000003, 0x0a000005}},
+			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 100 * time.Millisecond, Grace: 76 * time.Millisecond, Number: 41, Score: 70000, Candidates: []ID{0x0a000003, 0x0a000005}},
 		},
 		plain: `
-			25 ; version 1, COORDINATOR
+			45 ; version 2, COORDINATOR
 			45 ; leading, candidates
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
-			00000007 ; term 7
+			000007 ; term 7
 			64 ; priority 100
 			1f2e3d4c ; incarnation
 			0000002a ; sequence 42
 			0a000003 ; coordinator 10.0.0.3
 			0064 ; interval 100 ms
+			63 ; grace 19 · 2^6 / 16 = 76 ms
 			29 ; number 41
 			00011170 ; score 70000
 			02 ; 2 candidates
 			0a000003 ; 10.0.0.3
 			0a000005 ; 10.0.0.5
 		`,
-		tag:  "50f7300ad1696d13f8b4751716b7b47e",
+		tag:  "bd807ff015136ada1002e2de6a554662",
 		tail: 13,
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeRival, Algorithm: AlgorithmHeir, Leading: true, Sender: 0x0a000003, Term: MaxTerm, Priority: 100, Incarnation: MaxIncarnation, Sequence: 42},
+			Rival:  Rival{Rival: 0x0a000005, Decision: DecisionYield, Reach: 3, Age: 90061 * time.Millisecond},
+		},
+		plain: `
+			51 ; version 2, RIVAL
+			41 ; leading, heir
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			ffffff ; term 16777215
+			64 ; priority 100
+			3fffffff ; incarnation
+			0000002a ; sequence 42
+			0a000005 ; for 10.0.0.5
+			01 ; yield
+			03 ; reach 3
+			00015fcd ; leads for 90061 ms
+		`,
+		tag: "4a8be10f444343c1adf88ad9889a4d4a",
 	},
 }

@@ -23,17 +23,24 @@ type Header struct {
 	Sequence    Sequence
 }
 
-// Term numbers the claims to lead: each one has a higher term.
+// Term numbers the claims to lead: each one has a higher term, up to MaxTerm.
 type Term uint32
 
-// Incarnation is a random number that is drawn once in the life of a daemon process.
+// MaxTerm is the highest term: it has 24 bits on the wire. At a claim a minute that is 31 years.
+const MaxTerm Term = 1<<24 - 1
+
+// Incarnation is a random number, at most MaxIncarnation, that is drawn once in the life of
+// a daemon process.
 type Incarnation uint32
+
+// MaxIncarnation is the greatest incarnation: it has 30 bits on the wire.
+const MaxIncarnation Incarnation = 1<<30 - 1
 
 // Sequence counts the packets of one incarnation, from 1.
 type Sequence uint32
 
 // headerSize is the length of the header, and the offset of every body.
-const headerSize = 21
+const headerSize = 20
 
 // Offsets in the header.
 const (
@@ -42,13 +49,13 @@ const (
 	offGroup       = 2
 	offSender      = 4
 	offTerm        = 8
-	offPriority    = 12
-	offIncarnation = 13
-	offSequence    = 17
+	offPriority    = 11
+	offIncarnation = 12
+	offSequence    = 16
 )
 
 // version is the protocol's. See "Versions" in the package comment.
-const version = 1
+const version = 2
 
 // The version and the type share a byte.
 const (
@@ -73,6 +80,10 @@ func (h *Header) check() error {
 		return &fieldError{h.Type, "Algorithm", fmt.Sprintf("is %d, it must be from 1 to %d", h.Algorithm, algorithmMask)}
 	case h.Sender == Nobody:
 		return &fieldError{h.Type, "Sender", "is nobody"}
+	case h.Term > MaxTerm:
+		return &fieldError{h.Type, "Term", fmt.Sprintf("is %d, at most %d fits", h.Term, MaxTerm)}
+	case h.Incarnation > MaxIncarnation:
+		return &fieldError{h.Type, "Incarnation", fmt.Sprintf("is %d, at most %d fits", h.Incarnation, MaxIncarnation)}
 	case h.Sequence == 0:
 		return &fieldError{h.Type, "Sequence", "is 0, the first one is 1"}
 	}
@@ -93,8 +104,7 @@ func (h *Header) appendTo(dst []byte, group uint16, authenticated bool) []byte {
 	dst = append(dst, version<<versionShift|byte(h.Type), flags)
 	dst = binary.BigEndian.AppendUint16(dst, group)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Sender))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Term))
-	dst = append(dst, h.Priority)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Term)<<8|uint32(h.Priority))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Incarnation))
 	return binary.BigEndian.AppendUint32(dst, uint32(h.Sequence))
 }
@@ -116,9 +126,9 @@ func (h *Header) decode(packet []byte) Drop {
 		Leading:     flags&flagLeading != 0,
 		Reply:       flags&flagReply != 0,
 		Sender:      ID(binary.BigEndian.Uint32(packet[offSender:])),
-		Term:        Term(binary.BigEndian.Uint32(packet[offTerm:])),
+		Term:        Term(binary.BigEndian.Uint32(packet[offTerm:]) >> 8),
 		Priority:    packet[offPriority],
-		Incarnation: Incarnation(binary.BigEndian.Uint32(packet[offIncarnation:])),
+		Incarnation: Incarnation(binary.BigEndian.Uint32(packet[offIncarnation:])) & MaxIncarnation,
 		Sequence:    Sequence(binary.BigEndian.Uint32(packet[offSequence:])),
 	}
 	switch {

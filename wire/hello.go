@@ -13,8 +13,16 @@ type Hello struct {
 	Following ID            // the leader that the sender follows, or Nobody
 	Age       time.Duration // since the sender's process started; whole seconds
 	Interval  time.Duration // the sender says HELLO this often; whole milliseconds, at most 65,535
-	Name      string        // for people: the host's name, at most MaxName bytes of UTF-8
-	Score     uint32        // what the algorithm score ranks the sender by; else 0
+	// NoMulticast says that the sender hears its leader, but not by multicast.
+	NoMulticast bool
+	// Fenced says that the sender's kernel ends its right to answer, whatever becomes of its processes.
+	Fenced bool
+	// TUNOnly says that the sender would hold the address on a TUN device and by nothing else.
+	TUNOnly bool
+	// Grace is the grace that the sender wishes its leader to announce; 0 is no wish.
+	Grace time.Duration
+	Name  string // for people: the host's name, at most MaxName bytes of UTF-8
+	Score uint32 // what the algorithm score ranks the sender by; else 0
 }
 
 // MaxName is the length in bytes of the longest name in a HELLO.
@@ -22,7 +30,14 @@ const MaxName = 32
 
 // helloSize is the length of the body without its name and tail. The last byte of it is
 // the length of the name, which follows.
-const helloSize = 11
+const helloSize = 13
+
+// The flags of a HELLO. The others are reserved.
+const (
+	helloNoMulticast = 0x01
+	helloFenced      = 0x02
+	helloTUNOnly     = 0x04
+)
 
 func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	age, err := age(TypeHello, h.Age, time.Second)
@@ -41,13 +56,30 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	}
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Following))
 	dst = binary.BigEndian.AppendUint32(dst, age)
+	grace, err := graceCode(TypeHello, h.Grace)
+	if err != nil {
+		return nil, err
+	}
 	dst = binary.BigEndian.AppendUint16(dst, interval)
-	dst = append(dst, byte(len(h.Name)))
+	dst = append(dst, h.flags(), grace, byte(len(h.Name)))
 	dst = append(dst, h.Name...)
 	if h.Score != 0 {
 		dst = binary.BigEndian.AppendUint32(dst, h.Score)
 	}
 	return dst, nil
+}
+
+func (h *Hello) flags() (flags byte) {
+	if h.NoMulticast {
+		flags |= helloNoMulticast
+	}
+	if h.Fenced {
+		flags |= helloFenced
+	}
+	if h.TUNOnly {
+		flags |= helloTUNOnly
+	}
+	return flags
 }
 
 func (h *Hello) decode(body []byte) (drop Drop) {
@@ -57,6 +89,9 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 	if h.Interval == 0 {
 		return malformed(8)
 	}
+	flags := body[10]
+	h.NoMulticast, h.Fenced, h.TUNOnly = flags&helloNoMulticast != 0, flags&helloFenced != 0, flags&helloTUNOnly != 0
+	h.Grace = graceOf(body[11])
 	length := int(body[helloSize-1])
 	if length > MaxName || length > len(body)-helloSize {
 		return malformed(helloSize - 1)
@@ -76,7 +111,19 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 }
 
 func (h *Hello) summary() string {
-	return fmt.Sprintf("%q, up %v, follows %v, every %v", h.Name, h.Age, h.Following, h.Interval) + scoreSummary(h.Score)
+	s := fmt.Sprintf("%q, up %v, follows %v, every %v", h.Name, h.Age, h.Following, h.Interval)
+	for _, flag := range []struct {
+		set  bool
+		text string
+	}{{h.NoMulticast, "hears no multicast"}, {h.Fenced, "fenced"}, {h.TUNOnly, "holds by tun alone"}} {
+		if flag.set {
+			s += ", " + flag.text
+		}
+	}
+	if h.Grace > 0 {
+		s += fmt.Sprintf(", wishes grace %v", h.Grace)
+	}
+	return s + scoreSummary(h.Score)
 }
 
 // badName returns the place of the first byte that a name must not contain, or

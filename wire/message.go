@@ -22,6 +22,7 @@ type Message struct {
 	Report      Report
 	Leader      Leader
 	OK          OK
+	Rival       Rival
 }
 
 // appendBody is a switch and not a table of functions, so that the compiler sees
@@ -56,6 +57,8 @@ func (m *Message) appendBody(dst []byte) ([]byte, error) {
 		return m.Leader.appendTo(dst)
 	case TypeOK:
 		return m.OK.appendTo(dst)
+	case TypeRival:
+		return m.Rival.appendTo(dst)
 	default:
 		return nil, &fieldError{m.Type, "Type", "does not exist"}
 	}
@@ -93,6 +96,8 @@ func (m *Message) decodeBody(body []byte) Drop {
 		return m.Leader.decode(body)
 	case TypeOK:
 		return m.OK.decode(body)
+	case TypeRival:
+		return m.Rival.decode(body)
 	}
 	return Drop{}
 }
@@ -138,6 +143,8 @@ func (m *Message) summary() string {
 		return m.Leader.summary()
 	case TypeOK:
 		return m.OK.summary()
+	case TypeRival:
+		return m.Rival.summary()
 	default:
 		return ""
 	}

@@ -19,14 +19,17 @@ func TestFieldErrors(t *testing.T) {
 		change func(m *Message)
 	}{
 		{0, "Type", func(*Message) {}},
-		{17, "Type", func(*Message) {}},
+		{18, "Type", func(*Message) {}},
 		{32, "Type", func(*Message) {}},
 		{255, "Type", func(*Message) {}},
 		{TypeHalt, "Algorithm", func(m *Message) { m.Algorithm = 0 }},
 		{TypeHalt, "Algorithm", func(m *Message) { m.Algorithm = 16 }},
 		{TypeHalt, "Sender", func(m *Message) { m.Sender = Nobody }},
 		{TypeHalt, "Sequence", func(m *Message) { m.Sequence = 0 }},
+		{TypeHalt, "Term", func(m *Message) { m.Term = MaxTerm + 1 }},
+		{TypeHalt, "Incarnation", func(m *Message) { m.Incarnation = MaxIncarnation + 1 }},
 		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = 0 }},
+		{TypeHeartbeat, "Grace", func(m *Message) { m.Heartbeat.Grace = -1 }},
 		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = -time.Second }},
 		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = 65535*time.Millisecond + 1 }},
 		{TypeHello, "Age", func(m *Message) { m.Hello.Age = -1 }},
@@ -37,6 +40,10 @@ func TestFieldErrors(t *testing.T) {
 		{TypeAnswer, "Age", func(m *Message) { m.Answer.Age = -time.Microsecond }},
 		{TypeCoordinator, "Coordinator", func(m *Message) { m.Coordinator.Coordinator = Nobody }},
 		{TypeCoordinator, "Interval", func(m *Message) { m.Coordinator.Interval = 2 * time.Minute }},
+		{TypeCoordinator, "Grace", func(m *Message) { m.Coordinator.Grace = MaxGrace + 1 }},
+		{TypeHello, "Grace", func(m *Message) { m.Hello.Grace = MaxGrace + 1 }},
+		{TypeRival, "Rival", func(m *Message) { m.Rival.Rival = Nobody }},
+		{TypeRival, "Age", func(m *Message) { m.Rival.Age = -1 }},
 		{TypeChallenge, "Target", func(m *Message) { m.Challenge.Target = Nobody }},
 		{TypeReport, "Standings", func(m *Message) { m.Report.Standings = make([]Standing, MaxBoards+1) }},
 		{TypeReport, "Standings[1].ID", func(m *Message) { m.Report.Standings = []Standing{{1, 1}, {0, 1}} }},
@@ -104,6 +111,8 @@ func TestRounding(t *testing.T) {
 func randomMessage(r *rand.Rand) Message {
 	interval := func() time.Duration { return time.Duration(1+r.IntN(math.MaxUint16)) * time.Millisecond }
 	id := func() ID { return ID(1 + r.Uint32N(math.MaxUint32)) }
+	grace := func() time.Duration { return graceOf(byte(r.Uint32())) }
+	flag := func() bool { return r.IntN(2) == 0 }
 	score := func() uint32 { return r.Uint32() * r.Uint32N(2) } // half of them without
 	ids := func(most int) (ids []ID) {
 		for range r.IntN(most + 1) {
@@ -112,23 +121,23 @@ func randomMessage(r *rand.Rand) Message {
 		return ids
 	}
 	m := Message{Header: Header{
-		Type: Type(1 + r.IntN(int(TypeOK))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
-		Leading: r.IntN(2) == 0, Reply: r.IntN(2) == 0, Sender: id(), Term: Term(r.Uint32()),
-		Priority: uint8(r.Uint32()), Incarnation: Incarnation(r.Uint32()), Sequence: Sequence(id()),
+		Type: Type(1 + r.IntN(int(TypeRival))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
+		Leading: r.IntN(2) == 0, Reply: r.IntN(2) == 0, Sender: id(), Term: Term(r.Uint32()) & MaxTerm,
+		Priority: uint8(r.Uint32()), Incarnation: Incarnation(r.Uint32()) & MaxIncarnation, Sequence: Sequence(id()),
 	}}
 	switch m.Type {
 	case TypeHeartbeat:
-		m.Heartbeat = Heartbeat{interval(), uint8(r.Uint32())}
+		m.Heartbeat = Heartbeat{interval(), grace(), uint8(r.Uint32())}
 	case TypeHello:
 		name := strings.Repeat("é", MaxName/2)[:2*r.IntN(MaxName/2+1)]
-		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), name, score()}
+		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), flag(), flag(), grace(), name, score()}
 	case TypeElection:
-		m.Election = Election{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()), uint8(r.Uint32()), score()}
+		m.Election = Election{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()), uint8(r.Uint32()), flag(), score()}
 	case TypeAnswer:
 		m.Answer = Answer{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()),
 			time.Duration(r.Uint32()) * time.Microsecond, uint8(r.Uint32())}
 	case TypeCoordinator:
-		m.Coordinator = Coordinator{id(), interval(), uint8(r.Uint32()), score(), ids(MaxBoards * r.IntN(2))}
+		m.Coordinator = Coordinator{id(), interval(), grace(), uint8(r.Uint32()), score(), ids(MaxBoards * r.IntN(2))}
 	case TypeResign:
 		m.Resign.Successor = ID(r.Uint32())
 	case TypeQuery:
@@ -150,6 +159,8 @@ func randomMessage(r *rand.Rand) Message {
 		m.Leader = Leader{id(), r.Uint32()}
 	case TypeOK:
 		m.OK = OK{r.Uint32(), ids(MaxBoards)}
+	case TypeRival:
+		m.Rival = Rival{id(), Decision(r.Uint32()), uint8(r.Uint32()), time.Duration(r.Uint32()) * time.Millisecond}
 	}
 	return m
 }
@@ -196,12 +207,12 @@ func TestString(t *testing.T) {
 	want := []string{
 		"HEARTBEAT" + head + "heir leading: beat 41, next in 100ms",
 		"HELLO" + head + `heir: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s`,
-		"ELECTION" + head + "heir: round 3, suspects 10.0.0.5 life deadbeef, heard #4711",
-		"ANSWER" + head + "score reply: round 3, leader 10.0.0.5 life deadbeef, heard #4712 1.25ms ago",
-		"COORDINATOR" + head + "bully leading: 10.0.0.3 leads, beat 255, next in 1m5.535s",
+		"ELECTION" + head + "heir: round 3, suspects 10.0.0.5 life 1eadbeef, heard #4711",
+		"ANSWER" + head + "score reply: round 3, leader 10.0.0.5 life 1eadbeef, heard #4712 1.25ms ago",
+		"COORDINATOR" + head + "bully leading: 10.0.0.3 leads, beat 255, next in 1m5.535s, grace 1m3.488s",
 		"RESIGN" + head + "heir: successor 10.0.0.5",
 		"QUERY" + head + "minid: round 9, handover",
-		"CHALLENGE" + head + "heir reply: to 10.0.0.5 life deadbeef, nonce 000102030405060708090a0b0c0d0e0f",
+		"CHALLENGE" + head + "heir reply: to 10.0.0.5 life 1eadbeef, nonce 000102030405060708090a0b0c0d0e0f",
 		"PROOF" + head + "heir reply: nonce 000102030405060708090a0b0c0d0e0f",
 		"HALT" + head + "modified: suspects 10.0.0.5",
 		"START" + head + "agents: round 12",
@@ -210,9 +221,10 @@ func TestString(t *testing.T) {
 		"REPORT" + head + "agents: round 12, time 99, 10.0.0.3=100 10.0.0.5=254",
 		"LEADER" + head + "agents: 10.0.0.5 leads, time 99",
 		"OK" + head + "agents: round 12, trusts 10.0.0.3 10.0.0.5",
-		"HELLO" + head + `score: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s, score 70000`,
-		"ELECTION" + head + "score: round 3, suspects 10.0.0.5 life deadbeef, heard #4711, score 70000",
-		"COORDINATOR" + head + "candidates leading: 10.0.0.3 leads, beat 41, next in 100ms, score 70000, candidates 10.0.0.3 10.0.0.5",
+		"HELLO" + head + `score: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s, hears no multicast, fenced, holds by tun alone, wishes grace 10ms, score 70000`,
+		"ELECTION" + head + "score: round 3, suspects 10.0.0.5 life 1eadbeef, heard #4711, may not claim, score 70000",
+		"COORDINATOR" + head + "candidates leading: 10.0.0.3 leads, beat 41, next in 100ms, grace 76ms, score 70000, candidates 10.0.0.3 10.0.0.5",
+		"RIVAL from 10.0.0.3 life 3fffffff #42 term 16777215 priority 100 heir leading: to 10.0.0.5: yield, reach 3, leads for 1m30.061s",
 	}
 	var got []string
 	for i := range goldens {

@@ -138,7 +138,7 @@ func TestLongestLists(t *testing.T) {
 	for _, test := range []struct {
 		message *Message
 		size    int
-	}{{&ok, 26 + 4*255 + 16}, {&coordinator, 33 + 4*255 + 16}} {
+	}{{&ok, 25 + 4*255 + 16}, {&coordinator, 33 + 4*255 + 16}} {
 		packet, err := c.Append(nil, test.message)
 		if err != nil || len(packet) != test.size || len(packet) > MaxPacket {
 			t.Errorf("longest %v has %d bytes, error %v; want %d", test.message.Type, len(packet), err, test.size)

@@ -23,6 +23,7 @@ const (
 	TypeReport      Type = 14
 	TypeLeader      Type = 15
 	TypeOK          Type = 16
+	TypeRival       Type = 17
 )
 
 var typeNames = [...]string{
@@ -42,6 +43,7 @@ var typeNames = [...]string{
 	TypeReport:      "REPORT",
 	TypeLeader:      "LEADER",
 	TypeOK:          "OK",
+	TypeRival:       "RIVAL",
 }
 
 func (t Type) String() string {
@@ -73,4 +75,5 @@ var bodySizes = [typeMask + 1]int{
 	TypeReport:      reportSize,
 	TypeLeader:      leaderSize,
 	TypeOK:          okSize,
+	TypeRival:       rivalSize,
 }

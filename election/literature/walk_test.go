@@ -38,7 +38,7 @@ func randomBytes(seed uint64, n int) []byte {
 // through every change of role that election.Role.CanBecome allows, so none is there in vain.
 func TestWalk(t *testing.T) {
 	var seen roleChanges
-	for seed := range uint64(2000) {
+	for seed := range uint64(20000) {
 		w := newWalk(t, randomBytes(seed, 4000))
 		w.seen = &seen
 		for w.next() {
@@ -126,9 +126,9 @@ func (w *walk) term() wire.Term {
 	case b < 128:
 		return w.core.Signature().Term
 	case b < 250:
-		return w.core.Signature().Term + wire.Term(b%4) - 1
+		return min(w.core.Signature().Term+wire.Term(b%4)-min(1, w.core.Signature().Term), wire.MaxTerm)
 	default:
-		return ^wire.Term(0) - wire.Term(b%2)
+		return wire.MaxTerm - wire.Term(b%2)
 	}
 }
 
@@ -136,20 +136,20 @@ func (w *walk) term() wire.Term {
 func (w *walk) message() *wire.Message {
 	kind, flags := w.byte(), w.byte()
 	m := &wire.Message{Header: wire.Header{
-		Type: wire.Type(kind % 18), Algorithm: w.core.cfg.Algorithm,
+		Type: wire.Type(kind % 19), Algorithm: w.core.cfg.Algorithm,
 		Leading: flags&1 != 0, Reply: flags&2 != 0,
 		Sender: w.id(), Term: w.term(), Priority: w.priority(),
 		Incarnation: wire.Incarnation(30 + flags>>2%2), Sequence: wire.Sequence(w.byte()),
 	}}
 	if kind < 128 { // most often what algorithms understand
-		m.Type = 1 + m.Type%wire.TypeOK
+		m.Type = 1 + m.Type%wire.TypeRival
 	}
 	if flags > 240 {
 		m.Algorithm = wire.Algorithm(w.byte() % 16)
 	}
 	switch m.Type {
 	case wire.TypeHeartbeat:
-		m.Heartbeat = wire.Heartbeat{Interval: w.duration(), Number: w.byte()}
+		m.Heartbeat = wire.Heartbeat{Interval: max(w.duration(), time.Millisecond), Number: w.byte()}
 	case wire.TypeHello:
 		m.Hello = wire.Hello{Following: w.id(), Age: w.duration(), Interval: w.duration(), Name: "pi", Score: uint32(flags % 4)}
 	case wire.TypeElection:
@@ -163,7 +163,7 @@ func (w *walk) message() *wire.Message {
 			LastHeard: wire.Sequence(w.byte()), Age: w.duration(), Round: w.byte(),
 		}
 	case wire.TypeCoordinator:
-		m.Coordinator = wire.Coordinator{Coordinator: w.id(), Interval: w.duration(), Number: w.byte(), Score: uint32(flags % 4)}
+		m.Coordinator = wire.Coordinator{Coordinator: w.id(), Interval: max(w.duration(), time.Millisecond), Number: w.byte(), Score: uint32(flags % 4)}
 	case wire.TypeResign:
 		m.Resign = wire.Resign{Successor: w.id()}
 	case wire.TypeQuery:

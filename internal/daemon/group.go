@@ -85,8 +85,8 @@ func newIncarnation() wire.Incarnation {
 	var b [4]byte
 	for {
 		rand.Read(b[:])
-		if i := binary.BigEndian.Uint32(b[:]); i != 0 {
-			return wire.Incarnation(i)
+		if i := wire.Incarnation(binary.BigEndian.Uint32(b[:])) & wire.MaxIncarnation; i != 0 {
+			return i
 		}
 	}
 }

@@ -43,18 +43,29 @@ func (g *group) deliver(datagram netio.Datagram) {
 // recycle gives a packet back to the readers.
 func (g *group) recycle(p *packet) { g.free <- p }
 
-// receive judges a packet. It returns the message if that is new and its sender
-// alive, else nil. duplicateID reports that the sender uses this board's id. The
-// message is good until the packet is recycled.
-func (g *group) receive(p *packet, now time.Duration) (m *wire.Message, duplicateID bool) {
+// conflict says why this board and the sender of a message cannot live together.
+type conflict uint8
+
+const (
+	conflictNone    conflict = iota
+	conflictID               // the sender uses this board's id
+	conflictVersion          // it speaks another version; of the message, only the sender is known
+)
+
+// receive judges a packet. It returns the message if that is new and its sender alive, or
+// in conflict with this board; else nil. The message is good until the packet is recycled.
+func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) {
 	g.counts.received++
 	if g.guard == nil {
-		return nil, false
+		return nil, conflictNone
 	}
-	m = &g.message
+	m := &g.message
 	if drop := g.codec.Decode(m, p.data[:p.size]); drop.Dropped() {
 		g.drop(drop.Reason, p.from)
-		return nil, false
+		if drop.Reason == wire.OtherVersion {
+			return m, conflictVersion
+		}
+		return nil, conflictNone
 	}
 	verdict := g.guard.Admit(now, m)
 	g.reply(&verdict, p.from)
@@ -63,17 +74,17 @@ func (g *group) receive(p *packet, now time.Duration) (m *wire.Message, duplicat
 			g.heardBy(m.Sender, p, now, false) // it came by the other path as well
 		}
 		g.drop(verdict.Drop, p.from)
-		return nil, false
+		return nil, conflictNone
 	}
 	if p.multicast {
 		g.multicastAt = now
 	}
 	if verdict.Namesake {
 		g.duplicateID(p.from.Addr())
-		return m, true
+		return m, conflictID
 	}
 	g.heardBy(m.Sender, p, now, true)
-	return m, false
+	return m, conflictNone
 }
 
 // duplicateID notes another board that uses this board's id. If the id was made
@@ -100,7 +111,7 @@ func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 	case wire.NotExpectingAuth:
 		text = fmt.Sprintf("packets from %v are authenticated, and this board has no key: copy the key file to this board", from.Addr())
 	case wire.BadVersion:
-		text = fmt.Sprintf("packets from %v have another version of the protocol: upgrade the older board", from.Addr())
+		text = fmt.Sprintf("packets from %v have another version of the protocol, and are of another group or key", from.Addr())
 	default:
 		return
 	}

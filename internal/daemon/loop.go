@@ -123,10 +123,12 @@ func (d *Daemon) timerExpired() {
 // receive hands what is new and true to the core.
 func (d *Daemon) receive(p *packet) {
 	now := d.now()
-	switch m, duplicateID := d.group.receive(p, now); {
+	switch m, conflict := d.group.receive(p, now); {
 	case m == nil:
-	case duplicateID:
+	case conflict == conflictID:
 		d.carryOut(d.core.DuplicateID(now, m))
+	case conflict == conflictVersion:
+		d.carryOut(d.core.OtherVersion(now, m.Sender))
 	default:
 		d.trace.messageReceived(p.at, now, m)
 		d.carryOut(d.core.Step(now, m))

@@ -63,7 +63,7 @@ func (r *reporter) noticed(n election.Notice) {
 	text := n.String()
 	r.problems.note(console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute)
 	switch n.Kind {
-	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm:
+	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm, election.NoticeOtherVersion:
 		r.log.Error(text) // one of the boards stays out until somebody repairs it
 	default:
 		r.log.Warn(text)

@@ -63,7 +63,7 @@ func (b *Board) Start() {
 		panic(err) // as below
 	}
 	b.clock = b.Clock
-	b.Config.Incarnation = wire.Incarnation(b.sim.rng.Uint32() | 1)
+	b.Config.Incarnation = wire.Incarnation(b.sim.rng.Uint32()|1) & wire.MaxIncarnation
 	core, err := literature.NewCore(b.Config, b.local())
 	if err != nil {
 		panic(err) // a mistake of the one who wrote the simulation
