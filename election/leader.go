@@ -5,6 +5,7 @@ import "topdog/wire"
 // leaderState is that of a leader.
 type leaderState struct {
 	heartbeat   deadline
+	sentAt      Instant  // the time of the call that sent the last heartbeat; a COORDINATOR is one
 	answers     deadline // an election that it holds because it was called upon has gone unanswered
 	reclaimedAt Instant  // when it proclaimed itself anew
 	doubtUntil  Instant  // it was late, and yields to any higher term until then
@@ -56,7 +57,7 @@ func (c *Core) proclaim() {
 		m.Coordinator.Candidates = c.hooks.candidates.Candidates()
 	}
 	c.tell(nil, m)
-	c.leading.heartbeat = due(c.now + c.cfg.Interval)
+	c.beginInterval()
 	if c.cfg.Fanout == FanoutUnicast {
 		c.reply() // a rival, or a board that nobody has told this one of, must hear it too
 	}
@@ -79,10 +80,16 @@ func (c *Core) sendHeartbeat(reply bool) {
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: reply},
 		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.heartbeats.number},
 	})
-	c.leading.heartbeat = due(c.now + c.cfg.Interval)
+	c.beginInterval()
 	if !reply && c.hooks.heartbeat != nil {
 		c.hooks.heartbeat.HeartbeatSent()
 	}
+}
+
+// beginInterval begins the time until the next heartbeat, and with it the lease.
+func (c *Core) beginInterval() {
+	c.leading.sentAt = c.now
+	c.leading.heartbeat = due(c.now + c.cfg.Interval)
 }
 
 // reply answers whoever doubts this leader. One multicast answers all who ask at

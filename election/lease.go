@@ -11,13 +11,26 @@ import (
 // out, that releases the address and sends the pre-signed RESIGN. The leader is told so
 // by LeaseExpired when it runs again.
 
-// Lease is for how long, counted from its last heartbeat, this leader can be sure
-// that nobody has deposed it; 0 means for ever, since no live board could. It supposes
-// that the others have the detector that this board has.
-func (c *Core) Lease() time.Duration {
-	if _, ok := c.successor(); !ok {
-		return 0
+// LeaseEnd is until when this leader can be sure that nobody has deposed it. It is counted
+// from the time of the call that sent the last heartbeat: that time was read before the
+// heartbeat left, so however long it took to send, nobody counts from an earlier one. ends is
+// false if no live board could depose it, or if this board does not lead. It supposes that the
+// others have the detector that this board has.
+//
+// The owner asks after every call, not only after one that sent something: the end also
+// moves when the first heir appears, or the last one leaves.
+func (c *Core) LeaseEnd() (end Instant, ends bool) {
+	if c.role != Leader {
+		return 0, false
 	}
+	if _, ok := c.successor(); !ok {
+		return 0, false
+	}
+	return c.leading.sentAt + c.lease(), true
+}
+
+// lease is how long a lease lasts from a heartbeat.
+func (c *Core) lease() time.Duration {
 	// A quarter of the grace is left to release the address. Where a board does not ask
 	// before it acts on a suspicion, the silence that the others wait for counts. They see
 	// the same network, but each measures it for itself.

@@ -9,7 +9,7 @@ import (
 	"topdog/wire"
 )
 
-// TestLease holds for how long a leader can be sure of itself.
+// TestLease holds for how long a leader can be sure of itself, from its last heartbeat on.
 func TestLease(t *testing.T) {
 	const ms = time.Millisecond
 	asked := func(interval time.Duration) time.Duration { return interval + Grace(interval)*3/4 }
@@ -46,7 +46,11 @@ func TestLease(t *testing.T) {
 			})
 			b.takeLead()
 			test.play(b)
-			if got := b.Lease(); got != test.want {
+			end, ends := b.LeaseEnd()
+			if ends != (test.want > 0) {
+				t.Fatalf("the lease ends: %t", ends)
+			}
+			if got := end - b.leading.sentAt; ends && got != test.want {
 				t.Errorf("the lease lasts for %v, want %v", got, test.want)
 			}
 		})

@@ -23,15 +23,15 @@ func TestCompanionFrozen(t *testing.T) {
 		t.Run(fmt.Sprintf("extended=%t", extended), func(t *testing.T) {
 			b := newGuardedBoard(t, HoldLifetime)
 			d := startSwitch(t, b.board, b.plan())
-			d.Extend(longLease)
+			d.Extend(Now() + longLease)
 			must(t, syscall.Kill(d.PID(), syscall.SIGSTOP))
 			eventually(t, "the companion stands still", func() bool { return processState(t, d.PID()) == "T" })
-			d.Extend(lease)
+			d.Extend(Now() + lease)
 			waitOut(t, b.board, 2*lease)
 			if d.Fired() || !b.holds(t) {
 				t.Fatal("a frozen companion removes the address")
 			}
-			if extended && !d.Extend(longLease) {
+			if extended && !d.Extend(Now()+longLease) {
 				t.Fatal("a lease that nobody has ended cannot be extended")
 			}
 			must(t, syscall.Kill(d.PID(), syscall.SIGCONT))
@@ -56,17 +56,17 @@ func TestMachineFrozen(t *testing.T) {
 	d := startSwitch(t, b.board, b.plan())
 	extended := 0
 	for round := range 20 {
-		d.Extend(longLease)
+		d.Extend(Now() + longLease)
 		must(t, syscall.Kill(d.PID(), syscall.SIGSTOP))
 		eventually(t, "the companion stands still", func() bool { return processState(t, d.PID()) == "T" })
-		d.Extend(lease)
+		d.Extend(Now() + lease)
 		waitOut(t, b.board, lease+2*machineFrozenAfter)
 		must(t, syscall.Kill(d.PID(), syscall.SIGCONT))
 		// From the moment at which the companion goes on to when it waits.
-		for until := monotonic() + int64(round)*int64(40*time.Microsecond); monotonic() < until; {
+		for until := Now() + time.Duration(round)*40*time.Microsecond; Now() < until; {
 			runtime.Gosched()
 		}
-		if !d.Extend(longLease) {
+		if !d.Extend(Now() + longLease) {
 			// This process was slow: the machine is busy.
 			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 			d.Disarm()
@@ -117,7 +117,7 @@ func TestToldToEnd(t *testing.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	d := startSwitch(t, b.board, b.plan())
 	waitOut(t, b.board, time.Millisecond) // the companion has begun, most likely, as this one has
-	d.Extend(time.Millisecond)
+	d.Extend(Now() + time.Millisecond)
 	b.wantResign(t) // now it surely has
 	d.Disarm()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE} {
@@ -126,7 +126,7 @@ func TestToldToEnd(t *testing.T) {
 	must(t, b.floating.Acquire())
 	must(t, b.prepare(d, b.plan()))
 	d.Arm()
-	d.Extend(time.Millisecond)
+	d.Extend(Now() + time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	select {
 	case <-d.Exited():
@@ -145,7 +145,7 @@ func TestCompanionKilled(t *testing.T) {
 	}
 	must(t, syscall.Kill(d.PID(), syscall.SIGKILL))
 	receive(t, "the companion's end", d.Exited())
-	if d.Fired() || !d.Extend(longLease) {
+	if d.Fired() || !d.Extend(Now()+longLease) {
 		t.Error("the lease of a dead companion has run out")
 	}
 	if err := b.prepare(d, b.plan()); err == nil {

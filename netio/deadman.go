@@ -120,13 +120,15 @@ func (d *Deadman) Disarm() bool {
 	return d.lease.word.Swap(leaseIdle) != leaseFired
 }
 
-// Extend moves the end of the lease to that long from now, or to never if it is 0. It
+// NoEnd is the end of a lease that only the daemon's end ends.
+const NoEnd time.Duration = 1<<63 - 1
+
+// Extend moves the end of the lease to a moment on the clock of Now, or to NoEnd. It
 // reports false if the lease has run out: then the addresses are gone, or about to go, and
 // the companion sends the pre-signed RESIGN.
-func (d *Deadman) Extend(by time.Duration) bool {
+func (d *Deadman) Extend(end time.Duration) bool {
 	next := uint32(leaseForever)
-	if by > 0 {
-		end := monotonic() + int64(by)
+	if end != NoEnd {
 		next = leaseAt(end)
 		d.lease.wakeAt(end) // before the word changes; see lease.expire
 	}

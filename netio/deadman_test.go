@@ -120,7 +120,7 @@ func startSwitch(t testing.TB, b *board, plan ReleasePlan) *Deadman {
 func waitOut(t testing.TB, b *board, lease time.Duration) {
 	t.Helper()
 	clock := startSwitch(t, b, ReleasePlan{})
-	clock.Extend(lease)
+	clock.Extend(Now() + lease)
 	eventually(t, "the lease of the clock has run out", clock.Fired)
 	must(t, clock.Close())
 }
@@ -165,7 +165,7 @@ func TestCloseReleasesNothing(t *testing.T) {
 	for _, disarmed := range []bool{true, false} {
 		b := newGuardedBoard(t, HoldLifetime)
 		d := startSwitch(t, b.board, b.plan())
-		d.Extend(longLease)
+		d.Extend(Now() + longLease)
 		if disarmed && !d.Disarm() {
 			t.Error("the lease has run out")
 		}
@@ -191,7 +191,7 @@ func TestLatestPlan(t *testing.T) {
 	alone := b.floating.ReleasePlan() // without a RESIGN
 	must(t, b.prepare(d, alone))
 	must(t, b.prepare(d, b.plan()))
-	d.Extend(time.Millisecond)
+	d.Extend(Now() + time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	b.wantResign(t)
 }
@@ -201,7 +201,7 @@ func TestNobodyToTell(t *testing.T) {
 	b := newGuardedBoard(t, HoldTUN)
 	d := startSwitch(t, b.board, b.plan())
 	must(t, b.prepare(d, b.floating.ReleasePlan()))
-	d.Extend(time.Millisecond)
+	d.Extend(Now() + time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	must(t, d.Close())
 	b.wantQuiet(t)
@@ -212,7 +212,7 @@ func TestForeignAddressStays(t *testing.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	d := startSwitch(t, b.board, b.plan())
 	must(t, b.floating.Release()) // somebody else has deleted it already
-	d.Extend(time.Millisecond)
+	d.Extend(Now() + time.Millisecond)
 	b.wantResign(t)
 	if !b.has(t, "eth0", b.addr) {
 		t.Error("the board's own address is gone")
@@ -236,7 +236,7 @@ func TestPlanTooLong(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "too long (at most 16384)") {
 		t.Errorf("too much: %v", err)
 	}
-	if d.Fired() || !d.Extend(longLease) {
+	if d.Fired() || !d.Extend(Now()+longLease) {
 		t.Error("the switch fired, or cannot be extended")
 	}
 }

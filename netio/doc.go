@@ -17,7 +17,8 @@
 //     addresses at once when the daemon is killed or frozen, by a [ReleasePlan].
 //   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen
 //     for rivals. [AnnouncementDelay] says when to announce again.
-//   - [Now] is the one clock of the daemon, and a [Timer] wakes its loop.
+//   - [Now] is the one clock of the daemon, which the kernel and the companion share, and
+//     a [Timer] wakes its loop.
 //
 // Whatever opens a socket, a device or a file does so in the network namespace of the
 // calling thread. That is how the lab runs several boards in one process.

@@ -48,7 +48,7 @@ func holdArmed(method string) error {
 		return err
 	}
 	d.Arm()
-	d.Extend(0)
+	d.Extend(NoEnd)
 	fmt.Println(d.PID())
 	io.Copy(io.Discard, os.Stdin)
 	if !d.Disarm() {

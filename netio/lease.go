@@ -32,14 +32,14 @@ const (
 	leaseFirst          // no moment is less
 )
 
-// leaseAt is a moment on CLOCK_MONOTONIC, given in nanoseconds: in microseconds, of which
-// 32 bits are kept. They repeat after 71 minutes, and a lease lasts for seconds. Whether
-// it has run out is asked of the timer.
-func leaseAt(t int64) uint32 { return max(uint32(t/int64(time.Microsecond)), leaseFirst) }
+// leaseAt is a moment on the clock of Now: in microseconds, of which 32 bits are kept. They
+// repeat after 71 minutes, and a lease lasts for seconds. Whether it has run out is asked of
+// the timer.
+func leaseAt(t time.Duration) uint32 { return max(uint32(t/time.Microsecond), leaseFirst) }
 
 // newLease makes a lease, and the file through which the companion maps it.
 func newLease() (l lease, shared *os.File, err error) {
-	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
 		return lease{timer: -1}, nil, os.NewSyscallError("timerfd_create", err)
 	}
 	memory, err := unix.MemfdCreate("topdog-lease", unix.MFD_CLOEXEC)
@@ -68,10 +68,10 @@ func (l *lease) mapWord(fd int) (err error) {
 	return nil
 }
 
-// wakeAt sets the timer to a moment on CLOCK_MONOTONIC in nanoseconds.
-func (l *lease) wakeAt(t int64) {
+// wakeAt sets the timer to a moment on the clock of Now.
+func (l *lease) wakeAt(t time.Duration) {
 	// It fails only for a descriptor or a time that is none.
-	_ = unix.TimerfdSettime(l.timer, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(t)}, nil)
+	_ = unix.TimerfdSettime(l.timer, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(t))}, nil)
 }
 
 // close gives back what newLease took.
@@ -106,16 +106,8 @@ func (l *lease) expire() bool {
 	if end < leaseFirst {
 		return false // it fired for a lease that is over
 	}
-	if late := int32(leaseAt(monotonic()) - end); time.Duration(late)*time.Microsecond > machineFrozenAfter {
+	if late := int32(leaseAt(Now()) - end); time.Duration(late)*time.Microsecond > machineFrozenAfter {
 		_, _ = unix.Poll(nil, int(daemonWakes.Milliseconds()))
 	}
 	return l.word.CompareAndSwap(end, leaseFired)
-}
-
-// monotonic reads the clock of the lease, on which both processes agree.
-func monotonic() int64 {
-	var t unix.Timespec
-	// The clock exists on every Linux, so there is no error.
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
-	return t.Nano()
 }

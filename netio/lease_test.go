@@ -14,12 +14,12 @@ func TestLeaseRunsOut(t *testing.T) {
 		t.Run(method.String(), func(t *testing.T) {
 			b := newGuardedBoard(t, method)
 			d := startSwitch(t, b.board, b.plan())
-			if d.Fired() || !d.Extend(10*time.Millisecond) {
+			if d.Fired() || !d.Extend(Now()+10*time.Millisecond) {
 				t.Fatal("the lease has run out before it began")
 			}
 			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 			b.wantResign(t)
-			if !d.Fired() || d.Extend(longLease) || d.Extend(0) || d.Disarm() {
+			if !d.Fired() || d.Extend(Now()+longLease) || d.Extend(NoEnd) || d.Disarm() {
 				t.Error("the daemon is not told that the lease has run out")
 			}
 			if d.Fired() {
@@ -30,7 +30,7 @@ func TestLeaseRunsOut(t *testing.T) {
 			must(t, b.floating.Acquire())
 			must(t, b.prepare(d, b.plan()))
 			d.Arm()
-			if !d.Extend(10 * time.Millisecond) {
+			if !d.Extend(Now() + 10*time.Millisecond) {
 				t.Error("the next lease cannot be extended")
 			}
 			eventually(t, "the address is gone again", func() bool { return !b.holds(t) })
@@ -43,8 +43,8 @@ func TestLeaseExtended(t *testing.T) {
 		name string
 		end  func(d *Deadman) bool
 	}{
-		{"for longer", func(d *Deadman) bool { return d.Extend(longLease) }},
-		{"for ever", func(d *Deadman) bool { return d.Extend(0) }},
+		{"for longer", func(d *Deadman) bool { return d.Extend(Now() + longLease) }},
+		{"for ever", func(d *Deadman) bool { return d.Extend(NoEnd) }},
 		{"ended", (*Deadman).Disarm},
 		{"ended, and the next one begun", func(d *Deadman) bool {
 			ok := d.Disarm()
@@ -56,7 +56,7 @@ func TestLeaseExtended(t *testing.T) {
 			const lease = 100 * time.Millisecond
 			b := newGuardedBoard(t, HoldLifetime)
 			d := startSwitch(t, b.board, b.plan())
-			for d.Extend(lease); !test.end(d); d.Extend(lease) {
+			for d.Extend(Now() + lease); !test.end(d); d.Extend(Now() + lease) {
 				// This machine stood still, and the lease has run out.
 				eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 				d.Disarm()
@@ -84,12 +84,12 @@ func TestLeaseExtendedOrNot(t *testing.T) {
 	d := startSwitch(t, b.board, b.floating.ReleasePlan())
 	extended, fired := 0, 0
 	for round := range 60 {
-		d.Extend(time.Millisecond)
+		d.Extend(Now() + time.Millisecond)
 		// From a little before the end to a little after it.
-		for until := monotonic() + int64(time.Millisecond) + int64(round%12-3)*int64(20*time.Microsecond); monotonic() < until; {
+		for until := Now() + time.Millisecond + time.Duration(round%12-3)*20*time.Microsecond; Now() < until; {
 			runtime.Gosched()
 		}
-		if d.Extend(longLease) {
+		if d.Extend(Now() + longLease) {
 			extended++
 			if d.Fired() {
 				t.Fatal("a lease that was extended has run out")
@@ -114,7 +114,7 @@ func TestLeaseExtendedOrNot(t *testing.T) {
 // TestExpire holds when a companion ends a lease, and when it waits before.
 func TestExpire(t *testing.T) {
 	ago := func(d time.Duration) func() uint32 {
-		return func() uint32 { return leaseAt(monotonic() - int64(d)) }
+		return func() uint32 { return leaseAt(Now() - d) }
 	}
 	for _, test := range []struct {
 		name  string
@@ -132,7 +132,7 @@ func TestExpire(t *testing.T) {
 		{"for ever", func() uint32 { return leaseForever }, true, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+			timer, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 			must(t, err)
 			defer unix.Close(timer)
 			if test.fired {

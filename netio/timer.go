@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Timer expires once, at a time that can be moved. It is a timerfd, and exact to some
+// Timer expires once, at a time that can be moved. It is a timerfd on the clock of Now, so
+// that it has expired when a machine wakes up that slept over it, and exact to some
 // ten microseconds.
 //
 // A timer of the Go runtime is late by up to a millisecond, since the runtime waits in
@@ -24,7 +25,7 @@ type Timer struct {
 
 // NewTimer returns a timer that is not set.
 func NewTimer() (*Timer, error) {
-	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("netio: make a timer: %w", os.NewSyscallError("timerfd_create", err))
 	}

@@ -15,7 +15,7 @@ import (
 func kernelNow(t *testing.T) int64 {
 	t.Helper()
 	var now unix.Timespec
-	must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	must(t, unix.ClockGettime(unix.CLOCK_BOOTTIME, &now))
 	return now.Nano()
 }
 

@@ -28,7 +28,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{"GET", "/v1/status", "", 200, `"group":"pihole"`},
 		{"GET", "/v1/status?pretty", "", 200, `"group":"pihole"`},
-		{"GET", "/v1/trace", "", 200, `"clock":"CLOCK_MONOTONIC","now_ns":`},
+		{"GET", "/v1/trace", "", 200, `"clock":"CLOCK_BOOTTIME","now_ns":`},
 		{"POST", "/v1/trace", "", 405, `use GET /v1/trace`},
 		{"POST", "/v1/resign", "", 200, `{"leader":"192.168.1.12","leader_name":"pi2","text":"handed over to pi2 (192.168.1.12)"}`},
 		{"POST", "/v1/resign", " {}\n", 200, `{"leader":"192.168.1.12","leader_name":"pi2","text":"handed over to pi2 (192.168.1.12)"}`},

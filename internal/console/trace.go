@@ -4,19 +4,19 @@ package console
 // changes of role. The JSON names are part of the interface, as in a [Status].
 //
 // Unlike there, points in time are absolute: nanoseconds of the kernel's
-// CLOCK_MONOTONIC, which all programs of one machine share. So whoever runs
+// CLOCK_BOOTTIME, which all programs of one machine share. So whoever runs
 // several boards on one machine, or a client beside a board, can merge what each
 // has seen. Between machines only differences mean anything.
 type Trace struct {
 	Board   string         `json:"board"` // id of this board; "" if it has none yet
 	Name    string         `json:"name"`
-	Clock   string         `json:"clock"`   // ClockMonotonic
+	Clock   string         `json:"clock"`   // ClockBoottime
 	NowNs   int64          `json:"now_ns"`  // when this was written
 	Changes []TracedChange `json:"changes"` // the newest first
 }
 
-// ClockMonotonic is the clock of a [Trace].
-const ClockMonotonic = "CLOCK_MONOTONIC"
+// ClockBoottime is the clock of a [Trace].
+const ClockBoottime = "CLOCK_BOOTTIME"
 
 // TracedChange is how one change of role went, or several that followed from
 // each other.

@@ -18,7 +18,7 @@ func takeover() Trace {
 	at := func(us int64) int64 { return second + us*1000 }
 	moment := func(us int64) *int64 { ns := at(us); return &ns }
 	return Trace{
-		Board: "192.168.1.12", Name: "pi2", Clock: ClockMonotonic, NowNs: at(38_214_420),
+		Board: "192.168.1.12", Name: "pi2", Clock: ClockBoottime, NowNs: at(38_214_420),
 		Changes: []TracedChange{{
 			ZeroNs: at(0), LeaderChanged: true, Over: true, From: RoleFollower, To: RoleLeader,
 			OldLeader: "192.168.1.13", OldLeaderName: "pi3", NewLeader: "192.168.1.12", NewLeaderName: "pi2",

@@ -254,10 +254,10 @@ func (a *address) endBackOff(now time.Duration) bool {
 	return true
 }
 
-// extendLease begins or extends the lease that the dead man's switch guards.
-func (a *address) extendLease(resign wire.Message, lease time.Duration) {
+// extendLease begins the lease that the dead man's switch guards, or moves its end.
+func (a *address) extendLease(resign wire.Message, end time.Duration) {
 	if a.held && a.announcer != nil {
-		a.deadman.extend(a.holder.ReleasePlan(), resign, lease)
+		a.deadman.extend(a.holder.ReleasePlan(), resign, end)
 	}
 }
 

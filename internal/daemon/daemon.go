@@ -67,7 +67,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	if platform.Now != nil {
 		now = platform.Now
 	}
-	trace := newTrace(now, platform.Now != nil)
+	trace := newTrace(now)
 	platform = trace.traced(platform)
 	d := &Daemon{
 		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},

@@ -15,7 +15,7 @@ type Deadman interface {
 	Prepare(netio.ReleasePlan) error
 	Arm()
 	Disarm() (inTime bool)
-	Extend(by time.Duration) bool
+	Extend(end time.Duration) bool
 	Fired() bool
 	Exited() <-chan struct{}
 	PID() int
@@ -31,6 +31,7 @@ type deadman struct {
 
 	companion Deadman // nil while there is no companion
 	armed     bool
+	end       time.Duration // of the lease while it is armed; netio.NoEnd for none
 	prepared  preparation
 }
 
@@ -86,9 +87,14 @@ func (s *deadman) close() {
 	s.companion, s.armed = nil, false
 }
 
-// extend begins or extends the lease, and keeps what the companion is told up to
+// guardsUntil reports whether there is nothing to do to have the lease end then.
+func (s *deadman) guardsUntil(end time.Duration) bool {
+	return s.companion == nil || s.armed && s.end == end
+}
+
+// extend begins the lease or moves its end, and keeps what the companion is told up to
 // date: what there is to release, and the RESIGN that it sends.
-func (s *deadman) extend(plan netio.ReleasePlan, resign wire.Message, lease time.Duration) {
+func (s *deadman) extend(plan netio.ReleasePlan, resign wire.Message, end time.Duration) {
 	if s.companion == nil {
 		return
 	}
@@ -100,7 +106,8 @@ func (s *deadman) extend(plan netio.ReleasePlan, resign wire.Message, lease time
 		s.armed = true
 		s.companion.Arm()
 	}
-	s.companion.Extend(lease) // whether it could is asked before the next thing is done
+	s.end = end
+	s.companion.Extend(end) // whether it could is asked before the next thing is done
 }
 
 // outdated reports whether the companion has to be told something else.

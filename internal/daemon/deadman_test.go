@@ -96,6 +96,30 @@ func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*
 	})
 }
 
+// TestLeaseIsCountedFromBeforeTheHeartbeat has the process stand still between reading the clock
+// and sending: the others may count from the reading, so the lease must not begin later.
+func TestLeaseIsCountedFromBeforeTheHeartbeat(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		const pause, interval = 20 * time.Millisecond, time.Second
+		_, _, three, latest := l.armedThree(func(c *config.Config) { c.Interval = interval })
+		said := three.says(t)
+		three.get(func() { three.sendTakes = pause })
+		before := three.now()
+		for len(said()) == 0 {
+			pass(time.Millisecond)
+		}
+		sent := three.now()
+		three.get(func() { three.sendTakes = 0 })
+		pass(time.Millisecond)
+		lease := interval + election.Grace(interval)*3/4
+		latest().get(func() {
+			if latest().end < before+lease || latest().end > sent-pause+lease {
+				t.Errorf("the lease ends %v after the heartbeat was sent, want at most %v", latest().end-sent, lease-pause)
+			}
+		})
+	})
+}
+
 // TestLeaseRunsOutUnderARunningDaemon: a daemon that is late by very little must not overtake its own RESIGN,
 // or the others hear that it has resigned and not in whose favour.
 func TestLeaseRunsOutUnderARunningDaemon(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -16,6 +17,7 @@ import (
 // only people want to know comes last: to tell the log, the light and systemd
 // takes longer than the takeover itself.
 func (d *Daemon) carryOut(effects []election.Effect) {
+	sent := false // a heartbeat
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
@@ -35,9 +37,10 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		case election.EffectFinished:
 			d.finished = true
 		}
-		if startsInterval(e) {
-			d.extendLease()
-		}
+		sent = sent || startsInterval(e)
+	}
+	if sent || d.leaseMoved() {
+		d.extendLease()
 	}
 	for i := range effects {
 		switch e := &effects[i]; e.Kind {
@@ -65,14 +68,29 @@ func startsInterval(e *election.Effect) bool {
 		slices.Contains([]wire.Type{wire.TypeHeartbeat, wire.TypeCoordinator}, e.Message.Type)
 }
 
-// extendLease begins or extends the lease of a leader that has just sent a
-// heartbeat: when it ends, the dead man's switch releases the address.
+// leaseMoved reports whether the lease of this leader ends at another time than the dead
+// man's switch knows. Not only a heartbeat moves it.
+func (d *Daemon) leaseMoved() bool {
+	return d.core.Role() == election.Leader && !d.deadman.guardsUntil(d.leaseEnd())
+}
+
+// leaseEnd is when the lease of this leader ends. The core has counted it from a time that
+// was read before the heartbeat left, so it does not matter how long it takes to come here.
+func (d *Daemon) leaseEnd() time.Duration {
+	if end, ends := d.core.LeaseEnd(); ends {
+		return end
+	}
+	return netio.NoEnd
+}
+
+// extendLease begins the lease of a leader, or moves its end: then the dead man's switch
+// releases the address. It also keeps up to date what the switch does.
 func (d *Daemon) extendLease() {
 	if d.core == nil || d.core.Role() != election.Leader {
 		return
 	}
 	resign, _ := d.core.PresignedResign()
-	d.address.extendLease(resign, d.core.Lease())
+	d.address.extendLease(resign, d.leaseEnd())
 }
 
 // probed gives the core the outcome of a probe.

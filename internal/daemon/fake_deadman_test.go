@@ -21,7 +21,8 @@ type fakeDeadman struct {
 	mu       sync.Mutex
 	armed    bool
 	fired    bool
-	lease    time.Duration // from now, when it was extended last; 0 is for ever
+	end      time.Duration // of the lease, on the board's clock
+	lease    time.Duration // how far away that was when it was set last; 0 is for ever
 	timer    *time.Timer
 	plans    []netio.ReleasePlan
 	disarmed int
@@ -66,18 +67,19 @@ func (d *fakeDeadman) Disarm() (inTime bool) {
 	return inTime
 }
 
-func (d *fakeDeadman) Extend(by time.Duration) bool {
+func (d *fakeDeadman) Extend(end time.Duration) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fired {
 		return false
 	}
-	d.lease = by
+	d.end, d.lease = end, 0
 	if d.timer != nil {
 		d.timer.Stop()
 	}
-	if by > 0 {
-		d.timer = time.AfterFunc(by, d.fire)
+	if end != netio.NoEnd {
+		d.lease = end - time.Since(d.board.lan.start)
+		d.timer = time.AfterFunc(d.lease, d.fire)
 	}
 	return true
 }

@@ -50,8 +50,9 @@ type fakeBoard struct {
 	transport    *fakeTransport
 	announcer    *fakeAnnouncer
 	acquireFails error
-	openFails    error // of the holder
-	mute         bool  // what it sends is lost
+	openFails    error         // of the holder
+	mute         bool          // what it sends is lost
+	sendTakes    time.Duration // from the call until the datagram leaves
 	sent         int
 	holding      bool
 	announced    int
@@ -266,7 +267,9 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 		return fmt.Errorf("fake: %w", netio.ErrLinkDown)
 	}
 	var mute bool
-	t.board.get(func() { t.board.sent++; mute = t.board.mute })
+	var takes time.Duration
+	t.board.get(func() { t.board.sent++; mute, takes = t.board.mute, t.board.sendTakes })
+	time.Sleep(takes)
 	t.board.get(func() {
 		if to.IsValid() {
 			t.board.unicasts++

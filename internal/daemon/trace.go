@@ -3,8 +3,6 @@ package daemon
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"topdog/election"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -22,8 +20,7 @@ import (
 //
 // The trace belongs to the loop, like everything of the daemon that has no lock.
 type trace struct {
-	now  func() time.Duration
-	zero time.Duration // what CLOCK_MONOTONIC shows when now returns 0
+	now func() time.Duration
 
 	role   election.Role // as of the last change
 	leader wire.ID
@@ -64,34 +61,10 @@ type traceStep struct {
 	count    int32   // stepOmitted: how many they are
 }
 
-// newTrace returns an empty one. Programs on one machine can merge their traces by
-// the kernel's clock, since netio.Now counts from a moment of each process's own;
-// a virtual clock is nobody else's.
-func newTrace(now func() time.Duration, virtual bool) *trace {
-	t := &trace{now: now, role: election.Isolated, steps: make([]traceStep, 0, stepsMax)}
-	if !virtual {
-		t.zero = monotonicZero(now)
-	}
-	return t
-}
-
-// monotonicZero compares a clock that counts like CLOCK_MONOTONIC with it. A
-// comparison that was interrupted takes long, and the shortest of some is used.
-func monotonicZero(now func() time.Duration) (zero time.Duration) {
-	shortest := never
-	for range 8 {
-		var kernel unix.Timespec
-		before := now()
-		if unix.ClockGettime(unix.CLOCK_MONOTONIC, &kernel) != nil {
-			return 0 // no kernel lacks it; the steps are right all the same, among themselves
-		}
-		after := now()
-		if took := after - before; took < shortest {
-			shortest = took
-			zero = time.Duration(kernel.Nano()) - before - took/2
-		}
-	}
-	return zero
+// newTrace returns an empty one. Programs on one machine can merge their traces, since
+// netio.Now is a clock of the kernel.
+func newTrace(now func() time.Duration) *trace {
+	return &trace{now: now, role: election.Isolated, steps: make([]traceStep, 0, stepsMax)}
 }
 
 // begin begins to record, with the last heartbeat.

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"slices"
-	"time"
 
 	"topdog/election"
 	"topdog/internal/console"
@@ -21,8 +20,8 @@ func (d *Daemon) Trace(ctx context.Context) (console.Trace, error) {
 	err := d.tasks.call(ctx, func() {
 		found = d.trace.timelines()
 		t = console.Trace{
-			Board: idText(d.group.self), Name: d.cfg.Name, Clock: console.ClockMonotonic,
-			NowNs: int64(d.now() + d.trace.zero),
+			Board: idText(d.group.self), Name: d.cfg.Name, Clock: console.ClockBoottime,
+			NowNs: int64(d.now()),
 		}
 		if d.core == nil {
 			return // and nothing can have happened
@@ -32,7 +31,7 @@ func (d *Daemon) Trace(ctx context.Context) (console.Trace, error) {
 		}
 	})
 	for i := range found {
-		t.Changes = append(t.Changes, found[i].report(d.trace.zero, names))
+		t.Changes = append(t.Changes, found[i].report(names))
 	}
 	return t, err
 }
@@ -61,9 +60,8 @@ func (t *trace) timelines() []timeline {
 	return found
 }
 
-// report puts a timeline into the form that others see. zero is what the kernel's
-// clock shows when that of the node shows 0.
-func (l *timeline) report(zero time.Duration, names map[wire.ID]string) console.TracedChange {
+// report puts a timeline into the form that others see.
+func (l *timeline) report(names map[wire.ID]string) console.TracedChange {
 	o := &l.outcome
 	c := console.TracedChange{
 		From: l.from.String(), To: o.to.String(),
@@ -78,7 +76,7 @@ func (l *timeline) report(zero time.Duration, names map[wire.ID]string) console.
 		c.Reason, c.ReasonText = o.reason.Identifier(), o.reason.String()
 	}
 	for _, s := range l.inTime() {
-		c.Steps = append(c.Steps, s.report(zero, names))
+		c.Steps = append(c.Steps, s.report(names))
 	}
 	if len(c.Steps) > 0 {
 		c.ZeroNs = c.Steps[0].AtNs
@@ -86,20 +84,20 @@ func (l *timeline) report(zero time.Duration, names map[wire.ID]string) console.
 	return c
 }
 
-func (s *traceStep) report(zero time.Duration, names map[wire.ID]string) console.TraceStep {
+func (s *traceStep) report(names map[wire.ID]string) console.TraceStep {
 	r := console.TraceStep{
-		AtNs: int64(s.at + zero), Step: s.kind,
+		AtNs: int64(s.at), Step: s.kind,
 		Board: idText(s.board), BoardName: names[s.board],
 		Term: uint32(s.term), Failed: s.failed,
 	}
 	switch s.kind {
 	case console.StepHeard:
-		at := int64(s.handled + zero)
+		at := int64(s.handled)
 		r.Message, r.HandledNs = s.message.String(), &at
 	case console.StepSent:
 		r.Message = s.message.String()
 	case console.StepTimer:
-		at := int64(s.due + zero)
+		at := int64(s.due)
 		r.DueNs = &at
 	case console.StepRole:
 		r.Role, r.Reason, r.ReasonText = s.role.String(), s.reason.Identifier(), s.reason.String()

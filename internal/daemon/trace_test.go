@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"topdog/election"
 	"topdog/internal/config"
@@ -262,7 +261,7 @@ func TestTraceIsBounded(t *testing.T) {
 	})
 
 	now := time.Duration(0)
-	tr := newTrace(func() time.Duration { now += time.Millisecond; return now }, true)
+	tr := newTrace(func() time.Duration { now += time.Millisecond; return now })
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	const more = 1000
 	for range more {
@@ -272,7 +271,7 @@ func TestTraceIsBounded(t *testing.T) {
 	if len(found) != 1 {
 		t.Fatalf("%d timelines, want 1", len(found))
 	}
-	c := found[0].report(0, nil)
+	c := found[0].report(nil)
 	if kept := headSteps + tailSteps; len(c.Steps) != kept || c.Omitted != more+1-kept {
 		t.Errorf("%d steps are kept and %d omitted", len(c.Steps), c.Omitted)
 	}
@@ -288,7 +287,7 @@ func TestTraceIsBounded(t *testing.T) {
 // however long it takes, the memory is that of the start.
 func TestTraceOfALongChange(t *testing.T) {
 	now := time.Duration(0)
-	tr := newTrace(func() time.Duration { now += time.Millisecond; return now }, true)
+	tr := newTrace(func() time.Duration { now += time.Millisecond; return now })
 	memory := cap(tr.steps)
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.change(election.Change{From: election.Listener, To: election.Candidate})
@@ -324,7 +323,7 @@ func TestTraceOfALongChange(t *testing.T) {
 // What happens often must not push out what happens rarely.
 func TestTraceKeepsTakeovers(t *testing.T) {
 	now := time.Duration(0)
-	tr := newTrace(func() time.Duration { now += time.Second; return now }, true)
+	tr := newTrace(func() time.Duration { now += time.Second; return now })
 	message := func(kind wire.Type, from wire.ID) {
 		tr.idle()
 		tr.messageReceived(0, time.Second, &wire.Message{Header: wire.Header{Type: kind, Sender: from}})
@@ -361,7 +360,7 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 // A step is told together with what caused it, and with nothing that was before.
 func TestTraceOfCauses(t *testing.T) {
 	now := time.Second
-	tr := newTrace(func() time.Duration { return now }, true)
+	tr := newTrace(func() time.Duration { return now })
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.timerFired(700*time.Millisecond, 800*time.Millisecond) // nothing comes of it
 	tr.idle()
@@ -376,16 +375,16 @@ func TestTraceOfCauses(t *testing.T) {
 	tr.messageSent(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeCoordinator, Term: 2}})
 	reply := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Term: 2, Reply: true}}
 	tr.messageSent(wire.Nobody, reply)
-	c := tr.timelines()[0].report(time.Hour, map[wire.ID]string{7: "pi7"})
+	c := tr.timelines()[0].report(map[wire.ID]string{7: "pi7"})
 	if c.Over {
 		t.Error("an answer to a question ends the takeover")
 	}
 	reply.Reply = false
 	tr.messageSent(wire.Nobody, reply)
-	if c := tr.timelines()[0].report(time.Hour, nil); !c.Over || len(c.Steps) != 9 {
+	if c := tr.timelines()[0].report(nil); !c.Over || len(c.Steps) != 9 {
 		t.Errorf("after a regular heartbeat: %+v", c)
 	}
-	at := func(ms int) int64 { return int64(time.Hour + time.Duration(ms)*time.Millisecond) }
+	at := func(ms int) int64 { return int64(time.Duration(ms) * time.Millisecond) }
 	moment := func(ms int) *int64 { ns := at(ms); return &ns }
 	want := []console.TraceStep{
 		{AtNs: at(850), Step: "heard", Message: "HELLO", Board: "7", BoardName: "pi7", HandledNs: moment(900)},
@@ -415,7 +414,7 @@ func TestTraceOfAWaitingMessage(t *testing.T) {
 // In the steady state the trace costs a few stores, and no memory.
 func TestTraceIsCheap(t *testing.T) {
 	reads := 0
-	tr := newTrace(func() time.Duration { reads++; return time.Second }, true)
+	tr := newTrace(func() time.Duration { reads++; return time.Second })
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
 	beat := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: 7}}
@@ -445,25 +444,8 @@ func TestTraceIsCheap(t *testing.T) {
 	}
 }
 
-// The moments of a trace are those of the kernel's clock.
-func TestTraceClock(t *testing.T) {
-	tr := newTrace(netio.Now, false)
-	var kernel unix.Timespec
-	for range 20 { // the machine may interrupt this test
-		before := netio.Now() + tr.zero
-		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &kernel); err != nil {
-			t.Fatal(err)
-		}
-		after := netio.Now() + tr.zero
-		const comparing = 10 * time.Microsecond // how exact the comparison of the two clocks was
-		if k := time.Duration(kernel.Nano()); before-comparing > k || k > after+comparing {
-			t.Errorf("the kernel says %v, which is not between %v and %v", k, before, after)
-		}
-	}
-}
-
 func BenchmarkTraceOfAHeartbeat(b *testing.B) {
-	tr := newTrace(netio.Now, false)
+	tr := newTrace(netio.Now)
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
 	beat := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: 7}}

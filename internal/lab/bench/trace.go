@@ -20,12 +20,12 @@ import (
 // moment is something that happened during a failover, as one of those saw it who
 // took part.
 type moment struct {
-	AtNs int64  `json:"at_ns"` // CLOCK_MONOTONIC, the same for all on one machine
+	AtNs int64  `json:"at_ns"` // CLOCK_BOOTTIME, the same for all on one machine
 	Who  string `json:"who"`   // the bench, a kernel, the client, or a daemon
 	What string `json:"what"`
 }
 
-// clockPair is one moment on two clocks: Go's, and the kernel's CLOCK_MONOTONIC.
+// clockPair is one moment on two clocks: Go's, and the kernel's CLOCK_BOOTTIME.
 type clockPair struct {
 	here time.Time
 	ns   int64
@@ -33,14 +33,14 @@ type clockPair struct {
 
 func readClocks() (clockPair, error) {
 	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return clockPair{}, fmt.Errorf("read the monotonic clock: %w", err)
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return clockPair{}, fmt.Errorf("read the clock of the kernel: %w", err)
 	}
 	return clockPair{time.Now(), ts.Nano()}, nil
 }
 
-// monotonic converts a time of this process.
-func (c clockPair) monotonic(t time.Time) int64 { return c.ns + t.Sub(c.here).Nanoseconds() }
+// kernel converts a time of this process.
+func (c clockPair) kernel(t time.Time) int64 { return c.ns + t.Sub(c.here).Nanoseconds() }
 
 // trace lets one leader of topdog's default setting lose its cable, and writes down from
 // the last heartbeat to the client's first answer what happened when: what the
@@ -117,20 +117,20 @@ func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) 
 		return nil, errors.New("nobody took over")
 	}
 	list := []moment{
-		{clocks.monotonic(gap.From), "client", fmt.Sprintf("gets the last answer of pi%d", gap.Before)},
-		{clocks.monotonic(faultAt), "bench", fmt.Sprintf("begins to pull the cable of pi%d", t.leader.Number)},
-		{clocks.monotonic(pulled), "bench", "the cable is pulled for certain"},
-		{clocks.monotonic(gap.To), "client", fmt.Sprintf("gets the first answer of pi%d", gap.After)},
+		{clocks.kernel(gap.From), "client", fmt.Sprintf("gets the last answer of pi%d", gap.Before)},
+		{clocks.kernel(faultAt), "bench", fmt.Sprintf("begins to pull the cable of pi%d", t.leader.Number)},
+		{clocks.kernel(pulled), "bench", "the cable is pulled for certain"},
+		{clocks.kernel(gap.To), "client", fmt.Sprintf("gets the first answer of pi%d", gap.After)},
 	}
 	for _, a := range heard.all() {
-		list = append(list, moment{clocks.monotonic(a.at), "client", "hears the address announced by " + r.nameOf(a.mac)})
+		list = append(list, moment{clocks.kernel(a.at), "client", "hears the address announced by " + r.nameOf(a.mac)})
 	}
 	list = append(list, t.kernelReports(faultAt, clocks)...)
 	steps, err := r.collectSteps(ctx, sys, gap.After)
 	if err != nil {
 		return nil, err
 	}
-	return upTo(append(list, steps.moments...), steps.zero, clocks.monotonic(gap.To)), nil
+	return upTo(append(list, steps.moments...), steps.zero, clocks.kernel(gap.To)), nil
 }
 
 // kernelReports is who got the address since the fault, and when the old leader lost it.
@@ -138,10 +138,10 @@ func (t *trial) kernelReports(faultAt time.Time, clocks clockPair) (list []momen
 	for _, s := range t.Holders.Since(faultAt).Spans {
 		who := fmt.Sprintf("kernel of pi%d", s.Board)
 		if s.From.After(faultAt) {
-			list = append(list, moment{clocks.monotonic(s.From), who, "reports that it has the address"})
+			list = append(list, moment{clocks.kernel(s.From), who, "reports that it has the address"})
 		}
 		if s.Board == t.leader.Number {
-			list = append(list, moment{clocks.monotonic(s.To), who, "reports that it has lost the address"})
+			list = append(list, moment{clocks.kernel(s.To), who, "reports that it has lost the address"})
 		}
 	}
 	return list
