@@ -1,0 +1,95 @@
+package soak
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// verdict is a trial, and what came of it.
+type verdict struct {
+	trial
+	boards   []int  // that the faults hit
+	onLeader []bool // whether that was the leader, of each fault
+	began    time.Time
+	lasted   time.Duration // the faults
+	settled  time.Duration // until all boards followed one leader, after the last fault
+	lost     bool          // they never did
+
+	moves  int
+	outage time.Duration // the longest, as the client saw it
+	two    overlap       // two holders, at one place
+
+	problems []string // why a judge does not accept it
+}
+
+// fail notes why a judge does not accept a trial.
+func (v *verdict) fail(format string, args ...any) {
+	v.problems = append(v.problems, fmt.Sprintf(format, args...))
+}
+
+// needless is how many moves no fault of the trial justifies.
+func (v *verdict) needless() int {
+	rightful := 0
+	for i, f := range v.faults {
+		if v.onLeader[i] {
+			rightful += f.bounds.rightful
+		}
+	}
+	return max(0, v.moves-rightful)
+}
+
+// judgeDefault holds a trial with one fault against the bounds of its kind.
+func (v *verdict) judgeDefault() {
+	allowed := v.faults[0].bounds
+	if n := v.needless(); n > allowed.needless {
+		v.fail("the address moved %d times: %d for nothing, and at most %d may be", v.moves, n, allowed.needless)
+	}
+	outage := allowed.outage
+	if allowed.lasting {
+		outage += v.lasted
+	}
+	if v.outage > outage {
+		v.fail("nobody answered for %s: at most %s", millis(v.outage), millis(outage))
+	}
+	if d := v.two.duration(); d > allowed.two {
+		v.fail("boards %d and %d both answered for %s: at most %s", v.two.boards[0], v.two.boards[1], millis(d), millis(allowed.two))
+	}
+}
+
+// judgeStrict holds a trial against the promise of the strict mode.
+func (v *verdict) judgeStrict() {
+	if d := v.two.duration(); d > 0 {
+		v.fail("boards %d and %d both answered for %s: that must never be", v.two.boards[0], v.two.boards[1], millis(d))
+	}
+}
+
+// String is the line that is written about a trial.
+func (v verdict) String() string {
+	var what []string
+	for i, f := range v.faults {
+		where := ""
+		if !f.all {
+			where = fmt.Sprintf(" of board %d", v.boards[i])
+			if v.onLeader[i] {
+				where += " (leader)"
+			}
+		}
+		what = append(what, fmt.Sprintf("%s%s for %s", f.key, where, millis(f.lasts)))
+	}
+	return fmt.Sprintf("%4d  %s: moves %d, nobody answered for %s, two holders %s, settled after %s",
+		v.number, strings.Join(what, " and "), v.moves, millis(v.outage), millis(v.two.duration()), millis(v.settled))
+}
+
+// millis writes a time in milliseconds.
+func millis(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
+	switch {
+	case d == 0:
+		return "0 ms"
+	case ms < 9.95:
+		return fmt.Sprintf("%.1f ms", ms)
+	default:
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+}

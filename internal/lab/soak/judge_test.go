@@ -1,0 +1,100 @@
+package soak
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// kindOf returns the kind of a key.
+func kindOf(t *testing.T, key string) kind {
+	t.Helper()
+	kinds, err := chooseKinds(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds[0]
+}
+
+// judged is a verdict on faults of some kinds, on the leader or not.
+func judged(t *testing.T, onLeader bool, keys ...string) verdict {
+	t.Helper()
+	v := verdict{lasted: 2 * time.Second}
+	for _, key := range keys {
+		v.faults = append(v.faults, fault{kind: kindOf(t, key), lasts: v.lasted})
+		v.boards, v.onLeader = append(v.boards, 3), append(v.onLeader, onLeader)
+	}
+	return v
+}
+
+func TestJudge(t *testing.T) {
+	ms := time.Millisecond
+	two := overlap{[2]int{1, 3}, 0, 60 * ms}
+	for _, test := range []struct {
+		name     string
+		key      string
+		onLeader bool
+		moves    int
+		outage   time.Duration
+		two      overlap
+		strict   bool
+		want     string // in the problems; none if it is empty
+	}{
+		{name: "a takeover", key: "cable-pulled", onLeader: true, moves: 1, outage: 60 * ms},
+		{name: "and back", key: "cable-pulled", onLeader: true, moves: 2, outage: 60 * ms, want: "2 times: 1 for nothing"},
+		{name: "of a follower", key: "cable-pulled", moves: 1, want: "1 times: 1 for nothing"},
+		{name: "for too long", key: "cable-pulled", onLeader: true, moves: 1, outage: 1100 * ms, want: "nobody answered for 1100 ms: at most 1000 ms"},
+		{name: "the switch passes nothing", key: "switch-restarts", onLeader: true, outage: 2900 * ms},
+		{name: "and nothing afterwards", key: "switch-restarts", onLeader: true, outage: 3100 * ms, want: "at most 3000 ms"},
+		{name: "two holders", key: "cut", onLeader: true, moves: 1, two: two, want: "boards 1 and 3 both answered for 60 ms: at most 50 ms"},
+		{name: "never two", key: "cut", strict: true, two: overlap{[2]int{1, 3}, 0, ms / 2}, want: "that must never be"},
+		{name: "strict has no other bound", key: "cut", strict: true, moves: 9, outage: time.Hour},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := judged(t, test.onLeader, test.key)
+			v.moves, v.outage, v.two = test.moves, test.outage, test.two
+			if test.strict {
+				v.judgeStrict()
+			} else {
+				v.judgeDefault()
+			}
+			got := strings.Join(v.problems, "; ")
+			if test.want == "" && got != "" || !strings.Contains(got, test.want) {
+				t.Errorf("the judge says %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The table of a short soak.
+func TestTable(t *testing.T) {
+	ms := time.Millisecond
+	var tab table
+	for i, outage := range []time.Duration{40, 60, 55, 120} {
+		v := judged(t, true, "cable-pulled")
+		v.number, v.moves, v.outage, v.settled = i+1, 1, outage*ms, 7*ms
+		tab.add(v)
+	}
+	v := judged(t, false, "cable-pulled", "deaf")
+	v.number, v.moves, v.outage, v.two = 5, 2, 300*ms, overlap{[2]int{1, 2}, 0, 45 * ms}
+	v.problems = []string{"too much"}
+	tab.add(v)
+	var text strings.Builder
+	if err := tab.write(&text, allKinds()); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/table.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text.String() != string(want) {
+		t.Errorf("the table is\n%s", text.String())
+	}
+	if len(tab.refused) != 1 || tab.refused[0] != 5 {
+		t.Errorf("refused: %v", tab.refused)
+	}
+	if line := v.String(); line != "   5  cable-pulled of board 3 for 2000 ms and deaf of board 3 for 2000 ms: moves 2, nobody answered for 300 ms, two holders 45 ms, settled after 0 ms" {
+		t.Errorf("the line is %q", line)
+	}
+}

@@ -1,0 +1,78 @@
+package soak
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/netns"
+)
+
+// A place sees who answers at the address, and that two do. One at the ports sees it of a board
+// that the switch has cut off, and one at a machine does not.
+func TestPlaces(t *testing.T) {
+	if err := netns.Available(); err != nil {
+		t.Skip(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &stage{}
+	var err error
+	s.Cluster, err = cluster.New(numBoards + 1)
+	must(err)
+	defer s.Close()
+	began := time.Now()
+	machine, ports := &place{}, &place{}
+	defer machine.close()
+	defer ports.close()
+	for n := 1; n <= numBoards; n++ {
+		b, err := s.NewTopdog(cluster.Program{}, n, nil)
+		must(err)
+		s.boards = append(s.boards, b)
+		must(ports.atPort(b, began))
+	}
+	must(machine.atMachine(0, s.LAN.Board(numBoards+1), s.boards, began))
+
+	address := netip.PrefixFrom(cluster.Address, 24)
+	// see returns the boards that answer at a place, and for how long two do.
+	see := func(p *place) (boards map[int]bool, two time.Duration) {
+		p.take()
+		const while = 100 * time.Millisecond
+		<-time.After(while)
+		spans := p.take()
+		boards = map[int]bool{}
+		for _, s := range spans {
+			boards[s.board] = true
+		}
+		return boards, longestOverlap(spans).duration()
+	}
+	expect := func(when string, p *place, two bool, want ...int) {
+		t.Helper()
+		got, overlap := see(p)
+		same := len(got) == len(want)
+		for _, n := range want {
+			same = same && got[n]
+		}
+		if !same || two != (overlap > 0) {
+			t.Errorf("%s: %v answer, two for %v; want %v", when, got, overlap, want)
+		}
+	}
+	expect("nobody has it", machine, false)
+	must(s.boards[1].AddAddress(address))
+	expect("one has it", machine, false, 2)
+	expect("one has it, at the ports", ports, false, 2)
+	must(s.boards[0].AddAddress(address))
+	expect("two have it", machine, true, 1, 2)
+	expect("two have it, at the ports", ports, true, 1, 2)
+	must(s.cut(2))
+	expect("one of them is cut off", machine, false, 1)
+	expect("one of them is cut off, at the ports", ports, true, 1, 2)
+	must(s.heal(2))
+	must(s.boards[0].DeleteAddress(address))
+	expect("one has let go", machine, false, 2)
+}

@@ -1,0 +1,86 @@
+package soak
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// row is what came of all trials with one kind of fault.
+type row struct {
+	trials, onLeader, moves, needless int
+	outages                           []time.Duration // of those that hit the leader
+	two, settled                      time.Duration   // the longest
+}
+
+// table is what came of all trials.
+type table struct {
+	rows     map[string]*row // by kind
+	trials   int
+	moves    int
+	needless int
+	outage   time.Duration // the sum of the longest of each trial
+	two      time.Duration
+	refused  []int // the numbers of the trials that a judge did not accept
+}
+
+// add adds a trial. One with two faults stands in the rows of both.
+func (t *table) add(v verdict) {
+	if t.rows == nil {
+		t.rows = map[string]*row{}
+	}
+	t.trials++
+	t.moves += v.moves
+	t.needless += v.needless()
+	t.outage += v.outage
+	t.two = max(t.two, v.two.duration())
+	if len(v.problems) > 0 {
+		t.refused = append(t.refused, v.number)
+	}
+	for i, f := range v.faults {
+		r := t.rows[f.key]
+		if r == nil {
+			r = &row{}
+			t.rows[f.key] = r
+		}
+		r.trials++
+		r.moves += v.moves
+		r.needless += v.needless()
+		r.two, r.settled = max(r.two, v.two.duration()), max(r.settled, v.settled)
+		if v.onLeader[i] {
+			r.onLeader++
+			r.outages = append(r.outages, v.outage)
+		}
+	}
+}
+
+// write writes the table, in the order of the kinds.
+func (t *table) write(w io.Writer, kinds []kind) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "fault\ttrials\ton the leader\tmoves\tfor nothing\toutage: median\tp95\tlongest\ttwo holders\tone leader again after")
+	for _, k := range kinds {
+		r := t.rows[k.key]
+		if r == nil {
+			continue
+		}
+		slices.Sort(r.outages)
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", k.title, r.trials, r.onLeader, r.moves, r.needless,
+			quantile(r.outages, 0.5), quantile(r.outages, 0.95), quantile(r.outages, 1), millis(r.two), millis(r.settled))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%d trials, %d moves, %d of them for nothing; nobody answered for %s (the sum of the longest of each trial); longest two holders that could be reached from one place: %s\n",
+		t.trials, t.moves, t.needless, millis(t.outage), millis(t.two))
+	return err
+}
+
+// quantile returns the value below which a share of a sorted list is.
+func quantile(sorted []time.Duration, share float64) string {
+	if len(sorted) == 0 {
+		return "-"
+	}
+	return millis(sorted[min(len(sorted)-1, int(share*float64(len(sorted))))])
+}
