@@ -38,7 +38,8 @@ type Algorithm interface {
 	// Step receives the messages that the core has no use for: ELECTION, ANSWER, those
 	// that only some algorithms have, and a COORDINATOR that names another board than its sender.
 	Step(m *wire.Message)
-	// AddressFree is called when a probe has found that no foreign machine has the address.
+	// AddressFree is called when nothing stands between a candidate and the lead any more
+	// that Board.MayClaim had found there: nobody has the address, as far as one can find out.
 	AddressFree()
 	// Expired is called when one of the algorithm's deadlines has come. It is not set any more.
 	Expired(d Deadline)

@@ -89,8 +89,13 @@ func (b *Board) SuspectsLeader() bool { return b.core.suspectsLeader() }
 func (b *Board) Round() uint8 { return b.core.asking.round }
 
 // MayClaim reports whether nothing but the algorithm stands between a candidate and the
-// lead: at a cold start the address must have been found free.
-func (b *Board) MayClaim() bool { return b.core.mayClaim() }
+// lead: at a cold start the address must have been found free, and later it must not answer
+// for a leader that is silent. When something did, and does no more, AddressFree is called.
+func (b *Board) MayClaim() bool {
+	may := b.core.mayClaim()
+	b.core.candidacy.refused = !may
+	return may
+}
 
 // AddressInUse reports whether this board waits because a foreign machine has the address.
 // Such a board answers no ELECTION: it could not win, and the others would ask again for ever.

@@ -9,6 +9,8 @@ type candidateState struct {
 	probe            probe
 	answers          deadline // its question has gone unanswered
 	coordinator      deadline // it was outranked, and has waited for a COORDINATOR
+	address          addressState
+	refused          bool // its algorithm would have claimed, but for what mayClaim looks at
 }
 
 // probe says how far a candidate has come in finding out whether the address is free.
@@ -29,6 +31,7 @@ func (c *Core) becomeCandidate(reason Reason) {
 	c.become(Candidate, c.leader, reason)
 	c.candidacy = candidateState{cause: reason}
 	c.asking = asking{}
+	c.beginAsking()
 }
 
 // suspectsLeader reports whether this board is a candidate because the leader fell silent.
@@ -67,13 +70,18 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 // to act. It concerns the audience, or everybody if that is nil.
 func (c *Core) sendElection(audience []wire.ID) {
 	c.asking.ask(c.now)
-	c.tell(audience, wire.Message{
+	c.tell(audience, c.question())
+}
+
+// question returns the ELECTION of this board as it is now.
+func (c *Core) question() wire.Message {
+	return wire.Message{
 		Header: wire.Header{Type: wire.TypeElection},
 		Election: wire.Election{
 			Suspect: c.leader, Incarnation: c.lastLeader.incarnation,
 			LastHeard: c.lastLeader.lastHeard, Round: c.asking.round, Score: c.score.told,
 		},
-	})
+	}
 }
 
 // claim ends a candidacy to which nobody objected.
@@ -125,7 +133,9 @@ func (c *Core) startProbe() {
 }
 
 // mayClaim reports whether nothing but the algorithm stands between a candidate and the lead.
-func (c *Core) mayClaim() bool { return !c.coldStart.pending || c.candidacy.probe == probeFree }
+func (c *Core) mayClaim() bool {
+	return (!c.coldStart.pending || c.candidacy.probe == probeFree) && c.addressSilent()
+}
 
 // Probed tells how the probe ended that EffectProbe asked for: inUse means that a
 // foreign machine has the address.
@@ -140,6 +150,15 @@ func (c *Core) Probed(now Instant, inUse bool) []Effect {
 		return c.effects
 	}
 	c.candidacy.probe, c.coldStart.retry = probeFree, 0
-	c.algorithm.AddressFree()
+	c.reconsiderClaim()
 	return c.effects
+}
+
+// reconsiderClaim lets the algorithm of a candidate claim that would have done so before, and
+// was not allowed to.
+func (c *Core) reconsiderClaim() {
+	if c.role == Candidate && c.candidacy.refused && c.mayClaim() {
+		c.candidacy.refused = false
+		c.algorithm.AddressFree()
+	}
 }

@@ -37,6 +37,7 @@ type Core struct {
 	coldStart  coldStart
 	heartbeats heartbeats
 	rivals     rivals
+	evidence   evidence
 	handover   handover
 	conflict   conflict
 	notices    notices

@@ -32,6 +32,8 @@ type detector interface {
 	// Questions says how often, and how far apart, a suspect must be asked in
 	// vain before it is taken for dead.
 	Questions() Questions
+	// RoundTripBound is what few answers of the leader exceed.
+	RoundTripBound() time.Duration
 	// Quality is for people.
 	Quality() Quality
 }

@@ -4,9 +4,9 @@
 // A [Core] decides for one board. Time comes in as a value. Messages come in
 // through [Core.Step]. Every other event has a method of its own: the link comes
 // or goes ([Core.Link]), a deadline arrives ([Core.Wake]), a probe of the address
-// ends ([Core.Probed]), a person asks for a handover ([Core.Resign]), the process
+// ends ([Core.Probed]), the LAN answers ([Core.Evidence], [Core.AddressAnswered]), a person asks for a handover ([Core.Resign]), the process
 // is asked to end ([Core.Stop]). Each method returns what the owner must now do, in
-// this order: send a message, acquire or release the floating address, probe it,
+// this order: send a message, acquire or release the floating address, probe it, ask the LAN,
 // tell people. The owner asks [Core.Deadline] when to call [Core.Wake] next. The
 // daemon, the simulator and the demo run the same core. The shape is that of
 // etcd-io/raft.
@@ -37,6 +37,11 @@
 //   - Of two leaders that hear each other, the lower rank releases the address at once. The other
 //     one proclaims itself anew, in a term above both (rival.go).
 //   - At a cold start the address is probed before the first claim, since there is no hurry.
+//   - Nobody claims the address of a silent leader while it still answers: when the leader's
+//     lease has ended, the address is asked by ARP (evidence.go).
+//   - What is not sent all the time goes to everybody by broadcast as well, and the first question
+//     to the floating address too, so that a switch that loses multicast deposes nobody
+//     (send.go).
 //   - A board that was not running while something was due has missed messages. A follower
 //     then gives its leader a fresh interval, and a leader yields to any later term
 //     (suspended in core.go).
@@ -96,6 +101,12 @@
 //	ElectionDuration     T; modified: 2T; score: 2 s;   from the suspicion to the COORDINATOR
 //	                     agents: H
 //	CoordinatorDue       2T + H; score: 2 s + 3T        the board that has taken over an election has died
+//
+//	leaseEnd             ask: H + ¾ G; others: when     since the last heartbeat: the leader's address is silent
+//	                     the leader is suspected        from then on, and is asked
+//	RoundTripBound       learned, 1 ms to H/2, 5 ms     it has answered by then if it answers at all
+//	                     where nobody measures
+//	addressAgain         H/5                            an address that has answered is asked again
 //
 // Start.
 //

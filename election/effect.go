@@ -11,8 +11,8 @@ type EffectKind uint8
 
 // The kinds of effects.
 const (
-	// EffectSend sends Message to the board To, or to the whole group if To is
-	// wire.Nobody. The owner fills in incarnation and sequence.
+	// EffectSend sends Message to the board To, to the whole group if To is wire.Nobody, or
+	// to whoever has the floating address. The owner fills in incarnation and sequence.
 	EffectSend EffectKind = iota + 1
 	// EffectAcquire makes this board hold the floating address and announces it.
 	// When the board holds it already, it is announced again.
@@ -23,6 +23,10 @@ const (
 	// EffectProbe asks whether a foreign machine has the address (RFC 5227,
 	// section 2.1.1). The owner answers with Core.Probed.
 	EffectProbe
+	// EffectAskLAN asks by ARP, at once: the floating address, by unicast to the MAC address
+	// that the board To had for it, unless To is wire.Nobody; and the witnesses. The
+	// owner answers with Core.AddressAnswered and Core.Evidence.
+	EffectAskLAN
 	// EffectChange tells of a change of role or leader.
 	EffectChange
 	// EffectNotice tells of something that a person should look into.
@@ -36,6 +40,12 @@ type Effect struct {
 	Kind    EffectKind
 	To      wire.ID
 	Message wire.Message
+	// Broadcast sends a copy of what goes to the whole group to 255.255.255.255 on the
+	// interface as well, since a switch that loses multicast passes that. It is the same
+	// datagram, so whoever gets both takes the second one for a replay.
+	Broadcast bool
+	// Floating sends Message to the floating address itself, and not to To.
+	Floating bool
 	// Audience lists the boards that a message to all concerns, as its sender knows
 	// them; nil means everybody. The others get the multicast as well and ignore
 	// it. It is for those who count messages as the literature does.

@@ -96,7 +96,11 @@ func (h *heir) ask() {
 	asked := int(h.Round()) >= q.Count
 	earliest := h.core.detector.Earliest()
 	switch {
-	case !asked || !h.MayClaim():
+	case !asked:
+	case !h.MayClaim():
+		if h.core.candidacy.address.silent.set {
+			return // AddressFree is called when an answer would have come
+		}
 	case h.Cause() == ReasonSilence && h.Leader() != wire.Nobody && h.Now() < earliest:
 		// What the margin was when the turn was planned, and what the questions have
 		// left of the grace since, need not make up the whole of it.
@@ -117,10 +121,23 @@ func (h *heir) ask() {
 	for range h.copies() {
 		h.core.sendElection(nil)
 	}
+	h.askLeader()
 	h.SetDeadline(AnswersDue, h.Now()+wait)
 }
 
-// AddressFree ends the probe of a candidate, which has gone on asking meanwhile.
+// askLeader puts the question to the leader alone as well: first to the address that it
+// holds, whoever that is by now, and in the last round to the leader's own.
+func (h *heir) askLeader() {
+	switch {
+	case h.Leader() == wire.Nobody || h.Config().Fanout == FanoutUnicast:
+	case h.Round() == 1:
+		h.core.sendFloating(h.core.question())
+	case h.lastRound():
+		h.Send(h.Leader(), h.core.question())
+	}
+}
+
+// AddressFree lets a candidate claim that has been asking meanwhile.
 func (h *heir) AddressFree() { h.ask() }
 
 // Expired puts the next question.
@@ -181,13 +198,21 @@ func (h *heir) election(m *wire.Message) {
 
 // copies is how often this round's question is sent: the first one once. After the third
 // one the number of rounds does the rest. There is no hurry at a cold start, and where
-// everybody is sent a packet of his own they are enough.
+// everybody is sent a packet of his own they are enough. One copy of the last question goes
+// to the leader alone, see askLeader.
 func (h *heir) copies() int {
-	if h.Round() > copiesMax || h.core.coldStart.pending || h.Config().Fanout == FanoutUnicast {
+	switch {
+	case h.Round() > copiesMax, h.core.coldStart.pending, h.Config().Fanout == FanoutUnicast:
 		return 1
+	case h.lastRound() && h.Leader() != wire.Nobody:
+		return max(copies(h.Round())-1, 1)
+	default:
+		return copies(h.Round())
 	}
-	return copies(h.Round())
 }
+
+// lastRound reports whether this board has asked as often as it must.
+func (h *heir) lastRound() bool { return int(h.Round()) >= h.core.detector.Questions().Count }
 
 // copies is how often a message of a round is sent.
 func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
@@ -305,5 +330,7 @@ func (h *heir) evidence(a *wire.Answer) {
 	h.core.detector.Evidence(h.Now() - a.Age)
 	if h.Now() < h.SuspectAt() {
 		h.BecomeFollower(h.Leader(), ReasonEvidence)
+		return
 	}
+	h.core.heardSince()
 }

@@ -53,7 +53,8 @@ func TestRoundsOfQuestions(t *testing.T) {
 		}
 		asked = append(asked, b.sleep(q.Spacing)...)
 	}
-	if got, want := sent(asked, wire.TypeElection), 1+2+3+(q.Count-3); got != want {
+	// One more goes to the address, and one to the leader.
+	if got, want := sent(asked, wire.TypeElection), 1+2+3+(q.Count-3)+1+1; got != want {
 		t.Errorf("%d questions in %d rounds, want %d", got, q.Count, want)
 	}
 	if b.sleep(q.Within - time.Nanosecond); b.role != Candidate {
@@ -68,7 +69,8 @@ func TestRoundsOfQuestions(t *testing.T) {
 }
 
 // TestWokenLate: a candidate that wakes up late, as all of its board may have done, does
-// not claim before it has looked for an answer that is waiting to be read. It does so once.
+// not claim before it has looked for an answer that is waiting to be read. It does so once
+// for its question, and once for that to the address.
 func TestWokenLate(t *testing.T) {
 	b := followerOf3(t, 200)
 	b.sleep(b.detector.Freshness() - b.clock)
@@ -82,8 +84,12 @@ func TestWokenLate(t *testing.T) {
 	if late(); b.role != Candidate {
 		t.Fatalf("woken 2 ms late, the board is a %v at once", b.role)
 	}
-	if late(); b.role != Leader {
-		t.Errorf("woken 2 ms late for the second time, the board is a %v", b.role)
+	wakes := 1
+	for ; b.role != Leader && wakes < 10; wakes++ {
+		late()
+	}
+	if wakes != 3 {
+		t.Errorf("woken 2 ms late %d times, the board is a %v", wakes, b.role)
 	}
 }
 

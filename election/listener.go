@@ -79,6 +79,9 @@ func (c *Core) sendQuery() {
 	}
 	if audience == nil {
 		c.multicast(m) // to everybody, known or not
+		if c.asking.count > 1 {
+			c.sendFloating(m) // nobody has answered that
+		}
 	} else {
 		c.tell(audience, m)
 	}

@@ -87,6 +87,13 @@ func (o *observed) Answered(sinceLast, sinceFirst time.Duration) {
 	}
 }
 
+func (o *observed) RoundTripBound() time.Duration {
+	if !o.trip.known {
+		return min(roundTripUnknown, max(o.interval/2, roundTripMin))
+	}
+	return min(max(o.trip.bound(), roundTripMin), max(o.interval/2, roundTripMin))
+}
+
 // Woke is of no use to a detector that learns nothing of lateness.
 func (o *observed) Woke(time.Duration) {}
 

@@ -11,7 +11,30 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	header := c.Signature()
 	header.Type, header.Reply = m.Type, m.Reply
 	m.Header = header
-	c.effects = append(c.effects, Effect{Kind: EffectSend, To: to, Message: m})
+	c.effects = append(c.effects, Effect{
+		Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && !steady(&m),
+	})
+}
+
+// sendFloating sends a message to whoever has the floating address. It finds a leader of
+// whom no other address is known, and to which neither multicast nor broadcast gets through.
+func (c *Core) sendFloating(m wire.Message) {
+	c.send(wire.Nobody, m)
+	e := &c.effects[len(c.effects)-1]
+	e.Broadcast, e.Floating = false, true
+}
+
+// steady reports whether a message is of those that are sent all the time. Only multicast
+// is cheap enough for them: a broadcast wakes every host on the LAN.
+func steady(m *wire.Message) bool {
+	switch m.Type {
+	case wire.TypeHeartbeat:
+		return !m.Reply
+	case wire.TypeHello, wire.TypeOK, wire.TypeReport:
+		return true
+	default:
+		return false
+	}
 }
 
 // tell sends what concerns several boards: as one multicast that the others ignore, or as

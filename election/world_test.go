@@ -97,6 +97,9 @@ func described(effects []Effect) []string {
 			if e.To != wire.Nobody {
 				to = e.To.String()
 			}
+			if e.Floating {
+				to = "the address"
+			}
 			lines = append(lines, fmt.Sprintf("%v to %s", e.Message.Type, to))
 		case EffectAcquire:
 			lines = append(lines, "take")

@@ -116,6 +116,9 @@ func described(effects []election.Effect) []string {
 			if e.To != wire.Nobody {
 				to = e.To.String()
 			}
+			if e.Floating {
+				to = "the address"
+			}
 			lines = append(lines, fmt.Sprintf("%v to %s", e.Message.Type, to))
 		case election.EffectAcquire:
 			lines = append(lines, "take")

@@ -264,6 +264,9 @@ func (l *lan) carry() {
 func (l *lan) act(id wire.ID, effects []election.Effect) {
 	var probe bool
 	for _, e := range effects {
+		if e.Kind == election.EffectAskLAN || e.Floating {
+			continue // the leader that is frozen answers nothing
+		}
 		if e.Kind != election.EffectSend || e.Message.Type != wire.TypeHeartbeat && e.Message.Type != wire.TypeQuery {
 			l.note("%d: %s", id, described([]election.Effect{e})[0])
 		}

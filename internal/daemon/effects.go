@@ -26,8 +26,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		}
 		switch e.Kind {
 		case election.EffectSend:
-			d.group.send(e.To, &e.Message)
-			d.trace.messageSent(e.To, &e.Message)
+			d.send(e)
 		case election.EffectAcquire:
 			d.address.acquire()
 		case election.EffectRelease:
@@ -55,6 +54,16 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	d.checkDeadman()
 }
 
+// send sends a message of the core.
+func (d *Daemon) send(e *election.Effect) {
+	if e.Floating {
+		d.group.sendFloating(d.address.prefixes()[0].Addr(), &e.Message) // who has one has all
+		return
+	}
+	d.group.send(e.To, &e.Message)
+	d.trace.messageSent(e.To, &e.Message)
+}
+
 // claimsLead reports whether an effect would say that this board leads, or
 // acquire the address.
 func claimsLead(e *election.Effect) bool {
@@ -64,7 +73,7 @@ func claimsLead(e *election.Effect) bool {
 // startsInterval reports whether an effect is a message from which the others
 // count the time until the next heartbeat.
 func startsInterval(e *election.Effect) bool {
-	return e.Kind == election.EffectSend && e.To == wire.Nobody &&
+	return e.Kind == election.EffectSend && e.To == wire.Nobody && !e.Floating &&
 		slices.Contains([]wire.Type{wire.TypeHeartbeat, wire.TypeCoordinator}, e.Message.Type)
 }
 

@@ -25,6 +25,11 @@ func (g *group) send(to wire.ID, m *wire.Message) {
 	g.transmit(m, addr)
 }
 
+// sendFloating sends a message to whoever has the floating address.
+func (g *group) sendFloating(floating netip.Addr, m *wire.Message) {
+	g.transmit(m, netip.AddrPortFrom(floating, g.port))
+}
+
 // noRoute counts a message to a board that was never heard and whose id is no
 // address. To send it to everybody instead would have others act upon it; the
 // algorithms live with a lost message.

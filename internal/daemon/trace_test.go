@@ -86,6 +86,7 @@ func TestTraceOfATakeover(t *testing.T) {
 			"timer",
 			"role pi3 candidate leader_silent",
 			"sent ELECTION",
+			"sent ELECTION pi3",
 			"role pi2 leader nobody_answered",
 			"acquire_begun",
 			"acquire_ended",

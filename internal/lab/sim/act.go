@@ -31,6 +31,8 @@ func (b *Board) act(effects []election.Effect) {
 			b.hold(false)
 		case election.EffectProbe:
 			b.probe()
+		case election.EffectAskLAN:
+			b.askLAN(e.To)
 		case election.EffectChange:
 			b.role, b.leader = e.Change.To, e.Change.NewLeader
 			changed = true
@@ -41,6 +43,7 @@ func (b *Board) act(effects []election.Effect) {
 			b.finished = true
 		}
 	}
+	b.reopen()
 	if b.finished {
 		b.die()
 		b.sim.trace(b, EventFault, "stopped")
@@ -112,7 +115,10 @@ func (b *Board) hold(on bool) {
 	}
 	b.holding = on
 	b.sim.trace(b, EventAddress, "%s the address", map[bool]string{true: "takes", false: "releases"}[on])
-	b.sim.holds.change(b.sim.now, b, on)
+	if !b.fenced {
+		b.sim.holds.change(b.sim.now, b, on)
+	}
+	b.fenced = false
 	if on {
 		b.sim.observeTake(b)
 	}

@@ -28,14 +28,18 @@ type Board struct {
 	sequence wire.Sequence
 	timing   bool // its last QUERY measured the round trip to its leader
 	lose     doomed
-	muted    bool // the switch drops its frames, and its link stays up
-	deaf     map[wire.ID]bool
-	group    int  // of the partition
-	frozen   bool // the process does not run
-	overdue  bool // something was due while it was frozen
-	backlog  []chore
-	holding  bool
-	finished bool
+	dropIn   bool // the switch drops what is for it, and its link stays up
+	dropOut  bool // the switch drops what it sends
+	// losesMulticast says that the switch passes no multicast to it.
+	losesMulticast bool
+	deaf           map[wire.ID]bool
+	group          int  // of the partition
+	frozen         bool // the process does not run
+	overdue        bool // something was due while it was frozen
+	backlog        []chore
+	holding        bool
+	fenced         bool // its lease has ended: the address is there, and does not answer
+	finished       bool
 
 	wakeAt    key // when the core is to be woken
 	queued    key // the event in the queue that looks after it
@@ -138,10 +142,33 @@ func (b *Board) cable(in bool) {
 }
 
 // Mute makes the switch drop the board's frames, both ways, unnoticed by it.
-func (b *Board) Mute() { b.fault(func() { b.muted = true }, "muted") }
+func (b *Board) Mute() { b.fault(func() { b.dropIn, b.dropOut = true, true }, "muted") }
 
-// Unmute ends that.
-func (b *Board) Unmute() { b.fault(func() { b.muted = false }, "unmuted") }
+// Unmute ends what Mute, DropIn and DropOut began.
+func (b *Board) Unmute() { b.fault(func() { b.dropIn, b.dropOut = false, false }, "unmuted") }
+
+// DropIn makes the board deaf: the switch drops what is for it, and passes what it sends.
+func (b *Board) DropIn() { b.fault(func() { b.dropIn = true }, "hears nothing any more") }
+
+// DropOut is the opposite: the board hears, and nobody hears it.
+func (b *Board) DropOut() { b.fault(func() { b.dropOut = true }, "is not heard any more") }
+
+// LoseMulticast makes the switch pass no multicast to the board, as one that snoops IGMP and
+// has forgotten the board's membership; or pass it again.
+func (b *Board) LoseMulticast(lose bool) {
+	if b.losesMulticast == lose {
+		return
+	}
+	what := "gets multicast again"
+	b.losesMulticast = lose
+	if lose {
+		what = "gets no multicast any more"
+		b.sim.noMulticast++
+	} else {
+		b.sim.noMulticast--
+	}
+	b.sim.trace(b, EventFault, "%s", what)
+}
 
 // Deafen makes the board not hear another one, which is one way only.
 func (b *Board) Deafen(to wire.ID) {
@@ -167,7 +194,10 @@ func (b *Board) fault(do func(), format string, args ...any) {
 }
 
 // Freeze stops the process; what comes in waits.
-func (b *Board) Freeze() { b.fault(func() { b.frozen = true }, "frozen") }
+func (b *Board) Freeze() {
+	b.fault(func() { b.frozen = true }, "frozen")
+	b.awaitLeaseEnd()
+}
 
 // Thaw lets it go on.
 func (b *Board) Thaw() {

@@ -113,7 +113,7 @@ func (s *Sim) pair(from, to *Board) int { return int(from.number)*len(s.boards) 
 // may have been pulled since.
 func (s *Sim) carries(from, to *Board) bool {
 	switch {
-	case to.muted, to.deafTo(from):
+	case to.dropIn, to.deafTo(from):
 		return false
 	case s.grouped && from.group != to.group:
 		return false
@@ -134,9 +134,19 @@ type datagram struct {
 	sent   election.Instant
 	lost   bitset // the boards that a flood does not reach
 	to     wire.ID
+	way    way
 	fate   doomed
 	last   func() // called when no copy is under way any more
 }
+
+// way is how a datagram gets to its receivers.
+type way uint8
+
+const (
+	wayMulticast way = iota
+	wayBroadcast
+	wayUnicast
+)
 
 // bitset is a set of boards, of which there may be evenBoards.
 type bitset [evenBoards / 64]uint64
@@ -181,31 +191,61 @@ func (b *Board) transmit(e *election.Effect) {
 	d := s.datagram()
 	own(&d.m, &e.Message)
 	d.m.Incarnation, d.m.Sequence = b.Config.Incarnation, b.sequence
-	d.from, d.to, d.number, d.sent, d.copies = b, e.To, s.sent, s.now, 1
-	d.kind = s.kindOf(b, e.To, &d.m)
-	s.Packets[d.m.Type]++
-	s.count(b, d.kind, e.To, e.Audience)
+	to := e.To
+	if e.Floating {
+		to = s.owner(b)
+	}
+	d.from, d.to, d.number, d.sent, d.copies = b, to, s.sent, s.now, 1
+	d.way = wayMulticast
+	if to != wire.Nobody {
+		d.way = wayUnicast
+	}
+	d.kind = s.kindOf(b, to, &d.m)
+	if to != unassigned { // else nothing leaves: nobody answers the ARP request before it
+		s.Packets[d.m.Type]++
+		s.count(b, d.kind, to, e.Audience)
+	}
 	s.observeSend(&d.m)
-	if s.Trace != nil {
-		s.traceSend(d, e.Audience)
+	if s.Trace != nil && to != unassigned {
+		s.traceSend(d, e)
 	}
 	if len(b.afterBeat) > 0 && d.kind == Kind(wire.TypeHeartbeat) {
 		d.last = b.afterHeartbeat()
 	}
 	d.fate = b.lose.count(&d.m)
+	s.put(d)
+	// On a wire that loses nothing the copy would be a replay for everybody.
+	if e.Broadcast && (s.wire.Loss > 0 || s.noMulticast > 0) {
+		s.putCopy(d)
+	}
+	s.drop(d)
+}
+
+// put puts a datagram on the wire.
+func (s *Sim) put(d *datagram) {
+	b := d.from
 	switch {
-	case !b.plugged || b.muted:
+	case !b.plugged || b.dropOut:
 		s.nowhere(d)
-	case e.To == wire.Nobody && s.wire.even() && len(s.boards) <= evenBoards:
+	case d.to == wire.Nobody && s.wire.even() && len(s.boards) <= evenBoards:
 		s.broadcast(d)
 	default:
 		for _, other := range s.boards {
-			if other != b && (e.To == wire.Nobody || e.To == other.Config.ID) {
+			if other != b && (d.to == wire.Nobody || d.to == other.Config.ID) {
 				s.deliver(d, other)
 			}
 		}
 	}
-	s.drop(d)
+}
+
+// putCopy sends a copy of a multicast by broadcast.
+func (s *Sim) putCopy(d *datagram) {
+	c := s.datagram()
+	own(&c.m, &d.m)
+	c.from, c.to, c.number, c.sent, c.copies = d.from, d.to, d.number, d.sent, 1
+	c.kind, c.fate, c.way = d.kind, d.fate, wayBroadcast
+	s.put(c)
+	s.drop(c)
 }
 
 // own copies a message with its lists, which the sender's core may use again while
@@ -216,6 +256,21 @@ func own(to, from *wire.Message) {
 	to.Report.Standings = append(standings[:0], from.Report.Standings...)
 	to.OK.Trust = append(trust[:0], from.OK.Trust...)
 	to.Coordinator.Candidates = append(candidates[:0], from.Coordinator.Candidates...)
+}
+
+// unassigned is the id of nobody who could get a datagram.
+const unassigned = ^wire.ID(0)
+
+// owner returns the board that a frame for the floating address finds: the one that has
+// announced it last of those that the sender is in touch with.
+func (s *Sim) owner(from *Board) wire.ID {
+	holders := s.Summarise(s.now).Holders
+	for i := range holders {
+		if b := holders[len(holders)-1-i]; b != from && from.plugged && b.plugged && s.inTouch(from, b) {
+			return b.Config.ID
+		}
+	}
+	return unassigned
 }
 
 // nowhere is for a datagram of a board that the LAN does not hear.
@@ -281,7 +336,7 @@ func (s *Sim) flood(d *datagram) {
 func (b *Board) receive(d *datagram) {
 	s := b.sim
 	switch {
-	case !b.plugged || !s.carries(d.from, b):
+	case !b.plugged || !s.carries(d.from, b), d.way == wayMulticast && b.losesMulticast:
 		s.arrival(d, b, FateCut)
 	case b.core == nil:
 		s.arrival(d, b, FateDead)

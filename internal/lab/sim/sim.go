@@ -28,6 +28,9 @@ type Sim struct {
 	Counts Counts
 	// Foreign makes probes find that a foreign machine has the address.
 	Foreign bool
+	// NoWitness makes nobody on the LAN answer but the boards. Otherwise there is a router that
+	// every board reaches whose port lets frames through.
+	NoWitness bool
 
 	now    election.Instant
 	rng    *rand.Rand
@@ -42,12 +45,13 @@ type Sim struct {
 	spare     []*datagram
 	sent      uint64 // datagrams
 
-	index   map[wire.ID]uint16 // of an id in peers and in what boards remember of each other
-	peers   []*Board           // the first board of each id
-	live    int                // boards that run and have their cable in
-	grouped bool               // there is a partition
-	cuts    []bool             // one-way cuts by sender and receiver, or nil
-	watches []*Watch
+	index       map[wire.ID]uint16 // of an id in peers and in what boards remember of each other
+	peers       []*Board           // the first board of each id
+	live        int                // boards that run and have their cable in
+	grouped     bool               // there is a partition
+	noMulticast int                // boards that get no multicast
+	cuts        []bool             // one-way cuts by sender and receiver, or nil
+	watches     []*Watch
 }
 
 // probeTakes is how long a simulated probe of the address takes.

@@ -17,7 +17,7 @@ type EventKind uint8
 const (
 	EventMessage EventKind = iota // the board sent Message
 	EventFault                    // something happened to the board, or to the LAN
-	EventAddress                  // it took, released, announced or probed the address
+	EventAddress                  // it took, released, announced, probed or asked for the address
 	EventChange                   // its role or its leader changed
 	EventNotice                   // it gave a notice
 )
@@ -37,6 +37,7 @@ type Event struct {
 	Message  *wire.Message
 	Counted  Kind
 	To       wire.ID
+	Floating bool // it was sent to the floating address, which To has
 	Audience []wire.ID
 	Number   uint64
 }
@@ -52,7 +53,7 @@ type State struct {
 // State returns what a picture shows of the board now.
 func (b *Board) State() State {
 	return State{
-		Running: b.core != nil, Plugged: b.plugged, Muted: b.muted, Frozen: b.frozen, Holding: b.holding,
+		Running: b.core != nil, Plugged: b.plugged, Muted: b.dropOut, Frozen: b.frozen, Holding: b.holding,
 		Role: b.role, Leader: b.leader,
 	}
 }
@@ -105,12 +106,12 @@ func (s *Sim) traceChange(b *Board, c election.Change) {
 }
 
 // traceSend tells of a message. The copies are for a listener that keeps them.
-func (s *Sim) traceSend(d *datagram, audience []wire.ID) {
+func (s *Sim) traceSend(d *datagram, e *election.Effect) {
 	var m wire.Message
 	own(&m, &d.m)
 	s.Trace(Event{
 		At: s.now, Kind: EventMessage, Board: d.from, State: d.from.State(),
-		Message: &m, Counted: d.kind, To: d.to, Audience: slices.Clone(audience), Number: d.number,
+		Message: &m, Counted: d.kind, To: d.to, Floating: e.Floating, Audience: slices.Clone(e.Audience), Number: d.number,
 	})
 }
 
@@ -128,6 +129,9 @@ func (e Event) Text() string {
 	to := "all"
 	if e.To != wire.Nobody {
 		to = e.To.String()
+	}
+	if e.Floating {
+		to = "the address, which " + to + " has"
 	}
 	return at + "   > " + to + ": " + body(e.Message)
 }

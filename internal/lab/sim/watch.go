@@ -166,7 +166,7 @@ func (s *Sim) alone(leader *Board) bool {
 
 // inTouch reports whether two boards hear each other.
 func (s *Sim) inTouch(a, b *Board) bool {
-	return !a.muted && !b.muted && s.carries(a, b) && s.carries(b, a)
+	return !a.dropOut && !b.dropOut && s.carries(a, b) && s.carries(b, a)
 }
 
 // observeSend and observeTake take in what the watches wait for.

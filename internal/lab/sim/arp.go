@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"topdog/election"
+	"topdog/wire"
+)
+
+// askLAN is what a board asks by ARP: the address of the leader that it suspects, and the
+// witness.
+func (b *Board) askLAN(suspect wire.ID) {
+	s := b.sim
+	s.trace(b, EventAddress, "asks the LAN")
+	if !b.plugged || b.dropOut {
+		return
+	}
+	askedAt, core := b.local(), b.core
+	answer := func(by *Board, receive func() []election.Effect) {
+		s.At(s.delay(), func() {
+			switch {
+			case b.core != core || !b.plugged || b.dropIn:
+			case by != nil && (by.dropOut || !s.carries(by, b)):
+			default:
+				b.run(func() { b.act(receive()) })
+			}
+		})
+	}
+	if !s.NoWitness {
+		s.At(s.delay(), func() {
+			answer(nil, func() []election.Effect { return core.Evidence(b.local()) })
+		})
+	}
+	n, known := s.index[suspect]
+	if !known {
+		return
+	}
+	owner := s.peers[n]
+	s.At(s.delay(), func() {
+		if owner.answersARP() && s.carries(b, owner) {
+			answer(owner, func() []election.Effect { return core.AddressAnswered(b.local(), askedAt) })
+		}
+	})
+}
+
+// answersARP reports whether the kernel of the board answers for the floating address. It
+// does so whether the daemon runs or not.
+func (b *Board) answersARP() bool { return b.holding && b.plugged && !b.fenced }
