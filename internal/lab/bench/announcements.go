@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // announcement is one that the client heard.
@@ -27,7 +29,7 @@ const maxAnnouncements = 1 << 10
 // hearAnnouncements begins to listen at the client.
 func (r *rig) hearAnnouncements() (*announcements, error) {
 	a := &announcements{}
-	err := a.add(r.LAN.Client(), func(f frame) (more bool) {
+	err := a.add(r.LAN.Client(), unix.ETH_P_ARP, func(f frame) (more bool) {
 		if f.outgoing || !f.announces() {
 			return true
 		}

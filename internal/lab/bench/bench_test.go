@@ -115,7 +115,7 @@ func TestCablePulled(t *testing.T) {
 
 // onNewRig does one run of an event on a LAN of its own.
 func onNewRig(ctx context.Context, sys system, e event, only slot) (runs map[string]*report.Run, err error) {
-	r, err := newRig(sys, 3, e.variant)
+	r, err := newRig(sys, e.variant.boards(), e.variant)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func onNewRig(ctx context.Context, sys system, e event, only slot) (runs map[str
 	if err := r.startInTurn(ctx); err != nil {
 		return nil, err
 	}
-	return r.try(ctx, e, only, 0.5)
+	return r.try(ctx, e, only, turn{1, 0.5})
 }
 
 // A whole session in small, two halves side by side: every part, and what it says

@@ -176,7 +176,7 @@ func (r *rig) countPackets() (*packetCount, error) {
 	p := &packetCount{}
 	traffic := r.sys.traffic()
 	for _, b := range r.boards {
-		err := p.add(b.Host, func(f frame) (more bool) {
+		err := p.add(b.Host, unix.ETH_P_ALL, func(f frame) (more bool) {
 			if f.outgoing && (f.carries(traffic) || f.etherType() == unix.ETH_P_ARP) {
 				p.mu.Lock()
 				p.packets++

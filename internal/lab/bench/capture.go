@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,10 +21,9 @@ import (
 // capture is a packet socket on a host's interface.
 type capture struct {
 	file *os.File
-	raw  interface {
-		Read(func(fd uintptr) bool) error
-	}
-	buf []byte
+	raw  syscall.RawConn
+	out  *unix.SockaddrLinklayer // the interface
+	buf  []byte
 }
 
 // frame is what a capture has seen. Its bytes are valid until the next read.
@@ -34,22 +34,23 @@ type frame struct {
 	at       time.Time
 }
 
-// newCapture begins to capture all frames that a host's interface gets or sends.
-func newCapture(h *netns.Host) (c *capture, err error) {
+// newCapture begins to capture the frames of an EtherType that a host's interface gets, or with
+// ETH_P_ALL all that it gets or sends.
+func newCapture(h *netns.Host, etherType uint16) (c *capture, err error) {
 	err = h.Do(func() error {
 		eth0, err := interfaceIndex(h.Interface)
 		if err != nil {
 			return err
 		}
-		all := int(htons(unix.ETH_P_ALL))
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, all)
+		at := &unix.SockaddrLinklayer{Protocol: htons(etherType), Ifindex: eth0}
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(at.Protocol))
 		if err != nil {
 			return os.NewSyscallError("socket", err)
 		}
 		file := os.NewFile(uintptr(fd), "packet")
 		err = errors.Join(
 			os.NewSyscallError("SO_RCVBUFFORCE", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)),
-			os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: eth0})),
+			os.NewSyscallError("bind", unix.Bind(fd, at)),
 		)
 		if err != nil {
 			file.Close()
@@ -60,7 +61,7 @@ func newCapture(h *netns.Host) (c *capture, err error) {
 			file.Close()
 			return err
 		}
-		c = &capture{file: file, raw: raw, buf: make([]byte, 2048)}
+		c = &capture{file: file, raw: raw, out: at, buf: make([]byte, 2048)}
 		return nil
 	})
 	if err != nil {
@@ -155,8 +156,8 @@ type listener struct {
 }
 
 // add begins to hear a host. Its frames go to hear, one after the other, as long as that wants more.
-func (l *listener) add(host *netns.Host, hear func(frame) (more bool)) error {
-	c, err := newCapture(host)
+func (l *listener) add(host *netns.Host, etherType uint16, hear func(frame) (more bool)) error {
+	c, err := newCapture(host, etherType)
 	if err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func (r *rig) hearLeader(leader *board) (*firstFrame, error) {
 func firstOf(wants map[*netns.Host]func(frame) bool) (*firstFrame, error) {
 	w := &firstFrame{seen: make(chan time.Time, len(wants))}
 	for host, wanted := range wants {
-		err := w.add(host, func(f frame) (more bool) {
+		err := w.add(host, unix.ETH_P_ALL, func(f frame) (more bool) {
 			if wanted(f) {
 				w.seen <- f.at
 				return false

@@ -11,7 +11,8 @@
 // packages keepalived and ucarp. It skips a missing one, and names it.
 //
 // A plan says what is measured. A session measures it part by part: failures,
-// cold starts, steady state, loss. Package report writes the results. A system is
+// cold starts, steady state, loss, and with --parts idle a short interval while nothing
+// happens. Package report writes the results. A system is
 // one program in one setting. A rig is a LAN whose boards run it. An event is a
-// fault of its leader, or a request to it. A trial is one run of an event.
+// fault of its leader or of the LAN, or a request. A trial is one run of an event.
 package bench

@@ -40,7 +40,7 @@ func (s *session) runEvents(ctx context.Context, title string, wanted choice) er
 	total := 0
 	for _, sys := range s.plan.systems {
 		events := slices.DeleteFunc(slices.Clone(s.plan.events), func(e event) bool { return !wanted(sys, e) })
-		list := jobs(sys, events, s.plan.runs)
+		list := jobs(sys, events, s.plan.runsOf)
 		if len(list) == 0 {
 			continue
 		}
@@ -75,13 +75,21 @@ func unable(e event, sys system) string {
 	return e.unable(sys)
 }
 
-// jobs lists what is to be done with a system, in order. Groups that preempt are
-// set up otherwise, and come last.
-func jobs(sys system, events []event, runs int) (list []job) {
-	for _, v := range []variant{{}, {preempt: true}} {
-		for run := range runs {
+// jobs lists what is to be done with a system, in order. Groups that are set up otherwise
+// come last.
+func jobs(sys system, events []event, runs func(event) int) (list []job) {
+	most := 0
+	var variants []variant
+	for _, e := range events {
+		most = max(most, runs(e))
+		if !slices.Contains(variants, e.variant) {
+			variants = append(variants, e.variant)
+		}
+	}
+	for _, v := range variants {
+		for run := range most {
 			for _, e := range events {
-				if e.variant == v && unable(e, sys) == "" {
+				if e.variant == v && run < runs(e) && unable(e, sys) == "" {
 					list = append(list, job{event: e, run: run + 1})
 				}
 			}

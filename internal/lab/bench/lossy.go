@@ -22,7 +22,7 @@ func (s *session) lossy(ctx context.Context) error {
 	steps := len(s.plan.losses) * len(s.plan.systems) * (1 + s.plan.lossRuns)
 	s.show.begin("loss", steps)
 	if s.plan.together {
-		return s.watchLossyGroups(ctx, s.plan.systems)
+		return s.watchLossyGroups(ctx, s.plan.systems, s.plan.losses, s.plan.lossFor)
 	}
 	var long, short []system
 	for _, sys := range s.plan.systems {
@@ -32,19 +32,36 @@ func (s *session) lossy(ctx context.Context) error {
 			long = append(long, sys)
 		}
 	}
-	return errors.Join(s.watchLossyGroups(ctx, long), s.watchLossyGroups(ctx, short))
+	return errors.Join(
+		s.watchLossyGroups(ctx, long, s.plan.losses, s.plan.lossFor),
+		s.watchLossyGroups(ctx, short, s.plan.losses, s.plan.lossFor),
+	)
+}
+
+// idle watches the groups with a short interval, one beside the other, while nobody fails and
+// nothing is lost: what is late here is this machine. The pulled cables come after that, so
+// they are of a group that knows how late it can be.
+func (s *session) idle(ctx context.Context) error {
+	var short []system
+	for _, sys := range s.plan.systems {
+		if sys.info().Interval < shortInterval {
+			short = append(short, sys)
+		}
+	}
+	s.show.begin("nobody fails", len(short)*(1+s.plan.lossRuns))
+	return s.watchLossyGroups(ctx, short, []float64{0}, s.plan.idleFor)
 }
 
 // watchLossyGroups watches groups of these systems with all shares at once.
-func (s *session) watchLossyGroups(ctx context.Context, systems []system) error {
+func (s *session) watchLossyGroups(ctx context.Context, systems []system, shares []float64, d time.Duration) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	var jobs []func() error
-	for _, share := range s.plan.losses {
+	for _, share := range shares {
 		for _, sys := range systems {
 			jobs = append(jobs, func() error {
-				l, err := s.lossyGroup(ctx, sys, share)
+				l, err := s.lossyGroup(ctx, sys, share, d)
 				if l.For > 0 {
 					s.add(func(r *report.Report) { r.Lossy = append(r.Lossy, l) })
 				}
@@ -59,7 +76,7 @@ func (s *session) watchLossyGroups(ctx context.Context, systems []system) error 
 }
 
 // lossyGroup watches one group under one loss.
-func (s *session) lossyGroup(ctx context.Context, sys system, share float64) (l report.Lossy, err error) {
+func (s *session) lossyGroup(ctx context.Context, sys system, share float64, d time.Duration) (l report.Lossy, err error) {
 	l = report.Lossy{System: sys.String(), Loss: share}
 	r, err := newRig(sys, 3, variant{})
 	if err != nil {
@@ -73,12 +90,15 @@ func (s *session) lossyGroup(ctx context.Context, sys system, share float64) (l 
 		return l, err
 	}
 	for _, b := range r.boards {
+		if share == 0 {
+			break
+		}
 		if err := loss.Set(b.Host, sys.traffic(), share); err != nil {
 			return l, err
 		}
 	}
 	began := time.Now()
-	err = wait(ctx, s.plan.lossFor)
+	err = wait(ctx, d)
 	seen := r.Holders.Since(began)
 	l.For, l.Moves, l.Two = seen.To.Sub(seen.From), seen.Moves(), seen.Overlap()
 	if err != nil {

@@ -58,10 +58,10 @@ func parse(args []string) (o options, err error) {
 		f.PrintDefaults()
 	}
 	long := f.Bool("long", false, "measure everything (about 50 minutes) instead of the quick form (two to three)")
-	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form)")
+	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form; 1 or 10 of those that take long)")
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
 	events := f.String("events", "", "only these `keys`, or none; \"list\" lists them")
-	parts := f.String("parts", "", "only these `parts` of failures,starts,calm,loss")
+	parts := f.String("parts", "", "only these `parts` of failures,starts,calm,loss,idle")
 	f.StringVar(&o.json, "json", "", "write all figures to this `file`")
 	f.StringVar(&o.svg, "svg", "", "draw the pictures into this `directory`")
 	f.StringVar(&o.report, "report", "-", "write the tables to this `file`, or - for the standard output")
@@ -90,7 +90,7 @@ func parse(args []string) (o options, err error) {
 	if o.plan.events, err = choose("--events", *events, o.plan.events, allEvents()); err != nil {
 		return o, err
 	}
-	if o.plan.parts, err = choose("--parts", *parts, allParts, allParts); err != nil {
+	if o.plan.parts, err = choose("--parts", *parts, o.plan.parts, allParts); err != nil {
 		return o, err
 	}
 	return o, nil

@@ -41,6 +41,7 @@ func measure(ctx context.Context, p plan, dir string, show *progress) (*report.R
 		partStarts:   s.starts,
 		partCalm:     s.calm,
 		partLoss:     s.lossy,
+		partIdle:     s.idle,
 	}
 	if p.check {
 		if err := s.check(ctx); err != nil {

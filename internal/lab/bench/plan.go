@@ -12,6 +12,7 @@ type plan struct {
 	check    bool             // that each system works at all, before all else
 	binary   bool             // the size of topdog for arm64
 	runs     int              // of each event
+	long     int              // of each event that takes long
 	repeats  int              // of an event that was disturbed
 	replicas func(system) int // groups of one system that run beside each other
 	starts   int              // cold starts
@@ -22,6 +23,7 @@ type plan struct {
 	losses   []float64
 	lossFor  time.Duration // how long a group is watched while nobody fails
 	lossRuns int           // pulled cables under each loss
+	idleFor  time.Duration // how long a group is watched that loses nothing
 }
 
 // part is one of the things that a session is made of.
@@ -34,15 +36,24 @@ const (
 	partStarts   part = "starts"
 	partCalm     part = "calm"
 	partLoss     part = "loss"
+	partIdle     part = "idle"
 )
 
-var allParts = []part{partFailures, partStarts, partCalm, partLoss}
+var allParts = []part{partFailures, partStarts, partCalm, partLoss, partIdle}
 
 // setRuns changes the number of runs of everything that is run several times.
 func (p *plan) setRuns(n int) {
-	p.runs = n
+	p.runs, p.long = n, n
 	p.starts = min(p.starts, n)
 	p.lossRuns = min(p.lossRuns, n)
+}
+
+// runsOf is how often an event is run.
+func (p *plan) runsOf(e event) int {
+	if e.long {
+		return p.long
+	}
+	return p.runs
 }
 
 // quickPlan is for a laptop: it says in two to three minutes whether topdog does what it
@@ -50,9 +61,12 @@ func (p *plan) setRuns(n int) {
 func quickPlan() plan {
 	return plan{
 		form:    "quick",
-		systems: named(allSystems(), "topdog-100ms", "topdog-10ms", "keepalived-1s", "keepalived-100ms", "ucarp-1s"),
-		events:  named(allEvents(), "cable-pulled", "frames-dropped", "sigkill", "sigterm"),
+		systems: named(allSystems(), "topdog-100ms", "topdog-10ms", "keepalived-1s", "keepalived-100ms", "keepalived-20ms", "ucarp-1s"),
+		events: named(allEvents(), "cable-pulled", "frames-dropped", "sigkill", "sigterm",
+			"both-frozen", "bursts", "pauses", "deaf", "mute", "cut-300ms", "cut-3s"),
+		parts:   []part{partFailures, partStarts, partCalm, partLoss},
 		runs:    5,
+		long:    1,
 		repeats: 2,
 		replicas: func(s system) int {
 			if slow(s) {
@@ -66,6 +80,7 @@ func quickPlan() plan {
 		together: true,
 		losses:   []float64{0.4},
 		lossFor:  12 * time.Second,
+		idleFor:  time.Minute,
 	}
 }
 
@@ -75,9 +90,11 @@ func longPlan() plan {
 		form:    "long",
 		systems: allSystems(),
 		events:  allEvents(),
+		parts:   allParts,
 		check:   true,
 		binary:  true,
 		runs:    20,
+		long:    10,
 		replicas: func(s system) int {
 			if slow(s) {
 				return 4
@@ -90,6 +107,7 @@ func longPlan() plan {
 		calm:     15 * time.Second,
 		losses:   []float64{0.05, 0.2, 0.4},
 		lossFor:  10 * time.Minute,
+		idleFor:  10 * time.Minute,
 		lossRuns: 20,
 	}
 }

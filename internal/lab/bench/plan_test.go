@@ -95,15 +95,16 @@ func TestEventsAndSystems(t *testing.T) {
 		}
 		seen[s.String()] = true
 	}
-	if q := quickPlan(); len(q.systems) != 5 || len(q.events) != 4 {
+	if q := quickPlan(); len(q.systems) != 6 || len(q.events) != 11 {
 		t.Errorf("the quick form has %v and %v", keys(q.systems), keys(q.events))
 	}
 }
 
 func TestJobs(t *testing.T) {
 	events := named(allEvents(), "cable-pulled", "both-frozen", "preempt")
+	twice := func(event) int { return 2 }
 	order := func(s system) (list []string) {
-		for _, j := range jobs(s, events, 2) {
+		for _, j := range jobs(s, events, twice) {
 			list = append(list, j.event.String()+" "+string(rune('0'+j.run)))
 		}
 		return list
@@ -117,7 +118,7 @@ func TestJobs(t *testing.T) {
 	if d := cmp.Diff([]string{"cable-pulled 1", "cable-pulled 2", "preempt 1", "preempt 2"}, order(peer)); d != "" {
 		t.Error(d)
 	}
-	q := queue{jobs: jobs(peer, events, 1)}
+	q := queue{jobs: jobs(peer, events, func(event) int { return 1 })}
 	for _, want := range []string{"cable-pulled", "preempt"} {
 		if j, ok := q.next(); !ok || j.event.String() != want {
 			t.Errorf("next is %v, %v, want %s", j.event, ok, want)

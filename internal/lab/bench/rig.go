@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/netns/loss"
 	"topdog/internal/lab/observe"
 )
 
@@ -37,6 +40,7 @@ type rig struct {
 	sys     system
 	variant variant
 	boards  []*board
+	dropper *loss.Dropper // nil while it was not needed
 }
 
 // board is one of its machines, and the system's daemon on it. The last has the highest rank.
@@ -74,6 +78,9 @@ func (r *rig) addBoard(number, of int) (err error) {
 // those runs that count holders, which look for themselves.
 func (r *rig) close() error {
 	r.Stop(exitTimeout / 2)
+	if r.dropper != nil {
+		_ = r.dropper.Close() // The switch goes with the LAN.
+	}
 	if err := r.Close(); !errors.Is(err, cluster.ErrLost) {
 		return err
 	}
@@ -125,7 +132,16 @@ func (b *board) cleanUp() error {
 	if !b.Ended(exitTimeout) {
 		return fmt.Errorf("%s: the daemon has not ended, though the board has no processes", b.Name)
 	}
-	err := b.DeleteAddress(netip.PrefixFrom(vip, 32))
+	// keepalived does not start while its pid file names a process that nobody has reaped, as
+	// may be in a container.
+	left, err := filepath.Glob(filepath.Join(b.Dir, "*pid"))
+	for _, file := range left {
+		err = errors.Join(err, os.Remove(file))
+	}
+	if err != nil {
+		return err
+	}
+	err = b.DeleteAddress(netip.PrefixFrom(vip, 32))
 	if errors.Is(err, unix.EADDRNOTAVAIL) {
 		return nil
 	}

@@ -57,6 +57,15 @@ type system interface {
 // variant is how a group is set up.
 type variant struct {
 	preempt bool // a board of higher rank takes the lead when it returns
+	many    bool // five boards instead of three
+}
+
+// boards is how many there are in a group.
+func (v variant) boards() int {
+	if v.many {
+		return 5
+	}
+	return 3
 }
 
 // allSystems returns all systems in the order in which tables show them.
@@ -67,6 +76,8 @@ func allSystems() []system {
 		&keepalived{key: "keepalived-1s", setting: "default", advert: time.Second},
 		&keepalived{key: "keepalived-100ms", setting: "100 ms", advert: 100 * time.Millisecond},
 		&keepalived{key: "keepalived-100ms-hasty", setting: "100 ms, one missed advert", advert: 100 * time.Millisecond, adverts: 1},
+		// What takes topdog H/2 and 11 ms after a pulled cable takes keepalived 3.2 adverts.
+		&keepalived{key: "keepalived-20ms", setting: "20 ms", advert: 20 * time.Millisecond},
 		&keepalived{key: "keepalived-10ms", setting: "10 ms", advert: 10 * time.Millisecond},
 		&ucarp{key: "ucarp-1s", setting: "default", base: 1},
 		&ucarp{key: "ucarp-1s-hasty", setting: "dead ratio 1", base: 1, ratio: 1, stagger: 10},

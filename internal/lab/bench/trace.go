@@ -90,7 +90,7 @@ func traceOnNewRig(ctx context.Context, show *progress, dir string) ([]moment, e
 
 // traceFailover pulls the leader's cable and collects what everybody saw.
 func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) {
-	t, err := r.newTrial(ctx, newSlot(), false, 0.5)
+	t, err := r.newTrial(ctx, event{}, newSlot(), turn{1, 0.5})
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,8 @@ type trial struct {
 	*rig
 	leader *board
 	asker  *observe.Asker
+	prober *prober // nil unless the event wants it
+	turn   turn
 	runs   map[string]*report.Run // by the key of the table
 	trip   time.Duration
 
@@ -48,22 +50,28 @@ type trial struct {
 	has  bool // whether this run has it
 }
 
-// newTrial waits until the group is stable, for the slot, and for a part of the
-// interval, 0 to 1, that begins with a message of the leader.
-func (r *rig) newTrial(ctx context.Context, only slot, coarse bool, phase float64) (*trial, error) {
-	t := &trial{rig: r, runs: make(map[string]*report.Run), slot: only}
+// turn is which one of the runs of an event a run is.
+type turn struct {
+	number int     // from 1
+	phase  float64 // the part of the interval, 0 to 1, that passes between the leader's message and the event
+}
+
+// newTrial waits until the group is stable, for the slot, and for the part of the
+// interval of this turn.
+func (r *rig) newTrial(ctx context.Context, e event, only slot, now turn) (*trial, error) {
+	t := &trial{rig: r, runs: make(map[string]*report.Run), slot: only, turn: now}
 	every := askInterval
 	if slow(r.sys) {
 		t.slot = nil
 	}
-	if slow(r.sys) || coarse {
+	if slow(r.sys) || e.coarse {
 		every = slowAskInterval
 	}
 	var err error
 	if t.leader, err = r.stableLeader(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.begin(ctx, every, phase); err != nil {
+	if err := t.begin(ctx, every, e.probed); err != nil {
 		t.end()
 		return nil, err
 	}
@@ -71,7 +79,7 @@ func (r *rig) newTrial(ctx context.Context, only slot, coarse bool, phase float6
 }
 
 // begin lets the client ask, times the way to the address, and waits for the phase.
-func (t *trial) begin(ctx context.Context, every time.Duration, phase float64) (err error) {
+func (t *trial) begin(ctx context.Context, every time.Duration, probed bool) (err error) {
 	if err := t.acquireSlot(ctx); err != nil {
 		return err
 	}
@@ -88,7 +96,12 @@ func (t *trial) begin(ctx context.Context, every time.Duration, phase float64) (
 	if t.trip, err = roundTrip(t.LAN.Client()); err != nil {
 		return err
 	}
-	return t.toPhase(ctx, phase)
+	if probed {
+		if t.prober, err = t.rig.probe(); err != nil {
+			return err
+		}
+	}
+	return t.toPhase(ctx, t.turn.phase)
 }
 
 // toPhase waits for a message of the leader, and then for a part of the interval. A fault
@@ -135,6 +148,9 @@ func (t *trial) end() {
 	t.releaseSlot()
 	if t.asker != nil {
 		t.asker.Close()
+	}
+	if t.prober != nil {
+		t.prober.close()
 	}
 }
 
@@ -191,18 +207,26 @@ func (t *trial) atMost(ctx context.Context, most time.Duration, waitFor func(con
 	return err
 }
 
-// note records what has happened since a moment as a run of the event. There is
+// note records what has happened since a moment. There is
 // always a gap since the last answer, so it waits for one more: then a gap that is
 // still open is an outage for which the bench does not wait any longer.
 func (t *trial) note(ctx context.Context, key string, since time.Time) error {
 	if err := t.awaitAnswer(ctx); err != nil {
 		return err
 	}
+	t.record(key, since)
+	return nil
+}
+
+// record records what has happened since a moment as a run of the event.
+func (t *trial) record(key string, since time.Time) {
 	run := figures(t.asker.Report(since), t.Holders.Since(since))
 	run.TwoLasts = len(t.Holders.Current()) > 1
 	run.RoundTrip = t.trip
+	if t.prober != nil {
+		run.Probed, run.TwoAnswer = true, t.prober.since(since).Overlap()
+	}
 	t.runs[key] = &run
-	return nil
 }
 
 // figures turns what the client and the kernels saw into the figures of a run.

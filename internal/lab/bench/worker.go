@@ -17,6 +17,7 @@ type worker struct {
 	queue *queue
 	slot  slot
 	rig   *rig // of the run before, or nil
+	wiser bool // that run may have taught the group something
 }
 
 // mostInARow is after how many failed runs a worker gives up, since nothing works any more.
@@ -67,13 +68,13 @@ func (w *worker) work(ctx context.Context) error {
 // run makes one run, with the group of the run before if there is one and it is set up as
 // this event wants it.
 func (w *worker) run(ctx context.Context, j job) error {
-	if w.rig != nil && w.rig.variant != j.event.variant {
+	if w.rig != nil && (w.rig.variant != j.event.variant || w.wiser || j.event.teaches) {
 		if err := w.closeRig(); err != nil {
 			return err
 		}
 	}
 	if w.rig == nil {
-		r, err := newRig(w.sys, 3, j.event.variant)
+		r, err := newRig(w.sys, j.event.variant.boards(), j.event.variant)
 		if err != nil {
 			return err
 		}
@@ -82,8 +83,9 @@ func (w *worker) run(ctx context.Context, j job) error {
 			return err
 		}
 	}
-	phase := (float64(j.run-1) + rand.Float64()) / float64(w.plan.runs)
-	runs, err := w.rig.try(ctx, j.event, w.slot, phase)
+	w.wiser = j.event.teaches
+	phase := (float64(j.run-1) + rand.Float64()) / float64(w.plan.runsOf(j.event))
+	runs, err := w.rig.try(ctx, j.event, w.slot, turn{j.run, phase})
 	if err != nil {
 		return err
 	}
@@ -113,8 +115,8 @@ func (s *session) addRuns(sys system, runs map[string]*report.Run) {
 
 // try does an event to the group, when it is stable, and returns the runs by the keys of
 // their tables. The group may not be stable afterwards.
-func (r *rig) try(ctx context.Context, e event, only slot, phase float64) (map[string]*report.Run, error) {
-	t, err := r.newTrial(ctx, only, e.coarse, phase)
+func (r *rig) try(ctx context.Context, e event, only slot, now turn) (map[string]*report.Run, error) {
+	t, err := r.newTrial(ctx, e, only, now)
 	if err != nil {
 		return nil, err
 	}

@@ -99,6 +99,7 @@ func (c *check) runs(at string, runs []Run) {
 		at := fmt.Sprintf("%s.runs[%d]", at, i)
 		c.time(at+".outage_ns", r.Outage)
 		c.time(at+".two_ns", r.Two)
+		c.time(at+".two_answer_ns", r.TwoAnswer)
 		c.time(at+".none_ns", r.None)
 		c.time(at+".late_ns", r.Late)
 		c.time(at+".round_trip_ns", r.RoundTrip)

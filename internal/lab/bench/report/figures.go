@@ -76,6 +76,21 @@ func percentile(pick func(Run) bound, p int) figure {
 	}
 }
 
+// ifProbed is a figure of runs in which all boards were asked whether they answer.
+func ifProbed(f figure) figure {
+	return func(r *Report, g goal) (list []result, why string) {
+		for _, s := range g.of.systems(r, topdog) {
+			runs, _ := r.failure(s.Key, g.about)
+			for _, run := range runs.Runs {
+				if !run.Probed {
+					return nil, fmt.Sprintf("%s: the boards were not asked in every run", s.name())
+				}
+			}
+		}
+		return f(r, g)
+	}
+}
+
 // timesAsLong is how many times as long the median outage of a peer is: of those that were
 // told no more than their interval the fastest counts, and of topdog the slowest. What the
 // peer does when it is told more stands beside it.
@@ -191,7 +206,7 @@ func (r *Report) lossyGroups(program string, share float64) []Lossy {
 // than ten minutes proves nothing; a move in less than that does. What keepalived does
 // stands beside it.
 func movesForNothing(share float64) figure {
-	return func(r *Report, _ goal) (list []result, why string) {
+	return func(r *Report, g goal) (list []result, why string) {
 		words := func(l Lossy) string { return fmt.Sprintf("%d in %s", l.Moves, span(l.For)) }
 		var peers []string
 		for _, l := range r.lossyGroups(keepalived, share) {
@@ -205,6 +220,9 @@ func movesForNothing(share float64) figure {
 		// Of those that moved as often, the one that was watched for the shortest time is the worst.
 		slices.SortStableFunc(groups, func(a, b Lossy) int { return cmp.Compare(a.For, b.For) })
 		for _, l := range groups {
+			if !g.of.include(r.system(l.System)) {
+				continue
+			}
 			list = append(list, result{
 				value: float64(l.Moves), atRest: float64(l.Moves), tooShort: l.For < lossWatch,
 				words: words(l) + ": " + r.system(l.System).name() + beside,

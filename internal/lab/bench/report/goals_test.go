@@ -19,7 +19,7 @@ func best() *Report {
 			{Key: "k100", Program: "keepalived", Setting: "100 ms", Interval: 100 * ms},
 			{Key: "u", Program: "ucarp", Setting: "default", Interval: time.Second},
 		},
-		Binary: 9_000_000,
+		Binary: 11_000_000,
 	}
 	fail := func(system, event string, outage, two time.Duration) {
 		runs := evenly(20, outage, outage, twoFor(two))
@@ -37,12 +37,34 @@ func best() *Report {
 	}
 	fail("t", Killed, 20*ms, 5*ms)
 	fail("t", Stopped, 75*ms, 5*ms)
-	fail("t", BothFrozen, time.Second, 2250*ms)
+	fail("t", BothFrozen, 130*ms, 2250*ms)
 	for i := range r.Failures[len(r.Failures)-1].Runs {
 		r.Failures[len(r.Failures)-1].Runs[i].Announced = 3
+		r.Failures[len(r.Failures)-1].Runs[i].Probed = true
 	}
 	fail("t", PathHealed, 5*ms, 10*ms)
 	fail("t", CableFlaps, 60*ms, 0)
+	moving := func(event string, moves int, outage, two time.Duration) {
+		fail("t", event, outage, two)
+		for i := range r.Failures[len(r.Failures)-1].Runs {
+			r.Failures[len(r.Failures)-1].Runs[i].Moves = moves
+		}
+	}
+	moving(Bursts, 3, time.Second, time.Second)
+	moving(BurstsAgain, 0, time.Second, time.Second)
+	moving(Pauses, 1, time.Second, time.Second)
+	moving(Deaf, 5, 1500*ms, 50*ms)
+	moving(Mute, 5, 75*ms, 50*ms)
+	moving(CutShort, 1, time.Second, 5*ms)
+	moving(CutLong, 1, time.Second, 5*ms)
+	moving(MulticastDies, 0, time.Second, 0)
+	moving(MulticastDead, 0, time.Second, 0)
+	for _, e := range []string{SwitchOff, SwitchOffLong} {
+		moving(e, 0, time.Minute, 0)
+	}
+	for _, e := range []string{SwitchBack, SwitchBackLong} {
+		moving(e, 5, 500*ms, 0)
+	}
 	for _, boards := range []int{3, 10, 50} {
 		r.Calm = append(r.Calm, Calm{
 			System: "t", Boards: boards, For: 10 * time.Second, Packets: 200, Bytes: 20000,
@@ -51,6 +73,7 @@ func best() *Report {
 	}
 	r.Lossy = []Lossy{
 		{System: "t", Loss: 0.2, For: 10 * time.Minute},
+		{System: "t10", Loss: 0, For: 10 * time.Minute, Moves: 1},
 		{System: "t", Loss: 0.4, For: 10 * time.Minute, Runs: evenly(20, 500*ms, 500*ms)},
 		{System: "k100", Loss: 0.4, For: 10 * time.Minute, Moves: 9},
 	}
@@ -120,7 +143,7 @@ func TestGoals(t *testing.T) {
 					r.Systems[i].Setting = "100 ms, one missed advert"
 				}
 			}
-			r.Lossy = r.Lossy[:2]
+			r.Lossy = r.Lossy[:3]
 		}, []string{
 			"not measured | cable-pulled, H = 100 ms | keepalived at the same interval takes | no such system in this report",
 			"not measured | frames-dropped, H = 100 ms | keepalived at the same interval takes | no such system in this report"}},
@@ -167,6 +190,39 @@ func TestGoals(t *testing.T) {
 			"MISSED | sigstop | most time with two holders | 5.001 ms: topdog default, 20 runs"}},
 		{"frozen for long", last("t", BothFrozen, func(r *Run) { r.Two += us }), []string{
 			"MISSED | both-frozen | most time with two holders (the kernel's lifetime, and its sweep) | 2250.001 ms: topdog default, 20 runs"}},
+		{"two answer although all is frozen", last("t", BothFrozen, func(r *Run) { r.TwoAnswer = us }), []string{
+			"MISSED | both-frozen | most time for which two boards answer | 0.001 ms: topdog default, 20 runs"}},
+		{"nobody asked the boards", last("t", BothFrozen, func(r *Run) { r.Probed = false }), []string{
+			"not measured | both-frozen | most time for which two boards answer | topdog default: the boards were not asked in every run"}},
+		{"frozen, and slow to be replaced", slower("t", BothFrozen, us), []string{
+			"MISSED | both-frozen, H = 100 ms | p95 of the outage, as a pulled cable | 130.001 ms: topdog default, 20 runs"}},
+		{"four moves in a series of bursts", last("t", Bursts, func(r *Run) { r.Moves = 4 }), []string{
+			"MISSED | bursts, H = 100 ms | moves of the address | 4: topdog default, most of 20 runs"}},
+		{"not wiser in the second series", last("t", BurstsAgain, func(r *Run) { r.Moves = 1 }), []string{
+			"MISSED | bursts-again, H = 100 ms | moves of the address | 1: topdog default, most of 20 runs"}},
+		{"two moves for pauses", last("t", Pauses, func(r *Run) { r.Moves = 2 }), []string{
+			"MISSED | pauses, H = 100 ms | moves of the address | 2: topdog default, most of 20 runs"}},
+		{"deaf for ever", last("t", Deaf, func(r *Run) { r.Censored = true }), []string{
+			"MISSED | deaf, H = 100 ms | longest outage | more than 1500 ms: topdog default, 20 runs"}},
+		{"mute, and it goes on holding", last("t", Mute, func(r *Run) { r.Two += us }), []string{
+			"MISSED | mute, H = 100 ms | most time with two holders | 50.001 ms: topdog default, 20 runs"}},
+		{"a short cut moves it there and back", last("t", CutShort, func(r *Run) { r.Moves = 2 }), []string{
+			"MISSED | cut-300ms, H = 100 ms | moves of the address | 2: topdog default, most of 20 runs"}},
+		{"two holders after a long cut", last("t", CutLong, func(r *Run) { r.Two += us }), []string{
+			"MISSED | cut-3s, H = 100 ms | most time with two holders | 5.001 ms: topdog default, 20 runs"}},
+		{"multicast dies, and the address moves", last("t", MulticastDies, func(r *Run) { r.Moves = 1 }), []string{
+			"MISSED | multicast-dies, H = 100 ms | moves of the address | 1: topdog default, most of 20 runs"}},
+		{"two start without multicast", last("t", MulticastDead, func(r *Run) { r.Two = us }), []string{
+			"MISSED | multicast-dead, H = 100 ms | most time with two holders | 0.001 ms: topdog default, 20 runs"}},
+		{"somebody claims while the switch restarts", last("t", SwitchOff, func(r *Run) { r.Two, r.Moves = us, 1 }), []string{
+			"MISSED | switch-5s, H = 100 ms | moves of the address | 1: topdog default, most of 20 runs",
+			"MISSED | switch-5s, H = 100 ms | most time with two holders | 0.001 ms: topdog default, 20 runs"}},
+		{"slow to agree when the switch forwards", last("t", SwitchBackLong, func(r *Run) { r.Outage += us }), []string{
+			"MISSED | switch-35s-back, H = 100 ms | longest time to one holder | 500.001 ms: topdog default, 20 runs"}},
+		{"moved twice at 10 ms, and nothing was lost", func(r *Report) { r.Lossy[1].Moves = 2 }, []string{
+			"MISSED | no loss, nobody fails, H = 10 ms | moves in ten minutes | 2 in 10 min: topdog 10 ms"}},
+		{"nobody looked at 10 ms", func(r *Report) { r.Lossy[1].System = "t" }, []string{
+			"not measured | no loss, nobody fails, H = 10 ms | moves in ten minutes | topdog was not measured at this loss"}},
 		{"not announced once", last("t", BothFrozen, func(r *Run) { r.Announced = 0 }), []string{
 			"MISSED | both-frozen | the new leader defends the address by announcing | heard at least 0 times in each of 20 runs"}},
 		{"a gap when it heals", last("t", PathHealed, func(r *Run) { r.Outage += us }), []string{
@@ -180,15 +236,15 @@ func TestGoals(t *testing.T) {
 			"MISSED | cold start | longest time to the first answer | 501 ms: topdog default, 2 runs"}},
 		{"no start", func(r *Report) { r.Starts[0].Took = nil }, []string{
 			"not measured | cold start | longest time to the first answer | no cold start of topdog in this report"}},
-		{"moved once", func(r *Report) { r.Lossy[1].Moves = 1 }, []string{
+		{"moved once", func(r *Report) { r.Lossy[2].Moves = 1 }, []string{
 			"MISSED | 40 % loss, nobody fails | moves in ten minutes | 1 in 10 min: topdog default (keepalived 100 ms 9 in 10 min)"}},
 		{"moved once in a minute", func(r *Report) { r.Lossy[0].Moves, r.Lossy[0].For = 1, time.Minute }, []string{
 			"MISSED | 20 % loss, nobody fails | moves in ten minutes | 1 in 1 min: topdog default"}},
 		{"watched for too short a time", func(r *Report) { r.Lossy[0].For-- }, []string{
 			"not measured | 20 % loss, nobody fails | moves in ten minutes | 0 in 600 s: topdog default"}},
-		{"no leader dies under loss", func(r *Report) { r.Lossy[1].Runs = nil }, []string{
+		{"no leader dies under loss", func(r *Report) { r.Lossy[2].Runs = nil }, []string{
 			"not measured | 40 % loss, the leader dies | median outage | no leader of topdog died at this loss"}},
-		{"slow under loss", func(r *Report) { r.Lossy[1].Runs = evenly(3, 501*ms, 501*ms) }, []string{
+		{"slow under loss", func(r *Report) { r.Lossy[2].Runs = evenly(3, 501*ms, 501*ms) }, []string{
 			"MISSED | 40 % loss, the leader dies | median outage | 501 ms: topdog default, 3 runs"}},
 		{"one packet too many", func(r *Report) { r.Calm[1].Packets++ }, []string{
 			"MISSED | steady state, 10 boards | packets a second | 20.1 of 20: topdog default"}},
@@ -210,7 +266,7 @@ func TestGoals(t *testing.T) {
 			"not measured | steady state, H = 100 ms | processor of a follower | topdog's processes were not measured",
 			"not measured | steady state, H = 100 ms | processor of the leader | topdog's processes were not measured",
 			"not measured | steady state | RSS of a board's processes together | topdog's processes were not measured"}},
-		{"a big binary", func(r *Report) { r.Binary += 100_000 }, []string{"MISSED | arm64 binary, stripped | size | 9.1 MB"}},
+		{"a big binary", func(r *Report) { r.Binary += 100_000 }, []string{"MISSED | arm64 binary, stripped | size | 11.1 MB"}},
 		{"no binary", func(r *Report) { r.Binary = 0 }, []string{"not measured | arm64 binary, stripped | size | nobody has built it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -58,12 +58,13 @@ func after(a, b bound) int {
 
 // The figures of a run that percentiles are taken of.
 
-func outage(r Run) bound { return bound{r.Outage, r.Censored} }
-func two(r Run) bound    { return bound{r.Two, r.TwoLasts} }
-func none(r Run) bound   { return bound{Time: r.None} }
-func moves(r Run) bound  { return bound{Time: time.Duration(r.Moves)} }
-func late(r Run) bound   { return bound{Time: r.Late} }
-func trip(r Run) bound   { return bound{Time: r.RoundTrip} }
+func outage(r Run) bound    { return bound{r.Outage, r.Censored} }
+func two(r Run) bound       { return bound{r.Two, r.TwoLasts} }
+func twoAnswer(r Run) bound { return bound{Time: r.TwoAnswer} }
+func none(r Run) bound      { return bound{Time: r.None} }
+func moves(r Run) bound     { return bound{Time: time.Duration(r.Moves)} }
+func late(r Run) bound      { return bound{Time: r.Late} }
+func trip(r Run) bound      { return bound{Time: r.RoundTrip} }
 
 // of collects one figure of all runs.
 func of(runs []Run, figure func(Run) bound) []bound {

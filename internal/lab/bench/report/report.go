@@ -66,7 +66,11 @@ type Run struct {
 	// TwoLasts is set when there still were two holders when the bench stopped
 	// waiting: Two is then the least that it can be.
 	TwoLasts bool `json:"two_lasts,omitempty"`
-	Moves    int  `json:"moves"` // how often another board became the holder
+	// TwoAnswer is for how long two boards or more answered for the address from one place, if
+	// Probed is set: a board may have the address and not answer, and the other way round.
+	TwoAnswer time.Duration `json:"two_answer_ns,omitempty"`
+	Probed    bool          `json:"probed,omitempty"`
+	Moves     int           `json:"moves"` // how often another board became the holder
 	// Late is by how much the client itself was late at most: what is less means nothing.
 	Late time.Duration `json:"late_ns"`
 	// Censored is set when the outage had not ended when the bench stopped waiting.

@@ -53,7 +53,8 @@ func sample() *Report {
 		Missing: []string{"ucarp: not installed; apt-get install ucarp", "50 boards: the quick form leaves them out"},
 		Events: []Event{
 			{CablePulled, "cable pulled"}, {FramesDropped, "the switch drops the leader's frames, the carrier stays"}, {PathHealed, "the path heals"},
-			{Killed, "SIGKILL of the daemon"}, {Stopped, "SIGSTOP for 10 s, then SIGCONT"}, {Terminated, "SIGTERM"},
+			{Killed, "SIGKILL of the daemon"}, {Stopped, "SIGSTOP for 10 s, then SIGCONT"},
+			{BothFrozen, "SIGSTOP of all of the board"}, {Terminated, "SIGTERM"},
 			{Resigned, "hand-over by command"}, {Preempted, "the old leader takes over again"},
 			{CableFlaps, "the cable is out for 500 ms and in for 500 ms, ten times (outage: the sum)"}, {"never-run", "an event that nobody had time for"},
 		},
@@ -91,6 +92,10 @@ func sample() *Report {
 	fail("topdog-100ms", Stopped, evenly(20, 30*ms, 120*ms, func(i int, r *Run) { r.Two = time.Duration(i%3) * 4 * ms }))
 	fail("keepalived-100ms", Stopped, evenly(20, 1*ms, 2*ms, forEver))
 
+	fail("topdog-100ms", BothFrozen, evenly(20, 30*ms, 120*ms, twoFor(time.Second), func(i int, r *Run) {
+		r.Probed, r.TwoAnswer, r.Announced = true, time.Duration(i%2)*ms, 2
+	}))
+
 	fail("topdog-100ms", Terminated, evenly(20, 1*ms, 2800*us))
 	fail("topdog-10ms", Terminated, evenly(20, 1*ms, 2500*us))
 	fail("keepalived-100ms", Terminated, evenly(20, 40*ms, 80*ms))
@@ -115,6 +120,7 @@ func sample() *Report {
 		{System: "keepalived-100ms", Loss: 0.4, For: 10 * time.Minute, Moves: 71, Two: 4100 * ms, Runs: evenly(20, 250*ms, 800*ms, endless)},
 		{System: "topdog-100ms", Loss: 0.2, For: time.Minute},
 		{System: "keepalived-100ms", Loss: 0.2, For: time.Minute, Moves: 1, Two: 20 * ms},
+		{System: "topdog-10ms", Loss: 0, For: 10 * time.Minute, Moves: 2},
 		{System: "topdog-10ms", Loss: 0.05, For: 10 * time.Minute, Moves: 3},
 		{System: "carp", Loss: 0.05},
 	}

@@ -17,7 +17,8 @@ func (r *Report) sections() []section {
 	list = append(list, section{
 		title: "Outage", level: 1,
 		intro: "Milliseconds. The outage is the longest that the client, which asks all the time, waited for an answer. Two holders is for how long " +
-			"two boards or more had the address, none for how long no board had it, moves how often another board became " +
+			"two boards or more had the address, two answer for how long two or more answered ARP requests for it from the client's place, " +
+			"which is asked for some events only, none for how long no board had it, moves how often another board became " +
 			"the holder. Percentiles are by nearest rank; > is what had not ended when the bench stopped waiting. " +
 			"The median is set against that of topdog at the same interval and at its default: x 5.6 is 5.6 times slower. The limit is half an " +
 			"interval and one round trip: nobody can notice sooner on average that a leader is silent.",
@@ -61,6 +62,10 @@ func (r *Report) event(e Event) section {
 	if limited {
 		head = append(head, "vs\nlimit")
 	}
+	probed := r.probed(e.Key)
+	if probed {
+		head = slices.Insert(head, columnTwoAnswer, "two answer\nmax", "two answer\nmedian")
+	}
 	s := section{title: r.title(e.Key), level: 2, table: newTable(0, []int{0}, head...)}
 	var unmeasured, lateness []string
 	for _, y := range r.Systems {
@@ -73,7 +78,11 @@ func (r *Report) event(e Event) section {
 			unmeasured = append(unmeasured, y.name())
 			continue
 		}
-		s.table.add(r.row(y, e.Key, f.Runs, limited)...)
+		row := r.row(y, e.Key, f.Runs, limited)
+		if probed {
+			row = slices.Insert(row, columnTwoAnswer, rank(f.Runs, twoAnswer, 100).cell(), rank(f.Runs, twoAnswer, 50).cell())
+		}
+		s.table.add(row...)
 		s.notes = append(s.notes, unended(y, f.Runs)...)
 		lateness = append(lateness, tardy(y, f.Runs)...)
 	}
@@ -82,6 +91,19 @@ func (r *Report) event(e Event) section {
 		s.notes = append(s.notes, "Not measured: "+strings.Join(unmeasured, ", ")+".")
 	}
 	return s
+}
+
+// columnTwoAnswer is where the columns of boards that answer stand, if they were asked.
+const columnTwoAnswer = 7
+
+// probed says whether the boards were asked in the runs of an event.
+func (r *Report) probed(event string) bool {
+	for _, f := range r.Failures {
+		if f.Event == event && slices.ContainsFunc(f.Runs, func(r Run) bool { return r.Probed }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Report) row(y System, event string, runs []Run, limited bool) []string {

@@ -1,0 +1,332 @@
+package bench
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/netns"
+	"topdog/internal/lab/netns/loss"
+	"topdog/internal/lab/observe"
+)
+
+// What the LAN does here is nobody's death: whoever moves the address moves it for nothing.
+
+const (
+	// disturbances is how often something short happens in one series, and from calmMin to
+	// calmMax nothing does in between.
+	disturbances = 40
+	calmMin      = 200 * time.Millisecond
+	calmMax      = 400 * time.Millisecond
+	// A burst of silence lasts from burstMin to burstMax.
+	burstMin = 20 * time.Millisecond
+	burstMax = 60 * time.Millisecond
+	// cutShort is less than the patience that topdog may learn, and cutLong is more.
+	cutShort = 300 * time.Millisecond
+	cutLong  = 3 * time.Second
+	// multicastDeadFor is how long multicast does not pass.
+	multicastDeadFor = time.Minute
+	// splitFor is how long a LAN is in two parts.
+	splitFor = 3 * time.Second
+	// apart is how many boards are on the leader's side of a split, with it.
+	apart = 2
+	// settleFor is how long a group is watched after something has healed.
+	settleFor = 2 * time.Second
+)
+
+// random returns the source of a run: the same in every session and for every system.
+func (t *trial) random() *rand.Rand { return rand.New(rand.NewPCG(10, uint64(t.turn.number))) }
+
+// between draws a time.
+func between(r *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(r.Int64N(int64(most-least)))
+}
+
+// bursts lets the switch pass nothing for moments, twice forty times. The second time a program
+// may know better. Then the leader's cable is pulled: that is what the knowledge costs.
+func bursts(ctx context.Context, t *trial) error {
+	t.releaseSlot()
+	random := t.random()
+	for _, key := range []string{report.Bursts, report.BurstsAgain} {
+		began := time.Now()
+		_, seen := t.asker.Gaps(0)
+		var silences []observe.Span
+		for range disturbances {
+			silence, err := t.halt(ctx, between(random, burstMin, burstMax))
+			if err != nil {
+				return err
+			}
+			silences = append(silences, silence)
+			if err := wait(ctx, between(random, calmMin, calmMax)); err != nil {
+				return err
+			}
+		}
+		if err := t.note(ctx, key, began); err != nil {
+			return err
+		}
+		gaps, _ := t.asker.Gaps(seen)
+		t.runs[key].Outage = unexplained(gaps, silences)
+	}
+	if err := t.acquireSlot(ctx); err != nil {
+		return err
+	}
+	return t.pullHolder(ctx, report.BurstsPulled)
+}
+
+// halt lets the switch pass nothing for a while.
+func (t *trial) halt(ctx context.Context, d time.Duration) (silence observe.Span, err error) {
+	silence.From = time.Now()
+	if err := t.LAN.Halt(); err != nil {
+		return silence, err
+	}
+	err = wait(ctx, d)
+	if resumeErr := t.LAN.Resume(); err == nil {
+		err = resumeErr
+	}
+	silence.To = time.Now()
+	return silence, err
+}
+
+// unexplained is the sum of the gaps without the time in which the switch was silent or the client
+// itself did not get to ask. What is left may be the client's interval before and after.
+func unexplained(gaps []observe.Gap, silences []observe.Span) (sum time.Duration) {
+	for _, g := range gaps {
+		left := g.Duration() - g.Paused
+		for _, s := range silences {
+			if common := earlier(g.To, s.To).Sub(later(g.From, s.From)); common > 0 {
+				left -= common
+			}
+		}
+		if left > 3*slowAskInterval {
+			sum += left
+		}
+	}
+	return sum
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// pullHolder pulls the cable of whoever has the address by now, and notes what follows.
+func (t *trial) pullHolder(ctx context.Context, key string) error {
+	holder, err := t.rig.stableOrAnyHolder(ctx)
+	if err != nil {
+		return err
+	}
+	t.leader = holder
+	if err := t.awaitAnswerOf(ctx, holder); err != nil {
+		return err
+	}
+	faultAt := time.Now()
+	if err := holder.Pull(); err != nil {
+		return err
+	}
+	if err := t.noteTakeover(ctx, key, faultAt); err != nil {
+		return err
+	}
+	return holder.Plug()
+}
+
+// multicastDies lets no multicast pass while the group is at work.
+func multicastDies(ctx context.Context, t *trial) error {
+	t.releaseSlot()
+	began := time.Now()
+	return t.withoutMulticast(func() error {
+		if err := wait(ctx, multicastDeadFor); err != nil {
+			return err
+		}
+		return t.note(ctx, report.MulticastDies, began)
+	})
+}
+
+// multicastDead starts the group where multicast does not pass.
+func multicastDead(ctx context.Context, t *trial) error {
+	t.releaseSlot()
+	err := t.withoutMulticast(func() error {
+		for _, b := range t.boards {
+			if err := b.cleanUp(); err != nil {
+				return err
+			}
+		}
+		began := time.Now()
+		for _, b := range t.boards {
+			if err := b.start(); err != nil {
+				return err
+			}
+		}
+		if err := t.awaitAnswer(ctx); err != nil {
+			return err
+		}
+		first := t.asker.Report(began).First.At
+		if err := wait(ctx, multicastDeadFor); err != nil {
+			return err
+		}
+		if err := t.note(ctx, report.MulticastDead, began); err != nil {
+			return err
+		}
+		t.runs[report.MulticastDead].Outage = max(0, first.Sub(began))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.rig.restart(ctx)
+}
+
+// withoutMulticast does something while no multicast reaches any host.
+func (t *trial) withoutMulticast(do func() error) error {
+	hosts := []*netns.Host{t.LAN.Client()}
+	for _, b := range t.boards {
+		hosts = append(hosts, b.Host)
+	}
+	return t.rig.without(loss.MulticastToHost, hosts, do)
+}
+
+// restartSwitch lets the switch pass nothing for a time in which everybody counts as dead for
+// everybody else, with all links up. Nobody can know who is there until it forwards.
+func restartSwitch(d time.Duration, during, afterwards string) func(context.Context, *trial) error {
+	return func(ctx context.Context, t *trial) error {
+		t.releaseSlot()
+		silence, err := t.halt(ctx, d)
+		if err != nil {
+			return err
+		}
+		// What happened until now is looked up: the client gets no answer for which to wait.
+		t.record(during, silence.From)
+		run := t.runs[during]
+		run.Outage, run.Censored = d, false
+		if err := t.awaitAnswer(ctx); err != nil {
+			return err
+		}
+		if err := t.keepWatching(ctx, max(settleFor, 4*t.sys.info().Interval)); err != nil {
+			return err
+		}
+		if err := t.awaitOneHolder(ctx); err != nil {
+			return err
+		}
+		if err := t.note(ctx, afterwards, silence.To); err != nil {
+			return err
+		}
+		run = t.runs[afterwards]
+		answered := t.asker.Report(silence.To).First.At
+		run.Outage = max(answered.Sub(silence.To), lastChange(t.Holders.Since(silence.To)), 0)
+		return nil
+	}
+}
+
+// lastChange is how long after its beginning a timeline's holders changed last.
+func lastChange(tl observe.Timeline) (last time.Duration) {
+	for _, s := range tl.Spans {
+		last = max(last, s.From.Sub(tl.From))
+		if s.To.Before(tl.To) {
+			last = max(last, s.To.Sub(tl.From))
+		}
+	}
+	return last
+}
+
+// cut separates the leader from all for a while, with its link up.
+func cut(d time.Duration, key string) func(context.Context, *trial) error {
+	return func(ctx context.Context, t *trial) error {
+		faultAt := time.Now()
+		if err := t.leader.Mute(); err != nil {
+			return err
+		}
+		if err := wait(ctx, d); err != nil {
+			return err
+		}
+		passed, err := t.heal(ctx, []*board{t.leader}, t.leader.Unmute)
+		if err != nil {
+			return err
+		}
+		if err := t.note(ctx, key, faultAt); err != nil {
+			return err
+		}
+		t.countTwoSince(key, passed)
+		return nil
+	}
+}
+
+// split lets the LAN fall in two, with the leader on the smaller side and the client on the other.
+func split(ctx context.Context, t *trial) error {
+	side := []*board{t.leader}
+	for _, b := range t.boards {
+		if b != t.leader && len(side) < apart {
+			side = append(side, b)
+		}
+	}
+	faultAt := time.Now()
+	if err := t.LAN.Split(hostsOf(side)...); err != nil {
+		return err
+	}
+	if err := wait(ctx, max(splitFor, 5*t.sys.info().Interval)); err != nil {
+		return err
+	}
+	if err := t.note(ctx, report.Split, faultAt); err != nil {
+		return err
+	}
+	passed, err := t.heal(ctx, side, t.LAN.Join)
+	if err != nil {
+		return err
+	}
+	if err := t.note(ctx, report.SplitHealed, passed); err != nil {
+		return err
+	}
+	t.countTwoSince(report.SplitHealed, passed)
+	return nil
+}
+
+// heal ends a separation of some boards from the others, watches what follows, and returns when the
+// first frame of a board got to one of the other side. Before, nobody can know.
+func (t *trial) heal(ctx context.Context, side []*board, end func() error) (passed time.Time, err error) {
+	first, err := t.rig.firstBetween(side, t.rig.others(side))
+	if err != nil {
+		return passed, err
+	}
+	defer first.close()
+	if err := end(); err != nil {
+		return passed, err
+	}
+	if passed, err = first.wait(ctx, t.maxOutage()); err != nil {
+		return passed, err
+	}
+	if err := t.keepWatching(ctx, max(settleFor, 4*t.sys.info().Interval)); err != nil {
+		return passed, err
+	}
+	return passed, t.awaitOneHolder(ctx)
+}
+
+// countTwoSince counts two holders from a moment on, and all else of the run as it was noted.
+func (t *trial) countTwoSince(key string, from time.Time) {
+	run := t.runs[key]
+	run.Two = t.Holders.Since(from).Overlap()
+	if t.prober != nil {
+		run.TwoAnswer = t.prober.since(from).Overlap()
+	}
+}
+
+// others are the boards that are not in a list.
+func (r *rig) others(list []*board) (rest []*board) {
+	for _, b := range r.boards {
+		in := false
+		for _, other := range list {
+			in = in || b == other
+		}
+		if !in {
+			rest = append(rest, b)
+		}
+	}
+	return rest
+}
+
+func hostsOf(boards []*board) (hosts []*netns.Host) {
+	for _, b := range boards {
+		hosts = append(hosts, b.Host)
+	}
+	return hosts
+}

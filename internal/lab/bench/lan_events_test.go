@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/observe"
+)
+
+// at is a moment of a test's own time.
+func at(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
+
+func TestUnexplained(t *testing.T) {
+	silences := []observe.Span{{From: at(100), To: at(140)}, {From: at(400), To: at(450)}}
+	gap := func(from, to, paused int) observe.Gap {
+		return observe.Gap{From: at(from), To: at(to), Paused: time.Duration(paused) * time.Millisecond}
+	}
+	for _, c := range []struct {
+		name string
+		gaps []observe.Gap
+		want int
+	}{
+		{"none", nil, 0},
+		{"the silence alone, and the client's interval", []observe.Gap{gap(97, 144, 0), gap(396, 454, 0)}, 0},
+		{"nobody answers for a while after it", []observe.Gap{gap(98, 200, 0)}, 62},
+		{"the client did not ask", []observe.Gap{gap(98, 200, 58)}, 0},
+		{"beside all silences", []observe.Gap{gap(200, 230, 0), gap(300, 310, 0)}, 30},
+		{"over two silences", []observe.Gap{gap(100, 450, 0)}, 260},
+	} {
+		if got := unexplained(c.gaps, silences); got != time.Duration(c.want)*time.Millisecond {
+			t.Errorf("%s: %v, want %d ms", c.name, got, c.want)
+		}
+	}
+}
+
+func TestLastChange(t *testing.T) {
+	span := func(board, from, to int) observe.Span { return observe.Span{Board: board, From: at(from), To: at(to)} }
+	for _, c := range []struct {
+		name  string
+		spans []observe.Span
+		want  int
+	}{
+		{"one holder all the time", []observe.Span{span(1, 0, 1000)}, 0},
+		{"two, and one lets go", []observe.Span{span(1, 0, 1000), span(2, 0, 40)}, 40},
+		{"nobody, then one", []observe.Span{span(1, 300, 1000)}, 300},
+		{"one after the other", []observe.Span{span(1, 0, 100), span(2, 160, 1000)}, 160},
+	} {
+		tl := observe.Timeline{From: at(0), To: at(1000), Spans: c.spans}
+		if got := lastChange(tl); got != time.Duration(c.want)*time.Millisecond {
+			t.Errorf("%s: %v, want %d ms", c.name, got, c.want)
+		}
+	}
+}
+
+// Boards answer in turns: who has answered again soon enough has answered all the time.
+func TestProberSpans(t *testing.T) {
+	p := &prober{began: at(0), open: make(map[int]observe.Span)}
+	for ms := 0; ms <= 1000; ms += 2 {
+		if ms <= 400 || ms >= 700 {
+			p.answered(at(ms), 1)
+		}
+		if ms >= 380 && ms <= 720 {
+			p.answered(at(ms), 2)
+		}
+	}
+	if got := p.since(at(0)).Overlap(); got != 40*time.Millisecond {
+		t.Errorf("two answered for %v, want 40 ms", got)
+	}
+	if got := p.since(at(500)).Overlap(); got != 20*time.Millisecond {
+		t.Errorf("two answered for %v since the middle, want 20 ms", got)
+	}
+}
+
+// Two boards of a real LAN have the address, then one: the prober sees both, and when it ends.
+func TestProberHearsBoards(t *testing.T) {
+	ctx := needs(t)
+	r, err := newRig(&topdog{key: "none"}, 3, variant{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	p, err := r.probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	address := netip.PrefixFrom(vip, 32)
+	answering := func(boards ...int) {
+		t.Helper()
+		from := time.Now()
+		for {
+			if err := wait(ctx, probeGap); err != nil {
+				t.Fatalf("boards %v do not answer: %v", boards, err)
+			}
+			tl := p.since(from)
+			all := true
+			for _, b := range boards {
+				all = all && tl.Held(b) > 0
+			}
+			if all && (tl.Overlap() > 0) == (len(boards) > 1) {
+				return
+			}
+		}
+	}
+	for n := 1; n <= 2; n++ {
+		if err := r.boards[n-1].AddAddress(address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answering(1, 2)
+	if err := r.boards[0].DeleteAddress(address); err != nil {
+		t.Fatal(err)
+	}
+	answering(2)
+	if held := p.since(time.Now().Add(-time.Hour)).Held(3); held > 0 {
+		t.Errorf("board 3 never had the address, and answered for %v", held)
+	}
+}
