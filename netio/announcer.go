@@ -3,9 +3,8 @@ package netio
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -18,9 +17,9 @@ import (
 )
 
 // Announcer speaks ARP on one interface: it tells the neighbours where the
-// floating addresses are, asks whether somebody else has one, and listens for
-// rivals (RFC 5227). The kernel does none of that for an added address; it only
-// answers when asked.
+// floating addresses are, asks whether somebody else has one, listens for
+// rivals (RFC 5227), and asks single hosts whether they are there. The kernel does
+// none of that for an added address; it only answers when asked.
 //
 // One packet socket is kept open for all of it: closing one takes about 17 ms
 // (the kernel waits for an RCU grace period), which a take-over cannot spare.
@@ -35,10 +34,17 @@ type Announcer struct {
 	closed   chan struct{}
 	listener sync.WaitGroup
 
-	mu     sync.Mutex
-	probes map[*ongoingProbe]struct{}
-	ours   []netip.Addr
-	heard  func(netip.Addr, net.HardwareAddr)
+	// reading is held by whoever reads the socket, so that what is read before and after
+	// a question can be told apart.
+	reading sync.Mutex
+
+	mu       sync.Mutex
+	probes   map[*ongoingProbe]struct{}
+	ours     []netip.Addr
+	heard    func(netip.Addr, net.HardwareAddr)
+	asked    map[netip.Addr]time.Duration // when each address was asked last, on the clock of Now
+	answered func(ARPAnswer)
+	holders  map[netip.Addr]hardwareAddr // who has announced each floating address last
 }
 
 // ongoingProbe is a Probe that waits for a conflict.
@@ -50,7 +56,10 @@ type ongoingProbe struct {
 // OpenAnnouncer opens the packet socket on the interface with the given index
 // and Ethernet address, and starts to listen. It needs CAP_NET_RAW. The
 // Announcer is tied to that index: open a new one when Watch reports another.
-func OpenAnnouncer(index int, mac net.HardwareAddr) (*Announcer, error) {
+//
+// If floating addresses are given, nothing wakes it but packets that speak as one of
+// them or probe for one, and replies to this host. Without any, all ARP does.
+func OpenAnnouncer(index int, mac net.HardwareAddr, floating ...netip.Addr) (*Announcer, error) {
 	if len(mac) != len(hardwareAddr{}) {
 		return nil, fmt.Errorf("netio: announce on interface %d: its hardware address %q is not an Ethernet address: set `interface` to an Ethernet or Wi-Fi interface", index, mac)
 	}
@@ -59,6 +68,10 @@ func OpenAnnouncer(index int, mac net.HardwareAddr) (*Announcer, error) {
 		own:    hardwareAddr(mac),
 		closed: make(chan struct{}),
 		probes: map[*ongoingProbe]struct{}{},
+		asked:  map[netip.Addr]time.Duration{}, holders: map[netip.Addr]hardwareAddr{},
+	}
+	for _, addr := range floating {
+		a.holders[addr.Unmap()] = hardwareAddr{}
 	}
 	if err := a.open(); err != nil {
 		return nil, fmt.Errorf("netio: announce on interface %d: %w", index, err)
@@ -67,17 +80,27 @@ func OpenAnnouncer(index int, mac net.HardwareAddr) (*Announcer, error) {
 	return a, nil
 }
 
-// arpProtocol is ETH_P_ARP in the byte order of the network, as packet sockets want it.
-var arpProtocol = func() uint16 {
+// arpProtocol is ETH_P_ARP as packet sockets want it.
+var arpProtocol = htons(unix.ETH_P_ARP)
+
+// htons puts a number into the byte order of the network.
+func htons(v uint16) uint16 {
 	var b [2]byte
-	binary.BigEndian.PutUint16(b[:], unix.ETH_P_ARP)
+	binary.BigEndian.PutUint16(b[:], v)
 	return binary.NativeEndian.Uint16(b[:])
-}()
+}
 
 func (a *Announcer) open() error {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(arpProtocol))
+	// It hears nothing before it is bound, and so nothing that the filter would have dropped.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("open a packet socket (needs CAP_NET_RAW): %w", err)
+	}
+	if len(a.holders) > 0 {
+		if err := setFilter(fd, arpFilter(a.own, slices.Collect(maps.Keys(a.holders)))); err != nil {
+			unix.Close(fd)
+			return err
+		}
 	}
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index}); err != nil {
 		unix.Close(fd)
@@ -96,7 +119,7 @@ func (a *Announcer) open() error {
 // The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Announce(addr netip.Addr) error {
 	for _, packet := range announcements(a.own, addr.Unmap()) {
-		if err := a.send(packet); err != nil {
+		if err := a.send(packet, broadcast); err != nil {
 			return fmt.Errorf("netio: announce %s on interface %d: %w", addr, a.index, err)
 		}
 	}
@@ -125,7 +148,7 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 	ticker := time.NewTicker(spacing)
 	defer ticker.Stop()
 	for range n {
-		if err := a.send(probe(a.own, addr)); err != nil {
+		if err := a.send(probe(a.own, addr), broadcast); err != nil {
 			return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, err)
 		}
 		select {
@@ -151,10 +174,10 @@ func (a *Announcer) Rivals(ours []netip.Addr, heard func(addr netip.Addr, mac ne
 	a.ours, a.heard = slices.Clone(ours), heard
 }
 
-// send broadcasts one ARP packet.
-func (a *Announcer) send(packet arpPacket) error {
-	to := &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index, Halen: uint8(len(broadcast))}
-	copy(to.Addr[:], broadcast[:])
+// send sends one ARP packet to an Ethernet address.
+func (a *Announcer) send(packet arpPacket, destination hardwareAddr) error {
+	to := &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index, Halen: uint8(len(destination))}
+	copy(to.Addr[:], destination[:])
 	frame := packet.append(make([]byte, 0, arpLength))
 	var result error
 	if err := a.socket.Write(func(fd uintptr) bool {
@@ -174,24 +197,44 @@ func (a *Announcer) send(packet arpPacket) error {
 // listen reads ARP until Close. A read that fails (the interface went down or
 // was deleted) is tried again after a while; it then blocks or succeeds.
 func (a *Announcer) listen() {
-	buffer := make([]byte, 128) // Ethernet's padding makes 46 of the 28 bytes
+	var result error
+	read := func(fd uintptr) bool {
+		result = a.read(fd)
+		return result != unix.EAGAIN
+	}
 	for failures := 0; ; {
-		n, err := a.file.Read(buffer)
 		switch {
-		case errors.Is(err, os.ErrClosed):
-			return
-		case err != nil && !errors.Is(err, io.EOF): // an empty packet reads as EOF
+		case a.socket.Read(read) != nil:
+			return // closed
+		case result != nil:
 			failures++
 			if !pause(a.closed, retryDelay(failures)) {
 				return
 			}
 		default:
 			failures = 0
-			if packet, err := parseARP(buffer[:n]); err == nil {
-				a.receive(packet)
-			}
 		}
 	}
+}
+
+// read is readLocked for who does not hold reading.
+func (a *Announcer) read(fd uintptr) error {
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	return a.readLocked(fd)
+}
+
+// readLocked reads one packet and tells of it, or returns EAGAIN if there is none.
+func (a *Announcer) readLocked(fd uintptr) error {
+	var buffer [128]byte // Ethernet's padding makes 46 of the 28 bytes
+	n, err := unix.Read(int(fd), buffer[:])
+	if err != nil {
+		return err
+	}
+	if packet, err := parseARP(buffer[:n]); err == nil {
+		a.receive(packet)
+	}
+	return nil
 }
 
 // receive tells of one ARP packet of another host to whom it concerns.
@@ -207,9 +250,13 @@ func (a *Announcer) receive(packet arpPacket) {
 	}
 	heard := a.heard
 	rival := packet.senderMAC != a.own && slices.Contains(a.ours, packet.senderIP)
+	answer, answered := a.answer(packet)
 	a.mu.Unlock()
 	if rival && heard != nil {
 		heard(packet.senderIP, packet.senderMAC[:])
+	}
+	if answered != nil {
+		answered(answer)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestProbeAndRivals(t *testing.T) {
 			done <- owner.String()
 		}()
 		eventually(t, "we probe", func() bool { return probing(ours) })
-		must(t, theirs.send(probe(theirs.own, testVIP)))
+		must(t, theirs.send(probe(theirs.own, testVIP), broadcast))
 		if owner := receive(t, "our probe to end", done); owner != them.mac(t) {
 			t.Errorf("we found %q, want %s", owner, them.mac(t))
 		}

@@ -48,6 +48,13 @@ func probe(mac hardwareAddr, addr netip.Addr) arpPacket {
 	return arpPacket{operation: arpRequest, senderMAC: mac, senderIP: netip.IPv4Unspecified(), targetIP: addr}
 }
 
+// request asks target for its Ethernet address in the name of own. It is no probe: Linux
+// answers a probe only for an address that is on the very interface, and not for one
+// that is held on a TUN device.
+func request(mac hardwareAddr, own, target netip.Addr) arpPacket {
+	return arpPacket{operation: arpRequest, senderMAC: mac, senderIP: own, targetIP: target}
+}
+
 // announcements are the two forms of "addr is at mac", both broadcast. The
 // request is what RFC 5227 section 2.3 prescribes (section 3 says why). The
 // reply is for devices that learn from replies only (kube-vip issue 80, metallb

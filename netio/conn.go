@@ -7,16 +7,11 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"topdog/wire"
 )
-
-// controlSpace holds the one control message that is asked for (24 bytes for
-// IP_TTL) with room to spare.
-const controlSpace = 64
 
 // Options say where a Conn listens and speaks.
 type Options struct {
@@ -26,6 +21,9 @@ type Options struct {
 	Local netip.Addr
 	// Group is the IPv4 multicast address and port of the group.
 	Group netip.AddrPort
+	// Floating are the floating addresses. What is sent to one of them, on the port
+	// of the group, arrives here while this board holds it.
+	Floating []netip.Addr
 	// Shared allows several boards in one host on one interface, as the demo
 	// runs them: they share the port of the group, and the host hears its own
 	// multicast. Without it a second daemon fails with EADDRINUSE, as it should.
@@ -58,35 +56,19 @@ func CheckGroup(group netip.AddrPort) error {
 	return nil
 }
 
-// Datagram is one packet from another board on the link.
-type Datagram struct {
-	// Data is only valid during the call that delivers it.
-	Data []byte
-	// From is the sender's own address and port.
-	From netip.AddrPort
-	// Multicast tells whether it came by way of the group or to this board alone.
-	Multicast bool
-	// At is when it was read, on the clock of Now.
-	At time.Duration
-}
-
-// Drops counts what was received and not delivered.
-type Drops struct {
-	WrongTTL      uint64 // came from beyond the link, or from something that does not speak topdog
-	Truncated     uint64 // longer than wire.MaxPacket
-	ReceiveErrors uint64 // reads that failed; the reader waits a little and goes on
-}
-
-// Conn is the pair of UDP sockets of one board. The one for the group is bound
-// to the group's address and the other one to the board's own address, so the
-// kernel sorts the traffic and no packet for other groups or addresses is even seen.
-// All methods may be called from any goroutine.
+// Conn is the UDP sockets of one board. Each is bound to one address to which
+// datagrams are sent: the board's own, the group's, the broadcast address and the
+// floating ones. So the kernel sorts the traffic, and no packet for other groups or
+// addresses is even seen. All methods may be called from any goroutine.
 type Conn struct {
 	options   Options
 	index     int // of the interface when the sockets were opened
 	self      netip.AddrPort
-	multicast *net.UDPConn // receives what is sent to the group; sends nothing
-	unicast   *net.UDPConn // receives what is sent to Local; sends everything
+	broadcast netip.AddrPort // where Broadcast sends to
+	multicast *net.UDPConn   // receives what is sent to the group
+	unicast   *net.UDPConn   // receives what is sent to Local; sends everything
+	sockets   []*net.UDPConn // all of them
+	readers   []*reader      // one for each
 
 	close  sync.Once
 	closed chan struct{}
@@ -107,15 +89,21 @@ func Open(o Options) (*Conn, error) {
 		return nil, fmt.Errorf("netio: open sockets: %w", err)
 	}
 	c := &Conn{
-		options: o,
-		self:    netip.AddrPortFrom(o.Local, o.Group.Port()),
-		closed:  make(chan struct{}),
+		options:   o,
+		self:      netip.AddrPortFrom(o.Local, o.Group.Port()),
+		broadcast: netip.AddrPortFrom(LimitedBroadcast, o.Group.Port()),
+		closed:    make(chan struct{}),
 	}
 	if err := c.open(); err != nil {
+		_ = c.Close() // nothing was sent yet
 		return nil, fmt.Errorf("netio: open sockets on %s: %w", o.Interface, err)
 	}
 	return c, nil
 }
+
+// LimitedBroadcast reaches every host on the link (RFC 919, section 7). A switch that
+// snoops on IGMP forwards it to all ports, whatever it has come to believe of the groups.
+var LimitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
 func (c *Conn) open() error {
 	link, err := net.InterfaceByName(c.options.Interface)
@@ -123,107 +111,48 @@ func (c *Conn) open() error {
 		return fmt.Errorf("%w (no such interface)", ErrLinkDown)
 	}
 	c.index = link.Index
-	if c.unicast, err = openSocket(c.options, c.index, c.self, false); err != nil {
+	if c.unicast, err = c.openSocket(c.self, PathUnicast); err != nil {
 		return err
 	}
-	if c.multicast, err = openSocket(c.options, c.index, c.options.Group, c.options.Shared); err != nil {
-		c.unicast.Close()
+	if c.multicast, err = c.openSocket(c.options.Group, PathMulticast); err != nil {
 		return err
 	}
 	if err = join(c.multicast, c.options.Group.Addr(), c.index); err != nil {
-		c.unicast.Close()
-		c.multicast.Close()
 		return fmt.Errorf("join group %s: %w", c.options.Group.Addr(), withLinkDown(err))
 	}
+	if _, err = c.openSocket(c.broadcast, PathBroadcast); err != nil {
+		return err
+	}
+	for _, addr := range c.options.Floating {
+		if _, err = c.openSocket(netip.AddrPortFrom(addr.Unmap(), c.self.Port()), PathFloating); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// Serve delivers every datagram that arrives until Close is called, and then
-// returns nil. The two sockets are read by a goroutine each, so deliver may be
-// called twice at the same time. Serve survives every error that a read can
-// return: the link may go and come back under it.
-func (c *Conn) Serve(deliver func(Datagram)) error {
-	var readers sync.WaitGroup
-	readers.Go(func() { c.receive(c.multicast, true, deliver) })
-	readers.Go(func() { c.receive(c.unicast, false, deliver) })
-	readers.Wait()
-	return nil
-}
-
-// datagramReader is the one method of net.UDPConn that reads without allocating.
-type datagramReader interface {
-	ReadMsgUDPAddrPort(b, oob []byte) (n, oobn, flags int, addr netip.AddrPort, err error)
-}
-
-func (c *Conn) receive(socket datagramReader, multicast bool, deliver func(Datagram)) {
-	var (
-		data     = make([]byte, wire.MaxPacket)
-		control  = make([]byte, controlSpace)
-		failures int
-	)
-	for {
-		n, controls, flags, from, err := socket.ReadMsgUDPAddrPort(data, control)
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			c.receiveErrors.Add(1)
-			failures++
-			if !pause(c.closed, retryDelay(failures)) {
-				return
-			}
-			continue
-		}
-		failures = 0
-		switch {
-		case flags&unix.MSG_TRUNC != 0:
-			c.truncated.Add(1)
-		case ttl(control[:controls]) != wire.TTL:
-			c.wrongTTL.Add(1)
-		case c.options.Shared && from == c.self:
-			// Our own multicast, looped back. Without Shared the kernel loops
-			// nothing back, and rejects what claims to come from our own address.
-		default:
-			deliver(Datagram{Data: data[:n], From: from, Multicast: multicast, At: Now()})
-		}
+// openSocket opens the socket that receives what is sent to one address.
+func (c *Conn) openSocket(bind netip.AddrPort, path Path) (*net.UDPConn, error) {
+	socket, err := openSocket(c.options, c.index, bind, path)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// retryDelay is how long to wait after so many failed reads in a row. The first
-// failure is usually a message about one earlier packet (ICMP port
-// unreachable) or about the link going down, and the next read simply blocks,
-// so it costs no wait; an error that stays must not eat the CPU.
-func retryDelay(failures int) time.Duration {
-	const (
-		first = 10 * time.Millisecond
-		most  = time.Second
-	)
-	switch {
-	case failures <= 1:
-		return 0
-	case failures >= 9: // 10 ms doubled 7 times is over the limit
-		return most
-	default:
-		return min(first<<(failures-2), most)
+	c.sockets = append(c.sockets, socket)
+	r, err := newReader(socket, path)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// pause waits for d. It returns false as soon as stop is closed.
-func pause(stop <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-stop:
-		return false
-	case <-timer.C:
-		return true
-	}
+	c.readers = append(c.readers, r)
+	return socket, nil
 }
 
 // Multicast sends b to the group. An error matches ErrLinkDown when the link is
 // away. No error does not mean that it was sent: with the cable out, the kernel
 // accepts a packet and throws it away.
 func (c *Conn) Multicast(b []byte) error { return c.send(b, c.options.Group) }
+
+// Broadcast sends b to every host on the link; errors are as for Multicast.
+func (c *Conn) Broadcast(b []byte) error { return c.send(b, c.broadcast) }
 
 // Unicast sends b to one board; errors are as for Multicast.
 func (c *Conn) Unicast(b []byte, to netip.AddrPort) error { return c.send(b, to) }
@@ -262,21 +191,14 @@ func (c *Conn) Rejoin() error {
 	return nil
 }
 
-// Drops returns how many datagrams were dropped so far, and why.
-func (c *Conn) Drops() Drops {
-	return Drops{
-		WrongTTL:      c.wrongTTL.Load(),
-		Truncated:     c.truncated.Load(),
-		ReceiveErrors: c.receiveErrors.Load(),
-	}
-}
-
-// Close closes both sockets, which ends Serve. It may be called more than once.
+// Close closes all sockets, which ends Serve. It may be called more than once.
 func (c *Conn) Close() error {
-	var err error
+	var failed []error
 	c.close.Do(func() {
 		close(c.closed)
-		err = errors.Join(c.multicast.Close(), c.unicast.Close())
+		for _, socket := range c.sockets {
+			failed = append(failed, socket.Close())
+		}
 	})
-	return err
+	return errors.Join(failed...)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,48 +49,16 @@ func TestOptionsValidate(t *testing.T) {
 	}
 }
 
-// flakyReader fails as often as it is told, and then says that it is closed.
-type flakyReader struct{ errs []error }
-
-func (r *flakyReader) ReadMsgUDPAddrPort(b, oob []byte) (n, oobn, flags int, addr netip.AddrPort, err error) {
-	if len(r.errs) == 0 {
-		return 0, 0, 0, netip.AddrPort{}, net.ErrClosed
-	}
-	err, r.errs = r.errs[0], r.errs[1:]
-	return 0, 0, 0, netip.AddrPort{}, err
-}
-
-// A read error must end neither the reading nor the machine's idleness.
-func TestReceiveSurvivesErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &Conn{closed: make(chan struct{})}
-		r := &flakyReader{errs: []error{unix.ECONNREFUSED}}
-		start := time.Now()
-		c.receive(r, true, nil)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("one refused packet made the reader wait %s, want no wait", took)
-		}
-
-		for range 12 {
-			r.errs = append(r.errs, unix.ENETDOWN)
-		}
-		start = time.Now()
-		c.receive(r, true, nil)
-		// 0 + 10+20+40+80+160+320+640 ms, and then a second for each of the last four.
-		if took, want := time.Since(start), 1270*time.Millisecond+4*time.Second; took != want {
-			t.Errorf("12 errors in a row took %s, want %s", took, want)
-		}
-		if got := c.Drops().ReceiveErrors; got != 13 {
-			t.Errorf("counted %d errors, want 13", got)
-		}
-	})
-}
-
 // inbox collects what a Conn delivers.
 type inbox struct {
 	*Conn
 	name string
 	got  chan string
+}
+
+// pathNames are for what an inbox has heard.
+var pathNames = [...]string{
+	PathUnicast: "unicast", PathMulticast: "multicast", PathBroadcast: "broadcast", PathFloating: "floating",
 }
 
 // openInbox opens a Conn on a board and serves it until the test ends.
@@ -103,11 +70,7 @@ func openInbox(t testing.TB, name string, b *board, o Options) *inbox {
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := c.Serve(func(d Datagram) {
-			way := "unicast"
-			if d.Multicast {
-				way = "multicast"
-			}
-			in.got <- fmt.Sprintf("%s %q from %s", way, d.Data, d.From)
+			in.got <- fmt.Sprintf("%s %q from %s", pathNames[d.Path], d.Data, d.From)
 		}); err != nil {
 			t.Errorf("Serve of %s: %v", name, err)
 		}
@@ -182,14 +145,18 @@ func TestSecondDaemon(t *testing.T) {
 }
 
 // warmUp sends until the bridge forwards, and then takes in everything that was sent.
-func warmUp(t testing.TB, from, to *inbox) {
+func warmUp(t testing.TB, from *inbox, to ...*inbox) {
 	t.Helper()
-	eventually(t, "the bridge forwards", func() bool {
-		must(t, from.Multicast([]byte("hello")))
-		return len(to.got) > 0
-	})
+	for _, in := range to {
+		eventually(t, "the bridge forwards", func() bool {
+			must(t, from.Multicast([]byte("hello")))
+			return len(in.got) > 0
+		})
+	}
 	must(t, from.Multicast([]byte("ready")))
-	for !strings.Contains(receive(t, "the bridge to be ready", to.got), `"ready"`) {
+	for _, in := range to {
+		for !strings.Contains(receive(t, "the bridge to be ready", in.got), `"ready"`) {
+		}
 	}
 }
 

@@ -3,10 +3,9 @@
 // neighbours where the floating IP is now. It knows nothing of elections: it carries
 // bytes and holds addresses, and others decide.
 //
-//   - [Conn] is the pair of UDP sockets of one board: one bound to the group's
-//     multicast address, one to the board's own address. Nothing from beyond
-//     the link gets through (GTSM, RFC 5082), and neither sending nor
-//     receiving allocates memory.
+//   - [Conn] is the UDP sockets of one board: one for each [Path] by which a datagram
+//     may come. Nothing from beyond the link gets through (GTSM, RFC 5082), and
+//     neither sending nor receiving allocates memory.
 //   - [Watch] reports the group's interface and every IPv4 address of the host
 //     whenever one of them changes. [FindInterface] names the interface that a
 //     floating IP belongs to.
@@ -16,7 +15,10 @@
 //   - [Deadman] is the dead man's switch: a companion process that removes the
 //     addresses at once when the daemon is killed or frozen, by a [ReleasePlan].
 //   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen
-//     for rivals. [AnnouncementDelay] says when to announce again.
+//     for rivals. [AnnouncementDelay] says when to announce again. It also asks
+//     single hosts: whether they are there, or still have a floating address.
+//   - [NeighbourTable] is what the kernel knows of the hosts on the link, and
+//     [FrameCounter] shows whether any of them is heard.
 //   - [Now] is the one clock of the daemon, which the kernel and the companion share, and
 //     a [Timer] wakes its loop.
 //

@@ -159,7 +159,7 @@ func (b *board) open(o Options) (*Conn, error) {
 
 // openAnnouncer opens an Announcer on a board.
 func (b *board) openAnnouncer(index int, mac net.HardwareAddr) (*Announcer, error) {
-	return on(b, func() (*Announcer, error) { return OpenAnnouncer(index, mac) })
+	return on(b, func() (*Announcer, error) { return OpenAnnouncer(index, mac, testVIP) })
 }
 
 // newFloatingIP opens a FloatingIP on a board.

@@ -210,7 +210,7 @@ func outlive(t testing.TB, l *lan, method HoldMethod, signal syscall.Signal) (re
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		for pause(stop, time.Millisecond) {
-			arp.send(probe(arp.own, testVIP))
+			arp.send(probe(arp.own, testVIP), broadcast)
 		}
 	})
 	defer asking.Wait()

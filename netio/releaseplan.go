@@ -62,7 +62,7 @@ func (p *ReleasePlan) send(socket int) error {
 // openSender opens a socket that sends as the Conn does, but from a port of its own: the one
 // of the group must be free when the daemon has ended and is started again.
 func (c *Conn) openSender() (*os.File, error) {
-	socket, err := openSocket(c.options, c.index, netip.AddrPortFrom(c.options.Local, 0), false)
+	socket, err := openSocket(c.options, c.index, netip.AddrPortFrom(c.options.Local, 0), PathUnicast)
 	if err != nil {
 		return nil, err
 	}

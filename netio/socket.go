@@ -54,7 +54,7 @@ func withLinkDown(err error) error {
 // openSocket opens one UDP socket bound to bind. The net package could not do
 // it: given a group address, it binds to the wildcard address instead, and the
 // socket then hears every group and every unicast packet on the port.
-func openSocket(o Options, index int, bind netip.AddrPort, reuse bool) (conn *net.UDPConn, err error) {
+func openSocket(o Options, index int, bind netip.AddrPort, path Path) (conn *net.UDPConn, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
 	if err != nil {
 		return nil, fmt.Errorf("open a UDP socket: %w", err)
@@ -63,7 +63,7 @@ func openSocket(o Options, index int, bind netip.AddrPort, reuse bool) (conn *ne
 	file := os.NewFile(uintptr(fd), "udp "+bind.String())
 	defer file.Close()
 
-	if err := beforeBind(fd, o, reuse); err != nil {
+	if err := beforeBind(fd, o, path); err != nil {
 		return nil, err
 	}
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(bind.Port()), Addr: bind.Addr().As4()})
@@ -87,7 +87,7 @@ func openSocket(o Options, index int, bind netip.AddrPort, reuse bool) (conn *ne
 }
 
 // beforeBind sets what has to be set before the socket hears anything.
-func beforeBind(fd int, o Options, reuse bool) error {
+func beforeBind(fd int, o Options, path Path) error {
 	err := unix.BindToDevice(fd, o.Interface)
 	// Kernels before 5.7 want CAP_NET_RAW for this. The demo runs on loopback
 	// without any privilege, and there is no other link to hear there.
@@ -98,9 +98,20 @@ func beforeBind(fd int, o Options, reuse bool) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
 		return fmt.Errorf("switch IP_MULTICAST_ALL off: %w", err)
 	}
-	if reuse {
+	switch {
+	case path == PathFloating:
+		// This board will hold the address only when it leads, and must not have to
+		// open a socket then.
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1); err != nil {
+			return fmt.Errorf("switch IP_FREEBIND on: %w", err)
+		}
+	case path != PathUnicast && o.Shared:
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			return fmt.Errorf("switch SO_REUSEADDR on: %w", err)
+		}
+	case path == PathUnicast: // it sends for all
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
+			return fmt.Errorf("switch SO_BROADCAST on: %w", err)
 		}
 	}
 	return nil

@@ -39,6 +39,13 @@ func (r *reading) check() {
 				"write the own addresses of the other boards")
 		}
 	}
+	for i, ip := range c.Witness.Addrs {
+		if floating[ip] && !r.refused["witness"] {
+			r.refuse(r.field("witness"), r.values["witness"][i],
+				fmt.Sprintf("%s is the floating address, which proves nothing: a dead leader has it too", ip),
+				"write the address of another host that is always on, such as the router")
+		}
+	}
 	if c.ID != wire.Nobody && floating[c.ID.Addr()] {
 		r.refuse(r.field("id"), r.values["id"][0],
 			fmt.Sprintf("%s is the floating address, so every leader would have this id", c.ID.Addr()),

@@ -82,6 +82,7 @@ type Config struct {
 	ScoreCommand []string
 	Multicast    netip.AddrPort   // multicast: group address and UDP port
 	Peers        []netip.Addr     // peers: also spoken to by unicast
+	Witness      Witness          // witness: who is asked whether this board's port receives
 	KeyFile      string           // key_file: absolute path, or NoKey
 	Key          Key              // the secret that ReadKey has read; zero without authentication
 	LED          gpio.Spec        // led
@@ -144,6 +145,7 @@ func defaults(host string) *Config {
 		},
 		Group:     defaultGroup,
 		Multicast: wire.DefaultGroup,
+		Witness:   Witness{Gateway: true},
 		KeyFile:   DefaultKeyFile,
 		LED:       gpio.Default,
 		Socket:    DefaultSocket,

@@ -25,7 +25,7 @@ import (
 
 // compareConfigs compares what a file says, not where it says it.
 var compareConfigs = cmp.Options{
-	cmpopts.IgnoreUnexported(Config{}),
+	cmpopts.IgnoreUnexported(Config{}, Witness{}),
 	cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, gpio.Spec{}, Key{}),
 }
 
@@ -53,6 +53,7 @@ func defaultsFor(address string) Config {
 		Addresses: []Address{a},
 		Group:     "topdog",
 		Multicast: netip.MustParseAddrPort("224.0.0.254:9254"),
+		Witness:   Witness{Gateway: true},
 		KeyFile:   "/etc/topdog/key",
 		LED:       light("ACT"),
 		Socket:    "/run/topdog/topdog.sock",
@@ -118,6 +119,13 @@ func TestParse(t *testing.T) {
 		{`peers = ["192.168.1.11", "192.168.1.12"]`, func(c *Config) { c.Peers = []netip.Addr{ip("192.168.1.11"), ip("192.168.1.12")} }},
 		{`peers = "192.168.1.11"`, func(c *Config) { c.Peers = []netip.Addr{ip("192.168.1.11")} }},
 		{`peers = []`, func(c *Config) {}},
+		{`witness = "auto"`, func(c *Config) {}},
+		{`witness = ["auto"]`, func(c *Config) {}},
+		{`witness = "none"`, func(c *Config) { c.Witness = Witness{} }},
+		{`witness = "192.168.1.1"`, func(c *Config) { c.Witness = Witness{Addrs: []netip.Addr{ip("192.168.1.1")}} }},
+		{`witness = ["192.168.1.1", "192.168.1.2"]`, func(c *Config) {
+			c.Witness = Witness{Addrs: []netip.Addr{ip("192.168.1.1"), ip("192.168.1.2")}}
+		}},
 		{`key_file = "none"`, func(c *Config) { c.KeyFile = NoKey }},
 		{`key_file = "./none"`, func(c *Config) { c.KeyFile = "/etc/topdog/none" }},
 		{`key_file = "keys/a"`, func(c *Config) { c.KeyFile = "/etc/topdog/keys/a" }},
@@ -191,7 +199,7 @@ func TestWhere(t *testing.T) {
 var changedValue = map[string]string{
 	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
 	"heartbeat": `"77ms"`, "algorithm": `"bully"`, "detector": `"fixed"`, "fanout": `"unicast"`, "score_from": `"age"`,
-	"score_command": `["/7", "7"]`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`,
+	"score_command": `["/7", "7"]`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`, "witness": `["10.9.9.8"]`,
 	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`,
 }
 

@@ -34,6 +34,7 @@ type field struct {
 	key     string
 	form    form
 	max     int    // for lists: the greatest number of elements
+	filled  bool   // for lists: there must be an element
 	example string // a value as it would be written
 	live    bool   // can be applied by SIGHUP, without a restart
 	shared  bool   // the same on all boards of a group
@@ -51,7 +52,7 @@ type field struct {
 // variable, so that nobody can change it.
 func fields() []field {
 	return []field{
-		typed(field{key: "address", form: takesText | takesList, max: MaxAddresses, example: `"192.168.1.250"`, shared: true},
+		typed(field{key: "address", form: takesText | takesList, max: MaxAddresses, filled: true, example: `"192.168.1.250"`, shared: true},
 			func(c *Config) *[]Address { return &c.Addresses }, oneMoreAddress, tomlList[Address]),
 		typed(field{key: "interface", form: takesText, example: `"eth0"`},
 			func(c *Config) *string { return &c.Interface }, checked(checkInterface), tomlOptional),
@@ -79,6 +80,8 @@ func fields() []field {
 			func(c *Config) *netip.AddrPort { return &c.Multicast }, alone(parseMulticast), tomlText[netip.AddrPort]),
 		typed(field{key: "peers", form: takesText | takesList, max: MaxPeers, example: `["192.168.1.11", "192.168.1.12"]`, live: true},
 			func(c *Config) *[]netip.Addr { return &c.Peers }, oneMorePeer, tomlList[netip.Addr]),
+		typed(field{key: "witness", form: takesText | takesList, max: MaxWitnesses, filled: true, example: `"auto"`, live: true},
+			func(c *Config) *Witness { return &c.Witness }, oneMoreWitness, tomlWitness),
 		typed(field{key: "key_file", form: takesText, example: `"/etc/topdog/key"`},
 			func(c *Config) *string { return &c.KeyFile }, parseKeyFile, Quote),
 		typed(field{key: "led", form: takesText, example: `"ACT"`, live: true},

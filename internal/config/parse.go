@@ -213,7 +213,7 @@ func (r *reading) assign(f *field, v value) {
 	switch {
 	case f.form&takesList == 0:
 		r.refuse(f, v.at, "a list does not belong here", "write "+f.key+" = "+f.example)
-	case len(v.list) == 0 && f.key == "address":
+	case len(v.list) == 0 && f.filled:
 		r.refuse(f, v.at, "the list is empty", "write "+f.key+" = "+f.example)
 	case len(v.list) > f.max:
 		r.refuse(f, v.list[f.max].at, fmt.Sprintf("this is number %d of %d, more than %d", f.max+1, len(v.list), f.max),

@@ -272,7 +272,7 @@ func TestUnaddressed(t *testing.T) {
 		send := func(to wire.ID) (unicasts int) {
 			one.get(func() { unicasts = one.unicasts })
 			m := wire.Message{Header: wire.Header{Type: wire.TypeAnswer, Algorithm: wire.AlgorithmHeir, Sender: one.group.self}}
-			if err := one.tasks.call(t.Context(), func() { one.group.send(to, &m) }); err != nil {
+			if err := one.tasks.call(t.Context(), func() { one.group.send(&election.Effect{To: to, Message: m}) }); err != nil {
 				t.Fatal(err)
 			}
 			one.get(func() { unicasts = one.unicasts - unicasts })

@@ -14,6 +14,7 @@
 //	link      the interface: finding it, watching it, the board's own address on it
 //	group     the sockets, who this board is, the routes to the others, the guard;
 //	          packets are judged in group_receive.go
+//	lan       who is asked by ARP while there is a doubt, and what was heard since
 //	address   the floating address: holding, announcing and defending it, and the probe
 //	deadman   the companion process that releases the address when this one cannot
 //	score     the program that computes the board's score

@@ -97,8 +97,16 @@ var edges = []edge{
 			`""`, `"0.255.255.255"`, `"127.0.0.0"`, `"127.255.255.255"`, `"224.0.0.0"`, `"255.255.255.255"`, `"10.0.0.100"`, `"10.0.0.2/24"`,
 			list(config.MaxPeers+1, func(n int) string { return fmt.Sprintf("10.0.%d.%d", 1+n/255, n%255) }),
 		},
+	}, {
+		key:      "witness",
+		accepted: []string{`"auto"`, `"none"`, `["1.0.0.0"]`, list(config.MaxWitnesses, func(n int) string { return fmt.Sprintf("10.0.1.%d", n) })},
+		refused: []string{
+			`[]`, `""`, `"gateway"`, `"0.255.255.255"`, `"127.0.0.0"`, `"224.0.0.0"`, `"10.0.0.100"`, `["auto", "none"]`,
+			list(config.MaxWitnesses+1, func(n int) string { return fmt.Sprintf("10.0.1.%d", n) }),
+		},
 	},
 	{key: "key_file", accepted: []string{`"none"`, `"k"`, longPath(4095)}, refused: []string{`""`, `"~/k"`, `"k\u0000"`, longPath(4096)}},
+
 	{
 		key:      "led",
 		accepted: []string{`"none"`, `""`, text("line:", 31), text("led:", 63), `"gpiochip32767/32767"`, `"GPIO17:low"`},

@@ -33,6 +33,8 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 			d.address.release()
 		case election.EffectProbe:
 			d.address.probe(d.probed)
+		case election.EffectAskLAN:
+			d.lan.ask(d.group.addressOf(e.To))
 		case election.EffectFinished:
 			d.finished = true
 		}
@@ -56,12 +58,10 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 
 // send sends a message of the core.
 func (d *Daemon) send(e *election.Effect) {
-	if e.Floating {
-		d.group.sendFloating(d.address.prefixes()[0].Addr(), &e.Message) // who has one has all
-		return
+	d.group.send(e)
+	if !e.Floating { // nobody knows whom that will reach
+		d.trace.messageSent(e.To, &e.Message)
 	}
-	d.group.send(e.To, &e.Message)
-	d.trace.messageSent(e.To, &e.Message)
 }
 
 // claimsLead reports whether an effect would say that this board leads, or

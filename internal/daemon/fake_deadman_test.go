@@ -117,9 +117,9 @@ func (l *fakeLAN) resign(from *fakeBoard, e netio.ReleasePlan) {
 		other.mu.Lock()
 		if r := other.transport; r != nil && other != from && len(e.Resign) > 0 {
 			for _, to := range e.To {
-				if to.Addr().IsMulticast() || to.Addr() == r.local {
+				if other.hears(to.Addr()) {
 					r.inbox <- netio.Datagram{
-						Data: e.Resign, Multicast: to.Addr().IsMulticast(),
+						Data: e.Resign, Path: pathTo(to.Addr()),
 						From: netip.AddrPortFrom(from.transport.local, 40000),
 					}
 				}

@@ -30,6 +30,7 @@ type fakeLAN struct {
 	mu     sync.Mutex
 	boards []*fakeBoard
 	owner  net.HardwareAddr // of the floating address, if a foreign machine has it
+	hosts  []netip.Addr     // that are no boards, and answer ARP; the first is the gateway
 }
 
 // the floating address of all tests.
@@ -50,8 +51,13 @@ type fakeBoard struct {
 	transport    *fakeTransport
 	announcer    *fakeAnnouncer
 	acquireFails error
-	openFails    error         // of the holder
-	mute         bool          // what it sends is lost
+	openFails    error  // of the holder
+	mute         bool   // what it sends is lost
+	deaf         bool   // what is sent to it is lost
+	noMulticast  bool   // the switch passes no multicast to it
+	silent       bool   // its kernel does not answer for the floating address
+	frames       uint64 // of others that have reached it
+	questions    []netio.ARPQuestion
 	sendTakes    time.Duration // from the call until the datagram leaves
 	sent         int
 	holding      bool
@@ -91,7 +97,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 			Name: fmt.Sprint("pi", number), Priority: 100, Interval: 100 * time.Millisecond, Algorithm: wire.AlgorithmHeir,
 		},
 		Addresses: []config.Address{{IP: floating}}, Group: "test", Key: testKey(7),
-		Multicast: wire.DefaultGroup, LogLevel: logrus.DebugLevel,
+		Multicast: wire.DefaultGroup, Witness: config.Witness{Gateway: true}, LogLevel: logrus.DebugLevel,
 	}
 	if change != nil {
 		change(&cfg, b)
@@ -204,6 +210,8 @@ func (b *fakeBoard) machine() Platform {
 			b.announcer = &fakeAnnouncer{board: b}
 			return b.announcer, nil
 		},
+		OpenNeighbours: func(netio.Link) (Neighbours, error) { return fakeNeighbours{b.lan}, nil },
+		OpenFrames:     func(netio.Link) (Frames, error) { return fakeFrames{b}, nil },
 		OpenLED: func(gpio.Spec) (gpio.LED, error) {
 			if b.openLED != nil {
 				return b.openLED()
@@ -258,6 +266,10 @@ func (t *fakeTransport) Serve(deliver func(netio.Datagram)) error {
 
 func (t *fakeTransport) Multicast(b []byte) error { return t.send(b, netip.Addr{}, 0) }
 
+func (t *fakeTransport) Broadcast(b []byte) error {
+	return t.send(b, netio.LimitedBroadcast, wire.DefaultGroup.Port())
+}
+
 func (t *fakeTransport) Unicast(b []byte, to netip.AddrPort) error {
 	return t.send(b, to.Addr(), to.Port())
 }
@@ -281,26 +293,21 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 	if mute {
 		return nil
 	}
-	d := netio.Datagram{Data: append([]byte(nil), b...), Multicast: !to.IsValid()}
+	d := netio.Datagram{Data: append([]byte(nil), b...), Path: pathTo(to)}
 	d.From = netip.AddrPortFrom(t.local, wire.DefaultGroup.Port())
-	time.AfterFunc(fakeLatency, func() {
-		t.board.lan.mu.Lock()
-		defer t.board.lan.mu.Unlock()
-		for _, other := range t.board.lan.boards {
-			other.mu.Lock()
-			if r := other.transport; r != nil && other != t.board && (d.Multicast || r.local == to) {
-				select {
-				case r.inbox <- d:
-				default:
-				}
+	t.board.lan.later(t.board, func(other *fakeBoard) {
+		if r := other.transport; r != nil && other.hears(to) {
+			select {
+			case r.inbox <- d:
+			default:
 			}
-			other.mu.Unlock()
 		}
 	})
 	return nil
 }
 
 func (t *fakeTransport) Rejoin() error      { return nil }
+func (t *fakeTransport) Drain()             {}
 func (t *fakeTransport) Drops() netio.Drops { return netio.Drops{} }
 
 func (t *fakeTransport) Close() error {
@@ -346,15 +353,10 @@ func (h fakeHolder) Close() error                       { return h.Release() }
 
 // fakeAnnouncer counts, and finds the foreign machine that the LAN has.
 type fakeAnnouncer struct {
-	board  *fakeBoard
-	rivals func(netip.Addr, net.HardwareAddr)
-}
-
-func (a *fakeAnnouncer) Announce(netip.Addr) error {
-	a.board.mu.Lock()
-	defer a.board.mu.Unlock()
-	a.board.announced++
-	return nil
+	board    *fakeBoard
+	rivals   func(netip.Addr, net.HardwareAddr)
+	answered func(netio.ARPAnswer)
+	holder   net.HardwareAddr // who has announced the floating address last
 }
 
 func (a *fakeAnnouncer) Probe(ctx context.Context, _ netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {

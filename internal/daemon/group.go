@@ -28,6 +28,8 @@ type group struct {
 	port      uint16         // where boards listen
 	peers     []netip.Addr   // are sent by unicast what the group is sent by multicast
 	routes    map[wire.ID]*route
+	// broadcasts says that the heartbeats of this leader are broadcast as well.
+	broadcasts bool
 
 	// The sockets.
 	transport   Transport      // nil while the link is closed

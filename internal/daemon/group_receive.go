@@ -17,11 +17,11 @@ const inboxSize = 256
 
 // packet is a datagram on its way from a reader to the loop.
 type packet struct {
-	data      [wire.MaxPacket]byte
-	size      int
-	from      netip.AddrPort
-	multicast bool
-	at        time.Duration // when it was read from its socket
+	data [wire.MaxPacket]byte
+	size int
+	from netip.AddrPort
+	path netio.Path    // the way by which it came
+	at   time.Duration // when it was read from its socket
 }
 
 // deliver is given each datagram by a reader of the sockets. It copies, allocates
@@ -36,8 +36,15 @@ func (g *group) deliver(datagram netio.Datagram) {
 		return
 	}
 	p.size = copy(p.data[:], datagram.Data)
-	p.from, p.multicast, p.at = datagram.From, datagram.Multicast, datagram.At
+	p.from, p.path, p.at = datagram.From, datagram.Path, datagram.At
 	g.inbox <- p // never blocks: there are no more packets than places
+}
+
+// drain takes in what the kernel has received until now, and the readers have not read yet.
+func (g *group) drain() {
+	if g.transport != nil {
+		g.transport.Drain()
+	}
 }
 
 // recycle gives a packet back to the readers.
@@ -76,7 +83,7 @@ func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) 
 		g.drop(verdict.Drop, p.from)
 		return nil, conflictNone
 	}
-	if p.multicast {
+	if p.path == netio.PathMulticast {
 		g.multicastAt = now
 	}
 	if verdict.Namesake {
@@ -130,6 +137,6 @@ func (g *group) reply(v *wire.Verdict, from netip.AddrPort) {
 		if v.ReplyByMulticast {
 			to = netip.AddrPort{}
 		}
-		g.transmit(m, to)
+		g.transmit(m, to, false)
 	}
 }

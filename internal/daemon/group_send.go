@@ -6,28 +6,38 @@ import (
 	"net/netip"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
 
-// send sends a message of the core to a board, or to all of them if to is wire.Nobody.
-func (g *group) send(to wire.ID, m *wire.Message) {
-	if to == wire.Nobody {
-		g.transmit(m, netip.AddrPort{})
-		return
+// send sends a message of the core.
+func (g *group) send(e *election.Effect) {
+	switch m := &e.Message; {
+	case e.Floating:
+		g.transmit(m, netip.AddrPortFrom(g.link.firstFloating(), g.port), false)
+	case e.To == wire.Nobody:
+		if m.Type == wire.TypeHeartbeat && !m.Reply {
+			g.heartbeatsBroadcast(e.Broadcast)
+		}
+		g.transmit(m, netip.AddrPort{}, e.Broadcast)
+	default:
+		addr, ok := g.routeTo(e.To)
+		if !ok {
+			g.noRoute(e.To)
+			return
+		}
+		g.transmit(m, addr, false)
 	}
-	addr, ok := g.routeTo(to)
-	if !ok {
-		g.noRoute(to)
-		return
-	}
-	g.transmit(m, addr)
 }
 
-// sendFloating sends a message to whoever has the floating address.
-func (g *group) sendFloating(floating netip.Addr, m *wire.Message) {
-	g.transmit(m, netip.AddrPortFrom(floating, g.port))
+// heartbeatsBroadcast notes whether there are boards that broadcasts alone reach.
+func (g *group) heartbeatsBroadcast(also bool) {
+	if g.broadcasts != also {
+		g.broadcasts = also
+		g.changes++
+	}
 }
 
 // noRoute counts a message to a board that was never heard and whose id is no
@@ -39,9 +49,9 @@ func (g *group) noRoute(id wire.ID) {
 	g.reporter.warn(console.ProblemNoRoute, text, time.Minute)
 }
 
-// transmit sends a message to one address, or to the group if that is zero. It is
-// the only place where the daemon sends to other boards.
-func (g *group) transmit(m *wire.Message, to netip.AddrPort) {
+// transmit sends a message to one address, or to the group if that is zero, and then
+// perhaps by broadcast as well. It is the only place where the daemon sends to other boards.
+func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 	if g.transport == nil {
 		return
 	}
@@ -59,6 +69,9 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort) {
 		return
 	}
 	g.noteSend(g.transport.Multicast(datagram))
+	if broadcast {
+		g.noteSend(g.transport.Broadcast(datagram))
+	}
 	for _, peer := range g.peers {
 		if peer != g.local {
 			g.noteSend(g.transport.Unicast(datagram, netip.AddrPortFrom(peer, g.port)))
@@ -105,6 +118,9 @@ func (g *group) presign(m wire.Message) ([]byte, error) {
 // destinations are where a message to the group goes.
 func (g *group) destinations() []netip.AddrPort {
 	all := []netip.AddrPort{g.multicast}
+	if g.broadcasts {
+		all = append(all, netip.AddrPortFrom(netio.LimitedBroadcast, g.port))
+	}
 	for _, peer := range g.peers {
 		if peer != g.local {
 			all = append(all, netip.AddrPortFrom(peer, g.port))

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -127,6 +128,9 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	return local, ""
 }
 
+// firstFloating is the floating address by which whoever holds them all is asked.
+func (l *link) firstFloating() netip.Addr { return l.floating[0].IP }
+
 func (l *link) isFloating(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.floating, func(a config.Address) bool { return a.IP == addr })
 }
@@ -187,7 +191,11 @@ func (d *Daemon) reopenLink() {
 		return
 	}
 	d.reporter.solved(console.ProblemLink)
+	wasDown := d.core.Role() == election.Isolated
 	d.carryOut(d.core.Link(d.now(), true))
+	if wasDown {
+		d.lan.findWitnesses()
+	}
 }
 
 // openLink opens the sockets, and makes the core when the board's address is
@@ -212,6 +220,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	d.reporter.solved(console.ProblemSockets)
 	d.link.opened(local)
 	d.group.open(transport, local)
+	d.lan.open(announcer, d.link.state, local)
 	d.address.open(d.link.name, announcer)
 	return nil
 }
@@ -239,6 +248,7 @@ func (d *Daemon) linkLost() {
 func (d *Daemon) closeLink() {
 	d.link.closed(never)
 	d.group.close()
+	d.lan.close()
 	d.address.closeAnnouncer()
 }
 
@@ -248,4 +258,5 @@ func (d *Daemon) maintainLink(now time.Duration) {
 		d.reopenLink()
 	}
 	d.group.rejoin(now)
+	d.lan.maintain(now)
 }

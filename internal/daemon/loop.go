@@ -87,7 +87,7 @@ func (d *Daemon) settle() {
 
 // due is when something has to be done though nothing happens.
 func (d *Daemon) due() time.Duration {
-	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.reporter.due())
+	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.lan.due(), d.reporter.due())
 	if d.core != nil {
 		if at, ok := d.core.Deadline(); ok {
 			next = min(next, at)
@@ -100,17 +100,11 @@ func (d *Daemon) due() time.Duration {
 // it releases the address before anything renews it.
 func (d *Daemon) timerExpired() {
 	d.timer.unset()
-	// What has arrived meanwhile may change what is due. What arrives while this
-	// is handled has to wait, or a flood would keep the leader from its heartbeat.
-	for range len(d.group.inbox) {
-		d.receive(<-d.group.inbox)
-	}
+	d.takeIn()
 	now := d.now()
-	if d.core != nil {
-		if at, ok := d.core.Deadline(); ok && at <= now {
-			d.trace.timerFired(at, now)
-			d.carryOut(d.core.Wake(now))
-		}
+	if at, ok := d.coreDue(now); ok {
+		d.trace.timerFired(at, now)
+		d.carryOut(d.core.Wake(now))
 	}
 	if d.address.endBackOff(d.now()) {
 		d.applyPriority()
@@ -118,6 +112,31 @@ func (d *Daemon) timerExpired() {
 	d.address.maintain(d.now())
 	d.maintainLink(d.now())
 	d.reporter.feedWatchdog(now)
+}
+
+// takeIn receives what has arrived meanwhile, since that may change what is due. What arrives
+// while this is handled has to wait, or a flood would keep the leader from its heartbeat.
+func (d *Daemon) takeIn() {
+	_, due := d.coreDue(d.now())
+	doubts := due && (d.core.Role() != election.Leader || d.lan.asking)
+	if doubts {
+		d.group.drain() // the last heartbeat may be waiting in its socket
+	}
+	for range len(d.group.inbox) {
+		d.receive(<-d.group.inbox)
+	}
+	if doubts && d.lan.heardFrames() {
+		d.carryOut(d.core.Evidence(d.now()))
+	}
+}
+
+// coreDue returns the deadline of the core, if it has come.
+func (d *Daemon) coreDue(now time.Duration) (at time.Duration, due bool) {
+	if d.core == nil {
+		return 0, false
+	}
+	at, ok := d.core.Deadline()
+	return at, ok && at <= now
 }
 
 // receive hands what is new and true to the core.

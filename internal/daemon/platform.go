@@ -18,8 +18,10 @@ import (
 type Transport interface {
 	Serve(deliver func(netio.Datagram)) error
 	Multicast(b []byte) error
+	Broadcast(b []byte) error
 	Unicast(b []byte, to netip.AddrPort) error
 	Rejoin() error
+	Drain()
 	Drops() netio.Drops
 	Close() error
 }
@@ -41,6 +43,22 @@ type Announcer interface {
 	Announce(addr netip.Addr) error
 	Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error)
 	Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr))
+	Ask(own netip.Addr, questions []netio.ARPQuestion) error
+	Answers(heard func(netio.ARPAnswer))
+	Holder(addr netip.Addr) (mac net.HardwareAddr, known bool)
+	Close() error
+}
+
+// Neighbours knows the hosts on the link; netio.NeighbourTable is the real one.
+type Neighbours interface {
+	List() ([]netio.Neighbour, error)
+	Gateway() (gateway netip.Addr, found bool, err error)
+	Close() error
+}
+
+// Frames counts the frames of other hosts on the link; netio.FrameCounter is the real one.
+type Frames interface {
+	Frames() (uint64, error)
 	Close() error
 }
 
@@ -58,6 +76,10 @@ type Platform struct {
 	OpenHolder func(iface string, addresses []netip.Prefix) (Holder, error)
 	// OpenAnnouncer opens what reaches the neighbours on the interface.
 	OpenAnnouncer func(netio.Link) (Announcer, error)
+	// OpenNeighbours opens what knows the hosts on the link; nil means that nothing does.
+	OpenNeighbours func(netio.Link) (Neighbours, error)
+	// OpenFrames opens what counts the frames on the link; nil means that nothing does.
+	OpenFrames func(netio.Link) (Frames, error)
 	// OpenLED opens a light.
 	OpenLED func(gpio.Spec) (gpio.LED, error)
 	// NewTimer makes what wakes the loop; nil means a timer of the Go runtime.
@@ -80,13 +102,17 @@ type RealOptions struct {
 // opened, see gpio.Init.
 func Real(cfg *config.Config, o RealOptions) Platform {
 	gpio.Init(cfg.LED)
+	floating := make([]netip.Addr, 0, len(cfg.Addresses))
+	for _, a := range cfg.Addresses {
+		floating = append(floating, a.IP)
+	}
 	s := Platform{
 		FindInterface: netio.FindInterface,
 		Watch: func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error {
 			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Problem: problem}, notify)
 		},
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
-			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast})
+			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: floating})
 			if err != nil {
 				return nil, err
 			}
@@ -102,11 +128,25 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			return f, nil
 		},
 		OpenAnnouncer: func(link netio.Link) (Announcer, error) {
-			a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr)
+			a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr, floating...)
 			if err != nil {
 				return nil, err
 			}
 			return a, nil
+		},
+		OpenNeighbours: func(link netio.Link) (Neighbours, error) {
+			n, err := netio.OpenNeighbours(link.Index)
+			if err != nil {
+				return nil, err
+			}
+			return n, nil
+		},
+		OpenFrames: func(link netio.Link) (Frames, error) {
+			f, err := netio.OpenFrameCounter(link.Index, link.HardwareAddr)
+			if err != nil {
+				return nil, err
+			}
+			return f, nil
 		},
 		OpenLED:    realLED(cfg, o.Log),
 		RunCommand: runCommand,

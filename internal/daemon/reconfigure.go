@@ -42,6 +42,9 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 	d.cfg.ApplyLive(cfg)
 	d.reporter.log.Logger.SetLevel(cfg.LogLevel)
 	d.group.setPeers(d.cfg.Peers)
+	if changed["witness"] {
+		d.lan.setWitness(cfg.Witness)
+	}
 	if changed["score_command"] {
 		d.score.replaceCommand(cfg.ScoreCommand)
 	}

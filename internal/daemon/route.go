@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -46,11 +47,20 @@ func (g *group) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 		// A pre-signed RESIGN comes from a port of its own, where nobody listens.
 		r.addr = netip.AddrPortFrom(p.from.Addr(), g.port)
 	}
-	if p.multicast {
+	switch p.path {
+	case netio.PathMulticast:
 		r.multicastAt = now
-	} else {
+	case netio.PathUnicast:
 		r.directAt = now
 	}
+}
+
+// addressOf returns the own address of a board, or none.
+func (g *group) addressOf(id wire.ID) netip.Addr {
+	if addr, ok := g.routeTo(id); ok {
+		return addr.Addr()
+	}
+	return netip.Addr{}
 }
 
 // heardFrom returns the address that a board was heard from, or none.

@@ -90,6 +90,7 @@ func TestSleeperDoesNotDefend(t *testing.T) {
 		inBubble(t, func(t *testing.T, l *fakeLAN) {
 			_, _, three := l.three()
 			pass(30 * time.Second)
+			three.get(func() { three.silent = true }) // or the heir would wait
 			go three.tasks.post(func() { <-time.After(400 * time.Millisecond) })
 			pass(350 * time.Millisecond)
 			three.get(func() { three.announced = 0 })
@@ -116,7 +117,7 @@ func TestRepeatedPacketLeadsNowhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Millisecond)
-		one.transport.inbox <- netio.Datagram{Data: packet, From: netip.MustParseAddrPort("10.0.0.66:9254"), Multicast: true}
+		one.transport.inbox <- netio.Datagram{Data: packet, From: netip.MustParseAddrPort("10.0.0.66:9254"), Path: netio.PathMulticast}
 		pass(time.Millisecond)
 		for _, b := range one.mustStatus(t).Boards {
 			if b.Name == "pi3" && b.Address != "10.0.0.3" {
@@ -147,7 +148,7 @@ func TestLogIsBounded(t *testing.T) {
 		one.get(func() { before = len(one.logged) })
 		for n := range 2000 {
 			from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), wire.DefaultGroup.Port())
-			one.transport.inbox <- netio.Datagram{Data: packet, From: from, Multicast: true}
+			one.transport.inbox <- netio.Datagram{Data: packet, From: from, Path: netio.PathMulticast}
 			pass(time.Millisecond)
 		}
 		one.get(func() {

@@ -263,6 +263,14 @@ func (c cabled) Multicast(b []byte) error {
 	return c.Transport.Multicast(b)
 }
 
+// Broadcast is as Multicast.
+func (c cabled) Broadcast(b []byte) error {
+	if !c.reachable() {
+		return nil
+	}
+	return c.Transport.Broadcast(b)
+}
+
 func (c cabled) Unicast(b []byte, to netip.AddrPort) error {
 	if !c.reachable() {
 		return nil
@@ -286,4 +294,7 @@ func (noNeighbours) Probe(ctx context.Context, _ netip.Addr, n int, spacing time
 }
 
 func (noNeighbours) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
+func (noNeighbours) Ask(netip.Addr, []netio.ARPQuestion) error               { return nil }
+func (noNeighbours) Answers(func(netio.ARPAnswer))                           {}
+func (noNeighbours) Holder(netip.Addr) (net.HardwareAddr, bool)              { return nil, false }
 func (noNeighbours) Close() error                                            { return nil }

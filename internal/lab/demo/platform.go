@@ -37,6 +37,12 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 	p.OpenAnnouncer = func(link netio.Link) (daemon.Announcer, error) {
 		return netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(link) })
 	}
+	p.OpenNeighbours = func(link netio.Link) (daemon.Neighbours, error) {
+		return netns.Within(host, func() (daemon.Neighbours, error) { return machine.OpenNeighbours(link) })
+	}
+	p.OpenFrames = func(link netio.Link) (daemon.Frames, error) {
+		return netns.Within(host, func() (daemon.Frames, error) { return machine.OpenFrames(link) })
+	}
 	return p
 }
 

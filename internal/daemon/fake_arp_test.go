@@ -1,0 +1,156 @@
+package daemon
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"topdog/netio"
+)
+
+// pathTo is the way by which a datagram to an address comes; no address means the group.
+func pathTo(to netip.Addr) netio.Path {
+	switch {
+	case !to.IsValid() || to.IsMulticast():
+		return netio.PathMulticast
+	case to == netio.LimitedBroadcast:
+		return netio.PathBroadcast
+	case to == floating:
+		return netio.PathFloating
+	default:
+		return netio.PathUnicast
+	}
+}
+
+// hears reports whether a datagram to an address reaches the board.
+func (b *fakeBoard) hears(to netip.Addr) bool {
+	switch pathTo(to) {
+	case netio.PathMulticast:
+		return !b.noMulticast
+	case netio.PathUnicast:
+		return b.transport.local == to
+	case netio.PathFloating:
+		return b.holding
+	default:
+		return true
+	}
+}
+
+// later does something with each board that a frame reaches when it has come there.
+func (l *fakeLAN) later(from *fakeBoard, do func(other *fakeBoard)) {
+	time.AfterFunc(fakeLatency, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, other := range l.boards {
+			if other == from {
+				continue
+			}
+			other.mu.Lock()
+			if !other.deaf {
+				other.frames++
+				do(other)
+			}
+			other.mu.Unlock()
+		}
+	})
+}
+
+func (a *fakeAnnouncer) Announce(netip.Addr) error {
+	var mute bool
+	a.board.get(func() { a.board.announced++; mute = a.board.mute })
+	if mute {
+		return nil
+	}
+	a.board.lan.later(a.board, func(other *fakeBoard) {
+		if other.announcer != nil {
+			other.announcer.holder = a.board.state.Link.HardwareAddr
+		}
+	})
+	return nil
+}
+
+// Ask is answered by a board that holds the address, and by the hosts.
+func (a *fakeAnnouncer) Ask(_ netip.Addr, questions []netio.ARPQuestion) error {
+	b := a.board
+	askedAt := time.Since(b.lan.start)
+	var mute bool
+	b.get(func() { b.questions = append(b.questions, questions...); mute = b.mute })
+	if mute {
+		return nil
+	}
+	for _, q := range questions {
+		answer := func() {
+			time.AfterFunc(fakeLatency, func() { a.receive(netio.ARPAnswer{Addr: q.Addr, AskedAt: askedAt}) })
+		}
+		b.lan.later(b, func(other *fakeBoard) {
+			if q.Addr == floating && other.holding && !other.mute && !other.silent && slices.Equal(q.To, other.state.Link.HardwareAddr) {
+				answer()
+			}
+		})
+		time.AfterFunc(fakeLatency, func() {
+			b.lan.mu.Lock()
+			defer b.lan.mu.Unlock()
+			if slices.Contains(b.lan.hosts, q.Addr) {
+				answer()
+			}
+		})
+	}
+	return nil
+}
+
+// receive gives the board an answer, unless it is deaf.
+func (a *fakeAnnouncer) receive(answer netio.ARPAnswer) {
+	var answered func(netio.ARPAnswer)
+	a.board.get(func() {
+		if !a.board.deaf {
+			a.board.frames++
+			answered = a.answered
+		}
+	})
+	if answered != nil {
+		answered(answer)
+	}
+}
+
+func (a *fakeAnnouncer) Answers(heard func(netio.ARPAnswer)) {
+	a.board.get(func() { a.answered = heard })
+}
+
+func (a *fakeAnnouncer) Holder(netip.Addr) (mac net.HardwareAddr, known bool) {
+	a.board.get(func() { mac = a.holder })
+	return mac, mac != nil
+}
+
+// fakeNeighbours knows the hosts.
+type fakeNeighbours struct{ lan *fakeLAN }
+
+func (n fakeNeighbours) List() (all []netio.Neighbour, err error) {
+	n.lan.mu.Lock()
+	defer n.lan.mu.Unlock()
+	for i, host := range n.lan.hosts {
+		all = append(all, netio.Neighbour{Addr: host, MAC: net.HardwareAddr{2, 0, 0, 0, 1, byte(i)}})
+	}
+	return all, nil
+}
+
+func (n fakeNeighbours) Gateway() (netip.Addr, bool, error) {
+	n.lan.mu.Lock()
+	defer n.lan.mu.Unlock()
+	if len(n.lan.hosts) == 0 {
+		return netip.Addr{}, false, nil
+	}
+	return n.lan.hosts[0], true, nil
+}
+
+func (n fakeNeighbours) Close() error { return nil }
+
+// fakeFrames counts what has reached a board.
+type fakeFrames struct{ board *fakeBoard }
+
+func (f fakeFrames) Frames() (count uint64, err error) {
+	f.board.get(func() { count = f.board.frames })
+	return count, nil
+}
+
+func (f fakeFrames) Close() error { return nil }

@@ -1,0 +1,327 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/netio"
+)
+
+// lan is the network around this board, beside the boards of the group. When the core
+// doubts, the LAN is asked by ARP: the machine that has announced the floating address,
+// whether it still answers for it; and the witnesses and some neighbours, whether anything
+// arrives on this board's port at all. For the same reason the frames of other hosts are
+// counted. While nobody doubts, nothing is sent, read or counted.
+type lan struct {
+	shared
+	link     *link
+	answered func(netio.ARPAnswer) // in the loop
+
+	state      netio.Link // of the interface that is open
+	local      netip.Addr // this board's own address there
+	announcer  Announcer  // nil while the link is closed
+	neighbours Neighbours // nil while the link is closed, or if there is none
+	table      []netio.Neighbour
+	gateway    netip.Addr // none if it is not on this link
+	readAt     time.Duration
+	reading    int // counts the readings of the table, to tell an old one
+
+	witness   config.Witness
+	witnesses []witness
+
+	// The last question.
+	asking   bool // nothing was heard since it was asked
+	askedAt  time.Duration
+	doubtEnd time.Duration // when counting ends, and the witnesses are asked once more; never without a doubt
+	frames   Frames        // counts while there is a doubt, else nil
+	baseline uint64        // what it had counted when the question was asked
+}
+
+// witness is a host whose answers show that this board's port receives.
+type witness struct {
+	addr    netip.Addr
+	askedAt time.Duration // for the last time
+	since   time.Duration // when it was asked first of the last doubt
+	heard   bool          // it has answered since then
+	present bool          // it has, or had answered in the doubt before
+}
+
+const (
+	// neighboursMax is how many neighbours are asked that are no witnesses.
+	neighboursMax = 3
+	// tableLasts is how long what the kernel said of the neighbours is good enough: a doubt is
+	// over by then, and the MAC address of a board does not change meanwhile.
+	tableLasts = time.Second
+	// witnessAnswers is how long a witness may take to answer: a Wi-Fi station that sleeps
+	// wakes for every third beacon of 102 ms, and some sleep for longer.
+	witnessAnswers = 500 * time.Millisecond
+	// doubtLasts is how long after the last question a doubt is over. A board that waits for
+	// the first frame asks every interval, which is 10 s at most.
+	doubtLasts = 15 * time.Second
+)
+
+func newLAN(s shared, w config.Witness, l *link, answered func(netio.ARPAnswer)) *lan {
+	return &lan{shared: s, link: l, witness: w, answered: answered, readAt: -time.Hour, doubtEnd: never}
+}
+
+// open begins to listen for answers when the link has been opened.
+func (l *lan) open(announcer Announcer, state netio.Link, local netip.Addr) {
+	l.announcer, l.state, l.local = announcer, state, local
+	announcer.Answers(func(answer netio.ARPAnswer) { l.tasks.tryPost(func() { l.receive(answer) }) })
+	if l.platform.OpenNeighbours == nil {
+		return
+	}
+	neighbours, err := l.platform.OpenNeighbours(state)
+	if err != nil {
+		l.reporter.failed("find the neighbours", err)
+		return
+	}
+	l.neighbours = neighbours
+}
+
+// close is called when the link is closed.
+func (l *lan) close() {
+	l.announcer, l.table, l.witnesses = nil, nil, nil
+	l.reading++
+	l.readAt, l.asking, l.doubtEnd = -time.Hour, false, never
+	l.stopCounting()
+	if l.neighbours != nil {
+		l.reporter.failed("close the table of neighbours", l.neighbours.Close())
+		l.neighbours = nil
+	}
+}
+
+// setWitness replaces the configured witnesses.
+func (l *lan) setWitness(w config.Witness) {
+	l.witness = w
+	l.chooseWitnesses()
+}
+
+// findWitnesses finds out which witnesses there are, and whether they answer.
+func (l *lan) findWitnesses() { l.readTable(func() { l.askWitnesses(l.now(), nil) }) }
+
+// ask asks the LAN because the core doubts. suspect is the own address of the board that had
+// the floating address, or none.
+func (l *lan) ask(suspect netip.Addr) {
+	l.asking, l.askedAt = true, l.now()
+	l.doubtEnd = l.askedAt + doubtLasts
+	l.startCounting()
+	if l.announcer == nil {
+		return
+	}
+	// What is known is asked for at once, since the questions have to be back before the
+	// grace is over. What the kernel has to be asked for follows.
+	asked := l.addressQuestions(suspect)
+	began := l.askedAt
+	l.askWitnesses(began, asked)
+	if l.now()-l.readAt <= tableLasts {
+		return
+	}
+	l.readTable(func() {
+		var more []netio.ARPQuestion
+		for _, q := range l.addressQuestions(suspect) {
+			if !slices.ContainsFunc(asked, func(a netio.ARPQuestion) bool { return slices.Equal(a.To, q.To) }) {
+				more = append(more, q)
+			}
+		}
+		l.askWitnesses(began, append(more, l.neighbourQuestions()...))
+	})
+}
+
+// addressQuestions are the questions whether a machine answers for the floating address. They
+// go to the machine that has announced it last, and to the suspected board, by their Ethernet
+// addresses: a proxy would answer what goes to everybody.
+func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestion) {
+	if !suspect.IsValid() {
+		return nil
+	}
+	addr := l.link.firstFloating()
+	add := func(mac net.HardwareAddr) {
+		if len(mac) > 0 && !slices.ContainsFunc(questions, func(q netio.ARPQuestion) bool { return slices.Equal(q.To, mac) }) {
+			questions = append(questions, netio.ARPQuestion{Addr: addr, To: mac})
+		}
+	}
+	if mac, known := l.announcer.Holder(addr); known {
+		add(mac)
+	}
+	for _, n := range l.table {
+		if n.Addr == suspect {
+			add(n.MAC)
+		}
+	}
+	return questions
+}
+
+// askWitnesses asks other questions, and all witnesses that were not asked since then.
+func (l *lan) askWitnesses(since time.Duration, questions []netio.ARPQuestion) {
+	now := l.now()
+	for i := range l.witnesses {
+		w := &l.witnesses[i]
+		if w.askedAt >= since {
+			continue
+		}
+		if now-w.since > witnessAnswers { // else it may still answer what it was asked
+			w.present, w.heard, w.since = w.heard, false, now
+		}
+		w.askedAt = now
+		questions = append(questions, netio.ARPQuestion{Addr: w.addr})
+	}
+	l.send(questions)
+}
+
+// neighbourQuestions ask some hosts that the kernel knows. They need not answer: they are no
+// witnesses. But a client that believes the floating address to be elsewhere may be
+// the only one here.
+func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
+	for _, n := range l.table {
+		known := func(w witness) bool { return w.addr == n.Addr }
+		if len(questions) < neighboursMax && !l.link.isFloating(n.Addr) && !slices.ContainsFunc(l.witnesses, known) {
+			questions = append(questions, netio.ARPQuestion{Addr: n.Addr, To: n.MAC})
+		}
+	}
+	return questions
+}
+
+func (l *lan) send(questions []netio.ARPQuestion) {
+	if len(questions) > 0 && l.announcer != nil {
+		if err := l.announcer.Ask(l.local, questions); err != nil && !isLinkDown(err) {
+			l.reporter.failed("ask the LAN", err)
+		}
+	}
+}
+
+// receive is told of an answer, in the loop.
+func (l *lan) receive(answer netio.ARPAnswer) {
+	for i := range l.witnesses {
+		if w := &l.witnesses[i]; w.addr == answer.Addr && answer.AskedAt >= w.since {
+			w.present, w.heard = true, true
+		}
+	}
+	l.answered(answer)
+}
+
+// isNews reports whether an answer is the first thing that was heard since the core has asked.
+func (l *lan) isNews(answer netio.ARPAnswer) bool {
+	if !l.asking || answer.AskedAt < l.askedAt {
+		return false
+	}
+	l.asking = false
+	return true
+}
+
+// readTable has the kernel's table of neighbours read beside the loop, and then calls done.
+func (l *lan) readTable(done func()) {
+	if l.neighbours == nil {
+		l.chooseWitnesses()
+		done()
+		return
+	}
+	l.reading++
+	number, neighbours := l.reading, l.neighbours
+	l.tasks.start(func(context.Context) error {
+		table, err := neighbours.List()
+		gateway, found, gatewayErr := neighbours.Gateway()
+		l.tasks.post(func() {
+			if number != l.reading {
+				return // of a link that was closed, or asked again meanwhile
+			}
+			l.reporter.failed("find the neighbours", err)
+			l.reporter.failed("find the gateway", gatewayErr)
+			l.table, l.gateway, l.readAt = table, netip.Addr{}, l.now()
+			if found {
+				l.gateway = gateway
+			}
+			l.chooseWitnesses()
+			done()
+		})
+		return nil
+	})
+}
+
+// chooseWitnesses brings the list of witnesses in line with the configuration and the routes.
+func (l *lan) chooseWitnesses() {
+	addrs := l.witness.Addrs
+	if l.witness.Gateway && l.gateway.IsValid() {
+		addrs = []netip.Addr{l.gateway}
+	}
+	former := l.witnesses
+	l.witnesses = nil
+	for _, addr := range addrs {
+		w := witness{addr: addr, askedAt: -time.Hour, since: -time.Hour}
+		if i := slices.IndexFunc(former, func(f witness) bool { return f.addr == addr }); i >= 0 {
+			w = former[i]
+		}
+		l.witnesses = append(l.witnesses, w)
+	}
+}
+
+// startCounting begins to count frames, or goes on.
+func (l *lan) startCounting() {
+	if l.frames == nil {
+		if l.platform.OpenFrames == nil {
+			return
+		}
+		frames, err := l.platform.OpenFrames(l.state)
+		if err != nil {
+			l.reporter.failed("count frames", err)
+			return
+		}
+		l.frames = frames
+	}
+	l.baseline = l.counted()
+}
+
+// heardFrames reports whether frames of other hosts have arrived since the core has asked, and
+// nothing else was heard.
+func (l *lan) heardFrames() bool {
+	if !l.asking || l.frames == nil || l.counted() == l.baseline {
+		return false
+	}
+	l.asking = false
+	return true
+}
+
+func (l *lan) counted() uint64 {
+	count, err := l.frames.Frames()
+	if err != nil {
+		l.reporter.failed("count frames", err)
+		return l.baseline
+	}
+	return count
+}
+
+// stopCounting ends the counting. To close a packet socket takes a while, so that is done
+// beside the loop.
+func (l *lan) stopCounting() {
+	if frames := l.frames; frames != nil {
+		l.frames = nil
+		l.tasks.start(func(context.Context) error { return frames.Close() })
+	}
+}
+
+// due is when the doubt is over.
+func (l *lan) due() time.Duration { return l.doubtEnd }
+
+// maintain ends a doubt that is over. The witnesses are asked once more, so that it is known
+// which of them count in the next one.
+func (l *lan) maintain(now time.Duration) {
+	if now >= l.doubtEnd {
+		l.asking, l.doubtEnd = false, never
+		l.stopCounting()
+		l.findWitnesses()
+	}
+}
+
+// lanAnswered gives the core what the LAN has answered.
+func (d *Daemon) lanAnswered(answer netio.ARPAnswer) {
+	if d.lan.isNews(answer) {
+		d.carryOut(d.core.Evidence(d.now()))
+	}
+	if d.link.isFloating(answer.Addr) {
+		d.carryOut(d.core.AddressAnswered(d.now(), answer.AskedAt))
+	}
+}

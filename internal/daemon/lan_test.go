@@ -1,0 +1,162 @@
+package daemon
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"topdog/internal/config"
+	"topdog/netio"
+)
+
+// hosts of the LAN that are no boards.
+var (
+	router = netip.MustParseAddr("10.0.0.254")
+	nas    = netip.MustParseAddr("10.0.0.253")
+)
+
+// asked returns whom a board has asked by ARP since the last call, and by which MAC address.
+func (b *fakeBoard) asked() (all []string) {
+	b.get(func() {
+		for _, q := range b.questions {
+			text := q.Addr.String()
+			if q.To != nil {
+				text += " at " + q.To.String()
+			}
+			all = append(all, text)
+		}
+		b.questions = nil
+	})
+	return all
+}
+
+func (b *fakeBoard) wantAsked(t *testing.T, when string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, b.asked(), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s, board %d has asked (-want +got):\n%s", when, b.number, diff)
+	}
+}
+
+// An address that answers is not claimed, though its daemon is silent.
+func TestAddressThatAnswersIsNotClaimed(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, three := l.three()
+		pass(30 * time.Second)
+		two.asked()
+		go three.tasks.post(func() { <-time.After(5 * time.Second) })
+		pass(4 * time.Second)
+		l.wantHolders(3)
+		if asked := two.asked(); len(asked) == 0 || asked[0] != "10.0.0.100 at 02:00:00:00:00:03" {
+			t.Errorf("the heir has asked %v, want the leader by its MAC address", asked)
+		}
+		three.get(func() { three.silent = true }) // its fence, or the end of the lifetime
+		pass(500 * time.Millisecond)
+		l.wantHolders(2, 3)
+	})
+}
+
+// The witnesses are asked when the link comes up, at a doubt and once after it, and
+// never in between.
+func TestWhenWitnessesAreAsked(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.hosts = []netip.Addr{router, nas}
+		_, two, three := l.three()
+		pass(time.Minute)
+		if asked := two.asked(); len(asked) == 0 || len(asked) > 3 || count(asked, "10.0.0.254") != len(asked) {
+			t.Errorf("at the start, board 2 has asked %v", asked)
+		}
+		pass(time.Hour)
+		two.wantAsked(t, "in an hour without a doubt")
+		two.change(func(s *netio.Snapshot) { s.Link.Up = false })
+		pass(time.Second)
+		two.change(func(s *netio.Snapshot) { s.Link.Up = true })
+		pass(time.Second)
+		two.wantAsked(t, "when the link came up", "10.0.0.254")
+		two.change(func(s *netio.Snapshot) { s.Local = append(s.Local, netio.LocalAddr{Index: 9}) })
+		pass(time.Minute)
+		two.wantAsked(t, "when something else changed")
+
+		three.get(func() { three.silent = true })
+		three.Kill()
+		pass(time.Second)
+		asked := two.asked()
+		for _, want := range []string{"10.0.0.100 at 02:00:00:00:00:03", "10.0.0.254", "10.0.0.253 at 02:00:00:00:01:01"} {
+			if n := count(asked, want); n == 0 || n > 5 {
+				t.Errorf("when the leader died, %q was asked %d times, want a few: %q", want, n, asked)
+			}
+		}
+		pass(time.Minute)
+		two.wantAsked(t, "after the doubt", "10.0.0.254")
+	})
+}
+
+func count(all []string, want string) (n int) {
+	for _, one := range all {
+		if one == want {
+			n++
+		}
+	}
+	return n
+}
+
+// The configured witnesses replace the gateway, at the start and on reload.
+func TestConfiguredWitnesses(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.hosts = []netip.Addr{router, nas}
+		one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Witness = config.Witness{Addrs: []netip.Addr{nas}} })
+		pass(time.Minute)
+		one.wantAsked(t, "at the start, when it finds no leader, and when that doubt is over", "10.0.0.253", "10.0.0.253", "10.0.0.253")
+		one.reload(func(c *config.Config) { c.Witness = config.Witness{} })
+		one.change(func(s *netio.Snapshot) { s.Link.Up = false })
+		pass(time.Second)
+		one.change(func(s *netio.Snapshot) { s.Link.Up = true })
+		pass(5 * time.Second)
+		one.wantAsked(t, "without a witness")
+	})
+}
+
+// What was heard before the question, or answers an older one, is no evidence.
+func TestEvidenceIsNewerThanTheQuestion(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.hosts = []netip.Addr{router}
+		one := l.board(1, nil)
+		pass(5 * time.Second)
+		call := func(do func()) {
+			t.Helper()
+			if err := one.tasks.call(t.Context(), do); err != nil {
+				t.Fatal(err)
+			}
+		}
+		one.get(func() { one.deaf = true })
+		var before time.Duration
+		call(func() {
+			before = one.now()
+			one.Daemon.lan.ask(netip.Addr{})
+		})
+		pass(time.Second)
+		call(func() {
+			if one.Daemon.lan.heardFrames() {
+				t.Error("nothing has arrived, and frames count as heard")
+			}
+			if one.Daemon.lan.isNews(netio.ARPAnswer{Addr: router, AskedAt: before - 1}) {
+				t.Error("the answer to an older question is news")
+			}
+		})
+		one.get(func() { one.frames++ })
+		call(func() {
+			if !one.Daemon.lan.heardFrames() {
+				t.Error("a frame has arrived, and does not count")
+			}
+			if one.Daemon.lan.heardFrames() || one.Daemon.lan.isNews(netio.ARPAnswer{Addr: router, AskedAt: before}) {
+				t.Error("what was heard already is news")
+			}
+			one.Daemon.lan.ask(netip.Addr{})
+			if one.Daemon.lan.heardFrames() {
+				t.Error("a frame from before the question counts")
+			}
+		})
+	})
+}

@@ -1,0 +1,116 @@
+package netio
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// A host that has an address on any device answers who asks its Ethernet address, a host that
+// has it not does not, and each answer is to a question that was asked before.
+func TestAsk(t *testing.T) {
+	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
+		t.Run(method.String(), func(t *testing.T) {
+			l := newLAN(t, 3)
+			us, holder, other := l.boards[0], l.boards[1], l.boards[2]
+			a := openTestAnnouncer(t, us)
+			answers := make(chan ARPAnswer, 100)
+			a.Answers(func(answer ARPAnswer) { answers <- answer })
+			f, err := holder.newFloatingIP(FloatingOptions{
+				Interface: "eth0", Addresses: []netip.Prefix{netip.PrefixFrom(testVIP, 24)}, Method: method,
+			})
+			must(t, err)
+			defer f.Close()
+			holder.do(t, f.Acquire)
+			question := func(of *board, addr netip.Addr) ARPQuestion {
+				return ARPQuestion{Addr: addr, To: of.link(t, "eth0").HardwareAddr}
+			}
+			eventually(t, "the bridge forwards", func() bool {
+				must(t, a.Ask(us.addr, []ARPQuestion{question(other, other.addr)}))
+				time.Sleep(10 * time.Millisecond)
+				return len(answers) > 0
+			})
+			for len(answers) > 0 {
+				<-answers
+			}
+			before := Now()
+			// The other board does not have the floating address, and is asked for it in vain.
+			must(t, a.Ask(us.addr, []ARPQuestion{question(other, testVIP)}))
+			must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), {Addr: other.addr}}))
+			after := Now()
+			got := map[netip.Addr]ARPAnswer{}
+			for range 2 {
+				answer := receive(t, "an answer", answers)
+				got[answer.Addr] = answer
+			}
+			for _, addr := range []netip.Addr{testVIP, other.addr} {
+				if at := got[addr].AskedAt; at < before || at > after {
+					t.Errorf("%v has answered what was asked at %v, want between %v and %v", addr, at, before, after)
+				}
+			}
+			holder.do(t, f.Release)
+			must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), question(other, other.addr)}))
+			if answer := receive(t, "an answer", answers); answer.Addr != other.addr {
+				t.Errorf("%v was answered after it was released", answer.Addr)
+			}
+			if len(answers) > 0 {
+				t.Errorf("one answer more: %v", <-answers)
+			}
+		})
+	}
+}
+
+// Who has announced the floating address last is known without asking.
+func TestHolder(t *testing.T) {
+	l := newLAN(t, 3)
+	us := openTestAnnouncer(t, l.boards[0])
+	if mac, known := us.Holder(testVIP); known {
+		t.Errorf("before anybody has announced the address, %v has", mac)
+	}
+	for _, b := range l.boards[1:] {
+		theirs := openTestAnnouncer(t, b)
+		eventually(t, "the announcement is heard", func() bool {
+			must(t, theirs.Announce(testVIP))
+			mac, known := us.Holder(testVIP)
+			return known && mac.String() == b.mac(t)
+		})
+	}
+	must(t, us.Announce(testVIP))
+	must(t, us.send(probe(us.own, testVIP), broadcast))
+	if mac, _ := us.Holder(testVIP); mac.String() != l.boards[2].mac(t) {
+		t.Errorf("the holder is %v, want the other board that has announced last", mac)
+	}
+}
+
+// The neighbours and the gateway are those of the interface.
+func TestNeighbours(t *testing.T) {
+	l := newLAN(t, 3)
+	us, them, third := l.boards[0], l.boards[1], l.boards[2]
+	table, err := on(us, func() (*NeighbourTable, error) { return OpenNeighbours(us.link(t, "eth0").Index) })
+	must(t, err)
+	defer table.Close()
+	if _, found, err := table.Gateway(); found || err != nil {
+		t.Errorf("a board without a route has a gateway (error %v)", err)
+	}
+	ask(t, us, netip.MustParseAddr("10.77.0.99")) // nobody
+	eventually(t, "the neighbour is known", func() bool {
+		ask(t, us, them.addr)
+		all, err := table.List()
+		must(t, err)
+		return len(all) == 1 && all[0].Addr == them.addr && all[0].MAC.String() == them.mac(t)
+	})
+	gateways := []*netlink.Route{
+		{LinkIndex: us.link(t, "eth0").Index, Gw: them.addr.AsSlice(), Priority: 200},
+		{LinkIndex: us.link(t, "eth0").Index, Gw: third.addr.AsSlice(), Priority: 100},
+	}
+	for _, route := range gateways {
+		must(t, us.handle.RouteAdd(route))
+		gateway, found, err := table.Gateway()
+		must(t, err)
+		if want := netip.AddrFrom4([4]byte(route.Gw.To4())); !found || gateway != want {
+			t.Errorf("the gateway is %v (%t), want %v", gateway, found, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package netio
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// A filter runs in the kernel for each packet that a socket would get. What it drops
+// does not wake this process.
+
+// pass is more than any packet has: the filter lets all of it through.
+const pass = 1 << 18
+
+// setFilter attaches a filter to a socket.
+func setFilter(fd int, program []bpf.Instruction) error {
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return fmt.Errorf("assemble a packet filter: %w", err)
+	}
+	filters := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		filters[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{
+		Len: uint16(len(filters)), Filter: &filters[0],
+	})
+	if err != nil {
+		return fmt.Errorf("attach a packet filter: %w", err)
+	}
+	return nil
+}
+
+// arpFilter passes ARP packets that concern this host: replies to it, whoever speaks as a
+// floating address, and whoever probes for one. The offsets are those of arp.go.
+func arpFilter(own hardwareAddr, floating []netip.Addr) []bpf.Instruction {
+	isFloating := make([]bpf.Instruction, 0, 2*len(floating))
+	for _, addr := range floating {
+		as4 := addr.As4()
+		isFloating = append(isFloating,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(as4[:]), SkipFalse: 1},
+			bpf.RetConstant{Val: pass})
+	}
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: 6, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arpReply, SkipFalse: 5},
+		bpf.LoadAbsolute{Off: 18, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(own[:4]), SkipFalse: 3},
+		bpf.LoadAbsolute{Off: 22, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(binary.BigEndian.Uint16(own[4:])), SkipFalse: 1},
+		bpf.RetConstant{Val: pass},
+		bpf.LoadAbsolute{Off: 14, Size: 4},
+	}
+	program = append(program, isFloating...)
+	program = append(program,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		bpf.RetConstant{Val: 0},
+		bpf.LoadAbsolute{Off: 24, Size: 4})
+	program = append(program, isFloating...)
+	return append(program, bpf.RetConstant{Val: 0})
+}

@@ -1,0 +1,146 @@
+package netio
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/wire"
+)
+
+// Path is the way by which a datagram came: what it was sent to.
+type Path uint8
+
+// The paths.
+const (
+	PathUnicast   Path = iota // this board's own address
+	PathMulticast             // the group
+	PathBroadcast             // every host on the link
+	PathFloating              // a floating address, which this board holds
+)
+
+// Datagram is one packet from another board on the link.
+type Datagram struct {
+	// Data is only valid during the call that delivers it.
+	Data []byte
+	// From is the sender's own address and port.
+	From netip.AddrPort
+	// Path is the way by which it came.
+	Path Path
+	// At is when it was read, on the clock of Now.
+	At time.Duration
+}
+
+// Drops counts what was received and not delivered.
+type Drops struct {
+	WrongTTL      uint64 // came from beyond the link, or from something that does not speak topdog
+	Truncated     uint64 // longer than wire.MaxPacket
+	ReceiveErrors uint64 // reads that failed; the reader waits a little and goes on
+}
+
+// Drops returns how many datagrams were dropped so far, and why.
+func (c *Conn) Drops() Drops {
+	return Drops{
+		WrongTTL:      c.wrongTTL.Load(),
+		Truncated:     c.truncated.Load(),
+		ReceiveErrors: c.receiveErrors.Load(),
+	}
+}
+
+// Serve delivers every datagram that arrives until Close is called, and then
+// returns nil. Each socket is read by a goroutine, so deliver may be
+// called several times at once. Serve survives every error that a read can
+// return: the link may go and come back under it.
+func (c *Conn) Serve(deliver func(Datagram)) error {
+	var running sync.WaitGroup
+	for _, r := range c.readers {
+		r.begin(func(d *received) { c.accept(d, r.path, deliver) })
+		running.Go(func() { c.receive(r) })
+	}
+	running.Wait()
+	return nil
+}
+
+// Drain delivers, before it returns, what the kernel has received until now. The readers
+// would deliver the same a little later: after the process stood still, its timers may
+// be ahead of them.
+func (c *Conn) Drain() {
+	for _, r := range c.readers {
+		r.drain()
+	}
+}
+
+// next is what the loop of a reader needs.
+type next interface {
+	// next waits for one datagram, and hands it on.
+	next() error
+}
+
+// receive reads one socket until it is closed.
+func (c *Conn) receive(socket next) {
+	for failures := 0; ; {
+		err := socket.next()
+		switch {
+		case err == nil:
+			failures = 0
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			c.receiveErrors.Add(1)
+			failures++
+			if !pause(c.closed, retryDelay(failures)) {
+				return
+			}
+		}
+	}
+}
+
+// accept delivers a datagram of another board, and counts what is none.
+func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
+	switch {
+	case d.flags&unix.MSG_TRUNC != 0:
+		c.truncated.Add(1)
+	case ttl(d.control) != wire.TTL:
+		c.wrongTTL.Add(1)
+	case d.from == c.self:
+		// Our own, looped back: a broadcast is always, a multicast only if Shared.
+		// The kernel rejects what others send from our address.
+	default:
+		deliver(Datagram{Data: d.data, From: d.from, Path: path, At: Now()})
+	}
+}
+
+// retryDelay is how long to wait after so many failed reads in a row. The first
+// failure is usually a message about one earlier packet (ICMP port
+// unreachable) or about the link going down, and the next read simply blocks,
+// so it costs no wait; an error that stays must not eat the CPU.
+func retryDelay(failures int) time.Duration {
+	const (
+		first = 10 * time.Millisecond
+		most  = time.Second
+	)
+	switch {
+	case failures <= 1:
+		return 0
+	case failures >= 9: // 10 ms doubled 7 times is over the limit
+		return most
+	default:
+		return min(first<<(failures-2), most)
+	}
+}
+
+// pause waits for d. It returns false as soon as stop is closed.
+func pause(stop <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-stop:
+		return false
+	case <-timer.C:
+		return true
+	}
+}

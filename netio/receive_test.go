@@ -1,0 +1,172 @@
+package netio
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What is broadcast arrives without any membership, on the link only, and not at its sender.
+func TestBroadcast(t *testing.T) {
+	l := newLAN(t, 3)
+	open := func(i int) *inbox {
+		b := l.boards[i]
+		return openInbox(t, b.addr.String(), b, Options{Interface: "eth0", Local: b.addr, Group: testGroup})
+	}
+	a, b, c := open(0), open(1), open(2)
+	warmUp(t, a, b, c)
+	for _, in := range []*inbox{b, c} { // multicast is dead from now on
+		must(t, leave(in.multicast, testGroup.Addr(), in.index))
+	}
+	must(t, a.Multicast([]byte("lost")))
+	must(t, a.Broadcast([]byte("all")))
+	b.expect(t, `broadcast "all" from 10.77.0.1:9254`)
+	c.expect(t, `broadcast "all" from 10.77.0.1:9254`)
+	must(t, b.Broadcast([]byte("back")))
+	a.expect(t, `broadcast "back" from 10.77.0.2:9254`) // and not its own, which came before
+
+	before := b.Drops()
+	foreign := openForeign(t, l.boards[0])
+	sendWith(t, foreign, unix.IP_TTL, 64, b.self)
+	eventually(t, "the packet is counted", func() bool { return b.Drops().WrongTTL > before.WrongTTL })
+}
+
+// Several boards of one host share the port for broadcasts.
+func TestBroadcastOnLoopback(t *testing.T) {
+	var boards []*inbox
+	for _, o := range onLoopback(3) {
+		boards = append(boards, openInbox(t, o.Local.String(), nil, o))
+	}
+	must(t, boards[0].Broadcast([]byte("all")))
+	for _, b := range boards[1:] {
+		b.expect(t, fmt.Sprintf(`broadcast "all" from %s`, boards[0].self))
+	}
+	must(t, boards[1].Broadcast([]byte("back")))
+	boards[0].expect(t, fmt.Sprintf(`broadcast "back" from %s`, boards[1].self))
+}
+
+// Whoever holds the floating address gets what is sent to it, by a socket that was open
+// before, and answers from its own address. Nobody else does.
+func TestFloatingSocket(t *testing.T) {
+	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
+		t.Run(method.String(), func(t *testing.T) {
+			l := newLAN(t, 3)
+			open := func(i int) *inbox {
+				b := l.boards[i]
+				return openInbox(t, b.addr.String(), b, Options{
+					Interface: "eth0", Local: b.addr, Group: testGroup, Floating: []netip.Addr{testVIP},
+				})
+			}
+			asker, holder, other := open(0), open(1), open(2)
+			warmUp(t, asker, holder, other)
+			f, err := l.boards[1].newFloatingIP(FloatingOptions{
+				Interface: "eth0", Addresses: []netip.Prefix{netip.PrefixFrom(testVIP, 24)}, Method: method,
+			})
+			must(t, err)
+			defer f.Close()
+			l.boards[1].do(t, f.Acquire)
+			must(t, asker.Unicast([]byte("who"), netip.AddrPortFrom(testVIP, testPort)))
+			holder.expect(t, `floating "who" from 10.77.0.1:9254`)
+			must(t, holder.Unicast([]byte("me"), asker.self))
+			asker.expect(t, `unicast "me" from 10.77.0.2:9254`)
+			if len(other.got) > 0 {
+				t.Errorf("a board that does not hold the address heard %s", <-other.got)
+			}
+		})
+	}
+}
+
+// Drain delivers what has arrived before it returns, while the reader waits, and each
+// datagram once.
+func TestDrain(t *testing.T) {
+	o := onLoopback(2)
+	from, err := Open(o[0])
+	must(t, err)
+	defer from.Close()
+	to, err := Open(o[1])
+	must(t, err)
+	var mu sync.Mutex
+	got := map[string]int{}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		to.Serve(func(d Datagram) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[string(d.Data)]++
+		})
+	})
+	defer serving.Wait()
+	defer to.Close()
+	eventually(t, "the reader runs", func() bool {
+		must(t, from.Unicast([]byte("first"), to.self))
+		mu.Lock()
+		defer mu.Unlock()
+		return len(got) > 0
+	})
+	for i := range 500 {
+		text := fmt.Sprint(i)
+		send := from.Multicast
+		if i%2 == 0 {
+			send = func(b []byte) error { return from.Unicast(b, to.self) }
+		}
+		must(t, send([]byte(text)))
+		to.Drain()
+		mu.Lock()
+		if got[text] != 1 {
+			t.Fatalf("after Drain, datagram %d was delivered %d times, want once", i, got[text])
+		}
+		mu.Unlock()
+	}
+}
+
+// A Conn that is closed, or not served yet, has nothing to drain.
+func TestDrainNothing(t *testing.T) {
+	c, err := Open(onLoopback(1)[0])
+	must(t, err)
+	c.Drain()
+	must(t, c.Close())
+	c.Drain()
+}
+
+// flakyReader fails as often as it is told, and then says that it is closed.
+type flakyReader struct{ errs []error }
+
+func (r *flakyReader) next() (err error) {
+	if len(r.errs) == 0 {
+		return net.ErrClosed
+	}
+	err, r.errs = r.errs[0], r.errs[1:]
+	return err
+}
+
+// A read error must end neither the reading nor the machine's idleness.
+func TestReceiveSurvivesErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Conn{closed: make(chan struct{})}
+		r := &flakyReader{errs: []error{unix.ECONNREFUSED}}
+		start := time.Now()
+		c.receive(r)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("one refused packet made the reader wait %s, want no wait", took)
+		}
+
+		for range 12 {
+			r.errs = append(r.errs, unix.ENETDOWN)
+		}
+		start = time.Now()
+		c.receive(r)
+		// 0 + 10+20+40+80+160+320+640 ms, and then a second for each of the last four.
+		if took, want := time.Since(start), 1270*time.Millisecond+4*time.Second; took != want {
+			t.Errorf("12 errors in a row took %s, want %s", took, want)
+		}
+		if got := c.Drops().ReceiveErrors; got != 13 {
+			t.Errorf("counted %d errors, want 13", got)
+		}
+	})
+}
