@@ -61,6 +61,7 @@ func parse(args []string) (o options, err error) {
 	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form; 1 or 10 of those that take long)")
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
 	events := f.String("events", "", "only these `keys`, or none; \"list\" lists them")
+	other := f.String("beside", "", "measure another build of topdog as well: this `program`")
 	parts := f.String("parts", "", "only these `parts` of failures,starts,calm,loss,idle")
 	f.StringVar(&o.json, "json", "", "write all figures to this `file`")
 	f.StringVar(&o.svg, "svg", "", "draw the pictures into this `directory`")
@@ -86,6 +87,11 @@ func parse(args []string) (o options, err error) {
 	}
 	if o.plan.systems, err = choose("--systems", *systems, o.plan.systems, allSystems()); err != nil {
 		return o, err
+	}
+	if *other != "" {
+		if o.plan.systems, err = beside(o.plan.systems, *other); err != nil {
+			return o, err
+		}
 	}
 	if o.plan.events, err = choose("--events", *events, o.plan.events, allEvents()); err != nil {
 		return o, err

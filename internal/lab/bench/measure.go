@@ -98,7 +98,7 @@ func (s *session) build(ctx context.Context) (err error) {
 	for _, sys := range s.plan.systems {
 		t, ok := sys.(*topdog)
 		switch {
-		case !ok:
+		case !ok || t.other:
 		case first != nil:
 			t.path, t.version = first.path, first.version
 		default:

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,24 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// Another build stands beside each setting of topdog, as a peer: the goals are not about it.
+func TestBeside(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "topdog")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho topdog 0.9\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o, err := parse([]string{"--systems", "topdog-100ms,ucarp-1s", "--beside", program})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"topdog-100ms", "other-topdog-100ms", "ucarp-1s"}, keys(o.plan.systems)); d != "" {
+		t.Error(d)
+	}
+	if info := o.plan.systems[1].info(); info.Program != otherProgram || info.Version != "0.9" || info.Setting != "default" {
+		t.Errorf("the other one is %+v", info)
+	}
+}
+
 func TestFlagMistakes(t *testing.T) {
 	stderr := os.Stderr
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -64,6 +83,7 @@ func TestFlagMistakes(t *testing.T) {
 		"fast":             "fast",
 		"--parts=list":     "calm",
 		"--no-such-flag=1": "no-such-flag",
+		"--beside=/none":   "/none",
 	} {
 		if _, err := parse([]string{args}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, which does not say %q", args, err, want)

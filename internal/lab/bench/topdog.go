@@ -19,18 +19,44 @@ import (
 	"topdog/wire"
 )
 
-// topdog is this repository's program.
+// topdog is this repository's program, or another build of it.
 type topdog struct {
 	key, setting string
 	heartbeat    time.Duration
 	path         string // of the program, once it is built
 	version      string
+	other        bool // it was built before, and is a peer like others
+}
+
+// otherProgram is how the report calls another build.
+const otherProgram = "other topdog"
+
+// beside adds to every system of topdog the same one with another build.
+func beside(systems []system, path string) ([]system, error) {
+	version, err := versionOf(context.Background(), path)
+	if err != nil {
+		return nil, fmt.Errorf("--beside %s: %w", path, err)
+	}
+	var all []system
+	for _, sys := range systems {
+		all = append(all, sys)
+		if t, ok := sys.(*topdog); ok {
+			other := *t
+			other.key, other.path, other.version, other.other = "other-"+t.key, path, version, true
+			all = append(all, &other)
+		}
+	}
+	return all, nil
 }
 
 func (s *topdog) String() string { return s.key }
 
 func (s *topdog) info() report.System {
-	return report.System{Key: s.key, Program: "topdog", Version: s.version, Setting: s.setting, Interval: s.heartbeat}
+	program := "topdog"
+	if s.other {
+		program = otherProgram
+	}
+	return report.System{Key: s.key, Program: program, Version: s.version, Setting: s.setting, Interval: s.heartbeat}
 }
 
 func (s *topdog) missing() error { return nil }
@@ -41,11 +67,17 @@ func buildTopdog(ctx context.Context, dir string) (path, version string, err err
 	if err := cluster.Build(ctx, path); err != nil {
 		return "", "", err
 	}
+	version, err = versionOf(ctx, path)
+	return path, version, err
+}
+
+// versionOf asks a topdog for its version.
+func versionOf(ctx context.Context, path string) (string, error) {
 	out, err := exec.CommandContext(ctx, path, "version").Output()
 	if err != nil {
-		return "", "", fmt.Errorf("ask topdog for its version: %w", err)
+		return "", fmt.Errorf("ask topdog for its version: %w", err)
 	}
-	return path, strings.TrimPrefix(strings.TrimSpace(string(out)), "topdog "), nil
+	return strings.TrimPrefix(strings.TrimSpace(string(out)), "topdog "), nil
 }
 
 // sizeOnArm64 returns how many bytes the program has for a Raspberry Pi.
