@@ -15,6 +15,7 @@ const (
 	AlgorithmCandidates Algorithm = 5
 	AlgorithmMinID      Algorithm = 6
 	AlgorithmAgents     Algorithm = 7
+	AlgorithmStrict     Algorithm = 8
 )
 
 var algorithmNames = [...]string{
@@ -25,6 +26,7 @@ var algorithmNames = [...]string{
 	AlgorithmCandidates: "candidates",
 	AlgorithmMinID:      "minid",
 	AlgorithmAgents:     "agents",
+	AlgorithmStrict:     "strict",
 }
 
 func (a Algorithm) String() string {

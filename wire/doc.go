@@ -49,7 +49,7 @@
 //
 // The algorithms are
 //
-//	1 heir   2 bully   3 score   4 modified   5 candidates   6 minid   7 agents
+//	1 heir   2 bully   3 score   4 modified   5 candidates   6 minid   7 agents   8 strict
 //
 // # Bodies
 //
@@ -126,10 +126,30 @@
 //	                 25      reach: boards heard following the sender
 //	                 26 - 29 age of the sender's reign, ms                         30 bytes
 //
+//	18 SUPPORT       20 - 23 leader: its id, not 0
+//	                 24 - 27 incarnation of the leader
+//	                 28 - 30 term of the heartbeat
+//	                 31 - 34 sequence of the heartbeat
+//	                 35 - 38 voters, see below                                     39 bytes
+//
+//	19 VOTE          20      ballot: 0 request, 1 withdraw, 2 list
+//	                 21 - 24 number of the request
+//	                 25 - 26 interval, ms, not 0
+//	                 27      grace
+//	                 28 - 31 voters                                                32 bytes
+//
+//	20 GRANT         20 - 23 candidate: its id, not 0
+//	                 24 - 27 incarnation of the candidate
+//	                 28 - 31 number of the request
+//	                 32 - 35 voters                                                36 bytes
+//
 // A grace is how late a heartbeat may be before anybody takes over. Its byte is a
 // floating-point number: with the exponent e in the high 4 bits and the mantissa m in the low
 // 4 bits it is (16 + m) · 2^e sixteenths of a millisecond. 0 is the default of the interval.
 // A sender rounds up.
+//
+// Voters is the hash of the sender's list of voters: the first 32 bits of SHA-256 over their
+// ids, 4 bytes each, in ascending order. Only the algorithm strict has voters.
 //
 // The algorithm score ranks the boards by their scores. The algorithm candidates
 // has candidates, the boards that hold the elections. Both fields are optional:
@@ -139,7 +159,7 @@
 //
 // A sender rounds the interval until its next message up, so that nobody expects
 // the message too early, and rounds ages down. The greatest age that fits stands
-// for all greater ones. A receiver accepts purposes, algorithms and priorities
+// for all greater ones. A receiver accepts purposes, ballots, algorithms and priorities
 // that it does not know; the election decides what to do with them.
 //
 // # Authentication

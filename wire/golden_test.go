@@ -444,4 +444,69 @@ var goldens = []golden{
 		`,
 		tag: "4a8be10f444343c1adf88ad9889a4d4a",
 	},
+	{
+		message: Message{
+			Header:  Header{Type: TypeSupport, Algorithm: AlgorithmStrict, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Support: Support{Leader: 0x0a000005, Incarnation: 0x1eadbeef, Term: 6, Heartbeat: 4711, Voters: 0x33182271},
+		},
+		plain: `
+			52 ; version 2, SUPPORT
+			08 ; strict
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			0a000005 ; leader 10.0.0.5
+			1eadbeef ; its incarnation
+			000006 ; its term 6
+			00001267 ; heartbeat 4711
+			33182271 ; voters 10.0.0.3, 10.0.0.4, 10.0.0.5
+		`,
+		tag: "a333844b1ddd2643d1df902a273c0ca5",
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeVote, Algorithm: AlgorithmStrict, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Vote:   Vote{Ballot: BallotRequest, Number: 9, Interval: 100 * time.Millisecond, Grace: 10 * time.Millisecond, Voters: 0x33182271},
+		},
+		plain: `
+			53 ; version 2, VOTE
+			08 ; strict
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			00 ; request
+			00000009 ; number 9
+			0064 ; interval 100 ms
+			34 ; grace 20 · 2^3 / 16 = 10 ms
+			33182271 ; voters 10.0.0.3, 10.0.0.4, 10.0.0.5
+		`,
+		tag: "bbd0ab6915052fdb967c704cd5e23297",
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeGrant, Algorithm: AlgorithmStrict, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Grant:  Grant{Candidate: 0x0a000005, Incarnation: 0x1eadbeef, Number: 9, Voters: 0x33182271},
+		},
+		plain: `
+			54 ; version 2, GRANT
+			08 ; strict
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			0a000005 ; candidate 10.0.0.5
+			1eadbeef ; its incarnation
+			00000009 ; request 9
+			33182271 ; voters 10.0.0.3, 10.0.0.4, 10.0.0.5
+		`,
+		tag: "09d6e4511ea944b65ae6e3f8220ff943",
+	},
 }

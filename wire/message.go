@@ -23,6 +23,9 @@ type Message struct {
 	Leader      Leader
 	OK          OK
 	Rival       Rival
+	Support     Support
+	Vote        Vote
+	Grant       Grant
 }
 
 // appendBody is a switch and not a table of functions, so that the compiler sees
@@ -59,6 +62,12 @@ func (m *Message) appendBody(dst []byte) ([]byte, error) {
 		return m.OK.appendTo(dst)
 	case TypeRival:
 		return m.Rival.appendTo(dst)
+	case TypeSupport:
+		return m.Support.appendTo(dst)
+	case TypeVote:
+		return m.Vote.appendTo(dst)
+	case TypeGrant:
+		return m.Grant.appendTo(dst)
 	default:
 		return nil, &fieldError{m.Type, "Type", "does not exist"}
 	}
@@ -98,6 +107,12 @@ func (m *Message) decodeBody(body []byte) Drop {
 		return m.OK.decode(body)
 	case TypeRival:
 		return m.Rival.decode(body)
+	case TypeSupport:
+		return m.Support.decode(body)
+	case TypeVote:
+		return m.Vote.decode(body)
+	case TypeGrant:
+		return m.Grant.decode(body)
 	}
 	return Drop{}
 }
@@ -145,6 +160,12 @@ func (m *Message) summary() string {
 		return m.OK.summary()
 	case TypeRival:
 		return m.Rival.summary()
+	case TypeSupport:
+		return m.Support.summary()
+	case TypeVote:
+		return m.Vote.summary()
+	case TypeGrant:
+		return m.Grant.summary()
 	default:
 		return ""
 	}

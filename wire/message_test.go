@@ -19,7 +19,7 @@ func TestFieldErrors(t *testing.T) {
 		change func(m *Message)
 	}{
 		{0, "Type", func(*Message) {}},
-		{18, "Type", func(*Message) {}},
+		{21, "Type", func(*Message) {}},
 		{32, "Type", func(*Message) {}},
 		{255, "Type", func(*Message) {}},
 		{TypeHalt, "Algorithm", func(m *Message) { m.Algorithm = 0 }},
@@ -44,6 +44,11 @@ func TestFieldErrors(t *testing.T) {
 		{TypeHello, "Grace", func(m *Message) { m.Hello.Grace = MaxGrace + 1 }},
 		{TypeRival, "Rival", func(m *Message) { m.Rival.Rival = Nobody }},
 		{TypeRival, "Age", func(m *Message) { m.Rival.Age = -1 }},
+		{TypeSupport, "Leader", func(m *Message) { m.Support.Leader = Nobody }},
+		{TypeSupport, "Term", func(m *Message) { m.Support.Term = MaxTerm + 1 }},
+		{TypeVote, "Interval", func(m *Message) { m.Vote.Interval = 0 }},
+		{TypeVote, "Grace", func(m *Message) { m.Vote.Grace = MaxGrace + 1 }},
+		{TypeGrant, "Candidate", func(m *Message) { m.Grant.Candidate = Nobody }},
 		{TypeChallenge, "Target", func(m *Message) { m.Challenge.Target = Nobody }},
 		{TypeReport, "Standings", func(m *Message) { m.Report.Standings = make([]Standing, MaxBoards+1) }},
 		{TypeReport, "Standings[1].ID", func(m *Message) { m.Report.Standings = []Standing{{1, 1}, {0, 1}} }},
@@ -121,7 +126,7 @@ func randomMessage(r *rand.Rand) Message {
 		return ids
 	}
 	m := Message{Header: Header{
-		Type: Type(1 + r.IntN(int(TypeRival))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
+		Type: Type(1 + r.IntN(int(TypeGrant))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
 		Leading: r.IntN(2) == 0, Reply: r.IntN(2) == 0, Sender: id(), Term: Term(r.Uint32()) & MaxTerm,
 		Priority: uint8(r.Uint32()), Incarnation: Incarnation(r.Uint32()) & MaxIncarnation, Sequence: Sequence(id()),
 	}}
@@ -161,6 +166,12 @@ func randomMessage(r *rand.Rand) Message {
 		m.OK = OK{r.Uint32(), ids(MaxBoards)}
 	case TypeRival:
 		m.Rival = Rival{id(), Decision(r.Uint32()), uint8(r.Uint32()), time.Duration(r.Uint32()) * time.Millisecond}
+	case TypeSupport:
+		m.Support = Support{id(), Incarnation(r.Uint32()), Term(r.Uint32()) & MaxTerm, Sequence(r.Uint32()), r.Uint32()}
+	case TypeVote:
+		m.Vote = Vote{Ballot(r.Uint32()), r.Uint32(), interval(), grace(), r.Uint32()}
+	case TypeGrant:
+		m.Grant = Grant{id(), Incarnation(r.Uint32()), r.Uint32(), r.Uint32()}
 	}
 	return m
 }
@@ -225,6 +236,9 @@ func TestString(t *testing.T) {
 		"ELECTION" + head + "score: round 3, suspects 10.0.0.5 life 1eadbeef, heard #4711, may not claim, score 70000",
 		"COORDINATOR" + head + "candidates leading: 10.0.0.3 leads, beat 41, next in 100ms, grace 76ms, score 70000, candidates 10.0.0.3 10.0.0.5",
 		"RIVAL from 10.0.0.3 life 3fffffff #42 term 16777215 priority 100 heir leading: to 10.0.0.5: yield, reach 3, leads for 1m30.061s",
+		"SUPPORT" + head + "strict: 10.0.0.5 life 1eadbeef term 6, heard #4711, voters 33182271",
+		"VOTE" + head + "strict: request 9, every 100ms, grace 10ms, voters 33182271",
+		"GRANT" + head + "strict: to 10.0.0.5 life 1eadbeef, request 9, voters 33182271",
 	}
 	var got []string
 	for i := range goldens {

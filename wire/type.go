@@ -24,6 +24,9 @@ const (
 	TypeLeader      Type = 15
 	TypeOK          Type = 16
 	TypeRival       Type = 17
+	TypeSupport     Type = 18
+	TypeVote        Type = 19
+	TypeGrant       Type = 20
 )
 
 var typeNames = [...]string{
@@ -44,6 +47,9 @@ var typeNames = [...]string{
 	TypeLeader:      "LEADER",
 	TypeOK:          "OK",
 	TypeRival:       "RIVAL",
+	TypeSupport:     "SUPPORT",
+	TypeVote:        "VOTE",
+	TypeGrant:       "GRANT",
 }
 
 func (t Type) String() string {
@@ -76,4 +82,7 @@ var bodySizes = [typeMask + 1]int{
 	TypeLeader:      leaderSize,
 	TypeOK:          okSize,
 	TypeRival:       rivalSize,
+	TypeSupport:     supportSize,
+	TypeVote:        voteSize,
+	TypeGrant:       grantSize,
 }
