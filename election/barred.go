@@ -37,6 +37,9 @@ func (c *Core) endConflict() { c.becomeListener(ReasonConflictOver, c.listenWind
 func (c *Core) DuplicateID(now Instant, m *wire.Message) []Effect {
 	c.enter(now)
 	if c.role != Isolated {
+		if c.hooks.electorate != nil {
+			c.hooks.electorate.DuplicateID()
+		}
 		c.resolveConflict(Notice{Kind: NoticeDuplicateID, Board: m.Sender}, ReasonDuplicateID, m)
 	}
 	return c.effects

@@ -94,7 +94,7 @@ func (c *Core) claim() {
 	if reason == ReasonSilence {
 		reason = ReasonUnanswered
 	}
-	c.becomeLeader(reason)
+	c.lead(reason)
 }
 
 // incumbentLives reports whether a leader that this candidate outranks is alive.

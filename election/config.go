@@ -32,6 +32,10 @@ type Config struct {
 	Fanout Fanout
 	// ScoreSource is what the algorithm score compares.
 	ScoreSource ScoreSource
+	// Voters lists the boards whose majority a leader of the algorithm strict needs, see
+	// CheckVoters. A board that is not in it follows, and neither votes nor leads. It is the
+	// same on all boards. With other algorithms it is empty.
+	Voters []wire.ID
 	// Members lists boards that belong to the group even if they have never been
 	// heard. The literature assumes that all know all; without the list a board
 	// knows those it has heard. At most wire.MaxBoards.
@@ -56,6 +60,19 @@ func (c *Config) validate() error {
 	case !utf8.ValidString(c.Name) || strings.ContainsFunc(c.Name, unicode.IsControl):
 		// A HELLO with it could not be sent, so nobody would know this board.
 		return fmt.Errorf("election: the name %+q is not printable UTF-8", c.Name)
+	}
+	return nil
+}
+
+func (c *Config) checkVoters(definition Definition) error {
+	if !definition.Votes {
+		if len(c.Voters) > 0 {
+			return fmt.Errorf("election: there are voters, and the algorithm %v has no votes", c.Algorithm)
+		}
+		return nil
+	}
+	if err := CheckVoters(c.Voters); err != nil {
+		return fmt.Errorf("election: the list of voters %w", err)
 	}
 	return nil
 }

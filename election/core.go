@@ -59,6 +59,9 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkVoters(definition); err != nil {
+		return nil, err
+	}
 	c := &Core{
 		cfg:        cfg,
 		definition: definition,
@@ -164,6 +167,27 @@ func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect 
 		if priority == 0 {
 			c.becomeFollower(c.leader, ReasonNoPriority)
 		}
+	}
+	c.sendHello()
+	return c.effects
+}
+
+// ClockTrusted tells whether this board's clock runs at its rate. It matters to the algorithm
+// strict alone, whose leases and promises are measured by several clocks: there a board whose
+// clock is more than 1 % off neither leads nor votes.
+func (c *Core) ClockTrusted(now Instant, trusted bool) []Effect {
+	c.enter(now)
+	if c.hooks.electorate == nil || !c.hooks.electorate.ClockTrusted(trusted) {
+		return c.effects
+	}
+	switch {
+	case c.role == Leader:
+		c.resign(wire.Nobody, ReasonClock)
+	case c.role == Candidate && !trusted:
+		c.becomeFollower(c.leader, ReasonClock)
+	case c.role == Follower:
+		c.awaitTurn()
+		c.compareRanks()
 	}
 	c.sendHello()
 	return c.effects

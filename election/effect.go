@@ -20,6 +20,10 @@ const (
 	// EffectRelease releases the address. It must be done before the effects
 	// behind it: a RESIGN that overtakes it makes two holders.
 	EffectRelease
+	// EffectFenced says that the lease of this leader is over, because the majority was not
+	// heard in time, and that it leads on. Where the kernel ends leases there is nothing to do.
+	// Elsewhere the address is removed. EffectAcquire follows when the majority is heard again.
+	EffectFenced
 	// EffectProbe asks whether a foreign machine has the address (RFC 5227,
 	// section 2.1.1). The owner answers with Core.Probed.
 	EffectProbe
@@ -50,8 +54,10 @@ type Effect struct {
 	// them; nil means everybody. The others get the multicast as well and ignore
 	// it. It is for those who count messages as the literature does.
 	Audience []wire.ID
-	Change   Change
-	Notice   Notice
+	// Beat is not 0 if the owner must tell Core.Sent which sequence the message has got.
+	Beat   uint32
+	Change Change
+	Notice Notice
 }
 
 // Change is a change of role or leader, or both.
@@ -79,16 +85,24 @@ const (
 	NoticeRival
 	NoticeRosterFull
 	NoticeOtherVersion
+	NoticeOtherVoters
+	NoticeVoterTwice
+	NoticeMajorityUnheard
+	NoticePromiseTooLong
 	noticeCount = iota + 1
 )
 
 // noticeIdentifiers are part of the JSON that docs/status.md describes.
 var noticeIdentifiers = [noticeCount]string{
-	NoticeDuplicateID:    "duplicate_id",
-	NoticeOtherAlgorithm: "other_algorithm",
-	NoticeRival:          "rival_leader",
-	NoticeRosterFull:     "too_many_boards",
-	NoticeOtherVersion:   "other_version",
+	NoticeDuplicateID:     "duplicate_id",
+	NoticeOtherAlgorithm:  "other_algorithm",
+	NoticeRival:           "rival_leader",
+	NoticeRosterFull:      "too_many_boards",
+	NoticeOtherVersion:    "other_version",
+	NoticeOtherVoters:     "other_voters",
+	NoticeVoterTwice:      "voter_twice",
+	NoticeMajorityUnheard: "majority_unheard",
+	NoticePromiseTooLong:  "promise_too_long",
 }
 
 // Identifier returns the kind for programs.
@@ -119,6 +133,14 @@ func (n Notice) String() string {
 		return fmt.Sprintf("board %v was ignored: the group has %d boards already", n.Board, wire.MaxBoards)
 	case NoticeOtherVersion:
 		return fmt.Sprintf("board %v speaks another version of the protocol: upgrade the board that has the older program", n.Board)
+	case NoticeOtherVoters:
+		return fmt.Sprintf("board %v has another list of voters, and neither board counts the votes of the other: set the same voters on all boards", n.Board)
+	case NoticeVoterTwice:
+		return fmt.Sprintf("the voter %v is there twice, in two processes, and its votes do not count: stop one of them, or give it another id", n.Board)
+	case NoticeMajorityUnheard:
+		return "this leader does not hear the majority of the voters, so nobody answers for the address until it does: look at the network, and at the other voters"
+	case NoticePromiseTooLong:
+		return fmt.Sprintf("board %v asks for a longer promise than this voter makes: set the same interval and patience on all boards", n.Board)
 	default:
 		return "unknown notice"
 	}

@@ -169,7 +169,7 @@ func (c *Core) hearLeaderResign(m *wire.Message, named bool) {
 		c.becomeFollower(wire.Nobody, ReasonResigned)
 		c.postpone(c.successorFirst())
 	case named && c.rank().Eligible():
-		c.becomeLeader(ReasonHandover)
+		c.lead(ReasonHandover)
 	case mine && m.Resign.Successor != wire.Nobody:
 		c.becomeFollower(wire.Nobody, ReasonResigned)
 		c.postpone(c.successorFirst())

@@ -1,6 +1,10 @@
 package election
 
-import "topdog/wire"
+import (
+	"time"
+
+	"topdog/wire"
+)
 
 // leaderState is that of a leader.
 type leaderState struct {
@@ -16,6 +20,15 @@ type leaderState struct {
 type heartbeats struct {
 	number    uint8
 	repliedAt Instant // when it last answered all who doubt that it lives
+}
+
+// lead makes this board the leader: at once, or when it has the votes that it needs.
+func (c *Core) lead(reason Reason) {
+	if c.hooks.electorate != nil {
+		c.hooks.electorate.Elect(reason)
+		return
+	}
+	c.becomeLeader(reason)
 }
 
 // becomeLeader acquires the address and proclaims it, in this order: a message
@@ -40,8 +53,15 @@ func (c *Core) becomeLeader(reason Reason) {
 // acquire has this leader acquire the address, or announce it once more. It is the only place
 // that does. becomeLeader calls it, and so do reclaim and receiveResign: there a rival has
 // given up, to which clients may still send. A leader that stops being one releases the
-// address in become.
-func (c *Core) acquire() { c.emit(EffectAcquire) }
+// address in become. A leader whose voters were not heard in time waits for them.
+func (c *Core) acquire() {
+	if c.hooks.electorate == nil || c.hooks.electorate.Supported() {
+		c.emit(EffectAcquire)
+	}
+}
+
+// announced is the interval and the grace that this board leads with.
+func (c *Core) announced() (interval, grace time.Duration) { return c.cfg.Interval, 0 }
 
 // nextTerm stops at the largest term instead of wrapping: between equal terms the
 // rank decides, so nothing is lost, while a wrapped term would undo every claim.

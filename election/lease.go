@@ -18,10 +18,15 @@ import (
 // others have the detector that this board has.
 //
 // The owner asks after every call, not only after one that sent something: the end also
-// moves when the first heir appears, or the last one leaves.
+// moves when the first heir appears, or the last one leaves. With the algorithm strict it is
+// until when the majority of the voters supports this leader: it always ends, and each
+// acknowledgement may move it.
 func (c *Core) LeaseEnd() (end Instant, ends bool) {
 	if c.role != Leader {
 		return 0, false
+	}
+	if c.hooks.electorate != nil {
+		return c.hooks.electorate.LeaseEnd(), true
 	}
 	if _, ok := c.successor(); !ok {
 		return 0, false

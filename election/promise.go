@@ -55,7 +55,9 @@ func (p *promise) release(now Instant, h *wire.Header) (released bool) {
 
 // promised is for how long a heartbeat or a request of that interval and grace binds a voter
 // from its receipt on.
-func promised(interval, grace time.Duration) time.Duration { return interval + orGrace(grace, interval) }
+func promised(interval, grace time.Duration) time.Duration {
+	return interval + orGrace(grace, interval)
+}
 
 // orGrace is an announced grace, or the default of the interval.
 func orGrace(grace, interval time.Duration) time.Duration {
@@ -66,9 +68,11 @@ func orGrace(grace, interval time.Duration) time.Duration {
 }
 
 // leased is for how long the sender of a heartbeat or a request has the support of a voter,
-// counted from before it was sent. A quarter of the grace is left, or a fiftieth of the whole
-// where the grace is small: two clocks that are off by 1 % each, one fast and one slow,
-// differ by 101/99, which is a fiftieth and a little more than what 0.98 leaves.
+// counted from before it was sent. A quarter of the grace is left for clocks that do not run
+// at the same rate, and to release the address. It must be a fiftieth of the whole at least: a
+// voter's clock that is 1 % fast ends a promise after 1/1.01 of it, and a leader's clock that
+// is 1 % slow ends a lease after 1/0.99, so a lease must be shorter than 0.99/1.01 = 0.9802 of
+// a promise. Of H + H/10 a quarter of the grace is 2.3 %.
 func leased(interval, grace time.Duration) time.Duration {
 	whole := promised(interval, grace)
 	return min(whole-orGrace(grace, interval)/4, whole*49/50)

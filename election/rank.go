@@ -50,9 +50,10 @@ func (c *Core) outranks(id wire.ID) bool {
 	return p != nil && c.above(c.rank(), p.Rank())
 }
 
-// rank is the board's own. A stopping board has no claim to anything.
+// rank is the board's own. A stopping board has no claim to anything, and nor
+// has one without a vote.
 func (c *Core) rank() Rank {
-	if c.stopping {
+	if c.stopping || c.hooks.electorate != nil && !c.hooks.electorate.MayLead() {
 		return Rank{ID: c.cfg.ID}
 	}
 	return Rank{Priority: c.cfg.Priority, ID: c.cfg.ID, Score: c.score.told}

@@ -14,6 +14,10 @@ type rivals struct {
 // healed. The lower rank releases the address at once and resigns. The higher one then
 // proclaims itself in a term above both (see hearOther).
 func (c *Core) hearRival(m *wire.Message) {
+	if c.hooks.electorate != nil {
+		c.hooks.electorate.RivalHeard(m)
+		return
+	}
 	c.notify(Notice{Kind: NoticeRival, Board: m.Sender})
 	rival := c.rankOf(&m.Header)
 	suspended := c.now < c.leading.doubtUntil && m.Term > c.term

@@ -66,6 +66,9 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	c.resetRoles()
 	c.counts[reason]++
 	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})
+	if c.hooks.electorate != nil {
+		c.hooks.electorate.RoleChanged(change.From, role)
+	}
 }
 
 // resetRoles ends what belonged to the role that the board had, all its deadlines among it.

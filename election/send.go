@@ -11,9 +11,19 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	header := c.Signature()
 	header.Type, header.Reply = m.Type, m.Reply
 	m.Header = header
-	c.effects = append(c.effects, Effect{
-		Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && !steady(&m),
-	})
+	e := Effect{Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && !steady(&m)}
+	if c.hooks.electorate != nil && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
+		e.Beat = c.hooks.electorate.Sending(to, &m)
+	}
+	c.effects = append(c.effects, e)
+}
+
+// Sent tells which sequence a message has got whose effect has that Beat. It is to be called
+// when the message was sent, before the next call. The effects stay good.
+func (c *Core) Sent(beat uint32, sequence wire.Sequence) {
+	if c.hooks.electorate != nil {
+		c.hooks.electorate.Sent(beat, sequence)
+	}
 }
 
 // sendFloating sends a message to whoever has the floating address. It finds a leader of

@@ -13,6 +13,9 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if !c.learn(m) {
 		return c.effects
 	}
+	if c.hooks.electorate != nil {
+		c.hooks.electorate.Observe(m)
+	}
 	exceeded := c.learnTerm(m)
 	if m.Leading {
 		c.hearLeader(m)
@@ -56,7 +59,7 @@ func (c *Core) late(m *wire.Message) bool {
 // multicast that was sent right behind it may well be read first, from another socket.
 func (c *Core) overtaken(m *wire.Message) {
 	switch m.Type {
-	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport:
+	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport, wire.TypeSupport, wire.TypeGrant:
 		c.algorithm.Step(m)
 	}
 }
@@ -126,6 +129,8 @@ func (c *Core) hearLeader(m *wire.Message) {
 // hearOther receives any message of a board that does not lead.
 func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
 	switch {
+	case c.role == Leader && (was.led || exceeded) && c.hooks.electorate != nil:
+		c.hooks.electorate.FormerRivalHeard(m)
 	case c.role == Leader && (was.led || exceeded):
 		// A rival has given up, or somebody has led whom this board never heard.
 		// Boards that followed it, and clients that sent to it, must hear of this board again.
@@ -143,7 +148,7 @@ func (c *Core) dispatch(m *wire.Message) {
 	case m.Type == wire.TypeHeartbeat:
 		c.receiveHeartbeat(m, m.Heartbeat)
 	case m.Type == wire.TypeCoordinator && m.Coordinator.Coordinator == m.Sender:
-		c.receiveHeartbeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Number: m.Coordinator.Number})
+		c.receiveHeartbeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Grace: m.Coordinator.Grace, Number: m.Coordinator.Number})
 		if c.hooks.proclamation != nil {
 			c.hooks.proclamation.Proclaimed()
 		}
@@ -172,6 +177,9 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	c.lastLeader.lastHeard = max(c.lastLeader.lastHeard, m.Sequence)
 	if c.role == Follower {
 		c.awaitTurn()
+	}
+	if c.hooks.electorate != nil {
+		c.hooks.electorate.HeartbeatHeard(m, heartbeat.Interval, heartbeat.Grace)
 	}
 }
 

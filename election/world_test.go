@@ -16,7 +16,8 @@ type board struct {
 	*Core
 	t        *testing.T
 	clock    Instant
-	sequence wire.Sequence
+	sequence wire.Sequence // of the other boards
+	sent     wire.Sequence // of this one
 }
 
 // newBoard returns board 2 with a link. The boards 1 and 3 of the tests are
@@ -30,7 +31,11 @@ func newBoard(t *testing.T, change ...func(*Config)) *board {
 	for _, c := range change {
 		c(&cfg)
 	}
-	c, err := New(cfg, Heir, 0)
+	definition := Heir
+	if cfg.Algorithm == wire.AlgorithmStrict {
+		definition = Strict
+	}
+	c, err := New(cfg, definition, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +73,7 @@ func (b *board) lead() {
 func (b *board) from(sender wire.ID, kind wire.Type, change ...func(*wire.Message)) *wire.Message {
 	b.sequence++
 	m := &wire.Message{Header: wire.Header{
-		Type: kind, Algorithm: wire.AlgorithmHeir, Sender: sender, Term: b.term, Priority: 100,
+		Type: kind, Algorithm: b.cfg.Algorithm, Sender: sender, Term: b.term, Priority: 100,
 		Incarnation: wire.Incarnation(10 * sender), Sequence: b.sequence,
 	}}
 	m.Heartbeat = wire.Heartbeat{Interval: testInterval, Number: uint8(b.sequence)}
@@ -105,6 +110,8 @@ func described(effects []Effect) []string {
 			lines = append(lines, "take")
 		case EffectRelease:
 			lines = append(lines, "release")
+		case EffectFenced:
+			lines = append(lines, "fenced")
 		case EffectProbe:
 			lines = append(lines, "probe")
 		case EffectChange:

@@ -12,6 +12,7 @@ import (
 // anybody; the paper of agents brings a detector of its own.
 var definitions = map[wire.Algorithm]election.Definition{
 	wire.AlgorithmHeir:       election.Heir,
+	wire.AlgorithmStrict:     election.Strict,
 	wire.AlgorithmBully:      {New: newBully, Detector: election.DetectorFixed, HighestLeads: true},
 	wire.AlgorithmModified:   {New: newModified, Detector: election.DetectorFixed, HighestLeads: true},
 	wire.AlgorithmScore:      {New: newScore, Detector: election.DetectorFixed, HighestLeads: true, ComparesScores: true},

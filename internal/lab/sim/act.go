@@ -29,6 +29,8 @@ func (b *Board) act(effects []election.Effect) {
 			b.hold(true)
 		case election.EffectRelease:
 			b.hold(false)
+		case election.EffectFenced:
+			b.sim.trace(b, EventAddress, "has lost the majority")
 		case election.EffectProbe:
 			b.probe()
 		case election.EffectAskLAN:
@@ -51,6 +53,7 @@ func (b *Board) act(effects []election.Effect) {
 		b.sim.review()
 		return
 	}
+	b.moveLease()
 	b.schedule()
 	if changed {
 		b.sim.review()

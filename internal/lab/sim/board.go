@@ -38,7 +38,8 @@ type Board struct {
 	overdue        bool // something was due while it was frozen
 	backlog        []chore
 	holding        bool
-	fenced         bool // its lease has ended: the address is there, and does not answer
+	fenced         bool             // its lease has ended: the address is there, and does not answer
+	majorityUntil  election.Instant // the end of its lease, in the algorithm strict
 	finished       bool
 
 	wakeAt    key // when the core is to be woken
@@ -89,7 +90,9 @@ func (b *Board) Crash() {
 	}
 	b.die()
 	b.sim.trace(b, EventFault, "crashes")
-	b.hold(false)
+	if !b.strict() {
+		b.hold(false)
+	}
 	b.sim.review()
 }
 
@@ -273,6 +276,11 @@ func (b *Board) Suspect() {
 		b.sim.trace(b, EventFault, "notices that %v is gone", b.leader)
 		b.act(b.core.Suspect(b.local()))
 	})
+}
+
+// TrustClock tells the board whether its clock runs at its rate.
+func (b *Board) TrustClock(trusted bool) {
+	b.run(func() { b.act(b.core.ClockTrusted(b.local(), trusted)) })
 }
 
 // AfterHeartbeat has something done as soon as the next heartbeat that this board

@@ -187,6 +187,9 @@ func (s *Sim) drop(d *datagram) {
 func (b *Board) transmit(e *election.Effect) {
 	s := b.sim
 	b.sequence++
+	if e.Beat != 0 {
+		b.core.Sent(e.Beat, b.sequence)
+	}
 	s.sent++
 	d := s.datagram()
 	own(&d.m, &e.Message)

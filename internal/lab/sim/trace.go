@@ -183,6 +183,12 @@ func Details(m *wire.Message) string {
 		return fmt.Sprintf("round %d: %s", m.Report.Round, standings(m.Report.Standings))
 	case wire.TypeLeader:
 		return fmt.Sprintf("leader %v", m.Leader.Leader)
+	case wire.TypeSupport:
+		return fmt.Sprintf("%v, heartbeat %d", m.Support.Leader, m.Support.Heartbeat)
+	case wire.TypeVote:
+		return fmt.Sprintf("%v %d", m.Vote.Ballot, m.Vote.Number)
+	case wire.TypeGrant:
+		return fmt.Sprintf("%v, request %d", m.Grant.Candidate, m.Grant.Number)
 	case wire.TypeOK:
 		return fmt.Sprintf("round %d trusts %v", m.OK.Round, m.OK.Trust)
 	}

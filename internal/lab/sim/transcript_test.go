@@ -24,7 +24,7 @@ import (
 //
 //	lan [latency=200us] [jitter=1ms] [loss=0.1] [seed=1]    a new, empty LAN
 //	board 1 2 3 [label=x] [priority=100] [preempt] [interval=100ms] [algorithm=heir]
-//	    [detector=fixed] [fanout=unicast] [measure=age] [members=(1,2,3)]
+//	    [detector=fixed] [fanout=unicast] [measure=age] [members=(1,2,3)] [voters=(1,2,3)]
 //	settle 1 2 3        starts them, lets them elect a leader and learn how far away it is,
 //	                    and says only who leads. It ends at a full second, and sets the mark
 //	---
@@ -36,6 +36,7 @@ import (
 //	foreign on/off      a foreign machine has the address
 //	run 500ms [all] [brief]  lets time pass and prints what happened; all shows HEARTBEAT, HELLO and
 //	                    QUERY too, brief neither ELECTION nor ANSWER nor OK nor ACK
+//	                    nor SUPPORT
 //	mark                from where check looks at the address
 //	check               who follows whom, who holds the address, how well the address was kept
 //
@@ -64,6 +65,7 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) string {
 	if d.HasArg("brief") {
 		p.hide[wire.TypeElection], p.hide[wire.TypeAnswer] = true, true
 		p.hide[wire.TypeOK], p.hide[wire.TypeAck] = true, true
+		p.hide[wire.TypeSupport] = true
 	}
 	p.command(d)
 	for line := range strings.Lines(d.Input) {
@@ -192,9 +194,9 @@ func (p *player) boards(d *datadriven.TestData) {
 		case "measure":
 			cfg.ScoreSource = known(p, d, arg, election.ScoreSourceNamed)
 		case "members":
-			for _, id := range arg.Vals {
-				cfg.Members = append(cfg.Members, wire.ID(p.number(id)))
-			}
+			cfg.Members = p.ids(arg.Vals)
+		case "voters":
+			cfg.Voters = p.ids(arg.Vals)
 		case "algorithm":
 			var ok bool
 			if cfg.Algorithm, ok = literature.AlgorithmNamed(arg.Vals[0]); !ok {
@@ -211,6 +213,13 @@ func (p *player) boards(d *datadriven.TestData) {
 			b.Label = label
 		}
 	}
+}
+
+func (p *player) ids(words []string) (ids []wire.ID) {
+	for _, word := range words {
+		ids = append(ids, wire.ID(p.number(word)))
+	}
+	return ids
 }
 
 // settle starts boards, and lets them find a leader and do all that boards do in
@@ -240,7 +249,7 @@ func (p *player) lose(d *datadriven.TestData, from, kind string, n int) {
 		d.ScanArgs(p.t, "to", &name)
 		to = p.named(name)
 	}
-	for k := wire.TypeHeartbeat; k <= wire.TypeOK; k++ {
+	for k := wire.TypeHeartbeat; k <= wire.TypeGrant; k++ {
 		if k.String() == kind {
 			p.named(from).Lose(k, n, to)
 			return
