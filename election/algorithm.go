@@ -15,8 +15,8 @@ type Definition struct {
 	// HighestLeads says that the highest rank always takes the lead, so that it cannot
 	// give it away.
 	HighestLeads bool
-	// Votes says that nobody leads without the votes of a majority of Config.Voters.
-	Votes bool
+	// votes says that nobody leads without the votes of a majority of Config.Voters.
+	votes bool
 	// ComparesScores says that ranks are compared by Rank.Score, so messages must tell it.
 	ComparesScores bool
 }

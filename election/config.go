@@ -65,7 +65,7 @@ func (c *Config) validate() error {
 }
 
 func (c *Config) checkVoters(definition Definition) error {
-	if !definition.Votes {
+	if !definition.votes {
 		if len(c.Voters) > 0 {
 			return fmt.Errorf("election: there are voters, and the algorithm %v has no votes", c.Algorithm)
 		}

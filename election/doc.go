@@ -47,6 +47,8 @@
 //     (suspended in core.go).
 //   - A leader that hands over releases the address first, and then names a successor
 //     (handover.go).
+//   - With the algorithm strict, a board that may go through becomeLeader asks the voters first
+//     (lead in leader.go), and a leader of a lower term lets go. See below.
 //
 // A follower that misses a heartbeat does nothing at first. Its deadline is suspectAfter
 // behind the last heartbeat, and later by its turn delay (awaitTurn in follower.go). When the
@@ -67,6 +69,31 @@
 // [Board]. heir.go has the default, which asks before it decides. Package literature
 // has the others. Any algorithm runs with any failure detector: ask.go, fixed.go and
 // nfde.go over what all of them observe (observed.go). docs/algorithms.md compares them.
+//
+// # Votes
+//
+// The algorithm strict is heir with votes: at no instant do two boards hold the address,
+// whatever the network, the processes and the boards do. It rests on three things.
+//
+//   - A voter has one promise at a time, which binds it for H + G from the receipt of a
+//     heartbeat (it answers with SUPPORT) or a request (GRANT). The promise belongs to no
+//     role, and its end never moves back but for a word of the board that has it: a RESIGN
+//     or a withdrawal that was sent after what the promise rests on (promise.go).
+//   - A board leads with the promises of a majority of the voters. Its lease is counted from
+//     before it sent what the majority has answered, so it ends before their promises do, and
+//     with them before anybody else can have a majority (support.go).
+//   - Nobody counts what a voter has promised in a former life, and the voter promises nothing
+//     until all of that is over (newStrict).
+//
+// The owner must read the time of Step after the message was received, and the time of all
+// calls before what they send is sent. It is trusted that voters have ids of their own (a
+// clone or a snapshot of a machine has not), and clocks that are off by 1 % at most
+// (Core.ClockTrusted).
+//
+// Of two lists of voters each has its own majorities, so all that voters say carries a hash of
+// the list. Change one voter at a time: the old majorities and the new ones have a voter in
+// common then, and a voter counts with one list at a time. To lower the interval of a voter is to
+// lower how long it is silent after its start; wait for that long before it is started again.
 //
 // # Times
 //
@@ -134,6 +161,18 @@
 //	successorFirst       H/2                            the others leave the lead to the board that was named
 //	listenWindow         as above                       the board that has resigned is the last one to claim
 //	resignSettles        25 ms                          the pre-signed RESIGN is heard before anything else
+//
+// Votes (strict).
+//
+//	promised             H + G                          from receipt; nobody else has this voter's support
+//	leased               H + ¾ G                        from before it was sent; 0.98 (H + G) at most, so that clocks
+//	                                                    that are 1 % off do not make it longer than a promise
+//	promiseMax           H + max(5H, 250 ms)            the longest promise; a voter makes none for so long after its start
+//	roundTrip            learned, 1 ms to H/2           between two repetitions of a heartbeat that no majority has
+//	                                                    acknowledged; G/4 at least when the lease is over
+//	candidacy.repeat     round trip, doubles to H/4     between two requests of a candidate
+//	letGo                5H, at least 500 ms            a leader that no majority acknowledges may be deaf
+//	twice                5 s                            a voter that was seen in two incarnations at once does not count
 //
 // Roster and conflicts.
 //

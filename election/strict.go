@@ -41,7 +41,7 @@ type strict struct {
 }
 
 // Strict defines the algorithm strict.
-var Strict = Definition{New: newStrict, Detector: DetectorAsk, Votes: true}
+var Strict = Definition{New: newStrict, Detector: DetectorAsk, votes: true}
 
 func newStrict(b *Board) Algorithm {
 	cfg := b.Config()

@@ -50,3 +50,38 @@ func TestReprioritisedWhileListening(t *testing.T) {
 		}
 	}
 }
+
+// TestVoters holds which lists of voters a group may have.
+func TestVoters(t *testing.T) {
+	many := make([]wire.ID, election.MaxVoters+1)
+	for i := range many {
+		many[i] = wire.ID(i + 1)
+	}
+	for _, test := range []struct {
+		voters []wire.ID
+		want   string
+	}{
+		{nil, "is empty"},
+		{many, "has 16 voters, at most 15 can be had"},
+		{[]wire.ID{1, 0}, "has the id 0"},
+		{[]wire.ID{1, 2, 1}, "has board 1 twice"},
+		{many[:election.MaxVoters], ""},
+	} {
+		err := election.CheckVoters(test.voters)
+		cfg := election.Config{ID: 1, Name: "pi1", Priority: 100, Interval: testInterval, Algorithm: wire.AlgorithmStrict, Voters: test.voters}
+		_, ofCore := NewCore(cfg, 0)
+		if test.want == "" {
+			if err != nil || ofCore != nil {
+				t.Errorf("%v: %v, %v", test.voters, err, ofCore)
+			}
+			continue
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) || ofCore == nil || !strings.Contains(ofCore.Error(), test.want) {
+			t.Errorf("%v: %v, %v", test.voters, err, ofCore)
+		}
+	}
+	cfg := election.Config{ID: 1, Name: "pi1", Priority: 100, Interval: testInterval, Algorithm: wire.AlgorithmHeir, Voters: many[:3]}
+	if _, err := NewCore(cfg, 0); err == nil {
+		t.Error("voters with an algorithm that has no votes")
+	}
+}

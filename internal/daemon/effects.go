@@ -31,6 +31,8 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 			d.address.acquire()
 		case election.EffectRelease:
 			d.address.release()
+		case election.EffectFenced:
+			d.address.release() // nobody's kernel ends the right to answer here
 		case election.EffectProbe:
 			d.address.probe(d.probed)
 		case election.EffectAskLAN:
@@ -59,6 +61,9 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 // send sends a message of the core.
 func (d *Daemon) send(e *election.Effect) {
 	d.group.send(e)
+	if e.Beat != 0 {
+		d.core.Sent(e.Beat, e.Message.Sequence)
+	}
 	if !e.Floating { // nobody knows whom that will reach
 		d.trace.messageSent(e.To, &e.Message)
 	}

@@ -90,7 +90,7 @@ func (b *Board) Crash() {
 	}
 	b.die()
 	b.sim.trace(b, EventFault, "crashes")
-	if !b.strict() {
+	if !b.strict() || b.fenced {
 		b.hold(false)
 	}
 	b.sim.review()
