@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -110,6 +111,33 @@ func TestCablePulled(t *testing.T) {
 				t.Errorf("the leader returned: %+v", back)
 			}
 		})
+	}
+}
+
+// A leader of topdog that nobody hears, one that is cut off for a moment and one whose LAN falls in
+// two: each run fills its tables, and the boards were asked.
+func TestSeparated(t *testing.T) {
+	t.Parallel()
+	ctx := needs(t)
+	sys := built(t, named(allSystems(), "topdog-100ms"))[0]
+	var jobs []func() error
+	for _, e := range named(allEvents(), report.Mute, report.CutShort, report.Split) {
+		jobs = append(jobs, func() error {
+			runs, err := onNewRig(ctx, sys, e, newSlot())
+			for _, table := range e.tables {
+				if run := runs[table.Key]; err == nil && (run == nil || !run.Probed || run.Outage <= 0 || run.Censored) {
+					err = fmt.Errorf("%s: %+v", table.Key, run)
+				}
+			}
+			// Whoever leads, another board does while nobody hears it.
+			if err == nil && runs[e.String()].Moves < 1 {
+				err = fmt.Errorf("%s: the address did not move", e)
+			}
+			return err
+		})
+	}
+	if err := together(jobs...); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -58,7 +58,7 @@ func parse(args []string) (o options, err error) {
 		f.PrintDefaults()
 	}
 	long := f.Bool("long", false, "measure everything (about 50 minutes) instead of the quick form (two to three)")
-	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form; 1 or 10 of those that take long)")
+	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form; 2 or 10 of those that take long)")
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
 	events := f.String("events", "", "only these `keys`, or none; \"list\" lists them")
 	other := f.String("beside", "", "measure another build of topdog as well: this `program`")

@@ -12,7 +12,7 @@ type plan struct {
 	check    bool             // that each system works at all, before all else
 	binary   bool             // the size of topdog for arm64
 	runs     int              // of each event
-	long     int              // of each event that takes long
+	seldom   int              // of each event that takes long
 	repeats  int              // of an event that was disturbed
 	replicas func(system) int // groups of one system that run beside each other
 	starts   int              // cold starts
@@ -43,15 +43,15 @@ var allParts = []part{partFailures, partStarts, partCalm, partLoss, partIdle}
 
 // setRuns changes the number of runs of everything that is run several times.
 func (p *plan) setRuns(n int) {
-	p.runs, p.long = n, n
+	p.runs, p.seldom = n, n
 	p.starts = min(p.starts, n)
 	p.lossRuns = min(p.lossRuns, n)
 }
 
 // runsOf is how often an event is run.
 func (p *plan) runsOf(e event) int {
-	if e.long {
-		return p.long
+	if e.seldom {
+		return p.seldom
 	}
 	return p.runs
 }
@@ -66,7 +66,7 @@ func quickPlan() plan {
 			"both-frozen", "bursts", "pauses", "deaf", "mute", "cut-300ms", "cut-3s"),
 		parts:   []part{partFailures, partStarts, partCalm, partLoss},
 		runs:    5,
-		long:    1,
+		seldom:  2,
 		repeats: 2,
 		replicas: func(s system) int {
 			if slow(s) {
@@ -94,7 +94,7 @@ func longPlan() plan {
 		check:   true,
 		binary:  true,
 		runs:    20,
-		long:    10,
+		seldom:  10,
 		replicas: func(s system) int {
 			if slow(s) {
 				return 4
