@@ -10,7 +10,10 @@ type candidateState struct {
 	answers          deadline // its question has gone unanswered
 	coordinator      deadline // it was outranked, and has waited for a COORDINATOR
 	address          addressState
-	refused          bool // its algorithm would have claimed, but for what mayClaim looks at
+	since            Instant  // when it began to ask
+	unheard          bool     // nothing was received since then, so it could not claim
+	askLAN           deadline // it asks the LAN again because of that
+	refused          bool     // its algorithm would have claimed, but for what mayClaim looks at
 }
 
 // probe says how far a candidate has come in finding out whether the address is free.
@@ -29,7 +32,7 @@ const HandoverRequests = 3
 // or holds an election, as its algorithm has it.
 func (c *Core) becomeCandidate(reason Reason) {
 	c.become(Candidate, c.leader, reason)
-	c.candidacy = candidateState{cause: reason}
+	c.candidacy = candidateState{cause: reason, since: c.now}
 	c.asking = asking{}
 	c.beginAsking()
 }
@@ -80,6 +83,7 @@ func (c *Core) question() wire.Message {
 		Election: wire.Election{
 			Suspect: c.leader, Incarnation: c.lastLeader.incarnation,
 			LastHeard: c.lastLeader.lastHeard, Round: c.asking.round, Score: c.score.told,
+			NoClaim: c.asking.round > 1 && !c.receives(),
 		},
 	}
 }
@@ -134,7 +138,7 @@ func (c *Core) startProbe() {
 
 // mayClaim reports whether nothing but the algorithm stands between a candidate and the lead.
 func (c *Core) mayClaim() bool {
-	return (!c.coldStart.pending || c.candidacy.probe == probeFree) && c.addressSilent()
+	return (!c.coldStart.pending || c.candidacy.probe == probeFree) && c.receives() && c.addressSilent()
 }
 
 // Probed tells how the probe ended that EffectProbe asked for: inUse means that a

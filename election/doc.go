@@ -39,6 +39,11 @@
 //   - At a cold start the address is probed before the first claim, since there is no hurry.
 //   - Nobody claims the address of a silent leader while it still answers: when the leader's
 //     lease has ended, the address is asked by ARP (evidence.go).
+//   - On total silence nobody claims: a candidate that has ever heard anything but the lost leader
+//     needs evidence, newer than its first question, that its port receives. That is a message of
+//     any board, the answer of a witness, or a frame of a foreign machine (evidence.go). A
+//     candidate without it says so in its questions, asks on, and begins anew with the first thing
+//     that it hears. The others wait for it once.
 //   - What is not sent all the time goes to everybody by broadcast as well, and the first question
 //     to the floating address too, so that a switch that loses multicast deposes nobody
 //     (send.go).
@@ -133,7 +138,10 @@
 //	                     the leader is suspected        from then on, and is asked
 //	RoundTripBound       learned, 1 ms to H/2, 5 ms     it has answered by then if it answers at all
 //	                     where nobody measures
-//	addressAgain         H/5                            an address that has answered is asked again
+//	askAgain             H/5; H after addressOutlives,  a candidate that may not claim asks on
+//	                     or without evidence
+//	addressOutlives      2.25 s                         the lifetime of an address (netio.DefaultLifetime, 1 s),
+//	                                                    and what the kernel takes to remove it
 //
 // Start.
 //

@@ -89,6 +89,8 @@ const (
 	NoticeVoterTwice
 	NoticeMajorityUnheard
 	NoticePromiseTooLong
+	NoticeAddressAnswers
+	NoticeAddressStays
 	noticeCount = iota + 1
 )
 
@@ -103,6 +105,8 @@ var noticeIdentifiers = [noticeCount]string{
 	NoticeVoterTwice:      "voter_twice",
 	NoticeMajorityUnheard: "majority_unheard",
 	NoticePromiseTooLong:  "promise_too_long",
+	NoticeAddressAnswers:  "address_answers",
+	NoticeAddressStays:    "address_stays",
 }
 
 // Identifier returns the kind for programs.
@@ -141,6 +145,10 @@ func (n Notice) String() string {
 		return "this leader does not hear the majority of the voters, so nobody answers for the address until it does: look at the network, and at the other voters"
 	case NoticePromiseTooLong:
 		return fmt.Sprintf("board %v asks for a longer promise than this voter makes: set the same interval and patience on all boards", n.Board)
+	case NoticeAddressAnswers:
+		return fmt.Sprintf("board %v is silent, but its address still answers: nobody takes it over yet", n.Board)
+	case NoticeAddressStays:
+		return fmt.Sprintf("the address of board %v answers and its daemon does not: is there a firewall on its UDP port?", n.Board)
 	default:
 		return "unknown notice"
 	}

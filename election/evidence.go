@@ -22,11 +22,65 @@ func (c *Core) Evidence(now Instant) []Effect {
 	c.enter(now)
 	c.evidence.foreign = true
 	c.hearAnything()
+	c.beginAnew()
 	return c.effects
 }
 
 // hearAnything receives the fact that this board's port receives.
 func (c *Core) hearAnything() { c.evidence.at = c.now }
+
+// receives reports whether the silence that this candidate hears cannot be its own port's: it
+// has received something since it began to ask. A board that has never heard anything but
+// the lost leader, as one of two on a switch, has nobody to hear it from, and takes the silence
+// for what it seems. So does one that was told of the end of a leader that it has just heard.
+func (c *Core) receives() bool {
+	return c.leader != wire.Nobody && c.now < c.detector.Freshness() ||
+		c.evidence.at >= c.candidacy.since || !c.heardBesides(c.lastLeader.id)
+}
+
+// heardBesides reports whether this board has ever heard anything but that one, in this life
+// of its process.
+func (c *Core) heardBesides(one wire.ID) bool {
+	return c.evidence.foreign || c.roster.HeardBesides(one)
+}
+
+// beginAnew begins the candidacy anew of a board that could not claim because it heard nothing, and
+// now does: what it has asked in vain says nothing, and others may have waited for the same.
+func (c *Core) beginAnew() {
+	if c.role == Candidate && c.candidacy.unheard && c.receives() {
+		cause := c.candidacy.cause
+		c.becomeFollower(c.leader, ReasonHearsAgain)
+		c.algorithm.Turn(cause)
+		return
+	}
+	c.reconsiderClaim()
+}
+
+// refuseClaim notes that a candidate would have claimed. If it hears nothing, it asks the LAN again
+// and again, however long that lasts: nobody is served on a port that receives nothing.
+func (c *Core) refuseClaim() {
+	c.candidacy.refused = true
+	if c.receives() || c.candidacy.askLAN.set {
+		return
+	}
+	if answered := c.candidacy.since + c.answerWithin(); c.now < answered {
+		c.candidacy.askLAN = due(answered)
+		return
+	}
+	c.missEvidence()
+}
+
+// missEvidence is for a candidate whose first question to the LAN has gone unanswered.
+func (c *Core) missEvidence() {
+	if c.receives() {
+		return
+	}
+	if c.candidacy.unheard {
+		c.askLAN()
+	}
+	c.candidacy.unheard = true
+	c.candidacy.askLAN = due(c.now + c.cfg.Interval)
+}
 
 // addressState is what a candidate has found out about the address of the leader that it suspects.
 type addressState struct {
@@ -93,22 +147,51 @@ func (c *Core) answerWithin() time.Duration { return c.detector.RoundTripBound()
 // askedAt.
 func (c *Core) AddressAnswered(now, askedAt Instant) []Effect {
 	c.enter(now)
+	c.hearAnything()
 	if a := &c.candidacy.address; c.role == Candidate && a.asked && askedAt >= a.askedAt {
 		a.answered, a.silent = true, deadline{}
-		a.ask = due(c.now + c.addressAgain())
+		a.ask = due(c.now + c.askAgain())
+		c.notifyAddress()
 	}
+	c.beginAnew()
 	return c.effects
 }
 
-// addressAgain is the time until an address that has answered is asked again.
-func (c *Core) addressAgain() time.Duration { return max(c.cfg.Interval/5, c.answerWithin()) }
+// addressOutlives is for how long after its last heartbeat a leader may have an address that
+// its kernel removes: it was renewed for a second just then (netio.DefaultLifetime), and the
+// kernel takes up to 1.25 s more, as measured.
+const addressOutlives = 2250 * time.Millisecond
+
+// outlived reports whether the address of the suspected leader should have been removed by now.
+func (c *Core) outlived() bool { return c.detector.Age(c.now) >= addressOutlives }
+
+// notifyAddress tells people of a silent leader whose address answers.
+func (c *Core) notifyAddress() {
+	kind := NoticeAddressAnswers
+	if c.outlived() {
+		kind = NoticeAddressStays
+	}
+	c.notify(Notice{Kind: kind, Board: c.leader})
+}
+
+// askAgain is the time until a candidate asks again that has asked often enough: something
+// keeps it from claiming. Where that may last, there is no hurry.
+func (c *Core) askAgain() time.Duration {
+	if c.candidacy.unheard || c.candidacy.address.answered && c.outlived() {
+		return c.cfg.Interval
+	}
+	return max(c.cfg.Interval/5, c.answerWithin())
+}
 
 // addressSilent reports whether nothing answers for the address of the suspected leader. If the
 // leader is not suspected by this board's own judgement, the algorithm knows more than that.
+// An address that is held by TUN alone stays for as long as the frozen process that holds it.
 func (c *Core) addressSilent() bool {
-	a := &c.candidacy.address
+	a, p := &c.candidacy.address, c.roster.Peer(c.leader)
 	switch {
 	case c.leader == wire.Nobody || c.now < c.detector.Freshness():
+		return true
+	case a.answered && c.outlived() && p != nil && p.tunOnly:
 		return true
 	default:
 		return a.asked && !a.answered && !a.silent.ahead(c.now)

@@ -15,6 +15,7 @@ type followerState struct {
 
 // lastLeader is what a board knows of the leader that it follows, or that it followed last.
 type lastLeader struct {
+	id          wire.ID // the board that this one follows or followed last
 	incarnation wire.Incarnation
 	term        wire.Term
 	lastHeard   wire.Sequence // of the leader's newest HEARTBEAT
@@ -44,6 +45,7 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 		return
 	}
 	c.coldStart = coldStart{}
+	c.lastLeader.id = leader
 	c.lastLeader.predecessor = wire.Nobody
 	c.handover.repeat = deadline{}
 	if c.stopping {

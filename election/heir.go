@@ -22,6 +22,14 @@ type heir struct {
 	*Board
 	waited bool // a candidate whose deadline came late has given the last answer more time
 
+	// deferred is the suspicion in which this board has left it to another one to act, and
+	// until when it does so if that one hears nothing.
+	deferred struct {
+		leader    wire.ID
+		lastHeard wire.Sequence
+		until     Instant
+	}
+
 	// answered is the last question that this follower has answered.
 	answered struct {
 		candidate wire.ID
@@ -112,9 +120,9 @@ func (h *heir) ask() {
 	}
 	wait := q.Spacing
 	if asked {
-		// The probe takes longer than the questions. Go on asking, slower, so that
-		// the others know that a board asks already.
-		wait = max(wait, h.Interval()/5)
+		// The probe takes longer than the questions, or the address still answers, or nothing
+		// is heard. Go on asking, slower, so that the others know that a board asks already.
+		wait = max(wait, h.core.askAgain())
 	} else if h.core.asking.round++; int(h.Round()) >= q.Count {
 		wait = q.Within
 	}
@@ -172,10 +180,11 @@ func (h *heir) election(m *wire.Message) {
 		// is still to be received. Perhaps the asker leads by now; the heartbeat
 		// answers if it does not.
 		if !h.HeartbeatOverdue() {
-			h.replyToCandidate(m.Election.Round)
+			h.replyToCandidate(m.Sender, m.Election.Round)
 		}
 	case Candidate:
-		if above {
+		if above && h.defersTo(m) {
+			h.missToo(m)
 			h.stepBack()
 		} else {
 			h.object(m)
@@ -186,7 +195,10 @@ func (h *heir) election(m *wire.Message) {
 			h.sendEvidence(m)
 		case above || !h.Rank().Eligible() || h.core.lastLeader.predecessor == h.ID():
 			// The last: this board has resigned, so it must not stand in the way.
-			h.Postpone(h.backOff())
+			h.missToo(m)
+			if h.defersTo(m) {
+				h.Postpone(h.backOff())
+			}
 		default:
 			h.object(m)
 			h.secondWitness(m)
@@ -217,16 +229,19 @@ func (h *heir) lastRound() bool { return int(h.Round()) >= h.core.detector.Quest
 // copies is how often a message of a round is sent.
 func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
 
-// replyToCandidate answers a candidate that suspects this leader. The candidate has lost at
-// least a heartbeat, so even the first answer is sent twice. The copies of a question, and
-// others who ask at the same time, get one answer together. The next round gets another one.
-func (h *heir) replyToCandidate(round uint8) {
+// replyToCandidate answers a candidate that suspects this leader, by multicast and by broadcast.
+// The copies of a question, and others who ask at the same time, get one answer together. The
+// next round gets another one. A candidate that is not reached so gets it alone as well.
+func (h *heir) replyToCandidate(candidate wire.ID, round uint8) {
 	if h.Now()-h.core.heartbeats.repliedAt < roundTripMin/2 {
 		return
 	}
 	h.core.heartbeats.repliedAt = h.Now()
-	for range copies(round + 1) {
+	for range copies(round) {
 		h.core.sendHeartbeat(true)
+	}
+	if round > 1 {
+		h.core.replyTo(candidate)
 	}
 }
 
@@ -282,6 +297,24 @@ func (h *heir) sendEvidence(m *wire.Message) {
 	answer.Round = m.Election.Round
 	for range copies(m.Election.Round) {
 		h.Send(m.Sender, wire.Message{Header: wire.Header{Type: wire.TypeAnswer}, Answer: answer})
+	}
+}
+
+// defersTo reports whether this board leaves it to a candidate to act. One that hears nothing
+// may not claim, and would go on asking for ever if its port is deaf: it is waited for once.
+func (h *heir) defersTo(m *wire.Message) bool {
+	d := &h.deferred
+	if !m.Election.NoClaim || d.leader != h.Leader() || d.lastHeard != h.core.lastLeader.lastHeard {
+		d.leader, d.lastHeard, d.until = h.Leader(), h.core.lastLeader.lastHeard, h.Now()+h.backOff()
+	}
+	return h.Now() < d.until
+}
+
+// missToo answers a candidate that has heard nothing since it began to ask: this board misses
+// the leader as well, and the candidate's port receives.
+func (h *heir) missToo(m *wire.Message) {
+	if m.Election.NoClaim {
+		h.sendEvidence(m)
 	}
 }
 

@@ -44,6 +44,7 @@ func (c *Core) receiveHello(m *wire.Message) {
 	p.HelloInterval = m.Hello.Interval
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name
+	p.tunOnly = m.Hello.TUNOnly
 	if c.role == Follower && m.Sender == c.leader {
 		c.compareRanks() // its rank may be another one now
 	}

@@ -42,6 +42,7 @@ const (
 	ReasonHigherTerm
 	ReasonMajorityUnheard
 	ReasonClock
+	ReasonHearsAgain
 	reasonCount
 )
 
@@ -84,6 +85,7 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonHigherTerm:      {"higher_term", "another board was elected since"},
 	ReasonMajorityUnheard: {"majority_unheard", "this leader has not heard the majority of the voters for long"},
 	ReasonClock:           {"clock_not_trusted", "this board's clock does not run at its rate"},
+	ReasonHearsAgain:      {"hears_again", "its port receives again"},
 }
 
 // String returns the reason for people.

@@ -18,6 +18,7 @@ type Peer struct {
 	Gone        bool    // it said that it leaves, or was replaced because it was silent; until it is heard again
 
 	LastHeard     Instant       // when its last message of any kind came
+	tunOnly       bool          // by its last HELLO, it holds the address by TUN alone
 	HelloInterval time.Duration // it says HELLO this often; 0 until the first one
 	newest        wire.Sequence // of its messages
 	StartedAt     Instant       // when its process started, by its last HELLO
@@ -174,6 +175,11 @@ func (r *roster) Which(holds func(*Peer) bool) []wire.ID {
 
 // All returns the ids of all peers, whether they live or not.
 func (r *roster) All() []wire.ID { return r.Which(func(*Peer) bool { return true }) }
+
+// HeardBesides reports whether a peer other than one was ever heard.
+func (r *roster) HeardBesides(one wire.ID) bool {
+	return slices.ContainsFunc(r.peers, func(p Peer) bool { return p.ID != one && !p.Expected })
+}
 
 // Followed reports whether a live peer other than except says that it follows leader.
 func (r *roster) Followed(now Instant, leader, except wire.ID) bool {

@@ -23,6 +23,7 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		c.hearOther(m, was, exceeded)
 	}
 	c.dispatch(m)
+	c.beginAnew()
 	return c.effects
 }
 

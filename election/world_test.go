@@ -2,6 +2,7 @@ package election
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ type board struct {
 	clock    Instant
 	sequence wire.Sequence // of the other boards
 	sent     wire.Sequence // of this one
+	deaf     bool          // no witness answers
 }
 
 // newBoard returns board 2 with a link. The boards 1 and 3 of the tests are
@@ -54,8 +56,17 @@ func (b *board) sleep(d time.Duration) (effects []Effect) {
 			return effects
 		}
 		b.clock = max(b.clock, at)
-		effects = append(effects, b.Wake(b.clock)...)
+		effects = append(effects, b.witnessed(b.Wake(b.clock))...)
 	}
+}
+
+// witnessed has the witness answer that the board asks by these effects, if it does.
+func (b *board) witnessed(effects []Effect) []Effect {
+	all := slices.Clone(effects)
+	if !b.deaf && slices.ContainsFunc(all, func(e Effect) bool { return e.Kind == EffectAskLAN }) {
+		all = append(all, b.Evidence(b.clock)...)
+	}
+	return all
 }
 
 // lead makes the board the leader of those that the test plays.
@@ -89,7 +100,7 @@ func leading(m *wire.Message) { m.Leading = true }
 
 // hear has the core hear a message of another board.
 func (b *board) hear(sender wire.ID, kind wire.Type, change ...func(*wire.Message)) []Effect {
-	return b.Step(b.clock, b.from(sender, kind, change...))
+	return b.witnessed(b.Step(b.clock, b.from(sender, kind, change...)))
 }
 
 // described writes effects in a way that tests can compare and people read.

@@ -2,6 +2,7 @@ package literature
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,8 +71,17 @@ func (b *board) sleep(d time.Duration) (effects []election.Effect) {
 			return effects
 		}
 		b.clock = max(b.clock, at)
-		effects = append(effects, b.Wake(b.clock)...)
+		effects = append(effects, b.witnessed(b.Wake(b.clock))...)
 	}
+}
+
+// witnessed has a witness answer that the board asks by these effects.
+func (b *board) witnessed(effects []election.Effect) []election.Effect {
+	all := slices.Clone(effects)
+	if slices.ContainsFunc(all, func(e election.Effect) bool { return e.Kind == election.EffectAskLAN }) {
+		all = append(all, b.Evidence(b.clock)...)
+	}
+	return all
 }
 
 // listenWindow is how long a board listens whose detector does not ask.

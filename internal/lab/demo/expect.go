@@ -45,29 +45,34 @@ func expect(o Options) (expectation, error) {
 	}
 	m := expectation{bullies: !incumbentsStay[o.Algorithm], above: core.Above, electionTime: maxElectionTime}
 	var now election.Instant
+	probed := maxElectionTime // when the probe ends
 	effects := core.Link(now, true)
 	for now < maxElectionTime {
-		probe := false
+		asks := false
 		for _, e := range effects {
 			switch e.Kind {
 			case election.EffectAcquire:
 				m.electionTime = now
 				return m, nil
 			case election.EffectProbe:
-				probe = true
+				probed = now + probing
+			case election.EffectAskLAN:
+				asks = true
 			}
 		}
-		if probe {
-			now += probing
-			effects = core.Probed(now, false)
-			continue
-		}
 		at, ok := core.Deadline()
-		if !ok {
-			break
+		switch {
+		case asks:
+			effects = core.Evidence(now)
+		case probed < maxElectionTime && (!ok || probed <= at):
+			now, probed = probed, maxElectionTime
+			effects = core.Probed(now, false)
+		case !ok:
+			return m, nil
+		default:
+			now = max(now, at)
+			effects = core.Wake(now)
 		}
-		now = max(now, at)
-		effects = core.Wake(now)
 	}
 	return m, nil
 }

@@ -150,6 +150,7 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 		},
 		OpenHolder:    func(string, []netip.Prefix) (daemon.Holder, error) { return p, nil },
 		OpenAnnouncer: func(netio.Link) (daemon.Announcer, error) { return noNeighbours{}, nil },
+		OpenFrames:    func(netio.Link) (daemon.Frames, error) { return &clientFrames{reachable: p.reachable}, nil },
 	}
 }
 
@@ -277,6 +278,21 @@ func (c cabled) Unicast(b []byte, to netip.AddrPort) error {
 	}
 	return c.Transport.Unicast(b, to)
 }
+
+// clientFrames counts what arrives on the port of a board: the client never stops asking.
+type clientFrames struct {
+	reachable func() bool
+	count     uint64
+}
+
+func (f *clientFrames) Frames() (uint64, error) {
+	if f.reachable() {
+		f.count++
+	}
+	return f.count, nil
+}
+
+func (f *clientFrames) Close() error { return nil }
 
 // noNeighbours is the announcer of an interface without ARP: there is nobody to
 // tell anything, and nobody else who could have the address.

@@ -1,0 +1,153 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/lab/sim"
+	"topdog/wire"
+)
+
+// heirsSettled returns a LAN on which n boards run heir, settled and with the last one leading.
+func heirsSettled(t *testing.T, n int, witness bool) *sim.Sim {
+	t.Helper()
+	lan := sim.New(1, sim.Wire{Latency: 200 * time.Microsecond})
+	lan.NoWitness = !witness
+	for id := range n {
+		lan.Add(election.Config{ID: wire.ID(id + 1), Priority: 100, Interval: interval, Algorithm: wire.AlgorithmHeir}).Start()
+	}
+	lan.Run(20*time.Second + 13*time.Millisecond)
+	if lead, err := leader(lan.Boards()); err != nil || lead != lan.Boards()[n-1] {
+		t.Fatalf("it has not settled: %v", err)
+	}
+	return lan
+}
+
+// each does something to all boards.
+func each(lan *sim.Sim, do func(*sim.Board)) {
+	for _, b := range lan.Boards() {
+		do(b)
+	}
+}
+
+// TestEvidence: what looks like the death of a leader and is none moves nothing, and
+// whoever is dead, deaf or mute is replaced.
+func TestEvidence(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		boards    int
+		noWitness bool
+		play      func(lan *sim.Sim, one, two, three *sim.Board)
+		moves     int
+		vacant    time.Duration // at most
+		doubled   time.Duration // at most
+		holder    string
+	}{
+		{"the leader dies, and a witness answers", 3, false, func(lan *sim.Sim, _, _, three *sim.Board) {
+			three.Crash()
+			lan.Run(time.Second)
+		}, 1, interval + 11*time.Millisecond, 0, "2"},
+		{"the leader dies, and a third board answers", 3, true, func(lan *sim.Sim, _, _, three *sim.Board) {
+			three.Crash()
+			lan.Run(time.Second)
+		}, 1, interval + 11*time.Millisecond, 0, "2"},
+		{"one of two dies, and nothing else was ever heard", 2, true, func(lan *sim.Sim, _, two, _ *sim.Board) {
+			two.Crash()
+			lan.Run(time.Second)
+		}, 1, interval + 11*time.Millisecond, 0, "1"},
+		{"the leader and the heir die, and a witness answers", 3, false, func(lan *sim.Sim, _, two, three *sim.Board) {
+			two.Crash()
+			three.Crash()
+			lan.Run(time.Second)
+		}, 1, 4 * interval, 0, "1"},
+		{"the heir is deaf when the leader dies", 3, false, func(lan *sim.Sim, _, two, three *sim.Board) {
+			two.DropIn()
+			lan.Run(5 * time.Second)
+			three.Crash()
+			lan.Run(5 * time.Second)
+		}, 1, 3 * interval, 0, "1"},
+		{"nothing passes for 60 ms", 3, false, func(lan *sim.Sim, _, _, _ *sim.Board) {
+			for range 40 {
+				each(lan, (*sim.Board).Mute)
+				lan.Run(60 * time.Millisecond)
+				each(lan, (*sim.Board).Unmute)
+				lan.Run(377 * time.Millisecond)
+			}
+		}, 0, 0, 0, "3"},
+		{"multicast dies", 3, false, func(lan *sim.Sim, _, _, _ *sim.Board) {
+			each(lan, func(b *sim.Board) { b.LoseMulticast(true) })
+			lan.Run(time.Minute)
+		}, 0, 0, 0, "3"},
+		{"a frozen board's address falls silent", 3, false, func(lan *sim.Sim, _, _, three *sim.Board) {
+			three.Freeze()
+			lan.Run(5 * time.Second)
+			three.Thaw()
+			lan.Run(5 * time.Second)
+		}, 1, 5 * time.Millisecond, 0, "2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			lan := heirsSettled(t, test.boards, !test.noWitness)
+			since := lan.Now()
+			var three *sim.Board
+			if test.boards > 2 {
+				three = lan.Boards()[2]
+			}
+			test.play(lan, lan.Boards()[0], lan.Boards()[1], three)
+			sum := lan.Summarise(since)
+			if sum.Moves != test.moves || sum.LongestVacancy > test.vacant || sum.Doubled > test.doubled {
+				t.Errorf("%d moves, want %d; nobody held the address for %v, want at most %v; two did for %v, want at most %v",
+					sum.Moves, test.moves, sum.LongestVacancy, test.vacant, sum.Doubled, test.doubled)
+			}
+			if got := labels(sum.Holders); len(got) != 1 || got[0] != test.holder {
+				t.Errorf("the address is at %v, want %s", got, test.holder)
+			}
+		})
+	}
+}
+
+// TestSwitchReboots: all links go down and come back, and the ports forward nothing yet.
+// Nobody claims before they do, and then one board, soon.
+func TestSwitchReboots(t *testing.T) {
+	for _, dead := range []time.Duration{5 * time.Second, 35 * time.Second} {
+		t.Run(dead.String(), func(t *testing.T) {
+			lan := heirsSettled(t, 3, true)
+			since := lan.Now()
+			each(lan, (*sim.Board).Mute)
+			each(lan, (*sim.Board).Pull)
+			lan.Run(2 * time.Second)
+			each(lan, (*sim.Board).Plug)
+			lan.Run(dead)
+			if holders := lan.Summarise(since).Holders; len(holders) > 0 {
+				t.Errorf("%v holds an address on a port that forwards nothing", labels(holders))
+			}
+			each(lan, (*sim.Board).Unmute)
+			lan.Run(500 * time.Millisecond)
+			if _, err := leader(lan.Boards()); err != nil {
+				t.Error(err)
+			}
+			if d := lan.Summarise(since).Doubled; d > 0 {
+				t.Errorf("two boards held the address for %v", d)
+			}
+		})
+	}
+}
+
+// TestStartWithoutMulticast: boards find each other by broadcast.
+func TestStartWithoutMulticast(t *testing.T) {
+	lan := sim.New(1, sim.Wire{Latency: 200 * time.Microsecond})
+	for id := range wire.ID(3) {
+		b := lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: interval, Algorithm: wire.AlgorithmHeir})
+		b.LoseMulticast(true)
+		b.Start()
+	}
+	lan.Run(time.Second)
+	if _, err := leader(lan.Boards()); err != nil {
+		t.Fatal(err)
+	}
+	since := lan.Now()
+	lan.Run(time.Minute)
+	if sum := lan.Summarise(0); sum.Doubled > 0 || lan.Summarise(since).Moves > 0 {
+		t.Errorf("two boards held the address for %v, and it moved %d times", sum.Doubled, lan.Summarise(since).Moves)
+	}
+}
