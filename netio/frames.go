@@ -4,20 +4,23 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
-// FrameCounter counts the frames of other hosts that an interface receives: ARP, IPv4 and
-// IPv6, whoever they are for. Other frames prove nothing: spanning tree, LLDP, pause frames
-// and loop detection arrive on ports that forward nothing.
+// FrameCounter counts the frames of other hosts that an interface receives: ARP and IPv4, whoever
+// they are for. Other frames prove nothing: spanning tree, LLDP, pause frames and loop
+// detection arrive on ports that forward nothing. IPv6 does not tell from which of the
+// hosts it comes that are not to be counted.
 //
-// It is a packet socket that nobody reads, so it costs no wake-up. But every frame is filtered
-// for it, and closing it takes about 17 ms (see Announcer). It is meant to be open while there
-// is a doubt.
+// It is a packet socket that is read only when somebody wants to know the senders, so it costs no
+// wake-up. But every frame is filtered for it, and closing it takes about 17 ms (see
+// Announcer). It is meant to be open while there is a doubt. It is for one goroutine.
 type FrameCounter struct {
 	fd     int
+	own    hardwareAddr
 	frames uint64
 }
 
@@ -32,25 +35,32 @@ func OpenFrameCounter(index int, mac net.HardwareAddr) (*FrameCounter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netio: count frames on interface %d: open a packet socket (needs CAP_NET_RAW): %w", index, err)
 	}
-	c := &FrameCounter{fd: fd}
-	if err := c.open(index, hardwareAddr(mac)); err != nil {
+	c := &FrameCounter{fd: fd, own: hardwareAddr(mac)}
+	if err := c.open(index); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("netio: count frames on interface %d: %w", index, err)
 	}
 	return c, nil
 }
 
-func (c *FrameCounter) open(index int, own hardwareAddr) error {
-	// What is not read fills the buffer, and is counted all the same: the smallest will do.
+func (c *FrameCounter) open(index int) error {
+	// What there is no room for is counted all the same: the smallest buffer will do.
 	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1); err != nil {
 		return fmt.Errorf("make the buffer small: %w", err)
 	}
-	if err := setFilter(c.fd, foreignFilter(own)); err != nil {
+	if err := setFilter(c.fd, foreignFilter(c.own, nil)); err != nil {
 		return err
 	}
-	all := htons(unix.ETH_P_ALL)
-	if err := unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: index}); err != nil {
+	if err := unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: index}); err != nil {
 		return fmt.Errorf("bind the packet socket: %w", withLinkDown(err))
+	}
+	return nil
+}
+
+// Ignore has the frames of these hosts not counted from now on, and those of all others.
+func (c *FrameCounter) Ignore(hosts []netip.Addr) error {
+	if err := setFilter(c.fd, foreignFilter(c.own, hosts)); err != nil {
+		return fmt.Errorf("netio: choose which frames are counted: %w", err)
 	}
 	return nil
 }
@@ -66,25 +76,63 @@ func (c *FrameCounter) Frames() (uint64, error) {
 	return c.frames, nil
 }
 
+// Senders returns who has sent some of the frames that were counted since the last call. A
+// sender of IPv4 may be behind a router, whose Ethernet address it has then.
+func (c *FrameCounter) Senders() (senders []Neighbour) {
+	for range drainMax {
+		var frame [64]byte
+		n, err := unix.Read(c.fd, frame[:])
+		if err != nil {
+			return senders
+		}
+		at := ipv4Source
+		if n > 14 && binary.BigEndian.Uint16(frame[12:]) == unix.ETH_P_ARP {
+			at = arpSource
+		}
+		if n >= at+4 {
+			senders = append(senders, Neighbour{Addr: netip.AddrFrom4([4]byte(frame[at:])), MAC: net.HardwareAddr(frame[6:12:12])})
+		}
+	}
+	return senders
+}
+
 // Close closes the counter.
 func (c *FrameCounter) Close() error { return unix.Close(c.fd) }
 
-// foreignFilter passes one byte of each frame of ARP, IPv4 or IPv6 that another host has sent.
-// A frame has its Ethernet header: the sender is at offset 6.
-func foreignFilter(own hardwareAddr) []bpf.Instruction {
-	const ours, foreign = 0, 1
-	return []bpf.Instruction{
+// Where the sender's IPv4 address is in an Ethernet frame of 14 bytes of header.
+const (
+	arpSource  = 14 + 14
+	ipv4Source = 14 + 12
+)
+
+// foreignFilter passes the beginning of each frame of ARP or IPv4 that another host has sent, but
+// for the hosts to be ignored. 0.0.0.0 is that of hosts that do not know yet who they are.
+func foreignFilter(own hardwareAddr, ignored []netip.Addr) []bpf.Instruction {
+	drop := bpf.RetConstant{Val: 0}
+	program := []bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtType},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OUTGOING, SkipTrue: 8},
-		bpf.LoadExtension{Num: bpf.ExtProto},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IP, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_ARP, SkipTrue: 1},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipFalse: 4},
-		bpf.LoadAbsolute{Off: 6, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_OUTGOING, SkipFalse: 1},
+		drop,
+		bpf.LoadAbsolute{Off: 6, Size: 4}, // the frame's sender
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(own[:4]), SkipFalse: 3},
 		bpf.LoadAbsolute{Off: 10, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(binary.BigEndian.Uint16(own[4:])), SkipFalse: 1},
-		bpf.RetConstant{Val: ours},
-		bpf.RetConstant{Val: foreign},
+		drop,
+		bpf.LoadExtension{Num: bpf.ExtProto},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_ARP, SkipFalse: 2},
+		bpf.LoadAbsolute{Off: arpSource, Size: 4},
+		bpf.Jump{Skip: 3},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IP, SkipTrue: 1},
+		drop,
+		bpf.LoadAbsolute{Off: ipv4Source, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipFalse: 1},
+		drop,
 	}
+	for _, addr := range ignored {
+		as4 := addr.As4()
+		program = append(program,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(as4[:]), SkipFalse: 1},
+			drop)
+	}
+	return append(program, bpf.RetConstant{Val: 64})
 }

@@ -1,13 +1,14 @@
 package netio
 
 import (
+	"net/netip"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// Frames of other hosts are counted, whatever is sent from here is not, and neither is what
-// arrives on a port that forwards nothing.
+// Frames of other hosts are counted, whatever is sent from here is not, nor are those of hosts
+// to be ignored.
 func TestFrameCounter(t *testing.T) {
 	l := newLAN(t, 2)
 	us, them := l.boards[0], l.boards[1]
@@ -21,38 +22,55 @@ func TestFrameCounter(t *testing.T) {
 		must(t, err)
 		return n
 	}
+	announce := func() { must(t, theirs.send(announcements(theirs.own, them.addr)[0], broadcast)) }
 	eventually(t, "the bridge forwards", func() bool {
-		must(t, theirs.Announce(testVIP))
+		announce()
 		return count() > 0
 	})
-	// Whatever their kernel sends by itself (IPv6, IGMP) is over soon, or counted too.
-	before := count()
 	const many = 500 // more than the buffer has room for
+	before := count()
 	for range many {
-		must(t, theirs.send(probe(theirs.own, testVIP), broadcast))
+		announce()
 	}
-	eventually(t, "all frames are counted", func() bool { return count() >= before+many })
+	if n := count() - before; n < many {
+		t.Errorf("%d of %d frames were counted", n, many)
+	}
 
-	t.Run("own and others", func(t *testing.T) {
-		send := func(protocol uint16) {
-			t.Helper()
-			to := &unix.SockaddrLinklayer{Protocol: htons(protocol), Ifindex: theirs.index, Halen: 6}
-			copy(to.Addr[:], broadcast[:])
-			must(t, theirs.socket.Control(func(fd uintptr) {
-				must(t, unix.Sendto(int(fd), make([]byte, 50), 0, to))
-			}))
-		}
-		before := count()
-		for range many {
-			must(t, ours.send(probe(ours.own, testVIP), broadcast))
-			send(unix.ETH_P_PAUSE)
-			send(0x88cc) // LLDP
-		}
-		if n := count() - before; n > many/10 {
-			t.Errorf("%d frames were counted that prove nothing", n)
-		}
-		before = count()
+	senders := c.Senders()
+	if len(senders) == 0 || senders[0].Addr != them.addr || senders[0].MAC.String() != them.mac(t) {
+		t.Errorf("the senders are %v, want %v at %s", senders, them.addr, them.mac(t))
+	}
+	foreign := openForeign(t, them)
+	sendWith(t, foreign, unix.IP_MULTICAST_TTL, 1, netip.AddrPortFrom(testGroup.Addr(), 9))
+	if senders := c.Senders(); len(senders) != 1 || senders[0].Addr != them.addr || senders[0].MAC.String() != them.mac(t) {
+		t.Errorf("the senders of IPv4 are %v, want %v at %s once", senders, them.addr, them.mac(t))
+	}
+
+	other := netip.MustParseAddr("10.77.0.9")
+	send := func(protocol uint16) {
+		t.Helper()
+		to := &unix.SockaddrLinklayer{Protocol: htons(protocol), Ifindex: theirs.index, Halen: 6}
+		copy(to.Addr[:], broadcast[:])
+		must(t, theirs.socket.Control(func(fd uintptr) { must(t, unix.Sendto(int(fd), make([]byte, 50), 0, to)) }))
+	}
+	must(t, c.Ignore([]netip.Addr{testVIP, them.addr}))
+	before = count()
+	for range 10 {
+		must(t, ours.send(probe(ours.own, testVIP), broadcast))
+		must(t, ours.send(announcements(ours.own, us.addr)[0], broadcast))
+		must(t, theirs.send(probe(theirs.own, testVIP), broadcast))
+		must(t, theirs.Announce(testVIP))
+		announce()
 		send(unix.ETH_P_IPV6)
-		eventually(t, "IPv6 is counted", func() bool { return count() > before })
-	})
+		send(unix.ETH_P_PAUSE)
+		send(0x88cc) // LLDP
+		sendWith(t, foreign, unix.IP_MULTICAST_TTL, 1, netip.AddrPortFrom(testGroup.Addr(), 9))
+	}
+	if n := count() - before; n > 0 {
+		t.Errorf("%d frames were counted that prove nothing", n)
+	}
+	must(t, theirs.send(announcements(theirs.own, other)[0], broadcast))
+	if n := count() - before; n != 1 {
+		t.Errorf("%d frames were counted of a host that is not ignored, want 1", n)
+	}
 }

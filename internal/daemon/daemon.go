@@ -82,7 +82,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	}
 	d.deadman = &deadman{shared: d.shared, group: d.group}
 	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.deadman, d.rivalHeard)
-	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.lanAnswered)
+	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.score = newScore(d.shared, cfg, d.scoreChanged)
 	d.light = newLight(d.ledOpener(), d.ledFailed)
 	d.console = console.NewServer(cfg.Socket, socketMode, d)

@@ -48,7 +48,6 @@ func (l *fakeLAN) later(from *fakeBoard, do func(other *fakeBoard)) {
 			}
 			other.mu.Lock()
 			if !other.deaf {
-				other.frames++
 				do(other)
 			}
 			other.mu.Unlock()
@@ -104,7 +103,9 @@ func (a *fakeAnnouncer) receive(answer netio.ARPAnswer) {
 	var answered func(netio.ARPAnswer)
 	a.board.get(func() {
 		if !a.board.deaf {
-			a.board.frames++
+			if answer.Addr != floating {
+				a.board.frames++
+			}
 			answered = a.answered
 		}
 	})
@@ -145,7 +146,7 @@ func (n fakeNeighbours) Gateway() (netip.Addr, bool, error) {
 
 func (n fakeNeighbours) Close() error { return nil }
 
-// fakeFrames counts what has reached a board.
+// fakeFrames counts what has reached a board from hosts that are no boards.
 type fakeFrames struct{ board *fakeBoard }
 
 func (f fakeFrames) Frames() (count uint64, err error) {
@@ -153,4 +154,6 @@ func (f fakeFrames) Frames() (count uint64, err error) {
 	return count, nil
 }
 
-func (f fakeFrames) Close() error { return nil }
+func (f fakeFrames) Ignore([]netip.Addr) error  { return nil }
+func (f fakeFrames) Senders() []netio.Neighbour { return nil }
+func (f fakeFrames) Close() error               { return nil }

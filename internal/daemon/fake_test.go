@@ -56,7 +56,7 @@ type fakeBoard struct {
 	deaf         bool   // what is sent to it is lost
 	noMulticast  bool   // the switch passes no multicast to it
 	silent       bool   // its kernel does not answer for the floating address
-	frames       uint64 // of others that have reached it
+	frames       uint64 // of hosts that are no boards, which have reached it
 	questions    []netio.ARPQuestion
 	sendTakes    time.Duration // from the call until the datagram leaves
 	sent         int

@@ -19,6 +19,7 @@ import (
 type lan struct {
 	shared
 	link     *link
+	group    *group
 	answered func(netio.ARPAnswer) // in the loop
 
 	state      netio.Link // of the interface that is open
@@ -39,6 +40,9 @@ type lan struct {
 	doubtEnd time.Duration // when counting ends, and the witnesses are asked once more; never without a doubt
 	frames   Frames        // counts while there is a doubt, else nil
 	baseline uint64        // what it had counted when the question was asked
+	// seen are the hosts whose frames were counted last: in the next doubt they are asked. One
+	// that was heard once is one that this board expects to hear.
+	seen []netio.Neighbour
 }
 
 // witness is a host whose answers show that this board's port receives.
@@ -51,7 +55,7 @@ type witness struct {
 }
 
 const (
-	// neighboursMax is how many neighbours are asked that are no witnesses.
+	// neighboursMax is how many hosts are asked that are no witnesses.
 	neighboursMax = 3
 	// tableLasts is how long what the kernel said of the neighbours is good enough: a doubt is
 	// over by then, and the MAC address of a board does not change meanwhile.
@@ -64,8 +68,8 @@ const (
 	doubtLasts = 15 * time.Second
 )
 
-func newLAN(s shared, w config.Witness, l *link, answered func(netio.ARPAnswer)) *lan {
-	return &lan{shared: s, link: l, witness: w, answered: answered, readAt: -time.Hour, doubtEnd: never}
+func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.ARPAnswer)) *lan {
+	return &lan{shared: s, link: l, group: g, witness: w, answered: answered, readAt: -time.Hour, doubtEnd: never}
 }
 
 // open begins to listen for answers when the link has been opened.
@@ -85,7 +89,7 @@ func (l *lan) open(announcer Announcer, state netio.Link, local netip.Addr) {
 
 // close is called when the link is closed.
 func (l *lan) close() {
-	l.announcer, l.table, l.witnesses = nil, nil, nil
+	l.announcer, l.table, l.witnesses, l.seen = nil, nil, nil, nil
 	l.reading++
 	l.readAt, l.asking, l.doubtEnd = -time.Hour, false, never
 	l.stopCounting()
@@ -173,13 +177,15 @@ func (l *lan) askWitnesses(since time.Duration, questions []netio.ARPQuestion) {
 	l.send(questions)
 }
 
-// neighbourQuestions ask some hosts that the kernel knows. They need not answer: they are no
-// witnesses. But a client that believes the floating address to be elsewhere may be
-// the only one here.
+// neighbourQuestions ask some hosts that were heard lately, or that the kernel knows. They need
+// not answer: they are no witnesses. But a client that believes the floating address to
+// be elsewhere may be the only one here. Boards are no such hosts: the lost leader's kernel
+// may answer, and proves nothing, and the others are asked by the core.
 func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
-	for _, n := range l.table {
-		known := func(w witness) bool { return w.addr == n.Addr }
-		if len(questions) < neighboursMax && !l.link.isFloating(n.Addr) && !slices.ContainsFunc(l.witnesses, known) {
+	for _, n := range slices.Concat(l.seen, l.table) {
+		asked := slices.ContainsFunc(l.witnesses, func(w witness) bool { return w.addr == n.Addr }) ||
+			slices.ContainsFunc(questions, func(q netio.ARPQuestion) bool { return q.Addr == n.Addr })
+		if len(questions) < neighboursMax && !asked && !slices.Contains(l.group.hosts(), n.Addr) {
 			questions = append(questions, netio.ARPQuestion{Addr: n.Addr, To: n.MAC})
 		}
 	}
@@ -272,6 +278,7 @@ func (l *lan) startCounting() {
 		}
 		l.frames = frames
 	}
+	l.reporter.failed("count frames", l.frames.Ignore(l.group.hosts()))
 	l.baseline = l.counted()
 }
 
@@ -282,7 +289,19 @@ func (l *lan) heardFrames() bool {
 		return false
 	}
 	l.asking = false
+	l.remember(l.frames.Senders())
 	return true
+}
+
+// remember notes who was heard, if it is a host of this link.
+func (l *lan) remember(senders []netio.Neighbour) {
+	for _, s := range senders {
+		if !l.link.reaches(s.Addr) || slices.ContainsFunc(l.seen, func(n netio.Neighbour) bool { return n.Addr == s.Addr }) {
+			continue
+		}
+		l.seen = append([]netio.Neighbour{s}, l.seen...)
+		l.seen = l.seen[:min(len(l.seen), neighboursMax)]
+	}
 }
 
 func (l *lan) counted() uint64 {
@@ -318,10 +337,10 @@ func (l *lan) maintain(now time.Duration) {
 
 // lanAnswered gives the core what the LAN has answered.
 func (d *Daemon) lanAnswered(answer netio.ARPAnswer) {
-	if d.lan.isNews(answer) {
-		d.carryOut(d.core.Evidence(d.now()))
-	}
-	if d.link.isFloating(answer.Addr) {
+	switch {
+	case d.link.isFloating(answer.Addr):
 		d.carryOut(d.core.AddressAnswered(d.now(), answer.AskedAt))
+	case d.lan.isNews(answer):
+		d.carryOut(d.core.Evidence(d.now()))
 	}
 }

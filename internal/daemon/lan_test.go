@@ -110,6 +110,7 @@ func TestConfiguredWitnesses(t *testing.T) {
 		pass(time.Minute)
 		one.wantAsked(t, "at the start, when it finds no leader, and when that doubt is over", "10.0.0.253", "10.0.0.253", "10.0.0.253")
 		one.reload(func(c *config.Config) { c.Witness = config.Witness{} })
+		pass(time.Millisecond)
 		one.change(func(s *netio.Snapshot) { s.Link.Up = false })
 		pass(time.Second)
 		one.change(func(s *netio.Snapshot) { s.Link.Up = true })

@@ -131,6 +131,13 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 // firstFloating is the floating address by which whoever holds them all is asked.
 func (l *link) firstFloating() netip.Addr { return l.floating[0].IP }
 
+func (l *link) floatingAddrs() (all []netip.Addr) {
+	for _, f := range l.floating {
+		all = append(all, f.IP)
+	}
+	return all
+}
+
 func (l *link) isFloating(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.floating, func(a config.Address) bool { return a.IP == addr })
 }

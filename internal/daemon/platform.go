@@ -58,7 +58,9 @@ type Neighbours interface {
 
 // Frames counts the frames of other hosts on the link; netio.FrameCounter is the real one.
 type Frames interface {
+	Ignore(hosts []netip.Addr) error
 	Frames() (uint64, error)
+	Senders() []netio.Neighbour
 	Close() error
 }
 

@@ -63,6 +63,14 @@ func (g *group) addressOf(id wire.ID) netip.Addr {
 	return netip.Addr{}
 }
 
+// hosts are the addresses of all boards that are known, and the floating ones.
+func (g *group) hosts() (all []netip.Addr) {
+	for _, r := range g.routes {
+		all = append(all, r.addr.Addr())
+	}
+	return append(append(all, g.peers...), g.link.floatingAddrs()...)
+}
+
 // heardFrom returns the address that a board was heard from, or none.
 func (g *group) heardFrom(id wire.ID) netip.Addr {
 	if r, ok := g.routes[id]; ok {

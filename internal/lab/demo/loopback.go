@@ -292,7 +292,9 @@ func (f *clientFrames) Frames() (uint64, error) {
 	return f.count, nil
 }
 
-func (f *clientFrames) Close() error { return nil }
+func (f *clientFrames) Ignore([]netip.Addr) error  { return nil }
+func (f *clientFrames) Senders() []netio.Neighbour { return nil }
+func (f *clientFrames) Close() error               { return nil }
 
 // noNeighbours is the announcer of an interface without ARP: there is nobody to
 // tell anything, and nobody else who could have the address.
