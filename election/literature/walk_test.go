@@ -69,9 +69,12 @@ type walk struct {
 	holding bool
 	stopped bool // told to stop
 	done    bool // finished
-	awake   int  // Wakes in a row that were followed by another deadline at the same time
-	last    string
-	seen    *roleChanges
+
+	sequence wire.Sequence // of what was sent last
+	request  uint32        // the number of the last request for votes
+	awake    int           // Wakes in a row that were followed by another deadline at the same time
+	last     string
+	seen     *roleChanges
 }
 
 func newWalk(t *testing.T, script []byte) *walk {
@@ -81,6 +84,9 @@ func newWalk(t *testing.T, script []byte) *walk {
 		ID: 3, Incarnation: 30, Name: "pi3", Interval: testInterval,
 		Priority: w.priority() % 255, Preempt: b&1 != 0, Algorithm: w.algorithm(),
 		Fanout: election.Fanout(b / 2 % 2), ScoreSource: election.ScoreSource(b / 4 % (uint8(election.ScoreFromCommand) + 1)),
+	}
+	if cfg.Algorithm == wire.AlgorithmStrict {
+		cfg.Voters = [][]wire.ID{{1, 2, 3}, {3}, {1, 2}, {1, 2, 3, 4, 5}}[b/16%4]
 	}
 	var err error
 	w.core = newBoardWithoutLink(t, cfg)
@@ -103,7 +109,7 @@ func (w *walk) byte() byte {
 func (w *walk) priority() uint8 { return [...]uint8{100, 100, 100, 50, 200, 0, 1, 255}[w.byte()%8] }
 
 func (w *walk) algorithm() wire.Algorithm {
-	names := Algorithms()
+	names := append(Algorithms(), wire.AlgorithmStrict.String())
 	a, _ := AlgorithmNamed(names[int(w.byte())%len(names)])
 	return a
 }
@@ -136,13 +142,13 @@ func (w *walk) term() wire.Term {
 func (w *walk) message() *wire.Message {
 	kind, flags := w.byte(), w.byte()
 	m := &wire.Message{Header: wire.Header{
-		Type: wire.Type(kind % 19), Algorithm: w.core.cfg.Algorithm,
+		Type: wire.Type(kind % 22), Algorithm: w.core.cfg.Algorithm,
 		Leading: flags&1 != 0, Reply: flags&2 != 0,
 		Sender: w.id(), Term: w.term(), Priority: w.priority(),
 		Incarnation: wire.Incarnation(30 + flags>>2%2), Sequence: wire.Sequence(w.byte()),
 	}}
 	if kind < 128 { // most often what algorithms understand
-		m.Type = 1 + m.Type%wire.TypeRival
+		m.Type = 1 + m.Type%wire.TypeGrant
 	}
 	if flags > 240 {
 		m.Algorithm = wire.Algorithm(w.byte() % 16)
@@ -179,8 +185,24 @@ func (w *walk) message() *wire.Message {
 		}
 	case wire.TypeLeader:
 		m.Leader = wire.Leader{Leader: w.id()}
+	case wire.TypeSupport:
+		m.Support = wire.Support{
+			Leader: 3, Incarnation: 30, Term: m.Term, Heartbeat: w.sequence - wire.Sequence(w.byte()%4), Voters: w.voters(flags),
+		}
+	case wire.TypeVote:
+		m.Vote = wire.Vote{
+			Ballot: wire.Ballot(w.byte() % 4), Number: uint32(w.byte()),
+			Interval: max(w.duration(), time.Millisecond), Grace: w.duration(), Voters: w.voters(flags),
+		}
+	case wire.TypeGrant:
+		m.Grant = wire.Grant{Candidate: 3, Incarnation: 30, Number: w.request - uint32(w.byte()%4), Voters: w.voters(flags)}
 	}
 	return m
+}
+
+// voters is the hash of the list of voters that this board has, most often.
+func (w *walk) voters(flags byte) uint32 {
+	return wire.VotersHash(w.core.cfg.Voters) + uint32(flags/248)
 }
 
 // round draws a round of agents: the present one, most often, or one near it, or
@@ -262,9 +284,12 @@ func (w *walk) next() bool {
 		if err != nil && strings.Contains(err.Error(), "nobody to hand over to") && role != election.Leader {
 			w.t.Errorf("a %v has no successor", role)
 		}
-	case what < 254:
+	case what < 253:
 		w.last = "Status"
 		w.core.Status(w.now)
+	case what < 254:
+		w.last = "ClockTrusted"
+		effects = w.core.ClockTrusted(w.now, w.byte()%4 != 0)
 	default:
 		w.last, w.stopped = "Stop", true
 		effects = w.core.Stop(w.now)
@@ -290,6 +315,11 @@ func (w *walk) check(effects []election.Effect) {
 		case election.EffectSend:
 			sends++
 			w.sent(e)
+			w.sequence++
+			c.Sent(e.Beat, w.sequence)
+			if e.Message.Type == wire.TypeVote && e.Message.Vote.Ballot == wire.BallotRequest {
+				w.request = e.Message.Vote.Number
+			}
 		case election.EffectChange:
 			if w.seen != nil {
 				w.seen[e.Change.From][e.Change.To] = true

@@ -41,6 +41,9 @@ func (b *Board) act(effects []election.Effect) {
 			b.sim.traceChange(b, e.Change)
 		case election.EffectNotice:
 			b.sim.trace(b, EventNotice, "notice: %v", e.Notice)
+			if b.sim.Notices != nil {
+				b.sim.Notices(b, e.Notice)
+			}
 		case election.EffectFinished:
 			b.finished = true
 		}

@@ -20,6 +20,8 @@ import (
 type Sim struct {
 	// Trace, if set, is told of every event that a person would want to see.
 	Trace func(Event)
+	// Notices, if set, is told of what boards tell people.
+	Notices func(*Board, election.Notice)
 	// Arrivals, if set, is told what becomes of each copy of each datagram.
 	Arrivals func(Arrival)
 	// Packets counts datagrams sent, by type; a multicast counts once.
