@@ -44,7 +44,8 @@ var duties = [dutyCount]struct {
 	deadline func(*Core) *deadline
 	do       func(*Core)
 }{
-	{func(c *Core) *deadline { return &c.leading.heartbeat }, func(c *Core) { c.sendHeartbeat(false) }},
+	{func(c *Core) *deadline { return &c.leading.heartbeat }, (*Core).heartbeatDue},
+	{func(c *Core) *deadline { return &c.leading.hearing.again }, (*Core).askHearing},
 	{func(c *Core) *deadline { return &c.hello }, (*Core).sendHello},
 	{func(c *Core) *deadline { return &c.listening.end }, func(c *Core) { c.algorithm.Turn(ReasonNoLeader) }},
 	{func(c *Core) *deadline { return &c.listening.query }, (*Core).sendQuery},
@@ -67,7 +68,7 @@ var duties = [dutyCount]struct {
 // timetable has the deadlines of all duties of one core.
 type timetable [dutyCount]*deadline
 
-const dutyCount = 15 + ownDeadlines
+const dutyCount = 16 + ownDeadlines
 
 // earliest returns the first deadline to come.
 func (t *timetable) earliest() (first deadline) {

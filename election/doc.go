@@ -44,6 +44,10 @@
 //     any board, the answer of a witness, or a frame of a foreign machine (evidence.go). A
 //     candidate without it says so in its questions, asks on, and begins anew with the first thing
 //     that it hears. The others wait for it once.
+//   - A leader that misses the HELLOs of all its followers asks them and the LAN. If nothing at
+//     all arrives it is deaf: it releases the address, names one successor, and claims again only
+//     with evidence. One of two boards that has never heard anything else cannot judge that
+//     (hearing.go).
 //   - What is not sent all the time goes to everybody by broadcast as well, and the first question
 //     to the floating address too, so that a switch that loses multicast deposes nobody
 //     (send.go).
@@ -161,6 +165,10 @@
 //	preemptIntervals     20 H                           a board that comes and goes must not move the address
 //	measureInterval      max(H, 50 ms) four times,      a candidate knows how long an answer takes
 //	                     then 10 s
+//
+//	hearing              HelloInterval + max(H, 100 ms) since the newest message of a follower; then it asks
+//	                                                    four times within H, and is deaf. With up to 8 boards
+//	                                                    that takes 1 s + 3 H at most
 //
 // Handover.
 //

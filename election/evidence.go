@@ -94,7 +94,11 @@ type addressState struct {
 
 // askLAN asks the witnesses, and the address of the leader that is suspected, if there is one.
 func (c *Core) askLAN() {
-	c.effects = append(c.effects, Effect{Kind: EffectAskLAN, To: c.leader})
+	suspect := c.leader
+	if c.role == Leader {
+		suspect = wire.Nobody
+	}
+	c.effects = append(c.effects, Effect{Kind: EffectAskLAN, To: suspect})
 }
 
 // leaseEnd is when the lease of the leader has ended at the latest, as far as this board knows.

@@ -75,11 +75,14 @@ func (c *Core) Stop(now Instant) []Effect {
 
 // resign releases the address first, and then names the successor: the heir,
 // unless there is a reason for another one.
-func (c *Core) resign(successor wire.ID, reason Reason) {
+func (c *Core) resign(successor wire.ID, reason Reason) { c.handOver(successor, reason, successorsMax) }
+
+// handOver resigns, and names so many successors at most, one after the other.
+func (c *Core) handOver(successor wire.ID, reason Reason, most int) {
 	if successor == wire.Nobody {
 		successor, _ = c.successor()
 	}
-	c.handover.named = 0
+	c.handover.named = successorsMax - most
 	c.nameSuccessor(successor)
 	c.becomeFollower(wire.Nobody, reason)
 	// Whatever its rank, the board that resigned is the last one to claim.

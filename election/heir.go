@@ -180,7 +180,7 @@ func (h *heir) election(m *wire.Message) {
 		// is still to be received. Perhaps the asker leads by now; the heartbeat
 		// answers if it does not.
 		if !h.HeartbeatOverdue() {
-			h.replyToCandidate(m.Sender, m.Election.Round)
+			h.replyToCandidate(m)
 		}
 	case Candidate:
 		if above && h.defersTo(m) {
@@ -232,16 +232,20 @@ func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
 // replyToCandidate answers a candidate that suspects this leader, by multicast and by broadcast.
 // The copies of a question, and others who ask at the same time, get one answer together. The
 // next round gets another one. A candidate that is not reached so gets it alone as well.
-func (h *heir) replyToCandidate(candidate wire.ID, round uint8) {
+func (h *heir) replyToCandidate(m *wire.Message) {
 	if h.Now()-h.core.heartbeats.repliedAt < roundTripMin/2 {
 		return
 	}
 	h.core.heartbeats.repliedAt = h.Now()
+	round := m.Election.Round
+	if m.Election.NoClaim {
+		round = 1 // it may be deaf, and goes on asking
+	}
 	for range copies(round) {
 		h.core.sendHeartbeat(true)
 	}
 	if round > 1 {
-		h.core.replyTo(candidate)
+		h.core.replyTo(m.Sender)
 	}
 }
 

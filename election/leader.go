@@ -12,7 +12,8 @@ type leaderState struct {
 	sentAt      Instant  // the time of the call that sent the last heartbeat; a COORDINATOR is one
 	answers     deadline // an election that it holds because it was called upon has gone unanswered
 	reclaimedAt Instant  // when it proclaimed itself anew
-	doubtUntil  Instant  // it was late, and yields to any higher term until then
+	hearing     hearing
+	doubtUntil  Instant // it was late, and yields to any higher term until then
 }
 
 // heartbeats is what this board has sent as a leader. The numbers go on when it leads again,
@@ -104,6 +105,12 @@ func (c *Core) sendHeartbeat(reply bool) {
 	if !reply && c.hooks.heartbeat != nil {
 		c.hooks.heartbeat.HeartbeatSent()
 	}
+}
+
+// heartbeatDue sends a heartbeat on schedule.
+func (c *Core) heartbeatDue() {
+	c.sendHeartbeat(false)
+	c.checkHearing()
 }
 
 // beginInterval begins the time until the next heartbeat, and with it the lease.

@@ -43,6 +43,7 @@ const (
 	ReasonMajorityUnheard
 	ReasonClock
 	ReasonHearsAgain
+	ReasonDeaf
 	reasonCount
 )
 
@@ -86,6 +87,7 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonMajorityUnheard: {"majority_unheard", "this leader has not heard the majority of the voters for long"},
 	ReasonClock:           {"clock_not_trusted", "this board's clock does not run at its rate"},
 	ReasonHearsAgain:      {"hears_again", "its port receives again"},
+	ReasonDeaf:            {"deaf", "nothing arrives on its port any more"},
 }
 
 // String returns the reason for people.

@@ -201,6 +201,8 @@ func (c *Core) receiveQuery(m *wire.Message) {
 // the rank of another one only from its next HELLO, so that one is due at once.
 func (c *Core) answerQuery(m *wire.Message) {
 	switch {
+	case m.Leading && c.role == Follower && m.Sender == c.leader:
+		c.answerLeader(m)
 	case c.hooks.query != nil && c.hooks.query.AnswerQuery(m):
 	case c.role == Leader:
 		c.replyTo(m.Sender)

@@ -88,7 +88,7 @@ func TestScoreSteps(t *testing.T) {
 			{"rule 3", hears(1, wire.TypeElection, withScore(99)), []string{"ANSWER to 1", "ELECTION to all"}},
 			{"while it is holding one", hears(7, wire.TypeElection, withScore(99)), []string{"ANSWER to 7"}},
 			{"told ok", hears(5, wire.TypeAnswer), nil},
-			{"leads on", says(scoreDeadline, "HEARTBEAT to all", "HELLO to all"), nil},
+			{"leads on", says(scoreDeadline, "HEARTBEAT to all", "HELLO to all", "QUERY to all"), nil},
 			{"is asked for the lead", hears(5, wire.TypeHello, tellingScore(101)), nil},
 			{"lets go", hears(5, wire.TypeQuery, func(m *wire.Message) { m.Query.Purpose = wire.PurposeHandover }),
 				[]string{"release", "leader -> follower: a board of higher rank asked for the lead", "RESIGN to all"}},

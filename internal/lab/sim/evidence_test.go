@@ -85,6 +85,26 @@ func TestEvidence(t *testing.T) {
 			three.Thaw()
 			lan.Run(5 * time.Second)
 		}, 1, 5 * time.Millisecond, 0, "2"},
+		{"the leader is deaf", 3, false, func(lan *sim.Sim, _, _, three *sim.Board) {
+			three.DropIn()
+			lan.Run(1300 * time.Millisecond)
+			if three.Holding() {
+				three.Mute() // too late
+			}
+			lan.Run(time.Minute)
+			three.Unmute()
+			lan.Run(time.Second)
+		}, 1, time.Millisecond, 0, "2"},
+		{"the leader of two is deaf, and a witness was heard", 2, false, func(lan *sim.Sim, _, two, _ *sim.Board) {
+			lan.Run(5 * time.Second)
+			two.DropIn()
+			lan.Run(10 * time.Second)
+		}, 1, time.Millisecond, 0, "1"},
+		{"all followers of a leader die", 3, false, func(lan *sim.Sim, one, two, _ *sim.Board) {
+			one.Crash()
+			two.Crash()
+			lan.Run(time.Minute)
+		}, 0, 0, 0, "3"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			lan := heirsSettled(t, test.boards, !test.noWitness)
