@@ -1,0 +1,95 @@
+package explore
+
+import (
+	"time"
+
+	"topdog/election"
+	"topdog/wire"
+)
+
+// board is one board: a kernel, in which the fence is, and two processes, the daemon and the
+// switch. Each of the three goes on when the others stand still.
+type board struct {
+	id     wire.ID
+	clock  clock
+	kernel kernel
+	daemon daemon
+	toggle companion
+
+	incarnation wire.Incarnation // of the last daemon
+	reign       reign
+}
+
+// clock is CLOCK_BOOTTIME of a board. It runs as fast as the quartz does.
+type clock struct {
+	origin election.Instant
+	ppm    int           // by how many millionths it runs fast
+	lost   time.Duration // for how long CLOCK_MONOTONIC stood still; only a seeded bug reads it
+}
+
+const million = 1_000_000
+
+func (c clock) local(at time.Duration) election.Instant {
+	return c.origin + at + at/million*time.Duration(c.ppm) - c.lost
+}
+
+// global is the first moment at which the clock shows that much.
+func (c clock) global(shows election.Instant) time.Duration {
+	if shows == wordForever {
+		return wordForever
+	}
+	at := shows - c.origin + c.lost
+	guess := at - at/(million+time.Duration(c.ppm))*time.Duration(c.ppm)
+	for c.local(guess) < shows {
+		guess++
+	}
+	for guess > 0 && c.local(guess-1) >= shows {
+		guess--
+	}
+	return guess
+}
+
+// The values of the lease word that are no instant.
+const (
+	wordFired   = 0 // the switch has closed the fence, for the rest of this reign
+	wordIdle    = 1 // this board does not lead
+	wordForever = election.Instant(1<<63 - 1)
+)
+
+// kernel is what goes on when the processes of a board stand still.
+type kernel struct {
+	off     bool // no power, or suspended: it answers nobody
+	address bool // the floating address is on an interface
+	word    election.Instant
+	timer   election.Instant // wakes the switch; 0 is not set
+	closed  bool             // the daemon is gone, and so its end of the socket is closed
+	inbox   []received       // in the socket of the daemon
+	deleted bool             // the daemon was not told yet that somebody has removed the address
+	cable   bool
+}
+
+// companion is the switch.
+type companion struct {
+	dead, paused bool
+	step         companionStep
+	at           time.Duration // when it takes its next step
+	seen         election.Instant
+	plan         *packet       // the RESIGN in the newest plan that was sent to it; nil for none
+	release      *packet       // the one in the plan that it carries out
+	resigns      int           // how often it has sent that
+	after        companionStep // what it does after the RESIGN; only for a seeded bug
+}
+
+// reign is what the judge knows of a board that leads, and no board does.
+type reign struct {
+	answering bool
+	// until is when its right to answer ends on its own clock: one lease after it has really
+	// sent the newest heartbeat.
+	until election.Instant
+}
+
+// answers reports whether somebody who asks for the address now gets an answer of this board.
+func (w *world) answers(b *board) bool {
+	k := &b.kernel
+	return !k.off && k.cable && k.address && (w.bug == bugNoFence || k.word > wordIdle && b.clock.local(w.now) < k.word)
+}

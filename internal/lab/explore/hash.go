@@ -1,0 +1,93 @@
+package explore
+
+import "time"
+
+// hash sums up what decides how the world goes on.
+func (w *world) hash() uint64 {
+	var h hasher
+	h.number(uint64(w.now))
+	h.number(uint64(w.faults))
+	h.flags(w.remarkable, w.both)
+	if w.both {
+		h.number(uint64(w.bothSince))
+	}
+	for i := range w.boards[:w.size] {
+		w.boards[i].hash(&h, w.now)
+		h.flags(w.mute[i], w.deaf[i])
+		h.flags(w.cut[i][:]...)
+	}
+	for i := range w.flights {
+		h.flight(&w.flights[i])
+	}
+	for i := range w.waits {
+		w.waits[i].hash(&h)
+	}
+	for _, at := range w.instants {
+		h.number(uint64(at))
+	}
+	return h.sum
+}
+
+func (h *hasher) flight(f *flight) {
+	h.number(uint64(f.kind)<<16 | uint64(f.from)<<8 | uint64(f.to))
+	h.number(uint64(f.at))
+	h.number(uint64(f.askedAt))
+	h.packet(f.message)
+}
+
+func (b *board) hash(h *hasher, now time.Duration) {
+	k, d, t := &b.kernel, &b.daemon, &b.toggle
+	h.flags(k.off, k.address, k.closed, k.deleted, k.cable, d.core != nil, d.paused, d.held, d.armed, t.dead, t.paused)
+	h.number(uint64(k.word))
+	h.number(uint64(k.timer))
+	h.number(uint64(max(t.at, now)))
+	h.number(uint64(t.seen))
+	h.number(uint64(t.step)<<16 | uint64(t.after)<<8 | uint64(t.resigns))
+	h.number(uint64(b.reign.until))
+	h.number(uint64(b.incarnation))
+	h.number(uint64(b.clock.lost))
+	for _, r := range k.inbox {
+		h.number(uint64(r.kind)<<60 ^ uint64(r.askedAt))
+		h.packet(r.message)
+	}
+	h.packet(t.plan)
+	h.packet(t.release)
+	if d.core == nil {
+		return
+	}
+	if !d.summed {
+		var own hasher
+		own.core(d.core)
+		for i := range d.windows {
+			for _, l := range d.windows[i].lives {
+				own.number(uint64(l.incarnation))
+				own.number(uint64(l.top))
+				own.number(l.heard)
+			}
+		}
+		d.sum, d.summed = own.sum, true
+	}
+	h.number(d.sum)
+	h.number(uint64(max(d.at, now)))
+	h.number(uint64(d.late))
+	h.number(uint64(d.set))
+	h.number(uint64(d.sequence))
+	for _, s := range d.steps {
+		h.number(uint64(s.kind)<<32 | uint64(s.to))
+		h.number(uint64(s.askedAt))
+		h.packet(s.message)
+		if s.kind == stepReceive || s.kind == stepExpired {
+			h.number(uint64(d.read))
+		}
+	}
+}
+
+func (h *hasher) flags(flags ...bool) {
+	var n uint64
+	for i, f := range flags {
+		if f {
+			n |= 1 << i
+		}
+	}
+	h.number(n)
+}

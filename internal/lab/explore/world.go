@@ -1,0 +1,189 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"topdog/election"
+	"topdog/wire"
+)
+
+// maxBoards is how many boards a world may have.
+const maxBoards = 4
+
+// world is everything at one moment: the boards, what is under way between them, what stands
+// still, and when it is. It is copied wherever something else could happen as well.
+type world struct {
+	*scope
+	now     time.Duration
+	boards  [maxBoards]board // the first scope.size of them
+	flights []flight
+	cut     [maxBoards][maxBoards]bool // from, to
+	mute    [maxBoards]bool            // the board is heard by nobody
+	deaf    [maxBoards]bool            // the board hears nobody
+
+	waits    []wait          // what may go on
+	instants []time.Duration // at which that may be
+	// remarkable says that something has just happened after which it may be as well.
+	remarkable bool
+
+	both               bool // two boards answer
+	bothSince, bothEnd time.Duration
+
+	faults    int // how many may still happen
+	lives     int // how many daemons were started
+	violation string
+	tracer    *tracer // nil unless somebody looks
+}
+
+// clone returns a copy that goes its own way. Messages and plans are never changed.
+func (w *world) clone() *world {
+	c := *w
+	c.flights = slices.Clone(w.flights)
+	c.waits = slices.Clone(w.waits)
+	c.instants = slices.Clone(w.instants)
+	for i := range c.boards[:w.size] {
+		b := &w.boards[i]
+		b.daemon.owned, c.boards[i].daemon.owned = false, false
+		b.kernel.inbox = slices.Clip(b.kernel.inbox)
+		c.boards[i].kernel.inbox = b.kernel.inbox
+		// Steps are only ever cut off in front, or made anew.
+		b.daemon.steps = slices.Clip(b.daemon.steps)
+		c.boards[i].daemon.steps = b.daemon.steps
+	}
+	return &c
+}
+
+// happening is what happens next.
+type happening struct {
+	kind  happeningKind
+	at    time.Duration
+	board int // or the number of the flight
+}
+
+type happeningKind uint8
+
+const (
+	happensNothing happeningKind = iota
+	happensInstant
+	happensArrival
+	happensSwitch
+	happensDaemon
+)
+
+// next returns what happens next if nothing goes wrong. Of what is due at the same instant,
+// the network comes first, and the daemons last.
+func (w *world) next() (h happening) {
+	consider := func(kind happeningKind, at time.Duration, i int) {
+		if h.kind == happensNothing || at < h.at {
+			h = happening{kind, at, i}
+		}
+	}
+	for _, at := range w.instants {
+		consider(happensInstant, max(at, w.now), 0)
+	}
+	for i := range w.flights {
+		consider(happensArrival, max(w.flights[i].at, w.now), i)
+	}
+	for i := range w.boards[:w.size] {
+		if at, ok := w.boards[i].toggleAt(w.now); ok {
+			consider(happensSwitch, at, i)
+		}
+	}
+	for i := range w.boards[:w.size] {
+		if at, ok := w.boards[i].daemonAt(w.now); ok {
+			consider(happensDaemon, at, i)
+		}
+	}
+	return h
+}
+
+// advance lets happen what happens next.
+func (w *world) advance(h happening) {
+	w.now = max(w.now, h.at)
+	w.remarkable = w.everywhere
+	switch h.kind {
+	case happensInstant:
+		at := slices.Index(w.instants, slices.Min(w.instants))
+		w.instants = slices.Delete(w.instants, at, at+1)
+		w.remarkable = true
+	case happensArrival:
+		w.arrive(h.board)
+	case happensSwitch:
+		w.runToggle(&w.boards[h.board])
+	case happensDaemon:
+		w.run(&w.boards[h.board])
+	}
+	w.judge()
+}
+
+// judge looks for what must never be. It is called after everything that happens, and in
+// between nobody begins to answer.
+func (w *world) judge() {
+	holders := 0
+	ends := time.Duration(0) // when only one will answer, if nothing happens until then
+	for i := range w.boards[:w.size] {
+		b := &w.boards[i]
+		if !w.judgeBoard(b) {
+			continue
+		}
+		holders++
+		end := b.clock.global(b.kernel.word)
+		if w.bug == bugNoFence {
+			end = wordForever
+		}
+		if holders == 1 || end < ends {
+			ends = end
+		}
+	}
+	if over := min(w.now, w.bothEnd) - w.bothSince; w.both && over > w.tolerance {
+		w.violation = fmt.Sprintf("two boards answer for the address, for %v", over)
+	}
+	switch {
+	case holders < 2:
+		w.both = false
+	case !w.both:
+		w.both, w.bothSince = true, w.now
+		if w.tolerance == 0 {
+			w.violation = "two boards answer for the address"
+		}
+	}
+	w.bothEnd = ends
+}
+
+// judgeBoard reports whether a board answers.
+func (w *world) judgeBoard(b *board) bool {
+	answers := w.answers(b)
+	if answers && !b.reign.answering {
+		w.remarkable = true
+		w.tracef("board %d answers for the address", b.id)
+	}
+	if !answers && b.reign.answering {
+		w.tracef("board %d answers no more", b.id)
+	}
+	b.reign.answering = answers
+	// A leader that was alone has a lease without an end until it has found time to set one.
+	if answers && w.judgeLease && b.kernel.word != wordForever && b.clock.local(w.now) > b.reign.until {
+		w.violation = fmt.Sprintf("board %d answers for the address after its lease", b.id)
+	}
+	return answers
+}
+
+// start switches on the daemon of a board.
+func (w *world) start(b *board) {
+	w.lives++
+	b.incarnation = wire.Incarnation(w.lives)
+	b.kernel = kernel{cable: b.kernel.cable, word: wordIdle}
+	b.toggle = companion{}
+	now := b.clock.local(w.now)
+	core, err := election.New(election.Config{
+		ID: b.id, Incarnation: b.incarnation, Priority: election.DefaultPriority,
+		Interval: w.interval, Algorithm: wire.AlgorithmHeir,
+	}, election.Heir, now)
+	if err != nil {
+		panic(err)
+	}
+	b.daemon = daemon{core: core, owned: true, at: w.now, read: now}
+	b.daemon.steps = []step{{kind: stepRead}, {kind: stepUnplugged}}
+}
