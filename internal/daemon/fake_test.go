@@ -75,7 +75,7 @@ type fakeBoard struct {
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
-	return &fakeLAN{t: t, start: time.Now()}
+	return &fakeLAN{t: t, start: time.Now(), hosts: []netip.Addr{router}}
 }
 
 // board makes a board and starts its daemon. change may alter the configuration
