@@ -121,7 +121,7 @@ func (s *strict) repeatHeartbeat() {
 	}
 	next := s.roundTrip()
 	if s.fence.closed {
-		next = max(next, Grace(interval)/4)
+		next = max(next, DefaultGrace(interval)/4)
 	}
 	s.SetDeadline(repeatDue, s.Now()+next)
 }

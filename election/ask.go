@@ -113,7 +113,7 @@ func (d *askDetector) overdue() time.Duration {
 // be cut to the nanosecond either (RFC 6298 adds the granularity of the clock).
 func (d *askDetector) margin() time.Duration {
 	m := max(d.late.bound(), min(time.Duration(d.peak), d.interval/10), min(d.own.bound(), tick)) + tick/8
-	return min(max(m, Grace(d.interval)/4), d.interval/2)
+	return min(max(m, d.Grace()/4), d.interval/2)
 }
 
 // overlooked is how many heartbeats in a row may be lost before somebody asks. On
@@ -184,7 +184,13 @@ func (d *askDetector) Questions() Questions {
 // spread spreads questions over the grace, since nobody takes over before it is spent:
 // what loses packets rarely loses one alone.
 func (d *askDetector) spread(q Questions) Questions {
-	if spare := Grace(d.interval) - d.margin() - q.Duration(); spare > 0 {
+	// A grace that was learned is for leaders that are silent for so long. The more questions it
+	// has, the sooner one of them is heard when the silence ends.
+	apart := max(q.Spacing, DefaultGrace(d.interval))
+	for q.Count < questionsMax && d.margin()+time.Duration(q.Count-1)*apart+q.Within < d.Grace() {
+		q.Count++
+	}
+	if spare := d.Grace() - d.margin() - q.Duration(); spare > 0 {
 		share := spare / time.Duration(q.Count-1)
 		q.Spacing += share
 		q.Within += spare - time.Duration(q.Count-1)*share

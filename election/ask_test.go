@@ -92,7 +92,7 @@ func TestQuestionsSpacing(t *testing.T) {
 		within time.Duration
 	}{
 		{"never timed", 0, roundTripMin, roundTripUnknown},
-		{"a wire of 20 µs", 20 * time.Microsecond, (Grace(testInterval)*3/4 - roundTripMin) / 2, roundTripMin},
+		{"a wire of 20 µs", 20 * time.Microsecond, (DefaultGrace(testInterval)*3/4 - roundTripMin) / 2, roundTripMin},
 		{"Wi-Fi of 8 ms", 8 * time.Millisecond, 8 * time.Millisecond, 8 * time.Millisecond},
 		{"a satellite", 700 * time.Millisecond, testInterval / 2, testInterval / 2},
 	} {
@@ -121,7 +121,7 @@ func TestMargin(t *testing.T) {
 		late        time.Duration // up to so much
 		least, most time.Duration
 	}{
-		{"punctual", 0, Grace(testInterval) / 4, Grace(testInterval) / 4},
+		{"punctual", 0, DefaultGrace(testInterval) / 4, DefaultGrace(testInterval) / 4},
 		{"within 4 ms", 4 * time.Millisecond, 4 * time.Millisecond, 15 * time.Millisecond},
 		{"within 90 ms", 90 * time.Millisecond, testInterval / 2, testInterval / 2},
 	} {
@@ -286,9 +286,9 @@ func TestTakeoverKeepsTheGrace(t *testing.T) {
 				d.Woke(upTo(late))
 			}
 			due := d.last + interval
-			if claims := d.Freshness() + d.Questions().Duration(); claims < due+Grace(interval) {
+			if claims := d.Freshness() + d.Questions().Duration(); claims < due+DefaultGrace(interval) {
 				t.Fatalf("run %d, interval %v, %+v: claims %v after the heartbeat was due, want at least %v",
-					run, interval, d.Quality(), claims-due, Grace(interval))
+					run, interval, d.Quality(), claims-due, DefaultGrace(interval))
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func TestCleanWireIsFast(t *testing.T) {
 				d.Woke(100*time.Microsecond + jitter)
 			}
 		}
-		most := max(Grace(interval), tick+roundTripMin)
+		most := max(DefaultGrace(interval), tick+roundTripMin)
 		if took := d.Freshness() - d.last - interval + d.Questions().Duration(); took > most {
 			t.Errorf("interval %v, %+v: claims %v after the heartbeat was due, want at most %v", interval, d.Quality(), took, most)
 		}
@@ -382,7 +382,7 @@ func TestMarginRemembers(t *testing.T) {
 		t.Errorf("a minute after a heartbeat came 40 ms late the margin is %v, want %v", got, want)
 	}
 	punctual(int(5 * time.Hour / testInterval))
-	if got, want := d.margin(), Grace(testInterval)/4; got != want {
+	if got, want := d.margin(), DefaultGrace(testInterval)/4; got != want {
 		t.Errorf("five hours later the margin is %v, want %v", got, want)
 	}
 }

@@ -22,6 +22,9 @@ func (b *Board) ID() wire.ID { return b.core.cfg.ID }
 // Interval returns the heartbeat interval, H.
 func (b *Board) Interval() time.Duration { return b.core.cfg.Interval }
 
+// Grace returns how late a heartbeat of the leader may be before anybody takes over, G.
+func (b *Board) Grace() time.Duration { return b.core.detector.Grace() }
+
 // Now returns the time of the present call of the core.
 func (b *Board) Now() Instant { return b.core.now }
 

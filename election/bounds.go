@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"topdog/wire"
 )
 
 // The bounds and defaults of a [Config].
@@ -11,6 +13,8 @@ const (
 	MinInterval     = 10 * time.Millisecond
 	MaxInterval     = 10 * time.Second
 	DefaultInterval = 100 * time.Millisecond
+
+	maxPatience = wire.MaxGrace / time.Minute * time.Minute // whole minutes that fit into the byte of a grace
 
 	MaxPriority     = 254 // one byte on the wire; 255 is kept free
 	DefaultPriority = 100 // what a board has that nobody gave another one
@@ -26,6 +30,18 @@ func CheckInterval(interval time.Duration) error {
 		return fmt.Errorf("is more than %v; a dead leader would go unnoticed for that long", MaxInterval)
 	case interval%time.Millisecond != 0:
 		return errors.New("is not a whole number of milliseconds, and messages carry whole milliseconds only")
+	}
+	return nil
+}
+
+// CheckPatience says what is wrong with the longest grace that may be learned, at that interval
+// between two heartbeats. The words follow the patience, as in "9ms is less than 10ms".
+func CheckPatience(patience, interval time.Duration) error {
+	switch least := DefaultGrace(interval); {
+	case patience < least:
+		return fmt.Errorf("is less than %v, for which every leader is waited for that sends a heartbeat every %v", least, interval)
+	case patience > maxPatience:
+		return fmt.Errorf("is more than %v; a dead leader would be waited for that long", maxPatience)
 	}
 	return nil
 }

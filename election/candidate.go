@@ -52,6 +52,7 @@ func (c *Core) suspectsLeader() bool {
 // candidateHearsLeader ends a candidate's suspicion, or its wait for a new leader.
 func (c *Core) candidateHearsLeader(m *wire.Message) {
 	if m.Sender == c.leader {
+		c.answeredLate()
 		if m.Reply && c.asking.count > 0 {
 			c.timeAnswer()
 		}

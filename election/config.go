@@ -25,6 +25,8 @@ type Config struct {
 	// Interval is the time between two heartbeats, H; see CheckInterval.
 	Interval  time.Duration
 	Algorithm wire.Algorithm
+	// Patience is the longest grace that the board may learn; 0 is DefaultPatience, see CheckPatience.
+	Patience time.Duration
 
 	// Detector is the failure detector; zero is the one that suits the algorithm.
 	Detector DetectorKind
@@ -45,6 +47,11 @@ type Config struct {
 func (c *Config) validate() error {
 	if err := CheckInterval(c.Interval); err != nil {
 		return fmt.Errorf("election: the heartbeat interval %v %w", c.Interval, err)
+	}
+	if c.Patience != 0 {
+		if err := CheckPatience(c.Patience, c.Interval); err != nil {
+			return fmt.Errorf("election: the patience %v %w", c.Patience, err)
+		}
 	}
 	switch {
 	case c.ID == wire.Nobody:

@@ -37,6 +37,8 @@ type Core struct {
 	coldStart  coldStart
 	heartbeats heartbeats
 	rivals     rivals
+	grace      grace
+	patience   patience
 	evidence   evidence
 	handover   handover
 	conflict   conflict
@@ -105,11 +107,22 @@ func (c *Core) earliest() deadline {
 func (c *Core) enter(now Instant) {
 	next := c.earliest()
 	c.begin(now)
-	if next.set && c.now-next.at > Grace(c.cfg.Interval) {
+	late := c.overslept()
+	if next.set && c.now-next.at > c.doubtAfter() {
 		c.suspended(c.now - next.at)
 		// Once for each time: what has piled up meanwhile is received at this same moment.
 		c.timetable.notBefore(c.now)
 	}
+	c.learnOverslept(late)
+}
+
+// doubtAfter is how late this board may be for what is due. A leader has the grace that the
+// others give it; the others have none but the default.
+func (c *Core) doubtAfter() time.Duration {
+	if c.role == Leader {
+		return c.grace.lease
+	}
+	return c.defaultGrace()
 }
 
 // begin receives the time of a call.
@@ -212,7 +225,7 @@ func (c *Core) suspended(late time.Duration) {
 	case Leader:
 		// A takeover may be under way: yield to whoever made one.
 		c.leading.doubtUntil = c.now + 2*c.cfg.Interval
-		if late > c.cfg.Interval {
+		if late > max(c.cfg.Interval, c.grace.lease) {
 			// There has been one, very likely. Release the address first, then ask.
 			c.becomeFollower(wire.Nobody, ReasonSuspended)
 			c.algorithm.Turn(ReasonSuspended)

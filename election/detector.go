@@ -25,8 +25,12 @@ type detector interface {
 	// Freshness is when the leader becomes suspect unless it is heard before:
 	// the freshness point of Chen, Toueg and Aguilera.
 	Freshness() Instant
-	// Earliest is when the grace of the next heartbeat ends, see Grace.
+	// Earliest is when the grace of the next heartbeat ends, see DefaultGrace.
 	Earliest() Instant
+	// Allow sets the grace of the watched leader. It is never less than the default of its interval.
+	Allow(grace time.Duration)
+	// Grace is how late the next heartbeat may be.
+	Grace() time.Duration
 	// Age is the time since the newest heartbeat that is known of.
 	Age(now Instant) time.Duration
 	// Questions says how often, and how far apart, a suspect must be asked in
@@ -59,26 +63,27 @@ type Quality struct {
 	Questions Questions
 }
 
-// Grace is the least time between the moment at which a heartbeat was due and
-// the earliest takeover by anybody. Two promises depend on it:
+// DefaultGrace is the grace of a group that has learned nothing (see patience.go). The grace is
+// the least time between the moment at which a heartbeat was due and the earliest takeover by
+// anybody. Two promises depend on it:
 //
 //   - A follower: Freshness, which is never before last + H + margin, and all of
-//     Questions.Duration go by before anybody claims, and margin + duration ≥ Grace(H).
-//     last is when a heartbeat arrived, so last + H is not before it was due to be sent.
-//     Where these change in between, heir waits for Earliest.
-//   - The leader: late by more than Grace(H) for its heartbeat, it doubts that it
-//     still leads (see suspended), and its lease has ended before (see Lease). If it is
+//     Questions.Duration go by before anybody claims, and margin + duration ≥ G, where G is
+//     what the leader has announced. last is when a heartbeat arrived, so last + H is not
+//     before it was due to be sent. Where these change in between, heir waits for Earliest.
+//   - The leader: late by more than G for its heartbeat, it doubts that it
+//     still leads (see suspended), and its lease has ended before (see LeaseEnd). If it is
 //     less late, nobody has taken over. That makes it safe to hold the address between
 //     two heartbeats.
 //
 // So a leader whose lateness has caused a takeover always doubts before it goes on. To make
-// takeovers faster, leaders must doubt earlier, and their leases must end earlier (see
-// Lease). Then a leader on a busy board loses the lead more often although it works.
+// takeovers faster, leaders must doubt earlier, and their leases must end earlier. Then a
+// leader on a busy board loses the lead more often although it works.
 //
 // A tenth of the interval costs a tenth of the shortest possible outage; a tick is what
 // a busy Linux kernel without real-time priorities needs to run a process that
 // became ready.
-func Grace(interval time.Duration) time.Duration { return max(tick, interval/10) }
+func DefaultGrace(interval time.Duration) time.Duration { return max(tick, interval/10) }
 
 // tick is that of a kernel with CONFIG_HZ=250.
 const tick = 4 * time.Millisecond

@@ -215,7 +215,7 @@ func TestDetectorInterval(t *testing.T) {
 	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
 		faster := silent / 2
 		if _, ok := d.(*askDetector); ok {
-			faster = testInterval/2 + Grace(testInterval/2)/4
+			faster = testInterval/2 + DefaultGrace(testInterval/2)/4
 		}
 		now := last + testInterval
 		fast := func() wire.Heartbeat { next++; return wire.Heartbeat{Interval: testInterval / 2, Number: next - 1} }

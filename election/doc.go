@@ -111,17 +111,20 @@
 // time limit of the papers.
 //
 //	H = Interval         10 ms to 10 s, else 100 ms     between two heartbeats (bounds.go)
-//	G = Grace            max(4 ms, H/10)                no takeover is sooner than G after a heartbeat was due, and
-//	                                                    a leader that is later than G doubts itself (detector.go)
+//	G = Grace            max(4 ms, H/10) at first       no takeover is sooner than G after a heartbeat was due, and
+//	                     patience at most               a leader that is later than G doubts itself (detector.go);
+//	                                                    it is learned, and the leader announces it (patience.go, grace.go)
+//	patience             5 H, at least 250 ms           a longer silence is no mistake of those who take over
 //
 // Suspicion. The detectors are ask, fixed and nfd-e.
 //
 //	margin               ask: learned, G/4 to H/2       how late a heartbeat may be
 //	suspectAfter         ask: H + margin                since the last heartbeat; H more for each loss that is overlooked
 //	                     fixed: 3H + G                  two losses in a row are harmless, as with VRRP
-//	                     nfd-e: H + α, α = H + H/4      counted from when the last heartbeat was expected
+//	                     nfd-e: H + α, α = H + H/4      counted from when the last heartbeat was expected; G at least
 //	Questions.Spacing    ask: round trip, 1 ms to H/2   most of what is sent is needed
-//	Questions.Duration   ask: (k-1)·Spacing + Within    k follows from the loss: one mistake a day
+//	Questions.Duration   ask: (k-1)·Spacing + Within    k follows from the loss: one mistake a day; a grace that was
+//	                                                    learned is spent on more questions
 //	                     fixed, nfd-e: H                one question
 //	T = AnswerTimeout    Questions.Duration             a living board answers within it
 //
@@ -161,7 +164,8 @@
 //	Lease                ask: H + ¾ G; others: also     a quarter of G is left to release the address
 //	                     suspectAfter - H/2 at least
 //	doubtUntil           2H                             a leader that was late yields to any later term; one that
-//	                                                    was later than H releases the address
+//	                                                    was later than H and than G releases the address
+//	look                 G, and half as much again      until H is over a new leader tells the one that it has replaced
 //	preemptIntervals     20 H                           a board that comes and goes must not move the address
 //	measureInterval      max(H, 50 ms) four times,      a candidate knows how long an answer takes
 //	                     then 10 s
@@ -183,7 +187,7 @@
 //	promised             H + G                          from receipt; nobody else has this voter's support
 //	leased               H + ¾ G                        from before it was sent; 0.98 (H + G) at most, so that clocks
 //	                                                    that are 1 % off do not make it longer than a promise
-//	promiseMax           H + max(5H, 250 ms)            the longest promise; a voter makes none for so long after its start
+//	promiseMax           H + patience                   the longest promise; a voter makes none for so long after its start
 //	roundTrip            learned, 1 ms to H/2           between two repetitions of a heartbeat that no majority has
 //	                                                    acknowledged; G/4 at least when the lease is over
 //	candidacy.repeat     round trip, doubles to H/4     between two requests of a candidate

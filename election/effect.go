@@ -2,6 +2,7 @@ package election
 
 import (
 	"fmt"
+	"time"
 
 	"topdog/wire"
 )
@@ -91,6 +92,7 @@ const (
 	NoticePromiseTooLong
 	NoticeAddressAnswers
 	NoticeAddressStays
+	NoticePatience
 	noticeCount = iota + 1
 )
 
@@ -107,6 +109,7 @@ var noticeIdentifiers = [noticeCount]string{
 	NoticePromiseTooLong:  "promise_too_long",
 	NoticeAddressAnswers:  "address_answers",
 	NoticeAddressStays:    "address_stays",
+	NoticePatience:        "longer_grace",
 }
 
 // Identifier returns the kind for programs.
@@ -123,6 +126,8 @@ type Notice struct {
 	Board     wire.ID
 	algorithm wire.Algorithm // of that board, with NoticeOtherAlgorithm
 	ours      wire.Algorithm // of this board, likewise
+	grace     time.Duration  // from now on, with NoticePatience
+	lesson    Lesson         // likewise
 }
 
 func (n Notice) String() string {
@@ -149,6 +154,8 @@ func (n Notice) String() string {
 		return fmt.Sprintf("board %v is silent, but its address still answers: nobody takes it over yet", n.Board)
 	case NoticeAddressStays:
 		return fmt.Sprintf("the address of board %v answers and its daemon does not: is there a firewall on its UDP port?", n.Board)
+	case NoticePatience:
+		return fmt.Sprintf("a leader may be late by %v from now on: %s", n.grace, n.lesson.Describe(fmt.Sprintf("board %v", n.Board)))
 	default:
 		return "unknown notice"
 	}

@@ -104,10 +104,12 @@ func (c *Core) askLAN() {
 // leaseEnd is when the lease of the leader has ended at the latest, as far as this board knows.
 // An address that answers a question after that was not released.
 func (c *Core) leaseEnd() Instant {
+	grace := c.detector.Grace()
+	end := c.detector.Earliest() - grace + withinLease(grace)
 	if c.detectorKind() != DetectorAsk {
-		return c.detector.Freshness() // its lease depends on that, see Lease
+		return max(end, c.detector.Freshness()) // its lease depends on that, see Lease
 	}
-	return c.detector.Earliest() - Grace(c.cfg.Interval)/4
+	return end
 }
 
 // beginAsking asks the LAN as soon as there is a candidate, and has the address of the suspected

@@ -65,7 +65,7 @@ func TestAddressAnswers(t *testing.T) {
 	if b.role != Candidate {
 		t.Fatalf("the board is a %v", b.role)
 	}
-	b.AddressAnswered(b.clock, b.detector.Earliest()-Grace(testInterval)/2)
+	b.AddressAnswered(b.clock, b.detector.Earliest()-DefaultGrace(testInterval)/2)
 	if b.sleep(testInterval + b.detector.RoundTripBound()); b.role != Leader {
 		t.Errorf("the address does not answer any more, and the board is a %v", b.role)
 	}
@@ -76,7 +76,7 @@ func TestAddressAnswers(t *testing.T) {
 func TestAddressOfAFrozenProcess(t *testing.T) {
 	b := followerOf3(t, 200)
 	b.hear(3, wire.TypeHello, leading, func(m *wire.Message) { m.Hello.TUNOnly = true })
-	last := b.detector.Earliest() - testInterval - Grace(testInterval)
+	last := b.detector.Earliest() - testInterval - DefaultGrace(testInterval)
 	for b.role != Leader && b.clock < time.Minute {
 		at, _ := b.Deadline()
 		b.clock = max(b.clock, at)

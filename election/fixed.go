@@ -31,7 +31,7 @@ const fixedIntervals = 3
 // suspicions per interval: at 1 % and 100 ms, one in 28 hours. The price is
 // detection, 2 to 3 intervals after the crash, and one more for the question.
 func (d *fixedDetector) suspectAfter() time.Duration {
-	return fixedIntervals*d.interval + Grace(d.interval)
+	return fixedIntervals*d.interval + d.Grace()
 }
 
 func (d *fixedDetector) Heard(now Instant, heartbeat wire.Heartbeat) {

@@ -33,11 +33,11 @@ func TestMarginThatGrowsLate(t *testing.T) {
 			for b.role != Leader && b.clock < last+3*interval {
 				b.sleep(look)
 			}
-			switch claims, earliest := b.clock, last+interval+Grace(interval); {
+			switch claims, earliest := b.clock, last+interval+DefaultGrace(interval); {
 			case b.role != Leader:
 				t.Fatalf("it is a %v", b.role)
 			case claims < earliest:
-				t.Errorf("it claims %v after the heartbeat was due, want at least %v", claims-last-interval, Grace(interval))
+				t.Errorf("it claims %v after the heartbeat was due, want at least %v", claims-last-interval, DefaultGrace(interval))
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestSecondWitness(t *testing.T) {
 		b.hear(1, wire.TypeHello)
 		b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number = 200 })
 		last := b.clock
-		doubts := last + testInterval + Grace(testInterval)
+		doubts := last + testInterval + DefaultGrace(testInterval)
 		b.sleep(doubts - b.clock + time.Millisecond)
 		if b.role != Follower {
 			t.Fatalf("it asks without having been asked, %v after the last heartbeat", b.clock-last)

@@ -70,7 +70,7 @@ const lossHeeded = 0.02
 func (h *heir) turnStep() time.Duration {
 	quality := h.core.detector.Quality()
 	q := quality.Questions
-	step := q.Duration() + 2*q.Spacing + Grace(h.Interval())
+	step := q.Duration() + 2*q.Spacing + h.Grace()
 	if quality.Loss >= lossHeeded {
 		return max(step, h.Interval())
 	}

@@ -15,6 +15,7 @@ func (c *Core) sendHello() {
 		c.computeScore() // nobody's score changes while boards compare it
 	}
 	c.sayHello(wire.Nobody)
+	c.patience.remind = 0
 	c.hello = due(c.now + c.helloInterval())
 }
 
@@ -32,6 +33,7 @@ func (c *Core) sayHello(to wire.ID) {
 			Age:       (c.now - c.startedAt).Truncate(time.Second),
 			Interval:  c.helloInterval(),
 			Name:      c.cfg.Name,
+			Grace:     c.wishedGrace(),
 			Score:     c.score.told,
 		},
 	})
@@ -45,6 +47,7 @@ func (c *Core) receiveHello(m *wire.Message) {
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name
 	p.tunOnly = m.Hello.TUNOnly
+	c.hearWish(m)
 	if c.role == Follower && m.Sender == c.leader {
 		c.compareRanks() // its rank may be another one now
 	}

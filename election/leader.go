@@ -13,6 +13,7 @@ type leaderState struct {
 	answers     deadline // an election that it holds because it was called upon has gone unanswered
 	reclaimedAt Instant  // when it proclaimed itself anew
 	hearing     hearing
+	deposed     deposed // the leader that it has replaced
 	doubtUntil  Instant // it was late, and yields to any higher term until then
 }
 
@@ -35,11 +36,14 @@ func (c *Core) lead(reason Reason) {
 // becomeLeader acquires the address and proclaims it, in this order: a message
 // that overtakes the address would send clients to a board that refuses them.
 func (c *Core) becomeLeader(reason Reason) {
+	deposed := c.depose(reason)
 	c.term = nextTerm(c.term)
 	if reason != ReasonHandover {
 		c.roster.DeclareDead(c.leader) // it was asked often enough
 	}
 	c.become(Leader, c.cfg.ID, reason)
+	c.leading.deposed = deposed
+	c.planLook()
 	c.handover.repeat = deadline{}
 	c.coldStart.pending = false
 	c.lastLeader.predecessor = wire.Nobody
@@ -62,7 +66,9 @@ func (c *Core) acquire() {
 }
 
 // announced is the interval and the grace that this board leads with.
-func (c *Core) announced() (interval, grace time.Duration) { return c.cfg.Interval, 0 }
+func (c *Core) announced() (interval, grace time.Duration) {
+	return c.cfg.Interval, c.announcedGrace()
+}
 
 // nextTerm stops at the largest term instead of wrapping: between equal terms the
 // rank decides, so nothing is lost, while a wrapped term would undo every claim.
@@ -73,6 +79,7 @@ func nextTerm(t wire.Term) wire.Term {
 // proclaim tells everybody who leads. It counts as the first heartbeat of this leader.
 func (c *Core) proclaim() {
 	c.heartbeats.number++
+	c.announceGrace()
 	m := c.coordinator()
 	if c.hooks.candidates != nil {
 		m.Coordinator.Candidates = c.hooks.candidates.Candidates()
@@ -89,7 +96,7 @@ func (c *Core) coordinator() wire.Message {
 	return wire.Message{
 		Header: wire.Header{Type: wire.TypeCoordinator},
 		Coordinator: wire.Coordinator{
-			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.heartbeats.number, Score: c.score.told,
+			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.heartbeats.number, Grace: c.announcedGrace(), Score: c.score.told,
 		},
 	}
 }
@@ -97,9 +104,10 @@ func (c *Core) coordinator() wire.Message {
 // sendHeartbeat sends a heartbeat to the group, on schedule or as a reply.
 func (c *Core) sendHeartbeat(reply bool) {
 	c.heartbeats.number++
+	grace := c.announceGrace()
 	c.multicast(wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: reply},
-		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.heartbeats.number},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: grace, Number: c.heartbeats.number},
 	})
 	c.beginInterval()
 	if !reply && c.hooks.heartbeat != nil {
@@ -134,6 +142,6 @@ func (c *Core) reply() {
 func (c *Core) replyTo(board wire.ID) {
 	c.send(board, wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
-		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Number: c.heartbeats.number},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: c.announcedGrace(), Number: c.heartbeats.number},
 	})
 }

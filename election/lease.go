@@ -36,15 +36,22 @@ func (c *Core) LeaseEnd() (end Instant, ends bool) {
 
 // lease is how long a lease lasts from a heartbeat.
 func (c *Core) lease() time.Duration {
-	// A quarter of the grace is left to release the address. Where a board does not ask
+	// Where a board does not ask
 	// before it acts on a suspicion, the silence that the others wait for counts. They see
 	// the same network, but each measures it for itself.
-	lease := c.cfg.Interval + Grace(c.cfg.Interval)*3/4
+	lease := c.cfg.Interval + withinLease(c.grace.lease)
 	if c.detectorKind() != DetectorAsk {
 		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)
 	}
 	return lease
 }
+
+// withinLease is how late a heartbeat may be until the lease ends: a quarter of the grace is left
+// to release the address.
+func withinLease(grace time.Duration) time.Duration { return grace * 3 / 4 }
+
+// leaseGrace is the grace with which a heartbeat that is so late is still within the lease.
+func leaseGrace(late time.Duration) time.Duration { return (late*4 + 2) / 3 }
 
 // PresignedResign is the RESIGN that this leader would send if it had to go now, as one that
 // stops; ok is false if it does not lead. The owner fills in incarnation and sequence. The
@@ -70,11 +77,13 @@ func (c *Core) LeaseExpired(now Instant) []Effect {
 	// As enter, but for the doubts: what this board missed is known, and it must not hold
 	// an election, as one that was suspended does, before it has released the address.
 	c.begin(now)
+	late := c.overslept()
 	c.timetable.notBefore(c.now)
 	if c.role != Leader {
 		return c.effects
 	}
 	c.becomeFollower(wire.Nobody, ReasonLeaseExpired)
+	c.learnOverslept(late)
 	c.postpone(c.listenWindow())
 	c.hello = due(c.now + resignSettles) // the RESIGN said that this board has gone
 	return c.effects

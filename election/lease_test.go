@@ -12,7 +12,7 @@ import (
 // TestLease holds for how long a leader can be sure of itself, from its last heartbeat on.
 func TestLease(t *testing.T) {
 	const ms = time.Millisecond
-	asked := func(interval time.Duration) time.Duration { return interval + Grace(interval)*3/4 }
+	asked := func(interval time.Duration) time.Duration { return interval + DefaultGrace(interval)*3/4 }
 	follows := func(m *wire.Message) { m.Hello.Following = 2 }
 	for _, test := range []struct {
 		name   string

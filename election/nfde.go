@@ -108,7 +108,9 @@ func (d *nfdeDetector) Forgive(now Instant) {
 	d.expected = max(d.expected, now+d.interval)
 }
 
-func (d *nfdeDetector) Freshness() Instant { return d.expected + d.alpha() }
+// Freshness is τ(l+1), and never so early that the question could be over before the grace is. The
+// paper has no such bound; it matters only for a grace that was learned.
+func (d *nfdeDetector) Freshness() Instant { return max(d.expected+d.alpha(), d.last+d.Grace()) }
 
 // Questions are those of the fixed detector: the papers know no other.
 func (d *nfdeDetector) Questions() Questions {
@@ -116,7 +118,9 @@ func (d *nfdeDetector) Questions() Questions {
 	return Questions{Count: 1, Spacing: limit, Within: limit}
 }
 
-func (d *nfdeDetector) Quality() Quality { return d.quality(d.alpha(), d.Questions()) }
+func (d *nfdeDetector) Quality() Quality {
+	return d.quality(max(d.alpha(), d.Grace()-d.interval), d.Questions())
+}
 
 // rhythmSize is n, how many arrivals the mean is taken of. 32 heartbeats make it
 // steadier than one of them by a factor of more than five, and are short enough

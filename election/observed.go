@@ -13,10 +13,11 @@ import (
 type observed struct {
 	interval time.Duration // of the leader
 
-	last     Instant // when the newest heartbeat that is known of came
-	number   uint8   // its number, if this board heard it itself
-	counted  bool    // number is known, so that the next one tells the loss
-	numberAt Instant // when it came
+	grace    time.Duration // of the leader; see Grace
+	last     Instant       // when the newest heartbeat that is known of came
+	number   uint8         // its number, if this board heard it itself
+	counted  bool          // number is known, so that the next one tells the loss
+	numberAt Instant       // when it came
 
 	trip smoothed // how long answers take, in ns
 
@@ -67,7 +68,13 @@ func (o *observed) count(now Instant, heartbeat wire.Heartbeat, suspect bool) (a
 	return ahead, true
 }
 
-func (o *observed) Earliest() Instant { return o.last + o.interval + Grace(o.interval) }
+func (o *observed) Earliest() Instant { return o.last + o.interval + o.Grace() }
+
+// Allow sets the grace of the leader.
+func (o *observed) Allow(grace time.Duration) { o.grace = grace }
+
+// Grace is at least the default.
+func (o *observed) Grace() time.Duration { return max(o.grace, DefaultGrace(o.interval)) }
 
 func (o *observed) Evidence(at Instant) { o.last = max(o.last, at) }
 

@@ -62,8 +62,12 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 		OldLeader: c.leader, NewLeader: leader,
 		Term: c.term, Reason: reason,
 	}
+	another := leader != c.leader
 	c.role, c.leader = role, leader
 	c.resetRoles()
+	if another {
+		c.allowAnother()
+	}
 	c.counts[reason]++
 	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})
 	if c.hooks.electorate != nil {

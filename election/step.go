@@ -114,6 +114,7 @@ func (c *Core) learnTerm(m *wire.Message) (exceeded bool) {
 func (c *Core) hearLeader(m *wire.Message) {
 	switch c.role {
 	case Leader:
+		c.hearDeposed(m)
 		c.hearRival(m)
 	case Listener:
 		c.listenerHearsLeader(m)
@@ -174,6 +175,7 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	}
 	c.lastLeader.forgiven = false
 	c.lastLeader.lastNumber = heartbeat.Number
+	c.hearGrace(&heartbeat)
 	c.detector.Heard(c.now, heartbeat)
 	c.lastLeader.lastHeard = max(c.lastLeader.lastHeard, m.Sequence)
 	if c.role == Follower {

@@ -46,7 +46,7 @@ var Strict = Definition{New: newStrict, Detector: DetectorAsk, votes: true}
 func newStrict(b *Board) Algorithm {
 	cfg := b.Config()
 	s := &strict{
-		heir: &heir{Board: b}, hash: wire.VotersHash(cfg.Voters), cap: promiseMax(cfg.Interval),
+		heir: &heir{Board: b}, hash: wire.VotersHash(cfg.Voters), cap: promiseMax(cfg.Interval, b.core.patienceLimit()),
 		support: newSupport(cfg.Voters), listTold: b.Now() - noticeInterval,
 	}
 	s.promise.until = b.Now() + s.cap
@@ -73,17 +73,9 @@ func CheckVoters(voters []wire.ID) error {
 	return nil
 }
 
-// The longest grace that a voter of an interval binds itself for.
-const (
-	graceMaxIntervals = 5
-	graceMaxLeast     = 250 * time.Millisecond
-)
-
 // promiseMax is the longest promise that a voter makes, and for how long it makes none after its
 // start: its former life cannot have promised more.
-func promiseMax(interval time.Duration) time.Duration {
-	return interval + max(graceMaxIntervals*interval, graceMaxLeast)
-}
+func promiseMax(interval, patience time.Duration) time.Duration { return interval + patience }
 
 // The algorithm's own deadlines.
 const (
@@ -214,7 +206,7 @@ func (s *strict) granted(m *wire.Message) {
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
 func (s *strict) elected() {
-	if !s.candidacy.open || s.support.end(s.Now()) <= s.Now()+Grace(s.Interval())/4 {
+	if !s.candidacy.open || s.support.end(s.Now()) <= s.Now()+DefaultGrace(s.Interval())/4 {
 		return
 	}
 	s.BecomeLeader(s.Cause())

@@ -18,7 +18,7 @@ func newVoter(t *testing.T, change ...func(*Config)) *board {
 		c.Algorithm, c.Voters = wire.AlgorithmStrict, []wire.ID{3, 1, 2}
 	}}, change...)...)
 	b.hear(3, wire.TypeHeartbeat, leading) // so that it does not begin an election itself
-	b.sleep(promiseMax(testInterval) - time.Millisecond)
+	b.sleep(promiseMax(testInterval, DefaultPatience(testInterval)) - time.Millisecond)
 	b.hear(3, wire.TypeHeartbeat, leading) // still too early
 	b.sleep(time.Millisecond)
 	if p := &b.strict().promise; b.role != Follower || !p.free(b.clock) {
@@ -105,7 +105,7 @@ func TestAcknowledges(t *testing.T) {
 // TestSilentAfterStart: until its former life can have promised nothing any more, a voter says nothing.
 func TestSilentAfterStart(t *testing.T) {
 	b := newBoard(t, func(c *Config) { c.Algorithm, c.Voters = wire.AlgorithmStrict, []wire.ID{1, 2, 3} })
-	silent := promiseMax(testInterval)
+	silent := promiseMax(testInterval, DefaultPatience(testInterval))
 	for b.clock < silent {
 		if n := sent(b.hear(3, wire.TypeHeartbeat, leading), wire.TypeSupport); n > 0 {
 			t.Fatalf("acknowledged after %v", b.clock)
@@ -189,7 +189,9 @@ func TestPromisesNeverShrink(t *testing.T) {
 	if b.strict().promise.until != until {
 		t.Errorf("bound until %v, and then until %v", until, b.strict().promise.until)
 	}
-	tooLong := func(m *wire.Message) { m.Leading, m.Heartbeat.Grace = true, promiseMax(testInterval)-testInterval+1 }
+	tooLong := func(m *wire.Message) {
+		m.Leading, m.Heartbeat.Grace = true, promiseMax(testInterval, DefaultPatience(testInterval))-testInterval+1
+	}
 	effects := b.hear(3, wire.TypeHeartbeat, tooLong)
 	if sent(effects, wire.TypeSupport) != 0 || !slices.Contains(described(effects), "notice about 3") {
 		t.Errorf("asked for more than it may promise: %v", described(effects))

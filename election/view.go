@@ -1,6 +1,10 @@
 package election
 
-import "topdog/wire"
+import (
+	"time"
+
+	"topdog/wire"
+)
 
 // Role returns what the board is at the moment.
 func (c *Core) Role() Role { return c.role }
@@ -52,7 +56,9 @@ type Status struct {
 	Heir    wire.ID // who takes over next, as this board sees it; Nobody if nobody could
 	Peers   []Peer
 	Quality Quality
-	Counts  map[Reason]uint64
+	// Patience is how late a leader may be, and why.
+	Patience Patience
+	Counts   map[Reason]uint64
 	// Trust is the trusted set of the algorithm agents, ordered by id; else nil.
 	Trust []wire.ID
 }
@@ -61,7 +67,7 @@ type Status struct {
 func (c *Core) Status(now Instant) Status {
 	s := Status{
 		Rank: c.rank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
-		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Trust: c.Trust(),
+		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(), Trust: c.Trust(),
 		Counts: make(map[Reason]uint64),
 	}
 	for r, n := range c.counts {
@@ -82,4 +88,24 @@ func (c *Core) heirApparent(now Instant) wire.ID {
 		return c.cfg.ID
 	}
 	return heir
+}
+
+// Patience is how late a leader of the group may be until it is replaced, and why.
+type Patience struct {
+	Grace, Default, Limit time.Duration
+	// Lesson is from what a longer grace than the default was learned.
+	Lesson Lesson
+	// HalveAt is when the grace is halved, if it is longer than the default and not needed until then.
+	HalveAt Instant
+}
+
+func (c *Core) describePatience() Patience {
+	p := Patience{Grace: c.detector.Grace(), Default: c.defaultGrace(), Limit: c.patienceLimit()}
+	if c.role == Leader {
+		p.Grace = c.grace.announced
+	}
+	if p.Grace > p.Default {
+		p.Lesson, p.HalveAt = c.patience.lesson, c.patience.halveAt
+	}
+	return p
 }

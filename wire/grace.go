@@ -26,6 +26,15 @@ func graceOf(code byte) time.Duration {
 	return (graceMantissas + time.Duration(code)%graceMantissas) << (code >> graceMantissaBits) * graceUnit
 }
 
+// RoundGrace rounds a grace up to one that has a code; MaxGrace is the longest.
+func RoundGrace(grace time.Duration) time.Duration {
+	code, err := graceCode(TypeHeartbeat, grace)
+	if err != nil {
+		return MaxGrace
+	}
+	return graceOf(code)
+}
+
 // graceCode rounds a grace up to one that has a code: a board that waits a little longer for
 // its leader than the leader asked for does no harm.
 func graceCode(kind Type, grace time.Duration) (byte, error) {

@@ -150,7 +150,7 @@ func (c *testCluster) watchFor(d time.Duration) { <-time.After(d) }
 // stallMax is how long the machine may stand still during an observation that
 // is to be trusted. A leader that is late by more than the grace may be replaced,
 // and rightly so, but that is not what these tests are about.
-var stallMax = election.Grace(heartbeat)
+var stallMax = election.DefaultGrace(heartbeat)
 
 // stalled reports whether the whole machine has stood still since a moment, as
 // virtual machines do: then the asker did, which none of the boards can cause.

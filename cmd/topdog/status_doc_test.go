@@ -31,6 +31,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Status":        keys[console.Status](),
 		"Board":         keys[console.Board](),
 		"Detector":      keys[console.Detector](),
+		"Patience":      keys[console.Patience](),
 		"Change":        keys[console.Change](),
 		"Counters":      keys[console.Counters](),
 		"Problem":       keys[console.Problem](),
@@ -45,6 +46,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Reasons to drop a packet": append(dropReasons(), console.DroppedWrongTTL),
 		"Kinds of problems":        append(names["Problem"], problemsElsewhere()...),
 		"Patterns of the light":    patterns(),
+		"Lessons":                  lessons(),
 		"Steps":                    names["Step"],
 	} {
 		got := tables[section]
@@ -146,6 +148,14 @@ func problemsElsewhere() []string {
 func patterns() (names []string) {
 	for _, p := range []gpio.Pattern{gpio.Off, gpio.Follower, gpio.Election, gpio.Leader, gpio.Fault} {
 		names = append(names, p.String())
+	}
+	return names
+}
+
+// lessons are what election.LessonKind can be.
+func lessons() (names []string) {
+	for k := election.LessonNone; k <= election.LessonAnnounced; k++ {
+		names = append(names, k.String())
 	}
 	return names
 }

@@ -272,7 +272,7 @@ func (a *candidates) Inquiry(asked int) (audience []wire.ID, after time.Duration
 	if electors := a.electors(); len(electors) > 0 {
 		return electors, 0
 	}
-	return nil, a.Interval() + election.Grace(a.Interval())
+	return nil, a.Interval() + a.Grace()
 }
 
 // AnswerQuery is step 4b. Who asks again has the candidates, or does without.

@@ -39,7 +39,7 @@ type initiator struct {
 // TurnDelay is none for the first in the succession, and the grace for each board
 // before all others: enough for its COORDINATOR to be heard.
 func (e *initiator) TurnDelay() time.Duration {
-	return time.Duration(e.Succession()) * election.Grace(e.Interval())
+	return time.Duration(e.Succession()) * e.Grace()
 }
 
 // standBack leaves the election to another board, until it has named the winner.

@@ -159,7 +159,7 @@ func (a *minid) supersede(reason election.Reason) {
 // Inquiry lets board 1 hear a heartbeat before it asks who leads.
 func (a *minid) Inquiry(int) (audience []wire.ID, after time.Duration) {
 	if a.ID() == smallestID && a.eligible() {
-		return nil, a.Interval() + election.Grace(a.Interval())
+		return nil, a.Interval() + a.Grace()
 	}
 	return nil, 0
 }

@@ -25,6 +25,7 @@ func (r *reading) check() {
 		})
 	}
 	r.checkScore()
+	r.checkPatience()
 	if r.refused["address"] || r.refused["peers"] || r.refused["id"] {
 		return
 	}
@@ -50,6 +51,18 @@ func (r *reading) check() {
 		r.refuse(r.field("id"), r.values["id"][0],
 			fmt.Sprintf("%s is the floating address, so every leader would have this id", c.ID.Addr()),
 			`write the board's own address, a number, or id = "auto"`)
+	}
+}
+
+// checkPatience holds the patience against the heartbeat.
+func (r *reading) checkPatience() {
+	c := r.cfg
+	if c.Patience == 0 || r.refused["patience"] || r.refused["heartbeat"] {
+		return
+	}
+	if err := election.CheckPatience(c.Patience, c.Interval); err != nil {
+		r.refuse(r.field("patience"), r.values["patience"][0], fmt.Sprintf("%v %v", c.Patience, err),
+			fmt.Sprintf("write patience = %s, with which nothing is learned, or more", tomlText(election.DefaultGrace(c.Interval))))
 	}
 }
 

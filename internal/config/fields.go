@@ -66,6 +66,8 @@ func fields() []field {
 			func(c *Config) *bool { return &c.Preempt }, alone(strconv.ParseBool), tomlPlain[bool]),
 		typed(field{key: "heartbeat", form: takesText, example: `"100ms"`, shared: true},
 			func(c *Config) *time.Duration { return &c.Interval }, alone(parseHeartbeat), tomlText[time.Duration]),
+		typed(field{key: "patience", form: takesText, example: `"auto"`, shared: true},
+			func(c *Config) *time.Duration { return &c.Patience }, alone(parsePatience), tomlPatience),
 		choice(field{key: "algorithm", shared: true},
 			func(c *Config) *wire.Algorithm { return &c.Algorithm }, literature.Algorithms(), literature.AlgorithmNamed),
 		choice(field{key: "detector"},

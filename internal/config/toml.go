@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -39,6 +40,14 @@ func tomlOptional(text string) string {
 		return ""
 	}
 	return Quote(text)
+}
+
+// tomlPatience writes no patience as that which follows from the heartbeat.
+func tomlPatience(d time.Duration) string {
+	if d == 0 {
+		return Quote(autoPatience)
+	}
+	return tomlText(d)
 }
 
 func tomlText[T fmt.Stringer](v T) string { return Quote(v.String()) }

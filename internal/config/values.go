@@ -202,6 +202,25 @@ func parsePriority(text string) (uint8, error) {
 	return uint8(n), nil
 }
 
+// autoPatience means the patience that follows from the heartbeat.
+const autoPatience = "auto"
+
+// parsePatience leaves to checkPatience what depends on the heartbeat.
+func parsePatience(text string) (time.Duration, error) {
+	if text == autoPatience {
+		return 0, nil
+	}
+	example := fmt.Sprintf(`write a duration such as patience = "%v", or "%s"`, election.DefaultPatience(election.DefaultInterval), autoPatience)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, refuse(example, "%s is not a duration", quoted(text))
+	}
+	if err := election.CheckPatience(d, election.MinInterval); err != nil {
+		return 0, refuse(example, "%s %v", text, err)
+	}
+	return d, nil
+}
+
 func parseHeartbeat(text string) (time.Duration, error) {
 	example := fmt.Sprintf(`write a duration from "%v" to "%v", for example heartbeat = "%v"`,
 		election.MinInterval, election.MaxInterval, election.DefaultInterval)

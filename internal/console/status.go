@@ -40,6 +40,7 @@ type Status struct {
 
 	HeartbeatMs float64  `json:"heartbeat_ms"` // time between two heartbeats of the leader
 	Detector    Detector `json:"detector"`
+	Patience    Patience `json:"patience"`
 
 	// Trusted are the ids of the boards that the group's judge trusts, with the
 	// algorithm "agents" only.
@@ -92,6 +93,20 @@ type Detector struct {
 	Questions       int     `json:"questions"`         // a suspect is asked so often before it is replaced
 	QuestionEveryMs float64 `json:"question_every_ms"` // time between two questions
 	AnswerWithinMs  float64 `json:"answer_within_ms"`  // the time that the last one has to be answered
+}
+
+// Patience is how late a leader of the group may be until it is replaced, and what that was
+// learned from. Times are in nanoseconds.
+type Patience struct {
+	GraceNs        int64  `json:"grace_ns"`         // a leader may be so late
+	DefaultGraceNs int64  `json:"default_grace_ns"` // as long as nothing was learned
+	LimitNs        int64  `json:"limit_ns"`         // the longest that may be learned
+	Learned        string `json:"learned"`          // how: an identifier of election.LessonKind
+	LearnedText    string `json:"learned_text"`     // the same for people; "" if nothing was
+	Board          string `json:"board"`            // id of the board that was late, has asked for more or has announced it; "" if nothing was learned
+	LateNs         int64  `json:"late_ns"`          // by how much it was late; 0 if this board has not measured that
+	LearnedAgoNs   int64  `json:"learned_ago_ns"`   // since then
+	HalvesInNs     int64  `json:"halves_in_ns"`     // until it is halved, if it is not needed until then
 }
 
 // Change is a change of leader.

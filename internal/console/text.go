@@ -121,6 +121,9 @@ func (p *page) facts(s *Status) {
 	}
 	fact("LED", cmp.Or(s.LEDText, "unknown"))
 	fact("heartbeats", s.heartbeats())
+	if text := s.patience(); text != "" {
+		fact("patience", text)
+	}
 	fact("group", fmt.Sprintf("%s, algorithm %s, topdog %s",
 		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version")))
 }
@@ -199,6 +202,23 @@ func (s *Status) replacedAfterMs() float64 {
 		within = d.QuestionEveryMs
 	}
 	return s.HeartbeatMs + d.MarginMs + float64(d.Questions-1)*d.QuestionEveryMs + within
+}
+
+// patience says what was learned, from what, and what it costs; nothing if nothing was.
+func (s *Status) patience() string {
+	p := &s.Patience
+	if p.GraceNs <= p.DefaultGraceNs {
+		return ""
+	}
+	ms := func(ns int64) string { return span(float64(ns) / 1e6) }
+	text := fmt.Sprintf("a leader may be late by %s instead of %s, so a dead one is replaced that much later", ms(p.GraceNs), ms(p.DefaultGraceNs))
+	if k := s.Detector.Kind; s.HeartbeatMs > 0 && (k == detectorAsk || k == "") {
+		text += fmt.Sprintf(" (on average %s after it died)", span(s.HeartbeatMs/2+float64(p.GraceNs)/1e6))
+	}
+	if p.LearnedText == "" {
+		return text
+	}
+	return text + fmt.Sprintf(". Learned %s: %s. Halved in %s unless it is needed", ago(float64(p.LearnedAgoNs)/1e6), p.LearnedText, ms(p.HalvesInNs))
 }
 
 // changes adds the last changes of leader.

@@ -41,6 +41,7 @@ func healthy() Status {
 		HeartbeatMs: 100,
 		Fanout:      "multicast",
 		Detector:    Detector{Kind: "ask", MarginMs: 1, RoundTripMs: 0.3, Questions: 3, QuestionEveryMs: 1, AnswerWithinMs: 1.5},
+		Patience:    Patience{GraceNs: 10e6, DefaultGraceNs: 10e6, LimitNs: 500e6, Learned: "none"},
 		Boards: []Board{
 			{ID: "192.168.1.13", Name: "pi3", Address: "192.168.1.13", Priority: 100, Role: RoleLeader,
 				HeardMs: new(40.0), UpSeconds: new(9*86400.0 + 3600)},
@@ -139,6 +140,14 @@ func situations() []situation {
 		{"heir", change(healthy(), func(s *Status) {
 			s.Heir, s.HeirName = s.Board.ID, s.Board.Name
 			s.Board.Role, s.Boards[2].Role, s.Boards[1].Role = RoleHeir, RoleHeir, RoleFollower
+		}), Options{Width: 80}, exitHeld},
+		{"patient", change(healthy(), func(s *Status) {
+			s.Patience.GraceNs, s.Patience.Learned, s.Patience.Board = 76e6, "announced", s.Leader
+			s.Patience.LearnedText, s.Patience.LearnedAgoNs, s.Patience.HalvesInNs = "board pi3 has announced it", 180e9, 3420e9
+		}), Options{Width: 80}, exitHeld},
+		{"patient-leader", change(leading(), func(s *Status) {
+			s.Patience.GraceNs, s.Patience.Learned, s.Patience.Board, s.Patience.LateNs = 76e6, "replaced_alive", "192.168.1.12", 36e6
+			s.Patience.LearnedText, s.Patience.LearnedAgoNs, s.Patience.HalvesInNs = "board pi2 was replaced although it was alive; it was heard again after 36ms", 180e9, 3420e9
 		}), Options{Width: 80}, exitHeld},
 		{"score", scored(), Options{Width: 80}, exitHeld},
 		{"score-60", scored(), Options{Width: 60}, exitHeld},

@@ -44,7 +44,7 @@ func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*
 	d := latest()
 	var lease time.Duration
 	d.get(func() { lease = d.lease })
-	if want := 100*time.Millisecond + election.Grace(100*time.Millisecond)*3/4; lease != want {
+	if want := 100*time.Millisecond + election.DefaultGrace(100*time.Millisecond)*3/4; lease != want {
 		t.Errorf("the lease lasts for %v, want %v", lease, want)
 	}
 	e, _ := d.lastPlan(t)
@@ -111,7 +111,7 @@ func TestLeaseIsCountedFromBeforeTheHeartbeat(t *testing.T) {
 		sent := three.now()
 		three.get(func() { three.sendTakes = 0 })
 		pass(time.Millisecond)
-		lease := interval + election.Grace(interval)*3/4
+		lease := interval + election.DefaultGrace(interval)*3/4
 		latest().get(func() {
 			if latest().end < before+lease || latest().end > sent-pause+lease {
 				t.Errorf("the lease ends %v after the heartbeat was sent, want at most %v", latest().end-sent, lease-pause)

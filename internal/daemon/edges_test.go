@@ -69,6 +69,11 @@ var edges = []edge{
 		accepted: []string{`"10ms"`, `"11ms"`, `"9999ms"`, `"10s"`, `"10000000ns"`, `"0.1s"`},
 		refused:  []string{`"9ms"`, `"9.999999ms"`, `"10.000001ms"`, `"100.5ms"`, `"9999.5ms"`, `"10001ms"`, `"-100ms"`, `"0"`, `""`},
 	},
+	{
+		key:      "patience",
+		accepted: []string{`"auto"`, `"10ms"`, `"10.000001ms"`, `"1m"`},
+		refused:  []string{`"9.999999ms"`, `"3.999999ms"`, `"1m0.000001s"`, `"-1s"`, `"0"`, `"100"`, `""`, `"none"`},
+	},
 	{key: "algorithm", accepted: quotedAll(literature.Algorithms()), refused: []string{`""`, `"Heir"`, `"raft"`}},
 	{key: "detector", accepted: append(quotedAll(election.Detectors()), `"auto"`), refused: []string{`""`, `"default"`, `"phi"`}},
 	{key: "fanout", accepted: quotedAll(election.Fanouts()), refused: []string{`""`, `"broadcast"`}},

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"sort"
@@ -75,11 +76,28 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 		QuestionEveryMs: console.Milliseconds(q.Questions.Spacing),
 		AnswerWithinMs:  console.Milliseconds(q.Questions.Within),
 	}
+	s.Patience = d.describePatience(&core.Patience, now)
 	d.describeBoards(s, &core, now)
 	d.reporter.history.status(s, now, d.idAndName)
 	for reason, count := range core.Counts {
 		s.Counters.ChangesByReason[reason.Identifier()] = count
 	}
+}
+
+// describePatience says how late a leader may be, and why.
+func (d *Daemon) describePatience(p *election.Patience, now time.Duration) console.Patience {
+	described := console.Patience{
+		GraceNs: int64(p.Grace), DefaultGraceNs: int64(p.Default), LimitNs: int64(p.Limit),
+		Learned: p.Lesson.Kind.String(), LateNs: int64(p.Lesson.Late),
+	}
+	if p.Lesson.Kind == election.LessonNone {
+		return described
+	}
+	id, name := d.idAndName(p.Lesson.Board)
+	described.Board = id
+	described.LearnedText = p.Lesson.Describe("board " + cmp.Or(name, id))
+	described.LearnedAgoNs, described.HalvesInNs = int64(now-p.Lesson.At), int64(max(0, p.HalveAt-now))
+	return described
 }
 
 // describeBoards lists all boards by rank.

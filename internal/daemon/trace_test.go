@@ -92,6 +92,11 @@ func TestTraceOfATakeover(t *testing.T) {
 			"acquire_ended",
 			"announced",
 			"sent COORDINATOR",
+			"timer", "sent HEARTBEAT pi3", // is it alive? ever more rarely until the next one to all
+			"timer", "sent HEARTBEAT pi3",
+			"timer", "sent HEARTBEAT pi3",
+			"timer", "sent HEARTBEAT pi3",
+			"timer", "sent HEARTBEAT pi3",
 			"timer",
 			"sent HEARTBEAT",
 		)

@@ -32,7 +32,7 @@ type scope struct {
 	bug        bug
 }
 
-func (s *scope) grace() time.Duration { return election.Grace(s.interval) }
+func (s *scope) grace() time.Duration { return election.DefaultGrace(s.interval) }
 
 // result is what an exploration has found.
 type result struct {

@@ -15,6 +15,8 @@ type Board struct {
 	Label string
 	// Clock is what its daemon reads the time from; a change counts from the next Start.
 	Clock Clock
+	// Switch says that it has a dead man's switch, which does not stand still with its daemon.
+	Switch bool
 
 	sim      *Sim
 	number   uint16         // among the boards
@@ -40,6 +42,7 @@ type Board struct {
 	holding        bool
 	fenced         bool             // its lease has ended: the address is there, and does not answer
 	majorityUntil  election.Instant // the end of its lease, in the algorithm strict
+	fired          bool             // its switch has released the address, and the daemon does not know yet
 	finished       bool
 
 	wakeAt    key // when the core is to be woken
@@ -73,7 +76,7 @@ func (b *Board) Start() {
 	if err != nil {
 		panic(err) // a mistake of the one who wrote the simulation
 	}
-	b.core, b.finished, b.frozen, b.overdue = core, false, false, false
+	b.core, b.finished, b.frozen, b.overdue, b.fired = core, false, false, false, false
 	b.role, b.leader = election.Isolated, wire.Nobody
 	clear(b.heard)
 	b.sequence = 0
@@ -206,6 +209,7 @@ func (b *Board) Freeze() {
 func (b *Board) Thaw() {
 	b.frozen = false
 	b.sim.trace(b, EventFault, "thawed")
+	b.learnFired()
 	backlog := b.backlog
 	b.backlog = nil
 	for _, c := range backlog {

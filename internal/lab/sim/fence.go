@@ -1,7 +1,13 @@
 package sim
 
+import (
+	"topdog/election"
+	"topdog/wire"
+)
+
 // The fence of a board ends its right to answer for the floating address when its lease ends,
-// although its daemon stands still. It belongs to the kernel.
+// although its daemon stands still. It belongs to the kernel. The dead man's switch is a process,
+// which does not stand still with the daemon if the board has one: it says that the lease has ended.
 
 // awaitLeaseEnd has the fence close at the end of the lease if the board still stands still.
 func (b *Board) awaitLeaseEnd() {
@@ -16,6 +22,7 @@ func (b *Board) awaitLeaseEnd() {
 	b.sim.At(max(0, b.clock.global(end)-b.sim.now), func() {
 		if now, _ := core.LeaseEnd(); b.core == core && b.frozen && b.holding && !b.fenced && now == end {
 			b.fence(true)
+			b.fireSwitch()
 		}
 	})
 }
@@ -37,4 +44,25 @@ func (b *Board) fence(closed bool) {
 		true: "its lease ends, and the address falls silent", false: "has a lease again, and the address answers",
 	}[closed])
 	b.sim.holds.change(b.sim.now, b, !closed)
+}
+
+// fireSwitch has the switch, if there is one, release the address and send the RESIGN that was
+// signed for it.
+func (b *Board) fireSwitch() {
+	if !b.Switch {
+		return
+	}
+	b.fired = true
+	b.hold(false)
+	if resign, _ := b.core.PresignedResign(); resign.Resign.Successor != wire.Nobody {
+		b.transmit(&election.Effect{Kind: election.EffectSend, Message: resign})
+	}
+}
+
+// learnFired tells a daemon that runs again what its switch has done, before anything else.
+func (b *Board) learnFired() {
+	if b.fired && b.core != nil {
+		b.fired = false
+		b.act(b.core.LeaseExpired(b.local()))
+	}
 }

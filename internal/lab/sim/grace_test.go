@@ -17,7 +17,7 @@ import (
 func TestLateLeader(t *testing.T) {
 	const latency = 200 * time.Microsecond
 	for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
-		grace := election.Grace(h)
+		grace := election.DefaultGrace(h)
 		for _, late := range []time.Duration{
 			grace / 2, grace - 100*time.Microsecond, // kept
 			grace + 1500*time.Microsecond, grace + 2500*time.Microsecond, 2 * grace, 3 * grace, h - time.Millisecond, 2 * h,

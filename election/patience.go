@@ -1,0 +1,272 @@
+package election
+
+import (
+	"fmt"
+	"time"
+
+	"topdog/wire"
+)
+
+// Every takeover from a leader that was alive is known as such afterwards. Then the group
+// learns a longer grace, which would have been enough:
+//
+//   - A leader that stood still finds out, when it runs again, by how much it is too late. If
+//     it still leads it announces a longer grace at once. Else it wishes for one in its HELLO.
+//   - A leader whose frames did not arrive for a while cannot know. The board that has replaced
+//     it does: it hears that board lead on.
+//
+// A leader grants the longest grace that any board wishes for, if its own patience allows it.
+// What took longer than that was replaced rightly. So was a leader whose carrier was gone: it
+// does not lead on, so nobody learns from it.
+//
+// A longer grace makes every takeover from a dead leader slower, so it is halved as long as
+// nothing happens that half of it would not have been enough for.
+
+// patience is what this board has learned about the grace that the group needs. It outlives
+// roles and leaders: a new leader goes on with it.
+type patience struct {
+	learned time.Duration // the grace; 0 if nothing was learned
+	halveAt Instant
+	lesson  Lesson
+	granted bool          // the leader of this board has announced what it has learned
+	told    bool          // that leader was told that it has not
+	remind  time.Duration // of what was needed of late, in the next HELLO; 0 if there is nothing to tell
+}
+
+// Lesson is from what a board has learned.
+type Lesson struct {
+	Kind  LessonKind
+	Board wire.ID       // that was late, that wishes for more, or that has announced it
+	Late  time.Duration // by how much it was, if this board has measured that
+	At    Instant
+}
+
+// LessonKind says how a board has learned.
+type LessonKind uint8
+
+// The kinds of lessons.
+const (
+	LessonNone LessonKind = iota
+	LessonOverslept
+	LessonReplaced
+	LessonWished
+	LessonAnnounced
+	lessonCount
+)
+
+// lessons are the identifiers, which are part of the JSON that docs/status.md describes.
+var lessons = [lessonCount]string{
+	LessonNone: "none", LessonOverslept: "overslept", LessonReplaced: "replaced_alive",
+	LessonWished: "wished", LessonAnnounced: "announced",
+}
+
+func (k LessonKind) String() string { return name(lessons[:], uint8(k), "lesson") }
+
+// Describe says for people what happened, with the name of the board.
+func (l *Lesson) Describe(board string) string {
+	switch l.Kind {
+	case LessonOverslept:
+		return fmt.Sprintf("%s stood still while it led, and was late by %v", board, l.Late)
+	case LessonReplaced:
+		return fmt.Sprintf("%s was replaced although it was alive; it was heard again after %v", board, l.Late)
+	case LessonWished:
+		return board + " has asked for it"
+	case LessonAnnounced:
+		return board + " has announced it"
+	default:
+		return "nothing was learned"
+	}
+}
+
+// patienceRule has the constants of what is learned. docs/figures.md shows what each costs
+// and saves; it is a variable for the test that measures that.
+var patienceRule = struct {
+	// factor is how many times its lateness a leader is allowed next time. What stands still,
+	// or is lost, begins at any moment before the heartbeat is due: on average the
+	// lateness is half of it.
+	factor float64
+	// halfLife is how long nothing must happen until the grace is halved.
+	halfLife time.Duration
+	// look is by how much the silence grows before a new leader says once more to the one that
+	// it has replaced that it leads. If that board lives it answers, and the silence is known.
+	look float64
+}{factor: 2, halfLife: time.Hour, look: 1.5}
+
+// patienceLimit is the longest grace that this board wishes for or grants.
+func (c *Core) patienceLimit() time.Duration {
+	if c.cfg.Patience > 0 {
+		return c.cfg.Patience
+	}
+	return DefaultPatience(c.cfg.Interval)
+}
+
+// DefaultPatience is the longest grace that is learned if none is configured.
+func DefaultPatience(interval time.Duration) time.Duration {
+	return max(patienceIntervals*interval, patienceMin)
+}
+
+// Nobody waits for a leader for longer than for five heartbeats. A machine that is too small
+// for what it does stands still for a quarter of a second at most, however short the interval is.
+const (
+	patienceIntervals = 5
+	patienceMin       = 250 * time.Millisecond
+)
+
+// needGrace takes in that a leader would have kept the lead with a grace of that length, and
+// not with a shorter one.
+func (c *Core) needGrace(needed time.Duration, l Lesson) {
+	c.keepGrace(needed)
+	if needed > max(c.patience.learned, c.defaultGrace()) {
+		c.learnGrace(time.Duration(patienceRule.factor*float64(needed)), l)
+	}
+}
+
+// keepGrace keeps what was learned for another half-life, if half of it would not have been
+// enough.
+func (c *Core) keepGrace(needed time.Duration) (kept bool) {
+	if kept = c.patience.learned > 0 && needed > c.patience.learned/2; kept {
+		c.patience.halveAt = c.now + patienceRule.halfLife
+	}
+	return kept
+}
+
+// learnGrace takes in that a longer grace is wanted.
+func (c *Core) learnGrace(want time.Duration, l Lesson) {
+	want = wire.RoundGrace(want)
+	if want > c.patienceLimit() || want <= max(c.patience.learned, c.defaultGrace()) {
+		return
+	}
+	l.At = c.now
+	c.patience = patience{learned: want, halveAt: c.now + patienceRule.halfLife, lesson: l}
+	if c.role == Leader {
+		c.notify(Notice{Kind: NoticePatience, Board: l.Board, grace: want, lesson: l})
+	}
+}
+
+// halvePatience forgets half of what was learned, if its time is over.
+func (c *Core) halvePatience() {
+	p := &c.patience
+	if p.learned == 0 || c.now < p.halveAt {
+		return
+	}
+	p.learned, p.halveAt = p.learned/2, c.now+patienceRule.halfLife
+	if p.learned <= c.defaultGrace() {
+		*p = patience{}
+	}
+}
+
+// followPatience compares what the leader announces with what this follower has learned.
+func (c *Core) followPatience(announced time.Duration) {
+	c.halvePatience()
+	p := &c.patience
+	known := max(p.learned, c.defaultGrace())
+	switch {
+	case announced > c.patienceLimit(): // this board would not do that
+	case announced > known:
+		*p = patience{learned: announced, lesson: Lesson{Kind: LessonAnnounced, Board: c.leader, At: c.now}}
+		p.halveAt = c.now + patienceRule.halfLife
+		p.granted, p.told = true, true
+	case announced == known:
+		p.granted = true
+	case p.granted: // the leader has halved it
+		p.learned, p.halveAt = announced, c.now+patienceRule.halfLife
+	}
+	if !p.granted && !p.told && p.learned > 0 {
+		p.told = true
+		c.hello = c.hello.before(c.now + resignSettles)
+	}
+}
+
+// wishedGrace is what this board's HELLO wishes for; 0 if nothing.
+func (c *Core) wishedGrace() time.Duration {
+	switch {
+	case c.role != Follower || c.grace.heard == 0:
+		return 0
+	case !c.patience.granted:
+		return c.patience.learned
+	default:
+		return c.patience.remind
+	}
+}
+
+// answeredLate is for a candidate whose leader lives: it reminds the leader of a grace that
+// was needed. A candidate that stood still itself knows nothing of that.
+func (c *Core) answeredLate() {
+	late := c.detector.Age(c.now) - c.cfg.Interval
+	if c.suspectsLeader() && !c.lastLeader.forgiven && late <= c.patience.learned && c.keepGrace(late) {
+		c.patience.remind = late
+		c.hello = c.hello.before(c.now + resignSettles)
+	}
+}
+
+// hearWish receives what a HELLO wishes for.
+func (c *Core) hearWish(m *wire.Message) {
+	if want := m.Hello.Grace; c.role == Leader && want > 0 {
+		c.keepGrace(want)
+		c.learnGrace(want, Lesson{Kind: LessonWished, Board: m.Sender})
+	}
+}
+
+// overslept returns by how much this leader is late for its own heartbeat; 0 if it is not.
+func (c *Core) overslept() (late time.Duration) {
+	if c.role != Leader || !c.leading.heartbeat.reached(c.now) {
+		return 0
+	}
+	return c.now - c.leading.heartbeat.at
+}
+
+// learnOverslept learns from that. This board may have lost the lead by then, or may not: a lease
+// that is over is reason enough.
+func (c *Core) learnOverslept(late time.Duration) {
+	if late > 0 {
+		c.needGrace(leaseGrace(late), Lesson{Kind: LessonOverslept, Board: c.cfg.ID, Late: late})
+	}
+}
+
+// deposed is the leader that a leader has replaced because it was silent.
+type deposed struct {
+	id          wire.ID
+	incarnation wire.Incarnation
+	due         Instant  // the heartbeat of it that was missed
+	look        deadline // when it is told once more who leads
+}
+
+// depose notes whom this board replaces, before it becomes the leader.
+func (c *Core) depose(reason Reason) deposed {
+	if reason != ReasonUnanswered || c.leader == wire.Nobody {
+		return deposed{}
+	}
+	return deposed{
+		id: c.leader, incarnation: c.lastLeader.incarnation,
+		due: c.now - c.detector.Age(c.now) + c.cfg.Interval,
+	}
+}
+
+// planLook plans when to tell the board that was replaced once more. An interval after the
+// claim it hears the next heartbeat anyway.
+func (c *Core) planLook() {
+	d := &c.leading.deposed
+	silent := max(c.now-d.due, c.defaultGrace())
+	next := d.due + time.Duration(patienceRule.look*float64(silent))
+	if d.id != wire.Nobody && next > c.now && next < d.due+c.cfg.Interval {
+		d.look = due(next)
+	}
+}
+
+// look tells the board that was replaced that this one leads. If it lives it answers.
+func (c *Core) look() {
+	c.replyTo(c.leading.deposed.id)
+	c.planLook()
+}
+
+// hearDeposed finds out whether a rival is the leader that this one has replaced. For so long
+// it was not heard, although it leads.
+func (c *Core) hearDeposed(m *wire.Message) {
+	d := &c.leading.deposed
+	if m.Sender != d.id || m.Incarnation != d.incarnation {
+		return
+	}
+	silent := c.now - d.due
+	*d = deposed{}
+	c.needGrace(silent, Lesson{Kind: LessonReplaced, Board: m.Sender, Late: silent})
+}

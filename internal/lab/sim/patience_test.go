@@ -1,0 +1,204 @@
+package sim_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/lab/sim"
+	"topdog/wire"
+)
+
+// The tests in this file disturb a group of which nobody fails, and hold how often the address
+// moves until the group has learned to be more patient, and how long the grace is then.
+
+// disturbance is something that makes a leader late that is alive.
+type disturbance struct {
+	name     string
+	interval time.Duration
+	do       func(lan *sim.Sim)
+	// first and next are how often the address may move on average in the first forty and in
+	// the next forty; grace is the longest that may be learned.
+	first, next float64
+	grace       time.Duration
+}
+
+// until draws a time between two others.
+func until(rng *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(rng.Int64N(int64(to-from)))
+}
+
+// burst lets nothing pass from and to some boards for a while.
+func burst(lan *sim.Sim, boards []*sim.Board) {
+	for _, b := range boards {
+		b.Mute()
+	}
+	lan.Run(until(lan.Rand(), 20*time.Millisecond, 60*time.Millisecond))
+	for _, b := range boards {
+		b.Unmute()
+	}
+}
+
+// pause lets the processes of some boards stand still.
+func pause(lan *sim.Sim, boards []*sim.Board, d time.Duration) {
+	for _, b := range boards {
+		b.Freeze()
+	}
+	lan.Run(d)
+	for _, b := range boards {
+		b.Thaw()
+	}
+}
+
+// leading returns the board that leads, as a list.
+func leading(lan *sim.Sim) (boards []*sim.Board) {
+	for _, b := range lan.Boards() {
+		if b.Role() == election.Leader {
+			boards = append(boards, b)
+		}
+	}
+	return boards
+}
+
+var disturbances = []disturbance{
+	{
+		"the switch passes nothing for 20 to 60 ms", 100 * time.Millisecond,
+		func(lan *sim.Sim) { burst(lan, lan.Boards()) }, 3.5, 0.3, 200 * time.Millisecond,
+	},
+	{
+		"the leader's port passes nothing for 20 to 60 ms", 100 * time.Millisecond,
+		func(lan *sim.Sim) { burst(lan, leading(lan)) }, 3.5, 0.3, 200 * time.Millisecond,
+	},
+	{
+		"the leader stands still for 5 to 30 ms", 100 * time.Millisecond,
+		func(lan *sim.Sim) {
+			pause(lan, leading(lan), until(lan.Rand(), 5*time.Millisecond, 30*time.Millisecond))
+		}, 1.2, 0.2, 80 * time.Millisecond,
+	},
+	{
+		"the leader stands still for 75 ms", 10 * time.Millisecond,
+		func(lan *sim.Sim) { pause(lan, leading(lan), 75*time.Millisecond) }, 1, 0, 208 * time.Millisecond,
+	},
+	{
+		"all boards stand still for 75 ms", 10 * time.Millisecond,
+		func(lan *sim.Sim) { pause(lan, lan.Boards(), 75*time.Millisecond) }, 1, 0, 208 * time.Millisecond,
+	},
+}
+
+// disturbed is what forty disturbances have done to a group, and forty more.
+type disturbed struct {
+	moves   [2]int
+	doubled time.Duration
+	vacant  time.Duration
+	grace   time.Duration // that the leader announces in the end
+}
+
+func (d *disturbance) disturb(seed uint64, patience time.Duration, withSwitch bool) (out disturbed) {
+	lan := sim.New(seed, lanWire(0))
+	for id := range wire.ID(3) {
+		b := lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: d.interval, Algorithm: wire.AlgorithmHeir, Patience: patience})
+		b.Switch = withSwitch
+		b.Start()
+	}
+	lan.Run(30 * time.Second)
+	since := lan.Now()
+	for half := range out.moves {
+		from := lan.Now()
+		for range 40 {
+			d.do(lan)
+			lan.Run(until(lan.Rand(), 500*time.Millisecond, 1500*time.Millisecond))
+		}
+		out.moves[half] = lan.Summarise(from).Moves
+	}
+	sum := lan.Summarise(since)
+	out.doubled, out.vacant = sum.Doubled, sum.Vacant
+	for _, b := range leading(lan) {
+		s, _ := b.Status()
+		out.grace = max(out.grace, s.Patience.Grace)
+	}
+	return out
+}
+
+// TestPatience holds what patience is worth, and what it costs.
+func TestPatience(t *testing.T) {
+	const groups = 20
+	for i := range disturbances {
+		d := &disturbances[i]
+		for _, withSwitch := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/switch=%v", d.name, withSwitch), func(t *testing.T) {
+				t.Parallel()
+				var first, next int
+				for seed := range uint64(groups) {
+					out := d.disturb(seed, 0, withSwitch)
+					first += out.moves[0]
+					next += out.moves[1]
+					if out.grace > d.grace {
+						t.Errorf("seed %d: it has learned %v, want at most %v", seed, out.grace, d.grace)
+					}
+				}
+				t.Logf("moves: %.2f, then %.2f", float64(first)/groups, float64(next)/groups)
+				if float64(first) > d.first*groups || float64(next) > d.next*groups {
+					t.Errorf("the address has moved %d times in %d groups, and then %d times; want at most %v and %v each", first, groups, next, d.first, d.next)
+				}
+			})
+		}
+	}
+}
+
+// TestNeverTwoHoldersWhileTheGraceChanges lets leaders stand still again and again, for less and
+// for more than is learned, and lets hours pass in which it is halved; boards crash and lose
+// their cables as well. On a wire that loses nothing no two boards answer at the same time.
+func TestNeverTwoHoldersWhileTheGraceChanges(t *testing.T) {
+	for _, detector := range election.Detectors() {
+		for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%s/H=%v", detector, h), func(t *testing.T) {
+				t.Parallel()
+				kind, _ := election.DetectorNamed(detector)
+				longest := time.Duration(0)
+				seeds(t, 6, nil, func(t *testing.T, seed uint64) {
+					lan := sim.New(seed, sim.Wire{Latency: 200 * time.Microsecond})
+					rng := rand.New(rand.NewPCG(seed, 1))
+					for id := range wire.ID(2 + rng.IntN(3)) {
+						b := lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: h, Algorithm: wire.AlgorithmHeir, Detector: kind})
+						b.Switch = rng.IntN(2) == 0
+						b.Start()
+					}
+					lan.Run(10 * time.Second)
+					for range 60 {
+						b := lan.Boards()[rng.IntN(len(lan.Boards()))]
+						if lead := leading(lan); len(lead) > 0 && rng.IntN(3) > 0 {
+							b = lead[0]
+						}
+						switch n := rng.IntN(12); {
+						case n == 0:
+							b.Crash()
+							lan.Run(until(rng, 0, time.Second))
+							b.Start()
+						case n == 1:
+							b.Pull()
+							lan.Run(until(rng, 0, time.Second))
+							b.Plug()
+						case n == 2 && h > 10*time.Millisecond: // many heartbeats
+							lan.Run(20 * time.Minute)
+						default:
+							pause(lan, []*sim.Board{b}, until(rng, 0, 300*time.Millisecond))
+						}
+						lan.Run(until(rng, 0, 2*time.Second))
+						for _, b := range leading(lan) {
+							s, _ := b.Status()
+							longest = max(longest, s.Patience.Grace)
+						}
+					}
+					if d := lan.Summarise(0).Doubled; d != 0 {
+						t.Errorf("two boards held the address for %v", d)
+					}
+				})
+				if longest <= election.DefaultGrace(h) {
+					t.Error("no group has learned anything")
+				}
+			})
+		}
+	}
+}
