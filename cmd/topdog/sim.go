@@ -70,7 +70,7 @@ trace folds them away, unless --all is given.`,
 func simRunFlags(c *cobra.Command, r *scenario.Request) {
 	f, s := c.Flags(), &r.Scenario
 	f.SortFlags = false
-	f.StringVar(&r.Algorithm, "algorithm", literature.Algorithms()[0], strings.Join(literature.Algorithms(), ", "))
+	f.StringVar(&r.Algorithm, "algorithm", literature.Algorithms()[0], strings.Join(scenario.Algorithms(), ", "))
 	f.IntVar(&s.Nodes, "nodes", 5, fmt.Sprintf("how many boards, 1 to %d", scenario.MaxNodes))
 	f.StringArrayVar(&r.Priorities, "priority", nil, "priorities other than 100: `3=200` or 1,2=0")
 	f.BoolVar(&s.Board.Preempt, "preempt", false, "boards of higher rank ask for the lead")
@@ -97,7 +97,7 @@ func simRunFlags(c *cobra.Command, r *scenario.Request) {
 	f.StringVar(&r.Out, "out", "", "write the trace to this `file`, and only the summary to the standard output")
 	f.BoolVar(&r.JSON, "json", false, "print the summary, and the trace, as JSON")
 	for name, values := range map[string][]string{
-		"algorithm": literature.Algorithms(), "fanout": election.Fanouts(), "detector": election.Detectors(),
+		"algorithm": scenario.Algorithms(), "fanout": election.Fanouts(), "detector": election.Detectors(),
 		"score-from": scenario.ScoreSources(), "trace": scenario.Formats(),
 	} {
 		if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(slices.Clone(values), cobra.ShellCompDirectiveNoFileComp)); err != nil {

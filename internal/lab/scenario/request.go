@@ -13,6 +13,7 @@ import (
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/internal/lab/sim"
+	"topdog/wire"
 )
 
 // Request is a scenario as it stands on a command line, and what shall be shown of it.
@@ -39,11 +40,15 @@ func ScoreSources() []string {
 	return slices.DeleteFunc(slices.Clone(election.ScoreSources()), func(s string) bool { return s == election.ScoreFromCommand.String() })
 }
 
+// Algorithms are the names of those that can be played: all that need nothing but boards, and
+// strict, with all boards as its voters.
+func Algorithms() []string { return append(literature.Algorithms(), wire.AlgorithmStrict.String()) }
+
 // Read makes the scenario of the texts. Its errors name the flag.
 func (r *Request) Read() error {
 	s := &r.Scenario
 	var err error
-	if s.Board.Algorithm, err = choose("algorithm", r.Algorithm, literature.Algorithms(), literature.AlgorithmNamed); err != nil {
+	if s.Board.Algorithm, err = choose("algorithm", r.Algorithm, Algorithms(), literature.AlgorithmNamed); err != nil {
 		return err
 	}
 	if s.Board.Fanout, err = choose("fanout", r.Fanout, election.Fanouts(), election.FanoutNamed); err != nil {

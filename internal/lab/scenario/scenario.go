@@ -29,7 +29,7 @@ const (
 // on when it begins.
 type Scenario struct {
 	Nodes int
-	Board election.Config // of each; ID, Name, Priority and Members are filled in
+	Board election.Config // of each; ID, Name, Priority, Members and Voters are filled in
 	// Priorities are those that are not 100.
 	Priorities map[wire.ID]uint8
 	// Members makes all boards know of all others from the start, as the literature
@@ -106,6 +106,12 @@ func (s *Scenario) config(id wire.ID) election.Config {
 	if s.Members {
 		for other := range wire.ID(s.Nodes) {
 			cfg.Members = append(cfg.Members, other+1)
+		}
+	}
+	if s.Board.Algorithm == wire.AlgorithmStrict {
+		// The boards that lead have the highest ids, and a leader must be a voter.
+		for i := range min(s.Nodes, election.MaxVoters) {
+			cfg.Voters = append(cfg.Voters, wire.ID(s.Nodes-i))
 		}
 	}
 	return cfg
