@@ -30,19 +30,20 @@ func (s *strict) Sending(to wire.ID, m *wire.Message) (number uint32) {
 	if m.Type == wire.TypeCoordinator {
 		interval, grace = m.Coordinator.Interval, m.Coordinator.Grace
 	}
-	number = s.support.add(sentItem{term: s.core.term, at: s.Now(), ends: s.Now() + leased(interval, grace)})
+	item := s.support.add(sentItem{term: s.core.term, at: s.Now(), ends: s.Now() + leased(interval, grace)})
 	if to == wire.Nobody || m.Type == wire.TypeCoordinator {
 		s.fence.beatAt = s.Now()
 		s.SetDeadline(repeatDue, s.Now()+s.roundTrip())
-		s.supportSelf(&s.support.sent[number%sentMax], promised(interval, grace))
+		s.supportSelf(item, promised(interval, grace))
 		s.leaseMoved()
 	}
-	return number
+	return item.number
 }
 
 // Sent tells which sequence a heartbeat has got.
 func (s *strict) Sent(number uint32, sequence wire.Sequence) {
-	if item := &s.support.sent[number%sentMax]; item.number == number && !item.request {
+	item := s.support.find(func(item *sentItem) bool { return !item.request && item.number == number })
+	if item != nil {
 		item.sequence = sequence
 	}
 }

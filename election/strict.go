@@ -154,11 +154,11 @@ func (s *strict) Elect(reason Reason) {
 // request asks all voters for their votes, this board first of all.
 func (s *strict) request() {
 	interval, grace := s.core.announced()
-	number := s.support.add(sentItem{request: true, at: s.Now(), ends: s.Now() + leased(interval, grace)})
+	item := s.support.add(sentItem{request: true, at: s.Now(), ends: s.Now() + leased(interval, grace)})
 	s.Tell(s.others(), wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
-			Ballot: wire.BallotRequest, Number: number, Interval: interval, Grace: grace, Voters: s.hash,
+			Ballot: wire.BallotRequest, Number: item.number, Interval: interval, Grace: grace, Voters: s.hash,
 		},
 	})
 	s.SetDeadline(AnswersDue, s.Now()+s.candidacy.repeat)

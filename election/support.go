@@ -14,13 +14,13 @@ const MaxVoters = 15
 // follows from it.
 type support struct {
 	voters []voter // ordered by id
-	// sent is a ring of the newest heartbeats and requests. What is not in it any more counts
-	// no more: of what is answered that late, the lease would be over.
-	sent   [sentMax]sentItem
+	// sent has the heartbeats and requests that may still be answered, the oldest first. Of
+	// the others the lease would be over already.
+	sent   []sentItem
 	number uint32 // of the newest one; 0 is none
 }
 
-// sentMax is how many are remembered. A heartbeat that nobody acknowledges is repeated every
+// sentMax bounds how many are remembered. A heartbeat that nobody acknowledges is repeated every
 // millisecond to each of the other voters, for about an interval.
 const sentMax = 1024
 
@@ -81,41 +81,50 @@ func (s *support) majority() int { return len(s.voters)/2 + 1 }
 // forget forgets what was promised, since the candidacy or the reign is over: what comes late
 // for it does not count for the next one.
 func (s *support) forget() {
-	clear(s.sent[:])
+	s.sent = s.sent[:0]
 	for i := range s.voters {
 		s.voters[i].until, s.voters[i].acked = 0, 0
 	}
 }
 
-// add remembers something that is sent now.
-func (s *support) add(item sentItem) (number uint32) {
+// add remembers something that is sent now, and numbers it.
+func (s *support) add(item sentItem) *sentItem {
+	over := 0
+	for over < len(s.sent) && s.sent[over].ends <= item.at {
+		over++
+	}
+	if len(s.sent)-over >= sentMax {
+		over++
+	}
 	s.number++
 	item.number = s.number
-	s.sent[s.number%sentMax] = item
-	return s.number
+	s.sent = append(slices.Delete(s.sent, 0, over), item)
+	return s.newest()
 }
 
-// request returns the request of that number, and heartbeat the heartbeat of that sequence; nil
-// if there is none.
-func (s *support) request(number uint32) *sentItem {
-	item := &s.sent[number%sentMax]
-	if number == 0 || item.number != number || !item.request {
-		return nil
-	}
-	return item
-}
+// newest returns what was sent last.
+func (s *support) newest() *sentItem { return &s.sent[len(s.sent)-1] }
 
-func (s *support) heartbeat(sequence wire.Sequence) *sentItem {
-	for i := range uint32(sentMax) {
-		item := &s.sent[(s.number-i)%sentMax]
-		if item.number == 0 {
-			return nil
-		}
-		if !item.request && item.sequence == sequence && sequence != 0 {
-			return item
+// find returns the newest of what was sent that satisfies a condition, or nil.
+func (s *support) find(holds func(*sentItem) bool) *sentItem {
+	for i := len(s.sent) - 1; i >= 0; i-- {
+		if holds(&s.sent[i]) {
+			return &s.sent[i]
 		}
 	}
 	return nil
+}
+
+// request returns the request of that number, or nil.
+func (s *support) request(number uint32) *sentItem {
+	return s.find(func(item *sentItem) bool { return item.request && item.number == number })
+}
+
+// heartbeat returns the heartbeat of that sequence, or nil.
+func (s *support) heartbeat(sequence wire.Sequence) *sentItem {
+	return s.find(func(item *sentItem) bool {
+		return !item.request && item.sequence == sequence && sequence != 0
+	})
 }
 
 // count counts the support of a voter for something that was sent.

@@ -111,7 +111,7 @@ func (s *strict) vote() {
 	case s.Role() == Leader:
 		// The promise is to this board, or will be with the next heartbeat.
 	case s.candidacy.open && s.promise.allows(s.Now(), s.ID(), s.Config().Incarnation):
-		s.supportSelf(&s.support.sent[s.support.number%sentMax], promised(s.core.announced()))
+		s.supportSelf(s.support.newest(), promised(s.core.announced()))
 		s.elected()
 	case s.candidacy.open:
 		s.SetDeadline(promiseEnds, s.promise.until)
