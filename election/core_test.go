@@ -166,12 +166,12 @@ func TestOrderOfEffects(t *testing.T) {
 		{"meet a rival above", func(b *board) []Effect {
 			b.lead()
 			return b.hear(3, wire.TypeHeartbeat, leading)
-		}, []string{"notice about 3", "release", "leader -> follower: another leader has the higher rank", "RESIGN to all"}},
+		}, []string{"notice about 3", "release", "leader -> follower: another leader has served meanwhile", "RESIGN to all"}},
 
 		{"meet a rival below", func(b *board) []Effect {
 			b.lead()
 			return b.hear(1, wire.TypeHeartbeat, leading)
-		}, []string{"notice about 1", "HEARTBEAT to all", "HEARTBEAT to 1"}},
+		}, []string{"notice about 1", "HEARTBEAT to all", "RIVAL to 1"}},
 
 		{"hear a rival below give up", func(b *board) []Effect {
 			b.lead()

@@ -43,6 +43,9 @@ func (c *Core) sayHello(to wire.ID) {
 func (c *Core) receiveHello(m *wire.Message) {
 	p := c.roster.Peer(m.Sender)
 	p.Following = m.Hello.Following
+	if p.Following == c.cfg.ID {
+		p.followed, p.followedAt = true, c.now
+	}
 	p.HelloInterval = m.Hello.Interval
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name

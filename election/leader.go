@@ -13,7 +13,10 @@ type leaderState struct {
 	answers     deadline // an election that it holds because it was called upon has gone unanswered
 	reclaimedAt Instant  // when it proclaimed itself anew
 	hearing     hearing
-	deposed     deposed // the leader that it has replaced
+	deposed     deposed  // the leader that it has replaced
+	since       Instant  // when it began to lead
+	reclaim     deadline // nobody opposes it, although somebody has led in the term exceeded
+	exceeded    wire.Term
 	doubtUntil  Instant // it was late, and yields to any higher term until then
 }
 
@@ -44,6 +47,7 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.become(Leader, c.cfg.ID, reason)
 	c.leading.deposed = deposed
 	c.planLook()
+	c.leading.since = c.now
 	c.handover.repeat = deadline{}
 	c.coldStart.pending = false
 	c.lastLeader.predecessor = wire.Nobody

@@ -44,6 +44,7 @@ const (
 	ReasonClock
 	ReasonHearsAgain
 	ReasonDeaf
+	ReasonRivalServed
 	reasonCount
 )
 
@@ -88,6 +89,7 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonClock:           {"clock_not_trusted", "this board's clock does not run at its rate"},
 	ReasonHearsAgain:      {"hears_again", "its port receives again"},
 	ReasonDeaf:            {"deaf", "nothing arrives on its port any more"},
+	ReasonRivalServed:     {"rival_served", "another leader has served meanwhile"},
 }
 
 // String returns the reason for people.

@@ -8,11 +8,13 @@ type rivals struct {
 	yieldedAt  Instant
 	heardAt    Instant // when one was heard last
 	heardSince Instant // when it was heard first, without a pause since
+	askedAt    Instant // when one was last told the reach of this leader
 }
 
-// hearRival decides between two leaders that hear each other, after a partition has
-// healed. The lower rank releases the address at once and resigns. The higher one then
-// proclaims itself in a term above both (see hearOther).
+// hearRival decides between two leaders that hear each other, after a partition has healed. If
+// the highest rank always leads, the other one releases the address at once and resigns, and the
+// higher one then proclaims itself in a term above both (see hearOther). Otherwise who served
+// keeps the address, see settleRivalry.
 func (c *Core) hearRival(m *wire.Message) {
 	if c.hooks.electorate != nil {
 		c.hooks.electorate.RivalHeard(m)
@@ -22,31 +24,35 @@ func (c *Core) hearRival(m *wire.Message) {
 	rival := c.rankOf(&m.Header)
 	suspended := c.now < c.leading.doubtUntil && m.Term > c.term
 	unheard := c.unheard(m)
-	c.term = max(c.term, m.Term)
-	yield := ReasonNone
 	switch {
-	case c.above(rival, c.rank()):
-		yield = ReasonRival
+	case c.definition.HighestLeads && c.above(rival, c.rank()):
+		c.yield(m, ReasonRival)
 	case suspended:
-		yield = ReasonSuspended
+		c.yield(m, ReasonSuspended)
 	case unheard:
-		yield = ReasonUnheard
+		c.yield(m, ReasonUnheard)
+	case !c.definition.HighestLeads:
+		c.settleRivalry(m)
+	default:
+		c.term = max(c.term, m.Term)
+		c.reply()
+		if c.definition.ComparesScores {
+			c.sayHello(m.Sender) // a HEARTBEAT does not tell the score, which the rival must know
+		} else {
+			c.replyTo(m.Sender) // perhaps multicast does not reach it
+		}
 	}
-	if yield != ReasonNone {
-		c.becomeFollower(m.Sender, yield)
-		c.rivals.yieldedTo, c.rivals.yieldedAt = m.Sender, c.now
-		c.multicast(wire.Message{
-			Header: wire.Header{Type: wire.TypeResign},
-			Resign: wire.Resign{Successor: m.Sender},
-		})
-		return
-	}
-	c.reply()
-	if c.definition.ComparesScores {
-		c.sayHello(m.Sender) // a HEARTBEAT does not tell the score, which the rival must know
-	} else {
-		c.replyTo(m.Sender) // perhaps multicast does not reach it
-	}
+}
+
+// yield releases the address for a rival, and resigns in its favour.
+func (c *Core) yield(m *wire.Message, reason Reason) {
+	c.term = max(c.term, m.Term)
+	c.becomeFollower(m.Sender, reason)
+	c.rivals.yieldedTo, c.rivals.yieldedAt = m.Sender, c.now
+	c.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeResign},
+		Resign: wire.Resign{Successor: m.Sender},
+	})
 }
 
 // unheard reports whether this leader must think that nobody hears it: a rival

@@ -21,6 +21,8 @@ type Peer struct {
 	tunOnly       bool          // by its last HELLO, it holds the address by TUN alone
 	HelloInterval time.Duration // it says HELLO this often; 0 until the first one
 	newest        wire.Sequence // of its messages
+	followed      bool          // it has said that it follows this board
+	followedAt    Instant       // when it said so last
 	StartedAt     Instant       // when its process started, by its last HELLO
 	Score         uint32        // by its last message that told one
 	ScoreKnown    bool          // there was such a message

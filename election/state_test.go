@@ -87,7 +87,7 @@ func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 		"listening.end": &b.listening.end, "listening.query": &b.listening.query,
 		"following.turn": &b.following.turn, "following.measure": &b.following.measure, "following.preempt": &b.following.preempt,
 		"candidacy.answers": &b.candidacy.answers, "candidacy.coordinator": &b.candidacy.coordinator,
-		"leading.hearing.again": &b.leading.hearing.again, "candidacy.askLAN": &b.candidacy.askLAN,
+		"leading.reclaim": &b.leading.reclaim, "leading.hearing.again": &b.leading.hearing.again, "candidacy.askLAN": &b.candidacy.askLAN,
 		"candidacy.address.ask": &b.candidacy.address.ask, "candidacy.address.silent": &b.candidacy.address.silent,
 		"leading.heartbeat": &b.leading.heartbeat, "leading.answers": &b.leading.answers, "leading.deposed.look": &b.leading.deposed.look,
 		"barred.end": &b.barred.end, "handover.repeat": &b.handover.repeat, "hello": &b.Core.hello,
@@ -97,8 +97,8 @@ func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 			t.Errorf("nobody looks after the deadline %s", name)
 		}
 	}
-	if len(listed) != 17+ownDeadlines {
-		t.Errorf("the timetable has %d deadlines, this test knows %d", len(listed), 17+ownDeadlines)
+	if len(listed) != 18+ownDeadlines {
+		t.Errorf("the timetable has %d deadlines, this test knows %d", len(listed), 18+ownDeadlines)
 	}
 }
 

@@ -133,10 +133,12 @@ func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
 	switch {
 	case c.role == Leader && (was.led || exceeded) && c.hooks.electorate != nil:
 		c.hooks.electorate.FormerRivalHeard(m)
-	case c.role == Leader && (was.led || exceeded):
-		// A rival has given up, or somebody has led whom this board never heard.
-		// Boards that followed it, and clients that sent to it, must hear of this board again.
+	case c.role == Leader && was.led:
+		// A rival has given up. Boards that followed it, and clients that sent to it, must hear
+		// of this board again.
 		c.reclaim(m.Term)
+	case c.role == Leader && exceeded:
+		c.hearExceeded(m)
 	case m.Sender == c.leader && was.restarted:
 		c.leaderless(ReasonRestarted)
 	case m.Sender == c.leader && m.Type != wire.TypeResign:
@@ -154,6 +156,8 @@ func (c *Core) dispatch(m *wire.Message) {
 		if c.hooks.proclamation != nil {
 			c.hooks.proclamation.Proclaimed()
 		}
+	case m.Type == wire.TypeRival:
+		// It is for a leader, see hearRival.
 	case m.Type == wire.TypeHello:
 		c.receiveHello(m)
 	case m.Type == wire.TypeQuery:

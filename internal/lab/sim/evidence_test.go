@@ -171,3 +171,45 @@ func TestStartWithoutMulticast(t *testing.T) {
 		t.Errorf("two boards held the address for %v, and it moved %d times", sum.Doubled, lan.Summarise(since).Moves)
 	}
 }
+
+// TestHealing: when the LAN has been cut and is whole again, the address stays with whom more
+// boards have followed since the younger leader led, and with the younger one if as many have.
+func TestHealing(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		boards int
+		apart  []wire.ID // whom the others are cut off from
+		cut    time.Duration
+		holder string
+	}{
+		{"the leader alone, for 300 ms", 3, []wire.ID{3}, 300 * time.Millisecond, "2"},
+		{"the leader alone, for 3 s", 3, []wire.ID{3}, 3 * time.Second, "2"},
+		{"the leader of two, for 300 ms", 2, []wire.ID{2}, 300 * time.Millisecond, "1"},
+		{"the leader of two, for 3 s", 2, []wire.ID{2}, 3 * time.Second, "1"},
+		{"the larger side has the leader", 5, []wire.ID{3, 4, 5}, 3 * time.Second, "5"},
+		{"the smaller side has the leader", 5, []wire.ID{4, 5}, 3 * time.Second, "3"},
+		{"a lone follower", 3, []wire.ID{1}, 3 * time.Second, "3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			lan := heirsSettled(t, test.boards, true)
+			lan.Partition(test.apart)
+			lan.Run(test.cut)
+			held := len(lan.Summarise(0).Holders)
+			lan.Heal()
+			healed := lan.Now()
+			lan.Run(5 * time.Second)
+			sum := lan.Summarise(healed)
+			if got := labels(sum.Holders); len(got) != 1 || got[0] != test.holder {
+				t.Errorf("the address is at %v, want %s", got, test.holder)
+			}
+			if _, err := leader(lan.Boards()); err != nil {
+				t.Error(err)
+			}
+			// Nobody speaks for up to an interval, and then it takes two messages.
+			if sum.Doubled > interval+time.Millisecond || sum.Vacant > 0 || sum.Moves >= held {
+				t.Errorf("since it healed: two boards held the address for %v, nobody for %v, and it moved %d times, of %d holders",
+					sum.Doubled, sum.Vacant, sum.Moves, held)
+			}
+		})
+	}
+}

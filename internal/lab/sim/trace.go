@@ -175,6 +175,8 @@ func Details(m *wire.Message) string {
 		}
 	case wire.TypeHello:
 		return fmt.Sprintf("following %v", m.Hello.Following)
+	case wire.TypeRival:
+		return fmt.Sprintf("%v, reach %d, leads for %s", m.Rival.Decision, m.Rival.Reach, milliseconds(m.Rival.Age))
 	case wire.TypeHalt:
 		return fmt.Sprintf("suspect %v", m.Halt.Suspect)
 	case wire.TypeStart, wire.TypeAck, wire.TypeCollect:

@@ -1,0 +1,94 @@
+package election
+
+import (
+	"math"
+	"time"
+
+	"topdog/wire"
+)
+
+// When a partition has healed, the address goes to the leader that more boards have followed
+// since the younger one of the two began to lead. Rosters remember followers for seconds, and
+// followers change sides as soon as they hear a higher term, so nothing else tells who
+// served. One of two leaders decides, and the other one obeys.
+
+// settleRivalry receives a message of another leader. The one of the lower term decides, or the
+// lower rank where the terms are equal. It knows its own reach, and is told the other one's.
+func (c *Core) settleRivalry(m *wire.Message) {
+	c.leading.reclaim = deadline{} // the board of the higher term is found
+	lower := m.Term > c.term || m.Term == c.term && c.above(c.rankOf(&m.Header), c.rank())
+	told := m.Type == wire.TypeRival && m.Rival.Rival == c.cfg.ID
+	switch {
+	case told && m.Rival.Decision == wire.DecisionYield:
+		c.yield(m, ReasonRivalServed)
+	case !lower:
+		c.reply()
+		age := c.reign()
+		if told {
+			age = min(age, m.Rival.Age)
+		}
+		c.tellRival(m.Sender, wire.DecisionOpen, age)
+	case c.reach(c.reign()) == 0, m.Type == wire.TypeCoordinator && !m.Reply:
+		// Nobody has followed this board, or nobody can have since the other one began.
+		c.yield(m, ReasonRivalServed)
+	case !told, m.Rival.Age > c.reign() && m.Rival.Reach > 0:
+		// It has not said what its reach is, or not since this reign began, which is the younger one.
+		c.askRival(m.Sender)
+	case c.reach(min(c.reign(), m.Rival.Age)) > int(m.Rival.Reach):
+		c.tellRival(m.Sender, wire.DecisionYield, c.reign())
+		c.reclaim(m.Term)
+	default:
+		c.yield(m, ReasonRivalServed)
+	}
+}
+
+// reign is for how long this board has led.
+func (c *Core) reign() time.Duration { return c.now - c.leading.since }
+
+// reach counts the boards that were heard following this leader within the last time of that
+// length.
+func (c *Core) reach(within time.Duration) (n int) {
+	for i := range c.roster.peers {
+		if p := &c.roster.peers[i]; p.followed && c.now-p.followedAt <= within {
+			n++
+		}
+	}
+	return n
+}
+
+// askRival asks another leader for its reach, but no more often than it can answer.
+func (c *Core) askRival(rival wire.ID) {
+	if c.now-c.rivals.askedAt >= roundTripMin {
+		c.rivals.askedAt = c.now
+		c.tellRival(rival, wire.DecisionOpen, c.reign())
+	}
+}
+
+// tellRival tells another leader what was decided, if anything was, and the reach of this one.
+func (c *Core) tellRival(rival wire.ID, decision wire.Decision, within time.Duration) {
+	c.send(rival, wire.Message{
+		Header: wire.Header{Type: wire.TypeRival},
+		Rival: wire.Rival{
+			Rival: rival, Decision: decision, Reach: uint8(min(c.reach(within), math.MaxUint8)),
+			Age: c.reign().Truncate(time.Millisecond),
+		},
+	})
+}
+
+// hearExceeded is for a leader that hears a board which knows of a higher term: somebody was
+// elected meanwhile, and perhaps leads. A heartbeat at once makes that board answer if it
+// does. If nobody does, this leader proclaims itself anew.
+func (c *Core) hearExceeded(m *wire.Message) {
+	if c.definition.HighestLeads {
+		c.reclaim(m.Term)
+		return
+	}
+	c.reply()
+	c.leading.exceeded = max(c.leading.exceeded, m.Term)
+	if !c.leading.reclaim.set {
+		c.leading.reclaim = due(c.now + max(c.defaultGrace(), c.detector.RoundTripBound()))
+	}
+}
+
+// reclaimUnopposed proclaims this leader anew, since nobody else says that it leads.
+func (c *Core) reclaimUnopposed() { c.reclaim(c.leading.exceeded) }
