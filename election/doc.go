@@ -34,8 +34,10 @@
 //     candidacy (claim in candidate.go), when the leader before has named it in its
 //     RESIGN (handover.go), or when the judge of the algorithm agents has named it.
 //   - The term grows with every claim, and a follower follows the leader of the latest term.
-//   - Of two leaders that hear each other, the lower rank releases the address at once. The other
-//     one proclaims itself anew, in a term above both (rival.go).
+//   - Of two leaders that hear each other, the one keeps the address that more boards have followed
+//     since the younger one led. The lower term decides, a tie goes to the higher one, and the
+//     other obeys (healing.go). Where the highest rank always leads, the lower one releases the
+//     address at once. The other one proclaims itself anew, in a term above both (rival.go).
 //   - At a cold start the address is probed before the first claim, since there is no hurry.
 //   - Nobody claims the address of a silent leader while it still answers: when the leader's
 //     lease has ended, the address is asked by ARP (evidence.go).
