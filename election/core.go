@@ -40,6 +40,7 @@ type Core struct {
 	grace      grace
 	patience   patience
 	evidence   evidence
+	paths      paths
 	handover   handover
 	conflict   conflict
 	notices    notices

@@ -51,8 +51,9 @@
 //     with evidence. One of two boards that has never heard anything else cannot judge that
 //     (hearing.go).
 //   - What is not sent all the time goes to everybody by broadcast as well, and the first question
-//     to the floating address too, so that a switch that loses multicast deposes nobody
-//     (send.go).
+//     to the floating address too, so that a switch that loses multicast deposes nobody. A board
+//     that hears its leader, and not by multicast, says so in its HELLO; then heartbeats and
+//     HELLOs go by broadcast as well (send.go, paths.go).
 //   - A board that was not running while something was due has missed messages. A follower
 //     then gives its leader a fresh interval, and a leader yields to any later term
 //     (suspended in core.go).
@@ -200,6 +201,7 @@
 //
 //	helloInterval        max(1 s, n · 125 ms)           at most 8 packets/s at any size
 //	helloLosses          5 of them                      silent for so long is dead: at 40 % loss once in a hundred times
+//	multicastMissed      10 H                           a leader that is heard, and not by multicast, is not reached by it
 //	barredFor            5 s                            a conflict that was not heard of for so long is over
 //	noticeInterval       1 min                          between two equal notices
 //

@@ -92,6 +92,7 @@ const (
 	NoticePromiseTooLong
 	NoticeAddressAnswers
 	NoticeAddressStays
+	NoticeNoMulticast
 	NoticePatience
 	noticeCount = iota + 1
 )
@@ -109,6 +110,7 @@ var noticeIdentifiers = [noticeCount]string{
 	NoticePromiseTooLong:  "promise_too_long",
 	NoticeAddressAnswers:  "address_answers",
 	NoticeAddressStays:    "address_stays",
+	NoticeNoMulticast:     "no_multicast",
 	NoticePatience:        "longer_grace",
 }
 
@@ -152,6 +154,8 @@ func (n Notice) String() string {
 		return fmt.Sprintf("board %v asks for a longer promise than this voter makes: set the same interval and patience on all boards", n.Board)
 	case NoticeAddressAnswers:
 		return fmt.Sprintf("board %v is silent, but its address still answers: nobody takes it over yet", n.Board)
+	case NoticeNoMulticast:
+		return fmt.Sprintf("board %v gets no multicast, so broadcast is used as well", n.Board)
 	case NoticeAddressStays:
 		return fmt.Sprintf("the address of board %v answers and its daemon does not: is there a firewall on its UDP port?", n.Board)
 	case NoticePatience:

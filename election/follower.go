@@ -45,6 +45,9 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 		return
 	}
 	c.coldStart = coldStart{}
+	if old != leader {
+		c.paths.multicastAt = c.now
+	}
 	c.lastLeader.id = leader
 	c.lastLeader.predecessor = wire.Nobody
 	c.handover.repeat = deadline{}

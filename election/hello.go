@@ -29,12 +29,13 @@ func (c *Core) sayHello(to wire.ID) {
 	c.send(to, wire.Message{
 		Header: wire.Header{Type: wire.TypeHello},
 		Hello: wire.Hello{
-			Following: c.leader,
-			Age:       (c.now - c.startedAt).Truncate(time.Second),
-			Interval:  c.helloInterval(),
-			Name:      c.cfg.Name,
-			Grace:     c.wishedGrace(),
-			Score:     c.score.told,
+			Following:   c.leader,
+			Age:         (c.now - c.startedAt).Truncate(time.Second),
+			Interval:    c.helloInterval(),
+			NoMulticast: c.paths.noMulticast,
+			Name:        c.cfg.Name,
+			Grace:       c.wishedGrace(),
+			Score:       c.score.told,
 		},
 	})
 }
@@ -50,6 +51,9 @@ func (c *Core) receiveHello(m *wire.Message) {
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name
 	p.tunOnly = m.Hello.TUNOnly
+	if p.noMulticast = m.Hello.NoMulticast; p.noMulticast {
+		c.notify(Notice{Kind: NoticeNoMulticast, Board: m.Sender})
+	}
 	c.hearWish(m)
 	if c.role == Follower && m.Sender == c.leader {
 		c.compareRanks() // its rank may be another one now

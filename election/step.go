@@ -177,6 +177,7 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	if c.answersQuestion(m, heartbeat) {
 		c.timeAnswer()
 	}
+	c.notePath()
 	c.lastLeader.forgiven = false
 	c.lastLeader.lastNumber = heartbeat.Number
 	c.hearGrace(&heartbeat)

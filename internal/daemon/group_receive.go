@@ -50,13 +50,15 @@ func (g *group) drain() {
 // recycle gives a packet back to the readers.
 func (g *group) recycle(p *packet) { g.free <- p }
 
-// conflict says why this board and the sender of a message cannot live together.
+// conflict says why a message is not one that the core acts upon: this board and its sender
+// cannot live together, or it was acted upon already.
 type conflict uint8
 
 const (
 	conflictNone    conflict = iota
 	conflictID               // the sender uses this board's id
 	conflictVersion          // it speaks another version; of the message, only the sender is known
+	conflictCopy             // it came by another path before
 )
 
 // receive judges a packet. It returns the message if that is new and its sender alive, or
@@ -79,6 +81,8 @@ func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) 
 	if verdict.Drop != wire.Accepted {
 		if verdict.Drop == wire.Duplicate {
 			g.heardBy(m.Sender, p, now, false) // it came by the other path as well
+			g.drop(verdict.Drop, p.from)
+			return m, conflictCopy
 		}
 		g.drop(verdict.Drop, p.from)
 		return nil, conflictNone

@@ -148,9 +148,17 @@ func (d *Daemon) receive(p *packet) {
 		d.carryOut(d.core.DuplicateID(now, m))
 	case conflict == conflictVersion:
 		d.carryOut(d.core.OtherVersion(now, m.Sender))
+	case conflict == conflictCopy:
+		if p.path == netio.PathMulticast {
+			d.core.HeardMulticast(now, m.Sender)
+		}
 	default:
 		d.trace.messageReceived(p.at, now, m)
-		d.carryOut(d.core.Step(now, m))
+		if p.path == netio.PathMulticast {
+			d.carryOut(d.core.Step(now, m))
+		} else {
+			d.carryOut(d.core.StepDirect(now, m))
+		}
 		d.trace.messageHandled()
 	}
 	d.group.recycle(p)

@@ -79,6 +79,16 @@ func TestEvidence(t *testing.T) {
 			each(lan, func(b *sim.Board) { b.LoseMulticast(true) })
 			lan.Run(time.Minute)
 		}, 0, 0, 0, "3"},
+		{"multicast to one follower dies", 3, false, func(lan *sim.Sim, one, _, _ *sim.Board) {
+			one.LoseMulticast(true)
+			lan.Run(time.Minute)
+		}, 0, 0, 0, "3"},
+		{"the leader dies where multicast is dead", 3, false, func(lan *sim.Sim, _, _, three *sim.Board) {
+			each(lan, func(b *sim.Board) { b.LoseMulticast(true) })
+			lan.Run(time.Minute)
+			three.Crash()
+			lan.Run(time.Second)
+		}, 1, interval + 11*time.Millisecond, 0, "2"},
 		{"a frozen board's address falls silent", 3, false, func(lan *sim.Sim, _, _, three *sim.Board) {
 			three.Freeze()
 			lan.Run(5 * time.Second)
@@ -150,6 +160,36 @@ func TestSwitchReboots(t *testing.T) {
 				t.Errorf("two boards held the address for %v", d)
 			}
 		})
+	}
+}
+
+// TestBroadcastInstead: boards that get no multicast say so, and hear their leader by broadcast
+// soon, without asking for it any more. When multicast is back, broadcast ends.
+func TestBroadcastInstead(t *testing.T) {
+	lan := heirsSettled(t, 3, true)
+	broadcasts := 0
+	lan.Broadcast = func(*wire.Message) { broadcasts++ }
+	elections := func(d time.Duration) int {
+		lan.ResetCounts()
+		lan.Run(d)
+		return lan.Packets[wire.TypeElection]
+	}
+	each(lan, func(b *sim.Board) { b.LoseMulticast(true) })
+	if n := elections(1500 * time.Millisecond); n == 0 || n > 60 {
+		t.Errorf("%d questions in the first seconds without multicast", n)
+	}
+	if n := elections(time.Minute); n > 0 {
+		t.Errorf("%d questions in the minute after it", n)
+	}
+	if broadcasts < 600 {
+		t.Errorf("%d broadcasts, of 610 heartbeats", broadcasts)
+	}
+	each(lan, func(b *sim.Board) { b.LoseMulticast(false) })
+	lan.Run(3 * time.Second)
+	broadcasts = 0
+	lan.Run(time.Minute)
+	if broadcasts > 12 {
+		t.Errorf("%d broadcasts although multicast is back", broadcasts)
 	}
 }
 

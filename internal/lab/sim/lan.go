@@ -217,6 +217,9 @@ func (b *Board) transmit(e *election.Effect) {
 	}
 	d.fate = b.lose.count(&d.m)
 	s.put(d)
+	if e.Broadcast && s.Broadcast != nil {
+		s.Broadcast(&d.m)
+	}
 	// On a wire that loses nothing the copy would be a replay for everybody.
 	if e.Broadcast && (s.wire.Loss > 0 || s.noMulticast > 0) {
 		s.putCopy(d)
@@ -345,6 +348,9 @@ func (b *Board) receive(d *datagram) {
 		s.arrival(d, b, FateDead)
 	case d.from.peer != b.peer && !b.fresh(d):
 		s.arrival(d, b, FateReplay)
+		if d.way == wayMulticast {
+			b.core.HeardMulticast(b.local(), d.m.Sender)
+		}
 	case b.frozen:
 		d.copies++
 		b.backlog = append(b.backlog, chore{datagram: d})
@@ -361,7 +367,11 @@ func (b *Board) take(d *datagram) {
 		b.act(b.core.DuplicateID(b.local(), &d.m))
 		return
 	}
-	b.act(b.core.Step(b.local(), &d.m))
+	if d.way == wayMulticast {
+		b.act(b.core.Step(b.local(), &d.m))
+	} else {
+		b.act(b.core.StepDirect(b.local(), &d.m))
+	}
 }
 
 // seen is a board's memory of another one, which makes duplicates harmless as

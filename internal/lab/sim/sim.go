@@ -24,6 +24,8 @@ type Sim struct {
 	Notices func(*Board, election.Notice)
 	// Arrivals, if set, is told what becomes of each copy of each datagram.
 	Arrivals func(Arrival)
+	// Broadcast, if set, is told of each message that is sent by broadcast as well.
+	Broadcast func(*wire.Message)
 	// Packets counts datagrams sent, by type; a multicast counts once.
 	Packets map[wire.Type]int
 	// Counts counts datagrams and messages, more finely. ResetCounts resets both.
