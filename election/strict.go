@@ -31,6 +31,7 @@ type strict struct {
 
 	candidacy struct {
 		open   bool          // it asks for votes
+		since  Instant       // since when
 		repeat time.Duration // until it asks once more
 	}
 	fence fence
@@ -146,7 +147,7 @@ func (s *strict) Elect(reason Reason) {
 		s.BecomeCandidate(reason)
 	}
 	s.SetCause(reason)
-	s.candidacy.open = true
+	s.candidacy.open, s.candidacy.since = true, s.Now()
 	s.candidacy.repeat = s.roundTrip()
 	s.request()
 }
@@ -167,10 +168,15 @@ func (s *strict) request() {
 
 // requestAgain repeats a request. A repetition doubles the time until the next one, up to a
 // quarter of the interval: a voter that is bound answers when it is free, and a leader that lives
-// repeats its heartbeats faster, so that it is heard first when the network recovers. The leader is
+// repeats its heartbeats faster, so that it is heard first when the network recovers. When all that
+// was promised before is over, there is no majority, and an interval is soon enough. The leader is
 // asked for once more, too, since it or a board that hears it may answer.
 func (s *strict) requestAgain() {
-	s.candidacy.repeat = min(2*s.candidacy.repeat, max(s.Interval()/4, s.roundTrip()))
+	most := s.Interval() / 4
+	if s.Now()-s.candidacy.since > s.cap {
+		most = s.Interval()
+	}
+	s.candidacy.repeat = min(2*s.candidacy.repeat, max(most, s.roundTrip()))
 	s.core.sendElection(nil)
 	s.request()
 }

@@ -26,9 +26,9 @@ var (
 // colour tells messages apart by what they do in an election.
 func colour(t wire.Type) string {
 	switch t {
-	case wire.TypeElection, wire.TypeStart, wire.TypeCollect:
+	case wire.TypeElection, wire.TypeStart, wire.TypeCollect, wire.TypeVote:
 		return brown
-	case wire.TypeAnswer, wire.TypeOK, wire.TypeAck, wire.TypeReport:
+	case wire.TypeAnswer, wire.TypeOK, wire.TypeAck, wire.TypeReport, wire.TypeSupport, wire.TypeGrant:
 		return green
 	case wire.TypeCoordinator, wire.TypeLeader:
 		return blue

@@ -96,7 +96,7 @@ func (k Kind) Identifier() string {
 // they are no part of what an election costs.
 func (k Kind) Routine() bool {
 	switch k {
-	case Kind(wire.TypeHeartbeat), Kind(wire.TypeHello), KindTimingQuery, KindTimingReply:
+	case Kind(wire.TypeHeartbeat), Kind(wire.TypeHello), Kind(wire.TypeSupport), KindTimingQuery, KindTimingReply:
 		return true
 	}
 	return false
