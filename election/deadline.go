@@ -45,6 +45,7 @@ var duties = [dutyCount]struct {
 	do       func(*Core)
 }{
 	{func(c *Core) *deadline { return &c.leading.heartbeat }, (*Core).heartbeatDue},
+	{func(c *Core) *deadline { return &c.leading.lapse.over }, (*Core).endLapse},
 	{func(c *Core) *deadline { return &c.leading.reclaim }, (*Core).reclaimUnopposed},
 	{func(c *Core) *deadline { return &c.leading.hearing.again }, (*Core).askHearing},
 	{func(c *Core) *deadline { return &c.hello }, (*Core).sendHello},
@@ -70,7 +71,7 @@ var duties = [dutyCount]struct {
 // timetable has the deadlines of all duties of one core.
 type timetable [dutyCount]*deadline
 
-const dutyCount = 18 + ownDeadlines
+const dutyCount = 19 + ownDeadlines
 
 // earliest returns the first deadline to come.
 func (t *timetable) earliest() (first deadline) {

@@ -166,6 +166,8 @@
 //	roundTripMin         1 ms                           between two replies: one multicast answers all who ask
 //	Lease                ask: H + ¾ G; others: also     a quarter of G is left to release the address
 //	                     suspectAfter - H/2 at least
+//	lapse.over           RoundTripBound                 a leader whose heartbeat comes after its lease has
+//	                                                    ended would have heard whoever has claimed
 //	doubtUntil           2H                             a leader that was late yields to any later term; one that
 //	                                                    was later than H and than G releases the address
 //	look                 G, and half as much again      until H is over a new leader tells the one that it has replaced

@@ -9,6 +9,7 @@ import (
 // leaderState is that of a leader.
 type leaderState struct {
 	heartbeat   deadline
+	lapse       lapse
 	sentAt      Instant  // the time of the call that sent the last heartbeat; a COORDINATOR is one
 	answers     deadline // an election that it holds because it was called upon has gone unanswered
 	reclaimedAt Instant  // when it proclaimed itself anew
@@ -127,6 +128,7 @@ func (c *Core) heartbeatDue() {
 
 // beginInterval begins the time until the next heartbeat, and with it the lease.
 func (c *Core) beginInterval() {
+	c.checkLapse()
 	c.leading.sentAt = c.now
 	c.leading.heartbeat = due(c.now + c.cfg.Interval)
 }

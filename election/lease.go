@@ -28,10 +28,53 @@ func (c *Core) LeaseEnd() (end Instant, ends bool) {
 	if c.hooks.electorate != nil {
 		return c.hooks.electorate.LeaseEnd(), true
 	}
+	if c.leading.lapse.over.set {
+		return c.leading.lapse.end, true
+	}
 	if _, ok := c.successor(); !ok {
 		return 0, false
 	}
 	return c.leading.sentAt + c.lease(), true
+}
+
+// lapse is what a leader has to make sure of whose lease has ended before its next heartbeat:
+// that nobody has claimed meanwhile. It has sent that heartbeat. Who is about to claim hears it;
+// who has claimed was heard within a round trip. Only then the lease begins again: a board
+// that goes on after a pause must not answer beside its successor.
+type lapse struct {
+	end    Instant  // of the lease that has ended
+	over   deadline // nobody was heard who leads
+	waited bool     // that deadline came late, and whoever leads was given more time
+}
+
+// checkLapse is called when a heartbeat is sent. It looks whether the lease has ended before.
+// With votes the majority decides that.
+func (c *Core) checkLapse() {
+	if c.hooks.electorate != nil || c.leading.sentAt < c.leading.since { // or it is the first one of this leader
+		return
+	}
+	if end, ends := c.LeaseEnd(); ends && c.now >= end {
+		c.LeaseLapsed(c.now, end)
+	}
+}
+
+// LeaseLapsed tells that a heartbeat left this board only after the lease had ended, at end. now
+// was read after that. It only records the fact: the effects of the call before stay good.
+func (c *Core) LeaseLapsed(now, end Instant) {
+	l := &c.leading.lapse
+	if c.role != Leader || c.hooks.electorate != nil || l.over.set {
+		return
+	}
+	*l = lapse{end: end, over: due(now + c.answerWithin())}
+	c.nextKnown = false
+}
+
+// endLapse begins the lease again, since nobody was heard who leads. If this board stood still
+// meanwhile, something is perhaps waiting to be read.
+func (c *Core) endLapse() {
+	if l := &c.leading.lapse; c.wokeLate >= roundTripMin && !l.waited {
+		l.waited, l.over = true, due(c.now+roundTripMin)
+	}
 }
 
 // lease is how long a lease lasts from a heartbeat.

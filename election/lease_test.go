@@ -70,6 +70,75 @@ func (b *board) takeLead() {
 	b.t.Fatalf("the board does not lead, it is a %v", b.role)
 }
 
+// TestLapsedLease: a leader that sends its heartbeat after the end of its lease has the lease
+// again only when it would have heard whoever has claimed meanwhile.
+func TestLapsedLease(t *testing.T) {
+	const late = 20 * time.Millisecond // beyond the grace, and within the interval
+	begin := func(t *testing.T) (b *board, ended Instant) {
+		b = leads(t)
+		b.beats()
+		ended, _ = b.LeaseEnd()
+		if effects := b.wakesLate(late); sent(effects, wire.TypeHeartbeat) == 0 {
+			t.Fatalf("it does %v, want a heartbeat at once", described(effects))
+		}
+		if end, ends := b.LeaseEnd(); !ends || end != ended {
+			t.Fatalf("the lease that ended at %v ends at %v", ended, end)
+		}
+		return b, ended
+	}
+	again := func(t *testing.T, b *board) {
+		if end, ends := b.LeaseEnd(); !ends || end != b.leading.sentAt+b.lease() {
+			t.Errorf("at %v the lease ends at %v", b.clock, end)
+		}
+	}
+	t.Run("nobody has claimed", func(t *testing.T) {
+		b, _ := begin(t)
+		b.sleep(b.answerWithin())
+		again(t, b)
+	})
+	t.Run("it replies meanwhile", func(t *testing.T) {
+		b, ended := begin(t)
+		b.clock += roundTripMin
+		b.hear(1, wire.TypeElection, func(m *wire.Message) { m.Election.Suspect, m.Election.Round = 2, 1 })
+		if end, _ := b.LeaseEnd(); end != ended {
+			t.Errorf("a reply has moved the end of the lease to %v", end)
+		}
+		b.sleep(b.answerWithin())
+		again(t, b)
+	})
+	t.Run("another board has", func(t *testing.T) {
+		b, _ := begin(t)
+		b.clock += b.answerWithin() / 2
+		effects := b.hear(1, wire.TypeCoordinator, leading, func(m *wire.Message) { m.Term = b.term + 1 })
+		if b.role != Follower || effects[1].Kind != EffectRelease {
+			t.Errorf("it is a %v, and does %v", b.role, described(effects))
+		}
+	})
+	t.Run("it stands still once more", func(t *testing.T) {
+		b, ended := begin(t)
+		b.clock += b.answerWithin() + roundTripMin
+		b.Wake(b.clock)
+		if end, _ := b.LeaseEnd(); end != ended {
+			t.Errorf("it has read nothing yet, and the lease ends at %v", end)
+		}
+		b.sleep(roundTripMin)
+		again(t, b)
+	})
+	t.Run("the heartbeat left late", func(t *testing.T) {
+		b := leads(t)
+		b.beats()
+		ended, _ := b.LeaseEnd()
+		b.beats()
+		b.clock = ended + time.Millisecond // between the clock that the core was told and the send
+		b.LeaseLapsed(b.clock, ended)
+		if end, _ := b.LeaseEnd(); end != ended {
+			t.Errorf("the lease that ended at %v ends at %v", ended, end)
+		}
+		b.sleep(b.answerWithin())
+		again(t, b)
+	})
+}
+
 func TestPresignedResign(t *testing.T) {
 	b := newBoard(t)
 	if m, ok := b.PresignedResign(); ok {
