@@ -19,9 +19,10 @@ type companion struct {
 	lease  lease
 	handle *netlink.Handle
 	plan   ReleasePlan
-	// files came with the plan: the socket that sends the RESIGN, if there is one, and
-	// the TUN device, if there is one.
+	// files came with the plan: the socket that sends the RESIGN, if there is one, the TUN
+	// device, if there is one, and the fence's programs on the interfaces.
 	files []int
+	told  bool // that the addresses cannot be removed
 
 	program []span // what can be dropped from memory
 }
@@ -68,40 +69,63 @@ func (c *companion) attend() error {
 			return fmt.Errorf("netio: dead man's switch: poll: %w", err)
 		}
 		// The plans first: the last one counts.
-		ended, err := c.receivePlans()
-		switch {
-		case ended:
-			// Whatever the lease says, unless there is nothing to release.
-			if end := c.lease.word.Load(); end != leaseIdle && end != leaseFired {
-				c.lease.word.Store(leaseFired)
-				return c.release()
-			}
-			return nil
+		switch end, err := c.receivePlans(); {
 		case err != nil:
 			return err
+		case end == daemonDismisses:
+			return nil
+		case end == daemonEnded:
+			return c.daemonEnded()
 		}
 		if waits[1].Revents != 0 && c.lease.expire() {
-			if err := c.release(); err != nil {
-				return err
-			}
+			c.release()
 		}
 	}
 }
 
+// daemonEnded does the rest when the daemon has ended. The fence is there for as long as this
+// process is.
+func (c *companion) daemonEnded() error {
+	switch former := c.lease.word.load(); former {
+	case leaseIdle:
+		return nil
+	case leaseFired:
+		// It has ended in the middle of a release, or after this process has seen to it and
+		// before it knew.
+		if err := c.removeAddresses(); err == nil {
+			return nil
+		}
+	default:
+		c.lease.put(leaseFired)
+	}
+	return c.release()
+}
+
+// How the daemon has ended, if it has.
+type daemonEnd int
+
+const (
+	daemonRuns daemonEnd = iota
+	daemonDismisses
+	daemonEnded
+)
+
 // receivePlans reads what the daemon has sent, and reports whether it has ended.
-func (c *companion) receivePlans() (ended bool, err error) {
-	message, rights := make([]byte, maxPlanBytes), make([]byte, unix.CmsgSpace(2*4))
+func (c *companion) receivePlans() (end daemonEnd, err error) {
+	message, rights := make([]byte, maxPlanBytes), make([]byte, unix.CmsgSpace(maxPlanFiles*4))
 	for {
 		n, controls, _, _, err := unix.Recvmsg(companionSocket, message, rights, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
-			return false, nil
+			return daemonRuns, nil
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.ECONNRESET), err == nil && n == 0:
-			return true, nil
+			return daemonEnded, nil
 		case err != nil:
-			return false, fmt.Errorf("netio: dead man's switch: receive: %w", err)
+			return daemonRuns, fmt.Errorf("netio: dead man's switch: receive: %w", err)
+		case string(message[:n]) == string(dismissal):
+			return daemonDismisses, nil
 		}
 		c.replacePlan(message[:n], rights[:controls])
 	}
@@ -127,11 +151,40 @@ func (c *companion) replacePlan(message, rights []byte) {
 // resignPauses are the times between copies of the RESIGN: a datagram may be lost.
 var resignPauses = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 15 * time.Millisecond}
 
-// release removes the addresses, and tells the other boards afterwards.
+// How often, and for how long, an address is removed that the kernel does not let go of. Its
+// lifetime is over by then.
+const (
+	removeEvery = 50 * time.Millisecond
+	removeFor   = 10 * time.Second
+)
+
+// release removes the addresses, and tells the other boards afterwards: whoever takes over
+// must be the only one. They are told sooner if the fence is closed, since nobody reaches
+// this board by the addresses then.
 func (c *companion) release() error {
+	err := c.removeAddresses()
+	if err == nil || c.plan.Fenced {
+		c.resign()
+	}
+	for start := Now(); err != nil && Now()-start < removeFor; err = c.removeAddresses() {
+		if !c.told {
+			c.told = true
+			fmt.Fprintln(os.Stderr, err)
+		}
+		_, _ = unix.Poll(nil, int(removeEvery.Milliseconds()))
+	}
+	if err == nil && c.told && !c.plan.Fenced {
+		c.resign()
+	}
+	c.told = false
+	return err
+}
+
+// removeAddresses removes the addresses of the plan.
+func (c *companion) removeAddresses() error {
 	var failed []error
 	for _, a := range c.plan.Addresses {
-		if c.lease.word.Load() != leaseFired {
+		if c.lease.word.load() != leaseFired {
 			// The daemon knows by now, and has released the addresses itself. One that is
 			// here was acquired since, and must stay.
 			break
@@ -140,16 +193,16 @@ func (c *companion) release() error {
 			failed = append(failed, fmt.Errorf("netio: dead man's switch: remove %s: %w", a, err))
 		}
 	}
-	if len(failed) > 0 {
-		// Whoever took over now would be the second holder, so nobody is told.
-		return errors.Join(failed...)
-	}
+	return errors.Join(failed...)
+}
+
+// resign sends the pre-signed RESIGN several times.
+func (c *companion) resign() {
 	c.sendResign()
 	for _, d := range resignPauses {
 		_, _ = unix.Poll(nil, int(d.Milliseconds()))
 		c.sendResign()
 	}
-	return nil
 }
 
 // sendResign sends the pre-signed RESIGN to all. Where it does not arrive, the other boards

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -23,15 +22,15 @@ func TestCompanionFrozen(t *testing.T) {
 		t.Run(fmt.Sprintf("extended=%t", extended), func(t *testing.T) {
 			b := newGuardedBoard(t, HoldLifetime)
 			d := startSwitch(t, b.board, b.plan())
-			d.Extend(Now() + longLease)
+			d.extend(Now() + longLease)
 			must(t, syscall.Kill(d.PID(), syscall.SIGSTOP))
 			eventually(t, "the companion stands still", func() bool { return processState(t, d.PID()) == "T" })
-			d.Extend(Now() + lease)
+			d.extend(Now() + lease)
 			waitOut(t, b.board, 2*lease)
-			if d.Fired() || !b.holds(t) {
+			if d.fired() || !b.holds(t) {
 				t.Fatal("a frozen companion removes the address")
 			}
-			if extended && !d.Extend(Now()+longLease) {
+			if extended && !d.extend(Now()+longLease) {
 				t.Fatal("a lease that nobody has ended cannot be extended")
 			}
 			must(t, syscall.Kill(d.PID(), syscall.SIGCONT))
@@ -41,7 +40,7 @@ func TestCompanionFrozen(t *testing.T) {
 				return
 			}
 			waitOut(t, b.board, lease)
-			if d.Fired() || !b.holds(t) {
+			if d.fired() || !b.holds(t) {
 				t.Error("the companion removed the address at the end of a lease that was extended")
 			}
 		})
@@ -56,29 +55,29 @@ func TestMachineFrozen(t *testing.T) {
 	d := startSwitch(t, b.board, b.plan())
 	extended := 0
 	for round := range 20 {
-		d.Extend(Now() + longLease)
+		d.extend(Now() + longLease)
 		must(t, syscall.Kill(d.PID(), syscall.SIGSTOP))
 		eventually(t, "the companion stands still", func() bool { return processState(t, d.PID()) == "T" })
-		d.Extend(Now() + lease)
+		d.extend(Now() + lease)
 		waitOut(t, b.board, lease+2*machineFrozenAfter)
 		must(t, syscall.Kill(d.PID(), syscall.SIGCONT))
 		// From the moment at which the companion goes on to when it waits.
 		for until := Now() + time.Duration(round)*40*time.Microsecond; Now() < until; {
 			runtime.Gosched()
 		}
-		if !d.Extend(Now() + longLease) {
+		if !d.extend(Now() + longLease) {
 			// This process was slow: the machine is busy.
 			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-			d.Disarm()
+			d.disarm()
 			must(t, b.floating.Acquire())
-			d.Arm()
+			d.arm()
 			continue
 		}
 		extended++
 		if round%4 == 0 {
 			waitOut(t, b.board, 2*daemonWakes)
 		}
-		if d.Fired() || !b.holds(t) {
+		if d.fired() || !b.holds(t) {
 			t.Fatal("a lease that was extended has run out")
 		}
 	}
@@ -100,10 +99,10 @@ func processState(t testing.TB, pid int) string {
 // TestReleaseTooLate has a companion be so slow between the end of a lease and the removal
 // of the address that the daemon has released it itself, and acquired it again.
 func TestReleaseTooLate(t *testing.T) {
-	for word, want := range map[uint32]bool{leaseFired: false, leaseIdle: true, leaseForever: true} {
+	for word, want := range map[uint64]bool{leaseFired: false, leaseIdle: true, leaseForever: true} {
 		b := newGuardedBoard(t, HoldLifetime)
-		c := &companion{lease: lease{word: new(atomic.Uint32)}, handle: b.handle, plan: b.floating.ReleasePlan()}
-		c.lease.word.Store(word)
+		c := &companion{lease: lease{word: leaseWord{new(uint64)}}, handle: b.handle, plan: b.floating.ReleasePlan()}
+		c.lease.put(word)
 		must(t, c.release())
 		if got := b.holds(t); got != want {
 			t.Errorf("the word is %d: the address is there: %t, want %t", word, got, want)
@@ -117,16 +116,16 @@ func TestToldToEnd(t *testing.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	d := startSwitch(t, b.board, b.plan())
 	waitOut(t, b.board, time.Millisecond) // the companion has begun, most likely, as this one has
-	d.Extend(Now() + time.Millisecond)
+	d.extend(Now() + time.Millisecond)
 	b.wantResign(t) // now it surely has
-	d.Disarm()
+	d.disarm()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE} {
 		must(t, syscall.Kill(d.PID(), s))
 	}
 	must(t, b.floating.Acquire())
 	must(t, b.prepare(d, b.plan()))
-	d.Arm()
-	d.Extend(Now() + time.Millisecond)
+	d.arm()
+	d.extend(Now() + time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	select {
 	case <-d.Exited():
@@ -145,7 +144,7 @@ func TestCompanionKilled(t *testing.T) {
 	}
 	must(t, syscall.Kill(d.PID(), syscall.SIGKILL))
 	receive(t, "the companion's end", d.Exited())
-	if d.Fired() || !d.Extend(Now()+longLease) {
+	if d.fired() || !d.extend(Now()+longLease) {
 		t.Error("the lease of a dead companion has run out")
 	}
 	if err := b.prepare(d, b.plan()); err == nil {
@@ -169,8 +168,11 @@ func TestCompanionByHand(t *testing.T) {
 }
 
 func TestCompanionCannotStart(t *testing.T) {
+	f, err := newFence(nil)
+	must(t, err)
+	defer f.Close()
 	before := openFiles(t)
-	_, err := StartDeadman([]string{"/nonexistent/topdog", companionWord})
+	_, err = StartDeadman([]string{"/nonexistent/topdog", companionWord}, f)
 	if err == nil || !strings.Contains(err.Error(), "start the dead man's switch") || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
@@ -187,6 +189,7 @@ func TestNothingLeaks(t *testing.T) {
 		must(t, err)
 		must(t, b.prepare(d, b.plan()))
 		must(t, d.Close())
+		must(t, d.fence.Close())
 	}
 	use()
 	before := openFiles(t)

@@ -94,24 +94,53 @@ func (b *guardedBoard) plan() ReleasePlan {
 	return plan
 }
 
-// startDeadman starts a dead man's switch on the board.
-func (b *board) startDeadman() (*Deadman, error) {
-	return on(b, func() (*Deadman, error) { return StartDeadman(companionCommand) })
+// guard is a dead man's switch with its lease.
+type guard struct {
+	*Deadman
+	fence *Fence
+}
+
+// startDeadman starts a dead man's switch on the board, with a lease that nothing but the switch
+// enforces.
+func (b *board) startDeadman() (*guard, error) {
+	return on(b, func() (*guard, error) {
+		f, err := newFence(nil)
+		if err != nil {
+			return nil, err
+		}
+		return startGuard(f)
+	})
+}
+
+func startGuard(f *Fence) (*guard, error) {
+	d, err := StartDeadman(companionCommand, f)
+	return &guard{d, f}, err
+}
+
+func (g *guard) arm()                          { g.fence.Begin(NoEnd) }
+func (g *guard) extend(end time.Duration) bool { return g.fence.Extend(end) }
+func (g *guard) fired() bool                   { return g.fence.Fired() }
+
+// disarm is what a daemon does that releases the addresses.
+func (g *guard) disarm() (inTime bool) {
+	inTime = g.fence.Shut()
+	g.fence.Released()
+	return inTime
 }
 
 // prepare prepares it there.
-func (b *board) prepare(d *Deadman, plan ReleasePlan) error {
+func (b *board) prepare(d *guard, plan ReleasePlan) error {
 	return b.in(func() error { return d.Prepare(plan) })
 }
 
 // startSwitch starts a switch with the plan, and arms it.
-func startSwitch(t testing.TB, b *board, plan ReleasePlan) *Deadman {
+func startSwitch(t testing.TB, b *board, plan ReleasePlan) *guard {
 	t.Helper()
 	d, err := b.startDeadman()
 	must(t, err)
-	t.Cleanup(func() { d.Close() })
+	t.Cleanup(func() { d.Close(); d.fence.Close() })
 	must(t, b.prepare(d, plan))
-	d.Arm()
+	d.arm()
 	return d
 }
 
@@ -120,8 +149,8 @@ func startSwitch(t testing.TB, b *board, plan ReleasePlan) *Deadman {
 func waitOut(t testing.TB, b *board, lease time.Duration) {
 	t.Helper()
 	clock := startSwitch(t, b, ReleasePlan{})
-	clock.Extend(Now() + lease)
-	eventually(t, "the lease of the clock has run out", clock.Fired)
+	clock.extend(Now() + lease)
+	eventually(t, "the lease of the clock has run out", clock.fired)
 	must(t, clock.Close())
 }
 
@@ -165,8 +194,8 @@ func TestCloseReleasesNothing(t *testing.T) {
 	for _, disarmed := range []bool{true, false} {
 		b := newGuardedBoard(t, HoldLifetime)
 		d := startSwitch(t, b.board, b.plan())
-		d.Extend(Now() + longLease)
-		if disarmed && !d.Disarm() {
+		d.extend(Now() + longLease)
+		if disarmed && !d.disarm() {
 			t.Error("the lease has run out")
 		}
 		must(t, d.Close())
@@ -191,7 +220,7 @@ func TestLatestPlan(t *testing.T) {
 	alone := b.floating.ReleasePlan() // without a RESIGN
 	must(t, b.prepare(d, alone))
 	must(t, b.prepare(d, b.plan()))
-	d.Extend(Now() + time.Millisecond)
+	d.extend(Now() + time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	b.wantResign(t)
 }
@@ -201,7 +230,7 @@ func TestNobodyToTell(t *testing.T) {
 	b := newGuardedBoard(t, HoldTUN)
 	d := startSwitch(t, b.board, b.plan())
 	must(t, b.prepare(d, b.floating.ReleasePlan()))
-	d.Extend(Now() + time.Millisecond)
+	d.extend(Now() + time.Millisecond)
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	must(t, d.Close())
 	b.wantQuiet(t)
@@ -212,7 +241,7 @@ func TestForeignAddressStays(t *testing.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	d := startSwitch(t, b.board, b.plan())
 	must(t, b.floating.Release()) // somebody else has deleted it already
-	d.Extend(Now() + time.Millisecond)
+	d.extend(Now() + time.Millisecond)
 	b.wantResign(t)
 	if !b.has(t, "eth0", b.addr) {
 		t.Error("the board's own address is gone")
@@ -236,7 +265,7 @@ func TestPlanTooLong(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "too long (at most 16384)") {
 		t.Errorf("too much: %v", err)
 	}
-	if d.Fired() || !d.Extend(Now()+longLease) {
+	if d.fired() || !d.extend(Now()+longLease) {
 		t.Error("the switch fired, or cannot be extended")
 	}
 }

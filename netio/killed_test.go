@@ -38,7 +38,11 @@ func holdArmed(method string) error {
 	if err != nil {
 		return err
 	}
-	d, err := StartDeadman(companionCommand)
+	fence, err := newFence(nil)
+	if err != nil {
+		return err
+	}
+	d, err := startGuard(fence)
 	if err != nil {
 		return err
 	}
@@ -47,11 +51,11 @@ func holdArmed(method string) error {
 	if err := d.Prepare(plan); err != nil {
 		return err
 	}
-	d.Arm()
-	d.Extend(NoEnd)
+	d.arm()
+	d.extend(NoEnd)
 	fmt.Println(d.PID())
 	io.Copy(io.Discard, os.Stdin)
-	if !d.Disarm() {
+	if !d.disarm() {
 		return errors.New("the lease has run out")
 	}
 	return errors.Join(f.Release(), d.Close(), f.Close(), conn.Close())

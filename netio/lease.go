@@ -2,70 +2,84 @@ package netio
 
 import (
 	"os"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// lease is the time for which the daemon may hold the addresses, as the daemon and its
-// companion share it: a word of memory that says when it runs out, and a timer that
-// wakes the companion then.
+// lease is the time for which the daemon may answer for the addresses, as the daemon, its
+// companion and the kernel share it: a word of memory that says when it ends, and a timer
+// that wakes the companion then.
 //
-// Both ends change the word by compare-and-swap: either the lease was extended before
-// it ran out, or it has run out and the daemon is told, never both.
+// The word changes by compare-and-swap only: either the lease was extended before somebody
+// ended it, or it was ended and the daemon is told, never both.
 type lease struct {
-	word   *atomic.Uint32 // when it runs out (see leaseAt), or one of the values below
-	memory []byte         // the page that has the word
-	timer  int            // a timerfd
+	word   leaseWord
+	memory []byte   // the page that has the word
+	file   *os.File // what is mapped there: an array of the kernel, or a file in memory
+	timer  int      // a timerfd
+	set    uint64   // what the daemon has set the word to last
 }
 
-// The values of the word that are no moment.
-//
-// It has 32 bits since a Raspberry Pi Zero cannot swap 64 of them at once: what Go does
-// there instead locks out the threads of its own process, and no other one.
+// The word is the moment at which the lease ends, on CLOCK_BOOTTIME in nanoseconds, or one of
+// these. The kernel takes those that are less than 0 for open, see assembler.jumpOpen.
 const (
-	leaseIdle    = iota // there is nothing to release
-	leaseFired          // the companion has taken over
-	leaseForever        // only the daemon's end ends it
-	leaseFirst          // no moment is less
+	leaseFired   uint64 = 0         // it was ended; that is final until the daemon has released the addresses
+	leaseIdle    uint64 = 1<<64 - 1 // there is nothing to release
+	leaseForever uint64 = 1<<64 - 2 // it has no end
 )
 
-// leaseAt is a moment on the clock of Now: in microseconds, of which 32 bits are kept. They
-// repeat after 71 minutes, and a lease lasts for seconds. Whether it has run out is asked of
-// the timer.
-func leaseAt(t time.Duration) uint32 { return max(uint32(t/time.Microsecond), leaseFirst) }
-
-// newLease makes a lease, and the file through which the companion maps it.
-func newLease() (l lease, shared *os.File, err error) {
-	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
-		return lease{timer: -1}, nil, os.NewSyscallError("timerfd_create", err)
+// wordOf is an end as the word has it.
+func wordOf(end time.Duration) uint64 {
+	if end == NoEnd {
+		return leaseForever
 	}
-	memory, err := unix.MemfdCreate("topdog-lease", unix.MFD_CLOEXEC)
-	if err != nil {
-		return l, nil, os.NewSyscallError("memfd_create", err)
-	}
-	shared = os.NewFile(uintptr(memory), "lease")
-	err = shared.Truncate(int64(os.Getpagesize()))
-	if err == nil {
-		err = l.mapWord(memory)
-	}
-	if err != nil {
-		shared.Close()
-		return l, nil, err
-	}
-	return l, shared, nil
+	return max(uint64(end), leaseFired+1)
 }
 
-// mapWord maps the word that both processes share.
+// newLease makes a lease in an array of the kernel, or, if there is none, in a file in memory.
+func newLease(array *os.File) (l lease, err error) {
+	l = lease{timer: -1, file: array}
+	if l.file == nil {
+		fd, err := unix.MemfdCreate("topdog-lease", unix.MFD_CLOEXEC)
+		if err != nil {
+			return l, os.NewSyscallError("memfd_create", err)
+		}
+		l.file = os.NewFile(uintptr(fd), "lease")
+		if err := l.file.Truncate(int64(os.Getpagesize())); err != nil {
+			return l, err
+		}
+	}
+	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		l.timer = -1
+		return l, os.NewSyscallError("timerfd_create", err)
+	}
+	if err := l.mapWord(int(l.file.Fd())); err != nil {
+		return l, err
+	}
+	l.set = leaseIdle
+	l.put(leaseIdle)
+	return l, nil
+}
+
+// mapWord maps the word that all share.
 func (l *lease) mapWord(fd int) (err error) {
 	l.memory, err = unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
-	l.word = (*atomic.Uint32)(unsafe.Pointer(&l.memory[0]))
+	l.word = leaseWord{(*uint64)(unsafe.Pointer(&l.memory[0]))}
 	return nil
+}
+
+// put changes the word to a value whatever it was, and returns what it was.
+func (l *lease) put(value uint64) (former uint64) {
+	for {
+		if former = l.word.load(); l.word.swap(former, value) {
+			return former
+		}
+	}
 }
 
 // wakeAt sets the timer to a moment on the clock of Now.
@@ -82,7 +96,51 @@ func (l *lease) close() {
 	if l.memory != nil {
 		_ = unix.Munmap(l.memory)
 	}
+	if l.file != nil {
+		l.file.Close()
+	}
 }
+
+// NoEnd is the end of a lease that only the daemon's end ends.
+const NoEnd time.Duration = 1<<63 - 1
+
+// Begin begins a lease, which ends at a moment on the clock of Now, or at NoEnd. It must be
+// called before the addresses are acquired.
+func (l *lease) Begin(end time.Duration) { l.change(end) }
+
+// Extend moves the end of the lease. It reports false if the lease was ended before: then the
+// addresses are gone, or about to go, and nobody reaches them through a fence.
+func (l *lease) Extend(end time.Duration) bool { return l.change(end) }
+
+// change is done by the daemon only. If the word is not what the daemon has set it to,
+// another one has ended the lease.
+func (l *lease) change(end time.Duration) bool {
+	next := wordOf(end)
+	if end != NoEnd {
+		l.wakeAt(end) // before the word changes; see lease.expire
+	}
+	if !l.word.swap(l.set, next) {
+		return false
+	}
+	l.set = next
+	return true
+}
+
+// Shut ends the lease, and closes the fence if there is one, before the addresses are released.
+// It reports false if the lease was ended before.
+func (l *lease) Shut() bool {
+	l.set = leaseFired
+	return l.put(leaseFired) != leaseFired
+}
+
+// Released tells that the addresses were released, so that nothing has to be fenced off.
+func (l *lease) Released() {
+	l.set = leaseIdle
+	l.put(leaseIdle)
+}
+
+// Fired reports whether somebody else than the daemon has ended the lease.
+func (l *lease) Fired() bool { return l.set != leaseFired && l.word.load() == leaseFired }
 
 const (
 	// machineFrozenAfter is how late the companion must be itself to conclude that not the
@@ -98,16 +156,17 @@ const (
 // the timer, and the daemon sets the timer before the word. So if the timer has fired, and
 // the word is the same when it is swapped, nobody has extended the lease.
 func (l *lease) expire() bool {
-	end := l.word.Load()
+	end := l.word.load()
 	var count [8]byte
 	if _, err := unix.Read(l.timer, count[:]); err != nil {
 		return false // it was set anew meanwhile
 	}
-	if end < leaseFirst {
+	now := uint64(readClock(unix.CLOCK_BOOTTIME)) // the timer goes by it; Now may be behind a little
+	if end == leaseFired || end > now {
 		return false // it fired for a lease that is over
 	}
-	if late := int32(leaseAt(Now()) - end); time.Duration(late)*time.Microsecond > machineFrozenAfter {
+	if now-end > uint64(machineFrozenAfter) {
 		_, _ = unix.Poll(nil, int(daemonWakes.Milliseconds()))
 	}
-	return l.word.CompareAndSwap(end, leaseFired)
+	return l.word.swap(end, leaseFired)
 }

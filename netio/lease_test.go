@@ -2,7 +2,6 @@ package netio
 
 import (
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,23 +13,23 @@ func TestLeaseRunsOut(t *testing.T) {
 		t.Run(method.String(), func(t *testing.T) {
 			b := newGuardedBoard(t, method)
 			d := startSwitch(t, b.board, b.plan())
-			if d.Fired() || !d.Extend(Now()+10*time.Millisecond) {
+			if d.fired() || !d.extend(Now()+10*time.Millisecond) {
 				t.Fatal("the lease has run out before it began")
 			}
 			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 			b.wantResign(t)
-			if !d.Fired() || d.Extend(Now()+longLease) || d.Extend(NoEnd) || d.Disarm() {
+			if !d.fired() || d.extend(Now()+longLease) || d.extend(NoEnd) || d.disarm() {
 				t.Error("the daemon is not told that the lease has run out")
 			}
-			if d.Fired() {
+			if d.fired() {
 				t.Error("a lease that was ended counts as run out")
 			}
 
 			// The same companion watches the next lease.
 			must(t, b.floating.Acquire())
 			must(t, b.prepare(d, b.plan()))
-			d.Arm()
-			if !d.Extend(Now() + 10*time.Millisecond) {
+			d.arm()
+			if !d.extend(Now() + 10*time.Millisecond) {
 				t.Error("the next lease cannot be extended")
 			}
 			eventually(t, "the address is gone again", func() bool { return !b.holds(t) })
@@ -41,14 +40,14 @@ func TestLeaseRunsOut(t *testing.T) {
 func TestLeaseExtended(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		end  func(d *Deadman) bool
+		end  func(d *guard) bool
 	}{
-		{"for longer", func(d *Deadman) bool { return d.Extend(Now() + longLease) }},
-		{"for ever", func(d *Deadman) bool { return d.Extend(NoEnd) }},
-		{"ended", (*Deadman).Disarm},
-		{"ended, and the next one begun", func(d *Deadman) bool {
-			ok := d.Disarm()
-			d.Arm()
+		{"for longer", func(d *guard) bool { return d.extend(Now() + longLease) }},
+		{"for ever", func(d *guard) bool { return d.extend(NoEnd) }},
+		{"ended", (*guard).disarm},
+		{"ended, and the next one begun", func(d *guard) bool {
+			ok := d.disarm()
+			d.arm()
 			return ok
 		}},
 	} {
@@ -56,19 +55,19 @@ func TestLeaseExtended(t *testing.T) {
 			const lease = 100 * time.Millisecond
 			b := newGuardedBoard(t, HoldLifetime)
 			d := startSwitch(t, b.board, b.plan())
-			for d.Extend(Now() + lease); !test.end(d); d.Extend(Now() + lease) {
+			for d.extend(Now() + lease); !test.end(d); d.extend(Now() + lease) {
 				// This machine stood still, and the lease has run out.
 				eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-				d.Disarm()
+				d.disarm()
 				waitOut(t, b.board, lease) // until all copies of the RESIGN were sent
 				for len(b.neighbour.got) > 0 {
 					<-b.neighbour.got
 				}
 				must(t, b.floating.Acquire())
-				d.Arm()
+				d.arm()
 			}
 			waitOut(t, b.board, 2*lease)
-			if d.Fired() || !b.holds(t) {
+			if d.fired() || !b.holds(t) {
 				t.Error("a lease that was extended has run out")
 			}
 			must(t, d.Close())
@@ -84,25 +83,25 @@ func TestLeaseExtendedOrNot(t *testing.T) {
 	d := startSwitch(t, b.board, b.floating.ReleasePlan())
 	extended, fired := 0, 0
 	for round := range 60 {
-		d.Extend(Now() + time.Millisecond)
+		d.extend(Now() + time.Millisecond)
 		// From a little before the end to a little after it.
 		for until := Now() + time.Millisecond + time.Duration(round%12-3)*20*time.Microsecond; Now() < until; {
 			runtime.Gosched()
 		}
-		if d.Extend(Now() + longLease) {
+		if d.extend(Now() + longLease) {
 			extended++
-			if d.Fired() {
+			if d.fired() {
 				t.Fatal("a lease that was extended has run out")
 			}
 			continue
 		}
 		fired++
 		eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-		if d.Disarm() {
+		if d.disarm() {
 			t.Fatal("a lease that could not be extended was ended in time")
 		}
 		must(t, b.floating.Acquire())
-		d.Arm()
+		d.arm()
 	}
 	waitOut(t, b.board, 50*time.Millisecond) // for what the companion may still be about to do
 	if !b.holds(t) {
@@ -113,12 +112,12 @@ func TestLeaseExtendedOrNot(t *testing.T) {
 
 // TestExpire holds when a companion ends a lease, and when it waits before.
 func TestExpire(t *testing.T) {
-	ago := func(d time.Duration) func() uint32 {
-		return func() uint32 { return leaseAt(Now() - d) }
+	ago := func(d time.Duration) func() uint64 {
+		return func() uint64 { return wordOf(Now() - d) }
 	}
 	for _, test := range []struct {
 		name  string
-		word  func() uint32
+		word  func() uint64
 		fired bool
 		waits bool
 		want  bool
@@ -127,9 +126,9 @@ func TestExpire(t *testing.T) {
 		{"late", ago(machineFrozenAfter + time.Millisecond), true, true, true},
 		{"set anew before it is looked at", ago(0), false, false, false},
 		{"set anew meanwhile", ago(-longLease / 4), false, false, false},
-		{"nothing to release", func() uint32 { return leaseIdle }, true, false, false},
-		{"released already", func() uint32 { return leaseFired }, true, false, false},
-		{"for ever", func() uint32 { return leaseForever }, true, false, false},
+		{"nothing to release", func() uint64 { return leaseIdle }, true, false, false},
+		{"released already", func() uint64 { return leaseFired }, true, false, false},
+		{"for ever", func() uint64 { return leaseForever }, true, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			timer, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
@@ -140,12 +139,12 @@ func TestExpire(t *testing.T) {
 				_, err := unix.Poll([]unix.PollFd{{Fd: int32(timer), Events: unix.POLLIN}}, -1)
 				must(t, err)
 			}
-			l := lease{word: new(atomic.Uint32), timer: timer}
+			l := lease{word: leaseWord{new(uint64)}, timer: timer}
 			before := test.word()
-			l.word.Store(before)
+			l.put(before)
 			start := Now()
-			if got := l.expire(); got != test.want || got != (l.word.Load() == leaseFired && before != leaseFired) {
-				t.Errorf("ends the lease: %t, and the word is %d, want %t", got, l.word.Load(), test.want)
+			if got := l.expire(); got != test.want || got != (l.word.load() == leaseFired && before != leaseFired) {
+				t.Errorf("ends the lease: %t, and the word is %d, want %t", got, l.word.load(), test.want)
 			}
 			if took := Now() - start; test.waits && took < daemonWakes {
 				t.Errorf("the daemon was given %s, want %s", took, daemonWakes)

@@ -19,6 +19,9 @@ type ReleasePlan struct {
 	// to all of To.
 	Resign []byte           `json:"resign"`
 	To     []netip.AddrPort `json:"to"`
+	// Fenced says that nobody reaches this board by the addresses once the lease has been ended,
+	// whether or not they are removed. The fence's programs come with the plan.
+	Fenced bool `json:"fenced"`
 	// From is the Conn of which the socket that sends it has the options.
 	From *Conn `json:"-"`
 	// device is the open TUN device, if there is one. The companion keeps it open as
@@ -31,8 +34,13 @@ type ReleasePlan struct {
 // 255 peers in JSON.
 const maxPlanBytes = 16 << 10
 
+// maxPlanFiles bounds the files that come with a plan: the socket, the device, and the fence's
+// programs on the interfaces, two on each. The kernel takes no more than 253 at once.
+const maxPlanFiles = 253
+
 // send gives the plan to the companion: the plan in JSON, and the files that it needs.
-func (p *ReleasePlan) send(socket int) error {
+func (p *ReleasePlan) send(socket int, f *Fence) error {
+	p.Fenced = f.Closes()
 	message, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -52,11 +60,13 @@ func (p *ReleasePlan) send(socket int) error {
 	if p.device != nil {
 		files = append(files, int(p.device.Fd()))
 	}
-	var rights []byte
-	if len(files) > 0 {
-		rights = unix.UnixRights(files...)
-	}
-	return unix.Sendmsg(socket, message, rights, nil, unix.MSG_NOSIGNAL)
+	return f.withCopies(maxPlanFiles-len(files), func(programs []int) error {
+		var rights []byte
+		if files = append(files, programs...); len(files) > 0 {
+			rights = unix.UnixRights(files...)
+		}
+		return unix.Sendmsg(socket, message, rights, nil, unix.MSG_NOSIGNAL)
+	})
 }
 
 // openSender opens a socket that sends as the Conn does, but from a port of its own: the one

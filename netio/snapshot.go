@@ -39,6 +39,9 @@ type Snapshot struct {
 	Link    Link
 	// Local lists every IPv4 address in the network namespace, sorted.
 	Local []LocalAddr
+	// Interfaces are the indexes of all interfaces, sorted, but for loopback and our own TUN
+	// devices.
+	Interfaces []int
 }
 
 // Has tells whether the host has the address, on any interface.
@@ -53,6 +56,7 @@ func (s Snapshot) equal(t Snapshot) bool {
 		s.Link.Up == t.Link.Up &&
 		slices.Equal(s.Link.HardwareAddr, t.Link.HardwareAddr) &&
 		slices.Equal(s.Link.Addrs, t.Link.Addrs) &&
+		slices.Equal(s.Interfaces, t.Interfaces) &&
 		slices.Equal(s.Local, t.Local)
 }
 
@@ -66,10 +70,11 @@ type table struct {
 	name  string // of the interface that is watched
 	links map[int]Link
 	addrs map[int]map[netip.Prefix]struct{}
+	inner map[int]bool // nothing comes in by it: it is loopback
 }
 
 func newTable(name string) *table {
-	return &table{name: name, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}}
+	return &table{name: name, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}}
 }
 
 // link handles one message of the link subscription.
@@ -83,6 +88,7 @@ func (t *table) link(u netlink.LinkUpdate) {
 	if u.Header.Type == unix.RTM_DELLINK {
 		delete(t.links, index)
 		delete(t.addrs, index)
+		delete(t.inner, index)
 		return
 	}
 	var name string
@@ -95,6 +101,7 @@ func (t *table) link(u netlink.LinkUpdate) {
 	if name == "" {
 		name, mac = known.Name, known.HardwareAddr
 	}
+	t.inner[index] = u.IfInfomsg.Flags&unix.IFF_LOOPBACK != 0
 	t.links[index] = Link{Name: name, Index: index, HardwareAddr: mac, Up: isUp(u.IfInfomsg.Flags)}
 }
 
@@ -135,6 +142,12 @@ func (t *table) snapshot() Snapshot {
 			sort.Slice(s.Link.Addrs, func(i, j int) bool { return s.Link.Addrs[i].Compare(s.Link.Addrs[j]) < 0 })
 		}
 	}
+	for index, link := range t.links {
+		if !t.inner[index] && !isDeviceName(link.Name) {
+			s.Interfaces = append(s.Interfaces, index)
+		}
+	}
+	sort.Ints(s.Interfaces)
 	for index, prefixes := range t.addrs {
 		for prefix := range prefixes {
 			s.Local = append(s.Local, LocalAddr{Prefix: prefix, Index: index})

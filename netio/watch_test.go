@@ -73,6 +73,8 @@ func TestWatch(t *testing.T) {
 		Present: true,
 		Link:    Link{Name: "eth0", Index: eth0.Index, HardwareAddr: eth0.HardwareAddr, Up: true, Addrs: []netip.Prefix{own}},
 		Local:   []LocalAddr{{own, eth0.Index}, {netip.MustParsePrefix("127.0.0.1/8"), 1}},
+
+		Interfaces: []int{eth0.Index},
 	}
 	if diff := cmp.Diff(want, s, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("first snapshot (-want +got):\n%s", diff)

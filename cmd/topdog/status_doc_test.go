@@ -34,6 +34,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Patience":      keys[console.Patience](),
 		"Change":        keys[console.Change](),
 		"Counters":      keys[console.Counters](),
+		"Defence":       keys[console.Defence](),
 		"Problem":       keys[console.Problem](),
 		"Trace":         keys[console.Trace](),
 		"Traced change": keys[console.TracedChange](),
@@ -44,6 +45,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Roles":                    names["Role"],
 		"Reasons":                  slices.Sorted(maps.Keys(reasons())),
 		"Reasons to drop a packet": append(dropReasons(), console.DroppedWrongTTL),
+		"Lines of defence":         names["Defence"],
 		"Kinds of problems":        append(names["Problem"], problemsElsewhere()...),
 		"Patterns of the light":    patterns(),
 		"Lessons":                  lessons(),
@@ -161,10 +163,10 @@ func lessons() (names []string) {
 }
 
 // consoleConstants finds the constants of package console that are named Role…,
-// Step… and Problem…, and returns their values.
+// Step…, Problem… and Defence…, and returns their values.
 func consoleConstants(t *testing.T) map[string][]string {
 	t.Helper()
-	kind := regexp.MustCompile(`^(Role|Step|Problem)[A-Z]`)
+	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence)[A-Z]`)
 	found := map[string][]string{}
 	for _, file := range []string{"status.go", "trace.go", "problem.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), "../../internal/console/"+file, nil, 0)

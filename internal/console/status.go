@@ -30,13 +30,14 @@ type Status struct {
 	Heir          string   `json:"heir"` // id of the board that would take over next; "" if there is none
 	HeirName      string   `json:"heir_name"`
 
-	Addresses  []string `json:"addresses"`   // the floating addresses with prefix length: "192.168.1.250/24"
-	Holding    bool     `json:"holding"`     // this board has them now
-	HeldBy     string   `json:"held_by"`     // id of the board that has them as far as this one knows; "" if none
-	HoldMethod string   `json:"hold_method"` // how this board holds them, or would: "lifetime", …; "" until it knows
-	HoldText   string   `json:"hold_text"`   // the same for people, with the device and the reason
-	LEDPattern string   `json:"led_pattern"` // what the LED shows: "leader", …; "" if there is none, or it fails
-	LEDText    string   `json:"led_text"`    // the same for people: "ACT, a short blink every 2 s"; or why it shows nothing
+	Addresses  []string  `json:"addresses"`   // the floating addresses with prefix length: "192.168.1.250/24"
+	Holding    bool      `json:"holding"`     // this board has them now
+	HeldBy     string    `json:"held_by"`     // id of the board that has them as far as this one knows; "" if none
+	HoldMethod string    `json:"hold_method"` // how this board holds them, or would: "lifetime", …; "" until it knows
+	HoldText   string    `json:"hold_text"`   // the same for people, with the device and the reason
+	Defences   []Defence `json:"defences"`    // what ends an answer for the address that this board may no longer give, the quickest first
+	LEDPattern string    `json:"led_pattern"` // what the LED shows: "leader", …; "" if there is none, or it fails
+	LEDText    string    `json:"led_text"`    // the same for people: "ACT, a short blink every 2 s"; or why it shows nothing
 
 	HeartbeatMs float64  `json:"heartbeat_ms"` // time between two heartbeats of the leader
 	Detector    Detector `json:"detector"`
@@ -79,6 +80,23 @@ type Board struct {
 	Following string   `json:"following"`  // id of the leader that it follows, by its own words
 	UpSeconds *float64 `json:"up_seconds"` // since its daemon started
 }
+
+// Defence is one line of defence of this board: what keeps it from answering for the floating
+// addresses when it may not.
+type Defence struct {
+	Kind   string `json:"kind"`   // one of the Defence constants
+	On     bool   `json:"on"`     // this board has it
+	Method string `json:"method"` // of the fence: "tcx" or "xdp"; "" otherwise
+	Text   string `json:"text"`   // what it does; or why it is not there, or not everywhere
+}
+
+// The lines of defence (Defence.Kind).
+const (
+	DefenceFence    = "fence"            // a program in the kernel drops what is for the addresses when the lease is over
+	DefenceSwitch   = "dead_mans_switch" // a process of its own releases them then
+	DefenceTUN      = "tun"              // they are on a device that goes with the daemon
+	DefenceLifetime = "lifetime"         // the kernel removes them when nobody renews them
+)
 
 // live reports whether what is said of the board can be taken for the present.
 func (b *Board) live() bool { return !b.Stale && !b.Gone }
@@ -125,6 +143,9 @@ type Change struct {
 func (s *Status) fill() {
 	if s.Addresses == nil {
 		s.Addresses = []string{}
+	}
+	if s.Defences == nil {
+		s.Defences = []Defence{}
 	}
 	if s.Boards == nil {
 		s.Boards = []Board{}

@@ -119,6 +119,9 @@ func (p *page) facts(s *Status) {
 	if s.Holding {
 		fact("holding", cmp.Or(s.HoldText, "unknown"))
 	}
+	if len(s.Defences) > 0 {
+		fact("defences", s.defences())
+	}
 	fact("LED", cmp.Or(s.LEDText, "unknown"))
 	fact("heartbeats", s.heartbeats())
 	if text := s.patience(); text != "" {
@@ -126,6 +129,28 @@ func (p *page) facts(s *Status) {
 	}
 	fact("group", fmt.Sprintf("%s, algorithm %s, topdog %s",
 		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version")))
+}
+
+// defenceNames are the lines of defence for people.
+var defenceNames = map[string]string{
+	DefenceFence: "fence", DefenceSwitch: "dead man's switch", DefenceTUN: "TUN device", DefenceLifetime: "lifetime",
+}
+
+// defences names the lines of defence that this board has, and then says why one is missing.
+func (s *Status) defences() string {
+	var on, off []string
+	for _, d := range s.Defences {
+		name := cmp.Or(defenceNames[d.Kind], d.Kind)
+		switch {
+		case !d.On:
+			off = append(off, fmt.Sprintf("no %s: %s", name, d.Text))
+		case d.Method != "":
+			on = append(on, fmt.Sprintf("%s (%s)", name, d.Method))
+		default:
+			on = append(on, name)
+		}
+	}
+	return strings.Join(append([]string{cmp.Or(strings.Join(on, ", "), "none")}, off...), "; ")
 }
 
 // algorithm names the algorithm, and what it was combined with.

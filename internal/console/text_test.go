@@ -36,6 +36,12 @@ func healthy() Status {
 		Leader: "192.168.1.13", LeaderName: "pi3", LeaderSinceMs: new(3*dayMs + 4*hourMs), Term: 7,
 		Heir: "192.168.1.12", HeirName: "pi2",
 		Addresses: []string{"192.168.1.250/24"}, HeldBy: "192.168.1.13",
+		Defences: []Defence{
+			{Kind: DefenceFence, On: true, Method: "tcx", Text: "the kernel drops what is for the address and from it when the lease is over, whatever is frozen"},
+			{Kind: DefenceSwitch, On: true, Text: "a process of its own releases the address, and says so, when this daemon is killed or frozen"},
+			{Kind: DefenceTUN, On: true, Text: "the address goes when this daemon is killed"},
+			{Kind: DefenceLifetime, On: true, Text: "the kernel removes the address when nobody has renewed it for 1 to 2.25 s"},
+		},
 		LEDPattern:  "follower",
 		LEDText:     "ACT, a short blink every 2 s",
 		HeartbeatMs: 100,

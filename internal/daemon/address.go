@@ -20,8 +20,10 @@ type address struct {
 	shared
 	link     *link
 	group    *group
+	lease    *lease
 	deadman  *deadman
 	floating []config.Address
+	leaseEnd func() time.Duration // when the lease ends that begins now
 
 	// Holding it.
 	iface      string // where it is held
@@ -31,6 +33,10 @@ type address struct {
 	unfinished bool          // it was acquired just now, and nobody on this board was told yet
 	renewAt    time.Duration // when its lifetime is started over, or acquiring it is tried again
 	restored   uint64        // how often something else had deleted it
+
+	// Not being able to release it.
+	unreleased bool          // it may be here still
+	releaseAt  time.Duration // when releasing it is tried again
 
 	// Not being able to acquire it.
 	failed       bool          // the core was not told yet
@@ -46,10 +52,13 @@ type address struct {
 	probes     int // how often the address was probed, to tell the answers apart
 }
 
-func newAddress(s shared, floating []config.Address, l *link, g *group, d *deadman, rivalHeard func(netip.Addr, net.HardwareAddr)) *address {
+func newAddress(
+	s shared, floating []config.Address, l *link, g *group, leases *lease, d *deadman, leaseEnd func() time.Duration,
+	rivalHeard func(netip.Addr, net.HardwareAddr),
+) *address {
 	return &address{
-		shared: s, link: l, group: g, deadman: d, floating: floating,
-		rivalHeard: rivalHeard, backOffUntil: never,
+		shared: s, link: l, group: g, lease: leases, deadman: d, floating: floating,
+		leaseEnd: leaseEnd, rivalHeard: rivalHeard, backOffUntil: never,
 	}
 }
 
@@ -62,11 +71,15 @@ const (
 	renewAfter = netio.DefaultLifetime * 2 / 5
 	// retryAcquireEvery is how often a leader that cannot acquire the address tries again.
 	retryAcquireEvery = 500 * time.Millisecond
+	// retryReleaseEvery is how often releasing it is tried again. The others are kept waiting.
+	retryReleaseEvery = 50 * time.Millisecond
 )
 
 // due is when the address needs attention again.
 func (a *address) due() time.Duration {
 	switch {
+	case !a.wanted && a.unreleased:
+		return min(a.releaseAt, a.backOffUntil)
 	case !a.wanted:
 		return a.backOffUntil
 	case !a.held:
@@ -104,9 +117,10 @@ func (a *address) openHolder() {
 // acquire acquires the address and announces it, or announces it again.
 func (a *address) acquire() {
 	a.wanted = true
-	if a.deadman.fired() {
+	if a.lease.fired() {
 		return // the core hears of it before anything else is done
 	}
+	a.lease.begin(a.leaseEnd())
 	now := a.now()
 	a.renewAt = now + retryAcquireEvery
 	a.openHolder()
@@ -119,7 +133,8 @@ func (a *address) acquire() {
 		return
 	}
 	a.reporter.solved(console.ProblemAddressNotHeld)
-	a.held, a.backOff = true, 0
+	a.reporter.solved(console.ProblemAddressNotReleased)
+	a.held, a.unreleased, a.backOff = true, false, 0
 	a.renewAt = now + renewEvery
 	a.announced = 0
 	a.announce()
@@ -144,18 +159,40 @@ func (a *address) finishAcquire() {
 	}
 }
 
-// release releases the address. If even that fails, the kernel removes it when its
-// lifetime ends, since nobody renews it.
+// release releases the address. The lease ends first: where there is a fence, nobody reaches this
+// board by the address from then on.
 func (a *address) release() {
 	a.wanted, a.held = false, false
-	if a.holder != nil {
-		a.reporter.failed("release the address", a.holder.Release())
+	inTime := a.lease.shut()
+	a.tryRelease()
+	if !inTime {
+		a.deadman.acted()
 	}
-	a.deadman.disarm()
 	if a.announcer != nil {
 		a.announcer.Rivals(nil, nil)
 	}
 }
+
+// tryRelease releases the address, and tries again later if that fails. If it goes on to fail,
+// the kernel removes the address when its lifetime ends, since nobody renews it.
+func (a *address) tryRelease() {
+	if a.holder != nil {
+		if err := a.holder.Release(); err != nil {
+			a.unreleased, a.releaseAt = true, a.now()+retryReleaseEvery
+			a.reporter.alert(console.ProblemAddressNotReleased, err.Error(), forever)
+			return
+		}
+	}
+	if a.unreleased {
+		a.unreleased = false
+		a.reporter.solved(console.ProblemAddressNotReleased)
+	}
+	a.lease.released()
+}
+
+// mayAnswer reports whether this board may still answer for an address that it was to
+// release: then nobody must be told that it has.
+func (a *address) mayAnswer() bool { return a.unreleased && !a.lease.closes() }
 
 // close is the end: the address, and what could hold it.
 func (a *address) close() {
@@ -168,6 +205,9 @@ func (a *address) close() {
 // maintain does what is due for the address.
 func (a *address) maintain(now time.Duration) {
 	switch {
+	case !a.wanted && a.unreleased && now >= a.releaseAt:
+		a.tryRelease()
+		return
 	case !a.wanted || a.announcer == nil:
 		return
 	case !a.held:
@@ -186,7 +226,7 @@ func (a *address) maintain(now time.Duration) {
 
 // renew starts the lifetime of the address over.
 func (a *address) renew(now time.Duration) {
-	if a.deadman.fired() {
+	if a.lease.fired() {
 		return // the core hears of it before anything else is done
 	}
 	a.renewAt = now + renewEvery
@@ -254,10 +294,14 @@ func (a *address) endBackOff(now time.Duration) bool {
 	return true
 }
 
-// extendLease begins the lease that the dead man's switch guards, or moves its end.
+// extendLease moves the end of the lease, and has the dead man's switch know what to do then.
 func (a *address) extendLease(resign wire.Message, end time.Duration) {
-	if a.held && a.announcer != nil {
-		a.deadman.extend(a.holder.ReleasePlan(), resign, end)
+	if a.announcer == nil {
+		return
+	}
+	a.lease.extend(end)
+	if a.held {
+		a.deadman.update(a.holder.ReleasePlan(), resign)
 	}
 }
 
@@ -280,6 +324,14 @@ func (a *address) status(s *console.Status) {
 	if a.holder != nil {
 		method, why := a.holder.Method()
 		s.HoldMethod = method.String()
+		if method == netio.HoldTUN {
+			s.Defences = append(s.Defences, console.Defence{
+				Kind: console.DefenceTUN, On: true, Text: "the address goes when this daemon is killed",
+			})
+		}
+		s.Defences = append(s.Defences, console.Defence{
+			Kind: console.DefenceLifetime, On: true, Text: "the kernel removes the address when nobody has renewed it for 1 to 2.25 s",
+		})
 		s.HoldText = fmt.Sprintf("%v on %s: %s", method, a.holder.Device(), why)
 	}
 }

@@ -31,11 +31,7 @@ func (a *address) listenForRivals() {
 	if a.announcer == nil {
 		return
 	}
-	ours := make([]netip.Addr, 0, len(a.floating))
-	for _, f := range a.floating {
-		ours = append(ours, f.IP)
-	}
-	a.announcer.Rivals(ours, func(addr netip.Addr, mac net.HardwareAddr) {
+	a.announcer.Rivals(ipsOf(a.floating), func(addr netip.Addr, mac net.HardwareAddr) {
 		a.tasks.tryPost(func() { a.rivalHeard(addr, mac) })
 	})
 }

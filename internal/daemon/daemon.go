@@ -36,6 +36,7 @@ type Daemon struct {
 	group    *group
 	lan      *lan
 	address  *address
+	lease    *lease
 	deadman  *deadman
 	light    *light
 	trace    *trace
@@ -80,8 +81,10 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	if d.group, err = newGroup(d.shared, cfg, d.link); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	d.deadman = &deadman{shared: d.shared, group: d.group}
-	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.deadman, d.rivalHeard)
+	d.lease = &lease{shared: d.shared}
+	d.link.covers(d.lease.cover)
+	d.deadman = &deadman{shared: d.shared, group: d.group, lease: d.lease}
+	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.lease, d.deadman, d.leaseEnd, d.rivalHeard)
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.score = newScore(d.shared, cfg, d.scoreChanged)
 	d.light = newLight(d.ledOpener(), d.ledFailed)
@@ -108,6 +111,7 @@ func check(cfg *config.Config) error {
 // Run runs the board until ctx ends; then it hands over, if it leads, and closes
 // everything. Nothing that happens to the board ends it before.
 func (d *Daemon) Run(ctx context.Context) error {
+	d.lease.open(d.cfg.Addresses)
 	d.tasks.start(d.light.run)
 	d.tasks.start(d.link.watch)
 	d.tasks.start(d.score.run)

@@ -13,10 +13,6 @@ import (
 // netio.Deadman is the real one.
 type Deadman interface {
 	Prepare(netio.ReleasePlan) error
-	Arm()
-	Disarm() (inTime bool)
-	Extend(end time.Duration) bool
-	Fired() bool
 	Exited() <-chan struct{}
 	PID() int
 	Close() error
@@ -28,10 +24,10 @@ type Deadman interface {
 type deadman struct {
 	shared
 	group *group
+	lease *lease
 
 	companion Deadman // nil while there is no companion
-	armed     bool
-	end       time.Duration // of the lease while it is armed; netio.NoEnd for none
+	problem   string  // why it cannot be started; "" if it can
 	prepared  preparation
 }
 
@@ -40,6 +36,7 @@ type preparation struct {
 	resign   wire.Message // with its sequence
 	link     int          // of the plan
 	revision int          // of the group
+	fence    int          // revision of the fence
 }
 
 // deadmanRestartPause is the pause before a companion that has ended is replaced.
@@ -48,11 +45,12 @@ const deadmanRestartPause = time.Second
 // start starts the companion, and calls ready when there is one. The election
 // does not depend on it.
 func (s *deadman) start(ready func()) {
-	if s.platform.StartDeadman == nil {
+	if s.platform.StartDeadman == nil || !s.lease.enforced() {
 		return
 	}
 	companion, err := s.platform.StartDeadman()
 	if err != nil {
+		s.problem = err.Error()
 		if s.reporter.note(console.ProblemDeadman, err.Error(), forever) {
 			s.reporter.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
 		}
@@ -60,7 +58,7 @@ func (s *deadman) start(ready func()) {
 		return
 	}
 	s.reporter.solved(console.ProblemDeadman)
-	s.companion, s.armed, s.prepared = companion, false, preparation{}
+	s.companion, s.problem, s.prepared = companion, "", preparation{}
 	s.tasks.start(func(ctx context.Context) error {
 		select {
 		case <-companion.Exited():
@@ -84,47 +82,33 @@ func (s *deadman) close() {
 	if s.companion != nil {
 		s.reporter.failed("close the dead man's switch", s.companion.Close())
 	}
-	s.companion, s.armed = nil, false
+	s.companion = nil
 }
 
-// guardsUntil reports whether there is nothing to do to have the lease end then.
-func (s *deadman) guardsUntil(end time.Duration) bool {
-	return s.companion == nil || s.armed && s.end == end
-}
-
-// extend begins the lease or moves its end, and keeps what the companion is told up to
-// date: what there is to release, and the RESIGN that it sends.
-func (s *deadman) extend(plan netio.ReleasePlan, resign wire.Message, end time.Duration) {
-	if s.companion == nil {
-		return
-	}
+// update keeps what the companion is told up to date: what there is to release, and the RESIGN that
+// it sends.
+func (s *deadman) update(plan netio.ReleasePlan, resign wire.Message) {
 	// A leader that runs is not deposed because what was prepared is out of date.
-	if (!s.armed || s.outdated(&plan, &resign)) && !s.prepare(plan, resign) && !s.armed {
-		return
+	if s.companion != nil && s.outdated(&plan, &resign) {
+		s.prepare(plan, resign)
 	}
-	if !s.armed {
-		s.armed = true
-		s.companion.Arm()
-	}
-	s.end = end
-	s.companion.Extend(end) // whether it could is asked before the next thing is done
 }
 
 // outdated reports whether the companion has to be told something else.
 func (s *deadman) outdated(plan *netio.ReleasePlan, resign *wire.Message) bool {
 	p := &s.prepared
 	return resign.Term != p.resign.Term || resign.Resign != p.resign.Resign || s.group.presignDue(p.resign.Sequence) ||
-		plan.Link != p.link || s.group.revision() != p.revision
+		plan.Link != p.link || s.group.revision() != p.revision || s.lease.revision() != p.fence
 }
 
 // prepare tells the companion what there is to release, and what to send.
-func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) bool {
+func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) {
 	resign.Sequence = s.group.presignSequence()
 	if resign.Resign.Successor != wire.Nobody {
 		datagram, err := s.group.presign(resign)
 		if err != nil {
 			s.reporter.log.Errorf("sign the RESIGN in advance: %v", err)
-			return false
+			return
 		}
 		plan.Resign, plan.To, plan.From = datagram, append(plan.To, s.group.destinations()...), s.group.connection()
 	}
@@ -133,27 +117,27 @@ func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) bool {
 		if !isLinkDown(err) {
 			s.reporter.warn(console.ProblemDeadmanOutdated, err.Error(), time.Minute)
 		}
-		return false
+		return
 	}
-	s.prepared = preparation{resign, plan.Link, s.group.revision()}
-	return true
+	s.prepared = preparation{resign, plan.Link, s.group.revision(), s.lease.revision()}
 }
 
-// disarm ends the lease when the address has been released.
-func (s *deadman) disarm() {
-	if !s.armed {
-		return
-	}
-	s.armed = false
-	if s.companion.Disarm() {
-		return
-	}
+// acted is called when the lease was ended by the companion.
+func (s *deadman) acted() {
 	// The RESIGN was sent, or is about to be. What this board says from now on must
 	// come after it.
 	s.group.skipTo(s.prepared.resign.Sequence)
 	s.reporter.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has released the address")
 }
 
-// fired reports whether the switch has released the address: then this board
-// must neither say that it leads nor touch the address.
-func (s *deadman) fired() bool { return s.armed && s.companion.Fired() }
+// status fills in what topdog status shows of it.
+func (s *deadman) status(status *console.Status) {
+	d := console.Defence{Kind: console.DefenceSwitch, On: s.companion != nil, Text: s.problem}
+	switch {
+	case d.On:
+		d.Text = "a process of its own releases the address, and says so, when this daemon is killed or frozen"
+	case d.Text == "":
+		d.Text = "not started"
+	}
+	status.Defences = append(status.Defences, d)
+}

@@ -351,11 +351,12 @@ func TestCompanionCannotStart(t *testing.T) {
 		tries := 0
 		var d *fakeDeadman
 		one := l.board(1, func(_ *config.Config, b *fakeBoard) {
+			b.fence = &fakeFence{board: b}
 			b.deadman = func() (Deadman, error) {
 				if tries++; tries <= 3 {
 					return nil, errors.New("there is no room for another process")
 				}
-				d = &fakeDeadman{board: b, exited: make(chan struct{})}
+				d = newFakeDeadman(b)
 				return d, nil
 			}
 		})

@@ -21,7 +21,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
-		if claimsLead(e) && d.deadman.fired() {
+		if claimsLead(e) && d.lease.fired() || e.Kind == election.EffectSend && e.Message.Type == wire.TypeResign && d.address.mayAnswer() {
 			continue
 		}
 		switch e.Kind {
@@ -82,10 +82,10 @@ func startsInterval(e *election.Effect) bool {
 		slices.Contains([]wire.Type{wire.TypeHeartbeat, wire.TypeCoordinator}, e.Message.Type)
 }
 
-// leaseMoved reports whether the lease of this leader ends at another time than the dead
-// man's switch knows. Not only a heartbeat moves it.
+// leaseMoved reports whether the lease of this leader has another end now. Not only a
+// heartbeat moves it.
 func (d *Daemon) leaseMoved() bool {
-	return d.core.Role() == election.Leader && !d.deadman.guardsUntil(d.leaseEnd())
+	return d.core.Role() == election.Leader && !d.lease.endsAt(d.leaseEnd())
 }
 
 // leaseEnd is when the lease of this leader ends. The core has counted it from a time that
@@ -97,8 +97,8 @@ func (d *Daemon) leaseEnd() time.Duration {
 	return netio.NoEnd
 }
 
-// extendLease begins the lease of a leader, or moves its end: then the dead man's switch
-// releases the address. It also keeps up to date what the switch does.
+// extendLease moves the end of the lease of a leader. It also keeps up to date what the dead man's
+// switch does then.
 func (d *Daemon) extendLease() {
 	if d.core == nil || d.core.Role() != election.Leader {
 		return

@@ -12,34 +12,51 @@ import (
 	"topdog/wire"
 )
 
-// fakeDeadman is a switch that works in virtual time. It sends the RESIGN from
-// a port of its own, as a companion does, and keeps what it is told.
-type fakeDeadman struct {
-	board  *fakeBoard
-	exited chan struct{}
+// fakeFence is a lease in virtual time. Nothing in a kernel enforces it, unless closes says so.
+type fakeFence struct {
+	board     *fakeBoard
+	companion *fakeDeadman // that runs; nil for none
 
 	mu       sync.Mutex
-	armed    bool
+	armed    bool // the lease has begun
 	fired    bool
 	end      time.Duration // of the lease, on the board's clock
 	lease    time.Duration // how far away that was when it was set last; 0 is for ever
 	timer    *time.Timer
-	plans    []netio.ReleasePlan
-	disarmed int
-	closed   bool
-	refuses  error         // of Prepare
-	slow     time.Duration // between the end of a lease and the RESIGN
-	firedAt  time.Duration
+	disarmed int  // how often the address was released
+	closes   bool // the kernel drops what is for the address
+	shut     bool // by the daemon
+	covered  []netio.Snapshot
 }
 
-// withSwitch gives a board a switch. The returned function gives the latest one.
+// fakeDeadman is a switch that works in virtual time. It sends the RESIGN from
+// a port of its own, as a companion does, and keeps what it is told.
+type fakeDeadman struct {
+	*fakeFence
+	exited chan struct{}
+
+	plans   []netio.ReleasePlan
+	closed  bool
+	refuses error         // of Prepare
+	slow    time.Duration // between the end of a lease and the RESIGN
+	firedAt time.Duration
+}
+
+// withSwitch gives a board a lease and a switch. The returned function gives the latest one.
 func withSwitch(b *fakeBoard) func() *fakeDeadman {
 	var latest *fakeDeadman
+	b.fence = &fakeFence{board: b}
 	b.deadman = func() (Deadman, error) {
-		latest = &fakeDeadman{board: b, exited: make(chan struct{})}
+		latest = newFakeDeadman(b)
 		return latest, nil
 	}
 	return func() *fakeDeadman { return latest }
+}
+
+func newFakeDeadman(b *fakeBoard) *fakeDeadman {
+	d := &fakeDeadman{fakeFence: b.fence, exited: make(chan struct{})}
+	b.fence.companion = d
+	return d
 }
 
 func (d *fakeDeadman) Prepare(e netio.ReleasePlan) error {
@@ -52,36 +69,87 @@ func (d *fakeDeadman) Prepare(e netio.ReleasePlan) error {
 	return nil
 }
 
-func (d *fakeDeadman) Arm() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.armed, d.fired, d.lease = true, false, 0
+func (f *fakeFence) Begin(end time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.armed, f.fired, f.shut = true, false, false
+	f.set(end)
 }
 
-func (d *fakeDeadman) Disarm() (inTime bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	inTime = !d.fired
-	d.armed, d.fired = false, false
-	d.disarmed++
+func (f *fakeFence) Extend(end time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fired {
+		return false
+	}
+	f.set(end)
+	return true
+}
+
+func (f *fakeFence) set(end time.Duration) {
+	f.end, f.lease = end, 0
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	if end != netio.NoEnd {
+		f.lease = end - time.Since(f.board.lan.start)
+		f.timer = time.AfterFunc(f.lease, f.expire)
+	}
+}
+
+// expire is when the lease runs out.
+func (f *fakeFence) expire() {
+	f.mu.Lock()
+	companion := f.companion
+	f.mu.Unlock()
+	if companion != nil {
+		companion.fire()
+	}
+}
+
+func (f *fakeFence) Shut() (inTime bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	inTime = !f.fired
+	f.armed, f.fired, f.shut = false, false, true
 	return inTime
 }
 
-func (d *fakeDeadman) Extend(end time.Duration) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.fired {
-		return false
+func (f *fakeFence) Released() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shut = false
+	f.disarmed++
+}
+
+func (f *fakeFence) Fired() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fired
+}
+
+func (f *fakeFence) Cover(interfaces []int, first int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.covered = append(f.covered, netio.Snapshot{Interfaces: interfaces, Link: netio.Link{Index: first}})
+	return nil
+}
+
+func (f *fakeFence) CoverAgain() error { return nil }
+func (f *fakeFence) Revision() int     { return 0 }
+func (f *fakeFence) Close() error      { return nil }
+
+func (f *fakeFence) Closes() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closes
+}
+
+func (f *fakeFence) State() (netio.FenceKind, string) {
+	if f.Closes() {
+		return netio.FenceTCX, ""
 	}
-	d.end, d.lease = end, 0
-	if d.timer != nil {
-		d.timer.Stop()
-	}
-	if end != netio.NoEnd {
-		d.lease = end - time.Since(d.board.lan.start)
-		d.timer = time.AfterFunc(d.lease, d.fire)
-	}
-	return true
+	return netio.FenceNone, "this is a test"
 }
 
 // fire is the end of a lease.
@@ -92,7 +160,10 @@ func (d *fakeDeadman) fire() {
 		return
 	}
 	d.fired, d.firedAt = true, time.Since(d.board.lan.start)
-	plan := d.plans[len(d.plans)-1]
+	var plan netio.ReleasePlan
+	if len(d.plans) > 0 {
+		plan = d.plans[len(d.plans)-1]
+	}
 	d.board.get(func() { d.board.holding = false })
 	time.AfterFunc(d.slow+fakeLatency, func() { d.board.lan.resign(d.board, plan) })
 }
@@ -129,12 +200,6 @@ func (l *fakeLAN) resign(from *fakeBoard, e netio.ReleasePlan) {
 	}
 }
 
-func (d *fakeDeadman) Fired() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.fired
-}
-
 func (d *fakeDeadman) Exited() <-chan struct{} { return d.exited }
 func (d *fakeDeadman) PID() int                { return 4711 }
 
@@ -142,7 +207,10 @@ func (d *fakeDeadman) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.closed {
-		d.closed, d.armed = true, false
+		d.closed = true
+		if d.companion == d {
+			d.companion = nil
+		}
 		select {
 		case <-d.exited:
 		default:
@@ -152,9 +220,9 @@ func (d *fakeDeadman) Close() error {
 	return nil
 }
 
-func (d *fakeDeadman) get(read func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (f *fakeFence) get(read func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	read()
 }
 

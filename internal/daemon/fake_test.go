@@ -58,6 +58,8 @@ type fakeBoard struct {
 	silent       bool   // its kernel does not answer for the floating address
 	frames       uint64 // of hosts that are no boards, which have reached it
 	questions    []netio.ARPQuestion
+	releaseFails error
+	onAcquire    func()
 	sendTakes    time.Duration // from the call until the datagram leaves
 	sent         int
 	holding      bool
@@ -68,6 +70,7 @@ type fakeBoard struct {
 	unicasts     int                                      // how many datagrams it sent to one board
 	onSend       func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
 	command      func(ctx context.Context, words []string) ([]byte, error)
+	fence        *fakeFence // nil for none
 	deadman      func() (Deadman, error)
 	openLED      func() (gpio.LED, error) // nil opens led
 	runs         []time.Duration          // of the command: when
@@ -176,6 +179,14 @@ func (l *fakeLAN) holders() (numbers []int) {
 
 // machine is the board as its daemon finds it.
 func (b *fakeBoard) machine() Platform {
+	p := b.bareMachine()
+	if b.fence != nil {
+		p.OpenFence = func([]netip.Addr) (Fence, error) { return b.fence, nil }
+	}
+	return p
+}
+
+func (b *fakeBoard) bareMachine() Platform {
 	return Platform{
 		Now: func() time.Duration { return time.Since(b.lan.start) },
 		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
@@ -324,6 +335,9 @@ func (h fakeHolder) Acquire() error {
 	if h.board.acquireFails != nil {
 		return h.board.acquireFails
 	}
+	if h.board.onAcquire != nil {
+		h.board.onAcquire()
+	}
 	h.board.holding = true
 	return nil
 }
@@ -342,6 +356,9 @@ func (h fakeHolder) Renew() (restored bool, err error) {
 func (h fakeHolder) Release() error {
 	h.board.mu.Lock()
 	defer h.board.mu.Unlock()
+	if h.board.releaseFails != nil {
+		return h.board.releaseFails
+	}
 	h.board.holding = false
 	return nil
 }

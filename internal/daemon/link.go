@@ -24,7 +24,8 @@ type link struct {
 	name       string // "" until the interface was found
 	state      netio.Link
 	present    bool
-	snapshots  chan netio.Snapshot // on their way to the loop; only the newest counts
+	snapshots  chan netio.Snapshot  // on their way to the loop; only the newest counts
+	cover      func(netio.Snapshot) // is told of each before the loop is
 
 	// What is open was opened for this address, on the interface with this index.
 	open  bool
@@ -57,6 +58,7 @@ func (l *link) watch(ctx context.Context) error {
 	}
 	failed := func(err error) { l.tasks.tryPost(func() { l.reporter.log.Warn(err) }) }
 	return l.platform.Watch(ctx, name, failed, func(s netio.Snapshot) {
+		l.cover(s)
 		select {
 		case <-l.snapshots: // the loop is busy, and has not seen that one
 		default:
@@ -88,6 +90,9 @@ func (l *link) find(ctx context.Context) (name string, found bool) {
 		}
 	}
 }
+
+// covers names who is told of each state of the interfaces before the loop is.
+func (l *link) covers(cover func(netio.Snapshot)) { l.cover = cover }
 
 // update enters the state of the interface.
 func (l *link) update(s netio.Snapshot) { l.state, l.present = s.Link, s.Present }

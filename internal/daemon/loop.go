@@ -68,7 +68,7 @@ func (d *Daemon) handle(e event) {
 // must know, before it sends anything, what its companion has done.
 func (d *Daemon) checkDeadman() {
 	switch {
-	case !d.deadman.fired():
+	case !d.lease.fired():
 	case d.core.Role() == election.Leader:
 		d.carryOut(d.core.LeaseExpired(d.now()))
 	default:
@@ -187,7 +187,10 @@ func (d *Daemon) stop() {
 // leave releases the address, and closes everything that is open.
 func (d *Daemon) leave() {
 	d.address.close()
-	d.deadman.close()
+	if !d.address.unreleased { // else the companion goes on to release it
+		d.deadman.close()
+	}
+	d.lease.close()
 	d.closeLink()
 	d.reporter.failed("close the timer", d.timer.Close())
 }

@@ -64,7 +64,10 @@ type Frames interface {
 	Close() error
 }
 
-// Platform is what a daemon uses of the machine that it runs on.
+// Platform is what a daemon uses of the machine that it runs on. OpenHolder, OpenAnnouncer,
+// OpenFence and StartDeadman are all that needs privileges besides the sockets: who holds,
+// announces, fences and releases an address may be another process, as long as the daemon has
+// the memory of the lease.
 type Platform struct {
 	// Now reads a monotonic clock; nil means netio.Now.
 	Now func() time.Duration
@@ -86,7 +89,10 @@ type Platform struct {
 	OpenLED func(gpio.Spec) (gpio.LED, error)
 	// NewTimer makes what wakes the loop; nil means a timer of the Go runtime.
 	NewTimer func() (Timer, error)
-	// StartDeadman starts the dead man's switch; nil means that there is none.
+	// OpenFence makes the lease, and what in the kernel enforces it; nil means that nothing ends a
+	// lease.
+	OpenFence func(addresses []netip.Addr) (Fence, error)
+	// StartDeadman starts the dead man's switch of a fence; nil means that there is none.
 	StartDeadman func() (Deadman, error)
 	// RunCommand runs a program with arguments to its end, or until ctx ends, and
 	// returns what it prints.
@@ -95,7 +101,7 @@ type Platform struct {
 
 // RealOptions say what of the real machine a daemon uses, besides what is configured.
 type RealOptions struct {
-	// Deadman is the command line of the dead man's switch; nil for none.
+	// Deadman is the command line of the dead man's switch; nil for none, and no fence either.
 	Deadman []string
 	Log     *logrus.Entry // may be nil if no socket is configured
 }
@@ -161,15 +167,30 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		},
 	}
 	if o.Deadman != nil {
-		s.StartDeadman = func() (Deadman, error) {
-			d, err := netio.StartDeadman(o.Deadman)
-			if err != nil {
-				return nil, err
-			}
-			return d, nil
-		}
+		s.useFence(o.Deadman)
 	}
 	return s
+}
+
+// useFence has the machine enforce a lease: by a fence, and by a dead man's switch that is
+// started by a command.
+func (p *Platform) useFence(deadman []string) {
+	var fence *netio.Fence
+	p.OpenFence = func(addresses []netip.Addr) (Fence, error) {
+		f, err := netio.NewFence(addresses)
+		if err != nil {
+			return nil, err
+		}
+		fence = f
+		return f, nil
+	}
+	p.StartDeadman = func() (Deadman, error) {
+		d, err := netio.StartDeadman(deadman, fence)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
 }
 
 // realLED returns what opens a light, with a note for `topdog cleanup`. That notes

@@ -41,6 +41,8 @@ func (d *Daemon) status(now time.Duration) console.Status {
 		s.ScoreFrom = d.cfg.ScoreSource.String()
 	}
 	d.group.counters(&s.Counters)
+	d.lease.status(&s)
+	d.deadman.status(&s)
 	d.address.status(&s)
 	if works := d.light.status(&s); works {
 		d.reporter.solved(console.ProblemLED)

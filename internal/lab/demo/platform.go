@@ -43,6 +43,8 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 	p.OpenFrames = func(link netio.Link) (daemon.Frames, error) {
 		return netns.Within(host, func() (daemon.Frames, error) { return machine.OpenFrames(link) })
 	}
+	// The interfaces that a fence covers are named by their indexes, which mean others elsewhere.
+	p.OpenFence = nil
 	return p
 }
 

@@ -1,0 +1,106 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// TestResignWaitsForTheRelease has the kernel not let go of the address. Whoever is named in a
+// RESIGN claims at once, so there would be two holders; unless the fence keeps everybody off.
+func TestResignWaitsForTheRelease(t *testing.T) {
+	for _, fenced := range []bool{true, false} {
+		name := map[bool]string{true: "fenced", false: "unfenced"}[fenced]
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				_, _, three, latest := l.armedThree(nil)
+				fence := latest().fakeFence
+				said := three.says(t)
+				fence.get(func() { fence.closes = fenced })
+				three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
+				go three.Resign(t.Context())
+				pass(2 * time.Millisecond)
+				named := false
+				for _, m := range said() {
+					named = named || m.Type == wire.TypeResign
+				}
+				if named != fenced {
+					t.Errorf("a successor was named: %t", named)
+				}
+				if !fenced {
+					l.wantHolders(3) // the others have not been told to claim
+				}
+				fence.get(func() {
+					if !fence.shut || fence.armed {
+						t.Errorf("shut: %t, armed: %t", fence.shut, fence.armed)
+					}
+				})
+				var kinds []console.ProblemKind
+				for _, p := range three.mustStatus(t).Problems {
+					kinds = append(kinds, p.Kind)
+				}
+				if len(kinds) != 1 || kinds[0] != console.ProblemAddressNotReleased {
+					t.Errorf("the problems are %v", kinds)
+				}
+
+				three.get(func() { three.releaseFails = nil })
+				pass(retryReleaseEvery + time.Millisecond)
+				fence.get(func() {
+					if fence.shut {
+						t.Error("it is not known that the address is released")
+					}
+				})
+				pass(time.Second)
+				if holders := l.holders(); len(holders) != 1 || holders[0] == 3 {
+					t.Errorf("%v hold it", holders)
+				}
+				if p := three.mustStatus(t).Problems; len(p) > 0 {
+					t.Errorf("there still is a problem: %v", p)
+				}
+			})
+		})
+	}
+}
+
+// TestLeaseBeginsBeforeTheAddressIsAcquired: a board that freezes in between must not answer for ever.
+func TestLeaseBeginsBeforeTheAddressIsAcquired(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		var fence *fakeFence
+		begun, acquired := false, 0
+		l.board(1, nil)
+		l.board(2, func(_ *config.Config, b *fakeBoard) {
+			withSwitch(b)
+			fence = b.fence
+			b.onAcquire = func() {
+				acquired++
+				fence.get(func() { begun = fence.armed })
+			}
+		})
+		pass(3 * time.Second)
+		l.wantHolders(2)
+		if acquired == 0 || !begun {
+			t.Errorf("acquired %d times, the lease had begun: %t", acquired, begun)
+		}
+	})
+}
+
+// TestFenceFollowsTheInterfaces: it is on every interface before the loop hears of it.
+func TestFenceFollowsTheInterfaces(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { withSwitch(b) })
+		pass(time.Second)
+		one.change(func(s *netio.Snapshot) { s.Interfaces = []int{2, 9} })
+		pass(time.Second)
+		one.fence.get(func() {
+			last := one.fence.covered[len(one.fence.covered)-1]
+			if len(last.Interfaces) != 2 || last.Interfaces[1] != 9 || last.Link.Index != 2 {
+				t.Errorf("it covers %v, of which %d is the group's", last.Interfaces, last.Link.Index)
+			}
+		})
+	})
+}

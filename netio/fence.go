@@ -1,0 +1,283 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Fence is the lease of the leader, and programs in the kernel that enforce it: when the
+// lease has ended, they drop ARP and IPv4 for the floating addresses and from them, on every
+// interface, whatever has become of the processes of this board. The board's own addresses
+// are not touched. While there is nothing to release, everything passes: a router or a
+// container on a follower must reach the address on another board.
+//
+// To extend the lease is a store to memory, which the programs read. They are there whether
+// or not this board leads, so that a takeover has nothing to set up. They go when the last
+// process that has the fence open goes: the daemon, or a companion that sees to it that the
+// addresses are gone first.
+//
+// Where the kernel has no such programs, the fence is a lease and nothing more: the companion
+// of a Deadman ends it.
+//
+// Cover, CoverAgain and State may be called from any goroutine, all else from one.
+type Fence struct {
+	lease
+	kind     FenceKind
+	reason   string // why there is none
+	inbound  int    // a program
+	outbound int    // likewise; -1 where the kernel has none
+
+	mu       sync.Mutex
+	attached map[int][]int // what holds the programs on an interface, by its index
+	failed   map[int]error // likewise
+	wanted   []int         // what shall be covered
+	first    int           // index of the most important interface
+	changes  int           // counts those of attached
+}
+
+// FenceKind is how the kernel enforces the lease.
+type FenceKind int
+
+// The kinds, the best last. FenceNone is only a lease.
+const (
+	FenceNone FenceKind = iota
+	// FenceXDP drops what comes in, in the generic mode of XDP: Linux 5.9 and newer.
+	FenceXDP
+	// FenceTCX drops what comes in and what leaves: Linux 6.6 and newer.
+	FenceTCX
+)
+
+var fenceKinds = [...]string{FenceNone: "none", FenceXDP: "xdp", FenceTCX: "tcx"}
+
+// String returns the kind for programs: it is part of the JSON that docs/status.md describes.
+func (k FenceKind) String() string { return fenceKinds[k] }
+
+// NewFence makes a fence for floating addresses, as good a one as the kernel has, and the lease
+// in any case. There is nothing to release yet.
+func NewFence(addresses []netip.Addr) (*Fence, error) {
+	return newFence(addresses, FenceTCX, FenceXDP)
+}
+
+func newFence(addresses []netip.Addr, kinds ...FenceKind) (*Fence, error) {
+	f := &Fence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}}
+	array, err := newArray("topdog_lease", fenceMemory)
+	if err == nil {
+		f.lease, err = newLease(array)
+	}
+	if err == nil {
+		err = f.load(addresses, kinds)
+	}
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	f.kind, f.reason = FenceNone, err.Error()
+	if f.lease, err = newLease(nil); err != nil {
+		f.lease.close()
+		return nil, fmt.Errorf("netio: make a lease: %w", err)
+	}
+	return f, nil
+}
+
+// load loads the programs of the best kind that the kernel can attach.
+func (f *Fence) load(addresses []netip.Addr, kinds []FenceKind) error {
+	var failed []error
+	for _, kind := range kinds {
+		f.kind = kind
+		err := f.loadKind(fenceProgram{addresses, int(f.file.Fd())})
+		if err == nil {
+			err = f.try()
+		}
+		if err == nil {
+			return nil
+		}
+		f.unload()
+		failed = append(failed, fmt.Errorf("%v: %w", kind, err))
+	}
+	return errors.Join(failed...)
+}
+
+func (f *Fence) loadKind(p fenceProgram) (err error) {
+	if f.kind == FenceXDP {
+		f.inbound, err = loadProgram("topdog_in", unix.BPF_PROG_TYPE_XDP, unix.BPF_XDP, p.xdp())
+		return err
+	}
+	const kind = unix.BPF_PROG_TYPE_SCHED_CLS
+	if f.inbound, err = loadProgram("topdog_in", kind, unix.BPF_TCX_INGRESS, p.tcx(inbound)); err != nil {
+		return err
+	}
+	f.outbound, err = loadProgram("topdog_out", kind, unix.BPF_TCX_EGRESS, p.tcx(outbound))
+	return err
+}
+
+// loopback is the index of the loopback interface, which every network namespace has.
+const loopback = 1
+
+// try finds out whether the kernel can attach what it has loaded: that it has tcx, no kernel says
+// before. Everything passes, since there is no lease yet.
+func (f *Fence) try() error {
+	links, err := f.attach(loopback)
+	for _, link := range links {
+		detachProgram(link)
+	}
+	return err
+}
+
+// attach attaches the programs to an interface.
+func (f *Fence) attach(ifindex int) (links []int, err error) {
+	attach := func(program int, to, flags uint32) {
+		if err != nil {
+			return
+		}
+		var link int
+		if link, err = attachProgram(program, ifindex, to, flags); err == nil {
+			links = append(links, link)
+		}
+	}
+	if f.kind == FenceXDP {
+		attach(f.inbound, unix.BPF_XDP, unix.XDP_FLAGS_SKB_MODE)
+	} else {
+		attach(f.inbound, unix.BPF_TCX_INGRESS, 0)
+		attach(f.outbound, unix.BPF_TCX_EGRESS, 0)
+	}
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		err = fmt.Errorf("%w: another program is there", err)
+	case errors.Is(err, unix.EINVAL):
+		err = fmt.Errorf("%w: the kernel cannot attach it", err)
+	}
+	return links, err
+}
+
+// Cover puts the fence on interfaces, given by their indexes, and forgets those that are gone. The
+// first one is that which the companion gets in any case. The error says where the fence
+// is not, and why; what can be covered is.
+func (f *Fence) Cover(interfaces []int, first int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kind == FenceNone {
+		return nil
+	}
+	f.wanted, f.first = interfaces, first
+	for ifindex := range f.attached {
+		if !slices.Contains(interfaces, ifindex) {
+			f.uncover(ifindex)
+		}
+	}
+	return f.cover()
+}
+
+// CoverAgain tries to cover what could not be covered.
+func (f *Fence) CoverAgain() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cover()
+}
+
+// cover covers what is not covered yet.
+func (f *Fence) cover() error {
+	clear(f.failed)
+	var failed []error
+	for _, ifindex := range f.wanted {
+		if _, covered := f.attached[ifindex]; covered {
+			continue
+		}
+		links, err := f.attach(ifindex)
+		if err != nil {
+			if i, gone := net.InterfaceByIndex(ifindex); gone == nil {
+				err = fmt.Errorf("the fence is not on %s: %w", i.Name, err)
+				f.failed[ifindex] = err
+				failed = append(failed, err)
+			}
+		}
+		if len(links) > 0 {
+			f.attached[ifindex] = links
+			f.changes++
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// uncover takes the fence from an interface.
+func (f *Fence) uncover(ifindex int) {
+	for _, link := range f.attached[ifindex] {
+		detachProgram(link)
+	}
+	delete(f.attached, ifindex)
+	f.changes++
+}
+
+// State says what the fence is, and in words why it is not better, or where it is not.
+func (f *Fence) State() (kind FenceKind, problem string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kind == FenceNone {
+		return FenceNone, f.reason
+	}
+	var failed []error
+	for _, err := range f.failed {
+		failed = append(failed, err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		problem = err.Error()
+	}
+	return f.kind, problem
+}
+
+// Closes reports whether nobody reaches this board by the addresses once the lease was ended.
+func (f *Fence) Closes() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kind != FenceNone && len(f.attached) > 0 && len(f.failed) == 0
+}
+
+// Revision changes with what is attached to the interfaces.
+func (f *Fence) Revision() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changes
+}
+
+// withCopies calls send with the files that keep the programs on the interfaces, at most so many:
+// the first interface comes first. They stay open until it returns.
+func (f *Fence) withCopies(most int, send func(files []int) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var files []int
+	files = append(files, f.attached[f.first]...)
+	for ifindex, links := range f.attached {
+		if ifindex != f.first && len(files)+len(links) <= most {
+			files = append(files, links...)
+		}
+	}
+	return send(files)
+}
+
+// Close takes the fence from all interfaces and ends the lease.
+func (f *Fence) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ifindex := range f.attached {
+		f.uncover(ifindex)
+	}
+	f.unload()
+	f.lease.close()
+	f.lease = lease{timer: -1}
+	f.kind = FenceNone
+	return nil
+}
+
+func (f *Fence) unload() {
+	for _, program := range []*int{&f.inbound, &f.outbound} {
+		if *program >= 0 {
+			unix.Close(*program)
+		}
+		*program = -1
+	}
+}

@@ -1,0 +1,308 @@
+package netio
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testedFences are the kinds of fences that this kernel has, the best first.
+func testedFences(t testing.TB) (kinds []FenceKind) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("a fence needs root")
+	}
+	for _, kind := range []FenceKind{FenceTCX, FenceXDP} {
+		f, err := newFence([]netip.Addr{testVIP}, kind)
+		must(t, err)
+		if got, why := f.State(); got == kind {
+			kinds = append(kinds, kind)
+		} else {
+			t.Logf("this kernel has no %v: %s", kind, why)
+		}
+		must(t, f.Close())
+	}
+	if len(kinds) == 0 {
+		t.Skip("this kernel has no fence")
+	}
+	return kinds
+}
+
+// fencedBoard is a board with a fence that holds the address for ever, and a client that uses it.
+type fencedBoard struct {
+	*board
+	client   *board
+	fence    *Fence
+	asks     *Announcer              // of the client
+	sends    *Announcer              // of the board
+	services map[netip.Addr]net.Conn // of the client to the board
+	answers  map[netip.Addr]net.PacketConn
+}
+
+func newFencedBoard(t *testing.T, kind FenceKind, method HoldMethod) *fencedBoard {
+	t.Helper()
+	if method == HoldTUN {
+		needTUN(t)
+	}
+	l := newLAN(t, 2)
+	b := &fencedBoard{board: l.boards[0], client: l.boards[1], services: map[netip.Addr]net.Conn{}, answers: map[netip.Addr]net.PacketConn{}}
+	must(t, openFloating(t, b.board, FloatingOptions{Method: method, lifetime: longLease}).Acquire())
+	b.asks, b.sends = openTestAnnouncer(t, b.client), openTestAnnouncer(t, b.board)
+	var err error
+	b.fence, err = on(b.board, func() (*Fence, error) { return newFence([]netip.Addr{testVIP}, kind) })
+	must(t, err)
+	t.Cleanup(func() { must(t, b.fence.Close()) })
+	b.cover(t, "eth0")
+	for _, addr := range []netip.Addr{testVIP, b.addr} {
+		b.serve(t, addr)
+	}
+	return b
+}
+
+func (b *fencedBoard) cover(t *testing.T, names ...string) {
+	t.Helper()
+	var indexes []int
+	for _, name := range names {
+		indexes = append(indexes, b.link(t, name).Index)
+	}
+	b.do(t, func() error { return b.fence.Cover(indexes, indexes[0]) })
+}
+
+// serve has the board answer datagrams at one of its addresses.
+func (b *fencedBoard) serve(t *testing.T, addr netip.Addr) {
+	t.Helper()
+	const port = 7777
+	at := netip.AddrPortFrom(addr, port)
+	service, err := on(b.board, func() (net.PacketConn, error) { return net.ListenPacket("udp4", at.String()) })
+	must(t, err)
+	t.Cleanup(func() { service.Close() })
+	go func() {
+		buffer := make([]byte, 100)
+		for {
+			n, from, err := service.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			service.WriteTo(buffer[:n], from)
+		}
+	}()
+	conn, err := on(b.client, func() (net.Conn, error) { return net.Dial("udp4", at.String()) })
+	must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	b.services[addr], b.answers[addr] = conn, service
+}
+
+// silence is how long the client waits for an answer before it takes the board for silent.
+const silence = 20 * time.Millisecond
+
+func (b *fencedBoard) answersARP(t *testing.T, addr netip.Addr) bool {
+	t.Helper()
+	_, found, err := b.asks.Probe(context.Background(), addr, 1, silence)
+	must(t, err)
+	return found
+}
+
+func (b *fencedBoard) answersIP(t *testing.T, addr netip.Addr) bool {
+	t.Helper()
+	conn := b.services[addr]
+	buffer := make([]byte, 100)
+	must(t, conn.SetDeadline(time.Now().Add(silence)))
+	if _, err := conn.Write([]byte("hello")); err != nil {
+		return false // the neighbour was not found, for the datagram before
+	}
+	_, err := conn.Read(buffer)
+	return err == nil
+}
+
+// wantAnswers wants the address to be answered, or not, and the board's own to be in any case.
+func (b *fencedBoard) wantAnswers(t *testing.T, when string, want bool) {
+	t.Helper()
+	if want {
+		// The first answer may come late: the neighbours have to be found.
+		eventually(t, when+": the address is answered", func() bool { return b.answersIP(t, testVIP) && b.answersARP(t, testVIP) })
+	} else if b.answersARP(t, testVIP) || b.answersIP(t, testVIP) {
+		t.Errorf("%s: the address is answered", when)
+	}
+	eventually(t, when+": the board's own address is answered", func() bool { return b.answersIP(t, b.addr) && b.answersARP(t, b.addr) })
+}
+
+// until waits for a moment.
+func until(end time.Duration) {
+	for Now() <= end {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestFence holds when the address is answered: the lease alone decides, and nobody runs for it.
+func TestFence(t *testing.T) {
+	for _, kind := range testedFences(t) {
+		for _, method := range []HoldMethod{HoldLifetime, HoldTUN} {
+			t.Run(kind.String()+" "+method.String(), func(t *testing.T) {
+				b := newFencedBoard(t, kind, method)
+				f := b.fence
+				b.wantAnswers(t, "nothing to release", true)
+				f.Begin(NoEnd)
+				b.wantAnswers(t, "no end", true)
+				end := Now() + 50*time.Millisecond
+				if !f.Extend(end) {
+					t.Fatal("the lease cannot be extended")
+				}
+				until(end)
+				b.wantAnswers(t, "at the end", false)
+				if f.Fired() {
+					t.Error("that the lease is over counts as fired")
+				}
+				if !f.Extend(Now() + longLease) {
+					t.Error("a lease that nobody has ended cannot be extended")
+				}
+				b.wantAnswers(t, "extended late", true)
+				if !f.Shut() {
+					t.Error("the lease was ended")
+				}
+				b.wantAnswers(t, "shut", false)
+				if !f.Closes() {
+					t.Error("it does not close")
+				}
+				f.Released()
+				b.wantAnswers(t, "released", true)
+				f.Begin(NoEnd)
+				f.put(leaseFired) // by the companion
+				b.wantAnswers(t, "fired", false)
+				if !f.Fired() || f.Extend(NoEnd) || f.Extend(Now()+longLease) {
+					t.Error("what was fired can be opened again")
+				}
+				b.wantAnswers(t, "fired, and extended too late", false)
+				must(t, f.Close())
+				b.wantAnswers(t, "without it", true)
+			})
+		}
+	}
+}
+
+// TestFenceOutbound: what the kernel still sends from the address does not leave either.
+func TestFenceOutbound(t *testing.T) {
+	for _, kind := range testedFences(t) {
+		t.Run(kind.String(), func(t *testing.T) {
+			b := newFencedBoard(t, kind, HoldLifetime)
+			b.wantAnswers(t, "nothing to release", true)
+			sent := b.services[testVIP].LocalAddr()
+			hears := func() bool {
+				buffer := make([]byte, 100)
+				must(t, b.services[testVIP].SetDeadline(time.Now().Add(silence)))
+				_, err := b.answers[testVIP].WriteTo([]byte("unasked"), sent)
+				must(t, err)
+				_, err = b.services[testVIP].Read(buffer)
+				return err == nil
+			}
+			announced := make(chan string, 100)
+			b.asks.Rivals([]netip.Addr{testVIP}, func(_ netip.Addr, mac net.HardwareAddr) { announced <- mac.String() })
+			eventually(t, "the client hears it", hears)
+			must(t, b.sends.Announce(testVIP))
+			receive(t, "the announcement", announced)
+			b.fence.Shut()
+			passes := kind == FenceXDP // it sees only what comes in
+			if heard := hears(); heard != passes {
+				t.Errorf("the client hears it: %t, want %t", heard, passes)
+			}
+			for len(announced) > 0 {
+				<-announced
+			}
+			if err := b.sends.Announce(testVIP); (err == nil) != passes {
+				t.Errorf("the announcement was sent with %v", err)
+			}
+			time.Sleep(silence)
+			if heard := len(announced) > 0; heard != passes {
+				t.Errorf("the client hears the announcement: %t, want %t", heard, passes)
+			}
+		})
+	}
+}
+
+// TestFenceCoversLaterInterfaces has interfaces appear and vanish.
+func TestFenceCoversLaterInterfaces(t *testing.T) {
+	for _, kind := range testedFences(t) {
+		t.Run(kind.String(), func(t *testing.T) {
+			b := newFencedBoard(t, kind, HoldLifetime)
+			revision := b.fence.Revision()
+			b.cover(t, "eth0")
+			if b.fence.Revision() != revision {
+				t.Error("it was attached again")
+			}
+			err := b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index, 4711}, 4711) })
+			if err != nil {
+				t.Errorf("an interface that is gone: %v", err)
+			}
+			must(t, b.in(func() error { return b.fence.Cover(nil, 0) }))
+			b.fence.Shut()
+			eventually(t, "the address is answered where there is no fence", func() bool { return b.answersARP(t, testVIP) })
+			b.cover(t, "eth0")
+			b.wantAnswers(t, "covered later", false)
+		})
+	}
+}
+
+// TestFenceOfAnother: two programs of XDP cannot be on one interface.
+func TestFenceOfAnother(t *testing.T) {
+	for _, kind := range testedFences(t) {
+		t.Run(kind.String(), func(t *testing.T) {
+			b := newFencedBoard(t, kind, HoldLifetime)
+			second, err := on(b.board, func() (*Fence, error) { return newFence([]netip.Addr{testVIP}, kind) })
+			must(t, err)
+			defer second.Close()
+			eth0 := b.link(t, "eth0")
+			err = b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) })
+			got, problem := second.State()
+			if got != kind || second.Closes() != (kind == FenceTCX) {
+				t.Errorf("it is a %v, closes: %t", got, second.Closes())
+			}
+			if kind == FenceXDP && (err == nil || !strings.Contains(problem, "another program is there")) {
+				t.Errorf("got %v; it says %q", err, problem)
+			}
+			must(t, b.fence.Close())
+			must(t, b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) }))
+			if !second.Closes() {
+				t.Error("it does not close when the other one is gone")
+			}
+		})
+	}
+}
+
+// TestNoFence has a kernel with nothing that is asked for: the lease works all the same.
+func TestNoFence(t *testing.T) {
+	f, err := newFence([]netip.Addr{testVIP}, FenceKind(0))
+	must(t, err)
+	defer f.Close()
+	f.Begin(NoEnd)
+	if !f.Extend(Now()+longLease) || !f.Shut() || f.Fired() {
+		t.Error("the lease does not work")
+	}
+	f.Released()
+}
+
+// BenchmarkExtend is what a heartbeat pays for the lease: moving its end, in memory that the
+// kernel's programs read as well, or that only the companion does, and the companion's timer.
+func BenchmarkExtend(b *testing.B) {
+	for _, kind := range append(testedFences(b), FenceNone) {
+		b.Run(kind.String(), func(b *testing.B) {
+			f, err := newFence([]netip.Addr{testVIP}, kind)
+			must(b, err)
+			defer f.Close()
+			f.Begin(NoEnd)
+			b.Run("with timer", func(b *testing.B) {
+				for b.Loop() {
+					f.Extend(Now() + longLease)
+				}
+			})
+			b.Run("memory alone", func(b *testing.B) {
+				f.Extend(NoEnd)
+				for b.Loop() {
+					f.Extend(NoEnd)
+				}
+			})
+		})
+	}
+}
