@@ -65,11 +65,11 @@ func leading(lan *sim.Sim) (boards []*sim.Board) {
 var disturbances = []disturbance{
 	{
 		"the switch passes nothing for 20 to 60 ms", 100 * time.Millisecond,
-		func(lan *sim.Sim) { burst(lan, lan.Boards()) }, 3.5, 0.3, 200 * time.Millisecond,
+		func(lan *sim.Sim) { burst(lan, lan.Boards()) }, 0.2, 0.2, 200 * time.Millisecond,
 	},
 	{
 		"the leader's port passes nothing for 20 to 60 ms", 100 * time.Millisecond,
-		func(lan *sim.Sim) { burst(lan, leading(lan)) }, 3.5, 0.3, 200 * time.Millisecond,
+		func(lan *sim.Sim) { burst(lan, leading(lan)) }, 2, 0.3, 200 * time.Millisecond,
 	},
 	{
 		"the leader stands still for 5 to 30 ms", 100 * time.Millisecond,
