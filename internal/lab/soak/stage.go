@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -56,7 +57,7 @@ func (s *stage) startBoards(p cluster.Program, strict bool) error {
 		return err
 	}
 	for n := 1; n <= numBoards; n++ {
-		b, err := s.NewTopdog(p, n, settings(strict))
+		b, err := s.NewTopdog(p, n, s.settings(strict))
 		if err != nil {
 			return err
 		}
@@ -218,9 +219,13 @@ func (s *stage) resign(board int) error {
 }
 
 // settings are what the boards' configuration has beside what every test wants.
-func settings(strict bool) cluster.Settings {
+func (s *stage) settings(strict bool) cluster.Settings {
 	if !strict {
 		return nil
 	}
-	return cluster.Settings{"algorithm": cluster.Quote("strict")}
+	var voters []string
+	for n := range numBoards {
+		voters = append(voters, cluster.Quote(s.LAN.Board(n+1).Addr.Addr().String()))
+	}
+	return cluster.Settings{"algorithm": cluster.Quote("strict"), "voters": "[" + strings.Join(voters, ", ") + "]"}
 }
