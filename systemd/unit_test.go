@@ -2,6 +2,7 @@ package systemd
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,19 +92,54 @@ func TestUnit(t *testing.T) {
 	}
 }
 
+// A witness has no right at all, and the user who may read the key.
+func TestWitnessUnit(t *testing.T) {
+	u := parseUnit(t, "topdog-witness.service")
+	for key, want := range map[string]string{
+		"Service.ExecStart":                "/usr/bin/topdog witness",
+		"Service.Type":                     "notify",
+		"Service.Restart":                  "always",
+		"Service.RestartPreventExitStatus": "78",
+		"Service.WatchdogSec":              "5s",
+		"Service.User":                     "topdog",
+		"Service.AmbientCapabilities":      "",
+		"Service.NoNewPrivileges":          "yes",
+		"Service.PrivateDevices":           "yes",
+		"Service.RestrictAddressFamilies":  "AF_INET AF_NETLINK AF_UNIX",
+		"Install.WantedBy":                 "multi-user.target",
+
+		// Nothing to clean up, nobody to wait for, and no way to stop a board by mistake.
+		"Service.ExecStopPost": "", "Service.SupplementaryGroups": "", "Service.DeviceAllow": "",
+		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Unit.Requires": "", "Unit.Conflicts": "",
+	} {
+		if got := strings.Join(u[key], ", "); got != want {
+			t.Errorf("%s=%s, want %q", key, got, want)
+		}
+	}
+	if set, ok := u["Service.CapabilityBoundingSet"]; !ok || set[0] != "" {
+		t.Errorf("CapabilityBoundingSet=%q: it must be there and empty", set)
+	}
+}
+
 // systemd's own opinion: no setting it does not know, and an exposure of at
-// most 2.5 out of 10.
+// most 2.5 out of 10, and of a witness of 1.5.
 func TestUnitBySystemd(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")
 	}
-	text, err := os.ReadFile("topdog.service")
+	for name, threshold := range map[string]int{"topdog.service": 25, "topdog-witness.service": 15} {
+		t.Run(name, func(t *testing.T) { analyzeUnit(t, analyze, name, threshold) })
+	}
+}
+
+func analyzeUnit(t *testing.T, analyze, name string, threshold int) {
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// verify wants the programs to exist.
-	copied := filepath.Join(t.TempDir(), "topdog.service")
+	copied := filepath.Join(t.TempDir(), name)
 	installed := strings.ReplaceAll(string(text), "/usr/bin/topdog", "/bin/true")
 	if err := os.WriteFile(copied, []byte(installed), 0o600); err != nil {
 		t.Fatal(err)
@@ -115,7 +151,7 @@ func TestUnitBySystemd(t *testing.T) {
 			t.Errorf("systemd-analyze verify: %v: %s", err, line)
 		}
 	}
-	out, err = exec.Command(analyze, "security", "--offline=yes", "--threshold=25", copied).CombinedOutput()
+	out, err = exec.Command(analyze, "security", "--offline=yes", fmt.Sprintf("--threshold=%d", threshold), copied).CombinedOutput()
 	if err != nil {
 		t.Errorf("systemd-analyze security: %v\n%s", err, out)
 	}

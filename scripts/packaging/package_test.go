@@ -101,6 +101,7 @@ func TestContents(t *testing.T) {
 	var want []string
 	for _, path := range []string{
 		"usr/lib/systemd/network/10-topdog.network",
+		"usr/lib/systemd/system/topdog-witness.service",
 		"usr/lib/systemd/system/topdog.service",
 		"usr/lib/sysusers.d/topdog.conf",
 		"usr/lib/udev/rules.d/71-topdog.rules",
