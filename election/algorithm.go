@@ -128,6 +128,9 @@ type electorate interface {
 	DuplicateID()
 	// ClockTrusted tells whether this board's clock runs at its rate.
 	ClockTrusted(trusted bool) (changed bool)
+	// Voters and MajorityUnheard are for people.
+	Voters() []VoterStatus
+	MajorityUnheard() bool
 }
 
 // hooks are the optional interfaces of one algorithm; nil where it does not have them.

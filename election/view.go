@@ -61,6 +61,10 @@ type Status struct {
 	Counts   map[Reason]uint64
 	// Trust is the trusted set of the algorithm agents, ordered by id; else nil.
 	Trust []wire.ID
+	// Voters are those of the algorithm strict, ordered by id; else nil. MajorityUnheard says
+	// that this leader does not hear the majority of them, so that its address is silent.
+	Voters          []VoterStatus
+	MajorityUnheard bool
 }
 
 // Status returns a snapshot for people. It allocates; call it when somebody asks.
@@ -69,6 +73,9 @@ func (c *Core) Status(now Instant) Status {
 		Rank: c.rank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
 		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(), Trust: c.Trust(),
 		Counts: make(map[Reason]uint64),
+	}
+	if c.hooks.electorate != nil {
+		s.Voters, s.MajorityUnheard = c.hooks.electorate.Voters(), c.hooks.electorate.MajorityUnheard()
 	}
 	for r, n := range c.counts {
 		if n > 0 {

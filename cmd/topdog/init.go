@@ -22,18 +22,25 @@ that nobody else can read. ADDRESS is the floating address: a free one of your
 LAN, outside the range that your router hands out. On a terminal topdog asks
 for it.
 
+With --strict two boards never answer at once, whatever fails: a leader needs the
+promises of most of the voters, which are at least three boards, or two and a
+witness. On a terminal topdog asks for their own addresses.
+
 The other boards get the same two files. This command prints the line for that. The
 line runs topdog init on both boards: with --export it writes configuration and key
 to a pipe, with --import it reads them.
 
 Existing files are not replaced, unless --force is given. On a board that is set up
 already, the command changes nothing and prints the line again.`,
-		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17",
+		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17\n  sudo topdog init 192.168.1.250 --strict",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			board.Path, _ = c.Flags().GetString("config")
 			if err := oneAddress(&board, args); err != nil {
 				return usageError{err}
+			}
+			if board.Voters != nil && !board.Strict {
+				return usageError{errors.New("--voters is of use only with --strict")}
 			}
 			if err := checkPipes(board, export, imports); err != nil {
 				return usageError{err}
@@ -53,6 +60,8 @@ already, the command changes nothing and prints the line again.`,
 	flags.StringVar(&board.Interface, "interface", "", "the `name` of the interface (default: each board finds the one whose subnet contains the address)")
 	flags.StringVar(&board.Group, "group", "", "the `name` of the group, if there are several on one LAN")
 	flags.StringVar(&board.LED, "led", "", "the `light`: ACT, GPIO17, GPIO17:low (lit when low), none (default: ACT)")
+	flags.BoolVar(&board.Strict, "strict", false, "never two boards that answer: let voters decide (see docs/two-boards.md)")
+	flags.StringSliceVar(&board.Voters, "voters", nil, "with --strict: the `addresses` of the voters, separated by commas")
 	flags.BoolVar(&board.Force, "force", false, "replace an existing configuration and key")
 	flags.BoolVar(&export, "export", false, "write configuration and key to standard output, for --import")
 	flags.BoolVar(&imports, "import", false, "read configuration and key from standard input")
@@ -76,7 +85,7 @@ func checkPipes(board setup.Board, export, imports bool) error {
 	switch {
 	case export && imports:
 		return errors.New("--export is for the board that has the key, --import for the one that gets it")
-	case (export || imports) && (board.Address != "" || board.Interface != "" || board.Group != "" || board.LED != ""):
+	case (export || imports) && (board.Address != "" || board.Interface != "" || board.Group != "" || board.LED != "" || board.Strict):
 		return errors.New("with --export and --import the configuration is the one of the first board: leave out the address and the other options")
 	case export && board.Force:
 		return errors.New("--export replaces nothing: --force belongs to --import")

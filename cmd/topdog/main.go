@@ -107,6 +107,7 @@ Set up the first board:        topdog init 192.168.1.250`,
 	root.PersistentFlags().String("config", config.DefaultPath, "the configuration `file`")
 	root.AddCommand(
 		runCommand(),
+		witnessCommand(),
 		statusCommand(),
 		traceCommand(),
 		resignCommand(),

@@ -24,15 +24,20 @@ capabilities CAP_NET_ADMIN and CAP_NET_RAW. SIGTERM hands over and ends it,
 SIGHUP reads the configuration again.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			path, _ := c.Flags().GetString("config")
-			return run(c.Context(), path)
+			return run(c.Context(), path, false)
 		},
 	}
 }
 
-func run(ctx context.Context, path string) error {
+// run runs a board, or a witness.
+func run(ctx context.Context, path string, witness bool) error {
 	cfg, err := config.Load(path)
 	if err != nil {
 		return err
+	}
+	if witness && len(cfg.Voters) == 0 {
+		return config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
+			Hint: "copy the configuration of the boards, which lists the witness among the voters; `topdog init --strict` makes one"}}
 	}
 	if err := cfg.ReadKey(); err != nil {
 		return err
@@ -42,8 +47,13 @@ func run(ctx context.Context, path string) error {
 	stdlog.SetOutput(log.WriterLevel(logrus.DebugLevel)) // a library that we use logs by itself
 
 	entry := logrus.NewEntry(log)
-	platform := daemon.Real(cfg, daemon.RealOptions{Deadman: []string{"/proc/self/exe", deadmanWord}, Log: entry})
-	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText()})
+	var platform daemon.Platform
+	if witness {
+		platform = daemon.Witness(cfg)
+	} else {
+		platform = daemon.Real(cfg, daemon.RealOptions{Deadman: []string{"/proc/self/exe", deadmanWord}, Log: entry})
+	}
+	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText(), Witness: witness})
 	if err != nil {
 		return err
 	}

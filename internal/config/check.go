@@ -26,6 +26,7 @@ func (r *reading) check() {
 	}
 	r.checkScore()
 	r.checkPatience()
+	r.checkVoters()
 	if r.refused["address"] || r.refused["peers"] || r.refused["id"] {
 		return
 	}
@@ -45,6 +46,13 @@ func (r *reading) check() {
 			r.refuse(r.field("witness"), r.values["witness"][i],
 				fmt.Sprintf("%s is the floating address, which proves nothing: a dead leader has it too", ip),
 				"write the address of another host that is always on, such as the router")
+		}
+	}
+	for i, id := range c.Voters {
+		if !r.refused["voters"] && floating[id.Addr()] {
+			r.refuse(r.field("voters"), r.values["voters"][i],
+				fmt.Sprintf("%v is the floating address, which belongs to no board", id),
+				"write the own addresses of the voters")
 		}
 	}
 	if c.ID != wire.Nobody && floating[c.ID.Addr()] {
@@ -86,5 +94,27 @@ func (r *reading) checkScore() {
 		r.refuse(r.field("score_command"), r.values["score_command"][0],
 			fmt.Sprintf("nothing asks for the number that it prints, since score_from is %q", c.ScoreSource),
 			fmt.Sprintf("write algorithm = %q and score_from = %q too, or delete this line", wire.AlgorithmScore, election.ScoreFromCommand))
+	}
+}
+
+// checkVoters holds together the algorithm strict and its voters.
+func (r *reading) checkVoters() {
+	if r.refused["algorithm"] || r.refused["voters"] {
+		return
+	}
+	voters := r.cfg.Voters
+	switch strict := r.cfg.Algorithm == wire.AlgorithmStrict; {
+	case strict && len(voters) == 0:
+		r.refuse(r.field("algorithm"), r.values["algorithm"][0],
+			fmt.Sprintf("%q asks voters, and voters is not set", wire.AlgorithmStrict),
+			"write voters = "+r.field("voters").example+" too, with the ids of your voters, the same on all boards")
+	case !strict && len(voters) > 0:
+		r.refuse(r.field("voters"), r.values["voters"][0],
+			fmt.Sprintf("only the algorithm %q has votes, and this group runs %q", wire.AlgorithmStrict, r.cfg.Algorithm),
+			"write algorithm = "+tomlText(wire.AlgorithmStrict)+" too (on all boards), or delete this line")
+	case strict && len(voters) < MinVoters:
+		r.refuse(r.field("voters"), r.values["voters"][len(voters)-1],
+			fmt.Sprintf("fewer than %d voters: the loss of one would leave no majority, and nobody could answer", MinVoters),
+			"list one more; a `topdog witness` on any other machine is a voter too")
 	}
 }

@@ -48,7 +48,9 @@ const (
 	MaxAddresses  = 16                 // floating addresses of one group
 	MaxPeers      = wire.MaxBoards - 1 // the largest group, without this board
 	MaxGroupBytes = 32                 // as many as a name has
-	MaxWords      = 16                 // of score_command, the program included
+	MinVoters     = 3                  // of fewer, the loss of one leaves no majority
+	MaxVoters     = election.MaxVoters
+	MaxWords      = 16 // of score_command, the program included
 
 	// MaxFileBytes bounds the file, so that a wrong path (a disk image, an
 	// endless device) is refused instead of read into a small board's memory.

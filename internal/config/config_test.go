@@ -80,6 +80,9 @@ func TestOnlyAddressIsNeeded(t *testing.T) {
 // fromCommand are the lines without which there can be no score_command.
 const fromCommand = "algorithm = \"score\"\nscore_from = \"command\"\n"
 
+// strict is an algorithm without the list that it needs.
+const strict = "algorithm = \"strict\"\n"
+
 // Each line is a good file with one more line; the function makes the change
 // that is expected to the defaults.
 func TestParse(t *testing.T) {
@@ -198,7 +201,7 @@ func TestWhere(t *testing.T) {
 // changedValue gives each key a value that differs from its default.
 var changedValue = map[string]string{
 	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
-	"heartbeat": `"77ms"`, "patience": `"777ms"`, "algorithm": `"bully"`, "detector": `"fixed"`, "fanout": `"unicast"`, "score_from": `"age"`,
+	"heartbeat": `"77ms"`, "patience": `"777ms"`, "algorithm": `"bully"`, "voters": `["10.9.9.1", 2, "3"]`, "detector": `"fixed"`, "fanout": `"unicast"`, "score_from": `"age"`,
 	"score_command": `["/7", "7"]`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`, "witness": `["10.9.9.8"]`,
 	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`,
 }
@@ -207,6 +210,7 @@ var changedValue = map[string]string{
 var needed = map[string]string{
 	"score_from":    "algorithm = \"score\"\n",
 	"score_command": fromCommand,
+	"voters":        strict + "voters = [4, 5, 6]\n",
 }
 
 // configured are the fields that a file sets, those of the election's part among them.
@@ -215,7 +219,6 @@ func configured() (all []reflect.StructField) {
 		switch {
 		case !f.IsExported(), f.Anonymous:
 		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Key": // found out later
-		case f.Name == "Voters": // of the algorithm strict, which no file can choose yet
 		default:
 			all = append(all, f)
 		}
@@ -240,6 +243,8 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			text = key + " = " + value + "\n"
 		case "score_command": // which cannot be missing before
 			around += "score_command = \"/6\"\n"
+		case "voters": // which cannot be missing either
+			text = good + strict + key + " = " + value + "\n"
 		}
 		before, after := parse(t, around), parse(t, text)
 		if diff := cmp.Diff([]string{key}, before.Changed(after)); diff != "" {

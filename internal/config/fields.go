@@ -69,7 +69,9 @@ func fields() []field {
 		typed(field{key: "patience", form: takesText, example: `"auto"`, shared: true},
 			func(c *Config) *time.Duration { return &c.Patience }, alone(parsePatience), tomlPatience),
 		choice(field{key: "algorithm", shared: true},
-			func(c *Config) *wire.Algorithm { return &c.Algorithm }, literature.Algorithms(), literature.AlgorithmNamed),
+			func(c *Config) *wire.Algorithm { return &c.Algorithm }, algorithms(), literature.AlgorithmNamed),
+		typed(field{key: "voters", form: takesText | takesNumber | takesList, max: MaxVoters, example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true},
+			func(c *Config) *[]wire.ID { return &c.Voters }, oneMoreVoter, tomlList[wire.ID]),
 		choice(field{key: "detector"},
 			func(c *Config) *election.DetectorKind { return &c.Detector }, detectors(), election.DetectorNamed),
 		choice(field{key: "fanout"},
@@ -134,6 +136,12 @@ func checked(check func(string) error) func(*Config, string) (string, error) {
 	return func(_ *Config, text string) (string, error) { return text, check(text) }
 }
 
+// algorithms are the names that algorithm takes: those of the algorithms that need nothing
+// else, and the one that needs voters.
+func algorithms() []string {
+	return append(literature.Algorithms(), wire.AlgorithmStrict.String())
+}
+
 // detectors are the names that detector takes: those of the failure detectors, and
 // before them the one that leaves it to the algorithm.
 func detectors() []string {
@@ -170,6 +178,20 @@ func oneMorePeer(c *Config, text string) ([]netip.Addr, error) {
 		return nil, refuse("delete one of the two", "%s is listed twice", ip)
 	}
 	return append(c.Peers, ip), nil
+}
+
+// oneMoreVoter takes one id after the other. Every voter has one, so it may not be left to the board.
+func oneMoreVoter(c *Config, text string) ([]wire.ID, error) {
+	id, err := parseID(text)
+	if err != nil || id == wire.Nobody {
+		return nil, refuse(`write the id of a voter: its own address, for example "192.168.1.11", or the number that it has as its id`,
+			"%s is not the id of a voter", quoted(text))
+	}
+	voters := append(c.Voters, id)
+	if err := election.CheckVoters(voters); err != nil {
+		return nil, refuse("delete one of the two: a voter has one vote", "the list %v", err)
+	}
+	return voters, nil
 }
 
 // oneMoreWord takes one word of score_command after the other: the program, and its

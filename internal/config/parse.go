@@ -234,8 +234,12 @@ func (r *reading) assignScalar(f *field, v value) {
 }
 
 func (r *reading) assignElement(f *field, v value) {
-	if v.kind != unstable.String {
-		r.refuse(f, v.at, "the list contains "+kindInWords(v.kind)+", but its elements must be texts in quotes",
+	if !f.takes(v.kind) {
+		elements := "texts in quotes"
+		if f.form&takesNumber != 0 {
+			elements += ", or whole numbers"
+		}
+		r.refuse(f, v.at, "the list contains "+kindInWords(v.kind)+", but its elements must be "+elements,
 			"write for example "+f.key+" = ["+f.exampleElement()+"]")
 		return
 	}
@@ -282,6 +286,8 @@ func (f form) inWords() string {
 		return "a whole number"
 	case takesText | takesNumber:
 		return "a whole number, or text in quotes"
+	case takesText | takesNumber | takesList:
+		return "a list of texts in quotes, or of whole numbers"
 	case takesText | takesList:
 		return "text in quotes, or a list of such texts"
 	default:

@@ -20,10 +20,12 @@ const (
 	ProblemAddressConflict    ProblemKind = "address_conflict"          // a foreign machine claims the address that this board holds
 	ProblemAddressNotFree     ProblemKind = "address_not_free"          // one has the address, or nobody can tell; so it is not acquired
 	ProblemAddressNotHeld     ProblemKind = "address_not_held"          // the kernel does not let this board hold the address
+	ProblemClockRate          ProblemKind = "clock_rate"                // the clock is too far off its rate for a voter
 	ProblemAddressNotReleased ProblemKind = "address_not_released"      // nor let go of it, and another board waits
 	ProblemControlSocket      ProblemKind = "control_socket"            // it cannot be made
 	ProblemDeadman            ProblemKind = "dead_mans_switch"          // it cannot be started
 	ProblemDeadmanOutdated    ProblemKind = "dead_mans_switch_outdated" // it cannot be told what it has to do
+	ProblemEvenVoters         ProblemKind = "even_voters"               // one less would be as good
 	ProblemFence              ProblemKind = "fence"                     // it is not on every interface
 	ProblemInterface          ProblemKind = "interface_not_found"       // none has a network with the address
 	ProblemLED                ProblemKind = "led"                       // it cannot be switched
@@ -31,6 +33,7 @@ const (
 	ProblemMulticastMissing   ProblemKind = "multicast_missing"         // a board's unicast arrives, and its multicast does not
 	ProblemUnicastMissing     ProblemKind = "unicast_missing"           // the other way round
 	ProblemNoRoute            ProblemKind = "no_route"                  // the address of a board is not known
+	ProblemNoVoter            ProblemKind = "no_voter"                  // this board is not among the voters
 	ProblemScoreCommand       ProblemKind = "score_command"             // it fails
 	ProblemSend               ProblemKind = "send"                      // packets cannot be sent
 	ProblemSockets            ProblemKind = "sockets"                   // those of the group cannot be opened

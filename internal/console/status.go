@@ -47,6 +47,11 @@ type Status struct {
 	// algorithm "agents" only.
 	Trusted []string `json:"trusted,omitempty"`
 
+	// Voters are those of the algorithm "strict", with that one only. A leader that does not
+	// hear the majority of them leads on, and does not answer for the addresses.
+	Voters          []Voter `json:"voters,omitempty"`
+	MajorityUnheard bool    `json:"majority_unheard"`
+
 	Boards  []Board  `json:"boards"`  // all boards, this one included, the highest rank first
 	Changes []Change `json:"changes"` // of leader, the newest first
 
@@ -97,6 +102,14 @@ const (
 	DefenceTUN      = "tun"              // they are on a device that goes with the daemon
 	DefenceLifetime = "lifetime"         // the kernel removes them when nobody renews them
 )
+
+// Voter is what is known of one voter.
+type Voter struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`     // "" until it has said so
+	Supports *bool  `json:"supports"` // it acknowledges this leader's heartbeats; null on a board that does not lead
+	Twice    bool   `json:"twice"`    // it is there in two processes, so it does not count
+}
 
 // live reports whether what is said of the board can be taken for the present.
 func (b *Board) live() bool { return !b.Stale && !b.Gone }

@@ -86,6 +86,9 @@ func (s *Status) whyNotHeld() string {
 	case RoleCandidate:
 		return "this board is asking whether anybody leads"
 	case RoleLeader:
+		if s.MajorityUnheard {
+			return "this board leads, but does not hear the majority of the voters, so it does not answer"
+		}
 		return "this board leads, but does not have it on " + cmp.Or(s.Interface, "its interface")
 	case RoleFollower:
 		if s.Leader != "" {
@@ -126,6 +129,9 @@ func (p *page) facts(s *Status) {
 	fact("heartbeats", s.heartbeats())
 	if text := s.patience(); text != "" {
 		fact("patience", text)
+	}
+	if len(s.Voters) > 0 {
+		fact("voters", s.voters())
 	}
 	fact("group", fmt.Sprintf("%s, algorithm %s, topdog %s",
 		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version")))
@@ -215,6 +221,30 @@ func (s *Status) heartbeats() string {
 		return text + fmt.Sprintf("a dead leader is missed after about %s", span(s.HeartbeatMs+d.MarginMs))
 	}
 	return every + ", none at the moment"
+}
+
+// voters lists the voters, and who of them acknowledges this leader.
+func (s *Status) voters() string {
+	var texts []string
+	acknowledge := 0
+	for _, v := range s.Voters {
+		text := s.fullName(v.ID, v.Name)
+		switch {
+		case v.Twice:
+			text += " (there twice, does not count)"
+		case v.Supports == nil:
+		case *v.Supports:
+			acknowledge++
+		default:
+			text += " (silent)"
+		}
+		texts = append(texts, text)
+	}
+	text := fmt.Sprintf("%d: %s", len(s.Voters), strings.Join(texts, ", "))
+	if s.Role == RoleLeader {
+		text += fmt.Sprintf("; acknowledged by %d, of which %d are needed", acknowledge, len(s.Voters)/2+1)
+	}
+	return text
 }
 
 // replacedAfterMs is the time from the last heartbeat of a leader that dies to

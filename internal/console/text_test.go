@@ -93,6 +93,17 @@ func scored() Status {
 	return s
 }
 
+// strict is a group of three voters of which one is silent, as its leader sees it.
+func strict() Status {
+	s := leading()
+	s.Algorithm = "strict"
+	s.Voters = []Voter{
+		{ID: "192.168.1.11", Name: "pi1", Supports: new(true)}, {ID: "192.168.1.12", Name: "pi2", Supports: new(false)},
+		{ID: "192.168.1.13", Name: "pi3", Supports: new(true)},
+	}
+	return s
+}
+
 type situation struct {
 	name    string
 	status  Status
@@ -202,6 +213,14 @@ func situations() []situation {
 			s.Boards[1].Name = strings.Repeat("long-name-", 9)
 			s.ReasonText = "a\r\nb\x00\xff"
 			s.Problems = []Problem{{Text: "\x1b[31mred\x9b31m"}}
+		}), Options{Width: 80}, exitHeld},
+		{"strict", strict(), Options{Width: 80}, exitHeld},
+		{"strict-unheard", change(strict(), func(s *Status) {
+			s.MajorityUnheard, s.Voters[0].Supports = true, new(false)
+		}), Options{Width: 80}, exitNotHeld},
+		{"strict-follower", change(healthy(), func(s *Status) {
+			s.Algorithm = "strict"
+			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2", Twice: true}, {ID: "192.168.1.99"}}
 		}), Options{Width: 80}, exitHeld},
 		{"nothing-known", Status{}, Options{Width: 80}, exitNotHeld},
 	}

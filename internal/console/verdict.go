@@ -24,7 +24,7 @@ func (s *Status) verdict() verdict {
 		return unknown
 	case s.HeldBy == "" && (s.Role == RoleListener || s.Role == RoleBarred):
 		return unknown // it has only begun to listen, or others do not tell it
-	case s.HeldBy == "", s.HeldBy == s.Board.ID && !s.Holding:
+	case s.HeldBy == "", s.HeldBy == s.Board.ID && (!s.Holding || s.MajorityUnheard):
 		return nobody
 	case s.HeldBy == s.Board.ID:
 		return held

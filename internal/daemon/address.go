@@ -100,7 +100,7 @@ func (a *address) open(iface string, n Announcer) {
 }
 
 func (a *address) openHolder() {
-	if a.holder != nil {
+	if a.holder != nil || a.platform.OpenHolder == nil {
 		return
 	}
 	holder, err := a.platform.OpenHolder(a.iface, a.prefixes())

@@ -22,11 +22,13 @@ type Daemon struct {
 	shared
 	cfg     config.Config
 	version string
+	witness bool
 	started time.Duration
 	observe func(election.Change)
 	console *console.Server
 
 	core     *election.Core // nil until the board's own address is known
+	clockAt  time.Duration  // when the rate of the clock was looked at last
 	finished bool           // the board has left the group
 	killed   chan struct{}
 	kill     sync.Once
@@ -56,6 +58,8 @@ type shared struct {
 type Options struct {
 	Log     *logrus.Entry // nil: silent
 	Version string        // of the program
+	// Witness makes a witness of the board, whatever its configuration says of the lead.
+	Witness bool
 	// Observe is told, in the loop, of every change of role or leader.
 	Observe func(election.Change)
 }
@@ -65,6 +69,9 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	if err := check(cfg); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
+	if o.Witness {
+		cfg = witnessed(cfg)
+	}
 	now := netio.Now
 	if platform.Now != nil {
 		now = platform.Now
@@ -73,7 +80,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	platform = trace.traced(platform)
 	d := &Daemon{
 		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
-		cfg:    *cfg, version: o.Version, started: now(), observe: o.Observe,
+		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe,
 		killed: make(chan struct{}), trace: trace,
 	}
 	var err error

@@ -74,7 +74,15 @@ var edges = []edge{
 		accepted: []string{`"auto"`, `"10ms"`, `"10.000001ms"`, `"1m"`},
 		refused:  []string{`"9.999999ms"`, `"3.999999ms"`, `"1m0.000001s"`, `"-1s"`, `"0"`, `"100"`, `""`, `"none"`},
 	},
-	{key: "algorithm", accepted: quotedAll(literature.Algorithms()), refused: []string{`""`, `"Heir"`, `"raft"`}},
+	// "strict" needs voters, below.
+	{key: "algorithm", accepted: quotedAll(literature.Algorithms()), refused: []string{`""`, `"Heir"`, `"raft"`, `"strict"`}},
+	{
+		key: "voters", with: "algorithm = \"strict\"\n",
+		accepted: []string{`["10.0.0.1", "10.0.0.2", 3]`, `["4294967295", 167772161, "10.0.0.2"]`, voterList(election.MaxVoters)},
+		refused: []string{`"10.0.0.1"`, `["10.0.0.1", "10.0.0.2"]`, voterList(election.MaxVoters + 1), `["10.0.0.1", "10.0.0.2", "10.0.0.1"]`,
+			`["10.0.0.1", 167772161, "10.0.0.2"]`, `["10.0.0.1", "10.0.0.2", 0]`, `["10.0.0.1", "10.0.0.2", 4294967296]`, `["10.0.0.1", "10.0.0.2", "auto"]`,
+			`["10.0.0.1", "10.0.0.2", "10.0.0.100"]`, `["10.0.0.1", "10.0.0.2", "10.0.0.3/24"]`},
+	},
 	{key: "detector", accepted: append(quotedAll(election.Detectors()), `"auto"`), refused: []string{`""`, `"default"`, `"phi"`}},
 	{key: "fanout", accepted: quotedAll(election.Fanouts()), refused: []string{`""`, `"broadcast"`}},
 	{
@@ -150,6 +158,11 @@ func list(n int, element func(n int) string) string {
 	return "[" + strings.Join(quotedAll(elements), ", ") + "]"
 }
 
+// voterList lists so many voters, the first of them by their addresses.
+func voterList(n int) string {
+	return list(n, func(n int) string { return fmt.Sprintf("10.0.0.%d", n) })
+}
+
 func quotedAll(words []string) []string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -209,7 +222,7 @@ func (b *fakeBoard) strictly(cfg *config.Config) {
 }
 
 func elects(t *testing.T, l *fakeLAN, cfg *config.Config) {
-	one := l.board(1, func(c *config.Config, b *fakeBoard) {
+	configure := func(c *config.Config, b *fakeBoard) {
 		key := c.Key
 		*c = *cfg
 		c.Socket = "" // a real one; see TestLongestSocket
@@ -217,7 +230,17 @@ func elects(t *testing.T, l *fakeLAN, cfg *config.Config) {
 			c.Key = key
 		}
 		b.strictly(cfg)
-	})
+	}
+	one := l.board(1, configure)
+	for i, id := range cfg.Voters { // without them it is nobody
+		if id.Addr().As4() == [4]byte{10, 0, 0, 1} {
+			continue
+		}
+		l.board(i+2, func(c *config.Config, b *fakeBoard) {
+			configure(c, b)
+			c.ID, c.Priority = id, 0
+		})
+	}
 	pass(2*time.Second + 30*cfg.Interval)
 	s := one.mustStatus(t)
 	if s.Role != console.RoleLeader || !s.Holding || len(s.Problems) > 0 || s.Counters.SendErrors > 0 {

@@ -51,9 +51,10 @@ type fakeBoard struct {
 	transport    *fakeTransport
 	announcer    *fakeAnnouncer
 	acquireFails error
-	openFails    error  // of the holder
-	mute         bool   // what it sends is lost
-	deaf         bool   // what is sent to it is lost
+	openFails    error // of the holder
+	mute         bool  // what it sends is lost
+	deaf         bool  // what is sent to it is lost
+	clockOff     float64
 	noMulticast  bool   // the switch passes no multicast to it
 	silent       bool   // its kernel does not answer for the floating address
 	frames       uint64 // of hosts that are no boards, which have reached it
@@ -189,6 +190,11 @@ func (b *fakeBoard) machine() Platform {
 func (b *fakeBoard) bareMachine() Platform {
 	return Platform{
 		Now: func() time.Duration { return time.Since(b.lan.start) },
+		ClockRate: func() (float64, bool) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.clockOff, true
+		},
 		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
 			return "eth0", netip.MustParsePrefix("10.0.0.0/24"), nil
 		},

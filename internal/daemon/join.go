@@ -20,6 +20,7 @@ func (d *Daemon) join(local netip.Addr) error {
 	d.core = core
 	d.group.identify(board.ID, core.Signature)
 	d.scoreChanged(d.score.value)
+	d.checkVoters()
 	d.reporter.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
 		board.ID, board.Name, d.link.name, d.cfg.Group, board.Algorithm, literature.Detector(board.Algorithm, board.Detector), board.Fanout)
 	return nil

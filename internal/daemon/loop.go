@@ -80,6 +80,7 @@ func (d *Daemon) checkDeadman() {
 // the other boards know.
 func (d *Daemon) settle() {
 	d.address.finishAcquire()
+	d.checkClock()
 	d.showRole()
 	d.backOffIfNotAcquired()
 	d.renewIdentity()

@@ -71,13 +71,17 @@ type Frames interface {
 type Platform struct {
 	// Now reads a monotonic clock; nil means netio.Now.
 	Now func() time.Duration
+	// ClockRate measures by how much that clock runs faster than it should, as a share, since it
+	// was asked last; nil if nothing can tell.
+	ClockRate func() (off float64, measured bool)
 	// FindInterface returns the interface whose subnet contains the address.
 	FindInterface func(netip.Addr) (name string, subnet netip.Prefix, err error)
 	// Watch reports the state of the interface and its changes until ctx ends.
 	Watch func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error
 	// OpenTransport opens the sockets on the interface.
 	OpenTransport func(iface string, local netip.Addr) (Transport, error)
-	// OpenHolder prepares to hold the addresses on the interface.
+	// OpenHolder prepares to hold the addresses on the interface; nil for a board that
+	// never does.
 	OpenHolder func(iface string, addresses []netip.Prefix) (Holder, error)
 	// OpenAnnouncer opens what reaches the neighbours on the interface.
 	OpenAnnouncer func(netio.Link) (Announcer, error)
@@ -115,6 +119,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		floating = append(floating, a.IP)
 	}
 	s := Platform{
+		ClockRate:     netio.NewRateMeter().Measure,
 		FindInterface: netio.FindInterface,
 		Watch: func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error {
 			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Problem: problem}, notify)

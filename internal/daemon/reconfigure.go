@@ -14,6 +14,9 @@ func (d *Daemon) Reload(path string) {
 	if err != nil {
 		d.reporter.log.Errorf("the new configuration was not applied:\n%v", err)
 	} else {
+		if d.witness {
+			cfg = witnessed(cfg)
+		}
 		d.tasks.post(func() { d.reconfigure(cfg) })
 	}
 	d.reporter.ready()

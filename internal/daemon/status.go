@@ -80,6 +80,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	}
 	s.Patience = d.describePatience(&core.Patience, now)
 	d.describeBoards(s, &core, now)
+	d.describeVoters(s, &core)
 	d.reporter.history.status(s, now, d.idAndName)
 	for reason, count := range core.Counts {
 		s.Counters.ChangesByReason[reason.Identifier()] = count

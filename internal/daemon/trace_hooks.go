@@ -120,9 +120,11 @@ func (t *trace) messageSent(to wire.ID, m *wire.Message) {
 // traced has the trace told of what is done to the address and to the neighbours.
 func (t *trace) traced(platform Platform) Platform {
 	openHolder, openAnnouncer := platform.OpenHolder, platform.OpenAnnouncer
-	platform.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
-		holder, err := openHolder(iface, addresses)
-		return tracedHolder{holder, t}, err
+	if openHolder != nil {
+		platform.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
+			holder, err := openHolder(iface, addresses)
+			return tracedHolder{holder, t}, err
+		}
 	}
 	platform.OpenAnnouncer = func(link netio.Link) (Announcer, error) {
 		announcer, err := openAnnouncer(link)

@@ -93,6 +93,7 @@ func (b Board) config(a config.Address) []byte {
 		text.WriteString("# Relative to the directory of this file.\n")
 		line("key_file", keyName)
 	}
+	b.writeVoters(&text)
 	text.WriteString("#priority = 100     # more: this board leads rather than others; 0: never\n" +
 		"#preempt = false    # true: a board of higher rank takes over from a living leader\n")
 	if b.LED != "" {

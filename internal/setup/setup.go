@@ -45,6 +45,10 @@ type Board struct {
 	Address string // the floating address; "" to have it asked for
 	// What else is written into the configuration, if not "".
 	Interface, Group, LED string
+	// Strict asks for at most one holder at any instant, by the votes of Voters: their ids, which
+	// are asked for if there are none.
+	Strict bool
+	Voters []string
 	// Force replaces the files that exist, the key too: then every board needs the new one.
 	Force bool
 }
@@ -64,7 +68,11 @@ func (b Board) Init(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	if err := b.chooseAddress(thisNetwork(ctx), in, out); err != nil {
+	network := thisNetwork(ctx)
+	if err := b.chooseAddress(network, in, out); err != nil {
+		return err
+	}
+	if err := b.chooseVoters(network, in, out); err != nil {
 		return err
 	}
 	done, err := b.write()
@@ -80,7 +88,7 @@ func (b Board) Init(ctx context.Context, in io.Reader, out io.Writer) error {
 	} else {
 		fmt.Fprintf(out, "kept  %s\n", done.keyPath)
 	}
-	b.explainTheRest(out)
+	b.explainTheRest(out, b.Strict)
 	return nil
 }
 
@@ -103,6 +111,9 @@ func (b Board) check(address string) error {
 		if a, err = config.ParseAddress(address); err != nil {
 			return fmt.Errorf("the address: %w", err)
 		}
+	}
+	if b.Strict && len(b.Voters) == 0 {
+		b.Strict = false // they are asked for later
 	}
 	return checkText(configName, b.config(a))
 }
@@ -130,7 +141,7 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 		}
 	}
 	fmt.Fprintf(out, "this board is set up already (%s, %s); nothing was changed\n", b.Path, addresses(cfg))
-	b.explainTheRest(out)
+	b.explainTheRest(out, isStrict(cfg))
 	return true, nil
 }
 
@@ -155,10 +166,28 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 	if b.Group != "" && b.Group != cfg.Group {
 		differ("the group", strconv.Quote(cfg.Group), strconv.Quote(b.Group))
 	}
+	if strict := isStrict(cfg); b.Strict && !strict {
+		differ("the algorithm", strconv.Quote(cfg.Algorithm.String()), strconv.Quote(strictAlgorithm))
+	} else if has := voters(cfg); b.Voters != nil && !slices.Equal(has, b.Voters) {
+		differ("the voters", strings.Join(has, ", "), strings.Join(b.Voters, ", "))
+	}
 	if b.LED != "" {
 		if wanted, err := gpio.ParseSpec(b.LED); err != nil || wanted != cfg.LED {
 			differ("the LED", strconv.Quote(cfg.LED.String()), strconv.Quote(b.LED))
 		}
+	}
+	return texts
+}
+
+// strictAlgorithm is what the algorithm with votes is called in the configuration.
+const strictAlgorithm = "strict"
+
+func isStrict(cfg *config.Config) bool { return cfg.Algorithm.String() == strictAlgorithm }
+
+func voters(cfg *config.Config) []string {
+	texts := make([]string, len(cfg.Voters))
+	for i, id := range cfg.Voters {
+		texts[i] = id.String()
 	}
 	return texts
 }
@@ -172,22 +201,29 @@ func addresses(cfg *config.Config) string {
 }
 
 // explainTheRest says what is left to do, on this board and on the others.
-func (b Board) explainTheRest(out io.Writer) {
+func (b Board) explainTheRest(out io.Writer, strict bool) {
 	fmt.Fprintf(out, "\nStart it:\n\n    %s\n", startLine)
-	fmt.Fprintf(out, "\nEvery other board, once topdog is installed there, is set up from this one by\n\n    %s\n", copyLine(b.Path))
+	fmt.Fprintf(out, "\nEvery other board, once topdog is installed there, is set up from this one by\n\n    %s\n", copyLine(b.Path, startLine))
+	if strict {
+		fmt.Fprintf(out, "\nA witness, which votes and never has the address, by\n\n    %s\n", copyLine(b.Path, startWitnessLine))
+	}
 	fmt.Fprintf(out, "\n(USER@BOARD is for you to fill in. The key passes through the pipe only.)\n")
 }
 
-const startLine = "sudo systemctl enable --now topdog"
+// What starts a board, and a witness.
+const (
+	startLine        = "sudo systemctl enable --now topdog"
+	startWitnessLine = "sudo systemctl enable --now topdog-witness"
+)
 
-// copyLine is the shell command that sets up another board, run on this one.
-func copyLine(path string) string {
+// copyLine is the shell command that sets up another board and starts it, run on this one.
+func copyLine(path, start string) string {
 	option := ""
 	if path != config.DefaultPath {
 		option = " --config " + config.ShellQuote(path)
 	}
 	return "sudo topdog init --export" + option + " | ssh USER@BOARD " +
-		config.ShellQuote("sudo topdog init --import"+option+" && "+startLine)
+		config.ShellQuote("sudo topdog init --import"+option+" && "+start)
 }
 
 // isTerminal reports whether a person is at the other end.

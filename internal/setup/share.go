@@ -21,7 +21,7 @@ func (b Board) Export(out io.Writer) error {
 		return err
 	}
 	if isTerminal(out) {
-		return usage("--export writes the secret key and this is a terminal; pipe it, as in\n\n    %s", copyLine(b.Path))
+		return usage("--export writes the secret key and this is a terminal; pipe it, as in\n\n    %s", copyLine(b.Path, startLine))
 	}
 	cfg, err := config.Load(b.Path)
 	if err != nil {
@@ -79,7 +79,7 @@ func (b Board) Import(in io.Reader, out io.Writer) error {
 		return err
 	}
 	if isTerminal(in) {
-		return usage("--import reads what --export writes, and this is a terminal; run this on the first board:\n\n    %s", copyLine(b.Path))
+		return usage("--import reads what --export writes, and this is a terminal; run this on the first board:\n\n    %s", copyLine(b.Path, startLine))
 	}
 	done, err := b.importFrom(in)
 	if err != nil {

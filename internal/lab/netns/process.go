@@ -45,6 +45,7 @@ type StartOption func(*command)
 type command struct {
 	*exec.Cmd
 	nice int
+	user *syscall.Credential // nil for that of this process
 }
 
 // Stdout lets the process write its standard output to w; without it the
@@ -63,6 +64,11 @@ func Env(settings ...string) StartOption {
 // Nice gives the process a priority, as Nice= of systemd.exec(5) does.
 func Nice(nice int) StartOption { return func(c *command) { c.nice = nice } }
 
+// User has the process belong to another user and to the group of the same number, so that it has no capability.
+func User(id uint32) StartOption {
+	return func(c *command) { c.user = &syscall.Credential{Uid: id, Gid: id} }
+}
+
 // Start starts a program in the host's network namespace. The process is
 // killed when ctx ends, when the LAN is closed, and by the kernel when this
 // process dies. It has a process group of its own, so that Ctrl-C on the
@@ -72,7 +78,7 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 	for _, opt := range opts {
 		opt(cmd)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Credential: cmd.user}
 
 	p := &Process{cmd: cmd.Cmd, exited: make(chan struct{}), drained: make(chan struct{})}
 	copies, err := p.redirect()

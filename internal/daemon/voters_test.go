@@ -1,0 +1,145 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// voters starts boards 1 to n of the algorithm strict, the first three of which vote.
+func (l *fakeLAN) voters(n int, change func(number int, c *config.Config)) (boards []*fakeBoard) {
+	for number := 1; number <= n; number++ {
+		boards = append(boards, l.board(number, func(c *config.Config, _ *fakeBoard) {
+			c.Algorithm, c.Voters = wire.AlgorithmStrict, votersOf(1, 2, 3)
+			if change != nil {
+				change(number, c)
+			}
+		}))
+	}
+	pass(5 * time.Second)
+	return boards
+}
+
+// votersOf are the ids of boards by their numbers.
+func votersOf(numbers ...int) (ids []wire.ID) {
+	for _, n := range numbers {
+		ids = append(ids, wire.ID(10<<24+n))
+	}
+	return ids
+}
+
+// problem returns the text of a problem of that kind; "" if there is none.
+func (b *fakeBoard) problem(t *testing.T, kind console.ProblemKind) string {
+	t.Helper()
+	for _, p := range b.mustStatus(t).Problems {
+		if p.Kind == kind {
+			return p.Text
+		}
+	}
+	return ""
+}
+
+// The status shows the voters, and on the leader who of them acknowledges it.
+func TestStatusOfVoters(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		boards := l.voters(3, nil)
+		l.wantHolders(3)
+		s := boards[2].mustStatus(t)
+		if len(s.Voters) != 3 || s.MajorityUnheard || len(s.Problems) > 0 {
+			t.Fatalf("voters %+v, majority unheard: %v, problems %v", s.Voters, s.MajorityUnheard, s.Problems)
+		}
+		for i, v := range s.Voters {
+			if v.Name != boards[i].cfg.Name || v.Supports == nil || !*v.Supports || v.Twice {
+				t.Errorf("voter %+v", v)
+			}
+		}
+		if v := boards[0].mustStatus(t).Voters; len(v) != 3 || v[0].Supports != nil {
+			t.Errorf("a follower sees %+v", v)
+		}
+		boards[0].Kill()
+		pass(time.Second)
+		if v := boards[2].mustStatus(t).Voters; *v[0].Supports || !*v[1].Supports {
+			t.Errorf("board 1 is dead, and the leader sees %+v", v)
+		}
+		l.wantHolders(3)
+		boards[1].Kill()
+		pass(300 * time.Millisecond)
+		l.wantHolders()
+		if s := boards[2].mustStatus(t); !s.MajorityUnheard || s.Held() {
+			t.Errorf("alone: majority unheard: %v, held: %v", s.MajorityUnheard, s.Held())
+		}
+	})
+}
+
+// A list that does not fit is told of: no board of it, an even number, and another list.
+func TestOddLists(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		boards := l.voters(4, func(number int, c *config.Config) {
+			if number == 1 {
+				c.Voters = votersOf(1, 2, 3, 5)
+			}
+		})
+		l.wantHolders(3)
+		if text := boards[3].problem(t, console.ProblemNoVoter); !strings.Contains(text, "10.0.0.4, which is not among the voters") {
+			t.Errorf("a board that is no voter says %q", text)
+		}
+		if text := boards[0].problem(t, console.ProblemEvenVoters); !strings.Contains(text, "4 voters: no more of them may fail than of 3") {
+			t.Errorf("a board with four voters says %q", text)
+		}
+		for i, b := range boards[:3] {
+			text := b.problem(t, "other_voters")
+			if !strings.Contains(text, "has another list of voters") {
+				t.Errorf("board %d says %q, and board 1 has another list", i+1, text)
+			}
+		}
+	})
+}
+
+// A board whose clock is too fast or too slow neither leads nor votes, says so, and comes back.
+func TestClockOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		boards := l.voters(3, nil)
+		l.wantHolders(3)
+		slew := func(b *fakeBoard, off float64) {
+			b.mu.Lock()
+			b.clockOff = off
+			b.mu.Unlock()
+			pass(3 * time.Second)
+		}
+		slew(boards[2], -0.009)
+		l.wantHolders(3)
+		slew(boards[2], -0.011)
+		l.wantHolders(2)
+		if text := boards[2].problem(t, console.ProblemClockRate); !strings.Contains(text, "runs -1.1 % off") {
+			t.Errorf("it says %q", text)
+		}
+		if v := boards[1].mustStatus(t).Voters; *v[2].Supports {
+			t.Error("it still votes")
+		}
+		slew(boards[2], 0)
+		if text := boards[2].problem(t, console.ProblemClockRate); text != "" {
+			t.Errorf("it still says %q", text)
+		}
+		if v := boards[1].mustStatus(t).Voters; !*v[2].Supports {
+			t.Error("it does not vote again")
+		}
+	})
+}
+
+// A witness votes and never leads, whatever its file says, also when that is read again.
+func TestWitnessConfiguration(t *testing.T) {
+	cfg := config.Defaults()
+	cfg.Priority, cfg.Preempt = 200, true
+	w := witnessed(cfg)
+	if w.Priority != 0 || w.Preempt || w.LED.String() != "none" || cfg.Priority != 200 {
+		t.Errorf("%+v", w)
+	}
+	p := Witness(cfg)
+	if p.OpenHolder != nil || p.StartDeadman != nil || p.OpenFrames != nil {
+		t.Error("it can do what a witness needs no right for")
+	}
+}
