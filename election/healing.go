@@ -23,19 +23,22 @@ func (c *Core) settleRivalry(m *wire.Message) {
 		c.yield(m, ReasonRivalServed)
 	case !lower:
 		c.reply()
-		age := c.reign()
+		rival := c.rival(m.Sender, c.reign())
 		if told {
-			age = min(age, m.Rival.Age)
+			rival = c.rival(m.Sender, min(c.reign(), m.Rival.Age))
+			rival.Reply = true
 		}
-		c.tellRival(m.Sender, wire.DecisionOpen, age)
+		c.send(m.Sender, rival)
 	case c.reach(c.reign()) == 0, m.Type == wire.TypeCoordinator && !m.Reply:
 		// Nobody has followed this board, or nobody can have since the other one began.
 		c.yield(m, ReasonRivalServed)
-	case !told, m.Rival.Age > c.reign() && m.Rival.Reach > 0:
-		// It has not said what its reach is, or not since this reign began, which is the younger one.
+	case !told, m.Rival.Age > c.reign() && !m.Reply:
+		// It has not said what its reach is, or could not say it of this reign, the younger one.
 		c.askRival(m.Sender)
 	case c.reach(min(c.reign(), m.Rival.Age)) > int(m.Rival.Reach):
-		c.tellRival(m.Sender, wire.DecisionYield, c.reign())
+		rival := c.rival(m.Sender, c.reign())
+		rival.Rival.Decision = wire.DecisionYield
+		c.send(m.Sender, rival)
 		c.reclaim(m.Term)
 	default:
 		c.yield(m, ReasonRivalServed)
@@ -60,19 +63,19 @@ func (c *Core) reach(within time.Duration) (n int) {
 func (c *Core) askRival(rival wire.ID) {
 	if c.now-c.rivals.askedAt >= roundTripMin {
 		c.rivals.askedAt = c.now
-		c.tellRival(rival, wire.DecisionOpen, c.reign())
+		c.send(rival, c.rival(rival, c.reign()))
 	}
 }
 
-// tellRival tells another leader what was decided, if anything was, and the reach of this one.
-func (c *Core) tellRival(rival wire.ID, decision wire.Decision, within time.Duration) {
-	c.send(rival, wire.Message{
+// rival returns the RIVAL that tells another leader the reach of this one within that time. It
+// is a reply if the younger one of the two reigns is known to have begun then.
+func (c *Core) rival(other wire.ID, within time.Duration) wire.Message {
+	return wire.Message{
 		Header: wire.Header{Type: wire.TypeRival},
 		Rival: wire.Rival{
-			Rival: rival, Decision: decision, Reach: uint8(min(c.reach(within), math.MaxUint8)),
-			Age: c.reign().Truncate(time.Millisecond),
+			Rival: other, Reach: uint8(min(c.reach(within), math.MaxUint8)), Age: c.reign().Truncate(time.Millisecond),
 		},
-	})
+	}
 }
 
 // hearExceeded is for a leader that hears a board which knows of a higher term: somebody was

@@ -121,6 +121,28 @@ var dirty = append([]fault{
 	}},
 }, clean...)
 
+// silent are those that nobody notices whom they befall: of ports, and of the switch. With them
+// come the others, so that the seeds of TestHeals still are what they were.
+var silent = append([]fault{
+	{"deaf", func(_ *schedule, b *sim.Board) { b.DropIn() }},
+	{"unheard", func(_ *schedule, b *sim.Board) { b.DropOut() }},
+	{"unmute", func(_ *schedule, b *sim.Board) { b.Unmute() }},
+	{"no multicast", func(_ *schedule, b *sim.Board) { b.LoseMulticast(true) }},
+	{"no multicast at all", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.LoseMulticast(true) }) }},
+	{"multicast", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.LoseMulticast(false) }) }},
+	{"a burst", func(s *schedule, _ *sim.Board) {
+		each(s.lan, (*sim.Board).Mute)
+		s.lan.At(time.Duration(s.rng.Int64N(int64(interval))), func() { each(s.lan, (*sim.Board).Unmute) })
+	}},
+	{"the switch reboots", func(s *schedule, _ *sim.Board) {
+		each(s.lan, (*sim.Board).Mute)
+		each(s.lan, (*sim.Board).Pull)
+		s.lan.At(time.Second, func() { each(s.lan, (*sim.Board).Plug) })
+		s.lan.At(time.Second+time.Duration(s.rng.Int64N(int64(rebootsWithin-time.Second))), func() { each(s.lan, (*sim.Board).Unmute) })
+	}},
+	{"the witness", func(s *schedule, _ *sim.Board) { s.lan.NoWitness = !s.lan.NoWitness }},
+}, dirty...)
+
 // luck is where a schedule comes from: rapid, or a generator with a seed.
 type luck interface {
 	IntN(n int) int
@@ -264,6 +286,7 @@ func (s *schedule) heal() {
 	for _, b := range s.lan.Boards() {
 		b.Plug()
 		b.Unmute()
+		b.LoseMulticast(false)
 		for _, other := range s.lan.Boards() {
 			b.Undeafen(other.Config.ID)
 		}
@@ -381,9 +404,22 @@ func TestHeals(t *testing.T) {
 		wire.AlgorithmHeir:  {1067, 1117, 3871, 5563, 11830},
 		wire.AlgorithmBully: {204, 293, 363, 670, 789},
 	}
-	everyAlgorithm(t, regressions, func(t tester, seed uint64, rng, of luck, v variant) {
+	everyAlgorithm(t, regressions, heals(dirty, 0))
+}
+
+// TestHealsPorts does the same with the faults of ports and of the switch besides.
+func TestHealsPorts(t *testing.T) { everyAlgorithm(t, nil, heals(silent, rebootsWithin)) }
+
+// rebootsWithin is how long a switch takes at most.
+const rebootsWithin = 6 * time.Second
+
+// heals is the property of both. lasts is how long the last fault may take to end by itself.
+func heals(faults []fault, lasts time.Duration) func(t tester, seed uint64, rng, of luck, v variant) {
+	return func(t tester, seed uint64, rng, of luck, v variant) {
 		s := newSchedule(t, seed, rng, v, randomWire(of))
-		s.misfortune(dirty)
+		s.misfortune(faults)
+		s.lan.NoWitness = false
+		s.lan.Run(lasts)
 		healed := s.lan.Now()
 		s.heal()
 		if d := s.lan.Summarise(healed).Doubled; d > 2*interval {
@@ -395,7 +431,7 @@ func TestHeals(t *testing.T) {
 		}
 		biggest(t, s.lan.Boards(), first, v)
 		quiet(t, s.lan, v)
-	})
+	}
 }
 
 // biggest checks what the bully algorithm is named after, for all that promise it.
