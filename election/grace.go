@@ -56,6 +56,7 @@ func (c *Core) allowAnother() {
 	c.grace = grace{}
 	c.patience.granted, c.patience.told = false, false
 	if c.role == Leader {
+		c.patience.halveAt = c.now + patienceRule.halfLife
 		g := c.wantedGrace()
 		c.grace = grace{announced: g, lease: g, raisedAt: c.now, loweredAt: c.now}
 	}

@@ -26,7 +26,7 @@ import (
 // roles and leaders: a new leader goes on with it.
 type patience struct {
 	learned time.Duration // the grace; 0 if nothing was learned
-	halveAt Instant
+	halveAt Instant       // unless a leader finds until then that it is still needed
 	lesson  Lesson
 	granted bool          // the leader of this board has announced what it has learned
 	told    bool          // that leader was told that it has not
@@ -157,8 +157,10 @@ func (c *Core) halvePatience() {
 
 // followPatience compares what the leader announces with what this follower has learned.
 func (c *Core) followPatience(announced time.Duration) {
-	c.halvePatience()
 	p := &c.patience
+	if !p.granted {
+		c.halvePatience() // else the leader does, which knows whether it is still needed
+	}
 	known := max(p.learned, c.defaultGrace())
 	switch {
 	case announced > c.patienceLimit(): // this board would not do that
@@ -207,9 +209,13 @@ func (c *Core) hearWish(m *wire.Message) {
 	}
 }
 
-// overslept returns by how much this leader is late for its own heartbeat; 0 if it is not.
+// overslept returns by how much this leader is late for its own heartbeat; 0 if it is not, or if
+// nobody is there who could take over.
 func (c *Core) overslept() (late time.Duration) {
 	if c.role != Leader || !c.leading.heartbeat.reached(c.now) {
+		return 0
+	}
+	if _, ok := c.successor(); !ok {
 		return 0
 	}
 	return c.now - c.leading.heartbeat.at

@@ -278,6 +278,32 @@ func TestHalves(t *testing.T) {
 	}
 }
 
+// TestFollowerLeavesHalvingToTheLeader, which alone knows whether the grace is still needed. The next
+// leader begins its hour anew.
+func TestFollowerLeavesHalvingToTheLeader(t *testing.T) {
+	b := newBoard(t)
+	for beat := range uint8(3) {
+		b.sleep(testInterval)
+		b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number, m.Heartbeat.Grace = beat, 80*ms })
+	}
+	b.patience.halveAt = b.clock
+	b.sleep(testInterval)
+	b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number, m.Heartbeat.Grace = 3, 80*ms })
+	effects := b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
+	if got := announces(t, effects); got != 80*ms || b.patience.halveAt != b.clock+time.Hour {
+		t.Errorf("the next leader announces %v, and halves it in %v", got, b.patience.halveAt-b.clock)
+	}
+}
+
+// TestLoneLeaderLearnsNothing: nobody could replace it, however long it stands still.
+func TestLoneLeaderLearnsNothing(t *testing.T) {
+	b := newBoard(t)
+	b.lead()
+	if effects := b.wakesLate(30 * ms); announces(t, effects) != 0 || b.patience.learned != 0 {
+		t.Errorf("it has learned %v", b.patience.learned)
+	}
+}
+
 // TestReplacedAlive: a leader that has replaced another one measures how long that one was not
 // heard, if it leads on.
 func TestReplacedAlive(t *testing.T) {
