@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/netns"
 	"topdog/internal/lab/netns/loss"
 )
 
@@ -81,4 +82,51 @@ func newDropper(c *testCluster) *loss.Dropper {
 	must(c.t, err)
 	c.t.Cleanup(func() { must(c.t, d.Close()) })
 	return d
+}
+
+// Multicast dies while all is well: nothing moves, and people are told. It is dead as well when
+// the boards start: one leads.
+func TestNoMulticast(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"before the start": true, "after the start": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 3, nil)
+			drop := newDropper(c)
+			var hosts []*netns.Host
+			for _, b := range c.boards {
+				hosts = append(hosts, b.Host)
+			}
+			if before {
+				must(t, drop.Drop(loss.MulticastToHost, hosts...))
+			}
+			c.start(c.boards...)
+			leader := c.agree()
+			began := time.Now()
+			if !before {
+				must(t, drop.Drop(loss.MulticastToHost, hosts...))
+			}
+			c.except(leader)[0].untilProblem("gets no multicast")
+			time.Sleep(20 * heartbeat)
+			c.undisturbed(began, leader)
+			c.twoHoldersAtMost(began, 0)
+		})
+	}
+}
+
+// A leader whose port receives nothing is heard by all. It hands over, once.
+func TestDeafLeader(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, nil)
+	drop := newDropper(c)
+	c.start(c.boards...)
+	leader := c.agree()
+	began := time.Now()
+	must(t, drop.Drop(loss.ToHost, leader.Host))
+	c.untilTakenFrom(leader)
+	next := c.agree(c.except(leader)...)
+	c.twoHoldersAtMost(began, 0)
+	must(t, drop.Pass(loss.ToHost, leader.Host))
+	c.agreeOn(next, c.boards...)
+	c.twoHoldersAtMost(began, 0)
 }

@@ -30,7 +30,7 @@ const (
 	ProblemInterface          ProblemKind = "interface_not_found"       // none has a network with the address
 	ProblemLED                ProblemKind = "led"                       // it cannot be switched
 	ProblemLink               ProblemKind = "link"                      // the interface is missing, or has no address or no carrier
-	ProblemMulticastMissing   ProblemKind = "multicast_missing"         // a board's unicast arrives, and its multicast does not
+	ProblemMulticastMissing   ProblemKind = "multicast_missing"         // a board's broadcast or unicast arrives, and its multicast does not
 	ProblemUnicastMissing     ProblemKind = "unicast_missing"           // the other way round
 	ProblemNoRoute            ProblemKind = "no_route"                  // the address of a board is not known
 	ProblemNoVoter            ProblemKind = "no_voter"                  // this board is not among the voters

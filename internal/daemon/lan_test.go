@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -161,5 +162,49 @@ func TestEvidenceIsNewerThanTheQuestion(t *testing.T) {
 				t.Error("a frame from before the question counts")
 			}
 		})
+	})
+}
+
+// The switch passes no multicast to one board, then to none, and nobody notices but people.
+func TestNoMulticast(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two, three := l.three()
+		lose := func(boards ...*fakeBoard) {
+			for _, b := range boards {
+				b.get(func() { b.noMulticast = true })
+			}
+		}
+		three.get(func() { three.heard = nil })
+		lose(one)
+		pass(30 * time.Second)
+		one.wantProblem(t, "broadcast from pi3 (10.0.0.3) arrives and multicast does not")
+		two.wantProblem(t, "gets no multicast")
+		lose(two, three)
+		pass(5 * time.Minute)
+		l.wantHolders(3)
+		three.get(func() {
+			if len(three.heard) > 0 {
+				t.Errorf("the leader was disturbed: %v", three.heard)
+			}
+		})
+		three.get(func() { three.silent = true })
+		three.Kill()
+		pass(time.Second)
+		if holders := l.holders(); !slices.Contains(holders, 2) {
+			t.Errorf("after the leader has died, %v hold the address, want board 2 among them", holders)
+		}
+	})
+}
+
+// Boards that start where there is no multicast at all find each other.
+func TestNoMulticastFromTheStart(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		for n := range 3 {
+			l.board(n+1, func(_ *config.Config, b *fakeBoard) { b.noMulticast = true })
+		}
+		pass(10 * time.Second)
+		if holders := l.holders(); len(holders) != 1 {
+			t.Errorf("%v hold the address, want one", holders)
+		}
 	})
 }

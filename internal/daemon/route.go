@@ -14,8 +14,8 @@ import (
 
 // route is how another board is reached, and how it was heard lately.
 type route struct {
-	addr                  netip.AddrPort
-	multicastAt, directAt time.Duration
+	addr                               netip.AddrPort
+	multicastAt, broadcastAt, directAt time.Duration
 }
 
 // routeTo returns where a board is reached: where it was last heard from, or, if
@@ -40,7 +40,7 @@ func (g *group) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 		if len(g.routes) >= 2*wire.MaxBoards {
 			clear(g.routes)
 		}
-		r = &route{multicastAt: -time.Hour, directAt: -time.Hour}
+		r = &route{multicastAt: -time.Hour, broadcastAt: -time.Hour, directAt: -time.Hour}
 		g.routes[id] = r
 	}
 	if fresh {
@@ -50,6 +50,8 @@ func (g *group) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 	switch p.path {
 	case netio.PathMulticast:
 		r.multicastAt = now
+	case netio.PathBroadcast:
+		r.broadcastAt = now
 	case netio.PathUnicast:
 		r.directAt = now
 	}
@@ -79,12 +81,10 @@ func (g *group) heardFrom(id wire.ID) netip.Addr {
 	return netip.Addr{}
 }
 
-// oneWayProblems returns a problem for each board whose address is configured as
-// a peer and that is heard by one path only. called names a board for people.
+// oneWayProblems returns a problem for each board that is heard by one path only.
+// What is broadcast is multicast as well. By unicast, boards send all that they multicast
+// only to those that are configured as their peers. called names a board for people.
 func (g *group) oneWayProblems(now time.Duration, called func(wire.ID) string) (found []console.Problem) {
-	if len(g.peers) == 0 {
-		return nil
-	}
 	add := func(kind console.ProblemKind, id wire.ID, format string) {
 		found = append(found, console.Problem{Kind: kind, Board: id.String(), Text: fmt.Sprintf(format, called(id))})
 	}
@@ -92,6 +92,9 @@ func (g *group) oneWayProblems(now time.Duration, called func(wire.ID) string) (
 	for id, r := range g.routes {
 		direct, multicast := now-r.directAt, now-r.multicastAt
 		switch {
+		case now-r.broadcastAt < fresh && multicast > stale:
+			add(console.ProblemMulticastMissing, id, "broadcast from %s arrives and multicast does not: is there IGMP snooping without a querier on this board's switch?")
+		case len(g.peers) == 0:
 		case direct < fresh && multicast > stale:
 			add(console.ProblemMulticastMissing, id, "unicast from %s arrives and multicast does not: the network between drops multicast")
 		case multicast < fresh && direct > stale && slices.Contains(g.peers, r.addr.Addr()):
