@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"topdog/election"
 )
 
 // verdict is a trial, and what came of it.
@@ -19,6 +21,7 @@ type verdict struct {
 	moves  int
 	outage time.Duration // the longest, as the client saw it
 	two    overlap       // two holders, at one place
+	paused time.Duration // the longest that this program itself did not run
 
 	problems []string // why a judge does not accept it
 }
@@ -39,10 +42,15 @@ func (v *verdict) needless() int {
 	return max(0, v.moves-rightful)
 }
 
+// pauseMax is for how long this program, which runs with the priority of the daemons, may stand still in a
+// trial whose moves are judged. A leader that is late by more than its grace may be replaced, and
+// rightly so. What the address costs and who answers is judged all the same.
+var pauseMax = election.DefaultGrace(election.DefaultInterval)
+
 // judgeDefault holds a trial with one fault against the bounds of its kind.
 func (v *verdict) judgeDefault() {
 	allowed := v.faults[0].bounds
-	if n := v.needless(); n > allowed.needless {
+	if n := v.needless(); n > allowed.needless && v.paused <= pauseMax {
 		v.fail("the address moved %d times: %d for nothing, and at most %d may be", v.moves, n, allowed.needless)
 	}
 	outage := allowed.outage
@@ -77,8 +85,12 @@ func (v verdict) String() string {
 		}
 		what = append(what, fmt.Sprintf("%s%s for %s", f.key, where, millis(f.lasts)))
 	}
-	return fmt.Sprintf("%4d  %s: moves %d, nobody answered for %s, two holders %s, settled after %s",
+	text := fmt.Sprintf("%4d  %s: moves %d, nobody answered for %s, two holders %s, settled after %s",
 		v.number, strings.Join(what, " and "), v.moves, millis(v.outage), millis(v.two.duration()), millis(v.settled))
+	if v.paused > pauseMax {
+		text += fmt.Sprintf(" (this machine stood still for %s, so its moves are not judged)", millis(v.paused))
+	}
+	return text
 }
 
 // millis writes a time in milliseconds.

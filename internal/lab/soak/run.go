@@ -166,7 +166,7 @@ func (s *session) judge(v *verdict) {
 	timeline := s.stage.Holders.Since(v.began)
 	v.moves = timeline.Moves()
 	client := s.asker.Report(v.began)
-	v.outage = max(0, client.Outage.Duration()-client.Outage.Paused)
+	v.outage, v.paused = max(0, client.Outage.Duration()-client.Outage.Paused), client.Pause
 	for _, p := range s.places {
 		if o := longestOverlap(p.take()); o.duration() > v.two.duration() {
 			v.two = o

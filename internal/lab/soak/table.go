@@ -23,6 +23,7 @@ type table struct {
 	needless int
 	outage   time.Duration // the sum of the longest of each trial
 	two      time.Duration
+	paused   int   // trials in which this machine stood still
 	refused  []int // the numbers of the trials that a judge did not accept
 }
 
@@ -36,6 +37,9 @@ func (t *table) add(v verdict) {
 	t.needless += v.needless()
 	t.outage += v.outage
 	t.two = max(t.two, v.two.duration())
+	if v.paused > pauseMax {
+		t.paused++
+	}
 	if len(v.problems) > 0 {
 		t.refused = append(t.refused, v.number)
 	}
@@ -72,8 +76,8 @@ func (t *table) write(w io.Writer, kinds []kind) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%d trials, %d moves, %d of them for nothing; nobody answered for %s (the sum of the longest of each trial); longest two holders that could be reached from one place: %s\n",
-		t.trials, t.moves, t.needless, millis(t.outage), millis(t.two))
+	_, err := fmt.Fprintf(w, "\n%d trials, %d moves, %d of them for nothing; nobody answered for %s (the sum of the longest of each trial); longest two holders that could be reached from one place: %s; this machine stood still in %d trials\n",
+		t.trials, t.moves, t.needless, millis(t.outage), millis(t.two), t.paused)
 	return err
 }
 
