@@ -37,6 +37,14 @@ func (c *Core) LeaseEnd() (end Instant, ends bool) {
 	return c.leading.sentAt + c.lease(), true
 }
 
+// OverdueAt is when a leader that has votes would have sent its next heartbeat at the latest, if it
+// runs. Until then its lease may be over because the majority was not heard. Then whoever watches
+// over the lease must not tell the others that this leader has gone. ok is false for others: what
+// they have sent is what their leases end by.
+func (c *Core) OverdueAt() (at Instant, ok bool) {
+	return c.leading.sentAt + c.lease(), c.hooks.electorate != nil && c.role == Leader
+}
+
 // lapse is what a leader has to make sure of whose lease has ended before its next heartbeat:
 // that nobody has claimed meanwhile. It has sent that heartbeat. Who is about to claim hears it;
 // who has claimed was heard within a round trip. Only then the lease begins again: a board

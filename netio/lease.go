@@ -112,6 +112,11 @@ func (l *lease) Begin(end time.Duration) { l.change(end) }
 // addresses are gone, or about to go, and nobody reaches them through a fence.
 func (l *lease) Extend(end time.Duration) bool { return l.change(end) }
 
+// Watch has the companion wake only then, after the end of the lease. The daemon may run and have
+// no lease: then the fence is closed, and there is nothing for a companion to do. Extend sets the
+// companion to the end of the lease again.
+func (l *lease) Watch(until time.Duration) { l.wakeAt(until) }
+
 // change is done by the daemon only. If the word is not what the daemon has set it to,
 // another one has ended the lease.
 func (l *lease) change(end time.Duration) bool {

@@ -32,7 +32,9 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		case election.EffectRelease:
 			d.address.release()
 		case election.EffectFenced:
-			d.address.release() // nobody's kernel ends the right to answer here
+			if !d.lease.closes() {
+				d.address.release()
+			}
 		case election.EffectProbe:
 			d.address.probe(d.probed)
 		case election.EffectAskLAN:
@@ -105,6 +107,9 @@ func (d *Daemon) extendLease() {
 	}
 	resign, _ := d.core.PresignedResign()
 	d.address.extendLease(resign, d.leaseEnd())
+	if at, overdue := d.core.OverdueAt(); overdue {
+		d.lease.watch(at)
+	}
 }
 
 // probed gives the core the outcome of a probe.

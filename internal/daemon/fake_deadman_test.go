@@ -86,14 +86,26 @@ func (f *fakeFence) Extend(end time.Duration) bool {
 	return true
 }
 
+func (f *fakeFence) Watch(until time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watch(until)
+}
+
 func (f *fakeFence) set(end time.Duration) {
 	f.end, f.lease = end, 0
+	if end != netio.NoEnd {
+		f.lease = end - time.Since(f.board.lan.start)
+	}
+	f.watch(end)
+}
+
+func (f *fakeFence) watch(until time.Duration) {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	if end != netio.NoEnd {
-		f.lease = end - time.Since(f.board.lan.start)
-		f.timer = time.AfterFunc(f.lease, f.expire)
+	if until != netio.NoEnd {
+		f.timer = time.AfterFunc(until-time.Since(f.board.lan.start), f.expire)
 	}
 }
 

@@ -13,10 +13,11 @@ import (
 // Fence is the lease of the leader, and what in the kernel enforces it; netio.Fence is the
 // real one.
 type Fence interface {
-	// Begin, Extend, Shut, Released and Fired are about the lease. The kernel and the companion
+	// Begin, Extend, Watch, Shut, Released and Fired are about the lease. The kernel and the companion
 	// share it.
 	Begin(end time.Duration)
 	Extend(end time.Duration) bool
+	Watch(until time.Duration)
 	Shut() (inTime bool)
 	Released()
 	Fired() bool
@@ -92,6 +93,15 @@ func (l *lease) extend(end time.Duration) {
 		if l.fence != nil {
 			l.fence.Extend(end)
 		}
+	}
+}
+
+// watch has the dead man's switch leave a daemon alone that runs, although its lease is over: the
+// majority of the voters was not heard. Where the kernel does not keep everybody off, the switch must
+// remove the address at the end of the lease.
+func (l *lease) watch(until time.Duration) {
+	if l.begun && until > l.end && l.closes() {
+		l.fence.Watch(until)
 	}
 }
 
