@@ -46,5 +46,15 @@ func (c *Core) notePath() {
 	}
 }
 
-// losesMulticast reports whether this board, or one that it hears, gets no multicast.
-func (c *Core) losesMulticast() bool { return c.paths.noMulticast || c.roster.LosesMulticast(c.now) }
+// seeksCompany reports whether a message is the HELLO of a leader that hears nobody. Perhaps there
+// is another one, to which multicast does not get.
+func (c *Core) seeksCompany(m *wire.Message) bool {
+	return m.Type == wire.TypeHello && c.role == Leader && c.roster.Live(c.now) == 0
+}
+
+// losesMulticast reports whether this board, or one that it hears, gets no multicast. A leader
+// cannot tell at first: another leader, which nobody could tell, must hear of it as well.
+func (c *Core) losesMulticast() bool {
+	return c.paths.noMulticast || c.roster.LosesMulticast(c.now) ||
+		c.role == Leader && c.now-c.leading.since <= multicastMissed*c.cfg.Interval
+}

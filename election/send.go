@@ -11,7 +11,7 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	header := c.Signature()
 	header.Type, header.Reply = m.Type, m.Reply
 	m.Header = header
-	e := Effect{Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && (!steady(&m) || c.losesMulticast())}
+	e := Effect{Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && (!steady(&m) || c.losesMulticast() || c.seeksCompany(&m))}
 	if c.hooks.electorate != nil && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
 		e.Beat = c.hooks.electorate.Sending(to, &m)
 	}

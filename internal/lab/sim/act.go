@@ -125,6 +125,7 @@ func (b *Board) hold(on bool) {
 		b.sim.holds.change(b.sim.now, b, on)
 	}
 	b.fenced = false
+	b.sim.noteReach()
 	if on {
 		b.sim.observeTake(b)
 	}

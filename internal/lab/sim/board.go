@@ -141,6 +141,7 @@ func (b *Board) cable(in bool) {
 		return
 	}
 	b.plugged = in
+	b.sim.noteReach()
 	b.tallyLife()
 	b.sim.trace(b, EventFault, "cable %s", map[bool]string{true: "in", false: "out"}[in])
 	b.run(func() { b.act(b.core.Link(b.local(), in)) })
@@ -195,6 +196,7 @@ func (b *Board) deafTo(other *Board) bool { return len(b.deaf) > 0 && b.deaf[oth
 
 func (b *Board) fault(do func(), format string, args ...any) {
 	do()
+	b.sim.noteReach()
 	b.sim.trace(b, EventFault, format, args...)
 	b.sim.review()
 }

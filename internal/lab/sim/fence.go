@@ -44,6 +44,7 @@ func (b *Board) fence(closed bool) {
 		true: "its lease ends, and the address falls silent", false: "has a lease again, and the address answers",
 	}[closed])
 	b.sim.holds.change(b.sim.now, b, !closed)
+	b.sim.noteReach()
 }
 
 // fireSwitch has the switch, if there is one, release the address and send the RESIGN that was

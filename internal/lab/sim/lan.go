@@ -64,6 +64,7 @@ func (s *Sim) Partition(groups ...[]wire.ID) {
 		}
 	}
 	s.grouped = true
+	s.noteReach()
 	var words []string
 	for _, ids := range groups {
 		words = append(words, list(ids))
@@ -95,6 +96,7 @@ func (s *Sim) Heal() {
 		return
 	}
 	s.grouped, s.cuts = false, nil
+	s.noteReach()
 	s.trace(nil, EventFault, "partition healed")
 	s.review()
 }

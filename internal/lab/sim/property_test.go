@@ -569,6 +569,42 @@ func TestNamesakes(t *testing.T) {
 	})
 }
 
+// whole are the faults of whole ports and of the switch: what befalls a board befalls it for all
+// others, and for the witness.
+var whole = append([]fault{
+	{"deaf", func(_ *schedule, b *sim.Board) { b.DropIn() }},
+	{"mute", func(_ *schedule, b *sim.Board) { b.DropOut() }},
+	{"dead", func(_ *schedule, b *sim.Board) { b.Mute() }},
+	{"well", func(_ *schedule, b *sim.Board) { b.Unmute() }},
+	{"well", func(_ *schedule, b *sim.Board) { b.Unmute() }},
+	{"no multicast", func(_ *schedule, b *sim.Board) { b.LoseMulticast(true) }},
+	{"no multicast at all", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.LoseMulticast(true) }) }},
+	{"multicast", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.LoseMulticast(false) }) }},
+	{"freeze", func(s *schedule, b *sim.Board) {
+		b.Freeze()
+		s.lan.At(time.Duration(s.rng.Int64N(int64(3*time.Second))), b.Thaw)
+	}},
+}, clean...)
+
+// TestNeverTwoReached plays faults of whole ports, and boards that stand still, on a wire that
+// loses nothing, with heir. Two boards that hold the address can be reached from one place
+// only after a port has come back, until the first of them has spoken and been answered. That
+// takes an interval, or a second where multicast is lost as well.
+func TestNeverTwoReached(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		v := variant{algorithm: wire.AlgorithmHeir, drift: rapid.Bool().Draw(rt, "drift")}
+		s := newSchedule(rt, rapid.Uint64().Draw(rt, "seed of the wire"), drawn{rt}, v, sim.Wire{Latency: 200 * time.Microsecond})
+		s.misfortune(whole)
+		s.heal()
+		if _, err := leader(s.lan.Boards()); err != nil {
+			rt.Errorf("%v", err)
+		}
+		if d := s.lan.Reach(0).Twice; d > time.Second+interval {
+			rt.Errorf("two boards with the address could be reached for %v", d)
+		}
+	})
+}
+
 // TestNeverTwoHolders plays the faults that a board notices itself, on a wire
 // that loses nothing: not for one instant do two boards hold the address.
 func TestNeverTwoHolders(t *testing.T) {

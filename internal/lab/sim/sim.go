@@ -36,13 +36,14 @@ type Sim struct {
 	// every board reaches whose port lets frames through.
 	NoWitness bool
 
-	now    election.Instant
-	rng    *rand.Rand
-	wire   Wire
-	boards []*Board
-	queue  queue
-	order  uint64
-	holds  timeline
+	now     election.Instant
+	rng     *rand.Rand
+	wire    Wire
+	boards  []*Board
+	queue   queue
+	order   uint64
+	holds   timeline
+	reaches []reach
 
 	deeds     slots[func()]    // what events of taskDo do
 	datagrams slots[*datagram] // what is on the wire
