@@ -210,9 +210,10 @@ func (c *Core) hearWish(m *wire.Message) {
 }
 
 // overslept returns by how much this leader is late for its own heartbeat; 0 if it is not, or if
-// nobody is there who could take over.
+// nobody is there who could take over. The first heartbeat does not count: to acquire the address
+// takes its time, and happens once.
 func (c *Core) overslept() (late time.Duration) {
-	if c.role != Leader || !c.leading.heartbeat.reached(c.now) {
+	if c.role != Leader || !c.leading.heartbeat.reached(c.now) || c.leading.sentAt == c.leading.since {
 		return 0
 	}
 	if _, ok := c.successor(); !ok {

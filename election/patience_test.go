@@ -31,6 +31,7 @@ func leads(t *testing.T, change ...func(*Config)) *board {
 	for _, id := range []wire.ID{1, 3} {
 		b.hear(id, wire.TypeHello, func(m *wire.Message) { m.Hello.Following = 2 })
 	}
+	b.beats()
 	return b
 }
 
@@ -292,6 +293,19 @@ func TestFollowerLeavesHalvingToTheLeader(t *testing.T) {
 	effects := b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
 	if got := announces(t, effects); got != 80*ms || b.patience.halveAt != b.clock+time.Hour {
 		t.Errorf("the next leader announces %v, and halves it in %v", got, b.patience.halveAt-b.clock)
+	}
+}
+
+// TestFirstHeartbeatTeachesNothing: the leader was busy with the address until then.
+func TestFirstHeartbeatTeachesNothing(t *testing.T) {
+	b := newBoard(t)
+	b.takeLead()
+	b.hear(1, wire.TypeHello, func(m *wire.Message) { m.Hello.Following = 2 })
+	if b.wakesLate(9 * ms); b.patience.learned != 0 {
+		t.Errorf("late for the first heartbeat, it has learned %v", b.patience.learned)
+	}
+	if b.wakesLate(9 * ms); b.patience.learned == 0 {
+		t.Error("late for the second one, it has learned nothing")
 	}
 }
 
