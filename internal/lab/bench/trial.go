@@ -67,8 +67,8 @@ func (r *rig) newTrial(ctx context.Context, e event, only slot, now turn) (*tria
 	if slow(r.sys) || e.coarse {
 		every = slowAskInterval
 	}
-	var err error
-	if t.leader, err = r.stableLeader(ctx); err != nil {
+	if err := t.acquireStable(ctx); err != nil {
+		t.end()
 		return nil, err
 	}
 	if err := t.begin(ctx, every, e.probed); err != nil {
@@ -78,11 +78,26 @@ func (r *rig) newTrial(ctx context.Context, e event, only slot, now turn) (*tria
 	return t, nil
 }
 
+// acquireStable waits until the group is stable and the run has the slot. While it waited for that
+// the address may have moved, if this machine stood still.
+func (t *trial) acquireStable(ctx context.Context) (err error) {
+	for {
+		if t.leader, err = t.rig.stableLeader(ctx); err != nil {
+			return err
+		}
+		if err := t.acquireSlot(ctx); err != nil {
+			return err
+		}
+		wanted := t.sys.stableFor()
+		if soleHolder(t.Holders.Since(time.Now().Add(-wanted)), wanted) == t.leader.Number {
+			return nil
+		}
+		t.releaseSlot()
+	}
+}
+
 // begin lets the client ask, times the way to the address, and waits for the phase.
 func (t *trial) begin(ctx context.Context, every time.Duration, probed bool) (err error) {
-	if err := t.acquireSlot(ctx); err != nil {
-		return err
-	}
 	if t.asker, err = t.LAN.Ask(vip, every); err != nil {
 		return err
 	}
