@@ -111,6 +111,8 @@ func (s *keepalived) resign(b *board) (do, undo func(context.Context) error) {
 	return write("1\n"), write("0\n")
 }
 
+func (s *keepalived) quorum(int) int { return 1 }
+
 func (s *keepalived) ready(context.Context, *rig) error { return nil }
 
 // stableFor covers the time that a backup takes to find out about its leader.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/netns"
 )
 
 func keys[T interface{ String() string }](list []T) (keys []string) {
@@ -62,6 +66,18 @@ func TestBeside(t *testing.T) {
 	}
 	if info := o.plan.systems[1].info(); info.Program != otherProgram || info.Version != "0.9" || info.Setting != "default" {
 		t.Errorf("the other one is %+v", info)
+	}
+}
+
+// All boards of a group that is strict name the same voters: themselves.
+func TestVoters(t *testing.T) {
+	s := named(allSystems(), "topdog-strict")[0]
+	for n := 1; n <= 3; n++ {
+		own := netip.AddrFrom4([4]byte{10, 77, 0, byte(n)})
+		b := &board{Daemon: &cluster.Daemon{Host: &netns.Host{Addr: netip.PrefixFrom(own, 24)}, Number: n}, of: 3}
+		if text, want := s.(*topdog).text(b, variant{}), `voters = ["10.77.0.1", "10.77.0.2", "10.77.0.3"]`; !strings.Contains(text, want) {
+			t.Errorf("board %d says %q, which does not contain %s", n, text, want)
+		}
 	}
 }
 

@@ -87,6 +87,18 @@ func (r *rig) close() error {
 	return nil
 }
 
+// addressOf is the own address of any board of the LAN.
+func (b *board) addressOf(number int) netip.Addr {
+	a := b.Addr.Addr()
+	for n := b.Number; n < number; n++ {
+		a = a.Next()
+	}
+	for n := b.Number; n > number; n-- {
+		a = a.Prev()
+	}
+	return a
+}
+
 // start runs the daemon of a board.
 func (b *board) start() error { return b.Launch(b.argv[0], b.argv[1:]) }
 
@@ -156,19 +168,21 @@ func signalAll(pids []int, sig syscall.Signal) {
 	}
 }
 
-// startInTurn starts the board of the highest rank, and when it has the address all
-// the others, as an administrator would set up a group.
+// startInTurn starts the board of the highest rank, with as many others as it needs to lead, and
+// when it has the address all the rest, as an administrator would set up a group.
 func (r *rig) startInTurn(ctx context.Context) error {
-	first := r.boards[len(r.boards)-1]
-	if err := first.start(); err != nil {
-		return err
+	rest := len(r.boards) - r.sys.quorum(len(r.boards))
+	for _, b := range r.boards[rest:] {
+		if err := b.start(); err != nil {
+			return err
+		}
 	}
 	wait, cancel := context.WithTimeout(ctx, stableTimeout)
 	defer cancel()
 	if err := r.Holders.WaitFor(wait, func(h []int) bool { return len(h) == 1 }); err != nil {
-		return fmt.Errorf("%s alone does not take the address: %w\n%s", first.Name, err, first.Log.Last(lastLines))
+		return fmt.Errorf("nobody takes the address in a new group: %w\n%s", err, r.logs())
 	}
-	for _, b := range r.boards[:len(r.boards)-1] {
+	for _, b := range r.boards[:rest] {
 		if err := b.start(); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
@@ -42,6 +43,9 @@ type system interface {
 	// undoes it when somebody else leads, if that is needed.
 	resign(b *board) (do, undo func(context.Context) error)
 
+	// quorum is how many of so many boards must run before one of them leads.
+	quorum(boards int) int
+
 	// ready returns nil when the group is as it is meant to be, as far as the
 	// program tells.
 	ready(ctx context.Context, r *rig) error
@@ -71,8 +75,9 @@ func (v variant) boards() int {
 // allSystems returns all systems in the order in which tables show them.
 func allSystems() []system {
 	return []system{
-		&topdog{key: "topdog-100ms", setting: "default", heartbeat: 100 * time.Millisecond},
+		&topdog{key: "topdog-100ms", setting: "default", heartbeat: election.DefaultInterval},
 		&topdog{key: "topdog-10ms", setting: "10 ms", heartbeat: 10 * time.Millisecond},
+		&topdog{key: "topdog-strict", setting: "100 ms", heartbeat: election.DefaultInterval, strict: true},
 		&keepalived{key: "keepalived-1s", setting: "default", advert: time.Second},
 		&keepalived{key: "keepalived-100ms", setting: "100 ms", advert: 100 * time.Millisecond},
 		&keepalived{key: "keepalived-100ms-hasty", setting: "100 ms, one missed advert", advert: 100 * time.Millisecond, adverts: 1},

@@ -7,11 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"topdog/election"
 	"topdog/internal/console"
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/cluster"
@@ -26,12 +28,17 @@ type topdog struct {
 	path         string // of the program, once it is built
 	version      string
 	other        bool // it was built before, and is a peer like others
+	strict       bool // nobody answers without a majority of all boards
 }
 
-// otherProgram is how the report calls another build.
-const otherProgram = "other topdog"
+// otherProgram is how the report calls another build, and strictProgram this one with the algorithm
+// strict, which is another promise: the goals are about neither.
+const (
+	otherProgram  = "other topdog"
+	strictProgram = "topdog strict"
+)
 
-// beside adds to every system of topdog the same one with another build.
+// beside adds to every system of topdog the same one with another build. One that is strict needs this build.
 func beside(systems []system, path string) ([]system, error) {
 	version, err := versionOf(context.Background(), path)
 	if err != nil {
@@ -40,7 +47,7 @@ func beside(systems []system, path string) ([]system, error) {
 	var all []system
 	for _, sys := range systems {
 		all = append(all, sys)
-		if t, ok := sys.(*topdog); ok {
+		if t, ok := sys.(*topdog); ok && !t.strict {
 			other := *t
 			other.key, other.path, other.version, other.other = "other-"+t.key, path, version, true
 			all = append(all, &other)
@@ -53,8 +60,11 @@ func (s *topdog) String() string { return s.key }
 
 func (s *topdog) info() report.System {
 	program := "topdog"
-	if s.other {
+	switch {
+	case s.other:
 		program = otherProgram
+	case s.strict:
+		program = strictProgram
 	}
 	return report.System{Key: s.key, Program: program, Version: s.version, Setting: s.setting, Interval: s.heartbeat}
 }
@@ -99,11 +109,18 @@ func (s *topdog) text(b *board, v variant) string {
 	t.WriteString("key_file = \"key\"\n")
 	fmt.Fprintf(&t, "name = \"pi%d\"\n", b.Number)
 	t.WriteString("led = \"none\"\n")
-	if s.setting != "default" {
+	if s.heartbeat != election.DefaultInterval {
 		fmt.Fprintf(&t, "heartbeat = %q\n", s.heartbeat)
 	}
 	if v.preempt {
 		t.WriteString("preempt = true\n")
+	}
+	if s.strict {
+		var voters []string
+		for n := range b.of {
+			voters = append(voters, strconv.Quote(b.addressOf(n+1).String()))
+		}
+		fmt.Fprintf(&t, "algorithm = \"strict\"\nvoters = [%s]\n", strings.Join(voters, ", "))
 	}
 	return t.String()
 }
@@ -132,6 +149,13 @@ func (s *topdog) resign(b *board) (do, undo func(context.Context) error) {
 		return b.command(ctx, s.path, "resign", "--config", s.config(b))
 	}
 	return do, nil
+}
+
+func (s *topdog) quorum(boards int) int {
+	if s.strict {
+		return boards/2 + 1
+	}
+	return 1
 }
 
 // ready wants all boards that run to follow one leader.

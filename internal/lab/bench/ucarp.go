@@ -93,6 +93,8 @@ func (s *ucarp) resign(b *board) (do, undo func(context.Context) error) {
 	return func(context.Context) error { return b.Signal(syscall.SIGUSR2) }, nil
 }
 
+func (s *ucarp) quorum(int) int { return 1 }
+
 func (s *ucarp) ready(context.Context, *rig) error { return nil }
 
 // stableFor covers the time that a backup takes to find out about its leader, and
