@@ -64,8 +64,9 @@ func TestUnit(t *testing.T) {
 
 		"Service.User":                  "topdog",
 		"Service.SupplementaryGroups":   "gpio",
-		"Service.AmbientCapabilities":   "CAP_NET_ADMIN CAP_NET_RAW",
-		"Service.CapabilityBoundingSet": "CAP_NET_ADMIN CAP_NET_RAW",
+		"Service.AmbientCapabilities":   "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
+		"Service.CapabilityBoundingSet": "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
+		"Service.SystemCallFilter":      "@system-service, ~@privileged @resources, capset bpf",
 		"Service.NoNewPrivileges":       "yes",
 
 		"Service.RuntimeDirectory":        "topdog",

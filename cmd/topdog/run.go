@@ -20,8 +20,8 @@ func runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Run the daemon",
 		Long: `Run the daemon in the foreground, as systemd does. It needs root, or the
-capabilities CAP_NET_ADMIN and CAP_NET_RAW. SIGTERM hands over and ends it,
-SIGHUP reads the configuration again.`,
+capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fence. SIGTERM
+hands over and ends it, SIGHUP reads the configuration again.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			path, _ := c.Flags().GetString("config")
 			return run(c.Context(), path, false)
