@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"strconv"
@@ -19,9 +20,18 @@ import (
 // the variable gives, with an armed switch.
 const armedVariable = "TOPDOG_TEST_ARMED"
 
-// holdArmed is the test binary as a daemon with an armed switch: it holds the address,
-// says "armed" and the number of the companion's process, and waits for its end.
+// beating, behind the method, has that daemon extend a lease as with heartbeats, which ends when
+// it is frozen. Else it has no end.
+const (
+	beating     = "+beats"
+	beatEvery   = 50 * time.Millisecond
+	beatenLease = time.Second
+)
+
+// holdArmed is the test binary as a daemon with an armed switch and a fence: it holds the address,
+// says the number of the companion's process, and waits for its end.
 func holdArmed(method string) error {
+	method, beats := strings.CutSuffix(method, beating)
 	n, err := strconv.Atoi(method)
 	if err != nil {
 		return err
@@ -38,7 +48,21 @@ func holdArmed(method string) error {
 	if err != nil {
 		return err
 	}
-	fence, err := newFence(nil)
+	eth0, err := net.InterfaceByName("eth0")
+	if err != nil {
+		return err
+	}
+	fence, err := NewFence([]netip.Addr{testVIP})
+	if err != nil {
+		return err
+	}
+	// A companion may still have the programs of the daemon before.
+	for range 200 {
+		if err = fence.Cover([]int{eth0.Index}, eth0.Index); err == nil {
+			break
+		}
+		pause(nil, 5*time.Millisecond)
+	}
 	if err != nil {
 		return err
 	}
@@ -52,9 +76,21 @@ func holdArmed(method string) error {
 		return err
 	}
 	d.arm()
-	d.extend(NoEnd)
+	if beats {
+		d.extend(Now() + beatenLease)
+	}
+	ended := make(chan struct{})
 	fmt.Println(d.PID())
-	io.Copy(io.Discard, os.Stdin)
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		close(ended)
+	}()
+	if beats {
+		for pause(ended, beatEvery) {
+			d.extend(Now() + beatenLease)
+		}
+	}
+	<-ended
 	if !d.disarm() {
 		return errors.New("the lease has run out")
 	}
@@ -64,7 +100,12 @@ func holdArmed(method string) error {
 // startArmed starts such a daemon on a board, and returns the companion's process.
 func startArmed(t testing.TB, b *board, method HoldMethod) (h *holder, companion int) {
 	t.Helper()
-	h = startProcess(t, b, armedVariable+"="+strconv.Itoa(int(method)))
+	return startArmedAs(t, b, strconv.Itoa(int(method)))
+}
+
+func startArmedAs(t testing.TB, b *board, value string) (h *holder, companion int) {
+	t.Helper()
+	h = startProcess(t, b, armedVariable+"="+value)
 	must(t, h.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
 	if !h.lines.Scan() {
 		t.Fatal("the daemon says nothing")

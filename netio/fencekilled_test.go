@@ -1,0 +1,167 @@
+package netio
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFrozenThenKilled has all processes of a board stand still: the address falls silent at the end
+// of the lease, though the kernel still has it. Then the daemon is killed, and it stays silent.
+func TestFrozenThenKilled(t *testing.T) {
+	testedFences(t)
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
+			if method == HoldTUN {
+				needTUN(t)
+			}
+			l := newLAN(t, 2)
+			b, client := l.boards[0], l.boards[1]
+			asks := openTestAnnouncer(t, client)
+			answers := func(addr netip.Addr) bool {
+				_, found, err := asks.Probe(context.Background(), addr, 1, silence)
+				must(t, err)
+				return found
+			}
+			daemon, companion := startArmedAs(t, b, strconv.Itoa(int(method))+beating)
+			eventually(t, "the address is answered", func() bool { return answers(testVIP) })
+
+			must(t, syscall.Kill(companion, syscall.SIGSTOP))
+			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
+			frozen := Now()
+			eventually(t, "the address is silent", func() bool { return !answers(testVIP) })
+			if after := Now() - frozen; after < beatenLease/2 {
+				t.Errorf("silent after %v, within the lease", after)
+			}
+			until(frozen + beatenLease)
+			for range 5 {
+				if answers(testVIP) {
+					t.Error("the address is answered after the end of the lease")
+				}
+			}
+			if !b.has(t, "", testVIP) || processState(t, companion) != "T" {
+				t.Error("something else than the fence has silenced it")
+			}
+			eventually(t, "the board's own address is answered", func() bool { return answers(b.addr) })
+
+			// The kernel continues the companion then, see TestDaemonKilledCompanionFrozen.
+			must(t, daemon.cmd.Process.Kill())
+			for silent := true; silent && b.has(t, "", testVIP); {
+				silent = !answers(testVIP)
+				if !silent && b.has(t, "", testVIP) {
+					t.Error("the fence was gone before the address")
+				}
+			}
+			eventually(t, "the companion has ended", func() bool { return gone(companion) })
+			wantNothingLeft(t, b)
+		})
+	}
+}
+
+// TestAllKilled kills daemon and companion, and starts them again, ten times.
+func TestAllKilled(t *testing.T) {
+	kinds := testedFences(t)
+	needTUN(t)
+	b := newLAN(t, 1).boards[0]
+	for range 10 {
+		daemon, companion := startArmed(t, b, HoldTUN)
+		if kinds[0] == FenceTCX {
+			eth0 := b.link(t, "eth0").Index
+			for _, attach := range []uint32{unix.BPF_TCX_INGRESS, unix.BPF_TCX_EGRESS} {
+				if n := b.programsAt(t, eth0, attach); n != 1 {
+					t.Errorf("%d programs are attached, want 1", n)
+				}
+			}
+		}
+		must(t, syscall.Kill(companion, syscall.SIGSTOP)) // so that it does not act first
+		must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
+		must(t, syscall.Kill(companion, syscall.SIGKILL))
+		must(t, daemon.cmd.Process.Kill())
+		daemon.cmd.Wait()
+		eventually(t, "both have ended", func() bool { return gone(companion) })
+		wantNothingLeft(t, b)
+	}
+}
+
+// wantNothingLeft wants a board to be as if there had never been a daemon.
+func wantNothingLeft(t *testing.T, b *board) {
+	t.Helper()
+	eventually(t, "nothing is left", func() bool {
+		eth0 := b.link(t, "eth0")
+		xdp := eth0.Xdp != nil && eth0.Xdp.Attached
+		return !b.has(t, "", testVIP) && !b.hasLink(t, DefaultDevice) && !xdp &&
+			b.programsAt(t, eth0.Index, unix.BPF_TCX_INGRESS)+b.programsAt(t, eth0.Index, unix.BPF_TCX_EGRESS) == 0
+	})
+}
+
+// programsAt counts the programs of traffic control on an interface; 0 if the kernel has no tcx.
+func (b *board) programsAt(t *testing.T, ifindex int, attach uint32) (count int) {
+	t.Helper()
+	query := struct {
+		ifindex, attach, flags, attachFlags uint32
+		programs                            uint64
+		count, _                            uint32
+	}{ifindex: uint32(ifindex), attach: attach}
+	err := b.in(func() error {
+		_, err := callBPF(unix.BPF_PROG_QUERY, &query)
+		return err
+	})
+	if err != nil && err != unix.EINVAL && err != unix.ENOSPC {
+		t.Fatal(fmt.Errorf("count programs: %w", err))
+	}
+	return int(query.count)
+}
+
+// TestFenceRefused has the kernel refuse bpf, as to a process without the capability: there is a
+// lease, no fence, and a reason.
+func TestFenceRefused(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root has capabilities to lose")
+	}
+	f, err := onLesserThread(func() (*Fence, error) { return NewFence([]netip.Addr{testVIP}) })
+	must(t, err)
+	defer f.Close()
+	kind, why := f.State()
+	if want := "make an array map: operation not permitted (needs CAP_BPF and CAP_NET_ADMIN)"; kind != FenceNone || why != want {
+		t.Errorf("got %v, %q; want %q", kind, why, want)
+	}
+	must(t, f.Cover([]int{loopback}, loopback))
+	if f.Closes() {
+		t.Error("nothing closes")
+	}
+	f.Begin(NoEnd)
+	if !f.Extend(Now()+longLease) || !f.Shut() {
+		t.Error("the lease does not work")
+	}
+}
+
+// onLesserThread runs something in a thread without the capabilities that bpf wants.
+func onLesserThread[T any](do func() (T, error)) (v T, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Never unlocked: the thread is thrown away with the goroutine.
+		runtime.LockOSThread()
+		var header unix.CapUserHeader
+		var data [2]unix.CapUserData
+		header.Version = unix.LINUX_CAPABILITY_VERSION_3
+		if err = unix.Capget(&header, &data[0]); err != nil {
+			return
+		}
+		data[unix.CAP_BPF/32].Effective &^= 1 << (unix.CAP_BPF % 32)
+		data[unix.CAP_SYS_ADMIN/32].Effective &^= 1 << unix.CAP_SYS_ADMIN
+		if err = unix.Capset(&header, &data[0]); err != nil {
+			return
+		}
+		v, err = do()
+	}()
+	<-done
+	return v, err
+}
