@@ -30,6 +30,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 	for section, want := range map[string][]string{
 		"Status":        keys[console.Status](),
 		"Board":         keys[console.Board](),
+		"Witness":       keys[console.Witness](),
 		"Voter":         keys[console.Voter](),
 		"Detector":      keys[console.Detector](),
 		"Patience":      keys[console.Patience](),

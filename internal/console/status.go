@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// Witness is a host of the LAN that is asked by ARP.
+type Witness struct {
+	Address string `json:"address"`
+	Answers bool   `json:"answers"` // it did when it was asked last
+}
+
 // Status is what GET /v1/status returns: all that one board knows of its group.
 // The names and identifiers in the JSON are part of the interface; some are added,
 // none is renamed. A field whose name ends with text is for people. A Pi has no trustworthy clock, so there are no times of day: what happened is told
@@ -42,6 +48,9 @@ type Status struct {
 	HeartbeatMs float64  `json:"heartbeat_ms"` // time between two heartbeats of the leader
 	Detector    Detector `json:"detector"`
 	Patience    Patience `json:"patience"`
+
+	// Witnesses are the hosts that are asked in a doubt whether this board's port receives.
+	Witnesses []Witness `json:"witnesses,omitempty"`
 
 	// Trusted are the ids of the boards that the group's judge trusts, with the
 	// algorithm "agents" only.

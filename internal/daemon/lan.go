@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/internal/config"
+	"topdog/internal/console"
 	"topdog/netio"
 )
 
@@ -319,6 +320,14 @@ func (l *lan) stopCounting() {
 	if frames := l.frames; frames != nil {
 		l.frames = nil
 		l.tasks.start(func(context.Context) error { return frames.Close() })
+	}
+}
+
+// status fills in what topdog status shows of it.
+func (l *lan) status(s *console.Status) {
+	for _, w := range l.witnesses {
+		waits := w.present && l.now()-w.since < witnessAnswers // for the answer
+		s.Witnesses = append(s.Witnesses, console.Witness{Address: w.addr.String(), Answers: w.heard || waits})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"topdog/internal/config"
+	"topdog/internal/console"
 	"topdog/netio"
 )
 
@@ -110,6 +111,9 @@ func TestConfiguredWitnesses(t *testing.T) {
 		one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Witness = config.Witness{Addrs: []netip.Addr{nas}} })
 		pass(time.Minute)
 		one.wantAsked(t, "at the start, when it finds no leader, and when that doubt is over", "10.0.0.253", "10.0.0.253", "10.0.0.253")
+		if got, want := one.mustStatus(t).Witnesses, []console.Witness{{Address: "10.0.0.253", Answers: true}}; !cmp.Equal(got, want) {
+			t.Errorf("the witnesses are %v, want %v", got, want)
+		}
 		one.reload(func(c *config.Config) { c.Witness = config.Witness{} })
 		pass(time.Millisecond)
 		one.change(func(s *netio.Snapshot) { s.Link.Up = false })

@@ -44,6 +44,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	d.lease.status(&s)
 	d.deadman.status(&s)
 	d.address.status(&s)
+	d.lan.status(&s)
 	if works := d.light.status(&s); works {
 		d.reporter.solved(console.ProblemLED)
 	}
