@@ -110,7 +110,7 @@ func TestLeaseIsCountedFromBeforeTheHeartbeat(t *testing.T) {
 		}
 		sent := three.now()
 		three.get(func() { three.sendTakes = 0 })
-		pass(time.Millisecond)
+		pass(pause + time.Millisecond) // a new leader broadcasts its heartbeat as well
 		lease := interval + election.DefaultGrace(interval)*3/4
 		latest().get(func() {
 			if latest().end < before+lease || latest().end > sent-pause+lease {

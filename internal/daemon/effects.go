@@ -44,6 +44,9 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		}
 		sent = sent || startsInterval(e)
 	}
+	if sent {
+		d.checkLapse()
+	}
 	if sent || d.leaseMoved() {
 		d.extendLease()
 	}
@@ -97,6 +100,15 @@ func (d *Daemon) leaseEnd() time.Duration {
 		return end
 	}
 	return netio.NoEnd
+}
+
+// checkLapse is called when a heartbeat has left. If the lease was over by then, an heir may have
+// claimed: the core looks whether one has before the lease begins again.
+func (d *Daemon) checkLapse() {
+	now := d.now()
+	if end, lapsed := d.lease.lapsed(now); lapsed {
+		d.core.LeaseLapsed(now, end)
+	}
 }
 
 // extendLease moves the end of the lease of a leader. It also keeps up to date what the dead man's

@@ -105,6 +105,11 @@ func (l *lease) watch(until time.Duration) {
 	}
 }
 
+// lapsed reports whether the lease has ended, and when.
+func (l *lease) lapsed(now time.Duration) (end time.Duration, lapsed bool) {
+	return l.end, l.begun && now >= l.end
+}
+
 // endsAt reports whether there is nothing to do to have the lease end then.
 func (l *lease) endsAt(end time.Duration) bool { return !l.begun || l.end == end }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -102,5 +103,46 @@ func TestFenceFollowsTheInterfaces(t *testing.T) {
 				t.Errorf("it covers %v, of which %d is the group's", last.Interfaces, last.Link.Index)
 			}
 		})
+	})
+}
+
+// TestLateHeartbeatOpensNoFence has the process stand still between reading the clock and sending,
+// for longer than the lease. The heir has claimed by then, so the lease must not begin again.
+func TestLateHeartbeatOpensNoFence(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		const interval = time.Second
+		_, _, three, latest := l.armedThree(func(c *config.Config) { c.Interval = interval })
+		fence := latest().fakeFence
+		fence.get(func() { fence.companion = nil }) // the switch stands still as well
+		said := three.says(t)
+		heartbeats := func() (n int) {
+			for _, m := range said() {
+				if m.Type == wire.TypeHeartbeat && !m.Reply {
+					n++
+				}
+			}
+			return n
+		}
+		for heartbeats() == 0 {
+			pass(time.Millisecond)
+		}
+		three.get(func() { three.sendTakes, three.silent = 3*election.DefaultGrace(interval)/2, true })
+		before := heartbeats()
+		var ended time.Duration
+		fence.get(func() { ended = fence.end })
+		for range 1500 {
+			pass(time.Millisecond)
+			if heartbeats() > before { // its heartbeat has left
+				three.get(func() { three.sendTakes = 0 })
+			}
+			fence.get(func() {
+				if fence.armed && fence.end != ended {
+					t.Fatalf("at %v the lease that ended at %v ends at %v", three.now(), ended, fence.end)
+				}
+			})
+		}
+		if holders := l.holders(); len(holders) != 1 || holders[0] == 3 {
+			t.Errorf("%v hold it", holders)
+		}
 	})
 }
