@@ -126,6 +126,26 @@ func TestStrictIsNotMoved(t *testing.T) {
 	}
 }
 
+// TestStrictPauses: a leader that stands still now and then loses the lead once, and then the
+// group has learned how patient it must be.
+func TestStrictPauses(t *testing.T) {
+	lan := strictGroup(t, 1, 3, 3)
+	at := lan.Now()
+	for i := range 80 {
+		lan.Run(time.Second + time.Duration(i)*interval*7/100)
+		b := lan.Summarise(0).Holders[0]
+		b.Freeze()
+		lan.Run(time.Duration(5+i*5%30) * time.Millisecond)
+		b.Thaw()
+		lan.Run(interval)
+	}
+	sum := lan.Summarise(at)
+	t.Logf("80 pauses of 5 to 30 ms: %d moves, nobody answers for %v", sum.Moves, sum.Vacant)
+	if sum.Moves > 1 || sum.Doubled > 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
 // TestStrictDeafLeader: a leader that is heard and does not hear lets go.
 func TestStrictDeafLeader(t *testing.T) {
 	lan := strictGroup(t, 1, 3, 3)
