@@ -125,7 +125,9 @@ func TestDeafLeader(t *testing.T) {
 	c.untilTakenFrom(leader)
 	next := c.agree(c.except(leader)...)
 	c.twoHoldersAtMost(began, 0)
+	healed := time.Now()
 	must(t, drop.Pass(loss.ToHost, leader.Host))
-	c.agreeOn(next, c.boards...)
+	c.agree()
+	c.undisturbed(healed, next)
 	c.twoHoldersAtMost(began, 0)
 }

@@ -20,6 +20,7 @@ const (
 	ProblemAddressConflict    ProblemKind = "address_conflict"          // a foreign machine claims the address that this board holds
 	ProblemAddressNotFree     ProblemKind = "address_not_free"          // one has the address, or nobody can tell; so it is not acquired
 	ProblemAddressNotHeld     ProblemKind = "address_not_held"          // the kernel does not let this board hold the address
+	ProblemAskLAN             ProblemKind = "ask_lan"                   // whether this board's port receives cannot be found out
 	ProblemClockRate          ProblemKind = "clock_rate"                // the clock is too far off its rate for a voter
 	ProblemAddressNotReleased ProblemKind = "address_not_released"      // nor let go of it, and another board waits
 	ProblemControlSocket      ProblemKind = "control_socket"            // it cannot be made

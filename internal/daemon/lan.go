@@ -82,7 +82,7 @@ func (l *lan) open(announcer Announcer, state netio.Link, local netip.Addr) {
 	}
 	neighbours, err := l.platform.OpenNeighbours(state)
 	if err != nil {
-		l.reporter.failed("find the neighbours", err)
+		l.failed(err)
 		return
 	}
 	l.neighbours = neighbours
@@ -195,9 +195,15 @@ func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
 
 func (l *lan) send(questions []netio.ARPQuestion) {
 	if len(questions) > 0 && l.announcer != nil {
-		if err := l.announcer.Ask(l.local, questions); err != nil && !isLinkDown(err) {
-			l.reporter.failed("ask the LAN", err)
-		}
+		l.failed(l.announcer.Ask(l.local, questions))
+	}
+}
+
+// failed tells people that a doubt may last because of an error. A link that is down is
+// reported elsewhere.
+func (l *lan) failed(err error) {
+	if err != nil && !isLinkDown(err) {
+		l.reporter.warn(console.ProblemAskLAN, err.Error(), time.Minute)
 	}
 }
 
@@ -236,8 +242,8 @@ func (l *lan) readTable(done func()) {
 			if number != l.reading {
 				return // of a link that was closed, or asked again meanwhile
 			}
-			l.reporter.failed("find the neighbours", err)
-			l.reporter.failed("find the gateway", gatewayErr)
+			l.failed(err)
+			l.failed(gatewayErr)
 			l.table, l.gateway, l.readAt = table, netip.Addr{}, l.now()
 			if found {
 				l.gateway = gateway
@@ -274,12 +280,12 @@ func (l *lan) startCounting() {
 		}
 		frames, err := l.platform.OpenFrames(l.state)
 		if err != nil {
-			l.reporter.failed("count frames", err)
+			l.failed(err)
 			return
 		}
 		l.frames = frames
 	}
-	l.reporter.failed("count frames", l.frames.Ignore(l.group.hosts()))
+	l.failed(l.frames.Ignore(l.group.hosts()))
 	l.baseline = l.counted()
 }
 
@@ -308,7 +314,7 @@ func (l *lan) remember(senders []netio.Neighbour) {
 func (l *lan) counted() uint64 {
 	count, err := l.frames.Frames()
 	if err != nil {
-		l.reporter.failed("count frames", err)
+		l.failed(err)
 		return l.baseline
 	}
 	return count
