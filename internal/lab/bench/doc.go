@@ -4,7 +4,7 @@
 // from outside: by a client that asks at the address all the time, by the kernels'
 // own reports of who has the address, and by the packets on the wire.
 //
-//	go run ./scripts/bench             the quick form, two to three minutes
+//	go run ./scripts/bench             the quick form, five to eight minutes
 //	go run ./scripts/bench --long      everything, for docs/benchmarks.md
 //
 // It needs root, the go command (topdog is built as it is released), and the

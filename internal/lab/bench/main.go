@@ -57,7 +57,7 @@ func parse(args []string) (o options, err error) {
 		fmt.Fprint(f.Output(), "Usage: go run ./scripts/bench [flags]   (as root)\n\n")
 		f.PrintDefaults()
 	}
-	long := f.Bool("long", false, "measure everything (about 50 minutes) instead of the quick form (two to three)")
+	long := f.Bool("long", false, "measure everything (about an hour and a half) instead of the quick form (five to eight minutes)")
 	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form; 2 or 10 of those that take long)")
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
 	events := f.String("events", "", "only these `keys`, or none; \"list\" lists them")

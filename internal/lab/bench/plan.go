@@ -56,7 +56,7 @@ func (p *plan) runsOf(e event) int {
 	return p.runs
 }
 
-// quickPlan is for a laptop: it says in two to three minutes whether topdog does what it
+// quickPlan is for a laptop: it says in five to eight minutes whether topdog does what it
 // promises, and not much about rare cases.
 func quickPlan() plan {
 	return plan{
