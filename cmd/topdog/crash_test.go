@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/console"
 )
 
@@ -139,13 +140,17 @@ func TestFrozenForAMoment(t *testing.T) {
 }
 
 // With its switch frozen as well, nothing of a board is left that could let go but
-// the kernel, which does when the lifetime ends.
+// the kernel, which does when the lifetime ends. Where it has a fence, it keeps silent from the end
+// of the lease on, although it has the address.
 func TestBoardFrozen(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	old := c.agree()
 	companion := old.companion()
+	s, err := old.Status()
+	must(t, err)
+	fenced := s.Defences[0].Kind == console.DefenceFence && s.Defences[0].On
 
 	frozen := time.Now()
 	must(t, syscall.Kill(companion, syscall.SIGSTOP))
@@ -155,6 +160,12 @@ func TestBoardFrozen(t *testing.T) {
 	c.untilTakenFrom(old)
 	leader := c.agree(c.except(old)...)
 	c.twoHoldersAtMost(frozen, lifetime)
+	if fenced {
+		lease := heartbeat + election.DefaultGrace(heartbeat)*3/4
+		if n := c.asker.Report(frozen.Add(lease + stallMax)).Answers[old.Number]; n > 0 {
+			t.Errorf("the frozen board has answered the client %d times after the end of its lease", n)
+		}
+	}
 
 	// The switch wakes up first, late, and has nothing left to let go of.
 	woken := time.Now()
