@@ -191,13 +191,10 @@ func (c *Core) askAgain() time.Duration {
 
 // addressSilent reports whether nothing answers for the address of the suspected leader. If the
 // leader is not suspected by this board's own judgement, the algorithm knows more than that.
-// An address that is held by TUN alone stays for as long as the frozen process that holds it.
 func (c *Core) addressSilent() bool {
-	a, p := &c.candidacy.address, c.roster.Peer(c.leader)
+	a := &c.candidacy.address
 	switch {
 	case c.leader == wire.Nobody || c.now < c.detector.Freshness():
-		return true
-	case a.answered && c.outlived() && p != nil && p.tunOnly:
 		return true
 	default:
 		return a.asked && !a.answered && !a.silent.ahead(c.now)

@@ -70,23 +70,3 @@ func TestAddressAnswers(t *testing.T) {
 		t.Errorf("the address does not answer any more, and the board is a %v", b.role)
 	}
 }
-
-// TestAddressOfAFrozenProcess: an address that is held by TUN alone answers for as long as
-// its process is frozen, so it is claimed when it would have been removed otherwise.
-func TestAddressOfAFrozenProcess(t *testing.T) {
-	b := followerOf3(t, 200)
-	b.hear(3, wire.TypeHello, leading, func(m *wire.Message) { m.Hello.TUNOnly = true })
-	last := b.detector.Earliest() - testInterval - DefaultGrace(testInterval)
-	for b.role != Leader && b.clock < time.Minute {
-		at, _ := b.Deadline()
-		b.clock = max(b.clock, at)
-		for _, e := range b.witnessed(b.Wake(b.clock)) {
-			if e.Kind == EffectAskLAN && e.To == 3 && b.role == Candidate {
-				b.AddressAnswered(b.clock, b.clock)
-			}
-		}
-	}
-	if after := b.clock - last; after < addressOutlives || after > addressOutlives+2*testInterval {
-		t.Errorf("claimed %v after the last heartbeat", after)
-	}
-}

@@ -50,7 +50,6 @@ func (c *Core) receiveHello(m *wire.Message) {
 	p.HelloInterval = m.Hello.Interval
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name
-	p.tunOnly = m.Hello.TUNOnly
 	if p.noMulticast = m.Hello.NoMulticast; p.noMulticast {
 		c.notify(Notice{Kind: NoticeNoMulticast, Board: m.Sender})
 	}

@@ -19,7 +19,6 @@ type Peer struct {
 
 	LastHeard     Instant       // when its last message of any kind came
 	noMulticast   bool          // by its last HELLO, it hears its leader, and not by multicast
-	tunOnly       bool          // by its last HELLO, it holds the address by TUN alone
 	HelloInterval time.Duration // it says HELLO this often; 0 until the first one
 	newest        wire.Sequence // of its messages
 	followed      bool          // it has said that it follows this board

@@ -63,9 +63,7 @@
 //	 2 HELLO         20 - 23 following: the leader's id, or 0
 //	                 24 - 27 age of the process, s
 //	                 28 - 29 interval, ms, not 0: until the next HELLO
-//	                 30      flags: 0x01 hears its leader, but not by multicast;
-//	                         0x02 fenced: its kernel ends its right to answer;
-//	                         0x04 it would hold the address by a TUN device alone
+//	                 30      flags: 0x01 hears its leader, but not by multicast
 //	                 31      grace that the sender wishes for; 0: no wish
 //	                 32      n: length of the name, 0 to 32
 //	                 33 ...  name: n bytes of UTF-8, no control characters     33 + n bytes

@@ -69,7 +69,7 @@ func clearReserved(packet []byte) {
 	packet[offIncarnation] &^= 0xc0
 	switch Type(packet[offVersion] & typeMask) {
 	case TypeHello:
-		packet[headerSize+10] &= helloNoMulticast | helloFenced | helloTUNOnly
+		packet[headerSize+10] &= helloNoMulticast
 	case TypeElection:
 		packet[headerSize+13] &= electionNoClaim
 	}

@@ -350,7 +350,7 @@ var goldens = []golden{
 	{
 		message: Message{
 			Header: Header{Type: TypeHello, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, NoMulticast: true, Fenced: true, TUNOnly: true, Grace: 10 * time.Millisecond, Name: "käfig", Score: 70000},
+			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, NoMulticast: true, Grace: 10 * time.Millisecond, Name: "käfig", Score: 70000},
 		},
 		plain: `
 			42 ; version 2, HELLO
@@ -364,13 +364,13 @@ var goldens = []golden{
 			0a000005 ; following 10.0.0.5
 			00000e10 ; age 3600 s
 			05dc ; every 1500 ms
-			07 ; hears no multicast, fenced, TUN only
+			01 ; hears no multicast
 			34 ; wishes 10 ms
 			06 ; name has 6 bytes
 			6bc3a4666967 ; name
 			00011170 ; score 70000
 		`,
-		tag:  "911516bd7621e3d87bb924c30e5abb58",
+		tag:  "28de66bf4de0724c84e35436cefa5e5c",
 		tail: 4,
 	},
 	{

@@ -9,7 +9,7 @@ import (
 // Heartbeat says that the leader is alive and when to expect the next one.
 type Heartbeat struct {
 	Interval time.Duration // until the next heartbeat; whole milliseconds, at most 65,535
-	Grace    time.Duration // how late it may be before anybody takes over, see CheckGrace; 0 is the default of the interval
+	Grace    time.Duration // how late it may be before anybody takes over, at most MaxGrace; 0 is the default of the interval
 	Number   uint8         // counts heartbeats modulo 256, so that a listener can tell how many it lost
 }
 

@@ -15,10 +15,6 @@ type Hello struct {
 	Interval  time.Duration // the sender says HELLO this often; whole milliseconds, at most 65,535
 	// NoMulticast says that the sender hears its leader, but not by multicast.
 	NoMulticast bool
-	// Fenced says that the sender's kernel ends its right to answer, whatever becomes of its processes.
-	Fenced bool
-	// TUNOnly says that the sender would hold the address on a TUN device and by nothing else.
-	TUNOnly bool
 	// Grace is the grace that the sender wishes its leader to announce; 0 is no wish.
 	Grace time.Duration
 	Name  string // for people: the host's name, at most MaxName bytes of UTF-8
@@ -32,12 +28,8 @@ const MaxName = 32
 // the length of the name, which follows.
 const helloSize = 13
 
-// The flags of a HELLO. The others are reserved.
-const (
-	helloNoMulticast = 0x01
-	helloFenced      = 0x02
-	helloTUNOnly     = 0x04
-)
+// helloNoMulticast is the one flag of a HELLO. The others are reserved.
+const helloNoMulticast = 0x01
 
 func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	age, err := age(TypeHello, h.Age, time.Second)
@@ -73,12 +65,6 @@ func (h *Hello) flags() (flags byte) {
 	if h.NoMulticast {
 		flags |= helloNoMulticast
 	}
-	if h.Fenced {
-		flags |= helloFenced
-	}
-	if h.TUNOnly {
-		flags |= helloTUNOnly
-	}
 	return flags
 }
 
@@ -89,8 +75,7 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 	if h.Interval == 0 {
 		return malformed(8)
 	}
-	flags := body[10]
-	h.NoMulticast, h.Fenced, h.TUNOnly = flags&helloNoMulticast != 0, flags&helloFenced != 0, flags&helloTUNOnly != 0
+	h.NoMulticast = body[10]&helloNoMulticast != 0
 	h.Grace = graceOf(body[11])
 	length := int(body[helloSize-1])
 	if length > MaxName || length > len(body)-helloSize {
@@ -112,13 +97,8 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 
 func (h *Hello) summary() string {
 	s := fmt.Sprintf("%q, up %v, follows %v, every %v", h.Name, h.Age, h.Following, h.Interval)
-	for _, flag := range []struct {
-		set  bool
-		text string
-	}{{h.NoMulticast, "hears no multicast"}, {h.Fenced, "fenced"}, {h.TUNOnly, "holds by tun alone"}} {
-		if flag.set {
-			s += ", " + flag.text
-		}
+	if h.NoMulticast {
+		s += ", hears no multicast"
 	}
 	if h.Grace > 0 {
 		s += fmt.Sprintf(", wishes grace %v", h.Grace)

@@ -135,7 +135,7 @@ func randomMessage(r *rand.Rand) Message {
 		m.Heartbeat = Heartbeat{interval(), grace(), uint8(r.Uint32())}
 	case TypeHello:
 		name := strings.Repeat("é", MaxName/2)[:2*r.IntN(MaxName/2+1)]
-		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), flag(), flag(), grace(), name, score()}
+		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), grace(), name, score()}
 	case TypeElection:
 		m.Election = Election{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()), uint8(r.Uint32()), flag(), score()}
 	case TypeAnswer:
@@ -232,7 +232,7 @@ func TestString(t *testing.T) {
 		"REPORT" + head + "agents: round 12, time 99, 10.0.0.3=100 10.0.0.5=254",
 		"LEADER" + head + "agents: 10.0.0.5 leads, time 99",
 		"OK" + head + "agents: round 12, trusts 10.0.0.3 10.0.0.5",
-		"HELLO" + head + `score: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s, hears no multicast, fenced, holds by tun alone, wishes grace 10ms, score 70000`,
+		"HELLO" + head + `score: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s, hears no multicast, wishes grace 10ms, score 70000`,
 		"ELECTION" + head + "score: round 3, suspects 10.0.0.5 life 1eadbeef, heard #4711, may not claim, score 70000",
 		"COORDINATOR" + head + "candidates leading: 10.0.0.3 leads, beat 41, next in 100ms, grace 76ms, score 70000, candidates 10.0.0.3 10.0.0.5",
 		"RIVAL from 10.0.0.3 life 3fffffff #42 term 16777215 priority 100 heir leading: to 10.0.0.5: yield, reach 3, leads for 1m30.061s",
