@@ -148,6 +148,8 @@ func (s *strict) Elect(reason Reason) {
 	}
 	s.SetCause(reason)
 	s.candidacy.open, s.candidacy.since = true, s.Now()
+	// A RESIGN that was repeated behind the request would end the promises on which it counts.
+	s.core.handover.repeat = deadline{}
 	s.candidacy.repeat = s.roundTrip()
 	s.request()
 }
