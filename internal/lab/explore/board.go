@@ -51,8 +51,8 @@ func (c clock) global(shows election.Instant) time.Duration {
 
 // The values of the lease word that are no instant.
 const (
-	wordFired   = 0 // the switch has closed the fence, for the rest of this reign
-	wordIdle    = 1 // this board does not lead
+	wordFired   = 0 // the fence is closed: the switch has ended this reign, or the daemon releases the address
+	wordIdle    = 1 // there is no address that should be fenced off
 	wordForever = election.Instant(1<<63 - 1)
 )
 
@@ -91,5 +91,6 @@ type reign struct {
 // answers reports whether somebody who asks for the address now gets an answer of this board.
 func (w *world) answers(b *board) bool {
 	k := &b.kernel
-	return !k.off && k.cable && k.address && (w.bug == bugNoFence || k.word > wordIdle && b.clock.local(w.now) < k.word)
+	open := k.word == wordIdle || k.word != wordFired && b.clock.local(w.now) < k.word
+	return !k.off && k.cable && k.address && (open || w.bug == bugNoFence)
 }

@@ -13,18 +13,34 @@ const (
 	bugResignFirst        // the switch sends its RESIGN before it closes the fence
 	bugResignBefore       // the daemon sends its RESIGN before it releases the address
 	bugNewestPlan         // the switch sends the RESIGN of a plan that came after it had fired
-	bugNoSkip             // what a daemon says does not come after the RESIGN of its switch
 	bugMonotonic          // the clocks stand still while the board is suspended
 	bugNoFence            // there is no fence, only the switch
 	bugNoSlack            // the lease lasts as long as the others wait at least
+
+	// The seeded bugs of strict.
+	bugPromiseBack      // the end of a promise moves back when the same leader is heard again
+	bugPromiseRole      // a promise ends when the role of the voter changes
+	bugPromiseLink      // a promise ends when the link of the voter is lost
+	bugVotesAtOnce      // a voter votes as soon as it is started
+	bugLeaseFromReceipt // the lease counts from when the acknowledgement was received
+	bugFirstLease       // the first lease counts from when the votes were received
+	bugAnySequence      // an acknowledgement of any heartbeat counts for the newest one
+	bugOwnVote          // a candidate votes for itself although it has promised to support another one
+	bugVotesTwice       // a voter that has voted does not remember it
+	bugOtherVoters      // another list of voters counts
 	bugCount
 )
 
 var bugNames = [bugCount]string{
 	noBug: "none", bugLeaseAfterSend: "lease counted from after the send", bugStore: "store instead of swap",
 	bugResignFirst: "switch resigns before it closes the fence", bugResignBefore: "daemon resigns before it releases",
-	bugNewestPlan: "switch sends the RESIGN of a later plan", bugNoSkip: "sequence not moved past the RESIGN of the switch",
-	bugMonotonic: "clock that stands still while suspended", bugNoFence: "no fence", bugNoSlack: "lease without a quarter of the grace",
+	bugNewestPlan: "switch sends the RESIGN of a later plan",
+	bugMonotonic:  "clock that stands still while suspended", bugNoFence: "no fence", bugNoSlack: "lease without a quarter of the grace",
+	bugPromiseBack: "promise whose end moves back", bugPromiseRole: "promise lost at a change of role", bugPromiseLink: "promise lost with the link",
+	bugVotesAtOnce: "restarted voter that votes at once", bugLeaseFromReceipt: "lease counted from the acknowledgement",
+	bugFirstLease: "first lease counted from the votes", bugAnySequence: "acknowledgement of any heartbeat counts",
+	bugOwnVote: "own vote given in spite of a promise", bugVotesTwice: "vote that is no promise",
+	bugOtherVoters: "another list of voters counts",
 }
 
 func (b bug) String() string { return bugNames[b] }
@@ -38,8 +54,10 @@ func (w *world) reordered(steps []step) []step {
 }
 
 func releases(s step) int {
-	if s.kind == stepRemove || s.kind == stepDisarm {
+	switch s.kind {
+	case stepShut, stepRemove, stepReleased:
 		return 1
+	default:
+		return 0
 	}
-	return 0
 }

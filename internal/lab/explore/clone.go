@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"reflect"
@@ -58,6 +59,11 @@ func (l *layout) add(offset uintptr, t reflect.Type) {
 			l.add(offset+f.Offset, f.Type)
 		}
 	case reflect.Array:
+		if t.Len() > long && len(layoutOf(t.Elem()).links) == 0 {
+			// Its padding counts too, which at worst makes equal cores look different.
+			l.plain = append(l.plain, segment{offset, t.Size()})
+			return
+		}
 		for i := range t.Len() {
 			l.add(offset+uintptr(i)*t.Elem().Size(), t.Elem())
 		}
@@ -76,6 +82,9 @@ func (l *layout) add(offset uintptr, t reflect.Type) {
 	}
 }
 
+// long is the length of an array that is looked at as a whole.
+const long = 64
+
 var coreType = reflect.TypeFor[election.Core]()
 
 // cloneCore returns a core that goes on as the given one would.
@@ -86,7 +95,7 @@ func cloneCore(c *election.Core) *election.Core {
 
 // copier copies one core.
 type copier struct {
-	done  [8]copied
+	done  [16]copied
 	count int
 }
 
@@ -191,7 +200,7 @@ func (k *copier) boxed(v reflect.Value) {
 // hasher sums up what decides how a core goes on.
 type hasher struct {
 	sum   uint64
-	seen  [8]copied
+	seen  [16]copied
 	count int
 }
 
@@ -207,17 +216,21 @@ func (h *hasher) number(n uint64) {
 }
 
 func (h *hasher) bytes(p unsafe.Pointer, size uintptr) {
-	for ; size >= 8; size -= 8 {
-		h.number(*(*uint64)(p))
-		p = unsafe.Add(p, 8)
-	}
-	if size > 0 {
-		n := uint64(size) << 56
-		for i := range size {
-			n |= uint64(*(*byte)(unsafe.Add(p, i))) << (8 * i)
+	piece := unsafe.Slice((*byte)(p), size)
+	empty := uint64(0)
+	for ; len(piece) >= 8; piece = piece[8:] {
+		if n := binary.NativeEndian.Uint64(piece); n != 0 {
+			h.number(n + empty<<32)
+			empty = 0
+		} else {
+			empty++
 		}
-		h.number(n)
 	}
+	n := uint64(len(piece))<<56 + empty<<32
+	for i, b := range piece {
+		n += uint64(b) << (8 * i)
+	}
+	h.number(n)
 }
 
 func (h *hasher) pointer(p unsafe.Pointer, t reflect.Type) {

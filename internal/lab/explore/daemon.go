@@ -23,7 +23,9 @@ type daemon struct {
 	at     time.Duration // when it takes the next one
 
 	read     election.Instant // the clock, when the present call began
+	beatAt   election.Instant // the clock, before the newest heartbeat was sent
 	late     time.Duration    // by how much its lease is too long; only with a seeded bug
+	newest   newest           // of what it has sent; only seeded bugs read it
 	held     bool             // it believes that it has the address
 	armed    bool
 	set      election.Instant // what it set the lease word to last
@@ -38,6 +40,7 @@ type step struct {
 	message  *packet
 	to       wire.ID
 	floating bool             // it goes to the floating address
+	beat     uint32           // the core must be told which sequence the message has got
 	askedAt  election.Instant // of the ARP request that was answered
 }
 
@@ -58,11 +61,12 @@ const (
 	stepResign
 	stepGate // skip the next effect if the switch has fired
 	stepSend
-	stepAdd    // the address
-	stepRemove // the address
-	stepDisarm
-	stepTimer // set the timer of the switch
-	stepSwap  // the lease word
+	stepAdd      // the address
+	stepRemove   // the address
+	stepShut     // end the lease, which closes the fence
+	stepReleased // open the fence, since there is no address behind it
+	stepTimer    // set the timer of the switch
+	stepSwap     // the lease word
 	stepRestore
 )
 
@@ -72,7 +76,7 @@ var stepNames = [...]string{
 	stepAskLAN: "asks the LAN", stepAnswered: "learns that the address answers", stepEvidence: "learns that a witness answers",
 	stepProbed: "has probed the address", stepStop: "is asked to stop", stepResign: "is asked to resign", stepGate: "looks whether its switch has fired",
 	stepSend: "sends", stepAdd: "adds the address", stepRemove: "removes the address",
-	stepDisarm: "ends the lease", stepTimer: "sets the timer of the switch", stepSwap: "swaps the lease word",
+	stepShut: "ends the lease", stepReleased: "opens the fence", stepTimer: "sets the timer of the switch", stepSwap: "swaps the lease word",
 	stepRestore: "looks whether the address is still there",
 }
 
@@ -133,7 +137,7 @@ func (d *daemon) insert(steps ...step) { d.steps = append(steps, d.steps...) }
 
 // skip leaves out what belongs to the effect at hand.
 func (d *daemon) skip() {
-	for len(d.steps) > 0 && d.steps[0].kind != stepGate && d.steps[0].kind != stepCheck && d.steps[0].kind != stepRemove {
+	for len(d.steps) > 0 && d.steps[0].kind != stepGate && d.steps[0].kind != stepCheck && d.steps[0].kind != stepShut {
 		d.steps = d.steps[1:]
 	}
 }
@@ -156,16 +160,25 @@ func (w *world) run(b *board) {
 	case stepReceive:
 		d.summed = false
 		if d.windows[s.message.Sender-1].admit(&s.message.Message) {
-			w.carryOut(b, w.ownCore(b).Step(d.read, &s.message.Message))
+			w.step(b, s.message.Message)
 		}
 	case stepWake:
 		if at, ok := d.core.Deadline(); ok && at <= d.read {
-			w.carryOut(b, w.ownCore(b).Wake(d.read))
+			was := d.role
+			effects := w.ownCore(b).Wake(d.read)
+			w.spoil(b, was, effects)
+			w.carryOut(b, effects)
 		}
 	case stepExpired:
 		w.carryOut(b, w.ownCore(b).LeaseExpired(d.read))
 	case stepUnplugged:
-		w.carryOut(b, w.ownCore(b).Link(d.read, b.kernel.cable))
+		if w.bug == bugPromiseLink && !b.kernel.cable {
+			*promiseOf(w.ownCore(b)).until = d.read
+		}
+		was := d.role
+		effects := w.ownCore(b).Link(d.read, b.kernel.cable)
+		w.spoil(b, was, effects)
+		w.carryOut(b, effects)
 	case stepAskLAN:
 		w.askLAN(b, s.to)
 	case stepAnswered:
@@ -185,12 +198,17 @@ func (w *world) run(b *board) {
 		}
 	case stepSend:
 		w.send(b, &s)
+		if s.beat != 0 {
+			w.ownCore(b).Sent(s.beat, d.sequence)
+		}
 	case stepAdd:
 		b.kernel.address, d.held = true, true
 	case stepRemove:
 		b.kernel.address, d.held = false, false
-	case stepDisarm:
-		w.disarm(b)
+	case stepShut:
+		w.shut(b)
+	case stepReleased:
+		b.kernel.word, d.set = wordIdle, wordIdle
 	case stepTimer:
 		w.setTimer(b)
 	case stepSwap:
@@ -200,6 +218,18 @@ func (w *world) run(b *board) {
 			d.insert(step{kind: stepGate}, step{kind: stepAdd})
 		}
 	}
+}
+
+// step hands a message to the core.
+func (w *world) step(b *board, m wire.Message) {
+	d := &b.daemon
+	was := d.role
+	core := w.ownCore(b)
+	w.alter(b, &m)
+	effects := core.Step(d.read, &m)
+	w.spoilHeard(b, &m)
+	w.spoil(b, was, effects)
+	w.carryOut(b, effects)
 }
 
 // ownCore returns the core, which no other world has from now on.
@@ -220,7 +250,7 @@ func (w *world) check(b *board) {
 	case d.core.Role() == election.Leader:
 		d.insert(step{kind: stepRead}, step{kind: stepExpired})
 	default:
-		d.insert(step{kind: stepRemove}, step{kind: stepDisarm})
+		d.insert(releaseSteps...)
 	}
 }
 
@@ -236,9 +266,10 @@ func (w *world) carryOut(b *board, effects []election.Effect) {
 			sent = sent || startsInterval(e)
 			steps = append(steps, sendSteps(e)...)
 		case election.EffectAcquire:
-			steps = append(steps, step{kind: stepGate}, step{kind: stepAdd})
+			// The lease begins before the address is there.
+			steps = append(steps, step{kind: stepGate}, step{kind: stepTimer}, step{kind: stepSwap}, step{kind: stepAdd})
 		case election.EffectRelease:
-			steps = append(steps, step{kind: stepRemove}, step{kind: stepDisarm})
+			steps = append(steps, releaseSteps...)
 		case election.EffectAskLAN:
 			steps = append(steps, step{kind: stepAskLAN, to: e.To})
 		case election.EffectProbe:
@@ -250,16 +281,22 @@ func (w *world) carryOut(b *board, effects []election.Effect) {
 	}
 	d := &b.daemon
 	d.role = d.core.Role()
-	if d.role == election.Leader && (sent || !d.armed || d.set != b.leaseEnd()) {
+	if sent {
+		d.beatAt = d.read
+	}
+	if d.role == election.Leader && (sent || d.set != b.leaseEnd()) {
 		steps = append(steps, step{kind: stepTimer}, step{kind: stepSwap})
 	}
 	steps = append(steps, step{kind: stepCheck})
 	d.insert(w.reordered(steps)...)
 }
 
+// releaseSteps release the address: the fence is closed until it is gone.
+var releaseSteps = []step{{kind: stepShut}, {kind: stepRemove}, {kind: stepReleased}}
+
 // sendSteps are the steps of one message.
 func sendSteps(e *election.Effect) []step {
-	send := step{kind: stepSend, message: newPacket(e.Message), to: e.To, floating: e.Floating}
+	send := step{kind: stepSend, message: newPacket(e.Message), to: e.To, floating: e.Floating, beat: e.Beat}
 	if e.Message.Leading {
 		return []step{{kind: stepGate}, send}
 	}
@@ -289,22 +326,29 @@ func (w *world) setTimer(b *board) {
 	if w.bug == bugNoSlack {
 		d.late = w.grace() / 4
 	}
-	if d.held && d.role == election.Leader {
-		b.kernel.timer = b.leaseEnd()
+	if d.role != election.Leader {
+		return
+	}
+	b.kernel.timer = b.leaseEnd()
+	if w.strict {
+		// The switch is for a daemon that sends no heartbeat. When the majority is not
+		// heard, the word runs out by itself.
+		b.kernel.timer = d.beatAt + w.lease()
 	}
 }
 
 // extend begins or extends the lease, unless the switch has ended it.
 func (w *world) extend(b *board) {
 	d := &b.daemon
-	if !d.held || d.role != election.Leader {
+	if d.role != election.Leader {
 		return
 	}
 	end := b.leaseEnd()
 	resign, ok := d.core.PresignedResign()
 	w.prepare(b, resign, ok)
 	if !d.armed {
-		d.armed, d.set = true, wordIdle
+		// The first lease counts from the claim, before anything was sent.
+		d.armed, b.reign.until = true, end
 	}
 	if b.kernel.word == d.set || w.bug == bugStore {
 		b.kernel.word, d.set = end, end
@@ -329,15 +373,12 @@ func (w *world) prepare(b *board, resign wire.Message, ok bool) {
 	b.toggle.plan = newPacket(resign)
 }
 
-// disarm ends the lease when the address has been released.
-func (w *world) disarm(b *board) {
+// shut ends the lease before the address is released.
+func (w *world) shut(b *board) {
 	d := &b.daemon
-	if !d.armed {
-		return
-	}
-	if b.kernel.word == wordFired && w.bug != bugNoSkip {
+	if d.armed && b.kernel.word == wordFired {
 		d.sequence = max(d.sequence, d.plan.Sequence)
 	}
-	d.armed, d.set = false, wordIdle
-	b.kernel.word = wordIdle
+	d.armed, d.set = false, wordFired
+	b.kernel.word = wordFired
 }

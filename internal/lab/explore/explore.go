@@ -29,7 +29,11 @@ type scope struct {
 	// judgeLease also demands that no board answers when one lease has passed since it sent
 	// its newest heartbeat.
 	judgeLease bool
-	bug        bug
+	// strict has the boards run the algorithm strict, with all of them as voters; else heir.
+	strict bool
+	// resigns are when whoever leads is asked to resign, which is no fault.
+	resigns []time.Duration
+	bug     bug
 }
 
 func (s *scope) grace() time.Duration { return election.DefaultGrace(s.interval) }

@@ -9,69 +9,59 @@ import (
 
 var (
 	moreFaults = flag.Int("explore.faults", 0, "explore up to so many faults in each run, instead of the number that fits into a minute")
+	longer     = flag.Duration("explore.within", 0, "let things go wrong for so long, instead of the time that fits into a minute")
+	control    = flag.Bool("explore.control", false, "explore the worlds of the seeded bugs without them as well, to see that nothing else is found")
 	everywhere = flag.Bool("explore.everywhere", false, "let what has stopped go on at any later step, instead of where it may make a difference")
 )
-
-const (
-	// driftMost is how wrong a clock goes, in millionths: 1 %. Above that a board does not take part in strict.
-	driftMost = 10_000
-	// aMoment is for how long two boards may answer in the default mode when more than one thing
-	// has gone wrong: until a packet of the one has reached the other.
-	aMoment = time.Millisecond
-)
-
-// threeBoards have agreed on a leader, board 3. Two heartbeats are due while things go wrong,
-// and a successor has time to send some.
-func threeBoards() scope {
-	const settled = 1500 * time.Millisecond
-	return scope{
-		size: 3, interval: 100 * time.Millisecond, latency: 150 * time.Microsecond,
-		from: settled, until: settled + 200*time.Millisecond, end: settled + 450*time.Millisecond,
-		most: 1, judgeLease: true,
-	}
-}
-
-// What goes wrong on a board that its neighbours or itself notice.
-const (
-	processes = pauseDaemon | pauseSwitch | killDaemon
-	boards    = processes | powerOff | unplug | ask
-	datagrams = late | duplicate | hold
-)
-
-// aroundOneHeartbeat lets things go wrong while one heartbeat is due and, if it does not come, until
-// the first question.
-func aroundOneHeartbeat(s *scope) { s.until = s.from + 66*time.Millisecond }
 
 // TestExhaustive explores all runs with so many faults of these kinds.
 func TestExhaustive(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		kinds fault
-		most  int
-		set   func(s *scope)
+		name   string
+		kinds  fault
+		most   int
+		size   int
+		within time.Duration
+		// tolerance is for how long two boards may answer; for any time where only the lease is judged.
+		tolerance time.Duration
+		change    func(s *scope)
 	}{
-		{"one fault", boards | datagrams | cut, 1, nil},
-		{"one fault, leader's clock slow", boards | datagrams | cut, 1, func(s *scope) { s.drift = []int{driftMost, driftMost, -driftMost} }},
-		{"one fault, leader's clock fast", boards | datagrams | cut, 1, func(s *scope) { s.drift = []int{-driftMost, -driftMost, driftMost} }},
-		{"two boards, one fault", boards | datagrams, 1, func(s *scope) { s.size = 2 }},
-		{"two faults of processes", processes, 2, func(s *scope) { aroundOneHeartbeat(s); s.tolerance = aMoment }},
-		{"two boards, two faults", boards | datagrams, 2, func(s *scope) { aroundOneHeartbeat(s); s.size, s.tolerance = 2, aMoment }},
-		{"frozen board", freezeBoard | suspendBoard, 1, func(s *scope) { s.tolerance = aMoment }},
-		{"lease, one fault of any kind", everyFault, 1, func(s *scope) { s.tolerance = s.end }},
+		{"strict, one fault", everyFault, 1, 3, 210 * ms, 0, votes},
+		{"strict, one fault, leader's clock fast", everyFault, 1, 3, 210 * ms, 0, func(s *scope) { votes(s); fastLeader(s) }},
+		{"strict, one fault in a handover", everyFault, 1, 3, 110 * ms, 0, handover},
+		{"strict, two faults of the LAN", datagrams | paths, 2, 3, 4 * ms, 0, votes},
+		{"strict, two faults of the LAN in a handover", datagrams | paths, 2, 3, 2 * ms, 0, handover},
+		{"strict, pauses and mute boards in a handover", pauseDaemon | mute, 2, 3, 2 * ms, 0, func(s *scope) { handover(s); s.from = ms + s.latency }},
+		{"strict, two faults of boards", freezeBoard | killDaemon | unplug, 2, 3, ms / 4, 0, votes},
+		{"strict, two pauses", pauseDaemon | pauseSwitch, 2, 3, 2 * ms, 0, votes},
+
+		{"one fault", boards | datagrams | cut, 1, 3, 210 * ms, 0, nil},
+		{"one fault, leader's clock slow", boards | datagrams | cut, 1, 3, 210 * ms, 0, slowLeader},
+		{"one fault, leader's clock fast", boards | datagrams | cut, 1, 3, 210 * ms, 0, fastLeader},
+		{"two boards, one fault", boards | datagrams, 1, 2, 210 * ms, 0, nil},
+		{"two pauses", pauseDaemon | pauseSwitch, 2, 3, 2 * ms, aMoment, nil},
+		{"two boards, two faults", boards | datagrams, 2, 2, 4 * ms, aMoment, nil},
+		{"frozen board", freezeBoard | suspendBoard, 1, 3, 210 * ms, aMoment, nil},
+		{"lease, one fault of any kind", everyFault, 1, 3, 210 * ms, time.Hour, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := threeBoards()
-			s.kinds, s.most, s.everywhere = test.kinds, test.most, *everywhere
-			if test.set != nil {
-				test.set(&s)
+			within := test.within
+			if *longer > 0 {
+				within = *longer
 			}
+			s := group(t, test.size, within, test.change)
+			s.kinds, s.most, s.tolerance, s.everywhere = test.kinds, test.most, test.tolerance, *everywhere
+			s.judgeLease = !s.strict
 			if *moreFaults > 0 {
 				s.most = *moreFaults
 			}
+			if underRace {
+				s.most = 1
+			}
 			start := time.Now()
 			r := explore(s)
-			t.Logf("%v, in %v", &r, time.Since(start).Round(time.Millisecond))
+			t.Logf("%v, in %v", &r, time.Since(start).Round(ms))
 			if r.violation != "" {
 				t.Errorf("%s:\n%s", r.violation, strings.Join(r.story, "\n"))
 			}

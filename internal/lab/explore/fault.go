@@ -37,12 +37,11 @@ var faultNames = map[fault]string{
 
 // wait is something that a fault has stopped, and that may go on.
 type wait struct {
-	fault   fault
-	board   int
-	other   int     // of a cut
-	flight  *flight // that is held
-	from    time.Duration
-	resumes bool // it has been decided that it goes on as soon as it can
+	fault  fault
+	board  int
+	other  int     // of a cut
+	flight *flight // that is held
+	from   time.Duration
 }
 
 func (x *wait) hash(h *hasher) {

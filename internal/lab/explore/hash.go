@@ -6,7 +6,7 @@ import "time"
 func (w *world) hash() uint64 {
 	var h hasher
 	h.number(uint64(w.now))
-	h.number(uint64(w.faults))
+	h.number(uint64(w.faults)<<8 | uint64(w.resigned))
 	h.flags(w.remarkable, w.both)
 	if w.both {
 		h.number(uint64(w.bothSince))
@@ -70,11 +70,14 @@ func (b *board) hash(h *hasher, now time.Duration) {
 	h.number(d.sum)
 	h.number(uint64(max(d.at, now)))
 	h.number(uint64(d.late))
+	h.number(uint64(d.beatAt))
+	h.number(uint64(d.newest.heartbeat))
 	h.number(uint64(d.set))
 	h.number(uint64(d.sequence))
 	for _, s := range d.steps {
 		h.number(uint64(s.kind)<<32 | uint64(s.to))
 		h.number(uint64(s.askedAt))
+		h.number(uint64(s.beat))
 		h.packet(s.message)
 		if s.kind == stepReceive || s.kind == stepExpired {
 			h.number(uint64(d.read))

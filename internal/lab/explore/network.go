@@ -54,10 +54,11 @@ func (w *world) send(b *board, s *step) {
 	sent.Incarnation, sent.Sequence = b.incarnation, b.daemon.sequence
 	if sent.Leading && s.to == wire.Nobody && beginsInterval(sent.Type) {
 		b.reign.until = wordForever
-		if end, ends := b.daemon.core.LeaseEnd(); ends {
+		if end, ends := b.daemon.core.LeaseEnd(); ends && !w.strict {
 			b.reign.until = end + b.clock.local(w.now) - b.daemon.read
 		}
 	}
+	b.daemon.newest.note(&sent)
 	kind := flightDatagram
 	if s.floating {
 		kind = flightFloating

@@ -40,7 +40,7 @@ func (w *world) traceStep(b *board, s *step) {
 			to = fmt.Sprintf("board %v", s.to)
 		}
 		w.tracef("board %d sends %v to %s, term %d", b.id, s.message.Type, to, s.message.Term)
-	case stepAskLAN, stepAnswered, stepAdd, stepRemove, stepSwap, stepDisarm, stepStop, stepResign:
+	case stepAskLAN, stepAnswered, stepAdd, stepRemove, stepSwap, stepShut, stepReleased, stepStop, stepResign:
 		w.tracef("board %d %s", b.id, stepNames[s.kind])
 	}
 }

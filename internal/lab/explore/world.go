@@ -33,6 +33,7 @@ type world struct {
 
 	faults    int // how many may still happen
 	lives     int // how many daemons were started
+	resigned  int // how many of scope.resigns have come
 	violation string
 	tracer    *tracer // nil unless somebody looks
 }
@@ -67,6 +68,7 @@ type happeningKind uint8
 const (
 	happensNothing happeningKind = iota
 	happensInstant
+	happensResign // whoever leads is asked to
 	happensArrival
 	happensSwitch
 	happensDaemon
@@ -82,6 +84,9 @@ func (w *world) next() (h happening) {
 	}
 	for _, at := range w.instants {
 		consider(happensInstant, max(at, w.now), 0)
+	}
+	if w.resigned < len(w.resigns) {
+		consider(happensResign, max(w.resigns[w.resigned], w.now), 0)
 	}
 	for i := range w.flights {
 		consider(happensArrival, max(w.flights[i].at, w.now), i)
@@ -108,6 +113,13 @@ func (w *world) advance(h happening) {
 		at := slices.Index(w.instants, slices.Min(w.instants))
 		w.instants = slices.Delete(w.instants, at, at+1)
 		w.remarkable = true
+	case happensResign:
+		w.resigned++
+		for i := range w.boards[:w.size] {
+			if d := &w.boards[i].daemon; d.role == election.Leader {
+				d.steps = append(slices.Clip(d.steps), step{kind: stepCheck}, step{kind: stepRead}, step{kind: stepResign})
+			}
+		}
 	case happensArrival:
 		w.arrive(h.board)
 	case happensSwitch:
@@ -130,7 +142,7 @@ func (w *world) judge() {
 		}
 		holders++
 		end := b.clock.global(b.kernel.word)
-		if w.bug == bugNoFence {
+		if w.bug == bugNoFence || b.kernel.word == wordIdle {
 			end = wordForever
 		}
 		if holders == 1 || end < ends {
@@ -177,13 +189,34 @@ func (w *world) start(b *board) {
 	b.kernel = kernel{cable: b.kernel.cable, word: wordIdle}
 	b.toggle = companion{}
 	now := b.clock.local(w.now)
-	core, err := election.New(election.Config{
+	cfg := election.Config{
 		ID: b.id, Incarnation: b.incarnation, Priority: election.DefaultPriority,
 		Interval: w.interval, Algorithm: wire.AlgorithmHeir,
-	}, election.Heir, now)
+	}
+	definition := election.Heir
+	if w.strict {
+		cfg.Algorithm, definition = wire.AlgorithmStrict, election.Strict
+		cfg.Voters = w.voters(b)
+	}
+	core, err := election.New(cfg, definition, now)
 	if err != nil {
 		panic(err)
 	}
-	b.daemon = daemon{core: core, owned: true, at: w.now, read: now}
+	b.daemon = daemon{core: core, owned: true, at: w.now, read: now, set: wordIdle}
+	if w.bug == bugVotesAtOnce && w.lives > w.size {
+		*promiseOf(core).until = now
+	}
 	b.daemon.steps = []step{{kind: stepRead}, {kind: stepUnplugged}}
+}
+
+// voters is the list of a board: all boards have the same one, but for a seeded bug.
+func (w *world) voters(b *board) []wire.ID {
+	if w.bug == bugOtherVoters && b.id == 1 {
+		return []wire.ID{1}
+	}
+	ids := make([]wire.ID, w.size)
+	for i := range ids {
+		ids[i] = wire.ID(i + 1)
+	}
+	return ids
 }
