@@ -12,6 +12,8 @@
 //   - [FloatingIP] holds the floating addresses by a [HoldMethod], so that they do
 //     not outlive the process, whether it is killed or frozen. docs/address.md has
 //     the measurements behind the choice. [RemoveLeftovers] cleans up after it.
+//   - [Fence] is the lease of the leader, and programs in the kernel that drop what is for the
+//     addresses when it is over.
 //   - [Deadman] is the dead man's switch: a companion process that removes the
 //     addresses at once when the daemon is killed or frozen, by a [ReleasePlan].
 //   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen

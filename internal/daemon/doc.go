@@ -16,6 +16,7 @@
 //	          packets are judged in group_receive.go
 //	lan       who is asked by ARP while there is a doubt, and what was heard since
 //	address   the floating address: holding, announcing and defending it, and the probe
+//	lease     the right to answer for the address, and the fence in the kernel that enforces it
 //	deadman   the companion process that releases the address when this one cannot
 //	score     the program that computes the board's score
 //	reporter  the log, systemd, the problems and the history of topdog status
