@@ -37,6 +37,17 @@ func (c *Core) LeaseEnd() (end Instant, ends bool) {
 	return c.leading.sentAt + c.lease(), true
 }
 
+// FirstLeaseEnd is until when a new leader may answer for the address whose COORDINATOR has not
+// left yet. If it stands still in between, nobody hears that it leads, and the others leave the lead
+// to it for successorFirst.
+func (c *Core) FirstLeaseEnd() Instant {
+	first := c.now + c.successorFirst()
+	if end, ends := c.LeaseEnd(); ends {
+		return min(first, end)
+	}
+	return first
+}
+
 // OverdueAt is when a leader that has votes would have sent its next heartbeat at the latest, if it
 // runs. Until then its lease may be over because the majority was not heard. Then whoever watches
 // over the lease must not tell the others that this leader has gone. ok is false for others: what

@@ -23,7 +23,7 @@ type address struct {
 	lease    *lease
 	deadman  *deadman
 	floating []config.Address
-	leaseEnd func() time.Duration // when the lease ends that begins now
+	firstEnd func() time.Duration // when the lease ends that begins now, until it is extended
 
 	// Holding it.
 	iface      string // where it is held
@@ -53,12 +53,12 @@ type address struct {
 }
 
 func newAddress(
-	s shared, floating []config.Address, l *link, g *group, leases *lease, d *deadman, leaseEnd func() time.Duration,
+	s shared, floating []config.Address, l *link, g *group, leases *lease, d *deadman, firstEnd func() time.Duration,
 	rivalHeard func(netip.Addr, net.HardwareAddr),
 ) *address {
 	return &address{
 		shared: s, link: l, group: g, lease: leases, deadman: d, floating: floating,
-		leaseEnd: leaseEnd, rivalHeard: rivalHeard, backOffUntil: never,
+		firstEnd: firstEnd, rivalHeard: rivalHeard, backOffUntil: never,
 	}
 }
 
@@ -120,7 +120,7 @@ func (a *address) acquire() {
 	if a.lease.fired() {
 		return // the core hears of it before anything else is done
 	}
-	a.lease.begin(a.leaseEnd())
+	a.lease.begin(a.firstEnd())
 	now := a.now()
 	a.renewAt = now + retryAcquireEvery
 	a.openHolder()

@@ -90,6 +90,37 @@ func TestLeaseBeginsBeforeTheAddressIsAcquired(t *testing.T) {
 	})
 }
 
+// TestFirstLeaseIsShort: a successor that stands still before its COORDINATOR leaves falls silent before
+// another board claims, which does so half an interval and the questions later.
+func TestFirstLeaseIsShort(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		const interval = time.Second
+		slow := func(c *config.Config, _ *fakeBoard) { c.Interval = interval }
+		_, three := l.board(1, slow), l.board(3, slow)
+		var fence *fakeFence
+		var first, now time.Duration
+		l.board(2, func(c *config.Config, b *fakeBoard) {
+			c.Interval = interval
+			withSwitch(b)
+			fence = b.fence
+			b.onAcquire = func() { now = b.now(); fence.get(func() { first = fence.end }) }
+		})
+		pass(10 * time.Second)
+		l.wantHolders(3)
+		go three.Resign(t.Context())
+		pass(interval / 4)
+		l.wantHolders(2)
+		if first-now > interval/2 || first <= now {
+			t.Errorf("before its COORDINATOR the lease ends in %v, want at most %v", first-now, interval/2)
+		}
+		fence.get(func() {
+			if fence.end <= first {
+				t.Errorf("its COORDINATOR has left, and the lease ends at %v", fence.end)
+			}
+		})
+	})
+}
+
 // TestFenceFollowsTheInterfaces: it is on every interface before the loop hears of it.
 func TestFenceFollowsTheInterfaces(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {

@@ -80,6 +80,9 @@ func (d *Daemon) checkDeadman() {
 // the other boards know.
 func (d *Daemon) settle() {
 	d.address.finishAcquire()
+	if d.core != nil && d.leaseMoved() {
+		d.extendLease()
+	}
 	d.checkClock()
 	d.showRole()
 	d.backOffIfNotAcquired()
