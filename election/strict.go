@@ -141,6 +141,8 @@ func (s *strict) Elect(reason Reason) {
 	if s.candidacy.open {
 		return
 	}
+	// A RESIGN that is repeated from now on would release the votes that this board counts.
+	s.EndHandover()
 	if s.Role() != Candidate {
 		// The leader that has resigned is not suspected any more.
 		s.BecomeFollower(wire.Nobody, ReasonResigned)

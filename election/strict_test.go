@@ -387,3 +387,30 @@ func TestWitness(t *testing.T) {
 		t.Error("it does not vote")
 	}
 }
+
+// TestResignEndsBeforeVotes: a board that has resigned, and asks for votes before its successor is
+// heard, repeats its RESIGN no more. That would release the very votes that it counts.
+func TestResignEndsBeforeVotes(t *testing.T) {
+	b, _ := elected(t, func(c *Config) { c.Priority = 150 })
+	b.hear(1, wire.TypeHello)
+	effects, err := b.Resign(b.clock)
+	if err != nil || sent(effects, wire.TypeResign) != 1 {
+		t.Fatalf("%v: %v", err, described(effects))
+	}
+	b.clock += 30 * time.Millisecond // the process stands still, and then goes on
+	asked := false
+	for range 100 {
+		for _, e := range b.sleep(time.Millisecond) {
+			switch kind := e.Message.Type; {
+			case e.Kind != EffectSend:
+			case kind == wire.TypeVote:
+				asked = true
+			case kind == wire.TypeResign && asked:
+				t.Fatalf("a %v that asks for votes says that it has resigned", b.role)
+			}
+		}
+	}
+	if !asked {
+		t.Errorf("a %v, which has asked for no votes", b.role)
+	}
+}
