@@ -2,18 +2,20 @@ package daemon
 
 import (
 	"net/netip"
+	"time"
 
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/wire"
 )
 
-// join makes the core, once the board knows who it is.
-func (d *Daemon) join(local netip.Addr) error {
+// join makes the core, once the board knows who it is. since is when this incarnation began: a
+// voter makes no promise until those of the one before are over.
+func (d *Daemon) join(local netip.Addr, since time.Duration) error {
 	board := d.cfg.Config
 	board.ID, board.Incarnation = d.group.chooseID(local), d.group.incarnation
 	board.Priority, board.Members = d.priority(), d.group.members(local)
-	core, err := literature.NewCore(board, d.started)
+	core, err := literature.NewCore(board, since)
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (d *Daemon) renewIdentity() {
 	before := d.group.self
 	d.linkLost()
 	d.group.forget()
-	if err := d.join(d.link.local); err != nil {
+	if err := d.join(d.link.local, d.now()); err != nil {
 		d.reporter.log.Error(err)
 		return
 	}

@@ -223,7 +223,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 		return err
 	}
 	if d.core == nil {
-		if err := d.join(local); err != nil {
+		if err := d.join(local, d.started); err != nil {
 			transport.Close()
 			announcer.Close()
 			return err

@@ -143,3 +143,21 @@ func TestWitnessConfiguration(t *testing.T) {
 		t.Error("it can do what a witness needs no right for")
 	}
 }
+
+// A voter that needs another incarnation does not know what it has promised in the former one, so it
+// is silent first, as a process that has just started.
+func TestNewIncarnationIsSilent(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		boards := l.voters(3, nil)
+		l.wantHolders(3)
+		boards[1].Kill()
+		one := boards[0]
+		if err := one.tasks.call(t.Context(), func() { one.group.sequence = lastSequence }); err != nil {
+			t.Fatal(err)
+		}
+		pass(400 * time.Millisecond)
+		l.wantHolders()
+		pass(3 * time.Second)
+		l.wantHolders(3)
+	})
+}
