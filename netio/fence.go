@@ -129,7 +129,7 @@ func (f *Fence) try() error {
 	return err
 }
 
-// attach attaches the programs to an interface.
+// attach attaches the programs to an interface: all of them, or none.
 func (f *Fence) attach(ifindex int) (links []int, err error) {
 	attach := func(program int, to, flags uint32) {
 		if err != nil {
@@ -145,6 +145,12 @@ func (f *Fence) attach(ifindex int) (links []int, err error) {
 	} else {
 		attach(f.inbound, unix.BPF_TCX_INGRESS, 0)
 		attach(f.outbound, unix.BPF_TCX_EGRESS, 0)
+	}
+	if err != nil {
+		for _, link := range links {
+			detachProgram(link)
+		}
+		links = nil
 	}
 	switch {
 	case errors.Is(err, unix.EBUSY):
@@ -194,12 +200,12 @@ func (f *Fence) cover() error {
 				err = fmt.Errorf("the fence is not on %s: %w", i.Name, err)
 				f.failed[ifindex] = err
 				failed = append(failed, err)
+				f.changes++ // a plan that says that the fence closes is out of date
 			}
+			continue
 		}
-		if len(links) > 0 {
-			f.attached[ifindex] = links
-			f.changes++
-		}
+		f.attached[ifindex] = links
+		f.changes++
 	}
 	return errors.Join(failed...)
 }

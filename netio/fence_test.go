@@ -306,3 +306,28 @@ func BenchmarkExtend(b *testing.B) {
 		})
 	}
 }
+
+// An interface that gets only one of the programs is not covered. What the companion was told before
+// is out of date then, and what could not be attached is attached when that is tried again.
+func TestFenceHalfAttached(t *testing.T) {
+	if testedFences(t)[0] != FenceTCX {
+		t.Skip("the other kind has one program")
+	}
+	board := newLAN(t, 1).boards[0]
+	f, err := on(board, func() (*Fence, error) { return newFence([]netip.Addr{testVIP}, FenceTCX) })
+	must(t, err)
+	defer func() { must(t, f.Close()) }()
+	outbound, before := f.outbound, f.Revision()
+	f.outbound = -1
+	eth0 := board.link(t, "eth0").Index
+	board.do(t, func() error {
+		if f.Cover([]int{eth0}, eth0) == nil || f.Closes() || f.Revision() == before {
+			t.Errorf("half of a fence: closes %t, revision %d", f.Closes(), f.Revision())
+		}
+		f.outbound = outbound
+		return f.CoverAgain()
+	})
+	if len(f.attached[eth0]) != 2 || !f.Closes() {
+		t.Errorf("attached %v, closes %t", f.attached, f.Closes())
+	}
+}
