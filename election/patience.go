@@ -66,9 +66,9 @@ func (k LessonKind) String() string { return name(lessons[:], uint8(k), "lesson"
 func (l *Lesson) Describe(board string) string {
 	switch l.Kind {
 	case LessonOverslept:
-		return fmt.Sprintf("%s stood still while it led, and was late by %v", board, l.Late)
+		return fmt.Sprintf("%s stood still while it led, and was late by %v", board, brief(l.Late))
 	case LessonReplaced:
-		return fmt.Sprintf("%s was replaced although it was alive; it was heard again after %v", board, l.Late)
+		return fmt.Sprintf("%s was replaced although it was alive; it was heard again after %v", board, brief(l.Late))
 	case LessonWished:
 		return board + " has asked for it"
 	case LessonAnnounced:
@@ -77,6 +77,9 @@ func (l *Lesson) Describe(board string) string {
 		return "nothing was learned"
 	}
 }
+
+// brief rounds a time as far as a person cares.
+func brief(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
 // patienceRule has the constants of what is learned. docs/figures.md shows what each costs
 // and saves; it is a variable for the test that measures that.

@@ -93,7 +93,7 @@ func (r *reporter) tell(c election.Change, text string) {
 	} else {
 		r.log.Info(text)
 	}
-	if c.To != election.Candidate {
+	if c.To != election.Candidate || c.From == election.Leader {
 		r.failed("tell systemd", r.notifier.Status(capitalised(text)))
 	}
 }
@@ -108,6 +108,8 @@ func (r *reporter) waiting(problem string) {
 // that was asked, and answered or given up.
 func routine(c election.Change) bool {
 	switch {
+	case c.From == election.Leader:
+		return false // the address was released, whoever is asked next
 	case c.To == election.Candidate:
 		return true
 	case c.From == election.Candidate && c.To == election.Follower:
