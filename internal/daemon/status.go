@@ -48,6 +48,11 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	if works := d.light.status(&s); works {
 		d.reporter.solved(console.ProblemLED)
 	}
+	if d.core != nil && len(d.cfg.Voters) > 0 {
+		if now := d.core.Status(now); now.Role == election.Leader && !now.MajorityUnheard {
+			d.reporter.solved(console.ProblemKind(election.NoticeMajorityUnheard.Identifier()))
+		}
+	}
 	s.Problems = append(d.reporter.problems.current(), d.group.oneWayProblems(now, d.called)...)
 	if d.core == nil {
 		s.Board = console.Board{Name: d.cfg.Name, Priority: int(d.cfg.Priority), Self: true, Role: s.Role}
