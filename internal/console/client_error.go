@@ -56,7 +56,7 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return &requestError{
 			message: fmt.Sprintf("the topdog daemon does not run here (no %s)", c.path),
-			hint:    "systemctl start topdog",
+			hint:    "systemctl start topdog (on a witness: topdog-witness)",
 			err:     ErrNotRunning,
 		}
 	case errors.Is(err, unix.ECONNREFUSED):

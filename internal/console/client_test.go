@@ -54,7 +54,7 @@ func TestClientErrors(t *testing.T) {
 		want string // PATH is the socket
 	}{
 		{"absent", func(*testing.T, string) {}, ErrNotRunning,
-			"the topdog daemon does not run here (no PATH): systemctl start topdog"},
+			"the topdog daemon does not run here (no PATH): systemctl start topdog (on a witness: topdog-witness)"},
 		{"stale", leftover, ErrNotRunning,
 			"the topdog daemon does not run any more (nobody answers on PATH): systemctl restart topdog"},
 		{"a file", func(t *testing.T, path string) {
