@@ -160,10 +160,10 @@ func (a *address) finishAcquire() {
 }
 
 // release releases the address. The lease ends first: where there is a fence, nobody reaches this
-// board by the address from then on.
-func (a *address) release() {
+// board by the address from then on. It reports false if somebody has ended the lease before.
+func (a *address) release() (inTime bool) {
 	a.wanted, a.held = false, false
-	inTime := a.lease.shut()
+	inTime = a.lease.shut()
 	a.tryRelease()
 	if !inTime {
 		a.deadman.acted()
@@ -171,6 +171,7 @@ func (a *address) release() {
 	if a.announcer != nil {
 		a.announcer.Rivals(nil, nil)
 	}
+	return inTime
 }
 
 // tryRelease releases the address, and tries again later if that fails. If it goes on to fail,

@@ -17,7 +17,8 @@ import (
 // only people want to know comes last: to tell the log, the light and systemd
 // takes longer than the takeover itself.
 func (d *Daemon) carryOut(effects []election.Effect) {
-	sent := false // a heartbeat
+	sent := false    // a heartbeat
+	expired := false // the dead man's switch came first to release the address
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
@@ -32,9 +33,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		case election.EffectRelease:
 			d.address.release()
 		case election.EffectFenced:
-			if !d.lease.closes() {
-				d.address.release()
-			}
+			expired = !d.lease.closes() && !d.address.release()
 		case election.EffectProbe:
 			d.address.probe(d.probed)
 		case election.EffectAskLAN:
@@ -60,6 +59,9 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	}
 	// All of this took time, in which the lease may have run out. The core may be
 	// called again only now, since the effects are in memory of its own.
+	if expired {
+		d.carryOut(d.core.LeaseExpired(d.now()))
+	}
 	d.checkDeadman()
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -56,4 +57,27 @@ func TestMajorityUnheard(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSwitchBeforeFenced: without a fence, the end of the lease is the same moment for the daemon and
+// its dead man's switch. If the switch comes first, others have heard a RESIGN, which has released what
+// the voters had promised: the board leads no more, whatever they have acknowledged before.
+func TestSwitchBeforeFenced(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three, latest := l.armedThree(func(c *config.Config) {
+			c.Algorithm, c.Voters = wire.AlgorithmStrict, votersOf(1, 2, 3)
+		})
+		err := three.tasks.call(t.Context(), func() {
+			latest().fire()
+			three.carryOut([]election.Effect{{Kind: election.EffectFenced}})
+			if role := three.core.Role(); role != election.Follower {
+				t.Errorf("a %v after its RESIGN", role)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		l.wantHolders(2)
+	})
 }
