@@ -100,10 +100,13 @@ func (l *lan) close() {
 	}
 }
 
-// setWitness replaces the configured witnesses.
+// setWitness replaces the configured witnesses, and asks them.
 func (l *lan) setWitness(w config.Witness) {
 	l.witness = w
 	l.chooseWitnesses()
+	if l.announcer != nil {
+		l.askWitnesses(l.now(), nil)
+	}
 }
 
 // findWitnesses finds out which witnesses there are, and whether they answer.

@@ -114,6 +114,12 @@ func TestConfiguredWitnesses(t *testing.T) {
 		if got, want := one.mustStatus(t).Witnesses, []console.Witness{{Address: "10.0.0.253", Answers: true}}; !cmp.Equal(got, want) {
 			t.Errorf("the witnesses are %v, want %v", got, want)
 		}
+		one.reload(func(c *config.Config) { c.Witness = config.Witness{Addrs: []netip.Addr{router}} })
+		pass(time.Second)
+		one.wantAsked(t, "when it is new", "10.0.0.254")
+		if got, want := one.mustStatus(t).Witnesses, []console.Witness{{Address: "10.0.0.254", Answers: true}}; !cmp.Equal(got, want) {
+			t.Errorf("after a reload, the witnesses are %v, want %v", got, want)
+		}
 		one.reload(func(c *config.Config) { c.Witness = config.Witness{} })
 		pass(time.Millisecond)
 		one.change(func(s *netio.Snapshot) { s.Link.Up = false })
