@@ -44,6 +44,9 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	d.lease.status(&s)
 	d.deadman.status(&s)
 	d.address.status(&s)
+	if d.witness {
+		s.Defences = nil // it holds no address that could answer
+	}
 	d.lan.status(&s)
 	if works := d.light.status(&s); works {
 		d.reporter.solved(console.ProblemLED)
