@@ -32,6 +32,11 @@ func TestFrozenThenKilled(t *testing.T) {
 			}
 			daemon, companion := startArmedAs(t, b, strconv.Itoa(int(method))+beating)
 			eventually(t, "the address is answered", func() bool { return answers(testVIP) })
+			// Before it has its name it does not ignore the SIGHUP with which the kernel continues it below.
+			eventually(t, "the companion has begun", func() bool {
+				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", companion))
+				return string(name) == "topdog-deadman\n"
+			})
 
 			must(t, syscall.Kill(companion, syscall.SIGSTOP))
 			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
