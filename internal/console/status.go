@@ -61,6 +61,9 @@ type Status struct {
 	Voters          []Voter `json:"voters,omitempty"`
 	MajorityUnheard bool    `json:"majority_unheard"`
 
+	// PortSilent says that this board asks, and that nothing at all arrives on its port.
+	PortSilent bool `json:"port_silent"`
+
 	Boards  []Board  `json:"boards"`  // all boards, this one included, the highest rank first
 	Changes []Change `json:"changes"` // of leader, the newest first
 

@@ -84,6 +84,9 @@ func (s *Status) whyNotHeld() string {
 	case RoleBarred:
 		return "this board stays out: " + cmp.Or(s.ReasonText, "unknown why")
 	case RoleCandidate:
+		if s.PortSilent {
+			return "this board asks, and nothing arrives on its port: look at its cable and its switch"
+		}
 		return "this board is asking whether anybody leads"
 	case RoleLeader:
 		if s.MajorityUnheard {

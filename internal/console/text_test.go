@@ -222,6 +222,9 @@ func situations() []situation {
 			s.Algorithm = "strict"
 			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2", Twice: true}, {ID: "192.168.1.99"}}
 		}), Options{Width: 80}, exitHeld},
+		{"port-silent", change(healthy(), func(s *Status) {
+			s.Role, s.PortSilent = RoleCandidate, true
+		}), Options{Width: 80}, exitNotHeld},
 		{"nothing-known", Status{}, Options{Width: 80}, exitNotHeld},
 	}
 }

@@ -20,7 +20,7 @@ func (s *Status) verdict() verdict {
 	}
 	holder := s.board(s.HeldBy)
 	switch {
-	case s.Role == RoleIsolated:
+	case s.Role == RoleIsolated || s.PortSilent:
 		return unknown
 	case s.HeldBy == "" && (s.Role == RoleListener || s.Role == RoleBarred):
 		return unknown // it has only begun to listen, or others do not tell it

@@ -73,6 +73,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	s.Term = uint32(core.Term)
 	s.Leader, s.LeaderName = d.idAndName(core.Leader)
 	s.HeldBy = s.Leader
+	s.PortSilent = core.PortSilent
 	s.Heir, s.HeirName = d.idAndName(core.Heir)
 	for _, id := range core.Trust {
 		s.Trusted = append(s.Trusted, id.String())
