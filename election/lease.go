@@ -98,9 +98,8 @@ func (c *Core) endLapse() {
 
 // lease is how long a lease lasts from a heartbeat.
 func (c *Core) lease() time.Duration {
-	// Where a board does not ask
-	// before it acts on a suspicion, the silence that the others wait for counts. They see
-	// the same network, but each measures it for itself.
+	// Where a board does not ask before it acts on a suspicion, the silence that the others
+	// wait for counts. They see the same network, but each measures it for itself.
 	lease := c.cfg.Interval + withinLease(c.grace.lease)
 	if c.detectorKind() != DetectorAsk {
 		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)

@@ -114,10 +114,7 @@ type RealOptions struct {
 // opened, see gpio.Init.
 func Real(cfg *config.Config, o RealOptions) Platform {
 	gpio.Init(cfg.LED)
-	floating := make([]netip.Addr, 0, len(cfg.Addresses))
-	for _, a := range cfg.Addresses {
-		floating = append(floating, a.IP)
-	}
+	floating := ipsOf(cfg.Addresses)
 	s := Platform{
 		ClockRate:     netio.NewRateMeter().Measure,
 		FindInterface: netio.FindInterface,
