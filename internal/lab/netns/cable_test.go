@@ -1,11 +1,13 @@
 package netns
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -233,4 +235,33 @@ func TestAddresses(t *testing.T) {
 	must(t, b.SetAddress(netip.MustParsePrefix("10.77.0.53/24")))
 	must(t, b.CreateInterface())
 	expect("10.77.0.53/24")
+}
+
+// TestDeleteAddressOfAnInterfaceThatGoes has the interface go while its address is looked for, as a TUN
+// device does whose process was killed: then the address is not there, and nothing has failed.
+func TestDeleteAddressOfAnInterfaceThatGoes(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.Board(1)
+	other, err := Within(b, func() (*netlink.Handle, error) { return netlink.NewHandle(unix.NETLINK_ROUTE) })
+	must(t, err)
+	defer other.Close()
+	inTime := 0
+	for range 30 {
+		must(t, other.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "goes0"}, PeerName: "goes1"}))
+		link, err := other.LinkByName("goes0")
+		must(t, err)
+		must(t, other.AddrAdd(link, kernelAddr(vip32)))
+		must(t, other.LinkSetUp(link))
+		gone := make(chan error)
+		go func() { gone <- other.LinkDel(link) }()
+		err = b.DeleteAddress(vip32)
+		must(t, <-gone)
+		switch {
+		case err == nil:
+			inTime++
+		case !errors.Is(err, unix.EADDRNOTAVAIL):
+			t.Fatal(err)
+		}
+	}
+	t.Logf("removed the address before its interface had gone %d times", inTime)
 }

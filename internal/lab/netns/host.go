@@ -123,7 +123,7 @@ func (h *Host) AddAddress(prefix netip.Prefix) error {
 
 // DeleteAddress removes an address from whichever interface of the host has
 // it, as a hand or a network manager would. If none has it the error wraps
-// unix.EADDRNOTAVAIL.
+// unix.EADDRNOTAVAIL, also if the interface that had it goes meanwhile.
 func (h *Host) DeleteAddress(prefix netip.Prefix) error {
 	return h.change("delete address "+prefix.String(), func() error {
 		addrs, err := listAddrs(h.nl)
@@ -131,8 +131,13 @@ func (h *Host) DeleteAddress(prefix netip.Prefix) error {
 			return err
 		}
 		for _, a := range addrs {
-			if prefixOf(a) == prefix {
-				return h.nl.AddrDel(linkIndex(a.LinkIndex), &a)
+			if prefixOf(a) != prefix {
+				continue
+			}
+			// The kernel goes on listing the addresses of an interface that is being taken down, as a
+			// TUN device is for milliseconds when the last process that has it open ends.
+			if err := h.nl.AddrDel(linkIndex(a.LinkIndex), &a); !errors.Is(err, unix.ENODEV) {
+				return err
 			}
 		}
 		return unix.EADDRNOTAVAIL
