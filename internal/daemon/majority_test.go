@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,4 +82,75 @@ func TestSwitchBeforeFenced(t *testing.T) {
 		pass(time.Second)
 		l.wantHolders(2)
 	})
+}
+
+// TestPromiseWaitsForTheRelease has the kernel not let go of the address. With votes it is not only a
+// RESIGN upon which others claim: a leader that lets go votes at once for a board that has asked it.
+func TestPromiseWaitsForTheRelease(t *testing.T) {
+	for _, fenced := range []bool{true, false} {
+		name := map[bool]string{true: "fenced", false: "unfenced"}[fenced]
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				voters := votersOf(1, 2, 3)
+				_, two, three, latest := l.armedThree(func(c *config.Config) {
+					c.Algorithm, c.Voters = wire.AlgorithmStrict, voters
+				})
+				fence := latest().fakeFence
+				fence.get(func() { fence.closes = fenced })
+				three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
+				said := three.says(t)
+				var request wire.Message
+				if err := two.tasks.call(t.Context(), func() {
+					request = wire.Message{Header: two.core.Signature(), Vote: wire.Vote{
+						Ballot: wire.BallotRequest, Number: 1 << 20, Interval: 100 * time.Millisecond, Voters: wire.VotersHash(voters),
+					}}
+					request.Type, request.Incarnation, request.Sequence = wire.TypeVote, two.group.incarnation, two.group.sequence+1
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if err := three.tasks.call(t.Context(), func() {
+					three.carryOut(three.core.Step(three.now(), &request))
+					effects, err := three.core.Resign(three.now())
+					if err != nil {
+						t.Error(err)
+					}
+					three.carryOut(effects)
+					// What else it may say before the kernel lets go.
+					support := wire.Message{Header: three.core.Signature(), Support: wire.Support{
+						Leader: request.Sender, Incarnation: request.Incarnation, Term: request.Term, Heartbeat: 1, Voters: request.Vote.Voters,
+					}}
+					support.Type = wire.TypeSupport
+					withdrawal, request := request, request
+					withdrawal.Vote.Ballot = wire.BallotWithdraw
+					for _, m := range []wire.Message{support, withdrawal, request} {
+						three.carryOut([]election.Effect{{Kind: election.EffectSend, To: two.group.self, Message: m}})
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+				var got []wire.Type
+				asked := false
+				for _, m := range said() {
+					if m.Vote.Ballot == wire.BallotRequest && m.Type == wire.TypeVote {
+						asked = true
+					} else if m.Type != wire.TypeHeartbeat {
+						got = append(got, m.Type)
+					}
+				}
+				var want []wire.Type
+				if fenced {
+					want = []wire.Type{wire.TypeGrant, wire.TypeResign, wire.TypeSupport, wire.TypeVote}
+				}
+				if got = slices.Compact(got); !slices.Equal(got, want) || !asked {
+					t.Errorf("it says %v, want %v; asks for a vote: %t", got, want, asked)
+				}
+
+				three.get(func() { three.releaseFails = nil })
+				pass(time.Second)
+				if holders := l.holders(); len(holders) != 1 || holders[0] == 3 {
+					t.Errorf("%v hold it", holders)
+				}
+			})
+		})
+	}
 }
