@@ -45,7 +45,7 @@ type address struct {
 
 	// Announcing and defending it.
 	announcer  Announcer     // nil while the link is closed
-	announceAt time.Duration // when it is announced next
+	announceAt time.Duration // when it is announced next; never if it was not while the lease is over
 	announced  int           // how often it was since it was acquired
 	defendedAt time.Duration // when the announcements were last started over because of a rival
 	rivalHeard func(addr netip.Addr, mac net.HardwareAddr)
@@ -301,9 +301,14 @@ func (a *address) extendLease(resign wire.Message, end time.Duration) {
 		return
 	}
 	a.lease.extend(end)
-	if a.held {
-		a.deadman.update(a.holder.ReleasePlan(), resign)
+	if !a.held {
+		return
 	}
+	if a.announceAt == never {
+		a.announced = 0
+		a.announce()
+	}
+	a.deadman.update(a.holder.ReleasePlan(), resign)
 }
 
 // prefixes are the floating addresses with their prefix lengths.

@@ -13,10 +13,17 @@ import (
 	"topdog/netio"
 )
 
-// announce tells the neighbours where the address is now, and plans the next time.
+// announce tells the neighbours where the address is now, and plans the next time. It says nothing
+// while the lease is over: somebody else may have the address by now, and a fence that drops only
+// what comes in (netio.FenceXDP) would let an announcement out. When the lease goes on,
+// extendLease announces it.
 func (a *address) announce() {
 	if a.announcer == nil {
 		return // the link was lost a moment ago; the core hears of it next
+	}
+	if a.lease.over(a.now()) {
+		a.announceAt = never
+		return
 	}
 	for _, f := range a.floating {
 		a.group.noteSend(a.announcer.Announce(f.IP))

@@ -57,7 +57,11 @@ func (l *fakeLAN) later(from *fakeBoard, do func(other *fakeBoard)) {
 
 func (a *fakeAnnouncer) Announce(netip.Addr) error {
 	var mute bool
-	a.board.get(func() { a.board.announced++; mute = a.board.mute })
+	var told func()
+	a.board.get(func() { a.board.announced++; mute, told = a.board.mute, a.board.onAnnounce })
+	if told != nil {
+		told()
+	}
 	if mute {
 		return nil
 	}

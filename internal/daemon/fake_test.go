@@ -61,6 +61,7 @@ type fakeBoard struct {
 	questions    []netio.ARPQuestion
 	releaseFails error
 	onAcquire    func()
+	onAnnounce   func()        // without the lock of the board
 	sendTakes    time.Duration // from the call until the datagram leaves
 	sent         int
 	holding      bool

@@ -110,6 +110,12 @@ func (l *lease) lapsed(now time.Duration) (end time.Duration, lapsed bool) {
 	return l.end, l.begun && now >= l.end
 }
 
+// over reports whether this board must not answer for the address at the moment, nor say that it does.
+func (l *lease) over(now time.Duration) bool {
+	_, lapsed := l.lapsed(now)
+	return lapsed || l.fired()
+}
+
 // endsAt reports whether there is nothing to do to have the lease end then.
 func (l *lease) endsAt(end time.Duration) bool { return !l.begun || l.end == end }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -81,6 +82,59 @@ func TestSwitchBeforeFenced(t *testing.T) {
 		}
 		pass(time.Second)
 		l.wantHolders(2)
+	})
+}
+
+// TestAnnouncesNothingAfterTheLease: a fence that drops only what comes in lets announcements out, and they
+// would lead the users away from the next leader. When the lease goes on, the address is announced at once.
+func TestAnnouncesNothingAfterTheLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three, latest := l.armedThree(func(c *config.Config) {
+			c.Algorithm, c.Voters = wire.AlgorithmStrict, votersOf(1, 2, 3)
+		})
+		fence := latest().fakeFence
+		fence.get(func() { fence.closes = true })
+		over, within := 0, 0
+		three.get(func() {
+			three.deaf = true
+			three.onAnnounce = func() {
+				fence.get(func() {
+					if three.now() >= fence.end {
+						over++
+					} else {
+						within++
+					}
+				})
+			}
+		})
+		pass(200 * time.Millisecond)
+		fence.get(func() {
+			if three.now() < fence.end {
+				t.Fatal("the majority is not heard, and the lease goes on")
+			}
+		})
+		three.claimed(net.HardwareAddr{2, 0, 0, 0, 9, 9})
+		pass(10 * time.Millisecond)
+		err := three.tasks.call(t.Context(), func() {
+			if three.address.announceAt != never {
+				t.Errorf("it would be announced at %v, and it is %v", three.address.announceAt, three.now())
+			}
+			three.address.announceAt = three.now() // as if it had been due
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(100 * time.Millisecond)
+		if over > 0 || within > 0 {
+			t.Errorf("announced %d times while the lease is over, and %d times more", over, within)
+		}
+
+		three.get(func() { three.deaf = false })
+		pass(100 * time.Millisecond)
+		l.wantHolders(3)
+		if over > 0 || within == 0 {
+			t.Errorf("the lease goes on: announced %d times before, %d times afterwards", over, within)
+		}
 	})
 }
 
