@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,17 +182,47 @@ func (c *companion) release() error {
 	return err
 }
 
-// removeAddresses removes the addresses of the plan.
-func (c *companion) removeAddresses() error {
+// removeAddresses removes the addresses of the plan that are there.
+func (c *companion) removeAddresses() error { return c.remove(c.present()) }
+
+// labelled is an address as the kernel has it.
+type labelled struct {
+	addr  netip.Addr
+	label string
+}
+
+// present returns those addresses of the plan that are on its device. If that cannot be found out
+// they are all of the plan, with any label.
+func (c *companion) present() (found []labelled) {
+	listed, err := listAddrs(c.handle)
+	if err != nil {
+		for _, addr := range c.plan.Addresses {
+			found = append(found, labelled{addr: addr})
+		}
+		return found
+	}
+	for _, a := range listed {
+		p, ok := prefixOf(a.IPNet)
+		if ok && a.LinkIndex == c.plan.Link && slices.Contains(c.plan.Addresses, p.Addr()) {
+			found = append(found, labelled{p.Addr(), a.Label})
+		}
+	}
+	return found
+}
+
+// remove removes addresses, unless the daemon knows by now that the lease was ended: then it has
+// released them itself, and one that is here was acquired since and must stay. That may become so
+// between the look at the word and the removal, for instance if this process stands still there. So each is
+// removed by the label that it had before the look. An address that is acquired later has
+// another one, see heldLabel.
+func (c *companion) remove(addresses []labelled) error {
 	var failed []error
-	for _, a := range c.plan.Addresses {
+	for _, a := range addresses {
 		if c.lease.word.load() != leaseFired {
-			// The daemon knows by now, and has released the addresses itself. One that is
-			// here was acquired since, and must stay.
 			break
 		}
-		if err := removeAddress(c.handle, c.plan.Link, a); err != nil {
-			failed = append(failed, fmt.Errorf("netio: dead man's switch: remove %s: %w", a, err))
+		if err := removeAddress(c.handle, c.plan.Link, a.addr, a.label); err != nil {
+			failed = append(failed, fmt.Errorf("netio: dead man's switch: remove %s: %w", a.addr, err))
 		}
 	}
 	return errors.Join(failed...)

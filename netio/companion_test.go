@@ -110,6 +110,45 @@ func TestReleaseTooLate(t *testing.T) {
 	}
 }
 
+// TestReleaseOfTheNextLease has a companion stand still between its look at the lease and the removal of
+// the address. The daemon has acquired it anew by then, for its next lease.
+func TestReleaseOfTheNextLease(t *testing.T) {
+	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
+		for _, again := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, acquired again=%t", method, again), func(t *testing.T) {
+				b := newGuardedBoard(t, method)
+				c := &companion{lease: lease{word: leaseWord{new(uint64)}}, handle: b.handle, plan: b.floating.ReleasePlan()}
+				c.lease.put(leaseFired)
+				present := c.present()
+				if again {
+					must(t, b.floating.Release())
+				}
+				must(t, b.floating.Acquire())
+				must(t, c.remove(present))
+				if got := b.holds(t); got != again {
+					t.Errorf("the address is there: %t, want %t", got, again)
+				}
+			})
+		}
+	}
+}
+
+// TestHeldLabel: the kernel has room for 15 characters, and the last digits are those that change.
+func TestHeldLabel(t *testing.T) {
+	const from = 123456789 * time.Microsecond
+	for device, want := range map[string]string{
+		"topdog0": "topdog0:21i3v9", "wlx0012345678": "wlx0012345678:9",
+		"enx001234567890": "", "wlx00123456789": "",
+	} {
+		if got := heldLabel(device, from); got != want {
+			t.Errorf("%s: %q, want %q", device, got, want)
+		}
+	}
+	if heldLabel("topdog0", from) == heldLabel("topdog0", from+time.Microsecond) {
+		t.Error("two times have one label")
+	}
+}
+
 // TestToldToEnd has a service manager, or a terminal, tell every process to end. Only the
 // daemon decides when to go.
 func TestToldToEnd(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type FloatingIP struct {
 
 	mu       sync.Mutex
 	held     bool
+	heldFrom time.Duration // since when, on the clock of Now; it tells this time from the others
 	expireAt time.Duration // when the lifetimes end, on the clock of Now
 	device   string        // name of the TUN device, if there is one
 	link     int           // index of the device that has the addresses
@@ -147,7 +149,9 @@ func (f *FloatingIP) deviceName() string {
 func (f *FloatingIP) Acquire() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.held = true // from here on something may have to be released
+	if !f.held {
+		f.held, f.heldFrom = true, Now() // from here on something may have to be released
+	}
 	var err error
 	if f.method != HoldTUN {
 		// The interface may have been made anew since the last time.
@@ -236,7 +240,24 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 // becomes permanent, also if it had a lifetime before.
 func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 	seconds := int(f.options.lifetime / time.Second)
-	return &netlink.Addr{LinkIndex: f.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds}
+	return &netlink.Addr{
+		LinkIndex: f.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds,
+		Label: heldLabel(f.deviceName(), f.heldFrom),
+	}
+}
+
+// heldLabel is the label of addresses that are held from a moment on: another one each time, so
+// that a companion that is late removes none that was acquired anew, see companion.removeAddresses.
+// A label is the device's name, a colon, and here the last digits of the moment: programs take that
+// for an alias of the device. It is empty, which makes it the name alone, if a long name leaves no room.
+func heldLabel(device string, from time.Duration) string {
+	const most = unix.IFNAMSIZ - 1
+	digits := strconv.FormatInt(from.Microseconds(), 36)
+	room := most - len(device) - len(":")
+	if room < 1 {
+		return ""
+	}
+	return device + ":" + digits[max(0, len(digits)-room):]
 }
 
 // Release removes the addresses. It is no error if they are not there.
@@ -254,7 +275,7 @@ func (f *FloatingIP) release() error {
 	for _, p := range f.options.Addresses {
 		// The kernel removes a route whose source address goes away, so the
 		// routes need no attention.
-		if err := removeAddress(f.handle, f.link, p.Addr()); err != nil {
+		if err := removeAddress(f.handle, f.link, p.Addr(), ""); err != nil {
 			failed = append(failed, f.explain("remove", p, err))
 		}
 	}

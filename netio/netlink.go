@@ -20,10 +20,10 @@ func openHandle() (*netlink.Handle, error) {
 	return handle, nil
 }
 
-// removeAddress removes a floating address from a device. It is no error if one of them is
-// not there.
-func removeAddress(handle *netlink.Handle, link int, addr netip.Addr) error {
-	err := handle.AddrDel(nil, &netlink.Addr{LinkIndex: link, IPNet: hostNet(addr)})
+// removeAddress removes a floating address from a device if it has that label; "" is any. The kernel
+// compares and removes in one step. It is no error if one of them is not there.
+func removeAddress(handle *netlink.Handle, link int, addr netip.Addr, label string) error {
+	err := handle.AddrDel(nil, &netlink.Addr{LinkIndex: link, IPNet: hostNet(addr), Label: label})
 	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
 		return nil
 	}
