@@ -57,7 +57,8 @@ type Status struct {
 	Trusted []string `json:"trusted,omitempty"`
 
 	// Voters are those of the algorithm "strict", with that one only. A leader that does not
-	// hear the majority of them leads on, and does not answer for the addresses.
+	// hear the majority of them leads on, and does not answer for the addresses. Another board
+	// that does not, and has no leader, waits.
 	Voters          []Voter `json:"voters,omitempty"`
 	MajorityUnheard bool    `json:"majority_unheard"`
 
@@ -120,6 +121,7 @@ type Voter struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`     // "" until it has said so
 	Supports *bool  `json:"supports"` // it acknowledges this leader's heartbeats; null on a board that does not lead
+	Unheard  bool   `json:"unheard"`  // this board does not hear it
 	Twice    bool   `json:"twice"`    // it is there in two processes, so it does not count
 }
 

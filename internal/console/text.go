@@ -61,7 +61,11 @@ func (s *Status) headline() string {
 		return fmt.Sprintf("nobody holds %s: %s", what, s.whyNotHeld())
 	case silent:
 		if b := s.board(s.HeldBy); b != nil && b.HeardMs != nil {
-			return fmt.Sprintf("%s %s last held by %s, which was last heard %s", what, was, holder, ago(*b.HeardMs))
+			text := fmt.Sprintf("%s %s last held by %s, which was last heard %s", what, was, holder, ago(*b.HeardMs))
+			if s.MajorityUnheard {
+				text += "; " + s.majorityUnheard()
+			}
+			return text
 		}
 		return fmt.Sprintf("%s %s last held by %s, of which nothing more is known", what, was, holder)
 	case suspected:
@@ -87,6 +91,12 @@ func (s *Status) whyNotHeld() string {
 		if s.PortSilent {
 			return "this board asks, and nothing arrives on its port: look at its cable and its switch"
 		}
+		if s.MajorityUnheard {
+			return s.majorityUnheard()
+		}
+		if len(s.Voters) > 0 {
+			return "this board is asking the voters whether it may lead"
+		}
 		return "this board is asking whether anybody leads"
 	case RoleLeader:
 		if s.MajorityUnheard {
@@ -94,6 +104,9 @@ func (s *Status) whyNotHeld() string {
 		}
 		return "this board leads, but does not have it on " + cmp.Or(s.Interface, "its interface")
 	case RoleFollower:
+		if s.MajorityUnheard {
+			return s.majorityUnheard()
+		}
 		if s.Leader != "" {
 			return s.holderName(s.Leader) + " leads, but is not known to have it"
 		}
@@ -235,6 +248,8 @@ func (s *Status) voters() string {
 		switch {
 		case v.Twice:
 			text += " (there twice, does not count)"
+		case v.Unheard && s.Role != RoleLeader:
+			text += " (not heard)"
 		case v.Supports == nil:
 		case *v.Supports:
 			acknowledge++
@@ -248,6 +263,18 @@ func (s *Status) voters() string {
 		text += fmt.Sprintf("; acknowledged by %d, of which %d are needed", acknowledge, len(s.Voters)/2+1)
 	}
 	return text
+}
+
+// majorityUnheard says how many voters this board hears, which it misses, and what follows.
+func (s *Status) majorityUnheard() string {
+	var missing []string
+	for _, v := range s.Voters {
+		if v.Unheard {
+			missing = append(missing, s.shortName(v.ID, v.Name))
+		}
+	}
+	return fmt.Sprintf("this board hears %d of the %d voters (%s missing), and nobody takes the address without %d of them",
+		len(s.Voters)-len(missing), len(s.Voters), list(missing), len(s.Voters)/2+1)
 }
 
 // replacedAfterMs is the time from the last heartbeat of a leader that dies to

@@ -222,6 +222,23 @@ func situations() []situation {
 			s.Algorithm = "strict"
 			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2", Twice: true}, {ID: "192.168.1.99"}}
 		}), Options{Width: 80}, exitHeld},
+		{"strict-no-majority", change(healthy(), func(s *Status) {
+			s.Algorithm, s.MajorityUnheard = "strict", true
+			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleCandidate, "no_leader", "there is no leader", new(12*secondMs)
+			s.Leader, s.LeaderName, s.LeaderSinceMs, s.Heir, s.HeirName, s.HeldBy = "", "", nil, "", "", ""
+			s.Board.Role, s.Boards = RoleCandidate, s.Boards[2:]
+			s.Boards[0].Role, s.Changes = RoleCandidate, nil
+			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2", Unheard: true}, {ID: "192.168.1.99", Unheard: true}}
+		}), Options{Width: 80}, exitNotHeld},
+		{"strict-silent", change(stale, func(s *Status) {
+			s.Algorithm, s.MajorityUnheard, s.Role = "strict", true, RoleCandidate
+			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2", Unheard: true}, {ID: "192.168.1.13", Name: "pi3", Unheard: true}}
+		}), Options{Width: 80}, exitNotHeld},
+		{"strict-asking", change(healthy(), func(s *Status) {
+			s.Algorithm, s.Role = "strict", RoleCandidate
+			s.Leader, s.LeaderName, s.LeaderSinceMs, s.HeldBy = "", "", nil, ""
+			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2"}, {ID: "192.168.1.13", Name: "pi3", Unheard: true}}
+		}), Options{Width: 80}, exitNotHeld},
 		{"port-silent", change(healthy(), func(s *Status) {
 			s.Role, s.PortSilent = RoleCandidate, true
 		}), Options{Width: 80}, exitNotHeld},

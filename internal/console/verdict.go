@@ -24,6 +24,8 @@ func (s *Status) verdict() verdict {
 		return unknown
 	case s.HeldBy == "" && (s.Role == RoleListener || s.Role == RoleBarred):
 		return unknown // it has only begun to listen, or others do not tell it
+	case s.HeldBy == "" && s.MajorityUnheard:
+		return unknown // the voters that it misses may have a leader
 	case s.HeldBy == "", s.HeldBy == s.Board.ID && (!s.Holding || s.MajorityUnheard):
 		return nobody
 	case s.HeldBy == s.Board.ID:

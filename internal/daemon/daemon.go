@@ -33,6 +33,8 @@ type Daemon struct {
 	killed   chan struct{}
 	kill     sync.Once
 
+	majorityMissed lasting // too few voters are heard
+
 	timer    timer
 	link     *link
 	group    *group

@@ -84,6 +84,7 @@ func (d *Daemon) settle() {
 		d.extendLease()
 	}
 	d.checkClock()
+	d.checkMajority()
 	d.showRole()
 	d.backOffIfNotAcquired()
 	d.renewIdentity()

@@ -51,11 +51,6 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	if works := d.light.status(&s); works {
 		d.reporter.solved(console.ProblemLED)
 	}
-	if d.core != nil && len(d.cfg.Voters) > 0 {
-		if now := d.core.Status(now); now.Role == election.Leader && !now.MajorityUnheard {
-			d.reporter.solved(console.ProblemKind(election.NoticeMajorityUnheard.Identifier()))
-		}
-	}
 	s.Problems = append(d.reporter.problems.current(), d.group.oneWayProblems(now, d.called)...)
 	if d.core == nil {
 		s.Board = console.Board{Name: d.cfg.Name, Priority: int(d.cfg.Priority), Self: true, Role: s.Role}
@@ -90,7 +85,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	}
 	s.Patience = d.describePatience(&core.Patience, now)
 	d.describeBoards(s, &core, now)
-	d.describeVoters(s, &core)
+	d.describeVoters(s, &core, now)
 	d.reporter.history.status(s, now, d.idAndName)
 	for reason, count := range core.Counts {
 		s.Counters.ChangesByReason[reason.Identifier()] = count

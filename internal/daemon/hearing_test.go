@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// text is what topdog status prints.
+func (b *fakeBoard) text(t *testing.T) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := console.WriteStatus(&text, b.mustStatus(t), console.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// A board that hears too few voters says so, which they are, and what follows. It says so no more
+// when there is a leader.
+func TestTooFewVotersHeard(t *testing.T) {
+	const missing = "this board hears 1 of the 3 voters"
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.voters(1, nil)[0]
+		if s := one.mustStatus(t); !s.MajorityUnheard || s.Voters[0].Unheard || !s.Voters[1].Unheard || !s.Voters[2].Unheard {
+			t.Errorf("majority unheard: %v, voters %+v", s.MajorityUnheard, s.Voters)
+		}
+		if text := one.text(t); !strings.HasPrefix(text, "unknown who holds 10.0.0.100: "+missing+" (10.0.0.2 and 10.0.0.3 missing)") {
+			t.Errorf("the status begins with %.200q", text)
+		}
+		if text := one.problem(t, "majority_unheard"); !strings.HasPrefix(text, missing+", not 10.0.0.2 and not 10.0.0.3; nobody takes the address without 2 of them: look at ") {
+			t.Errorf("to look into: %q", text)
+		}
+		one.wantLog(t, "warning: "+missing, 1)
+
+		two := l.board(2, func(c *config.Config, _ *fakeBoard) {
+			c.Algorithm, c.Voters = wire.AlgorithmStrict, votersOf(1, 2, 3)
+		})
+		pass(3 * time.Second)
+		l.wantHolders(2)
+		if s := one.mustStatus(t); s.MajorityUnheard || len(s.Problems) > 0 {
+			t.Errorf("there is a leader, and majority unheard: %v, problems %q", s.MajorityUnheard, s.Problems)
+		}
+		two.wantLog(t, missing, 0)
+
+		two.Kill()
+		pass(8 * time.Second)
+		if text := one.text(t); !strings.Contains(text, "last held by pi2 (10.0.0.2)") || !strings.Contains(text, missing+" (pi2 and 10.0.0.3 missing)") {
+			t.Errorf("the leader is dead, and the status begins with %.200q", text)
+		}
+		if text := one.problem(t, "majority_unheard"); !strings.HasPrefix(text, missing) {
+			t.Errorf("the leader is dead; to look into: %q", text)
+		}
+	})
+}
+
+// A leader that does not hear the majority says so until it does.
+func TestLeaderHearsMajorityAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		boards := l.voters(3, nil)
+		deaf := func(so bool) {
+			for _, b := range boards {
+				b.get(func() { b.deaf = so })
+			}
+		}
+		deaf(true)
+		pass(150 * time.Millisecond)
+		if text := boards[2].problem(t, "majority_unheard"); !strings.HasPrefix(text, "this leader does not hear the majority") {
+			t.Errorf("to look into: %q", text)
+		}
+		deaf(false)
+		pass(500 * time.Millisecond)
+		if text := boards[2].problem(t, "majority_unheard"); text != "" {
+			t.Errorf("it hears them, and still says %q", text)
+		}
+	})
+}
