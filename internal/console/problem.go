@@ -38,4 +38,5 @@ const (
 	ProblemScoreCommand       ProblemKind = "score_command"             // it fails
 	ProblemSend               ProblemKind = "send"                      // packets cannot be sent
 	ProblemSockets            ProblemKind = "sockets"                   // those of the group cannot be opened
+	ProblemWitness            ProblemKind = "witness_silent"            // it does not answer ARP
 )

@@ -231,6 +231,7 @@ func elects(t *testing.T, l *fakeLAN, cfg *config.Config) {
 		}
 		b.strictly(cfg)
 	}
+	l.hosts = append(l.hosts, cfg.Witness.Addrs...)
 	one := l.board(1, configure)
 	for i, id := range cfg.Voters { // without them it is nobody
 		if id.Addr().As4() == [4]byte{10, 0, 0, 1} {

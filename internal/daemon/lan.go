@@ -46,24 +46,12 @@ type lan struct {
 	seen []netio.Neighbour
 }
 
-// witness is a host whose answers show that this board's port receives.
-type witness struct {
-	addr    netip.Addr
-	askedAt time.Duration // for the last time
-	since   time.Duration // when it was asked first of the last doubt
-	heard   bool          // it has answered since then
-	present bool          // it has, or had answered in the doubt before
-}
-
 const (
 	// neighboursMax is how many hosts are asked that are no witnesses.
 	neighboursMax = 3
 	// tableLasts is how long what the kernel said of the neighbours is good enough: a doubt is
 	// over by then, and the MAC address of a board does not change meanwhile.
 	tableLasts = time.Second
-	// witnessAnswers is how long a witness may take to answer: a Wi-Fi station that sleeps
-	// wakes for every third beacon of 102 ms, and some sleep for longer.
-	witnessAnswers = 500 * time.Millisecond
 	// doubtLasts is how long after the last question a doubt is over. A board that waits for
 	// the first frame asks every interval, which is 10 s at most.
 	doubtLasts = 15 * time.Second
@@ -99,18 +87,6 @@ func (l *lan) close() {
 		l.neighbours = nil
 	}
 }
-
-// setWitness replaces the configured witnesses, and asks them.
-func (l *lan) setWitness(w config.Witness) {
-	l.witness = w
-	l.chooseWitnesses()
-	if l.announcer != nil {
-		l.askWitnesses(l.now(), nil)
-	}
-}
-
-// findWitnesses finds out which witnesses there are, and whether they answer.
-func (l *lan) findWitnesses() { l.readTable(func() { l.askWitnesses(l.now(), nil) }) }
 
 // ask asks the LAN because the core doubts. suspect is the own address of the board that had
 // the floating address, or none.
@@ -164,23 +140,6 @@ func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestio
 	return questions
 }
 
-// askWitnesses asks other questions, and all witnesses that were not asked since then.
-func (l *lan) askWitnesses(since time.Duration, questions []netio.ARPQuestion) {
-	now := l.now()
-	for i := range l.witnesses {
-		w := &l.witnesses[i]
-		if w.askedAt >= since {
-			continue
-		}
-		if now-w.since > witnessAnswers { // else it may still answer what it was asked
-			w.present, w.heard, w.since = w.heard, false, now
-		}
-		w.askedAt = now
-		questions = append(questions, netio.ARPQuestion{Addr: w.addr})
-	}
-	l.send(questions)
-}
-
 // neighbourQuestions ask some hosts that were heard lately, or that the kernel knows. They need
 // not answer: they are no witnesses. But a client that believes the floating address to
 // be elsewhere may be the only one here. Boards are no such hosts: the lost leader's kernel
@@ -213,9 +172,7 @@ func (l *lan) failed(err error) {
 // receive is told of an answer, in the loop.
 func (l *lan) receive(answer netio.ARPAnswer) {
 	for i := range l.witnesses {
-		if w := &l.witnesses[i]; w.addr == answer.Addr && answer.AskedAt >= w.since {
-			w.present, w.heard = true, true
-		}
+		l.witnesses[i].receive(answer)
 	}
 	l.answered(answer)
 }
@@ -258,37 +215,13 @@ func (l *lan) readTable(done func()) {
 	})
 }
 
-// chooseWitnesses brings the list of witnesses in line with the configuration and the routes.
-func (l *lan) chooseWitnesses() {
-	addrs := l.witness.Addrs
-	if l.witness.Gateway && l.gateway.IsValid() {
-		addrs = []netip.Addr{l.gateway}
-	}
-	former := l.witnesses
-	l.witnesses = nil
-	for _, addr := range addrs {
-		w := witness{addr: addr, askedAt: -time.Hour, since: -time.Hour}
-		if i := slices.IndexFunc(former, func(f witness) bool { return f.addr == addr }); i >= 0 {
-			w = former[i]
-		}
-		l.witnesses = append(l.witnesses, w)
-	}
-}
-
-// status fills in what topdog status shows of it.
-func (l *lan) status(s *console.Status) {
-	for _, w := range l.witnesses {
-		waits := w.present && l.now()-w.since < witnessAnswers // for the answer
-		s.Witnesses = append(s.Witnesses, console.Witness{Address: w.addr.String(), Answers: w.heard || waits})
-	}
-}
-
-// due is when the doubt is over.
-func (l *lan) due() time.Duration { return l.doubtEnd }
+// due is when the doubt is over, or a witness is asked again that has not answered.
+func (l *lan) due() time.Duration { return min(l.doubtEnd, l.retryAt()) }
 
 // maintain ends a doubt that is over. The witnesses are asked once more, so that it is known
 // which of them count in the next one.
 func (l *lan) maintain(now time.Duration) {
+	l.askWhich(func(w *witness) bool { return now >= w.retryAt() })
 	if now >= l.doubtEnd {
 		l.asking, l.doubtEnd = false, never
 		l.stopCounting()

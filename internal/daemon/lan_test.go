@@ -3,6 +3,7 @@ package daemon
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +129,63 @@ func TestConfiguredWitnesses(t *testing.T) {
 		pass(5 * time.Second)
 		if asked := one.asked(); count(asked, "10.0.0.253")+count(asked, "10.0.0.254") > 0 {
 			t.Errorf("without a witness, it has asked %v", asked)
+		}
+	})
+}
+
+// A witness that does not answer is asked again a few times. Then people are told until it answers,
+// which a status finds out.
+func TestWitnessDoesNotAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.hosts = nil
+		l.three()
+		four := l.board(4, func(c *config.Config, _ *fakeBoard) { c.Witness = config.Witness{Addrs: []netip.Addr{nas}} })
+		pass(time.Minute)
+		if asked := four.asked(); len(asked) != 3 {
+			t.Errorf("in a minute it has asked %v, want three questions", asked)
+		}
+		pass(time.Hour)
+		if asked := four.asked(); len(asked) != 1 {
+			t.Errorf("in the hour after that it has asked %v, want one question", asked)
+		}
+		const never = "witness 10.0.0.253 has never answered an ARP request"
+		four.wantProblem(t, never)
+		if text := four.text(t); !strings.Contains(text, never) {
+			t.Errorf("the status does not say so:\n%s", text)
+		}
+		set := func(hosts ...netip.Addr) {
+			l.mu.Lock()
+			l.hosts = hosts
+			l.mu.Unlock()
+		}
+		set(nas)
+		pass(lookAgain)
+		four.mustStatus(t) // asks
+		pass(time.Second)
+		if s := four.mustStatus(t); len(s.Problems) > 0 || !s.Witnesses[0].Answers {
+			t.Errorf("it answers, and the status says %q, %v", s.Problems, s.Witnesses)
+		}
+		set(router)
+		err := four.tasks.call(t.Context(), four.Daemon.lan.findWitnesses)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(3 * time.Second)
+		four.wantProblem(t, "witness 10.0.0.253 does not answer ARP requests any more")
+		up := func(so bool) {
+			four.change(func(s *netio.Snapshot) { s.Link.Up = so })
+			pass(3 * time.Second)
+		}
+		up(false)
+		if text := four.problem(t, console.ProblemWitness); text != "" {
+			t.Errorf("without a link: %q", text)
+		}
+		up(true)
+		four.wantProblem(t, "witness 10.0.0.253 does not answer ARP requests any more")
+		four.reload(func(c *config.Config) { c.Witness = config.Witness{Gateway: true} })
+		pass(3 * time.Second)
+		if s := four.mustStatus(t); len(s.Problems) > 0 {
+			t.Errorf("with a witness that answers: %q", s.Problems)
 		}
 	})
 }

@@ -69,6 +69,9 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	s.Leader, s.LeaderName = d.idAndName(core.Leader)
 	s.HeldBy = s.Leader
 	s.PortSilent = core.PortSilent
+	if d.link.state.Up && !s.PortSilent { // else that is the problem
+		s.Problems = append(s.Problems, d.lan.problems()...)
+	}
 	s.Heir, s.HeirName = d.idAndName(core.Heir)
 	for _, id := range core.Trust {
 		s.Trusted = append(s.Trusted, id.String())

@@ -133,9 +133,9 @@ func TestClockOff(t *testing.T) {
 // A witness votes and never leads, whatever its file says, also when that is read again.
 func TestWitnessConfiguration(t *testing.T) {
 	cfg := config.Defaults()
-	cfg.Priority, cfg.Preempt = 200, true
+	cfg.Priority, cfg.Preempt, cfg.Witness = 200, true, config.Witness{Gateway: true}
 	w := witnessed(cfg)
-	if w.Priority != 0 || w.Preempt || w.LED.String() != "none" || cfg.Priority != 200 {
+	if w.Witness.Gateway || w.Priority != 0 || w.Preempt || w.LED.String() != "none" || cfg.Priority != 200 {
 		t.Errorf("%+v", w)
 	}
 	p := Witness(cfg)

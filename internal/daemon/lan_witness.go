@@ -1,0 +1,164 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/netio"
+)
+
+// witness is a host whose answers show that this board's port receives.
+type witness struct {
+	addr       netip.Addr
+	configured bool          // by its address; else it is the gateway
+	askedAt    time.Duration // for the last time
+	since      time.Duration // when it was asked first of the last doubt
+	heard      bool          // it has answered since then
+	present    bool          // it has, or had answered in the doubt before
+	ever       bool          // it has answered once
+	vain       int           // how often it was asked since it has answered, each doubt counted once
+}
+
+const (
+	// witnessAnswers is how long a witness may take to answer: a Wi-Fi station that sleeps
+	// wakes for every third beacon of 102 ms, and some sleep for longer.
+	witnessAnswers = 500 * time.Millisecond
+	// witnessMissed is how often a witness must be asked in vain until people are told.
+	witnessMissed = 2
+	// lookAgain is how long after the last question a witness that has not answered is asked
+	// again if a person asks for the status. So what people are told is over when it is.
+	lookAgain = 10 * time.Second
+)
+
+// witnessRetries are the times after which a witness is asked again that has not answered, each
+// after the last question. A question may be lost; and a port of a switch with spanning tree
+// forwards nothing for 30 s after the link has come up.
+var witnessRetries = []time.Duration{time.Second, 10 * time.Second, time.Minute}
+
+// ask notes that a witness is asked now, and returns the question.
+func (w *witness) ask(now time.Duration) netio.ARPQuestion {
+	if now-w.since > witnessAnswers { // else it may still answer what it was asked
+		w.present, w.heard, w.since = w.heard, false, now
+		w.vain++
+	}
+	w.askedAt = now
+	return netio.ARPQuestion{Addr: w.addr}
+}
+
+// receive is told of an answer, perhaps of another host.
+func (w *witness) receive(answer netio.ARPAnswer) {
+	if w.addr == answer.Addr && answer.AskedAt >= w.since {
+		w.present, w.heard, w.ever, w.vain = true, true, true, 0
+	}
+}
+
+// retryAt is when the witness is asked again because it has not answered.
+func (w *witness) retryAt() time.Duration {
+	if w.vain == 0 || w.vain > len(witnessRetries) {
+		return never
+	}
+	return w.askedAt + witnessRetries[w.vain-1]
+}
+
+// missed reports whether the witness has not answered for so long that people should know.
+func (w *witness) missed(now time.Duration) bool {
+	return w.vain > witnessMissed || w.vain == witnessMissed && now-w.since >= witnessAnswers
+}
+
+// setWitness replaces the configured witnesses, and asks them.
+func (l *lan) setWitness(w config.Witness) {
+	l.witness = w
+	l.chooseWitnesses()
+	if l.announcer != nil {
+		l.askWitnesses(l.now(), nil)
+	}
+}
+
+// findWitnesses finds out which witnesses there are, and whether they answer.
+func (l *lan) findWitnesses() { l.readTable(func() { l.askWitnesses(l.now(), nil) }) }
+
+// askWitnesses asks other questions, and all witnesses that were not asked since then.
+func (l *lan) askWitnesses(since time.Duration, questions []netio.ARPQuestion) {
+	now := l.now()
+	for i := range l.witnesses {
+		if w := &l.witnesses[i]; w.askedAt < since {
+			questions = append(questions, w.ask(now))
+		}
+	}
+	l.send(questions)
+}
+
+// askWhich asks those witnesses again of which that holds.
+func (l *lan) askWhich(holds func(*witness) bool) {
+	var questions []netio.ARPQuestion
+	for i := range l.witnesses {
+		if w := &l.witnesses[i]; holds(w) {
+			questions = append(questions, w.ask(l.now()))
+		}
+	}
+	l.send(questions)
+}
+
+// retryAt is when a witness is asked again because it has not answered.
+func (l *lan) retryAt() time.Duration {
+	next := never
+	for i := range l.witnesses {
+		next = min(next, l.witnesses[i].retryAt())
+	}
+	return next
+}
+
+// chooseWitnesses brings the list of witnesses in line with the configuration and the routes.
+func (l *lan) chooseWitnesses() {
+	addrs := l.witness.Addrs
+	if l.witness.Gateway && l.gateway.IsValid() {
+		addrs = []netip.Addr{l.gateway}
+	}
+	former := l.witnesses
+	l.witnesses = nil
+	for _, addr := range addrs {
+		w := witness{addr: addr, askedAt: -time.Hour, since: -time.Hour}
+		if i := slices.IndexFunc(former, func(f witness) bool { return f.addr == addr }); i >= 0 {
+			w = former[i]
+		}
+		w.configured = !l.witness.Gateway
+		l.witnesses = append(l.witnesses, w)
+	}
+}
+
+// status fills in what topdog status shows of it.
+func (l *lan) status(s *console.Status) {
+	now := l.now()
+	for _, w := range l.witnesses {
+		waits := w.present && now-w.since < witnessAnswers // for the answer
+		s.Witnesses = append(s.Witnesses, console.Witness{Address: w.addr.String(), Answers: w.heard || waits})
+	}
+	l.askWhich(func(w *witness) bool { return w.missed(now) && now-w.askedAt >= lookAgain })
+}
+
+// problems returns a problem for each witness that does not answer.
+func (l *lan) problems() (found []console.Problem) {
+	for i := range l.witnesses {
+		if w := &l.witnesses[i]; w.missed(l.now()) {
+			found = append(found, console.Problem{Kind: console.ProblemWitness, Text: w.problem()})
+		}
+	}
+	return found
+}
+
+// problem says that the witness does not answer, and what to do.
+func (w *witness) problem() string {
+	who, do := fmt.Sprintf("the gateway %v", w.addr), "name another host of this network that is always on as `witness`"
+	if w.configured {
+		who, do = fmt.Sprintf("witness %v", w.addr), "switch it on, or name another host of this network that is always on"
+	}
+	what := "has never answered an ARP request"
+	if w.ever {
+		what = "does not answer ARP requests any more"
+	}
+	return fmt.Sprintf("%s %s, so it cannot show whether anything arrives on this board's port: %s", who, what, do)
+}
