@@ -90,3 +90,16 @@ func (d *Daemon) describeMajority(unheard []wire.ID) string {
 	return fmt.Sprintf("this board hears %d of the %d voters, not %s; nobody takes the address without %d of them: look at the power, the cables and the switch of those, and of this board",
 		voters-len(unheard), voters, strings.Join(names, " and not "), voters/2+1)
 }
+
+// addressQuestionOver reports whether a problem is that the address of a silent board answers, and
+// that board does not lead any more, or is not silent. The core tells of it once a minute, so
+// the problem is kept for so long, in case it comes again.
+func (d *Daemon) addressQuestionOver(kind console.ProblemKind, board wire.ID, now time.Duration) bool {
+	switch kind {
+	case console.ProblemKind(election.NoticeAddressAnswers.Identifier()), console.ProblemKind(election.NoticeAddressStays.Identifier()):
+	default:
+		return false
+	}
+	leader, _ := d.core.Peer(board)
+	return d.core.Leader() != board || d.core.Role() != election.Candidate && now-leader.LastHeard < 2*d.cfg.Interval
+}

@@ -80,3 +80,38 @@ func TestLeaderHearsMajorityAgain(t *testing.T) {
 		}
 	})
 }
+
+// That the address of a silent leader answers is told as long as it does.
+func TestAddressAnswersUntilTheTakeover(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		ends func(three *fakeBoard, run chan struct{})
+	}{
+		{"another board leads", func(three *fakeBoard, _ chan struct{}) { three.get(func() { three.silent = true }) }},
+		{"it runs again", func(_ *fakeBoard, run chan struct{}) { run <- struct{}{} }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				_, two, three := l.three()
+				pass(30 * time.Second)
+				stands, run := make(chan struct{}), make(chan struct{}, 1)
+				go three.tasks.post(func() { close(stands); <-run })
+				<-stands
+				defer func() { close(run) }()
+				pass(time.Second)
+				if text := two.problem(t, "address_answers"); !strings.Contains(text, "board 10.0.0.3 is silent, but its address still answers") {
+					t.Fatalf("to look into: %q", text)
+				}
+				pass(3 * time.Second)
+				if text := two.problem(t, "address_stays"); text == "" {
+					t.Error("it is not said that the address stays")
+				}
+				test.ends(three, run)
+				pass(2 * time.Second)
+				if text := two.problem(t, "address_answers") + two.problem(t, "address_stays"); text != "" {
+					t.Errorf("it is over, and the list has %q", text)
+				}
+			})
+		})
+	}
+}

@@ -68,13 +68,16 @@ func (p *problems) end(kind console.ProblemKind) {
 	p.list = slices.DeleteFunc(p.list, func(known problem) bool { return known.is(kind, wire.Nobody) })
 }
 
-// current returns the problems that exist.
-func (p *problems) current() (found []console.Problem) {
+// current returns the problems that exist, but for those that are over although their time is not.
+func (p *problems) current(over func(console.ProblemKind, wire.ID) bool) (found []console.Problem) {
 	now := p.now()
 	p.list = slices.DeleteFunc(p.list, func(known problem) bool {
 		return known.lasts != forever && now-known.seen > known.lasts
 	})
 	for _, known := range p.list {
+		if over(known.kind, known.board) {
+			continue
+		}
 		found = append(found, console.Problem{Kind: known.kind, Board: idText(known.board), Text: known.text})
 	}
 	return found

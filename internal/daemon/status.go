@@ -51,7 +51,8 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	if works := d.light.status(&s); works {
 		d.reporter.solved(console.ProblemLED)
 	}
-	s.Problems = append(d.reporter.problems.current(), d.group.oneWayProblems(now, d.called)...)
+	over := func(kind console.ProblemKind, board wire.ID) bool { return d.addressQuestionOver(kind, board, now) }
+	s.Problems = append(d.reporter.problems.current(over), d.group.oneWayProblems(now, d.called)...)
 	if d.core == nil {
 		s.Board = console.Board{Name: d.cfg.Name, Priority: int(d.cfg.Priority), Self: true, Role: s.Role}
 		s.Boards = []console.Board{s.Board}
