@@ -50,7 +50,7 @@ func (c *Core) receiveHello(m *wire.Message) {
 	p.HelloInterval = m.Hello.Interval
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name
-	if p.noMulticast = m.Hello.NoMulticast; p.noMulticast {
+	if p.NoMulticast = m.Hello.NoMulticast; p.NoMulticast {
 		c.notify(Notice{Kind: NoticeNoMulticast, Board: m.Sender})
 	}
 	c.hearWish(m)

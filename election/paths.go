@@ -15,7 +15,7 @@ const multicastMissed = 10
 type paths struct {
 	direct      bool    // the present message came by unicast or broadcast
 	multicastAt Instant // when the leader was heard by multicast last, or began to be followed
-	noMulticast bool    // it is heard, and not by multicast
+	noMulticast bool    // it is heard, and not by multicast; or was until this board led
 }
 
 // StepDirect is Step for a message that came by unicast or broadcast.
@@ -28,8 +28,16 @@ func (c *Core) StepDirect(now Instant, m *wire.Message) []Effect {
 
 // HeardMulticast tells that a copy has come by multicast of a message that came by another way before.
 func (c *Core) HeardMulticast(now Instant, sender wire.ID) {
-	if sender == c.leader {
+	if sender == c.leader || c.role == Leader {
 		c.paths.multicastAt, c.paths.noMulticast = max(c.paths.multicastAt, now), false
+	}
+}
+
+// notePathToLeader learns from any message that multicast reaches this leader again. It hears no
+// heartbeats.
+func (c *Core) notePathToLeader() {
+	if c.role == Leader && !c.paths.direct {
+		c.paths.multicastAt, c.paths.noMulticast = c.now, false
 	}
 }
 

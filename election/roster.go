@@ -18,7 +18,7 @@ type Peer struct {
 	Gone        bool    // it said that it leaves, or was replaced because it was silent; until it is heard again
 
 	LastHeard     Instant       // when its last message of any kind came
-	noMulticast   bool          // by its last HELLO, it hears its leader, and not by multicast
+	NoMulticast   bool          // by its last HELLO, it hears its leader, and not by multicast
 	HelloInterval time.Duration // it says HELLO this often; 0 until the first one
 	newest        wire.Sequence // of its messages
 	followed      bool          // it has said that it follows this board
@@ -180,7 +180,7 @@ func (r *roster) All() []wire.ID { return r.Which(func(*Peer) bool { return true
 
 // LosesMulticast reports whether a live peer says that it gets no multicast.
 func (r *roster) LosesMulticast(now Instant) bool {
-	return slices.ContainsFunc(r.peers, func(p Peer) bool { return p.noMulticast && p.Live(now) })
+	return slices.ContainsFunc(r.peers, func(p Peer) bool { return p.NoMulticast && p.Live(now) })
 }
 
 // HeardBesides reports whether a peer other than one was ever heard.

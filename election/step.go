@@ -22,6 +22,7 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	} else {
 		c.hearOther(m, was, exceeded)
 	}
+	c.notePathToLeader()
 	c.dispatch(m)
 	c.beginAnew()
 	return c.effects

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"topdog/election"
+	"topdog/internal/console"
 	"topdog/wire"
 )
 
@@ -29,6 +31,40 @@ func (d *Daemon) describe(c election.Change) string {
 	default:
 		return fmt.Sprintf("is a %v: %v", c.To, c.Reason)
 	}
+}
+
+// describeNotice puts what the core has noticed into a line for the log.
+func (d *Daemon) describeNotice(n election.Notice) string {
+	if n.Kind == election.NoticeNoMulticast {
+		return d.describeNoMulticast(n.Board)
+	}
+	return n.String()
+}
+
+// describeNoMulticast says that a board gets no multicast, what is done about it, and what to do.
+func (d *Daemon) describeNoMulticast(board wire.ID) string {
+	const cure = "turn IGMP snooping off on its switch or access point, or a querier on"
+	if board == d.group.self {
+		return "this board gets no multicast, and is served by broadcast meanwhile: " + cure
+	}
+	return fmt.Sprintf("%s gets no multicast, so everything is broadcast as well: %s", d.called(board), cure)
+}
+
+// noMulticastProblems returns a problem for each board that gets no multicast at the moment.
+func (d *Daemon) noMulticastProblems(core *election.Status, now time.Duration) (found []console.Problem) {
+	add := func(board wire.ID) {
+		kind := console.ProblemKind(election.NoticeNoMulticast.Identifier())
+		found = append(found, console.Problem{Kind: kind, Board: board.String(), Text: d.describeNoMulticast(board)})
+	}
+	if core.NoMulticast {
+		add(d.group.self)
+	}
+	for i := range core.Peers {
+		if p := &core.Peers[i]; p.NoMulticast && p.Live(now) {
+			add(p.ID)
+		}
+	}
+	return found
 }
 
 // capitalised makes a sentence of a line of the log.

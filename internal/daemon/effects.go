@@ -54,7 +54,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		case election.EffectChange:
 			d.changed(e.Change)
 		case election.EffectNotice:
-			d.reporter.noticed(e.Notice)
+			d.reporter.noticed(e.Notice, d.describeNotice(e.Notice))
 		}
 	}
 	// All of this took time, in which the lease may have run out. The core may be

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -246,7 +247,9 @@ func TestNoMulticast(t *testing.T) {
 		lose(one)
 		pass(30 * time.Second)
 		one.wantProblem(t, "broadcast from pi3 (10.0.0.3) arrives and multicast does not")
-		two.wantProblem(t, "gets no multicast")
+		two.wantProblem(t, "pi1 (10.0.0.1) gets no multicast, so everything is broadcast as well: turn IGMP snooping off")
+		one.wantProblem(t, "this board gets no multicast, and is served by broadcast meanwhile: turn IGMP snooping off")
+		one.wantLog(t, "warning: this board gets no multicast", 1)
 		lose(two, three)
 		pass(5 * time.Minute)
 		l.wantHolders(3)
@@ -262,6 +265,38 @@ func TestNoMulticast(t *testing.T) {
 			t.Errorf("after the leader has died, %v hold the address, want board 2 among them", holders)
 		}
 	})
+}
+
+// That a board gets no multicast is told as long as it is so: after minutes still, and not when
+// multicast is heard again, also if the board leads by then.
+func TestNoMulticastUntilItIsHeard(t *testing.T) {
+	const kind = "no_multicast"
+	for _, leads := range []bool{false, true} {
+		t.Run(fmt.Sprintf("it leads: %t", leads), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				one, two, three := l.three()
+				two.get(func() { two.noMulticast = true })
+				pass(5 * time.Minute)
+				if leads {
+					three.Kill()
+					pass(10 * time.Second)
+					l.wantHolders(2)
+				}
+				for _, b := range []*fakeBoard{one, two} {
+					if b.problem(t, kind) == "" {
+						t.Errorf("board %d does not say that board 2 gets no multicast", b.number)
+					}
+				}
+				two.get(func() { two.noMulticast = false })
+				pass(3 * time.Second)
+				for _, b := range []*fakeBoard{one, two} {
+					if text := b.problem(t, kind); text != "" {
+						t.Errorf("it does, and board %d says %q", b.number, text)
+					}
+				}
+			})
+		})
+	}
 }
 
 // Boards that start where there is no multicast at all find each other.

@@ -58,10 +58,11 @@ func (r *reporter) alert(kind console.ProblemKind, text string, lasts time.Durat
 // solved ends a problem.
 func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind) }
 
-// noticed tells of something that the core has noticed about another board.
-func (r *reporter) noticed(n election.Notice) {
-	text := n.String()
-	r.problems.note(console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute)
+// noticed tells of something that the core has noticed, in these words.
+func (r *reporter) noticed(n election.Notice, text string) {
+	if n.Kind != election.NoticeNoMulticast { // a status asks the core whether that is still so
+		r.problems.note(console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute)
+	}
 	switch n.Kind {
 	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm, election.NoticeOtherVersion:
 		r.log.Error(text) // one of the boards stays out until somebody repairs it

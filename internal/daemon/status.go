@@ -70,6 +70,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	s.Leader, s.LeaderName = d.idAndName(core.Leader)
 	s.HeldBy = s.Leader
 	s.PortSilent = core.PortSilent
+	s.Problems = append(s.Problems, d.noMulticastProblems(&core, now)...)
 	if d.link.state.Up && !s.PortSilent { // else that is the problem
 		s.Problems = append(s.Problems, d.lan.problems()...)
 	}
