@@ -38,6 +38,9 @@ func (c *Core) receives() bool {
 		c.evidence.at >= c.candidacy.since || !c.heardBesides(c.lastLeader.id)
 }
 
+// PortSilent reports whether nothing arrives on the port of this candidate, so that it claims nothing.
+func (c *Core) PortSilent() bool { return c.candidacy.unheard && !c.receives() }
+
 // heardBesides reports whether this board has ever heard anything but that one, in this life
 // of its process.
 func (c *Core) heardBesides(one wire.ID) bool {

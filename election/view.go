@@ -77,7 +77,7 @@ func (c *Core) Status(now Instant) Status {
 	s := Status{
 		Rank: c.rank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
 		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(), Trust: c.Trust(),
-		NoMulticast: c.paths.noMulticast, PortSilent: c.candidacy.unheard && !c.receives(),
+		NoMulticast: c.paths.noMulticast, PortSilent: c.PortSilent(),
 		Counts: make(map[Reason]uint64),
 	}
 	if c.hooks.electorate != nil {

@@ -35,6 +35,7 @@ const (
 	ProblemUnicastMissing     ProblemKind = "unicast_missing"           // the other way round
 	ProblemNoRoute            ProblemKind = "no_route"                  // the address of a board is not known
 	ProblemNoVoter            ProblemKind = "no_voter"                  // this board is not among the voters
+	ProblemPortSilent         ProblemKind = "port_silent"               // nothing arrives on this board's port
 	ProblemScoreCommand       ProblemKind = "score_command"             // it fails
 	ProblemSend               ProblemKind = "send"                      // packets cannot be sent
 	ProblemSockets            ProblemKind = "sockets"                   // those of the group cannot be opened

@@ -241,6 +241,8 @@ func situations() []situation {
 		}), Options{Width: 80}, exitNotHeld},
 		{"port-silent", change(healthy(), func(s *Status) {
 			s.Role, s.PortSilent = RoleCandidate, true
+			s.LEDPattern, s.LEDText = "fault", "ACT, three blinks and a pause"
+			s.Problems = []Problem{{Kind: ProblemPortSilent, Text: "nothing arrives on this board's port (eth0)"}}
 		}), Options{Width: 80}, exitNotHeld},
 		{"nothing-known", Status{}, Options{Width: 80}, exitNotHeld},
 	}

@@ -34,6 +34,8 @@ type Daemon struct {
 	kill     sync.Once
 
 	majorityMissed lasting // too few voters are heard
+	portSilent     lasting // nothing at all is heard
+	portDead       bool    // and that for long
 
 	timer    timer
 	link     *link

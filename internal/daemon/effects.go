@@ -195,11 +195,15 @@ var patterns = map[election.Role]gpio.Pattern{
 }
 
 // showRole has the light show the role. A board that leads without the address
-// shows a fault: a leader's light means that the users are served.
+// shows a fault: a leader's light means that the users are served. So does one that hears nothing
+// on its port; and a follower's light means that there is a leader.
 func (d *Daemon) showRole() {
-	pattern := gpio.Fault
-	if d.core != nil && (d.core.Role() != election.Leader || d.address.held) {
-		pattern = patterns[d.core.Role()]
+	switch {
+	case d.core == nil, d.portDead, d.core.Role() == election.Leader && !d.address.held:
+		d.light.show(gpio.Fault)
+	case d.missesLeader():
+		d.light.show(gpio.Election)
+	default:
+		d.light.show(patterns[d.core.Role()])
 	}
-	d.light.show(pattern)
 }

@@ -29,6 +29,21 @@ func (l *lasting) update(now time.Duration, so bool) (long bool) {
 	return so && now-l.since >= unheardFor
 }
 
+// checkPort tells people as long as nothing arrives on this board's port.
+func (d *Daemon) checkPort() {
+	silent := d.core != nil && d.core.PortSilent()
+	if silent {
+		d.lan.excuseWitnesses()
+	}
+	d.portDead = d.portSilent.update(d.now(), silent)
+	if !d.portDead {
+		d.reporter.solved(console.ProblemPortSilent)
+		return
+	}
+	text := fmt.Sprintf("nothing arrives on this board's port (%s), from no board and no other host, so it does not take the address: look at its cable, and at its port of the switch (VLAN, spanning tree)", d.link.name)
+	d.reporter.warn(console.ProblemPortSilent, text, forever)
+}
+
 // checkMajority tells people when nobody can lead, as far as this board hears, because too few
 // voters are there. That a leader does not hear enough of them is noticed by the core.
 func (d *Daemon) checkMajority() {
@@ -37,9 +52,11 @@ func (d *Daemon) checkMajority() {
 	}
 	now := d.now()
 	unheard := d.unheardVoters(now)
-	misses := d.missesMajority(now, unheard)
+	misses := d.missesMajority(unheard)
 	kind := console.ProblemKind(election.NoticeMajorityUnheard.Identifier())
 	switch long := d.majorityMissed.update(now, misses); {
+	case d.portDead:
+		d.reporter.solved(kind) // that is why
 	case long:
 		d.reporter.warn(kind, d.describeMajority(unheard), forever)
 	case misses, d.core.Role() == election.Leader && d.leaseEnd() <= now:
@@ -59,6 +76,11 @@ func (d *Daemon) unheardVoters(now time.Duration) (ids []wire.ID) {
 	return ids
 }
 
+// missesLeader reports whether this follower has no leader that it hears.
+func (d *Daemon) missesLeader() bool {
+	return d.core.Role() == election.Follower && !d.hears(d.core.Leader(), d.now())
+}
+
 // hears reports whether this board has heard another one lately.
 func (d *Daemon) hears(id wire.ID, now time.Duration) bool {
 	p, known := d.core.Peer(id)
@@ -67,17 +89,9 @@ func (d *Daemon) hears(id wire.ID, now time.Duration) bool {
 
 // missesMajority reports whether this board waits for a leader in vain, since too few of the
 // voters are there to elect one, as far as it hears.
-func (d *Daemon) missesMajority(now time.Duration, unheard []wire.ID) bool {
-	switch d.core.Role() {
-	case election.Candidate:
-	case election.Follower:
-		if d.hears(d.core.Leader(), now) {
-			return false
-		}
-	default:
-		return false
-	}
-	return 2*len(unheard) >= len(d.cfg.Voters)
+func (d *Daemon) missesMajority(unheard []wire.ID) bool {
+	waits := d.core.Role() == election.Candidate || d.missesLeader()
+	return waits && 2*len(unheard) >= len(d.cfg.Voters)
 }
 
 // describeMajority says which voters are missing, what follows from it, and what to do.

@@ -115,3 +115,64 @@ func TestAddressAnswersUntilTheTakeover(t *testing.T) {
 		})
 	}
 }
+
+// A board on whose port nothing arrives is no healthy follower: the list of problems, the log and
+// the light say so, until something arrives. A burst of lost packets is no such thing.
+func TestPortSilent(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, _ := l.three()
+		deaf := func(so bool, long time.Duration) {
+			two.get(func() { two.deaf = so })
+			pass(long)
+		}
+		pattern := func(want string) {
+			t.Helper()
+			if got := two.mustStatus(t).LEDPattern; got != want {
+				t.Errorf("the light shows %q, want %q", got, want)
+			}
+		}
+		const nothing = "nothing arrives on this board's port (eth0)"
+		pass(time.Minute)
+		deaf(true, time.Second)
+		if s := two.mustStatus(t); !s.PortSilent || len(s.Problems) > 0 {
+			t.Errorf("after a second: silent: %v, problems %q", s.PortSilent, s.Problems)
+		}
+		deaf(false, time.Second)
+		pattern("follower")
+		two.wantLog(t, nothing, 0)
+
+		deaf(true, 10*time.Second)
+		two.wantProblem(t, nothing)
+		two.wantLog(t, "warning: "+nothing, 1)
+		pattern("fault")
+		deaf(false, time.Second)
+		if s := two.mustStatus(t); s.PortSilent || len(s.Problems) > 0 {
+			t.Errorf("it hears again, and silent: %v, problems %q", s.PortSilent, s.Problems)
+		}
+		pattern("follower")
+	})
+}
+
+// The light of a board that never leads, and waits for a leader, is not that of a follower.
+func TestLightOfAFollowerWithoutLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		zero := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Priority = 0 })
+		two := l.board(2, nil)
+		pass(5 * time.Second)
+		for _, step := range []struct {
+			do   func()
+			want string
+		}{
+			{func() {}, "follower"},
+			{func() { two.get(func() { two.mute = true }) }, "election"},
+			{func() { two.get(func() { two.mute = false }) }, "follower"},
+			{two.end, "election"},
+		} {
+			step.do()
+			pass(8 * time.Second)
+			if s := zero.mustStatus(t); s.Role != console.RoleFollower || s.LEDPattern != step.want {
+				t.Errorf("a %s shows %q, want %q", s.Role, s.LEDPattern, step.want)
+			}
+		}
+	})
+}

@@ -103,6 +103,13 @@ func (l *lan) askWhich(holds func(*witness) bool) {
 	l.send(questions)
 }
 
+// excuseWitnesses is called while nothing arrives at all: that they do not answer then says nothing.
+func (l *lan) excuseWitnesses() {
+	for i := range l.witnesses {
+		l.witnesses[i].vain = 0
+	}
+}
+
 // retryAt is when a witness is asked again because it has not answered.
 func (l *lan) retryAt() time.Duration {
 	next := never

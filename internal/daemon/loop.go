@@ -84,6 +84,7 @@ func (d *Daemon) settle() {
 		d.extendLease()
 	}
 	d.checkClock()
+	d.checkPort()
 	d.checkMajority()
 	d.showRole()
 	d.backOffIfNotAcquired()

@@ -61,7 +61,7 @@ func (d *Daemon) checkClock() {
 // describeVoters fills in what the core knows of the voters.
 func (d *Daemon) describeVoters(s *console.Status, core *election.Status, now time.Duration) {
 	unheard := d.unheardVoters(now)
-	s.MajorityUnheard = core.MajorityUnheard || len(core.Voters) > 0 && d.missesMajority(now, unheard)
+	s.MajorityUnheard = core.MajorityUnheard || len(core.Voters) > 0 && d.missesMajority(unheard)
 	for _, v := range core.Voters {
 		voter := console.Voter{Twice: v.Twice, Unheard: slices.Contains(unheard, v.ID)}
 		voter.ID, voter.Name = d.idAndName(v.ID)
