@@ -14,7 +14,7 @@ const (
 	MaxInterval     = 10 * time.Second
 	DefaultInterval = 100 * time.Millisecond
 
-	maxPatience = wire.MaxGrace / time.Minute * time.Minute // whole minutes that fit into the byte of a grace
+	MaxPatience = wire.MaxGrace / time.Minute * time.Minute // whole minutes that fit into the byte of a grace
 
 	MaxPriority     = 254 // one byte on the wire; 255 is kept free
 	DefaultPriority = 100 // what a board has that nobody gave another one
@@ -40,8 +40,8 @@ func CheckPatience(patience, interval time.Duration) error {
 	switch least := DefaultGrace(interval); {
 	case patience < least:
 		return fmt.Errorf("is less than %v, for which every leader is waited for that sends a heartbeat every %v", least, interval)
-	case patience > maxPatience:
-		return fmt.Errorf("is more than %v; a dead leader would be waited for that long", maxPatience)
+	case patience > MaxPatience:
+		return fmt.Errorf("is more than %v; a dead leader would be waited for that long", MaxPatience)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"topdog/election"
 )
 
 // otherNames are what keepalived, corosync and common sense call our keys.
@@ -169,7 +171,10 @@ func (r *reading) fits(f *field, text string) bool {
 	}
 	scratch := defaults(r.host)
 	scratch.file = r.file
-	return f.set(scratch, text) == nil
+	if f.set(scratch, text) != nil {
+		return false
+	}
+	return scratch.Patience == 0 || election.CheckPatience(scratch.Patience, scratch.Interval) == nil
 }
 
 // truth translates other languages' booleans.

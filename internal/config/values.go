@@ -205,18 +205,18 @@ func parsePriority(text string) (uint8, error) {
 // autoPatience means the patience that follows from the heartbeat.
 const autoPatience = "auto"
 
-// parsePatience leaves to checkPatience what depends on the heartbeat.
+// parsePatience leaves the bounds to checkPatience, since the lower one depends on the heartbeat.
 func parsePatience(text string) (time.Duration, error) {
 	if text == autoPatience {
 		return 0, nil
 	}
-	example := fmt.Sprintf(`write a duration such as patience = "%v", or "%s"`, election.DefaultPatience(election.DefaultInterval), autoPatience)
+	example := fmt.Sprintf(`write a duration from a tenth of the heartbeat to %s, or "%s"`, tomlText(election.MaxPatience), autoPatience)
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, refuse(example, "%s is not a duration", quoted(text))
-	}
-	if err := election.CheckPatience(d, election.MinInterval); err != nil {
-		return 0, refuse(example, "%s %v", text, err)
+	case d <= 0: // 0 stands for autoPatience
+		return 0, refuse(example, "%s is not more than nothing", text)
 	}
 	return d, nil
 }
