@@ -17,6 +17,8 @@ type network struct {
 	find func(netip.Addr) (name string, subnet netip.Prefix, err error)
 	// owner asks who has an address. It is not known if nobody could be asked.
 	owner func(iface string, address netip.Addr) (who string, known bool)
+	// own returns the board's own addresses on an interface.
+	own func(iface string) []netip.Addr
 	// main is the subnet of the way out, with the board's own address.
 	main func() (iface string, own netip.Prefix, ok bool)
 }
@@ -27,6 +29,7 @@ func thisNetwork(ctx context.Context) network {
 		owner: func(iface string, address netip.Addr) (string, bool) {
 			return ownerOf(ctx, iface, address)
 		},
+		own:  ownAddresses,
 		main: mainNetwork,
 	}
 }
@@ -59,6 +62,24 @@ func isOwn(address netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// ownAddresses returns the IPv4 addresses of an interface, but for floating ones.
+func ownAddresses(iface string) (own []netip.Addr) {
+	link, err := net.InterfaceByName(iface)
+	if err != nil {
+		return nil
+	}
+	addrs, err := link.Addrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.IsSingleIP() {
+			own = append(own, p.Addr())
+		}
+	}
+	return own
 }
 
 // lastOf returns the broadcast address of an IPv4 subnet.

@@ -56,6 +56,10 @@ type Board struct {
 // Init sets up the first board of a group, and says what it did and what is left to
 // do. On a board that is set up already it changes nothing and says the same.
 func (b Board) Init(ctx context.Context, in io.Reader, out io.Writer) error {
+	return b.initIn(thisNetwork(ctx), in, out)
+}
+
+func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	if err := checkPath(b.Path); err != nil {
 		return err
 	}
@@ -68,11 +72,13 @@ func (b Board) Init(ctx context.Context, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	network := thisNetwork(ctx)
 	if err := b.chooseAddress(network, in, out); err != nil {
 		return err
 	}
 	if err := b.chooseVoters(network, in, out); err != nil {
+		return err
+	}
+	if err := b.isVoter(network); err != nil {
 		return err
 	}
 	done, err := b.write()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,35 @@ func (b *Board) chooseVoters(n network, in io.Reader, out io.Writer) (err error)
 	_, own, _ := n.main()
 	b.Voters, err = b.askVoters(in, out, own.Addr())
 	return err
+}
+
+// isVoter says what is wrong with voters that do not contain this board, whose id is its own address.
+// Where that is not known, and where boards have numbers as their ids, nothing is said.
+func (b *Board) isVoter(n network) error {
+	if !b.Strict {
+		return nil
+	}
+	iface := b.Interface
+	if iface == "" {
+		floating, err := config.ParseAddress(b.Address)
+		if err != nil {
+			return fmt.Errorf("the address: %w", err)
+		}
+		if iface, _, err = n.find(floating.IP); err != nil {
+			return err
+		}
+	}
+	own := n.own(iface)
+	for _, v := range b.Voters {
+		if addr, err := netip.ParseAddr(v); err != nil || slices.Contains(own, addr) {
+			return nil
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	return usage("this board is not among the voters %s, so it would neither vote nor lead: its own address on %s is %s. Put that into the list, or run this on one of the voters",
+		strings.Join(b.Voters, ", "), iface, own[0])
 }
 
 // askVoters asks how many voters there are, and then for one after the other.
