@@ -63,15 +63,15 @@ const (
 
 func (d *askDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
 	due := d.heard + d.interval
-	ahead, news := d.count(now, heartbeat, now >= d.Freshness())
+	ahead, lost, news := d.count(now, heartbeat, now >= d.Freshness())
 	if news {
 		d.heard = now
 	}
 	if ahead == 0 {
 		return
 	}
-	d.recentSeen = d.recentSeen*recentFade + float64(ahead)
-	d.recentLost = d.recentLost*recentFade + float64(ahead-1)
+	d.recentSeen = d.recentSeen*recentFade + float64(lost+1)
+	d.recentLost = d.recentLost*recentFade + float64(lost)
 	d.peak *= 1 - float64(min(d.interval, peakFor))/float64(peakFor)
 	// What comes much earlier is an answer to somebody.
 	if early := due - now; ahead == 1 && early < d.interval/2 {

@@ -222,6 +222,7 @@ func (c *Core) Suspect(now Instant) []Effect {
 // A follower must not suspect its leader for that, nor may a leader go on as if nothing
 // had happened.
 func (c *Core) suspended(late time.Duration) {
+	c.detector.StoodStill(c.now, late)
 	switch c.role {
 	case Leader:
 		// A takeover may be under way: yield to whoever made one.

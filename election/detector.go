@@ -15,6 +15,8 @@ type detector interface {
 	Heard(now Instant, heartbeat wire.Heartbeat)
 	// Evidence says that somebody else heard a heartbeat at that time.
 	Evidence(at Instant)
+	// StoodStill learns that this board itself was not running until now, and was so late for what was due.
+	StoodStill(now Instant, late time.Duration)
 	// Forgive gives the leader a fresh interval, because this board was not running itself.
 	Forgive(now Instant)
 	// Answered receives an answer of the leader, and how long ago the last and the first

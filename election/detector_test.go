@@ -95,6 +95,45 @@ func TestDetectorCountsLoss(t *testing.T) {
 	})
 }
 
+// TestDetectorStoodStill: heartbeats that are missing because this board stood still are no loss, and
+// no more of them than were due meanwhile.
+func TestDetectorStoodStill(t *testing.T) {
+	const h = testInterval
+	for _, test := range []struct {
+		name  string
+		still time.Duration // by how much the board was late; 0 if it was not
+		after time.Duration // when the first heartbeat is read after that
+		reads []uint8       // which ones are read then, by how much they are ahead of the last one
+		lost  float64
+	}{
+		{"it did not", 0, 0, []uint8{4}, 3},
+		{"nothing is missing", 3 * h, 0, []uint8{1, 2, 3, 4}, 0},
+		{"the newest one was read first", 3 * h, 0, []uint8{4}, 0},
+		{"not at once", 3 * h, h / 2, []uint8{4}, 0},
+		{"the second one was read too late", 3 * h, 0, []uint8{1, 4}, 0},
+		{"more are missing", 3 * h, 0, []uint8{8}, 3},
+		{"they are missing later", 3 * h, h, []uint8{4}, 3},
+		{"less than an interval", h / 5, 0, []uint8{2}, 0},
+		{"less than an interval, and more are missing", h / 5, 0, []uint8{4}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			everyDetector(t, func(t *testing.T, d detector, _ time.Duration, last Instant, next uint8) {
+				woken := last + 5*h
+				if test.still > 0 {
+					d.StoodStill(woken, test.still)
+				}
+				for _, ahead := range test.reads {
+					d.Heard(woken+test.after, heartbeat(next+ahead-1))
+				}
+				q := d.Quality()
+				if got := q.Loss * 100; math.Abs(got-test.lost) > 0.3 {
+					t.Errorf("%.1f of about a hundred are lost, want %v", got, test.lost)
+				}
+			})
+		})
+	}
+}
+
 // TestDetectorLongSilence: the counter has gone round once, unless it was twice.
 func TestDetectorLongSilence(t *testing.T) {
 	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {

@@ -58,7 +58,7 @@ func (d *nfdeDetector) Follow(now Instant, interval time.Duration) {
 
 func (d *nfdeDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
 	interval := d.interval
-	ahead, news := d.count(now, heartbeat, now >= d.Freshness())
+	ahead, _, news := d.count(now, heartbeat, now >= d.Freshness())
 	if d.interval != interval {
 		d.rhythm = rhythm{} // the old arrivals are multiples of another η
 	}

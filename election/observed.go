@@ -23,6 +23,11 @@ type observed struct {
 
 	// lost and seen count heartbeats; both fade, so that about the last hundred count.
 	lost, seen float64
+
+	// excused is how many of the heartbeats that are missing until then are no loss: they came while
+	// this board stood still. Of what has piled up, a later one may be read first.
+	excused      int
+	excusedUntil Instant
 }
 
 const (
@@ -42,10 +47,11 @@ func (o *observed) Follow(now Instant, interval time.Duration) {
 // count enters a heartbeat that came before or after the leader became suspect.
 // It returns how many numbers the heartbeat is ahead of the newest one, modulo
 // 256, or 0 if that cannot be told: then it may be an answer to this board
-// alone, which says that the leader lives, but not when its next heartbeat is due.
+// alone, which says that the leader lives, but not when its next heartbeat is due. And it returns
+// how many of those in between were lost.
 //
 // A heartbeat without news, of a leader that nobody suspects, changes nothing.
-func (o *observed) count(now Instant, heartbeat wire.Heartbeat, suspect bool) (ahead int, news bool) {
+func (o *observed) count(now Instant, heartbeat wire.Heartbeat, suspect bool) (ahead, lost int, news bool) {
 	if o.counted {
 		gap := heartbeat.Number - o.number // modulo 256
 		behind := gap >= numberWindow
@@ -53,19 +59,40 @@ func (o *observed) count(now Instant, heartbeat wire.Heartbeat, suspect bool) (a
 		// comes later is ahead by half of the range or more: this board was deaf for long.
 		overtaken := behind && now-o.numberAt < o.interval
 		if (gap == 0 || overtaken) && !suspect {
-			return 0, false // an answer to this board alone, or an old one; the rhythm is unchanged
+			return 0, 0, false // an answer to this board alone, or an old one; the rhythm is unchanged
 		}
 		// The counter says nothing after a silence that is long enough to wrap it.
 		if gap > 0 && !behind && now-o.numberAt < numberWindow*o.interval {
-			o.seen = o.seen*fade + float64(gap)
-			o.lost = o.lost*fade + float64(gap-1)
 			ahead = int(gap)
+			lost = ahead - 1 - o.excuse(now, ahead-1)
+			o.seen = o.seen*fade + float64(lost+1)
+			o.lost = o.lost*fade + float64(lost)
 		}
 	}
 	o.interval = heartbeat.Interval
 	o.number, o.counted, o.numberAt = heartbeat.Number, true, now
 	o.last = now
-	return ahead, true
+	return ahead, lost, true
+}
+
+// StoodStill excuses the heartbeats that were due meanwhile, or so shortly before that this board
+// did not miss them yet. What has piled up is read within an interval.
+func (o *observed) StoodStill(now Instant, late time.Duration) {
+	if now >= o.excusedUntil {
+		o.excused = 0
+	}
+	due := func(at Instant) int { return int(max(0, at-o.numberAt) / o.interval) }
+	o.excused = max(o.excused, due(now)-due(now-late-o.Grace()))
+	o.excusedUntil = now + o.interval
+}
+
+// excuse returns how many of the missing heartbeats are no loss.
+func (o *observed) excuse(now Instant, missing int) (n int) {
+	if now < o.excusedUntil {
+		n = min(missing, o.excused)
+		o.excused -= n
+	}
+	return n
 }
 
 func (o *observed) Earliest() Instant { return o.last + o.interval + o.Grace() }
