@@ -87,8 +87,8 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonHigherTerm:      {"higher_term", "another board was elected since"},
 	ReasonMajorityUnheard: {"majority_unheard", "this leader has not heard the majority of the voters for long"},
 	ReasonClock:           {"clock_not_trusted", "this board's clock does not run at its rate"},
-	ReasonHearsAgain:      {"hears_again", "its port receives again"},
-	ReasonDeaf:            {"deaf", "nothing arrives on its port any more"},
+	ReasonHearsAgain:      {"hears_again", "this board's port receives again"},
+	ReasonDeaf:            {"deaf", "this board let go of the lead, since nothing arrives on its port any more"},
 	ReasonRivalServed:     {"rival_served", "another leader has served meanwhile"},
 }
 

@@ -24,6 +24,7 @@ const (
 
 	defaultFanout = "multicast" // is not worth a word
 	detectorAsk   = "ask"
+	reasonDeaf    = "deaf" // the identifier of election.ReasonDeaf
 )
 
 // WriteStatus writes the status for people: first who holds the address, last what
@@ -321,8 +322,11 @@ func (p *page) changes(s *Status) {
 	for i := range shown {
 		c := &shown[i]
 		who := "nobody"
-		if c.Leader != "" {
+		switch {
+		case c.Leader != "":
 			who = s.fullName(c.Leader, c.LeaderName)
+		case c.Reason == reasonDeaf:
+			who = "unknown who"
 		}
 		text := fmt.Sprintf("%s, term%c%d: %s", who, joint, c.Term, cmp.Or(c.ReasonText, "unknown why"))
 		if c.OutageMs != nil {

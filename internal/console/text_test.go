@@ -244,6 +244,11 @@ func situations() []situation {
 			s.LEDPattern, s.LEDText = "fault", "ACT, three blinks and a pause"
 			s.Problems = []Problem{{Kind: ProblemPortSilent, Text: "nothing arrives on this board's port (eth0)"}}
 		}), Options{Width: 80}, exitNotHeld},
+		{"let-go", change(healthy(), func(s *Status) {
+			s.Role, s.PortSilent = RoleCandidate, true
+			s.Leader, s.LeaderName, s.LeaderSinceMs, s.HeldBy = "", "", nil, ""
+			s.Changes = append([]Change{{AgoMs: 30 * secondMs, Term: 7, Reason: "deaf", ReasonText: "this board let go of the lead, since nothing arrives on its port any more"}}, s.Changes...)
+		}), Options{Width: 80}, exitNotHeld},
 		{"nothing-known", Status{}, Options{Width: 80}, exitNotHeld},
 	}
 }

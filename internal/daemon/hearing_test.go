@@ -176,3 +176,25 @@ func TestLightOfAFollowerWithoutLeader(t *testing.T) {
 		}
 	})
 }
+
+// The history of a leader that let go because its port is dead says so. It does not say that
+// nobody led then: this board cannot know.
+func TestHistoryOfADeafLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		pass(10 * time.Second)
+		three.get(func() { three.deaf = true })
+		pass(30 * time.Second)
+		l.wantHolders(2)
+		const says = "unknown who, term 1: this board let go of the lead, since nothing arrives on its port any more\n"
+		if text := three.text(t); !strings.Contains(text, says) {
+			t.Errorf("its status does not say %q:\n%s", says, text)
+		}
+		three.get(func() { three.deaf = false })
+		pass(2 * time.Second)
+		c := three.mustStatus(t).Changes
+		if len(c) != 3 || c[0].Leader != "10.0.0.2" || c[0].OutageMs != nil || c[1].Leader != "" || c[1].Reason != "deaf" {
+			t.Errorf("its changes: %+v", c)
+		}
+	})
+}

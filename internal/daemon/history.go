@@ -24,7 +24,7 @@ type history struct {
 
 // leadership is the time during which one board led.
 type leadership struct {
-	leader wire.ID
+	leader wire.ID // Nobody if this board let go and cannot know who leads
 	term   wire.Term
 	reason election.Reason
 	from   time.Duration
@@ -49,6 +49,11 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 	if !c.LeaderChanged() {
 		return
 	}
+	if c.Reason == election.ReasonDeaf {
+		h.lostAt = 0 // another board leads now, very likely; this one will hear which when it hears again
+		h.enter(leadership{leader: wire.Nobody, term: c.Term, reason: c.Reason, from: now})
+		return
+	}
 	if c.NewLeader == wire.Nobody {
 		h.lostAt = now
 		return
@@ -65,7 +70,12 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 	if lostAt > 0 {
 		r.gap = now - lostAt
 	}
-	h.leader = c.NewLeader
+	h.enter(r)
+}
+
+// enter enters who leads from now on.
+func (h *history) enter(r leadership) {
+	h.leader = r.leader
 	h.leaderships = slices.Insert(h.leaderships, 0, r)
 	if len(h.leaderships) > historyMax {
 		h.leaderships = h.leaderships[:historyMax]
