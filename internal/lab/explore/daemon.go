@@ -41,6 +41,7 @@ type step struct {
 	to       wire.ID
 	floating bool             // it goes to the floating address
 	beat     uint32           // the core must be told which sequence the message has got
+	begins   bool             // of stepTimer and stepSwap: the lease, unless it has begun
 	askedAt  election.Instant // of the ARP request that was answered
 }
 
@@ -210,9 +211,9 @@ func (w *world) run(b *board) {
 	case stepReleased:
 		b.kernel.word, d.set = wordIdle, wordIdle
 	case stepTimer:
-		w.setTimer(b)
+		w.setTimer(b, s.begins)
 	case stepSwap:
-		w.extend(b)
+		w.setLease(b, s.begins)
 	case stepRestore:
 		if d.held && !b.kernel.address {
 			d.insert(step{kind: stepGate}, step{kind: stepAdd})
@@ -267,7 +268,7 @@ func (w *world) carryOut(b *board, effects []election.Effect) {
 			steps = append(steps, sendSteps(e)...)
 		case election.EffectAcquire:
 			// The lease begins before the address is there.
-			steps = append(steps, step{kind: stepGate}, step{kind: stepTimer}, step{kind: stepSwap}, step{kind: stepAdd})
+			steps = append(steps, step{kind: stepGate}, step{kind: stepTimer, begins: true}, step{kind: stepSwap, begins: true}, step{kind: stepAdd})
 		case election.EffectRelease:
 			steps = append(steps, releaseSteps...)
 		case election.EffectAskLAN:
@@ -317,8 +318,14 @@ func (b *board) leaseEnd() election.Instant {
 	return end + b.daemon.late
 }
 
-// setTimer tells the switch when to wake, before the word says so.
-func (w *world) setTimer(b *board) {
+// firstLeaseEnd is the same for a lease that begins, until the COORDINATOR has left.
+func (b *board) firstLeaseEnd() election.Instant {
+	return b.daemon.core.FirstLeaseEnd() + b.daemon.late
+}
+
+// setTimer tells the switch when to wake, before the word says so. A lease that has begun does
+// not begin again, and one that has not is not extended.
+func (w *world) setTimer(b *board, begins bool) {
 	d := &b.daemon
 	if w.bug == bugLeaseAfterSend {
 		d.late = b.clock.local(w.now) - d.read
@@ -326,29 +333,33 @@ func (w *world) setTimer(b *board) {
 	if w.bug == bugNoSlack {
 		d.late = w.grace() / 4
 	}
-	if d.role != election.Leader {
-		return
-	}
-	b.kernel.timer = b.leaseEnd()
-	if w.strict {
+	switch {
+	case d.role != election.Leader || begins == d.armed:
+	case begins:
+		b.kernel.timer = b.firstLeaseEnd()
+	case w.strict:
 		// The switch is for a daemon that sends no heartbeat. When the majority is not
 		// heard, the word runs out by itself.
 		b.kernel.timer = d.beatAt + w.lease()
+	default:
+		b.kernel.timer = b.leaseEnd()
 	}
 }
 
-// extend begins or extends the lease, unless the switch has ended it.
-func (w *world) extend(b *board) {
+// setLease begins or extends the lease, unless the switch has ended it.
+func (w *world) setLease(b *board, begins bool) {
 	d := &b.daemon
-	if d.role != election.Leader {
+	if d.role != election.Leader || begins == d.armed {
 		return
 	}
 	end := b.leaseEnd()
-	resign, ok := d.core.PresignedResign()
-	w.prepare(b, resign, ok)
-	if !d.armed {
+	if begins {
 		// The first lease counts from the claim, before anything was sent.
+		end = b.firstLeaseEnd()
 		d.armed, b.reign.until = true, end
+	} else {
+		resign, ok := d.core.PresignedResign()
+		w.prepare(b, resign, ok)
 	}
 	if b.kernel.word == d.set || w.bug == bugStore {
 		b.kernel.word, d.set = end, end

@@ -78,6 +78,7 @@ func (b *board) hash(h *hasher, now time.Duration) {
 		h.number(uint64(s.kind)<<32 | uint64(s.to))
 		h.number(uint64(s.askedAt))
 		h.number(uint64(s.beat))
+		h.flags(s.begins)
 		h.packet(s.message)
 		if s.kind == stepReceive || s.kind == stepExpired {
 			h.number(uint64(d.read))
