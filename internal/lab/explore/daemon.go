@@ -68,6 +68,7 @@ const (
 	stepReleased // open the fence, since there is no address behind it
 	stepTimer    // set the timer of the switch
 	stepSwap     // the lease word
+	stepLapse    // tell the core if the lease had ended before the heartbeat left
 	stepRestore
 )
 
@@ -78,6 +79,7 @@ var stepNames = [...]string{
 	stepProbed: "has probed the address", stepStop: "is asked to stop", stepResign: "is asked to resign", stepGate: "looks whether its switch has fired",
 	stepSend: "sends", stepAdd: "adds the address", stepRemove: "removes the address",
 	stepShut: "ends the lease", stepReleased: "opens the fence", stepTimer: "sets the timer of the switch", stepSwap: "swaps the lease word",
+	stepLapse:   "looks whether its lease had ended",
 	stepRestore: "looks whether the address is still there",
 }
 
@@ -212,6 +214,10 @@ func (w *world) run(b *board) {
 		b.kernel.word, d.set = wordIdle, wordIdle
 	case stepTimer:
 		w.setTimer(b, s.begins)
+	case stepLapse:
+		if now := b.clock.local(w.now); d.armed && now >= d.set {
+			w.ownCore(b).LeaseLapsed(now, d.set)
+		}
 	case stepSwap:
 		w.setLease(b, s.begins)
 	case stepRestore:
@@ -284,6 +290,9 @@ func (w *world) carryOut(b *board, effects []election.Effect) {
 	d.role = d.core.Role()
 	if sent {
 		d.beatAt = d.read
+		if !w.strict { // there the majority decides that
+			steps = append(steps, step{kind: stepLapse})
+		}
 	}
 	if d.role == election.Leader && (sent || d.set != b.leaseEnd()) {
 		steps = append(steps, step{kind: stepTimer}, step{kind: stepSwap})

@@ -54,8 +54,8 @@ func (w *world) send(b *board, s *step) {
 	sent.Incarnation, sent.Sequence = b.incarnation, b.daemon.sequence
 	if sent.Leading && s.to == wire.Nobody && beginsInterval(sent.Type) {
 		b.reign.until = wordForever
-		if end, ends := b.daemon.core.LeaseEnd(); ends && !w.strict {
-			b.reign.until = end + b.clock.local(w.now) - b.daemon.read
+		if _, ends := b.daemon.core.LeaseEnd(); ends && !w.strict {
+			b.reign.until = b.clock.local(w.now) + w.leaseOf(&sent)
 		}
 	}
 	b.daemon.newest.note(&sent)
@@ -64,6 +64,19 @@ func (w *world) send(b *board, s *step) {
 		kind = flightFloating
 	}
 	w.transmit(b, kind, s.to, newPacket(sent))
+}
+
+// leaseOf is how long a lease may last from a heartbeat or a COORDINATOR, as those understand it who
+// hear that. The core has a shorter one until it knows that nobody has claimed.
+func (w *world) leaseOf(m *wire.Message) time.Duration {
+	grace := m.Heartbeat.Grace
+	if m.Type == wire.TypeCoordinator {
+		grace = m.Coordinator.Grace
+	}
+	if grace == 0 {
+		grace = w.grace()
+	}
+	return w.interval + grace*3/4
 }
 
 func beginsInterval(t wire.Type) bool { return t == wire.TypeHeartbeat || t == wire.TypeCoordinator }
