@@ -134,6 +134,25 @@ func TestDetectorStoodStill(t *testing.T) {
 	}
 }
 
+// TestStandstillIsNoLoss: heartbeats that came while this board stood still, and are dropped since
+// a later one is read first, do not count as lost.
+func TestStandstillIsNoLoss(t *testing.T) {
+	b := followerOf3(t, 50)
+	before := b.Status(b.clock).Quality.Loss
+	b.clock += 3*testInterval + 20*time.Millisecond
+	b.sequence += 2
+	b.hear(3, wire.TypeHeartbeat, leading)
+	if after := b.Status(b.clock).Quality.Loss; after > before {
+		t.Errorf("the loss was %v, and is %v after a standstill", before, after)
+	}
+	b.sleep(testInterval)
+	b.sequence += 2
+	b.hear(3, wire.TypeHeartbeat, leading)
+	if after := b.Status(b.clock).Quality.Loss; after <= before {
+		t.Errorf("without a standstill, the loss was %v, and is %v", before, after)
+	}
+}
+
 // TestDetectorLongSilence: the counter has gone round once, unless it was twice.
 func TestDetectorLongSilence(t *testing.T) {
 	everyDetector(t, func(t *testing.T, d detector, silent time.Duration, last Instant, next uint8) {
