@@ -34,15 +34,37 @@ type FloatingIP struct {
 	method  HoldMethod
 	reason  string
 	handle  *netlink.Handle
-	tun     *os.File // nil without TUN
 
+	// mu is held for as long as the kernel takes to change something. Where other programs
+	// configure interfaces meanwhile, that can be tens of milliseconds.
 	mu       sync.Mutex
 	held     bool
 	heldFrom time.Duration // since when, on the clock of Now; it tells this time from the others
 	expireAt time.Duration // when the lifetimes end, on the clock of Now
-	device   string        // name of the TUN device, if there is one
-	link     int           // index of the device that has the addresses
 	routes   []*netlink.Route
+
+	place place
+}
+
+// place is where the addresses are, or will be. Who asks for it does not wait for the kernel.
+type place struct {
+	mu     sync.Mutex
+	tun    *os.File // nil without TUN
+	device string   // name of the TUN device, if there is one
+	link   int      // index of the device that has the addresses
+}
+
+// get returns a consistent copy of all fields.
+func (p *place) get() (tun *os.File, device string, link int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tun, p.device, p.link
+}
+
+func (p *place) set(tun *os.File, device string, link int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tun, p.device, p.link = tun, device, link
 }
 
 // NewFloatingIP prepares to hold the addresses: it opens what Acquire will need,
@@ -100,19 +122,20 @@ func (f *FloatingIP) tryTUN() error {
 
 // openDevice makes the TUN device, anew if somebody has deleted the one we had.
 func (f *FloatingIP) openDevice() error {
-	if f.tun != nil {
-		f.tun.Close()
-		f.tun = nil
+	if former, name, link := f.place.get(); former != nil {
+		former.Close()
+		f.place.set(nil, name, link)
 	}
 	tun, name, err := openTUN(f.options.device)
 	if err != nil {
 		return err
 	}
-	if f.link, err = raiseTUN(f.handle, name); err != nil {
+	link, err := raiseTUN(f.handle, name)
+	if err != nil {
 		tun.Close()
 		return err
 	}
-	f.tun, f.device = tun, name
+	f.place.set(tun, name, link)
 	return nil
 }
 
@@ -121,27 +144,21 @@ func (f *FloatingIP) Method() (method HoldMethod, reason string) { return f.meth
 
 // Device returns the name of the device that has the addresses while they are held.
 func (f *FloatingIP) Device() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.deviceName()
+	if f.method != HoldTUN {
+		return f.options.Interface
+	}
+	_, device, _ := f.place.get()
+	return device
 }
 
 // ReleasePlan says what a companion must release while the addresses are held.
 func (f *FloatingIP) ReleasePlan() ReleasePlan {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	plan := ReleasePlan{Link: f.link, device: f.tun}
+	tun, _, link := f.place.get()
+	plan := ReleasePlan{Link: link, device: tun}
 	for _, p := range f.options.Addresses {
 		plan.Addresses = append(plan.Addresses, p.Addr())
 	}
 	return plan
-}
-
-func (f *FloatingIP) deviceName() string {
-	if f.method == HoldTUN {
-		return f.device
-	}
-	return f.options.Interface
 }
 
 // Acquire adds the addresses. Those that are there already are kept and renewed.
@@ -240,9 +257,10 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 // becomes permanent, also if it had a lifetime before.
 func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 	seconds := int(f.options.lifetime / time.Second)
+	_, _, link := f.place.get()
 	return &netlink.Addr{
-		LinkIndex: f.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds,
-		Label: heldLabel(f.deviceName(), f.heldFrom),
+		LinkIndex: link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds,
+		Label: heldLabel(f.Device(), f.heldFrom),
 	}
 }
 
@@ -272,10 +290,11 @@ func (f *FloatingIP) release() error {
 		return nil
 	}
 	var failed []error
+	_, _, link := f.place.get()
 	for _, p := range f.options.Addresses {
 		// The kernel removes a route whose source address goes away, so the
 		// routes need no attention.
-		if err := removeAddress(f.handle, f.link, p.Addr(), ""); err != nil {
+		if err := removeAddress(f.handle, link, p.Addr(), ""); err != nil {
 			failed = append(failed, f.explain("remove", p, err))
 		}
 	}
@@ -291,9 +310,9 @@ func (f *FloatingIP) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.release()
-	if f.tun != nil {
-		err = errors.Join(err, f.tun.Close())
-		f.tun = nil
+	if tun, device, link := f.place.get(); tun != nil {
+		err = errors.Join(err, tun.Close())
+		f.place.set(nil, device, link)
 	}
 	f.handle.Close()
 	return err
@@ -307,7 +326,7 @@ func (f *FloatingIP) findDevice() (err error) {
 	}
 	index, err := f.interfaceIndex()
 	if err == nil {
-		f.link = index
+		f.place.set(nil, "", index)
 	}
 	return err
 }
@@ -325,5 +344,5 @@ func (f *FloatingIP) explain(verb string, p netip.Prefix, err error) error {
 	if errors.Is(err, unix.EPERM) {
 		advice = " (needs CAP_NET_ADMIN)"
 	}
-	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.deviceName(), err, advice)
+	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.Device(), err, advice)
 }

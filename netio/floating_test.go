@@ -205,6 +205,30 @@ func TestRenewAfterTheLease(t *testing.T) {
 	})
 }
 
+// TestPlanDuringRenewal asks for the plan and the device while another goroutine waits for the kernel.
+// A leader asks for both between two heartbeats.
+func TestPlanDuringRenewal(t *testing.T) {
+	needTUN(t)
+	f := openFloating(t, newLAN(t, 1).boards[0], FloatingOptions{Method: HoldTUN})
+	must(t, f.Acquire())
+	before := f.ReleasePlan()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked := make(chan ReleasePlan, 1)
+	go func() {
+		f.Device()
+		asked <- f.ReleasePlan()
+	}()
+	select {
+	case plan := <-asked:
+		if plan.Link != before.Link || plan.device != before.device {
+			t.Errorf("the plan is for link %d, want %d", plan.Link, before.Link)
+		}
+	case <-time.After(time.Second):
+		t.Error("the plan has to wait for the kernel")
+	}
+}
+
 func TestFloatingIPAuto(t *testing.T) {
 	needTUN(t)
 	sysctl := func(name, value string) func(testing.TB, *board) {

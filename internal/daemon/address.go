@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"topdog/internal/config"
@@ -31,7 +33,9 @@ type address struct {
 	wanted     bool   // the core wants the address held
 	held       bool
 	unfinished bool          // it was acquired just now, and nobody on this board was told yet
+	acquired   int           // how often it was
 	renewAt    time.Duration // when its lifetime is started over, or acquiring it is tried again
+	renewing   atomic.Bool   // a task is at it
 	restored   uint64        // how often something else had deleted it
 
 	// Not being able to release it.
@@ -135,6 +139,7 @@ func (a *address) acquire() {
 	a.reporter.solved(console.ProblemAddressNotHeld)
 	a.reporter.solved(console.ProblemAddressNotReleased)
 	a.held, a.unreleased, a.backOff = true, false, 0
+	a.acquired++
 	a.renewAt = now + renewEvery
 	a.announced = 0
 	a.announce()
@@ -225,13 +230,33 @@ func (a *address) maintain(now time.Duration) {
 	}
 }
 
-// renew starts the lifetime of the address over.
+// renew has a task start the lifetime of the address over. The kernel takes a lock for that which
+// other programs may hold for tens of milliseconds: who makes a container, or sets up a wireless
+// interface. The heartbeats of a leader must not wait for them.
 func (a *address) renew(now time.Duration) {
 	if a.lease.fired() {
 		return // the core hears of it before anything else is done
 	}
 	a.renewAt = now + renewEvery
-	restored, err := a.holder.Renew()
+	if !a.renewing.CompareAndSwap(false, true) {
+		return
+	}
+	holder, acquired := a.holder, a.acquired
+	a.tasks.start(func(context.Context) error {
+		restored, err := holder.Renew()
+		a.renewing.Store(false)
+		if restored || err != nil { // else there is nothing to wake the loop for
+			a.tasks.post(func() { a.renewed(acquired, restored, err) })
+		}
+		return nil
+	})
+}
+
+// renewed is told of what a renewal has found, of an address that was acquired so often.
+func (a *address) renewed(acquired int, restored bool, err error) {
+	if !a.held || acquired != a.acquired {
+		return // it was released meanwhile
+	}
 	switch {
 	case errors.Is(err, netio.ErrExpired):
 		// The core was asked before this and still leads.

@@ -192,6 +192,48 @@ func TestAddressDeleted(t *testing.T) {
 	})
 }
 
+// TestRenewalWaits has the kernel be busy for others while the lifetime is started over: the leader
+// goes on to send heartbeats, and renews when the kernel lets it.
+func TestRenewalWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, three := l.three()
+		term := three.mustStatus(t).Term
+		waits := make(chan struct{})
+		three.get(func() { three.renewWaits = waits })
+		pass(3 * time.Second)
+		l.wantHolders(3)
+		if s := two.mustStatus(t); s.Term != term {
+			t.Errorf("the lead has moved: term %d, want %d", s.Term, term)
+		}
+		three.get(func() { three.renewWaits, three.holding, three.announced = nil, false, 0 }) // somebody deletes it
+		close(waits)
+		pass(time.Millisecond)
+		l.wantHolders(3)
+		three.get(func() {
+			if three.restores != 1 || three.announced != 1 {
+				t.Errorf("restored %d times and announced %d times, want 1 and 1", three.restores, three.announced)
+			}
+		})
+	})
+}
+
+// TestReleasedWhileRenewing has a leader go whose renewal has found out that the address was deleted.
+func TestReleasedWhileRenewing(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		if err := three.tasks.call(t.Context(), func() {
+			former := three.address.acquired
+			three.carryOut(three.core.Stop(three.now()))
+			three.address.renewed(former, true, nil)
+			if n := three.address.restored; n != 0 {
+				t.Errorf("it counts %d restored addresses, want 0", n)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestInterfaceComesLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.state.Present = false })

@@ -67,6 +67,8 @@ type fakeBoard struct {
 	holding      bool
 	announced    int
 	restores     int
+	acquired     bool          // and not released; holding is what the kernel has
+	renewWaits   chan struct{} // a renewal waits until it is closed; nil for none
 	heard        []election.Change
 	logged       []string                                 // each with its level in front
 	unicasts     int                                      // how many datagrams it sent to one board
@@ -345,13 +347,22 @@ func (h fakeHolder) Acquire() error {
 	if h.board.onAcquire != nil {
 		h.board.onAcquire()
 	}
-	h.board.holding = true
+	h.board.holding, h.board.acquired = true, true
 	return nil
 }
 
+// Renew refuses, as the real one does, what was released before it has begun.
 func (h fakeHolder) Renew() (restored bool, err error) {
+	var waits chan struct{}
+	h.board.get(func() { waits = h.board.renewWaits })
+	if waits != nil {
+		<-waits
+	}
 	h.board.mu.Lock()
 	defer h.board.mu.Unlock()
+	if !h.board.acquired {
+		return false, netio.ErrNotHeld
+	}
 	restored = !h.board.holding
 	h.board.holding = true
 	if restored {
@@ -366,7 +377,7 @@ func (h fakeHolder) Release() error {
 	if h.board.releaseFails != nil {
 		return h.board.releaseFails
 	}
-	h.board.holding = false
+	h.board.holding, h.board.acquired = false, false
 	return nil
 }
 
