@@ -68,6 +68,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.report, "report", "-", "write the tables to this `file`, or - for the standard output")
 	f.StringVar(&o.page, "page", "", "put the tables into this Markdown `file`, between its two marks")
 	f.StringVar(&o.from, "from", "", "measure nothing: show the figures of this `file` that --json has written")
+	logs := f.String("logs", "", "write what the boards print in each run of an event into this `directory`")
 	f.BoolVar(&o.steps, "trace", false, "measure one failover of topdog step by step, and nothing else")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -79,6 +80,7 @@ func parse(args []string) (o options, err error) {
 	if *long {
 		o.plan = longPlan()
 	}
+	o.plan.logs = *logs
 	if *runs < 0 {
 		return o, fmt.Errorf("--runs %d: must be positive", *runs)
 	}

@@ -24,6 +24,7 @@ type plan struct {
 	lossFor  time.Duration // how long a group is watched while nobody fails
 	lossRuns int           // pulled cables under each loss
 	idleFor  time.Duration // how long a group is watched that loses nothing
+	logs     string        // the directory for what boards print, or ""
 }
 
 // part is one of the things that a session is made of.

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/cluster"
@@ -86,11 +90,31 @@ func (w *worker) run(ctx context.Context, j job) error {
 	w.wiser = j.event.teaches
 	phase := (float64(j.run-1) + rand.Float64()) / float64(w.plan.runsOf(j.event))
 	runs, err := w.rig.try(ctx, j.event, w.slot, turn{j.run, phase})
+	if failed := w.keepLogs(j); failed != nil {
+		return failed
+	}
 	if err != nil {
 		return err
 	}
 	w.addRuns(w.sys, runs)
 	return nil
+}
+
+// keepLogs writes down what the boards of a run have printed since they were started, if that is wanted.
+func (w *worker) keepLogs(j job) error {
+	if w.plan.logs == "" {
+		return nil
+	}
+	var lines []string
+	for _, b := range w.rig.boards {
+		for line := range strings.Lines(b.Log.String()) {
+			at, said, _ := strings.Cut(line, " ms  ")
+			lines = append(lines, fmt.Sprintf("%s ms  %s  %s", at, b.Name, said))
+		}
+	}
+	slices.Sort(lines) // the times come first, and are equally wide
+	name := fmt.Sprintf("%s-%s-%d.log", w.sys, j.event, j.run)
+	return os.WriteFile(filepath.Join(w.plan.logs, name), []byte(strings.Join(lines, "")), 0o644)
 }
 
 // closeRig takes the group apart, if there is one.
