@@ -31,6 +31,17 @@ const (
 // Holders asks the whole LAN who has an address, and returns the numbers of the
 // boards that answer, in ascending order. More than one is a fault of topdog.
 func (l *Lab) Holders(ctx context.Context, addr netip.Addr) ([]int, error) {
+	return l.ask(ctx, addr, askRounds)
+}
+
+// HoldersNow asks once, and returns those that answer at once: for whoever waits for a change,
+// and looks again in any case.
+func (l *Lab) HoldersNow(ctx context.Context, addr netip.Addr) ([]int, error) {
+	return l.ask(ctx, addr, 1)
+}
+
+// ask asks the whole LAN so often who has an address.
+func (l *Lab) ask(ctx context.Context, addr netip.Addr, rounds int) ([]int, error) {
 	fail := func(err error) ([]int, error) { return nil, fmt.Errorf("ask who has %s: %w", addr, err) }
 	index, mac, err := l.segment.Bridge()
 	if err != nil {
@@ -53,7 +64,7 @@ func (l *Lab) Holders(ctx context.Context, addr netip.Addr) ([]int, error) {
 	everybody := &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ARP), Ifindex: index, Halen: 6, Addr: [8]byte{255, 255, 255, 255, 255, 255}}
 	request := arpQuestion(mac, l.host(), addr)
 	found := make(map[int]bool)
-	for range askRounds {
+	for range rounds {
 		if err := unix.Sendto(fd, request, 0, everybody); err != nil {
 			return fail(err)
 		}

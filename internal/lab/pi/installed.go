@@ -48,11 +48,11 @@ func aptGet(packages ...string) string {
 	return "apt-get install --no-install-recommends " + strings.Join(packages, " ")
 }
 
-// Check looks for everything that a lab of such boards needs of this machine, and for further
-// programs. The error names all that is missing at once: what is built first takes a minute or two.
-func (s *Supply) Check(ctx context.Context, m Machine, further ...string) error {
+// Check looks for everything that a lab of such boards needs of this machine. The error names
+// all that is missing at once: what is built first takes a minute or two.
+func (s *Supply) Check(ctx context.Context, m Machine) error {
 	var problems []error
-	missing, err := s.missing(ctx, m, further)
+	missing, err := s.missing(ctx, m)
 	switch {
 	case err != nil:
 		problems = append(problems, err)
@@ -69,8 +69,8 @@ func (s *Supply) Check(ctx context.Context, m Machine, further ...string) error 
 var errNoRoot = errors.New("network namespaces need root: use sudo")
 
 // missing returns the packages of which something is needed and not there, sorted.
-func (s *Supply) missing(ctx context.Context, m Machine, further []string) (packages []string, err error) {
-	for _, name := range append([]string{"cp", "fdtput", "debugfs", m.qemu}, further...) {
+func (s *Supply) missing(ctx context.Context, m Machine) (packages []string, err error) {
+	for _, name := range []string{"cp", "fdtput", "debugfs", m.qemu} {
 		if _, err := FindProgram(name); err != nil {
 			packages = append(packages, packageOf[name])
 		}

@@ -39,19 +39,19 @@ func TestCheck(t *testing.T) {
 		want    []string // Debian packages
 	}{
 		{"nothing is installed", nil, []string{
-			"coreutils", "cpio", "device-tree-compiler", "dpkg", "e2fsprogs", "kmod", "mmdebstrap", "qemu-system-arm", "qemu-user-static",
+			"coreutils", "cpio", "device-tree-compiler", "dpkg", "e2fsprogs", "kmod", "mmdebstrap", "qemu-system-arm",
 		}},
 		{"two are missing", []string{
 			"cp", "fdtput", "debugfs", "mke2fs", "depmod", "cpio", "dpkg-deb", "qemu-system-aarch64",
-		}, []string{"mmdebstrap", "qemu-user-static"}},
-		{"one has another name", []string{
-			"cp", "fdtput", "debugfs", "mke2fs", "depmod", "cpio", "dpkg-deb", "qemu-system-aarch64", "mmdebstrap", "qemu-arm",
+		}, []string{"mmdebstrap"}},
+		{"all are there", []string{
+			"cp", "fdtput", "debugfs", "mke2fs", "depmod", "cpio", "dpkg-deb", "qemu-system-aarch64", "mmdebstrap",
 		}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			withPrograms(t, test.present...)
 			s := &Supply{Source: "../../..", Dir: t.TempDir()}
-			missing, err := s.missing(t.Context(), machine, []string{UserEmulator})
+			missing, err := s.missing(t.Context(), machine)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 			if got != strings.Join(test.want, " ") {
 				t.Errorf("%q are missing, want %q", got, test.want)
 			}
-			err = s.Check(t.Context(), machine, UserEmulator)
+			err = s.Check(t.Context(), machine)
 			if len(test.want) > 0 && (err == nil || !strings.Contains(err.Error(), "apt-get install --no-install-recommends "+missing[0])) {
 				t.Errorf("the error is %v", err)
 			}
@@ -84,8 +84,22 @@ func TestCheckWithAnImage(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	missing, err := s.missing(t.Context(), machine, nil)
+	missing, err := s.missing(t.Context(), machine)
 	if want := "qemu-system-arm"; err != nil || strings.Join(missing, " ") != want {
 		t.Errorf("%q are missing, %v, want %s", missing, err, want)
+	}
+}
+
+// A program is found by each of its names, and where there is none, the error says what to install.
+func TestFindProgram(t *testing.T) {
+	withPrograms(t, "qemu-arm")
+	path, err := FindProgram(UserEmulator)
+	if err != nil || filepath.Base(path) != "qemu-arm" {
+		t.Errorf("by its other name it is %q, %v", path, err)
+	}
+	withPrograms(t)
+	_, err = FindProgram(UserEmulator)
+	if want := "apt-get install --no-install-recommends qemu-user-static"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want one with %q", err, want)
 	}
 }

@@ -76,7 +76,7 @@ keep 10.99.0.250. Nothing of it reaches another network. Needs root on Debian, 4
 of memory for each board, and the packages
 
     qemu-system-arm mmdebstrap debian-archive-keyring kmod cpio
-    device-tree-compiler e2fsprogs, and for "test" qemu-user-static`,
+    device-tree-compiler e2fsprogs, and for "armv6" qemu-user-static`,
 		Example: `  scripts/pilab up
   scripts/pilab status
   scripts/pilab led 3
@@ -96,7 +96,7 @@ of memory for each board, and the packages
 	root.AddCommand(
 		upCommand(o), downCommand(o), statusCommand(o), ledCommand(o),
 		pullCommand(o), plugCommand(o), powerCommand(o),
-		consoleCommand(o), shCommand(o), execCommand(o), imageCommand(o), testCommand(o),
+		consoleCommand(o), shCommand(o), execCommand(o), imageCommand(o), armv6Command(o), testCommand(o),
 	)
 	for _, c := range append(root.Commands(), root) {
 		checked := c.Args

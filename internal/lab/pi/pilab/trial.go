@@ -1,6 +1,7 @@
 package pilab
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,24 @@ running.`,
 				return err
 			}
 			return trial.Run(c.Context(), trial.Options{Supply: o.supply(), Out: c.OutOrStdout()})
+		},
+	}
+}
+
+func armv6Command(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "armv6",
+		Short: "Run the 32-bit program and unit tests on an emulated ARMv6 processor",
+		Long: `Run the program of the package for 32-bit boards, and the unit tests of wire,
+election and gpio, on an emulated ARM1176, the processor of a Pi Zero, in user mode:
+without a board, and without root. Takes half a minute.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ran, err := trial.ARMv6(c.Context(), o.source)
+			if err == nil {
+				fmt.Fprintln(c.OutOrStdout(), ran)
+			}
+			return err
 		},
 	}
 }

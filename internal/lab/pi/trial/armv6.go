@@ -14,18 +14,24 @@ import (
 // of another processor in user-mode emulation. It runs on a board instead.
 const selfStarter = "TestKeepingStandardInput"
 
-// armv6 runs what the package for 32-bit boards contains, and the unit tests, on
+// ARMv6 runs what the package for 32-bit boards contains, and the unit tests, on
 // an emulated ARM1176, the processor of a Pi Zero. It refuses instructions of
-// ARMv7, which a newer board would run without a word.
-func (t *trial) armv6(ctx context.Context) (string, error) {
+// ARMv7, which a newer board would run without a word. source is the top of topdog's
+// source tree. It returns what was run.
+func ARMv6(ctx context.Context, source string) (string, error) {
 	qemu, err := pi.FindProgram(pi.UserEmulator)
 	if err != nil {
 		return "", err
 	}
+	dir, err := os.MkdirTemp("", "topdog-armv6")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
 	// What Go's libraries do with the processor is what is asked; the package
 	// and the tests are built with the same settings.
-	bin := filepath.Join(t.dir, "armv6", "topdog")
-	if err := t.goArmv6(ctx, "build", "-trimpath", "-o", bin, "./cmd/topdog"); err != nil {
+	bin := filepath.Join(dir, "topdog")
+	if err := goARMv6(ctx, source, "build", "-trimpath", "-o", bin, "./cmd/topdog"); err != nil {
 		return "", err
 	}
 	out, err := exec.CommandContext(ctx, qemu, "-cpu", "arm1176", bin, "version").CombinedOutput()
@@ -33,12 +39,12 @@ func (t *trial) armv6(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("topdog version: %w: %s", err, out)
 	}
 	for _, name := range []string{"wire", "election", "gpio"} {
-		test := t.armv6Test(name)
-		if err := t.goArmv6(ctx, "test", "-c", "-ldflags=-s -w", "-o", test, "./"+name); err != nil {
+		test := filepath.Join(dir, name+".test")
+		if err := buildTest(ctx, source, name, test); err != nil {
 			return "", err
 		}
 		c := exec.CommandContext(ctx, qemu, "-cpu", "arm1176", test, "-test.skip=^"+selfStarter+"$")
-		c.Dir = filepath.Join(t.Supply.Source, name) // where the test data is
+		c.Dir = filepath.Join(source, name) // where the test data is
 		if out, err := c.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("tests of %s: %w\n%s", name, err, out)
 		}
@@ -46,20 +52,23 @@ func (t *trial) armv6(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)) + "; tests of wire, election, gpio pass", nil
 }
 
-// armv6Test is the path of the test program of a package.
-func (t *trial) armv6Test(name string) string {
-	return filepath.Join(t.dir, "armv6", name+".test")
+// buildTest builds the test program of a package.
+func buildTest(ctx context.Context, source, name, path string) error {
+	return goARMv6(ctx, source, "test", "-c", "-ldflags=-s -w", "-o", path, "./"+name)
 }
 
-func (t *trial) goArmv6(ctx context.Context, args ...string) error {
+func goARMv6(ctx context.Context, source string, args ...string) error {
 	c := exec.CommandContext(ctx, "go", args...)
-	c.Dir = t.Supply.Source
+	c.Dir = source
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm", "GOARM=6")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s for ARMv6: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }
+
+// gpioTest is the path of the test program that runs on a board.
+func (t *trial) gpioTest() string { return filepath.Join(t.dir, "gpio.test") }
 
 // armv6OnBoard runs the test that user-mode emulation cannot on an emulated 3B:
 // its kernel has 64 bits and runs programs of 32 too, as that of Raspberry Pi OS.

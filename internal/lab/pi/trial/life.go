@@ -25,12 +25,12 @@ const listFiles = `find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -p
 
 // install installs the package on all boards as a user would who has it there.
 func (t *trial) install(ctx context.Context) (string, error) {
-	out, err := t.board(last).Run(ctx, listFiles)
-	if err != nil {
-		return "", err
-	}
-	t.pristine = out
-	err = t.lab.Each(func(b *pi.Board) error {
+	err := t.lab.Each(func(b *pi.Board) (err error) {
+		if b.N == last {
+			if t.pristine, err = b.Run(ctx, listFiles); err != nil {
+				return err
+			}
+		}
 		if err := b.InstallPackage(ctx, t.old); err != nil {
 			return err
 		}

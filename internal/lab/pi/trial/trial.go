@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.Supply.Check(ctx, machine, pi.UserEmulator); err != nil {
+	if err := o.Supply.Check(ctx, machine); err != nil {
 		return err
 	}
 	dir, release, err := ownDir(o.Supply.Dir)
@@ -98,7 +98,6 @@ func Run(ctx context.Context, o Options) (err error) {
 func (t *trial) steps(image *background) []step {
 	return []step{
 		{"build two versions of the package", t.packages},
-		{"run on an ARMv6 processor (ARM1176, user mode)", t.armv6},
 		{"build the image from Debian packages", func(context.Context) (string, error) {
 			var err error
 			t.image, err = image.wait()
@@ -248,10 +247,14 @@ func (b *background) wait() (string, error) {
 	return b.result, b.err
 }
 
-// packages builds the package twice: the second is an upgrade of the first.
+// packages builds the package twice, the second as an upgrade of the first, and the test that
+// runs on a board.
 func (t *trial) packages(ctx context.Context) (string, error) {
 	dir := filepath.Join(t.dir, "packages")
-	var err error
+	err := buildTest(ctx, t.Supply.Source, "gpio", t.gpioTest())
+	if err != nil {
+		return "", err
+	}
 	if t.old, err = t.Supply.Package(ctx, t.machine.Package, "0.0.1~pilab", dir); err != nil {
 		return "", err
 	}
@@ -265,7 +268,7 @@ func (t *trial) boot(ctx context.Context) (string, error) {
 	if t.lab, err = pi.Temporary(filepath.Join(t.dir, "lab"), t.machine, boards); err != nil {
 		return "", err
 	}
-	if err := t.lab.Flash(t.image, t.old, t.new, t.armv6Test("gpio")); err != nil {
+	if err := t.lab.Flash(t.image, t.old, t.new, t.gpioTest()); err != nil {
 		return "", err
 	}
 	for _, b := range t.lab.Boards() {
