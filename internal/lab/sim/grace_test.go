@@ -77,7 +77,7 @@ func TestSuddenLoss(t *testing.T) {
 		for _, loss := range []float64{0.2, 0.4} {
 			t.Run(fmt.Sprintf("H=%v/loss=%v", h, loss), func(t *testing.T) {
 				t.Parallel()
-				const groups = 400
+				groups := sweep(400)
 				moved := 0
 				for seed := range uint64(groups) {
 					lan := heirs(seed, 3, h, lanWire(0))

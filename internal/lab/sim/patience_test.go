@@ -123,9 +123,12 @@ func (d *disturbance) disturb(seed uint64, patience time.Duration, withSwitch bo
 
 // TestPatience holds what patience is worth, and what it costs.
 func TestPatience(t *testing.T) {
-	const groups = 20
 	for i := range disturbances {
 		d := &disturbances[i]
+		groups := 20
+		if d.interval < 100*time.Millisecond { // many heartbeats
+			groups = sweep(groups)
+		}
 		for _, withSwitch := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/switch=%v", d.name, withSwitch), func(t *testing.T) {
 				t.Parallel()
@@ -138,8 +141,8 @@ func TestPatience(t *testing.T) {
 						t.Errorf("seed %d: it has learned %v, want at most %v", seed, out.grace, d.grace)
 					}
 				}
-				t.Logf("moves: %.2f, then %.2f", float64(first)/groups, float64(next)/groups)
-				if float64(first) > d.first*groups || float64(next) > d.next*groups {
+				t.Logf("moves: %.2f, then %.2f", float64(first)/float64(groups), float64(next)/float64(groups))
+				if float64(first) > d.first*float64(groups) || float64(next) > d.next*float64(groups) {
 					t.Errorf("the address has moved %d times in %d groups, and then %d times; want at most %v and %v each", first, groups, next, d.first, d.next)
 				}
 			})
@@ -157,7 +160,7 @@ func TestNeverTwoHoldersWhileTheGraceChanges(t *testing.T) {
 				t.Parallel()
 				kind, _ := election.DetectorNamed(detector)
 				longest := time.Duration(0)
-				seeds(t, 6, nil, func(t *testing.T, seed uint64) {
+				seeds(t, sweep(6), nil, func(t *testing.T, seed uint64) {
 					lan := sim.New(seed, sim.Wire{Latency: 200 * time.Microsecond})
 					rng := rand.New(rand.NewPCG(seed, 1))
 					for id := range wire.ID(2 + rng.IntN(3)) {

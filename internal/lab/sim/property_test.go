@@ -69,6 +69,14 @@ func seeds(t *testing.T, ordinary int, regressions []uint64, play func(t *testin
 	}
 }
 
+// sweep is how many of n groups a long sweep plays: all of them, or a quarter under the race detector.
+func sweep(n int) int {
+	if underRace {
+		return (n + 3) / 4
+	}
+	return n
+}
+
 // number reads an environment variable.
 func number(t *testing.T, variable string, otherwise int) int {
 	t.Helper()

@@ -37,7 +37,7 @@ func TestLossMovesNothing(t *testing.T) {
 		for _, boards := range []int{2, 3, 5} {
 			t.Run(fmt.Sprintf("loss=%v/boards=%d", loss, boards), func(t *testing.T) {
 				t.Parallel()
-				seeds(t, 3, nil, func(t *testing.T, seed uint64) {
+				seeds(t, sweep(3), nil, func(t *testing.T, seed uint64) {
 					w := sim.Wire{Latency: 200 * time.Microsecond, Jitter: 2 * time.Millisecond, Loss: loss}
 					lan := settled(t, seed, boards, w)
 					since := lan.Now()
