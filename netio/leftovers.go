@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,29 +79,45 @@ func (r *removal) isOurs(a netlink.Addr) bool {
 
 func (r *removal) address(link netlink.Link, a netlink.Addr) {
 	err := r.handle.AddrDel(nil, &netlink.Addr{LinkIndex: a.LinkIndex, IPNet: a.IPNet})
-	if errors.Is(err, unix.EADDRNOTAVAIL) {
-		return // its lifetime ended just now
+	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
+		return // its lifetime ended just now, or its device went
 	}
 	r.note(fmt.Sprintf("address %s on %s", a.IP, link.Attrs().Name), err)
 }
 
 // device removes a TUN device. Unless it is known to be ours, a process that has it keeps it:
 // to open it and close it is the only way to find that out that leaves no gap in which a
-// process might open it.
+// process might open it. The kernel still lists the device of a process that has just been killed
+// until it has removed it: what goes by itself is no left-over.
 func (r *removal) device(link netlink.Link, ours bool) {
-	var err error
+	remove := r.reopen
 	if ours {
-		err = r.handle.LinkDel(link)
-	} else {
-		var file *os.File
-		if file, _, err = openTUN(link.Attrs().Name); err == nil {
-			err = file.Close()
-		}
-		if errors.Is(err, unix.EBUSY) {
-			return // another daemon, which does not lead, has it
-		}
+		remove = r.handle.LinkDel
 	}
-	r.note("device "+link.Attrs().Name, err)
+	err := remove(link)
+	switch {
+	case errors.Is(err, unix.EBUSY): // another daemon, which does not lead, has it
+	case errors.Is(err, unix.ENODEV): // it went by itself
+	default:
+		r.note("device "+link.Attrs().Name, err)
+	}
+}
+
+// reopen opens a TUN device and closes it, which removes it. It returns ENODEV if the device had
+// gone, so that another one of that name was opened.
+func (r *removal) reopen(link netlink.Link) error {
+	file, name, err := openTUN(link.Attrs().Name)
+	if err != nil {
+		return err
+	}
+	opened, err := r.handle.LinkByName(name)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if opened.Attrs().Index != link.Attrs().Index {
+		return unix.ENODEV
+	}
+	return nil
 }
 
 func (r *removal) note(what string, err error) {

@@ -218,21 +218,26 @@ func (b *board) findCompanion() int {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	must(b.c.t, err)
 	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			continue // it has just ended
-		}
-		// The name is in parentheses and may contain anything; the state and the parent follow it.
-		var state string
-		var parent int
-		rest := string(text[bytes.LastIndexByte(text, ')')+1:])
-		if n, _ := fmt.Sscan(rest, &state, &parent); n == 2 && parent == b.PID() && state != "Z" {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-			must(b.c.t, err)
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		must(b.c.t, err)
+		if parent, alive := parentOf(pid); alive && parent == b.PID() {
 			return pid
 		}
 	}
 	return 0
+}
+
+// parentOf returns the parent of a process, and whether the process has not ended.
+func parentOf(pid int) (parent int, alive bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	// The name is in parentheses and may contain anything; the state and the parent follow it.
+	var state string
+	rest := string(text[bytes.LastIndexByte(text, ')')+1:])
+	n, _ := fmt.Sscan(rest, &state, &parent)
+	return parent, n == 2 && state != "Z"
 }
 
 func TestTerminated(t *testing.T) {

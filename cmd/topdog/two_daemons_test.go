@@ -61,8 +61,16 @@ func TestTwoDaemonsOnOneBoard(t *testing.T) {
 	began := time.Now()
 	kill := func(b *board) {
 		t.Helper()
+		companion := b.companion()
 		b.signal(syscall.SIGKILL)
 		b.gone()
+		// systemd cleans up when all processes of the unit have ended.
+		c.until("the dead man's switch of "+b.String()+" has ended", func() string {
+			if _, alive := parentOf(companion); alive {
+				return "it has not"
+			}
+			return ""
+		})
 		if o := b.topdog("cleanup"); o.status != 0 || o.stdout != "" {
 			t.Errorf("%s was killed, so the kernel has tidied up, and cleanup says: %v", b, o)
 		}
