@@ -22,7 +22,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
-		if claimsLead(e) && d.lease.fired() || letsOthersClaim(e) && d.address.mayAnswer() {
+		if claimsLead(e) && d.lease.fired() || tellsOthers(e) && d.address.mayAnswer() {
 			continue
 		}
 		switch e.Kind {
@@ -82,24 +82,15 @@ func claimsLead(e *election.Effect) bool {
 	return e.Kind == election.EffectAcquire || e.Kind == election.EffectSend && e.Message.Leading
 }
 
-// letsOthersClaim reports whether an effect is a message upon which another board may acquire the
-// address, or hold it for longer: a RESIGN, and with votes a promise to another board, or the word
-// that what others have promised this board is over. None of them may leave while this board may
-// answer for an address that it was to release: a leader that lets go votes at once for whoever has
-// asked it. It is as if they were lost, so whoever needs one asks again. A request for votes takes
-// nothing from this board's own lease.
-func letsOthersClaim(e *election.Effect) bool {
-	if e.Kind != election.EffectSend {
-		return false
-	}
-	switch e.Message.Type {
-	case wire.TypeResign, wire.TypeGrant, wire.TypeSupport:
-		return true
-	case wire.TypeVote:
-		return e.Message.Vote.Ballot == wire.BallotWithdraw
-	default:
-		return false
-	}
+// tellsOthers reports whether an effect is a message upon which another board may acquire the address,
+// or hold it for longer. None may leave while this board may answer for an address that it was to
+// release. A RESIGN has another board claim, and with votes a promise has. So has any other message:
+// who leads no more says so with each of them, and who has no leader does not ask whether the
+// address still answers. It is as if they were lost, so whoever needs one asks again. Only a request
+// for votes takes nothing from anybody.
+func tellsOthers(e *election.Effect) bool {
+	return e.Kind == election.EffectSend &&
+		(e.Message.Type != wire.TypeVote || e.Message.Vote.Ballot != wire.BallotRequest)
 }
 
 // startsInterval reports whether an effect is a message from which the others

@@ -121,6 +121,33 @@ func TestFirstLeaseIsShort(t *testing.T) {
 	})
 }
 
+// TestUnreleasedSaysNothing has the kernel not let go of the address for longer than any message takes
+// to come. Each of them, even a HELLO, would tell the others that their leader leads no more.
+func TestUnreleasedSaysNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three, latest := l.armedThree(nil)
+		latest().fakeFence.get(func() { latest().fakeFence.closes = false })
+		said := three.says(t)
+		three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
+		before := len(said())
+		if err := three.tasks.call(t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }); err != nil {
+			t.Fatal(err)
+		}
+		for range 1500 {
+			pass(time.Millisecond)
+			l.wantHolders(3)
+		}
+		if news := said()[before:]; len(news) > 0 {
+			t.Errorf("it says %v", news[0])
+		}
+		three.get(func() { three.releaseFails = nil })
+		pass(time.Second)
+		if holders := l.holders(); len(holders) != 1 || holders[0] == 3 {
+			t.Errorf("%v hold it", holders)
+		}
+	})
+}
+
 // TestFenceFollowsTheInterfaces: it is on every interface before the loop hears of it.
 func TestFenceFollowsTheInterfaces(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
