@@ -35,7 +35,7 @@ type address struct {
 	unfinished bool          // it was acquired just now, and nobody on this board was told yet
 	acquired   int           // how often it was
 	renewAt    time.Duration // when its lifetime is started over, or acquiring it is tried again
-	renewing   atomic.Bool   // a task is at it
+	renewing   atomic.Uint32 // whether a task is at it: renewIdle, renewRuns or renewAgain
 	restored   uint64        // how often something else had deleted it
 
 	// Not being able to release it.
@@ -197,7 +197,7 @@ func (a *address) tryRelease() {
 }
 
 // mayAnswer reports whether this board may still answer for an address that it was to
-// release: then nobody must be told that it has.
+// release, see tellsOthers. The kernel removes the address when its lifetime ends.
 func (a *address) mayAnswer() bool { return a.unreleased && !a.lease.closes() }
 
 // close is the end: the address, and what could hold it.
@@ -238,30 +238,41 @@ func (a *address) renew(now time.Duration) {
 		return // the core hears of it before anything else is done
 	}
 	a.renewAt = now + renewEvery
-	if !a.renewing.CompareAndSwap(false, true) {
-		return
+	if !a.renewing.CompareAndSwap(renewIdle, renewRuns) {
+		// What it has looked at may have been deleted since.
+		if a.renewing.CompareAndSwap(renewRuns, renewAgain) || a.renewing.Load() == renewAgain {
+			return
+		}
+		a.renewing.Store(renewRuns) // it has just ended
 	}
 	holder, acquired := a.holder, a.acquired
 	a.tasks.start(func(context.Context) error {
 		restored, err := holder.Renew()
-		a.renewing.Store(false)
-		if restored || err != nil { // else there is nothing to wake the loop for
-			a.tasks.post(func() { a.renewed(acquired, restored, err) })
+		again := a.renewing.Swap(renewIdle) == renewAgain
+		if restored || err != nil || again { // else there is nothing to wake the loop for
+			a.tasks.post(func() { a.renewed(acquired, restored, err, again) })
 		}
 		return nil
 	})
 }
 
+// The states of a renewal. Only the loop leaves renewIdle, and only a task comes back to it.
+const (
+	renewIdle uint32 = iota
+	renewRuns
+	renewAgain // once more when it has ended
+)
+
 // renewed is told of what a renewal has found, of an address that was acquired so often.
-func (a *address) renewed(acquired int, restored bool, err error) {
+func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 	if !a.held || acquired != a.acquired {
 		return // it was released meanwhile
 	}
 	switch {
 	case errors.Is(err, netio.ErrExpired):
-		// The core was asked before this and still leads.
-		a.reporter.log.Warn("the lifetime of the address ended while this daemon did not run; acquiring it again")
-		a.acquire()
+		a.reporter.log.Warn("the lifetime of the address ended before it was renewed; acquiring it again")
+		a.held, a.renewAt = false, a.now() // when the core was asked whether this board still leads
+		return
 	case err != nil:
 		a.acquireFailed(err)
 	case restored:
@@ -269,6 +280,9 @@ func (a *address) renewed(acquired int, restored bool, err error) {
 		a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
 		a.announced = 0
 		a.announce()
+	}
+	if again {
+		a.renew(a.now())
 	}
 }
 

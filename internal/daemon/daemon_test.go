@@ -217,6 +217,50 @@ func TestRenewalWaits(t *testing.T) {
 	})
 }
 
+// TestDeletedWhileRenewing has somebody delete the address when a renewal that waits has looked at it
+// already: it is renewed once more.
+func TestDeletedWhileRenewing(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		waits := make(chan struct{})
+		three.get(func() { three.renewed = waits })
+		pass(renewEvery) // a renewal waits
+		three.get(func() { three.holding = false })
+		three.change(func(*netio.Snapshot) {})
+		pass(time.Millisecond)
+		three.get(func() { three.renewed = nil })
+		close(waits)
+		pass(time.Millisecond)
+		l.wantHolders(3)
+	})
+}
+
+// TestExpiredAsksFirst has a renewal find out that the lifetime is over. The board may have been replaced
+// meanwhile, so the core is asked before the address is acquired again.
+func TestExpiredAsksFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		if err := three.tasks.call(t.Context(), func() {
+			acquired := three.address.acquired
+			three.address.renewed(acquired, false, netio.ErrExpired, false)
+			if three.address.acquired != acquired || three.address.held {
+				t.Error("it has acquired the address at once")
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Millisecond)
+		l.wantHolders(3)
+		if err := three.tasks.call(t.Context(), func() {
+			if !three.address.held {
+				t.Error("it does not hold the address")
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestReleasedWhileRenewing has a leader go whose renewal has found out that the address was deleted.
 func TestReleasedWhileRenewing(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
@@ -224,7 +268,7 @@ func TestReleasedWhileRenewing(t *testing.T) {
 		if err := three.tasks.call(t.Context(), func() {
 			former := three.address.acquired
 			three.carryOut(three.core.Stop(three.now()))
-			three.address.renewed(former, true, nil)
+			three.address.renewed(former, true, nil, false)
 			if n := three.address.restored; n != 0 {
 				t.Errorf("it counts %d restored addresses, want 0", n)
 			}

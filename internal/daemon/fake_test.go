@@ -68,6 +68,7 @@ type fakeBoard struct {
 	announced    int
 	restores     int
 	acquired     bool          // and not released; holding is what the kernel has
+	renewed      chan struct{} // a renewal that has done its work waits until it is closed; nil for none
 	renewWaits   chan struct{} // a renewal waits until it is closed; nil for none
 	heard        []election.Change
 	logged       []string                                 // each with its level in front
@@ -353,22 +354,27 @@ func (h fakeHolder) Acquire() error {
 
 // Renew refuses, as the real one does, what was released before it has begun.
 func (h fakeHolder) Renew() (restored bool, err error) {
-	var waits chan struct{}
-	h.board.get(func() { waits = h.board.renewWaits })
-	if waits != nil {
-		<-waits
+	wait := func(of *chan struct{}) {
+		var waits chan struct{}
+		h.board.get(func() { waits = *of })
+		if waits != nil {
+			<-waits
+		}
 	}
-	h.board.mu.Lock()
-	defer h.board.mu.Unlock()
-	if !h.board.acquired {
-		return false, netio.ErrNotHeld
-	}
-	restored = !h.board.holding
-	h.board.holding = true
-	if restored {
-		h.board.restores++
-	}
-	return restored, nil
+	wait(&h.board.renewWaits)
+	h.board.get(func() {
+		if !h.board.acquired {
+			err = netio.ErrNotHeld
+			return
+		}
+		restored = !h.board.holding
+		h.board.holding = true
+		if restored {
+			h.board.restores++
+		}
+	})
+	wait(&h.board.renewed)
+	return restored, err
 }
 
 func (h fakeHolder) Release() error {
