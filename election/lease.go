@@ -78,7 +78,8 @@ func (c *Core) checkLapse() {
 }
 
 // LeaseLapsed tells that a heartbeat left this board only after the lease had ended, at end. now
-// was read after that. It only records the fact: the effects of the call before stay good.
+// was read after that. It only records the fact, and learns from it: the effects of the call before
+// stay good. The call may have come in time, and the heartbeat have left late.
 func (c *Core) LeaseLapsed(now, end Instant) {
 	l := &c.leading.lapse
 	if c.role != Leader || c.hooks.electorate != nil || l.over.set {
@@ -86,6 +87,9 @@ func (c *Core) LeaseLapsed(now, end Instant) {
 	}
 	*l = lapse{end: end, over: due(now + c.answerWithin())}
 	c.nextKnown = false
+	if end-c.lease() > c.leading.since { // the first heartbeat teaches nothing, see overslept
+		c.learnOverslept(now - end + withinLease(c.grace.lease))
+	}
 }
 
 // endLapse begins the lease again, since nobody was heard who leads. If this board stood still

@@ -134,6 +134,10 @@ func TestLapsedLease(t *testing.T) {
 		if end, _ := b.LeaseEnd(); end != ended {
 			t.Errorf("the lease that ended at %v ends at %v", ended, end)
 		}
+		late := time.Millisecond + withinLease(b.defaultGrace())
+		if learned := b.patience.learned; learned <= leaseGrace(late) {
+			t.Errorf("it was %v late, and has learned a grace of %v", late, learned)
+		}
 		b.sleep(b.answerWithin())
 		again(t, b)
 	})
