@@ -24,7 +24,8 @@ func (c *Core) helloInterval() time.Duration {
 	return max(helloFloor, time.Duration(c.roster.Live(c.now)+1)*helloShare)
 }
 
-// sayHello makes this board known to one board, or to all.
+// sayHello makes this board known to one board, or to all. That it got no multicast it says even if
+// it hears nobody any more: whoever hears it must broadcast, or it would not hear them.
 func (c *Core) sayHello(to wire.ID) {
 	c.send(to, wire.Message{
 		Header: wire.Header{Type: wire.TypeHello},

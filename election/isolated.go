@@ -11,8 +11,9 @@ func (c *Core) becomeIsolated(reason Reason) {
 	c.cutOff()
 }
 
-// cutOff forgets what this board had begun with the others.
+// cutOff forgets what this board had begun with the others, and by which ways it heard them.
 func (c *Core) cutOff() {
+	c.paths.noMulticast = false
 	c.hello, c.handover.repeat = deadline{}, deadline{}
 	c.own = [ownDeadlines]deadline{}
 	if c.hooks.reset != nil {

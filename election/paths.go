@@ -15,7 +15,7 @@ const multicastMissed = 10
 type paths struct {
 	direct      bool    // the present message came by unicast or broadcast
 	multicastAt Instant // when the leader was heard by multicast last, or began to be followed
-	noMulticast bool    // it is heard, and not by multicast; or was until this board led
+	noMulticast bool    // it is heard, and not by multicast; or was when it was heard last
 }
 
 // StepDirect is Step for a message that came by unicast or broadcast.
@@ -60,9 +60,20 @@ func (c *Core) seeksCompany(m *wire.Message) bool {
 	return m.Type == wire.TypeHello && c.role == Leader && c.roster.Live(c.now) == 0
 }
 
-// losesMulticast reports whether this board, or one that it hears, gets no multicast. A leader
-// cannot tell at first: another leader, which nobody could tell, must hear of it as well.
+// getsNoMulticast reports whether this board gets no multicast from a board that it hears: its
+// leader, or any if it leads itself. Where nobody is heard, nothing shows that a path is lost.
+func (c *Core) getsNoMulticast(now Instant) bool {
+	if c.role == Leader {
+		return c.paths.noMulticast && c.roster.Live(now) > 0
+	}
+	leader := c.roster.Peer(c.leader)
+	return c.paths.noMulticast && leader != nil && leader.Live(now)
+}
+
+// losesMulticast reports whether this board, or one that it hears, gets no multicast. While no peer
+// lives, there is nobody to broadcast to. A leader cannot tell at first: another leader, which
+// nobody could tell, must hear of it as well.
 func (c *Core) losesMulticast() bool {
-	return c.paths.noMulticast || c.roster.LosesMulticast(c.now) ||
+	return c.paths.noMulticast && c.roster.Live(c.now) > 0 || c.roster.LosesMulticast(c.now) ||
 		c.role == Leader && c.now-c.leading.since <= multicastMissed*c.cfg.Interval
 }

@@ -2,6 +2,7 @@ package election
 
 import (
 	"testing"
+	"time"
 
 	"topdog/wire"
 )
@@ -37,6 +38,53 @@ func TestLeaderHearsMulticastAgain(t *testing.T) {
 			test.hear(b)
 			if s := b.Status(b.clock); s.NoMulticast != test.lost || b.losesMulticast() != test.lost {
 				t.Errorf("it gets no multicast: %v, and broadcasts: %v", s.NoMulticast, b.losesMulticast())
+			}
+		})
+	}
+}
+
+// TestNoMulticastFromNobody: that a board gets no multicast is only so while it hears somebody. To
+// nobody it does not broadcast either.
+func TestNoMulticastFromNobody(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		lose  func(b *board)
+		role  Role
+		knows bool // when the leader is back, and is heard by broadcast alone, at once
+	}{
+		{"its own cable is pulled", func(b *board) {
+			b.Link(b.clock, false)
+		}, Isolated, false},
+		{"the leader dies, and nobody is left", func(b *board) {
+			b.sleep(time.Minute)
+		}, Leader, true},
+		{"its port receives nothing", func(b *board) {
+			b.deaf = true
+			b.sleep(time.Minute)
+		}, Candidate, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := followerOf3(t, 20)
+			for range 2 * multicastMissed {
+				b.sleep(testInterval)
+				b.StepDirect(b.clock, b.from(3, wire.TypeHeartbeat, leading))
+			}
+			if !b.Status(b.clock).NoMulticast || !b.losesMulticast() {
+				t.Fatal("the follower does not find out that it gets no multicast")
+			}
+			test.lose(b)
+			if b.role != test.role || b.Status(b.clock).NoMulticast || b.losesMulticast() {
+				t.Errorf("a %v that hears nobody; gets no multicast: %v, and broadcasts: %v",
+					b.role, b.Status(b.clock).NoMulticast, b.losesMulticast())
+			}
+			b.Link(b.clock, true)
+			b.StepDirect(b.clock, b.from(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Term++ }))
+			if got := b.Status(b.clock).NoMulticast; got != test.knows || b.losesMulticast() != test.knows {
+				t.Errorf("when the leader is back, a %v gets no multicast: %v, and broadcasts: %v", b.role, got, b.losesMulticast())
+			}
+			b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Term++ })
+			if b.Status(b.clock).NoMulticast || b.losesMulticast() {
+				t.Error("a multicast was heard, and it is still said that there is none")
 			}
 		})
 	}

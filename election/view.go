@@ -65,7 +65,7 @@ type Status struct {
 	// that this leader does not hear the majority of them, so that its address is silent.
 	Voters          []VoterStatus
 	MajorityUnheard bool
-	// NoMulticast says that this board hears its leader, and not by multicast.
+	// NoMulticast says that this board hears its leader, or as a leader any board, and not by multicast.
 	NoMulticast bool
 	// PortSilent says that nothing arrives on the port of this candidate, so that it claims nothing
 	// and cannot know who leads.
@@ -77,7 +77,7 @@ func (c *Core) Status(now Instant) Status {
 	s := Status{
 		Rank: c.rank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
 		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(), Trust: c.Trust(),
-		NoMulticast: c.paths.noMulticast, PortSilent: c.PortSilent(),
+		NoMulticast: c.getsNoMulticast(now), PortSilent: c.PortSilent(),
 		Counts: make(map[Reason]uint64),
 	}
 	if c.hooks.electorate != nil {
