@@ -51,9 +51,10 @@ func (c *Core) receiveHello(m *wire.Message) {
 	p.HelloInterval = m.Hello.Interval
 	p.StartedAt = c.now - m.Hello.Age
 	p.Name = m.Hello.Name
-	if p.NoMulticast = m.Hello.NoMulticast; p.NoMulticast {
-		c.notify(Notice{Kind: NoticeNoMulticast, Board: m.Sender})
+	if m.Hello.NoMulticast && !p.NoMulticast {
+		c.notify(Notice{Kind: NoticeNoMulticast, Board: m.Sender}) // once: a status says as long as it is so
 	}
+	p.NoMulticast = m.Hello.NoMulticast
 	c.hearWish(m)
 	if c.role == Follower && m.Sender == c.leader {
 		c.compareRanks() // its rank may be another one now

@@ -277,6 +277,7 @@ func TestNoMulticastUntilItIsHeard(t *testing.T) {
 				one, two, three := l.three()
 				two.get(func() { two.noMulticast = true })
 				pass(5 * time.Minute)
+				one.wantLog(t, "warning: pi2 (10.0.0.2) gets no multicast", 1)
 				if leads {
 					three.Kill()
 					pass(10 * time.Second)
