@@ -34,6 +34,9 @@ type lan struct {
 
 	witness   config.Witness
 	witnesses []witness
+	// answerers are witnesses that have answered once, the newest first. They outlive the link: a
+	// gateway that has answered for weeks still has when this board gets another address.
+	answerers []netip.Addr
 
 	// The last question.
 	asking   bool // nothing was heard since it was asked
@@ -172,7 +175,10 @@ func (l *lan) failed(err error) {
 // receive is told of an answer, in the loop.
 func (l *lan) receive(answer netio.ARPAnswer) {
 	for i := range l.witnesses {
-		l.witnesses[i].receive(answer)
+		if w := &l.witnesses[i]; w.receive(answer) && !l.hasAnswered(w) {
+			l.answerers = append([]netip.Addr{w.addr}, l.answerers...)
+			l.answerers = l.answerers[:min(len(l.answerers), answerersMax)]
+		}
 	}
 	l.answered(answer)
 }

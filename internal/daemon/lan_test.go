@@ -191,6 +191,44 @@ func TestWitnessDoesNotAnswer(t *testing.T) {
 	})
 }
 
+// That a witness has answered once is known still when this board's own address or its
+// configuration was another one meanwhile.
+func TestWitnessHasAnsweredBefore(t *testing.T) {
+	renumber := func(b *fakeBoard, addrs ...netip.Prefix) {
+		b.change(func(s *netio.Snapshot) { s.Link.Addrs = addrs })
+		pass(time.Second)
+	}
+	other := netip.MustParsePrefix("10.0.0.33/24")
+	for name, meanwhile := range map[string]func(*fakeBoard){
+		"another address at once": func(b *fakeBoard) { renumber(b, other) },
+		"no address, then another one": func(b *fakeBoard) {
+			renumber(b)
+			renumber(b, other)
+		},
+		"no witness, then the same": func(b *fakeBoard) {
+			for _, w := range []config.Witness{{}, {Addrs: []netip.Addr{nas}}} {
+				b.reload(func(c *config.Config) { c.Witness = w })
+				pass(time.Second)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				l.hosts = []netip.Addr{router, nas}
+				l.three()
+				four := l.board(4, func(c *config.Config, _ *fakeBoard) { c.Witness = config.Witness{Addrs: []netip.Addr{nas}} })
+				pass(time.Minute)
+				l.mu.Lock()
+				l.hosts = []netip.Addr{router}
+				l.mu.Unlock()
+				meanwhile(four)
+				pass(3 * time.Second)
+				four.wantProblem(t, "witness 10.0.0.253 does not answer ARP requests any more")
+			})
+		})
+	}
+}
+
 // What was heard before the question, or answers an older one, is no evidence.
 func TestEvidenceIsNewerThanTheQuestion(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {

@@ -19,7 +19,6 @@ type witness struct {
 	since      time.Duration // when it was asked first of the last doubt
 	heard      bool          // it has answered since then
 	present    bool          // it has, or had answered in the doubt before
-	ever       bool          // it has answered once
 	vain       int           // how often it was asked since it has answered, each doubt counted once
 }
 
@@ -29,6 +28,9 @@ const (
 	witnessAnswers = 500 * time.Millisecond
 	// witnessMissed is how often a witness must be asked in vain until people are told.
 	witnessMissed = 2
+	// answerersMax bounds what is remembered of former witnesses: a board that is carried about
+	// has another gateway in each network.
+	answerersMax = 4 * config.MaxWitnesses
 	// lookAgain is how long after the last question a witness that has not answered is asked
 	// again if a person asks for the status. So what people are told is over when it is.
 	lookAgain = 10 * time.Second
@@ -49,12 +51,17 @@ func (w *witness) ask(now time.Duration) netio.ARPQuestion {
 	return netio.ARPQuestion{Addr: w.addr}
 }
 
-// receive is told of an answer, perhaps of another host.
-func (w *witness) receive(answer netio.ARPAnswer) {
-	if w.addr == answer.Addr && answer.AskedAt >= w.since {
-		w.present, w.heard, w.ever, w.vain = true, true, true, 0
+// receive is told of an answer, perhaps of another host. It reports whether it is news of this one.
+func (w *witness) receive(answer netio.ARPAnswer) bool {
+	if w.addr != answer.Addr || answer.AskedAt < w.since {
+		return false
 	}
+	w.present, w.heard, w.vain = true, true, 0
+	return true
 }
+
+// hasAnswered reports whether a witness has answered once, on this link or an earlier one.
+func (l *lan) hasAnswered(w *witness) bool { return slices.Contains(l.answerers, w.addr) }
 
 // retryAt is when the witness is asked again because it has not answered.
 func (w *witness) retryAt() time.Duration {
@@ -151,20 +158,20 @@ func (l *lan) status(s *console.Status) {
 func (l *lan) problems() (found []console.Problem) {
 	for i := range l.witnesses {
 		if w := &l.witnesses[i]; w.missed(l.now()) {
-			found = append(found, console.Problem{Kind: console.ProblemWitness, Text: w.problem()})
+			found = append(found, console.Problem{Kind: console.ProblemWitness, Text: w.problem(l.hasAnswered(w))})
 		}
 	}
 	return found
 }
 
-// problem says that the witness does not answer, and what to do.
-func (w *witness) problem() string {
+// problem says that the witness does not answer, and what to do. answered says that it has once.
+func (w *witness) problem(answered bool) string {
 	who, do := fmt.Sprintf("the gateway %v", w.addr), "name another host of this network that is always on as `witness`"
 	if w.configured {
 		who, do = fmt.Sprintf("witness %v", w.addr), "switch it on, or name another host of this network that is always on"
 	}
 	what := "has never answered an ARP request"
-	if w.ever {
+	if answered {
 		what = "does not answer ARP requests any more"
 	}
 	return fmt.Sprintf("%s %s, so it cannot show whether anything arrives on this board's port: %s", who, what, do)

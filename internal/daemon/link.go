@@ -190,7 +190,8 @@ func (d *Daemon) reopenLink() {
 		}
 		d.closeLink()
 	}
-	if !d.link.open {
+	opens := !d.link.open
+	if opens {
 		if err := d.openLink(local); err != nil {
 			d.openFailed(err)
 			d.linkLost() // a leader that cannot speak must not hold the address
@@ -205,7 +206,7 @@ func (d *Daemon) reopenLink() {
 	d.reporter.solved(console.ProblemLink)
 	wasDown := d.core.Role() == election.Isolated
 	d.carryOut(d.core.Link(d.now(), true))
-	if wasDown {
+	if opens || wasDown {
 		d.lan.findWitnesses()
 	}
 }
