@@ -169,7 +169,9 @@ func multicastDead(ctx context.Context, t *trial) error {
 		if err := t.note(ctx, report.MulticastDead, began); err != nil {
 			return err
 		}
-		t.runs[report.MulticastDead].Outage = max(0, first.Sub(began))
+		run := t.runs[report.MulticastDead]
+		run.Outage = max(0, first.Sub(began))
+		run.Moves = t.Holders.Since(first).Moves() // that another board begins than led before is no move
 		return nil
 	})
 	if err != nil {

@@ -68,6 +68,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.report, "report", "-", "write the tables to this `file`, or - for the standard output")
 	f.StringVar(&o.page, "page", "", "put the tables into this Markdown `file`, between its two marks")
 	f.StringVar(&o.from, "from", "", "measure nothing: show the figures of this `file` that --json has written")
+	alone := f.Bool("alone", false, "one group of boards of each system at a time: slower, and no group of the same system is made or taken apart beside a run")
 	logs := f.String("logs", "", "write what the boards print in each run of an event into this `directory`")
 	f.BoolVar(&o.steps, "trace", false, "measure one failover of topdog step by step, and nothing else")
 	if err := f.Parse(args); err != nil {
@@ -81,6 +82,9 @@ func parse(args []string) (o options, err error) {
 		o.plan = longPlan()
 	}
 	o.plan.logs = *logs
+	if *alone {
+		o.plan.replicas = func(system) int { return 1 }
+	}
 	if *runs < 0 {
 		return o, fmt.Errorf("--runs %d: must be positive", *runs)
 	}
