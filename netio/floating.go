@@ -42,6 +42,7 @@ type FloatingIP struct {
 	heldFrom time.Duration // since when, on the clock of Now; it tells this time from the others
 	expireAt time.Duration // when the lifetimes end, on the clock of Now
 	routes   []*netlink.Route
+	former   *os.File // of a TUN device that somebody has deleted, or nil
 
 	place place
 }
@@ -120,12 +121,10 @@ func (f *FloatingIP) tryTUN() error {
 	return f.openDevice()
 }
 
-// openDevice makes the TUN device, anew if somebody has deleted the one we had.
+// openDevice makes the TUN device, anew if somebody has deleted the one we had. The file of that
+// one stays open until the next time: another goroutine may have it from ReleasePlan, and be about to
+// give it to the companion.
 func (f *FloatingIP) openDevice() error {
-	if former, name, link := f.place.get(); former != nil {
-		former.Close()
-		f.place.set(nil, name, link)
-	}
 	tun, name, err := openTUN(f.options.device)
 	if err != nil {
 		return err
@@ -135,6 +134,10 @@ func (f *FloatingIP) openDevice() error {
 		tun.Close()
 		return err
 	}
+	if f.former != nil {
+		f.former.Close()
+	}
+	f.former, _, _ = f.place.get()
 	f.place.set(tun, name, link)
 	return nil
 }
@@ -310,10 +313,14 @@ func (f *FloatingIP) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.release()
-	if tun, device, link := f.place.get(); tun != nil {
-		err = errors.Join(err, tun.Close())
-		f.place.set(nil, device, link)
+	tun, device, link := f.place.get()
+	for _, file := range []*os.File{tun, f.former} {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
 	}
+	f.former = nil
+	f.place.set(nil, device, link)
 	f.handle.Close()
 	return err
 }

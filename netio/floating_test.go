@@ -229,6 +229,33 @@ func TestPlanDuringRenewal(t *testing.T) {
 	}
 }
 
+// TestPlanOfDeletedDevice has somebody delete the device between two heartbeats, and a renewal open another
+// one, while the loop is about to give the companion the file that it has from the plan.
+func TestPlanOfDeletedDevice(t *testing.T) {
+	needTUN(t)
+	l := newLAN(t, 1)
+	f := openFloating(t, l.boards[0], FloatingOptions{Method: HoldTUN, lifetime: 30 * time.Second})
+	must(t, f.Acquire())
+	before := openFiles(t)
+	for range 3 {
+		device := f.ReleasePlan().device
+		must(t, l.boards[0].handle.LinkDel(l.link(l.boards[0].handle, f.Device())))
+		if restored, err := f.Renew(); !restored || err != nil {
+			t.Fatalf("Renew: restored %t, error %v", restored, err)
+		}
+		if int(device.Fd()) < 0 {
+			t.Error("the file of the plan was closed")
+		}
+	}
+	if after := openFiles(t); after != before+1 {
+		t.Errorf("%d files are open, %d were before a device was deleted: only the latest former one may be", after, before)
+	}
+	must(t, f.Close())
+	if after := openFiles(t); after >= before {
+		t.Errorf("%d files are open after Close", after)
+	}
+}
+
 func TestFloatingIPAuto(t *testing.T) {
 	needTUN(t)
 	sysctl := func(name, value string) func(testing.TB, *board) {
