@@ -130,7 +130,7 @@ func TestFenceRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root has capabilities to lose")
 	}
-	f, err := onLesserThread(func() (*Fence, error) { return NewFence([]netip.Addr{testVIP}) })
+	f, err := onLesserThread(func() (*Fence, error) { return NewFence([]netip.Addr{testVIP}) }, unix.CAP_BPF, unix.CAP_SYS_ADMIN)
 	must(t, err)
 	defer f.Close()
 	kind, why := f.State()
@@ -147,8 +147,8 @@ func TestFenceRefused(t *testing.T) {
 	}
 }
 
-// onLesserThread runs something in a thread without the capabilities that bpf wants.
-func onLesserThread[T any](do func() (T, error)) (v T, err error) {
+// onLesserThread runs something in a thread without some capabilities.
+func onLesserThread[T any](do func() (T, error), without ...uint) (v T, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -160,8 +160,9 @@ func onLesserThread[T any](do func() (T, error)) (v T, err error) {
 		if err = unix.Capget(&header, &data[0]); err != nil {
 			return
 		}
-		data[unix.CAP_BPF/32].Effective &^= 1 << (unix.CAP_BPF % 32)
-		data[unix.CAP_SYS_ADMIN/32].Effective &^= 1 << unix.CAP_SYS_ADMIN
+		for _, capability := range without {
+			data[capability/32].Effective &^= 1 << (capability % 32)
+		}
 		if err = unix.Capset(&header, &data[0]); err != nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -14,7 +15,7 @@ import (
 )
 
 var (
-	// ErrNotHeld is what Renew says when the addresses are not held.
+	// ErrNotHeld is what Renew says when the addresses are not held, or no longer to be held.
 	ErrNotHeld = errors.New("the floating address is not held")
 	// ErrExpired is what Renew says when it comes later than the lifetime: the
 	// process was frozen or starved. The kernel has removed the addresses, or is
@@ -34,6 +35,10 @@ type FloatingIP struct {
 	method  HoldMethod
 	reason  string
 	handle  *netlink.Handle
+
+	// ending says that Release or Close was called since the last Acquire. Neither waits for the
+	// kernel to say so: a renewal that comes later renews nothing, even if the release fails.
+	ending atomic.Bool
 
 	// mu is held for as long as the kernel takes to change something. Where other programs
 	// configure interfaces meanwhile, that can be tens of milliseconds.
@@ -169,6 +174,7 @@ func (f *FloatingIP) ReleasePlan() ReleasePlan {
 func (f *FloatingIP) Acquire() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.ending.Store(false)
 	if !f.held {
 		f.held, f.heldFrom = true, Now() // from here on something may have to be released
 	}
@@ -198,11 +204,12 @@ func (f *FloatingIP) Acquire() error {
 // It must only be called by a leader that has just made sure that it still
 // leads: the kernel knows no "renew only", so renewing an address that is gone
 // adds it. The worst case is a process that wakes up after the lifetime is over. It
-// gets ErrExpired.
+// gets ErrExpired. Once Release or Close was called, it does nothing but say ErrNotHeld, also if
+// they could not remove the addresses.
 func (f *FloatingIP) Renew() (restored bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.held {
+	if !f.held || f.ending.Load() {
 		return false, fmt.Errorf("netio: renew: %w", ErrNotHeld)
 	}
 	if Now() >= f.expireAt {
@@ -283,12 +290,14 @@ func heldLabel(device string, from time.Duration) string {
 
 // Release removes the addresses. It is no error if they are not there.
 func (f *FloatingIP) Release() error {
+	f.ending.Store(true)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.release()
 }
 
 func (f *FloatingIP) release() error {
+	f.ending.Store(true) // an Acquire may have had the lock before this
 	if !f.held {
 		return nil
 	}
@@ -310,6 +319,7 @@ func (f *FloatingIP) release() error {
 
 // Close releases the addresses and the device. The FloatingIP cannot be used afterwards.
 func (f *FloatingIP) Close() error {
+	f.ending.Store(true)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.release()

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 var testFloating = netip.MustParsePrefix("10.77.0.100/24")
@@ -226,6 +228,59 @@ func TestPlanDuringRenewal(t *testing.T) {
 		}
 	case <-time.After(time.Second):
 		t.Error("the plan has to wait for the kernel")
+	}
+}
+
+// TestRenewAfterFailedRelease has a renewal wait for the kernel while the address is released, and the kernel
+// not let go of it: the lifetime must go on to its end, since nobody leads here.
+func TestRenewAfterFailedRelease(t *testing.T) {
+	ends := map[string]func(*FloatingIP) error{"Release": (*FloatingIP).Release, "Close": (*FloatingIP).Close}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			b := newLAN(t, 1).boards[0]
+			o := FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldLifetime, lifetime: longLease}
+			opened, err := b.newFloatingIP(o)
+			must(t, err)
+			f := floating{opened, b}
+			must(t, f.Acquire())
+			short := netlinkAddr(b.link(t, "eth0").Index, netip.PrefixFrom(testVIP, 32))
+			short.ValidLft, short.PreferedLft = 60, 60
+			must(t, b.handle.AddrReplace(nil, short))
+
+			f.mu.Lock() // whoever of the two has it next
+			ended, renewed := make(chan error, 1), make(chan error, 1)
+			go func() {
+				_, err := onLesserThread(func() (bool, error) { return false, end(f.FloatingIP) }, unix.CAP_NET_ADMIN)
+				ended <- err
+			}()
+			eventually(t, name+" is under way", f.ending.Load)
+			go func() {
+				_, err := f.Renew()
+				renewed <- err
+			}()
+			f.mu.Unlock()
+			if err := receive(t, name, ended); !errors.Is(err, unix.EPERM) {
+				t.Errorf("%s without the permission: %v, want EPERM", name, err)
+			}
+			if err := receive(t, "the renewal", renewed); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("the renewal during it: %v, want ErrNotHeld", err)
+			}
+			if _, err := f.Renew(); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("a renewal after it: %v, want ErrNotHeld", err)
+			}
+			var seconds int
+			if _, err := fmt.Sscanf(b.lease(t, "eth0", testVIP), "10.77.0.100/32 for %d s", &seconds); err != nil || seconds > 60 {
+				t.Errorf("the address is there for %d s, want at most 60 (%v)", seconds, err)
+			}
+			if name == "Close" {
+				return
+			}
+			must(t, f.Acquire())
+			if _, err := f.Renew(); err != nil {
+				t.Errorf("a renewal after the next Acquire: %v", err)
+			}
+			must(t, f.Close())
+		})
 	}
 }
 
