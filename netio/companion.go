@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -182,8 +181,18 @@ func (c *companion) release() error {
 	return err
 }
 
-// removeAddresses removes the addresses of the plan that are there.
-func (c *companion) removeAddresses() error { return c.remove(c.present()) }
+// removeAddresses removes the addresses of the plan that are there, by the label that they have according to
+// the plan. It looks only for those that are not there by that one: the plan may be of the time before.
+// Before Linux 6.9 or so a listing waits for the same lock of the kernel as a removal, and the RESIGN
+// would wait for both.
+func (c *companion) removeAddresses() error {
+	missing, err := c.remove(c.planned())
+	if len(missing) == 0 {
+		return err
+	}
+	_, missed := c.remove(c.present(missing))
+	return errors.Join(err, missed)
+}
 
 // labelled is an address as the kernel has it.
 type labelled struct {
@@ -191,41 +200,53 @@ type labelled struct {
 	label string
 }
 
-// present returns those addresses of the plan that are on its device. If that cannot be found out
-// they are all of the plan, with any label.
-func (c *companion) present() (found []labelled) {
-	listed, err := listAddrs(c.handle)
-	if err != nil {
-		for _, addr := range c.plan.Addresses {
-			found = append(found, labelled{addr: addr})
-		}
-		return found
+// planned returns the addresses of the plan, with its label.
+func (c *companion) planned() (all []labelled) {
+	for _, addr := range c.plan.Addresses {
+		all = append(all, labelled{addr, c.plan.Label})
 	}
-	for _, a := range listed {
-		p, ok := prefixOf(a.IPNet)
-		if ok && a.LinkIndex == c.plan.Link && slices.Contains(c.plan.Addresses, p.Addr()) {
-			found = append(found, labelled{p.Addr(), a.Label})
+	return all
+}
+
+// present returns the addresses as they are on the plan's device. One that is not listed is returned
+// with any label: the kernel may be at adding it for a daemon that was frozen there.
+func (c *companion) present(addresses []netip.Addr) (found []labelled) {
+	listed, _ := listAddrs(c.handle) // if that fails, none is listed
+	for _, addr := range addresses {
+		label := ""
+		for _, a := range listed {
+			p, ok := prefixOf(a.IPNet)
+			if ok && p.IsSingleIP() && p.Addr() == addr && a.LinkIndex == c.plan.Link {
+				label = a.Label
+			}
 		}
+		found = append(found, labelled{addr, label})
 	}
 	return found
 }
 
-// remove removes addresses, unless the daemon knows by now that the lease was ended: then it has
-// released them itself, and one that is here was acquired since and must stay. That may become so
-// between the look at the word and the removal, for instance if this process stands still there. So each is
-// removed by the label that it had before the look. An address that is acquired later has
-// another one, see heldLabel.
-func (c *companion) remove(addresses []labelled) error {
+// remove removes addresses, and returns those that are not there by their label. It stops if the
+// daemon knows by now that the lease was ended: then it has released them itself, and one that is
+// here was acquired since and must stay. That may become so between the look at the word and the
+// removal, for instance if this process stands still there. So each is removed by the label that it
+// had before the look. An address that is acquired later has another one, see heldLabel. Only one that was
+// neither there by the label of the plan nor listed goes by any: if that should be a later one, the daemon
+// puts it back.
+func (c *companion) remove(addresses []labelled) (missing []netip.Addr, err error) {
 	var failed []error
 	for _, a := range addresses {
 		if c.lease.word.load() != leaseFired {
-			break
+			return nil, errors.Join(failed...)
 		}
-		if err := removeAddress(c.handle, c.plan.Link, a.addr, a.label); err != nil {
+		err := removeAddress(c.handle, c.plan.Link, a.addr, a.label)
+		switch {
+		case errors.Is(err, unix.EADDRNOTAVAIL):
+			missing = append(missing, a.addr)
+		case err != nil && !isGone(err):
 			failed = append(failed, fmt.Errorf("netio: dead man's switch: remove %s: %w", a.addr, err))
 		}
 	}
-	return errors.Join(failed...)
+	return missing, errors.Join(failed...)
 }
 
 // resign sends the pre-signed RESIGN several times.

@@ -1,8 +1,11 @@
 package netio
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 )
 
 // TestCompanionFrozen has a companion sleep over the end of a lease that was extended
@@ -117,20 +122,109 @@ func TestReleaseOfTheNextLease(t *testing.T) {
 		for _, again := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v, acquired again=%t", method, again), func(t *testing.T) {
 				b := newGuardedBoard(t, method)
-				c := &companion{lease: lease{word: leaseWord{new(uint64)}}, handle: b.handle, plan: b.floating.ReleasePlan()}
-				c.lease.put(leaseFired)
-				present := c.present()
+				c := b.firedCompanion()
+				planned, present := c.planned(), c.present(c.plan.Addresses)
 				if again {
 					must(t, b.floating.Release())
 				}
 				must(t, b.floating.Acquire())
-				must(t, c.remove(present))
-				if got := b.holds(t); got != again {
-					t.Errorf("the address is there: %t, want %t", got, again)
+				for what, addresses := range map[string][]labelled{"the plan": planned, "the list": present} {
+					missing, err := c.remove(addresses)
+					must(t, err)
+					if again && !slices.Equal(missing, []netip.Addr{testVIP}) {
+						t.Errorf("by the label of %s, these are not there: %v", what, missing)
+					}
+					if got := b.holds(t); got != again {
+						t.Errorf("by the label of %s: the address is there: %t, want %t", what, got, again)
+					}
 				}
 			})
 		}
 	}
+}
+
+// firedCompanion is a companion in this process, with the plan of now and a lease that was ended.
+func (b *guardedBoard) firedCompanion() *companion {
+	c := &companion{lease: lease{word: leaseWord{new(uint64)}}, handle: b.handle, plan: b.floating.ReleasePlan()}
+	c.lease.put(leaseFired)
+	return c
+}
+
+// TestRemovedByThePlan: the plan has the label that the address has in the kernel, each time it is held, so
+// that the companion need not list the addresses, which may wait for the kernel as long as a removal.
+func TestRemovedByThePlan(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newGuardedBoard(t, method)
+			labels := map[string]bool{}
+			for range 2 {
+				must(t, b.floating.Acquire())
+				sent := b.firedCompanion()
+				message, err := json.Marshal(sent.plan)
+				must(t, err)
+				sent.replacePlan(message, nil)
+				missing, err := sent.remove(sent.planned())
+				if len(missing) > 0 || err != nil || b.holds(t) {
+					t.Errorf("not there by the label %q: %v, error %v", sent.plan.Label, missing, err)
+				}
+				labels[sent.plan.Label] = true
+				must(t, b.floating.Release())
+			}
+			if len(labels) != 2 || labels[""] {
+				t.Errorf("held twice by the labels %q", slices.Collect(maps.Keys(labels)))
+			}
+		})
+	}
+	t.Run("another device", func(t *testing.T) {
+		b := newGuardedBoard(t, HoldTUN)
+		must(t, b.handle.LinkDel(&netlink.Tuntap{LinkAttrs: *b.link(t, b.floating.Device())}))
+		openFloating(t, b.board, FloatingOptions{Method: HoldTUN}) // has the name now
+		_, err := b.floating.Renew()
+		must(t, err)
+		c := b.firedCompanion()
+		if device, _, _ := strings.Cut(c.plan.Label, ":"); device != "topdog1" || device != b.floating.Device() {
+			t.Errorf("the label is %q on %s", c.plan.Label, b.floating.Device())
+		}
+		if missing, err := c.remove(c.planned()); len(missing) > 0 || err != nil {
+			t.Errorf("not there by the label %q: %v, error %v", c.plan.Label, missing, err)
+		}
+	})
+}
+
+// TestRemovedWithoutThePlan has an address that is not there by the label of the plan.
+func TestRemovedWithoutThePlan(t *testing.T) {
+	t.Run("a plan of the time before", func(t *testing.T) {
+		b := newGuardedBoard(t, HoldLifetime)
+		c := b.firedCompanion()
+		must(t, b.floating.Release())
+		must(t, b.floating.Acquire())
+		must(t, c.removeAddresses())
+		if b.holds(t) {
+			t.Error("the address is there")
+		}
+	})
+	t.Run("not in the list yet", func(t *testing.T) {
+		b := newGuardedBoard(t, HoldLifetime)
+		c := b.firedCompanion()
+		must(t, b.floating.Release())
+		missing, err := c.remove(c.planned())
+		must(t, err)
+		present := c.present(missing)
+		must(t, b.floating.Acquire())
+		_, err = c.remove(present)
+		must(t, err)
+		if b.holds(t) {
+			t.Error("the address is there")
+		}
+	})
+	t.Run("not there at all", func(t *testing.T) {
+		b := newGuardedBoard(t, HoldLifetime)
+		c := b.firedCompanion()
+		must(t, b.floating.Release())
+		must(t, c.removeAddresses())
+		must(t, b.handle.LinkDel(&netlink.Veth{LinkAttrs: *b.link(t, "eth0")}))
+		must(t, c.removeAddresses())
+	})
 }
 
 // TestHeldLabel: the kernel has room for 15 characters, and the last digits are those that change.

@@ -44,33 +44,39 @@ type FloatingIP struct {
 	// configure interfaces meanwhile, that can be tens of milliseconds.
 	mu       sync.Mutex
 	held     bool
-	heldFrom time.Duration // since when, on the clock of Now; it tells this time from the others
+	heldFrom time.Duration // since when, on the clock of Now; the label tells this time from the others by it
 	expireAt time.Duration // when the lifetimes end, on the clock of Now
 	routes   []*netlink.Route
 	former   *os.File // of a TUN device that somebody has deleted, or nil
 
+	place guardedPlace
+}
+
+// place is where the addresses are, or will be.
+type place struct {
+	tun    *os.File // nil without TUN
+	device string   // name of the device that has the addresses
+	link   int      // its index
+	label  string   // of the addresses while they are held this time
+}
+
+// guardedPlace is for those who do not wait for the kernel.
+type guardedPlace struct {
+	mu    sync.Mutex
 	place place
 }
 
-// place is where the addresses are, or will be. Who asks for it does not wait for the kernel.
-type place struct {
-	mu     sync.Mutex
-	tun    *os.File // nil without TUN
-	device string   // name of the TUN device, if there is one
-	link   int      // index of the device that has the addresses
-}
-
 // get returns a consistent copy of all fields.
-func (p *place) get() (tun *os.File, device string, link int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tun, p.device, p.link
+func (g *guardedPlace) get() place {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.place
 }
 
-func (p *place) set(tun *os.File, device string, link int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tun, p.device, p.link = tun, device, link
+func (g *guardedPlace) set(p place) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.place = p
 }
 
 // NewFloatingIP prepares to hold the addresses: it opens what Acquire will need,
@@ -85,6 +91,7 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 		return nil, err
 	}
 	f := &FloatingIP{options: o, handle: handle}
+	f.place.set(place{device: o.Interface}) // unless there is a TUN device
 	if err := f.chooseMethod(); err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("netio: floating IP on %s: %w", o.Interface, err)
@@ -142,8 +149,8 @@ func (f *FloatingIP) openDevice() error {
 	if f.former != nil {
 		f.former.Close()
 	}
-	f.former, _, _ = f.place.get()
-	f.place.set(tun, name, link)
+	f.former = f.place.get().tun
+	f.move(tun, name, link)
 	return nil
 }
 
@@ -151,18 +158,12 @@ func (f *FloatingIP) openDevice() error {
 func (f *FloatingIP) Method() (method HoldMethod, reason string) { return f.method, f.reason }
 
 // Device returns the name of the device that has the addresses while they are held.
-func (f *FloatingIP) Device() string {
-	if f.method != HoldTUN {
-		return f.options.Interface
-	}
-	_, device, _ := f.place.get()
-	return device
-}
+func (f *FloatingIP) Device() string { return f.place.get().device }
 
 // ReleasePlan says what a companion must release while the addresses are held.
 func (f *FloatingIP) ReleasePlan() ReleasePlan {
-	tun, _, link := f.place.get()
-	plan := ReleasePlan{Link: link, device: tun}
+	at := f.place.get()
+	plan := ReleasePlan{Link: at.link, Label: at.label, device: at.tun}
 	for _, p := range f.options.Addresses {
 		plan.Addresses = append(plan.Addresses, p.Addr())
 	}
@@ -177,6 +178,8 @@ func (f *FloatingIP) Acquire() error {
 	f.ending.Store(false)
 	if !f.held {
 		f.held, f.heldFrom = true, Now() // from here on something may have to be released
+		at := f.place.get()
+		f.move(at.tun, at.device, at.link)
 	}
 	var err error
 	if f.method != HoldTUN {
@@ -267,15 +270,19 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 // becomes permanent, also if it had a lifetime before.
 func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 	seconds := int(f.options.lifetime / time.Second)
-	_, _, link := f.place.get()
+	at := f.place.get()
 	return &netlink.Addr{
-		LinkIndex: link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds,
-		Label: heldLabel(f.Device(), f.heldFrom),
+		LinkIndex: at.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds, Label: at.label,
 	}
 }
 
+// move sets where the addresses are from now on. Their label begins with the device's name.
+func (f *FloatingIP) move(tun *os.File, device string, link int) {
+	f.place.set(place{tun, device, link, heldLabel(device, f.heldFrom)})
+}
+
 // heldLabel is the label of addresses that are held from a moment on: another one each time, so
-// that a companion that is late removes none that was acquired anew, see companion.removeAddresses.
+// that a companion that is late removes none that was acquired anew, see companion.remove.
 // A label is the device's name, a colon, and here the last digits of the moment: programs take that
 // for an alias of the device. It is empty, which makes it the name alone, if a long name leaves no room.
 func heldLabel(device string, from time.Duration) string {
@@ -302,11 +309,11 @@ func (f *FloatingIP) release() error {
 		return nil
 	}
 	var failed []error
-	_, _, link := f.place.get()
+	link := f.place.get().link
 	for _, p := range f.options.Addresses {
 		// The kernel removes a route whose source address goes away, so the
 		// routes need no attention.
-		if err := removeAddress(f.handle, link, p.Addr(), ""); err != nil {
+		if err := removeAddress(f.handle, link, p.Addr(), ""); err != nil && !isGone(err) {
 			failed = append(failed, f.explain("remove", p, err))
 		}
 	}
@@ -323,14 +330,14 @@ func (f *FloatingIP) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.release()
-	tun, device, link := f.place.get()
-	for _, file := range []*os.File{tun, f.former} {
+	at := f.place.get()
+	for _, file := range []*os.File{at.tun, f.former} {
 		if file != nil {
 			err = errors.Join(err, file.Close())
 		}
 	}
 	f.former = nil
-	f.place.set(nil, device, link)
+	f.move(nil, at.device, at.link)
 	f.handle.Close()
 	return err
 }
@@ -343,7 +350,7 @@ func (f *FloatingIP) findDevice() (err error) {
 	}
 	index, err := f.interfaceIndex()
 	if err == nil {
-		f.place.set(nil, "", index)
+		f.move(nil, f.options.Interface, index)
 	}
 	return err
 }

@@ -79,7 +79,7 @@ func (r *removal) isOurs(a netlink.Addr) bool {
 
 func (r *removal) address(link netlink.Link, a netlink.Addr) {
 	err := r.handle.AddrDel(nil, &netlink.Addr{LinkIndex: a.LinkIndex, IPNet: a.IPNet})
-	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
+	if isGone(err) {
 		return // its lifetime ended just now, or its device went
 	}
 	r.note(fmt.Sprintf("address %s on %s", a.IP, link.Attrs().Name), err)

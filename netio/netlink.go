@@ -21,13 +21,15 @@ func openHandle() (*netlink.Handle, error) {
 }
 
 // removeAddress removes a floating address from a device if it has that label; "" is any. The kernel
-// compares and removes in one step. It is no error if one of them is not there.
+// compares and removes in one step. It is unix.EADDRNOTAVAIL if the address is not there by that label,
+// and unix.ENODEV if the device is not.
 func removeAddress(handle *netlink.Handle, link int, addr netip.Addr, label string) error {
-	err := handle.AddrDel(nil, &netlink.Addr{LinkIndex: link, IPNet: hostNet(addr), Label: label})
-	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
-		return nil
-	}
-	return err
+	return handle.AddrDel(nil, &netlink.Addr{LinkIndex: link, IPNet: hostNet(addr), Label: label})
+}
+
+// isGone reports whether an address could not be removed because it, or its device, is not there.
+func isGone(err error) bool {
+	return errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV)
 }
 
 // hostNet is the /32 of addr.

@@ -15,6 +15,8 @@ type ReleasePlan struct {
 	// Link is the index of the device that has the addresses.
 	Link      int          `json:"link"`
 	Addresses []netip.Addr `json:"addresses"`
+	// Label is what all of them have while they are held this time; "" for any.
+	Label string `json:"label"`
 	// Resign is a RESIGN that the daemon has signed beforehand, nil for none. It is sent
 	// to all of To.
 	Resign []byte           `json:"resign"`
