@@ -166,9 +166,9 @@ func (l *lan) problems() (found []console.Problem) {
 
 // problem says that the witness does not answer, and what to do. answered says that it has once.
 func (w *witness) problem(answered bool) string {
-	who, do := fmt.Sprintf("the gateway %v", w.addr), "name another host of this network that is always on as `witness`"
+	who, do := fmt.Sprintf("the gateway %v", w.addr), "name another host of this network that always runs as `witness`"
 	if w.configured {
-		who, do = fmt.Sprintf("witness %v", w.addr), "switch it on, or name another host of this network that is always on"
+		who, do = fmt.Sprintf("witness %v", w.addr), "switch it on, or name another host of this network that always runs"
 	}
 	what := "has never answered an ARP request"
 	if answered {
