@@ -501,6 +501,11 @@ func quiet(t tester, lan *sim.Sim, v variant) {
 		wire.TypeHello:     min(hellos, 10),
 		wire.TypeQuery:     3, // the three that are next in the succession time the way
 	}
+	if v.measure == election.ScoreFromAge {
+		// A board knows its own age at once, and that of another one by its last HELLO. So more of
+		// them may count themselves among those three, if they are equally old.
+		most[wire.TypeQuery] = boards - 1
+	}
 	if v.algorithm == wire.AlgorithmAgents {
 		// Its membership never rests: every 2H an OK to all, and an ACK from each. The
 		// leader's list, which no heartbeat can hold, comes once a second.
