@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -179,7 +181,16 @@ func TestDaemonKilledCompanionFrozen(t *testing.T) {
 	b := newKillableBoard(t, HoldTUN)
 	b.untilInformed(t)
 	must(t, syscall.Kill(b.companion, syscall.SIGSTOP))
-	eventually(t, "the companion stands still", func() bool { return processState(t, b.companion) == "T" })
+	// The kernel counts a process as stopped when its last thread is.
+	eventually(t, "all threads of the companion stand still", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", b.companion))
+		must(t, err)
+		return !slices.ContainsFunc(threads, func(dir string) bool {
+			tid, err := strconv.Atoi(filepath.Base(dir))
+			must(t, err)
+			return processState(t, tid) != "T"
+		})
+	})
 	must(t, b.daemon.cmd.Process.Kill())
 	eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 	b.wantResign(t)
