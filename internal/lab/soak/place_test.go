@@ -41,8 +41,9 @@ func TestPlaces(t *testing.T) {
 	address := netip.PrefixFrom(cluster.Address, 24)
 	// see returns the boards that answer at a place, and for how long two do.
 	see := func(p *place) (boards map[int]bool, two time.Duration) {
+		const while, onItsWay = 100 * time.Millisecond, 20 * time.Millisecond
+		<-time.After(onItsWay) // what was answered before the last change
 		p.take()
-		const while = 100 * time.Millisecond
 		<-time.After(while)
 		spans := p.take()
 		boards = map[int]bool{}
