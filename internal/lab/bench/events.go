@@ -50,6 +50,15 @@ func (e event) fills(key string) bool {
 
 // allEvents returns all events in the order in which tables show them.
 func allEvents() []event {
+	return append(append(leaderEvents(), lanEvents()...), event{
+		variant: variant{preempt: true}, run: comeBack, tables: []report.Event{
+			{Key: report.Preempted, Title: "a board of higher rank returns and preempts"},
+		},
+	})
+}
+
+// leaderEvents are those in which the leader, its daemon or its cable ends.
+func leaderEvents() []event {
 	return []event{
 		{run: pullCable, tables: []report.Event{
 			{Key: report.CablePulled, Title: "the leader's cable is pulled"},
@@ -72,47 +81,6 @@ func allEvents() []event {
 		{run: resign, tables: []report.Event{{Key: report.Resigned, Title: "hand-over by command"}}},
 		{coarse: true, run: flap, tables: []report.Event{
 			{Key: report.CableFlaps, Title: "the cable is out for 500 ms and in for 500 ms, ten times (outage: the sum of all over 8 ms)"},
-		}},
-		{run: bursts, coarse: true, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.Bursts, Title: "the switch passes nothing for 20 to 60 ms, forty times (outage: the sum of what the silence does not explain)"},
-			{Key: report.BurstsAgain, Title: "the same forty times more (outage: the same sum)"},
-			{Key: report.BurstsPulled, Title: "then the leader's cable is pulled"},
-		}},
-		{run: pauses, coarse: true, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.Pauses, Title: "all processes of the leader's board stand still for 5 to 30 ms, forty times (outage: the sum of all over 8 ms)"},
-		}},
-		{run: deaf, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.Deaf, Title: "the leader goes deaf: its frames pass, and none gets to it"},
-		}},
-		{run: mute, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.Mute, Title: "the leader goes mute: it hears all, and none of its frames pass"},
-		}},
-		{run: cut(cutShort, report.CutShort), probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.CutShort, Title: "the leader is cut off for 300 ms, its carrier stays (two holders: from the first frame between boards after it)"},
-		}},
-		{run: cut(cutLong, report.CutLong), probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.CutLong, Title: "the leader is cut off for 3 s, its carrier stays (two holders: from the first frame between boards after it)"},
-		}},
-		{run: multicastDies, coarse: true, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.MulticastDies, Title: "no multicast passes for a minute, broadcast and unicast do"},
-		}},
-		{run: multicastDead, coarse: true, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.MulticastDead, Title: "no multicast passes from before the start of all (outage: until the first answer)"},
-		}},
-		{run: restartSwitch(5*time.Second, report.SwitchOff, report.SwitchBack), coarse: true, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.SwitchOff, Title: "the switch restarts: all links are up, and it forwards nothing for 5 s (outage: that time)"},
-			{Key: report.SwitchBack, Title: "the switch forwards again (outage: until one board alone has the address and answers)"},
-		}},
-		{run: restartSwitch(35*time.Second, report.SwitchOffLong, report.SwitchBackLong), coarse: true, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.SwitchOffLong, Title: "the switch restarts, and it forwards nothing for 35 s (outage: that time)"},
-			{Key: report.SwitchBackLong, Title: "the switch forwards again after 35 s (outage: until one board alone has the address and answers)"},
-		}},
-		{variant: variant{many: true}, run: split, probed: true, teaches: true, seldom: true, tables: []report.Event{
-			{Key: report.Split, Title: "five boards fall in two: the leader and another, and three with the client (two holders: one on each side)"},
-			{Key: report.SplitHealed, Title: "the two parts meet again (two holders: from the first frame between them)"},
-		}},
-		{variant: variant{preempt: true}, run: comeBack, tables: []report.Event{
-			{Key: report.Preempted, Title: "a board of higher rank returns and preempts"},
 		}},
 	}
 }

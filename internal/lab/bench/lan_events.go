@@ -35,6 +35,55 @@ const (
 	settleFor = 2 * time.Second
 )
 
+// lanEvents are those in which nobody is dead. Each has its boards asked by ARP, may teach the group
+// patience, and takes long.
+func lanEvents() []event {
+	events := []event{
+		{run: bursts, coarse: true, tables: []report.Event{
+			{Key: report.Bursts, Title: "the switch passes nothing for 20 to 60 ms, forty times (outage: the sum of what the silence does not explain)"},
+			{Key: report.BurstsAgain, Title: "the same forty times more (outage: the same sum)"},
+			{Key: report.BurstsPulled, Title: "then the leader's cable is pulled"},
+		}},
+		{run: pauses, coarse: true, tables: []report.Event{
+			{Key: report.Pauses, Title: "all processes of the leader's board stand still for 5 to 30 ms, forty times (outage: the sum of all over 8 ms)"},
+		}},
+		{run: deaf, tables: []report.Event{
+			{Key: report.Deaf, Title: "the leader goes deaf: its frames pass, and none gets to it"},
+		}},
+		{run: mute, tables: []report.Event{
+			{Key: report.Mute, Title: "the leader goes mute: it hears all, and none of its frames pass"},
+		}},
+		{run: cut(cutShort, report.CutShort), tables: []report.Event{
+			{Key: report.CutShort, Title: "the leader is cut off for 300 ms, its carrier stays (two holders: from the first frame between boards after it)"},
+		}},
+		{run: cut(cutLong, report.CutLong), tables: []report.Event{
+			{Key: report.CutLong, Title: "the leader is cut off for 3 s, its carrier stays (two holders: from the first frame between boards after it)"},
+		}},
+		{run: multicastDies, coarse: true, tables: []report.Event{
+			{Key: report.MulticastDies, Title: "no multicast passes for a minute, broadcast and unicast do"},
+		}},
+		{run: multicastDead, coarse: true, tables: []report.Event{
+			{Key: report.MulticastDead, Title: "no multicast passes from before the start of all (outage: until the first answer)"},
+		}},
+		{run: restartSwitch(5*time.Second, report.SwitchOff, report.SwitchBack), coarse: true, tables: []report.Event{
+			{Key: report.SwitchOff, Title: "the switch restarts: all links are up, and it forwards nothing for 5 s (outage: that time)"},
+			{Key: report.SwitchBack, Title: "the switch forwards again (outage: until one board alone has the address and answers)"},
+		}},
+		{run: restartSwitch(35*time.Second, report.SwitchOffLong, report.SwitchBackLong), coarse: true, tables: []report.Event{
+			{Key: report.SwitchOffLong, Title: "the switch restarts, and it forwards nothing for 35 s (outage: that time)"},
+			{Key: report.SwitchBackLong, Title: "the switch forwards again after 35 s (outage: until one board alone has the address and answers)"},
+		}},
+		{variant: variant{many: true}, run: split, tables: []report.Event{
+			{Key: report.Split, Title: "five boards fall in two: the leader and another, and three with the client (two holders: one on each side)"},
+			{Key: report.SplitHealed, Title: "the two parts meet again (two holders: from the first frame between them)"},
+		}},
+	}
+	for i := range events {
+		events[i].probed, events[i].teaches, events[i].seldom = true, true, true
+	}
+	return events
+}
+
 // random returns the source of a run: the same in every session and for every system.
 func (t *trial) random() *rand.Rand { return rand.New(rand.NewPCG(10, uint64(t.turn.number))) }
 
