@@ -15,15 +15,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
 
 // priorityRaised marks the process that has raised its priority.
 const priorityRaised = "TOPDOG_BENCH_ELEVATED"
-
-// serviceNice is Nice= of topdog's unit. All that is measured runs with it, and so
-// do the client and the boards' answers, which are this process: nobody is ahead.
-const serviceNice = -10
 
 // Main runs the program scripts/bench.
 func Main() {
@@ -187,7 +184,9 @@ func (o options) measure(ctx context.Context) error {
 	return errors.Join(err, o.publish(r))
 }
 
-// raisePriority starts this program anew with the priority of topdog's unit. Linux gives
+// raisePriority starts this program anew with the priority of topdog's unit. All that is measured
+// runs with it, and so do the client and the boards' answers, which are this process: nobody is
+// ahead. Linux gives
 // a priority to threads, and Go has several by now, so it must be had from the start.
 func raisePriority() error {
 	if os.Getenv(priorityRaised) != "" {
@@ -195,12 +194,12 @@ func raisePriority() error {
 	}
 	runtime.LockOSThread() // it is the thread that calls execve which stays
 	defer runtime.UnlockOSThread()
-	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, serviceNice); err != nil {
-		return fmt.Errorf("raise the priority to that of topdog's unit (%d): %w", serviceNice, err)
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, cluster.ServiceNice); err != nil {
+		return fmt.Errorf("raise the priority to that of topdog's unit (%d): %w", cluster.ServiceNice, err)
 	}
 	path, err := os.Executable()
 	if err == nil {
 		err = unix.Exec(path, os.Args, append(os.Environ(), priorityRaised+"=1"))
 	}
-	return fmt.Errorf("start anew with a priority of %d: %w", serviceNice, err)
+	return fmt.Errorf("start anew with a priority of %d: %w", cluster.ServiceNice, err)
 }

@@ -16,9 +16,9 @@ import (
 	"topdog/internal/lab/netns"
 )
 
-// serviceNice is Nice= of systemd/topdog.service. Without it, whatever keeps all processors of
+// ServiceNice is Nice= of systemd/topdog.service. Without it, whatever keeps all processors of
 // this machine busy would make leaders late.
-const serviceNice = -10
+const ServiceNice = -10
 
 // Program is a program that is topdog, given its command line.
 type Program struct {
@@ -107,7 +107,7 @@ func (t *Topdog) SetKey(key config.Key) error { return os.WriteFile(t.KeyFile(),
 // Run starts the daemon with the priority that its service has.
 func (t *Topdog) Run() error {
 	t.Log.Note("start")
-	return t.Launch(t.Program.Path, []string{"run", "--config", t.ConfigFile()}, netns.Env(t.Program.Env...), netns.Nice(serviceNice))
+	return t.Launch(t.Program.Path, []string{"run", "--config", t.ConfigFile()}, netns.Env(t.Program.Env...), netns.Nice(ServiceNice))
 }
 
 // Client speaks to the daemon's control socket.

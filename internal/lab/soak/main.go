@@ -115,12 +115,9 @@ func run(ctx context.Context, args []string) error {
 	return o.soak(ctx, program)
 }
 
-// serviceNice is Nice= of topdog's unit. The client, the boards' answers and the places are this
-// process, so nobody is ahead.
-const serviceNice = -10
-
 // raisePriority gives all threads of this process the priority of topdog's unit. A new thread has
-// that of the one that makes it.
+// that of the one that makes it. The client, the boards' answers and the places are this process, so
+// nobody is ahead.
 func raisePriority() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -131,8 +128,8 @@ func raisePriority() error {
 		if err != nil {
 			return err
 		}
-		if err := unix.Setpriority(unix.PRIO_PROCESS, id, serviceNice); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("raise the priority to that of topdog's unit (%d): %w", serviceNice, err)
+		if err := unix.Setpriority(unix.PRIO_PROCESS, id, cluster.ServiceNice); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("raise the priority to that of topdog's unit (%d): %w", cluster.ServiceNice, err)
 		}
 	}
 	return nil
