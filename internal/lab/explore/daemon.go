@@ -155,11 +155,16 @@ func (w *world) run(b *board) {
 	d.steps = slices.Clip(d.steps[1:])
 	d.at = w.now + busy
 	w.traceStep(b, &s)
+	if !w.callCore(b, &s) {
+		w.actOn(b, &s)
+	}
+}
+
+// callCore takes a step in which the core is called that may want something done. It reports false
+// for the others.
+func (w *world) callCore(b *board, s *step) bool {
+	d := &b.daemon
 	switch s.kind {
-	case stepCheck:
-		w.check(b)
-	case stepRead:
-		d.read = b.clock.local(w.now)
 	case stepReceive:
 		d.summed = false
 		if d.windows[s.message.Sender-1].admit(&s.message.Message) {
@@ -182,8 +187,6 @@ func (w *world) run(b *board) {
 		effects := w.ownCore(b).Link(d.read, b.kernel.cable)
 		w.spoil(b, was, effects)
 		w.carryOut(b, effects)
-	case stepAskLAN:
-		w.askLAN(b, s.to)
 	case stepAnswered:
 		w.carryOut(b, w.ownCore(b).AddressAnswered(d.read, s.askedAt))
 	case stepEvidence:
@@ -195,12 +198,28 @@ func (w *world) run(b *board) {
 	case stepResign:
 		effects, _ := w.ownCore(b).Resign(d.read)
 		w.carryOut(b, effects)
+	default:
+		return false
+	}
+	return true
+}
+
+// actOn takes a step of the daemon's own: it looks at something, or has something done.
+func (w *world) actOn(b *board, s *step) {
+	d := &b.daemon
+	switch s.kind {
+	case stepCheck:
+		w.check(b)
+	case stepRead:
+		d.read = b.clock.local(w.now)
+	case stepAskLAN:
+		w.askLAN(b, s.to)
 	case stepGate:
 		if d.armed && b.kernel.word == wordFired {
 			d.skip()
 		}
 	case stepSend:
-		w.send(b, &s)
+		w.send(b, s)
 		if s.beat != 0 {
 			w.ownCore(b).Sent(s.beat, d.sequence)
 		}
