@@ -103,7 +103,7 @@ func TestMutedFollower(t *testing.T) {
 		}
 		return ""
 	})
-	time.Sleep(20 * heartbeat)
+	c.watchFor(20 * heartbeat)
 	c.twoHoldersAtMost(began, 0)
 	must(t, muted.Unmute())
 	c.agreeOn(leader, c.boards...)

@@ -19,7 +19,7 @@ func TestSwitchForwardsNothing(t *testing.T) {
 
 	began := time.Now()
 	must(t, c.LAN.Halt())
-	time.Sleep(3 * time.Second)
+	c.watchFor(3 * time.Second)
 	c.twoHoldersAtMost(began, 0)
 	must(t, c.LAN.Resume())
 	c.answeredBy(c.agree())
@@ -44,7 +44,7 @@ func TestDeafHeir(t *testing.T) {
 
 	began := time.Now()
 	must(t, drop.Drop(loss.ToHost, heir.Host))
-	time.Sleep(20 * heartbeat)
+	c.watchFor(20 * heartbeat)
 	c.undisturbed(began, leader)
 	c.twoHoldersAtMost(began, 0)
 	must(t, leader.Pull())
@@ -106,7 +106,7 @@ func TestNoMulticast(t *testing.T) {
 				must(t, drop.Drop(loss.MulticastToHost, hosts...))
 			}
 			c.except(leader)[0].untilProblem("gets no multicast")
-			time.Sleep(20 * heartbeat)
+			c.watchFor(20 * heartbeat)
 			c.undisturbed(began, leader)
 			c.twoHoldersAtMost(began, 0)
 		})

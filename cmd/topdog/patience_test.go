@@ -45,7 +45,7 @@ func TestPatience(t *testing.T) {
 	began := time.Now()
 	for range 5 {
 		leader.signal(syscall.SIGSTOP)
-		time.Sleep(grace / 4)
+		c.watchFor(grace / 4)
 		leader.signal(syscall.SIGCONT)
 		c.watchFor(3 * heartbeat)
 	}
