@@ -1,11 +1,9 @@
 package setup
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/netip"
-	"strings"
 
 	"topdog/internal/config"
 )
@@ -58,31 +56,13 @@ func (b *Board) suits(n network, out io.Writer, text string) error {
 func ask(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr, suits func(string) error) (string, error) {
 	fmt.Fprintln(out, "Which address shall the boards keep? An unused one of your network, outside the range")
 	fmt.Fprintln(out, "that your router hands out (DHCP).")
-	example := ""
+	usual := ""
 	if subnet.IsValid() {
 		fmt.Fprintf(out, "This board is in %s.\n", subnet)
 	}
 	if free.IsValid() {
 		fmt.Fprintf(out, "Nobody answers at %s just now; whether your router would hand it out, only the\nrouter knows.\n", free)
-		example = fmt.Sprintf(" [%s]", free)
+		usual = free.String()
 	}
-	lines := bufio.NewScanner(in)
-	for {
-		fmt.Fprintf(out, "Address%s: ", example)
-		if !lines.Scan() {
-			return "", usage("no address was given; for example: topdog init 192.168.1.250")
-		}
-		text := strings.TrimSpace(lines.Text())
-		if text == "" && free.IsValid() {
-			text = free.String()
-		}
-		if text == "" {
-			continue
-		}
-		err := suits(text)
-		if err == nil {
-			return text, nil
-		}
-		fmt.Fprintf(out, "%v\n", err)
-	}
+	return newDialog(in, out).ask("Address", usual, suits, usage("no address was given; for example: topdog init 192.168.1.250"))
 }

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/netip"
@@ -59,35 +58,12 @@ func (b *Board) isVoter(n network) error {
 
 // askVoters asks how many voters there are, and then for one after the other.
 func (b Board) askVoters(in io.Reader, out io.Writer, own netip.Addr) ([]string, error) {
-	lines := bufio.NewScanner(in)
-	// answer asks one question until the answer suits; usual is the answer that is empty.
-	answer := func(question, usual string, suits func(string) error) (string, error) {
-		if usual != "" {
-			question += " [" + usual + "]"
-		}
-		for {
-			fmt.Fprintf(out, "%s: ", question)
-			if !lines.Scan() {
-				return "", usage("the voters were not given; %s", votersExample)
-			}
-			text := strings.TrimSpace(lines.Text())
-			if text == "" {
-				text = usual
-			}
-			if text == "" {
-				continue
-			}
-			err := suits(text)
-			if err == nil {
-				return text, nil
-			}
-			fmt.Fprintf(out, "%v\n", err)
-		}
-	}
+	questions := newDialog(in, out)
+	ended := usage("the voters were not given; %s", votersExample)
 	fmt.Fprintln(out, "A leader needs the promises of most of the voters. Voters are the boards, and for two boards a")
 	fmt.Fprintln(out, "witness: any machine of this network that is always on and runs `topdog witness`. Each needs an")
 	fmt.Fprintln(out, "own address that never changes: have your router reserve it.")
-	count, err := answer("How many voters are there", strconv.Itoa(config.MinVoters), suitsAsCount)
+	count, err := questions.ask("How many voters are there", strconv.Itoa(config.MinVoters), suitsAsCount, ended)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +77,8 @@ func (b Board) askVoters(in io.Reader, out io.Writer, own netip.Addr) ([]string,
 		if len(voters) == 0 && own.IsValid() {
 			question, usual = question+", this board", own.String()
 		}
-		voter, err := answer(question, usual, func(text string) error { return b.suitsAsVoter(voters, text) })
+		suits := func(text string) error { return b.suitsAsVoter(voters, text) }
+		voter, err := questions.ask(question, usual, suits, ended)
 		if err != nil {
 			return nil, err
 		}
