@@ -43,11 +43,21 @@ func parseUnit(t *testing.T, path string) unit {
 	return u
 }
 
+// says checks settings of a unit. "" stands for one that is empty or not there.
+func says(t *testing.T, u unit, settings map[string]string) {
+	t.Helper()
+	for key, want := range settings {
+		if got := strings.Join(u[key], ", "); got != want {
+			t.Errorf("%s=%s, want %q", key, got, want)
+		}
+	}
+}
+
 // What the daemon and the design rely on. A change here is a change of what
 // topdog promises, so it has to be made twice.
 func TestUnit(t *testing.T) {
 	u := parseUnit(t, "topdog.service")
-	for key, want := range map[string]string{
+	says(t, u, map[string]string{
 		"Unit.After":                 "network-pre.target",
 		"Unit.StartLimitIntervalSec": "0",
 
@@ -86,17 +96,13 @@ func TestUnit(t *testing.T) {
 		"Unit.Requires": "", "Unit.Wants": "", "Unit.Before": "",
 		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Service.PrivateDevices": "",
 		"Service.DynamicUser": "", "Service.ProcSubset": "",
-	} {
-		if got := strings.Join(u[key], ", "); got != want {
-			t.Errorf("%s=%s, want %q", key, got, want)
-		}
-	}
+	})
 }
 
 // A witness has no right at all, and the user who may read the key.
 func TestWitnessUnit(t *testing.T) {
 	u := parseUnit(t, "topdog-witness.service")
-	for key, want := range map[string]string{
+	says(t, u, map[string]string{
 		"Service.ExecStart":                "/usr/bin/topdog witness",
 		"Service.Type":                     "notify",
 		"Service.Restart":                  "always",
@@ -112,11 +118,7 @@ func TestWitnessUnit(t *testing.T) {
 		// Nothing to clean up, nobody to wait for, and no way to stop a board by mistake.
 		"Service.ExecStopPost": "", "Service.SupplementaryGroups": "", "Service.DeviceAllow": "",
 		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Unit.Requires": "", "Unit.Conflicts": "",
-	} {
-		if got := strings.Join(u[key], ", "); got != want {
-			t.Errorf("%s=%s, want %q", key, got, want)
-		}
-	}
+	})
 	if set, ok := u["Service.CapabilityBoundingSet"]; !ok || set[0] != "" {
 		t.Errorf("CapabilityBoundingSet=%q: it must be there and empty", set)
 	}
