@@ -97,11 +97,7 @@ func (s *session) lossyGroup(ctx context.Context, sys system, share float64, d t
 			return l, err
 		}
 	}
-	began := time.Now()
-	err = wait(ctx, d)
-	seen := r.Holders.Since(began)
-	l.For, l.Moves, l.Two = seen.To.Sub(seen.From), seen.Moves(), seen.Overlap()
-	if err != nil {
+	if err := r.watchUntouched(ctx, &l, d); err != nil {
 		return l, err
 	}
 	s.show.done()
@@ -114,6 +110,29 @@ func (s *session) lossyGroup(ctx context.Context, sys system, share float64, d t
 		s.show.done()
 	}
 	return l, nil
+}
+
+// watchUntouched watches a group in which nobody fails, and asks at the address as a client does.
+func (r *rig) watchUntouched(ctx context.Context, l *report.Lossy, d time.Duration) error {
+	asker, err := r.LAN.Ask(vip, slowAskInterval)
+	if err != nil {
+		return err
+	}
+	defer asker.Close()
+	began := time.Now()
+	err = wait(ctx, d)
+	seen := r.Holders.Since(began)
+	l.For, l.Moves, l.Two = seen.To.Sub(seen.From), seen.Moves(), seen.Overlap()
+	if _, silent := asker.Last(); silent > 2*slowAskInterval {
+		l.Unanswered = silent
+	}
+	gaps, _ := asker.Gaps(0)
+	for _, g := range gaps {
+		if g.Before != 0 { // it had been answered before
+			l.Unanswered += max(0, g.Duration()-g.Paused)
+		}
+	}
+	return err
 }
 
 // pullUnderLoss pulls the cable of whoever has the address, as soon as there is one

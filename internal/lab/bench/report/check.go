@@ -44,6 +44,7 @@ func (r *Report) Check() error {
 		}
 		c.time(at+".for_ns", l.For)
 		c.time(at+".two_ns", l.Two)
+		c.time(at+".unanswered_ns", l.Unanswered)
 		c.count(at+".moves", l.Moves)
 		c.runs(at, l.Runs)
 	}

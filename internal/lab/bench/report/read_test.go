@@ -91,6 +91,7 @@ func TestCheck(t *testing.T) {
 		{func(r *Report) { r.Lossy[1].Loss = 40 }, `lossy[1].loss: 40 is not from 0 to 1`},
 		{func(r *Report) { r.Lossy[1].For = -1 }, `lossy[1].for_ns`},
 		{func(r *Report) { r.Lossy[1].Two = -1 }, `lossy[1].two_ns`},
+		{func(r *Report) { r.Lossy[1].Unanswered = -1 }, `lossy[1].unanswered_ns`},
 		{func(r *Report) { r.Lossy[1].Moves = -1 }, `lossy[1].moves`},
 		{func(r *Report) { r.Lossy[1].Runs[3].Outage = -1 }, `lossy[1].runs[3].outage_ns`},
 		{func(r *Report) { r.Starts[0].System = "x" }, `starts[0].system: "x" is not described`},

@@ -108,6 +108,8 @@ type Lossy struct {
 	For    time.Duration `json:"for_ns"`
 	Moves  int           `json:"moves"` // while nobody failed
 	Two    time.Duration `json:"two_ns"`
+	// Unanswered is for how long the client heard nobody while nobody failed.
+	Unanswered time.Duration `json:"unanswered_ns"`
 	// Runs are pulled cables under the same loss.
 	Runs []Run `json:"runs,omitempty"`
 }

@@ -117,7 +117,7 @@ func sample() *Report {
 	}
 	r.Lossy = []Lossy{
 		{System: "topdog-100ms", Loss: 0.4, For: 10 * time.Minute, Runs: evenly(20, 90*ms, 480*ms)},
-		{System: "keepalived-100ms", Loss: 0.4, For: 10 * time.Minute, Moves: 71, Two: 4100 * ms, Runs: evenly(20, 250*ms, 800*ms, endless)},
+		{System: "keepalived-100ms", Loss: 0.4, For: 10 * time.Minute, Moves: 71, Two: 4100 * ms, Unanswered: 22300 * ms, Runs: evenly(20, 250*ms, 800*ms, endless)},
 		{System: "topdog-100ms", Loss: 0.2, For: time.Minute},
 		{System: "keepalived-100ms", Loss: 0.2, For: time.Minute, Moves: 1, Two: 20 * ms},
 		{System: "topdog-10ms", Loss: 0, For: 10 * time.Minute, Moves: 2},

@@ -260,23 +260,23 @@ func (r *Report) lossy() section {
 		s.notes = []string{"Not measured."}
 		return s
 	}
-	s.table = newTable(1, []int{1}, "loss", "system", "nobody fails\nfor", "nobody fails\nmoves", "nobody fails\ntwo, ms",
+	s.table = newTable(1, []int{1}, "loss", "system", "nobody fails\nfor", "nobody fails\nmoves", "nobody fails\ntwo, ms", "nobody fails\nunanswered, ms",
 		"leader dies\nruns", "leader dies\nmedian", "leader dies\np95", "leader dies\nmax", "leader dies\ntwo, max")
 	list := slices.Clone(r.Lossy)
 	slices.SortStableFunc(list, func(a, b Lossy) int { return cmp.Compare(a.Loss, b.Loss) })
 	var lateness []string
 	for _, l := range list {
 		y := r.system(l.System)
-		cells := []string{percent(l.Loss), y.name(), span(l.For), fmt.Sprint(l.Moves), millis(l.Two), fmt.Sprint(len(l.Runs)),
+		cells := []string{percent(l.Loss), y.name(), span(l.For), fmt.Sprint(l.Moves), millis(l.Two), millis(l.Unanswered), fmt.Sprint(len(l.Runs)),
 			nothing, nothing, nothing, nothing}
 		if l.For <= 0 {
-			cells[2], cells[3], cells[4] = nothing, nothing, nothing
+			cells[2], cells[3], cells[4], cells[5] = nothing, nothing, nothing, nothing
 		}
 		if len(l.Runs) > 0 {
 			for i, p := range []int{50, 95, 100} {
-				cells[6+i] = rank(l.Runs, outage, p).cell()
+				cells[7+i] = rank(l.Runs, outage, p).cell()
 			}
-			cells[9] = rank(l.Runs, two, 100).cell()
+			cells[10] = rank(l.Runs, two, 100).cell()
 			for _, n := range unended(y, l.Runs) {
 				s.notes = append(s.notes, fmt.Sprintf("%s loss, %s", percent(l.Loss), n))
 			}
