@@ -71,10 +71,13 @@ type table struct {
 	links map[int]Link
 	addrs map[int]map[netip.Prefix]struct{}
 	inner map[int]bool // nothing comes in by it: it is loopback
+	// gone says that an address has gone since the last snapshot was notified, or may have. One
+	// that was added before, after that snapshot, shows in neither.
+	gone bool
 }
 
 func newTable(name string) *table {
-	return &table{name: name, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}}
+	return &table{name: name, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}, gone: true}
 }
 
 // link handles one message of the link subscription.
@@ -87,6 +90,7 @@ func (t *table) link(u netlink.LinkUpdate) {
 	index := int(u.IfInfomsg.Index)
 	if u.Header.Type == unix.RTM_DELLINK {
 		delete(t.links, index)
+		t.gone = t.gone || len(t.addrs[index]) > 0
 		delete(t.addrs, index)
 		delete(t.inner, index)
 		return
@@ -123,6 +127,7 @@ func (t *table) addr(u netlink.AddrUpdate) {
 	}
 	if !u.NewAddr {
 		delete(t.addrs[u.LinkIndex], prefix)
+		t.gone = true
 		return
 	}
 	if t.addrs[u.LinkIndex] == nil {

@@ -20,7 +20,7 @@ type WatchOptions struct {
 }
 
 // Watch calls notify with the state of the interface and of all addresses: once
-// at the start, and again after every change that a Snapshot can show. It
+// at the start, after every interruption, and after every change that a Snapshot can show. It
 // never gives up; an interface that does not exist, or vanishes and comes back,
 // is simply reported as such. It returns nil when ctx ends.
 //
@@ -79,8 +79,7 @@ type watcher struct {
 	notify    func(Snapshot)
 	subscribe func(WatchOptions) (*feed, error)
 
-	last     Snapshot
-	notified bool
+	last Snapshot
 }
 
 // follow subscribes, lists what is there, and then follows the changes until
@@ -124,13 +123,14 @@ func (w *watcher) follow(ctx context.Context) (listed bool, err error) {
 	}
 }
 
-// report notifies unless nothing has changed that a Snapshot shows.
+// report notifies unless nothing has changed that a Snapshot shows. An address that was put back
+// and has gone again is a change: whoever put it back has to learn that.
 func (w *watcher) report(t *table) {
 	s := t.snapshot()
-	if w.notified && s.equal(w.last) {
+	if !t.gone && s.equal(w.last) {
 		return
 	}
-	w.last, w.notified = s, true
+	w.last, t.gone = s, false
 	w.notify(s)
 }
 
