@@ -161,6 +161,11 @@ func (o options) measure(ctx context.Context) error {
 	runtime.GOMAXPROCS(max(16, 4*runtime.NumCPU()))
 	debug.SetGCPercent(400)
 
+	if o.plan.logs != "" {
+		if err := os.MkdirAll(o.plan.logs, 0o755); err != nil {
+			return fmt.Errorf("make the directory of --logs: %w", err)
+		}
+	}
 	dir, err := os.MkdirTemp("", "topdog-bench")
 	if err != nil {
 		return err
