@@ -43,6 +43,18 @@ func (a *Announcer) Ask(own netip.Addr, questions []ARPQuestion) error {
 	return errors.Join(failed...)
 }
 
+// Resolve asks for the Ethernet address of a host in the name of own, this host's address, and
+// expects no answer: it is for the kernels of both. One that has asked in vain asks again every second
+// (net.ipv4.neigh.default.retrans_time_ms) and holds back what it is to send meanwhile; now the
+// answer, and on the other side the question, tells it. The error matches ErrLinkDown when the
+// link is away.
+func (a *Announcer) Resolve(own, addr netip.Addr) error {
+	if err := a.send(request(a.own, own.Unmap(), addr.Unmap()), broadcast); err != nil {
+		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
+	}
+	return nil
+}
+
 // begin reads what has arrived, and then notes the time of new questions. An answer that has
 // waited in the socket while this process stood still is not to be taken for one to them.
 func (a *Announcer) begin(questions []ARPQuestion) {

@@ -1,7 +1,9 @@
 package netio
 
 import (
+	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -113,4 +115,46 @@ func TestNeighbours(t *testing.T) {
 			t.Errorf("the gateway is %v (%t), want %v", gateway, found, want)
 		}
 	}
+}
+
+// A datagram for a host whose Ethernet address the kernel has asked for in vain is sent as soon as
+// it is resolved, and not when the kernel asks again.
+func TestResolve(t *testing.T) {
+	l := newLAN(t, 2)
+	us, other := l.boards[0], l.boards[1]
+	a := openTestAnnouncer(t, us)
+	us.do(t, func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/neigh/eth0/retrans_time_ms", []byte("60000"), 0)
+	})
+	const port = 7950
+	ear, err := on(other, func() (net.PacketConn, error) {
+		return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(other.addr, port)))
+	})
+	must(t, err)
+	defer ear.Close()
+	mouth, err := on(us, func() (*net.UDPConn, error) {
+		return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(us.addr, port)))
+	})
+	must(t, err)
+	defer mouth.Close()
+
+	must(t, l.bridge.LinkSetDown(l.link(l.bridge, "br0")))
+	_, err = mouth.WriteToUDPAddrPort([]byte("vote"), netip.AddrPortFrom(other.addr, port))
+	must(t, err)
+	must(t, l.bridge.LinkSetUp(l.link(l.bridge, "br0")))
+	heard := make(chan string, 1)
+	go func() {
+		var buffer [8]byte
+		n, _, _ := ear.ReadFrom(buffer[:])
+		heard <- string(buffer[:n])
+	}()
+	eventually(t, "the datagram arrives", func() bool {
+		must(t, a.Resolve(us.addr, other.addr)) // more than once: the first may come before the bridge forwards
+		select {
+		case text := <-heard:
+			return text == "vote"
+		case <-time.After(10 * time.Millisecond):
+			return false
+		}
+	})
 }

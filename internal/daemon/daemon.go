@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -89,7 +90,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	}
 	var err error
 	d.link = newLink(d.shared, cfg)
-	if d.group, err = newGroup(d.shared, cfg, d.link); err != nil {
+	if d.group, err = newGroup(d.shared, cfg, d.link, func(board netip.Addr) { d.lan.resolve(board) }); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	d.lease = &lease{shared: d.shared}

@@ -102,6 +102,11 @@ func (a *fakeAnnouncer) Ask(_ netip.Addr, questions []netio.ARPQuestion) error {
 	return nil
 }
 
+func (a *fakeAnnouncer) Resolve(_, addr netip.Addr) error {
+	a.board.get(func() { a.board.resolved = append(a.board.resolved, addr) })
+	return nil
+}
+
 // receive gives the board an answer, unless it is deaf.
 func (a *fakeAnnouncer) receive(answer netio.ARPAnswer) {
 	var answered func(netio.ARPAnswer)

@@ -59,6 +59,7 @@ type fakeBoard struct {
 	silent       bool   // its kernel does not answer for the floating address
 	frames       uint64 // of hosts that are no boards, which have reached it
 	questions    []netio.ARPQuestion
+	resolved     []netip.Addr
 	releaseFails error
 	onAcquire    func()
 	onAnnounce   func()        // without the lock of the board

@@ -30,6 +30,7 @@ type group struct {
 	routes    map[wire.ID]*route
 	// broadcasts says that the heartbeats of this leader are broadcast as well.
 	broadcasts bool
+	resolve    func(netip.Addr) // has the kernel know the Ethernet address of a board
 
 	// The sockets.
 	transport   Transport      // nil while the link is closed
@@ -64,13 +65,13 @@ type groupCounts struct {
 	dropped                                            [wire.DropReasons]uint64
 }
 
-func newGroup(s shared, cfg *config.Config, l *link) (*group, error) {
+func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (*group, error) {
 	codec, err := wire.NewCodec(cfg.Group, cfg.Key.Bytes())
 	if err != nil {
 		return nil, err
 	}
 	g := &group{
-		shared: s, link: l,
+		shared: s, link: l, resolve: resolve,
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
 		inbox: make(chan *packet, inboxSize), free: make(chan *packet, inboxSize),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,

@@ -28,6 +28,9 @@ func (g *group) send(e *election.Effect) {
 			g.noRoute(e.To)
 			return
 		}
+		if r, heard := g.routes[e.To]; heard {
+			r.toldAt = g.now()
+		}
 		g.transmit(m, addr, false)
 	}
 }

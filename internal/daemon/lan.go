@@ -164,6 +164,13 @@ func (l *lan) send(questions []netio.ARPQuestion) {
 	}
 }
 
+// resolve has the kernel know the Ethernet address of a board.
+func (l *lan) resolve(board netip.Addr) {
+	if l.announcer != nil {
+		l.failed(l.announcer.Resolve(l.local, board))
+	}
+}
+
 // failed tells people that a doubt may last because of an error. A link that is down is
 // reported elsewhere.
 func (l *lan) failed(err error) {

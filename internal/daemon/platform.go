@@ -45,6 +45,7 @@ type Announcer interface {
 	Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr))
 	Ask(own netip.Addr, questions []netio.ARPQuestion) error
 	Answers(heard func(netio.ARPAnswer))
+	Resolve(own, addr netip.Addr) error
 	Holder(addr netip.Addr) (mac net.HardwareAddr, known bool)
 	Close() error
 }

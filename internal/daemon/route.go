@@ -16,6 +16,20 @@ import (
 type route struct {
 	addr                               netip.AddrPort
 	multicastAt, broadcastAt, directAt time.Duration
+	toldAt                             time.Duration // when something was sent to it alone
+}
+
+// unresolvedAfter is how long a board must have been silent for its Ethernet address to be asked for
+// when it is heard again. By then the kernel may have asked in vain, and waits for up to a second
+// before it does so again (net.ipv4.neigh.default.retrans_time_ms). What is to go to that board alone,
+// such as a vote for it, would wait as well.
+const unresolvedAfter = time.Second
+
+// unresolved reports whether the kernel may have asked for a board in vain: something was sent to it
+// while it was silent.
+func (r *route) unresolved(now time.Duration) bool {
+	heardAt := max(r.multicastAt, r.broadcastAt, r.directAt)
+	return r.toldAt > heardAt && now-heardAt > unresolvedAfter
 }
 
 // routeTo returns where a board is reached: where it was last heard from, or, if
@@ -40,8 +54,11 @@ func (g *group) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 		if len(g.routes) >= 2*wire.MaxBoards {
 			clear(g.routes)
 		}
-		r = &route{multicastAt: -time.Hour, broadcastAt: -time.Hour, directAt: -time.Hour}
+		r = &route{multicastAt: -time.Hour, broadcastAt: -time.Hour, directAt: -time.Hour, toldAt: -time.Hour}
 		g.routes[id] = r
+	}
+	if r.unresolved(now) && g.link.reaches(p.from.Addr()) {
+		g.resolve(p.from.Addr())
 	}
 	if fresh {
 		// A pre-signed RESIGN comes from a port of its own, where nobody listens.

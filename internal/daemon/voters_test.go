@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,43 @@ func (b *fakeBoard) problem(t *testing.T, kind console.ProblemKind) string {
 		}
 	}
 	return ""
+}
+
+// TestVoterReturns: the leader of strict that is heard after a long time is resolved once, so that the
+// kernels do not hold back the votes for it: its voters have asked it meanwhile. Who has only heard of
+// another board is not held back, and a burst of losses is not long enough.
+func TestVoterReturns(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		silent time.Duration
+		want   string
+	}{
+		{"after a long time", 3 * time.Second, "[10.0.0.3]"},
+		{"after a moment", 500 * time.Millisecond, "[]"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				boards := l.voters(3, nil)
+				l.wantHolders(3)
+				set := func(deaf bool) {
+					for _, b := range boards {
+						b.get(func() { b.deaf = deaf })
+					}
+				}
+				set(true)
+				pass(test.silent)
+				set(false)
+				pass(10 * time.Second)
+				for _, b := range boards[:2] {
+					b.get(func() {
+						if got := fmt.Sprint(b.resolved); got != test.want {
+							t.Errorf("board %d has resolved %v, want %s", b.number, got, test.want)
+						}
+					})
+				}
+			})
+		})
+	}
 }
 
 // The status shows the voters, and on the leader who of them acknowledges it.

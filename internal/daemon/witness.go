@@ -38,6 +38,7 @@ func (noARP) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
 func (noARP) Ask(netip.Addr, []netio.ARPQuestion) error               { return nil }
 func (noARP) Answers(func(netio.ARPAnswer))                           {}
 func (noARP) Holder(netip.Addr) (net.HardwareAddr, bool)              { return nil, false }
+func (noARP) Resolve(netip.Addr, netip.Addr) error                    { return nil }
 func (noARP) Close() error                                            { return nil }
 
 // Probe is never called: only who may lead looks whether the address is free.
