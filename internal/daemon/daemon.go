@@ -97,6 +97,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.link.covers(d.lease.cover)
 	d.deadman = &deadman{shared: d.shared, group: d.group, lease: d.lease}
 	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.lease, d.deadman, d.firstLeaseEnd, d.rivalHeard)
+	d.group.muteWhile(d.address.mayAnswer)
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.score = newScore(d.shared, cfg, d.scoreChanged)
 	d.light = newLight(d.ledOpener(), d.ledFailed)

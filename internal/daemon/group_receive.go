@@ -132,8 +132,11 @@ func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 }
 
 // reply sends what the guard wants sent: challenges and proofs. They speak for
-// this board, so they have the header of its messages.
+// this board, so they have the header of its messages. If one is withheld, whoever needs it asks again.
 func (g *group) reply(v *wire.Verdict, from netip.AddrPort) {
+	if g.mute() {
+		return
+	}
 	for i := range v.Replies {
 		m, h := &v.Replies[i], g.header()
 		m.Algorithm, m.Leading, m.Sender, m.Term, m.Priority = h.Algorithm, h.Leading, h.Sender, h.Term, h.Priority

@@ -148,6 +148,43 @@ func TestUnreleasedSaysNothing(t *testing.T) {
 	})
 }
 
+// TestUnreleasedChallengesNobody is the same with a board that comes meanwhile and does not prove itself: it
+// hears nobody. The second CHALLENGE to it is multicast, and says like any message that this board leads no more.
+func TestUnreleasedChallengesNobody(t *testing.T) {
+	for _, algorithm := range []wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmStrict} {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				chosen := func(c *config.Config) {
+					if c.Algorithm = algorithm; algorithm == wire.AlgorithmStrict {
+						c.Voters = votersOf(1, 2, 3)
+					}
+				}
+				_, _, three, latest := l.armedThree(chosen)
+				latest().fakeFence.get(func() { latest().fakeFence.closes = false })
+				said := three.says(t)
+				three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
+				before := len(said())
+				if err := three.tasks.call(t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }); err != nil {
+					t.Fatal(err)
+				}
+				l.board(4, func(c *config.Config, b *fakeBoard) { chosen(c); b.deaf = true })
+				for range 200 { // until board 4, which is alone for all it knows, may claim
+					pass(time.Millisecond)
+					l.wantHolders(3)
+				}
+				if news := said()[before:]; len(news) > 0 {
+					t.Errorf("it says %v", news[0])
+				}
+				three.get(func() { three.releaseFails = nil })
+				pass(time.Second)
+				if n := len(said()); n == before {
+					t.Error("it goes on to say nothing when the address is released")
+				}
+			})
+		})
+	}
+}
+
 // TestFenceFollowsTheInterfaces: it is on every interface before the loop hears of it.
 func TestFenceFollowsTheInterfaces(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
