@@ -44,6 +44,7 @@ type FloatingIP struct {
 	// configure interfaces meanwhile, that can be tens of milliseconds.
 	mu       sync.Mutex
 	held     bool
+	present  bool          // one of the addresses may be there
 	heldFrom time.Duration // since when, on the clock of Now; the label tells this time from the others by it
 	expireAt time.Duration // when the lifetimes end, on the clock of Now
 	routes   []*netlink.Route
@@ -249,6 +250,8 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 		// Adding fails if the address is there, which is how to find out; only
 		// replacing sets a new lifetime. The two cost about 10 µs each.
 		err := f.handle.AddrAdd(nil, addr)
+		// Without the permission it was not added. After any other error it may be there.
+		f.present = f.present || !errors.Is(err, unix.EPERM)
 		switch {
 		case err == nil:
 			added = true
@@ -308,6 +311,10 @@ func (f *FloatingIP) release() error {
 	if !f.held {
 		return nil
 	}
+	if !f.present { // and the kernel would not say so to one that may not remove it
+		f.held = false
+		return nil
+	}
 	var failed []error
 	link := f.place.get().link
 	for _, p := range f.options.Addresses {
@@ -320,7 +327,7 @@ func (f *FloatingIP) release() error {
 	if len(failed) > 0 {
 		return fmt.Errorf("netio: release the floating address: %w", errors.Join(failed...))
 	}
-	f.held = false
+	f.held, f.present = false, false
 	return nil
 }
 

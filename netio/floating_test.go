@@ -284,6 +284,34 @@ func TestRenewAfterFailedRelease(t *testing.T) {
 	}
 }
 
+// TestReleaseWithoutPermission has a board not be allowed to add the address, nor to remove it. It has nothing
+// to release: as long as that fails, it says nothing to the others.
+func TestReleaseWithoutPermission(t *testing.T) {
+	b := newLAN(t, 1).boards[0]
+	f := openFloating(t, b, FloatingOptions{Method: HoldLifetime})
+	forbidden := func(do func() error) error {
+		_, err := onLesserThread(func() (bool, error) { return false, do() }, unix.CAP_NET_ADMIN)
+		return err
+	}
+	if err := forbidden(f.FloatingIP.Acquire); !errors.Is(err, unix.EPERM) {
+		t.Fatalf("Acquire: %v, want EPERM", err)
+	}
+	if err := forbidden(f.FloatingIP.Release); err != nil {
+		t.Errorf("Release of nothing: %v", err)
+	}
+	must(t, f.Acquire())
+	if err := forbidden(f.FloatingIP.Acquire); !errors.Is(err, unix.EPERM) {
+		t.Errorf("Acquire once more: %v, want EPERM", err)
+	}
+	if err := forbidden(f.FloatingIP.Release); !errors.Is(err, unix.EPERM) {
+		t.Errorf("Release of an address that is there: %v, want EPERM", err)
+	}
+	must(t, f.Release())
+	if b.has(t, "eth0", testVIP) {
+		t.Error("the address is there")
+	}
+}
+
 // TestPlanOfDeletedDevice has somebody delete the device between two heartbeats, and a renewal open another
 // one, while the loop is about to give the companion the file that it has from the plan.
 func TestPlanOfDeletedDevice(t *testing.T) {
