@@ -35,6 +35,7 @@ type deadman struct {
 type preparation struct {
 	resign   wire.Message // with its sequence
 	link     int          // of the plan
+	label    string       // likewise
 	revision int          // of the group
 	fence    int          // revision of the fence
 }
@@ -98,7 +99,7 @@ func (s *deadman) update(plan netio.ReleasePlan, resign wire.Message) {
 func (s *deadman) outdated(plan *netio.ReleasePlan, resign *wire.Message) bool {
 	p := &s.prepared
 	return resign.Term != p.resign.Term || resign.Resign != p.resign.Resign || s.group.presignDue(p.resign.Sequence) ||
-		plan.Link != p.link || s.group.revision() != p.revision || s.lease.revision() != p.fence
+		plan.Link != p.link || plan.Label != p.label || s.group.revision() != p.revision || s.lease.revision() != p.fence
 }
 
 // prepare tells the companion what there is to release, and what to send.
@@ -119,7 +120,7 @@ func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) {
 		}
 		return
 	}
-	s.prepared = preparation{resign, plan.Link, s.group.revision(), s.lease.revision()}
+	s.prepared = preparation{resign, plan.Link, plan.Label, s.group.revision(), s.lease.revision()}
 }
 
 // acted is called when the lease was ended by the companion.

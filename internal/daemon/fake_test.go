@@ -69,6 +69,7 @@ type fakeBoard struct {
 	announced    int
 	restores     int
 	acquired     bool          // and not released; holding is what the kernel has
+	label        string        // of the address, another one each time that it is acquired
 	renewed      chan struct{} // a renewal that has done its work waits until it is closed; nil for none
 	renewWaits   chan struct{} // a renewal waits until it is closed; nil for none
 	heard        []election.Change
@@ -349,6 +350,9 @@ func (h fakeHolder) Acquire() error {
 	if h.board.onAcquire != nil {
 		h.board.onAcquire()
 	}
+	if !h.board.acquired {
+		h.board.label = fmt.Sprintf("eth0:%d", time.Since(h.board.lan.start))
+	}
 	h.board.holding, h.board.acquired = true, true
 	return nil
 }
@@ -390,8 +394,12 @@ func (h fakeHolder) Release() error {
 
 func (h fakeHolder) Method() (netio.HoldMethod, string) { return netio.HoldTUN, "in a test" }
 func (h fakeHolder) Device() string                     { return "nothing" }
-func (h fakeHolder) ReleasePlan() netio.ReleasePlan     { return netio.ReleasePlan{Link: 7} }
 func (h fakeHolder) Close() error                       { return h.Release() }
+
+func (h fakeHolder) ReleasePlan() (plan netio.ReleasePlan) {
+	h.board.get(func() { plan = netio.ReleasePlan{Link: 7, Label: h.board.label} })
+	return plan
+}
 
 // fakeAnnouncer counts, and finds the foreign machine that the LAN has.
 type fakeAnnouncer struct {

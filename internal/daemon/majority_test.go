@@ -85,6 +85,31 @@ func TestSwitchBeforeFenced(t *testing.T) {
 	})
 }
 
+// TestPlanOfTheNewLabel: without a fence a leader of strict releases the address at the end of its lease, and
+// acquires it again in the same term when the majority is heard. It has another label then, and the companion
+// that looks for the former one has to ask the kernel for a list first.
+func TestPlanOfTheNewLabel(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three, latest := l.armedThree(func(c *config.Config) {
+			c.Algorithm, c.Voters = wire.AlgorithmStrict, votersOf(1, 2, 3)
+		})
+		former, _ := latest().lastPlan(t)
+		if err := three.tasks.call(t.Context(), func() {
+			three.carryOut([]election.Effect{{Kind: election.EffectFenced}})
+			three.carryOut([]election.Effect{{Kind: election.EffectAcquire}})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		pass(200 * time.Millisecond)
+		l.wantHolders(3)
+		var label string
+		three.get(func() { label = three.label })
+		if plan, _ := latest().lastPlan(t); plan.Label != label || label == former.Label {
+			t.Errorf("the plan is for the label %q, want %q; the former one was %q", plan.Label, label, former.Label)
+		}
+	})
+}
+
 // TestAnnouncesNothingAfterTheLease: a fence that drops only what comes in lets announcements out, and they
 // would lead the users away from the next leader. When the lease goes on, the address is announced at once.
 func TestAnnouncesNothingAfterTheLease(t *testing.T) {
