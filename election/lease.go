@@ -87,7 +87,11 @@ func (c *Core) LeaseLapsed(now, end Instant) {
 	}
 	*l = lapse{end: end, over: due(now + c.answerWithin())}
 	c.nextKnown = false
-	if end-c.lease() > c.leading.since { // the first heartbeat teaches nothing, see overslept
+	// The first heartbeat teaches nothing, see overslept. Nor does the one with which the lease got a longer
+	// grace, see announceGrace: the lease that has ended had a shorter one, which is not known any more.
+	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
+	lengthened := c.grace.lease == c.grace.announced && former < c.grace.raisedAt+c.cfg.Interval
+	if former > c.leading.since && !lengthened {
 		c.learnOverslept(now - end + withinLease(c.grace.lease))
 	}
 }

@@ -141,6 +141,23 @@ func TestLapsedLease(t *testing.T) {
 		b.sleep(b.answerWithin())
 		again(t, b)
 	})
+	t.Run("the heartbeat that begins a longer grace left late", func(t *testing.T) {
+		b := leads(t)
+		b.beats()
+		b.wakesLate(late)
+		b.sleep(b.answerWithin())
+		learned, former := b.patience.learned, b.grace.lease
+		ended, _ := b.LeaseEnd()
+		b.beats()
+		if b.grace.lease <= former {
+			t.Fatalf("the lease has a grace of %v, as before", b.grace.lease)
+		}
+		b.LeaseLapsed(ended+time.Millisecond, ended)
+		if b.patience.learned != learned {
+			t.Errorf("it was %v late, allowed were %v, and has learned a grace of %v",
+				time.Millisecond+withinLease(former), learned, b.patience.learned)
+		}
+	})
 }
 
 func TestPresignedResign(t *testing.T) {
