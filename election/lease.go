@@ -73,14 +73,21 @@ func (c *Core) checkLapse() {
 		return
 	}
 	if end, ends := c.LeaseEnd(); ends && c.now >= end {
-		c.LeaseLapsed(c.now, end)
+		c.leaseLapsed(c.now, end)
 	}
 }
 
 // LeaseLapsed tells that a heartbeat left this board only after the lease had ended, at end. now
 // was read after that. It only records the fact, and learns from it: the effects of the call before
-// stay good. The call may have come in time, and the heartbeat have left late.
-func (c *Core) LeaseLapsed(now, end Instant) {
+// stay good, and people may have to be told what was learned. The call may have come in time, and the
+// heartbeat have left late.
+func (c *Core) LeaseLapsed(now, end Instant) []Effect {
+	before := len(c.effects)
+	c.leaseLapsed(now, end)
+	return c.effects[before:]
+}
+
+func (c *Core) leaseLapsed(now, end Instant) {
 	l := &c.leading.lapse
 	if c.role != Leader || c.hooks.electorate != nil || l.over.set {
 		return

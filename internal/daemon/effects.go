@@ -43,12 +43,25 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		}
 		sent = sent || startsInterval(e)
 	}
+	var lapsed []election.Effect
 	if sent {
-		d.checkLapse()
+		lapsed = d.checkLapse()
 	}
 	if sent || d.leaseMoved() {
 		d.extendLease()
 	}
+	d.tell(effects)
+	d.tell(lapsed)
+	// All of this took time, in which the lease may have run out. The core may be
+	// called again only now, since the effects are in memory of its own.
+	if expired {
+		d.carryOut(d.core.LeaseExpired(d.now()))
+	}
+	d.checkDeadman()
+}
+
+// tell tells people what the effects say.
+func (d *Daemon) tell(effects []election.Effect) {
 	for i := range effects {
 		switch e := &effects[i]; e.Kind {
 		case election.EffectChange:
@@ -57,12 +70,6 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 			d.reporter.noticed(e.Notice, d.describeNotice(e.Notice))
 		}
 	}
-	// All of this took time, in which the lease may have run out. The core may be
-	// called again only now, since the effects are in memory of its own.
-	if expired {
-		d.carryOut(d.core.LeaseExpired(d.now()))
-	}
-	d.checkDeadman()
 }
 
 // send sends a message of the core.
@@ -119,12 +126,14 @@ func (d *Daemon) leaseEnd() time.Duration {
 func (d *Daemon) firstLeaseEnd() time.Duration { return d.core.FirstLeaseEnd() }
 
 // checkLapse is called when a heartbeat has left. If the lease was over by then, an heir may have
-// claimed: the core looks whether one has before the lease begins again.
-func (d *Daemon) checkLapse() {
+// claimed: the core looks whether one has before the lease begins again. It returns what people have
+// to be told of that.
+func (d *Daemon) checkLapse() []election.Effect {
 	now := d.now()
 	if end, lapsed := d.lease.lapsed(now); lapsed {
-		d.core.LeaseLapsed(now, end)
+		return d.core.LeaseLapsed(now, end)
 	}
+	return nil
 }
 
 // extendLease moves the end of the lease of a leader. It also keeps up to date what the dead man's

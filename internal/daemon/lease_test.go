@@ -121,6 +121,20 @@ func TestFirstLeaseIsShort(t *testing.T) {
 	})
 }
 
+// TestLateHeartbeatIsToldOf has a heartbeat leave after the lease although the call came in time: people are told
+// that the group waits for longer from then on.
+func TestLateHeartbeatIsToldOf(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.get(func() { three.sendTakes = 9 * time.Millisecond })
+		pass(110 * time.Millisecond)
+		three.get(func() { three.sendTakes = 0 })
+		pass(time.Second)
+		l.wantHolders(3)
+		three.wantLog(t, "a leader may be late by 24ms from now on", 1)
+	})
+}
+
 // TestUnreleasedSaysNothing has the kernel not let go of the address for longer than any message takes
 // to come. Each of them, even a HELLO, would tell the others that their leader leads no more.
 func TestUnreleasedSaysNothing(t *testing.T) {
