@@ -191,6 +191,23 @@ func TestRemovedByThePlan(t *testing.T) {
 	})
 }
 
+// TestPlanBeforeAcquire has a companion that was given the plan of a board that had not acquired the address yet.
+func TestPlanBeforeAcquire(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
+			needTUN(t)
+			b := &guardedBoard{board: newLAN(t, 1).boards[0]}
+			b.floating = openFloating(t, b.board, FloatingOptions{Method: method, lifetime: longLease})
+			c := b.firedCompanion()
+			must(t, b.floating.Acquire())
+			must(t, c.removeAddresses())
+			if b.holds(t) {
+				t.Error("the address is there")
+			}
+		})
+	}
+}
+
 // TestRemovedWithoutThePlan has an address that is not there by the label of the plan.
 func TestRemovedWithoutThePlan(t *testing.T) {
 	t.Run("a plan of the time before", func(t *testing.T) {

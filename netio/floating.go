@@ -104,7 +104,7 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 func (f *FloatingIP) chooseMethod() error {
 	wanted := f.options.Method
 	if wanted == HoldLifetime {
-		f.method, f.reason = HoldLifetime, "as configured"
+		f.holdByLifetime("as configured")
 		return nil
 	}
 	problem := f.tryTUN()
@@ -114,11 +114,18 @@ func (f *FloatingIP) chooseMethod() error {
 	case problem == nil:
 		f.method, f.reason = wanted, "as configured"
 	case wanted == HoldAuto:
-		f.method, f.reason = HoldLifetime, fmt.Sprintf("a TUN device cannot be used here: %v", problem)
+		f.holdByLifetime(fmt.Sprintf("a TUN device cannot be used here: %v", problem))
 	default:
 		return fmt.Errorf("hold it by %s: %w", wanted, problem)
 	}
 	return nil
+}
+
+// holdByLifetime chooses the lifetime alone. The device is known from the start, for the first ReleasePlan;
+// Acquire finds one that is not there yet.
+func (f *FloatingIP) holdByLifetime(reason string) {
+	f.method, f.reason = HoldLifetime, reason
+	_ = f.findDevice()
 }
 
 // tryTUN opens the TUN device, or says why an address on one would be of no use.

@@ -98,6 +98,7 @@ func (a *address) due() time.Duration {
 func (a *address) open(iface string, n Announcer) {
 	a.iface, a.announcer = iface, n
 	a.openHolder()
+	a.prepareRelease()
 	if a.wanted {
 		a.acquire() // the interface was made anew, or our own address changed, while this board leads
 	}
@@ -116,6 +117,14 @@ func (a *address) openHolder() {
 	a.holder = holder
 	method, why := holder.Method()
 	a.reporter.log.Infof("would hold %s on %s by %v (%s)", joined(a.prefixes()), holder.Device(), method, why)
+}
+
+// prepareRelease has the dead man's switch know what there will be to release before this board leads: it may be
+// killed, or stand still, when it has acquired the address and before extendLease.
+func (a *address) prepareRelease() {
+	if a.holder != nil && !a.held {
+		a.deadman.update(a.holder.ReleasePlan(), wire.Message{})
+	}
 }
 
 // acquire acquires the address and announces it, or announces it again.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -88,6 +89,39 @@ func TestLeaseBeginsBeforeTheAddressIsAcquired(t *testing.T) {
 			t.Errorf("acquired %d times, the lease had begun: %t", acquired, begun)
 		}
 	})
+}
+
+// TestPlanBeforeTheAddressIsAcquired: a board that is killed, or stands still, between acquiring the address and
+// its first heartbeat has a companion that knows what to release, also one that was started meanwhile.
+func TestPlanBeforeTheAddressIsAcquired(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		t.Run(fmt.Sprintf("replaced=%t", replaced), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				var latest func() *fakeDeadman
+				plans, acquired := 0, false
+				three := l.board(3, nil)
+				l.board(2, func(_ *config.Config, b *fakeBoard) {
+					latest = withSwitch(b)
+					b.onAcquire = func() {
+						acquired = true
+						latest().get(func() { plans = len(latest().plans) })
+					}
+				})
+				pass(3 * time.Second)
+				l.wantHolders(3)
+				if replaced {
+					close(latest().exited)
+					pass(2 * deadmanRestartPause)
+				}
+				three.Kill()
+				pass(time.Second)
+				l.wantHolders(2)
+				if !acquired || plans != 1 {
+					t.Errorf("acquired: %t, and its companion had %d plans before, want 1", acquired, plans)
+				}
+			})
+		})
+	}
 }
 
 // TestFirstLeaseIsShort: a successor that stands still before its COORDINATOR leaves falls silent before

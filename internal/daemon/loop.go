@@ -32,7 +32,7 @@ func (stopRequest) handle(d *Daemon)  { d.stop() }
 func (d *Daemon) loop(ctx context.Context) {
 	d.reporter.ready()
 	d.timer = newTimer(d.platform.NewTimer, d.reporter)
-	d.deadman.start(d.extendLease)
+	d.deadman.start(d.companionStarted)
 	d.showRole()
 	stop := ctx.Done()
 	for !d.finished {
