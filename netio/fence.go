@@ -25,7 +25,8 @@ import (
 // Where the kernel has no such programs, the fence is a lease and nothing more: the companion
 // of a Deadman ends it.
 //
-// Cover, CoverAgain and State may be called from any goroutine, all else from one.
+// Cover, CoverAgain and State may be called from any goroutine, all else from one. Only Cover, CoverAgain
+// and Close wait for a lock of the kernel that whoever configures interfaces holds.
 type Fence struct {
 	lease
 	kind     FenceKind
@@ -33,9 +34,11 @@ type Fence struct {
 	inbound  int    // a program
 	outbound int    // likewise; -1 where the kernel has none
 
-	mu       sync.Mutex
+	covering sync.Mutex // held by who attaches and detaches, for as long as the kernel takes
+
+	mu       sync.Mutex    // of what follows; held for a moment only
 	attached map[int][]int // what holds the programs on an interface, by its index
-	failed   map[int]error // likewise
+	failed   map[int]error // why they are not there, likewise
 	wanted   []int         // what shall be covered
 	first    int           // index of the most important interface
 	changes  int           // counts those of attached
@@ -123,9 +126,7 @@ const loopback = 1
 // before. Everything passes, since there is no lease yet.
 func (f *Fence) try() error {
 	links, err := f.attach(loopback)
-	for _, link := range links {
-		detachProgram(link)
-	}
+	detachAll(links)
 	return err
 }
 
@@ -147,9 +148,7 @@ func (f *Fence) attach(ifindex int) (links []int, err error) {
 		attach(f.outbound, unix.BPF_TCX_EGRESS, 0)
 	}
 	if err != nil {
-		for _, link := range links {
-			detachProgram(link)
-		}
+		detachAll(links)
 		links = nil
 	}
 	switch {
@@ -165,58 +164,89 @@ func (f *Fence) attach(ifindex int) (links []int, err error) {
 // first one is that which the companion gets in any case. The error says where the fence
 // is not, and why; what can be covered is.
 func (f *Fence) Cover(interfaces []int, first int) error {
+	f.covering.Lock()
+	defer f.covering.Unlock()
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.kind == FenceNone {
-		return nil
-	}
 	f.wanted, f.first = interfaces, first
-	for ifindex := range f.attached {
-		if !slices.Contains(interfaces, ifindex) {
-			f.uncover(ifindex)
-		}
-	}
+	gone := f.uncover(func(ifindex int) bool { return !slices.Contains(interfaces, ifindex) })
+	f.mu.Unlock()
+	detachAll(gone)
 	return f.cover()
 }
 
 // CoverAgain tries to cover what could not be covered.
 func (f *Fence) CoverAgain() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.covering.Lock()
+	defer f.covering.Unlock()
 	return f.cover()
 }
 
 // cover covers what is not covered yet.
 func (f *Fence) cover() error {
-	clear(f.failed)
 	var failed []error
-	for _, ifindex := range f.wanted {
-		if _, covered := f.attached[ifindex]; covered {
-			continue
-		}
+	for _, ifindex := range f.uncovered() {
 		links, err := f.attach(ifindex)
 		if err != nil {
-			if i, gone := net.InterfaceByIndex(ifindex); gone == nil {
+			i, gone := net.InterfaceByIndex(ifindex)
+			if gone != nil {
+				err = nil
+			} else {
 				err = fmt.Errorf("the fence is not on %s: %w", i.Name, err)
-				f.failed[ifindex] = err
 				failed = append(failed, err)
-				f.changes++ // a plan that says that the fence closes is out of date
 			}
-			continue
 		}
-		f.attached[ifindex] = links
-		f.changes++
+		f.covered(ifindex, links, err)
 	}
 	return errors.Join(failed...)
 }
 
-// uncover takes the fence from an interface.
-func (f *Fence) uncover(ifindex int) {
-	for _, link := range f.attached[ifindex] {
+// uncovered returns the interfaces that are not covered yet. Until they are, the fence does not close.
+func (f *Fence) uncovered() (missing []int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.failed)
+	if f.kind == FenceNone {
+		return nil
+	}
+	for _, ifindex := range f.wanted {
+		if _, covered := f.attached[ifindex]; !covered {
+			missing = append(missing, ifindex)
+			f.failed[ifindex] = fmt.Errorf("the fence is not on the interface %d yet", ifindex)
+		}
+	}
+	return missing
+}
+
+// covered notes what has become of an interface: it is covered, or there is an error, or it is gone.
+func (f *Fence) covered(ifindex int, links []int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.failed, ifindex)
+	if err != nil {
+		f.failed[ifindex] = err
+	}
+	if links != nil {
+		f.attached[ifindex] = links
+	}
+	f.changes++ // a plan that says what the fence is, or that it closes, is out of date
+}
+
+// uncover forgets the interfaces that satisfy a condition, and returns what holds the programs there.
+func (f *Fence) uncover(holds func(ifindex int) bool) (links []int) {
+	for ifindex, l := range f.attached {
+		if holds(ifindex) {
+			links = append(links, l...)
+			delete(f.attached, ifindex)
+			f.changes++
+		}
+	}
+	return links
+}
+
+func detachAll(links []int) {
+	for _, link := range links {
 		detachProgram(link)
 	}
-	delete(f.attached, ifindex)
-	f.changes++
 }
 
 // State says what the fence is, and in words why it is not better, or where it is not.
@@ -267,11 +297,11 @@ func (f *Fence) withCopies(most int, send func(files []int) error) error {
 
 // Close takes the fence from all interfaces and ends the lease.
 func (f *Fence) Close() error {
+	f.covering.Lock()
+	defer f.covering.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for ifindex := range f.attached {
-		f.uncover(ifindex)
-	}
+	detachAll(f.uncover(func(int) bool { return true }))
 	f.unload()
 	f.lease.close()
 	f.lease = lease{timer: -1}

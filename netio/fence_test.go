@@ -245,6 +245,41 @@ func TestFenceCoversLaterInterfaces(t *testing.T) {
 	}
 }
 
+// TestFenceDuringCover asks for what a leader asks for at each heartbeat, while another goroutine waits for the
+// kernel: somebody makes a container, say. Until the interface is covered, the fence does not close.
+func TestFenceDuringCover(t *testing.T) {
+	b := newFencedBoard(t, testedFences(t)[0], HoldLifetime)
+	b.fence.covering.Lock()
+	defer b.fence.covering.Unlock()
+	revision := b.fence.Revision()
+	answered := make(chan bool, 1)
+	go func() {
+		_, problem := b.fence.State()
+		good := b.fence.Closes() && b.fence.Revision() == revision && problem == ""
+		_ = b.fence.withCopies(maxPlanFiles, func(files []int) error {
+			answered <- good && len(files) > 0
+			return nil
+		})
+	}()
+	select {
+	case good := <-answered:
+		if !good {
+			t.Error("it is no fence")
+		}
+	case <-time.After(time.Second):
+		t.Fatal("the leader has to wait for the kernel")
+	}
+	b.fence.wanted = append(b.fence.wanted, 4711)
+	b.fence.uncovered()
+	if _, problem := b.fence.State(); b.fence.Closes() || problem == "" {
+		t.Errorf("an interface is to be covered; closes %t, it says %q", b.fence.Closes(), problem)
+	}
+	b.fence.covered(4711, nil, nil)
+	if !b.fence.Closes() {
+		t.Error("the interface is gone, and the fence does not close")
+	}
+}
+
 // TestFenceOfAnother: two programs of XDP cannot be on one interface.
 func TestFenceOfAnother(t *testing.T) {
 	for _, kind := range testedFences(t) {
