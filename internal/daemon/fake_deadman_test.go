@@ -27,6 +27,9 @@ type fakeFence struct {
 	closes   bool // the kernel drops what is for the address
 	shut     bool // by the daemon
 	covered  []netio.Snapshot
+
+	coverFails error
+	coverWaits chan struct{} // covering waits until it is closed; nil for none
 }
 
 // fakeDeadman is a switch that works in virtual time. It sends the RESIGN from
@@ -144,12 +147,22 @@ func (f *fakeFence) Cover(interfaces []int, first int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.covered = append(f.covered, netio.Snapshot{Interfaces: interfaces, Link: netio.Link{Index: first}})
-	return nil
+	return f.coverFails
 }
 
-func (f *fakeFence) CoverAgain() error { return nil }
-func (f *fakeFence) Revision() int     { return 0 }
-func (f *fakeFence) Close() error      { return nil }
+func (f *fakeFence) CoverAgain() error {
+	var waits chan struct{}
+	f.get(func() { waits = f.coverWaits })
+	if waits != nil {
+		<-waits
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.coverFails
+}
+
+func (f *fakeFence) Revision() int { return 0 }
+func (f *fakeFence) Close() error  { return nil }
 
 func (f *fakeFence) Closes() bool {
 	f.mu.Lock()

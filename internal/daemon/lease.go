@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"net/netip"
 	"strings"
 	"time"
@@ -176,10 +177,21 @@ func (l *lease) coverEnded(err error) {
 		return
 	}
 	if l.covered++; l.covered <= coverRetries {
-		l.tasks.postAfter(coverRetryEvery, func() { l.coverEnded(l.fence.CoverAgain()) })
+		l.tasks.start(l.coverAgain)
 		return
 	}
 	l.reporter.warn(console.ProblemFence, err.Error(), forever)
+}
+
+// coverAgain tries it once more after a while, beside the loop as well.
+func (l *lease) coverAgain(ctx context.Context) error {
+	select {
+	case <-time.After(coverRetryEvery):
+		err := l.fence.CoverAgain()
+		l.tasks.post(func() { l.coverEnded(err) })
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // status fills in what topdog status shows of the fence.

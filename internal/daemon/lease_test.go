@@ -233,6 +233,35 @@ func TestUnreleasedChallengesNobody(t *testing.T) {
 	}
 }
 
+// TestCoverAgainWaits has the fence be refused by an interface, and the kernel be busy for others when that is tried
+// again: the leader goes on to send heartbeats.
+func TestCoverAgainWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, three, latest := l.armedThree(nil)
+		term := three.mustStatus(t).Term
+		fence, waits := latest().fakeFence, make(chan struct{})
+		fence.get(func() { fence.coverFails, fence.coverWaits = errors.New("another program is there"), waits })
+		three.change(func(*netio.Snapshot) {})
+		go func() {
+			time.Sleep(coverRetryEvery + 300*time.Millisecond)
+			close(waits)
+		}()
+		pass(coverRetryEvery + 400*time.Millisecond)
+		l.wantHolders(3)
+		if s := two.mustStatus(t); s.Term != term {
+			t.Errorf("the lead has moved: term %d, want %d", s.Term, term)
+		}
+		pass((coverRetries + 1) * coverRetryEvery)
+		three.wantProblem(t, "another program is there")
+		fence.get(func() { fence.coverFails = nil })
+		three.change(func(*netio.Snapshot) {})
+		pass(time.Millisecond)
+		if p := three.mustStatus(t).Problems; len(p) > 0 {
+			t.Errorf("there still is a problem: %v", p)
+		}
+	})
+}
+
 // TestFenceFollowsTheInterfaces: it is on every interface before the loop hears of it.
 func TestFenceFollowsTheInterfaces(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
