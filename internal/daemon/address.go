@@ -274,16 +274,18 @@ const (
 
 // renewed is told of what a renewal has found, of an address that was acquired so often.
 func (a *address) renewed(acquired int, restored bool, err error, again bool) {
-	if !a.held || acquired != a.acquired {
-		return // it was released meanwhile
-	}
 	switch {
+	case !a.held:
+		return // it was released meanwhile
+	case acquired != a.acquired:
+		// And acquired again: what was found says nothing of that.
 	case errors.Is(err, netio.ErrExpired):
 		a.reporter.log.Warn("the lifetime of the address ended before it was renewed; acquiring it again")
 		a.held, a.renewAt = false, a.now() // when the core was asked whether this board still leads
 		return
 	case err != nil:
 		a.acquireFailed(err)
+		return
 	case restored:
 		a.restored++
 		a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))

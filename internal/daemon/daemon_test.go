@@ -235,6 +235,46 @@ func TestDeletedWhileRenewing(t *testing.T) {
 	})
 }
 
+// TestDeletedWhileFormerRenewalRuns is the same with a renewal of the time before, which has ended by now.
+func TestDeletedWhileFormerRenewalRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		waits := make(chan struct{})
+		three.get(func() { three.renewed = waits })
+		pass(renewEvery) // a renewal waits
+		if err := three.tasks.call(t.Context(), func() {
+			three.address.release()
+			three.address.acquire()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		three.get(func() { three.holding = false })
+		three.change(func(*netio.Snapshot) {})
+		pass(time.Millisecond)
+		three.get(func() { three.renewed = nil })
+		close(waits)
+		pass(time.Millisecond)
+		l.wantHolders(3)
+	})
+}
+
+// TestFailedWhileDeleted has a renewal fail while another one is wanted: what is not held is not renewed.
+func TestFailedWhileDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		if err := three.tasks.call(t.Context(), func() {
+			a := three.address
+			retryAt := a.renewAt
+			a.renewed(a.acquired, false, errNoPermission, true)
+			if a.held || a.renewAt != retryAt || a.renewing.Load() != renewIdle {
+				t.Errorf("held: %t; it tries to acquire the address %v later; renewing: %d", a.held, a.renewAt-retryAt, a.renewing.Load())
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestExpiredAsksFirst has a renewal find out that the lifetime is over. The board may have been replaced
 // meanwhile, so the core is asked before the address is acquired again.
 func TestExpiredAsksFirst(t *testing.T) {
