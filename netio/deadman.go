@@ -92,8 +92,8 @@ func (d *Deadman) Exited() <-chan struct{} { return d.exited }
 // PID is the companion's process.
 func (d *Deadman) PID() int { return d.command.Process.Pid }
 
-// Prepare gives the companion its plan. It must be called when a lease has begun, and again
-// whenever anything of the plan changes. The companion acts when the daemon has ended during a
+// Prepare gives the companion its plan. It must be called before the first lease begins, and again
+// whenever anything of the plan changes during a lease. The companion acts when the daemon has ended during a
 // lease, or when the lease runs out.
 func (d *Deadman) Prepare(p ReleasePlan) error {
 	if err := p.send(d.socket, d.fence); err != nil {

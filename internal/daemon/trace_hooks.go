@@ -134,7 +134,7 @@ func (t *trace) traced(platform Platform) Platform {
 }
 
 // tracedHolder tells when the address is acquired and released, and how long the
-// kernel needs for it. The loop calls it, and nobody else.
+// kernel needs for it. Only the loop does either; a renewal, which runs beside it, leaves no trace.
 type tracedHolder struct {
 	Holder
 	trace *trace
