@@ -89,16 +89,12 @@ func claimsLead(e *election.Effect) bool {
 	return e.Kind == election.EffectAcquire || e.Kind == election.EffectSend && e.Message.Leading
 }
 
-// tellsOthers reports whether an effect is a message upon which another board may acquire the address,
-// or hold it for longer. None may leave while this board may answer for an address that it was to
-// release. A RESIGN has another board claim, and with votes a promise has. So has any other message:
-// who leads no more says so with each of them, and who has no leader does not ask whether the
-// address still answers. It is as if they were lost, so whoever needs one asks again. Only a request
-// for votes takes nothing from anybody.
-func tellsOthers(e *election.Effect) bool {
-	return e.Kind == election.EffectSend &&
-		(e.Message.Type != wire.TypeVote || e.Message.Vote.Ballot != wire.BallotRequest)
-}
+// tellsOthers reports whether an effect is a message. Upon any of them another board may acquire the
+// address, or hold it for longer, so none may leave while this board may answer for an address that it
+// was to release. A RESIGN has another board claim, and with votes a promise has. So has any other
+// message, also a request for votes: who leads no more says so with each of them, and who has no leader
+// does not ask whether the address still answers. It is as if they were lost, so whoever needs one asks again.
+func tellsOthers(e *election.Effect) bool { return e.Kind == election.EffectSend }
 
 // startsInterval reports whether an effect is a message from which the others
 // count the time until the next heartbeat.

@@ -196,6 +196,32 @@ func TestUnreleasedSaysNothing(t *testing.T) {
 	})
 }
 
+// TestUnreleasedAsksForNoVotes: with strict, a request for votes says as well that this board leads no more. If it
+// stands still then, nobody hears of its candidacy again, and its kernel still answers for the address.
+func TestUnreleasedAsksForNoVotes(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three, latest := l.armedThree(func(c *config.Config) {
+			c.Algorithm, c.Voters = wire.AlgorithmStrict, votersOf(1, 2, 3)
+		})
+		latest().fakeFence.get(func() { latest().fakeFence.closes = false })
+		three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
+		said := three.says(t)
+		before := len(said())
+		go three.Resign(t.Context())
+		for asks := 0; asks < 200 && len(said()) == before; { // a candidate asks within 20 ms
+			pass(100 * time.Microsecond)
+			if three.mustStatus(t).Role == election.Candidate.String() {
+				asks++
+			}
+		}
+		three.freeze(3 * time.Second)
+		for range 1500 {
+			pass(time.Millisecond)
+			l.wantHolders(3)
+		}
+	})
+}
+
 // TestUnreleasedChallengesNobody is the same with a board that comes meanwhile and does not prove itself: it
 // hears nobody. The second CHALLENGE to it is multicast, and says like any message that this board leads no more.
 func TestUnreleasedChallengesNobody(t *testing.T) {

@@ -208,11 +208,8 @@ func TestPromiseWaitsForTheRelease(t *testing.T) {
 					t.Fatal(err)
 				}
 				var got []wire.Type
-				asked := false
 				for _, m := range said() {
-					if m.Vote.Ballot == wire.BallotRequest && m.Type == wire.TypeVote {
-						asked = true
-					} else if m.Type != wire.TypeHeartbeat {
+					if m.Type != wire.TypeHeartbeat {
 						got = append(got, m.Type)
 					}
 				}
@@ -220,8 +217,8 @@ func TestPromiseWaitsForTheRelease(t *testing.T) {
 				if fenced {
 					want = []wire.Type{wire.TypeGrant, wire.TypeResign, wire.TypeSupport, wire.TypeVote}
 				}
-				if got = slices.Compact(got); !slices.Equal(got, want) || !asked {
-					t.Errorf("it says %v, want %v; asks for a vote: %t", got, want, asked)
+				if got = slices.Compact(got); !slices.Equal(got, want) {
+					t.Errorf("it says %v, want %v", got, want)
 				}
 
 				three.get(func() { three.releaseFails = nil })
