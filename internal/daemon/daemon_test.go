@@ -217,6 +217,26 @@ func TestRenewalWaits(t *testing.T) {
 	})
 }
 
+// TestRejoinWaits has a leader that gets no multicast join the group again, and the kernel be busy for others.
+func TestRejoinWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, three := l.three()
+		term := three.mustStatus(t).Term
+		waits := make(chan struct{})
+		three.get(func() { three.noMulticast, three.rejoinWaits = true, waits })
+		pass(rejoinAfter + time.Second)
+		close(waits)
+		pass(time.Second)
+		l.wantHolders(3)
+		if s := two.mustStatus(t); s.Term != term {
+			t.Errorf("the lead has moved: term %d, want %d", s.Term, term)
+		}
+		if n := three.mustStatus(t).Counters.GroupRejoined; n != 1 {
+			t.Errorf("it has joined %d times again, want once", n)
+		}
+	})
+}
+
 // TestDeletedWhileRenewing has somebody delete the address when a renewal that waits has looked at it
 // already: it is renewed once more.
 func TestDeletedWhileRenewing(t *testing.T) {

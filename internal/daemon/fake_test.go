@@ -72,6 +72,7 @@ type fakeBoard struct {
 	label        string        // of the address, another one each time that it is acquired
 	renewed      chan struct{} // a renewal that has done its work waits until it is closed; nil for none
 	renewWaits   chan struct{} // a renewal waits until it is closed; nil for none
+	rejoinWaits  chan struct{} // likewise for joining the group again
 	heard        []election.Change
 	logged       []string                                 // each with its level in front
 	unicasts     int                                      // how many datagrams it sent to one board
@@ -329,7 +330,16 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 	return nil
 }
 
-func (t *fakeTransport) Rejoin() error      { return nil }
+// Rejoin waits, as the real one does, while the kernel is busy for others.
+func (t *fakeTransport) Rejoin() error {
+	var waits chan struct{}
+	t.board.get(func() { waits = t.board.rejoinWaits })
+	if waits != nil {
+		<-waits
+	}
+	return nil
+}
+
 func (t *fakeTransport) Drain()             {}
 func (t *fakeTransport) Drops() netio.Drops { return netio.Drops{} }
 

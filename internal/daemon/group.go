@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"net/netip"
@@ -185,13 +186,25 @@ func (g *group) due() time.Duration {
 }
 
 // rejoin joins the group again when that is due: Wi-Fi drivers and switches have
-// been observed to lose a membership unnoticed.
+// been observed to lose a membership unnoticed. The kernel takes the same lock for that as for a renewal, so
+// it is done beside the loop.
 func (g *group) rejoin(now time.Duration) {
-	if now >= g.due() {
-		g.multicastAt = now
-		g.counts.rejoined++
-		g.noteSend(g.transport.Rejoin())
+	if now < g.due() {
+		return
 	}
+	g.multicastAt = now
+	g.counts.rejoined++
+	transport := g.transport
+	g.tasks.start(func(context.Context) error {
+		if err := transport.Rejoin(); err != nil {
+			g.tasks.post(func() {
+				if transport == g.transport { // else it was closed meanwhile
+					g.noteSend(err)
+				}
+			})
+		}
+		return nil
+	})
 }
 
 // counters fills in what is counted about packets.
