@@ -88,12 +88,15 @@ var patienceRule = struct {
 	// or is lost, begins at any moment before the heartbeat is due: on average the
 	// lateness is half of it.
 	factor float64
+	// least is how many times the default grace a lesson is worth at least, if the patience allows
+	// that. A lateness of 8 ms may be the end of a pause of 30 ms.
+	least int
 	// halfLife is how long nothing must happen until the grace is halved.
 	halfLife time.Duration
 	// look is by how much the silence grows before a new leader says once more to the one that
 	// it has replaced that it leads. If that board lives it answers, and the silence is known.
 	look float64
-}{factor: 2, halfLife: time.Hour, look: 1.5}
+}{factor: 2, least: 4, halfLife: time.Hour, look: 1.5}
 
 // patienceLimit is the longest grace that this board wishes for or grants.
 func (c *Core) patienceLimit() time.Duration {
@@ -120,7 +123,11 @@ const (
 func (c *Core) needGrace(needed time.Duration, l Lesson) {
 	c.keepGrace(needed)
 	if needed > max(c.patience.learned, c.defaultGrace()) {
-		c.learnGrace(time.Duration(patienceRule.factor*float64(needed)), l)
+		want := time.Duration(patienceRule.factor * float64(needed))
+		if least := wire.RoundGrace(time.Duration(patienceRule.least) * c.defaultGrace()); least <= c.patienceLimit() {
+			want = max(want, least)
+		}
+		c.learnGrace(want, l)
 	}
 }
 

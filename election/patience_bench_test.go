@@ -44,22 +44,27 @@ func BenchmarkPatience(b *testing.B) {
 		}},
 	} {
 		for _, rule := range []struct {
-			name         string
-			factor, look float64
-			patience     time.Duration
+			name     string
+			factor   float64
+			least    int
+			look     float64
+			patience time.Duration
 		}{
-			{"nothing-learned", 2, 1.5, election.DefaultGrace(trouble.interval)},
-			{"factor=1.25", 1.25, 1.5, 0},
-			{"factor=1.5", 1.5, 1.5, 0},
-			{"factor=2", 2, 1.5, 0},
-			{"factor=3", 3, 1.5, 0},
-			{"factor=4", 4, 1.5, 0},
-			{"factor=2/look=never", 2, never, 0},
-			{"factor=2/look=1.25", 2, 1.25, 0},
-			{"factor=2/look=2", 2, 2, 0},
+			{"nothing-learned", 2, 4, 1.5, election.DefaultGrace(trouble.interval)},
+			{"factor=1.25", 1.25, 4, 1.5, 0},
+			{"factor=1.5", 1.5, 4, 1.5, 0},
+			{"factor=2", 2, 4, 1.5, 0},
+			{"factor=3", 3, 4, 1.5, 0},
+			{"factor=4", 4, 4, 1.5, 0},
+			{"factor=2/least=1", 2, 1, 1.5, 0},
+			{"factor=2/least=2", 2, 2, 1.5, 0},
+			{"factor=2/least=8", 2, 8, 1.5, 0},
+			{"factor=2/look=never", 2, 4, never, 0},
+			{"factor=2/look=1.25", 2, 4, 1.25, 0},
+			{"factor=2/look=2", 2, 4, 2, 0},
 		} {
 			b.Run(fmt.Sprintf("%s/%s", trouble.name, rule.name), func(b *testing.B) {
-				defer election.SetPatienceRule(rule.factor, rule.look)()
+				defer election.SetPatienceRule(rule.factor, rule.least, rule.look)()
 				var moves [2]int
 				var doubled, grace time.Duration
 				var cable []time.Duration

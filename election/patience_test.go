@@ -44,8 +44,8 @@ func (b *board) wakesLate(late time.Duration) []Effect {
 // beats lets the leader send its next heartbeat.
 func (b *board) beats() []Effect { return b.wakesLate(0) }
 
-// TestOversleptLeaderAsksForMore: what its lease has not survived, twice, and only within its
-// patience. It has three quarters of the grace.
+// TestOversleptLeaderAsksForMore: what its lease has not survived, twice, but four default graces at
+// least, and only within its patience. It has three quarters of the grace.
 func TestOversleptLeaderAsksForMore(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -56,7 +56,8 @@ func TestOversleptLeaderAsksForMore(t *testing.T) {
 	}{
 		{"on time", 0, nil, 0, true},
 		{"within the lease", 7500 * time.Microsecond, nil, 0, true},
-		{"within the grace", 9 * ms, nil, 24 * ms, true},
+		{"within the grace", 9 * ms, nil, 40 * ms, true},
+		{"the least is beyond the patience", 9 * ms, func(c *Config) { c.Patience = 39 * ms }, 24 * ms, true},
 		{"beyond the grace", 30 * ms, nil, 80 * ms, true},
 		{"beyond the interval", 120 * ms, nil, 320 * ms, false},
 		{"half of the patience", 186 * ms, nil, 496 * ms, false},
