@@ -78,6 +78,9 @@ const (
 	// so this is what a frozen board costs: 1 to 2.25 s with two holders. Renew about
 	// four times as often.
 	DefaultLifetime = time.Second
+	// GoneAfter is how long after it was renewed last an address of that lifetime is gone for certain:
+	// 2.25 s, and some more for a kernel that is busy.
+	GoneAfter = 3 * time.Second
 )
 
 // HoldMethod is how the floating addresses are kept from outliving the daemon.

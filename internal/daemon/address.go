@@ -40,6 +40,7 @@ type address struct {
 
 	// Not being able to release it.
 	unreleased bool          // it may be here still
+	goneAt     time.Duration // when the kernel has removed it
 	releaseAt  time.Duration // when releasing it is tried again
 
 	// Not being able to acquire it.
@@ -193,6 +194,9 @@ func (a *address) release() (inTime bool) {
 func (a *address) tryRelease() {
 	if a.holder != nil {
 		if err := a.holder.Release(); err != nil {
+			if !a.unreleased {
+				a.goneAt = a.now() + netio.GoneAfter
+			}
 			a.unreleased, a.releaseAt = true, a.now()+retryReleaseEvery
 			a.reporter.alert(console.ProblemAddressNotReleased, err.Error(), forever)
 			return
@@ -207,7 +211,9 @@ func (a *address) tryRelease() {
 
 // mayAnswer reports whether this board may still answer for an address that it was to
 // release, see tellsOthers. The kernel removes the address when its lifetime ends.
-func (a *address) mayAnswer() bool { return a.unreleased && !a.lease.closes() }
+func (a *address) mayAnswer() bool {
+	return a.unreleased && !a.lease.closes() && a.now() < a.goneAt
+}
 
 // close is the end: the address, and what could hold it.
 func (a *address) close() {

@@ -165,7 +165,7 @@ func TestLateHeartbeatIsToldOf(t *testing.T) {
 		three.get(func() { three.sendTakes = 0 })
 		pass(time.Second)
 		l.wantHolders(3)
-		three.wantLog(t, "a leader may be late by 24ms from now on", 1)
+		three.wantLog(t, "a leader may be late by 40ms from now on", 1)
 	})
 }
 
@@ -192,6 +192,29 @@ func TestUnreleasedSaysNothing(t *testing.T) {
 		pass(time.Second)
 		if holders := l.holders(); len(holders) != 1 || holders[0] == 3 {
 			t.Errorf("%v hold it", holders)
+		}
+	})
+}
+
+// TestUnreleasedForEver has the kernel never let go of the address. When its lifetime has ended it is
+// gone, whatever the kernel says to who wants it removed, and the board speaks again.
+func TestUnreleasedForEver(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three, latest := l.armedThree(nil)
+		latest().fakeFence.get(func() { latest().fakeFence.closes = false })
+		said := three.says(t)
+		three.get(func() { three.releaseFails = errors.New("the kernel refuses") })
+		before := len(said())
+		if err := three.tasks.call(t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }); err != nil {
+			t.Fatal(err)
+		}
+		pass(netio.GoneAfter - time.Millisecond)
+		if news := said()[before:]; len(news) > 0 {
+			t.Errorf("it says %v", news[0])
+		}
+		pass(10 * time.Second)
+		if len(said()) == before {
+			t.Error("it never speaks again")
 		}
 	})
 }
