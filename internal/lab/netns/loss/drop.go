@@ -23,15 +23,22 @@ const (
 // tenth of a millisecond to begin and to end, since the rules are there from the start and ask
 // sets of ports; Set, which makes a table, takes ten. It is for one goroutine at a time.
 type Dropper struct {
-	conn *nftables.Conn
-	sets map[Frames]*nftables.Set
+	conn    *nftables.Conn
+	sets    map[Frames]*nftables.Set
+	reasons map[dropped]int // how many Drops have not ended yet
+}
+
+// dropped is what a Drop is about.
+type dropped struct {
+	frames Frames
+	port   string
 }
 
 // NewDropper prepares the switch to which a host is connected. There is one at most in a LAN.
 // It drops nothing yet.
 func NewDropper(h *netns.Host) (*Dropper, error) {
 	namespace, _ := h.Port()
-	d := &Dropper{sets: make(map[Frames]*nftables.Set)}
+	d := &Dropper{sets: make(map[Frames]*nftables.Set), reasons: make(map[dropped]int)}
 	var err error
 	if d.conn, err = nftables.New(nftables.WithNetNSFd(int(namespace)), nftables.AsLasting()); err == nil {
 		if err = d.prepare(); err == nil {
@@ -83,29 +90,44 @@ func (d *Dropper) prepare() error {
 // Close gives the connection to the switch back. What is dropped then is dropped as long as the LAN is there.
 func (d *Dropper) Close() error { return d.conn.CloseLasting() }
 
-// Drop lets hosts lose frames from now on, all at the same time. Those that they lose already must not
-// be named again.
+// Drop lets hosts lose frames from now on, all at the same time. What they lose already they lose until
+// both Drops have ended.
 func (d *Dropper) Drop(kind Frames, hosts ...*netns.Host) error {
-	return d.change("drop", d.conn.SetAddElements, kind, hosts)
+	var ports []nftables.SetElement
+	for _, h := range hosts {
+		_, port := h.Port()
+		if d.reasons[dropped{kind, port}]++; d.reasons[dropped{kind, port}] == 1 {
+			ports = append(ports, nftables.SetElement{Key: portKey(port)})
+		}
+	}
+	return d.change("drop", d.conn.SetAddElements, kind, ports)
 }
 
 // Pass ends a Drop of the same hosts.
 func (d *Dropper) Pass(kind Frames, hosts ...*netns.Host) error {
-	return d.change("pass", d.conn.SetDeleteElements, kind, hosts)
-}
-
-func (d *Dropper) change(what string, do func(*nftables.Set, []nftables.SetElement) error, kind Frames, hosts []*netns.Host) error {
 	var ports []nftables.SetElement
 	for _, h := range hosts {
 		_, port := h.Port()
-		ports = append(ports, nftables.SetElement{Key: portKey(port)})
+		if d.reasons[dropped{kind, port}] == 0 {
+			return fmt.Errorf("loss: pass the frames %s of %s, which are not dropped", kind, h.Name)
+		}
+		if d.reasons[dropped{kind, port}]--; d.reasons[dropped{kind, port}] == 0 {
+			ports = append(ports, nftables.SetElement{Key: portKey(port)})
+		}
+	}
+	return d.change("pass", d.conn.SetDeleteElements, kind, ports)
+}
+
+func (d *Dropper) change(what string, do func(*nftables.Set, []nftables.SetElement) error, kind Frames, ports []nftables.SetElement) error {
+	if len(ports) == 0 {
+		return nil
 	}
 	err := do(d.sets[kind], ports)
 	if err == nil {
 		err = d.conn.Flush()
 	}
 	if err != nil {
-		return fmt.Errorf("loss: %s the frames %s of %d hosts at the switch: %w", what, kind, len(hosts), err)
+		return fmt.Errorf("loss: %s the frames %s of %d hosts at the switch: %w", what, kind, len(ports), err)
 	}
 	return nil
 }

@@ -128,7 +128,14 @@ func TestDrop(t *testing.T) {
 			must(t, d.Drop(c.kind, one, l.Board(3)))
 			check(string(c.kind), two, one, c.in)
 			check(string(c.kind), one, two, c.from)
+			must(t, d.Drop(c.kind, one))
 			must(t, d.Pass(c.kind, one, l.Board(3)))
+			check(string(c.kind)+" still", two, one, c.in)
+			check(string(c.kind)+" still", one, two, c.from)
+			must(t, d.Pass(c.kind, one))
+			if d.Pass(c.kind, one) == nil {
+				t.Errorf("%s: what is not dropped passes once more", c.kind)
+			}
 		}
 	}
 }
