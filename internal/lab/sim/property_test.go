@@ -630,7 +630,7 @@ func TestNeverTwoReached(t *testing.T) {
 		s := newSchedule(rt, rapid.Uint64().Draw(rt, "seed of the wire"), drawn{rt}, v, sim.Wire{Latency: 200 * time.Microsecond})
 		s.misfortune(whole)
 		s.heal()
-		if _, err := leader(s.lan.Boards()); err != nil {
+		if _, err := agreed(s.lan); err != nil {
 			rt.Errorf("%v", err)
 		}
 		if d := s.lan.Reach(0).Twice; d > time.Second+interval {
@@ -646,7 +646,7 @@ func TestNeverTwoHolders(t *testing.T) {
 		s := newSchedule(t, seed, rng, v, sim.Wire{Latency: 200 * time.Microsecond})
 		s.misfortune(clean)
 		s.heal()
-		if _, err := leader(s.lan.Boards()); err != nil {
+		if _, err := agreed(s.lan); err != nil {
 			t.Errorf("%v", err)
 		}
 		if d := s.lan.Summarise(0).Doubled; d != 0 {
