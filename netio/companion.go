@@ -20,8 +20,8 @@ type companion struct {
 	lease  lease
 	handle *netlink.Handle
 	plan   ReleasePlan
-	// files came with the plan: the socket that sends the RESIGN, if there is one, the TUN
-	// device, if there is one, and the fence's programs on the interfaces.
+	// files came with the plan: the socket that sends the RESIGN, and the bundle of the TUN device and the
+	// fence's programs, as far as there are such.
 	files []int
 	told  bool // that the addresses cannot be removed
 

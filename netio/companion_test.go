@@ -334,6 +334,28 @@ func TestCompanionCannotStart(t *testing.T) {
 // TestNothingLeaks starts and ends companions again and again.
 func TestNothingLeaks(t *testing.T) {
 	b := newGuardedBoard(t, HoldTUN)
+	// A companion keeps nothing of what it was given before.
+	d := startSwitch(t, b.board, ReleasePlan{})
+	fds := func() int {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", d.PID()))
+		must(t, err)
+		return len(files)
+	}
+	// It has what it began with, and the two files of the plan.
+	must(t, b.prepare(d, b.plan()))
+	bundle, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", d.fence.bundled.socket))
+	must(t, err)
+	eventually(t, "the companion has the bundle", func() bool {
+		return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", d.PID()), bundle)) == 1
+	})
+	with := fds()
+	for range 5 {
+		must(t, b.prepare(d, b.plan()))
+	}
+	must(t, b.prepare(d, ReleasePlan{}))
+	eventually(t, "the companion has closed all", func() bool { return fds() == with-2 })
+
+	// Nor does the daemon.
 	use := func() {
 		d, err := b.startDeadman()
 		must(t, err)
@@ -349,24 +371,6 @@ func TestNothingLeaks(t *testing.T) {
 	if after := openFiles(t); after != before {
 		t.Errorf("%d files are open, %d were before", after, before)
 	}
-
-	// Nor does a companion keep what it was given before.
-	d := startSwitch(t, b.board, ReleasePlan{})
-	fds := func() int {
-		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", d.PID()))
-		must(t, err)
-		return len(files)
-	}
-	// It has what it began with, and the two files of the plan.
-	has := func() bool { return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", d.PID()), "/dev/net/tun")) == 1 }
-	must(t, b.prepare(d, b.plan()))
-	eventually(t, "the companion has the device", has)
-	with := fds()
-	for range 5 {
-		must(t, b.prepare(d, b.plan()))
-	}
-	must(t, b.prepare(d, ReleasePlan{}))
-	eventually(t, "the companion has closed all", func() bool { return fds() == with-2 })
 }
 
 // glob returns the links that match a pattern and lead to a target.

@@ -20,7 +20,7 @@ import (
 // To extend the lease is a store to memory, which the programs read. They are there whether
 // or not this board leads, so that a takeover has nothing to set up. They go when the last
 // process that has the fence open goes: the daemon, or a companion that sees to it that the
-// addresses are gone first.
+// addresses are gone first. If both are killed, a TUN device goes before them, see bundle.
 //
 // Where the kernel has no such programs, the fence is a lease and nothing more: the companion
 // of a Deadman ends it.
@@ -37,11 +37,12 @@ type Fence struct {
 	covering sync.Mutex // held by who attaches and detaches, for as long as the kernel takes
 
 	mu       sync.Mutex    // of what follows; held for a moment only
-	attached map[int][]int // what holds the programs on an interface, by its index
+	attached map[int][]int // what holds the programs on an interface, by its index, if it is not in the bundle
 	failed   map[int]error // why they are not there, likewise
 	wanted   []int         // what shall be covered
 	first    int           // index of the most important interface
 	changes  int           // counts those of attached
+	bundled  bundled
 }
 
 // FenceKind is how the kernel enforces the lease.
@@ -68,7 +69,7 @@ func NewFence(addresses []netip.Addr) (*Fence, error) {
 }
 
 func newFence(addresses []netip.Addr, kinds ...FenceKind) (*Fence, error) {
-	f := &Fence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}}
+	f := &Fence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}, bundled: bundled{socket: -1}}
 	array, err := newArray("topdog_lease", fenceMemory)
 	if err == nil {
 		f.lease, err = newLease(array)
@@ -236,6 +237,7 @@ func (f *Fence) uncover(holds func(ifindex int) bool) (links []int) {
 	for ifindex, l := range f.attached {
 		if holds(ifindex) {
 			links = append(links, l...)
+			links = append(links, f.leave(ifindex)...)
 			delete(f.attached, ifindex)
 			f.changes++
 		}
@@ -280,21 +282,6 @@ func (f *Fence) Revision() int {
 	return f.changes
 }
 
-// withCopies calls send with the files that keep the programs on the interfaces, at most so many:
-// the first interface comes first. They stay open until it returns.
-func (f *Fence) withCopies(most int, send func(files []int) error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var files []int
-	files = append(files, f.attached[f.first]...)
-	for ifindex, links := range f.attached {
-		if ifindex != f.first && len(files)+len(links) <= most {
-			files = append(files, links...)
-		}
-	}
-	return send(files)
-}
-
 // Close takes the fence from all interfaces and ends the lease.
 func (f *Fence) Close() error {
 	f.covering.Lock()
@@ -302,6 +289,10 @@ func (f *Fence) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	detachAll(f.uncover(func(int) bool { return true }))
+	if f.bundled.socket >= 0 {
+		unix.Close(f.bundled.socket)
+	}
+	f.bundled = bundled{socket: -1}
 	f.unload()
 	f.lease.close()
 	f.lease = lease{timer: -1}

@@ -6,10 +6,14 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -170,4 +174,79 @@ func onLesserThread[T any](do func() (T, error), without ...uint) (v T, err erro
 	}()
 	<-done
 	return v, err
+}
+
+// TestFrozenThenAllKilled has all processes of a board stand still for longer than the lease, and then kills both
+// of them, in either order, while somebody configures interfaces: then the kernel takes milliseconds to take the
+// device away. The address is never answered again.
+func TestFrozenThenAllKilled(t *testing.T) {
+	testedFences(t)
+	needTUN(t)
+	l := newLAN(t, 2)
+	b, client := l.boards[0], l.boards[1]
+	asks := openTestAnnouncer(t, client)
+	var answered atomic.Int64
+	asks.Answers(func(answer ARPAnswer) {
+		if answer.Addr == testVIP {
+			answered.Add(1)
+		}
+	})
+	ask := func() { must(t, asks.Ask(client.addr, []ARPQuestion{{Addr: testVIP}})) }
+	busy := keepBusy(t)
+	defer busy()
+	for range 5 {
+		for _, companionFirst := range []bool{true, false} {
+			daemon, companion := startArmedAs(t, b, strconv.Itoa(int(HoldTUN))+beating)
+			eventually(t, "the address is answered", func() bool { ask(); return answered.Load() > 0 })
+			eventually(t, "the daemon has no device of its own any more", func() bool {
+				return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", daemon.cmd.Process.Pid), "/dev/net/tun")) == 0
+			})
+			must(t, syscall.Kill(companion, syscall.SIGSTOP))
+			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
+			until(Now() + beatenLease)
+			eventually(t, "the address is silent", func() bool { answered.Store(0); ask(); time.Sleep(silence); return answered.Load() == 0 })
+			if !b.has(t, "", testVIP) {
+				t.Error("something else than the fence has silenced it")
+			}
+			kill := []func() error{func() error { return syscall.Kill(companion, syscall.SIGKILL) }, daemon.cmd.Process.Kill}
+			if !companionFirst {
+				slices.Reverse(kill)
+			}
+			for _, k := range kill {
+				must(t, k())
+			}
+			for b.has(t, "", testVIP) {
+				ask()
+			}
+			ask()
+			daemon.cmd.Wait()
+			eventually(t, "both have ended", func() bool { return gone(companion) })
+			wantNothingLeft(t, b)
+			if n := answered.Load(); n > 0 {
+				t.Errorf("companion first: %t: the address was answered %d times by a board that was dead", companionFirst, n)
+			}
+			answered.Store(0)
+		}
+	}
+}
+
+// keepBusy makes and deletes interfaces in a namespace of its own, for which the kernel holds the lock that all
+// namespaces share.
+func keepBusy(t *testing.T) (stop func()) {
+	_, handle := newNamespace(t)
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "busy0"}, PeerName: "busy1"}
+			_ = handle.LinkAdd(veth)
+			_ = handle.LinkDel(veth)
+		}
+	}()
+	return func() { close(end); <-ended }
 }

@@ -347,7 +347,9 @@ func (f *FloatingIP) Close() error {
 	at := f.place.get()
 	for _, file := range []*os.File{at.tun, f.former} {
 		if file != nil {
-			err = errors.Join(err, file.Close())
+			if failed := file.Close(); !errors.Is(failed, os.ErrClosed) { // it may be in a bundle
+				err = errors.Join(err, failed)
+			}
 		}
 	}
 	f.former = nil

@@ -144,8 +144,13 @@ func newKillableBoard(t *testing.T, method HoldMethod) *killableBoard {
 // untilInformed waits until the companion has what it was given.
 func (b *killableBoard) untilInformed(t *testing.T) {
 	t.Helper()
-	eventually(t, "the companion has the device", func() bool {
-		return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", b.companion), "/dev/net/tun")) == 1
+	eventually(t, "the companion has the bundle, as the daemon has", func() bool {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", b.daemon.cmd.Process.Pid))
+		must(t, err)
+		return slices.ContainsFunc(files, func(file string) bool {
+			to, err := os.Readlink(file)
+			return err == nil && strings.HasPrefix(to, "socket:") && len(glob(t, fmt.Sprintf("/proc/%d/fd/*", b.companion), to)) > 0
+		})
 	})
 }
 

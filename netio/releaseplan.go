@@ -26,7 +26,7 @@ type ReleasePlan struct {
 	Fenced bool `json:"fenced"`
 	// From is the Conn of which the socket that sends it has the options.
 	From *Conn `json:"-"`
-	// device is the open TUN device, if there is one. The companion keeps it open as
+	// device is the TUN device, if there is one, until it is in a bundle. The companion keeps it open as
 	// well: to take a device down costs the kernel some 20 ms, and a killed process
 	// would keep its end of the socket for that long.
 	device *os.File
@@ -36,9 +36,9 @@ type ReleasePlan struct {
 // 255 peers in JSON.
 const maxPlanBytes = 16 << 10
 
-// maxPlanFiles bounds the files that come with a plan: the socket, the device, and the fence's
-// programs on the interfaces, two on each. The kernel takes no more than 253 at once.
-const maxPlanFiles = 253
+// maxPlanFiles bounds the files that come with a plan: the socket that sends the RESIGN, and the bundle of
+// the device and the fence's programs.
+const maxPlanFiles = 2
 
 // send gives the plan to the companion: the plan in JSON, and the files that it needs.
 func (p *ReleasePlan) send(socket int, f *Fence) error {
@@ -59,12 +59,12 @@ func (p *ReleasePlan) send(socket int, f *Fence) error {
 		defer sender.Close()
 		files = append(files, int(sender.Fd()))
 	}
-	if p.device != nil {
-		files = append(files, int(p.device.Fd()))
-	}
-	return f.withCopies(maxPlanFiles-len(files), func(programs []int) error {
+	return f.share(p.device, func(bundle int) error {
+		if bundle >= 0 {
+			files = append(files, bundle)
+		}
 		var rights []byte
-		if files = append(files, programs...); len(files) > 0 {
+		if len(files) > 0 {
 			rights = unix.UnixRights(files...)
 		}
 		return unix.Sendmsg(socket, message, rights, nil, unix.MSG_NOSIGNAL)

@@ -1,0 +1,219 @@
+package netio
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// A bundle is a socket in whose queue a TUN device and the fence's programs are kept open. Daemon and
+// companion have copies of the socket, and of what is in it nothing else. So all of it ends at once,
+// when the last copy does, also if both were killed while they stood still. And it ends in an order:
+// the kernel closes the device, which takes the addresses away, and a second socket, in whose queue the
+// programs are. What was in the queue of a socket it closes only after everything that was closed with
+// that socket. Else the programs could be gone for some milliseconds before the addresses are.
+
+// maxPassed is how many files the kernel passes at once at most (SCM_MAX_FD).
+const maxPassed = 253
+
+// bundle makes a socket that keeps files open, of which the caller closes his own: a device, or -1 for
+// none, and programs.
+func bundle(device int, programs []int) (socket int, err error) {
+	inner, err := queue(programs)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(inner)
+	if device < 0 {
+		return queue([]int{inner})
+	}
+	return queue([]int{inner, device})
+}
+
+// queue returns a socket with files in its queue.
+func queue(files []int) (socket int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, os.NewSyscallError("socketpair", err)
+	}
+	defer unix.Close(pair[0])
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	if err := unix.Sendmsg(pair[0], []byte{0}, rights, nil, unix.MSG_NOSIGNAL); err != nil {
+		unix.Close(pair[1])
+		return -1, fmt.Errorf("keep %d files open: %w", len(files), os.NewSyscallError("sendmsg", err))
+	}
+	return pair[1], nil
+}
+
+// unbundle returns copies of what is in a bundle.
+func unbundle(socket int) (device int, programs []int, err error) {
+	files, err := queued(socket)
+	if err != nil || len(files) == 0 {
+		return -1, nil, err
+	}
+	defer unix.Close(files[0])
+	device = -1
+	if len(files) > 1 {
+		device = files[1]
+	}
+	programs, err = queued(files[0])
+	return device, programs, err
+}
+
+// queued returns copies of the files in the queue of a socket.
+func queued(socket int) (files []int, err error) {
+	var data [1]byte
+	rights := make([]byte, unix.CmsgSpace(4*maxPassed))
+	_, n, _, _, err := unix.Recvmsg(socket, data[:], rights, unix.MSG_PEEK|unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("copy what is kept open: %w", os.NewSyscallError("recvmsg", err))
+	}
+	controls, err := unix.ParseSocketControlMessage(rights[:n])
+	if err != nil || len(controls) == 0 {
+		return nil, err
+	}
+	return unix.ParseUnixRights(&controls[0])
+}
+
+// bundled is what a Fence has in its bundle.
+type bundled struct {
+	socket int   // -1 without a bundle
+	of     []int // the interface of each program; 0 if that is covered no more
+}
+
+// share calls send with a bundle of the device, if there is one, and of the fence's programs; with -1 if
+// there is nothing of it. From then on this process, too, has them by the bundle alone: the device is
+// closed. If there are more programs than can be passed at once, the first interface goes before the others.
+func (f *Fence) share(device *os.File, send func(bundle int) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if device == nil && len(f.attached) == 0 {
+		return send(-1)
+	}
+	if f.bundled.socket < 0 || isOpen(device) || f.unbundled() {
+		if err := f.renewBundle(device); err != nil {
+			return err
+		}
+	}
+	return send(f.bundled.socket)
+}
+
+func isOpen(file *os.File) bool { return file != nil && int(file.Fd()) >= 0 }
+
+// unbundled reports whether there is a program that could be in the bundle and is not.
+func (f *Fence) unbundled() bool {
+	for _, links := range f.attached {
+		if len(links) > 0 && len(f.bundled.of)+len(links) <= maxPassed {
+			return true
+		}
+	}
+	return false
+}
+
+// renewBundle makes a bundle of an open device, or of that in the bundle before, and of the programs.
+func (f *Fence) renewBundle(device *os.File) error {
+	former, all, err := f.opened()
+	if err != nil {
+		return err
+	}
+	if former >= 0 {
+		defer unix.Close(former)
+	}
+	tun := former
+	if isOpen(device) {
+		tun = int(device.Fd())
+	}
+	links, of := f.choose(all)
+	socket, err := bundle(tun, links)
+	if err != nil {
+		for ifindex, direct := range f.attached {
+			closeAll(all[ifindex][len(direct):])
+		}
+		return err
+	}
+	f.attached = all
+	for _, ifindex := range of {
+		closeAll(f.attached[ifindex])
+		f.attached[ifindex] = nil
+	}
+	if isOpen(device) {
+		device.Close()
+	}
+	if f.bundled.socket >= 0 {
+		unix.Close(f.bundled.socket)
+	}
+	f.bundled = bundled{socket, of}
+	return nil
+}
+
+// opened returns a copy of the device in the bundle, or -1, and what holds the programs on each
+// interface: first what is not in the bundle, and then copies of what is.
+func (f *Fence) opened() (device int, all map[int][]int, err error) {
+	device, all = -1, maps.Clone(f.attached)
+	if f.bundled.socket < 0 {
+		return device, all, nil
+	}
+	device, programs, err := unbundle(f.bundled.socket)
+	for i, program := range programs {
+		if ifindex := f.bundled.of[i]; ifindex != 0 {
+			all[ifindex] = append(slices.Clip(all[ifindex]), program)
+		} else {
+			unix.Close(program)
+		}
+	}
+	return device, all, err
+}
+
+// leave returns copies of what holds the programs on an interface in the bundle. They stay there until the
+// next one is made, but will be detached.
+func (f *Fence) leave(ifindex int) (links []int) {
+	if !slices.Contains(f.bundled.of, ifindex) {
+		return nil
+	}
+	device, programs, err := unbundle(f.bundled.socket)
+	if err != nil {
+		return nil // they end with the bundle
+	}
+	if device >= 0 {
+		unix.Close(device)
+	}
+	for i, program := range programs {
+		if f.bundled.of[i] == ifindex {
+			links = append(links, program)
+			f.bundled.of[i] = 0
+		} else {
+			unix.Close(program)
+		}
+	}
+	return links
+}
+
+// choose returns as many of the programs as can be passed at once, and the interface of each.
+func (f *Fence) choose(all map[int][]int) (links, of []int) {
+	add := func(ifindex int) {
+		these := all[ifindex]
+		if len(links)+len(these) <= maxPassed {
+			links = append(links, these...)
+			of = append(of, slices.Repeat([]int{ifindex}, len(these))...)
+		}
+	}
+	add(f.first)
+	for ifindex := range all {
+		if ifindex != f.first {
+			add(ifindex)
+		}
+	}
+	return links, of
+}
+
+func closeAll(files []int) {
+	for _, file := range files {
+		unix.Close(file)
+	}
+}

@@ -1,0 +1,65 @@
+package netio
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestBundleFollowsTheInterfaces covers and uncovers interfaces before and after the fence's programs went into a
+// bundle: what is attached is always what is wanted, and a bundle that was given away holds nothing else.
+func TestBundleFollowsTheInterfaces(t *testing.T) {
+	if testedFences(t)[0] != FenceTCX {
+		t.Skip("programs of the other kind cannot be counted")
+	}
+	b := newLAN(t, 1).boards[0]
+	f, err := on(b, func() (*Fence, error) { return newFence([]netip.Addr{testVIP}, FenceTCX) })
+	must(t, err)
+	const loopback = 1
+	eth0 := b.link(t, "eth0").Index
+	for _, wanted := range [][]int{{eth0}, {eth0, loopback}, {loopback}, {eth0}, {}} {
+		for _, shared := range []bool{false, true, true} {
+			b.do(t, func() error { return f.Cover(wanted, eth0) })
+			if shared {
+				must(t, f.share(nil, func(bundle int) error {
+					if len(wanted) > 0 && bundle < 0 {
+						t.Errorf("%v wanted: the bundle is %d", wanted, bundle)
+					}
+					return nil
+				}))
+			}
+			for _, ifindex := range []int{eth0, loopback} {
+				got, want := b.programsAt(t, ifindex, unix.BPF_TCX_INGRESS), 0
+				if slices.Contains(wanted, ifindex) {
+					want = 1
+				}
+				if got != want {
+					t.Errorf("%v wanted, shared %t: %d programs on interface %d, want %d", wanted, shared, got, ifindex, want)
+				}
+			}
+		}
+	}
+	before := openFiles(t)
+	b.do(t, func() error { return f.Cover([]int{eth0}, eth0) })
+	must(t, f.share(nil, func(int) error { return nil }))
+	b.do(t, func() error { return f.Cover(nil, eth0) })
+	if after := openFiles(t); after > before+1 { // the bundle, until the next one
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+	must(t, f.Close())
+}
+
+// What cannot be passed at once is left to the daemon alone, and the first interface is not.
+func TestBundleIsBounded(t *testing.T) {
+	f := &Fence{first: 7}
+	all := map[int][]int{}
+	for ifindex := 1; ifindex <= 200; ifindex++ {
+		all[ifindex] = []int{2 * ifindex, 2*ifindex + 1}
+	}
+	links, of := f.choose(all)
+	if len(links) != maxPassed-1 || len(of) != len(links) || links[0] != 14 || of[0] != 7 {
+		t.Errorf("%d programs of %d interfaces, the first of interface %d", len(links), len(of), of[0])
+	}
+}
