@@ -31,11 +31,13 @@ type stage struct {
 	boards  []*cluster.Topdog
 	probers [2]*netns.Host // machines without topdog: where places are
 	dropper *loss.Dropper
+	// terminated are the boards whose daemon was told to end, by number, until it is started again.
+	terminated map[int]bool
 }
 
 // newStage builds the group, and starts its boards.
 func newStage(p cluster.Program, strict bool) (s *stage, err error) {
-	s = &stage{}
+	s = &stage{terminated: make(map[int]bool)}
 	if s.Cluster, err = cluster.New(numBoards + len(s.probers)); err != nil {
 		return nil, err
 	}
@@ -171,6 +173,7 @@ func (s *stage) killCompanion(board int) error {
 
 // terminate ends a daemon as systemd does.
 func (s *stage) terminate(board int) error {
+	s.terminated[board] = true
 	_ = s.board(board).Signal(syscall.SIGTERM) // it may have ended
 	return nil
 }
@@ -184,10 +187,17 @@ func (s *stage) restart(board int) error {
 	return s.start(board)
 }
 
-// restore lets every board run that another fault has kept from it.
+// restore lets every board run that another fault has kept from it. A daemon that stood still when it was told to
+// end does so only now.
 func (s *stage) restore() error {
 	for _, b := range s.boards {
-		if err := errors.Join(s.thaw(b.Number), s.start(b.Number)); err != nil {
+		if err := s.thaw(b.Number); err != nil {
+			return err
+		}
+		if s.terminated[b.Number] {
+			b.Ended(exitTimeout)
+		}
+		if err := s.start(b.Number); err != nil {
 			return err
 		}
 	}
@@ -198,6 +208,7 @@ func (s *stage) restore() error {
 func (s *stage) start(board int) error {
 	b := s.board(board)
 	if !b.Running() {
+		delete(s.terminated, board)
 		return b.Run()
 	}
 	return nil
