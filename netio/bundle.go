@@ -62,23 +62,36 @@ func unbundle(socket int) (device int, programs []int, err error) {
 	if len(files) > 1 {
 		device = files[1]
 	}
-	programs, err = queued(files[0])
-	return device, programs, err
+	if programs, err = queued(files[0]); err != nil {
+		closeAll(files[1:])
+		return -1, nil, err
+	}
+	return device, programs, nil
 }
 
-// queued returns copies of the files in the queue of a socket.
+// queued returns copies of the files in the queue of a socket: all, or none. The kernel leaves out those for
+// which this process may open no more files.
 func queued(socket int) (files []int, err error) {
 	var data [1]byte
 	rights := make([]byte, unix.CmsgSpace(4*maxPassed))
-	_, n, _, _, err := unix.Recvmsg(socket, data[:], rights, unix.MSG_PEEK|unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	_, n, flags, _, err := unix.Recvmsg(socket, data[:], rights, unix.MSG_PEEK|unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("copy what is kept open: %w", os.NewSyscallError("recvmsg", err))
 	}
 	controls, err := unix.ParseSocketControlMessage(rights[:n])
-	if err != nil || len(controls) == 0 {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(controls) == 0 && flags&unix.MSG_CTRUNC != 0:
+		return nil, fmt.Errorf("copy what is kept open: %w", unix.EMFILE)
+	case len(controls) == 0:
+		return nil, nil
 	}
-	return unix.ParseUnixRights(&controls[0])
+	if files, err = unix.ParseUnixRights(&controls[0]); err == nil && flags&unix.MSG_CTRUNC != 0 {
+		closeAll(files)
+		return nil, fmt.Errorf("copy what is kept open: %w", unix.EMFILE)
+	}
+	return files, err
 }
 
 // bundled is what a Fence has in its bundle.

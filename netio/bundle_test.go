@@ -63,3 +63,34 @@ func TestBundleIsBounded(t *testing.T) {
 		t.Errorf("%d programs of %d interfaces, the first of interface %d", len(links), len(of), of[0])
 	}
 }
+
+// A process that may open no more files gets all copies or none: what it did not get would not be in the next bundle,
+// and end with this one.
+func TestBundleIsCopiedWhole(t *testing.T) {
+	var pair [2]int
+	must(t, unix.Pipe2(pair[:], unix.O_CLOEXEC))
+	defer closeAll(pair[:])
+	socket, err := bundle(pair[0], []int{pair[0], pair[1]})
+	must(t, err)
+	defer unix.Close(socket)
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	defer func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)) }()
+	before := openFiles(t)
+	for more := range 8 {
+		low := limit
+		low.Cur = uint64(before + more)
+		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &low))
+		device, programs, err := unbundle(socket)
+		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+		if err == nil && (device < 0 || len(programs) != 2) {
+			t.Errorf("%d files may be opened: device %d, %d programs", more, device, len(programs))
+		}
+		if err == nil {
+			closeAll(append(programs, device))
+		}
+		if after := openFiles(t); after != before {
+			t.Fatalf("%d files may be opened: %d are open afterwards, %d were before", more, after, before)
+		}
+	}
+}
