@@ -237,20 +237,28 @@ func TestRejoinWaits(t *testing.T) {
 	})
 }
 
+// renewalWaits has a renewal of the board's address wait for the kernel until goOn is called.
+func (b *fakeBoard) renewalWaits() (goOn func()) {
+	waits := make(chan struct{})
+	b.get(func() { b.renewed = waits })
+	pass(renewEvery)
+	return func() {
+		pass(time.Millisecond)
+		b.get(func() { b.renewed = nil })
+		close(waits)
+		pass(time.Millisecond)
+	}
+}
+
 // TestDeletedWhileRenewing has somebody delete the address when a renewal that waits has looked at it
 // already: it is renewed once more.
 func TestDeletedWhileRenewing(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		waits := make(chan struct{})
-		three.get(func() { three.renewed = waits })
-		pass(renewEvery) // a renewal waits
+		goOn := three.renewalWaits()
 		three.get(func() { three.holding = false })
 		three.change(func(*netio.Snapshot) {})
-		pass(time.Millisecond)
-		three.get(func() { three.renewed = nil })
-		close(waits)
-		pass(time.Millisecond)
+		goOn()
 		l.wantHolders(3)
 	})
 }
@@ -259,9 +267,7 @@ func TestDeletedWhileRenewing(t *testing.T) {
 func TestDeletedWhileFormerRenewalRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		waits := make(chan struct{})
-		three.get(func() { three.renewed = waits })
-		pass(renewEvery) // a renewal waits
+		goOn := three.renewalWaits()
 		if err := three.tasks.call(t.Context(), func() {
 			three.address.release()
 			three.address.acquire()
@@ -270,10 +276,7 @@ func TestDeletedWhileFormerRenewalRuns(t *testing.T) {
 		}
 		three.get(func() { three.holding = false })
 		three.change(func(*netio.Snapshot) {})
-		pass(time.Millisecond)
-		three.get(func() { three.renewed = nil })
-		close(waits)
-		pass(time.Millisecond)
+		goOn()
 		l.wantHolders(3)
 	})
 }

@@ -169,23 +169,31 @@ func TestLateHeartbeatIsToldOf(t *testing.T) {
 	})
 }
 
+// unreleasedThree has the leader of three boards let go of an address that its kernel keeps, without a fence. said is
+// what it has said since.
+func (l *fakeLAN) unreleasedThree(change func(*config.Config)) (three *fakeBoard, said func() []wire.Message) {
+	l.t.Helper()
+	_, _, three, latest := l.armedThree(change)
+	latest().fakeFence.get(func() { latest().fakeFence.closes = false })
+	all := three.says(l.t)
+	three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
+	before := len(all())
+	if err := three.tasks.call(l.t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }); err != nil {
+		l.t.Fatal(err)
+	}
+	return three, func() []wire.Message { return all()[before:] }
+}
+
 // TestUnreleasedSaysNothing has the kernel not let go of the address for longer than any message takes
 // to come. Each of them, even a HELLO, would tell the others that their leader leads no more.
 func TestUnreleasedSaysNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		_, _, three, latest := l.armedThree(nil)
-		latest().fakeFence.get(func() { latest().fakeFence.closes = false })
-		said := three.says(t)
-		three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
-		before := len(said())
-		if err := three.tasks.call(t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }); err != nil {
-			t.Fatal(err)
-		}
+		three, said := l.unreleasedThree(nil)
 		for range 1500 {
 			pass(time.Millisecond)
 			l.wantHolders(3)
 		}
-		if news := said()[before:]; len(news) > 0 {
+		if news := said(); len(news) > 0 {
 			t.Errorf("it says %v", news[0])
 		}
 		three.get(func() { three.releaseFails = nil })
@@ -200,20 +208,13 @@ func TestUnreleasedSaysNothing(t *testing.T) {
 // gone, whatever the kernel says to who wants it removed, and the board speaks again.
 func TestUnreleasedForEver(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		_, _, three, latest := l.armedThree(nil)
-		latest().fakeFence.get(func() { latest().fakeFence.closes = false })
-		said := three.says(t)
-		three.get(func() { three.releaseFails = errors.New("the kernel refuses") })
-		before := len(said())
-		if err := three.tasks.call(t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }); err != nil {
-			t.Fatal(err)
-		}
+		_, said := l.unreleasedThree(nil)
 		pass(netio.GoneAfter - time.Millisecond)
-		if news := said()[before:]; len(news) > 0 {
+		if news := said(); len(news) > 0 {
 			t.Errorf("it says %v", news[0])
 		}
 		pass(10 * time.Second)
-		if len(said()) == before {
+		if len(said()) == 0 {
 			t.Error("it never speaks again")
 		}
 	})
@@ -256,25 +257,18 @@ func TestUnreleasedChallengesNobody(t *testing.T) {
 						c.Voters = votersOf(1, 2, 3)
 					}
 				}
-				_, _, three, latest := l.armedThree(chosen)
-				latest().fakeFence.get(func() { latest().fakeFence.closes = false })
-				said := three.says(t)
-				three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
-				before := len(said())
-				if err := three.tasks.call(t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }); err != nil {
-					t.Fatal(err)
-				}
+				three, said := l.unreleasedThree(chosen)
 				l.board(4, func(c *config.Config, b *fakeBoard) { chosen(c); b.deaf = true })
 				for range 200 { // until board 4, which is alone for all it knows, may claim
 					pass(time.Millisecond)
 					l.wantHolders(3)
 				}
-				if news := said()[before:]; len(news) > 0 {
+				if news := said(); len(news) > 0 {
 					t.Errorf("it says %v", news[0])
 				}
 				three.get(func() { three.releaseFails = nil })
 				pass(time.Second)
-				if n := len(said()); n == before {
+				if len(said()) == 0 {
 					t.Error("it goes on to say nothing when the address is released")
 				}
 			})
