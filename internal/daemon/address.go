@@ -137,7 +137,10 @@ func (a *address) acquire() {
 	a.lease.begin(a.firstEnd())
 	now := a.now()
 	a.renewAt = now + retryAcquireEvery
-	a.openHolder()
+	if a.holder == nil { // it could not be opened with the link
+		a.openHolder()
+		a.prepareRelease()
+	}
 	if a.holder == nil {
 		a.failed = true
 		return

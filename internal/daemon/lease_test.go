@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -92,16 +91,27 @@ func TestLeaseBeginsBeforeTheAddressIsAcquired(t *testing.T) {
 }
 
 // TestPlanBeforeTheAddressIsAcquired: a board that is killed, or stands still, between acquiring the address and
-// its first heartbeat has a companion that knows what to release, also one that was started meanwhile.
+// its first heartbeat has a companion that knows what to release, also one that was started meanwhile, and
+// also if the address could not be prepared for until now.
 func TestPlanBeforeTheAddressIsAcquired(t *testing.T) {
-	for _, replaced := range []bool{false, true} {
-		t.Run(fmt.Sprintf("replaced=%t", replaced), func(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		replaced, late bool
+	}{
+		{"as ever", false, false},
+		{"another companion", true, false},
+		{"no device until now", false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				var latest func() *fakeDeadman
 				plans, acquired := 0, false
 				three := l.board(3, nil)
-				l.board(2, func(_ *config.Config, b *fakeBoard) {
+				two := l.board(2, func(_ *config.Config, b *fakeBoard) {
 					latest = withSwitch(b)
+					if test.late {
+						b.openFails = errors.New("there is no /dev/net/tun")
+					}
 					b.onAcquire = func() {
 						acquired = true
 						latest().get(func() { plans = len(latest().plans) })
@@ -109,7 +119,8 @@ func TestPlanBeforeTheAddressIsAcquired(t *testing.T) {
 				})
 				pass(3 * time.Second)
 				l.wantHolders(3)
-				if replaced {
+				two.get(func() { two.openFails = nil })
+				if test.replaced {
 					close(latest().exited)
 					pass(2 * deadmanRestartPause)
 				}
