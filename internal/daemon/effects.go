@@ -17,12 +17,13 @@ import (
 // only people want to know comes last: to tell the log, the light and systemd
 // takes longer than the takeover itself.
 func (d *Daemon) carryOut(effects []election.Effect) {
-	sent := false    // a heartbeat
-	expired := false // the dead man's switch came first to release the address
+	sent := false     // a heartbeat
+	expired := false  // the dead man's switch came first to release the address
+	resigned := false // and the core had decided to resign
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
-		if claimsLead(e) && d.lease.fired() || tellsOthers(e) && d.address.mayAnswer() {
+		if claimsLead(e) && d.lease.fired() || tellsOthers(e) && d.address.mayAnswer() || namesSuccessor(e) && resigned {
 			continue
 		}
 		switch e.Kind {
@@ -31,7 +32,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		case election.EffectAcquire:
 			d.address.acquire()
 		case election.EffectRelease:
-			d.address.release()
+			resigned = !d.address.release()
 		case election.EffectFenced:
 			expired = !d.lease.closes() && !d.address.release()
 		case election.EffectProbe:
@@ -95,6 +96,12 @@ func claimsLead(e *election.Effect) bool {
 // message, also a request for votes: who leads no more says so with each of them, and who has no leader
 // does not ask whether the address still answers. It is as if they were lost, so whoever needs one asks again.
 func tellsOthers(e *election.Effect) bool { return e.Kind == election.EffectSend }
+
+// namesSuccessor reports whether an effect is a RESIGN. None must leave when the dead man's switch has sent its own:
+// that may name another board, and both would claim.
+func namesSuccessor(e *election.Effect) bool {
+	return e.Kind == election.EffectSend && e.Message.Type == wire.TypeResign
+}
 
 // startsInterval reports whether an effect is a message from which the others
 // count the time until the next heartbeat.

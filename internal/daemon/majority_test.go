@@ -85,6 +85,41 @@ func TestSwitchBeforeFenced(t *testing.T) {
 	})
 }
 
+// TestSwitchBeforeResign has the lease end just when a leader hands over. The RESIGN of the switch names the heir, and
+// that of the core would name another board, which would claim as well.
+func TestSwitchBeforeResign(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three, latest := l.armedThree(nil)
+		said := three.says(t)
+		err := three.tasks.call(t.Context(), func() {
+			effects, err := three.core.Resign(three.now())
+			if err != nil {
+				t.Error(err)
+			}
+			for i := range effects {
+				effects[i].Message.Resign.Successor = one.group.self
+			}
+			latest().fire()
+			three.carryOut(effects)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			pass(100 * time.Microsecond)
+			if holders := l.holders(); len(holders) > 1 {
+				t.Fatalf("%v hold the address", holders)
+			}
+		}
+		for _, m := range said() {
+			if m.Type == wire.TypeResign {
+				t.Errorf("it says %v after its dead man's switch", m)
+			}
+		}
+		l.wantHolders(2)
+	})
+}
+
 // TestPlanOfTheNewLabel: without a fence a leader of strict releases the address at the end of its lease, and
 // acquires it again in the same term when the majority is heard. It has another label then, and the companion
 // that looks for the former one has to ask the kernel for a list first.
