@@ -117,8 +117,11 @@ func startGuard(f *Fence) (*guard, error) {
 	return &guard{d, f}, err
 }
 
+// extend has a lease end then, and the companion look then.
+func extend(f *Fence, end time.Duration) bool { return f.Extend(end, end) }
+
 func (g *guard) arm()                          { g.fence.Begin(NoEnd) }
-func (g *guard) extend(end time.Duration) bool { return g.fence.Extend(end) }
+func (g *guard) extend(end time.Duration) bool { return extend(g.fence, end) }
 func (g *guard) fired() bool                   { return g.fence.Fired() }
 
 // disarm is what a daemon does that releases the addresses.

@@ -148,7 +148,7 @@ func TestFence(t *testing.T) {
 				f.Begin(NoEnd)
 				b.wantAnswers(t, "no end", true)
 				end := Now() + 50*time.Millisecond
-				if !f.Extend(end) {
+				if !extend(f, end) {
 					t.Fatal("the lease cannot be extended")
 				}
 				until(end)
@@ -156,7 +156,7 @@ func TestFence(t *testing.T) {
 				if f.Fired() {
 					t.Error("that the lease is over counts as fired")
 				}
-				if !f.Extend(Now() + longLease) {
+				if !extend(f, Now()+longLease) {
 					t.Error("a lease that nobody has ended cannot be extended")
 				}
 				b.wantAnswers(t, "extended late", true)
@@ -172,7 +172,7 @@ func TestFence(t *testing.T) {
 				f.Begin(NoEnd)
 				f.put(leaseFired) // by the companion
 				b.wantAnswers(t, "fired", false)
-				if !f.Fired() || f.Extend(NoEnd) || f.Extend(Now()+longLease) {
+				if !f.Fired() || extend(f, NoEnd) || extend(f, Now()+longLease) {
 					t.Error("what was fired can be opened again")
 				}
 				b.wantAnswers(t, "fired, and extended too late", false)
@@ -312,7 +312,7 @@ func TestNoFence(t *testing.T) {
 	must(t, err)
 	defer f.Close()
 	f.Begin(NoEnd)
-	if !f.Extend(Now()+longLease) || !f.Shut() || f.Fired() {
+	if !extend(f, Now()+longLease) || !f.Shut() || f.Fired() {
 		t.Error("the lease does not work")
 	}
 	f.Released()
@@ -329,13 +329,13 @@ func BenchmarkExtend(b *testing.B) {
 			f.Begin(NoEnd)
 			b.Run("with timer", func(b *testing.B) {
 				for b.Loop() {
-					f.Extend(Now() + longLease)
+					extend(f, Now()+longLease)
 				}
 			})
 			b.Run("memory alone", func(b *testing.B) {
-				f.Extend(NoEnd)
+				extend(f, NoEnd)
 				for b.Loop() {
-					f.Extend(NoEnd)
+					extend(f, NoEnd)
 				}
 			})
 		})

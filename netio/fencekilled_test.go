@@ -146,7 +146,7 @@ func TestFenceRefused(t *testing.T) {
 		t.Error("nothing closes")
 	}
 	f.Begin(NoEnd)
-	if !f.Extend(Now()+longLease) || !f.Shut() {
+	if !extend(f, Now()+longLease) || !f.Shut() {
 		t.Error("the lease does not work")
 	}
 }

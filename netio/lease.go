@@ -106,23 +106,20 @@ const NoEnd time.Duration = 1<<63 - 1
 
 // Begin begins a lease, which ends at a moment on the clock of Now, or at NoEnd. It must be
 // called before the addresses are acquired.
-func (l *lease) Begin(end time.Duration) { l.change(end) }
+func (l *lease) Begin(end time.Duration) { l.change(end, end) }
 
-// Extend moves the end of the lease. It reports false if the lease was ended before: then the
-// addresses are gone, or about to go, and nobody reaches them through a fence.
-func (l *lease) Extend(end time.Duration) bool { return l.change(end) }
-
-// Watch has the companion wake only then, after the end of the lease. The daemon may run and have
-// no lease: then the fence is closed, and there is nothing for a companion to do. Extend sets the
-// companion to the end of the lease again.
-func (l *lease) Watch(until time.Duration) { l.wakeAt(until) }
+// Extend moves the end of the lease, and has the companion wake at a moment that is not before it. That is
+// the end, or later where the daemon may run and have no lease: then the fence is closed, and there is
+// nothing for a companion to do. It reports false if the lease was ended before: then the addresses are
+// gone, or about to go, and nobody reaches them through a fence.
+func (l *lease) Extend(end, wake time.Duration) bool { return l.change(end, wake) }
 
 // change is done by the daemon only. If the word is not what the daemon has set it to,
 // another one has ended the lease.
-func (l *lease) change(end time.Duration) bool {
+func (l *lease) change(end, wake time.Duration) bool {
 	next := wordOf(end)
-	if end != NoEnd {
-		l.wakeAt(end) // before the word changes; see lease.expire
+	if wake != NoEnd {
+		l.wakeAt(wake) // before the word changes; see lease.expire
 	}
 	if !l.word.swap(l.set, next) {
 		return false

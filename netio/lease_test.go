@@ -76,6 +76,24 @@ func TestLeaseExtended(t *testing.T) {
 	}
 }
 
+// TestLeaseLooksLater has the companion not look before the moment that it was given, though the lease is over.
+func TestLeaseLooksLater(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	d := startSwitch(t, b.board, b.plan())
+	wake := Now() + 50*time.Millisecond
+	if !d.fence.Extend(Now(), wake) {
+		t.Fatal("the lease has run out before it began")
+	}
+	eventually(t, "the address is gone", func() bool {
+		gone := !b.holds(t)
+		if gone && Now() < wake {
+			t.Errorf("it looked %v too soon", wake-Now())
+		}
+		return gone
+	})
+	b.wantResign(t)
+}
+
 // TestLeaseExtendedOrNot has the daemon be late by about nothing, time and again: either it
 // has extended the lease and keeps the address, or it is told that it has not.
 func TestLeaseExtendedOrNot(t *testing.T) {

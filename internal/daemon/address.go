@@ -354,12 +354,12 @@ func (a *address) endBackOff(now time.Duration) bool {
 	return true
 }
 
-// extendLease moves the end of the lease, and has the dead man's switch know what to do then.
-func (a *address) extendLease(resign wire.Message, end time.Duration) {
+// extendLease moves the end of the lease, and has the dead man's switch know what to do then, see lease.extend.
+func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 	if a.announcer == nil {
 		return
 	}
-	a.lease.extend(end)
+	a.lease.extend(end, overdue)
 	if !a.held {
 		return
 	}

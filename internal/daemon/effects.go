@@ -146,10 +146,8 @@ func (d *Daemon) extendLease() {
 		return
 	}
 	resign, _ := d.core.PresignedResign()
-	d.address.extendLease(resign, d.leaseEnd())
-	if at, overdue := d.core.OverdueAt(); overdue {
-		d.lease.watch(at)
-	}
+	overdue, _ := d.core.OverdueAt()
+	d.address.extendLease(resign, d.leaseEnd(), overdue)
 }
 
 // companionStarted tells a companion of the dead man's switch what it has to know.

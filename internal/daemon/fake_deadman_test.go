@@ -76,31 +76,25 @@ func (f *fakeFence) Begin(end time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.armed, f.fired, f.shut = true, false, false
-	f.set(end)
+	f.set(end, end)
 }
 
-func (f *fakeFence) Extend(end time.Duration) bool {
+func (f *fakeFence) Extend(end, wake time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fired {
 		return false
 	}
-	f.set(end)
+	f.set(end, wake)
 	return true
 }
 
-func (f *fakeFence) Watch(until time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.watch(until)
-}
-
-func (f *fakeFence) set(end time.Duration) {
+func (f *fakeFence) set(end, wake time.Duration) {
 	f.end, f.lease = end, 0
 	if end != netio.NoEnd {
 		f.lease = end - time.Since(f.board.lan.start)
 	}
-	f.watch(end)
+	f.watch(wake)
 }
 
 func (f *fakeFence) watch(until time.Duration) {

@@ -14,11 +14,10 @@ import (
 // Fence is the lease of the leader, and what in the kernel enforces it; netio.Fence is the
 // real one.
 type Fence interface {
-	// Begin, Extend, Watch, Shut, Released and Fired are about the lease. The kernel and the companion
+	// Begin, Extend, Shut, Released and Fired are about the lease. The kernel and the companion
 	// share it.
 	Begin(end time.Duration)
-	Extend(end time.Duration) bool
-	Watch(until time.Duration)
+	Extend(end, wake time.Duration) bool
 	Shut() (inTime bool)
 	Released()
 	Fired() bool
@@ -41,6 +40,7 @@ type lease struct {
 	problem string // why there is none at all
 	begun   bool
 	end     time.Duration // while it has begun; netio.NoEnd for none
+	wake    time.Duration // when the dead man's switch looks: at the end, or later
 
 	covered int // how often covering the interfaces was tried in vain since they changed
 }
@@ -81,28 +81,30 @@ func (l *lease) begin(end time.Duration) {
 	if l.begun {
 		return
 	}
-	l.begun, l.end = true, end
+	l.begun, l.end, l.wake = true, end, end
 	if l.fence != nil {
 		l.fence.Begin(end)
 	}
 }
 
-// extend moves its end. Whether it could is asked before the next thing is done.
-func (l *lease) extend(end time.Duration) {
-	if l.begun && l.end != end {
-		l.end = end
-		if l.fence != nil {
-			l.fence.Extend(end)
-		}
+// extend moves its end. Whether it could is asked before the next thing is done. Until overdue the dead man's
+// switch leaves a daemon alone that runs although its lease is over: the majority of the voters was not heard.
+// Both are set at once, since an acknowledgement that comes late may move the end to a moment that is over.
+// Where the kernel does not keep everybody off, the switch must remove the address at the end of the lease.
+func (l *lease) extend(end, overdue time.Duration) {
+	if !l.begun {
+		return
 	}
-}
-
-// watch has the dead man's switch leave a daemon alone that runs, although its lease is over: the
-// majority of the voters was not heard. Where the kernel does not keep everybody off, the switch must
-// remove the address at the end of the lease.
-func (l *lease) watch(until time.Duration) {
-	if l.begun && until > l.end && l.closes() {
-		l.fence.Watch(until)
+	wake := end
+	if overdue > end && l.closes() {
+		wake = overdue
+	}
+	if l.end == end && l.wake == wake {
+		return
+	}
+	l.end, l.wake = end, wake
+	if l.fence != nil {
+		l.fence.Extend(end, wake)
 	}
 }
 

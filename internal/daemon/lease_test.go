@@ -372,3 +372,53 @@ func TestLateHeartbeatOpensNoFence(t *testing.T) {
 		}
 	})
 }
+
+// extendedFence remembers how the lease was extended.
+type extendedFence struct {
+	Fence
+	closes    bool
+	end, wake time.Duration
+	times     int
+}
+
+func (f *extendedFence) Begin(time.Duration) {}
+func (f *extendedFence) Closes() bool        { return f.closes }
+
+func (f *extendedFence) Extend(end, wake time.Duration) bool {
+	f.end, f.wake = end, wake
+	f.times++
+	return true
+}
+
+// TestSwitchLooksLater: where a fence ends what the leader answers, its dead man's switch does not look before the
+// daemon is overdue. Not for a moment may it be set to an end that is over: it would act at once.
+func TestSwitchLooksLater(t *testing.T) {
+	const end, before, after = 100 * time.Millisecond, 90 * time.Millisecond, 150 * time.Millisecond
+	for _, test := range []struct {
+		name    string
+		closes  bool
+		overdue time.Duration
+		want    time.Duration
+	}{
+		{"a fence, overdue later", true, after, after},
+		{"a fence, overdue sooner", true, before, end},
+		{"a fence, and no votes", true, 0, end},
+		{"no fence", false, after, end},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := &extendedFence{closes: test.closes}
+			l := lease{fence: f}
+			l.begin(time.Millisecond)
+			for range 2 {
+				l.extend(end, test.overdue)
+			}
+			if f.end != end || f.wake != test.want || f.times != 1 {
+				t.Errorf("it ends at %v, the switch looks at %v, set %d times; want %v, %v, once", f.end, f.wake, f.times, end, test.want)
+			}
+			l.extend(end, test.overdue+time.Second) // another heartbeat, and no acknowledgement
+			if moved := f.times == 2; moved != test.closes {
+				t.Errorf("a heartbeat moves what the switch looks at: %t", moved)
+			}
+		})
+	}
+}
