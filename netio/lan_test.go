@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -12,6 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	labns "topdog/internal/lab/netns"
 )
 
 // testTimeout is how long a test waits for something that ought to happen within
@@ -37,9 +38,7 @@ type board struct {
 // newLAN makes a lan with n boards. It skips the test when not run as root.
 func newLAN(t testing.TB, n int) *lan {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("making network namespaces needs root")
-	}
+	labns.Reserve(t)
 	l := &lan{t: t}
 	_, l.bridge = newNamespace(t)
 	must(t, l.bridge.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))

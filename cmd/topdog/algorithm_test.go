@@ -32,7 +32,6 @@ func TestAlgorithms(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+fanout, func(t *testing.T) {
-				t.Parallel()
 				c := newCluster(t, 3, settings{"algorithm": quote(name), "fanout": quote(fanout)})
 				electPullReturn(c, promises[name])
 			})
@@ -86,7 +85,6 @@ func abs(n int) int { return max(n, -n) }
 
 // TestStatusOfAlgorithms: the status shows what is in use, in both forms.
 func TestStatusOfAlgorithms(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, settings{"algorithm": quote("bully"), "fanout": quote("unicast"), "detector": quote("nfd-e")})
 	c.start(c.boards...)
 	c.agreeOn(c.board(2), c.boards...)
@@ -117,7 +115,6 @@ func TestScoreCommand(t *testing.T) {
 	if _, ok := literature.AlgorithmNamed("score"); !ok {
 		t.Skip("there is no algorithm score")
 	}
-	t.Parallel()
 	c := newCluster(t, 2, settings{"algorithm": quote("score"), "score_from": quote("command")})
 	for _, b := range c.boards {
 		b.set(settings{"score_command": fmt.Sprintf(`["/bin/sh", "-c", "cat %s/score"]`, b.Dir)})

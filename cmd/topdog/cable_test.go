@@ -10,7 +10,6 @@ import (
 )
 
 func TestPulledCable(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	old := c.agree()
@@ -42,7 +41,6 @@ func TestPulledCable(t *testing.T) {
 // Without frames and with a carrier, the leader cannot know that it is alone.
 // Both sides hold the address then, each on its side, until they hear each other.
 func TestMutedLeader(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	old := c.agree()
@@ -89,7 +87,6 @@ func (c *testCluster) agreeApart(alone *board) (leader *board) {
 // A follower whose port receives nothing does not claim the address, however long that
 // lasts. Neither the client nor the others notice anything of it.
 func TestMutedFollower(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	leader := c.agree()
@@ -114,7 +111,6 @@ func TestMutedFollower(t *testing.T) {
 func TestInterfaceDeleted(t *testing.T) {
 	for _, hold := range []string{"auto", "lifetime"} {
 		t.Run(hold, func(t *testing.T) {
-			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
 			old := c.agree()
@@ -153,7 +149,6 @@ func TestInterfaceDeleted(t *testing.T) {
 func TestInterfaceLater(t *testing.T) {
 	for name, iface := range map[string]string{"found": "", "named": quote("eth0")} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			c := newCluster(t, 2, settings{"interface": iface})
 			late := c.board(2)
 			must(t, late.DeleteInterface())
@@ -178,7 +173,6 @@ func TestInterfaceLater(t *testing.T) {
 
 // The leader's own address changes, as by a new DHCP lease.
 func TestOwnAddressChanged(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	old := c.agree()
@@ -219,7 +213,6 @@ func TestOwnAddressChanged(t *testing.T) {
 
 // A follower's address changes as well, and its daemon restarts later: then it has another id.
 func TestFollowerAddressChanged(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	leader := c.agree()

@@ -73,9 +73,7 @@ func newCluster(t testing.TB, boards int, common settings) *testCluster {
 
 func newClusterOf(t testing.TB, p cluster.Program, boards int, common settings) *testCluster {
 	t.Helper()
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	built, err := cluster.New(boards)
 	must(t, err)
 	c := &testCluster{Cluster: built, t: t, program: p, key: newKey(t), began: time.Now()}

@@ -11,7 +11,6 @@ import (
 )
 
 func TestWrongKey(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	wrong := c.board(3) // of the highest rank, had it the key
 	must(t, wrong.SetKey(newKey(t)))
@@ -50,7 +49,6 @@ func TestWrongKey(t *testing.T) {
 }
 
 func TestOneWithoutKey(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	open := c.board(2)
 	open.set(settings{"key_file": quote("none")})
@@ -66,7 +64,6 @@ func TestOneWithoutKey(t *testing.T) {
 }
 
 func TestTwoBoardsWithOneID(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	first, second := c.board(1), c.board(2)
 	first.set(settings{"id": "7"})
@@ -96,7 +93,6 @@ func TestTwoBoardsWithOneID(t *testing.T) {
 }
 
 func TestDifferentAlgorithms(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	first, second := c.board(1), c.board(2)
 	second.set(settings{"algorithm": quote("bully")})
@@ -145,7 +141,6 @@ func unwrapped(text string) string { return strings.Join(strings.Fields(text), "
 
 // A machine that is no board has the address when the group starts.
 func TestForeignMachine(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	must(t, c.LAN.Client().AddAddress(vip24))
 	c.start(c.boards...)
@@ -178,7 +173,6 @@ func TestForeignMachine(t *testing.T) {
 // A second daemon on a board can open nothing, says so, and disturbs nothing;
 // when the first ends, it takes its place.
 func TestSecondDaemon(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	leader := c.agree()

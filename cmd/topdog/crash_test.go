@@ -22,7 +22,6 @@ var holds = []string{"auto", "lifetime"}
 func TestKilled(t *testing.T) {
 	for _, hold := range holds {
 		t.Run(hold, func(t *testing.T) {
-			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
 			old := c.agree()
@@ -62,7 +61,6 @@ func (c *testCluster) agreeWithout(dead *board) (leader *board) {
 func TestKilledAndRestarted(t *testing.T) {
 	for _, hold := range holds {
 		t.Run(hold, func(t *testing.T) {
-			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
 			for round := range 3 {
@@ -86,7 +84,6 @@ func TestKilledAndRestarted(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	for _, hold := range holds {
 		t.Run(hold, func(t *testing.T) {
-			t.Parallel()
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
 			old := c.agree()
@@ -121,7 +118,6 @@ func (b *board) acquiredNothingAgain() {
 // A pause that is only just long enough: the pre-signed RESIGN has been sent when the daemon wakes up, and
 // what it says next must be heard as something newer.
 func TestFrozenForAMoment(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	for range 3 {
@@ -143,7 +139,6 @@ func TestFrozenForAMoment(t *testing.T) {
 // the kernel, which does when the lifetime ends. Where it has a fence, it keeps silent from the end
 // of the lease on, although it has the address.
 func TestBoardFrozen(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	old := c.agree()
@@ -179,7 +174,6 @@ func TestBoardFrozen(t *testing.T) {
 
 // Somebody kills the switch: there is another one, and nobody notices.
 func TestSwitchKilled(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	leader := c.agree()
@@ -241,7 +235,6 @@ func parentOf(pid int) (parent int, alive bool) {
 }
 
 func TestTerminated(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	for len(c.running()) > 1 {
@@ -265,7 +258,6 @@ func TestTerminated(t *testing.T) {
 
 // A follower that ends is nobody's business.
 func TestFollowerTerminated(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	leader := c.agree()
@@ -289,7 +281,6 @@ func TestFollowerTerminated(t *testing.T) {
 // Leader and heir are lost at once: the next in rank has to wait for the heir's
 // turn to pass.
 func TestLeaderAndHeirLost(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 5, nil)
 	c.start(c.boards...)
 	leader := c.agree()

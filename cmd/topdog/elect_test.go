@@ -12,7 +12,6 @@ import (
 )
 
 func TestThreeBoardsElect(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	leader := c.agree()
@@ -44,7 +43,6 @@ func TestThreeBoardsElect(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	b := c.board(1)
 	check := func(when string, want int, args ...string) outcome {

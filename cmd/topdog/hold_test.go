@@ -25,7 +25,6 @@ func restored(n uint64) func(console.Status) string {
 func TestAddressDeleted(t *testing.T) {
 	for _, hold := range []string{"auto", "lifetime"} {
 		t.Run(hold, func(t *testing.T) {
-			t.Parallel()
 			c := newCluster(t, 2, settings{"hold": quote(hold)})
 			c.start(c.boards...)
 			leader := c.agree()
@@ -50,7 +49,6 @@ func TestAddressDeleted(t *testing.T) {
 
 // Even the device that the address hangs on may be deleted by somebody who tidies up.
 func TestDeviceDeleted(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	leader := c.agree()
@@ -72,7 +70,6 @@ func TestDeviceDeleted(t *testing.T) {
 // `topdog cleanup` removes: with nothing but a lifetime, the address would stay for
 // up to two seconds.
 func TestCleanup(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 1, settings{"hold": quote("lifetime")})
 	b := c.board(1)
 	c.start(b)

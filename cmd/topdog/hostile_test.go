@@ -121,7 +121,6 @@ func dropped(s console.Status, reasons ...wire.DropReason) (n uint64) {
 }
 
 func TestGarbage(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	record := newRecorder(t, c.LAN.Client())
 	c.start(c.boards...)
@@ -175,7 +174,6 @@ func TestGarbage(t *testing.T) {
 // Recordings of a leader that is dead by now, played from its own address: to
 // boards that knew it, and to one that has just booted.
 func TestReplay(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	record := newRecorder(t, c.LAN.Client())
 	c.start(c.boards...)

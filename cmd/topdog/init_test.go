@@ -190,10 +190,7 @@ func contents(t *testing.T, dir string) map[string]string {
 
 // On a real network: the interface is found, and so is whoever has the address.
 func TestInitLooksAtTheNetwork(t *testing.T) {
-	t.Parallel()
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	lan, err := netns.New(2)
 	must(t, err)
 	t.Cleanup(func() { must(t, lan.Close()) })

@@ -12,7 +12,6 @@ import (
 // A switch that starts anew keeps the carriers and forwards nothing. Nobody claims until it
 // forwards again, and then all agree.
 func TestSwitchForwardsNothing(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	c.agree()
@@ -29,7 +28,6 @@ func TestSwitchForwardsNothing(t *testing.T) {
 // The heir is deaf, and goes on asking. It claims nothing. When the leader dies, the third board
 // waits for it once, and takes over.
 func TestDeafHeir(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	drop := newDropper(c)
 	c.start(c.boards...)
@@ -59,7 +57,6 @@ func TestDeafHeir(t *testing.T) {
 // Two boards on a switch with a client take over from each other, time and again: whom one has
 // heard once it asks in the next doubt.
 func TestTwoBoards(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	for range 4 {
@@ -86,10 +83,8 @@ func newDropper(c *testCluster) *loss.Dropper {
 // Multicast dies while all is well: nothing moves, and people are told. It is dead as well when
 // the boards start: one leads.
 func TestNoMulticast(t *testing.T) {
-	t.Parallel()
 	for name, before := range map[string]bool{"before the start": true, "after the start": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			c := newCluster(t, 3, nil)
 			drop := newDropper(c)
 			var hosts []*netns.Host
@@ -115,7 +110,6 @@ func TestNoMulticast(t *testing.T) {
 
 // A leader whose port receives nothing is heard by all. It hands over, once.
 func TestDeafLeader(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	drop := newDropper(c)
 	c.start(c.boards...)

@@ -12,7 +12,6 @@ import (
 )
 
 func TestResign(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	for range 3 {
@@ -40,7 +39,6 @@ func TestResign(t *testing.T) {
 }
 
 func TestResignAlone(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 1, nil)
 	b := c.board(1)
 	if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not run") {
@@ -56,7 +54,6 @@ func TestResignAlone(t *testing.T) {
 }
 
 func TestPreempt(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, settings{"preempt": "true"})
 	low, high := c.board(1), c.board(3)
 	c.start(low, c.board(2))
@@ -74,7 +71,6 @@ func TestPreempt(t *testing.T) {
 }
 
 func TestReload(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	old := c.agree()
@@ -243,7 +239,6 @@ func TestInit(t *testing.T) {
 
 // What init writes is all that a board needs.
 func TestInitAndRun(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 1, nil)
 	b := c.board(1)
 	must(t, os.Remove(b.ConfigFile()))

@@ -12,7 +12,6 @@ import (
 // A leader that stood still teaches the group to wait longer for a late one. Then the same pause
 // moves nothing, `topdog status` says on every board what was learned.
 func TestPatience(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	leader := c.agree()

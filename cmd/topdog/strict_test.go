@@ -61,7 +61,6 @@ func (b *board) untilAcknowledged(want int) {
 // Two boards and a witness without any right: what is lost of the three, the other two go on, and of
 // one alone nobody answers.
 func TestTwoBoardsAndAWitness(t *testing.T) {
-	t.Parallel()
 	c := newStrict(t, 3)
 	one, two, witness := c.board(1), c.board(2), c.board(3)
 	witness.set(settings{"priority": "254"}) // which a witness does not use
@@ -129,7 +128,6 @@ func wantNoRight(t *testing.T, pid int) {
 
 // The LAN falls in two: on the side of the majority somebody answers, and on the other one nobody.
 func TestStrictSplit(t *testing.T) {
-	t.Parallel()
 	c := newStrict(t, 3)
 	c.start(c.boards...)
 	old := c.agree()
@@ -152,7 +150,6 @@ func TestStrictSplit(t *testing.T) {
 // All processes of the leader's board stand still: another board takes over, and when they go on
 // nobody but that board answers.
 func TestStrictFrozenBoard(t *testing.T) {
-	t.Parallel()
 	c := newStrict(t, 3)
 	c.start(c.boards...)
 	old := c.agree()
@@ -173,7 +170,6 @@ func TestStrictFrozenBoard(t *testing.T) {
 
 // A list that was changed on one board only is reported on all, and that board's votes do not count.
 func TestVotersChangedOnOneBoard(t *testing.T) {
-	t.Parallel()
 	c := newStrict(t, 3)
 	c.board(1).set(settings{"voters": `["10.77.0.1", "10.77.0.2", "10.77.0.9"]`})
 	c.start(c.boards...)
@@ -189,7 +185,6 @@ func TestVotersChangedOnOneBoard(t *testing.T) {
 
 // A witness started twice under one id does not count, and is reported.
 func TestWitnessTwice(t *testing.T) {
-	t.Parallel()
 	c := newStrict(t, 4)
 	id := quote(c.board(3).Addr.Addr().String())
 	voters := `["10.77.0.1", "10.77.0.2", "10.77.0.3"]`

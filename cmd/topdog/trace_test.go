@@ -32,7 +32,6 @@ func (b *board) trace(args ...string) console.Trace {
 
 // What the boards say of a pulled cable is what has happened, by the clock of this test.
 func TestTrace(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3, nil)
 	if o := c.board(1).topdog("trace"); o.status != exitFailure || !strings.Contains(o.stderr, "does not run") {
 		t.Errorf("no daemon: %v", o)

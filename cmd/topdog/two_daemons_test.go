@@ -49,7 +49,6 @@ func (b *board) holds() {
 // Two daemons with two groups run on one board, and whichever of them dies, what
 // systemd runs after it leaves the other one alone.
 func TestTwoDaemonsOnOneBoard(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 1, nil)
 	first := c.board(1)
 	second := first.beside(netip.MustParseAddr("10.77.0.101"))

@@ -37,9 +37,7 @@ func newPair(t *testing.T, process1 string) *pair {
 	if process1 == "systemd" {
 		needs(t, "systemctl", "/lib/systemd/systemd", "deb-systemd-invoke")
 	}
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	shared := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(shared, "ready"), nil, 0o644))
 	for version, name := range map[string]string{"1.0.0": "old.deb", "1.0.1": "new.deb"} {

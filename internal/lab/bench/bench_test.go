@@ -21,9 +21,7 @@ const testTimeout = 3 * time.Minute
 // needs skips a test on a machine that lacks something.
 func needs(t *testing.T) context.Context {
 	t.Helper()
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
@@ -68,7 +66,6 @@ func built(t *testing.T, systems []system) []system {
 
 // Each program takes over from a leader whose cable is pulled, and the figures say so.
 func TestCablePulled(t *testing.T) {
-	t.Parallel()
 	ctx := needs(t)
 	systems := built(t, named(allSystems(), "topdog-100ms", "keepalived-100ms", "ucarp-1s"))
 	event := named(allEvents(), report.CablePulled)[0]
@@ -117,7 +114,6 @@ func TestCablePulled(t *testing.T) {
 // A leader of topdog that nobody hears, one that is cut off for a moment and one whose LAN falls in
 // two: each run fills its tables, and the boards were asked.
 func TestSeparated(t *testing.T) {
-	t.Parallel()
 	ctx := needs(t)
 	sys := built(t, named(allSystems(), "topdog-100ms"))[0]
 	var jobs []func() error
@@ -157,7 +153,6 @@ func onNewRig(ctx context.Context, sys system, e event, only slot) (runs map[str
 // A whole session in small, two halves side by side: every part, and what it says
 // can be read again.
 func TestSession(t *testing.T) {
-	t.Parallel()
 	ctx := needs(t)
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

@@ -21,9 +21,7 @@ func must(t *testing.T, err error) {
 
 // A daemon that obeys ends in good order, one that does not is killed, and nothing is left.
 func TestDaemonsEnd(t *testing.T) {
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	c, err := New(2)
 	must(t, err)
 	var daemons []*Daemon

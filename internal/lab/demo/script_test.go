@@ -195,14 +195,11 @@ func TestManners(t *testing.T) {
 }
 
 func TestPlayNamespaces(t *testing.T) {
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
 	// One that keeps the incumbent, one that does not, and one with another order.
 	// TestPlay plays all of them, and the namespace tests of the daemon do.
 	for _, name := range []string{"heir", "modified", "minid"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			netns.Reserve(t)
 			algorithm, _ := literature.AlgorithmNamed(name)
 			r := playJSON(t, Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: algorithm, Namespaces: true})
 			check(t, r, 3)

@@ -106,6 +106,13 @@ func skipUnlessAvailable(t testing.TB) {
 func newLAN(t testing.TB, boards int) *LAN {
 	t.Helper()
 	skipUnlessAvailable(t)
+	Reserve(t)
+	return buildLAN(t, boards)
+}
+
+// buildLAN builds one beside others of the same test.
+func buildLAN(t testing.TB, boards int) *LAN {
+	t.Helper()
 	l, err := New(boards)
 	if err != nil {
 		t.Fatal(err)
@@ -257,10 +264,12 @@ func TestIdentity(t *testing.T) {
 
 // Two labs with the same addresses must not see each other.
 func TestSeveralAtATime(t *testing.T) {
+	skipUnlessAvailable(t)
+	Reserve(t)
 	for _, text := range []string{"first", "second"} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
-			l := newLAN(t, 2)
+			l := buildLAN(t, 2)
 			conn := listen(t, l.Board(2))
 			for range 20 {
 				say(t, l.Board(1), l.Board(2).Addr.Addr(), text)

@@ -122,8 +122,8 @@ func (l *LAN) build(boards int) error {
 func Available() error { return available() }
 
 var available = sync.OnceValue(func() error {
-	if uid := os.Geteuid(); uid != 0 {
-		return fmt.Errorf("netns: network namespaces need root, but the effective user id is %d", uid)
+	if err := needsRoot(); err != nil {
+		return err
 	}
 	l, err := New(1)
 	if err != nil {
@@ -131,6 +131,13 @@ var available = sync.OnceValue(func() error {
 	}
 	return l.Close()
 })
+
+func needsRoot() error {
+	if uid := os.Geteuid(); uid != 0 {
+		return fmt.Errorf("netns: network namespaces need root, but the effective user id is %d", uid)
+	}
+	return nil
+}
 
 // Board returns board n, counted from 1. It panics if there is no such
 // board, as indexing a slice does.

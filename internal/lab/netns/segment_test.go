@@ -16,7 +16,7 @@ var segmentHost = netip.MustParsePrefix("10.99.0.254/24")
 // newSegment builds a segment with a name that nothing else has.
 func newSegment(t *testing.T) *Segment {
 	t.Helper()
-	needRoot(t)
+	Reserve(t)
 	s, err := NewSegment(fmt.Sprintf("topdog-test-%d", os.Getpid()), segmentHost)
 	must(t, err)
 	t.Cleanup(func() {
@@ -25,13 +25,6 @@ func newSegment(t *testing.T) *Segment {
 		}
 	})
 	return s
-}
-
-func needRoot(t *testing.T) {
-	t.Helper()
-	if err := Available(); err != nil {
-		t.Skip(err)
-	}
 }
 
 // A segment can be opened by its name, and what one has made the other sees.
@@ -82,7 +75,7 @@ func TestSegmentNames(t *testing.T) {
 
 // The machine restarts, and the files on which namespaces were mounted stay.
 func TestSegmentNameOfBeforeARestart(t *testing.T) {
-	needRoot(t)
+	Reserve(t)
 	name := fmt.Sprintf("topdog-left-%d", os.Getpid())
 	path := filepath.Join(namedNamespaces, name)
 	must(t, os.MkdirAll(namedNamespaces, 0o755))

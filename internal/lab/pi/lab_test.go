@@ -15,9 +15,7 @@ import (
 // newLab makes a lab whose boards stay off.
 func newLab(t *testing.T, boards int) (*Lab, string) {
 	t.Helper()
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	m, err := FindMachine("raspi3b")
 	if err != nil {
 		t.Fatal(err)

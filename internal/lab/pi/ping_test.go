@@ -10,9 +10,7 @@ import (
 
 // This machine answers at its own address on the segment, and nobody at the boards' floating one.
 func TestPing(t *testing.T) {
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	machine, err := FindMachine("raspi3b")
 	if err != nil {
 		t.Fatal(err)

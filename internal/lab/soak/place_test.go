@@ -12,9 +12,7 @@ import (
 // A place sees who answers at the address, and that two do. One at the ports sees it of a board
 // that the switch has cut off, and one at a machine does not.
 func TestPlaces(t *testing.T) {
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -31,9 +31,7 @@ func must(t *testing.T, err error) {
 
 func newLAN(t *testing.T) *netns.LAN {
 	t.Helper()
-	if err := netns.Available(); err != nil {
-		t.Skip(err)
-	}
+	netns.Reserve(t)
 	l, err := netns.New(3)
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
