@@ -30,6 +30,7 @@ type Daemon struct {
 
 	core     *election.Core // nil until the board's own address is known
 	clockAt  time.Duration  // when the rate of the clock was looked at last
+	clockOff bool           // it was off then
 	finished bool           // the board has left the group
 	killed   chan struct{}
 	kill     sync.Once

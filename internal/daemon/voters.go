@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -35,6 +36,9 @@ const (
 	// clockTolerance is by how much the clocks of voters may be off: a quarter of the grace
 	// is 2.3 % of a promise, between two clocks.
 	clockTolerance = 0.01
+	// clockRegained is how near to its rate the clock of a board must be that was off. A clock that is off by
+	// about the tolerance would be one and the other by turns, and the address would move each time.
+	clockRegained = clockTolerance / 2
 )
 
 // checkClock tells the core whether this board's clock runs at its rate. chrony may slew it by
@@ -48,14 +52,19 @@ func (d *Daemon) checkClock() {
 	if !measured {
 		return
 	}
-	trusted := off <= clockTolerance && off >= -clockTolerance
-	if trusted {
+	tolerance := clockTolerance
+	if d.clockOff {
+		tolerance = clockRegained
+	}
+	d.clockOff = math.Abs(off) > tolerance
+	if !d.clockOff {
 		d.reporter.solved(console.ProblemClockRate)
 	} else {
-		text := fmt.Sprintf("this board's clock runs %+.1f %% off its rate, and more than 1 %% is too much for a voter: it neither votes nor leads until that is over; look at what adjusts the clock", 100*off)
+		text := fmt.Sprintf("this board's clock runs %+.1f %% off its rate, and more than %g %% is too much for a voter: it neither votes nor leads until it is at most %g %% off; look at what adjusts the clock",
+			100*off, 100*clockTolerance, 100*clockRegained)
 		d.reporter.warn(console.ProblemClockRate, text, forever)
 	}
-	d.carryOut(d.core.ClockTrusted(d.now(), trusted))
+	d.carryOut(d.core.ClockTrusted(d.now(), !d.clockOff))
 }
 
 // describeVoters fills in what the core knows of the voters.

@@ -158,6 +158,12 @@ func TestClockOff(t *testing.T) {
 		if v := boards[1].mustStatus(t).Voters; *v[2].Supports {
 			t.Error("it still votes")
 		}
+		for range 3 { // by about as much as is allowed
+			slew(boards[2], -0.0099)
+			l.wantHolders(2)
+			slew(boards[2], -0.0101)
+		}
+		boards[2].wantLog(t, "off its rate, and more", 1)
 		slew(boards[2], 0)
 		if text := boards[2].problem(t, console.ProblemClockRate); text != "" {
 			t.Errorf("it still says %q", text)
