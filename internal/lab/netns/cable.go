@@ -73,6 +73,18 @@ func (f *fabric) createBridge(name string) (bridge netlink.Link, err error) {
 	return bridge, f.nl.LinkSetUp(bridge)
 }
 
+// divide makes sure that there is what a split LAN is divided by.
+func (f *fabric) divide() (err error) {
+	const name = "br1"
+	if f.other != nil {
+		return nil
+	}
+	if f.other, err = f.nl.LinkByName(name); err != nil { // no other program has made it
+		f.other, err = f.createBridge(name)
+	}
+	return err
+}
+
 func (f *fabric) free() { freeNamespace(&f.ns, f.nl) }
 
 // do runs fn on a thread of its own inside the switch.

@@ -59,6 +59,47 @@ func TestSegmentOutlivesItsMaker(t *testing.T) {
 	}
 }
 
+// A machine is on another part while the segment is split, also for a program that opens it then.
+func TestSegmentSplit(t *testing.T) {
+	s := newSegment(t)
+	for n := 1; n <= 2; n++ {
+		_, err := s.Tap(n)
+		must(t, err)
+	}
+	opened, err := OpenSegment(s.name)
+	must(t, err)
+	defer opened.Close()
+	for _, test := range []struct {
+		name string
+		do   func() error
+		want [2]int // the parts of tap1 and tap2
+	}{
+		{"whole", func() error { return nil }, [2]int{0, 0}},
+		{"split", func() error { return s.Split(2) }, [2]int{0, 1}},
+		{"split by another program", func() error { return opened.Split(1) }, [2]int{1, 1}},
+		{"joined", func() error { return errors.Join(opened.Join(2), s.Join(1)) }, [2]int{0, 0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			must(t, test.do())
+			parts, mac, err := opened.Bridges()
+			must(t, err)
+			if len(mac) != 6 {
+				t.Errorf("the hardware address is %s", mac)
+			}
+			for i, want := range test.want {
+				link, err := s.fabric.nl.LinkByName(tapName(i + 1))
+				must(t, err)
+				if master := link.Attrs().MasterIndex; master != parts[want] {
+					t.Errorf("%s is on the bridge %d, want %d of %v", tapName(i+1), master, parts[want], parts)
+				}
+			}
+		})
+	}
+	if err := s.Split(3); err == nil {
+		t.Error("a machine without a cable was moved")
+	}
+}
+
 func TestSegmentNames(t *testing.T) {
 	s := newSegment(t)
 	if _, err := NewSegment(s.name, segmentHost); !errors.Is(err, fs.ErrExist) {

@@ -19,11 +19,9 @@ func (l *LAN) Resume() error {
 // Split lets the LAN fall in two: the given hosts reach only each other from now on, and so do
 // all the rest, with the carrier of all cables as it was.
 func (l *LAN) Split(apart ...*Host) error {
-	return l.inSwitch("split", func(f *fabric) (err error) {
-		if f.other == nil {
-			if f.other, err = f.createBridge("br1"); err != nil {
-				return err
-			}
+	return l.inSwitch("split", func(f *fabric) error {
+		if err := f.divide(); err != nil {
+			return err
 		}
 		for _, h := range apart {
 			if err := h.join(true); err != nil {

@@ -47,25 +47,15 @@ func (l *Lab) ask(ctx context.Context, addr netip.Addr, rounds int) ([]int, erro
 	if err != nil {
 		return fail(err)
 	}
-	fd := -1
-	err = l.segment.Do(func() (err error) {
-		protocol := bigEndian(unix.ETH_P_ARP)
-		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(protocol)); err != nil {
-			return fmt.Errorf("open a packet socket: %w", err)
-		}
-		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: index})
-	})
-	if fd >= 0 {
-		defer unix.Close(fd)
-	}
+	fd, err := l.arpSocket(index)
 	if err != nil {
 		return fail(err)
 	}
-	everybody := &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ARP), Ifindex: index, Halen: 6, Addr: [8]byte{255, 255, 255, 255, 255, 255}}
+	defer unix.Close(fd)
 	request := arpQuestion(mac, l.host(), addr)
 	found := make(map[int]bool)
 	for range rounds {
-		if err := unix.Sendto(fd, request, 0, everybody); err != nil {
+		if err := unix.Sendto(fd, request, 0, everybodyOn(index)); err != nil {
 			return fail(err)
 		}
 		if err := l.collect(ctx, fd, addr, found); err != nil {
@@ -78,6 +68,27 @@ func (l *Lab) ask(ctx context.Context, addr netip.Addr, rounds int) ([]int, erro
 	}
 	slices.Sort(boards)
 	return boards, nil
+}
+
+// arpSocket opens a socket for ARP on an interface of the segment.
+func (l *Lab) arpSocket(index int) (fd int, err error) {
+	fd = -1
+	err = l.segment.Do(func() (err error) {
+		protocol := bigEndian(unix.ETH_P_ARP)
+		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(protocol)); err != nil {
+			return fmt.Errorf("open a packet socket: %w", err)
+		}
+		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: index})
+	})
+	if err != nil && fd >= 0 {
+		unix.Close(fd)
+	}
+	return fd, err
+}
+
+// everybodyOn is where a request goes.
+func everybodyOn(index int) *unix.SockaddrLinklayer {
+	return &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ARP), Ifindex: index, Halen: 6, Addr: [8]byte{255, 255, 255, 255, 255, 255}}
 }
 
 // collect gathers the boards whose answers arrive within askTime.

@@ -95,7 +95,7 @@ of memory for each board, and the packages
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return o.check() }
 	root.AddCommand(
 		upCommand(o), downCommand(o), statusCommand(o), ledCommand(o),
-		pullCommand(o), plugCommand(o), powerCommand(o),
+		driftCommand(o), pullCommand(o), plugCommand(o), powerCommand(o),
 		consoleCommand(o), shCommand(o), execCommand(o), imageCommand(o), armv6Command(o), testCommand(o),
 	)
 	for _, c := range append(root.Commands(), root) {

@@ -1,0 +1,204 @@
+package pilab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"topdog/internal/lab/pi"
+)
+
+func driftCommand(o *options) *cobra.Command {
+	var d drift
+	c := &cobra.Command{
+		Use:   "drift",
+		Short: "Have the boards' clocks run at other rates, and cut the leader off again and again",
+		Long: `Set the algorithm strict on the boards of a lab that is up, and have the leader's clock
+run too slowly, and those of the others too fast. Then the leader thinks that its lease
+lasts, when to the others it is over. The LAN falls in two between them, again and
+again, and both parts are asked who has the address.
+
+The exit status is 0 if at no time two boards have answered.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if d.off < 0 || d.off > maxDrift {
+				return usageError{fmt.Errorf("--off %g: the kernel runs a clock at most %d %% off its rate", d.off, maxDrift)}
+			}
+			return o.withLab(func(l *pi.Lab) error {
+				l.Unlock() // to look at the boards meanwhile
+				d.lab, d.out = l, c.OutOrStdout()
+				return d.run(c.Context())
+			})
+		},
+	}
+	c.Flags().IntVar(&d.cuts, "cuts", 20, "how `often` the leader is cut off")
+	c.Flags().Float64Var(&d.off, "off", 0.9, "by how many `percent` the clocks are off, the leader's one way and the others' the other way")
+	return c
+}
+
+const (
+	// nominalTick is how many microseconds a clock is moved on a hundredth of a second, and maxDrift
+	// is by how many percent the kernel lets that be changed (adjtimex(2)).
+	nominalTick = 10_000
+	maxDrift    = 10
+	// driftTime bounds how long the boards take to agree, with a heartbeat of 2 s.
+	driftTime = 2 * time.Minute
+	// driftPatience is the grace that boards with that heartbeat have at first. They must not learn a longer one, since with
+	// that their clocks may be off by more.
+	driftPatience = "200ms"
+	// driftSettles is how long the new rates are kept before the leader is cut off: a lease that has
+	// begun at the old ones has ended by then.
+	driftSettles = 5 * time.Second
+	// driftWatched is for how long a leader that is cut off is asked after another one has taken over.
+	driftWatched = 3 * time.Second
+)
+
+// setTick calls adjtimex(2) on a board for 64 bits: nothing of Debian's minimal system has a command for it.
+const setTick = `perl -e '$t = "\0" x 208; substr($t, 0, 4) = pack("I", 0x4000); substr($t, 88, 8) = pack("q", %d); exit(syscall(171, $t) < 0)'`
+
+// drift is what the command does.
+type drift struct {
+	cuts    int
+	off     float64
+	lab     *pi.Lab
+	out     io.Writer
+	answers *pi.Answers
+}
+
+func (d *drift) run(ctx context.Context) (err error) {
+	if _, err := timed(d.out, "set the algorithm strict", func() (string, error) { return "", d.configure(ctx) }); err != nil {
+		return err
+	}
+	if d.answers, err = d.lab.WatchAnswers(); err != nil {
+		return err
+	}
+	defer d.answers.Close()
+	defer func() { err = errors.Join(err, d.restore()) }()
+	var shortest pi.Handover
+	for n := 1; n <= d.cuts; n++ {
+		from, err := d.slowLeader(ctx)
+		if err != nil {
+			return fmt.Errorf("before cut %d: %w", n, err)
+		}
+		h, err := d.cut(ctx, from)
+		if err != nil {
+			return fmt.Errorf("cut %d: %w", n, err)
+		}
+		fmt.Fprintf(d.out, "%3d  pi%d is cut off, and pi%d takes over: nobody has answered for %v\n", n, h.From, h.To, h)
+		if h.Most < 0 {
+			return fmt.Errorf("pi%d and pi%d have answered at a time", h.From, h.To)
+		}
+		if n == 1 || h.Least < shortest.Least {
+			shortest = h
+		}
+	}
+	fmt.Fprintf(d.out, "with clocks that are off by %g %%, no two boards have answered in %d cuts; between them nobody did, for %v in the shortest\n",
+		d.off, d.cuts, shortest)
+	return nil
+}
+
+// configure has all boards vote.
+func (d *drift) configure(ctx context.Context) error {
+	var voters []string
+	for _, b := range d.lab.Boards() {
+		voters = append(voters, fmt.Sprintf("%q", b.Address().Addr()))
+	}
+	lines := fmt.Sprintf(`algorithm = "strict"\nvoters = [%s]\npatience = %q`, strings.Join(voters, ", "), driftPatience)
+	return d.lab.Each(func(b *pi.Board) error {
+		_, err := b.Run(ctx, fmt.Sprintf("cd /etc/topdog && sed -i '/^algorithm =/d; /^voters =/d; /^patience =/d' topdog.toml && sed -i '1i %s' topdog.toml && systemctl restart topdog", lines))
+		return err
+	})
+}
+
+// slowLeader has the leader's clock run slowly and those of the others fast, and returns who leads then.
+func (d *drift) slowLeader(ctx context.Context) (leader int, err error) {
+	for {
+		if leader, err = d.awaitHolder(ctx, 0); err != nil {
+			return 0, err
+		}
+		err = d.lab.Each(func(b *pi.Board) error {
+			percent := d.off
+			if b.N == leader {
+				percent = -d.off
+			}
+			return d.setRate(ctx, b, percent)
+		})
+		if err == nil {
+			err = sleep(ctx, driftSettles)
+		}
+		if err != nil {
+			return 0, err
+		}
+		// An emulated board may stand still for so long that another one leads meanwhile.
+		if still, err := d.awaitHolder(ctx, 0); err != nil || still == leader {
+			return leader, err
+		}
+	}
+}
+
+// cut cuts the leader off, and returns how the address has come to another board.
+func (d *drift) cut(ctx context.Context, leader int) (h pi.Handover, err error) {
+	began := time.Now()
+	if err := d.lab.Segment().Split(leader); err != nil {
+		return h, err
+	}
+	defer func() { err = errors.Join(err, d.lab.Segment().Join(leader)) }()
+	if _, err := d.awaitHolder(ctx, leader); err != nil {
+		return h, err
+	}
+	if err := sleep(ctx, driftWatched); err != nil {
+		return h, err
+	}
+	h, ok := pi.HandoverFrom(leader, d.answers.Since(began))
+	if !ok {
+		return h, fmt.Errorf("pi%d has not answered any more when it was cut off", leader)
+	}
+	return h, nil
+}
+
+// awaitHolder waits until one board other than that one, and no third one, has answered for a second.
+func (d *drift) awaitHolder(ctx context.Context, other int) (n int, err error) {
+	for end := time.Now().Add(driftTime); time.Now().Before(end); {
+		if err := sleep(ctx, time.Second); err != nil {
+			return 0, err
+		}
+		var found []int
+		for _, a := range d.answers.Since(time.Now().Add(-time.Second)) {
+			if a.Board != other && !slices.Contains(found, a.Board) {
+				found = append(found, a.Board)
+			}
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+	}
+	return 0, fmt.Errorf("nobody has the address after %v: look at scripts/pilab sh 1 topdog status", driftTime)
+}
+
+// setRate has a board's clock run faster by that much.
+func (d *drift) setRate(ctx context.Context, b *pi.Board, percent float64) error {
+	_, err := b.Run(ctx, fmt.Sprintf(setTick, nominalTick+int(percent*nominalTick/100)))
+	return err
+}
+
+// restore has all clocks run at their rate again.
+func (d *drift) restore() error {
+	ctx, cancel := context.WithTimeout(context.Background(), driftTime)
+	defer cancel()
+	return d.lab.Each(func(b *pi.Board) error { return d.setRate(ctx, b, 0) })
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
