@@ -112,6 +112,14 @@ func (c *Core) repeatResign() {
 	c.handover.pause *= 2
 }
 
+// SuccessorNamed tells that the RESIGN that was signed beforehand has left while this leader handed over: whoever it
+// names has the lead from now on, and no other board must be named as long as that one may be busy.
+func (c *Core) SuccessorNamed(id wire.ID) {
+	if c.handover.repeat.set {
+		c.handover.successor = id
+	}
+}
+
 // successorTimeout is how long a successor may take to answer. To name another one while
 // the first is only busy makes two holders; and where people have chosen long intervals,
 // their boards are slow.

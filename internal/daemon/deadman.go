@@ -123,6 +123,9 @@ func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) {
 	s.prepared = preparation{resign, plan.Link, plan.Label, s.group.revision(), s.lease.revision()}
 }
 
+// named is the successor that the companion's RESIGN names; Nobody if it has none to send.
+func (s *deadman) named() wire.ID { return s.prepared.resign.Resign.Successor }
+
 // acted is called when the lease was ended by the companion.
 func (s *deadman) acted() {
 	// The RESIGN was sent, or is about to be. What this board says from now on must

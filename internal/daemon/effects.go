@@ -17,13 +17,13 @@ import (
 // only people want to know comes last: to tell the log, the light and systemd
 // takes longer than the takeover itself.
 func (d *Daemon) carryOut(effects []election.Effect) {
-	sent := false     // a heartbeat
-	expired := false  // the dead man's switch came first to release the address
-	resigned := false // and the core had decided to resign
+	sent := false        // a heartbeat
+	expired := false     // the dead man's switch came first to release the address
+	named := wire.Nobody // whom it has named as its successor then, while the core named one as well
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
-		if claimsLead(e) && d.lease.fired() || tellsOthers(e) && d.address.mayAnswer() || namesSuccessor(e) && resigned {
+		if claimsLead(e) && d.lease.fired() || tellsOthers(e) && d.address.mayAnswer() || namesSuccessor(e) && named != wire.Nobody {
 			continue
 		}
 		switch e.Kind {
@@ -32,7 +32,9 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		case election.EffectAcquire:
 			d.address.acquire()
 		case election.EffectRelease:
-			resigned = !d.address.release()
+			if !d.address.release() {
+				named = d.deadman.named()
+			}
 		case election.EffectFenced:
 			expired = !d.lease.closes() && !d.address.release()
 		case election.EffectProbe:
@@ -55,6 +57,9 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	d.tell(lapsed)
 	// All of this took time, in which the lease may have run out. The core may be
 	// called again only now, since the effects are in memory of its own.
+	if named != wire.Nobody {
+		d.core.SuccessorNamed(named)
+	}
 	if expired {
 		d.carryOut(d.core.LeaseExpired(d.now()))
 	}
@@ -97,8 +102,8 @@ func claimsLead(e *election.Effect) bool {
 // does not ask whether the address still answers. It is as if they were lost, so whoever needs one asks again.
 func tellsOthers(e *election.Effect) bool { return e.Kind == election.EffectSend }
 
-// namesSuccessor reports whether an effect is a RESIGN. None must leave when the dead man's switch has sent its own:
-// that may name another board, and both would claim.
+// namesSuccessor reports whether an effect is a RESIGN. It must not leave when the dead man's switch has sent its own:
+// that may name another board, and both would claim. The core then repeats what the switch has said.
 func namesSuccessor(e *election.Effect) bool {
 	return e.Kind == election.EffectSend && e.Message.Type == wire.TypeResign
 }

@@ -85,39 +85,55 @@ func TestSwitchBeforeFenced(t *testing.T) {
 	})
 }
 
-// TestSwitchBeforeResign has the lease end just when a leader hands over. The RESIGN of the switch names the heir, and
-// that of the core would name another board, which would claim as well.
+// TestSwitchBeforeResign has the lease end just when a leader hands over. Board 1 has got a higher priority since the
+// RESIGN was signed beforehand, so that one names board 2, and the core would name board 1. Both would claim, also if board
+// 2 is so busy that the RESIGN is repeated.
 func TestSwitchBeforeResign(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, _, three, latest := l.armedThree(nil)
-		said := three.says(t)
-		err := three.tasks.call(t.Context(), func() {
-			effects, err := three.core.Resign(three.now())
-			if err != nil {
-				t.Error(err)
-			}
-			for i := range effects {
-				effects[i].Message.Resign.Successor = one.group.self
-			}
-			latest().fire()
-			three.carryOut(effects)
+	for _, busy := range []time.Duration{0, 2 * time.Millisecond, 8 * time.Millisecond, 12 * time.Millisecond} {
+		t.Run(busy.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				one, two, three, latest := l.armedThree(nil)
+				said := three.says(t)
+				for len(said()) == 0 { // until a heartbeat has left
+					pass(100 * time.Microsecond)
+				}
+				one.reload(func(c *config.Config) { c.Priority = 200 })
+				pass(5 * time.Millisecond)
+				acquired := make(map[int]int)
+				for _, b := range []*fakeBoard{one, two} {
+					b.get(func() { b.onAcquire = func() { acquired[b.number]++ } })
+				}
+				if busy > 0 {
+					two.freeze(busy)
+				}
+				before := len(said())
+				err := three.tasks.call(t.Context(), func() {
+					if heir, _ := three.core.Successor(three.now()); heir != one.group.self {
+						t.Errorf("the core would name %v", heir)
+					}
+					effects, err := three.core.Resign(three.now())
+					if err != nil {
+						t.Error(err)
+					}
+					latest().fire()
+					three.carryOut(effects)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pass(100 * time.Millisecond)
+				for _, m := range said()[before:] {
+					if m.Type == wire.TypeResign && m.Resign.Successor != two.group.self {
+						t.Errorf("it names %v after its dead man's switch has named another board", m.Resign.Successor)
+					}
+				}
+				one.get(func() {}) // acquired is written by the boards
+				if two.get(func() {}); acquired[1] > 0 || acquired[2] == 0 {
+					t.Errorf("acquired: %v", acquired)
+				}
+			})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 100 {
-			pass(100 * time.Microsecond)
-			if holders := l.holders(); len(holders) > 1 {
-				t.Fatalf("%v hold the address", holders)
-			}
-		}
-		for _, m := range said() {
-			if m.Type == wire.TypeResign {
-				t.Errorf("it says %v after its dead man's switch", m)
-			}
-		}
-		l.wantHolders(2)
-	})
+	}
 }
 
 // TestPlanOfTheNewLabel: without a fence a leader of strict releases the address at the end of its lease, and
