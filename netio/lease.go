@@ -88,6 +88,12 @@ func (l *lease) wakeAt(t time.Duration) {
 	_ = unix.TimerfdSettime(l.timer, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(t))}, nil)
 }
 
+// wakes reports whether the timer is set to a moment that is not over.
+func (l *lease) wakes() bool {
+	var at unix.ItimerSpec
+	return unix.TimerfdGettime(l.timer, &at) == nil && at.Value != unix.Timespec{}
+}
+
 // close gives back what newLease took.
 func (l *lease) close() {
 	if l.timer >= 0 {
@@ -147,7 +153,8 @@ func (l *lease) Fired() bool { return l.set != leaseFired && l.word.load() == le
 const (
 	// machineFrozenAfter is how late the companion must be itself to conclude that not the
 	// daemon but the machine stood still. Linux wakes a process whose time has come within
-	// a fraction of it.
+	// a fraction of it. It is counted from the end of the lease, so one that had to wake later than
+	// that always takes itself for late.
 	machineFrozenAfter = 2 * time.Millisecond
 	// daemonWakes is how long the daemon then gets to extend the lease, once. It runs again
 	// by then, and knows better than a pre-signed RESIGN what is to be done: within the 5 ms
@@ -157,7 +164,8 @@ const (
 
 // expire ends a lease that has run out, unless the daemon is sooner. The word is read before
 // the timer, and the daemon sets the timer before the word. So if the timer has fired, and
-// the word is the same when it is swapped, nobody has extended the lease.
+// the word is the same when it is swapped, nobody has extended the lease. While expire waits, the daemon may
+// leave the end as it is, and have the companion wake later: the timer tells.
 func (l *lease) expire() bool {
 	end := l.word.load()
 	var count [8]byte
@@ -170,6 +178,9 @@ func (l *lease) expire() bool {
 	}
 	if now-end > uint64(machineFrozenAfter) {
 		_, _ = unix.Poll(nil, int(daemonWakes.Milliseconds()))
+		if l.wakes() {
+			return false
+		}
 	}
 	return l.word.swap(end, leaseFired)
 }

@@ -170,3 +170,43 @@ func TestExpire(t *testing.T) {
 		})
 	}
 }
+
+// TestExpireAfterExtend has the machine stand still until after the companion had to wake. The companion runs first,
+// and the daemon extends the lease while that waits, also by the same end if the majority was not heard.
+func TestExpireAfterExtend(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		end      func(former time.Duration) time.Duration
+		extended bool
+	}{
+		{"another end", func(time.Duration) time.Duration { return Now() + longLease }, true},
+		{"the same end", func(former time.Duration) time.Duration { return former }, true},
+		{"the daemon stands still", nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l, err := newLease(nil)
+			must(t, err)
+			defer l.close()
+			end := Now()
+			l.Begin(end + longLease)
+			if !l.Extend(end, end+time.Millisecond) {
+				t.Fatal("the lease has run out before it began")
+			}
+			until(end + 2*machineFrozenAfter)
+			ended := make(chan bool)
+			go func() { ended <- l.expire() }()
+			if test.end != nil {
+				for began := Now(); Now()-began < time.Millisecond; { // until the companion waits
+					runtime.Gosched()
+				}
+				test.extended = l.Extend(test.end(end), Now()+longLease) // false if this machine stood still
+			}
+			if got := <-ended; got == test.extended {
+				t.Errorf("extended: %t, and the companion ends the lease: %t", test.extended, got)
+			}
+			if l.Fired() == test.extended {
+				t.Errorf("extended: %t, fired: %t", test.extended, l.Fired())
+			}
+		})
+	}
+}
