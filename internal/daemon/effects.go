@@ -151,7 +151,10 @@ func (d *Daemon) extendLease() {
 		return
 	}
 	resign, _ := d.core.PresignedResign()
-	overdue, _ := d.core.OverdueAt()
+	var overdue time.Duration
+	if at, ok := d.core.OverdueAt(); ok {
+		overdue = at
+	}
 	d.address.extendLease(resign, d.leaseEnd(), overdue)
 }
 

@@ -23,6 +23,7 @@ type fakeFence struct {
 	end      time.Duration // of the lease, on the board's clock
 	lease    time.Duration // how far away that was when it was set last; 0 is for ever
 	timer    *time.Timer
+	later    bool // the companion was to look later than at the end of a lease
 	disarmed int  // how often the address was released
 	closes   bool // the kernel drops what is for the address
 	shut     bool // by the daemon
@@ -90,7 +91,7 @@ func (f *fakeFence) Extend(end, wake time.Duration) bool {
 }
 
 func (f *fakeFence) set(end, wake time.Duration) {
-	f.end, f.lease = end, 0
+	f.end, f.lease, f.later = end, 0, f.later || wake > end
 	if end != netio.NoEnd {
 		f.lease = end - time.Since(f.board.lan.start)
 	}

@@ -422,3 +422,26 @@ func TestSwitchLooksLater(t *testing.T) {
 		})
 	}
 }
+
+// TestSwitchLooksAtTheEnd: without votes the end of a lease is what the others count by. The switch looks then, also
+// while the daemon that stood still finds out whether anybody has claimed.
+func TestSwitchLooksAtTheEnd(t *testing.T) {
+	for still := 102 * time.Millisecond; still <= 112*time.Millisecond; still += time.Millisecond {
+		inBubble(t, func(t *testing.T, l *fakeLAN) {
+			_, _, three, latest := l.armedThree(nil)
+			d := latest()
+			said := three.says(t)
+			for len(said()) == 0 { // until a heartbeat has left
+				pass(100 * time.Microsecond)
+			}
+			d.get(func() { d.closes, d.companion = true, nil }) // the companion stands still as well
+			three.freeze(still)
+			pass(still + 3*time.Millisecond)
+			d.get(func() {
+				if d.companion = d; d.later {
+					t.Errorf("%v: the switch is to look later than at the end", still)
+				}
+			})
+		})
+	}
+}
