@@ -44,7 +44,11 @@ const (
 // checkClock tells the core whether this board's clock runs at its rate. chrony may slew it by
 // as much as 8 % (maxslewrate).
 func (d *Daemon) checkClock() {
-	if len(d.cfg.Voters) == 0 || d.platform.ClockRate == nil || d.core == nil || d.now()-d.clockAt < clockEvery {
+	if len(d.cfg.Voters) == 0 {
+		d.clockOff = false // for when there are some
+		return
+	}
+	if d.platform.ClockRate == nil || d.core == nil || d.now()-d.clockAt < clockEvery {
 		return
 	}
 	d.clockAt = d.now()
