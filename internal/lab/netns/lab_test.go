@@ -105,8 +105,8 @@ func skipUnlessAvailable(t testing.TB) {
 // newLAN builds a LAN for one test.
 func newLAN(t testing.TB, boards int) *LAN {
 	t.Helper()
+	reserve(t)
 	skipUnlessAvailable(t)
-	Reserve(t)
 	return buildLAN(t, boards)
 }
 
@@ -264,8 +264,8 @@ func TestIdentity(t *testing.T) {
 
 // Two labs with the same addresses must not see each other.
 func TestSeveralAtATime(t *testing.T) {
+	reserve(t)
 	skipUnlessAvailable(t)
-	Reserve(t)
 	for _, text := range []string{"first", "second"} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()

@@ -33,6 +33,14 @@ func TestLockMachine(t *testing.T) {
 	}
 }
 
+// Where the file cannot be, nobody waits.
+func TestLockMachineWithoutAFile(t *testing.T) {
+	for range 2 {
+		_, err := lockMachine(filepath.Join(t.TempDir(), "missing", "lock"))
+		must(t, err)
+	}
+}
+
 // A test that reserves the network again does not wait for itself, and the next one gets it.
 func TestReserve(t *testing.T) {
 	for range 2 {
