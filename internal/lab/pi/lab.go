@@ -299,6 +299,9 @@ func (l *Lab) Flash(image string, files ...string) error {
 // Segment is the LAN of the boards.
 func (l *Lab) Segment() *netns.Segment { return l.segment }
 
+// Arch is the boards' architecture, as Debian calls it.
+func (l *Lab) Arch() string { return l.machine.Arch }
+
 // Floating is the address that the boards shall keep.
 func (l *Lab) Floating() netip.Addr { return l.address(floatingNumber).Addr() }
 
