@@ -65,10 +65,10 @@ func (b *Board) act(effects []election.Effect) {
 
 func (b *Board) probe() {
 	b.sim.trace(b, EventAddress, "probes the address")
-	core := b.core
+	core, found := b.core, b.findsHolder()
 	answer := func() {
 		if b.core == core {
-			b.act(core.Probed(b.local(), b.sim.Foreign))
+			b.act(core.Probed(b.local(), b.sim.Foreign || found || b.findsHolder()))
 		}
 	}
 	at := b.clock.global(b.local() + probeTakes)

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"topdog/election"
 	"topdog/wire"
 )
@@ -38,6 +40,16 @@ func (b *Board) askLAN(suspect wire.ID) {
 		if owner.answersARP() && s.carries(b, owner) {
 			answer(owner, func() []election.Effect { return core.AddressAnswered(b.local(), askedAt) })
 		}
+	})
+}
+
+// findsHolder reports whether another board answers this one, which asks all by ARP who has the floating address.
+func (b *Board) findsHolder() bool {
+	if !b.plugged || b.dropOut {
+		return false
+	}
+	return slices.ContainsFunc(b.sim.boards, func(other *Board) bool {
+		return other != b && other.answersARP() && !other.dropOut && b.sim.carries(b, other) && b.sim.carries(other, b)
 	})
 }
 

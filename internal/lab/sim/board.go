@@ -37,6 +37,7 @@ type Board struct {
 	deaf           map[wire.ID]bool
 	group          int  // of the partition
 	frozen         bool // the process does not run
+	freezes        int  // how often it was frozen
 	overdue        bool // something was due while it was frozen
 	backlog        []chore
 	holding        bool
@@ -203,6 +204,7 @@ func (b *Board) fault(do func(), format string, args ...any) {
 
 // Freeze stops the process; what comes in waits.
 func (b *Board) Freeze() {
+	b.freezes++
 	b.fault(func() { b.frozen = true }, "frozen")
 	b.awaitLeaseEnd()
 }

@@ -31,6 +31,29 @@ func each(lan *sim.Sim, do func(*sim.Board)) {
 	}
 }
 
+// A board that starts beside a leader that stands still finds by its probe that the address answers, and claims
+// nothing: nobody has ever heard of that leader, and its lease has no end.
+func TestProbeFindsAFrozenHolder(t *testing.T) {
+	lan := sim.New(1, sim.Wire{Latency: 200 * time.Microsecond})
+	for id := wire.ID(1); id <= 2; id++ {
+		lan.Add(election.Config{ID: id, Priority: 100, Interval: interval, Algorithm: wire.AlgorithmHeir})
+	}
+	one, two := lan.Boards()[0], lan.Boards()[1]
+	one.Start()
+	lan.Run(2*time.Second + interval/4) // no heartbeat is under way
+	one.Freeze()
+	two.Start()
+	lan.Run(2 * time.Second)
+	if !one.Holding() || two.Holding() {
+		t.Errorf("the one that stands still has the address: %t; the one that came: %t", one.Holding(), two.Holding())
+	}
+	one.Thaw()
+	lan.Run(2 * time.Second)
+	if one.Holding() == two.Holding() {
+		t.Errorf("afterwards, the one has it: %t; the other: %t", one.Holding(), two.Holding())
+	}
+}
+
 // TestEvidence: what looks like the death of a leader and is none moves nothing, and
 // whoever is dead, deaf or mute is replaced.
 func TestEvidence(t *testing.T) {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"topdog/election"
 	"topdog/wire"
 )
@@ -9,22 +11,46 @@ import (
 // although its daemon stands still. It belongs to the kernel. The dead man's switch is a process,
 // which does not stand still with the daemon if the board has one: it says that the lease has ended.
 
-// awaitLeaseEnd has the fence close at the end of the lease if the board still stands still.
+// KernelKeeps is how long a kernel keeps an address at most that nobody renews: a lifetime of a second, and
+// until it looks (docs/address.md).
+const KernelKeeps = 2250 * time.Millisecond
+
+// awaitLeaseEnd has the fence close at the end of the lease if the board still stands still. A leader that
+// knows of nobody has a lease without an end, but its kernel removes the address.
 func (b *Board) awaitLeaseEnd() {
 	core := b.core
 	if core == nil || !b.holding || b.fenced {
 		return
 	}
 	end, ends := core.LeaseEnd()
+	freezes := b.freezes
+	still := func() bool {
+		now, nowEnds := core.LeaseEnd()
+		return b.core == core && b.frozen && b.freezes == freezes && b.holding && !b.fenced && now == end && nowEnds == ends
+	}
 	if !ends {
+		b.sim.At(KernelKeeps, func() {
+			if still() {
+				b.fence(true)
+			}
+		})
 		return
 	}
 	b.sim.At(max(0, b.clock.global(end)-b.sim.now), func() {
-		if now, _ := core.LeaseEnd(); b.core == core && b.frozen && b.holding && !b.fenced && now == end {
+		if still() {
 			b.fence(true)
 			b.fireSwitch()
 		}
 	})
+}
+
+// LeaseEnds reports whether the board holds the address by a lease that has an end.
+func (b *Board) LeaseEnds() bool {
+	if b.core == nil || !b.holding {
+		return false
+	}
+	_, ends := b.core.LeaseEnd()
+	return ends
 }
 
 // reopen opens the fence of a leader that has a lease again.
