@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,28 @@ import (
 	"topdog/election"
 )
 
-// upgrade installs the newer package on the leader, which is the second board.
+// errStoodStill says that a leader was replaced because its emulated processor paused for longer than a
+// leader may be late, and so rightly.
+var errStoodStill = errors.New("it stood still while it was upgraded, and was replaced")
+
+// upgrade installs the newer package on the leader, which is the second board. To unpack it is much work for an
+// emulated board, which may stand still meanwhile. Then it gets the lead back, and is upgraded once more.
 func (t *trial) upgrade(ctx context.Context) (string, error) {
+	detail, err := t.upgradeLeader(ctx)
+	if !errors.Is(err, errStoodStill) {
+		return detail, err
+	}
+	fmt.Fprintf(t.Out, "(%v) ", err)
+	if _, err := t.board(last).Run(ctx, "topdog resign"); err != nil {
+		return "", err
+	}
+	if _, err := t.awaitLeader(ctx, second); err != nil {
+		return "", err
+	}
+	return t.upgradeLeader(ctx)
+}
+
+func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 	b := t.board(second)
 	begin := time.Now()
 	if err := b.InstallPackage(ctx, t.new); err != nil {
@@ -28,6 +49,11 @@ func (t *trial) upgrade(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// The board that took over had not to find out: it was told.
+	if len(s.Changes) > 0 && s.Changes[0].Reason == election.ReasonUnanswered.Identifier() {
+		if said, err := t.board(last).Run(ctx, "journalctl -b --no-pager -o cat -u topdog | grep 'was replaced although it was alive'"); err == nil {
+			return "", fmt.Errorf("%w: %s", errStoodStill, strings.TrimSpace(said))
+		}
+	}
 	if len(s.Changes) == 0 || s.Changes[0].Reason != election.ReasonHandover.Identifier() {
 		return "", fmt.Errorf("%s leads because of %+v, want a hand-over", s.Board.Name, s.Changes)
 	}
