@@ -127,10 +127,13 @@ func TestCloseEndsProcesses(t *testing.T) {
 	parentOut, parentLine := outputLines(t)
 	parent, err := l.Board(2).Start(t.Context(), "/proc/self/exe", nil, as("parent"), parentOut)
 	must(t, err)
-	childPID, err := strconv.Atoi(parentLine())
-	must(t, err)
-	parentLine() // "ready" of one of the two
-	parentLine() // and of the other
+	childPID := 0
+	for range 3 { // "ready" of each of the two, and the number of the child, in any order
+		if line := parentLine(); line != "ready" {
+			childPID, err = strconv.Atoi(line)
+			must(t, err)
+		}
+	}
 	childEnds := watchPID(t, childPID)
 	must(t, parent.Kill())
 	<-parent.Exited()
