@@ -1,35 +1,55 @@
 package netns
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Whoever comes second waits for the first one to end, in the same process as well.
 func TestLockMachine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	release, err := lockMachine(path)
+	other, err := os.Create(path)
 	must(t, err)
+	defer other.Close()
+	isFree := func() bool {
+		err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			must(t, unix.Flock(int(other.Fd()), unix.LOCK_UN))
+		} else if !errors.Is(err, unix.EWOULDBLOCK) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	unlock, err := lockMachine(path)
+	must(t, err)
+	if isFree() {
+		t.Error("another one gets it as well")
+	}
 	second := make(chan func())
 	go func() {
-		release, err := lockMachine(path)
+		unlock, err := lockMachine(path)
 		if err != nil {
 			t.Error(err)
 		}
-		second <- release
+		second <- unlock
 	}()
+	unlock()
 	select {
-	case <-second:
-		t.Fatal("two have it")
-	case <-time.After(20 * time.Millisecond):
-	}
-	release()
-	select {
-	case release := <-second:
-		release()
+	case unlock := <-second:
+		if isFree() {
+			t.Error("the second one does not have it")
+		}
+		unlock()
 	case <-time.After(timeout):
 		t.Fatal("nobody has it")
+	}
+	if !isFree() {
+		t.Error("it is not given back")
 	}
 }
 
