@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"topdog/internal/config"
 	"topdog/internal/lab/pi"
 )
 
@@ -30,7 +31,13 @@ The exit status is 0 if no leader that was cut off has answered after its succes
 			if d.off < 0 || d.off > maxDrift {
 				return usageError{fmt.Errorf("--off %g: the kernel runs a clock at most %d %% off its rate", d.off, maxDrift)}
 			}
+			if d.cuts < 1 {
+				return usageError{fmt.Errorf("--cuts %d: cut the leader off once at least", d.cuts)}
+			}
 			return o.withLab(func(l *pi.Lab) error {
+				if n := l.State.Boards; n < config.MinVoters {
+					return usageError{fmt.Errorf("%d boards are up, and %d voters at least are needed: scripts/pilab up --boards %d", n, config.MinVoters, config.MinVoters)}
+				}
 				if arch := l.Arch(); arch != "arm64" {
 					return usageError{fmt.Errorf("the boards have the architecture %s, and their clocks can be set on arm64 only", arch)}
 				}
