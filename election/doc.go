@@ -148,9 +148,9 @@
 //	                     the leader is suspected        from then on, and is asked
 //	RoundTripBound       learned, 1 ms to H/2, 5 ms     it has answered by then if it answers at all
 //	                     where nobody measures
-//	askAgain             H/5; H after addressOutlives,  a candidate that may not claim asks on
+//	askAgain             H/5; H after AddressOutlives,  a candidate that may not claim asks on
 //	                     or without evidence
-//	addressOutlives      2.25 s                         the lifetime of an address (netio.DefaultLifetime, 1 s),
+//	AddressOutlives      2.25 s                         the lifetime of an address (netio.DefaultLifetime, 1 s),
 //	                                                    and what the kernel takes to remove it
 //
 // Start.

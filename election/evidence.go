@@ -166,13 +166,13 @@ func (c *Core) AddressAnswered(now, askedAt Instant) []Effect {
 	return c.effects
 }
 
-// addressOutlives is for how long after its last heartbeat a leader may have an address that
+// AddressOutlives is for how long after its last heartbeat a leader may have an address that
 // its kernel removes: it was renewed for a second just then (netio.DefaultLifetime), and the
 // kernel takes up to 1.25 s more, as measured.
-const addressOutlives = 2250 * time.Millisecond
+const AddressOutlives = 2250 * time.Millisecond
 
 // outlived reports whether the address of the suspected leader should have been removed by now.
-func (c *Core) outlived() bool { return c.detector.Age(c.now) >= addressOutlives }
+func (c *Core) outlived() bool { return c.detector.Age(c.now) >= AddressOutlives }
 
 // notifyAddress tells people of a silent leader whose address answers.
 func (c *Core) notifyAddress() {

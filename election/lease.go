@@ -50,10 +50,13 @@ func (c *Core) FirstLeaseEnd() Instant {
 
 // OverdueAt is when a leader that has votes would have sent its next heartbeat at the latest, if it
 // runs. Until then its lease may be over because the majority was not heard. Then whoever watches
-// over the lease must not tell the others that this leader has gone. ok is false for others: what
+// over the lease must not tell the others that this leader has gone. It is 0 for others: what
 // they have sent is what their leases end by.
-func (c *Core) OverdueAt() (at Instant, ok bool) {
-	return c.leading.sentAt + c.lease(), c.hooks.electorate != nil && c.role == Leader
+func (c *Core) OverdueAt() Instant {
+	if c.hooks.electorate == nil || c.role != Leader {
+		return 0
+	}
+	return c.leading.sentAt + c.lease()
 }
 
 // lapse is what a leader has to make sure of whose lease has ended before its next heartbeat:

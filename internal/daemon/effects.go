@@ -151,11 +151,7 @@ func (d *Daemon) extendLease() {
 		return
 	}
 	resign, _ := d.core.PresignedResign()
-	var overdue time.Duration
-	if at, ok := d.core.OverdueAt(); ok {
-		overdue = at
-	}
-	d.address.extendLease(resign, d.leaseEnd(), overdue)
+	d.address.extendLease(resign, d.leaseEnd(), d.core.OverdueAt())
 }
 
 // companionStarted tells a companion of the dead man's switch what it has to know.

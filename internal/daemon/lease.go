@@ -87,8 +87,8 @@ func (l *lease) begin(end time.Duration) {
 	}
 }
 
-// extend moves its end. Whether it could is asked before the next thing is done. Until overdue the dead man's
-// switch leaves a daemon alone that runs although its lease is over: the majority of the voters was not heard.
+// extend moves its end. Whether it could is asked before the next thing is done. Until overdue, which is 0 for
+// never, the dead man's switch leaves a daemon alone that runs although its lease is over: the majority was not heard.
 // Both are set at once, since an acknowledgement that comes late may move the end to a moment that is over.
 // Where the kernel does not keep everybody off, the switch must remove the address at the end of the lease.
 func (l *lease) extend(end, overdue time.Duration) {

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"time"
-
 	"topdog/election"
 	"topdog/wire"
 )
@@ -10,10 +8,6 @@ import (
 // The fence of a board ends its right to answer for the floating address when its lease ends,
 // although its daemon stands still. It belongs to the kernel. The dead man's switch is a process,
 // which does not stand still with the daemon if the board has one: it says that the lease has ended.
-
-// KernelKeeps is how long a kernel keeps an address at most that nobody renews: a lifetime of a second, and
-// until it looks (docs/address.md).
-const KernelKeeps = 2250 * time.Millisecond
 
 // awaitLeaseEnd has the fence close at the end of the lease if the board still stands still. A leader that
 // knows of nobody has a lease without an end, but its kernel removes the address.
@@ -23,30 +17,24 @@ func (b *Board) awaitLeaseEnd() {
 		return
 	}
 	end, ends := core.LeaseEnd()
+	left := election.AddressOutlives
+	if ends {
+		left = max(0, b.clock.global(end)-b.sim.now)
+	}
 	freezes := b.freezes
-	still := func() bool {
-		now, nowEnds := core.LeaseEnd()
-		return b.core == core && b.frozen && b.freezes == freezes && b.holding && !b.fenced && now == end && nowEnds == ends
-	}
-	if !ends {
-		b.sim.At(KernelKeeps, func() {
-			if still() {
-				b.fence(true)
-			}
-		})
-		return
-	}
-	b.sim.At(max(0, b.clock.global(end)-b.sim.now), func() {
-		if still() {
-			b.fence(true)
+	b.sim.At(left, func() {
+		if b.core != core || !b.frozen || b.freezes != freezes || !b.holding || b.fenced {
+			return
+		}
+		if b.fence(true); ends {
 			b.fireSwitch()
 		}
 	})
 }
 
-// LeaseEnds reports whether the board holds the address by a lease that has an end.
+// LeaseEnds reports whether the board leads by a lease that has an end.
 func (b *Board) LeaseEnds() bool {
-	if b.core == nil || !b.holding {
+	if b.core == nil {
 		return false
 	}
 	_, ends := b.core.LeaseEnd()

@@ -640,7 +640,7 @@ func TestNeverTwoReached(t *testing.T) {
 		}
 		most := time.Second + interval
 		if s.unending {
-			most = sim.KernelKeeps
+			most = election.AddressOutlives
 		}
 		if d := s.lan.Reach(0).Twice; d > most {
 			rt.Errorf("two boards with the address could be reached for %v, want at most %v", d, most)
