@@ -7,12 +7,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+
 	"topdog/election"
 )
 
 // errStoodStill says that a leader was replaced because its emulated processor paused for longer than a
 // leader may be late, and so rightly.
 var errStoodStill = errors.New("it stood still while it was upgraded, and was replaced")
+
+// stoodStillLines are what the second board, or the last one that replaced it, logs then. If the companion
+// of the second board ran, that one resigned for it. Otherwise the last board found out.
+var stoodStillLines = []struct {
+	board int
+	line  string
+}{
+	{second, "this daemon did not run when its next heartbeat was due"},
+	{last, "was replaced although it was alive"},
+}
 
 // upgrade installs the newer package on the leader, which is the second board. To unpack it is much work for an
 // emulated board, which may stand still meanwhile. Then it gets the lead back, and is upgraded once more.
@@ -33,7 +44,7 @@ func (t *trial) upgrade(ctx context.Context) (string, error) {
 
 func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 	b := t.board(second)
-	before := t.replacedAlive(ctx)
+	before := t.stoodStill(ctx)
 	begin := time.Now()
 	if err := b.InstallPackage(ctx, t.new); err != nil {
 		return "", err
@@ -41,20 +52,20 @@ func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 	if _, err := t.awaitLeader(ctx, last); err != nil {
 		return "", err
 	}
-	gap, err := t.outage(begin, handoverTime)
-	if err != nil {
-		return "", err
-	}
 	s, err := t.board(last).Status(ctx)
 	if err != nil {
 		return "", err
 	}
 	// The board that took over had not to find out: it was told.
-	if len(s.Changes) > 0 && s.Changes[0].Reason == election.ReasonUnanswered.Identifier() && t.replacedAlive(ctx) != before {
-		return "", errStoodStill
-	}
 	if len(s.Changes) == 0 || s.Changes[0].Reason != election.ReasonHandover.Identifier() {
+		if t.stoodStill(ctx) != before {
+			return "", errStoodStill
+		}
 		return "", fmt.Errorf("%s leads because of %+v, want a hand-over", s.Board.Name, s.Changes)
+	}
+	gap, err := t.outage(begin, handoverTime)
+	if err != nil {
+		return "", err
 	}
 	after, err := b.Status(ctx)
 	if err != nil {
@@ -66,11 +77,15 @@ func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 	return gap + "; " + after.Version + " runs", t.unitRuns(ctx, b)
 }
 
-// replacedAlive is how often the last board has found that it had replaced a leader that was alive, as it logs.
-func (t *trial) replacedAlive(ctx context.Context) string {
-	// With none, grep ends with status 1.
-	said, _ := t.board(last).Run(ctx, "journalctl --no-pager -o cat -u topdog | grep -c 'was replaced although it was alive'")
-	return strings.TrimSpace(said)
+// stoodStill is how often each of the stoodStillLines has been logged.
+func (t *trial) stoodStill(ctx context.Context) string {
+	var counts []string
+	for _, l := range stoodStillLines {
+		// With none, grep ends with status 1.
+		count, _ := t.board(l.board).Run(ctx, fmt.Sprintf("journalctl --no-pager -o cat -u topdog | grep -c '%s'", l.line))
+		counts = append(counts, strings.TrimSpace(count))
+	}
+	return strings.Join(counts, " ")
 }
 
 // remove removes the package from the leader.
