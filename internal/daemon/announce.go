@@ -129,8 +129,8 @@ func (a *address) tellProbe(answer probeAnswer) {
 	case answer.found:
 		text := fmt.Sprintf("%v already has the address %v: choose another floating address, or another address for that machine",
 			answer.owner, answer.addr)
-		a.reporter.alert(console.ProblemAddressNotFree, text, time.Minute)
+		a.reporter.addressTaken(text)
 	default:
-		a.reporter.solved(console.ProblemAddressNotFree)
+		a.reporter.addressFree()
 	}
 }

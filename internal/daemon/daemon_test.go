@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -427,6 +428,24 @@ func TestForeignOwner(t *testing.T) {
 		if s := one.mustStatus(t); len(s.Problems) > 0 {
 			t.Errorf("the problem is over, and still there: %q", s.Problems)
 		}
+	})
+}
+
+// A board that claims at the same time has the address before it is heard. That is nothing to tell people.
+func TestOwnerOfAMoment(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.owner = net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
+		one := l.board(1, nil)
+		pass(time.Second)
+		if got := one.mustStatus(t).Reason; got != election.ReasonAddressInUse.Identifier() {
+			t.Fatalf("the board is so because of %q: it has not found the owner", got)
+		}
+		l.mu.Lock()
+		l.owner = nil
+		l.mu.Unlock()
+		pass(2 * time.Second)
+		l.wantHolders(1)
+		one.wantLog(t, "already has the address", 0)
 	})
 }
 

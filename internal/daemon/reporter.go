@@ -20,6 +20,7 @@ type reporter struct {
 	problems problems
 	history  history
 	fedAt    time.Duration // when systemd's watchdog was fed
+	taken    int           // probes in a row that found an owner of the address while nobody led
 }
 
 func newReporter(log *logrus.Entry, now func() time.Duration) *reporter {
@@ -80,8 +81,22 @@ func (r *reporter) remember(c election.Change, lastSeen time.Duration) {
 	r.history.add(c, lastSeen)
 	if c.NewLeader != wire.Nobody {
 		// The machine that had the address was a board of the group, or has given it up.
-		r.solved(console.ProblemAddressNotFree)
+		r.addressFree()
 	}
+}
+
+// addressTaken tells of a machine that has the address although nobody leads, as text says, when it is found the
+// second time in a row. The first time it may be a board that began to lead a moment ago, and is heard of soon.
+func (r *reporter) addressTaken(text string) {
+	if r.taken++; r.taken > 1 {
+		r.alert(console.ProblemAddressNotFree, text, time.Minute)
+	}
+}
+
+// addressFree ends what addressTaken has told.
+func (r *reporter) addressFree() {
+	r.taken = 0
+	r.solved(console.ProblemAddressNotFree)
 }
 
 // claimIsForeign reports whether a claim to the address comes from outside of the group.
