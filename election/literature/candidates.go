@@ -54,7 +54,10 @@ import (
 //   - A board that outranks a new coordinator holds an election as in 4c: its OK was
 //     lost, or it was cut off.
 //   - A living coordinator of lower rank hands over before the winner acquires the
-//     address (see election.Board.Claim).
+//     address (see election.Board.Claim). If it dies meanwhile, a winner that nobody has told
+//     who the candidates are holds an election.
+//   - A board that holds an election answers a QUERY as well (4b). Whoever joins would claim
+//     beside it otherwise, since it hears nobody.
 type candidates struct {
 	initiator
 	set []wire.ID // who are candidates, as heard last; never changed, only replaced
@@ -198,10 +201,18 @@ func (a *candidates) Expired(election.Deadline) {
 		a.nominate(a.set) // step 3
 	case a.asking && a.Round() == candidatesOnly && !a.candidate(a.ID()):
 		a.askOrdinaries()
+	case a.lostIncumbent() && len(a.set) == 0:
+		a.ask(allHigher, nil)
 	default:
 		a.asking = false
 		a.won() // step 3
 	}
+}
+
+// lostIncumbent reports whether this candidate has asked nobody because a leader of lower rank was to
+// hand over, and that one has fallen silent. Another board may have joined meanwhile, and be about to claim as well.
+func (a *candidates) lostIncumbent() bool {
+	return !a.asking && !a.SuspectsLeader() && a.Now() >= a.SuspectAt()
 }
 
 // askOrdinaries is the second part of step 1a.
@@ -275,7 +286,8 @@ func (a *candidates) Inquiry(asked int) (audience []wire.ID, after time.Duration
 	return nil, a.Interval() + a.Grace()
 }
 
-// AnswerQuery is step 4b. Who asks again has the candidates, or does without.
+// AnswerQuery is step 4b. Who asks again has the candidates, or does without. Who holds an election makes
+// itself heard in any case: a board that hears nobody claims.
 func (a *candidates) AnswerQuery(m *wire.Message) (answered bool) {
 	set := a.current()
 	concerns := slices.Contains(set, a.ID()) &&
@@ -285,7 +297,7 @@ func (a *candidates) AnswerQuery(m *wire.Message) (answered bool) {
 		coordinator := a.Coordinator()
 		coordinator.Reply, coordinator.Coordinator.Candidates = true, set
 		a.Send(m.Sender, coordinator)
-	case a.isFollower() && a.Leader() != wire.Nobody && a.Leader() != m.Sender && concerns:
+	case a.isCandidate(), a.isFollower() && a.Leader() != wire.Nobody && a.Leader() != m.Sender && concerns:
 		answer := a.Evidence()
 		answer.Round = m.Query.Round
 		a.Send(m.Sender, wire.Message{Header: wire.Header{Type: wire.TypeAnswer}, Answer: answer})

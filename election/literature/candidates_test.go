@@ -248,3 +248,19 @@ func TestCandidatesNewcomer(t *testing.T) {
 	b.Reprioritise(b.clock, 200, false)
 	same(t, []string{"ANSWER to 4"}, b.hears(4, wire.TypeElection, b.suspecting))
 }
+
+// TestCandidatesJoinBesideAnother: the leader dies while two boards join that have not heard of each other. The one
+// that stands for election already answers the questions of the other one. And a board that only the
+// dead leader could have told of the other one asks before it claims.
+func TestCandidatesJoinBesideAnother(t *testing.T) {
+	b := of(t, 4)
+	b.stand(election.ReasonSilence)
+	same(t, []string{"ANSWER to 6"}, b.hears(6, wire.TypeQuery, func(m *wire.Message) { m.Query.Round = 1 }))
+
+	b = newMember(t, wire.AlgorithmCandidates, 2, 3)
+	b.hears(3, wire.TypeHeartbeat, leading)
+	b.sleep(b.seen.SuspectAt() - b.clock - time.Millisecond)
+	same(t, []string{"follower -> candidate: outranks the leader", "QUERY to 3", "HELLO to all"},
+		described(b.Reprioritise(b.clock, 200, false)))
+	same(t, []string{"ELECTION to all"}, described(b.sleep(b.seen.AnswerTimeout())))
+}
