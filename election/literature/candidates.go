@@ -54,8 +54,7 @@ import (
 //   - A board that outranks a new coordinator holds an election as in 4c: its OK was
 //     lost, or it was cut off.
 //   - A living coordinator of lower rank hands over before the winner acquires the
-//     address (see election.Board.Claim). If it dies meanwhile, a winner that nobody has told
-//     who the candidates are holds an election.
+//     address (see election.Board.Claim). If it fails meanwhile, that is step 1.
 //   - A board that holds an election answers a QUERY as well (4b). Whoever joins would claim
 //     beside it otherwise, since it hears nobody.
 type candidates struct {
@@ -201,8 +200,9 @@ func (a *candidates) Expired(election.Deadline) {
 		a.nominate(a.set) // step 3
 	case a.asking && a.Round() == candidatesOnly && !a.candidate(a.ID()):
 		a.askOrdinaries()
-	case a.lostIncumbent() && len(a.set) == 0:
-		a.ask(allHigher, nil)
+	case a.lostIncumbent():
+		a.SetCause(election.ReasonSilence)
+		a.hold(false) // step 1
 	default:
 		a.asking = false
 		a.won() // step 3
