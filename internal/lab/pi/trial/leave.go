@@ -44,7 +44,10 @@ func (t *trial) upgrade(ctx context.Context) (string, error) {
 
 func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 	b := t.board(second)
-	before := t.stoodStill(ctx)
+	before, err := t.stoodStill(ctx)
+	if err != nil {
+		return "", err
+	}
 	begin := time.Now()
 	if err := b.InstallPackage(ctx, t.new); err != nil {
 		return "", err
@@ -53,7 +56,10 @@ func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// The companion of a daemon that stands still hands over as well, which proves nothing here.
-	if t.stoodStill(ctx) != before {
+	switch now, err := t.stoodStill(ctx); {
+	case err != nil:
+		return "", err
+	case now != before:
 		return "", errStoodStill
 	}
 	s, err := t.board(last).Status(ctx)
@@ -79,14 +85,16 @@ func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 }
 
 // stoodStill is how often each of the stoodStillLines has been logged.
-func (t *trial) stoodStill(ctx context.Context) string {
-	var counts []string
+func (t *trial) stoodStill(ctx context.Context) (counts string, err error) {
 	for _, l := range stoodStillLines {
 		// With none, grep ends with status 1.
-		count, _ := t.board(l.board).Run(ctx, fmt.Sprintf("journalctl --no-pager -o cat -u topdog | grep -c '%s'", l.line))
-		counts = append(counts, strings.TrimSpace(count))
+		count, err := t.board(l.board).Run(ctx, fmt.Sprintf("journalctl --no-pager -o cat -u topdog | grep -c '%s' || true", l.line))
+		if err != nil {
+			return "", err
+		}
+		counts += strings.TrimSpace(count) + " "
 	}
-	return strings.Join(counts, " ")
+	return counts, nil
 }
 
 // remove removes the package from the leader.
