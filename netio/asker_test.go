@@ -31,8 +31,12 @@ func TestAsk(t *testing.T) {
 			}
 			eventually(t, "the bridge forwards", func() bool {
 				must(t, a.Ask(us.addr, []ARPQuestion{question(other, other.addr)}))
-				time.Sleep(10 * time.Millisecond)
-				return len(answers) > 0
+				select {
+				case <-answers:
+					return true
+				case <-time.After(10 * time.Millisecond):
+					return false
+				}
 			})
 			for len(answers) > 0 {
 				<-answers
