@@ -37,7 +37,7 @@
 //	 4 -  7 sender: its id, not 0
 //	 8 - 10 term: the highest one that the sender knows of
 //	11      priority of the sender: 0 must not lead
-//	12 - 15 reserved (high 2 bits): sent as 0, ignored by the receiver;
+//	12 - 15 grade of the sender (high 2 bits): 0 passing, 1 probation, 2 drained, 3 failing;
 //	        incarnation (low 30 bits): drawn at random once in the life of a process
 //	16 - 19 sequence: counts the packets of an incarnation, from 1
 //
@@ -278,7 +278,7 @@
 //	0a000003     sender 10.0.0.3
 //	000007       term 7
 //	64           priority 100
-//	1f2e3d4c     incarnation
+//	1f2e3d4c     passing, incarnation
 //	0000002a     sequence 42
 //	0064         interval 100 ms
 //	00           grace: the default of the interval

@@ -66,7 +66,6 @@ func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
 // clearReserved clears the bits of a packet that its receiver ignores.
 func clearReserved(packet []byte) {
 	packet[offFlags] &^= 0x10
-	packet[offIncarnation] &^= 0xc0
 	switch Type(packet[offVersion] & typeMask) {
 	case TypeHello:
 		packet[headerSize+10] &= helloNoMulticast

@@ -509,4 +509,66 @@ var goldens = []golden{
 		`,
 		tag: "09d6e4511ea944b65ae6e3f8220ff943",
 	},
+	{
+		message: Message{
+			Header:    Header{Type: TypeHeartbeat, Algorithm: AlgorithmHeir, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Grade: GradeFailing, Incarnation: MaxIncarnation, Sequence: 42},
+			Heartbeat: Heartbeat{Interval: 100 * time.Millisecond, Number: 41},
+		},
+		plain: `
+			41 ; version 2, HEARTBEAT
+			41 ; leading, heir
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			ffffffff ; failing, incarnation
+			0000002a ; sequence 42
+			0064 ; interval 100 ms
+			00 ; grace: the default
+			29 ; number 41
+		`,
+		tag: "7a406c94821420c6c96059969040a765",
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeResign, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Grade: GradeDrained, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Resign: Resign{Successor: 0x0a000005},
+		},
+		plain: `
+			46 ; version 2, RESIGN
+			01 ; heir
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			9f2e3d4c ; drained, incarnation
+			0000002a ; sequence 42
+			0a000005 ; successor 10.0.0.5
+		`,
+		tag: "f8847e656265dc5b32be42e238fc804e",
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeHello, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Grade: GradeProbation, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig"},
+		},
+		plain: `
+			42 ; version 2, HELLO
+			01 ; heir
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			5f2e3d4c ; on probation, incarnation
+			0000002a ; sequence 42
+			0a000005 ; following 10.0.0.5
+			00000e10 ; age 3600 s
+			05dc ; every 1500 ms
+			00 ; no flags
+			00 ; no wish for a grace
+			06 ; name has 6 bytes
+			6bc3a4666967 ; name
+		`,
+		tag: "8f2eba913a639c3c1ec7f0ed495de13f",
+	},
 }

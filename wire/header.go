@@ -19,6 +19,7 @@ type Header struct {
 	Sender      ID
 	Term        Term  // the highest term that the sender knows of
 	Priority    uint8 // the sender's own; 0 means that it must not lead
+	Grade       Grade // the sender's own
 	Incarnation Incarnation
 	Sequence    Sequence
 }
@@ -71,6 +72,9 @@ const (
 	algorithmMask     = 0x0f
 )
 
+// The grade shares four bytes with the incarnation.
+const gradeShift = 30
+
 // check returns a *fieldError if a field has no representation on the wire.
 func (h *Header) check() error {
 	switch {
@@ -82,6 +86,8 @@ func (h *Header) check() error {
 		return &fieldError{h.Type, "Sender", "is nobody"}
 	case h.Term > MaxTerm:
 		return &fieldError{h.Type, "Term", fmt.Sprintf("is %d, at most %d fits", h.Term, MaxTerm)}
+	case h.Grade > MaxGrade:
+		return &fieldError{h.Type, "Grade", fmt.Sprintf("is %d, at most %d fits", h.Grade, MaxGrade)}
 	case h.Incarnation > MaxIncarnation:
 		return &fieldError{h.Type, "Incarnation", fmt.Sprintf("is %d, at most %d fits", h.Incarnation, MaxIncarnation)}
 	case h.Sequence == 0:
@@ -105,7 +111,7 @@ func (h *Header) appendTo(dst []byte, group uint16, authenticated bool) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, group)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Sender))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Term)<<8|uint32(h.Priority))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Incarnation))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Grade)<<gradeShift|uint32(h.Incarnation))
 	return binary.BigEndian.AppendUint32(dst, uint32(h.Sequence))
 }
 
@@ -120,6 +126,7 @@ func (h *Header) decode(packet []byte) Drop {
 		return Drop{TooShort, len(packet)}
 	}
 	flags := packet[offFlags]
+	life := binary.BigEndian.Uint32(packet[offIncarnation:])
 	*h = Header{
 		Type:        kind,
 		Algorithm:   Algorithm(flags & algorithmMask),
@@ -128,7 +135,8 @@ func (h *Header) decode(packet []byte) Drop {
 		Sender:      ID(binary.BigEndian.Uint32(packet[offSender:])),
 		Term:        Term(binary.BigEndian.Uint32(packet[offTerm:]) >> 8),
 		Priority:    packet[offPriority],
-		Incarnation: Incarnation(binary.BigEndian.Uint32(packet[offIncarnation:])) & MaxIncarnation,
+		Grade:       Grade(life >> gradeShift),
+		Incarnation: Incarnation(life) & MaxIncarnation,
 		Sequence:    Sequence(binary.BigEndian.Uint32(packet[offSequence:])),
 	}
 	switch {
@@ -145,6 +153,9 @@ func (h *Header) decode(packet []byte) Drop {
 func (h *Header) summary() string {
 	s := fmt.Sprintf("%v from %v life %08x #%d term %d priority %d %v",
 		h.Type, h.Sender, uint32(h.Incarnation), h.Sequence, h.Term, h.Priority, h.Algorithm)
+	if h.Grade != GradePassing {
+		s += " " + h.Grade.String()
+	}
 	if h.Leading {
 		s += " leading"
 	}

@@ -28,6 +28,7 @@ func TestFieldErrors(t *testing.T) {
 		{TypeHalt, "Sequence", func(m *Message) { m.Sequence = 0 }},
 		{TypeHalt, "Term", func(m *Message) { m.Term = MaxTerm + 1 }},
 		{TypeHalt, "Incarnation", func(m *Message) { m.Incarnation = MaxIncarnation + 1 }},
+		{TypeHalt, "Grade", func(m *Message) { m.Grade = MaxGrade + 1 }},
 		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = 0 }},
 		{TypeHeartbeat, "Grace", func(m *Message) { m.Heartbeat.Grace = -1 }},
 		{TypeHeartbeat, "Interval", func(m *Message) { m.Heartbeat.Interval = -time.Second }},
@@ -128,7 +129,7 @@ func randomMessage(r *rand.Rand) Message {
 	m := Message{Header: Header{
 		Type: Type(1 + r.IntN(int(TypeGrant))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
 		Leading: r.IntN(2) == 0, Reply: r.IntN(2) == 0, Sender: id(), Term: Term(r.Uint32()) & MaxTerm,
-		Priority: uint8(r.Uint32()), Incarnation: Incarnation(r.Uint32()) & MaxIncarnation, Sequence: Sequence(id()),
+		Priority: uint8(r.Uint32()), Grade: Grade(r.Uint32()) & MaxGrade, Incarnation: Incarnation(r.Uint32()) & MaxIncarnation, Sequence: Sequence(id()),
 	}}
 	switch m.Type {
 	case TypeHeartbeat:
@@ -239,6 +240,9 @@ func TestString(t *testing.T) {
 		"SUPPORT" + head + "strict: 10.0.0.5 life 1eadbeef term 6, heard #4711, voters 33182271",
 		"VOTE" + head + "strict: request 9, every 100ms, grace 10ms, voters 33182271",
 		"GRANT" + head + "strict: to 10.0.0.5 life 1eadbeef, request 9, voters 33182271",
+		"HEARTBEAT from 10.0.0.3 life 3fffffff #42 term 7 priority 100 heir failing leading: beat 41, next in 100ms",
+		"RESIGN" + head + "heir drained: successor 10.0.0.5",
+		"HELLO" + head + `heir probation: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s`,
 	}
 	var got []string
 	for i := range goldens {
