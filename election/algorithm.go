@@ -15,6 +15,9 @@ type Definition struct {
 	// HighestLeads says that the highest rank always takes the lead, so that it cannot
 	// give it away.
 	HighestLeads bool
+	// Order reports whether the rank a comes before b, of two boards that are as fit. nil is the
+	// order of most algorithms: the higher priority, then the higher id.
+	Order func(a, b Rank) bool
 	// votes says that nobody leads without the votes of a majority of Config.Voters.
 	votes bool
 	// ComparesScores says that ranks are compared by Rank.Score, so messages must tell it.
@@ -28,8 +31,6 @@ var Heir = Definition{New: newHeir, Detector: DetectorAsk}
 // and when it may. Its methods run inside a call of the core.
 // What only some algorithms need is in the interfaces below.
 type Algorithm interface {
-	// Above reports whether the rank a comes before b.
-	Above(a, b Rank) bool
 	// ElectionDuration is how long an election takes, from the suspicion to the COORDINATOR.
 	ElectionDuration() time.Duration
 	// TurnDelay is how much longer than the first in the succession this board waits

@@ -37,15 +37,19 @@ func (b *Board) Leader() wire.ID { return b.core.leader }
 // Rank returns the rank of this board. One that stops may not lead.
 func (b *Board) Rank() Rank { return b.core.rank() }
 
-// Before reports whether the rank x comes before y in the order of the group's algorithm. It
-// is not called Above, because an algorithm that embeds its Board has an Above of its own.
-func (b *Board) Before(x, y Rank) bool { return b.core.above(x, y) }
+// Above reports whether the rank x comes before y in the order of the group.
+func (b *Board) Above(x, y Rank) bool { return b.core.above(x, y) }
 
 // RankOf returns the rank of a message's sender.
 func (b *Board) RankOf(h *wire.Header) Rank { return b.core.rankOf(h) }
 
 // Outranks reports whether this board comes before another one that it knows.
 func (b *Board) Outranks(id wire.ID) bool { return b.core.outranks(id) }
+
+// Supersedes reports whether this board should have the lead instead of a living leader: it
+// outranks it, and it passes. An unfit board does not take the lead from anybody, and an unfit
+// leader gives it to a fitter board by itself.
+func (b *Board) Supersedes(leader wire.ID) bool { return b.core.supersedes(leader) }
 
 // Peer returns what this board knows of another one; ok is false if that is nothing.
 func (b *Board) Peer(id wire.ID) (p Peer, ok bool) { return b.core.Peer(id) }

@@ -91,8 +91,12 @@ func (c *Core) question() wire.Message {
 
 // claim ends a candidacy to which nobody objected.
 func (c *Core) claim() {
-	if c.incumbentLives() {
+	switch {
+	case c.incumbentLives():
 		c.askIncumbent()
+		return
+	case c.leaderOutranks():
+		c.becomeFollower(c.leader, ReasonLeaderAlive)
 		return
 	}
 	reason := c.candidacy.cause
@@ -105,6 +109,18 @@ func (c *Core) claim() {
 // incumbentLives reports whether a leader that this candidate outranks is alive.
 func (c *Core) incumbentLives() bool {
 	return c.definition.HighestLeads && c.outranks(c.leader) && c.now < c.detector.Freshness()
+}
+
+// leaderOutranks reports whether the leader lives and comes before this candidate, which does not suspect it: its
+// answer was lost, or one of the two has another grade than when this board became a candidate. A
+// board that was called upon takes the leader for dead, as the caller does, unless it has heard it since.
+func (c *Core) leaderOutranks() bool {
+	leader := c.roster.Peer(c.leader)
+	if !c.definition.HighestLeads || leader == nil || c.suspectsLeader() {
+		return false
+	}
+	heard := leader.Leading && leader.LastHeard > c.candidacy.since
+	return heard || c.candidacy.cause != ReasonCalledUpon && c.now < c.detector.Freshness()
 }
 
 // askIncumbent asks a living leader of lower rank to hand over, a few times, before this

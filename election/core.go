@@ -45,6 +45,7 @@ type Core struct {
 	conflict   conflict
 	notices    notices
 	score      score
+	fitness    fitness
 	hello      deadline               // the next HELLO
 	own        [ownDeadlines]deadline // of the algorithm
 	stopping   bool                   // the board leaves the group

@@ -48,6 +48,7 @@ var duties = [dutyCount]struct {
 	{func(c *Core) *deadline { return &c.leading.lapse.over }, (*Core).endLapse},
 	{func(c *Core) *deadline { return &c.leading.reclaim }, (*Core).reclaimUnopposed},
 	{func(c *Core) *deadline { return &c.leading.hearing.again }, (*Core).askHearing},
+	{func(c *Core) *deadline { return &c.leading.yield }, (*Core).yieldLead},
 	{func(c *Core) *deadline { return &c.hello }, (*Core).sendHello},
 	{func(c *Core) *deadline { return &c.listening.end }, func(c *Core) { c.algorithm.Turn(ReasonNoLeader) }},
 	{func(c *Core) *deadline { return &c.listening.query }, (*Core).sendQuery},
@@ -71,7 +72,7 @@ var duties = [dutyCount]struct {
 // timetable has the deadlines of all duties of one core.
 type timetable [dutyCount]*deadline
 
-const dutyCount = 19 + ownDeadlines
+const dutyCount = 20 + ownDeadlines
 
 // earliest returns the first deadline to come.
 func (t *timetable) earliest() (first deadline) {

@@ -57,6 +57,10 @@
 //   - A board that was not running while something was due has missed messages. A follower
 //     then gives its leader a fresh interval, and a leader yields to any later term
 //     (suspended in core.go).
+//   - A board says in every message how fit it is to lead. The grade comes before the priority, the
+//     id and the score, so a fitter board comes first in all algorithms. A leader that is unfit
+//     hands over to a fitter board, if there is one. Only a board that passes takes the lead
+//     from another one (grade.go).
 //   - A leader that hands over releases the address first, and then names a successor
 //     (handover.go).
 //   - With the algorithm strict, a board that may go through becomeLeader asks the voters first
@@ -179,10 +183,13 @@
 //	                                                    four times within H, and is deaf. With up to 8 boards
 //	                                                    that takes 1 s + 3 H at most
 //
+//	yield                0; 20 H, doubles to 160 H      an unfit leader to which nobody answers takes the lead back,
+//	                                                    and must not give it away all the time
+//
 // Handover.
 //
 //	handover.pause       5 ms to H/4, doubles           a lost RESIGN would cost H
-//	successorTimeout     H/4, 10 ms to 500 ms           then another board is named, three at most
+//	successorTimeout     H/4, 10 ms to 500 ms           then another board is named, three at most, within successorFirst
 //	successorFirst       H/2                            the others leave the lead to the board that was named
 //	listenWindow         as above                       the board that has resigned is the last one to claim
 //	resignSettles        25 ms                          the pre-signed RESIGN is heard before anything else

@@ -49,6 +49,7 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 		c.paths.multicastAt = c.now
 	}
 	c.lastLeader.id = leader
+	c.fitness.vain = 0
 	c.lastLeader.predecessor = wire.Nobody
 	c.handover.repeat = deadline{}
 	if c.stopping {
@@ -144,7 +145,7 @@ func (c *Core) compareRanks() {
 
 // planPreemption sets the deadline for asking for the lead, or clears it.
 func (c *Core) planPreemption() {
-	wants := c.cfg.Preempt && c.rank().Eligible() && c.outranks(c.leader)
+	wants := c.cfg.Preempt && c.rank().Eligible() && c.supersedes(c.leader)
 	switch {
 	case !wants:
 		c.following.preempt = deadline{}

@@ -13,6 +13,7 @@ import (
 type handover struct {
 	successor wire.ID       // named in the last RESIGN
 	named     int           // how many successors were, one after the other
+	since     Instant       // when the first one was
 	namedAt   Instant       // when the last one was
 	pause     time.Duration // until the RESIGN is repeated; it doubles
 	repeat    deadline
@@ -23,7 +24,8 @@ const (
 	// resignRepeatMin is the time after which a RESIGN that no COORDINATOR answers is
 	// repeated at first.
 	resignRepeatMin = 5 * time.Millisecond
-	// successorsMax is how many boards are named, one after the other.
+	// successorsMax is how many boards are named, one after the other, and only as long as the others
+	// leave the lead to a board that was named.
 	successorsMax = 3
 	// successorTimeoutMax bounds how long a successor may take to answer.
 	successorTimeoutMax = 500 * time.Millisecond
@@ -31,6 +33,9 @@ const (
 
 // errNoSuccessor says that a leader cannot hand over because it is alone.
 var errNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
+
+// errNobodyFit says that the board which would lead would give the lead back at once.
+var errNobodyFit = errors.New("no other board is fit to lead (each is drained, or its checks fail), and would give the lead back at once: stop this board, or drain it")
 
 // errHighestLeads says that the leader would lead again at once.
 var errHighestLeads = errors.New("with this algorithm the first in rank always leads, and this board would be back at once: stop it, or set its priority to 0")
@@ -46,7 +51,11 @@ func (c *Core) Resign(now Instant) ([]Effect, error) {
 	if !ok {
 		return c.effects, errNoSuccessor
 	}
-	if c.definition.HighestLeads && c.outranks(heir) {
+	p := c.roster.Peer(heir)
+	switch {
+	case unfit(p.Grade) && !unfit(c.fitness.told):
+		return c.effects, errNobodyFit
+	case c.definition.HighestLeads && c.supersedes(heir):
 		return c.effects, errHighestLeads
 	}
 	c.resign(wire.Nobody, ReasonResigned)
@@ -82,7 +91,7 @@ func (c *Core) handOver(successor wire.ID, reason Reason, most int) {
 	if successor == wire.Nobody {
 		successor, _ = c.successor()
 	}
-	c.handover.named = successorsMax - most
+	c.handover.named, c.handover.since = successorsMax-most, c.now
 	c.nameSuccessor(successor)
 	c.becomeFollower(wire.Nobody, reason)
 	// Whatever its rank, the board that resigned is the last one to claim.
@@ -94,7 +103,7 @@ func (c *Core) handOver(successor wire.ID, reason Reason, most int) {
 // RESIGN would cost an interval.
 func (c *Core) repeatResign() {
 	until := c.handover.namedAt + c.successorTimeout()
-	if c.now >= until && c.handover.named < successorsMax {
+	if c.now >= until && c.handover.named < successorsMax && c.now-c.handover.since < c.successorFirst() {
 		c.nameNext()
 		until = c.now + c.successorTimeout()
 	}

@@ -7,8 +7,8 @@ import (
 	"topdog/wire"
 )
 
-// When a partition has healed, the address goes to the leader that more boards have followed
-// since the younger one of the two began to lead. Rosters remember followers for seconds, and
+// When a partition has healed, the address goes to the fitter leader, and of two that are as fit
+// to the one that more boards have followed since the younger one of the two began to lead. Rosters remember followers for seconds, and
 // followers change sides as soon as they hear a higher term, so nothing else tells who
 // served. One of two leaders decides, and the other one obeys.
 
@@ -29,6 +29,10 @@ func (c *Core) settleRivalry(m *wire.Message) {
 			rival.Reply = true
 		}
 		c.send(m.Sender, rival)
+	case m.Grade < c.fitness.told:
+		c.yield(m, ReasonRivalFitter)
+	case m.Grade > c.fitness.told:
+		c.depriveRival(m)
 	case c.reach(c.reign()) == 0, m.Type == wire.TypeCoordinator && !m.Reply:
 		// Nobody has followed this board, or nobody can have since the other one began.
 		c.yield(m, ReasonRivalServed)
@@ -36,13 +40,18 @@ func (c *Core) settleRivalry(m *wire.Message) {
 		// It has not said what its reach is, or could not say it of this reign, the younger one.
 		c.askRival(m.Sender)
 	case c.reach(min(c.reign(), m.Rival.Age)) > int(m.Rival.Reach):
-		rival := c.rival(m.Sender, c.reign())
-		rival.Rival.Decision = wire.DecisionYield
-		c.send(m.Sender, rival)
-		c.reclaim(m.Term)
+		c.depriveRival(m)
 	default:
 		c.yield(m, ReasonRivalServed)
 	}
+}
+
+// depriveRival decides that another leader gives up the lead, and this one keeps it.
+func (c *Core) depriveRival(m *wire.Message) {
+	rival := c.rival(m.Sender, c.reign())
+	rival.Rival.Decision = wire.DecisionYield
+	c.send(m.Sender, rival)
+	c.reclaim(m.Term)
 }
 
 // reign is for how long this board has led.

@@ -45,9 +45,6 @@ const witnesses = 3
 
 func newHeir(b *Board) Algorithm { return &heir{Board: b} }
 
-// Above is the order of ranks: the higher priority, then the higher id.
-func (h *heir) Above(a, b Rank) bool { return a.Above(b) }
-
 // ElectionDuration is that of all questions to a leader that is gone.
 func (h *heir) ElectionDuration() time.Duration { return h.AnswerTimeout() }
 

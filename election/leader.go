@@ -18,7 +18,8 @@ type leaderState struct {
 	since       Instant  // when it began to lead
 	reclaim     deadline // nobody opposes it, although somebody has led in the term exceeded
 	exceeded    wire.Term
-	doubtUntil  Instant // it was late, and yields to any higher term until then
+	doubtUntil  Instant  // it was late, and yields to any higher term until then
+	yield       deadline // it is unfit, and hands over
 }
 
 // heartbeats is what this board has sent as a leader. The numbers go on when it leads again,
@@ -55,9 +56,10 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.acquire()
 	if reason == ReasonElected {
 		c.sendHeartbeat(false) // the board that held the election has sent the COORDINATOR
-		return
+	} else {
+		c.proclaim()
 	}
-	c.proclaim()
+	c.considerYield() // it may have become unfit since it was named
 }
 
 // acquire has this leader acquire the address, or announce it once more. It is the only place

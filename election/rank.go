@@ -6,21 +6,22 @@ import (
 	"topdog/wire"
 )
 
-// Rank is what boards are ordered by. The algorithm says how; [Rank.Above] is
-// the order of most of them.
+// Rank is what boards are ordered by. [Core.Above] is their order.
 type Rank struct {
+	// Grade is how fit the board is. The fitter one comes first in all algorithms.
+	Grade    wire.Grade
 	Priority uint8
 	ID       wire.ID
 	// Score is what the algorithm score compares, and no other.
 	Score uint32
 }
 
-// Above reports whether r outranks other: by priority first, then by id. Higher wins.
-func (r Rank) Above(other Rank) bool {
-	if r.Priority != other.Priority {
-		return r.Priority > other.Priority
+// byPriority is the order of most algorithms: the higher priority, then the higher id.
+func byPriority(a, b Rank) bool {
+	if a.Priority != b.Priority {
+		return a.Priority > b.Priority
 	}
-	return r.ID > other.ID
+	return a.ID > b.ID
 }
 
 // Eligible reports whether a board of this rank may lead: priority 0 says never.
@@ -28,16 +29,28 @@ func (r Rank) Eligible() bool { return r.Priority > 0 }
 
 func (r Rank) String() string { return fmt.Sprintf("%d/%s", r.Priority, r.ID) }
 
-// above reports whether the rank a comes before b in the order of the algorithm.
-func (c *Core) above(a, b Rank) bool { return c.algorithm.Above(a, b) }
+// above reports whether the rank a comes before b: a board that may lead before one that may not,
+// then the fitter one, then as the algorithm has it.
+func (c *Core) above(a, b Rank) bool {
+	switch {
+	case a.Eligible() != b.Eligible():
+		return a.Eligible()
+	case a.Grade != b.Grade:
+		return a.Grade < b.Grade
+	case c.definition.Order != nil:
+		return c.definition.Order(a, b)
+	default:
+		return byPriority(a, b)
+	}
+}
 
-// Above reports whether the rank a comes before b in the order of this group's algorithm.
+// Above reports whether the rank a comes before b in the order of this group.
 func (c *Core) Above(a, b Rank) bool { return c.above(a, b) }
 
 // rankOf returns the rank of a message's sender. A score that the message does
 // not tell is the one that the sender told last.
 func (c *Core) rankOf(h *wire.Header) Rank {
-	r := Rank{Priority: h.Priority, ID: h.Sender}
+	r := Rank{Grade: h.Grade, Priority: h.Priority, ID: h.Sender}
 	if p := c.roster.Peer(h.Sender); p != nil && p.Incarnation == h.Incarnation {
 		r.Score = p.Score
 	}
@@ -54,7 +67,7 @@ func (c *Core) outranks(id wire.ID) bool {
 // has one without a vote.
 func (c *Core) rank() Rank {
 	if c.stopping || c.hooks.electorate != nil && !c.hooks.electorate.MayLead() {
-		return Rank{ID: c.cfg.ID}
+		return Rank{Grade: c.fitness.told, ID: c.cfg.ID}
 	}
-	return Rank{Priority: c.cfg.Priority, ID: c.cfg.ID, Score: c.score.told}
+	return Rank{Grade: c.fitness.told, Priority: c.cfg.Priority, ID: c.cfg.ID, Score: c.score.told}
 }

@@ -1,6 +1,10 @@
 package election
 
-import "testing"
+import (
+	"testing"
+
+	"topdog/wire"
+)
 
 func TestRank(t *testing.T) {
 	for _, test := range []struct {
@@ -14,8 +18,16 @@ func TestRank(t *testing.T) {
 		{Rank{Priority: 100, ID: 1}, Rank{Priority: 100, ID: 1}, false}, // not above itself
 		{Rank{Priority: 1, ID: 1}, Rank{Priority: 0, ID: 1 << 31}, true},
 		{Rank{Priority: 100, ID: 1 << 31}, Rank{Priority: 100, ID: 1}, true}, // ids are not signed
+		// The grade comes before the priority.
+		{Rank{Priority: 100, ID: 1}, Rank{Grade: wire.GradeProbation, Priority: 200, ID: 2}, true},
+		{Rank{Grade: wire.GradeProbation, Priority: 100, ID: 1}, Rank{Grade: wire.GradeDrained, Priority: 200, ID: 2}, true},
+		{Rank{Grade: wire.GradeDrained, Priority: 100, ID: 1}, Rank{Grade: wire.GradeFailing, Priority: 200, ID: 2}, true},
+		{Rank{Grade: wire.GradeFailing, Priority: 200, ID: 1}, Rank{Grade: wire.GradeFailing, Priority: 100, ID: 2}, true},
+		// Who may lead at all comes before the grade.
+		{Rank{Grade: wire.GradeFailing, Priority: 1, ID: 1}, Rank{Priority: 0, ID: 2}, true},
+		{Rank{Priority: 0, ID: 2}, Rank{Grade: wire.GradeFailing, Priority: 1, ID: 1}, false},
 	} {
-		if got := test.a.Above(test.b); got != test.above {
+		if got := (&Core{}).above(test.a, test.b); got != test.above {
 			t.Errorf("%v above %v: %v, want %v", test.a, test.b, got, test.above)
 		}
 	}

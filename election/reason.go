@@ -45,6 +45,9 @@ const (
 	ReasonHearsAgain
 	ReasonDeaf
 	ReasonRivalServed
+	ReasonFailing
+	ReasonDrained
+	ReasonRivalFitter
 	reasonCount
 )
 
@@ -90,6 +93,9 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonHearsAgain:      {"hears_again", "this board's port receives again"},
 	ReasonDeaf:            {"deaf", "this board let go of the lead, since nothing arrives on its port any more"},
 	ReasonRivalServed:     {"rival_served", "another leader has served meanwhile"},
+	ReasonFailing:         {"failing", "what this board serves does not work, and another board is fitter"},
+	ReasonDrained:         {"drained", "this board was drained"},
+	ReasonRivalFitter:     {"rival_fitter", "another leader is fitter"},
 }
 
 // String returns the reason for people.

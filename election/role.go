@@ -65,6 +65,9 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	another := leader != c.leader
 	c.role, c.leader = role, leader
 	c.resetRoles()
+	if role != Candidate {
+		c.endCandidacy()
+	}
 	if another {
 		c.allowAnother()
 	}

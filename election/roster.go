@@ -12,6 +12,7 @@ type Peer struct {
 	ID          wire.ID
 	Incarnation wire.Incarnation
 	Priority    uint8
+	Grade       wire.Grade
 	Name        string
 	Leading     bool    // it said so in its last message
 	Following   wire.ID // by its last HELLO
@@ -30,7 +31,9 @@ type Peer struct {
 }
 
 // Rank returns the peer's rank.
-func (p *Peer) Rank() Rank { return Rank{Priority: p.Priority, ID: p.ID, Score: p.Score} }
+func (p *Peer) Rank() Rank {
+	return Rank{Grade: p.Grade, Priority: p.Priority, ID: p.ID, Score: p.Score}
+}
 
 // helloLosses is how many HELLOs in a row may be lost before a peer counts as
 // dead. At 40 % loss five in a row are lost once in a hundred times.
@@ -91,7 +94,7 @@ func (r *roster) Heard(now Instant, h *wire.Header) *Peer {
 	if p.Expected || p.Incarnation != h.Incarnation {
 		*p = Peer{ID: h.Sender, Incarnation: h.Incarnation, Name: p.Name}
 	}
-	p.Priority = h.Priority
+	p.Priority, p.Grade = h.Priority, h.Grade
 	p.Leading = h.Leading
 	p.LastHeard = now
 	p.newest = h.Sequence

@@ -121,7 +121,7 @@ func TestRosterLimit(t *testing.T) {
 
 func TestSuccession(t *testing.T) {
 	var r roster
-	if heir, ok := r.Heir(0, wire.Nobody, Rank.Above); ok {
+	if heir, ok := r.Heir(0, wire.Nobody, byPriority); ok {
 		t.Errorf("of nobody, %v is the heir", heir)
 	}
 	r.meet(0, 1, 100)
@@ -140,10 +140,10 @@ func TestSuccession(t *testing.T) {
 		{3, 2, 1},
 		{1, 2, 2},
 	} {
-		if heir, ok := r.Heir(0, test.excluded, Rank.Above); !ok || heir != test.heir {
+		if heir, ok := r.Heir(0, test.excluded, byPriority); !ok || heir != test.heir {
 			t.Errorf("without %v the heir is %v, want %v", test.excluded, heir, test.heir)
 		}
-		if n := r.Above(0, Rank{Priority: 100, ID: 2}, test.excluded, Rank.Above); n != test.above {
+		if n := r.Above(0, Rank{Priority: 100, ID: 2}, test.excluded, byPriority); n != test.above {
 			t.Errorf("without %v there are %d boards above, want %d", test.excluded, n, test.above)
 		}
 	}

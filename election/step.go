@@ -24,6 +24,10 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	}
 	c.notePathToLeader()
 	c.dispatch(m)
+	if c.role == Follower && m.Sender == c.leader && m.Grade != was.grade {
+		c.compareRanks()
+	}
+	c.considerYield()
 	c.beginAnew()
 	return c.effects
 }
@@ -70,6 +74,7 @@ func (c *Core) overtaken(m *wire.Message) {
 type past struct {
 	led       bool // it led, in this incarnation
 	restarted bool // it is in another incarnation
+	grade     wire.Grade
 }
 
 // before looks at what the roster said of the sender until now.
@@ -79,7 +84,7 @@ func (c *Core) before(m *wire.Message) past {
 		return past{}
 	}
 	restarted := p.Incarnation != m.Incarnation
-	return past{led: p.Leading && !restarted, restarted: restarted}
+	return past{led: p.Leading && !restarted, restarted: restarted, grade: p.Grade}
 }
 
 // learn enters what a message tells of its sender. It returns false when there is no room
@@ -198,7 +203,7 @@ func (c *Core) receiveQuery(m *wire.Message) {
 	case m.Query.Purpose != wire.PurposeHandover:
 		c.answerQuery(m)
 	case c.role == Leader:
-		if r := c.rankOf(&m.Header); r.Eligible() && c.above(r, c.rank()) {
+		if c.mayHaveLead(c.rankOf(&m.Header)) {
 			c.resign(m.Sender, ReasonPreempted)
 		}
 	}

@@ -44,6 +44,7 @@ func (c *Core) Signature() wire.Header {
 		Sender:    c.cfg.ID,
 		Term:      c.term,
 		Priority:  c.rank().Priority,
+		Grade:     c.fitness.told,
 	}
 }
 

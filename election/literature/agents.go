@@ -177,6 +177,15 @@ func (a *agents) priority(id wire.ID) (priority uint8, known bool) {
 	return p.Priority, known
 }
 
+// grade returns how fit a board said it was last.
+func (a *agents) grade(id wire.ID) wire.Grade {
+	if id == a.ID() {
+		return a.Rank().Grade
+	}
+	p, _ := a.Peer(id)
+	return p.Grade
+}
+
 func (a *agents) listMessage() wire.Message {
 	return wire.Message{
 		Header: wire.Header{Type: wire.TypeReport},

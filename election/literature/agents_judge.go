@@ -14,6 +14,7 @@ import (
 //   - A leader that lives answers COLLECT with a heartbeat, which ends the election.
 //   - The judge chooses among those that have reported. Until it has been in the
 //     round for 2δ it trusts everybody, the dead too.
+//   - The judge prefers a fitter board, see election.Rank.
 //   - If nobody in the list may lead, or there never was a list, the priorities
 //     count that boards tell with each message. The board that is suspected, or
 //     has resigned, comes last.
@@ -147,35 +148,49 @@ func (a *agents) name() {
 }
 
 // mostImportant is line 55, or Nobody if none of those that reported may lead.
-func (a *agents) mostImportant() (first wire.ID) {
-	var best election.Rank
-	bestClass := 0
+func (a *agents) mostImportant() wire.ID {
+	var best standing
 	for _, id := range a.reported {
 		if !a.mayLead(id) {
 			continue
 		}
-		rank, class := a.standing(id)
-		if first == wire.Nobody || class > bestClass || class == bestClass && a.Above(rank, best) {
-			first, best, bestClass = id, rank, class
+		if s := a.standing(id); best.rank.ID == wire.Nobody || a.moreImportant(s, best) {
+			best = s
 		}
 	}
-	return first
+	return best.rank.ID
 }
 
-// standing returns what counts for a board in an election: its rank, by the list
-// if it stands there, within one of three classes.
-func (a *agents) standing(id wire.ID) (rank election.Rank, class int) {
-	const last, unlisted, listed = 0, 1, 2
+// standing is what counts for a board in an election.
+type standing struct {
+	rank   election.Rank // by the list if it stands there, but for the grade
+	listed bool
+	last   bool // it is suspected, or has resigned
+}
+
+func (a *agents) standing(id wire.ID) standing {
 	priority, _ := a.priority(id)
-	class = unlisted
+	s := standing{rank: election.Rank{Grade: a.grade(id), Priority: priority, ID: id}, last: id == a.Predecessor()}
 	i := slices.IndexFunc(a.list, func(s wire.Standing) bool { return s.ID == id })
 	if i >= 0 && a.list[i].Priority > 0 {
-		priority, class = a.list[i].Priority, listed
+		s.rank.Priority, s.listed = a.list[i].Priority, true
 	}
-	if id == a.Predecessor() {
-		class = last
+	return s
+}
+
+// moreImportant reports whether the judge prefers x to y. The list knows nothing of grades, so it
+// counts only among boards that are as fit.
+func (a *agents) moreImportant(x, y standing) bool {
+	switch {
+	case x.last != y.last:
+		return y.last
+	case x.rank.Grade != y.rank.Grade:
+		return x.rank.Grade < y.rank.Grade
+	case x.listed != y.listed:
+		return x.listed
+	default:
+		return a.Above(x.rank, y.rank)
 	}
-	return election.Rank{Priority: priority, ID: id}, class
 }
 
 // named is lines 64 to 66.

@@ -54,7 +54,7 @@ func (b *bully) Joined() { b.Turn(election.ReasonJoining) }
 
 // LeaderChanged holds an election against a leader of lower rank.
 func (b *bully) LeaderChanged() {
-	if b.Outranks(b.Leader()) {
+	if b.Supersedes(b.Leader()) {
 		b.Turn(election.ReasonOutranks)
 	}
 }

@@ -209,12 +209,6 @@ func (a *candidates) Expired(election.Deadline) {
 	}
 }
 
-// lostIncumbent reports whether this candidate has asked nobody because a leader of lower rank was to
-// hand over, and that one has fallen silent. Another board may have joined meanwhile, and be about to claim as well.
-func (a *candidates) lostIncumbent() bool {
-	return !a.asking && !a.SuspectsLeader() && a.Now() >= a.SuspectAt()
-}
-
 // askOrdinaries is the second part of step 1a.
 func (a *candidates) askOrdinaries() {
 	if ordinaries := a.ordinaries(); len(ordinaries) > 0 {
@@ -270,7 +264,7 @@ func (a *candidates) LeaderChanged() { a.supersede(election.ReasonOutranks) }
 
 // supersede holds an election if this board outranks its leader.
 func (a *candidates) supersede(reason election.Reason) {
-	if a.Outranks(a.Leader()) {
+	if a.Supersedes(a.Leader()) {
 		a.Turn(reason)
 	}
 }

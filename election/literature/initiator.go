@@ -142,13 +142,24 @@ func (e *initiator) resume(leader wire.ID, reason election.Reason) {
 	}
 }
 
+// lostIncumbent reports whether this candidate has asked nobody because a leader of lower rank was to
+// hand over, and that one has fallen silent. Another board may be about to claim as well.
+func (e *initiator) lostIncumbent() bool {
+	return !e.asking && e.joins() && e.Now() >= e.SuspectAt()
+}
+
+// joins reports whether this candidate holds its election against a leader that lives.
+func (e *initiator) joins() bool {
+	return e.Cause() == election.ReasonJoining || e.Cause() == election.ReasonOutranks
+}
+
 // answer receives an OK.
 func (e *initiator) answer(m *wire.Message) {
 	r := e.RankOf(&m.Header)
-	if !e.isCandidate() || !e.asking || !r.Eligible() || !e.Before(r, e.Rank()) {
+	if !e.isCandidate() || !e.asking || !r.Eligible() || !e.Above(r, e.Rank()) {
 		return
 	}
-	if p, known := e.Peer(e.first); !known || e.Before(r, p.Rank()) {
+	if p, known := e.Peer(e.first); !known || e.Above(r, p.Rank()) {
 		e.first = m.Sender
 	}
 }
@@ -220,5 +231,5 @@ func (e *initiator) refuted() bool {
 		return e.followedThen != wire.Nobody
 	}
 	p, known := e.Peer(e.Leader())
-	return known && p.Leading && p.LastHeard > e.calledAt && !e.Outranks(e.Leader())
+	return known && p.Leading && p.LastHeard > e.calledAt && !e.Supersedes(e.Leader())
 }

@@ -15,9 +15,9 @@ var definitions = map[wire.Algorithm]election.Definition{
 	wire.AlgorithmStrict:     election.Strict,
 	wire.AlgorithmBully:      {New: newBully, Detector: election.DetectorFixed, HighestLeads: true},
 	wire.AlgorithmModified:   {New: newModified, Detector: election.DetectorFixed, HighestLeads: true},
-	wire.AlgorithmScore:      {New: newScore, Detector: election.DetectorFixed, HighestLeads: true, ComparesScores: true},
+	wire.AlgorithmScore:      {New: newScore, Detector: election.DetectorFixed, HighestLeads: true, Order: byScore, ComparesScores: true},
 	wire.AlgorithmCandidates: {New: newCandidates, Detector: election.DetectorFixed, HighestLeads: true},
-	wire.AlgorithmMinID:      {New: newMinID, Detector: election.DetectorFixed, HighestLeads: true},
+	wire.AlgorithmMinID:      {New: newMinID, Detector: election.DetectorFixed, HighestLeads: true, Order: bySmallestID},
 	wire.AlgorithmAgents:     {New: newAgents, Detector: election.DetectorNFDE},
 }
 

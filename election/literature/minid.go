@@ -52,13 +52,8 @@ func newMinID(b *election.Board) election.Algorithm {
 	return &minid{initiator{plain: plain{b}}}
 }
 
-// Above: the smaller id comes first. Who may not lead comes last, whatever its id.
-func (a *minid) Above(x, y election.Rank) bool {
-	if x.Eligible() != y.Eligible() {
-		return x.Eligible()
-	}
-	return x.ID < y.ID
-}
+// bySmallestID is the order of minid.
+func bySmallestID(a, b election.Rank) bool { return a.ID < b.ID }
 
 // second reports whether this board has the smallest id of the live boards other
 // than the coordinator that has failed: the second smallest of the paper. It
@@ -93,6 +88,9 @@ func (a *minid) Expired(election.Deadline) {
 		a.ask(1, nil)
 	case a.first != wire.Nobody:
 		a.nominate(nil) // step 4
+	case a.lostIncumbent():
+		a.SetCause(election.ReasonSilence)
+		a.ask(1, nil) // 1b
 	default:
 		a.won() // step 2
 	}
@@ -145,12 +143,17 @@ func (a *minid) Joined() {
 }
 
 // LeaderChanged is step 6. If the COORDINATOR comes from another board than it names,
-// this happens when the named one is heard.
-func (a *minid) LeaderChanged() { a.supersede(election.ReasonOutranks) }
+// this happens when the named one is heard. A leader that becomes unfit is outranked by many at
+// once: then the first of them acts. That is ours.
+func (a *minid) LeaderChanged() {
+	if leader, _ := a.Peer(a.Leader()); leader.Grade == wire.GradePassing || a.Succession() == 0 {
+		a.supersede(election.ReasonOutranks)
+	}
+}
 
 // supersede takes the lead from a coordinator with a larger id.
 func (a *minid) supersede(reason election.Reason) {
-	if a.Outranks(a.Leader()) && a.eligible() {
+	if a.Supersedes(a.Leader()) && a.eligible() {
 		a.stand(reason)
 		a.won()
 	}

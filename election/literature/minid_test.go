@@ -10,7 +10,10 @@ import (
 )
 
 func TestMinIDOrder(t *testing.T) {
-	var a minid
+	c, err := NewCore(election.Config{ID: 3, Priority: 100, Interval: election.DefaultInterval, Algorithm: wire.AlgorithmMinID}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		x, y election.Rank
 		want bool
@@ -21,8 +24,9 @@ func TestMinIDOrder(t *testing.T) {
 		{election.Rank{Priority: 0, ID: 1}, election.Rank{Priority: 100, ID: 2}, false},
 		{election.Rank{Priority: 100, ID: 2}, election.Rank{Priority: 0, ID: 1}, true},
 		{election.Rank{Priority: 0, ID: 1}, election.Rank{Priority: 0, ID: 2}, true},
+		{election.Rank{Priority: 100, ID: 2}, election.Rank{Grade: wire.GradeFailing, Priority: 100, ID: 1}, true},
 	} {
-		if got := a.Above(test.x, test.y); got != test.want {
+		if got := c.Above(test.x, test.y); got != test.want {
 			t.Errorf("%v comes before %v: %v, want %v", test.x, test.y, got, test.want)
 		}
 	}

@@ -89,7 +89,7 @@ func (b *modified) LeaderChanged() {
 
 // challenge holds an election against a leader of lower rank.
 func (b *modified) challenge() {
-	if b.isFollower() && b.Outranks(b.Leader()) {
+	if b.isFollower() && b.Supersedes(b.Leader()) {
 		b.Turn(election.ReasonOutranks)
 	}
 }

@@ -11,9 +11,6 @@ import (
 // what it does otherwise.
 type plain struct{ *election.Board }
 
-// Above is the order of ranks: the higher priority, then the higher id.
-func (p plain) Above(a, b election.Rank) bool { return a.Above(b) }
-
 // ElectionDuration is the time limit T of the papers, after which the winner proclaims itself.
 func (p plain) ElectionDuration() time.Duration { return p.AnswerTimeout() }
 
@@ -31,7 +28,7 @@ func (p plain) isCandidate() bool { return p.Role() == election.Candidate }
 func (p plain) eligible() bool { return p.Rank().Eligible() }
 
 // outrankedBy reports whether the sender of a message comes before this board.
-func (p plain) outrankedBy(m *wire.Message) bool { return p.Before(p.RankOf(&m.Header), p.Rank()) }
+func (p plain) outrankedBy(m *wire.Message) bool { return p.Above(p.RankOf(&m.Header), p.Rank()) }
 
 // standForElection makes a board a candidate, if it may lead. It reports whether it is one now.
 func (p plain) standForElection(reason election.Reason) bool {
@@ -50,7 +47,7 @@ func (p plain) standForElection(reason election.Reason) bool {
 func (p plain) higher() []wire.ID {
 	mine := p.Rank()
 	return p.Peers(func(other *election.Peer) bool {
-		return other.Rank().Eligible() && p.Before(other.Rank(), mine)
+		return other.Rank().Eligible() && p.Above(other.Rank(), mine)
 	})
 }
 
@@ -83,9 +80,9 @@ func (p plain) waits() bool {
 	return p.DeadlineSet(election.AnswersDue) || p.DeadlineSet(election.CoordinatorDue)
 }
 
-// leaderLives reports whether there is a leader of higher rank that is not suspected.
+// leaderLives reports whether there is a leader that is not suspected, and that this board leaves the lead.
 func (p plain) leaderLives() bool {
-	return p.Leader() != wire.Nobody && !p.Outranks(p.Leader()) && p.Now() < p.SuspectAt()
+	return p.Leader() != wire.Nobody && !p.Supersedes(p.Leader()) && p.Now() < p.SuspectAt()
 }
 
 // won ends an election in which nobody has answered.

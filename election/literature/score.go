@@ -50,8 +50,8 @@ func newScore(b *election.Board) election.Algorithm { return &score{plain{b}} }
 // not depend on the heartbeat interval.
 const scoreDeadline = 2 * time.Second
 
-// Above is the order of scores. Who may lead at all is a matter of the priority.
-func (s *score) Above(a, b election.Rank) bool {
+// byScore is the order of score. Who may lead at all is a matter of the priority.
+func byScore(a, b election.Rank) bool {
 	if a.Score != b.Score {
 		return a.Score > b.Score
 	}
@@ -87,7 +87,7 @@ func (s *score) LeaderChanged() {
 // outgrown reports whether this board is known to have a higher score than the leader.
 func (s *score) outgrown() bool {
 	leader, known := s.Peer(s.Leader())
-	return known && leader.ScoreKnown && s.Outranks(s.Leader())
+	return known && leader.ScoreKnown && s.Supersedes(s.Leader())
 }
 
 // AnswerQuery has the leader tell a board that joins its score, which a HEARTBEAT

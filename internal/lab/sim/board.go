@@ -11,6 +11,8 @@ import (
 // Board is one simulated board. Between its lives it keeps its configuration.
 type Board struct {
 	Config election.Config
+	// Grade is how fit the board is from the start of its process on, see SetGrade.
+	Grade wire.Grade
 	// Label is what traces call it: its id, unless two boards have the same one.
 	Label string
 	// Clock is what its daemon reads the time from; a change counts from the next Start.
@@ -83,6 +85,7 @@ func (b *Board) Start() {
 	b.sequence = 0
 	b.tallyLife()
 	b.sim.trace(b, EventFault, "starts")
+	b.act(core.SetGrade(b.local(), b.Grade))
 	b.act(core.Link(b.local(), b.plugged))
 	b.sim.review()
 }
@@ -311,6 +314,12 @@ func (b *Board) afterHeartbeat() func() {
 func (b *Board) Reprioritise(priority uint8, preempt bool) {
 	b.Config.Priority, b.Config.Preempt = priority, preempt
 	b.run(func() { b.act(b.core.Reprioritise(b.local(), priority, preempt)) })
+}
+
+// SetGrade changes how fit the board is, now and whenever its process is started.
+func (b *Board) SetGrade(grade wire.Grade) {
+	b.Grade = grade
+	b.run(func() { b.act(b.core.SetGrade(b.local(), grade)) })
 }
 
 // Status returns the core's view; ok is false while the process is dead.

@@ -33,6 +33,7 @@ import (
 //	deafen 2 3          board 2 does not hear board 3 any more; undeafen 2 3 ends it
 //	lose 3 RESIGN 1 [to=2]   the next message of that type which board 3 sends is lost
 //	priority 2 0        changes the priority of board 2
+//	grade 2 failing     changes the grade of board 2
 //	foreign on/off      a foreign machine has the address
 //	run 500ms [all] [brief]  lets time pass and prints what happened; all shows HEARTBEAT, HELLO and
 //	                    QUERY too, brief neither ELECTION nor ANSWER nor OK nor ACK
@@ -112,6 +113,8 @@ func (p *player) command(d *datadriven.TestData) {
 		p.lose(d, arg(0), arg(1), p.number(arg(2)))
 	case "priority":
 		p.named(arg(0)).Reprioritise(uint8(p.number(arg(1))), d.HasArg("preempt"))
+	case "grade":
+		p.named(arg(0)).SetGrade(p.grade(arg(1)))
 	default:
 		for _, arg := range d.CmdArgs {
 			if arg.Key != "all" {
@@ -276,6 +279,16 @@ func (p *player) number(s string) int {
 		p.t.Fatal(err)
 	}
 	return n
+}
+
+func (p *player) grade(s string) wire.Grade {
+	for g := wire.GradePassing; g <= wire.MaxGrade; g++ {
+		if g.String() == s {
+			return g
+		}
+	}
+	p.t.Fatalf("there is no grade %s", s)
+	return 0
 }
 
 func (p *player) duration(s string) time.Duration {

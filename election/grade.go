@@ -1,0 +1,114 @@
+package election
+
+import "topdog/wire"
+
+// A board says in every message how fit it is to lead, see wire.Grade. Its owner finds that out.
+// The grade comes before everything else that ranks are compared by, so a board of a better
+// grade is before one of a lesser grade in all algorithms. A leader that is unfit hands over to
+// a fitter board. If there is none, it leads on: an address that is held by a board whose service
+// does not work is of more use than one that nobody holds.
+
+// fitness is how fit this board is.
+type fitness struct {
+	set  wire.Grade // by the owner
+	told wire.Grade // in messages
+	vain int        // how often in a row it has handed over because it was unfit, and nobody took the lead
+}
+
+// unfit reports whether a leader of that grade hands over to a fitter board. One that is on
+// probation does its work. It does not ask for the lead, and it keeps it.
+func unfit(grade wire.Grade) bool { return grade >= wire.GradeDrained }
+
+// SetGrade tells how fit this board is to lead, which is GradePassing until it is called. A board
+// whose link is down may be told before it comes up. The others learn of it at once. While boards compare ranks nobody's changes, so a candidate tells its new grade when its candidacy is over.
+func (c *Core) SetGrade(now Instant, grade wire.Grade) []Effect {
+	c.enter(now)
+	c.fitness.set = min(grade, wire.MaxGrade)
+	if c.role == Candidate || c.fitness.told == c.fitness.set {
+		return c.effects
+	}
+	c.fitness.told = c.fitness.set
+	if c.role == Leader {
+		c.considerYield()
+		if c.leading.yield.reached(c.now) {
+			c.leading.yield = deadline{}
+			c.yieldLead() // before the others learn of it: where the first in rank leads, they would hold elections
+		}
+	}
+	c.sendHello()
+	if c.role == Follower && c.leader != wire.Nobody {
+		c.awaitTurn()
+		c.compareRanks()
+	}
+	return c.effects
+}
+
+// endCandidacy tells the grade that a candidate has got meanwhile.
+func (c *Core) endCandidacy() {
+	if c.fitness.told != c.fitness.set {
+		c.fitness.told = c.fitness.set
+		c.hello = due(c.now)
+	}
+}
+
+// supersedes reports whether this board should have the lead instead of a living leader that does
+// not hand over by itself: it comes before it, and it passes. Otherwise boards on probation, or all of whose
+// services are dead, would move the address for nothing.
+func (c *Core) supersedes(leader wire.ID) bool {
+	return c.fitness.told == wire.GradePassing && c.outranks(leader)
+}
+
+// mayHaveLead reports whether a leader hands over to a board that asks for the lead.
+func (c *Core) mayHaveLead(r Rank) bool {
+	return r.Eligible() && r.Grade == wire.GradePassing && c.above(r, c.rank())
+}
+
+// fitter returns the first in rank of the boards that are fitter than this one, or nil.
+func (c *Core) fitter() (first *Peer) {
+	for i := range c.roster.peers {
+		p := &c.roster.peers[i]
+		if p.Grade < c.fitness.told && p.eligible(c.now, c.cfg.ID) && (first == nil || c.above(p.Rank(), first.Rank())) {
+			first = p
+		}
+	}
+	return first
+}
+
+// yieldDoublings is how often the pause doubles after which an unfit leader hands over that had to take the lead
+// back the last time. Each try costs the time that a board which has resigned waits until it claims. With
+// the default interval they are 2 s apart at first, and 16 s in the end: less than 2 % of the time.
+const yieldDoublings = 3
+
+// considerYield sets when an unfit leader hands over, if a fitter board is there: at once, or after
+// a pause that doubles if nobody has taken the lead that it gave away.
+func (c *Core) considerYield() {
+	if c.role != Leader || !unfit(c.fitness.told) || c.leading.yield.set {
+		return
+	}
+	p := c.fitter()
+	if p == nil {
+		return
+	}
+	at := c.now
+	if p.Following == wire.Nobody {
+		at = max(at, p.LastHeard+c.answerWithin()) // it may still listen, and know of no leader
+	}
+	if vain := c.fitness.vain; vain > 0 {
+		at += preemptIntervals * c.cfg.Interval << min(vain-1, yieldDoublings)
+	}
+	c.leading.yield = due(at)
+}
+
+// yieldLead hands over to a fitter board, if this leader is unfit and there is one.
+func (c *Core) yieldLead() {
+	successor := c.fitter()
+	if !unfit(c.fitness.told) || successor == nil {
+		return
+	}
+	reason := ReasonFailing
+	if c.fitness.told == wire.GradeDrained {
+		reason = ReasonDrained
+	}
+	c.fitness.vain++
+	c.resign(successor.ID, reason)
+}
