@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,9 @@ wrong. The show is longer with an algorithm that elects slowly.`,
 	f.BoolVar(&options.Namespaces, "netns", false, "real cables between network namespaces and a real address; needs root")
 	f.BoolVar(&script, "script", false, "play the show, also on a terminal")
 	f.BoolVar(&asJSON, "json", false, "play the show, and print what happened as JSON")
-	completeFlag(c, "algorithm", literature.Algorithms)
+	if err := c.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(slices.Clone(literature.Algorithms()), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag does not exist: a mistake in the lines above
+	}
 	return c
 }
 

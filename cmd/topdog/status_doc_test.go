@@ -51,6 +51,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Kinds of problems":        append(names["Problem"], problemsElsewhere()...),
 		"Patterns of the light":    patterns(),
 		"Lessons":                  lessons(),
+		"Grades":                   grades(),
 		"Steps":                    names["Step"],
 	} {
 		got := tables[section]
@@ -74,6 +75,14 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 			t.Errorf("docs/status.md does not explain the reason %q", text)
 		}
 	}
+}
+
+// grades are the grades of a board.
+func grades() (names []string) {
+	for g := wire.GradePassing; g <= wire.MaxGrade; g++ {
+		names = append(names, g.String())
+	}
+	return names
 }
 
 // snake is how an identifier looks: most languages can use it as a name.

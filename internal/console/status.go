@@ -89,8 +89,10 @@ type Board struct {
 	Name      string   `json:"name"`    // "" until it has said so
 	Address   string   `json:"address"` // its own, not the floating one
 	Priority  int      `json:"priority"`
-	Score     *uint32  `json:"score"` // by which the algorithm "score" orders boards; null with the others, and until the board has told it
-	Role      string   `json:"role"`  // "" if unknown; what it was if the board is stale or gone
+	Grade     string   `json:"grade"`      // how fit it is to lead, as it says itself: "passing", "probation", "drained" or "failing"
+	GradeText string   `json:"grade_text"` // the same for people; "" if it passes
+	Score     *uint32  `json:"score"`      // by which the algorithm "score" orders boards; null with the others, and until the board has told it
+	Role      string   `json:"role"`       // "" if unknown; what it was if the board is stale or gone
 	Self      bool     `json:"self"`
 	HeardMs   *float64 `json:"heard_ms"`   // since its last message, the age of all that is said of it; null for this board
 	Stale     bool     `json:"stale"`      // silent for so long that it counts as dead

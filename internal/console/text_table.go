@@ -23,7 +23,7 @@ var columns = []column{
 	{head: "ID", cell: func(_ *Status, b *Board) string { return b.ID }},
 	{head: "PRIORITY", right: true, cell: func(_ *Status, b *Board) string { return strconv.Itoa(b.Priority) }},
 	{head: "SCORE", right: true, cell: scoreCell},
-	{head: "ROLE", cell: roleCell},
+	{head: "ROLE", cell: gradedRole, brief: roleCell},
 	{head: "HEARD", cell: heardCell, brief: heardBrief},
 	{head: "UP", cell: upCell},
 }
@@ -55,6 +55,15 @@ func roleCell(s *Status, b *Board) string {
 	default:
 		return b.Role
 	}
+}
+
+// gradedRole adds how fit a board is to lead, unless it passes or nobody can know.
+func gradedRole(s *Status, b *Board) string {
+	role := roleCell(s, b)
+	if !b.live() || b.GradeText == "" {
+		return role
+	}
+	return role + ", " + b.GradeText
 }
 
 const lastHeard = "last heard "

@@ -28,7 +28,7 @@ const (
 
 // healthy is a group of three, as pi1 sees it: pi3 leads, pi2 is next.
 func healthy() Status {
-	self := Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleFollower,
+	self := Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleFollower,
 		Self: true, Following: "192.168.1.13", UpSeconds: new(2*3600.0 + 5*60)}
 	return Status{
 		Version: "0.1.0", Group: "pihole", Algorithm: "heir", Interface: "eth0",
@@ -49,9 +49,9 @@ func healthy() Status {
 		Detector:    Detector{Kind: "ask", MarginMs: 1, RoundTripMs: 0.3, Questions: 3, QuestionEveryMs: 1, AnswerWithinMs: 1.5},
 		Patience:    Patience{GraceNs: 10e6, DefaultGraceNs: 10e6, LimitNs: 500e6, Learned: "none"},
 		Boards: []Board{
-			{ID: "192.168.1.13", Name: "pi3", Address: "192.168.1.13", Priority: 100, Role: RoleLeader,
+			{ID: "192.168.1.13", Name: "pi3", Address: "192.168.1.13", Priority: 100, Grade: "passing", Role: RoleLeader,
 				HeardMs: new(40.0), UpSeconds: new(9*86400.0 + 3600)},
-			{ID: "192.168.1.12", Name: "pi2", Address: "192.168.1.12", Priority: 100, Role: RoleHeir,
+			{ID: "192.168.1.12", Name: "pi2", Address: "192.168.1.12", Priority: 100, Grade: "passing", Role: RoleHeir,
 				HeardMs: new(700.0), Following: "192.168.1.13", UpSeconds: new(3 * 86400.0)},
 			self,
 		},
@@ -170,8 +170,8 @@ func situations() []situation {
 		{"score-60", scored(), Options{Width: 60}, exitHeld},
 		{"joining", Status{
 			Version: "0.1.0", Group: "pihole", Algorithm: "heir", Interface: "eth0", HeartbeatMs: 100,
-			Board: Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleListener, Self: true, UpSeconds: new(0.2)},
-			Boards: []Board{{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Role: RoleListener,
+			Board: Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleListener, Self: true, UpSeconds: new(0.2)},
+			Boards: []Board{{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleListener,
 				Self: true, UpSeconds: new(0.2)}},
 			Role: RoleListener, Reason: "link_up", ReasonText: "the link came up", RoleSinceMs: new(150.0), Addresses: []string{"192.168.1.250/24"},
 			LEDText: "ACT, flickering: an election",
@@ -213,6 +213,12 @@ func situations() []situation {
 			s.Boards[1].Name = strings.Repeat("long-name-", 9)
 			s.ReasonText = "a\r\nb\x00\xff"
 			s.Problems = []Problem{{Text: "\x1b[31mred\x9b31m"}}
+		}), Options{Width: 80}, exitHeld},
+		{"unfit", change(healthy(), func(s *Status) {
+			s.Boards[0].Grade, s.Boards[0].GradeText = "failing", "failing"
+			s.Boards[1].Grade, s.Boards[1].GradeText, s.Boards[1].Stale = "drained", "drained", true
+			s.Boards[2].Grade, s.Boards[2].GradeText = "probation", "on probation"
+			s.Problems = []Problem{{Kind: ProblemLeaderUnfit, Board: "192.168.1.13", Text: "pi3 leads on although it is failing, since no other board is fitter"}}
 		}), Options{Width: 80}, exitHeld},
 		{"strict", strict(), Options{Width: 80}, exitHeld},
 		{"strict-unheard", change(strict(), func(s *Status) {

@@ -98,7 +98,7 @@ func (s *deadman) update(plan netio.ReleasePlan, resign wire.Message) {
 // outdated reports whether the companion has to be told something else.
 func (s *deadman) outdated(plan *netio.ReleasePlan, resign *wire.Message) bool {
 	p := &s.prepared
-	return resign.Term != p.resign.Term || resign.Resign != p.resign.Resign || s.group.presignDue(p.resign.Sequence) ||
+	return resign.Term != p.resign.Term || resign.Grade != p.resign.Grade || resign.Resign != p.resign.Resign || s.group.presignDue(p.resign.Sequence) ||
 		plan.Link != p.link || plan.Label != p.label || s.group.revision() != p.revision || s.lease.revision() != p.fence
 }
 

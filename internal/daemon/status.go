@@ -54,7 +54,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	over := func(kind console.ProblemKind, board wire.ID) bool { return d.addressQuestionOver(kind, board, now) }
 	s.Problems = append(d.reporter.problems.current(over), d.group.oneWayProblems(now, d.called)...)
 	if d.core == nil {
-		s.Board = console.Board{Name: d.cfg.Name, Priority: int(d.cfg.Priority), Self: true, Role: s.Role}
+		s.Board = console.Board{Name: d.cfg.Name, Priority: int(d.cfg.Priority), Grade: wire.GradePassing.String(), Self: true, Role: s.Role}
 		s.Boards = []console.Board{s.Board}
 		return s
 	}
@@ -90,6 +90,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	}
 	s.Patience = d.describePatience(&core.Patience, now)
 	d.describeBoards(s, &core, now)
+	s.Problems = append(s.Problems, d.unfitLeaderProblems(&core, now)...)
 	d.describeVoters(s, &core, now)
 	d.reporter.history.status(s, now, d.idAndName)
 	for reason, count := range core.Counts {
@@ -134,7 +135,7 @@ func (d *Daemon) describeBoards(s *console.Status, core *election.Status, now ti
 func (d *Daemon) describeSelf(core *election.Status, now time.Duration) console.Board {
 	up := (now - d.started).Seconds()
 	b := console.Board{
-		ID: d.group.self.String(), Name: d.cfg.Name, Address: addrText(d.link.local), Priority: int(core.Rank.Priority),
+		ID: d.group.self.String(), Name: d.cfg.Name, Address: addrText(d.link.local), Priority: int(core.Rank.Priority), Grade: core.Rank.Grade.String(), GradeText: gradeText(core.Rank.Grade),
 		Role: core.Role.String(), Self: true, Following: idText(core.Leader), UpSeconds: &up,
 	}
 	if core.Heir == d.group.self && b.Role == console.RoleFollower {
@@ -148,7 +149,7 @@ func (d *Daemon) describeSelf(core *election.Status, now time.Duration) console.
 
 func (d *Daemon) describePeer(p *election.Peer, core *election.Status, now time.Duration) console.Board {
 	b := console.Board{
-		ID: p.ID.String(), Name: p.Name, Address: addrText(d.group.heardFrom(p.ID)), Priority: int(p.Priority),
+		ID: p.ID.String(), Name: p.Name, Address: addrText(d.group.heardFrom(p.ID)), Priority: int(p.Priority), Grade: p.Grade.String(), GradeText: gradeText(p.Grade),
 		Role: peerRole(p, core), HeardMs: age(now - p.LastHeard), Gone: p.Gone, Stale: !p.Gone && !p.Live(now),
 		Following: idText(p.Following),
 	}
