@@ -16,6 +16,11 @@ const (
 
 	MaxPatience = wire.MaxGrace / time.Minute * time.Minute // whole minutes that fit into the byte of a grace
 
+	// MinPreemptDelay is as short as an interval may be, and MaxPreemptDelay more than the longest boot with
+	// a check of the disk.
+	MinPreemptDelay = MinInterval
+	MaxPreemptDelay = time.Hour
+
 	MaxPriority     = 254 // one byte on the wire; 255 is kept free
 	DefaultPriority = 100 // what a board has that nobody gave another one
 )
@@ -30,6 +35,18 @@ func CheckInterval(interval time.Duration) error {
 		return fmt.Errorf("is more than %v; a dead leader would go unnoticed for that long", MaxInterval)
 	case interval%time.Millisecond != 0:
 		return errors.New("is not a whole number of milliseconds, and messages carry whole milliseconds only")
+	}
+	return nil
+}
+
+// CheckPreemptDelay says what is wrong with a delay before a board asks a leader of lower rank for the lead.
+// The words follow the delay, as in "2h is more than 1h0m0s".
+func CheckPreemptDelay(delay time.Duration) error {
+	switch {
+	case delay < MinPreemptDelay:
+		return fmt.Errorf("is less than %v", MinPreemptDelay)
+	case delay > MaxPreemptDelay:
+		return fmt.Errorf("is more than %v", MaxPreemptDelay)
 	}
 	return nil
 }

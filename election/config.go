@@ -22,6 +22,9 @@ type Config struct {
 	// Preempt makes a board ask a leader of lower rank for the lead. Without it
 	// the incumbent stays, and the address moves only when it must.
 	Preempt bool
+	// PreemptDelay is for how long such a board follows before it asks for the first time; 0 is
+	// 20 intervals, see CheckPreemptDelay.
+	PreemptDelay time.Duration
 	// Interval is the time between two heartbeats, H; see CheckInterval.
 	Interval  time.Duration
 	Algorithm wire.Algorithm
@@ -51,6 +54,11 @@ func (c *Config) validate() error {
 	if c.Patience != 0 {
 		if err := CheckPatience(c.Patience, c.Interval); err != nil {
 			return fmt.Errorf("election: the patience %v %w", c.Patience, err)
+		}
+	}
+	if c.PreemptDelay != 0 {
+		if err := CheckPreemptDelay(c.PreemptDelay); err != nil {
+			return fmt.Errorf("election: the delay before it preempts, %v, %w", c.PreemptDelay, err)
 		}
 	}
 	switch {

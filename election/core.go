@@ -165,6 +165,10 @@ func (c *Core) Link(now Instant, up bool) []Effect {
 	return c.effects
 }
 
+// DelayPreemption changes the delay before the board preempts, while it runs. It counts from when
+// the board may have the lead. A board that waits goes on with the delay that it began with.
+func (c *Core) DelayPreemption(delay time.Duration) { c.cfg.PreemptDelay = delay }
+
 // Reprioritise changes the priority and whether the board preempts, while it runs.
 func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect {
 	c.enter(now)

@@ -27,7 +27,8 @@ type lastLeader struct {
 }
 
 // preemptIntervals is for how many intervals a board of higher rank follows before it asks
-// for the lead. A board that comes and goes must not move the address each time.
+// for the lead, unless another delay is configured. A board that comes and goes must not move the
+// address each time. It asks again after as many.
 const preemptIntervals = 20
 
 // becomeFollower is for a board that has found its leader, or awaits the one that
@@ -150,8 +151,16 @@ func (c *Core) planPreemption() {
 	case !wants:
 		c.following.preempt = deadline{}
 	case !c.following.preempt.set:
-		c.following.preempt = due(c.now + preemptIntervals*c.cfg.Interval)
+		c.following.preempt = due(c.now + c.preemptDelay())
 	}
+}
+
+// preemptDelay is for how long this board follows before it asks for the lead.
+func (c *Core) preemptDelay() time.Duration {
+	if c.cfg.PreemptDelay == 0 {
+		return preemptIntervals * c.cfg.Interval
+	}
+	return c.cfg.PreemptDelay
 }
 
 // preempt asks a leader of lower rank for a handover, and goes on asking.

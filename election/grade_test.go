@@ -182,6 +182,30 @@ func TestOnlyWhoPassesAsksForTheLead(t *testing.T) {
 	}
 }
 
+// TestPreemptDelay: the board asks for the lead after the configured time, and then at the usual intervals.
+func TestPreemptDelay(t *testing.T) {
+	for _, test := range []struct{ delay, want time.Duration }{
+		{0, 2 * time.Second}, {MinPreemptDelay, MinPreemptDelay}, {5 * time.Minute, 5 * time.Minute},
+	} {
+		b := newBoard(t, func(c *Config) { c.Preempt, c.PreemptDelay = true, test.delay })
+		b.hear(1, wire.TypeHeartbeat, leading)
+		if got := b.following.preempt.at - b.clock; got != test.want {
+			t.Errorf("with %v it asks after %v, want %v", test.delay, got, test.want)
+		}
+		b.DelayPreemption(time.Second)
+		b.hear(1, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Incarnation++ })
+		if got := b.following.preempt.at - b.clock; got != time.Second {
+			t.Errorf("with another delay it asks after %v, want a second", got)
+		}
+	}
+	for _, delay := range []time.Duration{-1, 1, MinPreemptDelay - 1, MaxPreemptDelay + 1} {
+		cfg := Config{ID: 2, Priority: 100, Interval: testInterval, Algorithm: wire.AlgorithmHeir, PreemptDelay: delay}
+		if _, err := New(cfg, Heir, 0); err == nil {
+			t.Errorf("a delay of %v is accepted", delay)
+		}
+	}
+}
+
 // TestResignNeedsAFitBoard: the other board would give the lead back at once.
 func TestResignNeedsAFitBoard(t *testing.T) {
 	b := newBoard(t)

@@ -42,10 +42,10 @@ func tomlOptional(text string) string {
 	return Quote(text)
 }
 
-// tomlPatience writes no patience as that which follows from the heartbeat.
-func tomlPatience(d time.Duration) string {
+// tomlAuto writes no duration as the one that follows from the heartbeat.
+func tomlAuto(d time.Duration) string {
 	if d == 0 {
-		return Quote(autoPatience)
+		return Quote(auto)
 	}
 	return tomlText(d)
 }

@@ -202,20 +202,35 @@ func parsePriority(text string) (uint8, error) {
 	return uint8(n), nil
 }
 
-// autoPatience means the patience that follows from the heartbeat.
-const autoPatience = "auto"
+// auto means the duration that follows from the heartbeat.
+const auto = "auto"
+
+func parsePreemptDelay(text string) (time.Duration, error) {
+	if text == auto {
+		return 0, nil
+	}
+	example := fmt.Sprintf(`write a duration from %s to %s, or "%s"`, tomlText(election.MinPreemptDelay), tomlText(election.MaxPreemptDelay), auto)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, refuse(example, "%s is not a duration", quoted(text))
+	}
+	if err := election.CheckPreemptDelay(d); err != nil {
+		return 0, refuse(example, "%v %v", d, err)
+	}
+	return d, nil
+}
 
 // parsePatience leaves the bounds to checkPatience, since the lower one depends on the heartbeat.
 func parsePatience(text string) (time.Duration, error) {
-	if text == autoPatience {
+	if text == auto {
 		return 0, nil
 	}
-	example := fmt.Sprintf(`write a duration from a tenth of the heartbeat to %s, or "%s"`, tomlText(election.MaxPatience), autoPatience)
+	example := fmt.Sprintf(`write a duration from a tenth of the heartbeat to %s, or "%s"`, tomlText(election.MaxPatience), auto)
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, refuse(example, "%s is not a duration", quoted(text))
-	case d <= 0: // 0 stands for autoPatience
+	case d <= 0: // 0 stands for auto
 		return 0, refuse(example, "%s is not more than nothing", text)
 	}
 	return d, nil

@@ -38,6 +38,7 @@ func (d *Daemon) priority() uint8 {
 
 // applyPriority tells the core with which priority this board stands for the lead.
 func (d *Daemon) applyPriority() {
+	d.core.DelayPreemption(d.cfg.PreemptDelay)
 	d.carryOut(d.core.Reprioritise(d.now(), d.priority(), d.cfg.Preempt))
 }
 
