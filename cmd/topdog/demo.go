@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,9 +57,7 @@ wrong. The show is longer with an algorithm that elects slowly.`,
 	f.BoolVar(&options.Namespaces, "netns", false, "real cables between network namespaces and a real address; needs root")
 	f.BoolVar(&script, "script", false, "play the show, also on a terminal")
 	f.BoolVar(&asJSON, "json", false, "play the show, and print what happened as JSON")
-	if err := c.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(slices.Clone(literature.Algorithms()), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag does not exist: a mistake in the lines above
-	}
+	completeFlag(c, "algorithm", literature.Algorithms)
 	return c
 }
 

@@ -65,6 +65,9 @@ already, the command changes nothing and prints the line again.`,
 	flags.BoolVar(&board.Force, "force", false, "replace an existing configuration and key")
 	flags.BoolVar(&export, "export", false, "write configuration and key to standard output, for --import")
 	flags.BoolVar(&imports, "import", false, "read configuration and key from standard input")
+	c.ValidArgsFunction = cobra.NoFileCompletions // the address
+	completeFlag(c, "interface", interfaceNames)
+	completeFlag(c, "led", lights)
 	return c
 }
 

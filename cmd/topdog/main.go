@@ -52,6 +52,9 @@ func attend(stderr io.Writer) int {
 // execute runs one command line and returns the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	root := rootCommand()
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		plainUsage(root)
+	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -124,6 +127,9 @@ Set up the first board:        topdog init 192.168.1.250`,
 		}
 		c.Args = usageArgs(c.Args)
 	}
+	// The package installs what `topdog completion` prints, so that few people need the verb.
+	root.CompletionOptions.HiddenDefaultCmd = true
+	completeTree(root)
 	return root
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,13 +95,11 @@ func simRunFlags(c *cobra.Command, r *scenario.Request) {
 	f.BoolVar(&r.All, "all", false, "show the messages of the steady state too")
 	f.StringVar(&r.Out, "out", "", "write the trace to this `file`, and only the summary to the standard output")
 	f.BoolVar(&r.JSON, "json", false, "print the summary, and the trace, as JSON")
-	for name, values := range map[string][]string{
-		"algorithm": scenario.Algorithms(), "fanout": election.Fanouts(), "detector": election.Detectors(),
-		"score-from": scenario.ScoreSources(), "trace": scenario.Formats(),
+	for name, values := range map[string]func() []string{
+		"algorithm": scenario.Algorithms, "fanout": election.Fanouts, "detector": election.Detectors,
+		"score-from": scenario.ScoreSources, "trace": scenario.Formats,
 	} {
-		if err := c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(slices.Clone(values), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // the flag does not exist: a mistake in the lines above
-		}
+		completeFlag(c, name, values)
 	}
 }
 

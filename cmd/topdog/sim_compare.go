@@ -52,5 +52,7 @@ daemon larger otherwise:  go run -C scripts/raft .`,
 	f.BoolVar(&r.JSON, "json", false, "print JSON; times in ns")
 	f.BoolVar(&r.CSV, "csv", false, "print CSV")
 	c.MarkFlagsMutuallyExclusive("json", "csv")
+	completeFlag(c, "detector", election.Detectors)
+	completeFlag(c, "fanout", election.Fanouts)
 	return c
 }

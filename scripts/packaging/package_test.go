@@ -119,6 +119,9 @@ func TestContents(t *testing.T) {
 	} {
 		want = append(want, "-rw-r--r-- root/root ./"+path)
 	}
+	for _, verb := range verbs(t) {
+		want = append(want, "-rw-r--r-- root/root ./usr/share/man/man1/topdog-"+verb+".1.gz")
+	}
 	for _, pattern := range []string{"docs/*.md", "docs/algorithms/*.svg", "docs/benchmarks/*.svg"} {
 		docs, err := filepath.Glob(filepath.Join(root, pattern))
 		must(t, err)
@@ -143,6 +146,19 @@ func TestContents(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// verbs are those that the packaged program offers.
+func verbs(t *testing.T) (names []string) {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(unpack(t, packageOf(t, "1.0.0", ownArch)), "usr/bin/topdog"), "__complete", "").Output()
+	must(t, err)
+	for line := range strings.Lines(string(out)) {
+		if name, _, found := strings.Cut(line, "\t"); found && name != "help" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // unpack returns the files of a package as a directory.
@@ -286,7 +302,9 @@ func TestManual(t *testing.T) {
 	needs(t, "man", "dpkg-deb")
 	dir := unpack(t, packageOf(t, "1.0.0", "amd64"))
 	for page, want := range map[string][]string{
-		"man1/topdog.1.gz":      {"topdog init", "--force", "EXIT STATUS", "78", "topdog.toml(5)"},
+		"man1/topdog.1.gz":      {"topdog-init(1)", "--config", "EXIT STATUS", "78", "topdog.toml(5)"},
+		"man1/topdog-init.1.gz": {"topdog-init - set up", "--force", "--config", "sudo topdog init 192.168.1.250"},
+		"man1/topdog-led.1.gz":  {"topdog led test [LED]"},
 		"man5/topdog.toml.5.gz": {"address", "heartbeat", `Default: "100ms"`, `For example: "eth0"`, "topdog(1)"},
 	} {
 		c := exec.Command("man", "--local-file", "--warnings=w", filepath.Join(dir, "usr/share/man", page))
@@ -305,11 +323,37 @@ func TestManual(t *testing.T) {
 	}
 }
 
+// Each shell completes with the file that the package has for it. Nobody sits at these shells, so bash
+// and zsh are asked as they ask themselves: by calling the function that the file has told them of.
 func TestCompletions(t *testing.T) {
-	needs(t, "bash", "dpkg-deb")
-	dir := filepath.Join(unpack(t, packageOf(t, "1.0.0", "amd64")), "usr/share")
-	if out, err := exec.Command("bash", "-n", dir+"/bash-completion/completions/topdog").CombinedOutput(); err != nil {
-		t.Errorf("bash: %v\n%s", err, out)
+	needs(t, "bash", "zsh", "fish", "dpkg-deb")
+	const ofBash = "/usr/share/bash-completion/bash_completion"
+	if _, err := os.Stat(ofBash); err != nil {
+		t.Skip("bash-completion is not installed")
+	}
+	top := unpack(t, packageOf(t, "1.0.0", ownArch))
+	dir := filepath.Join(top, "usr/share")
+	for _, shell := range []struct{ name, script string }{
+		{"bash", ". " + ofBash + `
+. bash-completion/completions/topdog
+compopt() { :; } # is for a completion that the shell has begun
+COMP_WORDS=(topdog sta) COMP_CWORD=1 COMP_LINE="topdog sta" COMP_POINT=10 COMP_TYPE=9
+__start_topdog
+echo "${COMPREPLY[@]}"`},
+		{"zsh", `compdef() { : }
+_describe() { print -l $completions }
+. zsh/vendor-completions/_topdog
+words=(topdog sta) CURRENT=2
+_topdog`},
+		{"fish", `source fish/vendor_completions.d/topdog.fish; complete -C "topdog sta"`},
+	} {
+		c := exec.Command(shell.name, "-c", shell.script)
+		c.Dir = dir
+		c.Env = append(os.Environ(), "PATH="+top+"/usr/bin:"+os.Getenv("PATH"), "HOME="+t.TempDir())
+		out, err := c.CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), "status") {
+			t.Errorf("%s completes \"topdog sta\" with %q: %v", shell.name, out, err)
+		}
 	}
 	for path, want := range map[string]string{
 		"zsh/vendor-completions/_topdog":                 "#compdef topdog",

@@ -12,7 +12,7 @@ type help struct {
 	about    string   // what it is for
 	usage    string   // the command line
 	examples string   // command lines, indented
-	commands []string // names of the commands below this one
+	commands []option // below this one, with what they are for
 	flags    []option
 }
 
@@ -20,7 +20,7 @@ type option struct{ name, meaning string }
 
 var (
 	optionLine  = regexp.MustCompile(`^ +((?:-\w, )?--[\w-]+(?: \S+)?) {2,}(.*)$`)
-	commandLine = regexp.MustCompile(`^  ([\w-]+) +\S`)
+	commandLine = regexp.MustCompile(`^  ([\w-]+) +(\S.*)$`)
 )
 
 // parseHelp takes a help text apart. Its parts begin with a word and a colon on a
@@ -45,7 +45,7 @@ func parseHelp(text string) (h help, err error) {
 			h.examples += line + "\n"
 		case "Available Commands:":
 			if m := commandLine.FindStringSubmatch(line); m != nil {
-				h.commands = append(h.commands, m[1])
+				h.commands = append(h.commands, option{m[1], m[2]})
 			}
 		case "Flags:":
 			m := optionLine.FindStringSubmatch(line)
@@ -66,16 +66,41 @@ func parseHelp(text string) (h help, err error) {
 	return h, nil
 }
 
-// commandsPage is topdog(1).
-func commandsPage(f foot, ask func(command ...string) (string, error), statuses []option) (string, error) {
-	text, err := ask()
+// asker returns what `topdog COMMAND --help` prints.
+type asker func(command ...string) (string, error)
+
+func (ask asker) help(command []string) (help, error) {
+	text, err := ask(command...)
 	if err != nil {
-		return "", err
+		return help{}, err
 	}
-	root, err := parseHelp(text)
+	h, err := parseHelp(text)
 	if err != nil {
-		return "", fmt.Errorf("topdog: %w", err)
+		return h, fmt.Errorf("%s: %w", strings.Join(append([]string{"topdog"}, command...), " "), err)
 	}
+	return h, nil
+}
+
+// commandPages returns topdog(1), and a page for each command, by their names.
+func commandPages(f foot, ask asker, statuses []option) (map[string]string, error) {
+	root, err := ask.help(nil)
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string]string{"topdog": overview(f, root, statuses)}
+	for _, c := range root.commands {
+		if c.name == "help" {
+			continue // of the command-line library
+		}
+		if pages["topdog-"+c.name], err = commandPage(f, ask, root, c); err != nil {
+			return nil, err
+		}
+	}
+	return pages, nil
+}
+
+// overview is topdog(1).
+func overview(f foot, root help, statuses []option) string {
 	p := newPage(f, "topdog", "1", "User Commands")
 	p.section("NAME")
 	p.line("topdog - keep one IP address alive on a LAN of small boards")
@@ -84,8 +109,12 @@ func commandsPage(f foot, ask func(command ...string) (string, error), statuses 
 	p.section("DESCRIPTION")
 	p.text(root.about)
 	p.section("COMMANDS")
-	if err := p.commands(ask, nil, root.commands); err != nil {
-		return "", err
+	for _, c := range root.commands {
+		if c.name != "help" {
+			p.WriteString(".TP\n")
+			p.reference("topdog-"+c.name, "1")
+			p.text(c.meaning)
+		}
 	}
 	p.section("OPTIONS")
 	for _, o := range root.flags {
@@ -101,7 +130,48 @@ func commandsPage(f foot, ask func(command ...string) (string, error), statuses 
 	}
 	p.section("SEE ALSO")
 	p.WriteString(".BR topdog.toml (5),\n.BR systemctl (1),\n.BR journalctl (1),\n.BR ip\\-address (8)\n.PP\n/usr/share/doc/topdog/\n")
+	return p.String()
+}
+
+// commandPage is the page of one command, and of what is below it.
+func commandPage(f foot, ask asker, root help, c option) (string, error) {
+	command := []string{c.name}
+	h, err := ask.help(command)
+	if err != nil {
+		return "", err
+	}
+	p := newPage(f, "topdog-"+c.name, "1", "User Commands")
+	p.section("NAME")
+	p.line("topdog-" + c.name + " - " + strings.ToLower(c.meaning[:1]) + c.meaning[1:])
+	p.section("SYNOPSIS")
+	p.line(synopsis(h))
+	p.section("DESCRIPTION")
+	p.text(h.about)
+	if len(h.commands) > 0 {
+		p.section("COMMANDS")
+		if err := p.commands(ask, command, h.commands); err != nil {
+			return "", err
+		}
+	}
+	p.section("OPTIONS")
+	p.options(h)
+	p.options(root)
+	if h.examples != "" {
+		p.section("EXAMPLES")
+		p.text(h.examples)
+	}
+	p.section("SEE ALSO")
+	p.WriteString(".BR topdog (1),\n.BR topdog.toml (5)\n.PP\n/usr/share/doc/topdog/\n")
 	return p.String(), nil
+}
+
+// synopsis is the command line of a command. That of one with commands below it names no argument.
+func synopsis(h help) string {
+	line := strings.TrimSuffix(h.usage, " [flags]")
+	if len(h.commands) > 0 {
+		return line + " command [option ...]"
+	}
+	return line + " [option ...]"
 }
 
 var files = []option{
@@ -113,27 +183,16 @@ var files = []option{
 }
 
 // commands describes the commands below the command above, and those below them.
-func (p *page) commands(ask func(command ...string) (string, error), above, names []string) error {
-	for _, name := range names {
-		if name == "help" || name == "completion" {
-			continue // of the command-line library; the package has the completions
-		}
-		command := append(above[:len(above):len(above)], name)
-		text, err := ask(command...)
+func (p *page) commands(ask asker, above []string, below []option) error {
+	for _, c := range below {
+		command := append(above[:len(above):len(above)], c.name)
+		h, err := ask.help(command)
 		if err != nil {
 			return err
 		}
-		h, err := parseHelp(text)
-		if err != nil {
-			return fmt.Errorf("topdog %s: %w", strings.Join(command, " "), err)
-		}
 		p.subsection(strings.TrimSuffix(h.usage, " [flags]"))
 		p.text(h.about)
-		for _, o := range h.flags {
-			if !strings.HasPrefix(o.name, "-h, --help") {
-				p.item(o.name, o.meaning)
-			}
-		}
+		p.options(h)
 		if h.examples != "" {
 			p.WriteString(".PP\nFor example:\n")
 			p.text(h.examples)
@@ -143,6 +202,15 @@ func (p *page) commands(ask func(command ...string) (string, error), above, name
 		}
 	}
 	return nil
+}
+
+// options lists the flags of a command.
+func (p *page) options(h help) {
+	for _, o := range h.flags {
+		if !strings.HasPrefix(o.name, "-h, --help") {
+			p.item(o.name, o.meaning)
+		}
+	}
 }
 
 var statusRow = regexp.MustCompile(`^\| (\d+) \| (.*) \|$`)

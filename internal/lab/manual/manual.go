@@ -1,8 +1,10 @@
 // Package manual writes topdog's manual pages from texts that exist already, so that
-// no text stands twice: topdog(1) from the program's own help and from
-// docs/operations.md, topdog.toml(5) from the annotated configuration.
+// no text stands twice: topdog(1) and a page for each of its commands from the program's
+// own help and from docs/operations.md, topdog.toml(5) from the annotated configuration.
 //
 //	manual -topdog PROGRAM -operations FILE -version TEXT -date YYYY-MM-DD DIRECTORY
+//
+// The pages are in man1 and man5 below the directory.
 //
 // The package is used when a package of topdog is made, and is no part of the daemon.
 // The generator of the command-line library would have to be linked into the daemon.
@@ -54,18 +56,25 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", *operations, err)
 	}
-	commands, err := commandsPage(foot, ask, statuses)
+	pages, err := commandPages(foot, ask, statuses)
 	if err != nil {
 		return err
+	}
+	for name, text := range pages {
+		if err := write(filepath.Join(flag.Arg(0), "man1", name+".1"), text); err != nil {
+			return err
+		}
 	}
 	file, err := configPage(foot, string(config.Reference()))
 	if err != nil {
 		return fmt.Errorf("the annotated configuration: %w", err)
 	}
-	for name, text := range map[string]string{"topdog.1": commands, "topdog.toml.5": file} {
-		if err := os.WriteFile(filepath.Join(flag.Arg(0), name), []byte(text), 0o644); err != nil {
-			return err
-		}
+	return write(filepath.Join(flag.Arg(0), "man5", "topdog.toml.5"), file)
+}
+
+func write(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
 	}
-	return nil
+	return os.WriteFile(path, []byte(text), 0o644)
 }

@@ -42,7 +42,7 @@ Use "topdog thing [command] --help" for more information about a command.
 		about:    "Does a thing.\n\nReally.\n\n",
 		usage:    "topdog thing [flags]",
 		examples: "  topdog thing --force\n\n",
-		commands: []string{"test", "show-all"},
+		commands: []option{{"test", "Try it"}, {"show-all", "Show it"}},
 		flags:    []option{{"--force", "do it"}, {"-s, --size bytes", "how much,\nat most"}, {"-h, --help", "help for thing"}},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(help{}, option{})); diff != "" || err != nil {
@@ -55,10 +55,10 @@ Use "topdog thing [command] --help" for more information about a command.
 	}
 }
 
-// A part of a command has its own place, and below it what is below the command.
-func TestCommandsPage(t *testing.T) {
+// A command has a page, and in it a part for each command below it.
+func TestCommandPages(t *testing.T) {
 	texts := map[string]string{
-		"":         "About.\n\nUsage:\n  topdog\n\nAvailable Commands:\n  completion  Not here\n  led         x\n",
+		"":         "About.\n\nUsage:\n  topdog\n\nAvailable Commands:\n  help  Not here\n  led         Try the light\n\nFlags:\n      --config file   where\n",
 		"led":      "The light.\n\nUsage:\n  topdog led\n\nAvailable Commands:\n  test  x\n",
 		"led test": "Walk.\n\nUsage:\n  topdog led test [flags]\n\nFlags:\n      --pin name   which\n",
 	}
@@ -69,17 +69,26 @@ func TestCommandsPage(t *testing.T) {
 		}
 		return text, nil
 	}
-	page, err := commandsPage(foot{"1", "2026-01-01"}, ask, []option{{"0", "well"}})
+	pages, err := commandPages(foot{"1", "2026-01-01"}, ask, []option{{"0", "well"}})
 	must(t, err)
-	for _, want := range []string{
-		".SS topdog led\nThe light.\n.SS topdog led test\nWalk.\n.TP\n.B \\-\\-pin name\nwhich\n",
-		".SH EXIT STATUS\n.TP\n.B 0\nwell\n",
+	if len(pages) != 2 {
+		t.Errorf("there are %d pages, want topdog and topdog-led", len(pages))
+	}
+	for name, wants := range map[string][]string{
+		"topdog": {".TP\n.BR topdog\\-led (1)\nTry the light\n", ".SH EXIT STATUS\n.TP\n.B 0\nwell\n"},
+		"topdog-led": {
+			".SH NAME\ntopdog\\-led \\- try the light\n.SH SYNOPSIS\ntopdog led command [option ...]\n.SH DESCRIPTION\nThe light.\n",
+			".SH COMMANDS\n.SS topdog led test\nWalk.\n.TP\n.B \\-\\-pin name\nwhich\n",
+			".SH OPTIONS\n.TP\n.B \\-\\-config file\nwhere\n",
+		},
 	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q:\n%s", want, page)
+		for _, want := range wants {
+			if !strings.Contains(pages[name], want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, pages[name])
+			}
 		}
 	}
-	if _, err := commandsPage(foot{}, func(...string) (string, error) { return "", errors.New("no") }, nil); err == nil {
+	if _, err := commandPages(foot{}, func(...string) (string, error) { return "", errors.New("no") }, nil); err == nil {
 		t.Error("no error where the program gives none of its help")
 	}
 }

@@ -26,6 +26,11 @@ func (p *page) item(term, meaning string) {
 	p.text(meaning)
 }
 
+// reference names another page.
+func (p *page) reference(name, section string) {
+	fmt.Fprintf(p, ".BR %s (%s)\n", escape(name), section)
+}
+
 // text writes paragraphs, which an empty line separates. Lines that are indented
 // stay as they are: they are commands, or drawn.
 func (p *page) text(text string) {
