@@ -98,6 +98,7 @@ func TestText(t *testing.T) {
 		{"One\nline.\n\nAnother.", "One\nline.\n.PP\nAnother.\n"},
 		{"See:\n\n    a \\ b\n\n    -c\n\nDone.", "See:\n.PP\n.RS 4\n.nf\na \\e b\n\n\\-c\n.fi\n.RE\n.PP\nDone.\n"},
 		{".TH is 'text'", "\\&.TH is \\(aqtext\\(aq\n"},
+		{"See:\n  a\n     b\n c", "See:\n.PP\n.RS 4\n.nf\na\n   b\n.fi\n.RE\n.PP\nc\n"},
 		{"Try:   a\nSet:   b", "Try:   a\n.br\nSet:   b\n.br\n"},
 		{"", ""},
 	} {
@@ -106,6 +107,15 @@ func TestText(t *testing.T) {
 		if diff := cmp.Diff(tt.want, p.String()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.text, diff)
 		}
+	}
+}
+
+// What is drawn in an item stands below it.
+func TestItem(t *testing.T) {
+	var p page
+	p.item("-x", "See:\n  a\n    b\n\nMore.\n\nAnd more.")
+	if diff := cmp.Diff(".TP\n.B \\-x\nSee:\n.sp\n.RS 11\n.nf\na\n  b\n.fi\n.RE\n.IP\nMore.\n.IP\nAnd more.\n", p.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -23,7 +23,7 @@ func (p *page) subsection(title string) { fmt.Fprintf(p, ".SS %s\n", escape(titl
 // item is a term, bold, and what it means.
 func (p *page) item(term, meaning string) {
 	fmt.Fprintf(p, ".TP\n.B %s\n", escape(term))
-	p.text(meaning)
+	p.paragraphs(meaning, ".sp\n.RS 11\n", ".IP\n")
 }
 
 // reference names another page.
@@ -33,30 +33,39 @@ func (p *page) reference(name, section string) {
 
 // text writes paragraphs, which an empty line separates. Lines that are indented
 // stay as they are: they are commands, or drawn.
-func (p *page) text(text string) {
-	drawn, empty := false, false
+func (p *page) text(text string) { p.paragraphs(text, ".PP\n.RS 4\n", ".PP\n") }
+
+// paragraphs writes a text; indent is the macro before lines that are drawn, and paragraph the one
+// between two paragraphs.
+func (p *page) paragraphs(text, indent, paragraph string) {
+	drawn, empty, margin := false, false, 0
 	for line := range strings.Lines(strings.Trim(text, "\n")) {
 		line = strings.TrimRight(line, "\n ")
 		if line == "" {
 			empty = true
 			continue
 		}
-		if indented := strings.HasPrefix(line, "  "); indented != drawn {
+		spaces := len(line) - len(strings.TrimLeft(line, " "))
+		if indented := spaces >= 2; indented != drawn {
 			if indented {
-				p.WriteString(".PP\n.RS 4\n.nf\n")
+				p.WriteString(indent + ".nf\n")
+				margin = spaces
 			} else {
-				p.WriteString(".fi\n.RE\n.PP\n")
+				p.WriteString(".fi\n.RE\n" + paragraph)
 			}
 			drawn, empty = indented, false
 		}
 		if empty {
 			if !drawn {
-				p.WriteString(".PP")
+				p.WriteString(strings.TrimSuffix(paragraph, "\n"))
 			}
 			p.WriteString("\n")
 			empty = false
 		}
-		p.line(strings.TrimSpace(line))
+		if !drawn {
+			margin = spaces
+		}
+		p.line(line[min(spaces, margin):])
 		if !drawn && strings.Contains(line, "   ") { // columns, by way of spaces
 			p.WriteString(".br\n")
 		}
