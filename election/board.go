@@ -46,6 +46,9 @@ func (b *Board) RankOf(h *wire.Header) Rank { return b.core.rankOf(h) }
 // Outranks reports whether this board comes before another one that it knows.
 func (b *Board) Outranks(id wire.ID) bool { return b.core.outranks(id) }
 
+// PausedOut reports whether a board may not lead because of a pause.
+func (b *Board) PausedOut(id wire.ID) bool { return b.core.paused() && b.core.pause.leader != id }
+
 // Supersedes reports whether this board should have the lead instead of a living leader: it
 // outranks it, and it passes. An unfit board does not take the lead from anybody, and an unfit
 // leader gives it to a fitter board by itself.

@@ -46,6 +46,7 @@ type Core struct {
 	notices    notices
 	score      score
 	fitness    fitness
+	pause      pause
 	hello      deadline               // the next HELLO
 	own        [ownDeadlines]deadline // of the algorithm
 	stopping   bool                   // the board leaves the group

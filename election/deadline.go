@@ -63,6 +63,7 @@ var duties = [dutyCount]struct {
 	{func(c *Core) *deadline { return &c.handover.repeat }, (*Core).repeatResign},
 	{func(c *Core) *deadline { return &c.following.preempt }, (*Core).preempt},
 	{func(c *Core) *deadline { return &c.leading.deposed.look }, (*Core).look},
+	{func(c *Core) *deadline { return &c.pause.end }, (*Core).pauseChanged},
 	{func(c *Core) *deadline { return &c.barred.end }, (*Core).endConflict},
 	{func(c *Core) *deadline { return &c.own[0] }, func(c *Core) { c.algorithm.Expired(OwnDeadline) }},
 	{func(c *Core) *deadline { return &c.own[1] }, func(c *Core) { c.algorithm.Expired(OwnDeadline + 1) }},
@@ -72,7 +73,7 @@ var duties = [dutyCount]struct {
 // timetable has the deadlines of all duties of one core.
 type timetable [dutyCount]*deadline
 
-const dutyCount = 20 + ownDeadlines
+const dutyCount = 21 + ownDeadlines
 
 // earliest returns the first deadline to come.
 func (t *timetable) earliest() (first deadline) {

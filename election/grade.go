@@ -60,7 +60,7 @@ func (c *Core) supersedes(leader wire.ID) bool {
 
 // mayHaveLead reports whether a leader hands over to a board that asks for the lead.
 func (c *Core) mayHaveLead(r Rank) bool {
-	return r.Eligible() && r.Grade == wire.GradePassing && c.above(r, c.rank())
+	return r.Eligible() && r.Grade == wire.GradePassing && c.above(r, c.rank()) && !c.paused()
 }
 
 // fitter returns the first in rank of the boards that are fitter than this one, or nil.
@@ -82,7 +82,7 @@ const yieldDoublings = 3
 // considerYield sets when an unfit leader hands over, if a fitter board is there: at once, or after
 // a pause that doubles if nobody has taken the lead that it gave away.
 func (c *Core) considerYield() {
-	if c.role != Leader || !unfit(c.fitness.told) || c.leading.yield.set {
+	if c.role != Leader || !unfit(c.fitness.told) || c.leading.yield.set || c.paused() {
 		return
 	}
 	p := c.fitter()
@@ -102,7 +102,7 @@ func (c *Core) considerYield() {
 // yieldLead hands over to a fitter board, if this leader is unfit and there is one.
 func (c *Core) yieldLead() {
 	successor := c.fitter()
-	if !unfit(c.fitness.told) || successor == nil {
+	if !unfit(c.fitness.told) || successor == nil || c.paused() {
 		return
 	}
 	reason := ReasonFailing

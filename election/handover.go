@@ -53,6 +53,8 @@ func (c *Core) Resign(now Instant) ([]Effect, error) {
 	}
 	p := c.roster.Peer(heir)
 	switch {
+	case c.paused():
+		return c.effects, errPaused
 	case unfit(p.Grade) && !unfit(c.fitness.told):
 		return c.effects, errNobodyFit
 	case c.definition.HighestLeads && c.supersedes(heir):

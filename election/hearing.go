@@ -42,7 +42,7 @@ func (c *Core) hearsFollowers() bool {
 // checkHearing is called with every scheduled heartbeat, so that nobody is woken for it. With
 // votes a leader misses the majority before that.
 func (c *Core) checkHearing() {
-	if c.hooks.electorate == nil && !c.leading.hearing.again.set && !c.hearsFollowers() {
+	if c.hooks.electorate == nil && !c.leading.hearing.again.set && !c.paused() && !c.hearsFollowers() {
 		c.leading.hearing = hearing{since: c.now}
 		c.askHearing()
 	}

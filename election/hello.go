@@ -15,6 +15,7 @@ func (c *Core) sendHello() {
 		c.computeScore() // nobody's score changes while boards compare it
 	}
 	c.sayHello(wire.Nobody)
+	c.remindPause()
 	c.patience.remind = 0
 	c.hello = due(c.now + c.helloInterval())
 }

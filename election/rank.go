@@ -63,9 +63,18 @@ func (c *Core) outranks(id wire.ID) bool {
 	return p != nil && c.above(c.rank(), p.Rank())
 }
 
-// rank is the board's own. A stopping board has no claim to anything, and nor
-// has one without a vote.
+// rank is the board's own as it counts in an election. During a pause only one board may lead.
 func (c *Core) rank() Rank {
+	r := c.toldRank()
+	if c.pausedOut() {
+		r.Priority = 0
+	}
+	return r
+}
+
+// toldRank is the board's own as the others know it. A stopping board has no claim to anything, and nor
+// has one without a vote.
+func (c *Core) toldRank() Rank {
 	if c.stopping || c.hooks.electorate != nil && !c.hooks.electorate.MayLead() {
 		return Rank{Grade: c.fitness.told, ID: c.cfg.ID}
 	}

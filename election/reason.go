@@ -48,6 +48,7 @@ const (
 	ReasonFailing
 	ReasonDrained
 	ReasonRivalFitter
+	ReasonPaused
 	reasonCount
 )
 
@@ -96,6 +97,7 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonFailing:         {"failing", "what this board serves does not work, and another board is fitter"},
 	ReasonDrained:         {"drained", "this board was drained"},
 	ReasonRivalFitter:     {"rival_fitter", "another leader is fitter"},
+	ReasonPaused:          {"paused", "the group is paused"},
 }
 
 // String returns the reason for people.

@@ -40,7 +40,7 @@ func steady(m *wire.Message) bool {
 	switch m.Type {
 	case wire.TypeHeartbeat:
 		return !m.Reply
-	case wire.TypeHello, wire.TypeOK, wire.TypeReport:
+	case wire.TypeHello, wire.TypeOK, wire.TypeReport, wire.TypePause:
 		return true
 	default:
 		return false

@@ -166,6 +166,8 @@ func (c *Core) dispatch(m *wire.Message) {
 		// It is for a leader, see hearRival.
 	case m.Type == wire.TypeHello:
 		c.receiveHello(m)
+	case m.Type == wire.TypePause:
+		c.receivePause(m)
 	case m.Type == wire.TypeQuery:
 		c.receiveQuery(m)
 	case m.Type == wire.TypeResign:
@@ -213,6 +215,9 @@ func (c *Core) receiveQuery(m *wire.Message) {
 // assume that all know the ranks of all. Where ELECTIONs are unicast a board learns
 // the rank of another one only from its next HELLO, so that one is due at once.
 func (c *Core) answerQuery(m *wire.Message) {
+	if !m.Leading && m.Query.Round == 1 {
+		c.tellNewcomer(m.Sender)
+	}
 	switch {
 	case m.Leading && c.role == Follower && m.Sender == c.leader:
 		c.answerLeader(m)

@@ -43,7 +43,7 @@ func (c *Core) Signature() wire.Header {
 		Leading:   c.role == Leader,
 		Sender:    c.cfg.ID,
 		Term:      c.term,
-		Priority:  c.rank().Priority,
+		Priority:  c.toldRank().Priority,
 		Grade:     c.fitness.told,
 	}
 }
@@ -76,7 +76,7 @@ type Status struct {
 // Status returns a snapshot for people. It allocates; call it when somebody asks.
 func (c *Core) Status(now Instant) Status {
 	s := Status{
-		Rank: c.rank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
+		Rank: c.toldRank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
 		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(), Trust: c.Trust(),
 		NoMulticast: c.getsNoMulticast(now), PortSilent: c.PortSilent(),
 		Counts: make(map[Reason]uint64),

@@ -141,6 +141,10 @@
 //	                 28 - 31 number of the request
 //	                 32 - 35 voters                                                36 bytes
 //
+//	21 PAUSE         20 - 23 number of the pause, or of its end, not 0
+//	                 24 - 27 leader: who alone may lead, or 0 if the pause is over
+//	                 28 - 31 left: until it ends by itself, ms                     32 bytes
+//
 // A grace is how late a heartbeat may be before anybody takes over. Its byte is a
 // floating-point number: with the exponent e in the high 4 bits and the mantissa m in the low
 // 4 bits it is (16 + m) · 2^e sixteenths of a millisecond. 0 is the default of the interval.

@@ -571,4 +571,24 @@ var goldens = []golden{
 		`,
 		tag: "8f2eba913a639c3c1ec7f0ed495de13f",
 	},
+	{
+		message: Message{
+			Header: Header{Type: TypePause, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Pause:  Pause{Number: 2, Leader: 0x0a000005, Left: time.Hour},
+		},
+		plain: `
+			55 ; version 2, PAUSE
+			01 ; heir
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			00000002 ; number 2
+			0a000005 ; leader 10.0.0.5
+			0036ee80 ; 3600000 ms left
+		`,
+		tag: "ab7a1b03a8a72f2f43c1429bda3e0e5c",
+	},
 }

@@ -26,6 +26,7 @@ type Message struct {
 	Support     Support
 	Vote        Vote
 	Grant       Grant
+	Pause       Pause
 }
 
 // appendBody is a switch and not a table of functions, so that the compiler sees
@@ -68,6 +69,8 @@ func (m *Message) appendBody(dst []byte) ([]byte, error) {
 		return m.Vote.appendTo(dst)
 	case TypeGrant:
 		return m.Grant.appendTo(dst)
+	case TypePause:
+		return m.Pause.appendTo(dst)
 	default:
 		return nil, &fieldError{m.Type, "Type", "does not exist"}
 	}
@@ -113,6 +116,8 @@ func (m *Message) decodeBody(body []byte) Drop {
 		return m.Vote.decode(body)
 	case TypeGrant:
 		return m.Grant.decode(body)
+	case TypePause:
+		return m.Pause.decode(body)
 	}
 	return Drop{}
 }
@@ -166,6 +171,8 @@ func (m *Message) summary() string {
 		return m.Vote.summary()
 	case TypeGrant:
 		return m.Grant.summary()
+	case TypePause:
+		return m.Pause.summary()
 	default:
 		return ""
 	}

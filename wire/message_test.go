@@ -19,7 +19,7 @@ func TestFieldErrors(t *testing.T) {
 		change func(m *Message)
 	}{
 		{0, "Type", func(*Message) {}},
-		{21, "Type", func(*Message) {}},
+		{22, "Type", func(*Message) {}},
 		{32, "Type", func(*Message) {}},
 		{255, "Type", func(*Message) {}},
 		{TypeHalt, "Algorithm", func(m *Message) { m.Algorithm = 0 }},
@@ -49,6 +49,8 @@ func TestFieldErrors(t *testing.T) {
 		{TypeSupport, "Term", func(m *Message) { m.Support.Term = MaxTerm + 1 }},
 		{TypeVote, "Interval", func(m *Message) { m.Vote.Interval = 0 }},
 		{TypeVote, "Grace", func(m *Message) { m.Vote.Grace = MaxGrace + 1 }},
+		{TypePause, "Number", func(m *Message) { m.Pause.Number = 0 }},
+		{TypePause, "Left", func(m *Message) { m.Pause = Pause{Number: 1, Left: -1} }},
 		{TypeGrant, "Candidate", func(m *Message) { m.Grant.Candidate = Nobody }},
 		{TypeChallenge, "Target", func(m *Message) { m.Challenge.Target = Nobody }},
 		{TypeReport, "Standings", func(m *Message) { m.Report.Standings = make([]Standing, MaxBoards+1) }},
@@ -127,7 +129,7 @@ func randomMessage(r *rand.Rand) Message {
 		return ids
 	}
 	m := Message{Header: Header{
-		Type: Type(1 + r.IntN(int(TypeGrant))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
+		Type: Type(1 + r.IntN(int(TypePause))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
 		Leading: r.IntN(2) == 0, Reply: r.IntN(2) == 0, Sender: id(), Term: Term(r.Uint32()) & MaxTerm,
 		Priority: uint8(r.Uint32()), Grade: Grade(r.Uint32()) & MaxGrade, Incarnation: Incarnation(r.Uint32()) & MaxIncarnation, Sequence: Sequence(id()),
 	}}
@@ -173,6 +175,8 @@ func randomMessage(r *rand.Rand) Message {
 		m.Vote = Vote{Ballot(r.Uint32()), r.Uint32(), interval(), grace(), r.Uint32()}
 	case TypeGrant:
 		m.Grant = Grant{id(), Incarnation(r.Uint32()), r.Uint32(), r.Uint32()}
+	case TypePause:
+		m.Pause = Pause{uint32(id()), ID(r.Uint32()), time.Duration(r.Uint32()) * time.Millisecond}
 	}
 	return m
 }
@@ -243,6 +247,7 @@ func TestString(t *testing.T) {
 		"HEARTBEAT from 10.0.0.3 life 3fffffff #42 term 7 priority 100 heir failing leading: beat 41, next in 100ms",
 		"RESIGN" + head + "heir drained: successor 10.0.0.5",
 		"HELLO" + head + `heir probation: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s`,
+		"PAUSE" + head + "heir: number 2, only 10.0.0.5 may lead for 1h0m0s",
 	}
 	var got []string
 	for i := range goldens {

@@ -27,6 +27,7 @@ const (
 	TypeSupport     Type = 18
 	TypeVote        Type = 19
 	TypeGrant       Type = 20
+	TypePause       Type = 21
 )
 
 var typeNames = [...]string{
@@ -50,6 +51,7 @@ var typeNames = [...]string{
 	TypeSupport:     "SUPPORT",
 	TypeVote:        "VOTE",
 	TypeGrant:       "GRANT",
+	TypePause:       "PAUSE",
 }
 
 func (t Type) String() string {
@@ -85,4 +87,5 @@ var bodySizes = [typeMask + 1]int{
 	TypeSupport:     supportSize,
 	TypeVote:        voteSize,
 	TypeGrant:       grantSize,
+	TypePause:       pauseSize,
 }

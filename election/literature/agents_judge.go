@@ -70,10 +70,10 @@ func (a *agents) awaitReports() {
 	a.SetDeadline(stableDue, a.stableAt)
 }
 
-// mayLead reports whether a board's priority, by its last message, lets it lead.
+// mayLead reports whether a board's priority, by its last message, lets it lead, and no pause forbids it.
 func (a *agents) mayLead(id wire.ID) bool {
 	priority, _ := a.priority(id)
-	return priority > 0
+	return priority > 0 && !a.PausedOut(id)
 }
 
 // trusted are the other boards in the trusted set.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"topdog/election"
 	"topdog/election/literature"
@@ -263,10 +264,14 @@ func (d *doomed) hits(to *Board) bool { return d.left > 0 && (d.to == nil || d.t
 // Resign hands the lead over, as a person would have it done. The error of a
 // frozen board comes too late for anybody to read.
 func (b *Board) Resign() error {
-	var err error
+	return b.ask(func(c *election.Core) ([]election.Effect, error) { return c.Resign(b.local()) })
+}
+
+// ask does what somebody asks the board for, and returns what the board says to that.
+func (b *Board) ask(do func(*election.Core) ([]election.Effect, error)) (err error) {
 	b.run(func() {
 		var effects []election.Effect
-		effects, err = b.core.Resign(b.local())
+		effects, err = do(b.core)
 		b.act(effects)
 	})
 	return err
@@ -314,6 +319,16 @@ func (b *Board) afterHeartbeat() func() {
 func (b *Board) Reprioritise(priority uint8, preempt bool) {
 	b.Config.Priority, b.Config.Preempt = priority, preempt
 	b.run(func() { b.act(b.core.Reprioritise(b.local(), priority, preempt)) })
+}
+
+// Pause pauses the group for that long, as if somebody had asked this board to.
+func (b *Board) Pause(length time.Duration) error {
+	return b.ask(func(c *election.Core) ([]election.Effect, error) { return c.Pause(b.local(), length) })
+}
+
+// Unpause ends the pause.
+func (b *Board) Unpause() error {
+	return b.ask(func(c *election.Core) ([]election.Effect, error) { return c.Unpause(b.local()) })
 }
 
 // SetGrade changes how fit the board is, now and whenever its process is started.

@@ -12,7 +12,7 @@ import (
 type Kind uint8
 
 // lastType is the largest type of which boards send messages.
-const lastType = wire.TypeGrant
+const lastType = wire.TypePause
 
 // The kinds are the types, and some more.
 const (

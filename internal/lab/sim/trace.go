@@ -191,6 +191,8 @@ func Details(m *wire.Message) string {
 		return fmt.Sprintf("%v %d", m.Vote.Ballot, m.Vote.Number)
 	case wire.TypeGrant:
 		return fmt.Sprintf("%v, request %d", m.Grant.Candidate, m.Grant.Number)
+	case wire.TypePause:
+		return fmt.Sprintf("number %d leader %v left %v", m.Pause.Number, m.Pause.Leader, m.Pause.Left)
 	case wire.TypeOK:
 		return fmt.Sprintf("round %d trusts %v", m.OK.Round, m.OK.Trust)
 	}

@@ -34,10 +34,11 @@ import (
 //	lose 3 RESIGN 1 [to=2]   the next message of that type which board 3 sends is lost
 //	priority 2 0        changes the priority of board 2
 //	grade 2 failing     changes the grade of board 2
+//	pause 2 1m          somebody pauses the group on board 2; unpause 2 ends it
 //	foreign on/off      a foreign machine has the address
 //	run 500ms [all] [brief]  lets time pass and prints what happened; all shows HEARTBEAT, HELLO and
 //	                    QUERY too, brief neither ELECTION nor ANSWER nor OK nor ACK
-//	                    nor SUPPORT
+//	                    nor SUPPORT nor PAUSE
 //	mark                from where check looks at the address
 //	check               who follows whom, who holds the address, how well the address was kept
 //
@@ -66,7 +67,7 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) string {
 	if d.HasArg("brief") {
 		p.hide[wire.TypeElection], p.hide[wire.TypeAnswer] = true, true
 		p.hide[wire.TypeOK], p.hide[wire.TypeAck] = true, true
-		p.hide[wire.TypeSupport] = true
+		p.hide[wire.TypeSupport], p.hide[wire.TypePause] = true, true
 	}
 	p.command(d)
 	for line := range strings.Lines(d.Input) {
@@ -113,6 +114,10 @@ func (p *player) command(d *datadriven.TestData) {
 		p.lose(d, arg(0), arg(1), p.number(arg(2)))
 	case "priority":
 		p.named(arg(0)).Reprioritise(uint8(p.number(arg(1))), d.HasArg("preempt"))
+	case "pause":
+		p.complain(p.named(arg(0)).Pause(p.duration(arg(1))))
+	case "unpause":
+		p.complain(p.named(arg(0)).Unpause())
 	case "grade":
 		p.named(arg(0)).SetGrade(p.grade(arg(1)))
 	default:
@@ -130,17 +135,20 @@ func (p *player) order(d *datadriven.TestData, b *sim.Board) {
 		"pull": b.Pull, "plug": b.Plug, "mute": b.Mute, "unmute": b.Unmute,
 		"freeze": b.Freeze, "thaw": b.Thaw,
 		"restart": func() { b.Crash(); b.Start() },
-		"resign": func() {
-			if err := b.Resign(); err != nil {
-				p.say("error: %v", err)
-			}
-		},
+		"resign":  func() { p.complain(b.Resign()) },
 	}
 	do, ok := orders[d.Cmd]
 	if !ok {
 		d.Fatalf(p.t, "no such command: %s", d.Cmd)
 	}
 	do()
+}
+
+// complain prints an error, if there is one.
+func (p *player) complain(err error) {
+	if err != nil {
+		p.say("error: %v", err)
+	}
 }
 
 func (p *player) lan(d *datadriven.TestData) {
@@ -252,7 +260,7 @@ func (p *player) lose(d *datadriven.TestData, from, kind string, n int) {
 		d.ScanArgs(p.t, "to", &name)
 		to = p.named(name)
 	}
-	for k := wire.TypeHeartbeat; k <= wire.TypeGrant; k++ {
+	for k := wire.TypeHeartbeat; k <= wire.TypePause; k++ {
 		if k.String() == kind {
 			p.named(from).Lose(k, n, to)
 			return

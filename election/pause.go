@@ -1,0 +1,178 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"topdog/wire"
+)
+
+// People pause a group while they work on its network or its boards: until that is over the address
+// stays where it is. Only the board that led when the pause began may lead. No other board takes
+// over, whatever it hears, and the leader hands over to nobody. All boards learn of the pause: it is
+// told when it begins and ends, behind every HELLO, and to boards that join. A pause ends by
+// itself, since people forget.
+
+// pause is the latest one that this board knows of, or its end.
+type pause struct {
+	number uint32
+	leader wire.ID // who may lead
+	end    deadline
+	// insists is until when this board, on which somebody has begun or ended the pause, does so anew
+	// if others know of a later one.
+	insists deadline
+}
+
+// The bounds of a pause.
+const (
+	MinPause = time.Second
+	MaxPause = 24 * time.Hour
+)
+
+// insistFor is for how long the board on which somebody has spoken insists on it. That is enough for the
+// answer of a board that knows more.
+const insistFor = time.Second
+
+// The reasons why a group cannot be paused.
+var (
+	errNobodyToStay = errors.New("nobody leads, so there is no board that the address could stay with: wait until topdog status shows a leader")
+	errNotPaused    = errors.New("the group is not paused")
+	errPaused       = errors.New("the group is paused, so the address stays where it is: topdog unpause ends that")
+)
+
+// CheckPause says what is wrong with the length of a pause. The words follow the length, as in
+// "48h is more than 24h".
+func CheckPause(length time.Duration) error {
+	switch {
+	case length < MinPause:
+		return fmt.Errorf("is less than %v", MinPause)
+	case length > MaxPause:
+		return fmt.Errorf("is more than %v", MaxPause)
+	}
+	return nil
+}
+
+// Pause pauses the group for that long. The error says that the length is out of bounds, or that nobody leads.
+func (c *Core) Pause(now Instant, length time.Duration) ([]Effect, error) {
+	c.enter(now)
+	if err := CheckPause(length); err != nil {
+		return c.effects, fmt.Errorf("the pause %v %w", length, err)
+	}
+	if c.leader == wire.Nobody || c.role != Leader && c.role != Follower {
+		return c.effects, errNobodyToStay
+	}
+	c.beginPause(c.pause.number+1, c.leader, length)
+	c.insistOnPause()
+	return c.effects, nil
+}
+
+// Unpause ends the pause. The error says that there is none.
+func (c *Core) Unpause(now Instant) ([]Effect, error) {
+	c.enter(now)
+	if !c.paused() {
+		return c.effects, errNotPaused
+	}
+	c.beginPause(c.pause.number+1, wire.Nobody, 0)
+	c.insistOnPause()
+	return c.effects, nil
+}
+
+// insistOnPause tells everybody what somebody has said on this board.
+func (c *Core) insistOnPause() {
+	c.pause.insists = due(c.now + insistFor)
+	c.sendPause(wire.Nobody)
+}
+
+// Paused returns which board alone may lead, and for how long; ok is false if the group is not paused.
+func (c *Core) Paused(now Instant) (leader wire.ID, left time.Duration, ok bool) {
+	return c.pause.leader, c.pause.end.at - now, c.pause.end.set
+}
+
+// paused reports whether the address stays where it is.
+func (c *Core) paused() bool { return c.pause.end.set }
+
+// pausedOut reports whether this board may not lead because of a pause.
+func (c *Core) pausedOut() bool { return c.paused() && c.pause.leader != c.cfg.ID }
+
+// beginPause makes a pause, or the end of one, the latest that this board knows of.
+func (c *Core) beginPause(number uint32, leader wire.ID, left time.Duration) {
+	c.pause.number, c.pause.leader, c.pause.end = number, leader, deadline{}
+	if leader != wire.Nobody && left > 0 {
+		c.pause.end = due(c.now + min(left, MaxPause))
+	}
+	c.pauseChanged()
+}
+
+// pauseChanged has this board act as it may now.
+func (c *Core) pauseChanged() {
+	switch c.role {
+	case Leader:
+		c.considerYield()
+	case Candidate:
+		if c.pausedOut() {
+			c.becomeFollower(c.leader, ReasonPaused)
+		}
+	case Follower:
+		// A board that has just resigned, or leaves it to another one, goes on to wait.
+		if waits := c.leader == wire.Nobody && c.following.turn.set; !waits || c.pausedOut() {
+			c.awaitTurn()
+		}
+		c.compareRanks()
+	}
+}
+
+// sendPause tells one board, or all, of the latest pause.
+func (c *Core) sendPause(to wire.ID) {
+	m := wire.Message{
+		Header: wire.Header{Type: wire.TypePause},
+		Pause:  wire.Pause{Number: c.pause.number, Leader: c.pause.leader},
+	}
+	if c.paused() {
+		m.Pause.Left = c.pause.end.at - c.now
+	} else {
+		m.Pause.Leader = wire.Nobody
+	}
+	c.send(to, m)
+}
+
+// remindPause tells of a pause behind every HELLO.
+func (c *Core) remindPause() {
+	if c.paused() {
+		c.sendPause(wire.Nobody)
+	}
+}
+
+// tellNewcomer tells a board that joins of the latest pause. The boards of the highest ids do.
+func (c *Core) tellNewcomer(board wire.ID) {
+	higher := 0
+	for i := range c.roster.peers {
+		if p := &c.roster.peers[i]; p.ID > c.cfg.ID && p.ID != board && p.Live(c.now) {
+			higher++
+		}
+	}
+	if c.pause.number > 0 && higher < witnesses {
+		c.sendPause(board)
+	}
+}
+
+// receivePause receives what another board knows. The greater number counts. Two people may have given the same
+// number to two pauses; then the greater leader's does.
+func (c *Core) receivePause(m *wire.Message) {
+	p, mine := &m.Pause, &c.pause
+	leader := mine.leader
+	if !c.paused() {
+		leader = wire.Nobody
+	}
+	switch {
+	case p.Number == mine.number && p.Leader == leader:
+	case p.Number < mine.number, p.Number == mine.number && p.Leader < leader:
+		c.sendPause(m.Sender)
+	case mine.insists.ahead(c.now):
+		// Others know of more pauses than this board did when somebody spoke here.
+		mine.number, mine.insists = p.Number+1, deadline{}
+		c.sendPause(wire.Nobody)
+	default:
+		c.beginPause(p.Number, p.Leader, p.Left)
+	}
+}

@@ -1,0 +1,75 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/lab/sim"
+)
+
+// The tests in this file play schedules in which somebody pauses the group.
+
+// pausing adds pauses, and their ends, to other faults.
+func pausing(faults []fault) []fault {
+	return append([]fault{
+		{"pause", func(s *schedule, b *sim.Board) {
+			_ = b.Pause(election.MinPause + time.Duration(s.rng.Int64N(int64(3*time.Second)))) // an error if nobody leads
+		}},
+		{"unpause", func(_ *schedule, b *sim.Board) { _ = b.Unpause() }},
+	}, faults...)
+}
+
+// pausesEnd is when the last pause that pausing has begun is over.
+const pausesEnd = 4 * time.Second
+
+// TestPausedHeals: when the last pause is over, all is as if there had been none.
+func TestPausedHeals(t *testing.T) {
+	everyAlgorithm(t, nil, heals(pausing(unfit(silent)), rebootsWithin+pausesEnd))
+}
+
+// TestPausedNeverTwoHolders: a pause, and its end, make no second holder.
+func TestPausedNeverTwoHolders(t *testing.T) {
+	everyAlgorithm(t, nil, neverTwoHolders(pausing(clean), 0))
+}
+
+// TestPausedStays: during a pause nobody leads but the board that led, whatever happens to it, to the
+// services and to the links.
+func TestPausedStays(t *testing.T) {
+	everyAlgorithm(t, nil, func(t tester, seed uint64, rng, _ luck, v variant) {
+		s := newSchedule(t, seed, rng, v, sim.Wire{Latency: 200 * time.Microsecond})
+		s.heal()
+		s.lan.Run(5 * time.Second) // boards that preempt have asked by then
+		stays, err := agreed(s.lan, s.lan.Boards())
+		if err != nil {
+			t.Fatal(err)
+		}
+		since := s.lan.Now()
+		if err := s.any().Pause(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		s.lan.Run(answeredWithin) // all have heard of it
+		for range 5 + s.rng.IntN(20) {
+			s.lan.Run(time.Duration(s.rng.ExpFloat64() * float64(300*time.Millisecond)))
+			again := time.Duration(s.rng.Int64N(int64(3 * time.Second)))
+			switch b := s.any(); s.rng.IntN(3) {
+			case 0:
+				regrade(s, b)
+			case 1:
+				b.Pull()
+				s.lan.At(again, b.Plug)
+			default:
+				stays.Stop()
+				s.lan.At(again, stays.Start)
+			}
+		}
+		s.lan.Run(3 * time.Second)
+		s.heal()
+		if after, err := agreed(s.lan, s.lan.Boards()); err != nil || after != stays {
+			t.Errorf("board %v led when the pause began, and now %v leads (%v)", stays, after, err)
+		}
+		if moves := s.lan.Summarise(since).Moves; moves != 0 {
+			t.Errorf("the address moved %d times during a pause", moves)
+		}
+	})
+}
