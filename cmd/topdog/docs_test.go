@@ -25,9 +25,22 @@ func readDoc(t *testing.T, name string) string {
 // Whoever finds a line of the log at info or above finds it in the manual: its
 // fixed part, with … for what is filled in.
 func TestEveryLogLineIsDocumented(t *testing.T) {
-	doc := readDoc(t, "operations.md")
+	const few = 25 // if it finds fewer, this test looks in the wrong place
+	documents(t, "operations.md", few, "../../internal/daemon/*.go", "run.go", "../../election/effect.go")
+}
+
+// So does whoever looks into the log of the hooks.
+func TestEveryLineOfTheHooksIsDocumented(t *testing.T) {
+	const few = 8
+	documents(t, "hooks.md", few, "../../internal/hooks/*.go")
+}
+
+// documents holds that a file of docs has all lines of the log that these files have.
+func documents(t *testing.T, name string, few int, patterns ...string) {
+	t.Helper()
+	doc := readDoc(t, name)
 	lines := map[string]string{}
-	for _, pattern := range []string{"../../internal/daemon/*.go", "run.go", "../../election/effect.go"} {
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %v", pattern, files, err)
@@ -38,13 +51,12 @@ func TestEveryLogLineIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	const few = 25 // if it finds fewer, this test looks in the wrong place
 	if len(lines) < few {
 		t.Errorf("only %d lines were found in the sources", len(lines))
 	}
 	for line, where := range lines {
 		if !strings.Contains(doc, line) {
-			t.Errorf("%s: docs/operations.md does not explain the line\n\t%s", where, line)
+			t.Errorf("%s: docs/%s does not explain the line\n\t%s", where, name, line)
 		}
 	}
 }
@@ -95,7 +107,7 @@ func collectLines(t *testing.T, file string, lines map[string]string) {
 			if !ok {
 				return true
 			}
-			isLog := logs[s.Sel.Name] && strings.HasSuffix(receiver(s.X), "log")
+			isLog := logs[s.Sel.Name] && strings.HasSuffix(strings.ToLower(receiver(s.X)), "log")
 			if isLog || describes && s.Sel.Name == "Sprintf" {
 				take(call.Args[0])
 			}

@@ -31,6 +31,7 @@ var importRules = []struct {
 	{"topdog/internal/config", []string{"topdog/election", "topdog/election/", "topdog/gpio", "topdog/netio", "topdog/wire", "github.com/pelletier/go-toml/", "github.com/sirupsen/logrus", "golang.org/x/sys/"}, nil, "the configuration knows what it configures, and no daemon"},
 	{"topdog/internal/setup", []string{"topdog/gpio", "topdog/netio", "topdog/internal/config", "github.com/vishvananda/netns", "golang.org/x/"}, nil, "a board is set up without a daemon"},
 	{"topdog/internal/console", []string{"golang.org/x/sys/", "golang.org/x/term"}, []string{"text/template", "html/template", "net/http/pprof"}, "what people are shown is data"},
+	{"topdog/internal/hooks", []string{"topdog/internal/console", "github.com/sirupsen/logrus", "golang.org/x/sys/"}, nil, "what runs because of the board knows the stream of its daemon, and nothing else"},
 	{"topdog/internal/lab/observe", []string{"golang.org/x/sys/"}, []string{"testing"}, "whoever watches a cluster knows nothing of its boards"},
 	{"topdog/internal/lab/netns", []string{"topdog/internal/lab/observe", "github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},
 	{"topdog/internal/lab/cluster", []string{"topdog/internal/config", "topdog/internal/console", "topdog/internal/lab/netns", "topdog/internal/lab/observe"}, []string{"testing"}, "tests, demo and benchmarks run daemons alike, and from outside"},

@@ -67,6 +67,27 @@ before a planned reboot. The address is gone for about one round trip.`,
 	return c
 }
 
+func leaveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "leave",
+		Short: "Hand over and end the daemon, before a shutdown",
+		Long: `Hand the address over, if this board has it, and end the daemon. topdog-leave.service
+does that when the board reboots or shuts down, before the services of the board stop.
+At any other time systemd starts the daemon again, and it joins as a follower; to keep it
+stopped, use systemctl stop topdog.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			handover, err := console.Dial(socketPath(c)).Leave(c.Context())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), handover.Text)
+			return err
+		},
+	}
+	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
+	return c
+}
+
 // socketPath is where the daemon listens: as the flag says, else as the
 // configuration says, else where it is by default; status must work for users
 // who may not read the configuration.
@@ -120,7 +141,7 @@ func watchStatus(c *cobra.Command, client *console.Client, show func(console.Sta
 	ctx, cancel := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	out := c.OutOrStdout()
-	err := client.Watch(ctx, func(s console.Status) error {
+	err := client.WatchStatus(ctx, func(s console.Status) error {
 		if _, ok := terminalWidth(out); ok {
 			fmt.Fprint(out, "\x1b[H\x1b[2J") // to the top left, and erase the screen (ECMA-48)
 		}

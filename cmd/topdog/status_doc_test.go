@@ -42,9 +42,11 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Traced change": keys[console.TracedChange](),
 		"Step":          keys[console.TraceStep](),
 		"Handover":      keys[console.Handover](),
+		"Transition":    keys[console.Transition](),
 		"Failure":       {"error", "hint"},
 
 		"Roles":                    names["Role"],
+		"Events":                   names["Event"],
 		"Reasons":                  slices.Sorted(maps.Keys(reasons())),
 		"Reasons to drop a packet": append(dropReasons(), console.DroppedWrongTTL),
 		"Lines of defence":         names["Defence"],
@@ -174,12 +176,12 @@ func lessons() (names []string) {
 }
 
 // consoleConstants finds the constants of package console that are named Role…,
-// Step…, Problem… and Defence…, and returns their values.
+// Step…, Problem…, Defence… and Event…, and returns their values.
 func consoleConstants(t *testing.T) map[string][]string {
 	t.Helper()
-	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence)[A-Z]`)
+	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence|Event)[A-Z]`)
 	found := map[string][]string{}
-	for _, file := range []string{"status.go", "trace.go", "problem.go"} {
+	for _, file := range []string{"status.go", "trace.go", "problem.go", "transition.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), "../../internal/console/"+file, nil, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -47,9 +47,14 @@ func (c *Client) Trace(ctx context.Context) (Trace, error) {
 }
 
 // Resign makes the board hand over the lead, and says to whom.
-func (c *Client) Resign(ctx context.Context) (Handover, error) {
+func (c *Client) Resign(ctx context.Context) (Handover, error) { return c.handOver(ctx, pathResign) }
+
+// Leave makes the daemon hand over, if it leads, and end.
+func (c *Client) Leave(ctx context.Context) (Handover, error) { return c.handOver(ctx, pathLeave) }
+
+func (c *Client) handOver(ctx context.Context, path string) (Handover, error) {
 	var h Handover
-	err := c.call(ctx, http.MethodPost, pathResign, &h)
+	err := c.call(ctx, http.MethodPost, path, &h)
 	if err == nil && h.Text == "" {
 		err = c.badAnswer(errors.New("the answer does not say what has happened"))
 	}

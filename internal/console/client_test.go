@@ -114,7 +114,7 @@ func TestClientErrors(t *testing.T) {
 			_, err = client.Resign(t.Context())
 			check(err)
 			if test.kind != nil { // the others differ in a stream
-				check(client.Watch(t.Context(), func(Status) error { return nil }))
+				check(client.Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil }))
 			}
 		})
 	}

@@ -10,16 +10,42 @@ import (
 	"time"
 )
 
-// Watch calls each with a status at once, after every change and every second,
-// until ctx ends, each fails, or the daemon goes away; it returns why.
-func (c *Client) Watch(ctx context.Context, each func(Status) error) error {
+// WatchOptions say what a stream is for.
+type WatchOptions struct {
+	// ForHooks asks for a seat that the daemon reserves for those on whom others depend. Only
+	// root, the daemon's user and the socket's group get one.
+	ForHooks bool
+	// Alive asks for EventAlive every second, and takes a daemon for dead that sends nothing.
+	Alive bool
+}
+
+// path is what to ask for.
+func (o WatchOptions) path() string {
+	switch {
+	case o.ForHooks && o.Alive:
+		return pathEvents + "?for=hooks&alive"
+	case o.ForHooks:
+		return pathEvents + "?for=hooks"
+	case o.Alive:
+		return pathEvents + "?alive"
+	}
+	return pathEvents
+}
+
+// aliveWithin is how long a daemon may be silent that was asked for signs of life: as long as
+// systemd's watchdog waits, after which there is no daemon any more.
+const aliveWithin = 5 * time.Second
+
+// Watch calls each with how the board is, and then with every transition, until ctx ends, each
+// fails, or the daemon goes away; it returns why.
+func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition) error) error {
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	timeout := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
-	defer timeout.Stop()
+	silence := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
+	defer silence.Stop()
 
-	response, err := c.do(ctx, http.MethodGet, pathEvents)
+	response, err := c.do(ctx, http.MethodGet, o.path())
 	if err != nil {
 		return err
 	}
@@ -28,21 +54,19 @@ func (c *Client) Watch(ctx context.Context, each func(Status) error) error {
 	lines.Buffer(nil, maxAnswer)
 	lines.Split(wholeLines)
 	for lines.Scan() {
-		var event struct {
-			Status
-			failure
-		}
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			return c.badAnswer(err)
-		}
-		if event.Error != "" {
-			return &requestError{message: event.Error, hint: event.Hint}
-		}
-		timeout.Stop() // what the caller does with it may take its time
-		if err := each(event.Status); err != nil {
+		silence.Stop() // what the caller does with it may take its time
+		event, err := c.event(lines.Bytes())
+		if err != nil {
 			return err
 		}
-		timeout.Reset(c.timeout)
+		if event.Event != EventAlive {
+			if err := each(event); err != nil {
+				return err
+			}
+		}
+		if o.Alive {
+			silence.Reset(aliveWithin)
+		}
 	}
 	switch err := lines.Err(); {
 	case caller.Err() != nil:
@@ -54,6 +78,24 @@ func (c *Client) Watch(ctx context.Context, each func(Status) error) error {
 	default:
 		return c.ended(err)
 	}
+}
+
+// event decodes a line of a stream.
+func (c *Client) event(line []byte) (Transition, error) {
+	var event struct {
+		Transition
+		failure
+	}
+	if err := json.Unmarshal(line, &event); err != nil {
+		return Transition{}, c.badAnswer(err)
+	}
+	if event.Error != "" {
+		return Transition{}, &requestError{message: event.Error, hint: event.Hint}
+	}
+	if event.Event == "" {
+		return Transition{}, c.badAnswer(errors.New("a line of the stream has no event"))
+	}
+	return event.Transition, nil
 }
 
 // wholeLines splits like bufio.ScanLines, and leaves out a last line without an end:

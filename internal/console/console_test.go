@@ -22,6 +22,14 @@ type fake struct {
 	status func(context.Context) (Status, error)
 	resign func(context.Context) (Handover, error)
 	trace  func(context.Context) (Trace, error)
+	alive  func(context.Context) error
+}
+
+func (f fake) Alive(ctx context.Context) error {
+	if f.alive == nil {
+		return nil
+	}
+	return f.alive(ctx)
 }
 
 func (f fake) Trace(ctx context.Context) (Trace, error) {
@@ -29,6 +37,10 @@ func (f fake) Trace(ctx context.Context) (Trace, error) {
 		return takeover(), nil
 	}
 	return f.trace(ctx)
+}
+
+func (f fake) Leave(context.Context) (Handover, error) {
+	return Handover{Text: "left the group"}, nil
 }
 
 func (f fake) Status(ctx context.Context) (Status, error) {

@@ -3,9 +3,10 @@
 // `topdog trace` print. They speak HTTP and JSON over a unix socket.
 //
 //	GET  /v1/status   a [Status]
-//	GET  /v1/events   a [Status] per line: at once, on every change, and every second
+//	GET  /v1/events   a [Transition] per line: how the board is, and then all that happens
 //	GET  /v1/trace    a [Trace]: the steps of the last changes of leader
 //	POST /v1/resign   a [Handover]: who leads now
+//	POST /v1/leave    likewise, and the daemon ends
 //
 // The answer to a request that failed is an HTTP status and {"error": "…", "hint":
 // "…"}. The hint says what to do about the error, and may be missing.
@@ -19,5 +20,5 @@
 // fills the values in, cmd/topdog prints them with [WriteStatus] and [WriteTrace].
 //
 // The files that begin with text show values to people. The types are in status.go,
-// counters.go, problem.go and trace.go. The others are the protocol.
+// counters.go, problem.go, transition.go and trace.go. The others are the protocol.
 package console

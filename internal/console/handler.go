@@ -19,6 +19,7 @@ const (
 	pathEvents = "/v1/events"
 	pathTrace  = "/v1/trace"
 	pathResign = "/v1/resign"
+	pathLeave  = "/v1/leave"
 )
 
 // handler answers all requests; streams of events end with ctx.
@@ -26,7 +27,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &answer{ResponseWriter: w}
 		defer s.recover(out)
-		if r.Context().Value(overLimitKey{}) != nil {
+		if r.Context().Value(overLimitKey{}) != nil && !s.reserved(r) {
 			out.Header().Set("Connection", "close")
 			out.fail(&requestError{
 				code:    http.StatusServiceUnavailable,
@@ -53,11 +54,13 @@ func (s *Server) serve(ctx context.Context, w *answer, r *http.Request) error {
 		serve = s.serveTrace
 	case pathResign:
 		method, serve = http.MethodPost, s.serveResign
+	case pathLeave:
+		method, serve = http.MethodPost, s.serveLeave
 	default:
 		return &requestError{
 			code:    http.StatusNotFound,
 			message: fmt.Sprintf("there is no %s here", excerpt(r.URL.Path)),
-			hint:    "there are GET /v1/status, GET /v1/events, GET /v1/trace and POST /v1/resign",
+			hint:    "there are GET /v1/status, GET /v1/events, GET /v1/trace, POST /v1/resign and POST /v1/leave",
 		}
 	}
 	if r.Method != method {
@@ -132,6 +135,15 @@ func (s *Server) serveTrace(w *answer, r *http.Request) error {
 }
 
 func (s *Server) serveResign(w *answer, r *http.Request) error {
+	return s.handOver(w, r, s.backend.Resign)
+}
+
+func (s *Server) serveLeave(w *answer, r *http.Request) error {
+	return s.handOver(w, r, s.backend.Leave)
+}
+
+// handOver has the backend hand over in one of the two ways, if the caller may want that.
+func (s *Server) handOver(w *answer, r *http.Request, do func(context.Context) (Handover, error)) error {
 	caller, ok := credentialsFrom(r.Context())
 	if !ok {
 		return &requestError{code: http.StatusForbidden, message: "the kernel does not say who is calling, so this board does not resign"}
@@ -141,7 +153,7 @@ func (s *Server) serveResign(w *answer, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
 	defer cancel()
-	handover, err := s.backend.Resign(ctx)
+	handover, err := do(ctx)
 	if err != nil {
 		return late(err, s.limits.resign)
 	}

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// listener accepts a limited number of connections. A few more are accepted to be
-// told that there are too many. The rest waits in the kernel's queue.
+// listener accepts a limited number of connections. A few more are accepted because they
+// may have a reserved seat, or to be told that there are too many. The rest waits in the
+// kernel's queue.
 type listener struct {
 	*socket
 	limit  int
@@ -18,8 +19,8 @@ type listener struct {
 // refusals is how many connections beyond the limit are told that there are too many.
 const refusals = 8
 
-func newListener(s *socket, limit int) *listener {
-	l := &listener{socket: s, limit: limit, open: make(chan struct{}, limit+refusals), closed: make(chan struct{})}
+func newListener(s *socket, limit, reserved int) *listener {
+	l := &listener{socket: s, limit: limit, open: make(chan struct{}, limit+reserved+refusals), closed: make(chan struct{})}
 	l.close = sync.OnceValue(func() error {
 		close(l.closed)
 		return l.UnixListener.Close()

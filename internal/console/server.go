@@ -20,8 +20,12 @@ type Backend interface {
 	Status(ctx context.Context) (Status, error)
 	// Trace returns how the last changes of role went.
 	Trace(ctx context.Context) (Trace, error)
+	// Alive returns when the daemon's loop has turned.
+	Alive(ctx context.Context) error
 	// Resign hands the lead over, and returns when another board has it.
 	Resign(ctx context.Context) (Handover, error)
+	// Leave ends the daemon, and returns when it has handed over.
+	Leave(ctx context.Context) (Handover, error)
 }
 
 // limits keep callers, broken or hostile ones included, from costing more than a
@@ -29,34 +33,38 @@ type Backend interface {
 type limits struct {
 	connections int // at the same time
 	streams     int // of those, how many may be streams of events
+	hookStreams int // beyond all of these, for streams that hooks depend on
+	kept        int // transitions, for readers that are behind
 
 	header  int   // bytes; net/http adds 4 KiB of its own
 	body    int64 // bytes; no request needs one
 	request time.Duration
 	idle    time.Duration // between two requests
-	write   time.Duration // for one answer, or one event
+	write   time.Duration // for one answer
+	stall   time.Duration // for a reader of a stream to go on reading; it may be a person who looks
 
 	status time.Duration // for the backend to answer
 	resign time.Duration // likewise: a handover takes a round trip, and a few when packets are lost
 	linger time.Duration // at the end, for requests in progress
 
-	interval time.Duration // events come at least this often
-	gap      time.Duration // events are at least this far apart: a hundred a second are plenty for people
+	interval time.Duration // between two signs of life in a stream that wants them
 }
 
 var defaultLimits = limits{
 	connections: 32,
 	streams:     16,
+	hookStreams: 4, // `topdog hooks`, topdog-leader.service, and as many again while they are restarted
+	kept:        256,
 	header:      4 << 10,
 	body:        1 << 10,
 	request:     2 * time.Second,
 	idle:        10 * time.Second,
 	write:       5 * time.Second,
+	stall:       time.Minute,
 	status:      2 * time.Second,
 	resign:      5 * time.Second,
 	linger:      500 * time.Millisecond,
 	interval:    time.Second,
-	gap:         10 * time.Millisecond,
 }
 
 // Server serves the control socket. [Server.Run] does it, once at a time; when it
@@ -73,12 +81,11 @@ type Server struct {
 	limits    limits
 	identify  func(context.Context, net.Conn) context.Context
 
-	ready   chan struct{} // closed as soon as the socket is served for the first time
-	once    sync.Once
-	streams chan struct{} // one per stream of events
-
-	mu      sync.Mutex
-	changed chan struct{} // closed at the next change
+	ready       chan struct{} // closed as soon as the socket is served for the first time
+	once        sync.Once
+	streams     chan struct{} // one per stream of events
+	hookStreams chan struct{} // likewise, of those with a reserved seat
+	transitions *transitions
 }
 
 // NewServer returns a server for the socket of that path and mode. Whoever may
@@ -91,7 +98,8 @@ func NewServer(path string, mode fs.FileMode, backend Backend) *Server {
 func newServer(path string, mode fs.FileMode, backend Backend, l limits) *Server {
 	s := &Server{
 		path: path, mode: mode, backend: backend, limits: l, identify: withCredentials,
-		ready: make(chan struct{}), streams: make(chan struct{}, l.streams), changed: make(chan struct{}),
+		ready: make(chan struct{}), streams: make(chan struct{}, l.streams),
+		hookStreams: make(chan struct{}, l.hookStreams), transitions: newTransitions(l.kept),
 	}
 	s.authorise = s.authoriseBySocket
 	return s
@@ -120,7 +128,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var connections sync.WaitGroup
 	srv := s.httpServer(ctx, requests, &connections)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(newListener(sock, s.limits.connections)) }()
+	go func() { served <- srv.Serve(newListener(sock, s.limits.connections, s.limits.hookStreams)) }()
 	s.once.Do(func() { close(s.ready) })
 
 	var failed error

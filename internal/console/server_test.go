@@ -101,7 +101,7 @@ func TestManyAtOnce(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for range 10 {
-				s.Changed()
+				s.Publish(Transition{Event: EventRoleChanged})
 				if _, err := client.Status(t.Context()); err != nil {
 					t.Error(err)
 				}

@@ -16,12 +16,13 @@ type Witness struct {
 // none is renamed. A field whose name ends with text is for people. A Pi has no trustworthy clock, so there are no times of day: what happened is told
 // by its age. Lengths of time carry their unit in their name. A null is unknown.
 type Status struct {
-	Version   string `json:"version"`    // of the daemon, which may differ from that of the client
-	Group     string `json:"group"`      // name of the group
-	Algorithm string `json:"algorithm"`  // "heir", "bully", …
-	Fanout    string `json:"fanout"`     // how messages to several boards travel: "multicast" or "unicast"
-	ScoreFrom string `json:"score_from"` // what the algorithm "score" compares; "" with the others
-	Interface string `json:"interface"`  // the group's network interface
+	Version    string `json:"version"`    // of the daemon, which may differ from that of the client
+	Transition uint64 `json:"transition"` // number of the last one that is told here; 0 if there was none
+	Group      string `json:"group"`      // name of the group
+	Algorithm  string `json:"algorithm"`  // "heir", "bully", …
+	Fanout     string `json:"fanout"`     // how messages to several boards travel: "multicast" or "unicast"
+	ScoreFrom  string `json:"score_from"` // what the algorithm "score" compares; "" with the others
+	Interface  string `json:"interface"`  // the group's network interface
 
 	Board       Board    `json:"board"`         // this one
 	Role        string   `json:"role"`          // one of the Role constants

@@ -26,6 +26,7 @@ type address struct {
 	deadman  *deadman
 	floating []config.Address
 	firstEnd func() time.Duration // when the lease ends that begins now, until it is extended
+	tellHeld func(bool)           // is told whenever it was acquired or released
 
 	// Holding it.
 	iface      string // where it is held
@@ -59,11 +60,11 @@ type address struct {
 
 func newAddress(
 	s shared, floating []config.Address, l *link, g *group, leases *lease, d *deadman, firstEnd func() time.Duration,
-	rivalHeard func(netip.Addr, net.HardwareAddr),
+	rivalHeard func(netip.Addr, net.HardwareAddr), tellHeld func(bool),
 ) *address {
 	return &address{
 		shared: s, link: l, group: g, lease: leases, deadman: d, floating: floating,
-		firstEnd: firstEnd, rivalHeard: rivalHeard, backOffUntil: never,
+		firstEnd: firstEnd, rivalHeard: rivalHeard, tellHeld: tellHeld, backOffUntil: never,
 	}
 }
 
@@ -151,7 +152,8 @@ func (a *address) acquire() {
 	}
 	a.reporter.solved(console.ProblemAddressNotHeld)
 	a.reporter.solved(console.ProblemAddressNotReleased)
-	a.held, a.unreleased, a.backOff = true, false, 0
+	a.setHeld(true)
+	a.unreleased, a.backOff = false, 0
 	a.acquired++
 	a.renewAt = now + renewEvery
 	a.announced = 0
@@ -160,8 +162,15 @@ func (a *address) acquire() {
 }
 
 func (a *address) acquireFailed(err error) {
-	a.held, a.failed = false, true
+	a.setHeld(false)
+	a.failed = true
 	a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
+}
+
+// setHeld enters whether this board has the address.
+func (a *address) setHeld(held bool) {
+	a.held = held
+	a.tellHeld(held)
 }
 
 // finishAcquire is what is left to do when the address was acquired, and can wait
@@ -180,7 +189,8 @@ func (a *address) finishAcquire() {
 // release releases the address. The lease ends first: where there is a fence, nobody reaches this
 // board by the address from then on. It reports false if somebody has ended the lease before.
 func (a *address) release() (inTime bool) {
-	a.wanted, a.held = false, false
+	a.wanted = false
+	a.setHeld(false)
 	inTime = a.lease.shut()
 	a.tryRelease()
 	if !inTime {
@@ -290,7 +300,8 @@ func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 		// And acquired again: what was found says nothing of that.
 	case errors.Is(err, netio.ErrExpired):
 		a.reporter.log.Warn("the lifetime of the address ended before it was renewed; acquiring it again")
-		a.held, a.renewAt = false, a.now() // when the core was asked whether this board still leads
+		a.setHeld(false)
+		a.renewAt = a.now() // when the core was asked whether this board still leads
 		return
 	case err != nil:
 		a.acquireFailed(err)

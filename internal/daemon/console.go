@@ -32,6 +32,34 @@ func (d *Daemon) Resign(ctx context.Context) (console.Handover, error) {
 	}
 }
 
+// Leave hands over, if this board leads, and ends the daemon. It returns who leads then, or that it
+// has left without a successor.
+func (d *Daemon) Leave(ctx context.Context) (console.Handover, error) {
+	successor := make(chan console.Handover, 1)
+	err := d.tasks.call(ctx, func() {
+		if !d.handover.waits() {
+			d.handover.begin(successor)
+		}
+		d.stop()
+	})
+	if err != nil {
+		return console.Handover{}, err
+	}
+	select {
+	case h := <-successor:
+		return h, nil
+	case <-d.tasks.ctx.Done():
+	case <-ctx.Done():
+		return console.Handover{}, ctx.Err()
+	}
+	select {
+	case h := <-successor:
+		return h, nil
+	default:
+		return console.Handover{Text: "left the group"}, nil
+	}
+}
+
 // resign begins to hand over. successor is told who leads next, unless it is refused.
 func (d *Daemon) resign(successor chan<- console.Handover) error {
 	switch {

@@ -31,7 +31,8 @@ type Daemon struct {
 	core     *election.Core // nil until the board's own address is known
 	clockAt  time.Duration  // when the rate of the clock was looked at last
 	clockOff bool           // it was off then
-	finished bool           // the board has left the group
+	stopping bool           // the board is leaving the group
+	finished bool           // it has left
 	killed   chan struct{}
 	kill     sync.Once
 
@@ -39,17 +40,18 @@ type Daemon struct {
 	portSilent     lasting // nothing at all is heard
 	portDead       bool    // and that for long
 
-	timer    timer
-	link     *link
-	group    *group
-	lan      *lan
-	address  *address
-	lease    *lease
-	deadman  *deadman
-	light    *light
-	trace    *trace
-	score    *score
-	handover handover
+	timer       timer
+	link        *link
+	group       *group
+	lan         *lan
+	address     *address
+	lease       *lease
+	deadman     *deadman
+	light       *light
+	trace       *trace
+	transitions *transitions
+	score       *score
+	handover    handover
 }
 
 // shared is what every owner uses.
@@ -89,6 +91,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe,
 		killed: make(chan struct{}), trace: trace,
 	}
+	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
 	var err error
 	d.link = newLink(d.shared, cfg)
 	if d.group, err = newGroup(d.shared, cfg, d.link, func(board netip.Addr) { d.lan.resolve(board) }); err != nil {
@@ -97,7 +100,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.lease = &lease{shared: d.shared}
 	d.link.covers(d.lease.cover)
 	d.deadman = &deadman{shared: d.shared, group: d.group, lease: d.lease}
-	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.lease, d.deadman, d.firstLeaseEnd, d.rivalHeard)
+	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.lease, d.deadman, d.firstLeaseEnd, d.rivalHeard, d.transitions.held)
 	d.group.muteWhile(d.address.mayAnswer)
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.score = newScore(d.shared, cfg, d.scoreChanged)

@@ -36,6 +36,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 				named = d.deadman.named()
 			}
 		case election.EffectFenced:
+			d.transitions.held(false) // also if the fence keeps it
 			expired = !d.lease.closes() && !d.address.release()
 		case election.EffectProbe:
 			d.address.probe(d.probed)
@@ -76,6 +77,7 @@ func (d *Daemon) tell(effects []election.Effect) {
 			d.reporter.noticed(e.Notice, d.describeNotice(e.Notice))
 		}
 	}
+	d.transitions.finish()
 }
 
 // send sends a message of the core.
@@ -171,12 +173,12 @@ func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
 	d.address.defend(addr, mac)
 }
 
-// changed reports a change of role or leader: to the light, the history, the control socket,
+// changed reports a change of role or leader: to the light, the history, the control socket with its hooks,
 // whoever waits for a handover, the log and systemd.
 func (d *Daemon) changed(c election.Change) {
 	d.showRole() // at once, since the rest takes longer
 	d.reporter.remember(c, d.lastSeen(c))
-	d.console.Changed()
+	d.tellChange(c)
 	if d.observe != nil {
 		d.observe(c)
 	}

@@ -18,6 +18,7 @@ import (
 	"topdog/election"
 	"topdog/gpio"
 	"topdog/internal/config"
+	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -74,6 +75,7 @@ type fakeBoard struct {
 	renewWaits   chan struct{} // a renewal waits until it is closed; nil for none
 	rejoinWaits  chan struct{} // likewise for joining the group again
 	heard        []election.Change
+	told         []console.Transition                     // to whoever follows it
 	logged       []string                                 // each with its level in front
 	unicasts     int                                      // how many datagrams it sent to one board
 	onSend       func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
@@ -125,6 +127,11 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 		l.t.Fatal(err)
 	}
 	b.Daemon = daemon
+	publish := daemon.transitions.publish
+	daemon.transitions.publish = func(n console.Transition) {
+		b.get(func() { b.told = append(b.told, n) })
+		publish(n)
+	}
 	l.mu.Lock()
 	l.boards = append(l.boards, b)
 	l.mu.Unlock()

@@ -80,6 +80,7 @@ func (d *Daemon) checkDeadman() {
 // the other boards know.
 func (d *Daemon) settle() {
 	d.address.finishAcquire()
+	d.transitions.finish()
 	if d.core != nil && d.leaseMoved() {
 		d.extendLease()
 	}
@@ -175,7 +176,12 @@ const stopWithin = 500 * time.Millisecond
 
 // stop begins to leave the group.
 func (d *Daemon) stop() {
+	if d.stopping {
+		return // somebody else wants it as well
+	}
+	d.stopping = true
 	d.reporter.stopping()
+	d.tellStopping()
 	if d.core == nil {
 		d.finished = true
 		return

@@ -14,7 +14,7 @@ import (
 // of its fields, but for the reporter's log. The daemon itself reads what it needs to
 // wire them together, and writes to none of them.
 func TestOwnersKeepToThemselves(t *testing.T) {
-	owners := []string{"link", "group", "address", "deadman", "reporter", "light", "trace", "score", "tasks", "timer", "handover", "lease"}
+	owners := []string{"link", "group", "address", "deadman", "reporter", "light", "trace", "score", "tasks", "timer", "handover", "lease", "transitions"}
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -20,11 +20,15 @@ func (d *Daemon) Status(ctx context.Context) (console.Status, error) {
 	return s, err
 }
 
+// Alive returns when the loop has turned.
+func (d *Daemon) Alive(ctx context.Context) error { return d.tasks.call(ctx, func() {}) }
+
 // status describes everything.
 func (d *Daemon) status(now time.Duration) console.Status {
 	d.reporter.solved(console.ProblemControlSocket) // or nobody could ask
 	s := console.Status{
 		Version:     d.version,
+		Transition:  d.console.Published(),
 		Group:       d.cfg.Group,
 		Algorithm:   d.cfg.Algorithm.String(),
 		Fanout:      d.cfg.Fanout.String(),

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"topdog/internal/console"
+	"topdog/internal/hooks"
+)
+
+// Where the hooks are, and how long one may take.
+const (
+	hooksDirectory = "/etc/topdog/hooks.d"
+	hookTimeout    = time.Minute
+)
+
+func hooksCommand() *cobra.Command {
+	o := hooks.Options{}
+	c := &cobra.Command{
+		Use:   "hooks",
+		Short: "Run scripts when this board begins or ceases to lead",
+		Long: `Run the scripts in /etc/topdog/hooks.d when the state of this board changes, as
+topdog-hooks.service does. It waits for the daemon, and goes on when that is restarted.
+
+Each script gets the four arguments of keepalived's notify scripts, INSTANCE, the group,
+the state and the priority. The state is MASTER, BACKUP, FAULT or STOP. The environment
+says more. Scripts in hooks.d/leader.d run when another board leads. Scripts must belong to root, and nobody else may
+write to them. docs/hooks.md has all of it.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.Timeout <= 0 {
+				return usageError{fmt.Errorf("--timeout must be longer than 0, is %v", o.Timeout)}
+			}
+			o.Log = logrus.NewEntry(newLog(logrus.InfoLevel))
+			return hooks.Run(c.Context(), console.Dial(socketPath(c)), o)
+		},
+	}
+	c.Flags().StringVar(&o.Directory, "dir", hooksDirectory, "the `path` of the directory with the scripts")
+	c.Flags().DurationVar(&o.Timeout, "timeout", hookTimeout, "after that `time` a script is killed, with all that it has started")
+	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
+	return c
+}
+
+// killAfter is how long a command of topdog lead has to end.
+const killAfter = 10 * time.Second
+
+func leadCommand() *cobra.Command {
+	o := hooks.LeadOptions{}
+	c := &cobra.Command{
+		Use:   "lead [flags] -- COMMAND [ARGUMENT ...]",
+		Short: "Run a command while this board leads",
+		Long: `Run a command while this board leads and has the address. It is started when the
+board begins to lead, now if it does. When the board ceases to lead, or its daemon stops
+or does not answer for 5 s, the command gets SIGTERM, and SIGKILL if that takes too long.
+Then topdog lead waits until the board leads again.
+
+If the command ends by itself, topdog lead ends with its exit status. What should be
+started again is a unit of systemd with Restart=always, and this as its ExecStart=.
+
+It is no lock: for a moment the commands of two boards may run, the former leader's
+because it has not ended yet.`,
+		Example: "  topdog lead -- /usr/local/bin/scheduler --quick",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("topdog lead needs a command to run")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.KillAfter < 0 {
+				return usageError{fmt.Errorf("--kill-after must not be below 0, is %v", o.KillAfter)}
+			}
+			o.Command, o.Log = args, logrus.NewEntry(newLog(logrus.InfoLevel))
+			status, err := hooks.Lead(c.Context(), console.Dial(socketPath(c)), o)
+			if err == nil && status != 0 {
+				return exitStatus(status)
+			}
+			return err
+		},
+	}
+	c.Flags().SetInterspersed(false) // what follows the command belongs to it
+	c.Flags().DurationVar(&o.KillAfter, "kill-after", killAfter, "the `time` from SIGTERM to SIGKILL")
+	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
+	return c
+}
+
+// leaderTarget is what units are wanted by that run on the leader only.
+const leaderTarget = "topdog-leader.target"
+
+func targetCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "target [UNIT]",
+		Short: "Have a unit of systemd run while this board leads",
+		Long: `Have a unit of systemd, topdog-leader.target, run while this board leads and has the
+address, as topdog-leader.service does. It is stopped when the board ceases to lead, when
+its daemon stops or does not answer for 5 s, and when this command ends. This needs root.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o := hooks.TargetOptions{Unit: leaderTarget, Log: logrus.NewEntry(newLog(logrus.InfoLevel))}
+			if len(args) == 1 {
+				o.Unit = args[0]
+			}
+			return hooks.Target(c.Context(), console.Dial(socketPath(c)), o)
+		},
+	}
+	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
+	return c
+}

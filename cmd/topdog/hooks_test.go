@@ -1,0 +1,256 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/netns"
+)
+
+// hooked is `topdog hooks` on a board, with one hook that writes down what it is told and when.
+type hooked struct {
+	*cluster.Daemon
+	board *board
+	dir   string // of the hooks
+	book  string // where the hook writes
+}
+
+func (b *board) hooks() *hooked {
+	b.c.t.Helper()
+	if os.Getuid() != 0 {
+		b.c.t.Skip("only root can make hooks, which must belong to root")
+	}
+	d, err := b.c.NewDaemon(b.Number)
+	must(b.c.t, err)
+	h := &hooked{Daemon: d, board: b, dir: filepath.Join(d.Dir, "hooks.d"), book: filepath.Join(d.Dir, "book")}
+	must(b.c.t, os.Mkdir(h.dir, 0o755))
+	// While there is a file "slow", MASTER takes for ever.
+	script := fmt.Sprintf(`#!/bin/bash
+echo "$EPOCHREALTIME $2 $3 $4 $TOPDOG_EVENT $TOPDOG_TERM" >>%[1]s/book
+if [ "$3" = MASTER ] && [ -e %[1]s/slow ]; then echo $$ >%[1]s/pid; sleep 1000 & wait; fi
+`, d.Dir)
+	must(b.c.t, os.WriteFile(filepath.Join(h.dir, "notify"), []byte(script), 0o755))
+	h.run()
+	return h
+}
+
+func (h *hooked) run() {
+	h.board.c.t.Helper()
+	p := h.board.c.program
+	must(h.board.c.t, h.Launch(p.Path, []string{"hooks", "--dir", h.dir, "--config", h.board.ConfigFile()}, netns.Env(p.Env...)))
+}
+
+// line is what the hook was told at a time.
+type line struct {
+	at    time.Time
+	group string
+	word  string
+	event string
+}
+
+func (h *hooked) lines() (all []line) {
+	h.board.c.t.Helper()
+	text, _ := os.ReadFile(h.book)
+	for l := range strings.Lines(string(text)) {
+		f := strings.Fields(l)
+		if len(f) != 6 || f[3] != "100" {
+			h.board.c.t.Fatalf("%s: the hook was told %q", h.board, l)
+		}
+		micros, err := strconv.ParseInt(strings.ReplaceAll(f[0], ".", ""), 10, 64)
+		must(h.board.c.t, err)
+		all = append(all, line{time.UnixMicro(micros), f[1], f[2], f[4]})
+	}
+	return all
+}
+
+// toldSince waits until the hook was told some words since a moment, and returns when it was told the last one.
+func (h *hooked) toldSince(t time.Time, words ...string) time.Time {
+	h.board.c.t.Helper()
+	var last line
+	h.board.c.until(fmt.Sprintf("%s: the hook is told %q", h.board, words), func() string {
+		var got []string
+		for _, l := range h.lines() {
+			if l.at.After(t) {
+				got, last = append(got, l.word), l
+			}
+		}
+		if !slices.Equal(got, words) {
+			return fmt.Sprintf("it was told %q", got)
+		}
+		return ""
+	})
+	return last.at
+}
+
+// A hook knows within 20 ms where the address is, and a daemon that is killed is a stopped one.
+func TestHooks(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	began := time.Now()
+	hooks := map[*board]*hooked{}
+	for _, b := range c.boards {
+		hooks[b] = b.hooks() // before the daemon, as at a boot
+	}
+	c.start(c.boards...)
+	leader := c.agree()
+	hooks[leader].toldSince(began, "BACKUP", "MASTER")
+	for _, b := range c.except(leader) {
+		hooks[b].toldSince(began, "BACKUP")
+	}
+
+	var late []time.Duration
+	const rounds = 10
+	for range rounds {
+		moved := time.Now()
+		leader.topdog("resign")
+		next := c.agree()
+		hooks[leader].toldSince(moved, "BACKUP")
+		told := hooks[next].toldSince(moved, "MASTER")
+		spans := c.Holders.Since(moved).Spans
+		late = append(late, told.Sub(spans[len(spans)-1].From))
+		leader = next
+	}
+	slices.Sort(late)
+	t.Logf("a hook ran %.1f ms after the address had moved, median of %d; the worst %.1f ms", ms(late[rounds/2]), rounds, ms(late[rounds-1]))
+	if median := late[rounds/2]; median > 20*time.Millisecond && !underRace && !c.stalled(began) {
+		t.Errorf("a hook runs %.1f ms after the address has moved, want 20 at most", ms(median))
+	}
+
+	killed := time.Now()
+	leader.signal(syscall.SIGKILL)
+	stopped := hooks[leader].toldSince(killed, "STOP")
+	t.Logf("a hook was told of the daemon's death after %.1f ms", ms(stopped.Sub(killed)))
+	next := c.agreeWithout(leader)
+	hooks[next].toldSince(killed, "MASTER")
+	leader.gone()
+	leader.start()
+	c.agree()
+	hooks[leader].toldSince(killed, "STOP", "BACKUP")
+
+	stop := time.Now()
+	next.signal(syscall.SIGTERM)
+	hooks[next].toldSince(stop, "STOP")
+	next.ended()
+}
+
+// A `topdog hooks` that is killed takes its hook along, and when it is back it tells how things are.
+func TestHooksKilled(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	b := c.board(1)
+	began := time.Now()
+	h := b.hooks()
+	must(t, os.WriteFile(filepath.Join(h.Dir, "slow"), nil, 0o644))
+	c.start(b)
+	c.agreeOn(b, b)
+	h.toldSince(began, "BACKUP", "MASTER")
+	var pid int
+	c.until("the hook runs", func() string {
+		text, _ := os.ReadFile(filepath.Join(h.Dir, "pid"))
+		if _, err := fmt.Sscan(string(text), &pid); err != nil {
+			return "it does not"
+		}
+		return ""
+	})
+	must(t, h.Signal(syscall.SIGKILL))
+	c.until("the hook has ended", func() string {
+		if _, alive := parentOf(pid); alive {
+			return "it has not"
+		}
+		return ""
+	})
+	must(t, os.Remove(filepath.Join(h.Dir, "slow")))
+	again := time.Now()
+	h.run()
+	h.toldSince(again, "MASTER")
+	if lines := h.lines(); lines[len(lines)-1].event != "snapshot" || lines[0].group != "topdog" {
+		t.Errorf("the hook was told %+v", lines)
+	}
+	// It ends as a service does, and says nothing of the daemon that runs on.
+	must(t, h.Signal(syscall.SIGTERM))
+	if !h.Ended(cluster.Timeout) || h.Wait() != nil {
+		t.Errorf("it ended with %v", h.Wait())
+	}
+	h.toldSince(again, "MASTER")
+}
+
+// The verbs that say whether a board leads, and what becomes of a command that runs as long as it does.
+func TestLeadVerbs(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	if o := c.board(1).topdog("is-leader"); o.status != 3 || !strings.Contains(o.stderr, "does not run") {
+		t.Errorf("without a daemon: %v", o)
+	}
+	c.start(c.boards...)
+	leader := c.agree()
+	follower := c.except(leader)[0]
+	for b, want := range map[*board]int{leader: 0, follower: 1} {
+		if o := b.topdog("is-leader"); o.status != want || o.stdout != "" || o.stderr != "" {
+			t.Errorf("is-leader on %s, want status %d: %v", b, want, o)
+		}
+	}
+	if o := leader.topdog("lead"); o.status != exitUsage {
+		t.Errorf("lead without a command: %v", o)
+	}
+
+	watch := follower.launch("watch")
+	lead := follower.launch("lead", "--", "sh", "-c", "echo pid $$; exec sleep 1000")
+	c.until("the follower is watched", func() string {
+		if !watch.Log.Logged("snapshot", "follower of "+leader.String()) {
+			return "it has said " + watch.Log.String()
+		}
+		return ""
+	})
+	if lead.Log.Logged("pid") {
+		t.Error("the command runs on a follower")
+	}
+	leader.topdog("resign")
+	c.agreeOn(follower, c.boards...)
+	var pid int
+	c.until("the command runs", func() string {
+		_, said, _ := strings.Cut(lead.Log.String(), "pid ")
+		if _, err := fmt.Sscan(said, &pid); err != nil {
+			return "it has said " + lead.Log.String()
+		}
+		return ""
+	})
+	c.until("it is watched", func() string {
+		if !watch.Log.Logged("role_changed", "leader with "+vip24.String()) || !watch.Log.Logged("address_acquired") {
+			return "it has said " + watch.Log.String()
+		}
+		return ""
+	})
+	must(t, lead.Signal(syscall.SIGKILL))
+	c.until("the command has ended with it", func() string {
+		if _, alive := parentOf(pid); alive {
+			return "it has not"
+		}
+		return ""
+	})
+	follower.signal(syscall.SIGKILL)
+	c.until("the watch has ended", func() string {
+		if !watch.Ended(0) {
+			return "it has not"
+		}
+		return ""
+	})
+	if !watch.Log.Logged("ended meanwhile") {
+		t.Errorf("the watch has said %s", watch.Log)
+	}
+}
+
+// launch starts a verb that goes on, with the configuration of the board.
+func (b *board) launch(args ...string) *cluster.Daemon {
+	b.c.t.Helper()
+	d, err := b.c.NewDaemon(b.Number)
+	must(b.c.t, err)
+	p := b.c.program
+	args = slices.Insert(args, 1, "--config", b.ConfigFile())
+	must(b.c.t, d.Launch(p.Path, args, netns.Env(p.Env...)))
+	return d
+}

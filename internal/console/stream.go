@@ -1,0 +1,174 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Publish adds a transition to the streams of events, with the next number. It never blocks.
+func (s *Server) Publish(t Transition) { s.transitions.add(t) }
+
+// Published is the number of the transition that was published last, which a [Status] has to tell.
+func (s *Server) Published() uint64 { return s.transitions.newest() }
+
+// stream is what somebody wants who asks for events.
+type stream struct {
+	forHooks bool // it takes a seat that is reserved for hooks
+	alive    bool // it is told every second that the daemon's loop turns
+}
+
+// streamFrom reads the query of a request.
+func streamFrom(query url.Values) (stream, error) {
+	for name, values := range query {
+		if name != "for" && name != "alive" || name == "for" && (len(values) != 1 || values[0] != "hooks") {
+			return stream{}, &requestError{
+				code:    http.StatusBadRequest,
+				message: "the query means nothing here: " + excerpt(query.Encode()),
+				hint:    "use /v1/events, with ?alive, ?for=hooks or ?alive&for=hooks if wanted",
+			}
+		}
+	}
+	return stream{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
+}
+
+// reserved reports whether a request has a right to a seat that others cannot take. It is asked
+// before anything else is done with a connection beyond the limit.
+func (s *Server) reserved(r *http.Request) bool {
+	want, err := streamFrom(r.URL.Query())
+	return err == nil && want.forHooks && r.URL.Path == pathEvents && s.mayReserve(r) == nil
+}
+
+// mayReserve refuses a reserved seat to those who may not have one: hooks would not get theirs if
+// everybody could take it.
+func (s *Server) mayReserve(r *http.Request) error {
+	refusal := &requestError{code: http.StatusForbidden, message: "a stream with for=hooks is not for everybody", err: errDenied}
+	caller, ok := credentialsFrom(r.Context())
+	if !ok {
+		return refusal
+	}
+	err := s.authorise(caller)
+	if err == nil {
+		return nil
+	}
+	if denied := (*requestError)(nil); errors.As(err, &denied) {
+		refusal.hint = denied.hint
+	}
+	return refusal
+}
+
+// enter takes a seat for a stream, and returns how to leave it.
+func (s *Server) enter(r *http.Request, want stream) (leave func(), err error) {
+	seats := s.streams
+	if want.forHooks {
+		if err := s.mayReserve(r); err != nil {
+			return nil, err
+		}
+		seats = s.hookStreams
+	}
+	select {
+	case seats <- struct{}{}:
+		return func() { <-seats }, nil
+	default:
+		return nil, &requestError{
+			code:    http.StatusServiceUnavailable,
+			message: fmt.Sprintf("the daemon serves %d streams of events already", cap(seats)),
+			hint:    "end one, or use GET /v1/status",
+		}
+	}
+}
+
+// serveEvents sends how the board is, and then every transition.
+func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Request) error {
+	want, err := streamFrom(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	leave, err := s.enter(r, want)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	status, err := s.status(r.Context())
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	first := status.snapshot()
+	if err := s.sendEvents(w, first); err != nil {
+		return ignoreGone(err)
+	}
+	return ignoreGone(s.stream(stopping, w, r, first, want.alive))
+}
+
+// stream sends all transitions after the last one that was sent, until somebody ends it.
+func (s *Server) stream(stopping context.Context, w *answer, r *http.Request, last Transition, alive bool) error {
+	var tick <-chan time.Time
+	if alive {
+		ticker := time.NewTicker(s.limits.interval)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for ended := false; ; {
+		news, more := s.transitions.after(last.Number)
+		if len(news) > 0 {
+			last = news[len(news)-1]
+			if err := s.sendEvents(w, news...); err != nil {
+				return err
+			}
+		}
+		if ended {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-tick:
+			if err := s.alive(r.Context()); err != nil {
+				return err // it becomes the last line
+			}
+			last.Event, last.AgeNs, last.Missed, last.Status = EventAlive, 0, 0, nil
+			if err := s.sendEvents(w, last); err != nil {
+				return err
+			}
+		case <-stopping.Done():
+			ended = true // once more: the last transitions tell how it ended
+		case <-r.Context().Done():
+			return nil
+		}
+	}
+}
+
+// alive returns when the backend has shown that it is.
+func (s *Server) alive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.status)
+	defer cancel()
+	return late(s.backend.Alive(ctx), s.limits.status)
+}
+
+// errGone says that the client has gone, which is no failure.
+var errGone = errors.New("the client has gone")
+
+func ignoreGone(err error) error {
+	if errors.Is(err, errGone) {
+		return nil
+	}
+	return err
+}
+
+// sendEvents sends transitions, one per line.
+func (s *Server) sendEvents(w *answer, all ...Transition) error {
+	conn := http.NewResponseController(w)
+	_ = conn.SetWriteDeadline(time.Now().Add(s.limits.stall))
+	for i := range all {
+		if err := w.json(http.StatusOK, &all[i]); err != nil {
+			return err
+		}
+	}
+	if conn.Flush() != nil {
+		return errGone
+	}
+	return nil
+}

@@ -1,0 +1,475 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// watched is a stream that a test reads.
+type watched struct {
+	t     *testing.T
+	seen  chan Transition
+	ended chan error
+}
+
+func watch(t *testing.T, s *Server, o WatchOptions) *watched {
+	t.Helper()
+	w := &watched{t: t, seen: make(chan Transition), ended: make(chan error, 1)}
+	go func() {
+		w.ended <- Dial(s.path).Watch(t.Context(), o, func(n Transition) error { w.seen <- n; return nil })
+	}()
+	return w
+}
+
+func (w *watched) next() Transition {
+	w.t.Helper()
+	select {
+	case n := <-w.seen:
+		return n
+	case err := <-w.ended:
+		w.t.Fatalf("the stream ended: %v", err)
+	case <-time.After(deadline):
+		w.t.Fatal("no event")
+	}
+	return Transition{}
+}
+
+// numbered is a backend whose status tells what was published.
+func numbered(s **Server) fake {
+	return fake{status: func(context.Context) (Status, error) {
+		status := healthy()
+		status.Transition = (*s).Published()
+		return status, nil
+	}}
+}
+
+func newNumbered(t *testing.T, l limits) *Server {
+	var s *Server
+	s = newServer(socketPath(t), 0o660, numbered(&s), l)
+	return s
+}
+
+// The stream begins with how the board is, and nothing is left out or told twice after that.
+func TestStream(t *testing.T) {
+	quick := defaultLimits
+	// Transitions come after the time in which a request must have been read. A stream must outlive that.
+	quick.request = 20 * time.Millisecond
+	s := newNumbered(t, quick)
+	stop := serve(t, s)
+	s.Publish(Transition{Event: EventRoleChanged})
+	s.Publish(Transition{Event: EventRoleChanged})
+	w := watch(t, s, WatchOptions{})
+
+	first := w.next()
+	want := healthy()
+	want.Transition = 2
+	if diff := cmp.Diff(want, *first.Status); diff != "" {
+		t.Errorf("the status of the first line (-want +got):\n%s", diff)
+	}
+	first.Status = nil
+	if diff := cmp.Diff(Transition{
+		Number: 2, Event: EventSnapshot, AgeNs: 7_500_000_000_000, Role: "follower", Reason: "heard_leader", ReasonText: "heard the leader",
+		Leader: "192.168.1.13", LeaderName: "pi3", Term: 7, Group: "pihole", Addresses: []string{"192.168.1.250/24"},
+		Interface: "eth0", Board: "192.168.1.11", BoardName: "pi1", Priority: 100,
+	}, first); diff != "" {
+		t.Errorf("the first line (-want +got):\n%s", diff)
+	}
+
+	<-time.After(3 * quick.request)
+	const many, burst = 1000, 100
+	for i := range uint64(many) {
+		if i%burst == 0 {
+			for n := range burst {
+				s.Publish(Transition{Event: EventLeaderChanged, Term: uint32(int(i) + n), Addresses: []string{}})
+			}
+		}
+		n := w.next()
+		if n.Number != 3+i || n.Term != uint32(i) || n.Event != EventLeaderChanged || n.Status != nil || n.Missed != 0 || n.AgeNs < 0 || n.AgeNs > int64(deadline) {
+			t.Fatalf("transition %d is %+v", i, n)
+		}
+	}
+
+	// The last ones arrive although the server stops at once.
+	s.Publish(Transition{Event: EventStopping})
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	if n := w.next(); n.Event != EventStopping {
+		t.Errorf("before the end: %+v", n)
+	}
+	if err := <-w.ended; !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after the daemon's end: %v, want ErrNotRunning", err)
+	}
+	<-stopped
+}
+
+// Whoever is too far behind gets the newest, and is told how many it has missed.
+func TestOverrun(t *testing.T) {
+	p := newTransitions(4)
+	numbers := func(after uint64) (got []uint64, missed uint64) {
+		t.Helper()
+		news, _ := p.after(after)
+		for _, n := range news {
+			got, missed = append(got, n.Number), missed+n.Missed
+		}
+		return got, missed
+	}
+	for i := range 10 {
+		p.add(Transition{Term: uint32(i + 1)})
+	}
+	for _, tt := range []struct {
+		after  uint64
+		want   []uint64
+		missed uint64
+	}{
+		{10, nil, 0}, {9, []uint64{10}, 0}, {6, []uint64{7, 8, 9, 10}, 0}, {5, []uint64{10}, 4}, {0, []uint64{10}, 9},
+	} {
+		got, missed := numbers(tt.after)
+		if !slices.Equal(got, tt.want) || missed != tt.missed {
+			t.Errorf("after %d: %d and %d missed, want %d and %d", tt.after, got, missed, tt.want, tt.missed)
+		}
+	}
+	news, _ := p.after(9)
+	if news[0].Term != 10 {
+		t.Errorf("transition 10 is that of term %d", news[0].Term)
+	}
+	_, more := p.after(10)
+	p.add(Transition{})
+	<-more
+}
+
+// A reader that stops to read does not keep anything from the others, and learns what it has missed
+// when it goes on.
+func TestSlowReader(t *testing.T) {
+	l := defaultLimits
+	l.kept = 8
+	s := newNumbered(t, l)
+	serve(t, s)
+	conn, err := net.Dial("unix", s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+	waitFor(t, func() bool { return len(s.streams) == 1 })
+	const many = 5000 // more than a socket has room for
+	for i := range many {
+		s.Publish(Transition{Event: EventRoleChanged, ReasonText: strings.Repeat("x", 100)})
+		if i%100 == 0 {
+			<-time.After(time.Millisecond)
+		}
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(deadline))
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := json.NewDecoder(response.Body)
+	told, missed, last := uint64(0), uint64(0), uint64(0)
+	for last < many {
+		var n Transition
+		if err := lines.Decode(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n.Event == EventSnapshot {
+			last = n.Number
+			continue
+		}
+		if n.Number != last+n.Missed+1 {
+			t.Fatalf("after %d comes %d, and %d were missed", last, n.Number, n.Missed)
+		}
+		told, missed, last = told+1, missed+n.Missed, n.Number
+	}
+	if missed == 0 {
+		t.Errorf("%d were told, and none was missed: this test does not see an overrun any more", told)
+	}
+}
+
+// Signs of life come if they are wanted, and are not passed on.
+func TestAlive(t *testing.T) {
+	l := defaultLimits
+	l.interval, l.status = 5*time.Millisecond, 20*time.Millisecond
+	dead := make(chan struct{})
+	s := newServer(socketPath(t), 0o660, fake{alive: func(ctx context.Context) error {
+		select {
+		case <-dead:
+			<-ctx.Done()
+			return ctx.Err()
+		default:
+			return nil
+		}
+	}}, l)
+	serve(t, s)
+	response, err := Dial(s.path).do(t.Context(), http.MethodGet, WatchOptions{Alive: true}.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := json.NewDecoder(response.Body)
+	for i, want := range []Event{EventSnapshot, EventAlive, EventAlive} {
+		var n Transition
+		if err := lines.Decode(&n); err != nil || n.Event != want || n.Role != "follower" || (n.Status == nil) != (i > 0) {
+			t.Errorf("line %d: %+v, %v; want %s", i, n, err, want)
+		}
+	}
+	w := watch(t, s, WatchOptions{Alive: true})
+	if n := w.next(); n.Event != EventSnapshot {
+		t.Errorf("first: %+v", n)
+	}
+	close(dead)
+	select {
+	case n := <-w.seen:
+		t.Errorf("passed on: %+v", n)
+	case err := <-w.ended:
+		if err == nil || !strings.Contains(err.Error(), "did not answer within 20ms") {
+			t.Errorf("the daemon's loop stands still, and the stream ends with %v", err)
+		}
+	case <-time.After(deadline):
+		t.Error("the stream goes on although the daemon's loop stands still")
+	}
+}
+
+func TestStreamEnds(t *testing.T) {
+	t.Run("with the caller's context", func(t *testing.T) {
+		s := newTestServer(t, fake{})
+		serve(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := Dial(s.path).Watch(ctx, WatchOptions{}, func(Transition) error { cancel(); return nil })
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		waitFor(t, func() bool { return len(s.streams) == 0 })
+	})
+	t.Run("with an error of the caller", func(t *testing.T) {
+		s := newTestServer(t, fake{})
+		serve(t, s)
+		enough := errors.New("enough")
+		if err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return enough }); !errors.Is(err, enough) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("with an error of the backend", func(t *testing.T) {
+		s := newTestServer(t, fake{status: func(context.Context) (Status, error) {
+			return Status{}, &requestError{message: "out of order", hint: "restart me"}
+		}})
+		serve(t, s)
+		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
+		if err == nil || err.Error() != "out of order: restart me" {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("when there are too many", func(t *testing.T) {
+		few := defaultLimits
+		few.streams = 1
+		s := newServer(socketPath(t), 0o660, fake{}, few)
+		serve(t, s)
+		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error {
+			return Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
+		})
+		if err == nil || !strings.Contains(err.Error(), "serves 1 streams of events already") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("when the daemon talks otherwise", func(t *testing.T) {
+		path := socketPath(t)
+		impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"version\":\"0\"}\n")
+		err := Dial(path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
+		if !errors.Is(err, ErrNotRunning) { // a line without an end: cut off
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// Hooks have their seats when everybody else has taken all there are.
+func TestSeatsForHooks(t *testing.T) {
+	l := defaultLimits
+	l.connections, l.streams, l.hookStreams = 3, 2, 1
+	s := newNumbered(t, l)
+	serve(t, s)
+	var crowd []*watched
+	for range l.streams {
+		w := watch(t, s, WatchOptions{})
+		w.next()
+		crowd = append(crowd, w)
+	}
+	conn, err := net.Dial("unix", s.path) // the last connection, which says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = Dial(s.path).Status(t.Context())
+	if err == nil {
+		t.Fatal("there is room left")
+	}
+	hooks := watch(t, s, WatchOptions{ForHooks: true, Alive: true})
+	if n := hooks.next(); n.Event != EventSnapshot {
+		t.Errorf("hooks are told %+v", n)
+	}
+	var e *requestError
+	err = Dial(s.path).Watch(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return nil })
+	if !errors.As(err, &e) || e.code != 503 || !strings.Contains(e.message, "1 streams of events already") {
+		t.Errorf("a second seat for hooks: %v", err)
+	}
+	s.Publish(Transition{Event: EventRoleChanged})
+	for _, w := range append(crowd, hooks) {
+		if n := w.next(); n.Event != EventRoleChanged {
+			t.Errorf("told %+v", n)
+		}
+	}
+}
+
+// Not everybody may take the seats of hooks.
+func TestStrangersGetNoSeatForHooks(t *testing.T) {
+	l := defaultLimits
+	l.connections = 0 // all are beyond the limit
+	for _, tt := range []struct {
+		name   string
+		caller *credentials
+		query  string
+		code   int
+		want   string
+	}{
+		{"root", &credentials{uid: 0}, "?for=hooks", 200, `"event":"snapshot"`},
+		{"root, no seat wanted", &credentials{uid: 0}, "", 503, "connections already"},
+		{"a stranger", &credentials{uid: 4711}, "?for=hooks", 503, "connections already"},
+		{"unknown", nil, "?for=hooks", 503, "connections already"},
+	} {
+		s := newServer("unused", 0o660, fake{}, l)
+		s.authorise = policy{daemon: 990, group: 980}.authorise
+		r := httptest.NewRequest("GET", pathEvents+tt.query, nil)
+		ctx, cancel := context.WithCancel(context.WithValue(r.Context(), overLimitKey{}, true))
+		if tt.caller != nil {
+			ctx = context.WithValue(ctx, credentialsKey{}, *tt.caller)
+		}
+		cancel() // the stream ends after the first line
+		w := httptest.NewRecorder()
+		s.handler(ctx).ServeHTTP(w, r.WithContext(ctx))
+		if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("%s: %d %s, want %d %s", tt.name, w.Code, w.Body, tt.code, tt.want)
+		}
+	}
+}
+
+// A seat for hooks is refused with what to do.
+func TestRefusedSeat(t *testing.T) {
+	s := newTestServer(t, fake{})
+	s.authorise = policy{daemon: 990, group: 980}.authorise
+	r := httptest.NewRequest("GET", pathEvents+"?for=hooks", nil)
+	r = r.WithContext(context.WithValue(r.Context(), credentialsKey{}, credentials{uid: 4711}))
+	w := httptest.NewRecorder()
+	s.handler(t.Context()).ServeHTTP(w, r)
+	if want := `{"error":"a stream with for=hooks is not for everybody","hint":"use sudo, or join the group 980"}`; w.Code != 403 || strings.TrimSpace(w.Body.String()) != want {
+		t.Errorf("%d %s, want 403 %s", w.Code, w.Body, want)
+	}
+}
+
+// Follow tells of a daemon that goes away, and goes on with the next.
+func TestFollow(t *testing.T) {
+	path := socketPath(t)
+	var server *Server
+	start := func() (stop func()) {
+		server = newServer(path, 0o660, numbered(&server), defaultLimits)
+		return serve(t, server)
+	}
+	stop := start()
+	ctx, cancel := context.WithCancel(t.Context())
+	seen, ended := make(chan Transition), make(chan error, 1)
+	go func() {
+		ended <- Dial(path).Follow(ctx, WatchOptions{ForHooks: true, Alive: true}, func(n Transition) error {
+			seen <- n
+			return nil
+		})
+	}()
+	next := func(want Event) Transition {
+		t.Helper()
+		select {
+		case n := <-seen:
+			if n.Event != want {
+				t.Errorf("told %+v, want %s", n, want)
+			}
+			return n
+		case <-time.After(deadline):
+			t.Fatalf("not told of %s", want)
+		}
+		return Transition{}
+	}
+	next(EventSnapshot)
+	server.Publish(Transition{Event: EventRoleChanged, Role: RoleLeader, Holding: true, Group: "pihole", Leader: "x", Term: 8})
+	if n := next(EventRoleChanged); !n.Leads() {
+		t.Errorf("%+v does not lead", n)
+	}
+	for range 2 {
+		stop()
+		n := next(EventDaemonGone)
+		if n.Leads() || n.Leader != "" || n.Term != 0 || n.Group != "pihole" || !strings.Contains(n.ReasonText, path) {
+			t.Errorf("without a daemon: %+v", n)
+		}
+		stop = start()
+		next(EventSnapshot)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Whoever may not have a seat for hooks follows from another one.
+func TestFollowWithoutReservedSeat(t *testing.T) {
+	s := newTestServer(t, fake{})
+	s.identify = func(ctx context.Context, _ net.Conn) context.Context { return ctx }
+	serve(t, s)
+	enough := errors.New("enough")
+	err := Dial(s.path).Follow(t.Context(), WatchOptions{ForHooks: true}, func(n Transition) error {
+		if n.Event != EventSnapshot {
+			return fmt.Errorf("told %+v", n)
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// WatchStatus shows a status at once, and again when something has happened.
+func TestWatchStatus(t *testing.T) {
+	var s *Server
+	s = newServer(socketPath(t), 0o660, numbered(&s), defaultLimits)
+	stop := serve(t, s)
+	seen := make(chan uint64)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Dial(s.path).WatchStatus(t.Context(), func(status Status) error { seen <- status.Transition; return nil })
+	}()
+	for want := range uint64(4) {
+		began := time.Now()
+		for got := range seen { // the same again is for the sake of the ages
+			if got == want {
+				break
+			}
+		}
+		if late := time.Since(began); want > 0 && late > statusEvery {
+			t.Errorf("the status after transition %d came after %v", want, late)
+		}
+		s.Publish(Transition{Event: EventRoleChanged})
+	}
+	go func() {
+		for range seen {
+		}
+	}()
+	stop()
+	if err := <-ended; !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after the daemon's end: %v, want ErrNotRunning", err)
+	}
+}

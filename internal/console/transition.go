@@ -1,0 +1,67 @@
+package console
+
+import "time"
+
+// Transition is one step in the life of a board, and how the board is after it. GET /v1/events
+// is a stream of them, one JSON object per line.
+type Transition struct {
+	Number uint64 `json:"number"` // one more with each; the first of a daemon is 1
+	Event  Event  `json:"event"`
+	AgeNs  int64  `json:"age_ns"` // since it happened, when this was sent
+	Missed uint64 `json:"missed"` // so many before it were not sent, because the reader was too slow
+
+	Role       string   `json:"role"`        // of this board: one of the Role constants
+	Reason     string   `json:"reason"`      // why it has that role, or why the leader changed: an identifier of election.Reason
+	ReasonText string   `json:"reason_text"` // the same for people
+	Holding    bool     `json:"holding"`     // this board has the addresses, and answers for them
+	Leader     string   `json:"leader"`      // id; "" if this board knows of none
+	LeaderName string   `json:"leader_name"`
+	Term       uint32   `json:"term"`
+	Group      string   `json:"group"`
+	Addresses  []string `json:"addresses"` // the floating ones, with prefix length
+	Interface  string   `json:"interface"`
+	Board      string   `json:"board"` // id of this board; "" until it has a network
+	BoardName  string   `json:"board_name"`
+	Priority   int      `json:"priority"` // of this board; 0 while it does not stand for the lead
+
+	// Status is all that is known, in the first line of a stream and in no other.
+	Status *Status `json:"status,omitempty"`
+}
+
+// Event says what has happened.
+type Event string
+
+// The events. EventDaemonGone is not in the stream: who follows one finds that out by its end.
+const (
+	EventSnapshot        Event = "snapshot"         // nothing: this is how the board was when the stream began
+	EventRoleChanged     Event = "role_changed"     // this board has another role
+	EventLeaderChanged   Event = "leader_changed"   // the role is the same, and another board leads, or none, or the same in another term
+	EventAddressAcquired Event = "address_acquired" // this board has the addresses now
+	EventAddressReleased Event = "address_released" // it no longer has them
+	EventStopping        Event = "stopping"         // its daemon was told to stop, and hands over if it leads
+	EventAlive           Event = "alive"            // nothing: the daemon's loop turns
+	EventDaemonGone      Event = "daemon_gone"      // there is no daemon any more, or it does not answer
+)
+
+// Leads reports whether this board leads and has the addresses.
+func (t *Transition) Leads() bool { return t.Role == RoleLeader && t.Holding }
+
+// Leads reports whether this board leads and has the addresses.
+func (s *Status) Leads() bool {
+	t := s.snapshot()
+	return t.Leads()
+}
+
+// snapshot is the first line of a stream.
+func (s *Status) snapshot() Transition {
+	t := Transition{
+		Number: s.Transition, Event: EventSnapshot, Role: s.Role, Reason: s.Reason, ReasonText: s.ReasonText,
+		Holding: s.Holding && !s.MajorityUnheard, Leader: s.Leader, LeaderName: s.LeaderName, Term: s.Term, Group: s.Group,
+		Addresses: s.Addresses, Interface: s.Interface, Board: s.Board.ID, BoardName: s.Board.Name,
+		Priority: s.Board.Priority, Status: s,
+	}
+	if s.RoleSinceMs != nil {
+		t.AgeNs = int64(*s.RoleSinceMs * float64(time.Millisecond))
+	}
+	return t
+}

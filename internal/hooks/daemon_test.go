@@ -1,0 +1,73 @@
+package hooks
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"topdog/internal/console"
+)
+
+// fakeDaemon is the control socket of one, with a board that is as the test says.
+type fakeDaemon struct {
+	t      *testing.T
+	path   string
+	server *console.Server
+	stop   func()
+
+	mu    sync.Mutex
+	role  string
+	holds bool
+}
+
+func newDaemon(t *testing.T) *fakeDaemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "topdog") // short, since the path of a socket has a limit
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	d := &fakeDaemon{t: t, path: filepath.Join(dir, "s"), role: console.RoleFollower}
+	d.start()
+	return d
+}
+
+func (d *fakeDaemon) start() {
+	d.t.Helper()
+	d.server = console.NewServer(d.path, 0o600, d)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.server.Run(ctx) }()
+	d.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			d.t.Errorf("the control socket: %v", err)
+		}
+	})
+	d.t.Cleanup(d.stop)
+	waitFor(d.t, "the socket is there", func() bool { _, err := d.client().Status(d.t.Context()); return err == nil })
+}
+
+func (d *fakeDaemon) client() *console.Client { return console.Dial(d.path) }
+
+// becomes changes the role of the board, and says so.
+func (d *fakeDaemon) becomes(role string) {
+	d.mu.Lock()
+	d.role, d.holds = role, role == console.RoleLeader
+	d.mu.Unlock()
+	d.server.Publish(console.Transition{Event: console.EventRoleChanged, Role: role, Holding: role == console.RoleLeader})
+}
+
+func (d *fakeDaemon) Status(context.Context) (console.Status, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return console.Status{Transition: d.server.Published(), Group: "a group", Role: d.role, Holding: d.holds}, nil
+}
+
+func (d *fakeDaemon) Alive(ctx context.Context) error { return nil }
+
+func (d *fakeDaemon) Trace(context.Context) (console.Trace, error)    { return console.Trace{}, nil }
+func (d *fakeDaemon) Leave(context.Context) (console.Handover, error) { return console.Handover{}, nil }
+func (d *fakeDaemon) Resign(context.Context) (console.Handover, error) {
+	return console.Handover{}, nil
+}

@@ -1,0 +1,285 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/console"
+)
+
+// deadline ends a test that waits for what never comes.
+const deadline = 20 * time.Second
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(deadline); !done(); <-look.C {
+		if time.Now().After(end) {
+			t.Fatalf("%s: it did not happen in time", what)
+		}
+	}
+}
+
+// lines collects what is logged.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+func newTestLog() (*logrus.Entry, *lines) {
+	said := &lines{}
+	log := logrus.New()
+	log.SetOutput(io.MultiWriter(said))
+	return logrus.NewEntry(log), said
+}
+
+// hooked is a runner whose scripts write what they are told into a file.
+type hooked struct {
+	*runner
+	t    *testing.T
+	book string
+	said *lines
+	end  func()
+}
+
+func newHooked(t *testing.T) *hooked {
+	h := &hooked{t: t, book: filepath.Join(t.TempDir(), "book")}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("it has logged:\n%s", h.said.text.String())
+		}
+	})
+	log, said := newTestLog()
+	h.said = said
+	h.runner = &runner{
+		Options: Options{Directory: directory(t), Timeout: deadline, Log: log},
+		states:  newNewest(), told: map[script]told{}, remarked: map[remark]bool{},
+	}
+	return h
+}
+
+func (h *hooked) script(name, text string) {
+	h.t.Helper()
+	path := filepath.Join(h.Directory, name)
+	must(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	write(h.t, path, "#!/bin/sh\nbook="+h.book+"\n"+text+"\n", 0o755)
+}
+
+// begin begins to run the scripts; it ends with the test, or when end is called.
+func (h *hooked) begin() {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	ended := make(chan struct{})
+	go func() { h.run(ctx); close(ended) }()
+	h.end = sync.OnceFunc(func() { cancel(); <-ended })
+	h.t.Cleanup(h.end)
+}
+
+func (h *hooked) put(w word, leader string, term uint32) {
+	h.states.put(state{w, console.Transition{
+		Event: console.EventRoleChanged, Role: "role", Reason: "reason", Group: "a group", Priority: 100, Leader: leader, LeaderName: "pi 1",
+		Addresses: []string{"192.168.1.250/24", "192.168.1.251/24"}, Interface: "eth0", Term: term, Board: "192.168.1.11",
+	}})
+}
+
+func (h *hooked) read() []string {
+	text, _ := os.ReadFile(h.book)
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+func (h *hooked) wantBook(want ...string) {
+	h.t.Helper()
+	waitFor(h.t, fmt.Sprintf("%q is written, not %q", want, h.read()), func() bool { return slices.Equal(h.read(), want) })
+}
+
+// A script gets what keepalived gives to notify scripts, and more in the environment.
+func TestArguments(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "/run/systemd/notify")
+	t.Setenv("TOPDOG_ROLE", "another")
+	h := newHooked(t)
+	h.script("notify", `printf '%s|' "$@" >"$book.new"; env | grep -E '^(TOPDOG_|NOTIFY|PATH=)' | sort >>"$book.new"; mv "$book.new" "$book"`)
+	h.begin()
+	h.put(master, "192.168.1.11", 8)
+	h.wantBook("INSTANCE|a group|MASTER|100|PATH="+os.Getenv("PATH"),
+		"TOPDOG_ADDRESSES=192.168.1.250/24 192.168.1.251/24", "TOPDOG_BOARD=192.168.1.11", "TOPDOG_EVENT=role_changed",
+		"TOPDOG_GROUP=a group", "TOPDOG_INTERFACE=eth0", "TOPDOG_LEADER=192.168.1.11", "TOPDOG_LEADER_NAME=pi 1",
+		"TOPDOG_REASON=reason", "TOPDOG_ROLE=role", "TOPDOG_TERM=8")
+}
+
+func TestInherited(t *testing.T) {
+	got := inherited([]string{"A=1", "TOPDOG_X=1", "WATCHDOG_USEC=1"})
+	if diff := cmp.Diff([]string{"A=1", defaultPath}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Scripts run in the order of their names, each state once, and those of leader.d for each leader.
+func TestOrder(t *testing.T) {
+	h := newHooked(t)
+	h.script("20-b", `echo "b $3" >>"$book"`)
+	h.script("10-a", `echo "a $3" >>"$book"`)
+	h.script("leader.d/50-l", `echo "l $3 $TOPDOG_LEADER" >>"$book"`)
+	h.begin()
+	h.put(backup, "", 1)
+	h.wantBook("a BACKUP", "b BACKUP")
+	h.put(backup, "two", 1)
+	h.wantBook("a BACKUP", "b BACKUP", "l BACKUP two")
+	h.put(backup, "", 1)
+	h.put(backup, "two", 1)
+	h.put(backup, "three", 2)
+	h.wantBook("a BACKUP", "b BACKUP", "l BACKUP two", "l BACKUP three")
+	h.put(master, "one", 3)
+	h.wantBook("a BACKUP", "b BACKUP", "l BACKUP two", "l BACKUP three", "a MASTER", "b MASTER", "l MASTER one")
+
+	// One that is put there later is told at the next change, as the others.
+	must(t, os.Remove(h.book))
+	h.script("15-new", `echo "new $3" >>"$book"`)
+	h.put(stop, "", 0)
+	h.wantBook("a STOP", "new STOP", "b STOP")
+}
+
+// What is over before its turn is left out, and no script is told what is over when another ran before it.
+func TestOvertaken(t *testing.T) {
+	h := newHooked(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	must(t, unix.Mkfifo(gate, 0o600))
+	h.script("10-slow", `echo "slow $3" >>"$book"; [ "$3" = BACKUP ] || read x <`+gate)
+	h.script("20-fast", `echo "fast $3" >>"$book"`)
+	h.begin()
+	h.put(backup, "a", 1)
+	h.wantBook("slow BACKUP", "fast BACKUP")
+	h.put(master, "b", 2)
+	h.wantBook("slow BACKUP", "fast BACKUP", "slow MASTER")
+	h.put(fault, "", 2)
+	h.put(backup, "c", 3)
+	must(t, os.WriteFile(gate, []byte("go\n"), 0))
+	// The fast one was told BACKUP already, and MASTER is over.
+	h.wantBook("slow BACKUP", "fast BACKUP", "slow MASTER", "slow BACKUP")
+	waitFor(t, "it is logged", func() bool {
+		return h.said.has("1 changes were over before the hooks could be told; now this board is BACKUP")
+	})
+	h.end()
+	h.wantBook("slow BACKUP", "fast BACKUP", "slow MASTER", "slow BACKUP")
+}
+
+// A thousand changes as fast as they come: what is told is in order, the last one is told, and no process is left.
+func TestThousand(t *testing.T) {
+	h := newHooked(t)
+	h.script("notify", `echo "$3 $TOPDOG_TERM" >>"$book"`)
+	h.begin()
+	const many = 1000
+	words := []word{master, backup, fault}
+	for i := range uint32(many) {
+		h.put(words[i%3], "", i)
+		if i%50 == 0 {
+			<-time.After(time.Millisecond)
+		}
+	}
+	h.end() // when the last state was told
+	before, told := -1, 0
+	for _, line := range h.read() {
+		w, term, _ := strings.Cut(line, " ")
+		n, err := strconv.Atoi(term)
+		must(t, err)
+		if n <= before || w != string(words[n%3]) {
+			t.Errorf("after %d comes %s", before, line)
+		}
+		before, told = n, told+1
+	}
+	// If it was told the last word already, and not what came in between, it is not told again.
+	if last := words[(many-1)%3]; words[before%3] != last {
+		t.Errorf("the last state is %s, and %s was told", last, words[before%3])
+	}
+	t.Logf("%d of %d were told, the others overtaken", told, many)
+	if left := children(t); len(left) > 0 {
+		t.Errorf("these processes are left: %q", left)
+	}
+}
+
+// children are this process's, zombies included.
+func children(t *testing.T) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	must(t, err)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if parent, _ := strconv.Atoi(fields[1]); parent == os.Getpid() {
+			found = append(found, string(text[:40]))
+		}
+	}
+	return found
+}
+
+// A script that hangs is killed with all that it has started, and the next state is told.
+func TestTimeout(t *testing.T) {
+	h := newHooked(t)
+	h.Timeout = 300 * time.Millisecond
+	h.script("hangs", `echo "$3" >>"$book"
+[ "$3" = MASTER ] || exit 3
+trap '' TERM HUP INT
+sh -c 'echo $$ >"'"$book"'.child"; trap "" TERM; sleep 1000 & wait' &
+wait`)
+	h.begin()
+	h.put(master, "", 1)
+	waitFor(t, "its child runs", func() bool { text, _ := os.ReadFile(h.book + ".child"); return len(text) > 1 })
+	h.put(backup, "", 2)
+	h.wantBook("MASTER", "BACKUP")
+	waitFor(t, "it is logged", func() bool {
+		return h.said.has("hangs MASTER: it did not end in time, and was killed after") && h.said.has("hangs BACKUP: exit status 3 after")
+	})
+	text, err := os.ReadFile(h.book + ".child")
+	must(t, err)
+	waitFor(t, "its child is dead", func() bool {
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
+		return err != nil || bytes.Contains(stat, []byte(") Z ")) // whoever inherits it has yet to notice
+	})
+}
+
+// What cannot be run is logged with what to do, once if nothing changes.
+func TestCannotRun(t *testing.T) {
+	h := newHooked(t)
+	write(t, filepath.Join(h.Directory, "plain"), "echo no first line\n", 0o755)
+	write(t, filepath.Join(h.Directory, "others"), "#!/bin/sh\n", 0o777)
+	h.begin()
+	h.put(backup, "", 1)
+	h.put(master, "", 2)
+	waitFor(t, "it is logged", func() bool {
+		return h.said.has("plain MASTER: it cannot be run: its first line must name its interpreter, such as #!/bin/sh")
+	})
+	h.end()
+	h.said.mu.Lock()
+	defer h.said.mu.Unlock()
+	if n := strings.Count(h.said.text.String(), "others may be written to by others than root"); n != 1 {
+		t.Errorf("refused %d times in the log, want once:\n%s", n, h.said.text.String())
+	}
+}

@@ -1,0 +1,135 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// leaderDirectory is below the directory of the hooks, and has those that run when another board leads.
+const leaderDirectory = "leader.d"
+
+// script is a file that may run.
+type script struct {
+	path string
+	// eachLeader says that it runs when another board leads, and not when the state changes.
+	eachLeader bool
+}
+
+// remark is why a file does not run.
+type remark struct {
+	path string
+	text string
+	bad  bool // somebody should do something about it
+}
+
+// scripts returns what is to run from a directory, in the order of the names, and what is not.
+// Those of leader.d come after the others.
+func scripts(dir string) (found []script, remarks []remark) {
+	// Whoever may change the directory can make leader.d a link to any other.
+	if err := trusted(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, []remark{untrusted(dir, err)}
+	}
+	add := func(dir string, eachLeader bool) {
+		paths, rs := scriptsIn(dir, !eachLeader)
+		for _, path := range paths {
+			found = append(found, script{path, eachLeader})
+		}
+		remarks = append(remarks, rs...)
+	}
+	add(dir, false)
+	add(filepath.Join(dir, leaderDirectory), true)
+	return found, remarks
+}
+
+// scriptsIn returns what is to run from one directory. One that is not there is empty.
+func scriptsIn(dir string, top bool) (paths []string, remarks []remark) {
+	entries, err := os.ReadDir(dir) // sorted
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = trusted(dir)
+	}
+	if err != nil {
+		return nil, []remark{untrusted(dir, err)}
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if top && e.Name() == leaderDirectory {
+			continue
+		}
+		if why := ignored(e.Name()); why != "" {
+			remarks = append(remarks, remark{path, why, false})
+			continue
+		}
+		switch runs, text, err := runnable(path); {
+		case err != nil:
+			remarks = append(remarks, remark{path, "does not run: " + err.Error(), true})
+		case !runs:
+			remarks = append(remarks, remark{path, text, false})
+		default:
+			paths = append(paths, path)
+		}
+	}
+	return paths, remarks
+}
+
+// untrusted says that nothing runs from a directory.
+func untrusted(dir string, err error) remark {
+	return remark{dir, "no hook in it runs: " + err.Error(), true}
+}
+
+// ignored says why a file of that name is no hook; "" if it may be one.
+func ignored(name string) string {
+	switch {
+	case strings.HasPrefix(name, "."):
+		return "is hidden, and ignored"
+	case strings.HasSuffix(name, "~"), strings.Contains(name, ".dpkg-"), strings.HasSuffix(name, ".swp"):
+		return "is left over from an editor or from dpkg, and ignored"
+	}
+	return ""
+}
+
+// runnable reports whether a file is one that may run; if it is not meant to, text says why. The error
+// is about one that is meant to run and must not.
+func runnable(path string) (runs bool, text string, err error) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false, "", err
+	}
+	info, err := os.Stat(target)
+	switch {
+	case err != nil:
+		return false, "", err
+	case !info.Mode().IsRegular():
+		return false, "is no file, and ignored", nil
+	case info.Mode()&0o111 == 0:
+		return false, fmt.Sprintf("is not executable, and ignored (if it is a hook: sudo chmod +x %s)", path), nil
+	}
+	if err := trusted(target); err != nil {
+		return false, "", err
+	}
+	// Whoever may write to the directory of the target can put another file in its place.
+	return true, "", trusted(filepath.Dir(target))
+}
+
+// trusted refuses what somebody else than root may change. The error says what to type.
+func trusted(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || owner.Uid != 0:
+		return fmt.Errorf("%s must belong to root: sudo chown root: %s", path, path)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%s may be written to by others than root: sudo chmod go-w %s", path, path)
+	}
+	return nil
+}
