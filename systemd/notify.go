@@ -3,6 +3,10 @@
 // the same directory.
 //
 //	topdog.service               the unit
+//	topdog-witness.service       the unit of a witness
+//	topdog-hooks.service         runs scripts when the board begins or ceases to lead
+//	topdog-leader.service        has topdog-leader.target run while the board leads
+//	topdog-leave.service         hands over before the services of a board stop
 //	topdog.sysusers              the user topdog, for /usr/lib/sysusers.d/topdog.conf
 //	71-topdog.rules              LEDs and GPIO chips for the group gpio, for /usr/lib/udev/rules.d
 //	topdog.network               networkd leaves topdog's own device alone, for /usr/lib/systemd/network/10-topdog.network

@@ -59,6 +59,7 @@ func TestUnit(t *testing.T) {
 	u := parseUnit(t, "topdog.service")
 	says(t, u, map[string]string{
 		"Unit.After":                 "network-pre.target",
+		"Unit.Wants":                 "topdog-leave.service", // which it does not wait for
 		"Unit.StartLimitIntervalSec": "0",
 
 		"Service.Type":         "notify",
@@ -91,9 +92,9 @@ func TestUnit(t *testing.T) {
 
 		"Install.WantedBy": "multi-user.target",
 
-		// These must not be there: the first three make it wait for the
+		// These must not be there: the first two make it wait for the
 		// network, the rest takes away what it works with.
-		"Unit.Requires": "", "Unit.Wants": "", "Unit.Before": "",
+		"Unit.Requires": "", "Unit.Before": "",
 		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Service.PrivateDevices": "",
 		"Service.DynamicUser": "", "Service.ProcSubset": "",
 	})
@@ -124,35 +125,80 @@ func TestWitnessUnit(t *testing.T) {
 	}
 }
 
+// What hooks, targets and the end of a board rely on.
+func TestUnitsOfHooks(t *testing.T) {
+	says(t, parseUnit(t, "topdog-hooks.service"), map[string]string{
+		"Unit.Before":               "topdog.service", // so it is stopped after that
+		"Service.ExecStart":         "/usr/bin/topdog hooks",
+		"Service.Restart":           "always",
+		"Service.KillMode":          "mixed",
+		"Service.User":              "topdog",
+		"Service.InaccessiblePaths": "-/etc/topdog/key",
+		"Install.WantedBy":          "multi-user.target",
+		"Service.NoNewPrivileges":   "",
+	})
+	says(t, parseUnit(t, "topdog-leader.service"), map[string]string{
+		"Service.ExecStart":               "/usr/bin/topdog target",
+		"Service.ExecStopPost":            "systemctl --no-block stop topdog-leader.target",
+		"Service.Restart":                 "always",
+		"Service.User":                    "",
+		"Service.RestrictAddressFamilies": "AF_UNIX",
+		"Install.WantedBy":                "multi-user.target",
+	})
+	says(t, parseUnit(t, "topdog-leader.target"), map[string]string{
+		"Unit.BindsTo": "topdog-leader.service",
+		"Unit.After":   "topdog-leader.service",
+	})
+	says(t, parseUnit(t, "topdog-leave.service"), map[string]string{
+		"Unit.After": "multi-user.target network.target topdog.service, topdog-leader.target topdog-leader.service topdog-hooks.service",
+
+		"Service.Type":            "oneshot",
+		"Service.RemainAfterExit": "yes",
+		"Service.ExecStop":        "-/usr/bin/topdog leave",
+		"Service.User":            "topdog",
+		"Install.WantedBy":        "",
+	})
+}
+
 // systemd's own opinion: no setting it does not know, and an exposure of at
-// most 2.5 out of 10, and of a witness of 1.5.
+// most 2.5 out of 10, of a witness and of what hooks need of 1.5. What hooks themselves may do is for
+// their owner to decide.
 func TestUnitBySystemd(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")
 	}
-	for name, threshold := range map[string]int{"topdog.service": 25, "topdog-witness.service": 15} {
+	for name, threshold := range map[string]int{
+		"topdog.service": 25, "topdog-witness.service": 15, "topdog-leave.service": 15, "topdog-leader.service": 25,
+		"topdog-leader.target": 0, "topdog-hooks.service": 100,
+	} {
 		t.Run(name, func(t *testing.T) { analyzeUnit(t, analyze, name, threshold) })
 	}
 }
 
 func analyzeUnit(t *testing.T, analyze, name string, threshold int) {
-	text, err := os.ReadFile(name)
+	// verify wants the programs to exist, and the units that others name.
+	dir := t.TempDir()
+	units, err := filepath.Glob("topdog*.*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// verify wants the programs to exist.
-	copied := filepath.Join(t.TempDir(), name)
-	installed := strings.ReplaceAll(string(text), "/usr/bin/topdog", "/bin/true")
-	if err := os.WriteFile(copied, []byte(installed), 0o600); err != nil {
-		t.Fatal(err)
+	for _, unit := range units {
+		installed := strings.ReplaceAll(read(t, unit), "/usr/bin/topdog", "/bin/true")
+		if err := os.WriteFile(filepath.Join(dir, unit), []byte(installed), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	copied := filepath.Join(dir, name)
 	out, err := exec.Command(analyze, "verify", "--man=no", copied).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		// It reports on other units of the machine too.
 		if strings.Contains(line, "topdog") {
 			t.Errorf("systemd-analyze verify: %v: %s", err, line)
 		}
+	}
+	if !strings.HasSuffix(name, ".service") {
+		return
 	}
 	out, err = exec.Command(analyze, "security", "--offline=yes", fmt.Sprintf("--threshold=%d", threshold), copied).CombinedOutput()
 	if err != nil {

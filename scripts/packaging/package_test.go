@@ -101,6 +101,10 @@ func TestContents(t *testing.T) {
 	var want []string
 	for _, path := range []string{
 		"usr/lib/systemd/network/10-topdog.network",
+		"usr/lib/systemd/system/topdog-hooks.service",
+		"usr/lib/systemd/system/topdog-leader.service",
+		"usr/lib/systemd/system/topdog-leader.target",
+		"usr/lib/systemd/system/topdog-leave.service",
 		"usr/lib/systemd/system/topdog-witness.service",
 		"usr/lib/systemd/system/topdog.service",
 		"usr/lib/sysusers.d/topdog.conf",
