@@ -15,6 +15,9 @@ type fitness struct {
 	vain int        // how often in a row it has handed over because it was unfit, and nobody took the lead
 }
 
+// Grade is how fit this board says it is. A candidate says later what SetGrade has told it.
+func (c *Core) Grade() wire.Grade { return c.fitness.told }
+
 // unfit reports whether a leader of that grade hands over to a fitter board. One that is on
 // probation does its work. It does not ask for the lead, and it keeps it.
 func unfit(grade wire.Grade) bool { return grade >= wire.GradeDrained }

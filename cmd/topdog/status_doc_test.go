@@ -87,6 +87,13 @@ func grades() (names []string) {
 	return names
 }
 
+// The console knows no wire, and hooks ask it for this grade.
+func TestFailingIsFailing(t *testing.T) {
+	if console.GradeFailing != wire.GradeFailing.String() {
+		t.Errorf("package console calls it %q, and package wire %q", console.GradeFailing, wire.GradeFailing)
+	}
+}
+
 // snake is how an identifier looks: most languages can use it as a name.
 var snake = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 

@@ -83,7 +83,7 @@ func TestStream(t *testing.T) {
 	if diff := cmp.Diff(Transition{
 		Number: 2, Event: EventSnapshot, AgeNs: 7_500_000_000_000, Role: "follower", Reason: "heard_leader", ReasonText: "heard the leader",
 		Leader: "192.168.1.13", LeaderName: "pi3", Term: 7, Group: "pihole", Addresses: []string{"192.168.1.250/24"},
-		Interface: "eth0", Board: "192.168.1.11", BoardName: "pi1", Priority: 100,
+		Interface: "eth0", Board: "192.168.1.11", BoardName: "pi1", Priority: 100, Grade: "passing",
 	}, first); diff != "" {
 		t.Errorf("the first line (-want +got):\n%s", diff)
 	}

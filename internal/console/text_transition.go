@@ -26,6 +26,9 @@ func (t *Transition) text() string {
 	case t.Leader != "":
 		fmt.Fprintf(&text, " of %s, term %d", t.leader(), t.Term)
 	}
+	if t.Event == EventGradeChanged {
+		return text.String() + ": " + t.Grade
+	}
 	if t.ReasonText != "" {
 		text.WriteString(": " + t.ReasonText)
 	}

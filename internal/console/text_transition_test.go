@@ -15,6 +15,8 @@ func TestTransitionText(t *testing.T) {
 		{Transition{Number: 12345, Event: EventAddressReleased, Role: RoleLeader, Addresses: address, Term: 8, Missed: 9},
 			"12345  address_released  leader without the address, term 8 (9 before it were missed)"},
 		{Transition{Event: EventLeaderChanged, Role: RoleFollower, Leader: "9", Term: 1, ReasonText: "\x1b[2J"}, "   0  leader_changed    follower of 9, term 1: ?[2J"},
+		{Transition{Number: 5, Event: EventGradeChanged, Role: RoleFollower, Leader: "9", Term: 1, ReasonText: "heard the leader", Grade: GradeFailing},
+			"   5  grade_changed     follower of 9, term 1: failing"},
 		{Transition{Event: EventRoleChanged, Role: RoleIsolated}, "   0  role_changed      isolated"},
 	} {
 		if got := tt.n.Text(); got != tt.want {

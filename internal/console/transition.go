@@ -23,6 +23,7 @@ type Transition struct {
 	Board      string   `json:"board"` // id of this board; "" until it has a network
 	BoardName  string   `json:"board_name"`
 	Priority   int      `json:"priority"` // of this board; 0 while it does not stand for the lead
+	Grade      string   `json:"grade"`    // how fit it is to lead, as Board.Grade
 
 	// Status is all that is known, in the first line of a stream and in no other.
 	Status *Status `json:"status,omitempty"`
@@ -36,12 +37,16 @@ const (
 	EventSnapshot        Event = "snapshot"         // nothing: this is how the board was when the stream began
 	EventRoleChanged     Event = "role_changed"     // this board has another role
 	EventLeaderChanged   Event = "leader_changed"   // the role is the same, and another board leads, or none, or the same in another term
+	EventGradeChanged    Event = "grade_changed"    // this board is more fit to lead, or less
 	EventAddressAcquired Event = "address_acquired" // this board has the addresses now
 	EventAddressReleased Event = "address_released" // it no longer has them
 	EventStopping        Event = "stopping"         // its daemon was told to stop, and hands over if it leads
 	EventAlive           Event = "alive"            // nothing: the daemon's loop turns
 	EventDaemonGone      Event = "daemon_gone"      // there is no daemon any more, or it does not answer
 )
+
+// GradeFailing is what Transition.Grade is while the checks of a board fail, or have not passed yet.
+const GradeFailing = "failing"
 
 // Leads reports whether this board leads and has the addresses.
 func (t *Transition) Leads() bool { return t.Role == RoleLeader && t.Holding }
@@ -58,7 +63,7 @@ func (s *Status) snapshot() Transition {
 		Number: s.Transition, Event: EventSnapshot, Role: s.Role, Reason: s.Reason, ReasonText: s.ReasonText,
 		Holding: s.Holding && !s.MajorityUnheard, Leader: s.Leader, LeaderName: s.LeaderName, Term: s.Term, Group: s.Group,
 		Addresses: s.Addresses, Interface: s.Interface, Board: s.Board.ID, BoardName: s.Board.Name,
-		Priority: s.Board.Priority, Status: s,
+		Priority: s.Board.Priority, Grade: s.Board.Grade, Status: s,
 	}
 	if s.RoleSinceMs != nil {
 		t.AgeNs = int64(*s.RoleSinceMs * float64(time.Millisecond))

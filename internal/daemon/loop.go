@@ -81,6 +81,9 @@ func (d *Daemon) checkDeadman() {
 func (d *Daemon) settle() {
 	d.address.finishAcquire()
 	d.transitions.finish()
+	if d.core != nil {
+		d.transitions.tellGrade(d.core.Grade().String())
+	}
 	if d.core != nil && d.leaseMoved() {
 		d.extendLease()
 	}

@@ -4,6 +4,7 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/wire"
 )
 
 // transitions tell whoever follows this board, by the control socket, what happens to it. Each
@@ -18,7 +19,7 @@ type transitions struct {
 func newTransitions(cfg *config.Config, publish func(console.Transition)) *transitions {
 	return &transitions{publish: publish, told: console.Transition{
 		Role: console.RoleIsolated, Reason: election.ReasonNone.Identifier(), ReasonText: election.ReasonNone.String(),
-		Group: cfg.Group, Addresses: []string{}, BoardName: cfg.Name, Priority: int(cfg.Priority),
+		Group: cfg.Group, Addresses: []string{}, BoardName: cfg.Name, Priority: int(cfg.Priority), Grade: wire.GradePassing.String(),
 	}}
 }
 
@@ -73,12 +74,20 @@ func (t *transitions) finish() {
 	t.noted = nil
 }
 
+// tellGrade tells how fit the board is to lead, if that has changed.
+func (t *transitions) tellGrade(grade string) {
+	if now := t.told; grade != now.Grade {
+		now.Grade = grade
+		t.tell(console.EventGradeChanged, now)
+	}
+}
+
 // tellChange tells of a change of role or leader.
 func (d *Daemon) tellChange(c election.Change) {
 	now := console.Transition{
 		Role: c.To.String(), Reason: c.Reason.Identifier(), ReasonText: c.Reason.String(), Term: uint32(c.Term),
 		Group: d.cfg.Group, Addresses: []string{}, Interface: d.link.name,
-		Board: idText(d.group.self), BoardName: d.cfg.Name, Priority: int(d.priority()),
+		Board: idText(d.group.self), BoardName: d.cfg.Name, Priority: int(d.priority()), Grade: d.core.Grade().String(),
 	}
 	now.Leader, now.LeaderName = d.idAndName(c.NewLeader)
 	for _, p := range d.address.prefixes() {
@@ -88,6 +97,7 @@ func (d *Daemon) tellChange(c election.Change) {
 	if c.From != c.To {
 		event = console.EventRoleChanged
 	}
+	d.transitions.tellGrade(now.Grade) // it may be the reason
 	d.transitions.tellChange(event, now)
 }
 

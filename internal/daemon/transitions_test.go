@@ -66,7 +66,7 @@ func TestTransitions(t *testing.T) {
 		if diff := cmp.Diff(console.Transition{
 			Event: console.EventAddressAcquired, Role: "leader", Reason: "handed_over", ReasonText: "the leader handed over", Holding: true,
 			Leader: "10.0.0.3", LeaderName: "pi3", Term: 3, Group: "test", Addresses: []string{"10.0.0.100/24"}, Interface: "eth0",
-			Board: "10.0.0.3", BoardName: "pi3", Priority: 100,
+			Board: "10.0.0.3", BoardName: "pi3", Priority: 100, Grade: "passing",
 		}, last); diff != "" {
 			t.Errorf("board 3 has told at last (-want +got):\n%s", diff)
 		}
@@ -109,6 +109,25 @@ func TestTransitionsOfTheFence(t *testing.T) {
 		}
 		pass(150 * time.Millisecond)
 		wantTale(t, three, "address_acquired leader 10.0.0.3 holding")
+	})
+}
+
+// How fit a board is to lead is told when it changes, and so is the hand-over that follows from it.
+func TestTransitionsOfTheGrade(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three := l.three()
+		for _, b := range []*fakeBoard{one, three} {
+			b.tale()
+			b.tasks.post(func() { b.carryOut(b.core.SetGrade(b.now(), wire.GradeFailing)) })
+			pass(time.Second)
+		}
+		wantTale(t, one, "grade_changed follower 10.0.0.3", "leader_changed follower ", "leader_changed follower 10.0.0.2")
+		var last console.Transition
+		three.get(func() { last = three.told[len(three.told)-1] })
+		if last.Grade != console.GradeFailing {
+			t.Errorf("board 3 has told of the grade %q, want %q", last.Grade, console.GradeFailing)
+		}
+		wantTale(t, three, "grade_changed leader 10.0.0.3 holding", "role_changed follower ", "address_released follower ", "leader_changed follower 10.0.0.2")
 	})
 }
 

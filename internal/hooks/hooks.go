@@ -182,6 +182,7 @@ func (s *state) environment() []string {
 		"TOPDOG_LEADER_NAME=" + s.LeaderName,
 		"TOPDOG_TERM=" + strconv.FormatUint(uint64(s.Term), 10),
 		"TOPDOG_BOARD=" + s.Board,
+		"TOPDOG_GRADE=" + s.Grade,
 	}
 }
 

@@ -14,7 +14,7 @@ type word string
 const (
 	master word = "MASTER" // the board leads and has the addresses
 	backup word = "BACKUP" // another board leads, or this one looks for a leader
-	fault  word = "FAULT"  // it takes no part, or leads without the addresses
+	fault  word = "FAULT"  // it takes no part, or leads without the addresses, or its checks fail and another one leads
 	stop   word = "STOP"   // its daemon stops, or there is none
 )
 
@@ -29,7 +29,7 @@ func wordOf(t *console.Transition) word {
 	switch {
 	case t.Leads():
 		return master
-	case t.Role == console.RoleLeader, t.Role == console.RoleIsolated, t.Role == console.RoleBarred:
+	case t.Role == console.RoleLeader, t.Role == console.RoleIsolated, t.Role == console.RoleBarred, t.Grade == console.GradeFailing:
 		return fault
 	default:
 		return backup

@@ -26,8 +26,14 @@ func TestWords(t *testing.T) {
 		{console.RoleIsolated, false, fault},
 		{console.RoleBarred, false, fault},
 	} {
-		if got := wordOf(&console.Transition{Role: tt.role, Holding: tt.holding}); got != tt.want {
-			t.Errorf("a %s, holding %t, is %s, want %s", tt.role, tt.holding, got, tt.want)
+		for _, grade := range []string{"passing", "probation", "drained", console.GradeFailing} {
+			want := tt.want
+			if want == backup && grade == console.GradeFailing {
+				want = fault // one that leads all the same has the address, and serves
+			}
+			if got := wordOf(&console.Transition{Role: tt.role, Holding: tt.holding, Grade: grade}); got != want {
+				t.Errorf("a %s, %s, holding %t, is %s, want %s", tt.role, grade, tt.holding, got, want)
+			}
 		}
 	}
 }
