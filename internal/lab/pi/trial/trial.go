@@ -115,6 +115,7 @@ func (t *trial) steps(image *background) []step {
 		{"cable plugged in: one leader", t.plug},
 		{"power cut of the leader: another leads", t.powerCut},
 		{"power back: it joins as a follower", t.powerBack},
+		{"shutdown of the leader: it hands over before its services stop", t.shutDown},
 		{"upgrade of the leader: it hands over", t.upgrade},
 		{"remove the leader's package: dark, no address, another leads", t.remove},
 		{"purge: no file is left", t.purge},
