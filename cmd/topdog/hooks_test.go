@@ -180,6 +180,25 @@ func TestHooksKilled(t *testing.T) {
 	h.toldSince(again, "MASTER")
 }
 
+// A daemon that stands still cannot say so. Its hooks find out by themselves.
+func TestHooksOfAFrozenDaemon(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	c.start(c.boards...)
+	leader := c.agree()
+	began := time.Now()
+	h := leader.hooks()
+	h.toldSince(began, "MASTER")
+	frozen := time.Now()
+	leader.signal(syscall.SIGSTOP)
+	stopped := h.toldSince(frozen, "STOP")
+	t.Logf("a hook was told after %.1f s that its daemon stands still", stopped.Sub(frozen).Seconds())
+	if after := stopped.Sub(frozen); after > 6*time.Second && !c.stalled(frozen) {
+		t.Errorf("a hook was told after %v that its daemon stands still, want 5 s", after)
+	}
+	leader.signal(syscall.SIGCONT)
+	h.toldSince(frozen, "STOP", "BACKUP")
+}
+
 // The verbs that say whether a board leads, and what becomes of a command that runs as long as it does.
 func TestLeadVerbs(t *testing.T) {
 	c := newCluster(t, 2, nil)
