@@ -28,6 +28,7 @@ var importRules = []struct {
 	{"topdog/netio", []string{"github.com/vishvananda/", "golang.org/x/", "topdog/wire"}, nil, "the network knows no election"},
 	{"topdog/gpio", []string{"periph.io/x/", "golang.org/x/sys/"}, nil, "the light knows no election"},
 	{"topdog/systemd", []string{"github.com/coreos/go-systemd/", "golang.org/x/sys/"}, []string{"net/http"}, "the glue to systemd knows no election"},
+	{"topdog/internal/command", []string{"golang.org/x/sys/"}, []string{"net"}, "a program is run, whatever it is for"},
 	{"topdog/internal/config", []string{"topdog/election", "topdog/election/", "topdog/gpio", "topdog/netio", "topdog/wire", "github.com/pelletier/go-toml/", "github.com/sirupsen/logrus", "golang.org/x/sys/"}, nil, "the configuration knows what it configures, and no daemon"},
 	{"topdog/internal/setup", []string{"topdog/gpio", "topdog/netio", "topdog/internal/config", "github.com/vishvananda/netns", "golang.org/x/"}, nil, "a board is set up without a daemon"},
 	{"topdog/internal/console", []string{"golang.org/x/sys/", "golang.org/x/term"}, []string{"text/template", "html/template", "net/http/pprof"}, "what people are shown is data"},

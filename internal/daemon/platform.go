@@ -160,7 +160,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			return f, nil
 		},
 		OpenLED:    realLED(cfg, o.Log),
-		RunCommand: runCommand,
+		RunCommand: runScoreCommand,
 		NewTimer: func() (Timer, error) {
 			t, err := netio.NewTimer()
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/command"
 	"topdog/internal/config"
 	"topdog/internal/console"
 )
@@ -22,6 +23,8 @@ const (
 	// hangs each time is still run each time, and as much as a script needs to
 	// start from a busy SD card.
 	scoreWithin = 4 * time.Second
+	// scoreOutputMax is how much it may print. A number needs ten characters.
+	scoreOutputMax = 512
 )
 
 // score is what the score command says of this board. Until it has said something,
@@ -86,6 +89,11 @@ func (s *score) runOnce(ctx context.Context, command []string) (uint32, error) {
 	return parseScore(output)
 }
 
+// runScoreCommand runs a score command on the real machine.
+func runScoreCommand(ctx context.Context, words []string) ([]byte, error) {
+	return command.Run(ctx, words, scoreOutputMax)
+}
+
 // parseScore reads one whole number with nothing but white space around it.
 func parseScore(output []byte) (uint32, error) {
 	text := strings.TrimSpace(string(output))
@@ -94,18 +102,9 @@ func parseScore(output []byte) (uint32, error) {
 	case text == "":
 		return 0, fmt.Errorf("printed nothing")
 	case err != nil:
-		return 0, fmt.Errorf("printed %s, which is not one whole number from 0 to 4294967295", quoted(text))
+		return 0, fmt.Errorf("printed %s, which is not one whole number from 0 to 4294967295", command.Quoted(text))
 	}
 	return uint32(score), nil
-}
-
-// quoted shows what a program has printed: short, and on one line.
-func quoted(text string) string {
-	const most = 60
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
-	return strconv.Quote(text)
 }
 
 // computed is told what a run of the score command came to.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -294,5 +297,33 @@ func TestNoScoreCommand(t *testing.T) {
 	cfg.Addresses, cfg.ScoreSource = []config.Address{{IP: floating}}, election.ScoreFromCommand
 	if _, err := New(cfg, Platform{}, Options{}); err == nil {
 		t.Error("a score from a command that is missing was accepted")
+	}
+}
+
+// TestRealScore runs a real script in a real daemon, in real time.
+func TestRealScore(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skipf("needs a shell: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "score")
+	if err := os.WriteFile(path, []byte("#!"+shell+"\necho 4294967295\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l := newFakeLAN(t)
+	one := l.board(1, func(c *config.Config, b *fakeBoard) {
+		commanded(runScoreCommand)(c, b)
+		c.ScoreCommand = []string{path}
+	})
+	defer l.close()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for one.score(t) != 4294967295 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the score is %d; problems: %q", one.score(t), one.mustStatus(t).Problems)
+		}
 	}
 }

@@ -1,4 +1,7 @@
-package daemon
+// Package command runs programs that somebody else has written, for a score or a
+// check: bounded in time and output, without this process's capabilities, and such
+// that nothing of them is left behind.
+package command
 
 import (
 	"context"
@@ -8,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,10 +20,9 @@ import (
 )
 
 const (
-	// outputMax is how much of what a command prints is kept; a number needs ten
-	// characters, and more than this nobody wants to read in a log. A command that
-	// prints more than that instead of a number is killed.
-	outputMax = 512
+	// kept is how much of what a command prints, or writes to its standard error, is
+	// kept: more than this nobody wants to read in a log.
+	kept = 512
 	// complaintMax is how much a command may write to its standard error, of which
 	// only the beginning is kept: a script may be talkative, but to read what one
 	// writes that has lost its mind costs a small board all of its processor.
@@ -30,27 +33,27 @@ const (
 	outputWithin = 100 * time.Millisecond
 )
 
-// runCommand runs a program and returns what it prints. When ctx ends, or it
-// prints far too much, it is killed; and whatever becomes of it, nothing that it
-// has started lives on in its process group.
+// Run runs a program and returns the beginning of what it prints. When ctx ends, or it
+// prints more than outputMax bytes, it is killed; and whatever becomes of it, nothing that
+// it has started lives on in its process group.
 //
-// It gets none of this daemon's capabilities. They are ambient under systemd, so
+// It gets none of this process's capabilities. They are ambient under systemd, so
 // a child would have them; the thread that makes the child gives them up, and
 // ends with this goroutine, because it is never unlocked. The same thread is what
 // the kernel's parent-death signal goes by, so the program does not outlive a
-// daemon that is killed either.
-func runCommand(ctx context.Context, words []string) (output []byte, err error) {
+// process that is killed either.
+func Run(ctx context.Context, words []string, outputMax int) (output []byte, err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		runtime.LockOSThread()
-		output, err = runHere(ctx, words)
+		output, err = runHere(ctx, words, outputMax)
 	}()
 	<-ended
 	return output, err
 }
 
-func runHere(ctx context.Context, words []string) ([]byte, error) {
+func runHere(ctx context.Context, words []string, outputMax int) ([]byte, error) {
 	// Without such a set (in a container, say) there is nothing to give up.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 
@@ -60,7 +63,7 @@ func runHere(ctx context.Context, words []string) ([]byte, error) {
 	c := exec.Command(words[0], words[1:]...)
 	c.Stdout, c.Stderr = &stdout, &stderr
 	c.Dir = "/"
-	c.Env = commandEnv(os.Environ())
+	c.Env = environment(os.Environ())
 	c.WaitDelay = outputWithin
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := ctx.Err(); err != nil {
@@ -90,7 +93,7 @@ func runHere(ctx context.Context, words []string) ([]byte, error) {
 	case stderr.total > stderr.most:
 		return nil, fmt.Errorf("wrote more than %d bytes to its standard error", stderr.most)
 	}
-	said := quoted(strings.TrimSpace(string(stderr.kept)))
+	said := Quoted(strings.TrimSpace(string(stderr.kept)))
 	switch {
 	case err != nil && len(stderr.kept) > 0:
 		return nil, fmt.Errorf("failed (%w): %s", err, said)
@@ -110,9 +113,9 @@ func awaitExit(pid int) {
 	}
 }
 
-// commandEnv is the environment of a command: numbers look alike everywhere, and
+// environment is the environment of a command: numbers look alike everywhere, and
 // the daemon's socket to systemd is its own.
-func commandEnv(env []string) []string {
+func environment(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
 		switch name {
@@ -124,6 +127,15 @@ func commandEnv(env []string) []string {
 	return append(env, "LC_ALL=C")
 }
 
+// Quoted shows what a program has printed: short, and on one line.
+func Quoted(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
 func bareError(err error) error {
 	if cause := errors.Unwrap(err); cause != nil {
 		return cause
@@ -131,7 +143,7 @@ func bareError(err error) error {
 	return err
 }
 
-// limited keeps the beginning of what is written to it, up to outputMax.
+// limited keeps the beginning of what is written to it.
 type limited struct {
 	most     int    // how many bytes may be written
 	exceeded func() // called when there are more
@@ -142,7 +154,7 @@ type limited struct {
 // Write fails beyond the limit, so that nobody reads on: also what has left the
 // process group, and so is not killed, cannot keep the daemon busy.
 func (l *limited) Write(b []byte) (int, error) {
-	l.kept = append(l.kept, b[:min(len(b), outputMax-len(l.kept))]...)
+	l.kept = append(l.kept, b[:min(len(b), kept-len(l.kept))]...)
 	l.total += len(b)
 	if l.total > l.most {
 		l.exceeded()

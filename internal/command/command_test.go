@@ -1,4 +1,4 @@
-package daemon
+package command
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"topdog/internal/config"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -25,26 +24,29 @@ func script(t *testing.T, text string) string {
 	if err != nil {
 		t.Skipf("needs a shell: %v", err)
 	}
-	path := filepath.Join(t.TempDir(), "score")
+	path := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(path, []byte("#!"+shell+"\n"+text+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
+// testOutputMax is how much the commands of the tests may print.
+const testOutputMax = 512
+
 // run runs a real command that should end long before the test's time limit.
 func run(t *testing.T, words ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	output, err := runCommand(ctx, words)
+	output, err := Run(ctx, words, testOutputMax)
 	if ctx.Err() != nil {
 		t.Fatalf("%q did not end", words)
 	}
 	return string(output), err
 }
 
-func TestRunCommand(t *testing.T) {
+func TestRun(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "/run/nothing")
 	t.Setenv("LC_ALL", "de_DE.UTF-8")
 	for _, test := range []struct{ name, text, want, err string }{
@@ -72,8 +74,8 @@ func TestRunCommand(t *testing.T) {
 	}
 }
 
-func TestRunCommandCannotStart(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "score")
+func TestRunCannotStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "program")
 	_, err := run(t, path)
 	if err == nil || err.Error() != "cannot be started: no such file or directory" {
 		t.Errorf("what does not exist: %v", err)
@@ -87,15 +89,15 @@ func TestRunCommandCannotStart(t *testing.T) {
 	}
 }
 
-// TestRunCommandIsKilled: when the time is over, the program goes and with it
+// TestRunIsKilled: when the time is over, the program goes and with it
 // what it has started.
-func TestRunCommandIsKilled(t *testing.T) {
+func TestRunIsKilled(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	path := script(t, `sleep 1000 & echo $! $$ >"$1.new"; mv "$1.new" "$1"; wait`)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := runCommand(ctx, []string{path, pids})
+		_, err := Run(ctx, []string{path, pids}, testOutputMax)
 		ended <- err
 	}()
 	both := started(t, pids)
@@ -111,14 +113,14 @@ func TestRunCommandIsKilled(t *testing.T) {
 	for _, pid := range both {
 		gone(t, pid)
 	}
-	if _, err := runCommand(ctx, []string{path, pids}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, []string{path, pids}, testOutputMax); !errors.Is(err, context.Canceled) {
 		t.Errorf("a command was run when the time was over: %v", err)
 	}
 }
 
-// TestRunCommandFloods: a program that prints without end is ended at once, also if
+// TestRunFloods: a program that prints without end is ended at once, also if
 // it does not mind that nobody reads, and with it what it has started.
-func TestRunCommandFloods(t *testing.T) {
+func TestRunFloods(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"a program", `while :; do echo 1234567890; done 2>/dev/null`, "printed more than 512 bytes"},
 		{"a child of it", `while :; do echo 1234567890; done 2>/dev/null & wait`, "printed more than 512 bytes"},
@@ -138,17 +140,17 @@ func TestRunCommandFloods(t *testing.T) {
 	}
 }
 
-// TestRunCommandTalksALot: what goes to the standard error is no flood for a while.
-func TestRunCommandTalksALot(t *testing.T) {
+// TestRunTalksALot: what goes to the standard error is no flood for a while.
+func TestRunTalksALot(t *testing.T) {
 	got, err := run(t, script(t, `n=0; while [ $n -lt 1000 ]; do echo 1234567890 >&2; n=$((n+1)); done; echo 7`))
 	if got != "7\n" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
 
-// TestRunCommandLeavesNothing: what a program leaves behind does not pile up, and
+// TestRunLeavesNothing: what a program leaves behind does not pile up, and
 // does not keep the daemon waiting for its output.
-func TestRunCommandLeavesNothing(t *testing.T) {
+func TestRunLeavesNothing(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	got, err := run(t, script(t, `sleep 1000 & echo $! >"$1"; echo 42`), pids)
 	if got != "42\n" || err != nil {
@@ -162,9 +164,9 @@ func TestRunCommandLeavesNothing(t *testing.T) {
 // withAmbient marks the test binary that was started with an ambient capability.
 const withAmbient = "TOPDOG_TEST_AMBIENT"
 
-// TestRunCommandGivesNoCapabilities: what systemd gives to the daemon, as ambient
+// TestRunGivesNoCapabilities: what systemd gives to the daemon, as ambient
 // capabilities, the command does not have. The test runs in a process that has one.
-func TestRunCommandGivesNoCapabilities(t *testing.T) {
+func TestRunGivesNoCapabilities(t *testing.T) {
 	ambient := func(status string) string {
 		for line := range strings.Lines(status) {
 			if rest, ok := strings.CutPrefix(line, "CapAmb:"); ok {
@@ -244,27 +246,6 @@ func gone(t *testing.T, pid int) {
 		case <-deadline:
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			t.Fatalf("process %d is still there: %s", pid, stat)
-		}
-	}
-}
-
-// TestRealScore runs a real script in a real daemon, in real time.
-func TestRealScore(t *testing.T) {
-	path := script(t, `echo 4294967295`)
-	l := newFakeLAN(t)
-	one := l.board(1, func(c *config.Config, b *fakeBoard) {
-		commanded(runCommand)(c, b)
-		c.ScoreCommand = []string{path}
-	})
-	defer l.close()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
-	for one.score(t) != 4294967295 {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("the score is %d; problems: %q", one.score(t), one.mustStatus(t).Problems)
 		}
 	}
 }
