@@ -1,0 +1,27 @@
+package check
+
+import (
+	"context"
+	"errors"
+
+	"topdog/netio"
+)
+
+// gatewayProber passes when the default gateway answers ARP. It asks by a socket that the
+// checker has opened before it gave up its capabilities.
+type gatewayProber struct {
+	polled
+	asker  *netio.GatewayAsker
+	failed error // why there is none
+	iface  string
+}
+
+func (p *gatewayProber) probe(ctx context.Context) error {
+	switch {
+	case p.asker == nil:
+		return p.failed
+	case p.iface == "":
+		return errors.New("the interface is not known yet")
+	}
+	return p.asker.Ask(ctx, p.iface)
+}

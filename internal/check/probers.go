@@ -1,0 +1,53 @@
+package check
+
+import (
+	"fmt"
+	"net/netip"
+
+	"topdog/netio"
+)
+
+// tools are what the probers of one checker share.
+type tools struct {
+	floating []netip.Addr
+	iface    string
+	asker    *netio.GatewayAsker
+	noAsker  error // why there is none
+	bus      bus
+}
+
+// inheritTools takes over what Start has opened.
+func inheritTools() *tools {
+	t := &tools{}
+	t.asker, t.noAsker = netio.InheritGatewayAsker(gatewaySocket)
+	return t
+}
+
+func (t *tools) close() {
+	t.bus.close()
+	if t.asker != nil {
+		t.asker.Close()
+	}
+}
+
+// prober returns what runs a check.
+func (t *tools) prober(c *Check) (prober, error) {
+	d := newDialer(c, t.floating)
+	switch c.Kind {
+	case Unit:
+		return newUnitProber(c, &t.bus), nil
+	case Exec:
+		return newExecProber(c), nil
+	case TCP:
+		return &tcpProber{dialer: d, target: c.Target}, nil
+	case HTTP:
+		return newHTTPProber(c, d), nil
+	case DNS:
+		return newDNSProber(c, d)
+	case Command:
+		return &commandProber{words: c.words()}, nil
+	case Gateway:
+		return &gatewayProber{asker: t.asker, failed: t.noAsker, iface: t.iface}, nil
+	}
+	return nil, fmt.Errorf("checks of the kind %v are not known", c.Kind)
+}

@@ -1,0 +1,369 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// ask runs a check once, and returns why it fails, or "".
+func ask(t *testing.T, c Check, floating ...netip.Addr) string {
+	t.Helper()
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Second
+	}
+	shared := &tools{floating: floating}
+	p, err := shared.prober(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if err := probe(t.Context(), &c, p); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// want compares a reason with what is wanted: "" or a part of it.
+func want(t *testing.T, name, got, part string) {
+	t.Helper()
+	if got == "" != (part == "") || !strings.Contains(got, part) {
+		t.Errorf("%s: got %q, want %q", name, got, part)
+	}
+}
+
+// closedPort is one on which nothing listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestTCP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	loopback := netip.MustParseAddr("127.0.0.1")
+	tcp := func(target string) Check { return Check{Kind: TCP, Target: target} }
+	want(t, "open", ask(t, tcp("127.0.0.1:"+port)), "")
+	want(t, "a name", ask(t, tcp("localhost:"+port)), "")
+	want(t, "closed", ask(t, tcp(closedPort(t))), "connection refused")
+	want(t, "no such name", ask(t, Check{Kind: TCP, Target: "nothing.invalid:1"}), "the name nothing.invalid has no address")
+	want(t, "a name that is the floating address", ask(t, tcp("localhost:"+port), loopback), `localhost is the floating address 127.0.0.1, so this check asks the leader from all boards`)
+	leading := tcp("localhost:" + port)
+	leading.When = Leading
+	want(t, "the same on the leader", ask(t, leading, loopback), "")
+}
+
+func TestMisaimedIsReported(t *testing.T) {
+	c := Check{Kind: TCP, Target: "localhost:1", Every: time.Hour, Timeout: time.Second, Rise: 1, Fall: 1}
+	p, err := (&tools{floating: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}).prober(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	(&worker{check: c, prober: p, report: func(r Report) {
+		end()
+		if r.Passing || !r.Misaimed {
+			t.Errorf("report %+v", r)
+		}
+	}}).run(ctx)
+}
+
+func TestHTTP(t *testing.T) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+		case "/host":
+			fmt.Fprint(w, "you asked "+r.Host)
+		case "/sni":
+			fmt.Fprint(w, "you named "+r.TLS.ServerName)
+		case "/broken":
+			w.WriteHeader(http.StatusInternalServerError)
+		case "/endless":
+			for {
+				if _, err := io.WriteString(w, strings.Repeat("x", 1<<10)); err != nil {
+					return
+				}
+			}
+		case "/hangs":
+			<-r.Context().Done()
+		default:
+			fmt.Fprint(w, "all is well")
+		}
+	})
+	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
+	secure.Config.ErrorLog = nil
+	defer plain.Close()
+	defer secure.Close()
+	get := func(target string) Check { return Check{Kind: HTTP, Target: target} }
+	with := func(c Check, change func(*Check)) Check { change(&c); return c }
+	want(t, "200", ask(t, get(plain.URL)), "")
+	want(t, "a certificate that nobody knows", ask(t, get(secure.URL)), "")
+	want(t, "500", ask(t, get(plain.URL+"/broken")), "it answered with status 500")
+	want(t, "a status that is wanted", ask(t, with(get(plain.URL+"/broken"), func(c *Check) { c.Status = []int{500} })), "")
+	want(t, "one that is not", ask(t, with(get(plain.URL), func(c *Check) { c.Status = []int{204, 301} })), "it answered with status 200")
+	want(t, "a redirection, which is not followed", ask(t, get(plain.URL+"/moved")), "")
+	want(t, "contains", ask(t, with(get(plain.URL), func(c *Check) { c.Contains = "is well" })), "")
+	want(t, "does not contain", ask(t, with(get(plain.URL), func(c *Check) { c.Contains = "broken" })), `the first 11 bytes of its answer do not contain "broken"`)
+	want(t, "without end", ask(t, with(get(plain.URL+"/endless"), func(c *Check) { c.Contains = "y" })), `the first 65536 bytes of its answer do not contain "y"`)
+	want(t, "the host", ask(t, with(get(plain.URL+"/host"), func(c *Check) { c.Host, c.Contains = "www.example.org:81", "you asked www.example.org:81" })), "")
+	want(t, "its name in TLS", ask(t, with(get(secure.URL+"/sni"), func(c *Check) { c.Host, c.Contains = "www.example.org:81", "you named www.example.org" })), "")
+	want(t, "hangs", ask(t, with(get(plain.URL+"/hangs"), func(c *Check) { c.Timeout = 50 * time.Millisecond })), "no answer within 50ms")
+	want(t, "nobody", ask(t, get("http://"+closedPort(t)+"/")), "connection refused")
+	want(t, "the wrong protocol", ask(t, get("https"+strings.TrimPrefix(plain.URL, "http"))), "HTTP response to HTTPS client")
+}
+
+// nameServer answers as told, and returns its address.
+func nameServer(t *testing.T, answer func(q dnsmessage.Message) []dnsmessage.Message) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		buffer := make([]byte, 512)
+		for {
+			n, from, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			var q dnsmessage.Message
+			if err := q.Unpack(buffer[:n]); err != nil {
+				t.Errorf("the question: %v", err)
+			}
+			for _, a := range answer(q) {
+				packed, err := a.Pack()
+				if err != nil {
+					t.Error(err)
+				}
+				if _, err := conn.WriteTo(packed, from); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	return conn.LocalAddr().String()
+}
+
+func TestDNS(t *testing.T) {
+	server := nameServer(t, func(q dnsmessage.Message) []dnsmessage.Message {
+		a := dnsmessage.Message{Header: q.Header, Questions: q.Questions}
+		a.Response = true
+		record := dnsmessage.Resource{
+			Header: dnsmessage.ResourceHeader{Name: q.Questions[0].Name, Class: dnsmessage.ClassINET, Type: dnsmessage.TypeA},
+			Body:   &dnsmessage.AResource{A: [4]byte{192, 0, 2, 1}},
+		}
+		switch name := q.Questions[0].Name.String(); name {
+		case "pi.hole.":
+			a.Answers = append(a.Answers, record)
+		case "nothing.lan.":
+		case "unknown.lan.":
+			a.RCode = dnsmessage.RCodeNameError
+		case "refused.lan.":
+			a.RCode = dnsmessage.RCodeRefused
+		case "late.lan.": // first the answer to an earlier question, which is no answer to this one
+			other := a
+			other.ID++
+			other.RCode = dnsmessage.RCodeServerFailure
+			a.Answers = append(a.Answers, record)
+			return []dnsmessage.Message{other, q, a}
+		case "long.lan.":
+			a.Truncated = true
+		case "silent.lan.":
+			return nil
+		default:
+			t.Errorf("asked for %s", name)
+		}
+		return []dnsmessage.Message{a}
+	})
+	dns := func(name string) Check { return Check{Kind: DNS, Target: JoinDNS(name, server), Timeout: time.Second} }
+	want(t, "an answer", ask(t, dns("pi.hole")), "")
+	want(t, "a whole name", ask(t, dns("pi.hole.")), "")
+	want(t, "no record", ask(t, dns("nothing.lan")), "its answer has no record")
+	want(t, "no such name", ask(t, dns("unknown.lan")), "it answered with NameError")
+	want(t, "refused", ask(t, dns("refused.lan")), "it answered with Refused")
+	want(t, "behind other datagrams", ask(t, dns("late.lan")), "")
+	want(t, "more than fits", ask(t, dns("long.lan")), "")
+	silent := dns("silent.lan")
+	silent.Timeout = 50 * time.Millisecond
+	want(t, "silence", ask(t, silent), "no answer within 50ms")
+	_, port, _ := net.SplitHostPort(server)
+	want(t, "a server by name", ask(t, Check{Kind: DNS, Target: JoinDNS("pi.hole", "localhost:"+port), Timeout: time.Second}), "")
+	want(t, "nobody", ask(t, Check{Kind: DNS, Target: JoinDNS("pi.hole", closedPort(t)), Timeout: time.Second}), "connection refused")
+}
+
+// FuzzDNSAnswer: whatever arrives, a name server is judged, and nothing panics.
+func FuzzDNSAnswer(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{0, 1, 0x80, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 'a', 0, 0, 1, 0, 1, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p := dnsProber{}
+		if err := p.judge(b, 1); err == nil && len(b) < 12 {
+			t.Errorf("% x is a good answer", b)
+		}
+	})
+}
+
+func TestCommand(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skipf("needs a shell: %v", err)
+	}
+	run := func(text string) Check { return Check{Kind: Command, Target: shell, Arguments: []string{"-c", text}} }
+	want(t, "well", ask(t, run("exit 0")), "")
+	want(t, "talkative", ask(t, run("i=0; while [ $i -lt 300 ]; do echo 1234567890; i=$((i+1)); done")), "")
+	want(t, "not well", ask(t, run("echo no disk >&2; exit 1")), `failed (exit status 1): "no disk"`)
+	slow := run("sleep 1000")
+	slow.Timeout = 50 * time.Millisecond
+	want(t, "hangs", ask(t, slow), "no answer within 50ms")
+	want(t, "is not there", ask(t, Check{Kind: Command, Target: "/nowhere"}), "cannot be started: no such file or directory")
+}
+
+// copyOf copies a program, so that no other process runs the same file.
+func copyOf(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("needs %s: %v", program, err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "a-copy-of-"+program)
+	if err := os.WriteFile(copied, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+func TestExec(t *testing.T) {
+	path := copyOf(t, "sleep")
+	c := Check{Kind: Exec, Target: path}
+	p := newExecProber(&c)
+	defer p.close()
+	fails := func(step, part string) {
+		t.Helper()
+		reason := ""
+		if err := p.probe(t.Context()); err != nil {
+			reason = err.Error()
+		}
+		want(t, step, reason, part)
+	}
+	fails("nobody runs it", "there is no such process")
+	first, second := exec.Command(path, "1000"), exec.Command(path, "1000")
+	for _, c := range []*exec.Cmd{first, second} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { c.Process.Kill(); c.Wait() }()
+	}
+	fails("two run it", "")
+	if len(p.held) != 2 {
+		t.Fatalf("%d processes are watched", len(p.held))
+	}
+	awaitChange := func(what string) {
+		t.Helper()
+		select {
+		case <-p.changes():
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nobody is told that %s", what)
+		}
+	}
+	first.Process.Kill()
+	awaitChange("the first has ended")
+	fails("one is left", "")
+	second.Process.Kill()
+	awaitChange("the second has ended")
+	fails("none is left", fmt.Sprintf("its process %d has ended", second.Process.Pid))
+	fails("none is left, and the dead are not buried", "there is no such process")
+
+	c.User = "root"
+	if os.Getuid() == 0 {
+		c.User = "nobody"
+	}
+	third := exec.Command(path, "1000")
+	if err := third.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { third.Process.Kill(); third.Wait() }()
+	fails("back", "")
+	want(t, "of another user", ask(t, c), "there is no such process")
+	c.User = fmt.Sprint(os.Getuid())
+	want(t, "of this user", ask(t, c), "")
+	c.User = "no-such-user"
+	want(t, "of nobody", ask(t, c), "there is no user no-such-user")
+}
+
+// TestExecKnowsAScript: what runs then is its interpreter.
+func TestExecKnowsAScript(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skipf("needs a shell: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "service")
+	if err := os.WriteFile(path, []byte("#!"+shell+"\necho\nread line\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(path)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); c.Wait() }()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "a script", ask(t, Check{Kind: Exec, Target: path}), "")
+}
+
+func TestHiddenProcessesHaveAHint(t *testing.T) {
+	if _, err := os.Stat("/proc/1"); err != nil {
+		t.Skipf("cannot see the first process: %v", err)
+	}
+	if err := notFound(); errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), "ProtectProc") {
+		t.Errorf("nothing is hidden here, and the reason is: %v", err)
+	}
+}
+
+// listenUnix listens on a socket, and never answers. It returns the path.
+func listenUnix(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "socket")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return path
+}

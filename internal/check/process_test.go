@@ -1,0 +1,173 @@
+package check
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// beChecker makes the test binary the checker.
+const beChecker = "TOPDOG_TEST_BE_CHECKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beChecker) != "" {
+		if err := Attend(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// startChecker starts a checker that ends with its test.
+func startChecker(t *testing.T) *Process {
+	t.Helper()
+	t.Setenv(beChecker, "1")
+	p, err := Start([]string{"/proc/self/exe"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Kill(); p.Close() })
+	return p
+}
+
+// report waits for the next report of a check.
+func (p *Process) report(t *testing.T) Report {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case r, runs := <-p.Reports():
+			if !runs {
+				t.Fatal("the checker has ended")
+			}
+			if r.ID != "" {
+				return r
+			}
+		case <-deadline:
+			t.Fatal("nothing is reported")
+		}
+	}
+}
+
+func send(t *testing.T, p *Process, o Order) {
+	t.Helper()
+	if err := p.Send(o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quick is a check that asks often.
+func quick(target string, when When) Check {
+	return Check{Kind: TCP, Target: target, Every: MinEvery, Timeout: MinEvery, Rise: 1, Fall: 1, When: when}
+}
+
+func TestChecker(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	always, leading := quick(l.Addr().String(), Always), quick(l.Addr().String(), Leading)
+	p := startChecker(t)
+	send(t, p, Order{Checks: []Check{always, leading}})
+	if r := p.report(t); r.ID != always.ID() || !r.Passing {
+		t.Errorf("report %+v", r)
+	}
+	send(t, p, Order{Checks: []Check{always, leading}, Leading: true})
+	if r := p.report(t); r.ID != leading.ID() || !r.Passing {
+		t.Errorf("on the leader: report %+v", r)
+	}
+	send(t, p, Order{Checks: []Check{always, leading}})
+	l.Close()
+	if r := p.report(t); r.ID != always.ID() || r.Passing || r.Text != "connection refused" {
+		t.Errorf("closed: report %+v", r)
+	}
+	send(t, p, Order{Checks: []Check{leading}, Leading: true})
+	if r := p.report(t); r.ID != leading.ID() || r.Passing {
+		t.Errorf("on the leader again: report %+v", r)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Send(Order{}); err == nil {
+		t.Error("a checker that has ended takes orders")
+	}
+}
+
+// TestCheckerHasNoCapabilities: also as root, which would get them all.
+func TestCheckerHasNoCapabilities(t *testing.T) {
+	p := startChecker(t)
+	send(t, p, Order{})
+	<-p.Reports() // it runs
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []string{"CapPrm", "CapEff", "CapAmb"} {
+		if !strings.Contains(string(text), set+":\t0000000000000000\n") {
+			t.Errorf("it has capabilities:\n%s", text)
+			break
+		}
+	}
+	if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID())); err != nil || string(name) != "topdog-checker\n" {
+		t.Errorf("it is called %q, %v", name, err)
+	}
+}
+
+// TestCheckerEndsWithItsCommands: what a check has started does not outlive the checker that is told to end.
+func TestCheckerEndsWithItsCommands(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	c := Check{Kind: Command, Target: "/bin/sh", Arguments: []string{"-c", `echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 1000`, file},
+		Every: time.Hour, Timeout: time.Hour, Rise: 1, Fall: 1}
+	p := startChecker(t)
+	send(t, p, Order{Checks: []Check{c}})
+	pid := 0
+	for deadline := time.Now().Add(10 * time.Second); pid == 0; time.Sleep(5 * time.Millisecond) {
+		if text, err := os.ReadFile(file); err == nil {
+			fmt.Sscan(string(text), &pid)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the command was not started")
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := syscall.Kill(pid, 0); err == nil {
+		t.Errorf("process %d is still there", pid)
+	}
+}
+
+// TestStuckCheckerDoesNotHoldUpTheDaemon: its pipe is full at last.
+func TestStuckCheckerDoesNotHoldUpTheDaemon(t *testing.T) {
+	p := startChecker(t)
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var o Order
+	for i := range Max {
+		o.Checks = append(o.Checks, quick(fmt.Sprintf("127.0.0.1:%d", i+1), Always))
+	}
+	began := time.Now()
+	for p.Send(o) == nil {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("a checker that reads nothing takes all orders")
+		}
+	}
+	p.Kill()
+	for range p.Reports() {
+		continue
+	}
+}
+
+func TestAttendAlone(t *testing.T) {
+	if err := Attend(); err == nil || !strings.Contains(err.Error(), "it is of no use by itself") {
+		t.Errorf("without a daemon: %v", err)
+	}
+}

@@ -1,0 +1,22 @@
+package check
+
+import "net/netip"
+
+// Order is all that a checker has to know. Each replaces the one before. A check that is in both
+// goes on as it is.
+type Order struct {
+	Checks    []Check      `json:"checks"`
+	Leading   bool         `json:"leading"`   // this board leads
+	Floating  []netip.Addr `json:"floating"`  // the addresses that checks must not be aimed at
+	Interface string       `json:"interface"` // of the group, where the gateway is
+}
+
+// Report tells of one check that its state has changed, or why it fails. One without an ID only
+// says that the checker runs.
+type Report struct {
+	ID      string `json:"id,omitempty"`
+	Passing bool   `json:"passing,omitempty"`
+	Text    string `json:"text,omitempty"` // why it fails
+	// Misaimed says that the check is aimed at a floating address, so that its result means nothing.
+	Misaimed bool `json:"misaimed,omitempty"`
+}

@@ -1,0 +1,221 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeProber answers as it is told, and notes when it was asked.
+type fakeProber struct {
+	start  time.Time
+	takes  func(n int) time.Duration // of the n-th run, from 1
+	fails  func(n int) error
+	change chan struct{} // nil for one that is polled
+	asked  []time.Duration
+	asks   int // at the moment
+	most   int // at a time
+	closed bool
+}
+
+func (p *fakeProber) probe(ctx context.Context) error {
+	p.asked = append(p.asked, time.Since(p.start))
+	n := len(p.asked)
+	p.asks++
+	p.most = max(p.most, p.asks)
+	defer func() { p.asks-- }()
+	if p.takes != nil {
+		select {
+		case <-time.After(p.takes(n)):
+		case <-ctx.Done():
+			return errors.New("gave up")
+		}
+	}
+	if p.fails != nil {
+		return p.fails(n)
+	}
+	return nil
+}
+
+func (p *fakeProber) changes() <-chan struct{} {
+	if p.change == nil {
+		return nil
+	}
+	return p.change
+}
+
+func (p *fakeProber) close() { p.closed = true }
+
+// runWorker runs a check for a while of virtual time, and returns what it reports.
+func runWorker(t *testing.T, c Check, p *fakeProber, lasts time.Duration, meanwhile func()) (reports []Report) {
+	t.Helper()
+	p.start = time.Now()
+	ctx, end := context.WithTimeout(t.Context(), lasts)
+	defer end()
+	if meanwhile != nil {
+		go meanwhile()
+	}
+	w := worker{check: c, prober: p, report: func(r Report) { reports = append(reports, r) }}
+	w.run(ctx)
+	if !p.closed {
+		t.Error("the prober was not closed")
+	}
+	if p.most > 1 {
+		t.Errorf("%d runs at a time", p.most)
+	}
+	return reports
+}
+
+var second = Check{Kind: TCP, Target: "127.0.0.1:1", Every: time.Second, Timeout: time.Second, Rise: 2, Fall: 3}
+
+// TestRhythm: the runs keep their distance, whatever each takes.
+func TestRhythm(t *testing.T) {
+	for name, takes := range map[string]func(int) time.Duration{
+		"quick":    nil,
+		"slow":     func(int) time.Duration { return 900 * time.Millisecond },
+		"too slow": func(int) time.Duration { return time.Minute },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &fakeProber{takes: takes}
+				runWorker(t, second, p, time.Minute, nil)
+				if n := len(p.asked); n < 59 || n > 62 {
+					t.Errorf("%d runs in a minute", n)
+				}
+				for i := 3; i < len(p.asked); i++ {
+					apart := p.asked[i] - p.asked[i-1]
+					if least, most := 900*time.Millisecond, 1100*time.Millisecond; apart < least || apart > most {
+						t.Errorf("run %d comes %v after the one before", i, apart)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRhythmIsNotThatOfAnother: two checks that begin together do not run together.
+func TestRhythmIsNotThatOfAnother(t *testing.T) {
+	now := time.Now()
+	firsts := map[time.Duration]bool{}
+	for range 20 {
+		r := rhythm{every: time.Second}
+		firsts[r.next(now)] = true
+	}
+	if len(firsts) < 15 {
+		t.Errorf("twenty checks begin at %d times", len(firsts))
+	}
+}
+
+// TestStarvedRunIsNoFailure: a run that takes much longer than its timeout allows was not waiting for the service.
+func TestStarvedRunIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := second
+		c.Fall = 1
+		p := &fakeProber{fails: func(n int) error {
+			if n == 3 {
+				time.Sleep(5 * time.Second) // nothing of this process runs
+				return errors.New("timeout")
+			}
+			return nil
+		}}
+		reports := runWorker(t, c, p, 10*time.Second, nil)
+		if diff := cmp.Diff([]Report{{ID: c.ID(), Passing: true}}, reports); diff != "" {
+			t.Errorf("reports (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestReports(t *testing.T) {
+	refused := errors.New("connection refused")
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeProber{
+			fails: func(n int) error {
+				switch {
+				case n > 2 && n < 6:
+					return refused
+				case n == 6:
+					return errors.New("something else") // which is told later, if it stays so
+				case n > 10 && n < 20:
+					return errors.New("another thing")
+				}
+				return nil
+			},
+			takes: func(n int) time.Duration {
+				if n > 30 {
+					return time.Minute
+				}
+				return 0
+			},
+		}
+		id := second.ID()
+		want := []Report{
+			{ID: id, Passing: true}, {ID: id, Text: "connection refused"}, {ID: id, Passing: true},
+			{ID: id, Text: "another thing"}, {ID: id, Passing: true},
+			{ID: id, Text: "no answer within 1s"},
+		}
+		if diff := cmp.Diff(want, runWorker(t, second, p, time.Minute, nil)); diff != "" {
+			t.Errorf("reports (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestChangesAreSeenAtOnce: what is told of changes is looked at when they come, and slowly otherwise; and
+// until it has risen, at its rhythm.
+func TestChangesAreSeenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Check{Kind: Unit, Target: "a.service", Every: time.Second, Timeout: time.Second, Rise: 2, Fall: 3}
+		p := &fakeProber{change: make(chan struct{}, 1)}
+		var dead atomic.Bool
+		p.fails = func(int) error {
+			if dead.Load() {
+				return errors.New("dead")
+			}
+			return nil
+		}
+		var at []time.Duration
+		start := time.Now()
+		ctx, end := context.WithTimeout(t.Context(), 40*time.Second)
+		defer end()
+		p.start = start
+		go func() {
+			time.Sleep(20*time.Second + time.Millisecond)
+			dead.Store(true)
+			notify(p.change)
+			time.Sleep(5 * time.Second)
+			dead.Store(false)
+			notify(p.change)
+		}()
+		w := worker{check: c, prober: p, report: func(Report) { at = append(at, time.Since(start)) }}
+		w.run(ctx)
+		if n := len(p.asked); n > 15 {
+			t.Errorf("%d runs in 40 s", n)
+		}
+		if len(at) != 3 || at[1] != 20*time.Second+time.Millisecond {
+			t.Fatalf("reports at %v", at)
+		}
+		if up := at[2] - 25*time.Second; up < 0 || up > 1100*time.Millisecond {
+			t.Errorf("it has risen %v after it was back", up)
+		}
+	})
+}
+
+// TestChangesAreNotAFlood: something that changes all the time does not keep the board busy.
+func TestChangesAreNotAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Check{Kind: Unit, Every: time.Second, Timeout: time.Second, Rise: 2, Fall: 3}
+		p := &fakeProber{change: make(chan struct{}, 1)}
+		runWorker(t, c, p, 10*time.Second, func() {
+			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				notify(p.change)
+			}
+		})
+		if n, most := len(p.asked), int(10*time.Second/changesApart)+10; n > most {
+			t.Errorf("%d runs in 10 s, more than %d", n, most)
+		}
+	})
+}
