@@ -30,11 +30,14 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/check"
+	"topdog/internal/health"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -82,6 +85,7 @@ type Config struct {
 	// ScoreCommand is score_command: a program and its arguments; empty unless
 	// ScoreSource is election.ScoreFromCommand.
 	ScoreCommand []string
+	StartGrace   time.Duration    // start_grace: how long checks may take until they pass for the first time
 	Multicast    netip.AddrPort   // multicast: group address and UDP port
 	Peers        []netip.Addr     // peers: also spoken to by unicast
 	Witness      Witness          // witness: who is asked whether this board's port receives
@@ -91,6 +95,7 @@ type Config struct {
 	Socket       string           // socket: where `topdog status` talks to the daemon
 	LogLevel     logrus.Level     // log_level
 	Hold         netio.HoldMethod // hold: how the address is held
+	Checks       []check.Check    // check
 
 	file   string            // where it was read
 	places map[string]string // key -> "file:line:column" of its value
@@ -145,13 +150,14 @@ func defaults(host string) *Config {
 			Interval:  election.DefaultInterval,
 			Algorithm: wire.AlgorithmHeir,
 		},
-		Group:     defaultGroup,
-		Multicast: wire.DefaultGroup,
-		Witness:   Witness{Gateway: true},
-		KeyFile:   DefaultKeyFile,
-		LED:       gpio.Default,
-		Socket:    DefaultSocket,
-		LogLevel:  logrus.InfoLevel,
+		Group:      defaultGroup,
+		StartGrace: health.DefaultStartGrace,
+		Multicast:  wire.DefaultGroup,
+		Witness:    Witness{Gateway: true},
+		KeyFile:    DefaultKeyFile,
+		LED:        gpio.Default,
+		Socket:     DefaultSocket,
+		LogLevel:   logrus.InfoLevel,
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	cmpor "cmp"
 	"errors"
 	"io/fs"
 	"net/netip"
@@ -19,6 +20,7 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/check"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -50,15 +52,16 @@ func defaultsFor(address string) Config {
 			Interval:  100 * time.Millisecond,
 			Algorithm: wire.AlgorithmHeir,
 		},
-		Addresses: []Address{a},
-		Group:     "topdog",
-		Multicast: netip.MustParseAddrPort("224.0.0.254:9254"),
-		Witness:   Witness{Gateway: true},
-		KeyFile:   "/etc/topdog/key",
-		LED:       light("ACT"),
-		Socket:    "/run/topdog/topdog.sock",
-		LogLevel:  logrus.InfoLevel,
-		Hold:      netio.HoldAuto,
+		Addresses:  []Address{a},
+		Group:      "topdog",
+		Multicast:  netip.MustParseAddrPort("224.0.0.254:9254"),
+		Witness:    Witness{Gateway: true},
+		KeyFile:    "/etc/topdog/key",
+		LED:        light("ACT"),
+		Socket:     "/run/topdog/topdog.sock",
+		LogLevel:   logrus.InfoLevel,
+		StartGrace: 10 * time.Second,
+		Hold:       netio.HoldAuto,
 	}
 }
 
@@ -68,6 +71,13 @@ func light(text string) gpio.Spec {
 		panic(err)
 	}
 	return spec
+}
+
+// oneCheck adds a check; of its numbers, those that are not given are the defaults.
+func oneCheck(k check.Check) func(*Config) {
+	k.Every, k.Rise, k.Fall = cmpor.Or(k.Every, check.DefaultEvery), cmpor.Or(k.Rise, check.DefaultRise), cmpor.Or(k.Fall, check.DefaultFall)
+	k.Timeout = cmpor.Or(k.Timeout, k.Every)
+	return func(c *Config) { c.Checks = []check.Check{k} }
 }
 
 func TestOnlyAddressIsNeeded(t *testing.T) {
@@ -129,6 +139,34 @@ func TestParse(t *testing.T) {
 		{`witness = ["192.168.1.1", "192.168.1.2"]`, func(c *Config) {
 			c.Witness = Witness{Addrs: []netip.Addr{ip("192.168.1.1"), ip("192.168.1.2")}}
 		}},
+		{`start_grace = "0s"`, func(c *Config) { c.StartGrace = 0 }},
+		{`start_grace = "10m"`, func(c *Config) { c.StartGrace = 10 * time.Minute }},
+		{`check = []`, func(c *Config) {}},
+		{"[[check]]\nunit = \"a@b.service\"", oneCheck(check.Check{Kind: check.Unit, Target: "a@b.service"})},
+		{`check = [{ unit = "a.socket" }]`, oneCheck(check.Check{Kind: check.Unit, Target: "a.socket"})},
+		{"[[check]]\nexec = \"/bin/a\"", oneCheck(check.Check{Kind: check.Exec, Target: "/bin/a"})},
+		{"[[check]]\nexec = { path = \"/bin/a\", user = \"b\" }", oneCheck(check.Check{Kind: check.Exec, Target: "/bin/a", User: "b"})},
+		{"[[check]]\ntcp = \"[::1]:53\"", oneCheck(check.Check{Kind: check.TCP, Target: "[::1]:53"})},
+		{"[[check]]\ntcp = \"localhost:65535\"", oneCheck(check.Check{Kind: check.TCP, Target: "localhost:65535"})},
+		{"[[check]]\nhttp = \"http://127.0.0.1/\"", oneCheck(check.Check{Kind: check.HTTP, Target: "http://127.0.0.1/"})},
+		{"[[check]]\nhttp = { url = \"https://[::1]:8443/a?b=c\", host = \"a.b\", status = [200, 404, 200], contains = \"x y\" }", oneCheck(check.Check{
+			Kind: check.HTTP, Target: "https://[::1]:8443/a?b=c", Host: "a.b", Status: []int{200, 404}, Contains: "x y",
+		})},
+		{"[[check]]\nhttp = { url = \"http://127.0.0.1/\", status = 204 }", oneCheck(check.Check{Kind: check.HTTP, Target: "http://127.0.0.1/", Status: []int{204}})},
+		{"[[check]]\ndns = \"pi.hole   @127.0.0.1\"", oneCheck(check.Check{Kind: check.DNS, Target: "pi.hole @127.0.0.1"})},
+		{"[[check]]\ndns = \"a. @[::1]:5353\"", oneCheck(check.Check{Kind: check.DNS, Target: "a. @[::1]:5353"})},
+		{"[[check]]\ndns = \"a @::1\"", oneCheck(check.Check{Kind: check.DNS, Target: "a @::1"})},
+		{"[[check]]\ncommand = \"/bin/a\"", oneCheck(check.Check{Kind: check.Command, Target: "/bin/a"})},
+		{"[[check]]\ncommand = [\"/bin/a\", \"\", \"-b c\"]", oneCheck(check.Check{Kind: check.Command, Target: "/bin/a", Arguments: []string{"", "-b c"}})},
+		{"[[check]]\ngateway = true\nevery = \"50ms\"\ntimeout = \"10ms\"\nrise = 1\nfall = 100", oneCheck(check.Check{
+			Kind: check.Gateway, Every: 50 * time.Millisecond, Timeout: 10 * time.Millisecond, Rise: 1, Fall: 100,
+		})},
+		{"[[check]]\ntcp = \"192.168.1.250:53\"\nwhen = \"leading\"", oneCheck(check.Check{
+			Kind: check.TCP, Target: "192.168.1.250:53", When: check.Leading, Grace: 30 * time.Second,
+		})},
+		{"[[check]]\ngateway = true\nwhen = \"leading\"\ngrace = \"0s\"\nevery = \"1h\"", oneCheck(check.Check{
+			Kind: check.Gateway, When: check.Leading, Every: time.Hour,
+		})},
 		{`key_file = "none"`, func(c *Config) { c.KeyFile = NoKey }},
 		{`key_file = "./none"`, func(c *Config) { c.KeyFile = "/etc/topdog/none" }},
 		{`key_file = "keys/a"`, func(c *Config) { c.KeyFile = "/etc/topdog/keys/a" }},
@@ -202,8 +240,8 @@ func TestWhere(t *testing.T) {
 var changedValue = map[string]string{
 	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
 	"preempt_delay": `"7s"`, "heartbeat": `"77ms"`, "patience": `"777ms"`, "algorithm": `"bully"`, "voters": `["10.9.9.1", 2, "3"]`, "detector": `"fixed"`, "fanout": `"unicast"`, "score_from": `"age"`,
-	"score_command": `["/7", "7"]`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`, "witness": `["10.9.9.8"]`,
-	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`,
+	"score_command": `["/7", "7"]`, "start_grace": `"7s"`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`, "witness": `["10.9.9.8"]`,
+	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`, "check": `[{ unit = "seven.service" }]`,
 }
 
 // needed are the lines without which a changed value makes no sense.

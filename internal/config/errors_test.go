@@ -18,6 +18,14 @@ const testHost = "pi3.example.org"
 
 const good = "address = \"192.168.1.250\"\n"
 
+// manyChecks are so many different checks.
+func manyChecks(n int) (text string) {
+	for i := range n {
+		text += fmt.Sprintf("[[check]]\ntcp = \"127.0.0.1:%d\"\n", i+1)
+	}
+	return text
+}
+
 // badFiles are files that Parse refuses. What it says about them is in
 // testdata/errors.golden, to be read as a whole: the messages are the work.
 var badFiles = []struct{ name, text string }{
@@ -165,6 +173,30 @@ var badFiles = []struct{ name, text string }{
 	{"unknown key twice", good + "frobnicate = 1\nfrobnicate = 2\n"},
 	{"misspelled key without quotes", good + "hartbeat = 100ms\n"},
 	{"many problems", good + strings.Join(strings.Split("abcdefghijklmnopqrstuvwxyz0123456789", ""), " = 1\n") + " = 1\n"},
+	{"check: nothing to look at", good + "[[check]]\nevery = \"1s\"\n"},
+	{"check: two kinds in one", good + "[[check]]\nunit = \"nginx.service\"\ntcp = \"127.0.0.1:80\"\n"},
+	{"check: unit without its type", good + "[[check]]\nunit = \"nginx\"\n"},
+	{"check: one bracket", good + "[check]\nunit = \"nginx.service\"\n"},
+	{"check: plural", good + "[[checks]]\nunit = \"nginx.service\"\n"},
+	{"check: no section", good + "unit = \"nginx.service\"\n"},
+	{"check: list and tables", good + "check = [{ unit = \"a.service\" }]\n[[check]]\nunit = \"b.service\"\n"},
+	{"check: list of texts", good + "check = [\"nginx.service\"]\n"},
+	{"check: a text", good + "check = \"nginx.service\"\n"},
+	{"check: a key of the file behind it", good + "[[check]]\nunit = \"nginx.service\"\npriority = 7\n"},
+	{"check: misspelt keys", good + "[[check]]\nunit = \"nginx.service\"\nevrey = \"1s\"\nweight = 20\n"},
+	{"check: times", good + "[[check]]\nunit = \"a.service\"\nevery = 1\n[[check]]\nunit = \"b.service\"\nevery = \"10ms\"\n[[check]]\nunit = \"c.service\"\ntimeout = \"2s\"\n[[check]]\nunit = \"d.service\"\nevery = \"1\"\n"},
+	{"check: counts", good + "[[check]]\nunit = \"a.service\"\nrise = 0\nfall = \"3\"\n"},
+	{"check: when", good + "[[check]]\nunit = \"a.service\"\nwhen = \"leader\"\n[[check]]\nunit = \"b.service\"\ngrace = \"10s\"\n"},
+	{"check: twice", good + "[[check]]\nunit = \"a.service\"\n[[check]]\nunit = \"a.service\"\nevery = \"1s\"\n"},
+	{"check: a key twice", good + "[[check]]\nunit = \"a.service\"\nunit = \"b.service\"\n"},
+	{"check: too many", good + manyChecks(17)},
+	{"check: aimed at the floating address", good + "[[check]]\ntcp = \"192.168.1.250:80\"\n[[check]]\nhttp = \"http://192.168.1.250/\"\n[[check]]\ndns = \"pi.hole @192.168.1.250\"\n"},
+	{"check: aimed at everything", good + "[[check]]\nhttp = { url = \"https://0.0.0.0/\", status = 200 }\n"},
+	{"check: tcp", good + "[[check]]\ntcp = \"127.0.0.1\"\n[[check]]\ntcp = \"127.0.0.1:0\"\n[[check]]\ntcp = \"127.0.0.256:80\"\n"},
+	{"check: http", good + "[[check]]\nhttp = \"127.0.0.1\"\n[[check]]\nhttp = { host = \"a\" }\n[[check]]\nhttp = { url = \"http://127.0.0.1/\", staus = [200] }\n[[check]]\nhttp = { url = \"http://127.0.0.1/\", status = [\"200\"] }\n[[check]]\nhttp = \"http://me:secret@127.0.0.1/\"\n"},
+	{"check: dns", good + "[[check]]\ndns = \"pi.hole\"\n[[check]]\ndns = \"a..b @127.0.0.1\"\n"},
+	{"check: programs", good + "[[check]]\nexec = \"nginx\"\n[[check]]\ncommand = []\n[[check]]\ncommand = \"/usr/bin/dig @127.0.0.1\"\n[[check]]\ngateway = false\n"},
+	{"start_grace", good + "start_grace = \"11m\"\n"},
 }
 
 func TestErrorMessages(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/gpio"
+	"topdog/internal/check"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -24,7 +25,8 @@ const (
 	takesText form = 1 << iota
 	takesNumber
 	takesBool
-	takesList // of text; each element is set by itself
+	takesList   // of text; each element is set by itself
+	takesTables // which are read in checks.go
 )
 
 // field is all that this package knows about one key. Reading, writing,
@@ -82,6 +84,8 @@ func fields() []field {
 			func(c *Config) *election.ScoreSource { return &c.ScoreSource }, election.ScoreSources(), election.ScoreSourceNamed),
 		typed(field{key: "score_command", form: takesText | takesList, max: MaxWords, example: `["/usr/local/bin/my-score", "--verbose"]`, live: true},
 			func(c *Config) *[]string { return &c.ScoreCommand }, oneMoreWord, tomlList[string]),
+		typed(field{key: "start_grace", form: takesText, example: `"10s"`, live: true},
+			func(c *Config) *time.Duration { return &c.StartGrace }, alone(parseStartGrace), tomlText[time.Duration]),
 		typed(field{key: "multicast", form: takesText, example: `"224.0.0.254:9254"`, shared: true},
 			func(c *Config) *netip.AddrPort { return &c.Multicast }, alone(parseMulticast), tomlText[netip.AddrPort]),
 		typed(field{key: "peers", form: takesText | takesList, max: MaxPeers, example: `["192.168.1.11", "192.168.1.12"]`, live: true},
@@ -100,6 +104,8 @@ func fields() []field {
 			func(c *Config) *logrus.Level { return &c.LogLevel }, alone(parseLogLevel), tomlLogLevel),
 		choice(field{key: "hold"},
 			func(c *Config) *netio.HoldMethod { return &c.Hold }, netio.HoldMethodNames(), netio.HoldMethodNamed),
+		typed(field{key: checkKey, form: takesTables, max: check.Max, example: `[{ unit = "nginx.service" }]`, live: true},
+			func(c *Config) *[]check.Check { return &c.Checks }, alone(noCheck), tomlChecks),
 	}
 }
 
@@ -203,7 +209,7 @@ func oneMoreWord(c *Config, text string) ([]string, error) {
 	program := len(c.ScoreCommand) == 0
 	c.ScoreCommand = append(c.ScoreCommand, text)
 	if program {
-		return c.ScoreCommand, checkProgram(text)
+		return c.ScoreCommand, checkProgram("score_command", text, "/usr/local/bin/my-score")
 	}
 	if strings.ContainsRune(text, 0) {
 		return nil, refuse("", "%s contains a NUL character, which no argument of a program can", quoted(text))

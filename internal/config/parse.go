@@ -22,6 +22,14 @@ type value struct {
 	text string // numbers in decimal, text without quotes and escapes
 	at   span
 	list []value
+	keys []entry // of an inline table
+}
+
+// entry is a key of a table, and its value.
+type entry struct {
+	key   string
+	at    span
+	value value
 }
 
 // reading is the state of Parse: what has been read and what was wrong with it.
@@ -37,6 +45,14 @@ type reading struct {
 	values     map[string][]span // for each key, the places of the values that were accepted
 	keysListed bool              // the keys have been listed in a hint
 	refused    map[string]bool   // keys with a problem, about which nothing more need be said
+	tables     []table           // those of [[check]]
+	section    *table            // that in which the keys are; nil for none
+}
+
+// table is a table of the file.
+type table struct {
+	at   span // of its name, or of its bracket
+	keys []entry
 }
 
 // maxProblems bounds what one bad file (somebody's video, say) can print.
@@ -67,6 +83,7 @@ func parseOn(host, name string, data []byte) (*Config, error) {
 		return nil, r.result()
 	}
 	if r.walk() {
+		r.checks()
 		r.check()
 	}
 	if err := r.result(); err != nil {
@@ -103,18 +120,45 @@ func (r *reading) walk() bool {
 		case unstable.KeyValue:
 			r.keyValue(&p, e)
 		case unstable.Table, unstable.ArrayTable:
-			// The keys below are read as if the section were not there, so
-			// that one superfluous line is one problem.
 			name, at := keyOf(e)
-			r.report(at, "topdog's configuration has no sections, but here begins "+quoted(name),
-				"delete this line and keep the keys below it")
+			r.begin(name, at, e.Kind)
 		}
 	}
+	r.endSection()
 	if err := p.Error(); err != nil {
 		r.syntaxError(&p, err)
 		return false
 	}
 	return true
+}
+
+// begin begins a section. There is one for each check. The keys below another one are read as if it were
+// not there, so that one superfluous line is one problem.
+func (r *reading) begin(name string, at span, kind unstable.Kind) {
+	r.endSection()
+	_, listed := r.keys[checkKey]
+	switch near := nearest(normal(name), []string{checkKey}); {
+	case name == checkKey && kind == unstable.ArrayTable && !listed:
+		r.section = &table{at: at}
+	case name == checkKey && listed:
+		r.section = &table{at: at}
+		r.refuse(r.field(checkKey), at, "the list of checks is complete already", "write all checks as [["+checkKey+"]]")
+	case near != "":
+		r.section = &table{at: at}
+		r.refused[checkKey] = true
+		r.report(at, "here begins "+quoted(name)+", which is no section", "write [["+checkKey+"]] in front of each check")
+	default:
+		r.report(at, "topdog's configuration has no sections but [["+checkKey+"]], and here begins "+quoted(name),
+			"delete this line and keep the keys below it")
+	}
+}
+
+// endSection keeps what was in a section.
+func (r *reading) endSection() {
+	if r.section != nil {
+		r.tables = append(r.tables, *r.section)
+	}
+	r.section = nil
 }
 
 // keyOf returns the (dotted) key of an expression and its place.
@@ -133,6 +177,10 @@ func keyOf(e *unstable.Node) (name string, at span) {
 
 func (r *reading) keyValue(p *unstable.Parser, e *unstable.Node) {
 	name, at := keyOf(e)
+	if r.section != nil {
+		r.section.keys = append(r.section.keys, entry{name, at, valueOf(p, e.Value(), r.placeOfValue(p, e))})
+		return
+	}
 	first, twice := r.keys[name]
 	switch {
 	case twice && r.field(name) == nil:
@@ -182,6 +230,14 @@ func valueOf(p *unstable.Parser, n *unstable.Node, outer span) value {
 			v.list = append(v.list, valueOf(p, child, at))
 		}
 	case unstable.InlineTable:
+		for it := n.Children(); it.Next(); {
+			name, at := keyOf(it.Node())
+			child, inside := it.Node().Value(), at
+			if child.Raw.Length > 0 && child.Kind != unstable.InlineTable {
+				inside = span{int(child.Raw.Offset), int(child.Raw.Length)}
+			}
+			v.keys = append(v.keys, entry{name, at, valueOf(p, child, inside)})
+		}
 	case unstable.Integer:
 		v.text = string(n.Data)
 		// TOML's hexadecimal, octal and binary notations and its
@@ -206,6 +262,10 @@ func (r *reading) field(key string) *field {
 
 // assign stores a value, or each element of a list, or says why not.
 func (r *reading) assign(f *field, v value) {
+	if f.form == takesTables {
+		r.assignTables(f, v)
+		return
+	}
 	if v.kind != unstable.Array {
 		r.assignScalar(f, v)
 		return
@@ -280,6 +340,8 @@ func (f *field) takes(kind unstable.Kind) bool {
 
 func (f form) inWords() string {
 	switch f {
+	case takesTables:
+		return "a list of tables"
 	case takesBool:
 		return "true or false"
 	case takesNumber:

@@ -25,7 +25,7 @@ var otherNames = map[string]string{
 	"psk": "key_file", "auth": "key_file", "gpio": "led", "pin": "led", "light": "led", "hostname": "name",
 	"failure_detector": "detector", "suspicion": "detector", "unicast": "fanout", "delivery": "fanout", "importance": "score_from",
 	"measure": "score_from", "score": "score_from", "script": "score_command", "command": "score_command", "score_script": "score_command",
-	"measure_command": "score_command", "track_script": "score_command", "host_name": "name", "log": "log_level", "loglevel": "log_level", "verbosity": "log_level",
+	"checks": "check", "track_process": "check", "health_check": "check", "healthcheck": "check", "measure_command": "score_command", "track_script": "score_command", "host_name": "name", "log": "log_level", "loglevel": "log_level", "verbosity": "log_level",
 }
 
 const keyHasItsOwnFile = "the group's key has a file of its own, which key_file names; `topdog init` makes one"
@@ -57,7 +57,11 @@ func (r *reading) unknownKey(name string, at span) {
 	if first, _, dotted := strings.Cut(name, "."); dotted && r.field(first) != nil {
 		f := r.field(first)
 		r.refused[f.key] = true
-		r.report(at, message, "topdog's configuration has no sections: write "+f.key+" = "+f.example)
+		r.report(at, message, "this key has no parts: write "+f.key+" = "+f.example)
+		return
+	}
+	if checkFieldNamed(name) != nil && otherNames[name] == "" {
+		r.report(at, message, "it is a key of a check: write [["+checkKey+"]] on the line above it")
 		return
 	}
 	meant := knownAs(name)

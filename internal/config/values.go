@@ -15,6 +15,7 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/health"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -259,6 +260,40 @@ func parseHeartbeat(text string) (time.Duration, error) {
 	return d, nil
 }
 
+// parseStartGrace allows none: then checks are never called starting.
+func parseStartGrace(text string) (time.Duration, error) {
+	return parseBetween(text, "start_grace", 0, health.MaxStartGrace, health.DefaultStartGrace)
+}
+
+// parseBetween reads a duration from least to most.
+func parseBetween(text, key string, least, most, example time.Duration) (time.Duration, error) {
+	hint := fmt.Sprintf("write a duration from %q to %q, for example %s = %q", short(least), short(most), key, short(example))
+	d, err := time.ParseDuration(text)
+	switch _, noUnit := strconv.ParseFloat(text, 64); {
+	case noUnit == nil:
+		return 0, refuse(hint, "%s has no unit", quoted(text))
+	case err != nil:
+		return 0, refuse(hint, "%s is not a duration", quoted(text))
+	case d < least:
+		return 0, refuse(hint, "%s is less than %s", text, short(least))
+	case d > most:
+		return 0, refuse(hint, "%s is more than %s", text, short(most))
+	}
+	return d, nil
+}
+
+// short writes a duration without the units of which there are none.
+func short(d time.Duration) string {
+	text := strings.TrimSuffix(d.String(), "m0s")
+	if text != d.String() {
+		text += "m"
+	}
+	if hours, whole := strings.CutSuffix(text, "h0m"); whole {
+		return hours + "h"
+	}
+	return text
+}
+
 func parseMulticast(text string) (netip.AddrPort, error) {
 	const example = `write an IPv4 multicast address and a UDP port, for example multicast = "224.0.0.254:9254"`
 	ap, err := netip.ParseAddrPort(text)
@@ -345,8 +380,8 @@ func checkPath(text, hint string) error {
 
 // checkProgram refuses what a shell would have to take apart: topdog starts the
 // program itself, so that no name and no argument can mean anything else.
-func checkProgram(text string) error {
-	const hint = `write the program with its whole path, for example score_command = "/usr/local/bin/my-score"`
+func checkProgram(key, text, example string) error {
+	hint := "write the program with its whole path, for example " + key + " = " + Quote(example)
 	if err := checkPath(text, hint); err != nil {
 		return err
 	}
@@ -355,7 +390,7 @@ func checkProgram(text string) error {
 	case !strings.HasPrefix(text, "/"):
 		return refuse(hint, "%s is not an absolute path", quoted(text))
 	case len(words) > 1:
-		return refuse("write score_command = "+tomlList(words), "%s contains a space, and there is no shell that would split it", quoted(text))
+		return refuse("write "+key+" = "+tomlList(words), "%s contains a space, and there is no shell that would split it", quoted(text))
 	case words[0] != text:
 		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
 	}
