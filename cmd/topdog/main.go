@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/setup"
 	"topdog/netio"
@@ -31,18 +32,24 @@ const (
 // must stay small, and must not end when it is told to.
 const deadmanWord = "deadman"
 
+// checkerWord likewise makes it the process that runs the checks of a daemon (see internal/check).
+const checkerWord = "checker"
+
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == deadmanWord {
-		os.Exit(attend(os.Stderr))
+		os.Exit(attend(netio.AttendDeadman, os.Stderr))
+	}
+	if len(os.Args) == 2 && os.Args[1] == checkerWord {
+		os.Exit(attend(check.Attend, os.Stderr))
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// attend is the life of the companion. It returns its exit status.
-func attend(stderr io.Writer) int {
-	if err := netio.AttendDeadman(); err != nil {
+// attend is the life of a companion of the daemon. It returns its exit status.
+func attend(life func() error, stderr io.Writer) int {
+	if err := life(); err != nil {
 		fmt.Fprintln(stderr, "topdog:", err)
 		return exitFailure
 	}
@@ -112,6 +119,7 @@ Set up the first board:        topdog init 192.168.1.250`,
 		runCommand(),
 		witnessCommand(),
 		statusCommand(),
+		checkCommand(),
 		watchCommand(),
 		isLeaderCommand(),
 		traceCommand(),

@@ -51,7 +51,9 @@ func run(ctx context.Context, path string, witness bool) error {
 	if witness {
 		platform = daemon.Witness(cfg)
 	} else {
-		platform = daemon.Real(cfg, daemon.RealOptions{Deadman: []string{"/proc/self/exe", deadmanWord}, Log: entry})
+		platform = daemon.Real(cfg, daemon.RealOptions{
+			Deadman: []string{"/proc/self/exe", deadmanWord}, Checker: []string{"/proc/self/exe", checkerWord}, Log: entry,
+		})
 	}
 	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText(), Witness: witness})
 	if err != nil {

@@ -18,7 +18,9 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/check"
 	"topdog/internal/console"
+	"topdog/internal/health"
 	"topdog/wire"
 )
 
@@ -35,6 +37,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Detector":      keys[console.Detector](),
 		"Patience":      keys[console.Patience](),
 		"Change":        keys[console.Change](),
+		"Check":         keys[console.Check](),
 		"Counters":      keys[console.Counters](),
 		"Defence":       keys[console.Defence](),
 		"Problem":       keys[console.Problem](),
@@ -54,6 +57,8 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Patterns of the light":    patterns(),
 		"Lessons":                  lessons(),
 		"Grades":                   grades(),
+		"Kinds of checks":          check.Kinds(),
+		"States of checks":         checkStates(),
 		"Steps":                    names["Step"],
 	} {
 		got := tables[section]
@@ -83,6 +88,13 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 func grades() (names []string) {
 	for g := wire.GradePassing; g <= wire.MaxGrade; g++ {
 		names = append(names, g.String())
+	}
+	return names
+}
+
+func checkStates() (names []string) {
+	for s := health.Starting; s <= health.NotJudged; s++ {
+		names = append(names, s.String())
 	}
 	return names
 }

@@ -20,6 +20,9 @@ const (
 	ProblemAddressConflict    ProblemKind = "address_conflict"          // a foreign machine claims the address that this board holds
 	ProblemAddressNotFree     ProblemKind = "address_not_free"          // one has the address, or nobody can tell; so it is not acquired
 	ProblemAddressNotHeld     ProblemKind = "address_not_held"          // the kernel does not let this board hold the address
+	ProblemCheckAim           ProblemKind = "check_aim"                 // a check turned out to be aimed at a floating address
+	ProblemChecker            ProblemKind = "checker"                   // the process that runs the checks cannot be started, or is not heard
+	ProblemChecks             ProblemKind = "checks"                    // a check fails, so that this board does not stand for the lead
 	ProblemAskLAN             ProblemKind = "ask_lan"                   // whether this board's port receives cannot be found out
 	ProblemClockRate          ProblemKind = "clock_rate"                // the clock is too far off its rate for a voter
 	ProblemAddressNotReleased ProblemKind = "address_not_released"      // nor let go of it, and another board waits

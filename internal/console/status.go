@@ -30,6 +30,12 @@ type Status struct {
 	ReasonText  string   `json:"reason_text"`   // the same for people
 	RoleSinceMs *float64 `json:"role_since_ms"` // since that change
 
+	Grade         string  `json:"grade"`            // how fit this board is to lead: an identifier of wire.Grade
+	GradeText     string  `json:"grade_text"`       // why, for people
+	GradeEndsInNs int64   `json:"grade_ends_in_ns"` // until the probation ends, or that this board stands back; 0 if the grade does not end by itself
+	Starting      bool    `json:"starting"`         // it is failing only because its checks have not passed yet
+	Checks        []Check `json:"checks"`           // of this board
+
 	Leader        string   `json:"leader"` // id; "" if this board knows of none
 	LeaderName    string   `json:"leader_name"`
 	LeaderSinceMs *float64 `json:"leader_since_ms"` // how long this board has known it as the leader
@@ -119,6 +125,17 @@ const (
 	DefenceLifetime = "lifetime"         // the kernel removes them when nobody renews them
 )
 
+// Check is how a check of this board stands.
+type Check struct {
+	Kind     string `json:"kind"`      // an identifier of check.Kind
+	Target   string `json:"target"`    // what it looks at, as in the configuration; "" for the gateway
+	When     string `json:"when"`      // an identifier of check.When
+	State    string `json:"state"`     // an identifier of health.State
+	SinceNs  int64  `json:"since_ns"`  // since it got that state
+	NameText string `json:"name_text"` // the check for people
+	Text     string `json:"text"`      // why it fails; "" if it does not
+}
+
 // Voter is what is known of one voter.
 type Voter struct {
 	ID       string `json:"id"`
@@ -176,6 +193,9 @@ func (s *Status) fill() {
 	}
 	if s.Defences == nil {
 		s.Defences = []Defence{}
+	}
+	if s.Checks == nil {
+		s.Checks = []Check{}
 	}
 	if s.Boards == nil {
 		s.Boards = []Board{}

@@ -38,6 +38,7 @@ func WriteStatus(w io.Writer, s Status, o Options) error {
 	p.item(look, "", 0, s.headline())
 	p.line(plain, "")
 	p.facts(&s)
+	p.checks(&s)
 	p.boards(&s)
 	p.changes(&s)
 	p.problems(&s)
@@ -133,6 +134,9 @@ func (p *page) facts(s *Status) {
 		}
 	}
 	fact("this board", s.thisBoard())
+	if text := s.grade(); text != "" {
+		fact("grade", text)
+	}
 	if len(s.Addresses) > 3 {
 		fact("addresses", strings.Join(s.Addresses, ", "))
 	}

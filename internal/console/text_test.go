@@ -26,6 +26,19 @@ const (
 	dayMs    = 24 * hourMs
 )
 
+// checked is a board that is failing.
+func checked() Status {
+	s := healthy()
+	s.Grade, s.GradeText = "failing", "dns pi.hole @127.0.0.1: no answer within 1s"
+	s.Checks = []Check{
+		{Kind: "unit", Target: "pihole-FTL.service", When: "always", State: "passing", SinceNs: 7200e9, NameText: "unit pihole-FTL.service"},
+		{Kind: "dns", Target: "pi.hole @127.0.0.1", When: "always", State: "failing", SinceNs: 4e9, NameText: "dns pi.hole @127.0.0.1", Text: "no answer within 1s"},
+		{Kind: "gateway", When: "leading", State: "not_judged", SinceNs: 7200e9, NameText: "gateway"},
+	}
+	s.Problems = []Problem{{Kind: ProblemChecks, Text: "this board does not stand for the lead: dns pi.hole @127.0.0.1: no answer within 1s"}}
+	return s
+}
+
 // healthy is a group of three, as pi1 sees it: pi3 leads, pi2 is next.
 func healthy() Status {
 	self := Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleFollower,
@@ -44,6 +57,9 @@ func healthy() Status {
 		},
 		LEDPattern:  "follower",
 		LEDText:     "ACT, a short blink every 2 s",
+		Grade:       "passing",
+		GradeText:   "it has no checks",
+		Checks:      []Check{},
 		HeartbeatMs: 100,
 		Fanout:      "multicast",
 		Detector:    Detector{Kind: "ask", MarginMs: 1, RoundTripMs: 0.3, Questions: 3, QuestionEveryMs: 1, AnswerWithinMs: 1.5},
@@ -219,6 +235,16 @@ func situations() []situation {
 			s.Boards[1].Grade, s.Boards[1].GradeText, s.Boards[1].Stale = "drained", "drained", true
 			s.Boards[2].Grade, s.Boards[2].GradeText = "probation", "on probation"
 			s.Problems = []Problem{{Kind: ProblemLeaderUnfit, Board: "192.168.1.13", Text: "pi3 leads on although it is failing, since no other board is fitter"}}
+		}), Options{Width: 80}, exitHeld},
+		{"checks", checked(), Options{Width: 80}, exitHeld},
+		{"checks-60", checked(), Options{Width: 60}, exitHeld},
+		{"probation", change(checked(), func(s *Status) {
+			s.Grade, s.GradeText, s.GradeEndsInNs, s.Problems = "probation", "its checks pass again, after 2 relapses", 7e9, nil
+			s.Checks = s.Checks[:1]
+		}), Options{Width: 80}, exitHeld},
+		{"starting", change(checked(), func(s *Status) {
+			s.Starting, s.GradeText, s.Problems = true, "its checks have not passed yet: unit pihole-FTL.service has not run yet", nil
+			s.Checks = []Check{{Kind: "unit", Target: "pihole-FTL.service", When: "always", State: "starting", SinceNs: 2e8, NameText: "unit pihole-FTL.service"}}
 		}), Options{Width: 80}, exitHeld},
 		{"strict", strict(), Options{Width: 80}, exitHeld},
 		{"strict-unheard", change(strict(), func(s *Status) {

@@ -51,6 +51,7 @@ type Daemon struct {
 	trace       *trace
 	transitions *transitions
 	score       *score
+	checks      *checks
 	handover    handover
 }
 
@@ -74,7 +75,7 @@ type Options struct {
 
 // New returns a daemon that does not run yet. The error says what is wrong with the configuration.
 func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
-	if err := check(cfg); err != nil {
+	if err := checkConfig(cfg); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	if o.Witness {
@@ -104,15 +105,16 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.group.muteWhile(d.address.mayAnswer)
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.score = newScore(d.shared, cfg, d.scoreChanged)
+	d.checks = newChecks(d.shared, cfg, d.link)
 	d.light = newLight(d.ledOpener(), d.ledFailed)
 	d.console = console.NewServer(cfg.Socket, socketMode, d)
 	d.console.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }
 	return d, nil
 }
 
-// check refuses a configuration with which no core could be made: a board that has
+// checkConfig refuses a configuration with which no core could be made: a board that has
 // told systemd that it is ready must not find out then.
-func check(cfg *config.Config) error {
+func checkConfig(cfg *config.Config) error {
 	if len(cfg.Addresses) == 0 {
 		return errors.New("no floating address is configured")
 	}

@@ -19,6 +19,7 @@
 //	lease     the right to answer for the address, and the fence in the kernel that enforces it
 //	deadman   the companion process that releases the address when this one cannot
 //	score     the program that computes the board's score
+//	checks    the process that runs the checks, and the grade that they come to
 //	reporter  the log, systemd, the problems and the history of topdog status
 //	light     the LED
 //	trace     the moments of the last changes of role, for topdog trace

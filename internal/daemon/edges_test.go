@@ -16,6 +16,7 @@ import (
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/gpio"
+	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -64,6 +65,7 @@ var edges = []edge{
 	// Priority 0 is accepted too, and never leads: TestPriorityZeroNeverLeads.
 	{key: "priority", accepted: []string{`1`, fmt.Sprint(election.MaxPriority)}, refused: []string{`-1`, fmt.Sprint(election.MaxPriority + 1)}},
 	{key: "preempt", accepted: []string{`true`, `false`}, refused: []string{`0`, `"true"`}},
+	{key: "preempt_delay", accepted: []string{`"10ms"`, `"1h"`}, refused: []string{`"9ms"`, `"1h1s"`, `"-1s"`, `""`}},
 	{
 		key:      "heartbeat",
 		accepted: []string{`"10ms"`, `"11ms"`, `"9999ms"`, `"10s"`, `"10000000ns"`, `"0.1s"`},
@@ -95,6 +97,7 @@ var edges = []edge{
 		accepted: []string{`"/s"`, `["/s", ""]`, list(config.MaxWords, func(int) string { return "/s" }), longPath(4095)},
 		refused:  []string{`""`, `"s"`, `["/s", "\u0000"]`, `"/s\u0000"`, list(config.MaxWords+1, func(int) string { return "/s" }), longPath(4096)},
 	},
+	{key: "start_grace", accepted: []string{`"0s"`, `"10m"`}, refused: []string{`"-1s"`, `"10m0.1s"`, `"10"`, `""`}},
 	{
 		key:      "multicast",
 		accepted: []string{`"224.0.0.0:1"`, `"239.255.255.255:65535"`},
@@ -136,6 +139,19 @@ var edges = []edge{
 	{key: "socket", accepted: []string{`"/s"`, longPath(longestSocket)}, refused: []string{`""`, `"s"`, `"/s\u0000"`, longPath(longestSocket + 1)}},
 	{key: "log_level", accepted: []string{`"error"`, `"trace"`}, refused: []string{`""`, `"fatal"`, `"panic"`, `"warning"`}},
 	{key: "hold", accepted: quotedAll(netio.HoldMethodNames()), refused: []string{`""`, `"tun"`, `"both"`}},
+	{
+		key: "check",
+		accepted: []string{
+			`[]`, `[{ gateway = true }]`, checkList(check.Max), `[{ tcp = "10.0.0.100:1", when = "leading", grace = "1h" }]`,
+			`[{ unit = "a.service", every = "50ms", timeout = "10ms", rise = 1, fall = 100 }]`, `[{ unit = "a.service", every = "1h", grace = "0s", when = "leading" }]`,
+		},
+		refused: []string{
+			`{}`, `[{}]`, `[{ gateway = false }]`, checkList(check.Max + 1), `[{ tcp = "10.0.0.100:1" }]`, `[{ tcp = "127.0.0.1:65536" }]`,
+			`[{ unit = "a.service", every = "49ms" }]`, `[{ unit = "a.service", every = "1h1ns" }]`, `[{ unit = "a.service", timeout = "9ms" }]`,
+			`[{ unit = "a.service", timeout = "1.1s" }]`, `[{ unit = "a.service", rise = 0 }]`, `[{ unit = "a.service", fall = 101 }]`,
+			`[{ unit = "a.service", when = "leading", grace = "1h1s" }]`, `[{ http = { url = "http://127.0.0.1/", status = 600 } }]`,
+		},
+	},
 }
 
 // text quotes a text of that many characters behind a prefix that does not count if it
@@ -156,6 +172,15 @@ func list(n int, element func(n int) string) string {
 		elements[i] = element(i + 1)
 	}
 	return "[" + strings.Join(quotedAll(elements), ", ") + "]"
+}
+
+// checkList lists so many checks.
+func checkList(n int) string {
+	checks := make([]string, n)
+	for i := range checks {
+		checks[i] = fmt.Sprintf(`{ tcp = "127.0.0.1:%d" }`, i+1)
+	}
+	return "[" + strings.Join(checks, ", ") + "]"
 }
 
 // voterList lists so many voters, the first of them by their addresses.

@@ -83,6 +83,9 @@ type fakeBoard struct {
 	fence        *fakeFence // nil for none
 	deadman      func() (Deadman, error)
 	openLED      func() (gpio.LED, error) // nil opens led
+	checker      *fakeChecker             // the last one; nil until one was started
+	checkers     int                      // how many were
+	noChecker    error                    // why none can be started
 	runs         []time.Duration          // of the command: when
 	ran          []string                 // the words of the last one
 }
@@ -250,6 +253,16 @@ func (b *fakeBoard) bareMachine() Platform {
 			return b.led, nil
 		},
 		StartDeadman: b.deadman,
+		StartChecker: func() (Checker, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.noChecker != nil {
+				return nil, b.noChecker
+			}
+			b.checkers++
+			b.checker = newFakeChecker(b.checkers)
+			return b.checker, nil
+		},
 		RunCommand: func(ctx context.Context, words []string) ([]byte, error) {
 			b.mu.Lock()
 			b.runs, b.ran = append(b.runs, time.Since(b.lan.start)), words

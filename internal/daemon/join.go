@@ -22,6 +22,7 @@ func (d *Daemon) join(local netip.Addr, since time.Duration) error {
 	d.core = core
 	d.group.identify(board.ID, core.Signature)
 	d.scoreChanged(d.score.value)
+	d.carryOut(core.SetGrade(d.now(), d.checks.grade()))
 	d.checkVoters()
 	d.reporter.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
 		board.ID, board.Name, d.link.name, d.cfg.Group, board.Algorithm, literature.Detector(board.Algorithm, board.Detector), board.Fanout)
@@ -59,6 +60,16 @@ func (d *Daemon) backOffIfNotAcquired() {
 func (d *Daemon) scoreChanged(score uint32) {
 	if d.core != nil {
 		d.carryOut(d.core.SetScore(d.now(), score))
+	}
+}
+
+// checkGrade tells the core when this board has become more or less fit to lead. What runs on the leader only
+// is looked at while this board leads.
+func (d *Daemon) checkGrade() {
+	d.checks.follow(d.core != nil && d.core.Role() == election.Leader)
+	d.checks.unheld(d.address.backsOff())
+	if grade, changed := d.checks.judge(); changed && d.core != nil {
+		d.carryOut(d.core.SetGrade(d.now(), grade))
 	}
 }
 

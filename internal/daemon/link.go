@@ -134,6 +134,9 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 }
 
 // firstFloating is the floating address by which whoever holds them all is asked.
+// iface is the name of the interface; "" until it is known.
+func (l *link) iface() string { return l.name }
+
 func (l *link) firstFloating() netip.Addr { return l.floating[0].IP }
 
 func (l *link) floatingAddrs() (all []netip.Addr) {

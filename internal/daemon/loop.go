@@ -33,6 +33,7 @@ func (d *Daemon) loop(ctx context.Context) {
 	d.reporter.ready()
 	d.timer = newTimer(d.platform.NewTimer, d.reporter)
 	d.deadman.start(d.companionStarted)
+	d.checks.start()
 	d.showRole()
 	stop := ctx.Done()
 	for !d.finished {
@@ -90,6 +91,7 @@ func (d *Daemon) settle() {
 	d.checkClock()
 	d.checkPort()
 	d.checkMajority()
+	d.checkGrade()
 	d.showRole()
 	d.backOffIfNotAcquired()
 	d.renewIdentity()
@@ -97,7 +99,7 @@ func (d *Daemon) settle() {
 
 // due is when something has to be done though nothing happens.
 func (d *Daemon) due() time.Duration {
-	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.lan.due(), d.reporter.due())
+	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.lan.due(), d.checks.due(), d.reporter.due())
 	if d.core != nil {
 		if at, ok := d.core.Deadline(); ok {
 			next = min(next, at)
@@ -119,6 +121,7 @@ func (d *Daemon) timerExpired() {
 	if d.address.endBackOff(d.now()) {
 		d.applyPriority()
 	}
+	d.checks.expire(d.now())
 	d.address.maintain(d.now())
 	d.maintainLink(d.now())
 	d.reporter.feedWatchdog(now)
@@ -205,6 +208,7 @@ func (d *Daemon) leave() {
 	if !d.address.unreleased { // else the companion goes on to release it
 		d.deadman.close()
 	}
+	d.checks.close()
 	d.lease.close()
 	d.closeLink()
 	d.reporter.failed("close the timer", d.timer.Close())

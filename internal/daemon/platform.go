@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"topdog/gpio"
+	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/netio"
 )
@@ -99,6 +100,8 @@ type Platform struct {
 	OpenFence func(addresses []netip.Addr) (Fence, error)
 	// StartDeadman starts the dead man's switch of a fence; nil means that there is none.
 	StartDeadman func() (Deadman, error)
+	// StartChecker starts what runs the checks; nil means that none run.
+	StartChecker func() (Checker, error)
 	// RunCommand runs a program with arguments to its end, or until ctx ends, and
 	// returns what it prints.
 	RunCommand func(ctx context.Context, words []string) ([]byte, error)
@@ -108,6 +111,8 @@ type Platform struct {
 type RealOptions struct {
 	// Deadman is the command line of the dead man's switch; nil for none, and no fence either.
 	Deadman []string
+	// Checker is the command line of the checker; nil for none.
+	Checker []string
 	Log     *logrus.Entry // may be nil if no socket is configured
 }
 
@@ -171,6 +176,15 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	}
 	if o.Deadman != nil {
 		s.useFence(o.Deadman)
+	}
+	if o.Checker != nil {
+		s.StartChecker = func() (Checker, error) {
+			p, err := check.Start(o.Checker)
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		}
 	}
 	return s
 }

@@ -51,6 +51,9 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 	if changed["score_command"] {
 		d.score.replaceCommand(cfg.ScoreCommand)
 	}
+	if changed["check"] || changed["start_grace"] {
+		d.checks.configure(cfg)
+	}
 	if changed["led"] {
 		d.light.replace(d.ledOpener())
 		d.reporter.solved(console.ProblemLED)

@@ -52,6 +52,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 		s.Defences = nil // it holds no address that could answer
 	}
 	d.lan.status(&s)
+	d.checks.status(&s)
 	if works := d.light.status(&s); works {
 		d.reporter.solved(console.ProblemLED)
 	}

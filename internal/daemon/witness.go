@@ -27,6 +27,7 @@ func witnessed(cfg *config.Config) *config.Config {
 	c := *cfg
 	c.Priority, c.Preempt, c.LED = 0, false, gpio.Spec{}
 	c.Witness = config.Witness{} // it never claims, so it need not know whether its port receives
+	c.Checks = nil               // likewise
 	return &c
 }
 

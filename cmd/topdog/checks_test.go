@@ -1,0 +1,340 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"topdog/internal/console"
+	"topdog/internal/lab/netns"
+)
+
+// service is a real name server on a board, which answers for pi.hole.
+type service struct {
+	b       *board
+	path    string // of its program, which no other board runs
+	process *netns.Process
+}
+
+// newServices gives each board a service of its own, which does not run yet. The checks of board n are those that
+// checks returns for its service.
+func (c *testCluster) newServices(checks func(s *service) string) (all []*service) {
+	c.t.Helper()
+	program, err := exec.LookPath("dnsmasq")
+	if err != nil {
+		c.t.Skipf("needs dnsmasq, of the package dnsmasq-base: %v", err)
+	}
+	data, err := os.ReadFile(program)
+	must(c.t, err)
+	for _, b := range c.boards {
+		s := &service{b: b, path: filepath.Join(b.Dir, "dnsmasq")}
+		must(c.t, os.WriteFile(s.path, data, 0o755))
+		b.set(settings{"check": checks(s)})
+		all = append(all, s)
+	}
+	return all
+}
+
+// start starts the service.
+func (s *service) start() {
+	s.b.c.t.Helper()
+	var err error
+	s.process, err = s.b.Host.Start(context.Background(), s.path, []string{
+		"--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--address=/pi.hole/192.0.2.1",
+		"--user=root", "--pid-file=", "--listen-address=127.0.0.1", "--bind-interfaces",
+	})
+	must(s.b.c.t, err)
+	s.b.Log.Note("its service starts")
+}
+
+// kill kills it.
+func (s *service) kill() {
+	s.b.c.t.Helper()
+	s.b.Log.Note("its service is killed")
+	must(s.b.c.t, s.process.Kill())
+}
+
+// byProcess checks the process, and byAnswer what it answers.
+func byProcess(s *service) string { return fmt.Sprintf("[{ exec = %q }]", s.path) }
+
+func byAnswer(*service) string {
+	return `[{ dns = "pi.hole @127.0.0.1", every = "100ms", fall = 2 }]`
+}
+
+// untilGrade waits until a board says that it has a grade.
+func (b *board) untilGrade(grade string) console.Status {
+	b.c.t.Helper()
+	return b.untilStatus("grade "+grade, func(s console.Status) string {
+		if s.Grade == grade {
+			return ""
+		}
+		return fmt.Sprintf("it is %s: %s", s.Grade, s.GradeText)
+	})
+}
+
+// moved returns when another board got the address, counted from a moment.
+func (c *testCluster) moved(since time.Time, from *board) time.Duration {
+	c.t.Helper()
+	for _, span := range c.Holders.Since(since).Spans {
+		if span.Board != from.Number {
+			return span.From.Sub(since)
+		}
+	}
+	c.t.Fatal("no other board has the address")
+	return 0
+}
+
+// slowly has a leader live that does not run for a moment on a busy machine: these tests are about
+// what its service does, which has nothing to do with heartbeats.
+var slowly = settings{"heartbeat": quote("500ms")}
+
+// withServices are three boards whose services run, and their leader.
+func withServices(t *testing.T, checks func(*service) string, more settings) (c *testCluster, services []*service, leader *board) {
+	t.Helper()
+	c = newCluster(t, 3, slowly)
+	for _, b := range c.boards {
+		b.set(more)
+	}
+	services = c.newServices(checks)
+	for _, s := range services {
+		s.start()
+	}
+	c.start(c.boards...)
+	leader = c.agree()
+	for _, b := range c.boards {
+		b.untilGrade("passing")
+	}
+	return c, services, c.agree()
+}
+
+func (c *testCluster) serviceOf(all []*service, b *board) *service { return all[b.Number-1] }
+
+// TestServiceIsKilled: the address goes to a board whose service lives, and nobody flaps.
+func TestServiceIsKilled(t *testing.T) {
+	c, services, leader := withServices(t, byProcess, nil)
+	killed := time.Now()
+	c.serviceOf(services, leader).kill()
+	c.untilTakenFrom(leader)
+	next := c.agree()
+	t.Logf("the address moved %.1f ms after the service was killed", ms(c.moved(killed, leader)))
+	c.twoHoldersAtMost(killed, 0)
+	c.handedOver(killed, next)
+	s := leader.untilGrade("failing")
+	if len(s.Checks) != 1 || s.Checks[0].State != "failing" || s.Checks[0].Kind != "exec" {
+		t.Errorf("the checks of %s: %+v", leader, s.Checks)
+	}
+	leader.untilProblem("this board is failing", "has ended")
+
+	// It comes back: on probation, and then as good as any. The address stays.
+	returned := time.Now()
+	c.serviceOf(services, leader).start()
+	leader.untilGrade("probation")
+	leader.untilGrade("passing")
+	c.agreeOn(next, c.boards...)
+	c.undisturbed(returned, next)
+	leader.untilNoProblems()
+}
+
+// TestServiceIsFrozen: it is there, and does not answer.
+func TestServiceIsFrozen(t *testing.T) {
+	c, services, leader := withServices(t, byAnswer, nil)
+	frozen := time.Now()
+	s := c.serviceOf(services, leader)
+	must(t, s.process.Signal(syscall.SIGSTOP))
+	defer s.process.Signal(syscall.SIGCONT)
+	c.untilTakenFrom(leader)
+	next := c.agree()
+	after := c.moved(frozen, leader)
+	t.Logf("the address moved %.1f ms after the service was frozen", ms(after))
+	if after > 450*time.Millisecond && !underRace && !c.stalled(frozen) {
+		t.Errorf("the address moved %.1f ms after the service was frozen", ms(after))
+	}
+	c.twoHoldersAtMost(frozen, 0)
+	c.handedOver(frozen.Add(after), next)
+	leader.untilProblem("no answer within 100ms")
+}
+
+// TestServiceDiesOnAllBoards: the address stays where it is, and goes to the first board that answers.
+func TestServiceDiesOnAllBoards(t *testing.T) {
+	c, services, leader := withServices(t, byProcess, nil)
+	for _, s := range services {
+		if s.b != leader {
+			s.kill()
+			s.b.untilGrade("failing")
+		}
+	}
+	dead := time.Now()
+	c.serviceOf(services, leader).kill()
+	leader.untilGrade("failing")
+	c.watchFor(time.Second)
+	c.agreeOn(leader, c.boards...)
+	c.undisturbed(dead, leader)
+	first := c.except(leader)[0]
+	c.serviceOf(services, first).start()
+	c.untilTakenFrom(leader)
+	c.agreeOn(first, c.boards...)
+	c.twoHoldersAtMost(dead, 0)
+}
+
+// TestServiceComesAndGoes: a service that dies again and again does not drag the address along.
+func TestServiceComesAndGoes(t *testing.T) {
+	for _, preempt := range []string{"false", "true"} {
+		t.Run("preempt="+preempt, func(t *testing.T) {
+			c, services, leader := withServices(t, byProcess, settings{"preempt": preempt})
+			s := c.serviceOf(services, leader)
+			began := time.Now()
+			for range 10 {
+				s.kill()
+				<-s.process.Exited()
+				c.watchFor(200 * time.Millisecond)
+				s.start()
+				c.watchFor(700 * time.Millisecond)
+			}
+			leader.untilGrade("passing")
+			c.agree()
+			if n := c.Holders.Since(began).Moves(); n > 2 && !c.stalled(began) {
+				t.Errorf("the address moved %d times: %s", n, c.spans(began))
+			}
+			c.twoHoldersAtMost(began, 0)
+		})
+	}
+}
+
+// TestStartWithoutService: a board that starts before its service does not take the address.
+func TestStartWithoutService(t *testing.T) {
+	c := newCluster(t, 2, slowly)
+	services := c.newServices(byProcess)
+	for _, b := range c.boards {
+		b.set(settings{"preempt": "true"})
+	}
+	c.board(2).set(settings{"priority": "200"})
+	services[0].start()
+	c.start(c.board(1))
+	leader := c.agree()
+	began := time.Now()
+	c.start(c.board(2))
+	s := c.board(2).untilGrade("failing")
+	if !s.Starting {
+		t.Errorf("%s is not starting: %s", c.board(2), s.GradeText)
+	}
+	c.watchFor(time.Second)
+	c.agreeOn(leader, c.boards...)
+	c.undisturbed(began, leader)
+	services[1].start()
+	c.agreeOn(c.board(2), c.boards...) // by preempt, since it passes for the first time and has had no relapse
+}
+
+// TestCheckerIsKilled: another one takes over at once, and nobody notices.
+func TestCheckerIsKilled(t *testing.T) {
+	c, services, leader := withServices(t, byProcess, nil)
+	killed := time.Now()
+	must(t, syscall.Kill(leader.checker(), syscall.SIGKILL))
+	leader.untilLogged("the checker", "has ended; starting another one")
+	c.watchFor(4 * time.Second)
+	c.agreeOn(leader, c.boards...)
+	c.undisturbed(killed, leader)
+	leader.untilGrade("passing")
+	c.serviceOf(services, leader).kill()
+	c.untilTakenFrom(leader)
+	c.agree()
+}
+
+// TestCheckerIsFrozen: it is replaced, and what it has said is not believed for ever.
+func TestCheckerIsFrozen(t *testing.T) {
+	c, _, leader := withServices(t, byProcess, nil)
+	frozen := leader.checker()
+	must(t, syscall.Kill(frozen, syscall.SIGSTOP))
+	c.untilTakenFrom(leader)
+	leader.untilGrade("probation")
+	if now := leader.checker(); now == frozen {
+		t.Error("the frozen checker was not replaced")
+	}
+	c.agree()
+}
+
+// TestCheckerGoesWithItsDaemon: also if the daemon is killed.
+func TestCheckerGoesWithItsDaemon(t *testing.T) {
+	c, _, leader := withServices(t, byProcess, nil)
+	checker := leader.checker()
+	leader.signal(syscall.SIGKILL)
+	c.until("the checker ends", func() string {
+		if err := syscall.Kill(checker, 0); err == nil && !zombie(checker) {
+			return "it runs"
+		}
+		return ""
+	})
+	c.untilTakenFrom(leader)
+}
+
+// zombie reports whether a process only waits for its parent to notice that it has ended.
+func zombie(pid int) bool {
+	state, _ := statOf(pid)
+	return state == "Z"
+}
+
+// statOf returns the state of a process, and its parent.
+func statOf(pid int) (state string, parent int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", 0
+	}
+	_, _ = fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), "%s %d", &state, &parent)
+	return state, parent
+}
+
+// checker is the process that runs the checks of a board.
+func (b *board) checker() (pid int) {
+	b.c.t.Helper()
+	b.c.until("the checker of "+b.String(), func() string {
+		names, err := filepath.Glob("/proc/[0-9]*/comm")
+		must(b.c.t, err)
+		for _, name := range names {
+			comm, err := os.ReadFile(name)
+			if err != nil || string(comm) != "topdog-checker\n" {
+				continue
+			}
+			found, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			must(b.c.t, err)
+			if state, parent := statOf(found); parent == b.PID() && state != "Z" {
+				pid = found
+				return ""
+			}
+		}
+		return "it is not there"
+	})
+	return pid
+}
+
+// TestCheckVerb: the file, its checks as they are here, and what the daemon has found.
+func TestCheckVerb(t *testing.T) {
+	c, services, leader := withServices(t, byProcess, nil)
+	o := leader.topdog("check")
+	if want := "passes  exec " + c.serviceOf(services, leader).path; o.status != 0 || !strings.Contains(o.stdout, want) || !strings.Contains(o.stdout, "passing     exec") {
+		t.Errorf("want %q: %v", want, o)
+	}
+	c.serviceOf(services, leader).kill()
+	leader.untilGrade("failing")
+	if o := leader.topdog("check"); o.status != exitFailure || !strings.Contains(o.stdout, "there is no such process") || !strings.Contains(o.stdout, "failing     exec") {
+		t.Errorf("the service is dead: %v", o)
+	}
+	leader.set(settings{"check": `[{ gateway = true, every = "10ms" }]`})
+	if o := leader.topdog("check"); o.status != exitConfig || !strings.Contains(o.stderr, "10ms is less than 50ms") {
+		t.Errorf("a mistake: %v", o)
+	}
+	leader.set(settings{"check": `[{ tcp = "127.0.0.1:1", when = "leading" }]`})
+	if o := leader.topdog("check"); o.status != 0 || !strings.Contains(o.stdout, "it counts on the leader only") || !strings.Contains(o.stdout, "systemctl reload topdog") {
+		t.Errorf("a check for the leader: %v", o)
+	}
+	leader.set(settings{"check": ""})
+	if o := leader.topdog("check"); o.status != 0 || !strings.Contains(o.stdout, "It has no checks") {
+		t.Errorf("no checks: %v", o)
+	}
+}

@@ -1,0 +1,228 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/check"
+	"topdog/internal/config"
+	"topdog/internal/console"
+)
+
+var (
+	webCheck     = check.Check{Kind: check.Unit, Target: "web.service", Every: time.Second, Timeout: time.Second, Rise: 2, Fall: 3}
+	leadingCheck = check.Check{Kind: check.TCP, Target: "10.0.0.100:80", Every: time.Second, Timeout: time.Second, Rise: 2, Fall: 3, When: check.Leading, Grace: 5 * time.Second}
+)
+
+// checking has a board run checks.
+func checking(checks ...check.Check) func(*config.Config, *fakeBoard) {
+	return func(c *config.Config, _ *fakeBoard) { c.Checks, c.StartGrace = checks, 10*time.Second }
+}
+
+// says has the checker of a board report.
+func (b *fakeBoard) reports(c check.Check, why string) {
+	b.get(func() { b.checker.say(c, why) })
+	pass(10 * time.Millisecond)
+}
+
+// wantGrade compares the grade of a board, and the reason for it.
+func (b *fakeBoard) wantGrade(t *testing.T, grade, part string) console.Status {
+	t.Helper()
+	s := b.mustStatus(t)
+	if s.Grade != grade || s.Board.Grade != grade || !strings.Contains(s.GradeText, part) {
+		t.Errorf("board %d is %s (%s to the others): %q; want %s: %q", b.number, s.Grade, s.Board.Grade, s.GradeText, grade, part)
+	}
+	return s
+}
+
+func TestServiceFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two := l.board(1, checking(webCheck)), l.board(2, checking(webCheck))
+		pass(3 * time.Second)
+		l.wantHolders(2)
+		two.wantGrade(t, "passing", "its checks pass")
+		two.reports(webCheck, "it has ended")
+		l.wantHolders(1)
+		s := two.wantGrade(t, "failing", "unit web.service: it has ended")
+		want := []console.Check{{
+			Kind: "unit", Target: "web.service", When: "always", State: "failing", SinceNs: 1e7, NameText: "unit web.service", Text: "it has ended",
+		}}
+		if diff := cmp.Diff(want, s.Checks); diff != "" {
+			t.Errorf("checks (-want +got):\n%s", diff)
+		}
+		if !two.hasProblem(t, console.ProblemChecks) {
+			t.Error("nobody is told")
+		}
+		two.reports(webCheck, "")
+		if s := two.wantGrade(t, "probation", "after a relapse"); s.GradeEndsInNs < 4.5e9 || s.GradeEndsInNs > 5e9 {
+			t.Errorf("the probation ends in %d ns", s.GradeEndsInNs)
+		}
+		pass(6 * time.Second)
+		two.wantGrade(t, "passing", "its checks pass")
+		l.wantHolders(1)
+		if two.hasProblem(t, console.ProblemChecks) {
+			t.Error("the problem is not solved")
+		}
+		want2 := []string{
+			"info: grade passing: its checks pass", "warning: grade failing: unit web.service: it has ended",
+			"info: grade probation: its checks pass again, after a relapse, for 5s", "info: grade passing: its checks pass",
+		}
+		if diff := cmp.Diff(want2, two.loggedWith("grade ")); diff != "" {
+			t.Errorf("the log (-want +got):\n%s", diff)
+		}
+		_ = one
+	})
+}
+
+// hasProblem reports whether a board tells of such a problem.
+func (b *fakeBoard) hasProblem(t *testing.T, kind console.ProblemKind) bool {
+	t.Helper()
+	for _, p := range b.mustStatus(t).Problems {
+		if p.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// TestCheckOnTheLeaderOnly: the checker is told who leads, a failure is excused at first, and then the board hands over
+// and stands back.
+func TestCheckOnTheLeaderOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.board(1, checking(leadingCheck))
+		two := l.board(2, checking(leadingCheck))
+		pass(2 * time.Second)
+		l.wantHolders(2)
+		two.get(func() {
+			if last := two.checker.orders[len(two.checker.orders)-1]; !last.Leading || last.Interface != "eth0" || len(last.Floating) != 1 {
+				t.Errorf("the checker of the leader is told %+v", last)
+			}
+		})
+		two.reports(leadingCheck, "refused")
+		if s := two.wantGrade(t, "passing", ""); s.Checks[0].State != "excused" {
+			t.Errorf("its check is %s", s.Checks[0].State)
+		}
+		l.wantHolders(2)
+		pass(6 * time.Second)
+		l.wantHolders(1)
+		if s := two.wantGrade(t, "failing", "stands back"); s.Checks[0].State != "not_judged" {
+			t.Errorf("its check is %s", s.Checks[0].State)
+		}
+		pass(6 * time.Second)
+		two.wantGrade(t, "passing", "")
+		l.wantHolders(1)
+	})
+}
+
+func TestCheckerEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, checking(webCheck))
+		pass(2 * time.Second)
+		one.get(func() { one.checker.Kill() })
+		pass(1500 * time.Millisecond)
+		one.get(func() {
+			if one.checkers != 2 {
+				t.Errorf("%d checkers were started", one.checkers)
+			}
+		})
+		one.wantGrade(t, "passing", "")
+		if lines := one.loggedWith("the checker (process 1001) has ended; starting another one"); len(lines) != 1 {
+			t.Errorf("the log: %q", lines)
+		}
+	})
+}
+
+// TestCheckerIsSilent: one that says nothing any more is replaced, and what it has said is not believed.
+func TestCheckerIsSilent(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, checking(webCheck))
+		pass(2 * time.Second)
+		one.wantGrade(t, "passing", "")
+		one.get(func() {
+			one.checker.mu.Lock()
+			defer one.checker.mu.Unlock()
+			one.checker.silent = true
+		})
+		pass(3500 * time.Millisecond)
+		one.wantGrade(t, "failing", "do not run")
+		pass(1500 * time.Millisecond)
+		one.wantGrade(t, "probation", "")
+		one.get(func() {
+			if one.checkers != 2 {
+				t.Errorf("%d checkers were started", one.checkers)
+			}
+		})
+	})
+}
+
+func TestCheckerCannotBeStarted(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(c *config.Config, b *fakeBoard) {
+			checking(webCheck)(c, b)
+			b.noChecker = errors.New("start the checker: no memory")
+		})
+		pass(3500 * time.Millisecond)
+		one.wantGrade(t, "failing", "do not run")
+		if !one.hasProblem(t, console.ProblemChecker) {
+			t.Error("nobody is told")
+		}
+		l.wantHolders(1) // somebody has to
+		one.get(func() { one.noChecker = nil })
+		pass(1500 * time.Millisecond)
+		one.wantGrade(t, "passing", "")
+		if one.hasProblem(t, console.ProblemChecker) {
+			t.Error("the problem is not solved")
+		}
+	})
+}
+
+// TestMisaimedCheckIsAProblem: a name that turns out to be that of the floating address.
+func TestMisaimedCheckIsAProblem(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, checking(webCheck))
+		pass(time.Second)
+		one.get(func() {
+			one.checker.reports <- check.Report{ID: webCheck.ID(), Text: "a is the floating address", Misaimed: true}
+		})
+		pass(10 * time.Millisecond)
+		if !one.hasProblem(t, console.ProblemCheckAim) {
+			t.Error("nobody is told")
+		}
+		one.reports(webCheck, "")
+		if one.hasProblem(t, console.ProblemCheckAim) {
+			t.Error("the problem is not solved")
+		}
+	})
+}
+
+func TestReloadChecks(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, checking())
+		pass(2 * time.Second)
+		one.wantGrade(t, "passing", "no checks")
+		configure := func(checks ...check.Check) {
+			one.reload(func(c *config.Config) { c.Checks = checks })
+			pass(10 * time.Millisecond)
+		}
+		configure(webCheck)
+		one.wantGrade(t, "passing", "its checks pass")
+		one.get(func() {
+			if one.checkers != 1 {
+				t.Errorf("%d checkers were started", one.checkers)
+			}
+		})
+		one.reports(webCheck, "it has ended")
+		one.wantGrade(t, "failing", "")
+		configure()
+		one.wantGrade(t, "probation", "")
+		pass(20 * time.Second)
+		one.wantGrade(t, "passing", "no checks")
+		if p := one.mustStatus(t).Problems; len(p) > 0 {
+			t.Errorf("problems: %q", p)
+		}
+	})
+}
