@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"topdog/internal/check"
 	"topdog/internal/config"
 )
 
@@ -82,13 +83,17 @@ func TestManualHasEverything(t *testing.T) {
 	if verbs < few {
 		t.Errorf("only %d verbs", verbs)
 	}
+	file := read("man5/topdog.toml.5")
 	for _, key := range config.Keys() {
-		has(read("man5/topdog.toml.5"), ".TP\n.B "+key+"\n", "topdog.toml.5")
+		has(file, ".TP\n.B "+key+"\n", "topdog.toml.5")
+	}
+	for _, key := range append(check.Kinds(), "every", "timeout", "rise", "fall", "when", "grace") {
+		has(file, key+" = ", "topdog.toml.5")
 	}
 }
 
 // executable is this test binary, for programs that run it.
-func executable(t *testing.T) string {
+func executable(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {

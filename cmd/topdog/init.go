@@ -26,13 +26,16 @@ With --strict two boards never answer at once, whatever fails: a leader needs th
 promises of most of the voters, which are at least three boards, or two and a
 witness. On a terminal topdog asks for their own addresses.
 
+With --from the address and the rest come from a configuration of keepalived. What topdog
+cannot take over is printed, each line with what to do; --dry-run only prints.
+
 The other boards get the same two files. This command prints the line for that. The
 line runs topdog init on both boards: with --export it writes configuration and key
 to a pipe, with --import it reads them.
 
 Existing files are not replaced, unless --force is given. On a board that is set up
 already, the command changes nothing and prints the line again.`,
-		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17\n  sudo topdog init 192.168.1.250 --strict",
+		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17\n  sudo topdog init 192.168.1.250 --strict\n  topdog init --from /etc/keepalived/keepalived.conf --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			board.Path, _ = c.Flags().GetString("config")
@@ -41,6 +44,9 @@ already, the command changes nothing and prints the line again.`,
 			}
 			if board.Voters != nil && !board.Strict {
 				return usageError{errors.New("--voters is of use only with --strict")}
+			}
+			if err := checkFrom(board, export || imports); err != nil {
+				return usageError{err}
 			}
 			if err := checkPipes(board, export, imports); err != nil {
 				return usageError{err}
@@ -63,6 +69,9 @@ already, the command changes nothing and prints the line again.`,
 	flags.BoolVar(&board.Strict, "strict", false, "never two boards that answer: let voters decide (see docs/two-boards.md)")
 	flags.StringSliceVar(&board.Voters, "voters", nil, "with --strict: the `addresses` of the voters, separated by commas")
 	flags.BoolVar(&board.Force, "force", false, "replace an existing configuration and key")
+	flags.StringVar(&board.From, "from", "", "convert a `file` of keepalived, usually /etc/keepalived/keepalived.conf")
+	flags.StringVar(&board.Instance, "instance", "", "with --from: the `name` of the vrrp_instance or vrrp_sync_group, if there are several")
+	flags.BoolVar(&board.DryRun, "dry-run", false, "with --from: print what would be written, and write nothing")
 	flags.BoolVar(&export, "export", false, "write configuration and key to standard output, for --import")
 	flags.BoolVar(&imports, "import", false, "read configuration and key from standard input")
 	c.ValidArgsFunction = cobra.NoFileCompletions // the address
@@ -80,6 +89,21 @@ func oneAddress(board *setup.Board, args []string) error {
 		return fmt.Errorf("two addresses: %s and --address %s", args[0], board.Address)
 	}
 	board.Address = args[0]
+	return nil
+}
+
+// checkFrom refuses what makes no sense with a conversion, or without one.
+func checkFrom(board setup.Board, pipe bool) error {
+	switch {
+	case board.From == "" && board.Instance != "":
+		return errors.New("--instance is of use only with --from")
+	case board.From == "" && board.DryRun:
+		return errors.New("--dry-run is of use only with --from")
+	case board.From != "" && board.Address != "":
+		return errors.New("with --from the addresses are those of the file: leave out the address")
+	case board.From != "" && pipe:
+		return errors.New("--from is for the first board; --export and --import copy its configuration to the others")
+	}
 	return nil
 }
 

@@ -178,7 +178,7 @@ func shortHostname(host string) string {
 // Load reads and checks the file at path. The error is an [Errors]; if the file
 // could not be read, errors.Is finds the cause (fs.ErrNotExist, fs.ErrPermission).
 func Load(path string) (*Config, error) {
-	data, _, err := readSmall(path, MaxFileBytes)
+	data, _, err := ReadSmall(path, MaxFileBytes)
 	if err != nil {
 		hint := ""
 		switch {
@@ -192,9 +192,9 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data)
 }
 
-// readSmall reads a regular file of at most limit bytes. It opens without
+// ReadSmall reads a regular file of at most limit bytes. It opens without
 // blocking, so that a named pipe in the file's place is refused, not waited for.
-func readSmall(path string, limit int64) ([]byte, fs.FileInfo, error) {
+func ReadSmall(path string, limit int64) ([]byte, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err

@@ -78,7 +78,7 @@ func LoadKey(path string) (Key, error) {
 	fail := func(err error, message, hint string) (Key, error) {
 		return Key{}, Errors{{File: path, Message: message, Hint: hint, err: err}}
 	}
-	data, info, err := readSmall(path, MaxKeyFileBytes)
+	data, info, err := ReadSmall(path, MaxKeyFileBytes)
 	// The mode is looked at first: a key that others may read is to be
 	// replaced, whatever is in it.
 	if info != nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {

@@ -76,13 +76,28 @@ func provideKey(path string, force bool) (isNew bool, err error) {
 // config is the file that a new board gets: what it must say, and the three lines
 // that people change first.
 func (b Board) config(a config.Address) []byte {
+	if b.converted != nil {
+		return b.convertedConfig()
+	}
 	var text strings.Builder
-	line := func(key, value string) { text.WriteString(key + " = " + config.Quote(value) + "\n") }
 	text.WriteString("# topdog: one address that always answers. All boards of a group have this same file.\n" +
 		"# This is all it needs; docs/config.md describes every key.\n\n" +
-		"# The floating address: an unused one of this network, outside the DHCP server's range.\n")
-	line("address", a.String())
-	text.WriteByte('\n')
+		"# The floating address: an unused one of this network, outside the DHCP server's range.\n" +
+		"address = " + config.Quote(a.String()) + "\n\n")
+	b.writeCommon(&text)
+	text.WriteString("#priority = 100     # more: this board leads rather than others; 0: never\n" +
+		"#preempt = false    # true: a board of higher rank takes over from a living leader\n")
+	if b.LED != "" {
+		text.WriteString("led = " + config.Quote(b.LED) + "\n")
+	} else {
+		text.WriteString("#led = \"ACT\"        # the light of the leader; \"GPIO17\" is a pin, \"none\" is no light\n")
+	}
+	return []byte(text.String())
+}
+
+// writeCommon writes what all boards of a group have in common, but for the address.
+func (b Board) writeCommon(text *strings.Builder) {
+	line := func(key, value string) { text.WriteString(key + " = " + config.Quote(value) + "\n") }
 	if b.Interface != "" {
 		line("interface", b.Interface)
 	}
@@ -93,15 +108,7 @@ func (b Board) config(a config.Address) []byte {
 		text.WriteString("# Relative to the directory of this file.\n")
 		line("key_file", keyName)
 	}
-	b.writeVoters(&text)
-	text.WriteString("#priority = 100     # more: this board leads rather than others; 0: never\n" +
-		"#preempt = false    # true: a board of higher rank takes over from a living leader\n")
-	if b.LED != "" {
-		line("led", b.LED)
-	} else {
-		text.WriteString("#led = \"ACT\"        # the light of the leader; \"GPIO17\" is a pin, \"none\" is no light\n")
-	}
-	return []byte(text.String())
+	b.writeVoters(text)
 }
 
 // checkText makes sure that what is written is what config.Load accepts.

@@ -23,6 +23,7 @@ import (
 
 	"topdog/gpio"
 	"topdog/internal/config"
+	"topdog/internal/setup/keepalived"
 )
 
 // The names of the files of a board.
@@ -51,6 +52,12 @@ type Board struct {
 	Voters []string
 	// Force replaces the files that exist, the key too: then every board needs the new one.
 	Force bool
+
+	// From is a configuration of keepalived that is converted, if not "", and Instance which of its
+	// groups. DryRun shows what would become of it.
+	From, Instance string
+	DryRun         bool
+	converted      *keepalived.Group
 }
 
 // Init sets up the first board of a group, and says what it did and what is left to
@@ -63,11 +70,20 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	if err := checkPath(b.Path); err != nil {
 		return err
 	}
+	if err := b.convert(thisMachine()); err != nil {
+		return err
+	}
 	if err := b.check(b.Address); err != nil {
 		return UsageError{err}
 	}
+	if b.DryRun {
+		return b.preview(out)
+	}
 	if !b.Force {
 		done, err := b.isSetUp(out)
+		if done && err == nil {
+			err = b.provideHook(out)
+		}
 		if done || err != nil {
 			return err
 		}
@@ -79,6 +95,9 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if err := b.isVoter(network); err != nil {
+		return err
+	}
+	if err := b.provideHook(out); err != nil {
 		return err
 	}
 	done, err := b.write()
@@ -93,6 +112,9 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 		fmt.Fprintf(out, "wrote %s (a fresh key, which nobody else can read)\n", done.keyPath)
 	} else {
 		fmt.Fprintf(out, "kept  %s\n", done.keyPath)
+	}
+	if b.converted != nil {
+		b.explainConversion(out)
 	}
 	b.explainTheRest(out, b.Strict)
 	return nil
@@ -155,6 +177,16 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 func (b Board) differences(cfg *config.Config) (texts []string) {
 	differ := func(key, has, wanted string) {
 		texts = append(texts, fmt.Sprintf("%s %s instead of %s", key, has, wanted))
+	}
+	if b.converted != nil {
+		wanted, err := config.Parse(b.Path, b.convertedConfig())
+		if err != nil {
+			return []string{err.Error()} // check has seen that it is right
+		}
+		for _, key := range cfg.Changed(wanted) {
+			differ(key, cfg.Value(key), wanted.Value(key))
+		}
+		return texts
 	}
 	if b.Address != "" {
 		wanted, err := config.ParseAddress(b.Address)

@@ -1,0 +1,205 @@
+package setup
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/config"
+	"topdog/internal/setup/keepalived"
+)
+
+// piholeMachine has one file of keepalived, and Pi-hole.
+func piholeMachine(text string) keepalived.Machine {
+	return keepalived.Machine{
+		Name:     "pi1",
+		ReadFile: func(string, int64) ([]byte, error) { return []byte(text), nil },
+		Glob:     filepath.Glob,
+		HasUnit:  func(name string) bool { return name == "pihole-FTL.service" },
+		Program:  func(string) string { return "" },
+	}
+}
+
+// The example in docs/keepalived.md is what topdog makes of it.
+func TestTheExampleOfTheManual(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/keepalived.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(manual), "```\n")
+	var text, want string
+	for i, block := range blocks {
+		if strings.Contains(block, "vrrp_instance PIHOLE {") {
+			text, want = block, blocks[i+2]
+		}
+	}
+	b := Board{Path: config.DefaultPath, From: "keepalived.conf"}
+	if err := b.convert(piholeMachine(text)); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := b.preview(&out); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-manual +topdog):\n%s", diff)
+	}
+}
+
+// pair is a file whose conversion does not depend on what this machine has.
+const pair = `vrrp_instance VI_1 {
+	interface eth0
+	virtual_router_id 51
+	priority 150
+	virtual_ipaddress {
+		192.168.1.250
+	}
+	notify DIR/said
+	notify_master "DIR/said 'it is' master"
+}
+vrrp_instance VI_2 {
+	virtual_ipaddress { 192.168.1.251 }
+}
+`
+
+// converting is a board whose keepalived has the pair.
+func converting(t *testing.T) Board {
+	t.Helper()
+	dir := t.TempDir()
+	from := filepath.Join(dir, "keepalived.conf")
+	if err := os.WriteFile(from, []byte(strings.ReplaceAll(pair, "DIR", dir)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Board{Path: filepath.Join(dir, "topdog", configName), From: from, Instance: "VI_1"}
+}
+
+func initOutput(t *testing.T, b Board) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := b.Init(t.Context(), strings.NewReader(""), &out)
+	return out.String(), err
+}
+
+// What is there is kept, the same is no news, and only Force replaces what differs.
+func TestInitFrom(t *testing.T) {
+	b := converting(t)
+	preview := b
+	preview.DryRun = true
+	if out, err := initOutput(t, preview); err != nil || !strings.Contains(out, "--- "+b.Path+"\n") || names(t, filepath.Dir(b.From))[0] != "keepalived.conf" {
+		t.Errorf("with DryRun: %v\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Dir(b.Path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("DryRun wrote something: %v", err)
+	}
+
+	out, err := initOutput(t, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := b.hookOf()
+	for _, want := range []string{"wrote " + hook + "\n", "wrote " + b.Path + "\n", "VI_2 is another group", "disable --now keepalived", "topdog-hooks"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	if mode(t, hook) != 0o755 || mode(t, filepath.Join(filepath.Dir(b.Path), keyName)) != 0o600 {
+		t.Error("the modes of the files are wrong")
+	}
+	c := mustLoad(t, b)
+	if diff := cmp.Diff([]string{"interface", "group", "priority", "preempt", "key_file"}, changed(t, c)); diff != "" {
+		t.Errorf("what the file changes (-want +got):\n%s", diff)
+	}
+	if c.Group != "vrrp-51" || c.Priority != 150 || !c.Preempt {
+		t.Errorf("it has group %s, priority %d, preempt %v", c.Group, c.Priority, c.Preempt)
+	}
+
+	if out, err := initOutput(t, b); err != nil || !strings.Contains(out, "set up already") || !strings.Contains(out, "kept  "+hook) {
+		t.Errorf("once more: %v\n%s", err, out)
+	}
+	must(t, os.Remove(hook))
+	if out, err := initOutput(t, b); err != nil || !strings.Contains(out, "wrote "+hook) {
+		t.Errorf("without the hook: %v\n%s", err, out)
+	}
+	must(t, os.WriteFile(hook, []byte("mine"), 0o755))
+	if _, err := initOutput(t, b); !errors.Is(err, fs.ErrExist) || read(t, hook) != "mine" {
+		t.Errorf("with another hook: %v", err)
+	}
+	other := b
+	other.Group = "other"
+	if _, err := initOutput(t, other); err == nil || !strings.Contains(err.Error(), `group "vrrp-51" instead of "other"`) {
+		t.Errorf("with another group: %v", err)
+	}
+	other.Force = true
+	if _, err := initOutput(t, other); err != nil || mustLoad(t, b).Group != "other" || read(t, hook) == "mine" {
+		t.Errorf("with Force: %v", err)
+	}
+}
+
+// hookOf is where the hook is.
+func (b Board) hookOf() string { return filepath.Join(filepath.Dir(b.Path), hookName) }
+
+func TestInitFromHasToChoose(t *testing.T) {
+	b := converting(t)
+	b.Instance = ""
+	var asked UsageError
+	if _, err := initOutput(t, b); !errors.As(err, &asked) || !strings.Contains(err.Error(), "choose one of: VI_1, VI_2 (--instance NAME)") {
+		t.Errorf("without a name: %v", err)
+	}
+	b.From = filepath.Join(filepath.Dir(b.From), "missing")
+	if _, err := initOutput(t, b); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+// The hook gives keepalived's scripts what keepalived gives them, and in its order.
+func TestTheHookCallsTheScripts(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skipf("needs sh: %v", err)
+	}
+	b := converting(t)
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755))
+	if _, err := initOutput(t, b); err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[string]string{
+		"MASTER": "[it is][master]\n[INSTANCE][VI_1][MASTER][150]\n",
+		"BACKUP": "[INSTANCE][VI_1][BACKUP][150]\n",
+	} {
+		out, err := exec.Command(b.hookOf(), "INSTANCE", "vrrp-51", state, "150").CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("%s: %v\n%swant\n%s", state, err, out, want)
+		}
+	}
+}
+
+// What is made of files as people have them is a configuration.
+func TestConvertedFilesAreConfigurations(t *testing.T) {
+	files, err := filepath.Glob("keepalived/testdata/*.conf")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		b := Board{Path: config.DefaultPath, From: file}
+		m := thisMachine()
+		m.HasUnit = func(string) bool { return true }
+		err := b.convert(m)
+		var asked UsageError
+		if errors.As(err, &asked) {
+			b.Instance = "VI_1"
+			err = b.convert(m)
+		}
+		if err == nil {
+			err = b.preview(&bytes.Buffer{})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package keepalived
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/config"
+)
+
+// Group is what keepalived's configuration says of one group of topdog.
+type Group struct {
+	Addresses    []string // as `address` takes them
+	Interface    string   // "" if it says none
+	Name         string   // "" if it says nothing to make one of
+	Priority     int      // 0 if it says none
+	Preempt      bool
+	PreemptDelay time.Duration // 0 if it says none
+	Peers        []string
+	Checks       []Check
+	Hook         []byte // a shell script that calls the notify scripts; nil if there are none
+
+	Notes []Note // all that is not simply converted, in the order of the lines
+}
+
+// Convert reads keepalived's configuration and converts one of its groups: the one that has this name
+// as a vrrp_instance or a vrrp_sync_group, or without a name the only one. Lines are converted, or are
+// in the notes.
+func Convert(path, name string, m Machine) (*Group, error) {
+	r, err := read(path, m)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{path: path, top: r.top.block}
+	chosen, err := f.choose(name)
+	if err != nil {
+		return nil, err
+	}
+	c := &conversion{machine: m, file: f, Group: Group{Notes: r.notes, Preempt: true}}
+	if err := c.instances(chosen); err != nil {
+		return nil, err
+	}
+	if c.Checks, err = c.checks(chosen); err != nil {
+		return nil, err
+	}
+	c.Hook = c.hook(chosen)
+	c.others(chosen)
+	sortNotes(c.Notes, r.files)
+	return &c.Group, nil
+}
+
+// conversion is a Group in the making.
+type conversion struct {
+	Group
+	machine Machine
+	file    *file
+	devices []*device // of the addresses, in their order
+}
+
+// device is where addresses are.
+type device struct {
+	name string
+	at   Place // where it is first named
+}
+
+// look notes that somebody has to look at a statement.
+func (c *conversion) look(s *statement, format string, args ...any) {
+	c.Notes = append(c.Notes, s.note(true, format, args...))
+}
+
+// instances converts what the instances themselves say.
+func (c *conversion) instances(chosen selection) error {
+	for _, instance := range chosen.instances {
+		if err := c.instance(instance); err != nil {
+			return err
+		}
+	}
+	if len(c.Addresses) == 0 {
+		s := chosen.instances[0]
+		return mistake(s.place, "topdog has IPv4 addresses only", "%s has no address that topdog could keep", printable(s.text(1)))
+	}
+	return c.oneInterface(chosen)
+}
+
+// instance converts one vrrp_instance.
+func (c *conversion) instance(instance *statement) error {
+	iface := c.interfaceOf(instance)
+	for _, s := range instance.block {
+		var err error
+		switch s.keyword() {
+		case "virtual_ipaddress", "virtual_ipaddress_excluded":
+			err = c.addresses(s, iface)
+		case "priority":
+			err = c.priority(s)
+		case "nopreempt":
+			c.Preempt = false
+		case "preempt_delay":
+			c.PreemptDelay, err = seconds(s)
+		case "virtual_router_id":
+			if id, err := strconv.ParseUint(s.text(1), 10, 8); err == nil && c.Name == "" {
+				c.Name = fmt.Sprintf("vrrp-%d", id)
+			}
+		case "unicast_peer":
+			err = c.peers(s, first(instance.block, "unicast_src_ip"))
+		case "track_interface":
+			c.trackInterface(s, iface)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interfaceOf returns the interface of an instance, or "".
+func (c *conversion) interfaceOf(instance *statement) string {
+	if s := first(instance.block, "interface"); s != nil {
+		return s.text(1)
+	}
+	for _, g := range c.file.all("global_defs") {
+		if s := first(g.block, "default_interface"); s != nil {
+			return s.text(1)
+		}
+	}
+	return ""
+}
+
+// addresses converts a list of floating addresses. What stands behind an address is for `ip address`.
+func (c *conversion) addresses(list *statement, iface string) error {
+	for _, s := range list.block {
+		text, _ := strings.CutSuffix(s.keyword(), "/32") // keepalived's default; topdog takes the subnet's length
+		host, _, _ := strings.Cut(text, "/")
+		if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
+			c.look(s, "topdog has IPv4 addresses only")
+			continue
+		}
+		if _, err := config.ParseAddress(text); err != nil {
+			return mistake(s.place, "", "%v", err)
+		}
+		name, rest := iface, s.options()
+		if i := slices.Index(rest, "dev"); i >= 0 && i+1 < len(rest) {
+			name = rest[i+1]
+			rest = slices.Delete(rest, i, i+2)
+		}
+		if len(rest) > 0 {
+			c.Notes = append(c.Notes, s.note(false, "without %s: topdog has a device of its own for the address", printable(strings.Join(rest, " "))))
+		}
+		if !slices.Contains(c.Addresses, text) {
+			c.Addresses = append(c.Addresses, text)
+			c.devices = append(c.devices, &device{name, s.place})
+		}
+	}
+	return nil
+}
+
+// oneInterface makes sure that all addresses are on one interface.
+func (c *conversion) oneInterface(chosen selection) error {
+	first := c.devices[0]
+	for _, d := range c.devices {
+		if d.name != first.name {
+			names := make([]string, len(chosen.instances))
+			for i, s := range chosen.instances {
+				names[i] = printable(s.text(1))
+			}
+			return mistake(d.at, "convert one vrrp_instance by its name ("+strings.Join(names, ", ")+"), or take the address out of a copy of the file",
+				"this address is on %s, and %s is on %s: a group of topdog has its addresses on one interface",
+				printable(d.name), c.Addresses[0], printable(first.name))
+		}
+	}
+	c.Interface = first.name
+	for _, instance := range chosen.instances {
+		for _, s := range under(instance.block, "interface") {
+			if s.text(1) != c.Interface {
+				c.look(s, "the addresses are on %s, so topdog elects there as well", printable(c.Interface))
+			}
+		}
+	}
+	return nil
+}
+
+// priority converts the priority. keepalived's owner has 255, which topdog has not.
+func (c *conversion) priority(s *statement) error {
+	n, err := strconv.Atoi(s.text(1))
+	if err != nil || n < 1 || n > 255 {
+		return mistake(s.at(1), "write a number from 1 to 255", "%q is no priority", printable(s.text(1)))
+	}
+	switch {
+	case n > election.MaxPriority:
+		c.look(s, "%d became %d, the greatest. No board owns the address: it is none that a board has by itself", n, election.MaxPriority)
+		n = election.MaxPriority
+	case c.Priority != 0 && c.Priority != n:
+		c.look(s, "left out: the group has one priority, that of its first instance (%d)", c.Priority)
+		return nil
+	}
+	c.Priority = n
+	return nil
+}
+
+// peers converts a list of other boards. This board is put into it: all boards get the same file.
+func (c *conversion) peers(list, own *statement) error {
+	if own == nil {
+		c.look(list, "add this board's own address to `peers`: all boards get the same list")
+	} else if ip, err := netip.ParseAddr(own.text(1)); err == nil && ip.Is4() && !slices.Contains(c.Peers, ip.String()) {
+		c.Peers = append(c.Peers, ip.String())
+	}
+	for _, s := range list.block {
+		ip, err := netip.ParseAddr(s.keyword())
+		switch {
+		case err != nil:
+			return mistake(s.place, "write the own address of another board", "%q is no address", printable(s.keyword()))
+		case !ip.Is4():
+			c.look(s, "topdog speaks IPv4 only: write the board's IPv4 address into `peers`")
+		case !slices.Contains(c.Peers, ip.String()):
+			c.Peers = append(c.Peers, ip.String())
+		}
+		if rest := s.options(); len(rest) > 0 {
+			c.Notes = append(c.Notes, s.note(false, "without %s: %s", printable(strings.Join(rest, " ")), onlyVRRP))
+		}
+	}
+	return nil
+}
+
+// trackInterface names the interfaces that topdog does not watch.
+func (c *conversion) trackInterface(list *statement, iface string) {
+	for _, s := range list.block {
+		if s.keyword() != iface {
+			c.look(s, noOther)
+		}
+	}
+}
+
+// others makes notes on all that no other function has looked at.
+func (c *conversion) others(chosen selection) {
+	used := map[*statement]bool{}
+	for _, s := range chosen.blocks() {
+		used[s] = true
+	}
+	for _, s := range c.file.top {
+		switch keyword := s.keyword(); {
+		case keyword == "global_defs":
+			c.rest(s.block, globalDefs)
+		case keyword == "vrrp_instance" && !used[s], keyword == "vrrp_sync_group" && !used[s] && !c.holdsAny(s, chosen):
+			c.look(s, "%s is another group: convert it by its name, for a daemon of its own", printable(s.text(1)))
+		case keyword == "vrrp_instance":
+			c.rest(s.block, vrrpInstance)
+			for _, a := range under(s.block, "authentication") {
+				c.rest(a.block, authentication)
+			}
+		case keyword == "vrrp_sync_group" && !used[s]:
+			c.look(s, "of %s only %s is converted, without the checks and scripts of the group", printable(s.text(1)), printable(chosen.name()))
+		case keyword == "vrrp_sync_group":
+			c.rest(s.block, syncGroup)
+		case keyword == "vrrp_script", keyword == "vrrp_track_process": // with the checks
+		default:
+			c.rest([]*statement{s}, outside)
+		}
+	}
+}
+
+// holdsAny reports whether an instance that was chosen by its own name is in a sync group.
+func (c *conversion) holdsAny(group *statement, chosen selection) bool {
+	for _, s := range c.file.members(group) {
+		if slices.Contains(chosen.instances, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// rest makes notes on the keywords of a block that are not converted.
+func (c *conversion) rest(block []*statement, known section) {
+	for _, s := range block {
+		e, ok := known.find(s.keyword())
+		switch {
+		case strings.HasPrefix(s.keyword(), "$"):
+			c.look(s, "left out: no value of one line is defined for it")
+		case !ok:
+			c.look(s, "topdog's converter does not know it")
+		case e.fate == converted, s.keyword() == "track_interface":
+		default:
+			c.Notes = append(c.Notes, s.note(e.fate == refused, "%s", e.text))
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package keepalived
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/config"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+// board is what the tests convert on.
+var board = Machine{
+	Name: "pi1",
+	ReadFile: func(path string, _ int64) ([]byte, error) {
+		if path == "/etc/keepalived/check_nginx.sh" {
+			return []byte("#!/bin/sh\npidof nginx || systemctl stop keepalived\n"), nil
+		}
+		return os.ReadFile(path)
+	},
+	Glob:    filepath.Glob,
+	HasUnit: func(name string) bool { return slices.Contains([]string{"haproxy.service", "nginx.service"}, name) },
+	Program: func(name string) string {
+		if name == "someprogram" || name == "php-fpm8.2" || name == "ping" {
+			return "/usr/sbin/" + name
+		}
+		return ""
+	},
+}
+
+// show writes down all that came of a conversion.
+func show(g *Group) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "addresses: %q\ninterface: %q\ngroup: %q\npriority: %d\npreempt: %v, delay %v\npeers: %q\n",
+		g.Addresses, g.Interface, g.Name, g.Priority, g.Preempt, g.PreemptDelay, g.Peers)
+	for _, c := range g.Checks {
+		b.WriteString("\n" + c.TOML())
+	}
+	if g.Hook != nil {
+		b.WriteString("\nhook:\n" + string(g.Hook))
+	}
+	for _, act := range []bool{true, false} {
+		fmt.Fprintf(&b, "\nnotes, act %v:\n", act)
+		for _, n := range g.Notes {
+			if n.Act == act {
+				fmt.Fprintf(&b, "%v: %s: %s\n", n.Place, n.Keyword, n.Text)
+			}
+		}
+	}
+	return b.String()
+}
+
+// What becomes of files as people have them. The notes are to be read as a whole: they are the work.
+func TestConvert(t *testing.T) {
+	for _, tt := range []struct{ file, name string }{
+		{"haproxy", ""}, {"pihole", ""}, {"web", ""}, {"web", "WEB_2"}, {"params", "VI_1"}, {"params", "VI_2"}, {"lvs", ""}, {"scripts", ""},
+	} {
+		golden := "testdata/" + tt.file
+		if tt.name != "" {
+			golden += "-" + tt.name
+		}
+		golden += ".golden"
+		got := ""
+		if g, err := Convert("testdata/"+tt.file+".conf", tt.name, board); err != nil {
+			t.Errorf("%s %s: %v", tt.file, tt.name, err)
+			continue
+		} else {
+			got = show(g)
+		}
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatalf("%v (run go test -update, and read the result)", err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s differs (-want +got); if that is right, run go test -update:\n%s", golden, diff)
+		}
+		if strings.Contains(got, "secret07") || strings.Contains(got, "1111") {
+			t.Errorf("%s shows a password", golden)
+		}
+	}
+}
+
+// on is a machine whose only files are these.
+func on(files map[string]string) Machine {
+	m := board
+	m.ReadFile = func(path string, _ int64) ([]byte, error) {
+		text, ok := files[path]
+		if !ok {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		}
+		return []byte(text), nil
+	}
+	m.Glob = func(pattern string) (found []string, err error) {
+		for path := range files {
+			if ok, err := filepath.Match(pattern, path); ok && err == nil {
+				found = append(found, path)
+			}
+		}
+		slices.Sort(found)
+		return found, nil
+	}
+	return m
+}
+
+// Mistakes have their place, and no file makes the reader go on without an end.
+func TestMistakes(t *testing.T) {
+	const instance = "vrrp_instance V {\n interface eth0\n virtual_ipaddress {\n 10.0.0.1\n }\n}\n"
+	for _, tt := range []struct{ name, text, want string }{
+		{"empty", "", "k.conf: there is no vrrp_instance in it"},
+		{"open block", "global_defs {\n" + instance, "k.conf:1:13: the block of global_defs never ends"},
+		{"open include", "include open\n" + instance, "open:1:4: the block of a never ends"},
+		{"one brace too many", instance + " }\n", "k.conf:7:2: this brace closes nothing"},
+		{"no keyword", "{\n}\n", "k.conf:1:1: this block has no keyword"},
+		{"two blocks", "a { } { }\n", "k.conf:1:7: this block has no keyword"},
+		{"open quote", "# ok \"\n x \"y # z\n", "k.conf:2:4: this quote is never closed"},
+		{"deep", strings.Repeat("a {\n", 40), "k.conf:17:3: blocks are more than 16 deep"},
+		{"includes itself", "include k.conf\n", "k.conf:1:1: files are included more than 16 deep"},
+		{"no text", "a\x00b\n", "k.conf:1:1: this is no line of text"},
+		{"not UTF-8", "a\xffb\n", "k.conf:1:1: this is no line of text"},
+		{"huge", strings.Repeat("#\n", maxBytes/2+1), "more than 1048576 bytes"},
+		{"endless parameter", "$A=${A}x\nb ${A}\n", "k.conf:2:1: the parameters of this line make it endless"},
+		{"growing parameters", "$A=${B}${B}\n$B=${C}${C}\n$C=" + strings.Repeat("x", 30000) + "\n${A}\n", "make it endless"},
+		{"many grown lines", "$A=" + strings.Repeat("x", 60000) + "\n" + strings.Repeat("${A}\n", 20), "with its parameters the file has more"},
+		{"no address", "vrrp_instance V {\n interface eth0\n}\n", "k.conf:1:1: V has no address that topdog could keep"},
+		{"IPv6 only", "vrrp_instance V {\n virtual_ipaddress {\n fd00::1/64\n}\n}\n", "V has no address"},
+		{"bad address", "vrrp_instance V {\n virtual_ipaddress {\n  10.0.0.256/24\n }\n}\n", `k.conf:3:3: "10.0.0.256"`},
+		{"loopback", "vrrp_instance V {\n virtual_ipaddress { 127.0.0.1 }\n}\n", "k.conf:2:22: "},
+		{"bad peer", "vrrp_instance V {\n unicast_peer {\n pi2\n }\n}\n", `k.conf:3:2: "pi2" is no address`},
+		{"bad priority", "vrrp_instance V {\n priority high\n}\n", `k.conf:2:11: "high" is no priority`},
+		{"priority 256", "vrrp_instance V {\n priority 256\n}\n", `"256" is no priority`},
+		{"no priority", "vrrp_instance V {\n priority\n}\n", `k.conf:2:2: "" is no priority`},
+		{"bad interval", tracked("interval soon"), `k.conf:12:10: "soon" is no time`},
+		{"negative interval", tracked("interval -1"), `"-1" is no time`},
+		{"not a number", tracked("interval NaN"), `"NaN" is no time`},
+		{"bad count", tracked("fall many"), `k.conf:12:6: "many" is no number of results`},
+		{"bad script", tracked(`script "/bin/x 'y"`), "k.conf:12:8: this is no command"},
+		{"two interfaces", "vrrp_sync_group G {\n group {\n A\n B\n }\n}\n" + strings.ReplaceAll(instance, " V ", " A ") + strings.NewReplacer(" V ", " B ", "eth0", "eth1", "0.0.1", "0.0.2").Replace(instance),
+			"k.conf:16:2: this address is on eth1, and 10.0.0.1 is on eth0"},
+	} {
+		m := on(map[string]string{"k.conf": tt.text, "open": " a { \n"})
+		_, err := Convert("k.conf", "", m)
+		var problems config.Errors
+		if !errors.As(err, &problems) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
+		}
+	}
+	if _, err := Convert("none", "", on(nil)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+// tracked is a file with a script that has one line.
+func tracked(line string) string {
+	return "vrrp_instance V {\n interface eth0\n virtual_ipaddress {\n 10.0.0.1\n }\n track_script {\n  s\n }\n}\n\nvrrp_script s {\n" + line + "\n}\n"
+}
+
+// One of several groups has to be chosen.
+func TestChoice(t *testing.T) {
+	for name, want := range map[string]string{
+		"":   "several groups of addresses, which may be on different boards, and each is a daemon of topdog's own; choose one of: VI_2, VI_1",
+		"VI": "has no vrrp_instance VI, but: VI_2, VI_1",
+	} {
+		_, err := Convert("testdata/params.conf", name, board)
+		var choice *ChoiceError
+		if !errors.As(err, &choice) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package keepalived
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The limits. Nobody writes files of that size by hand, and keepalived has similar ones.
+const (
+	maxBytes    = 1 << 20 // of all files, after substitution
+	maxFiles    = 256
+	maxIncludes = 16 // of files in files
+	maxBlocks   = 16 // of blocks in blocks
+	maxLine     = 64 << 10
+	maxReplaced = 1000 // parameters in one line
+)
+
+// statement is a keyword, what follows it, and its block.
+type statement struct {
+	place Place
+	words []word
+	raw   string // what stands behind the keyword, with its quotes
+	block []*statement
+	// opened is where its block begins; its line is 0 if it has none.
+	opened Place
+}
+
+func (s *statement) keyword() string { return s.words[0].text }
+
+// text returns the word at an index, or "".
+func (s *statement) text(i int) string {
+	if i >= len(s.words) {
+		return ""
+	}
+	return s.words[i].text
+}
+
+// options are the words behind the keyword.
+func (s *statement) options() (texts []string) {
+	for _, w := range s.words[1:] {
+		texts = append(texts, w.text)
+	}
+	return texts
+}
+
+// at is the place of a word.
+func (s *statement) at(i int) Place {
+	p := s.place
+	if i < len(s.words) {
+		p.column = s.words[i].column
+	}
+	return p
+}
+
+// note makes a note on a statement.
+func (s *statement) note(act bool, format string, args ...any) Note {
+	return Note{Place: s.place, Keyword: printable(s.keyword()), Text: fmt.Sprintf(format, args...), Act: act}
+}
+
+// reader turns lines into statements.
+type reader struct {
+	machine Machine
+	params  map[string]string // what was defined by $NAME=VALUE
+	long    map[string]bool   // names of definitions of several lines, which are not converted
+	defines bool              // in such a definition
+	notes   []Note
+
+	top   statement // its block is the whole file
+	open  []*statement
+	bytes int
+	files []string // that were read, each once
+	read  int      // how many were read
+}
+
+// read reads a file, and the files that it includes.
+func read(path string, m Machine) (*reader, error) {
+	r := &reader{machine: m, params: map[string]string{"_INSTANCE": m.Name, "_HASH": "#", "_BANG": "!"}, long: map[string]bool{}}
+	r.open = []*statement{&r.top}
+	data, err := m.ReadFile(path, maxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("read keepalived's configuration: %w", err)
+	}
+	if err := r.file(path, data, 0); err != nil {
+		return nil, err
+	}
+	if open := r.open[len(r.open)-1]; open != &r.top {
+		return nil, mistake(open.opened, `write a "}" where it ends`, "the block of %s never ends", open.keyword())
+	}
+	return r, nil
+}
+
+// file takes the lines of one file.
+func (r *reader) file(path string, data []byte, depth int) error {
+	at := Place{file: path}
+	if !slices.Contains(r.files, path) {
+		r.files = append(r.files, path)
+	}
+	if r.bytes += len(data); r.bytes > maxBytes {
+		return mistake(at, "", "the files have more than %d bytes, so they cannot be the right ones", maxBytes)
+	}
+	for line := range strings.Lines(string(data)) {
+		at.line++
+		at.column = 1
+		line = strings.TrimRight(line, "\r\n")
+		if len(line) > maxLine || strings.ContainsRune(line, 0) || !utf8.ValidString(line) {
+			return mistake(at, "", "this is no line of text")
+		}
+		text, unclosed := withoutComment(line)
+		if unclosed > 0 {
+			at.column = unclosed
+			return mistake(at, `write a second "`, "this quote is never closed")
+		}
+		if err := r.line(at, text, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line takes a line without its comment.
+func (r *reader) line(at Place, text string, depth int) error {
+	if r.defines {
+		r.defines = strings.HasSuffix(text, `\`)
+		return nil
+	}
+	replaced := false
+	for round := 0; ; round++ {
+		if round > maxReplaced {
+			return mistake(at, "", "this line has more than %d conditions and parameters", maxReplaced)
+		}
+		left := strings.TrimLeft(text, blank)
+		if !replaced {
+			at.column = utf8.RuneCountInString(text[:len(text)-len(left)]) + 1
+		}
+		switch {
+		case left == "":
+			return nil
+		case left[0] == '@':
+			rest, applies := r.condition(at, left)
+			if !applies {
+				return nil
+			}
+			// Columns stay those of the line.
+			text = strings.Repeat(" ", len(text)-len(rest)) + rest
+			continue
+		case left[0] == '$' && r.define(at, left):
+			return nil
+		case left[0] == '~':
+			r.say(at, firstWord(left), "the line is not repeated: write what it stands for, line by line")
+			return nil
+		}
+		changed, err := r.replace(at, text)
+		if err != nil {
+			return err
+		}
+		if changed == text {
+			break
+		}
+		if r.bytes += len(changed); r.bytes > maxBytes {
+			return mistake(at, "", "with its parameters the file has more than %d bytes", maxBytes)
+		}
+		text, replaced = changed, true
+	}
+	if pattern, ok := included(text); ok {
+		return r.include(at, pattern, depth)
+	}
+	return r.statements(at, text, replaced)
+}
+
+// say notes that somebody has to look at a line.
+func (r *reader) say(at Place, keyword, text string) {
+	r.notes = append(r.notes, Note{Place: at, Keyword: printable(keyword), Text: text, Act: true})
+}
+
+func firstWord(text string) string {
+	if i := strings.IndexAny(text, blank+"("); i > 0 {
+		return text[:i]
+	}
+	return text
+}
+
+// condition looks at a line that counts on some machines only, and returns what follows the name.
+func (r *reader) condition(at Place, text string) (rest string, applies bool) {
+	i := strings.IndexAny(text, blank)
+	if i < 0 {
+		return "", false
+	}
+	name, not := strings.CutPrefix(text[1:i], "^")
+	applies = (name == r.machine.Name) != not
+	what := "is left out"
+	if applies {
+		what = "counts"
+	}
+	r.say(at, text[:i], fmt.Sprintf("the line %s, because this board is called %s. If keepalived was started with -i, see whether that is right", what, r.machine.Name))
+	return strings.TrimLeft(text[i:], blank), applies
+}
+
+// included returns the pattern of a line that includes files.
+func included(text string) (pattern string, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(text, blank), "include")
+	if !ok || rest == "" {
+		return "", false
+	}
+	if strings.IndexByte("rmwba", rest[0]) >= 0 { // they say what is an error; see keepalived.conf(5)
+		rest = rest[1:]
+	}
+	if rest == "" || strings.IndexByte(blank, rest[0]) < 0 {
+		return "", false
+	}
+	return strings.Trim(rest, blank+`"`), true
+}
+
+// include takes the lines of other files in the place of this one.
+func (r *reader) include(at Place, pattern string, depth int) error {
+	if depth == maxIncludes {
+		return mistake(at, "", "files are included more than %d deep", maxIncludes)
+	}
+	path := pattern
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(at.file), path)
+	}
+	found, err := r.machine.Glob(path)
+	if err != nil || len(found) == 0 || strings.ContainsAny(pattern, "{}") {
+		r.say(at, "include", fmt.Sprintf("no file was read: there is none like %s. (Lists in braces are not understood here)", printable(path)))
+		return nil
+	}
+	for _, file := range found {
+		if r.read++; r.read > maxFiles {
+			return mistake(at, "", "more than %d files are included", maxFiles)
+		}
+		data, err := r.machine.ReadFile(file, maxBytes)
+		if err != nil {
+			why := err
+			var onPath *fs.PathError
+			if errors.As(err, &onPath) {
+				why = onPath.Err
+			}
+			r.say(at, "include", fmt.Sprintf("%s cannot be read: %v", printable(file), why))
+			continue
+		}
+		if err := r.file(file, data, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statements takes the statements of a line apart, and blocks with them.
+func (r *reader) statements(at Place, text string, replaced bool) error {
+	for _, p := range pieces(text) {
+		place := at
+		if !replaced { // else nobody could find the column
+			place.column = p.column
+		}
+		block := r.open[len(r.open)-1]
+		switch p.text {
+		case "{":
+			if len(block.block) == 0 || block.block[len(block.block)-1].opened.line != 0 {
+				return mistake(place, "write a keyword before it", "this block has no keyword")
+			}
+			if len(r.open) > maxBlocks {
+				return mistake(place, "", "blocks are more than %d deep", maxBlocks)
+			}
+			opened := block.block[len(block.block)-1]
+			opened.opened = place
+			r.open = append(r.open, opened)
+		case "}":
+			if block == &r.top {
+				return mistake(place, "delete it, or look for a missing {", "this brace closes nothing")
+			}
+			r.open = r.open[:len(r.open)-1]
+		default:
+			s := &statement{place: place, words: words(p)}
+			s.raw = strings.TrimPrefix(p.text, s.words[0].text)
+			if replaced {
+				for i := range s.words {
+					s.words[i].column = at.column
+				}
+			}
+			block.block = append(block.block, s)
+		}
+	}
+	return nil
+}
+
+// printable replaces what could confuse a terminal.
+func printable(text string) string {
+	const most = 60
+	text = strings.Map(func(c rune) rune {
+		if c < ' ' || c >= 0x7f && c < 0xa0 {
+			return utf8.RuneError
+		}
+		return c
+	}, text)
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
