@@ -139,6 +139,7 @@ func TestUnitsOfHooks(t *testing.T) {
 	})
 	says(t, parseUnit(t, "topdog-leader.service"), map[string]string{
 		"Service.ExecStart":               "/usr/bin/topdog target",
+		"Service.KillMode":                "mixed",
 		"Service.ExecStopPost":            "systemctl --no-block stop topdog-leader.target",
 		"Service.Restart":                 "always",
 		"Service.User":                    "",

@@ -28,8 +28,10 @@ topdog-hooks.service does. It waits for the daemon, and goes on when that is res
 
 Each script gets the four arguments of keepalived's notify scripts, INSTANCE, the group,
 the state and the priority. The state is MASTER, BACKUP, FAULT or STOP. The environment
-says more. Scripts in hooks.d/leader.d run when another board leads. Scripts must belong to root, and nobody else may
-write to them. docs/hooks.md has all of it.`,
+says more. Scripts in hooks.d/leader.d run when another board leads.
+
+Scripts must belong to root, and nobody else may write to them. All of it is in
+/usr/share/doc/topdog/docs/hooks.md.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.Timeout <= 0 {
 				return usageError{fmt.Errorf("--timeout must be longer than 0, is %v", o.Timeout)}

@@ -77,6 +77,9 @@ func TestLead(t *testing.T) {
 	l.wantBook("begin", "end", "begin")
 	l.daemon.stop()
 	l.wantBook("begin", "end", "begin", "end")
+	waitFor(t, "it is logged", func() bool {
+		return l.said.has("no daemon: the topdog daemon on " + l.daemon.path + " ended meanwhile")
+	})
 	l.daemon.start() // it leads at once
 	l.wantBook("begin", "end", "begin", "end", "begin")
 	l.end()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"topdog/internal/console"
 )
 
@@ -48,12 +50,18 @@ func (s *state) waits(before word) bool {
 
 // follow calls each with the state of the board: at once, and after every transition that counts,
 // until ctx ends.
-func follow(ctx context.Context, c *console.Client, o console.WatchOptions, each func(state)) error {
+func follow(ctx context.Context, c *console.Client, o console.WatchOptions, log *logrus.Entry, each func(state)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	happened := make(chan console.Transition)
 	go func() {
 		cancel(c.Follow(ctx, o, func(t console.Transition) error {
+			switch t.Event {
+			case console.EventSnapshot:
+				log.Info("follows the daemon")
+			case console.EventDaemonGone:
+				log.Warnf("no daemon: %s", t.ReasonText)
+			}
 			select {
 			case happened <- t:
 				return nil
