@@ -139,7 +139,8 @@ func (g *group) reply(v *wire.Verdict, from netip.AddrPort) {
 	}
 	for i := range v.Replies {
 		m, h := &v.Replies[i], g.header()
-		m.Algorithm, m.Leading, m.Sender, m.Term, m.Priority = h.Algorithm, h.Leading, h.Sender, h.Term, h.Priority
+		h.Type, h.Reply = m.Type, m.Reply
+		m.Header = h
 		to := from
 		if v.ReplyByMulticast {
 			to = netip.AddrPort{}
