@@ -27,7 +27,7 @@ type pause struct {
 // The bounds of a pause.
 const (
 	MinPause = time.Second
-	MaxPause = 24 * time.Hour
+	maxPause = 24 * time.Hour
 )
 
 // insistFor is for how long the board on which somebody has spoken insists on it. That is enough for the
@@ -41,14 +41,14 @@ var (
 	errPaused       = errors.New("the group is paused, so the address stays where it is: topdog unpause ends that")
 )
 
-// CheckPause says what is wrong with the length of a pause. The words follow the length, as in
+// checkPause says what is wrong with the length of a pause. The words follow the length, as in
 // "48h is more than 24h".
-func CheckPause(length time.Duration) error {
+func checkPause(length time.Duration) error {
 	switch {
 	case length < MinPause:
 		return fmt.Errorf("is less than %v", MinPause)
-	case length > MaxPause:
-		return fmt.Errorf("is more than %v", MaxPause)
+	case length > maxPause:
+		return fmt.Errorf("is more than %v", maxPause)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func CheckPause(length time.Duration) error {
 // Pause pauses the group for that long. The error says that the length is out of bounds, or that nobody leads.
 func (c *Core) Pause(now Instant, length time.Duration) ([]Effect, error) {
 	c.enter(now)
-	if err := CheckPause(length); err != nil {
+	if err := checkPause(length); err != nil {
 		return c.effects, fmt.Errorf("the pause %v %w", length, err)
 	}
 	if c.leader == wire.Nobody || c.role != Leader && c.role != Follower {
@@ -99,7 +99,7 @@ func (c *Core) pausedOut() bool { return c.paused() && c.pause.leader != c.cfg.I
 func (c *Core) beginPause(number uint32, leader wire.ID, left time.Duration) {
 	c.pause.number, c.pause.leader, c.pause.end = number, leader, deadline{}
 	if leader != wire.Nobody && left > 0 {
-		c.pause.end = due(c.now + min(left, MaxPause))
+		c.pause.end = due(c.now + min(left, maxPause))
 	}
 	c.pauseChanged()
 }

@@ -5,6 +5,7 @@ import (
 	stdlog "log"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -27,6 +28,15 @@ hands over and ends it, SIGHUP reads the configuration again.`,
 			return run(c.Context(), path, false)
 		},
 	}
+}
+
+// stateDir is where systemd has the daemon keep what outlives it (StateDirectory= in the unit). Without
+// systemd it is the directory of the control socket, which the next boot empties.
+func stateDir(cfg *config.Config) string {
+	if dir, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); dir != "" {
+		return dir
+	}
+	return cfg.NotesDir()
 }
 
 // run runs a board, or a witness.
@@ -55,7 +65,7 @@ func run(ctx context.Context, path string, witness bool) error {
 			Deadman: []string{"/proc/self/exe", deadmanWord}, Checker: []string{"/proc/self/exe", checkerWord}, Log: entry,
 		})
 	}
-	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText(), Witness: witness})
+	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText(), Witness: witness, StateDir: stateDir(cfg)})
 	if err != nil {
 		return err
 	}

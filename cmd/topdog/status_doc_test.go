@@ -45,6 +45,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Traced change": keys[console.TracedChange](),
 		"Step":          keys[console.TraceStep](),
 		"Handover":      keys[console.Handover](),
+		"Done":          keys[console.Done](),
 		"Transition":    keys[console.Transition](),
 		"Failure":       {"error", "hint"},
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Handover is the answer to POST /v1/resign and POST /v1/leave.
+// Handover is the answer to POST /v1/resign, /v1/leave and /v1/drain.
 type Handover struct {
-	Leader     string `json:"leader"` // id of the board that leads now; "" if none took over from one that left
+	Leader     string `json:"leader"` // id of the board that leads now; "" if there is none
 	LeaderName string `json:"leader_name"`
 	Text       string `json:"text"` // "handed over to pi2 (192.168.1.12)"
 }

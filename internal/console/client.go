@@ -35,14 +35,14 @@ func Dial(path string) *Client {
 // Status asks how the group is.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
-	err := c.call(ctx, http.MethodGet, pathStatus, &s)
+	err := c.call(ctx, http.MethodGet, pathStatus, nil, &s)
 	return s, err
 }
 
 // Trace asks how the last changes of role went.
 func (c *Client) Trace(ctx context.Context) (Trace, error) {
 	var t Trace
-	err := c.call(ctx, http.MethodGet, pathTrace, &t)
+	err := c.call(ctx, http.MethodGet, pathTrace, nil, &t)
 	return t, err
 }
 
@@ -54,21 +54,51 @@ func (c *Client) Leave(ctx context.Context) (Handover, error) { return c.handOve
 
 func (c *Client) handOver(ctx context.Context, path string) (Handover, error) {
 	var h Handover
-	err := c.call(ctx, http.MethodPost, path, &h)
-	if err == nil && h.Text == "" {
-		err = c.badAnswer(errors.New("the answer does not say what has happened"))
-	}
+	err := c.act(ctx, path, nil, &h, &h.Text)
 	return h, err
 }
 
-// call makes a request and decodes the answer into v.
-func (c *Client) call(ctx context.Context, method, path string, v any) error {
+// Drain has the board leave the lead to others from now on.
+func (c *Client) Drain(ctx context.Context, asked DrainRequest) (Handover, error) {
+	var h Handover
+	err := c.act(ctx, pathDrain, asked, &h, &h.Text)
+	return h, err
+}
+
+// Undrain ends that.
+func (c *Client) Undrain(ctx context.Context) (Done, error) { return c.doneBy(ctx, pathUndrain, nil) }
+
+// Pause has the address stay where it is, on all boards.
+func (c *Client) Pause(ctx context.Context, asked PauseRequest) (Done, error) {
+	return c.doneBy(ctx, pathPause, asked)
+}
+
+// Unpause ends that.
+func (c *Client) Unpause(ctx context.Context) (Done, error) { return c.doneBy(ctx, pathUnpause, nil) }
+
+func (c *Client) doneBy(ctx context.Context, path string, asked any) (Done, error) {
+	var d Done
+	err := c.act(ctx, path, asked, &d, &d.Text)
+	return d, err
+}
+
+// act has the daemon do something. What it says to that is in text afterwards.
+func (c *Client) act(ctx context.Context, path string, asked, v any, text *string) error {
+	err := c.call(ctx, http.MethodPost, path, asked, v)
+	if err == nil && *text == "" {
+		err = c.badAnswer(errors.New("the answer does not say what has happened"))
+	}
+	return err
+}
+
+// call makes a request with a body, unless that is nil, and decodes the answer into v.
+func (c *Client) call(ctx context.Context, method, path string, asked, v any) error {
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	response, err := c.do(ctx, method, path)
+	response, err := c.do(ctx, method, path, asked)
 	if err != nil {
 		return err
 	}
@@ -84,8 +114,16 @@ func (c *Client) call(ctx context.Context, method, path string, v any) error {
 }
 
 // do makes a request, and makes an error of every answer but 200.
-func (c *Client) do(ctx context.Context, method, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://topdog"+path, nil)
+func (c *Client) do(ctx context.Context, method, path string, asked any) (*http.Response, error) {
+	var content io.Reader
+	if asked != nil {
+		text, err := json.Marshal(asked)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://topdog"+path, content)
 	if err != nil {
 		return nil, err
 	}

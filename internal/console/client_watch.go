@@ -45,7 +45,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	silence := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
 	defer silence.Stop()
 
-	response, err := c.do(ctx, http.MethodGet, o.path())
+	response, err := c.do(ctx, http.MethodGet, o.path(), nil)
 	if err != nil {
 		return err
 	}

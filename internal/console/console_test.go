@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,6 +39,21 @@ func (f fake) Trace(ctx context.Context) (Trace, error) {
 	}
 	return f.trace(ctx)
 }
+
+func (f fake) Drain(_ context.Context, asked DrainRequest) (Handover, error) {
+	if !asked.Force {
+		return Handover{}, errors.New("no other board passes")
+	}
+	return Handover{Text: fmt.Sprintf("drained for %v", time.Duration(asked.ForNs))}, nil
+}
+
+func (f fake) Undrain(context.Context) (Done, error) { return Done{Text: "undrained"}, nil }
+
+func (f fake) Pause(_ context.Context, asked PauseRequest) (Done, error) {
+	return Done{Text: fmt.Sprintf("paused for %v", time.Duration(asked.ForNs))}, nil
+}
+
+func (f fake) Unpause(context.Context) (Done, error) { return Done{Text: "unpaused"}, nil }
 
 func (f fake) Leave(context.Context) (Handover, error) {
 	return Handover{Text: "left the group"}, nil

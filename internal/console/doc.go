@@ -7,12 +7,14 @@
 //	GET  /v1/trace    a [Trace]: the steps of the last changes of leader
 //	POST /v1/resign   a [Handover]: who leads now
 //	POST /v1/leave    likewise, and the daemon ends
+//	POST /v1/drain    likewise, and the board leaves the lead to others from then on; undrain ends that
+//	POST /v1/pause    a [Done]: the address stays where it is; unpause ends that
 //
 // The answer to a request that failed is an HTTP status and {"error": "…", "hint":
 // "…"}. The hint says what to do about the error, and may be missing.
 //
 // Everybody who may connect to the socket may ask. Only root, the daemon's own user
-// and members of the socket's group may make the board resign. The kernel tells who
+// and members of the socket's group may have the board do something. The kernel tells who
 // the caller is (SO_PEERCRED, see unix(7)).
 //
 // The daemon side is a [Server] with a [Backend] behind it, the other side a

@@ -9,21 +9,51 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
 // The paths. The number grows when something changes that old clients would
 // misunderstand; new fields do not count.
 const (
-	pathStatus = "/v1/status"
-	pathEvents = "/v1/events"
-	pathTrace  = "/v1/trace"
-	pathResign = "/v1/resign"
-	pathLeave  = "/v1/leave"
+	pathStatus  = "/v1/status"
+	pathEvents  = "/v1/events"
+	pathTrace   = "/v1/trace"
+	pathResign  = "/v1/resign"
+	pathLeave   = "/v1/leave"
+	pathDrain   = "/v1/drain"
+	pathUndrain = "/v1/undrain"
+	pathPause   = "/v1/pause"
+	pathUnpause = "/v1/unpause"
 )
+
+// route is what a path is for.
+type route struct {
+	path, method string
+	serve        func(*answer, *http.Request) error
+}
+
+// routes lists what there is. Streams of events end with ctx.
+func (s *Server) routes(ctx context.Context) []route {
+	return []route{
+		{pathStatus, http.MethodGet, s.withoutBody(s.serveStatus)},
+		{pathEvents, http.MethodGet, s.withoutBody(func(w *answer, r *http.Request) error { return s.serveEvents(ctx, w, r) })},
+		{pathTrace, http.MethodGet, s.withoutBody(s.serveTrace)},
+		{pathResign, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Resign(ctx) })},
+		{pathLeave, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Leave(ctx) })},
+		{pathDrain, http.MethodPost, s.act(newOf[DrainRequest], func(ctx context.Context, body any) (any, error) { return s.backend.Drain(ctx, *body.(*DrainRequest)) })},
+		{pathUndrain, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Undrain(ctx) })},
+		{pathPause, http.MethodPost, s.act(newOf[PauseRequest], func(ctx context.Context, body any) (any, error) { return s.backend.Pause(ctx, *body.(*PauseRequest)) })},
+		{pathUnpause, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Unpause(ctx) })},
+	}
+}
+
+// newOf makes the body of a request.
+func newOf[T any]() any { return new(T) }
 
 // handler answers all requests; streams of events end with ctx.
 func (s *Server) handler(ctx context.Context) http.Handler {
+	routes := s.routes(ctx)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &answer{ResponseWriter: w}
 		defer s.recover(out)
@@ -36,34 +66,28 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 			})
 			return
 		}
-		if err := s.serve(ctx, out, r); err != nil {
+		if err := serveRoute(routes, out, r); err != nil {
 			out.fail(err)
 		}
 	})
 }
 
-// serve finds out what a request wants. There is no http.ServeMux because its
+// serveRoute finds out what a request wants. There is no http.ServeMux because its
 // refusals are no JSON.
-func (s *Server) serve(ctx context.Context, w *answer, r *http.Request) error {
-	method, serve := http.MethodGet, s.serveStatus
-	switch r.URL.Path {
-	case pathStatus:
-	case pathEvents:
-		serve = func(w *answer, r *http.Request) error { return s.serveEvents(ctx, w, r) }
-	case pathTrace:
-		serve = s.serveTrace
-	case pathResign:
-		method, serve = http.MethodPost, s.serveResign
-	case pathLeave:
-		method, serve = http.MethodPost, s.serveLeave
-	default:
+func serveRoute(routes []route, w *answer, r *http.Request) error {
+	i := slices.IndexFunc(routes, func(known route) bool { return known.path == r.URL.Path })
+	if i < 0 {
+		var there []string
+		for _, known := range routes {
+			there = append(there, known.method+" "+known.path)
+		}
 		return &requestError{
 			code:    http.StatusNotFound,
 			message: fmt.Sprintf("there is no %s here", excerpt(r.URL.Path)),
-			hint:    "there are GET /v1/status, GET /v1/events, GET /v1/trace, POST /v1/resign and POST /v1/leave",
+			hint:    "there are " + list(there),
 		}
 	}
-	if r.Method != method {
+	if method := routes[i].method; r.Method != method {
 		w.Header().Set("Allow", method)
 		return &requestError{
 			code:    http.StatusMethodNotAllowed,
@@ -71,15 +95,28 @@ func (s *Server) serve(ctx context.Context, w *answer, r *http.Request) error {
 			hint:    fmt.Sprintf("use %s %s", method, r.URL.Path),
 		}
 	}
-	if err := s.emptyBody(w, r); err != nil {
-		return err
-	}
-	return serve(w, r)
+	return routes[i].serve(w, r)
 }
 
-// emptyBody refuses a body other than none and {}: what a caller asks for and
-// nobody looks at would be a silent default.
-func (s *Server) emptyBody(w *answer, r *http.Request) error {
+// withoutBody serves a request that has no body, or an empty one.
+func (s *Server) withoutBody(serve func(*answer, *http.Request) error) func(*answer, *http.Request) error {
+	return func(w *answer, r *http.Request) error {
+		if err := s.decodeBody(w, r, nil); err != nil {
+			return err
+		}
+		return serve(w, r)
+	}
+}
+
+// decodeBody reads the body of a request into v. It refuses what nobody looks at: that would be a
+// silent default. No body is as good as {}, and nothing but that is accepted if v is nil.
+func (s *Server) decodeBody(w *answer, r *http.Request, v any) error {
+	hint := "send none, or {}"
+	if v == nil {
+		v = new(struct{})
+	} else {
+		hint = "send " + example(v)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.limits.body))
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -87,24 +124,33 @@ func (s *Server) emptyBody(w *answer, r *http.Request) error {
 		return &requestError{
 			code:    http.StatusRequestEntityTooLarge,
 			message: fmt.Sprintf("the request has a body of more than %d bytes", s.limits.body),
-			hint:    "send none",
+			hint:    hint,
 		}
 	case err != nil:
-		return &requestError{code: http.StatusBadRequest, message: "the body of the request cannot be read: " + err.Error(), hint: "send none"}
+		return &requestError{code: http.StatusBadRequest, message: "the body of the request cannot be read: " + err.Error(), hint: hint}
 	}
-	body = bytes.TrimSpace(body)
-	if len(body) == 0 {
+	if body = bytes.TrimSpace(body); len(body) == 0 {
 		return nil
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil || len(fields) > 0 {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil || body[0] != '{' || decoder.More() {
 		return &requestError{
 			code:    http.StatusBadRequest,
 			message: fmt.Sprintf("the request has a body that means nothing here: %s", excerpt(string(body))),
-			hint:    "send none, or {}",
+			hint:    hint,
 		}
 	}
 	return nil
+}
+
+// example shows what a body looks like.
+func example(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "JSON"
+	}
+	return string(text)
 }
 
 func (s *Server) serveStatus(w *answer, r *http.Request) error {
@@ -134,30 +180,32 @@ func (s *Server) serveTrace(w *answer, r *http.Request) error {
 	return w.json(http.StatusOK, trace)
 }
 
-func (s *Server) serveResign(w *answer, r *http.Request) error {
-	return s.handOver(w, r, s.backend.Resign)
-}
-
-func (s *Server) serveLeave(w *answer, r *http.Request) error {
-	return s.handOver(w, r, s.backend.Leave)
-}
-
-// handOver has the backend hand over in one of the two ways, if the caller may want that.
-func (s *Server) handOver(w *answer, r *http.Request, do func(context.Context) (Handover, error)) error {
-	caller, ok := credentialsFrom(r.Context())
-	if !ok {
-		return &requestError{code: http.StatusForbidden, message: "the kernel does not say who is calling, so this board does not resign"}
+// act has the backend do something, if the caller may want that. body makes what the body of the
+// request is decoded into, unless it is nil: then there is none.
+func (s *Server) act(body func() any, do func(context.Context, any) (any, error)) func(*answer, *http.Request) error {
+	return func(w *answer, r *http.Request) error {
+		var asked any
+		if body != nil {
+			asked = body()
+		}
+		if err := s.decodeBody(w, r, asked); err != nil {
+			return err
+		}
+		caller, ok := credentialsFrom(r.Context())
+		if !ok {
+			return &requestError{code: http.StatusForbidden, message: "the kernel does not say who is calling, so nothing is done"}
+		}
+		if err := s.authorise(caller); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
+		defer cancel()
+		done, err := do(ctx, asked)
+		if err != nil {
+			return late(err, s.limits.resign)
+		}
+		return w.json(http.StatusOK, done)
 	}
-	if err := s.authorise(caller); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
-	defer cancel()
-	handover, err := do(ctx)
-	if err != nil {
-		return late(err, s.limits.resign)
-	}
-	return w.json(http.StatusOK, handover)
 }
 
 // late puts into words that the backend did not answer in time.

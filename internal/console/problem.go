@@ -29,6 +29,8 @@ const (
 	ProblemControlSocket      ProblemKind = "control_socket"            // it cannot be made
 	ProblemDeadman            ProblemKind = "dead_mans_switch"          // it cannot be started
 	ProblemDeadmanOutdated    ProblemKind = "dead_mans_switch_outdated" // it cannot be told what it has to do
+	ProblemDrain              ProblemKind = "drain"                     // whether this board is drained cannot be read, or noted
+	ProblemPaused             ProblemKind = "paused"                    // somebody has paused the group
 	ProblemEvenVoters         ProblemKind = "even_voters"               // one less would be as good
 	ProblemFence              ProblemKind = "fence"                     // it is not on every interface
 	ProblemInterface          ProblemKind = "interface_not_found"       // none has a network with the address

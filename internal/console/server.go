@@ -26,6 +26,13 @@ type Backend interface {
 	Resign(ctx context.Context) (Handover, error)
 	// Leave ends the daemon, and returns when it has handed over.
 	Leave(ctx context.Context) (Handover, error)
+	// Drain has this board leave the lead to others from now on, and returns when another board has it.
+	Drain(ctx context.Context, asked DrainRequest) (Handover, error)
+	// Undrain ends that.
+	Undrain(ctx context.Context) (Done, error)
+	// Pause has the address stay where it is, on all boards. Unpause ends that.
+	Pause(ctx context.Context, asked PauseRequest) (Done, error)
+	Unpause(ctx context.Context) (Done, error)
 }
 
 // limits keep callers, broken or hostile ones included, from costing more than a

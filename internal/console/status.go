@@ -35,6 +35,13 @@ type Status struct {
 	GradeEndsInNs int64   `json:"grade_ends_in_ns"` // until the probation ends, or that this board stands back; 0 if the grade does not end by itself
 	Starting      bool    `json:"starting"`         // it is failing only because its checks have not passed yet
 	Checks        []Check `json:"checks"`           // of this board
+	Drained       bool    `json:"drained"`          // somebody has asked this board to leave the lead to others
+	DrainLeftNs   int64   `json:"drain_left_ns"`    // until that ends by itself; 0 if it does not
+
+	// Paused says that the address stays where it is, on all boards: only PauseLeader may lead.
+	Paused      bool   `json:"paused"`
+	PauseLeader string `json:"pause_leader"`  // id; "" if the group is not paused
+	PauseLeftNs int64  `json:"pause_left_ns"` // until the pause ends by itself
 
 	Leader        string   `json:"leader"` // id; "" if this board knows of none
 	LeaderName    string   `json:"leader_name"`

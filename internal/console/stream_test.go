@@ -212,7 +212,7 @@ func TestAlive(t *testing.T) {
 		}
 	}}, l)
 	serve(t, s)
-	response, err := Dial(s.path).do(t.Context(), http.MethodGet, WatchOptions{Alive: true}.path())
+	response, err := Dial(s.path).do(t.Context(), http.MethodGet, WatchOptions{Alive: true}.path(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,6 +157,12 @@ func (c *checks) configure(cfg *config.Config) {
 	c.send()
 }
 
+// drain says whether somebody has drained this board.
+func (c *checks) drain(drained bool) {
+	c.health.Drain(c.now(), drained)
+	c.outdated = true
+}
+
 // follow tells the checker, and whoever judges, what has become of this board.
 func (c *checks) follow(leading bool) {
 	if leading == c.order.Leading && c.link.iface() == c.order.Interface {

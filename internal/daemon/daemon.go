@@ -15,6 +15,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
+	"topdog/wire"
 )
 
 // Daemon is a running board: the core that decides, and the owners of all that
@@ -52,6 +53,8 @@ type Daemon struct {
 	transitions *transitions
 	score       *score
 	checks      *checks
+	drain       *drain
+	pausedFor   wire.ID // who alone may lead, as it was logged last; Nobody if the group is not paused
 	handover    handover
 }
 
@@ -69,6 +72,8 @@ type Options struct {
 	Version string        // of the program
 	// Witness makes a witness of the board, whatever its configuration says of the lead.
 	Witness bool
+	// StateDir is the directory for what outlives the daemon; "" for nowhere.
+	StateDir string
 	// Observe is told, in the loop, of every change of role or leader.
 	Observe func(election.Change)
 }
@@ -106,6 +111,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.score = newScore(d.shared, cfg, d.scoreChanged)
 	d.checks = newChecks(d.shared, cfg, d.link)
+	d.drain = newDrain(d.shared, o.StateDir)
 	d.light = newLight(d.ledOpener(), d.ledFailed)
 	d.console = console.NewServer(cfg.Socket, socketMode, d)
 	d.console.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }

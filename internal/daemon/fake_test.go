@@ -86,6 +86,7 @@ type fakeBoard struct {
 	checker      *fakeChecker             // the last one; nil until one was started
 	checkers     int                      // how many were
 	noChecker    error                    // why none can be started
+	stateDir     string                   // for what outlives the daemon
 	runs         []time.Duration          // of the command: when
 	ran          []string                 // the words of the last one
 }
@@ -121,7 +122,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	log.AddHook(b)
-	daemon, err := New(&cfg, b.machine(), Options{Log: logrus.NewEntry(log), Observe: func(c election.Change) {
+	daemon, err := New(&cfg, b.machine(), Options{Log: logrus.NewEntry(log), StateDir: b.stateDir, Observe: func(c election.Change) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.heard = append(b.heard, c)

@@ -22,6 +22,9 @@ func (d *Daemon) join(local netip.Addr, since time.Duration) error {
 	d.core = core
 	d.group.identify(board.ID, core.Signature)
 	d.scoreChanged(d.score.value)
+	d.drain.load(board.ID)
+	d.checks.drain(d.drain.on)
+	d.checks.judge()
 	d.carryOut(core.SetGrade(d.now(), d.checks.grade()))
 	d.checkVoters()
 	d.reporter.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",

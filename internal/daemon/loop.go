@@ -92,6 +92,7 @@ func (d *Daemon) settle() {
 	d.checkPort()
 	d.checkMajority()
 	d.checkGrade()
+	d.tellPause()
 	d.showRole()
 	d.backOffIfNotAcquired()
 	d.renewIdentity()
@@ -99,7 +100,7 @@ func (d *Daemon) settle() {
 
 // due is when something has to be done though nothing happens.
 func (d *Daemon) due() time.Duration {
-	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.lan.due(), d.checks.due(), d.reporter.due())
+	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.lan.due(), d.checks.due(), d.drain.checkAt, d.reporter.due())
 	if d.core != nil {
 		if at, ok := d.core.Deadline(); ok {
 			next = min(next, at)
@@ -122,6 +123,9 @@ func (d *Daemon) timerExpired() {
 		d.applyPriority()
 	}
 	d.checks.expire(d.now())
+	if d.drain.expire(d.now()) {
+		d.checks.drain(false)
+	}
 	d.address.maintain(d.now())
 	d.maintainLink(d.now())
 	d.reporter.feedWatchdog(now)

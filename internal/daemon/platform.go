@@ -102,6 +102,8 @@ type Platform struct {
 	StartDeadman func() (Deadman, error)
 	// StartChecker starts what runs the checks; nil means that none run.
 	StartChecker func() (Checker, error)
+	// Awake returns for how long the machine has been awake since its boot; nil: as long as Now says.
+	Awake func() time.Duration
 	// RunCommand runs a program with arguments to its end, or until ctx ends, and
 	// returns what it prints.
 	RunCommand func(ctx context.Context, words []string) ([]byte, error)
@@ -166,6 +168,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		},
 		OpenLED:    realLED(cfg, o.Log),
 		RunCommand: runScoreCommand,
+		Awake:      awakeSinceBoot,
 		NewTimer: func() (Timer, error) {
 			t, err := netio.NewTimer()
 			if err != nil {

@@ -53,6 +53,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	}
 	d.lan.status(&s)
 	d.checks.status(&s)
+	d.drain.status(&s)
 	if works := d.light.status(&s); works {
 		d.reporter.solved(console.ProblemLED)
 	}
@@ -97,6 +98,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	d.describeBoards(s, &core, now)
 	s.Problems = append(s.Problems, d.unfitLeaderProblems(&core, now)...)
 	d.describeVoters(s, &core, now)
+	d.pauseStatus(s, now)
 	d.reporter.history.status(s, now, d.idAndName)
 	for reason, count := range core.Counts {
 		s.Counters.ChangesByReason[reason.Identifier()] = count

@@ -1,4 +1,5 @@
-// Package health judges how fit a board is to lead, by what is known of its checks.
+// Package health judges how fit a board is to lead, by what is known of its checks, and by
+// whether somebody has drained it.
 //
 // It decides nothing about the election. It says one of four grades, and why; the
 // election prefers boards of a better grade. Time is a value: [Health.Deadline] says when the grade
@@ -58,8 +59,9 @@ type Health struct {
 
 	leading    bool
 	leadingAt  time.Duration // since when
-	unheld     bool          // the kernel refuses the floating address
-	unchecked  bool          // the checks do not run
+	drained    bool
+	unheld     bool // the kernel refuses the floating address
+	unchecked  bool // the checks do not run
 	passedOnce bool
 
 	ok         bool          // the checks passed when they were looked at last
@@ -161,6 +163,12 @@ func (h *Health) Lead(now time.Duration, leading bool) {
 	h.settle(now)
 }
 
+// Drain says whether somebody has drained this board.
+func (h *Health) Drain(now time.Duration, drained bool) {
+	h.drained = drained
+	h.settle(now)
+}
+
 // Unheld says whether the kernel refuses the floating address to this board.
 func (h *Health) Unheld(now time.Duration, unheld bool) {
 	h.unheld = unheld
@@ -202,6 +210,8 @@ func (h *Health) Judge(now time.Duration) Judgement {
 		return Judgement{Grade: wire.GradeFailing, Text: described(bad)}
 	case h.standsBack:
 		return Judgement{Grade: wire.GradeFailing, Until: h.until, Text: "it stands back, since a check has failed while it led"}
+	case h.drained:
+		return Judgement{Grade: wire.GradeDrained, Text: "somebody has drained it"}
 	case h.until != 0:
 		return Judgement{Grade: wire.GradeProbation, Until: h.until, Text: fmt.Sprintf("its checks pass again, after %s", relapses(h.relapses))}
 	case len(h.checks) == 0:

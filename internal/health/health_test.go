@@ -154,6 +154,14 @@ func TestGrades(t *testing.T) {
 		{"it fails while on probation", func() *story {
 			return begin(10*sec, web).passes(web).until(10 * sec).fails(web).until(11 * sec).passes(web).until(12 * sec).fails(web).until(30 * sec).passes(web)
 		}, []string{"0s starting", "0s passing", "10s failing", "11s probation for 5s", "12s failing", "30s probation for 10s"}},
+		{"drained", func() *story {
+			s := begin(10*sec, web).passes(web).until(10 * sec)
+			drain := func(drained bool) { s.do(func(now time.Duration) { s.Drain(now, drained) }) }
+			drain(true)
+			s.until(20 * sec).fails(web).until(21 * sec).passes(web).until(30 * sec)
+			drain(false)
+			return s
+		}, []string{"0s starting", "0s passing", "10s drained", "20s failing", "21s drained", "30s passing"}},
 		{"the kernel refuses the address", func() *story {
 			s := begin(10 * sec)
 			s.until(sec).do(func(now time.Duration) { s.Unheld(now, true) })

@@ -12,10 +12,11 @@ import (
 
 // fakeDaemon is the control socket of one, with a board that is as the test says.
 type fakeDaemon struct {
-	t      *testing.T
-	path   string
-	server *console.Server
-	stop   func()
+	console.Backend // what hooks do not ask for
+	t               *testing.T
+	path            string
+	server          *console.Server
+	stop            func()
 
 	mu    sync.Mutex
 	role  string
@@ -65,9 +66,3 @@ func (d *fakeDaemon) Status(context.Context) (console.Status, error) {
 }
 
 func (d *fakeDaemon) Alive(ctx context.Context) error { return nil }
-
-func (d *fakeDaemon) Trace(context.Context) (console.Trace, error)    { return console.Trace{}, nil }
-func (d *fakeDaemon) Leave(context.Context) (console.Handover, error) { return console.Handover{}, nil }
-func (d *fakeDaemon) Resign(context.Context) (console.Handover, error) {
-	return console.Handover{}, nil
-}
