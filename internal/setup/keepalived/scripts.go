@@ -65,7 +65,7 @@ func (c *conversion) runs(made *Check, s *statement, words []string) {
 		return
 	}
 	made.kind, made.words = check.Command, words
-	c.look(s, "it runs as the daemon's user, in the sandbox of the unit, where the processes of others cannot be seen. Try it there: topdog check")
+	c.look(s, "it runs as the daemon's user, in the sandbox of the unit, where the processes of others cannot be seen. When the daemon runs, topdog check shows what it finds")
 	if c.stopsKeepalived(words[0]) {
 		c.look(s, "%s stops keepalived: let it end with status 1 instead", printable(words[0]))
 	}
