@@ -108,7 +108,7 @@ func withServices(t *testing.T, checks func(*service) string, more settings) (c 
 		s.start()
 	}
 	c.start(c.boards...)
-	leader = c.agree()
+	c.agree()
 	for _, b := range c.boards {
 		b.untilGrade("passing")
 	}

@@ -35,7 +35,7 @@ func startBus(t *testing.T) (address string, end func()) {
 	t.Helper()
 	program, err := exec.LookPath("dbus-daemon")
 	if err != nil {
-		t.Skipf("needs dbus-daemon, of the package dbus-daemon: %v", err)
+		t.Skipf("needs dbus-daemon, of the package dbus: %v", err)
 	}
 	dir := t.TempDir()
 	address = "unix:path=" + filepath.Join(dir, "bus")
