@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
@@ -197,6 +198,35 @@ func TestHooksOfAFrozenDaemon(t *testing.T) {
 	}
 	leader.signal(syscall.SIGCONT)
 	h.toldSince(frozen, "STOP", "BACKUP")
+}
+
+// A board whose checks fail is FAULT to its hooks, as to keepalived's, and the one that takes over is MASTER.
+func TestHooksOfAFailingBoard(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	hooks, works := map[*board]*hooked{}, map[*board]string{}
+	for _, b := range c.boards {
+		works[b] = filepath.Join(b.Dir, "works")
+		must(t, os.WriteFile(works[b], nil, 0o644))
+		b.set(settings{"check": fmt.Sprintf(`[{ command = ["/usr/bin/test", "-e", %q], every = "200ms", rise = 1, fall = 1 }]`, works[b])})
+		hooks[b] = b.hooks()
+	}
+	c.start(c.boards...)
+	leader := c.agree()
+	next := c.except(leader)[0]
+	next.untilStatus("it passes", func(s console.Status) string {
+		if s.Board.Grade != "passing" {
+			return s.Board.Grade
+		}
+		return ""
+	})
+	failed := time.Now()
+	must(t, os.Remove(works[leader]))
+	c.agreeOn(next, c.boards...)
+	hooks[leader].toldSince(failed, "FAULT")
+	hooks[next].toldSince(failed, "MASTER")
+	repaired := time.Now()
+	must(t, os.WriteFile(works[leader], nil, 0o644))
+	hooks[leader].toldSince(repaired, "BACKUP")
 }
 
 // The verbs that say whether a board leads, and what becomes of a command that runs as long as it does.
