@@ -49,7 +49,7 @@ func newChecks(s shared, cfg *config.Config, l *link) *checks {
 	c := &checks{shared: s, link: l, floating: ipsOf(cfg.Addresses), aimed: map[string]bool{}}
 	c.health = health.New(s.now(), cfg.StartGrace, cfg.Checks)
 	c.order = check.Order{Checks: cfg.Checks, Floating: c.floating}
-	c.judged = c.health.Judge(s.now())
+	c.judgeAsOf(s.now())
 	return c
 }
 
@@ -186,18 +186,28 @@ func (c *checks) unheld(unheld bool) {
 
 // judge returns the grade of this board, and reports whether it has changed.
 func (c *checks) judge() (grade wire.Grade, changed bool) {
-	if !c.outdated {
+	now := c.now()
+	if !c.outdated && now < c.judgeAt {
 		return c.judged.Grade, false
 	}
-	c.outdated = false
 	former := c.judged
-	c.judged = c.health.Judge(c.now())
+	c.judgeAsOf(now)
 	j := &c.judged
 	if former.Grade != j.Grade || former.Starting && !j.Starting {
 		c.tell(former)
 	}
 	c.noteProblem()
 	return j.Grade, former.Grade != j.Grade
+}
+
+// judgeAsOf judges, and notes until when that is good. Both belong to one time: what is due between two would
+// be forgotten.
+func (c *checks) judgeAsOf(now time.Duration) {
+	c.outdated, c.judgeAt = false, never
+	c.judged = c.health.Judge(now)
+	if at, ok := c.health.Deadline(now); ok {
+		c.judgeAt = at
+	}
 }
 
 // grade returns the grade that judge has returned last.
@@ -237,12 +247,7 @@ func (c *checks) noteProblem() {
 
 // due is when the grade may change though nothing is reported.
 func (c *checks) due() time.Duration {
-	at, ok := c.health.Deadline(c.now())
-	if !ok {
-		at = never
-	}
-	c.judgeAt = at
-	return min(at, c.lostAt())
+	return min(c.judgeAt, c.lostAt())
 }
 
 // lostAt is when the checker counts as lost, unless it is heard until then.
@@ -253,9 +258,8 @@ func (c *checks) lostAt() time.Duration {
 	return c.heardAt + checkerLostAfter
 }
 
-// expire does what is due.
+// expire notices that the checker is lost. What else is due is judged after every event.
 func (c *checks) expire(now time.Duration) {
-	c.outdated = c.outdated || now >= c.judgeAt
 	lostAt := c.lostAt()
 	if now < lostAt {
 		return

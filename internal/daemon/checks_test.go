@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,40 @@ func TestCheckOnTheLeaderOnly(t *testing.T) {
 		pass(6 * time.Second)
 		two.wantGrade(t, "passing", "")
 		l.wantHolders(1)
+	})
+}
+
+// TestLeadersCheckFailsEverywhere: what no board can do does not send the address round without end: the pauses
+// double.
+func TestLeadersCheckFailsEverywhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		boards := []*fakeBoard{l.board(1, checking(leadingCheck)), l.board(2, checking(leadingCheck))}
+		moves := func(lasts time.Duration) (n int) {
+			former := l.holders()
+			for range int(lasts / time.Second) {
+				pass(time.Second)
+				for _, b := range boards {
+					b.get(func() {
+						b.checker.mu.Lock()
+						defer b.checker.mu.Unlock()
+						if last := b.checker.orders; len(last) > 0 && last[len(last)-1].Leading {
+							b.checker.reports <- check.Report{ID: leadingCheck.ID(), Text: "refused"}
+						}
+					})
+				}
+				if now := l.holders(); len(now) == 1 && !slices.Equal(now, former) {
+					n, former = n+1, now
+				}
+			}
+			return n
+		}
+		first := moves(10 * time.Minute)
+		moves(30 * time.Minute)
+		later := moves(time.Hour)
+		t.Logf("%d moves in the first 10 minutes, %d in an hour later", first, later)
+		if first < 2 || first > 20 || later > 15 {
+			t.Errorf("%d moves in the first 10 minutes, %d in an hour later", first, later)
+		}
 	})
 }
 
