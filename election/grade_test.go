@@ -237,3 +237,40 @@ func TestNoSuchGrade(t *testing.T) {
 		t.Errorf("it tells %v", b.Signature().Grade)
 	}
 }
+
+// successors lists the successors that RESIGNs name.
+func successors(effects []Effect) (ids []wire.ID) {
+	for _, e := range effects {
+		if e.Kind == EffectSend && e.Message.Type == wire.TypeResign {
+			ids = append(ids, e.Message.Resign.Successor)
+		}
+	}
+	return ids
+}
+
+// TestNobodyElseIsNamedForNothing: a board that did not run while its successor should have answered gives that one
+// the time that it had, and an unfit leader does not hand over to a board that is no fitter.
+func TestNobodyElseIsNamedForNothing(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		one   wire.Grade
+		stood time.Duration // still, after the first RESIGN
+		want  wire.ID       // in the end
+	}{
+		{"the successor does not answer", wire.GradePassing, 0, 1},
+		{"this board stood still", wire.GradePassing, 40 * time.Millisecond, 3},
+		{"the other board is not fitter", wire.GradeFailing, 0, 3},
+	} {
+		b := newBoard(t)
+		b.lead()
+		b.hear(1, wire.TypeHello, graded(test.one), following(2))
+		b.hear(3, wire.TypeHello, following(2))
+		got := successors(b.SetGrade(b.clock, wire.GradeFailing))
+		b.clock += test.stood
+		got = append(got, successors(b.Wake(b.clock))...)
+		got = append(got, successors(b.sleep(max(0, 30*time.Millisecond-test.stood)))...)
+		if got[0] != 3 || got[len(got)-1] != test.want {
+			t.Errorf("%s: it names %v, want %v in the end", test.name, got, test.want)
+		}
+	}
+}

@@ -104,6 +104,9 @@ func (c *Core) handOver(successor wire.ID, reason Reason, most int) {
 // repeatResign repeats the RESIGN until the successor proclaims itself. A lost
 // RESIGN would cost an interval.
 func (c *Core) repeatResign() {
+	// What this board did not run for does not count: the whole machine may have stood still, and the
+	// successor with it.
+	c.handover.namedAt += c.wokeLate
 	until := c.handover.namedAt + c.successorTimeout()
 	if c.now >= until && c.handover.named < successorsMax && c.now-c.handover.since < c.successorFirst() {
 		c.nameNext()
@@ -154,11 +157,13 @@ func (c *Core) nameSuccessor(id wire.ID) {
 
 // nameNext names another successor if there is one, since the first does not
 // answer: it may have died without having been missed yet.
+// An unfit leader has handed over to a fitter board, and names no other one that is not.
 func (c *Core) nameNext() {
-	c.roster.DeclareDead(c.handover.successor)
+	named := c.handover.successor
+	c.roster.DeclareDead(named)
 	next, ok := c.successor()
-	if !ok {
-		next = c.handover.successor
+	if p := c.roster.Peer(next); !ok || c.fitness.vain > 0 && p.Grade >= c.fitness.told {
+		next = named
 	}
 	c.nameSuccessor(next)
 }
