@@ -33,11 +33,15 @@ var (
 )
 
 func checkLinks(t *testing.T, dir string) {
-	pages, err := filepath.Glob(filepath.Join(dir, "docs/*.md"))
-	must(t, err)
+	var pages []string
+	for _, pattern := range []string{"docs/*.md", "docs/recipes/*.md", "README.md"} {
+		some, err := filepath.Glob(filepath.Join(dir, pattern))
+		must(t, err)
+		pages = append(pages, some...)
+	}
 	const few = 30 // if it finds fewer, this test looks in the wrong place
 	found := 0
-	for _, page := range append(pages, filepath.Join(dir, "README.md")) {
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		must(t, err)
 		for _, m := range link.FindAllStringSubmatch(literal.ReplaceAllString(string(text), ""), -1) {

@@ -126,7 +126,7 @@ func TestContents(t *testing.T) {
 	for _, verb := range verbs(t) {
 		want = append(want, "-rw-r--r-- root/root ./usr/share/man/man1/topdog-"+verb+".1.gz")
 	}
-	for _, pattern := range []string{"docs/*.md", "docs/algorithms/*.svg", "docs/benchmarks/*.svg"} {
+	for _, pattern := range []string{"docs/*.md", "docs/recipes/*.md", "docs/algorithms/*.svg", "docs/benchmarks/*.svg"} {
 		docs, err := filepath.Glob(filepath.Join(root, pattern))
 		must(t, err)
 		for _, path := range docs {
