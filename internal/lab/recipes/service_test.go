@@ -1,0 +1,203 @@
+package recipes
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/netns"
+)
+
+// service is a program that a recipe is about, as Debian installs it.
+type service struct {
+	page    string // in docs/recipes
+	unit    string // its unit of systemd
+	program string
+	args    []string // that keep it in the foreground; {root} is the board's directory
+	// main is the path of the configuration of the package. Here it keeps the service in the board's directory. What
+	// follows that includes the files of the recipe, as Debian's does, or is for the settings of a row of the recipe's table.
+	main, base, include, table string
+	// prepare does what else the recipe tells people to do.
+	prepare func(t *testing.T, root string)
+	asks    map[string]question                    // by transport
+	beside  func(t *testing.T, c *cluster.Cluster) // runs what the service needs on the LAN
+}
+
+var services = []service{
+	{
+		page: "dnsmasq.md", unit: "dnsmasq.service", program: "/usr/sbin/dnsmasq",
+		args:    []string{"--keep-in-foreground", "--conf-file={root}/etc/dnsmasq.conf"},
+		main:    "/etc/dnsmasq.conf",
+		base:    "user=root\npid-file=\nlog-facility=-\nno-resolv\nno-hosts\n",
+		include: "local-service\nconf-dir={root}/etc/dnsmasq.d/,*.conf\n", // as Debian starts it
+		table:   "host-record=dns.home.arpa,192.168.1.250\n{settings}\n",
+		asks:    map[string]question{"UDP": dnsByUDP, "TCP": dnsByTCP},
+	},
+	{
+		page: "unbound.md", unit: "unbound.service", program: "/usr/sbin/unbound",
+		args: []string{"-d", "-p", "-c", "{root}/etc/unbound/unbound.conf"},
+		main: "/etc/unbound/unbound.conf",
+		base: "server:\n  username: \"\"\n  chroot: \"\"\n  directory: \"{root}\"\n  use-syslog: no\n  logfile: \"\"\n" +
+			"remote-control:\n  control-enable: no\n",
+		include: "include-toplevel: \"{root}/etc/unbound/unbound.conf.d/*.conf\"\n",
+		table:   "server:\n  access-control: 192.168.1.0/24 allow\n  local-data: \"dns.home.arpa. A 192.168.1.250\"\n{settings}\n",
+		asks:    map[string]question{"UDP": dnsByUDP, "TCP": dnsByTCP},
+	},
+	{
+		page: "haproxy.md", unit: "haproxy.service", program: "/usr/sbin/haproxy",
+		args:  []string{"-W", "-db", "-f", "{root}/etc/haproxy/haproxy.cfg"},
+		main:  "/etc/haproxy/haproxy.cfg", // the recipe adds to it
+		base:  "global\n  stats socket {root}/admin.sock\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 50s\n  timeout server 50s\n",
+		table: "frontend web\n{settings}\nhttp-request return status 200 content-type text/plain string \"" + behindProxy + "\"\n",
+		asks:  map[string]question{"TCP": askHTTP(behindProxy)}, beside: runWebServers,
+	},
+	{
+		page: "nginx.md", unit: "nginx.service", program: "/usr/sbin/nginx",
+		args:    []string{"-c", "{root}/etc/nginx/nginx.conf"},
+		main:    "/etc/nginx/nginx.conf",
+		base:    "daemon off;\nuser root;\nworker_processes 2;\npid {root}/nginx.pid;\nerror_log stderr;\nevents {}\n",
+		include: "http { access_log off; include {root}/etc/nginx/sites-enabled/*; }\n",
+		table:   "http { access_log off; server { {settings} return 200 \"" + homePage + "\"; } }\n",
+		prepare: func(t *testing.T, root string) {
+			write(t, root+"/var/www/html/index.html", homePage)
+			must(t, os.MkdirAll(root+"/etc/nginx/sites-enabled", 0o755))
+			must(t, os.Symlink("../sites-available/home", root+"/etc/nginx/sites-enabled/home"))
+		},
+		asks: map[string]question{"TCP": askHTTP(homePage)},
+	},
+	{
+		page: "mosquitto.md", unit: "mosquitto.service", program: "/usr/sbin/mosquitto",
+		args:    []string{"-c", "{root}/etc/mosquitto/mosquitto.conf"},
+		main:    "/etc/mosquitto/mosquitto.conf",
+		base:    "user root\npersistence false\n",
+		include: "include_dir {root}/etc/mosquitto/conf.d\n",
+		table:   "allow_anonymous true\n{settings}\n",
+		prepare: func(t *testing.T, root string) {
+			run(t, "mosquitto_passwd", "-b", "-c", root+"/etc/mosquitto/passwd", mqttUser, mqttPassword)
+		},
+		asks: map[string]question{"TCP": askMQTT},
+	},
+	{
+		page: "chrony.md", unit: "chrony.service", program: "/usr/sbin/chronyd",
+		// -x: this test does not set the clock of the machine.
+		args:    []string{"-x", "-d", "-U", "-u", "root", "-f", "{root}/etc/chrony/chrony.conf"},
+		main:    "/etc/chrony/chrony.conf",
+		base:    "server 10.77.0.200 iburst minpoll -4 maxpoll -4\npidfile {root}/chrony.pid\nbindcmdaddress /\n",
+		include: "confdir {root}/etc/chrony/conf.d\n",
+		table:   "{settings}\n",
+		asks:    map[string]question{"UDP": askNTP}, beside: runTimeServer,
+	},
+}
+
+// ask asks the service by all its transports: one that answers by one of them only is a mistake that people notice late.
+func (s *service) ask(addr netip.Addr) error {
+	for transport, ask := range s.asks {
+		if err := ask(addr); err != nil {
+			return fmt.Errorf("by %s: %w", transport, err)
+		}
+	}
+	return nil
+}
+
+// installed skips the test where the service is not.
+func (s *service) installed(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(s.program); err != nil {
+		t.Skip(err)
+	}
+}
+
+// daemon is a service on a board.
+type daemon struct {
+	*cluster.Daemon
+	program string
+	args    []string
+}
+
+// install writes the files of the service for one board. It copies the program and gives it a name of its own: all boards
+// here have one list of processes, in which an exec check looks for the name if it may not see the path.
+func (s *service) install(t *testing.T, c *cluster.Cluster, board int) *daemon {
+	t.Helper()
+	d, err := c.NewDaemon(board)
+	must(t, err)
+	must(t, os.Chmod(d.Dir, 0o755))
+	program := d.Dir + s.program + strconv.Itoa(board)
+	copyFile(t, s.program, program)
+	texts := files(t, s.page)
+	delete(texts, topdogTOML) // see configuration
+	for path, text := range texts {
+		texts[path] = here(text, d.Dir)
+	}
+	texts[s.main] = strings.ReplaceAll(s.base+s.include, "{root}", d.Dir) + texts[s.main]
+	for path, text := range texts {
+		write(t, d.Dir+path, text)
+	}
+	if s.prepare != nil {
+		s.prepare(t, d.Dir)
+	}
+	return &daemon{d, program, s.arguments(d.Dir)}
+}
+
+func (s *service) arguments(root string) []string {
+	return strings.Split(strings.ReplaceAll(strings.Join(s.args, "\n"), "{root}", root), "\n")
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	must(t, err)
+	write(t, to, string(text))
+	must(t, os.Chmod(to, 0o755))
+}
+
+// here puts a file of a recipe into this test's LAN, and into the directory of a board.
+func here(text, root string) string {
+	text = strings.ReplaceAll(text, floating, cluster.Address.String())
+	text = strings.ReplaceAll(text, boardPrefix, strings.TrimSuffix(netns.Subnet.Addr().String(), "0"))
+	return strings.NewReplacer("/etc/", root+"/etc/", "/var/www/", root+"/var/www/").Replace(text)
+}
+
+// configuration is the recipe's topdog.toml for a board. Here is no systemd to ask about a unit: the test
+// asks about the process instead.
+func (s *service) configuration(t *testing.T, d *daemon) string {
+	t.Helper()
+	text := files(t, s.page)[topdogTOML]
+	unit, process := fmt.Sprintf("unit = %q", s.unit), fmt.Sprintf("exec = %q", d.program)
+	if strings.Count(text, unit) != 1 {
+		t.Fatalf("%s: %s has no line %s", s.page, topdogTOML, unit)
+	}
+	return here(strings.Replace(text, unit, process, 1), d.Dir)
+}
+
+// start starts the service.
+func (d *daemon) start(t *testing.T) {
+	t.Helper()
+	d.Log.Note("start %s", d.program)
+	must(t, d.Launch(d.program, d.args))
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
