@@ -30,7 +30,7 @@ func (c *Core) SetGrade(now Instant, grade wire.Grade) []Effect {
 	if c.role == Candidate || c.fitness.told == c.fitness.set {
 		return c.effects
 	}
-	c.fitness.told = c.fitness.set
+	c.tellGrade()
 	if c.role == Leader {
 		c.considerYield()
 		if c.leading.yield.reached(c.now) {
@@ -49,8 +49,17 @@ func (c *Core) SetGrade(now Instant, grade wire.Grade) []Effect {
 // endCandidacy tells the grade that a candidate has got meanwhile.
 func (c *Core) endCandidacy() {
 	if c.fitness.told != c.fitness.set {
-		c.fitness.told = c.fitness.set
+		c.tellGrade()
 		c.hello = due(c.now)
+	}
+}
+
+// tellGrade has messages tell the grade from now on. When a board that passes fails again, it hands over at
+// once: what was in vain is long ago.
+func (c *Core) tellGrade() {
+	c.fitness.told = c.fitness.set
+	if c.fitness.told == wire.GradePassing {
+		c.fitness.vain = 0
 	}
 }
 

@@ -274,3 +274,40 @@ func TestNobodyElseIsNamedForNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestResignIsGivenBack: the others fail, and a board that is drained is fitter than they are.
+func TestResignIsGivenBack(t *testing.T) {
+	b := newBoard(t)
+	b.lead()
+	b.hear(3, wire.TypeHello, graded(wire.GradeFailing), following(2))
+	b.SetGrade(b.clock, wire.GradeDrained)
+	if _, err := b.Resign(b.clock); !errors.Is(err, errNobodyFit) {
+		t.Errorf("the error is %v, want %v", err, errNobodyFit)
+	}
+}
+
+// TestVainIsForgotten: a board that has passed for an hour hands over at once when it fails again, whatever was in vain before.
+func TestVainIsForgotten(t *testing.T) {
+	b := newBoard(t)
+	b.lead()
+	b.SetGrade(b.clock, wire.GradeFailing)
+	for range 5 {
+		for b.role == Leader {
+			b.hear(3, wire.TypeHello, following(2))
+			b.sleep(100 * time.Millisecond)
+		}
+		for b.role != Leader {
+			b.sleep(100 * time.Millisecond)
+			b.Probed(b.clock, false)
+		}
+	}
+	b.SetGrade(b.clock, wire.GradePassing)
+	for range 3600 {
+		b.hear(3, wire.TypeHello, following(2))
+		b.sleep(time.Second)
+	}
+	b.SetGrade(b.clock, wire.GradeFailing)
+	if b.role == Leader {
+		t.Errorf("it hands over only after %v", b.leading.yield.at-b.clock)
+	}
+}

@@ -55,7 +55,7 @@ func (c *Core) Resign(now Instant) ([]Effect, error) {
 	switch {
 	case c.paused():
 		return c.effects, errPaused
-	case unfit(p.Grade) && !unfit(c.fitness.told):
+	case unfit(p.Grade) && p.Grade > c.fitness.told:
 		return c.effects, errNobodyFit
 	case c.definition.HighestLeads && c.supersedes(heir):
 		return c.effects, errHighestLeads

@@ -22,6 +22,7 @@ type pause struct {
 	// insists is until when this board, on which somebody has begun or ended the pause, does so anew
 	// if others know of a later one.
 	insists deadline
+	anew    int // how often it still may: two boards that insist would do so without end
 }
 
 // The bounds of a pause.
@@ -33,6 +34,9 @@ const (
 // insistFor is for how long the board on which somebody has spoken insists on it. That is enough for the
 // answer of a board that knows more.
 const insistFor = time.Second
+
+// insistTimes is how often it does. The others may know of pauses of several numbers, if they were apart.
+const insistTimes = 3
 
 // The reasons why a group cannot be paused.
 var (
@@ -80,7 +84,7 @@ func (c *Core) Unpause(now Instant) ([]Effect, error) {
 
 // insistOnPause tells everybody what somebody has said on this board.
 func (c *Core) insistOnPause() {
-	c.pause.insists = due(c.now + insistFor)
+	c.pause.insists, c.pause.anew = due(c.now+insistFor), insistTimes
 	c.sendPause(wire.Nobody)
 }
 
@@ -117,6 +121,9 @@ func (c *Core) pauseChanged() {
 		// A board that has just resigned, or leaves it to another one, goes on to wait.
 		if waits := c.leader == wire.Nobody && c.following.turn.set; !waits || c.pausedOut() {
 			c.awaitTurn()
+			if c.leader == wire.Nobody {
+				c.postpone(c.successorFirst()) // the leader may have handed over meanwhile, and name others still
+			}
 		}
 		c.compareRanks()
 	}
@@ -168,9 +175,9 @@ func (c *Core) receivePause(m *wire.Message) {
 	case p.Number == mine.number && p.Leader == leader:
 	case p.Number < mine.number, p.Number == mine.number && p.Leader < leader:
 		c.sendPause(m.Sender)
-	case mine.insists.ahead(c.now):
+	case mine.insists.ahead(c.now) && mine.anew > 0:
 		// Others know of more pauses than this board did when somebody spoke here.
-		mine.number, mine.insists = p.Number+1, deadline{}
+		mine.number, mine.anew = p.Number+1, mine.anew-1
 		c.sendPause(wire.Nobody)
 	default:
 		c.beginPause(p.Number, p.Leader, p.Left)

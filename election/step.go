@@ -215,8 +215,8 @@ func (c *Core) receiveQuery(m *wire.Message) {
 // assume that all know the ranks of all. Where ELECTIONs are unicast a board learns
 // the rank of another one only from its next HELLO, so that one is due at once.
 func (c *Core) answerQuery(m *wire.Message) {
-	if !m.Leading && m.Query.Round == 1 {
-		c.tellNewcomer(m.Sender)
+	if !m.Leading && (m.Query.Round == 1 || m.Query.Round > 1 && c.paused()) {
+		c.tellNewcomer(m.Sender) // the first question of a board that nobody knows is only challenged, see wire.Guard
 	}
 	switch {
 	case m.Leading && c.role == Follower && m.Sender == c.leader:

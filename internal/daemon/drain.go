@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"topdog/election"
@@ -17,6 +18,8 @@ type drain struct {
 	shared
 	file  drainFile
 	awake func() time.Duration // for how long the machine has been awake since its boot
+	// changing is held by whoever changes the file, until the loop knows of it as well. The loop never takes it.
+	changing sync.Mutex
 
 	on      bool
 	until   time.Duration // by awake; never if it has no end
@@ -83,9 +86,15 @@ func (d *drain) expire(now time.Duration) bool {
 	return true
 }
 
-// forget removes the file, beside the loop.
+// forget removes the file, beside the loop, unless somebody has drained the board anew meanwhile.
 func (d *drain) forget() {
-	d.tasks.start(func(context.Context) error {
+	d.tasks.start(func(ctx context.Context) error {
+		d.changing.Lock()
+		defer d.changing.Unlock()
+		on := false
+		if d.tasks.call(ctx, func() { on = d.on }) != nil || on {
+			return nil
+		}
 		if err := d.file.remove(); err != nil {
 			d.tasks.tryPost(func() { d.reporter.warn(console.ProblemDrain, err.Error(), forever) })
 		}
@@ -121,11 +130,8 @@ func (d *Daemon) Drain(ctx context.Context, asked console.DrainRequest) (console
 	if length != 0 {
 		note.Boot, note.UntilNs = bootID(), int64(d.drain.awake()+length)
 	}
-	if err := d.drain.file.write(note); err != nil {
-		return console.Handover{}, err
-	}
 	successor := make(chan console.Handover, 1)
-	if err := d.tasks.call(ctx, func() { d.beginDrain(note.until(), successor) }); err != nil {
+	if err := d.noteDrain(ctx, note, successor); err != nil {
 		return console.Handover{}, err
 	}
 	defer d.tasks.post(func() { d.handover.forget(successor) })
@@ -137,6 +143,16 @@ func (d *Daemon) Drain(ctx context.Context, asked console.DrainRequest) (console
 	case <-ctx.Done():
 		return console.Handover{}, ctx.Err()
 	}
+}
+
+// noteDrain writes the note, and then does what it says, also if the caller has given up meanwhile.
+func (d *Daemon) noteDrain(ctx context.Context, note *drainNote, successor chan<- console.Handover) error {
+	d.drain.changing.Lock()
+	defer d.drain.changing.Unlock()
+	if err := d.drain.file.write(note); err != nil {
+		return err
+	}
+	return d.tasks.call(context.WithoutCancel(ctx), func() { d.beginDrain(note.until(), successor) })
 }
 
 // mayDrain returns which board this is. It refuses to drain the last one that passes.
@@ -183,18 +199,23 @@ func (d *Daemon) beginDrain(until time.Duration, successor chan<- console.Handov
 
 // Undrain has this board stand for the lead again.
 func (d *Daemon) Undrain(ctx context.Context) (console.Done, error) {
-	var drained bool
-	if err := d.tasks.call(ctx, func() { drained = d.drain.on }); err != nil {
+	d.drain.changing.Lock()
+	defer d.drain.changing.Unlock()
+	var drained, known bool
+	if err := d.tasks.call(ctx, func() { drained, known = d.drain.on, d.core != nil }); err != nil {
 		return console.Done{}, err
 	}
-	if !drained {
+	if !known {
+		return console.Done{}, errNoNetworkYet
+	}
+	if note, err := d.drain.file.read(); !drained && note == nil && err == nil {
 		return console.Done{}, errors.New("this board is not drained")
 	}
 	if err := d.drain.file.remove(); err != nil {
 		return console.Done{}, err
 	}
 	var text string
-	err := d.tasks.call(ctx, func() {
+	err := d.tasks.call(context.WithoutCancel(ctx), func() {
 		d.endDrain()
 		text = "not drained any more; this board is " + d.core.Grade().String()
 	})

@@ -34,6 +34,10 @@ func (d *Daemon) unfitLeaderProblems(core *election.Status, now time.Duration) [
 	if core.Leader == wire.Nobody || grade < wire.GradeDrained {
 		return nil
 	}
-	text := fmt.Sprintf("%s leads on although it is %s, since no other board is fitter", d.called(core.Leader), gradeText(grade))
+	why := "no other board is fitter"
+	if _, _, paused := d.core.Paused(now); paused {
+		why = "the group is paused"
+	}
+	text := fmt.Sprintf("%s leads on although it is %s, since %s", d.called(core.Leader), gradeText(grade), why)
 	return []console.Problem{{Kind: console.ProblemLeaderUnfit, Board: core.Leader.String(), Text: text}}
 }

@@ -53,7 +53,8 @@ func (d *Daemon) backOffIfNotAcquired() {
 	if !d.address.clearFailure() {
 		return
 	}
-	if _, ok := d.core.Successor(d.now()); ok {
+	_, _, paused := d.core.Paused(d.now()) // then no other board can lead
+	if _, ok := d.core.Successor(d.now()); ok && !paused {
 		d.address.beginBackOff(d.now())
 		d.applyPriority()
 	}

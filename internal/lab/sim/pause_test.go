@@ -6,6 +6,7 @@ import (
 
 	"topdog/election"
 	"topdog/internal/lab/sim"
+	"topdog/wire"
 )
 
 // The tests in this file play schedules in which somebody pauses the group.
@@ -72,4 +73,27 @@ func TestPausedStays(t *testing.T) {
 			t.Errorf("the address moved %d times during a pause", moves)
 		}
 	})
+}
+
+// TestUnpausedWhileHandingOver: a leader stops during a pause, and the pause is ended while it names its successors. None of
+// the boards that may lead again claims beside the one that is named.
+func TestUnpausedWhileHandingOver(t *testing.T) {
+	for after := time.Duration(0); after < 60*time.Millisecond; after += 100 * time.Microsecond {
+		lan := crowd(wire.AlgorithmHeir, 7)
+		lan.Run(5 * time.Second)
+		if err := lan.Board("1").Pause(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		lan.Run(answeredWithin)
+		since := lan.Now()
+		lan.Board("7").Stop()
+		lan.Run(after)
+		if err := lan.Board("1").Unpause(); err != nil {
+			t.Fatal(err)
+		}
+		lan.Run(2 * time.Second)
+		if s := lan.Summarise(since); s.Doubled > 0 || len(s.Holders) != 1 {
+			t.Errorf("unpaused %v after the leader was told to stop: two hold the address for %v; in the end %v do", after, s.Doubled, s.Holders)
+		}
+	}
 }

@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+)
+
+// impatient is the context of a caller who gives up when something has happened so often.
+type impatient struct {
+	context.Context
+	asked  atomic.Int32
+	onDone func()
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+func (c *impatient) Done() <-chan struct{} {
+	if n := c.asked.Add(1); n == 3 { // the first two belong to mayDrain
+		c.onDone()
+	} else if n < 3 {
+		return nil
+	}
+	return closed
+}
+
+func (c *impatient) Err() error {
+	if c.asked.Load() < 3 {
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestDrainGivenUp: a caller who gives up while the note is written, or whose time is over because the disk is
+// slow, leaves a note and a board that agree, and it can be undrained.
+func TestDrainGivenUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		dir := t.TempDir()
+		one := l.drainable(1, dir)
+		l.board(2, nil)
+		pass(2 * time.Second)
+		busy := make(chan struct{})
+		ctx := &impatient{Context: t.Context(), onDone: func() { one.tasks.posted <- func() { <-busy } }}
+		go func() {
+			time.Sleep(10 * time.Millisecond)
+			close(busy)
+		}()
+		_, err := one.Drain(ctx, console.DrainRequest{})
+		t.Log("drain:", err)
+		pass(100 * time.Millisecond)
+		_, missing := os.Stat(filepath.Join(dir, "drained"))
+		s := one.mustStatus(t)
+		if s.Drained != (missing == nil) {
+			t.Errorf("drained: %v, the note: %v", s.Drained, missing)
+		}
+		if _, err = one.Undrain(t.Context()); err != nil {
+			t.Errorf("undrain: %v", err)
+		}
+		if _, missing := os.Stat(filepath.Join(dir, "drained")); missing == nil {
+			t.Error("undrained, the note is still there: the board is drained after the next start")
+		}
+	})
+}
+
+// TestTwoDrains: two callers at once leave a note that can be read.
+func TestTwoDrains(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.drainable(1, t.TempDir())
+		l.board(2, nil)
+		pass(2 * time.Second)
+		for range 200 {
+			var wg sync.WaitGroup
+			for _, length := range []time.Duration{0, time.Hour} {
+				wg.Go(func() {
+					if _, err := one.Drain(t.Context(), console.DrainRequest{ForNs: int64(length)}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			note, err := one.drain.file.read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := one.mustStatus(t)
+			if (note.Boot == "") != (s.DrainLeftNs == 0) {
+				t.Fatalf("the note is %+v, and %v are left", note, time.Duration(s.DrainLeftNs))
+			}
+		}
+	})
+}
+
+// TestPausedLeaderTriesAgain: no other board may lead during a pause, so the one that may does not back off when the kernel
+// refuses it the address.
+func TestPausedLeaderTriesAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three := l.three()
+		if _, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		three.Kill()
+		pass(time.Second)
+		again := l.board(3, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
+		pass(1500 * time.Millisecond)
+		again.get(func() { again.acquireFails = nil })
+		pass(time.Second)
+		l.wantHolders(3)
+	})
+}
+
+// TestNewcomerLearnsOfThePause: a board that boots while the board that alone may lead is gone does not take the address. Its first
+// question is only challenged, since nobody knows it.
+func TestNewcomerLearnsOfThePause(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three := l.three()
+		if _, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		three.Kill()
+		pass(5 * time.Second)
+		l.board(4, nil)
+		pass(5 * time.Second)
+		l.wantHolders()
+	})
+}
