@@ -128,6 +128,7 @@ func (c *checker) start(id string, check Check) {
 	ctx, end := context.WithCancel(context.Background())
 	running := &runningWorker{check: check, end: end}
 	c.workers[id] = running
+	p, err := c.tools.prober(&check) // here: the next order changes the tools
 	running.ended.Go(func() {
 		report := func(r Report) {
 			select {
@@ -135,7 +136,6 @@ func (c *checker) start(id string, check Check) {
 			case <-ctx.Done():
 			}
 		}
-		p, err := c.tools.prober(&check)
 		if err != nil {
 			report(Report{ID: id, Text: err.Error()})
 			return

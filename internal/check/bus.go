@@ -46,13 +46,13 @@ func (b *bus) connection(ctx context.Context) (*dbus.Conn, error) {
 	}
 	conn, err := connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask systemd: %w", err)
+		return nil, &unsureError{fmt.Errorf("cannot ask systemd: %w", err)}
 	}
 	signals := make(chan *dbus.Signal, 16)
 	conn.Signal(signals)
 	if err := b.subscribe(ctx, conn); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("cannot ask systemd: %w", err)
+		return nil, &unsureError{fmt.Errorf("cannot ask systemd: %w", err)}
 	}
 	b.conn = conn
 	go b.listen(conn, signals)
@@ -205,7 +205,7 @@ func property[T any](ctx context.Context, conn *dbus.Conn, path dbus.ObjectPath,
 	var v dbus.Variant
 	err = conn.Object(systemdName, path).CallWithContext(ctx, propertiesName+".Get", 0, iface, name).Store(&v)
 	if err != nil {
-		return value, fmt.Errorf("cannot ask systemd for %s: %w", name, err)
+		return value, &unsureError{fmt.Errorf("cannot ask systemd for %s: %w", name, err)}
 	}
 	value, ok := v.Value().(T)
 	if !ok {

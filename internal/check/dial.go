@@ -37,25 +37,36 @@ func newDialer(c *Check, floating []netip.Addr) dialer {
 }
 
 // dial connects to an address, or to those of a name, one after the other.
-func (d dialer) dial(ctx context.Context, network, hostPort string) (net.Conn, error) {
+func (d dialer) dial(ctx context.Context, network, hostPort string) (conn net.Conn, err error) {
+	err = d.each(ctx, hostPort, func(addrPort string) error {
+		var n net.Dialer
+		made, err := n.DialContext(ctx, network, addrPort)
+		if err != nil {
+			return plainError(err)
+		}
+		conn = made
+		return nil
+	})
+	return conn, err
+}
+
+// each tries an address, or those of a name, one after the other until one is right.
+func (d dialer) each(ctx context.Context, hostPort string, try func(addrPort string) error) error {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	addrs, err := d.resolve(ctx, host)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var failed error
 	for _, addr := range addrs {
-		var n net.Dialer
-		conn, err := n.DialContext(ctx, network, net.JoinHostPort(addr.String(), port))
-		if err == nil {
-			return conn, nil
+		if failed = try(net.JoinHostPort(addr.String(), port)); failed == nil {
+			return nil
 		}
-		failed = plainError(err)
 	}
-	return nil, failed
+	return failed
 }
 
 // resolve returns the addresses of a host. None of them may be a floating one.

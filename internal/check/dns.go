@@ -40,9 +40,16 @@ func newDNSProber(c *Check, d dialer) (*dnsProber, error) {
 }
 
 func (p *dnsProber) probe(ctx context.Context) error {
-	conn, err := p.dialer.dial(ctx, "udp", p.server)
+	// Over UDP only the answer shows whether there is a server. The name localhost is ::1 too.
+	return p.dialer.each(ctx, p.server, func(server string) error { return p.ask(ctx, server) })
+}
+
+// ask asks one server.
+func (p *dnsProber) ask(ctx context.Context, server string) error {
+	var n net.Dialer
+	conn, err := n.DialContext(ctx, "udp", server)
 	if err != nil {
-		return err
+		return plainError(err)
 	}
 	defer conn.Close()
 	if deadline, ok := ctx.Deadline(); ok {

@@ -19,9 +19,11 @@ import (
 // left, and now and then.
 type execProber struct {
 	path, user string
+	target     string // what path leads to, if it is a symbolic link
 	ended      chan struct{}
 	held       []*process
 	searchedAt time.Time
+	others     []int // all processes that there were then
 }
 
 // heldMax is how many processes of a program are watched. A service that has forked more of them
@@ -60,14 +62,22 @@ func (p *execProber) probe(context.Context) error {
 	case len(p.held) > 0 && time.Since(p.searchedAt) < slowly:
 		return nil
 	case len(p.held) == 0 && last != 0:
-		return endedError("its process", last) // at once: whether there is another one, the next run finds out
+		// A server that is updated in place hands over to another process, and ends.
+		if p.search(p.others) == nil {
+			return nil
+		}
+		return endedError("its process", last)
 	}
-	return p.search()
+	return p.search(nil)
 }
 
-// search looks for the processes of the program.
-func (p *execProber) search() error {
+// search looks for the processes of the program, but not among those that are known to be others: to look at all
+// takes milliseconds.
+func (p *execProber) search(others []int) error {
 	p.searchedAt = time.Now()
+	if target, err := filepath.EvalSymlinks(p.path); err == nil {
+		p.target = target
+	}
 	uid, err := p.uid()
 	if err != nil {
 		return err
@@ -76,8 +86,13 @@ func (p *execProber) search() error {
 	if err != nil {
 		return err
 	}
+	p.others = pids
 	for _, pid := range pids {
+		if _, known := slices.BinarySearch(others, pid); known {
+			continue
+		}
 		if len(p.held) == heldMax {
+			p.others = nil // there may be more
 			break
 		}
 		if slices.ContainsFunc(p.held, func(held *process) bool { return held.pid == pid }) || !p.matches(pid, uid) {
@@ -169,7 +184,8 @@ func (p *execProber) matches(pid, uid int) bool {
 		}
 	}
 	exe, hidden := os.Readlink(dir + "/exe")
-	if hidden == nil && strings.TrimSuffix(exe, " (deleted)") == p.path { // an update has replaced the file
+	exe = strings.TrimSuffix(exe, " (deleted)") // an update has replaced the file
+	if hidden == nil && exe == p.path {
 		return p.runs(dir)
 	}
 	line, err := os.ReadFile(dir + "/cmdline")
@@ -177,6 +193,9 @@ func (p *execProber) matches(pid, uid int) bool {
 		return false // it has ended, or is a part of the kernel
 	}
 	words := strings.Split(string(line), "\x00")
+	if hidden == nil && exe == p.target && slices.Contains([]string{filepath.Base(exe), filepath.Base(words[0])}, filepath.Base(p.path)) {
+		return p.runs(dir) // by a symbolic link; one program may have many, with other names
+	}
 	if slices.Contains(words[:min(2, len(words))], p.path) && (hidden != nil || words[0] != p.path) {
 		return p.runs(dir)
 	}

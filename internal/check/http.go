@@ -65,6 +65,9 @@ func (p *httpProber) probe(ctx context.Context) error {
 		if errors.As(err, &failed) {
 			err = failed.Err // without the URL, which whoever reads it knows
 		}
+		if text := err.Error(); len(text) > textMax { // it quotes what the server has sent
+			return errors.New(shortened(text))
+		}
 		return err
 	}
 	defer answer.Body.Close()

@@ -95,13 +95,19 @@ func dropCapabilities() {
 	}
 }
 
+// reportMax is more than any report has: a checker that somebody has taken over must not fill
+// the memory of the daemon.
+const reportMax = 1 << 20
+
 // read receives reports until the checker's end of the pipe is closed.
 func (p *Process) read(from *os.File) {
 	defer close(p.reports)
 	defer from.Close()
-	for lines := json.NewDecoder(bufio.NewReader(from)); ; {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, reportMax)
+	for lines.Scan() {
 		var r Report
-		if lines.Decode(&r) != nil {
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			return
 		}
 		p.reports <- r

@@ -84,7 +84,7 @@ func (p *unitProber) watch(ctx context.Context, conn *dbus.Conn) error {
 	path := unitPath(id)
 	if err := p.bus.watch(ctx, path, p.changed); err != nil {
 		p.bus.forget(path, p.changed)
-		return err
+		return &unsureError{fmt.Errorf("cannot ask systemd: %w", err)}
 	}
 	p.path = path
 	return nil

@@ -32,6 +32,12 @@ const (
 	retellEvery = 5 * time.Second
 )
 
+// unsureError says that nothing was found out. It is no fact, whatever the kind of the check: systemd answers
+// nobody while it reads its units again, or starts anew.
+type unsureError struct{ error }
+
+func (e *unsureError) Unwrap() error { return e.error }
+
 // worker runs one check again and again.
 type worker struct {
 	check  Check
@@ -71,17 +77,19 @@ func probe(ctx context.Context, c *Check, p prober) error {
 	defer cancel()
 	err := p.probe(within)
 	if err != nil && (errors.Is(within.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)) {
-		return fmt.Errorf("no answer within %v", c.Timeout)
+		return &unsureError{fmt.Errorf("no answer within %v", c.Timeout)}
 	}
 	return err
 }
 
 // result counts what a run has come to, and reports what has changed.
 func (w *worker) result(err error) {
-	changed := w.counter.count(err == nil, w.check.Kind.tellsAtOnce(), w.check.Rise, w.check.Fall)
+	var unsure *unsureError
+	fact := w.check.Kind.tellsAtOnce() && !errors.As(err, &unsure)
+	changed := w.counter.count(err == nil, fact, w.check.Rise, w.check.Fall)
 	text := ""
 	if err != nil && w.counter.state == failing {
-		text = err.Error()
+		text = shortened(err.Error())
 	}
 	other := text != "" && text != w.text && time.Since(w.toldAt) > retellEvery
 	if !changed && !other {
@@ -92,11 +100,23 @@ func (w *worker) result(err error) {
 	w.report(Report{ID: w.check.ID(), Passing: w.counter.state == passing, Text: text, Misaimed: errors.As(err, &aimed)})
 }
 
+// textMax bounds a reason: a server that answers nonsense is quoted in it.
+const textMax = 200
+
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > textMax {
+		return string(runes[:textMax]) + "…"
+	}
+	return text
+}
+
 // wait waits until the check has to be run again. It reports whether it has to.
 func (w *worker) wait(ctx context.Context, r *rhythm) bool {
 	next := r.next(time.Now())
 	changes := w.prober.changes()
-	if changes != nil && w.counter.settled() {
+	// Nothing tells that a process begins, so what fails is looked at as often as what is polled.
+	rests := changes != nil && w.counter.settled() && w.counter.state == passing
+	if rests {
 		next = max(next, slowly)
 	}
 	timer := time.NewTimer(next)
@@ -105,7 +125,11 @@ func (w *worker) wait(ctx context.Context, r *rhythm) bool {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
+		if rests {
+			r.slot = time.Now()
+		}
 	case <-changes:
+		defer func() { r.slot = time.Now() }() // the next look comes as late as after any other
 		if at := time.Since(r.changedAt); at < changesApart {
 			time.Sleep(changesApart - at)
 		}

@@ -204,6 +204,34 @@ func TestChangesAreSeenAtOnce(t *testing.T) {
 	})
 }
 
+// TestWhatFailsIsLookedAtOften: nothing tells that a process begins. The looks that let it rise are as far apart as any.
+func TestWhatFailsIsLookedAtOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := second
+		c.Kind = Exec
+		p := &fakeProber{change: make(chan struct{}, 1)}
+		start := time.Now()
+		p.fails = func(int) error {
+			if since := time.Since(start); since > 20*time.Second && since < 40*time.Second {
+				return errors.New("there is no such process")
+			}
+			return nil
+		}
+		var at []time.Duration
+		ctx, end := context.WithTimeout(t.Context(), time.Minute)
+		defer end()
+		p.start = start
+		w := worker{check: c, prober: p, report: func(Report) { at = append(at, time.Since(start)) }}
+		w.run(ctx)
+		if len(at) != 3 {
+			t.Fatalf("reports at %v", at)
+		}
+		if up := at[2] - 40*time.Second; up < time.Second || up > 2200*time.Millisecond {
+			t.Errorf("with rise = 2 it has risen %v after it was back", up)
+		}
+	})
+}
+
 // TestChangesAreNotAFlood: something that changes all the time does not keep the board busy.
 func TestChangesAreNotAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

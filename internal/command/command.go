@@ -75,7 +75,10 @@ func runHere(ctx context.Context, words []string, outputMax int) ([]byte, error)
 	}
 	// The program is reaped by Wait alone, so that until then its number, which is
 	// that of the group, cannot be another one's.
-	killGroup := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	killGroup := func() {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(c.Process.Pid, syscall.SIGKILL) // it may have left its group
+	}
 	killed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { defer close(killed); killGroup() })
 	awaitExit(c.Process.Pid)

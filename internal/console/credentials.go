@@ -100,7 +100,7 @@ func (p policy) authorise(c credentials) error {
 	}
 	return &requestError{
 		code:    http.StatusForbidden,
-		message: fmt.Sprintf("user %d may look, but not make this board resign", c.uid),
+		message: fmt.Sprintf("user %d may look, but not have this board do anything", c.uid),
 		hint:    hint,
 		err:     errDenied,
 	}

@@ -49,7 +49,7 @@ func TestStrangersMayLook(t *testing.T) {
 	}{
 		{"stranger", func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, credentialsKey{}, credentials{uid: stranger, gid: stranger})
-		}, fmt.Sprintf("user %d may look, but not make this board resign: use sudo", stranger)},
+		}, fmt.Sprintf("user %d may look, but not have this board do anything: use sudo", stranger)},
 		{"unknown", func(ctx context.Context, _ net.Conn) context.Context { return ctx }, "the kernel does not say who is calling"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

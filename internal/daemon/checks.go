@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -143,7 +144,9 @@ func (c *checks) configure(cfg *config.Config) {
 	c.health.Configure(c.now(), cfg.StartGrace, cfg.Checks)
 	c.order.Checks = cfg.Checks
 	c.outdated = true
-	clear(c.aimed)
+	maps.DeleteFunc(c.aimed, func(id string, _ bool) bool { // the others go on, and report nothing new
+		return !slices.ContainsFunc(cfg.Checks, func(k check.Check) bool { return k.ID() == id })
+	})
 	if len(cfg.Checks) == 0 {
 		c.lost = false
 		c.health.Uncheck(c.now(), false)
@@ -250,9 +253,10 @@ func (c *checks) due() time.Duration {
 	return min(c.judgeAt, c.lostAt())
 }
 
-// lostAt is when the checker counts as lost, unless it is heard until then.
+// lostAt is when the checker counts as lost, unless it is heard until then. If it is lost already, the one that
+// has replaced it is then.
 func (c *checks) lostAt() time.Duration {
-	if !c.awaited || c.lost || len(c.order.Checks) == 0 {
+	if !c.awaited || len(c.order.Checks) == 0 {
 		return never
 	}
 	return c.heardAt + checkerLostAfter
@@ -268,9 +272,12 @@ func (c *checks) expire(now time.Duration) {
 		c.heardAt = now // this process did not run: what the checker has said meanwhile waits to be read
 		return
 	}
-	c.lost, c.outdated = true, true
-	c.health.Uncheck(now, true)
-	c.reporter.alert(console.ProblemChecker, "the checks do not run: nothing is heard of the process that runs them", forever)
+	c.heardAt = now
+	if !c.lost {
+		c.lost, c.outdated = true, true
+		c.health.Uncheck(now, true)
+		c.reporter.alert(console.ProblemChecker, "the checks do not run: nothing is heard of the process that runs them", forever)
+	}
 	if c.process != nil {
 		c.process.Kill()
 	}

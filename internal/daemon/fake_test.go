@@ -85,6 +85,7 @@ type fakeBoard struct {
 	openLED      func() (gpio.LED, error) // nil opens led
 	checker      *fakeChecker             // the last one; nil until one was started
 	checkers     int                      // how many were
+	muteCheckers bool                     // those that are started from now on say nothing
 	noChecker    error                    // why none can be started
 	stateDir     string                   // for what outlives the daemon
 	runs         []time.Duration          // of the command: when
@@ -262,6 +263,7 @@ func (b *fakeBoard) bareMachine() Platform {
 			}
 			b.checkers++
 			b.checker = newFakeChecker(b.checkers)
+			b.checker.silent = b.muteCheckers
 			return b.checker, nil
 		},
 		RunCommand: func(ctx context.Context, words []string) ([]byte, error) {

@@ -131,6 +131,9 @@ func (h *Health) Configure(now, startGrace time.Duration, checks []check.Check) 
 			h.checks = append(h.checks, &Check{Check: c, Since: now, addedAt: now})
 		}
 	}
+	if h.standsBack && !slices.ContainsFunc(h.checks, func(c *Check) bool { return c.When == check.Leading && c.addedAt < now }) {
+		h.until, h.standsBack = 0, false // the check that has failed is gone
+	}
 	h.settle(now)
 }
 

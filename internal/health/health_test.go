@@ -240,6 +240,16 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
+// TestConfigureEndsStandingBack: a board stands back because of a check that is not there any more.
+func TestConfigureEndsStandingBack(t *testing.T) {
+	s := begin(10*sec, web, onLeader).passes(web).until(10 * sec).leads(true).until(41 * sec).leads(false).until(42 * sec)
+	s.do(func(now time.Duration) { s.Configure(now, 10*sec, []check.Check{web}) })
+	want := []string{"0s starting", "0s passing", "40s failing", "42s passing"}
+	if diff := cmp.Diff(want, s.until(time.Hour).told); diff != "" {
+		t.Errorf("grades (-want +got):\n%s", diff)
+	}
+}
+
 func TestStates(t *testing.T) {
 	s := begin(10*sec, web, names, onLeader)
 	var got []string

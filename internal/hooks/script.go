@@ -114,8 +114,48 @@ func runnable(path string) (runs bool, text string, err error) {
 	if err := trusted(target); err != nil {
 		return false, "", err
 	}
-	// Whoever may write to the directory of the target can put another file in its place.
-	return true, "", trusted(filepath.Dir(target))
+	return true, "", trustedWay(path)
+}
+
+// trustedWay refuses a file that somebody else than root could replace: by another entry in a directory on the way to it, or
+// to what a symbolic link on that way leads to.
+func trustedWay(path string) error {
+	const most = 40 // MAXSYMLINKS
+	for range most {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, start := range []string{filepath.Dir(path), dir} {
+			for d := start; ; d = filepath.Dir(d) {
+				if err := trustedToPass(d); err != nil {
+					return err
+				}
+				if d == filepath.Dir(d) {
+					break
+				}
+			}
+		}
+		next, err := os.Readlink(path)
+		if err != nil {
+			return nil // it is no link
+		}
+		if path = next; !filepath.IsAbs(next) {
+			path = filepath.Join(dir, next)
+		}
+	}
+	return fmt.Errorf("%s: too many links", path)
+}
+
+// trustedToPass refuses a directory of which somebody else than root may replace what belongs to root.
+func trustedToPass(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode()&fs.ModeSticky != 0 {
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 {
+			return nil // as in /tmp
+		}
+	}
+	return trusted(dir)
 }
 
 // trusted refuses what somebody else than root may change. The error says what to type.

@@ -1,0 +1,173 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestUnsureIsNoFact: what a check of an event could not find out is counted, like the failures of one that asks.
+func TestUnsureIsNoFact(t *testing.T) {
+	unsure := &unsureError{errors.New("systemd does not answer")}
+	for _, test := range []struct {
+		name   string
+		failed error
+		times  int // in a row
+		want   int // reports, the first one included
+	}{
+		{"systemd says that it is dead", errors.New("it is inactive"), 1, 3}, // and passes again
+		{"one question in vain", unsure, 1, 1},
+		{"two questions in vain", unsure, 2, 1},
+		{"three questions in vain", unsure, 3, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := second
+				c.Kind = Unit
+				p := &fakeProber{fails: func(n int) error {
+					if n > 3 && n <= 3+test.times {
+						return test.failed
+					}
+					return nil
+				}}
+				if reports := runWorker(t, c, p, time.Minute, nil); len(reports) != test.want {
+					t.Errorf("it reports %+v", reports)
+				}
+			})
+		})
+	}
+}
+
+// TestNothingIsKnownWithoutABus: neither a bus nor a systemd that is started anew says anything of the unit.
+func TestNothingIsKnownWithoutABus(t *testing.T) {
+	address, end := startBus(t)
+	s := startSystemd(t, address)
+	const name = "pihole-FTL.service"
+	s.set(name, fakeUnit{active: "active", main: uint32(start(t).Process.Pid)}, false)
+	w := watchUnit(t, name)
+	w.expect("it runs", "")
+	var unsure *unsureError
+	s.conn.Close()
+	w.await("systemd has gone")
+	if err := w.probe(t.Context()); !errors.As(err, &unsure) {
+		t.Errorf("without systemd: %v", err)
+	}
+	end()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := w.probe(ctx); !errors.As(err, &unsure) {
+		t.Errorf("without a bus: %v", err)
+	}
+}
+
+// TestExecHandsOver: a server that is updated in place starts its successor and ends.
+func TestExecHandsOver(t *testing.T) {
+	path := copyOf(t, "sleep")
+	run := func() *exec.Cmd {
+		c := exec.Command(path, "1000")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+		return c
+	}
+	former := run()
+	p := newExecProber(&Check{Kind: Exec, Target: path})
+	defer p.close()
+	if err := p.probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run()
+	former.Process.Kill()
+	<-p.changes()
+	if err := p.probe(t.Context()); err != nil {
+		t.Errorf("its successor runs: %v", err)
+	}
+}
+
+// TestExecByLink: the kernel knows a process by the file that a symbolic link leads to.
+func TestExecByLink(t *testing.T) {
+	target := copyOf(t, "sleep")
+	link := filepath.Join(t.TempDir(), "server")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(link, "1000")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	want(t, "started by a link", ask(t, Check{Kind: Exec, Target: link}), "")
+}
+
+// TestEachAddressIsTried: a name may have an address on which nothing listens.
+func TestEachAddressIsTried(t *testing.T) {
+	var tried []string
+	err := dialer{}.each(t.Context(), "localhost:53", func(addrPort string) error {
+		tried = append(tried, addrPort)
+		if host, _, _ := net.SplitHostPort(addrPort); host == "127.0.0.1" {
+			return nil
+		}
+		return errors.New("connection refused")
+	})
+	if err != nil {
+		t.Errorf("tried %v: %v", tried, err)
+	}
+}
+
+// TestLongReason: a server's nonsense is not repeated as a whole.
+func TestLongReason(t *testing.T) {
+	long := strings.Repeat("ä", 3*textMax)
+	if got := []rune(shortened(long)); len(got) != textMax+1 {
+		t.Errorf("%d characters are left", len(got))
+	}
+	if got := shortened("refused"); got != "refused" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestEndlessReport: a checker that somebody has taken over cannot fill the daemon's memory: no report is longer than
+// reportMax.
+func TestEndlessReport(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{reports: make(chan Report)}
+	go p.read(r)
+	piece := []byte(strings.Repeat("x", 1<<16))
+	for range 4 * reportMax / len(piece) {
+		if _, err = w.Write(piece); err != nil {
+			break
+		}
+	}
+	w.Close()
+	if err == nil {
+		t.Error("all of it was read")
+	}
+	if _, open := <-p.reports; open {
+		t.Error("it was taken for a report")
+	}
+}
+
+// TestOrdersWhileChecksRun: the interface of the group becomes known when the checker has begun already. The race detector
+// looks.
+func TestOrdersWhileChecksRun(t *testing.T) {
+	r, w := io.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	c := newChecker(&tools{}, w)
+	gateway := Check{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}
+	for range 50 {
+		c.carryOut(Order{Checks: []Check{gateway}, Interface: "eth0"})
+		c.carryOut(Order{Checks: []Check{gateway}, Interface: "eth1"})
+	}
+	c.end()
+}
