@@ -36,14 +36,25 @@ func (l *LAN) Ask(addr netip.Addr, interval time.Duration) (*observe.Asker, erro
 	if err := l.answerers.start(l.boards); err != nil {
 		return fail(err)
 	}
-	conn, err := l.listenAtClient()
+	a, err := l.AskBy(func(conn *net.UDPConn) observe.Line {
+		return observe.OverUDP(conn, netip.AddrPortFrom(addr, observe.Port))
+	}, interval)
 	if err != nil {
 		return fail(err)
 	}
-	line := &clientLine{observe.OverUDP(conn, netip.AddrPortFrom(addr, observe.Port)), l}
+	return a, nil
+}
+
+// AskBy starts asking by a line that begins at a socket of the client. It ends as Ask does.
+func (l *LAN) AskBy(from func(*net.UDPConn) observe.Line, interval time.Duration) (*observe.Asker, error) {
+	conn, err := l.listenAtClient()
+	if err != nil {
+		return nil, err
+	}
+	line := &clientLine{from(conn), l}
 	if err := l.whileOpen(func() error { l.observers.add(line); return nil }); err != nil {
 		conn.Close()
-		return fail(err)
+		return nil, err
 	}
 	return observe.StartAsker(line, interval), nil
 }
