@@ -137,6 +137,31 @@ func TestSeparated(t *testing.T) {
 	}
 }
 
+// The service of a leader of topdog dies, and the client that asks it hears that of another board. So it does beside keepalived,
+// and a board that looks at its service costs something.
+func TestService(t *testing.T) {
+	ctx := needs(t)
+	systems := built(t, named(allSystems(), "topdog-service", "keepalived-10ms-process"))
+	event := named(allEvents(), report.ServiceKilled)[0]
+	only := newSlot()
+	var jobs []func() error
+	for _, sys := range systems {
+		if err := sys.missing(); err != nil {
+			t.Skip(err)
+		}
+		jobs = append(jobs, func() error {
+			runs, err := onNewRig(ctx, sys, event, only)
+			if run := runs[report.ServiceKilled]; err == nil && (run.Moves < 1 || run.Censored || run.Outage > testTimeout) {
+				err = fmt.Errorf("the service was killed: %+v", run)
+			}
+			return err
+		})
+	}
+	if err := together(jobs...); err != nil {
+		t.Error(err)
+	}
+}
+
 // onNewRig does one run of an event on a LAN of its own.
 func onNewRig(ctx context.Context, sys system, e event, only slot) (runs map[string]*report.Run, err error) {
 	r, err := newRig(sys, e.variant.boards(), e.variant)

@@ -20,10 +20,10 @@ func (s *session) calm(ctx context.Context) error {
 		return err
 	}
 	defer restore()
-	s.show.begin("steady state", len(s.plan.systems)*len(s.plan.boards))
+	s.show.begin("steady state", len(s.plan.servedSystems(false))*len(s.plan.boards))
 	var jobs []func() error
 	for _, boards := range s.plan.boards {
-		for _, sys := range s.plan.systems {
+		for _, sys := range s.plan.servedSystems(false) {
 			jobs = append(jobs, func() error {
 				c, err := s.calmGroup(ctx, sys, boards)
 				s.show.done()
@@ -136,7 +136,7 @@ func (r *rig) usage() ([]usage, error) {
 	for i, b := range r.boards {
 		pids, err := b.Processes()
 		if err == nil {
-			list[i], err = usageOf(pids)
+			list[i], err = usageOf(b.withoutService(pids))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.Name, err)

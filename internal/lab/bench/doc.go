@@ -4,15 +4,17 @@
 // from outside: by a client that asks at the address all the time, by the kernels'
 // own reports of who has the address, and by the packets on the wire.
 //
-//	go run ./scripts/bench             the quick form, five to eight minutes
+//	go run ./scripts/bench             the quick form, seven to ten minutes
 //	go run ./scripts/bench --long      everything, for docs/benchmarks.md
 //
 // It needs root, the go command (topdog is built as it is released), and the
-// packages keepalived and ucarp. It skips a missing one, and names it.
+// packages keepalived and ucarp; for services dnsmasq-base and bind9-dnsutils as well. It skips what a missing one
+// is needed for, and names it.
 //
 // A plan says what is measured. A session measures it part by part: failures,
 // cold starts, steady state, loss, and with --parts idle a short interval while nothing
-// happens. Package report writes the results. A system is
+// happens. In the parts service and checks, each board has a real dnsmasq. It fails while its
+// board is well, and the client asks it. Package report writes the results. A system is
 // one program in one setting. A rig is a LAN whose boards run it. An event is a
 // fault of its leader or of the LAN, or a request. A trial is one run of an event.
 package bench

@@ -34,6 +34,7 @@ type event struct {
 	tables  []report.Event // the first one is that of the event itself, and has its key
 	coarse  bool           // the client asks as slowly as it asks a slow system
 	probed  bool           // each board is asked by ARP as well, so that two that answer are seen
+	served  bool           // it is about the boards' service, which the client asks
 	teaches bool           // a group may be more patient afterwards, so the next run wants another
 	seldom  bool           // it takes long, so it has fewer runs
 	variant variant
@@ -50,11 +51,12 @@ func (e event) fills(key string) bool {
 
 // allEvents returns all events in the order in which tables show them.
 func allEvents() []event {
-	return append(append(leaderEvents(), lanEvents()...), event{
+	preempted := event{
 		variant: variant{preempt: true}, run: comeBack, tables: []report.Event{
 			{Key: report.Preempted, Title: "a board of higher rank returns and preempts"},
 		},
-	})
+	}
+	return slices.Concat(leaderEvents(), lanEvents(), []event{preempted}, serviceEvents())
 }
 
 // leaderEvents are those in which the leader, its daemon or its cable ends.

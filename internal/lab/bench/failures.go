@@ -19,14 +19,17 @@ type job struct {
 // failures runs every event with every system. Each system has some workers that take runs
 // from one queue: first one run of each event, then the second of each, and so on, so that
 // whatever this machine is busy with meanwhile affects all alike.
-func (s *session) failures(ctx context.Context) error {
-	for _, sys := range s.plan.systems {
+func (s *session) failures(ctx context.Context) error { return s.measureEvents(ctx, "failures", false) }
+
+// measureEvents runs the events of services, or all others.
+func (s *session) measureEvents(ctx context.Context, title string, ofServices bool) error {
+	for _, sys := range s.plan.servedSystems(ofServices) {
 		s.addRows(sys)
 	}
-	all := func(system, event) bool { return true }
-	err := s.runEvents(ctx, "failures", all)
+	all := func(sys system, e event) bool { return e.served == ofServices && served(sys) == ofServices }
+	err := s.runEvents(ctx, title, all)
 	return errors.Join(err, s.repeatDisturbed(ctx, func(ctx context.Context, wanted choice) error {
-		return s.runEvents(ctx, "failures again that were disturbed", wanted)
+		return s.runEvents(ctx, title+" again that were disturbed", func(sys system, e event) bool { return all(sys, e) && wanted(sys, e) })
 	}))
 }
 
@@ -46,7 +49,11 @@ func (s *session) runEvents(ctx context.Context, title string, wanted choice) er
 		}
 		total += len(list)
 		queue := &queue{jobs: list}
-		for range s.plan.replicas(sys) {
+		groups := s.plan.replicas(sys)
+		if served(sys) {
+			groups = min(groups, serviceGroups)
+		}
+		for range groups {
 			w := &worker{session: s, sys: sys, queue: queue, slot: only}
 			workers = append(workers, func() error { return w.work(ctx) })
 		}
@@ -60,6 +67,9 @@ func (s *session) runEvents(ctx context.Context, title string, wanted choice) er
 func (s *session) addRows(sys system) {
 	s.add(func(r *report.Report) {
 		for _, e := range s.plan.events {
+			if e.served != served(sys) {
+				continue
+			}
 			for _, t := range e.tables {
 				r.Failures = append(r.Failures, report.Failure{System: sys.String(), Event: t.Key, Unable: unable(e, sys)})
 			}

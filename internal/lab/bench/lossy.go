@@ -19,13 +19,13 @@ const shortInterval = 50 * time.Millisecond
 // cable is pulled a few times. Only the systems' own traffic is lost, by each receiver for
 // itself. The client's questions are not, so that an outage is one of the address.
 func (s *session) lossy(ctx context.Context) error {
-	steps := len(s.plan.losses) * len(s.plan.systems) * (1 + s.plan.lossRuns)
+	steps := len(s.plan.losses) * len(s.plan.servedSystems(false)) * (1 + s.plan.lossRuns)
 	s.show.begin("loss", steps)
 	if s.plan.together {
-		return s.watchLossyGroups(ctx, s.plan.systems, s.plan.losses, s.plan.lossFor)
+		return s.watchLossyGroups(ctx, s.plan.servedSystems(false), s.plan.losses, s.plan.lossFor)
 	}
 	var long, short []system
-	for _, sys := range s.plan.systems {
+	for _, sys := range s.plan.servedSystems(false) {
 		if sys.info().Interval < shortInterval {
 			short = append(short, sys)
 		} else {
@@ -43,7 +43,7 @@ func (s *session) lossy(ctx context.Context) error {
 // they are of a group that knows how late it can be.
 func (s *session) idle(ctx context.Context) error {
 	var short []system
-	for _, sys := range s.plan.systems {
+	for _, sys := range s.plan.servedSystems(false) {
 		if sys.info().Interval < shortInterval {
 			short = append(short, sys)
 		}

@@ -54,12 +54,12 @@ func parse(args []string) (o options, err error) {
 		fmt.Fprint(f.Output(), "Usage: go run ./scripts/bench [flags]   (as root)\n\n")
 		f.PrintDefaults()
 	}
-	long := f.Bool("long", false, "measure everything (about an hour and a half) instead of the quick form (five to eight minutes)")
+	long := f.Bool("long", false, "measure everything (about two hours) instead of the quick form (seven to ten minutes)")
 	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form; 2 or 10 of those that take long)")
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
 	events := f.String("events", "", "only these `keys`, or none; \"list\" lists them")
 	other := f.String("beside", "", "measure another build of topdog as well: this `program`")
-	parts := f.String("parts", "", "only these `parts` of failures,starts,calm,loss,idle")
+	parts := f.String("parts", "", "only these `parts` of failures,starts,calm,loss,idle,service,checks")
 	f.StringVar(&o.json, "json", "", "write all figures to this `file`")
 	f.StringVar(&o.svg, "svg", "", "draw the pictures into this `directory`")
 	f.StringVar(&o.report, "report", "-", "write the tables to this `file`, or - for the standard output")
@@ -102,6 +102,7 @@ func parse(args []string) (o options, err error) {
 	if o.plan.parts, err = choose("--parts", *parts, o.plan.parts, allParts); err != nil {
 		return o, err
 	}
+	o.plan.fit()
 	return o, nil
 }
 

@@ -42,6 +42,8 @@ func measure(ctx context.Context, p plan, dir string, show *progress) (*report.R
 		partCalm:     s.calm,
 		partLoss:     s.lossy,
 		partIdle:     s.idle,
+		partService:  s.services,
+		partChecks:   s.checks,
 	}
 	if p.check {
 		if err := s.check(ctx); err != nil {
@@ -79,7 +81,7 @@ func (s *session) prepare(ctx context.Context) error {
 		}
 		present = append(present, sys)
 		info := sys.info()
-		info.Config = exampleConfig(sys)
+		info.Config, info.Service = exampleConfig(sys), served(sys)
 		s.report.Systems = append(s.report.Systems, info)
 	}
 	if len(present) == 0 {

@@ -1,6 +1,9 @@
 package bench
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // plan says what is measured, and for how long.
 type plan struct {
@@ -38,15 +41,31 @@ const (
 	partCalm     part = "calm"
 	partLoss     part = "loss"
 	partIdle     part = "idle"
+	partService  part = "service"
+	partChecks   part = "checks"
 )
 
-var allParts = []part{partFailures, partStarts, partCalm, partLoss, partIdle}
+var allParts = []part{partFailures, partStarts, partCalm, partLoss, partIdle, partService, partChecks}
+
+// servedSystems are those that look at services, or all others.
+func (p *plan) servedSystems(look bool) []system {
+	return slices.DeleteFunc(slices.Clone(p.systems), func(s system) bool { return served(s) != look })
+}
 
 // setRuns changes the number of runs of everything that is run several times.
 func (p *plan) setRuns(n int) {
 	p.runs, p.seldom = n, n
 	p.starts = min(p.starts, n)
 	p.lossRuns = min(p.lossRuns, n)
+}
+
+// fit leaves out the systems and events that no part of the plan is about.
+func (p *plan) fit() {
+	ofServices := []part{partService, partChecks}
+	services := slices.ContainsFunc(p.parts, func(one part) bool { return slices.Contains(ofServices, one) })
+	others := slices.ContainsFunc(p.parts, func(one part) bool { return !slices.Contains(ofServices, one) })
+	p.systems = slices.DeleteFunc(slices.Clone(p.systems), func(s system) bool { return served(s) && !services || !served(s) && !others })
+	p.events = slices.DeleteFunc(slices.Clone(p.events), func(e event) bool { return e.served && !services || !e.served && !others })
 }
 
 // runsOf is how often an event is run.
@@ -57,15 +76,17 @@ func (p *plan) runsOf(e event) int {
 	return p.runs
 }
 
-// quickPlan is for a laptop: it says in five to eight minutes whether topdog does what it
+// quickPlan is for a laptop: it says in seven to ten minutes whether topdog does what it
 // promises, and not much about rare cases.
 func quickPlan() plan {
 	return plan{
-		form:    "quick",
-		systems: named(allSystems(), "topdog-100ms", "topdog-10ms", "keepalived-1s", "keepalived-100ms", "keepalived-20ms", "ucarp-1s"),
+		form: "quick",
+		systems: named(allSystems(), "topdog-100ms", "topdog-10ms", "keepalived-1s", "keepalived-100ms", "keepalived-20ms", "ucarp-1s",
+			"topdog-service", "keepalived-1s-process", "keepalived-1s-script"),
 		events: named(allEvents(), "cable-pulled", "frames-dropped", "sigkill", "sigterm",
-			"both-frozen", "bursts", "pauses", "deaf", "mute", "cut-300ms", "cut-3s"),
-		parts:   []part{partFailures, partStarts, partCalm, partLoss},
+			"both-frozen", "bursts", "pauses", "deaf", "mute", "cut-300ms", "cut-3s",
+			"service-killed", "service-frozen"),
+		parts:   []part{partFailures, partStarts, partCalm, partLoss, partService, partChecks},
 		runs:    5,
 		seldom:  2,
 		repeats: 2,
@@ -97,7 +118,7 @@ func longPlan() plan {
 		runs:    20,
 		seldom:  10,
 		replicas: func(s system) int {
-			if slow(s) {
+			if slow(s) || served(s) {
 				return 4
 			}
 			return 2

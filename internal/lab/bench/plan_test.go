@@ -51,6 +51,26 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// A part leaves out what it is not about.
+func TestFit(t *testing.T) {
+	for parts, want := range map[string]bool{"service": true, "checks": true, "failures,calm": false} {
+		o, err := parse([]string{"--long", "--parts", parts})
+		if err != nil || len(o.plan.systems) == 0 || len(o.plan.events) == 0 {
+			t.Fatalf("%s: %v and %v, %v", parts, keys(o.plan.systems), keys(o.plan.events), err)
+		}
+		for _, s := range o.plan.systems {
+			if served(s) != want {
+				t.Errorf("%s has %s", parts, s)
+			}
+		}
+		for _, e := range o.plan.events {
+			if e.served != want {
+				t.Errorf("%s has %s", parts, e)
+			}
+		}
+	}
+}
+
 // Another build stands beside each setting of topdog, as a peer: the goals are not about it.
 func TestBeside(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "topdog")
@@ -131,7 +151,7 @@ func TestEventsAndSystems(t *testing.T) {
 		}
 		seen[s.String()] = true
 	}
-	if q := quickPlan(); len(q.systems) != 6 || len(q.events) != 11 {
+	if q := quickPlan(); len(q.systems) != 9 || len(q.events) != 13 {
 		t.Errorf("the quick form has %v and %v", keys(q.systems), keys(q.events))
 	}
 }

@@ -20,7 +20,7 @@ type usage struct {
 }
 
 // usageOf reads the usage of processes from /proc. One that ends meanwhile, such as
-// a script, does not count.
+// a script, counts as its parent's.
 func usageOf(pids []int) (sum usage, err error) {
 	for _, pid := range pids {
 		one, err := usageOfOne(filepath.Join("/proc", strconv.Itoa(pid)))
@@ -64,9 +64,38 @@ func usageOfOne(dir string) (u usage, err error) {
 	}
 	u.rss, u.pss, err = parseRollup(string(text))
 	if err != nil {
-		err = fmt.Errorf("%s/smaps_rollup: %w", dir, err)
+		return u, fmt.Errorf("%s/smaps_rollup: %w", dir, err)
 	}
-	return u, err
+	if text, err = os.ReadFile(filepath.Join(dir, "stat")); err != nil {
+		return u, err
+	}
+	ended, err := parseChildren(string(text))
+	if err != nil {
+		return u, fmt.Errorf("%s/stat: %w", dir, err)
+	}
+	u.busy += ended
+	return u, nil
+}
+
+// userTick is the unit of times in stat (USER_HZ, which is 100 on all machines that Go runs on).
+const userTick = 10 * time.Millisecond
+
+// parseChildren reads for how long children that have ended were busy: cutime and cstime, the
+// fields 16 and 17 (proc_pid_stat(5)). The second field is a name in parentheses, with anything in it.
+func parseChildren(stat string) (time.Duration, error) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 15 {
+		return 0, fmt.Errorf("%q has no time of its children", stat)
+	}
+	var sum time.Duration
+	for _, field := range fields[13:15] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += time.Duration(ticks) * userTick
+	}
+	return sum, nil
 }
 
 // parseSchedstat reads the time on a processor, in nanoseconds, the first of three

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +33,18 @@ func TestParseRollup(t *testing.T) {
 	for _, text := range []string{"", "Rss: 1 kB\n", "Rss: 1 kB\nPss: x kB\n", "Rss: 1 MB\nPss: 1 MB\n"} {
 		if rss, pss, err := parseRollup(text); err == nil {
 			t.Errorf("%q was taken for %d and %d", text, rss, pss)
+		}
+	}
+}
+
+func TestParseChildren(t *testing.T) {
+	const stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 2 3 4 11 12 13 14 20 0 1 0 99 1 1"
+	if got, err := parseChildren(stat); err != nil || got != 270*time.Millisecond {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, text := range []string{"", "7 (a) S 1 2 3", strings.Replace(stat, "13", "x", 1)} {
+		if got, err := parseChildren(text); err == nil {
+			t.Errorf("%q was taken for %v", text, got)
 		}
 	}
 }

@@ -48,6 +48,8 @@ type board struct {
 	*cluster.Daemon
 	of   int // boards
 	argv []string
+
+	service *service // nil if the system does not look at one
 }
 
 // newRig builds the LAN and writes the configurations. Nothing runs yet.
@@ -69,8 +71,18 @@ func (r *rig) addBoard(number, of int) (err error) {
 	if b.Daemon, err = r.NewDaemon(number); err != nil {
 		return err
 	}
-	b.argv, err = r.sys.configure(b, r.variant)
 	r.boards = append(r.boards, b)
+	if served(r.sys) {
+		if b.service, err = newService(b, r.sys); err != nil {
+			return err
+		}
+	}
+	if r.variant.hooked {
+		if err := b.writeHook(); err != nil {
+			return err
+		}
+	}
+	b.argv, err = r.sys.configure(b, r.variant)
 	return err
 }
 
@@ -171,6 +183,12 @@ func signalAll(pids []int, sig syscall.Signal) {
 // startInTurn starts the board of the highest rank, with as many others as it needs to lead, and
 // when it has the address all the rest, as an administrator would set up a group.
 func (r *rig) startInTurn(ctx context.Context) error {
+	if err := r.startServices(ctx); err != nil {
+		return err
+	}
+	if err := r.startHooks(); err != nil {
+		return err
+	}
 	rest := len(r.boards) - r.sys.quorum(len(r.boards))
 	for _, b := range r.boards[rest:] {
 		if err := b.start(); err != nil {

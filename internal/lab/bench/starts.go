@@ -10,12 +10,13 @@ import (
 
 // starts measures cold starts, one after the other, the systems in turn.
 func (s *session) starts(ctx context.Context) error {
-	for _, sys := range s.plan.systems {
+	systems := s.plan.servedSystems(false)
+	for _, sys := range systems {
 		s.add(func(r *report.Report) { r.Starts = append(r.Starts, report.Start{System: sys.String()}) })
 	}
-	s.show.begin("cold starts", s.plan.starts*len(s.plan.systems))
+	s.show.begin("cold starts", s.plan.starts*len(systems))
 	for range s.plan.starts {
-		for i, sys := range s.plan.systems {
+		for i, sys := range systems {
 			took, err := s.coldStart(ctx, sys)
 			if err != nil {
 				return fmt.Errorf("%s: %w", sys, err)

@@ -62,6 +62,8 @@ type system interface {
 type variant struct {
 	preempt bool // a board of higher rank takes the lead when it returns
 	many    bool // five boards instead of three
+	hooked  bool // a script is run when a board begins to lead
+	five    bool // the services are looked at by five checks a second, and by nothing else
 }
 
 // boards is how many there are in a group.
@@ -88,7 +90,26 @@ func allSystems() []system {
 		&ucarp{key: "ucarp-1s-hasty", setting: "dead ratio 1", base: 1, ratio: 1, stagger: 10},
 		&ucarp{key: "ucarp-100ms", setting: "100 ms", skew: 26},
 		&ucarp{key: "ucarp-10ms", setting: "10 ms", skew: 3},
+
+		// These look at a service. keepalived takes whole seconds as the interval of a script, and one is its default. So
+		// its fastest setting is the shortest interval of its adverts.
+		&topdog{key: "topdog-service", setting: "default, checks", heartbeat: election.DefaultInterval, checked: true},
+		&keepalived{key: "keepalived-1s-process", setting: "default, track_process", advert: time.Second, track: trackProcess},
+		&keepalived{key: "keepalived-1s-script", setting: "default, track_script", advert: time.Second, track: trackScript},
+		&keepalived{key: "keepalived-10ms-process", setting: "10 ms, track_process", advert: 10 * time.Millisecond, track: trackProcess},
+		&keepalived{key: "keepalived-10ms-script", setting: "10 ms, track_script", advert: 10 * time.Millisecond, track: trackScript},
 	}
+}
+
+// served reports whether a system looks at a service, so that it runs the events of services and no others.
+func served(sys system) bool {
+	switch s := sys.(type) {
+	case *topdog:
+		return s.checked
+	case *keepalived:
+		return s.track != trackNothing
+	}
+	return false
 }
 
 // named returns those of all that have these names.

@@ -29,6 +29,7 @@ type topdog struct {
 	version      string
 	other        bool // it was built before, and is a peer like others
 	strict       bool // nobody answers without a majority of all boards
+	checked      bool // each board has a service, and checks it
 }
 
 // otherProgram is how the report calls another build, and strictProgram this one with the algorithm
@@ -69,7 +70,12 @@ func (s *topdog) info() report.System {
 	return report.System{Key: s.key, Program: program, Version: s.version, Setting: s.setting, Interval: s.heartbeat}
 }
 
-func (s *topdog) missing() error { return nil }
+func (s *topdog) missing() error {
+	if s.checked {
+		return installed("dnsmasq", "dnsmasq-base")
+	}
+	return nil
+}
 
 // buildTopdog builds the program as it is released, into dir.
 func buildTopdog(ctx context.Context, dir string) (path, version string, err error) {
@@ -122,11 +128,28 @@ func (s *topdog) text(b *board, v variant) string {
 		}
 		fmt.Fprintf(&t, "algorithm = \"strict\"\nvoters = [%s]\n", strings.Join(voters, ", "))
 	}
+	if s.checked {
+		t.WriteString(checks(b, v))
+	}
+	return t.String()
+}
+
+// checks are those of a board's service: one that the kernel tells when it dies, and one that notices when it
+// does not answer.
+func checks(b *board, v variant) string {
+	if !v.five {
+		return fmt.Sprintf("[[check]]\nexec = %q\n[[check]]\ndns = \"%s @127.0.0.1\"\nevery = \"100ms\"\nfall = 2\ntimeout = \"100ms\"\n",
+			servicePath(b), serviceName)
+	}
+	var t strings.Builder
+	for n := range checksASecond {
+		fmt.Fprintf(&t, "[[check]]\ndns = \"%d.%s @127.0.0.1\"\n", n, serviceName)
+	}
 	return t.String()
 }
 
 func (s *topdog) configure(b *board, v variant) ([]string, error) {
-	text := s.text(b, v) + fmt.Sprintf("socket = %q\n", s.socket(b))
+	text := fmt.Sprintf("socket = %q\n", s.socket(b)) + s.text(b, v)
 	if err := os.WriteFile(s.config(b), []byte(text), 0o644); err != nil {
 		return nil, err
 	}
@@ -171,6 +194,9 @@ func (s *topdog) ready(ctx context.Context, r *rig) error {
 		}
 		if !status.Held() {
 			return fmt.Errorf("board %d sees no holder: %w", b.Number, errNotStable)
+		}
+		if s.checked && status.Grade != wire.GradePassing.String() {
+			return fmt.Errorf("board %d is %s: %w", b.Number, status.Grade, errNotStable)
 		}
 		leaders = append(leaders, status.LeaderName)
 	}

@@ -41,7 +41,8 @@ type trial struct {
 	*rig
 	leader *board
 	asker  *observe.Asker
-	prober *prober // nil unless the event wants it
+	prober *prober   // nil unless the event wants it
+	names  *nameLine // nil unless the client asks the boards' service
 	turn   turn
 	runs   map[string]*report.Run // by the key of the table
 	trip   time.Duration
@@ -71,9 +72,13 @@ func (r *rig) newTrial(ctx context.Context, e event, only slot, now turn) (*tria
 		t.end()
 		return nil, err
 	}
-	if err := t.begin(ctx, every, e.probed); err != nil {
+	if err := t.begin(ctx, every, e); err != nil {
 		t.end()
 		return nil, err
+	}
+	if h := t.Holders.Current(); len(h) != 1 || h[0] != t.leader.Number {
+		t.end()
+		return nil, fmt.Errorf("%s led, and right before the event the address is on %v: %w", t.leader.Name, h, errNotStable)
 	}
 	return t, nil
 }
@@ -97,8 +102,8 @@ func (t *trial) acquireStable(ctx context.Context) (err error) {
 }
 
 // begin lets the client ask, times the way to the address, and waits for the phase.
-func (t *trial) begin(ctx context.Context, every time.Duration, probed bool) (err error) {
-	if t.asker, err = t.LAN.Ask(vip, every); err != nil {
+func (t *trial) begin(ctx context.Context, every time.Duration, e event) (err error) {
+	if err := t.ask(every, e.served); err != nil {
 		return err
 	}
 	if err := t.awaitAnswerOf(ctx, t.leader); err != nil {
@@ -108,15 +113,30 @@ func (t *trial) begin(ctx context.Context, every time.Duration, probed bool) (er
 		return fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
 			t.leader.Name, t.sys.stableFor(), err, t.neighbours())
 	}
-	if t.trip, err = roundTrip(t.LAN.Client()); err != nil {
-		return err
+	if !e.served {
+		if t.trip, err = roundTrip(t.LAN.Client()); err != nil {
+			return err
+		}
 	}
-	if probed {
+	if e.probed {
 		if t.prober, err = t.rig.probe(); err != nil {
 			return err
 		}
 	}
 	return t.toPhase(ctx, t.turn.phase)
+}
+
+// ask lets the client ask who answers, or the boards' service.
+func (t *trial) ask(every time.Duration, served bool) (err error) {
+	if !served {
+		t.asker, err = t.LAN.Ask(vip, every)
+		return err
+	}
+	t.asker, err = t.LAN.AskBy(func(conn *net.UDPConn) observe.Line {
+		t.names = newNameLine(conn)
+		return t.names
+	}, every)
+	return err
 }
 
 // toPhase waits for a message of the leader, and then for a part of the interval. A fault
@@ -238,6 +258,10 @@ func (t *trial) record(key string, since time.Time) {
 	run := figures(t.asker.Report(since), t.Holders.Since(since))
 	run.TwoLasts = len(t.Holders.Current()) > 1
 	run.RoundTrip = t.trip
+	if t.names != nil {
+		lost := t.names.silences(since)
+		run.Outage, run.Censored = lost.longest, lost.open
+	}
 	if t.prober != nil {
 		run.Probed, run.TwoAnswer = true, t.prober.since(since).Overlap()
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/cluster"
@@ -72,22 +73,13 @@ func (w *worker) work(ctx context.Context) error {
 // run makes one run, with the group of the run before if there is one and it is set up as
 // this event wants it.
 func (w *worker) run(ctx context.Context, j job) error {
-	if w.rig != nil && (w.rig.variant != j.event.variant || w.wiser || j.event.teaches) {
-		if err := w.closeRig(); err != nil {
-			return err
-		}
+	build := func() error { return w.build(ctx, j.event) }
+	if j.event.served {
+		build = func() error { return w.quietly(ctx, func() error { return w.build(ctx, j.event) }) }
 	}
-	if w.rig == nil {
-		r, err := newRig(w.sys, j.event.variant.boards(), j.event.variant)
-		if err != nil {
-			return err
-		}
-		w.rig = r
-		if err := r.startInTurn(ctx); err != nil {
-			return err
-		}
+	if err := build(); err != nil {
+		return err
 	}
-	w.wiser = j.event.teaches
 	phase := (float64(j.run-1) + rand.Float64()) / float64(w.plan.runsOf(j.event))
 	runs, err := w.rig.try(ctx, j.event, w.slot, turn{j.run, phase})
 	if failed := w.keepLogs(j); failed != nil {
@@ -98,6 +90,45 @@ func (w *worker) run(ctx context.Context, j job) error {
 	}
 	w.addRuns(w.sys, runs)
 	return nil
+}
+
+// build makes a group, unless that of the run before will do.
+func (w *worker) build(ctx context.Context, e event) error {
+	// keepalived forgets what has become of a service.
+	teaches := e.teaches && !(e.served && w.sys.info().Program == "keepalived")
+	if w.rig != nil && (w.rig.variant != e.variant || w.wiser || teaches) {
+		if err := w.closeRig(); err != nil {
+			return err
+		}
+	}
+	w.wiser = teaches
+	if w.rig != nil {
+		return w.rig.restoreServices()
+	}
+	r, err := newRig(w.sys, e.variant.boards(), e.variant)
+	if err != nil {
+		return err
+	}
+	w.rig = r
+	return r.startInTurn(ctx)
+}
+
+// cleanedUpAfter is how long the kernel may go on taking apart what was closed.
+const cleanedUpAfter = 200 * time.Millisecond
+
+// quietly does something while no other run has the slot. The kernel makes and takes apart namespaces and interfaces
+// under a lock that who takes an address needs too.
+func (w *worker) quietly(ctx context.Context, do func() error) error {
+	select {
+	case w.slot <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-w.slot }()
+	if err := do(); err != nil {
+		return err
+	}
+	return wait(ctx, cleanedUpAfter)
 }
 
 // keepLogs writes down what the boards of a run have printed since they were started, if that is wanted.

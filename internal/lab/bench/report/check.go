@@ -36,6 +36,9 @@ func (r *Report) Check() error {
 	for i, m := range r.Calm {
 		c.calm(fmt.Sprintf("calm[%d]", i), m, systems)
 	}
+	for i, m := range r.Checked {
+		c.calm(fmt.Sprintf("checked[%d]", i), m, systems)
+	}
 	for i, l := range r.Lossy {
 		at := fmt.Sprintf("lossy[%d]", i)
 		c.known(at+".system", l.System, systems)
@@ -104,6 +107,7 @@ func (c *check) runs(at string, runs []Run) {
 		c.time(at+".none_ns", r.None)
 		c.time(at+".late_ns", r.Late)
 		c.time(at+".round_trip_ns", r.RoundTrip)
+		c.time(at+".hook_ns", r.Hook)
 		c.count(at+".moves", r.Moves)
 	}
 }

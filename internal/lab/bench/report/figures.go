@@ -297,3 +297,45 @@ func binarySize(r *Report, _ goal) ([]result, string) {
 	}
 	return one(float64(r.Binary), fmt.Sprintf("%.3g MB", float64(r.Binary)/1e6))
 }
+
+// unended is in how many runs the outage had no end.
+func unended(r *Report, g goal) (list []result, why string) {
+	why = "no runs"
+	for _, s := range g.of.systems(r, topdog) {
+		f, _ := r.failure(s.Key, g.about)
+		n := 0
+		for _, run := range f.Runs {
+			if run.Censored {
+				n++
+			}
+		}
+		if len(f.Runs) > 0 {
+			words := fmt.Sprintf("in %d of %s: %s", len(f.Runs)-n, count(len(f.Runs), "run", "runs"), s.name())
+			list = append(list, result{value: float64(n), atRest: float64(n), words: words})
+		}
+	}
+	return list, why
+}
+
+// busier is what the busier of two boards of a group needs: the leader, or a follower.
+func busier(c Calm) float64 { return max(c.Leader.Processor, c.Follower.Processor) }
+
+// costOfChecks is what a board of topdog needs that looks at its service. What keepalived needs for as many
+// checks stands beside it.
+func costOfChecks(r *Report, g goal) (list []result, why string) {
+	for _, c := range r.Checked {
+		s := r.system(c.System)
+		if s.Program != topdog || !g.of.include(s) {
+			continue
+		}
+		own := busier(c)
+		words := fmt.Sprintf("%s: %s", percent(own), s.name())
+		for _, peer := range r.Checked {
+			if p := r.system(peer.System); p.Program == keepalived && own > 0 {
+				words += fmt.Sprintf("; %s %s, %s", p.name(), percent(busier(peer)), times(busier(peer)/own, false))
+			}
+		}
+		list = append(list, result{value: own, atRest: own, words: words})
+	}
+	return list, "topdog's checks were not measured"
+}

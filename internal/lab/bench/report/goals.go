@@ -95,6 +95,21 @@ var goals = []goal{
 	{SwitchBackLong, at100ms, "longest time to one holder", percentile(outage, 100), atMost(500 * time.Millisecond)},
 	{SwitchBackLong, at100ms, "most time with two holders", percentile(two, 100), atMost(0)},
 
+	// The service fails, and the board does not. All but a crash may be seen by asking it only.
+	{ServiceKilled, at100ms, "median outage", percentile(outage, 50), atMost(15 * time.Millisecond)},
+	{ServiceKilled, at100ms, "p95 of the outage", percentile(outage, 95), atMost(30 * time.Millisecond)},
+	{ServiceFrozen, at100ms, "longest outage", percentile(outage, 100), atMost(450 * time.Millisecond)},
+	{ServiceRestarts, at100ms, "moves of the address", mostMoves, atMostMoves(2)},
+	{ServiceRestartsPreempt, at100ms, "moves of the address", mostMoves, atMostMoves(2)},
+	{ServiceNowhere, at100ms, "moves of the address", mostMoves, atMostMoves(0)},
+	{ServiceNowhere, at100ms, "most time without a holder", percentile(none, 100), atMost(0)},
+	{ServiceFirst, at100ms, "the address goes to the first that answers", unended, limit{words: "in every run"}},
+	{LeaderReboots, at100ms, "longest outage", percentile(outage, 100), atMost(5 * time.Millisecond)},
+	{LeaderRebootsPreempt, at100ms, "longest outage", percentile(outage, 100), atMost(5 * time.Millisecond)},
+	{FollowerReboots, at100ms, "longest outage", percentile(outage, 100), atMost(0)},
+	{Hook, at100ms, "p95 of the time to the script", percentile(hook, 95), atMost(20 * time.Millisecond)},
+	{"five checks a second", at100ms, "processor of a board's daemon and checker", costOfChecks, limit{most: 0.01, words: "at most 1 % of a core"}},
+
 	// Loss.
 	{"no loss, nobody fails", at10ms, "moves in ten minutes", movesForNothing(0), atMostMoves(1)},
 	{"20 % loss, nobody fails", inAll, "moves in ten minutes", movesForNothing(0.2), atMostMoves(0)},

@@ -65,6 +65,27 @@ func best() *Report {
 	for _, e := range []string{SwitchBack, SwitchBackLong} {
 		moving(e, 5, 500*ms, 0)
 	}
+	moving(ServiceKilled, 1, 15*ms, 0)
+	moving(ServiceFrozen, 1, 450*ms, 0)
+	for _, e := range []string{ServiceRestarts, ServiceRestartsPreempt} {
+		moving(e, 2, time.Second, time.Second)
+	}
+	moving(ServiceNowhere, 0, 0, 0)
+	for i := range r.Failures[len(r.Failures)-1].Runs {
+		r.Failures[len(r.Failures)-1].Runs[i].None = 0
+	}
+	moving(ServiceFirst, 1, time.Minute, 0)
+	moving(LeaderReboots, 1, 5*ms, 0)
+	moving(LeaderRebootsPreempt, 2, 5*ms, 0)
+	moving(FollowerReboots, 0, 0, 0)
+	moving(Hook, 1, 3*ms, 0)
+	for i := range r.Failures[len(r.Failures)-1].Runs {
+		r.Failures[len(r.Failures)-1].Runs[i].Hook = 20 * ms
+	}
+	r.Checked = []Calm{
+		{System: "t", Boards: 3, For: 10 * time.Second, Leader: Cost{0.01, 1, 1, 3}, Follower: Cost{0.004, 1, 1, 3}},
+		{System: "k", Boards: 3, For: 10 * time.Second, Leader: Cost{0.06, 1, 1, 2}, Follower: Cost{0.07, 1, 1, 2}},
+	}
 	for _, boards := range []int{3, 10, 50} {
 		r.Calm = append(r.Calm, Calm{
 			System: "t", Boards: boards, For: 10 * time.Second, Packets: 200, Bytes: 20000,
@@ -219,6 +240,31 @@ func TestGoals(t *testing.T) {
 			"MISSED | switch-5s, H = 100 ms | most time with two holders | 0.001 ms: topdog default, 20 runs"}},
 		{"slow to agree when the switch forwards", last("t", SwitchBackLong, func(r *Run) { r.Outage += us }), []string{
 			"MISSED | switch-35s-back, H = 100 ms | longest time to one holder | 500.001 ms: topdog default, 20 runs"}},
+		{"a service that is missed for long", slower("t", ServiceKilled, us), []string{
+			"MISSED | service-killed, H = 100 ms | median outage | 15.001 ms: topdog default, 20 runs"}},
+		{"two of 20 services are missed for long", func(r *Report) {
+			last("t", ServiceKilled, func(r *Run) { r.Outage = 31 * ms })(r)
+			runs(r, "t", ServiceKilled)[3].Outage = 31 * ms
+		}, []string{"MISSED | service-killed, H = 100 ms | p95 of the outage | 31 ms: topdog default, 20 runs"}},
+		{"a frozen service is found late once", last("t", ServiceFrozen, func(r *Run) { r.Outage += us }), []string{
+			"MISSED | service-frozen, H = 100 ms | longest outage | 450.001 ms: topdog default, 20 runs"}},
+		{"a service drags the address along", last("t", ServiceRestartsPreempt, func(r *Run) { r.Moves = 3 }), []string{
+			"MISSED | service-restarts-preempt, H = 100 ms | moves of the address | 3: topdog default, most of 20 runs"}},
+		{"nobody holds when no service runs", last("t", ServiceNowhere, func(r *Run) { r.None = us }), []string{
+			"MISSED | service-nowhere, H = 100 ms | most time without a holder | 0.001 ms: topdog default, 20 runs"}},
+		{"the first that answers is not noticed", last("t", ServiceFirst, func(r *Run) { r.Censored = true }), []string{
+			"MISSED | service-first, H = 100 ms | the address goes to the first that answers | in 19 of 20 runs: topdog default"}},
+		{"a reboot is noticed", last("t", LeaderReboots, func(r *Run) { r.Outage += us }), []string{
+			"MISSED | leader-reboots, H = 100 ms | longest outage | 5.001 ms: topdog default, 20 runs"}},
+		{"a follower's reboot is noticed", last("t", FollowerReboots, func(r *Run) { r.Outage += us }), []string{
+			"MISSED | follower-reboots, H = 100 ms | longest outage | 0.001 ms: topdog default, 20 runs"}},
+		{"hooks are late", func(r *Report) {
+			for i := range runs(r, "t", Hook) {
+				runs(r, "t", Hook)[i].Hook += us
+			}
+		}, []string{"MISSED | hook, H = 100 ms | p95 of the time to the script | 20.001 ms: topdog default, 20 runs"}},
+		{"checks cost much", func(r *Report) { r.Checked[0].Follower.Processor = 0.014 }, []string{
+			"MISSED | five checks a second, H = 100 ms | processor of a board's daemon and checker | 1.4 %: topdog default; keepalived default 7 %, x 5.0"}},
 		{"moved twice at 10 ms, and nothing was lost", func(r *Report) { r.Lossy[1].Moves = 2 }, []string{
 			"MISSED | no loss, nobody fails, H = 10 ms | moves in ten minutes | 2 in 10 min: topdog 10 ms"}},
 		{"nobody looked at 10 ms", func(r *Report) { r.Lossy[1].System = "t" }, []string{

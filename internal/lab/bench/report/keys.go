@@ -32,4 +32,16 @@ const (
 	SwitchBackLong = "switch-35s-back" // it forwards
 	Split          = "split"           // two boards here, three there
 	SplitHealed    = "split-healed"    // the end of split; Two counts from the first frame that passes
+
+	// The boards' service fails, and the boards don't. The outage is that of the service.
+	ServiceKilled          = "service-killed"           // SIGKILL
+	ServiceFrozen          = "service-frozen"           // SIGSTOP
+	ServiceRestarts        = "service-restarts"         // killed ten times, always on the board that led first
+	ServiceRestartsPreempt = "service-restarts-preempt" // the same with boards that preempt
+	ServiceNowhere         = "service-nowhere"          // killed on all boards, on the leader last
+	ServiceFirst           = "service-first"            // the end of service-nowhere on one follower
+	LeaderReboots          = "leader-reboots"           // its service comes later than its daemon
+	LeaderRebootsPreempt   = "leader-reboots-preempt"   // the same with boards that preempt
+	FollowerReboots        = "follower-reboots"
+	Hook                   = "hook" // hand-over by command; Run.Hook is what it is about
 )

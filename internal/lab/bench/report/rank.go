@@ -64,6 +64,7 @@ func twoAnswer(r Run) bound { return bound{Time: r.TwoAnswer} }
 func none(r Run) bound      { return bound{Time: r.None} }
 func moves(r Run) bound     { return bound{Time: time.Duration(r.Moves)} }
 func late(r Run) bound      { return bound{Time: r.Late} }
+func hook(r Run) bound      { return bound{Time: r.Hook} }
 func trip(r Run) bound      { return bound{Time: r.RoundTrip} }
 
 // of collects one figure of all runs.

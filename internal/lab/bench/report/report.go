@@ -14,6 +14,7 @@ type Report struct {
 	Events   []Event   `json:"events"`
 	Failures []Failure `json:"failures,omitempty"` // event after event, run after run
 	Calm     []Calm    `json:"calm,omitempty"`
+	Checked  []Calm    `json:"checked,omitempty"` // groups whose boards run five checks a second
 	Lossy    []Lossy   `json:"lossy,omitempty"`
 	Starts   []Start   `json:"starts,omitempty"`
 	// Binary is the size of topdog for arm64, static and stripped; 0 if nobody has built it.
@@ -39,12 +40,17 @@ type System struct {
 	Setting  string        `json:"setting"`
 	Interval time.Duration `json:"interval_ns"` // between two messages of the leader
 	Config   string        `json:"config"`      // of the first board, whole
+	// Service is set if each of its boards has a service, at which it looks. It has the events that are about
+	// services, and no others.
+	Service bool `json:"service,omitempty"`
 }
 
 // Event is one of the things that are done to the leader.
 type Event struct {
 	Key   string `json:"key"`   // such as cable-pulled; see CablePulled and the others
 	Title string `json:"title"` // for people
+	// Service is set if it is about the boards' service: then the outage is that of the service.
+	Service bool `json:"service,omitempty"`
 }
 
 // Failure is all runs of one event with one system.
@@ -80,6 +86,8 @@ type Run struct {
 	// Announced is how often the client heard another board than the old leader
 	// announce the address. It is counted for BothFrozen only.
 	Announced int `json:"announced,omitempty"`
+	// Hook is how long after the new leader had the address its script was run. It is measured for Hook only.
+	Hook time.Duration `json:"hook_ns,omitempty"`
 }
 
 // Calm is a group that does nothing but its duty.

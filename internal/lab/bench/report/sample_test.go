@@ -52,11 +52,12 @@ func sample() *Report {
 		},
 		Missing: []string{"ucarp: not installed; apt-get install ucarp", "50 boards: the quick form leaves them out"},
 		Events: []Event{
-			{CablePulled, "cable pulled"}, {FramesDropped, "the switch drops the leader's frames, the carrier stays"}, {PathHealed, "the path heals"},
-			{Killed, "SIGKILL of the daemon"}, {Stopped, "SIGSTOP for 10 s, then SIGCONT"},
-			{BothFrozen, "SIGSTOP of all of the board"}, {Terminated, "SIGTERM"},
-			{Resigned, "hand-over by command"}, {Preempted, "the old leader takes over again"},
-			{CableFlaps, "the cable is out for 500 ms and in for 500 ms, ten times (outage: the sum)"}, {"never-run", "an event that nobody had time for"},
+			{Key: CablePulled, Title: "cable pulled"}, {Key: FramesDropped, Title: "the switch drops the leader's frames, the carrier stays"}, {Key: PathHealed, Title: "the path heals"},
+			{Key: Killed, Title: "SIGKILL of the daemon"}, {Key: Stopped, Title: "SIGSTOP for 10 s, then SIGCONT"},
+			{Key: BothFrozen, Title: "SIGSTOP of all of the board"}, {Key: Terminated, Title: "SIGTERM"},
+			{Key: Resigned, Title: "hand-over by command"}, {Key: Preempted, Title: "the old leader takes over again"},
+			{Key: CableFlaps, Title: "the cable is out for 500 ms and in for 500 ms, ten times (outage: the sum)"}, {Key: "never-run", Title: "an event that nobody had time for"},
+			{Key: Hook, Title: "hand-over by command, with a script"},
 		},
 		Binary: 9_700_000,
 	}
@@ -109,6 +110,11 @@ func sample() *Report {
 	fail("topdog-100ms", CableFlaps, evenly(3, 60*ms, 90*ms, func(i int, r *Run) { r.Moves = i }))
 	fail("keepalived-100ms", CableFlaps, evenly(3, 300*ms, 400*ms, func(i int, r *Run) { r.Moves = 20 - i }))
 
+	fail("topdog-100ms", Hook, evenly(3, 1*ms, 3*ms, func(i int, r *Run) { r.Hook = time.Duration(i+2) * ms }))
+	r.Checked = []Calm{
+		{System: "topdog-100ms", Boards: 3, For: 10 * time.Second, Packets: 140, Bytes: 140 * 84, Leader: Cost{0.007, 25_400_000, 9_300_000, 3}, Follower: Cost{0.005, 25_100_000, 8_900_000, 3}},
+		{System: "keepalived-1s", Boards: 3, For: 10 * time.Second, Packets: 10, Bytes: 540, Leader: Cost{0.063, 13_600_000, 3_600_000, 2}, Follower: Cost{0.069, 13_800_000, 3_700_000, 2}},
+	}
 	r.Calm = []Calm{
 		{System: "topdog-100ms", Boards: 10, For: 30 * time.Second, Packets: 570, Bytes: 570 * 98, Leader: Cost{0.0051, 11_900_000, 8_000_000, 2}, Follower: Cost{0.0028, 11_000_000, 7_000_000, 2}},
 		{System: "topdog-100ms", Boards: 3, For: time.Minute, Packets: 804, Bytes: 804 * 96, Leader: Cost{0.0042, 11_800_000, 7_900_000, 2}, Follower: Cost{0.0026, 10_900_000, 7_100_000, 2}},

@@ -16,7 +16,8 @@ func (r *Report) sections() []section {
 	list := []section{r.head()}
 	list = append(list, section{
 		title: "Outage", level: 1,
-		intro: "Milliseconds. The outage is the longest that the client, which asks all the time, waited for an answer. Two holders is for how long " +
+		intro: "Milliseconds. The outage is the longest that the client, which asks all the time, waited for an answer; of a service, it counts " +
+			"from the first question that got none, and is 0 if all did. Two holders is for how long " +
 			"two boards or more had the address, two answer for how long two or more answered ARP requests for it from the client's place, " +
 			"which is asked for some events only, none for how long no board had it, moves how often another board became " +
 			"the holder. Percentiles are by nearest rank; > is what had not ended when the bench stopped waiting. " +
@@ -29,7 +30,7 @@ func (r *Report) sections() []section {
 	if len(r.Events) == 0 {
 		list[len(list)-1].notes = []string{"Not measured."}
 	}
-	return append(list, r.calm(), r.lossy(), r.starts(), r.missing(), r.goalSection())
+	return append(list, r.calm(), r.checked(), r.lossy(), r.starts(), r.missing(), r.goalSection())
 }
 
 func (r *Report) head() section {
@@ -66,9 +67,15 @@ func (r *Report) event(e Event) section {
 	if probed {
 		head = slices.Insert(head, columnTwoAnswer, "two answer\nmax", "two answer\nmedian")
 	}
+	if e.Key == Hook {
+		head = append(head, "hook\nmedian", "hook\np95", "hook\nmax")
+	}
 	s := section{title: r.title(e.Key), level: 2, table: newTable(0, []int{0}, head...)}
 	var unmeasured, lateness []string
 	for _, y := range r.Systems {
+		if y.Service != e.Service {
+			continue
+		}
 		f, _ := r.failure(y.Key, e.Key)
 		switch {
 		case f.Unable != "":
@@ -82,8 +89,11 @@ func (r *Report) event(e Event) section {
 		if probed {
 			row = slices.Insert(row, columnTwoAnswer, rank(f.Runs, twoAnswer, 100).cell(), rank(f.Runs, twoAnswer, 50).cell())
 		}
+		if e.Key == Hook {
+			row = append(row, rank(f.Runs, hook, 50).cell(), rank(f.Runs, hook, 95).cell(), rank(f.Runs, hook, 100).cell())
+		}
 		s.table.add(row...)
-		s.notes = append(s.notes, unended(y, f.Runs)...)
+		s.notes = append(s.notes, unendedNotes(y, f.Runs)...)
 		lateness = append(lateness, tardy(y, f.Runs)...)
 	}
 	s.notes = append(s.notes, lateNote(lateness)...)
@@ -156,8 +166,8 @@ func (r *Report) besides(y System, median bound, ours func(System) (bound, bool)
 	return []string{same, unset}
 }
 
-// unended says of how many runs only the least is known.
-func unended(y System, runs []Run) []string {
+// unendedNotes say of how many runs only the least is known.
+func unendedNotes(y System, runs []Run) []string {
 	var list []string
 	open := func(figure func(Run) bound, what string) {
 		n := 0
@@ -195,13 +205,26 @@ func (r *Report) calm() section {
 		intro: "Packets of the whole group on the LAN, with Ethernet's header. Processor is of one core; memory in MB (1,000,000 " +
 			"bytes), all processes of a board together: RSS counts what they share more than once, PSS once. Followers are the mean of all.",
 	}
-	if len(r.Calm) == 0 {
+	return r.costs(s, r.Calm)
+}
+
+func (r *Report) checked() section {
+	return r.costs(section{
+		title: "Checks", level: 1,
+		intro: "Every board looks at its service by five checks a second: topdog by asking it for a name, keepalived by five scripts that do (dig). " +
+			"The columns are those of the steady state. What the scripts need is with what keepalived needs, and the service is with nobody.",
+	}, r.Checked)
+}
+
+// costs is the table of what groups need that do nothing but their duty.
+func (r *Report) costs(s section, groups []Calm) section {
+	if len(groups) == 0 {
 		s.notes = []string{"Not measured."}
 		return s
 	}
 	s.table = newTable(1, []int{1}, "boards", "system", "for", "packets\na second", "packets\nbytes",
 		"leader\nCPU", "leader\nRSS", "leader\nPSS", "follower\nCPU", "follower\nRSS", "follower\nPSS")
-	list := slices.Clone(r.Calm)
+	list := slices.Clone(groups)
 	slices.SortStableFunc(list, func(a, b Calm) int { return cmp.Compare(a.Boards, b.Boards) })
 	for _, c := range list {
 		a, b := c.Leader, c.Follower
@@ -277,7 +300,7 @@ func (r *Report) lossy() section {
 				cells[7+i] = rank(l.Runs, outage, p).cell()
 			}
 			cells[10] = rank(l.Runs, two, 100).cell()
-			for _, n := range unended(y, l.Runs) {
+			for _, n := range unendedNotes(y, l.Runs) {
 				s.notes = append(s.notes, fmt.Sprintf("%s loss, %s", percent(l.Loss), n))
 			}
 			for _, n := range tardy(y, l.Runs) {

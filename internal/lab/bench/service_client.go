@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+const (
+	dnsPort = 53
+	// answerWithin is how long the client waits for an answer. What comes later is no answer.
+	answerWithin = 100 * time.Millisecond
+)
+
+// nameLine is the line of an Asker to the services: it asks for a name at the floating address, and the address
+// of that name says whose service has answered. It remembers which questions got no answer.
+type nameLine struct {
+	conn   *net.UDPConn
+	target netip.AddrPort
+	query  []byte
+	buf    [512]byte // of the goroutine that receives
+
+	mu        sync.Mutex
+	questions []nameQuestion // by their numbers; the first one is 1
+}
+
+// nameQuestion is one question; answered is zero while it has no answer.
+type nameQuestion struct{ asked, answered time.Time }
+
+// newNameLine asks from a socket at the floating address.
+func newNameLine(conn *net.UDPConn) *nameLine {
+	return &nameLine{conn: conn, target: netip.AddrPortFrom(vip, dnsPort), query: nameQuery()}
+}
+
+// nameQuery is a question whose number is 0.
+func nameQuery() []byte {
+	m := dnsmessage.Message{Questions: []dnsmessage.Question{{
+		Name: dnsmessage.MustNewName(serviceName + "."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET,
+	}}}
+	query, err := m.Pack()
+	if err != nil {
+		panic(err) // A constant that cannot be packed is a mistake in this file.
+	}
+	return query
+}
+
+// Ask sends a question. Its number, modulo 65536, is the ID of the message.
+func (l *nameLine) Ask(number uint32) error {
+	query := append([]byte{byte(number >> 8), byte(number)}, l.query[2:]...)
+	l.mu.Lock()
+	l.questions = append(l.questions, nameQuestion{asked: time.Now()})
+	l.mu.Unlock()
+	_, err := l.conn.WriteToUDPAddrPort(query, l.target)
+	return err
+}
+
+// Answer waits for an answer in time to one of the questions.
+func (l *nameLine) Answer() (board int, err error) {
+	for {
+		n, from, err := l.conn.ReadFromUDPAddrPort(l.buf[:])
+		at := time.Now()
+		if err != nil {
+			return 0, err
+		}
+		if netip.AddrPortFrom(from.Addr().Unmap(), from.Port()) != l.target {
+			continue
+		}
+		id, board, err := parseAnswer(l.buf[:n])
+		if err == nil && l.answered(id, at) {
+			return board, nil
+		}
+	}
+}
+
+func (l *nameLine) Close() error { return l.conn.Close() }
+
+// answered notes an answer, and reports whether it came in time.
+func (l *nameLine) answered(id uint16, at time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	newest := len(l.questions)
+	i := newest - int(uint16(newest)-id) - 1 // the newest one with this ID
+	if i < 0 || at.Sub(l.questions[i].asked) > answerWithin {
+		return false
+	}
+	l.questions[i].answered = at
+	return true
+}
+
+// parseAnswer returns the ID of an answer, and the board that has given it.
+func parseAnswer(message []byte) (id uint16, board int, err error) {
+	var p dnsmessage.Parser
+	head, err := p.Start(message)
+	if err != nil {
+		return 0, 0, err
+	}
+	if head.RCode != dnsmessage.RCodeSuccess {
+		return 0, 0, fmt.Errorf("the answer is %v", head.RCode)
+	}
+	if err := p.SkipAllQuestions(); err != nil {
+		return 0, 0, err
+	}
+	if _, err := p.AnswerHeader(); err != nil {
+		return 0, 0, err
+	}
+	a, err := p.AResource()
+	return head.ID, int(a.A[3]), err
+}
+
+// silence is what questions without an answer come to.
+type silence struct {
+	longest time.Duration // from such a question to the next answer
+	open    bool          // there was none after it
+}
+
+// silences looks at the questions since a moment.
+func (l *nameLine) silences(since time.Time) silence {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return silencesOf(l.questions, since, time.Now())
+}
+
+// silencesOf looks at questions of which the last ones may still get an answer.
+func silencesOf(questions []nameQuestion, since, until time.Time) (s silence) {
+	var lostAt time.Time // the first question without an answer since the last answer
+	for _, q := range questions {
+		switch {
+		case q.answered.IsZero() && until.Sub(q.asked) < answerWithin:
+			continue // it may come
+		case q.answered.IsZero():
+			if lostAt.IsZero() {
+				lostAt = q.asked
+			}
+		case !lostAt.IsZero():
+			if q.answered.After(since) {
+				s.longest = max(s.longest, q.answered.Sub(lostAt))
+			}
+			lostAt = time.Time{}
+		}
+	}
+	if !lostAt.IsZero() {
+		s.longest, s.open = max(s.longest, until.Sub(lostAt)), true
+	}
+	return s
+}
+
+// askOnce asks a service once, from the machine of the caller.
+func askOnce(host string) error {
+	conn, err := net.Dial("udp4", net.JoinHostPort(host, fmt.Sprint(dnsPort)))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(nameQuery()); err != nil {
+		return err
+	}
+	buf := make([]byte, 512)
+	n, err := conn.Read(buf)
+	if err != nil {
+		return err
+	}
+	if _, board, err := parseAnswer(buf[:n]); err != nil || board == 0 {
+		return errors.Join(errors.New("the service answers, and not what was asked"), err)
+	}
+	return nil
+}
