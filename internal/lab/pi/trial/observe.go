@@ -31,6 +31,9 @@ func (t *trial) look(ctx context.Context) (view, error) {
 		}
 		wg.Go(func() {
 			w, err := b.WatchLights(ctx, pi.WatchTime, b.Light())
+			if err != nil && switchesOff(ctx, b) {
+				return
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -47,6 +50,22 @@ func (t *trial) look(ctx context.Context) (view, error) {
 	}
 	v.holders = holders
 	return v, failed
+}
+
+// switchesOff reports whether a board that cannot be watched any more is off in a moment: one that shuts
+// down ends while somebody looks at it.
+func switchesOff(ctx context.Context, b *pi.Board) bool {
+	for range 20 {
+		if !b.On() {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return false
 }
 
 func (v view) String() string {
