@@ -42,8 +42,7 @@ Scripts must belong to root, and nobody else may write to them. All of it is in
 	}
 	c.Flags().StringVar(&o.Directory, "dir", hooksDirectory, "the `path` of the directory with the scripts")
 	c.Flags().DurationVar(&o.Timeout, "timeout", hookTimeout, "after that `time` a script is killed, with all that it has started")
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	return withSocket(c)
 }
 
 // killAfter is how long a command of topdog lead has to end.
@@ -85,8 +84,7 @@ because it has not ended yet.`,
 	}
 	c.Flags().SetInterspersed(false) // what follows the command belongs to it
 	c.Flags().DurationVar(&o.KillAfter, "kill-after", killAfter, "the `time` from SIGTERM to SIGKILL")
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	return withSocket(c)
 }
 
 // leaderTarget is what units are wanted by that run on the leader only.
@@ -109,6 +107,5 @@ its daemon stops or does not answer for 5 s, and when this command ends. This ne
 		},
 	}
 	c.ValidArgsFunction = cobra.NoFileCompletions
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	return withSocket(c)
 }

@@ -61,6 +61,15 @@ already, the command changes nothing and prints the line again.`,
 			}
 		},
 	}
+	boardFlags(c, &board)
+	c.Flags().BoolVar(&export, "export", false, "write configuration and key to standard output, for --import")
+	c.Flags().BoolVar(&imports, "import", false, "read configuration and key from standard input")
+	c.ValidArgsFunction = cobra.NoFileCompletions // the address
+	return c
+}
+
+// boardFlags gives the command what can be said of a board.
+func boardFlags(c *cobra.Command, board *setup.Board) {
 	flags := c.Flags()
 	flags.StringVar(&board.Address, "address", "", "the floating `address`, as an alternative to the argument")
 	flags.StringVar(&board.Interface, "interface", "", "the `name` of the interface (default: each board finds the one whose subnet contains the address)")
@@ -72,12 +81,8 @@ already, the command changes nothing and prints the line again.`,
 	flags.StringVar(&board.From, "from", "", "convert a `file` of keepalived, usually /etc/keepalived/keepalived.conf")
 	flags.StringVar(&board.Instance, "instance", "", "with --from: the `name` of the vrrp_instance or vrrp_sync_group, if there are several")
 	flags.BoolVar(&board.DryRun, "dry-run", false, "with --from: print what would be written, and write nothing")
-	flags.BoolVar(&export, "export", false, "write configuration and key to standard output, for --import")
-	flags.BoolVar(&imports, "import", false, "read configuration and key from standard input")
-	c.ValidArgsFunction = cobra.NoFileCompletions // the address
 	completeFlag(c, "interface", interfaceNames)
 	completeFlag(c, "led", lights)
-	return c
 }
 
 // oneAddress takes the address from the argument or from the flag.

@@ -44,31 +44,24 @@ the command line, 3 if the daemon does not run, 4 if it does not answer.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes, until interrupted")
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	return withSocket(c)
 }
 
 func resignCommand() *cobra.Command {
-	c := &cobra.Command{
+	return withSocket(&cobra.Command{
 		Use:   "resign",
 		Short: "Hand the address over to the heir",
 		Long: `Hand the address over to the board that is next in rank, the heir, for example
 before a planned reboot. The address is gone for about one round trip.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			handover, err := console.Dial(socketPath(c)).Resign(c.Context())
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), handover.Text)
-			return err
+			return say(c, handover.Text, err)
 		},
-	}
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	})
 }
 
 func leaveCommand() *cobra.Command {
-	c := &cobra.Command{
+	return withSocket(&cobra.Command{
 		Use:   "leave",
 		Short: "Hand over and end the daemon, before a shutdown",
 		Long: `Hand the address over, if this board has it, and end the daemon. topdog-leave.service
@@ -77,15 +70,9 @@ At any other time systemd starts the daemon again, and it joins as a follower; t
 stopped, use systemctl stop topdog.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			handover, err := console.Dial(socketPath(c)).Leave(c.Context())
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), handover.Text)
-			return err
+			return say(c, handover.Text, err)
 		},
-	}
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	})
 }
 
 // socketPath is where the daemon listens: as the flag says, else as the

@@ -37,6 +37,5 @@ that released the address, if its daemon still runs.`,
 	}
 	c.Flags().BoolVar(&all, "all", false, "show all changes that are kept, the newest first, and suspicions of a leader that lived")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	return withSocket(c)
 }

@@ -38,8 +38,7 @@ program when something happens, see topdog hooks and topdog lead.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	return withSocket(c)
 }
 
 func isLeaderCommand() *cobra.Command {
@@ -65,6 +64,5 @@ as long as this board leads, use topdog lead.`,
 			return nil
 		},
 	}
-	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
-	return c
+	return withSocket(c)
 }

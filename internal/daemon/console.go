@@ -21,12 +21,17 @@ func (d *Daemon) Resign(ctx context.Context) (console.Handover, error) {
 	if err = errors.Join(err, refused); err != nil {
 		return console.Handover{}, err
 	}
+	return d.awaitSuccessor(ctx, successor, "resigned")
+}
+
+// awaitSuccessor waits until another board leads. done is what this board has done for that.
+func (d *Daemon) awaitSuccessor(ctx context.Context, successor chan console.Handover, done string) (console.Handover, error) {
 	defer d.tasks.post(func() { d.handover.forget(successor) })
 	select {
 	case h := <-successor:
 		return h, nil
 	case <-time.After(resignWithin):
-		return console.Handover{}, errors.New("resigned, but no other board has taken over yet: look at topdog status")
+		return console.Handover{}, errors.New(done + ", but no other board has taken over yet: look at topdog status")
 	case <-ctx.Done():
 		return console.Handover{}, ctx.Err()
 	}

@@ -134,15 +134,7 @@ func (d *Daemon) Drain(ctx context.Context, asked console.DrainRequest) (console
 	if err := d.noteDrain(ctx, note, successor); err != nil {
 		return console.Handover{}, err
 	}
-	defer d.tasks.post(func() { d.handover.forget(successor) })
-	select {
-	case h := <-successor:
-		return h, nil
-	case <-time.After(resignWithin):
-		return console.Handover{}, errors.New("drained, but no other board has taken over yet: look at topdog status")
-	case <-ctx.Done():
-		return console.Handover{}, ctx.Err()
-	}
+	return d.awaitSuccessor(ctx, successor, "drained")
 }
 
 // noteDrain writes the note, and then does what it says, also if the caller has given up meanwhile.

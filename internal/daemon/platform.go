@@ -181,15 +181,20 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		s.useFence(o.Deadman)
 	}
 	if o.Checker != nil {
-		s.StartChecker = func() (Checker, error) {
-			p, err := check.Start(o.Checker)
-			if err != nil {
-				return nil, err
-			}
-			return p, nil
-		}
+		s.useChecker(o.Checker)
 	}
 	return s
+}
+
+// useChecker has the machine run checks in a process that is started by a command.
+func (p *Platform) useChecker(command []string) {
+	p.StartChecker = func() (Checker, error) {
+		c, err := check.Start(command)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
 }
 
 // useFence has the machine enforce a lease: by a fence, and by a dead man's switch that is

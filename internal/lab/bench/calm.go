@@ -25,7 +25,7 @@ func (s *session) calm(ctx context.Context) error {
 	for _, boards := range s.plan.boards {
 		for _, sys := range s.plan.servedSystems(false) {
 			jobs = append(jobs, func() error {
-				c, err := s.calmGroup(ctx, sys, boards)
+				c, err := s.calmGroup(ctx, sys, boards, variant{}, s.plan.rest)
 				s.show.done()
 				if err != nil {
 					return fmt.Errorf("%s, %d boards: %w", sys, boards, err)
@@ -47,9 +47,9 @@ func (s *session) calm(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// calmGroup watches one group for a while.
-func (s *session) calmGroup(ctx context.Context, sys system, boards int) (c report.Calm, err error) {
-	r, err := newRig(sys, boards, variant{})
+// calmGroup watches one group for a while, after a rest.
+func (s *session) calmGroup(ctx context.Context, sys system, boards int, v variant, rest time.Duration) (c report.Calm, err error) {
+	r, err := newRig(sys, boards, v)
 	if err != nil {
 		return c, err
 	}
@@ -65,7 +65,7 @@ func (s *session) calmGroup(ctx context.Context, sys system, boards int) (c repo
 	if err != nil {
 		return c, err
 	}
-	if err := wait(ctx, s.plan.rest); err != nil {
+	if err := wait(ctx, rest); err != nil {
 		return c, err
 	}
 	return r.watchCalm(ctx, leader, s.plan.calm)

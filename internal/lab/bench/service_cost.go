@@ -27,7 +27,7 @@ func (s *session) checks(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		c, err := s.checkedGroup(ctx, sys)
+		c, err := s.calmGroup(ctx, sys, 3, variant{five: true}, settleFor)
 		s.show.done()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", sys, err))
@@ -36,30 +36,6 @@ func (s *session) checks(ctx context.Context) error {
 		s.add(func(r *report.Report) { r.Checked = append(r.Checked, c) })
 	}
 	return errors.Join(errs...)
-}
-
-// checkedGroup watches a group for a while.
-func (s *session) checkedGroup(ctx context.Context, sys system) (c report.Calm, err error) {
-	r, err := newRig(sys, 3, variant{five: true})
-	if err != nil {
-		return c, err
-	}
-	defer func() {
-		if closeErr := r.close(); err == nil {
-			err = closeErr
-		}
-	}()
-	if err := r.startInTurn(ctx); err != nil {
-		return c, err
-	}
-	leader, err := r.stableLeader(ctx)
-	if err != nil {
-		return c, err
-	}
-	if err := wait(ctx, settleFor); err != nil {
-		return c, err
-	}
-	return r.watchCalm(ctx, leader, s.plan.calm)
 }
 
 // withoutService are those of a board's processes that are not its service.
