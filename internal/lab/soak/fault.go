@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"topdog/election"
 )
 
 // kind is a kind of fault.
@@ -29,7 +31,7 @@ type act struct {
 }
 
 // bounds are what a fault may cost in the default mode. They are those of a busy machine with
-// two processors: what a fault costs on a quiet one is in docs/figures.md.
+// two processors: what a fault costs on a quiet one is in docs/benchmarks.md.
 type bounds struct {
 	rightful int           // moves, if the leader is hit: the address had to go, or to come back
 	needless int           // moves beyond those
@@ -50,6 +52,9 @@ const (
 	handover  = 500 * time.Millisecond
 	unnoticed = 250 * time.Millisecond
 	noTwo     = 20 * time.Millisecond
+	// found is when two leaders that can reach each other again are one: the next heartbeat of either
+	// tells the other one.
+	found = election.DefaultInterval + noTwo
 )
 
 func cableKinds() []kind {
@@ -59,28 +64,28 @@ func cableKinds() []kind {
 		{key: "cable-flaps", title: "cable flaps", shortest: time.Second, longest: 5 * time.Second,
 			acts: cableFlaps, bounds: bounds{rightful: 1, needless: 4, outage: takeover, two: noTwo}},
 		{key: "cut", title: "cut: the switch drops all of its frames", shortest: 300 * time.Millisecond, longest: 5 * time.Second,
-			acts: twice((*stage).cut, (*stage).heal), bounds: bounds{rightful: 1, outage: takeover, two: 50 * time.Millisecond}},
+			acts: twice((*stage).cut, (*stage).heal), bounds: bounds{rightful: 1, outage: takeover, two: found}},
 		{key: "deaf", title: "deaf: no frame comes in", shortest: 2 * time.Second, longest: 8 * time.Second,
-			acts: twice((*stage).deafen, (*stage).hear), bounds: bounds{rightful: 1, outage: 2 * time.Second, two: 100 * time.Millisecond}},
+			acts: twice((*stage).deafen, (*stage).hear), bounds: bounds{rightful: 1, outage: 2 * time.Second, two: found}},
 		{key: "mute", title: "mute: no frame goes out", shortest: 300 * time.Millisecond, longest: 5 * time.Second,
-			acts: twice((*stage).mute, (*stage).speak), bounds: bounds{rightful: 1, outage: takeover, two: 100 * time.Millisecond}},
+			acts: twice((*stage).mute, (*stage).speak), bounds: bounds{rightful: 1, outage: takeover, two: found}},
 	}
 }
 
 func switchKinds() []kind {
 	return []kind{
 		{key: "bursts", title: "bursts: nothing passes for 20 to 60 ms", shortest: 2 * time.Second, longest: 6 * time.Second, all: true,
-			acts: bursts, bounds: bounds{needless: 2, outage: unnoticed, two: 100 * time.Millisecond}},
+			acts: bursts, bounds: bounds{needless: 2, outage: unnoticed, two: found}},
 		{key: "loss-5", title: "5 % loss", shortest: 3 * time.Second, longest: 10 * time.Second, all: true,
-			acts: lose(0.05), bounds: bounds{needless: 1, outage: unnoticed, two: 100 * time.Millisecond}},
+			acts: lose(0.05), bounds: bounds{needless: 1, outage: unnoticed, two: found}},
 		{key: "loss-20", title: "20 % loss", shortest: 3 * time.Second, longest: 10 * time.Second, all: true,
-			acts: lose(0.2), bounds: bounds{needless: 1, outage: unnoticed, two: 100 * time.Millisecond}},
+			acts: lose(0.2), bounds: bounds{needless: 1, outage: unnoticed, two: found}},
 		{key: "multicast-dead", title: "multicast dead, unicast lives", shortest: 3 * time.Second, longest: 10 * time.Second, all: true,
 			acts: twice((*stage).dropMulticast, (*stage).passMulticast), bounds: bounds{outage: unnoticed, two: noTwo}},
 		{key: "switch-restarts", title: "the switch forwards nothing", shortest: time.Second, longest: 8 * time.Second, all: true,
-			acts: twice((*stage).halt, (*stage).resume), bounds: bounds{rightful: 1, outage: takeover, lasting: true, two: 50 * time.Millisecond}},
+			acts: twice((*stage).halt, (*stage).resume), bounds: bounds{rightful: 1, outage: takeover, lasting: true, two: found}},
 		{key: "split", title: "the LAN falls in two", shortest: time.Second, longest: 6 * time.Second, all: true,
-			acts: split, bounds: bounds{rightful: 2, outage: takeover, two: 50 * time.Millisecond}},
+			acts: split, bounds: bounds{rightful: 2, outage: takeover, two: found}},
 	}
 }
 
