@@ -23,6 +23,8 @@ type pause struct {
 	// if others know of a later one.
 	insists deadline
 	anew    int // how often it still may: two boards that insist would do so without end
+	// correctedAt is when this board has last told a board that knew of an older pause.
+	correctedAt Instant
 }
 
 // The bounds of a pause.
@@ -174,7 +176,7 @@ func (c *Core) receivePause(m *wire.Message) {
 	switch {
 	case p.Number == mine.number && p.Leader == leader:
 	case p.Number < mine.number, p.Number == mine.number && p.Leader < leader:
-		c.sendPause(m.Sender)
+		c.correctPause(m.Sender)
 	case mine.insists.ahead(c.now) && mine.anew > 0:
 		// Others know of more pauses than this board did when somebody spoke here.
 		mine.number, mine.anew = p.Number+1, mine.anew-1
@@ -182,4 +184,15 @@ func (c *Core) receivePause(m *wire.Message) {
 	default:
 		c.beginPause(p.Number, p.Leader, p.Left)
 	}
+}
+
+// correctPause tells a board of the latest pause that has told of an older one. Where two halves of a group
+// meet, all boards of the one hear all of the other at once, so each tells one a millisecond. A
+// board that nobody has told is told when it speaks of its pause again, which it does behind every HELLO.
+func (c *Core) correctPause(board wire.ID) {
+	if c.now-c.pause.correctedAt < roundTripMin {
+		return
+	}
+	c.pause.correctedAt = c.now
+	c.sendPause(board)
 }
