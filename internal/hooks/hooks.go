@@ -93,7 +93,7 @@ func (r *runner) settle() {
 	for {
 		s, another, overtaken := r.states.take()
 		if overtaken > 0 {
-			r.Log.Infof("%d changes were over before the hooks could be told; now this board is %s", overtaken, s.word)
+			r.Log.Infof("changes that were over before the hooks could be told: %d; now this board is %s", overtaken, s.word)
 		}
 		r.now = s
 		if another {

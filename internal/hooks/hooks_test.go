@@ -182,7 +182,7 @@ func TestOvertaken(t *testing.T) {
 	// The fast one was told BACKUP already, and MASTER is over.
 	h.wantBook("slow BACKUP", "fast BACKUP", "slow MASTER", "slow BACKUP")
 	waitFor(t, "it is logged", func() bool {
-		return h.said.has("1 changes were over before the hooks could be told; now this board is BACKUP")
+		return h.said.has("changes that were over before the hooks could be told: 1; now this board is BACKUP")
 	})
 	h.end()
 	h.wantBook("slow BACKUP", "fast BACKUP", "slow MASTER", "slow BACKUP")
