@@ -69,7 +69,8 @@ func WhenNamed(name string) (w When, known bool) {
 // Check is one check, as it was configured.
 type Check struct {
 	Kind   Kind   `json:"kind"`
-	Target string `json:"target"` // of the kind; the program of a command; "" for the gateway
+	Target string `json:"target"`          // of the kind; the program of a command; "" for the gateway
+	Title  string `json:"title,omitempty"` // what people call it; "" for the target
 
 	User      string   `json:"user,omitempty"`      // exec: of the process; "" for any
 	Host      string   `json:"host,omitempty"`      // http: the server's name, if it is not that of the URL
@@ -105,6 +106,7 @@ const (
 	MinTimeout = 10 * time.Millisecond
 	MaxCount   = 100 // of rise and fall
 	MaxGrace   = time.Hour
+	MaxTitle   = 32 // bytes, so that a line of the status has room for the result
 )
 
 // ID tells one check from another. Two that differ in anything have different ones.
@@ -116,6 +118,9 @@ func (c *Check) ID() string {
 // String names the check for people, as in "unit nginx.service".
 func (c *Check) String() string {
 	text := c.Kind.String()
+	if c.Title != "" {
+		return text + " " + c.Title
+	}
 	if c.Target != "" {
 		text += " " + c.Target
 	}

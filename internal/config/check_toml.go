@@ -24,6 +24,7 @@ func tomlCheck(c *check.Check) string {
 			parts = append(parts, key+" = "+value)
 		}
 	}
+	add("title", Quote(c.Title), Quote(""))
 	add("every", tomlText(c.Every), tomlText(check.DefaultEvery))
 	add("timeout", tomlText(c.Timeout), tomlText(c.Every))
 	add("rise", fmt.Sprint(c.Rise), fmt.Sprint(check.DefaultRise))

@@ -42,6 +42,10 @@ func checkFields() []checkField {
 		{check.DNS.String(), `"pi.hole @127.0.0.1"`, textOf(parseDNS)},
 		{check.Command.String(), `["/usr/local/bin/healthy", "--quick"]`, (*checkReading).readCommand},
 		{check.Gateway.String(), "true", (*checkReading).readGateway},
+		{"title", `"resolver"`, textOf(func(c *check.Check, text string) error {
+			c.Title = text
+			return checkPrintable(text, check.MaxTitle, `write at most 32 bytes of printable text, for example title = "resolver"`)
+		})},
 		{"every", `"1s"`, textOf(func(c *check.Check, text string) (err error) {
 			c.Every, err = parseBetween(text, "every", check.MinEvery, check.MaxEvery, check.DefaultEvery)
 			return err
@@ -208,11 +212,18 @@ func (c *checkReading) finish() {
 	case grace && k.When != check.Leading:
 		c.refuse(c.places["grace"], "grace", refuse(`write when = "leading" too, or delete this line; start_grace is for the start of a board`,
 			"it is counted from when a board begins to lead, and this check is judged on all boards"))
-	case slices.ContainsFunc(c.cfg.Checks, func(other check.Check) bool { return other.ID() == c.completed().ID() }):
+	case c.has(func(other check.Check) bool { return k.Title != "" && other.Kind == k.Kind && other.Title == k.Title }):
+		c.refuse(c.places["title"], "title", refuse("write another one", "a check above, of the same kind, has this title"))
+	case c.has(func(other check.Check) bool { other.Title = k.Title; return other.ID() == c.completed().ID() }):
 		c.refuse(c.kind.at, c.kind.key, refuse("delete one of the two", "the same check stands above"))
 	}
 	*k = *c.completed()
 	c.checkAim()
+}
+
+// has reports whether a check that was read before is so.
+func (c *checkReading) has(is func(check.Check) bool) bool {
+	return slices.ContainsFunc(c.cfg.Checks, is)
 }
 
 // completed returns the check with its defaults that depend on other keys.

@@ -158,6 +158,7 @@ func TestParse(t *testing.T) {
 		{"[[check]]\ndns = \"a @::1\"", oneCheck(check.Check{Kind: check.DNS, Target: "a @::1"})},
 		{"[[check]]\ncommand = \"/bin/a\"", oneCheck(check.Check{Kind: check.Command, Target: "/bin/a"})},
 		{"[[check]]\ncommand = [\"/bin/a\", \"\", \"-b c\"]", oneCheck(check.Check{Kind: check.Command, Target: "/bin/a", Arguments: []string{"", "-b c"}})},
+		{"[[check]]\ncommand = [\"/bin/sh\", \"-c\", \"a\"]\ntitle = \"the cache\"", oneCheck(check.Check{Kind: check.Command, Target: "/bin/sh", Arguments: []string{"-c", "a"}, Title: "the cache"})},
 		{"[[check]]\ngateway = true\nevery = \"50ms\"\ntimeout = \"10ms\"\nrise = 1\nfall = 100", oneCheck(check.Check{
 			Kind: check.Gateway, Every: 50 * time.Millisecond, Timeout: 10 * time.Millisecond, Rise: 1, Fall: 100,
 		})},

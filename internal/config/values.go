@@ -322,13 +322,17 @@ func checkGroup(text string) error {
 }
 
 func checkName(text string) error {
-	const hint = `write at most 32 bytes of printable text, for example name = "shelf-3"`
+	return checkPrintable(text, wire.MaxName, `write at most 32 bytes of printable text, for example name = "shelf-3"`)
+}
+
+// checkPrintable is for texts that people read.
+func checkPrintable(text string, most int, hint string) error {
 	for _, r := range text {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return refuse(hint, "%s contains %q, which cannot be printed", quoted(text), r)
 		}
 	}
-	return checkLabel(text, wire.MaxName, hint)
+	return checkLabel(text, most, hint)
 }
 
 func checkLabel(text string, most int, hint string) error {
