@@ -45,7 +45,7 @@ func TestUnfitNeverTwoHolders(t *testing.T) {
 		if v.algorithm == wire.AlgorithmHeir {
 			most = 0
 		}
-		neverTwoHolders(unfit(clean), most)(t, seed, rng, of, v)
+		neverTwoHolders(unfit(clean), 0, most)(t, seed, rng, of, v)
 	})
 }
 
