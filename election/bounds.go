@@ -42,11 +42,15 @@ func CheckInterval(interval time.Duration) error {
 // CheckPreemptDelay says what is wrong with a delay before a board asks a leader of lower rank for the lead.
 // The words follow the delay, as in "2h is more than 1h0m0s".
 func CheckPreemptDelay(delay time.Duration) error {
+	return checkBetween(delay, MinPreemptDelay, MaxPreemptDelay)
+}
+
+func checkBetween(d, least, most time.Duration) error {
 	switch {
-	case delay < MinPreemptDelay:
-		return fmt.Errorf("is less than %v", MinPreemptDelay)
-	case delay > MaxPreemptDelay:
-		return fmt.Errorf("is more than %v", MaxPreemptDelay)
+	case d < least:
+		return fmt.Errorf("is less than %v", least)
+	case d > most:
+		return fmt.Errorf("is more than %v", most)
 	}
 	return nil
 }

@@ -47,22 +47,10 @@ var (
 	errPaused       = errors.New("the group is paused, so the address stays where it is: topdog unpause ends that")
 )
 
-// checkPause says what is wrong with the length of a pause. The words follow the length, as in
-// "48h is more than 24h".
-func checkPause(length time.Duration) error {
-	switch {
-	case length < MinPause:
-		return fmt.Errorf("is less than %v", MinPause)
-	case length > maxPause:
-		return fmt.Errorf("is more than %v", maxPause)
-	}
-	return nil
-}
-
 // Pause pauses the group for that long. The error says that the length is out of bounds, or that nobody leads.
 func (c *Core) Pause(now Instant, length time.Duration) ([]Effect, error) {
 	c.enter(now)
-	if err := checkPause(length); err != nil {
+	if err := checkBetween(length, MinPause, maxPause); err != nil {
 		return c.effects, fmt.Errorf("the pause %v %w", length, err)
 	}
 	if c.leader == wire.Nobody || c.role != Leader && c.role != Follower {
