@@ -56,7 +56,7 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 		if m.Reply && c.asking.count > 0 {
 			c.timeAnswer()
 		}
-		if c.suspectsLeader() || m.Type == wire.TypeCoordinator && !m.Reply {
+		if c.suspectsLeader() || m.Type == wire.TypeCoordinator && !m.Reply || c.waitsInVain(m) {
 			// Any message shows that it lives. Without this the board would suspect it again at once.
 			c.detector.Evidence(c.now)
 			c.becomeFollower(m.Sender, ReasonLeaderAlive)
@@ -68,6 +68,14 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 	}
 	c.becomeFollower(m.Sender, ReasonProclaimed)
 	c.leaderChanged()
+}
+
+// waitsInVain reports whether this candidate was called upon, was answered, and waits for the COORDINATOR of a leader
+// that has proclaimed itself before: it goes on with its heartbeats. Without this the board would wait
+// as long as it waits for answers, which is seconds after heavy losses.
+func (c *Core) waitsInVain(m *wire.Message) bool {
+	called := c.candidacy.cause == ReasonCalledUpon && c.candidacy.coordinator.set
+	return called && m.Type == wire.TypeHeartbeat && !m.Reply && !c.supersedes(m.Sender)
 }
 
 // sendElection asks whether the suspect lives, and says that this board is about

@@ -29,7 +29,8 @@ import (
 //
 //   - A leader that gets an ELECTION holds its own while it goes on leading. To release
 //     the address for an election that it wins would only cost an outage.
-//   - A board that was answered and hears no COORDINATOR holds another election.
+//   - A board that was answered and hears no COORDINATOR holds another election. If it was called upon, and the
+//     leader goes on with its heartbeats, it follows the leader: that has proclaimed itself before.
 //   - A board that recovers and hears a leader of higher rank, but not its answer,
 //     follows that leader.
 //   - A living leader of lower rank is asked to hand over before the winner acquires

@@ -55,6 +55,12 @@ func TestBullySteps(t *testing.T) {
 			{"again, while it is at it", hears(1, wire.TypeElection), []string{"ANSWER to 1"}},
 			{"from above", hears(4, wire.TypeElection), nil},
 		}},
+		{"called upon, and the leader has proclaimed itself before", following3, []step{
+			{"from below", hears(1, wire.TypeElection), []string{"ANSWER to 1", "follower -> candidate: a board of lower rank holds an election", "ELECTION to all"}},
+			{"the leader lives, and has yet to answer", hears(3, wire.TypeHeartbeat, leading), nil},
+			{"answered", hears(3, wire.TypeAnswer, leading), nil},
+			{"the leader goes on", hears(3, wire.TypeHeartbeat, leading), []string{"candidate -> follower: the leader answered"}},
+		}},
 		{"called upon as the leader", alone, []step{
 			{"has nobody to ask", hears(1, wire.TypeElection), []string{"ANSWER to 1", "COORDINATOR to all"}},
 			{"again, by another one", hears(1, wire.TypeElection), []string{"ANSWER to 1"}},
