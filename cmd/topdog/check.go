@@ -22,10 +22,9 @@ func checkCommand() *cobra.Command {
 		Short: "Look for mistakes in the configuration, and try its checks once",
 		Long: `Look for mistakes in the configuration, and try its checks once (see docs/checks.md).
 
-If root calls it, they run as the daemon runs them: as its user, in the sandbox
-of its unit. Otherwise, or without systemd, they run as the user who calls it, and
-it says so. If the daemon runs, what it has found itself is shown below. A check
-that is for the leader only is tried, and counts on the leader only.
+They run as the user who calls it. The daemon runs them as another user and in
+the sandbox of its unit, so if it runs, what it has found itself is shown below.
+A check that is for the leader only is tried, and counts on the leader only.
 
 Exit status: 0 if the file is right and all checks pass, 1 if a check fails, 78
 if the file has mistakes.`,
@@ -53,30 +52,23 @@ func tryChecks(ctx context.Context, out io.Writer, path string, cfg *config.Conf
 	status, err := console.Dial(cfg.Socket).Status(asking)
 	cancel()
 	leads := err == nil && status.Role == console.RoleLeader
-	order := orderOf(cfg)
-	reasons, noSandbox := tryInSandbox(ctx, order)
-	if noSandbox != nil {
-		fmt.Fprintf(out, "%s is right. Its checks, tried by this user, and not in the sandbox of the daemon (%v):\n", path, noSandbox)
-		reasons = check.Try(ctx, order)
-	} else {
-		fmt.Fprintf(out, "%s is right. Its checks, tried in the sandbox of %s:\n", path, daemonUnit)
-	}
+	fmt.Fprintf(out, "%s is right. Its checks, tried here:\n", path)
 	pass = true
-	for i, failed := range reasons {
+	for i, failed := range check.Try(ctx, orderOf(cfg)) {
 		c := &cfg.Checks[i]
 		result, text := "passes", c.String()
 		switch {
-		case failed == "":
+		case failed == nil:
 		case c.When == check.Leading && !leads:
-			result, text = "fails", fmt.Sprintf("%s: %s (it counts on the leader only)", text, failed)
+			result, text = "fails", fmt.Sprintf("%s: %v (it counts on the leader only)", text, failed)
 		default:
-			result, text, pass = "fails", fmt.Sprintf("%s: %s", text, failed), false
+			result, text, pass = "fails", fmt.Sprintf("%s: %v", text, failed), false
 		}
 		fmt.Fprintf(out, "  %-6s  %s\n", result, text)
 	}
 	switch {
 	case err != nil:
-		fmt.Fprintln(out, "The daemon cannot be asked what it has found itself.")
+		fmt.Fprintln(out, "The daemon, which runs them in its sandbox, cannot be asked.")
 	default:
 		writeFound(out, cfg, &status)
 	}
@@ -110,7 +102,7 @@ func interfaceOf(addr netip.Addr) string {
 // writeFound says what the daemon has found, and whether it knows other checks.
 func writeFound(out io.Writer, cfg *config.Config, s *console.Status) {
 	if len(s.Checks) > 0 {
-		fmt.Fprintln(out, "The daemon itself:")
+		fmt.Fprintln(out, "The daemon, in its sandbox:")
 	}
 	known := map[string]bool{}
 	for _, c := range s.Checks {

@@ -35,18 +35,12 @@ const deadmanWord = "deadman"
 // checkerWord likewise makes it the process that runs the checks of a daemon (see internal/check).
 const checkerWord = "checker"
 
-// checkerCommand is the command line of a checker.
-func checkerCommand() []string { return []string{"/proc/self/exe", checkerWord} }
-
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == deadmanWord {
 		os.Exit(attend(netio.AttendDeadman, os.Stderr))
 	}
 	if len(os.Args) == 2 && os.Args[1] == checkerWord {
 		os.Exit(attend(check.Attend, os.Stderr))
-	}
-	if len(os.Args) == 2 && os.Args[1] == onceWord {
-		os.Exit(attend(func() error { return check.AttendOnce(os.Stdin, os.Stdout, checkerCommand()) }, os.Stderr))
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()

@@ -62,7 +62,7 @@ func run(ctx context.Context, path string, witness bool) error {
 		platform = daemon.Witness(cfg)
 	} else {
 		platform = daemon.Real(cfg, daemon.RealOptions{
-			Deadman: []string{"/proc/self/exe", deadmanWord}, Checker: checkerCommand(), Log: entry,
+			Deadman: []string{"/proc/self/exe", deadmanWord}, Checker: []string{"/proc/self/exe", checkerWord}, Log: entry,
 		})
 	}
 	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText(), Witness: witness, StateDir: stateDir(cfg)})

@@ -8,26 +8,25 @@ import (
 )
 
 // Try runs the checks of an order once each, all at a time, in this process. It returns for each why it
-// fails; "" if it passes.
-func Try(ctx context.Context, o Order) []string {
+// fails, or nil.
+func Try(ctx context.Context, o Order) []error {
 	t := &tools{floating: o.Floating, iface: o.Interface}
 	t.asker, t.noAsker = netio.OpenGatewayAsker()
 	defer t.close()
-	reasons := make([]string, len(o.Checks))
+	failed := make([]error, len(o.Checks))
 	var running sync.WaitGroup
 	for i := range o.Checks {
 		running.Go(func() {
 			c := &o.Checks[i]
 			p, err := t.prober(c)
-			if err == nil {
-				defer p.close()
-				err = probe(ctx, c, p)
-			}
 			if err != nil {
-				reasons[i] = err.Error()
+				failed[i] = err
+				return
 			}
+			defer p.close()
+			failed[i] = probe(ctx, c, p)
 		})
 	}
 	running.Wait()
-	return reasons
+	return failed
 }

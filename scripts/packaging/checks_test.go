@@ -48,27 +48,17 @@ func TestChecksOfAUnit(t *testing.T) {
 	p.wantHolders("when its service was stopped", 2)
 	p.wantHandOver("the stop of its service", stopped)
 	p.wantGrade("failing")
-	p.wantTried("fails   unit answers.service: systemd says that it is inactive", "failing     unit answers.service")
+	if out := p.ask("topdog", "check"); !strings.Contains(out, "fails   unit answers.service: systemd says that it is inactive") ||
+		!strings.Contains(out, "failing     unit answers.service") {
+		t.Errorf("topdog check says:\n%s", out)
+	}
 	p.run("systemctl", "start", "answers")
 	p.wantGrade("probation")
 }
 
-// wantTried wants topdog check to say something, and to have tried the checks in the sandbox of the unit.
-func (p *pair) wantTried(want ...string) {
-	p.t.Helper()
-	out := p.ask("topdog", "check")
-	for _, text := range append(want, "tried in the sandbox of topdog.service") {
-		if !strings.Contains(out, text) {
-			p.t.Errorf("topdog check does not say %q:\n%s", text, out)
-		}
-	}
-}
-
-// A check of a process needs to see it, and says so, also before the daemon knows the check.
+// A check of a process needs to see it, and says so.
 func TestChecksOfAProcess(t *testing.T) {
 	p := newPair(t, "systemd")
-	needs(t, "dbus-daemon")
-	p.run("systemctl", "start", "dbus.socket", "dbus.service")
 	p.write("/etc/systemd/system/answers.service", "[Service]\nExecStart=/usr/bin/sleep infinity\nUser=nobody\n", "0644")
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "start", "answers")
@@ -79,10 +69,8 @@ func TestChecksOfAProcess(t *testing.T) {
 	if out := p.ask("topdog", "status"); !strings.Contains(strings.Join(strings.Fields(out), " "), "add the lines [Service] and ProtectProc=default") {
 		t.Errorf("topdog status does not say what to do:\n%s", out)
 	}
-	p.wantTried("fails   exec /usr/bin/sleep of user nobody: the unit of topdog hides the processes of other users")
 	p.write("/etc/systemd/system/topdog.service.d/override.conf", "[Service]\nProtectProc=default\n", "0644")
 	p.run("systemctl", "daemon-reload")
-	p.wantTried("passes  exec /usr/bin/sleep of user nobody")
 	p.run("systemctl", "restart", "topdog")
 	p.wantGrade("passing")
 	p.machineLeads()
@@ -95,13 +83,10 @@ func TestChecksOfAProcess(t *testing.T) {
 // The gateway is asked by ARP, from a process that has no capability.
 func TestCheckOfTheGateway(t *testing.T) {
 	p := newPair(t, "systemd")
-	needs(t, "dbus-daemon")
-	p.run("systemctl", "start", "dbus.socket", "dbus.service")
 	p.configure("[[check]]\ngateway = true\nevery = \"100ms\"\n")
 	p.run("ip", "route", "add", "default", "via", p.LAN.Board(2).Addr.Addr().String())
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.wantGrade("passing")
-	p.wantTried("passes  gateway")
 	p.run("ip", "route", "replace", "default", "via", "10.77.0.77")
 	p.wantGrade("failing")
 	if out := p.ask("topdog", "status"); !strings.Contains(out, "the gateway 10.77.0.77 does not answer") && !strings.Contains(out, "no answer within 100ms") {
