@@ -212,8 +212,10 @@ func (c *checkReading) finish() {
 	case grace && k.When != check.Leading:
 		c.refuse(c.places["grace"], "grace", refuse(`write when = "leading" too, or delete this line; start_grace is for the start of a board`,
 			"it is counted from when a board begins to lead, and this check is judged on all boards"))
-	case c.has(func(other check.Check) bool { return k.Title != "" && other.Kind == k.Kind && other.Title == k.Title }):
-		c.refuse(c.places["title"], "title", refuse("write another one", "a check above, of the same kind, has this title"))
+	case k.Title != "" && c.has(func(other check.Check) bool { return other.String() == k.String() }):
+		c.refuse(c.places["title"], "title", refuse("write another one", "a check above, of the same kind, is called so"))
+	case c.has(func(other check.Check) bool { return other.Title != "" && other.String() == k.String() }):
+		c.refuse(c.kind.at, c.kind.key, refuse("write another title there, or one here", "a check above, of the same kind, has this as its title"))
 	case c.has(func(other check.Check) bool { other.Title = k.Title; return other.ID() == c.completed().ID() }):
 		c.refuse(c.kind.at, c.kind.key, refuse("delete one of the two", "the same check stands above"))
 	}

@@ -190,6 +190,7 @@ var badFiles = []struct{ name, text string }{
 	{"check: twice", good + "[[check]]\nunit = \"a.service\"\n[[check]]\nunit = \"a.service\"\nevery = \"1s\"\n"},
 	{"check: twice but for the title", good + "[[check]]\ncommand = \"/bin/a\"\n[[check]]\ncommand = \"/bin/a\"\ntitle = \"a\"\n"},
 	{"check: titles", good + "[[check]]\ncommand = \"/bin/a\"\ntitle = \"a\"\n[[check]]\ncommand = \"/bin/b\"\ntitle = \"a\"\n[[check]]\ngateway = true\ntitle = \"\"\n[[check]]\ncommand = \"/bin/c\"\ntitle = \"a\u202eb\"\n[[check]]\ncommand = \"/bin/d\"\ntitle = 7\n"},
+	{"check: a title that is what another one looks at", good + "[[check]]\nunit = \"a.service\"\n[[check]]\nunit = \"b.service\"\ntitle = \"a.service\"\n[[check]]\nunit = \"c.service\"\ntitle = \"d.service\"\n[[check]]\nunit = \"d.service\"\n"},
 	{"check: the name of the board below it", good + "[[check]]\nunit = \"nginx.service\"\nname = \"pi3\"\n"},
 	{"check: a key twice", good + "[[check]]\nunit = \"a.service\"\nunit = \"b.service\"\n"},
 	{"check: too many", good + manyChecks(17)},
