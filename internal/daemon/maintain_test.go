@@ -97,16 +97,22 @@ func TestTwoDrains(t *testing.T) {
 	})
 }
 
+// pauseAndKillLeader has three boards, pauses their group, and kills board 3, which alone may lead then.
+func (l *fakeLAN) pauseAndKillLeader(t *testing.T) {
+	t.Helper()
+	one, _, three := l.three()
+	if _, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	pass(time.Second)
+	three.Kill()
+}
+
 // TestPausedLeaderTriesAgain: no other board may lead during a pause, so the one that may does not back off when the kernel
 // refuses it the address.
 func TestPausedLeaderTriesAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, _, three := l.three()
-		if _, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)}); err != nil {
-			t.Fatal(err)
-		}
-		pass(time.Second)
-		three.Kill()
+		l.pauseAndKillLeader(t)
 		pass(time.Second)
 		again := l.board(3, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		pass(1500 * time.Millisecond)
@@ -120,12 +126,7 @@ func TestPausedLeaderTriesAgain(t *testing.T) {
 // question is only challenged, since nobody knows it.
 func TestNewcomerLearnsOfThePause(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, _, three := l.three()
-		if _, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)}); err != nil {
-			t.Fatal(err)
-		}
-		pass(time.Second)
-		three.Kill()
+		l.pauseAndKillLeader(t)
 		pass(5 * time.Second)
 		l.board(4, nil)
 		pass(5 * time.Second)
