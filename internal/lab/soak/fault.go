@@ -54,7 +54,7 @@ const (
 	noTwo     = 20 * time.Millisecond
 	// found is when two leaders that can reach each other again are one: the next heartbeat of either
 	// tells the other one.
-	found = election.DefaultInterval + noTwo
+	found = election.DefaultInterval
 )
 
 func cableKinds() []kind {
