@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -329,6 +330,11 @@ func TestCheckVerb(t *testing.T) {
 	if o := leader.topdog("check"); o.status != exitConfig || !strings.Contains(o.stderr, "10ms is less than 50ms") {
 		t.Errorf("a mistake: %v", o)
 	}
+	// The daemon, which knows nothing of this check yet, tries it.
+	leader.set(settings{"check": `[{ command = ["/bin/sh", "-c", "tr '\\0' ' ' </proc/$PPID/cmdline >&2; false"], title = "who runs it" }]`})
+	if o := leader.topdog("check"); o.status != exitFailure || !strings.Contains(o.stdout, "tried by the daemon, as it runs its own") || !strings.Contains(o.stdout, checkerWord) {
+		t.Errorf("a check that the daemon does not have: %v", o)
+	}
 	leader.set(settings{"check": `[{ tcp = "127.0.0.1:1", when = "leading" }]`})
 	if o := leader.topdog("check"); o.status != 0 || !strings.Contains(o.stdout, "it counts on the leader only") || !strings.Contains(o.stdout, "systemctl reload topdog") {
 		t.Errorf("a check for the leader: %v", o)
@@ -336,5 +342,99 @@ func TestCheckVerb(t *testing.T) {
 	leader.set(settings{"check": ""})
 	if o := leader.topdog("check"); o.status != 0 || !strings.Contains(o.stdout, "It has no checks") {
 		t.Errorf("no checks: %v", o)
+	}
+}
+
+// TestCheckVerbWithoutDaemon: root tries the checks itself, but runs no programs.
+func TestCheckVerbWithoutDaemon(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	b := c.boards[0]
+	ran := filepath.Join(t.TempDir(), "ran")
+	b.set(settings{"check": fmt.Sprintf(`[{ command = ["/usr/bin/touch", %q] }, { tcp = "127.0.0.1:1" }]`, ran)})
+	o := b.topdog("check")
+	for _, want := range []string{"tried as root, since no daemon answers on ", "not tried  command /usr/bin/touch", "fails      tcp 127.0.0.1:1: connection refused"} {
+		if o.status != exitFailure || !strings.Contains(o.stdout, want) {
+			t.Errorf("want %q: %v", want, o)
+		}
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("root has run the program")
+	}
+	// A DNS check waits for an answer, as of a port that is bound and that nobody reads.
+	must(t, b.Host.Do(func() error {
+		l, err := net.ListenPacket("udp4", "127.0.0.1:9953")
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return err
+	}))
+	b.set(settings{"check": `[{ dns = "pi.hole @127.0.0.1:9953", timeout = "1h", every = "1h" }]`})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if o := b.interrupted(ctx, "check"); o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "its checks were not tried") {
+		t.Errorf("it is interrupted: %v", o)
+	}
+}
+
+// interrupted runs a command on the board until ctx ends, and interrupts it then.
+func (b *board) interrupted(ctx context.Context, args ...string) outcome {
+	b.c.t.Helper()
+	var stdout, stderr bytes.Buffer
+	p, err := b.Host.Start(b.c.t.Context(), b.c.program.Path, append(args, "--config", b.ConfigFile()),
+		netns.Env(b.c.program.Env...), netns.Stdout(&stdout), netns.Stderr(&stderr))
+	must(b.c.t, err)
+	<-ctx.Done()
+	must(b.c.t, p.Signal(syscall.SIGINT))
+	status := exitStatusOf(b.c.t, p.Wait())
+	return outcome{stdout.String(), stderr.String(), status}
+}
+
+// TestCheckVerbInterrupted: whoever does not wait for a slow check is told nothing of it, and it ends.
+func TestCheckVerbInterrupted(t *testing.T) {
+	c := newCluster(t, 1, slowly)
+	b := c.boards[0]
+	c.start(b)
+	c.agree()
+	noted := filepath.Join(t.TempDir(), "pid")
+	b.set(settings{"check": fmt.Sprintf(`[{ command = ["/bin/sh", "-c", "echo $$ >%s; exec sleep 600"], timeout = "1h", every = "1h" }]`, noted)})
+	ctx, runs := context.WithCancel(t.Context())
+	first := make(chan outcome)
+	go func() {
+		defer close(first)
+		first <- b.interrupted(ctx, "check")
+	}()
+	var pid int
+	c.until("the check to run", func() string {
+		text, _ := os.ReadFile(noted)
+		if pid, _ = strconv.Atoi(strings.TrimSpace(string(text))); pid == 0 {
+			return "it does not"
+		}
+		return ""
+	})
+	if o := b.topdog("check"); o.status != exitFailure || !strings.Contains(o.stderr, "checks are being tried already") {
+		t.Errorf("two at a time: %v", o)
+	}
+	runs()
+	if o := <-first; o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "its checks were not tried") {
+		t.Errorf("it is interrupted: %v", o)
+	}
+	c.until("the check to end", func() string {
+		if syscall.Kill(pid, 0) == nil {
+			return "it runs on"
+		}
+		return ""
+	})
+	b.set(settings{"check": `[{ gateway = true, title = "the next one" }]`})
+	c.until("the next one to be tried", func() string {
+		if o := b.topdog("check"); !strings.Contains(o.stdout, "tried by the daemon") {
+			return o.String()
+		}
+		return ""
+	})
+	b.signal(syscall.SIGSTOP)
+	o := b.topdog("check")
+	b.signal(syscall.SIGCONT)
+	if o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "did not answer in time") {
+		t.Errorf("the daemon stands still: %v", o)
 	}
 }

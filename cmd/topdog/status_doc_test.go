@@ -46,6 +46,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Step":          keys[console.TraceStep](),
 		"Handover":      keys[console.Handover](),
 		"Done":          keys[console.Done](),
+		"Tried check":   keys[console.TriedCheck](),
 		"Transition":    keys[console.Transition](),
 		"Failure":       {"error", "hint"},
 

@@ -118,13 +118,13 @@ func (c *checker) carryOut(o Order) {
 	}
 	for i := range o.Checks {
 		if id := o.Checks[i].ID(); wanted[id] && c.workers[id] == nil {
-			c.start(id, o.Checks[i])
+			c.start(id, o.Checks[i], o.Once)
 		}
 	}
 }
 
-// start starts a check.
-func (c *checker) start(id string, check Check) {
+// start starts a check, which is run again and again, or once.
+func (c *checker) start(id string, check Check, once bool) {
 	ctx, end := context.WithCancel(context.Background())
 	running := &runningWorker{check: check, end: end}
 	c.workers[id] = running
@@ -140,7 +140,12 @@ func (c *checker) start(id string, check Check) {
 			report(Report{ID: id, Text: err.Error()})
 			return
 		}
-		(&worker{check: check, prober: p, report: report}).run(ctx)
+		w := worker{check: check, prober: p, report: report}
+		if once {
+			w.runOnce(ctx)
+			return
+		}
+		w.run(ctx)
 	})
 }
 

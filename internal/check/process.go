@@ -41,6 +41,7 @@ func Start(command []string) (*Process, error) {
 		return nil, fmt.Errorf("start the checker: %w", err)
 	}
 	p.orders = orders
+	widen(orders)
 	p.command = exec.Command(command[0], command[1:]...)
 	p.command.Args[0] = filepath.Base(os.Args[0]) // what ps shows, instead of /proc/self/exe
 	// Only the daemon may open this socket. If it may not either, those checks fail that need it.
@@ -66,6 +67,17 @@ func Start(command []string) (*Process, error) {
 	}
 	go p.read(reports)
 	return p, nil
+}
+
+// orderMax is more than any order has: a configuration file of config.MaxFileBytes may be six times as long as JSON.
+const orderMax = 1 << 20
+
+// widen has a pipe take any order at once. By default it takes 64 KiB, and who sends more waits for a checker
+// that may just be starting. It matters to few, so what fails is left as it is.
+func widen(pipe *os.File) {
+	if raw, err := pipe.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, orderMax) })
+	}
 }
 
 // gatewaySocket is where the checker finds its socket for ARP.

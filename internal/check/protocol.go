@@ -6,9 +6,10 @@ import "net/netip"
 // goes on as it is.
 type Order struct {
 	Checks    []Check      `json:"checks"`
-	Leading   bool         `json:"leading"`   // this board leads
-	Floating  []netip.Addr `json:"floating"`  // the addresses that checks must not be aimed at
-	Interface string       `json:"interface"` // of the group, where the gateway is
+	Leading   bool         `json:"leading"`        // this board leads
+	Floating  []netip.Addr `json:"floating"`       // the addresses that checks must not be aimed at
+	Interface string       `json:"interface"`      // of the group, where the gateway is
+	Once      bool         `json:"once,omitempty"` // each check is run once; such an order is the only one
 }
 
 // Report tells of one check that its state has changed, or why it fails. One without an ID only

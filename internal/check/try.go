@@ -8,25 +8,25 @@ import (
 )
 
 // Try runs the checks of an order once each, all at a time, in this process. It returns for each why it
-// fails, or nil.
-func Try(ctx context.Context, o Order) []error {
+// fails; "" if it passes.
+func Try(ctx context.Context, o Order) []string {
 	t := &tools{floating: o.Floating, iface: o.Interface}
 	t.asker, t.noAsker = netio.OpenGatewayAsker()
 	defer t.close()
-	failed := make([]error, len(o.Checks))
+	reasons := make([]string, len(o.Checks))
 	var running sync.WaitGroup
 	for i := range o.Checks {
 		running.Go(func() {
 			c := &o.Checks[i]
 			p, err := t.prober(c)
-			if err != nil {
-				failed[i] = err
-				return
+			if err == nil {
+				defer p.close()
+				err = probe(ctx, c, p)
 			}
-			defer p.close()
-			failed[i] = probe(ctx, c, p)
+			r := outcome(c, err)
+			reasons[i] = r.reason()
 		})
 	}
 	running.Wait()
-	return failed
+	return reasons
 }

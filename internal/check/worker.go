@@ -68,6 +68,21 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
+// runOnce runs the check once, and reports what that has come to.
+func (w *worker) runOnce(ctx context.Context) {
+	defer w.prober.close()
+	w.report(outcome(&w.check, w.probe(ctx)))
+}
+
+// outcome is the report of one run.
+func outcome(c *Check, err error) Report {
+	r := Report{ID: c.ID(), Passing: err == nil}
+	if err != nil {
+		r.Text = shortened(err.Error())
+	}
+	return r
+}
+
 // probe runs it once.
 func (w *worker) probe(ctx context.Context) error { return probe(ctx, &w.check, w.prober) }
 

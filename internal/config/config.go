@@ -178,6 +178,12 @@ func shortHostname(host string) string {
 // Load reads and checks the file at path. The error is an [Errors]; if the file
 // could not be read, errors.Is finds the cause (fs.ErrNotExist, fs.ErrPermission).
 func Load(path string) (*Config, error) {
+	cfg, _, err := LoadText(path)
+	return cfg, err
+}
+
+// LoadText is Load, and returns what the file says too.
+func LoadText(path string) (*Config, []byte, error) {
 	data, _, err := ReadSmall(path, MaxFileBytes)
 	if err != nil {
 		hint := ""
@@ -187,9 +193,10 @@ func Load(path string) (*Config, error) {
 		case isPermission(err):
 			hint = "run topdog as root, or as a user who may read the file"
 		}
-		return nil, Errors{{File: path, Message: "cannot read the configuration: " + bare(err), Hint: hint, err: err}}
+		return nil, nil, Errors{{File: path, Message: "cannot read the configuration: " + bare(err), Hint: hint, err: err}}
 	}
-	return Parse(path, data)
+	cfg, err := Parse(path, data)
+	return cfg, data, err
 }
 
 // ReadSmall reads a regular file of at most limit bytes. It opens without

@@ -76,6 +76,13 @@ func (c *Client) Pause(ctx context.Context, asked PauseRequest) (Done, error) {
 // Unpause ends that.
 func (c *Client) Unpause(ctx context.Context) (Done, error) { return c.doneBy(ctx, pathUnpause, nil) }
 
+// Try has the daemon run the checks of a configuration once. Set a deadline: they may use their timeouts.
+func (c *Client) Try(ctx context.Context, asked TryRequest) (Tried, error) {
+	var t Tried
+	err := c.call(ctx, http.MethodPost, pathTry, asked, &t)
+	return t, err
+}
+
 func (c *Client) doneBy(ctx context.Context, path string, asked any) (Done, error) {
 	var d Done
 	err := c.act(ctx, path, asked, &d, &d.Text)

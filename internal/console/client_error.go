@@ -19,8 +19,12 @@ func (c *Client) refused(code int, body []byte) error {
 		return c.badAnswer(fmt.Errorf("HTTP status %d", code))
 	}
 	e := &requestError{code: code, message: f.Error, hint: f.Hint}
-	if code == http.StatusForbidden {
+	switch code {
+	case http.StatusForbidden:
 		e.err = errDenied
+	case http.StatusNotFound: // what it knows instead is of no use to the caller
+		e.err, e.message = errOtherVersion, errOtherVersion.Error()
+		e.hint = "if topdog was just updated: systemctl restart topdog (on a witness: topdog-witness)"
 	}
 	return e
 }

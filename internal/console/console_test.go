@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,6 +25,7 @@ type fake struct {
 	resign func(context.Context) (Handover, error)
 	trace  func(context.Context) (Trace, error)
 	alive  func(context.Context) error
+	try    func(TryRequest) (Tried, error)
 }
 
 func (f fake) Alive(ctx context.Context) error {
@@ -54,6 +56,13 @@ func (f fake) Pause(_ context.Context, asked PauseRequest) (Done, error) {
 }
 
 func (f fake) Unpause(context.Context) (Done, error) { return Done{Text: "unpaused"}, nil }
+
+func (f fake) Try(_ context.Context, asked TryRequest) (Tried, error) {
+	if f.try != nil {
+		return f.try(asked)
+	}
+	return Tried{}, Refuse(http.StatusServiceUnavailable, "checks are being tried", "wait")
+}
 
 func (f fake) Leave(context.Context) (Handover, error) {
 	return Handover{Text: "left the group"}, nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -66,6 +67,58 @@ func TestStrangersMayLook(t *testing.T) {
 				t.Errorf("Resign: %v, want %s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestOnlyRootTries: a check can be any program, so nobody else has the daemon run one, who may have the board resign or not.
+func TestOnlyRootTries(t *testing.T) {
+	daemon := uint32(os.Getuid())
+	for _, test := range []struct {
+		name   string
+		caller *credentials
+		may    bool
+	}{
+		{"root", &credentials{}, true},
+		{"the daemon's user", &credentials{uid: max(daemon, 1), gid: 1}, false},
+		{"a member of the group root", &credentials{uid: 4711, gid: 0}, false},
+		{"a member of the socket's group", &credentials{uid: 4711, gid: 4711, groups: []uint32{uint32(os.Getgid())}}, false},
+		{"unknown", nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := TryRequest{File: "topdog.toml", Config: "address"}
+			want := Tried{Checks: []TriedCheck{{NameText: "gateway", Passing: true}}}
+			tries := 0
+			s := newTestServer(t, fake{try: func(r TryRequest) (Tried, error) {
+				if tries++; r != asked {
+					t.Errorf("asked to try %+v", r)
+				}
+				return want, nil
+			}})
+			s.identify = func(ctx context.Context, _ net.Conn) context.Context {
+				if test.caller == nil {
+					return ctx
+				}
+				return context.WithValue(ctx, credentialsKey{}, *test.caller)
+			}
+			serve(t, s)
+			tried, err := Dial(s.path).Try(t.Context(), asked)
+			switch {
+			case test.may && (err != nil || tries != 1 || !reflect.DeepEqual(tried, want)):
+				t.Errorf("%d tries: %+v, %v", tries, tried, err)
+			case !test.may && (!errors.Is(err, errDenied) || tries != 0):
+				t.Errorf("%d tries: %v", tries, err)
+			}
+		})
+	}
+}
+
+// TestOtherVersion: a daemon that does not know what it is asked for is of another version.
+func TestOtherVersion(t *testing.T) {
+	s := newTestServer(t, fake{})
+	serve(t, s)
+	err := Dial(s.path).call(t.Context(), "POST", "/v1/new", nil, &Done{})
+	if !errors.Is(err, errOtherVersion) || !strings.Contains(err.Error(), "systemctl restart topdog") {
+		t.Error(err)
 	}
 }
 

@@ -10,6 +10,8 @@ var ErrNotRunning = errors.New("the daemon does not run")
 var (
 	// errDenied means that this user may not do this.
 	errDenied = errors.New("permission denied")
+	// errOtherVersion means that the daemon does not know what its client asks for.
+	errOtherVersion = errors.New("the daemon is of another version than this program")
 	// errInUse means that another daemon serves the socket already.
 	errInUse = errors.New("another daemon serves the socket")
 )
@@ -21,6 +23,11 @@ type requestError struct {
 	message string // what is wrong
 	hint    string // what to do about it; "" if the message says it
 	err     error  // the kind or the cause; it does not travel
+}
+
+// Refuse makes an error of a [Backend] that is answered with that HTTP status, 400 to 599.
+func Refuse(code int, message, hint string) error {
+	return &requestError{code: code, message: message, hint: hint}
 }
 
 // Error returns the message and the hint in one line.

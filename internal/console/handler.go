@@ -25,6 +25,7 @@ const (
 	pathUndrain = "/v1/undrain"
 	pathPause   = "/v1/pause"
 	pathUnpause = "/v1/unpause"
+	pathTry     = "/v1/try"
 )
 
 // route is what a path is for.
@@ -45,6 +46,7 @@ func (s *Server) routes(ctx context.Context) []route {
 		{pathUndrain, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Undrain(ctx) })},
 		{pathPause, http.MethodPost, s.act(newOf[PauseRequest], func(ctx context.Context, body any) (any, error) { return s.backend.Pause(ctx, *body.(*PauseRequest)) })},
 		{pathUnpause, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Unpause(ctx) })},
+		{pathTry, http.MethodPost, s.serveTry},
 	}
 }
 
@@ -101,29 +103,29 @@ func serveRoute(routes []route, w *answer, r *http.Request) error {
 // withoutBody serves a request that has no body, or an empty one.
 func (s *Server) withoutBody(serve func(*answer, *http.Request) error) func(*answer, *http.Request) error {
 	return func(w *answer, r *http.Request) error {
-		if err := s.decodeBody(w, r, nil); err != nil {
+		if err := decodeBody(w, r, nil, s.limits.body); err != nil {
 			return err
 		}
 		return serve(w, r)
 	}
 }
 
-// decodeBody reads the body of a request into v. It refuses what nobody looks at: that would be a
-// silent default. No body is as good as {}, and nothing but that is accepted if v is nil.
-func (s *Server) decodeBody(w *answer, r *http.Request, v any) error {
+// decodeBody reads the body of a request, of so many bytes at most, into v. It refuses what nobody looks
+// at: that would be a silent default. No body is as good as {}, and nothing but that is accepted if v is nil.
+func decodeBody(w *answer, r *http.Request, v any, most int64) error {
 	hint := "send none, or {}"
 	if v == nil {
 		v = new(struct{})
 	} else {
 		hint = "send " + example(v)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.limits.body))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return &requestError{
 			code:    http.StatusRequestEntityTooLarge,
-			message: fmt.Sprintf("the request has a body of more than %d bytes", s.limits.body),
+			message: fmt.Sprintf("the request has a body of more than %d bytes", most),
 			hint:    hint,
 		}
 	case err != nil:
@@ -188,7 +190,7 @@ func (s *Server) act(body func() any, do func(context.Context, any) (any, error)
 		if body != nil {
 			asked = body()
 		}
-		if err := s.decodeBody(w, r, asked); err != nil {
+		if err := decodeBody(w, r, asked, s.limits.body); err != nil {
 			return err
 		}
 		caller, ok := credentialsFrom(r.Context())
@@ -206,6 +208,35 @@ func (s *Server) act(body func() any, do func(context.Context, any) (any, error)
 		}
 		return w.json(http.StatusOK, done)
 	}
+}
+
+// serveTry has the backend try checks.
+func (s *Server) serveTry(w *answer, r *http.Request) error {
+	if err := mayTry(r.Context()); err != nil {
+		return err
+	}
+	var asked TryRequest
+	if err := decodeBody(w, r, &asked, s.limits.file); err != nil {
+		return err
+	}
+	// The checks may use their timeouts. Whoever does not want to wait for them hangs up, which ends them.
+	limits := http.NewResponseController(w)
+	_ = limits.SetWriteDeadline(time.Time{})
+	tried, err := s.backend.Try(r.Context(), asked)
+	_ = limits.SetWriteDeadline(time.Now().Add(s.limits.write))
+	if err != nil {
+		return err
+	}
+	return w.json(http.StatusOK, tried)
+}
+
+// mayTry reports an error unless the caller may have the daemon try checks. A check can be any program, and
+// only root may write those of the configuration. So only root may.
+func mayTry(ctx context.Context) error {
+	if caller, ok := credentialsFrom(ctx); !ok || caller.uid != 0 {
+		return &requestError{code: http.StatusForbidden, message: "only root may have the daemon try checks", hint: "use sudo", err: errDenied}
+	}
+	return nil
 }
 
 // late puts into words that the backend did not answer in time.

@@ -33,6 +33,8 @@ type Backend interface {
 	// Pause has the address stay where it is, on all boards. Unpause ends that.
 	Pause(ctx context.Context, asked PauseRequest) (Done, error)
 	Unpause(ctx context.Context) (Done, error)
+	// Try runs the checks of a configuration once, as those of the daemon are run.
+	Try(ctx context.Context, asked TryRequest) (Tried, error)
 }
 
 // limits keep callers, broken or hostile ones included, from costing more than a
@@ -44,7 +46,8 @@ type limits struct {
 	kept        int // transitions, for readers that are behind
 
 	header  int   // bytes; net/http adds 4 KiB of its own
-	body    int64 // bytes; no request needs one
+	body    int64 // bytes; few requests need one
+	file    int64 // bytes of a body with a configuration file
 	request time.Duration
 	idle    time.Duration // between two requests
 	write   time.Duration // for one answer
@@ -64,6 +67,7 @@ var defaultLimits = limits{
 	kept:        256,
 	header:      4 << 10,
 	body:        1 << 10,
+	file:        MaxTryBytes,
 	request:     2 * time.Second,
 	idle:        10 * time.Second,
 	write:       5 * time.Second,

@@ -53,6 +53,7 @@ type Daemon struct {
 	transitions *transitions
 	score       *score
 	checks      *checks
+	trying      sync.Mutex // held while checks are tried that are not the daemon's
 	drain       *drain
 	pausedFor   wire.ID // who alone may lead, as it was logged last; Nobody if the group is not paused
 	handover    handover

@@ -48,12 +48,20 @@ func TestChecksOfAUnit(t *testing.T) {
 	p.wantHolders("when its service was stopped", 2)
 	p.wantHandOver("the stop of its service", stopped)
 	p.wantGrade("failing")
-	if out := p.ask("topdog", "check"); !strings.Contains(out, "fails   unit answers.service: systemd says that it is inactive") ||
-		!strings.Contains(out, "failing     unit answers.service") {
-		t.Errorf("topdog check says:\n%s", out)
-	}
+	p.wantTried("fails   unit answers.service: systemd says that it is inactive", "failing     unit answers.service")
 	p.run("systemctl", "start", "answers")
 	p.wantGrade("probation")
+}
+
+// wantTried wants topdog check to say something, and that the daemon has tried the checks.
+func (p *pair) wantTried(want ...string) {
+	p.t.Helper()
+	out := p.ask("topdog", "check")
+	for _, text := range append(want, "tried by the daemon, as it runs its own") {
+		if !strings.Contains(out, text) {
+			p.t.Errorf("topdog check does not say %q:\n%s", text, out)
+		}
+	}
 }
 
 // A check of a process needs to see it, and says so.
@@ -69,10 +77,12 @@ func TestChecksOfAProcess(t *testing.T) {
 	if out := p.ask("topdog", "status"); !strings.Contains(strings.Join(strings.Fields(out), " "), "add the lines [Service] and ProtectProc=default") {
 		t.Errorf("topdog status does not say what to do:\n%s", out)
 	}
+	p.wantTried("fails   exec /usr/bin/sleep of user nobody: the unit of topdog hides the processes of other users")
 	p.write("/etc/systemd/system/topdog.service.d/override.conf", "[Service]\nProtectProc=default\n", "0644")
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "restart", "topdog")
 	p.wantGrade("passing")
+	p.wantTried("passes  exec /usr/bin/sleep of user nobody")
 	p.machineLeads()
 	killed := time.Now()
 	p.run("systemctl", "kill", "--signal=KILL", "answers")
@@ -87,6 +97,7 @@ func TestCheckOfTheGateway(t *testing.T) {
 	p.run("ip", "route", "add", "default", "via", p.LAN.Board(2).Addr.Addr().String())
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.wantGrade("passing")
+	p.wantTried("passes  gateway")
 	p.run("ip", "route", "replace", "default", "via", "10.77.0.77")
 	p.wantGrade("failing")
 	if out := p.ask("topdog", "status"); !strings.Contains(out, "the gateway 10.77.0.77 does not answer") && !strings.Contains(out, "no answer within 100ms") {

@@ -157,7 +157,7 @@ var vrrpScript = section{"vrrp_script", []entry{
 	{"rise", converted, "`rise`. Without it topdog wants 2 in a row, and keepalived 1"},
 	{"fall", converted, "`fall`. Without it topdog wants 3 in a row, and keepalived 1"},
 	{"weight", refused, noWeight},
-	{"user", refused, "checks run as the daemon's user, in the sandbox of its unit: `topdog check` shows what the daemon finds there"},
+	{"user", refused, "checks run as the daemon's user, in the sandbox of its unit: when it runs, `sudo topdog check` has it try them there"},
 	{"init_fail", needless, "a check has not passed before its first result"},
 }}
 

@@ -40,7 +40,7 @@ func (c *conversion) runs(made *Check, s *statement, words []string) {
 	isShell := slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0]))
 	if !isShell && slices.ContainsFunc(words, shell.MatchString) {
 		made.kind, made.words = check.Command, []string{"/bin/sh", "-c", text}
-		c.look(s, "it looks like a line for a shell, so it is run by one; keepalived 2 runs none. See whether it does what it should: topdog check")
+		c.look(s, "it looks like a line for a shell, so it is run by one; keepalived 2 runs none. See whether it does what it should: sudo topdog check")
 		return
 	}
 	if unit, ok := asksSystemd(words); ok {
@@ -65,7 +65,7 @@ func (c *conversion) runs(made *Check, s *statement, words []string) {
 		return
 	}
 	made.kind, made.words = check.Command, words
-	c.look(s, "it runs as the daemon's user, in the sandbox of the unit, where the processes of others cannot be seen. When the daemon runs, topdog check shows what it finds")
+	c.look(s, "it runs as the daemon's user, in the sandbox of the unit, where the processes of others cannot be seen. When the daemon runs, sudo topdog check has it try that")
 	if c.stopsKeepalived(words[0]) {
 		c.look(s, "%s stops keepalived: let it end with status 1 instead", printable(words[0]))
 	}
