@@ -108,7 +108,7 @@ func (c *Core) earliest() deadline {
 // enter begins every call: it receives the time, and notices if the board was
 // not running while something was due.
 func (c *Core) enter(now Instant) {
-	next := c.earliest()
+	next := c.missed()
 	c.begin(now)
 	late := c.overslept()
 	if next.set && c.now-next.at > c.doubtAfter() {
@@ -117,6 +117,20 @@ func (c *Core) enter(now Instant) {
 		c.timetable.notBefore(c.now)
 	}
 	c.learnOverslept(late)
+}
+
+// missed returns the first deadline that tells how late this board is. Nobody waits for a look, and it comes more often than
+// anything else, so it would have a leader doubt itself whose heartbeat is not late.
+func (c *Core) missed() deadline {
+	look := &c.leading.deposed.look
+	if !look.set || c.earliest() != *look {
+		return c.earliest()
+	}
+	planned := *look
+	*look = deadline{}
+	next := c.timetable.earliest()
+	*look = planned
+	return next
 }
 
 // doubtAfter is how late this board may be for what is due. A leader has the grace that the

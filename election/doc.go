@@ -175,6 +175,7 @@
 //	doubtUntil           2H                             a leader that was late yields to any later term; one that
 //	                                                    was later than H and than G releases the address
 //	look                 G, and half as much again      until H is over a new leader tells the one that it has replaced
+//	laterLook            40 ms, 2/5 H at least          then it goes on for 10 s, but not with votes
 //	preemptDelay         configured, else 20 H          a board that comes and goes must not move the address
 //	measureInterval      max(H, 50 ms) four times,      a candidate knows how long an answer takes
 //	                     then 10 s

@@ -47,9 +47,9 @@ func (c *Core) becomeLeader(reason Reason) {
 		c.roster.DeclareDead(c.leader) // it was asked often enough
 	}
 	c.become(Leader, c.cfg.ID, reason)
+	c.leading.since = c.now
 	c.leading.deposed = deposed
 	c.planLook()
-	c.leading.since = c.now
 	c.handover.repeat = deadline{}
 	c.coldStart.pending = false
 	c.lastLeader.predecessor = wire.Nobody

@@ -35,7 +35,9 @@ func (c *Core) hearRival(m *wire.Message) {
 		c.settleRivalry(m)
 	default:
 		c.term = max(c.term, m.Term)
-		c.reply()
+		if m.Type != wire.TypeRival { // one that looks for this board may do so 25 times a second; an answer to it alone is enough
+			c.reply()
+		}
 		if c.definition.ComparesScores {
 			c.sayHello(m.Sender) // a HEARTBEAT does not tell the score, which the rival must know
 		} else {

@@ -34,13 +34,13 @@ func (c *Core) sendFloating(m wire.Message) {
 	e.Broadcast, e.Floating = false, true
 }
 
-// steady reports whether a message is of those that are sent all the time. Only multicast
+// steady reports whether a message is of those that are sent all the time, or for seconds. Only multicast
 // is cheap enough for them: a broadcast wakes every host on the LAN.
 func steady(m *wire.Message) bool {
 	switch m.Type {
 	case wire.TypeHeartbeat:
 		return !m.Reply
-	case wire.TypeHello, wire.TypeOK, wire.TypeReport, wire.TypePause:
+	case wire.TypeHello, wire.TypeOK, wire.TypeReport, wire.TypePause, wire.TypeRival:
 		return true
 	default:
 		return false

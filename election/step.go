@@ -17,6 +17,7 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		c.hooks.electorate.Observe(m)
 	}
 	exceeded := c.learnTerm(m)
+	c.hearDeposed(m)
 	if m.Leading {
 		c.hearLeader(m)
 	} else {
@@ -120,7 +121,6 @@ func (c *Core) learnTerm(m *wire.Message) (exceeded bool) {
 func (c *Core) hearLeader(m *wire.Message) {
 	switch c.role {
 	case Leader:
-		c.hearDeposed(m)
 		c.hearRival(m)
 	case Listener:
 		c.listenerHearsLeader(m)

@@ -268,7 +268,7 @@ func TestFold(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := make(map[string]int)
-		folded := regexp.MustCompile(`(\d+) (HEARTBEAT|HELLO|QUERY)`)
+		folded := regexp.MustCompile(`(\d+) (HEARTBEAT|HELLO|QUERY|RIVAL)`)
 		for line := range strings.Lines(out.String()) {
 			if before, message, ok := strings.Cut(line, ": "); ok && strings.Contains(before, "   > ") {
 				n[strings.Fields(message)[0]]++

@@ -26,6 +26,9 @@ const (
 	// and KindTimingReply the HEARTBEAT that answers it. No paper has them.
 	KindTimingQuery
 	KindTimingReply
+	// KindLook is a RIVAL to all by which a new leader looks for the one that it has replaced. It may be sent for
+	// seconds, and no paper has it.
+	KindLook
 	kindCount
 )
 
@@ -36,6 +39,7 @@ var kindNames = map[Kind]struct{ text, identifier string }{
 	KindHandover:    {"QUERY for handover", "QUERY_HANDOVER"},
 	KindTimingQuery: {"QUERY for timing", "QUERY_TIMING"},
 	KindTimingReply: {"HEARTBEAT for timing", "HEARTBEAT_TIMING"},
+	KindLook:        {"RIVAL to all", "RIVAL_LOOK"},
 }
 
 // kindOf returns what a message counts as. Only the simulation can tell why a QUERY is
@@ -51,6 +55,10 @@ func (s *Sim) kindOf(from *Board, to wire.ID, m *wire.Message) Kind {
 			return KindTimingReply
 		default:
 			return KindReply
+		}
+	case wire.TypeRival:
+		if to == wire.Nobody {
+			return KindLook
 		}
 	case wire.TypeElection:
 		from.timing = false
@@ -72,6 +80,8 @@ func (k Kind) Type() wire.Type {
 		return wire.TypeHeartbeat
 	case KindHandover, KindTimingQuery:
 		return wire.TypeQuery
+	case KindLook:
+		return wire.TypeRival
 	default:
 		return wire.Type(k)
 	}
@@ -96,7 +106,7 @@ func (k Kind) Identifier() string {
 // they are no part of what an election costs.
 func (k Kind) Routine() bool {
 	switch k {
-	case Kind(wire.TypeHeartbeat), Kind(wire.TypeHello), Kind(wire.TypeSupport), KindTimingQuery, KindTimingReply:
+	case Kind(wire.TypeHeartbeat), Kind(wire.TypeHello), Kind(wire.TypeSupport), KindTimingQuery, KindTimingReply, KindLook:
 		return true
 	}
 	return false

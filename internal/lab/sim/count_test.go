@@ -209,7 +209,7 @@ func TestWatchSettled(t *testing.T) {
 func TestKindIdentifiers(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Z]+(_[A-Z]+)*$`)
 	seen := make(map[string]sim.Kind)
-	for k := sim.Kind(wire.TypeHeartbeat); k <= sim.KindTimingReply; k++ {
+	for k := sim.Kind(wire.TypeHeartbeat); k <= sim.KindLook; k++ {
 		name := k.Identifier()
 		if !identifier.MatchString(name) {
 			t.Errorf("%v is called %q", k, name)

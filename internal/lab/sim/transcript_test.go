@@ -36,8 +36,8 @@ import (
 //	grade 2 failing     changes the grade of board 2
 //	pause 2 1m          somebody pauses the group on board 2; unpause 2 ends it
 //	foreign on/off      a foreign machine has the address
-//	run 500ms [all] [brief]  lets time pass and prints what happened; all shows HEARTBEAT, HELLO and
-//	                    QUERY too, brief neither ELECTION nor ANSWER nor OK nor ACK
+//	run 500ms [all] [brief]  lets time pass and prints what happened; all shows HEARTBEAT, HELLO,
+//	                    QUERY and RIVAL to all too, brief neither ELECTION nor ANSWER nor OK nor ACK
 //	                    nor SUPPORT nor PAUSE
 //	mark                from where check looks at the address
 //	check               who follows whom, who holds the address, how well the address was kept
@@ -169,7 +169,8 @@ func (p *player) lan(d *datadriven.TestData) {
 	}
 	p.sim = sim.New(seed, w)
 	p.sim.Trace = func(e sim.Event) {
-		if e.Message == nil || !p.hide[e.Message.Type] || (e.Message.Reply && e.To == wire.Nobody) {
+		hidden := e.Message != nil && (p.hide[e.Message.Type] || p.hide != nil && e.Counted == sim.KindLook)
+		if !hidden || e.Message.Reply && e.To == wire.Nobody {
 			p.lines = append(p.lines, e.Text())
 		}
 	}

@@ -52,8 +52,10 @@ const (
 	handover  = 500 * time.Millisecond
 	unnoticed = 250 * time.Millisecond
 	noTwo     = 20 * time.Millisecond
-	// found is when two leaders that can reach each other again are one: the next heartbeat of either
-	// tells the other one.
+	// healed is when two leaders that can reach each other again are one: the one that has replaced the
+	// other looks for it every 40 ms.
+	healed = 50 * time.Millisecond
+	// found is when they are where messages are lost, too: the next heartbeat of either tells the other.
 	found = election.DefaultInterval
 )
 
@@ -64,7 +66,7 @@ func cableKinds() []kind {
 		{key: "cable-flaps", title: "cable flaps", shortest: time.Second, longest: 5 * time.Second,
 			acts: cableFlaps, bounds: bounds{rightful: 1, needless: 4, outage: takeover, two: noTwo}},
 		{key: "cut", title: "cut: the switch drops all of its frames", shortest: 300 * time.Millisecond, longest: 5 * time.Second,
-			acts: twice((*stage).cut, (*stage).heal), bounds: bounds{rightful: 1, outage: takeover, two: found}},
+			acts: twice((*stage).cut, (*stage).heal), bounds: bounds{rightful: 1, outage: takeover, two: healed}},
 		{key: "deaf", title: "deaf: no frame comes in", shortest: 2 * time.Second, longest: 8 * time.Second,
 			acts: twice((*stage).deafen, (*stage).hear), bounds: bounds{rightful: 1, outage: 2 * time.Second, two: found}},
 		{key: "mute", title: "mute: no frame goes out", shortest: 300 * time.Millisecond, longest: 5 * time.Second,
@@ -83,9 +85,9 @@ func switchKinds() []kind {
 		{key: "multicast-dead", title: "multicast dead, unicast lives", shortest: 3 * time.Second, longest: 10 * time.Second, all: true,
 			acts: twice((*stage).dropMulticast, (*stage).passMulticast), bounds: bounds{outage: unnoticed, two: noTwo}},
 		{key: "switch-restarts", title: "the switch forwards nothing", shortest: time.Second, longest: 8 * time.Second, all: true,
-			acts: twice((*stage).halt, (*stage).resume), bounds: bounds{rightful: 1, outage: takeover, lasting: true, two: found}},
+			acts: twice((*stage).halt, (*stage).resume), bounds: bounds{rightful: 1, outage: takeover, lasting: true, two: healed}},
 		{key: "split", title: "the LAN falls in two", shortest: time.Second, longest: 6 * time.Second, all: true,
-			acts: split, bounds: bounds{rightful: 2, outage: takeover, two: found}},
+			acts: split, bounds: bounds{rightful: 2, outage: takeover, two: healed}},
 	}
 }
 

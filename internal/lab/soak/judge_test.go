@@ -30,7 +30,7 @@ func judged(t *testing.T, onLeader bool, keys ...string) verdict {
 
 func TestJudge(t *testing.T) {
 	ms := time.Millisecond
-	two := overlap{[2]int{1, 3}, 0, 110 * ms}
+	two := overlap{[2]int{1, 3}, 0, 60 * ms}
 	for _, test := range []struct {
 		name     string
 		key      string
@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 		{name: "for too long", key: "cable-pulled", onLeader: true, moves: 1, outage: 1100 * ms, want: "nobody answered for 1100 ms: at most 1000 ms"},
 		{name: "the switch passes nothing", key: "switch-restarts", onLeader: true, outage: 2900 * ms},
 		{name: "and nothing afterwards", key: "switch-restarts", onLeader: true, outage: 3100 * ms, want: "at most 3000 ms"},
-		{name: "two holders", key: "cut", onLeader: true, moves: 1, two: two, want: "boards 1 and 3 both answered for 110 ms: at most 100 ms"},
+		{name: "two holders", key: "cut", onLeader: true, moves: 1, two: two, want: "boards 1 and 3 both answered for 60 ms: at most 50 ms"},
 		{name: "never two", key: "cut", strict: true, two: overlap{[2]int{1, 3}, 0, ms / 2}, want: "that must never be"},
 		{name: "strict has no other bound", key: "cut", strict: true, moves: 9, outage: time.Hour},
 	} {
