@@ -21,7 +21,8 @@ import (
 //     If none comes, they hold another election.
 //   - Several boards notice at once. Each waits a moment for each board of higher
 //     rank. A board that hears an ELECTION holds none of its own until that one is
-//     over. Of two initiators, the lower one gives up.
+//     over. Of two initiators, the lower one gives up. If it has not heard the higher one, the board that
+//     it names may have: that one does not lead, since the higher one is about to.
 //   - The coordinator has not failed at all. It answers an ELECTION with its
 //     HEARTBEAT, and a board that was named does not lead if it has heard the
 //     coordinator since it got the ELECTION.
@@ -32,6 +33,8 @@ type initiator struct {
 	first        wire.ID          // of the boards that have answered, the first in rank, or Nobody
 	calledAt     election.Instant // when the last ELECTION of another board came
 	followedThen wire.ID          // the leader of this board at that time
+	// outrankedUntil is when the election of a board of higher rank is over.
+	outrankedUntil election.Instant
 
 	enteredAt election.Instant // when this board had listened
 }
@@ -100,6 +103,7 @@ func (e *initiator) stopAsking() { e.asking, e.first = false, wire.Nobody }
 // there again.
 func (e *initiator) Reset() {
 	e.stopAsking()
+	e.outrankedUntil = 0
 	e.SetPredecessor(wire.Nobody)
 }
 
@@ -118,6 +122,9 @@ func (e *initiator) missedAnswers() bool { return e.asking && e.Round() == 0 }
 func (e *initiator) calledUpon(m *wire.Message) bool {
 	outranked := m.Priority > 0 && e.outrankedBy(m)
 	e.calledAt, e.followedThen = e.Now(), e.Leader()
+	if outranked {
+		e.outrankedUntil = e.Now() + e.backOff()
+	}
 	switch {
 	case e.isLeader():
 		if !e.HeartbeatOverdue() { // else there may be a new leader whom it has not heard yet
@@ -196,8 +203,10 @@ func (e *initiator) named(m *wire.Message) {
 		e.Proclaim()
 	case e.isLeader():
 		// The winner has this board hand over, or decides it as a rival.
-	case mine && e.eligible():
+	case mine && e.eligible() && e.Now() >= e.outrankedUntil:
 		e.elected()
+	case e.isCandidate() && e.asking && e.Outranks(winner):
+		// The winner stands back for the election of this board, which goes on.
 	case e.isCandidate():
 		e.resume(e.Leader(), election.ReasonNamedAnother)
 		e.await()

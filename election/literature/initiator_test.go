@@ -72,11 +72,11 @@ var (
 // board 3 of five with either algorithm, so its leader is at the end that matters.
 func TestNamed(t *testing.T) {
 	for _, algorithm := range []struct {
-		number        wire.Algorithm
-		leader, asker wire.ID
+		number                wire.Algorithm
+		leader, higher, asker wire.ID
 	}{
-		{wire.AlgorithmMinID, 1, 5},
-		{wire.AlgorithmCandidates, 5, 1},
+		{wire.AlgorithmMinID, 1, 2, 5},
+		{wire.AlgorithmCandidates, 5, 4, 1},
 	} {
 		for _, test := range []struct {
 			name string
@@ -94,6 +94,14 @@ func TestNamed(t *testing.T) {
 				b.hears(algorithm.leader, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 4 })
 				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(3))
 			}, nil},
+			{"a board of higher rank holds an election, which the initiator has not heard", func(b *member) []string {
+				b.hears(algorithm.higher, wire.TypeElection, func(m *wire.Message) { m.Election.Suspect = algorithm.leader })
+				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(3))
+			}, nil},
+			{"a board of lower rank holds another one", func(b *member) []string {
+				b.hears(algorithm.asker, wire.TypeElection, func(m *wire.Message) { m.Election.Suspect = algorithm.leader })
+				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(3))
+			}, taken},
 			{"it must not lead", func(b *member) []string {
 				b.Reprioritise(b.clock, 0, false)
 				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(3))
@@ -109,8 +117,12 @@ func TestNamed(t *testing.T) {
 			}, taken[1:]},
 			{"another one is named while it holds an election", func(b *member) []string {
 				b.stand(election.ReasonSilence)
-				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(4))
+				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(algorithm.higher))
 			}, []string{"candidate -> follower: an election named another board"}},
+			{"a lower one is named while it holds an election", func(b *member) []string {
+				b.Suspect(b.clock)
+				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(algorithm.asker))
+			}, nil},
 			{"another one is named", func(b *member) []string {
 				return b.hears(algorithm.asker, wire.TypeCoordinator, coordinator(4))
 			}, nil},
