@@ -119,8 +119,8 @@ func (c *Core) enter(now Instant) {
 	c.learnOverslept(late)
 }
 
-// missed returns the first deadline that tells how late this board is. Nobody waits for a look, and it comes more often than
-// anything else, so it would have a leader doubt itself whose heartbeat is not late.
+// missed returns the first deadline that tells how late this board is. Nobody waits for a look, and it comes
+// more often than anything else, so it would have a leader doubt itself whose heartbeat is not late.
 func (c *Core) missed() deadline {
 	look := &c.leading.deposed.look
 	if !look.set || c.earliest() != *look {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Rival is what a leader tells another leader that it hears, or that it has replaced and looks for: how many boards follow it, and
-// what it has decided. The leader of the lower term decides, and the other one obeys.
+// Rival is what a leader tells another leader that it hears, or that it has replaced and looks for: how many
+// boards follow it, and what it has decided. The leader of the lower term decides, and the other one obeys.
 type Rival struct {
 	Rival    ID // the leader that this is for
 	Decision Decision

@@ -50,7 +50,8 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (console.Tri
 	return tried, nil
 }
 
-// CheckOrder is what a checker has to know of a configuration. find returns the interface whose subnet contains an address.
+// CheckOrder is what a checker has to know of a configuration. find returns the interface whose subnet
+// contains an address.
 func CheckOrder(cfg *config.Config, find func(netip.Addr) (name string, subnet netip.Prefix, err error)) check.Order {
 	o := check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses), Interface: cfg.Interface}
 	if o.Interface == "" && len(cfg.Addresses) > 0 {

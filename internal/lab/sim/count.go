@@ -26,8 +26,8 @@ const (
 	// and KindTimingReply the HEARTBEAT that answers it. No paper has them.
 	KindTimingQuery
 	KindTimingReply
-	// KindLook is a RIVAL to all by which a new leader looks for the one that it has replaced. It may be sent for
-	// seconds, and no paper has it.
+	// KindLook is a RIVAL to all by which a new leader looks for the one that it has replaced. It may be
+	// sent for seconds, and no paper has it.
 	KindLook
 	kindCount
 )
