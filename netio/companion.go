@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -25,7 +24,7 @@ type companion struct {
 	files []int
 	told  bool // that the addresses cannot be removed
 
-	program []span // what can be dropped from memory
+	program program // what can be dropped from memory
 }
 
 // AttendDeadman is the whole life of a companion process. It returns when the daemon has
@@ -52,9 +51,7 @@ func AttendDeadman() error {
 	if c.handle, err = openHandle(); err != nil {
 		return err
 	}
-	// What cannot be read is not dropped.
-	smaps, _ := os.ReadFile("/proc/self/smaps")
-	c.program = programText(string(smaps))
+	c.program = loadedProgram()
 	return c.attend()
 }
 
@@ -62,7 +59,7 @@ func AttendDeadman() error {
 func (c *companion) attend() error {
 	waits := []unix.PollFd{{Fd: companionSocket, Events: unix.POLLIN}, {Fd: companionTimer, Events: unix.POLLIN}}
 	for {
-		c.dropProgram()
+		c.program.drop()
 		switch _, err := unix.Poll(waits, -1); {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -269,38 +266,5 @@ func (c *companion) sendResign() {
 			continue
 		}
 		_ = unix.Sendto(c.files[0], c.plan.Resign, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
-	}
-}
-
-// span is a part of the address space.
-type span struct{ from, to uintptr }
-
-// programText returns the parts of memory that are as they are in the program's file: they
-// cannot be written to, and were not. A position-independent program, or a library, has
-// others, which were written to when it was loaded, before they were protected.
-// smaps is /proc/self/smaps.
-func programText(smaps string) (text []span) {
-	var latest span
-	file := false
-	for line := range strings.Lines(smaps) {
-		var s span
-		var mode string
-		if n, _ := fmt.Sscanf(line, "%x-%x %s", &s.from, &s.to, &mode); n == 3 {
-			latest, file = s, !strings.Contains(mode, "w") && strings.Contains(line, "/")
-		}
-		var written int
-		if n, _ := fmt.Sscanf(line, "Anonymous: %d kB", &written); n == 1 && written == 0 && file {
-			text = append(text, latest)
-		}
-	}
-	return text
-}
-
-// dropProgram drops the program's pages. A start and a plan have used most of 7 MB of them;
-// a process that only waits needs nearly none. What is needed again is still in memory,
-// since the daemon runs the same file.
-func (c *companion) dropProgram() {
-	for _, s := range c.program {
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)
 	}
 }
