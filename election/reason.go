@@ -108,6 +108,14 @@ func (r Reason) String() string {
 	return "an unknown reason"
 }
 
+// ReasonIdentifiers returns those of all reasons.
+func ReasonIdentifiers() (all []string) {
+	for r := range reasonCount {
+		all = append(all, r.Identifier())
+	}
+	return all
+}
+
 // Identifier returns the reason for programs.
 func (r Reason) Identifier() string {
 	if r < reasonCount {

@@ -39,6 +39,16 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
+// StatusText asks how the group is, and returns the JSON as the daemon has written it. That may have
+// keys that this version does not know.
+func (c *Client) StatusText(ctx context.Context) ([]byte, error) {
+	body, err := c.fetch(ctx, http.MethodGet, pathStatus, nil)
+	if err == nil && !(isObject(body) && json.Valid(body)) {
+		err = c.badAnswer(errNoObject)
+	}
+	return body, err
+}
+
 // Trace asks how the last changes of role went.
 func (c *Client) Trace(ctx context.Context) (Trace, error) {
 	var t Trace
@@ -100,6 +110,18 @@ func (c *Client) act(ctx context.Context, path string, asked, v any, text *strin
 
 // call makes a request with a body, unless that is nil, and decodes the answer into v.
 func (c *Client) call(ctx context.Context, method, path string, asked, v any) error {
+	body, err := c.fetch(ctx, method, path, asked)
+	if err != nil {
+		return err
+	}
+	if err := decode(body, v); err != nil {
+		return c.badAnswer(err)
+	}
+	return nil
+}
+
+// fetch makes a request with a body, unless that is nil, and returns the answer.
+func (c *Client) fetch(ctx context.Context, method, path string, asked any) ([]byte, error) {
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
@@ -107,17 +129,14 @@ func (c *Client) call(ctx context.Context, method, path string, asked, v any) er
 	}
 	response, err := c.do(ctx, method, path, asked)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
 	body, err := read(response)
 	if err != nil {
-		return c.explain(err)
+		return nil, c.explain(err)
 	}
-	if err := decode(body, v); err != nil {
-		return c.badAnswer(err)
-	}
-	return nil
+	return body, nil
 }
 
 // do makes a request, and makes an error of every answer but 200.
@@ -157,11 +176,20 @@ func read(response *http.Response) ([]byte, error) {
 	return body, err
 }
 
+// errNoObject says that something else was answered.
+var errNoObject = errors.New("the answer is no JSON object")
+
 // decode takes an answer in. Fields that this version does not know are left
 // out: the daemon may be newer than its client, between an update and a restart.
 func decode(body []byte, v any) error {
-	if body = bytes.TrimSpace(body); len(body) == 0 || body[0] != '{' {
-		return errors.New("the answer is no JSON object")
+	if !isObject(body) {
+		return errNoObject
 	}
 	return json.Unmarshal(body, v)
+}
+
+// isObject reports whether a text begins as a JSON object does.
+func isObject(body []byte) bool {
+	body = bytes.TrimSpace(body)
+	return len(body) > 0 && body[0] == '{'
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -113,10 +114,39 @@ func TestClientErrors(t *testing.T) {
 			check(err)
 			_, err = client.Resign(t.Context())
 			check(err)
+			if test.name != "other JSON" { // whoever reads the text finds that out
+				_, err = client.StatusText(t.Context())
+				check(err)
+			}
 			if test.kind != nil { // the others differ in a stream
 				check(client.Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil }))
 			}
 		})
+	}
+}
+
+// The text of a status is the daemon's, with what this version does not know.
+func TestStatusText(t *testing.T) {
+	const text = `{"role":"leader","something_new":[1, 2]}` + "\n"
+	path := socketPath(t)
+	impostor(t, path, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text))
+	if got, err := Dial(path).StatusText(t.Context()); err != nil || string(got) != text {
+		t.Errorf("got %q, %v", got, err)
+	}
+	path = socketPath(t)
+	const half = `{"role":"leader"`
+	impostor(t, path, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(half), half))
+	if got, err := Dial(path).StatusText(t.Context()); err == nil {
+		t.Errorf("half a status is passed on: %q", got)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	if message, hint := Explain(Refuse(503, "it is ill", "call a doctor")); message != "it is ill" || hint != "call a doctor" {
+		t.Errorf("got %q, %q", message, hint)
+	}
+	if message, hint := Explain(io.EOF); message != "EOF" || hint != "" {
+		t.Errorf("got %q, %q", message, hint)
 	}
 }
 

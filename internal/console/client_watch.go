@@ -17,6 +17,8 @@ type WatchOptions struct {
 	ForHooks bool
 	// Alive asks for EventAlive every second, and takes a daemon for dead that sends nothing.
 	Alive bool
+	// EachAlive has each called with EventAlive too. Set Alive as well.
+	EachAlive bool
 }
 
 // path is what to ask for.
@@ -59,7 +61,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 		if err != nil {
 			return err
 		}
-		if event.Event != EventAlive {
+		if event.Event != EventAlive || o.EachAlive {
 			if err := each(event); err != nil {
 				return err
 			}

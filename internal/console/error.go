@@ -30,6 +30,14 @@ func Refuse(code int, message, hint string) error {
 	return &requestError{code: code, message: message, hint: hint}
 }
 
+// Explain returns what is wrong and what to do about it, of an error of a [Client]. The hint may be "".
+func Explain(err error) (message, hint string) {
+	if e, ok := errors.AsType[*requestError](err); ok {
+		return e.message, e.hint
+	}
+	return err.Error(), ""
+}
+
 // Error returns the message and the hint in one line.
 func (e *requestError) Error() string {
 	if e.hint == "" {

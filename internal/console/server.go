@@ -96,7 +96,7 @@ type Server struct {
 	once        sync.Once
 	streams     chan struct{} // one per stream of events
 	hookStreams chan struct{} // likewise, of those with a reserved seat
-	transitions *transitions
+	transitions *Transitions
 }
 
 // NewServer returns a server for the socket of that path and mode. Whoever may
@@ -110,7 +110,7 @@ func newServer(path string, mode fs.FileMode, backend Backend, l limits) *Server
 	s := &Server{
 		path: path, mode: mode, backend: backend, limits: l, identify: withCredentials,
 		ready: make(chan struct{}), streams: make(chan struct{}, l.streams),
-		hookStreams: make(chan struct{}, l.hookStreams), transitions: newTransitions(l.kept),
+		hookStreams: make(chan struct{}, l.hookStreams), transitions: NewTransitions(l.kept, 0),
 	}
 	s.authorise = s.authoriseBySocket
 	return s

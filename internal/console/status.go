@@ -50,14 +50,17 @@ type Status struct {
 	Heir          string   `json:"heir"` // id of the board that would take over next; "" if there is none
 	HeirName      string   `json:"heir_name"`
 
-	Addresses  []string  `json:"addresses"`   // the floating addresses with prefix length: "192.168.1.250/24"
-	Holding    bool      `json:"holding"`     // this board has them now
-	HeldBy     string    `json:"held_by"`     // id of the board that has them as far as this one knows; "" if none
-	HoldMethod string    `json:"hold_method"` // how this board holds them, or would: "lifetime", …; "" until it knows
-	HoldText   string    `json:"hold_text"`   // the same for people, with the device and the reason
-	Defences   []Defence `json:"defences"`    // what ends an answer for the address that this board may no longer give, the quickest first
-	LEDPattern string    `json:"led_pattern"` // what the LED shows: "leader", …; "" if there is none, or it fails
-	LEDText    string    `json:"led_text"`    // the same for people: "ACT, a short blink every 2 s"; or why it shows nothing
+	Addresses []string `json:"addresses"` // the floating addresses with prefix length: "192.168.1.250/24"
+	Holding   bool     `json:"holding"`   // this board has them now
+	// LeaseEndsInNs is how long this board may answer for them if its daemon does nothing more; 0 if it may not now.
+	// Only NoLeaseEnd has no end.
+	LeaseEndsInNs int64     `json:"lease_ends_in_ns"`
+	HeldBy        string    `json:"held_by"`     // id of the board that has them as far as this one knows; "" if none
+	HoldMethod    string    `json:"hold_method"` // how this board holds them, or would: "lifetime", …; "" until it knows
+	HoldText      string    `json:"hold_text"`   // the same for people, with the device and the reason
+	Defences      []Defence `json:"defences"`    // what ends an answer for the address that this board may no longer give, the quickest first
+	LEDPattern    string    `json:"led_pattern"` // what the LED shows: "leader", …; "" if there is none, or it fails
+	LEDText       string    `json:"led_text"`    // the same for people: "ACT, a short blink every 2 s"; or why it shows nothing
 
 	HeartbeatMs float64  `json:"heartbeat_ms"` // time between two heartbeats of the leader
 	Detector    Detector `json:"detector"`
@@ -85,6 +88,9 @@ type Status struct {
 	Counters Counters  `json:"counters"` // since the daemon started
 	Problems []Problem `json:"problems"` // what a person should look into
 }
+
+// NoLeaseEnd is Status.LeaseEndsInNs of a leader that knows of no live board that could take over.
+const NoLeaseEnd int64 = 1<<63 - 1
 
 // The roles of this board (Status.Role). Boards have in addition RoleHeir.
 const (

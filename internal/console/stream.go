@@ -10,10 +10,10 @@ import (
 )
 
 // Publish adds a transition to the streams of events, with the next number. It never blocks.
-func (s *Server) Publish(t Transition) { s.transitions.add(t) }
+func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
 
 // Published is the number of the transition that was published last, which a [Status] has to tell.
-func (s *Server) Published() uint64 { return s.transitions.newest() }
+func (s *Server) Published() uint64 { return s.transitions.Newest() }
 
 // stream is what somebody wants who asks for events.
 type stream struct {
@@ -97,7 +97,7 @@ func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Reques
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	first := status.snapshot()
+	first := status.Snapshot()
 	if err := s.sendEvents(w, first); err != nil {
 		return ignoreGone(err)
 	}
@@ -113,7 +113,7 @@ func (s *Server) stream(stopping context.Context, w *answer, r *http.Request, la
 		tick = ticker.C
 	}
 	for ended := false; ; {
-		news, more := s.transitions.after(last.Number)
+		news, more := s.transitions.After(last.Number)
 		if len(news) > 0 {
 			last = news[len(news)-1]
 			if err := s.sendEvents(w, news...); err != nil {

@@ -117,17 +117,17 @@ func TestStream(t *testing.T) {
 
 // Whoever is too far behind gets the newest, and is told how many it has missed.
 func TestOverrun(t *testing.T) {
-	p := newTransitions(4)
+	p := NewTransitions(4, 0)
 	numbers := func(after uint64) (got []uint64, missed uint64) {
 		t.Helper()
-		news, _ := p.after(after)
+		news, _ := p.After(after)
 		for _, n := range news {
 			got, missed = append(got, n.Number), missed+n.Missed
 		}
 		return got, missed
 	}
 	for i := range 10 {
-		p.add(Transition{Term: uint32(i + 1)})
+		p.Add(Transition{Term: uint32(i + 1)})
 	}
 	for _, tt := range []struct {
 		after  uint64
@@ -141,13 +141,26 @@ func TestOverrun(t *testing.T) {
 			t.Errorf("after %d: %d and %d missed, want %d and %d", tt.after, got, missed, tt.want, tt.missed)
 		}
 	}
-	news, _ := p.after(9)
+	news, _ := p.After(9)
 	if news[0].Term != 10 {
 		t.Errorf("transition 10 is that of term %d", news[0].Term)
 	}
-	_, more := p.after(10)
-	p.add(Transition{})
+	_, more := p.After(10)
+	p.Add(Transition{})
 	<-more
+
+	// One that begins in the middle has nothing of before.
+	p = NewTransitions(4, 100)
+	p.Add(Transition{Term: 7, AgeNs: int64(time.Hour)})
+	if got, missed := numbers(100); !slices.Equal(got, []uint64{101}) || missed != 0 {
+		t.Errorf("after 100: %d and %d missed", got, missed)
+	}
+	if got, missed := numbers(98); !slices.Equal(got, []uint64{101}) || missed != 2 {
+		t.Errorf("after 98, which was before it: %d and %d missed", got, missed)
+	}
+	if news, _ := p.After(100); news[0].AgeNs < int64(time.Hour) {
+		t.Errorf("what happened an hour ago is %d ns old", news[0].AgeNs)
+	}
 }
 
 // A reader that stops to read does not keep anything from the others, and learns what it has missed
@@ -224,6 +237,18 @@ func TestAlive(t *testing.T) {
 			t.Errorf("line %d: %+v, %v; want %s", i, n, err, want)
 		}
 	}
+	each := watch(t, s, WatchOptions{Alive: true, EachAlive: true})
+	if first, second := each.next(), each.next(); first.Event != EventSnapshot || second.Event != EventAlive {
+		t.Errorf("whoever wants each sign of life got %s, %s", first.Event, second.Event)
+	}
+	go func() { // it goes on
+		for t.Context().Err() == nil {
+			select {
+			case <-each.seen:
+			case <-t.Context().Done():
+			}
+		}
+	}()
 	w := watch(t, s, WatchOptions{Alive: true})
 	if n := w.next(); n.Event != EventSnapshot {
 		t.Errorf("first: %+v", n)

@@ -53,12 +53,12 @@ func (t *Transition) Leads() bool { return t.Role == RoleLeader && t.Holding }
 
 // Leads reports whether this board leads and has the addresses.
 func (s *Status) Leads() bool {
-	t := s.snapshot()
+	t := s.Snapshot()
 	return t.Leads()
 }
 
-// snapshot is the first line of a stream.
-func (s *Status) snapshot() Transition {
+// Snapshot is the first line of a stream that begins with this status.
+func (s *Status) Snapshot() Transition {
 	t := Transition{
 		Number: s.Transition, Event: EventSnapshot, Role: s.Role, Reason: s.Reason, ReasonText: s.ReasonText,
 		Holding: s.Holding && !s.MajorityUnheard, Leader: s.Leader, LeaderName: s.LeaderName, Term: s.Term, Group: s.Group,

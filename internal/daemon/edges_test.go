@@ -140,6 +140,26 @@ var edges = []edge{
 	{key: "log_level", accepted: []string{`"error"`, `"trace"`}, refused: []string{`""`, `"fatal"`, `"panic"`, `"warning"`}},
 	{key: "hold", accepted: quotedAll(netio.HoldMethodNames()), refused: []string{`""`, `"tun"`, `"both"`}},
 	{
+		key:      "page_listen",
+		accepted: []string{`":1"`, `":65535"`, `"0.0.0.0:9254"`, `"[::]:9254"`, `"127.0.0.1:9254"`, `"[::1]:9254"`},
+		refused: []string{
+			`""`, `":"`, `":0"`, `":65536"`, `":09254"`, `":+1"`, `"9254"`, `9254`, `"127.0.0.1"`, `"::1:9254"`, `"[::1]"`, `"localhost:9254"`,
+			`"224.0.0.1:9254"`, `"255.255.255.255:9254"`, `"[ff02::1]:9254"`, `"[fe80::1]:9254"`, `"[::1%lo]:9254"`, `"10.0.0.100:9254"`,
+		},
+	},
+	{
+		key: "page_hosts",
+		accepted: []string{
+			`[]`, `"a"`, `"A.b-1.c_d"`, text("h", 63), `"` + strings.Repeat("h.", 126) + `h"`,
+			list(config.MaxPageHosts, func(n int) string { return fmt.Sprintf("h%d.lan", n) }),
+		},
+		refused: []string{
+			`""`, `"."`, `"a."`, `"a..b"`, `"-a"`, `"a-"`, `"*.a"`, `"a b"`, `"a:80"`, `"a/b"`, `"ü"`, `"\u212a"`, `"1.2.3"`, `"10.0.0.1"`, `"::1"`, `"[::1]"`,
+			text("h", 64), `"` + strings.Repeat("h.", 126) + `hh"`, `["a", "A"]`,
+			list(config.MaxPageHosts+1, func(n int) string { return fmt.Sprintf("h%d.lan", n) }),
+		},
+	},
+	{
 		key: "check",
 		accepted: []string{
 			`[]`, `[{ gateway = true }]`, checkList(check.Max), `[{ tcp = "10.0.0.100:1", when = "leading", grace = "1h" }]`,

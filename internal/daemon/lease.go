@@ -196,8 +196,20 @@ func (l *lease) coverAgain(ctx context.Context) error {
 	return nil
 }
 
-// status fills in what topdog status shows of the fence.
-func (l *lease) status(s *console.Status) {
+// left is how long this board may answer for the address if nothing more is done.
+func (l *lease) left(now time.Duration) time.Duration {
+	switch {
+	case !l.begun || l.over(now):
+		return 0
+	case l.end == netio.NoEnd:
+		return time.Duration(console.NoLeaseEnd)
+	}
+	return l.end - now
+}
+
+// status fills in what topdog status shows of the lease and the fence.
+func (l *lease) status(s *console.Status, now time.Duration) {
+	s.LeaseEndsInNs = int64(l.left(now))
 	d := console.Defence{Kind: console.DefenceFence, Text: l.problem}
 	if l.fence != nil {
 		var kind netio.FenceKind

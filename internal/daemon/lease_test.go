@@ -445,3 +445,27 @@ func TestSwitchLooksAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestStatusTellsTheLease: a page that has asked a moment ago can tell whether this board may still answer for the
+// address, though the daemon has stood still since.
+func TestStatusTellsTheLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, three := l.three()
+		for range 20 { // at different moments of an interval
+			left := time.Duration(three.mustStatus(t).LeaseEndsInNs)
+			if left <= 0 || left > 2*election.DefaultInterval {
+				t.Errorf("the lease of the leader ends in %v", left)
+			}
+			pass(13 * time.Millisecond)
+		}
+		if left := two.mustStatus(t).LeaseEndsInNs; left != 0 {
+			t.Errorf("the lease of a follower ends in %d ns", left)
+		}
+		l.boards[0].Kill()
+		l.boards[1].Kill()
+		pass(time.Minute)
+		if left := three.mustStatus(t).LeaseEndsInNs; left != console.NoLeaseEnd {
+			t.Errorf("the lease of the last board ends in %d ns", left)
+		}
+	})
+}

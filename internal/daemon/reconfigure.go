@@ -24,25 +24,28 @@ func (d *Daemon) Reload(path string) {
 
 // reconfigure applies the live keys of a changed configuration. What needs a restart
 // keeps its value, and so is told of at each reload until the restart, or until it is
-// changed back.
+// changed back. What is for the page is told of once.
 func (d *Daemon) reconfigure(cfg *config.Config) {
 	changed := map[string]bool{}
 	var applied []string
 	for _, key := range d.cfg.Changed(cfg) {
 		changed[key] = true
-		if config.Live(key) {
+		switch {
+		case config.Live(key):
 			applied = append(applied, key)
-		} else {
+		case config.OfPage(key):
+			d.reporter.log.Infof("%s: %s has changed, which is for the page: systemctl restart topdog-page", cfg.Where(key), key)
+		default:
 			d.reporter.log.Warnf("%s: %s has changed, which needs a restart: systemctl restart topdog", cfg.Where(key), key)
 		}
 	}
 	if len(changed) == 0 {
 		d.reporter.log.Info("read the configuration again; nothing has changed")
 	}
+	d.cfg.ApplyLive(cfg)
 	if len(applied) == 0 {
 		return
 	}
-	d.cfg.ApplyLive(cfg)
 	d.reporter.log.Logger.SetLevel(cfg.LogLevel)
 	d.group.setPeers(d.cfg.Peers)
 	if changed["witness"] {

@@ -38,6 +38,8 @@ func TestReloadTouchesWhatHasChanged(t *testing.T) {
 					t.Error(err)
 				}
 			}, 2, "info: read the configuration again; changed: [led]"},
+			{func(c *config.Config) { c.PageHosts = []string{"topdog.lan"} }, 2, "info: the default: page_hosts has changed, which is for the page: systemctl restart topdog-page"},
+			{func(c *config.Config) {}, 2, "info: read the configuration again; nothing has changed"},
 			{func(c *config.Config) { c.Group = "another" }, 2, "warning: the default: group has changed, which needs a restart: systemctl restart topdog"},
 		} {
 			one.reload(step.change)

@@ -45,7 +45,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 		s.ScoreFrom = d.cfg.ScoreSource.String()
 	}
 	d.group.counters(&s.Counters)
-	d.lease.status(&s)
+	d.lease.status(&s, now)
 	d.deadman.status(&s)
 	d.address.status(&s)
 	if d.witness {
