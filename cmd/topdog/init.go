@@ -26,6 +26,9 @@ With --strict two boards never answer at once, whatever fails: a leader needs th
 promises of most of the voters, which are at least three boards, or two and a
 witness. On a terminal topdog asks for their own addresses.
 
+With --page the lines that it prints start the page as well, which shows the group to
+browsers of the LAN. On a terminal topdog asks for that.
+
 With --from the address and the rest come from a configuration of keepalived. What topdog
 cannot take over is printed, each line with what to do; --dry-run only prints.
 
@@ -35,10 +38,11 @@ to a pipe, with --import it reads them.
 
 Existing files are not replaced, unless --force is given. On a board that is set up
 already, the command changes nothing and prints the line again.`,
-		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17\n  sudo topdog init 192.168.1.250 --strict\n  topdog init --from /etc/keepalived/keepalived.conf --dry-run",
+		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17\n  sudo topdog init 192.168.1.250 --strict\n  sudo topdog init 192.168.1.250 --page\n  topdog init --from /etc/keepalived/keepalived.conf --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			board.Path, _ = c.Flags().GetString("config")
+			board.AskPage = !c.Flags().Changed("page")
 			if err := oneAddress(&board, args); err != nil {
 				return usageError{err}
 			}
@@ -77,6 +81,7 @@ func boardFlags(c *cobra.Command, board *setup.Board) {
 	flags.StringVar(&board.LED, "led", "", "the `light`: ACT, GPIO17, GPIO17:low (lit when low), none (default: ACT)")
 	flags.BoolVar(&board.Strict, "strict", false, "never two boards that answer: let voters decide (see docs/two-boards.md)")
 	flags.StringSliceVar(&board.Voters, "voters", nil, "with --strict: the `addresses` of the voters, separated by commas")
+	flags.BoolVar(&board.Page, "page", false, "print the lines that start the page too, which shows the group in a browser")
 	flags.BoolVar(&board.Force, "force", false, "replace an existing configuration and key")
 	flags.StringVar(&board.From, "from", "", "convert a `file` of keepalived, usually /etc/keepalived/keepalived.conf")
 	flags.StringVar(&board.Instance, "instance", "", "with --from: the `name` of the vrrp_instance or vrrp_sync_group, if there are several")
@@ -117,7 +122,7 @@ func checkPipes(board setup.Board, export, imports bool) error {
 	switch {
 	case export && imports:
 		return errors.New("--export is for the board that has the key, --import for the one that gets it")
-	case (export || imports) && (board.Address != "" || board.Interface != "" || board.Group != "" || board.LED != "" || board.Strict):
+	case (export || imports) && (board.Address != "" || board.Interface != "" || board.Group != "" || board.LED != "" || board.Strict || board.Page):
 		return errors.New("with --export and --import the configuration is the one of the first board: leave out the address and the other options")
 	case export && board.Force:
 		return errors.New("--export replaces nothing: --force belongs to --import")

@@ -27,6 +27,7 @@ func (r *reading) check() {
 	r.checkScore()
 	r.checkPatience()
 	r.checkVoters()
+	r.checkPage()
 	if r.refused["address"] || r.refused["peers"] || r.refused["id"] {
 		return
 	}

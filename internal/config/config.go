@@ -95,6 +95,8 @@ type Config struct {
 	Socket       string           // socket: where `topdog status` talks to the daemon
 	LogLevel     logrus.Level     // log_level
 	Hold         netio.HoldMethod // hold: how the address is held
+	PageListen   Listen           // page_listen: where `topdog page` listens
+	PageHosts    []string         // page_hosts: names that browsers may ask the page for, in lower case
 	Checks       []check.Check    // check
 
 	file   string            // where it was read
@@ -158,6 +160,7 @@ func defaults(host string) *Config {
 		LED:        gpio.Default,
 		Socket:     DefaultSocket,
 		LogLevel:   logrus.InfoLevel,
+		PageListen: defaultListen,
 	}
 }
 

@@ -62,6 +62,7 @@ func defaultsFor(address string) Config {
 		LogLevel:   logrus.InfoLevel,
 		StartGrace: 10 * time.Second,
 		Hold:       netio.HoldAuto,
+		PageListen: Listen{Port: 9254},
 	}
 }
 
@@ -178,6 +179,16 @@ func TestParse(t *testing.T) {
 		{`log_level = "debug"`, func(c *Config) { c.LogLevel = logrus.DebugLevel }},
 		{`hold = "tun+lifetime"`, func(c *Config) { c.Hold = netio.HoldTUN }},
 		{`hold = "lifetime"`, func(c *Config) { c.Hold = netio.HoldLifetime }},
+		{`page_listen = ":9254"`, func(c *Config) {}},
+		{`page_listen = ":8080"`, func(c *Config) { c.PageListen = Listen{Port: 8080} }},
+		{`page_listen = "192.168.1.11:1"`, func(c *Config) { c.PageListen = Listen{ip("192.168.1.11"), 1} }},
+		{`page_listen = "127.0.0.1:65535"`, func(c *Config) { c.PageListen = Listen{ip("127.0.0.1"), 65535} }},
+		{`page_listen = "0.0.0.0:9254"`, func(c *Config) { c.PageListen = Listen{ip("0.0.0.0"), 9254} }},
+		{`page_listen = "[::]:9254"`, func(c *Config) { c.PageListen = Listen{ip("::"), 9254} }},
+		{`page_listen = "[::ffff:192.168.1.11]:9254"`, func(c *Config) { c.PageListen = Listen{ip("192.168.1.11"), 9254} }},
+		{`page_hosts = []`, func(c *Config) {}},
+		{`page_hosts = "Topdog.LAN"`, func(c *Config) { c.PageHosts = []string{"topdog.lan"} }},
+		{`page_hosts = ["topdog", "my_pi", "xn--kche-0ra.example", "a-1.b"]`, func(c *Config) { c.PageHosts = []string{"topdog", "my_pi", "xn--kche-0ra.example", "a-1.b"} }},
 	} {
 		want := defaultsFor("192.168.1.250")
 		tc.change(&want)
@@ -242,7 +253,7 @@ var changedValue = map[string]string{
 	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
 	"preempt_delay": `"7s"`, "heartbeat": `"77ms"`, "patience": `"777ms"`, "algorithm": `"bully"`, "voters": `["10.9.9.1", 2, "3"]`, "detector": `"fixed"`, "fanout": `"unicast"`, "score_from": `"age"`,
 	"score_command": `["/7", "7"]`, "start_grace": `"7s"`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`, "witness": `["10.9.9.8"]`,
-	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`, "check": `[{ unit = "seven.service" }]`,
+	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`, "page_listen": `":7"`, "page_hosts": `["seven.lan"]`, "check": `[{ unit = "seven.service" }]`,
 }
 
 // needed are the lines without which a changed value makes no sense.
@@ -300,7 +311,7 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			set[f.Name] = key
 		}
 		before.ApplyLive(after)
-		if diff := cmp.Diff(Live(key), before.Changed(after) == nil); diff != "" {
+		if diff := cmp.Diff(Live(key) || OfPage(key), before.Changed(after) == nil); diff != "" {
 			t.Errorf("ApplyLive takes over %s (-want +got):\n%s", key, diff)
 		}
 	}

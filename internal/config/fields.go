@@ -39,6 +39,7 @@ type field struct {
 	filled  bool   // for lists: there must be an element
 	example string // a value as it would be written
 	live    bool   // can be applied by SIGHUP, without a restart
+	page    bool   // is for `topdog page`, and nothing to the daemon
 	shared  bool   // the same on all boards of a group
 
 	// set checks one value and stores it. Numbers arrive in decimal, booleans
@@ -104,6 +105,10 @@ func fields() []field {
 			func(c *Config) *logrus.Level { return &c.LogLevel }, alone(parseLogLevel), tomlLogLevel),
 		choice(field{key: "hold"},
 			func(c *Config) *netio.HoldMethod { return &c.Hold }, netio.HoldMethodNames(), netio.HoldMethodNamed),
+		typed(field{key: "page_listen", form: takesText, example: `":9254"`, page: true},
+			func(c *Config) *Listen { return &c.PageListen }, alone(ParseListen), tomlText[Listen]),
+		typed(field{key: "page_hosts", form: takesText | takesList, max: MaxPageHosts, example: `["topdog.lan", "pi.example.org"]`, page: true},
+			func(c *Config) *[]string { return &c.PageHosts }, oneMorePageHost, tomlList[string]),
 		typed(field{key: checkKey, form: takesTables, max: check.Max, example: `[{ unit = "nginx.service" }]`, live: true},
 			func(c *Config) *[]check.Check { return &c.Checks }, alone(noCheck), tomlChecks),
 	}
@@ -232,6 +237,10 @@ func Keys() []string {
 // agree on, or name something that is opened once.
 func Live(key string) bool { return named(key).live }
 
+// OfPage reports whether the key is for `topdog page`, another process than the daemon: it
+// takes a new value when it is started again.
+func OfPage(key string) bool { return named(key).page }
+
 // Shared reports whether all boards of a group must have the same value of key. The
 // other keys are each board's own business.
 func Shared(key string) bool { return named(key).shared }
@@ -246,10 +255,11 @@ func named(key string) field {
 	return field{}
 }
 
-// ApplyLive takes over the values of the live keys of another configuration.
+// ApplyLive takes over the values of the live keys of another configuration, and of those that
+// are nothing to the daemon.
 func (c *Config) ApplyLive(from *Config) {
 	for _, f := range fields() {
-		if f.live {
+		if f.live || f.page {
 			f.copy(c, from)
 		}
 	}

@@ -26,6 +26,7 @@ var otherNames = map[string]string{
 	"failure_detector": "detector", "suspicion": "detector", "unicast": "fanout", "delivery": "fanout", "importance": "score_from",
 	"measure": "score_from", "score": "score_from", "script": "score_command", "command": "score_command", "score_script": "score_command",
 	"checks": "check", "track_process": "check", "health_check": "check", "healthcheck": "check", "measure_command": "score_command", "track_script": "score_command", "host_name": "name", "log": "log_level", "loglevel": "log_level", "verbosity": "log_level",
+	"listen": "page_listen", "bind": "page_listen", "page": "page_listen", "page_port": "page_listen", "hosts": "page_hosts", "page_host": "page_hosts",
 }
 
 const keyHasItsOwnFile = "the group's key has a file of its own, which key_file names; `topdog init` makes one"
@@ -154,7 +155,7 @@ func distance(a, b string) int {
 func (r *reading) rewrite(f *field, text string) string {
 	candidates := []string{text, truth(text)}
 	if _, err := strconv.ParseUint(text, 10, 32); err == nil {
-		candidates = append(candidates, text+"ms")
+		candidates = append(candidates, text+"ms", ":"+text) // a duration, a port
 	}
 	for _, candidate := range candidates {
 		if candidate != "" && r.fits(f, candidate) {

@@ -50,6 +50,9 @@ type Board struct {
 	// are asked for if there are none.
 	Strict bool
 	Voters []string
+	// Page prints the lines that start the page too. With AskPage a person who is asked for the
+	// address is asked for it.
+	Page, AskPage bool
 	// Force replaces the files that exist, the key too: then every board needs the new one.
 	Force bool
 
@@ -88,6 +91,7 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+	asked := b.Address == ""
 	if err := b.chooseAddress(network, in, out); err != nil {
 		return err
 	}
@@ -95,6 +99,9 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if err := b.isVoter(network); err != nil {
+		return err
+	}
+	if err := b.choosePage(asked, in, out); err != nil {
 		return err
 	}
 	if err := b.provideHook(out); err != nil {
@@ -116,7 +123,11 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	if b.converted != nil {
 		b.explainConversion(out)
 	}
-	b.explainTheRest(out, b.Strict)
+	cfg, err := config.Load(done.configPath)
+	if err != nil {
+		return err
+	}
+	b.explainTheRest(out, cfg)
 	return nil
 }
 
@@ -169,7 +180,7 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 		}
 	}
 	fmt.Fprintf(out, "this board is set up already (%s, %s); nothing was changed\n", b.Path, addresses(cfg))
-	b.explainTheRest(out, isStrict(cfg))
+	b.explainTheRest(out, cfg)
 	return true, nil
 }
 
@@ -239,19 +250,26 @@ func addresses(cfg *config.Config) string {
 }
 
 // explainTheRest says what is left to do, on this board and on the others.
-func (b Board) explainTheRest(out io.Writer, strict bool) {
-	fmt.Fprintf(out, "\nStart it:\n\n    %s\n", startLine)
-	fmt.Fprintf(out, "\nEvery other board, once topdog is installed there, is set up from this one by\n\n    %s\n", copyLine(b.Path, startLine))
-	if strict {
+func (b Board) explainTheRest(out io.Writer, cfg *config.Config) {
+	start := startLine
+	if b.Page {
+		start = startBothLine
+	}
+	fmt.Fprintf(out, "\nStart it:\n\n    %s\n", start)
+	fmt.Fprintf(out, "\nEvery other board, once topdog is installed there, is set up from this one by\n\n    %s\n", copyLine(b.Path, start))
+	if isStrict(cfg) {
 		fmt.Fprintf(out, "\nA witness, which votes and never has the address, by\n\n    %s\n", copyLine(b.Path, startWitnessLine))
 	}
 	fmt.Fprintf(out, "\n(USER@BOARD is for you to fill in. The key passes through the pipe only.)\n")
+	b.explainPage(out, cfg)
 }
 
-// What starts a board, and a witness.
+// What starts a board, a witness, and the page of a board.
 const (
 	startLine        = "sudo systemctl enable --now topdog"
 	startWitnessLine = "sudo systemctl enable --now topdog-witness"
+	startPageLine    = "sudo systemctl enable --now topdog-page"
+	startBothLine    = startLine + " topdog-page"
 )
 
 // copyLine is the shell command that sets up another board and starts it, run on this one.

@@ -41,9 +41,10 @@ echo "$version" >"$BOARD/version"
 ln -sf "$(dirname "$0")/installed-topdog" "$BOARD/usr/bin/topdog"
 echo "apt-get install $version" >>"$BOARD/log"`,
 	"systemctl": `case $1 in
-is-enabled | is-active) [ -e "$BOARD/runs" ] ;;
+is-enabled | is-active) case $2 in topdog) [ -e "$BOARD/runs" ] ;; *) [ -e "$BOARD/$2-runs" ] ;; esac ;;
 enable) [ ! -e "$BOARD/broken-unit" ] || { echo "Job for topdog.service failed." >&2; exit 1; }
-	echo "systemctl $*" >>"$BOARD/log"; touch "$BOARD/runs" ;;
+	echo "systemctl $*" >>"$BOARD/log"
+	case $3 in topdog) touch "$BOARD/runs" ;; *) touch "$BOARD/$3-runs" ;; esac ;;
 *) echo "systemctl $*" >>"$BOARD/log" ;;
 esac`,
 	// topdog is the real one, but for the daemon: whoever runs with the same key
@@ -326,6 +327,25 @@ func TestWholeLifeOfACluster(t *testing.T) {
 	s.logs("b1", "apt-get install 1.10.0")
 	s.logs("b2", "apt-get install 1.10.0")
 	s.logs("b3")
+}
+
+// With --page the page runs on all boards, also on those that were installed before without.
+func TestPage(t *testing.T) {
+	s := newSite(t, "b1", "b2")
+	s.says(s.install(0, "pi@b1", "--address", first), "One leader")
+	s.log("b1")
+	out := s.install(0, "--dry-run", "--page", "pi@b1", "pi@b2")
+	s.says(out, "[pi@b2] would enable and start topdog\n", "[pi@b1] would enable and start topdog-page", "[pi@b2] would enable and start topdog-page")
+	s.logs("b1")
+
+	out = s.install(0, "--page", "pi@b1", "pi@b2")
+	s.says(out, "[pi@b2] enables and starts topdog\n", "[pi@b1] enables and starts topdog-page", "[pi@b2] enables and starts topdog-page",
+		"One leader: b2 (id-of-b2). All boards follow it.\nIn a browser: http://192.168.1.250:9254/\n")
+	s.logs("b1", "systemctl enable --now topdog-page", "topdog init --page")
+	s.logs("b2", "apt-get install 1.2.0", "systemctl enable --now topdog", "systemctl enable --now topdog-page")
+
+	s.says(s.install(0, "--page", "pi@b1", "pi@b2"), "In a browser: http://192.168.1.250:9254/\nNothing had to be changed.")
+	s.logs("b2")
 }
 
 func TestDryRunChangesNothing(t *testing.T) {
