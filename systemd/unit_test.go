@@ -125,6 +125,40 @@ func TestWitnessUnit(t *testing.T) {
 	}
 }
 
+// The page talks to everybody, so it may do nothing but that: it has a user of its own, comes
+// after everybody else, and starts and stops nothing.
+func TestPageUnit(t *testing.T) {
+	u := parseUnit(t, "topdog-page.service")
+	says(t, u, map[string]string{
+		"Service.ExecStart":                "/usr/bin/topdog page",
+		"Service.Restart":                  "always",
+		"Service.RestartPreventExitStatus": "78",
+		"Service.User":                     "topdog-page",
+		"Service.Group":                    "topdog-page",
+		"Service.AmbientCapabilities":      "",
+		"Service.NoNewPrivileges":          "yes",
+		"Service.PrivateUsers":             "yes",
+		"Service.PrivateDevices":           "yes",
+		"Service.InaccessiblePaths":        "-/etc/topdog/key -/var/lib/topdog",
+		"Service.RestrictAddressFamilies":  "AF_INET AF_INET6 AF_UNIX",
+		"Service.LimitCORE":                "0",
+		"Service.Nice":                     "0",
+		"Service.CPUWeight":                "20",
+		"Service.OOMScoreAdjust":           "500",
+		"Service.MemoryMax":                "64M",
+		"Install.WantedBy":                 "multi-user.target",
+
+		// Neither may hold the other up, or take it along.
+		"Unit.After": "", "Unit.Before": "", "Unit.Wants": "", "Unit.Requires": "", "Unit.BindsTo": "", "Unit.PartOf": "",
+		// The directories belong to the daemon.
+		"Service.RuntimeDirectory": "", "Service.StateDirectory": "", "Service.ConfigurationDirectory": "", "Service.ReadWritePaths": "",
+		"Service.PrivateNetwork": "", "Service.SupplementaryGroups": "", "Service.DeviceAllow": "",
+	})
+	if set, ok := u["Service.CapabilityBoundingSet"]; !ok || set[0] != "" {
+		t.Errorf("CapabilityBoundingSet=%q: it must be there and empty", set)
+	}
+}
+
 // What hooks, targets and the end of a board rely on.
 func TestUnitsOfHooks(t *testing.T) {
 	says(t, parseUnit(t, "topdog-hooks.service"), map[string]string{
@@ -171,7 +205,7 @@ func TestUnitBySystemd(t *testing.T) {
 	}
 	for name, threshold := range map[string]int{
 		"topdog.service": 25, "topdog-witness.service": 15, "topdog-leave.service": 15, "topdog-leader.service": 25,
-		"topdog-leader.target": 0, "topdog-hooks.service": 100,
+		"topdog-page.service": 11, "topdog-leader.target": 0, "topdog-hooks.service": 100,
 	} {
 		t.Run(name, func(t *testing.T) { analyzeUnit(t, analyze, name, threshold) })
 	}
@@ -210,7 +244,7 @@ func analyzeUnit(t *testing.T, analyze, name string, threshold int) {
 // The unit names a user and a group, and is refused if one does not exist; the
 // rules hand things to that group.
 func TestInstalledFilesAgree(t *testing.T) {
-	service := parseUnit(t, "topdog.service")
+	service, page := parseUnit(t, "topdog.service"), parseUnit(t, "topdog-page.service")
 	user, group := service["Service.User"][0], service["Service.SupplementaryGroups"][0]
 	made := map[string]bool{}
 	for line := range strings.Lines(read(t, "topdog.sysusers")) {
@@ -218,7 +252,7 @@ func TestInstalledFilesAgree(t *testing.T) {
 			made[fields[0]+" "+fields[1]] = true
 		}
 	}
-	want := map[string]bool{"u " + user: true, "g " + group: true, "m " + user: true}
+	want := map[string]bool{"u " + user: true, "g " + group: true, "m " + user: true, "u " + page["Service.User"][0]: true}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("topdog.sysusers (-want +got):\n%s", diff)
 	}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/cluster"
 )
 
 // BenchmarkFootprint measures what three boards cost that do nothing but their
@@ -28,9 +33,82 @@ func BenchmarkFootprint(b *testing.B) {
 		b.ReportMetric(percent*(leader.cpu()-busyLeader).Seconds(), "leader-cpu-%")
 		b.ReportMetric(percent*(follower.cpu()-busyFollower).Seconds(), "follower-cpu-%")
 		b.ReportMetric(float64(c.sent()-sent)/idle.Seconds(), "packets/s")
-		b.ReportMetric(leader.rss(), "leader-MB")
-		b.ReportMetric(follower.rss(), "follower-MB")
+		b.ReportMetric(memoryOf(b, leader.PID()).rss, "leader-MB")
+		b.ReportMetric(memoryOf(b, follower.PID()).rss, "follower-MB")
 		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkFootprintOfPage measures the memory of the leader of ten boards: of the daemon and of the
+// companion of its dead man's switch, and again with its page beside them, which a browser asks as
+// pages do. The board has a copy of the program for itself, as in life, since what processes share
+// is divided among them.
+func BenchmarkFootprintOfPage(b *testing.B) {
+	const boards, asked = 10, 30 * time.Second
+	c := newClusterOf(b, build(b), boards, settings{"log_level": quote("info")})
+	one := c.board(1)
+	one.set(settings{"priority": "200", "preempt": "true", "preempt_delay": quote("10ms")})
+	one.Program.Path = filepath.Join(b.TempDir(), "topdog")
+	must(b, os.Link(c.program.Path, one.Program.Path))
+	must(b, os.Remove(c.program.Path))
+	must(b, cluster.Build(b.Context(), c.program.Path))
+	c.start(c.boards...)
+	c.calm()
+	c.asker.Close()
+	report := func(name string, m memory) {
+		b.ReportMetric(m.rss, name+"-MB")
+		b.ReportMetric(m.pss, name+"-PSS-MB")
+	}
+	for b.Loop() {
+		c.watchFor(asked)
+		report("daemon", memoryOf(b, one.PID()))
+		report("switch", memoryOf(b, one.companion()))
+		page, err := c.LAN.Board(1).Start(b.Context(), one.Program.Path, []string{"page", "--config", one.ConfigFile()})
+		must(b, err)
+		c.browse(2, 1, asked)
+		report("daemon-beside-page", memoryOf(b, one.PID()))
+		report("switch-beside-page", memoryOf(b, one.companion()))
+		served := memoryOf(b, page.PID)
+		report("page", served)
+		b.ReportMetric(served.private, "page-private-MB")
+		page.Kill()
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// browse loads the page of a board from another one, and asks for the status twice a second, as a
+// browser in which the page is open.
+func (c *testCluster) browse(from, board int, d time.Duration) {
+	c.t.Helper()
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: c.LAN.Board(from).Dial}}
+	defer client.CloseIdleConnections()
+	tag := map[string]string{}
+	get := func(path string) {
+		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, fmt.Sprintf("http://%s:9254%s", c.LAN.Board(board).Addr.Addr(), path), nil)
+		must(c.t, err)
+		request.Header.Set("If-None-Match", tag[path])
+		answer, err := client.Do(request)
+		must(c.t, err)
+		_, err = io.Copy(io.Discard, answer.Body)
+		must(c.t, errors.Join(err, answer.Body.Close()))
+		if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusNotModified {
+			c.t.Fatalf("%s: %s", path, answer.Status)
+		}
+		tag[path] = answer.Header.Get("ETag")
+	}
+	c.until("the page answers", func() string {
+		conn, err := c.LAN.Board(from).Dial(c.t.Context(), "tcp", fmt.Sprintf("%s:9254", c.LAN.Board(board).Addr.Addr()))
+		if err != nil {
+			return err.Error()
+		}
+		must(c.t, conn.Close())
+		return ""
+	})
+	for _, path := range []string{"/", "/topdog.css", "/topdog.js", "/page.css", "/page.js", "/v1/history"} {
+		get(path)
+	}
+	for ends := time.Now().Add(d); time.Now().Before(ends); c.watchFor(500 * time.Millisecond) {
+		get("/v1/status")
 	}
 }
 
@@ -62,20 +140,36 @@ func (b *board) cpu() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// rss returns the memory of the daemon that is in use, in MB (10^6 bytes).
-func (b *board) rss() float64 {
-	b.c.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.PID()))
-	must(b.c.t, err)
+// memory is what a process has in memory, in MB (10^6 bytes): resident, the same with what
+// several processes share divided among them, and what no other process shares.
+type memory struct{ rss, pss, private float64 }
+
+// memoryOf reads smaps_rollup of proc_pid_smaps(5).
+func memoryOf(t testing.TB, pid int) (m memory) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	must(t, err)
 	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kB, err := strconv.Atoi(strings.Fields(value)[0])
-			must(b.c.t, err)
-			return float64(kB) * 1024 / 1e6
+		name, value, _ := strings.Cut(line, ":")
+		var into *float64
+		switch name {
+		case "Rss":
+			into = &m.rss
+		case "Pss":
+			into = &m.pss
+		case "Private_Clean", "Private_Dirty":
+			into = &m.private
+		default:
+			continue
 		}
+		kB, err := strconv.Atoi(strings.Fields(value)[0])
+		must(t, err)
+		*into += float64(kB) * 1024 / 1e6
 	}
-	b.c.t.Fatal("no VmRSS")
-	return 0
+	if m.rss == 0 || m.pss == 0 {
+		t.Fatalf("no memory of process %d in\n%s", pid, text)
+	}
+	return m
 }
 
 // BenchmarkSize measures the programs for the boards as they are released.

@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"debug/elf"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,6 +106,7 @@ func TestContents(t *testing.T) {
 		"usr/lib/systemd/system/topdog-leader.service",
 		"usr/lib/systemd/system/topdog-leader.target",
 		"usr/lib/systemd/system/topdog-leave.service",
+		"usr/lib/systemd/system/topdog-page.service",
 		"usr/lib/systemd/system/topdog-witness.service",
 		"usr/lib/systemd/system/topdog.service",
 		"usr/lib/sysusers.d/topdog.conf",
@@ -126,13 +128,12 @@ func TestContents(t *testing.T) {
 	for _, verb := range verbs(t) {
 		want = append(want, "-rw-r--r-- root/root ./usr/share/man/man1/topdog-"+verb+".1.gz")
 	}
-	for _, pattern := range []string{"docs/*.md", "docs/recipes/*.md", "docs/algorithms/*.svg", "docs/benchmarks/*.svg"} {
-		docs, err := filepath.Glob(filepath.Join(root, pattern))
-		must(t, err)
-		for _, path := range docs {
-			want = append(want, "-rw-r--r-- root/root ./usr/share/doc/topdog/"+filepath.Dir(pattern)+"/"+filepath.Base(path))
+	must(t, fs.WalkDir(os.DirFS(root), "docs", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			want = append(want, "-rw-r--r-- root/root ./usr/share/doc/topdog/"+path)
 		}
-	}
+		return err
+	}))
 	want = append(want, "-rwxr-xr-x root/root ./usr/bin/topdog")
 	slices.Sort(want)
 

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/internal/page"
+)
+
+// What a page may have of a small board. It has half a megabyte in use, to which each connection adds about 20 kB, so the
+// collector runs before there is 1 MB of garbage. From the limit on, which all connections at once do not reach, it
+// runs more often. One thread at a time computes: whatever strangers ask for leaves the other processors to the election.
+const (
+	pageGCPercent   = 25
+	pageMemoryLimit = 24 << 20 // bytes, of which the runtime has 7 MB before anybody looks
+	pageProcessors  = 1
+)
+
+func pageCommand() *cobra.Command {
+	var listen string
+	c := &cobra.Command{
+		Use:   "page",
+		Short: "Serve a page with all boards, and metrics, on the LAN",
+		Long: `Serve a page on the LAN that shows who holds the address and all boards, as
+topdog-page.service does; and the same for programs: JSON, metrics for Prometheus, and
+health for load balancers. It waits for the daemon, and goes on when that is restarted.
+
+Everybody who reaches the port may look, and nobody can change anything. It needs no
+root. All of it is in /usr/share/doc/topdog/docs/page.md.`,
+		Example: "  topdog page --listen 127.0.0.1:8080",
+		RunE: func(c *cobra.Command, _ []string) error {
+			o, err := pageOptions(c, listen)
+			if err != nil {
+				return err
+			}
+			runtime.GOMAXPROCS(pageProcessors)
+			debug.SetGCPercent(pageGCPercent)
+			debug.SetMemoryLimit(pageMemoryLimit)
+			giveBack()
+			return page.Run(c.Context(), console.Dial(socketPath(c)), o)
+		},
+	}
+	c.Flags().StringVar(&listen, "listen", "", "the TCP port, with or without an `address` of this board in front of it (default: page_listen of the configuration)")
+	return withSocket(c)
+}
+
+// pageOptions are those of the configuration, and of the flag, which comes first. A board that is not set up
+// has the defaults.
+func pageOptions(c *cobra.Command, listen string) (page.Options, error) {
+	file := c.Flags().Lookup("config")
+	cfg, err := config.Load(file.Value.String())
+	if errors.Is(err, fs.ErrNotExist) && !file.Changed {
+		cfg, err = config.Defaults(), nil
+	}
+	if err != nil {
+		return page.Options{}, err
+	}
+	if listen != "" {
+		if cfg.PageListen, err = config.ParseListen(listen); err != nil {
+			return page.Options{}, usageError{fmt.Errorf("--listen: %w", err)}
+		}
+	}
+	return page.Options{Listen: cfg.PageListen.String(), Hosts: cfg.PageHosts, Log: logrus.NewEntry(newLog(logrus.InfoLevel))}, nil
+}

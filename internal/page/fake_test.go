@@ -1,0 +1,106 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// fakeDaemon answers as the test says, and counts how often it was asked.
+type fakeDaemon struct {
+	mu     sync.Mutex
+	status console.Status
+	err    error
+	takes  time.Duration // for each answer; it is as of its beginning
+	asked  int
+}
+
+// leading is the daemon of a leader, with a lease.
+func leading(lease time.Duration) *fakeDaemon {
+	self := console.Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Role: console.RoleLeader, Self: true, Priority: 100}
+	return &fakeDaemon{status: console.Status{
+		Group: "a group", Role: console.RoleLeader, Holding: true, LeaseEndsInNs: int64(lease), Leader: self.ID, LeaderName: self.Name,
+		HeldBy: self.ID, Term: 7, Grade: wire.GradePassing.String(), Board: self, Boards: []console.Board{self}, Addresses: []string{"192.168.1.250/24"},
+	}}
+}
+
+func (d *fakeDaemon) ask(ctx context.Context) ([]byte, error) {
+	d.mu.Lock()
+	d.asked++
+	text, err := json.Marshal(d.status)
+	takes := d.takes
+	if d.err != nil {
+		text, err = nil, d.err
+	}
+	d.mu.Unlock()
+	if takes > 0 {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return text, err
+}
+
+// set changes what it answers from now on.
+func (d *fakeDaemon) set(change func(*fakeDaemon)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(d)
+}
+
+// asks is how often it was asked.
+func (d *fakeDaemon) asks() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.asked
+}
+
+// snapshot is how it is by the stream.
+func (d *fakeDaemon) snapshot() console.Transition {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	status := d.status
+	return status.Snapshot()
+}
+
+// event is something that has happened to it.
+func (d *fakeDaemon) event(number uint64, event console.Event) console.Transition {
+	t := d.snapshot()
+	t.Number, t.Event, t.Status = number, event, nil
+	return t
+}
+
+func quiet() *logrus.Entry {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return logrus.NewEntry(log)
+}
+
+// newTestPage is a page of a daemon that it follows.
+func newTestPage(t testing.TB, d *fakeDaemon) *page {
+	t.Helper()
+	began := time.Now()
+	p, err := newPage(t.Context(), d.ask, func() time.Duration { return time.Since(began) }, Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.hear(t, d.snapshot())
+	return p
+}
+
+func (p *page) hear(t testing.TB, event console.Transition) {
+	t.Helper()
+	if err := p.heard(event); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,208 @@
+package page
+
+import (
+	"slices"
+	"time"
+
+	"topdog/internal/console"
+)
+
+const (
+	slotLength = 5 * time.Minute
+	maxSlots   = int(24 * time.Hour / slotLength)
+	maxChanges = 64
+	// sameChange is how far apart two accounts of one change of leader may be. The times that
+	// the daemon tells are exact, and a request takes milliseconds.
+	sameChange = time.Second
+)
+
+// History is what GET /v1/history returns: what this process has seen since it began.
+type History struct {
+	Board     string          `json:"board"` // id of this board; "" until it has a network
+	BoardName string          `json:"board_name"`
+	WatchedNs int64           `json:"watched_ns"` // since this process began. What is told is at most a day old
+	SlotNs    int64           `json:"slot_ns"`    // length of a slot
+	Slots     []HistorySlot   `json:"slots"`      // the oldest first. The last one is not over
+	Changes   []HistoryChange `json:"changes"`    // of leader, the newest first
+}
+
+// HistorySlot is a part of the time.
+type HistorySlot struct {
+	AgoNs      int64  `json:"ago_ns"` // since it began
+	Leader     string `json:"leader"` // who led at its end, or leads now; "" for nobody, or if it is not known
+	LeaderName string `json:"leader_name"`
+	Changes    int    `json:"changes"`    // of leader in it
+	OutageNs   int64  `json:"outage_ns"`  // how long nobody led before these changes, as far as it is known
+	UnknownNs  int64  `json:"unknown_ns"` // how long in it there was no daemon to ask
+}
+
+// HistoryChange is a change of leader.
+type HistoryChange struct {
+	AgoNs      int64  `json:"ago_ns"`
+	Leader     string `json:"leader"`
+	LeaderName string `json:"leader_name"`
+	Term       uint32 `json:"term"`
+	Reason     string `json:"reason"`
+	ReasonText string `json:"reason_text"`
+	OutageNs   *int64 `json:"outage_ns"` // how long nobody led; null if it is not known
+}
+
+// history remembers who led when. It has no clock: all times are since it began, and are given. They
+// never go back.
+type history struct {
+	at        time.Duration // it knows all until then
+	known     bool          // there is a daemon
+	board     string
+	boardName string
+	leader    string
+	name      string
+	slots     []HistorySlot // AgoNs is not set
+	first     int           // the number of the first that is kept
+	before    moment        // the last change before this began
+	changes   []moment      // the oldest first
+}
+
+// moment is a change of leader, and when it was. Its AgoNs is not set.
+type moment struct {
+	HistoryChange
+	at time.Duration
+}
+
+func newHistory() *history { return &history{slots: make([]HistorySlot, 1)} }
+
+// advance enters that nothing has happened until now.
+func (h *history) advance(now time.Duration) {
+	for h.at < now {
+		end := time.Duration(h.first+len(h.slots)) * slotLength
+		until := min(now, end)
+		slot := &h.slots[len(h.slots)-1]
+		if !h.known {
+			slot.UnknownNs += int64(until - h.at)
+		}
+		slot.Leader, slot.LeaderName = h.leader, h.name
+		h.at = until
+		if until == end {
+			h.slots = append(h.slots, HistorySlot{})
+		}
+		if len(h.slots) > maxSlots {
+			h.slots = slices.Delete(h.slots, 0, 1)
+			h.first++
+		}
+	}
+}
+
+// heard enters what has happened at now.
+func (h *history) heard(now time.Duration, t *console.Transition) {
+	h.advance(now)
+	h.known = t.Event != console.EventDaemonGone
+	h.leader, h.name = t.Leader, t.LeaderName
+	if t.BoardName != "" {
+		h.board, h.boardName = t.Board, t.BoardName
+	}
+	if t.Status != nil {
+		if len(h.changes) == 0 {
+			h.before = moment{HistoryChange: HistoryChange{Leader: t.Leader, Term: t.Term}}
+		}
+		h.told(now, t.Status)
+		return
+	}
+	if t.Event == console.EventRoleChanged || t.Event == console.EventLeaderChanged {
+		h.enter(moment{HistoryChange{
+			Leader: t.Leader, LeaderName: t.LeaderName, Term: t.Term, Reason: t.Reason, ReasonText: t.ReasonText,
+		}, now - time.Duration(t.AgeNs)})
+	}
+}
+
+// told enters the changes of leader that a status of now tells.
+func (h *history) told(now time.Duration, s *console.Status) {
+	h.advance(now)
+	for _, c := range slices.Backward(s.Changes) {
+		m := moment{HistoryChange{
+			Leader: c.Leader, LeaderName: c.LeaderName, Term: c.Term, Reason: c.Reason, ReasonText: c.ReasonText,
+		}, now - milliseconds(c.AgoMs)}
+		if c.OutageMs != nil {
+			outage := int64(milliseconds(*c.OutageMs))
+			m.OutageNs = &outage
+		}
+		h.enter(m)
+	}
+}
+
+func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// enter enters a change of leader, unless it is known: then at most its outage is new. What happened
+// before this began does not count.
+func (h *history) enter(m moment) {
+	if m.Leader == "" {
+		return
+	}
+	if m.at < 0 {
+		h.before = m
+		return
+	}
+	for i := range h.changes {
+		if c := &h.changes[i]; c.Leader == m.Leader && c.Term == m.Term && (c.at-m.at).Abs() < sameChange {
+			h.outage(c, m.OutageNs)
+			return
+		}
+	}
+	i := len(h.changes)
+	for i > 0 && h.changes[i-1].at > m.at {
+		i--
+	}
+	before := h.before
+	if i > 0 {
+		before = h.changes[i-1]
+	}
+	if before.Leader == m.Leader && before.Term == m.Term {
+		return // the daemon has found the same leader again
+	}
+	if slot := h.slot(m.at); slot != nil {
+		slot.Changes++
+	}
+	outage := m.OutageNs
+	m.OutageNs = nil
+	h.changes = slices.Insert(h.changes, i, m)
+	h.outage(&h.changes[i], outage)
+	if len(h.changes) > maxChanges {
+		h.changes = slices.Delete(h.changes, 0, 1)
+	}
+}
+
+// outage enters how long nobody led before a change, if that is news.
+func (h *history) outage(c *moment, outage *int64) {
+	if c.OutageNs != nil || outage == nil {
+		return
+	}
+	c.OutageNs = outage
+	if slot := h.slot(c.at); slot != nil {
+		slot.OutageNs += *outage
+	}
+}
+
+// slot is that of a moment, or nil if it is kept no more.
+func (h *history) slot(at time.Duration) *HistorySlot {
+	if i := int(at/slotLength) - h.first; i >= 0 && i < len(h.slots) {
+		return &h.slots[i]
+	}
+	return nil
+}
+
+// since tells all of it at now.
+func (h *history) since(now time.Duration) History {
+	h.advance(now)
+	told := History{
+		Board: h.board, BoardName: h.boardName, WatchedNs: int64(now), SlotNs: int64(slotLength),
+		Slots: slices.Clone(h.slots), Changes: []HistoryChange{},
+	}
+	for i := range told.Slots {
+		told.Slots[i].AgoNs = int64(now - time.Duration(h.first+i)*slotLength)
+	}
+	last := &told.Slots[len(told.Slots)-1]
+	last.Leader, last.LeaderName = h.leader, h.name
+	for _, c := range slices.Backward(h.changes) {
+		c.AgoNs = int64(now - c.at)
+		told.Changes = append(told.Changes, c.HistoryChange)
+	}
+	return told
+}

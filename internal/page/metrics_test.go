@@ -1,0 +1,273 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/console"
+	"topdog/internal/health"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew; read the diff")
+
+// follower is a group of three as the documentation shows it: pi1 is asked, and pi3 leads.
+func follower(t *testing.T) *console.Status {
+	t.Helper()
+	text, err := os.ReadFile("../console/testdata/healthy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(console.Status)
+	if err := json.Unmarshal(text, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// leader is the same group where pi1 leads, and has a check and a problem of each sort.
+func leader(t *testing.T) *console.Status {
+	s := follower(t)
+	s.Role, s.Board.Role, s.Boards[2].Role = console.RoleLeader, console.RoleLeader, console.RoleLeader
+	s.Leader, s.LeaderName, s.HeldBy, s.Holding, s.HoldMethod = "192.168.1.11", "pi1", "192.168.1.11", true, "lifetime"
+	s.Boards[0].Role, s.Boards[0].Stale = "follower", true
+	s.Boards[1].Role, s.Boards[1].Gone = "follower", true
+	s.Grade, s.Board.Grade, s.Boards[2].Grade = "failing", "failing", "failing"
+	s.Checks = []console.Check{
+		{Kind: "unit", Target: "pihole-FTL.service", When: "always", State: "passing", SinceNs: 7200e9, NameText: "unit pihole-FTL.service"},
+		{Kind: "http", Target: "http://127.0.0.1/", When: "always", State: "failing", SinceNs: 4e9, NameText: "http http://127.0.0.1/", Text: "no answer within 1s"},
+		{Kind: "http", Target: "http://127.0.0.1/", When: "leading", State: "excused", SinceNs: 5e8, NameText: "http http://127.0.0.1/", Text: "404 Not Found"},
+	}
+	s.Defences[0].On, s.Defences[2].On = false, false
+	s.Changes[0].OutageMs = nil
+	s.Problems = []console.Problem{
+		{Kind: console.ProblemFence, Text: "not on eth0"},
+		{Kind: console.ProblemChecks, Text: "http"},
+		{Kind: "no_multicast", Board: "192.168.1.13", Text: "pi3"},
+		{Kind: "no_multicast", Board: "192.168.1.12", Text: "pi2"},
+	}
+	s.Patience.GraceNs = 45e6
+	return s
+}
+
+// strict is a leader that does not hear the majority.
+func strict(t *testing.T) *console.Status {
+	s := leader(t)
+	s.Algorithm, s.MajorityUnheard, s.Checks, s.Problems = "strict", true, nil, nil
+	s.Witnesses = []console.Witness{{Address: "192.168.1.1", Answers: true}, {Address: "192.168.1.2"}}
+	s.Voters = []console.Voter{
+		{ID: "192.168.1.11", Supports: new(true)}, {ID: "192.168.1.12", Supports: new(false)}, {ID: "192.168.1.13", Supports: new(false), Unheard: true},
+	}
+	return s
+}
+
+// hostile has names that try to be more than names, and identifiers of a newer daemon.
+func hostile(t *testing.T) *console.Status {
+	s := follower(t)
+	s.LeaderName, s.Boards[0].Name, s.Boards[0].Stale = "a\"} 1\ntopdog_up 7 \\", "\x1b[31m\x00\xffé", true
+	s.Role, s.Grade, s.Boards[1].Grade = "emperor", "splendid", "splendid"
+	s.Counters.ChangesByReason["because"], s.Counters.DroppedByReason["smell"] = 1, 2
+	s.Checks = []console.Check{{Kind: "unit", NameText: "unit \"x\"\\", State: "asleep", When: "always"}}
+	return s
+}
+
+// situations are the golden files.
+func situations(t *testing.T) map[string]*sample {
+	hour := time.Hour
+	return map[string]*sample{
+		"no-daemon": {watching: hour},
+		"nothing":   {status: &console.Status{Role: console.RoleIsolated}, watching: time.Second},
+		"follower":  {status: follower(t), age: 40 * time.Millisecond, watching: hour},
+		"leader":    {status: leader(t), leaseValid: true, watching: hour},
+		"strict":    {status: strict(t), watching: hour},
+		"hostile":   {status: hostile(t), watching: hour},
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	for name, s := range situations(t) {
+		t.Run(name, func(t *testing.T) {
+			got := string(s.exposition())
+			if again := string(s.exposition()); again != got {
+				t.Errorf("the order changes (-once +again):\n%s", cmp.Diff(got, again))
+			}
+			file := filepath.Join("testdata", "metrics", name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("%v (go test -update writes it)", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// TestMetricsOnce holds that no metric is in two places, and no series is there twice: Prometheus takes
+// only the first.
+func TestMetricsOnce(t *testing.T) {
+	for name, s := range situations(t) {
+		seen := map[string]bool{}
+		for line := range strings.Lines(string(s.exposition())) {
+			key := line
+			if !strings.HasPrefix(line, "#") {
+				key = line[:strings.LastIndexByte(line, ' ')]
+			}
+			if seen[key] {
+				t.Errorf("%s: twice: %s", name, key)
+			}
+			seen[key] = true
+		}
+	}
+}
+
+// TestMetricsPromtool asks Prometheus itself, which knows how metrics are named.
+func TestMetricsPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skipf("needs promtool, of the package prometheus: %v", err)
+	}
+	for name, s := range situations(t) {
+		c := exec.Command(promtool, "check", "metrics")
+		c.Stdin = strings.NewReader(string(s.exposition()))
+		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// The metrics are there also if there is no daemon, and say so.
+func TestServeMetrics(t *testing.T) {
+	status, err := os.ReadFile("../console/testdata/healthy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, ask := range map[string]func(context.Context) ([]byte, error){
+		"topdog_up 1\n": func(context.Context) ([]byte, error) { return status, nil },
+		"topdog_up 0\n": func(context.Context) ([]byte, error) { return nil, errors.New("no daemon") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			p, err := newPage(t.Context(), ask, func() time.Duration { return time.Since(began) }, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := httptest.NewRecorder()
+			if err := p.serveMetrics(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)); err != nil {
+				t.Fatal(err)
+			}
+			if kind := w.Header().Get("Content-Type"); w.Code != http.StatusOK || kind != metricsType || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("status %d, type %q, without %q:\n%s", w.Code, kind, want, w.Body)
+			}
+		})
+	}
+}
+
+func TestCheckStates(t *testing.T) {
+	var want []string
+	for s := health.Starting; s <= health.NotJudged; s++ {
+		want = append(want, s.String())
+	}
+	if diff := cmp.Diff(want, checkStates); diff != "" {
+		t.Errorf("the states of checks (-health +page):\n%s", diff)
+	}
+	if checkFailing != health.Failing.String() || checkExcused != health.Excused.String() {
+		t.Errorf("%q and %q are called %v and %v", checkFailing, checkExcused, health.Failing, health.Excused)
+	}
+}
+
+// metricConstants are the names that metrics.go has constants for.
+func metricConstants(t *testing.T) (names []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), "metrics.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "metric") && len(spec.Values) == 1 {
+			if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
+				name, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				names = append(names, name)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// Every constant is a metric, and every metric is exposed in some situation, in the order of the table.
+func TestMetricsAreExposed(t *testing.T) {
+	var table []string
+	for _, m := range metrics {
+		table = append(table, m.name)
+	}
+	if diff := cmp.Diff(metricConstants(t), table); diff != "" {
+		t.Errorf("metrics.go (-constants +table):\n%s", diff)
+	}
+	exposed := map[string]bool{}
+	for name, s := range situations(t) {
+		var order []string
+		for line := range strings.Lines(string(s.exposition())) {
+			if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+				name, _, _ := strings.Cut(rest, " ")
+				exposed[name], order = true, append(order, name)
+			}
+		}
+		place := func(a, b string) int { return slices.Index(table, a) - slices.Index(table, b) }
+		if !slices.IsSortedFunc(order, place) {
+			t.Errorf("%s: not in the order of the table: %s", name, order)
+		}
+	}
+	for _, name := range table {
+		if !exposed[name] {
+			t.Errorf("%s is never exposed", name)
+		}
+	}
+}
+
+// Whoever writes an alert finds every metric in docs/monitoring.md, as it is exposed, and none there
+// that does not exist.
+func TestMetricsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, m := range metrics {
+		labels := ""
+		if len(m.labels) > 0 {
+			labels = "`" + strings.Join(m.labels, "`, `") + "`"
+		}
+		want = append(want, "| `"+m.name+"` | "+string(m.kind)+" | "+labels+" | "+m.help+" |")
+	}
+	got := regexp.MustCompile("(?m)^\\| `topdog_[a-z_]+` \\|.*$").FindAllString(string(text), -1)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/monitoring.md (-exists +documented):\n%s", diff)
+	}
+}

@@ -1,0 +1,162 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+const (
+	// leaderFresh is how old a status may be by which this board is called the leader.
+	leaderFresh = 100 * time.Millisecond
+	// leaderWithin is how long whoever asks for the leader waits for another status. Load balancers
+	// give a check a second or two.
+	leaderWithin = 250 * time.Millisecond
+)
+
+// verdict answers a question with yes or no, and says why in a line.
+type verdict struct {
+	yes  bool
+	text string
+}
+
+func yes(format string, a ...any) verdict { return verdict{true, fmt.Sprintf(format, a...)} }
+func no(format string, a ...any) verdict  { return verdict{false, fmt.Sprintf(format, a...)} }
+
+// leads tells whether this board leads, has the address, and may answer for it at this instant. That
+// is so as long as the lease lasts that the daemon told of, counted from when it was asked, which was
+// before it answered. So a daemon that has been frozen since then leads no longer than its lease.
+func (s *source) leads(ctx context.Context) verdict {
+	if v, known := s.letGo(); known {
+		return v
+	}
+	began := s.clock()
+	a, err := s.until(ctx, leaderWithin, func(a *answer) bool {
+		return a.asked >= began || s.clock()-a.asked <= leaderFresh && a.lease(s.clock()) > 0
+	})
+	if err != nil {
+		return no("it is not known whether this board leads: %v", err)
+	}
+	status, err := a.status()
+	if err != nil {
+		return no("it is not known whether this board leads: %v", err)
+	}
+	if !status.Leads() {
+		return no("%s", doesNotLead(status.Board.Name, status.Role))
+	}
+	if v, known := s.letGo(); known {
+		return v
+	}
+	left := a.lease(s.clock())
+	switch {
+	case left <= 0:
+		return no("%s leads, but its lease is over", status.Board.Name)
+	case status.LeaseEndsInNs == console.NoLeaseEnd:
+		return yes("%s leads and has the address", status.Board.Name)
+	}
+	return yes("%s leads and has the address; its lease lasts for another %v", status.Board.Name, left.Round(time.Millisecond))
+}
+
+// letGo reports whether this board does not lead by the stream, which is told before anything else is.
+func (s *source) letGo() (v verdict, known bool) {
+	t := s.now()
+	if t.Event == console.EventDaemonGone || t.Leads() {
+		return verdict{}, false
+	}
+	return no("%s", doesNotLead(t.BoardName, t.Role)), true
+}
+
+func doesNotLead(name, role string) string {
+	if role == console.RoleLeader {
+		return name + " leads without the address"
+	}
+	return name + " does not lead: its role is " + role
+}
+
+// lease is how long this board may answer for the address from a moment on.
+func (a *answer) lease(now time.Duration) time.Duration {
+	status, err := a.status()
+	switch {
+	case err != nil || !status.Leads():
+		return 0
+	case status.LeaseEndsInNs == console.NoLeaseEnd:
+		return time.Duration(console.NoLeaseEnd)
+	}
+	return a.asked + time.Duration(status.LeaseEndsInNs) - now
+}
+
+// follows tells whether this board follows a live leader.
+func (s *source) follows(ctx context.Context) verdict {
+	a, err := s.shown(ctx)
+	if err != nil {
+		return no("it is not known whom this board follows: %v", err)
+	}
+	status, err := a.status()
+	switch {
+	case err != nil:
+		return no("it is not known whom this board follows: %v", err)
+	case status.Role == console.RoleLeader:
+		return no("%s leads", status.Board.Name)
+	case !status.Held():
+		return no("%s follows nobody who has the address: its role is %s", status.Board.Name, status.Role)
+	}
+	return yes("%s follows %s", status.Board.Name, nameOf(status.LeaderName, status.Leader))
+}
+
+// fit tells whether this board leads, or could take over.
+func (s *source) fit(ctx context.Context) verdict {
+	a, err := s.shown(ctx)
+	if err != nil {
+		return no("it is not known whether this board is fit: %v", err)
+	}
+	status, err := a.status()
+	if err != nil {
+		return no("it is not known whether this board is fit: %v", err)
+	}
+	name := status.Board.Name
+	switch {
+	case status.Role != console.RoleLeader && status.Role != console.RoleFollower && status.Role != console.RoleCandidate:
+		return no("%s could not take over: its role is %s", name, status.Role)
+	case status.Grade != wire.GradePassing.String():
+		return no("%s should not lead: its grade is %s", name, status.Grade)
+	case status.Board.Priority == 0:
+		return no("%s never leads: its priority is 0", name)
+	case status.PortSilent:
+		return no("%s could not take over: nothing arrives on its port", name)
+	case status.MajorityUnheard:
+		return no("%s could not lead: it does not hear the majority of the voters", name)
+	}
+	return yes("%s is fit to lead", name)
+}
+
+// serves tells that this process does, and whether there is a daemon.
+func (s *source) serves(context.Context) verdict {
+	if t := s.now(); t.Event == console.EventDaemonGone {
+		return yes("this page serves; the daemon does not answer")
+	}
+	return yes("this page serves; the daemon answers")
+}
+
+func nameOf(name, id string) string {
+	if name == "" {
+		return id
+	}
+	return name
+}
+
+// inText answers a question with 200 or 503, and a line of text.
+func inText(ask func(context.Context) verdict) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		v := ask(r.Context())
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if !v.yes {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = fmt.Fprintln(w, v.text) // a client that has gone is no failure
+		return nil
+	}
+}

@@ -1,0 +1,192 @@
+package page
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"topdog/internal/console"
+)
+
+// interval is that of the leader's heartbeats, with each of which it has its lease again.
+const (
+	interval = 100 * time.Millisecond
+	lease    = 105 * time.Millisecond
+)
+
+// beat has a leader extend its lease until it is frozen.
+func beat(ctx context.Context, d *fakeDaemon, frozen <-chan struct{}) {
+	for sent := time.Now(); ; sent = sent.Add(interval) {
+		for time.Since(sent) < interval {
+			d.set(func(d *fakeDaemon) { d.status.LeaseEndsInNs = int64(lease - time.Since(sent)) })
+			select {
+			case <-time.After(time.Millisecond):
+			case <-frozen:
+				d.set(func(d *fakeDaemon) { d.takes = time.Hour })
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// A leader leads at every instant, whoever asks how often, and the daemon is asked at most 20 times a
+// second. When it is frozen, it leads as long as its lease and no longer.
+func TestLeads(t *testing.T) {
+	for _, every := range []time.Duration{time.Second, 77 * time.Millisecond, time.Millisecond} {
+		t.Run(every.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				d := leading(lease)
+				s := newTestPage(t, d).source
+				frozen := make(chan struct{})
+				go beat(ctx, d, frozen)
+				time.Sleep(interval / 3)
+				before, length := d.asks(), 20*time.Second
+				for began := time.Now(); time.Since(began) < length; time.Sleep(every) {
+					if v := s.leads(ctx); !v.yes {
+						t.Fatal(v.text)
+					}
+				}
+				if rate := float64(d.asks()-before) / length.Seconds(); rate > 1/requestGap.Seconds() {
+					t.Errorf("asked %.1f times a second", rate)
+				}
+				close(frozen)
+				synctest.Wait()
+				frozenAt := time.Now()
+				var last time.Duration
+				for time.Since(frozenAt) < time.Minute {
+					asked := time.Since(frozenAt)
+					if v := s.leads(ctx); v.yes {
+						last = time.Since(frozenAt)
+					} else if took := time.Since(frozenAt) - asked; took > leaderWithin {
+						t.Fatalf("it took %v to say no", took)
+					}
+					time.Sleep(every)
+				}
+				if last > lease {
+					t.Errorf("it led %v after it was frozen", last)
+				}
+			})
+		})
+	}
+}
+
+// Nobody is told that a board leads that has let go, whatever the last status said.
+func TestLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := leading(time.Duration(console.NoLeaseEnd))
+		p := newTestPage(t, d)
+		want := func(yes bool, text string) {
+			t.Helper()
+			if v := p.source.leads(t.Context()); v.yes != yes || v.text != text {
+				t.Errorf("got %+v, want %q", v, text)
+			}
+		}
+		want(true, "pi1 leads and has the address")
+		d.set(func(d *fakeDaemon) { d.takes = time.Hour }) // what follows is known without asking
+		event := d.event(1, console.EventAddressReleased)
+		event.Holding = false
+		p.hear(t, event)
+		want(false, "pi1 leads without the address")
+		event.Number, event.Role, event.Event = 2, console.RoleFollower, console.EventRoleChanged
+		p.hear(t, event)
+		want(false, "pi1 does not lead: its role is follower")
+		event.Event = console.EventDaemonGone
+		p.hear(t, event)
+		want(false, "it is not known whether this board leads: the topdog daemon has not answered within 250ms")
+	})
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		name                    string
+		change                  func(*console.Status)
+		leader, follower, isFit bool
+	}{
+		{"a leader", func(s *console.Status) {}, true, false, true},
+		{"a leader whose lease is over", func(s *console.Status) { s.LeaseEndsInNs = 0 }, false, false, true},
+		{"a leader without the address", func(s *console.Status) { s.Holding = false }, false, false, true},
+		{"a leader that misses the majority", func(s *console.Status) { s.MajorityUnheard = true }, false, false, false},
+		{"a leader whose checks fail", func(s *console.Status) { s.Grade = console.GradeFailing }, true, false, false},
+		{"a follower", following, false, true, true},
+		{"a follower of a silent leader", func(s *console.Status) { following(s); s.Boards[0].Stale = true }, false, false, true},
+		{"a candidate", func(s *console.Status) { following(s); s.Role = console.RoleCandidate }, false, true, true},
+		{"a follower of nobody", func(s *console.Status) { following(s); s.Leader, s.HeldBy = "", "" }, false, false, true},
+		{"a drained follower", func(s *console.Status) { following(s); s.Grade = "drained" }, false, true, false},
+		{"a witness", func(s *console.Status) { following(s); s.Board.Priority = 0 }, false, true, false},
+		{"a deaf follower", func(s *console.Status) { following(s); s.PortSilent = true }, false, false, false},
+		{"a listener", func(s *console.Status) { following(s); s.Role, s.Leader, s.HeldBy = console.RoleListener, "", "" }, false, false, false},
+		{"an isolated board", func(s *console.Status) { following(s); s.Role = console.RoleIsolated }, false, false, false},
+		{"a barred board", func(s *console.Status) { following(s); s.Role, s.HeldBy = console.RoleBarred, "" }, false, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := leading(time.Second)
+				c.change(&d.status)
+				s := newTestPage(t, d).source
+				for _, q := range []struct {
+					name string
+					ask  func(context.Context) verdict
+					want bool
+				}{{"leader", s.leads, c.leader}, {"follower", s.follows, c.follower}, {"fit", s.fit, c.isFit}} {
+					if v := q.ask(t.Context()); v.yes != q.want || !strings.Contains(v.text, "pi1") {
+						t.Errorf("%s: %+v", q.name, v)
+					}
+				}
+			})
+		})
+	}
+}
+
+// following makes a status that of a follower.
+func following(s *console.Status) {
+	heard := 40.0
+	s.Role, s.Holding, s.LeaseEndsInNs, s.Board.Role = console.RoleFollower, false, 0, console.RoleFollower
+	s.Leader, s.LeaderName, s.HeldBy = "192.168.1.13", "pi3", "192.168.1.13"
+	s.Boards = []console.Board{{ID: "192.168.1.13", Name: "pi3", Role: console.RoleLeader, HeardMs: &heard}, s.Board}
+}
+
+// A process that serves says so, whatever the daemon does.
+func TestServes(t *testing.T) {
+	d := leading(time.Second)
+	p := newTestPage(t, d)
+	if v := p.source.serves(t.Context()); !v.yes || v.text != "this page serves; the daemon answers" {
+		t.Errorf("got %+v", v)
+	}
+	p.hear(t, console.Transition{Event: console.EventDaemonGone})
+	if v := p.source.serves(t.Context()); !v.yes || v.text != "this page serves; the daemon does not answer" {
+		t.Errorf("got %+v", v)
+	}
+	if d.asks() != 0 {
+		t.Error("the daemon was asked")
+	}
+}
+
+// Many who ask for the leader of a frozen daemon at once all get their no in time.
+func TestManyAskAFrozenDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := leading(lease)
+		d.takes = time.Hour
+		s := newTestPage(t, d).source
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() {
+				began := time.Now()
+				if v := s.leads(t.Context()); v.yes || time.Since(began) > leaderWithin {
+					t.Errorf("after %v: %+v", time.Since(began), v)
+				}
+			})
+		}
+		all.Wait()
+		if d.asks() != 1 {
+			t.Errorf("asked %d times", d.asks())
+		}
+		time.Sleep(time.Second) // until the request is given up
+	})
+}

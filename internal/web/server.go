@@ -1,0 +1,90 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+)
+
+// Server serves routes. Set the fields before [Server.Run].
+type Server struct {
+	Routes []Route
+	Limits Limits
+	// Names returns the names of this machine, besides numbers and localhost. It may be nil.
+	Names func() []string
+	// HostHint says what to do about a request that names another host.
+	HostHint string
+	// Report is told what nobody else would learn, such as a panic. It may be nil. Several goroutines call it.
+	Report func(error)
+}
+
+func (s *Server) report(err error) {
+	if s.Report != nil {
+		s.Report(err)
+	}
+}
+
+// Listen opens a TCP port. The address is "HOST:PORT"; without a host it is all addresses of this machine.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	var hint string
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		hint = ": another program has that port; end it, or use another port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		hint = ": this machine does not have that address now; without an address, all are served"
+	case errors.Is(err, syscall.EACCES):
+		hint = ": use a port from 1024 on, or root"
+	}
+	if err != nil {
+		return nil, fmt.Errorf("serve HTTP on %s: %w%s", address, err, hint)
+	}
+	return l, nil
+}
+
+// Run serves a port until ctx ends, which is no error. The port is closed when it returns. The
+// contexts of requests end with ctx.
+func (s *Server) Run(ctx context.Context, port net.Listener) error {
+	l := newListener(port, s.Limits)
+	server := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: s.Limits.Request,
+		ReadTimeout:       s.Limits.Request,
+		WriteTimeout:      s.Limits.Request + s.Limits.Write,
+		IdleTimeout:       s.Limits.Idle,
+		MaxHeaderBytes:    s.Limits.HeaderBytes,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnState:         l.note,
+		ErrorLog:          log.New(reporter{s}, "", 0),
+		// It would answer "OPTIONS *" itself, without a look at the host.
+		DisableGeneralOptionsHandler: true,
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	var failed error
+	select {
+	case <-ctx.Done():
+	case failed = <-served:
+		served <- http.ErrServerClosed
+		failed = fmt.Errorf("serve HTTP on %s: %w", port.Addr(), failed)
+	}
+	linger, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Limits.Linger)
+	defer cancel()
+	_ = server.Shutdown(linger) // late requests are no failure, they are ended next
+	_ = server.Close()
+	<-served
+	return failed
+}
+
+// reporter passes on what net/http would log.
+type reporter struct{ s *Server }
+
+func (r reporter) Write(p []byte) (int, error) {
+	r.s.report(errors.New("HTTP: " + strings.TrimSpace(string(p))))
+	return len(p), nil
+}

@@ -1,0 +1,304 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAllowed(t *testing.T) {
+	names := []string{"Pi1", "", "leader.lan"}
+	for host, want := range map[string]bool{
+		"":                     true,
+		"192.168.1.250":        true,
+		"192.168.1.250:9254":   true,
+		"[::1]":                true,
+		"[fe80::1]:9254":       true,
+		"localhost:9254":       true,
+		"pi1":                  true,
+		"PI1:9254":             true,
+		"pi1.local":            true,
+		"pi1.local.:9254":      true,
+		"leader.lan":           true,
+		"leader.lan.local":     true,
+		"evil.example":         false,
+		"pi1.evil.example":     false,
+		"pi1.local.example:80": false,
+		".local":               false,
+		"192.168.1.250.nip.io": false,
+		"127.1":                false,
+		"local":                false,
+	} {
+		if got := allowed(host, names); got != want {
+			t.Errorf("allowed(%q) = %v, want %v", host, got, want)
+		}
+	}
+}
+
+// echo is a server with a route of each kind.
+func echo() *Server {
+	return &Server{
+		Limits:   DefaultLimits,
+		Names:    func() []string { return []string{"pi1"} },
+		HostHint: "use the address",
+		Routes: []Route{
+			{Path: "/look", Serve: func(w http.ResponseWriter, r *http.Request) error {
+				return WriteJSON(w, http.StatusOK, "seen")
+			}},
+			{Path: "/act", Post: true, Serve: func(w http.ResponseWriter, r *http.Request) error {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return &Error{Code: http.StatusRequestEntityTooLarge, Message: "the body is too long"}
+				}
+				return WriteJSON(w, http.StatusOK, string(body))
+			}},
+			{Path: "/panic", Serve: func(http.ResponseWriter, *http.Request) error { panic("on purpose") }},
+			{Path: "/fail", Serve: func(http.ResponseWriter, *http.Request) error { return errors.New("it failed") }},
+		},
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	for _, c := range []struct {
+		method, target, host, body string
+		code                       int
+		answer                     string
+	}{
+		{"GET", "/look", "pi1", "", 200, `"seen"`},
+		{"HEAD", "/look", "", "", 200, `"seen"`}, // net/http leaves the body out
+		{"OPTIONS", "/look", "", "", 204, ""},
+		{"POST", "/look", "", "", 405, `{"error":"this path is not for that method","hint":"use GET, HEAD, OPTIONS"}`},
+		{"GET", "/look", "", "more", 400, `{"error":"this request may have no body"}`},
+		{"GET", "/look", "evil.example", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
+		{"OPTIONS", "/look", "evil.example", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
+		{"GET", "http://evil.example/look", "", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
+		{"POST", "/act", "", "do", 200, `"do"`},
+		{"POST", "/act", "", strings.Repeat("x", 5000), 413, `{"error":"the body is too long"}`},
+		{"GET", "/act", "", "", 405, `{"error":"this path is not for that method","hint":"use POST, OPTIONS"}`},
+		{"GET", "/no", "", "", 404, `{"error":"there is no such path here","hint":"there are: /look /act /panic /fail"}`},
+		{"GET", "/panic", "", "", 500, `{"error":"the answer has failed; the log of the program says why"}`},
+		{"GET", "/fail", "", "", 500, `{"error":"it failed"}`},
+	} {
+		t.Run(c.method+" "+c.target+" "+c.host, func(t *testing.T) {
+			s := echo()
+			var reported []error
+			s.Report = func(err error) { reported = append(reported, err) }
+			r := httptest.NewRequest(c.method, c.target, strings.NewReader(c.body))
+			if !strings.HasPrefix(c.target, "http:") {
+				r.Host = c.host
+			}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if got := strings.TrimSpace(w.Body.String()); w.Code != c.code || got != c.answer {
+				t.Errorf("got %d %s, want %d %s", w.Code, got, c.code, c.answer)
+			}
+			if w.Header().Get("Content-Security-Policy") != policy {
+				t.Error("the answer has no policy")
+			}
+			if panicked := len(reported) > 0; panicked != (c.target == "/panic") {
+				t.Errorf("reported: %v", reported)
+			}
+		})
+	}
+}
+
+func TestAssets(t *testing.T) {
+	files := fstest.MapFS{
+		"assets/index.html": {Data: []byte("<!doctype html>")},
+		"assets/page.js":    {Data: []byte("1")},
+	}
+	a, err := NewAssets(files, "assets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Routes: a.Routes(), Limits: DefaultLimits}
+	get := func(path, tag string) *http.Response {
+		r := httptest.NewRequest("GET", path, nil)
+		r.Host = ""
+		r.Header.Set("If-None-Match", tag)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Result()
+	}
+	for path, kind := range map[string]string{
+		"/": "text/html; charset=utf-8", "/page.js": "text/javascript; charset=utf-8", "/topdog.css": "text/css; charset=utf-8",
+	} {
+		first := get(path, "")
+		tag := first.Header.Get("ETag")
+		if first.StatusCode != 200 || first.Header.Get("Content-Type") != kind || tag == "" {
+			t.Errorf("%s: %s, %q, ETag %q", path, first.Status, first.Header.Get("Content-Type"), tag)
+		}
+		if again := get(path, tag); again.StatusCode != 304 {
+			t.Errorf("%s with its ETag: %s", path, again.Status)
+		}
+	}
+	files["assets/page.js"].Data = []byte("2")
+	if b, _ := NewAssets(files, "assets"); b.Version() == a.Version() {
+		t.Error("the version does not change with a file")
+	}
+	files["assets/page.exe"] = &fstest.MapFile{}
+	if _, err := NewAssets(files, "assets"); err == nil {
+		t.Error("a file of an unknown type was accepted")
+	}
+	if _, err := NewAssets(files, "none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
+	}
+}
+
+// port is a listener of pipes, so that connections live in virtual time.
+type port struct{ conns chan net.Conn }
+
+func (p port) Accept() (net.Conn, error) {
+	c, ok := <-p.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (p port) Close() error   { close(p.conns); return nil }
+func (p port) Addr() net.Addr { return &net.TCPAddr{} }
+
+// from is a pipe with the address of a client.
+type from struct {
+	net.Conn
+	address string
+}
+
+func (f from) RemoteAddr() net.Addr {
+	a, _ := net.ResolveTCPAddr("tcp", f.address)
+	return a
+}
+
+func (p port) dial(address string) net.Conn {
+	client, server := net.Pipe()
+	p.conns <- from{server, address}
+	return client
+}
+
+// ask sends a request, and returns the status.
+func ask(t *testing.T, c net.Conn, path string) int {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Time{})
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: pi1\r\n\r\n", path)
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatalf("GET %s: %v", path, err)
+	}
+	var v any
+	if err := json.NewDecoder(answer.Body).Decode(&v); err != nil {
+		t.Fatalf("GET %s: %v", path, err)
+	}
+	return answer.StatusCode
+}
+
+// closed reports whether the server has closed a connection.
+func closed(c net.Conn) bool {
+	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := c.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
+}
+
+// TestConnections holds that whoever is silent makes room for others.
+func TestConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		s := echo()
+		s.Limits.Connections, s.Limits.PerAddress = 3, 2
+		busy := make(chan struct{})
+		s.Routes = append(s.Routes, Route{Path: "/long", Serve: func(w http.ResponseWriter, r *http.Request) error {
+			<-busy
+			return WriteJSON(w, http.StatusOK, "late")
+		}})
+		p := port{make(chan net.Conn)}
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx, p) }()
+
+		one, two := p.dial("10.0.0.1:1"), p.dial("10.0.0.1:2")
+		ask(t, two, "/look")
+		three := p.dial("10.0.0.1:3")
+		synctest.Wait()
+		if got := []bool{closed(one), closed(two)}; !cmp.Equal(got, []bool{true, false}) {
+			t.Errorf("a third connection of one address: closed are %v, want the oldest", got)
+		}
+		// The address is full, and no other connection of it is silent: the new one goes.
+		done := make(chan int)
+		go func() { done <- ask(t, two, "/long") }()
+		go func() { done <- ask(t, three, "/long") }()
+		synctest.Wait()
+		if four := p.dial("10.0.0.1:4"); !closed(four) {
+			t.Error("a connection beyond the limit was kept")
+		}
+		// Another address has a place, and takes the place of its own silent one.
+		other := p.dial("10.0.0.2:1")
+		if code := ask(t, other, "/look"); code != 200 {
+			t.Errorf("another address: %d", code)
+		}
+		synctest.Wait() // until the server has noted that nothing is asked on it any more
+		another := p.dial("10.0.0.3:1")
+		if code := ask(t, another, "/look"); code != 200 || !closed(other) {
+			t.Error("a silent connection did not make room when all places were taken")
+		}
+		close(busy)
+		<-done
+		<-done
+		// Nobody is silent for ever.
+		time.Sleep(DefaultLimits.Idle + time.Second)
+		if !closed(another) || !closed(two) {
+			t.Error("an idle connection was kept")
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// TestAddressOf holds that the addresses of one machine count as one.
+func TestAddressOf(t *testing.T) {
+	for client, want := range map[string]string{
+		"10.0.0.1:80":               "10.0.0.1",
+		"[::ffff:10.0.0.1]:80":      "10.0.0.1",
+		"[2001:db8:1:2::1]:80":      "2001:db8:1:2::",
+		"[2001:db8:1:2:3:4:5:6]:80": "2001:db8:1:2::",
+		"[2001:db8:1:3::1]:80":      "2001:db8:1:3::",
+		"[fe80::1%eth0]:80":         "fe80::1%eth0",
+		"[::1]:80":                  "::",
+	} {
+		if got := addressOf(from{address: client}); got.String() != want {
+			t.Errorf("%s counts with %v, want %s", client, got, want)
+		}
+	}
+}
+
+func TestListenSaysWhatToDo(t *testing.T) {
+	taken, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for address, hint := range map[string]string{
+		taken.Addr().String(): "another program has that port",
+		"192.0.2.1:9254":      "does not have that address now",
+	} {
+		if l, err := Listen(t.Context(), address); err == nil {
+			l.Close()
+			t.Errorf("%s: no error", address)
+		} else if !strings.Contains(err.Error(), hint) || !strings.Contains(err.Error(), address) {
+			t.Errorf("%s: %v, want a hint with %q", address, err, hint)
+		}
+	}
+}
