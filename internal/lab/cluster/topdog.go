@@ -28,8 +28,13 @@ type Program struct {
 
 // Build builds topdog as it is released. It must be called in topdog's repository.
 func Build(ctx context.Context, path string, env ...string) error {
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nethttpomithttp2", "-gcflags=topdog/internal/lab/...=-l", "-ldflags=-s -w", "-o", path, "topdog/cmd/topdog")
-	c.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	// The module of the browser tests has the repository in another directory than its own.
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "topdog").Output()
+	if err != nil {
+		return fmt.Errorf("build topdog: find its repository: %w", err)
+	}
+	c := exec.CommandContext(ctx, filepath.Join(strings.TrimSpace(string(root)), "scripts", "release-build"), path)
+	c.Env = append(os.Environ(), env...)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("build topdog (run this in its repository): %w\n%s", err, out)
 	}

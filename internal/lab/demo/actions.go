@@ -11,18 +11,20 @@ import (
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/daemon"
+	"topdog/internal/lab/demopage"
 	"topdog/wire"
 )
 
-// act does something to a board that is remembered as the cause of what follows.
-func (g *group) act(text string, do func() error) error {
+// act does something that is remembered as the cause of what follows.
+func (g *group) act(d deed, do func() error) error {
 	g.acting.Lock()
 	defer g.acting.Unlock()
 	g.mu.Lock()
 	if len(g.actions) == maxActions {
 		g.actions = append(g.actions[:0], g.actions[1:]...)
 	}
-	g.actions = append(g.actions, action{time.Now(), text})
+	g.acted++
+	g.actions = append(g.actions, action{g.acted, time.Now(), d})
 	g.mu.Unlock()
 	err := do()
 	g.update(func() {})
@@ -32,7 +34,11 @@ func (g *group) act(text string, do func() error) error {
 // switchOn gives a board power, or starts its daemon again.
 func (g *group) switchOn(n int) error {
 	b := g.boards[n-1]
-	return g.act("switched "+b.name+" on", func() error {
+	done := deed{demopage.PowerOn, n, "switched " + b.name + " on"}
+	if s := g.state(n).power; s == stopped || s == killed {
+		done = deed{demopage.Start, n, "started the daemon on " + b.name}
+	}
+	return g.act(done, func() error {
 		if b.daemon != nil {
 			return nil
 		}
@@ -59,7 +65,8 @@ func (g *group) start(b *board) error {
 	}
 	platform := g.lan.platform(b.number, cfg)
 	platform.OpenLED = func(gpio.Spec) (gpio.LED, error) { return b.led, nil }
-	n, err := daemon.New(cfg, platform, daemon.Options{
+	b.gate = &gate{}
+	n, err := daemon.New(cfg, gated(platform, b.gate), daemon.Options{
 		Version: "demo", Observe: func(change election.Change) { g.observe(b, change) },
 	})
 	if err != nil {
@@ -68,7 +75,7 @@ func (g *group) start(b *board) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.daemon, b.stop, b.done, b.err = n, cancel, make(chan struct{}), nil
 	g.update(func() {
-		b.power, b.role, b.leader = running, election.Isolated, wire.Nobody
+		b.asked, b.power, b.role, b.leader = n, running, election.Isolated, wire.Nobody
 	})
 	go g.run(ctx, b)
 	return nil
@@ -104,30 +111,45 @@ func (b *board) join() error {
 	return nil
 }
 
+// end ends a board's daemon of which nothing is to be seen or heard any more.
+func (b *board) end() error {
+	if b.daemon == nil {
+		return nil
+	}
+	b.daemon.Kill()
+	b.gate.end()
+	return b.join()
+}
+
+// gone notes that the board's daemon is no more. The group's mu is held.
+func (b *board) gone(why power) {
+	b.asked, b.power, b.frozen, b.role, b.leader = nil, why, false, election.Isolated, wire.Nobody
+}
+
 // cutPower ends a board as a power cut would, from one moment to the next and
 // without a word to anybody.
 func (g *group) cutPower(n int) error {
 	b := g.boards[n-1]
-	return g.act("cut the power of "+b.name, func() error {
+	return g.act(deed{demopage.PowerOff, n, "cut the power of " + b.name}, func() error {
 		if b.daemon != nil {
 			b.daemon.Kill()
 		}
-		err := errors.Join(g.lan.power(n, false), b.join())
-		g.update(func() { b.power, b.role, b.leader = powerOff, election.Isolated, wire.Nobody })
-		return err
+		g.update(func() { b.gone(powerOff) })
+		err := g.lan.power(n, false)
+		return errors.Join(err, b.end())
 	})
 }
 
 // stop ends a board's daemon in good order, as SIGTERM does.
 func (g *group) stop(n int) error {
 	b := g.boards[n-1]
-	return g.act("stopped the daemon on "+b.name, func() error {
+	return g.act(deed{demopage.Stop, n, "stopped the daemon on " + b.name}, func() error {
 		if b.daemon == nil {
 			return nil
 		}
 		b.stop()
 		err := b.join()
-		g.update(func() { b.power, b.role, b.leader = stopped, election.Isolated, wire.Nobody })
+		g.update(func() { b.gone(stopped) })
 		return err
 	})
 }
@@ -135,11 +157,11 @@ func (g *group) stop(n int) error {
 // cable pulls a board's cable out, or puts it back.
 func (g *group) cable(n int, in bool) error {
 	b := g.boards[n-1]
-	text := "pulled the cable of " + b.name
+	done := deed{demopage.CableOut, n, "pulled the cable of " + b.name}
 	if in {
-		text = "put the cable of " + b.name + " back"
+		done = deed{demopage.CableIn, n, "put the cable of " + b.name + " back"}
 	}
-	return g.act(text, func() error {
+	return g.act(done, func() error {
 		g.update(func() { b.cable = in })
 		return g.lan.cable(n, in)
 	})
@@ -148,7 +170,7 @@ func (g *group) cable(n int, in bool) error {
 // resign has a board hand over the lead.
 func (g *group) resign(ctx context.Context, n int) error {
 	b := g.boards[n-1]
-	return g.act("asked "+b.name+" to resign", func() error {
+	return g.act(deed{demopage.Resign, n, "asked " + b.name + " to resign"}, func() error {
 		if b.daemon == nil {
 			return fmt.Errorf("%s does not run", b.name)
 		}

@@ -9,5 +9,7 @@
 // cables, interfaces and the address are the kernel's.
 //
 // [Play] plays a scripted show and judges it; [Live] draws the boards on a
-// terminal and lets a person pull cables.
+// terminal and lets a person pull cables; [Page] has a page on which everything can be done to them,
+// which package demopage serves. There boards on loopback have a fence and a dead man's switch as well: they are
+// played here, by the product's rules, so that a daemon that is killed or frozen leads to what it leads to on a board.
 package demo

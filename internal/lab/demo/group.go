@@ -14,7 +14,9 @@ import (
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/daemon"
+	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/observe"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -41,6 +43,8 @@ type Options struct {
 	Heartbeat  time.Duration
 	Algorithm  wire.Algorithm
 	Namespaces bool // real cables between network namespaces instead of loopback; needs root
+
+	guarded bool // on loopback, boards have a fence and a dead man's switch
 }
 
 // Validate says what is wrong with the options, if anything.
@@ -69,6 +73,16 @@ type lan interface {
 	power(n int, on bool) error
 	// cable pulls a board's cable out or puts it back.
 	cable(n int, in bool) error
+	// impair makes a board deaf, mute, both or neither.
+	impair(n int, deaf, mute bool) error
+	// lose has the boards lose a share of the packets that they receive.
+	lose(share float64) error
+	// split lets the LAN fall in two, with the client on the part without these boards; none for one LAN.
+	split(apart []int) error
+	// killed has what watches over a board's daemon do what it does when the daemon was killed.
+	killed(n int)
+	// cannot says why an action cannot be done on this LAN; "" if it can.
+	cannot(demopage.Verb) string
 	// floating is the address that the boards share.
 	floating() netip.Addr
 	// ask starts the client.
@@ -84,6 +98,7 @@ type power int
 const (
 	powerOff power = iota // without power
 	stopped               // with power, but its daemon was stopped in good order
+	killed                // with power, but its daemon was killed
 	running
 )
 
@@ -97,13 +112,19 @@ type board struct {
 
 	// The life of the daemon; only actions touch it, and they come one at a time.
 	daemon *daemon.Daemon
+	gate   *gate // of the daemon
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the daemon has ended
 	err    error         // why, once done is closed
 
 	// What is known of it; the group's mu guards it.
+	asked  *daemon.Daemon // may be asked for its view; nil while it does not run
 	power  power
+	frozen bool // its daemon stands still
 	cable  bool // it is in
+	deaf   bool
+	mute   bool
+	apart  bool // on the other part of a split LAN than the client
 	role   election.Role
 	leader wire.ID // whom it follows
 	term   wire.Term
@@ -120,6 +141,7 @@ type group struct {
 	lan       lan
 	client    *observe.Asker
 	started   time.Time
+	startedAt time.Duration // the same on the clock of the daemons
 
 	acting sync.Mutex // held by an action
 	boards []*board
@@ -127,17 +149,32 @@ type group struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change of any board, and replaced
+	told    int           // how often a daemon has told of a change
+	loss    int           // per cent of the boards' packets
 	actions []action      // what was done to the boards lately, oldest first
+	acted   int           // how many there were
 }
 
-// action is something that was done to a board.
+// action is something that was done to the boards.
 type action struct {
-	at   time.Time
-	text string
+	number int // from 1
+	at     time.Time
+	deed
 }
 
-// maxActions bounds what is remembered of what was done.
-const maxActions = 64
+// deed is what is done: a verb, the board that it is about (0 for all), and both in words.
+type deed struct {
+	verb  demopage.Verb
+	board int
+	text  string
+}
+
+// maxActions bounds what is remembered of what was done, and edgesKept what is remembered of
+// a light: some minutes of it.
+const (
+	maxActions = 64
+	edgesKept  = 1024
+)
 
 // newGroup prepares the boards and starts the client. No board has power yet.
 func newGroup(o Options) (*group, error) {
@@ -162,11 +199,12 @@ func newGroup(o Options) (*group, error) {
 		changed:   make(chan struct{}),
 		failed:    make(chan error, 1),
 		started:   time.Now(),
+		startedAt: netio.Now(),
 	}
 	if o.Namespaces {
 		g.lan, err = newNamespaces(o.Boards)
 	} else {
-		g.lan, err = newLoopback(o.Boards)
+		g.lan, err = newLoopback(o.Boards, o.guarded)
 	}
 	if err != nil {
 		return nil, err
@@ -176,7 +214,7 @@ func newGroup(o Options) (*group, error) {
 		name := fmt.Sprintf("pi%d", n)
 		g.boards = append(g.boards, &board{
 			number: n, name: name, addr: addr, id: wire.IDFromAddr(addr),
-			led:   gpio.NewRecorder("the LED of "+name, 16),
+			led:   gpio.NewRecorder("the LED of "+name, edgesKept),
 			cable: true,
 		})
 	}
@@ -193,6 +231,7 @@ func (g *group) close() error {
 	for _, b := range g.boards {
 		if b.daemon != nil {
 			b.daemon.Kill()
+			b.gate.end()
 		}
 	}
 	var errs []error
@@ -206,6 +245,10 @@ func (g *group) close() error {
 // observe notes a change that a daemon tells of. It is called in the daemon's loop.
 func (g *group) observe(b *board, change election.Change) {
 	g.update(func() {
+		if b.power != running {
+			return // it was killed, and has not noticed
+		}
+		g.told++
 		b.role, b.leader, b.term = change.To, change.NewLeader, change.Term
 		if change.To == election.Leader {
 			b.rose = change.Reason
@@ -298,6 +341,16 @@ func (g *group) nameOf(id wire.ID) string {
 		}
 	}
 	return id.String()
+}
+
+// numberOf is the number of the board with an id; 0 if it is none of them.
+func (g *group) numberOf(id wire.ID) int {
+	for _, b := range g.boards {
+		if b.id == id {
+			return b.number
+		}
+	}
+	return 0
 }
 
 // name names a board by its number; 0 is nobody.

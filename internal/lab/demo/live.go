@@ -11,6 +11,7 @@ import (
 
 	"topdog/election"
 	"topdog/internal/lab/observe"
+	"topdog/wire"
 )
 
 const (
@@ -183,28 +184,39 @@ func (l *live) stopOrStart(context.Context) error {
 
 // boardState is what changes about a board.
 type boardState struct {
-	power  power
-	cable  bool
-	role   election.Role
-	leader string
-	term   uint32
+	power   power
+	frozen  bool
+	cable   bool
+	deaf    bool
+	mute    bool
+	apart   bool
+	role    election.Role
+	leader  string
+	follows int // number of the board that it follows, itself if it leads; 0 for none
+	term    uint32
 }
 
 func (g *group) state(n int) boardState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b := g.boards[n-1]
-	s := boardState{power: b.power, cable: b.cable, role: b.role, term: uint32(b.term)}
-	if b.leader != 0 {
-		s.leader = g.nameOf(b.leader)
+	s := boardState{
+		power: b.power, frozen: b.frozen, cable: b.cable, deaf: b.deaf, mute: b.mute, apart: b.apart,
+		role: b.role, term: uint32(b.term),
+	}
+	if b.leader != wire.Nobody {
+		s.leader, s.follows = g.nameOf(b.leader), g.numberOf(b.leader)
 	}
 	return s
 }
 
+// leads reports whether the board's daemon runs and leads, as it said last.
+func (s *boardState) leads() bool { return s.power == running && s.role == election.Leader }
+
 // leading returns a board that leads, if there is any.
 func (g *group) leading() (n int, ok bool) {
 	for _, b := range g.boards {
-		if s := g.state(b.number); s.power == running && s.role == election.Leader {
+		if s := g.state(b.number); s.leads() {
 			return b.number, true
 		}
 	}
@@ -240,15 +252,16 @@ func (l *live) look() view {
 	return v
 }
 
-func (l *live) lookAtBoards() []boardView {
-	holders := l.lan.holders().Current()
-	views := make([]boardView, len(l.boards))
-	for i, b := range l.boards {
-		s := l.state(b.number)
+// lookAtBoards collects what the picture shows of the boards.
+func (g *group) lookAtBoards() []boardView {
+	holders := g.lan.holders().Current()
+	views := make([]boardView, len(g.boards))
+	for i, b := range g.boards {
+		s := g.state(b.number)
 		views[i] = boardView{
 			Number: b.number, Name: b.name, Address: b.addr.String(), Lit: b.led.On(),
 			Role: s.role.String(), Term: s.term,
-			Leads: s.power == running && s.role == election.Leader, Holds: slices.Contains(holders, b.number),
+			Leads: s.leads(), Holds: slices.Contains(holders, b.number),
 			Running: s.power == running, Plugged: s.cable,
 		}
 		switch {
@@ -256,12 +269,14 @@ func (l *live) lookAtBoards() []boardView {
 			views[i].Role = "no power"
 		case s.power == stopped:
 			views[i].Role = "stopped"
+		case s.power == killed:
+			views[i].Role = "killed"
 		case s.role == election.Follower:
 			views[i].Follows = s.leader
 		}
 	}
 	// The heir is the first of the followers in the algorithm's order.
-	if heir := l.best(func(b *board) bool { return views[b.number-1].Follows != "" }); heir != nil {
+	if heir := g.best(func(b *board) bool { return views[b.number-1].Follows != "" }); heir != nil {
 		views[heir.number-1].Role = "heir"
 	}
 	return views
@@ -273,8 +288,7 @@ func (l *live) collect() {
 	gaps, total := l.client.Gaps(l.seen)
 	l.seen = total
 	for _, g := range gaps {
-		felt := g.Duration() >= silentAfter && g.Paused < g.Duration()/2
-		if g.Before == 0 || g.Before == g.After && !felt {
+		if g.Before == 0 || !noticed(g) {
 			continue
 		}
 		if len(l.outages) == outagesKept {
@@ -282,6 +296,12 @@ func (l *live) collect() {
 		}
 		l.outages = append(l.outages, outage{g, l.cause(g)})
 	}
+}
+
+// noticed reports whether a gap is worth to be shown: another board answers now, or a person might
+// have felt it.
+func noticed(g observe.Gap) bool {
+	return g.Before != g.After || g.Duration() >= silentAfter && g.Paused < g.Duration()/2
 }
 
 // cause says why there was a gap: because of what was done to the boards right

@@ -22,6 +22,7 @@ import (
 var (
 	loopbackReserve  = netip.MustParseAddr("127.77.0.1")
 	loopbackFloating = netip.MustParseAddr("127.77.0.100")
+	loopbackApart    = netip.MustParseAddr("127.77.0.101") // where the floating address is on the other part of a split LAN
 	loopbackClient   = netip.MustParseAddr("127.77.0.200")
 )
 
@@ -32,13 +33,15 @@ type loopback struct {
 	port    uint16       // of the group and of the floating address
 	reserve *net.UDPConn // keeps other demos away from the port
 	index   int          // of the interface
+	guarded bool         // boards have a fence and a dead man's switch
 	boards  []*loopbackBoard
 	record  *observe.Holders
+	loss    loss
 }
 
 // newLoopback finds a port that nobody uses. The kernel chooses it at random,
 // and as long as the reserving socket is open gives it to no other demo.
-func newLoopback(boards int) (*loopback, error) {
+func newLoopback(boards int, guarded bool) (*loopback, error) {
 	link, err := net.InterfaceByName(loopbackInterface)
 	switch {
 	case err != nil:
@@ -54,6 +57,7 @@ func newLoopback(boards int) (*loopback, error) {
 		port:    reserve.LocalAddr().(*net.UDPAddr).AddrPort().Port(),
 		reserve: reserve,
 		index:   link.Index,
+		guarded: guarded,
 		record:  observe.NewHolders(),
 	}
 	for n := 1; n <= boards; n++ {
@@ -70,6 +74,9 @@ func (l *loopback) floating() netip.Addr { return loopbackFloating }
 
 // answersAt is where the holder of the floating address answers the client.
 func (l *loopback) answersAt() netip.AddrPort { return netip.AddrPortFrom(loopbackFloating, l.port) }
+
+// answersApart is where a holder answers that the LAN has been split from: no client asks there.
+func (l *loopback) answersApart() netip.AddrPort { return netip.AddrPortFrom(loopbackApart, l.port) }
 
 func (l *loopback) holders() *observe.Holders { return l.record }
 
@@ -117,10 +124,17 @@ type loopbackBoard struct {
 	number  int
 	powered atomic.Bool
 	plugged atomic.Bool
+	deaf    atomic.Bool
+	mute    atomic.Bool
+	apart   atomic.Bool   // on the other part of a split LAN than the client
 	changed chan struct{} // holds a token while the cable is news
 
-	mu       sync.Mutex
-	answerer *observe.Answerer // nil while the board does not have the address
+	fence atomic.Pointer[loopbackFence] // of the daemon that runs; nil if there is none
+
+	mu        sync.Mutex
+	answerer  *observe.Answerer // nil while the board does not have the address
+	deadman   *loopbackDeadman  // of the daemon that runs; nil if there is none
+	transport daemon.Transport  // likewise
 }
 
 func (b *loopbackBoard) addr() netip.Addr {
@@ -129,12 +143,32 @@ func (b *loopbackBoard) addr() netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// reachable reports whether packets come to the board and leave it.
-func (b *loopbackBoard) reachable() bool { return b.powered.Load() && b.plugged.Load() }
+// linked reports whether the board is on the LAN at all.
+func (b *loopbackBoard) linked() bool { return b.powered.Load() && b.plugged.Load() }
+
+// speaks reports whether packets leave the board.
+func (b *loopbackBoard) speaks() bool { return b.linked() && !b.mute.Load() }
+
+// hears reports whether packets come to the board.
+func (b *loopbackBoard) hears() bool { return b.linked() && !b.deaf.Load() }
+
+// hearsFrom reports whether a packet from an address comes to the board.
+func (b *loopbackBoard) hearsFrom(from netip.Addr) bool {
+	return b.hears() && b.l.isApart(from) == b.apart.Load() && !b.l.loss.draw()
+}
+
+// answers reports whether the client gets the board's answer to a question that it has sent.
+func (b *loopbackBoard) answers() bool {
+	if !b.hears() || !b.speaks() || b.apart.Load() {
+		return false
+	}
+	fence := b.fence.Load()
+	return fence == nil || fence.open()
+}
 
 func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 	p := l.boards[n-1]
-	return daemon.Platform{
+	platform := daemon.Platform{
 		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
 			return loopbackInterface, netip.PrefixFrom(p.addr(), 24), nil
 		},
@@ -146,13 +180,24 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 			if err != nil {
 				return nil, err
 			}
-			return cabled{conn, p.reachable}, nil
+			t := cabled{conn, p.hearsFrom, p.speaks}
+			p.mu.Lock()
+			p.transport = t
+			p.mu.Unlock()
+			return t, nil
 		},
 		OpenHolder:    func(string, []netip.Prefix) (daemon.Holder, error) { return p, nil },
 		OpenAnnouncer: func(netio.Link) (daemon.Announcer, error) { return noNeighbours{}, nil },
-		OpenFrames:    func(netio.Link) (daemon.Frames, error) { return &clientFrames{reachable: p.reachable}, nil },
+		OpenFrames:    func(netio.Link) (daemon.Frames, error) { return &clientFrames{hears: p.hearsClient}, nil },
 	}
+	if l.guarded {
+		platform.OpenFence, platform.StartDeadman = p.openFence, p.startDeadman
+	}
+	return platform
 }
+
+// hearsClient reports whether what the client says to all comes to the board.
+func (b *loopbackBoard) hearsClient() bool { return b.hears() && !b.apart.Load() }
 
 // watch reports the cable as the kernel reports a carrier.
 func (b *loopbackBoard) watch(ctx context.Context, _ string, _ func(error), notify func(netio.Snapshot)) error {
@@ -197,12 +242,24 @@ func (b *loopbackBoard) Acquire() error {
 	// A board counts as a holder from before its socket is bound until after it is closed,
 	// so that no moment with two holders is missed.
 	began := time.Now()
-	conn, err := observe.ListenAt(b.l.answersAt())
+	if err := b.answer(); err != nil {
+		return err
+	}
+	b.l.record.Set(began, b.number, true)
+	return nil
+}
+
+// answer begins to answer on a new socket. The mutex is held.
+func (b *loopbackBoard) answer() error {
+	at := b.l.answersAt()
+	if b.apart.Load() {
+		at = b.l.answersApart()
+	}
+	conn, err := observe.ListenAt(at)
 	if err != nil {
 		return err
 	}
-	b.answerer = observe.StartAnswerer(conn, b.number, b.reachable)
-	b.l.record.Set(began, b.number, true)
+	b.answerer = observe.StartAnswerer(conn, b.number, b.answers)
 	return nil
 }
 
@@ -240,16 +297,16 @@ func (b *loopbackBoard) Device() string { return loopbackInterface }
 // ReleasePlan has no use here: nothing watches over this address.
 func (b *loopbackBoard) ReleasePlan() netio.ReleasePlan { return netio.ReleasePlan{} }
 
-// cabled is a transport that hears and says nothing while the cable is out or
-// the power is off.
+// cabled is a transport that hears and says only what its board does.
 type cabled struct {
 	daemon.Transport
-	reachable func() bool
+	hears  func(from netip.Addr) bool
+	speaks func() bool
 }
 
 func (c cabled) Serve(deliver func(netio.Datagram)) error {
 	return c.Transport.Serve(func(d netio.Datagram) {
-		if c.reachable() {
+		if c.hears(d.From.Addr().Unmap()) {
 			deliver(d)
 		}
 	})
@@ -258,7 +315,7 @@ func (c cabled) Serve(deliver func(netio.Datagram)) error {
 // Multicast accepts a packet and throws it away when the cable is out, as the
 // kernel does.
 func (c cabled) Multicast(b []byte) error {
-	if !c.reachable() {
+	if !c.speaks() {
 		return nil
 	}
 	return c.Transport.Multicast(b)
@@ -266,14 +323,14 @@ func (c cabled) Multicast(b []byte) error {
 
 // Broadcast is as Multicast.
 func (c cabled) Broadcast(b []byte) error {
-	if !c.reachable() {
+	if !c.speaks() {
 		return nil
 	}
 	return c.Transport.Broadcast(b)
 }
 
 func (c cabled) Unicast(b []byte, to netip.AddrPort) error {
-	if !c.reachable() {
+	if !c.speaks() {
 		return nil
 	}
 	return c.Transport.Unicast(b, to)
@@ -281,12 +338,12 @@ func (c cabled) Unicast(b []byte, to netip.AddrPort) error {
 
 // clientFrames counts what arrives on the port of a board: the client never stops asking.
 type clientFrames struct {
-	reachable func() bool
-	count     uint64
+	hears func() bool
+	count uint64
 }
 
 func (f *clientFrames) Frames() (uint64, error) {
-	if f.reachable() {
+	if f.hears() {
 		f.count++
 	}
 	return f.count, nil

@@ -11,7 +11,7 @@ import (
 
 func newTestLoopback(t *testing.T) *loopback {
 	t.Helper()
-	l, err := newLoopback(3)
+	l, err := newLoopback(3, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +76,8 @@ func TestCable(t *testing.T) {
 	// when one that was lost has been read and thrown away.
 	heard, judged := make(chan string, 16), make(chan bool, 16)
 	listener := openCabled(t, l, 1)
-	reachable := listener.reachable
-	listener.reachable = func() bool { judged <- true; return reachable() }
+	hears := listener.hears
+	listener.hears = func(from netip.Addr) bool { judged <- true; return hears(from) }
 	served := make(chan error, 1)
 	go func() { served <- listener.Serve(func(d netio.Datagram) { heard <- string(d.Data) }) }()
 	defer func() { listener.Close(); <-served }()

@@ -9,6 +9,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/daemon"
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 	"topdog/wire"
@@ -19,6 +20,9 @@ type namespaces struct {
 	*cluster.Cluster
 	plugged []bool
 	powered []bool
+	deaf    []bool
+	mute    []bool
+	loss    loss
 }
 
 func newNamespaces(boards int) (*namespaces, error) {
@@ -29,7 +33,10 @@ func newNamespaces(boards int) (*namespaces, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &namespaces{Cluster: built, plugged: make([]bool, boards), powered: make([]bool, boards)}
+	s := &namespaces{
+		Cluster: built, plugged: make([]bool, boards), powered: make([]bool, boards),
+		deaf: make([]bool, boards), mute: make([]bool, boards),
+	}
 	for n := 1; n <= boards; n++ {
 		// All cables are in, and no board has power yet.
 		if err := s.cable(n, true); err != nil {
@@ -51,7 +58,16 @@ func (s *namespaces) board(n int) (netip.Addr, string, netip.AddrPort) {
 }
 
 func (s *namespaces) platform(n int, cfg *config.Config) daemon.Platform {
-	return within(s.LAN.Board(n), daemon.Real(cfg, daemon.RealOptions{}))
+	p := within(s.LAN.Board(n), daemon.Real(cfg, daemon.RealOptions{}))
+	open := p.OpenTransport
+	p.OpenTransport = func(iface string, local netip.Addr) (daemon.Transport, error) {
+		t, err := open(iface, local)
+		if err != nil {
+			return nil, err
+		}
+		return cabled{t, func(netip.Addr) bool { return !s.loss.draw() }, func() bool { return true }}, nil
+	}
+	return p
 }
 
 // power switches the link of the board on and off with it: a board without
@@ -75,4 +91,55 @@ func (s *namespaces) apply(n int) error {
 
 func (s *namespaces) ask(interval time.Duration) (*observe.Asker, error) {
 	return s.LAN.Ask(cluster.Address, interval)
+}
+
+// impair has the switch drop what a board is sent, and its interface what it sends.
+func (s *namespaces) impair(n int, deaf, mute bool) error {
+	b := s.LAN.Board(n)
+	if deaf != s.deaf[n-1] {
+		if err := b.Deafen(deaf); err != nil {
+			return err
+		}
+		s.deaf[n-1] = deaf
+	}
+	if mute != s.mute[n-1] {
+		if err := b.Silence(mute); err != nil {
+			return err
+		}
+		s.mute[n-1] = mute
+	}
+	return nil
+}
+
+// lose has the daemons lose packets when they read them: not every kernel can lose some.
+func (s *namespaces) lose(share float64) error {
+	s.loss.set(share)
+	return nil
+}
+
+// split lets the switch fall in two.
+func (s *namespaces) split(apart []int) error {
+	if len(apart) == 0 {
+		return s.LAN.Join()
+	}
+	if err := s.LAN.Join(); err != nil {
+		return err
+	}
+	var hosts []*netns.Host
+	for _, n := range apart {
+		hosts = append(hosts, s.LAN.Board(n))
+	}
+	return s.LAN.Split(hosts...)
+}
+
+// killed has nothing to do: nothing watches over the daemons.
+func (s *namespaces) killed(int) {}
+
+// cannot says what cannot be done with --netns.
+func (s *namespaces) cannot(verb demopage.Verb) string {
+	switch verb {
+	case demopage.Kill, demopage.Freeze, demopage.Thaw:
+		return "with --netns the daemons have no dead man's switch, since all of them are in one process; the demo without --netns plays it"
+	}
+	return ""
 }

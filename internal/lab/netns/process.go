@@ -61,6 +61,9 @@ func Env(settings ...string) StartOption {
 	return func(c *command) { c.Env = append(c.Environ(), settings...) }
 }
 
+// Files gives the process open files, as descriptors 3 and on. They stay open here.
+func Files(files ...*os.File) StartOption { return func(c *command) { c.ExtraFiles = files } }
+
 // Nice gives the process a priority, as Nice= of systemd.exec(5) does.
 func Nice(nice int) StartOption { return func(c *command) { c.nice = nice } }
 

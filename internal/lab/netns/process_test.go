@@ -93,6 +93,28 @@ func TestProcessOutputToOneWriter(t *testing.T) {
 	}
 }
 
+// A process has the files that it is given, and reads and writes them.
+func TestProcessFiles(t *testing.T) {
+	l := newLAN(t, 1)
+	read, theirs, err := os.Pipe()
+	must(t, err)
+	defer read.Close()
+	given, err := os.CreateTemp(t.TempDir(), "given")
+	must(t, err)
+	defer given.Close()
+	_, err = given.WriteAt([]byte("from the file"), 0)
+	must(t, err)
+	p, err := l.Board(1).Start(t.Context(), "/bin/sh", []string{"-c", "cat <&3 >&4"}, Files(given, theirs))
+	must(t, err)
+	must(t, theirs.Close())
+	got, err := io.ReadAll(read)
+	must(t, err)
+	must(t, p.Wait())
+	if string(got) != "from the file" {
+		t.Errorf("the process has copied %q", got)
+	}
+}
+
 func TestProcessThatDoesNotExist(t *testing.T) {
 	l := newLAN(t, 1)
 	_, err := l.Board(1).Start(t.Context(), "/no/such/program", nil)

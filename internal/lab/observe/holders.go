@@ -98,10 +98,13 @@ func (h *Holders) WaitFor(ctx context.Context, cond func(boards []int) bool) err
 
 // Since returns who had the address when, from t (or the start of the
 // record, if that was later) until now.
-func (h *Holders) Since(t time.Time) Timeline {
+func (h *Holders) Since(t time.Time) Timeline { return h.Between(t, time.Now()) }
+
+// Between is Since until a point in time that is not later than now.
+func (h *Holders) Between(from, to time.Time) Timeline {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.record.timeline(t, time.Now())
+	return h.record.timeline(from, to)
 }
 
 // Lost returns how often the kernel had to drop notifications because this

@@ -1,0 +1,171 @@
+package demo
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"topdog/gpio"
+	"topdog/internal/daemon"
+	"topdog/netio"
+)
+
+// gate is where a daemon waits while its process stands still, as after SIGSTOP. All boards are in
+// this process, so the process itself cannot be stopped. Instead, whatever the daemon reads or does
+// passes the gate: the clock, which the loop reads before each event, the sockets, the address and the light. The
+// zero value is open.
+type gate struct {
+	mu     sync.Mutex
+	closed chan struct{} // nil while it is open
+	ended  bool          // the process is no more
+}
+
+// shut has everybody wait.
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed == nil {
+		g.closed = make(chan struct{})
+	}
+}
+
+// open lets everybody pass.
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed != nil {
+		close(g.closed)
+		g.closed = nil
+	}
+}
+
+// end opens the gate for a process that is no more: it may finish, and nothing that it does happens.
+func (g *gate) end() {
+	g.mu.Lock()
+	g.ended = true
+	g.mu.Unlock()
+	g.open()
+}
+
+// pass returns when the gate is open. It reports false if the process is no more.
+func (g *gate) pass() bool {
+	for {
+		g.mu.Lock()
+		closed, ended := g.closed, g.ended
+		g.mu.Unlock()
+		if closed == nil {
+			return !ended
+		}
+		<-closed
+	}
+}
+
+// gated has a daemon wait at a gate. Its fence and its dead man's switch do not: they are the
+// kernel's, and a process of its own.
+func gated(p daemon.Platform, g *gate) daemon.Platform {
+	p.Now = func() time.Duration {
+		g.pass()
+		return netio.Now()
+	}
+	openTransport, openHolder, openLED := p.OpenTransport, p.OpenHolder, p.OpenLED
+	p.OpenTransport = func(iface string, local netip.Addr) (daemon.Transport, error) {
+		t, err := openTransport(iface, local)
+		if err != nil {
+			return nil, err
+		}
+		return gatedTransport{t, g}, nil
+	}
+	p.OpenHolder = func(iface string, addresses []netip.Prefix) (daemon.Holder, error) {
+		h, err := openHolder(iface, addresses)
+		if err != nil {
+			return nil, err
+		}
+		return gatedHolder{h, g}, nil
+	}
+	p.OpenLED = func(spec gpio.Spec) (gpio.LED, error) {
+		led, err := openLED(spec)
+		if err != nil {
+			return nil, err
+		}
+		return gatedLED{led, g}, nil
+	}
+	return p
+}
+
+// gatedTransport is a transport of which the datagrams wait at a gate. Those that nobody reads
+// wait in their socket, as those of a process that stands still.
+type gatedTransport struct {
+	daemon.Transport
+	gate *gate
+}
+
+func (t gatedTransport) Serve(deliver func(netio.Datagram)) error {
+	return t.Transport.Serve(func(d netio.Datagram) {
+		if t.gate.pass() {
+			deliver(d)
+		}
+	})
+}
+
+func (t gatedTransport) Multicast(b []byte) error {
+	if !t.gate.pass() {
+		return nil
+	}
+	return t.Transport.Multicast(b)
+}
+
+func (t gatedTransport) Broadcast(b []byte) error {
+	if !t.gate.pass() {
+		return nil
+	}
+	return t.Transport.Broadcast(b)
+}
+
+func (t gatedTransport) Unicast(b []byte, to netip.AddrPort) error {
+	if !t.gate.pass() {
+		return nil
+	}
+	return t.Transport.Unicast(b, to)
+}
+
+// gatedHolder is an address that a process which stands still neither acquires nor releases.
+type gatedHolder struct {
+	daemon.Holder
+	gate *gate
+}
+
+func (h gatedHolder) Acquire() error {
+	if !h.gate.pass() {
+		return errKilled
+	}
+	return h.Holder.Acquire()
+}
+
+func (h gatedHolder) Renew() (restored bool, err error) {
+	if !h.gate.pass() {
+		return false, errKilled
+	}
+	return h.Holder.Renew()
+}
+
+func (h gatedHolder) Release() error {
+	h.gate.pass()
+	return h.Holder.Release()
+}
+
+// errKilled is what a daemon meets that was killed and has not noticed yet.
+var errKilled = errors.New("the daemon was killed")
+
+// gatedLED is a light that stays as it was while the process stands still.
+type gatedLED struct {
+	gpio.LED
+	gate *gate
+}
+
+func (l gatedLED) Set(on bool) error {
+	if !l.gate.pass() {
+		return nil
+	}
+	return l.LED.Set(on)
+}

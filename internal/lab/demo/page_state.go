@@ -1,0 +1,228 @@
+package demo
+
+import (
+	"slices"
+	"time"
+
+	"topdog/internal/lab/demopage"
+)
+
+// Documents of the page. Their keys and values are identifiers, described in docs/demo.md. Points in time are
+// nanoseconds since the demo began; a null is something that has not happened.
+
+// pageState is how the boards stand.
+type pageState struct {
+	Boards      []pageBoard  `json:"boards"`
+	LossPercent int          `json:"loss_percent"` // of the boards' packets
+	Answers     []pageRun    `json:"answers"`      // who answered the client when, the oldest first
+	Actions     []pageAction `json:"actions"`      // what was done, the newest first
+	Takeover    int          `json:"takeover"`     // number of the last change of leader, 0 before the first
+	TwoHolders  int64        `json:"two_holders_ns"`
+}
+
+// pageBoard is one board.
+type pageBoard struct {
+	Number int    `json:"number"`
+	Power  bool   `json:"power"`
+	Daemon string `json:"daemon"` // one of the daemon constants
+	Cable  bool   `json:"cable"`
+	Deaf   bool   `json:"deaf"`
+	Mute   bool   `json:"mute"`
+	Apart  bool   `json:"apart"` // on the other part of a split LAN than the client
+
+	Role    string     `json:"role"` // as in topdog status; "" if its daemon does not run
+	Heir    bool       `json:"heir"` // first of those that would take over, in the order of the algorithm
+	Term    uint32     `json:"term"`
+	Follows int        `json:"follows"` // number of a board, itself if it leads; 0 for none
+	Holds   bool       `json:"holds"`   // it has the floating address
+	Grade   string     `json:"grade"`   // how fit it is to lead, as in topdog status; "" if it was not asked yet
+	Sees    []pageView `json:"sees"`    // its own view of the others
+	Light   pageLight  `json:"light"`
+}
+
+// What a board's daemon does (pageBoard.Daemon).
+const (
+	daemonRuns    = "running"
+	daemonFrozen  = "frozen"
+	daemonStopped = "stopped"
+	daemonKilled  = "killed"
+	daemonOff     = "off" // the board has no power
+)
+
+// pageView is what a board takes another one for.
+type pageView struct {
+	Board int    `json:"board"`
+	As    string `json:"as"` // a role, or one of the view constants
+}
+
+// Beside roles, a board takes others for these (pageView.As).
+const (
+	seenSilent  = "silent"
+	seenGone    = "gone"
+	seenUnknown = "unknown"
+)
+
+// pageLight is what an LED has done lately.
+type pageLight struct {
+	Lit     bool    `json:"lit"`      // since the last edge
+	EdgesNs []int64 `json:"edges_ns"` // when it was switched, the oldest first
+}
+
+// pageRun is a time in which one board answered.
+type pageRun struct {
+	Board  int    `json:"board"`
+	FromNs int64  `json:"from_ns"`
+	ToNs   *int64 `json:"to_ns"` // null while it goes on
+}
+
+// pageAction is something that was done, and what has followed until the next one.
+type pageAction struct {
+	Number       int           `json:"number"`
+	AtNs         int64         `json:"at_ns"`
+	Action       demopage.Verb `json:"action"`
+	Board        int           `json:"board"` // 0 for all
+	Text         string        `json:"text"`
+	OutageNs     int64         `json:"outage_ns"`        // the longest; 0 for none
+	PausedNs     int64         `json:"client_paused_ns"` // for how much of it the client itself stood still
+	Before       int           `json:"before"`           // who answered before the outage, and after it; 0 if there was none
+	After        int           `json:"after"`
+	Moves        int           `json:"moves"` // how often another board answered than before
+	TwoHoldersNs int64         `json:"two_holders_ns"`
+}
+
+const (
+	// actionsShown and edgesShown bound the document.
+	actionsShown = 12
+	edgesShown   = 8
+	// answersFor is how far back it tells who answered.
+	answersFor = 20 * time.Second
+)
+
+// at is a point in time as the documents have it.
+func (g *group) at(t time.Time) int64 { return int64(t.Sub(g.started)) }
+
+// document describes the boards.
+func (s *pageSource) document() pageState {
+	holders := s.lan.holders()
+	state := pageState{
+		Answers: []pageRun{}, Actions: []pageAction{},
+		TwoHolders: int64(holders.Since(s.started).Overlap()),
+		Takeover:   s.takeovers.current().Number,
+	}
+	s.group.mu.Lock()
+	state.LossPercent = s.loss
+	s.group.mu.Unlock()
+	current := holders.Current()
+	for _, b := range s.boards {
+		state.Boards = append(state.Boards, s.describeBoard(b, slices.Contains(current, b.number)))
+	}
+	if heir := s.best(func(b *board) bool { return state.Boards[b.number-1].mayInherit() }); heir != nil {
+		state.Boards[heir.number-1].Heir = true
+	}
+	for _, r := range s.watch.answers(time.Now().Add(-answersFor)) {
+		run := pageRun{Board: r.board, FromNs: s.at(r.from)}
+		if !r.to.IsZero() {
+			to := s.at(r.to)
+			run.ToNs = &to
+		}
+		state.Answers = append(state.Answers, run)
+	}
+	actions, followed := s.watch.followed(actionsShown)
+	for i, a := range actions {
+		f := &followed[i]
+		state.Actions = append(state.Actions, pageAction{
+			Number: a.number, AtNs: s.at(a.at), Action: a.verb, Board: a.board, Text: a.text,
+			OutageNs: int64(f.outage.Duration()), PausedNs: int64(f.outage.Paused), Before: f.outage.Before, After: f.outage.After,
+			Moves: f.moves, TwoHoldersNs: int64(f.twoHolders),
+		})
+	}
+	return state
+}
+
+// mayInherit reports whether the board follows another one.
+func (b *pageBoard) mayInherit() bool { return b.Follows != 0 && b.Follows != b.Number }
+
+func (s *pageSource) describeBoard(b *board, holds bool) pageBoard {
+	is := s.state(b.number)
+	p := pageBoard{
+		Number: b.number, Power: is.power != powerOff, Daemon: is.daemon(), Cable: is.cable,
+		Deaf: is.deaf, Mute: is.mute, Apart: is.apart, Holds: holds, Light: s.light(b), Sees: []pageView{},
+	}
+	if is.power == running {
+		p.Role, p.Term, p.Follows = is.role.String(), is.term, is.follows
+		view := s.views.of(b.number)
+		p.Grade = view.grade
+		p.Sees = append(p.Sees, view.sees...)
+	}
+	return p
+}
+
+// daemon says what the board's daemon does.
+func (s *boardState) daemon() string {
+	switch {
+	case s.power == powerOff:
+		return daemonOff
+	case s.power == stopped:
+		return daemonStopped
+	case s.power == killed:
+		return daemonKilled
+	case s.frozen:
+		return daemonFrozen
+	}
+	return daemonRuns
+}
+
+// light is what the LED of a board has done lately.
+func (s *pageSource) light(b *board) pageLight {
+	edges := b.led.Edges()
+	edges = edges[max(0, len(edges)-edgesShown):]
+	l := pageLight{EdgesNs: []int64{}}
+	for _, e := range edges {
+		l.Lit = e.On
+		l.EdgesNs = append(l.EdgesNs, s.at(e.At))
+	}
+	return l
+}
+
+// pageAbout is what stays the same.
+type pageAbout struct {
+	LAN         string           `json:"lan"` // "loopback" or "namespaces"
+	LANText     string           `json:"lan_text"`
+	Algorithm   string           `json:"algorithm"`
+	HeartbeatNs int64            `json:"heartbeat_ns"`
+	Address     string           `json:"address"`
+	AskEveryNs  int64            `json:"ask_every_ns"`
+	Boards      []pageName       `json:"boards"`
+	Actions     []pagePossible   `json:"actions"`
+	Elsewhere   []measuredFigure `json:"measured_elsewhere"`
+}
+
+// pageName is a board as it is called.
+type pageName struct {
+	Number  int    `json:"number"`
+	Name    string `json:"name"`
+	Address string `json:"address"`
+}
+
+// pagePossible is an action, and why it cannot be done here.
+type pagePossible struct {
+	Action         demopage.Verb `json:"action"`
+	ImpossibleText string        `json:"impossible_text"` // "" if it can be done
+}
+
+func (s *pageSource) about() pageAbout {
+	a := pageAbout{
+		LAN: "loopback", LANText: s.lan.about(), Algorithm: s.options.Algorithm.String(), HeartbeatNs: int64(s.options.Heartbeat),
+		Address: s.lan.floating().String(), AskEveryNs: int64(askEvery), Elsewhere: keepalivedFigures,
+	}
+	if s.options.Namespaces {
+		a.LAN = "namespaces"
+	}
+	for _, b := range s.boards {
+		a.Boards = append(a.Boards, pageName{b.number, b.name, b.addr.String()})
+	}
+	for _, verb := range demopage.Verbs() {
+		a.Actions = append(a.Actions, pagePossible{verb, s.lan.cannot(verb)})
+	}
+	return a
+}

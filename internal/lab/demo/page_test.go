@@ -1,0 +1,404 @@
+package demo
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"topdog/internal/console"
+	"topdog/internal/lab/demopage"
+	"topdog/internal/lab/netns"
+	"topdog/internal/lab/webpage"
+	"topdog/wire"
+)
+
+// TestSplit: each part has a leader, the client is answered on its own part, and one is left when
+// the LAN is one again.
+func TestSplit(t *testing.T) {
+	for _, with := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the leader is with the client: %t", with), func(t *testing.T) {
+			t.Parallel()
+			g, leader := newTestGroup(t, 5)
+			var apart, rest []int
+			for _, b := range g.boards {
+				if b != leader && len(apart) < 2 {
+					apart = append(apart, b.number)
+				}
+			}
+			if !with {
+				apart[0] = leader.number
+			}
+			for _, b := range g.boards {
+				if !slices.Contains(apart, b.number) {
+					rest = append(rest, b.number)
+				}
+			}
+			act(t, g, demopage.Action{Verb: demopage.Split, Apart: apart})
+			both := func(holders []int) bool {
+				return len(holders) == 2 && slices.Contains(apart, holders[0]) != slices.Contains(apart, holders[1])
+			}
+			if err := g.lan.holders().WaitFor(testContext(t), both); err != nil {
+				t.Fatal(err)
+			}
+			n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return slices.Contains(rest, n) })
+			if err != nil || with && n != leader.number {
+				t.Errorf("%d answers on the client's part %v: %v", n, rest, err)
+			}
+			act(t, g, demopage.Action{Verb: demopage.Heal})
+			awaitLeader(t, g, func(*board) bool { return true })
+			if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 1 }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestLoss: the share that is lost is the one that was asked for.
+func TestLoss(t *testing.T) {
+	var l loss
+	count := func() (n int) {
+		for range 100_000 {
+			if l.draw() {
+				n++
+			}
+		}
+		return n
+	}
+	for _, share := range []float64{0, 0.25, 0.9} {
+		l.set(share)
+		if got := float64(count()) / 100_000; got < share-0.01 || got > share+0.01 || share == 0 && got != 0 {
+			t.Errorf("lost %v, want %v", got, share)
+		}
+	}
+}
+
+// TestLossOfAll: boards that lose packets say how many, and a healed LAN loses none.
+func TestLossOfAll(t *testing.T) {
+	g, _ := newTestGroup(t, 2)
+	percent := 40
+	act(t, g, demopage.Action{Verb: demopage.Loss, Percent: &percent})
+	if got := newPageSource(g).document().LossPercent; got != percent || g.lan.(*loopback).loss.parts.Load() != 400_000 {
+		t.Errorf("the boards lose %d %%", got)
+	}
+	act(t, g, demopage.Action{Verb: demopage.Heal})
+	if got := newPageSource(g).document().LossPercent; got != 0 || g.lan.(*loopback).loss.parts.Load() != 0 {
+		t.Errorf("the healed boards lose %d %%", got)
+	}
+}
+
+// TestLacks: what cannot be done to a board is said in words.
+func TestLacks(t *testing.T) {
+	runs := boardState{power: running, cable: true}
+	for _, test := range []struct {
+		name  string
+		state boardState
+		can   []demopage.Verb
+	}{
+		{"running", runs, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOn, demopage.DeafOn}},
+		{"off", boardState{cable: true}, []demopage.Verb{demopage.PowerOn, demopage.CableOut, demopage.MuteOn, demopage.DeafOn}},
+		{"stopped", boardState{power: stopped, cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
+		{"killed", boardState{power: killed, cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
+		{"frozen", boardState{power: running, frozen: true}, []demopage.Verb{demopage.PowerOff, demopage.CableIn, demopage.Kill, demopage.Thaw, demopage.MuteOn, demopage.DeafOn}},
+		{"deaf and mute", boardState{power: running, cable: true, deaf: true, mute: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOff, demopage.DeafOff}},
+	} {
+		var can []demopage.Verb
+		for _, verb := range demopage.Verbs() {
+			if one := verb != demopage.Loss && verb != demopage.Split && verb != demopage.Heal && verb != demopage.AllOn; one && test.state.lacks(verb) == "" {
+				can = append(can, verb)
+			}
+		}
+		if diff := gocmp.Diff(test.can, can); diff != "" {
+			t.Errorf("%s: what can be done (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// TestQueue: so many actions wait, and no more. One that nobody waits for any more is not done.
+func TestQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &pageSource{jobs: make(chan pageJob, queueLength)}
+		kill := demopage.Action{Verb: demopage.Kill, Board: 1}
+		waits, giveUp := context.WithCancel(t.Context())
+		for range queueLength {
+			go func() { _ = s.Act(waits, kill) }()
+		}
+		synctest.Wait()
+		if refused, ok := s.Act(t.Context(), kill).(*demopage.Refusal); !ok || !refused.Busy {
+			t.Errorf("one more: %v", refused)
+		}
+		giveUp()
+		go s.work(t.Context()) // it has no boards, and would panic
+		synctest.Wait()
+		if n := len(s.jobs); n > 0 {
+			t.Errorf("%d actions wait", n)
+		}
+	})
+}
+
+// TestTakeover: the messages of a takeover are there from all boards that are left, in order.
+func TestTakeover(t *testing.T) {
+	g, old := newTestGroup(t, 4)
+	s := newPageSource(g)
+	s.takeovers.look(testContext(t))
+	first := s.takeovers.current()
+	if first.Leader != old.number || first.OldLeader != 0 {
+		t.Errorf("the first leader is %d, and the document says %d after %d", old.number, first.Leader, first.OldLeader)
+	}
+	act(t, g, demopage.Action{Verb: demopage.PowerOff, Board: old.number})
+	leader := awaitLeader(t, g, func(b *board) bool { return b != old })
+	s.takeovers.look(testContext(t))
+	got := s.takeovers.current()
+	if got.Leader != leader.number || got.OldLeader != old.number || got.Reason != "nobody_answered" || got.Number <= first.Number {
+		t.Errorf("%s leads after %s, and the document says %d after %d (%s)", leader.name, old.name, got.Leader, got.OldLeader, got.Reason)
+	}
+	if got.Action != demopage.PowerOff || got.Board != old.number || got.ActedNs == nil || len(got.SilentNs) != 2 {
+		t.Fatalf("the cause is %s of %d, the silence %v", got.Action, got.Board, got.SilentNs)
+	}
+	if *got.ActedNs < got.FromNs || got.SilentNs[1] > got.ToNs+int64(time.Second) || got.SilentNs[0] > got.SilentNs[1] {
+		t.Errorf("from %d to %d, acted at %d, silent %v", got.FromNs, got.ToNs, *got.ActedNs, got.SilentNs)
+	}
+	boards := map[int]bool{}
+	leads, acquired := false, false
+	last := got.FromNs - int64(besides)
+	for _, step := range got.Steps {
+		if step.AtNs < last {
+			t.Errorf("%+v is before the step before", step)
+		}
+		last = step.AtNs
+		boards[step.Board] = true
+		leads = leads || step.Board == leader.number && step.Role == console.RoleLeader
+		acquired = acquired || step.Board == leader.number && step.Step == console.StepAcquireEnded
+	}
+	if len(boards) != 3 || boards[old.number] || !leads || !acquired {
+		t.Errorf("the boards of the steps are %v; leads %t, acquired %t", boards, leads, acquired)
+	}
+}
+
+// TestFollowed: the outage belongs to what was done last before it.
+func TestFollowed(t *testing.T) {
+	g, old := newTestGroup(t, 3)
+	s := newPageSource(g)
+	act(t, g, demopage.Action{Verb: demopage.MuteOn, Board: other(old)})
+	act(t, g, demopage.Action{Verb: demopage.CableOut, Board: old.number})
+	awaitLeader(t, g, func(b *board) bool { return b != old })
+	act(t, g, demopage.Action{Verb: demopage.MuteOff, Board: other(old)})
+	state := s.document()
+	var got []demopage.Verb
+	for _, a := range state.Actions {
+		got = append(got, a.Action)
+		moved := a.Action == demopage.CableOut
+		if a.Moves > 0 != moved || moved && (a.OutageNs == 0 || a.Before != old.number || a.After == old.number || a.Board != old.number) {
+			t.Errorf("%+v", a)
+		}
+	}
+	if diff := gocmp.Diff([]demopage.Verb{demopage.MuteOff, demopage.CableOut, demopage.MuteOn, demopage.AllOn}, got); diff != "" {
+		t.Errorf("what was done (-want +got):\n%s", diff)
+	}
+	if n := len(state.Answers); n < 2 || state.Answers[n-1].ToNs != nil && state.Answers[n-1].Board == old.number {
+		t.Errorf("the answers are %+v", state.Answers)
+	}
+}
+
+// other is a board that is not this one.
+func other(b *board) int { return b.number%3 + 1 }
+
+// TestPage uses the demonstration as a browser does.
+func TestPage(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, text := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := Page(ctx, Options{Boards: 2, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir}, webpage.DefaultListen, nil, text)
+		text.Close()
+		ended <- err
+	}()
+	printed := make([]byte, 4096)
+	var said strings.Builder
+	for !strings.Contains(said.String(), "#token=") || !strings.HasSuffix(said.String(), "ends it.\n") {
+		n, err := out.Read(printed)
+		said.Write(printed[:n])
+		if err != nil {
+			t.Fatalf("%v, %v: %s", err, <-ended, said.String())
+		}
+	}
+	go io.Copy(io.Discard, out)
+	url := regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/#token=(\S+)`).FindStringSubmatch(said.String())
+	if url == nil {
+		t.Fatalf("it says %s", said.String())
+	}
+	b := browser{t, url[1], url[2]}
+	for {
+		var state pageState
+		b.get("/v1/demo", &state)
+		if slices.ContainsFunc(state.Boards, func(b pageBoard) bool { return b.Holds && len(b.Sees) == 1 }) {
+			break
+		}
+	}
+	if code := b.post(`{"action":"power_off","board":1}`); code != 200 {
+		t.Errorf("power off: %d", code)
+	}
+	if code := b.post(`{"action":"power_off","board":1}`); code != 409 {
+		t.Errorf("power off again: %d", code)
+	}
+	var about pageAbout
+	b.get("/v1/demo/about", &about)
+	if len(about.Boards) != 2 || len(about.Actions) != len(demopage.Verbs()) || about.Address != loopbackFloating.String() {
+		t.Errorf("about: %+v", about)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// browser asks a page.
+type browser struct {
+	t           *testing.T
+	url, secret string
+}
+
+func (b *browser) get(path string, v any) {
+	b.t.Helper()
+	answer, err := http.Get(b.url + path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	decoder := json.NewDecoder(answer.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		b.t.Fatalf("%s: %v", path, err)
+	}
+}
+
+func (b *browser) post(action string) int {
+	b.t.Helper()
+	r, err := http.NewRequest("POST", b.url+"/v1/demo/act", bytes.NewReader([]byte(action)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Origin", b.url)
+	r.Header.Set("Topdog-Token", b.secret)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	answer.Body.Close()
+	return answer.StatusCode
+}
+
+// TestFaultsNamespaces does to real links what TestFaults does on loopback.
+func TestFaultsNamespaces(t *testing.T) {
+	netns.Reserve(t)
+	g, err := newGroup(Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir, Namespaces: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	act(t, g, demopage.Action{Verb: demopage.AllOn})
+	leader := awaitLeader(t, g, func(*board) bool { return true })
+	for _, verb := range []demopage.Verb{demopage.CableOut, demopage.MuteOn, demopage.DeafOn} {
+		old := leader
+		act(t, g, demopage.Action{Verb: verb, Board: old.number})
+		if _, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number }); err != nil {
+			t.Fatalf("%s: %v", verb, err)
+		}
+		act(t, g, demopage.Action{Verb: demopage.AllOn})
+		leader = awaitLeader(t, g, func(*board) bool { return true })
+	}
+	act(t, g, demopage.Action{Verb: demopage.Split, Apart: []int{leader.number}})
+	if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 2 }); err != nil {
+		t.Error(err)
+	}
+	act(t, g, demopage.Action{Verb: demopage.Heal})
+	awaitLeader(t, g, func(*board) bool { return true })
+	var impossible []demopage.Verb
+	for _, a := range newPageSource(g).about().Actions {
+		if a.ImpossibleText != "" {
+			impossible = append(impossible, a.Action)
+			if _, ok := g.performAction(t.Context(), demopage.Action{Verb: a.Action, Board: 1}).(*demopage.Refusal); !ok {
+				t.Errorf("%s cannot be done, and was done", a.Action)
+			}
+		}
+	}
+	if diff := gocmp.Diff([]demopage.Verb{demopage.Kill, demopage.Freeze, demopage.Thaw}, impossible); diff != "" {
+		t.Errorf("what cannot be done (-want +got):\n%s", diff)
+	}
+}
+
+// TestEveryNameOfThePageIsDocumented holds that docs/demo.md has every key and every identifier of the page's
+// JSON, and none that does not exist.
+func TestEveryNameOfThePageIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/demo.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, found := strings.Cut(string(text), "\n## The page's JSON\n")
+	if !found {
+		t.Fatal("docs/demo.md does not describe the page's JSON")
+	}
+	part, _, _ = strings.Cut(part, "\n## ")
+	tables, section := map[string][]string{}, ""
+	name := regexp.MustCompile("^\\| `([a-z_]+)` \\|")
+	for line := range strings.Lines(part) {
+		if heading, ok := strings.CutPrefix(line, "### "); ok {
+			section = strings.TrimSpace(heading)
+		}
+		if found := name.FindStringSubmatch(line); found != nil {
+			tables[section] = append(tables[section], found[1])
+		}
+	}
+	var verbs []string
+	for _, v := range demopage.Verbs() {
+		verbs = append(verbs, string(v))
+	}
+	for section, want := range map[string][]string{
+		"State": keysOf[pageState](), "Board": keysOf[pageBoard](), "View": keysOf[pageView](), "Light": keysOf[pageLight](),
+		"Answer": keysOf[pageRun](), "What was done": keysOf[pageAction](), "About": keysOf[pageAbout](), "Name": keysOf[pageName](),
+		"Possible action": keysOf[pagePossible](), "Measured elsewhere": keysOf[measuredFigure](),
+		"Takeover": keysOf[pageTakeover](), "Step": keysOf[pageStep](), "Request": keysOf[demopage.Action](),
+		"Daemon":  {daemonRuns, daemonFrozen, daemonStopped, daemonKilled, daemonOff},
+		"Views":   {seenSilent, seenGone, seenUnknown},
+		"Actions": verbs,
+	} {
+		got := tables[section]
+		delete(tables, section)
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("docs/demo.md, section %q (-exists +documented):\n%s", section, diff)
+		}
+	}
+	for section := range tables {
+		t.Errorf("docs/demo.md has a table of names in the section %q, which this test does not know", section)
+	}
+}
+
+// keysOf returns the names that a type has in JSON.
+func keysOf[T any]() (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, cmp.Or(name, "no name: "+field.Name))
+	}
+	return names
+}

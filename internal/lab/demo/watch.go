@@ -1,0 +1,124 @@
+package demo
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"topdog/internal/lab/observe"
+)
+
+const (
+	// runsKept and gapsKept bound what is remembered of the client's answers.
+	runsKept = 64
+	gapsKept = 64
+)
+
+// run is a time in which one board answered the client.
+type answerRun struct {
+	board    int
+	from, to time.Time
+}
+
+// watch looks at the client's answers, and at what has followed from each action. Its methods may be
+// called from several goroutines.
+type watch struct {
+	*group
+
+	mu   sync.Mutex
+	seen int // answers of the client that were looked at
+	runs []answerRun
+	gaps []observe.Gap
+}
+
+// aftermath is what has followed from an action.
+type aftermath struct {
+	outage     observe.Gap // the longest; zero if there was none
+	moves      int         // how often another board answered than before
+	twoHolders time.Duration
+}
+
+// collect takes in the client's latest answers. w.mu is held.
+func (w *watch) collect() {
+	gaps, total := w.client.Gaps(w.seen)
+	w.seen = total
+	for _, g := range gaps {
+		if !noticed(g) {
+			continue
+		}
+		if n := len(w.runs); n > 0 {
+			w.runs[n-1].to = g.From
+		}
+		w.runs = keep(w.runs, answerRun{board: g.After, from: g.To}, runsKept)
+		if g.Before != 0 {
+			w.gaps = keep(w.gaps, g, gapsKept)
+		}
+	}
+}
+
+// keep appends, and forgets the oldest if there are too many.
+func keep[T any](all []T, next T, most int) []T {
+	if len(all) == most {
+		all = append(all[:0], all[1:]...)
+	}
+	return append(all, next)
+}
+
+// answers returns who answered when, the oldest first, from some point in time on. Of the last one the
+// end is zero while it goes on.
+func (w *watch) answers(since time.Time) []answerRun {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.collect()
+	var all []answerRun
+	for _, r := range w.runs {
+		if r.to.IsZero() || r.to.After(since) {
+			all = append(all, r)
+		}
+	}
+	if _, silent := w.client.Last(); silent > silentAfter && len(all) > 0 {
+		all[len(all)-1].to = time.Now().Add(-silent)
+	}
+	return all
+}
+
+// causeSlack is by how much an outage may begin before its cause was noted.
+const causeSlack = 5 * askEvery
+
+// followed returns the latest actions, so many at most and the newest first, and what has followed from each until
+// the next one.
+func (w *watch) followed(most int) ([]action, []aftermath) {
+	w.group.mu.Lock()
+	actions := slices.Clone(w.actions)
+	w.group.mu.Unlock()
+	actions = actions[max(0, len(actions)-most):]
+	slices.Reverse(actions)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.collect()
+	all := make([]aftermath, len(actions))
+	until := time.Now()
+	next := until.Add(causeSlack) // no outage has begun later than now
+	for i, a := range actions {
+		all[i] = w.aftermath(a.at, next)
+		all[i].twoHolders = w.lan.holders().Between(a.at, until).Overlap()
+		until, next = a.at, a.at
+	}
+	return actions, all
+}
+
+// aftermath returns what has followed from an action for the client, until the next one. w.mu is held.
+func (w *watch) aftermath(at, next time.Time) (f aftermath) {
+	for _, g := range w.gaps {
+		if begins := g.From.Add(causeSlack); begins.Before(at) || !begins.Before(next) {
+			continue
+		}
+		if g.Before != g.After {
+			f.moves++
+		}
+		if g.Duration() > f.outage.Duration() {
+			f.outage = g
+		}
+	}
+	return f
+}

@@ -1,0 +1,223 @@
+// The page of `topdog demo --page`: asks ten times a second how the boards stand, shows it, and asks for what a
+// person wants done.
+
+import { ago, duration, get, h, keyed, list, poll, setAttribute, setText } from '/topdog.js';
+import { makeBoards, showLights } from '/boards.js';
+import { makeStrip } from '/strip.js';
+import { showElsewhere, showTakeover } from '/takeover.js';
+
+const EVERY_MS = 100;
+const GIVE_UP_MS = 2000;
+const LATE_MS = 200;  // lights and strip are shown so late: what they show has arrived by then
+const FRAME_MS = 30;  // between two pictures: the boards may have to share this machine with the browser
+const LOSSES = [0, 5, 10, 20, 40, 60, 90];
+
+const at = (id) => document.getElementById(id);
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+// The token comes with the printed URL, and goes out of the address bar at once: a projector shows that. The tab keeps it
+// until it is closed.
+let token = takeToken();
+
+function takeToken() {
+  const found = /[#&]token=([^&]+)/.exec(location.hash);
+  if (found) history.replaceState(null, '', location.pathname);
+  try {
+    if (found) sessionStorage.setItem('topdog-token', found[1]);
+    return sessionStorage.getItem('topdog-token') ?? '';
+  } catch {
+    return found ? found[1] : ''; // a browser that keeps nothing
+  }
+}
+
+const mayAct = () => token !== '';
+
+// clock is that of the boards, in milliseconds since the demonstration began.
+const clock = { offset: null, now() { return performance.now() + this.offset; } };
+
+function setClock(headers) {
+  const ns = Number(headers.get('Topdog-Now-Ns'));
+  if (!(ns > 0)) return;
+  const offset = ns / 1e6 - performance.now();
+  // A delay on the way makes an answer look old, so small changes count little.
+  if (clock.offset === null || Math.abs(offset - clock.offset) > 100) clock.offset = offset;
+  else clock.offset += (offset - clock.offset) / 20;
+}
+
+let about = null, state = null, names = new Map();
+let showBoards = null, strip = null, lights = [], shownTakeover = 0, held = false;
+
+// ---- acting ----
+
+async function act(action) {
+  setAttribute(at('refused'), 'hidden', true);
+  try {
+    const answer = await fetch('/v1/demo/act', {
+      method: 'POST', headers: { 'Content-Type': 'application/json', 'Topdog-Token': token }, body: JSON.stringify(action),
+    });
+    if (answer.ok) return;
+    const { error, hint } = await answer.json();
+    if (answer.status === 403) showRight('');
+    refuse(`${error}. ${hint ? hint + '.' : ''}`);
+  } catch {
+    refuse('The demonstration does not answer.');
+  }
+}
+
+function refuse(text) {
+  setText(at('refused'), text);
+  setAttribute(at('refused'), 'hidden', false);
+}
+
+// showRight shows whether this tab may act.
+function showRight(with_ = token) {
+  token = with_;
+  setText(at('right'), mayAct() ? 'you may pull plugs' : 'you may look');
+  setAttribute(at('right'), 'class', mayAct() ? 'badge accent' : 'badge');
+  setAttribute(at('look'), 'hidden', mayAct());
+}
+
+// ---- what is there from the start ----
+
+async function begin() {
+  const answer = await get('/v1/demo/about', { giveUp: GIVE_UP_MS });
+  if (answer.code !== 200) throw new Error(answer.json?.error ?? `HTTP status ${answer.code}`);
+  about = answer.json;
+  names = new Map(about.boards.map((b) => [b.number, b.name]));
+  setText(at('about'), `${about.boards.length} boards, ${about.lan_text}, ${about.algorithm}, a heartbeat every ${duration(about.heartbeat_ns / 1e6)}`);
+  setText(at('address'), `${about.address} is answered by`);
+  showBoards = makeBoards(about, at('boards'), act, mayAct);
+  lights = [...at('boards').querySelectorAll('.light')];
+  strip = makeStrip(at('strip'), names);
+  setText(at('scale-from'), `${duration(strip.windowMs)} ago`);
+  showElsewhere(at('elsewhere'), about, null);
+  makeTools();
+}
+
+function makeTools() {
+  const numbers = about.boards.map((b) => b.number);
+  at('split-at').append(...numbers.slice(1).map((n) => h('option', { value: n - 1, selected: n === Math.ceil(numbers.length / 2) },
+    `${numbers.slice(0, n - 1).join(' ')} | ${numbers.slice(n - 1).join(' ')}`)));
+  at('loss').append(...LOSSES.map((p) => h('option', { value: p }, `${p} %`)));
+  at('split').addEventListener('click', () => act({ action: 'split', apart: numbers.slice(0, Number(at('split-at').value)) }));
+  at('loss').addEventListener('change', () => act({ action: 'loss', loss_percent: Number(at('loss').value) }));
+  at('heal').addEventListener('click', () => act({ action: 'heal' }));
+  at('all-on').addEventListener('click', () => act({ action: 'all_on' }));
+  at('hold').addEventListener('click', () => {
+    held = !held;
+    setAttribute(at('hold'), 'aria-pressed', String(held));
+  });
+  const cannot = about.actions.filter((a) => a.impossible_text !== '');
+  if (cannot.length > 0) {
+    setText(at('impossible'), `Not possible here: ${list(cannot.map((a) => a.action.replaceAll('_', ' ')))}. ${cannot[0].impossible_text}.`);
+    setAttribute(at('impossible'), 'hidden', false);
+  }
+}
+
+// ---- how the boards stand ----
+
+async function answered({ code, json, headers }) {
+  setAttribute(at('lost'), 'hidden', true);
+  if (!about) await begin();
+  if (code === 200) state = json;
+  else if (code !== 304 || !state) throw new Error(json?.error ?? `HTTP status ${code}`);
+  setClock(headers);
+  showBoards(state);
+  for (const id of ['split', 'split-at', 'loss', 'heal', 'all-on']) at(id).disabled = !mayAct();
+  if (document.activeElement !== at('loss')) at('loss').value = LOSSES.includes(state.loss_percent) ? state.loss_percent : LOSSES[0];
+  showAnswer();
+  showDone();
+  strip.take(state);
+  if (still.matches && !held) strip.draw(clock.now() - LATE_MS);
+  if (state.takeover !== shownTakeover) {
+    const takeover = await get('/v1/demo/takeover', { giveUp: GIVE_UP_MS });
+    if (takeover.code === 200) {
+      shownTakeover = takeover.json.number;
+      showTakeover(takeover.json, { text: at('takeover-text'), diagram: at('diagram'), steps: at('steps') }, names);
+    }
+  }
+}
+
+// silence is for how long nobody has answered, in milliseconds; 0 if somebody does.
+function silence() {
+  const last = state.answers.at(-1);
+  return !last ? clock.now() : last.to_ns === null ? 0 : Math.max(0, clock.now() - last.to_ns / 1e6);
+}
+
+// lastOutage is what was done last that had an outage which is worth a word.
+const lastOutage = () => state.actions.find((a) => a.action !== 'all_on' && (a.moves > 0 || a.outage_ns > 20e6));
+
+let said = '';
+
+function showAnswer() {
+  const silent = silence(), last = state.answers.at(-1), outage = lastOutage();
+  const holders = state.boards.filter((b) => b.holds);
+  const who = silent > 0 ? 'nobody' : names.get(last.board);
+  setText(at('who'), who + (holders.length > 1 ? ` (held by ${list(holders.map((b) => names.get(b.number)))})` : ''));
+  setAttribute(at('answer'), 'data-tone', silent > 0 ? 'bad' : holders.length > 1 ? 'warn' : 'good');
+  if (silent > 0) {
+    setText(at('number-text'), 'without an answer, and counting');
+  } else {
+    setText(at('number'), outage ? duration(outage.outage_ns / 1e6) : '–');
+    setText(at('number-text'), outage ? `without an answer: somebody ${outage.text}` : 'no outage yet');
+  }
+  const text = silent > 0 ? 'Nobody answers.' : `${who} answers.` + (outage ? ` The last outage was ${duration(outage.outage_ns / 1e6)}.` : '');
+  if (text !== said) setText(at('said'), said = text);
+}
+
+// then says what has followed from something.
+function then(a) {
+  const parts = [];
+  if (a.moves > 0 && a.after > 0) parts.push(`${names.get(a.before)} → ${names.get(a.after)}`);
+  if (a.moves > 1) parts.push(`${a.moves} moves`);
+  if (a.two_holders_ns > 0) parts.push(`two boards held it for ${duration(a.two_holders_ns / 1e6)}`);
+  if (a.client_paused_ns > 10e6) parts.push(`the client itself stood still for ${duration(a.client_paused_ns / 1e6)} of it`);
+  return parts.join(', ') || 'nothing moved';
+}
+
+function showDone() {
+  keyed(at('done'), state.actions, (a) => a.number,
+    () => h('li', null, h('span', null, h('b'), ' ', h('span', { class: 'soft small numbers' })), h('span', { class: 'ms numbers' }), h('span', { class: 'then' })),
+    (row, a) => {
+      const [what, ms, after] = row.children;
+      setText(what.firstChild, a.text);
+      const seconds = Math.floor((clock.now() - a.at_ns / 1e6) / 1000);
+      setText(what.lastChild, seconds > 0 ? ago(seconds * 1000) : 'just now');
+      setText(ms, a.outage_ns > 0 ? duration(a.outage_ns / 1e6) : '–');
+      setAttribute(ms, 'class', a.outage_ns > 0 ? 'ms numbers bad' : 'ms numbers soft');
+      setText(after, then(a));
+    });
+  showElsewhere(at('elsewhere'), about, lastOutage());
+}
+
+// ---- what moves between two answers ----
+
+let framed = 0;
+
+function frame(time) {
+  if (state && clock.offset !== null && !still.matches && time - framed >= FRAME_MS) {
+    framed = time;
+    const shown = clock.now() - LATE_MS;
+    showLights(state, lights, shown * 1e6);
+    if (!held) strip.draw(shown);
+    if (silence() > 0) setText(at('number'), duration(silence()));
+  }
+  requestAnimationFrame(frame);
+}
+
+function failed() {
+  setText(at('lost'), 'The demonstration does not answer. Was it ended?');
+  setAttribute(at('lost'), 'hidden', false);
+}
+
+showRight();
+window.addEventListener('hashchange', () => showRight(takeToken()));
+requestAnimationFrame(frame);
+poll('/v1/demo', {
+  every: EVERY_MS, giveUp: GIVE_UP_MS, failed,
+  answered: (answer) => answered(answer).catch((error) => {
+    console.warn(error);
+    setText(at('lost'), `This page cannot show what it is told: ${error.message}.`);
+    setAttribute(at('lost'), 'hidden', false);
+  }),
+});

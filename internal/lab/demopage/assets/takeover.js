@@ -1,0 +1,219 @@
+// The last takeover as a diagram of messages, and the figures of keepalived beside it.
+
+import { duration, h, keyed, setAttribute, setText } from '/topdog.js';
+import { svg } from '/boards.js';
+
+const GUTTER = 78, LANE = 120, HEAD = 46, ROW = 15, LETTER = 8; // in units of the drawing
+const LONG_MS = 0.6;   // a wait that is longer is drawn as a break
+const REPEATS = 4;     // so many rounds of the same messages are drawn as the first and the last
+
+// us is a point in time to the microsecond.
+const us = (ms) => ms.toFixed(3);
+
+// words say what a step is, for the list and for the diagram.
+function words(step, names) {
+  const peer = step.peer ? names.get(step.peer) : 'all';
+  switch (step.step) {
+    case 'heard': return `heard ${step.message} of ${peer}`;
+    case 'sent': return `sent ${step.message} to ${peer}`;
+    case 'heartbeat_due': return 'the next heartbeat is due';
+    case 'timer': return 'its timer fires';
+    case 'link_up': return 'its link is up';
+    case 'link_lost': return 'its link is lost';
+    case 'asked': return 'is asked to hand over';
+    case 'role': return `becomes ${step.role}: ${step.reason_text}`;
+    case 'probe': return 'asks whether somebody has the address';
+    case 'acquire_begun': return 'acquires the address';
+    case 'acquire_ended': return 'has the address';
+    case 'release_begun': return 'releases the address';
+    case 'release_ended': return 'has released the address';
+    case 'announced': return 'has announced the address';
+    default: return step.step;
+  }
+}
+
+// relevant are the steps until the client is answered, and all know; what is routine again is left out.
+function relevant(t) {
+  const last = Math.max(t.silent_ns[1] ?? 0, ...t.steps.filter((s) => s.step === 'role' || s.step === 'announced' || s.step === 'acquire_ended').map((s) => s.at_ns));
+  return t.steps.filter((s) => s.at_ns <= last + 1e5);
+}
+
+// fold finds rounds of the same steps, and returns the steps without those in the middle, and what was left out by the moment
+// that follows.
+function fold(steps) {
+  const rounds = [];
+  for (const s of steps) {
+    const last = rounds.at(-1);
+    if (last && s.at_ns - last.at(-1).at_ns <= LONG_MS * 1e6) last.push(s);
+    else rounds.push([s]);
+  }
+  const kind = (round) => [...new Set(round.map((s) => `${s.board} ${s.step} ${s.message} ${s.peer}`))].sort().join();
+  const kept = [], folded = new Map();
+  for (let i = 0; i < rounds.length;) {
+    let j = i + 1;
+    while (j < rounds.length && kind(rounds[j]) === kind(rounds[i])) j++;
+    const some = j - i >= REPEATS ? [rounds[i], rounds[j - 1]] : rounds.slice(i, j);
+    if (j - i >= REPEATS) folded.set(rounds[j - 1][0].at_ns, j - i - 2);
+    kept.push(...some.flat());
+    i = j;
+  }
+  return { kept, folded };
+}
+
+// showTakeover shows the document of a takeover.
+export function showTakeover(t, at, names) {
+  if (t.number === 0) return;
+  const steps = relevant(t), name = (n) => names.get(n) ?? 'nobody';
+  const silent = t.silent_ns.length === 2 ? ` The client had no answer for ${duration((t.silent_ns[1] - t.silent_ns[0]) / 1e6)}.` : '';
+  setText(at.text, `${name(t.old_leader)} → ${name(t.leader)}, term ${t.term}: ${t.reason_text}.${silent} All times count from the last heartbeat, and are exact; distances are not to scale.`);
+  at.diagram.replaceChildren(draw(t, steps, names));
+  keyed(at.steps, steps, (s) => `${s.at_ns}.${s.board}.${s.step}.${s.message}`, () => h('tr', null, h('td'), h('td'), h('td')), (row, s) => {
+    [us((s.at_ns - t.from_ns) / 1e6), names.get(s.board), words(s, names) + (s.failed ? ', which failed' : '')].forEach((text, i) => setText(row.children[i], text));
+  });
+}
+
+// scale gives each moment its place: close ones as far apart as a line of text needs, and a long wait as a break.
+function scale(moments, folded) {
+  const y = new Map(), breaks = [];
+  let at = HEAD + 14, before = null;
+  for (const ns of [...new Set(moments)].sort((a, b) => a - b)) {
+    if (before !== null) {
+      const ms = (ns - before) / 1e6;
+      if (ms > LONG_MS) {
+        breaks.push({ y: at + 13, ms, times: folded.get(ns) ?? 0 });
+        at += 28;
+      } else {
+        at += Math.min(26, 3 + 4 * Math.log2(1 + ms * 20));
+      }
+    }
+    y.set(ns, at);
+    before = ns;
+  }
+  return { y: (ns) => y.get(ns) ?? HEAD, breaks, end: at + 24 };
+}
+
+function draw(t, all, names) {
+  const { kept: steps, folded } = fold(all);
+  const lanes = new Map([...names.keys()].map((n, i) => [n, GUTTER + LANE * (i + 1) + LANE / 2]));
+  const client = GUTTER + LANE / 2, width = GUTTER + LANE * (names.size + 1);
+  const moments = [...steps.map((s) => s.at_ns), ...t.silent_ns];
+  if (t.acted_ns !== null) moments.push(t.acted_ns);
+  const s = scale(moments, folded);
+  const drawing = svg('svg', { viewBox: `0 0 ${width} ${s.end}`, role: 'img', 'aria-label': 'The messages of the last takeover as a diagram. The list below has the same.' });
+  drawing.style.minHeight = `${Math.min(s.end, 900)}px`;
+  const text = writer(drawing, width);
+
+  text(client, 20, 'strong', 'client');
+  for (const [n, x] of lanes) {
+    drawing.append(svg('line', { class: 'lane', x1: x, x2: x, y1: HEAD, y2: s.end }));
+    text(x, 20, n === t.leader ? 'good' : 'strong', names.get(n));
+    if (n === t.old_leader) text(x, 36, 'soft', 'the leader');
+    if (n === t.leader) text(x, 36, 'good', 'the next leader');
+  }
+  for (const b of s.breaks) {
+    drawing.append(svg('line', { class: 'break', x1: GUTTER, x2: width, y1: b.y, y2: b.y }));
+    text(GUTTER - 8, b.y + 4, 'soft', duration(b.ms), 'end');
+    if (b.times > 0) text((GUTTER + LANE + width) / 2, b.y + 4, 'soft', `the same ${b.times} ${b.times === 1 ? 'time' : 'times'} more`);
+  }
+  drawSilence(t, s, client, drawing, text);
+  drawLead(t, steps, s, lanes, drawing);
+  drawMessages(steps, s, lanes, drawing, text);
+  drawDeeds(t, steps, s, lanes, names, drawing, text);
+  drawTimes(steps, s, t, text);
+  return drawing;
+}
+
+// writer returns what writes words, unless others stand there already. Those that would reach over
+// the right edge end there.
+function writer(drawing, width) {
+  const taken = [];
+  return (x, y, kind, words, anchor = 'middle') => {
+    const wide = words.length * LETTER;
+    if (anchor === 'start' && x + wide + LETTER > width) [x, anchor] = [width - 2, 'end'];
+    const left = anchor === 'end' ? x - wide : anchor === 'start' ? x : x - wide / 2;
+    if (taken.some((t) => Math.abs(t.y - y) < ROW && t.left < left + wide && left < t.right)) return;
+    taken.push({ y, left, right: left + wide });
+    drawing.append(svg('text', { x, y, class: kind, 'text-anchor': anchor }, words));
+  };
+}
+
+// drawSilence draws the time in which the client got no answer.
+function drawSilence(t, s, x, drawing, text) {
+  drawing.append(svg('line', { class: 'lane', x1: x, x2: x, y1: HEAD, y2: s.end }));
+  if (t.silent_ns.length < 2) return;
+  const [from, to] = t.silent_ns.map(s.y);
+  drawing.append(svg('line', { class: 'none', x1: x, x2: x, y1: from, y2: Math.max(to, from + 2) }));
+  text(x, to + 16, 'bad', `${duration((t.silent_ns[1] - t.silent_ns[0]) / 1e6)} no answer`);
+}
+
+// drawLead draws who led when.
+function drawLead(t, steps, s, lanes, drawing) {
+  const rises = steps.find((it) => it.board === t.leader && it.step === 'role' && it.role === 'leader');
+  const falls = t.action === 'power_off' || t.action === 'kill' || t.action === 'freeze' ? t.acted_ns
+    : steps.find((it) => it.board === t.old_leader && it.step === 'role')?.at_ns ?? t.acted_ns;
+  const line = (n, from, to) => drawing.append(svg('line', { class: 'leads', x1: lanes.get(n), x2: lanes.get(n), y1: from, y2: to }));
+  if (lanes.has(t.old_leader)) line(t.old_leader, HEAD, falls === null ? HEAD + 14 : s.y(falls));
+  if (rises) line(t.leader, s.y(rises.at_ns), s.end);
+}
+
+// drawMessages draws an arrow for each message that was heard. What was sent by a board that cannot tell any more begins where it
+// was heard.
+function drawMessages(steps, s, lanes, drawing, text) {
+  const arrow = (from, to, y1, y2, beat) => {
+    const left = to < from, x2 = to + (left ? 6 : -6);
+    drawing.append(svg('line', { class: `message ${beat}`, x1: from, x2, y1, y2 }),
+      svg('path', { class: `head ${beat}`, d: `M${to} ${y2} l${left ? 9 : -9} -4 v8 Z` }));
+  };
+  for (const heard of steps.filter((it) => it.step === 'heard' && lanes.has(it.peer))) {
+    const sent = steps.filter((it) => it.step === 'sent' && it.board === heard.peer && it.message === heard.message
+      && (!it.peer || it.peer === heard.board) && it.at_ns <= heard.at_ns + 2e5).at(-1);
+    const y2 = s.y(heard.at_ns), y1 = sent && heard.at_ns - sent.at_ns < 5e6 ? Math.min(s.y(sent.at_ns), y2) : y2;
+    const beat = heard.message === 'HEARTBEAT' || heard.message === 'COORDINATOR' ? 'beat' : '';
+    const from = lanes.get(heard.peer), to = lanes.get(heard.board);
+    arrow(from, to, y1, y2, beat);
+    text(from + (to < from ? -8 : 8), y1 - 4, beat ? 'good' : '', heard.message, to < from ? 'end' : 'start');
+  }
+}
+
+// drawDeeds draws what was done to a board, and what boards did besides sending.
+function drawDeeds(t, steps, s, lanes, names, drawing, text) {
+  for (const it of steps) {
+    const x = lanes.get(it.board), y = s.y(it.at_ns);
+    if (it.step === 'role' || it.step === 'acquire_ended' || it.step === 'release_ended' || it.step === 'link_lost' || it.step === 'timer' || it.step === 'asked') {
+      drawing.append(svg('circle', { class: it.step === 'role' && it.role === 'leader' ? 'role' : '', cx: x, cy: y, r: it.step === 'timer' ? 3 : 5 },
+        svg('title', null, `${names.get(it.board)} ${words(it, names)}`)));
+    }
+    if (it.board === t.leader && it.step === 'role' && it.role === 'leader') text(x + 12, y + 14, 'good', 'LEADER', 'start');
+  }
+  if (t.acted_ns === null) return;
+  const x = lanes.get(t.board) ?? lanes.get(t.old_leader), y = s.y(t.acted_ns);
+  if (x === undefined) return;
+  drawing.append(svg('path', { class: 'cut', d: `M${x - 8} ${y - 8} l16 16 m0 -16 l-16 16` }));
+  text(x - 14, y + 4, 'bad', t.action.replaceAll('_', ' '), 'end');
+}
+
+// drawTimes writes the time beside steps that are far enough apart.
+function drawTimes(steps, s, t, text) {
+  for (const it of steps) text(GUTTER - 8, s.y(it.at_ns) + 4, 'soft', us((it.at_ns - t.from_ns) / 1e6), 'end');
+}
+
+// showElsewhere shows what was measured of keepalived. done is what was done here last, and had an outage: it stands first, at
+// the same scale.
+export function showElsewhere(parent, about, done) {
+  const all = [...about.measured_elsewhere];
+  const now = all.find((f) => done && f.actions.includes(done.action));
+  if (now) all.splice(0, 0, ...all.splice(all.indexOf(now), 1));
+  keyed(parent, all, (f) => f.event_text, (f) => h('div', { class: 'figures-of' }, h('h3', { class: 'small' }, f.event_text), h('div', { class: 'bars numbers' }), h('p', { class: 'small soft' })), (element, f) => {
+    setAttribute(element, 'data-now', String(f === now));
+    const rows = [['topdog there', f.topdog_median_ns, 'there'], ['keepalived there', f.median_ns, 'theirs']];
+    if (f === now) rows.unshift(['topdog here', done.outage_ns, '']);
+    const most = Math.max(...rows.map(([, ns]) => ns));
+    keyed(element.children[1], rows.flatMap(([who, ns, kind]) => [
+      { key: `${who}0`, tag: 'span', text: who }, { key: `${who}1`, tag: 'div', kind: `bar-of ${kind}`, share: ns / most }, { key: `${who}2`, tag: 'b', text: duration(ns / 1e6) },
+    ]), (it) => it.key, (it) => h(it.tag, { class: it.kind ?? null }), (cell, it) => {
+      if (it.text) setText(cell, it.text);
+      else cell.style.width = `${100 * it.share}%`;
+    });
+    setText(element.children[2], `${f.runs} runs, ${duration(f.most_ns / 1e6)} at most.` + (f.two_holders_text ? ` Two boards have the address: ${f.two_holders_text}.` : ''));
+  });
+}

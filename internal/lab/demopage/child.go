@@ -1,0 +1,138 @@
+package demopage
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// nobody is the user and the group of a child: those that own nothing.
+const nobody = 65534
+
+// The files that a child finds open.
+const (
+	childPort = 3 + iota
+	childStream
+)
+
+// ServeByChild serves the page until ctx ends, as [Serve] does, by a child process without privileges: command
+// is a program of which the main function calls [AttendChild] at once.
+func ServeByChild(ctx context.Context, command []string, port net.Listener, source Source, o Options) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("socketpair", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "stream"), os.NewFile(uintptr(pair[1]), "stream")
+	stream, err := net.FileConn(ours) // a copy
+	ours.Close()
+	if err != nil {
+		theirs.Close()
+		return err
+	}
+	defer stream.Close() // the child ends when it sees this
+	child, err := startChild(command, port, theirs)
+	theirs.Close()
+	if err != nil {
+		return fmt.Errorf("start the process of the page as user %d: %w", nobody, err)
+	}
+	stop := context.AfterFunc(ctx, func() { stream.Close() })
+	defer stop()
+	err = serveLink(ctx, stream, source, o)
+	stream.Close()
+	ended := child.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.Join(err, fmt.Errorf("the process of the page has ended: %w", errors.Join(ended)))
+}
+
+// startChild starts a process that has the port, the stream, and no privileges.
+func startChild(command []string, port net.Listener, stream *os.File) (*exec.Cmd, error) {
+	listener, ok := port.(*net.TCPListener)
+	if !ok {
+		return nil, errors.New("the port is not that of a machine")
+	}
+	file, err := listener.File()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	c := exec.Command(command[0], command[1:]...)
+	c.Args[0] = filepath.Base(os.Args[0]) // what ps shows, instead of /proc/self/exe
+	c.ExtraFiles = []*os.File{file, stream}
+	c.Stderr = os.Stderr
+	c.Dir = "/"
+	c.Env = []string{}
+	// Its group is its own: what a terminal sends to this process is not for it. The change of the user
+	// takes all capabilities away.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	started := make(chan error, 1)
+	go func() {
+		// The child inherits from the thread that makes it that it never gets privileges again. The thread
+		// ends with this goroutine, because it is never unlocked.
+		runtime.LockOSThread()
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			started <- os.NewSyscallError("prctl", err)
+			return
+		}
+		started <- c.Start()
+	}()
+	return c, <-started
+}
+
+// AttendChild is the whole life of a child. It returns when the parent has ended.
+func AttendChild() error {
+	if kind, err := unix.GetsockoptInt(childStream, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || kind != unix.AF_UNIX {
+		return errors.New("this is a part of `topdog demo --page --netns`, which starts it: it is of no use by itself")
+	}
+	if os.Geteuid() == 0 {
+		return errors.New("the process of the page must not have the privileges of root")
+	}
+	// The parent decides when to go.
+	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
+	// The name of the process; only for people, so it does not matter if it fails.
+	_ = os.WriteFile("/proc/self/comm", []byte("topdog-page"), 0)
+	port, err := net.FileListener(os.NewFile(childPort, "port"))
+	if err != nil {
+		return fmt.Errorf("take the port of the page: %w", err)
+	}
+	file := os.NewFile(childStream, "stream")
+	stream, err := net.FileConn(file)
+	file.Close()
+	if err != nil {
+		return fmt.Errorf("take the stream to the parent: %w", err)
+	}
+	return attend(port, stream)
+}
+
+// attend serves the page until the stream ends.
+func attend(port net.Listener, stream net.Conn) error {
+	in := bufio.NewScanner(stream)
+	in.Buffer(nil, answeredMax)
+	var g greeting
+	if !in.Scan() {
+		return nil // the parent has ended already
+	}
+	if err := json.Unmarshal(in.Bytes(), &g); err != nil {
+		return fmt.Errorf("the parent's greeting: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r := &remote{out: &lines{w: stream}, waiting: map[uint64]chan reply{}}
+	go func() {
+		defer cancel()
+		r.receive(in)
+	}()
+	return Serve(ctx, port, r, Options{Boards: g.Boards, Token: g.Token, Report: func(err error) { fmt.Fprintln(os.Stderr, err) }})
+}

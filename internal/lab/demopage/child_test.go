@@ -1,0 +1,203 @@
+package demopage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// This program is also the child of its tests, and a parent that is killed.
+const (
+	childWord  = "page-child"
+	parentWord = "page-parent"
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == childWord:
+		if err := AttendChild(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	case len(os.Args) == 2 && os.Args[1] == parentWord:
+		port, err := net.Listen("tcp", "127.0.0.1:0")
+		if err == nil {
+			fmt.Println(port.Addr())
+			err = ServeByChild(context.Background(), childCommand, port, &fakeSource{}, testOptions)
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+var childCommand = []string{"/proc/self/exe", childWord}
+
+// onlyChild is the process that is the only child of another one.
+func onlyChild(t *testing.T, parent int) int {
+	t.Helper()
+	var found []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest)
+		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
+		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
+			found = append(found, pid)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("the children of %d are %v, want one", parent, found)
+	}
+	return found[0]
+}
+
+// get asks a page until it answers: the child may not be there yet.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	client := http.Client{Timeout: 10 * time.Second}
+	answer, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return string(text)
+}
+
+// awaitEnd waits until a process has ended.
+func awaitEnd(t *testing.T, pidfd int) {
+	t.Helper()
+	ended := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(ended, 10_000)
+	for errors.Is(err, unix.EINTR) { // the runtime sends signals to its own threads
+		n, err = unix.Poll(ended, 10_000)
+	}
+	if err != nil || n != 1 {
+		t.Fatalf("the process has not ended: %v", err)
+	}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+// TestChild: what talks to browsers owns nothing and may do nothing, in none of its threads.
+func TestChild(t *testing.T) {
+	needRoot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- ServeByChild(ctx, childCommand, port, &fakeSource{}, testOptions) }()
+	if got := get(t, "http://"+port.Addr().String()+"/v1/demo"); got != `{"this":"state"}` {
+		t.Errorf("the page says %q", got)
+	}
+	child := onlyChild(t, os.Getpid())
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", child))
+	if len(threads) < 2 {
+		t.Fatalf("the threads are %v", threads)
+	}
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for line := range strings.Lines(string(text)) {
+			name, value, _ := strings.Cut(line, ":")
+			got[name] = strings.Join(strings.Fields(value), " ")
+		}
+		for name, want := range map[string]string{
+			"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": "", "NoNewPrivs": "1",
+			"CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000", "CapAmb": "0000000000000000",
+		} {
+			if diff := cmp.Diff(want, got[name]); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", path, name, diff)
+			}
+		}
+	}
+	ours, _ := os.Readlink("/proc/self/ns/net")
+	theirs, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", child))
+	if ours != theirs {
+		t.Errorf("the network of the child is %q, that of its parent %q", theirs, ours)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestParentKilled: the child ends when its parent does, however that ends.
+func TestParentKilled(t *testing.T) {
+	needRoot(t)
+	parent := exec.Command("/proc/self/exe", parentWord)
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer parent.Wait()
+	defer parent.Process.Kill()
+	var at string
+	if _, err := fmt.Fscanln(out, &at); err != nil {
+		t.Fatal(err)
+	}
+	get(t, "http://"+at+"/v1/demo")
+	child, err := unix.PidfdOpen(onlyChild(t, parent.Process.Pid), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(child)
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, child)
+}
+
+// TestChildEnds: a child that has ended ends the page, with an error.
+func TestChildEnds(t *testing.T) {
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	needRoot(t)
+	if err := ServeByChild(t.Context(), []string{"/bin/false"}, port, &fakeSource{}, testOptions); err == nil || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAttendChild: nobody but a parent starts a child.
+func TestAttendChild(t *testing.T) {
+	if text, err := exec.Command("/proc/self/exe", childWord).CombinedOutput(); err == nil || !strings.Contains(string(text), "a part of") {
+		t.Errorf("%v: %s", err, text)
+	}
+}

@@ -1,0 +1,100 @@
+package demopage
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// linked returns the Source of a child whose parent has another one, and what ends the parent.
+func linked(t *testing.T, source Source) (r *remote, end func(), ended chan error) {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	ended = make(chan error, 1)
+	go func() { ended <- serveLink(t.Context(), ours, source, testOptions) }()
+	in := bufio.NewScanner(theirs)
+	in.Buffer(nil, answeredMax)
+	if !in.Scan() || in.Text() != `{"boards":5,"token":"SECRET"}` {
+		t.Fatalf("the greeting is %q", in.Text())
+	}
+	r = &remote{out: &lines{w: theirs}, waiting: map[uint64]chan reply{}}
+	go r.receive(in)
+	return r, func() { ours.Close() }, ended
+}
+
+func TestLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &fakeSource{}
+		r, end, ended := linked(t, source)
+		text, nowNs, err := r.Look(t.Context(), Takeover)
+		if string(text) != `{"this":"takeover"}` || nowNs != 42 || err != nil {
+			t.Errorf("a document: %s, %d, %v", text, nowNs, err)
+		}
+		if _, _, err := r.Look(t.Context(), "passwords"); err == nil || !strings.Contains(err.Error(), "there is no document") {
+			t.Errorf("another document: %v", err)
+		}
+		percent := 20
+		for _, a := range []Action{{Verb: Kill, Board: 2}, {Verb: Loss, Percent: &percent}, {Verb: Split, Apart: []int{1, 4}}} {
+			if err := r.Act(t.Context(), a); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(a, source.done[len(source.done)-1]); diff != "" {
+				t.Errorf("was done (-want +got):\n%s", diff)
+			}
+		}
+		source.fail = &Refusal{Busy: true, Text: "too much"}
+		if refusal, ok := refusalOf(r.Act(t.Context(), Action{Verb: AllOn})); !ok || !cmp.Equal(refusal, source.fail) {
+			t.Errorf("a refusal: %v", refusal)
+		}
+		// The parent looks at an action again.
+		source.fail = nil
+		if err := r.Act(t.Context(), Action{Verb: Kill, Board: 6}); err == nil || len(source.done) != 3 {
+			t.Errorf("an action that is none: %v, done %d", err, len(source.done))
+		}
+		// Whoever waits does not wait for ever.
+		source.hold = make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := r.Look(ctx, State); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a parent that stands still: %v", err)
+		}
+		close(source.hold)
+		end()
+		synctest.Wait()
+		if _, _, err := r.Look(t.Context(), State); !errors.Is(err, errParentGone) {
+			t.Errorf("a parent that has ended: %v", err)
+		}
+		if err := <-ended; err != nil && !errors.Is(err, io.ErrClosedPipe) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHostileChild: a child that asks for something else ends the link.
+func TestHostileChild(t *testing.T) {
+	for name, says := range map[string]string{
+		"no JSON":  "hello\n",
+		"too long": strings.Repeat("x", askedMax+1) + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			defer theirs.Close()
+			source := &fakeSource{}
+			ended := make(chan error, 1)
+			go func() { ended <- serveLink(t.Context(), ours, source, testOptions); ours.Close() }()
+			_, _ = bufio.NewReader(theirs).ReadString('\n')
+			_, _ = io.WriteString(theirs, says) // fails when the parent has heard enough
+			if err := <-ended; err == nil || len(source.done) > 0 {
+				t.Errorf("%v, done %v", err, source.done)
+			}
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package webpage
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCheckListen(t *testing.T) {
+	for listen, want := range map[string]string{
+		":8080": "", "[::1]:80": "", DefaultListen: "",
+		"8080": "no HOST:PORT", "": "no HOST:PORT", "pi1:80": "the host is an address", ":http": "a port is a number", ":65536": "a port is a number",
+	} {
+		err := CheckListen(listen)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", listen, err, want)
+		}
+	}
+}
+
+func TestURLs(t *testing.T) {
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
+	for fragment, want := range map[string]string{"": "http://127.0.0.1:80/", "token=T": "http://127.0.0.1:80/#token=T"} {
+		if diff := cmp.Diff([]string{want}, URLs(local, fragment)); diff != "" {
+			t.Errorf("one address (-want +got):\n%s", diff)
+		}
+		if all := URLs(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}, fragment); len(all) == 0 || all[0] != want {
+			t.Errorf("all addresses: %q, want this machine's first", all)
+		}
+	}
+}
