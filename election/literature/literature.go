@@ -2,6 +2,7 @@ package literature
 
 import (
 	"fmt"
+	"slices"
 
 	"topdog/election"
 	"topdog/wire"
@@ -57,13 +58,19 @@ func NewCore(cfg election.Config, now election.Instant) (*election.Core, error) 
 	return election.New(cfg, definition, now)
 }
 
-// Algorithms returns the names of all algorithms, the default first.
+// Algorithms returns the names of the algorithms that need nothing but boards, the default
+// first: all but strict, which needs a list of voters.
 func Algorithms() []string {
-	var names []string
-	for n := wire.AlgorithmHeir; n <= wire.AlgorithmAgents; n++ {
-		if _, ok := definitions[n]; ok {
-			names = append(names, n.String())
+	var numbers []wire.Algorithm
+	for n := range definitions {
+		if n != wire.AlgorithmStrict {
+			numbers = append(numbers, n)
 		}
+	}
+	slices.Sort(numbers)
+	names := make([]string, len(numbers))
+	for i, n := range numbers {
+		names[i] = n.String()
 	}
 	return names
 }

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -51,7 +52,7 @@ func run() error {
 			o.Boards = append(o.Boards, n)
 		}
 	}
-	rows, err := compare.Run(o)
+	rows, err := compare.Run(context.Background(), o)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -27,7 +28,7 @@ func (c contestant) Name() string { return c.name }
 // agreeTimeout bounds an election.
 const agreeTimeout = time.Minute
 
-func (c contestant) Fail(n int, seed uint64, conditions compare.Conditions) (compare.Outcome, error) {
+func (c contestant) Fail(_ context.Context, n int, seed uint64, conditions compare.Conditions) (compare.Outcome, error) {
 	g, err := newCluster(n, seed, c.electionTicks, conditions)
 	if err != nil {
 		return compare.Outcome{}, err

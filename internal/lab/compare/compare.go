@@ -7,6 +7,7 @@
 package compare
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -21,8 +22,8 @@ import (
 type Contestant interface {
 	Name() string
 	// Fail lets the leader of n boards fail once and reports what it took until all
-	// agreed on the next one.
-	Fail(n int, seed uint64, c Conditions) (Outcome, error)
+	// agreed on the next one. It gives up when ctx ends.
+	Fail(ctx context.Context, n int, seed uint64, c Conditions) (Outcome, error)
 }
 
 // Conditions are the same for all.
@@ -62,7 +63,7 @@ const Settling = 30 * time.Second
 // agreeTimeout bounds an election.
 const agreeTimeout = time.Minute
 
-func (a core) Fail(n int, seed uint64, c Conditions) (Outcome, error) {
+func (a core) Fail(ctx context.Context, n int, seed uint64, c Conditions) (Outcome, error) {
 	lan := sim.New(seed, c.Wire)
 	for id := range wire.ID(n) {
 		lan.Add(election.Config{
@@ -71,7 +72,9 @@ func (a core) Fail(n int, seed uint64, c Conditions) (Outcome, error) {
 		}).Start()
 	}
 	w := lan.Watch()
-	lan.Run(Settling)
+	if _, err := runUntil(ctx, lan, nil, Settling); err != nil {
+		return Outcome{}, err
+	}
 	if _, ok := w.Settled(); !ok {
 		return Outcome{}, fmt.Errorf("%v: %d boards did not agree within %v", a.Name(), n, Settling)
 	}
@@ -84,7 +87,11 @@ func (a core) Fail(n int, seed uint64, c Conditions) (Outcome, error) {
 			b.Crash()
 		}
 	}
-	if !lan.RunUntil(func() bool { _, ok := w.Settled(); return ok }, agreeTimeout) {
+	agreed, err := runUntil(ctx, lan, func() bool { _, ok := w.Settled(); return ok }, agreeTimeout)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !agreed {
 		return Outcome{}, fmt.Errorf("%v: %d boards did not agree on a new leader within %v", a.Name(), n, agreeTimeout)
 	}
 	o := Outcome{}
@@ -97,6 +104,20 @@ func (a core) Fail(n int, seed uint64, c Conditions) (Outcome, error) {
 		}
 	}
 	return o, nil
+}
+
+// runUntil is lan.RunUntil that looks now and then whether ctx has ended.
+func runUntil(ctx context.Context, lan *sim.Sim, so func() bool, atMost time.Duration) (bool, error) {
+	const chunk = time.Second // of virtual time
+	for ; atMost > 0; atMost -= chunk {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if lan.RunUntil(so, min(atMost, chunk)) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Row is what one contestant took with one number of boards: medians.
@@ -125,12 +146,12 @@ type Options struct {
 // DefaultBoards are the numbers of boards that are compared.
 var DefaultBoards = []int{3, 5, 10, 20, 50, 100, 150, 200, 250}
 
-// Run measures. The same options give the same rows.
-func Run(o Options) ([]Row, error) {
+// Run measures until ctx ends. The same options give the same rows.
+func Run(ctx context.Context, o Options) ([]Row, error) {
 	var rows []Row
 	for _, c := range o.Contestants {
 		for _, n := range o.Boards {
-			row, err := measure(c, n, &o)
+			row, err := measure(ctx, c, n, &o)
 			if err != nil {
 				return rows, err
 			}
@@ -144,12 +165,12 @@ func Run(o Options) ([]Row, error) {
 }
 
 // measure lets one contestant fail often. Large groups vary less, and take longer.
-func measure(c Contestant, n int, o *Options) (Row, error) {
+func measure(ctx context.Context, c Contestant, n int, o *Options) (Row, error) {
 	failures := max(3, min(o.Failures, o.Failures*20/n))
 	var messages, packets []int
 	var times, agreed []time.Duration
 	for i := range failures {
-		out, err := c.Fail(n, o.Seed+uint64(i), o.Conditions)
+		out, err := c.Fail(ctx, n, o.Seed+uint64(i), o.Conditions)
 		if err != nil {
 			return Row{}, fmt.Errorf("seed %d: %w", o.Seed+uint64(i), err)
 		}

@@ -28,7 +28,7 @@ func options(boards ...int) compare.Options {
 
 // TestRun lets every algorithm replace a leader, twice with the same seed.
 func TestRun(t *testing.T) {
-	rows, err := compare.Run(options(3, 10))
+	rows, err := compare.Run(t.Context(), options(3, 10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("this cannot be: %+v", r)
 		}
 	}
-	again, err := compare.Run(options(3, 10))
+	again, err := compare.Run(t.Context(), options(3, 10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 func TestHeirIsBest(t *testing.T) {
 	o := options(3, 20)
 	o.Failures = 20
-	rows, err := compare.Run(o)
+	rows, err := compare.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestBeaten(t *testing.T) {
 // TestPlot checks that a browser could read the picture, and that it shows everybody.
 func TestPlot(t *testing.T) {
 	for _, boards := range [][]int{{3, 10}, {10}} {
-		rows, err := compare.Run(options(boards...))
+		rows, err := compare.Run(t.Context(), options(boards...))
 		if err != nil {
 			t.Fatal(err)
 		}

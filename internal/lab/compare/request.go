@@ -29,8 +29,13 @@ type Request struct {
 	JSON, CSV        bool   // print them so, and not as text
 }
 
-// DefaultLatency is that of a wired LAN of small boards.
-const DefaultLatency = "uniform:100us-300us"
+// NewRequest is a comparison of which nothing was said, on a wired LAN of small boards.
+func NewRequest() *Request {
+	return &Request{
+		Algorithms: literature.Algorithms(), Boards: DefaultBoards, Failures: 20, Seed: 1,
+		Interval: election.DefaultInterval, Latency: "uniform:100us-300us", Fanout: election.Fanouts()[0],
+	}
+}
 
 // Read makes the options of the texts. Its errors name the flag.
 func (r *Request) Read() (Options, error) {

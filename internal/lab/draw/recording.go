@@ -50,8 +50,9 @@ type Recording struct {
 // entry is one line: an event, or what was folded away.
 type entry struct {
 	sim.Event
-	copies []sim.Arrival
-	fold   fold
+	copies  []sim.Arrival
+	fold    fold
+	routine bool // boards send it while nothing happens
 }
 
 // fold counts messages that are not shown.
@@ -107,7 +108,8 @@ func (r *Recording) record(e sim.Event) {
 		}
 		return
 	}
-	if !r.options.All && r.routine(&e) {
+	routine := r.routine(&e)
+	if routine && !r.options.All {
 		r.fold(&e)
 		return
 	}
@@ -119,7 +121,7 @@ func (r *Recording) record(e sim.Event) {
 	if e.Message != nil {
 		r.open[e.Number] = len(r.entries)
 	}
-	r.entries = append(r.entries, entry{Event: e})
+	r.entries = append(r.entries, entry{Event: e, routine: routine})
 }
 
 // arrive notes what became of a message that is shown.
@@ -187,6 +189,41 @@ func (r *Recording) Events() []Line {
 	}
 	return lines
 }
+
+// Step is one event, with all that is known of it.
+type Step struct {
+	sim.Event
+	// Copies are those of a message that were for the boards that it concerns, in the order
+	// in which something became of them. A copy of what a board had already is not among them.
+	Copies []sim.Arrival
+	// Routine says that boards send the message while nothing happens.
+	Routine bool
+}
+
+// Steps returns what was recorded, without what was folded away.
+func (r *Recording) Steps() []Step {
+	var steps []Step
+	for i := range r.entries {
+		e := &r.entries[i]
+		if e.fold.total() > 0 {
+			continue
+		}
+		s := Step{Event: e.Event, Routine: e.routine}
+		for _, c := range e.copies {
+			if e.concerns(c.To) && c.Fate != sim.FateReplay {
+				s.Copies = append(s.Copies, c)
+			}
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// Missed is how many events there were beyond those that a recording keeps.
+func (r *Recording) Missed() int { return r.missed }
+
+// Initial is what a board was when the recording began.
+func (r *Recording) Initial(b *sim.Board) sim.State { return r.initial[b] }
 
 // missedNote says that a recording was too long, or nothing.
 func (r *Recording) missedNote() string {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/papers"
+	"topdog/internal/lab/sim"
 )
 
 // TestAll measures everything that the papers print. What they misprint must come
@@ -32,6 +33,34 @@ func TestAll(t *testing.T) {
 	}
 	if compared, different := papers.Tally(tables); compared < 60 || different != 0 {
 		t.Errorf("%d figures were compared, of which %d differ", compared, different)
+	}
+}
+
+// TestFigures holds that each single figure is one that a table has too.
+func TestFigures(t *testing.T) {
+	tables, err := papers.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := map[string]bool{}
+	for _, table := range tables {
+		for _, row := range table.Rows {
+			for _, cell := range row.Cells {
+				printed[cell.Published+"/"+cell.Corrected] = true
+			}
+		}
+	}
+	figures := papers.Figures()
+	if len(figures) < 40 {
+		t.Errorf("there are only %d figures", len(figures))
+	}
+	for _, f := range figures {
+		if c := f.Cell(&sim.Counts{}); !printed[c.Published+"/"+c.Corrected] {
+			t.Errorf("%s: %s for %d processes is in no table", f.Source, c.Published, f.Processes)
+		}
+		if !f.Is(&f.Failure, f.Joins) || f.Is(&f.Failure, f.Joins+1) || f.Is(&papers.Failure{}, f.Joins) {
+			t.Errorf("%s is about %+v and is not", f.Source, f.Failure)
+		}
 	}
 }
 

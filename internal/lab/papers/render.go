@@ -18,7 +18,7 @@ func Text(w io.Writer, tables []Table) error {
 		for _, r := range t.Rows {
 			line := []string{r.Name}
 			for _, c := range r.Cells {
-				line = append(line, c.text())
+				line = append(line, c.Text())
 			}
 			lines = append(lines, line)
 		}
@@ -31,8 +31,8 @@ func Text(w io.Writer, tables []Table) error {
 	return err
 }
 
-// text is a cell for people.
-func (c Cell) text() string {
+// Text is a cell for people.
+func (c Cell) Text() string {
 	switch {
 	case !c.compared():
 		return c.Measured

@@ -23,6 +23,8 @@ var worst001 = []struct {
 	{28, 775, 80, 755}, // its own formula gives 755
 }
 
+const source001 = "001, message complexity comparison"
+
 const convention001 = "N processes, the dead coordinator among them; an ELECTION to a dead process counts, a COORDINATOR to one does not; HALT and START do not"
 
 // worstCase001 has the highest of n processes crash and the lowest notice, with both algorithms.
@@ -35,7 +37,7 @@ func worstCase001(n int) (regular, modified sim.Counts, err error) {
 
 func worstCases() (Table, error) {
 	t := Table{
-		Source: "001, message complexity comparison", Title: "Worst case: the lowest process notices",
+		Source: source001, Title: "Worst case: the lowest process notices",
 		Convention: convention001,
 		Columns:    []string{"regular", "modified", "modified: HALT", "modified: START"},
 	}
@@ -77,7 +79,7 @@ var saved001 = []struct {
 
 func improvements() (Table, error) {
 	t := Table{
-		Source: "001, message complexity comparison", Title: "What the modified algorithm saves",
+		Source: source001, Title: "What the modified algorithm saves",
 		Convention: convention001,
 		Columns:    []string{"absolute", "relative"},
 	}
@@ -96,6 +98,17 @@ func improvements() (Table, error) {
 	}
 	return t, nil
 }
+
+// What the report says in words of figures 2, 10 and 5.
+const (
+	all001figure2 = "24"
+
+	elections001figure10 = "5"
+	replies001figure10   = "3"
+
+	all001figure5       = "9"
+	elections001figure5 = "0"
+)
 
 // process translates the report's numbers, which begin with 0, into ids.
 func process(p int) int { return p + 1 }
@@ -117,8 +130,8 @@ func deactivating() (Table, error) {
 		return t, err
 	}
 	t.Rows = append(t.Rows,
-		example("figure 2, regular: 9 dies, 5 notices", &figure2, "24", "", ""),
-		example("figure 10, modified: 9 dies, 5 notices", &figure10, "", "5", "3"))
+		example("figure 2, regular: 9 dies, 5 notices", &figure2, all001figure2, "", ""),
+		example("figure 10, modified: 9 dies, 5 notices", &figure10, "", elections001figure10, replies001figure10))
 	for _, other := range []struct {
 		name string
 		algo wire.Algorithm
@@ -150,7 +163,7 @@ func recovering() (Table, error) {
 		all, elections, answer string
 	}{
 		// The report gives the kinds only: no ELECTION, and a victory message to each.
-		{"figure 5, regular: 9 recovers", wire.AlgorithmBully, nil, 9, "9", "0", "0"},
+		{"figure 5, regular: 9 recovers", wire.AlgorithmBully, nil, 9, all001figure5, elections001figure5, "0"},
 		// 1 sends eight and has seven replies, and then 8 sends one and has none.
 		{"figure 8, modified: 9 is dead, 1 recovers", wire.AlgorithmModified, []int{9}, 1, "24", "9", "7"},
 		{"figure 9, modified: 7, 8 and 9 are dead, 6 recovers", wire.AlgorithmModified, []int{7, 8, 9}, 6, "9", "3", "0"},

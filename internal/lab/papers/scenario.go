@@ -135,3 +135,12 @@ func all004(c *sim.Counts) int {
 func broadcasts004(c *sim.Counts) int {
 	return c.Type(wire.TypeElection).Packets + c.Type(wire.TypeAnswer).Packets + c.Type(wire.TypeCoordinator).Packets
 }
+
+// answers004 are the answers to a QUERY; joining004 is all that a process costs that joins.
+func answers004(c *sim.Counts) int {
+	return c[sim.KindReply].Packets + c.Type(wire.TypeAnswer).Packets
+}
+
+func joining004(c *sim.Counts) int {
+	return c[sim.Kind(wire.TypeQuery)].Packets + answers004(c) + c.Type(wire.TypeCoordinator).Packets
+}

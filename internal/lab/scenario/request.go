@@ -34,6 +34,21 @@ type Request struct {
 	JSON  bool   // print the report, and the trace, as JSON
 }
 
+// NewRequest is a scenario of which nothing was said. It has no faults.
+func NewRequest() *Request {
+	r := &Request{
+		Scenario:  Scenario{Nodes: 5, Board: election.Config{Interval: election.DefaultInterval}, Seed: 1, For: 10 * time.Second},
+		Algorithm: literature.Algorithms()[0], Fanout: election.Fanouts()[0], ScoreFrom: election.ScoreSources()[0],
+		Faults:  make(map[FaultKind]*[]string),
+		Latency: "200us", Drift: "0ppm",
+		Loss: "0%", Duplicate: "0%",
+	}
+	for _, k := range Kinds() {
+		r.Faults[k] = new([]string)
+	}
+	return r
+}
+
 // ScoreSources are the names of what boards can compare here, where no command can find
 // out a score.
 func ScoreSources() []string {

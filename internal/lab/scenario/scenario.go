@@ -139,6 +139,8 @@ type watched struct {
 type Options struct {
 	Record bool
 	All    bool // also what boards send while nothing happens
+	// Lead is for how long before counting begins the recording does.
+	Lead time.Duration
 }
 
 // chunk is how much virtual time passes between two looks at the context.
@@ -158,12 +160,12 @@ func (s *Scenario) Run(ctx context.Context, options Options) (*Play, error) {
 		b.Clock = s.Drift.clock(b.Config.ID, rng)
 	}
 	if options.Record {
-		p.Recording = draw.Record(p.LAN, draw.Options{From: p.from, All: options.All})
+		p.Recording = draw.Record(p.LAN, draw.Options{From: max(0, p.from-options.Lead), All: options.All})
 	}
+	p.LAN.At(p.from, p.LAN.ResetCounts) // before what happens then: a leader that resigns says so at once
 	for _, g := range groups {
 		p.LAN.At(g.at, func() { p.begin(g) })
 	}
-	p.LAN.At(p.from, p.LAN.ResetCounts)
 	if p.from == 0 {
 		p.watch([]string{"start"})
 	}
@@ -273,6 +275,29 @@ func (p *Play) watch(what []string) {
 		}
 		p.watches = append(p.watches, watched{what, strings.Join(holders, ", "), p.LAN.Watch()})
 	}
+}
+
+// From is when counting began.
+func (p *Play) From() time.Duration { return p.from }
+
+// Happened is when things happened that the counting saw, such as a crash and a restart. A fault
+// that waits for a heartbeat happens later than it is written.
+func (p *Play) Happened() (times []time.Duration) {
+	for _, w := range p.watches {
+		times = append(times, w.watch.Since())
+	}
+	return times
+}
+
+// Settled is since when all live boards have followed one leader; ok is false if they do not
+// in the end, or if nothing has happened.
+func (p *Play) Settled() (at time.Duration, ok bool) {
+	if len(p.watches) == 0 {
+		return 0, false
+	}
+	w := p.watches[len(p.watches)-1].watch
+	after, ok := w.Settled()
+	return w.Since() + after, ok
 }
 
 // title is what the picture is called.
