@@ -56,7 +56,7 @@ func allEvents() []event {
 			{Key: report.Preempted, Title: "a board of higher rank returns and preempts"},
 		},
 	}
-	return slices.Concat(leaderEvents(), lanEvents(), []event{preempted}, serviceEvents())
+	return slices.Concat(leaderEvents(), pageEvents(), lanEvents(), []event{preempted}, serviceEvents())
 }
 
 // leaderEvents are those in which the leader, its daemon or its cable ends.

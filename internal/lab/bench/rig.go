@@ -37,10 +37,11 @@ const (
 // rig is a LAN whose boards run one system.
 type rig struct {
 	*cluster.Cluster
-	sys     system
-	variant variant
-	boards  []*board
-	dropper *loss.Dropper // nil while it was not needed
+	sys      system
+	variant  variant
+	boards   []*board
+	dropper  *loss.Dropper // nil while it was not needed
+	browsers *browsers     // nil unless the variant wants them
 }
 
 // board is one of its machines, and the system's daemon on it. The last has the highest rank.
@@ -89,6 +90,9 @@ func (r *rig) addBoard(number, of int) (err error) {
 // close ends the daemons in good order, and takes the LAN apart. Lost notifications matter to
 // those runs that count holders, which look for themselves.
 func (r *rig) close() error {
+	if r.browsers != nil {
+		r.browsers.close()
+	}
 	r.Stop(exitTimeout / 2)
 	if r.dropper != nil {
 		_ = r.dropper.Close() // The switch goes with the LAN.
@@ -186,7 +190,7 @@ func (r *rig) startInTurn(ctx context.Context) error {
 	if err := r.startServices(ctx); err != nil {
 		return err
 	}
-	if err := r.startHooks(); err != nil {
+	if err := errors.Join(r.startHooks(), r.startPages()); err != nil {
 		return err
 	}
 	rest := len(r.boards) - r.sys.quorum(len(r.boards))

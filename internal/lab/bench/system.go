@@ -63,6 +63,7 @@ type variant struct {
 	preempt bool // a board of higher rank takes the lead when it returns
 	many    bool // five boards instead of three
 	hooked  bool // a script is run when a board begins to lead
+	watched bool // a hundred browsers have the boards' page open
 	five    bool // the services are looked at by five checks a second, and by nothing else
 }
 

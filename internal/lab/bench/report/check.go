@@ -108,6 +108,7 @@ func (c *check) runs(at string, runs []Run) {
 		c.time(at+".late_ns", r.Late)
 		c.time(at+".round_trip_ns", r.RoundTrip)
 		c.time(at+".hook_ns", r.Hook)
+		c.time(at+".pages_ns", r.Pages)
 		c.count(at+".moves", r.Moves)
 	}
 }

@@ -76,6 +76,25 @@ func percentile(pick func(Run) bound, p int) figure {
 	}
 }
 
+// medianBeside is by how much the median outage of an event is longer than that of another one with the same system.
+func medianBeside(other string) figure {
+	return func(r *Report, g goal) (list []result, why string) {
+		all, why := r.series(g.of.systems(r, topdog), g.about, outage, 50)
+		for _, s := range all {
+			without, missing := r.series([]System{s.system}, other, outage, 50)
+			if len(without) == 0 {
+				return nil, missing
+			}
+			more := s.result()
+			more.value -= float64(without[0].Time)
+			more.atRest -= float64(without[0].Time)
+			more.words = fmt.Sprintf("%s, and %s without: %s, %s", s.bound, without[0].bound, s.system.name(), count(s.runs, "run", "runs"))
+			list = append(list, more)
+		}
+		return list, why
+	}
+}
+
 // ifProbed is a figure of runs in which all boards were asked whether they answer.
 func ifProbed(f figure) figure {
 	return func(r *Report, g goal) (list []result, why string) {

@@ -94,6 +94,9 @@ var goals = []goal{
 	{SwitchOffLong, at100ms, "most time with two holders", percentile(two, 100), atMost(0)},
 	{SwitchBackLong, at100ms, "longest time to one holder", percentile(outage, 100), atMost(500 * time.Millisecond)},
 	{SwitchBackLong, at100ms, "most time with two holders", percentile(two, 100), atMost(0)},
+	{PagesPulled, at100ms, "p95 of the outage", percentile(outage, 95), atMost(130 * time.Millisecond)},
+	{PagesPulled, at100ms, "median outage, beside that without pages", medianBeside(CablePulled), limit{most: float64(10 * time.Millisecond), words: "at most 10 ms more"}},
+	{PagesPulled, at100ms, "longest time until all pages are right", percentile(pages, 100), atMost(1500 * time.Millisecond)},
 
 	// The service fails, and the board does not. All but a crash may be seen by asking it only.
 	{ServiceKilled, at100ms, "median outage", percentile(outage, 50), atMost(15 * time.Millisecond)},

@@ -65,6 +65,10 @@ func best() *Report {
 	for _, e := range []string{SwitchBack, SwitchBackLong} {
 		moving(e, 5, 500*ms, 0)
 	}
+	moving(PagesPulled, 1, 85*ms, 0)
+	for i := range r.Failures[len(r.Failures)-1].Runs {
+		r.Failures[len(r.Failures)-1].Runs[i].Pages = 1500 * ms
+	}
 	moving(ServiceKilled, 1, 15*ms, 0)
 	moving(ServiceFrozen, 1, 450*ms, 0)
 	for _, e := range []string{ServiceRestarts, ServiceRestartsPreempt} {
@@ -240,6 +244,10 @@ func TestGoals(t *testing.T) {
 			"MISSED | switch-5s, H = 100 ms | most time with two holders | 0.001 ms: topdog default, 20 runs"}},
 		{"slow to agree when the switch forwards", last("t", SwitchBackLong, func(r *Run) { r.Outage += us }), []string{
 			"MISSED | switch-35s-back, H = 100 ms | longest time to one holder | 500.001 ms: topdog default, 20 runs"}},
+		{"open pages make it slower", slower("t", PagesPulled, us), []string{
+			"MISSED | cable-pulled-pages, H = 100 ms | median outage, beside that without pages | 85.001 ms, and 75 ms without: topdog default, 20 runs"}},
+		{"one page is not right for long", last("t", PagesPulled, func(r *Run) { r.Pages += us }), []string{
+			"MISSED | cable-pulled-pages, H = 100 ms | longest time until all pages are right | 1500.001 ms: topdog default, 20 runs"}},
 		{"a service that is missed for long", slower("t", ServiceKilled, us), []string{
 			"MISSED | service-killed, H = 100 ms | median outage | 15.001 ms: topdog default, 20 runs"}},
 		{"two of 20 services are missed for long", func(r *Report) {

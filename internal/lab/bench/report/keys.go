@@ -16,22 +16,23 @@ const (
 	CableFlaps    = "cable-flaps"    // out and in ten times, every 500 ms
 
 	// Nobody is dead, as far as a person would say.
-	Bursts         = "bursts"          // the switch passes nothing for moments, forty times
-	BurstsAgain    = "bursts-again"    // and forty times more
-	BurstsPulled   = "bursts-pulled"   // the cable of who leads after that
-	Pauses         = "pauses"          // of all processes of the leader's board, forty times
-	Deaf           = "deaf"            // nothing gets to the leader
-	Mute           = "mute"            // nothing of the leader gets out
-	CutShort       = "cut-300ms"       // both, and then neither
-	CutLong        = "cut-3s"          // the same for longer than anybody is patient
-	MulticastDies  = "multicast-dies"  // broadcast and unicast live
-	MulticastDead  = "multicast-dead"  // from before the start
-	SwitchOff      = "switch-5s"       // links up, nothing forwarded
-	SwitchBack     = "switch-5s-back"  // it forwards
-	SwitchOffLong  = "switch-35s"      // the same for longer than spanning tree takes
-	SwitchBackLong = "switch-35s-back" // it forwards
-	Split          = "split"           // two boards here, three there
-	SplitHealed    = "split-healed"    // the end of split; Two counts from the first frame that passes
+	Bursts         = "bursts"             // the switch passes nothing for moments, forty times
+	PagesPulled    = "cable-pulled-pages" // CablePulled while a hundred browsers look; Run.Pages is theirs
+	BurstsAgain    = "bursts-again"       // and forty times more
+	BurstsPulled   = "bursts-pulled"      // the cable of who leads after that
+	Pauses         = "pauses"             // of all processes of the leader's board, forty times
+	Deaf           = "deaf"               // nothing gets to the leader
+	Mute           = "mute"               // nothing of the leader gets out
+	CutShort       = "cut-300ms"          // both, and then neither
+	CutLong        = "cut-3s"             // the same for longer than anybody is patient
+	MulticastDies  = "multicast-dies"     // broadcast and unicast live
+	MulticastDead  = "multicast-dead"     // from before the start
+	SwitchOff      = "switch-5s"          // links up, nothing forwarded
+	SwitchBack     = "switch-5s-back"     // it forwards
+	SwitchOffLong  = "switch-35s"         // the same for longer than spanning tree takes
+	SwitchBackLong = "switch-35s-back"    // it forwards
+	Split          = "split"              // two boards here, three there
+	SplitHealed    = "split-healed"       // the end of split; Two counts from the first frame that passes
 
 	// The boards' service fails, and the boards don't. The outage is that of the service.
 	ServiceKilled          = "service-killed"           // SIGKILL

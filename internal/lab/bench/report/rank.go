@@ -65,6 +65,7 @@ func none(r Run) bound      { return bound{Time: r.None} }
 func moves(r Run) bound     { return bound{Time: time.Duration(r.Moves)} }
 func late(r Run) bound      { return bound{Time: r.Late} }
 func hook(r Run) bound      { return bound{Time: r.Hook} }
+func pages(r Run) bound     { return bound{Time: r.Pages} }
 func trip(r Run) bound      { return bound{Time: r.RoundTrip} }
 
 // of collects one figure of all runs.

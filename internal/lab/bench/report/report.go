@@ -88,6 +88,8 @@ type Run struct {
 	Announced int `json:"announced,omitempty"`
 	// Hook is how long after the new leader had the address its script was run. It is measured for Hook only.
 	Hook time.Duration `json:"hook_ns,omitempty"`
+	// Pages is how long after the fault all open pages have shown the next leader. It is measured for PagesPulled only.
+	Pages time.Duration `json:"pages_ns,omitempty"`
 }
 
 // Calm is a group that does nothing but its duty.

@@ -58,6 +58,7 @@ func sample() *Report {
 			{Key: Resigned, Title: "hand-over by command"}, {Key: Preempted, Title: "the old leader takes over again"},
 			{Key: CableFlaps, Title: "the cable is out for 500 ms and in for 500 ms, ten times (outage: the sum)"}, {Key: "never-run", Title: "an event that nobody had time for"},
 			{Key: Hook, Title: "hand-over by command, with a script"},
+			{Key: PagesPulled, Title: "the cable is pulled while pages are open"},
 		},
 		Binary: 9_700_000,
 	}
@@ -111,6 +112,7 @@ func sample() *Report {
 	fail("keepalived-100ms", CableFlaps, evenly(3, 300*ms, 400*ms, func(i int, r *Run) { r.Moves = 20 - i }))
 
 	fail("topdog-100ms", Hook, evenly(3, 1*ms, 3*ms, func(i int, r *Run) { r.Hook = time.Duration(i+2) * ms }))
+	fail("topdog-100ms", PagesPulled, evenly(3, 15*ms, 114*ms, func(i int, r *Run) { r.Pages = time.Duration(i+5) * 100 * ms }))
 	r.Checked = []Calm{
 		{System: "topdog-100ms", Boards: 3, For: 10 * time.Second, Packets: 140, Bytes: 140 * 84, Leader: Cost{0.007, 25_400_000, 9_300_000, 3}, Follower: Cost{0.005, 25_100_000, 8_900_000, 3}},
 		{System: "keepalived-1s", Boards: 3, For: 10 * time.Second, Packets: 10, Bytes: 540, Leader: Cost{0.063, 13_600_000, 3_600_000, 2}, Follower: Cost{0.069, 13_800_000, 3_700_000, 2}},

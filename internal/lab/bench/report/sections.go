@@ -67,8 +67,9 @@ func (r *Report) event(e Event) section {
 	if probed {
 		head = slices.Insert(head, columnTwoAnswer, "two answer\nmax", "two answer\nmedian")
 	}
-	if e.Key == Hook {
-		head = append(head, "hook\nmedian", "hook\np95", "hook\nmax")
+	beside, more := besides[e.Key]
+	if more {
+		head = append(head, beside.title+"\nmedian", beside.title+"\np95", beside.title+"\nmax")
 	}
 	s := section{title: r.title(e.Key), level: 2, table: newTable(0, []int{0}, head...)}
 	var unmeasured, lateness []string
@@ -89,8 +90,8 @@ func (r *Report) event(e Event) section {
 		if probed {
 			row = slices.Insert(row, columnTwoAnswer, rank(f.Runs, twoAnswer, 100).cell(), rank(f.Runs, twoAnswer, 50).cell())
 		}
-		if e.Key == Hook {
-			row = append(row, rank(f.Runs, hook, 50).cell(), rank(f.Runs, hook, 95).cell(), rank(f.Runs, hook, 100).cell())
+		if more {
+			row = append(row, rank(f.Runs, beside.pick, 50).cell(), rank(f.Runs, beside.pick, 95).cell(), rank(f.Runs, beside.pick, 100).cell())
 		}
 		s.table.add(row...)
 		s.notes = append(s.notes, unendedNotes(y, f.Runs)...)
@@ -101,6 +102,15 @@ func (r *Report) event(e Event) section {
 		s.notes = append(s.notes, "Not measured: "+strings.Join(unmeasured, ", ")+".")
 	}
 	return s
+}
+
+// besides are the times that are measured for one event only.
+var besides = map[string]struct {
+	title string
+	pick  func(Run) bound
+}{
+	Hook:        {"hook", hook},
+	PagesPulled: {"pages", pages},
 }
 
 // columnTwoAnswer is where the columns of boards that answer stand, if they were asked.

@@ -1,0 +1,203 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/netns"
+)
+
+const (
+	// openPages is how many browsers have the page open at the address.
+	openPages = 100
+	// A page asks so often, and gives a request up after so long; as internal/page/assets/page.js.
+	pageAskEvery   = 500 * time.Millisecond
+	pageGivesUp    = 700 * time.Millisecond
+	pageStatusPath = "/v1/status"
+)
+
+// pageEvents are those in which the boards show themselves in browsers.
+func pageEvents() []event {
+	return []event{{
+		variant: variant{watched: true}, unable: hasNoPage, run: pullWatched, tables: []report.Event{
+			{Key: report.PagesPulled, Title: "the leader's cable is pulled while a hundred browsers have the page open at the address (pages: until all of them show the next leader)"},
+		},
+	}}
+}
+
+func hasNoPage(s system) string {
+	if _, ok := s.(*topdog); ok {
+		return ""
+	}
+	return "it has no page"
+}
+
+// pullWatched is pullCable while pages are open.
+func pullWatched(ctx context.Context, t *trial) error {
+	faultAt := time.Now()
+	if err := t.leader.Pull(); err != nil {
+		return err
+	}
+	if err := t.noteTakeover(ctx, report.PagesPulled, faultAt); err != nil {
+		return err
+	}
+	shown, err := t.browsers.awaitOther(ctx, t.leader)
+	if err != nil {
+		return err
+	}
+	t.runs[report.PagesPulled].Pages = shown.Sub(faultAt)
+	return t.leader.Plug()
+}
+
+// startPages starts the page of each board, and the browsers that have it open.
+func (r *rig) startPages() error {
+	s, ok := r.sys.(*topdog)
+	if !ok || !r.variant.watched {
+		return nil
+	}
+	for _, b := range r.boards {
+		page, err := r.NewDaemon(b.Number)
+		if err != nil {
+			return err
+		}
+		if err := page.Launch(s.path, []string{"page", "--config", s.config(b)}); err != nil {
+			return err
+		}
+	}
+	if r.browsers == nil {
+		r.browsers = openBrowsers(r.LAN.Client())
+	}
+	return nil
+}
+
+// browsers are the browsers of a client's machine. Each has connections of its own.
+type browsers struct {
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu    sync.Mutex
+	shown []shown // by browser
+}
+
+// shown is whom a page shows as the leader, and since when.
+type shown struct {
+	leader string
+	since  time.Time
+}
+
+func openBrowsers(client *netns.Host) *browsers {
+	ctx, stop := context.WithCancel(context.Background())
+	all := &browsers{stop: stop, shown: make([]shown, openPages)}
+	for i := range all.shown {
+		// They were not opened at the same moment.
+		first := time.Duration(i) * pageAskEvery / openPages
+		all.wg.Go(func() { all.browse(ctx, client, i, first) })
+	}
+	return all
+}
+
+func (all *browsers) close() {
+	all.stop()
+	all.wg.Wait()
+}
+
+// browse is one browser: it asks, and shows what it was told.
+func (all *browsers) browse(ctx context.Context, client *netns.Host, i int, first time.Duration) {
+	transport := &http.Transport{DialContext: dialFrom(client)}
+	defer transport.CloseIdleConnections()
+	asks := &http.Client{Transport: transport, Timeout: pageGivesUp}
+	if wait(ctx, first) != nil {
+		return
+	}
+	tick := time.NewTicker(pageAskEvery)
+	defer tick.Stop()
+	for tag := ""; ; {
+		if leader, newTag, err := askPage(ctx, asks, tag); err == nil {
+			tag = newTag
+			all.show(i, leader)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// show notes what a page shows. No leader stands for one that is as before.
+func (all *browsers) show(i int, leader string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if leader != "" && all.shown[i].leader != leader {
+		all.shown[i] = shown{leader, time.Now()}
+	}
+}
+
+// dialFrom connects from a host.
+func dialFrom(host *netns.Host) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return netns.Within(host, func() (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, address) })
+	}
+}
+
+// askPage asks who leads. If nothing has changed since the last answer, it is nobody.
+func askPage(ctx context.Context, by *http.Client, tag string) (leader, newTag string, err error) {
+	at := netip.AddrPortFrom(vip, config.Defaults().PageListen.Port)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.String()+pageStatusPath, nil)
+	if err != nil {
+		return "", tag, err
+	}
+	if tag != "" {
+		request.Header.Set("If-None-Match", tag)
+	}
+	answer, err := by.Do(request)
+	if err != nil {
+		return "", tag, err
+	}
+	defer answer.Body.Close()
+	switch answer.StatusCode {
+	case http.StatusNotModified:
+		return "", tag, nil
+	case http.StatusOK:
+	default:
+		return "", tag, fmt.Errorf("the page answers %s", answer.Status)
+	}
+	var status struct {
+		LeaderName string `json:"leader_name"`
+	}
+	err = json.NewDecoder(answer.Body).Decode(&status)
+	return status.LeaderName, answer.Header.Get("ETag"), err
+}
+
+// awaitOther waits until no page shows a board as the leader any more, and returns when the last one
+// began to show another.
+func (all *browsers) awaitOther(ctx context.Context, old *board) (latest time.Time, err error) {
+	name := fmt.Sprintf("pi%d", old.Number)
+	deadline := time.Now().Add(exitTimeout)
+	for time.Now().Before(deadline) {
+		still := 0
+		all.mu.Lock()
+		for _, s := range all.shown {
+			if s.leader == name || s.leader == "" {
+				still++
+			}
+			latest = later(latest, s.since)
+		}
+		all.mu.Unlock()
+		if still == 0 {
+			return latest, nil
+		}
+		if err := wait(ctx, pollInterval); err != nil {
+			return latest, err
+		}
+	}
+	return latest, fmt.Errorf("not all pages show another leader than %s after %v", name, exitTimeout)
+}
