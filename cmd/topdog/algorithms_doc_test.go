@@ -19,8 +19,8 @@ import (
 // simPages are the pages of which this file holds that they are true.
 var simPages = []string{"algorithms.md", "simulator.md"}
 
-// page reads a page of the documentation.
-func page(t *testing.T, name string) string {
+// pageOf reads a page of the documentation.
+func pageOf(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", name))
 	if err != nil {
@@ -31,7 +31,7 @@ func page(t *testing.T, name string) string {
 
 // TestEveryAlgorithmHasASection also looks for the table of its measured cost.
 func TestEveryAlgorithmHasASection(t *testing.T) {
-	doc := page(t, "algorithms.md")
+	doc := pageOf(t, "algorithms.md")
 	for _, name := range literature.Algorithms() {
 		_, section, found := strings.Cut(doc, "\n## "+name+"\n")
 		if !found {
@@ -52,7 +52,7 @@ func TestEveryAlgorithmHasASection(t *testing.T) {
 
 // TestMeasuredTables holds that scripts/algorithm-pictures has filled each place that it has.
 func TestMeasuredTables(t *testing.T) {
-	places := regexp.MustCompile(`<!-- measured: (.+) -->\n\n?(.*)\n`).FindAllStringSubmatch(page(t, "algorithms.md"), -1)
+	places := regexp.MustCompile(`<!-- measured: (.+) -->\n\n?(.*)\n`).FindAllStringSubmatch(pageOf(t, "algorithms.md"), -1)
 	const least = 6 // tables that are not about one algorithm
 	if want := least + len(literature.Algorithms()); len(places) < want {
 		t.Errorf("only %d measured tables were found, want %d", len(places), want)
@@ -71,7 +71,7 @@ var linked = regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`)
 func TestLinks(t *testing.T) {
 	shown := make(map[string]bool)
 	for _, name := range simPages {
-		for _, link := range linked.FindAllStringSubmatch(page(t, name), -1) {
+		for _, link := range linked.FindAllStringSubmatch(pageOf(t, name), -1) {
 			path, anchor := link[1], link[2]
 			if strings.HasPrefix(path, "https:") {
 				continue
@@ -116,7 +116,7 @@ func anchors(text string) []string {
 func simLines(t *testing.T, name string) [][]string {
 	t.Helper()
 	var all [][]string
-	for _, line := range regexp.MustCompile(`(?m)^ *topdog (sim .*)$`).FindAllStringSubmatch(page(t, name), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^ *topdog (sim .*)$`).FindAllStringSubmatch(pageOf(t, name), -1) {
 		all = append(all, strings.Fields(line[1]))
 	}
 	if len(all) < 3 {
@@ -127,7 +127,7 @@ func simLines(t *testing.T, name string) [][]string {
 
 // readRun reads a command line of `topdog sim run` without running it.
 func readRun(args []string) (*scenario.Request, error) {
-	r := &scenario.Request{Faults: make(map[scenario.FaultKind]*[]string)}
+	r := scenario.NewRequest()
 	c := &cobra.Command{}
 	simRunFlags(c, r)
 	if err := c.ParseFlags(args); err != nil {
@@ -150,6 +150,8 @@ func TestDocumentedCommands(t *testing.T) {
 				_, err = readRun(args[2:])
 			case "compare":
 				err = simCompareCommand().ParseFlags(args[2:])
+			case "--page":
+				err = simCommand().ParseFlags(args[1:])
 			case "tables":
 				err = simTablesCommand().ParseFlags(args[2:])
 			default:

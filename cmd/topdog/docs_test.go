@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"topdog/internal/web"
 )
 
 // readDoc reads a file of docs, with all white space made single.
@@ -33,6 +36,12 @@ func TestEveryLogLineIsDocumented(t *testing.T) {
 func TestEveryLineOfTheHooksIsDocumented(t *testing.T) {
 	const few = 8
 	documents(t, "hooks.md", few, "../../internal/hooks/*.go")
+}
+
+// And whoever looks into that of the page.
+func TestEveryLineOfThePageIsDocumented(t *testing.T) {
+	const few = 5
+	documents(t, "page.md", few, "../../internal/page/*.go", "../../internal/web/*.go")
 }
 
 // documents holds that a file of docs has all lines of the log that these files have.
@@ -141,6 +150,21 @@ func TestEveryExitStatusIsDocumented(t *testing.T) {
 	for _, status := range []int{0, exitFailure, exitUsage, 3, 4, exitConfig} {
 		if !strings.Contains(doc, "| "+strconv.Itoa(status)+" | ") {
 			t.Errorf("docs/operations.md does not explain the exit status %d", status)
+		}
+	}
+}
+
+// The limits of the page are those of the manual.
+func TestTheLimitsOfThePageAreDocumented(t *testing.T) {
+	doc, l := readDoc(t, "page.md"), web.DefaultLimits
+	for _, row := range []string{
+		fmt.Sprintf("| connections | %d, of which %d from one address |", l.Connections, l.PerAddress),
+		fmt.Sprintf("| a request | %.0f s to arrive, %d KiB of header", l.Request.Seconds(), l.HeaderBytes>>10),
+		fmt.Sprintf("| an answer | %.0f s to be taken", l.Write.Seconds()),
+		fmt.Sprintf("| a connection on which nothing is asked | %.0f s |", l.Idle.Seconds()),
+	} {
+		if !strings.Contains(doc, row) {
+			t.Errorf("docs/page.md does not say %q", row)
 		}
 	}
 }

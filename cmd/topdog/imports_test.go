@@ -24,6 +24,8 @@ var importRules = []struct {
 	{"topdog/internal/lab/scenario", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/"}, []string{"net", "os/exec"}, "a scenario is played in the simulator"},
 	{"topdog/internal/lab/papers", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/sim"}, []string{"net", "os/exec"}, "the papers' figures are measured in the simulator"},
 	{"topdog/internal/lab/compare", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/"}, []string{"net", "os/exec", "text/template"}, "algorithms are compared in the simulator"},
+	{"topdog/internal/lab/simpage", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/web", "topdog/internal/lab/"}, []string{"os/exec", "text/template", "html/template"}, "the page shows what the simulator does, and acts on nothing"},
+	{"topdog/internal/lab/animation", []string{"topdog/election/literature", "topdog/internal/lab/demo", "topdog/internal/lab/svg"}, []string{"text/template"}, "the moving picture is made of what the demo has recorded"},
 	{"topdog/internal/lab/svg", nil, []string{"net", "os/exec", "text/template"}, "how a picture is written has nothing to do with what is in it"},
 	{"topdog/netio", []string{"github.com/vishvananda/", "golang.org/x/", "topdog/wire"}, nil, "the network knows no election"},
 	{"topdog/gpio", []string{"periph.io/x/", "golang.org/x/sys/"}, nil, "the light knows no election"},
@@ -35,10 +37,14 @@ var importRules = []struct {
 	{"topdog/internal/setup/keepalived", []string{"topdog/election", "topdog/internal/config", "topdog/internal/check"}, nil, "a text becomes another text"},
 	{"topdog/internal/setup", []string{"topdog/gpio", "topdog/netio", "topdog/internal/config", "topdog/internal/setup/keepalived", "github.com/vishvananda/netns", "golang.org/x/"}, nil, "a board is set up without a daemon"},
 	{"topdog/internal/console", []string{"golang.org/x/sys/", "golang.org/x/term"}, []string{"text/template", "html/template", "net/http/pprof"}, "what people are shown is data"},
+	{"topdog/internal/web", nil, []string{"text/template", "html/template", "net/http/pprof"}, "what all pages share knows nothing of boards"},
+	{"topdog/internal/page", []string{"topdog/election", "topdog/internal/console", "topdog/internal/web", "topdog/wire", "github.com/sirupsen/logrus", "golang.org/x/sys/"}, []string{"text/template", "html/template", "net/http/pprof", "os/exec"}, "a page knows what the daemon says, and its words, and nothing else"},
 	{"topdog/internal/hooks", []string{"topdog/internal/console", "github.com/sirupsen/logrus", "golang.org/x/sys/"}, nil, "what runs because of the board knows the stream of its daemon, and nothing else"},
 	{"topdog/internal/lab/observe", []string{"golang.org/x/sys/"}, []string{"testing"}, "whoever watches a cluster knows nothing of its boards"},
 	{"topdog/internal/lab/netns", []string{"topdog/internal/lab/observe", "github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},
 	{"topdog/internal/lab/cluster", []string{"topdog/internal/config", "topdog/internal/console", "topdog/internal/lab/netns", "topdog/internal/lab/observe"}, []string{"testing"}, "tests, demo and benchmarks run daemons alike, and from outside"},
+	{"topdog/internal/lab/webpage", nil, []string{"testing", "net/http"}, "where a page is has nothing to do with what is on it"},
+	{"topdog/internal/lab/demopage", []string{"topdog/internal/web", "golang.org/x/sys/"}, []string{"testing", "topdog/internal/daemon", "text/template"}, "what talks to browsers knows nothing of boards"},
 	{"topdog/cmd/topdog", nil, []string{"testing", "html/template", "net/http/pprof", "github.com/google/go-cmp/cmp"}, "no test code in the daemon, and nothing large that nobody asked for"},
 }
 

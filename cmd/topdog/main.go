@@ -15,6 +15,7 @@ import (
 
 	"topdog/internal/check"
 	"topdog/internal/config"
+	"topdog/internal/lab/demopage"
 	"topdog/internal/setup"
 	"topdog/netio"
 )
@@ -35,12 +36,18 @@ const deadmanWord = "deadman"
 // checkerWord likewise makes it the process that runs the checks of a daemon (see internal/check).
 const checkerWord = "checker"
 
+// demoPageWord likewise makes it the process that serves the page of a demonstration that needs root (see internal/lab/demopage).
+const demoPageWord = "demo-page"
+
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == deadmanWord {
 		os.Exit(attend(netio.AttendDeadman, os.Stderr))
 	}
 	if len(os.Args) == 2 && os.Args[1] == checkerWord {
 		os.Exit(attend(check.Attend, os.Stderr))
+	}
+	if len(os.Args) == 2 && os.Args[1] == demoPageWord {
+		os.Exit(attend(demopage.AttendChild, os.Stderr))
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -132,6 +139,7 @@ Set up the first board:        topdog init 192.168.1.250`,
 		hooksCommand(),
 		leadCommand(),
 		targetCommand(),
+		pageCommand(),
 		cleanupCommand(),
 		initCommand(),
 		ledCommand(),

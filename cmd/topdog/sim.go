@@ -3,14 +3,13 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"topdog/election"
-	"topdog/election/literature"
 	"topdog/internal/lab/scenario"
 	"topdog/internal/lab/sim"
+	"topdog/internal/lab/simpage"
 )
 
 func simCommand() *cobra.Command {
@@ -18,9 +17,19 @@ func simCommand() *cobra.Command {
 		Use:   "sim",
 		Short: "Simulate elections in virtual time",
 		Long: `Simulate elections on a simulated LAN, in virtual time, with the election code of
-the daemon. The same seed gives the same run.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+the daemon. The same seed gives the same run.
+
+With --page, it serves a page for a browser: choose an algorithm and what fails, watch the
+messages step by step, and count them against the figures of the papers. Everybody who
+reaches the port may look and let it compute; there is nothing to change.`,
+		Example: "  topdog sim --page\n  topdog sim --page :8080\n  topdog sim run --crash 5@2s --trace",
+	}
+	page := addPageFlag(c, "show the algorithms as a page")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if !page.given() {
+			return c.Help()
+		}
+		return simpage.Run(c.Context(), page.listen, c.OutOrStdout())
 	}
 	c.AddCommand(
 		simRunCommand(),
@@ -31,7 +40,7 @@ the daemon. The same seed gives the same run.`,
 }
 
 func simRunCommand() *cobra.Command {
-	r := &scenario.Request{Faults: make(map[scenario.FaultKind]*[]string)}
+	r := scenario.NewRequest()
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Simulate one election, and show the messages of the boards",
@@ -69,26 +78,25 @@ trace folds them away, unless --all is given.`,
 func simRunFlags(c *cobra.Command, r *scenario.Request) {
 	f, s := c.Flags(), &r.Scenario
 	f.SortFlags = false
-	f.StringVar(&r.Algorithm, "algorithm", literature.Algorithms()[0], strings.Join(scenario.Algorithms(), ", "))
-	f.IntVar(&s.Nodes, "nodes", 5, fmt.Sprintf("how many boards, 1 to %d", scenario.MaxNodes))
+	f.StringVar(&r.Algorithm, "algorithm", r.Algorithm, strings.Join(scenario.Algorithms(), ", "))
+	f.IntVar(&s.Nodes, "nodes", s.Nodes, fmt.Sprintf("how many boards, 1 to %d", scenario.MaxNodes))
 	f.StringArrayVar(&r.Priorities, "priority", nil, "priorities other than 100: `3=200` or 1,2=0")
 	f.BoolVar(&s.Board.Preempt, "preempt", false, "boards of higher rank ask for the lead")
-	f.DurationVar(&s.Board.Interval, "heartbeat", election.DefaultInterval, "the time between two heartbeats of the leader")
-	f.StringVar(&r.Fanout, "fanout", election.Fanouts()[0], "how messages to several boards are sent: "+strings.Join(election.Fanouts(), " or "))
+	f.DurationVar(&s.Board.Interval, "heartbeat", s.Board.Interval, "the time between two heartbeats of the leader")
+	f.StringVar(&r.Fanout, "fanout", r.Fanout, "how messages to several boards are sent: "+strings.Join(election.Fanouts(), " or "))
 	f.StringVar(&r.Detector, "detector", "", "the failure detector: "+strings.Join(election.Detectors(), ", ")+" (default: that of the algorithm)")
-	f.StringVar(&r.ScoreFrom, "score-from", election.ScoreSources()[0], "what the algorithm score compares: "+strings.Join(scenario.ScoreSources(), " or "))
+	f.StringVar(&r.ScoreFrom, "score-from", r.ScoreFrom, "what the algorithm score compares: "+strings.Join(scenario.ScoreSources(), " or "))
 	f.BoolVar(&s.Members, "members", false, "all boards know each other from the start, as the literature assumes")
 	for _, k := range scenario.Kinds() {
-		r.Faults[k] = new([]string)
 		f.StringArrayVar(r.Faults[k], k.String(), nil, fmt.Sprintf("`%s`: %s", k.Example(), k.Usage()))
 	}
-	f.StringVar(&r.Loss, "loss", "0%", "how likely a board does not get a message, such as 5%")
-	f.StringVar(&r.Duplicate, "duplicate", "0%", "how likely a board gets a message twice")
+	f.StringVar(&r.Loss, "loss", r.Loss, "how likely a board does not get a message, such as 5%")
+	f.StringVar(&r.Duplicate, "duplicate", r.Duplicate, "how likely a board gets a message twice")
 	f.StringVar(&r.Reorder, "reorder", "", "how likely a message is held back, and for how long, such as `10%:5ms`")
-	f.StringVar(&r.Latency, "latency", "200us", "how long messages take: "+sim.DelayForms)
-	f.StringVar(&r.Drift, "drift", "0ppm", "how fast clocks drift: 50ppm at most, drawn from the seed, or 3=+200ppm,5=-50ppm")
-	f.Uint64Var(&s.Seed, "seed", 1, "the seed of all random numbers; the same seed gives the same run")
-	f.DurationVar(&s.For, "for", 10*time.Second, "how long, in virtual time")
+	f.StringVar(&r.Latency, "latency", r.Latency, "how long messages take: "+sim.DelayForms)
+	f.StringVar(&r.Drift, "drift", r.Drift, "how fast clocks drift: 50ppm at most, drawn from the seed, or 3=+200ppm,5=-50ppm")
+	f.Uint64Var(&s.Seed, "seed", s.Seed, "the seed of all random numbers; the same seed gives the same run")
+	f.DurationVar(&s.For, "for", s.For, "how long, in virtual time")
 	f.StringVar(&r.Trace, "trace", "", "show what the boards send and do, as `text|mermaid|svg`; --trace alone is text")
 	f.Lookup("trace").NoOptDefVal = scenario.Formats()[0]
 	f.StringVar(&r.TraceFrom, "trace-from", "", "when counting and the trace begin, such as `0` (default: with the first fault)")

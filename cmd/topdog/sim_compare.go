@@ -7,12 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election"
-	"topdog/election/literature"
 	"topdog/internal/lab/compare"
 )
 
 func simCompareCommand() *cobra.Command {
-	var r compare.Request
+	r := compare.NewRequest()
 	c := &cobra.Command{
 		Use:   "compare",
 		Short: "Measure how each algorithm replaces a failed leader",
@@ -32,7 +31,7 @@ daemon larger otherwise:  go run -C scripts/raft .`,
 			}
 			errOut := c.ErrOrStderr()
 			options.Progress = func(row compare.Row) { fmt.Fprintf(errOut, "%s, %d boards\n", row.Name, row.Boards) }
-			rows, err := compare.Run(options)
+			rows, err := compare.Run(c.Context(), options)
 			if err != nil {
 				return err
 			}
@@ -40,14 +39,14 @@ daemon larger otherwise:  go run -C scripts/raft .`,
 		},
 	}
 	f := c.Flags()
-	f.StringSliceVar(&r.Algorithms, "algorithms", literature.Algorithms(), "the `names` of the algorithms")
-	f.IntSliceVar(&r.Boards, "boards", compare.DefaultBoards, "the numbers of boards, `n,n…`, from 2 to 255")
-	f.IntVar(&r.Failures, "failures", 20, "at most `n` failures for each number of boards; fewer for many boards")
-	f.Uint64Var(&r.Seed, "seed", 1, "the seed of all random numbers; the same `n` gives the same figures")
-	f.DurationVar(&r.Interval, "interval", election.DefaultInterval, "the time between two heartbeats, H")
-	f.StringVar(&r.Latency, "latency", compare.DefaultLatency, "the delay of a datagram: 200us, uniform:100us-3ms, exp:200us, …")
+	f.StringSliceVar(&r.Algorithms, "algorithms", r.Algorithms, "the `names` of the algorithms")
+	f.IntSliceVar(&r.Boards, "boards", r.Boards, "the numbers of boards, `n,n…`, from 2 to 255")
+	f.IntVar(&r.Failures, "failures", r.Failures, "at most `n` failures for each number of boards; fewer for many boards")
+	f.Uint64Var(&r.Seed, "seed", r.Seed, "the seed of all random numbers; the same `n` gives the same figures")
+	f.DurationVar(&r.Interval, "interval", r.Interval, "the time between two heartbeats, H")
+	f.StringVar(&r.Latency, "latency", r.Latency, "the delay of a datagram: 200us, uniform:100us-3ms, exp:200us, …")
 	f.StringVar(&r.Detector, "detector", "", "the same failure detector for all: "+strings.Join(election.Detectors(), ", ")+" (default: that of each algorithm)")
-	f.StringVar(&r.Fanout, "fanout", election.Fanouts()[0], strings.Join(election.Fanouts(), " or "))
+	f.StringVar(&r.Fanout, "fanout", r.Fanout, strings.Join(election.Fanouts(), " or "))
 	f.StringVar(&r.SVG, "svg", "", "draw the figures into a `file` as well")
 	f.BoolVar(&r.JSON, "json", false, "print JSON; times in ns")
 	f.BoolVar(&r.CSV, "csv", false, "print CSV")

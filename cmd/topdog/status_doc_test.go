@@ -21,6 +21,7 @@ import (
 	"topdog/internal/check"
 	"topdog/internal/console"
 	"topdog/internal/health"
+	"topdog/internal/page"
 	"topdog/wire"
 )
 
@@ -48,6 +49,9 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Done":          keys[console.Done](),
 		"Tried check":   keys[console.TriedCheck](),
 		"Transition":    keys[console.Transition](),
+		"History":       keys[page.History](),
+		"Slot":          keys[page.HistorySlot](),
+		"Seen change":   keys[page.HistoryChange](),
 		"Failure":       {"error", "hint"},
 
 		"Roles":                    names["Role"],

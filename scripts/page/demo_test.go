@@ -1,0 +1,109 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// testDemo pulls the plug of the leader on the page, and sees what follows: the lead moves, and the page
+// says for how long nobody answered.
+func testDemo(t *testing.T, s *stage) {
+	b := s.open(t, s.serve(t, "demo", "--page"))
+	b.reads("LEADER", "heir", "you may pull plugs")
+	if value[string](b, "location.href") != b.origin+"/" {
+		t.Error("a projector shows the token in the address bar")
+	}
+	b.lookAs(laptop)
+	b.until("document.querySelectorAll('.seen').length === 5 * 4") // each sees the others
+	old := b.leads()
+	b.press(old + ": pull the power plug")
+	b.until(`document.querySelector('.board[data-daemon="off"]') && document.querySelector('.board[data-leads="true"]')`)
+	b.until(`document.querySelector('#done .ms.bad') && /ms/.test(document.querySelector('#number').textContent)`)
+	b.until(`document.querySelectorAll('#diagram .message').length > 3 && document.querySelectorAll('#steps tr').length > 5`)
+	b.reads("no power", "cut the power of", "measured elsewhere", "nobody answered", old+" → "+b.leads())
+	t.Logf("%s was without power, and the page says: %s", old, value[string](b, "document.getElementById('number').textContent"))
+	if *pictures != "" {
+		time.Sleep(1500 * time.Millisecond) // so that the outage is in the middle of the strip
+	}
+	b.picture(t, "demo/wide.png", laptop)
+	b.keepsRules(t, narrow, phone, laptop, laptop.dark(), projector.dark())
+	if controls := b.keepsKeyboardRules(t, laptop.quiet()); controls < 5*2 {
+		t.Errorf("the keyboard reaches %d controls", controls)
+	}
+	b.lookAs(laptop)
+	b.do(chromedp.Click(chromedp.CSS("#all-on")))
+	b.until(`document.querySelectorAll('.board[data-daemon="running"]').length === 5`)
+}
+
+// testDemoActions does to a board all that can be done to it, and undoes it; and then to the LAN.
+func testDemoActions(t *testing.T, s *stage) {
+	b := s.open(t, s.serve(t, "demo", "--page"))
+	b.reads("LEADER", "heir")
+	b.lookAs(laptop)
+	board := value[string](b, `[...document.querySelectorAll('.board:not([data-leads="true"]) h3')].at(-1).textContent`)
+	for _, step := range []struct{ press, shows string }{
+		{board + ": pull the network cable", "isolated"}, {board + ": put the network cable back", ""},
+		{"Kill " + board, "killed"}, {"Start " + board, ""},
+		{"Stop " + board, "stopped"}, {"Start " + board, ""},
+		{"Freeze " + board, "frozen"}, {"Thaw " + board, ""},
+		{"Mute " + board, "mute"}, {"Mute " + board, ""},
+		{"Deaf " + board, "deaf"}, {"Deaf " + board, ""},
+	} {
+		b.press(step.press)
+		b.until(fmt.Sprintf(`(() => {
+			const board = [...document.querySelectorAll('.board')].find((e) => e.querySelector('h3').textContent === %q);
+			const role = board.querySelector('.role').textContent;
+			return %[2]q ? role.includes(%[2]q) : ['follower', 'heir', 'LEADER'].includes(role);
+		})()`, board, step.shows))
+	}
+	leader := b.leads()
+	b.press("Resign " + leader)
+	b.until(fmt.Sprintf(`document.querySelector('.board[data-leads="true"] h3')?.textContent.match(/^(?!%s$)/)`, leader))
+	b.do(chromedp.Click(chromedp.CSS("#split")))
+	b.until(`document.querySelectorAll('.board[data-leads="true"]').length === 2`)
+	b.do(chromedp.Click(chromedp.CSS("#heal")))
+	b.until(`document.querySelectorAll('.board[data-leads="true"]').length === 1`)
+}
+
+// testDemoSpectator has not the token, or a wrong one, and may look.
+func testDemoSpectator(t *testing.T, s *stage) {
+	address, _, found := strings.Cut(s.serve(t, "demo", "--page"), "#")
+	if !found {
+		t.Fatal("the printed URL has no token")
+	}
+	b := s.open(t, address)
+	b.reads("LEADER", "you may look")
+	if n := value[int](b, `document.querySelectorAll('#boards button:not(:disabled), .tools button:not(:disabled)').length`); n != 0 {
+		t.Errorf("a spectator has %d buttons", n)
+	}
+	b.keepsRules(t, phone.dark(), laptop)
+
+	forger := s.open(t, address+"#token=wrong")
+	forger.reads("LEADER", "you may pull plugs")
+	forger.expectLoss() // it will be refused
+	leader := forger.leads()
+	forger.press(leader + ": pull the power plug")
+	forger.reads("you may look")
+	if now := forger.leads(); now != leader {
+		t.Errorf("%s led, and with a wrong token %s does", leader, now)
+	}
+}
+
+// leads is the name of the board that leads.
+func (b *tab) leads() string {
+	b.t.Helper()
+	b.until(`document.querySelector('.board[data-leads="true"]')`)
+	return value[string](b, `document.querySelector('.board[data-leads="true"] h3').textContent`)
+}
+
+// press presses the button of a name.
+func (b *tab) press(name string) {
+	b.t.Helper()
+	button := fmt.Sprintf("button[aria-label=%q]", name)
+	b.until(fmt.Sprintf("document.querySelector(%q + ':enabled')", button))
+	b.do(chromedp.Click(chromedp.CSS(button)))
+}

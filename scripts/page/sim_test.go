@@ -1,0 +1,80 @@
+package page
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// simRun is what the server says of a run, as far as the page is compared with it.
+type simRun struct {
+	Report struct {
+		Messages []struct {
+			Kind    string `json:"kind"`
+			Routine bool   `json:"routine"`
+			Live    int    `json:"live"`
+			Dead    int    `json:"dead"`
+		} `json:"messages"`
+	} `json:"report"`
+}
+
+// The simulator's page: an algorithm is chosen, the run is watched step by step, and the messages that
+// the page has counted at its end are those that the server has counted.
+func testSim(t *testing.T, s *stage) {
+	b := s.open(t, s.serve(t, "sim", "--page", "127.0.0.1:0"))
+	b.until("!document.getElementById('main').hidden")
+	b.choose("failure", "crash_leader")
+	b.choose("algorithm", "bully")
+	b.choose("boards", "5")
+	b.until("document.getElementById('command').textContent.includes('bully')")
+	b.keepsRules(t, allLooks...)
+	b.keepsKeyboardRules(t, laptop)
+
+	at := b.step()
+	for n := range 5 {
+		b.do(chromedp.Click(chromedp.CSS("#next")))
+		b.until(fmt.Sprintf("document.getElementById('now-step').textContent.startsWith('Step %d ')", at+n+1))
+	}
+	b.do(chromedp.Click(chromedp.CSS("#back")))
+	b.until(fmt.Sprintf("document.getElementById('now-step').textContent.startsWith('Step %d ')", at+4))
+	b.do(chromedp.Click(chromedp.CSS("#play")))
+	b.until(fmt.Sprintf("document.getElementById('now-step').textContent.startsWith('Step %d ')", at+6))
+	b.do(chromedp.Click(chromedp.CSS("#play")))
+	b.do(chromedp.Focus(chromedp.CSS("#next")), chromedp.KeyEvent(kb.End))
+	b.until("document.getElementById('next').matches(':disabled') || /^Step (\\d+) of \\1$/.test(document.getElementById('now-step').textContent)")
+
+	run := value[simRun](b, `fetch(performance.getEntriesByType('resource').findLast((e) => e.name.includes('/v1/sim/run')).name).then((r) => r.json())`)
+	sum := 0
+	for _, m := range run.Report.Messages {
+		if !m.Routine {
+			sum += m.Live + m.Dead
+		}
+	}
+	counted := value[[]int](b, `[...document.querySelectorAll('#sum td')].slice(0, 2).map((td) => Number(td.textContent))`)
+	if sum == 0 || len(counted) != 2 || counted[0] != sum || counted[1] != sum {
+		t.Errorf("the page has counted %d messages (so far, in all) at the end of the run, and the server %d", counted, sum)
+	}
+	b.keepsRules(t, phone, laptop.dark())
+	b.picture(t, "sim/wide.png", laptop)
+}
+
+// choose chooses a value of a list.
+func (b *tab) choose(id, option string) {
+	b.t.Helper()
+	if got := value[string](b, fmt.Sprintf(`(() => {
+		const list = document.getElementById(%q);
+		list.value = %q;
+		list.dispatchEvent(new Event('change', { bubbles: true }));
+		return list.value;
+	})()`, id, option)); got != option {
+		b.t.Fatalf("the list %s has no %s; it has %q", id, option, value[[]string](b, fmt.Sprintf("[...document.getElementById(%q).options].map((o) => o.value)", id)))
+	}
+}
+
+// step is the number of the step that the page shows.
+func (b *tab) step() int {
+	b.t.Helper()
+	return value[int](b, "Number(document.getElementById('now-step').textContent.split(' ')[1])")
+}
