@@ -8,6 +8,7 @@ type candidateState struct {
 	handoverRequests int    // how often it has asked a leader of lower rank to hand over
 	probe            probe
 	answers          deadline // its question has gone unanswered
+	incumbent        deadline // the leader that it has asked to hand over is late
 	coordinator      deadline // it was outranked, and has waited for a COORDINATOR
 	address          addressState
 	since            Instant  // when it began to ask
@@ -142,6 +143,20 @@ func (c *Core) askIncumbent() {
 	c.candidacy.handoverRequests++
 	c.requestHandover()
 	c.candidacy.answers = due(c.now + c.detector.Questions().Duration())
+	c.candidacy.incumbent = due(c.detector.Freshness())
+}
+
+// incumbentLate ends the wait for a handover when the leader that was asked for it is late: it has died.
+// A board that has just started does not know how long an answer takes, and waits for many times an interval.
+// Meanwhile one that joins would hear of nobody who leads or elects, and would claim.
+func (c *Core) incumbentLate() {
+	switch {
+	case !c.candidacy.answers.set:
+	case c.incumbentLives():
+		c.candidacy.incumbent = due(c.detector.Freshness())
+	default:
+		c.candidacy.answers = due(c.now)
+	}
 }
 
 // requestHandover asks the leader to hand over to this board.

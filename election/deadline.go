@@ -56,6 +56,7 @@ var duties = [dutyCount]struct {
 	{func(c *Core) *deadline { return &c.candidacy.address.ask }, (*Core).askAddress},
 	{func(c *Core) *deadline { return &c.candidacy.address.silent }, (*Core).addressUnanswered},
 	{func(c *Core) *deadline { return &c.candidacy.askLAN }, (*Core).missEvidence},
+	{func(c *Core) *deadline { return &c.candidacy.incumbent }, (*Core).incumbentLate},
 	{func(c *Core) *deadline { return &c.candidacy.answers }, func(c *Core) { c.algorithm.Expired(AnswersDue) }},
 	{func(c *Core) *deadline { return &c.leading.answers }, func(c *Core) { c.algorithm.Expired(AnswersDue) }},
 	{func(c *Core) *deadline { return &c.candidacy.coordinator }, func(c *Core) { c.algorithm.Expired(CoordinatorDue) }},
@@ -73,7 +74,7 @@ var duties = [dutyCount]struct {
 // timetable has the deadlines of all duties of one core.
 type timetable [dutyCount]*deadline
 
-const dutyCount = 21 + ownDeadlines
+const dutyCount = 22 + ownDeadlines
 
 // earliest returns the first deadline to come.
 func (t *timetable) earliest() (first deadline) {

@@ -191,8 +191,11 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	c.hearGrace(&heartbeat)
 	c.detector.Heard(c.now, heartbeat)
 	c.lastLeader.lastHeard = max(c.lastLeader.lastHeard, m.Sequence)
-	if c.role == Follower {
+	switch c.role {
+	case Follower:
 		c.awaitTurn()
+	case Candidate:
+		c.heardSince() // it joins, say, and goes on with its election
 	}
 	if c.hooks.electorate != nil {
 		c.hooks.electorate.HeartbeatHeard(m, heartbeat.Interval, heartbeat.Grace)

@@ -108,3 +108,16 @@ func TestIntroduction(t *testing.T) {
 		b.play([]step{{fanout.String(), first, want}, {fanout.String() + ", again", again, nil}})
 	}
 }
+
+// TestAskedLeaderDies: a board that has just started does not know yet how long an answer takes, and gives the leader
+// that it asks for the lead several intervals. If that leader dies meanwhile, the board claims as soon as it would
+// suspect the leader. Else one that joins would hear of nobody, and two would claim.
+func TestAskedLeaderDies(t *testing.T) {
+	b := newBoard(t, wire.AlgorithmBully, func(c *election.Config) { c.Detector = election.DetectorAsk })
+	b.sleep(time.Millisecond)
+	b.play([]step{
+		{"outranks the leader", hears(1, wire.TypeHeartbeat, leading), []string{"listener -> follower: heard the leader", "follower -> candidate: joining", "QUERY to 1"}},
+		{"the leader may be alive", passes(testInterval), nil},
+		{"the leader is late", passes(testInterval), []string{"candidate -> leader: joining", "take", "COORDINATOR to all"}},
+	})
+}
