@@ -36,15 +36,29 @@ import (
 //
 // plays the one of that seed.
 
-// TestMain bounds an ordinary run; -rapid.checks says otherwise.
+// TestMain bounds an ordinary run, which plays the same schedules each time: what it finds comes from a
+// change, and not from luck. -rapid.checks says otherwise: so many, and others each time, unless -rapid.seed is given.
 func TestMain(m *testing.M) {
-	checks := flag.Lookup("rapid.checks")
-	checks.DefValue = "60"
-	if err := checks.Value.Set(checks.DefValue); err != nil {
+	const ordinaryChecks, ordinarySeed = "60", "1"
+	checks, seed := flag.Lookup("rapid.checks"), flag.Lookup("rapid.seed")
+	checks.DefValue, seed.DefValue = ordinaryChecks, ordinarySeed
+	flag.Parse()
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if !given[checks.Name] {
+		ordinary(checks)
+		if !given[seed.Name] {
+			ordinary(seed)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// ordinary gives a flag its default, which is this package's.
+func ordinary(f *flag.Flag) {
+	if err := f.Value.Set(f.DefValue); err != nil {
 		panic(err)
 	}
-	flag.Parse()
-	os.Exit(m.Run())
 }
 
 // interval is H in all these tests.
