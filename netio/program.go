@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DropProgram drops the pages of the program that the start of this process has used. What is needed
+// DropProgram drops the pages of the program that this process has used. What is needed
 // again is still in the kernel's memory, and is mapped again when it is used.
 func DropProgram() { loadedProgram().drop() }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,9 +42,9 @@ func BenchmarkFootprint(b *testing.B) {
 }
 
 // BenchmarkFootprintOfPage measures the memory of the leader of ten boards: of the daemon and of the
-// companion of its dead man's switch, and again with its page beside them, which a browser asks as
-// pages do. The board has a copy of the program for itself, as in life, since what processes share
-// is divided among them.
+// companion of its dead man's switch, and again with its page beside them, at first while nobody looks, and then
+// while a browser asks as pages do. Beside them runs a small program that serves HTTP and is asked the same. The board
+// has a copy of the program for itself, as in life, since what processes share is divided among them.
 func BenchmarkFootprintOfPage(b *testing.B) {
 	const boards, asked = 10, 30 * time.Second
 	c := newClusterOf(b, build(b), boards, settings{"log_level": quote("info")})
@@ -52,6 +54,10 @@ func BenchmarkFootprintOfPage(b *testing.B) {
 	must(b, os.Link(c.program.Path, one.Program.Path))
 	must(b, os.Remove(c.program.Path))
 	must(b, cluster.Build(b.Context(), c.program.Path))
+	answers := filepath.Join(b.TempDir(), "answers")
+	if out, err := exec.CommandContext(b.Context(), "go", "build", "-tags", "nethttpomithttp2", "-ldflags", "-s -w", "-o", answers, "./testdata/answers").CombinedOutput(); err != nil {
+		b.Fatalf("build the small server: %v\n%s", err, out)
+	}
 	c.start(c.boards...)
 	c.calm()
 	c.asker.Close()
@@ -65,26 +71,34 @@ func BenchmarkFootprintOfPage(b *testing.B) {
 		report("switch", memoryOf(b, one.companion()))
 		page, err := c.LAN.Board(1).Start(b.Context(), one.Program.Path, []string{"page", "--config", one.ConfigFile()})
 		must(b, err)
-		c.browse(2, 1, asked)
+		server, err := c.LAN.Board(1).Start(b.Context(), answers, []string{":9255"})
+		must(b, err)
+		c.watchFor(asked)
+		report("page-calm", memoryOf(b, page.PID))
+		served := c.browse(2, 1, 9254, page.PID, asked)
 		report("daemon-beside-page", memoryOf(b, one.PID()))
 		report("switch-beside-page", memoryOf(b, one.companion()))
-		served := memoryOf(b, page.PID)
-		report("page", served)
-		b.ReportMetric(served.private, "page-private-MB")
+		report("page", served.median())
+		report("page-at-most", served.most())
+		b.ReportMetric(served.median().private, "page-private-MB")
 		page.Kill()
+		small := c.browse(2, 1, 9255, server.PID, asked)
+		report("small-server", small.median())
+		b.ReportMetric(served.median().pss/small.median().pss, "page-PSS/small-server")
+		server.Kill()
 		b.ReportMetric(0, "ns/op")
 	}
 }
 
 // browse loads the page of a board from another one, and asks for the status twice a second, as a
-// browser in which the page is open.
-func (c *testCluster) browse(from, board int, d time.Duration) {
+// browser in which the page is open. It returns the memory of the server while that goes on.
+func (c *testCluster) browse(from, board, port int, server int, d time.Duration) (served memories) {
 	c.t.Helper()
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DialContext: c.LAN.Board(from).Dial}}
 	defer client.CloseIdleConnections()
 	tag := map[string]string{}
 	get := func(path string) {
-		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, fmt.Sprintf("http://%s:9254%s", c.LAN.Board(board).Addr.Addr(), path), nil)
+		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, fmt.Sprintf("http://%s:%d%s", c.LAN.Board(board).Addr.Addr(), port, path), nil)
 		must(c.t, err)
 		request.Header.Set("If-None-Match", tag[path])
 		answer, err := client.Do(request)
@@ -97,7 +111,7 @@ func (c *testCluster) browse(from, board int, d time.Duration) {
 		tag[path] = answer.Header.Get("ETag")
 	}
 	c.until("the page answers", func() string {
-		conn, err := c.LAN.Board(from).Dial(c.t.Context(), "tcp", fmt.Sprintf("%s:9254", c.LAN.Board(board).Addr.Addr()))
+		conn, err := c.LAN.Board(from).Dial(c.t.Context(), "tcp", fmt.Sprintf("%s:%d", c.LAN.Board(board).Addr.Addr(), port))
 		if err != nil {
 			return err.Error()
 		}
@@ -109,7 +123,9 @@ func (c *testCluster) browse(from, board int, d time.Duration) {
 	}
 	for ends := time.Now().Add(d); time.Now().Before(ends); c.watchFor(500 * time.Millisecond) {
 		get("/v1/status")
+		served = append(served, memoryOf(c.t, server))
 	}
+	return served
 }
 
 // sent adds up the packets that all boards have sent.
@@ -143,6 +159,16 @@ func (b *board) cpu() time.Duration {
 // memory is what a process has in memory, in MB (10^6 bytes): resident, the same with what
 // several processes share divided among them, and what no other process shares.
 type memory struct{ rss, pss, private float64 }
+
+// memories are those of one process at several times.
+type memories []memory
+
+func (m memories) median() memory { return m.sorted()[len(m)/2] }
+func (m memories) most() memory   { return m.sorted()[len(m)-1] }
+
+func (m memories) sorted() memories {
+	return slices.SortedFunc(slices.Values(m), func(a, b memory) int { return cmp.Compare(a.pss, b.pss) })
+}
 
 // memoryOf reads smaps_rollup of proc_pid_smaps(5).
 func memoryOf(t testing.TB, pid int) (m memory) {

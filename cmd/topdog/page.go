@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -22,6 +24,8 @@ const (
 	pageGCPercent   = 25
 	pageMemoryLimit = 24 << 20 // bytes, of which the runtime has 7 MB before anybody looks
 	pageProcessors  = 1
+	// The page has all the time. What its start or a visit has needed is given back, which takes a millisecond or two.
+	pageGivesBack = 10 * time.Second
 )
 
 func pageCommand() *cobra.Command {
@@ -44,12 +48,26 @@ root. All of it is in /usr/share/doc/topdog/docs/page.md.`,
 			runtime.GOMAXPROCS(pageProcessors)
 			debug.SetGCPercent(pageGCPercent)
 			debug.SetMemoryLimit(pageMemoryLimit)
-			giveBack()
+			go giveBackEvery(c.Context(), pageGivesBack)
 			return page.Run(c.Context(), console.Dial(socketPath(c)), o)
 		},
 	}
 	c.Flags().StringVar(&listen, "listen", "", "the TCP port, with or without an `address` of this board in front of it (default: page_listen of the configuration)")
 	return withSocket(c)
+}
+
+// giveBackEvery gives back at once, and then time and again, what memory is not in use.
+func giveBackEvery(ctx context.Context, pause time.Duration) {
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for {
+		giveBack()
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // pageOptions are those of the configuration, and of the flag, which comes first. A board that is not set up

@@ -45,8 +45,8 @@ func stateDir(cfg *config.Config) string {
 // makes hardly any garbage: whoever asks for its status does.
 const daemonGCPercent = 50
 
-// giveBack gives back the memory that only the start has needed. It comes before anything is in a hurry, since a
-// collection takes the processor for milliseconds.
+// giveBack gives back the memory that is not in use any more, as after a start. It is not for where anything is in a
+// hurry, since a collection takes the processor for milliseconds.
 func giveBack() {
 	debug.FreeOSMemory()
 	netio.DropProgram()
