@@ -57,10 +57,11 @@ type pageStep struct {
 type takeovers struct {
 	*watch
 
-	mu   sync.Mutex
-	last pageTakeover
-	told int  // the changes that were told of when it was looked at
-	more bool // the boards were not done with it then
+	mu        sync.Mutex
+	last      pageTakeover
+	electedNs int64 // when its leader was elected, on the clock of the traces
+	told      int   // the changes that were told of when it was looked at
+	more      bool  // the boards were not done with it then, or did not tell in time
 }
 
 func newTakeovers(w *watch) *takeovers {
@@ -85,19 +86,44 @@ func (t *takeovers) look(ctx context.Context) {
 	if !due {
 		return
 	}
-	next, over := t.assemble(t.traces(ctx))
+	traces, all := t.traces(ctx)
+	t.takeIn(traces, all)
+}
+
+// takeIn takes in what the boards have traced; all is whether all have told in time.
+func (t *takeovers) takeIn(traces map[int]console.Trace, all bool) {
+	e, found := lastElected(traces)
+	if !found {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.more = !all
+		return
+	}
+	next := t.assemble(e, traces)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.more = !over
-	if next.Leader == 0 || slices.Equal(next.Steps, t.last.Steps) && slices.Equal(next.SilentNs, t.last.SilentNs) {
+	t.more = !all || !e.change.Over
+	if !t.news(&next, e.step.AtNs) {
 		return
 	}
 	next.Number = t.last.Number + 1
-	t.last = next
+	t.last, t.electedNs = next, e.step.AtNs
 }
 
-// traces asks all boards that can tell.
-func (t *takeovers) traces(ctx context.Context) map[int]console.Trace {
+// news reports whether a document tells more than the last one. A board that has told before may be late or without power now:
+// an older election is not the last one then, and the same one is not told by fewer boards. t.mu is held.
+func (t *takeovers) news(next *pageTakeover, electedNs int64) bool {
+	switch was := len(t.last.Steps) + t.last.Omitted; {
+	case t.last.Number == 0 || electedNs > t.electedNs:
+		return true
+	case electedNs < t.electedNs || len(next.Steps)+next.Omitted < was:
+		return false
+	}
+	return !slices.Equal(next.Steps, t.last.Steps) || !slices.Equal(next.SilentNs, t.last.SilentNs)
+}
+
+// traces asks all boards that can tell. It reports whether all of them did in time.
+func (t *takeovers) traces(ctx context.Context) (found map[int]console.Trace, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, traceWithin)
 	defer cancel()
 	type answer struct {
@@ -118,45 +144,67 @@ func (t *takeovers) traces(ctx context.Context) map[int]console.Trace {
 			answers <- answer{b.number, trace, err}
 		}()
 	}
-	found := map[int]console.Trace{}
+	found, all = map[int]console.Trace{}, true
 	for range asked {
 		select {
 		case a := <-answers:
-			if a.err == nil {
+			switch {
+			case a.err == nil:
 				found[a.board] = a.trace
+			case ctx.Err() != nil:
+				all = false
 			}
 		case <-ctx.Done(): // a daemon that was frozen in the middle of it answers when it goes on
-			return found
+			return found, false
 		}
 	}
-	return found
+	return found, all
 }
 
-// assemble puts together the last change of leader. It reports whether the new leader is done with it.
-func (t *takeovers) assemble(traces map[int]console.Trace) (next pageTakeover, over bool) {
-	e, found := lastElected(traces)
-	if !found {
-		return next, true
-	}
+// assemble puts together the document of an election.
+func (t *takeovers) assemble(e elected, traces map[int]console.Trace) (next pageTakeover) {
 	from, to := e.from, e.change.Steps[len(e.change.Steps)-1].AtNs
 	next = pageTakeover{
 		Leader: e.leader, OldLeader: t.numberOfText(e.former), Term: e.step.Term,
 		Reason: e.step.Reason, ReasonText: e.step.ReasonText,
-		FromNs: t.traced(from), ToNs: t.traced(to), Omitted: e.change.Omitted, SilentNs: []int64{}, Steps: []pageStep{},
+		FromNs: t.traced(from), ToNs: t.traced(to), SilentNs: []int64{}, Steps: []pageStep{},
 	}
 	for n, trace := range traces {
 		for i := range trace.Changes {
-			next.Steps = append(next.Steps, t.stepsWithin(n, &trace.Changes[i], from-int64(besides), to+int64(besides))...)
+			c := &trace.Changes[i]
+			steps := t.stepsWithin(n, c, from-int64(besides), to+int64(besides))
+			if len(steps) > 0 {
+				next.Omitted += c.Omitted
+			}
+			next.Steps = append(next.Steps, steps...)
 		}
 	}
 	slices.SortStableFunc(next.Steps, func(a, b pageStep) int {
 		return cmp.Or(cmp.Compare(a.AtNs, b.AtNs), cmp.Compare(a.Board, b.Board))
 	})
-	if most := len(next.Steps) - stepsShown; most > 0 {
-		next.Steps, next.Omitted = next.Steps[:stepsShown], next.Omitted+most
-	}
+	rose := t.traced(e.step.AtNs)
+	next.omit(rose)
 	t.addClient(&next)
-	return next, e.change.Over
+	t.addCause(&next, rose)
+	return next
+}
+
+// omit leaves out steps if there are too many: not the first, not the last, and not those around the moment in which the
+// leader rose.
+func (p *pageTakeover) omit(roseNs int64) {
+	if len(p.Steps) <= stepsShown {
+		return
+	}
+	const part = stepsShown / 3
+	rose := slices.IndexFunc(p.Steps, func(s pageStep) bool { return s.AtNs >= roseNs })
+	kept := make([]pageStep, 0, stepsShown)
+	for i, s := range p.Steps {
+		if i < part || i >= len(p.Steps)-part || i >= rose-part/2 && i < rose+part/2 {
+			kept = append(kept, s)
+		}
+	}
+	p.Omitted += len(p.Steps) - len(kept)
+	p.Steps = kept
 }
 
 // elected is how a board has become the leader.
@@ -212,30 +260,49 @@ func (t *takeovers) stepsWithin(board int, c *console.TracedChange, from, to int
 	return steps
 }
 
-// addClient adds what the client has felt, and what had been done.
+// addClient adds what the client has felt.
 func (t *takeovers) addClient(next *pageTakeover) {
 	t.watch.mu.Lock()
+	defer t.watch.mu.Unlock()
 	t.collect()
 	for _, g := range t.gaps {
 		if g.After == next.Leader && t.at(g.To) >= next.FromNs && t.at(g.From) <= next.ToNs+int64(silentAfter) {
 			next.SilentNs = []int64{t.at(g.From), t.at(g.To)}
 		}
 	}
-	t.watch.mu.Unlock()
+}
+
+// addCause adds what had been done: the last thing from which this takeover may follow. What was done to all boards is the
+// cause only if nothing was done to one of the two leaders.
+func (t *takeovers) addCause(next *pageTakeover, roseNs int64) {
 	t.group.mu.Lock()
 	defer t.group.mu.Unlock()
+	ofAll := true
 	for _, a := range t.actions {
-		if at := t.at(a.at); slices.Contains(breaking, a.verb) && at <= next.ToNs && at >= next.FromNs-int64(actedBefore) {
+		at, all := t.at(a.at), slices.Contains(toAll, a.verb)
+		fits := all && ofAll || slices.Contains(breaking, a.verb) && a.board == next.OldLeader ||
+			slices.Contains(mending, a.verb) && a.board == next.Leader
+		if fits && at <= roseNs && at >= next.FromNs-int64(actedBefore) {
 			next.Action, next.Board, next.ActedNs = a.verb, a.board, &at
+			ofAll = all
 		}
 	}
 }
 
-// breaking are the verbs from which a takeover may follow.
-var breaking = []demopage.Verb{
-	demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOn, demopage.DeafOn,
-	demopage.Resign, demopage.Loss, demopage.Split,
-}
+// The verbs from which a takeover may follow.
+var (
+	// breaking keep a board from leading.
+	breaking = []demopage.Verb{
+		demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOn, demopage.DeafOn,
+		demopage.Resign,
+	}
+	// mending bring back a board, which may take the lead because it came back.
+	mending = []demopage.Verb{
+		demopage.PowerOn, demopage.CableIn, demopage.Start, demopage.Thaw, demopage.MuteOff, demopage.DeafOff,
+	}
+	// toAll are done to all boards.
+	toAll = []demopage.Verb{demopage.Loss, demopage.Split, demopage.Heal, demopage.AllOn}
+)
 
 // traced is a point in time of a trace as the documents have it.
 func (t *takeovers) traced(ns int64) int64 { return ns - int64(t.startedAt) }
