@@ -35,10 +35,11 @@ func (g *group) act(d deed, do func() error) error {
 func (g *group) switchOn(n int) error {
 	b := g.boards[n-1]
 	done := deed{demopage.PowerOn, n, "switched " + b.name + " on"}
-	if s := g.state(n).power; s == stopped || s == killed {
+	if s := g.state(n).power; s == stopped || s == killed || s == ended {
 		done = deed{demopage.Start, n, "started the daemon on " + b.name}
 	}
 	return g.act(done, func() error {
+		g.reap(b)
 		if b.daemon != nil {
 			return nil
 		}
@@ -75,7 +76,7 @@ func (g *group) start(b *board) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.daemon, b.stop, b.done, b.err = n, cancel, make(chan struct{}), nil
 	g.update(func() {
-		b.asked, b.power, b.role, b.leader = n, running, election.Isolated, wire.Nobody
+		b.asked, b.power, b.role, b.leader, b.why = n, running, election.Isolated, wire.Nobody, ""
 	})
 	go g.run(ctx, b)
 	return nil
@@ -95,6 +96,28 @@ func (g *group) run(ctx context.Context, b *board) {
 		}
 	}()
 	b.err = b.daemon.Run(ctx)
+	g.noteEnd(ctx, b)
+}
+
+// noteEnd notes that a daemon has ended, if nobody made it end.
+func (g *group) noteEnd(ctx context.Context, b *board) {
+	g.update(func() {
+		if b.power != running || ctx.Err() != nil {
+			return
+		}
+		b.gone(ended)
+		b.why = "it ended by itself, without an error"
+		if b.err != nil {
+			b.why = b.err.Error()
+		}
+	})
+}
+
+// reap makes room for the next daemon of a board whose daemon has ended by itself. Its error is told when the show ends.
+func (g *group) reap(b *board) {
+	if g.state(b.number).power == ended {
+		g.errs = append(g.errs, b.join())
+	}
 }
 
 // join waits until a board's daemon has ended.
@@ -123,7 +146,7 @@ func (b *board) end() error {
 
 // gone notes that the board's daemon is no more. The group's mu is held.
 func (b *board) gone(why power) {
-	b.asked, b.power, b.frozen, b.role, b.leader = nil, why, false, election.Isolated, wire.Nobody
+	b.asked, b.power, b.frozen, b.role, b.leader, b.why = nil, why, false, election.Isolated, wire.Nobody, ""
 }
 
 // cutPower ends a board as a power cut would, from one moment to the next and
@@ -131,10 +154,11 @@ func (b *board) gone(why power) {
 func (g *group) cutPower(n int) error {
 	b := g.boards[n-1]
 	return g.act(deed{demopage.PowerOff, n, "cut the power of " + b.name}, func() error {
+		g.reap(b)
+		g.update(func() { b.gone(powerOff) }) // first: it does not end by itself
 		if b.daemon != nil {
 			b.daemon.Kill()
 		}
-		g.update(func() { b.gone(powerOff) })
 		err := g.lan.power(n, false)
 		return errors.Join(err, b.end())
 	})
@@ -162,8 +186,11 @@ func (g *group) cable(n int, in bool) error {
 		done = deed{demopage.CableIn, n, "put the cable of " + b.name + " back"}
 	}
 	return g.act(done, func() error {
+		if err := g.lan.cable(n, in); err != nil {
+			return err
+		}
 		g.update(func() { b.cable = in })
-		return g.lan.cable(n, in)
+		return nil
 	})
 }
 

@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"topdog/internal/lab/demopage"
@@ -41,36 +43,51 @@ func (g *group) freeze(n int, still bool) error {
 func (g *group) impair(done deed, deaf, mute bool) error {
 	b := g.boards[done.board-1]
 	return g.act(done, func() error {
+		if err := g.lan.impair(b.number, deaf, mute); err != nil {
+			return err
+		}
 		g.update(func() { b.deaf, b.mute = deaf, mute })
-		return g.lan.impair(b.number, deaf, mute)
+		return nil
 	})
 }
 
 // lose has all boards lose some per cent of the packets that they receive.
 func (g *group) lose(percent int) error {
 	text := fmt.Sprintf("let all boards lose %d %% of the packets", percent)
-	return g.act(deed{demopage.Loss, 0, text}, func() error {
-		g.update(func() { g.loss = percent })
-		return g.lan.lose(float64(percent) / 100)
-	})
+	return g.act(deed{demopage.Loss, 0, text}, func() error { return g.setLoss(percent) })
 }
 
 // split lets the LAN fall in two.
 func (g *group) split(apart []int) error {
 	var names []string
-	side := map[int]bool{}
 	for _, n := range apart {
 		names = append(names, g.name(n))
-		side[n] = true
 	}
 	return g.act(deed{demopage.Split, 0, "split " + strings.Join(names, ", ") + " from the rest"}, func() error {
-		g.update(func() {
-			for _, b := range g.boards {
-				b.apart = side[b.number]
-			}
-		})
-		return g.lan.split(apart)
+		return g.setApart(apart)
 	})
+}
+
+// setLoss has all boards lose some per cent of the packets.
+func (g *group) setLoss(percent int) error {
+	if err := g.lan.lose(float64(percent) / 100); err != nil {
+		return err
+	}
+	g.update(func() { g.loss = percent })
+	return nil
+}
+
+// setApart has these boards be on the other part of the LAN than the client; none for one LAN.
+func (g *group) setApart(apart []int) error {
+	if err := g.lan.split(apart); err != nil {
+		return err
+	}
+	g.update(func() {
+		for _, b := range g.boards {
+			b.apart = slices.Contains(apart, b.number)
+		}
+	})
+	return nil
 }
 
 // heal makes the LAN one again, which loses nothing.
@@ -79,49 +96,37 @@ func (g *group) heal() error {
 }
 
 // repair is heal without being an act of its own.
-func (g *group) repair() error {
-	g.update(func() {
-		g.loss = 0
-		for _, b := range g.boards {
-			b.apart = false
-		}
-	})
-	if err := g.lan.lose(0); err != nil {
-		return err
-	}
-	return g.lan.split(nil)
-}
+func (g *group) repair() error { return errors.Join(g.setLoss(0), g.setApart(nil)) }
 
-// allOn makes everything as it was in the beginning, and has every daemon run.
+// allOn makes everything as it was in the beginning, and has every daemon run. What fails keeps nothing else from being done.
 func (g *group) allOn() error {
 	return g.act(deed{demopage.AllOn, 0, "repaired everything and switched all boards on"}, func() error {
-		if err := g.repair(); err != nil {
-			return err
-		}
+		failed := []error{g.repair()}
 		for _, b := range g.boards {
-			if err := g.restore(b); err != nil {
-				return err
-			}
+			failed = append(failed, g.restore(b))
 		}
-		return nil
+		return errors.Join(failed...)
 	})
 }
 
 // restore makes a board as it was in the beginning, and switches it on.
 func (g *group) restore(b *board) error {
-	g.update(func() { b.deaf, b.mute, b.frozen, b.cable = false, false, false, true })
-	if err := g.lan.impair(b.number, false, false); err != nil {
-		return err
-	}
-	if err := g.lan.cable(b.number, true); err != nil {
-		return err
-	}
+	failed := []error{g.lan.impair(b.number, false, false), g.lan.cable(b.number, true)}
+	g.update(func() {
+		if failed[0] == nil {
+			b.deaf, b.mute = false, false
+		}
+		b.cable = b.cable || failed[1] == nil
+	})
+	g.reap(b)
 	if b.daemon != nil {
+		g.update(func() { b.frozen = false })
 		b.gate.open()
-		return nil
+		return errors.Join(failed...)
 	}
-	if err := g.lan.power(b.number, true); err != nil {
-		return err
+	err := g.lan.power(b.number, true)
+	if err == nil {
+		err = g.start(b)
 	}
-	return g.start(b)
+	return errors.Join(append(failed, err)...)
 }

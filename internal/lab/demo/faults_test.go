@@ -2,11 +2,16 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"topdog/election"
+	"topdog/internal/config"
+	"topdog/internal/daemon"
 	"topdog/internal/lab/demopage"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -79,6 +84,244 @@ func TestFaults(t *testing.T) {
 			if test.reason != 0 && rose != test.reason {
 				t.Errorf("%s leads because %v, want %v", leader.name, rose, test.reason)
 			}
+		})
+	}
+}
+
+// brokenLAN is a LAN of which some things fail.
+type brokenLAN struct {
+	lan
+	power_, cable_, impair_ int // fails for this board
+	lose_, split_           bool
+}
+
+var errBroken = errors.New("broken")
+
+func brokenIf(broken bool, do func() error) error {
+	if broken {
+		return errBroken
+	}
+	return do()
+}
+
+func (l brokenLAN) power(n int, on bool) error {
+	return brokenIf(n == l.power_, func() error { return l.lan.power(n, on) })
+}
+
+func (l brokenLAN) cable(n int, in bool) error {
+	return brokenIf(n == l.cable_, func() error { return l.lan.cable(n, in) })
+}
+
+func (l brokenLAN) impair(n int, deaf, mute bool) error {
+	return brokenIf(n == l.impair_, func() error { return l.lan.impair(n, deaf, mute) })
+}
+
+func (l brokenLAN) lose(share float64) error {
+	return brokenIf(l.lose_, func() error { return l.lan.lose(share) })
+}
+
+func (l brokenLAN) split(apart []int) error {
+	return brokenIf(l.split_, func() error { return l.lan.split(apart) })
+}
+
+// TestAllOnGoesOn: what cannot be repaired is told, keeps nothing else from being repaired, and is shown as it is.
+func TestAllOnGoesOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		lan  brokenLAN
+		want [3]boardState // but for what the boards elect
+		loss int
+	}{
+		"power of 1":  {brokenLAN{power_: 1}, [3]boardState{{cable: true}, {power: running, cable: true}, {power: running, cable: true}}, 0},
+		"cable of 1":  {brokenLAN{cable_: 1}, [3]boardState{{power: running}, {power: running, cable: true}, {power: running, cable: true}}, 0},
+		"ears of 1":   {brokenLAN{impair_: 1}, [3]boardState{{power: running, cable: true, deaf: true}, {power: running, cable: true}, {power: running, cable: true}}, 0},
+		"loss":        {brokenLAN{lose_: true}, [3]boardState{{power: running, cable: true}, {power: running, cable: true}, {power: running, cable: true}}, 20},
+		"split":       {brokenLAN{split_: true}, [3]boardState{{power: running, cable: true, apart: true}, {power: running, cable: true}, {power: running, cable: true}}, 0},
+		"everything":  {brokenLAN{power_: 1, cable_: 1, impair_: 1, lose_: true, split_: true}, [3]boardState{{deaf: true, apart: true}, {power: running, cable: true}, {power: running, cable: true}}, 20},
+		"power of 3":  {brokenLAN{power_: 3}, [3]boardState{{power: running, cable: true}, {power: running, cable: true}, {cable: true}}, 0},
+		"not a thing": {brokenLAN{}, [3]boardState{{power: running, cable: true}, {power: running, cable: true}, {power: running, cable: true}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := newGroup(Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := g.close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			percent := 20
+			for _, a := range []demopage.Action{
+				{Verb: demopage.CableOut, Board: 1}, {Verb: demopage.DeafOn, Board: 1},
+				{Verb: demopage.Loss, Percent: &percent}, {Verb: demopage.Split, Apart: []int{1}},
+			} {
+				act(t, g, a)
+			}
+			test.lan.lan = g.lan
+			g.lan = test.lan
+			err = g.performAction(t.Context(), demopage.Action{Verb: demopage.AllOn})
+			if broken := test.lan != (brokenLAN{lan: test.lan.lan}); errors.Is(err, errBroken) != broken {
+				t.Errorf("got %v", err)
+			}
+			for i, want := range test.want {
+				got := g.state(i + 1)
+				got = boardState{power: got.power, cable: got.cable, deaf: got.deaf, mute: got.mute, apart: got.apart, frozen: got.frozen}
+				if got != want {
+					t.Errorf("board %d: got %+v, want %+v", i+1, got, want)
+				}
+			}
+			if g.loss != test.loss {
+				t.Errorf("a loss of %d, want %d", g.loss, test.loss)
+			}
+		})
+	}
+}
+
+// TestFailedAction: what was not done is not shown as if it had been.
+func TestFailedAction(t *testing.T) {
+	g, err := newGroup(Options{Boards: 2, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	g.lan = brokenLAN{g.lan, 1, 1, 1, true, true}
+	percent := 20
+	for _, a := range []demopage.Action{
+		{Verb: demopage.CableOut, Board: 1}, {Verb: demopage.DeafOn, Board: 1}, {Verb: demopage.MuteOn, Board: 1}, {Verb: demopage.PowerOn, Board: 1},
+		{Verb: demopage.Loss, Percent: &percent}, {Verb: demopage.Split, Apart: []int{1}},
+	} {
+		before := g.state(1)
+		if err := g.performAction(t.Context(), a); !errors.Is(err, errBroken) {
+			t.Errorf("%s: %v", a.Verb, err)
+		}
+		if got := g.state(1); got != before || g.loss != 0 {
+			t.Errorf("%s: %+v, a loss of %d; before %+v", a.Verb, got, g.loss, before)
+		}
+	}
+}
+
+// failingLAN is a LAN on which a daemon that ends does so with an error.
+type failingLAN struct {
+	lan
+	watching chan bool // closed when a daemon has begun
+}
+
+func (l failingLAN) platform(n int, cfg *config.Config) daemon.Platform {
+	p := l.lan.platform(n, cfg)
+	p.Watch = func(ctx context.Context, _ string, _ func(error), _ func(netio.Snapshot)) error {
+		close(l.watching)
+		<-ctx.Done()
+		return errBroken
+	}
+	return p
+}
+
+// TestDaemonEnds: a daemon that ends by itself is shown so, with the reason. It can be started again.
+func TestDaemonEnds(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  error
+		why  string
+		then demopage.Action
+	}{
+		{"with an error", errBroken, "broken", demopage.Action{Verb: demopage.Start, Board: 1}},
+		{"with an error, and all is repaired", errBroken, "broken", demopage.Action{Verb: demopage.AllOn}},
+		{"without one", nil, "it ended by itself, without an error", demopage.Action{Verb: demopage.Start, Board: 1}},
+		{"without power", errBroken, "broken", demopage.Action{Verb: demopage.PowerOff, Board: 1}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g, err := newGroup(Options{Boards: 2, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := g.lan
+			watching := make(chan bool)
+			if test.err != nil {
+				g.lan = failingLAN{whole, watching}
+			} else {
+				close(watching)
+			}
+			act(t, g, demopage.Action{Verb: demopage.PowerOn, Board: 1})
+			<-watching
+			g.lan = whole
+			b := g.boards[0]
+			b.daemon.Kill()
+			<-b.done
+			shown := newPageSource(g).document().Boards[0]
+			if shown.Daemon != daemonEnded || shown.Ended != test.why || shown.Role != "" || !shown.Power {
+				t.Errorf("the board is shown as %+v", shown)
+			}
+			act(t, g, test.then)
+			want := daemonRuns
+			if test.then.Verb == demopage.PowerOff {
+				want = daemonOff
+			}
+			if shown := newPageSource(g).document().Boards[0]; shown.Daemon != want || shown.Ended != "" {
+				t.Errorf("then the board is shown as %+v", shown)
+			}
+			if err := g.close(); !errors.Is(err, test.err) {
+				t.Errorf("in the end: %v, want %v", err, test.err)
+			}
+		})
+	}
+}
+
+// TestEnded: a daemon that was made to end has not ended by itself.
+func TestEnded(t *testing.T) {
+	for verb, want := range map[demopage.Verb]string{
+		demopage.PowerOff: daemonOff, demopage.Kill: daemonKilled, demopage.Stop: daemonStopped,
+	} {
+		t.Run(string(verb), func(t *testing.T) {
+			g, _ := newTestGroup(t, 2)
+			act(t, g, demopage.Action{Verb: verb, Board: 1})
+			if shown := newPageSource(g).document().Boards[0]; shown.Daemon != want || shown.Ended != "" {
+				t.Errorf("the board is shown as %+v", shown)
+			}
+		})
+	}
+}
+
+// noLAN connects no boards.
+type noLAN struct{ lan }
+
+func (noLAN) lose(float64) error { return nil }
+func (noLAN) split([]int) error  { return nil }
+
+func (noLAN) cannot(demopage.Verb) string { return "" }
+
+// TestPageFails: a page of which the boards cannot be switched on, or fail later, ends what serves it first.
+func TestPageFails(t *testing.T) {
+	for name, broken := range map[string]bool{"in the beginning": true, "later": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := &group{
+					started: time.Now(), changed: make(chan struct{}), failed: make(chan error, 1),
+					lan: brokenLAN{lan: noLAN{}, lose_: broken},
+				}
+				if !broken {
+					g.failed <- errBroken
+				}
+				asked, end, result := make(chan bool), make(chan bool), make(chan error, 1)
+				go func() {
+					result <- newPageSource(g).run(t.Context(), func(ctx context.Context) error {
+						<-ctx.Done()
+						close(asked)
+						<-end
+						return nil
+					})
+				}()
+				<-asked
+				synctest.Wait()
+				select {
+				case err := <-result:
+					t.Fatalf("the page is still being served: %v", err)
+				default:
+				}
+				close(end)
+				if err := <-result; err == nil || err.Error() != errBroken.Error() {
+					t.Errorf("got %v", err)
+				}
+			})
 		})
 	}
 }

@@ -99,6 +99,7 @@ const (
 	powerOff power = iota // without power
 	stopped               // with power, but its daemon was stopped in good order
 	killed                // with power, but its daemon was killed
+	ended                 // with power, but its daemon ended by itself
 	running
 )
 
@@ -129,6 +130,7 @@ type board struct {
 	leader wire.ID // whom it follows
 	term   wire.Term
 	rose   election.Reason // why it became the leader when it last did
+	why    string          // its daemon ended by itself; "" if it did not
 }
 
 // group is the boards, what connects them, and the client. Its actions may be
@@ -145,6 +147,7 @@ type group struct {
 
 	acting sync.Mutex // held by an action
 	boards []*board
+	errs   []error    // of daemons that ended by themselves, and were replaced since; only actions touch them
 	failed chan error // holds the first failure of a daemon, which is a mistake in topdog
 
 	mu      sync.Mutex
@@ -234,7 +237,7 @@ func (g *group) close() error {
 			b.gate.end()
 		}
 	}
-	var errs []error
+	errs := g.errs
 	for _, b := range g.boards {
 		errs = append(errs, b.join())
 	}

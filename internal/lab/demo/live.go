@@ -185,6 +185,7 @@ func (l *live) stopOrStart(context.Context) error {
 // boardState is what changes about a board.
 type boardState struct {
 	power   power
+	why     string // its daemon ended by itself; "" if it did not
 	frozen  bool
 	cable   bool
 	deaf    bool
@@ -201,7 +202,7 @@ func (g *group) state(n int) boardState {
 	defer g.mu.Unlock()
 	b := g.boards[n-1]
 	s := boardState{
-		power: b.power, frozen: b.frozen, cable: b.cable, deaf: b.deaf, mute: b.mute, apart: b.apart,
+		power: b.power, why: b.why, frozen: b.frozen, cable: b.cable, deaf: b.deaf, mute: b.mute, apart: b.apart,
 		role: b.role, term: uint32(b.term),
 	}
 	if b.leader != wire.Nobody {
@@ -271,6 +272,8 @@ func (g *group) lookAtBoards() []boardView {
 			views[i].Role = "stopped"
 		case s.power == killed:
 			views[i].Role = "killed"
+		case s.power == ended:
+			views[i].Role = "ended"
 		case s.role == election.Follower:
 			views[i].Follows = s.leader
 		}

@@ -42,31 +42,13 @@ func Page(ctx context.Context, o Options, listen string, child []string, out io.
 	token := demopage.NewToken()
 	sayWhere(out, webpage.URLs(port.Addr(), demopage.Fragment(token)))
 
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() { s.work(ctx) })
-	wg.Go(func() { s.look(ctx) })
-	served := make(chan error, 1)
 	shown := demopage.Options{Boards: o.Boards, Token: token, Report: func(err error) { fmt.Fprintln(out, err) }}
-	go func() {
+	return s.run(ctx, func(ctx context.Context) error {
 		if o.Namespaces {
-			served <- demopage.ServeByChild(ctx, child, port, s, shown)
-		} else {
-			served <- demopage.Serve(ctx, port, s, shown)
+			return demopage.ServeByChild(ctx, child, port, s, shown)
 		}
-	}()
-	if err := s.Act(ctx, demopage.Action{Verb: demopage.AllOn}); err != nil && ctx.Err() == nil {
-		return err
-	}
-	select {
-	case err = <-g.failed:
-		cancel()
-		return errors.Join(err, <-served)
-	case err = <-served:
-		return err
-	}
+		return demopage.Serve(ctx, port, s, shown)
+	})
 }
 
 // sayWhere writes where the page is.
@@ -98,6 +80,29 @@ type pageJob struct {
 func newPageSource(g *group) *pageSource {
 	w := &watch{group: g}
 	return &pageSource{group: g, watch: w, views: newViews(g), takeovers: newTakeovers(w), jobs: make(chan pageJob, queueLength)}
+}
+
+// run switches the boards on and has the page served, until ctx or either of them ends. Nothing of it runs on when it returns.
+func (s *pageSource) run(ctx context.Context, serve func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { s.work(ctx) })
+	wg.Go(func() { s.look(ctx) })
+	served := make(chan error, 1)
+	go func() { served <- serve(ctx) }()
+	if err := s.Act(ctx, demopage.Action{Verb: demopage.AllOn}); err != nil && ctx.Err() == nil {
+		cancel()
+		return errors.Join(err, <-served)
+	}
+	select {
+	case err := <-s.failed:
+		cancel()
+		return errors.Join(err, <-served)
+	case err := <-served:
+		return err
+	}
 }
 
 // Look returns a document.

@@ -24,7 +24,8 @@ type pageState struct {
 type pageBoard struct {
 	Number int    `json:"number"`
 	Power  bool   `json:"power"`
-	Daemon string `json:"daemon"` // one of the daemon constants
+	Daemon string `json:"daemon"`     // one of the daemon constants
+	Ended  string `json:"ended_text"` // why it is daemonEnded; "" otherwise
 	Cable  bool   `json:"cable"`
 	Deaf   bool   `json:"deaf"`
 	Mute   bool   `json:"mute"`
@@ -46,7 +47,8 @@ const (
 	daemonFrozen  = "frozen"
 	daemonStopped = "stopped"
 	daemonKilled  = "killed"
-	daemonOff     = "off" // the board has no power
+	daemonEnded   = "ended" // by itself
+	daemonOff     = "off"   // the board has no power
 )
 
 // pageView is what a board takes another one for.
@@ -83,8 +85,9 @@ type pageAction struct {
 	Board        int           `json:"board"` // 0 for all
 	Text         string        `json:"text"`
 	OutageNs     int64         `json:"outage_ns"`        // the longest; 0 for none
+	OutageGoesOn bool          `json:"outage_goes_on"`   // it has lasted so long until now
 	PausedNs     int64         `json:"client_paused_ns"` // for how much of it the client itself stood still
-	Before       int           `json:"before"`           // who answered before the outage, and after it; 0 if there was none
+	Before       int           `json:"before"`           // who answered before the outage, and after it; 0 for nobody
 	After        int           `json:"after"`
 	Moves        int           `json:"moves"` // how often another board answered than before
 	TwoHoldersNs int64         `json:"two_holders_ns"`
@@ -132,7 +135,7 @@ func (s *pageSource) document() pageState {
 		f := &followed[i]
 		state.Actions = append(state.Actions, pageAction{
 			Number: a.number, AtNs: s.at(a.at), Action: a.verb, Board: a.board, Text: a.text,
-			OutageNs: int64(f.outage.Duration()), PausedNs: int64(f.outage.Paused), Before: f.outage.Before, After: f.outage.After,
+			OutageNs: int64(f.outage.Duration()), OutageGoesOn: f.goesOn, PausedNs: int64(f.outage.Paused), Before: f.outage.Before, After: f.outage.After,
 			Moves: f.moves, TwoHoldersNs: int64(f.twoHolders),
 		})
 	}
@@ -145,7 +148,7 @@ func (b *pageBoard) mayInherit() bool { return b.Follows != 0 && b.Follows != b.
 func (s *pageSource) describeBoard(b *board, holds bool) pageBoard {
 	is := s.state(b.number)
 	p := pageBoard{
-		Number: b.number, Power: is.power != powerOff, Daemon: is.daemon(), Cable: is.cable,
+		Number: b.number, Power: is.power != powerOff, Daemon: is.daemon(), Ended: is.why, Cable: is.cable,
 		Deaf: is.deaf, Mute: is.mute, Apart: is.apart, Holds: holds, Light: s.light(b), Sees: []pageView{},
 	}
 	if is.power == running {
@@ -166,6 +169,8 @@ func (s *boardState) daemon() string {
 		return daemonStopped
 	case s.power == killed:
 		return daemonKilled
+	case s.power == ended:
+		return daemonEnded
 	case s.frozen:
 		return daemonFrozen
 	}

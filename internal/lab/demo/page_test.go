@@ -112,6 +112,7 @@ func TestLacks(t *testing.T) {
 		{"off", boardState{cable: true}, []demopage.Verb{demopage.PowerOn, demopage.CableOut, demopage.MuteOn, demopage.DeafOn}},
 		{"stopped", boardState{power: stopped, cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
 		{"killed", boardState{power: killed, cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
+		{"ended", boardState{power: ended, cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
 		{"frozen", boardState{power: running, frozen: true}, []demopage.Verb{demopage.PowerOff, demopage.CableIn, demopage.Kill, demopage.Thaw, demopage.MuteOn, demopage.DeafOn}},
 		{"deaf and mute", boardState{power: running, cable: true, deaf: true, mute: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOff, demopage.DeafOff}},
 	} {
@@ -377,7 +378,7 @@ func TestEveryNameOfThePageIsDocumented(t *testing.T) {
 		"Answer": keysOf[pageRun](), "What was done": keysOf[pageAction](), "About": keysOf[pageAbout](), "Name": keysOf[pageName](),
 		"Possible action": keysOf[pagePossible](), "Measured elsewhere": keysOf[measuredFigure](),
 		"Takeover": keysOf[pageTakeover](), "Step": keysOf[pageStep](), "Request": keysOf[demopage.Action](),
-		"Daemon":  {daemonRuns, daemonFrozen, daemonStopped, daemonKilled, daemonOff},
+		"Daemon":  {daemonRuns, daemonFrozen, daemonStopped, daemonKilled, daemonEnded, daemonOff},
 		"Views":   {seenSilent, seenGone, seenUnknown},
 		"Actions": verbs,
 	} {

@@ -34,6 +34,7 @@ type watch struct {
 // aftermath is what has followed from an action.
 type aftermath struct {
 	outage     observe.Gap // the longest; zero if there was none
+	goesOn     bool        // the outage does; it has lasted until now
 	moves      int         // how often another board answered than before
 	twoHolders time.Duration
 }
@@ -76,10 +77,17 @@ func (w *watch) answers(since time.Time) []answerRun {
 			all = append(all, r)
 		}
 	}
-	if _, silent := w.client.Last(); silent > silentAfter && len(all) > 0 {
-		all[len(all)-1].to = time.Now().Add(-silent)
+	if silence, ok := w.silence(); ok && len(all) > 0 {
+		all[len(all)-1].to = silence.From
 	}
 	return all
+}
+
+// silence returns the time since the last answer, if somebody has answered and nobody does any more.
+func (w *watch) silence() (silence observe.Gap, ok bool) {
+	who, silent := w.client.Last()
+	now := time.Now()
+	return observe.Gap{From: now.Add(-silent), To: now, Before: who}, who != 0 && silent > silentAfter
 }
 
 // causeSlack is by how much an outage may begin before its cause was noted.
@@ -110,7 +118,7 @@ func (w *watch) followed(most int) ([]action, []aftermath) {
 // aftermath returns what has followed from an action for the client, until the next one. w.mu is held.
 func (w *watch) aftermath(at, next time.Time) (f aftermath) {
 	for _, g := range w.gaps {
-		if begins := g.From.Add(causeSlack); begins.Before(at) || !begins.Before(next) {
+		if !followsFrom(g, at, next) {
 			continue
 		}
 		if g.Before != g.After {
@@ -120,5 +128,14 @@ func (w *watch) aftermath(at, next time.Time) (f aftermath) {
 			f.outage = g
 		}
 	}
+	if g, ok := w.silence(); ok && followsFrom(g, at, next) && g.Duration() > f.outage.Duration() {
+		f.outage, f.goesOn = g, true
+	}
 	return f
+}
+
+// followsFrom reports whether an outage belongs to an action at some time, and not to the next one.
+func followsFrom(g observe.Gap, at, next time.Time) bool {
+	begins := g.From.Add(causeSlack)
+	return !begins.Before(at) && begins.Before(next)
 }

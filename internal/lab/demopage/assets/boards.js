@@ -29,7 +29,7 @@ const cableDrawing = () => svg('svg', { viewBox: '0 0 48 48', 'aria-hidden': 'tr
 // then. One that says the same is pressed.
 const BUTTONS = [
   { key: 'kill', on: 'kill', off: 'start', text: 'Kill', back: 'Start', done: (b) => b.daemon === 'killed', title: 'end the daemon as SIGKILL does' },
-  { key: 'stop', on: 'stop', off: 'start', text: 'Stop', back: 'Start', done: (b) => b.daemon === 'stopped', title: 'end the daemon in good order, as SIGTERM does' },
+  { key: 'stop', on: 'stop', off: 'start', text: 'Stop', back: 'Start', done: (b) => b.daemon === 'stopped' || b.daemon === 'ended', title: 'end the daemon in good order, as SIGTERM does' },
   { key: 'freeze', on: 'freeze', off: 'thaw', text: 'Freeze', back: 'Thaw', done: (b) => b.daemon === 'frozen', title: 'have the daemon stand still, as SIGSTOP does' },
   { key: 'mute', on: 'mute_on', off: 'mute_off', text: 'Mute', back: 'Mute', done: (b) => b.mute, title: 'nobody hears it, and it hears all' },
   { key: 'deaf', on: 'deaf_on', off: 'deaf_off', text: 'Deaf', back: 'Deaf', done: (b) => b.deaf, title: 'it hears nobody, and all hear it' },
@@ -42,7 +42,7 @@ const RUNS = ['running', 'frozen'];
 function usable(button, b) {
   switch (button.key) {
     case 'kill': return RUNS.includes(b.daemon) || b.daemon === 'killed';
-    case 'stop': return b.daemon === 'running' || b.daemon === 'stopped';
+    case 'stop': return ['running', 'stopped', 'ended'].includes(b.daemon);
     case 'freeze': return RUNS.includes(b.daemon);
     case 'resign': return b.daemon === 'running' && b.role === 'leader';
     default: return true;
@@ -95,6 +95,7 @@ export function roleOf(b) {
     case 'off': return 'no power';
     case 'stopped': return 'stopped';
     case 'killed': return 'killed';
+    case 'ended': return 'ended by itself';
     case 'frozen': return `frozen (${b.role})`;
   }
   if (b.role === 'leader') return 'LEADER';
@@ -107,7 +108,7 @@ function showBoard(board, b, about, names, can) {
   const leads = b.role === 'leader' && b.daemon === 'running';
   setAttribute(element, 'data-daemon', b.daemon);
   setAttribute(element, 'data-apart', String(b.apart));
-  setAttribute(element, 'data-trouble', String(b.daemon === 'frozen' || b.role === 'isolated' || b.role === 'barred'));
+  setAttribute(element, 'data-trouble', String(b.daemon === 'frozen' || b.daemon === 'ended' || b.role === 'isolated' || b.role === 'barred'));
   setAttribute(element, 'data-leads', String(leads));
   setText(board.role, roleOf(b) + (b.mute ? ', mute' : '') + (b.deaf ? ', deaf' : ''));
   showDetail(board.detail, b, about, names);
@@ -140,6 +141,7 @@ function showDetail(element, b, about, names) {
   if (b.holds) parts.push(['held', about.address]);
   else if (b.follows > 0 && b.follows !== b.number) parts.push(['', `follows ${names.get(b.follows)}`]);
   if (b.term > 0 && b.role !== '') parts.push(['soft', `term ${b.term}`]);
+  if (b.ended_text !== '') parts.push(['bad', b.ended_text]);
   if (b.grade !== '' && b.grade !== 'passing') parts.push(['badge warn', b.grade]);
   keyed(element, parts, ([kind]) => kind, ([kind]) => h('span', { class: kind }), (span, [, text]) => setText(span, text));
 }

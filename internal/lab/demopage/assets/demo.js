@@ -144,8 +144,8 @@ function silence() {
   return !last ? clock.now() : last.to_ns === null ? 0 : Math.max(0, clock.now() - last.to_ns / 1e6);
 }
 
-// lastOutage is what was done last that had an outage which is worth a word.
-const lastOutage = () => state.actions.find((a) => a.action !== 'all_on' && (a.moves > 0 || a.outage_ns > 20e6));
+// lastOutage is what was done last that had an outage which is worth a word, and is over.
+const lastOutage = () => state.actions.find((a) => !a.outage_goes_on && a.action !== 'all_on' && (a.moves > 0 || a.outage_ns > 20e6));
 
 let said = '';
 
@@ -172,7 +172,7 @@ function then(a) {
   if (a.moves > 1) parts.push(`${a.moves} moves`);
   if (a.two_holders_ns > 0) parts.push(`two boards held it for ${duration(a.two_holders_ns / 1e6)}`);
   if (a.client_paused_ns > 10e6) parts.push(`the client itself stood still for ${duration(a.client_paused_ns / 1e6)} of it`);
-  return parts.join(', ') || 'nothing moved';
+  return parts.join(', ') || (a.outage_goes_on ? 'nobody answers' : 'nothing moved');
 }
 
 function showDone() {
@@ -183,7 +183,7 @@ function showDone() {
       setText(what.firstChild, a.text);
       const seconds = Math.floor((clock.now() - a.at_ns / 1e6) / 1000);
       setText(what.lastChild, seconds > 0 ? ago(seconds * 1000) : 'just now');
-      setText(ms, a.outage_ns > 0 ? duration(a.outage_ns / 1e6) : '–');
+      setText(ms, a.outage_ns > 0 ? duration(a.outage_ns / 1e6) + (a.outage_goes_on ? ' …' : '') : '–');
       setAttribute(ms, 'class', a.outage_ns > 0 ? 'ms numbers bad' : 'ms numbers soft');
       setText(after, then(a));
     });

@@ -65,7 +65,9 @@ export function showTakeover(t, at, names) {
   if (t.number === 0) return;
   const steps = relevant(t), name = (n) => names.get(n) ?? 'nobody';
   const silent = t.silent_ns.length === 2 ? ` The client had no answer for ${duration((t.silent_ns[1] - t.silent_ns[0]) / 1e6)}.` : '';
-  setText(at.text, `${name(t.old_leader)} → ${name(t.leader)}, term ${t.term}: ${t.reason_text}.${silent} All times count from the last heartbeat, and are exact; distances are not to scale.`);
+  const beat = t.steps.some((s) => s.board === t.leader && s.at_ns === t.from_ns && s.step === 'heard' && s.message === 'HEARTBEAT');
+  setText(at.text, `${name(t.old_leader)} → ${name(t.leader)}, term ${t.term}: ${t.reason_text}.${silent} All times count from ${beat ? 'the last heartbeat' : 'the first step'}, and are exact; distances are not to scale.`
+    + (t.omitted > 0 ? ` ${t.omitted} steps were too many, and are left out in the middle.` : ''));
   at.diagram.replaceChildren(draw(t, steps, names));
   keyed(at.steps, steps, (s) => `${s.at_ns}.${s.board}.${s.step}.${s.message}`, () => h('tr', null, h('td'), h('td'), h('td')), (row, s) => {
     [us((s.at_ns - t.from_ns) / 1e6), names.get(s.board), words(s, names) + (s.failed ? ', which failed' : '')].forEach((text, i) => setText(row.children[i], text));
@@ -96,7 +98,7 @@ function draw(t, all, names) {
   const { kept: steps, folded } = fold(all);
   const lanes = new Map([...names.keys()].map((n, i) => [n, GUTTER + LANE * (i + 1) + LANE / 2]));
   const client = GUTTER + LANE / 2, width = GUTTER + LANE * (names.size + 1);
-  const moments = [...steps.map((s) => s.at_ns), ...t.silent_ns];
+  const moments = [t.from_ns, ...steps.map((s) => s.at_ns), ...t.silent_ns];
   if (t.acted_ns !== null) moments.push(t.acted_ns);
   const s = scale(moments, folded);
   const drawing = svg('svg', { viewBox: `0 0 ${width} ${s.end}`, role: 'img', 'aria-label': 'The messages of the last takeover as a diagram. The list below has the same.' });
@@ -149,10 +151,13 @@ function drawSilence(t, s, x, drawing, text) {
 // drawLead draws who led when.
 function drawLead(t, steps, s, lanes, drawing) {
   const rises = steps.find((it) => it.board === t.leader && it.step === 'role' && it.role === 'leader');
-  const falls = t.action === 'power_off' || t.action === 'kill' || t.action === 'freeze' ? t.acted_ns
-    : steps.find((it) => it.board === t.old_leader && it.step === 'role')?.at_ns ?? t.acted_ns;
+  // A leader that was ended at once says nothing any more, and a mute one goes on. Any other one that cannot tell led when it
+  // was heard last.
+  const falls = ['power_off', 'kill', 'freeze'].includes(t.action) ? t.acted_ns
+    : steps.find((it) => it.board === t.old_leader && it.step === 'role' && it.role !== 'leader')?.at_ns
+      ?? (t.action === 'mute_on' ? null : t.from_ns);
   const line = (n, from, to) => drawing.append(svg('line', { class: 'leads', x1: lanes.get(n), x2: lanes.get(n), y1: from, y2: to }));
-  if (lanes.has(t.old_leader)) line(t.old_leader, HEAD, falls === null ? HEAD + 14 : s.y(falls));
+  if (lanes.has(t.old_leader)) line(t.old_leader, HEAD, falls === null ? s.end : s.y(falls));
   if (rises) line(t.leader, s.y(rises.at_ns), s.end);
 }
 
@@ -186,10 +191,16 @@ function drawDeeds(t, steps, s, lanes, names, drawing, text) {
     if (it.board === t.leader && it.step === 'role' && it.role === 'leader') text(x + 12, y + 14, 'good', 'LEADER', 'start');
   }
   if (t.acted_ns === null) return;
-  const x = lanes.get(t.board) ?? lanes.get(t.old_leader), y = s.y(t.acted_ns);
-  if (x === undefined) return;
-  drawing.append(svg('path', { class: 'cut', d: `M${x - 8} ${y - 8} l16 16 m0 -16 l-16 16` }));
-  text(x - 14, y + 4, 'bad', t.action.replaceAll('_', ' '), 'end');
+  const y = s.y(t.acted_ns), what = t.action.replaceAll('_', ' ');
+  if (!lanes.has(t.board)) { // it was done to all
+    const all = [...lanes.values()];
+    drawing.append(svg('line', { class: 'cut', x1: all[0], x2: all.at(-1), y1: y, y2: y }));
+    text(all[0] - 14, y + 4, 'bad', what, 'end');
+    return;
+  }
+  const x = lanes.get(t.board), back = t.board === t.leader;
+  drawing.append(svg('path', { class: back ? 'back' : 'cut', d: back ? `M${x - 9} ${y} h18 M${x} ${y - 9} v18` : `M${x - 8} ${y - 8} l16 16 m0 -16 l-16 16` }));
+  text(x - 14, y + 4, back ? 'good' : 'bad', what, 'end');
 }
 
 // drawTimes writes the time beside steps that are far enough apart.
