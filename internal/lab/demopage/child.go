@@ -13,12 +13,16 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // nobody is the user and the group of a child: those that own nothing.
 const nobody = 65534
+
+// childEndsWithin is how long a child may take to end when its stream has been closed. One that was stopped does not end by itself.
+const childEndsWithin = time.Second
 
 // The files that a child finds open.
 const (
@@ -50,11 +54,23 @@ func ServeByChild(ctx context.Context, command []string, port net.Listener, sour
 	defer stop()
 	err = serveLink(ctx, stream, source, o)
 	stream.Close()
-	ended := child.Wait()
+	ended := awaitEnd(child.Wait, child.Process.Kill)
 	if ctx.Err() != nil {
 		return nil
 	}
 	return errors.Join(err, fmt.Errorf("the process of the page has ended: %w", errors.Join(ended)))
+}
+
+// awaitEnd waits for a child that is about to end, and kills it if that takes too long.
+func awaitEnd(wait, kill func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(childEndsWithin):
+		return errors.Join(kill(), <-ended)
+	}
 }
 
 // startChild starts a process that has the port, the stream, and no privileges.

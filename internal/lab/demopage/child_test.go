@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,8 +84,8 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
-// awaitEnd waits until a process has ended.
-func awaitEnd(t *testing.T, pidfd int) {
+// awaitProcess waits until a process has ended.
+func awaitProcess(t *testing.T, pidfd int) {
 	t.Helper()
 	ended := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(ended, 10_000)
@@ -153,6 +154,65 @@ func TestChild(t *testing.T) {
 	}
 }
 
+// TestStoppedChild: a child that was stopped does not keep its parent from ending.
+func TestStoppedChild(t *testing.T) {
+	needRoot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- ServeByChild(ctx, childCommand, port, &fakeSource{}, testOptions) }()
+	get(t, "http://"+port.Addr().String()+"/v1/demo")
+	child := onlyChild(t, os.Getpid())
+	if err := unix.Kill(child, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * childEndsWithin):
+		t.Error("the parent waits for its child")
+		_ = unix.Kill(child, unix.SIGKILL)
+		<-ended
+	}
+}
+
+// TestAwaitEnd: a child that ends in time is not killed, and any other one is.
+func TestAwaitEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes  time.Duration
+		killed bool
+	}{
+		"in time":  {childEndsWithin - 1, false},
+		"too late": {childEndsWithin + 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, killed := time.Now(), make(chan struct{})
+				wait := func() error {
+					select {
+					case <-time.After(test.takes):
+						return nil
+					case <-killed:
+						return errors.New("killed")
+					}
+				}
+				err := awaitEnd(wait, func() error { close(killed); return nil })
+				if (err != nil) != test.killed || time.Since(began) != min(test.takes, childEndsWithin) {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+			})
+		})
+	}
+}
+
 // TestParentKilled: the child ends when its parent does, however that ends.
 func TestParentKilled(t *testing.T) {
 	needRoot(t)
@@ -179,7 +239,7 @@ func TestParentKilled(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	awaitEnd(t, child)
+	awaitProcess(t, child)
 }
 
 // TestChildEnds: a child that has ended ends the page, with an error.

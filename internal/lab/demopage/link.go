@@ -27,11 +27,12 @@ type greeting struct {
 	Token  string `json:"token"`
 }
 
-// question is a line of the child: one document, or one action.
+// question is a line of the child: one document, or one action, or that nobody waits for an earlier one any more.
 type question struct {
-	ID   uint64          `json:"id"`
-	Look Document        `json:"look,omitempty"`
-	Act  json.RawMessage `json:"act,omitempty"`
+	ID     uint64          `json:"id"`
+	Look   Document        `json:"look,omitempty"`
+	Act    json.RawMessage `json:"act,omitempty"`
+	GiveUp bool            `json:"give_up,omitempty"` // the one with this id
 }
 
 // reply is a line of the parent.
@@ -60,8 +61,8 @@ func (l *lines) write(v any) error {
 	return err
 }
 
-// serveLink answers a child until the stream ends, which is no error.
-func serveLink(ctx context.Context, stream io.ReadWriter, source Source, o Options) error {
+// serveLink answers a child until the stream ends, which is no error. It closes the stream.
+func serveLink(ctx context.Context, stream io.ReadWriteCloser, source Source, o Options) error {
 	out := &lines{w: stream}
 	if err := out.write(greeting{o.Boards, o.Token}); err != nil {
 		return fmt.Errorf("greet the process of the page: %w", err)
@@ -69,7 +70,9 @@ func serveLink(ctx context.Context, stream io.ReadWriter, source Source, o Optio
 	ctx, cancel := context.WithCancel(ctx)
 	var answering sync.WaitGroup
 	defer answering.Wait()
+	defer stream.Close() // a child that reads nothing keeps answers waiting
 	defer cancel()
+	asked := &asking{cancels: map[uint64]context.CancelFunc{}}
 	places := make(chan struct{}, askedAtOnce)
 	in := bufio.NewScanner(stream)
 	in.Buffer(make([]byte, 0, askedMax), askedMax)
@@ -78,9 +81,18 @@ func serveLink(ctx context.Context, stream io.ReadWriter, source Source, o Optio
 		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
 			return fmt.Errorf("the process of the page asks for nonsense: %w", err)
 		}
+		if q.GiveUp {
+			asked.end(q.ID)
+			continue
+		}
 		places <- struct{}{}
+		ctx, ok := asked.begin(ctx, q.ID)
+		if !ok {
+			return fmt.Errorf("the process of the page asks for nonsense: there are two questions %d", q.ID)
+		}
 		answering.Go(func() {
 			defer func() { <-places }()
+			defer asked.end(q.ID)
 			_ = out.write(answer(ctx, source, q, o.Boards)) // a child that has gone is seen by Scan
 		})
 	}
@@ -88,6 +100,33 @@ func serveLink(ctx context.Context, stream io.ReadWriter, source Source, o Optio
 		return fmt.Errorf("read what the process of the page asks: %w", err)
 	}
 	return nil
+}
+
+// asking are the questions in progress. The child is not trusted to give up in time.
+type asking struct {
+	mu      sync.Mutex
+	cancels map[uint64]context.CancelFunc
+}
+
+// begin returns the context of a question, unless there is one with the same id.
+func (a *asking) begin(ctx context.Context, id uint64) (context.Context, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancels[id] != nil {
+		return nil, false
+	}
+	ctx, a.cancels[id] = context.WithTimeout(ctx, actWithin)
+	return ctx, true
+}
+
+// end ends a question; it may have ended already.
+func (a *asking) end(id uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if cancel := a.cancels[id]; cancel != nil {
+		cancel()
+		delete(a.cancels, id)
+	}
 }
 
 // answer does what a child asks. An action is looked at again: the child is not trusted.
@@ -173,6 +212,8 @@ func (r *remote) ask(ctx context.Context, q question) (reply, error) {
 		r.mu.Lock()
 		delete(r.waiting, q.ID)
 		r.mu.Unlock()
+		// What nobody waits for is not to be done. A parent that stands still reads nothing, and must not be waited for.
+		go func() { _ = r.out.write(question{ID: q.ID, GiveUp: true}) }()
 		return reply{}, ctx.Err()
 	}
 }

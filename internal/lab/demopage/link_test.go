@@ -81,20 +81,79 @@ func TestLink(t *testing.T) {
 // TestHostileChild: a child that asks for something else ends the link.
 func TestHostileChild(t *testing.T) {
 	for name, says := range map[string]string{
-		"no JSON":  "hello\n",
-		"too long": strings.Repeat("x", askedMax+1) + "\n",
+		"no JSON":          "hello\n",
+		"one number twice": `{"id":1,"act":{}}` + "\n" + `{"id":1,"act":{}}` + "\n",
+		"too long":         strings.Repeat("x", askedMax+1) + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := net.Pipe()
 			defer theirs.Close()
 			source := &fakeSource{}
 			ended := make(chan error, 1)
-			go func() { ended <- serveLink(t.Context(), ours, source, testOptions); ours.Close() }()
+			go func() { ended <- serveLink(t.Context(), ours, source, testOptions) }()
 			_, _ = bufio.NewReader(theirs).ReadString('\n')
 			_, _ = io.WriteString(theirs, says) // fails when the parent has heard enough
 			if err := <-ended; err == nil || len(source.done) > 0 {
 				t.Errorf("%v, done %v", err, source.done)
 			}
+		})
+	}
+}
+
+// slowSource has actions that take until a time is over, or nobody waits any more. It holds how they ended.
+type slowSource struct {
+	fakeSource
+	takes time.Duration
+	ended chan error
+}
+
+func (s *slowSource) Act(ctx context.Context, _ Action) error {
+	select {
+	case <-time.After(s.takes):
+		s.ended <- nil
+	case <-ctx.Done():
+		s.ended <- ctx.Err()
+	}
+	return ctx.Err()
+}
+
+// TestGiveUp: the parent learns that nobody waits for an action any more, and does not depend on being told.
+func TestGiveUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes, patience time.Duration
+		after           time.Duration // it ended
+		child, parent   error         // how it ended for both
+	}{
+		"it is done":                    {time.Second, time.Minute, time.Second, nil, nil},
+		"the client gives up":           {time.Hour, time.Second, time.Second, context.DeadlineExceeded, context.Canceled},
+		"the child does not give up":    {time.Hour, time.Hour, actWithin, context.DeadlineExceeded, context.DeadlineExceeded},
+		"it is done at the last moment": {actWithin - 1, time.Hour, actWithin - 1, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &slowSource{takes: test.takes, ended: make(chan error, 1)}
+				r, end, ended := linked(t, source)
+				ctx, cancel := context.WithTimeout(t.Context(), test.patience)
+				defer cancel()
+				began := time.Now()
+				err := r.Act(ctx, Action{Verb: Resign, Board: 1})
+				if (err != nil) != (test.child != nil) || err != nil && err.Error() != test.child.Error() {
+					t.Errorf("the child gets %v", err)
+				}
+				if err := <-source.ended; !errors.Is(err, test.parent) || time.Since(began) != test.after {
+					t.Errorf("for the parent it ended with %v after %v", err, time.Since(began))
+				}
+				// Places are free again, and who gave up is forgotten.
+				for range 2 * askedAtOnce {
+					if _, _, err := r.Look(t.Context(), State); err != nil {
+						t.Fatal(err)
+					}
+				}
+				end()
+				if err := <-ended; err != nil && !errors.Is(err, io.ErrClosedPipe) {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
