@@ -117,10 +117,16 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// addressOf is where a connection comes from. One that does not say so, as of a pipe, counts with all of
-// its kind. Of IPv6 it is the network: a machine may take any address of it (RFC 4291, section 2.5.1).
+// addressOf is where a connection comes from.
 func addressOf(c net.Conn) netip.Addr {
-	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	return AddressOf(c.RemoteAddr().String())
+}
+
+// AddressOf is the address with which a client at HOST:PORT (http.Request.RemoteAddr) counts where there is a limit for each.
+// One that does not say so, as of a pipe, counts with all of its kind. Of IPv6 it is the network: a machine may take any
+// address of it (RFC 4291, section 2.5.1).
+func AddressOf(remote string) netip.Addr {
+	from, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return netip.Addr{}
 	}

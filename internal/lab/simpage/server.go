@@ -25,6 +25,7 @@ const (
 	runLimit        = 20 * time.Second
 	comparisonLimit = 2 * time.Minute
 	mayWait         = 64 // a class that clicks at the same time
+	mayWaitEach     = 6  // as many requests as a browser makes at the same time
 )
 
 // page is what the routes share.
@@ -57,7 +58,7 @@ func New(report func(error)) (*web.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{limits: web.DefaultLimits, runs: newWorker(mayWait, runLimit), comparisons: newWorker(mayWait, comparisonLimit)}
+	p := &page{limits: web.DefaultLimits, runs: newWorker(mayWait, mayWaitEach, runLimit), comparisons: newWorker(mayWait, mayWaitEach, comparisonLimit)}
 	return &web.Server{
 		Limits: p.limits,
 		Names: func() []string {
@@ -109,7 +110,7 @@ func (p *page) answer(w http.ResponseWriter, r *http.Request, worker *worker, co
 	if err := p.deadlines(w, time.Time{}); err != nil {
 		return err
 	}
-	err := worker.do(r.Context(), compute)
+	err := worker.do(r.Context(), web.AddressOf(r.RemoteAddr), compute)
 	if late := p.deadlines(w, time.Now().Add(p.limits.Write)); late != nil {
 		return late
 	}

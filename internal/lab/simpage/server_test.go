@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -94,18 +96,18 @@ func TestCancelledComparison(t *testing.T) {
 func TestWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const waiting = 2
-		w := newWorker(waiting, time.Minute)
+		w := newWorker(waiting, waiting+1, time.Minute)
 		untilDone := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		results := make(chan error, waiting+1)
 		var cancels []context.CancelFunc
 		for range waiting + 1 {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancels = append(cancels, cancel)
-			go func() { results <- w.do(ctx, untilDone) }()
+			go func() { results <- w.do(ctx, netip.Addr{}, untilDone) }()
 			synctest.Wait()
 		}
 		var refusal *web.Error
-		if err := w.do(t.Context(), untilDone); !errors.As(err, &refusal) || refusal.Code != http.StatusServiceUnavailable {
+		if err := w.do(t.Context(), netip.Addr{}, untilDone); !errors.As(err, &refusal) || refusal.Code != http.StatusServiceUnavailable {
 			t.Errorf("one too many gets %v", err)
 		}
 		cancels[0]() // who computes
@@ -120,11 +122,62 @@ func TestWorker(t *testing.T) {
 		if err := <-results; !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "longer than 1m0s") || time.Since(began) != time.Minute {
 			t.Errorf("what takes too long gets %v after %v", err, time.Since(began))
 		}
-		if err := w.do(t.Context(), func(context.Context) error { return nil }); err != nil {
+		if err := w.do(t.Context(), netip.Addr{}, func(context.Context) error { return nil }); err != nil {
 			t.Errorf("the worker is not free: %v", err)
 		}
 		cancels[2]()
 	})
+}
+
+// TestWorkerOfOneAddress: whoever asks more than others does not keep them out.
+func TestWorkerOfOneAddress(t *testing.T) {
+	for name, test := range map[string]struct {
+		many  func(i int) string // who asks again and again
+		other string             // who asks once
+		alike bool               // they count as one
+	}{
+		"IPv4":                   {func(i int) string { return fmt.Sprintf("10.0.0.1:%d", 1000+i) }, "10.0.0.2:1000", false},
+		"IPv4 on a v6 socket":    {func(i int) string { return fmt.Sprintf("[::ffff:10.0.0.1]:%d", 1000+i) }, "10.0.0.1:1000", true},
+		"one network of IPv6":    {func(i int) string { return fmt.Sprintf("[2001:db8::%x]:1000", 1+i) }, "[2001:db8:0:1::1]:1000", false},
+		"the same network again": {func(i int) string { return fmt.Sprintf("[2001:db8::%x]:1000", 1+i) }, "[2001:db8::ffff]:1000", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				p := &page{limits: web.DefaultLimits, runs: newWorker(mayWait, mayWaitEach, runLimit)}
+				refused := 0
+				ask := func(ctx context.Context, from string, compute func(context.Context) error) error {
+					r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+					r.RemoteAddr = from
+					return p.answer(httptest.NewRecorder(), r, p.runs, compute, func() any { return "computed" })
+				}
+				for i := range mayWait {
+					go func() {
+						var refusal *web.Error
+						err := ask(ctx, test.many(i), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+						if errors.As(err, &refusal) && refusal.Code == http.StatusServiceUnavailable && ctx.Err() == nil {
+							refused++
+						}
+					}()
+					synctest.Wait()
+				}
+				if refused != mayWait-mayWaitEach {
+					t.Errorf("%d of %d are refused, want all but %d", refused, mayWait, mayWaitEach)
+				}
+				other := make(chan error, 1)
+				go func() { other <- ask(t.Context(), test.other, func(context.Context) error { return nil }) }()
+				synctest.Wait()
+				cancel()
+				if err := <-other; (err != nil) != test.alike {
+					t.Errorf("another one gets %v", err)
+				}
+				synctest.Wait()
+				if p.runs.taken != 0 || len(p.runs.from) != 0 {
+					t.Errorf("%d places are taken, %v", p.runs.taken, p.runs.from)
+				}
+			})
+		})
+	}
 }
 
 // serveSlowly serves a route that computes, on loopback, and returns its URL. A request may take 20 ms.
@@ -132,7 +185,7 @@ func serveSlowly(t *testing.T, compute func(context.Context) error) string {
 	t.Helper()
 	limits := web.DefaultLimits
 	limits.Request, limits.Linger = 20*time.Millisecond, 0
-	p := &page{limits: limits, runs: newWorker(0, time.Minute)}
+	p := &page{limits: limits, runs: newWorker(0, 1, time.Minute)}
 	s := &web.Server{Limits: limits, Routes: []web.Route{{Path: "/", Serve: func(w http.ResponseWriter, r *http.Request) error {
 		return p.answer(w, r, p.runs, compute, func() any { return "computed" })
 	}}}}
