@@ -20,8 +20,10 @@ func testDemo(t *testing.T, s *stage) {
 	b.lookAs(laptop)
 	b.until("document.querySelectorAll('.seen').length === 5 * 4") // each sees the others
 	old := b.leads()
+	b.lit(old)
 	b.press(old + ": pull the power plug")
 	b.until(`document.querySelector('.board[data-daemon="off"]') && document.querySelector('.board[data-leads="true"]')`)
+	b.lit(b.leads())
 	b.until(`document.querySelector('#done .ms.bad') && /ms/.test(document.querySelector('#number').textContent)`)
 	b.until(`document.querySelectorAll('#diagram .message').length > 3 && document.querySelectorAll('#steps tr').length > 5`)
 	b.reads("no power", "cut the power of", "measured elsewhere", "nobody answered", old+" → "+b.leads())
@@ -36,6 +38,22 @@ func testDemo(t *testing.T, s *stage) {
 	}
 	b.lookAs(laptop)
 	b.do(chromedp.Click(chromedp.CSS("#all-on")))
+	b.until(`document.querySelectorAll('.board[data-daemon="running"]').length === 5`)
+}
+
+// testDemoNetns does the same with boards in network namespaces, where the page is served by a process without
+// privileges that only passes on what is done.
+func testDemoNetns(t *testing.T, s *stage) {
+	b := s.open(t, s.serve(t, "demo", "--page", "--netns"))
+	b.reads("LEADER", "heir", "you may pull plugs")
+	b.lookAs(laptop)
+	old := b.leads()
+	b.lit(old)
+	b.press(old + ": pull the network cable")
+	b.until(fmt.Sprintf(`document.querySelector('.board[data-leads="true"] h3')?.textContent.match(/^(?!%s$)/)`, old))
+	b.lit(b.leads())
+	b.reads("pulled the cable of " + old)
+	b.press(old + ": put the network cable back")
 	b.until(`document.querySelectorAll('.board[data-daemon="running"]').length === 5`)
 }
 
@@ -98,6 +116,15 @@ func (b *tab) leads() string {
 	b.t.Helper()
 	b.until(`document.querySelector('.board[data-leads="true"]')`)
 	return value[string](b, `document.querySelector('.board[data-leads="true"] h3').textContent`)
+}
+
+// lit waits until the light of a board that leads is lit, and that of no other one: followers flash in turn.
+func (b *tab) lit(leader string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf(`(() => {
+		const lit = [...document.querySelectorAll('.board:has(.light[data-lit="true"]) h3')];
+		return lit.length === 1 && lit[0].textContent === %q;
+	})()`, leader))
 }
 
 // press presses the button of a name.

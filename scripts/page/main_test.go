@@ -49,6 +49,7 @@ func TestPages(t *testing.T) {
 		{"takeover", testTakeover},
 		{"daemon killed", testDaemonKilled},
 		{"demo", testDemo},
+		{"demo netns", testDemoNetns},
 		{"demo actions", testDemoActions},
 		{"demo spectator", testDemoSpectator},
 		{"sim", testSim},
