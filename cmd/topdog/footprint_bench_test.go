@@ -37,6 +37,7 @@ func BenchmarkFootprint(b *testing.B) {
 		b.ReportMetric(float64(c.sent()-sent)/idle.Seconds(), "packets/s")
 		b.ReportMetric(memoryOf(b, leader.PID()).rss, "leader-MB")
 		b.ReportMetric(memoryOf(b, follower.PID()).rss, "follower-MB")
+		b.ReportMetric(memoryOf(b, follower.PID()).anonymous, "follower-anonymous-MB")
 		b.ReportMetric(0, "ns/op")
 	}
 }
@@ -157,8 +158,8 @@ func (b *board) cpu() time.Duration {
 }
 
 // memory is what a process has in memory, in MB (10^6 bytes): resident, the same with what
-// several processes share divided among them, and what no other process shares.
-type memory struct{ rss, pss, private float64 }
+// several processes share divided among them, what no other process shares, and what is in no file.
+type memory struct{ rss, pss, private, anonymous float64 }
 
 // memories are those of one process at several times.
 type memories []memory
@@ -185,6 +186,8 @@ func memoryOf(t testing.TB, pid int) (m memory) {
 			into = &m.pss
 		case "Private_Clean", "Private_Dirty":
 			into = &m.private
+		case "Anonymous":
+			into = &m.anonymous
 		default:
 			continue
 		}
