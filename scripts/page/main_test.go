@@ -53,6 +53,7 @@ func TestPages(t *testing.T) {
 		{"demo actions", testDemoActions},
 		{"demo spectator", testDemoSpectator},
 		{"sim", testSim},
+		{"sim address", testSimAddress},
 	}
 	if *pictures != "" {
 		tests = append(tests, pageTest{"pictures", testPictures})

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -58,6 +59,26 @@ func testSim(t *testing.T, s *stage) {
 	}
 	b.keepsRules(t, phone, laptop.dark())
 	b.picture(t, "sim/wide.png", laptop)
+}
+
+// An address may name anything. The page says what there is not, and goes on.
+func testSimAddress(t *testing.T, s *stage) {
+	origin := strings.TrimSuffix(s.serve(t, "sim", "--page", "127.0.0.1:0"), "/")
+	b := s.open(t, origin+"/")
+	b.until("!document.getElementById('main').hidden")
+	b.expectLoss() // the server refuses some of it
+	for _, test := range []struct{ hash, says string }{
+		{"algorithm=bully&boards=300000000&failure=crash_leader", "use a number from 2 to 20"},
+		{"algorithm=bully&boards=9000&failure=crash_leader&notice=3", "use a number from 2 to 20"},
+		{"algorithm=bully&boards=-5&failure=crash_leader", "use a number from 2 to 20"},
+		{"algorithm=bully&boards=5&failure=crash_leader&notice=5", "Board 5 cannot be the one that notices here"},
+		{"algorithm=nobody", "there are: heir, bully"},
+		{"algorithm=bully&boards=5&failure=crash_leader&step=99999999999", ""},
+	} {
+		value[bool](b, fmt.Sprintf("(location.hash = %q, true)", test.hash))
+		b.until(fmt.Sprintf("document.getElementById('trouble').textContent.includes(%[1]q) && document.getElementById('trouble').hidden === (%[1]q === '')", test.says))
+	}
+	b.until("!document.getElementById('main').hidden && /^Step (\\d+) of \\1$/.test(document.getElementById('now-step').textContent)")
 }
 
 // choose chooses a value of a list.

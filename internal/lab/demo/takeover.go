@@ -61,7 +61,7 @@ type takeovers struct {
 	last      pageTakeover
 	electedNs int64 // when its leader was elected, on the clock of the traces
 	told      int   // the changes that were told of when it was looked at
-	more      bool  // the boards were not done with it then, or did not tell in time
+	more      bool  // the boards and the client were not done with it then, or boards did not tell in time
 }
 
 func newTakeovers(w *watch) *takeovers {
@@ -99,10 +99,11 @@ func (t *takeovers) takeIn(traces map[int]console.Trace, all bool) {
 		t.more = !all
 		return
 	}
+	_, silent := t.silence() // its end belongs to the document
 	next := t.assemble(e, traces)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.more = !all || !e.change.Over
+	t.more = !all || !e.change.Over || silent
 	if !t.news(&next, e.step.AtNs) {
 		return
 	}

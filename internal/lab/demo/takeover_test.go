@@ -2,7 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -16,18 +15,11 @@ import (
 	"topdog/wire"
 )
 
-// quietLine is how a client asks that never gets an answer.
-type quietLine chan struct{}
-
-func (quietLine) Ask(uint32) error       { return nil }
-func (l quietLine) Answer() (int, error) { <-l; return 0, net.ErrClosed }
-func (l quietLine) Close() error         { close(l); return nil }
-
 // newTestTakeovers returns the takeovers of boards that do not run, and of which traces are made by a test. It has to be called
 // in a bubble of synctest.
-func newTestTakeovers(t *testing.T, boards int) *takeovers {
+func newTestTakeovers(t *testing.T, boards int, line *scriptedLine) *takeovers {
 	t.Helper()
-	g := &group{started: time.Now(), changed: make(chan struct{}), client: observe.StartAsker(quietLine(make(chan struct{})), time.Second)}
+	g := &group{started: time.Now(), changed: make(chan struct{}), client: observe.StartAsker(line, askEvery)}
 	t.Cleanup(g.client.Close)
 	for n := 1; n <= boards; n++ {
 		addr := netip.AddrFrom4([4]byte{127, 77, 0, byte(10 + n)})
@@ -91,7 +83,7 @@ func TestCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				takeovers := newTestTakeovers(t, 3)
+				takeovers := newTestTakeovers(t, 3, newScriptedLine())
 				for i, d := range test.done {
 					takeovers.actions = append(takeovers.actions, action{i + 1, takeovers.started.Add(d.at), deed{d.verb, d.board, ""}})
 				}
@@ -117,7 +109,7 @@ func TestLastTakeover(t *testing.T) {
 		want   string // leader, document, whether to look again
 	}
 	synctest.Test(t, func(t *testing.T) {
-		takeovers := newTestTakeovers(t, 3)
+		takeovers := newTestTakeovers(t, 3, newScriptedLine())
 		first := takeovers.rise(1, 0, 1*time.Second, 1, 5)
 		second := takeovers.rise(2, 1, 2*time.Second, 1, 5)
 		seen := takeovers.rise(3, 0, 2*time.Second+1, 0, 3)
@@ -143,6 +135,30 @@ func TestLastTakeover(t *testing.T) {
 	})
 }
 
+// TestSilenceOfTakeover: the document waits for the end of the client's outage, also if the boards are done before.
+func TestSilenceOfTakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		line := newScriptedLine()
+		takeovers := newTestTakeovers(t, 2, line)
+		line.who.Store(1)
+		time.Sleep(10*time.Second + askEvery/2)
+		line.who.Store(0)
+		time.Sleep(time.Second)
+		traces := map[int]console.Trace{2: takeovers.rise(2, 1, 10*time.Second+60*time.Millisecond, 1, 5)}
+		takeovers.takeIn(traces, true)
+		if last := takeovers.current(); last.Number != 1 || len(last.SilentNs) != 0 || !takeovers.more {
+			t.Errorf("while nobody answers: document %d, silent %v, again %t", last.Number, last.SilentNs, takeovers.more)
+		}
+		line.who.Store(2)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		takeovers.takeIn(traces, true)
+		if last := takeovers.current(); last.Number != 2 || len(last.SilentNs) != 2 || takeovers.more {
+			t.Errorf("when somebody answers: document %d, silent %v, again %t", last.Number, last.SilentNs, takeovers.more)
+		}
+	})
+}
+
 // TestTooManySteps: the first and the last steps stay, and those of the rise, and it is said how many do not.
 func TestTooManySteps(t *testing.T) {
 	for _, test := range []struct{ before, after, omittedThere int }{
@@ -150,7 +166,7 @@ func TestTooManySteps(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				takeovers := newTestTakeovers(t, 3)
+				takeovers := newTestTakeovers(t, 3, newScriptedLine())
 				trace := takeovers.rise(3, 2, time.Second, test.before, test.after)
 				trace.Changes[0].Omitted = test.omittedThere
 				takeovers.takeIn(map[int]console.Trace{3: trace}, true)

@@ -44,7 +44,7 @@ var abouts = map[wire.Algorithm]about{
 		paper:    "topdog’s own. Its parts come from others: the freshness point of a heartbeat is that of Chen, Toueg and Aguilera (2002), the time for an answer that of TCP (RFC 6298).",
 		messages: map[wire.Type]string{
 			wire.TypeElection:    "“I miss the leader. Does anybody hear it?”",
-			wire.TypeCoordinator: "“Nobody has spoken for the leader. I lead now.”",
+			wire.TypeCoordinator: "“I lead now.” Nobody has spoken for the leader, or it has handed over.",
 		},
 	},
 	wire.AlgorithmStrict: {
@@ -62,7 +62,7 @@ var abouts = map[wire.Algorithm]about{
 		paper:    "topdog’s own. That a voter needs no disk if it is silent after its start is from PaxosLease (Trencséni, Gazsó and Reinhardt, arXiv 1209.4187).",
 		messages: map[wire.Type]string{
 			wire.TypeElection:    "“I miss the leader. Does anybody hear it?”",
-			wire.TypeCoordinator: "“A majority has voted for me. I lead now.”",
+			wire.TypeCoordinator: "“I lead now.” A majority has voted for it.",
 			wire.TypeVote:        "“Please vote for me.”",
 			wire.TypeGrant:       "“You have my vote, and nobody else has it for a while.”",
 		},
@@ -82,7 +82,7 @@ var abouts = map[wire.Algorithm]about{
 		messages: map[wire.Type]string{
 			wire.TypeElection:    areYouAlive,
 			wire.TypeAnswer:      iAmAlive,
-			wire.TypeCoordinator: "“Nobody above me has answered. I lead now.”",
+			wire.TypeCoordinator: "“I lead now.” Nobody above it has answered, or the leader has handed over.",
 		},
 	},
 	wire.AlgorithmScore: {
@@ -100,7 +100,7 @@ var abouts = map[wire.Algorithm]about{
 		messages: map[wire.Type]string{
 			wire.TypeElection:    "“I miss the leader. This is my score. Has anybody more?”",
 			wire.TypeAnswer:      "“I have a greater score.”",
-			wire.TypeCoordinator: "“In two seconds nobody has told me of a greater score. I lead now.”",
+			wire.TypeCoordinator: "“I lead now.” In two seconds nobody has told it of a greater score, or the leader has handed over.",
 		},
 	},
 	wire.AlgorithmModified: {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +180,33 @@ func TestEveryMessageIsExplained(t *testing.T) {
 					t.Errorf("%s: nothing explains %q", algorithm, s.Text)
 				}
 			}
+		}
+	}
+}
+
+// TestClaimAfterHandOver: where a leader has handed over, nobody claims for the reason that nobody has answered.
+func TestClaimAfterHandOver(t *testing.T) {
+	for _, c := range []choice{
+		{Algorithm: "heir", Boards: 4, Failure: "resign_leader", Seed: 1},
+		{Algorithm: "bully", Boards: 4, Failure: "restart_highest", Seed: 1},
+		{Algorithm: "score", Boards: 4, Failure: "restart_highest", Seed: 1},
+	} {
+		r, err := show(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims := 0
+		for _, s := range r.Steps {
+			if s.Message != "COORDINATOR" || s.AtNs < r.FailedNs {
+				continue
+			}
+			claims++
+			if !strings.Contains(s.WhyText, "or ") || !strings.Contains(s.WhyText, "handed over") {
+				t.Errorf("%s, %s: a claim is said to mean %q", c.Algorithm, c.Failure, s.WhyText)
+			}
+		}
+		if claims == 0 {
+			t.Errorf("%s, %s: there is no claim", c.Algorithm, c.Failure)
 		}
 	}
 }

@@ -30,6 +30,12 @@ function takeToken() {
   }
 }
 
+// forgetToken forgets one that is wrong, also for when the page is loaded again.
+function forgetToken() {
+  try { sessionStorage.removeItem('topdog-token'); } catch { /* a browser that keeps nothing */ }
+  showRight('');
+}
+
 const mayAct = () => token !== '';
 
 // clock is that of the boards, in milliseconds since the demonstration began.
@@ -57,7 +63,7 @@ async function act(action) {
     });
     if (answer.ok) return;
     const { error, hint } = await answer.json();
-    if (answer.status === 403) showRight('');
+    if (answer.status === 403) forgetToken();
     refuse(`${error}. ${hint ? hint + '.' : ''}`);
   } catch {
     refuse('The demonstration does not answer.');
@@ -118,9 +124,10 @@ function makeTools() {
 
 async function answered({ code, json, headers }) {
   setAttribute(at('lost'), 'hidden', true);
-  if (!about) await begin();
+  // The state comes first: if the rest fails, the next answer may only say that it is still the same.
   if (code === 200) state = json;
   else if (code !== 304 || !state) throw new Error(json?.error ?? `HTTP status ${code}`);
+  if (!about) await begin();
   setClock(headers);
   showBoards(state);
   for (const id of ['split', 'split-at', 'loss', 'heal', 'all-on']) at(id).disabled = !mayAct();
@@ -156,6 +163,7 @@ function showAnswer() {
   setText(at('who'), who + (holders.length > 1 ? ` (held by ${list(holders.map((b) => names.get(b.number)))})` : ''));
   setAttribute(at('answer'), 'data-tone', silent > 0 ? 'bad' : holders.length > 1 ? 'warn' : 'good');
   if (silent > 0) {
+    setText(at('number'), duration(silent)); // where nothing moves, nobody else does
     setText(at('number-text'), 'without an answer, and counting');
   } else {
     setText(at('number'), outage ? duration(outage.outage_ns / 1e6) : '–');

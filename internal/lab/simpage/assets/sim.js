@@ -63,7 +63,7 @@ function writeAddress() {
   history.replaceState(null, '', `#${hash}`);
 }
 
-const range = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+const range = (from, to) => Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i);
 
 function fillForm() {
   options(at('algorithm'), choices.algorithms.map((a) => [a.name, a.name]));
@@ -79,7 +79,8 @@ function fillForm() {
 // showForm has the form show the choice. Only a board that is there can notice, and only some failures.
 function showForm() {
   const { notice } = choices.failures.find((f) => f.name === choice.failure) ?? {};
-  options(at('notice'), [[0, 'all boards'], ...(notice ? range(1, choice.boards).map((n) => [n, `only board ${n}`]) : [])]);
+  const boards = Math.min(choice.boards, choices.boards.most); // an address may name any number
+  options(at('notice'), [[0, 'all boards'], ...(notice ? range(1, boards).map((n) => [n, `only board ${n}`]) : [])]);
   at('notice').disabled = !notice;
   if (!LOSSES.includes(choice.loss_percent)) options(at('loss_percent'), [...LOSSES, choice.loss_percent].sort((a, b) => a - b).map((p) => [p, `${p} %`]));
   for (const name of NAMES) at(name).value = choice[name];
@@ -102,6 +103,7 @@ function readForm() {
 
 // ---- a run ----
 
+// load shows a run, and reports whether it could.
 async function load(wanted, step = null) {
   choice = wanted;
   showForm();
@@ -114,18 +116,20 @@ async function load(wanted, step = null) {
     const run = await ask(`/v1/sim/run?${queryOf(choice)}`, abort.signal);
     trouble();
     showRun(run, step);
+    return true;
   } catch (error) {
-    if (error.name === 'AbortError') return;
+    if (error.name === 'AbortError') return false;
     if (error.code === 400 && wanted.notice > 0) {
       // Another failure may hit the very board that should notice it. Then all the others do.
-      await load({ ...wanted, notice: 0 }, step);
-      trouble(`Board ${wanted.notice} cannot be the one that notices here, so all boards do.`);
-      return;
+      const shown = await load({ ...wanted, notice: 0 }, step);
+      if (shown) trouble(`Board ${wanted.notice} cannot be the one that notices here, so all boards do.`);
+      return shown;
     }
     player.pause();
     showPlaying();
     setAttribute(at('main'), 'hidden', true);
     trouble(error.message);
+    return false;
   }
 }
 
