@@ -57,6 +57,21 @@ func testDemoNetns(t *testing.T, s *stage) {
 	b.until(`document.querySelectorAll('.board[data-daemon="running"]').length === 5`)
 }
 
+// testDemoReturn has the highest board go and come back, where the highest leads: it takes the lead because it came back, and
+// the page says so.
+func testDemoReturn(t *testing.T, s *stage) {
+	b := s.open(t, s.serve(t, "demo", "--page", "--algorithm", "bully"))
+	b.reads("LEADER")
+	b.lookAs(laptop)
+	b.until(`document.querySelectorAll('.board[data-daemon="running"]').length === 5 && document.querySelector('.board:last-child[data-leads="true"]')`)
+	highest := b.leads()
+	b.press(highest + ": pull the power plug")
+	b.until(`document.querySelector('.board:not(:last-child)[data-leads="true"]') && document.querySelector('#diagram .cut') && !document.querySelector('#diagram .back')`)
+	b.press(highest + ": plug the power in")
+	b.until(`document.querySelector('.board:last-child[data-leads="true"]') && document.querySelector('#diagram .back') && !document.querySelector('#diagram .cut')`)
+	b.until(`[...document.querySelectorAll('#diagram text')].some((it) => it.textContent === 'power on')`)
+}
+
 // testDemoActions does to a board all that can be done to it, and undoes it; and then to the LAN.
 func testDemoActions(t *testing.T, s *stage) {
 	b := s.open(t, s.serve(t, "demo", "--page"))

@@ -50,6 +50,7 @@ func TestPages(t *testing.T) {
 		{"daemon killed", testDaemonKilled},
 		{"demo", testDemo},
 		{"demo netns", testDemoNetns},
+		{"demo return", testDemoReturn},
 		{"demo actions", testDemoActions},
 		{"demo spectator", testDemoSpectator},
 		{"sim", testSim},
