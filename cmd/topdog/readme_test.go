@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// The README and what else a passer-by reads have figures that docs/benchmarks.md bears. That page is
-// written by the bench, these are written by hand: a new measurement makes them stale.
-func TestTheFiguresOfTheReadmeAreThoseOfTheBenchmarks(t *testing.T) {
+// The README, the page that says where its table comes from, and the changelog have figures of
+// docs/benchmarks.md. The bench writes that page and people write the others, so a new measurement
+// makes them stale.
+func TestTheFiguresOfTheReadmeAndTheComparisonAreThoseOfTheBenchmarks(t *testing.T) {
 	cable := readTable(t, "### the leader's cable is pulled", "system")
 	killed := readTable(t, "### SIGKILL of the leader's daemon", "system")
 	frozen := readTable(t, "### SIGSTOP of the leader's daemon for 10 s, then SIGCONT", "system")
@@ -21,6 +22,9 @@ func TestTheFiguresOfTheReadmeAreThoseOfTheBenchmarks(t *testing.T) {
 	worst := func(of publishedTable, system string) float64 { return of.number(t, system, "outage max") }
 	pair := func(system string) string {
 		return fmt.Sprintf("%.0f / %.0f ms", median(cable, system), worst(cable, system))
+	}
+	both := func(system string) string {
+		return fmt.Sprintf("%g and %g", median(cable, system), worst(cable, system))
 	}
 	inSeconds := func(system string) string {
 		return fmt.Sprintf("%.1f / %.1f s", median(cable, system)/1000, worst(cable, system)/1000)
@@ -58,6 +62,12 @@ func TestTheFiguresOfTheReadmeAreThoseOfTheBenchmarks(t *testing.T) {
 			lossMark(topdog), lossMark(keepalived), lossMark(ucarp))},
 		{"../../docs/CHANGELOG.md", fmt.Sprintf("is replaced in %.0f ms (median of %.0f runs, %.0f at most",
 			median(cable, topdog), cable.number(t, topdog, "runs"), worst(cable, topdog))},
+		{"../../docs/compare.md", fmt.Sprintf("topdog %s ms; keepalived %s ms; UCarp %s ms.", both(topdog), both(keepalived), both(ucarp))},
+		{"../../docs/compare.md", fmt.Sprintf("keepalived with `advert_int 0.1`: %s ms; with `vrrp_down_timer_adverts 1` as well, %s ms, and then it moves %s times",
+			both("keepalived 100 ms"), both("keepalived 100 ms, one missed advert"), moves("keepalived 100 ms, one missed advert"))},
+		{"../../docs/compare.md", fmt.Sprintf("With 10 ms it takes %.1f ms, and topdog %.1f.", median(cable, "keepalived 10 ms"), median(cable, "topdog 10 ms"))},
+		{"../../docs/compare.md", fmt.Sprintf("and %.1f and %.1f ms without an answer (medians)", median(killed, topdog), median(frozen, topdog))},
+		{"../../docs/compare.md", fmt.Sprintf("topdog %s, keepalived %s, UCarp %s. At 5 %%", moves(topdog), moves(keepalived), moves(ucarp))},
 	}
 	for _, c := range claims {
 		text, err := os.ReadFile(c.file)
