@@ -8,7 +8,7 @@ import (
 )
 
 // versionHeader names the version of the files of the page, in each status: a page that was
-// loaded from another version loads itself again.
+// loaded from another version says that it is outdated.
 const versionHeader = "Topdog-Page"
 
 // routes are what there is.
