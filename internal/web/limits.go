@@ -18,7 +18,7 @@ type Limits struct {
 }
 
 // DefaultLimits are those of the product. A browser has up to six connections to a host, and a
-// connection costs about 16 kB. Pages ask twice a second, so a client that says nothing for
+// connection costs about 20 kB. Pages ask twice a second, so a client that says nothing for
 // 5 s has gone: its board or this one may have died without a word.
 var DefaultLimits = Limits{
 	Connections: 256,
