@@ -121,3 +121,19 @@ func TestErrorInTheManual(t *testing.T) {
 		t.Errorf("the manual does not show this error:\n%s", err)
 	}
 }
+
+// TestReadmeConfiguration holds that what the README shows is accepted.
+func TestReadmeConfiguration(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, begins := strings.Cut(string(readme), "```toml\n")
+	shown, _, ends := strings.Cut(shown, "```\n")
+	if !begins || !ends {
+		t.Fatal("README.md shows no configuration")
+	}
+	if got := parse(t, shown); len(got.Checks) != 1 {
+		t.Errorf("README.md shows a configuration with %d checks, want one", len(got.Checks))
+	}
+}

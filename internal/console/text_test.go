@@ -476,6 +476,20 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// The README shows the first line and the table of a group that is well.
+func TestReadmeShowsAStatus(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := text(t, healthy(), Options{Width: 80})
+	first, rest, _ := strings.Cut(status, "\n")
+	table, _, found := strings.Cut(rest[strings.Index(rest, "   BOARD"):], "\n\n")
+	if want := "```\n" + first + "\n\n" + table + "\n```\n"; !found || !bytes.Contains(readme, []byte(want)) {
+		t.Errorf("README.md does not show this of testdata/healthy.txt:\n%s", want)
+	}
+}
+
 func TestExitStatus(t *testing.T) {
 	for _, test := range []struct {
 		err  error
