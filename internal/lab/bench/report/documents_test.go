@@ -9,15 +9,22 @@ import (
 	"testing"
 )
 
-// TestFiguresOfTheReadme holds that the README, and what stands behind its table, have the figures of the
-// report in docs/benchmarks.md.
-func TestFiguresOfTheReadme(t *testing.T) {
+// TestFiguresOfDocuments holds that the README, what stands behind its table, and the pages for who runs
+// topdog have the figures of the report in docs/benchmarks.md.
+func TestFiguresOfDocuments(t *testing.T) {
 	report := readDocument(t, "docs/benchmarks.md")
 	const (
 		pulled = "the leader's cable is pulled"
 		killed = "SIGKILL of the leader's daemon"
 		frozen = "SIGSTOP of the leader's daemon for 10 s, then SIGCONT"
 		loss   = "Loss"
+
+		dropped = "the switch drops the leader's frames, the carrier stays"
+		passes  = "the frames pass again (two holders: from the first frame that does)"
+		resigns = "hand-over by command"
+		ended   = "SIGTERM (systemctl stop)"
+		stuck   = "SIGSTOP of all processes of the leader's board for 5 s"
+		returns = "a board of higher rank returns and preempts"
 
 		ours, oursFast                 = "topdog default", "topdog 10 ms"
 		theirs, theirsSame, theirsFast = "keepalived default", "keepalived 100 ms", "keepalived 100 ms, one missed advert"
@@ -28,6 +35,9 @@ func TestFiguresOfTheReadme(t *testing.T) {
 	)
 	took := func(event, system string, unit unit) []cell {
 		return []cell{{event, system, median, unit}, {event, system, most, unit}}
+	}
+	outage := func(event string) []cell {
+		return []cell{{event, ours, median, asIs}, {event, ours, "outage p95", asIs}, {event, ours, most, asIs}, {event, ours, "two holders max", asIs}}
 	}
 	runs := func(event string) cell { return cell{event, ours, "runs", asIs} }
 	moves := func(system string) cell { return cell{loss, "20 % | " + system, "nobody fails moves", asIs} }
@@ -57,6 +67,25 @@ func TestFiguresOfTheReadme(t *testing.T) {
 			[]cell{runs(killed), {killed, ours, median, asIs}, {frozen, ours, median, asIs}}},
 		{"docs/compare.md", "the defaults. topdog %s, keepalived %s, UCarp %s.",
 			[]cell{moves(ours), moves(theirs), moves(ucarp)}},
+		{"docs/figures.md", "| its cable is pulled | %s | %s | %s | %s |", outage(pulled)},
+		{"docs/figures.md", "| the switch drops its frames, the carrier stays | %s | %s | %s | %s ¹ |", outage(dropped)},
+		{"docs/figures.md", "| … and then the frames pass again | %s | %s | %s | %s ¹ |", outage(passes)},
+		{"docs/figures.md", "| `topdog resign` | %s | %s | %s | %s |", outage(resigns)},
+		{"docs/figures.md", "| SIGTERM (`systemctl stop`) | %s | %s | %s | %s |", outage(ended)},
+		{"docs/figures.md", "| SIGKILL (a crash, the OOM killer) | %s | %s | %s | %s |", outage(killed)},
+		{"docs/figures.md", "| SIGSTOP for 10 s, then SIGCONT (a frozen daemon) | %s | %s | %s | %s |", outage(frozen)},
+		{"docs/figures.md", "| all processes of the board frozen for 5 s | %s | %s | %s | %s ² |", outage(stuck)},
+		{"docs/figures.md", "| a board of higher rank returns, `preempt = true` | %s | %s | %s | %s |", outage(returns)},
+		{"docs/operations.md", "asks whether it lives, and takes over | %s, %s |", took(pulled, ours, whole)},
+		{"docs/operations.md", "but the old holder is off | %s, %s |", took(dropped, ours, whole)},
+		{"docs/operations.md", "takes over on the other side | %s, %s |", took(dropped, ours, whole)},
+		{"docs/operations.md", "then names its successor | %s, %s |", took(resigns, ours, asIs)},
+		{"docs/operations.md", "before its services stop ([hooks.md](hooks.md#reboot-and-shutdown)) | %s, %s |", took(ended, ours, asIs)},
+		{"docs/operations.md", "systemd cleans up and starts the daemon again | %s, %s |", took(killed, ours, asIs)},
+		{"docs/operations.md", "restarts the daemon after 5 s | %s, %s (the client",
+			[]cell{{frozen, ours, median, asIs}, {frozen, ours, most, whole}}},
+		{"docs/operations.md", "removes the address within about a second | %s, %s |", took(stuck, ours, asIs)},
+		{"docs/operations.md", "the board asks, and the leader hands over | %s, %s (the client", took(returns, ours, asIs)},
 	} {
 		var figures []any
 		for _, c := range claim.cells {
