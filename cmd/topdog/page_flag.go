@@ -14,12 +14,13 @@ type pageFlag struct {
 	listen string // where the page is wanted, or ""
 }
 
-// addPageFlag gives a command the flag, and its arguments to the flag.
+// addPageFlag gives a command the flag, and its arguments to the flag. rootCommand makes what is wrong with them
+// a mistake in the command line.
 func addPageFlag(c *cobra.Command, usage string) *pageFlag {
 	p := &pageFlag{}
 	c.Flags().StringVar(&p.listen, "page", "", usage+", at `HOST:PORT`, such as :8080 for a projector; --page alone is this machine only, at a free port")
 	c.Flags().Lookup("page").NoOptDefVal = webpage.DefaultListen
-	c.Args = usageArgs(func(_ *cobra.Command, args []string) error { return p.take(args) })
+	c.Args = func(_ *cobra.Command, args []string) error { return p.take(args) }
 	return p
 }
 

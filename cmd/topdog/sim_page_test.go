@@ -128,5 +128,8 @@ func TestSimPageUsage(t *testing.T) {
 				t.Errorf("%s: the error does not have %q: %s", args, w, stderr)
 			}
 		}
+		if n := strings.Count(stderr, "(see: topdog sim --help)"); n != 1 {
+			t.Errorf("%s: the error refers to the help %d times: %s", args, n, stderr)
+		}
 	}
 }
