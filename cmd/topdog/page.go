@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -86,5 +87,7 @@ func pageOptions(c *cobra.Command, listen string) (page.Options, error) {
 			return page.Options{}, usageError{fmt.Errorf("--listen: %w", err)}
 		}
 	}
-	return page.Options{Listen: cfg.PageListen.String(), Hosts: cfg.PageHosts, Log: logrus.NewEntry(newLog(logrus.InfoLevel))}, nil
+	// The daemon tells the board's name only once it runs, and mDNS knows the machine by its own name.
+	hosts := append(slices.Clip(cfg.PageHosts), cfg.Name, config.Defaults().Name)
+	return page.Options{Listen: cfg.PageListen.String(), Hosts: hosts, Log: logrus.NewEntry(newLog(logrus.InfoLevel))}, nil
 }

@@ -85,6 +85,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("the first line is %v", first)
 		}
 		alive.wants(t, "7 snapshot 0")
+		synctest.Wait() // it awaits a sign of life now; one that came before would be none for it
 		p.hear(t, d.event(7, console.EventAlive))
 		synctest.Wait()
 		p.hear(t, d.event(8, console.EventRoleChanged))

@@ -11,9 +11,6 @@ const (
 	slotLength = 5 * time.Minute
 	maxSlots   = int(24 * time.Hour / slotLength)
 	maxChanges = 64
-	// sameChange is how far apart two accounts of one change of leader may be. The times that
-	// the daemon tells are exact, and a request takes milliseconds.
-	sameChange = time.Second
 )
 
 // History is what GET /v1/history returns: what this process has seen since it began.
@@ -31,12 +28,12 @@ type HistorySlot struct {
 	AgoNs      int64  `json:"ago_ns"` // since it began
 	Leader     string `json:"leader"` // who led at its end, or leads now; "" for nobody, or if it is not known
 	LeaderName string `json:"leader_name"`
-	Changes    int    `json:"changes"`    // of leader in it
+	Changes    int    `json:"changes"`    // of leader in it, or of its term
 	OutageNs   int64  `json:"outage_ns"`  // how long nobody led before these changes, as far as it is known
 	UnknownNs  int64  `json:"unknown_ns"` // how long in it there was no daemon to ask
 }
 
-// HistoryChange is a change of leader.
+// HistoryChange is a change of leader. One that has lost the lead, and leads again in another term, is one too.
 type HistoryChange struct {
 	AgoNs      int64  `json:"ago_ns"`
 	Leader     string `json:"leader"`
@@ -130,8 +127,9 @@ func (h *history) told(now time.Duration, s *console.Status) {
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// enter enters a change of leader, unless it is known: then at most its outage is new. What happened
-// before this began does not count.
+// enter enters a change of leader, unless it is known: then at most its outage is new. Two accounts of a change may be
+// some time apart, and a daemon that was started again finds the same leader again. What happened before this began does
+// not count.
 func (h *history) enter(m moment) {
 	if m.Leader == "" {
 		return
@@ -140,22 +138,18 @@ func (h *history) enter(m moment) {
 		h.before = m
 		return
 	}
-	for i := range h.changes {
-		if c := &h.changes[i]; c.Leader == m.Leader && c.Term == m.Term && (c.at-m.at).Abs() < sameChange {
-			h.outage(c, m.OutageNs)
-			return
-		}
-	}
 	i := len(h.changes)
 	for i > 0 && h.changes[i-1].at > m.at {
 		i--
 	}
-	before := h.before
-	if i > 0 {
-		before = h.changes[i-1]
+	for j := max(0, i-1); j < min(len(h.changes), i+1); j++ { // those before and after it
+		if c := &h.changes[j]; c.Leader == m.Leader && c.Term == m.Term {
+			h.outage(c, m.OutageNs)
+			return
+		}
 	}
-	if before.Leader == m.Leader && before.Term == m.Term {
-		return // the daemon has found the same leader again
+	if i == 0 && h.before.Leader == m.Leader && h.before.Term == m.Term {
+		return
 	}
 	if slot := h.slot(m.at); slot != nil {
 		slot.Changes++

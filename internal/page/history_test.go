@@ -94,6 +94,16 @@ func TestHistory(t *testing.T) {
 			h.told(3*time.Minute, tells(change(61*time.Second, "2", 8, 7*ms), change(90*time.Second, "1", 7, 6*ms)))
 		}, 3 * time.Minute, []HistorySlot{slot(3*time.Minute, "2", 3, 13*ms, time.Minute)},
 			[]HistoryChange{seen(61*time.Second, "2", 8, 7*ms), seen(90*time.Second, "1", 7, 6*ms), seen(3*time.Minute, "3", 6, 0)}},
+		{"accounts of one change that are seconds apart, as after a pause of the machine", func(h *history) {
+			h.heard(time.Minute, leads("3", 6))
+			h.heard(2*time.Minute, leads("1", 7))
+			h.told(3*time.Minute, tells(change(57*time.Second, "1", 7, 108*ms), change(123*time.Second, "3", 6, 7*ms)))
+		}, 4 * time.Minute, []HistorySlot{slot(4*time.Minute, "1", 2, 115*ms, time.Minute)},
+			[]HistoryChange{seen(2*time.Minute, "1", 7, 108*ms), seen(3*time.Minute, "3", 6, 7*ms)}},
+		{"the same leader in another term", func(h *history) {
+			h.heard(0, leads("3", 6))
+			h.heard(time.Minute, leads("3", 7))
+		}, 2 * time.Minute, []HistorySlot{slot(2*time.Minute, "3", 2, 0, 0)}, []HistoryChange{seen(time.Minute, "3", 7, 0), seen(2*time.Minute, "3", 6, 0)}},
 		{"roles change and the leader does not", func(h *history) {
 			h.heard(0, leads("3", 6))
 			suspect := leads("3", 6)

@@ -15,7 +15,7 @@ import (
 // Options are those of `topdog page`.
 type Options struct {
 	Listen string   // "HOST:PORT"; without a host it is all addresses of this machine
-	Hosts  []string // names of this machine that requests may have, beside the board's own
+	Hosts  []string // names of this machine that requests may have, beside what its daemon calls it
 	Log    *logrus.Entry
 }
 

@@ -25,6 +25,8 @@ type fakeBoard struct {
 	mu      sync.Mutex
 	status  console.Status
 	failure *web.Error // instead of the status
+	tag     string     // of the status; "" for none
+	garbled bool       // the next status arrives with its tag, and is no status
 	since   time.Time  // when the status was true
 	history any
 }
@@ -59,12 +61,30 @@ func (f *fakeBoard) set(s console.Status, failure *web.Error) {
 	f.status, f.failure, f.since = s, failure, time.Now()
 }
 
-func (f *fakeBoard) serveStatus(w http.ResponseWriter, _ *http.Request) error {
+// garble has the next answer be of no use, though its tag is that of the ones that follow.
+func (f *fakeBoard) garble() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tag, f.garbled = `"same"`, true
+}
+
+func (f *fakeBoard) serveStatus(w http.ResponseWriter, r *http.Request) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w.Header().Set("Topdog-Page", "test")
 	if f.failure != nil {
 		return f.failure
+	}
+	if f.tag != "" {
+		w.Header().Set("ETag", f.tag)
+		if r.Header.Get("If-None-Match") == f.tag {
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	if f.garbled {
+		f.garbled = false
+		return web.WriteJSON(w, http.StatusOK, map[string]int{"version": 1})
 	}
 	return web.WriteJSON(w, http.StatusOK, later(f.status, time.Since(f.since)))
 }

@@ -45,6 +45,7 @@ func TestPages(t *testing.T) {
 		{"looks", testLooks},
 		{"states", testStates},
 		{"no daemon", testNoDaemon},
+		{"garbled answer", testGarbledAnswer},
 		{"hidden", testHidden},
 		{"takeover", testTakeover},
 		{"daemon killed", testDaemonKilled},

@@ -166,3 +166,11 @@ func testNoDaemon(t *testing.T, s *stage) {
 	f.set(documented(t), nil)
 	b.until("!document.body.innerText.includes('" + gone.Hint + "')")
 }
+
+// An answer of which the page can make nothing is asked for again, and not taken for what has not changed.
+func testGarbledAnswer(t *testing.T, s *stage) {
+	f := newFakeBoard(t, s)
+	f.garble()
+	b := s.open(t, f.address)
+	b.reads("is held by pi3")
+}

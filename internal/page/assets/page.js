@@ -46,14 +46,14 @@ async function answered({ code, json, headers }) {
     known.statusAt = known.answeredAt;
   } else if (code !== 304 || !known.status) {
     refused(json?.error ?? `the answer has the HTTP status ${code}`, json?.hint ?? '');
-    return;
+    return false;
   }
   try {
     showStatus(known.status, performance.now() - known.statusAt);
   } catch (error) {
     console.error(error);
     refused('this page cannot show what the board says', 'The board may be of another version: reload the page.');
-    return;
+    return false;
   }
   contact('fresh', `${nameOf(known.status, known.status.board.id)} answers`);
   if (assets !== '' && assets !== known.assets) toast('This page is outdated', 'The board that answers has another version of it.', true);

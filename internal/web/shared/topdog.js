@@ -144,7 +144,8 @@ export function showLight(element, pattern) {
 // longer than every is followed by the next at once. While the page is hidden nothing is asked.
 // Times are in milliseconds.
 //
-//   answered({ code, json, headers })   json is null for 304 (as before), and for what is no JSON
+//   answered({ code, json, headers })   json is null for 304 (as before), and for what is no JSON.
+//                                       It returns false if it cannot use the answer
 //   failed(error)                       nothing came, or not in time
 //
 // Both may be async: the next request waits for them. A page that is shown again asks at once.
@@ -158,8 +159,9 @@ export function poll(url, { every = 500, giveUp = 700, answered, failed }) {
     try {
       const [answer, error] = await get(url, { giveUp, etag }).then((it) => [it], (why) => [null, why]);
       if (answer) {
-        if (answer.code !== 304) etag = answer.headers.get('ETag') ?? '';
-        await answered(answer);
+        const tag = answer.code === 304 ? etag : answer.headers.get('ETag') ?? '';
+        etag = ''; // what nobody has used must come again, and not as "not modified"
+        if (await answered(answer) !== false) etag = tag;
       } else {
         await failed(error);
       }

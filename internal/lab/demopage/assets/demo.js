@@ -227,5 +227,6 @@ poll('/v1/demo', {
     console.warn(error);
     setText(at('lost'), `This page cannot show what it is told: ${error.message}.`);
     setAttribute(at('lost'), 'hidden', false);
+    return false;
   }),
 });
