@@ -142,8 +142,9 @@ func (s *pageSource) document() pageState {
 	return state
 }
 
-// mayInherit reports whether the board follows another one.
-func (b *pageBoard) mayInherit() bool { return b.Follows != 0 && b.Follows != b.Number }
+// mayInherit reports whether the board follows another one, and the others know: one that is mute is not heard by them, and would
+// not be heard as a leader.
+func (b *pageBoard) mayInherit() bool { return b.Follows != 0 && b.Follows != b.Number && !b.Mute }
 
 func (s *pageSource) describeBoard(b *board, holds bool) pageBoard {
 	is := s.state(b.number)

@@ -304,6 +304,24 @@ func (b *browser) post(action string) int {
 	return answer.StatusCode
 }
 
+// TestMayInherit holds who may be called the heir: only one whom the others hear.
+func TestMayInherit(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		board pageBoard
+		want  bool
+	}{
+		{"a follower", pageBoard{Number: 1, Follows: 2}, true},
+		{"the leader", pageBoard{Number: 2, Follows: 2}, false},
+		{"one that has no leader", pageBoard{Number: 1}, false},
+		{"a mute follower", pageBoard{Number: 1, Follows: 2, Mute: true}, false},
+	} {
+		if got := test.board.mayInherit(); got != test.want {
+			t.Errorf("%s: may inherit: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
 // TestFaultsNamespaces does to real links what TestFaults does on loopback.
 func TestFaultsNamespaces(t *testing.T) {
 	netns.Reserve(t)
