@@ -59,6 +59,16 @@ func testSim(t *testing.T, s *stage) {
 	}
 	b.keepsRules(t, phone, laptop.dark())
 	b.picture(t, "sim/wide.png", laptop)
+
+	b.lookAs(laptop)
+	b.choose("failure", "partition")
+	b.choose("algorithm", "strict")
+	b.choose("boards", "10")
+	b.until("document.getElementById('scroll').scrollWidth > 5 * document.getElementById('scroll').clientWidth")
+	b.do(chromedp.Click(chromedp.CSS("#last")))
+	if left := value[float64](b, "(({ scrollLeft, clientWidth, scrollWidth }) => (scrollWidth - scrollLeft - clientWidth) / clientWidth)(document.getElementById('scroll'))"); left > 1 {
+		t.Errorf("at its last step the diagram shows what is %.0f screens before the end", left)
+	}
 }
 
 // An address may name anything. The page says what there is not, and goes on.

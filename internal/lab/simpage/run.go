@@ -102,8 +102,12 @@ func (e *end) words(c *choice, play *scenario.Play, report *scenario.Report) str
 		return fmt.Sprintf("Board %s goes on: with %s the first in rank always leads, so it cannot resign.", e.Leaders[0], c.Algorithm)
 	case e.Agreed:
 		text := fmt.Sprintf("Board %s leads, and all boards that are there follow it, %.1f ms after %s.", e.Leaders[0], *e.AfterMs, sinceWhat(c.Failure))
-		if at, _ := play.Settled(); at > last(play.Happened())+agreed(*e.AfterMs) {
+		switch at, _ := play.Settled(); {
+		case at <= last(play.Happened())+agreed(*e.AfterMs):
+		case c.LossPercent > 0:
 			text += " Later some of them missed it, because messages were lost, and asked again."
+		default:
+			text += fmt.Sprintf(" Then the lead was contested once more, until %.1f ms.", float64(at-last(play.Happened()))/float64(time.Millisecond))
 		}
 		return text
 	case len(e.Leaders) > 1:

@@ -44,6 +44,9 @@ func TestEveryRun(t *testing.T) {
 					if c.Boards == 5 && c.LossPercent == 0 {
 						checkEnd(t, r, without[algorithm+" "+f.Name])
 					}
+					if c.LossPercent == 0 && strings.Contains(r.End.Text, "messages were lost") {
+						t.Errorf("no message was lost, and it says: %s", r.End.Text)
+					}
 					if again, err := show(t.Context(), c); err != nil {
 						t.Error(err)
 					} else if diff := cmp.Diff(text(t, r), text(t, again)); diff != "" {

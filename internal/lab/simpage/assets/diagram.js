@@ -224,13 +224,14 @@ export class Diagram {
     }
   }
 
-  // follow keeps a place in sight.
+  // follow keeps a place in sight. A long way is jumped: a browser would need seconds for it.
   follow(place, smooth) {
     const { scrollLeft, clientWidth } = this.scroll;
     const at = place * this.stretch * this.scale;
     if (at > scrollLeft + clientWidth * 0.1 && at < scrollLeft + clientWidth * 0.72) return;
     const left = Math.max(0, at - clientWidth * 0.55);
-    this.scroll.scrollTo({ left, behavior: smooth && !reduced.matches ? 'smooth' : 'instant' });
+    const near = Math.abs(left - scrollLeft) < 2 * clientWidth;
+    this.scroll.scrollTo({ left, behavior: smooth && near && !reduced.matches ? 'smooth' : 'instant' });
   }
 }
 
