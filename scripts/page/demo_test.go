@@ -69,7 +69,60 @@ func testDemoReturn(t *testing.T, s *stage) {
 	b.until(`document.querySelector('.board:not(:last-child)[data-leads="true"]') && document.querySelector('#diagram .cut') && !document.querySelector('#diagram .back')`)
 	b.press(highest + ": plug the power in")
 	b.until(`document.querySelector('.board:last-child[data-leads="true"]') && document.querySelector('#diagram .back') && !document.querySelector('#diagram .cut')`)
-	b.until(`[...document.querySelectorAll('#diagram text')].some((it) => it.textContent === 'power on')`)
+	b.until(marked("power on"))
+	b.reads("the first step of " + highest)
+
+	b.press(highest + ": pull the power plug")
+	b.until(`document.querySelector('.board:not(:last-child)[data-leads="true"]')`)
+	b.do(chromedp.Click(chromedp.CSS("#all-on")))
+	b.until(`document.querySelector('.board:last-child[data-leads="true"]')`)
+	b.until(`(([what, ms]) => what.textContent.includes('switched all boards on') && /ms/.test(ms.textContent)
+		&& document.querySelector('#number').textContent === ms.textContent)(document.querySelector('#done li').children)`)
+}
+
+// testDemoMarks looks at what the diagram and the figures say: what was done is never left out, an old leader that leads on is
+// drawn so, nothing is too small to read, and only a takeover stands beside those of others.
+func testDemoMarks(t *testing.T, s *stage) {
+	b := s.open(t, s.serve(t, "demo", "--page"))
+	b.reads("LEADER", "heir")
+	b.lookAs(laptop)
+	allOn := func() {
+		b.do(chromedp.Click(chromedp.CSS("#all-on")))
+		b.until(`document.querySelectorAll('.board[data-daemon="running"]').length === 5`)
+		b.until(`document.querySelectorAll('.seen[data-as="silent"], .seen[data-as="gone"], .seen[data-as="unknown"]').length === 0`)
+	}
+	b.until("document.querySelectorAll('.seen').length === 5 * 4") // each sees the others
+	b.press("Kill " + b.leads())
+	b.until(marked("kill")) // the last RESIGN is sent at the same moment
+	b.until(`document.querySelector('.figures-of[data-now="true"]')`)
+	b.reads("the longest of keepalived took")
+	b.lookAs(phone)
+	if scale := value[float64](b, `(() => { const it = document.querySelector('#diagram svg'); return it.getBoundingClientRect().width / it.viewBox.baseVal.width })()`); scale < 0.79 {
+		t.Errorf("on a phone the diagram is drawn at %.0f %%, and cannot be read", 100*scale)
+	}
+	b.lookAs(laptop)
+
+	allOn()
+	b.do(chromedp.Click(chromedp.CSS("#split")))
+	b.until(marked("split"))
+	b.until(`[...document.querySelectorAll('#diagram .leads')].filter((it) => it.y2.baseVal.value === it.ownerSVGElement.viewBox.baseVal.height).length === 2`)
+
+	allOn()
+	for _, name := range value[[]string](b, `[...document.querySelectorAll('.board h3')].map((it) => it.textContent)`) {
+		b.press(name + ": pull the power plug")
+	}
+	b.reads("nobody answers", "and counting")
+	b.do(chromedp.Click(chromedp.CSS("#all-on")))
+	b.until(`document.querySelector('.board[data-leads="true"]') && document.querySelector('#answer[data-tone="good"]')`)
+	b.until(`document.querySelector('#number').textContent === document.querySelector('#done .ms.bad').textContent`)
+	if value[bool](b, `document.querySelector('.figures-of[data-now="true"]') !== null`) {
+		t.Error("an outage that somebody has ended stands beside takeovers of keepalived")
+	}
+}
+
+// marked is whether the diagram has a word.
+func marked(word string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll('#diagram text')].some((it) => it.textContent === %q)`, word)
 }
 
 // testDemoActions does to a board all that can be done to it, and undoes it; and then to the LAN.

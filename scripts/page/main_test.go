@@ -53,6 +53,7 @@ func TestPages(t *testing.T) {
 		{"demo netns", testDemoNetns},
 		{"demo return", testDemoReturn},
 		{"demo actions", testDemoActions},
+		{"demo marks", testDemoMarks},
 		{"demo spectator", testDemoSpectator},
 		{"sim", testSim},
 		{"sim address", testSimAddress},

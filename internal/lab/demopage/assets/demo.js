@@ -71,7 +71,7 @@ async function act(action) {
 }
 
 function refuse(text) {
-  setText(at('refused'), text);
+  setText(at('refused'), text.charAt(0).toUpperCase() + text.slice(1));
   setAttribute(at('refused'), 'hidden', false);
 }
 
@@ -115,7 +115,7 @@ function makeTools() {
   });
   const cannot = about.actions.filter((a) => a.impossible_text !== '');
   if (cannot.length > 0) {
-    setText(at('impossible'), `Not possible here: ${list(cannot.map((a) => a.action.replaceAll('_', ' ')))}. ${cannot[0].impossible_text}.`);
+    setText(at('impossible'), `Not possible here: ${list(cannot.map((a) => a.action.replaceAll('_', ' ')))}: ${cannot[0].impossible_text}.`);
     setAttribute(at('impossible'), 'hidden', false);
   }
 }
@@ -135,7 +135,7 @@ async function answered({ code, json, headers }) {
   showAnswer();
   showDone();
   strip.take(state);
-  if (still.matches && !held) strip.draw(clock.now() - LATE_MS);
+  if (still.matches && !held) strip.draw(clock.now() - LATE_MS, clock.now());
   if (state.takeover !== shownTakeover) {
     const takeover = await get('/v1/demo/takeover', { giveUp: GIVE_UP_MS });
     if (takeover.code === 200) {
@@ -152,7 +152,14 @@ function silence() {
 }
 
 // lastOutage is what was done last that had an outage which is worth a word, and is over.
-const lastOutage = () => state.actions.find((a) => !a.outage_goes_on && a.action !== 'all_on' && (a.moves > 0 || a.outage_ns > 20e6));
+const lastOutage = () => state.actions.find((a) => !a.outage_goes_on && (a.moves > 0 || a.outage_ns > 20e6));
+
+// tookOver is what was done, if one other board took over then, and nobody did anything else meanwhile: how long that took
+// can be set against what others take.
+function tookOver(a) {
+  const next = state.actions[state.actions.indexOf(a) - 1];
+  return a?.moves === 1 && !(next?.at_ns < a.at_ns + a.outage_ns) ? a : null;
+}
 
 let said = '';
 
@@ -177,6 +184,7 @@ function showAnswer() {
 function then(a) {
   const parts = [];
   if (a.moves > 0 && a.after > 0) parts.push(`${names.get(a.before)} → ${names.get(a.after)}`);
+  if (a.moves === 0 && a.outage_ns > 0 && a.after > 0) parts.push(`${names.get(a.after)} answers again`);
   if (a.moves > 1) parts.push(`${a.moves} moves`);
   if (a.two_holders_ns > 0) parts.push(`two boards held it for ${duration(a.two_holders_ns / 1e6)}`);
   if (a.client_paused_ns > 10e6) parts.push(`the client itself stood still for ${duration(a.client_paused_ns / 1e6)} of it`);
@@ -195,7 +203,7 @@ function showDone() {
       setAttribute(ms, 'class', a.outage_ns > 0 ? 'ms numbers bad' : 'ms numbers soft');
       setText(after, then(a));
     });
-  showElsewhere(at('elsewhere'), about, lastOutage());
+  showElsewhere(at('elsewhere'), about, tookOver(lastOutage()));
 }
 
 // ---- what moves between two answers ----
@@ -207,7 +215,7 @@ function frame(time) {
     framed = time;
     const shown = clock.now() - LATE_MS;
     showLights(state, lights, shown * 1e6);
-    if (!held) strip.draw(shown);
+    if (!held) strip.draw(shown, clock.now());
     if (silence() > 0) setText(at('number'), duration(silence()));
   }
   requestAnimationFrame(frame);

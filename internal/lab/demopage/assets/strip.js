@@ -6,7 +6,8 @@ const WINDOW_MS = 5000;
 const SHORT_MS = 20;    // a board that answers again within that has not been missed
 const GAP_PX = 3;       // no gap is drawn narrower
 
-// makeStrip makes the picture, and returns what takes in a state and what draws it as it is at a moment.
+// makeStrip makes the picture, and returns what takes in a state and what draws it as it is at a moment. A gap that goes on is
+// as long as it is now, which is a little later: the large number beside it says the same.
 export function makeStrip(parent, names) {
   const canvas = h('canvas', { 'aria-hidden': 'true' });
   parent.append(canvas);
@@ -14,7 +15,7 @@ export function makeStrip(parent, names) {
   return {
     windowMs: WINDOW_MS,
     take(state) { pieces = piecesOf(state, names); },
-    draw(nowMs) { draw(canvas, pieces, nowMs); },
+    draw(atMs, nowMs) { draw(canvas, pieces, atMs, nowMs); },
   };
 }
 
@@ -26,7 +27,7 @@ function piecesOf(state, names) {
   return { runs, gaps, marks: state.actions.map((a) => ({ at: ms(a.at_ns), text: a.text })) };
 }
 
-function draw(canvas, { runs, gaps, marks }, nowMs) {
+function draw(canvas, { runs, gaps, marks }, atMs, nowMs) {
   const style = getComputedStyle(canvas), rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
   const width = canvas.clientWidth, height = canvas.clientHeight, ratio = devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -36,7 +37,7 @@ function draw(canvas, { runs, gaps, marks }, nowMs) {
   const c = canvas.getContext('2d');
   const colour = (name) => style.getPropertyValue(name);
   const font = (size, weight) => { c.font = `${weight} ${size * rem}px ${style.fontFamily}`; };
-  const x = (at) => at === null ? width : Math.min(width, width * (1 - (nowMs - at) / WINDOW_MS));
+  const x = (at) => at === null ? width : Math.min(width, width * (1 - (atMs - at) / WINDOW_MS));
   const top = 2.5 * rem, thick = 2.25 * rem;
   c.setTransform(ratio, 0, 0, ratio, 0, 0);
   c.clearRect(0, 0, width, height);
@@ -58,12 +59,14 @@ function draw(canvas, { runs, gaps, marks }, nowMs) {
       c.fillText(r.name, from + rem / 2, top + thick / 2);
     }
   }
+  c.fillStyle = colour('--soft');
+  for (const at of marks.map((m) => x(m.at)).filter((at) => at < width)) {
+    for (let y = 0; y < height; y += 8) c.fillRect(at - 1, y, 2, 4);
+  }
   let free = width; // labels are placed from the right, and one that has no room is left out
   for (const m of marks) {
     const at = x(m.at);
     if (at <= 0 || at >= width) continue;
-    c.fillStyle = colour('--soft');
-    for (let y = 0; y < height; y += 8) c.fillRect(at - 1, y, 2, 4);
     font(0.8125, 400);
     const room = c.measureText(m.text).width + 10;
     const right = Math.min(free, at + room);
@@ -89,6 +92,9 @@ function draw(canvas, { runs, gaps, marks }, nowMs) {
     const left = Math.min((from + to - room) / 2, width - room);
     if (left < 0 || left + room > free) continue;
     c.textAlign = 'start';
+    c.fillStyle = colour('--card'); // over the line of what was done
+    c.fillRect(left - 2, top - 1.5 * rem, room + 4, 1.375 * rem);
+    c.fillStyle = colour('--bad');
     c.fillText(text, left, top - 0.75 * rem);
     free = left - rem / 2;
   }

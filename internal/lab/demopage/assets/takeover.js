@@ -3,7 +3,8 @@
 import { duration, h, keyed, setAttribute, setText } from '/topdog.js';
 import { svg } from '/boards.js';
 
-const GUTTER = 78, LANE = 120, HEAD = 46, ROW = 15, LETTER = 8; // in units of the drawing
+const GUTTER = 78, LANE = 120, EDGE = 12, HEAD = 46, ROW = 15, LETTER = 8; // in units of the drawing
+const READABLE = 0.8;  // no drawing is made smaller than this: it scrolls then
 const LONG_MS = 0.6;   // a wait that is longer is drawn as a break
 const REPEATS = 4;     // so many rounds of the same messages are drawn as the first and the last
 
@@ -66,7 +67,7 @@ export function showTakeover(t, at, names) {
   const steps = relevant(t), name = (n) => names.get(n) ?? 'nobody';
   const silent = t.silent_ns.length === 2 ? ` The client had no answer for ${duration((t.silent_ns[1] - t.silent_ns[0]) / 1e6)}.` : '';
   const beat = t.steps.some((s) => s.board === t.leader && s.at_ns === t.from_ns && s.step === 'heard' && s.message === 'HEARTBEAT');
-  setText(at.text, `${name(t.old_leader)} → ${name(t.leader)}, term ${t.term}: ${t.reason_text}.${silent} All times count from ${beat ? 'the last heartbeat' : 'the first step'}, and are exact; distances are not to scale.`
+  setText(at.text, `${name(t.old_leader)} → ${name(t.leader)}, term ${t.term}: ${t.reason_text}.${silent} All times count from ${beat ? `the last heartbeat that ${name(t.leader)} heard` : `the first step of ${name(t.leader)}`}, and are exact; distances are not to scale.`
     + (t.omitted > 0 ? ` ${t.omitted} steps were too many, and are left out in the middle.` : ''));
   at.diagram.replaceChildren(draw(t, steps, names));
   keyed(at.steps, steps, (s) => `${s.at_ns}.${s.board}.${s.step}.${s.message}`, () => h('tr', null, h('td'), h('td'), h('td')), (row, s) => {
@@ -97,13 +98,13 @@ function scale(moments, folded) {
 function draw(t, all, names) {
   const { kept: steps, folded } = fold(all);
   const lanes = new Map([...names.keys()].map((n, i) => [n, GUTTER + LANE * (i + 1) + LANE / 2]));
-  const client = GUTTER + LANE / 2, width = GUTTER + LANE * (names.size + 1);
+  const client = GUTTER + LANE / 2, width = GUTTER + LANE * (names.size + 1) + EDGE;
   const moments = [t.from_ns, ...steps.map((s) => s.at_ns), ...t.silent_ns];
   if (t.acted_ns !== null) moments.push(t.acted_ns);
   const s = scale(moments, folded);
   const drawing = svg('svg', { viewBox: `0 0 ${width} ${s.end}`, role: 'img', 'aria-label': 'The messages of the last takeover as a diagram. The list below has the same.' });
-  drawing.style.minHeight = `${Math.min(s.end, 900)}px`;
-  const text = writer(drawing, width);
+  drawing.style.minWidth = `${READABLE * width}px`;
+  const texts = svg('g'), text = writer(texts, width);
 
   text(client, 20, 'strong', 'client');
   for (const [n, x] of lanes) {
@@ -119,15 +120,17 @@ function draw(t, all, names) {
   }
   drawSilence(t, s, client, drawing, text);
   drawLead(t, steps, s, lanes, drawing);
+  drawCause(t, s, lanes, drawing, text); // before the messages: its word may not be left out
   drawMessages(steps, s, lanes, drawing, text);
   drawDeeds(t, steps, s, lanes, names, drawing, text);
   drawTimes(steps, s, t, text);
+  drawing.append(texts); // no line crosses a word
   return drawing;
 }
 
 // writer returns what writes words, unless others stand there already. Those that would reach over
 // the right edge end there.
-function writer(drawing, width) {
+function writer(texts, width) {
   const taken = [];
   return (x, y, kind, words, anchor = 'middle') => {
     const wide = words.length * LETTER;
@@ -135,7 +138,7 @@ function writer(drawing, width) {
     const left = anchor === 'end' ? x - wide : anchor === 'start' ? x : x - wide / 2;
     if (taken.some((t) => Math.abs(t.y - y) < ROW && t.left < left + wide && left < t.right)) return;
     taken.push({ y, left, right: left + wide });
-    drawing.append(svg('text', { x, y, class: kind, 'text-anchor': anchor }, words));
+    texts.append(svg('text', { x, y, class: kind, 'text-anchor': anchor }, words));
   };
 }
 
@@ -151,11 +154,12 @@ function drawSilence(t, s, x, drawing, text) {
 // drawLead draws who led when.
 function drawLead(t, steps, s, lanes, drawing) {
   const rises = steps.find((it) => it.board === t.leader && it.step === 'role' && it.role === 'leader');
-  // A leader that was ended at once says nothing any more, and a mute one goes on. Any other one that cannot tell led when it
-  // was heard last.
+  // A leader that was ended at once says nothing any more. One that is not heard, or does not hear, leads on until it says that
+  // it does not. Any other one that cannot tell led when it was heard last.
+  const own = steps.filter((it) => it.board === t.old_leader && it.step === 'role');
   const falls = ['power_off', 'kill', 'freeze'].includes(t.action) ? t.acted_ns
-    : steps.find((it) => it.board === t.old_leader && it.step === 'role' && it.role !== 'leader')?.at_ns
-      ?? (t.action === 'mute_on' ? null : t.from_ns);
+    : own[own.findLastIndex((it) => it.role === 'leader') + 1]?.at_ns
+      ?? (['mute_on', 'deaf_on', 'split', 'loss'].includes(t.action) ? null : t.from_ns);
   const line = (n, from, to) => drawing.append(svg('line', { class: 'leads', x1: lanes.get(n), x2: lanes.get(n), y1: from, y2: to }));
   if (lanes.has(t.old_leader)) line(t.old_leader, HEAD, falls === null ? s.end : s.y(falls));
   if (rises) line(t.leader, s.y(rises.at_ns), s.end);
@@ -180,7 +184,7 @@ function drawMessages(steps, s, lanes, drawing, text) {
   }
 }
 
-// drawDeeds draws what was done to a board, and what boards did besides sending.
+// drawDeeds draws what boards did besides sending.
 function drawDeeds(t, steps, s, lanes, names, drawing, text) {
   for (const it of steps) {
     const x = lanes.get(it.board), y = s.y(it.at_ns);
@@ -190,6 +194,10 @@ function drawDeeds(t, steps, s, lanes, names, drawing, text) {
     }
     if (it.board === t.leader && it.step === 'role' && it.role === 'leader') text(x + 12, y + 14, 'good', 'LEADER', 'start');
   }
+}
+
+// drawCause draws what was done to a board, or to all.
+function drawCause(t, s, lanes, drawing, text) {
   if (t.acted_ns === null) return;
   const y = s.y(t.acted_ns), what = t.action.replaceAll('_', ' ');
   if (!lanes.has(t.board)) { // it was done to all
@@ -208,8 +216,8 @@ function drawTimes(steps, s, t, text) {
   for (const it of steps) text(GUTTER - 8, s.y(it.at_ns) + 4, 'soft', us((it.at_ns - t.from_ns) / 1e6), 'end');
 }
 
-// showElsewhere shows what was measured of keepalived. done is what was done here last, and had an outage: it stands first, at
-// the same scale.
+// showElsewhere shows what was measured of keepalived. done is what was done here last, and was followed by a takeover: it stands
+// first, at the same scale.
 export function showElsewhere(parent, about, done) {
   const all = [...about.measured_elsewhere];
   const now = all.find((f) => done && f.actions.includes(done.action));
@@ -225,6 +233,6 @@ export function showElsewhere(parent, about, done) {
       if (it.text) setText(cell, it.text);
       else cell.style.width = `${100 * it.share}%`;
     });
-    setText(element.children[2], `${f.runs} runs, ${duration(f.most_ns / 1e6)} at most.` + (f.two_holders_text ? ` Two boards have the address: ${f.two_holders_text}.` : ''));
+    setText(element.children[2], `${f.runs} runs; the longest of keepalived took ${duration(f.most_ns / 1e6)}.` + (f.two_holders_text ? ` With keepalived, two boards have the address ${f.two_holders_text}.` : ''));
   });
 }
