@@ -129,6 +129,20 @@ func TestPage(t *testing.T) {
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.wantPageUnit("after the upgrade of what was stopped", "enabled inactive")
 
+	// What was removed comes back as it was, and so does what was not removed after all.
+	p.run("systemctl", "start", "topdog-page")
+	p.run("dpkg", "--remove", "topdog")
+	p.run("dpkg", "-i", "/srv/new.deb")
+	p.wantPageUnit("after the return of what was removed", "enabled active")
+	b.want("after the return", ownStatus, http.StatusOK, machineRow)
+	p.run("/var/lib/dpkg/info/topdog.prerm", "remove")
+	p.run("/var/lib/dpkg/info/topdog.postinst", "abort-remove")
+	p.wantPageUnit("after a removal that was given up", "enabled active")
+	p.run("systemctl", "disable", "topdog-page")
+	p.run("dpkg", "--remove", "topdog")
+	p.run("dpkg", "-i", "/srv/new.deb")
+	p.wantPageUnit("after the return of what was disabled", "disabled inactive")
+
 	p.run("systemctl", "start", "topdog-page")
 	p.run("dpkg", "--purge", "topdog")
 	if got := p.daemons(); got != "" {
