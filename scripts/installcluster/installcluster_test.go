@@ -346,6 +346,12 @@ func TestPage(t *testing.T) {
 
 	s.says(s.install(0, "--page", "pi@b1", "pi@b2"), "In a browser: http://192.168.1.250:9254/\nNothing had to be changed.")
 	s.logs("b2")
+
+	// A page that ran before its board had a configuration has another port by that.
+	s.board("b3", "arm64")
+	s.write("boards/b3/topdog-page-runs", "", 0o644)
+	s.says(s.install(0, "pi@b1", "pi@b3"), "[pi@b3] wrote ")
+	s.logs("b3", "apt-get install 1.2.0", "systemctl restart topdog-page", "systemctl enable --now topdog")
 }
 
 func TestDryRunChangesNothing(t *testing.T) {
