@@ -244,11 +244,36 @@ func queries(t *testing.T) (all []query) {
 	return append(all, d.Annotations.List...)
 }
 
+// unseen is what Prometheus does not see in most steps of a graph: a change within a step, which has one scrape if the graph
+// shows little time; and what is true for a fixed time, which is between two steps if it shows much.
+func unseen(expression string) string {
+	return regexp.MustCompile(`\[\$__interval\]|_age_seconds(\{[^}]*\})? < \d+(\)|$)`).FindString(expression)
+}
+
+// TestUnseen holds that such expressions are found.
+func TestUnseen(t *testing.T) {
+	for expression, want := range map[string]string{
+		`changes(a{job="$job"}[$__interval]) > 0`:                `[$__interval]`,
+		`changes(a{job="$job"}[$__rate_interval]) > 0`:           "",
+		`(a and b_age_seconds{job="$job"} < 60) * c`:             `_age_seconds{job="$job"} < 60)`,
+		`(a and b_age_seconds < 60 + $__interval_ms / 1000) * c`: "",
+	} {
+		if got := unseen(expression); got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+	}
+}
+
 // TestDashboard holds what Grafana silently makes the best of.
 func TestDashboard(t *testing.T) {
 	d := board(t)
 	if d.SchemaVersion < 36 || len(d.Panels) == 0 { // 36: a data source is an object
 		t.Fatalf("schema %d, %d panels", d.SchemaVersion, len(d.Panels))
+	}
+	for _, q := range queries(t) {
+		if text := unseen(q.Expr); text != "" {
+			t.Errorf("%s misses what happens between two steps: %s", q.Expr, text)
+		}
 	}
 	ids, taken := map[int]bool{}, map[[2]int]string{}
 	for _, p := range d.Panels {

@@ -157,7 +157,7 @@ func (r *rig) explained() {
 func (r *rig) dashboard() {
 	r.t.Helper()
 	for _, q := range queries(r.t) {
-		expression := strings.NewReplacer("$job", "topdog", "$__rate_interval", "10s", "$__interval", "1s").Replace(q.Expr)
+		expression := strings.NewReplacer("$job", "topdog", "$__rate_interval", "10s", "$__interval_ms", "1000", "$__interval", "1s").Replace(q.Expr)
 		result, err := r.evaluate(expression)
 		if err != nil {
 			r.t.Errorf("%s: %v", expression, err)
