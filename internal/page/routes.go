@@ -18,10 +18,10 @@ func (p *page) routes() []web.Route {
 		{Path: "/v1/history", Serve: p.serveHistory},
 		{Path: "/v1/events", Serve: p.serveEvents},
 		{Path: "/metrics", Serve: p.serveMetrics},
-		{Path: "/leader", Serve: inText(p.source.leads)},
-		{Path: "/follower", Serve: inText(p.source.follows)},
-		{Path: "/fit", Serve: inText(p.source.fit)},
-		{Path: "/healthz", Serve: inText(p.source.serves)},
+		{Path: "/leader", AnswersOptions: true, Serve: inText(p.source.leads)},
+		{Path: "/follower", AnswersOptions: true, Serve: inText(p.source.follows)},
+		{Path: "/fit", AnswersOptions: true, Serve: inText(p.source.fit)},
+		{Path: "/healthz", AnswersOptions: true, Serve: inText(p.source.serves)},
 	}...)
 }
 

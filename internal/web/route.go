@@ -14,6 +14,9 @@ type Route struct {
 	Path string
 	// Post says that it is asked by POST, and may have a body. Otherwise it is GET and HEAD.
 	Post bool
+	// AnswersOptions says that Serve is asked by OPTIONS too. A load balancer may check by that method, and takes
+	// the 204 that OPTIONS has otherwise for a yes.
+	AnswersOptions bool
 	// Serve answers, or returns why not before it has written anything.
 	Serve func(http.ResponseWriter, *http.Request) error
 }
@@ -54,9 +57,11 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 // serve has a route answer, if it is asked as it should be.
 func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) error {
 	methods := strings.Join(route.methods(), ", ")
-	switch {
-	case r.Method == http.MethodOptions:
+	if r.Method == http.MethodOptions {
 		w.Header().Set("Allow", methods)
+	}
+	switch {
+	case r.Method == http.MethodOptions && !route.AnswersOptions:
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	case !slices.Contains(route.methods(), r.Method):

@@ -59,6 +59,9 @@ func echo() *Server {
 			{Path: "/look", Serve: func(w http.ResponseWriter, r *http.Request) error {
 				return WriteJSON(w, http.StatusOK, "seen")
 			}},
+			{Path: "/check", AnswersOptions: true, Serve: func(w http.ResponseWriter, _ *http.Request) error {
+				return &Error{Code: http.StatusServiceUnavailable, Message: "no"}
+			}},
 			{Path: "/act", Post: true, Serve: func(w http.ResponseWriter, r *http.Request) error {
 				body, err := io.ReadAll(r.Body)
 				if err != nil {
@@ -81,6 +84,9 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/look", "pi1", "", 200, `"seen"`},
 		{"HEAD", "/look", "", "", 200, `"seen"`}, // net/http leaves the body out
 		{"OPTIONS", "/look", "", "", 204, ""},
+		{"OPTIONS", "/check", "", "", 503, `{"error":"no"}`},
+		{"OPTIONS", "/check", "", "more", 400, `{"error":"this request may have no body"}`},
+		{"OPTIONS", "/check", "evil.example", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
 		{"POST", "/look", "", "", 405, `{"error":"this path is not for that method","hint":"use GET, HEAD, OPTIONS"}`},
 		{"GET", "/look", "", "more", 400, `{"error":"this request may have no body"}`},
 		{"GET", "/look", "evil.example", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
@@ -89,7 +95,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/act", "", "do", 200, `"do"`},
 		{"POST", "/act", "", strings.Repeat("x", 5000), 413, `{"error":"the body is too long"}`},
 		{"GET", "/act", "", "", 405, `{"error":"this path is not for that method","hint":"use POST, OPTIONS"}`},
-		{"GET", "/no", "", "", 404, `{"error":"there is no such path here","hint":"there are: /look /act /panic /fail"}`},
+		{"GET", "/no", "", "", 404, `{"error":"there is no such path here","hint":"there are: /look /check /act /panic /fail"}`},
 		{"GET", "/panic", "", "", 500, `{"error":"the answer has failed; the log of the program says why"}`},
 		{"GET", "/fail", "", "", 500, `{"error":"it failed"}`},
 	} {
