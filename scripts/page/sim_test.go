@@ -89,6 +89,26 @@ func testSimAddress(t *testing.T, s *stage) {
 		b.until(fmt.Sprintf("document.getElementById('trouble').textContent.includes(%[1]q) && document.getElementById('trouble').hidden === (%[1]q === '')", test.says))
 	}
 	b.until("!document.getElementById('main').hidden && /^Step (\\d+) of \\1$/.test(document.getElementById('now-step').textContent)")
+
+	// An answer that comes just after the address was changed. The page must not put back the address of that answer.
+	value[bool](b, `(async () => {
+		const real = window.fetch;
+		let held = 0, release;
+		const gate = new Promise((done) => { release = done; });
+		window.fetch = async (...request) => {
+			const answer = await real(...request), json = await answer.json();
+			held++;
+			await gate;
+			return { ok: answer.ok, status: answer.status, json: async () => json };
+		};
+		location.hash = 'algorithm=bully&boards=-5&failure=crash_leader';
+		while (held === 0) await new Promise((done) => setTimeout(done, 5));
+		window.fetch = real;
+		location.hash = 'algorithm=minid&boards=6&failure=crash_leader';
+		release();
+		return true;
+	})()`)
+	b.until("document.getElementById('trouble').hidden && document.getElementById('algorithm').value === 'minid' && location.hash.includes('boards=6') && /^Step /.test(document.getElementById('now-step').textContent)")
 }
 
 // choose chooses a value of a list.

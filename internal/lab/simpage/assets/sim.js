@@ -42,9 +42,9 @@ async function ask(url, signal) {
 
 // ---- what is chosen ----
 
-// readAddress is the choice behind the #, with the step and whether everything is shown.
-function readAddress() {
-  const given = new URLSearchParams(location.hash.slice(1));
+// readAddress is the choice behind the # of an address, with the step and whether everything is shown.
+function readAddress(url) {
+  const given = new URLSearchParams(new URL(url).hash.slice(1));
   const all = { ...choices.standard };
   if (given.has('algorithm')) all.notice = 0;
   for (const name of NAMES) {
@@ -111,14 +111,15 @@ async function load(wanted, step = null) {
   if (algorithm) showAbout(algorithm);
   highlight(choice.algorithm);
   abort?.abort();
-  abort = new AbortController();
+  const { signal } = abort = new AbortController();
   try {
-    const run = await ask(`/v1/sim/run?${queryOf(choice)}`, abort.signal);
+    const run = await ask(`/v1/sim/run?${queryOf(choice)}`, signal);
+    if (signal.aborted) return false; // after the answer had come
     trouble();
     showRun(run, step);
     return true;
   } catch (error) {
-    if (error.name === 'AbortError') return false;
+    if (signal.aborted) return false;
     if (error.code === 400 && wanted.notice > 0) {
       // Another failure may hit the very board that should notice it. Then all the others do.
       const shown = await load({ ...wanted, notice: 0 }, step);
@@ -233,7 +234,8 @@ function listen() {
   at('everything').addEventListener('change', () => { if (view) showRun(view.run, null); });
   at('copy').addEventListener('click', copy);
   document.addEventListener('keydown', pressed);
-  addEventListener('hashchange', () => { const a = readAddress(); at('everything').checked = a.everything; load(a.choice, a.step); });
+  // Since the address was changed, the page may have written another one there: that of a run which had just come.
+  addEventListener('hashchange', ({ newURL }) => { const a = readAddress(newURL); at('everything').checked = a.everything; load(a.choice, a.step); });
   addEventListener('resize', resized);
 }
 
@@ -242,7 +244,7 @@ try {
   fillForm();
   beginCompare(choices.compare);
   listen();
-  const address = readAddress();
+  const address = readAddress(location.href);
   at('everything').checked = address.everything;
   await load(address.choice, address.step);
 } catch (error) {
