@@ -170,10 +170,9 @@ func (s *service) tryWay(client *netns.Host, d *daemon, come func() error, want 
 	if !d.Running() {
 		return errors.New("it does not run without the address")
 	}
-	if err := syscall.Kill(-d.PID(), syscall.SIGKILL); err != nil {
+	if err := d.end(syscall.SIGKILL); err != nil {
 		return err
 	}
-	d.Ended(endsWithin)
 	return d.DeleteAddress(vip32)
 }
 

@@ -1,9 +1,7 @@
 package recipes
 
 import (
-	"bytes"
 	"crypto/rand"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -167,44 +165,11 @@ func (r *rig) signal(b *board, sig syscall.Signal) {
 	must(r.t, syscall.Kill(-b.service.PID(), sig))
 }
 
-// end ends the board's service, and waits until it has: all its processes, as systemd does before it starts a unit
-// again. A process of dnsmasq that answers by TCP has its sockets too, and may end a moment after the first one.
+// end ends the board's service, and waits until it has.
 func (r *rig) end(b *board, sig syscall.Signal) {
 	r.t.Helper()
-	r.signal(b, sig)
-	must(r.t, cluster.Until(b.String()+": the service ends", func() string {
-		if left := inGroup(r.t, b.service.PID()); len(left) > 0 {
-			return fmt.Sprintf("processes %v still run", left)
-		}
-		return ""
-	}))
-	if !b.service.Ended(cluster.Timeout) {
-		r.t.Fatalf("%s: the service has not ended:\n%s", b, b.service.Log)
-	}
-}
-
-// inGroup returns the processes of a group that have not ended (proc_pid_stat(5)).
-func inGroup(t *testing.T, group int) (found []int) {
-	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	must(t, err)
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			continue // it has ended
-		}
-		var pid, parent, of int
-		var state string
-		// The name is in parentheses and may contain anything.
-		before, after := text[:bytes.IndexByte(text, ' ')], text[bytes.LastIndexByte(text, ')')+1:]
-		if _, err := fmt.Sscan(string(before)+" "+string(after), &pid, &state, &parent, &of); err != nil {
-			t.Fatalf("%s: %v: %s", f, err, text)
-		}
-		if of == group && state != "Z" && state != "X" {
-			found = append(found, pid)
-		}
-	}
-	return found
+	b.Log.Note("%v to the service", sig)
+	must(r.t, b.service.end(sig))
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

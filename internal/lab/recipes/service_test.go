@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"topdog/internal/lab/cluster"
@@ -180,6 +182,51 @@ func (d *daemon) start(t *testing.T) {
 	t.Helper()
 	d.Log.Note("start %s", d.program)
 	must(t, d.Launch(d.program, d.args))
+}
+
+// end sends the service a signal, and waits until it has ended with all its processes, as systemd does before it starts
+// a unit again. A process of dnsmasq that answers by TCP has the listening socket too, and may end a moment after
+// the first one.
+func (d *daemon) end(sig syscall.Signal) error {
+	if err := syscall.Kill(-d.PID(), sig); err != nil {
+		return fmt.Errorf("end %s: %w", d.program, err)
+	}
+	return cluster.Until("end "+d.program, func() string {
+		switch left, err := inGroup(d.PID()); {
+		case err != nil:
+			return err.Error()
+		case len(left) > 0:
+			return fmt.Sprintf("processes %v still run", left)
+		case d.Running():
+			return "nobody has waited for its first process"
+		}
+		return ""
+	})
+}
+
+// inGroup returns the processes of a group that have not ended (proc_pid_stat(5)).
+func inGroup(group int) (found []int, err error) {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue // it has ended
+		}
+		var pid, parent, of int
+		var state string
+		// The name is in parentheses and may contain anything.
+		before, after := text[:bytes.IndexByte(text, ' ')], text[bytes.LastIndexByte(text, ')')+1:]
+		if _, err := fmt.Sscan(string(before)+" "+string(after), &pid, &state, &parent, &of); err != nil {
+			return nil, fmt.Errorf("%s: %w: %s", f, err, text)
+		}
+		if of == group && state != "Z" && state != "X" {
+			found = append(found, pid)
+		}
+	}
+	return found, nil
 }
 
 func write(t *testing.T, path, text string) {
