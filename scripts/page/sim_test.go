@@ -78,9 +78,9 @@ func testSimAddress(t *testing.T, s *stage) {
 	b.until("!document.getElementById('main').hidden")
 	b.expectLoss() // the server refuses some of it
 	for _, test := range []struct{ hash, says string }{
-		{"algorithm=bully&boards=300000000&failure=crash_leader", "use a number from 2 to 20"},
-		{"algorithm=bully&boards=9000&failure=crash_leader&notice=3", "use a number from 2 to 20"},
-		{"algorithm=bully&boards=-5&failure=crash_leader", "use a number from 2 to 20"},
+		{"algorithm=bully&boards=300000000&failure=crash_leader", `boards: "300000000" is no such number: use a number from 2 to 20`},
+		{"algorithm=bully&boards=9000&failure=crash_leader&notice=3", `boards: "9000" is no such number: use a number from 2 to 20`},
+		{"algorithm=bully&boards=-5&failure=crash_leader", `boards: "-5" is no such number: use a number from 2 to 20`},
 		{"algorithm=bully&boards=5&failure=crash_leader&notice=5", "Board 5 cannot be the one that notices here"},
 		{"algorithm=nobody", "there are: heir, bully"},
 		{"algorithm=bully&boards=5&failure=crash_leader&step=99999999999", ""},
