@@ -26,6 +26,8 @@ const (
 const (
 	groupLabel = "topdog/1 group tag\x00"
 	keyLabel   = "topdog/1 packet authentication\x00"
+
+	fingerprintLabel = "topdog/1 key fingerprint\x00"
 )
 
 // groupTag shortens the group's name to the 16 bits that every packet carries.
@@ -35,14 +37,16 @@ func groupTag(group string) uint16 {
 	return binary.BigEndian.Uint16(sum[:])
 }
 
-// authenticator computes tags. It allocates nothing after its construction.
+// authenticator computes the tags of one key. It allocates nothing after its construction.
 type authenticator struct {
+	fingerprint Fingerprint
+
 	hash hash.Hash
 	sum  [sha256.Size]byte // where hash leaves its result
 }
 
-// newAuthenticator derives the key for packets of the group. The group key
-// itself is used for nothing else, so that further keys can be derived from it later.
+// newAuthenticator derives the key for packets of the group. The group key itself is used
+// for nothing else, so that further ones can be derived from it, as the fingerprint is.
 func newAuthenticator(group string, key []byte) (*authenticator, error) {
 	if len(key) != KeySize {
 		return nil, fmt.Errorf("the group key is %d bytes long, it must be %d (topdog init makes one)", len(key), KeySize)
@@ -51,7 +55,7 @@ func newAuthenticator(group string, key []byte) (*authenticator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("derive the packet key of group %q: %w", group, err)
 	}
-	a := &authenticator{hash: hmac.New(sha256.New, derived)}
+	a := &authenticator{fingerprint: FingerprintOf(key), hash: hmac.New(sha256.New, derived)}
 	// The first Reset after a Sum remembers the state of the keyed hash, which
 	// allocates. Do it now and not for the first packet.
 	a.hash.Sum(a.sum[:0])

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 )
 
@@ -28,23 +29,61 @@ const (
 // concurrent use: every goroutine needs its own.
 type Codec struct {
 	group uint16
-	auth  *authenticator // nil in a group without a key
+	keys  []*authenticator // the first one signs, all are accepted; none in a group without a key
 }
 
-// NewCodec returns a codec for the group. A nil key means that packets are not
-// authenticated; any other must have KeySize bytes.
-func NewCodec(group string, key []byte) (*Codec, error) {
+// maxKeys is how many keys a board accepts at most: the one mark of a packet tells no more apart.
+const maxKeys = 2
+
+// NewCodec returns a codec for the group. The first key signs, and a second one is accepted as
+// well. Without a key, which a nil key is, packets are not authenticated; any other must have
+// KeySize bytes.
+func NewCodec(group string, keys ...[]byte) (*Codec, error) {
 	c := &Codec{group: groupTag(group)}
-	if key == nil {
-		return c, nil
+	for _, key := range keys {
+		if key == nil {
+			continue
+		}
+		a, err := newAuthenticator(group, key)
+		if err != nil {
+			return nil, err
+		}
+		c.keys = append(c.keys, a)
 	}
-	var err error
-	c.auth, err = newAuthenticator(group, key)
-	return c, err
+	switch n := len(c.keys); {
+	case n > maxKeys:
+		return nil, fmt.Errorf("there are %d keys, a board accepts at most %d", n, maxKeys)
+	case n == maxKeys && c.keys[0].fingerprint.Mark() == c.keys[1].fingerprint.Mark():
+		return nil, fmt.Errorf("the keys %v and %v have the same mark, so packets would not tell them apart: make another one with topdog key add",
+			c.keys[0].fingerprint, c.keys[1].fingerprint)
+	}
+	return c, nil
 }
 
 // Authenticated reports whether the group has a key.
-func (c *Codec) Authenticated() bool { return c.auth != nil }
+func (c *Codec) Authenticated() bool { return len(c.keys) > 0 }
+
+// Keys returns the fingerprints of the keys.
+func (c *Codec) Keys() (k Keys) {
+	for i, a := range c.keys {
+		if i == 0 {
+			k.Signs = a.fingerprint
+		} else {
+			k.Also = a.fingerprint
+		}
+	}
+	return k
+}
+
+// keyFor returns the key that may have made the tag of a packet. So a bad tag costs one HMAC,
+// however many keys there are.
+func (c *Codec) keyFor(datagram []byte) *authenticator {
+	mark := datagram[offFlags] & flagMark >> markShift
+	if len(c.keys) > 1 && c.keys[1].fingerprint.Mark() == mark {
+		return c.keys[1]
+	}
+	return c.keys[0] // also if it is the only one and has the other mark: programs that know no marks send 0
+}
 
 // Append appends m to dst as a packet. It fails with a *fieldError if a field
 // does not fit the wire, and then returns dst as it was. It allocates only if dst is too small.
@@ -53,14 +92,22 @@ func (c *Codec) Append(dst []byte, m *Message) ([]byte, error) {
 	if err := m.Header.check(); err != nil {
 		return dst, err
 	}
-	packet, err := m.appendBody(m.Header.appendTo(dst, c.group, c.auth != nil))
+	packet, err := m.appendBody(m.Header.appendTo(dst, c.group, c.signature()))
 	if err != nil {
 		return dst, err
 	}
-	if c.auth != nil {
-		packet = append(packet, c.auth.tag(packet[start:])...)
+	if c.Authenticated() {
+		packet = append(packet, c.keys[0].tag(packet[start:])...)
 	}
 	return packet, nil
+}
+
+// signature returns the flags that say that there is a tag, and of which key.
+func (c *Codec) signature() byte {
+	if !c.Authenticated() {
+		return 0
+	}
+	return flagAuthenticated | c.keys[0].fingerprint.Mark()<<markShift
 }
 
 // Decode reads a packet into m: the header and the body of its type; the other
@@ -71,7 +118,7 @@ func (c *Codec) Append(dst []byte, m *Message) ([]byte, error) {
 // (standings, candidates, trusted set) that is longer than the capacity of the
 // one in m. The lists are m's: the next Decode into m overwrites them.
 func (c *Codec) Decode(m *Message, datagram []byte) Drop {
-	packet, drop := c.open(datagram)
+	packet, key, drop := c.open(datagram)
 	if drop.Reason == OtherVersion {
 		m.Sender = ID(binary.BigEndian.Uint32(datagram[offSender:]))
 		m.Leading = datagram[offFlags]&flagLeading != 0
@@ -82,41 +129,43 @@ func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 	if drop = m.Header.decode(packet); drop.Dropped() {
 		return drop
 	}
+	m.Key = key
 	return m.decodeBody(packet[headerSize:])
 }
 
 // open makes sure that the packet is for this version, group and key, and cuts
 // the tag off. What it looks at before the tag is verified decides only whether to drop.
-func (c *Codec) open(datagram []byte) ([]byte, Drop) {
+func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 	n := len(datagram)
 	switch {
 	case n < headerSize:
-		return nil, Drop{TooShort, n}
+		return nil, 0, Drop{TooShort, n}
 	case n > MaxPacket:
-		return nil, Drop{TooLong, MaxPacket}
+		return nil, 0, Drop{TooLong, MaxPacket}
 	case datagram[offVersion]>>versionShift != version && c.ofGroup(datagram):
-		return nil, Drop{OtherVersion, offVersion}
+		return nil, 0, Drop{OtherVersion, offVersion}
 	case datagram[offVersion]>>versionShift != version:
-		return nil, Drop{BadVersion, offVersion}
+		return nil, 0, Drop{BadVersion, offVersion}
 	case binary.BigEndian.Uint16(datagram[offGroup:]) != c.group:
-		return nil, Drop{OtherGroup, offGroup}
+		return nil, 0, Drop{OtherGroup, offGroup}
 	}
 	authenticated := datagram[offFlags]&flagAuthenticated != 0
 	switch {
-	case c.auth == nil && authenticated:
-		return nil, Drop{NotExpectingAuth, offFlags}
-	case c.auth == nil:
-		return datagram, Drop{}
+	case !c.Authenticated() && authenticated:
+		return nil, 0, Drop{NotExpectingAuth, offFlags}
+	case !c.Authenticated():
+		return datagram, 0, Drop{}
 	case !authenticated:
-		return nil, Drop{Unauthenticated, offFlags}
+		return nil, 0, Drop{Unauthenticated, offFlags}
 	case n < headerSize+tagSize:
-		return nil, Drop{TooShort, n}
+		return nil, 0, Drop{TooShort, n}
 	}
 	packet, tag := datagram[:n-tagSize], datagram[n-tagSize:]
-	if !c.auth.verify(packet, tag) {
-		return nil, Drop{BadTag, n - tagSize}
+	key := c.keyFor(datagram)
+	if !key.verify(packet, tag) {
+		return nil, 0, Drop{BadTag, n - tagSize}
 	}
-	return packet, Drop{}
+	return packet, key.fingerprint, Drop{}
 }
 
 // ofGroup reports whether a packet of another version comes from a board of this group. All
@@ -124,10 +173,10 @@ func (c *Codec) open(datagram []byte) ([]byte, Drop) {
 func (c *Codec) ofGroup(datagram []byte) bool {
 	end := len(datagram) - tagSize
 	switch authenticated := datagram[offFlags]&flagAuthenticated != 0; {
-	case binary.BigEndian.Uint16(datagram[offGroup:]) != c.group || authenticated != (c.auth != nil):
+	case binary.BigEndian.Uint16(datagram[offGroup:]) != c.group || authenticated != c.Authenticated():
 		return false
-	case c.auth == nil:
+	case !c.Authenticated():
 		return true
 	}
-	return end >= headerSize && c.auth.verify(datagram[:end], datagram[end:])
+	return end >= headerSize && c.keyFor(datagram).verify(datagram[:end], datagram[end:])
 }

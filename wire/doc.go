@@ -32,7 +32,7 @@
 //	          0x80  authenticated: a tag ends the packet
 //	          0x40  leading: the sender leads at the time of sending
 //	          0x20  reply: sent to answer another message and not on schedule
-//	          0x10  reserved: sent as 0, ignored by the receiver
+//	          0x10  mark of the key that made the tag, see "Authentication"; 0 without one
 //	 2 -  3 group tag: the first 16 bits of SHA-256("topdog/1 group tag" 00 group)
 //	 4 -  7 sender: its id, not 0
 //	 8 - 10 term: the highest one that the sender knows of
@@ -68,6 +68,9 @@
 //	                 32      n: length of the name, 0 to 32
 //	                 33 ...  name: n bytes of UTF-8, no control characters     33 + n bytes
 //	             33+n - 36+n score, optional                                   37 + n bytes
+//	             37+n - 40+n fingerprint of the key that the sender signs with;
+//	                         optional, and only together with the score and with
+//	             41+n - 44+n fingerprint of the other key that it accepts, or 0  45 + n bytes
 //
 //	 3 ELECTION      20 - 23 suspect: its id, or 0 at a cold start
 //	                 24 - 27 incarnation of the suspect
@@ -157,7 +160,9 @@
 // has candidates, the boards that hold the elections. Both fields are optional:
 // they are the tail of their body. A sender leaves the whole tail away if it would
 // hold nothing but zeros, and a receiver reads a missing tail as a score of 0 and
-// no candidates. A tail that is there may hold zeros.
+// no candidates. A tail that is there may hold zeros. The fingerprints of a HELLO are a second
+// tail behind the first one, which is there then, and are read as 0 if they are missing: the sender
+// has no key, or its program cannot change keys.
 //
 // A sender rounds the interval until its next message up, so that nobody expects
 // the message too early, and rounds ages down. The greatest age that fits stands
@@ -166,8 +171,8 @@
 //
 // # Authentication
 //
-// A group has a key of 32 random bytes, or none. With a key, every packet has
-// the flag 0x80, and its last 16 bytes are
+// A group has a key of 32 random bytes, or none, and two while it changes its key. With a key,
+// every packet has the flag 0x80, and its last 16 bytes are
 //
 //	tag        = the first 16 bytes of HMAC-SHA-256(packet key, everything before the tag)
 //	packet key = HKDF-SHA-256(secret: group key, no salt,
@@ -180,6 +185,23 @@
 //
 // A group without a key is open to everybody on its LAN.
 //
+// A board accepts one key or two. It signs with the first one. Which one that is, is its own
+// business: boards that have the same two keys in different orders understand each other.
+//
+//	fingerprint = HKDF-SHA-256(secret: group key, no salt,
+//	                           info: "topdog/1 key fingerprint" 00, 4 bytes), as a number; 1 stands for 0
+//	mark        = the highest bit of the fingerprint
+//
+// The fingerprint names a key and is no secret. The two keys of a board have different marks; two
+// that do not are refused where they are configured. A sender sets the flag 0x10 to the
+// mark of the key that it signs with. A receiver with two keys computes the tag with the one that
+// has the mark of the packet, and with no other, so a packet with a bad tag costs one HMAC. A
+// receiver with one key ignores the flag: programs that cannot change keys always send 0. The
+// flag is before the tag, so it is authenticated.
+//
+// A key never travels on the wire, not even encrypted with the one before it: whoever has stolen
+// that one would read it.
+//
 // # What is accepted
 //
 // A receiver makes these tests, in this order. The first one that fails
@@ -189,13 +211,14 @@
 //	 2  version     2 (OtherVersion if tests 3 to 5 pass, else BadVersion)
 //	 3  group tag   ours (OtherGroup)
 //	 4  flag 0x80   set if we have a key (Unauthenticated), clear if not (NotExpectingAuth)
-//	 5  tag         with a key: 36 bytes at least (TooShort), and the tag is right (BadTag)
+//	 5  tag         with a key: 36 bytes at least (TooShort), and the tag is that of the
+//	                accepted key with the packet's mark (BadTag)
 //	 6  type        known (UnknownType)
 //	 7  body        as long as its type demands, less name, lists and tail (TooShort)
 //	 8  header      algorithm, sender and sequence not 0 (Malformed)
 //	 9  body        the fields as said above, in their order; name and lists end
 //	                within the packet (Malformed); a tail, once begun, has its score
-//	                and its n (TooShort)
+//	                and its n, and the second one both fingerprints (TooShort)
 //	10  replay      see below (Own, Duplicate, Replayed, Unproven, TableFull)
 //
 // A packet may be longer than its message: what lies between the body (with its
@@ -263,6 +286,25 @@
 // be the same too, and only a board that has proven itself counts. Without a
 // key, every such packet counts.
 //
+// What is known of a board while two keys are accepted must not outlive the key that it was
+// learned by, which may be stolen. So a receiver keeps a window for each key, and a life has to
+// prove itself with each:
+//
+//   - A packet that is signed with the accepted key with which its life has not proven itself
+//     counts, since the life has proven itself with the other one. The window of that key begins
+//     behind the greatest sequence number that was heard with the other. The receiver sends a
+//     CHALLENGE as at first contact, whether it accepts the packet or not. A PROOF that is
+//     signed with that key begins the window anew: everything with a lower sequence number is
+//     Replayed from then on.
+//   - A sequence number that lies 64 or more below the greatest one that was heard with the other
+//     key is Replayed as well, so what somebody holds back gets too old as fast as ever.
+//   - A receiver that does not accept a key any more forgets its windows. It listens on to the
+//     lives that have proven themselves with the key that is left, and to no others.
+//
+// So a thief who has one of two accepted keys can say everything in the name of every board, as he
+// can who has the only key. When his key is not accepted any more, no life that he has begun, no
+// place that he has taken and no sequence number that he has spent is left.
+//
 // A receiver listens to 255 ids at most (MaxBoards). To make room for another
 // one, it forgets one that was silent for more than an hour; if there is none,
 // the newcomer is dropped (TableFull).
@@ -288,4 +330,13 @@
 //	00           grace: the default of the interval
 //	29           number 41
 //	c635cacd1da9f9c14a7820279a4768e4   tag
+//
+// The fingerprint of this key is 030d726e, so its mark is 0. That of the key 20 21 22 … 3f is
+// cc94506b, its packet key
+//
+//	abc6051eb768c74a48b037d062588f2ef53e502fedee1c2342e7043c8576d82b
+//
+// With this one, the second byte of the same packet is d1, and the tag
+//
+//	03fe9978beb8c7b22718fc0ef01589cf
 package wire

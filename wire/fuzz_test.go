@@ -8,7 +8,8 @@ import (
 // FuzzDecode feeds anything to a plain and an authenticated codec. The fuzzer
 // cannot guess tags, so the input is also tried with a good one. Nothing may
 // panic, and what decodes must encode to the same bytes again, but for the two
-// things that a receiver ignores: the reserved bits, and what follows the body.
+// things that a receiver ignores: the reserved bits, and what follows the body. The mark is
+// that of the key that signs.
 func FuzzDecode(f *testing.F) {
 	for i := range goldens {
 		f.Add(goldens[i].bytes(f))
@@ -16,16 +17,23 @@ func FuzzDecode(f *testing.F) {
 		f.Add(append(goldens[i].bytes(f), goldens[i].missing()...)) // a tail of zeros
 	}
 	plain, authenticated := newCodec(f, goldenGroup, nil), newCodec(f, goldenGroup, goldenKey)
+	both, second := newCodecOf(f, goldenKey, secondKey), newCodecOf(f, secondKey)
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		input := bytes.Clone(datagram)
 		decodesOrNot(t, plain, datagram)
 		decodesOrNot(t, authenticated, datagram)
+		decodesOrNot(t, both, datagram)
 		if len(datagram) >= headerSize && len(datagram) <= MaxPacket-tagSize {
 			clear := bytes.Clone(datagram)
 			clear[offFlags] &^= flagAuthenticated
 			drop := decodesOrNot(t, plain, clear)
 			if got := decodesOrNot(t, authenticated, sign(authenticated, clear)); got != drop {
 				t.Errorf("plain: %v; authenticated: %v", drop, got)
+			}
+			for _, signer := range []*Codec{authenticated, second} {
+				if got := decodesOrNot(t, both, sign(signer, clear)); got != drop {
+					t.Errorf("plain: %v; with %v where two keys are accepted: %v", drop, signer.Keys(), got)
+				}
 			}
 		}
 		if !bytes.Equal(datagram, input) {
@@ -65,7 +73,7 @@ func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
 
 // clearReserved clears the bits of a packet that its receiver ignores.
 func clearReserved(packet []byte) {
-	packet[offFlags] &^= 0x10
+	packet[offFlags] &^= flagMark
 	switch Type(packet[offVersion] & typeMask) {
 	case TypeHello:
 		packet[headerSize+10] &= helloNoMulticast
@@ -76,11 +84,11 @@ func clearReserved(packet []byte) {
 
 // FuzzGuard lets the fuzzer be the adversary of world.
 func FuzzGuard(f *testing.F) {
-	f.Add([]byte("begin"), true)
-	f.Add(bytes.Repeat([]byte{0, 10, 1, 10, 2, 3, 7, 1}, 40), true)
-	f.Add(bytes.Repeat([]byte{0, 10, 1, 10, 2, 3, 7, 1}, 40), false)
-	f.Fuzz(func(t *testing.T, choices []byte, authenticated bool) {
-		w := newWorld(t, authenticated, func(n int) int {
+	f.Add([]byte("begin"), true, false)
+	f.Add(bytes.Repeat([]byte{0, 10, 1, 10, 2, 3, 7, 1}, 40), true, true)
+	f.Add(bytes.Repeat([]byte{0, 10, 1, 10, 2, 3, 7, 1}, 40), false, false)
+	f.Fuzz(func(t *testing.T, choices []byte, authenticated, thief bool) {
+		w := newWorld(t, authenticated, thief, func(n int) int {
 			if len(choices) < 2 {
 				return 0
 			}

@@ -19,8 +19,9 @@ type golden struct {
 	plain   string
 	// The authenticated packet is the plain one with the flag 0x80 set, and this tag.
 	tag string
-	// tail is how many bytes at the end of the plain packet are optional.
-	tail int
+	// tail is how many bytes at the end of the plain packet are optional, and first, if it is
+	// not 0, how many of them are a tail without the others.
+	tail, first int
 }
 
 // goldens has every message at least once. The bytes were written down from the
@@ -590,5 +591,63 @@ var goldens = []golden{
 			0036ee80 ; 3600000 ms left
 		`,
 		tag: "ab7a1b03a8a72f2f43c1429bda3e0e5c",
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeHello, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Keys: Keys{Signs: 0x030d726e}},
+		},
+		plain: `
+			42 ; version 2, HELLO
+			01 ; heir
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			0a000005 ; following 10.0.0.5
+			00000e10 ; age 3600 s
+			05dc ; every 1500 ms
+			00 ; no flags
+			00 ; no wish for a grace
+			06 ; name has 6 bytes
+			6bc3a4666967 ; name
+			00000000 ; score 0
+			030d726e ; signs with the key of this fingerprint
+			00000000 ; accepts no other
+		`,
+		tag:   "bdd436692cbfc14ed1df8258cb450131",
+		tail:  12,
+		first: 4,
+	},
+	{
+		message: Message{
+			Header: Header{Type: TypeHello, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Score: 70000, Keys: Keys{Signs: 0x030d726e, Also: 0xcc94506b}},
+		},
+		plain: `
+			42 ; version 2, HELLO
+			03 ; score
+			467e ; group topdog
+			0a000003 ; sender 10.0.0.3
+			000007 ; term 7
+			64 ; priority 100
+			1f2e3d4c ; incarnation
+			0000002a ; sequence 42
+			0a000005 ; following 10.0.0.5
+			00000e10 ; age 3600 s
+			05dc ; every 1500 ms
+			00 ; no flags
+			00 ; no wish for a grace
+			06 ; name has 6 bytes
+			6bc3a4666967 ; name
+			00011170 ; score 70000
+			030d726e ; signs with the key of this fingerprint
+			cc94506b ; accepts that of this one as well
+		`,
+		tag:   "cbf7359b2713cade9b30d42cee5148d4",
+		tail:  12,
+		first: 4,
 	},
 }

@@ -75,11 +75,6 @@ type board struct {
 	heardAt   time.Duration
 }
 
-type life struct {
-	incarnation Incarnation
-	window      window
-}
-
 // outstanding is a challenge that was not met yet.
 type outstanding struct {
 	nonce   Nonce
@@ -136,13 +131,38 @@ func (g *Guard) Admit(now time.Duration, m *Message) Verdict {
 	case g.authenticated:
 		return g.admitUnknown(now, from, m)
 	default:
-		return g.beginLife(now, from, newWindow(m.Sequence, 0))
+		return g.beginLife(now, from, m.Key, newWindow(m.Sequence, 0))
 	}
 }
 
 // admitKnown judges a message of a life that was admitted before.
 func (g *Guard) admitKnown(now time.Duration, b *board, l *life, m *Message) Verdict {
-	if drop := l.window.admit(m.Sequence); drop != Accepted {
+	if g.authenticated && !l.provenWith(m.Key) {
+		return g.admitOtherKey(now, b, l, m)
+	}
+	return g.admitNew(now, b, l, m)
+}
+
+// admitOtherKey judges a message of a life that has proven itself, but not with the key of the
+// message. Both keys are accepted, so it counts; and the life is asked to prove itself with this
+// one as well, before the other is not accepted any more.
+func (g *Guard) admitOtherKey(now time.Duration, b *board, l *life, m *Message) Verdict {
+	from := contact{m.Sender, m.Incarnation}
+	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
+		delete(g.challenges, from)
+		l.prove(m.Key, m.Sequence)
+		b.heardAt = now
+		return Verdict{Namesake: m.Sender == g.self.id, ReplyByMulticast: m.Sender == g.self.id}
+	}
+	v := g.admitNew(now, b, l, m)
+	v.ReplyByMulticast = v.ReplyByMulticast || m.Sender == g.self.id
+	g.askForProof(now, from, &v)
+	return v
+}
+
+// admitNew accepts a message of a known life that was not heard before.
+func (g *Guard) admitNew(now time.Duration, b *board, l *life, m *Message) Verdict {
+	if drop := l.admit(m.Key, m.Sequence); drop != Accepted {
 		return Verdict{Drop: drop}
 	}
 	b.heardAt = now
@@ -159,7 +179,7 @@ func (g *Guard) admitKnown(now time.Duration, b *board, l *life, m *Message) Ver
 func (g *Guard) admitUnknown(now time.Duration, from contact, m *Message) Verdict {
 	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
 		delete(g.challenges, from)
-		return g.beginLife(now, from, newWindow(m.Sequence, m.Sequence))
+		return g.beginLife(now, from, m.Key, newWindow(m.Sequence, m.Sequence))
 	}
 	v := Verdict{Drop: Unproven, ReplyByMulticast: from.id == g.self.id}
 	// One round trip is enough for both if neither side has listened to the other.
@@ -170,20 +190,37 @@ func (g *Guard) admitUnknown(now time.Duration, from contact, m *Message) Verdic
 		v.Drop = TableFull
 		return v
 	}
-	if nonce, again, ask := g.challenge(now, from); ask {
-		// Whoever repeats a board's packet from another address would get every
-		// challenge sent there. The board itself receives the second one, by multicast.
-		v.ReplyByMulticast = v.ReplyByMulticast || again
-		v.Replies = append(v.Replies, Message{
-			Header:    Header{Type: TypeChallenge, Reply: true},
-			Challenge: Challenge{Target: from.id, Incarnation: from.incarnation, Nonce: nonce},
-		})
-	}
+	g.askForProof(now, from, &v)
 	return v
 }
 
+// askForProof adds a challenge of a life to the replies, if it is time to.
+func (g *Guard) askForProof(now time.Duration, from contact, v *Verdict) {
+	nonce, again, ask := g.challenge(now, from)
+	if !ask {
+		return
+	}
+	// Whoever repeats a board's packet from another address would get every
+	// challenge sent there. The board itself receives the second one, by multicast.
+	v.ReplyByMulticast = v.ReplyByMulticast || again
+	v.Replies = append(v.Replies, Message{
+		Header:    Header{Type: TypeChallenge, Reply: true},
+		Challenge: Challenge{Target: from.id, Incarnation: from.incarnation, Nonce: nonce},
+	})
+}
+
+// AcceptKeys forgets what was heard with other keys than these. A life that has not proven
+// itself with one of them is unknown from now on, and has to prove itself as at first contact.
+func (g *Guard) AcceptKeys(keys Keys) {
+	for id, b := range g.boards {
+		if !b.current.keep(keys) {
+			delete(g.boards, id)
+		}
+	}
+}
+
 // beginLife begins a life, and so ends the one that the id had before.
-func (g *Guard) beginLife(now time.Duration, from contact, w window) Verdict {
+func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w window) Verdict {
 	b := g.boards[from.id]
 	if b == nil {
 		if !g.makeRoom(now) {
@@ -196,7 +233,7 @@ func (g *Guard) beginLife(now time.Duration, from contact, w window) Verdict {
 		// second board. Keep its window, so that at least nothing is heard twice.
 		b.former, b.hasFormer = b.current, true
 	}
-	b.current = life{from.incarnation, w}
+	b.current = beginWith(from.incarnation, key, w)
 	b.heardAt = now
 	return Verdict{Namesake: from.id == g.self.id}
 }

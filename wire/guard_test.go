@@ -28,13 +28,14 @@ func counting() func() Nonce {
 type speaker struct {
 	contact
 	sequence Sequence
+	key      Fingerprint // it signs with
 }
 
 // says returns the next message of the board.
 func (s *speaker) says(kind Type) *Message {
 	s.sequence++
 	return &Message{Header: Header{Type: kind, Algorithm: AlgorithmHeir, Sender: s.id,
-		Incarnation: s.incarnation, Sequence: s.sequence}}
+		Incarnation: s.incarnation, Sequence: s.sequence, Key: s.key}}
 }
 
 // proves answers the challenge in the verdict.

@@ -22,6 +22,10 @@ type Header struct {
 	Grade       Grade // the sender's own
 	Incarnation Incarnation
 	Sequence    Sequence
+
+	// Key is the key that has verified the packet, or 0 in a group without one. Codec.Decode
+	// sets it, and Codec.Append signs with the key of the codec, whatever it is.
+	Key Fingerprint
 }
 
 // Term numbers the claims to lead: each one has a higher term, up to MaxTerm.
@@ -64,13 +68,17 @@ const (
 	typeMask     = 1<<versionShift - 1
 )
 
-// The flags share a byte with the algorithm. 0x10 is reserved.
+// The flags share a byte with the algorithm.
 const (
 	flagAuthenticated = 0x80
 	flagLeading       = 0x40
 	flagReply         = 0x20
+	flagMark          = 0x10
 	algorithmMask     = 0x0f
 )
+
+// markShift is where the mark of the key is in the flags.
+const markShift = 4
 
 // The grade shares four bytes with the incarnation.
 const gradeShift = 30
@@ -96,11 +104,8 @@ func (h *Header) check() error {
 	return nil
 }
 
-func (h *Header) appendTo(dst []byte, group uint16, authenticated bool) []byte {
-	flags := byte(h.Algorithm)
-	if authenticated {
-		flags |= flagAuthenticated
-	}
+func (h *Header) appendTo(dst []byte, group uint16, signature byte) []byte {
+	flags := byte(h.Algorithm) | signature
 	if h.Leading {
 		flags |= flagLeading
 	}

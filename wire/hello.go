@@ -19,6 +19,7 @@ type Hello struct {
 	Grace time.Duration
 	Name  string // for people: the host's name, at most MaxName bytes of UTF-8
 	Score uint32 // what the algorithm score ranks the sender by; else 0
+	Keys  Keys   // the keys that the sender accepts
 }
 
 // MaxName is the length in bytes of the longest name in a HELLO.
@@ -55,8 +56,12 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	dst = binary.BigEndian.AppendUint16(dst, interval)
 	dst = append(dst, h.flags(), grace, byte(len(h.Name)))
 	dst = append(dst, h.Name...)
-	if h.Score != 0 {
+	if h.Score != 0 || h.Keys != (Keys{}) {
 		dst = binary.BigEndian.AppendUint32(dst, h.Score)
+	}
+	if h.Keys != (Keys{}) {
+		dst = binary.BigEndian.AppendUint32(dst, uint32(h.Keys.Signs))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(h.Keys.Also))
 	}
 	return dst, nil
 }
@@ -91,8 +96,26 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 		}
 		h.Name = s
 	}
-	h.Score, drop = decodeScore(body, helloSize+length)
+	at := helloSize + length
+	if h.Score, drop = decodeScore(body, at); drop.Dropped() {
+		return drop
+	}
+	h.Keys, drop = decodeKeys(body, min(at+scoreSize, len(body)))
 	return drop
+}
+
+// keysSize is the length of the fingerprints, which are the second tail.
+const keysSize = 8
+
+// decodeKeys reads the fingerprints, which begin at the offset.
+func decodeKeys(body []byte, offset int) (Keys, Drop) {
+	if missing, drop := tail(body, offset, keysSize); missing {
+		return Keys{}, drop
+	}
+	return Keys{
+		Signs: Fingerprint(binary.BigEndian.Uint32(body[offset:])),
+		Also:  Fingerprint(binary.BigEndian.Uint32(body[offset+4:])),
+	}, Drop{}
 }
 
 func (h *Hello) summary() string {
@@ -103,7 +126,14 @@ func (h *Hello) summary() string {
 	if h.Grace > 0 {
 		s += fmt.Sprintf(", wishes grace %v", h.Grace)
 	}
-	return s + scoreSummary(h.Score)
+	s += scoreSummary(h.Score)
+	if h.Keys.Signs != 0 {
+		s += fmt.Sprintf(", signs with %v", h.Keys.Signs)
+	}
+	if h.Keys.Also != 0 {
+		s += fmt.Sprintf(", accepts %v", h.Keys.Also)
+	}
+	return s
 }
 
 // badName returns the place of the first byte that a name must not contain, or

@@ -138,7 +138,7 @@ func randomMessage(r *rand.Rand) Message {
 		m.Heartbeat = Heartbeat{interval(), grace(), uint8(r.Uint32())}
 	case TypeHello:
 		name := strings.Repeat("é", MaxName/2)[:2*r.IntN(MaxName/2+1)]
-		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), grace(), name, score()}
+		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), grace(), name, score(), Keys{Fingerprint(score()), Fingerprint(score())}}
 	case TypeElection:
 		m.Election = Election{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()), uint8(r.Uint32()), flag(), score()}
 	case TypeAnswer:
@@ -195,7 +195,7 @@ func TestRoundTrip(t *testing.T) {
 			if drop := c.Decode(&got, packet); drop.Dropped() {
 				t.Fatalf("%v: %v", &want, drop)
 			}
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(received(c, want), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("message (-want +got):\n%s", diff)
 			}
 		}
@@ -248,6 +248,8 @@ func TestString(t *testing.T) {
 		"RESIGN" + head + "heir drained: successor 10.0.0.5",
 		"HELLO" + head + `heir probation: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s`,
 		"PAUSE" + head + "heir: number 2, only 10.0.0.5 may lead for 1h0m0s",
+		"HELLO" + head + `heir: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s, signs with 030d726e`,
+		"HELLO" + head + `score: "käfig", up 1h0m0s, follows 10.0.0.5, every 1.5s, score 70000, signs with 030d726e, accepts cc94506b`,
 	}
 	var got []string
 	for i := range goldens {

@@ -38,3 +38,6 @@ func (w *window) admit(s Sequence) DropReason {
 	w.heard |= 1 << lag
 	return Accepted
 }
+
+// passed reports whether the window has moved beyond a number, heard or not.
+func (w *window) passed(s Sequence) bool { return s < w.top && w.top-s >= windowSize }

@@ -10,10 +10,15 @@ import (
 // world has a guard, boards that speak, restart and die, and an adversary who
 // records every packet, and may suppress, delay and replay any of them at any
 // time. It knows what the guard must never do.
+//
+// The boards change their key, and go back, as they like. If the adversary is a thief, he has
+// the key A; then he is believed until the guard does not accept it any more.
 type world struct {
 	t             testing.TB
 	choose        func(n int) int // a number below n
 	authenticated bool
+	thief         bool
+	keys          Keys // that the guard accepts
 
 	now      time.Duration
 	guard    *Guard
@@ -25,7 +30,7 @@ type world struct {
 	drawn    map[Nonce]int // when the guard first used a nonce
 	nonces   uint64
 	lives    uint32
-	begun    map[contact]int // when the guard drew the nonce that the life has met
+	begun    map[proven]int // when the guard drew the nonce that the life has met
 	accepted map[accepted]bool
 	count    int
 }
@@ -36,16 +41,28 @@ type recorded struct {
 }
 
 type accepted struct {
-	contact
+	proven
 	sequence Sequence
 }
 
-func newWorld(t testing.TB, authenticated bool, choose func(n int) int) *world {
-	w := &world{t: t, choose: choose, authenticated: authenticated, drawn: make(map[Nonce]int), restarts: make(map[ID]int)}
+// proven is a life, and the key with which it has proven itself.
+type proven struct {
+	contact
+	key Fingerprint
+}
+
+func newWorld(t testing.TB, authenticated, thief bool, choose func(n int) int) *world {
+	w := &world{t: t, choose: choose, authenticated: authenticated, thief: authenticated && thief, drawn: make(map[Nonce]int), restarts: make(map[ID]int)}
+	if authenticated {
+		w.keys = Keys{Signs: keyA, Also: keyB}
+	}
 	w.boot()
 	// One of the boards shares our id.
 	for _, id := range []ID{2, 3, 4, us} {
 		w.boards = append(w.boards, newSpeaker(id, w.life()))
+	}
+	for _, s := range w.boards {
+		s.key = w.keys.Signs
 	}
 	return w
 }
@@ -62,7 +79,7 @@ func (w *world) boot() {
 		binary.BigEndian.PutUint64(n[:], w.nonces)
 		return n
 	})
-	w.begun, w.accepted = make(map[contact]int), make(map[accepted]bool)
+	w.begun, w.accepted = make(map[proven]int), make(map[accepted]bool)
 }
 
 // step lets one thing happen.
@@ -77,17 +94,29 @@ func (w *world) step() {
 		// the tape may hold no more.
 		if w.authenticated || w.restarts[s.id] == 0 {
 			w.restarts[s.id]++
+			key := s.key
 			*s = *newSpeaker(s.id, w.life())
+			s.key = key
 		}
 	case 2:
-		if w.choose(8) == 0 {
+		switch w.choose(8) {
+		case 0:
 			w.boot()
+		case 1:
+			w.dropKey(w.choose(2) == 0)
+		case 2, 3:
+			if w.keys.Also != 0 {
+				s.key ^= keyA ^ keyB
+			}
 		}
 	case 3, 4, 5, 6, 7: // the adversary
 		if len(w.tape) > 0 {
 			w.deliver(w.tape[w.choose(len(w.tape))])
 		}
 	case 8: // suppressed, but recorded
+		if w.thief && w.choose(2) == 0 {
+			w.forge(s)
+		}
 		w.record(s.says(TypeHeartbeat))
 	case 9:
 		m := s.says(TypeChallenge)
@@ -99,6 +128,36 @@ func (w *world) step() {
 	}
 }
 
+// dropKey has the guard accept one key only. Whoever has not changed to it does so then.
+func (w *world) dropKey(a bool) {
+	if w.keys.Also == 0 || !a && w.thief {
+		return // nobody keeps a stolen key
+	}
+	w.keys = Keys{Signs: keyA}
+	if a {
+		w.keys = Keys{Signs: keyB}
+	}
+	for _, s := range w.boards {
+		s.key = w.keys.Signs
+	}
+	w.guard.AcceptKeys(w.keys)
+}
+
+// forge has the thief say anything for any life, the dead ones too. He answers every challenge.
+func (w *world) forge(s *speaker) {
+	said := &speaker{s.contact, Sequence(1 + w.choose(1<<16)), keyA}
+	if w.choose(2) == 0 {
+		said.incarnation = Incarnation(1 + w.choose(int(w.lives)+1))
+	}
+	m := said.says(TypeHeartbeat)
+	from := contact{m.Sender, m.Incarnation}
+	if c := w.guard.challenges[from]; c != nil && w.choose(4) > 0 {
+		m = said.says(TypeProof)
+		m.Proof.Nonce = c.nonce
+	}
+	w.deliver(w.record(m))
+}
+
 func (w *world) record(m *Message) recorded {
 	w.tape = append(w.tape, recorded{*m, w.clock})
 	return w.tape[len(w.tape)-1]
@@ -106,10 +165,13 @@ func (w *world) record(m *Message) recorded {
 
 // deliver gives the packet to the guard, judges its verdict, and lets the live boards answer.
 func (w *world) deliver(r recorded) {
-	from := contact{r.message.Sender, r.message.Incarnation}
-	known := w.guard.listensTo(from)
+	if w.authenticated && !w.keys.Accept(r.message.Key) {
+		return // the codec has dropped it
+	}
+	from := proven{contact{r.message.Sender, r.message.Incarnation}, r.message.Key}
+	known := w.guard.hasProof(from)
 	v := w.guard.Admit(w.now, &r.message)
-	w.judge(&r, v, !known && w.guard.listensTo(from))
+	w.judge(&r, v, !known && w.guard.hasProof(from))
 	for _, reply := range v.Replies {
 		if reply.Type != TypeChallenge {
 			continue
@@ -132,10 +194,17 @@ func (w *world) deliver(r recorded) {
 	}
 }
 
-// judge looks at what the guard has said of a packet, and whether a life began with it.
+// hasProof tells whether the life has proven itself with the key.
+func (g *Guard) hasProof(p proven) bool {
+	b := g.boards[p.id]
+	return b != nil && (b.current.incarnation == p.incarnation && b.current.provenWith(p.key) ||
+		b.hasFormer && b.former.incarnation == p.incarnation && b.former.provenWith(p.key))
+}
+
+// judge looks at what the guard has said of a packet, and whether it has proven a life.
 func (w *world) judge(r *recorded, v Verdict, began bool) {
 	m := &r.message
-	from := contact{m.Sender, m.Incarnation}
+	from := proven{contact{m.Sender, m.Incarnation}, m.Key}
 	if v.Drop != Accepted {
 		if began || v.Namesake {
 			w.t.Fatalf("%v was dropped, and yet: %+v", m, v)
@@ -143,25 +212,31 @@ func (w *world) judge(r *recorded, v Verdict, began bool) {
 		return
 	}
 	w.count++
-	key := accepted{from, m.Sequence}
-	if w.accepted[key] {
-		w.t.Fatalf("%v was accepted twice", m)
-	}
-	w.accepted[key] = true
 	if v.Namesake != (m.Sender == us) {
 		w.t.Fatalf("%v: %+v", m, v)
 	}
-	if !w.authenticated {
-		return
-	}
-	if began {
+	if w.authenticated && began {
 		drawn, ok := w.drawn[m.Proof.Nonce]
 		if m.Type != TypeProof || !ok {
 			w.t.Fatalf("%v began a life without a proof", m)
 		}
 		w.begun[from] = drawn
 	}
+	if w.thief && w.keys.Accept(keyA) {
+		return // whoever has an accepted key can say anything
+	}
+	key := accepted{from, m.Sequence}
+	if w.accepted[key] {
+		w.t.Fatalf("%v was accepted twice", m)
+	}
+	w.accepted[key] = true
+	if !w.authenticated {
+		return
+	}
 	begun, ok := w.begun[from]
+	if !ok && w.keys.Also != 0 { // it has proven itself with the other key
+		begun, ok = w.begun[proven{from.contact, m.Key ^ keyA ^ keyB}]
+	}
 	if !ok || r.sent < begun {
 		w.t.Fatalf("%v was accepted, though sent at %d, before the challenge at %d (%v)", m, r.sent, begun, ok)
 	}
@@ -169,11 +244,11 @@ func (w *world) judge(r *recorded, v Verdict, began bool) {
 
 // TestAdversary lets anything happen in any order.
 func TestAdversary(t *testing.T) {
-	for _, authenticated := range []bool{false, true} {
+	for _, kind := range []struct{ authenticated, thief bool }{{false, false}, {true, false}, {true, true}} {
 		total := 0
 		for seed := range uint64(60) {
 			r := rand.New(rand.NewPCG(seed, 5))
-			w := newWorld(t, authenticated, r.IntN)
+			w := newWorld(t, kind.authenticated, kind.thief, r.IntN)
 			for range 1000 {
 				w.step()
 			}
@@ -181,6 +256,7 @@ func TestAdversary(t *testing.T) {
 
 			// When the adversary goes away, everybody who is alive is heard.
 			w.now += 2 * time.Second
+			w.dropKey(true)
 			w.choose = func(n int) int { return n - 1 }
 			for range 2 {
 				for _, s := range w.boards {
@@ -196,7 +272,7 @@ func TestAdversary(t *testing.T) {
 			}
 		}
 		if total < 60*100 {
-			t.Errorf("authenticated %v: only %d messages were accepted; the test proves little", authenticated, total)
+			t.Errorf("%+v: only %d messages were accepted; the test proves little", kind, total)
 		}
 	}
 }

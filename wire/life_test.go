@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"testing"
+	"time"
+)
+
+const (
+	keyA Fingerprint = 0x0a
+	keyB Fingerprint = 0x8000000b
+)
+
+// signedWith returns the message as it is when it was signed with the key.
+func (m *Message) signedWith(key Fingerprint) *Message {
+	m.Key = key
+	return m
+}
+
+// meetWith makes the guard listen to the speaker, who signs with the key.
+func meetWith(t testing.TB, g *Guard, now time.Duration, s *speaker, key Fingerprint) {
+	t.Helper()
+	v := g.Admit(now, s.says(TypeHello).signedWith(key))
+	if v = g.Admit(now, s.proves(t, v).signedWith(key)); v.Drop != Accepted {
+		t.Fatalf("%v does not prove itself with %v: %+v", s.contact, key, v)
+	}
+}
+
+// TestChangeOfKeyLosesNothing: a board begins to sign with another key. Each of its messages counts,
+// before it has proven itself with that key, after it, and when the old key is gone.
+func TestChangeOfKeyLosesNothing(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	meetWith(t, g, 0, a, keyA)
+	g.AcceptKeys(Keys{Signs: keyA, Also: keyB})
+	expect(t, "with the old key", g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
+	late := a.says(TypeHeartbeat).signedWith(keyA)
+
+	first := a.says(TypeHeartbeat).signedWith(keyB)
+	v := g.Admit(2*ms, first)
+	expect(t, "with the new key", v, Verdict{Replies: []Message{challengeTo(a, 2)}})
+	expect(t, "its copy", g.Admit(2*ms, first), Verdict{Drop: Duplicate})
+	expect(t, "a late one with the old key", g.Admit(2*ms, late), Verdict{})
+	expect(t, "before the proof", g.Admit(3*ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+	expect(t, "the proof", g.Admit(4*ms, a.proves(t, v).signedWith(keyB)), Verdict{})
+	expect(t, "after the proof", g.Admit(5*ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+
+	g.AcceptKeys(Keys{Signs: keyB})
+	expect(t, "when the old key is gone", g.Admit(6*ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+}
+
+// TestChangeOfKeyGoesBack: half the way there and back again.
+func TestChangeOfKeyGoesBack(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	meetWith(t, g, 0, a, keyA)
+	g.AcceptKeys(Keys{Signs: keyA, Also: keyB})
+	v := g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyB))
+	expect(t, "the proof", g.Admit(ms, a.proves(t, v).signedWith(keyB)), Verdict{})
+	expect(t, "back", g.Admit(2*ms, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
+	expect(t, "there", g.Admit(2*ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+	g.AcceptKeys(Keys{Signs: keyA})
+	expect(t, "when the new key is gone", g.Admit(3*ms, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
+}
+
+// TestHeldBackAcrossTheChange: a message that somebody has held back gets too old by the messages
+// with the other key, too.
+func TestHeldBackAcrossTheChange(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	meetWith(t, g, 0, a, keyA)
+	held := a.says(TypeHeartbeat).signedWith(keyA)
+	v := g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyB))
+	expect(t, "the proof", g.Admit(ms, a.proves(t, v).signedWith(keyB)), Verdict{})
+	for range windowSize {
+		expect(t, "with the new key", g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+	}
+	expect(t, "held back", g.Admit(ms, held), Verdict{Drop: Replayed})
+}
+
+// TestRecordingWithTheOtherKey: what a board has sent with the second key before it has proven
+// itself with it is over with the proof.
+func TestRecordingWithTheOtherKey(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	meetWith(t, g, 0, a, keyA)
+	v := g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyB))
+	suppressed := a.says(TypeHeartbeat).signedWith(keyB)
+	expect(t, "the proof", g.Admit(ms, a.proves(t, v).signedWith(keyB)), Verdict{})
+	expect(t, "sent before the proof", g.Admit(ms, suppressed), Verdict{Drop: Replayed})
+}
+
+// The thief has the key A, and no other. What he says while A is accepted counts, as it does of
+// everybody who has the key. When A is not accepted any more, nothing of it is left.
+
+// TestThiefSpendsTheNumbers: he speaks for a board that lives, with the greatest number.
+func TestThiefSpendsTheNumbers(t *testing.T) {
+	for name, proven := range map[string]bool{"proven with both keys": true, "proven with the stolen key": false} {
+		t.Run(name, func(t *testing.T) {
+			g, a := newGuard(true), newSpeaker(2, 20)
+			meetWith(t, g, 0, a, keyA)
+			if proven {
+				v := g.Admit(0, a.says(TypeHeartbeat).signedWith(keyB))
+				g.Admit(0, a.proves(t, v).signedWith(keyB))
+			}
+			thief := &speaker{contact: a.contact, sequence: ^Sequence(0) - 1}
+			expect(t, "the thief", g.Admit(ms, thief.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
+			g.AcceptKeys(Keys{Signs: keyB})
+			v := g.Admit(2*time.Second, a.says(TypeHeartbeat).signedWith(keyB))
+			if !proven {
+				v = g.Admit(2*time.Second, a.proves(t, v).signedWith(keyB))
+			}
+			expect(t, "the board", v, Verdict{})
+		})
+	}
+}
+
+// TestThiefRaisesTheDead: he has recorded a life that has signed with B, and proves with A that it lives.
+func TestThiefRaisesTheDead(t *testing.T) {
+	g, dead := newGuard(true), newSpeaker(2, 20)
+	var recording []*Message
+	for range 10 {
+		recording = append(recording, dead.says(TypeHeartbeat).signedWith(keyB))
+	}
+	thief := newSpeaker(2, 20)
+	meetWith(t, g, 0, thief, keyA)
+	g.AcceptKeys(Keys{Signs: keyB})
+	for _, m := range recording {
+		if v := g.Admit(ms, m); v.Drop != Unproven {
+			t.Fatalf("%v: %+v", m, v)
+		}
+	}
+}
+
+// TestThiefFillsTheTable: he makes up a full group. There is room again when his key is gone.
+func TestThiefFillsTheTable(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	for i := range MaxBoards {
+		meetWith(t, g, time.Duration(i)*10*ms, newSpeaker(ID(1000+i), 1), keyA)
+	}
+	now := MaxBoards * 10 * ms
+	expect(t, "no room", g.Admit(now, a.says(TypeHello).signedWith(keyB)), Verdict{Drop: TableFull})
+	g.AcceptKeys(Keys{Signs: keyB})
+	meetWith(t, g, now, a, keyB)
+}
+
+// TestThiefReplacesALife: he begins another life of a board that lives. The board is heard again
+// when it has proven itself, and the life that he has made is over with his key.
+func TestThiefReplacesALife(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	meetWith(t, g, 0, a, keyB)
+	meetWith(t, g, 0, newSpeaker(2, 21), keyA)
+	g.AcceptKeys(Keys{Signs: keyB})
+	meetWith(t, g, time.Second, a, keyB)
+}
