@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"topdog/internal/config"
 )
 
 func TestResign(t *testing.T) {
@@ -171,7 +173,7 @@ func TestKeyMistakes(t *testing.T) {
 		}
 	}
 	check("no key")
-	must(t, os.WriteFile(keyPath, newKey(t).Encode(), 0o644))
+	must(t, os.WriteFile(keyPath, config.Keyring{Signs: newKey(t)}.Encode(), 0o644))
 	check("a key for all to read")
 	must(t, os.WriteFile(keyPath, []byte("secret\n"), 0o600))
 	must(t, os.Chmod(keyPath, 0o600))

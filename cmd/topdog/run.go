@@ -62,7 +62,7 @@ func run(ctx context.Context, path string, witness bool) error {
 		return config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
 			Hint: "copy the configuration of the boards, which lists the witness among the voters; `topdog init --strict` makes one"}}
 	}
-	if err := cfg.ReadKey(); err != nil {
+	if err := cfg.ReadKeys(); err != nil {
 		return err
 	}
 	log := newLog(cfg.LogLevel)

@@ -47,6 +47,8 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Step":          keys[console.TraceStep](),
 		"Handover":      keys[console.Handover](),
 		"Done":          keys[console.Done](),
+		"Group keys":    keys[console.Keys](),
+		"Board's keys":  keys[console.BoardKeys](),
 		"Tried check":   keys[console.TriedCheck](),
 		"Transition":    keys[console.Transition](),
 		"History":       keys[page.History](),

@@ -90,7 +90,7 @@ type Config struct {
 	Peers        []netip.Addr     // peers: also spoken to by unicast
 	Witness      Witness          // witness: who is asked whether this board's port receives
 	KeyFile      string           // key_file: absolute path, or NoKey
-	Key          Key              // the secret that ReadKey has read; zero without authentication
+	Keys         Keyring          // the secrets that ReadKeys has read; zero without authentication
 	LED          gpio.Spec        // led
 	Socket       string           // socket: where `topdog status` talks to the daemon
 	LogLevel     logrus.Level     // log_level
@@ -119,10 +119,10 @@ func (c *Config) Sets(key string) bool {
 	return set
 }
 
-// ReadKey reads the secret of the group from KeyFile, unless there is none.
-func (c *Config) ReadKey() (err error) {
+// ReadKeys reads the secrets of the group from KeyFile, unless there are none.
+func (c *Config) ReadKeys() (err error) {
 	if c.KeyFile != NoKey {
-		c.Key, err = LoadKey(c.KeyFile)
+		c.Keys, err = LoadKeys(c.KeyFile)
 	}
 	return err
 }

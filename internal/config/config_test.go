@@ -268,7 +268,7 @@ func configured() (all []reflect.StructField) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
 		switch {
 		case !f.IsExported(), f.Anonymous:
-		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Key": // found out later
+		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Keys": // found out later
 		default:
 			all = append(all, f)
 		}

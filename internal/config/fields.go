@@ -93,7 +93,7 @@ func fields() []field {
 			func(c *Config) *[]netip.Addr { return &c.Peers }, oneMorePeer, tomlList[netip.Addr]),
 		typed(field{key: "witness", form: takesText | takesList, max: MaxWitnesses, filled: true, example: `"auto"`, live: true},
 			func(c *Config) *Witness { return &c.Witness }, oneMoreWitness, tomlWitness),
-		typed(field{key: "key_file", form: takesText, example: `"/etc/topdog/key"`},
+		typed(field{key: "key_file", form: takesText, example: `"/etc/topdog/key"`, live: true},
 			func(c *Config) *string { return &c.KeyFile }, parseKeyFile, Quote),
 		typed(field{key: "led", form: takesText, example: `"ACT"`, live: true},
 			func(c *Config) *gpio.Spec { return &c.LED }, alone(parseLED), tomlLED),

@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -11,7 +10,7 @@ import (
 	"topdog/wire"
 )
 
-// MaxKeyFileBytes leaves room for comments around 65 bytes of key.
+// MaxKeyFileBytes leaves room for comments around 130 bytes of keys.
 const MaxKeyFileBytes = 4 << 10
 
 // Key is the secret that the boards of a group share. However it is printed or
@@ -30,8 +29,8 @@ func NewKey(rand io.Reader) (Key, error) {
 	return k, nil
 }
 
-// Bytes returns a copy of the secret; nil if k is no key.
-func (k Key) Bytes() []byte {
+// bytes returns a copy of the secret; nil if k is no key.
+func (k Key) bytes() []byte {
 	if k.IsZero() {
 		return nil
 	}
@@ -41,12 +40,12 @@ func (k Key) Bytes() []byte {
 // IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k == Key{} }
 
-// fingerprint returns eight hexadecimal digits by which people can see whether
-// two boards have the same key. It is a hash (with a prefix that nothing else
-// in topdog uses) of 256 random bits, so it tells nothing about them.
-func (k Key) fingerprint() string {
-	sum := sha256.Sum256(append([]byte("topdog key fingerprint\x00"), k.secret[:]...))
-	return hex.EncodeToString(sum[:4])
+// Fingerprint returns what names the key to people and to other boards; 0 if k is no key.
+func (k Key) Fingerprint() wire.Fingerprint {
+	if k.IsZero() {
+		return 0
+	}
+	return wire.FingerprintOf(k.secret[:])
 }
 
 // String returns the fingerprint in words, never the key.
@@ -54,7 +53,7 @@ func (k Key) String() string {
 	if k.IsZero() {
 		return "no key"
 	}
-	return "key " + k.fingerprint()
+	return "key " + k.Fingerprint().String()
 }
 
 // Format implements fmt.Formatter: without it, %d and %x would print the secret.
@@ -63,20 +62,49 @@ func (k Key) Format(state fmt.State, _ rune) { io.WriteString(state, k.String())
 // MarshalText implements encoding.TextMarshaler, for JSON and loggers.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Encode returns the content of a key file. It contains the secret.
-func (k Key) Encode() []byte {
-	return []byte("# The key of a topdog group. Every board of the group has the same one.\n" +
-		"# Keep it secret: whoever has it can take the address.\n" +
-		hex.EncodeToString(k.secret[:]) + "\n")
+// line is the key as it is in a file. It is the secret.
+func (k Key) line() string { return hex.EncodeToString(k.secret[:]) + "\n" }
+
+// Keyring is what a board has of its group's keys: one, or two while the group changes its key.
+// The zero Keyring is none.
+type Keyring struct {
+	Signs Key // what the board sends
+	Also  Key // is accepted as well; no key if there is only one
 }
 
-// LoadKey reads the group key from the file at path: 64 hexadecimal digits on
-// one line, and if you like comment lines that begin with #. The file must not
-// be accessible to group or others. The error is an [Errors]; it never contains
-// the key or a part of it.
-func LoadKey(path string) (Key, error) {
-	fail := func(err error, message, hint string) (Key, error) {
-		return Key{}, Errors{{File: path, Message: message, Hint: hint, err: err}}
+// Secrets returns copies of the secrets, the one that signs first.
+func (r Keyring) Secrets() (all [][]byte) {
+	for _, k := range []Key{r.Signs, r.Also} {
+		if !k.IsZero() {
+			all = append(all, k.bytes())
+		}
+	}
+	return all
+}
+
+// Fingerprints returns those of the keys.
+func (r Keyring) Fingerprints() wire.Keys {
+	return wire.Keys{Signs: r.Signs.Fingerprint(), Also: r.Also.Fingerprint()}
+}
+
+// Encode returns the content of a key file. It contains the secrets.
+func (r Keyring) Encode() []byte {
+	if r.Also.IsZero() {
+		return []byte("# The key of a topdog group. Every board of the group has the same one.\n" +
+			"# Keep it secret: whoever has it can take the address.\n" + r.Signs.line())
+	}
+	return []byte("# The keys of a topdog group that changes its key (topdog key show). The first one\n" +
+		"# signs, and both are accepted. Keep them secret: whoever has one can take the address.\n" +
+		r.Signs.line() + r.Also.line())
+}
+
+// LoadKeys reads the keys of the group from the file at path: 64 hexadecimal digits on
+// one line, or on two while the group changes its key, and if you like comment lines that
+// begin with #. The file must not be accessible to group or others. The error is an
+// [Errors]; it never contains a key or a part of it.
+func LoadKeys(path string) (Keyring, error) {
+	fail := func(err error, message, hint string) (Keyring, error) {
+		return Keyring{}, Errors{{File: path, Message: message, Hint: hint, err: err}}
 	}
 	data, info, err := ReadSmall(path, MaxKeyFileBytes)
 	// The mode is looked at first: a key that others may read is to be
@@ -94,17 +122,17 @@ func LoadKey(path string) (Key, error) {
 	case err != nil:
 		return fail(err, "cannot read the key file: "+bare(err), keyHint)
 	}
-	return ParseKey(path, data)
+	return ParseKeys(path, data)
 }
 
 const keyHint = "copy the file from a board that works, or make a new key with `topdog init` and copy it to all boards"
 
-// ParseKey reads the content of a key file called name.
-func ParseKey(name string, data []byte) (Key, error) {
-	var key Key
-	found := 0 // the line of the key
-	fail := func(line, column int, format string, args ...any) (Key, error) {
-		return Key{}, Errors{{File: name, Line: line, Column: column, Message: fmt.Sprintf(format, args...), Hint: keyHint}}
+// ParseKeys reads the content of a key file called name.
+func ParseKeys(name string, data []byte) (Keyring, error) {
+	var ring Keyring
+	first, second := 0, 0 // the lines of the keys
+	fail := func(line, column int, format string, args ...any) (Keyring, error) {
+		return Keyring{}, Errors{{File: name, Line: line, Column: column, Message: fmt.Sprintf(format, args...), Hint: keyHint}}
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	for i, text := range strings.Split(string(data), "\n") {
@@ -113,20 +141,28 @@ func ParseKey(name string, data []byte) (Key, error) {
 		column := 1 + len(text) - len(strings.TrimLeft(text, " \t\r"))
 		switch {
 		case content == "" || content[0] == '#':
-		case found > 0:
-			return fail(line, column, "a key file holds one key, and it was on line %d", found)
+		case second > 0:
+			return fail(line, column, "a key file holds two keys at most, and they were on the lines %d and %d", first, second)
 		default:
 			k, err := decodeHexKey(content)
-			if err != nil {
+			switch {
+			case err != nil:
 				return fail(line, column+err.at, "%s", err.message)
+			case first == 0:
+				ring.Signs, first = k, line
+			case k == ring.Signs:
+				return fail(line, column, "this key is that of line %d", first)
+			case k.Fingerprint().Mark() == ring.Signs.Fingerprint().Mark():
+				return fail(line, column, "this key has the same mark as that of line %d, so boards could not tell which of the two a packet is signed with", first)
+			default:
+				ring.Also, second = k, line
 			}
-			key, found = k, line
 		}
 	}
-	if found == 0 {
+	if first == 0 {
 		return fail(1, 1, "there is no key in this file, only comments and empty lines")
 	}
-	return key, nil
+	return ring, nil
 }
 
 // badKey says what is wrong with a key, without a word about what is in it.

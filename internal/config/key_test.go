@@ -25,7 +25,12 @@ func testKey(t testing.TB) Key {
 	return k
 }
 
-var hexKey = strings.Repeat("ab", wire.KeySize)
+// otherHexKey has another mark than hexKey, and alike the same.
+var (
+	hexKey      = strings.Repeat("ab", wire.KeySize)
+	otherHexKey = strings.Repeat("c1", wire.KeySize)
+	alike       = strings.Repeat("c3", wire.KeySize)
+)
 
 func TestKeyIsNeverPrinted(t *testing.T) {
 	k := testKey(t)
@@ -35,6 +40,7 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 		fmt.Fprintf(&out, verb+"\n", &k)
 		fmt.Fprintf(&out, verb+"\n", struct{ K Key }{k})
 		fmt.Fprintf(&out, verb+"\n", []Key{k})
+		fmt.Fprintf(&out, verb+"\n", Keyring{k, k})
 	}
 	text, err := json.Marshal(map[string]any{"key": k})
 	if err != nil {
@@ -47,18 +53,19 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 			t.Errorf("%q of the key was printed:\n%s", secret, out.String())
 		}
 	}
-	if !strings.Contains(out.String(), k.fingerprint()) {
+	if !strings.Contains(out.String(), k.Fingerprint().String()) {
 		t.Errorf("nothing shows the fingerprint:\n%s", out.String())
 	}
 }
 
 func TestKeyFileRoundTrip(t *testing.T) {
 	k := testKey(t)
-	got, err := ParseKey("key", k.Encode())
+	one := Keyring{Signs: k}
+	got, err := ParseKeys("key", one.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != k || !bytes.Equal(got.Bytes(), bytes.Repeat([]byte{0xab}, wire.KeySize)) {
+	if got != one || !bytes.Equal(got.Signs.bytes(), bytes.Repeat([]byte{0xab}, wire.KeySize)) {
 		t.Error("the key differs after encoding")
 	}
 	for _, text := range []string{
@@ -66,9 +73,29 @@ func TestKeyFileRoundTrip(t *testing.T) {
 		strings.ToUpper(hexKey) + "\r\n",
 		"\ufeff# a comment\n\n  " + hexKey + "  \n# another\n",
 	} {
-		if got, err := ParseKey("key", []byte(text)); err != nil || got != k {
+		if got, err := ParseKeys("key", []byte(text)); err != nil || got != one {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// TestTwoKeys: the first line signs, and the file is the same again after it was read.
+func TestTwoKeys(t *testing.T) {
+	text := "# changing\n" + hexKey + "\n\n" + otherHexKey + "\n"
+	ring, err := ParseKeys("key", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%x", ring.Secrets()); got != "["+hexKey+" "+otherHexKey+"]" {
+		t.Error("the secrets are others, or in another order")
+	}
+	again, err := ParseKeys("key", ring.Encode())
+	if err != nil || again != ring {
+		t.Errorf("the keys differ after encoding: %v", err)
+	}
+	prints := ring.Fingerprints()
+	if prints.Signs != ring.Signs.Fingerprint() || prints.Also != ring.Also.Fingerprint() || prints.Signs.Mark() == prints.Also.Mark() {
+		t.Errorf("fingerprints %v and %v", prints.Signs, prints.Also)
 	}
 }
 
@@ -81,11 +108,14 @@ func TestKeyErrors(t *testing.T) {
 		{"too long", "# key\n  " + hexKey + "ab\n"},
 		{"a passphrase", "correct horse battery staple\n"},
 		{"one wrong digit", hexKey[:10] + "g" + hexKey[11:] + "\n"},
-		{"two keys", hexKey + "\n" + hexKey + "\n"},
+		{"one key twice", hexKey + "\n" + hexKey + "\n"},
+		{"two keys of one mark", hexKey + "\n" + alike + "\n"},
+		{"three keys", "# keys\n" + hexKey + "\n" + otherHexKey + "\n\n  " + alike + "\n"},
+		{"a second one that is too short", hexKey + "\n" + otherHexKey[1:] + "\n"},
 		{"zeros", strings.Repeat("0", 64) + "\n"},
 		{"binary", "\x00\xff\xfe\n"},
 	} {
-		_, err := ParseKey("/etc/topdog/key", []byte(tc.text))
+		_, err := ParseKeys("/etc/topdog/key", []byte(tc.text))
 		if err == nil {
 			t.Errorf("%s: accepted", tc.name)
 			continue
@@ -101,15 +131,15 @@ func TestKeyErrors(t *testing.T) {
 
 func TestLoadKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a key")
-	if _, err := LoadKey(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := LoadKeys(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
 	k := testKey(t)
 	for _, mode := range []os.FileMode{0o600, 0o400} {
-		if err := errors.Join(os.WriteFile(path, k.Encode(), 0o600), os.Chmod(path, mode)); err != nil {
+		if err := errors.Join(os.WriteFile(path, Keyring{Signs: k}.Encode(), 0o600), os.Chmod(path, mode)); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := LoadKey(path); err != nil || got != k {
+		if got, err := LoadKeys(path); err != nil || got.Signs != k {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
 		if err := os.Chmod(path, 0o600); err != nil {
@@ -121,11 +151,11 @@ func TestLoadKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := "chmod 600 '" + path + "'"
-		if _, err := LoadKey(path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LoadKeys(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %04o: %v; want the command %s", mode, err, want)
 		}
 	}
-	if _, err := LoadKey(filepath.Dir(path)); err == nil || !strings.Contains(err.Error(), keyHint) {
+	if _, err := LoadKeys(filepath.Dir(path)); err == nil || !strings.Contains(err.Error(), keyHint) {
 		t.Errorf("a directory: %v", err)
 	}
 }
@@ -143,14 +173,15 @@ func FuzzKey(f *testing.F) {
 	f.Add([]byte(hexKey))
 	f.Add([]byte("# c\n" + hexKey + "\n"))
 	f.Add([]byte(hexKey + "\n" + hexKey))
+	f.Add([]byte(hexKey + "\n#\n" + otherHexKey + "\r\n"))
 	f.Add([]byte("\ufeff\r\n\t x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		k, err := ParseKey("key", data)
+		k, err := ParseKeys("key", data)
 		if err != nil {
 			checkProblems(t, err, string(data))
 			return
 		}
-		if again, err := ParseKey("key", k.Encode()); err != nil || again != k {
+		if again, err := ParseKeys("key", k.Encode()); err != nil || again != k {
 			t.Errorf("accepted %q, but not what it means: %v", data, err)
 		}
 	})

@@ -57,6 +57,12 @@ func (f fake) Pause(_ context.Context, asked PauseRequest) (Done, error) {
 
 func (f fake) Unpause(context.Context) (Done, error) { return Done{Text: "unpaused"}, nil }
 
+func (f fake) Keys(context.Context) (Keys, error) {
+	return Keys{SignsWith: "030d726e", Boards: []BoardKeys{}}, nil
+}
+
+func (f fake) ReloadKeys(context.Context) (Done, error) { return Done{Text: "read"}, nil }
+
 func (f fake) Try(_ context.Context, asked TryRequest) (Tried, error) {
 	if f.try != nil {
 		return f.try(asked)

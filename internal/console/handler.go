@@ -25,6 +25,8 @@ const (
 	pathUndrain = "/v1/undrain"
 	pathPause   = "/v1/pause"
 	pathUnpause = "/v1/unpause"
+	pathKeys    = "/v1/keys"
+	pathReload  = "/v1/keys/reload"
 	pathTry     = "/v1/try"
 )
 
@@ -46,6 +48,8 @@ func (s *Server) routes(ctx context.Context) []route {
 		{pathUndrain, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Undrain(ctx) })},
 		{pathPause, http.MethodPost, s.act(newOf[PauseRequest], func(ctx context.Context, body any) (any, error) { return s.backend.Pause(ctx, *body.(*PauseRequest)) })},
 		{pathUnpause, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Unpause(ctx) })},
+		{pathKeys, http.MethodGet, s.withoutBody(s.serveKeys)},
+		{pathReload, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.ReloadKeys(ctx) })},
 		{pathTry, http.MethodPost, s.serveTry},
 	}
 }
@@ -180,6 +184,16 @@ func (s *Server) serveTrace(w *answer, r *http.Request) error {
 	}
 	trace.fill()
 	return w.json(http.StatusOK, trace)
+}
+
+func (s *Server) serveKeys(w *answer, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), s.limits.status)
+	defer cancel()
+	keys, err := s.backend.Keys(ctx)
+	if err != nil {
+		return late(err, s.limits.status)
+	}
+	return w.json(http.StatusOK, keys)
 }
 
 // act has the backend do something, if the caller may want that. body makes what the body of the

@@ -33,6 +33,10 @@ type Backend interface {
 	// Pause has the address stay where it is, on all boards. Unpause ends that.
 	Pause(ctx context.Context, asked PauseRequest) (Done, error)
 	Unpause(ctx context.Context) (Done, error)
+	// Keys returns which keys this board and the others accept.
+	Keys(ctx context.Context) (Keys, error)
+	// ReloadKeys has the daemon read the key file again.
+	ReloadKeys(ctx context.Context) (Done, error)
 	// Try runs the checks of a configuration once, as those of the daemon are run.
 	Try(ctx context.Context, asked TryRequest) (Tried, error)
 }

@@ -119,6 +119,9 @@ type Board struct {
 	Gone      bool     `json:"gone"`       // it said that it leaves, or was replaced
 	Following string   `json:"following"`  // id of the leader that it follows, by its own words
 	UpSeconds *float64 `json:"up_seconds"` // since its daemon started
+
+	SignsWith   string `json:"signs_with"`   // fingerprint of the key that signs what it sends; "" if it has told none
+	AlsoAccepts string `json:"also_accepts"` // of the other key that it accepts, while the group changes its key; "" if there is none
 }
 
 // Defence is one line of defence of this board: what keeps it from answering for the floating

@@ -154,6 +154,9 @@ func (p *page) facts(s *Status) {
 	if len(s.Voters) > 0 {
 		fact("voters", s.voters())
 	}
+	if text := s.rotation(); text != "" {
+		fact("key", text)
+	}
 	fact("group", fmt.Sprintf("%s, algorithm %s, topdog %s",
 		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version")))
 }

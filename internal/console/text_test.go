@@ -42,7 +42,7 @@ func checked() Status {
 // healthy is a group of three, as pi1 sees it: pi3 leads, pi2 is next.
 func healthy() Status {
 	self := Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleFollower,
-		Self: true, Following: "192.168.1.13", UpSeconds: new(2*3600.0 + 5*60)}
+		Self: true, Following: "192.168.1.13", UpSeconds: new(2*3600.0 + 5*60), SignsWith: "030d726e"}
 	return Status{
 		Version: "0.1.0", Transition: 4, Group: "pihole", Algorithm: "heir", Interface: "eth0",
 		Board: self, Role: RoleFollower, Reason: "heard_leader", ReasonText: "heard the leader", RoleSinceMs: new(2*hourMs + 5*minuteMs),
@@ -66,9 +66,9 @@ func healthy() Status {
 		Patience:    Patience{GraceNs: 10e6, DefaultGraceNs: 10e6, LimitNs: 500e6, Learned: "none"},
 		Boards: []Board{
 			{ID: "192.168.1.13", Name: "pi3", Address: "192.168.1.13", Priority: 100, Grade: "passing", Role: RoleLeader,
-				HeardMs: new(40.0), UpSeconds: new(9*86400.0 + 3600)},
+				HeardMs: new(40.0), UpSeconds: new(9*86400.0 + 3600), SignsWith: "030d726e"},
 			{ID: "192.168.1.12", Name: "pi2", Address: "192.168.1.12", Priority: 100, Grade: "passing", Role: RoleHeir,
-				HeardMs: new(700.0), Following: "192.168.1.13", UpSeconds: new(3 * 86400.0)},
+				HeardMs: new(700.0), Following: "192.168.1.13", UpSeconds: new(3 * 86400.0), SignsWith: "030d726e"},
 			self,
 		},
 		Changes: []Change{
@@ -144,6 +144,11 @@ func situations() []situation {
 		}
 		s.LEDText = "ACT, two blinks: a fault"
 		s.Problems = []Problem{{Text: "eth0 has no carrier: is the cable plugged in?"}}
+	})
+	// pi3 signs with the new key already, and pi2 does not know it.
+	rotating := change(healthy(), func(s *Status) {
+		s.Board.AlsoAccepts, s.Boards[2].AlsoAccepts = "cc94506b", "cc94506b"
+		s.Boards[0].SignsWith, s.Boards[0].AlsoAccepts = "cc94506b", "030d726e"
 	})
 	rich := change(healthy(), func(s *Status) {
 		s.Addresses = []string{"192.168.1.250/24", "10.20.0.80/16", "10.20.0.81/16", "10.20.0.82/16"}
@@ -222,6 +227,7 @@ func situations() []situation {
 			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleBarred, "duplicate_id", "another board has the same id", new(6*minuteMs)
 			s.Problems = []Problem{{Text: "another live board has this board's id 192.168.1.11: give one of them another id"}}
 		}), Options{Width: 80}, exitNotHeld},
+		{"rotating", rotating, Options{Width: 80}, exitHeld},
 		{"rich", rich, Options{Width: 100}, exitHeld},
 		{"rich-60", rich, Options{Width: 60}, exitHeld},
 		{"hostile", change(healthy(), func(s *Status) {

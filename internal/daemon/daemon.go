@@ -54,6 +54,7 @@ type Daemon struct {
 	score       *score
 	checks      *checks
 	trying      sync.Mutex // held while checks are tried that are not the daemon's
+	reloading   sync.Mutex // held while the files are read again, so that what was read last counts
 	drain       *drain
 	pausedFor   wire.ID // who alone may lead, as it was logged last; Nobody if the group is not paused
 	handover    handover

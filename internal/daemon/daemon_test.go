@@ -473,7 +473,7 @@ func TestOtherKey(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, _, _ := l.three()
 		l.owner = net.HardwareAddr{2, 0, 0, 0, 0, 3} // the leader answers ARP
-		four := l.board(4, func(c *config.Config, _ *fakeBoard) { c.Key = testKey(1) })
+		four := l.board(4, func(c *config.Config, _ *fakeBoard) { c.Keys = config.Keyring{Signs: testKey(1)} })
 		pass(3 * time.Second)
 		l.wantHolders(3)
 		one.wantProblem(t, "packets from 10.0.0.4 fail authentication")

@@ -28,7 +28,7 @@ func TestFrozenLeader(t *testing.T) {
 								c.Algorithm = algorithm
 								c.Detector = election.DetectorAsk
 								if !key {
-									c.Key = config.Key{}
+									c.Keys = config.Keyring{}
 								}
 							})
 						})
@@ -218,7 +218,7 @@ func TestLetsGoItself(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				_, _, three, latest := l.armedThree(nil)
 				d := latest()
-				codec := testCodec(t, three.cfg.Key.Bytes())
+				codec := testCodec(t, three.cfg.Keys.Secrets()...)
 				three.get(func() {
 					three.onSend = func(datagram []byte, _ netip.AddrPort) {
 						var m wire.Message

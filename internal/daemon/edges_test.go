@@ -268,11 +268,11 @@ func (b *fakeBoard) strictly(cfg *config.Config) {
 
 func elects(t *testing.T, l *fakeLAN, cfg *config.Config) {
 	configure := func(c *config.Config, b *fakeBoard) {
-		key := c.Key
+		keys := c.Keys
 		*c = *cfg
 		c.Socket = "" // a real one; see TestLongestSocket
 		if c.KeyFile != config.NoKey {
-			c.Key = key
+			c.Keys = keys
 		}
 		b.strictly(cfg)
 	}

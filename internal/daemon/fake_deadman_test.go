@@ -255,16 +255,16 @@ func (d *fakeDeadman) lastPlan(t *testing.T) (e netio.ReleasePlan, m wire.Messag
 		}
 	})
 	if len(e.Resign) > 0 {
-		if drop := testCodec(t, d.board.cfg.Key.Bytes()).Decode(&m, e.Resign); drop.Dropped() {
+		if drop := testCodec(t, d.board.cfg.Keys.Secrets()...).Decode(&m, e.Resign); drop.Dropped() {
 			t.Fatalf("the RESIGN is no message: %v", drop)
 		}
 	}
 	return e, m
 }
 
-func testCodec(t *testing.T, key []byte) *wire.Codec {
+func testCodec(t *testing.T, keys ...[]byte) *wire.Codec {
 	t.Helper()
-	codec, err := wire.NewCodec("test", key)
+	codec, err := wire.NewCodec("test", keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func (b *fakeBoard) freeze(d time.Duration) {
 
 // says records what the board sends from now on.
 func (b *fakeBoard) says(t *testing.T) func() []wire.Message {
-	codec := testCodec(t, b.cfg.Key.Bytes())
+	codec := testCodec(t, b.cfg.Keys.Secrets()...)
 	var said []wire.Message
 	b.get(func() {
 		b.onSend = func(datagram []byte, _ netip.AddrPort) {

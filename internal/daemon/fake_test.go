@@ -114,7 +114,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 		Config: election.Config{
 			Name: fmt.Sprint("pi", number), Priority: 100, Interval: 100 * time.Millisecond, Algorithm: wire.AlgorithmHeir,
 		},
-		Addresses: []config.Address{{IP: floating}}, Group: "test", Key: testKey(7),
+		Addresses: []config.Address{{IP: floating}}, Group: "test", Keys: config.Keyring{Signs: testKey(7)},
 		Multicast: wire.DefaultGroup, Witness: config.Witness{Gateway: true}, LogLevel: logrus.DebugLevel,
 	}
 	if change != nil {

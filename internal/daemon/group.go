@@ -40,7 +40,7 @@ type group struct {
 	inbox       chan *packet   // from the readers to the loop
 	free        chan *packet   // back
 	multicastAt time.Duration  // when multicast was heard last, or the group joined
-	changes     int            // counts those of transport and peers
+	changes     int            // counts those of transport, peers and keys
 
 	// Who this board is.
 	configuredID wire.ID
@@ -51,11 +51,12 @@ type group struct {
 	mute         func() bool   // whether it must say nothing, see tellsOthers
 
 	// From messages to datagrams and back.
-	codec   *wire.Codec
-	guard   *wire.Guard        // nil until the board's own address is known
-	header  func() wire.Header // of what this board sends without the core
-	message wire.Message       // the one that was received last
-	out     []byte             // the datagram that was sent last
+	codec     *wire.Codec
+	sightings sightings
+	guard     *wire.Guard        // nil until the board's own address is known
+	header    func() wire.Header // of what this board sends without the core
+	message   wire.Message       // the one that was received last
+	out       []byte             // the datagram that was sent last
 
 	counts   groupCounts
 	overruns atomic.Uint64 // datagrams for which there was no room in the inbox
@@ -68,7 +69,7 @@ type groupCounts struct {
 }
 
 func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (*group, error) {
-	codec, err := wire.NewCodec(cfg.Group, cfg.Key.Bytes())
+	codec, err := wire.NewCodec(cfg.Group, cfg.Keys.Secrets()...)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
 		inbox: make(chan *packet, inboxSize), free: make(chan *packet, inboxSize),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
-		routes: make(map[wire.ID]*route),
+		routes: make(map[wire.ID]*route), sightings: make(sightings),
 	}
 	for range inboxSize {
 		g.free <- new(packet)
@@ -112,6 +113,16 @@ func (g *group) muteWhile(mute func() bool) { g.mute = mute }
 func (g *group) identify(self wire.ID, header func() wire.Header) {
 	g.self, g.header = self, header
 	g.guard = wire.NewGuard(self, g.incarnation, g.codec.Authenticated(), wire.RandomNonce)
+}
+
+// setCodec has this board sign and verify with other keys from now on. What was believed by a
+// key that is gone is not believed any more, and what was signed in advance is signed anew.
+func (g *group) setCodec(codec *wire.Codec) {
+	g.codec = codec
+	g.changes++
+	if g.guard != nil {
+		g.guard.AcceptKeys(codec.Keys())
+	}
 }
 
 // lastSequence is the sequence number from which on a new incarnation is due: at

@@ -94,6 +94,7 @@ func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) 
 		g.duplicateID(p.from.Addr())
 		return m, conflictID
 	}
+	g.sightings.note(now, m, p.from.Addr())
 	g.heardBy(m.Sender, p, now, true)
 	return m, conflictNone
 }

@@ -60,6 +60,9 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 	}
 	g.sequence++
 	m.Incarnation, m.Sequence = g.incarnation, g.sequence
+	if m.Type == wire.TypeHello {
+		m.Hello.Keys = g.codec.Keys()
+	}
 	datagram, err := g.codec.Append(g.out[:0], m)
 	if err != nil {
 		g.reporter.log.Errorf("make a %v: %v", m.Type, err)

@@ -52,6 +52,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 				Header: wire.Header{
 					Type: wire.TypeResign, Algorithm: wire.AlgorithmHeir, Sender: three.group.self,
 					Term: resign.Term, Incarnation: three.group.incarnation, Sequence: resign.Sequence,
+					Key: three.cfg.Keys.Signs.Fingerprint(),
 				},
 				Resign: wire.Resign{Successor: successor},
 			}

@@ -10,7 +10,12 @@ import (
 // be applied while the daemon runs. A configuration with a mistake changes nothing.
 func (d *Daemon) Reload(path string) {
 	d.reporter.reloading()
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
 	cfg, err := config.Load(path)
+	if err == nil {
+		err = cfg.ReadKeys()
+	}
 	if err != nil {
 		d.reporter.log.Errorf("the new configuration was not applied:\n%v", err)
 	} else {
@@ -26,6 +31,7 @@ func (d *Daemon) Reload(path string) {
 // keeps its value, and so is told of at each reload until the restart, or until it is
 // changed back. What is for the page is told of once.
 func (d *Daemon) reconfigure(cfg *config.Config) {
+	keysChanged := d.takeKeys(cfg)
 	changed := map[string]bool{}
 	var applied []string
 	for _, key := range d.cfg.Changed(cfg) {
@@ -39,7 +45,7 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 			d.reporter.log.Warnf("%s: %s has changed, which needs a restart: systemctl restart topdog", cfg.Where(key), key)
 		}
 	}
-	if len(changed) == 0 {
+	if len(changed) == 0 && !keysChanged {
 		d.reporter.log.Info("read the configuration again; nothing has changed")
 	}
 	d.cfg.ApplyLive(cfg)

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,7 +68,8 @@ func TestReloadOfAFile(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "topdog.toml")
 		write := func(line string) {
 			t.Helper()
-			if err := os.WriteFile(path, []byte("address = \"10.0.0.100\"\n"+line+"\n"), 0o644); err != nil {
+			file := "address = \"10.0.0.100\"\n" + line + "\nkey_file = \"key\"\n"
+			if err := errors.Join(os.WriteFile(path, []byte(file), 0o644), os.WriteFile(filepath.Join(filepath.Dir(path), "key"), one.cfg.Keys.Encode(), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			one.Reload(path)

@@ -145,6 +145,7 @@ func (d *Daemon) describeSelf(core *election.Status, now time.Duration) console.
 		ID: d.group.self.String(), Name: d.cfg.Name, Address: addrText(d.link.local), Priority: int(core.Rank.Priority), Grade: core.Rank.Grade.String(), GradeText: gradeText(core.Rank.Grade),
 		Role: core.Role.String(), Self: true, Following: idText(core.Leader), UpSeconds: &up,
 	}
+	b.SignsWith, b.AlsoAccepts = fingerprints(d.group.codec.Keys())
 	if core.Heir == d.group.self && b.Role == console.RoleFollower {
 		b.Role = console.RoleHeir
 	}
@@ -160,6 +161,7 @@ func (d *Daemon) describePeer(p *election.Peer, core *election.Status, now time.
 		Role: peerRole(p, core), HeardMs: age(now - p.LastHeard), Gone: p.Gone, Stale: !p.Gone && !p.Live(now),
 		Following: idText(p.Following),
 	}
+	b.SignsWith, b.AlsoAccepts = fingerprints(d.group.sightings.keysOf(p.ID))
 	if d.comparesScores() && p.ScoreKnown {
 		b.Score = &p.Score
 	}

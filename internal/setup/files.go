@@ -58,7 +58,7 @@ func (b Board) write() (done written, err error) {
 // provideKey makes sure that there is a good key, and reports whether it is new.
 func provideKey(path string, force bool) (isNew bool, err error) {
 	if !force {
-		_, err := config.LoadKey(path)
+		_, err := config.LoadKeys(path)
 		switch {
 		case err == nil:
 			return false, nil
@@ -70,7 +70,7 @@ func provideKey(path string, force bool) (isNew bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return true, writeFile(path, key.Encode(), 0o600, force)
+	return true, writeFile(path, config.Keyring{Signs: key}.Encode(), 0o600, force)
 }
 
 // config is the file that a new board gets: what it must say, and the three lines

@@ -114,7 +114,7 @@ func TestWrite(t *testing.T) {
 	if diff := cmp.Diff([]string{"address", "group", "key_file"}, changed(t, c)); diff != "" {
 		t.Errorf("what the new file changes (-want +got):\n%s", diff)
 	}
-	if err := c.ReadKey(); err != nil || !done.keyIsNew || c.KeyFile != done.keyPath {
+	if err := c.ReadKeys(); err != nil || !done.keyIsNew || c.KeyFile != done.keyPath {
 		t.Errorf("%+v, and the key file is %s: %v", done, c.KeyFile, err)
 	}
 	secret := strings.Split(read(t, done.keyPath), "\n")[2]

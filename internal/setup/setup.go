@@ -172,7 +172,7 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 			b.Path, strings.Join(differs, " and "))
 	}
 	if cfg.KeyFile != config.NoKey {
-		if err := cfg.ReadKey(); err != nil {
+		if err := cfg.ReadKeys(); err != nil {
 			return false, err
 		}
 		if err := giveToDaemon(cfg.KeyFile); err != nil {

@@ -37,14 +37,14 @@ func (b Board) Export(out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
-	if err := cfg.ReadKey(); err != nil {
+	if err := cfg.ReadKeys(); err != nil {
 		return err
 	}
-	return pack(out, text, cfg.Key)
+	return pack(out, text, cfg.Keys)
 }
 
 // pack writes the archive of the two files. Without a key it has only one.
-func pack(out io.Writer, text []byte, key config.Key) error {
+func pack(out io.Writer, text []byte, keys config.Keyring) error {
 	archive := tar.NewWriter(out)
 	write := func(name string, mode int64, content []byte) error {
 		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
@@ -56,8 +56,8 @@ func pack(out io.Writer, text []byte, key config.Key) error {
 		}
 		return nil
 	}
-	if !key.IsZero() {
-		if err := write(keyName, 0o600, key.Encode()); err != nil {
+	if !keys.Signs.IsZero() {
+		if err := write(keyName, 0o600, keys.Encode()); err != nil {
 			return err
 		}
 	}
@@ -97,7 +97,9 @@ func (b Board) Import(in io.Reader, out io.Writer) error {
 		fmt.Fprintf(out, "kept  %s, which has its own %s\n", done.configPath, strings.Join(done.own, ", "))
 	}
 	if done.keyIsNew {
-		fmt.Fprintf(out, "wrote %s (%v)\n", done.keyPath, done.config.Key)
+		fmt.Fprintf(out, "wrote %s (%v)\n", done.keyPath, done.config.Keys.Signs)
+	} else if done.keysDiffer {
+		fmt.Fprintf(out, "kept  %s: the group is changing its key, see topdog key show\n", done.keyPath)
 	}
 	return nil
 }
@@ -109,6 +111,7 @@ type imported struct {
 	configIsNew bool   // false if the one that was there is kept
 	keyPath     string // "" if the group has no key
 	keyIsNew    bool   // false if it was there already
+	keysDiffer  bool   // what is there is not all that came, but both understand each other
 	// own lists the keys in which a configuration that was kept differs. They are the
 	// board's own business.
 	own []string
@@ -127,12 +130,12 @@ func (b Board) importFrom(in io.Reader) (*imported, error) {
 	if done.config, err = config.Parse(path, text); err != nil {
 		return nil, fmt.Errorf("the configuration that came cannot be used here:\n%w", err)
 	}
-	var key config.Key
+	var keys config.Keyring
 	if done.config.KeyFile != config.NoKey {
 		if keyText == nil {
 			return nil, errors.New("the configuration that came needs a key, and none came with it")
 		}
-		if key, err = config.ParseKey("the key that came", keyText); err != nil {
+		if keys, err = config.ParseKeys("the key that came", keyText); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +145,7 @@ func (b Board) importFrom(in io.Reader) (*imported, error) {
 	if err := done.checkKeyPlace(); err != nil {
 		return nil, err
 	}
-	done.config.Key = key
+	done.config.Keys = keys
 	if done.config.KeyFile != config.NoKey {
 		done.keyPath = done.config.KeyFile
 		if err := done.compareKey(b.Force); err != nil {
@@ -198,24 +201,32 @@ func (done *imported) checkKeyPlace() error {
 		file, done.configPath, keyName)
 }
 
-// compareKey finds out whether the key that is there is the one that came.
+// compareKey finds out whether the key that is there is the one that came, or goes with it.
 func (done *imported) compareKey(force bool) error {
 	done.keyIsNew = true
 	if force {
 		return nil
 	}
-	present, err := config.LoadKey(done.keyPath)
+	present, err := config.LoadKeys(done.keyPath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("the key that exists is left as it is, but it cannot be used (--force replaces it):\n%w", err)
-	case present != done.config.Key:
+	case present == done.config.Keys:
+	case understand(present, done.config.Keys):
+		done.keysDiffer = true
+	default:
 		return fmt.Errorf("%s is left as it is, but it is another %v, and %v came: this board belongs to another group; use --force to move it",
-			done.keyPath, present, done.config.Key)
+			done.keyPath, present.Signs, done.config.Keys.Signs)
 	}
 	done.keyIsNew = false
 	return nil
+}
+
+// understand reports whether boards with these keys accept what the other one signs.
+func understand(a, b config.Keyring) bool {
+	return a.Fingerprints().Accept(b.Signs.Fingerprint()) && b.Fingerprints().Accept(a.Signs.Fingerprint())
 }
 
 // write puts into place what is new, the key first, as Init does.
@@ -225,7 +236,7 @@ func (done *imported) write(text []byte) error {
 	}
 	const replace = true // Import has looked at what is there.
 	if done.keyPath != "" && done.keyIsNew {
-		if err := writeFile(done.keyPath, done.config.Key.Encode(), 0o600, replace); err != nil {
+		if err := writeFile(done.keyPath, done.config.Keys.Encode(), 0o600, replace); err != nil {
 			return err
 		}
 	}

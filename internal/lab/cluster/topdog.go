@@ -107,7 +107,9 @@ func (t *Topdog) Set(changes Settings) error {
 }
 
 // SetKey writes the key of the group.
-func (t *Topdog) SetKey(key config.Key) error { return os.WriteFile(t.KeyFile(), key.Encode(), 0o600) }
+func (t *Topdog) SetKey(key config.Key) error {
+	return os.WriteFile(t.KeyFile(), config.Keyring{Signs: key}.Encode(), 0o600)
+}
 
 // Run starts the daemon with the priority that its service has.
 func (t *Topdog) Run() error {

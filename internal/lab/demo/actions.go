@@ -61,7 +61,7 @@ func (g *group) start(b *board) error {
 		Addresses: []config.Address{{IP: g.lan.floating()}},
 		Interface: iface,
 		Group:     g.groupName,
-		Key:       g.key,
+		Keys:      config.Keyring{Signs: g.key},
 		Multicast: group,
 	}
 	platform := g.lan.platform(b.number, cfg)

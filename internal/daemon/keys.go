@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// keysRemembered is for how long it is known which keys a board has told of that is silent. A board
+// that was off for longer is one that nobody waits for.
+const keysRemembered = 24 * time.Hour
+
+// sighting is when a board was heard last, and what it has told of its keys.
+type sighting struct {
+	at   time.Duration
+	addr netip.Addr
+	name string
+	keys wire.Keys // zero until it has told
+}
+
+// sightings are those of the boards that were heard since the daemon started. The roster of the
+// core is none: it begins anew when this board gets another id.
+type sightings map[wire.ID]*sighting
+
+// note enters a message that was accepted.
+func (s sightings) note(now time.Duration, m *wire.Message, from netip.Addr) {
+	seen, ok := s[m.Sender]
+	if !ok {
+		if len(s) >= wire.MaxBoards {
+			s.forgetOldest()
+		}
+		seen = new(sighting)
+		s[m.Sender] = seen
+	}
+	seen.at, seen.addr = now, from
+	if m.Type == wire.TypeHello {
+		seen.name, seen.keys = m.Hello.Name, m.Hello.Keys
+	}
+}
+
+func (s sightings) forgetOldest() {
+	var oldest wire.ID
+	var at time.Duration
+	found := false
+	for id, seen := range s {
+		if !found || seen.at < at {
+			oldest, at, found = id, seen.at, true
+		}
+	}
+	delete(s, oldest)
+}
+
+// keysOf returns what a board has told of its keys.
+func (s sightings) keysOf(id wire.ID) wire.Keys {
+	if seen := s[id]; seen != nil {
+		return seen.keys
+	}
+	return wire.Keys{}
+}
+
+// Keys returns which keys this board and the others accept.
+func (d *Daemon) Keys(ctx context.Context) (console.Keys, error) {
+	var k console.Keys
+	err := d.tasks.call(ctx, func() { k = d.keys(d.now()) })
+	return k, err
+}
+
+func (d *Daemon) keys(now time.Duration) console.Keys {
+	k := console.Keys{RunningNs: int64(now - d.started), Boards: []console.BoardKeys{}}
+	k.SignsWith, k.AlsoAccepts = fingerprints(d.group.codec.Keys())
+	for id, seen := range d.group.sightings {
+		if now-seen.at > keysRemembered {
+			continue
+		}
+		b := console.BoardKeys{ID: id.String(), Name: seen.name, Address: addrText(seen.addr), HeardNs: int64(now - seen.at)}
+		b.Live = d.core != nil && d.hears(id, now)
+		b.SignsWith, b.AlsoAccepts = fingerprints(seen.keys)
+		k.Boards = append(k.Boards, b)
+	}
+	slices.SortFunc(k.Boards, func(a, b console.BoardKeys) int {
+		return cmp.Or(cmp.Compare(a.HeardNs, b.HeardNs), cmp.Compare(a.ID, b.ID))
+	})
+	return k
+}
+
+// fingerprints returns those of keys as texts, "" for none.
+func fingerprints(k wire.Keys) (signs, also string) {
+	if k.Signs != 0 {
+		signs = k.Signs.String()
+	}
+	if k.Also != 0 {
+		also = k.Also.String()
+	}
+	return signs, also
+}
+
+// ReloadKeys reads the key file again. The file is read beside the loop: a disk may take its time.
+func (d *Daemon) ReloadKeys(ctx context.Context) (console.Done, error) {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	var file string
+	if err := d.tasks.call(ctx, func() { file = d.cfg.KeyFile }); err != nil {
+		return console.Done{}, err
+	}
+	if file == config.NoKey {
+		return console.Done{}, errors.New(`this board has no key: its configuration says key_file = "none"`)
+	}
+	keys, err := config.LoadKeys(file)
+	if err != nil {
+		return console.Done{}, err
+	}
+	var refused error
+	err = d.tasks.call(ctx, func() { refused = d.changeKeys(keys) })
+	if err = errors.Join(err, refused); err != nil {
+		return console.Done{}, err
+	}
+	return console.Done{Text: "this board " + describeKeys(keys.Fingerprints())}, nil
+}
+
+// takeKeys takes over what a configuration that was read again says of the keys, and reports whether
+// something has changed. What cannot be taken over while the daemon runs is told, and left out of the configuration.
+func (d *Daemon) takeKeys(cfg *config.Config) (changed bool) {
+	var refused error
+	if before := d.cfg.Keys; (cfg.KeyFile == config.NoKey) != (d.cfg.KeyFile == config.NoKey) {
+		refused = errors.New("it takes a restart to begin or to end without a key: systemctl restart topdog, on all boards at once")
+	} else if refused = d.changeKeys(cfg.Keys); refused == nil {
+		return cfg.Keys != before
+	}
+	d.reporter.log.Warnf("%s: the keys were not applied: %v", cfg.Where("key_file"), refused)
+	cfg.KeyFile, cfg.Keys = d.cfg.KeyFile, d.cfg.Keys
+	return false
+}
+
+// changeKeys has this board sign with and accept other keys from now on. The key that it signs with
+// must be among them: the others may not accept another one yet, and then there would be two leaders.
+func (d *Daemon) changeKeys(keys config.Keyring) error {
+	signs := d.cfg.Keys.Signs.Fingerprint()
+	switch {
+	case keys == d.cfg.Keys:
+		return nil
+	case !keys.Fingerprints().Accept(signs):
+		return fmt.Errorf("the key %v, with which this board signs, is not in the key file any more: put it back (topdog key show), or restart the daemon, which moves the address if this board leads", signs)
+	}
+	codec, err := wire.NewCodec(d.cfg.Group, keys.Secrets()...)
+	if err != nil {
+		return err
+	}
+	d.cfg.Keys = keys
+	d.group.setCodec(codec)
+	d.reporter.log.Infof("%s", describeKeys(codec.Keys()))
+	if d.core != nil {
+		d.applyPriority() // which tells the others of this board, and so of its keys
+	}
+	return nil
+}
+
+// describeKeys says with which key a board signs, and which one it accepts.
+func describeKeys(k wire.Keys) string {
+	text := fmt.Sprintf("signs with the key %v", k.Signs)
+	if k.Also != 0 {
+		text += fmt.Sprintf(", and accepts the key %v as well", k.Also)
+	}
+	return text
+}
