@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"topdog/wire"
@@ -362,4 +363,49 @@ func sendWith(t testing.TB, c *net.UDPConn, option, value int, to netip.AddrPort
 	}))
 	_, err = c.WriteToUDPAddrPort([]byte("foreign"), to)
 	must(t, err)
+}
+
+// TestSendsToTheLinkOnly: what is for an address elsewhere does not reach the gateway, and a board of
+// another subnet that is on the link does hear it.
+func TestSendsToTheLinkOnly(t *testing.T) {
+	l := newLAN(t, 2)
+	a, gateway := l.boards[0], l.boards[1]
+	other := netip.MustParsePrefix("10.78.0.5/24")
+	gateway.addAddr(t, "eth0", other)
+	must(t, a.handle.RouteAdd(&netlink.Route{LinkIndex: a.link(t, "eth0").Index, Gw: gateway.addr.AsSlice()}))
+	conn := openInbox(t, "a", a, Options{Interface: "eth0", Local: a.addr, Group: testGroup})
+	heard := openInbox(t, "the other subnet", gateway, Options{Interface: "eth0", Local: other.Addr(), Group: testGroup})
+	warmUp(t, conn, heard)
+	passing := listenIPv4(t, gateway)
+
+	must(t, conn.Unicast([]byte("far"), netip.MustParseAddrPort("8.8.8.8:9254")))
+	must(t, conn.Unicast([]byte("near"), heard.self))
+	heard.expect(t, `unicast "near" from 10.77.0.1:9254`)
+	// Both would have come by the same queue, in their order.
+	for {
+		switch to := passing(); to {
+		case heard.self.Addr():
+			return
+		case netip.MustParseAddr("8.8.8.8"):
+			t.Error("the gateway got what was for 8.8.8.8")
+		}
+	}
+}
+
+// listenIPv4 returns a function that waits for the next IPv4 packet at a board, and returns its destination.
+func listenIPv4(t testing.TB, b *board) func() netip.Addr {
+	t.Helper()
+	fd, err := on(b, func() (int, error) {
+		return unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(htons(unix.ETH_P_IP)))
+	})
+	must(t, err)
+	t.Cleanup(func() { unix.Close(fd) })
+	patience := unix.NsecToTimeval(int64(testTimeout))
+	must(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience))
+	return func() netip.Addr {
+		var header [20]byte
+		_, _, err := unix.Recvfrom(fd, header[:], 0)
+		must(t, err)
+		return netip.AddrFrom4([4]byte(header[16:20]))
+	}
 }

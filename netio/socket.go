@@ -113,6 +113,11 @@ func beforeBind(fd int, o Options, path Path) error {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
 			return fmt.Errorf("switch SO_BROADCAST on: %w", err)
 		}
+		// Boards are on the link, whatever their addresses are. Beyond a gateway nobody
+		// would hear them: the TTL is not the one that boards demand there.
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DONTROUTE, 1); err != nil {
+			return fmt.Errorf("switch SO_DONTROUTE on: %w", err)
+		}
 	}
 	return nil
 }

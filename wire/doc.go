@@ -14,7 +14,8 @@
 //	longest packet    1472 bytes           MaxPacket; no fragments on Ethernet
 //
 // Port and multicast group may be configured. What concerns all boards is
-// multicast. A reply is unicast to the address that the question came from. Questions
+// multicast. A reply is unicast to the address that the question came from, on this port, if
+// another board of the link may have that address. Nothing is sent to a gateway. Questions
 // are broadcast as well, to 255.255.255.255 on the interface of the group, and so are all
 // messages that concern everybody while a board says that it hears no multicast: switches
 // that prune multicast leave broadcast alone. One question goes to the floating address. A

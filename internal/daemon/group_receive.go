@@ -77,7 +77,7 @@ func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) 
 		return nil, conflictNone
 	}
 	verdict := g.guard.Admit(now, m)
-	g.reply(&verdict, p.from)
+	g.reply(&verdict, p.from.Addr())
 	if verdict.Drop != wire.Accepted {
 		if verdict.Drop == wire.Duplicate {
 			g.heardBy(m.Sender, p, now, false) // it came by the other path as well
@@ -134,15 +134,16 @@ func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 
 // reply sends what the guard wants sent: challenges and proofs. They speak for
 // this board, so they have the header of its messages. If one is withheld, whoever needs it asks again.
-func (g *group) reply(v *wire.Verdict, from netip.AddrPort) {
-	if g.mute() {
+// The port is that of the group, so that nobody can have a reply sent to another program.
+func (g *group) reply(v *wire.Verdict, from netip.Addr) {
+	if len(v.Replies) == 0 || g.mute() || !v.ReplyByMulticast && !g.mayBeBoard(from) {
 		return
 	}
 	for i := range v.Replies {
 		m, h := &v.Replies[i], g.header()
 		h.Type, h.Reply = m.Type, m.Reply
 		m.Header = h
-		to := from
+		to := netip.AddrPortFrom(from, g.port)
 		if v.ReplyByMulticast {
 			to = netip.AddrPort{}
 		}

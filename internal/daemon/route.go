@@ -34,15 +34,23 @@ func (r *route) unresolved(now time.Duration) bool {
 
 // routeTo returns where a board is reached: where it was last heard from, or, if
 // it was not heard, where its id says, since an id is an address unless somebody
-// configured another one. Such an address must be one that a board of this group
-// could have: what is meant for the link must not be sent beyond it.
+// configured another one.
 func (g *group) routeTo(id wire.ID) (netip.AddrPort, bool) {
 	if r, ok := g.routes[id]; ok && r.addr.IsValid() {
 		return r.addr, true
 	}
 	addr := id.Addr()
-	possible := !g.link.isFloating(addr) && (slices.Contains(g.peers, addr) || g.link.reaches(addr))
-	return netip.AddrPortFrom(addr, g.port), possible
+	return netip.AddrPortFrom(addr, g.port), g.mayBeBoard(addr)
+}
+
+// mayBeBoard reports whether another board of this group could have an address: what is meant for the
+// link must not be sent beyond it. A source address is easily made up, and what anybody may have
+// recorded is answered before its sender has proven itself.
+func (g *group) mayBeBoard(addr netip.Addr) bool {
+	if addr == g.local || g.link.isFloating(addr) {
+		return false
+	}
+	return g.link.hasHost(addr) || slices.Contains(g.peers, addr)
 }
 
 // heardBy remembers where a board can be reached, and by which path it was
