@@ -69,8 +69,8 @@ const boardsOfLives = 250
 
 // Remember gives the laptop recordings of many lives of boards, as if it had been there for months. It
 // takes the key of the group to make them; the laptop does not get it.
-func (l *Laptop) Remember(group string, key []byte) error {
-	codec, err := wire.NewCodec(group, key)
+func (l *Laptop) Remember(group string, keys ...[]byte) error {
+	codec, err := wire.NewCodec(group, keys...)
 	if err != nil {
 		return err
 	}

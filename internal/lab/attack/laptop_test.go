@@ -23,8 +23,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// bench is a LAN with two boards, on one of which the test listens, and a laptop that has recorded what it said.
-type bench struct {
+// listener is a LAN with two boards, on one of which the test listens, and a laptop that has recorded what it said.
+type listener struct {
 	lan    *netns.LAN
 	laptop *Laptop
 	ears   *net.UDPConn
@@ -32,7 +32,7 @@ type bench struct {
 	codec  *wire.Codec
 }
 
-func newBench(t *testing.T) *bench {
+func newListener(t *testing.T) *listener {
 	t.Helper()
 	netns.Reserve(t)
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.Timeout)
@@ -41,7 +41,7 @@ func newBench(t *testing.T) *bench {
 	rand.Read(key)
 	codec, err := wire.NewCodec("topdog", key)
 	must(t, err)
-	b := &bench{codec: codec}
+	b := &listener{codec: codec}
 	b.lan, err = netns.New(3)
 	must(t, err)
 	t.Cleanup(func() { must(t, b.lan.Close()) })
@@ -69,7 +69,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // record has the board say something to all until the laptop has recorded it.
-func (b *bench) record(ctx context.Context, t *testing.T, board *Laptop) {
+func (b *listener) record(ctx context.Context, t *testing.T, board *Laptop) {
 	t.Helper()
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -86,7 +86,7 @@ func (b *bench) record(ctx context.Context, t *testing.T, board *Laptop) {
 }
 
 // heard returns what came to the board until nothing came for a while.
-func (b *bench) heard(t *testing.T, quiet time.Duration) (from []netip.AddrPort, packets [][]byte) {
+func (b *listener) heard(t *testing.T, quiet time.Duration) (from []netip.AddrPort, packets [][]byte) {
 	t.Helper()
 	buf := make([]byte, 4<<10)
 	for {
@@ -103,7 +103,7 @@ func (b *bench) heard(t *testing.T, quiet time.Duration) (from []netip.AddrPort,
 // What a laptop sends comes to the boards as datagrams that the kernel accepts, and with the codec of the group, each
 // kind is refused for its own reason, or is a packet of the dead.
 func TestFloods(t *testing.T) {
-	b := newBench(t)
+	b := newListener(t)
 	laptop := b.laptop.own()
 	for _, c := range []struct {
 		key  string
@@ -154,7 +154,7 @@ func TestFloods(t *testing.T) {
 
 // Forged ARP turns a client to the laptop, and ordinary ARP is a request of the laptop for another one.
 func TestARP(t *testing.T) {
-	b := newBench(t)
+	b := newListener(t)
 	for key, reads := range map[string]func(frame []byte) bool{
 		"garp":      func(f []byte) bool { return bytes.Equal(f[28:32], cluster.Address.AsSlice()) },
 		"garp-10":   func(f []byte) bool { return bytes.Equal(f[38:42], cluster.Address.AsSlice()) },
@@ -173,7 +173,7 @@ func TestARP(t *testing.T) {
 
 // A stream has its rate, its end, and the processors that it is given.
 func TestStream(t *testing.T) {
-	b := newBench(t)
+	b := newListener(t)
 	frames, err := b.laptop.Frames("ttl")
 	must(t, err)
 	const rate, lasts = 2000, 200 * time.Millisecond

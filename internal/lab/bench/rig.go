@@ -56,7 +56,7 @@ type board struct {
 // newRig builds the LAN and writes the configurations. Nothing runs yet.
 func newRig(sys system, boards int, v variant) (r *rig, err error) {
 	r = &rig{sys: sys, variant: v}
-	if r.Cluster, err = cluster.New(boards); err != nil {
+	if r.Cluster, err = cluster.New(boards + v.strangers); err != nil {
 		return nil, err
 	}
 	for n := 1; n <= boards; n++ {

@@ -65,6 +65,8 @@ type variant struct {
 	hooked  bool // a script is run when a board begins to lead
 	watched bool // a hundred browsers have the boards' page open
 	five    bool // the services are looked at by five checks a second, and by nothing else
+
+	strangers int // machines on the LAN on which nothing of the system runs
 }
 
 // boards is how many there are in a group.

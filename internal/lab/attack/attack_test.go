@@ -1,0 +1,183 @@
+package attack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/netns"
+)
+
+func TestMain(m *testing.M) {
+	PlayUser()
+	os.Exit(m.Run())
+}
+
+// The program attacks real daemons as a laptop and as a user, and what it measures can be shown again.
+func TestProgram(t *testing.T) {
+	netns.Reserve(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	file := filepath.Join(t.TempDir(), "attack.json")
+	var out, again bytes.Buffer
+	// Other work on this machine may move the address meanwhile: then the error says so, and nothing else.
+	err := run(ctx, []string{"--attacks", "none,bad-tags,lives,arp-35000,status,silent,bind,kill-bad-tags", "--for", "500ms", "--runs", "2", "--rate", "2000", "--json", file}, &out)
+	if err != nil && !strings.Contains(err.Error(), "that must not be") {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	must(t, run(ctx, []string{"--from", file}, &again))
+	if diff := cmp.Diff(out.String(), again.String()); diff != "" {
+		t.Errorf("what was measured, and what is shown of it:\n%s", diff)
+	}
+	text, err := os.ReadFile(file)
+	must(t, err)
+	var r report
+	must(t, json.Unmarshal(text, &r))
+	if len(r.Results) != len(r.Attacks) {
+		t.Fatalf("%d attacks, %d results", len(r.Attacks), len(r.Results))
+	}
+	for _, x := range r.Results {
+		switch {
+		case x.Note != "":
+			t.Errorf("%s: %s", x.Attack, x.Note)
+		case x.Attack == "kill-bad-tags" && len(x.Took) != 2, x.Attack == "bind" && len(x.Took) != 1:
+			t.Errorf("%s took %v", x.Attack, x.Took)
+		case x.Attack != "none" && x.Attack != "bind" && x.Rate == 0:
+			t.Errorf("%s: nothing was done", x.Attack)
+		}
+	}
+}
+
+// A result that breaks a promise is an error; one of another system, or without a promise, is none.
+func TestJudge(t *testing.T) {
+	list := []attack{{Key: "flood", Defended: true}, {Key: "spoof"}}
+	for name, c := range map[string]struct {
+		result Result
+		want   string
+	}{
+		"nothing happened":   {Result{System: "topdog", Attack: "flood", Longest: time.Second}, ""},
+		"moved":              {Result{System: "topdog", Attack: "flood", Moves: 2}, "flood moved the address 2 times"},
+		"two holders":        {Result{System: "topdog", Attack: "flood", Two: time.Millisecond}, "two boards had it for 1.0 ms"},
+		"failed":             {Result{System: "topdog", Attack: "spoof", Note: "no such thing"}, "spoof: no such thing"},
+		"no promise":         {Result{System: "topdog", Attack: "spoof", Moves: 2}, ""},
+		"not by this topdog": {Result{System: "before", Attack: "flood", Moves: 2}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := (&report{Attacks: list, Results: []Result{c.result}}).judge()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, not %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What was measured in several parts becomes one report; the later figure of a row counts.
+func TestAdd(t *testing.T) {
+	first := &report{Systems: []system{{Name: "topdog"}}, Places: places()[:1], Attacks: []attack{{Key: "a"}},
+		Results: []Result{{System: "topdog", Place: "apart", Attack: "a", Moves: 1}}}
+	second := &report{Systems: []system{{Name: "topdog"}, {Name: "ucarp"}}, Places: places()[:2], Attacks: []attack{{Key: "b"}, {Key: "a"}},
+		Results: []Result{{System: "topdog", Place: "apart", Attack: "a", Moves: 2}, {System: "ucarp", Place: "shared", Attack: "b"}}}
+	var all report
+	all.add(first)
+	all.add(second)
+	var got []string
+	for _, x := range all.Results {
+		got = append(got, x.System+" "+x.Place+" "+x.Attack)
+	}
+	if diff := cmp.Diff([]string{"topdog apart a", "ucarp shared b"}, got); diff != "" || all.Results[0].Moves != 2 {
+		t.Errorf("%s\n%+v", diff, all.Results)
+	}
+	if len(all.Systems) != 2 || len(all.Places) != 2 || len(all.Attacks) != 2 {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestTable(t *testing.T) {
+	r := &report{Processors: 2, Places: places()[:1], Attacks: []attack{{Key: "a", Title: "a flood"}, {Key: "b", Title: "a crash"}, {Key: "c", Title: "no luck"}},
+		Results: []Result{
+			{System: "topdog", Place: "apart", Attack: "a", Rate: 20000, Moves: 1, Two: 1500 * time.Microsecond, Longest: 12 * time.Millisecond,
+				Outage: 20 * time.Millisecond, Leader: 0.2, Follower: 0.1, Status: 9 * time.Millisecond, StatusMost: 80 * time.Millisecond, StatusFailed: 1},
+			{System: "topdog", Place: "apart", Attack: "b", Rate: 1, Took: []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}},
+			{System: "topdog", Place: "apart", Attack: "c", Note: "it was not there\nand more"},
+		}}
+	var out bytes.Buffer
+	must(t, r.write(&out))
+	want := strings.Join([]string{"", "the laptop has a processor of its own (2 processors)", "",
+		"attack   system  a second          moves  two holders  outage  in all  leader  follower  status  most             took",
+		"a flood  topdog  20000             1      1.5 ms       12 ms   20 ms   20.0 %  10.0 %    9.0 ms  80 ms, 1 failed  -",
+		"a crash  topdog  1.0               0      0 ms         -       -       -       -         -       -                2.0 ms, p95 3.0 ms, most 3.0 ms",
+		"no luck  topdog  it was not there", ""}, "\n")
+	var got strings.Builder
+	for line := range strings.Lines(out.String()) {
+		got.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string // in the error, or the systems, places and attacks
+	}{
+		"short":        {[]string{"--attacks", "ttl"}, "topdog | shared | ttl | 1.5s 3"},
+		"long":         {[]string{"--long", "--attacks", "none,ttl", "--for", "1s"}, "topdog keepalived ucarp | apart shared tenth | none ttl | 1s 20"},
+		"before":       {[]string{"--before", "/x", "--attacks", "ttl"}, "topdog before | shared | ttl | 1.5s 3"},
+		"before alone": {[]string{"--before", "/x", "--systems", "before", "--attacks", "ttl"}, "before | shared | ttl | 1.5s 3"},
+		"no before":    {[]string{"--systems", "before"}, `there is no "before"`},
+		"no attack":    {[]string{"--attacks", "x"}, `there is no "x"`},
+		"list":         {[]string{"--places", "list"}, "apart,shared,tenth"},
+		"an argument":  {[]string{"x"}, `no argument "x"`},
+		"negative":     {[]string{"--rate", "-1"}, "must be positive"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := parse(c.args)
+			if err != nil {
+				if !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, not %q", err, c.want)
+				}
+				return
+			}
+			var where, which []string
+			for _, p := range o.places {
+				where = append(where, p.Key)
+			}
+			for _, a := range o.attacks {
+				which = append(which, a.Key)
+			}
+			got := fmt.Sprintf("%s | %s | %s | %v %d", strings.Join(o.systems, " "), strings.Join(where, " "), strings.Join(which, " "), o.lasts, o.runs)
+			if got != c.want {
+				t.Errorf("%q, not %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A user who takes a port has it until the end, and one who is not an ordinary user does nothing.
+func TestUsers(t *testing.T) {
+	free, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4zero})
+	must(t, err)
+	port := uint16(free.LocalAddr().(*net.UDPAddr).Port)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	free.Close()
+	if times := bind(ctx, user{Port: port}); times != 1 {
+		t.Errorf("the port was taken %d times", times)
+	}
+	if err := play(`{"Does":"bind"}`, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "not to an ordinary one") {
+		t.Errorf("%v", err)
+	}
+	if err := play(`{`, &bytes.Buffer{}); err == nil {
+		t.Error("half a request is none")
+	}
+}

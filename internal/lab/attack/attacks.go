@@ -1,0 +1,267 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"topdog/internal/lab/cluster"
+	"topdog/wire"
+)
+
+// attack is one row of the table.
+type attack struct {
+	Key   string `json:"key"`
+	Title string `json:"title"`
+	Rate  int    `json:"rate,omitempty"` // a second, as it is meant; 0 is as many as it can
+	// Defended says that the address must not move, and that one board alone has it.
+	Defended bool `json:"defended"`
+	// quick says that the short form has it.
+	quick bool
+	// unable says why a system in a place has no such attack, or "".
+	unable func(system, place) string
+	run    func(ctx context.Context, s *scene, o options) (Result, error)
+}
+
+func (a attack) String() string { return a.Key }
+
+// attacks returns all, in the order of the table.
+func attacks() []attack {
+	list := []attack{{Key: "none", Title: "nothing", Defended: true, quick: true, unable: anySystem, run: watchOnly}}
+	for _, f := range Floods() {
+		list = append(list, flood(f))
+	}
+	list = append(list, rivalFloods()...)
+	return append(list,
+		byUser("status", "a user asks for the status on 32 connections", "ask"),
+		byUser("status-connect", "a user connects, asks and closes, eight at a time", "connect"),
+		byUser("silent", "a user holds 60 silent connections", "silent"),
+		attack{Key: "bind", Title: "a user takes the port while the daemon restarts: until it is back", unable: topdogOnly, run: bindDuringRestart},
+		attack{Key: "cold-arp", Title: "ARP for the address answers at a cold start, 0.6 a second: until one leads", Rate: 1, unable: topdogOnly, run: coldARP},
+		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, unable: topdogOnly, run: clones},
+		underFlood("kill-bad-tags", "SIGKILL of the leader under 20,000/s bad tags: until another answers", "bad-tags", killed, repaired),
+		underFlood("pull-bad-tags", "the leader's cable is pulled under 20,000/s bad tags: until another answers", "bad-tags", pulled, plugged),
+		underFlood("kill-lives", "SIGKILL of the leader under 20,000/s recordings: until another answers", "lives", killed, repaired),
+		underFlood("pull-lives", "the leader's cable is pulled under 20,000/s recordings: until another answers", "lives", pulled, plugged),
+	)
+}
+
+func anySystem(system, place) string { return "" }
+
+func topdogOnly(s system, p place) string {
+	switch {
+	case !s.topdog():
+		return "it has nothing of the kind"
+	case p.Share > 0:
+		return "the leader does not stay the same"
+	}
+	return ""
+}
+
+// topdogFloods says that other programs do not listen to topdog's packets.
+func topdogFloods(s system, _ place) string {
+	if !s.topdog() {
+		return "these are topdog's packets"
+	}
+	return ""
+}
+
+func watchOnly(ctx context.Context, s *scene, o options) (Result, error) {
+	return s.watch(ctx, func(ctx context.Context) (float64, error) {
+		select {
+		case <-time.After(o.lasts):
+		case <-ctx.Done():
+		}
+		return 0, nil
+	})
+}
+
+// undefended are the floods of which nothing is promised.
+var undefended = map[string]bool{"bad-tags-board": true, "garp": true, "garp-10": true}
+
+// inQuick are the floods of the short form.
+var inQuick = map[string]bool{
+	"bad-tags": true, "bad-tags-sources": true, "ttl": true, "long": true, "lives": true, "lives-routed": true, "fragments": true, "garp": true, "arp-35000": true,
+}
+
+// quickRate is the most that the short form sends a second, so that any machine can.
+const quickRate = 10_000
+
+func flood(f Flood) attack {
+	unable := topdogFloods
+	switch f.Key {
+	case "garp", "garp-10", "arp", "arp-35000":
+		unable = anySystem
+	}
+	return attack{
+		Key: f.Key, Title: f.Title, Rate: f.Rate, Defended: !undefended[f.Key], quick: inQuick[f.Key], unable: unable,
+		run: func(ctx context.Context, s *scene, o options) (Result, error) {
+			frames, err := f.frames(s.laptop)
+			if err != nil {
+				return Result{}, err
+			}
+			rate := f.Rate
+			if o.quick && (rate == 0 || rate > quickRate) {
+				rate = quickRate
+			}
+			if o.rate > 0 {
+				rate = o.rate
+			}
+			return s.watch(ctx, s.sends(frames, rate, o.lasts))
+		},
+	}
+}
+
+func byUser(key, title, does string) attack {
+	return attack{
+		Key: key, Title: title, Defended: true, quick: true, unable: topdogOnly,
+		run: func(ctx context.Context, s *scene, o options) (Result, error) {
+			return s.uses(ctx, user{Does: does, For: o.lasts})
+		},
+	}
+}
+
+// bindDuringRestart ends a follower and starts it again, while a user of its board waits for the port.
+func bindDuringRestart(ctx context.Context, s *scene, o options) (r Result, err error) {
+	leader, err := s.Leader(ctx)
+	if err != nil {
+		return r, err
+	}
+	follower := others(s.Boards(), leader)[0]
+	p, err := startUser(ctx, follower.Host, user{Does: "bind", Port: wire.DefaultGroup.Port(), For: o.lasts})
+	if err != nil {
+		return r, err
+	}
+	began := time.Now()
+	if err := s.Kill(follower); err != nil {
+		return r, err
+	}
+	if !follower.Ended(settleTimeout) {
+		return r, fmt.Errorf("%s has not ended", follower.Name)
+	}
+	<-time.After(userNotices)
+	if err := s.Start(follower); err != nil {
+		return r, err
+	}
+	r.Took = []time.Duration{s.until(ctx, began, o.lasts, func() bool {
+		_, lack := s.Leader(ctx)
+		return lack == nil && follower.Running()
+	})}
+	if _, err := p.rate(); err != nil {
+		return r, err
+	}
+	r.For = time.Since(began)
+	s.note(&r, began)
+	return r, s.Repair(follower)
+}
+
+// userNotices is long enough for a user to see that the port is free.
+const userNotices = 10 * comeAgain
+
+// until returns how long after the begin something is so, at most as long as the attack lasts.
+func (s *scene) until(ctx context.Context, began time.Time, most time.Duration, is func() bool) time.Duration {
+	for ctx.Err() == nil && time.Since(began) < most && !is() {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return min(time.Since(began), most)
+}
+
+// coldEvery is how often somebody says at a cold start that it has the address.
+const coldEvery = time.Second * 10 / 6
+
+// coldFor is for how long a cold start is watched, at least.
+const coldFor = 20 * time.Second
+
+// coldARP starts all boards while somebody on the LAN answers for the address.
+func coldARP(ctx context.Context, s *scene, o options) (r Result, err error) {
+	if err := s.Down(); err != nil {
+		return r, err
+	}
+	frames, err := s.laptop.forgedARP()
+	if err != nil {
+		return r, err
+	}
+	began, lasts := time.Now(), max(o.lasts, coldFor)
+	answering, stop := context.WithCancel(ctx)
+	defer stop()
+	failed := make(chan error, 1)
+	go func() {
+		for answering.Err() == nil {
+			// One frame at a time: the next one is a second away.
+			if _, err := s.sends(frames[1:], 1, sendEvery)(answering); err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case <-time.After(coldEvery):
+			case <-answering.Done():
+			}
+		}
+		failed <- nil
+	}()
+	if err := s.Up(); err != nil {
+		return r, err
+	}
+	r.Took = []time.Duration{s.until(ctx, began, lasts, func() bool { return len(s.Holders.Current()) > 0 })}
+	r.For, r.Rate = time.Since(began), 1/coldEvery.Seconds()
+	r.Moves, r.Two = s.Holders.Since(began).Moves(), s.Holders.Since(began).Overlap()
+	stop()
+	return r, <-failed
+}
+
+// clones starts three boards with one id at once.
+func clones(ctx context.Context, s *scene, o options) (r Result, err error) {
+	if err := s.Down(); err != nil {
+		return r, err
+	}
+	if err := s.Configure(`id = 7`); err != nil {
+		return r, err
+	}
+	began := time.Now()
+	if err := s.Up(); err != nil {
+		return r, err
+	}
+	r.Took = []time.Duration{s.until(ctx, began, max(o.lasts, coldFor), func() bool { return len(s.Holders.Current()) == 1 })}
+	r.For = time.Since(began)
+	held := s.Holders.Since(began)
+	r.Moves, r.Two = held.Moves(), held.Overlap()
+	if err := s.Down(); err != nil {
+		return r, err
+	}
+	if err := s.Configure(); err != nil {
+		return r, err
+	}
+	return r, s.Up()
+}
+
+func underFlood(key, title, floodKey string, fail, repair func(*scene) func(*cluster.Daemon) error) attack {
+	return attack{
+		Key: key, Title: title, Rate: 20_000, unable: topdogOnly,
+		run: func(ctx context.Context, s *scene, o options) (Result, error) {
+			frames, err := s.laptop.Frames(floodKey)
+			if err != nil {
+				return Result{}, err
+			}
+			return s.failure(ctx, frames, 20_000, o.runs, fail(s), repair(s))
+		},
+	}
+}
+
+func killed(s *scene) func(*cluster.Daemon) error   { return s.Kill }
+func repaired(s *scene) func(*cluster.Daemon) error { return s.Repair }
+func pulled(*scene) func(*cluster.Daemon) error {
+	return func(d *cluster.Daemon) error { return d.Pull() }
+}
+
+func plugged(*scene) func(*cluster.Daemon) error {
+	return func(d *cluster.Daemon) error { return d.Plug() }
+}
+
+// phase is a part of an interval, by chance: a failure comes at any time.
+func phase(interval time.Duration) time.Duration {
+	return time.Duration(rand.Float64() * float64(interval))
+}
