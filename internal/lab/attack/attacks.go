@@ -38,7 +38,7 @@ func attacks() []attack {
 		byUser("status-connect", "a user connects, asks and closes, eight at a time", "connect"),
 		byUser("silent", "a user holds 60 silent connections", "silent"),
 		attack{Key: "bind", Title: "a user takes the port while the daemon restarts: until it is back", unable: topdogOnly, run: bindDuringRestart},
-		attack{Key: "cold-arp", Title: "ARP for the address answers at a cold start, 0.6 a second: until one leads", Rate: 1, unable: topdogOnly, run: coldARP},
+		attack{Key: "cold-arp", Title: "somebody answers for the address at a cold start: until one leads", unable: topdogOnly, run: coldARP},
 		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, unable: topdogOnly, run: clones},
 		underFlood("kill-bad-tags", "SIGKILL of the leader under 20,000/s bad tags: until another answers", "bad-tags", killed, repaired),
 		underFlood("pull-bad-tags", "the leader's cable is pulled under 20,000/s bad tags: until another answers", "bad-tags", pulled, plugged),
@@ -170,47 +170,36 @@ func (s *scene) until(ctx context.Context, began time.Time, most time.Duration, 
 	return min(time.Since(began), most)
 }
 
-// coldEvery is how often somebody says at a cold start that it has the address.
-const coldEvery = time.Second * 10 / 6
-
 // coldFor is for how long a cold start is watched, at least.
 const coldFor = 20 * time.Second
 
-// coldARP starts all boards while somebody on the LAN answers for the address.
+// coldARP starts all boards while somebody on the LAN answers for the address whenever it is asked for.
 func coldARP(ctx context.Context, s *scene, o options) (r Result, err error) {
 	if err := s.Down(); err != nil {
 		return r, err
 	}
-	frames, err := s.laptop.forgedARP()
-	if err != nil {
-		return r, err
-	}
-	began, lasts := time.Now(), max(o.lasts, coldFor)
 	answering, stop := context.WithCancel(ctx)
 	defer stop()
-	failed := make(chan error, 1)
+	answered := make(chan error, 1)
+	var answers int
 	go func() {
-		for answering.Err() == nil {
-			// One frame at a time: the next one is a second away.
-			if _, err := s.sends(frames[1:], 1, sendEvery)(answering); err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case <-time.After(coldEvery):
-			case <-answering.Done():
-			}
-		}
-		failed <- nil
+		var err error
+		answers, err = s.laptop.answerARP(answering, cluster.Address)
+		answered <- err
 	}()
+	began := time.Now()
 	if err := s.Up(); err != nil {
 		return r, err
 	}
-	r.Took = []time.Duration{s.until(ctx, began, lasts, func() bool { return len(s.Holders.Current()) > 0 })}
-	r.For, r.Rate = time.Since(began), 1/coldEvery.Seconds()
-	r.Moves, r.Two = s.Holders.Since(began).Moves(), s.Holders.Since(began).Overlap()
+	r.Took = []time.Duration{s.until(ctx, began, max(o.lasts, coldFor), func() bool { return len(s.Holders.Current()) > 0 })}
 	stop()
-	return r, <-failed
+	if err := <-answered; err != nil {
+		return r, err
+	}
+	held := s.Holders.Since(began)
+	r.For, r.Rate = time.Since(began), float64(answers)/time.Since(began).Seconds()
+	r.Moves, r.Two = held.Moves(), held.Overlap()
+	return r, nil
 }
 
 // clones starts three boards with one id at once.

@@ -213,3 +213,29 @@ func TestStream(t *testing.T) {
 		t.Error("nothing was sent, and that is no error")
 	}
 }
+
+// Somebody who answers for an address answers whoever asks for it, and for no other.
+func TestAnswerARP(t *testing.T) {
+	b := newListener(t)
+	ctx, stop := context.WithCancel(t.Context())
+	answered := make(chan int, 1)
+	go func() {
+		n, err := b.laptop.answerARP(ctx, cluster.Address)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- n
+	}()
+	asks := NewLaptop(b.lan.Board(2))
+	other := b.lan.Board(1).Addr.Addr()
+	frames := [][]byte{
+		arp(arpRequest, asks.host.HardwareAddr, asks.own(), cluster.Address),
+		arp(arpRequest, asks.host.HardwareAddr, asks.own(), other),
+	}
+	sent, err := asks.Send(t.Context(), Stream{Frames: frames, Rate: 100, For: 500 * time.Millisecond})
+	must(t, err)
+	stop()
+	if n := <-answered; n == 0 || n > (sent.Frames+1)/2 {
+		t.Errorf("%d answers to %d questions, of which every other one was for the address", n, sent.Frames)
+	}
+}

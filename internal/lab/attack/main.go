@@ -48,6 +48,7 @@ type options struct {
 	places  []place
 	attacks []attack
 	json    string
+	page    string
 	from    string
 }
 
@@ -71,6 +72,7 @@ func parse(args []string) (o options, err error) {
 	where := f.String("places", "", "only these `keys` of apart,shared,tenth: where the laptop and the boards run")
 	which := f.String("attacks", "", "only these `keys`, separated by commas; \"list\" lists them")
 	f.StringVar(&o.json, "json", "", "write all figures to this `file`")
+	f.StringVar(&o.page, "page", "", "put the tables into this Markdown `file`, between its two marks")
 	f.StringVar(&o.from, "from", "", "attack nothing: show the figures of these `files` that --json has written, separated by commas")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -161,7 +163,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		return r.write(out)
+		return r.publish(o, out)
 	}
 	if err := netns.Available(); err != nil {
 		return err
@@ -180,10 +182,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	runtime.GOMAXPROCS(max(16, 4*runtime.NumCPU()))
 	r := &report{Systems: systems, Places: o.places, Attacks: o.attacks, Processors: len(processors)}
 	err = o.attackAll(ctx, r)
-	err = errors.Join(err, r.write(out))
-	if o.json != "" {
-		err = errors.Join(err, r.save(o.json))
-	}
+	err = errors.Join(err, r.publish(o, out))
 	if o.quick {
 		err = errors.Join(err, r.judge())
 	}

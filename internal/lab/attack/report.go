@@ -42,6 +42,18 @@ func merge[T any](old, fresh []T, key func(T) string) []T {
 	return old
 }
 
+// publish writes the figures in every form that was asked for.
+func (r *report) publish(o options, out io.Writer) error {
+	err := r.write(out)
+	if o.json != "" {
+		err = errors.Join(err, r.save(o.json))
+	}
+	if o.page != "" {
+		err = errors.Join(err, r.insert(o.page))
+	}
+	return err
+}
+
 func (r *report) save(path string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -85,8 +97,7 @@ func (x Result) cells() []string {
 	if x.StatusFailed > 0 {
 		cells[8] += fmt.Sprintf(", %d failed", x.StatusFailed)
 	}
-	if len(x.Took) > 0 {
-		// What takes time is no matter of outages.
+	if len(x.Took) > 0 { // what takes time is no matter of outages
 		for i := 3; i < 9; i++ {
 			cells[i] = "-"
 		}
