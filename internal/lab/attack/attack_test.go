@@ -105,16 +105,16 @@ func TestTable(t *testing.T) {
 	r := &report{Processors: 2, Places: places()[:1], Attacks: []attack{{Key: "a", Title: "a flood"}, {Key: "b", Title: "a crash"}, {Key: "c", Title: "no luck"}},
 		Results: []Result{
 			{System: "topdog", Place: "apart", Attack: "a", Rate: 20000, Moves: 1, Two: 1500 * time.Microsecond, Longest: 12 * time.Millisecond,
-				Outage: 20 * time.Millisecond, Leader: 0.2, Follower: 0.1, Status: 9 * time.Millisecond, StatusMost: 80 * time.Millisecond, StatusFailed: 1},
+				Outage: 20 * time.Millisecond, Leader: 0.2, Follower: 0.1, Sends: 7, Status: 9 * time.Millisecond, StatusMost: 80 * time.Millisecond, StatusFailed: 1},
 			{System: "topdog", Place: "apart", Attack: "b", Rate: 1, Took: []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}},
 			{System: "topdog", Place: "apart", Attack: "c", Note: "it was not there\nand more"},
 		}}
 	var out bytes.Buffer
 	must(t, r.write(&out))
 	want := strings.Join([]string{"", "the laptop has a processor of its own (2 processors)", "",
-		"attack   system  a second          moves  two holders  outage  in all  leader  follower  status  most             took",
-		"a flood  topdog  20000             1      1.5 ms       12 ms   20 ms   20.0 %  10.0 %    9.0 ms  80 ms, 1 failed  -",
-		"a crash  topdog  1.0               0      0 ms         -       -       -       -         -       -                2.0 ms, p95 3.0 ms, most 3.0 ms",
+		"attack   system  a second          moves  two holders  outage  in all  leader  follower  sends  status  most             took",
+		"a flood  topdog  20000             1      1.5 ms       12 ms   20 ms   20.0 %  10.0 %    7      9.0 ms  80 ms, 1 failed  -",
+		"a crash  topdog  1.0               0      0 ms         -       -       -       -         -      -       -                2.0 ms, p95 3.0 ms, most 3.0 ms",
 		"no luck  topdog  it was not there", ""}, "\n")
 	var got strings.Builder
 	for line := range strings.Lines(out.String()) {
@@ -129,8 +129,8 @@ func TestTable(t *testing.T) {
 func TestPage(t *testing.T) {
 	r := &report{Places: places()[:1], Attacks: []attack{{Key: "a", Title: "a flood"}, {Key: "b", Title: "a crash"}, {Key: "c", Title: "VRRP"}},
 		Results: []Result{
-			{System: "before", Place: "apart", Attack: "a", Rate: 20000, Moves: 3, Two: 1500 * time.Microsecond, Leader: 0.2, StatusFailed: 2},
-			{System: "topdog", Place: "apart", Attack: "a", Rate: 20000, Leader: 0.1, StatusMost: 80 * time.Millisecond},
+			{System: "before", Place: "apart", Attack: "a", Rate: 20000, Moves: 3, Two: 1500 * time.Microsecond, Leader: 0.2, Sends: 7, StatusFailed: 2},
+			{System: "topdog", Place: "apart", Attack: "a", Rate: 20000, Leader: 0.1, Sends: 7, StatusMost: 80 * time.Millisecond},
 			{System: "topdog", Place: "apart", Attack: "b", Took: []time.Duration{time.Millisecond, 2 * time.Millisecond}},
 			{System: "keepalived", Place: "apart", Attack: "c", Rate: 10, Moves: 7},
 		}}
@@ -144,9 +144,9 @@ func TestPage(t *testing.T) {
 
 ### The laptop has a processor of its own
 
-| attack | a second | moves | two holders | longest outage | outage in all | the leader's processor | a follower's | ` + "`topdog status`" + ` |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| a flood | 20000 | 3 / 0 | 1.5 ms / 0 ms | 0 ms | 0 ms | 20.0 % / 10.0 % | 0.0 % | none / 80 ms |
+| attack | a second | moves | two holders | longest outage | outage in all | the leader's processor | a follower's | a follower sends | ` + "`topdog status`" + ` |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| a flood | 20000 | 3 / 0 | 1.5 ms / 0 ms | 0 ms | 0 ms | 20.0 % / 10.0 % | 0.0 % | 7 | none / 80 ms |
 
 ### How long it takes
 
@@ -167,6 +167,16 @@ func TestPage(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("no marks"), 0o600))
 	if err := r.insert(file); err == nil {
 		t.Error("a page without marks has got tables")
+	}
+}
+
+func TestPacketsSent(t *testing.T) {
+	text := "Inter-|   Receive\n face |bytes\n    lo:  1 2 3 4 5 6 7 8 9 10 11\n  eth0: 1 2 3 4 5 6 7 8 9 4711 11 12\n"
+	if n, err := packetsSent(text, "eth0"); n != 4711 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := packetsSent(text, "eth1"); err == nil {
+		t.Errorf("%d packets of an interface that is not there", n)
 	}
 }
 

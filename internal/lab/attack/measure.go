@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +32,9 @@ type Result struct {
 
 	Leader   float64 `json:"leader"`   // of a core
 	Follower float64 `json:"follower"` // mean
+
+	// Sends is how many packets a second a follower sends, mean: what it answers to strangers is among them.
+	Sends float64 `json:"follower_sends"`
 
 	Status       time.Duration `json:"status_ns,omitempty"` // median of root's `topdog status`
 	StatusMost   time.Duration `json:"status_most_ns,omitempty"`
@@ -57,6 +63,11 @@ func (s *scene) watch(ctx context.Context, do effort, strangers ...int) (r Resul
 	if err != nil {
 		return r, err
 	}
+	followers := others(s.Boards(), leader)
+	sentBefore, err := packetsOf(followers)
+	if err != nil {
+		return r, err
+	}
 	began := time.Now()
 	asking := s.askStatus(ctx, leader)
 	rate, err := do(ctx)
@@ -69,7 +80,12 @@ func (s *scene) watch(ctx context.Context, do effort, strangers ...int) (r Resul
 	if err != nil {
 		return r, err
 	}
+	sent, err := packetsOf(followers)
+	if err != nil {
+		return r, err
+	}
 	r.Rate, r.For = rate, since
+	r.Sends = float64(sent-sentBefore) / float64(len(followers)) / since.Seconds()
 	s.note(&r, began)
 	for i, b := range s.Boards() {
 		// A board whose processes are new has used nothing before.
@@ -81,6 +97,36 @@ func (s *scene) watch(ctx context.Context, do effort, strangers ...int) (r Resul
 		}
 	}
 	return r, nil
+}
+
+// packetsOf counts the packets that boards have sent.
+func packetsOf(boards []*cluster.Daemon) (sum uint64, err error) {
+	for _, b := range boards {
+		err := b.Do(func() error {
+			text, err := os.ReadFile("/proc/thread-self/net/dev")
+			if err != nil {
+				return err
+			}
+			n, err := packetsSent(string(text), b.Interface)
+			sum += n
+			return err
+		})
+		if err != nil {
+			return 0, fmt.Errorf("attack: count what %s sends: %w", b.Name, err)
+		}
+	}
+	return sum, nil
+}
+
+// packetsSent reads the tenth number of an interface (proc_pid_net(5)).
+func packetsSent(text, name string) (uint64, error) {
+	for line := range strings.Lines(text) {
+		of, numbers, _ := strings.Cut(line, ":")
+		if fields := strings.Fields(numbers); strings.TrimSpace(of) == name && len(fields) > 9 {
+			return strconv.ParseUint(fields[9], 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("there is no %s in %q", name, text)
 }
 
 // note notes what happened to the address.

@@ -67,7 +67,7 @@ func (r *report) write(out io.Writer) error {
 	for _, p := range r.Places {
 		fmt.Fprintf(out, "\n%s (%d processors)\n\n", p.Title, r.Processors)
 		tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "attack\tsystem\ta second\tmoves\ttwo holders\toutage\tin all\tleader\tfollower\tstatus\tmost\ttook\t")
+		fmt.Fprintln(tw, "attack\tsystem\ta second\tmoves\ttwo holders\toutage\tin all\tleader\tfollower\tsends\tstatus\tmost\ttook\t")
 		for _, a := range r.Attacks {
 			for _, one := range r.Results {
 				if one.Attack == a.Key && one.Place == p.Key {
@@ -89,16 +89,16 @@ func (x Result) cells() []string {
 	}
 	cells := []string{
 		fmt.Sprintf("%.0f", x.Rate), fmt.Sprint(x.Moves), millis(x.Two), millis(x.Longest), millis(x.Outage),
-		percent(x.Leader), percent(x.Follower), millis(x.Status), millis(x.StatusMost), x.took(),
+		percent(x.Leader), percent(x.Follower), fmt.Sprintf("%.0f", x.Sends), millis(x.Status), millis(x.StatusMost), x.took(),
 	}
 	if x.Rate < 10 {
 		cells[0] = fmt.Sprintf("%.1f", x.Rate)
 	}
 	if x.StatusFailed > 0 {
-		cells[8] += fmt.Sprintf(", %d failed", x.StatusFailed)
+		cells[9] += fmt.Sprintf(", %d failed", x.StatusFailed)
 	}
 	if len(x.Took) > 0 { // what takes time is no matter of outages
-		for i := 3; i < 9; i++ {
+		for i := 3; i < 10; i++ {
 			cells[i] = "-"
 		}
 	}
@@ -121,8 +121,8 @@ func (x Result) text() string {
 	if x.Note != "" {
 		return firstLine(x.Note)
 	}
-	text := fmt.Sprintf("%.0f/s, moves %d, two holders %s, longest outage %s, in all %s, leader %s, follower %s, status %s",
-		x.Rate, x.Moves, millis(x.Two), millis(x.Longest), millis(x.Outage), percent(x.Leader), percent(x.Follower), millis(x.StatusMost))
+	text := fmt.Sprintf("%.0f/s, moves %d, two holders %s, longest outage %s, in all %s, leader %s, follower %s, sends %.0f/s, status %s",
+		x.Rate, x.Moves, millis(x.Two), millis(x.Longest), millis(x.Outage), percent(x.Leader), percent(x.Follower), x.Sends, millis(x.StatusMost))
 	if len(x.Took) > 0 {
 		text += ", took " + x.took()
 	}
