@@ -15,6 +15,7 @@ type barredState struct {
 type conflict struct {
 	since Instant // when the present conflict broke out
 	at    Instant // when it was last heard of
+	told  Instant // when this board last said HELLO, and so how old it is
 }
 
 // barredFor is how long a conflict must be unheard of to be over. HELLOs of a
@@ -68,6 +69,9 @@ func (c *Core) OtherVersion(now Instant, board wire.ID) []Effect {
 // that is in already, else the one that runs for longer.
 func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {
 	c.notify(n)
+	if c.role == Barred && ofTheGuard(m) {
+		return
+	}
 	breaksOut := c.now-c.conflict.at >= barredFor
 	c.conflict.at = c.now
 	if breaksOut {
@@ -82,19 +86,33 @@ func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {
 		c.becomeBarred(reason)
 	case breaksOut:
 		c.sendHello() // so that the other one can compare ages at once
+	case m.Type != wire.TypeHello:
+		// The other one may not have listened to that yet. Until one of them leaves, both say it again.
+		c.hello = c.hello.before(max(c.now+tellAgeAfter, c.conflict.told+c.cfg.Interval))
 	}
 }
 
+// tellAgeAfter is how long a board waits before it says again how old it is. It has just proven
+// itself to the other one, or will have by then.
+const tellAgeAfter = 10 * time.Millisecond
+
+// ofTheGuard reports whether a message is none of the election. A board that stays out
+// says nothing but that it lives, so it must not keep others out.
+func ofTheGuard(m *wire.Message) bool {
+	return m.Type == wire.TypeChallenge || m.Type == wire.TypeProof
+}
+
 // takesPart reports whether the sender is in already. One that listens, as all do
-// when they are switched on together, only sends HELLOs without a leader, and QUERYs.
+// when they are switched on together, only sends HELLOs without a leader, and QUERYs, and
+// proves that it lives.
 func takesPart(m *wire.Message) bool {
-	switch m.Type {
-	case wire.TypeHello:
-		return m.Hello.Following != wire.Nobody
-	case wire.TypeQuery:
-		return false
-	default:
+	switch {
+	case m.Leading:
 		return true
+	case m.Type == wire.TypeHello:
+		return m.Hello.Following != wire.Nobody
+	default:
+		return m.Type != wire.TypeQuery && !ofTheGuard(m)
 	}
 }
 

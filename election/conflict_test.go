@@ -41,6 +41,15 @@ func TestNamesakeSettles(t *testing.T) {
 		{"newcomer hears the question of another newcomer", func(b *board) {
 			b.namesake(wire.TypeQuery, 0)
 		}, Listener},
+		{"newcomer hears the proof of another newcomer", func(b *board) {
+			b.namesake(wire.TypeProof, 0)
+		}, Listener},
+		{"newcomer hears another newcomer ask for a proof", func(b *board) {
+			b.namesake(wire.TypeChallenge, 0)
+		}, Listener},
+		{"newcomer hears the proof of one that leads", func(b *board) {
+			b.namesake(wire.TypeProof, 0, leading)
+		}, Barred},
 		{"leader hears an older one", func(b *board) {
 			b.lead()
 			b.namesake(wire.TypeHello, 5*time.Second)
@@ -142,6 +151,47 @@ func TestBarredReturns(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestBarredKeepNobodyOut: boards that stay out go on to prove that they live, and that alone must
+// not keep others out.
+func TestBarredKeepNobodyOut(t *testing.T) {
+	b := newBoard(t)
+	b.namesake(wire.TypeHello, 5*time.Second)
+	for elapsed := time.Duration(0); elapsed < barredFor; elapsed += barredFor / 5 {
+		if b.role != Barred {
+			t.Fatalf("after %v the board is a %v", elapsed, b.role)
+		}
+		b.namesake(wire.TypeChallenge, 0)
+		b.namesake(wire.TypeProof, 0)
+		b.sleep(barredFor / 5)
+	}
+	if b.role != Listener {
+		t.Errorf("after %v without another message the board is a %v", barredFor, b.role)
+	}
+}
+
+// TestAgeIsTold: a namesake that has just proven itself may not have listened to what this board has
+// said before, so that is said again: soon, and then once in an interval.
+func TestAgeIsTold(t *testing.T) {
+	b := newBoard(t)
+	var told []time.Duration
+	note := func(effects []Effect) {
+		for _, line := range described(effects) {
+			if line == "HELLO to all" {
+				told = append(told, b.clock)
+			}
+		}
+	}
+	began := b.clock
+	for b.clock < began+220*time.Millisecond {
+		note(b.namesake(wire.TypeProof, 0))
+		note(b.sleep(5 * time.Millisecond))
+	}
+	want := []time.Duration{began, began + 100*time.Millisecond, began + 200*time.Millisecond}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("when it says how old it is (-want +got):\n%s", diff)
 	}
 }
 

@@ -18,6 +18,7 @@ func (c *Core) sendHello() {
 	c.remindPause()
 	c.patience.remind = 0
 	c.hello = due(c.now + c.helloInterval())
+	c.conflict.told = c.now
 }
 
 // helloInterval is how often this board says HELLO.

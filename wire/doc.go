@@ -285,7 +285,8 @@
 // same id (a namesake), or from our own past. With a key, the CHALLENGE and
 // the PROOF between namesakes are multicast, since their unicast address may
 // be the same too, and only a board that has proven itself counts. Without a
-// key, every such packet counts.
+// key, every such packet counts. There may be several namesakes, so of our own id up to 8
+// incarnations are listened to at the same time: one that proves itself does not end another.
 //
 // What is known of a board while two keys are accepted must not outlive the key that it was
 // learned by, which may be stolen. So a receiver keeps a window for each key, and a life has to

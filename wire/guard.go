@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Limits of the guard. None of them is part of the protocol: boards may choose
 // differently and still understand each other.
@@ -33,6 +36,10 @@ const (
 	// forgetAfter is how long a board may be silent before its place can be
 	// given to another one, if all are taken.
 	forgetAfter = time.Hour
+
+	// maxNamesakes bounds the lives of other boards with our id that are listened to
+	// at the same time: somebody has cloned a card that often.
+	maxNamesakes = 8
 )
 
 // Guard decides whether a message is new and its sender alive. It keeps
@@ -46,6 +53,7 @@ type Guard struct {
 	nonce         func() Nonce
 
 	boards     map[ID]*board
+	namesakes  map[Incarnation]*board // the boards with our id
 	challenges map[contact]*outstanding
 
 	// A message of an unproven sender may be a recording, which somebody can play at any
@@ -109,6 +117,7 @@ func NewGuard(self ID, incarnation Incarnation, authenticated bool, nonce func()
 		authenticated:  authenticated,
 		nonce:          nonce,
 		boards:         make(map[ID]*board),
+		namesakes:      make(map[Incarnation]*board),
 		challenges:     make(map[contact]*outstanding),
 		challengeLimit: limit{every: replyEvery, burst: replyBurst},
 		proofLimit:     limit{every: replyEvery, burst: replyBurst},
@@ -122,7 +131,7 @@ func (g *Guard) Admit(now time.Duration, m *Message) Verdict {
 	if from == g.self {
 		return Verdict{Drop: Own}
 	}
-	b := g.boards[from.id]
+	b := g.board(from)
 	switch {
 	case b != nil && b.current.incarnation == from.incarnation:
 		return g.admitKnown(now, b, &b.current, m)
@@ -133,6 +142,15 @@ func (g *Guard) Admit(now time.Duration, m *Message) Verdict {
 	default:
 		return g.beginLife(now, from, m.Key, newWindow(m.Sequence, 0))
 	}
+}
+
+// board returns what is remembered of a board, or nil. Several with our id may live, and
+// each has proven itself. Any other id is that of one board, so a new life ends the old one.
+func (g *Guard) board(c contact) *board {
+	if c.id == g.self.id {
+		return g.namesakes[c.incarnation]
+	}
+	return g.boards[c.id]
 }
 
 // admitKnown judges a message of a life that was admitted before.
@@ -212,22 +230,17 @@ func (g *Guard) askForProof(now time.Duration, from contact, v *Verdict) {
 // AcceptKeys forgets what was heard with other keys than these. A life that has not proven
 // itself with one of them is unknown from now on, and has to prove itself as at first contact.
 func (g *Guard) AcceptKeys(keys Keys) {
-	for id, b := range g.boards {
-		if !b.current.keep(keys) {
-			delete(g.boards, id)
-		}
-	}
+	maps.DeleteFunc(g.boards, func(_ ID, b *board) bool { return !b.current.keep(keys) })
+	maps.DeleteFunc(g.namesakes, func(_ Incarnation, b *board) bool { return !b.current.keep(keys) })
 }
 
 // beginLife begins a life, and so ends the one that the id had before.
 func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w window) Verdict {
-	b := g.boards[from.id]
+	b := g.board(from)
 	if b == nil {
-		if !g.makeRoom(now) {
+		if b = g.enter(now, from); b == nil {
 			return Verdict{Drop: TableFull}
 		}
-		b = new(board)
-		g.boards[from.id] = b
 	} else if !g.authenticated {
 		// Without a key nobody can tell a late packet of the old life from a
 		// second board. Keep its window, so that at least nothing is heard twice.
@@ -236,6 +249,35 @@ func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w wi
 	b.current = beginWith(from.incarnation, key, w)
 	b.heardAt = now
 	return Verdict{Namesake: from.id == g.self.id}
+}
+
+// enter makes an entry for a board that is not remembered, or returns nil if there is no room.
+func (g *Guard) enter(now time.Duration, c contact) *board {
+	b := new(board)
+	if c.id == g.self.id {
+		if len(g.namesakes) >= maxNamesakes {
+			g.forgetNamesake()
+		}
+		g.namesakes[c.incarnation] = b
+		return b
+	}
+	if !g.makeRoom(now) {
+		return nil
+	}
+	g.boards[c.id] = b
+	return b
+}
+
+// forgetNamesake forgets the one that was silent for longest.
+func (g *Guard) forgetNamesake() {
+	var longest Incarnation
+	for i, b := range g.namesakes {
+		silent := g.namesakes[longest]
+		if silent == nil || b.heardAt < silent.heardAt || b.heardAt == silent.heardAt && i < longest {
+			longest = i
+		}
+	}
+	delete(g.namesakes, longest)
 }
 
 // challenged reports whether m asks this very life of ours for a proof. Plain
@@ -293,7 +335,7 @@ func (g *Guard) forgetOldestChallenge() {
 
 // hasRoom reports whether the id is known or could become so.
 func (g *Guard) hasRoom(now time.Duration, id ID) bool {
-	return g.boards[id] != nil || len(g.boards) < MaxBoards || g.longestSilent(now) != Nobody
+	return id == g.self.id || g.boards[id] != nil || len(g.boards) < MaxBoards || g.longestSilent(now) != Nobody
 }
 
 // makeRoom makes sure that one more board fits, if that is possible.

@@ -80,7 +80,7 @@ func meet(t testing.TB, g *Guard, now time.Duration, s *speaker) {
 
 // listensTo tells whether the guard has begun to listen to that life of a board.
 func (g *Guard) listensTo(c contact) bool {
-	b := g.boards[c.id]
+	b := g.board(c)
 	return b != nil && (b.current.incarnation == c.incarnation || b.hasFormer && b.former.incarnation == c.incarnation)
 }
 
@@ -458,5 +458,29 @@ func TestLastPlace(t *testing.T) {
 func TestRandomNonce(t *testing.T) {
 	if a, b := RandomNonce(), RandomNonce(); a == b || a == (Nonce{}) {
 		t.Errorf("nonces %x, %x", a, b)
+	}
+}
+
+// TestSeveralNamesakes: boards with our id prove themselves one by one, and none ends another. More
+// of them than there are cards to clone push out the one that was silent for longest.
+func TestSeveralNamesakes(t *testing.T) {
+	for _, authenticated := range []bool{false, true} {
+		g := newGuard(authenticated)
+		var twins []*speaker
+		for n := range Incarnation(maxNamesakes) {
+			twins = append(twins, newSpeaker(us, 20+n))
+			meet(t, g, time.Duration(n)*ms, twins[n])
+		}
+		for _, twin := range twins {
+			v := g.Admit(20*ms, twin.says(TypeHello))
+			if v.Drop != Accepted || !v.Namesake || len(v.Replies) > 0 {
+				t.Errorf("authenticated %v, life %v: %+v, want a namesake that is known", authenticated, twin.incarnation, v)
+			}
+		}
+		g.Admit(30*ms, twins[0].says(TypeHello))
+		meet(t, g, 30*ms, newSpeaker(us, 40))
+		if !g.listensTo(twins[0].contact) || g.listensTo(twins[1].contact) || len(g.namesakes) != maxNamesakes {
+			t.Errorf("authenticated %v: wrong namesake forgotten, %d left", authenticated, len(g.namesakes))
+		}
 	}
 }

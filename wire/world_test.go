@@ -196,7 +196,7 @@ func (w *world) deliver(r recorded) {
 
 // hasProof tells whether the life has proven itself with the key.
 func (g *Guard) hasProof(p proven) bool {
-	b := g.boards[p.id]
+	b := g.board(p.contact)
 	return b != nil && (b.current.incarnation == p.incarnation && b.current.provenWith(p.key) ||
 		b.hasFormer && b.former.incarnation == p.incarnation && b.former.provenWith(p.key))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -89,6 +90,39 @@ func TestTwoBoardsWithOneID(t *testing.T) {
 	first.signal(syscall.SIGTERM)
 	first.ended()
 	c.agree(second, c.board(3))
+	c.twoHoldersAtMost(began, 0)
+}
+
+// TestThreeClonesStartTogether: one of them stays, and so soon that the others have not looked again.
+func TestThreeClonesStartTogether(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	for _, b := range c.boards {
+		b.set(settings{"id": "7"})
+	}
+	began := time.Now()
+	c.start(c.boards...)
+	c.until("one leads and the others stay out", func() string {
+		roles := map[string]int{}
+		for _, b := range c.boards {
+			s, err := b.Status()
+			if err != nil {
+				return err.Error()
+			}
+			roles[s.Role]++
+		}
+		if roles[console.RoleLeader] != 1 || roles[console.RoleBarred] != 2 || len(c.Holders.Since(began).Spans) == 0 {
+			return fmt.Sprint(roles)
+		}
+		return ""
+	})
+	held := c.Holders.Since(began).Spans[0].From.Sub(began)
+	t.Logf("held %v after the start", held.Round(time.Millisecond))
+	if held > 4*time.Second {
+		t.Errorf("nobody held the address for %v: all stayed out", held.Round(time.Millisecond))
+	}
+	for _, b := range c.boards {
+		b.untilProblem("id 7")
+	}
 	c.twoHoldersAtMost(began, 0)
 }
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -498,6 +499,39 @@ func TestNamesakes(t *testing.T) {
 		pass(10 * time.Second)
 		l.wantHolders(2)
 	})
+}
+
+// TestClonesStartTogether: of several boards with one id that are switched on together, the one with the
+// highest incarnation stays, as fast as if it were alone. All others stay out, and all say why.
+func TestClonesStartTogether(t *testing.T) {
+	for _, keys := range []config.Keyring{{Signs: testKey(7)}, {}} {
+		for _, n := range []int{2, 3, 5} {
+			t.Run(fmt.Sprintf("%d boards, %v", n, keys.Signs), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, l *fakeLAN) {
+					for number := range n {
+						l.board(1+number, func(c *config.Config, _ *fakeBoard) { c.ID, c.Keys = 7, keys })
+					}
+					pass(450 * time.Millisecond)
+					stays := slices.MaxFunc(l.boards, func(a, b *fakeBoard) int {
+						return int(a.group.incarnation) - int(b.group.incarnation)
+					})
+					for range 60 {
+						l.wantHolders(stays.number)
+						pass(500 * time.Millisecond)
+					}
+					for _, b := range l.boards {
+						b.wantProblem(t, "has this board's id 7")
+						if hosts := b.group.hosts(); slices.Contains(hosts, netip.Addr{}) {
+							t.Errorf("board %d knows of hosts without an address: %v", b.number, hosts)
+						}
+						if role := b.mustStatus(t).Role; b != stays && role != console.RoleBarred {
+							t.Errorf("board %d is a %s, want barred", b.number, role)
+						}
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestPriorityZeroHandsOver(t *testing.T) {

@@ -58,6 +58,9 @@ func (g *group) mayBeBoard(addr netip.Addr) bool {
 // is: a copy may come from somebody who repeats what he has overheard.
 func (g *group) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 	r, ok := g.routes[id]
+	if !ok && !fresh {
+		return // nobody knows where it is
+	}
 	if !ok {
 		if len(g.routes) >= 2*wire.MaxBoards {
 			clear(g.routes)
