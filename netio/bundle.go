@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bundle is a socket in whose queue a TUN device and the fence's programs are kept open. Daemon and
-// companion have copies of the socket, and of what is in it nothing else. So all of it ends at once,
+// A bundle is a socket in whose queue a TUN device and the fence's programs are kept open. The holder, and a daemon
+// that has started it, have copies of the socket, and of what is in it nothing else. So all of it ends at once,
 // when the last copy does, also if both were killed while they stood still. And it ends in an order:
 // the kernel closes the device, which takes the addresses away, and a second socket, in whose queue the
 // programs are. What was in the queue of a socket it closes only after everything that was closed with
@@ -94,7 +94,7 @@ func queued(socket int) (files []int, err error) {
 	return files, err
 }
 
-// bundled is what a Fence has in its bundle.
+// bundled is what a kernelFence has in its bundle.
 type bundled struct {
 	socket int   // -1 without a bundle
 	of     []int // the interface of each program; 0 if that is covered no more
@@ -103,7 +103,7 @@ type bundled struct {
 // share calls send with a bundle of the device, if there is one, and of the fence's programs; with -1 if
 // there is nothing of it. From then on this process, too, has them by the bundle alone: the device is
 // closed. If there are more programs than can be passed at once, the first interface goes before the others.
-func (f *Fence) share(device *os.File, send func(bundle int) error) error {
+func (f *kernelFence) share(device *os.File, send func(bundle int) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if device == nil && len(f.attached) == 0 {
@@ -120,7 +120,7 @@ func (f *Fence) share(device *os.File, send func(bundle int) error) error {
 func isOpen(file *os.File) bool { return file != nil && int(file.Fd()) >= 0 }
 
 // unbundled reports whether there is a program that could be in the bundle and is not.
-func (f *Fence) unbundled() bool {
+func (f *kernelFence) unbundled() bool {
 	for _, links := range f.attached {
 		if len(links) > 0 && len(f.bundled.of)+len(links) <= maxPassed {
 			return true
@@ -130,7 +130,7 @@ func (f *Fence) unbundled() bool {
 }
 
 // renewBundle makes a bundle of an open device, or of that in the bundle before, and of the programs.
-func (f *Fence) renewBundle(device *os.File) error {
+func (f *kernelFence) renewBundle(device *os.File) error {
 	former, all, err := f.opened()
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (f *Fence) renewBundle(device *os.File) error {
 
 // opened returns a copy of the device in the bundle, or -1, and what holds the programs on each
 // interface: first what is not in the bundle, and then copies of what is.
-func (f *Fence) opened() (device int, all map[int][]int, err error) {
+func (f *kernelFence) opened() (device int, all map[int][]int, err error) {
 	device, all = -1, maps.Clone(f.attached)
 	if f.bundled.socket < 0 {
 		return device, all, nil
@@ -185,7 +185,7 @@ func (f *Fence) opened() (device int, all map[int][]int, err error) {
 
 // leave returns copies of what holds the programs on an interface in the bundle. They stay there until the
 // next one is made, but will be detached.
-func (f *Fence) leave(ifindex int) (links []int) {
+func (f *kernelFence) leave(ifindex int) (links []int) {
 	if !slices.Contains(f.bundled.of, ifindex) {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (f *Fence) leave(ifindex int) (links []int) {
 }
 
 // choose returns as many of the programs as can be passed at once, and the interface of each.
-func (f *Fence) choose(all map[int][]int) (links, of []int) {
+func (f *kernelFence) choose(all map[int][]int) (links, of []int) {
 	add := func(ifindex int) {
 		these := all[ifindex]
 		if len(links)+len(these) <= maxPassed {

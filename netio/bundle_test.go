@@ -15,7 +15,7 @@ func TestBundleFollowsTheInterfaces(t *testing.T) {
 		t.Skip("programs of the other kind cannot be counted")
 	}
 	b := newLAN(t, 1).boards[0]
-	f, err := on(b, func() (*Fence, error) { return newFence([]netip.Addr{testVIP}, FenceTCX) })
+	f, err := on(b, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, FenceTCX) })
 	must(t, err)
 	const loopback = 1
 	eth0 := b.link(t, "eth0").Index
@@ -53,7 +53,7 @@ func TestBundleFollowsTheInterfaces(t *testing.T) {
 
 // What cannot be passed at once is left to the daemon alone, and the first interface is not.
 func TestBundleIsBounded(t *testing.T) {
-	f := &Fence{first: 7}
+	f := &kernelFence{first: 7}
 	all := map[int][]int{}
 	for ifindex := 1; ifindex <= 200; ifindex++ {
 		all[ifindex] = []int{2 * ifindex, 2*ifindex + 1}

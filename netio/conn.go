@@ -85,20 +85,28 @@ type Conn struct {
 // and the old sockets stay deaf for ever, without any error: close the Conn and
 // open a new one whenever Watch reports another index or another address.
 func Open(o Options) (*Conn, error) {
-	if err := o.validate(); err != nil {
+	c, err := newConn(o)
+	if err != nil {
 		return nil, fmt.Errorf("netio: open sockets: %w", err)
-	}
-	c := &Conn{
-		options:   o,
-		self:      netip.AddrPortFrom(o.Local, o.Group.Port()),
-		broadcast: netip.AddrPortFrom(LimitedBroadcast, o.Group.Port()),
-		closed:    make(chan struct{}),
 	}
 	if err := c.open(); err != nil {
 		_ = c.Close() // nothing was sent yet
 		return nil, fmt.Errorf("netio: open sockets on %s: %w", o.Interface, err)
 	}
 	return c, nil
+}
+
+// newConn returns a Conn without sockets.
+func newConn(o Options) (*Conn, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	return &Conn{
+		options:   o,
+		self:      netip.AddrPortFrom(o.Local, o.Group.Port()),
+		broadcast: netip.AddrPortFrom(LimitedBroadcast, o.Group.Port()),
+		closed:    make(chan struct{}),
+	}, nil
 }
 
 // LimitedBroadcast reaches every host on the link (RFC 919, section 7). A switch that
@@ -111,39 +119,39 @@ func (c *Conn) open() error {
 		return fmt.Errorf("%w (no such interface)", ErrLinkDown)
 	}
 	c.index = link.Index
-	if c.unicast, err = c.openSocket(c.self, PathUnicast); err != nil {
-		return err
-	}
-	if c.multicast, err = c.openSocket(c.options.Group, PathMulticast); err != nil {
-		return err
-	}
-	if err = join(c.multicast, c.options.Group.Addr(), c.index); err != nil {
-		return fmt.Errorf("join group %s: %w", c.options.Group.Addr(), withLinkDown(err))
-	}
-	if _, err = c.openSocket(c.broadcast, PathBroadcast); err != nil {
-		return err
-	}
-	for _, addr := range c.options.Floating {
-		if _, err = c.openSocket(netip.AddrPortFrom(addr.Unmap(), c.self.Port()), PathFloating); err != nil {
+	for _, b := range c.binds() {
+		socket, err := openSocket(c.options, c.index, b.to, b.path)
+		if err != nil {
 			return err
+		}
+		if err := c.add(socket, b.path); err != nil {
+			return err
+		}
+		if b.path != PathMulticast {
+			continue
+		}
+		if err := join(socket, c.options.Group.Addr(), c.index); err != nil {
+			return fmt.Errorf("join group %s: %w", c.options.Group.Addr(), withLinkDown(err))
 		}
 	}
 	return nil
 }
 
-// openSocket opens the socket that receives what is sent to one address.
-func (c *Conn) openSocket(bind netip.AddrPort, path Path) (*net.UDPConn, error) {
-	socket, err := openSocket(c.options, c.index, bind, path)
-	if err != nil {
-		return nil, err
-	}
+// add takes in a socket that receives what comes by a path.
+func (c *Conn) add(socket *net.UDPConn, path Path) error {
 	c.sockets = append(c.sockets, socket)
+	switch path {
+	case PathUnicast:
+		c.unicast = socket
+	case PathMulticast:
+		c.multicast = socket
+	}
 	r, err := newReader(socket, path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.readers = append(c.readers, r)
-	return socket, nil
+	return nil
 }
 
 // Multicast sends b to the group. An error matches ErrLinkDown when the link is

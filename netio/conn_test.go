@@ -67,6 +67,12 @@ func openInbox(t testing.TB, name string, b *board, o Options) *inbox {
 	t.Helper()
 	c, err := b.open(o)
 	must(t, err)
+	return inboxOf(t, name, c)
+}
+
+// inboxOf hears what comes by a Conn, which is closed in the end.
+func inboxOf(t testing.TB, name string, c *Conn) *inbox {
+	t.Helper()
 	in := &inbox{Conn: c, name: name, got: make(chan string, 100)}
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -12,16 +12,16 @@
 //   - [FloatingIP] holds the floating addresses by a [HoldMethod], so that they do
 //     not outlive the process, whether it is killed or frozen. docs/address.md has
 //     the measurements behind the choice. [RemoveLeftovers] cleans up after it.
-//   - [Fence] is the lease of the leader, and programs in the kernel that drop what is for the
-//     addresses when it is over.
-//   - [Deadman] is the dead man's switch: a companion process that removes the
-//     addresses at once when the daemon is killed or frozen, by a [ReleasePlan].
+//   - [Holder] is the process of a board that has all rights: it has the floating addresses, the
+//     announcer, the frame counter, the sockets, and [HeldFence], which is the lease of the leader and
+//     programs in the kernel that drop what is for the addresses when it is over. It is the dead
+//     man's switch as well: it removes the addresses at once when the daemon is killed or frozen.
 //   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen
 //     for rivals. [AnnouncementDelay] says when to announce again. It also asks
 //     single hosts: whether they are there, or still have a floating address.
 //   - [NeighbourTable] is what the kernel knows of the hosts on the link, and
 //     [FrameCounter] shows whether any of them is heard.
-//   - [Now] is the one clock of the daemon, which the kernel and the companion share, and
+//   - [Now] is the one clock of the daemon, which the kernel and the holder share, and
 //     a [Timer] wakes its loop.
 //
 // Whatever opens a socket, a device or a file does so in the network namespace of the

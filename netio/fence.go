@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fence is the lease of the leader, and programs in the kernel that enforce it: when the
+// kernelFence is the lease of the leader, and programs in the kernel that enforce it: when the
 // lease has ended, they drop ARP and IPv4 for the floating addresses and from them, on every
 // interface, whatever has become of the processes of this board. The board's own addresses
 // are not touched. While there is nothing to release, everything passes: a router or a
@@ -19,15 +19,14 @@ import (
 //
 // To extend the lease is a store to memory, which the programs read. They are there whether
 // or not this board leads, so that a takeover has nothing to set up. They go when the last
-// process that has the fence open goes: the daemon, or a companion that sees to it that the
+// process that has the fence open goes: the daemon, or the holder, which sees to it that the
 // addresses are gone first. If both are killed, a TUN device goes before them, see bundle.
 //
-// Where the kernel has no such programs, the fence is a lease and nothing more: the companion
-// of a Deadman ends it.
+// Where the kernel has no such programs, the fence is a lease and nothing more: the holder ends it.
 //
 // Cover, CoverAgain and State may be called from any goroutine, all else from one. Only Cover, CoverAgain
 // and Close wait for a lock of the kernel that whoever configures interfaces holds.
-type Fence struct {
+type kernelFence struct {
 	lease
 	kind     FenceKind
 	reason   string // why there is none
@@ -41,7 +40,6 @@ type Fence struct {
 	failed   map[int]error // why they are not there, likewise
 	wanted   []int         // what shall be covered
 	first    int           // index of the most important interface
-	changes  int           // counts those of attached
 	bundled  bundled
 }
 
@@ -62,14 +60,14 @@ var fenceKinds = [...]string{FenceNone: "none", FenceXDP: "xdp", FenceTCX: "tcx"
 // String returns the kind for programs: it is part of the JSON that docs/status.md describes.
 func (k FenceKind) String() string { return fenceKinds[k] }
 
-// NewFence makes a fence for floating addresses, as good a one as the kernel has, and the lease
+// bestFence makes a fence for floating addresses, as good a one as the kernel has, and the lease
 // in any case. There is nothing to release yet.
-func NewFence(addresses []netip.Addr) (*Fence, error) {
+func bestFence(addresses []netip.Addr) (*kernelFence, error) {
 	return newFence(addresses, FenceTCX, FenceXDP)
 }
 
-func newFence(addresses []netip.Addr, kinds ...FenceKind) (*Fence, error) {
-	f := &Fence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}, bundled: bundled{socket: -1}}
+func newFence(addresses []netip.Addr, kinds ...FenceKind) (*kernelFence, error) {
+	f := &kernelFence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}, bundled: bundled{socket: -1}}
 	array, err := newArray("topdog_lease", fenceMemory)
 	if err == nil {
 		f.lease, err = newLease(array)
@@ -90,7 +88,7 @@ func newFence(addresses []netip.Addr, kinds ...FenceKind) (*Fence, error) {
 }
 
 // load loads the programs of the best kind that the kernel can attach.
-func (f *Fence) load(addresses []netip.Addr, kinds []FenceKind) error {
+func (f *kernelFence) load(addresses []netip.Addr, kinds []FenceKind) error {
 	var failed []error
 	for _, kind := range kinds {
 		f.kind = kind
@@ -107,7 +105,7 @@ func (f *Fence) load(addresses []netip.Addr, kinds []FenceKind) error {
 	return errors.Join(failed...)
 }
 
-func (f *Fence) loadKind(p fenceProgram) (err error) {
+func (f *kernelFence) loadKind(p fenceProgram) (err error) {
 	if f.kind == FenceXDP {
 		f.inbound, err = loadProgram("topdog_in", unix.BPF_PROG_TYPE_XDP, unix.BPF_XDP, p.xdp())
 		return err
@@ -125,14 +123,14 @@ const loopback = 1
 
 // try finds out whether the kernel can attach what it has loaded: that it has tcx, no kernel says
 // before. Everything passes, since there is no lease yet.
-func (f *Fence) try() error {
+func (f *kernelFence) try() error {
 	links, err := f.attach(loopback)
 	detachAll(links)
 	return err
 }
 
 // attach attaches the programs to an interface: all of them, or none.
-func (f *Fence) attach(ifindex int) (links []int, err error) {
+func (f *kernelFence) attach(ifindex int) (links []int, err error) {
 	attach := func(program int, to, flags uint32) {
 		if err != nil {
 			return
@@ -162,9 +160,9 @@ func (f *Fence) attach(ifindex int) (links []int, err error) {
 }
 
 // Cover puts the fence on interfaces, given by their indexes, and forgets those that are gone. The
-// first one is that which the companion gets in any case. The error says where the fence
+// first one is that which is in the bundle in any case. The error says where the fence
 // is not, and why; what can be covered is.
-func (f *Fence) Cover(interfaces []int, first int) error {
+func (f *kernelFence) Cover(interfaces []int, first int) error {
 	f.covering.Lock()
 	defer f.covering.Unlock()
 	f.mu.Lock()
@@ -176,14 +174,14 @@ func (f *Fence) Cover(interfaces []int, first int) error {
 }
 
 // CoverAgain tries to cover what could not be covered.
-func (f *Fence) CoverAgain() error {
+func (f *kernelFence) CoverAgain() error {
 	f.covering.Lock()
 	defer f.covering.Unlock()
 	return f.cover()
 }
 
 // cover covers what is not covered yet.
-func (f *Fence) cover() error {
+func (f *kernelFence) cover() error {
 	var failed []error
 	for _, ifindex := range f.uncovered() {
 		links, err := f.attach(ifindex)
@@ -202,7 +200,7 @@ func (f *Fence) cover() error {
 }
 
 // uncovered returns the interfaces that are not covered yet. Until they are, the fence does not close.
-func (f *Fence) uncovered() (missing []int) {
+func (f *kernelFence) uncovered() (missing []int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.failed)
@@ -219,7 +217,7 @@ func (f *Fence) uncovered() (missing []int) {
 }
 
 // covered notes what has become of an interface: it is covered, or there is an error, or it is gone.
-func (f *Fence) covered(ifindex int, links []int, err error) {
+func (f *kernelFence) covered(ifindex int, links []int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.failed, ifindex)
@@ -229,17 +227,15 @@ func (f *Fence) covered(ifindex int, links []int, err error) {
 	if links != nil {
 		f.attached[ifindex] = links
 	}
-	f.changes++ // a plan that says what the fence is, or that it closes, is out of date
 }
 
 // uncover forgets the interfaces that satisfy a condition, and returns what holds the programs there.
-func (f *Fence) uncover(holds func(ifindex int) bool) (links []int) {
+func (f *kernelFence) uncover(holds func(ifindex int) bool) (links []int) {
 	for ifindex, l := range f.attached {
 		if holds(ifindex) {
 			links = append(links, l...)
 			links = append(links, f.leave(ifindex)...)
 			delete(f.attached, ifindex)
-			f.changes++
 		}
 	}
 	return links
@@ -252,7 +248,7 @@ func detachAll(links []int) {
 }
 
 // State says what the fence is, and in words why it is not better, or where it is not.
-func (f *Fence) State() (kind FenceKind, problem string) {
+func (f *kernelFence) State() (kind FenceKind, problem string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.kind == FenceNone {
@@ -269,21 +265,14 @@ func (f *Fence) State() (kind FenceKind, problem string) {
 }
 
 // Closes reports whether nobody reaches this board by the addresses once the lease was ended.
-func (f *Fence) Closes() bool {
+func (f *kernelFence) Closes() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.kind != FenceNone && len(f.attached) > 0 && len(f.failed) == 0
 }
 
-// Revision changes with what is attached to the interfaces.
-func (f *Fence) Revision() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.changes
-}
-
 // Close takes the fence from all interfaces and ends the lease.
-func (f *Fence) Close() error {
+func (f *kernelFence) Close() error {
 	f.covering.Lock()
 	defer f.covering.Unlock()
 	f.mu.Lock()
@@ -300,7 +289,7 @@ func (f *Fence) Close() error {
 	return nil
 }
 
-func (f *Fence) unload() {
+func (f *kernelFence) unload() {
 	for _, program := range []*int{&f.inbound, &f.outbound} {
 		if *program >= 0 {
 			unix.Close(*program)

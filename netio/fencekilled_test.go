@@ -39,7 +39,7 @@ func TestFrozenThenKilled(t *testing.T) {
 			// Before it has its name it does not ignore the SIGHUP with which the kernel continues it below.
 			eventually(t, "the companion has begun", func() bool {
 				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", companion))
-				return string(name) == "topdog-deadman\n"
+				return string(name) == "topdog-holder\n"
 			})
 
 			must(t, syscall.Kill(companion, syscall.SIGSTOP))
@@ -134,7 +134,7 @@ func TestFenceRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root has capabilities to lose")
 	}
-	f, err := onLesserThread(func() (*Fence, error) { return NewFence([]netip.Addr{testVIP}) }, unix.CAP_BPF, unix.CAP_SYS_ADMIN)
+	f, err := onLesserThread(func() (*kernelFence, error) { return bestFence([]netip.Addr{testVIP}) }, unix.CAP_BPF, unix.CAP_SYS_ADMIN)
 	must(t, err)
 	defer f.Close()
 	kind, why := f.State()

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fenceMemory is how many bytes the fence's programs share with the daemon and the companion:
+// fenceMemory is how many bytes the fence's programs share with the daemon and the holder:
 // the word of the lease.
 const fenceMemory = 8
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +44,6 @@ type FloatingIP struct {
 	mu       sync.Mutex
 	held     bool
 	present  bool          // one of the addresses may be there
-	heldFrom time.Duration // since when, on the clock of Now; the label tells this time from the others by it
 	expireAt time.Duration // when the lifetimes end, on the clock of Now
 	routes   []*netlink.Route
 	former   *os.File // of a TUN device that somebody has deleted, or nil
@@ -58,7 +56,6 @@ type place struct {
 	tun    *os.File // nil without TUN
 	device string   // name of the device that has the addresses
 	link   int      // its index
-	label  string   // of the addresses while they are held this time
 }
 
 // guardedPlace is for those who do not wait for the kernel.
@@ -121,7 +118,7 @@ func (f *FloatingIP) chooseMethod() error {
 	return nil
 }
 
-// holdByLifetime chooses the lifetime alone. The device is known from the start, for the first ReleasePlan;
+// holdByLifetime chooses the lifetime alone. The device is known from the start;
 // Acquire finds one that is not there yet.
 func (f *FloatingIP) holdByLifetime(reason string) {
 	f.method, f.reason = HoldLifetime, reason
@@ -142,8 +139,8 @@ func (f *FloatingIP) tryTUN() error {
 }
 
 // openDevice makes the TUN device, anew if somebody has deleted the one we had. The file of that
-// one stays open until the next time: another goroutine may have it from ReleasePlan, and be about to
-// give it to the companion.
+// one stays open until the next time: another goroutine may be about to keep it together with the
+// fence, see holding.keepTogether.
 func (f *FloatingIP) openDevice() error {
 	tun, name, err := openTUN(f.options.device)
 	if err != nil {
@@ -168,27 +165,13 @@ func (f *FloatingIP) Method() (method HoldMethod, reason string) { return f.meth
 // Device returns the name of the device that has the addresses while they are held.
 func (f *FloatingIP) Device() string { return f.place.get().device }
 
-// ReleasePlan says what a companion must release while the addresses are held.
-func (f *FloatingIP) ReleasePlan() ReleasePlan {
-	at := f.place.get()
-	plan := ReleasePlan{Link: at.link, Label: at.label, device: at.tun}
-	for _, p := range f.options.Addresses {
-		plan.Addresses = append(plan.Addresses, p.Addr())
-	}
-	return plan
-}
-
 // Acquire adds the addresses. Those that are there already are kept and renewed.
 // After an error some may be there: call Acquire again, or Release.
 func (f *FloatingIP) Acquire() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ending.Store(false)
-	if !f.held {
-		f.held, f.heldFrom = true, Now() // from here on something may have to be released
-		at := f.place.get()
-		f.move(at.tun, at.device, at.link)
-	}
+	f.held = true // from here on something may have to be released
 	var err error
 	if f.method != HoldTUN {
 		// The interface may have been made anew since the last time.
@@ -282,27 +265,13 @@ func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 	seconds := int(f.options.lifetime / time.Second)
 	at := f.place.get()
 	return &netlink.Addr{
-		LinkIndex: at.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds, Label: at.label,
+		LinkIndex: at.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds,
 	}
 }
 
-// move sets where the addresses are from now on. Their label begins with the device's name.
+// move sets where the addresses are from now on.
 func (f *FloatingIP) move(tun *os.File, device string, link int) {
-	f.place.set(place{tun, device, link, heldLabel(device, f.heldFrom)})
-}
-
-// heldLabel is the label of addresses that are held from a moment on: another one each time, so
-// that a companion that is late removes none that was acquired anew, see companion.remove.
-// A label is the device's name, a colon, and here the last digits of the moment: programs take that
-// for an alias of the device. It is empty, which makes it the name alone, if a long name leaves no room.
-func heldLabel(device string, from time.Duration) string {
-	const most = unix.IFNAMSIZ - 1
-	digits := strconv.FormatInt(from.Microseconds(), 36)
-	room := most - len(device) - len(":")
-	if room < 1 {
-		return ""
-	}
-	return device + ":" + digits[max(0, len(digits)-room):]
+	f.place.set(place{tun, device, link})
 }
 
 // Release removes the addresses. It is no error if they are not there.
@@ -327,7 +296,7 @@ func (f *FloatingIP) release() error {
 	for _, p := range f.options.Addresses {
 		// The kernel removes a route whose source address goes away, so the
 		// routes need no attention.
-		if err := removeAddress(f.handle, link, p.Addr(), ""); err != nil && !isGone(err) {
+		if err := removeAddress(f.handle, link, p.Addr()); err != nil && !isGone(err) {
 			failed = append(failed, f.explain("remove", p, err))
 		}
 	}

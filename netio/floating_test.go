@@ -207,27 +207,24 @@ func TestRenewAfterTheLease(t *testing.T) {
 	})
 }
 
-// TestPlanDuringRenewal asks for the plan and the device while another goroutine waits for the kernel.
-// A leader asks for both between two heartbeats.
-func TestPlanDuringRenewal(t *testing.T) {
+// TestDeviceDuringRenewal asks for the device while another goroutine waits for the kernel.
+// A leader asks for it between two heartbeats.
+func TestDeviceDuringRenewal(t *testing.T) {
 	needTUN(t)
 	f := openFloating(t, newLAN(t, 1).boards[0], FloatingOptions{Method: HoldTUN})
 	must(t, f.Acquire())
-	before := f.ReleasePlan()
+	before := f.Device()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	asked := make(chan ReleasePlan, 1)
-	go func() {
-		f.Device()
-		asked <- f.ReleasePlan()
-	}()
+	asked := make(chan string, 1)
+	go func() { asked <- f.Device() }()
 	select {
-	case plan := <-asked:
-		if plan.Link != before.Link || plan.device != before.device {
-			t.Errorf("the plan is for link %d, want %d", plan.Link, before.Link)
+	case device := <-asked:
+		if device != before {
+			t.Errorf("the device is %s, want %s", device, before)
 		}
 	case <-time.After(time.Second):
-		t.Error("the plan has to wait for the kernel")
+		t.Error("who asks has to wait for the kernel")
 	}
 }
 
@@ -312,22 +309,22 @@ func TestReleaseWithoutPermission(t *testing.T) {
 	}
 }
 
-// TestPlanOfDeletedDevice has somebody delete the device between two heartbeats, and a renewal open another
-// one, while the loop is about to give the companion the file that it has from the plan.
-func TestPlanOfDeletedDevice(t *testing.T) {
+// TestFileOfDeletedDevice has somebody delete the device between two heartbeats, and a renewal open another
+// one, while somebody is about to keep the former one together with the fence.
+func TestFileOfDeletedDevice(t *testing.T) {
 	needTUN(t)
 	l := newLAN(t, 1)
 	f := openFloating(t, l.boards[0], FloatingOptions{Method: HoldTUN, lifetime: 30 * time.Second})
 	must(t, f.Acquire())
 	before := openFiles(t)
 	for range 3 {
-		device := f.ReleasePlan().device
+		device := f.place.get().tun
 		must(t, l.boards[0].handle.LinkDel(l.link(l.boards[0].handle, f.Device())))
 		if restored, err := f.Renew(); !restored || err != nil {
 			t.Fatalf("Renew: restored %t, error %v", restored, err)
 		}
 		if int(device.Fd()) < 0 {
-			t.Error("the file of the plan was closed")
+			t.Error("the file was closed")
 		}
 	}
 	if after := openFiles(t); after != before+1 {

@@ -38,15 +38,13 @@ func holdArmed(method string) error {
 	if err != nil {
 		return err
 	}
-	// The kernel shall not be quicker than the companion.
-	f, err := NewFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldMethod(n), lifetime: longLease})
+	g, err := startGuard(HoldMethod(n))
 	if err != nil {
 		return err
 	}
-	if err := f.Acquire(); err != nil {
-		return err
-	}
-	conn, err := Open(Options{Interface: "eth0", Local: netip.MustParseAddr("10.77.0.1"), Group: deadmanGroup})
+	conn, err := g.OpenSockets(Options{
+		Interface: "eth0", Local: netip.MustParseAddr("10.77.0.1"), Group: deadmanGroup, Floating: []netip.Addr{testVIP},
+	})
 	if err != nil {
 		return err
 	}
@@ -54,13 +52,9 @@ func holdArmed(method string) error {
 	if err != nil {
 		return err
 	}
-	fence, err := NewFence([]netip.Addr{testVIP})
-	if err != nil {
-		return err
-	}
-	// A companion may still have the programs of the daemon before.
+	// A holder may still have the programs of the daemon before.
 	for range 200 {
-		if err = fence.Cover([]int{eth0.Index}, eth0.Index); err == nil {
+		if err = g.fence.Cover([]int{eth0.Index}, eth0.Index); err == nil {
 			break
 		}
 		pause(nil, 5*time.Millisecond)
@@ -68,35 +62,32 @@ func holdArmed(method string) error {
 	if err != nil {
 		return err
 	}
-	d, err := startGuard(fence)
-	if err != nil {
+	if err := g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{deadmanGroup, netip.MustParseAddrPort("10.77.0.2:9254")}}); err != nil {
 		return err
 	}
-	plan := f.ReleasePlan()
-	plan.Resign, plan.To, plan.From = testResign, []netip.AddrPort{deadmanGroup, netip.MustParseAddrPort("10.77.0.2:9254")}, conn
-	if err := d.Prepare(plan); err != nil {
+	g.arm()
+	if err := g.floating.Acquire(); err != nil {
 		return err
 	}
-	d.arm()
 	if beats {
-		d.extend(Now() + beatenLease)
+		g.extend(Now() + beatenLease)
 	}
 	ended := make(chan struct{})
-	fmt.Println(d.PID())
+	fmt.Println(g.PID())
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
 		close(ended)
 	}()
 	if beats {
 		for pause(ended, beatEvery) {
-			d.extend(Now() + beatenLease)
+			g.extend(Now() + beatenLease)
 		}
 	}
 	<-ended
-	if !d.disarm() {
+	if !g.disarm() {
 		return errors.New("the lease has run out")
 	}
-	return errors.Join(f.Release(), d.Close(), f.Close(), conn.Close())
+	return errors.Join(g.floating.Release(), g.close(), conn.Close())
 }
 
 // startArmed starts such a daemon on a board, and returns the companion's process.
@@ -167,16 +158,15 @@ func TestDaemonKilled(t *testing.T) {
 	}
 }
 
-// TestDeviceIsKept: to take a device down must not delay the end of a killed daemon, so the
-// companion has it open as well. It goes with the companion then.
-func TestDeviceIsKept(t *testing.T) {
+// TestDeviceIsTheHolders: to take a device down must not delay the end of a killed daemon, so that has none of its own.
+func TestDeviceIsTheHolders(t *testing.T) {
 	b := newKillableBoard(t, HoldTUN)
 	b.untilInformed(t)
+	if own := glob(t, fmt.Sprintf("/proc/%d/fd/*", b.daemon.cmd.Process.Pid), "/dev/net/tun"); len(own) > 0 {
+		t.Errorf("the daemon has the device open: %v", own)
+	}
 	must(t, b.daemon.cmd.Process.Kill())
 	eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
-	if !gone(b.companion) {
-		t.Error("the device went before the companion")
-	}
 	b.wantResign(t)
 }
 

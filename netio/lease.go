@@ -9,8 +9,8 @@ import (
 )
 
 // lease is the time for which the daemon may answer for the addresses, as the daemon, its
-// companion and the kernel share it: a word of memory that says when it ends, and a timer
-// that wakes the companion then.
+// holder and the kernel share it: a word of memory that says when it ends, and a timer
+// that wakes the holder then.
 //
 // The word changes by compare-and-swap only: either the lease was extended before somebody
 // ended it, or it was ended and the daemon is told, never both.
@@ -114,9 +114,9 @@ const NoEnd time.Duration = 1<<63 - 1
 // called before the addresses are acquired.
 func (l *lease) Begin(end time.Duration) { l.change(end, end) }
 
-// Extend moves the end of the lease, and has the companion wake at a moment that is not before it. That is
+// Extend moves the end of the lease, and has the holder wake at a moment that is not before it. That is
 // the end, or later where the daemon may run and have no lease: then the fence is closed, and there is
-// nothing for a companion to do. It reports false if the lease was ended before: then the addresses are
+// nothing for a holder to do. It reports false if the lease was ended before: then the addresses are
 // gone, or about to go, and nobody reaches them through a fence.
 func (l *lease) Extend(end, wake time.Duration) bool { return l.change(end, wake) }
 
@@ -151,7 +151,7 @@ func (l *lease) Released() {
 func (l *lease) Fired() bool { return l.set != leaseFired && l.word.load() == leaseFired }
 
 const (
-	// machineFrozenAfter is how late the companion must be itself to conclude that not the
+	// machineFrozenAfter is how late the holder must be itself to conclude that not the
 	// daemon but the machine stood still. Linux wakes a process whose time has come within
 	// a fraction of it. It is counted from the end of the lease, so one that had to wake later than
 	// that always takes itself for late.
@@ -165,7 +165,7 @@ const (
 // expire ends a lease that has run out, unless the daemon is sooner. The word is read before
 // the timer, and the daemon sets the timer before the word. So if the timer has fired, and
 // the word is the same when it is swapped, nobody has extended the lease. While expire waits, the daemon may
-// leave the end as it is, and have the companion wake later: the timer tells.
+// leave the end as it is, and have the holder wake later: the timer tells.
 func (l *lease) expire() bool {
 	end := l.word.load()
 	var count [8]byte

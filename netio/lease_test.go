@@ -12,24 +12,23 @@ func TestLeaseRunsOut(t *testing.T) {
 	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
 		t.Run(method.String(), func(t *testing.T) {
 			b := newGuardedBoard(t, method)
-			d := startSwitch(t, b.board, b.plan())
-			if d.fired() || !d.extend(Now()+10*time.Millisecond) {
+			if b.fired() || !b.extend(Now()+10*time.Millisecond) {
 				t.Fatal("the lease has run out before it began")
 			}
 			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 			b.wantResign(t)
-			if !d.fired() || d.extend(Now()+longLease) || d.extend(NoEnd) || d.disarm() {
+			if !b.fired() || b.extend(Now()+longLease) || b.extend(NoEnd) || b.disarm() {
 				t.Error("the daemon is not told that the lease has run out")
 			}
-			if d.fired() {
+			if b.fired() {
 				t.Error("a lease that was ended counts as run out")
 			}
 
-			// The same companion watches the next lease.
+			// The same holder watches the next lease.
+			b.arm()
 			must(t, b.floating.Acquire())
-			must(t, b.prepare(d, b.plan()))
-			d.arm()
-			if !d.extend(Now() + 10*time.Millisecond) {
+			must(t, b.prepare(testResign))
+			if !b.extend(Now() + 10*time.Millisecond) {
 				t.Error("the next lease cannot be extended")
 			}
 			eventually(t, "the address is gone again", func() bool { return !b.holds(t) })
@@ -40,48 +39,46 @@ func TestLeaseRunsOut(t *testing.T) {
 func TestLeaseExtended(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		end  func(d *guard) bool
+		end  func(g *guard) bool
 	}{
-		{"for longer", func(d *guard) bool { return d.extend(Now() + longLease) }},
-		{"for ever", func(d *guard) bool { return d.extend(NoEnd) }},
+		{"for longer", func(g *guard) bool { return g.extend(Now() + longLease) }},
+		{"for ever", func(g *guard) bool { return g.extend(NoEnd) }},
 		{"ended", (*guard).disarm},
-		{"ended, and the next one begun", func(d *guard) bool {
-			ok := d.disarm()
-			d.arm()
+		{"ended, and the next one begun", func(g *guard) bool {
+			ok := g.disarm()
+			g.arm()
 			return ok
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			const lease = 100 * time.Millisecond
 			b := newGuardedBoard(t, HoldLifetime)
-			d := startSwitch(t, b.board, b.plan())
-			for d.extend(Now() + lease); !test.end(d); d.extend(Now() + lease) {
+			for b.extend(Now() + lease); !test.end(b.guard); b.extend(Now() + lease) {
 				// This machine stood still, and the lease has run out.
 				eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-				d.disarm()
-				waitOut(t, b.board, lease) // until all copies of the RESIGN were sent
+				b.disarm()
+				until(Now() + lease) // until all copies of the RESIGN were sent
 				for len(b.neighbour.got) > 0 {
 					<-b.neighbour.got
 				}
+				b.arm()
 				must(t, b.floating.Acquire())
-				d.arm()
 			}
-			waitOut(t, b.board, 2*lease)
-			if d.fired() || !b.holds(t) {
+			until(Now() + 2*lease)
+			if b.fired() || !b.holds(t) {
 				t.Error("a lease that was extended has run out")
 			}
-			must(t, d.Close())
+			must(t, b.Close())
 			b.wantQuiet(t)
 		})
 	}
 }
 
-// TestLeaseLooksLater has the companion not look before the moment that it was given, though the lease is over.
+// TestLeaseLooksLater has the holder not look before the moment that it was given, though the lease is over.
 func TestLeaseLooksLater(t *testing.T) {
 	b := newGuardedBoard(t, HoldLifetime)
-	d := startSwitch(t, b.board, b.plan())
 	wake := Now() + 50*time.Millisecond
-	if !d.fence.Extend(Now(), wake) {
+	if !b.fence.Extend(Now(), wake) {
 		t.Fatal("the lease has run out before it began")
 	}
 	eventually(t, "the address is gone", func() bool {
@@ -98,37 +95,36 @@ func TestLeaseLooksLater(t *testing.T) {
 // has extended the lease and keeps the address, or it is told that it has not.
 func TestLeaseExtendedOrNot(t *testing.T) {
 	b := newGuardedBoard(t, HoldLifetime)
-	d := startSwitch(t, b.board, b.floating.ReleasePlan())
 	extended, fired := 0, 0
 	for round := range 60 {
-		d.extend(Now() + time.Millisecond)
+		b.extend(Now() + time.Millisecond)
 		// From a little before the end to a little after it.
 		for until := Now() + time.Millisecond + time.Duration(round%12-3)*20*time.Microsecond; Now() < until; {
 			runtime.Gosched()
 		}
-		if d.extend(Now() + longLease) {
+		if b.extend(Now() + longLease) {
 			extended++
-			if d.fired() {
+			if b.fired() {
 				t.Fatal("a lease that was extended has run out")
 			}
 			continue
 		}
 		fired++
 		eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-		if d.disarm() {
+		if b.disarm() {
 			t.Fatal("a lease that could not be extended was ended in time")
 		}
+		b.arm()
 		must(t, b.floating.Acquire())
-		d.arm()
 	}
-	waitOut(t, b.board, 50*time.Millisecond) // for what the companion may still be about to do
+	until(Now() + 50*time.Millisecond) // for what the holder may still be about to do
 	if !b.holds(t) {
 		t.Error("the address was removed, and the daemon does not know")
 	}
 	t.Logf("extended %d times, too late %d times", extended, fired)
 }
 
-// TestExpire holds when a companion ends a lease, and when it waits before.
+// TestExpire holds when a holder ends a lease, and when it waits before.
 func TestExpire(t *testing.T) {
 	ago := func(d time.Duration) func() uint64 {
 		return func() uint64 { return wordOf(Now() - d) }

@@ -4,7 +4,7 @@ package netio
 
 import "sync/atomic"
 
-// leaseWord is the 64-bit word that is the lease. The daemon, its companion and the kernel
+// leaseWord is the 64-bit word that is the lease. The daemon, its holder and the kernel
 // share it, so it changes in one step, as the processor does it.
 type leaseWord struct{ shared *uint64 }
 

@@ -4,7 +4,7 @@ package netio
 
 import "unsafe"
 
-// leaseWord is the 64-bit word that is the lease. The daemon, its companion and the kernel
+// leaseWord is the 64-bit word that is the lease. The daemon, its holder and the kernel
 // share it, so it must change in one step.
 //
 // A program for ARMv6 cannot let Go's package atomic do that. It locks out the threads of

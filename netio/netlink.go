@@ -20,11 +20,10 @@ func openHandle() (*netlink.Handle, error) {
 	return handle, nil
 }
 
-// removeAddress removes a floating address from a device if it has that label; "" is any. The kernel
-// compares and removes in one step. It is unix.EADDRNOTAVAIL if the address is not there by that label,
-// and unix.ENODEV if the device is not.
-func removeAddress(handle *netlink.Handle, link int, addr netip.Addr, label string) error {
-	return handle.AddrDel(nil, &netlink.Addr{LinkIndex: link, IPNet: hostNet(addr), Label: label})
+// removeAddress removes a floating address from a device. The error is unix.EADDRNOTAVAIL if the address
+// is not there, and unix.ENODEV if the device is not.
+func removeAddress(handle *netlink.Handle, link int, addr netip.Addr) error {
+	return handle.AddrDel(nil, &netlink.Addr{LinkIndex: link, IPNet: hostNet(addr)})
 }
 
 // isGone reports whether an address could not be removed because it, or its device, is not there.

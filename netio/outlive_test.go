@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -27,11 +28,18 @@ import (
 const holdVariable = "TOPDOG_TEST_HOLD"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == companionWord {
+	if len(os.Args) == 2 && os.Args[1] == holderWord {
 		os.Exit(attend())
 	}
 	if method := os.Getenv(armedVariable); method != "" {
 		if err := holdArmed(method); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
+	if path, uid, service := strings.Cut(os.Getenv(serviceVariable), ":"); service {
+		if err := attendService(path, uid); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}

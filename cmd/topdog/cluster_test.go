@@ -56,7 +56,8 @@ type testCluster struct {
 // board is one of its boards, with its daemon.
 type board struct {
 	*cluster.Topdog
-	c *testCluster
+	c             *testCluster
+	withoutHolder bool // the test has killed its holder, or has it stand still
 }
 
 // settings are keys of a configuration with their values as TOML has them, and quote writes a
@@ -92,7 +93,7 @@ func (c *testCluster) add(n int, changes settings) *board {
 	t, err := c.NewTopdog(c.program, n, changes)
 	must(c.t, err)
 	must(c.t, t.SetKey(c.key))
-	b := &board{t, c}
+	b := &board{Topdog: t, c: c}
 	c.boards = append(c.boards, b)
 	return b
 }
@@ -172,11 +173,17 @@ func (b *board) start() {
 }
 
 // ended waits until the daemon has ended, and checks that it did so in good order
-// unless it was killed or never ran.
+// unless it was killed or never ran, or the test took its holder away.
 func (b *board) ended() {
 	b.c.t.Helper()
 	b.gone()
 	err := b.Wait()
+	if b.withoutHolder {
+		if err == nil {
+			b.c.t.Errorf("%s: the daemon has lost its holder, and says that all is well", b)
+		}
+		return
+	}
 	var killed interface{ Sys() any }
 	if errors.As(err, &killed) {
 		if status, ok := killed.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {

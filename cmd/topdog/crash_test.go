@@ -172,27 +172,40 @@ func TestBoardFrozen(t *testing.T) {
 	old.acquiredNothingAgain()
 }
 
-// Somebody kills the switch: there is another one, and nobody notices.
-func TestSwitchKilled(t *testing.T) {
+// Somebody kills the holder of the leader, which has the address: another board leads at once. The daemon ends with
+// the reason, so that a service manager starts both again.
+func TestHolderKilled(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	leader := c.agree()
-	before := time.Now()
-	first := leader.companion()
-	must(t, syscall.Kill(first, syscall.SIGKILL))
-	leader.untilLogged("dead man's switch", "has ended")
-	c.until("there is another switch", func() string {
-		if next := leader.findCompanion(); next == 0 || next == first {
-			return "none yet"
-		}
-		return ""
-	})
-	c.undisturbed(before, leader)
-	// And it is armed.
+	holder := leader.companion()
+	leader.withoutHolder = true
 	killed := time.Now()
-	leader.signal(syscall.SIGKILL)
+	must(t, syscall.Kill(holder, syscall.SIGKILL))
 	c.untilTakenFrom(leader)
 	c.twoHoldersAtMost(killed, atOnce())
+	leader.untilLogged("which has the address and the sockets, has ended")
+	c.agree(c.except(leader)...)
+}
+
+// The holder stands still. It renews the address no more, so the leader hands over before the address is gone.
+func TestHolderFrozen(t *testing.T) {
+	c := newCluster(t, 2, nil)
+	c.start(c.boards...)
+	leader := c.agree()
+	holder := leader.companion()
+	leader.withoutHolder = true
+	frozen := time.Now()
+	must(t, syscall.Kill(holder, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(holder, syscall.SIGKILL) })
+	c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 || len(h) == 1 && h[0] != leader.Number })
+	took := time.Now()
+	c.agree(c.except(leader)...)
+	c.twoHoldersAtMost(frozen, lifetime)
+	if n := c.asker.Report(took.Add(stallMax)).Answers[leader.Number]; n > 0 {
+		t.Errorf("%s has answered the client %d times after it has handed over", leader, n)
+	}
+	leader.untilLogged("which has the address and the sockets, has ended or stands still")
 }
 
 // companion returns the process of the board's dead man's switch.

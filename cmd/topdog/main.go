@@ -28,10 +28,10 @@ const (
 	exitConfig  = 78 // EX_CONFIG of sysexits.h
 )
 
-// deadmanWord on the command line makes the program the companion of a daemon (see
-// netio.Deadman). It is no verb for people, and comes before everything else: the companion
+// holderWord on the command line makes the program the holder of a daemon that has started it (see
+// netio.Holder). It is no verb for people, and comes before everything else: the holder
 // must stay small, and must not end when it is told to.
-const deadmanWord = "deadman"
+const holderWord = "holder-of-daemon"
 
 // checkerWord likewise makes it the process that runs the checks of a daemon (see internal/check).
 const checkerWord = "checker"
@@ -40,8 +40,8 @@ const checkerWord = "checker"
 const demoPageWord = "demo-page"
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == deadmanWord {
-		os.Exit(attend(netio.AttendDeadman, os.Stderr))
+	if len(os.Args) == 2 && os.Args[1] == holderWord {
+		os.Exit(attend(netio.AttendHolder, os.Stderr))
 	}
 	if len(os.Args) == 2 && os.Args[1] == checkerWord {
 		os.Exit(attend(check.Attend, os.Stderr))
@@ -124,6 +124,7 @@ Set up the first board:        topdog init 192.168.1.250`,
 	root.PersistentFlags().String("config", config.DefaultPath, "the configuration `file`")
 	root.AddCommand(
 		runCommand(),
+		holderCommand(),
 		witnessCommand(),
 		statusCommand(),
 		checkCommand(),

@@ -9,27 +9,42 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/daemon"
 	"topdog/netio"
+	"topdog/systemd"
 )
 
 func runCommand() *cobra.Command {
-	return &cobra.Command{
+	var holder string
+	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon",
-		Long: `Run the daemon in the foreground, as systemd does. It needs root, or the
-capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fence. SIGTERM
-hands over and ends it, SIGHUP reads the configuration again.`,
+		Long: `Run the daemon in the foreground, as systemd does. SIGTERM hands over and ends it,
+SIGHUP reads the configuration again.
+
+What needs rights is done by a holder. The daemon starts one by itself, which needs
+root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fence. With
+--holder it uses that of topdog-holder.service, and needs no right.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			path, _ := c.Flags().GetString("config")
-			return run(c.Context(), path, false)
+			return run(c.Context(), path, runOptions{holder: holder})
 		},
 	}
+	c.Flags().StringVar(&holder, "holder", "", "use the holder that is asked at this `path` (topdog-holder.service: "+defaultHolderSocket+")")
+	return c
+}
+
+// runOptions say what is run: a board, or a witness.
+type runOptions struct {
+	holder  string // where the holder is asked; "" for one of its own
+	witness bool
 }
 
 // stateDir is where systemd has the daemon keep what outlives it (StateDirectory= in the unit). Without
@@ -53,12 +68,12 @@ func giveBack() {
 }
 
 // run runs a board, or a witness.
-func run(ctx context.Context, path string, witness bool) error {
+func run(ctx context.Context, path string, o runOptions) error {
 	cfg, err := config.Load(path)
 	if err != nil {
 		return err
 	}
-	if witness && len(cfg.Voters) == 0 {
+	if o.witness && len(cfg.Voters) == 0 {
 		return config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
 			Hint: "copy the configuration of the boards, which lists the witness among the voters; `topdog init --strict` makes one"}}
 	}
@@ -71,14 +86,17 @@ func run(ctx context.Context, path string, witness bool) error {
 
 	entry := logrus.NewEntry(log)
 	var platform daemon.Platform
-	if witness {
+	if o.witness {
 		platform = daemon.Witness(cfg)
 	} else {
-		platform = daemon.Real(cfg, daemon.RealOptions{
-			Deadman: []string{"/proc/self/exe", deadmanWord}, Checker: []string{"/proc/self/exe", checkerWord}, Log: entry,
-		})
+		gpio.Init(cfg.LED) // before the first socket is opened
+		holder, err := openHolder(ctx, o.holder, cfg, entry)
+		if err != nil {
+			return err
+		}
+		platform = daemon.Real(cfg, daemon.RealOptions{Holder: holder, Checker: []string{"/proc/self/exe", checkerWord}, Log: entry})
 	}
-	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText(), Witness: witness, StateDir: stateDir(cfg)})
+	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText(), Witness: o.witness, StateDir: stateDir(cfg)})
 	if err != nil {
 		return err
 	}
@@ -104,4 +122,33 @@ func run(ctx context.Context, path string, witness bool) error {
 		}
 	})
 	return d.Run(ctx)
+}
+
+// holderRetryEvery is how often a holder that is not there is looked for again.
+const holderRetryEvery = 200 * time.Millisecond
+
+// openHolder starts a holder, or waits for that of a service for as long as it takes.
+func openHolder(ctx context.Context, path string, cfg *config.Config, log *logrus.Entry) (*netio.Holder, error) {
+	if path == "" {
+		return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(cfg))
+	}
+	notifier := systemd.New()
+	for told := ""; ; {
+		holder, err := netio.DialHolder(path)
+		if err == nil {
+			return holder, nil
+		}
+		if text := err.Error(); text != told {
+			told = text
+			log.Warnf("waiting for the holder: %v", err)
+			warn(notifier.Ready()) // to wait is work
+			warn(notifier.Status("waiting for the holder"))
+		}
+		warn(notifier.Watchdog())
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(holderRetryEvery):
+		}
+	}
 }

@@ -27,7 +27,6 @@ const (
 	ProblemClockRate          ProblemKind = "clock_rate"                // the clock is too far off its rate for a voter
 	ProblemAddressNotReleased ProblemKind = "address_not_released"      // nor let go of it, and another board waits
 	ProblemControlSocket      ProblemKind = "control_socket"            // it cannot be made
-	ProblemDeadman            ProblemKind = "dead_mans_switch"          // it cannot be started
 	ProblemDeadmanOutdated    ProblemKind = "dead_mans_switch_outdated" // it cannot be told what it has to do
 	ProblemDrain              ProblemKind = "drain"                     // whether this board is drained cannot be read, or noted
 	ProblemPaused             ProblemKind = "paused"                    // somebody has paused the group

@@ -100,7 +100,6 @@ func (a *address) due() time.Duration {
 func (a *address) open(iface string, n Announcer) {
 	a.iface, a.announcer = iface, n
 	a.openHolder()
-	a.prepareRelease()
 	if a.wanted {
 		a.acquire() // the interface was made anew, or our own address changed, while this board leads
 	}
@@ -121,14 +120,6 @@ func (a *address) openHolder() {
 	a.reporter.log.Infof("would hold %s on %s by %v (%s)", joined(a.prefixes()), holder.Device(), method, why)
 }
 
-// prepareRelease has the dead man's switch know what there will be to release before this board leads: it may be
-// killed, or stand still, when it has acquired the address and before extendLease.
-func (a *address) prepareRelease() {
-	if a.holder != nil && !a.held {
-		a.deadman.update(a.holder.ReleasePlan(), wire.Message{})
-	}
-}
-
 // acquire acquires the address and announces it, or announces it again.
 func (a *address) acquire() {
 	a.wanted = true
@@ -140,7 +131,6 @@ func (a *address) acquire() {
 	a.renewAt = now + retryAcquireEvery
 	if a.holder == nil { // it could not be opened with the link
 		a.openHolder()
-		a.prepareRelease()
 	}
 	if a.holder == nil {
 		a.failed = true
@@ -193,6 +183,7 @@ func (a *address) release() (inTime bool) {
 	a.setHeld(false)
 	inTime = a.lease.shut()
 	a.tryRelease()
+	a.deadman.released()
 	if !inTime {
 		a.deadman.acted()
 	}
@@ -378,7 +369,7 @@ func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 		a.announced = 0
 		a.announce()
 	}
-	a.deadman.update(a.holder.ReleasePlan(), resign)
+	a.deadman.update(resign)
 }
 
 // prefixes are the floating addresses with their prefix lengths.

@@ -33,6 +33,7 @@ type Daemon struct {
 	clockAt  time.Duration  // when the rate of the clock was looked at last
 	clockOff bool           // it was off then
 	stopping bool           // the board is leaving the group
+	lost     error          // the holder, without which the daemon can do nothing; nil while it is there
 	finished bool           // it has left
 	killed   chan struct{}
 	kill     sync.Once
@@ -107,7 +108,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	}
 	d.lease = &lease{shared: d.shared}
 	d.link.covers(d.lease.cover)
-	d.deadman = &deadman{shared: d.shared, group: d.group, lease: d.lease}
+	d.deadman = &deadman{shared: d.shared, group: d.group}
 	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.lease, d.deadman, d.firstLeaseEnd, d.rivalHeard, d.transitions.held)
 	d.group.muteWhile(d.address.mayAnswer)
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
@@ -136,7 +137,7 @@ func checkConfig(cfg *config.Config) error {
 }
 
 // Run runs the board until ctx ends; then it hands over, if it leads, and closes
-// everything. Nothing that happens to the board ends it before.
+// everything. Nothing that happens to the board ends it before, but the end of its holder.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.lease.open(d.cfg.Addresses)
 	d.tasks.start(d.light.run)
@@ -148,7 +149,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.tasks.cancel() // also if the loop panics
 	d.loop(ctx)
 	d.leave()
-	return d.tasks.end()
+	return errors.Join(d.lost, d.tasks.end())
 }
 
 // Kill ends the daemon as a power cut would: without a word to anybody.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"topdog/internal/console"
@@ -10,123 +11,103 @@ import (
 )
 
 // Deadman releases the addresses, and says so, when this daemon no longer can;
-// netio.Deadman is the real one.
+// netio.Holder is the real one.
 type Deadman interface {
-	Prepare(netio.ReleasePlan) error
-	Exited() <-chan struct{}
+	Prepare(netio.PreparedResign) error
+	// Lost is closed when it has ended, or does not answer any more.
+	Lost() <-chan struct{}
 	PID() int
+	// Close ends its use, and Abandon does so as the end of this process would: what is held is released, and told.
 	Close() error
+	Abandon() error
 }
 
-// deadman is the dead man's switch. A companion process releases the address, and
-// sends the RESIGN that was signed for it, when the lease of this daemon ends. A
-// leader extends its lease with each heartbeat that it sends.
+// deadman is the dead man's switch. The holder releases the address, and sends the RESIGN that was signed
+// for it, when the lease of this daemon ends. A leader extends its lease with each heartbeat that it sends.
 type deadman struct {
 	shared
 	group *group
-	lease *lease
 
-	companion Deadman // nil while there is no companion
-	problem   string  // why it cannot be started; "" if it can
-	prepared  preparation
+	holder   Deadman // nil if there is none
+	prepared preparation
 }
 
-// preparation is what the companion was told, and what that was made of.
+// preparation is what the holder was told, and what that was made of.
 type preparation struct {
 	resign   wire.Message // with its sequence
-	link     int          // of the plan
-	label    string       // likewise
 	revision int          // of the group
-	fence    int          // revision of the fence
+	past     bool         // it is of a time that is over: the holder sends it no more
 }
 
-// deadmanRestartPause is the pause before a companion that has ended is replaced.
-const deadmanRestartPause = time.Second
-
-// start starts the companion, and calls ready when there is one. The election
-// does not depend on it.
-func (s *deadman) start(ready func()) {
-	if s.platform.StartDeadman == nil || !s.lease.enforced() {
+// start begins to use the holder, and has lost called when that is lost.
+func (s *deadman) start(lost func()) {
+	if s.platform.StartDeadman == nil {
 		return
 	}
-	companion, err := s.platform.StartDeadman()
-	if err != nil {
-		s.problem = err.Error()
-		if s.reporter.note(console.ProblemDeadman, err.Error(), forever) {
-			s.reporter.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)
-		}
-		s.tasks.postAfter(deadmanRestartPause, func() { s.start(ready) })
-		return
-	}
-	s.reporter.solved(console.ProblemDeadman)
-	s.companion, s.problem, s.prepared = companion, "", preparation{}
+	holder := s.platform.StartDeadman()
+	s.holder = holder
 	s.tasks.start(func(ctx context.Context) error {
 		select {
-		case <-companion.Exited():
-			s.tasks.post(func() { s.restart(ready) })
+		case <-holder.Lost():
+			s.tasks.post(lost)
 		case <-ctx.Done():
 		}
 		return nil
 	})
-	ready()
 }
 
-// restart replaces a companion that somebody has killed.
-func (s *deadman) restart(ready func()) {
-	s.reporter.log.Warnf("the dead man's switch (process %d) has ended; starting another one", s.companion.PID())
-	s.close()
-	s.tasks.postAfter(deadmanRestartPause, func() { s.start(ready) })
-}
-
-// close ends the companion.
-func (s *deadman) close() {
-	if s.companion != nil {
-		s.reporter.failed("close the dead man's switch", s.companion.Close())
+// close ends the use of the holder. It goes on to release what could not be released.
+func (s *deadman) close(unreleased bool) {
+	switch {
+	case s.holder == nil:
+	case unreleased:
+		s.reporter.failed("leave the address to the holder", s.holder.Abandon())
+	default:
+		s.reporter.failed("close the holder", s.holder.Close())
 	}
-	s.companion = nil
 }
 
-// update keeps what the companion is told up to date: what there is to release, and the RESIGN that
-// it sends.
-func (s *deadman) update(plan netio.ReleasePlan, resign wire.Message) {
+// update keeps the RESIGN that the holder would send up to date.
+func (s *deadman) update(resign wire.Message) {
 	// A leader that runs is not deposed because what was prepared is out of date.
-	if s.companion != nil && s.outdated(&plan, &resign) {
-		s.prepare(plan, resign)
+	if s.holder != nil && s.outdated(&resign) {
+		s.prepare(resign)
 	}
 }
 
-// outdated reports whether the companion has to be told something else.
-func (s *deadman) outdated(plan *netio.ReleasePlan, resign *wire.Message) bool {
+// outdated reports whether the holder has to be told something else.
+func (s *deadman) outdated(resign *wire.Message) bool {
 	p := &s.prepared
-	return resign.Term != p.resign.Term || resign.Grade != p.resign.Grade || resign.Resign != p.resign.Resign || s.group.presignDue(p.resign.Sequence) ||
-		plan.Link != p.link || plan.Label != p.label || s.group.revision() != p.revision || s.lease.revision() != p.fence
+	return p.past || resign.Term != p.resign.Term || resign.Grade != p.resign.Grade || resign.Resign != p.resign.Resign ||
+		s.group.presignDue(p.resign.Sequence) || s.group.revision() != p.revision
 }
 
-// prepare tells the companion what there is to release, and what to send.
-func (s *deadman) prepare(plan netio.ReleasePlan, resign wire.Message) {
+// prepare tells the holder what to send.
+func (s *deadman) prepare(resign wire.Message) {
 	resign.Sequence = s.group.presignSequence()
+	var prepared netio.PreparedResign
 	if resign.Resign.Successor != wire.Nobody {
 		datagram, err := s.group.presign(resign)
 		if err != nil {
 			s.reporter.log.Errorf("sign the RESIGN in advance: %v", err)
 			return
 		}
-		plan.Resign, plan.To, plan.From = datagram, append(plan.To, s.group.destinations()...), s.group.connection()
+		prepared = netio.PreparedResign{Datagram: datagram, To: s.group.destinations()}
 	}
-	if err := s.companion.Prepare(plan); err != nil {
-		// A companion that has ended is replaced; a link that has gone is told of elsewhere.
-		if !isLinkDown(err) {
-			s.reporter.warn(console.ProblemDeadmanOutdated, err.Error(), time.Minute)
-		}
+	if err := s.holder.Prepare(prepared); err != nil {
+		s.reporter.warn(console.ProblemDeadmanOutdated, err.Error(), time.Minute)
 		return
 	}
-	s.prepared = preparation{resign, plan.Link, plan.Label, s.group.revision(), s.lease.revision()}
+	s.prepared = preparation{resign: resign, revision: s.group.revision()}
 }
 
-// named is the successor that the companion's RESIGN names; Nobody if it has none to send.
+// named is the successor that the holder's RESIGN names; Nobody if it has none to send.
 func (s *deadman) named() wire.ID { return s.prepared.resign.Resign.Successor }
 
-// acted is called when the lease was ended by the companion.
+// released is called when this daemon has released the address itself.
+func (s *deadman) released() { s.prepared.past = true }
+
+// acted is called when the lease was ended by the holder.
 func (s *deadman) acted() {
 	// The RESIGN was sent, or is about to be. What this board says from now on must
 	// come after it.
@@ -134,14 +115,22 @@ func (s *deadman) acted() {
 	s.reporter.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has released the address")
 }
 
+// holderLost is called when the holder has ended, or stands still. What it had open is of no use any more, and
+// the addresses are gone, or go soon. This board hands over, and begins anew.
+func (d *Daemon) holderLost() {
+	if d.stopping {
+		return
+	}
+	d.lost = fmt.Errorf("daemon: the holder (process %d), which has the address and the sockets, has ended or stands still", d.deadman.holder.PID())
+	d.reporter.log.Error(d.lost)
+	d.stop()
+}
+
 // status fills in what topdog status shows of it.
 func (s *deadman) status(status *console.Status) {
-	d := console.Defence{Kind: console.DefenceSwitch, On: s.companion != nil, Text: s.problem}
-	switch {
-	case d.On:
+	d := console.Defence{Kind: console.DefenceSwitch, On: s.holder != nil, Text: "not on this machine"}
+	if d.On {
 		d.Text = "a process of its own releases the address, and says so, when this daemon is killed or frozen"
-	case d.Text == "":
-		d.Text = "not started"
 	}
 	status.Defences = append(status.Defences, d)
 }

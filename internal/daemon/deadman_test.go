@@ -1,10 +1,10 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,9 +47,9 @@ func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*
 	if want := 100*time.Millisecond + election.DefaultGrace(100*time.Millisecond)*3/4; lease != want {
 		t.Errorf("the lease lasts for %v, want %v", lease, want)
 	}
-	e, _ := d.lastPlan(t)
-	if e.Link != 7 || !slices.Equal(e.To, []netip.AddrPort{netip.MustParseAddrPort("224.0.0.254:9254")}) {
-		t.Errorf("wrong plan: %+v", e)
+	e, _ := d.lastPrepared(t)
+	if !slices.Equal(e.To, []netip.AddrPort{netip.MustParseAddrPort("224.0.0.254:9254")}) {
+		t.Errorf("wrong destinations: %+v", e)
 	}
 	said := three.says(t)
 	replayed := one.mustStatus(t).Counters.DroppedByReason[wire.Replayed.Identifier()]
@@ -173,7 +173,7 @@ func TestLeaseOfOneAlone(t *testing.T) {
 				t.Errorf("armed: %t, for %v", d.armed, d.lease)
 			}
 		})
-		if e, _ := d.lastPlan(t); len(e.Resign) > 0 || len(e.To) > 0 {
+		if e, _ := d.lastPrepared(t); len(e.Datagram) > 0 || len(e.To) > 0 {
 			t.Errorf("it has a RESIGN for nobody: %+v", e)
 		}
 		one.freeze(time.Second)
@@ -192,7 +192,7 @@ func TestLeaseOfOneAlone(t *testing.T) {
 				t.Error("a leader that can be deposed has a lease for ever")
 			}
 		})
-		if _, resign := d.lastPlan(t); resign.Resign.Successor != two.group.self {
+		if _, resign := d.lastPrepared(t); resign.Resign.Successor != two.group.self {
 			t.Errorf("the RESIGN names %v", resign.Resign.Successor)
 		}
 	})
@@ -312,70 +312,20 @@ func TestLeaseRunsOutMeanwhile(t *testing.T) {
 	}
 }
 
-func TestCompanionIsReplaced(t *testing.T) {
+// TestHolderLost: a leader that has lost its holder hands over, and its daemon ends with the reason.
+func TestHolderLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three, latest := l.armedThree(nil)
-		former := latest()
-		close(former.exited)
-		pass(deadmanRestartPause / 2)
-		if latest() != former {
-			t.Error("replaced too soon: what ends at once must not be started all the time")
-		}
-		former.get(func() {
-			if !former.closed {
-				t.Error("the former one was not closed")
-			}
-		})
-		l.wantHolders(3) // with or without
-		pass(deadmanRestartPause/2 + time.Millisecond)
-		d := latest()
-		if d == former {
-			t.Fatal("not replaced after a second")
-		}
-		d.get(func() {
-			if !d.armed || len(d.plans) != 1 || d.lease == 0 {
-				t.Errorf("armed: %t with %d plans for %v", d.armed, len(d.plans), d.lease)
-			}
-		})
-		three.wantLog(t, "the dead man's switch (process 4711) has ended", 1)
-
-		// It fires as the former one did.
-		three.freeze(400 * time.Millisecond)
-		pass(150 * time.Millisecond)
+		close(latest().lost)
+		pass(10 * time.Millisecond)
 		l.wantHolders(2)
-	})
-}
-
-func TestCompanionCannotStart(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		tries := 0
-		var d *fakeDeadman
-		one := l.board(1, func(_ *config.Config, b *fakeBoard) {
-			b.fence = &fakeFence{board: b}
-			b.deadman = func() (Deadman, error) {
-				if tries++; tries <= 3 {
-					return nil, errors.New("there is no room for another process")
-				}
-				d = newFakeDeadman(b)
-				return d, nil
-			}
-		})
-		pass(2 * time.Second)
-		l.wantHolders(1) // the election does not depend on it
-		one.wantProblem(t, "no room for another process")
-		one.wantLog(t, "no room for another process", 1)
-		pass(2 * time.Second)
-		if d == nil {
-			t.Fatalf("tried %d times", tries)
+		three.wantLog(t, "the holder (process 4711), which has the address and the sockets, has ended or stands still", 1)
+		pass(time.Second)
+		err := <-three.ended
+		if err == nil || !strings.Contains(err.Error(), "the holder (process 4711)") {
+			t.Errorf("the daemon ended with %v", err)
 		}
-		d.get(func() {
-			if !d.armed {
-				t.Error("not armed when it has started at last")
-			}
-		})
-		for _, p := range one.mustStatus(t).Problems {
-			t.Errorf("there still is a problem: %s", p)
-		}
+		three.ended <- nil // for whoever waits for all boards
 	})
 }
 

@@ -17,7 +17,7 @@
 //	lan       who is asked by ARP while there is a doubt, and what was heard since
 //	address   the floating address: holding, announcing and defending it, and the probe
 //	lease     the right to answer for the address, and the fence in the kernel that enforces it
-//	deadman   the companion process that releases the address when this one cannot
+//	deadman   the holder, which releases the address when this process cannot
 //	score     the program that computes the board's score
 //	checks    the process that runs the checks, and the grade that they come to
 //	reporter  the log, systemd, the problems and the history of topdog status

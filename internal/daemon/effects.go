@@ -156,12 +156,6 @@ func (d *Daemon) extendLease() {
 	d.address.extendLease(resign, d.leaseEnd(), d.core.OverdueAt())
 }
 
-// companionStarted tells a companion of the dead man's switch what it has to know.
-func (d *Daemon) companionStarted() {
-	d.address.prepareRelease()
-	d.extendLease()
-}
-
 // probed gives the core the outcome of a probe.
 func (d *Daemon) probed(inUse bool) { d.carryOut(d.core.Probed(d.now(), inUse)) }
 

@@ -37,39 +37,39 @@ type fakeFence struct {
 // a port of its own, as a companion does, and keeps what it is told.
 type fakeDeadman struct {
 	*fakeFence
-	exited chan struct{}
+	lost chan struct{}
 
-	plans   []netio.ReleasePlan
-	closed  bool
-	refuses error         // of Prepare
-	slow    time.Duration // between the end of a lease and the RESIGN
-	firedAt time.Duration
+	prepared []netio.PreparedResign
+	closed   bool
+	refuses  error         // of Prepare
+	slow     time.Duration // between the end of a lease and the RESIGN
+	firedAt  time.Duration
 }
 
 // withSwitch gives a board a lease and a switch. The returned function gives the latest one.
 func withSwitch(b *fakeBoard) func() *fakeDeadman {
 	var latest *fakeDeadman
 	b.fence = &fakeFence{board: b}
-	b.deadman = func() (Deadman, error) {
+	b.deadman = func() Deadman {
 		latest = newFakeDeadman(b)
-		return latest, nil
+		return latest
 	}
 	return func() *fakeDeadman { return latest }
 }
 
 func newFakeDeadman(b *fakeBoard) *fakeDeadman {
-	d := &fakeDeadman{fakeFence: b.fence, exited: make(chan struct{})}
+	d := &fakeDeadman{fakeFence: b.fence, lost: make(chan struct{})}
 	b.fence.companion = d
 	return d
 }
 
-func (d *fakeDeadman) Prepare(e netio.ReleasePlan) error {
+func (d *fakeDeadman) Prepare(r netio.PreparedResign) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refuses != nil {
 		return d.refuses
 	}
-	d.plans = append(d.plans, e)
+	d.prepared = append(d.prepared, r)
 	return nil
 }
 
@@ -156,8 +156,7 @@ func (f *fakeFence) CoverAgain() error {
 	return f.coverFails
 }
 
-func (f *fakeFence) Revision() int { return 0 }
-func (f *fakeFence) Close() error  { return nil }
+func (f *fakeFence) Close() error { return nil }
 
 func (f *fakeFence) Closes() bool {
 	f.mu.Lock()
@@ -180,12 +179,12 @@ func (d *fakeDeadman) fire() {
 		return
 	}
 	d.fired, d.firedAt = true, time.Since(d.board.lan.start)
-	var plan netio.ReleasePlan
-	if len(d.plans) > 0 {
-		plan = d.plans[len(d.plans)-1]
+	var prepared netio.PreparedResign
+	if len(d.prepared) > 0 {
+		prepared = d.prepared[len(d.prepared)-1]
 	}
 	d.board.get(func() { d.board.holding = false })
-	time.AfterFunc(d.slow+fakeLatency, func() { d.board.lan.resign(d.board, plan) })
+	time.AfterFunc(d.slow+fakeLatency, func() { d.board.lan.resign(d.board, prepared) })
 }
 
 // untilFired waits for the end of the lease.
@@ -200,17 +199,17 @@ func (d *fakeDeadman) untilFired(t *testing.T) {
 	t.Fatal("the lease has not run out in a second")
 }
 
-// resign sends the RESIGN of a plan to those whom it is for.
-func (l *fakeLAN) resign(from *fakeBoard, e netio.ReleasePlan) {
+// resign sends a prepared RESIGN to those whom it is for.
+func (l *fakeLAN) resign(from *fakeBoard, e netio.PreparedResign) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, other := range l.boards {
 		other.mu.Lock()
-		if r := other.transport; r != nil && other != from && len(e.Resign) > 0 {
+		if r := other.transport; r != nil && other != from && len(e.Datagram) > 0 {
 			for _, to := range e.To {
 				if other.hears(to.Addr()) {
 					r.inbox <- netio.Datagram{
-						Data: e.Resign, Path: pathTo(to.Addr()),
+						Data: e.Datagram, Path: pathTo(to.Addr()),
 						From: netip.AddrPortFrom(from.transport.local, 40000),
 					}
 				}
@@ -220,8 +219,14 @@ func (l *fakeLAN) resign(from *fakeBoard, e netio.ReleasePlan) {
 	}
 }
 
-func (d *fakeDeadman) Exited() <-chan struct{} { return d.exited }
-func (d *fakeDeadman) PID() int                { return 4711 }
+func (d *fakeDeadman) Lost() <-chan struct{} { return d.lost }
+func (d *fakeDeadman) PID() int              { return 4711 }
+
+// Abandon is what becomes of it when the daemon's process ends.
+func (d *fakeDeadman) Abandon() error {
+	d.fire()
+	return d.Close()
+}
 
 func (d *fakeDeadman) Close() error {
 	d.mu.Lock()
@@ -230,11 +235,6 @@ func (d *fakeDeadman) Close() error {
 		d.closed = true
 		if d.companion == d {
 			d.companion = nil
-		}
-		select {
-		case <-d.exited:
-		default:
-			close(d.exited)
 		}
 	}
 	return nil
@@ -246,16 +246,16 @@ func (f *fakeFence) get(read func()) {
 	read()
 }
 
-// lastPlan is what the companion was given last, decoded.
-func (d *fakeDeadman) lastPlan(t *testing.T) (e netio.ReleasePlan, m wire.Message) {
+// lastPrepared is what it was given last, decoded.
+func (d *fakeDeadman) lastPrepared(t *testing.T) (e netio.PreparedResign, m wire.Message) {
 	t.Helper()
 	d.get(func() {
-		if len(d.plans) > 0 {
-			e = d.plans[len(d.plans)-1]
+		if len(d.prepared) > 0 {
+			e = d.prepared[len(d.prepared)-1]
 		}
 	})
-	if len(e.Resign) > 0 {
-		if drop := testCodec(t, d.board.cfg.Keys.Secrets()...).Decode(&m, e.Resign); drop.Dropped() {
+	if len(e.Datagram) > 0 {
+		if drop := testCodec(t, d.board.cfg.Keys.Secrets()...).Decode(&m, e.Datagram); drop.Dropped() {
 			t.Fatalf("the RESIGN is no message: %v", drop)
 		}
 	}

@@ -70,7 +70,6 @@ type fakeBoard struct {
 	announced    int
 	restores     int
 	acquired     bool          // and not released; holding is what the kernel has
-	label        string        // of the address, another one each time that it is acquired
 	renewed      chan struct{} // a renewal that has done its work waits until it is closed; nil for none
 	renewWaits   chan struct{} // a renewal waits until it is closed; nil for none
 	rejoinWaits  chan struct{} // likewise for joining the group again
@@ -81,7 +80,7 @@ type fakeBoard struct {
 	onSend       func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
 	command      func(ctx context.Context, words []string) ([]byte, error)
 	fence        *fakeFence // nil for none
-	deadman      func() (Deadman, error)
+	deadman      func() Deadman
 	openLED      func() (gpio.LED, error) // nil opens led
 	checker      *fakeChecker             // the last one; nil until one was started
 	checkers     int                      // how many were
@@ -384,7 +383,6 @@ func (h fakeHolder) Acquire() error {
 		h.board.onAcquire()
 	}
 	if !h.board.acquired {
-		h.board.label = fmt.Sprintf("eth0:%d", time.Since(h.board.lan.start))
 	}
 	h.board.holding, h.board.acquired = true, true
 	return nil
@@ -428,11 +426,6 @@ func (h fakeHolder) Release() error {
 func (h fakeHolder) Method() (netio.HoldMethod, string) { return netio.HoldTUN, "in a test" }
 func (h fakeHolder) Device() string                     { return "nothing" }
 func (h fakeHolder) Close() error                       { return h.Release() }
-
-func (h fakeHolder) ReleasePlan() (plan netio.ReleasePlan) {
-	h.board.get(func() { plan = netio.ReleasePlan{Link: 7, Label: h.board.label} })
-	return plan
-}
 
 // fakeAnnouncer counts, and finds the foreign machine that the LAN has.
 type fakeAnnouncer struct {

@@ -18,7 +18,7 @@ import (
 
 // group is this board among the others: the sockets, the identity under which it
 // sends, and the route to each board. All datagrams of the daemon are
-// sent by [group.transmit]; only the companion of the dead man's switch sends
+// sent by [group.transmit]; only the holder, as the dead man's switch, sends
 // one of its own, which [group.presign] has signed.
 type group struct {
 	shared

@@ -105,7 +105,7 @@ func isLinkDown(err error) bool { return errors.Is(err, netio.ErrLinkDown) }
 const presignAhead = 1 << 16
 
 // presignSequence is the sequence number of a message that is signed now, for the
-// companion of the dead man's switch to send if this daemon no longer can.
+// holder to send if this daemon no longer can.
 func (g *group) presignSequence() wire.Sequence { return g.sequence + presignAhead }
 
 // presignDue reports whether a message with that number has to be signed anew.

@@ -139,7 +139,7 @@ func TestRotationOfTheKey(t *testing.T) {
 				undisturbed(t, boards, before)
 
 				// The switch says what the others believe.
-				if _, resign := latest().lastPlan(t); resign.Type != wire.TypeResign || resign.Key != test.end.Fingerprint() {
+				if _, resign := latest().lastPrepared(t); resign.Type != wire.TypeResign || resign.Key != test.end.Fingerprint() {
 					t.Errorf("the switch has %v, signed with %v", &resign, resign.Key)
 				}
 				boards[4].freeze(time.Second)

@@ -14,7 +14,7 @@ import (
 // Fence is the lease of the leader, and what in the kernel enforces it; netio.Fence is the
 // real one.
 type Fence interface {
-	// Begin, Extend, Shut, Released and Fired are about the lease. The kernel and the companion
+	// Begin, Extend, Shut, Released and Fired are about the lease. The kernel and the holder
 	// share it.
 	Begin(end time.Duration)
 	Extend(end, wake time.Duration) bool
@@ -26,7 +26,6 @@ type Fence interface {
 	CoverAgain() error
 	// Closes reports whether nobody reaches this board by the addresses once the lease was ended.
 	Closes() bool
-	Revision() int
 	State() (kind netio.FenceKind, problem string)
 	Close() error
 }
@@ -144,14 +143,6 @@ func (l *lease) released() {
 
 // closes reports whether the fence keeps everybody from an address that is not released.
 func (l *lease) closes() bool { return l.fence != nil && l.fence.Closes() }
-
-// revision changes with what the fence has on the interfaces.
-func (l *lease) revision() int {
-	if l.fence == nil {
-		return 0
-	}
-	return l.fence.Revision()
-}
 
 const (
 	coverRetries    = 5

@@ -90,51 +90,6 @@ func TestLeaseBeginsBeforeTheAddressIsAcquired(t *testing.T) {
 	})
 }
 
-// TestPlanBeforeTheAddressIsAcquired: a board that is killed, or stands still, between acquiring the address and
-// its first heartbeat has a companion that knows what to release, also one that was started meanwhile, and
-// also if the address could not be prepared for until now.
-func TestPlanBeforeTheAddressIsAcquired(t *testing.T) {
-	for _, test := range []struct {
-		name           string
-		replaced, late bool
-	}{
-		{"as ever", false, false},
-		{"another companion", true, false},
-		{"no device until now", false, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, l *fakeLAN) {
-				var latest func() *fakeDeadman
-				plans, acquired := 0, false
-				three := l.board(3, nil)
-				two := l.board(2, func(_ *config.Config, b *fakeBoard) {
-					latest = withSwitch(b)
-					if test.late {
-						b.openFails = errors.New("there is no /dev/net/tun")
-					}
-					b.onAcquire = func() {
-						acquired = true
-						latest().get(func() { plans = len(latest().plans) })
-					}
-				})
-				pass(3 * time.Second)
-				l.wantHolders(3)
-				two.get(func() { two.openFails = nil })
-				if test.replaced {
-					close(latest().exited)
-					pass(2 * deadmanRestartPause)
-				}
-				three.Kill()
-				pass(time.Second)
-				l.wantHolders(2)
-				if !acquired || plans != 1 {
-					t.Errorf("acquired: %t, and its companion had %d plans before, want 1", acquired, plans)
-				}
-			})
-		})
-	}
-}
-
 // TestFirstLeaseIsShort: a successor that stands still before its COORDINATOR leaves falls silent before
 // another board claims, which does so half an interval and the questions later.
 func TestFirstLeaseIsShort(t *testing.T) {

@@ -32,7 +32,7 @@ func (stopRequest) handle(d *Daemon)  { d.stop() }
 func (d *Daemon) loop(ctx context.Context) {
 	d.reporter.ready()
 	d.timer = newTimer(d.platform.NewTimer, d.reporter)
-	d.deadman.start(d.companionStarted)
+	d.deadman.start(d.holderLost)
 	d.checks.start()
 	d.showRole()
 	stop := ctx.Done()
@@ -66,7 +66,7 @@ func (d *Daemon) handle(e event) {
 }
 
 // checkDeadman comes before everything that the loop does: a daemon that was frozen
-// must know, before it sends anything, what its companion has done.
+// must know, before it sends anything, what its dead man's switch has done.
 func (d *Daemon) checkDeadman() {
 	switch {
 	case !d.lease.fired():
@@ -209,9 +209,7 @@ func (d *Daemon) stop() {
 // leave releases the address, and closes everything that is open.
 func (d *Daemon) leave() {
 	d.address.close()
-	if !d.address.unreleased { // else the companion goes on to release it
-		d.deadman.close()
-	}
+	d.deadman.close(d.address.unreleased)
 	d.checks.close()
 	d.lease.close()
 	d.closeLink()

@@ -33,8 +33,6 @@ type Holder interface {
 	Renew() (restored bool, err error)
 	Release() error
 	Method() (netio.HoldMethod, string)
-	// ReleasePlan is what there is to release while the addresses are held.
-	ReleasePlan() netio.ReleasePlan
 	Device() string
 	Close() error
 }
@@ -66,10 +64,8 @@ type Frames interface {
 	Close() error
 }
 
-// Platform is what a daemon uses of the machine that it runs on. OpenHolder, OpenAnnouncer,
-// OpenFence and StartDeadman are all that needs privileges besides the sockets: who holds,
-// announces, fences and releases an address may be another process, as long as the daemon has
-// the memory of the lease.
+// Platform is what a daemon uses of the machine that it runs on. What needs rights is done by another
+// process, the holder, see UseHolder. The daemon shares the memory of the lease with it.
 type Platform struct {
 	// Now reads a monotonic clock; nil means netio.Now.
 	Now func() time.Duration
@@ -98,8 +94,8 @@ type Platform struct {
 	// OpenFence makes the lease, and what in the kernel enforces it; nil means that nothing ends a
 	// lease.
 	OpenFence func(addresses []netip.Addr) (Fence, error)
-	// StartDeadman starts the dead man's switch of a fence; nil means that there is none.
-	StartDeadman func() (Deadman, error)
+	// StartDeadman gives the dead man's switch of the fence's lease; nil means that there is none.
+	StartDeadman func() Deadman
 	// StartChecker starts what runs the checks; nil means that none run.
 	StartChecker func() (Checker, error)
 	// Awake returns for how long the machine has been awake since its boot; nil: as long as Now says.
@@ -111,8 +107,8 @@ type Platform struct {
 
 // RealOptions say what of the real machine a daemon uses, besides what is configured.
 type RealOptions struct {
-	// Deadman is the command line of the dead man's switch; nil for none, and no fence either.
-	Deadman []string
+	// Holder is what has the rights; nil for this process, without a fence and a dead man's switch.
+	Holder *netio.Holder
 	// Checker is the command line of the checker; nil for none.
 	Checker []string
 	Log     *logrus.Entry // may be nil if no socket is configured
@@ -177,8 +173,8 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			return t, nil
 		},
 	}
-	if o.Deadman != nil {
-		s.useFence(o.Deadman)
+	if o.Holder != nil {
+		s.useHolder(cfg, o.Holder)
 	}
 	if o.Checker != nil {
 		s.useChecker(o.Checker)
@@ -197,25 +193,31 @@ func (p *Platform) useChecker(command []string) {
 	}
 }
 
-// useFence has the machine enforce a lease: by a fence, and by a dead man's switch that is
-// started by a command.
-func (p *Platform) useFence(deadman []string) {
-	var fence *netio.Fence
-	p.OpenFence = func(addresses []netip.Addr) (Fence, error) {
-		f, err := netio.NewFence(addresses)
-		if err != nil {
-			return nil, err
-		}
-		fence = f
-		return f, nil
+// HolderOptions are what a holder does for a board with that configuration.
+func HolderOptions(cfg *config.Config) netio.HolderOptions {
+	return netio.HolderOptions{Interface: cfg.Interface, Floating: ipsOf(cfg.Addresses), Group: cfg.Multicast, Method: cfg.Hold}
+}
+
+// useHolder has another process do what needs rights. It also enforces a lease: by a fence, and by a dead man's switch.
+func (p *Platform) useHolder(cfg *config.Config, h *netio.Holder) {
+	p.StartDeadman = func() Deadman { return h }
+	p.OpenTransport = func(iface string, local netip.Addr) (Transport, error) {
+		return opened[Transport](h.OpenSockets(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: ipsOf(cfg.Addresses)}))
 	}
-	p.StartDeadman = func() (Deadman, error) {
-		d, err := netio.StartDeadman(deadman, fence)
-		if err != nil {
-			return nil, err
-		}
-		return d, nil
+	p.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
+		return opened[Holder](h.OpenFloating(iface, addresses))
 	}
+	p.OpenAnnouncer = func(link netio.Link) (Announcer, error) { return opened[Announcer](h.OpenAnnouncer(link.Index)) }
+	p.OpenFrames = func(link netio.Link) (Frames, error) { return opened[Frames](h.OpenFrames(link.Index)) }
+	p.OpenFence = func([]netip.Addr) (Fence, error) { return opened[Fence](h.OpenFence()) }
+}
+
+// opened is what was opened. A pointer that is nil is no interface that is nil.
+func opened[I any](what any, err error) (i I, failed error) {
+	if err == nil {
+		i = what.(I)
+	}
+	return i, err
 }
 
 // realLED returns what opens a light, with a note for `topdog cleanup`. That notes

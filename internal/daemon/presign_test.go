@@ -36,7 +36,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 		one, two, three, latest := l.armedThree(nil)
 		d := latest()
 		count := func() (n int) {
-			d.get(func() { n = len(d.plans) })
+			d.get(func() { n = len(d.prepared) })
 			return n
 		}
 		sequence := func() (s wire.Sequence) {
@@ -47,7 +47,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 		}
 		wantWill := func(successor wire.ID) wire.Message {
 			t.Helper()
-			_, resign := d.lastPlan(t)
+			_, resign := d.lastPrepared(t)
 			want := wire.Message{
 				Header: wire.Header{
 					Type: wire.TypeResign, Algorithm: wire.AlgorithmHeir, Sender: three.group.self,
@@ -90,7 +90,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(200 * time.Millisecond)
-		if _, resign := d.lastPlan(t); resign.Term <= first.Term || count() == before {
+		if _, resign := d.lastPrepared(t); resign.Term <= first.Term || count() == before {
 			t.Errorf("the RESIGN is of term %d", resign.Term)
 		}
 
@@ -99,7 +99,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 			c.Peers = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")}
 		})
 		pass(200 * time.Millisecond)
-		e, _ := d.lastPlan(t)
+		e, _ := d.lastPrepared(t)
 		want := []netip.AddrPort{netip.MustParseAddrPort("224.0.0.254:9254"), netip.MustParseAddrPort("10.0.0.1:9254")}
 		if !slices.Equal(e.To, want) {
 			t.Errorf("the RESIGN goes to %v, want %v", e.To, want)
@@ -140,7 +140,7 @@ func TestOldPlanIsBetterThanNone(t *testing.T) {
 		three.wantLog(t, "no room", 1) // once a minute
 		d.get(func() { d.refuses = nil })
 		pass(200 * time.Millisecond)
-		if _, resign := d.lastPlan(t); resign.Resign.Successor != l.boards[0].group.self {
+		if _, resign := d.lastPrepared(t); resign.Resign.Successor != l.boards[0].group.self {
 			t.Errorf("the RESIGN names %v", resign.Resign.Successor)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 // Witness is the machine of a witness: a voter that never leads. It has no address to hold, no
-// light and no companion, and speaks no ARP, so it needs no privilege. What it has are the
+// light and no holder, and speaks no ARP, so it needs no privilege. What it has are the
 // sockets of the group and the watch over the interface.
 func Witness(cfg *config.Config) Platform {
 	p := Real(witnessed(cfg), RealOptions{})

@@ -294,9 +294,6 @@ func (b *loopbackBoard) Method() (netio.HoldMethod, string) {
 
 func (b *loopbackBoard) Device() string { return loopbackInterface }
 
-// ReleasePlan has no use here: nothing watches over this address.
-func (b *loopbackBoard) ReleasePlan() netio.ReleasePlan { return netio.ReleasePlan{} }
-
 // cabled is a transport that hears and says only what its board does.
 type cabled struct {
 	daemon.Transport

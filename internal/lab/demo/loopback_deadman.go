@@ -11,7 +11,7 @@ import (
 
 // loopbackDeadman plays the dead man's switch of a board: when the lease of its daemon ends, or the
 // daemon is killed, it releases the address and sends the RESIGN that the daemon has signed. A goroutine plays
-// the process; the rules and the times are those of netio.Deadman.
+// the process; the rules and the times are those of netio.Holder.
 type loopbackDeadman struct {
 	board     *loopbackBoard
 	fence     *loopbackFence
@@ -19,8 +19,8 @@ type loopbackDeadman struct {
 	dismiss   sync.Once
 	exited    chan struct{}
 
-	mu   sync.Mutex
-	plan netio.ReleasePlan
+	mu       sync.Mutex
+	prepared netio.PreparedResign
 }
 
 // Times of the dead man's switch, see netio.
@@ -35,23 +35,24 @@ const (
 var resignPauses = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 15 * time.Millisecond}
 
 // startDeadman starts the switch of a daemon that starts.
-func (b *loopbackBoard) startDeadman() (daemon.Deadman, error) {
+func (b *loopbackBoard) startDeadman() daemon.Deadman {
 	d := &loopbackDeadman{board: b, fence: b.fence.Load(), dismissed: make(chan struct{}), exited: make(chan struct{})}
 	b.mu.Lock()
 	b.deadman = d
 	b.mu.Unlock()
 	go d.attend()
-	return d, nil
+	return d
 }
 
-func (d *loopbackDeadman) Prepare(plan netio.ReleasePlan) error {
+func (d *loopbackDeadman) Prepare(r netio.PreparedResign) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.plan = plan
+	d.prepared = r
 	return nil
 }
 
-func (d *loopbackDeadman) Exited() <-chan struct{} { return d.exited }
+// Lost never happens: the switch is a part of this process.
+func (d *loopbackDeadman) Lost() <-chan struct{} { return nil }
 
 func (d *loopbackDeadman) PID() int { return os.Getpid() }
 
@@ -61,6 +62,9 @@ func (d *loopbackDeadman) Close() error {
 	<-d.exited
 	return nil
 }
+
+// Abandon is Close: nothing that the daemon could not release is left here.
+func (d *loopbackDeadman) Abandon() error { return d.Close() }
 
 // attend waits for the end of the lease, again and again.
 func (d *loopbackDeadman) attend() {
@@ -107,25 +111,25 @@ func (d *loopbackDeadman) release() {
 	}
 }
 
-// resign sends the RESIGN of the plan once.
+// resign sends the prepared RESIGN once.
 func (d *loopbackDeadman) resign() {
 	d.mu.Lock()
-	plan := d.plan
+	prepared := d.prepared
 	d.mu.Unlock()
 	d.board.mu.Lock()
 	transport := d.board.transport
 	d.board.mu.Unlock()
-	if len(plan.Resign) == 0 || transport == nil {
+	if len(prepared.Datagram) == 0 || transport == nil {
 		return
 	}
-	for _, to := range plan.To { // what fails is as if it were lost
+	for _, to := range prepared.To { // what fails is as if it were lost
 		switch {
 		case to.Addr().IsMulticast():
-			_ = transport.Multicast(plan.Resign)
+			_ = transport.Multicast(prepared.Datagram)
 		case to.Addr() == netio.LimitedBroadcast:
-			_ = transport.Broadcast(plan.Resign)
+			_ = transport.Broadcast(prepared.Datagram)
 		default:
-			_ = transport.Unicast(plan.Resign, to)
+			_ = transport.Unicast(prepared.Datagram, to)
 		}
 	}
 }

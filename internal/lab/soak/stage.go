@@ -167,7 +167,7 @@ func (s *stage) killDaemon(board int) error {
 	return s.signal(board, unix.SIGKILL, func(pid int) bool { return pid == s.board(board).PID() })
 }
 
-func (s *stage) killCompanion(board int) error {
+func (s *stage) killHolder(board int) error {
 	return s.signal(board, unix.SIGKILL, func(pid int) bool { return pid != s.board(board).PID() })
 }
 

@@ -1,0 +1,177 @@
+package netio
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// AttendHolder is the whole life of a holder that was started by StartHolder. It returns when the daemon has ended,
+// and the addresses that it held then are gone.
+func AttendHolder() error { return attendHolder(DefaultLifetime) }
+
+// attendHolder is AttendHolder with the lifetime of the addresses that are added.
+func attendHolder(lifetime time.Duration) error {
+	// The daemon decides when to go. A service manager that ends it signals every process
+	// of the service.
+	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGABRT, unix.SIGPIPE)
+	kind, err := unix.GetsockoptInt(holderSocket, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_SEQPACKET {
+		return errors.New("this is a part of `topdog run`, which starts it: it is of no use by itself")
+	}
+	unix.CloseOnExec(holderSocket)
+	var o HolderOptions
+	if err := json.Unmarshal([]byte(os.Getenv(holderOptionsVariable)), &o); err != nil {
+		return fmt.Errorf("netio: holder: read the options: %w", err)
+	}
+	beginHolder()
+	h := newHolding(o, holderSocket, &heldSockets{})
+	h.trusted, h.lifetime = true, lifetime
+	return h.attend(meanwhile{listener: -1, stop: -1})
+}
+
+// beginHolder makes the process fit for it.
+func beginHolder() {
+	runtime.LockOSThread()
+	// The name of the process; only for people, so it does not matter if it fails.
+	_ = os.WriteFile("/proc/self/comm", []byte("topdog-holder"), 0)
+}
+
+// ServiceOptions are those of a holder that is a service of its own.
+type ServiceOptions struct {
+	// Path is that of the socket at which it is asked. Its directory must exist.
+	Path string
+	// Options reads the configuration, for each daemon anew.
+	Options func() (HolderOptions, error)
+	// UID is who may ask, besides root.
+	UID int
+	// Stop can be read when the holder is to end: an eventfd, for instance.
+	Stop *os.File
+	// Alive is called every now and then, at least after AliveEvery, which is 0 for never: the loop turns.
+	Alive      func()
+	AliveEvery time.Duration
+	// Ready is called when a daemon can ask.
+	Ready func()
+	// Say is told of errors that no daemon is told.
+	Say func(error)
+}
+
+// ServeHolder is the life of such a holder. It serves one daemon after the other.
+func ServeHolder(o ServiceOptions) error {
+	beginHolder()
+	signal.Ignore(unix.SIGPIPE)
+	listener, err := listenForDaemons(o.Path)
+	if err != nil {
+		return fmt.Errorf("netio: holder: listen at %s: %w", o.Path, err)
+	}
+	defer unix.Close(listener)
+	s := service{ServiceOptions: o, listener: listener}
+	defer s.sockets.close()
+	s.Ready()
+	for {
+		daemon, err := s.next()
+		if err != nil || daemon < 0 {
+			return err
+		}
+		s.serve(daemon)
+	}
+}
+
+// service is a holder without a daemon.
+type service struct {
+	ServiceOptions
+	listener int
+	sockets  heldSockets
+}
+
+func listenForDaemons(path string) (fd int, err error) {
+	if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	// What is there is of a holder that has been killed: systemd starts one only.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		unix.Close(fd)
+		return -1, err
+	}
+	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
+		// Who asks is known by SO_PEERCRED.
+		err = os.Chmod(path, 0o666)
+	}
+	if err == nil {
+		err = os.NewSyscallError("listen", unix.Listen(fd, 8))
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// next waits for a daemon; -1 when the holder is to end.
+func (s *service) next() (daemon int, err error) {
+	waits := []unix.PollFd{{Fd: int32(s.listener), Events: unix.POLLIN}, {Fd: int32(s.Stop.Fd()), Events: unix.POLLIN}}
+	for {
+		timeout := -1
+		if s.AliveEvery > 0 {
+			s.Alive()
+			timeout = int(s.AliveEvery.Milliseconds())
+		}
+		_, err := unix.Poll(waits, timeout)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return -1, fmt.Errorf("netio: holder: poll: %w", err)
+		case waits[1].Revents != 0:
+			return -1, nil
+		}
+		if daemon := s.accept(); daemon >= 0 {
+			return daemon, nil
+		}
+	}
+}
+
+// accept takes in who has connected, if it may; else -1.
+func (s *service) accept() int {
+	fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+	if err != nil {
+		return -1
+	}
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err == nil && (peer.Uid == 0 || int(peer.Uid) == s.UID) {
+		return fd
+	}
+	refuse(fd, errors.New("the holder serves the daemon alone, which runs as the user topdog"))
+	return -1
+}
+
+// refuse tells whoever has connected why not.
+func refuse(fd int, why error) {
+	_ = unix.Sendmsg(fd, errorAnswer(why), nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	unix.Close(fd)
+}
+
+// serve serves one daemon until it has ended.
+func (s *service) serve(daemon int) {
+	o, err := s.Options()
+	if err != nil {
+		refuse(daemon, err)
+		return
+	}
+	h := newHolding(o, daemon, &s.sockets)
+	h.alive, h.aliveEvery = s.Alive, s.AliveEvery
+	others := func() {
+		if other := s.accept(); other >= 0 {
+			refuse(other, fmt.Errorf("the holder serves another daemon: %w", unix.EADDRINUSE))
+		}
+	}
+	if err := h.attend(meanwhile{listener: s.listener, others: others, stop: int(s.Stop.Fd())}); err != nil {
+		s.Say(err)
+	}
+}

@@ -1,0 +1,209 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// serviceVariable makes the test binary a holder that is a service: the path of its socket, a colon, and who may ask.
+const serviceVariable = "TOPDOG_TEST_HOLDER"
+
+// attendService is the test binary as such a holder. SIGTERM ends it.
+func attendService(path, uid string) error {
+	id, err := strconv.Atoi(uid)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	stop := os.NewFile(uintptr(fd), "stop")
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM)
+	go func() {
+		<-terminate
+		_, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}()
+	return ServeHolder(ServiceOptions{
+		Path: path, UID: id, Stop: stop, Ready: func() { fmt.Println("ready") },
+		Options: func() (HolderOptions, error) {
+			return HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: deadmanGroup, Method: HoldTUN}, nil
+		},
+		Alive: func() { fmt.Println("alive") }, AliveEvery: 50 * time.Millisecond,
+		Say: func(err error) { fmt.Println(err) },
+	})
+}
+
+// service is a holder on a board that is a service.
+type testService struct {
+	*board
+	*holder
+	path string
+}
+
+func startService(t *testing.T, b *board, uid int) *testService {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "holder")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o755))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := &testService{board: b, path: filepath.Join(dir, "socket")}
+	s.holder = startProcess(t, b, fmt.Sprintf("%s=%s:%d", serviceVariable, s.path, uid))
+	s.hears(t, "ready")
+	return s
+}
+
+// hears waits until the holder says something.
+func (s *testService) hears(t *testing.T, text string) {
+	t.Helper()
+	must(t, s.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
+	for s.lines.Scan() {
+		if s.lines.Text() == text {
+			return
+		}
+	}
+	t.Fatalf("the holder has not said %q", text)
+}
+
+// dial connects as a daemon does, and prepares to hold the address.
+func (s *testService) dial(t *testing.T) *guard {
+	t.Helper()
+	g, err := on(s.board, func() (g *guard, err error) {
+		g = &guard{}
+		if g.Holder, err = DialHolder(s.path); err != nil {
+			return nil, err
+		}
+		return g, g.prepare()
+	})
+	must(t, err)
+	t.Cleanup(func() { g.close() })
+	return g
+}
+
+// TestHolderServesOneAfterTheOther: the holder keeps the port while there is no daemon. The next one is given the same
+// sockets, and hears nothing of the time before.
+func TestHolderServesOneAfterTheOther(t *testing.T) {
+	needTUN(t)
+	l := newLAN(t, 2)
+	b, other := l.boards[0], l.boards[1]
+	neighbour := openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	s := startService(t, b, os.Getuid())
+	for round := range 3 {
+		g := s.dial(t)
+		conn := b.openSockets(t, g)
+		in := inboxOf(t, "board", conn)
+		must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{deadmanGroup}}))
+		g.arm()
+		must(t, g.floating.Acquire())
+		said := fmt.Sprintf("round %d", round)
+		eventually(t, "the board hears its neighbour", func() bool {
+			must(t, neighbour.Multicast([]byte(said)))
+			return len(in.got) > 0
+		})
+		if got, want := <-in.got, heardAs("multicast", []byte(said), other.addr); !strings.HasPrefix(got, want) {
+			t.Errorf("heard %s, want %s", got, want)
+		}
+		if _, err := on(b, func() (*Holder, error) { return DialHolder(s.path) }); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("a second daemon: %v", err)
+		}
+		if round == 1 {
+			must(t, g.Abandon()) // as if it were killed
+		} else {
+			must(t, g.close())
+		}
+		must(t, conn.Close())
+		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+		must(t, neighbour.Multicast([]byte("to nobody")))
+		if taken, err := b.open(Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup}); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("somebody else has the port: %v, %v", taken, err)
+		}
+	}
+	s.hears(t, "alive")
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	must(t, s.cmd.Wait())
+	resigned := 0
+	for len(neighbour.got) > 0 {
+		if strings.HasPrefix(<-neighbour.got, heardAs("multicast", testResign, b.addr)) {
+			resigned++
+		}
+	}
+	if want := 1 + len(resignPauses); resigned != want {
+		t.Errorf("the RESIGN was heard %d times, want %d, of the daemon that was killed", resigned, want)
+	}
+}
+
+// TestHolderServesTheDaemonOnly: who else connects is told so.
+func TestHolderServesTheDaemonOnly(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	b := newLAN(t, 1).boards[0]
+	const daemon, stranger = 4711, 4712
+	s := startService(t, b, daemon)
+	for uid, may := range map[int]bool{0: true, daemon: true, stranger: false} {
+		h, err := as(uid, func() (*Holder, error) { return DialHolder(s.path) })
+		if may {
+			must(t, err)
+			must(t, h.Close())
+		} else if err == nil || !strings.Contains(err.Error(), "the holder serves the daemon alone") {
+			t.Errorf("user %d: %v", uid, err)
+		}
+	}
+	if _, err := DialHolder(s.path + "2"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "does topdog-holder.service run?") {
+		t.Errorf("no holder: %v", err)
+	}
+}
+
+// TestHolderStops: a service manager stops the holder while it serves a daemon. The daemon knows, and the others are told.
+func TestHolderStops(t *testing.T) {
+	needTUN(t)
+	l := newLAN(t, 2)
+	b, other := l.boards[0], l.boards[1]
+	neighbour := openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	s := startService(t, b, os.Getuid())
+	g := s.dial(t)
+	conn := b.openSockets(t, g)
+	defer conn.Close()
+	must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{deadmanGroup}}))
+	g.arm()
+	must(t, g.floating.Acquire())
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	receive(t, "the end of the holder", g.Lost())
+	must(t, s.cmd.Wait())
+	if b.has(t, "", testVIP) || !g.fired() {
+		t.Errorf("the address is there: %t; the daemon knows: %t", b.has(t, "", testVIP), g.fired())
+	}
+	if got := receive(t, "the RESIGN", neighbour.got); !strings.HasPrefix(got, heardAs("multicast", testResign, b.addr)) {
+		t.Errorf("heard %s", got)
+	}
+}
+
+// as connects as another user.
+func as(uid int, dial func() (*Holder, error)) (h *Holder, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread is thrown away with the goroutine
+		id := uintptr(uid)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, id, id, id); errno != 0 {
+			err = errno
+			return
+		}
+		h, err = dial()
+	}()
+	<-done
+	return h, err
+}

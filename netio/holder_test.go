@@ -1,0 +1,622 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"topdog/wire"
+)
+
+// holderWord on its command line makes the test binary a holder.
+const holderWord = "holder"
+
+var holderCommand = []string{"/proc/self/exe", holderWord}
+
+// attend is the test binary as a holder, which removes addresses sooner than the kernel. It returns its exit status.
+func attend() int {
+	if err := attendHolder(longLease); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// testResign is any datagram: netio does not look into it. It has bytes that JSON would not carry as they are.
+var testResign = []byte("the RESIGN \x00\xff\xfe\n")
+
+// longLease is longer than any test.
+const longLease = time.Hour
+
+// heardAs is how an inbox says which datagram it has heard, but for the sender's port.
+func heardAs(way string, datagram []byte, from netip.Addr) string {
+	return fmt.Sprintf("%s %q from %s:", way, datagram, from)
+}
+
+// deadmanGroup is where the boards of these tests speak.
+var deadmanGroup = wire.DefaultGroup
+
+// guardedBoard is a board with a daemon in this process, whose holder has the address, and a neighbour that hears what
+// becomes of it.
+type guardedBoard struct {
+	*board
+	*guard
+	conn      *inbox
+	neighbour *inbox
+}
+
+// newGuardedBoard makes a board that holds the address, with a lifetime so long that only a holder removes it. Its
+// lease has no end.
+func newGuardedBoard(t *testing.T, method HoldMethod) *guardedBoard {
+	t.Helper()
+	if method == HoldTUN {
+		needTUN(t)
+	}
+	l := newLAN(t, 2)
+	b := &guardedBoard{board: l.boards[0]}
+	other := l.boards[1]
+	b.neighbour = openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	b.guard = b.startGuard(t, method)
+	t.Cleanup(func() { b.close() })
+	conn := b.openSockets(t, b.guard)
+	b.conn = inboxOf(t, "board", conn)
+	b.untilHeard(t, conn)
+	must(t, b.prepare(testResign))
+	b.arm()
+	must(t, b.floating.Acquire())
+	return b
+}
+
+func (b *board) openSockets(t testing.TB, g *guard) *Conn {
+	t.Helper()
+	conn, err := on(b, func() (*Conn, error) {
+		return g.OpenSockets(Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup, Floating: []netip.Addr{testVIP}})
+	})
+	must(t, err)
+	return conn
+}
+
+// untilHeard waits until the neighbour hears the board, and has heard all that was said to find out.
+func (b *guardedBoard) untilHeard(t testing.TB, conn *Conn) {
+	t.Helper()
+	said := ""
+	eventually(t, "the neighbour hears the board", func() bool {
+		if len(b.neighbour.got) == 0 {
+			said += "."
+			must(t, conn.Multicast([]byte(said)))
+		}
+		return len(b.neighbour.got) > 0
+	})
+	for last := heardAs("multicast", []byte(said), b.addr); ; {
+		if strings.HasPrefix(receive(t, "the last one", b.neighbour.got), last) {
+			return
+		}
+	}
+}
+
+// prepare has the holder know what to send to the group and to the neighbour.
+func (b *guardedBoard) prepare(datagram []byte) error {
+	return b.Prepare(PreparedResign{Datagram: datagram, To: []netip.AddrPort{deadmanGroup, b.neighbour.self}})
+}
+
+// guard is a holder as a daemon has it.
+type guard struct {
+	*Holder
+	fence    *HeldFence
+	floating *HeldAddresses
+}
+
+// startGuard starts a holder on the board, and has it prepare to hold the address.
+func (b *board) startGuard(t testing.TB, method HoldMethod) *guard {
+	t.Helper()
+	g, err := on(b, func() (*guard, error) { return startGuard(method) })
+	must(t, err)
+	return g
+}
+
+func startGuard(method HoldMethod) (g *guard, err error) {
+	g = &guard{}
+	if g.Holder, err = StartHolder(holderCommand, HolderOptions{
+		Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: deadmanGroup, Method: method,
+	}); err != nil {
+		return nil, err
+	}
+	return g, g.prepare()
+}
+
+// prepare opens what a daemon needs to lead.
+func (g *guard) prepare() (err error) {
+	if g.fence, err = g.OpenFence(); err != nil {
+		return err
+	}
+	g.floating, err = g.OpenFloating("eth0", []netip.Prefix{testFloating})
+	return err
+}
+
+// extend has a lease end then, and the holder look then.
+func extend(f interface {
+	Extend(end, wake time.Duration) bool
+}, end time.Duration) bool {
+	return f.Extend(end, end)
+}
+
+func (g *guard) arm()                          { g.fence.Begin(NoEnd) }
+func (g *guard) extend(end time.Duration) bool { return extend(g.fence, end) }
+func (g *guard) fired() bool                   { return g.fence.Fired() }
+
+// disarm is what a daemon does that releases the addresses, but for the release.
+func (g *guard) disarm() (inTime bool) {
+	inTime = g.fence.Shut()
+	g.fence.Released()
+	return inTime
+}
+
+func (g *guard) close() error {
+	err := g.Close()
+	return errors.Join(err, g.fence.Close())
+}
+
+// wantResign wants the neighbour to hear the RESIGN both ways before anything else.
+func (b *guardedBoard) wantResign(t *testing.T) {
+	t.Helper()
+	missing := map[string]bool{
+		heardAs("multicast", testResign, b.addr): true,
+		heardAs("unicast", testResign, b.addr):   true,
+	}
+	for len(missing) > 0 {
+		got := receive(t, "the RESIGN", b.neighbour.got)
+		before, port, _ := strings.Cut(got, b.addr.String()+":")
+		switch what := before + b.addr.String() + ":"; {
+		case port == strconv.Itoa(int(deadmanGroup.Port())):
+			t.Fatalf("heard %s: a RESIGN must leave the port of the group free", got)
+		case what != heardAs("multicast", testResign, b.addr) && what != heardAs("unicast", testResign, b.addr):
+			t.Fatalf("heard %s, want the RESIGN", got)
+		default:
+			delete(missing, what)
+		}
+	}
+	if drops := b.neighbour.Drops(); drops.WrongTTL > 0 {
+		t.Errorf("%d datagrams came with another TTL than 255", drops.WrongTTL)
+	}
+}
+
+// wantQuiet wants the neighbour to have heard nothing of a companion that has ended.
+func (b *guardedBoard) wantQuiet(t *testing.T) {
+	t.Helper()
+	marker := []byte("nothing came before this")
+	must(t, b.conn.Multicast(marker))
+	if got := receive(t, "the marker", b.neighbour.got); !strings.HasPrefix(got, heardAs("multicast", marker, b.addr)) {
+		t.Errorf("the neighbour heard %s", got)
+	}
+}
+
+func (b *guardedBoard) holds(t testing.TB) bool { return b.has(t, "", testVIP) }
+
+// TestCloseTellsNobody: a daemon that closes its holder has told the others itself.
+func TestCloseTellsNobody(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newGuardedBoard(t, method)
+			must(t, b.Close())
+			must(t, b.Close()) // may be called twice
+			receive(t, "the end of the holder", b.Lost())
+			if b.holds(t) {
+				t.Error("the address is there")
+			}
+			b.wantQuiet(t)
+		})
+	}
+}
+
+// TestLatestResign prepares several at once: the last counts.
+func TestLatestResign(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	for range 20 {
+		must(t, b.prepare([]byte("a former RESIGN")))
+	}
+	must(t, b.prepare(testResign))
+	b.extend(Now() + time.Millisecond)
+	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+	b.wantResign(t)
+}
+
+// TestNobodyToTell has no RESIGN, or one of a time that is over.
+func TestNobodyToTell(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, b *guardedBoard){
+		"none": func(t *testing.T, b *guardedBoard) { must(t, b.Prepare(PreparedResign{})) },
+		"past": func(t *testing.T, b *guardedBoard) {
+			b.disarm()
+			must(t, b.floating.Release())
+			b.arm()
+			must(t, b.floating.Acquire())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newGuardedBoard(t, HoldTUN)
+			prepare(t, b)
+			b.extend(Now() + time.Millisecond)
+			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+			must(t, b.Close())
+			b.wantQuiet(t)
+		})
+	}
+}
+
+// TestForeignAddressStays holds that the holder removes only what it has added.
+func TestForeignAddressStays(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	must(t, removeAddress(b.handle, b.link(t, "eth0").Index, testVIP)) // somebody else has deleted it already
+	b.extend(Now() + time.Millisecond)
+	b.wantResign(t)
+	if !b.has(t, "eth0", b.addr) {
+		t.Error("the board's own address is gone")
+	}
+}
+
+func TestResignTooLong(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	full := PreparedResign{Datagram: make([]byte, wire.MaxPacket)}
+	for n := range 256 {
+		full.To = append(full.To, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 168, 254, byte(n)}), 65535))
+	}
+	if err := b.Prepare(full); err != nil {
+		t.Errorf("a full group: %v", err)
+	}
+	full.Datagram = make([]byte, maxRequestBytes)
+	err := b.Prepare(full)
+	if err == nil || !strings.Contains(err.Error(), "too long for the holder (at most 16383)") {
+		t.Errorf("too much: %v", err)
+	}
+	if b.fired() || !b.extend(Now()+longLease) {
+		t.Error("the switch fired, or cannot be extended")
+	}
+}
+
+// TestHolderStandsStill has a holder sleep over the end of a lease that was extended meanwhile, and of one that was not.
+func TestHolderStandsStill(t *testing.T) {
+	const lease = 20 * time.Millisecond
+	for _, extended := range []bool{true, false} {
+		t.Run(fmt.Sprintf("extended=%t", extended), func(t *testing.T) {
+			b := newGuardedBoard(t, HoldLifetime)
+			b.extend(Now() + longLease)
+			must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
+			eventually(t, "the holder stands still", func() bool { return processState(t, b.PID()) == "T" })
+			b.extend(Now() + lease)
+			until(Now() + 2*lease)
+			if b.fired() || !b.holds(t) {
+				t.Fatal("a frozen holder removes the address")
+			}
+			if extended && !b.extend(Now()+longLease) {
+				t.Fatal("a lease that nobody has ended cannot be extended")
+			}
+			must(t, syscall.Kill(b.PID(), syscall.SIGCONT))
+			if !extended {
+				eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+				b.wantResign(t)
+				return
+			}
+			until(Now() + lease)
+			if b.fired() || !b.holds(t) {
+				t.Error("the holder removed the address at the end of a lease that was extended")
+			}
+		})
+	}
+}
+
+// TestMachineFrozen has both processes of a board stand still over the end of a lease, and go
+// on at the same time: then the daemon is given a moment to extend it.
+func TestMachineFrozen(t *testing.T) {
+	const lease = 10 * time.Millisecond
+	b := newGuardedBoard(t, HoldLifetime)
+	extended := 0
+	for round := range 20 {
+		b.extend(Now() + longLease)
+		must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
+		eventually(t, "the holder stands still", func() bool { return processState(t, b.PID()) == "T" })
+		b.extend(Now() + lease)
+		until(Now() + lease + 2*machineFrozenAfter)
+		must(t, syscall.Kill(b.PID(), syscall.SIGCONT))
+		// From the moment at which the holder goes on to when it waits.
+		for until := Now() + time.Duration(round)*40*time.Microsecond; Now() < until; {
+			runtime.Gosched()
+		}
+		if !b.extend(Now() + longLease) {
+			// This process was slow: the machine is busy.
+			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+			b.disarm()
+			b.arm()
+			must(t, b.floating.Acquire())
+			continue
+		}
+		extended++
+		if round%4 == 0 {
+			until(Now() + 2*daemonWakes)
+		}
+		if b.fired() || !b.holds(t) {
+			t.Fatal("a lease that was extended has run out")
+		}
+	}
+	if extended == 0 {
+		t.Error("the daemon never came in time")
+	}
+	t.Logf("came in time %d times", extended)
+}
+
+// TestNothingWithoutALease: a daemon that may not answer for the address gets it neither added nor renewed nor announced,
+// whatever it asks.
+func TestNothingWithoutALease(t *testing.T) {
+	for name, end := range map[string]func(b *guardedBoard){
+		"released": func(b *guardedBoard) { b.disarm() },
+		"ended":    func(b *guardedBoard) { b.fence.Shut() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newGuardedBoard(t, HoldLifetime)
+			eth0 := b.link(t, "eth0").Index
+			a, err := b.OpenAnnouncer(eth0)
+			must(t, err)
+			must(t, a.Announce(testVIP))
+			_, err = b.floating.Renew()
+			must(t, err)
+			end(b)
+			must(t, b.floating.Release())
+			if err := b.floating.Acquire(); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("acquired: %v", err)
+			}
+			if _, err := b.floating.Renew(); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("renewed: %v", err)
+			}
+			if err := a.Announce(testVIP); !errors.Is(err, ErrNotHeld) {
+				t.Errorf("announced: %v", err)
+			}
+			if b.holds(t) {
+				t.Error("the address is there")
+			}
+		})
+	}
+}
+
+// TestHolderRefuses: a daemon that somebody has taken over gets nothing done but what is configured.
+func TestHolderRefuses(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	eth0 := b.link(t, "eth0").Index
+	other := netip.MustParseAddr("10.77.0.99")
+	a, err := b.OpenAnnouncer(eth0)
+	must(t, err)
+	for want, do := range map[string]func() error{
+		"the holder works on eth0 and not on lo": func() error {
+			_, err := b.OpenSockets(Options{Interface: "lo", Local: netip.MustParseAddr("127.0.0.1"), Group: deadmanGroup})
+			return err
+		},
+		"the holder works on eth0 and not on lo: restart":        func() error { _, err := b.OpenAnnouncer(loopback); return err },
+		"the holder works on eth0 and not on lo: restart topdog": func() error { _, err := b.OpenFrames(loopback); return err },
+		"the holder works on eth0": func() error {
+			_, err := b.OpenFloating("lo", []netip.Prefix{testFloating})
+			return err
+		},
+		"is a floating address, and no board's own": func() error {
+			_, err := b.OpenSockets(Options{Interface: "eth0", Local: testVIP, Group: deadmanGroup})
+			return err
+		},
+		"the holder does not hold 10.77.0.99": func() error {
+			_, err := b.OpenFloating("eth0", []netip.Prefix{netip.PrefixFrom(other, 24)})
+			return err
+		},
+		"the addresses are prepared already": func() error {
+			_, err := b.OpenFloating("eth0", []netip.Prefix{testFloating})
+			return err
+		},
+		"the holder does not announce 10.77.0.99": func() error { return a.Announce(other) },
+		"the holder does not probe for 10.77.0.99": func() error {
+			_, _, err := a.Probe(t.Context(), other, 1, time.Millisecond)
+			return err
+		},
+		"the fence was made already": func() error { _, err := b.OpenFence(); return err },
+		"the holder knows no request 200": func() error {
+			_, err := b.Holder.do(200, nil)
+			return err
+		},
+		"request 10 of the holder has 1 bytes":          func() error { _, err := b.Holder.do(askAnnounce, []byte{1}); return err },
+		"the index of an interface has 4 bytes":         func() error { _, err := b.Holder.do(askAnnouncer, nil); return err },
+		"0 files came with request":                     func() error { _, err := b.Holder.do(askLane, nil); return err },
+		"read the pre-signed RESIGN: invalid character": func() error { _, err := b.Holder.do(askResign, []byte("x")); return err },
+	} {
+		if err := do(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if b.isLost() || b.fired() || !b.holds(t) {
+		t.Error("a refusal has had an effect")
+	}
+}
+
+// TestToldToEnd has a service manager, or a terminal, tell every process to end. Only the
+// daemon decides when to go.
+func TestToldToEnd(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE} {
+		must(t, syscall.Kill(b.PID(), s))
+	}
+	b.extend(Now() + time.Millisecond)
+	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+	b.wantResign(t)
+	if b.isLost() {
+		t.Error("the holder has ended")
+	}
+}
+
+// TestHolderKilled kills the holder: with a TUN device the address goes with it, and its daemon is told.
+func TestHolderKilled(t *testing.T) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) {
+			b := newGuardedBoard(t, method)
+			must(t, b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index}, 0) }))
+			must(t, syscall.Kill(b.PID(), syscall.SIGKILL))
+			receive(t, "the end of the holder", b.Lost())
+			if b.fired() || !b.extend(Now()+longLease) {
+				t.Error("the lease has run out without a holder")
+			}
+			if err := b.prepare(testResign); !errors.Is(err, errHolderLost) {
+				t.Errorf("nobody was told, and the error is %v", err)
+			}
+			b.fence.Shut()
+			release := func() error { return b.in(b.floating.Release) }
+			if method == HoldTUN {
+				eventually(t, "the address is released", func() bool { return release() == nil })
+			} else if err := release(); !errors.Is(err, errHolderLost) {
+				t.Errorf("the address is there, and releasing it gives %v", err)
+			}
+			if got := b.holds(t); got != (method == HoldLifetime) {
+				t.Errorf("the address is there: %t", got)
+			}
+			must(t, b.Close())
+			b.wantQuiet(t)
+		})
+	}
+}
+
+// TestHolderFrozen: a holder that stands still is as good as none, and that is known before the address is gone.
+func TestHolderFrozen(t *testing.T) {
+	b := newGuardedBoard(t, HoldTUN)
+	must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
+	began := Now()
+	_, err := b.floating.Renew()
+	if after := Now() - began; !errors.Is(err, errHolderLost) || after > DefaultLifetime {
+		t.Errorf("renewed after %v: %v", after, err)
+	}
+	receive(t, "the news of it", b.Lost())
+	if err := b.floating.Release(); !errors.Is(err, errHolderLost) {
+		t.Errorf("the address is there, and releasing it gives %v", err)
+	}
+	must(t, b.Close()) // which kills it
+	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+}
+
+func TestHolderByHand(t *testing.T) {
+	out, err := exec.Command(holderCommand[0], holderCommand[1:]...).CombinedOutput()
+	const want = "this is a part of `topdog run`, which starts it: it is of no use by itself\n"
+	if status, ok := errors.AsType[*exec.ExitError](err); !ok || status.ExitCode() != 1 || string(out) != want {
+		t.Errorf("it says %q and ends with %v", out, err)
+	}
+}
+
+func TestHolderCannotStart(t *testing.T) {
+	before := openFiles(t)
+	_, err := StartHolder([]string{"/nonexistent/topdog", holderWord}, HolderOptions{})
+	if err == nil || !strings.Contains(err.Error(), "start the holder") || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+}
+
+// TestNothingLeaks starts and ends holders again and again, and opens things again and again by one.
+func TestNothingLeaks(t *testing.T) {
+	b := newGuardedBoard(t, HoldTUN)
+	fds := func() int {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", b.PID()))
+		must(t, err)
+		return len(files)
+	}
+	eth0 := b.link(t, "eth0").Index
+	open := func() {
+		must(t, b.prepare(testResign))
+		must(t, b.openSockets(t, b.guard).Close())
+		a, err := b.OpenAnnouncer(eth0)
+		must(t, err)
+		must(t, a.Close())
+		f, err := b.OpenFrames(eth0)
+		must(t, err)
+		must(t, f.Close())
+		_, err = b.floating.Renew()
+		must(t, err)
+	}
+	open()
+	var theirs int
+	eventually(t, "the holder has closed its packet sockets", func() bool { n := fds(); same := n == theirs; theirs = n; return same })
+	before := openFiles(t)
+	for range 5 {
+		open()
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+	eventually(t, "the holder has closed all", func() bool { return fds() <= theirs })
+
+	use := func() { must(t, b.startGuard(t, HoldTUN).close()) }
+	use()
+	before = openFiles(t)
+	for range 3 {
+		use()
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+}
+
+func processState(t testing.TB, pid int) string {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(t, err)
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	state, _, _ := strings.Cut(rest, " ")
+	return state
+}
+
+// glob returns the links that match a pattern and lead to a target.
+func glob(t testing.TB, pattern, target string) (found []string) {
+	t.Helper()
+	links, err := filepath.Glob(pattern)
+	must(t, err)
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && to == target {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(entries)
+}
+
+// TestProgramText: what a companion drops must come back from the program's file as it was.
+func TestProgramText(t *testing.T) {
+	// The lines of proc_pid_smaps(5) that matter, of a position-independent program.
+	const smaps = `01000000-01400000 r-xp 00001000 fe:00 1234    /usr/bin/topdog
+Anonymous:             0 kB
+THPeligible:           0
+01400000-01600000 r--p 00401000 fe:00 1234    /usr/bin/topdog
+Anonymous:          2048 kB
+01600000-01700000 r--p 00601000 fe:00 1234    /usr/bin/topdog
+Anonymous:             0 kB
+01700000-01710000 rw-p 00701000 fe:00 1234    /usr/bin/topdog
+Anonymous:             0 kB
+40000000-40400000 ---p 00000000 00:00 0
+Anonymous:             0 kB
+7fff0000-7fff2000 r-xp 00000000 00:00 0       [vdso]
+Anonymous:             0 kB
+`
+	want := []span{{0x01000000, 0x01400000}, {0x01600000, 0x01700000}}
+	if got := programText(smaps); !slices.Equal(got, want) {
+		t.Errorf("would drop %x, want %x", got, want)
+	}
+	own, err := os.ReadFile("/proc/self/smaps")
+	must(t, err)
+	if len(programText(string(own))) == 0 {
+		t.Error("nothing of this program would be dropped")
+	}
+}

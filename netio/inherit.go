@@ -1,0 +1,140 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// heldSockets are the sockets of a group that a holder keeps open while the daemon starts anew. So nobody
+// else can bind to the port meanwhile, and no switch forgets the group.
+type heldSockets struct {
+	options Options
+	index   int // of the interface when they were opened
+	files   []int
+}
+
+// openHeld opens the sockets of a Conn, as files that nothing reads.
+func openHeld(o Options) (held heldSockets, err error) {
+	c, err := Open(o)
+	if err != nil {
+		return held, err
+	}
+	// The runtime would be woken by each packet that arrives. It lets go of what a Conn closes.
+	defer c.Close()
+	held = heldSockets{options: o, index: c.index}
+	for _, socket := range c.sockets {
+		raw, err := socket.SyscallConn()
+		if err != nil {
+			held.close()
+			return held, err
+		}
+		copied := -1
+		if failed := raw.Control(func(fd uintptr) { copied, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); failed != nil || err != nil {
+			held.close()
+			return held, fmt.Errorf("netio: keep the sockets on %s: %w", o.Interface, errors.Join(failed, err))
+		}
+		held.files = append(held.files, copied)
+	}
+	return held, nil
+}
+
+// are reports whether these are the sockets of such a Conn, on the interface as it is now.
+func (h *heldSockets) are(o Options) bool {
+	if len(h.files) == 0 || h.options.Interface != o.Interface || h.options.Local != o.Local || h.options.Group != o.Group {
+		return false
+	}
+	link, err := net.InterfaceByName(o.Interface)
+	return err == nil && link.Index == h.index
+}
+
+func (h *heldSockets) close() {
+	closeAll(h.files)
+	*h = heldSockets{}
+}
+
+// inherit returns a Conn of sockets that openHeld has opened with the same options. It takes the files over.
+func inherit(o Options, files []int) (*Conn, error) {
+	c, err := newConn(o)
+	if err == nil {
+		err = c.inherit(files)
+	} else {
+		closeAll(files)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("netio: take over the sockets on %s: %w", o.Interface, err)
+	}
+	return c, nil
+}
+
+func (c *Conn) inherit(files []int) error {
+	defer closeAll(files) // the runtime works on duplicates
+	binds := c.binds()
+	if len(files) != len(binds) {
+		return fmt.Errorf("%d sockets were given instead of %d", len(files), len(binds))
+	}
+	link, err := net.InterfaceByName(c.options.Interface)
+	if err != nil {
+		return fmt.Errorf("%w (no such interface)", ErrLinkDown)
+	}
+	c.index = link.Index
+	for i, bind := range binds {
+		discard(files[i])
+		if err := c.inheritSocket(files[i], bind); err != nil {
+			_ = c.Close()
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Conn) inheritSocket(fd int, b bind) error {
+	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	file := os.NewFile(uintptr(copied), "udp "+b.to.String())
+	defer file.Close()
+	packets, err := net.FilePacketConn(file)
+	if err != nil {
+		return err
+	}
+	socket, ok := packets.(*net.UDPConn)
+	if !ok {
+		packets.Close()
+		return errors.New("one of them is no UDP socket")
+	}
+	return c.add(socket, b.path)
+}
+
+// discardMax bounds what is thrown away: more than a socket has room for, and a flood ends it all the same.
+const discardMax = 4096
+
+// discard throws away what a socket has received while nobody read it. It was said to the daemon before.
+func discard(fd int) {
+	var b [1]byte
+	for range discardMax {
+		if _, _, err := unix.Recvfrom(fd, b[:], unix.MSG_DONTWAIT|unix.MSG_TRUNC); err != nil {
+			return
+		}
+	}
+}
+
+// bind is an address that one of the sockets is bound to, and the way by which something comes there.
+type bind struct {
+	to   netip.AddrPort
+	path Path
+}
+
+// binds are those of all sockets, in the order in which they are opened.
+func (c *Conn) binds() []bind {
+	all := []bind{{c.self, PathUnicast}, {c.options.Group, PathMulticast}, {c.broadcast, PathBroadcast}}
+	for _, addr := range c.options.Floating {
+		all = append(all, bind{netip.AddrPortFrom(addr.Unmap(), c.self.Port()), PathFloating})
+	}
+	return all
+}
