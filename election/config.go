@@ -3,10 +3,7 @@ package election
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"topdog/wire"
 )
@@ -72,7 +69,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("election: a group has at most %d boards, not %d", wire.MaxBoards, len(c.Members))
 	case c.Detector >= detectorCount, c.Fanout >= fanoutCount, c.ScoreSource >= scoreSourceCount:
 		return errors.New("election: no such detector, fanout or score source")
-	case !utf8.ValidString(c.Name) || strings.ContainsFunc(c.Name, unicode.IsControl):
+	case !wire.NameFits(c.Name):
 		// A HELLO with it could not be sent, so nobody would know this board.
 		return fmt.Errorf("election: the name %+q is not printable UTF-8", c.Name)
 	}

@@ -68,6 +68,7 @@
 //	                 31      grace that the sender wishes for; 0: no wish
 //	                 32      n: length of the name, 0 to 32
 //	                 33 ...  name: n bytes of UTF-8, no control characters     33 + n bytes
+//	                         (Cc) and no marks of direction (Bidi_Control)
 //	             33+n - 36+n score, optional                                   37 + n bytes
 //	             37+n - 40+n fingerprint of the key that the sender signs with;
 //	                         optional, and only together with the score and with

@@ -40,6 +40,7 @@ func TestRejected(t *testing.T) {
 		{"HELLO: name cut in a character", TypeHello, set(32, 2), Drop{Malformed, 34}},
 		{"HELLO: C0 control character", TypeHello, set(37, 0x1b), Drop{Malformed, 37}},
 		{"HELLO: C1 control character", TypeHello, set(34, 0xc2, 0x9b), Drop{Malformed, 34}},
+		{"HELLO: mark of direction", TypeHello, set(33, 0xe2, 0x80, 0xae), Drop{Malformed, 33}},
 		{"COORDINATOR: nobody", TypeCoordinator, set(20, 0, 0, 0, 0), Drop{Malformed, 20}},
 		{"COORDINATOR: interval 0", TypeCoordinator, set(24, 0, 0), Drop{Malformed, 24}},
 		{"CHALLENGE: target nobody", TypeChallenge, set(20, 0, 0, 0, 0), Drop{Malformed, 20}},

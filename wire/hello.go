@@ -136,12 +136,16 @@ func (h *Hello) summary() string {
 	return s
 }
 
+// NameFits reports whether a HELLO can carry the name.
+func NameFits(name string) bool { return len(name) <= MaxName && badName(name) < 0 }
+
 // badName returns the place of the first byte that a name must not contain, or
 // -1. Names are shown on terminals, and in a group without a key anybody may send one:
-// control characters (Unicode's class Cc) would let the sender drive the terminal.
+// control characters (Unicode's class Cc) would let the sender drive the terminal, and
+// marks of direction (the property Bidi_Control) would let it turn a line around.
 func badName(name string) int {
 	for at, r := range name {
-		if unicode.IsControl(r) {
+		if unicode.In(r, unicode.Cc, unicode.Bidi_Control) {
 			return at
 		}
 		if r == utf8.RuneError {

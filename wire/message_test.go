@@ -38,6 +38,7 @@ func TestFieldErrors(t *testing.T) {
 		{TypeHello, "Name", func(m *Message) { m.Hello.Name = strings.Repeat("x", MaxName+1) }},
 		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "caf\xe9" }},
 		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "\x1b[2J" }},
+		{TypeHello, "Name", func(m *Message) { m.Hello.Name = "a\u2066b" }},
 		{TypeAnswer, "Age", func(m *Message) { m.Answer.Age = -time.Microsecond }},
 		{TypeCoordinator, "Coordinator", func(m *Message) { m.Coordinator.Coordinator = Nobody }},
 		{TypeCoordinator, "Interval", func(m *Message) { m.Coordinator.Interval = 2 * time.Minute }},

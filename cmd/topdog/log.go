@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/term"
+
+	"topdog/internal/console"
 )
 
 // newLog returns the log that goes to standard error: for a person with the
@@ -28,9 +31,13 @@ var syslogLevels = map[logrus.Level]int{
 	logrus.WarnLevel: 4, logrus.InfoLevel: 6, logrus.DebugLevel: 7, logrus.TraceLevel: 7,
 }
 
+// Format writes the level before each line for the journal: a line without one would have
+// another, and one that a name or a program has brought along could choose it.
 func (f formatter) Format(e *logrus.Entry) ([]byte, error) {
+	message := console.Printable(e.Message)
 	if f.journal {
-		return fmt.Appendf(nil, "<%d>%s\n", syslogLevels[e.Level], e.Message), nil
+		level := fmt.Sprintf("<%d>", syslogLevels[e.Level])
+		return []byte(level + strings.ReplaceAll(message, "\n", "\n"+level) + "\n"), nil
 	}
-	return fmt.Appendf(nil, "%s %-7s %s\n", e.Time.Format(time.StampMilli), e.Level, e.Message), nil
+	return fmt.Appendf(nil, "%s %-7s %s\n", e.Time.Format(time.StampMilli), e.Level, message), nil
 }

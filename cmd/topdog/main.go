@@ -57,7 +57,7 @@ func main() {
 // attend is the life of a companion of the daemon. It returns its exit status.
 func attend(life func() error, stderr io.Writer) int {
 	if err := life(); err != nil {
-		fmt.Fprintln(stderr, "topdog:", err)
+		complain(stderr, err)
 		return exitFailure
 	}
 	return 0
@@ -80,7 +80,7 @@ func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	fmt.Fprintln(stderr, "topdog:", err)
+	complain(stderr, err)
 	var bad config.Errors
 	var usage usageError
 	var asked setup.UsageError

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,8 +93,14 @@ func say(c *cobra.Command, text string, err error) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(c.OutOrStdout(), text)
+	_, err = fmt.Fprintln(c.OutOrStdout(), console.Printable(text))
 	return err
+}
+
+// complain says what went wrong. The text may have names of other boards in it, or what a
+// program has printed.
+func complain(stderr io.Writer, err error) {
+	fmt.Fprintln(stderr, "topdog:", console.Printable(err.Error()))
 }
 
 // withSocket gives a command the flag for the control socket.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ the command line, 3 if the daemon does not run, 4 if it does not answer.`,
 			}
 			s, err := client.Status(c.Context())
 			if err != nil {
-				fmt.Fprintln(c.ErrOrStderr(), "topdog:", err)
+				complain(c.ErrOrStderr(), err)
 			} else if err := show(s); err != nil {
 				return err
 			}
@@ -98,10 +99,20 @@ func showStatus(w io.Writer, s console.Status, asJSON bool) error {
 
 // printJSON prints v for programs, and for people who read along.
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
+	return writeJSON(w, v, "  ")
+}
+
+// writeJSON prints v as JSON that a terminal can show.
+func writeJSON(w io.Writer, v any, indent string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", indent)
 	e.SetEscapeHTML(false) // no page shows this
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(console.PrintableJSON(text.Bytes()))
+	return err
 }
 
 // textOptions makes a text fit the terminal, if w is one.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,9 +23,7 @@ program when something happens, see topdog hooks and topdog lead.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := console.Dial(socketPath(c)).Watch(c.Context(), console.WatchOptions{Alive: true}, func(t console.Transition) error {
 				if asJSON {
-					e := json.NewEncoder(c.OutOrStdout())
-					e.SetEscapeHTML(false) // no page shows this
-					return e.Encode(t)
+					return writeJSON(c.OutOrStdout(), t, "")
 				}
 				_, err := fmt.Fprintln(c.OutOrStdout(), t.Text())
 				return err
@@ -55,7 +52,7 @@ as long as this board leads, use topdog lead.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := console.Dial(socketPath(c)).Status(c.Context())
 			if err != nil {
-				fmt.Fprintln(c.ErrOrStderr(), "topdog:", err)
+				complain(c.ErrOrStderr(), err)
 				return exitStatus(console.ExitStatus(s, err))
 			}
 			if !s.Leads() {

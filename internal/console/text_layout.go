@@ -1,9 +1,11 @@
 package console
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -13,23 +15,52 @@ const joint = '\u00a0'
 // joined puts joints in place of blanks.
 func joined(text string) string { return strings.ReplaceAll(text, " ", string(joint)) }
 
-// clean makes text fit for a terminal. Names come from other boards, over a
-// network: a control sequence in one must not reach the screen of the person
-// who asks, nor may a mark that reverses the direction of the line.
+// clean makes one line of text fit for a terminal.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == utf8.RuneError:
-			return '?'
-		case r == joint:
-			return r
-		case unicode.IsSpace(r):
+		if unicode.IsSpace(r) && r != joint {
 			return ' '
-		case !unicode.IsPrint(r):
-			return '?'
 		}
-		return r
+		return shown(r)
 	}, text)
+}
+
+// Printable makes text fit for a terminal, and keeps its lines and tabs.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return shown(r)
+	}, text)
+}
+
+// shown is what a terminal gets of a character. Names come from other boards, over a
+// network: a control sequence in one must not reach the screen of the person who asks,
+// nor may a mark that reverses the direction of the line.
+func shown(r rune) rune {
+	if r == joint || r != utf8.RuneError && unicode.IsPrint(r) {
+		return r
+	}
+	return '?'
+}
+
+// PrintableJSON escapes what is not printable in JSON, where it can be in strings only.
+// encoding/json leaves DEL, the C1 control characters and marks of direction as they are.
+func PrintableJSON(text []byte) []byte {
+	clean := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			clean = utf8.AppendRune(clean, r)
+		case r > 0xffff: // a pair of surrogates (RFC 8259, section 7)
+			high, low := utf16.EncodeRune(r)
+			clean = fmt.Appendf(clean, `\u%04x\u%04x`, high, low)
+		default:
+			clean = fmt.Appendf(clean, `\u%04x`, r)
+		}
+	}
+	return clean
 }
 
 // cells is how many columns of a terminal a character takes.

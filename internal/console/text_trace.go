@@ -36,7 +36,7 @@ const (
 
 func (p *page) tracedChange(t *Trace, c *TracedChange) {
 	p.item(strong, "", 0, t.changeHeadline(c))
-	p.line(dim, pad("ms", atWidth, true)+pad("+ms", deltaWidth, true)+strings.Repeat(" ", spacing)+"on "+t.boardName(t.Board, t.Name))
+	p.line(dim, pad("ms", atWidth, true)+pad("+ms", deltaWidth, true)+strings.Repeat(" ", spacing)+"on "+clean(t.boardName(t.Board, t.Name)))
 	before := c.ZeroNs
 	for i := range c.Steps {
 		s := &c.Steps[i]

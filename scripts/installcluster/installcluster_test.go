@@ -35,7 +35,7 @@ printf 'installed %s' "$(cat "$BOARD/version")"`,
 	// A package is a file with its version and its architecture.
 	"apt-get": `for file; do :; done
 read -r version arch <"$file"
-if [ -e "$BOARD/full" ]; then echo "E: You don't have enough free space in /var/cache/apt/archives/."; exit 100; fi
+if [ -e "$BOARD/full" ]; then cat "$BOARD/full"; echo "E: You don't have enough free space in /var/cache/apt/archives/."; exit 100; fi
 [ "$arch" = "$(cat "$BOARD/arch")" ] || { echo "package architecture ($arch) does not match system"; exit 100; }
 echo "$version" >"$BOARD/version"
 ln -sf "$(dirname "$0")/installed-topdog" "$BOARD/usr/bin/topdog"
@@ -56,6 +56,7 @@ init)
 	for a; do case $a in --export | --import) exec "$TOPDOG" init --config "$config" "$@" ;; esac; done
 	echo "topdog init $*" >>"$BOARD/log"
 	for a; do [ "$a" != --interface ] || exec "$TOPDOG" init --config "$config" "$@"; done
+	[ ! -e "$BOARD/asks" ] || { printf 'Which %s? ' "$(cat "$BOARD/asks")"; read -r address; set -- "$address"; }
 	[ -e "$config" ] || set -- "$@" --interface eth0
 	exec "$TOPDOG" init --config "$config" "$@" ;;
 status)
@@ -64,7 +65,7 @@ status)
 	for b in "$BOARDS"/*; do
 		[ ! -e "$b/runs" ] || ! cmp -s "$b/etc/topdog/key" "$BOARD/etc/topdog/key" || leader=${b##*/}
 	done
-	printf '{\n  "board": {\n    "leader": "no"\n  },\n  "leader": "id-of-%s",\n  "leader_name": "%s",\n  "term": 1\n}\n' "$leader" "$leader" ;;
+	printf '{\n  "board": {\n    "leader": "no"\n  },\n  "leader": "id-of-%s",\n  "leader_name": "%s",\n  "term": 1\n}\n' "$leader" "$(cat "$BOARDS/$leader/name" 2>/dev/null || echo "$leader")" ;;
 *) exit 9 ;;
 esac`,
 }
