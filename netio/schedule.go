@@ -8,12 +8,28 @@ const (
 	// take-over nobody probes: the address is known to be free, or soon will be, and
 	// every second of doubt is a second of outage.
 	ProbeCount = 3
-	// DefendInterval is DEFEND_INTERVAL: when a rival keeps claiming our address,
-	// answer at once and then at most once in this time, or the two hosts would flood
-	// the link. Answering means to start the announcements over (see
-	// AnnouncementDelay).
-	DefendInterval = 10 * time.Second
+	// defendEvery and defendBurst say how often a claim of a rival is answered: five at once, and
+	// then two a second. RFC 5227, section 2.4 (c), allows one answer in ten seconds
+	// (DEFEND_INTERVAL), so that two hosts do not flood the link, and is deliberately not
+	// followed: one forged announcement a second would leave the clients without the
+	// address for most of the time. Four packets a second flood nobody.
+	defendEvery = 500 * time.Millisecond
+	defendBurst = 5
 )
+
+// Defence says which claims of a rival to our address are answered. Answering means to start the
+// announcements over (see AnnouncementDelay). The zero Defence answers the first claims.
+type Defence struct{ restedAt time.Duration } // when as many as defendBurst may be answered again
+
+// Answer reports whether a claim that is heard now is answered. now must not go backwards.
+func (d *Defence) Answer(now time.Duration) bool {
+	rested := max(d.restedAt, now)
+	if rested-now > (defendBurst-1)*defendEvery {
+		return false
+	}
+	d.restedAt = rested + defendEvery
+	return true
+}
 
 // AnnouncementDelay says how long to wait before the next announcement, given
 // how many have been sent since the address was acquired. The announcements

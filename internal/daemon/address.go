@@ -53,7 +53,7 @@ type address struct {
 	announcer  Announcer     // nil while the link is closed
 	announceAt time.Duration // when it is announced next; never if it was not while the lease is over
 	announced  int           // how often it was since it was acquired
-	defendedAt time.Duration // when the announcements were last started over because of a rival
+	defence    netio.Defence
 	rivalHeard func(addr netip.Addr, mac net.HardwareAddr)
 	probes     int // how often the address was probed, to tell the answers apart
 }

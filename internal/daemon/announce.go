@@ -33,7 +33,7 @@ func (a *address) announce() {
 }
 
 // listenForRivals begins to defend the address: whoever claims it hears from us
-// again (RFC 5227, section 2.4), at once and then not too often.
+// again (RFC 5227, section 2.4), at once and then not too often (netio.Defence).
 func (a *address) listenForRivals() {
 	if a.announcer == nil {
 		return
@@ -46,10 +46,9 @@ func (a *address) listenForRivals() {
 // defend announces the address against a machine that claims it.
 func (a *address) defend(addr netip.Addr, rival net.HardwareAddr) {
 	now := a.now()
-	if !a.held || (a.defendedAt > 0 && now-a.defendedAt < netio.DefendInterval) {
+	if !a.held || !a.defence.Answer(now) {
 		return
 	}
-	a.defendedAt = now
 	if a.reporter.claimIsForeign(now) {
 		text := fmt.Sprintf("%v claims %v, which this board holds: find that machine and give it another address", rival, addr)
 		a.reporter.warn(console.ProblemAddressConflict, text, time.Minute)

@@ -455,18 +455,32 @@ func TestDefendsTheAddress(t *testing.T) {
 		_, _, three := l.three()
 		pass(time.Minute)
 		mac := net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
-		three.get(func() { three.announced = 0 })
-		for range 5 {
-			three.claimed(mac)
-		}
-		pass(time.Millisecond)
-		three.get(func() {
-			if three.announced != 1 {
-				t.Errorf("announced %d times, want once for a burst of claims", three.announced)
+		for _, test := range []struct {
+			name       string
+			claims     int
+			every      time.Duration
+			want, logs int
+		}{
+			{"a burst", 20, 0, 5, 1},
+			{"one a second", 30, time.Second, 30, 0},
+			{"a flood", 3000, 10 * time.Millisecond, 64, 0}, // for 30 s: five, and then two a second
+		} {
+			pass(70 * time.Second)
+			three.get(func() { three.announced, three.logged = 0, nil })
+			for range test.claims {
+				three.claimed(mac)
+				pass(test.every)
 			}
-		})
-		three.wantProblem(t, mac.String())
-		l.wantHolders(3)
+			pass(time.Millisecond)
+			three.get(func() {
+				if three.announced != test.want {
+					t.Errorf("%s: %d claims were answered, want %d", test.name, three.announced, test.want)
+				}
+			})
+			three.wantProblem(t, mac.String())
+			three.wantLog(t, "find that machine", test.logs)
+			l.wantHolders(3)
+		}
 	})
 }
 

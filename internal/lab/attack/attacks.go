@@ -78,7 +78,7 @@ func watchOnly(ctx context.Context, s *scene, o options) (Result, error) {
 }
 
 // undefended are the floods of which nothing is promised.
-var undefended = map[string]bool{"bad-tags-board": true, "garp": true, "garp-10": true}
+var undefended = map[string]bool{"bad-tags-board": true, "garp-10": true}
 
 // inQuick are the floods of the short form.
 var inQuick = map[string]bool{
