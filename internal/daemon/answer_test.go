@@ -13,14 +13,14 @@ import (
 	"topdog/wire"
 )
 
-// signed returns a HELLO with the key of the tests, as somebody may have recorded it.
-func signed(t *testing.T, id wire.ID, incarnation wire.Incarnation) []byte {
+// signed returns a HELLO that is signed with the first key, if there is one.
+func signed(t *testing.T, id wire.ID, incarnation wire.Incarnation, keys ...[]byte) []byte {
 	t.Helper()
 	m := &wire.Message{Header: wire.Header{
 		Type: wire.TypeHello, Algorithm: wire.AlgorithmHeir, Sender: id, Incarnation: incarnation, Sequence: 1, Priority: 100,
 	}}
 	m.Hello.Interval = 1000
-	packet, err := testCodec(t, bytes.Repeat([]byte{7}, wire.KeySize)).Append(nil, m)
+	packet, err := testCodec(t, keys...).Append(nil, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestAnswersTheLinkOnly(t *testing.T) {
 						}
 					}
 				})
-				one.played(signed(t, 77, 5), netip.MustParseAddrPort(test.from))
+				one.played(signed(t, 77, 5, bytes.Repeat([]byte{7}, wire.KeySize)), netip.MustParseAddrPort(test.from))
 				pass(time.Millisecond)
 				one.get(func() {
 					if diff := cmp.Diff(test.want, got); diff != "" {

@@ -491,7 +491,7 @@ func TestOtherKey(t *testing.T) {
 		four := l.board(4, func(c *config.Config, _ *fakeBoard) { c.Keys = config.Keyring{Signs: testKey(1)} })
 		pass(3 * time.Second)
 		l.wantHolders(3)
-		one.wantProblem(t, "packets from 10.0.0.4 fail authentication")
+		one.wantProblem(t, "packets of somebody who claims to be 10.0.0.4 fail authentication")
 		four.wantProblem(t, "fail authentication")
 	})
 }

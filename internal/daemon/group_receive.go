@@ -111,24 +111,26 @@ func (g *group) duplicateID(from netip.Addr) {
 }
 
 // drop counts a packet that was not accepted. Most need no attention. Some
-// say that a board is set up wrongly.
+// say that a board is set up wrongly. Nothing of such a packet is authenticated, and its
+// source address is what somebody has put there: people are told of a claim.
 func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 	g.counts.dropped[reason]++
-	var text string
+	var says string
 	switch reason {
 	case wire.BadTag:
-		text = fmt.Sprintf("packets from %v fail authentication: its key differs from this board's", from.Addr())
+		says = "fail authentication: if that is a board of this group, its key differs from this board's"
 	case wire.Unauthenticated:
-		text = fmt.Sprintf("packets from %v are not authenticated, and this group has a key: copy the key file to that board", from.Addr())
+		says = "are not authenticated, and this group has a key: if that is a board of this group, copy the key file to it"
 	case wire.NotExpectingAuth:
-		text = fmt.Sprintf("packets from %v are authenticated, and this board has no key: copy the key file to this board", from.Addr())
+		says = "are authenticated, and this board has no key: if that is a board of this group, copy the key file to this board"
 	case wire.BadVersion:
-		text = fmt.Sprintf("packets from %v have another version of the protocol, and are of another group or key", from.Addr())
+		says = "have another version of the protocol, and are of another group or key"
 	default:
 		return
 	}
 	// One problem for each reason, whoever sends them: a source address is easily
 	// made up, and the log must not grow with what somebody makes up.
+	text := fmt.Sprintf("packets of somebody who claims to be %v %s", from.Addr(), says)
 	g.reporter.warn(console.ProblemKind(reason.Identifier()), text, time.Minute)
 }
 

@@ -31,9 +31,11 @@ const (
 	// problemsMax bounds what is remembered.
 	problemsMax = 32
 	// tellEvery bounds how often the same problem is logged, and retellEvery how
-	// often it is when it says something else.
-	tellEvery   = 10 * time.Minute
-	retellEvery = 10 * time.Second
+	// often it is when it says something else. What others cause, they can have say something
+	// else with each packet, so that is logged once in retellOthersEvery.
+	tellEvery         = 10 * time.Minute
+	retellEvery       = 10 * time.Second
+	retellOthersEvery = time.Minute
 )
 
 func (p *problem) is(kind console.ProblemKind, board wire.ID) bool {
@@ -55,7 +57,11 @@ func (p *problems) note(kind console.ProblemKind, board wire.ID, text string, la
 		return true
 	}
 	known := &p.list[i]
-	tell = now-known.told > tellEvery || (known.text != text && now-known.told > retellEvery)
+	retell := retellEvery
+	if lasts != forever {
+		retell = retellOthersEvery
+	}
+	tell = now-known.told > tellEvery || (known.text != text && now-known.told > retell)
 	if tell {
 		known.told = now
 	}

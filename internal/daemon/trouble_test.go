@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -157,6 +158,65 @@ func TestLogIsBounded(t *testing.T) {
 			}
 		})
 		one.wantProblem(t, "not permitted") // was not pushed out
+	})
+}
+
+// TestStrangersAreClaims: whoever has no key chooses what its packets look like, and what their source is.
+// People are told of a claim, and once a minute for each reason.
+func TestStrangersAreClaims(t *testing.T) {
+	hello := func(keys ...[]byte) func(*testing.T) []byte {
+		return func(t *testing.T) []byte { return signed(t, 77, 5, keys...) }
+	}
+	ours, other := bytes.Repeat([]byte{7}, wire.KeySize), bytes.Repeat([]byte{1}, wire.KeySize)
+	old := func(t *testing.T) []byte {
+		packet := signed(t, 77, 5, other)
+		packet[0] = packet[0]&0x1f | 1<<5 // the version is in the high bits
+		return packet
+	}
+	for _, test := range []struct {
+		name   string
+		keys   config.Keyring
+		packet func(*testing.T) []byte
+		says   string
+	}{
+		{"another key", config.Keyring{Signs: testKey(7)}, hello(other), "fail authentication"},
+		{"without a key", config.Keyring{Signs: testKey(7)}, hello(), "are not authenticated, and this group has a key"},
+		{"with a key, and this board has none", config.Keyring{}, hello(ours), "are authenticated, and this board has no key"},
+		{"another version", config.Keyring{Signs: testKey(7)}, old, "have another version of the protocol"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Keys = test.keys })
+				pass(2 * time.Second)
+				one.get(func() { one.logged = nil })
+				packet := test.packet(t)
+				for n := range 170 {
+					from := netip.AddrFrom4([4]byte{10, 0, 0, byte(101 + n%100)})
+					one.played(packet, netip.AddrPortFrom(from, wire.DefaultGroup.Port()))
+					pass(time.Second)
+				}
+				one.get(func() {
+					if n := len(one.logged); n > 3 {
+						t.Errorf("%d lines were logged in 170 s, want one a minute: %q", n, one.logged)
+					}
+				})
+				one.wantProblem(t, "packets of somebody who claims to be 10.0.0.170 "+test.says)
+			})
+		})
+	}
+}
+
+// TestForgedClaimsAreLoggedOnceAMinute has somebody claim the address with another MAC address each time.
+func TestForgedClaimsAreLoggedOnceAMinute(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		pass(time.Minute)
+		three.get(func() { three.logged = nil })
+		for n := range 170 {
+			three.claimed(net.HardwareAddr{2, 0, 0, 0, 9, byte(n)})
+			pass(time.Second)
+		}
+		three.wantLog(t, "find that machine", 3)
 	})
 }
 
