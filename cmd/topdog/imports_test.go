@@ -43,7 +43,7 @@ var importRules = []struct {
 	{"topdog/internal/lab/observe", []string{"golang.org/x/sys/"}, []string{"testing"}, "whoever watches a cluster knows nothing of its boards"},
 	{"topdog/internal/lab/netns", []string{"topdog/internal/lab/observe", "github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},
 	{"topdog/internal/lab/cluster", []string{"topdog/internal/config", "topdog/internal/console", "topdog/internal/lab/netns", "topdog/internal/lab/observe"}, []string{"testing"}, "tests, demo and benchmarks run daemons alike, and from outside"},
-	{"topdog/internal/lab/attack", []string{"topdog/wire", "topdog/internal/config", "topdog/internal/lab/", "golang.org/x/sys/"}, []string{"testing"}, "an adversary has no part of the daemon; the configuration reads the key of which it plays recordings"},
+	{"topdog/internal/lab/attack", []string{"topdog/wire", "topdog/election", "topdog/internal/config", "topdog/internal/lab/", "golang.org/x/sys/"}, []string{"testing"}, "an adversary has no part of the daemon; the configuration reads the key of which it plays recordings"},
 	{"topdog/internal/lab/webpage", nil, []string{"testing", "net/http"}, "where a page is has nothing to do with what is on it"},
 	{"topdog/internal/lab/demopage", []string{"topdog/internal/web", "golang.org/x/sys/"}, []string{"testing", "topdog/internal/daemon", "text/template"}, "what talks to browsers knows nothing of boards"},
 	{"topdog/cmd/topdog", nil, []string{"testing", "html/template", "net/http/pprof", "github.com/google/go-cmp/cmp"}, "no test code in the daemon, and nothing large that nobody asked for"},

@@ -59,13 +59,18 @@ func TestProgram(t *testing.T) {
 
 // A result that breaks a promise is an error; one of another system, or without a promise, is none.
 func TestJudge(t *testing.T) {
-	list := []attack{{Key: "flood", Defended: true}, {Key: "spoof"}}
+	list := []attack{{Key: "flood", Defended: true}, {Key: "spoof"}, {Key: "dark", lacks: bright}, {Key: "slow", lacks: soon}}
 	for name, c := range map[string]struct {
 		result Result
 		want   string
 	}{
 		"nothing happened":   {Result{System: "topdog", Attack: "flood", Longest: time.Second}, ""},
 		"moved":              {Result{System: "topdog", Attack: "flood", Moves: 2}, "flood moved the address 2 times"},
+		"disturbed":          {Result{System: "topdog", Attack: "flood", Moves: 1, Late: time.Second}, ""},
+		"dark":               {Result{System: "topdog", Attack: "dark", For: time.Second, Outage: 200 * time.Millisecond}, "dark kept the client from the address for 200 ms"},
+		"bright":             {Result{System: "topdog", Attack: "dark", For: time.Second, Outage: 20 * time.Millisecond}, ""},
+		"never":              {Result{System: "topdog", Attack: "slow", Took: []time.Duration{coldFor}}, "slow took 20000 ms"},
+		"soon":               {Result{System: "topdog", Attack: "slow", Took: []time.Duration{time.Second}}, ""},
 		"two holders":        {Result{System: "topdog", Attack: "flood", Two: time.Millisecond}, "two boards had it for 1.0 ms"},
 		"failed":             {Result{System: "topdog", Attack: "spoof", Note: "no such thing"}, "spoof: no such thing"},
 		"no promise":         {Result{System: "topdog", Attack: "spoof", Moves: 2}, ""},
@@ -105,16 +110,16 @@ func TestTable(t *testing.T) {
 	r := &report{Processors: 2, Places: places()[:1], Attacks: []attack{{Key: "a", Title: "a flood"}, {Key: "b", Title: "a crash"}, {Key: "c", Title: "no luck"}},
 		Results: []Result{
 			{System: "topdog", Place: "apart", Attack: "a", Rate: 20000, Moves: 1, Two: 1500 * time.Microsecond, Longest: 12 * time.Millisecond,
-				Outage: 20 * time.Millisecond, Leader: 0.2, Follower: 0.1, Sends: 7, Status: 9 * time.Millisecond, StatusMost: 80 * time.Millisecond, StatusFailed: 1},
+				Outage: 20 * time.Millisecond, Leader: 0.2, Follower: 0.1, Sends: 7, Status: 9 * time.Millisecond, StatusMost: 80 * time.Millisecond, StatusFailed: 1, Late: 5 * time.Millisecond},
 			{System: "topdog", Place: "apart", Attack: "b", Rate: 1, Took: []time.Duration{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}},
 			{System: "topdog", Place: "apart", Attack: "c", Note: "it was not there\nand more"},
 		}}
 	var out bytes.Buffer
 	must(t, r.write(&out))
 	want := strings.Join([]string{"", "the laptop has a processor of its own (2 processors)", "",
-		"attack   system  a second          moves  two holders  outage  in all  leader  follower  sends  status  most             took",
-		"a flood  topdog  20000             1      1.5 ms       12 ms   20 ms   20.0 %  10.0 %    7      9.0 ms  80 ms, 1 failed  -",
-		"a crash  topdog  1.0               0      0 ms         -       -       -       -         -      -       -                2.0 ms, p95 3.0 ms, most 3.0 ms",
+		"attack   system  a second          moves  two holders  outage  in all  leader  follower  sends  status  most             late    took",
+		"a flood  topdog  20000             1      1.5 ms       12 ms   20 ms   20.0 %  10.0 %    7      9.0 ms  80 ms, 1 failed  5.0 ms  -",
+		"a crash  topdog  1.0               0      0 ms         -       -       -       -         -      -       -                -       2.0 ms, p95 3.0 ms, most 3.0 ms",
 		"no luck  topdog  it was not there", ""}, "\n")
 	var got strings.Builder
 	for line := range strings.Lines(out.String()) {
@@ -144,9 +149,9 @@ func TestPage(t *testing.T) {
 
 ### The laptop has a processor of its own
 
-| attack | a second | moves | two holders | longest outage | outage in all | the leader's processor | a follower's | a follower sends | ` + "`topdog status`" + ` |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| a flood | 20000 | 3 / 0 | 1.5 ms / 0 ms | 0 ms | 0 ms | 20.0 % / 10.0 % | 0.0 % | 7 | none / 80 ms |
+| attack | a second | moves | two holders | longest outage | outage in all | the leader's processor | a follower's | a follower sends | ` + "`topdog status`" + ` | late |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| a flood | 20000 | 3 / 0 | 1.5 ms / 0 ms | 0 ms | 0 ms | 20.0 % / 10.0 % | 0.0 % | 7 | none / 80 ms | 0 ms |
 
 ### How long it takes
 

@@ -19,6 +19,8 @@ type attack struct {
 	Defended bool `json:"defended"`
 	// quick says that the short form has it.
 	quick bool
+	// lacks says what else an attack has done that it must not, or "". It may be nil.
+	lacks func(Result) string
 	// unable says why a system in a place has no such attack, or "".
 	unable func(system, place) string
 	run    func(ctx context.Context, s *scene, o options) (Result, error)
@@ -39,7 +41,7 @@ func attacks() []attack {
 		byUser("silent", "a user holds 60 silent connections", "silent"),
 		attack{Key: "bind", Title: "a user takes the port while the daemon restarts: until it is back", unable: topdogOnly, run: bindDuringRestart},
 		attack{Key: "cold-arp", Title: "somebody answers for the address at a cold start: until one leads", unable: topdogOnly, run: coldARP},
-		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, unable: topdogOnly, run: clones},
+		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, lacks: soon, unable: topdogOnly, run: clones},
 		underFlood("kill-bad-tags", "SIGKILL of the leader under 20,000/s bad tags: until another answers", "bad-tags", killed, repaired),
 		underFlood("pull-bad-tags", "the leader's cable is pulled under 20,000/s bad tags: until another answers", "bad-tags", pulled, plugged),
 		underFlood("kill-lives", "SIGKILL of the leader under 20,000/s recordings: until another answers", "lives", killed, repaired),
@@ -77,6 +79,26 @@ func watchOnly(ctx context.Context, s *scene, o options) (Result, error) {
 	})
 }
 
+// soon wants what takes time not to take as long as the attack is watched.
+func soon(r Result) string {
+	if len(r.Took) > 0 && r.Took[len(r.Took)-1] > coldFor/2 {
+		return "took " + r.took()
+	}
+	return ""
+}
+
+// mostDark is the part of the time for which forged ARP may keep the client from the address. The goal is a hundredth;
+// one answer that comes late is more than that of a short attack.
+const mostDark = 0.1
+
+// bright wants the client to be answered most of the time.
+func bright(r Result) string {
+	if r.Outage.Seconds() > mostDark*r.For.Seconds() {
+		return "kept the client from the address for " + millis(r.Outage)
+	}
+	return ""
+}
+
 // undefended are the floods of which nothing is promised.
 var undefended = map[string]bool{"bad-tags-board": true, "garp-10": true}
 
@@ -89,13 +111,16 @@ var inQuick = map[string]bool{
 const quickRate = 10_000
 
 func flood(f Flood) attack {
-	unable := topdogFloods
+	unable, lacks := topdogFloods, func(Result) string { return "" }
+	if f.Key == "garp" {
+		lacks = bright
+	}
 	switch f.Key {
 	case "garp", "garp-10", "arp", "arp-35000":
 		unable = anySystem
 	}
 	return attack{
-		Key: f.Key, Title: f.Title, Rate: f.Rate, Defended: !undefended[f.Key], quick: inQuick[f.Key], unable: unable,
+		Key: f.Key, Title: f.Title, Rate: f.Rate, Defended: !undefended[f.Key], quick: inQuick[f.Key], lacks: lacks, unable: unable,
 		run: func(ctx context.Context, s *scene, o options) (Result, error) {
 			frames, err := f.frames(s.laptop)
 			if err != nil {

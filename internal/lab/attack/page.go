@@ -32,7 +32,7 @@ func (r *report) markdown() string {
 	var b strings.Builder
 	for _, p := range r.Places {
 		mine := r.chosen(func(x Result) bool { return x.Place == p.Key && ours(x) && len(x.Took) == 0 })
-		r.table(&b, p.Title, mine, []string{"a second", "moves", "two holders", "longest outage", "outage in all", "the leader's processor", "a follower's", "a follower sends", "`topdog status`"}, figures)
+		r.table(&b, p.Title, mine, []string{"a second", "moves", "two holders", "longest outage", "outage in all", "the leader's processor", "a follower's", "a follower sends", "`topdog status`", "late"}, figures)
 	}
 	took := r.chosen(func(x Result) bool { return ours(x) && len(x.Took) > 0 })
 	r.table(&b, "how long it takes", took, []string{"median", "p95", "most", "runs"}, times)
@@ -60,7 +60,7 @@ func figures(x Result) []string {
 		status += fmt.Sprintf(", %d failed", x.StatusFailed)
 	}
 	cells := x.cells()
-	return append(cells[:5:5], percent(x.Leader), percent(x.Follower), fmt.Sprintf("%.0f", x.Sends), status)
+	return append(cells[:5:5], percent(x.Leader), percent(x.Follower), fmt.Sprintf("%.0f", x.Sends), status, millis(x.Late))
 }
 
 // times are those of a result that is one.

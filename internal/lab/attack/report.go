@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"topdog/election"
 )
 
 // report is all that was measured.
@@ -67,7 +69,7 @@ func (r *report) write(out io.Writer) error {
 	for _, p := range r.Places {
 		fmt.Fprintf(out, "\n%s (%d processors)\n\n", p.Title, r.Processors)
 		tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "attack\tsystem\ta second\tmoves\ttwo holders\toutage\tin all\tleader\tfollower\tsends\tstatus\tmost\ttook\t")
+		fmt.Fprintln(tw, "attack\tsystem\ta second\tmoves\ttwo holders\toutage\tin all\tleader\tfollower\tsends\tstatus\tmost\tlate\ttook\t")
 		for _, a := range r.Attacks {
 			for _, one := range r.Results {
 				if one.Attack == a.Key && one.Place == p.Key {
@@ -89,7 +91,7 @@ func (x Result) cells() []string {
 	}
 	cells := []string{
 		fmt.Sprintf("%.0f", x.Rate), fmt.Sprint(x.Moves), millis(x.Two), millis(x.Longest), millis(x.Outage),
-		percent(x.Leader), percent(x.Follower), fmt.Sprintf("%.0f", x.Sends), millis(x.Status), millis(x.StatusMost), x.took(),
+		percent(x.Leader), percent(x.Follower), fmt.Sprintf("%.0f", x.Sends), millis(x.Status), millis(x.StatusMost), millis(x.Late), x.took(),
 	}
 	if x.Rate < 10 {
 		cells[0] = fmt.Sprintf("%.1f", x.Rate)
@@ -98,7 +100,7 @@ func (x Result) cells() []string {
 		cells[9] += fmt.Sprintf(", %d failed", x.StatusFailed)
 	}
 	if len(x.Took) > 0 { // what takes time is no matter of outages
-		for i := 3; i < 10; i++ {
+		for i := 3; i < 11; i++ {
 			cells[i] = "-"
 		}
 	}
@@ -121,8 +123,8 @@ func (x Result) text() string {
 	if x.Note != "" {
 		return firstLine(x.Note)
 	}
-	text := fmt.Sprintf("%.0f/s, moves %d, two holders %s, longest outage %s, in all %s, leader %s, follower %s, sends %.0f/s, status %s",
-		x.Rate, x.Moves, millis(x.Two), millis(x.Longest), millis(x.Outage), percent(x.Leader), percent(x.Follower), x.Sends, millis(x.StatusMost))
+	text := fmt.Sprintf("%.0f/s, moves %d, two holders %s, longest outage %s, in all %s, leader %s, follower %s, sends %.0f/s, status %s, late %s",
+		x.Rate, x.Moves, millis(x.Two), millis(x.Longest), millis(x.Outage), percent(x.Leader), percent(x.Follower), x.Sends, millis(x.StatusMost), millis(x.Late))
 	if len(x.Took) > 0 {
 		text += ", took " + x.took()
 	}
@@ -144,6 +146,16 @@ func millis(d time.Duration) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
+// pauseMax is for how long this program, which runs with the priority of the daemons, may stand still in an attack
+// whose moves are judged. A leader that is late by more than its grace may be replaced, and rightly so.
+var pauseMax = election.DefaultGrace(election.DefaultInterval)
+
+// moved reports whether the address was not where it should have been all the time.
+func (x Result) moved() bool { return x.Moves > 0 || x.Two > 0 }
+
+// disturbed reports whether that may have other reasons than the attack.
+func (x Result) disturbed() bool { return x.moved() && x.Late > pauseMax }
+
 // judge says which promises topdog did not keep.
 func (r *report) judge() error {
 	var errs []error
@@ -155,8 +167,11 @@ func (r *report) judge() error {
 		switch {
 		case x.Note != "":
 			errs = append(errs, fmt.Errorf("%s: %s", x.Attack, x.Note))
-		case r.Attacks[i].Defended && (x.Moves > 0 || x.Two > 0):
+		case r.Attacks[i].Defended && x.moved() && !x.disturbed():
 			errs = append(errs, fmt.Errorf("%s moved the address %d times, and two boards had it for %s: that must not be", x.Attack, x.Moves, millis(x.Two)))
+		}
+		if lacks := r.Attacks[i].lacks; lacks != nil && lacks(x) != "" {
+			errs = append(errs, fmt.Errorf("%s %s: that must not be", x.Attack, lacks(x)))
 		}
 	}
 	return errors.Join(errs...)
