@@ -45,15 +45,15 @@ func TestNoAllocations(t *testing.T) {
 		m := a.says(TypeHeartbeat)
 		none("Admit", func() {
 			m.Sequence++
-			if v := g.Admit(0, m); v.Drop != Accepted {
+			if v := g.Admit(0, here, m); v.Drop != Accepted {
 				t.Fatal(v.Drop)
 			}
 		})
-		none("Admit of a duplicate", func() { g.Admit(0, m) })
+		none("Admit of a duplicate", func() { g.Admit(0, here, m) })
 		if authenticated {
 			m := b.says(TypeHeartbeat)
-			g.Admit(0, m)
-			none("Admit of a stranger", func() { g.Admit(0, m) })
+			g.Admit(0, here, m)
+			none("Admit of a stranger", func() { g.Admit(0, here, m) })
 		}
 	}
 }
@@ -113,6 +113,6 @@ func BenchmarkAdmit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Sequence++
-		g.Admit(0, m)
+		g.Admit(0, here, m)
 	}
 }

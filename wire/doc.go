@@ -254,8 +254,8 @@
 // from an (id, incarnation) to which it does not listen
 //
 //   - drops the packet as Unproven, even if it is a CHALLENGE or a PROOF;
-//   - sends a CHALLENGE with a random nonce to the sender, but not more often
-//     than every 20 ms, a time that doubles with every repetition up to 640
+//   - sends a CHALLENGE with a random nonce to where the packet came from, but not
+//     more often than every 20 ms to this life there, a time that doubles with every repetition up to 640
 //     ms. For 500 ms repetitions carry the same nonce, so that a slow answer
 //     still counts;
 //   - begins to listen when a PROOF with that nonce comes from that (id,
@@ -265,8 +265,12 @@
 //     and would have to prove itself again.
 //
 // A board answers every CHALLENGE for its id and incarnation with a PROOF,
-// whether it listens to the sender or not. Replies to senders to which it does not
-// listen are limited to 200 per second and kind, after 256 at once. Two boards that
+// whether it listens to the sender or not. PROOFs to senders to which it does not
+// listen are limited to 200 per second, after 256 at once. All boards of a group would
+// challenge the sender of the same recording, so that is the limit of their CHALLENGEs together:
+// a board that listens to n others sends one (n+1)th of that, 8 at once at least. A
+// CHALLENGE that is met does not count. When half of those that may be sent at once are
+// spent, the rest is kept for source addresses that have not had theirs. Two boards that
 // meet usually listen to each other on neither side, and then the reply is a PROOF
 // and a CHALLENGE.
 //

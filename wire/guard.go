@@ -2,6 +2,7 @@ package wire
 
 import (
 	"maps"
+	"net/netip"
 	"time"
 )
 
@@ -25,8 +26,19 @@ const (
 
 	// replyEvery and replyBurst limit the replies to unproven senders, of either kind:
 	// 200 a second, and at once as many as a full group needs when it meets a new board.
+	// A PROOF is asked of one board. Every board of the group would challenge the sender of the
+	// same recording, so the challenges of all boards together have that limit, and each board
+	// its share of it: as many boards as it listens to do the same.
 	replyEvery = 5 * time.Millisecond
 	replyBurst = MaxBoards + 1
+
+	// When half of the challenges that may be sent at once are spent, the other half is kept for
+	// source addresses that have not spent theirs: sourceBurst at once, and then a part of the board's share
+	// as if there were a flood from as many addresses as have a limit of their own (sources). So the
+	// recordings that somebody plays do not keep the board from challenging a new one at another address.
+	sources     = 256
+	sourceBurst = 4
+	leastBurst  = 2 * sourceBurst // of a board in a large group
 
 	// maxChallenges bounds the challenges that are remembered. At most
 	// replyBurst + nonceLife/replyEvery = 456 are sent within the life of a nonce, so
@@ -54,12 +66,13 @@ type Guard struct {
 
 	boards     map[ID]*board
 	namesakes  map[Incarnation]*board // the boards with our id
-	challenges map[contact]*outstanding
+	challenges map[asked]*outstanding
 
 	// A message of an unproven sender may be a recording, which somebody can play at any
 	// rate, so replies to them are limited: each kind by itself, so that a flood of one
 	// does not use up the other.
 	challengeLimit limit
+	sourceLimits   [sources]limit // of challenges, by the last byte of the source address
 	proofLimit     limit
 }
 
@@ -69,9 +82,23 @@ type contact struct {
 	incarnation Incarnation
 }
 
-// before orders contacts by id, then incarnation.
-func (c contact) before(d contact) bool {
-	return c.id < d.id || c.id == d.id && c.incarnation < d.incarnation
+// asked is whom a challenge is for: a life that was heard from an address. Whoever plays a board's
+// packets from elsewhere gets challenges of his own, and does not delay those of the board.
+type asked struct {
+	contact
+	source netip.Addr
+}
+
+// before orders by id, then incarnation, then address.
+func (a asked) before(b asked) bool {
+	switch {
+	case a.id != b.id:
+		return a.id < b.id
+	case a.incarnation != b.incarnation:
+		return a.incarnation < b.incarnation
+	default:
+		return a.source.Less(b.source)
+	}
 }
 
 // board is what the guard remembers of one id.
@@ -105,7 +132,7 @@ type Verdict struct {
 	Replies []Message
 
 	// ReplyByMulticast says that the replies must be multicast: the sender uses
-	// our id and so perhaps our address, or did not answer a challenge by unicast.
+	// our id and so perhaps our address.
 	ReplyByMulticast bool
 }
 
@@ -113,34 +140,32 @@ type Verdict struct {
 // come from nonce (RandomNonce, outside of tests).
 func NewGuard(self ID, incarnation Incarnation, authenticated bool, nonce func() Nonce) *Guard {
 	return &Guard{
-		self:           contact{self, incarnation},
-		authenticated:  authenticated,
-		nonce:          nonce,
-		boards:         make(map[ID]*board),
-		namesakes:      make(map[Incarnation]*board),
-		challenges:     make(map[contact]*outstanding),
-		challengeLimit: limit{every: replyEvery, burst: replyBurst},
-		proofLimit:     limit{every: replyEvery, burst: replyBurst},
+		self:          contact{self, incarnation},
+		authenticated: authenticated,
+		nonce:         nonce,
+		boards:        make(map[ID]*board),
+		namesakes:     make(map[Incarnation]*board),
+		challenges:    make(map[asked]*outstanding),
 	}
 }
 
-// Admit judges a message that Codec.Decode has accepted. now is the reading of a
-// monotonic clock and must not go backwards.
-func (g *Guard) Admit(now time.Duration, m *Message) Verdict {
-	from := contact{m.Sender, m.Incarnation}
-	if from == g.self {
+// Admit judges a message that Codec.Decode has accepted, and that came from an address. now is
+// the reading of a monotonic clock and must not go backwards.
+func (g *Guard) Admit(now time.Duration, source netip.Addr, m *Message) Verdict {
+	from := asked{contact{m.Sender, m.Incarnation}, source}
+	if from.contact == g.self {
 		return Verdict{Drop: Own}
 	}
-	b := g.board(from)
+	b := g.board(from.contact)
 	switch {
 	case b != nil && b.current.incarnation == from.incarnation:
-		return g.admitKnown(now, b, &b.current, m)
+		return g.admitKnown(now, from, b, &b.current, m)
 	case b != nil && b.hasFormer && b.former.incarnation == from.incarnation:
-		return g.admitKnown(now, b, &b.former, m)
+		return g.admitKnown(now, from, b, &b.former, m)
 	case g.authenticated:
 		return g.admitUnknown(now, from, m)
 	default:
-		return g.beginLife(now, from, m.Key, newWindow(m.Sequence, 0))
+		return g.beginLife(now, from.contact, m.Key, newWindow(m.Sequence, 0))
 	}
 }
 
@@ -154,9 +179,9 @@ func (g *Guard) board(c contact) *board {
 }
 
 // admitKnown judges a message of a life that was admitted before.
-func (g *Guard) admitKnown(now time.Duration, b *board, l *life, m *Message) Verdict {
+func (g *Guard) admitKnown(now time.Duration, from asked, b *board, l *life, m *Message) Verdict {
 	if g.authenticated && !l.provenWith(m.Key) {
-		return g.admitOtherKey(now, b, l, m)
+		return g.admitOtherKey(now, from, b, l, m)
 	}
 	return g.admitNew(now, b, l, m)
 }
@@ -164,10 +189,9 @@ func (g *Guard) admitKnown(now time.Duration, b *board, l *life, m *Message) Ver
 // admitOtherKey judges a message of a life that has proven itself, but not with the key of the
 // message. Both keys are accepted, so it counts; and the life is asked to prove itself with this
 // one as well, before the other is not accepted any more.
-func (g *Guard) admitOtherKey(now time.Duration, b *board, l *life, m *Message) Verdict {
-	from := contact{m.Sender, m.Incarnation}
+func (g *Guard) admitOtherKey(now time.Duration, from asked, b *board, l *life, m *Message) Verdict {
 	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
-		delete(g.challenges, from)
+		g.proved(from)
 		l.prove(m.Key, m.Sequence)
 		b.heardAt = now
 		return Verdict{Namesake: m.Sender == g.self.id, ReplyByMulticast: m.Sender == g.self.id}
@@ -194,14 +218,14 @@ func (g *Guard) admitNew(now time.Duration, b *board, l *life, m *Message) Verdi
 
 // admitUnknown judges a verified message of a life that has not proven itself. It
 // does not disturb what is known of the id: the message may be a recording.
-func (g *Guard) admitUnknown(now time.Duration, from contact, m *Message) Verdict {
+func (g *Guard) admitUnknown(now time.Duration, from asked, m *Message) Verdict {
 	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
-		delete(g.challenges, from)
-		return g.beginLife(now, from, m.Key, newWindow(m.Sequence, m.Sequence))
+		g.proved(from)
+		return g.beginLife(now, from.contact, m.Key, newWindow(m.Sequence, m.Sequence))
 	}
 	v := Verdict{Drop: Unproven, ReplyByMulticast: from.id == g.self.id}
 	// One round trip is enough for both if neither side has listened to the other.
-	if g.challenged(m) && g.proofLimit.allow(now) {
+	if g.challenged(m) && g.proofLimit.allow(now, rate{replyEvery, replyBurst}) {
 		v.Replies = append(v.Replies, proofFor(m))
 	}
 	if !g.hasRoom(now, from.id) {
@@ -213,14 +237,11 @@ func (g *Guard) admitUnknown(now time.Duration, from contact, m *Message) Verdic
 }
 
 // askForProof adds a challenge of a life to the replies, if it is time to.
-func (g *Guard) askForProof(now time.Duration, from contact, v *Verdict) {
-	nonce, again, ask := g.challenge(now, from)
+func (g *Guard) askForProof(now time.Duration, from asked, v *Verdict) {
+	nonce, ask := g.challenge(now, from)
 	if !ask {
 		return
 	}
-	// Whoever repeats a board's packet from another address would get every
-	// challenge sent there. The board itself receives the second one, by multicast.
-	v.ReplyByMulticast = v.ReplyByMulticast || again
 	v.Replies = append(v.Replies, Message{
 		Header:    Header{Type: TypeChallenge, Reply: true},
 		Challenge: Challenge{Target: from.id, Incarnation: from.incarnation, Nonce: nonce},
@@ -292,18 +313,47 @@ func proofFor(m *Message) Message {
 }
 
 // provedBy reports whether the nonce is the one that the life was challenged with, in time.
-func (g *Guard) provedBy(now time.Duration, from contact, n Nonce) bool {
+func (g *Guard) provedBy(now time.Duration, from asked, n Nonce) bool {
 	c := g.challenges[from]
 	return c != nil && now-c.drawnAt <= nonceLife && n == c.nonce
 }
 
-// challenge returns the nonce to challenge the life with, if it is time to.
-func (g *Guard) challenge(now time.Duration, from contact) (nonce Nonce, again, ask bool) {
-	c := g.challenges[from]
-	if c != nil && now-c.askedAt < c.retry || !g.challengeLimit.allow(now) {
-		return Nonce{}, false, false
+// proved ends a challenge that was met. It does not count, so that boards which all start at once
+// have to wait for nothing but their proofs.
+func (g *Guard) proved(from asked) {
+	delete(g.challenges, from)
+	all, one := g.challengeRates()
+	g.challengeLimit.giveBack(all)
+	g.sourceLimit(from.source).giveBack(one)
+}
+
+// mayChallenge reports whether one more challenge may be sent, and counts it.
+func (g *Guard) mayChallenge(now time.Duration, source netip.Addr) bool {
+	all, one := g.challengeRates()
+	if !g.challengeLimit.has(now, all, 1) {
+		return false
 	}
-	again = c != nil
+	own, plenty := g.sourceLimit(source).allow(now, one), g.challengeLimit.has(now, all, all.burst/2+1)
+	return (own || plenty) && g.challengeLimit.allow(now, all)
+}
+
+// challengeRates returns this board's share of the challenges of its group, and how much of that one
+// source address may have of the half that is kept.
+func (g *Guard) challengeRates() (all, one rate) {
+	boards := len(g.boards) + 1
+	every := time.Duration(boards) * replyEvery
+	return rate{every, max(replyBurst/boards, leastBurst)}, rate{sources * every, sourceBurst}
+}
+
+// sourceLimit returns the limit of a source address. Boards of one subnet share one if it has more than 256 addresses.
+func (g *Guard) sourceLimit(source netip.Addr) *limit { return &g.sourceLimits[source.As16()[15]] }
+
+// challenge returns the nonce to challenge the life with, if it is time to.
+func (g *Guard) challenge(now time.Duration, from asked) (nonce Nonce, ask bool) {
+	c := g.challenges[from]
+	if c != nil && now-c.askedAt < c.retry || !g.mayChallenge(now, from.source) {
+		return Nonce{}, false
+	}
 	if c == nil {
 		if len(g.challenges) >= maxChallenges {
 			g.forgetOldestChallenge()
@@ -317,11 +367,11 @@ func (g *Guard) challenge(now time.Duration, from contact) (nonce Nonce, again, 
 		}
 	}
 	c.askedAt = now
-	return c.nonce, again, true
+	return c.nonce, true
 }
 
 func (g *Guard) forgetOldestChallenge() {
-	var oldest contact
+	var oldest asked
 	var at time.Duration
 	found := false
 	for from, c := range g.challenges {

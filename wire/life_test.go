@@ -19,8 +19,8 @@ func (m *Message) signedWith(key Fingerprint) *Message {
 // meetWith makes the guard listen to the speaker, who signs with the key.
 func meetWith(t testing.TB, g *Guard, now time.Duration, s *speaker, key Fingerprint) {
 	t.Helper()
-	v := g.Admit(now, s.says(TypeHello).signedWith(key))
-	if v = g.Admit(now, s.proves(t, v).signedWith(key)); v.Drop != Accepted {
+	v := g.Admit(now, here, s.says(TypeHello).signedWith(key))
+	if v = g.Admit(now, here, s.proves(t, v).signedWith(key)); v.Drop != Accepted {
 		t.Fatalf("%v does not prove itself with %v: %+v", s.contact, key, v)
 	}
 }
@@ -31,20 +31,20 @@ func TestChangeOfKeyLosesNothing(t *testing.T) {
 	g, a := newGuard(true), newSpeaker(2, 20)
 	meetWith(t, g, 0, a, keyA)
 	g.AcceptKeys(Keys{Signs: keyA, Also: keyB})
-	expect(t, "with the old key", g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
+	expect(t, "with the old key", g.Admit(ms, here, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
 	late := a.says(TypeHeartbeat).signedWith(keyA)
 
 	first := a.says(TypeHeartbeat).signedWith(keyB)
-	v := g.Admit(2*ms, first)
+	v := g.Admit(2*ms, here, first)
 	expect(t, "with the new key", v, Verdict{Replies: []Message{challengeTo(a, 2)}})
-	expect(t, "its copy", g.Admit(2*ms, first), Verdict{Drop: Duplicate})
-	expect(t, "a late one with the old key", g.Admit(2*ms, late), Verdict{})
-	expect(t, "before the proof", g.Admit(3*ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
-	expect(t, "the proof", g.Admit(4*ms, a.proves(t, v).signedWith(keyB)), Verdict{})
-	expect(t, "after the proof", g.Admit(5*ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+	expect(t, "its copy", g.Admit(2*ms, here, first), Verdict{Drop: Duplicate})
+	expect(t, "a late one with the old key", g.Admit(2*ms, here, late), Verdict{})
+	expect(t, "before the proof", g.Admit(3*ms, here, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+	expect(t, "the proof", g.Admit(4*ms, here, a.proves(t, v).signedWith(keyB)), Verdict{})
+	expect(t, "after the proof", g.Admit(5*ms, here, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
 
 	g.AcceptKeys(Keys{Signs: keyB})
-	expect(t, "when the old key is gone", g.Admit(6*ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+	expect(t, "when the old key is gone", g.Admit(6*ms, here, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
 }
 
 // TestChangeOfKeyGoesBack: half the way there and back again.
@@ -52,12 +52,12 @@ func TestChangeOfKeyGoesBack(t *testing.T) {
 	g, a := newGuard(true), newSpeaker(2, 20)
 	meetWith(t, g, 0, a, keyA)
 	g.AcceptKeys(Keys{Signs: keyA, Also: keyB})
-	v := g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyB))
-	expect(t, "the proof", g.Admit(ms, a.proves(t, v).signedWith(keyB)), Verdict{})
-	expect(t, "back", g.Admit(2*ms, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
-	expect(t, "there", g.Admit(2*ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+	v := g.Admit(ms, here, a.says(TypeHeartbeat).signedWith(keyB))
+	expect(t, "the proof", g.Admit(ms, here, a.proves(t, v).signedWith(keyB)), Verdict{})
+	expect(t, "back", g.Admit(2*ms, here, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
+	expect(t, "there", g.Admit(2*ms, here, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
 	g.AcceptKeys(Keys{Signs: keyA})
-	expect(t, "when the new key is gone", g.Admit(3*ms, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
+	expect(t, "when the new key is gone", g.Admit(3*ms, here, a.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
 }
 
 // TestHeldBackAcrossTheChange: a message that somebody has held back gets too old by the messages
@@ -66,12 +66,12 @@ func TestHeldBackAcrossTheChange(t *testing.T) {
 	g, a := newGuard(true), newSpeaker(2, 20)
 	meetWith(t, g, 0, a, keyA)
 	held := a.says(TypeHeartbeat).signedWith(keyA)
-	v := g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyB))
-	expect(t, "the proof", g.Admit(ms, a.proves(t, v).signedWith(keyB)), Verdict{})
+	v := g.Admit(ms, here, a.says(TypeHeartbeat).signedWith(keyB))
+	expect(t, "the proof", g.Admit(ms, here, a.proves(t, v).signedWith(keyB)), Verdict{})
 	for range windowSize {
-		expect(t, "with the new key", g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+		expect(t, "with the new key", g.Admit(ms, here, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
 	}
-	expect(t, "held back", g.Admit(ms, held), Verdict{Drop: Replayed})
+	expect(t, "held back", g.Admit(ms, here, held), Verdict{Drop: Replayed})
 }
 
 // TestRecordingWithTheOtherKey: what a board has sent with the second key before it has proven
@@ -79,10 +79,10 @@ func TestHeldBackAcrossTheChange(t *testing.T) {
 func TestRecordingWithTheOtherKey(t *testing.T) {
 	g, a := newGuard(true), newSpeaker(2, 20)
 	meetWith(t, g, 0, a, keyA)
-	v := g.Admit(ms, a.says(TypeHeartbeat).signedWith(keyB))
+	v := g.Admit(ms, here, a.says(TypeHeartbeat).signedWith(keyB))
 	suppressed := a.says(TypeHeartbeat).signedWith(keyB)
-	expect(t, "the proof", g.Admit(ms, a.proves(t, v).signedWith(keyB)), Verdict{})
-	expect(t, "sent before the proof", g.Admit(ms, suppressed), Verdict{Drop: Replayed})
+	expect(t, "the proof", g.Admit(ms, here, a.proves(t, v).signedWith(keyB)), Verdict{})
+	expect(t, "sent before the proof", g.Admit(ms, here, suppressed), Verdict{Drop: Replayed})
 }
 
 // The thief has the key A, and no other. What he says while A is accepted counts, as it does of
@@ -95,15 +95,15 @@ func TestThiefSpendsTheNumbers(t *testing.T) {
 			g, a := newGuard(true), newSpeaker(2, 20)
 			meetWith(t, g, 0, a, keyA)
 			if proven {
-				v := g.Admit(0, a.says(TypeHeartbeat).signedWith(keyB))
-				g.Admit(0, a.proves(t, v).signedWith(keyB))
+				v := g.Admit(0, here, a.says(TypeHeartbeat).signedWith(keyB))
+				g.Admit(0, here, a.proves(t, v).signedWith(keyB))
 			}
 			thief := &speaker{contact: a.contact, sequence: ^Sequence(0) - 1}
-			expect(t, "the thief", g.Admit(ms, thief.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
+			expect(t, "the thief", g.Admit(ms, here, thief.says(TypeHeartbeat).signedWith(keyA)), Verdict{})
 			g.AcceptKeys(Keys{Signs: keyB})
-			v := g.Admit(2*time.Second, a.says(TypeHeartbeat).signedWith(keyB))
+			v := g.Admit(2*time.Second, here, a.says(TypeHeartbeat).signedWith(keyB))
 			if !proven {
-				v = g.Admit(2*time.Second, a.proves(t, v).signedWith(keyB))
+				v = g.Admit(2*time.Second, here, a.proves(t, v).signedWith(keyB))
 			}
 			expect(t, "the board", v, Verdict{})
 		})
@@ -121,7 +121,7 @@ func TestThiefRaisesTheDead(t *testing.T) {
 	meetWith(t, g, 0, thief, keyA)
 	g.AcceptKeys(Keys{Signs: keyB})
 	for _, m := range recording {
-		if v := g.Admit(ms, m); v.Drop != Unproven {
+		if v := g.Admit(ms, here, m); v.Drop != Unproven {
 			t.Fatalf("%v: %+v", m, v)
 		}
 	}
@@ -134,7 +134,7 @@ func TestThiefFillsTheTable(t *testing.T) {
 		meetWith(t, g, time.Duration(i)*10*ms, newSpeaker(ID(1000+i), 1), keyA)
 	}
 	now := MaxBoards * 10 * ms
-	expect(t, "no room", g.Admit(now, a.says(TypeHello).signedWith(keyB)), Verdict{Drop: TableFull})
+	expect(t, "no room", g.Admit(now, here, a.says(TypeHello).signedWith(keyB)), Verdict{Drop: TableFull})
 	g.AcceptKeys(Keys{Signs: keyB})
 	meetWith(t, g, now, a, keyB)
 }

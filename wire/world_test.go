@@ -151,7 +151,7 @@ func (w *world) forge(s *speaker) {
 	}
 	m := said.says(TypeHeartbeat)
 	from := contact{m.Sender, m.Incarnation}
-	if c := w.guard.challenges[from]; c != nil && w.choose(4) > 0 {
+	if c := w.guard.challenges[asked{from, here}]; c != nil && w.choose(4) > 0 {
 		m = said.says(TypeProof)
 		m.Proof.Nonce = c.nonce
 	}
@@ -170,7 +170,7 @@ func (w *world) deliver(r recorded) {
 	}
 	from := proven{contact{r.message.Sender, r.message.Incarnation}, r.message.Key}
 	known := w.guard.hasProof(from)
-	v := w.guard.Admit(w.now, &r.message)
+	v := w.guard.Admit(w.now, here, &r.message)
 	w.judge(&r, v, !known && w.guard.hasProof(from))
 	for _, reply := range v.Replies {
 		if reply.Type != TypeChallenge {
@@ -266,7 +266,7 @@ func TestAdversary(t *testing.T) {
 			}
 			for _, s := range w.boards {
 				m := s.says(TypeHeartbeat)
-				if v := w.guard.Admit(w.now, m); v.Drop != Accepted {
+				if v := w.guard.Admit(w.now, here, m); v.Drop != Accepted {
 					t.Fatalf("seed %d: %v is %v, though nobody interferes", seed, m, v.Drop)
 				}
 			}

@@ -76,7 +76,7 @@ func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) 
 		}
 		return nil, conflictNone
 	}
-	verdict := g.guard.Admit(now, m)
+	verdict := g.guard.Admit(now, p.from.Addr(), m)
 	g.reply(&verdict, p.from.Addr())
 	if verdict.Drop != wire.Accepted {
 		if verdict.Drop == wire.Duplicate {
