@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,11 +40,12 @@ func programText(smaps string) (text program) {
 	return text
 }
 
-// loadedProgram is the program of this process. What cannot be read is not dropped.
-func loadedProgram() program {
+// loadedProgram is the program of this process, which is looked for once, since that takes more memory than there is to
+// drop. What cannot be read is not dropped.
+var loadedProgram = sync.OnceValue(func() program {
 	smaps, _ := os.ReadFile("/proc/self/smaps")
 	return programText(string(smaps))
-}
+})
 
 // drop drops the program's pages. A start has used most of them, and a process that only waits needs
 // nearly none.

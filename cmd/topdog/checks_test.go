@@ -16,6 +16,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/netns"
+	"topdog/internal/starter"
 )
 
 // service is a real name server on a board, which answers for pi.hole.
@@ -275,41 +276,20 @@ func TestCheckerGoesWithItsDaemon(t *testing.T) {
 	c.untilTakenFrom(leader)
 }
 
-// zombie reports whether a process only waits for its parent to notice that it has ended.
+// zombie reports whether a process has ended, and may only wait for its parent to notice.
 func zombie(pid int) bool {
-	state, _ := statOf(pid)
-	return state == "Z"
-}
-
-// statOf returns the state of a process, and its parent.
-func statOf(pid int) (state string, parent int) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", 0
-	}
-	_, _ = fmt.Sscanf(string(text[bytes.LastIndexByte(text, ')')+1:]), "%s %d", &state, &parent)
-	return state, parent
+	_, alive := parentOf(pid)
+	return !alive
 }
 
 // checker is the process that runs the checks of a board.
 func (b *board) checker() (pid int) {
 	b.c.t.Helper()
 	b.c.until("the checker of "+b.String(), func() string {
-		names, err := filepath.Glob("/proc/[0-9]*/comm")
-		must(b.c.t, err)
-		for _, name := range names {
-			comm, err := os.ReadFile(name)
-			if err != nil || string(comm) != "topdog-checker\n" {
-				continue
-			}
-			found, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-			must(b.c.t, err)
-			if state, parent := statOf(found); parent == b.PID() && state != "Z" {
-				pid = found
-				return ""
-			}
+		if pid = b.findPart("topdog-checker"); pid == 0 {
+			return "it is not there"
 		}
-		return "it is not there"
+		return ""
 	})
 	return pid
 }
@@ -332,7 +312,7 @@ func TestCheckVerb(t *testing.T) {
 	}
 	// The daemon, which knows nothing of this check yet, tries it.
 	leader.set(settings{"check": `[{ command = ["/bin/sh", "-c", "tr '\\0' ' ' </proc/$PPID/cmdline >&2; false"], title = "who runs it" }]`})
-	if o := leader.topdog("check"); o.status != exitFailure || !strings.Contains(o.stdout, "tried by the daemon, as it runs its own") || !strings.Contains(o.stdout, checkerWord) {
+	if o := leader.topdog("check"); o.status != exitFailure || !strings.Contains(o.stdout, "tried by the daemon, as it runs its own") || !strings.Contains(o.stdout, starter.CheckerWord) {
 		t.Errorf("a check that the daemon does not have: %v", o)
 	}
 	leader.set(settings{"check": `[{ tcp = "127.0.0.1:1", when = "leading" }]`})

@@ -220,14 +220,23 @@ func (b *board) companion() (pid int) {
 	return pid
 }
 
-// findCompanion returns the living child of the daemon, or 0.
-func (b *board) findCompanion() int {
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
+// findCompanion returns the living process of the board's dead man's switch, or 0.
+func (b *board) findCompanion() int { return b.findPart("topdog-holder") }
+
+// findPart returns the living process of that name that the board's daemon has started, or had started; or 0.
+func (b *board) findPart(name string) int {
+	b.c.t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/comm")
 	must(b.c.t, err)
 	for _, f := range files {
+		comm, err := os.ReadFile(f)
+		if err != nil || string(comm) != name+"\n" {
+			continue
+		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 		must(b.c.t, err)
-		if parent, alive := parentOf(pid); alive && parent == b.PID() {
+		parent, alive := parentOf(pid)
+		if starter, _ := parentOf(parent); alive && (parent == b.PID() || starter == b.PID()) {
 			return pid
 		}
 	}

@@ -70,6 +70,7 @@ func BenchmarkFootprintOfPage(b *testing.B) {
 		c.watchFor(asked)
 		report("daemon", memoryOf(b, one.PID()))
 		report("switch", memoryOf(b, one.companion()))
+		report("starter", memoryOf(b, one.starter()))
 		page, err := c.LAN.Board(1).Start(b.Context(), one.Program.Path, []string{"page", "--config", one.ConfigFile()})
 		must(b, err)
 		server, err := c.LAN.Board(1).Start(b.Context(), answers, []string{":9255"})

@@ -17,6 +17,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/lab/demopage"
 	"topdog/internal/setup"
+	"topdog/internal/starter"
 	"topdog/netio"
 )
 
@@ -33,28 +34,30 @@ const (
 // must stay small, and must not end when it is told to.
 const holderWord = "holder-of-daemon"
 
-// checkerWord likewise makes it the process that runs the checks of a daemon (see internal/check).
-const checkerWord = "checker"
+// starterWord likewise makes it what starts the checkers of a daemon (see internal/starter).
+const starterWord = "starter"
 
 // demoPageWord likewise makes it the process that serves the page of a demonstration that needs root (see internal/lab/demopage).
 const demoPageWord = "demo-page"
 
+// lives are the main functions of the processes that are no verbs.
+var lives = map[string]func() error{
+	holderWord:          netio.AttendHolder,
+	starterWord:         starter.Attend,
+	starter.CheckerWord: check.Attend,
+	demoPageWord:        demopage.AttendChild,
+}
+
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == holderWord {
-		os.Exit(attend(netio.AttendHolder, os.Stderr))
-	}
-	if len(os.Args) == 2 && os.Args[1] == checkerWord {
-		os.Exit(attend(check.Attend, os.Stderr))
-	}
-	if len(os.Args) == 2 && os.Args[1] == demoPageWord {
-		os.Exit(attend(demopage.AttendChild, os.Stderr))
+	if len(os.Args) == 2 && lives[os.Args[1]] != nil {
+		os.Exit(attend(lives[os.Args[1]], os.Stderr))
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// attend is the life of a companion of the daemon. It returns its exit status.
+// attend is the life of a process that is no verb. It returns its exit status.
 func attend(life func() error, stderr io.Writer) int {
 	if err := life(); err != nil {
 		complain(stderr, err)

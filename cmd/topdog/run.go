@@ -16,7 +16,10 @@ import (
 
 	"topdog/gpio"
 	"topdog/internal/config"
+	"topdog/internal/console"
 	"topdog/internal/daemon"
+	"topdog/internal/seccomp"
+	"topdog/internal/starter"
 	"topdog/netio"
 	"topdog/systemd"
 )
@@ -67,6 +70,33 @@ func giveBack() {
 	netio.DropProgram()
 }
 
+// platformOf returns the machine of a board, or of a witness. What this process executes in its life, it executes here.
+func platformOf(ctx context.Context, cfg *config.Config, o runOptions, log *logrus.Entry) (daemon.Platform, error) {
+	if o.witness {
+		return daemon.Witness(cfg), nil
+	}
+	gpio.Init(cfg.LED) // before the first socket is opened
+	holder, err := openHolder(ctx, o.holder, cfg, log)
+	if err != nil {
+		return daemon.Platform{}, err
+	}
+	s, err := starter.Open(starterWord)
+	if err != nil {
+		return daemon.Platform{}, err
+	}
+	return daemon.Real(cfg, daemon.RealOptions{Holder: holder, Starter: s, Log: log}), nil
+}
+
+// refuseExec has the kernel refuse this process to execute anything from now on, which is before it hears its first
+// packet. It goes on where the kernel cannot.
+func refuseExec() console.Defence {
+	d := console.Defence{Kind: console.DefenceNoExec, On: true, Text: "the kernel refuses this daemon to execute anything"}
+	if err := seccomp.RefuseExec(); err != nil {
+		d.On, d.Text = false, err.Error()
+	}
+	return d
+}
+
 // run runs a board, or a witness.
 func run(ctx context.Context, path string, o runOptions) error {
 	cfg, err := config.Load(path)
@@ -85,18 +115,17 @@ func run(ctx context.Context, path string, o runOptions) error {
 	stdlog.SetOutput(log.WriterLevel(logrus.DebugLevel)) // a library that we use logs by itself
 
 	entry := logrus.NewEntry(log)
-	var platform daemon.Platform
-	if o.witness {
-		platform = daemon.Witness(cfg)
-	} else {
-		gpio.Init(cfg.LED) // before the first socket is opened
-		holder, err := openHolder(ctx, o.holder, cfg, entry)
-		if err != nil {
-			return err
-		}
-		platform = daemon.Real(cfg, daemon.RealOptions{Holder: holder, Checker: []string{"/proc/self/exe", checkerWord}, Log: entry})
+	platform, err := platformOf(ctx, cfg, o, entry)
+	if err != nil {
+		return err
 	}
-	d, err := daemon.New(cfg, platform, daemon.Options{Log: entry, Version: versionText(), Witness: o.witness, StateDir: stateDir(cfg)})
+	noExec := refuseExec()
+	if !noExec.On {
+		log.Warnf("%s; whoever takes this daemon over may execute programs", noExec.Text)
+	}
+	d, err := daemon.New(cfg, platform, daemon.Options{
+		Log: entry, Version: versionText(), Witness: o.witness, StateDir: stateDir(cfg), Refusals: []console.Defence{noExec},
+	})
 	if err != nil {
 		return err
 	}

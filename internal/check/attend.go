@@ -21,10 +21,9 @@ const aliveEvery = time.Second
 // Attend is the whole life of a checker. It returns when the daemon closes the pipe, or has ended. The files are
 // inherited from Start; without them the error says so.
 func Attend() error {
-	for _, file := range []*os.File{os.Stdin, os.Stdout} {
-		if info, err := file.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
-			return errors.New("this is a part of `topdog run`, which starts it: it is of no use by itself")
-		}
+	orders, reports := inheritPipe(orderPipe), inheritPipe(reportPipe)
+	if orders == nil || reports == nil {
+		return errors.New("this is a part of `topdog run`, which starts it: it is of no use by itself")
 	}
 	// The daemon decides when to go. A service manager that ends it signals every process
 	// of the service.
@@ -33,14 +32,26 @@ func Attend() error {
 	_ = os.WriteFile("/proc/self/comm", []byte("topdog-checker"), 0)
 	t := inheritTools()
 	defer t.close()
-	return newChecker(t, os.Stdout).attend(os.Stdin)
+	return newChecker(t, reports).attend(orders)
 }
 
-// checker runs checks, as it is ordered.
+// inheritPipe returns the pipe that Start has opened; nil without one.
+func inheritPipe(fd int) *os.File {
+	var stat unix.Stat_t
+	if unix.Fstat(fd, &stat) != nil || stat.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return nil
+	}
+	unix.CloseOnExec(fd) // it is not for what the checks start
+	return os.NewFile(uintptr(fd), "pipe")
+}
+
+// checker runs checks, and the score command, as it is ordered.
 type checker struct {
 	tools   *tools
 	workers map[string]*runningWorker // by the check's ID
+	scorer  scorer
 	reports chan Report
+	ended   chan struct{} // closed when nobody takes reports any more
 	out     *json.Encoder
 }
 
@@ -52,7 +63,17 @@ type runningWorker struct {
 }
 
 func newChecker(t *tools, out io.Writer) *checker {
-	return &checker{tools: t, workers: map[string]*runningWorker{}, reports: make(chan Report), out: json.NewEncoder(out)}
+	c := &checker{tools: t, workers: map[string]*runningWorker{}, reports: make(chan Report), ended: make(chan struct{}), out: json.NewEncoder(out)}
+	c.scorer = scorer{run: runScoreCommand, report: c.reportScore}
+	return c
+}
+
+// reportScore reports a run of the score command.
+func (c *checker) reportScore(s Score) {
+	select {
+	case c.reports <- Report{Score: &s}:
+	case <-c.ended:
+	}
 }
 
 // attend carries out orders until there are no more to come.
@@ -84,7 +105,7 @@ func (c *checker) attend(in io.Reader) error {
 			}
 			c.carryOut(o)
 		case r := <-c.reports:
-			if c.workers[r.ID] != nil { // else it was ended meanwhile
+			if r.Score != nil || c.workers[r.ID] != nil { // else it was ended meanwhile
 				err = c.out.Encode(r)
 			}
 		case <-alive.C:
@@ -100,6 +121,7 @@ func (c *checker) attend(in io.Reader) error {
 // carryOut ends what is not ordered any more, and begins what is new. What goes on reports nothing, since the
 // daemon has heard it.
 func (c *checker) carryOut(o Order) {
+	c.scorer.replace(o.Score)
 	moved := o.Interface != c.tools.iface
 	c.tools.floating, c.tools.iface = o.Floating, o.Interface
 	wanted := map[string]bool{}
@@ -152,8 +174,10 @@ func (c *checker) start(id string, check Check, once bool) {
 // endWithin bounds how long the checks may take to end. What they have started is killed by then.
 const endWithin = time.Second
 
-// end ends all checks.
+// end ends all checks, and the score command.
 func (c *checker) end() {
+	close(c.ended)
+	c.scorer.replace(nil)
 	ended := make(chan struct{})
 	for _, w := range c.workers {
 		w.end()
@@ -163,6 +187,7 @@ func (c *checker) end() {
 		for _, w := range c.workers {
 			w.ended.Wait()
 		}
+		c.scorer.running.Wait()
 	}()
 	select {
 	case <-ended:

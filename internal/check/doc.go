@@ -1,14 +1,15 @@
 // Package check finds out whether the services of a board work.
 //
 // A [Check] says what is looked at, how often, and how many results in a row count. The
-// checks run in a process of their own, the checker: the same program, which the daemon
-// starts with [Start], and whose main function is [Attend]. So nothing that a service
+// checks run in a process of their own, the checker: the same program, which the starter
+// starts when the daemon asks it with [Start], and whose main function is [Attend]. So nothing that a service
 // answers is read by the process that holds the address, and nothing that hangs delays a
 // heartbeat. The checker has no capabilities, only a socket for ARP that
-// the daemon has opened, and keeps the rest of the unit's sandbox.
+// the daemon has opened, and keeps the rest of the unit's sandbox. It runs the score command as well, since the
+// daemon executes nothing.
 //
 // The daemon sends an [Order] as a line of JSON: all that the checker has to know. The checker sends
-// a [Report] for each change of a check, and an empty one every second, so that one that is
+// a [Report] for each change of a check, one for each run of the score command, and an empty one every second, so that one that is
 // stuck is noticed. The end of the pipe ends it.
 //
 // Most kinds are polled (worker.go). Each has a rhythm of its own, counted from its start and not from

@@ -5,66 +5,50 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/starter"
 	"topdog/netio"
 )
 
 // Process is a checker, as the daemon sees it. Its methods are for one goroutine.
 type Process struct {
-	command *exec.Cmd
+	process *starter.Process
 	orders  *os.File
 	reports chan Report
-	exited  chan struct{}
-	err     error // of the process; good when exited is closed
 	closing sync.Once
 }
 
-// Start starts a checker: command is a program of which the main function calls Attend at once.
-func Start(command []string) (*Process, error) {
-	p := &Process{reports: make(chan Report), exited: make(chan struct{})}
+// Start has a checker started. It waits for nothing: what the checker is sent meanwhile waits for it.
+func Start(s *starter.Starter) (*Process, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the checker: %w", err)
 	}
+	defer theirOrders.Close()
 	reports, theirReports, err := os.Pipe()
 	if err != nil {
-		theirOrders.Close()
 		orders.Close()
 		return nil, fmt.Errorf("start the checker: %w", err)
 	}
-	p.orders = orders
+	defer theirReports.Close()
+	files := []*os.File{theirOrders, theirReports}
 	widen(orders)
-	p.command = exec.Command(command[0], command[1:]...)
-	p.command.Args[0] = filepath.Base(os.Args[0]) // what ps shows, instead of /proc/self/exe
 	// Only the daemon may open this socket. If it may not either, those checks fail that need it.
 	if asker, err := netio.OpenGatewayAsker(); err == nil {
 		defer asker.Close()
-		p.command.ExtraFiles = []*os.File{asker.File()}
+		files = append(files, asker.File())
 	}
-	p.command.Stdin, p.command.Stdout, p.command.Stderr = theirOrders, theirReports, os.Stderr
-	// Checks wait most of the time, so one processor is enough, and what they need is small.
-	p.command.Env = append(os.Environ(), "GOMAXPROCS=1", "GOMEMLIMIT=16MiB")
-	// A process group of its own: what a terminal sends to the daemon is not for it. It does not outlive
-	// the daemon, also if it is stuck.
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	go p.run(started)
-	err = <-started
-	theirOrders.Close()
-	theirReports.Close()
+	process, err := s.Start(files...)
 	if err != nil {
 		orders.Close()
 		reports.Close()
 		return nil, fmt.Errorf("start the checker: %w", err)
 	}
+	p := &Process{process: process, orders: orders, reports: make(chan Report)}
 	go p.read(reports)
 	return p, nil
 }
@@ -80,32 +64,12 @@ func widen(pipe *os.File) {
 	}
 }
 
-// gatewaySocket is where the checker finds its socket for ARP.
-const gatewaySocket = 3
-
-// run starts the process and waits for its end. It gets none of this process's capabilities: those that systemd
-// gives are ambient, and those of root come from the bounding set, and both belong to the thread. The kernel sends the signal of a parent's death when the thread ends
-// that has made the child, so this one belongs to this goroutine until then.
-func (p *Process) run(started chan<- error) {
-	runtime.LockOSThread()
-	dropCapabilities()
-	err := p.command.Start()
-	started <- err
-	if err != nil {
-		return
-	}
-	p.err = p.command.Wait()
-	close(p.exited)
-}
-
-// dropCapabilities has this thread start programs without capabilities.
-func dropCapabilities() {
-	// What fails is not there to be given up, or not given to programs that are started.
-	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	for capability := range uintptr(unix.CAP_LAST_CAP + 1) {
-		_ = unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
-	}
-}
+// Where the checker finds its files.
+const (
+	orderPipe = 3 + iota
+	reportPipe
+	gatewaySocket
+)
 
 // reportMax is more than any report has: a checker that somebody has taken over must not fill
 // the memory of the daemon.
@@ -149,13 +113,16 @@ func (p *Process) Send(o Order) error {
 	return nil
 }
 
-// PID is the checker's process.
-func (p *Process) PID() int { return p.command.Process.Pid }
+// PID is the checker's process; 0 until it was started.
+func (p *Process) PID() int { return p.process.PID() }
 
 // Kill ends a checker that is stuck.
-func (p *Process) Kill() { _ = p.command.Process.Kill() }
+func (p *Process) Kill() { p.process.Kill() }
 
-// Close ends the checker, and waits for it.
+// killedWithin bounds how long Close waits for a checker that was killed. Who kills it may be stuck itself.
+const killedWithin = time.Second
+
+// Close ends the checker, and waits for it. The error says how it has ended, if that was not well.
 func (p *Process) Close() error {
 	p.closing.Do(func() {
 		p.orders.Close()
@@ -164,15 +131,30 @@ func (p *Process) Close() error {
 				continue // of no use to anybody
 			}
 		}()
-		select {
-		case <-p.exited:
-		case <-time.After(2 * endWithin):
+		if !p.endsWithin(2 * endWithin) {
 			p.Kill()
-			<-p.exited
+			p.endsWithin(killedWithin)
 		}
 	})
-	if p.err != nil {
-		return fmt.Errorf("the checker ended with: %w", p.err)
+	select {
+	case <-p.process.Ended():
+		switch err := p.process.Err(); {
+		case err != nil && p.PID() == 0:
+			return fmt.Errorf("start the checker: %w", err)
+		case err != nil:
+			return fmt.Errorf("the checker ended with: %w", err)
+		}
+	default:
 	}
 	return nil
+}
+
+// endsWithin reports whether the process ends in that time.
+func (p *Process) endsWithin(d time.Duration) bool {
+	select {
+	case <-p.process.Ended():
+		return true
+	case <-time.After(d):
+		return false
+	}
 }

@@ -4,19 +4,23 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"topdog/internal/starter"
 )
 
-// beChecker makes the test binary the checker.
-const beChecker = "TOPDOG_TEST_BE_CHECKER"
+// starterWord makes the test binary a starter.
+const starterWord = "starter"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beChecker) != "" {
-		if err := Attend(); err != nil {
+	lives := map[string]func() error{starterWord: starter.Attend, starter.CheckerWord: Attend}
+	if len(os.Args) == 2 && lives[os.Args[1]] != nil {
+		if err := lives[os.Args[1]](); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -28,13 +32,27 @@ func TestMain(m *testing.M) {
 // startChecker starts a checker that ends with its test.
 func startChecker(t *testing.T) *Process {
 	t.Helper()
-	t.Setenv(beChecker, "1")
-	p, err := Start([]string{"/proc/self/exe"})
+	s, err := starter.Open(starterWord)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	p, err := Start(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Kill(); p.Close() })
 	return p
+}
+
+// runs waits until the checker runs.
+func (p *Process) runs(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.Reports():
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not run")
+	}
 }
 
 // report waits for the next report of a check.
@@ -103,13 +121,12 @@ func TestChecker(t *testing.T) {
 // TestCheckerHasNoCapabilities: also as root, which would get them all.
 func TestCheckerHasNoCapabilities(t *testing.T) {
 	p := startChecker(t)
-	send(t, p, Order{})
-	<-p.Reports() // it runs
+	p.runs(t)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, set := range []string{"CapPrm", "CapEff", "CapAmb"} {
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
 		if !strings.Contains(string(text), set+":\t0000000000000000\n") {
 			t.Errorf("it has capabilities:\n%s", text)
 			break
@@ -147,6 +164,7 @@ func TestCheckerEndsWithItsCommands(t *testing.T) {
 // TestStuckCheckerDoesNotHoldUpTheDaemon: its pipe is full at last.
 func TestStuckCheckerDoesNotHoldUpTheDaemon(t *testing.T) {
 	p := startChecker(t)
+	p.runs(t)
 	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +185,8 @@ func TestStuckCheckerDoesNotHoldUpTheDaemon(t *testing.T) {
 }
 
 func TestAttendAlone(t *testing.T) {
-	if err := Attend(); err == nil || !strings.Contains(err.Error(), "it is of no use by itself") {
-		t.Errorf("without a daemon: %v", err)
+	output, err := exec.Command("/proc/self/exe", starter.CheckerWord).CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "it is of no use by itself") {
+		t.Errorf("without a daemon: %v\n%s", err, output)
 	}
 }

@@ -6,18 +6,23 @@ import "net/netip"
 // goes on as it is.
 type Order struct {
 	Checks    []Check      `json:"checks"`
-	Leading   bool         `json:"leading"`        // this board leads
-	Floating  []netip.Addr `json:"floating"`       // the addresses that checks must not be aimed at
-	Interface string       `json:"interface"`      // of the group, where the gateway is
-	Once      bool         `json:"once,omitempty"` // each check is run once; such an order is the only one
+	Score     []string     `json:"score,omitempty"` // the score command: a program and its arguments; none for no score
+	Leading   bool         `json:"leading"`         // this board leads
+	Floating  []netip.Addr `json:"floating"`        // the addresses that checks must not be aimed at
+	Interface string       `json:"interface"`       // of the group, where the gateway is
+	Once      bool         `json:"once,omitempty"`  // each check is run once; such an order is the only one
 }
 
-// Report tells of one check that its state has changed, or why it fails. One without an ID only
-// says that the checker runs.
+// Idle reports whether there is nothing to run.
+func (o *Order) Idle() bool { return len(o.Checks) == 0 && len(o.Score) == 0 }
+
+// Report tells of one check that its state has changed, or why it fails; or of a run of the score command. One with
+// neither only says that the checker runs.
 type Report struct {
 	ID      string `json:"id,omitempty"`
 	Passing bool   `json:"passing,omitempty"`
 	Text    string `json:"text,omitempty"` // why it fails
+	Score   *Score `json:"score,omitempty"`
 	// Misaimed says that the check is aimed at a floating address, so that its result means nothing.
 	Misaimed bool `json:"misaimed,omitempty"`
 }

@@ -116,13 +116,14 @@ func awaitExit(pid int) {
 	}
 }
 
-// environment is the environment of a command: numbers look alike everywhere, and
-// the daemon's socket to systemd is its own.
+// environment is the environment of a command: numbers look alike everywhere, the
+// daemon's socket to systemd is its own, and what keeps the checker small is not for
+// other programs in Go.
 func environment(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
 		switch name {
-		case "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LC_ALL":
+		case "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LC_ALL", "GOMAXPROCS", "GOGC", "GOMEMLIMIT":
 			return true
 		}
 		return false

@@ -49,11 +49,12 @@ func run(t *testing.T, words ...string) (string, error) {
 func TestRun(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "/run/nothing")
 	t.Setenv("LC_ALL", "de_DE.UTF-8")
+	t.Setenv("GOMEMLIMIT", "16MiB")
 	for _, test := range []struct{ name, text, want, err string }{
 		{"a number", `echo 42`, "42\n", ""},
 		{"arguments, as they are", `echo "$#" "$1" "$2"`, "2 a b $HOME;\n", ""},
 		{"where it runs", `pwd`, "/\n", ""},
-		{"its environment", `echo "${NOTIFY_SOCKET-none} $LC_ALL"`, "none C\n", ""},
+		{"its environment", `echo "${NOTIFY_SOCKET-none} ${GOMEMLIMIT-none} $LC_ALL"`, "none none C\n", ""},
 		{"its standard input", `cat; echo end`, "end\n", ""},
 		{"a failure", `echo 42; exit 3`, "", "failed (exit status 3)"},
 		{"a failure that says why", `echo "no such sensor" >&2; exit 3`, "", `failed (exit status 3): "no such sensor"`},

@@ -44,5 +44,6 @@ const (
 	ProblemScoreCommand       ProblemKind = "score_command"             // it fails
 	ProblemSend               ProblemKind = "send"                      // packets cannot be sent
 	ProblemSockets            ProblemKind = "sockets"                   // those of the group cannot be opened
+	ProblemStarter            ProblemKind = "starter"                   // what starts the checker has ended
 	ProblemWitness            ProblemKind = "witness_silent"            // it does not answer ARP
 )

@@ -58,7 +58,7 @@ type Status struct {
 	HeldBy        string    `json:"held_by"`     // id of the board that has them as far as this one knows; "" if none
 	HoldMethod    string    `json:"hold_method"` // how this board holds them, or would: "lifetime", …; "" until it knows
 	HoldText      string    `json:"hold_text"`   // the same for people, with the device and the reason
-	Defences      []Defence `json:"defences"`    // what ends an answer for the address that this board may no longer give, the quickest first
+	Defences      []Defence `json:"defences"`    // what ends an answer for the address that this board may no longer give, the quickest first, and what the daemon cannot do
 	LEDPattern    string    `json:"led_pattern"` // what the LED shows: "leader", …; "" if there is none, or it fails
 	LEDText       string    `json:"led_text"`    // the same for people: "ACT, a short blink every 2 s"; or why it shows nothing
 
@@ -125,7 +125,7 @@ type Board struct {
 }
 
 // Defence is one line of defence of this board: what keeps it from answering for the floating
-// addresses when it may not.
+// addresses when it may not, and what its daemon cannot do whoever has taken it over.
 type Defence struct {
 	Kind   string `json:"kind"`   // one of the Defence constants
 	On     bool   `json:"on"`     // this board has it
@@ -139,6 +139,7 @@ const (
 	DefenceSwitch   = "dead_mans_switch" // a process of its own releases them then
 	DefenceTUN      = "tun"              // they are on a device that goes with the daemon
 	DefenceLifetime = "lifetime"         // the kernel removes them when nobody renews them
+	DefenceNoExec   = "no_exec"          // the kernel refuses the daemon to execute anything
 )
 
 // Check is how a check of this board stands.

@@ -54,6 +54,7 @@ func healthy() Status {
 			{Kind: DefenceSwitch, On: true, Text: "a process of its own releases the address, and says so, when this daemon is killed or frozen"},
 			{Kind: DefenceTUN, On: true, Text: "the address goes when this daemon is killed"},
 			{Kind: DefenceLifetime, On: true, Text: "the kernel removes the address when nobody has renewed it for 1 to 2.25 s"},
+			{Kind: DefenceNoExec, On: true, Text: "the kernel refuses this daemon to execute anything"},
 		},
 		LEDPattern:  "follower",
 		LEDText:     "ACT, a short blink every 2 s",

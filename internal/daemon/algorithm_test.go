@@ -310,13 +310,15 @@ func TestScoreMatters(t *testing.T) {
 		t.Skip("there is no algorithm score")
 	}
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		for n, text := range []string{"30", "20", "10"} {
-			l.board(n+1, commanded(prints(text)))
+		for n, value := range []uint32{30, 20, 10} {
+			one := l.board(n+1, commanded)
+			pass(time.Millisecond)
+			one.prints(value)
 		}
 		if leader := l.untilElected(t, l.boards...); leader != 1 {
 			t.Errorf("pi%d leads, and pi1 has the greatest number", leader)
 		}
-		l.boards[1].setCommand(prints("4000000000"))
+		l.boards[1].prints(4000000000)
 		pass(20 * time.Second)
 		l.wantHolders(2)
 		scores := map[string]uint32{}
@@ -329,7 +331,7 @@ func TestScoreMatters(t *testing.T) {
 			t.Errorf("the scores as pi3 has them (-want +got):\n%s", diff)
 		}
 		// A leader that no longer knows what it is worth lets the next best lead.
-		l.boards[1].setCommand(prints("?"))
+		l.boards[1].breaks(`printed "?"`)
 		pass(20 * time.Second)
 		l.wantHolders(1)
 	})

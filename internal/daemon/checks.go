@@ -25,10 +25,11 @@ type Checker interface {
 	Close() error
 }
 
-// checks are the checks of this board, the process that runs them, and the grade that they come to.
+// checks are the checks of this board, the process that runs them and the score command, and the grade that they come to.
 type checks struct {
 	shared
 	link     *link
+	score    *score
 	floating []netip.Addr
 	health   *health.Health
 
@@ -46,10 +47,10 @@ type checks struct {
 	outdated bool             // it may be another one now
 }
 
-func newChecks(s shared, cfg *config.Config, l *link) *checks {
-	c := &checks{shared: s, link: l, floating: ipsOf(cfg.Addresses), aimed: map[string]bool{}}
+func newChecks(s shared, cfg *config.Config, l *link, score *score) *checks {
+	c := &checks{shared: s, link: l, score: score, floating: ipsOf(cfg.Addresses), aimed: map[string]bool{}}
 	c.health = health.New(s.now(), cfg.StartGrace, cfg.Checks)
-	c.order = check.Order{Checks: cfg.Checks, Floating: c.floating}
+	c.order = check.Order{Checks: cfg.Checks, Score: scoreCommand(cfg), Floating: c.floating}
 	c.judgeAsOf(s.now())
 	return c
 }
@@ -62,9 +63,9 @@ const (
 	checkerLostAfter = 3 * time.Second
 )
 
-// start starts the checker, if there is anything to check.
+// start starts the checker, if there is anything to run.
 func (c *checks) start() {
-	if c.process != nil || c.platform.StartChecker == nil || len(c.order.Checks) == 0 {
+	if c.process != nil || c.platform.StartChecker == nil || c.order.Idle() {
 		return
 	}
 	if !c.awaited {
@@ -109,13 +110,17 @@ func (c *checks) send() {
 func (c *checks) ended(process Checker) {
 	c.process = nil
 	c.tasks.start(func(context.Context) error {
-		_ = process.Close() // how it has ended tells nothing
+		if err := process.Close(); process.PID() == 0 { // else it was one of those that end, and how tells nothing
+			c.tasks.post(func() { c.reporter.warn(console.ProblemChecker, err.Error(), forever) })
+		}
 		return nil
 	})
-	if len(c.order.Checks) == 0 {
+	if c.order.Idle() {
 		return
 	}
-	c.reporter.log.Warnf("the checker (process %d) has ended; starting another one", process.PID())
+	if pid := process.PID(); pid != 0 {
+		c.reporter.log.Warnf("the checker (process %d) has ended; starting another one", pid)
+	}
 	c.tasks.postAfter(checkerRestartPause, c.start)
 }
 
@@ -128,6 +133,9 @@ func (c *checks) reported(r check.Report) {
 		c.outdated = true
 	}
 	c.reporter.solved(console.ProblemChecker)
+	if r.Score != nil {
+		c.score.computed(r.Score)
+	}
 	if r.ID == "" {
 		return
 	}
@@ -148,8 +156,10 @@ func (c *checks) configure(cfg *config.Config) {
 		return !slices.ContainsFunc(cfg.Checks, func(k check.Check) bool { return k.ID() == id })
 	})
 	if len(cfg.Checks) == 0 {
-		c.lost = false
 		c.health.Uncheck(c.now(), false)
+	}
+	if c.order.Idle() {
+		c.lost = false
 		c.reporter.solved(console.ProblemChecker)
 	}
 	if c.process == nil {
@@ -157,6 +167,16 @@ func (c *checks) configure(cfg *config.Config) {
 		c.start()
 		return
 	}
+	c.send()
+}
+
+// replaceScore has another score command run from now on. Without a command there is nothing to change: whether one
+// is run at all takes a restart.
+func (c *checks) replaceScore(command []string) {
+	if len(c.order.Score) == 0 || len(command) == 0 {
+		return
+	}
+	c.order.Score = command
 	c.send()
 }
 
@@ -256,7 +276,7 @@ func (c *checks) due() time.Duration {
 // lostAt is when the checker counts as lost, unless it is heard until then. If it is lost already, the one that
 // has replaced it is then.
 func (c *checks) lostAt() time.Duration {
-	if !c.awaited || len(c.order.Checks) == 0 {
+	if !c.awaited || c.order.Idle() {
 		return never
 	}
 	return c.heardAt + checkerLostAfter
@@ -274,12 +294,23 @@ func (c *checks) expire(now time.Duration) {
 	}
 	c.heardAt = now
 	if !c.lost {
-		c.lost, c.outdated = true, true
-		c.health.Uncheck(now, true)
-		c.reporter.alert(console.ProblemChecker, "the checks do not run: nothing is heard of the process that runs them", forever)
+		c.lost = true
+		c.lose(now)
 	}
 	if c.process != nil {
 		c.process.Kill()
+	}
+}
+
+// lose forgets what the checker has said. Without checks to run, its end says nothing of how fit this board is.
+func (c *checks) lose(now time.Duration) {
+	if len(c.order.Checks) > 0 {
+		c.outdated = true
+		c.health.Uncheck(now, true)
+		c.reporter.alert(console.ProblemChecker, "the checks do not run: nothing is heard of the process that runs them", forever)
+	}
+	if len(c.order.Score) > 0 {
+		c.score.computed(&check.Score{Program: c.order.Score[0], Failure: "does not run: nothing is heard of the process that runs it"})
 	}
 }
 

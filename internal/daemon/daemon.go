@@ -22,12 +22,13 @@ import (
 // it takes to carry out what the core decides.
 type Daemon struct {
 	shared
-	cfg     config.Config
-	version string
-	witness bool
-	started time.Duration
-	observe func(election.Change)
-	console *console.Server
+	cfg      config.Config
+	version  string
+	witness  bool
+	started  time.Duration
+	refusals []console.Defence
+	observe  func(election.Change)
+	console  *console.Server
 
 	core     *election.Core // nil until the board's own address is known
 	clockAt  time.Duration  // when the rate of the clock was looked at last
@@ -77,6 +78,8 @@ type Options struct {
 	Witness bool
 	// StateDir is the directory for what outlives the daemon; "" for nowhere.
 	StateDir string
+	// Refusals are lines of defence of this process, which whoever has started it has set up.
+	Refusals []console.Defence
 	// Observe is told, in the loop, of every change of role or leader.
 	Observe func(election.Change)
 }
@@ -97,7 +100,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	platform = trace.traced(platform)
 	d := &Daemon{
 		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
-		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe,
+		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
 		killed: make(chan struct{}), trace: trace,
 	}
 	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
@@ -112,8 +115,8 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.lease, d.deadman, d.firstLeaseEnd, d.rivalHeard, d.transitions.held)
 	d.group.muteWhile(d.address.mayAnswer)
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
-	d.score = newScore(d.shared, cfg, d.scoreChanged)
-	d.checks = newChecks(d.shared, cfg, d.link)
+	d.score = newScore(d.shared, d.scoreChanged)
+	d.checks = newChecks(d.shared, cfg, d.link, d.score)
 	d.drain = newDrain(d.shared, o.StateDir)
 	d.light = newLight(d.ledOpener(), d.ledFailed)
 	d.console = console.NewServer(cfg.Socket, socketMode, d)
@@ -142,7 +145,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.lease.open(d.cfg.Addresses)
 	d.tasks.start(d.light.run)
 	d.tasks.start(d.link.watch)
-	d.tasks.start(d.score.run)
+	d.tasks.start(d.awaitStarter)
 	if d.cfg.Socket != "" {
 		d.tasks.start(d.serveConsole)
 	}

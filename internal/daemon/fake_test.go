@@ -78,8 +78,8 @@ type fakeBoard struct {
 	logged       []string                                 // each with its level in front
 	unicasts     int                                      // how many datagrams it sent to one board
 	onSend       func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
-	command      func(ctx context.Context, words []string) ([]byte, error)
-	fence        *fakeFence // nil for none
+	starterEnded chan struct{}                            // nothing can be started any more
+	fence        *fakeFence                               // nil for none
 	deadman      func() Deadman
 	openLED      func() (gpio.LED, error) // nil opens led
 	checker      *fakeChecker             // the last one; nil until one was started
@@ -87,8 +87,6 @@ type fakeBoard struct {
 	muteCheckers bool                     // those that are started from now on say nothing
 	noChecker    error                    // why none can be started
 	stateDir     string                   // for what outlives the daemon
-	runs         []time.Duration          // of the command: when
-	ran          []string                 // the words of the last one
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
@@ -265,13 +263,7 @@ func (b *fakeBoard) bareMachine() Platform {
 			b.checker.silent = b.muteCheckers
 			return b.checker, nil
 		},
-		RunCommand: func(ctx context.Context, words []string) ([]byte, error) {
-			b.mu.Lock()
-			b.runs, b.ran = append(b.runs, time.Since(b.lan.start)), words
-			run := b.command
-			b.mu.Unlock()
-			return run(ctx, words)
-		},
+		StarterEnded: b.starterEnded,
 	}
 }
 

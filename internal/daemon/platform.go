@@ -12,6 +12,7 @@ import (
 	"topdog/gpio"
 	"topdog/internal/check"
 	"topdog/internal/config"
+	"topdog/internal/starter"
 	"topdog/netio"
 )
 
@@ -96,21 +97,20 @@ type Platform struct {
 	OpenFence func(addresses []netip.Addr) (Fence, error)
 	// StartDeadman gives the dead man's switch of the fence's lease; nil means that there is none.
 	StartDeadman func() Deadman
-	// StartChecker starts what runs the checks; nil means that none run.
+	// StartChecker starts what runs the checks and the score command; nil means that none run.
 	StartChecker func() (Checker, error)
+	// StarterEnded is closed when nothing can be started any more; nil means that it never is.
+	StarterEnded <-chan struct{}
 	// Awake returns for how long the machine has been awake since its boot; nil: as long as Now says.
 	Awake func() time.Duration
-	// RunCommand runs a program with arguments to its end, or until ctx ends, and
-	// returns what it prints.
-	RunCommand func(ctx context.Context, words []string) ([]byte, error)
 }
 
 // RealOptions say what of the real machine a daemon uses, besides what is configured.
 type RealOptions struct {
 	// Holder is what has the rights; nil for this process, without a fence and a dead man's switch.
 	Holder *netio.Holder
-	// Checker is the command line of the checker; nil for none.
-	Checker []string
+	// Starter starts the checker; nil for none.
+	Starter *starter.Starter
 	Log     *logrus.Entry // may be nil if no socket is configured
 }
 
@@ -162,9 +162,8 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			}
 			return f, nil
 		},
-		OpenLED:    realLED(cfg, o.Log),
-		RunCommand: runScoreCommand,
-		Awake:      awakeSinceBoot,
+		OpenLED: realLED(cfg, o.Log),
+		Awake:   awakeSinceBoot,
 		NewTimer: func() (Timer, error) {
 			t, err := netio.NewTimer()
 			if err != nil {
@@ -176,16 +175,17 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	if o.Holder != nil {
 		s.useHolder(cfg, o.Holder)
 	}
-	if o.Checker != nil {
-		s.useChecker(o.Checker)
+	if o.Starter != nil {
+		s.useChecker(o.Starter)
 	}
 	return s
 }
 
-// useChecker has the machine run checks in a process that is started by a command.
-func (p *Platform) useChecker(command []string) {
+// useChecker has the machine run checks in a process of their own.
+func (p *Platform) useChecker(by *starter.Starter) {
+	p.StarterEnded = by.Ended()
 	p.StartChecker = func() (Checker, error) {
-		c, err := check.Start(command)
+		c, err := check.Start(by)
 		if err != nil {
 			return nil, err
 		}

@@ -58,7 +58,7 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 		d.lan.setWitness(cfg.Witness)
 	}
 	if changed["score_command"] {
-		d.score.replaceCommand(cfg.ScoreCommand)
+		d.checks.replaceScore(cfg.ScoreCommand)
 	}
 	if changed["check"] || changed["start_grace"] {
 		d.checks.configure(cfg)

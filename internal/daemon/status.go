@@ -51,6 +51,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	if d.witness {
 		s.Defences = nil // it holds no address that could answer
 	}
+	s.Defences = append(s.Defences, d.refusals...)
 	d.lan.status(&s)
 	d.checks.status(&s)
 	d.drain.status(&s)

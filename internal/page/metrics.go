@@ -124,7 +124,7 @@ var metrics = []metric{
 	{metricGrace, gauge, nil, "How late the leader may be until it is replaced."},
 	{metricDefaultGrace, gauge, nil, "The same as long as the group has learned nothing."},
 
-	{metricDefence, gauge, []string{"kind"}, "1 if this board has that line of defence, which keeps it from answering for the address when it may not."},
+	{metricDefence, gauge, []string{"kind"}, "1 if this board has that line of defence, which keeps it from answering for the address when it may not, or its daemon from executing anything."},
 	{metricWitnesses, gauge, nil, "Hosts that are asked, when in doubt, whether anything arrives on this board's port."},
 	{metricWitnessesAnswering, gauge, nil, "Those of them that answered when they were asked last."},
 	{metricVoters, gauge, nil, "Voters. 0 without the algorithm strict."},

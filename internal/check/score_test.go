@@ -1,0 +1,230 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseScore(t *testing.T) {
+	for _, test := range []struct {
+		output string
+		want   uint32
+		err    string
+	}{
+		{"7", 7, ""},
+		{" 7\n\n", 7, ""},
+		{"007", 7, ""},
+		{"0\n", 0, ""},
+		{"4294967295\r\n", 4294967295, ""},
+		{"4294967296", 0, `printed "4294967296", which is not one whole number from 0 to 4294967295`},
+		{"-1", 0, `printed "-1", which is not one whole number from 0 to 4294967295`},
+		{"+1", 0, `printed "+1", which is not one whole number from 0 to 4294967295`},
+		{"0x10", 0, `printed "0x10", which is not one whole number from 0 to 4294967295`},
+		{"1_000", 0, `printed "1_000", which is not one whole number from 0 to 4294967295`},
+		{"3.7", 0, `printed "3.7", which is not one whole number from 0 to 4294967295`},
+		{"1 2", 0, `printed "1 2", which is not one whole number from 0 to 4294967295`},
+		{"load: 7\n", 0, `printed "load: 7", which is not one whole number from 0 to 4294967295`},
+		{"\x1b[31m7\nrm", 0, `printed "\x1b[31m7\nrm", which is not one whole number from 0 to 4294967295`},
+		{"\xff", 0, `printed "\xff", which is not one whole number from 0 to 4294967295`},
+		{" \n", 0, "printed nothing"},
+		{strings.Repeat("ü", 61), 0, `printed "` + strings.Repeat("ü", 60) + `…", which is not one whole number from 0 to 4294967295`},
+	} {
+		got, err := parseScore([]byte(test.output))
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if got != test.want || text != test.err {
+			t.Errorf("%q: got %d, %q; want %d, %q", test.output, got, text, test.want, test.err)
+		}
+	}
+}
+
+// scoring is a scorer that a test runs, and what it has done.
+type scoring struct {
+	scorer
+	began   time.Time
+	command func(context.Context, []string) ([]byte, error)
+	runs    []time.Duration
+	ran     []string // the words of the last run
+	told    []Score
+}
+
+func newScoring(command func(context.Context, []string) ([]byte, error)) *scoring {
+	s := &scoring{began: time.Now(), command: command}
+	s.run = func(ctx context.Context, words []string) ([]byte, error) {
+		s.runs, s.ran = append(s.runs, time.Since(s.began)), words
+		return s.command(ctx, words)
+	}
+	s.report = func(score Score) { s.told = append(s.told, score) }
+	return s
+}
+
+// pass lets time pass.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// prints is a command that prints a text.
+func prints(text string) func(context.Context, []string) ([]byte, error) {
+	return func(context.Context, []string) ([]byte, error) { return []byte(text), nil }
+}
+
+// TestScorer: the command is run at once and then every 5 s, with its arguments, and each run is reported.
+func TestScorer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		number := 40
+		s := newScoring(func(context.Context, []string) ([]byte, error) {
+			number++
+			return fmt.Appendln(nil, number), nil
+		})
+		defer s.replace(nil)
+		s.replace([]string{"/bin/score", "-x"})
+		pass(time.Second)
+		s.replace([]string{"/bin/score", "-x"}) // another order, and the same command
+		pass(2 * scoreEvery)
+		if diff := cmp.Diff([]time.Duration{0, scoreEvery, 2 * scoreEvery}, s.runs); diff != "" {
+			t.Errorf("the runs (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"/bin/score", "-x"}, s.ran); diff != "" {
+			t.Errorf("the command (-want +got):\n%s", diff)
+		}
+		want := []Score{{Program: "/bin/score", Value: 41}, {Program: "/bin/score", Value: 42}, {Program: "/bin/score", Value: 43}}
+		if diff := cmp.Diff(want, s.told); diff != "" {
+			t.Errorf("the reports (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestScorerFails: whatever goes wrong is reported for each run, and the next run is on time.
+func TestScorerFails(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		command func(context.Context, []string) ([]byte, error)
+		want    string
+	}{
+		{"fails", func(context.Context, []string) ([]byte, error) { return nil, errors.New("failed (exit status 3)") }, "failed (exit status 3)"},
+		{"hangs", func(ctx context.Context, _ []string) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() },
+			"did not end within 4s and was killed"},
+		{"is too late with its number", func(ctx context.Context, _ []string) ([]byte, error) { <-ctx.Done(); return []byte("7"), nil },
+			"did not end within 4s and was killed"},
+		{"prints no number", prints("high\n"), `printed "high", which is not one whole number from 0 to 4294967295`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScoring(test.command)
+				defer s.replace(nil)
+				s.replace([]string{"/bin/score"})
+				pass(8*scoreEvery + scoreWithin)
+				if len(s.runs) != 9 || len(s.told) != 9 {
+					t.Errorf("it was run %d times in 44 s, and %d runs were reported; want 9", len(s.runs), len(s.told))
+				}
+				for _, score := range s.told {
+					if score.Failure != test.want || score.Value != 0 {
+						t.Errorf("reported %+v; want %q", score, test.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestScorerReplaced: a new command takes the place of the old one at once, which is ended, and what that one says then is not
+// reported.
+func TestScorerReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := 0
+		s := newScoring(func(ctx context.Context, words []string) ([]byte, error) {
+			if words[0] == "/bin/other" {
+				return nil, fmt.Errorf("failed as %s", words[0])
+			}
+			<-ctx.Done()
+			ended++
+			return nil, ctx.Err()
+		})
+		s.replace([]string{"/bin/score"})
+		pass(time.Second)
+		s.replace([]string{"/bin/other"})
+		pass(scoreEvery)
+		if diff := cmp.Diff([]time.Duration{0, time.Second, time.Second + scoreEvery}, s.runs); diff != "" {
+			t.Errorf("the runs (-want +got):\n%s", diff)
+		}
+		want := Score{Program: "/bin/other", Failure: "failed as /bin/other"}
+		if diff := cmp.Diff([]Score{want, want}, s.told); diff != "" {
+			t.Errorf("the reports (-want +got):\n%s", diff)
+		}
+		if ended != 1 {
+			t.Errorf("%d runs of the former one were ended", ended)
+		}
+		s.replace(nil)
+		pass(time.Minute)
+		if len(s.runs) != 3 {
+			t.Errorf("without a command one was run at %v", s.runs)
+		}
+		s.running.Wait()
+	})
+}
+
+// scores waits for the next run of the score command.
+func (p *Process) scores(t *testing.T) Score {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		select {
+		case r, runs := <-p.Reports():
+			if !runs {
+				t.Fatal("the checker has ended")
+			}
+			if r.Score != nil {
+				return *r.Score
+			}
+		case <-deadline:
+			t.Fatal("nothing is reported")
+		}
+	}
+}
+
+// TestCheckerRunsTheScoreCommand: a real one, that of another order instead, and one that hangs, which is killed and leaves
+// nothing behind.
+func TestCheckerRunsTheScoreCommand(t *testing.T) {
+	p := startChecker(t)
+	send(t, p, Order{Score: []string{"/bin/sh", "-c", "echo 4294967295"}})
+	if diff := cmp.Diff(Score{Program: "/bin/sh", Value: 4294967295}, p.scores(t)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	file := filepath.Join(t.TempDir(), "pids")
+	send(t, p, Order{Score: []string{"/bin/sh", "-c", `sleep 1000 & echo $$ $! >"$0"; wait`, file}})
+	if diff := cmp.Diff(Score{Program: "/bin/sh", Failure: "did not end within 4s and was killed"}, p.scores(t)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || len(strings.Fields(string(text))) != 2 {
+		t.Fatalf("%q, %v", text, err)
+	}
+	for word := range strings.FieldsSeq(string(text)) {
+		pid := 0
+		fmt.Sscan(word, &pid)
+		for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil && !isZombie(pid); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("process %d is still there", pid)
+			}
+		}
+	}
+}
+
+// isZombie reports whether a process only waits for its parent to notice that it has ended.
+func isZombie(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Contains(string(stat), ") Z ")
+}
