@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -36,7 +35,9 @@ type Announcer struct {
 
 	// reading is held by whoever reads the socket, so that what is read before and after
 	// a question can be told apart.
-	reading sync.Mutex
+	reading   sync.Mutex
+	rate      arpRate // what is read
+	throttled bool    // the kernel drops what this board does not wait for
 
 	mu       sync.Mutex
 	probes   map[*ongoingProbe]struct{}
@@ -58,7 +59,8 @@ type ongoingProbe struct {
 // Announcer is tied to that index: open a new one when Watch reports another.
 //
 // If floating addresses are given, nothing wakes it but packets that speak as one of
-// them or probe for one, and replies to this host. Without any, all ARP does.
+// them or probe for one, and replies to this host; of a flood of these, some packets a
+// second do. Without any, all ARP does.
 func OpenAnnouncer(index int, mac net.HardwareAddr, floating ...netip.Addr) (*Announcer, error) {
 	if len(mac) != len(hardwareAddr{}) {
 		return nil, fmt.Errorf("netio: announce on interface %d: its hardware address %q is not an Ethernet address: set `interface` to an Ethernet or Wi-Fi interface", index, mac)
@@ -97,7 +99,7 @@ func (a *Announcer) open() error {
 		return fmt.Errorf("open a packet socket (needs CAP_NET_RAW): %w", err)
 	}
 	if len(a.holders) > 0 {
-		if err := setFilter(fd, arpFilter(a.own, slices.Collect(maps.Keys(a.holders)))); err != nil {
+		if err := setFilter(fd, a.filter()); err != nil {
 			unix.Close(fd)
 			return err
 		}
@@ -139,6 +141,9 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 	a.mu.Lock()
 	a.probes[p] = struct{}{}
 	a.mu.Unlock()
+	a.reading.Lock()
+	a.renewAwaited()
+	a.reading.Unlock()
 	defer func() {
 		a.mu.Lock()
 		delete(a.probes, p)
@@ -234,6 +239,7 @@ func (a *Announcer) readLocked(fd uintptr) error {
 	if packet, err := parseARP(buffer[:n]); err == nil {
 		a.receive(packet)
 	}
+	a.throttle(fd)
 	return nil
 }
 

@@ -67,6 +67,12 @@ func (a *Announcer) begin(questions []ARPQuestion) {
 			}
 		}
 	})
+	a.note(questions)
+	a.renewAwaited()
+}
+
+// note notes what is asked, and when.
+func (a *Announcer) note(questions []ARPQuestion) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.asked)
@@ -107,5 +113,6 @@ func (a *Announcer) answer(packet arpPacket) (answer ARPAnswer, answered func(AR
 	if !asked || packet.operation != arpReply || packet.targetMAC != a.own {
 		return answer, nil
 	}
+	delete(a.asked, packet.senderIP) // the same again says nothing more
 	return ARPAnswer{Addr: packet.senderIP, AskedAt: at}, a.answered
 }

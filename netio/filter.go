@@ -37,28 +37,47 @@ func setFilter(fd int, program []bpf.Instruction) error {
 // arpFilter passes ARP packets that concern this host: replies to it, whoever speaks as a
 // floating address, and whoever probes for one. The offsets are those of arp.go.
 func arpFilter(own hardwareAddr, floating []netip.Addr) []bpf.Instruction {
-	isFloating := make([]bpf.Instruction, 0, 2*len(floating))
-	for _, addr := range floating {
-		as4 := addr.As4()
-		isFloating = append(isFloating,
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(as4[:]), SkipFalse: 1},
-			bpf.RetConstant{Val: pass})
-	}
-	program := []bpf.Instruction{
+	program := replyTo(own, bpf.RetConstant{Val: pass}, bpf.LoadAbsolute{Off: 14, Size: 4})
+	program = append(program, passEach(floating)...)
+	program = append(program,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		bpf.RetConstant{Val: 0},
+		bpf.LoadAbsolute{Off: 24, Size: 4})
+	program = append(program, passEach(floating)...)
+	return append(program, bpf.RetConstant{Val: 0})
+}
+
+// awaitedFilter passes replies to this host that come from one of the addresses.
+func awaitedFilter(own hardwareAddr, awaited []netip.Addr) []bpf.Instruction {
+	program := replyTo(own, bpf.Jump{Skip: 1}, bpf.RetConstant{Val: 0})
+	program = append(program, bpf.LoadAbsolute{Off: 14, Size: 4})
+	program = append(program, passEach(awaited)...)
+	return append(program, bpf.RetConstant{Val: 0})
+}
+
+// replyTo begins a filter: a reply to this host goes on with one instruction, and any other
+// packet with the next.
+func replyTo(own hardwareAddr, reply, other bpf.Instruction) []bpf.Instruction {
+	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 6, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arpReply, SkipFalse: 5},
 		bpf.LoadAbsolute{Off: 18, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(own[:4]), SkipFalse: 3},
 		bpf.LoadAbsolute{Off: 22, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(binary.BigEndian.Uint16(own[4:])), SkipFalse: 1},
-		bpf.RetConstant{Val: pass},
-		bpf.LoadAbsolute{Off: 14, Size: 4},
+		reply,
+		other,
 	}
-	program = append(program, isFloating...)
-	program = append(program,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
-		bpf.RetConstant{Val: 0},
-		bpf.LoadAbsolute{Off: 24, Size: 4})
-	program = append(program, isFloating...)
-	return append(program, bpf.RetConstant{Val: 0})
+}
+
+// passEach passes a packet if the address that was loaded is one of these.
+func passEach(addresses []netip.Addr) []bpf.Instruction {
+	program := make([]bpf.Instruction, 0, 2*len(addresses))
+	for _, addr := range addresses {
+		as4 := addr.As4()
+		program = append(program,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(as4[:]), SkipFalse: 1},
+			bpf.RetConstant{Val: pass})
+	}
+	return program
 }

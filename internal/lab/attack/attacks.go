@@ -100,7 +100,7 @@ func bright(r Result) string {
 }
 
 // undefended are the floods of which nothing is promised.
-var undefended = map[string]bool{"bad-tags-board": true, "garp-10": true}
+var undefended = map[string]bool{"bad-tags-board": true, "garp-10": true, "garp-1000": true, "garp-35000": true}
 
 // inQuick are the floods of the short form.
 var inQuick = map[string]bool{
@@ -116,7 +116,7 @@ func flood(f Flood) attack {
 		lacks = bright
 	}
 	switch f.Key {
-	case "garp", "garp-10", "arp", "arp-35000":
+	case "garp", "garp-10", "garp-1000", "garp-35000", "arp", "arp-35000":
 		unable = anySystem
 	}
 	return attack{
