@@ -187,7 +187,7 @@ func Load(path string) (*Config, error) {
 
 // LoadText is Load, and returns what the file says too.
 func LoadText(path string) (*Config, []byte, error) {
-	data, _, err := ReadSmall(path, MaxFileBytes)
+	data, info, err := ReadSmall(path, MaxFileBytes)
 	if err != nil {
 		hint := ""
 		switch {
@@ -198,7 +198,13 @@ func LoadText(path string) (*Config, []byte, error) {
 		}
 		return nil, nil, Errors{{File: path, Message: "cannot read the configuration: " + bare(err), Hint: hint, err: err}}
 	}
+	if problem, bad := distrusted(path, "the configuration is not used", trusted(path, info)); bad {
+		return nil, nil, Errors{problem}
+	}
 	cfg, err := Parse(path, data)
+	if err == nil {
+		err = cfg.trustPrograms()
+	}
 	return cfg, data, err
 }
 

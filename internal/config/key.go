@@ -100,8 +100,8 @@ func (r Keyring) Encode() []byte {
 
 // LoadKeys reads the keys of the group from the file at path: 64 hexadecimal digits on
 // one line, or on two while the group changes its key, and if you like comment lines that
-// begin with #. The file must not be accessible to group or others. The error is an
-// [Errors]; it never contains a key or a part of it.
+// begin with #. The file must not be accessible to group or others, and no stranger may be
+// able to replace it. The error is an [Errors]; it never contains a key or a part of it.
 func LoadKeys(path string) (Keyring, error) {
 	fail := func(err error, message, hint string) (Keyring, error) {
 		return Keyring{}, Errors{{File: path, Message: message, Hint: hint, err: err}}
@@ -121,6 +121,9 @@ func LoadKeys(path string) (Keyring, error) {
 		return fail(err, "cannot read the key file: "+bare(err), "run topdog as root, or as the user who owns the file")
 	case err != nil:
 		return fail(err, "cannot read the key file: "+bare(err), keyHint)
+	}
+	if problem, bad := distrusted(path, "the key is not used", trusted(path, info, keyOwners()...)); bad {
+		return Keyring{}, Errors{problem}
 	}
 	return ParseKeys(path, data)
 }

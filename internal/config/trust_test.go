@@ -1,0 +1,125 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// stranger is the number of a user who is neither root nor runs the tests.
+const stranger = 54321
+
+// A configuration, a key and a program that somebody else could have written, or could replace,
+// are refused with the line to type.
+func TestStrangersFiles(t *testing.T) {
+	chmod := func(name string, mode fs.FileMode) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, name), mode)) }
+	}
+	chown := func(name string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			needsRoot(t)
+			must(t, os.Lchown(filepath.Join(dir, name), stranger, -1))
+		}
+	}
+	group := func(name string, mode fs.FileMode) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			needsRoot(t)
+			must(t, os.Lchown(filepath.Join(dir, name), -1, stranger))
+			must(t, os.Chmod(filepath.Join(dir, name), mode))
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		change func(t *testing.T, dir string)
+		want   []string // of the error; none if the files are accepted
+	}{
+		{"as they are made", func(*testing.T, string) {}, nil},
+		{"the configuration is everybody's", chmod("topdog.toml", 0o666), []string{"topdog.toml: the configuration is not used: everybody may write to DIR/topdog.toml (mode 0666)", "run: chmod go-w DIR/topdog.toml"}},
+		{"the configuration is a group's", group("topdog.toml", 0o664), []string{"the group 54321 may write to DIR/topdog.toml (mode 0664)", "run: chmod g-w DIR/topdog.toml"}},
+		{"a group may read it", group("topdog.toml", 0o640), nil},
+		{"the group is root's", chmod("topdog.toml", 0o664), nil},
+		{"the configuration is a stranger's", chown("topdog.toml"), []string{"DIR/topdog.toml belongs to the user 54321, who is neither root nor the user who runs topdog", "run: chown -h root DIR/topdog.toml"}},
+		{"the key is a stranger's", chown("key"), []string{"key: the key is not used: DIR/key belongs to the user 54321", "run: chown -h root DIR/key"}},
+		{"the program is a stranger's", chown("healthy"), []string{"healthy: the program is not run: DIR/healthy belongs to the user 54321", "run: chown -h root DIR/healthy"}},
+		{"the program is everybody's", chmod("healthy", 0o777), []string{"everybody may write to DIR/healthy (mode 0777)", "run: chmod go-w DIR/healthy"}},
+		{"the directory is everybody's", chmod("", 0o777), []string{"everybody may write to DIR (mode 0777)", "run: chmod go-w DIR"}},
+		{"the directory is everybody's, and sticky", chmod("", 0o777|fs.ModeSticky), nil},
+		{"the directory is a stranger's", chown(""), []string{"DIR belongs to the user 54321"}},
+		{"a link", func(t *testing.T, dir string) { link(t, dir, dir) }, nil},
+		{"a stranger's link in a sticky directory", func(t *testing.T, dir string) {
+			link(t, dir, dir)
+			chmod("", 0o777|fs.ModeSticky)(t, dir)
+			chown("topdog.toml")(t, dir)
+		}, []string{"DIR/topdog.toml belongs to the user 54321"}},
+		{"a link to everybody's directory", func(t *testing.T, dir string) {
+			open := t.TempDir()
+			must(t, os.Chmod(open, 0o777))
+			link(t, dir, open)
+		}, []string{"everybody may write to /"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(dir, "key"), []byte(hexKey+"\n"), 0o600))
+			must(t, os.WriteFile(filepath.Join(dir, "healthy"), []byte("#!/bin/sh\n"), 0o755))
+			must(t, os.WriteFile(filepath.Join(dir, "topdog.toml"),
+				fmt.Appendf(nil, "address = \"192.168.1.250\"\nkey_file = \"key\"\n[[check]]\ncommand = %q\n", filepath.Join(dir, "healthy")), 0o644))
+			test.change(t, dir)
+			cfg, err := Load(filepath.Join(dir, "topdog.toml"))
+			if err == nil {
+				err = cfg.ReadKeys()
+			}
+			if len(test.want) == 0 {
+				if err != nil {
+					t.Errorf("they are refused: %v", err)
+				}
+				return
+			}
+			text := strings.ReplaceAll(fmt.Sprint(err), dir, "DIR")
+			text = strings.ReplaceAll(text, "'", "")
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("the error does not say %q:\n%s", want, text)
+				}
+			}
+		})
+	}
+}
+
+// link moves the configuration to another directory, and leaves a link in its place.
+func link(t *testing.T, dir, to string) {
+	t.Helper()
+	path, moved := filepath.Join(dir, "topdog.toml"), filepath.Join(to, "moved.toml")
+	must(t, os.Rename(path, moved))
+	must(t, os.Symlink(moved, path))
+}
+
+// A file that is put in the place of the one that was opened is not taken for it.
+func TestReplacedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "topdog.toml")
+	must(t, os.WriteFile(path, nil, 0o644))
+	opened, err := os.Stat(path)
+	must(t, err)
+	must(t, os.WriteFile(path+".new", nil, 0o644))
+	must(t, os.Rename(path+".new", path))
+	if err := trusted(path, opened); err == nil || !strings.Contains(err.Error(), "replaced while it was read") {
+		t.Errorf("another file at the path: %v", err)
+	}
+}
+
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give a file to another user")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
