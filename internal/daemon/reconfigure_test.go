@@ -12,6 +12,7 @@ import (
 
 	"topdog/gpio"
 	"topdog/internal/config"
+	"topdog/internal/console"
 )
 
 // TestReloadTouchesWhatHasChanged: another light is opened if another one is
@@ -56,6 +57,35 @@ func TestReloadTouchesWhatHasChanged(t *testing.T) {
 		}
 		if s := one.mustStatus(t); s.Group != "test" || s.Boards[0].Priority != 120 {
 			t.Errorf("group %q, priority %d", s.Group, s.Boards[0].Priority)
+		}
+	})
+}
+
+// A file that anybody could have written changes nothing, and a leader goes on.
+func TestReloadOfAStrangersFile(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, nil)
+		pass(2 * time.Second)
+		path := filepath.Join(t.TempDir(), "topdog.toml")
+		file := "address = \"10.0.0.100\"\npriority = 7\nkey_file = \"key\"\n"
+		if err := errors.Join(os.WriteFile(path, []byte(file), 0o644), os.Chmod(path, 0o666),
+			os.WriteFile(filepath.Join(filepath.Dir(path), "key"), one.cfg.Keys.Encode(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		one.Reload(path)
+		pass(time.Second)
+		s := one.mustStatus(t)
+		if got := s.Boards[0].Priority; got == 7 || s.Role != console.RoleLeader {
+			t.Errorf("it is a %s of priority %d, want the leader of the priority before", s.Role, got)
+		}
+		told := false
+		one.get(func() {
+			for _, line := range one.logged {
+				told = told || strings.Contains(line, "the new configuration was not applied:\n"+path+": the configuration is not used: everybody may write to ")
+			}
+		})
+		if !told {
+			t.Error("nobody is told")
 		}
 	})
 }
