@@ -214,6 +214,7 @@
 //	helloLosses          5 of them                      silent for so long is dead: at 40 % loss once in a hundred times
 //	multicastMissed      10 H                           a leader that is heard, and not by multicast, is not reached by it
 //	barredFor            5 s                            a conflict that was not heard of for so long is over
+//	tellAgeAfter         10 ms, then once in H          two boards with one id compare their ages until one of them leaves
 //	noticeInterval       1 min                          between two equal notices
 //
 // What one algorithm alone waits for is explained in its file.
