@@ -69,7 +69,7 @@ func TestDaemonExecutesNothing(t *testing.T) {
 	if d := s.Defences[len(s.Defences)-1]; d.Kind != console.DefenceNoExec || !d.On {
 		t.Errorf("the last line of defence is %+v", d)
 	}
-	if o := leader.topdog("status"); !strings.Contains(unwrapped(o.stdout), "lifetime, no execve") {
+	if o := leader.topdog("status"); !strings.Contains(unwrapped(o.stdout), "lifetime, seccomp") {
 		t.Errorf("the text does not show it:\n%s", o.stdout)
 	}
 

@@ -164,7 +164,7 @@ func (p *page) facts(s *Status) {
 // defenceNames are the lines of defence for people.
 var defenceNames = map[string]string{
 	DefenceFence: "fence", DefenceSwitch: "dead man's switch", DefenceTUN: "TUN device", DefenceLifetime: "lifetime",
-	DefenceNoExec: "no execve",
+	DefenceNoExec: "seccomp",
 }
 
 // defences names the lines of defence that this board has, and then says why one is missing.

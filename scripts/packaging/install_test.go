@@ -133,6 +133,9 @@ func TestUnit(t *testing.T) {
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.startOther()
 
+	if out := p.ask("topdog", "status"); !strings.Contains(out, ", seccomp") {
+		t.Errorf("the unit does not let the daemon refuse itself execve:\n%s", out)
+	}
 	old := p.mainPID()
 	p.configure("priority = 50\n")
 	p.run("systemctl", "reload", "topdog")

@@ -211,7 +211,7 @@ export function majority(s) {
   return `acknowledged by ${s.voters.filter((v) => v.supports && !v.twice).length}, of which ${needed} are needed`;
 }
 
-const DEFENCES = { fence: 'fence', dead_mans_switch: 'dead man’s switch', tun: 'TUN device', lifetime: 'lifetime', no_exec: 'no execve' };
+const DEFENCES = { fence: 'fence', dead_mans_switch: 'dead man’s switch', tun: 'TUN device', lifetime: 'lifetime', no_exec: 'seccomp' };
 
 // defenceName is a line of defence for people.
 export const defenceName = (d) => (DEFENCES[d.kind] ?? d.kind) + (d.method ? ` (${d.method})` : '');
