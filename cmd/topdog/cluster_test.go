@@ -224,7 +224,7 @@ func (b *board) signal(sig syscall.Signal) {
 // topdog runs a command on the board, with its configuration.
 func (b *board) topdog(args ...string) outcome {
 	b.c.t.Helper()
-	o := execOn(b.c.t, b.c.program, b.Host, append(args, "--config", b.ConfigFile())...)
+	o := execOn(b.c.t, b.c.program, b.Host, append(args, "--config", b.ConfigFile()))
 	b.Log.Note("topdog %s: %v", strings.Join(args, " "), o)
 	return o
 }

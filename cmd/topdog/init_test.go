@@ -215,7 +215,7 @@ func TestInitLooksAtTheNetwork(t *testing.T) {
 		{"10.78.0.1", 1, "there are eth0 (10.77.0.1/24); choose an address in one of these"},
 	} {
 		path := filepath.Join(t.TempDir(), "topdog.toml")
-		got := execOn(t, itself(), lan.Board(1), "init", tc.address, "--config", path)
+		got := execOn(t, itself(), lan.Board(1), []string{"init", tc.address, "--config", path})
 		if got.status != tc.status || !strings.Contains(got.stdout+got.stderr, tc.want) {
 			t.Errorf("%s: want exit status %d and %q, got %v", tc.address, tc.status, tc.want, got)
 		}
@@ -237,7 +237,7 @@ func TestInitLooksAtTheNetwork(t *testing.T) {
 		return errors.Join(netlink.AddrAdd(second, own), netlink.LinkSetUp(second))
 	}))
 	for _, own := range []string{"10.77.0.1", "10.77.0.201"} {
-		got := execOn(t, itself(), lan.Board(1), "init", own, "--config", filepath.Join(t.TempDir(), "topdog.toml"))
+		got := execOn(t, itself(), lan.Board(1), []string{"init", own, "--config", filepath.Join(t.TempDir(), "topdog.toml")})
 		if got.status != 1 || !strings.Contains(got.stderr, own+" is this board's own address") {
 			t.Errorf("%s: want exit status 1, got %v", own, got)
 		}

@@ -245,7 +245,7 @@ func TestInitAndRun(t *testing.T) {
 	b := c.board(1)
 	must(t, os.Remove(b.ConfigFile()))
 	must(t, os.Remove(b.KeyFile()))
-	if o := execOn(t, c.program, b.Host, "init", vip.String(), "--config", b.ConfigFile()); o.status != 0 {
+	if o := execOn(t, c.program, b.Host, []string{"init", vip.String(), "--config", b.ConfigFile()}); o.status != 0 {
 		t.Fatalf("init: %v", o)
 	}
 	written, err := os.ReadFile(b.ConfigFile())

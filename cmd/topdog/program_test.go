@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beTopdog) == "1" {
 		main() // does not return
 	}
+	if os.Getenv(beUser) == "1" {
+		os.Exit(userMain(os.Args[1:], os.Stdout))
+	}
 	os.Exit(m.Run())
 }
 
@@ -53,12 +56,13 @@ func execHere(t testing.TB, args ...string) outcome {
 }
 
 // execOn runs a command line to its end on a host of a LAN.
-func execOn(t testing.TB, p cluster.Program, h *netns.Host, args ...string) outcome {
+func execOn(t testing.TB, p cluster.Program, h *netns.Host, args []string, opts ...netns.StartOption) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), cluster.Timeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	process, err := h.Start(ctx, p.Path, args, netns.Env(p.Env...), netns.Stdout(&stdout), netns.Stderr(&stderr))
+	opts = append(opts, netns.Env(p.Env...), netns.Stdout(&stdout), netns.Stderr(&stderr))
+	process, err := h.Start(ctx, p.Path, args, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

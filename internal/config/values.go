@@ -401,8 +401,8 @@ func checkProgram(key, text, example string) error {
 	return nil
 }
 
-// maxSocketPath is sun_path of unix(7), 108 bytes, less the final NUL.
-const maxSocketPath = 107
+// maxSocketPath is sun_path of unix(7), 108 bytes, less the final NUL and the ".public" of the socket beside it.
+const maxSocketPath = 107 - len(".public")
 
 func checkSocket(text string) error {
 	const hint = `write an absolute path, for example socket = "/run/topdog/topdog.sock"`
@@ -413,7 +413,7 @@ func checkSocket(text string) error {
 	case !strings.HasPrefix(text, "/"):
 		return refuse(hint, "%s is not an absolute path", quoted(text))
 	case len(text) > maxSocketPath:
-		return refuse(hint, "the path is %d bytes long; unix sockets allow %d", len(text), maxSocketPath)
+		return refuse(hint, "the path is %d bytes long; unix sockets and the name of the public one beside it allow %d", len(text), maxSocketPath)
 	}
 	return nil
 }

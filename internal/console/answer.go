@@ -33,14 +33,28 @@ type answer struct {
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // json writes v as one line. It fails before anything is written, if v has no
-// JSON (NaN has none); that the client has gone is no failure.
+// JSON; that the client has gone is no failure.
 func (a *answer) json(code int, v any) error {
+	line, err := encode(v)
+	if err == nil {
+		a.text(code, line)
+	}
+	return err
+}
+
+// encode writes v as one line of JSON. It fails if v has none (NaN has none).
+func encode(v any) ([]byte, error) {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false) // no page shows this
 	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("the answer has no JSON: %w", err)
+		return nil, fmt.Errorf("the answer has no JSON: %w", err)
 	}
+	return line.Bytes(), nil
+}
+
+// text writes a line that is JSON already.
+func (a *answer) text(code int, line []byte) {
 	if !a.begun {
 		if a.Header().Get("Content-Type") == "" {
 			a.Header().Set("Content-Type", "application/json")
@@ -49,8 +63,7 @@ func (a *answer) json(code int, v any) error {
 		a.WriteHeader(code)
 		a.begun = true
 	}
-	_, _ = a.Write(line.Bytes())
-	return nil
+	_, _ = a.Write(line)
 }
 
 // fail answers with an error.

@@ -48,9 +48,10 @@ func (c *Client) ended(err error) error {
 
 // explain says in words, and with what to do, why a request failed.
 func (c *Client) explain(err error) error {
+	var refused *requestError
 	switch {
-	case errors.Is(err, context.Canceled):
-		return err // whoever cancelled knows why
+	case errors.As(err, &refused), errors.Is(err, context.Canceled):
+		return err // it says so itself, or whoever cancelled knows why
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
 		return &requestError{
 			message: fmt.Sprintf("the topdog daemon on %s did not answer in time", c.path),
@@ -68,7 +69,7 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return &requestError{
 			message: fmt.Sprintf("no permission to talk to the topdog daemon on %s", c.path),
-			hint:    "use sudo, or join " + c.group() + " and log in again",
+			hint:    c.hint(),
 			err:     errors.Join(errDenied, err),
 		}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
@@ -95,12 +96,12 @@ func (c *Client) refusedByKernel() error {
 	}
 }
 
-// group names the group that may connect.
-func (c *Client) group() string {
+// hint says how to become somebody who may connect.
+func (c *Client) hint() string {
 	if info, err := os.Stat(c.path); err == nil {
 		if gid, ok := groupOf(info); ok && gid != 0 { // nobody should join the group root
-			return groupName(gid)
+			return "use sudo, or join " + groupName(gid) + " and log in again"
 		}
 	}
-	return "the socket's group"
+	return "use sudo"
 }

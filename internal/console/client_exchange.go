@@ -3,11 +3,17 @@ package console
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net"
 	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxHeader bounds the header of an answer, of which the daemon's has 200 bytes.
@@ -19,8 +25,7 @@ const maxHeader = 16 << 10
 // which is a fortieth of the program.
 func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", c.path)
+	conn, err := c.connect(ctx, request.Method == http.MethodGet)
 	if err != nil {
 		return nil, c.explain(causeOf(ctx, err))
 	}
@@ -29,9 +34,10 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 
 	limited := &io.LimitedReader{R: conn, N: maxHeader}
 	request.Close = true
-	var response *http.Response
-	if err = request.Write(conn); err == nil {
-		response, err = http.ReadResponse(bufio.NewReader(limited), request)
+	unsent := request.Write(conn)
+	response, err := http.ReadResponse(bufio.NewReader(limited), request) // a daemon that has hung up may have said why
+	if err != nil && unsent != nil {
+		err = unsent
 	}
 	if err != nil {
 		answer.Close()
@@ -44,6 +50,44 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 	answer.body = response.Body
 	response.Body = answer
 	return response, nil
+}
+
+// connectAgain is how long to wait when so many connect that the kernel has no place for another one.
+const connectAgain = 2 * time.Millisecond
+
+// connect connects to the control socket. Whoever may not, and only wants to look, gets the public one.
+func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
+	conn, err := dial(ctx, c.path)
+	switch {
+	case !errors.Is(err, fs.ErrPermission):
+		return conn, err
+	case look:
+		conn, public := dial(ctx, PublicPath(c.path))
+		if errors.Is(public, fs.ErrNotExist) {
+			return nil, err // the daemon is older than this program, or somebody has removed it
+		}
+		return conn, public
+	}
+	if _, absent := os.Lstat(PublicPath(c.path)); absent != nil {
+		return nil, err
+	}
+	return nil, &requestError{message: mayOnlyLook(uint32(os.Geteuid())), hint: c.hint(), err: errors.Join(errDenied, err)}
+}
+
+// dial connects to a socket.
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(ctx, "unix", path)
+		if !errors.Is(err, unix.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-time.After(connectAgain):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // answerBody is the body of an answer, with the connection from which it comes. Closing

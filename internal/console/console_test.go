@@ -126,8 +126,10 @@ func serve(t *testing.T, s *Server) (stop func()) {
 		case <-time.After(deadline):
 			t.Error("Run does not end")
 		}
-		if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the socket is still there: %v", err)
+		for _, path := range []string{s.path, PublicPath(s.path)} {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is still there: %v", path, err)
+			}
 		}
 	})
 	t.Cleanup(stop)
@@ -136,7 +138,7 @@ func serve(t *testing.T, s *Server) (stop func()) {
 
 func newTestServer(t *testing.T, b Backend) *Server {
 	t.Helper()
-	s := NewServer(socketPath(t), 0o660, b)
+	s := NewServer(socketPath(t), b)
 	s.Report = func(err error) { t.Logf("reported: %v", err) }
 	return s
 }

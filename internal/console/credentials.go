@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/user"
@@ -94,28 +93,37 @@ func (p policy) authorise(c credentials) error {
 	if c.uid == 0 || c.uid == p.daemon || c.in(p.group) {
 		return nil
 	}
-	hint := "use sudo"
-	if p.group != 0 { // nobody should join the group root
-		hint += ", or join " + groupName(p.group)
-	}
 	return &requestError{
 		code:    http.StatusForbidden,
-		message: fmt.Sprintf("user %d may look, but not have this board do anything", c.uid),
-		hint:    hint,
+		message: mayOnlyLook(c.uid),
+		hint:    p.hint(),
 		err:     errDenied,
 	}
 }
 
-// authoriseBySocket is the policy of the daemon's user and of the socket as it
+// hint says how to become somebody who may.
+func (p policy) hint() string {
+	if p.group == 0 { // nobody should join the group root
+		return "use sudo"
+	}
+	return "use sudo, or join " + groupName(p.group)
+}
+
+// mayOnlyLook is what a user is told who wants more.
+func mayOnlyLook(uid uint32) string {
+	return fmt.Sprintf("user %d may look, but not have this board do anything", uid)
+}
+
+// policyOfSocket is the policy of the daemon's user and of the control socket as it
 // is now: an administrator may have given it to another group.
-func (s *Server) authoriseBySocket(c credentials) error {
+func (s *Server) policyOfSocket() policy {
 	p := policy{daemon: uint32(os.Geteuid()), group: uint32(os.Getegid())}
 	if info, err := os.Lstat(s.path); err == nil {
 		if group, ok := groupOf(info); ok {
 			p.group = group
 		}
 	}
-	return p.authorise(c)
+	return p
 }
 
 // groupOf returns the group that owns a file.
@@ -125,19 +133,6 @@ func groupOf(info fs.FileInfo) (uint32, bool) {
 		return 0, false
 	}
 	return stat.Gid, true
-}
-
-// withCredentials puts the caller into a connection's context. A caller that the
-// kernel does not name may look, like everybody, and nothing else.
-func withCredentials(ctx context.Context, conn net.Conn) context.Context {
-	c, ok := conn.(syscall.Conn)
-	if !ok {
-		return ctx
-	}
-	if caller, err := credentialsOf(c); err == nil {
-		ctx = context.WithValue(ctx, credentialsKey{}, caller)
-	}
-	return ctx
 }
 
 // groupName names a group of users, for hints.

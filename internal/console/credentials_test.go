@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -40,18 +40,24 @@ func TestAuthorise(t *testing.T) {
 	}
 }
 
+// are has all callers be the same.
+func are(c credentials) func(syscall.Conn) (credentials, error) {
+	return func(syscall.Conn) (credentials, error) { return c, nil }
+}
+
+// nobodyKnows is a kernel that does not say who calls.
+func nobodyKnows(syscall.Conn) (credentials, error) { return credentials{}, errors.New("unknown") }
+
 // TestStrangersMayLook goes all the way, with credentials that the kernel did not give.
 func TestStrangersMayLook(t *testing.T) {
 	stranger := uint32(max(os.Getuid(), os.Getgid()) + 1)
 	for _, test := range []struct {
 		name     string
-		identify func(context.Context, net.Conn) context.Context
+		identify func(syscall.Conn) (credentials, error)
 		want     string
 	}{
-		{"stranger", func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, credentialsKey{}, credentials{uid: stranger, gid: stranger})
-		}, fmt.Sprintf("user %d may look, but not have this board do anything: use sudo", stranger)},
-		{"unknown", func(ctx context.Context, _ net.Conn) context.Context { return ctx }, "the kernel does not say who is calling"},
+		{"stranger", are(credentials{uid: stranger, gid: stranger}), fmt.Sprintf("user %d may look, but not have this board do anything: use sudo", stranger)},
+		{"unknown", nobodyKnows, "the kernel does not say who is calling"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newTestServer(t, fake{resign: func(context.Context) (Handover, error) {
@@ -94,11 +100,8 @@ func TestOnlyRootTries(t *testing.T) {
 				}
 				return want, nil
 			}})
-			s.identify = func(ctx context.Context, _ net.Conn) context.Context {
-				if test.caller == nil {
-					return ctx
-				}
-				return context.WithValue(ctx, credentialsKey{}, *test.caller)
+			if s.identify = nobodyKnows; test.caller != nil {
+				s.identify = are(*test.caller)
 			}
 			serve(t, s)
 			tried, err := Dial(s.path).Try(t.Context(), asked)

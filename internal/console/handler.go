@@ -63,16 +63,10 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &answer{ResponseWriter: w}
 		defer s.recover(out)
-		if r.Context().Value(overLimitKey{}) != nil && !s.reserved(r) {
-			out.Header().Set("Connection", "close")
-			out.fail(&requestError{
-				code:    http.StatusServiceUnavailable,
-				message: fmt.Sprintf("the daemon serves %d connections already", s.limits.connections),
-				hint:    "try again in a moment",
-			})
-			return
+		if c := connectionOf(r.Context()); c != nil {
+			c.door.seats.ask(&c.seat)
 		}
-		if err := serveRoute(routes, out, r); err != nil {
+		if err := s.serveRoute(routes, out, r); err != nil {
 			out.fail(err)
 		}
 	})
@@ -80,7 +74,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 
 // serveRoute finds out what a request wants. There is no http.ServeMux because its
 // refusals are no JSON.
-func serveRoute(routes []route, w *answer, r *http.Request) error {
+func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) error {
 	i := slices.IndexFunc(routes, func(known route) bool { return known.path == r.URL.Path })
 	if i < 0 {
 		var there []string
@@ -101,7 +95,21 @@ func serveRoute(routes []route, w *answer, r *http.Request) error {
 			hint:    fmt.Sprintf("use %s %s", method, r.URL.Path),
 		}
 	}
+	if routes[i].method != http.MethodGet && isPublic(r) {
+		return &requestError{
+			code:    http.StatusForbidden,
+			message: "this socket only shows; what acts is " + s.path,
+			hint:    s.policyOfSocket().hint(),
+			err:     errDenied,
+		}
+	}
 	return routes[i].serve(w, r)
+}
+
+// isPublic reports whether a request came in where everybody may connect.
+func isPublic(r *http.Request) bool {
+	c := connectionOf(r.Context())
+	return c != nil && c.door.public
 }
 
 // withoutBody serves a request that has no body, or an empty one.
@@ -160,30 +168,47 @@ func example(v any) string {
 }
 
 func (s *Server) serveStatus(w *answer, r *http.Request) error {
-	status, err := s.status(r.Context())
+	status, err := s.statuses.get(r.Context())
 	if err != nil {
 		return err
 	}
-	return w.json(http.StatusOK, status)
+	w.text(http.StatusOK, status.text)
+	return nil
 }
 
-func (s *Server) status(ctx context.Context) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.status)
-	defer cancel()
+// writeStatus asks the backend how it is.
+func (s *Server) writeStatus(ctx context.Context) (m made, err error) {
+	defer s.panics(&err)
 	status, err := s.backend.Status(ctx)
+	if err != nil {
+		return made{}, err
+	}
 	status.fill()
-	return status, late(err, s.limits.status)
+	m.first = status.Snapshot()
+	m.first.Status = nil
+	m.text, err = encode(&status)
+	return m, err
 }
 
 func (s *Server) serveTrace(w *answer, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), s.limits.status)
-	defer cancel()
+	trace, err := s.traces.get(r.Context())
+	if err != nil {
+		return err
+	}
+	w.text(http.StatusOK, trace.text)
+	return nil
+}
+
+// writeTrace asks the backend how its last changes of role went.
+func (s *Server) writeTrace(ctx context.Context) (m made, err error) {
+	defer s.panics(&err)
 	trace, err := s.backend.Trace(ctx)
 	if err != nil {
-		return late(err, s.limits.status)
+		return made{}, err
 	}
 	trace.fill()
-	return w.json(http.StatusOK, trace)
+	m.text, err = encode(&trace)
+	return m, err
 }
 
 func (s *Server) serveKeys(w *answer, r *http.Request) error {
@@ -217,6 +242,7 @@ func (s *Server) act(body func() any, do func(context.Context, any) (any, error)
 		ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
 		defer cancel()
 		done, err := do(ctx, asked)
+		s.acts.Add(1) // also after a failure: something may have been done
 		if err != nil {
 			return late(err, s.limits.resign)
 		}
@@ -269,10 +295,20 @@ func late(err error, limit time.Duration) error {
 // recover turns a panic of the backend into an answer and a report: whoever asks
 // how the board is must not be able to bring it down.
 func (s *Server) recover(w *answer) {
-	cause := recover()
-	if cause == nil {
-		return
+	if cause := recover(); cause != nil {
+		w.fail(s.panicked(cause))
 	}
+}
+
+// panics turns a panic of the backend into an error.
+func (s *Server) panics(err *error) {
+	if cause := recover(); cause != nil {
+		*err = s.panicked(cause)
+	}
+}
+
+// panicked reports a panic, and returns what to answer.
+func (s *Server) panicked(cause any) error {
 	s.report(fmt.Errorf("control socket: panic: %v\n%s", cause, debug.Stack()))
-	w.fail(&requestError{message: "the daemon failed on this request", hint: "journalctl -u topdog has the details; please report them"})
+	return &requestError{message: "the daemon failed on this request", hint: "journalctl -u topdog has the details; please report them"}
 }

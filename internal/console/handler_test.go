@@ -18,7 +18,7 @@ import (
 )
 
 func TestRequests(t *testing.T) {
-	s := NewServer("unused", 0o660, fake{})
+	s := NewServer("unused", fake{})
 	s.authorise = func(credentials) error { return nil }
 	handler := s.handler(t.Context())
 	for _, test := range []struct {
@@ -91,7 +91,7 @@ func TestRequests(t *testing.T) {
 
 // TestEmptyListsAreLists is for scripts that loop over them.
 func TestEmptyListsAreLists(t *testing.T) {
-	s := NewServer("unused", 0o660, fake{status: func(context.Context) (Status, error) { return Status{}, nil }})
+	s := NewServer("unused", fake{status: func(context.Context) (Status, error) { return Status{}, nil }})
 	w := httptest.NewRecorder()
 	s.handler(t.Context()).ServeHTTP(w, httptest.NewRequest("GET", pathStatus, nil))
 	for _, name := range []string{"addresses", "boards", "changes", "problems"} {
@@ -126,7 +126,7 @@ func TestBackendFailures(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			short := defaultLimits
 			short.status = 20 * time.Millisecond
-			s := newServer(socketPath(t), 0o660, fake{status: test.status}, short)
+			s := newServer(socketPath(t), fake{status: test.status}, short)
 			var reports atomic.Int32
 			s.Report = func(error) { reports.Add(1) }
 			serve(t, s)
@@ -147,7 +147,7 @@ func TestBackendFailures(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	short := defaultLimits
 	short.request = 50 * time.Millisecond
-	s := newServer(socketPath(t), 0o660, fake{}, short)
+	s := newServer(socketPath(t), fake{}, short)
 	serve(t, s)
 	for _, garbage := range []string{
 		"\x00\x01\x02\xff\n\n",
@@ -185,7 +185,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("POST", "/v1/resign", []byte(`{"a":[1,{"b":null}]}`))
 	f.Add("\x00", "/\x1b[2J", []byte("\xff"))
 	f.Fuzz(func(t *testing.T, method, path string, body []byte) {
-		s := NewServer("unused", 0o660, fake{})
+		s := NewServer("unused", fake{})
 		s.authorise = func(credentials) error { return nil }
 		s.Report = func(err error) { t.Error(err) }
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), credentialsKey{}, credentials{}))

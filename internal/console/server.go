@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -44,16 +46,14 @@ type Backend interface {
 // limits keep callers, broken or hostile ones included, from costing more than a
 // small board can spare. Tests make them smaller.
 type limits struct {
-	connections int // at the same time
-	streams     int // of those, how many may be streams of events
-	hookStreams int // beyond all of these, for streams that hooks depend on
-	kept        int // transitions, for readers that are behind
+	control, public doorLimits
+
+	kept int // transitions, for readers that are behind
 
 	header  int   // bytes; net/http adds 4 KiB of its own
 	body    int64 // bytes; few requests need one
 	file    int64 // bytes of a body with a configuration file
 	request time.Duration
-	idle    time.Duration // between two requests
 	write   time.Duration // for one answer
 	stall   time.Duration // for a reader of a stream to go on reading; it may be a person who looks
 
@@ -62,63 +62,115 @@ type limits struct {
 	linger time.Duration // at the end, for requests in progress
 
 	interval time.Duration // between two signs of life in a stream that wants them
+
+	// freshStatus and freshTrace are how old an answer may be that somebody else has got already. The loop makes
+	// one for all who ask meanwhile. A trace is ten times as much work.
+	freshStatus, freshTrace time.Duration
+	// gap is the least time between two, when things happen so fast that each is out of date at once.
+	gap time.Duration
+}
+
+// doorLimits are those of one of the two sockets.
+type doorLimits struct {
+	connections room
+	streams     room // of those
+	hooks       room // likewise, for streams that hooks depend on
+	each, all   pace // of requests, of each user and in all
+	patience    time.Duration
 }
 
 var defaultLimits = limits{
-	connections: 32,
-	streams:     16,
-	hookStreams: 4, // `topdog hooks`, topdog-leader.service, and as many again while they are restarted
+	// Who may connect here may have the board do everything. These limits are for mistakes: a script that
+	// asks in a loop.
+	control: doorLimits{
+		connections: room{all: 48, each: 24},
+		streams:     room{all: 16, each: 12},
+		hooks:       room{all: 4, each: 4}, // `topdog hooks`, topdog-leader.service, and as many again while they are restarted
+		each:        pace{burst: 50, every: 10 * time.Millisecond},
+		all:         pace{burst: 100, every: 5 * time.Millisecond},
+		patience:    time.Second,
+	},
+	public: doorLimits{
+		connections: room{all: 32, each: 8},
+		streams:     room{all: 16, each: 4},
+		each:        pace{burst: 8, every: 100 * time.Millisecond},
+		all:         pace{burst: 16, every: 20 * time.Millisecond},
+		patience:    4 * time.Second,
+	},
 	kept:        256,
 	header:      4 << 10,
 	body:        1 << 10,
 	file:        MaxTryBytes,
 	request:     2 * time.Second,
-	idle:        10 * time.Second,
 	write:       5 * time.Second,
 	stall:       time.Minute,
 	status:      2 * time.Second,
 	resign:      5 * time.Second,
 	linger:      500 * time.Millisecond,
 	interval:    time.Second,
+	freshStatus: 100 * time.Millisecond,
+	freshTrace:  500 * time.Millisecond,
+	gap:         10 * time.Millisecond,
 }
 
-// Server serves the control socket. [Server.Run] does it, once at a time; when it
-// has failed, it may be called again.
+// Server serves the control socket, and the public one beside it. [Server.Run] does it, once at
+// a time; when it has failed, it may be called again.
 type Server struct {
 	// Report is told what nobody else would learn, such as a panic of the
 	// backend. It may be nil. Set it before Run; it is called by several goroutines.
 	Report func(error)
 
 	path      string
-	mode      fs.FileMode
 	backend   Backend
 	authorise func(credentials) error
 	limits    limits
-	identify  func(context.Context, net.Conn) context.Context
+	identify  func(syscall.Conn) (credentials, error)
 
-	ready       chan struct{} // closed as soon as the socket is served for the first time
+	ready       chan struct{} // closed as soon as the sockets are served for the first time
 	once        sync.Once
-	streams     chan struct{} // one per stream of events
-	hookStreams chan struct{} // likewise, of those with a reserved seat
+	control     *door
+	public      *door
 	transitions *Transitions
+	acts        atomic.Uint64   // how often this board was made to do something
+	life        context.Context // of requests
+	statuses    shared
+	traces      shared
 }
 
-// NewServer returns a server for the socket of that path and mode. Whoever may
-// connect may ask. Root, the daemon's own user and members of the socket's group
-// may also make the board resign.
-func NewServer(path string, mode fs.FileMode, backend Backend) *Server {
-	return newServer(path, mode, backend, defaultLimits)
+// NewServer returns a server for the control socket of that path. Root, the daemon's own user and members of the
+// socket's group may connect to it, look and have the board do something. Everybody may look, on the public
+// socket beside it.
+func NewServer(path string, backend Backend) *Server {
+	return newServer(path, backend, defaultLimits)
 }
 
-func newServer(path string, mode fs.FileMode, backend Backend, l limits) *Server {
+func newServer(path string, backend Backend, l limits) *Server {
 	s := &Server{
-		path: path, mode: mode, backend: backend, limits: l, identify: withCredentials,
-		ready: make(chan struct{}), streams: make(chan struct{}, l.streams),
-		hookStreams: make(chan struct{}, l.hookStreams), transitions: NewTransitions(l.kept, 0),
+		path: path, backend: backend, limits: l, identify: credentialsOf,
+		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
+		control: newDoor(l.control), public: newDoor(l.public),
 	}
-	s.authorise = s.authoriseBySocket
+	s.public.public = true
+	s.authorise = func(c credentials) error { return s.policyOfSocket().authorise(c) }
+	s.statuses = shared{fresh: l.freshStatus, gap: l.gap, write: s.writeStatus}
+	s.traces = shared{fresh: l.freshTrace, gap: l.gap, write: s.writeTrace}
+	for _, t := range []*shared{&s.statuses, &s.traces} {
+		t.news, t.limit = s.news, l.status
+		t.life = func() context.Context { return s.life }
+	}
 	return s
 }
+
+func newDoor(l doorLimits) *door {
+	return &door{
+		seats: seats{connections: l.connections, streams: l.streams, hooks: l.hooks},
+		each:  l.each, all: l.all, patience: l.patience,
+		arrivals: pace{burst: 32, every: 4 * time.Millisecond},
+	}
+}
+
+// news grows with all that makes an answer out of date before its time.
+func (s *Server) news() uint64 { return s.transitions.Newest() + s.acts.Load() }
 
 func (s *Server) report(err error) {
 	if s.Report != nil {
@@ -126,11 +178,11 @@ func (s *Server) report(err error) {
 	}
 }
 
-// Run makes the socket and serves it until ctx ends, which is no error. The
-// socket is gone when it returns, and so is every goroutine. Run fails when the
+// Run makes the sockets and serves them until ctx ends, which is no error. They
+// are gone when it returns, and so is every goroutine. Run fails when a
 // socket cannot be made, for example because another daemon has it.
 func (s *Server) Run(ctx context.Context) error {
-	sock, err := listen(s.path, s.mode)
+	sockets, err := s.listen()
 	if err != nil {
 		return err
 	}
@@ -138,43 +190,73 @@ func (s *Server) Run(ctx context.Context) error {
 	// even though the daemon stops.
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
+	s.life = requests
 
 	// net/http waits for no connection that it was told to Close.
 	var connections sync.WaitGroup
 	srv := s.httpServer(ctx, requests, &connections)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(newListener(sock, s.limits.connections, s.limits.hookStreams)) }()
+	ended := make(chan error, 2*len(sockets))
+	var serving sync.WaitGroup
+	for _, l := range sockets {
+		serving.Go(func() { ended <- l.admit() })
+		serving.Go(func() { ended <- srv.Serve(l) })
+	}
 	s.once.Do(func() { close(s.ready) })
 
 	var failed error
 	select {
 	case <-ctx.Done():
-	case failed = <-served:
-		served <- http.ErrServerClosed
+	case failed = <-ended:
 		failed = fmt.Errorf("control socket %s: %w", s.path, failed)
 	}
 
-	// The name goes first, so that the next client sees at once that nobody is here.
-	removed := sock.remove()
+	// The names go first, so that the next client sees at once that nobody is here.
+	var removed error
+	for _, l := range sockets {
+		removed = errors.Join(removed, l.socket.remove())
+	}
 	linger, cancel := context.WithTimeout(requests, s.limits.linger)
 	defer cancel()
 	_ = srv.Shutdown(linger) // late requests are no failure, they are ended next
 	abort()
 	_ = srv.Close()
-	<-served
+	serving.Wait()
 	connections.Wait()
+	s.statuses.flights.Wait()
+	s.traces.flights.Wait()
 	return errors.Join(failed, removed)
+}
+
+// listen makes both sockets.
+func (s *Server) listen() (both []*listener, err error) {
+	for _, d := range []struct {
+		*door
+		path string
+		mode fs.FileMode
+	}{{s.control, s.path, controlMode}, {s.public, PublicPath(s.path), publicMode}} {
+		made, err := listen(d.path, d.mode)
+		if err != nil {
+			for _, l := range both {
+				err = errors.Join(err, l.socket.remove(), l.Close())
+			}
+			return nil, err
+		}
+		both = append(both, newListener(made, d.door, s.identify))
+	}
+	if err := giveToGroup(s.path); err != nil {
+		s.report(err)
+	}
+	return both, nil
 }
 
 // httpServer returns the server with its limits. Streams of events end with the
 // first context, requests with the second.
 func (s *Server) httpServer(ctx, requests context.Context, connections *sync.WaitGroup) *http.Server {
-	return &http.Server{
+	srv := &http.Server{
 		Handler:           s.handler(ctx),
 		ReadHeaderTimeout: s.limits.request,
 		ReadTimeout:       s.limits.request,
 		WriteTimeout:      s.limits.write + max(s.limits.status, s.limits.resign),
-		IdleTimeout:       s.limits.idle,
 		MaxHeaderBytes:    s.limits.header,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ConnContext:       s.connContext,
@@ -189,17 +271,30 @@ func (s *Server) httpServer(ctx, requests context.Context, connections *sync.Wai
 		ErrorLog:                     log.New(reporter{s}, "", 0),
 		DisableGeneralOptionsHandler: true, // which would answer "OPTIONS *" without JSON
 	}
+	srv.SetKeepAlivesEnabled(false) // one connection is one request: see door
+	return srv
 }
 
-// connContext notes what is known of a connection before its first request.
+// connContext has the requests of a connection know it.
 func (s *Server) connContext(ctx context.Context, conn net.Conn) context.Context {
-	if c, ok := conn.(*connection); ok && c.overLimit {
-		ctx = context.WithValue(ctx, overLimitKey{}, true)
+	c, ok := conn.(*connection)
+	if !ok {
+		return ctx
 	}
-	return s.identify(ctx, conn)
+	ctx = context.WithValue(ctx, connectionKey{}, c)
+	if c.known {
+		ctx = context.WithValue(ctx, credentialsKey{}, c.caller)
+	}
+	return ctx
 }
 
-type overLimitKey struct{}
+type connectionKey struct{}
+
+// connectionOf returns the connection of a request; nil if it came in another way.
+func connectionOf(ctx context.Context) *connection {
+	c, _ := ctx.Value(connectionKey{}).(*connection)
+	return c
+}
 
 // reporter passes on what net/http would log.
 type reporter struct{ s *Server }

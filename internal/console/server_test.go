@@ -1,12 +1,10 @@
 package console
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"sync"
 	"testing"
@@ -56,45 +54,10 @@ func TestRunAgain(t *testing.T) {
 	waitFor(t, func() bool { _, err := Dial(s.path).Status(t.Context()); return err == nil })
 }
 
-// TestConnectionLimit has as many connections as are allowed, and one more.
-func TestConnectionLimit(t *testing.T) {
-	short := defaultLimits
-	short.connections = 4
-	s := newServer(socketPath(t), 0o660, fake{}, short)
-	serve(t, s)
-	open := func() net.Conn {
-		conn, err := net.Dial("unix", s.path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		// Only an answer shows that the connection was accepted.
-		_, _ = io.WriteString(conn, "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
-		_ = conn.SetReadDeadline(time.Now().Add(deadline))
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil || response.StatusCode != 200 {
-			t.Fatalf("%v, %v", response, err)
-		}
-		_, _ = io.Copy(io.Discard, response.Body)
-		return conn
-	}
-	var conns []net.Conn
-	for range short.connections {
-		conns = append(conns, open())
-	}
-	_, err := Dial(s.path).Status(t.Context())
-	var e *requestError
-	if !errors.As(err, &e) || e.code != 503 || e.Error() != "the daemon serves 4 connections already: try again in a moment" {
-		t.Errorf("one more than the limit: %v", err)
-	}
-	for _, conn := range conns {
-		conn.Close()
-	}
-	waitFor(t, func() bool { _, err := Dial(s.path).Status(t.Context()); return err == nil })
-}
-
 func TestManyAtOnce(t *testing.T) {
-	s := newTestServer(t, fake{})
+	quick := defaultLimits
+	quick.control.each, quick.control.all = pace{burst: 1000}, pace{burst: 1000}
+	s := newServer(socketPath(t), fake{}, quick)
 	serve(t, s)
 	client := Dial(s.path)
 	var all sync.WaitGroup

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -16,6 +18,20 @@ import (
 
 // maxPath is the length of a socket's path that unix(7) allows.
 const maxPath = 107
+
+// The modes of the sockets. Who may not have the board do anything cannot even connect to the control socket, so he
+// cannot be in the way of those who may.
+const (
+	controlMode fs.FileMode = 0o660
+	publicMode  fs.FileMode = 0o666
+)
+
+// PublicPath is where everybody may look, given the path of the control socket.
+func PublicPath(path string) string { return path + ".public" }
+
+// controlGroup is the group that may use the control socket of a daemon that root has started. That of
+// the service belongs to this group without more, since it is the daemon's own.
+const controlGroup = "topdog"
 
 // answerTimeout is how long the check for another daemon may take. A connection
 // to a living one takes microseconds, even if that daemon does nothing but listen.
@@ -64,7 +80,42 @@ func listen(path string, mode fs.FileMode) (*socket, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), s.remove(), ul.Close())
 	}
+	if err := s.shorten(); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket %s: %w", path, err), s.remove(), ul.Close())
+	}
 	return s, nil
+}
+
+// shorten bounds how many connections wait in the kernel. Package net lets it be thousands, behind which
+// whoever comes last would have to wait.
+func (s *socket) shorten() error {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = os.NewSyscallError("listen", unix.Listen(int(fd), backlog)) })
+	return errors.Join(err, failed)
+}
+
+// giveToGroup has the members of controlGroup use the socket of a daemon that root has started, if there is such a
+// group. The daemon of the service has not the right to, and need not.
+func giveToGroup(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	group, err := user.LookupGroup(controlGroup)
+	if err != nil {
+		return nil // then root alone may use it
+	}
+	gid, err := strconv.Atoi(group.Gid)
+	if err == nil {
+		err = os.Lchown(path, -1, gid)
+	}
+	if err != nil {
+		return fmt.Errorf("control socket: give it to the group %s: %w", controlGroup, err)
+	}
+	return nil
 }
 
 // makeDirectory makes the socket's directory if systemd has not. Everybody may

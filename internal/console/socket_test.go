@@ -15,15 +15,14 @@ import (
 func TestSocketMode(t *testing.T) {
 	old := unix.Umask(0o077) // as in the unit
 	defer unix.Umask(old)
-	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
-		path := filepath.Join(filepath.Dir(socketPath(t)), "run", "t.sock")
-		stop := serve(t, NewServer(path, mode, fake{}))
-		for name, want := range map[string]fs.FileMode{path: mode | fs.ModeSocket, filepath.Dir(path): 0o755 | fs.ModeDir} {
-			if info, err := os.Lstat(name); err != nil || info.Mode() != want {
-				t.Errorf("%s has mode %v, want %v (%v)", name, info.Mode(), want, err)
-			}
+	path := filepath.Join(filepath.Dir(socketPath(t)), "run", "t.sock")
+	serve(t, NewServer(path, fake{}))
+	for name, want := range map[string]fs.FileMode{
+		path: 0o660 | fs.ModeSocket, path + ".public": 0o666 | fs.ModeSocket, filepath.Dir(path): 0o755 | fs.ModeDir,
+	} {
+		if info, err := os.Lstat(name); err != nil || info.Mode() != want {
+			t.Errorf("%s has mode %v, want %v (%v)", name, info.Mode(), want, err)
 		}
-		stop()
 	}
 }
 
@@ -66,6 +65,7 @@ func leftover(t *testing.T, path string) {
 func TestStaleSocketIsReplaced(t *testing.T) {
 	s := newTestServer(t, fake{})
 	leftover(t, s.path)
+	leftover(t, PublicPath(s.path))
 	serve(t, s)
 	if _, err := Dial(s.path).Status(t.Context()); err != nil {
 		t.Error(err)
@@ -75,7 +75,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 func TestLivingSocketIsLeftAlone(t *testing.T) {
 	first := newTestServer(t, fake{})
 	serve(t, first)
-	second := NewServer(first.path, 0o660, fake{})
+	second := NewServer(first.path, fake{})
 	if err := second.Run(t.Context()); !errors.Is(err, errInUse) {
 		t.Errorf("Run: %v, want errInUse", err)
 	}
@@ -110,6 +110,10 @@ func TestRunRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	beside := filepath.Join(dir, "beside")
+	if err := os.WriteFile(PublicPath(beside), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
@@ -119,9 +123,11 @@ func TestRunRefuses(t *testing.T) {
 		{"/" + strings.Repeat("x", 107), "has 108: set another socket"},
 		{file, "something else of that name (-rw-------): remove it"},
 		{link, "something else of that name"},
+		{beside, "beside.public: there is something else of that name"},
+		{"/tmp/" + strings.Repeat("x", 100), ".public\": the path must have 1 to 107 bytes, has 112: set another socket"},
 		{filepath.Join(file, "t.sock"), "not a directory"},
 	} {
-		err := NewServer(test.path, 0o660, fake{}).Run(t.Context())
+		err := NewServer(test.path, fake{}).Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %v, want …%s…", test.path, err, test.want)
 		}

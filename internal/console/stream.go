@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -35,17 +36,15 @@ func streamFrom(query url.Values) (stream, error) {
 	return stream{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
 }
 
-// reserved reports whether a request has a right to a seat that others cannot take. It is asked
-// before anything else is done with a connection beyond the limit.
-func (s *Server) reserved(r *http.Request) bool {
-	want, err := streamFrom(r.URL.Query())
-	return err == nil && want.forHooks && r.URL.Path == pathEvents && s.mayReserve(r) == nil
-}
-
 // mayReserve refuses a reserved seat to those who may not have one: hooks would not get theirs if
 // everybody could take it.
 func (s *Server) mayReserve(r *http.Request) error {
 	refusal := &requestError{code: http.StatusForbidden, message: "a stream with for=hooks is not for everybody", err: errDenied}
+	if isPublic(r) {
+		refusal.message += ", and not to be had from this socket: that is " + s.path
+		refusal.hint = s.policyOfSocket().hint()
+		return refusal
+	}
 	caller, ok := credentialsFrom(r.Context())
 	if !ok {
 		return refusal
@@ -60,25 +59,31 @@ func (s *Server) mayReserve(r *http.Request) error {
 	return refusal
 }
 
-// enter takes a seat for a stream, and returns how to leave it.
-func (s *Server) enter(r *http.Request, want stream) (leave func(), err error) {
-	seats := s.streams
+// enter takes a seat for a stream.
+func (s *Server) enter(r *http.Request, want stream) error {
+	kind := plainStream
 	if want.forHooks {
 		if err := s.mayReserve(r); err != nil {
-			return nil, err
+			return err
 		}
-		seats = s.hookStreams
+		kind = hookStream
 	}
-	select {
-	case seats <- struct{}{}:
-		return func() { <-seats }, nil
-	default:
-		return nil, &requestError{
-			code:    http.StatusServiceUnavailable,
-			message: fmt.Sprintf("the daemon serves %d streams of events already", cap(seats)),
-			hint:    "end one, or use GET /v1/status",
-		}
+	c := connectionOf(r.Context())
+	if c == nil || c.door.seats.follow(&c.seat, kind) {
+		return nil
 	}
+	limit := c.door.seats.roomFor(kind)
+	return &requestError{
+		code:    http.StatusServiceUnavailable,
+		message: fmt.Sprintf("there are %d streams of events at most, and %d of each user", limit.all, limit.each),
+		hint:    "end one, or use GET /v1/status",
+	}
+}
+
+// snapshot is the first line, with the status as it was written.
+type snapshot struct {
+	Transition
+	Status json.RawMessage `json:"status"`
 }
 
 // serveEvents sends how the board is, and then every transition.
@@ -87,21 +92,18 @@ func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Reques
 	if err != nil {
 		return err
 	}
-	leave, err := s.enter(r, want)
-	if err != nil {
+	if err := s.enter(r, want); err != nil {
 		return err
 	}
-	defer leave()
-	status, err := s.status(r.Context())
+	status, err := s.statuses.get(r.Context())
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	first := status.Snapshot()
-	if err := s.sendEvents(w, first); err != nil {
+	if err := s.sendEvents(w, &snapshot{status.first, status.text}); err != nil {
 		return ignoreGone(err)
 	}
-	return ignoreGone(s.stream(stopping, w, r, first, want.alive))
+	return ignoreGone(s.stream(stopping, w, r, status.first, want.alive))
 }
 
 // stream sends all transitions after the last one that was sent, until somebody ends it.
@@ -116,7 +118,7 @@ func (s *Server) stream(stopping context.Context, w *answer, r *http.Request, la
 		news, more := s.transitions.After(last.Number)
 		if len(news) > 0 {
 			last = news[len(news)-1]
-			if err := s.sendEvents(w, news...); err != nil {
+			if err := s.sendTransitions(w, news); err != nil {
 				return err
 			}
 		}
@@ -129,8 +131,8 @@ func (s *Server) stream(stopping context.Context, w *answer, r *http.Request, la
 			if err := s.alive(r.Context()); err != nil {
 				return err // it becomes the last line
 			}
-			last.Event, last.AgeNs, last.Missed, last.Status = EventAlive, 0, 0, nil
-			if err := s.sendEvents(w, last); err != nil {
+			last.Event, last.AgeNs, last.Missed = EventAlive, 0, 0
+			if err := s.sendEvents(w, &last); err != nil {
 				return err
 			}
 		case <-stopping.Done():
@@ -158,12 +160,21 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// sendEvents sends transitions, one per line.
-func (s *Server) sendEvents(w *answer, all ...Transition) error {
+// sendTransitions sends transitions, one per line.
+func (s *Server) sendTransitions(w *answer, all []Transition) error {
+	lines := make([]any, len(all))
+	for i := range all {
+		lines[i] = &all[i]
+	}
+	return s.sendEvents(w, lines...)
+}
+
+// sendEvents sends values, one per line.
+func (s *Server) sendEvents(w *answer, lines ...any) error {
 	conn := http.NewResponseController(w)
 	_ = conn.SetWriteDeadline(time.Now().Add(s.limits.stall))
-	for i := range all {
-		if err := w.json(http.StatusOK, &all[i]); err != nil {
+	for _, line := range lines {
+		if err := w.json(http.StatusOK, line); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func numbered(s **Server) fake {
 
 func newNumbered(t *testing.T, l limits) *Server {
 	var s *Server
-	s = newServer(socketPath(t), 0o660, numbered(&s), l)
+	s = newServer(socketPath(t), numbered(&s), l)
 	return s
 }
 
@@ -176,7 +176,7 @@ func TestSlowReader(t *testing.T) {
 	}
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
-	waitFor(t, func() bool { return len(s.streams) == 1 })
+	waitFor(t, func() bool { return streams(s) == 1 })
 	const many = 5000 // more than a socket has room for
 	for i := range many {
 		s.Publish(Transition{Event: EventRoleChanged, ReasonText: strings.Repeat("x", 100)})
@@ -215,7 +215,7 @@ func TestAlive(t *testing.T) {
 	l := defaultLimits
 	l.interval, l.status = 5*time.Millisecond, 20*time.Millisecond
 	dead := make(chan struct{})
-	s := newServer(socketPath(t), 0o660, fake{alive: func(ctx context.Context) error {
+	s := newServer(socketPath(t), fake{alive: func(ctx context.Context) error {
 		select {
 		case <-dead:
 			<-ctx.Done()
@@ -275,7 +275,7 @@ func TestStreamEnds(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		waitFor(t, func() bool { return len(s.streams) == 0 })
+		waitFor(t, func() bool { return streams(s) == 0 })
 	})
 	t.Run("with an error of the caller", func(t *testing.T) {
 		s := newTestServer(t, fake{})
@@ -297,13 +297,13 @@ func TestStreamEnds(t *testing.T) {
 	})
 	t.Run("when there are too many", func(t *testing.T) {
 		few := defaultLimits
-		few.streams = 1
-		s := newServer(socketPath(t), 0o660, fake{}, few)
+		few.control.streams = room{all: 1, each: 1}
+		s := newServer(socketPath(t), fake{}, few)
 		serve(t, s)
 		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error {
 			return Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
 		})
-		if err == nil || !strings.Contains(err.Error(), "serves 1 streams of events already") {
+		if err == nil || !strings.Contains(err.Error(), "there are 1 streams of events at most, and 1 of each user") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -317,25 +317,26 @@ func TestStreamEnds(t *testing.T) {
 	})
 }
 
+// streams is how many streams the control socket has, beside those of hooks.
+func streams(s *Server) int {
+	s.control.seats.mu.Lock()
+	defer s.control.seats.mu.Unlock()
+	return len(s.control.seats.of(plainStream))
+}
+
 // Hooks have their seats when everybody else has taken all there are.
 func TestSeatsForHooks(t *testing.T) {
 	l := defaultLimits
-	l.connections, l.streams, l.hookStreams = 3, 2, 1
+	l.control.streams, l.control.hooks = room{all: 2, each: 2}, room{all: 1, each: 1}
 	s := newNumbered(t, l)
 	serve(t, s)
 	var crowd []*watched
-	for range l.streams {
+	for range l.control.streams.all {
 		w := watch(t, s, WatchOptions{})
 		w.next()
 		crowd = append(crowd, w)
 	}
-	conn, err := net.Dial("unix", s.path) // the last connection, which says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, err = Dial(s.path).Status(t.Context())
-	if err == nil {
+	if err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil }); err == nil {
 		t.Fatal("there is room left")
 	}
 	hooks := watch(t, s, WatchOptions{ForHooks: true, Alive: true})
@@ -343,8 +344,8 @@ func TestSeatsForHooks(t *testing.T) {
 		t.Errorf("hooks are told %+v", n)
 	}
 	var e *requestError
-	err = Dial(s.path).Watch(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return nil })
-	if !errors.As(err, &e) || e.code != 503 || !strings.Contains(e.message, "1 streams of events already") {
+	err := Dial(s.path).Watch(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return nil })
+	if !errors.As(err, &e) || e.code != 503 || !strings.Contains(e.message, "1 streams of events at most") {
 		t.Errorf("a second seat for hooks: %v", err)
 	}
 	s.Publish(Transition{Event: EventRoleChanged})
@@ -357,30 +358,34 @@ func TestSeatsForHooks(t *testing.T) {
 
 // Not everybody may take the seats of hooks.
 func TestStrangersGetNoSeatForHooks(t *testing.T) {
-	l := defaultLimits
-	l.connections = 0 // all are beyond the limit
 	for _, tt := range []struct {
 		name   string
 		caller *credentials
-		query  string
+		public bool
 		code   int
 		want   string
 	}{
-		{"root", &credentials{uid: 0}, "?for=hooks", 200, `"event":"snapshot"`},
-		{"root, no seat wanted", &credentials{uid: 0}, "", 503, "connections already"},
-		{"a stranger", &credentials{uid: 4711}, "?for=hooks", 503, "connections already"},
-		{"unknown", nil, "?for=hooks", 503, "connections already"},
+		{"root", &credentials{uid: 0}, false, 200, `"event":"snapshot"`},
+		{"a member of the group", &credentials{uid: 4711, gid: 980}, false, 200, `"event":"snapshot"`},
+		{"root on the public socket", &credentials{uid: 0}, true, 403, `and not to be had from this socket: that is unused`},
+		{"a stranger", &credentials{uid: 4711}, false, 403, "not for everybody"},
+		{"unknown", nil, false, 403, "not for everybody"},
 	} {
-		s := newServer("unused", 0o660, fake{}, l)
+		s := NewServer("unused", fake{})
 		s.authorise = policy{daemon: 990, group: 980}.authorise
-		r := httptest.NewRequest("GET", pathEvents+tt.query, nil)
-		ctx, cancel := context.WithCancel(context.WithValue(r.Context(), overLimitKey{}, true))
+		r := httptest.NewRequest("GET", pathEvents+"?for=hooks", nil)
+		ctx, cancel := context.WithCancel(r.Context())
 		if tt.caller != nil {
 			ctx = context.WithValue(ctx, credentialsKey{}, *tt.caller)
 		}
-		cancel() // the stream ends after the first line
+		if tt.public {
+			ctx = context.WithValue(ctx, connectionKey{}, &connection{door: s.public})
+		}
+		stopping, stop := context.WithCancel(ctx)
+		stop() // the stream ends after the first line
 		w := httptest.NewRecorder()
-		s.handler(ctx).ServeHTTP(w, r.WithContext(ctx))
+		s.handler(stopping).ServeHTTP(w, r.WithContext(ctx))
+		cancel()
 		if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.want) {
 			t.Errorf("%s: %d %s, want %d %s", tt.name, w.Code, w.Body, tt.code, tt.want)
 		}
@@ -405,7 +410,7 @@ func TestFollow(t *testing.T) {
 	path := socketPath(t)
 	var server *Server
 	start := func() (stop func()) {
-		server = newServer(path, 0o660, numbered(&server), defaultLimits)
+		server = newServer(path, numbered(&server), defaultLimits)
 		return serve(t, server)
 	}
 	stop := start()
@@ -453,7 +458,7 @@ func TestFollow(t *testing.T) {
 // Whoever may not have a seat for hooks follows from another one.
 func TestFollowWithoutReservedSeat(t *testing.T) {
 	s := newTestServer(t, fake{})
-	s.identify = func(ctx context.Context, _ net.Conn) context.Context { return ctx }
+	s.identify = nobodyKnows
 	serve(t, s)
 	enough := errors.New("enough")
 	err := Dial(s.path).Follow(t.Context(), WatchOptions{ForHooks: true}, func(n Transition) error {
@@ -470,7 +475,7 @@ func TestFollowWithoutReservedSeat(t *testing.T) {
 // WatchStatus shows a status at once, and again when something has happened.
 func TestWatchStatus(t *testing.T) {
 	var s *Server
-	s = newServer(socketPath(t), 0o660, numbered(&s), defaultLimits)
+	s = newServer(socketPath(t), numbered(&s), defaultLimits)
 	stop := serve(t, s)
 	seen := make(chan uint64)
 	ended := make(chan error, 1)

@@ -113,11 +113,7 @@ func (h *handover) forget(successor chan<- console.Handover) {
 	}
 }
 
-// socketMode lets every user of the board ask for the status; who may make it
-// resign is decided by the caller's credentials.
-const socketMode = 0o666
-
-// serveRetry is how long to wait before the control socket is made again.
+// serveRetry is how long to wait before the sockets are made again.
 const serveRetry = 5 * time.Second
 
 // serveConsole answers people and programs. A socket that cannot be made is

@@ -119,7 +119,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.checks = newChecks(d.shared, cfg, d.link, d.score)
 	d.drain = newDrain(d.shared, o.StateDir)
 	d.light = newLight(d.ledOpener(), d.ledFailed)
-	d.console = console.NewServer(cfg.Socket, socketMode, d)
+	d.console = console.NewServer(cfg.Socket, d)
 	d.console.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }
 	return d, nil
 }

@@ -35,7 +35,7 @@ func newDaemon(t *testing.T) *fakeDaemon {
 
 func (d *fakeDaemon) start() {
 	d.t.Helper()
-	d.server = console.NewServer(d.path, 0o600, d)
+	d.server = console.NewServer(d.path, d)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.server.Run(ctx) }()

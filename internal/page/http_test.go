@@ -55,7 +55,7 @@ func newBoard(t *testing.T, free bool) *board {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	b := &board{t: t, daemon: leading(time.Hour)}
 	path := filepath.Join(dir, "s")
-	b.server = console.NewServer(path, 0o600, b)
+	b.server = console.NewServer(path, b)
 	b.run(func(ctx context.Context) error { return b.server.Run(ctx) })
 
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -138,7 +139,7 @@ func pause(ctx context.Context) {
 
 // askOn connects, and asks once, or for as long as it can.
 func askOn(ctx context.Context, socket string, keep bool, times *atomic.Int64) error {
-	conn, err := net.Dial("unix", socket)
+	conn, err := dialPublic(socket)
 	if err != nil {
 		return err
 	}
@@ -167,6 +168,16 @@ func askOn(ctx context.Context, socket string, keep bool, times *atomic.Int64) e
 	}
 }
 
+// dialPublic connects to the socket for everybody, which is beside the daemon's. A daemon without one has
+// everybody use its own.
+func dialPublic(socket string) (net.Conn, error) {
+	conn, err := net.Dial("unix", socket+".public")
+	if errors.Is(err, fs.ErrNotExist) {
+		conn, err = net.Dial("unix", socket)
+	}
+	return conn, err
+}
+
 // silentConnections is how many a user holds.
 const silentConnections = 60
 
@@ -177,7 +188,7 @@ func silent(ctx context.Context, u user) int64 {
 	for range silentConnections {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if conn, err := net.Dial("unix", u.Socket); err == nil {
+				if conn, err := dialPublic(u.Socket); err == nil {
 					times.Add(1)
 					stop := context.AfterFunc(ctx, func() { conn.Close() })
 					_, _ = io.Copy(io.Discard, conn) // until it is ended

@@ -177,7 +177,8 @@ func synopsis(h help) string {
 var files = []option{
 	{"/etc/topdog/topdog.toml", "the configuration, which topdog init writes"},
 	{"/etc/topdog/key", "the group's key, which the daemon's user alone may read"},
-	{"/run/topdog/topdog.sock", "where the commands reach the daemon"},
+	{"/run/topdog/topdog.sock", "where the commands of root and of the group topdog reach the daemon"},
+	{"/run/topdog/topdog.sock.public", "where everybody may look"},
 	{"/etc/topdog/hooks.d/", "scripts that topdog-hooks.service runs when this board begins or ceases to lead"},
 	{"/usr/lib/systemd/system/topdog.service", "the unit; systemctl edit topdog changes it"},
 	{"/usr/share/doc/topdog/examples/", "every key of the configuration, and a drop-in for systemd-networkd"},

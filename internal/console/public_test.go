@@ -1,0 +1,229 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// enterable has all users reach the sockets of a server. It skips the test if there can be no other user.
+func enterable(t *testing.T, s *Server) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root may become another user")
+	}
+	for dir := filepath.Dir(s.path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An ordinary user looks by the public socket, and is told what to do when he wants more.
+func TestOrdinaryUser(t *testing.T) {
+	s := newTestServer(t, fake{resign: func(context.Context) (Handover, error) {
+		t.Error("resigned")
+		return Handover{}, nil
+	}})
+	serve(t, s)
+	enterable(t, s)
+	asUser(t, 65533, 65533, func() {
+		client := Dial(s.path)
+		if _, err := client.Status(t.Context()); err != nil {
+			t.Errorf("Status: %v", err)
+		}
+		if _, err := client.Trace(t.Context()); err != nil {
+			t.Errorf("Trace: %v", err)
+		}
+		enough := errors.New("enough")
+		if err := client.Follow(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return enough }); !errors.Is(err, enough) {
+			t.Errorf("Follow: %v", err)
+		}
+		// That thread alone is the other user.
+		_, err := client.connect(t.Context(), false)
+		if want := "may look, but not have this board do anything: use sudo"; !errors.Is(err, errDenied) || !strings.Contains(err.Error(), want) {
+			t.Errorf("to act: %v, want %s", err, want)
+		}
+	})
+}
+
+// Nothing is done by way of the public socket, whoever asks for it.
+func TestPublicSocketActsOnNothing(t *testing.T) {
+	s := newTestServer(t, fake{
+		resign: func(context.Context) (Handover, error) { t.Error("resigned"); return Handover{}, nil },
+		try:    func(TryRequest) (Tried, error) { t.Error("tried"); return Tried{}, nil },
+	})
+	s.identify = are(credentials{uid: 0}) // root itself
+	serve(t, s)
+	public := Dial(PublicPath(s.path))
+	if _, err := public.Status(t.Context()); err != nil {
+		t.Errorf("Status: %v", err)
+	}
+	acts := 0
+	for _, r := range s.routes(t.Context()) {
+		if r.method == http.MethodGet {
+			continue
+		}
+		acts++
+		var done Done
+		err := public.call(t.Context(), r.method, r.path, nil, &done)
+		if want := "this socket only shows; what acts is " + s.path + ": use sudo"; !errors.Is(err, errDenied) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", r.path, err, want)
+		}
+	}
+	if acts < 7 {
+		t.Errorf("%d things that act were tried", acts)
+	}
+}
+
+// Others get their answers while one user holds connections on which he says nothing, however many, and so does
+// he himself.
+func TestSilentConnections(t *testing.T) {
+	impatient := defaultLimits
+	impatient.public.patience = 300 * time.Millisecond
+	for _, public := range []bool{false, true} {
+		s := newServer(socketPath(t), fake{}, impatient)
+		var other atomic.Bool
+		var came atomic.Int32
+		s.identify = func(syscall.Conn) (credentials, error) {
+			came.Add(1)
+			if other.Load() {
+				return credentials{uid: 4712}, nil
+			}
+			return credentials{uid: 4711}, nil
+		}
+		s.authorise = func(credentials) error { return nil }
+		serve(t, s)
+		path := s.path
+		if public {
+			path = PublicPath(s.path)
+		}
+		var crowd sync.WaitGroup
+		ctx, leave := context.WithCancel(t.Context())
+		for range 60 {
+			conn, err := dial(ctx, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			crowd.Go(func() { _, _ = io.Copy(io.Discard, conn) })
+			context.AfterFunc(ctx, func() { conn.Close() })
+		}
+		waitFor(t, func() bool { return came.Load() == 60 })
+		other.Store(true)
+		if _, err := Dial(path).Status(ctx); err != nil {
+			t.Errorf("another user: %v", err)
+		}
+		other.Store(false)
+		waitFor(t, func() bool { _, err := Dial(path).Status(ctx); return err == nil })
+		leave()
+		crowd.Wait()
+	}
+}
+
+// Who asks too often is told so, though nothing of his request was read, and although he hangs on.
+func TestRefusedAtTheDoor(t *testing.T) {
+	l := defaultLimits
+	l.public.each, l.public.patience = pace{burst: 1, every: time.Hour}, time.Millisecond
+	s := newServer(socketPath(t), fake{}, l)
+	serve(t, s)
+	public := Dial(PublicPath(s.path))
+	if _, err := public.Status(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		var e *requestError
+		if _, err := public.Status(t.Context()); !errors.As(err, &e) || e.code != 503 || !strings.Contains(e.message, "asks too often") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if _, err := Dial(s.path).Status(t.Context()); err != nil {
+		t.Errorf("on the control socket: %v", err)
+	}
+}
+
+// Those who wait for their turn are hung up on when the daemon ends.
+func TestStopEndsThoseWhoWait(t *testing.T) {
+	l := defaultLimits
+	l.public.each, l.public.patience = pace{burst: 1, every: time.Hour}, 24*time.Hour
+	s := newServer(socketPath(t), fake{}, l)
+	stop := serve(t, s)
+	var waiting []net.Conn
+	for range 5 {
+		conn, err := dial(t.Context(), PublicPath(s.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting = append(waiting, conn)
+	}
+	stop()
+	for i, conn := range waiting {
+		_ = conn.SetReadDeadline(time.Now().Add(deadline))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("connection %d: %v", i, err)
+		}
+		conn.Close()
+	}
+}
+
+// However many ask, the backend is asked ten times a second, and again when something has happened.
+func TestStatusIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		var s *Server
+		s = NewServer("unused", fake{status: func(context.Context) (Status, error) {
+			asked.Add(1)
+			<-time.After(time.Millisecond)
+			return Status{Transition: s.Published()}, nil
+		}})
+		s.authorise = func(credentials) error { return nil }
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				for time.Since(began) < time.Second {
+					m, err := s.statuses.get(t.Context())
+					if err != nil || time.Since(m.asked) > 101*time.Millisecond {
+						t.Errorf("%v old: %v", time.Since(m.asked), err)
+					}
+					<-time.After(time.Millisecond)
+				}
+			})
+		}
+		all.Wait()
+		if n := asked.Load(); n < 9 || n > 11 {
+			t.Errorf("asked %d times in a second", n)
+		}
+		for range 5 {
+			s.Publish(Transition{Event: EventRoleChanged})
+			m, err := s.statuses.get(t.Context())
+			if err != nil || m.first.Number != s.Published() {
+				t.Errorf("the status is that of transition %d, and there was %d: %v", m.first.Number, s.Published(), err)
+			}
+		}
+		if n := asked.Load(); n > 16 {
+			t.Errorf("asked %d times for six", n)
+		}
+		before := asked.Load()
+		s.acts.Add(1) // somebody has had the board do something
+		if _, err := s.statuses.get(t.Context()); err != nil || asked.Load() != before+1 {
+			t.Errorf("the status is that of before: %v", err)
+		}
+		<-time.After(time.Second)
+		s.statuses.mu.Lock()
+		defer s.statuses.mu.Unlock()
+		if s.statuses.newest != nil {
+			t.Error("the text is kept although it is of no use any more")
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package console
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestSeats seats callers one after the other in four seats, of which each user may have three.
+func TestSeats(t *testing.T) {
+	type caller struct {
+		user  uint32
+		ms    int  // when it connects
+		asked bool // at once
+	}
+	const a, b, c, d, e = 1, 2, 3, 4, 5
+	for _, tt := range []struct {
+		name    string
+		callers []caller
+		want    []bool // who sits in the end
+	}{
+		{"all have a seat", []caller{{a, 0, true}, {b, 0, true}, {b, 0, false}, {c, 0, true}}, []bool{true, true, true, true}},
+		{"one has all he may, and the oldest silent one goes", []caller{{a, 0, true}, {a, 1, false}, {a, 2, false}, {a, 500, false}}, []bool{true, false, true, true}},
+		{"one has all he may, and all have asked", []caller{{a, 0, true}, {a, 1, true}, {a, 2, true}, {a, 500, true}}, []bool{true, true, true, false}},
+		{"whoever has just connected may still ask", []caller{{a, 0, false}, {a, 0, false}, {a, 0, false}, {a, 100, false}}, []bool{true, true, true, false}},
+		{"full, and a silent one goes of who has most", []caller{{a, 0, true}, {a, 0, false}, {a, 0, false}, {b, 0, false}, {c, 500, true}}, []bool{true, false, true, true, true}},
+		{"full, and the oldest goes of who has most", []caller{{a, 0, true}, {a, 0, true}, {a, 0, true}, {b, 0, true}, {c, 1, true}}, []bool{false, true, true, true, true}},
+		{"full, and nobody has more than the next one would", []caller{{a, 0, true}, {b, 0, true}, {c, 0, true}, {d, 0, true}, {e, 1, true}}, []bool{true, true, true, true, false}},
+		{"full, and who has most comes again", []caller{{a, 0, true}, {a, 0, true}, {b, 0, true}, {c, 0, true}, {a, 1, true}}, []bool{true, true, true, true, false}},
+	} {
+		s := seats{connections: room{all: 4, each: 3}}
+		got := make([]bool, len(tt.callers))
+		for i, c := range tt.callers {
+			at := &seat{user: c.user, since: when(c.ms), hangUp: func() { got[i] = false }}
+			if got[i] = s.sit(at); got[i] && c.asked {
+				s.ask(at)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A user cannot keep others from their streams, nor streams from hooks.
+func TestSeatsOfStreams(t *testing.T) {
+	s := seats{connections: room{20, 10}, streams: room{4, 3}, hooks: room{1, 1}}
+	var gone []uint32
+	follow := func(user uint32, kind streamKind) bool {
+		at := &seat{user: user, hangUp: func() { gone = append(gone, user) }}
+		if !s.sit(at) {
+			t.Fatalf("user %d has no connection", user)
+		}
+		s.ask(at)
+		return s.follow(at, kind)
+	}
+	for i, tt := range []struct {
+		user uint32
+		kind streamKind
+		want bool
+		gone []uint32
+	}{
+		{1, plainStream, true, nil}, {1, plainStream, true, nil}, {1, plainStream, true, nil},
+		{1, plainStream, false, nil}, // he has all that he may have
+		{2, plainStream, true, nil},
+		{3, plainStream, true, []uint32{1}}, // for whom one of the first user's goes
+		{2, plainStream, false, nil},        // he would have as many as the first one
+		{1, hookStream, true, nil}, {1, hookStream, false, nil},
+	} {
+		gone = nil
+		if got := follow(tt.user, tt.kind); got != tt.want || !slices.Equal(gone, tt.gone) {
+			t.Errorf("stream %d, of user %d: %v, and those of %d went; want %v and %d", i, tt.user, got, gone, tt.want, tt.gone)
+		}
+	}
+}
