@@ -59,8 +59,12 @@ func figures(x Result) []string {
 	case x.StatusFailed > 0:
 		status += fmt.Sprintf(", %d failed", x.StatusFailed)
 	}
+	sends := "-" // an older file does not have it
+	if x.Sends > 0 {
+		sends = fmt.Sprintf("%.0f", x.Sends)
+	}
 	cells := x.cells()
-	return append(cells[:5:5], percent(x.Leader), percent(x.Follower), fmt.Sprintf("%.0f", x.Sends), status, millis(x.Late))
+	return append(cells[:5:5], percent(x.Leader), percent(x.Follower), sends, status, millis(x.Late))
 }
 
 // times are those of a result that is one.
