@@ -69,7 +69,7 @@ func TestJudge(t *testing.T) {
 		"disturbed":          {Result{System: "topdog", Attack: "flood", Moves: 1, Late: time.Second}, ""},
 		"dark":               {Result{System: "topdog", Attack: "dark", For: time.Second, Outage: 200 * time.Millisecond}, "dark kept the client from the address for 200 ms"},
 		"bright":             {Result{System: "topdog", Attack: "dark", For: time.Second, Outage: 20 * time.Millisecond}, ""},
-		"never":              {Result{System: "topdog", Attack: "slow", Took: []time.Duration{coldFor}}, "slow took 20000 ms"},
+		"never":              {Result{System: "topdog", Attack: "slow", Took: []time.Duration{coldFor}, Never: true}, "slow took longer than it was watched, 20000 ms"},
 		"soon":               {Result{System: "topdog", Attack: "slow", Took: []time.Duration{time.Second}}, ""},
 		"two holders":        {Result{System: "topdog", Attack: "flood", Two: time.Millisecond}, "two boards had it for 1.0 ms"},
 		"failed":             {Result{System: "topdog", Attack: "spoof", Note: "no such thing"}, "spoof: no such thing"},
@@ -132,11 +132,12 @@ func TestTable(t *testing.T) {
 
 // The tables go into a page between its marks, and two builds stand beside each other.
 func TestPage(t *testing.T) {
-	r := &report{Places: places()[:1], Attacks: []attack{{Key: "a", Title: "a flood"}, {Key: "b", Title: "a crash"}, {Key: "c", Title: "VRRP"}},
+	r := &report{Places: places()[:1], Attacks: []attack{{Key: "a", Title: "a flood"}, {Key: "b", Title: "a crash"}, {Key: "c", Title: "VRRP"}, {Key: "d", Title: "a clone"}},
 		Results: []Result{
 			{System: "before", Place: "apart", Attack: "a", Rate: 20000, Moves: 3, Two: 1500 * time.Microsecond, Leader: 0.2, Sends: 7, StatusFailed: 2},
 			{System: "topdog", Place: "apart", Attack: "a", Rate: 20000, Leader: 0.1, Sends: 7, StatusMost: 80 * time.Millisecond},
 			{System: "topdog", Place: "apart", Attack: "b", Took: []time.Duration{time.Millisecond, 2 * time.Millisecond}},
+			{System: "topdog", Place: "apart", Attack: "d", Took: []time.Duration{5 * time.Second}, Never: true},
 			{System: "keepalived", Place: "apart", Attack: "c", Rate: 10, Moves: 7},
 		}}
 	file := filepath.Join(t.TempDir(), "page.md")
@@ -158,6 +159,7 @@ func TestPage(t *testing.T) {
 | attack | median | p95 | most | runs |
 | --- | --- | --- | --- | --- |
 | a crash | 2.0 ms | 2.0 ms | 2.0 ms | 2 |
+| a clone | not within 5000 ms | - | - | 1 |
 
 ### The same for keepalived and UCarp
 

@@ -79,10 +79,10 @@ func watchOnly(ctx context.Context, s *scene, o options) (Result, error) {
 	})
 }
 
-// soon wants what takes time not to take as long as the attack is watched.
+// soon wants what takes time to come about.
 func soon(r Result) string {
-	if len(r.Took) > 0 && r.Took[len(r.Took)-1] > coldFor/2 {
-		return "took " + r.took()
+	if r.Never {
+		return "took longer than it was watched, " + millis(r.Took[0])
 	}
 	return ""
 }
@@ -169,10 +169,10 @@ func bindDuringRestart(ctx context.Context, s *scene, o options) (r Result, err 
 	if err := s.Start(follower); err != nil {
 		return r, err
 	}
-	r.Took = []time.Duration{s.until(ctx, began, o.lasts, func() bool {
+	s.until(ctx, &r, began, o.lasts, func() bool {
 		_, lack := s.Leader(ctx)
 		return lack == nil && follower.Running()
-	})}
+	})
 	if _, err := p.rate(); err != nil {
 		return r, err
 	}
@@ -184,15 +184,15 @@ func bindDuringRestart(ctx context.Context, s *scene, o options) (r Result, err 
 // userNotices is long enough for a user to see that the port is free.
 const userNotices = 10 * comeAgain
 
-// until returns how long after the begin something is so, at most as long as the attack lasts.
-func (s *scene) until(ctx context.Context, began time.Time, most time.Duration, is func() bool) time.Duration {
-	for ctx.Err() == nil && time.Since(began) < most && !is() {
-		select {
-		case <-time.After(2 * time.Millisecond):
-		case <-ctx.Done():
+// until notes how long after the begin something is so, or that it was not as long as it was watched.
+func (s *scene) until(ctx context.Context, r *Result, began time.Time, most time.Duration, is func() bool) {
+	for ; ctx.Err() == nil && !is(); <-time.After(2 * time.Millisecond) {
+		if time.Since(began) > most {
+			r.Took, r.Never = []time.Duration{most}, true
+			return
 		}
 	}
-	return min(time.Since(began), most)
+	r.Took = []time.Duration{time.Since(began)}
 }
 
 // coldFor is for how long a cold start is watched, at least.
@@ -216,7 +216,7 @@ func coldARP(ctx context.Context, s *scene, o options) (r Result, err error) {
 	if err := s.Up(); err != nil {
 		return r, err
 	}
-	r.Took = []time.Duration{s.until(ctx, began, max(o.lasts, coldFor), func() bool { return len(s.Holders.Current()) > 0 })}
+	s.until(ctx, &r, began, max(o.lasts, coldFor), func() bool { return len(s.Holders.Current()) > 0 })
 	stop()
 	if err := <-answered; err != nil {
 		return r, err
@@ -239,7 +239,7 @@ func clones(ctx context.Context, s *scene, o options) (r Result, err error) {
 	if err := s.Up(); err != nil {
 		return r, err
 	}
-	r.Took = []time.Duration{s.until(ctx, began, max(o.lasts, coldFor), func() bool { return len(s.Holders.Current()) == 1 })}
+	s.until(ctx, &r, began, max(o.lasts, coldFor), func() bool { return len(s.Holders.Current()) == 1 })
 	r.For = time.Since(began)
 	held := s.Holders.Since(began)
 	r.Moves, r.Two = held.Moves(), held.Overlap()

@@ -40,9 +40,10 @@ type Result struct {
 	StatusMost   time.Duration `json:"status_most_ns,omitempty"`
 	StatusFailed int           `json:"status_failed,omitempty"`
 
-	// Took is how long what the attack is about took, in each of its runs: until somebody led, or was back. One that
-	// did not come about within For is as long as that.
-	Took []time.Duration `json:"took_ns,omitempty"`
+	// Took is how long what the attack is about took, in each of its runs: until somebody led, or was back. Never says
+	// that it did not come about as long as it was watched, which is Took then.
+	Took  []time.Duration `json:"took_ns,omitempty"`
+	Never bool            `json:"never,omitempty"`
 
 	Note string `json:"note,omitempty"` // why there are no figures
 }

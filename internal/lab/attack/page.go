@@ -69,6 +69,9 @@ func figures(x Result) []string {
 
 // times are those of a result that is one.
 func times(x Result) []string {
+	if x.Never {
+		return []string{x.took(), "-", "-", "1"}
+	}
 	return []string{millis(quantile(x.Took, 0.5)), millis(quantile(x.Took, 0.95)), millis(quantile(x.Took, 1)), fmt.Sprint(len(x.Took))}
 }
 

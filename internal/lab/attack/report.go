@@ -112,6 +112,8 @@ func (x Result) took() string {
 	switch n := len(x.Took); {
 	case n == 0:
 		return "-"
+	case x.Never:
+		return "not within " + millis(x.Took[0])
 	case n == 1:
 		return millis(x.Took[0])
 	}
