@@ -1,6 +1,10 @@
 package election
 
-import "topdog/wire"
+import (
+	"time"
+
+	"topdog/wire"
+)
 
 // candidateState is that of a board that stands for election.
 type candidateState struct {
@@ -188,15 +192,31 @@ func (c *Core) Probed(now Instant, inUse bool) []Effect {
 	if c.role != Candidate || c.candidacy.probe != probePending {
 		return c.effects // somebody else leads by now
 	}
-	if inUse {
-		c.coldStart.retry = min(max(2*c.coldStart.retry, probeRetryMin), probeRetryMax)
-		c.becomeListener(ReasonAddressInUse, c.coldStart.retry)
+	c.coldStart.taken = inUse && c.cfg.TakeInUse && c.coldStart.retry > 0 && c.now-c.coldStart.since >= TakeInUseAfter
+	if inUse && !c.coldStart.taken {
+		c.becomeListener(ReasonAddressInUse, c.awaitAddress())
 		return c.effects
 	}
 	c.candidacy.probe, c.coldStart.retry = probeFree, 0
 	c.reconsiderClaim()
 	return c.effects
 }
+
+// awaitAddress returns how long to wait until the next probe of an address that is in use.
+func (c *Core) awaitAddress() time.Duration {
+	cold := &c.coldStart
+	if cold.retry == 0 {
+		cold.since = c.now
+	}
+	cold.retry = min(max(2*cold.retry, probeRetryMin), probeRetryMax)
+	if c.cfg.TakeInUse {
+		cold.retry = min(cold.retry, max(cold.since+TakeInUseAfter-c.now, probeRetryMin))
+	}
+	return cold.retry
+}
+
+// TakesInUse reports whether this board claims, or has claimed, although a foreign machine has the address.
+func (c *Core) TakesInUse() bool { return c.coldStart.taken }
 
 // reconsiderClaim lets the algorithm of a candidate claim that would have done so before, and
 // was not allowed to.

@@ -22,6 +22,9 @@ type Config struct {
 	// PreemptDelay is for how long such a board follows before it asks for the first time; 0 is
 	// 20 intervals, see CheckPreemptDelay.
 	PreemptDelay time.Duration
+	// TakeInUse makes a board that has found a foreign machine with the address at a cold start
+	// claim nevertheless, when that has lasted for TakeInUseAfter.
+	TakeInUse bool
 	// Interval is the time between two heartbeats, H; see CheckInterval.
 	Interval  time.Duration
 	Algorithm wire.Algorithm

@@ -264,6 +264,38 @@ func TestStopEnds(t *testing.T) {
 }
 
 // TestProbeThatNobodyWaitsFor: it ends after somebody else has become the leader.
+// TestTakeInUse: a foreign machine has the address at a cold start, and goes on to have it. A board
+// that may claims when that has lasted for so long.
+func TestTakeInUse(t *testing.T) {
+	for _, test := range []struct {
+		takes bool
+		want  time.Duration
+	}{
+		{false, time.Minute},
+		{true, TakeInUseAfter},
+	} {
+		b := newBoard(t)
+		b.cfg.TakeInUse = test.takes
+		var found Instant
+		for b.clock < time.Minute && b.role != Leader {
+			if b.role == Candidate && b.candidacy.probe == probePending {
+				if found == 0 {
+					found = b.clock
+				}
+				b.Probed(b.clock, true)
+			}
+			b.sleep(10 * time.Millisecond)
+		}
+		took := b.clock - found
+		if claims := b.role == Leader; claims != test.takes || claims && (took < test.want || took > test.want+time.Second) {
+			t.Errorf("may claim %v: the board is a %v after %v", test.takes, b.role, took)
+		}
+		if b.TakesInUse() != test.takes {
+			t.Errorf("may claim %v, and it says %v", test.takes, b.TakesInUse())
+		}
+	}
+}
+
 func TestProbeThatNobodyWaitsFor(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		b := newBoard(t)

@@ -164,6 +164,7 @@
 //	queryInterval        H/2; at least 1 s while a      five questions at 40 % loss miss a leader once in
 //	                     foreign machine has the address  a thousand times
 //	coldStart.retry      1 s, doubles to 10 s           the kernel removes a frozen holder's address within 2.5 s
+//	TakeInUseAfter       10 s                           a machine that has the address for longer is ignored, if that is wished
 //
 // Leader.
 //

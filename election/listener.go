@@ -19,6 +19,8 @@ type coldStart struct {
 	// retry is for how long the board listens after the next probe that finds the address in
 	// use; it doubles. 0 means that no probe has found that.
 	retry time.Duration
+	since Instant // when a probe found that first
+	taken bool    // this board claims nevertheless, see Config.TakeInUse
 }
 
 // listenHalves is how many half intervals a board listens before it speaks.
@@ -32,6 +34,10 @@ const (
 	probeRetryMin = time.Second
 	probeRetryMax = 10 * time.Second
 )
+
+// TakeInUseAfter is for how long a foreign machine must have had the address to be ignored. A board
+// that is merely unheard, or an address that a frozen holder's kernel still has, is found out by then.
+const TakeInUseAfter = 10 * time.Second
 
 // becomeListener is for a board that must hear before it speaks: it has just
 // started, its link has just come up, or a conflict has just ended.

@@ -2,9 +2,12 @@ package main
 
 import (
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
+	"topdog/election"
+	"topdog/internal/console"
 	"topdog/netio"
 )
 
@@ -45,4 +48,28 @@ func TestForgedARP(t *testing.T) {
 		t.Errorf("the client was without an answer for %.1f %% of the time, want 1 %% at most", 100*dark.Seconds()/lasted.Seconds())
 	}
 	leader.untilProblem(forger.HardwareAddr.String(), "claims", vip.String())
+}
+
+// TestTakesAnAddressInUse: another machine has the address at a cold start. A board waits, and says so. With
+// take_in_use it leads after ten seconds.
+func TestTakesAnAddressInUse(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	owner, waits, takes := c.board(1), c.board(2), c.board(3)
+	must(t, owner.AddAddress(netip.PrefixFrom(vip, owner.Addr.Bits())))
+	takes.set(settings{"take_in_use": "true"})
+	began := time.Now()
+	c.start(waits, takes)
+	waits.untilProblem(owner.HardwareAddr.String(), "already has the address", "no board takes it until that machine is silent")
+	takes.untilProblem(owner.HardwareAddr.String(), "already has the address", "a board takes it when that has lasted for 10s")
+	takes.untilLogged("this board takes it all the same")
+	t.Logf("it was taken after %v", time.Since(began).Round(time.Millisecond))
+	takes.untilStatus("it leads", func(s console.Status) string {
+		if s.Role != console.RoleLeader || !s.Holding {
+			return "it is a " + s.Role
+		}
+		return ""
+	})
+	if took := time.Since(began); took < election.TakeInUseAfter {
+		t.Errorf("it was taken after %v, want %v at least", took, election.TakeInUseAfter)
+	}
 }

@@ -69,6 +69,8 @@ func fields() []field {
 			func(c *Config) *bool { return &c.Preempt }, alone(strconv.ParseBool), tomlPlain[bool]),
 		typed(field{key: "preempt_delay", form: takesText, example: `"auto"`, live: true},
 			func(c *Config) *time.Duration { return &c.PreemptDelay }, alone(parsePreemptDelay), tomlAuto),
+		typed(field{key: "take_in_use", form: takesBool, example: "false"},
+			func(c *Config) *bool { return &c.TakeInUse }, alone(strconv.ParseBool), tomlPlain[bool]),
 		typed(field{key: "heartbeat", form: takesText, example: `"100ms"`, shared: true},
 			func(c *Config) *time.Duration { return &c.Interval }, alone(parseHeartbeat), tomlText[time.Duration]),
 		typed(field{key: "patience", form: takesText, example: `"auto"`, shared: true},

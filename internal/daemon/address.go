@@ -25,6 +25,7 @@ type address struct {
 	lease    *lease
 	deadman  *deadman
 	floating []config.Address
+	takes    bool                 // also at a cold start from a machine that has it, see election.TakeInUseAfter
 	firstEnd func() time.Duration // when the lease ends that begins now, until it is extended
 	tellHeld func(bool)           // is told whenever it was acquired or released
 

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -83,7 +84,7 @@ type probeAnswer struct {
 
 // probe asks, beside the loop, whether a foreign machine has one of the addresses.
 // The loop is told by answered, unless another probe was begun meanwhile.
-func (a *address) probe(answered func(inUse bool)) {
+func (a *address) probe(answered func(probeAnswer)) {
 	a.probes++
 	number, announcer, floating := a.probes, a.announcer, a.floating
 	a.tasks.start(func(ctx context.Context) error {
@@ -91,7 +92,7 @@ func (a *address) probe(answered func(inUse bool)) {
 		a.tasks.post(func() {
 			if number == a.probes { // else it is of a candidacy that is over
 				a.tellProbe(worst)
-				answered(worst.found || worst.err != nil)
+				answered(worst)
 			}
 		})
 		return nil
@@ -118,18 +119,32 @@ func probeAll(ctx context.Context, announcer Announcer, floating []config.Addres
 	return worst
 }
 
-// tellProbe tells people of the outcome. A probe that could not be made counts as
+// inUse reports whether the address may not be claimed. A probe that could not be made counts as
 // if the address had an owner: it is repeated soon, and the address may not be
 // claimed blindly.
+func (p probeAnswer) inUse() bool { return p.found || p.err != nil }
+
+// tellProbe tells people of the outcome.
 func (a *address) tellProbe(answer probeAnswer) {
 	switch {
 	case answer.err != nil:
 		a.reporter.warn(console.ProblemAddressNotFree, answer.err.Error(), time.Minute)
 	case answer.found:
-		text := fmt.Sprintf("%v already has the address %v: choose another floating address, or another address for that machine",
-			answer.owner, answer.addr)
-		a.reporter.addressTaken(text)
+		meanwhile := "no board takes it until that machine is silent, unless take_in_use = true"
+		if a.takes {
+			meanwhile = fmt.Sprintf("a board takes it when that has lasted for %v, since take_in_use = true", election.TakeInUseAfter)
+		}
+		a.reporter.addressTaken(fmt.Sprintf("%v already has the address %v: choose another floating address, or another address for that machine; %s",
+			answer.owner, answer.addr, meanwhile))
 	default:
 		a.reporter.addressFree()
+	}
+}
+
+// tellTaken tells people that this board has taken the address although another machine has it.
+func (a *address) tellTaken(answer probeAnswer) {
+	if answer.found {
+		a.reporter.warn(console.ProblemAddressConflict, fmt.Sprintf("%v has had the address %v for %v, and this board takes it all the same, since take_in_use = true: find that machine and give it another address",
+			answer.owner, answer.addr, election.TakeInUseAfter), time.Minute)
 	}
 }

@@ -113,6 +113,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.link.covers(d.lease.cover)
 	d.deadman = &deadman{shared: d.shared, group: d.group}
 	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.lease, d.deadman, d.firstLeaseEnd, d.rivalHeard, d.transitions.held)
+	d.address.takes = cfg.TakeInUse
 	d.group.muteWhile(d.address.mayAnswer)
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.score = newScore(d.shared, d.scoreChanged)

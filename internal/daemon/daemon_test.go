@@ -432,6 +432,38 @@ func TestForeignOwner(t *testing.T) {
 	})
 }
 
+// TestTakesAnAddressInUse: somebody answers for the address as long as nobody leads. The boards wait for as long,
+// unless they are told not to, and say what they do.
+func TestTakesAnAddressInUse(t *testing.T) {
+	for _, test := range []struct {
+		takes  bool
+		after  time.Duration
+		holder []int
+		says   string
+	}{
+		{false, 10 * time.Second, nil, "no board takes it until that machine is silent, unless take_in_use = true"},
+		{false, 5 * time.Minute, nil, "already has the address"},
+		{true, 9 * time.Second, nil, "a board takes it when that has lasted for 10s, since take_in_use = true"},
+		{true, 12 * time.Second, []int{3}, "and this board takes it all the same, since take_in_use = true"},
+	} {
+		t.Run(fmt.Sprintf("take_in_use = %v, after %v", test.takes, test.after), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				l.owner = net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
+				for number := 1; number <= 3; number++ {
+					l.board(number, func(c *config.Config, _ *fakeBoard) { c.TakeInUse = test.takes })
+				}
+				pass(test.after)
+				l.wantHolders(test.holder...)
+				l.boards[2].wantProblem(t, test.says)
+				if test.holder != nil {
+					pass(5 * time.Minute)
+					l.wantHolders(test.holder...)
+				}
+			})
+		})
+	}
+}
+
 // A board that claims at the same time has the address before it is heard. That is nothing to tell people.
 func TestOwnerOfAMoment(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {

@@ -65,6 +65,7 @@ var edges = []edge{
 	{key: "priority", accepted: []string{`1`, fmt.Sprint(election.MaxPriority)}, refused: []string{`-1`, fmt.Sprint(election.MaxPriority + 1)}},
 	{key: "preempt", accepted: []string{`true`, `false`}, refused: []string{`0`, `"true"`}},
 	{key: "preempt_delay", accepted: []string{`"10ms"`, `"1h"`}, refused: []string{`"9ms"`, `"1h1s"`, `"-1s"`, `""`}},
+	{key: "take_in_use", accepted: []string{`true`, `false`}, refused: []string{`1`, `"true"`}},
 	{
 		key:      "heartbeat",
 		accepted: []string{`"10ms"`, `"11ms"`, `"9999ms"`, `"10s"`, `"10000000ns"`, `"0.1s"`},

@@ -157,7 +157,12 @@ func (d *Daemon) extendLease() {
 }
 
 // probed gives the core the outcome of a probe.
-func (d *Daemon) probed(inUse bool) { d.carryOut(d.core.Probed(d.now(), inUse)) }
+func (d *Daemon) probed(answer probeAnswer) {
+	d.carryOut(d.core.Probed(d.now(), answer.inUse()))
+	if d.core.TakesInUse() {
+		d.address.tellTaken(answer)
+	}
+}
 
 // rivalHeard is told of a machine that claims the address. If this process was
 // not running, that may be our successor: the core must know the time before anything
