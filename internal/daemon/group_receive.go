@@ -115,22 +115,21 @@ func (g *group) duplicateID(from netip.Addr) {
 // source address is what somebody has put there: people are told of a claim.
 func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 	g.counts.dropped[reason]++
-	var says string
+	var text string
 	switch reason {
 	case wire.BadTag:
-		says = "fail authentication: if that is a board of this group, its key differs from this board's"
+		text = fmt.Sprintf("packets of somebody who claims to be %v fail authentication: if that is a board of this group, its key differs from this board's", from.Addr())
 	case wire.Unauthenticated:
-		says = "are not authenticated, and this group has a key: if that is a board of this group, copy the key file to it"
+		text = fmt.Sprintf("packets of somebody who claims to be %v are not authenticated, and this group has a key: if that is a board of this group, copy the key file to it", from.Addr())
 	case wire.NotExpectingAuth:
-		says = "are authenticated, and this board has no key: if that is a board of this group, copy the key file to this board"
+		text = fmt.Sprintf("packets of somebody who claims to be %v are authenticated, and this board has no key: if that is a board of this group, copy the key file to this board", from.Addr())
 	case wire.BadVersion:
-		says = "have another version of the protocol, and are of another group or key"
+		text = fmt.Sprintf("packets of somebody who claims to be %v have another version of the protocol, and are of another group or key", from.Addr())
 	default:
 		return
 	}
 	// One problem for each reason, whoever sends them: a source address is easily
 	// made up, and the log must not grow with what somebody makes up.
-	text := fmt.Sprintf("packets of somebody who claims to be %v %s", from.Addr(), says)
 	g.reporter.warn(console.ProblemKind(reason.Identifier()), text, time.Minute)
 }
 
