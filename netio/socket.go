@@ -69,7 +69,7 @@ func openSocket(o Options, index int, bind netip.AddrPort, path Path) (conn *net
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(bind.Port()), Addr: bind.Addr().As4()})
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return nil, fmt.Errorf("bind to %s: %w: another topdog, or another program, has this port; stop it or choose another port", bind, err)
+		return nil, fmt.Errorf("bind to %s: %w: %s has this port; stop it or choose another port", bind, err, whoHas(bind.Port()))
 	case err != nil:
 		return nil, fmt.Errorf("bind to %s: %w", bind, withLinkDown(err))
 	}

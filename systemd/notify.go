@@ -3,6 +3,7 @@
 // the same directory.
 //
 //	topdog.service               the unit
+//	topdog-holder.service        what needs rights, for topdog.service
 //	topdog-witness.service       the unit of a witness
 //	topdog-hooks.service         runs scripts when the board begins or ceases to lead
 //	topdog-leader.service        has topdog-leader.target run while the board leads

@@ -58,15 +58,15 @@ func says(t *testing.T, u unit, settings map[string]string) {
 func TestUnit(t *testing.T) {
 	u := parseUnit(t, "topdog.service")
 	says(t, u, map[string]string{
-		"Unit.After":                 "network-pre.target",
-		"Unit.Wants":                 "topdog-leave.service", // which it does not wait for
+		"Unit.After":                 "network-pre.target, topdog-holder.service",
+		"Unit.Wants":                 "topdog-leave.service, topdog-holder.service",
 		"Unit.StartLimitIntervalSec": "0",
 
 		"Service.Type":         "notify",
 		"Service.NotifyAccess": "main",
-		"Service.ExecStart":    "/usr/bin/topdog run",
+		"Service.ExecStart":    "/usr/bin/topdog run --holder /run/topdog-holder/socket",
 		"Service.ExecReload":   "kill -HUP $MAINPID",
-		"Service.ExecStopPost": "/usr/bin/topdog cleanup",
+		"Service.ExecStopPost": "/usr/bin/topdog cleanup --light",
 
 		"Service.Restart":                  "always",
 		"Service.RestartSec":               "200ms",
@@ -75,9 +75,9 @@ func TestUnit(t *testing.T) {
 
 		"Service.User":                  "topdog",
 		"Service.SupplementaryGroups":   "gpio",
-		"Service.AmbientCapabilities":   "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
-		"Service.CapabilityBoundingSet": "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
-		"Service.SystemCallFilter":      "@system-service, ~@privileged @resources, capset bpf",
+		"Service.AmbientCapabilities":   "",
+		"Service.CapabilityBoundingSet": "",
+		"Service.SystemCallFilter":      "@system-service, ~@privileged @resources, seccomp",
 		"Service.NoNewPrivileges":       "yes",
 
 		"Service.RuntimeDirectory":        "topdog",
@@ -85,18 +85,50 @@ func TestUnit(t *testing.T) {
 		"Service.StateDirectory":          "topdog",
 		"Service.ConfigurationDirectory":  "topdog",
 		"Service.DevicePolicy":            "closed",
-		"Service.DeviceAllow":             "/dev/net/tun rw, char-gpiochip rw",
-		"Service.RestrictAddressFamilies": "AF_INET AF_INET6 AF_NETLINK AF_PACKET AF_UNIX",
+		"Service.DeviceAllow":             "char-gpiochip rw",
+		"Service.RestrictAddressFamilies": "AF_INET AF_INET6 AF_NETLINK AF_UNIX",
 		"Service.ReadWritePaths":          "/sys/devices",
 		"Service.LimitCORE":               "0",
 
 		"Install.WantedBy": "multi-user.target",
 
-		// These must not be there: the first two make it wait for the
-		// network, the rest takes away what it works with.
-		"Unit.Requires": "", "Unit.Before": "",
+		// These must not be there: the first ones make it wait for the
+		// network, or end it with the holder, before it has handed over. The rest takes away what it works with.
+		"Unit.Requires": "", "Unit.BindsTo": "", "Unit.PartOf": "", "Unit.Before": "",
 		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Service.PrivateDevices": "",
 		"Service.DynamicUser": "", "Service.ProcSubset": "",
+	})
+}
+
+// The holder has what the daemon has not.
+func TestHolderUnit(t *testing.T) {
+	u := parseUnit(t, "topdog-holder.service")
+	says(t, u, map[string]string{
+		"Unit.After":                       "network-pre.target",
+		"Unit.StartLimitIntervalSec":       "0",
+		"Service.Type":                     "notify",
+		"Service.ExecStart":                "/usr/bin/topdog holder",
+		"Service.ExecStopPost":             "/usr/bin/topdog cleanup --address",
+		"Service.Restart":                  "always",
+		"Service.RestartSec":               "200ms",
+		"Service.WatchdogSec":              "10s",
+		"Service.User":                     "topdog-holder",
+		"Service.AmbientCapabilities":      "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
+		"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
+		"Service.SystemCallFilter":         "@system-service, ~@privileged @resources, bpf",
+		"Service.NoNewPrivileges":          "yes",
+		"Service.RuntimeDirectory":         "topdog-holder",
+		"Service.RuntimeDirectoryMode":     "0755",
+		"Service.RuntimeDirectoryPreserve": "restart",
+		"Service.DevicePolicy":             "closed",
+		"Service.DeviceAllow":              "/dev/net/tun rw",
+		"Service.RestrictAddressFamilies":  "AF_INET AF_INET6 AF_NETLINK AF_PACKET AF_UNIX",
+		"Service.InaccessiblePaths":        "-/etc/topdog/key -/var/lib/topdog",
+		"Service.LimitCORE":                "0",
+
+		// Nothing but the daemon's wish starts it, and it ends after the daemon.
+		"Install.WantedBy": "", "Unit.PartOf": "", "Unit.StopWhenUnneeded": "", "Unit.Requires": "", "Unit.BindsTo": "",
+		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Service.PrivateDevices": "", "Service.ProcSubset": "",
 	})
 }
 
@@ -196,7 +228,7 @@ func TestUnitsOfHooks(t *testing.T) {
 }
 
 // systemd's own opinion: no setting it does not know, and an exposure of at
-// most 2.5 out of 10, of a witness and of what hooks need of 1.5. What hooks themselves may do is for
+// most 1.5 out of 10, of what needs rights of 2.5. What hooks themselves may do is for
 // their owner to decide.
 func TestUnitBySystemd(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -204,7 +236,7 @@ func TestUnitBySystemd(t *testing.T) {
 		t.Skip("systemd-analyze is not installed")
 	}
 	for name, threshold := range map[string]int{
-		"topdog.service": 25, "topdog-witness.service": 15, "topdog-leave.service": 15, "topdog-leader.service": 25,
+		"topdog.service": 15, "topdog-holder.service": 25, "topdog-witness.service": 15, "topdog-leave.service": 15, "topdog-leader.service": 25,
 		"topdog-page.service": 11, "topdog-leader.target": 0, "topdog-hooks.service": 100,
 	} {
 		t.Run(name, func(t *testing.T) { analyzeUnit(t, analyze, name, threshold) })
@@ -244,7 +276,7 @@ func analyzeUnit(t *testing.T, analyze, name string, threshold int) {
 // The unit names a user and a group, and is refused if one does not exist; the
 // rules hand things to that group.
 func TestInstalledFilesAgree(t *testing.T) {
-	service, page := parseUnit(t, "topdog.service"), parseUnit(t, "topdog-page.service")
+	service, page, holder := parseUnit(t, "topdog.service"), parseUnit(t, "topdog-page.service"), parseUnit(t, "topdog-holder.service")
 	user, group := service["Service.User"][0], service["Service.SupplementaryGroups"][0]
 	made := map[string]bool{}
 	for line := range strings.Lines(read(t, "topdog.sysusers")) {
@@ -252,7 +284,7 @@ func TestInstalledFilesAgree(t *testing.T) {
 			made[fields[0]+" "+fields[1]] = true
 		}
 	}
-	want := map[string]bool{"u " + user: true, "g " + group: true, "m " + user: true, "u " + page["Service.User"][0]: true}
+	want := map[string]bool{"u " + user: true, "g " + group: true, "m " + user: true, "u " + page["Service.User"][0]: true, "u " + holder["Service.User"][0]: true}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("topdog.sysusers (-want +got):\n%s", diff)
 	}

@@ -14,36 +14,50 @@ import (
 	"topdog/netio"
 )
 
-// Cleanup takes away what a daemon with the configuration at path has left behind when
-// it died: the address, and the light. It says on out what it removed.
-func Cleanup(ctx context.Context, path string, out io.Writer) error {
+// CleanupOptions say what is taken away.
+type CleanupOptions struct {
+	// Address is what a holder may have left, and Light what a daemon may have.
+	Address, Light bool
+	// Ended says that it is known that what has them does not run.
+	Ended bool
+}
+
+// Cleanup takes away what a daemon with the configuration at path, or its holder, has left behind when
+// it died. It says on out what it removed.
+func Cleanup(ctx context.Context, path string, o CleanupOptions, out io.Writer) error {
 	cfg, err := config.Load(path)
 	if err != nil {
 		// Which address it was nobody knows then. The light was noted.
-		return errors.Join(gpio.DarkenLeftovers(gpio.Options{NotesIn: config.Defaults().NotesDir()}), err)
+		if o.Light {
+			err = errors.Join(gpio.DarkenLeftovers(gpio.Options{NotesIn: config.Defaults().NotesDir()}), err)
+		}
+		return err
 	}
-	if _, err := console.Dial(cfg.Socket).Status(ctx); err == nil {
-		return errors.New("the daemon runs, so nothing was removed: stop it first (systemctl stop topdog)")
+	if !o.Ended {
+		if _, err := console.Dial(cfg.Socket).Status(ctx); err == nil {
+			return errors.New("the daemon runs, so nothing was removed: stop it first (systemctl stop topdog topdog-holder)")
+		}
 	}
+	var failed []error
+	if o.Address {
+		failed = append(failed, removeLeftovers(cfg, out))
+	}
+	if o.Light {
+		failed = append(failed, gpio.DarkenLeftovers(gpio.Options{NotesIn: cfg.NotesDir()}), darkenConfigured(out, cfg.LED))
+	}
+	return errors.Join(failed...)
+}
+
+func removeLeftovers(cfg *config.Config, out io.Writer) error {
 	var addresses []netip.Prefix
 	for _, a := range cfg.Addresses {
 		addresses = append(addresses, netip.PrefixFrom(a.IP, 32))
 	}
-	var failed []error
 	removed, err := netio.RemoveLeftovers(addresses)
-	if err != nil {
-		failed = append(failed, err)
-	}
 	for _, what := range removed {
 		fmt.Fprintf(out, "removed %s\n", what)
 	}
-	if err := gpio.DarkenLeftovers(gpio.Options{NotesIn: cfg.NotesDir()}); err != nil {
-		failed = append(failed, err)
-	}
-	if err := darkenConfigured(out, cfg.LED); err != nil {
-		failed = append(failed, err)
-	}
-	return errors.Join(failed...)
+	return err
 }
 
 // darkenConfigured puts out the light of the configuration, in case that there is

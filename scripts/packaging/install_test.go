@@ -1,6 +1,7 @@
 package packaging
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -57,6 +58,10 @@ func TestLife(t *testing.T) {
 	if got := p.run("stat", "-c", "%U", "/proc/"+p.mainPID()); got != "topdog" {
 		t.Errorf("the daemon runs as %s", got)
 	}
+	if got := p.run("stat", "-c", "%U", "/proc/"+p.holderPID()); got != "topdog-holder" {
+		t.Errorf("the holder runs as %s", got)
+	}
+	p.wantNoRights(p.mainPID())
 	if got := p.run("stat", "-c", "%U %a %n", "/run/topdog", "/var/lib/topdog", "/etc/topdog"); got != "topdog 755 /run/topdog\ntopdog 750 /var/lib/topdog\nroot 755 /etc/topdog" {
 		t.Errorf("the directories are\n%s", got)
 	}
@@ -166,22 +171,51 @@ func TestUnit(t *testing.T) {
 	p.wantHandOver("the daemon's death", since)
 	p.wantBack("after SIGKILL", old)
 
-	// Without the switch, what a killed daemon held is removed before the next one comes.
+	// Without its holder a daemon hands over, and comes back with the next one.
+	p.machineLeads()
+	since, old = time.Now(), p.mainPID()
+	holder := p.holderPID()
+	p.run("kill", "-KILL", holder)
+	p.wantHolders("after SIGKILL of the holder", 2)
+	p.wantHandOver("the holder's death", since)
+	p.wantBack("after SIGKILL of the holder", old)
+	if p.holderPID() == holder {
+		t.Error("the holder that was killed is there still")
+	}
+	old = p.mainPID()
+	p.run("systemctl", "stop", "topdog-holder") // which the daemon has started again
+	p.wantBack("after a stop of the holder", old)
+	p.machineLeads()
+
+	// If all are killed, what the holder held is removed before the next one comes.
 	// By way of its lifetime alone the address would stay for another second or two.
 	p.configure("hold = \"lifetime\"\n")
 	p.run("systemctl", "restart", "topdog")
 	p.machineLeads()
 	old = p.mainPID()
-	p.run("systemctl", "kill", "--signal=KILL", "topdog") // every process of the unit
+	p.run("systemctl", "kill", "--signal=KILL", "topdog-holder", "topdog") // every process of the units
 	p.wantHolders("after SIGKILL of all", 2)
 	p.wantBack("after SIGKILL of all", old)
-	log := p.run("journalctl", "-u", "topdog", "-o", "cat")
-	if !strings.Contains(log, "removed address "+cluster.Address.String()) {
+	if log := p.run("journalctl", "-u", "topdog-holder", "-o", "cat"); !strings.Contains(log, "removed address "+cluster.Address.String()) {
 		t.Errorf("topdog cleanup has not removed the address after SIGKILL:\n%s", log)
 	}
-	if strings.Contains(log, "start the dead man's switch") {
-		t.Errorf("the unit does not let the daemon have its switch:\n%s", log)
-	}
+
+	// A holder that stands still is started again, by its watchdog; sooner than in earnest.
+	p.write("/etc/systemd/system/topdog-holder.service.d/hurry.conf", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\n", "0644")
+	p.run("systemctl", "daemon-reload")
+	p.run("systemctl", "restart", "topdog-holder", "topdog")
+	p.machineLeads()
+	old, holder = p.mainPID(), p.holderPID()
+	p.run("kill", "-STOP", holder)
+	p.wantHolders("after SIGSTOP of the holder", 2)
+	p.wantBack("after SIGSTOP of the holder", old)
+	eventually(t, "the holder is started again", func() error {
+		if p.holderPID() == holder {
+			return errors.New("it stands still")
+		}
+		return nil
+	})
+	p.machineLeads()
 
 	// So is one that stands still, by the watchdog; sooner than in earnest.
 	p.write("/etc/systemd/system/topdog.service.d/hurry.conf", "[Service]\nWatchdogSec=1s\nTimeoutAbortSec=1s\n", "0644")

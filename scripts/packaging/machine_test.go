@@ -178,3 +178,40 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// holderPID is the process of the holder's unit.
+func (m *machine) holderPID() string {
+	return m.ask("systemctl", "show", "-p", "MainPID", "--value", "topdog-holder")
+}
+
+// wantNoRights holds that no thread of any process of the daemon's unit has a capability, or can get one.
+func (m *machine) wantNoRights(pid string) {
+	m.t.Helper()
+	group := m.run("systemctl", "show", "-p", "ControlGroup", "--value", "topdog")
+	pids := strings.Fields(m.run("cat", "/sys/fs/cgroup"+group+"/cgroup.procs"))
+	if !slices.Contains(pids, pid) {
+		m.t.Errorf("the processes of the unit are %v, without the daemon's %s", pids, pid)
+	}
+	for _, pid := range pids {
+		status := m.run("sh", "-c", "cat /proc/"+pid+"/task/*/status")
+		sets, privileges := 0, 0
+		for line := range strings.Lines(status) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), ":\t")
+			switch {
+			case strings.HasPrefix(key, "Cap"):
+				sets++
+				if strings.Trim(value, "0") != "" {
+					m.t.Errorf("process %s: %s", pid, line)
+				}
+			case key == "NoNewPrivs":
+				privileges++
+				if value != "1" {
+					m.t.Errorf("process %s: %s", pid, line)
+				}
+			}
+		}
+		if sets < 5 || sets != 5*privileges {
+			m.t.Errorf("process %s: %d sets of capabilities, of %d threads", pid, sets, privileges)
+		}
+	}
+}

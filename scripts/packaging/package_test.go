@@ -102,6 +102,7 @@ func TestContents(t *testing.T) {
 	var want []string
 	for _, path := range []string{
 		"usr/lib/systemd/network/10-topdog.network",
+		"usr/lib/systemd/system/topdog-holder.service",
 		"usr/lib/systemd/system/topdog-hooks.service",
 		"usr/lib/systemd/system/topdog-leader.service",
 		"usr/lib/systemd/system/topdog-leader.target",

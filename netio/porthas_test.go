@@ -1,0 +1,48 @@
+package netio
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"os/user"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestPortOfAStranger: whoever has bound to the port of the group is named.
+func TestPortOfAStranger(t *testing.T) {
+	o := onLoopback(1)[0]
+	taken, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.IPv4Unspecified(), o.Group.Port())))
+	must(t, err)
+	defer taken.Close()
+	me, err := user.Current()
+	must(t, err)
+	_, err = Open(o)
+	want := "a program of the user " + me.Username + " (" + me.Uid + ") has this port"
+	if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+func TestOwnerOf(t *testing.T) {
+	const table = `   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
+  361: 3500007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000   101        0 22410 2 0000000000000000 0
+  492: 00000000:2426 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 31337 2 0000000000000000 0
+`
+	for port, want := range map[uint16]int{53: 101, 9254: 1000} {
+		if uid, found := ownerOf(port, table); !found || uid != want {
+			t.Errorf("port %d: user %d, found %t; want %d", port, uid, found, want)
+		}
+	}
+	for _, text := range []string{table, "", "sl\n", strings.Repeat(":2427 ", 9)} {
+		if uid, found := ownerOf(9255, text); found {
+			t.Errorf("nobody has it, and it says user %d", uid)
+		}
+	}
+	if _, err := os.Stat(udpTables[0]); err != nil {
+		t.Error(err)
+	}
+}
