@@ -57,11 +57,11 @@ already, the command changes nothing and prints the line again.`,
 			}
 			switch {
 			case export:
-				return withSudo(board.Export(c.OutOrStdout()))
+				return withSudo(c, board.Export(c.OutOrStdout()))
 			case imports:
-				return withSudo(board.Import(c.InOrStdin(), c.OutOrStdout()))
+				return withSudo(c, board.Import(c.InOrStdin(), c.OutOrStdout()))
 			default:
-				return withSudo(board.Init(c.Context(), c.InOrStdin(), c.OutOrStdout()))
+				return withSudo(c, board.Init(c.Context(), c.InOrStdin(), c.OutOrStdout()))
 			}
 		},
 	}
@@ -131,9 +131,9 @@ func checkPipes(board setup.Board, export, imports bool) error {
 }
 
 // withSudo adds what helps most people who are refused.
-func withSudo(err error) error {
+func withSudo(c *cobra.Command, err error) error {
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
-		return fmt.Errorf("%w; run it as root: sudo topdog init …", err)
+		return fmt.Errorf("%w; run it as root: sudo %s …", err, c.CommandPath())
 	}
 	return err
 }

@@ -86,6 +86,18 @@ func (c *Client) Pause(ctx context.Context, asked PauseRequest) (Done, error) {
 // Unpause ends that.
 func (c *Client) Unpause(ctx context.Context) (Done, error) { return c.doneBy(ctx, pathUnpause, nil) }
 
+// Keys asks which keys the boards accept.
+func (c *Client) Keys(ctx context.Context) (Keys, error) {
+	var k Keys
+	err := c.call(ctx, http.MethodGet, pathKeys, nil, &k)
+	return k, err
+}
+
+// ReloadKeys has the daemon read the key file again.
+func (c *Client) ReloadKeys(ctx context.Context) (Done, error) {
+	return c.doneBy(ctx, pathReload, nil)
+}
+
 // Try has the daemon run the checks of a configuration once. Set a deadline: they may use their timeouts.
 func (c *Client) Try(ctx context.Context, asked TryRequest) (Tried, error) {
 	var t Tried

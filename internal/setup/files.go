@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -123,11 +124,35 @@ func existsError(path string) error {
 	return fmt.Errorf("%s exists and is left as it is; remove it, or use --force to replace it: %w", path, fs.ErrExist)
 }
 
+// ReplaceKeys replaces the content of a key file that exists. Its owner and its mode stay. A link
+// goes on pointing to the file that it points to.
+func ReplaceKeys(path string, keys config.Keyring) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fmt.Errorf("find the key file: %w", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("look at the key file: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fmt.Errorf("look at the owner of %s: this system does not tell it", path)
+	}
+	const replace = true
+	return writeOwnedFile(path, keys.Encode(), info.Mode().Perm(), int(owner.Uid), int(owner.Gid), replace)
+}
+
 // writeFile makes the file path appear with its whole content: a temporary file
 // is written, synced and renamed, and then the directory is synced. Without
 // replace the rename itself fails if path exists, so that of two Inits that run
 // at once only one wins.
-func writeFile(path string, content []byte, mode os.FileMode, replace bool) (err error) {
+func writeFile(path string, content []byte, mode os.FileMode, replace bool) error {
+	const own = -1 // whoever runs this
+	return writeOwnedFile(path, content, mode, own, own, replace)
+}
+
+func writeOwnedFile(path string, content []byte, mode os.FileMode, uid, gid int, replace bool) (err error) {
 	dir := filepath.Dir(path)
 	// CreateTemp makes files with mode 0600: the key is never readable by others.
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
@@ -142,6 +167,9 @@ func writeFile(path string, content []byte, mode os.FileMode, replace bool) (err
 	}()
 	if _, err := temp.Write(content); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	if err := temp.Chown(uid, gid); err != nil {
+		return fmt.Errorf("cannot give %s to its owner: %w", path, err)
 	}
 	if err := temp.Chmod(mode); err != nil {
 		return fmt.Errorf("cannot set the mode of %s: %w", path, err)

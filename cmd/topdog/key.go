@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/internal/rekey"
+)
+
+// keyWait is how long a step of a change of the key waits for the other boards. Those that live tell
+// their keys every second or so, in the largest group every 32 s.
+const keyWait = time.Minute
+
+func keyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "key",
+		Short: "Change the key of the group, board by board",
+		Long: `Change the key of the group, while the address stays where it is. Three steps are done on all
+boards, each one everywhere before the next one begins: add, first, drop.
+scripts/install-cluster --rotate-key does all of that over ssh.
+
+Keys are named by their fingerprints, which are no secrets. Root may do this.`,
+		Example: `  sudo topdog key add                                                # on one board
+  sudo topdog key export | ssh pi@pi2 sudo topdog key add --from -   # on that one, for each other board
+  sudo topdog key first                                              # on each board
+  sudo topdog key drop                                               # on each board`,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(keyShowCommand(), keyAddCommand(), keyExportCommand(), keyFirstCommand(), keyDropCommand())
+	return c
+}
+
+func keyShowCommand() *cobra.Command {
+	return withSocket(&cobra.Command{
+		Use:   "show",
+		Short: "Show by their fingerprints which keys the boards have",
+		Long: `Show by their fingerprints which keys this board has, which one signs, and what the other
+boards of the last day have told of theirs.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			board, err := keyBoard(c)
+			if err != nil {
+				return err
+			}
+			return board.Show(c.Context())
+		},
+	})
+}
+
+func keyAddCommand() *cobra.Command {
+	var from string
+	c := &cobra.Command{
+		Use:   "add",
+		Short: "Accept a new key as well",
+		Long: `Make a new random key and accept it as well, or with --from the key of another board. This board
+goes on signing with the key that it has.
+
+It is refused while a board of the last day has a program that cannot change keys, unless
+--force is given.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			board, err := keyBoard(c)
+			if err != nil {
+				return err
+			}
+			came, err := keysFrom(c, from)
+			if err != nil {
+				return err
+			}
+			return withSudo(c, board.Add(c.Context(), came))
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "take the key from a `file` that topdog key export has written, - for standard input")
+	return stepOfKey(c)
+}
+
+func keyExportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Write the keys of this board to a pipe, for key add on another one",
+		Long: `Write the keys of this board to standard output, for topdog key add --from - on another board.
+They are secrets, so they are not written to a terminal.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if isTerminal(c.OutOrStdout()) {
+				return usageError{fmt.Errorf("this writes the secret keys, and standard output is a terminal; pipe it: topdog key export | ssh BOARD sudo topdog key add --from -")}
+			}
+			board, err := keyBoard(c)
+			if err != nil {
+				return err
+			}
+			return withSudo(c, board.Export(c.OutOrStdout()))
+		},
+	}
+}
+
+func keyFirstCommand() *cobra.Command {
+	return stepOfKey(&cobra.Command{
+		Use:   "first [FINGERPRINT]",
+		Short: "Sign with the new key",
+		Long: `Sign with the other one of the two keys, or with the one of that FINGERPRINT. It waits until all
+boards of the last day accept that key, and names those that do not.`,
+		Args: usageArgs(fingerprintArg),
+		RunE: func(c *cobra.Command, args []string) error {
+			board, err := keyBoard(c)
+			if err != nil {
+				return err
+			}
+			return withSudo(c, board.First(c.Context(), argument(args)))
+		},
+	})
+}
+
+func keyDropCommand() *cobra.Command {
+	return stepOfKey(&cobra.Command{
+		Use:   "drop [FINGERPRINT]",
+		Short: "Accept the old key no more",
+		Long: `Accept no more the key that this board does not sign with; FINGERPRINT says which one that is, so
+that it is safe to repeat this. It waits until all boards of the last day sign with the other key,
+and names those that do not.`,
+		Args: usageArgs(fingerprintArg),
+		RunE: func(c *cobra.Command, args []string) error {
+			board, err := keyBoard(c)
+			if err != nil {
+				return err
+			}
+			return withSudo(c, board.Drop(c.Context(), argument(args)))
+		},
+	})
+}
+
+// stepOfKey gives a command the flags of a step, which may have to wait.
+func stepOfKey(c *cobra.Command) *cobra.Command {
+	c.Flags().Duration("wait", keyWait, "for so `long` for the other boards")
+	c.Flags().Bool("force", false, "do not wait for any board, for example because the old key has leaked")
+	if c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	return withSocket(c)
+}
+
+// keyBoard is this board, as the flags say.
+func keyBoard(c *cobra.Command) (rekey.Board, error) {
+	path, _ := c.Flags().GetString("config")
+	cfg, err := config.Load(path)
+	if err != nil {
+		return rekey.Board{}, err
+	}
+	if cfg.KeyFile == config.NoKey {
+		return rekey.Board{}, config.Errors{{File: path, Message: `this group has no key, by key_file = "none"`,
+			Hint: "a group that begins to use a key is restarted as a whole: topdog init makes one"}}
+	}
+	board := rekey.Board{KeyFile: cfg.KeyFile, Daemon: console.Dial(socketPath(c)), Out: c.OutOrStdout()}
+	board.Wait, _ = c.Flags().GetDuration("wait")
+	board.Force, _ = c.Flags().GetBool("force")
+	if c.Flags().Changed("wait") && board.Wait <= 0 {
+		return board, usageError{fmt.Errorf("--wait must be longer than 0, is %v", board.Wait)}
+	}
+	return board, nil
+}
+
+// keysFrom reads the keys that another board has exported; nil if there are none to read.
+func keysFrom(c *cobra.Command, from string) (*config.Keyring, error) {
+	var keys config.Keyring
+	var err error
+	switch {
+	case from == "":
+		return nil, nil
+	case from != "-":
+		keys, err = config.LoadKeys(from)
+	case isTerminal(c.InOrStdin()):
+		return nil, usageError{fmt.Errorf("--from - reads what topdog key export writes, and standard input is a terminal")}
+	default:
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(c.InOrStdin(), config.MaxKeyFileBytes)); err == nil {
+			keys, err = config.ParseKeys("standard input", data)
+		}
+	}
+	return &keys, err
+}
+
+var fingerprintPattern = regexp.MustCompile(`^[0-9a-f]{8}$`)
+
+// fingerprintArg accepts one fingerprint or none.
+func fingerprintArg(c *cobra.Command, args []string) error {
+	if err := cobra.MaximumNArgs(1)(c, args); err != nil {
+		return err
+	}
+	if text := argument(args); text != "" && !fingerprintPattern.MatchString(text) {
+		return fmt.Errorf("%q is not the fingerprint of a key, which topdog key show prints: eight digits from 0 to f", text)
+	}
+	return nil
+}
+
+// argument is the first argument, or "".
+func argument(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// isTerminal reports whether an end of this program is a terminal.
+func isTerminal(end any) bool {
+	f, ok := end.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,214 @@
+package rekey
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/internal/setup"
+	"topdog/wire"
+)
+
+// Daemon is what is asked of the board's daemon; console.Client is the real one.
+type Daemon interface {
+	Keys(ctx context.Context) (console.Keys, error)
+	ReloadKeys(ctx context.Context) (console.Done, error)
+}
+
+// Board is the board whose keys are changed.
+type Board struct {
+	KeyFile string
+	Daemon  Daemon
+	Out     io.Writer     // is told what was done, and who is waited for
+	Wait    time.Duration // for so long a step waits for the other boards
+	Force   bool          // a step does not wait for anybody
+
+	random io.Reader // nil: crypto/rand
+}
+
+// Add adds a new key: the one that came, or a random one if none came.
+func (b Board) Add(ctx context.Context, came *config.Keyring) error {
+	keys, err := config.LoadKeys(b.KeyFile)
+	if err != nil {
+		return err
+	}
+	added, err := b.keyToAdd(keys, came)
+	switch {
+	case err != nil:
+		return err
+	case added.IsZero():
+		return b.keep(ctx, fmt.Sprintf("this board has the key %v already", came.Signs.Fingerprint()))
+	}
+	// A daemon that does not run hears nobody, and nobody hears it.
+	if err := b.await(ctx, keys, canChange); err != nil && !errors.Is(err, console.ErrNotRunning) {
+		return err
+	}
+	return b.change(ctx, keys, config.Keyring{Signs: keys.Signs, Also: added}, fmt.Sprintf("added the key %v", added.Fingerprint()))
+}
+
+// keyToAdd is the key that this board gets; no key if it has those that came.
+func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (config.Key, error) {
+	if came == nil {
+		if !has.Also.IsZero() {
+			return config.Key{}, fmt.Errorf("%s has two keys already, %v: end that change with topdog key first and topdog key drop before you begin another one",
+				b.KeyFile, listed(has.Fingerprints()))
+		}
+		return b.draw(has.Signs)
+	}
+	added := config.Key{}
+	for _, k := range []config.Key{came.Signs, came.Also} {
+		if k.IsZero() || has.Fingerprints().Accept(k.Fingerprint()) {
+			continue
+		}
+		if !added.IsZero() {
+			return config.Key{}, fmt.Errorf("%s has the key %v, and %v came: they are of another group, or this board has missed a change; take the file of another board (topdog init --import --force)",
+				b.KeyFile, listed(has.Fingerprints()), listed(came.Fingerprints()))
+		}
+		added = k
+	}
+	switch {
+	case added.IsZero():
+		return added, nil
+	case !has.Also.IsZero():
+		return added, fmt.Errorf("%s has two keys already, %v, and the key %v that came is a third one: end that change with topdog key first and topdog key drop",
+			b.KeyFile, listed(has.Fingerprints()), added.Fingerprint())
+	case added.Fingerprint().Mark() == has.Signs.Fingerprint().Mark():
+		return added, fmt.Errorf("the key %v has the same mark as %v, so boards could not tell which of the two a packet is signed with: have topdog key add make one",
+			added.Fingerprint(), has.Signs.Fingerprint())
+	}
+	return added, nil
+}
+
+// draw draws keys until one has another mark. That takes two on average.
+func (b Board) draw(other config.Key) (config.Key, error) {
+	source := b.random
+	if source == nil {
+		source = rand.Reader
+	}
+	for {
+		key, err := config.NewKey(source)
+		if err != nil || key.Fingerprint().Mark() != other.Fingerprint().Mark() {
+			return key, err
+		}
+	}
+}
+
+// First has the board sign with a key that it accepts already: the one of that fingerprint, or the
+// other one if that is "".
+func (b Board) First(ctx context.Context, fingerprint string) error {
+	keys, err := config.LoadKeys(b.KeyFile)
+	if err != nil {
+		return err
+	}
+	next := keys.Also
+	if fingerprint != "" {
+		next = find(keys, fingerprint)
+	}
+	switch {
+	case !next.IsZero() && next == keys.Signs:
+		return b.keep(ctx, fmt.Sprintf("this board signs with the key %s already", fingerprint))
+	case fingerprint != "" && next.IsZero():
+		return fmt.Errorf("%s has no key %s, it has %v: topdog key add adds one", b.KeyFile, fingerprint, listed(keys.Fingerprints()))
+	case next.IsZero():
+		return fmt.Errorf("%s has one key only, %v: topdog key add adds another one", b.KeyFile, keys.Signs.Fingerprint())
+	}
+	if err := b.await(ctx, keys, accepts(next.Fingerprint())); err != nil {
+		return err
+	}
+	return b.change(ctx, keys, config.Keyring{Signs: next, Also: keys.Signs}, fmt.Sprintf("signs with the key %v from now on", next.Fingerprint()))
+}
+
+// Drop has the board accept one key only, the one that it signs with. fingerprint names the key that goes,
+// and may be "".
+func (b Board) Drop(ctx context.Context, fingerprint string) error {
+	keys, err := config.LoadKeys(b.KeyFile)
+	if err != nil {
+		return err
+	}
+	switch named := find(keys, fingerprint); {
+	case !named.IsZero() && named == keys.Signs:
+		return fmt.Errorf("this board signs with the key %s: have it sign with the other one first, on all boards (topdog key first)", fingerprint)
+	case fingerprint != "" && named.IsZero():
+		return b.keep(ctx, fmt.Sprintf("this board has no key %s", fingerprint))
+	case keys.Also.IsZero():
+		return fmt.Errorf("%s has one key only, %v", b.KeyFile, keys.Signs.Fingerprint())
+	}
+	if err := b.await(ctx, keys, signsWith(keys.Signs.Fingerprint())); err != nil {
+		return err
+	}
+	return b.change(ctx, keys, config.Keyring{Signs: keys.Signs}, fmt.Sprintf("dropped the key %v", keys.Also.Fingerprint()))
+}
+
+// find returns the key with that fingerprint, or no key.
+func find(keys config.Keyring, fingerprint string) config.Key {
+	for _, k := range []config.Key{keys.Signs, keys.Also} {
+		if !k.IsZero() && k.Fingerprint().String() == fingerprint {
+			return k
+		}
+	}
+	return config.Key{}
+}
+
+// Export writes the key file for Add on another board.
+func (b Board) Export(out io.Writer) error {
+	keys, err := config.LoadKeys(b.KeyFile)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(keys.Encode()); err != nil {
+		return fmt.Errorf("write the keys: %w", err)
+	}
+	return nil
+}
+
+// keep says that the file has what is wanted, and makes sure that the daemon has it too.
+func (b Board) keep(ctx context.Context, text string) error {
+	if err := b.reload(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(b.Out, text+"; nothing was changed")
+	return nil
+}
+
+// change writes the key file and has the daemon read it. A daemon that refuses it has the file put back.
+func (b Board) change(ctx context.Context, from, to config.Keyring, text string) error {
+	unlock, err := lock(b.KeyFile)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if now, err := config.LoadKeys(b.KeyFile); err != nil || now != from {
+		return errors.Join(err, fmt.Errorf("%s was changed meanwhile: look at topdog key show, and try again", b.KeyFile))
+	}
+	if err := setup.ReplaceKeys(b.KeyFile, to); err != nil {
+		return err
+	}
+	if err := b.reload(ctx); err != nil {
+		return errors.Join(fmt.Errorf("the daemon did not take the keys, so the file is as it was: %w", err), setup.ReplaceKeys(b.KeyFile, from))
+	}
+	fmt.Fprintln(b.Out, text)
+	return nil
+}
+
+// reload has the daemon read the file. One that does not run reads it when it starts.
+func (b Board) reload(ctx context.Context) error {
+	_, err := b.Daemon.ReloadKeys(ctx)
+	if errors.Is(err, console.ErrNotRunning) {
+		fmt.Fprintln(b.Out, "the daemon does not run; it reads the key file when it starts")
+		return nil
+	}
+	return err
+}
+
+// listed names keys: "030d726e and cc94506b".
+func listed(k wire.Keys) string {
+	if k.Also == 0 {
+		return k.Signs.String()
+	}
+	return k.Signs.String() + " and " + k.Also.String()
+}

@@ -1,0 +1,365 @@
+package rekey
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// keyWith is a key that is made of one byte, at least that one, and has that mark.
+func keyWith(mark uint8, b byte) config.Key {
+	for ; ; b++ {
+		key, err := config.NewKey(bytes.NewReader(bytes.Repeat([]byte{b}, wire.KeySize)))
+		if err != nil {
+			panic(err)
+		}
+		if key.Fingerprint().Mark() == mark {
+			return key
+		}
+	}
+}
+
+var (
+	keyA, keyC = keyWith(0, 1), keyWith(0, 60)
+	keyB, keyD = keyWith(1, 1), keyWith(1, 60)
+
+	a, b = keyA.Fingerprint().String(), keyB.Fingerprint().String()
+
+	onlyA    = config.Keyring{Signs: keyA}
+	onlyB    = config.Keyring{Signs: keyB}
+	aThenB   = config.Keyring{Signs: keyA, Also: keyB}
+	bThenA   = config.Keyring{Signs: keyB, Also: keyA}
+	stranger = config.Keyring{Signs: keyC, Also: keyD}
+)
+
+// fakeDaemon has read the file, and tells of other boards.
+type fakeDaemon struct {
+	file    string
+	has     config.Keyring
+	boards  []console.BoardKeys
+	running time.Duration
+	refuses error
+	asked   int
+	onAsk   func(*fakeDaemon)
+}
+
+func (d *fakeDaemon) Keys(context.Context) (console.Keys, error) {
+	d.asked++
+	if d.onAsk != nil {
+		d.onAsk(d)
+	}
+	k := d.has.Fingerprints()
+	return console.Keys{SignsWith: text(k.Signs), AlsoAccepts: text(k.Also), RunningNs: int64(d.running), Boards: d.boards}, d.notRunning()
+}
+
+func (d *fakeDaemon) ReloadKeys(context.Context) (console.Done, error) {
+	if d.refuses != nil {
+		return console.Done{}, d.refuses
+	}
+	var err error
+	d.has, err = config.LoadKeys(d.file)
+	return console.Done{Text: "read"}, err
+}
+
+func (d *fakeDaemon) notRunning() error {
+	if errors.Is(d.refuses, console.ErrNotRunning) {
+		return d.refuses
+	}
+	return nil
+}
+
+// other is another board of the group.
+func other(name string, live bool, signs, also string) console.BoardKeys {
+	at := "10.0.0." + strings.TrimPrefix(name, "pi")
+	o := console.BoardKeys{ID: at, Name: name, Address: at, Live: live, SignsWith: signs, AlsoAccepts: also}
+	if !live {
+		o.HeardNs = int64(3*time.Hour + 2*time.Minute)
+	}
+	return o
+}
+
+// bench is a board with a key file, and the daemon that has read it.
+func bench(t *testing.T, keys config.Keyring, boards ...console.BoardKeys) (Board, *fakeDaemon, *strings.Builder) {
+	t.Helper()
+	d := &fakeDaemon{file: filepath.Join(t.TempDir(), "key"), has: keys, boards: boards, running: 48 * time.Hour}
+	if err := os.WriteFile(d.file, keys.Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := new(strings.Builder)
+	return Board{KeyFile: d.file, Daemon: d, Out: out, Wait: 10 * time.Second}, d, out
+}
+
+func (d *fakeDaemon) inFile(t *testing.T) config.Keyring {
+	t.Helper()
+	keys, err := config.LoadKeys(d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// The steps, and what each one comes to in each state of the file and of the other boards.
+func TestSteps(t *testing.T) {
+	add := func(came *config.Keyring) func(Board) error {
+		return func(b Board) error { return b.Add(context.Background(), came) }
+	}
+	first := func(f string) func(Board) error {
+		return func(b Board) error { return b.First(context.Background(), f) }
+	}
+	drop := func(f string) func(Board) error {
+		return func(b Board) error { return b.Drop(context.Background(), f) }
+	}
+	force := func(step func(Board) error) func(Board) error {
+		return func(b Board) error { b.Force = true; return step(b) }
+	}
+	one := []console.BoardKeys{other("pi2", true, a, "")}
+	both := []console.BoardKeys{other("pi2", true, a, b)}
+	changed := []console.BoardKeys{other("pi2", true, b, a)}
+	done := []console.BoardKeys{other("pi2", true, b, "")}
+	for _, test := range []struct {
+		name   string
+		has    config.Keyring
+		boards []console.BoardKeys
+		step   func(Board) error
+		want   config.Keyring
+		says   string // what is printed, or the error
+	}{
+		{"add what came", onlyA, one, add(&aThenB), aThenB, "added the key " + b},
+		{"add what came in the other order", onlyA, one, add(&bThenA), aThenB, "added the key " + b},
+		{"add one key that came", onlyA, one, add(&onlyB), aThenB, "added the key " + b},
+		{"add it again", aThenB, one, add(&aThenB), aThenB, "already; nothing was changed"},
+		{"add it when it signs", bThenA, one, add(&aThenB), bThenA, "already; nothing was changed"},
+		{"add of an old program", onlyA, []console.BoardKeys{other("pi2", true, "", "")}, add(&aThenB), onlyA, "pi2 (10.0.0.2) has not told which keys it accepts: upgrade topdog there"},
+		{"add all the same", onlyA, []console.BoardKeys{other("pi2", true, "", "")}, force(add(&aThenB)), aThenB, "added"},
+		{"add of another group", onlyA, one, add(&stranger), onlyA, "of another group"},
+		{"add of a third", aThenB, one, add(&config.Keyring{Signs: keyC}), aThenB, "a third one"},
+		{"add a new one to two", aThenB, one, add(nil), aThenB, "two keys already"},
+		{"add of the same mark", onlyA, one, add(&config.Keyring{Signs: keyC}), onlyA, "the same mark"},
+
+		{"first", aThenB, both, first(""), bThenA, "signs with the key " + b + " from now on"},
+		{"first by name", aThenB, both, first(b), bThenA, "signs with the key " + b},
+		{"first again by name", bThenA, both, first(b), bThenA, "already; nothing was changed"},
+		{"first when it is alone", onlyB, both, first(b), onlyB, "already; nothing was changed"},
+		{"first and back", bThenA, changed, first(a), aThenB, "signs with the key " + a},
+		{"first of an unknown key", aThenB, both, first("00000000"), aThenB, "has no key 00000000, it has " + a + " and " + b},
+		{"first of one", onlyA, one, first(""), onlyA, "one key only"},
+		{"first too early", aThenB, one, first(""), aThenB, "pi2 (10.0.0.2) does not accept it: run topdog key add there"},
+		{"first with one that is off", aThenB, []console.BoardKeys{other("pi2", false, a, "")}, first(""), aThenB, "pi2 (10.0.0.2) is off, heard last 3 h ago; it does not accept it"},
+		{"first all the same", aThenB, one, force(first("")), bThenA, "signs with the key"},
+
+		{"drop", bThenA, changed, drop(""), onlyB, "dropped the key " + a},
+		{"drop when another has", bThenA, done, drop(a), onlyB, "dropped the key " + a},
+		{"drop again", onlyB, done, drop(a), onlyB, "no key " + a + "; nothing was changed"},
+		{"drop of one", onlyB, done, drop(""), onlyB, "one key only"},
+		{"drop the one that signs", bThenA, changed, drop(b), bThenA, "signs with the key " + b},
+		{"drop too early", bThenA, both, drop(""), bThenA, "pi2 (10.0.0.2) signs with " + a + ": run topdog key first there"},
+		{"drop with one that is off", bThenA, []console.BoardKeys{other("pi2", false, a, "")}, drop(""), bThenA, "pi2 (10.0.0.2) is off, heard last 3 h ago; it signs with " + a},
+		{"drop with an old program", bThenA, []console.BoardKeys{other("pi2", true, "", "")}, drop(""), bThenA, "has not told which keys"},
+		{"drop all the same", bThenA, both, force(drop("")), onlyB, "dropped the key " + a},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				board, d, out := bench(t, test.has, test.boards...)
+				err := test.step(board)
+				said := out.String()
+				if err != nil {
+					said = err.Error()
+				}
+				if !strings.Contains(said, test.says) {
+					t.Errorf("says %q, want %q", said, test.says)
+				}
+				if got := d.inFile(t); got != test.want {
+					t.Errorf("the file has %v, want %v", listed(got.Fingerprints()), listed(test.want.Fingerprints()))
+				}
+				if d.has != test.want {
+					t.Errorf("the daemon has %v, want %v", listed(d.has.Fingerprints()), listed(test.want.Fingerprints()))
+				}
+				for _, secret := range append(test.has.Secrets(), test.want.Secrets()...) {
+					if strings.Contains(out.String()+said, string(onlyHex(secret))) {
+						t.Error("a key is in the output")
+					}
+				}
+			})
+		})
+	}
+}
+
+func onlyHex(secret []byte) []byte {
+	const digits = "0123456789abcdef"
+	var text []byte
+	for _, c := range secret {
+		text = append(text, digits[c>>4], digits[c&15])
+	}
+	return text
+}
+
+func secretOf(k config.Key) []byte { return config.Keyring{Signs: k}.Secrets()[0] }
+
+// A new key has another mark than the old one, whatever is drawn first.
+func TestAddDraws(t *testing.T) {
+	board, d, _ := bench(t, onlyA)
+	board.random = bytes.NewReader(append(bytes.Repeat(secretOf(keyC), 3), secretOf(keyD)...))
+	if err := board.Add(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.inFile(t), (config.Keyring{Signs: keyA, Also: keyD}); got != want {
+		t.Errorf("the file has %v, want %v", listed(got.Fingerprints()), listed(want.Fingerprints()))
+	}
+}
+
+// A step goes on as soon as the last board is ready, and says whom it has waited for, once.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		board, d, out := bench(t, aThenB, other("pi2", true, a, ""), other("pi3", true, a, b))
+		d.running = 3*time.Hour + time.Minute
+		d.onAsk = func(d *fakeDaemon) {
+			if d.asked == 5 {
+				d.boards[0].AlsoAccepts = b
+			}
+		}
+		began := time.Now()
+		if err := board.First(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		want := "waits for\n  pi2 (10.0.0.2) does not accept it: run topdog key add there\n" +
+			"this daemon has run for 3 h only: of boards that were off for longer it does not know\n" +
+			"signs with the key " + b + " from now on\n"
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if took := time.Since(began); took != 4*askEvery {
+			t.Errorf("waited %v", took)
+		}
+	})
+}
+
+// A daemon that refuses the keys has the file put back. One that does not run is no reason against
+// another key, and one against the other steps.
+func TestDaemonRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		board, d, _ := bench(t, onlyA)
+		d.refuses = errors.New("no")
+		if err := board.Add(t.Context(), &onlyB); err == nil || d.inFile(t) != onlyA {
+			t.Errorf("%v, and the file has %v", err, listed(d.inFile(t).Fingerprints()))
+		}
+		board.Force = true
+		if err := board.Add(t.Context(), &onlyB); err == nil || !strings.Contains(err.Error(), "the file is as it was") || d.inFile(t) != onlyA {
+			t.Errorf("%v, and the file has %v", err, listed(d.inFile(t).Fingerprints()))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		board, d, out := bench(t, onlyA)
+		d.refuses = console.ErrNotRunning
+		if err := board.Add(t.Context(), &onlyB); err != nil || d.inFile(t) != aThenB || !strings.Contains(out.String(), "reads the key file when it starts") {
+			t.Errorf("add: %v, %q", err, out)
+		}
+		if err := board.First(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "--force") || d.inFile(t) != aThenB {
+			t.Errorf("first: %v", err)
+		}
+		board.Force = true
+		if err := errors.Join(board.First(t.Context(), ""), board.Drop(t.Context(), "")); err != nil || d.inFile(t) != onlyB {
+			t.Errorf("by force: %v", err)
+		}
+	})
+}
+
+// Owner and mode of the file stay, and a link stays one.
+func TestFileStaysWhatItIs(t *testing.T) {
+	board, d, _ := bench(t, onlyA)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Symlink(d.file, link), os.Chmod(d.file, 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	group := os.Getegid()
+	if os.Geteuid() == 0 {
+		group = 54321
+		if err := os.Chown(d.file, 0, group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	board.KeyFile = link
+	if err := board.Add(t.Context(), &onlyB); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat := info.Sys().(*syscall.Stat_t); info.Mode() != 0o400 || int(stat.Uid) != os.Geteuid() || int(stat.Gid) != group {
+		t.Errorf("mode %v, owner %d:%d", info.Mode(), stat.Uid, stat.Gid)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link: %v, %v", info.Mode(), err)
+	}
+	left, err := os.ReadDir(filepath.Dir(d.file))
+	if err != nil || len(left) != 1 {
+		t.Errorf("left beside the key: %v, %v", left, err)
+	}
+}
+
+func TestOneAtATime(t *testing.T) {
+	board, d, _ := bench(t, onlyA)
+	unlock, err := lock(d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := board.Add(t.Context(), &onlyB); err == nil || !strings.Contains(err.Error(), "somebody else") {
+		t.Errorf("while it is locked: %v", err)
+	}
+	unlock()
+	if err := board.Add(t.Context(), &onlyB); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShow(t *testing.T) {
+	board, d, out := bench(t, aThenB, other("pi2", true, b, a), other("pi3", false, a, ""), other("pi4", true, "", ""))
+	d.boards[2].ID = "7"
+	if err := board.Show(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := a + " signs\n" + b + ` accepted
+
+BOARD                 SIGNS WITH  ACCEPTS TOO  HEARD
+pi2 (10.0.0.2)        ` + b + "    " + a + `     live
+pi3 (10.0.0.3)        ` + a + `    -            off, last heard 3 h ago
+pi4 (id 7, 10.0.0.4)  unknown     -            live
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	out.Reset()
+	d.has, d.boards = onlyA, nil
+	if err := board.Show(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want = a + " signs\n" + b + " accepted\nthe daemon has others: it signs with " + a + "; systemctl reload topdog has it read the file\nno other board was heard in the last day\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestExport(t *testing.T) {
+	board, _, _ := bench(t, aThenB)
+	var pipe bytes.Buffer
+	if err := board.Export(&pipe); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := config.ParseKeys("the pipe", pipe.Bytes()); err != nil || keys != aThenB {
+		t.Errorf("%v, %v", listed(keys.Fingerprints()), err)
+	}
+}
