@@ -66,6 +66,16 @@ status)
 		[ ! -e "$b/runs" ] || ! cmp -s "$b/etc/topdog/key" "$BOARD/etc/topdog/key" || leader=${b##*/}
 	done
 	printf '{\n  "board": {\n    "leader": "no"\n  },\n  "leader": "id-of-%s",\n  "leader_name": "%s",\n  "term": 1\n}\n' "$leader" "$(cat "$BOARDS/$leader/name" 2>/dev/null || echo "$leader")" ;;
+key)
+	echo "topdog key $*" >>"$BOARD/log"
+	if [ "$1" != export ] && [ -e "$BOARD/says" ]; then cat "$BOARD/says"; cat "$BOARD/says" >&2; fi
+	if [ -e "$BOARD/old-program" ]; then echo 'topdog: unknown command "key" for "topdog"' >&2; exit 2; fi
+	if [ -e "$BOARD/refuses-$1" ]; then echo "topdog: nothing was changed, because of these boards" >&2; exit 1; fi
+	case $1 in
+	export) exec "$TOPDOG" key "$@" --config "$config" ;;
+	first | drop) set -- "$@" --force ;; # no daemon says that the others are ready
+	esac
+	exec "$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket" ;;
 *) exit 9 ;;
 esac`,
 }
@@ -195,7 +205,7 @@ func (s *site) install(status int, args ...string) string {
 	boards, err := os.ReadDir(filepath.Join(s.dir, "boards"))
 	must(s.t, err)
 	for _, b := range boards {
-		for line := range strings.Lines(s.key(b.Name())) {
+		for line := range strings.Lines(s.key(b.Name())) { // both keys, while it has two
 			if secret := strings.TrimSpace(line); secret[0] != '#' && strings.Contains(out.String(), secret) {
 				s.t.Errorf("%q: the key of %s is in the output", args, b.Name())
 			}
