@@ -73,7 +73,10 @@ func (l *Laptop) answerUntilClosed(ears *os.File, address netip.Addr) (answers i
 		case !asksFor(question[:n], address) || bytes.Equal(question[arpSenderMACAt:][:6], l.host.HardwareAddr):
 			continue
 		}
-		if _, err := ears.Write(arp(arpReply, l.host.HardwareAddr, address, address)); err != nil {
+		switch _, err := ears.Write(arp(arpReply, l.host.HardwareAddr, address, address)); {
+		case errors.Is(err, os.ErrClosed):
+			return answers, nil
+		case err != nil:
 			return answers, err
 		}
 		answers++

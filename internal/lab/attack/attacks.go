@@ -41,6 +41,7 @@ func attacks() []attack {
 		byUser("silent", "a user holds 60 silent connections", "silent"),
 		attack{Key: "bind", Title: "a user takes the port while the daemon restarts: until it is back", unable: topdogOnly, run: bindDuringRestart},
 		attack{Key: "cold-arp", Title: "somebody answers for the address at a cold start: until one leads", unable: topdogOnly, run: coldARP},
+		attack{Key: "cold-arp-take", Title: "the same with take_in_use", lacks: soon, unable: thisTopdog, run: coldARPTaken},
 		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, lacks: soon, unable: topdogOnly, run: clones},
 		underFlood("kill-bad-tags", "SIGKILL of the leader under 20,000/s bad tags: until another answers", "bad-tags", killed, repaired),
 		underFlood("pull-bad-tags", "the leader's cable is pulled under 20,000/s bad tags: until another answers", "bad-tags", pulled, plugged),
@@ -59,6 +60,14 @@ func topdogOnly(s system, p place) string {
 		return "the leader does not stay the same"
 	}
 	return ""
+}
+
+// thisTopdog says that an older build does not know the key.
+func thisTopdog(s system, p place) string {
+	if s.Name != "topdog" {
+		return "it has no such key"
+	}
+	return topdogOnly(s, p)
 }
 
 // topdogFloods says that other programs do not listen to topdog's packets.
@@ -225,6 +234,23 @@ func coldARP(ctx context.Context, s *scene, o options) (r Result, err error) {
 	r.For, r.Rate = time.Since(began), float64(answers)/time.Since(began).Seconds()
 	r.Moves, r.Two = held.Moves(), held.Overlap()
 	return r, nil
+}
+
+// coldARPTaken is the same for boards that may take an address that is in use.
+func coldARPTaken(ctx context.Context, s *scene, o options) (r Result, err error) {
+	if err := s.Configure(`take_in_use = true`); err != nil {
+		return r, err
+	}
+	if r, err = coldARP(ctx, s, o); err != nil {
+		return r, err
+	}
+	if err := s.Configure(); err != nil {
+		return r, err
+	}
+	if err := s.Down(); err != nil {
+		return r, err
+	}
+	return r, s.Up()
 }
 
 // clones starts three boards with one id at once.
