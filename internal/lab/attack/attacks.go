@@ -41,7 +41,7 @@ func attacks() []attack {
 		byUser("silent", "a user holds 60 silent connections", "silent"),
 		attack{Key: "bind", Title: "a user takes the port while the daemon restarts: until it is back", unable: topdogOnly, run: bindDuringRestart},
 		attack{Key: "cold-arp", Title: "somebody answers for the address at a cold start: until one leads", unable: topdogOnly, run: coldARP},
-		attack{Key: "cold-arp-take", Title: "the same with take_in_use", lacks: soon, unable: thisTopdog, run: coldARPTaken},
+		attack{Key: "cold-arp-take", Title: "somebody answers for the address at a cold start, with take_in_use: until one leads", lacks: soon, unable: thisTopdog, run: coldARPTaken},
 		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, lacks: soon, unable: topdogOnly, run: clones},
 		underFlood("kill-bad-tags", "SIGKILL of the leader under 20,000/s bad tags: until another answers", "bad-tags", killed, repaired),
 		underFlood("pull-bad-tags", "the leader's cable is pulled under 20,000/s bad tags: until another answers", "bad-tags", pulled, plugged),
