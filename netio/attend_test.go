@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -164,6 +166,48 @@ func TestHolderServesTheDaemonOnly(t *testing.T) {
 	}
 	if _, err := DialHolder(s.path + "2"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "does topdog-holder.service run?") {
 		t.Errorf("no holder: %v", err)
+	}
+}
+
+// TestGatewayByTheHolder: a process without rights asks the gateway by a lane, and for nothing else.
+func TestGatewayByTheHolder(t *testing.T) {
+	l := newLAN(t, 2)
+	b, gateway := l.boards[0], l.boards[1]
+	s := startService(t, b, os.Getuid())
+	g := s.dial(t)
+	file, err := g.OpenGatewayLane()
+	must(t, err)
+	copied, err := unix.Dup(int(file.Fd()))
+	must(t, err)
+	must(t, file.Close())
+	asker, err := InheritGatewayAsker(copied)
+	must(t, err)
+	defer asker.Close()
+	ask := func(iface string, within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return asker.Ask(ctx, iface)
+	}
+	if err := ask("eth0", time.Second); err == nil || !strings.Contains(err.Error(), "there is no default gateway on this interface") {
+		t.Errorf("without a gateway: %v", err)
+	}
+	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: gateway.addr.AsSlice()}))
+	must(t, ask("eth0", testTimeout))
+	if err := ask("lo", time.Second); err == nil || !strings.Contains(err.Error(), "the holder works on eth0 and not on lo") {
+		t.Errorf("another interface: %v", err)
+	}
+	must(t, gateway.handle.LinkSetDown(&netlink.Veth{LinkAttrs: *gateway.link(t, "eth0")}))
+	if err := ask("eth0", 20*time.Millisecond); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("a gateway that is gone: %v", err)
+	}
+	if _, _, err := asker.lane.call(askRelease, nil, nil, testTimeout, nil); !errors.Is(err, errHolderLost) {
+		t.Errorf("by the lane, the address was released: %v", err)
+	}
+	if g.isLost() {
+		t.Error("the daemon has lost its holder by that")
+	}
+	if _, err := InheritGatewayAsker(0); err == nil {
+		t.Error("standard input is no lane")
 	}
 }
 

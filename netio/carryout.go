@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,8 +39,10 @@ func (h *holding) carryOut(message []byte, files *[]int) (answer []byte, given [
 		answer, err = h.speakARP(asked, payload)
 	case askFrames, askIgnored, askCount, askSenders, askNoFrames:
 		answer, err = h.countFrames(asked, payload)
-	case askLane, askEvents:
+	case askLane, askGatewayLane, askEvents:
 		err = h.addLane(asked, files)
+	case askGateway:
+		err = h.askGateway(payload)
 	default:
 		err = fmt.Errorf("netio: the holder knows no request %d: restart both services, which must be of one version", asked)
 	}
@@ -384,8 +387,40 @@ func (h *holding) addLane(asked holderRequest, files *[]int) error {
 	}
 	file := os.NewFile(uintptr(fd), "lane")
 	h.open, *files = append(h.open, file), nil
-	h.besides.Go(func() { h.serveLane(file) })
+	allowed := besides
+	if asked == askGatewayLane {
+		allowed = []holderRequest{askGateway}
+	}
+	h.besides.Go(func() { h.serveLane(file, allowed) })
 	return nil
+}
+
+// maxGatewayWait bounds how long the gateway is waited for.
+const maxGatewayWait = time.Minute
+
+// askGateway asks the default gateway of the group's interface whether it is there.
+func (h *holding) askGateway(payload []byte) error {
+	if len(payload) < 5 {
+		return fmt.Errorf("netio: request %d of the holder has %d bytes", askGateway, len(payload))
+	}
+	within := time.Duration(binary.BigEndian.Uint32(payload)) * time.Millisecond
+	iface := string(payload[4:])
+	if err := h.checkInterface(iface); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	var err error
+	if h.gateway == nil {
+		h.gateway, err = OpenGatewayAsker()
+	}
+	gateway := h.gateway
+	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(within, maxGatewayWait))
+	defer cancel()
+	return gateway.Ask(ctx, iface)
 }
 
 func addrsIn(payload []byte) (all []netip.Addr) {

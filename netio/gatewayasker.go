@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GatewayAsker asks the default gateway of an interface by ARP whether it is there. It is for a
-// process without capabilities: only OpenGatewayAsker needs one. The socket is that of all
-// interfaces, and may be inherited.
+// GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket of all
+// interfaces, which needs CAP_NET_RAW, or by a lane to a holder, which has it. A lane may be inherited.
 type GatewayAsker struct {
+	lane   *lane // nil with a socket
 	file   *os.File
 	socket syscall.RawConn
 	mu     sync.Mutex // one question at a time
@@ -45,24 +45,14 @@ func OpenGatewayAsker() (*GatewayAsker, error) {
 	return a, nil
 }
 
-// File is the socket, for a process that inherits it.
-func (a *GatewayAsker) File() *os.File { return a.file }
-
-// InheritGatewayAsker takes over the socket that another process has opened.
+// InheritGatewayAsker takes over the lane that another process has opened, see Holder.OpenGatewayLane.
 func InheritGatewayAsker(fd int) (*GatewayAsker, error) {
 	family, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	if err != nil || family != unix.AF_PACKET {
-		return nil, errors.New("there is no packet socket to ask the gateway by ARP (topdog needs CAP_NET_RAW)")
+	if err != nil || family != unix.AF_UNIX {
+		return nil, errors.New("there is no holder that asks the gateway by ARP")
 	}
 	unix.CloseOnExec(fd)
-	if err := unix.SetNonblock(fd, true); err != nil { // which os/exec has changed
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	a := &GatewayAsker{file: os.NewFile(uintptr(fd), "gateway")}
-	if a.socket, err = a.file.SyscallConn(); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return &GatewayAsker{lane: &lane{fd: fd}}, nil
 }
 
 // replyFilter passes ARP replies.
@@ -77,6 +67,9 @@ func replyFilter() []bpf.Instruction {
 
 // Ask asks the default gateway of an interface, and returns when it has answered, or when ctx ends.
 func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
+	if a.lane != nil {
+		return askGatewayBy(ctx, a.lane, iface)
+	}
 	link, err := net.InterfaceByName(iface)
 	if err != nil {
 		return fmt.Errorf("there is no interface %s", iface)
@@ -181,5 +174,11 @@ func readARP(fd uintptr) (arpPacket, error) {
 	return packet, nil
 }
 
-// Close closes the socket.
-func (a *GatewayAsker) Close() error { return a.file.Close() }
+// Close closes the socket, or the lane.
+func (a *GatewayAsker) Close() error {
+	if a.lane != nil {
+		a.lane.close()
+		return nil
+	}
+	return a.file.Close()
+}

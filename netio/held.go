@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // What a daemon has of its holder: the same as kernelFence, FloatingIP, Announcer, FrameCounter and Conn
@@ -341,6 +343,33 @@ func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 		return nil, err
 	}
 	return inherit(o, files)
+}
+
+// OpenGatewayLane opens the way by which a process without rights asks the default gateway, see InheritGatewayAsker.
+func (h *Holder) OpenGatewayLane() (*os.File, error) {
+	ours, theirs, err := newLanePair()
+	if err != nil {
+		return nil, err
+	}
+	_, err = h.ask(h.main, askGatewayLane, nil, answerWithin, theirs)
+	unix.Close(theirs)
+	if err != nil {
+		unix.Close(ours)
+		return nil, err
+	}
+	return os.NewFile(uintptr(ours), "gateway"), nil
+}
+
+// askGatewayBy asks the default gateway by such a lane.
+func askGatewayBy(ctx context.Context, l *lane, iface string) error {
+	within := maxGatewayWait
+	if deadline, bounded := ctx.Deadline(); bounded {
+		within = min(within, time.Until(deadline))
+	}
+	question := binary.BigEndian.AppendUint32(nil, uint32(max(within, 0).Milliseconds()))
+	_, received, err := l.call(askGateway, append(question, iface...), nil, within+answerWithin, nil)
+	closeAll(received)
+	return err
 }
 
 func ignoreLost(err error) error {

@@ -28,31 +28,33 @@ import (
 type holderRequest byte
 
 const (
-	askFence     holderRequest = 1 + iota // make the fence and its lease: the memory and the timer of the lease come with the answer
-	askCover                              // coverRequest: put the fence on interfaces
-	askSockets                            // socketsRequest: the sockets of the group come with the answer
-	askFloating                           // floatingRequest: prepare to hold the addresses
-	askAcquire                            // acquire them
-	askRelease                            // release them
-	askRenew                              // start their lifetimes over
-	askResign                             // PreparedResign: what is sent when the daemon no longer can
-	askAnnouncer                          // 4 bytes, the index of the interface: open what reaches the neighbours
-	askAnnounce                           // 4 bytes, a floating address: tell the neighbours where it is
-	askProbe                              // probeRequest: who has a floating address
-	askRivals                             // 4 bytes each: the addresses whose rivals are told of from now on
-	askQuestions                          // 4 bytes, this host's address, and 10 for each question: an address, and the Ethernet address that is asked
-	askResolve                            // 4 and 4 bytes: this host's address, and that of a board
-	askAnnounced                          // 4 bytes, a floating address: who has announced it last
-	askSilence                            // close what reaches the neighbours
-	askFrames                             // 4 bytes, the index of the interface: begin to count frames
-	askIgnored                            // 4 bytes each: the hosts whose frames are not counted
-	askCount                              // how many frames were counted
-	askSenders                            // who has sent some of them
-	askNoFrames                           // end the counting
-	askLane                               // a lane comes with it, on which requests are made as well
-	askEvents                             // a lane comes with it, on which the holder tells of events
-	askPing                               // nothing
-	askEnd                                // end, and release nothing
+	askFence       holderRequest = 1 + iota // make the fence and its lease: the memory and the timer of the lease come with the answer
+	askCover                                // coverRequest: put the fence on interfaces
+	askSockets                              // socketsRequest: the sockets of the group come with the answer
+	askFloating                             // floatingRequest: prepare to hold the addresses
+	askAcquire                              // acquire them
+	askRelease                              // release them
+	askRenew                                // start their lifetimes over
+	askResign                               // PreparedResign: what is sent when the daemon no longer can
+	askAnnouncer                            // 4 bytes, the index of the interface: open what reaches the neighbours
+	askAnnounce                             // 4 bytes, a floating address: tell the neighbours where it is
+	askProbe                                // probeRequest: who has a floating address
+	askRivals                               // 4 bytes each: the addresses whose rivals are told of from now on
+	askQuestions                            // 4 bytes, this host's address, and 10 for each question: an address, and the Ethernet address that is asked
+	askResolve                              // 4 and 4 bytes: this host's address, and that of a board
+	askAnnounced                            // 4 bytes, a floating address: who has announced it last
+	askSilence                              // close what reaches the neighbours
+	askFrames                               // 4 bytes, the index of the interface: begin to count frames
+	askIgnored                              // 4 bytes each: the hosts whose frames are not counted
+	askCount                                // how many frames were counted
+	askSenders                              // who has sent some of them
+	askNoFrames                             // end the counting
+	askLane                                 // a lane comes with it, on which requests are made as well
+	askEvents                               // a lane comes with it, on which the holder tells of events
+	askGatewayLane                          // a lane comes with it, on which nothing is asked but for the gateway
+	askGateway                              // 4 bytes, milliseconds, and the name of the interface: whether the default gateway answers within them
+	askPing                                 // nothing
+	askEnd                                  // end, and release nothing
 )
 
 // event is what a holder tells of by itself.

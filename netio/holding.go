@@ -44,7 +44,8 @@ type holding struct {
 	floating  *FloatingIP
 	announcer *Announcer
 	frames    *FrameCounter
-	bundle    int // what the daemon was given last
+	gateway   *GatewayAsker // opened when it is used
+	bundle    int           // what the daemon was given last
 }
 
 // retry is what is left to do when the addresses could not be removed at once.
@@ -180,7 +181,7 @@ func (h *holding) serveMain() {
 }
 
 // serveLane answers what is asked on another lane, until that is closed.
-func (h *holding) serveLane(file *os.File) {
+func (h *holding) serveLane(file *os.File, allowed []holderRequest) {
 	socket, err := file.SyscallConn()
 	if err != nil {
 		return
@@ -196,7 +197,7 @@ func (h *holding) serveLane(file *os.File) {
 		}); err != nil || failed != nil {
 			return
 		}
-		if len(message) == 0 || !slices.Contains(besides, holderRequest(message[0])) {
+		if len(message) == 0 || !slices.Contains(allowed, holderRequest(message[0])) {
 			closeAll(files)
 			return
 		}
@@ -398,6 +399,9 @@ func (h *holding) close() {
 	}
 	if h.fence != nil {
 		h.fence.Close()
+	}
+	if h.gateway != nil {
+		h.gateway.Close()
 	}
 	if h.sender != nil {
 		h.sender.Close()

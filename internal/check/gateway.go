@@ -7,8 +7,7 @@ import (
 	"topdog/netio"
 )
 
-// gatewayProber passes when the default gateway answers ARP. It asks by a socket that the
-// checker has opened before it gave up its capabilities.
+// gatewayProber passes when the default gateway answers ARP. The holder asks it, since the checker has no rights.
 type gatewayProber struct {
 	polled
 	asker  *netio.GatewayAsker

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/starter"
-	"topdog/netio"
 )
 
 // Process is a checker, as the daemon sees it. Its methods are for one goroutine.
@@ -22,8 +21,9 @@ type Process struct {
 	closing sync.Once
 }
 
-// Start has a checker started. It waits for nothing: what the checker is sent meanwhile waits for it.
-func Start(s *starter.Starter) (*Process, error) {
+// Start has a checker started. It waits for nothing: what the checker is sent meanwhile waits for it. openGateway opens
+// the way by which the checker asks the gateway, see netio.InheritGatewayAsker.
+func Start(s *starter.Starter, openGateway func() (*os.File, error)) (*Process, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the checker: %w", err)
@@ -37,10 +37,10 @@ func Start(s *starter.Starter) (*Process, error) {
 	defer theirReports.Close()
 	files := []*os.File{theirOrders, theirReports}
 	widen(orders)
-	// Only the daemon may open this socket. If it may not either, those checks fail that need it.
-	if asker, err := netio.OpenGatewayAsker(); err == nil {
-		defer asker.Close()
-		files = append(files, asker.File())
+	// If it cannot be opened, those checks fail that need it.
+	if gateway, err := openGateway(); err == nil {
+		defer gateway.Close()
+		files = append(files, gateway)
 	}
 	process, err := s.Start(files...)
 	if err != nil {

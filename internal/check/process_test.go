@@ -37,7 +37,7 @@ func startChecker(t *testing.T) *Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	p, err := Start(s)
+	p, err := Start(s, func() (*os.File, error) { return nil, os.ErrPermission })
 	if err != nil {
 		t.Fatal(err)
 	}

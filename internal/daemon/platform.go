@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -109,7 +110,7 @@ type Platform struct {
 type RealOptions struct {
 	// Holder is what has the rights; nil for this process, without a fence and a dead man's switch.
 	Holder *netio.Holder
-	// Starter starts the checker; nil for none.
+	// Starter starts the checker, which needs a Holder; nil for none.
 	Starter *starter.Starter
 	Log     *logrus.Entry // may be nil if no socket is configured
 }
@@ -176,16 +177,16 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		s.useHolder(cfg, o.Holder)
 	}
 	if o.Starter != nil {
-		s.useChecker(o.Starter)
+		s.useChecker(o.Starter, o.Holder.OpenGatewayLane)
 	}
 	return s
 }
 
-// useChecker has the machine run checks in a process of their own.
-func (p *Platform) useChecker(by *starter.Starter) {
+// useChecker has the machine run checks in a process of their own, which asks the gateway by what openGateway opens.
+func (p *Platform) useChecker(by *starter.Starter, openGateway func() (*os.File, error)) {
 	p.StarterEnded = by.Ended()
 	p.StartChecker = func() (Checker, error) {
-		c, err := check.Start(by)
+		c, err := check.Start(by, openGateway)
 		if err != nil {
 			return nil, err
 		}
