@@ -12,7 +12,6 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
-	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -240,10 +239,4 @@ func (g *group) counters(c *console.Counters) {
 		drop(wire.TooLong.Identifier(), drops.Truncated)
 		c.ReceiveErrors = drops.ReceiveErrors
 	}
-}
-
-// connection returns the sockets of a machine, or nil where there are none.
-func (g *group) connection() *netio.Conn {
-	conn, _ := g.transport.(*netio.Conn)
-	return conn
 }

@@ -65,9 +65,6 @@ func (l *lease) open(floating []config.Address) {
 	l.reporter.log.Infof("a fence in the kernel (%v) ends what a frozen leader answers", kind)
 }
 
-// enforced reports whether there is a lease that others share.
-func (l *lease) enforced() bool { return l.fence != nil }
-
 // close takes the fence away.
 func (l *lease) close() {
 	if l.fence != nil {
