@@ -114,6 +114,7 @@ func TestContents(t *testing.T) {
 		"usr/lib/udev/rules.d/71-topdog.rules",
 		"usr/share/bash-completion/completions/topdog",
 		"usr/share/doc/topdog/README.md",
+		"usr/share/doc/topdog/SECURITY.md",
 		"usr/share/doc/topdog/changelog.gz",
 		"usr/share/doc/topdog/copyright",
 		"usr/share/doc/topdog/examples/networkd-keep-address.conf",
