@@ -19,7 +19,7 @@ func whoHas(port uint16) string {
 			continue
 		}
 		if uid, found := ownerOf(port, string(text)); found {
-			return "a program of the user " + userNamed(uid)
+			return "another topdog, or another program, of the user " + userNamed(uid)
 		}
 	}
 	return "another topdog, or another program,"

@@ -21,7 +21,7 @@ func TestPortOfAStranger(t *testing.T) {
 	me, err := user.Current()
 	must(t, err)
 	_, err = Open(o)
-	want := "a program of the user " + me.Username + " (" + me.Uid + ") has this port"
+	want := "another topdog, or another program, of the user " + me.Username + " (" + me.Uid + ") has this port"
 	if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}

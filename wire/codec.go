@@ -133,6 +133,13 @@ func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 	return m.decodeBody(packet[headerSize:])
 }
 
+// Check says whether Decode would drop a packet whatever its message says: it is not for this version, group
+// and key. It allocates nothing.
+func (c *Codec) Check(datagram []byte) Drop {
+	_, _, drop := c.open(datagram)
+	return drop
+}
+
 // open makes sure that the packet is for this version, group and key, and cuts
 // the tag off. What it looks at before the tag is verified decides only whether to drop.
 func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {

@@ -36,6 +36,7 @@ type group struct {
 	transport   Transport      // nil while the link is closed
 	local       netip.Addr     // the address that the transport was opened for
 	readers     sync.WaitGroup // of the transport
+	screen      screen         // keeps junk from the inbox
 	inbox       chan *packet   // from the readers to the loop
 	free        chan *packet   // back
 	multicastAt time.Duration  // when multicast was heard last, or the group joined
@@ -82,7 +83,9 @@ func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (
 	for range inboxSize {
 		g.free <- new(packet)
 	}
-	return g, nil
+	screening, err := wire.NewCodec(cfg.Group, cfg.Keys.Secrets()...)
+	g.screen.use(screening)
+	return g, err
 }
 
 // newIncarnation draws a random number that is not zero.
@@ -116,8 +119,10 @@ func (g *group) identify(self wire.ID, header func() wire.Header) {
 
 // setCodec has this board sign and verify with other keys from now on. What was believed by a
 // key that is gone is not believed any more, and what was signed in advance is signed anew.
-func (g *group) setCodec(codec *wire.Codec) {
+// The readers verify with a codec of their own.
+func (g *group) setCodec(codec, screening *wire.Codec) {
 	g.codec = codec
+	g.screen.use(screening)
 	g.changes++
 	if g.guard != nil {
 		g.guard.AcceptKeys(codec.Keys())
@@ -231,7 +236,9 @@ func (g *group) counters(c *console.Counters) {
 		}
 	}
 	for reason, count := range g.counts.dropped {
-		drop(wire.DropReason(reason).Identifier(), count)
+		screened := g.screen.dropped[reason].Load()
+		c.PacketsReceived += screened
+		drop(wire.DropReason(reason).Identifier(), count+screened)
 	}
 	if g.transport != nil {
 		drops := g.transport.Drops()

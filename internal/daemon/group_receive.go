@@ -25,9 +25,12 @@ type packet struct {
 }
 
 // deliver is given each datagram by a reader of the sockets. It copies, allocates
-// nothing and never blocks: what does not fit is dropped and counted, like what
+// nothing and never blocks: junk, and what does not fit, is dropped and counted, like what
 // does not fit into a socket's buffer.
 func (g *group) deliver(datagram netio.Datagram) {
+	if !g.screen.passes(datagram.Data, datagram.At) {
+		return
+	}
 	var p *packet
 	select {
 	case p = <-g.free:

@@ -153,8 +153,12 @@ func (d *Daemon) changeKeys(keys config.Keyring) error {
 	if err != nil {
 		return err
 	}
+	screening, err := wire.NewCodec(d.cfg.Group, keys.Secrets()...)
+	if err != nil {
+		return err
+	}
 	d.cfg.Keys = keys
-	d.group.setCodec(codec)
+	d.group.setCodec(codec, screening)
 	d.reporter.log.Infof("%s", describeKeys(codec.Keys()))
 	if d.core != nil {
 		d.applyPriority() // which tells the others of this board, and so of its keys

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -217,8 +218,9 @@ func TestPlayText(t *testing.T) {
 		}
 	}
 	text := out.String()
-	for _, want := range []string{"WHAT IS DONE", "cut the power of pi3, the leader", "pi2 takes over", "leads on", "Two boards held the address for"} {
-		if !strings.Contains(text, want) {
+	// Which board leads first depends on which was scheduled first.
+	for _, want := range []string{"WHAT IS DONE", "cut the power of pi[123], the leader", "pi[123] takes over", "leads on", "Two boards held the address for"} {
+		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("there is no %q in:\n%s", want, text)
 		}
 	}
