@@ -237,6 +237,14 @@ func (c *Core) Suspect(now Instant) []Effect {
 	return c.effects
 }
 
+// LostPackets tells that packets have come for which this board had no room. One may have been the leader's: this
+// board was deaf, as one that stood still for a moment is.
+func (c *Core) LostPackets(now Instant) []Effect {
+	c.enter(now)
+	c.suspended(0)
+	return c.effects
+}
+
 // suspended is called when something was due for longer than the grace: this
 // process, or the whole board, was not running. What the board knows may be out of date.
 // A follower must not suspect its leader for that, nor may a leader go on as if nothing

@@ -424,3 +424,44 @@ func TestNeverLeadDoesNotMeasure(t *testing.T) {
 		}
 	}
 }
+
+// TestLostPackets: a follower whose leader is due, and that has lost packets, waits for one more heartbeat, once. A leader
+// that has lost some yields to whoever has claimed meanwhile.
+func TestLostPackets(t *testing.T) {
+	suspectedAfter := func(lost bool) time.Duration {
+		b := newBoard(t)
+		for range 20 {
+			b.hear(3, wire.TypeHeartbeat, leading)
+			b.sleep(testInterval)
+		}
+		b.hear(3, wire.TypeHeartbeat, leading)
+		heard := b.clock
+		for b.role == Follower {
+			at, ok := b.Deadline()
+			if !ok {
+				t.Fatal("the follower waits for nothing")
+			}
+			b.clock = at
+			if lost {
+				b.LostPackets(at)
+				if later, _ := b.Deadline(); later > at {
+					continue
+				}
+			}
+			b.Wake(at)
+		}
+		return b.clock - heard
+	}
+	without, with := suspectedAfter(false), suspectedAfter(true)
+	if more := with - without; more < testInterval || more > testInterval+without {
+		t.Errorf("the leader is suspected after %v, and after %v if packets are lost all the time; want one heartbeat more", without, with)
+	}
+
+	b := newBoard(t)
+	b.lead()
+	b.LostPackets(b.clock)
+	b.hear(1, wire.TypeCoordinator, leading, func(m *wire.Message) { m.Term += 1 })
+	if b.role != Follower || b.leader != 1 {
+		t.Errorf("a %v that follows %v, want a follower of 1, which has claimed the lead while this leader lost packets", b.role, b.leader)
+	}
+}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file speaks bpf(2), as far as the fence needs it: six commands. A library for it would
+// This file speaks bpf(2), as far as the fence and admission need it: six commands. A library for it would
 // make the program larger by a sixth.
 
 // bpfMap is the attribute of BPF_MAP_CREATE.
@@ -179,13 +179,42 @@ func (a *assembler) add(destination register, n int32) {
 	a.emit(unix.BPF_ALU64|unix.BPF_ADD|unix.BPF_K, destination, 0, 0, n)
 }
 
+// and and the following compute with 64 bits.
+func (a *assembler) and(r register, n int32) {
+	a.emit(unix.BPF_ALU64|unix.BPF_AND|unix.BPF_K, r, 0, 0, n)
+}
+
+func (a *assembler) shift(r register, bits int32) {
+	a.emit(unix.BPF_ALU64|unix.BPF_LSH|unix.BPF_K, r, 0, 0, bits)
+}
+
+func (a *assembler) multiply(r register, n int32) {
+	a.emit(unix.BPF_ALU64|unix.BPF_MUL|unix.BPF_K, r, 0, 0, n)
+}
+
+func (a *assembler) addRegister(r, other register) {
+	a.emit(unix.BPF_ALU64|unix.BPF_ADD|unix.BPF_X, r, other, 0, 0)
+}
+
+// hostOrder16 and hostOrder32 turn what was read from a packet into a number.
+func (a *assembler) hostOrder16(r register) {
+	a.emit(unix.BPF_ALU|unix.BPF_END|unix.BPF_TO_BE, r, 0, 0, 16)
+}
+func (a *assembler) hostOrder32(r register) {
+	a.emit(unix.BPF_ALU|unix.BPF_END|unix.BPF_TO_BE, r, 0, 0, 32)
+}
+
+func (a *assembler) store(size uint8, to, r register, offset int16) {
+	a.emit(unix.BPF_STX|unix.BPF_MEM|size, to, r, offset, 0)
+}
+
 // mapValue sets a register to the address of the value of an array of one.
 func (a *assembler) mapValue(destination register, fd int) {
 	a.emit(unix.BPF_LD|unix.BPF_DW|unix.BPF_IMM, destination, unix.BPF_PSEUDO_MAP_VALUE, 0, int32(fd))
 	a.emit(0, 0, 0, 0, 0)
 }
 
-// load reads from memory; size is one of BPF_W, BPF_H, BPF_DW.
+// load reads from memory; size is one of BPF_B, BPF_H, BPF_W, BPF_DW.
 func (a *assembler) load(size uint8, destination, from register, offset int16) {
 	a.emit(unix.BPF_LDX|unix.BPF_MEM|size, destination, from, offset, 0)
 }
@@ -229,7 +258,7 @@ func (a *assembler) program() []instruction {
 	for at, label := range a.jumps {
 		to, known := a.labels[label]
 		if !known {
-			panic("netio: the fence's program jumps to nowhere: " + label)
+			panic("netio: a program for the kernel jumps to nowhere: " + label)
 		}
 		a.code[at].offset = int16(to - at - 1)
 	}

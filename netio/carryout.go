@@ -111,7 +111,7 @@ func (h *holding) openSockets(payload []byte) (answer []byte, given []int, err e
 	}
 	if !h.sockets.are(o) {
 		h.sockets.close()
-		if *h.sockets, err = openHeld(o); err != nil {
+		if *h.sockets, err = openHeld(o, h.options.Tag); err != nil {
 			return nil, nil, err
 		}
 	}

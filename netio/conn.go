@@ -69,6 +69,7 @@ type Conn struct {
 	unicast   *net.UDPConn   // receives what is sent to Local; sends everything
 	sockets   []*net.UDPConn // all of them
 	readers   []*reader      // one for each
+	admission admission
 
 	close  sync.Once
 	closed chan struct{}
@@ -106,6 +107,7 @@ func newConn(o Options) (*Conn, error) {
 		self:      netip.AddrPortFrom(o.Local, o.Group.Port()),
 		broadcast: netip.AddrPortFrom(LimitedBroadcast, o.Group.Port()),
 		closed:    make(chan struct{}),
+		admission: newAdmission(),
 	}, nil
 }
 

@@ -198,7 +198,9 @@ func TestOnTheWire(t *testing.T) {
 				before := b.Drops()
 				foreign := openForeign(t, l.boards[0])
 				test.send(foreign)
-				want := Drops{before.WrongTTL + test.want.WrongTTL, before.Truncated + test.want.Truncated, before.ReceiveErrors}
+				want := before
+				want.WrongTTL += test.want.WrongTTL
+				want.Truncated += test.want.Truncated
 				eventually(t, "the packet is counted", func() bool { return b.Drops() != before })
 				if diff := cmp.Diff(want, b.Drops()); diff != "" {
 					t.Errorf("drops (-want +got):\n%s", diff)
@@ -322,7 +324,7 @@ func TestNoAllocations(t *testing.T) {
 		<-received
 	}
 	send()
-	if allocs := testing.AllocsPerRun(200, send); allocs != 0 {
+	if allocs := testing.AllocsPerRun(100, send); allocs != 0 {
 		t.Errorf("a multicast and a unicast packet there and back took %v allocations, want 0", allocs)
 	}
 }
@@ -334,6 +336,7 @@ func BenchmarkDatagram(b *testing.B) {
 	defer from.Close()
 	to, err := Open(o[1])
 	must(b, err)
+	to.admission.inKernel = true // nothing limits what one board says
 	received := make(chan struct{}, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() { to.Serve(func(Datagram) { received <- struct{}{} }) })

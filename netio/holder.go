@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 // A holder is the one process of a board that may change the network. It has the floating addresses, the
@@ -112,7 +114,9 @@ type HolderOptions struct {
 	Interface string
 	Floating  []netip.Addr
 	Group     netip.AddrPort
-	Method    HoldMethod
+	// Tag is in all packets of the group. The kernel drops others; 0 for no such program.
+	Tag    wire.GroupTag
+	Method HoldMethod
 }
 
 // Holder is a board's holder as the daemon sees it. Its methods may be called from any goroutine.

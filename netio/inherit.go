@@ -8,18 +8,21 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 // heldSockets are the sockets of a group that a holder keeps open while the daemon starts anew. So nobody
 // else can bind to the port meanwhile, and no switch forgets the group.
 type heldSockets struct {
-	options Options
-	index   int // of the interface when they were opened
-	files   []int
+	options   Options
+	index     int // of the interface when they were opened
+	files     []int
+	admission kernelAdmission
 }
 
 // openHeld opens the sockets of a Conn, as files that nothing reads.
-func openHeld(o Options) (held heldSockets, err error) {
+func openHeld(o Options, tag wire.GroupTag) (held heldSockets, err error) {
 	c, err := Open(o)
 	if err != nil {
 		return held, err
@@ -40,6 +43,14 @@ func openHeld(o Options) (held heldSockets, err error) {
 		}
 		held.files = append(held.files, copied)
 	}
+	if tag == 0 {
+		return held, nil
+	}
+	// Where the kernel has no such programs, the readers do it.
+	if admission, err := newKernelAdmission(o.Group, tag, c.index); err == nil {
+		held.admission = admission
+		held.files = append(held.files, admission.array)
+	}
 	return held, nil
 }
 
@@ -53,6 +64,7 @@ func (h *heldSockets) are(o Options) bool {
 }
 
 func (h *heldSockets) close() {
+	h.admission.detach()
 	closeAll(h.files)
 	*h = heldSockets{}
 }
@@ -74,7 +86,7 @@ func inherit(o Options, files []int) (*Conn, error) {
 func (c *Conn) inherit(files []int) error {
 	defer closeAll(files) // the runtime works on duplicates
 	binds := c.binds()
-	if len(files) != len(binds) {
+	if n := len(files) - len(binds); n < 0 || n > 1 {
 		return fmt.Errorf("%d sockets were given instead of %d", len(files), len(binds))
 	}
 	link, err := net.InterfaceByName(c.options.Interface)
@@ -88,6 +100,9 @@ func (c *Conn) inherit(files []int) error {
 			_ = c.Close()
 			return err
 		}
+	}
+	if len(files) > len(binds) {
+		return c.share(files[len(binds)])
 	}
 	return nil
 }

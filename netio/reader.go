@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -37,7 +38,11 @@ type reader struct {
 	// wait and empty are for RawConn, and made once, since a closure allocates.
 	wait  func(fd uintptr) (done bool)
 	empty func(fd uintptr)
+	count func(fd uintptr)
 	err   error // of the last wait
+
+	lost   atomic.Uint32 // packets for which there was no room, as they were counted last
+	before uint32        // what was lost before this reader
 
 	mu     sync.Mutex // whoever reads hands on what was read before another one reads
 	handle func(*received)
@@ -66,8 +71,35 @@ func newReader(conn *net.UDPConn, path Path) (*reader, error) {
 			}
 		}
 	}
+	r.count = func(fd uintptr) { r.lost.Store(lostBy(int(fd))) }
+	r.before = r.overflows()
 	return r, nil
 }
+
+// overflows counts the packets for which the socket had no room. The kernel counts those whose
+// checksum is wrong with them.
+func (r *reader) overflows() uint32 {
+	_ = r.socket.Control(r.count) // what is closed has lost what it had lost before
+	return r.lost.Load() - r.before
+}
+
+// lostBy asks the kernel how many packets a socket has lost; 0 if it cannot say.
+func lostBy(fd int) uint32 {
+	var memory [skMemoryWords]uint32
+	size := uint32(unsafe.Sizeof(memory))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&memory)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return 0
+	}
+	return memory[skMemoryDrops]
+}
+
+// What SO_MEMINFO gives (linux/sock_diag.h).
+const (
+	skMemoryDrops = 8
+	skMemoryWords = 9
+)
 
 // begin sets what becomes of what is read.
 func (r *reader) begin(handle func(*received)) {

@@ -33,22 +33,40 @@ type Datagram struct {
 	Path Path
 	// At is when it was read, on the clock of Now.
 	At time.Duration
+	// Known says that the sender's address is that of a board which Conn.Know was told of.
+	Known bool
 }
 
 // Drops counts what was received and not delivered.
 type Drops struct {
 	WrongTTL      uint64 // came from beyond the link, or from something that does not speak topdog
+	Short         uint64 // shorter than wire.MinPacket
 	Truncated     uint64 // longer than wire.MaxPacket
+	OtherGroup    uint64 // of another group
+	OverRate      uint64 // more than a sender may say
+	Overflows     uint64 // there was no room in a socket
 	ReceiveErrors uint64 // reads that failed; the reader waits a little and goes on
 }
 
 // Drops returns how many datagrams were dropped so far, and why.
 func (c *Conn) Drops() Drops {
 	return Drops{
-		WrongTTL:      c.wrongTTL.Load(),
-		Truncated:     c.truncated.Load(),
+		WrongTTL:      c.wrongTTL.Load() + c.admission.dropped(admissionTTL),
+		Short:         c.admission.dropped(admissionShort),
+		Truncated:     c.truncated.Load() + c.admission.dropped(admissionLong),
+		OtherGroup:    c.admission.dropped(admissionGroup),
+		OverRate:      c.admission.dropped(admissionRate),
+		Overflows:     c.overflows(),
 		ReceiveErrors: c.receiveErrors.Load(),
 	}
+}
+
+// overflows counts the packets that no socket had room for.
+func (c *Conn) overflows() (sum uint64) {
+	for _, r := range c.readers {
+		sum += uint64(r.overflows())
+	}
+	return sum
 }
 
 // Serve delivers every datagram that arrives until Close is called, and then
@@ -101,6 +119,7 @@ func (c *Conn) receive(socket next) {
 
 // accept delivers a datagram of another board, and counts what is none.
 func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
+	now := Now()
 	switch {
 	case d.flags&unix.MSG_TRUNC != 0:
 		c.truncated.Add(1)
@@ -109,8 +128,9 @@ func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
 	case d.from == c.self:
 		// Our own, looped back: a broadcast is always, a multicast only if Shared.
 		// The kernel rejects what others send from our address.
+	case !c.admission.admit(d.from.Addr(), now):
 	default:
-		deliver(Datagram{Data: d.data, From: d.from, Path: path, At: Now()})
+		deliver(Datagram{Data: d.data, From: d.from, Path: path, At: now, Known: c.admission.knows(d.from.Addr())})
 	}
 }
 

@@ -30,11 +30,17 @@ const (
 	fingerprintLabel = "topdog/1 key fingerprint\x00"
 )
 
-// groupTag shortens the group's name to the 16 bits that every packet carries.
+// GroupTag is the group's name as every packet carries it, in whatever version: the bytes before GroupTagEnd.
+type GroupTag uint16
+
+// GroupTagEnd is the offset of what follows the tag.
+const GroupTagEnd = offGroup + 2
+
+// TagOf shortens the group's name to 16 bits.
 // It keeps groups that share a LAN apart by accident; the key does so on purpose.
-func groupTag(group string) uint16 {
+func TagOf(group string) GroupTag {
 	sum := sha256.Sum256([]byte(groupLabel + group))
-	return binary.BigEndian.Uint16(sum[:])
+	return GroupTag(binary.BigEndian.Uint16(sum[:]))
 }
 
 // authenticator computes the tags of one key. It allocates nothing after its construction.

@@ -23,12 +23,15 @@ const (
 	// fragmented packet is lost about twice as often. The longest message of this
 	// version, a REPORT, has 1320 bytes.
 	MaxPacket = 1500 - 20 - 8
+
+	// MinPacket is the length of the shortest packet: nothing but a header.
+	MinPacket = headerSize
 )
 
 // Codec turns messages of one group into packets and back. It is not safe for
 // concurrent use: every goroutine needs its own.
 type Codec struct {
-	group uint16
+	group GroupTag
 	keys  []*authenticator // the first one signs, all are accepted; none in a group without a key
 }
 
@@ -39,7 +42,7 @@ const maxKeys = 2
 // well. Without a key, which a nil key is, packets are not authenticated; any other must have
 // KeySize bytes.
 func NewCodec(group string, keys ...[]byte) (*Codec, error) {
-	c := &Codec{group: groupTag(group)}
+	c := &Codec{group: TagOf(group)}
 	for _, key := range keys {
 		if key == nil {
 			continue
@@ -153,7 +156,7 @@ func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 		return nil, 0, Drop{OtherVersion, offVersion}
 	case datagram[offVersion]>>versionShift != version:
 		return nil, 0, Drop{BadVersion, offVersion}
-	case binary.BigEndian.Uint16(datagram[offGroup:]) != c.group:
+	case GroupTag(binary.BigEndian.Uint16(datagram[offGroup:])) != c.group:
 		return nil, 0, Drop{OtherGroup, offGroup}
 	}
 	authenticated := datagram[offFlags]&flagAuthenticated != 0
@@ -180,7 +183,7 @@ func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 func (c *Codec) ofGroup(datagram []byte) bool {
 	end := len(datagram) - tagSize
 	switch authenticated := datagram[offFlags]&flagAuthenticated != 0; {
-	case binary.BigEndian.Uint16(datagram[offGroup:]) != c.group || authenticated != c.Authenticated():
+	case GroupTag(binary.BigEndian.Uint16(datagram[offGroup:])) != c.group || authenticated != c.Authenticated():
 		return false
 	case !c.Authenticated():
 		return true

@@ -71,9 +71,9 @@ type Guard struct {
 	// A message of an unproven sender may be a recording, which somebody can play at any
 	// rate, so replies to them are limited: each kind by itself, so that a flood of one
 	// does not use up the other.
-	challengeLimit limit
-	sourceLimits   [sources]limit // of challenges, by the last byte of the source address
-	proofLimit     limit
+	challengeLimit Limit
+	sourceLimits   [sources]Limit // of challenges, by the last byte of the source address
+	proofLimit     Limit
 }
 
 // contact is one life of one board.
@@ -225,7 +225,7 @@ func (g *Guard) admitUnknown(now time.Duration, from asked, m *Message) Verdict 
 	}
 	v := Verdict{Drop: Unproven, ReplyByMulticast: from.id == g.self.id}
 	// One round trip is enough for both if neither side has listened to the other.
-	if g.challenged(m) && g.proofLimit.allow(now, rate{replyEvery, replyBurst}) {
+	if g.challenged(m) && g.proofLimit.Allow(now, Rate{replyEvery, replyBurst}) {
 		v.Replies = append(v.Replies, proofFor(m))
 	}
 	if !g.hasRoom(now, from.id) {
@@ -333,20 +333,20 @@ func (g *Guard) mayChallenge(now time.Duration, source netip.Addr) bool {
 	if !g.challengeLimit.has(now, all, 1) {
 		return false
 	}
-	own, plenty := g.sourceLimit(source).allow(now, one), g.challengeLimit.has(now, all, all.burst/2+1)
-	return (own || plenty) && g.challengeLimit.allow(now, all)
+	own, plenty := g.sourceLimit(source).Allow(now, one), g.challengeLimit.has(now, all, all.Burst/2+1)
+	return (own || plenty) && g.challengeLimit.Allow(now, all)
 }
 
 // challengeRates returns this board's share of the challenges of its group, and how much of that one
 // source address may have of the half that is kept.
-func (g *Guard) challengeRates() (all, one rate) {
+func (g *Guard) challengeRates() (all, one Rate) {
 	boards := len(g.boards) + 1
 	every := time.Duration(boards) * replyEvery
-	return rate{every, max(replyBurst/boards, leastBurst)}, rate{sources * every, sourceBurst}
+	return Rate{every, max(replyBurst/boards, leastBurst)}, Rate{sources * every, sourceBurst}
 }
 
 // sourceLimit returns the limit of a source address. Boards of one subnet share one if it has more than 256 addresses.
-func (g *Guard) sourceLimit(source netip.Addr) *limit { return &g.sourceLimits[source.As16()[15]] }
+func (g *Guard) sourceLimit(source netip.Addr) *Limit { return &g.sourceLimits[source.As16()[15]] }
 
 // challenge returns the nonce to challenge the life with, if it is time to.
 func (g *Guard) challenge(now time.Duration, from asked) (nonce Nonce, ask bool) {

@@ -104,7 +104,7 @@ func (h *Header) check() error {
 	return nil
 }
 
-func (h *Header) appendTo(dst []byte, group uint16, signature byte) []byte {
+func (h *Header) appendTo(dst []byte, group GroupTag, signature byte) []byte {
 	flags := byte(h.Algorithm) | signature
 	if h.Leading {
 		flags |= flagLeading
@@ -113,7 +113,7 @@ func (h *Header) appendTo(dst []byte, group uint16, signature byte) []byte {
 		flags |= flagReply
 	}
 	dst = append(dst, version<<versionShift|byte(h.Type), flags)
-	dst = binary.BigEndian.AppendUint16(dst, group)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(group))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Sender))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Term)<<8|uint32(h.Priority))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Grade)<<gradeShift|uint32(h.Incarnation))

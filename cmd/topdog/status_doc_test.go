@@ -59,7 +59,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Roles":                    names["Role"],
 		"Events":                   names["Event"],
 		"Reasons":                  slices.Sorted(maps.Keys(reasons())),
-		"Reasons to drop a packet": append(dropReasons(), console.DroppedWrongTTL),
+		"Reasons to drop a packet": append(dropReasons(), console.SocketDrops...),
 		"Lines of defence":         names["Defence"],
 		"Kinds of problems":        append(names["Problem"], problemsElsewhere()...),
 		"Patterns of the light":    patterns(),

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,9 +53,10 @@ type fakeBoard struct {
 	transport    *fakeTransport
 	announcer    *fakeAnnouncer
 	acquireFails error
-	openFails    error // of the holder
-	mute         bool  // what it sends is lost
-	deaf         bool  // what is sent to it is lost
+	openFails    error         // of the holder
+	mute         bool          // what it sends is lost
+	overflows    atomic.Uint64 // packets for which its sockets had no room
+	deaf         bool          // what is sent to it is lost
 	clockOff     float64
 	noMulticast  bool   // the switch passes no multicast to it
 	silent       bool   // its kernel does not answer for the floating address
@@ -355,7 +357,8 @@ func (t *fakeTransport) Rejoin() error {
 }
 
 func (t *fakeTransport) Drain()             {}
-func (t *fakeTransport) Drops() netio.Drops { return netio.Drops{} }
+func (t *fakeTransport) Know(netip.Addr)    {}
+func (t *fakeTransport) Drops() netio.Drops { return netio.Drops{Overflows: t.board.overflows.Load()} }
 
 func (t *fakeTransport) Close() error {
 	t.once.Do(func() { close(t.closed) })

@@ -60,6 +60,7 @@ type group struct {
 
 	counts   groupCounts
 	overruns atomic.Uint64 // datagrams for which there was no room in the inbox
+	lost     uint64        // for which there was no room anywhere, as it was looked up last
 }
 
 // groupCounts count what becomes of packets.
@@ -243,7 +244,11 @@ func (g *group) counters(c *console.Counters) {
 	if g.transport != nil {
 		drops := g.transport.Drops()
 		drop(console.DroppedWrongTTL, drops.WrongTTL)
+		drop(wire.TooShort.Identifier(), drops.Short)
 		drop(wire.TooLong.Identifier(), drops.Truncated)
+		drop(wire.OtherGroup.Identifier(), drops.OtherGroup)
+		drop(console.DroppedOverRate, drops.OverRate+g.screen.overRate.Load())
+		c.ReceiveOverruns += drops.Overflows
 		c.ReceiveErrors = drops.ReceiveErrors
 	}
 }

@@ -28,7 +28,7 @@ type packet struct {
 // nothing and never blocks: junk, and what does not fit, is dropped and counted, like what
 // does not fit into a socket's buffer.
 func (g *group) deliver(datagram netio.Datagram) {
-	if !g.screen.passes(datagram.Data, datagram.At) {
+	if !g.screen.passes(&datagram) {
 		return
 	}
 	var p *packet
@@ -48,6 +48,17 @@ func (g *group) drain() {
 	if g.transport != nil {
 		g.transport.Drain()
 	}
+}
+
+// lostPackets reports whether something has come, since it was asked last, for which there was no room.
+func (g *group) lostPackets() bool {
+	lost := g.overruns.Load()
+	if g.transport != nil {
+		lost += g.transport.Drops().Overflows
+	}
+	former := g.lost
+	g.lost = lost
+	return lost > former // less if the transport was opened anew
 }
 
 // recycle gives a packet back to the readers.
@@ -97,6 +108,7 @@ func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) 
 		g.duplicateID(p.from.Addr())
 		return m, conflictID
 	}
+	g.transport.Know(p.from.Addr())
 	g.sightings.note(now, m, p.from.Addr())
 	g.heardBy(m.Sender, p, now, true)
 	return m, conflictNone

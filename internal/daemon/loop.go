@@ -6,6 +6,7 @@ import (
 
 	"topdog/election"
 	"topdog/netio"
+	"topdog/wire"
 )
 
 // event is something that happens to the board. Each kind has its own handle; what
@@ -142,6 +143,9 @@ func (d *Daemon) takeIn() {
 	for range len(d.group.inbox) {
 		d.receive(<-d.group.inbox)
 	}
+	if due && d.group.lostPackets() {
+		d.carryOut(d.core.LostPackets(d.now()))
+	}
 	if doubts && d.lan.heardFrames() {
 		d.carryOut(d.core.Evidence(d.now()))
 	}
@@ -171,6 +175,9 @@ func (d *Daemon) receive(p *packet) {
 		}
 	default:
 		d.trace.messageReceived(p.at, now, m)
+		if m.Type == wire.TypeHeartbeat {
+			d.group.lostPackets() // what was lost before does not matter: the leader is heard
+		}
 		if p.path == netio.PathMulticast {
 			d.carryOut(d.core.Step(now, m))
 		} else {

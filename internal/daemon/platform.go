@@ -15,6 +15,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/starter"
 	"topdog/netio"
+	"topdog/wire"
 )
 
 // Transport carries datagrams between the boards of the group; netio.Conn is the real one.
@@ -26,6 +27,7 @@ type Transport interface {
 	Rejoin() error
 	Drain()
 	Drops() netio.Drops
+	Know(board netip.Addr)
 	Close() error
 }
 
@@ -196,7 +198,7 @@ func (p *Platform) useChecker(by *starter.Starter, openGateway func() (*os.File,
 
 // HolderOptions are what a holder does for a board with that configuration.
 func HolderOptions(cfg *config.Config) netio.HolderOptions {
-	return netio.HolderOptions{Interface: cfg.Interface, Floating: ipsOf(cfg.Addresses), Group: cfg.Multicast, Method: cfg.Hold}
+	return netio.HolderOptions{Interface: cfg.Interface, Floating: ipsOf(cfg.Addresses), Group: cfg.Multicast, Tag: wire.TagOf(cfg.Group), Method: cfg.Hold}
 }
 
 // useHolder has another process do what needs rights. It also enforces a lease: by a fence, and by a dead man's switch.

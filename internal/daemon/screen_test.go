@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"topdog/internal/config"
 	"topdog/netio"
 	"topdog/wire"
@@ -61,5 +63,63 @@ func TestJunkTakesNoPlaces(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestStrangersAreLimited plays what a board of this group has signed, from addresses where none is known: new boards can join,
+// and a recording does not keep the loop busy. Known boards are not concerned.
+func TestStrangersAreLimited(t *testing.T) {
+	var s screen
+	s.use(testCodec(t))
+	packet, err := testCodec(t).Append(nil, &wire.Message{
+		Header:    wire.Header{Type: wire.TypeHeartbeat, Algorithm: wire.AlgorithmHeir, Sender: 7, Term: 9, Incarnation: 1, Sequence: 1},
+		Heartbeat: wire.Heartbeat{Interval: 100 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const flood = 20000 // in a second
+	passed := map[bool]int{}
+	for i := range flood {
+		at := time.Hour + time.Duration(i)*time.Second/flood
+		for _, known := range []bool{false, true} {
+			if s.passes(&netio.Datagram{Data: packet, Known: known, At: at}) {
+				passed[known]++
+			}
+		}
+	}
+	want := map[bool]int{false: strangerRate.Burst + int(time.Second/strangerRate.Every) - 1, true: flood}
+	if diff := cmp.Diff(want, passed); diff != "" {
+		t.Errorf("how many pass, of strangers and of known boards (-want +got):\n%s", diff)
+	}
+	if got := int(s.overRate.Load()); got != flood-passed[false] {
+		t.Errorf("%d are counted", got)
+	}
+}
+
+// TestLostPacketsExcuseTheLeader: a board whose sockets had no room waits for one more heartbeat, and no longer.
+func TestLostPacketsExcuseTheLeader(t *testing.T) {
+	silent := func(before, meanwhile uint64) (d time.Duration) {
+		inBubble(t, func(t *testing.T, l *fakeLAN) {
+			l.board(1, nil)
+			pass(3 * time.Second)
+			two := l.board(2, nil)
+			pass(3 * time.Second)
+			two.overflows.Add(before)
+			pass(time.Second)
+			two.get(func() { two.deaf = true })
+			two.overflows.Add(meanwhile)
+			for ; two.mustStatus(t).Role == "follower" && d < time.Second; d += time.Millisecond {
+				pass(time.Millisecond)
+			}
+		})
+		return d
+	}
+	none, former, some := silent(0, 0), silent(5, 0), silent(0, 5)
+	if none != former {
+		t.Errorf("the leader is replaced after %v, and after %v if packets were lost before it was heard last", none, former)
+	}
+	if more := some - none; more < 100*time.Millisecond || more > 200*time.Millisecond {
+		t.Errorf("the leader is replaced after %v, and after %v if packets were lost; want one heartbeat more", none, some)
 	}
 }

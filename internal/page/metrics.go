@@ -138,7 +138,7 @@ var metrics = []metric{
 	{metricSent, counter, nil, "Packets that were sent."},
 	{metricDropped, counter, []string{"reason"}, "Packets that were received and not accepted, by reason."},
 	{metricReceiveErrors, counter, nil, "Failures to receive."},
-	{metricReceiveOverruns, counter, nil, "Packets that came faster than the daemon could judge them."},
+	{metricReceiveOverruns, counter, nil, "Packets that came faster than the daemon could read or judge them."},
 	{metricSendErrors, counter, nil, "Failures to send."},
 	{metricWithoutRoute, counter, nil, "Messages that were not sent, because the address of the board is not known."},
 	{metricAddressRestored, counter, nil, "Times that something else had deleted the address, and it was put back."},

@@ -241,7 +241,7 @@ func addProblems(e *exposition, d *console.Status) {
 
 // dropReasons are the reasons for which a packet is not accepted.
 func dropReasons() []string {
-	names := []string{console.DroppedWrongTTL}
+	names := slices.Clone(console.SocketDrops)
 	for r := wire.Accepted + 1; int(r) < wire.DropReasons; r++ {
 		names = append(names, r.Identifier())
 	}

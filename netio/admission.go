@@ -1,0 +1,146 @@
+package netio
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// admission limits what a board listens to, so that no flood keeps it from what the boards of its group say. Each known
+// board has a bucket of its own, and all others share one. The rule is the generic cell rate algorithm (ITU-T I.371,
+// annex A): a bucket is the time at which the next packet is due if they come at the rate.
+//
+// Where the kernel can, a program in it decides, and the memory is shared with it: what it drops costs nobody a
+// socket's room or a wake-up. Else the reader of a socket decides.
+type admission struct {
+	memory   *admissionMemory
+	inKernel bool
+	before   [admissionReasons]uint64 // what was counted for the daemon that had it before
+}
+
+// admissionMemory is what the program in the kernel and the daemon share.
+type admissionMemory struct {
+	unknown bucket
+	dropped [admissionReasons]atomic.Uint64
+	boards  [admissionBoards]bucket
+}
+
+// bucket is the limit of one sender.
+type bucket struct {
+	from atomic.Uint32 // its address as it is in a packet; 0 for nobody
+	_    uint32
+	due  atomic.Uint64 // on the clock of Now, in nanoseconds
+}
+
+// admissionBoards is how many places there are for boards. A board's place is what the last ten bits of its
+// address say, so no two boards of a subnet of 1022 hosts share one. Of two that do, the one that spoke last is known.
+const admissionBoards = 1 << 10
+
+const (
+	// boardEvery allows a board 2,000 packets a second. A leader with the shortest heartbeat says 500.
+	boardEvery = 500 * time.Microsecond
+	// unknownEvery allows all others together as many. 255 boards that start together say a thousand in their first second.
+	unknownEvery = 500 * time.Microsecond
+	// admissionBurst is how many may come at once. A socket has room for as many of strangers and of some boards, see receiveBuffer.
+	admissionBurst = 256
+)
+
+// admissionReason is why a packet is dropped before it reaches a socket.
+type admissionReason int
+
+// The reasons.
+const (
+	admissionTTL admissionReason = iota
+	admissionShort
+	admissionLong
+	admissionGroup
+	admissionRate
+	admissionReasons
+)
+
+// newAdmission returns a limit that the readers keep.
+func newAdmission() admission { return admission{memory: new(admissionMemory)} }
+
+// share leaves the limit to a program in the kernel, which shares the memory of that file. The memory goes with the Conn.
+func (c *Conn) share(fd int) error {
+	mapped, err := unix.Mmap(fd, 0, int(unsafe.Sizeof(admissionMemory{})), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return os.NewSyscallError("mmap", err)
+	}
+	runtime.AddCleanup(c, func(mapped []byte) { _ = unix.Munmap(mapped) }, mapped)
+	a := admission{memory: (*admissionMemory)(unsafe.Pointer(&mapped[0])), inKernel: true}
+	for reason := range a.before {
+		a.before[reason] = a.memory.dropped[reason].Load()
+	}
+	c.admission = a
+	return nil
+}
+
+// Know has the packets of a board limited by themselves, and not with those of strangers. A packet of it
+// was proven to be its own.
+func (c *Conn) Know(board netip.Addr) { c.admission.know(board) }
+
+// place returns the place of a board, and its address as it is in a packet.
+func (m *admissionMemory) place(from netip.Addr) (*bucket, uint32) {
+	as4 := from.As4()
+	return &m.boards[binary.BigEndian.Uint32(as4[:])%admissionBoards], binary.NativeEndian.Uint32(as4[:])
+}
+
+// know gives a board a bucket of its own.
+func (a *admission) know(board netip.Addr) {
+	if !board.Is4() {
+		return
+	}
+	place, from := a.memory.place(board)
+	if place.from.Load() != from {
+		place.due.Store(0)
+		place.from.Store(from)
+	}
+}
+
+// knows reports whether a sender has a bucket of its own.
+func (a *admission) knows(sender netip.Addr) bool {
+	place, from := a.memory.place(sender)
+	return place.from.Load() == from
+}
+
+// admit reports whether a reader hands on what has come from a sender.
+func (a *admission) admit(sender netip.Addr, now time.Duration) bool {
+	if a.inKernel {
+		return true
+	}
+	place, from := a.memory.place(sender)
+	every := boardEvery
+	if place.from.Load() != from {
+		place, every = &a.memory.unknown, unknownEvery
+	}
+	if place.take(uint64(now), uint64(every)) {
+		return true
+	}
+	a.memory.dropped[admissionRate].Add(1)
+	return false
+}
+
+// take does what admissionProgram does. Two readers that take from one bucket at the same time may take one packet too many.
+func (b *bucket) take(now, every uint64) bool {
+	due, most := b.due.Load(), every*admissionBurst
+	switch {
+	case due < now, due > now+2*most: // the latter was not written in one piece by a machine of 32 bits
+		due = now
+	case due > now+most:
+		return false
+	}
+	b.due.Store(due + every)
+	return true
+}
+
+// dropped is how many packets were dropped for a reason.
+func (a *admission) dropped(reason admissionReason) uint64 {
+	return a.memory.dropped[reason].Load() - a.before[reason]
+}

@@ -1,0 +1,223 @@
+package netio
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"topdog/wire"
+)
+
+const testTag wire.GroupTag = 0x1234
+
+// ofGroup is a packet that the kernel lets through: it has a header, and no signature.
+func ofGroup(tag wire.GroupTag, size int) []byte {
+	packet := make([]byte, size)
+	packet[wire.GroupTagEnd-2], packet[wire.GroupTagEnd-1] = byte(tag>>8), byte(tag)
+	return packet
+}
+
+func TestBucket(t *testing.T) {
+	const every = 1000
+	for name, test := range map[string]struct {
+		due, now uint64
+		want     bool
+		next     uint64
+	}{
+		"never used":             {0, 5e6, true, 5e6 + every},
+		"used long ago":          {4e6, 5e6, true, 5e6 + every},
+		"used just now":          {5e6 + every, 5e6 + 1, true, 5e6 + 2*every},
+		"the last one":           {5e6 + every*admissionBurst, 5e6, true, 5e6 + every*admissionBurst + every},
+		"one too many":           {5e6 + every*admissionBurst + 1, 5e6, false, 5e6 + every*admissionBurst + 1},
+		"not written in a whole": {5e6 + 1<<32, 5e6, true, 5e6 + every},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bucket
+			b.due.Store(test.due)
+			if got := b.take(test.now, every); got != test.want || b.due.Load() != test.next {
+				t.Errorf("%v, and the next is due at %d; want %v and %d", got, b.due.Load(), test.want, test.next)
+			}
+		})
+	}
+}
+
+// TestAdmission: what a reader hands on while strangers say more than they may.
+func TestAdmission(t *testing.T) {
+	a := newAdmission()
+	board, stranger, neighbour := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.4.1")
+	a.know(board)
+	now := time.Hour
+	admitted := func(from netip.Addr, n int) (admitted int) {
+		for range n {
+			if a.admit(from, now) {
+				admitted++
+			}
+		}
+		return admitted
+	}
+	const burst = admissionBurst + 1
+	want := func(what string, got, want int) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %d are admitted, want %d", what, got, want)
+		}
+	}
+	want("strangers at once", admitted(stranger, 5000), burst)
+	want("another one", admitted(neighbour, 10), 0)
+	want("a board at the same time", admitted(board, 200), 200)
+	now += time.Second
+	want("strangers a second later", admitted(stranger, 5000), burst)
+	want("a board that says too much", admitted(board, 5000), burst)
+	if got, want := a.dropped(admissionRate), uint64(5000-burst+10+5000-burst+5000-burst); got != want {
+		t.Errorf("%d are counted, want %d", got, want)
+	}
+	a.know(neighbour) // has the place of the board
+	if !a.knows(neighbour) || a.knows(board) {
+		t.Error("the board that spoke last is not the one that is known")
+	}
+}
+
+// TestAdmissionInKernel sends to a board whose holder has put the program on the interface.
+func TestAdmissionInKernel(t *testing.T) {
+	l := newLAN(t, 3)
+	a, b := l.boards[0], l.boards[1]
+	g, err := on(a, func() (*Holder, error) {
+		return StartHolder(holderCommand, HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Tag: testTag, Method: HoldLifetime})
+	})
+	must(t, err)
+	t.Cleanup(func() { g.Close() })
+	conn, err := on(a, func() (*Conn, error) {
+		return g.OpenSockets(Options{Interface: "eth0", Local: a.addr, Group: testGroup, Floating: []netip.Addr{testVIP}})
+	})
+	must(t, err)
+	if !conn.admission.inKernel {
+		t.Skip("the kernel attaches no program (Linux 6.6 and newer do)")
+	}
+	in := &inbox{Conn: conn, name: "board", got: make(chan string, 1<<14)}
+	go conn.Serve(func(d Datagram) {
+		text := "stranger"
+		if d.Known {
+			text = "board"
+		}
+		in.got <- text
+	})
+	t.Cleanup(func() { conn.Close() })
+	stranger, board := openForeign(t, b), openForeign(t, l.boards[2])
+	eventually(t, "the bridge forwards", func() bool {
+		sendBytes(t, board, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+		return len(in.got) > 0
+	})
+	for name, test := range map[string]struct {
+		ttl  int
+		data []byte
+		want Drops
+	}{
+		"from beyond the link": {254, ofGroup(testTag, 40), Drops{WrongTTL: 1}},
+		"too short":            {255, ofGroup(testTag, wire.MinPacket-1), Drops{Short: 1}},
+		"nothing":              {255, nil, Drops{Short: 1}},
+		"too long":             {255, ofGroup(testTag, wire.MaxPacket+1), Drops{Truncated: 1}},
+		"another group":        {255, ofGroup(testTag+1, 40), Drops{OtherGroup: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := conn.Drops()
+			sendBytes(t, stranger, test.ttl, test.data, conn.self)
+			eventually(t, "the packet is counted", func() bool { return conn.Drops() != before })
+			want := test.want
+			want.WrongTTL += before.WrongTTL
+			want.Short += before.Short
+			want.Truncated += before.Truncated
+			want.OtherGroup += before.OtherGroup
+			if diff := cmp.Diff(want, conn.Drops()); diff != "" {
+				t.Errorf("drops (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("too much", func(t *testing.T) {
+		conn.Know(l.boards[2].addr)
+		for len(in.got) > 0 {
+			<-in.got
+		}
+		const said, flood = 100, 30 * 100
+		began := Now()
+		for i := range flood {
+			sendBytes(t, stranger, 255, ofGroup(testTag, 40), conn.self)
+			if i%(flood/said) == 0 {
+				sendBytes(t, board, 255, ofGroup(testTag, 40), conn.self)
+			}
+		}
+		took := Now() - began
+		sendBytes(t, board, 255, ofGroup(testTag, wire.MinPacket-1), conn.self) // the last one
+		boards, strangers := 0, 0
+		eventually(t, "all of the board is heard", func() bool {
+			for len(in.got) > 0 {
+				if <-in.got == "board" {
+					boards++
+				} else {
+					strangers++
+				}
+			}
+			return boards == said
+		})
+		if most := admissionBurst + 1 + int(took/unknownEvery) + 1; strangers > most || strangers < admissionBurst {
+			t.Errorf("of %d packets of strangers %d came within %v, want %d at most", flood, strangers, took, most)
+		}
+		if d := conn.Drops(); d.OverRate < flood/2 || d.Overflows > 0 {
+			t.Errorf("%d were dropped for their rate, and %d did not fit", d.OverRate, d.Overflows)
+		}
+	})
+	t.Run("others", func(t *testing.T) { // the program is for one port only
+		var other *net.UDPConn
+		a.do(t, func() (err error) {
+			other, err = net.ListenUDP("udp4", &net.UDPAddr{IP: a.addr.AsSlice(), Port: testPort + 1})
+			return err
+		})
+		defer other.Close()
+		for _, ttl := range []int{64, 255} {
+			sendBytes(t, stranger, ttl, []byte("x"), netip.AddrPortFrom(a.addr, testPort+1))
+		}
+		must(t, other.SetReadDeadline(time.Now().Add(testTimeout)))
+		for range 2 {
+			_, err := other.Read(make([]byte, 10))
+			must(t, err)
+		}
+	})
+}
+
+// TestOverflow: what finds no room in a socket is counted, from when a Conn is opened.
+func TestOverflow(t *testing.T) {
+	o := onLoopback(2)
+	a, err := Open(o[0])
+	must(t, err)
+	defer a.Close()
+	b, err := Open(o[1]) // which nobody reads
+	must(t, err)
+	defer b.Close()
+	if lost := b.Drops().Overflows; lost != 0 {
+		t.Errorf("%d have been lost before anything was sent", lost)
+	}
+	packet := make([]byte, wire.MaxPacket)
+	const sent = 2000
+	for range sent {
+		must(t, a.Unicast(packet, b.self))
+	}
+	lost := b.Drops().Overflows
+	if lost < sent/2 || lost >= sent {
+		t.Errorf("%d of %d did not fit", lost, sent)
+	}
+	if again := b.Drops().Overflows; again != lost {
+		t.Errorf("%d, and then %d", lost, again)
+	}
+}
+
+func sendBytes(t testing.TB, c *net.UDPConn, ttl int, data []byte, to netip.AddrPort) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) { must(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TTL, ttl)) }))
+	_, err = c.WriteToUDPAddrPort(data, to)
+	must(t, err)
+}

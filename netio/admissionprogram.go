@@ -1,0 +1,180 @@
+package netio
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/wire"
+)
+
+// admissionProgram makes the program that limits what reaches the sockets of a group. It drops what is for the group's
+// port and no packet of the group, and what comes faster than admission allows. It passes everything else.
+type admissionProgram struct {
+	port  uint16
+	tag   wire.GroupTag
+	array int // has an admissionMemory
+}
+
+// Where things are in packets, from the header of IP and from that of UDP on.
+const (
+	ipFragment = 6
+	ipTTL      = 8
+	ipProtocol = 9
+	ipMore     = 0x2000 // more fragments follow
+	ipOffset   = 0x1fff // of this fragment
+	udpTarget  = 2
+	udpLength  = 4
+	udpBytes   = 8
+)
+
+// Where the program keeps what it has copied from a packet: from the end of the stack downwards.
+const (
+	stackIP  = -24
+	stackUDP = -48
+)
+
+// offsets in admissionMemory.
+var (
+	offDropped = int32(unsafe.Offsetof(admissionMemory{}.dropped))
+	offBoards  = int32(unsafe.Offsetof(admissionMemory{}.boards))
+	offDue     = int16(unsafe.Offsetof(bucket{}.due))
+)
+
+func (p admissionProgram) tcx() []instruction {
+	a := newAssembler()
+	a.copy(r6, r1)
+	a.load(unix.BPF_W, r8, r6, skbProtocol)
+	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
+	a.move(r7, 0)
+	a.copyFromPacket(r7, ipBytes, stackIP, "pass")
+	a.load(unix.BPF_B, r1, r10, stackIP+ipProtocol)
+	a.jump(unix.BPF_JNE, r1, unix.IPPROTO_UDP, "pass")
+	a.load(unix.BPF_H, r1, r10, stackIP+ipFragment)
+	a.and(r1, networkOrder(ipOffset))
+	a.jump(unix.BPF_JNE, r1, 0, "pass") // no header of UDP is in it, and the first fragment is dropped
+	a.load(unix.BPF_B, r7, r10, stackIP)
+	a.and(r7, 0xf) // the length of the header of IP in words
+	a.shift(r7, 2)
+	a.copyFromPacket(r7, udpBytes, stackUDP, "pass")
+	a.load(unix.BPF_H, r1, r10, stackUDP+udpTarget)
+	a.jump(unix.BPF_JNE, r1, networkOrder(p.port), "pass")
+	a.mapValue(r9, p.array)
+	p.check(a)
+	p.limit(a)
+	a.label("pass")
+	a.leave(tcxNext)
+	for reason := range admissionReasons {
+		a.label(reason.label())
+		offset := int16(offDropped) + int16(reason)*8
+		a.load(unix.BPF_DW, r1, r9, offset)
+		a.add(r1, 1)
+		a.store(unix.BPF_DW, r9, r1, offset)
+		a.leave(tcxDrop)
+	}
+	return a.program()
+}
+
+// check drops what is no packet of the group, whoever has sent it.
+func (p admissionProgram) check(a *assembler) {
+	a.load(unix.BPF_B, r1, r10, stackIP+ipTTL)
+	a.jump(unix.BPF_JNE, r1, wire.TTL, admissionTTL.label())
+	a.load(unix.BPF_H, r1, r10, stackIP+ipFragment)
+	a.and(r1, networkOrder(ipMore))
+	a.jump(unix.BPF_JNE, r1, 0, admissionLong.label())
+	a.load(unix.BPF_H, r1, r10, stackUDP+udpLength)
+	a.hostOrder16(r1)
+	a.jump(unix.BPF_JLT, r1, udpBytes+wire.MinPacket, admissionShort.label())
+	a.jump(unix.BPF_JGT, r1, udpBytes+wire.MaxPacket, admissionLong.label())
+	a.copyFromPacket(r7, udpBytes+wire.GroupTagEnd, stackUDP, admissionShort.label())
+	a.load(unix.BPF_H, r1, r10, stackUDP+udpBytes+wire.GroupTagEnd-2)
+	a.jump(unix.BPF_JNE, r1, networkOrder(uint16(p.tag)), admissionGroup.label())
+}
+
+// limit drops what comes too fast. See bucket.take.
+func (p admissionProgram) limit(a *assembler) {
+	a.load(unix.BPF_W, r7, r10, stackIP+ipSource)
+	a.copy(r8, r7)
+	a.hostOrder32(r8)
+	a.and(r8, admissionBoards-1)
+	a.shift(r8, 4) // the size of a bucket
+	a.addRegister(r8, r9)
+	a.add(r8, offBoards)
+	a.load(unix.BPF_W, r1, r8, 0)
+	a.move(r6, int32(boardEvery))
+	a.jumpWith(unix.BPF_JEQ, r1, r7, "bucket")
+	a.copy(r8, r9)
+	a.move(r6, int32(unknownEvery))
+	a.label("bucket")
+	a.call(helperBootTime)
+	a.load(unix.BPF_DW, r1, r8, offDue)
+	a.copy(r2, r6)
+	a.multiply(r2, admissionBurst)
+	a.copy(r3, r0)
+	a.addRegister(r3, r2)
+	a.jumpWith(unix.BPF_JLT, r1, r0, "now")
+	a.jumpWith(unix.BPF_JLE, r1, r3, "take")
+	a.addRegister(r3, r2)
+	a.jumpWith(unix.BPF_JLE, r1, r3, admissionRate.label())
+	a.label("now")
+	a.copy(r1, r0)
+	a.label("take")
+	a.addRegister(r1, r6)
+	a.store(unix.BPF_DW, r8, r1, offDue)
+}
+
+// copyFromPacket copies bytes of the packet, counted from the network header and that many bytes on, to the stack, and jumps
+// if there are not so many.
+func (a *assembler) copyFromPacket(from register, length int32, to int32, short string) {
+	a.copy(r1, r6)
+	a.copy(r2, from)
+	a.copy(r3, r10)
+	a.add(r3, to)
+	a.move(r4, length)
+	a.move(r5, fromNetworkHeader)
+	a.call(helperLoadBytesRelative)
+	a.jump(unix.BPF_JNE, r0, 0, short)
+}
+
+func (r admissionReason) label() string { return string(rune('0' + r)) }
+
+// kernelAdmission is the program on an interface, as long as somebody has it.
+type kernelAdmission struct {
+	array int // 0 if there is no program
+	link  int
+}
+
+// newKernelAdmission puts the program on an interface.
+func newKernelAdmission(group netip.AddrPort, tag wire.GroupTag, ifindex int) (k kernelAdmission, err error) {
+	array, err := newArray("topdog_admit", int(unsafe.Sizeof(admissionMemory{})))
+	if err != nil {
+		return k, err
+	}
+	defer array.Close()
+	p := admissionProgram{port: group.Port(), tag: tag, array: int(array.Fd())}
+	program, err := loadProgram("topdog_admit", unix.BPF_PROG_TYPE_SCHED_CLS, unix.BPF_TCX_INGRESS, p.tcx())
+	if err != nil {
+		return k, err
+	}
+	defer unix.Close(program)
+	link, err := attachProgram(program, ifindex, unix.BPF_TCX_INGRESS, 0)
+	if err != nil {
+		return k, fmt.Errorf("attach the program topdog_admit: %w", err)
+	}
+	if k.array, err = unix.FcntlInt(array.Fd(), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		detachProgram(link)
+		return kernelAdmission{}, os.NewSyscallError("fcntl", err)
+	}
+	k.link = link
+	return k, nil
+}
+
+// detach takes the program from its interface. The memory is closed with the sockets.
+func (k *kernelAdmission) detach() {
+	if k.array != 0 {
+		detachProgram(k.link)
+	}
+}
