@@ -388,6 +388,30 @@ func TestWordOvertakenByClaim(t *testing.T) {
 	}
 }
 
+// TestOvertakenHeartbeat: a leader multicasts its heartbeat and broadcasts a question behind it, and the question is read
+// first, from another socket. Its followers do not take it for late. One that has resigned meanwhile is not heard any more.
+func TestOvertakenHeartbeat(t *testing.T) {
+	for _, test := range []struct {
+		behind wire.Type
+		follow bool
+	}{
+		{wire.TypeQuery, true}, {wire.TypeHello, true}, {wire.TypeResign, false},
+	} {
+		b := newBoard(t)
+		for range 20 {
+			b.hear(3, wire.TypeHeartbeat, leading)
+			b.sleep(testInterval)
+		}
+		heartbeat := b.from(3, wire.TypeHeartbeat, leading)
+		b.hear(3, test.behind, func(m *wire.Message) { m.Leading = test.follow })
+		b.Step(b.clock, heartbeat)
+		b.sleep(testInterval / 2)
+		if follows := b.role == Follower && b.leader == 3; follows != test.follow {
+			t.Errorf("%v overtakes a heartbeat, and half an interval later: a %v that follows %v", test.behind, b.role, b.leader)
+		}
+	}
+}
+
 // TestStaleLeaderOfSameTerm: both sides of a partition used the same term. A
 // board that never leads, and so never asks, must not wait for the leader of the
 // higher rank for ever when that one has become a follower (TestHeals, seed 11830).

@@ -63,9 +63,14 @@ func (c *Core) late(m *wire.Message) bool {
 
 // overtaken receives a message that is late. What it says of its sender is no longer true,
 // but an answer to a question of this board still is one. It comes by unicast, and a
-// multicast that was sent right behind it may well be read first, from another socket.
+// multicast that was sent right behind it may well be read first, from another socket. So may what the leader
+// broadcasts right behind a heartbeat. That heartbeat still tells that the leader is in time, if it still leads.
 func (c *Core) overtaken(m *wire.Message) {
 	switch m.Type {
+	case wire.TypeHeartbeat:
+		if m.Sender == c.leader && m.Term == c.lastLeader.term && m.Sequence > c.lastLeader.lastHeard && c.roster.Peer(m.Sender).Leading {
+			c.receiveHeartbeat(m, m.Heartbeat)
+		}
 	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport, wire.TypeSupport, wire.TypeGrant:
 		c.algorithm.Step(m)
 	}

@@ -49,8 +49,8 @@ type ServiceOptions struct {
 	Path string
 	// Options reads the configuration, for each daemon anew.
 	Options func() (HolderOptions, error)
-	// UID is who may ask, besides root.
-	UID int
+	// UID is who may ask, besides root. GID is the group that may connect: nobody else keeps the holder busy.
+	UID, GID int
 	// Stop can be read when the holder is to end: an eventfd, for instance.
 	Stop *os.File
 	// Alive is called every now and then, at least after AliveEvery, which is 0 for never: the loop turns.
@@ -71,6 +71,9 @@ func ServeHolder(o ServiceOptions) error {
 		return fmt.Errorf("netio: holder: listen at %s: %w", o.Path, err)
 	}
 	defer unix.Close(listener)
+	if err := letConnect(o.Path, o.GID); err != nil {
+		return fmt.Errorf("netio: holder: let the group of the daemon connect: %w: the unit needs Group=topdog, as topdog-holder.service has it", err)
+	}
 	s := service{ServiceOptions: o, listener: listener}
 	defer s.sockets.close()
 	s.Ready()
@@ -100,10 +103,6 @@ func listenForDaemons(path string) (fd int, err error) {
 		return -1, err
 	}
 	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
-		// Who asks is known by SO_PEERCRED.
-		err = os.Chmod(path, 0o666)
-	}
-	if err == nil {
 		err = os.NewSyscallError("listen", unix.Listen(fd, 8))
 	}
 	if err != nil {
@@ -111,6 +110,18 @@ func listenForDaemons(path string) (fd int, err error) {
 		return -1, err
 	}
 	return fd, nil
+}
+
+// letConnect has root and a group connect to a socket. Most often that is the group of this process already, which
+// may give nothing away where it runs as a service.
+func letConnect(path string, gid int) error {
+	var s unix.Stat_t
+	if err := unix.Stat(path, &s); err != nil || int(s.Gid) != gid {
+		if err := os.Chown(path, -1, gid); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(path, 0o660)
 }
 
 // next waits for a daemon; -1 when the holder is to end.

@@ -40,7 +40,7 @@ func attendService(path, uid string) error {
 		_, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}()
 	return ServeHolder(ServiceOptions{
-		Path: path, UID: id, Stop: stop, Ready: func() { fmt.Println("ready") },
+		Path: path, UID: id, GID: id, Stop: stop, Ready: func() { fmt.Println("ready") },
 		Options: func() (HolderOptions, error) {
 			return HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: deadmanGroup, Method: HoldTUN}, nil
 		},
@@ -155,13 +155,20 @@ func TestHolderServesTheDaemonOnly(t *testing.T) {
 	b := newLAN(t, 1).boards[0]
 	const daemon, stranger = 4711, 4712
 	s := startService(t, b, daemon)
-	for uid, may := range map[int]bool{0: true, daemon: true, stranger: false} {
-		h, err := as(uid, func() (*Holder, error) { return DialHolder(s.path) })
-		if may {
+	for _, who := range []struct {
+		uid, gid int
+		refused  string
+	}{
+		{0, 0, ""}, {daemon, daemon, ""},
+		{stranger, stranger, "permission denied: only root and the group of the daemon may"},
+		{stranger, daemon, "the holder serves the daemon alone"},
+	} {
+		h, err := as(who.uid, who.gid, func() (*Holder, error) { return DialHolder(s.path) })
+		if who.refused == "" {
 			must(t, err)
 			must(t, h.Close())
-		} else if err == nil || !strings.Contains(err.Error(), "the holder serves the daemon alone") {
-			t.Errorf("user %d: %v", uid, err)
+		} else if err == nil || !strings.Contains(err.Error(), who.refused) {
+			t.Errorf("user %d of group %d: %v, want %q", who.uid, who.gid, err, who.refused)
 		}
 	}
 	if _, err := DialHolder(s.path + "2"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "does topdog-holder.service run?") {
@@ -235,15 +242,17 @@ func TestHolderStops(t *testing.T) {
 	}
 }
 
-// as connects as another user.
-func as(uid int, dial func() (*Holder, error)) (h *Holder, err error) {
+// as connects as another user of another group, and of no other.
+func as(uid, gid int, dial func() (*Holder, error)) (h *Holder, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: the thread is thrown away with the goroutine
-		id := uintptr(uid)
-		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, id, id, id); errno != 0 {
-			err = errno
+		_, _, none := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
+		_, _, group := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid))
+		_, _, user := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
+		if none+group+user != 0 {
+			err = fmt.Errorf("become somebody else: %v, %v, %v", none, group, user)
 			return
 		}
 		h, err = dial()

@@ -32,7 +32,7 @@ type holderRequest byte
 const (
 	askFence       holderRequest = 1 + iota // make the fence and its lease: the memory and the timer of the lease come with the answer
 	askCover                                // coverRequest: put the fence on interfaces
-	askSockets                              // socketsRequest: the sockets of the group come with the answer
+	askSockets                              // socketsRequest: the sockets of the group come with the answer, and after them the memory of admission, if a program in the kernel keeps it
 	askFloating                             // floatingRequest: prepare to hold the addresses
 	askAcquire                              // acquire them
 	askRelease                              // release them
@@ -205,7 +205,11 @@ func DialHolder(path string) (*Holder, error) {
 	}
 	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("netio: connect to the holder at %s: %w: does topdog-holder.service run?", path, err)
+		advice := "does topdog-holder.service run?"
+		if err == unix.EACCES {
+			advice = "only root and the group of the daemon may"
+		}
+		return nil, fmt.Errorf("netio: connect to the holder at %s: %w: %s", path, err, advice)
 	}
 	h := &Holder{}
 	if peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {

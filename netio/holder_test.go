@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -216,6 +217,21 @@ func TestCloseTellsNobody(t *testing.T) {
 			b.wantQuiet(t)
 		})
 	}
+}
+
+// TestMainLaneNeverWaits: what takes long is refused where the dead man's switch would have to wait for it.
+func TestMainLaneNeverWaits(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	probe, err := json.Marshal(probeRequest{testVIP, maxProbes, answerWithin})
+	must(t, err)
+	for asked, payload := range map[holderRequest][]byte{
+		askProbe: probe, askGateway: []byte("\x00\x00\xff\xffeth0"), askCover: []byte(`{"again":true}`), askRenew: nil, askPing: nil,
+	} {
+		if _, err := b.ask(b.main, asked, payload, answerWithin); err == nil || !strings.Contains(err.Error(), "another lane") {
+			t.Errorf("request %d on the lane of the loop: %v", asked, err)
+		}
+	}
+	must(t, b.floating.Release()) // it goes on
 }
 
 // TestLatestResign prepares several at once: the last counts.

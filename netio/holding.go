@@ -174,10 +174,18 @@ func (h *holding) serveMain() {
 			h.ended = daemonDismisses
 			h.answer(h.main, []byte{answerGood}, nil)
 			return
+		case len(message) > 0 && takesLong(holderRequest(message[0])):
+			closeAll(files)
+			h.answer(h.main, errorAnswer(fmt.Errorf("netio: request %d of the holder is one for another lane", message[0])), nil)
 		default:
 			h.serve(h.main, message, files)
 		}
 	}
+}
+
+// takesLong reports whether a request would keep the loop, and so the dead man's switch, waiting.
+func takesLong(asked holderRequest) bool {
+	return asked == askGateway || slices.Contains(besides, asked)
 }
 
 // serveLane answers what is asked on another lane, until that is closed.

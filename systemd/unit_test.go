@@ -113,6 +113,7 @@ func TestHolderUnit(t *testing.T) {
 		"Service.RestartSec":               "200ms",
 		"Service.WatchdogSec":              "10s",
 		"Service.User":                     "topdog-holder",
+		"Service.Group":                    "topdog", // which may connect to its socket
 		"Service.AmbientCapabilities":      "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
 		"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
 		"Service.SystemCallFilter":         "@system-service, ~@privileged @resources, bpf",

@@ -45,7 +45,7 @@ Who runs the daemon by hand needs none: topdog run starts one by itself.`,
 
 // serveHolder is the life of the holder.
 func serveHolder(file, path, name string) error {
-	uid, err := uidOf(name)
+	uid, gid, err := idsOf(name)
 	if err != nil {
 		return usageError{fmt.Errorf("--user: %w", err)}
 	}
@@ -55,7 +55,7 @@ func serveHolder(file, path, name string) error {
 	}
 	notifier := systemd.New()
 	return netio.ServeHolder(netio.ServiceOptions{
-		Path: path, UID: uid, Stop: stop,
+		Path: path, UID: uid, GID: gid, Stop: stop,
 		Options: func() (netio.HolderOptions, error) {
 			cfg, err := config.Load(file)
 			if err != nil {
@@ -76,12 +76,16 @@ func warn(err error) {
 	}
 }
 
-func uidOf(name string) (int, error) {
+// idsOf looks a user and its group up.
+func idsOf(name string) (uid, gid int, err error) {
 	u, err := user.Lookup(name)
 	if err != nil {
-		return 0, fmt.Errorf("%w: the package makes the user topdog; by hand: systemd-sysusers topdog.conf", err)
+		return 0, 0, fmt.Errorf("%w: the package makes the user topdog; by hand: systemd-sysusers topdog.conf", err)
 	}
-	return strconv.Atoi(u.Uid)
+	if uid, err = strconv.Atoi(u.Uid); err == nil {
+		gid, err = strconv.Atoi(u.Gid)
+	}
+	return uid, gid, err
 }
 
 // stopOn returns a file that can be read once one of the signals has come. The holder waits for files, and for
