@@ -21,7 +21,9 @@ import (
 type admission struct {
 	memory   *admissionMemory
 	inKernel bool
-	before   [admissionReasons]uint64 // what was counted for the daemon that had it before
+	// unlimited is why the kernel does not do it; "" where it does, or nobody has asked it to.
+	unlimited string
+	before    [admissionReasons]uint64 // what was counted for the daemon that had it before
 }
 
 // admissionMemory is what the program in the kernel and the daemon share.
@@ -85,6 +87,10 @@ func (c *Conn) share(fd int) error {
 // Know has the packets of a board limited by themselves, and not with those of strangers. A packet of it
 // was proven to be its own.
 func (c *Conn) Know(board netip.Addr) { c.admission.know(board) }
+
+// Unlimited says why no program in the kernel limits what comes; "" if one does, or if the Conn was opened without a
+// holder.
+func (c *Conn) Unlimited() string { return c.admission.unlimited }
 
 // place returns the place of a board, and its address as it is in a packet.
 func (m *admissionMemory) place(from netip.Addr) (*bucket, uint32) {

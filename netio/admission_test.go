@@ -3,6 +3,8 @@ package netio
 import (
 	"net"
 	"net/netip"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,21 +83,70 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestAdmissionInKernel sends to a board whose holder has put the program on the interface.
-func TestAdmissionInKernel(t *testing.T) {
-	l := newLAN(t, 3)
-	a, b := l.boards[0], l.boards[1]
-	g, err := on(a, func() (*Holder, error) {
+// openAdmitting has a holder open sockets that only take what is of the group.
+func (b *board) openAdmitting(t *testing.T) *Conn {
+	t.Helper()
+	g, err := on(b, func() (*Holder, error) {
 		return StartHolder(holderCommand, HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Tag: testTag, Method: HoldLifetime})
 	})
 	must(t, err)
 	t.Cleanup(func() { g.Close() })
-	conn, err := on(a, func() (*Conn, error) {
-		return g.OpenSockets(Options{Interface: "eth0", Local: a.addr, Group: testGroup, Floating: []netip.Addr{testVIP}})
+	conn, err := on(b, func() (*Conn, error) {
+		return g.OpenSockets(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Floating: []netip.Addr{testVIP}})
 	})
 	must(t, err)
+	return conn
+}
+
+// TestAdmissionByReaders has the kernel refuse the program, since others have all places of the interface.
+func TestAdmissionByReaders(t *testing.T) {
+	const places = 64 // of an interface at most: BPF_MPROG_MAX in include/linux/bpf_mprog.h of Linux
+	l := newLAN(t, 2)
+	a := l.boards[0]
+	a.do(t, func() error {
+		eth0, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		for range places {
+			k, err := newKernelAdmission([]bind{{to: testGroup}}, testTag+1, eth0.Index)
+			if err != nil {
+				return nil // they have all
+			}
+			t.Cleanup(func() {
+				k.detach()
+				closeAll([]int{k.array})
+			})
+		}
+		return nil
+	})
+	conn := a.openAdmitting(t)
+	if why := conn.Unlimited(); !strings.Contains(why, "attach the program topdog_admit: ") || conn.admission.inKernel {
+		t.Fatalf("no kernel limits what comes because of %q", why)
+	}
+	var admitted atomic.Int64
+	go conn.Serve(func(Datagram) { admitted.Add(1) })
+	t.Cleanup(func() { conn.Close() })
+	stranger := openForeign(t, l.boards[1])
+	eventually(t, "the bridge forwards", func() bool {
+		sendBytes(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+		return admitted.Load() > 0
+	})
+	eventually(t, "more comes than strangers may say", func() bool {
+		for range admissionBurst {
+			sendBytes(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+		}
+		return conn.Drops().OverRate > 0
+	})
+}
+
+// TestAdmissionInKernel sends to a board whose holder has put the program on the interface.
+func TestAdmissionInKernel(t *testing.T) {
+	l := newLAN(t, 3)
+	a, b := l.boards[0], l.boards[1]
+	conn := a.openAdmitting(t)
 	if !conn.admission.inKernel {
-		t.Skip("the kernel attaches no program (Linux 6.6 and newer do)")
+		t.Skipf("the kernel attaches no program: %s", conn.Unlimited())
 	}
 	in := &inbox{Conn: conn, name: "board", got: make(chan string, 1<<14)}
 	go conn.Serve(func(d Datagram) {
@@ -169,22 +220,31 @@ func TestAdmissionInKernel(t *testing.T) {
 			t.Errorf("%d were dropped for their rate, and %d did not fit", d.OverRate, d.Overflows)
 		}
 	})
-	t.Run("others", func(t *testing.T) { // the program is for one port only
-		var other *net.UDPConn
-		a.do(t, func() (err error) {
-			other, err = net.ListenUDP("udp4", &net.UDPAddr{IP: a.addr.AsSlice(), Port: testPort + 1})
-			return err
+	// The program is for the sockets of the group only. Another address may have the same port, and what this board
+	// forwards may be for any.
+	second := netip.MustParsePrefix("10.77.0.50/24")
+	a.addAddr(t, "eth0", second)
+	for name, to := range map[string]netip.AddrPort{
+		"another port":    netip.AddrPortFrom(a.addr, testPort+1),
+		"another address": netip.AddrPortFrom(second.Addr(), testPort),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var other *net.UDPConn
+			a.do(t, func() (err error) {
+				other, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(to))
+				return err
+			})
+			defer other.Close()
+			for _, ttl := range []int{64, 255} {
+				sendBytes(t, stranger, ttl, []byte("x"), to)
+			}
+			must(t, other.SetReadDeadline(time.Now().Add(testTimeout)))
+			for range 2 {
+				_, err := other.Read(make([]byte, 10))
+				must(t, err)
+			}
 		})
-		defer other.Close()
-		for _, ttl := range []int{64, 255} {
-			sendBytes(t, stranger, ttl, []byte("x"), netip.AddrPortFrom(a.addr, testPort+1))
-		}
-		must(t, other.SetReadDeadline(time.Now().Add(testTimeout)))
-		for range 2 {
-			_, err := other.Read(make([]byte, 10))
-			must(t, err)
-		}
-	})
+	}
 }
 
 // TestOverflow: what finds no room in a socket is counted, from when a Conn is opened.

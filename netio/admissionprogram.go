@@ -1,8 +1,7 @@
 package netio
 
 import (
-	"fmt"
-	"net/netip"
+	"encoding/binary"
 	"os"
 	"unsafe"
 
@@ -11,12 +10,13 @@ import (
 	"topdog/wire"
 )
 
-// admissionProgram makes the program that limits what reaches the sockets of a group. It drops what is for the group's
-// port and no packet of the group, and what comes faster than admission allows. It passes everything else.
+// admissionProgram makes the program that limits what reaches the sockets of a group. It drops what is for one of them
+// and no packet of the group, and what comes faster than admission allows. It passes everything else, also what
+// this board forwards.
 type admissionProgram struct {
-	port  uint16
-	tag   wire.GroupTag
-	array int // has an admissionMemory
+	sockets []bind
+	tag     wire.GroupTag
+	array   int // has an admissionMemory
 }
 
 // Where things are in packets, from the header of IP and from that of UDP on.
@@ -61,7 +61,14 @@ func (p admissionProgram) tcx() []instruction {
 	a.shift(r7, 2)
 	a.copyFromPacket(r7, udpBytes, stackUDP, "pass")
 	a.load(unix.BPF_H, r1, r10, stackUDP+udpTarget)
-	a.jump(unix.BPF_JNE, r1, networkOrder(p.port), "pass")
+	a.jump(unix.BPF_JNE, r1, networkOrder(p.sockets[0].to.Port()), "pass") // all have it
+	a.load(unix.BPF_W, r1, r10, stackIP+ipTarget)
+	for _, socket := range p.sockets {
+		to := socket.to.Addr().As4()
+		a.jump(unix.BPF_JEQ, r1, int32(binary.NativeEndian.Uint32(to[:])), "ours")
+	}
+	a.always("pass")
+	a.label("ours")
 	a.mapValue(r9, p.array)
 	p.check(a)
 	p.limit(a)
@@ -148,13 +155,13 @@ type kernelAdmission struct {
 }
 
 // newKernelAdmission puts the program on an interface.
-func newKernelAdmission(group netip.AddrPort, tag wire.GroupTag, ifindex int) (k kernelAdmission, err error) {
+func newKernelAdmission(sockets []bind, tag wire.GroupTag, ifindex int) (k kernelAdmission, err error) {
 	array, err := newArray("topdog_admit", int(unsafe.Sizeof(admissionMemory{})))
 	if err != nil {
 		return k, err
 	}
 	defer array.Close()
-	p := admissionProgram{port: group.Port(), tag: tag, array: int(array.Fd())}
+	p := admissionProgram{sockets: sockets, tag: tag, array: int(array.Fd())}
 	program, err := loadProgram("topdog_admit", unix.BPF_PROG_TYPE_SCHED_CLS, unix.BPF_TCX_INGRESS, p.tcx())
 	if err != nil {
 		return k, err
@@ -162,7 +169,7 @@ func newKernelAdmission(group netip.AddrPort, tag wire.GroupTag, ifindex int) (k
 	defer unix.Close(program)
 	link, err := attachProgram(program, ifindex, unix.BPF_TCX_INGRESS, 0)
 	if err != nil {
-		return k, fmt.Errorf("attach the program topdog_admit: %w", err)
+		return k, explainBPF("attach the program topdog_admit", err)
 	}
 	if k.array, err = unix.FcntlInt(array.Fd(), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		detachProgram(link)

@@ -52,7 +52,7 @@ func attendService(path, uid string) error {
 // service is a holder on a board that is a service.
 type testService struct {
 	*board
-	*holder
+	*subprocess
 	path string
 }
 
@@ -63,7 +63,7 @@ func startService(t *testing.T, b *board, uid int) *testService {
 	must(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &testService{board: b, path: filepath.Join(dir, "socket")}
-	s.holder = startProcess(t, b, fmt.Sprintf("%s=%s:%d", serviceVariable, s.path, uid))
+	s.subprocess = startProcess(t, b, fmt.Sprintf("%s=%s:%d", serviceVariable, s.path, uid))
 	s.hears(t, "ready")
 	return s
 }

@@ -121,7 +121,7 @@ func (h *holding) openSockets(payload []byte) (answer []byte, given []int, err e
 	if h.sender, err = openSender(o, h.sockets.index); err != nil {
 		return nil, nil, fmt.Errorf("open a socket for the pre-signed RESIGN: %w", err)
 	}
-	return nil, h.sockets.files, nil
+	return []byte(h.sockets.unlimited), h.sockets.files, nil
 }
 
 // openSender opens a socket that sends as that of the group does, but from a port of its own: the one of the group must be

@@ -171,7 +171,7 @@ func TestFence(t *testing.T) {
 				f.Released()
 				b.wantAnswers(t, "released", true)
 				f.Begin(NoEnd)
-				f.put(leaseFired) // by the companion
+				f.put(leaseFired) // by the holder
 				b.wantAnswers(t, "fired", false)
 				if !f.Fired() || extend(f, NoEnd) || extend(f, Now()+longLease) {
 					t.Error("what was fired can be opened again")
@@ -319,7 +319,7 @@ func TestNoFence(t *testing.T) {
 }
 
 // BenchmarkExtend is what a heartbeat pays for the lease: moving its end, in memory that the
-// kernel's programs read as well, or that only the companion does, and the companion's timer.
+// kernel's programs read as well, or that only the holder does, and the holder's timer.
 func BenchmarkExtend(b *testing.B) {
 	for _, kind := range append(testedFences(b), FenceNone) {
 		b.Run(kind.String(), func(b *testing.B) {

@@ -34,15 +34,15 @@ func TestFrozenThenKilled(t *testing.T) {
 				must(t, err)
 				return found
 			}
-			daemon, companion := startArmedAs(t, b, strconv.Itoa(int(method))+beating)
+			daemon, holder := startArmedAs(t, b, strconv.Itoa(int(method))+beating)
 			eventually(t, "the address is answered", func() bool { return answers(testVIP) })
 			// Before it has its name it does not ignore the SIGHUP with which the kernel continues it below.
-			eventually(t, "the companion has begun", func() bool {
-				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", companion))
+			eventually(t, "the holder has begun", func() bool {
+				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", holder))
 				return string(name) == "topdog-holder\n"
 			})
 
-			must(t, syscall.Kill(companion, syscall.SIGSTOP))
+			must(t, syscall.Kill(holder, syscall.SIGSTOP))
 			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
 			frozen := Now()
 			eventually(t, "the address is silent", func() bool { return !answers(testVIP) })
@@ -55,12 +55,12 @@ func TestFrozenThenKilled(t *testing.T) {
 					t.Error("the address is answered after the end of the lease")
 				}
 			}
-			if !b.has(t, "", testVIP) || processState(t, companion) != "T" {
+			if !b.has(t, "", testVIP) || processState(t, holder) != "T" {
 				t.Error("something else than the fence has silenced it")
 			}
 			eventually(t, "the board's own address is answered", func() bool { return answers(b.addr) })
 
-			// The kernel continues the companion then, see TestDaemonKilledCompanionFrozen.
+			// The kernel continues the holder then, see TestDaemonKilledHolderFrozen.
 			must(t, daemon.cmd.Process.Kill())
 			for silent := true; silent && b.has(t, "", testVIP); {
 				silent = !answers(testVIP)
@@ -68,19 +68,19 @@ func TestFrozenThenKilled(t *testing.T) {
 					t.Error("the fence was gone before the address")
 				}
 			}
-			eventually(t, "the companion has ended", func() bool { return gone(companion) })
+			eventually(t, "the holder has ended", func() bool { return gone(holder) })
 			wantNothingLeft(t, b)
 		})
 	}
 }
 
-// TestAllKilled kills daemon and companion, and starts them again, ten times.
+// TestAllKilled kills daemon and holder, and starts them again, ten times.
 func TestAllKilled(t *testing.T) {
 	kinds := testedFences(t)
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
 	for range 10 {
-		daemon, companion := startArmed(t, b, HoldTUN)
+		daemon, holder := startArmed(t, b, HoldTUN)
 		if kinds[0] == FenceTCX {
 			eth0 := b.link(t, "eth0").Index
 			for _, attach := range []uint32{unix.BPF_TCX_INGRESS, unix.BPF_TCX_EGRESS} {
@@ -89,12 +89,12 @@ func TestAllKilled(t *testing.T) {
 				}
 			}
 		}
-		must(t, syscall.Kill(companion, syscall.SIGSTOP)) // so that it does not act first
+		must(t, syscall.Kill(holder, syscall.SIGSTOP)) // so that it does not act first
 		must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
-		must(t, syscall.Kill(companion, syscall.SIGKILL))
+		must(t, syscall.Kill(holder, syscall.SIGKILL))
 		must(t, daemon.cmd.Process.Kill())
 		daemon.cmd.Wait()
-		eventually(t, "both have ended", func() bool { return gone(companion) })
+		eventually(t, "both have ended", func() bool { return gone(holder) })
 		wantNothingLeft(t, b)
 	}
 }
@@ -195,21 +195,21 @@ func TestFrozenThenAllKilled(t *testing.T) {
 	busy := keepBusy(t)
 	defer busy()
 	for range 5 {
-		for _, companionFirst := range []bool{true, false} {
-			daemon, companion := startArmedAs(t, b, strconv.Itoa(int(HoldTUN))+beating)
+		for _, holderFirst := range []bool{true, false} {
+			daemon, holder := startArmedAs(t, b, strconv.Itoa(int(HoldTUN))+beating)
 			eventually(t, "the address is answered", func() bool { ask(); return answered.Load() > 0 })
 			eventually(t, "the daemon has no device of its own any more", func() bool {
 				return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", daemon.cmd.Process.Pid), "/dev/net/tun")) == 0
 			})
-			must(t, syscall.Kill(companion, syscall.SIGSTOP))
+			must(t, syscall.Kill(holder, syscall.SIGSTOP))
 			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
 			until(Now() + beatenLease)
 			eventually(t, "the address is silent", func() bool { answered.Store(0); ask(); time.Sleep(silence); return answered.Load() == 0 })
 			if !b.has(t, "", testVIP) {
 				t.Error("something else than the fence has silenced it")
 			}
-			kill := []func() error{func() error { return syscall.Kill(companion, syscall.SIGKILL) }, daemon.cmd.Process.Kill}
-			if !companionFirst {
+			kill := []func() error{func() error { return syscall.Kill(holder, syscall.SIGKILL) }, daemon.cmd.Process.Kill}
+			if !holderFirst {
 				slices.Reverse(kill)
 			}
 			for _, k := range kill {
@@ -220,10 +220,10 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			}
 			ask()
 			daemon.cmd.Wait()
-			eventually(t, "both have ended", func() bool { return gone(companion) })
+			eventually(t, "both have ended", func() bool { return gone(holder) })
 			wantNothingLeft(t, b)
 			if n := answered.Load(); n > 0 {
-				t.Errorf("companion first: %t: the address was answered %d times by a board that was dead", companionFirst, n)
+				t.Errorf("holder first: %t: the address was answered %d times by a board that was dead", holderFirst, n)
 			}
 			answered.Store(0)
 		}

@@ -338,11 +338,11 @@ func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, files, err := h.askFiles(h.main, askSockets, message, answerWithin)
+	unlimited, files, err := h.askFiles(h.main, askSockets, message, answerWithin)
 	if err != nil {
 		return nil, err
 	}
-	return inherit(o, files)
+	return inherit(o, files, string(unlimited))
 }
 
 // OpenGatewayLane opens the way by which a process without rights asks the default gateway, see InheritGatewayAsker.

@@ -32,7 +32,7 @@ type holderRequest byte
 const (
 	askFence       holderRequest = 1 + iota // make the fence and its lease: the memory and the timer of the lease come with the answer
 	askCover                                // coverRequest: put the fence on interfaces
-	askSockets                              // socketsRequest: the sockets of the group come with the answer, and after them the memory of admission, if a program in the kernel keeps it
+	askSockets                              // socketsRequest: the sockets of the group come with the answer, and after them the memory of admission if a program in the kernel keeps it; else the answer says why none does
 	askFloating                             // floatingRequest: prepare to hold the addresses
 	askAcquire                              // acquire them
 	askRelease                              // release them

@@ -191,7 +191,7 @@ func (b *guardedBoard) wantResign(t *testing.T) {
 	}
 }
 
-// wantQuiet wants the neighbour to have heard nothing of a companion that has ended.
+// wantQuiet wants the neighbour to have heard nothing of a holder that has ended.
 func (b *guardedBoard) wantQuiet(t *testing.T) {
 	t.Helper()
 	marker := []byte("nothing came before this")
@@ -609,7 +609,7 @@ func openFiles(t testing.TB) int {
 	return len(entries)
 }
 
-// TestProgramText: what a companion drops must come back from the program's file as it was.
+// TestProgramText: what a holder drops must come back from the program's file as it was.
 func TestProgramText(t *testing.T) {
 	// The lines of proc_pid_smaps(5) that matter, of a position-independent program.
 	const smaps = `01000000-01400000 r-xp 00001000 fe:00 1234    /usr/bin/topdog

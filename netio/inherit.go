@@ -19,6 +19,8 @@ type heldSockets struct {
 	index     int // of the interface when they were opened
 	files     []int
 	admission kernelAdmission
+	// unlimited is why no program in the kernel limits what comes.
+	unlimited string
 }
 
 // openHeld opens the sockets of a Conn, as files that nothing reads.
@@ -47,10 +49,13 @@ func openHeld(o Options, tag wire.GroupTag) (held heldSockets, err error) {
 		return held, nil
 	}
 	// Where the kernel has no such programs, the readers do it.
-	if admission, err := newKernelAdmission(o.Group, tag, c.index); err == nil {
-		held.admission = admission
-		held.files = append(held.files, admission.array)
+	admission, err := newKernelAdmission(c.binds(), tag, c.index)
+	if err != nil {
+		held.unlimited = err.Error()
+		return held, nil
 	}
+	held.admission = admission
+	held.files = append(held.files, admission.array)
 	return held, nil
 }
 
@@ -70,9 +75,10 @@ func (h *heldSockets) close() {
 }
 
 // inherit returns a Conn of sockets that openHeld has opened with the same options. It takes the files over.
-func inherit(o Options, files []int) (*Conn, error) {
+func inherit(o Options, files []int, unlimited string) (*Conn, error) {
 	c, err := newConn(o)
 	if err == nil {
+		c.admission.unlimited = unlimited
 		err = c.inherit(files)
 	} else {
 		closeAll(files)

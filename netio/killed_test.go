@@ -31,7 +31,7 @@ const (
 )
 
 // holdArmed is the test binary as a daemon with an armed switch and a fence: it holds the address,
-// says the number of the companion's process, and waits for its end.
+// says the number of the holder's process, and waits for its end.
 func holdArmed(method string) error {
 	method, beats := strings.CutSuffix(method, beating)
 	n, err := strconv.Atoi(method)
@@ -90,29 +90,29 @@ func holdArmed(method string) error {
 	return errors.Join(g.floating.Release(), g.close(), conn.Close())
 }
 
-// startArmed starts such a daemon on a board, and returns the companion's process.
-func startArmed(t testing.TB, b *board, method HoldMethod) (h *holder, companion int) {
+// startArmed starts such a daemon on a board, and returns the holder's process.
+func startArmed(t testing.TB, b *board, method HoldMethod) (h *subprocess, holder int) {
 	t.Helper()
 	return startArmedAs(t, b, strconv.Itoa(int(method)))
 }
 
-func startArmedAs(t testing.TB, b *board, value string) (h *holder, companion int) {
+func startArmedAs(t testing.TB, b *board, value string) (h *subprocess, holder int) {
 	t.Helper()
 	h = startProcess(t, b, armedVariable+"="+value)
 	must(t, h.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
 	if !h.lines.Scan() {
 		t.Fatal("the daemon says nothing")
 	}
-	companion, err := strconv.Atoi(h.lines.Text())
+	holder, err := strconv.Atoi(h.lines.Text())
 	must(t, err)
-	return h, companion
+	return h, holder
 }
 
 // killableBoard is a board with a daemon that can be killed.
 type killableBoard struct {
 	guardedBoard
-	daemon    *holder
-	companion int
+	daemon *subprocess
+	holder int
 }
 
 func newKillableBoard(t *testing.T, method HoldMethod) *killableBoard {
@@ -128,19 +128,19 @@ func newKillableBoard(t *testing.T, method HoldMethod) *killableBoard {
 	must(t, err)
 	b.untilHeard(t, conn)
 	must(t, conn.Close())
-	b.daemon, b.companion = startArmed(t, b.board, method)
+	b.daemon, b.holder = startArmed(t, b.board, method)
 	return b
 }
 
-// untilInformed waits until the companion has what it was given.
+// untilInformed waits until the holder has what it was given.
 func (b *killableBoard) untilInformed(t *testing.T) {
 	t.Helper()
-	eventually(t, "the companion has the bundle, as the daemon has", func() bool {
+	eventually(t, "the holder has the bundle, as the daemon has", func() bool {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", b.daemon.cmd.Process.Pid))
 		must(t, err)
 		return slices.ContainsFunc(files, func(file string) bool {
 			to, err := os.Readlink(file)
-			return err == nil && strings.HasPrefix(to, "socket:") && len(glob(t, fmt.Sprintf("/proc/%d/fd/*", b.companion), to)) > 0
+			return err == nil && strings.HasPrefix(to, "socket:") && len(glob(t, fmt.Sprintf("/proc/%d/fd/*", b.holder), to)) > 0
 		})
 	})
 }
@@ -152,7 +152,7 @@ func TestDaemonKilled(t *testing.T) {
 			must(t, b.daemon.cmd.Process.Kill())
 			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 			b.wantResign(t)
-			eventually(t, "the companion has ended", func() bool { return gone(b.companion) })
+			eventually(t, "the holder has ended", func() bool { return gone(b.holder) })
 			eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
 		})
 	}
@@ -170,15 +170,15 @@ func TestDeviceIsTheHolders(t *testing.T) {
 	b.wantResign(t)
 }
 
-// TestDaemonKilledCompanionFrozen: a companion is a process group of its own, and the
+// TestDaemonKilledHolderFrozen: a holder is a process group of its own, and the
 // kernel continues a stopped group that is orphaned.
-func TestDaemonKilledCompanionFrozen(t *testing.T) {
+func TestDaemonKilledHolderFrozen(t *testing.T) {
 	b := newKillableBoard(t, HoldTUN)
 	b.untilInformed(t)
-	must(t, syscall.Kill(b.companion, syscall.SIGSTOP))
+	must(t, syscall.Kill(b.holder, syscall.SIGSTOP))
 	// The kernel counts a process as stopped when its last thread is.
-	eventually(t, "all threads of the companion stand still", func() bool {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", b.companion))
+	eventually(t, "all threads of the holder stand still", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", b.holder))
 		must(t, err)
 		return !slices.ContainsFunc(threads, func(dir string) bool {
 			tid, err := strconv.Atoi(filepath.Base(dir))
@@ -191,7 +191,7 @@ func TestDaemonKilledCompanionFrozen(t *testing.T) {
 	b.wantResign(t)
 }
 
-// TestDaemonRestarted has the next daemon begin while the companion of the killed one
+// TestDaemonRestarted has the next daemon begin while the holder of the killed one
 // still sends: neither the port nor the device may be in its way.
 func TestDaemonRestarted(t *testing.T) {
 	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
@@ -200,9 +200,9 @@ func TestDaemonRestarted(t *testing.T) {
 			must(t, b.daemon.cmd.Process.Kill())
 			b.daemon.cmd.Wait()
 			next, _ := startArmed(t, b.board, method)
-			eventually(t, "the former companion has ended", func() bool { return gone(b.companion) })
+			eventually(t, "the former holder has ended", func() bool { return gone(b.holder) })
 			if method == HoldTUN && !b.has(t, "", testVIP) {
-				t.Error("the former companion removed the address of the next daemon")
+				t.Error("the former holder removed the address of the next daemon")
 			}
 			must(t, next.cmd.Process.Kill())
 			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
@@ -210,12 +210,12 @@ func TestDaemonRestarted(t *testing.T) {
 	}
 }
 
-// TestDaemonStops has a daemon release the address itself, and end its companion.
+// TestDaemonStops has a daemon release the address itself, and end its holder.
 func TestDaemonStops(t *testing.T) {
 	b := newKillableBoard(t, HoldTUN)
 	must(t, b.daemon.stdin.Close())
 	must(t, b.daemon.cmd.Wait())
-	if b.has(t, "", testVIP) || b.hasLink(t, DefaultDevice) || !gone(b.companion) {
+	if b.has(t, "", testVIP) || b.hasLink(t, DefaultDevice) || !gone(b.holder) {
 		t.Error("the daemon left something behind")
 	}
 	b.conn = openInbox(t, "board", b.board, Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup})

@@ -167,7 +167,7 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// TestExpireAfterExtend has the machine stand still until after the companion had to wake. The companion runs first,
+// TestExpireAfterExtend has the machine stand still until after the holder had to wake. The holder runs first,
 // and the daemon extends the lease while that waits, also by the same end if the majority was not heard.
 func TestExpireAfterExtend(t *testing.T) {
 	for _, test := range []struct {
@@ -192,13 +192,13 @@ func TestExpireAfterExtend(t *testing.T) {
 			ended := make(chan bool)
 			go func() { ended <- l.expire() }()
 			if test.end != nil {
-				for began := Now(); Now()-began < time.Millisecond; { // until the companion waits
+				for began := Now(); Now()-began < time.Millisecond; { // until the holder waits
 					runtime.Gosched()
 				}
 				test.extended = l.Extend(test.end(end), Now()+longLease) // false if this machine stood still
 			}
 			if got := <-ended; got == test.extended {
-				t.Errorf("extended: %t, and the companion ends the lease: %t", test.extended, got)
+				t.Errorf("extended: %t, and the holder ends the lease: %t", test.extended, got)
 			}
 			if l.Fired() == test.extended {
 				t.Errorf("extended: %t, fired: %t", test.extended, l.Fired())

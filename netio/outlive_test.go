@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// With -race, a process sleeps for a second before it ends; a companion must not.
+	// With -race, a process sleeps for a second before it ends; a holder must not.
 	if os.Getenv("GORACE") == "" {
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
@@ -91,15 +91,15 @@ func hold(method string) error {
 	return nil
 }
 
-// holder is a running process that holds the address on a board.
-type holder struct {
+// subprocess is a running process of this test binary.
+type subprocess struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
 	stdout *os.File
 	lines  *bufio.Scanner
 }
 
-func startHolder(t testing.TB, b *board, method HoldMethod) *holder {
+func startHolding(t testing.TB, b *board, method HoldMethod) *subprocess {
 	t.Helper()
 	h := startProcess(t, b, holdVariable+"="+strconv.Itoa(int(method)))
 	h.says(t, "acquired")
@@ -107,9 +107,9 @@ func startHolder(t testing.TB, b *board, method HoldMethod) *holder {
 }
 
 // startProcess starts the test binary on a board, as what the variable makes of it.
-func startProcess(t testing.TB, b *board, variable string) *holder {
+func startProcess(t testing.TB, b *board, variable string) *subprocess {
 	t.Helper()
-	h := &holder{cmd: exec.Command("/proc/self/exe")}
+	h := &subprocess{cmd: exec.Command("/proc/self/exe")}
 	h.cmd.Env = append(os.Environ(), variable)
 	h.cmd.Stderr = os.Stderr
 	stdout, err := h.cmd.StdoutPipe()
@@ -123,16 +123,16 @@ func startProcess(t testing.TB, b *board, variable string) *holder {
 	return h
 }
 
-func (h *holder) says(t testing.TB, want string) {
+func (h *subprocess) says(t testing.TB, want string) {
 	t.Helper()
 	must(t, h.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
 	if !h.lines.Scan() || h.lines.Text() != want {
-		t.Fatalf("the holder said %q, want %q", h.lines.Text(), want)
+		t.Fatalf("the process said %q, want %q", h.lines.Text(), want)
 	}
 }
 
 // end makes sure that the process is gone. It may be called more than once.
-func (h *holder) end() {
+func (h *subprocess) end() {
 	if h.cmd.ProcessState == nil {
 		h.cmd.Process.Kill()
 		h.cmd.Wait()
@@ -144,14 +144,14 @@ func TestAddressDoesNotOutlive(t *testing.T) {
 	for _, method := range testedMethods {
 		t.Run("SIGKILL "+method.String(), func(t *testing.T) {
 			b := newLAN(t, 1).boards[0]
-			h := startHolder(t, b, method)
+			h := startHolding(t, b, method)
 			must(t, h.cmd.Process.Kill())
 			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		})
 	}
 	t.Run("SIGSTOP, SIGCONT", func(t *testing.T) {
 		b := newLAN(t, 1).boards[0]
-		h := startHolder(t, b, HoldTUN)
+		h := startHolding(t, b, HoldTUN)
 		must(t, h.cmd.Process.Signal(syscall.SIGSTOP))
 		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		must(t, h.cmd.Process.Signal(syscall.SIGCONT))
@@ -205,7 +205,7 @@ func outlive(t testing.TB, l *lan, method HoldMethod, signal syscall.Signal) (re
 	b, client := l.boards[0], l.boards[1]
 	gone := addressGone(t, b.ns, testVIP)
 	defer gone.stop()
-	h := startHolder(t, b, method)
+	h := startHolding(t, b, method)
 	defer h.end()
 
 	eth0 := client.link(t, "eth0")

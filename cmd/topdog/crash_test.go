@@ -142,13 +142,13 @@ func TestBoardFrozen(t *testing.T) {
 	c := newCluster(t, 3, nil)
 	c.start(c.boards...)
 	old := c.agree()
-	companion := old.companion()
+	holder := old.holder()
 	s, err := old.Status()
 	must(t, err)
 	fenced := s.Defences[0].Kind == console.DefenceFence && s.Defences[0].On
 
 	frozen := time.Now()
-	must(t, syscall.Kill(companion, syscall.SIGSTOP))
+	must(t, syscall.Kill(holder, syscall.SIGSTOP))
 	old.signal(syscall.SIGSTOP)
 	c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 })
 	c.answeredByOther(old) // which defends the address by announcing it
@@ -164,7 +164,7 @@ func TestBoardFrozen(t *testing.T) {
 
 	// The switch wakes up first, late, and has nothing left to let go of.
 	woken := time.Now()
-	must(t, syscall.Kill(companion, syscall.SIGCONT))
+	must(t, syscall.Kill(holder, syscall.SIGCONT))
 	old.signal(syscall.SIGCONT)
 	c.agreeOn(leader, c.boards...)
 	c.twoHoldersAtMost(woken, 0)
@@ -178,7 +178,7 @@ func TestHolderKilled(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	leader := c.agree()
-	holder := leader.companion()
+	holder := leader.holder()
 	leader.withoutHolder = true
 	killed := time.Now()
 	must(t, syscall.Kill(holder, syscall.SIGKILL))
@@ -193,7 +193,7 @@ func TestHolderFrozen(t *testing.T) {
 	c := newCluster(t, 2, nil)
 	c.start(c.boards...)
 	leader := c.agree()
-	holder := leader.companion()
+	holder := leader.holder()
 	leader.withoutHolder = true
 	frozen := time.Now()
 	must(t, syscall.Kill(holder, syscall.SIGSTOP))
@@ -208,11 +208,11 @@ func TestHolderFrozen(t *testing.T) {
 	leader.untilLogged("which has the address and the sockets, has ended or stands still")
 }
 
-// companion returns the process of the board's dead man's switch.
-func (b *board) companion() (pid int) {
+// holder returns the process of the holder, which has the dead man's switch.
+func (b *board) holder() (pid int) {
 	b.c.t.Helper()
 	b.c.until(b.String()+" has a dead man's switch", func() string {
-		if pid = b.findCompanion(); pid == 0 {
+		if pid = b.findHolder(); pid == 0 {
 			return "there is no such process"
 		}
 		return ""
@@ -220,8 +220,8 @@ func (b *board) companion() (pid int) {
 	return pid
 }
 
-// findCompanion returns the living process of the board's dead man's switch, or 0.
-func (b *board) findCompanion() int { return b.findPart("topdog-holder") }
+// findHolder returns the process of the holder if it lives, or 0.
+func (b *board) findHolder() int { return b.findPart("topdog-holder") }
 
 // findPart returns the living process of that name that the board's daemon has started, or had started; or 0.
 func (b *board) findPart(name string) int {

@@ -43,7 +43,7 @@ func BenchmarkFootprint(b *testing.B) {
 }
 
 // BenchmarkFootprintOfPage measures the memory of the leader of ten boards: of the daemon and of the
-// companion of its dead man's switch, and again with its page beside them, at first while nobody looks, and then
+// holder with its dead man's switch, and again with its page beside them, at first while nobody looks, and then
 // while a browser asks as pages do. Beside them runs a small program that serves HTTP and is asked the same. The board
 // has a copy of the program for itself, as in life, since what processes share is divided among them.
 func BenchmarkFootprintOfPage(b *testing.B) {
@@ -69,7 +69,7 @@ func BenchmarkFootprintOfPage(b *testing.B) {
 	for b.Loop() {
 		c.watchFor(asked)
 		report("daemon", memoryOf(b, one.PID()))
-		report("switch", memoryOf(b, one.companion()))
+		report("switch", memoryOf(b, one.holder()))
 		report("starter", memoryOf(b, one.starter()))
 		page, err := c.LAN.Board(1).Start(b.Context(), one.Program.Path, []string{"page", "--config", one.ConfigFile()})
 		must(b, err)
@@ -79,7 +79,7 @@ func BenchmarkFootprintOfPage(b *testing.B) {
 		report("page-calm", memoryOf(b, page.PID))
 		served := c.browse(2, 1, 9254, page.PID, asked)
 		report("daemon-beside-page", memoryOf(b, one.PID()))
-		report("switch-beside-page", memoryOf(b, one.companion()))
+		report("switch-beside-page", memoryOf(b, one.holder()))
 		report("page", served.median())
 		report("page-at-most", served.most())
 		b.ReportMetric(served.median().private, "page-private-MB")

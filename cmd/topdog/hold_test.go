@@ -81,7 +81,7 @@ func TestCleanup(t *testing.T) {
 	}
 	c.undisturbed(began, b)
 
-	must(t, syscall.Kill(b.companion(), syscall.SIGKILL))
+	must(t, syscall.Kill(b.holder(), syscall.SIGKILL))
 	b.signal(syscall.SIGKILL)
 	b.gone()
 	o := b.topdog("cleanup")

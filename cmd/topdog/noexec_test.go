@@ -51,7 +51,7 @@ func TestDaemonExecutesNothing(t *testing.T) {
 			}
 		}
 	}
-	for _, pid := range []int{leader.starter(), leader.checker(), leader.companion()} {
+	for _, pid := range []int{leader.starter(), leader.checker(), leader.holder()} {
 		if text := threads(t, pid)[0]; !strings.Contains(text, "Seccomp:\t0\n") {
 			t.Errorf("process %d may not execute anything either:\n%s", pid, text)
 		}

@@ -60,12 +60,12 @@ func TestTwoDaemonsOnOneBoard(t *testing.T) {
 	began := time.Now()
 	kill := func(b *board) {
 		t.Helper()
-		companion := b.companion()
+		holder := b.holder()
 		b.signal(syscall.SIGKILL)
 		b.gone()
 		// systemd cleans up when all processes of the unit have ended.
 		c.until("the dead man's switch of "+b.String()+" has ended", func() string {
-			if _, alive := parentOf(companion); alive {
+			if _, alive := parentOf(holder); alive {
 				return "it has not"
 			}
 			return ""

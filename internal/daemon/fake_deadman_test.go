@@ -14,8 +14,8 @@ import (
 
 // fakeFence is a lease in virtual time. Nothing in a kernel enforces it, unless closes says so.
 type fakeFence struct {
-	board     *fakeBoard
-	companion *fakeDeadman // that runs; nil for none
+	board   *fakeBoard
+	running *fakeDeadman // that runs; nil for none
 
 	mu       sync.Mutex
 	armed    bool // the lease has begun
@@ -23,7 +23,7 @@ type fakeFence struct {
 	end      time.Duration // of the lease, on the board's clock
 	lease    time.Duration // how far away that was when it was set last; 0 is for ever
 	timer    *time.Timer
-	later    bool // the companion was to look later than at the end of a lease
+	later    bool // the holder was to look later than at the end of a lease
 	disarmed int  // how often the address was released
 	closes   bool // the kernel drops what is for the address
 	shut     bool // by the daemon
@@ -34,7 +34,7 @@ type fakeFence struct {
 }
 
 // fakeDeadman is a switch that works in virtual time. It sends the RESIGN from
-// a port of its own, as a companion does, and keeps what it is told.
+// a port of its own, as a holder does, and keeps what it is told.
 type fakeDeadman struct {
 	*fakeFence
 	lost chan struct{}
@@ -59,7 +59,7 @@ func withSwitch(b *fakeBoard) func() *fakeDeadman {
 
 func newFakeDeadman(b *fakeBoard) *fakeDeadman {
 	d := &fakeDeadman{fakeFence: b.fence, lost: make(chan struct{})}
-	b.fence.companion = d
+	b.fence.running = d
 	return d
 }
 
@@ -110,10 +110,10 @@ func (f *fakeFence) watch(until time.Duration) {
 // expire is when the lease runs out.
 func (f *fakeFence) expire() {
 	f.mu.Lock()
-	companion := f.companion
+	running := f.running
 	f.mu.Unlock()
-	if companion != nil {
-		companion.fire()
+	if running != nil {
+		running.fire()
 	}
 }
 
@@ -233,8 +233,8 @@ func (d *fakeDeadman) Close() error {
 	defer d.mu.Unlock()
 	if !d.closed {
 		d.closed = true
-		if d.companion == d {
-			d.companion = nil
+		if d.running == d {
+			d.running = nil
 		}
 	}
 	return nil

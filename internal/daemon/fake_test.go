@@ -55,6 +55,7 @@ type fakeBoard struct {
 	acquireFails error
 	openFails    error         // of the holder
 	mute         bool          // what it sends is lost
+	unlimited    string        // why its kernel drops no flood
 	overflows    atomic.Uint64 // packets for which its sockets had no room
 	deaf         bool          // what is sent to it is lost
 	clockOff     float64
@@ -358,6 +359,7 @@ func (t *fakeTransport) Rejoin() error {
 
 func (t *fakeTransport) Drain()             {}
 func (t *fakeTransport) Know(netip.Addr)    {}
+func (t *fakeTransport) Unlimited() string  { return t.board.unlimited }
 func (t *fakeTransport) Drops() netio.Drops { return netio.Drops{Overflows: t.board.overflows.Load()} }
 
 func (t *fakeTransport) Close() error {

@@ -37,6 +37,7 @@ type group struct {
 	local       netip.Addr     // the address that the transport was opened for
 	readers     sync.WaitGroup // of the transport
 	screen      screen         // keeps junk from the inbox
+	unlimited   string         // why the kernel drops no floods, as it was logged last
 	inbox       chan *packet   // from the readers to the loop
 	free        chan *packet   // back
 	multicastAt time.Duration  // when multicast was heard last, or the group joined
@@ -149,6 +150,12 @@ func (g *group) forget() {
 // open begins to receive.
 func (g *group) open(t Transport, local netip.Addr) {
 	g.transport, g.local = t, local
+	if why := t.Unlimited(); why != g.unlimited {
+		g.unlimited = why
+		if why != "" {
+			g.reporter.log.Infof("the kernel drops no floods, so this daemon does, which takes more time: %s", why)
+		}
+	}
 	g.changes++
 	g.multicastAt = g.now()
 	g.readers.Go(func() {

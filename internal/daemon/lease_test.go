@@ -294,7 +294,7 @@ func TestLateHeartbeatOpensNoFence(t *testing.T) {
 		const interval = time.Second
 		_, _, three, latest := l.armedThree(func(c *config.Config) { c.Interval = interval })
 		fence := latest().fakeFence
-		fence.get(func() { fence.companion = nil }) // the switch stands still as well
+		fence.get(func() { fence.running = nil }) // the switch stands still as well
 		said := three.says(t)
 		heartbeats := func() (n int) {
 			for _, m := range said() {
@@ -389,11 +389,11 @@ func TestSwitchLooksAtTheEnd(t *testing.T) {
 			for len(said()) == 0 { // until a heartbeat has left
 				pass(100 * time.Microsecond)
 			}
-			d.get(func() { d.closes, d.companion = true, nil }) // the companion stands still as well
+			d.get(func() { d.closes, d.running = true, nil }) // the holder stands still as well
 			three.freeze(still)
 			pass(still + 3*time.Millisecond)
 			d.get(func() {
-				if d.companion = d; d.later {
+				if d.running = d; d.later {
 					t.Errorf("%v: the switch is to look later than at the end", still)
 				}
 			})

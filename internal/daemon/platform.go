@@ -28,6 +28,7 @@ type Transport interface {
 	Drain()
 	Drops() netio.Drops
 	Know(board netip.Addr)
+	Unlimited() string
 	Close() error
 }
 

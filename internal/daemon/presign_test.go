@@ -111,7 +111,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 		pass(200 * time.Millisecond)
 		l.wantHolders(3)
 		if count() == before {
-			t.Error("the companion sends from an address that is gone")
+			t.Error("the holder sends from an address that is gone")
 		}
 	})
 }
@@ -124,7 +124,7 @@ func rivalOf(b *fakeBoard) *wire.Message {
 	}, Hello: wire.Hello{Interval: time.Second}}
 }
 
-// TestOldPlanIsBetterThanNone has the companion refuse a new plan. That is no reason to
+// TestOldPlanIsBetterThanNone has the holder refuse a new plan. That is no reason to
 // let a leader be deposed that runs.
 func TestOldPlanIsBetterThanNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {

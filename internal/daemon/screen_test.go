@@ -123,3 +123,20 @@ func TestLostPacketsExcuseTheLeader(t *testing.T) {
 		t.Errorf("the leader is replaced after %v, and after %v if packets were lost; want one heartbeat more", none, some)
 	}
 }
+
+// TestNoFloodDroppedByTheKernel has a board say once that its kernel drops no flood, however often its link comes and goes.
+func TestNoFloodDroppedByTheKernel(t *testing.T) {
+	const why = "attach the program topdog_admit: invalid argument (the kernel is too old)"
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.unlimited = why })
+		two := l.board(2, nil)
+		pass(time.Second)
+		for _, up := range []bool{false, true} {
+			one.change(func(s *netio.Snapshot) { s.Link.Up = up })
+			pass(time.Second)
+		}
+		const line = "the kernel drops no floods, so this daemon does, which takes more time: "
+		one.wantLog(t, line+why, 1)
+		two.wantLog(t, line, 0)
+	})
+}

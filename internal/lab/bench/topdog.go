@@ -163,7 +163,7 @@ func (s *topdog) configure(b *board, v variant) ([]string, error) {
 func (s *topdog) config(b *board) string { return filepath.Join(b.Dir, "topdog.toml") }
 func (s *topdog) socket(b *board) string { return filepath.Join(b.Dir, "s") }
 
-// daemon is the process that was started, and not its companion: that is there
+// daemon is the process that was started, and not its holder: that is there
 // for the case that this one dies or freezes.
 func (s *topdog) daemon(b *board, _ []int) []int { return []int{b.PID()} }
 

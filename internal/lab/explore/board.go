@@ -14,7 +14,7 @@ type board struct {
 	clock  clock
 	kernel kernel
 	daemon daemon
-	toggle companion
+	toggle deadman
 
 	incarnation wire.Incarnation // of the last daemon
 	reign       reign
@@ -68,16 +68,16 @@ type kernel struct {
 	cable   bool
 }
 
-// companion is the switch.
-type companion struct {
+// deadman is the switch.
+type deadman struct {
 	dead, paused bool
-	step         companionStep
+	step         deadmanStep
 	at           time.Duration // when it takes its next step
 	seen         election.Instant
-	plan         *packet       // the RESIGN in the newest plan that was sent to it; nil for none
-	release      *packet       // the one in the plan that it carries out
-	resigns      int           // how often it has sent that
-	after        companionStep // what it does after the RESIGN; only for a seeded bug
+	plan         *packet     // the RESIGN in the newest plan that was sent to it; nil for none
+	release      *packet     // the one in the plan that it carries out
+	resigns      int         // how often it has sent that
+	after        deadmanStep // what it does after the RESIGN; only for a seeded bug
 }
 
 // reign is what the judge knows of a board that leads, and no board does.

@@ -10,7 +10,7 @@
 // steps: it looks whether its switch has fired, reads the clock, hands an event to the core,
 // sends each message, adds and removes the address, sets the timer of the switch, swaps the lease
 // word (daemon.go). The switch reads the word, swaps it, removes the address and sends the
-// RESIGN (companion.go, after netio). The kernel answers for the address as long as it is there
+// RESIGN (deadman.go, after netio). The kernel answers for the address as long as it is there
 // and the fence is open, which is until the clock has passed the lease word. It answers ARP
 // requests too (network.go).
 //

@@ -112,7 +112,7 @@ func (w *world) mayResume(x *wait) bool {
 	b := &w.boards[x.board]
 	switch x.fault {
 	case killDaemon:
-		return b.toggle.step == companionWaits && !b.kernel.closed
+		return b.toggle.step == deadmanWaits && !b.kernel.closed
 	default:
 		return true
 	}
@@ -152,7 +152,7 @@ func (w *world) apply(h happening, c choice) {
 	case powerOff:
 		b.daemon.die()
 		b.kernel = kernel{cable: b.kernel.cable}
-		b.toggle = companion{}
+		b.toggle = deadman{}
 	case unplug:
 		b.kernel.cable = false
 		b.daemon.insert(step{kind: stepCheck}, step{kind: stepRead}, step{kind: stepUnplugged})

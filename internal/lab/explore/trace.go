@@ -46,7 +46,7 @@ func (w *world) traceStep(b *board, s *step) {
 }
 
 func (w *world) traceToggle(b *board) {
-	w.tracef("the switch of board %d %s", b.id, companionNames[b.toggle.step])
+	w.tracef("the switch of board %d %s", b.id, deadmanNames[b.toggle.step])
 }
 
 func (w *world) traceChange(b *board, c election.Change) {
@@ -62,7 +62,7 @@ func (w *world) doing(h happening) string {
 	case w.tracer == nil:
 		return ""
 	case h.kind == happensSwitch:
-		return ", before its switch " + companionNames[b.toggle.step]
+		return ", before its switch " + deadmanNames[b.toggle.step]
 	case len(b.daemon.steps) > 0:
 		return ", before its daemon " + stepNames[b.daemon.steps[0].kind]
 	default:

@@ -187,7 +187,7 @@ func (w *world) start(b *board) {
 	w.lives++
 	b.incarnation = wire.Incarnation(w.lives)
 	b.kernel = kernel{cable: b.kernel.cable, word: wordIdle}
-	b.toggle = companion{}
+	b.toggle = deadman{}
 	now := b.clock.local(w.now)
 	cfg := election.Config{
 		ID: b.id, Incarnation: b.incarnation, Priority: election.DefaultPriority,

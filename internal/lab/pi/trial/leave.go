@@ -15,8 +15,8 @@ import (
 // leader may be late, and so rightly.
 var errStoodStill = errors.New("it stood still while it was upgraded, and was replaced")
 
-// stoodStillLines are what the second board, or the last one that replaced it, logs then. If the companion
-// of the second board ran, that one resigned for it. Otherwise the last board found out.
+// stoodStillLines are what the second board, or the last one that replaced it, logs then. If the dead man's
+// switch of the second board ran, that one resigned for it. Otherwise the last board found out.
 var stoodStillLines = []struct {
 	board int
 	line  string
@@ -25,21 +25,26 @@ var stoodStillLines = []struct {
 	{last, "was replaced although it was alive"},
 }
 
+// upgrades is how often the leader is upgraded at most. On a machine with much else to do, an emulated board has stood
+// still twice.
+const upgrades = 5
+
 // upgrade installs the newer package on the leader, which is the second board. To unpack it is much work for an
 // emulated board, which may stand still meanwhile. Then it gets the lead back, and is upgraded once more.
-func (t *trial) upgrade(ctx context.Context) (string, error) {
-	detail, err := t.upgradeLeader(ctx)
-	if !errors.Is(err, errStoodStill) {
-		return detail, err
+func (t *trial) upgrade(ctx context.Context) (detail string, err error) {
+	for range upgrades {
+		if detail, err = t.upgradeLeader(ctx); !errors.Is(err, errStoodStill) {
+			return detail, err
+		}
+		fmt.Fprintf(t.Out, "(%v) ", err)
+		if _, err := t.board(last).Run(ctx, "topdog resign"); err != nil {
+			return "", err
+		}
+		if _, err := t.awaitLeader(ctx, second); err != nil {
+			return "", err
+		}
 	}
-	fmt.Fprintf(t.Out, "(%v) ", err)
-	if _, err := t.board(last).Run(ctx, "topdog resign"); err != nil {
-		return "", err
-	}
-	if _, err := t.awaitLeader(ctx, second); err != nil {
-		return "", err
-	}
-	return t.upgradeLeader(ctx)
+	return "", fmt.Errorf("%w, in all %d upgrades", err, upgrades)
 }
 
 func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
@@ -55,7 +60,7 @@ func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 	if _, err := t.awaitLeader(ctx, last); err != nil {
 		return "", err
 	}
-	// The companion of a daemon that stands still hands over as well, which proves nothing here.
+	// The dead man's switch of a daemon that stands still hands over as well, which proves nothing here.
 	switch now, err := t.stoodStill(ctx); {
 	case err != nil:
 		return "", err

@@ -6,21 +6,21 @@ import (
 	"topdog/wire"
 )
 
-// companionStep is what the switch does next (internal package netio, companion.go and
+// deadmanStep is what the switch does next (internal package netio, deadman.go and
 // lease.go): it reads the word, swaps it, removes the address, and sends the RESIGN.
-type companionStep uint8
+type deadmanStep uint8
 
 const (
-	companionWaits companionStep = iota
-	companionSwaps
-	companionEnds // the daemon has ended, whatever the word says
-	companionRemoves
-	companionSends
+	deadmanWaits deadmanStep = iota
+	deadmanSwaps
+	deadmanEnds // the daemon has ended, whatever the word says
+	deadmanRemoves
+	deadmanSends
 )
 
-var companionNames = [...]string{
-	companionWaits: "wakes and reads the lease word", companionSwaps: "swaps the lease word",
-	companionEnds: "fires, since the daemon has ended", companionRemoves: "removes the address", companionSends: "sends the RESIGN",
+var deadmanNames = [...]string{
+	deadmanWaits: "wakes and reads the lease word", deadmanSwaps: "swaps the lease word",
+	deadmanEnds: "fires, since the daemon has ended", deadmanRemoves: "removes the address", deadmanSends: "sends the RESIGN",
 }
 
 const (
@@ -38,7 +38,7 @@ func (b *board) toggleAt(now time.Duration) (at time.Duration, ok bool) {
 	switch {
 	case t.dead || t.paused || b.kernel.off:
 		return 0, false
-	case t.step != companionWaits:
+	case t.step != deadmanWaits:
 		return max(now, t.at), true
 	case b.kernel.closed:
 		return max(now, t.at), true
@@ -54,21 +54,21 @@ func (w *world) runToggle(b *board) {
 	t.at = w.now + busy
 	w.traceToggle(b)
 	switch t.step {
-	case companionWaits:
+	case deadmanWaits:
 		w.toggleWakes(b)
-	case companionSwaps:
+	case deadmanSwaps:
 		if b.kernel.word != t.seen {
-			t.step = companionWaits
+			t.step = deadmanWaits
 			break
 		}
 		b.kernel.word = wordFired
-		t.step = companionRemoves
-	case companionEnds:
+		t.step = deadmanRemoves
+	case deadmanEnds:
 		b.kernel.word = wordFired
-		t.step = companionRemoves
-	case companionRemoves:
+		t.step = deadmanRemoves
+	case deadmanRemoves:
 		w.toggleRemoves(b)
-	case companionSends:
+	case deadmanSends:
 		w.toggleSends(b)
 	}
 	w.remarkable = true
@@ -84,7 +84,7 @@ func (w *world) toggleWakes(b *board) {
 	case b.kernel.closed:
 		b.kernel.closed = false
 		if t.seen > wordIdle {
-			t.step = companionEnds
+			t.step = deadmanEnds
 		}
 	default:
 		b.kernel.timer = 0
@@ -94,18 +94,18 @@ func (w *world) toggleWakes(b *board) {
 		if now-end > frozenAfter {
 			t.at = w.now + daemonWakes
 		}
-		t.step = companionSwaps
+		t.step = deadmanSwaps
 	}
-	if w.bug == bugResignFirst && t.step != companionWaits {
-		t.after, t.step = t.step, companionSends
+	if w.bug == bugResignFirst && t.step != deadmanWaits {
+		t.after, t.step = t.step, deadmanSends
 	}
 }
 
 func (w *world) toggleRemoves(b *board) {
 	t := &b.toggle
-	t.step = companionSends
+	t.step = deadmanSends
 	if w.bug == bugResignFirst {
-		t.step = companionWaits
+		t.step = deadmanWaits
 	}
 	if b.kernel.word != wordFired {
 		return // the daemon knows by now; an address that is here was acquired since
@@ -127,7 +127,7 @@ func (w *world) toggleSends(b *board) {
 		t.at = w.now + resignPause
 		return
 	}
-	t.resigns, t.step = 0, companionWaits
+	t.resigns, t.step = 0, deadmanWaits
 	if w.bug == bugResignFirst {
 		t.step = t.after
 	}
