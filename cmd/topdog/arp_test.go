@@ -29,7 +29,7 @@ func TestForgedARP(t *testing.T) {
 	}))
 	t.Cleanup(func() { forged.Close() })
 
-	const claims = 10 // the bucket of announcements has five, and two more a second
+	const claims = 20
 	_, before := c.asker.Gaps(0)
 	began := time.Now()
 	for range claims {

@@ -11,6 +11,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/observe"
 )
 
 // disturbance is something that happens to a leader, and how it ends.
@@ -214,19 +215,12 @@ func (f *figures) add(outage, overlap, pause time.Duration) {
 func (f *figures) report(b *testing.B) {
 	slices.Sort(f.outages)
 	b.ReportMetric(0, "ns/op") // says nothing here
-	b.ReportMetric(ms(quantile(f.outages, 0.5)), "median-ms")
-	b.ReportMetric(ms(quantile(f.outages, 0.95)), "p95-ms")
+	b.ReportMetric(ms(observe.Percentile(f.outages, 50)), "median-ms")
+	b.ReportMetric(ms(observe.Percentile(f.outages, 95)), "p95-ms")
 	b.ReportMetric(ms(f.outages[len(f.outages)-1]), "max-ms")
 	b.ReportMetric(ms(slices.Max(f.overlaps)), "two-holders-ms")
 	// How much of it all may be the fault of the machine that measures.
 	b.ReportMetric(ms(slices.Max(f.pauses)), "late-ms")
-}
-
-// quantile returns the smallest of the sorted values that at least the fraction
-// q of them does not exceed.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	n := int(q*float64(len(sorted)) + 0.999999)
-	return sorted[min(max(n, 1), len(sorted))-1]
 }
 
 // build builds the program as it is released.

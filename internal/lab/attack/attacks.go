@@ -1,9 +1,12 @@
 package attack
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"time"
 
 	"topdog/internal/lab/cluster"
@@ -40,6 +43,7 @@ func attacks() []attack {
 		byUser("status-connect", "a user connects, asks and closes, eight at a time", "connect"),
 		byUser("silent", "a user holds 60 silent connections", "silent"),
 		attack{Key: "bind", Title: "a user takes the port while the daemon restarts: until it is back", unable: topdogOnly, run: bindDuringRestart},
+		attack{Key: "bind-holder", Title: "a user takes the port while the daemon restarts, beside a holder that is a service: until it is back", quick: true, lacks: soon, unable: thisTopdog, run: bindBesideHolder},
 		attack{Key: "cold-arp", Title: "somebody answers for the address at a cold start: until one leads", unable: topdogOnly, run: coldARP},
 		attack{Key: "cold-arp-take", Title: "somebody answers for the address at a cold start, with take_in_use: until one leads", lacks: soon, unable: thisTopdog, run: coldARPTaken},
 		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, lacks: soon, unable: topdogOnly, run: clones},
@@ -163,6 +167,47 @@ func bindDuringRestart(ctx context.Context, s *scene, o options) (r Result, err 
 		return r, err
 	}
 	follower := others(s.Boards(), leader)[0]
+	return s.bind(ctx, o, follower, func() error { return s.Start(follower) })
+}
+
+// bindBesideHolder does the same to a follower whose holder goes on meanwhile, as the units of the package have it.
+func bindBesideHolder(ctx context.Context, s *scene, o options) (r Result, err error) {
+	leader, err := s.Leader(ctx)
+	if err != nil {
+		return r, err
+	}
+	follower := others(s.Boards(), leader)[0]
+	holder, err := s.NewDaemon(follower.Number)
+	if err != nil {
+		return r, err
+	}
+	if err := s.Kill(follower); err != nil {
+		return r, err
+	}
+	socket := filepath.Join(holder.Dir, "h")
+	launch := func(d *cluster.Daemon, verb string, args ...string) error {
+		argv, _, err := s.Topdog(follower, verb)
+		if err != nil || !d.Ended(settleTimeout) {
+			return cmp.Or(err, fmt.Errorf("%s has not ended", d.Name))
+		}
+		return d.Launch(argv[0], append(argv[1:], args...))
+	}
+	restart := func() error { return launch(follower, "run", "--holder", socket) }
+	if err := errors.Join(launch(holder, "holder", "--socket", socket, "--user", "root"), restart()); err != nil {
+		return r, err
+	}
+	if _, err := s.settle(ctx); err != nil {
+		return r, err
+	}
+	o.lasts = max(o.lasts, restartFor)
+	return s.bind(ctx, o, follower, restart)
+}
+
+// restartFor is for how long a restart is watched, at least.
+const restartFor = 5 * time.Second
+
+// bind kills the daemon of a follower, while a user of its board waits for the port, and restarts it.
+func (s *scene) bind(ctx context.Context, o options, follower *cluster.Daemon, restart func() error) (r Result, err error) {
 	p, err := startUser(ctx, follower.Host, user{Does: "bind", Port: wire.DefaultGroup.Port(), For: o.lasts})
 	if err != nil {
 		return r, err
@@ -175,7 +220,7 @@ func bindDuringRestart(ctx context.Context, s *scene, o options) (r Result, err 
 		return r, fmt.Errorf("%s has not ended", follower.Name)
 	}
 	<-time.After(userNotices)
-	if err := s.Start(follower); err != nil {
+	if err := restart(); err != nil {
 		return r, err
 	}
 	s.until(ctx, &r, began, o.lasts, func() bool {

@@ -13,6 +13,7 @@ import (
 
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 )
 
 // Result is what became of an attack. Times are nanoseconds in JSON.
@@ -206,15 +207,7 @@ func (a *statusAsker) end() (median, most time.Duration, failed int) {
 	a.stop()
 	a.done.Wait()
 	slices.Sort(a.took)
-	return quantile(a.took, 0.5), quantile(a.took, 1), a.failed
-}
-
-// quantile returns the value below which a share of a sorted list is; 0 of none.
-func quantile(sorted []time.Duration, share float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
+	return observe.Percentile(a.took, 50), observe.Percentile(a.took, 100), a.failed
 }
 
 // sends is the effort of the laptop.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"topdog/internal/lab/observe"
 )
 
 // The tables of a page of docs/ stand between these lines.
@@ -72,7 +74,7 @@ func times(x Result) []string {
 	if x.Never {
 		return []string{x.took(), "-", "-", "1"}
 	}
-	return []string{millis(quantile(x.Took, 0.5)), millis(quantile(x.Took, 0.95)), millis(quantile(x.Took, 1)), fmt.Sprint(len(x.Took))}
+	return []string{millis(observe.Percentile(x.Took, 50)), millis(observe.Percentile(x.Took, 95)), millis(observe.Percentile(x.Took, 100)), fmt.Sprint(len(x.Took))}
 }
 
 // table writes a row for each attack. What two builds have is before / after.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/observe"
 )
 
 // report is all that was measured.
@@ -117,7 +118,7 @@ func (x Result) took() string {
 	case n == 1:
 		return millis(x.Took[0])
 	}
-	return fmt.Sprintf("%s, p95 %s, most %s", millis(quantile(x.Took, 0.5)), millis(quantile(x.Took, 0.95)), millis(quantile(x.Took, 1)))
+	return fmt.Sprintf("%s, p95 %s, most %s", millis(observe.Percentile(x.Took, 50)), millis(observe.Percentile(x.Took, 95)), millis(observe.Percentile(x.Took, 100)))
 }
 
 // text is the row as a line of its own.

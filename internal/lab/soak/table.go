@@ -6,6 +6,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"topdog/internal/lab/observe"
 )
 
 // row is what came of all trials with one kind of fault.
@@ -71,7 +73,7 @@ func (t *table) write(w io.Writer, kinds []kind) error {
 		}
 		slices.Sort(r.outages)
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", k.title, r.trials, r.onLeader, r.moves, r.needless,
-			quantile(r.outages, 0.5), quantile(r.outages, 0.95), quantile(r.outages, 1), millis(r.two), millis(r.settled))
+			percentile(r.outages, 50), percentile(r.outages, 95), percentile(r.outages, 100), millis(r.two), millis(r.settled))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -81,10 +83,10 @@ func (t *table) write(w io.Writer, kinds []kind) error {
 	return err
 }
 
-// quantile returns the value below which a share of a sorted list is.
-func quantile(sorted []time.Duration, share float64) string {
-	if len(sorted) == 0 {
+// percentile is one of times in ascending order, as observe.Percentile has it, or "-" of none.
+func percentile(ascending []time.Duration, p int) string {
+	if len(ascending) == 0 {
 		return "-"
 	}
-	return millis(sorted[min(len(sorted)-1, int(share*float64(len(sorted))))])
+	return millis(observe.Percentile(ascending, p))
 }
