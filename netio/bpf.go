@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file speaks bpf(2), as far as the fence and admission need it: six commands. A library for it would
+// This file speaks bpf(2), as far as the fence and admission need it: seven commands. A library for it would
 // make the program larger by a sixth.
 
 // bpfMap is the attribute of BPF_MAP_CREATE.
@@ -40,6 +40,14 @@ type bpfLink struct {
 
 // bpfDetach is the attribute of BPF_LINK_DETACH.
 type bpfDetach struct{ link uint32 }
+
+// bpfQuery is the attribute of BPF_PROG_QUERY.
+type bpfQuery struct {
+	ifindex, attach uint32
+
+	_ [2]uint32 // flags
+	_ [6]uint64 // what is attached, which nobody asks for here
+}
 
 // callBPF makes the system call.
 func callBPF[T any](command int, attribute *T) (fd int, err error) {
@@ -100,6 +108,13 @@ func detachProgram(link int) {
 	// It fails if the interface is gone, and the program with it.
 	_, _ = callBPF(unix.BPF_LINK_DETACH, &bpfDetach{uint32(link)})
 	unix.Close(link)
+}
+
+// knowsAttach returns an error if the kernel knows no such place for a program on an interface. It asks, which
+// changes nothing.
+func knowsAttach(ifindex int, attach uint32) error {
+	_, err := callBPF(unix.BPF_PROG_QUERY, &bpfQuery{ifindex: uint32(ifindex), attach: attach})
+	return err
 }
 
 func explainBPF(what string, err error) error {
