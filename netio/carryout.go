@@ -191,6 +191,10 @@ func (h *holding) changeAddresses(asked holderRequest) (answer []byte, err error
 		return nil, errNoLease
 	case asked == askAcquire:
 		err = floating.Acquire()
+		answer = []byte{0}
+		if err == nil && h.announceAll(floating.options.Addresses) {
+			answer[0] = 1
+		}
 	default:
 		var restored bool
 		restored, err = floating.Renew()
@@ -200,6 +204,24 @@ func (h *holding) changeAddresses(asked holderRequest) (answer []byte, err error
 		}
 	}
 	return append(answer, floating.Device()...), err
+}
+
+// announceAll announces the addresses that were just acquired: nobody looks for them here before that, and to be asked for it
+// takes longer than it does. It reports whether all were announced. To acquire them may have taken until after the
+// end of the lease.
+func (h *holding) announceAll(addresses []netip.Prefix) bool {
+	h.mu.Lock()
+	announcer, fence := h.announcer, h.fence
+	h.mu.Unlock()
+	if announcer == nil {
+		return false
+	}
+	for _, p := range addresses {
+		if !fence.lasts() || announcer.Announce(p.Addr()) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func (h *holding) prepareResign(payload []byte) error {

@@ -112,6 +112,7 @@ func (f *HeldFence) Close() error {
 type HeldAddresses struct {
 	holder *Holder
 	state  floatingState
+	addrs  []netip.Addr
 
 	mu     sync.Mutex
 	device string
@@ -128,6 +129,9 @@ func (h *Holder) OpenFloating(iface string, addresses []netip.Prefix) (*HeldAddr
 		return nil, err
 	}
 	f := &HeldAddresses{holder: h}
+	for _, p := range addresses {
+		f.addrs = append(f.addrs, p.Addr())
+	}
 	if err := json.Unmarshal(answer, &f.state); err != nil {
 		return nil, fmt.Errorf("netio: the holder's answer about the addresses is %q: %w", answer, err)
 	}
@@ -135,13 +139,16 @@ func (h *Holder) OpenFloating(iface string, addresses []netip.Prefix) (*HeldAddr
 	return f, nil
 }
 
-// Acquire adds the addresses; see FloatingIP.Acquire.
+// Acquire adds the addresses; see FloatingIP.Acquire. It announces them as well, if it can, so the first
+// HeldAnnouncer.Announce of each does nothing more.
 func (f *HeldAddresses) Acquire() error {
 	answer, err := f.holder.do(askAcquire, nil)
-	if err == nil {
-		f.moved(string(answer))
+	if err != nil || len(answer) < 1 {
+		return err
 	}
-	return err
+	f.moved(string(answer[1:]))
+	f.holder.announcedBy(f.addrs, answer[0] != 0)
+	return nil
 }
 
 // Renew starts the lifetimes over; see FloatingIP.Renew.
@@ -163,6 +170,7 @@ func (f *HeldAddresses) moved(device string) {
 // Release removes the addresses; see FloatingIP.Release. If the holder has ended, a TUN device goes with it, and the
 // addresses with that: until then there is an error.
 func (f *HeldAddresses) Release() error {
+	f.holder.announcedBy(nil, false)
 	_, err := f.holder.do(askRelease, nil)
 	if errors.Is(err, errHolderLost) && f.state.Method == HoldTUN && f.holder.ended {
 		return f.awaitGone()
@@ -204,8 +212,30 @@ func (f *HeldAddresses) Close() error { return nil }
 // HeldAnnouncer is an Announcer that a holder has.
 type HeldAnnouncer struct{ holder *Holder }
 
+// announcedBy enters which addresses were announced when they were acquired.
+func (h *Holder) announcedBy(addrs []netip.Addr, all bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.announced = h.announced[:0]
+	if all {
+		h.announced = append(h.announced, addrs...)
+	}
+}
+
+// hasAnnounced reports whether an address was announced when it was acquired, the first time that it is asked for.
+func (h *Holder) hasAnnounced(addr netip.Addr) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := slices.Index(h.announced, addr)
+	if i >= 0 {
+		h.announced = slices.Delete(h.announced, i, i+1)
+	}
+	return i >= 0
+}
+
 // OpenAnnouncer opens what reaches the neighbours; see the function of that name.
 func (h *Holder) OpenAnnouncer(index int) (*HeldAnnouncer, error) {
+	h.announcedBy(nil, false) // on another interface
 	if _, err := h.do(askAnnouncer, appendIndex(nil, index)); err != nil {
 		return nil, err
 	}
@@ -214,6 +244,9 @@ func (h *Holder) OpenAnnouncer(index int) (*HeldAnnouncer, error) {
 
 // Announce tells every neighbour that addr is here.
 func (a *HeldAnnouncer) Announce(addr netip.Addr) error {
+	if a.holder.hasAnnounced(addr) {
+		return nil
+	}
 	_, err := a.holder.do(askAnnounce, appendAddr(nil, addr))
 	return err
 }

@@ -34,7 +34,7 @@ const (
 	askCover                                // coverRequest: put the fence on interfaces
 	askSockets                              // socketsRequest: the sockets of the group come with the answer, and after them the memory of admission if a program in the kernel keeps it; else the answer says why none does
 	askFloating                             // floatingRequest: prepare to hold the addresses
-	askAcquire                              // acquire them
+	askAcquire                              // acquire them, and announce them; the answer has 1 if it did, and the device
 	askRelease                              // release them
 	askRenew                                // start their lifetimes over
 	askResign                               // PreparedResign: what is sent when the daemon no longer can
@@ -133,6 +133,8 @@ type Holder struct {
 	programs int        // the bundle that keeps the fence; -1 for none
 	rival    func(netip.Addr, net.HardwareAddr)
 	answered func(ARPAnswer)
+	// announced are the addresses that the holder announced when it acquired them, until the daemon asks it to.
+	announced []netip.Addr
 
 	lose   sync.Once
 	lost   chan struct{}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -366,6 +367,68 @@ func TestMachineFrozen(t *testing.T) {
 		t.Error("the daemon never came in time")
 	}
 	t.Logf("came in time %d times", extended)
+}
+
+// TestAcquiringAnnounces: the neighbours hear of an address that was acquired without a request for it, and the next
+// request says nothing twice.
+func TestAcquiringAnnounces(t *testing.T) {
+	l := newLAN(t, 2)
+	b := &guardedBoard{board: l.boards[0]}
+	other := openTestAnnouncer(t, l.boards[1])
+	claims := make(chan string, 64)
+	other.Rivals([]netip.Addr{testVIP}, func(_ netip.Addr, mac net.HardwareAddr) { claims <- mac.String() })
+	b.guard = b.startGuard(t, HoldLifetime)
+	t.Cleanup(func() { b.close() })
+	a, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
+	must(t, err)
+	b.arm()
+	must(t, b.floating.Acquire())
+	eventually(t, "the bridge forwards", func() bool {
+		must(t, a.Announce(testVIP))
+		return len(claims) > 0
+	})
+	heard := func(announcing func()) (n int) {
+		t.Helper()
+		for len(claims) > 0 {
+			<-claims
+		}
+		announcing()
+		for wait := time.After(100 * time.Millisecond); ; {
+			select {
+			case <-claims:
+				n++
+			case <-wait:
+				return n
+			}
+		}
+	}
+	heard(func() {}) // what is still on its way
+	once := len(announcements(hardwareAddr{}, testVIP))
+	for what, c := range map[string]struct {
+		do   func()
+		want int
+	}{
+		"announced":                 {func() { must(t, a.Announce(testVIP)) }, once},
+		"acquired":                  {func() { must(t, b.floating.Acquire()) }, once},
+		"acquired, announced":       {func() { must(t, b.floating.Acquire()); must(t, a.Announce(testVIP)) }, once},
+		"acquired, announced twice": {func() { must(t, b.floating.Acquire()); must(t, a.Announce(testVIP)); must(t, a.Announce(testVIP)) }, 2 * once},
+		"acquired, released, acquired": {func() {
+			must(t, b.floating.Acquire())
+			must(t, b.floating.Release())
+			must(t, b.floating.Acquire())
+			must(t, a.Announce(testVIP))
+		}, 2 * once},
+	} {
+		if got := heard(c.do); got != c.want {
+			t.Errorf("%s: the neighbour hears it %d times, want %d", what, got, c.want)
+		}
+		heard(func() { must(t, a.Announce(testVIP)) }) // so that nothing of this one is left for the next
+	}
+	again, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
+	must(t, err)
+	if got := heard(func() { must(t, again.Announce(testVIP)) }); got != once {
+		t.Errorf("on a link that came back, the neighbour hears it %d times, want %d", got, once)
+	}
 }
 
 // TestNothingWithoutALease: a daemon that may not answer for the address gets it neither added nor renewed nor announced,

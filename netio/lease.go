@@ -150,6 +150,12 @@ func (l *lease) Released() {
 // Fired reports whether somebody else than the daemon has ended the lease.
 func (l *lease) Fired() bool { return l.set != leaseFired && l.word.load() == leaseFired }
 
+// lasts reports whether there is a lease that is not over.
+func (l *lease) lasts() bool {
+	word := l.word.load()
+	return word != leaseIdle && word > uint64(Now())
+}
+
 const (
 	// machineFrozenAfter is how late the holder must be itself to conclude that not the
 	// daemon but the machine stood still. Linux wakes a process whose time has come within

@@ -206,3 +206,24 @@ func TestExpireAfterExtend(t *testing.T) {
 		})
 	}
 }
+
+func TestLeaseLasts(t *testing.T) {
+	l, err := newLease(nil)
+	must(t, err)
+	defer l.close()
+	for name, c := range map[string]struct {
+		word uint64
+		want bool
+	}{
+		"none":         {leaseIdle, false},
+		"ended":        {leaseFired, false},
+		"without end":  {leaseForever, true},
+		"for a second": {uint64(Now() + time.Second), true},
+		"just over":    {uint64(Now()), false},
+	} {
+		l.put(c.word)
+		if got := l.lasts(); got != c.want {
+			t.Errorf("%s: it lasts: %t, want %t", name, got, c.want)
+		}
+	}
+}
