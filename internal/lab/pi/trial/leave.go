@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,15 +16,12 @@ import (
 // leader may be late, and so rightly.
 var errStoodStill = errors.New("it stood still while it was upgraded, and was replaced")
 
-// stoodStillLines are what the second board, or the last one that replaced it, logs then. If the dead man's
-// switch of the second board ran, that one resigned for it. Otherwise the last board found out.
-var stoodStillLines = []struct {
-	board int
-	line  string
-}{
-	{second, "this daemon did not run when its next heartbeat was due"},
-	{last, "was replaced although it was alive"},
-}
+// What is logged then. If the dead man's switch of the leader ran, that board resigned for it. Otherwise its successor
+// found out.
+const (
+	leaderStoodStill = "this daemon did not run when its next heartbeat was due"
+	leaderWasAlive   = "was replaced although it was alive"
+)
 
 // upgrades is how often the leader is upgraded at most. On a machine with much else to do, an emulated board has stood
 // still twice.
@@ -37,10 +35,11 @@ func (t *trial) upgrade(ctx context.Context) (detail string, err error) {
 			return detail, err
 		}
 		fmt.Fprintf(t.Out, "(%v) ", err)
-		if _, err := t.board(last).Run(ctx, "topdog resign"); err != nil {
+		stood, err := t.stoodStill(ctx, last, second)
+		if err != nil {
 			return "", err
 		}
-		if _, err := t.awaitLeader(ctx, second); err != nil {
+		if err := t.giveBack(ctx, stood); err != nil {
 			return "", err
 		}
 	}
@@ -49,7 +48,7 @@ func (t *trial) upgrade(ctx context.Context) (detail string, err error) {
 
 func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 	b := t.board(second)
-	before, err := t.stoodStill(ctx)
+	before, err := t.stoodStill(ctx, second, last)
 	if err != nil {
 		return "", err
 	}
@@ -61,7 +60,7 @@ func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// The dead man's switch of a daemon that stands still hands over as well, which proves nothing here.
-	switch now, err := t.stoodStill(ctx); {
+	switch now, err := t.stoodStill(ctx, second, last); {
 	case err != nil:
 		return "", err
 	case now != before:
@@ -89,17 +88,43 @@ func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 	return gap + "; " + after.Version + " runs", t.unitRuns(ctx, b)
 }
 
-// stoodStill is how often each of the stoodStillLines has been logged.
-func (t *trial) stoodStill(ctx context.Context) (counts string, err error) {
-	for _, l := range stoodStillLines {
-		// With none, grep ends with status 1.
-		count, err := t.board(l.board).Run(ctx, fmt.Sprintf("journalctl --no-pager -o cat -u topdog | grep -c '%s' || true", l.line))
-		if err != nil {
-			return "", err
-		}
-		counts += strings.TrimSpace(count) + " "
+// stoodStill is how often a leader has been replaced because it stood still, by what it and its successor have logged
+// since they booted.
+func (t *trial) stoodStill(ctx context.Context, leader, successor int) (int, error) {
+	alone, err := t.logged(ctx, leader, leaderStoodStill)
+	if err != nil {
+		return 0, err
 	}
-	return counts, nil
+	found, err := t.logged(ctx, successor, leaderWasAlive)
+	return alone + found, err
+}
+
+// logged is how many lines with that text the daemon of a board has logged since it booted.
+func (t *trial) logged(ctx context.Context, board int, text string) (int, error) {
+	// With none, grep ends with status 1.
+	out, err := t.board(board).Run(ctx, fmt.Sprintf("journalctl -b --no-pager -o cat -u topdog | grep -c '%s' || true", text))
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil {
+		return 0, fmt.Errorf("count lines of the log of pi%d: %w", board, err)
+	}
+	return n, nil
+}
+
+// giveBack has the last board resign, and the second one lead. A board that stands still is replaced without being
+// asked, and has nothing to resign from then. stood is how often that had happened when the last board was known to lead.
+func (t *trial) giveBack(ctx context.Context, stood int) error {
+	if _, refused := t.board(last).Run(ctx, "topdog resign"); refused != nil {
+		now, err := t.stoodStill(ctx, last, second)
+		if err != nil || now == stood {
+			return errors.Join(refused, err)
+		}
+		fmt.Fprintf(t.Out, "(pi%d stood still before it could resign, and was replaced) ", last)
+	}
+	_, err := t.awaitLeader(ctx, second)
+	return err
 }
 
 // remove removes the package from the leader.

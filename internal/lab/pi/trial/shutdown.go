@@ -53,13 +53,19 @@ func (t *trial) shutDown(ctx context.Context) (string, error) {
 	if err := t.awaitOff(ctx, second); err != nil {
 		return "", err
 	}
+	stood, err := t.logged(ctx, last, leaderStoodStill) // the second board has logged nothing when it boots
+	if err != nil {
+		return "", err
+	}
 	if err := b.PowerOn(); err != nil {
 		return "", err
 	}
 	if err := b.WaitReady(ctx, bootTime); err != nil {
 		return "", err
 	}
-	if _, err := t.awaitLeader(ctx, last); err != nil {
+	if _, err := t.await(ctx, "one board with the address and the leader's light", func(v view) bool {
+		return v.leads(last) || v.leads(second)
+	}); err != nil {
 		return "", err
 	}
 	noted, err := b.Run(ctx, "cat /root/at-stop; systemctl is-active answers topdog-leave; systemctl disable --now answers 2>&1")
@@ -70,11 +76,7 @@ func (t *trial) shutDown(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("when its service was told to stop, %s had these addresses, and should have had its own and not the floating one:\n%s", b.Name(), noted)
 	}
 	// It leads again for what comes next.
-	if _, err := t.board(last).Run(ctx, "topdog resign"); err != nil {
-		return "", err
-	}
-	_, err = t.awaitLeader(ctx, second)
-	return gap, err
+	return gap, t.giveBack(ctx, stood)
 }
 
 // awaitOff waits until a board has shut down and switched itself off.
