@@ -31,7 +31,7 @@ type HeldFence struct {
 
 // OpenFence makes the fence of the holder's addresses.
 func (h *Holder) OpenFence() (*HeldFence, error) {
-	answer, files, err := h.askFiles(h.main, askFence, nil, answerWithin)
+	answer, files, err := h.askFiles(h.main, askFence, nil, prepareWithin)
 	if err != nil {
 		return nil, fmt.Errorf("make the fence: %w", err)
 	}
@@ -124,7 +124,7 @@ func (h *Holder) OpenFloating(iface string, addresses []netip.Prefix) (*HeldAddr
 	if err != nil {
 		return nil, err
 	}
-	answer, err := h.do(askFloating, message)
+	answer, err := h.ask(h.main, askFloating, message, prepareWithin)
 	if err != nil {
 		return nil, err
 	}
@@ -371,7 +371,7 @@ func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlimited, files, err := h.askFiles(h.main, askSockets, message, answerWithin)
+	unlimited, files, err := h.askFiles(h.main, askSockets, message, prepareWithin)
 	if err != nil {
 		return nil, err
 	}

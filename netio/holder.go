@@ -149,6 +149,9 @@ const (
 	// answerWithin is how long the loop waits for the holder. The kernel may keep the holder waiting
 	// that changes an address, for as long as somebody else configures interfaces.
 	answerWithin = time.Second
+	// prepareWithin is how long it waits for what a board needs to begin with: devices and programs, which take their time on a board that
+	// has just been switched on. The watchdog of systemd is more patient.
+	prepareWithin = 3 * time.Second
 	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive, and within what
 	// it answers that. One that does not stands still. Soon its addresses are gone, since nobody renews them.
 	holderAliveWithin = 250 * time.Millisecond
