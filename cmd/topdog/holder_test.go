@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -29,6 +30,11 @@ func TestWaitsForTheHolder(t *testing.T) {
 	run()
 	logged("waiting for the holder", path, "does topdog-holder.service run?")
 
+	// Whoever changes the keys meanwhile is told that no daemon runs: it has them when it does.
+	b.mustKey("the daemon does not run", "add")
+	b.mustKey("the daemon does not run", "first", "--force")
+	b.mustKey("the daemon does not run", "drop", "--force")
+
 	holder, err := c.NewDaemon(1)
 	must(t, err)
 	serve := func() {
@@ -37,6 +43,9 @@ func TestWaitsForTheHolder(t *testing.T) {
 	}
 	serve()
 	b.holds()
+	if o := b.mustKey(b.keys().Signs.String()+" signs", "show"); strings.Contains(o.stdout, "has others") {
+		t.Errorf("the daemon has keys that were changed while it waited: %v", o)
+	}
 
 	must(t, holder.Signal(syscall.SIGKILL))
 	c.until("the daemon ends without its holder", func() string {

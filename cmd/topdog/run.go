@@ -119,6 +119,10 @@ func run(ctx context.Context, path string, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	// It may have waited for the holder for long, and the keys may have been changed meanwhile.
+	if err := cfg.ReadKeys(); err != nil {
+		return err
+	}
 	noExec := refuseExec()
 	if !noExec.On {
 		log.Warnf("%s; whoever takes this daemon over may execute programs", noExec.Text)
