@@ -17,6 +17,9 @@ import (
 const (
 	// askEvery is how often the daemon is asked while a step waits. A board tells its keys every second or so.
 	askEvery = 500 * time.Millisecond
+	// acquainted is how old a daemon is that has heard of the boards that live. They tell of themselves every second, and
+	// less often in a group so large that somebody is heard all the time.
+	acquainted = 5 * time.Second
 	// remembered is for how long a daemon knows of a board that is off.
 	remembered = 24 * time.Hour
 )
@@ -73,8 +76,8 @@ func (b Board) await(ctx context.Context, keys config.Keyring, lacks lacks) erro
 			return err
 		}
 		if err == nil {
-			if now := listed(keys.Fingerprints()); seen.SignsWith != keys.Signs.Fingerprint().String() {
-				return fmt.Errorf("the daemon signs with %s and %s has %s: look at its log", seen.SignsWith, b.KeyFile, now)
+			if !same(&seen, keys) {
+				return fmt.Errorf("the daemon signs with %s%s, and %s has %s: look at its log", seen.SignsWith, also(seen.AlsoAccepts), b.KeyFile, listed(keys.Fingerprints()))
 			}
 			missing := missing(&seen, lacks)
 			if len(missing) == 0 {
@@ -111,6 +114,9 @@ func (b Board) sayHowLong(k *console.Keys) {
 
 // missing names the boards that lack something, those that live first.
 func missing(k *console.Keys, lacks lacks) (lines []string) {
+	if running := time.Duration(k.RunningNs); len(k.Boards) == 0 && running < acquainted {
+		return []string{"  this daemon has just started, and nobody was heard yet"}
+	}
 	boards := slices.Clone(k.Boards)
 	slices.SortStableFunc(boards, func(a, b console.BoardKeys) int { return cmp.Compare(order(a), order(b)) })
 	for i := range boards {

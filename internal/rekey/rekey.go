@@ -42,7 +42,7 @@ func (b Board) Add(ctx context.Context, came *config.Keyring) error {
 	case err != nil:
 		return err
 	case added.IsZero():
-		return b.keep(ctx, fmt.Sprintf("this board has the key %v already", came.Signs.Fingerprint()))
+		return b.keep(ctx, keys, fmt.Sprintf("this board has the key %v already", came.Signs.Fingerprint()))
 	}
 	// A daemon that does not run hears nobody, and nobody hears it.
 	if err := b.await(ctx, keys, canChange); err != nil && !errors.Is(err, console.ErrNotRunning) {
@@ -111,7 +111,7 @@ func (b Board) First(ctx context.Context, fingerprint string) error {
 	}
 	switch {
 	case !next.IsZero() && next == keys.Signs:
-		return b.keep(ctx, fmt.Sprintf("this board signs with the key %s already", fingerprint))
+		return b.keep(ctx, keys, fmt.Sprintf("this board signs with the key %s already", fingerprint))
 	case fingerprint != "" && next.IsZero():
 		return fmt.Errorf("%s has no key %s, it has %v: topdog key add adds one", b.KeyFile, fingerprint, listed(keys.Fingerprints()))
 	case next.IsZero():
@@ -134,9 +134,9 @@ func (b Board) Drop(ctx context.Context, fingerprint string) error {
 	case !named.IsZero() && named == keys.Signs:
 		return fmt.Errorf("this board signs with the key %s: have it sign with the other one first, on all boards (topdog key first)", fingerprint)
 	case fingerprint != "" && named.IsZero():
-		return b.keep(ctx, fmt.Sprintf("this board has no key %s", fingerprint))
+		return b.keep(ctx, keys, fmt.Sprintf("this board has no key %s", fingerprint))
 	case keys.Also.IsZero():
-		return fmt.Errorf("%s has one key only, %v", b.KeyFile, keys.Signs.Fingerprint())
+		return b.keep(ctx, keys, fmt.Sprintf("%s has one key only, %v", b.KeyFile, keys.Signs.Fingerprint()))
 	}
 	if err := b.await(ctx, keys, signsWith(keys.Signs.Fingerprint())); err != nil {
 		return err
@@ -167,15 +167,15 @@ func (b Board) Export(out io.Writer) error {
 }
 
 // keep says that the file has what is wanted, and makes sure that the daemon has it too.
-func (b Board) keep(ctx context.Context, text string) error {
-	if err := b.reload(ctx); err != nil {
+func (b Board) keep(ctx context.Context, keys config.Keyring, text string) error {
+	if err := b.reload(ctx, keys); err != nil {
 		return err
 	}
 	fmt.Fprintln(b.Out, text+"; nothing was changed")
 	return nil
 }
 
-// change writes the key file and has the daemon read it. A daemon that refuses it has the file put back.
+// change writes the key file and has the daemon read it. If the daemon does not have the keys then, the file is put back.
 func (b Board) change(ctx context.Context, from, to config.Keyring, text string) error {
 	unlock, err := lock(b.KeyFile)
 	if err != nil {
@@ -188,21 +188,37 @@ func (b Board) change(ctx context.Context, from, to config.Keyring, text string)
 	if err := setup.ReplaceKeys(b.KeyFile, to); err != nil {
 		return err
 	}
-	if err := b.reload(ctx); err != nil {
+	if err := b.reload(ctx, to); err != nil {
 		return errors.Join(fmt.Errorf("the daemon did not take the keys, so the file is as it was: %w", err), setup.ReplaceKeys(b.KeyFile, from))
 	}
 	fmt.Fprintln(b.Out, text)
 	return nil
 }
 
-// reload has the daemon read the file. One that does not run reads it when it starts.
-func (b Board) reload(ctx context.Context) error {
+// reload has the daemon read the file, and looks whether it has these keys then. What counts is what it has: its answer
+// may have been lost, and it may read another file. One that does not run reads the file when it starts.
+func (b Board) reload(ctx context.Context, want config.Keyring) error {
 	_, err := b.Daemon.ReloadKeys(ctx)
 	if errors.Is(err, console.ErrNotRunning) {
 		fmt.Fprintln(b.Out, "the daemon does not run; it reads the key file when it starts")
 		return nil
 	}
-	return err
+	has, asked := b.Daemon.Keys(context.WithoutCancel(ctx))
+	switch {
+	case asked == nil && same(&has, want):
+		return nil
+	case err != nil:
+		return err
+	case asked != nil:
+		return asked
+	}
+	return fmt.Errorf("it has other keys than %s: it signs with %s%s; look at its log, and at key_file in its configuration", b.KeyFile, has.SignsWith, also(has.AlsoAccepts))
+}
+
+// same reports whether a daemon has these keys.
+func same(has *console.Keys, want config.Keyring) bool {
+	k := want.Fingerprints()
+	return has.SignsWith == text(k.Signs) && has.AlsoAccepts == text(k.Also)
 }
 
 // listed names keys: "030d726e and cc94506b".

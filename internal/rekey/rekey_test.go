@@ -6,7 +6,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -52,6 +55,8 @@ type fakeDaemon struct {
 	boards  []console.BoardKeys
 	running time.Duration
 	refuses error
+	ignores bool // it says that it has read the file, and has not
+	loses   bool // it reads the file, and its answer is lost
 	asked   int
 	onAsk   func(*fakeDaemon)
 }
@@ -70,7 +75,12 @@ func (d *fakeDaemon) ReloadKeys(context.Context) (console.Done, error) {
 		return console.Done{}, d.refuses
 	}
 	var err error
-	d.has, err = config.LoadKeys(d.file)
+	if !d.ignores {
+		d.has, err = config.LoadKeys(d.file)
+	}
+	if err == nil && d.loses {
+		err = context.DeadlineExceeded
+	}
 	return console.Done{Text: "read"}, err
 }
 
@@ -276,6 +286,52 @@ func TestDaemonRefuses(t *testing.T) {
 	})
 }
 
+// What counts is which keys the daemon has, whatever it has answered.
+func TestDaemonHasOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		board, d, _ := bench(t, aThenB, other("pi2", true, b, a))
+		d.ignores = true
+		if err := board.First(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "the file is as it was: it has other keys than "+d.file+": it signs with "+a+" and accepts "+b) {
+			t.Errorf("a daemon that reads another file: %v", err)
+		}
+		if d.inFile(t) != aThenB {
+			t.Errorf("the file has %v", listed(d.inFile(t).Fingerprints()))
+		}
+	})
+	board, d, _ := bench(t, onlyA)
+	d.loses, board.Force = true, true
+	if err := board.Add(t.Context(), &onlyB); err != nil || d.inFile(t) != aThenB || d.has != aThenB {
+		t.Errorf("an answer that is lost: %v; the file has %v", err, listed(d.inFile(t).Fingerprints()))
+	}
+	// A step that was interrupted after it had changed the file is finished by the next one.
+	for name, step := range map[string]func(Board) error{
+		"drop":          func(b Board) error { return b.Drop(context.Background(), "") },
+		"drop by name":  func(board Board) error { return board.Drop(context.Background(), b) },
+		"first by name": func(board Board) error { return board.First(context.Background(), a) },
+	} {
+		board, d, out := bench(t, onlyA)
+		d.has = aThenB
+		if err := step(board); err != nil || d.has != onlyA || !strings.Contains(out.String(), "nothing was changed") {
+			t.Errorf("%s: %v, %q; the daemon has %v", name, err, out, listed(d.has.Fingerprints()))
+		}
+	}
+}
+
+// A daemon that has just started, and has heard nobody, does not know that there is nobody.
+func TestJustStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		board, d, out := bench(t, aThenB)
+		began := time.Now()
+		d.onAsk = func(d *fakeDaemon) { d.running = time.Since(began) }
+		if err := board.First(t.Context(), ""); err != nil || !strings.Contains(out.String(), "has just started, and nobody was heard yet") {
+			t.Errorf("%v, %q", err, out)
+		}
+		if took := time.Since(began); took != acquainted {
+			t.Errorf("waited %v, want %v", took, acquainted)
+		}
+	})
+}
+
 // Owner and mode of the file stay, and a link stays one.
 func TestFileStaysWhatItIs(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
@@ -320,8 +376,49 @@ func TestOneAtATime(t *testing.T) {
 		t.Errorf("while it is locked: %v", err)
 	}
 	unlock()
+	// Who may look into the directory can lock that, and locks nobody out.
+	dir, err := os.Open(filepath.Dir(d.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
 	if err := board.Add(t.Context(), &onlyB); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of many that want to change the file, one does at a time, and nothing is left of the lock. Others may not open it.
+func TestLockIsPrivate(t *testing.T) {
+	_, d, _ := bench(t, onlyA)
+	path := filepath.Join(filepath.Dir(d.file), ".key.lock")
+	var inside atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for taken := 0; taken < 20; {
+				unlock, err := lock(d.file)
+				if err != nil {
+					runtime.Gosched()
+					continue
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d have the lock", n)
+				}
+				if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
+					t.Errorf("the lock: %v, %v", info, err)
+				}
+				inside.Add(-1)
+				unlock()
+				taken++
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the lock is left: %v", err)
 	}
 }
 

@@ -31,7 +31,7 @@ func (b Board) Show(ctx context.Context) error {
 	default:
 		k := file.Fingerprints()
 		b.showKeys(text(k.Signs), text(k.Also))
-		if asked == nil && (text(k.Signs) != seen.SignsWith || text(k.Also) != seen.AlsoAccepts) {
+		if asked == nil && !same(&seen, file) {
 			fmt.Fprintf(b.Out, "the daemon has others: it signs with %s%s; systemctl reload topdog has it read the file\n", seen.SignsWith, also(seen.AlsoAccepts))
 		}
 	}
