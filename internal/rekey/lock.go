@@ -12,42 +12,24 @@ import (
 // lock keeps others from changing the key file at the same time. What it locks is a file beside it that only its user
 // may open: whoever can open a file can lock it for ever. It goes with the lock.
 func lock(keyFile string) (unlock func(), err error) {
-	keyFile, err = filepath.EvalSymlinks(keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("find the key file: %w", err)
-	}
-	path := filepath.Join(filepath.Dir(keyFile), "."+filepath.Base(keyFile)+".lock")
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", keyFile, err)
+	target, err := filepath.EvalSymlinks(keyFile)
+	path := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".lock")
+	for err == nil {
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600); err != nil {
+			break
 		}
-		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-		case errors.Is(err, unix.EWOULDBLOCK):
-			f.Close()
-			return nil, fmt.Errorf("somebody else changes %s at this moment: try again", keyFile)
-		case err != nil:
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", keyFile, err)
+		var found unix.Stat_t
+		if err = errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.Fstat(int(f.Fd()), &found)); err == nil && found.Nlink > 0 {
+			return func() {
+				os.Remove(path)
+				f.Close()
+			}, nil
 		}
-		// Whoever had the lock until now has removed the file.
-		if !is(f, path) {
-			f.Close()
-			continue
-		}
-		return func() {
-			os.Remove(path)
-			f.Close()
-		}, nil
+		f.Close() // also if whoever had the lock until now has removed the file meanwhile
 	}
-}
-
-// is reports whether an open file is the one that has that path.
-func is(f *os.File, path string) bool {
-	opened, err := f.Stat()
-	if err != nil {
-		return false
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("somebody else changes %s at this moment: try again", keyFile)
 	}
-	found, err := os.Lstat(path)
-	return err == nil && os.SameFile(opened, found)
+	return nil, fmt.Errorf("lock %s: %w", keyFile, err)
 }
