@@ -208,6 +208,9 @@ func (g *Guard) admitNew(now time.Duration, b *board, l *life, m *Message) Verdi
 		return Verdict{Drop: drop}
 	}
 	b.heardAt = now
+	if m.Type == TypeProof {
+		g.spend(m)
+	}
 	v := Verdict{Namesake: m.Sender == g.self.id, ReplyByMulticast: m.Sender == g.self.id}
 	if g.challenged(m) {
 		// Needs no limit: one fresh and verified message, one reply.
@@ -325,6 +328,14 @@ func (g *Guard) proved(from asked) {
 	all, one := g.challengeRates()
 	g.challengeLimit.giveBack(all)
 	g.sourceLimit(from.source).giveBack(one)
+}
+
+// spend ends the challenges that an accepted PROOF would meet: those of its life that were drawn for another key, or for
+// another address. Otherwise the same packet would begin this life anew as soon as another one has ended it.
+func (g *Guard) spend(m *Message) {
+	maps.DeleteFunc(g.challenges, func(from asked, c *outstanding) bool {
+		return from.contact == contact{m.Sender, m.Incarnation} && c.nonce == m.Proof.Nonce
+	})
 }
 
 // mayChallenge reports whether one more challenge may be sent, and counts it.

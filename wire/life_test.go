@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 )
@@ -45,6 +46,40 @@ func TestChangeOfKeyLosesNothing(t *testing.T) {
 
 	g.AcceptKeys(Keys{Signs: keyB})
 	expect(t, "when the old key is gone", g.Admit(6*ms, here, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+}
+
+// TestProofCountsOnce: a known life answers a challenge that was drawn for another key, or for another address, and its
+// message counts as any other does. Then the board starts again. The recorded answer must not bring the old life back.
+func TestProofCountsOnce(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		source      netip.Addr // from which the challenged message comes
+		key         Fingerprint
+		beforeKnown bool // it comes before the life is known
+	}{
+		{"another key", here, keyB, false},
+		{"another address", elsewhere, keyA, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g, old, young := newGuard(true), newSpeaker(2, 20), newSpeaker(2, 21)
+			g.AcceptKeys(Keys{Signs: keyA, Also: keyB})
+			var v Verdict
+			challenged := func() { v = g.Admit(0, test.source, old.says(TypeHeartbeat).signedWith(test.key)) }
+			if test.beforeKnown {
+				challenged()
+			}
+			meetWith(t, g, 0, old, keyA)
+			if !test.beforeKnown {
+				challenged()
+			}
+			answer := old.proves(t, v).signedWith(keyA)
+			expect(t, "the answer", g.Admit(ms, here, answer), Verdict{})
+			meetWith(t, g, 30*ms, young, keyA)
+			if v := g.Admit(60*ms, test.source, answer); v.Drop != Unproven || !g.listensTo(young.contact) {
+				t.Errorf("the recorded answer of the old life: %+v", v)
+			}
+		})
+	}
 }
 
 // TestChangeOfKeyGoesBack: half the way there and back again.

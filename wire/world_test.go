@@ -3,13 +3,14 @@ package wire
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 	"time"
 )
 
 // world has a guard, boards that speak, restart and die, and an adversary who
 // records every packet, and may suppress, delay and replay any of them at any
-// time. It knows what the guard must never do.
+// time, from a board's address and from his own. It knows what the guard must never do.
 //
 // The boards change their key, and go back, as they like. If the adversary is a thief, he has
 // the key A; then he is believed until the guard does not accept it any more.
@@ -111,7 +112,7 @@ func (w *world) step() {
 		}
 	case 3, 4, 5, 6, 7: // the adversary
 		if len(w.tape) > 0 {
-			w.deliver(w.tape[w.choose(len(w.tape))])
+			w.deliverFrom([]netip.Addr{here, elsewhere}[w.choose(2)], w.tape[w.choose(len(w.tape))])
 		}
 	case 8: // suppressed, but recorded
 		if w.thief && w.choose(2) == 0 {
@@ -163,14 +164,20 @@ func (w *world) record(m *Message) recorded {
 	return w.tape[len(w.tape)-1]
 }
 
-// deliver gives the packet to the guard, judges its verdict, and lets the live boards answer.
-func (w *world) deliver(r recorded) {
+// elsewhere is the adversary's own address.
+var elsewhere = sourceOf(66)
+
+func (w *world) deliver(r recorded) { w.deliverFrom(here, r) }
+
+// deliverFrom gives the packet to the guard, judges its verdict, and lets the live boards answer: the adversary hands on to
+// them what is sent to his address.
+func (w *world) deliverFrom(source netip.Addr, r recorded) {
 	if w.authenticated && !w.keys.Accept(r.message.Key) {
 		return // the codec has dropped it
 	}
 	from := proven{contact{r.message.Sender, r.message.Incarnation}, r.message.Key}
 	known := w.guard.hasProof(from)
-	v := w.guard.Admit(w.now, here, &r.message)
+	v := w.guard.Admit(w.now, source, &r.message)
 	w.judge(&r, v, !known && w.guard.hasProof(from))
 	for _, reply := range v.Replies {
 		if reply.Type != TypeChallenge {
