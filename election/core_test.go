@@ -263,7 +263,6 @@ func TestStopEnds(t *testing.T) {
 	}
 }
 
-// TestProbeThatNobodyWaitsFor: it ends after somebody else has become the leader.
 // TestTakeInUse: a foreign machine has the address at a cold start, and goes on to have it. A board
 // that may claims when that has lasted for so long.
 func TestTakeInUse(t *testing.T) {
@@ -296,6 +295,7 @@ func TestTakeInUse(t *testing.T) {
 	}
 }
 
+// TestProbeThatNobodyWaitsFor: it ends after somebody else has become the leader.
 func TestProbeThatNobodyWaitsFor(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		b := newBoard(t)
