@@ -262,7 +262,7 @@
 //     incarnation) within 1 s of the nonce's first use. The PROOF is accepted.
 //     Everything with a lower sequence number is Replayed from then on. If the
 //     receiver listened to another incarnation of the id, that one is over,
-//     and would have to prove itself again.
+//     and would have to prove itself again, by a new nonce.
 //
 // A board answers every CHALLENGE for its id and incarnation with a PROOF,
 // whether it listens to the sender or not. PROOFs to senders to which it does not
@@ -300,9 +300,8 @@
 //   - A packet that is signed with the accepted key with which its life has not proven itself
 //     counts, since the life has proven itself with the other one. The window of that key begins
 //     behind the greatest sequence number that was heard with the other. The receiver sends a
-//     CHALLENGE as at first contact, whether it accepts the packet or not. A PROOF that is
-//     signed with that key begins the window anew: everything with a lower sequence number is
-//     Replayed from then on.
+//     CHALLENGE as at first contact, whether it accepts the packet or not. When it accepts a PROOF
+//     that is signed with that key, everything with a lower sequence number is Replayed from then on.
 //   - A sequence number that lies 64 or more below the greatest one that was heard with the other
 //     key is Replayed as well, so what somebody holds back gets too old as fast as ever.
 //   - A receiver that does not accept a key any more forgets its windows. It listens on to the

@@ -190,13 +190,14 @@ func (g *Guard) admitKnown(now time.Duration, from asked, b *board, l *life, m *
 // message. Both keys are accepted, so it counts; and the life is asked to prove itself with this
 // one as well, before the other is not accepted any more.
 func (g *Guard) admitOtherKey(now time.Duration, from asked, b *board, l *life, m *Message) Verdict {
-	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
-		g.proved(from)
-		l.prove(m.Key, m.Sequence)
-		b.heardAt = now
-		return Verdict{Namesake: m.Sender == g.self.id, ReplyByMulticast: m.Sender == g.self.id}
-	}
 	v := g.admitNew(now, b, l, m)
+	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
+		if v.Drop == Accepted {
+			g.proved(from)
+			l.prove(m.Key, m.Sequence)
+		}
+		return v
+	}
 	v.ReplyByMulticast = v.ReplyByMulticast || m.Sender == g.self.id
 	g.askForProof(now, from, &v)
 	return v
@@ -208,9 +209,6 @@ func (g *Guard) admitNew(now time.Duration, b *board, l *life, m *Message) Verdi
 		return Verdict{Drop: drop}
 	}
 	b.heardAt = now
-	if m.Type == TypeProof {
-		g.spend(m)
-	}
 	v := Verdict{Namesake: m.Sender == g.self.id, ReplyByMulticast: m.Sender == g.self.id}
 	if g.challenged(m) {
 		// Needs no limit: one fresh and verified message, one reply.
@@ -254,8 +252,21 @@ func (g *Guard) askForProof(now time.Duration, from asked, v *Verdict) {
 // AcceptKeys forgets what was heard with other keys than these. A life that has not proven
 // itself with one of them is unknown from now on, and has to prove itself as at first contact.
 func (g *Guard) AcceptKeys(keys Keys) {
-	maps.DeleteFunc(g.boards, func(_ ID, b *board) bool { return !b.current.keep(keys) })
-	maps.DeleteFunc(g.namesakes, func(_ Incarnation, b *board) bool { return !b.current.keep(keys) })
+	ends := func(id ID, b *board) bool {
+		if b.current.keep(keys) {
+			return false
+		}
+		g.end(contact{id, b.current.incarnation})
+		return true
+	}
+	maps.DeleteFunc(g.boards, ends)
+	maps.DeleteFunc(g.namesakes, func(_ Incarnation, b *board) bool { return ends(g.self.id, b) })
+}
+
+// end forgets the challenges of a life that is listened to no more. What answers one of them may have been sent, and even heard,
+// before that: it must not begin the life again, whose packets would be new once more.
+func (g *Guard) end(c contact) {
+	maps.DeleteFunc(g.challenges, func(from asked, _ *outstanding) bool { return from.contact == c })
 }
 
 // beginLife begins a life, and so ends the one that the id had before.
@@ -269,6 +280,8 @@ func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w wi
 		// Without a key nobody can tell a late packet of the old life from a
 		// second board. Keep its window, so that at least nothing is heard twice.
 		b.former, b.hasFormer = b.current, true
+	} else {
+		g.end(contact{from.id, b.current.incarnation})
 	}
 	b.current = beginWith(from.incarnation, key, w)
 	b.heardAt = now
@@ -302,6 +315,7 @@ func (g *Guard) forgetNamesake() {
 		}
 	}
 	delete(g.namesakes, longest)
+	g.end(contact{g.self.id, longest})
 }
 
 // challenged reports whether m asks this very life of ours for a proof. Plain
@@ -328,14 +342,6 @@ func (g *Guard) proved(from asked) {
 	all, one := g.challengeRates()
 	g.challengeLimit.giveBack(all)
 	g.sourceLimit(from.source).giveBack(one)
-}
-
-// spend ends the challenges that an accepted PROOF would meet: those of its life that were drawn for another key, or for
-// another address. Otherwise the same packet would begin this life anew as soon as another one has ended it.
-func (g *Guard) spend(m *Message) {
-	maps.DeleteFunc(g.challenges, func(from asked, c *outstanding) bool {
-		return from.contact == contact{m.Sender, m.Incarnation} && c.nonce == m.Proof.Nonce
-	})
 }
 
 // mayChallenge reports whether one more challenge may be sent, and counts it.

@@ -43,10 +43,12 @@ func (l *life) provenWith(key Fingerprint) bool {
 	return its != nil && its.proven
 }
 
-// prove notes that the life has proven itself with a key by a message of that number. Whatever
+// prove notes that the life has proven itself with a key by an accepted message of that number. Whatever
 // was sent before it is refused.
 func (l *life) prove(key Fingerprint, s Sequence) {
-	*l.place(key) = heard{key, true, true, newWindow(s, s)}
+	its, _ := l.with(key)
+	its.proven = true
+	its.window.floor = max(its.window.floor, s)
 }
 
 // place returns where to note what is heard with a key.

@@ -82,6 +82,33 @@ func TestProofCountsOnce(t *testing.T) {
 	}
 }
 
+// TestHeldBackProof: somebody holds an answer back, until the life that has given it is over, or has said more with the same key.
+// Nothing that was heard is new again by it.
+func TestHeldBackProof(t *testing.T) {
+	t.Run("of a life that is over", func(t *testing.T) {
+		g, old, young := newGuard(true), newSpeaker(2, 20), newSpeaker(2, 21)
+		v := g.Admit(0, sourceOf(66), old.says(TypeHeartbeat).signedWith(keyA))
+		heldBack := old.proves(t, v).signedWith(keyA)
+		meetWith(t, g, 0, old, keyA)
+		meetWith(t, g, ms, young, keyA)
+		if v := g.Admit(2*ms, sourceOf(66), heldBack); v.Drop != Unproven || !g.listensTo(young.contact) {
+			t.Errorf("the answer of the old life: %+v", v)
+		}
+	})
+	t.Run("behind others with its key", func(t *testing.T) {
+		g, a := newGuard(true), newSpeaker(2, 20)
+		g.AcceptKeys(Keys{Signs: keyA, Also: keyB})
+		meetWith(t, g, 0, a, keyA)
+		v := g.Admit(0, here, a.says(TypeHeartbeat).signedWith(keyB))
+		heldBack, next := a.proves(t, v).signedWith(keyB), a.says(TypeHeartbeat).signedWith(keyB)
+		expect(t, "the next message", g.Admit(ms, here, next), Verdict{})
+		expect(t, "the answer", g.Admit(2*ms, here, heldBack), Verdict{})
+		expect(t, "the next message again", g.Admit(3*ms, here, next), Verdict{Drop: Duplicate})
+		g.AcceptKeys(Keys{Signs: keyB})
+		expect(t, "when the old key is gone", g.Admit(4*ms, here, a.says(TypeHeartbeat).signedWith(keyB)), Verdict{})
+	})
+}
+
 // TestChangeOfKeyGoesBack: half the way there and back again.
 func TestChangeOfKeyGoesBack(t *testing.T) {
 	g, a := newGuard(true), newSpeaker(2, 20)
