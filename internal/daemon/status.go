@@ -29,6 +29,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	s := console.Status{
 		Version:     d.version,
 		Transition:  d.console.Published(),
+		AsOfNs:      int64(now),
 		Group:       d.cfg.Group,
 		Algorithm:   d.cfg.Algorithm.String(),
 		Fanout:      d.cfg.Fanout.String(),

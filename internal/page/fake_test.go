@@ -20,6 +20,8 @@ type fakeDaemon struct {
 	status console.Status
 	err    error
 	takes  time.Duration // for each answer; it is as of its beginning
+	old    time.Duration // how long before it was asked the daemon has looked
+	began  time.Time     // when the clock of its machine was 0
 	asked  int
 }
 
@@ -35,6 +37,7 @@ func leading(lease time.Duration) *fakeDaemon {
 func (d *fakeDaemon) ask(ctx context.Context) ([]byte, error) {
 	d.mu.Lock()
 	d.asked++
+	d.status.AsOfNs = int64(time.Since(d.began) - d.old)
 	text, err := json.Marshal(d.status)
 	takes := d.takes
 	if d.err != nil {
@@ -90,6 +93,7 @@ func quiet() *logrus.Entry {
 func newTestPage(t testing.TB, d *fakeDaemon) *page {
 	t.Helper()
 	began := time.Now()
+	d.set(func(d *fakeDaemon) { d.began = began })
 	p, err := newPage(t.Context(), d.ask, func() time.Duration { return time.Since(began) }, Options{Log: quiet()})
 	if err != nil {
 		t.Fatal(err)

@@ -28,8 +28,8 @@ func yes(format string, a ...any) verdict { return verdict{true, fmt.Sprintf(for
 func no(format string, a ...any) verdict  { return verdict{false, fmt.Sprintf(format, a...)} }
 
 // leads tells whether this board leads, has the address, and may answer for it at this instant. That
-// is so as long as the lease lasts that the daemon told of, counted from when it was asked, which was
-// before it answered. So a daemon that has been frozen since then leads no longer than its lease.
+// is so as long as the lease lasts that the daemon told of, counted from when it looked, on the clock
+// that both have. So a daemon that has been frozen since then leads no longer than its lease.
 func (s *source) leads(ctx context.Context) verdict {
 	if v, known := s.letGo(); known {
 		return v
@@ -86,7 +86,7 @@ func (a *answer) lease(now time.Duration) time.Duration {
 	case status.LeaseEndsInNs == console.NoLeaseEnd:
 		return time.Duration(console.NoLeaseEnd)
 	}
-	return a.asked + time.Duration(status.LeaseEndsInNs) - now
+	return time.Duration(status.AsOfNs+status.LeaseEndsInNs) - now
 }
 
 // follows tells whether this board follows a live leader.

@@ -168,6 +168,22 @@ func TestServes(t *testing.T) {
 	}
 }
 
+// The daemon may tell what it has told somebody else a moment before. The lease counts from then.
+func TestLeaseOfAnOldStatus(t *testing.T) {
+	for _, test := range []struct {
+		old   time.Duration
+		leads bool
+	}{{0, true}, {lease - time.Millisecond, true}, {lease, false}, {2 * lease, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := leading(lease)
+			d.old = test.old
+			if v := newTestPage(t, d).source.leads(t.Context()); v.yes != test.leads {
+				t.Errorf("the daemon has looked %v before it was asked: %+v", test.old, v)
+			}
+		})
+	}
+}
+
 // Many who ask for the leader of a frozen daemon at once all get their no in time.
 func TestManyAskAFrozenDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
