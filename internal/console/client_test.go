@@ -208,8 +208,12 @@ func TestCallerIsAnotherUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := credentialsOf(conn)
+		alone, failed := credentialsOf(conn, false)
+		got, err := credentialsOf(conn, true)
 		conn.Close()
+		if failed != nil || alone.uid != 65533 || alone.groups != nil {
+			t.Errorf("with %d groups, of which nobody has asked: %v, %v", count, alone, failed)
+		}
 		if err != nil || got.uid != 65533 || got.gid != 65532 || len(got.groups) != count {
 			t.Fatalf("with %d groups: %v, %v", count, got, err)
 		}

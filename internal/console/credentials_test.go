@@ -41,19 +41,21 @@ func TestAuthorise(t *testing.T) {
 }
 
 // are has all callers be the same.
-func are(c credentials) func(syscall.Conn) (credentials, error) {
-	return func(syscall.Conn) (credentials, error) { return c, nil }
+func are(c credentials) func(syscall.Conn, bool) (credentials, error) {
+	return func(syscall.Conn, bool) (credentials, error) { return c, nil }
 }
 
 // nobodyKnows is a kernel that does not say who calls.
-func nobodyKnows(syscall.Conn) (credentials, error) { return credentials{}, errors.New("unknown") }
+func nobodyKnows(syscall.Conn, bool) (credentials, error) {
+	return credentials{}, errors.New("unknown")
+}
 
 // TestStrangersMayLook goes all the way, with credentials that the kernel did not give.
 func TestStrangersMayLook(t *testing.T) {
 	stranger := uint32(max(os.Getuid(), os.Getgid()) + 1)
 	for _, test := range []struct {
 		name     string
-		identify func(syscall.Conn) (credentials, error)
+		identify func(syscall.Conn, bool) (credentials, error)
 		want     string
 	}{
 		{"stranger", are(credentials{uid: stranger, gid: stranger}), fmt.Sprintf("user %d may look, but not have this board do anything: use sudo", stranger)},

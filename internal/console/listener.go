@@ -41,7 +41,7 @@ const (
 type listener struct {
 	*socket
 	*door
-	identify func(syscall.Conn) (credentials, error)
+	identify func(c syscall.Conn, groups bool) (credentials, error)
 
 	ready  chan *connection
 	closed chan struct{}
@@ -52,7 +52,7 @@ type listener struct {
 	waiting map[*connection]*time.Timer // for their turn, or for a seat; nil when the listener is closed
 }
 
-func newListener(s *socket, d *door, identify func(syscall.Conn) (credentials, error)) *listener {
+func newListener(s *socket, d *door, identify func(c syscall.Conn, groups bool) (credentials, error)) *listener {
 	l := &listener{
 		socket: s, door: d, identify: identify,
 		// Those that had to go again before they were handed on are in here, too.
@@ -137,7 +137,7 @@ const unknownUser = math.MaxUint32
 // arrived has a connection served when its user has his turn.
 func (l *listener) arrived(raw *net.UnixConn, now time.Time) {
 	c := &connection{UnixConn: raw, door: l.door, seat: seat{user: unknownUser, since: now}}
-	if caller, err := l.identify(raw); err == nil {
+	if caller, err := l.identify(raw, !l.public); err == nil {
 		c.caller, c.known, c.user = caller, true, caller.uid
 	}
 	c.hangUp = func() { raw.Close() }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // enterable has all users reach the sockets of a server. It skips the test if there can be no other user.
@@ -87,6 +89,30 @@ func TestPublicSocketActsOnNothing(t *testing.T) {
 	}
 }
 
+// Whoever only looks is not asked for his groups. They decide about nothing there, and there may be 65,536.
+func TestGroupsOfWhoMayAct(t *testing.T) {
+	s := newTestServer(t, fake{})
+	var mu sync.Mutex
+	var asked []bool
+	s.identify = func(_ syscall.Conn, groups bool) (credentials, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, groups)
+		return credentials{}, nil
+	}
+	serve(t, s)
+	for _, path := range []string{s.path, PublicPath(s.path)} {
+		if _, err := Dial(path).Status(t.Context()); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if diff := cmp.Diff([]bool{true, false}, asked); diff != "" {
+		t.Errorf("whose groups were asked for, on the control socket and on the public one (-want +got):\n%s", diff)
+	}
+}
+
 // Others get their answers while one user holds connections on which he says nothing, however many, and so does
 // he himself.
 func TestSilentConnections(t *testing.T) {
@@ -96,7 +122,7 @@ func TestSilentConnections(t *testing.T) {
 		s := newServer(socketPath(t), fake{}, impatient)
 		var other atomic.Bool
 		var came atomic.Int32
-		s.identify = func(syscall.Conn) (credentials, error) {
+		s.identify = func(syscall.Conn, bool) (credentials, error) {
 			came.Add(1)
 			if other.Load() {
 				return credentials{uid: 4712}, nil

@@ -124,7 +124,7 @@ type Server struct {
 	backend   Backend
 	authorise func(credentials) error
 	limits    limits
-	identify  func(syscall.Conn) (credentials, error)
+	identify  func(c syscall.Conn, groups bool) (credentials, error)
 
 	ready       chan struct{} // closed as soon as the sockets are served for the first time
 	once        sync.Once
