@@ -210,6 +210,7 @@ func TestUnitsOfHooks(t *testing.T) {
 		"Service.ExecStopPost":            "systemctl --no-block stop topdog-leader.target",
 		"Service.Restart":                 "always",
 		"Service.User":                    "",
+		"Service.Group":                   "topdog", // of the control socket
 		"Service.RestrictAddressFamilies": "AF_UNIX",
 		"Install.WantedBy":                "multi-user.target",
 	})

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
 )
 
 // hook writes down what it is told. It runs as root, as an owner may choose.
@@ -77,11 +80,14 @@ WantedBy=multi-user.target
 	p.wantFile("each change is one", "/run/scheduler", "stop", "start")
 	p.wantFile("the hooks are told", "/run/told", "topdog BACKUP root", "topdog MASTER root")
 
-	// What starts and stops it dies: it does not run on without, and is back with it.
+	// What starts and stops it dies: it does not run on without, and is back with it. It asks the daemon on the control socket,
+	// and needs no other, where ordinary users could be in its way.
 	p.run("rm", "-f", "/run/scheduler", "/run/told")
+	p.run("mv", console.PublicPath(config.DefaultSocket), "/run/topdog/elsewhere")
 	p.run("systemctl", "kill", "--signal=KILL", "topdog-leader")
 	p.wantFile("topdog-leader.service was killed", "/run/scheduler", "stop", "start")
 	p.wantActive("it is back", "topdog-leader.target", "active")
+	p.run("mv", "/run/topdog/elsewhere", console.PublicPath(config.DefaultSocket))
 
 	// The daemon dies. The other board leads then.
 	p.run("kill", "-KILL", p.mainPID())
