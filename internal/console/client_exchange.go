@@ -55,18 +55,22 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 // connectAgain is how long to wait when so many connect that the kernel has no place for another one.
 const connectAgain = 2 * time.Millisecond
 
-// connect connects to the control socket. Whoever may not, and only wants to look, gets the public one.
+// connect connects to the control socket. Whoever may not, and only wants to look, gets that of the page if he is the page,
+// and else the public one.
 func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
 	conn, err := dial(ctx, c.path)
 	switch {
 	case !errors.Is(err, fs.ErrPermission):
 		return conn, err
 	case look:
-		conn, public := dial(ctx, PublicPath(c.path))
-		if errors.Is(public, fs.ErrNotExist) {
+		conn, other := dial(ctx, pagePath(c.path))
+		if errors.Is(other, fs.ErrPermission) || errors.Is(other, fs.ErrNotExist) {
+			conn, other = dial(ctx, PublicPath(c.path))
+		}
+		if errors.Is(other, fs.ErrNotExist) {
 			return nil, err // the daemon is older than this program, or somebody has removed it
 		}
-		return conn, public
+		return conn, other
 	}
 	if _, absent := os.Lstat(PublicPath(c.path)); absent != nil {
 		return nil, err

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// door is what one of the two sockets lets in.
+// door is what one of the sockets lets in.
 type door struct {
-	public bool // everybody may connect, and look
+	public bool // whoever connects may look, and no more
 	seats  seats
 	// One connection is one request, so these are requests as well.
 	each, all pace

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // enterable has all users reach the sockets of a server. It skips the test if there can be no other user.
@@ -58,6 +60,37 @@ func TestOrdinaryUser(t *testing.T) {
 			t.Errorf("to act: %v, want %s", err, want)
 		}
 	})
+}
+
+// The page looks by a socket of its own, where no other user can be in its way, and may no more than look.
+func TestPageLooks(t *testing.T) {
+	const page = 65532
+	s := newTestServer(t, fake{resign: func(context.Context) (Handover, error) { t.Error("resigned"); return Handover{}, nil }})
+	serve(t, s)
+	enterable(t, s)
+	// The group topdog-page need not exist here.
+	if err := unix.Setxattr(pagePath(s.path), "system.posix_acl_access", readableBy(page), 0); errors.Is(err, unix.ENOTSUP) {
+		t.Skipf("needs a file system with access control lists: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(PublicPath(s.path)); err != nil {
+		t.Fatal(err)
+	}
+	look := func(group uintptr) (err error) {
+		asUser(t, 65533, group, func() { _, err = Dial(s.path).Status(t.Context()) })
+		return err
+	}
+	if err := look(page); err != nil {
+		t.Errorf("the page: %v", err)
+	}
+	if err := look(65533); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("another user: %v, want no permission", err)
+	}
+	var done Done
+	if err := Dial(pagePath(s.path)).call(t.Context(), http.MethodPost, pathResign, nil, &done); !errors.Is(err, errDenied) {
+		t.Errorf("to act: %v, want a refusal", err)
+	}
 }
 
 // Nothing is done by way of the public socket, whoever asks for it.

@@ -46,7 +46,7 @@ type Backend interface {
 // limits keep callers, broken or hostile ones included, from costing more than a
 // small board can spare. Tests make them smaller.
 type limits struct {
-	control, public doorLimits
+	control, public, page doorLimits
 
 	kept int // transitions, for readers that are behind
 
@@ -70,7 +70,7 @@ type limits struct {
 	gap time.Duration
 }
 
-// doorLimits are those of one of the two sockets.
+// doorLimits are those of one of the sockets.
 type doorLimits struct {
 	connections room
 	streams     room // of those
@@ -97,6 +97,13 @@ var defaultLimits = limits{
 		all:         pace{burst: 16, every: 20 * time.Millisecond},
 		patience:    4 * time.Second,
 	},
+	page: doorLimits{
+		connections: room{all: 16, each: 16},
+		streams:     room{all: 4, each: 4}, // one, and as many again while it is restarted
+		each:        pace{burst: 16, every: 20 * time.Millisecond},
+		all:         pace{burst: 16, every: 20 * time.Millisecond},
+		patience:    time.Second,
+	},
 	kept:        256,
 	header:      4 << 10,
 	body:        1 << 10,
@@ -113,7 +120,7 @@ var defaultLimits = limits{
 	gap:         10 * time.Millisecond,
 }
 
-// Server serves the control socket, and the public one beside it. [Server.Run] does it, once at
+// Server serves the control socket, and beside it the public one and that of the page. [Server.Run] does it, once at
 // a time; when it has failed, it may be called again.
 type Server struct {
 	// Report is told what nobody else would learn, such as a panic of the
@@ -130,6 +137,7 @@ type Server struct {
 	once        sync.Once
 	control     *door
 	public      *door
+	page        *door
 	transitions *Transitions
 	acts        atomic.Uint64   // how often this board was made to do something
 	life        context.Context // of requests
@@ -148,9 +156,9 @@ func newServer(path string, backend Backend, l limits) *Server {
 	s := &Server{
 		path: path, backend: backend, limits: l, identify: credentialsOf,
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
-		control: newDoor(l.control), public: newDoor(l.public),
+		control: newDoor(l.control), public: newDoor(l.public), page: newDoor(l.page),
 	}
-	s.public.public = true
+	s.public.public, s.page.public = true, true
 	s.authorise = func(c credentials) error { return s.policyOfSocket().authorise(c) }
 	s.statuses = shared{fresh: l.freshStatus, gap: l.gap, write: s.writeStatus}
 	s.traces = shared{fresh: l.freshTrace, gap: l.gap, write: s.writeTrace}
@@ -227,26 +235,34 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(failed, removed)
 }
 
-// listen makes both sockets.
-func (s *Server) listen() (both []*listener, err error) {
+// listen makes all sockets.
+func (s *Server) listen() (all []*listener, err error) {
 	for _, d := range []struct {
 		*door
 		path string
 		mode fs.FileMode
-	}{{s.control, s.path, controlMode}, {s.public, PublicPath(s.path), publicMode}} {
+		give func(path string) error // to a group
+	}{
+		{s.control, s.path, groupMode, giveToGroup},
+		{s.public, PublicPath(s.path), publicMode, nil},
+		{s.page, pagePath(s.path), groupMode, openToGroup},
+	} {
 		made, err := listen(d.path, d.mode)
 		if err != nil {
-			for _, l := range both {
+			for _, l := range all {
 				err = errors.Join(err, l.socket.remove(), l.Close())
 			}
 			return nil, err
 		}
-		both = append(both, newListener(made, d.door, s.identify))
+		all = append(all, newListener(made, d.door, s.identify))
+		if d.give == nil {
+			continue
+		}
+		if err := d.give(d.path); err != nil {
+			s.report(err)
+		}
 	}
-	if err := giveToGroup(s.path); err != nil {
-		s.report(err)
-	}
-	return both, nil
+	return all, nil
 }
 
 // httpServer returns the server with its limits. Streams of events end with the

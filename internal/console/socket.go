@@ -2,9 +2,11 @@ package console
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"os/user"
@@ -22,16 +24,23 @@ const maxPath = 107
 // The modes of the sockets. Who may not have the board do anything cannot even connect to the control socket, so he
 // cannot be in the way of those who may.
 const (
-	controlMode fs.FileMode = 0o660
-	publicMode  fs.FileMode = 0o666
+	groupMode  fs.FileMode = 0o660
+	publicMode fs.FileMode = 0o666
 )
 
 // PublicPath is where everybody may look, given the path of the control socket.
 func PublicPath(path string) string { return path + ".public" }
 
-// controlGroup is the group that may use the control socket of a daemon that root has started. That of
-// the service belongs to this group without more, since it is the daemon's own.
-const controlGroup = "topdog"
+// pagePath is where topdog page looks. Whatever users do to the public socket, /leader is answered in time.
+func pagePath(path string) string { return path + ".page" }
+
+const (
+	// controlGroup is the group that may use the control socket of a daemon that root has started. That of
+	// the service belongs to this group without more, since it is the daemon's own.
+	controlGroup = "topdog"
+	// pageGroup is that of topdog-page.service.
+	pageGroup = "topdog-page"
+)
 
 // answerTimeout is how long the check for another daemon may take. A connection
 // to a living one takes microseconds, even if that daemon does nothing but listen.
@@ -104,18 +113,60 @@ func giveToGroup(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	group, err := user.LookupGroup(controlGroup)
-	if err != nil {
-		return nil // then root alone may use it
-	}
-	gid, err := strconv.Atoi(group.Gid)
-	if err == nil {
-		err = os.Lchown(path, -1, gid)
-	}
+	gid, exists, err := lookUpGroup(controlGroup)
+	if exists {
+		err = os.Lchown(path, -1, int(gid))
+	} // else root alone may use it
 	if err != nil {
 		return fmt.Errorf("control socket: give it to the group %s: %w", controlGroup, err)
 	}
 	return nil
+}
+
+// openToGroup has the members of pageGroup use a socket as well, if there is such a group: by an access control list, since the
+// daemon may not give it to a group of which it is no member. Where the file system has no such lists (acl(5)), they use the public one.
+func openToGroup(path string) error {
+	gid, exists, err := lookUpGroup(pageGroup)
+	if exists {
+		if err = unix.Setxattr(path, "system.posix_acl_access", readableBy(gid), 0); errors.Is(err, unix.ENOTSUP) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("control socket: open %s to the group %s: %w", path, pageGroup, err)
+	}
+	return nil
+}
+
+// readableBy is the access control list of a file that its owner, its group and another group may read and write, as
+// the kernel takes it (include/uapi/linux/posix_acl_xattr.h).
+func readableBy(gid uint32) []byte {
+	const (
+		version                               = 2
+		userObj, groupObj, group, mask, other = 0x01, 0x04, 0x08, 0x10, 0x20
+		readWrite                             = 6
+		nobody                                = math.MaxUint32
+	)
+	list := binary.LittleEndian.AppendUint32(nil, version)
+	for _, entry := range []struct {
+		tag, may uint16
+		id       uint32
+	}{{userObj, readWrite, nobody}, {groupObj, readWrite, nobody}, {group, readWrite, gid}, {mask, readWrite, nobody}, {other, 0, nobody}} {
+		list = binary.LittleEndian.AppendUint16(list, entry.tag)
+		list = binary.LittleEndian.AppendUint16(list, entry.may)
+		list = binary.LittleEndian.AppendUint32(list, entry.id)
+	}
+	return list
+}
+
+// lookUpGroup returns the number of a group, if there is such a group.
+func lookUpGroup(name string) (gid uint32, exists bool, err error) {
+	group, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, false, nil
+	}
+	n, err := strconv.ParseUint(group.Gid, 10, 32)
+	return uint32(n), err == nil, err
 }
 
 // makeDirectory makes the socket's directory if systemd has not. Everybody may
