@@ -109,11 +109,14 @@ func (h *holding) openSockets(payload []byte) (answer []byte, given []int, err e
 	if h.isFloating(r.Local) {
 		return nil, nil, fmt.Errorf("netio: %s is a floating address, and no board's own", r.Local)
 	}
-	if !h.sockets.are(o) {
+	if h.sockets.are(o, h.options.Tag) {
+		err = h.sockets.renew()
+	} else {
 		h.sockets.close()
-		if *h.sockets, err = openHeld(o, h.options.Tag); err != nil {
-			return nil, nil, err
-		}
+		*h.sockets, err = openHeld(o, h.options.Tag)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if h.sender != nil {
 		h.sender.Close()
@@ -121,7 +124,7 @@ func (h *holding) openSockets(payload []byte) (answer []byte, given []int, err e
 	if h.sender, err = openSender(o, h.sockets.index); err != nil {
 		return nil, nil, fmt.Errorf("open a socket for the pre-signed RESIGN: %w", err)
 	}
-	return []byte(h.sockets.unlimited), h.sockets.files, nil
+	return []byte(h.sockets.unlimited), h.sockets.files(), nil
 }
 
 // openSender opens a socket that sends as that of the group does, but from a port of its own: the one of the group must be

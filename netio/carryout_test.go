@@ -45,7 +45,7 @@ func FuzzCarryOut(f *testing.F) {
 		if h.floating != nil { // prepared, and nothing more
 			must(t, h.floating.Close())
 		}
-		if h.announcer != nil || h.frames != nil || len(h.sockets.files) > 0 {
+		if h.announcer != nil || h.frames != nil || len(h.sockets.files()) > 0 {
 			t.Error("something was opened on an interface that is not there")
 		}
 		if len(message) > 0 {

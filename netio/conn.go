@@ -28,6 +28,9 @@ type Options struct {
 	// runs them: they share the port of the group, and the host hears its own
 	// multicast. Without it a second daemon fails with EADDRINUSE, as it should.
 	Shared bool
+
+	// replaces says that this process has sockets with these addresses, which may be bound to until it closes them.
+	replaces bool
 }
 
 func (o *Options) validate() error {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -16,8 +17,9 @@ import (
 // else can bind to the port meanwhile, and no switch forgets the group.
 type heldSockets struct {
 	options   Options
+	tag       wire.GroupTag
 	index     int // of the interface when they were opened
-	files     []int
+	sockets   []int
 	admission kernelAdmission
 	// unlimited is why no program in the kernel limits what comes.
 	unlimited string
@@ -25,43 +27,81 @@ type heldSockets struct {
 
 // openHeld opens the sockets of a Conn, as files that nothing reads.
 func openHeld(o Options, tag wire.GroupTag) (held heldSockets, err error) {
-	c, err := Open(o)
-	if err != nil {
+	held = heldSockets{options: o, tag: tag}
+	c, err := held.openSockets()
+	if err != nil || tag == 0 {
 		return held, err
 	}
-	// The runtime would be woken by each packet that arrives. It lets go of what a Conn closes.
-	defer c.Close()
-	held = heldSockets{options: o, index: c.index}
-	for _, socket := range c.sockets {
-		raw, err := socket.SyscallConn()
-		if err != nil {
-			held.close()
-			return held, err
-		}
-		copied := -1
-		if failed := raw.Control(func(fd uintptr) { copied, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); failed != nil || err != nil {
-			held.close()
-			return held, fmt.Errorf("netio: keep the sockets on %s: %w", o.Interface, errors.Join(failed, err))
-		}
-		held.files = append(held.files, copied)
-	}
-	if tag == 0 {
-		return held, nil
-	}
 	// Where the kernel has no such programs, the readers do it.
-	admission, err := newKernelAdmission(c.binds(), tag, c.index)
-	if err != nil {
+	if held.admission, err = newKernelAdmission(c.binds(), tag, c.index); err != nil {
 		held.unlimited = err.Error()
-		return held, nil
 	}
-	held.admission = admission
-	held.files = append(held.files, admission.array)
 	return held, nil
 }
 
-// are reports whether these are the sockets of such a Conn, on the interface as it is now.
-func (h *heldSockets) are(o Options) bool {
-	if len(h.files) == 0 || h.options.Interface != o.Interface || h.options.Local != o.Local || h.options.Group != o.Group {
+// openSockets opens the sockets, and returns the Conn that they are of, which is closed.
+func (h *heldSockets) openSockets() (*Conn, error) {
+	c, err := Open(h.options)
+	if err != nil {
+		return nil, err
+	}
+	// The runtime would be woken by each packet that arrives. It lets go of what a Conn closes.
+	defer c.Close()
+	var files []int
+	for _, socket := range c.sockets {
+		raw, err := socket.SyscallConn()
+		if err != nil {
+			closeAll(files)
+			return nil, err
+		}
+		copied := -1
+		if failed := raw.Control(func(fd uintptr) { copied, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); failed != nil || err != nil {
+			closeAll(files)
+			return nil, fmt.Errorf("netio: keep the sockets on %s: %w", h.options.Interface, errors.Join(failed, err))
+		}
+		files = append(files, copied)
+	}
+	h.index, h.sockets = c.index, files
+	return c, nil
+}
+
+// renew replaces the sockets by others with the same addresses. What the daemon before has set on a socket stays for as long as that is
+// open: if somebody had taken the daemon over, a filter that drops everything and cannot be removed, for example. Those before are
+// closed when the others are there: so nobody else can bind to the port, and this host remains in the group.
+func (h *heldSockets) renew() error {
+	former := h.sockets
+	for _, socket := range former {
+		if err := setReusePort(socket, true); err != nil {
+			return err
+		}
+	}
+	h.options.replaces = true
+	defer func() { h.options.replaces = false }()
+	if _, err := h.openSockets(); err != nil {
+		return err
+	}
+	closeAll(former)
+	for _, socket := range h.sockets {
+		if err := setReusePort(socket, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// files are what the daemon is given.
+func (h *heldSockets) files() []int {
+	if h.admission.array == 0 {
+		return h.sockets
+	}
+	return append(slices.Clip(h.sockets), h.admission.array)
+}
+
+// are reports whether these are the sockets of such a Conn in that group, on the interface as it is now.
+func (h *heldSockets) are(o Options, tag wire.GroupTag) bool {
+	former := &h.options
+	if len(h.sockets) == 0 || former.Interface != o.Interface || former.Local != o.Local || former.Group != o.Group ||
+		!slices.Equal(former.Floating, o.Floating) || h.tag != tag {
 		return false
 	}
 	link, err := net.InterfaceByName(o.Interface)
@@ -70,7 +110,7 @@ func (h *heldSockets) are(o Options) bool {
 
 func (h *heldSockets) close() {
 	h.admission.detach()
-	closeAll(h.files)
+	closeAll(h.files())
 	*h = heldSockets{}
 }
 

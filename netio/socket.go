@@ -103,6 +103,11 @@ func beforeBind(fd int, o Options, path Path) error {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
 	}
+	if o.replaces {
+		if err := setReusePort(fd, true); err != nil {
+			return err
+		}
+	}
 	// Without this, a socket also gets the groups that other processes joined.
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
 		return fmt.Errorf("switch IP_MULTICAST_ALL off: %w", err)
@@ -127,6 +132,19 @@ func beforeBind(fd int, o Options, path Path) error {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DONTROUTE, 1); err != nil {
 			return fmt.Errorf("switch SO_DONTROUTE on: %w", err)
 		}
+	}
+	return nil
+}
+
+// setReusePort allows, or not, that other sockets are bound to the same address. The kernel wants both to have allowed it, and to be
+// of the same user.
+func setReusePort(fd int, allowed bool) error {
+	value := 0
+	if allowed {
+		value = 1
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, value); err != nil {
+		return fmt.Errorf("set SO_REUSEPORT to %d: %w", value, err)
 	}
 	return nil
 }

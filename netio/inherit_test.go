@@ -1,0 +1,188 @@
+package netio
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+
+	"topdog/wire"
+)
+
+// inheritAs opens the sockets as the daemon of a holder with that configuration does. The holder has kept some.
+func (b *board) inheritAs(t *testing.T, kept *heldSockets, tag wire.GroupTag, floating ...netip.Addr) *Conn {
+	t.Helper()
+	conn, err := on(b, func() (*Conn, error) {
+		h := newHolding(HolderOptions{Interface: "eth0", Floating: floating, Group: testGroup, Tag: tag, Method: HoldLifetime}, -1, kept)
+		request, err := json.Marshal(socketsRequest{"eth0", b.addr})
+		if err != nil {
+			return nil, err
+		}
+		unlimited, files, err := h.openSockets(request)
+		if err != nil {
+			return nil, err
+		}
+		h.sender.Close()
+		var passed []int
+		for _, file := range files {
+			copied, err := unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0)
+			if err != nil {
+				return nil, err
+			}
+			passed = append(passed, copied)
+		}
+		return inherit(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Floating: floating}, passed, string(unlimited))
+	})
+	must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// wantHears waits until a daemon hears what another host says to its own address and to the group.
+func wantHears(t *testing.T, conn *Conn, from *board, tag wire.GroupTag) {
+	t.Helper()
+	var heard [2]atomic.Int64
+	go conn.Serve(func(d Datagram) {
+		switch d.Path {
+		case PathUnicast:
+			heard[0].Add(1)
+		case PathMulticast:
+			heard[1].Add(1)
+		}
+	})
+	sender := openForeign(t, from)
+	must(t, ipv4.NewPacketConn(sender).SetMulticastTTL(wire.TTL))
+	for i, to := range []netip.AddrPort{conn.self, testGroup} {
+		eventually(t, "the board hears what is said to "+to.String(), func() bool {
+			sendBytes(t, sender, 255, ofGroup(tag, 40), to)
+			return heard[i].Load() > 0
+		})
+	}
+}
+
+// TestSocketsOfAnotherConfiguration: a holder keeps its sockets while the daemon starts anew with another configuration. They are
+// of no use if the group or an address is another one.
+func TestSocketsOfAnotherConfiguration(t *testing.T) {
+	second := netip.MustParseAddr("10.77.0.201")
+	for name, after := range map[string]struct {
+		tag      wire.GroupTag
+		floating []netip.Addr
+	}{
+		"another group":    {testTag + 1, []netip.Addr{testVIP}},
+		"another address":  {testTag, []netip.Addr{second}},
+		"one address more": {testTag, []netip.Addr{testVIP, second}},
+		"the same":         {testTag, []netip.Addr{testVIP}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLAN(t, 2)
+			b := l.boards[0]
+			kept := &heldSockets{}
+			t.Cleanup(kept.close)
+			must(t, b.inheritAs(t, kept, testTag, testVIP).Close())
+			conn := b.inheritAs(t, kept, after.tag, after.floating...)
+			for i, bind := range conn.binds() {
+				if got := conn.sockets[i].LocalAddr().String(); got != bind.to.String() {
+					t.Errorf("a socket is bound to %s, want %s", got, bind.to)
+				}
+			}
+			wantHears(t, conn, l.boards[1], after.tag)
+		})
+	}
+}
+
+// TestSocketsOfATakenOverDaemon: what a daemon has set on the sockets is not there for the next one.
+func TestSocketsOfATakenOverDaemon(t *testing.T) {
+	for name, spoil := range map[string]func(fd int) error{
+		"a filter that is locked": func(fd int) error {
+			if err := setFilter(fd, []bpf.Instruction{bpf.RetConstant{Val: 0}}); err != nil {
+				return err
+			}
+			return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_LOCK_FILTER, 1)
+		},
+		"connected to nobody": func(fd int) error {
+			return unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{10, 77, 0, 9}})
+		},
+		"no TTL": func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTTL, 0) },
+		"its end": func(fd int) error {
+			if err := unix.Shutdown(fd, unix.SHUT_RDWR); !errors.Is(err, unix.ENOTCONN) {
+				return err
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLAN(t, 2)
+			b := l.boards[0]
+			kept := &heldSockets{}
+			t.Cleanup(kept.close)
+			first := b.inheritAs(t, kept, testTag, testVIP)
+			b.do(t, func() error {
+				for _, file := range kept.sockets {
+					_ = spoil(file) // not every socket can be spoiled in every way
+				}
+				return nil
+			})
+			must(t, first.Close())
+			wantHears(t, b.inheritAs(t, kept, testTag, testVIP), l.boards[1], testTag)
+		})
+	}
+}
+
+// TestNobodyElseGetsThePort: while the sockets of one daemon are replaced by those of the next, another user tries
+// to bind to the group's port, in every way that the kernel offers.
+func TestNobodyElseGetsThePort(t *testing.T) {
+	b := newLAN(t, 1).boards[0]
+	kept := &heldSockets{}
+	t.Cleanup(kept.close)
+	must(t, b.inheritAs(t, kept, testTag, testVIP).Close())
+	const stranger = 4711
+	stop, got := make(chan struct{}), make(chan int)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread is thrown away with the goroutine
+		n := 0
+		_ = b.in(func() error {
+			if _, _, failed := unix.RawSyscall(unix.SYS_SETRESUID, stranger, stranger, stranger); failed != 0 {
+				return failed
+			}
+			for {
+				select {
+				case <-stop:
+					return nil
+				default:
+					n += bindAs(b.addr)
+				}
+			}
+		})
+		got <- n
+	}()
+	for range 200 {
+		must(t, b.inheritAs(t, kept, testTag, testVIP).Close())
+	}
+	close(stop)
+	if n := receive(t, "the end of the stranger", got); n > 0 {
+		t.Errorf("somebody else has got the port %d times", n)
+	}
+}
+
+// bindAs tries to bind a socket of this thread's user, and returns how many could be.
+func bindAs(addr netip.Addr) (bound int) {
+	for options := range 4 {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return bound
+		}
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, options&1)
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, options>>1)
+		if unix.Bind(fd, &unix.SockaddrInet4{Port: int(testGroup.Port()), Addr: addr.As4()}) == nil {
+			bound++
+		}
+		unix.Close(fd)
+	}
+	return bound
+}
