@@ -1,8 +1,10 @@
 package netio
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -249,6 +251,58 @@ func TestAdmissionInKernel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAdmissionOfVLANs: the kernel takes the tag of a VLAN off a frame before the program sees it. What is for a VLAN is for another
+// interface, and may be of another group. Tag 0 says no more than a priority, and the frame is for the interface itself.
+func TestAdmissionOfVLANs(t *testing.T) {
+	l := newLAN(t, 2)
+	a, b := l.boards[0], l.boards[1]
+	conn := a.openAdmitting(t)
+	if !conn.admission.inKernel {
+		t.Skipf("the kernel attaches no program: %s", conn.Unlimited())
+	}
+	t.Cleanup(func() { conn.Close() })
+	var fd int
+	b.do(t, func() (err error) {
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		return err
+	})
+	defer unix.Close(fd)
+	say := func(tag uint16) {
+		t.Helper()
+		frame := taggedFrame(tag, b.link(t, "eth0").HardwareAddr, ofGroup(testTag+1, 40))
+		must(t, unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_8021Q), Ifindex: b.link(t, "eth0").Index, Halen: 6}))
+	}
+	eventually(t, "a frame with a priority is dropped", func() bool { say(0); return conn.Drops().OtherGroup > 0 })
+	want := conn.Drops()
+	for range 20 {
+		say(10)
+	}
+	say(0) // the last one
+	want.OtherGroup++
+	eventually(t, "the last one is dropped", func() bool { return conn.Drops().OtherGroup >= want.OtherGroup })
+	if diff := cmp.Diff(want, conn.Drops()); diff != "" {
+		t.Errorf("drops (-want +got):\n%s", diff)
+	}
+}
+
+// taggedFrame is an Ethernet frame with a tag (IEEE 802.1Q) and a datagram for the group.
+func taggedFrame(tag uint16, from net.HardwareAddr, payload []byte) []byte {
+	group := testGroup.Addr().As4()
+	frame := append([]byte{1, 0, 0x5e, group[1] & 0x7f, group[2], group[3]}, from...)
+	frame = append(frame, 0x81, 0, byte(tag>>8), byte(tag), 8, 0)
+	ip := append([]byte{0x45, 0, 0, byte(28 + len(payload)), 0, 0, 0x40, 0, wire.TTL, unix.IPPROTO_UDP, 0, 0, 10, 77, 0, 2}, group[:]...)
+	sum := uint32(0)
+	for two := range slices.Chunk(ip, 2) {
+		sum += uint32(binary.BigEndian.Uint16(two))
+	}
+	binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
+	frame = append(frame, ip...)
+	frame = binary.BigEndian.AppendUint16(frame, testGroup.Port())
+	frame = binary.BigEndian.AppendUint16(frame, testGroup.Port())
+	frame = binary.BigEndian.AppendUint16(frame, uint16(8+len(payload)))
+	return append(append(frame, 0, 0), payload...) // without a checksum
 }
 
 // TestOverflow: what finds no room in a socket is counted, from when a Conn is opened.

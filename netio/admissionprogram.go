@@ -31,6 +31,13 @@ const (
 	udpBytes   = 8
 )
 
+// skbVLAN is where the tag of a VLAN is in struct __sk_buff (vlan_tci); 0 if there was none. A tag with the number 0 says no more than a
+// priority, and the packet is for the interface itself.
+const (
+	skbVLAN    = 24
+	vlanNumber = 0xfff
+)
+
 // Where the program keeps what it has copied from a packet: from the end of the stack downwards.
 const (
 	stackIP  = -24
@@ -49,6 +56,9 @@ func (p admissionProgram) tcx() []instruction {
 	a.copy(r6, r1)
 	a.load(unix.BPF_W, r8, r6, skbProtocol)
 	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
+	a.load(unix.BPF_W, r8, r6, skbVLAN)
+	a.and(r8, vlanNumber)
+	a.jump(unix.BPF_JNE, r8, 0, "pass") // it is for a VLAN, whose tag the kernel has taken off
 	a.move(r7, 0)
 	a.copyFromPacket(r7, ipBytes, stackIP, "pass")
 	a.load(unix.BPF_B, r1, r10, stackIP+ipProtocol)
