@@ -2,8 +2,10 @@ package netio
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -216,6 +218,52 @@ func TestGatewayByTheHolder(t *testing.T) {
 	if _, err := InheritGatewayAsker(0); err == nil {
 		t.Error("standard input is no lane")
 	}
+}
+
+// TestLanesAreGivenBack: each checker has a lane, and a daemon starts any number of them, one after the other.
+func TestLanesAreGivenBack(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	for range 3 * maxLanes {
+		eventually(t, "there is a lane for a checker", func() bool {
+			lane, err := b.OpenGatewayLane()
+			if err != nil {
+				return false
+			}
+			must(t, lane.Close())
+			return true
+		})
+	}
+	eth0 := b.link(t, "eth0").Index
+	must(t, b.fence.Cover([]int{eth0}, eth0))
+	_, err := b.floating.Renew()
+	must(t, err)
+}
+
+// TestGatewayKeepsNobodyWaiting: the next daemon is served at once although a gateway that does not answer is asked for the former one.
+func TestGatewayKeepsNobodyWaiting(t *testing.T) {
+	b := newLAN(t, 1).boards[0]
+	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: net.IP{10, 77, 0, 99}}))
+	s := startService(t, b, os.Getuid())
+	g := s.dial(t)
+	lane, err := g.OpenGatewayLane()
+	must(t, err)
+	question := binary.BigEndian.AppendUint32([]byte{byte(askGateway)}, uint32(maxGatewayWait.Milliseconds()))
+	must(t, unix.Sendmsg(int(lane.Fd()), append(question, "eth0"...), nil, nil, 0))
+	eventually(t, "the gateway is asked", func() bool {
+		sockets, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/packet", s.cmd.Process.Pid))
+		must(t, err)
+		return strings.Count(string(sockets), "\n") > 1
+	})
+	must(t, g.Abandon())
+	must(t, lane.Close())
+	eventually(t, "the next daemon is served", func() bool {
+		next, err := on(b, func() (*Holder, error) { return DialHolder(s.path) })
+		if err != nil {
+			return false
+		}
+		must(t, next.Close())
+		return true
+	})
 }
 
 // TestHolderStops: a service manager stops the holder while it serves a daemon. The daemon knows, and the others are told.

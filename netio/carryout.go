@@ -416,8 +416,19 @@ func (h *holding) addLane(asked holderRequest, files *[]int) error {
 	if asked == askGatewayLane {
 		allowed = []holderRequest{askGateway}
 	}
-	h.besides.Go(func() { h.serveLane(file, allowed) })
+	h.besides.Go(func() {
+		h.serveLane(file, allowed)
+		h.closeLane(file)
+	})
 	return nil
+}
+
+// closeLane gives the place of a lane back that nobody uses any more.
+func (h *holding) closeLane(file *os.File) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open = slices.DeleteFunc(h.open, func(lane *os.File) bool { return lane == file })
+	file.Close()
 }
 
 // maxGatewayWait bounds how long the gateway is waited for.
@@ -443,7 +454,7 @@ func (h *holding) askGateway(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(within, maxGatewayWait))
+	ctx, cancel := context.WithTimeout(h.served, min(within, maxGatewayWait))
 	defer cancel()
 	return gateway.Ask(ctx, iface)
 }

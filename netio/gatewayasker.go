@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -92,16 +93,28 @@ func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
 
 // ownAddr returns an IPv4 address of this host on a link.
 func ownAddr(link *net.Interface) (netip.Addr, error) {
+	own, err := prefixesOf(link)
+	if err == nil && len(own) == 0 {
+		err = fmt.Errorf("%s has no IPv4 address", link.Name)
+	}
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return own[0].Addr(), nil
+}
+
+// prefixesOf returns the IPv4 addresses of this host on a link, each with its subnet.
+func prefixesOf(link *net.Interface) (own []netip.Prefix, err error) {
 	addrs, err := link.Addrs()
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("list the addresses of %s: %w", link.Name, err)
+		return nil, fmt.Errorf("list the addresses of %s: %w", link.Name, err)
 	}
 	for _, a := range addrs {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() {
-			return prefix.Addr(), nil
+			own = append(own, prefix)
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%s has no IPv4 address", link.Name)
+	return own, nil
 }
 
 // gatewayOn returns the default gateway on a link.
@@ -127,10 +140,19 @@ func (a *GatewayAsker) ask(ctx context.Context, index int, question arpPacket) e
 			}
 		}
 	})
-	deadline, _ := ctx.Deadline()
-	if err := a.file.SetReadDeadline(deadline); err != nil {
+	if err := a.file.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = a.file.SetReadDeadline(time.Unix(1, 0)) // which is over
+	})
+	defer func() {
+		if !stop() {
+			<-ended // else it could end the next question
+		}
+	}()
 	to := &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: index, Halen: uint8(len(broadcast))}
 	copy(to.Addr[:], broadcast[:])
 	var failed error

@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -28,14 +29,17 @@ type holding struct {
 
 	main    int // the socket of the daemon's loop
 	ended   daemonEnd
-	sender  *os.File // sends the RESIGN; nil before the sockets are open
+	sender  *os.File   // sends the RESIGN; nil before the sockets are open
+	local   netip.Addr // of this board, in whose name the daemon may ask by ARP; likewise
 	resign  PreparedResign
-	past    bool           // the RESIGN is of a time that is over: the daemon has released the addresses since
-	copies  int            // of the RESIGN that are to be sent still
-	copyAt  time.Duration  // when the next one is
-	remove  retry          // of addresses that the kernel does not let go of
-	besides sync.WaitGroup // of what other goroutines do
-	program program        // what can be dropped from memory
+	past    bool            // the RESIGN is of a time that is over: the daemon has released the addresses since
+	copies  int             // of the RESIGN that are to be sent still
+	copyAt  time.Duration   // when the next one is
+	remove  retry           // of addresses that the kernel does not let go of
+	besides sync.WaitGroup  // of what other goroutines do
+	served  context.Context // ends with the service for this daemon
+	leave   func()          // ends it
+	program program         // what can be dropped from memory
 
 	mu        sync.Mutex
 	open      []*os.File // lanes, to be closed at the end
@@ -64,7 +68,9 @@ const (
 )
 
 func newHolding(o HolderOptions, main int, sockets *heldSockets) *holding {
-	return &holding{options: o, lifetime: DefaultLifetime, main: main, sockets: sockets, events: -1, bundle: -1, program: loadedProgram()}
+	h := &holding{options: o, lifetime: DefaultLifetime, main: main, sockets: sockets, events: -1, bundle: -1, program: loadedProgram()}
+	h.served, h.leave = context.WithCancel(context.Background())
+	return h
 }
 
 // programIdle is how long nothing must have happened before the program's pages are dropped. What happens
@@ -390,6 +396,7 @@ func (h *holding) sendCopy() {
 // close closes all that was opened for the daemon.
 func (h *holding) close() {
 	unix.Close(h.main)
+	h.leave() // the next daemon does not wait for a gateway that does not answer
 	h.mu.Lock()
 	open := h.open
 	h.open = nil

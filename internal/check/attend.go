@@ -124,6 +124,9 @@ func (c *checker) carryOut(o Order) {
 	c.scorer.replace(o.Score)
 	moved := o.Interface != c.tools.iface
 	c.tools.floating, c.tools.iface = o.Floating, o.Interface
+	if o.NoGateway != "" {
+		c.tools.noAsker = errors.New(o.NoGateway)
+	}
 	wanted := map[string]bool{}
 	for i := range o.Checks {
 		check := &o.Checks[i]

@@ -19,6 +19,8 @@ type Process struct {
 	orders  *os.File
 	reports chan Report
 	closing sync.Once
+
+	noGateway string // why the checker cannot ask the gateway; "" if it can
 }
 
 // Start has a checker started. It waits for nothing: what the checker is sent meanwhile waits for it. openGateway opens
@@ -37,10 +39,13 @@ func Start(s *starter.Starter, openGateway func() (*os.File, error)) (*Process, 
 	defer theirReports.Close()
 	files := []*os.File{theirOrders, theirReports}
 	widen(orders)
-	// If it cannot be opened, those checks fail that need it.
+	// If it cannot be opened, those checks fail that need it, and say why.
+	noGateway := ""
 	if gateway, err := openGateway(); err == nil {
 		defer gateway.Close()
 		files = append(files, gateway)
+	} else {
+		noGateway = fmt.Sprintf("the gateway cannot be asked by ARP: %v", err)
 	}
 	process, err := s.Start(files...)
 	if err != nil {
@@ -48,7 +53,7 @@ func Start(s *starter.Starter, openGateway func() (*os.File, error)) (*Process, 
 		reports.Close()
 		return nil, fmt.Errorf("start the checker: %w", err)
 	}
-	p := &Process{process: process, orders: orders, reports: make(chan Report)}
+	p := &Process{process: process, orders: orders, reports: make(chan Report), noGateway: noGateway}
 	go p.read(reports)
 	return p, nil
 }
@@ -100,6 +105,7 @@ const orderWithin = 5 * time.Millisecond
 
 // Send gives the checker an order.
 func (p *Process) Send(o Order) error {
+	o.NoGateway = p.noGateway
 	line, err := json.Marshal(o)
 	if err == nil {
 		err = p.orders.SetWriteDeadline(time.Now().Add(orderWithin))

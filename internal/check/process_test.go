@@ -74,6 +74,16 @@ func (p *Process) report(t *testing.T) Report {
 	}
 }
 
+// TestNoGateway: a check of the gateway tells why the gateway cannot be asked.
+func TestNoGateway(t *testing.T) {
+	p := startChecker(t)
+	send(t, p, Order{Checks: []Check{{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}}, Interface: "eth0"})
+	const want = "the gateway cannot be asked by ARP: permission denied"
+	if r := p.report(t); r.Passing || r.Text != want {
+		t.Errorf("it reports %+v, want %q", r, want)
+	}
+}
+
 func send(t *testing.T, p *Process, o Order) {
 	t.Helper()
 	if err := p.Send(o); err != nil {

@@ -6,11 +6,12 @@ import "net/netip"
 // goes on as it is.
 type Order struct {
 	Checks    []Check      `json:"checks"`
-	Score     []string     `json:"score,omitempty"` // the score command: a program and its arguments; none for no score
-	Leading   bool         `json:"leading"`         // this board leads
-	Floating  []netip.Addr `json:"floating"`        // the addresses that checks must not be aimed at
-	Interface string       `json:"interface"`       // of the group, where the gateway is
-	Once      bool         `json:"once,omitempty"`  // each check is run once; such an order is the only one
+	Score     []string     `json:"score,omitempty"`      // the score command: a program and its arguments; none for no score
+	Leading   bool         `json:"leading"`              // this board leads
+	Floating  []netip.Addr `json:"floating"`             // the addresses that checks must not be aimed at
+	Interface string       `json:"interface"`            // of the group, where the gateway is
+	NoGateway string       `json:"no_gateway,omitempty"` // why the gateway cannot be asked; Process.Send enters it
+	Once      bool         `json:"once,omitempty"`       // each check is run once; such an order is the only one
 }
 
 // Idle reports whether there is nothing to run.
