@@ -105,10 +105,10 @@ func (h *holding) openSockets(payload []byte) (answer []byte, given []int, err e
 	if err := h.checkInterface(r.Interface); err != nil {
 		return nil, nil, err
 	}
-	o := Options{Interface: r.Interface, Local: r.Local, Group: h.options.Group, Floating: h.options.Floating}
-	if h.isFloating(r.Local) {
-		return nil, nil, fmt.Errorf("netio: %s is a floating address, and no board's own", r.Local)
+	if err := h.checkLocal(r.Interface, r.Local); err != nil {
+		return nil, nil, err
 	}
+	o := Options{Interface: r.Interface, Local: r.Local, Group: h.options.Group, Floating: h.options.Floating}
 	if h.sockets.are(o, h.options.Tag) {
 		err = h.sockets.renew()
 	} else {
@@ -124,7 +124,32 @@ func (h *holding) openSockets(payload []byte) (answer []byte, given []int, err e
 	if h.sender, err = openSender(o, h.sockets.index); err != nil {
 		return nil, nil, fmt.Errorf("open a socket for the pre-signed RESIGN: %w", err)
 	}
+	h.local = r.Local
 	return []byte(h.sockets.unlimited), h.sockets.files(), nil
+}
+
+// checkLocal refuses an address that is not this board's own on an interface. What the daemon says and asks goes out in the name of that.
+func (h *holding) checkLocal(iface string, local netip.Addr) error {
+	if h.isFloating(local.Unmap()) {
+		return fmt.Errorf("netio: %s is a floating address, and no board's own", local.Unmap())
+	}
+	own, err := prefixesOn(iface)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Addr() == local }) {
+		return fmt.Errorf("netio: %w: %s has no address %s", ErrLinkDown, iface, local)
+	}
+	return nil
+}
+
+// prefixesOn returns the IPv4 addresses of an interface.
+func prefixesOn(iface string) ([]netip.Prefix, error) {
+	link, err := net.InterfaceByName(iface)
+	if err != nil {
+		return nil, fmt.Errorf("netio: %w: there is no interface %s", ErrLinkDown, iface)
+	}
+	return prefixesOf(link)
 }
 
 // openSender opens a socket that sends as that of the group does, but from a port of its own: the one of the group must be
@@ -150,6 +175,9 @@ func (h *holding) openFloating(payload []byte) ([]byte, error) {
 		if !h.isFloating(p.Addr()) {
 			return nil, fmt.Errorf("netio: the holder does not hold %s: restart topdog-holder.service if the configuration has changed", p.Addr())
 		}
+		if !h.mayHave(p, r.Interface) {
+			return nil, fmt.Errorf("netio: %s is not what the holder's configuration has, nor a subnet of %s: restart topdog-holder.service if the configuration has changed", p, r.Interface)
+		}
 	}
 	if h.floating != nil {
 		return nil, errors.New("netio: the addresses are prepared already")
@@ -164,6 +192,21 @@ func (h *holding) openFloating(payload []byte) ([]byte, error) {
 	s := floatingState{Device: floating.Device()}
 	s.Method, s.Reason = floating.Method()
 	return json.Marshal(s)
+}
+
+// mayHave reports whether a floating address may have that prefix length: that of the configuration, or, without one, that of a
+// subnet of the interface which contains it, or none. The length decides which route comes with the address.
+func (h *holding) mayHave(p netip.Prefix, iface string) bool {
+	for _, configured := range h.options.Prefixes {
+		if configured.Addr() == p.Addr() {
+			return configured == p
+		}
+	}
+	if p.IsSingleIP() {
+		return true
+	}
+	own, err := prefixesOn(iface)
+	return err == nil && slices.ContainsFunc(own, func(subnet netip.Prefix) bool { return subnet.Masked() == p.Masked() })
 }
 
 // errNoLease says that the daemon may not answer for the addresses.
@@ -263,10 +306,20 @@ func (h *holding) speakARP(asked holderRequest, payload []byte) (answer []byte, 
 		if len(payload) < 4 || (len(payload)-4)%questionBytes != 0 {
 			break
 		}
-		return nil, announcer.Ask(addrs[0], questionsIn(payload[4:]))
+		questions := questionsIn(payload[4:])
+		if len(questions) > maxQuestions {
+			return nil, fmt.Errorf("netio: %d questions are too many (at most %d)", len(questions), maxQuestions)
+		}
+		if err := h.checkSpeaker(addrs[0]); err != nil {
+			return nil, err
+		}
+		return nil, announcer.Ask(addrs[0], questions)
 	case askResolve:
 		if len(addrs) != 2 {
 			break
+		}
+		if err := h.checkSpeaker(addrs[0]); err != nil {
+			return nil, err
 		}
 		return nil, announcer.Resolve(addrs[0], addrs[1])
 	case askAnnounced:
@@ -289,6 +342,21 @@ func (h *holding) speakARP(asked holderRequest, payload []byte) (answer []byte, 
 		}
 	}
 	return nil, fmt.Errorf("netio: request %d of the holder has %d bytes", asked, len(payload))
+}
+
+// maxQuestions bounds how many questions come with one request. A daemon asks up to four witnesses, three neighbours and
+// whoever may have the floating address.
+const maxQuestions = 64
+
+// checkSpeaker refuses to ask in the name of another address than this board's own: all who hear it believe what it says of the sender.
+func (h *holding) checkSpeaker(as netip.Addr) error {
+	switch {
+	case !h.local.IsValid():
+		return errors.New("netio: the holder speaks ARP for nobody before the sockets of the group are open")
+	case as != h.local:
+		return fmt.Errorf("netio: the holder speaks ARP as %s and not as %s", h.local, as)
+	}
+	return nil
 }
 
 func (h *holding) openAnnouncer(payload []byte) error {

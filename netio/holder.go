@@ -113,7 +113,9 @@ type HolderOptions struct {
 	// Interface is the group's; "" for that whose subnet contains the first floating address.
 	Interface string
 	Floating  []netip.Addr
-	Group     netip.AddrPort
+	// Prefixes are those of the floating addresses whose prefix length is configured.
+	Prefixes []netip.Prefix
+	Group    netip.AddrPort
 	// Tag is in all packets of the group. The kernel drops others; 0 for no such program.
 	Tag    wire.GroupTag
 	Method HoldMethod

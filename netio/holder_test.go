@@ -494,6 +494,24 @@ func TestHolderRefuses(t *testing.T) {
 			_, err := b.OpenFloating("eth0", []netip.Prefix{testFloating})
 			return err
 		},
+		"10.77.0.100 is a floating address": func() error { // written as IPv6
+			_, err := b.OpenSockets(Options{Interface: "eth0", Local: netip.AddrFrom16(testVIP.As16()), Group: deadmanGroup})
+			return err
+		},
+		"eth0 has no address 10.77.0.99": func() error {
+			_, err := b.OpenSockets(Options{Interface: "eth0", Local: other, Group: deadmanGroup})
+			return err
+		},
+		"10.77.0.100/0 is not": func() error {
+			_, err := b.OpenFloating("eth0", []netip.Prefix{netip.PrefixFrom(testVIP, 0)})
+			return err
+		},
+		"speaks ARP as 10.77.0.1 and not as 10.77.0.99":  func() error { return a.Resolve(other, b.neighbour.options.Local) },
+		"speaks ARP as 10.77.0.1 and not as 10.77.0.100": func() error { return a.Resolve(testVIP, b.neighbour.options.Local) },
+		"and not as 10.77.0.100": func() error {
+			return a.Ask(testVIP, []ARPQuestion{{Addr: b.neighbour.options.Local}})
+		},
+		"65 questions are too many (at most 64)":  func() error { return a.Ask(b.addr, make([]ARPQuestion, maxQuestions+1)) },
 		"the holder does not announce 10.77.0.99": func() error { return a.Announce(other) },
 		"the holder does not probe for 10.77.0.99": func() error {
 			_, _, err := a.Probe(t.Context(), other, 1, time.Millisecond)
@@ -515,6 +533,54 @@ func TestHolderRefuses(t *testing.T) {
 	}
 	if b.isLost() || b.fired() || !b.holds(t) {
 		t.Error("a refusal has had an effect")
+	}
+}
+
+// TestSpeaksAfterTheSockets: before they are open, the holder knows no address of this board to speak as.
+func TestSpeaksAfterTheSockets(t *testing.T) {
+	b := newLAN(t, 1).boards[0]
+	g := b.startGuard(t, HoldLifetime)
+	t.Cleanup(func() { g.close() })
+	a, err := g.OpenAnnouncer(b.link(t, "eth0").Index)
+	must(t, err)
+	if err := a.Resolve(b.addr, testVIP); err == nil || !strings.Contains(err.Error(), "speaks ARP for nobody before the sockets of the group are open") {
+		t.Errorf("got %v", err)
+	}
+	must(t, b.openSockets(t, g).Close())
+	must(t, a.Resolve(b.addr, testVIP))
+	must(t, a.Ask(b.addr, []ARPQuestion{{Addr: testVIP}}))
+}
+
+// TestPrefixesOfTheAddresses: the length of a prefix decides which route comes with an address, so a daemon gets only those that the
+// configuration or the interface gives.
+func TestPrefixesOfTheAddresses(t *testing.T) {
+	b := newLAN(t, 1).boards[0] // 10.77.0.1/24
+	for _, test := range []struct {
+		configured, asked int
+		allowed           bool
+	}{
+		{0, 24, true}, {0, 32, true}, {0, 0, false}, {0, 1, false}, {0, 16, false}, {0, 31, false},
+		{16, 16, true}, {16, 0, false}, {16, 24, false}, {16, 32, false},
+	} {
+		t.Run(fmt.Sprintf("%d of %d", test.asked, test.configured), func(t *testing.T) {
+			o := HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: deadmanGroup, Method: HoldLifetime}
+			if test.configured > 0 {
+				o.Prefixes = []netip.Prefix{netip.PrefixFrom(testVIP, test.configured)}
+			}
+			err := b.in(func() error {
+				h := newHolding(o, -1, &heldSockets{})
+				defer h.close()
+				request, err := json.Marshal(floatingRequest{"eth0", []netip.Prefix{netip.PrefixFrom(testVIP, test.asked)}})
+				if err != nil {
+					return err
+				}
+				_, err = h.openFloating(request)
+				return err
+			})
+			if (err == nil) != test.allowed {
+				t.Errorf("got %v, want that it is allowed: %t", err, test.allowed)
+			}
+		})
 	}
 }
 

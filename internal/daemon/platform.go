@@ -199,7 +199,13 @@ func (p *Platform) useChecker(by *starter.Starter, openGateway func() (*os.File,
 
 // HolderOptions are what a holder does for a board with that configuration.
 func HolderOptions(cfg *config.Config) netio.HolderOptions {
-	return netio.HolderOptions{Interface: cfg.Interface, Floating: ipsOf(cfg.Addresses), Group: cfg.Multicast, Tag: wire.TagOf(cfg.Group), Method: cfg.Hold}
+	o := netio.HolderOptions{Interface: cfg.Interface, Floating: ipsOf(cfg.Addresses), Group: cfg.Multicast, Tag: wire.TagOf(cfg.Group), Method: cfg.Hold}
+	for _, a := range cfg.Addresses {
+		if a.Bits != config.FromSubnet {
+			o.Prefixes = append(o.Prefixes, netip.PrefixFrom(a.IP, a.Bits))
+		}
+	}
+	return o
 }
 
 // useHolder has another process do what needs rights. It also enforces a lease: by a fence, and by a dead man's switch.
