@@ -212,7 +212,14 @@ func (h *holding) mayHave(p netip.Prefix, iface string) bool {
 // errNoLease says that the daemon may not answer for the addresses.
 var errNoLease = fmt.Errorf("netio: %w: there is no lease, or it was ended", ErrNotHeld)
 
-// leased reports whether the daemon may answer for the addresses.
+// lasts reports whether there is a lease that is not over: only then the neighbours may be told.
+func (h *holding) lasts() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fence != nil && h.fence.lasts()
+}
+
+// leased reports whether there is a lease that nobody has ended. It may be over, and go on: then the fence is closed meanwhile.
 func (h *holding) leased() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,12 +237,16 @@ func (h *holding) changeAddresses(asked holderRequest) (answer []byte, err error
 	switch {
 	case asked == askRelease:
 		h.past = true // only the loop asks for it
-		return nil, h.removeAddresses()
+		if err = h.removeAddresses(); err == nil {
+			h.remove = retry{} // nothing is left that would have to be removed
+		}
+		return nil, err
 	case floating == nil:
 		return nil, errors.New("netio: the addresses were not prepared")
 	case !h.leased():
 		return nil, errNoLease
 	case asked == askAcquire:
+		h.remove = retry{} // of a former lease; only the loop asks for it
 		err = floating.Acquire()
 		answer = []byte{0}
 		if err == nil && h.announceAll(floating.options.Addresses) {
@@ -257,13 +268,13 @@ func (h *holding) changeAddresses(asked holderRequest) (answer []byte, err error
 // end of the lease.
 func (h *holding) announceAll(addresses []netip.Prefix) bool {
 	h.mu.Lock()
-	announcer, fence := h.announcer, h.fence
+	announcer := h.announcer
 	h.mu.Unlock()
 	if announcer == nil {
 		return false
 	}
 	for _, p := range addresses {
-		if !fence.lasts() || announcer.Announce(p.Addr()) != nil {
+		if !h.lasts() || announcer.Announce(p.Addr()) != nil {
 			return false
 		}
 	}
@@ -335,7 +346,7 @@ func (h *holding) speakARP(asked holderRequest, payload []byte) (answer []byte, 
 		case len(addrs) != 1:
 		case !h.isFloating(addrs[0]):
 			return nil, fmt.Errorf("netio: the holder does not announce %s", addrs[0])
-		case !h.leased():
+		case !h.lasts():
 			return nil, errNoLease
 		default:
 			return nil, announcer.Announce(addrs[0])

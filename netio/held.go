@@ -48,6 +48,13 @@ func (h *Holder) OpenFence() (*HeldFence, error) {
 	return f, nil
 }
 
+// Extend moves the end of the lease; see lease.Extend. The lease may have been over until now, and the neighbours may have heard
+// of another board meanwhile: what was announced when the addresses were acquired counts no more.
+func (f *HeldFence) Extend(end, wake time.Duration) bool {
+	f.holder.announcedBy(nil, false)
+	return f.lease.Extend(end, wake)
+}
+
 // Cover puts the fence on interfaces; see kernelFence.Cover.
 func (f *HeldFence) Cover(interfaces []int, first int) error {
 	f.mu.Lock()

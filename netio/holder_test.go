@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"topdog/wire"
 )
 
@@ -412,6 +414,11 @@ func TestAcquiringAnnounces(t *testing.T) {
 		"acquired":                  {func() { must(t, b.floating.Acquire()) }, once},
 		"acquired, announced":       {func() { must(t, b.floating.Acquire()); must(t, a.Announce(testVIP)) }, once},
 		"acquired, announced twice": {func() { must(t, b.floating.Acquire()); must(t, a.Announce(testVIP)); must(t, a.Announce(testVIP)) }, 2 * once},
+		"acquired, extended, announced": {func() {
+			must(t, b.floating.Acquire())
+			b.extend(Now() + longLease)
+			must(t, a.Announce(testVIP))
+		}, 2 * once},
 		"acquired, released, acquired": {func() {
 			must(t, b.floating.Acquire())
 			must(t, b.floating.Release())
@@ -462,6 +469,77 @@ func TestNothingWithoutALease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoAnnouncementAfterTheLease: a lease that is over may go on, and until then the neighbours are told nothing.
+func TestNoAnnouncementAfterTheLease(t *testing.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	a, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
+	must(t, err)
+	b.fence.Extend(Now(), Now()+longLease)
+	if err := a.Announce(testVIP); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("after the end of the lease: %v", err)
+	}
+	if !b.extend(Now() + longLease) {
+		t.Fatal("the lease was ended")
+	}
+	must(t, a.Announce(testVIP))
+}
+
+// TestRemovalOfAFormerLease: what could not be removed at the end of a lease is not removed in the next one.
+func TestRemovalOfAFormerLease(t *testing.T) {
+	b := newLAN(t, 1).boards[0]
+	b.do(t, func() error {
+		h := newHolding(HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldLifetime}, -1, &heldSockets{})
+		defer h.close()
+		request, err := json.Marshal(floatingRequest{"eth0", []netip.Prefix{testFloating}})
+		if err != nil {
+			return err
+		}
+		if _, _, err := h.makeFence(); err != nil {
+			return err
+		}
+		if _, err := h.openFloating(request); err != nil {
+			return err
+		}
+		for _, asked := range []holderRequest{askRelease, askAcquire} {
+			h.remove = retry{at: Now(), until: Now() + longLease}
+			h.fence.Begin(NoEnd)
+			if _, err := h.changeAddresses(asked); err != nil {
+				return err
+			}
+			h.finish()
+			if h.remove.until != 0 {
+				t.Errorf("after request %d it is still to be removed", asked)
+			}
+		}
+		if !b.has(t, "eth0", testVIP) {
+			t.Error("the address of the next lease was removed")
+		}
+		return h.floating.Release()
+	})
+}
+
+// TestEndWaitsForTheKernel: a holder whose daemon has ended sleeps until it tries again to remove the addresses, also if the end of a lease
+// has come that nobody has read.
+func TestEndWaitsForTheKernel(t *testing.T) {
+	const tries = 200 * time.Millisecond
+	b := newLAN(t, 1).boards[0]
+	b.do(t, func() error { // on a thread of its own
+		h := newHolding(HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldLifetime}, -1, &heldSockets{})
+		if _, _, err := h.makeFence(); err != nil {
+			return err
+		}
+		h.fence.wakeAt(Now())
+		h.ended, h.remove = daemonEnded, retry{at: Now() + tries, until: Now() + tries}
+		var before, after unix.Rusage
+		err := errors.Join(unix.Getrusage(unix.RUSAGE_THREAD, &before), h.attend(meanwhile{listener: -1, stop: -1}), unix.Getrusage(unix.RUSAGE_THREAD, &after))
+		used := time.Duration(after.Utime.Nano() - before.Utime.Nano() + after.Stime.Nano() - before.Stime.Nano())
+		if used > tries/4 {
+			t.Errorf("it has used the processor for %v while it waited for %v", used, tries)
+		}
+		return err
+	})
 }
 
 // TestHolderRefuses: a daemon that somebody has taken over gets nothing done but what is configured.

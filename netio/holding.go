@@ -89,9 +89,9 @@ func (h *holding) attend(m meanwhile) error {
 	defer h.close()
 	dropped := false
 	for h.ended == daemonRuns || h.copies > 0 || h.remove.until > 0 {
-		waits := []unix.PollFd{{Fd: -1, Events: unix.POLLIN}, {Fd: int32(h.timer()), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
-		if h.ended == daemonRuns { // else the next daemon waits until this one's things are done
-			waits[0].Fd, waits[2].Fd, waits[3].Fd = int32(h.main), int32(m.listener), int32(m.stop)
+		waits := []unix.PollFd{{Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
+		if h.ended == daemonRuns { // else the next daemon waits until this one's things are done, and no lease is left to end
+			waits[0].Fd, waits[1].Fd, waits[2].Fd, waits[3].Fd = int32(h.main), int32(h.timer()), int32(m.listener), int32(m.stop)
 		}
 		h.tellAlive()
 		n, err := unix.Poll(waits, h.timeout(dropped))

@@ -27,7 +27,12 @@ func (a *address) announce() {
 		return
 	}
 	for _, f := range a.floating {
-		a.group.noteSend(a.announcer.Announce(f.IP))
+		err := a.announcer.Announce(f.IP)
+		if errors.Is(err, netio.ErrNotHeld) { // the lease ended before the holder was asked
+			a.announceAt = never
+			return
+		}
+		a.group.noteSend(err)
 	}
 	a.announced++
 	a.announceAt = a.now() + netio.AnnouncementDelay(a.announced)
