@@ -152,7 +152,8 @@ const (
 	// that changes an address, for as long as somebody else configures interfaces.
 	answerWithin = time.Second
 	// prepareWithin is how long it waits for what a board needs to begin with: devices and programs, which take their time on a board that
-	// has just been switched on. The watchdog of systemd is more patient.
+	// has just been switched on. In one turn the loop waits for the sockets and the announcer, 3 s + 1 s, and then for the addresses and to
+	// acquire them, as long again. It feeds the watchdog of systemd before each of the two, which waits for 5 s.
 	prepareWithin = 3 * time.Second
 	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive, and within what
 	// it answers that. One that does not stands still. Soon its addresses are gone, since nobody renews them.

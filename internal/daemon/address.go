@@ -110,6 +110,7 @@ func (a *address) openHolder() {
 	if a.holder != nil || a.platform.OpenHolder == nil {
 		return
 	}
+	a.reporter.beforeLong(a.now())
 	holder, err := a.platform.OpenHolder(a.iface, a.prefixes())
 	if err != nil {
 		a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)

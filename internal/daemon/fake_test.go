@@ -66,8 +66,9 @@ type fakeBoard struct {
 	resolved     []netip.Addr
 	releaseFails error
 	onAcquire    func()
-	onAnnounce   func()        // without the lock of the board
-	sendTakes    time.Duration // from the call until the datagram leaves
+	onOpen       func(what string) // what takes the holder long; nil for nothing
+	onAnnounce   func()            // without the lock of the board
+	sendTakes    time.Duration     // from the call until the datagram leaves
 	sent         int
 	holding      bool
 	announced    int
@@ -228,6 +229,7 @@ func (b *fakeBoard) bareMachine() Platform {
 			}
 		},
 		OpenTransport: func(_ string, local netip.Addr) (Transport, error) {
+			b.opens("the sockets")
 			t := &fakeTransport{board: b, local: local, inbox: make(chan netio.Datagram, 1000), closed: make(chan struct{})}
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -235,6 +237,7 @@ func (b *fakeBoard) bareMachine() Platform {
 			return t, nil
 		},
 		OpenHolder: func(string, []netip.Prefix) (Holder, error) {
+			b.opens("the addresses")
 			if b.openFails != nil {
 				return nil, b.openFails
 			}
@@ -267,6 +270,12 @@ func (b *fakeBoard) bareMachine() Platform {
 			return b.checker, nil
 		},
 		StarterEnded: b.starterEnded,
+	}
+}
+
+func (b *fakeBoard) opens(what string) {
+	if b.onOpen != nil {
+		b.onOpen(what)
 	}
 }
 

@@ -234,6 +234,7 @@ func (d *Daemon) reopenLink() {
 // openLink opens the sockets, and makes the core when the board's address is
 // known for the first time.
 func (d *Daemon) openLink(local netip.Addr) error {
+	d.reporter.beforeLong(d.now())
 	transport, err := d.platform.OpenTransport(d.link.name, local)
 	if err != nil {
 		return err

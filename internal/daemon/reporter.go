@@ -161,6 +161,15 @@ func (r *reporter) feedWatchdog(now time.Duration) {
 	}
 }
 
+// beforeLong is called before the loop waits for what may take long. Systemd is told, whether or not that is due, that the loop turns:
+// the watchdog then counts from here.
+func (r *reporter) beforeLong(now time.Duration) {
+	if r.notifier.WatchdogInterval() > 0 {
+		r.fedAt = now - r.notifier.WatchdogInterval()
+		r.feedWatchdog(now)
+	}
+}
+
 func silent() *logrus.Entry {
 	l := logrus.New()
 	l.SetLevel(logrus.PanicLevel)
