@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/seccomp"
 )
 
 // aliveEvery is how often a checker says that it runs.
@@ -30,6 +32,9 @@ func Attend() error {
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	// The name of the process; only for people, so it does not matter if it fails.
 	_ = os.WriteFile("/proc/self/comm", []byte("topdog-checker"), 0)
+	if err := seccomp.HideMemory(); err != nil { // from a daemon that was taken over
+		return fmt.Errorf("checker: %w", err)
+	}
 	t := inheritTools()
 	defer t.close()
 	return newChecker(t, reports).attend(orders)

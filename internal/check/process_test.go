@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -71,6 +72,29 @@ func (p *Process) report(t *testing.T) Report {
 		case <-deadline:
 			t.Fatal("nothing is reported")
 		}
+	}
+}
+
+// TestMemory: a process of the same user, as the daemon is, writes neither to the memory of the starter nor to that of a checker.
+func TestMemory(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write to the memory of any process")
+	}
+	p := startChecker(t)
+	send(t, p, Order{})
+	p.runs(t)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), "PPid:")
+	parent := strings.Fields(after)[0]
+	for _, pid := range []string{fmt.Sprint(p.PID()), parent} {
+		file, err := os.OpenFile("/proc/"+pid+"/mem", os.O_RDWR, 0)
+		if !errors.Is(err, os.ErrPermission) {
+			t.Errorf("the memory of process %s was opened: %v", pid, err)
+		}
+		file.Close()
 	}
 }
 
