@@ -21,7 +21,7 @@ type Peer struct {
 	LastHeard     Instant       // when its last message of any kind came
 	NoMulticast   bool          // by its last HELLO, it hears its leader, and not by multicast
 	HelloInterval time.Duration // it says HELLO this often; 0 until the first one
-	newest        wire.Sequence // of its messages
+	newest        newest        // of its messages
 	followed      bool          // it has said that it follows this board
 	followedAt    Instant       // when it said so last
 	StartedAt     Instant       // when its process started, by its last HELLO
@@ -29,6 +29,13 @@ type Peer struct {
 	ScoreKnown    bool          // there was such a message
 	Expected      bool          // it is configured and was never heard
 }
+
+// newest has the sequence number of the newest message by the mark of the key that verified it. The two keys that a
+// board accepts differ in their marks, so what one of them has told can be forgotten alone, see [Core.KeyDropped].
+type newest [2]wire.Sequence
+
+// sequence is that of the newest message, whichever key has verified it.
+func (n newest) sequence() wire.Sequence { return max(n[0], n[1]) }
 
 // Rank returns the peer's rank.
 func (p *Peer) Rank() Rank {
@@ -97,7 +104,7 @@ func (r *roster) Heard(now Instant, h *wire.Header) *Peer {
 	p.Priority, p.Grade = h.Priority, h.Grade
 	p.Leading = h.Leading
 	p.LastHeard = now
-	p.newest = h.Sequence
+	p.newest[h.Key.Mark()] = h.Sequence
 	p.Gone = false
 	return p
 }

@@ -58,7 +58,7 @@ func (c *Core) admit(m *wire.Message) bool {
 // sender is no longer true, and would make a board that has resigned a leader again.
 func (c *Core) late(m *wire.Message) bool {
 	p := c.roster.Peer(m.Sender)
-	return p != nil && p.Incarnation == m.Incarnation && m.Sequence < p.newest
+	return p != nil && p.Incarnation == m.Incarnation && m.Sequence < p.newest.sequence()
 }
 
 // overtaken receives a message that is late. What it says of its sender is no longer true,

@@ -126,6 +126,7 @@ func (g *group) setCodec(codec, screening *wire.Codec) {
 	g.codec = codec
 	g.screen.use(screening)
 	g.changes++
+	g.sightings.keep(codec.Keys())
 	if g.guard != nil {
 		g.guard.AcceptKeys(codec.Keys())
 	}

@@ -23,7 +23,8 @@ type sighting struct {
 	at   time.Duration
 	addr netip.Addr
 	name string
-	keys wire.Keys // zero until it has told
+	keys wire.Keys        // zero until it has told
+	key  wire.Fingerprint // that has verified its last message
 }
 
 // sightings are those of the boards that were heard since the daemon started. The roster of the
@@ -40,7 +41,7 @@ func (s sightings) note(now time.Duration, m *wire.Message, from netip.Addr) {
 		seen = new(sighting)
 		s[m.Sender] = seen
 	}
-	seen.at, seen.addr = now, from
+	seen.at, seen.addr, seen.key = now, from, m.Key
 	if m.Type == wire.TypeHello {
 		seen.name, seen.keys = m.Hello.Name, m.Hello.Keys
 	}
@@ -56,6 +57,16 @@ func (s sightings) forgetOldest() {
 		}
 	}
 	delete(s, oldest)
+}
+
+// keep forgets the boards that were heard last with another key than these. Whoever has that key may have made them
+// up, and a change of the key would wait for them for a day. One that lives is soon heard again.
+func (s sightings) keep(keys wire.Keys) {
+	for id, seen := range s {
+		if !keys.Accept(seen.key) {
+			delete(s, id)
+		}
+	}
 }
 
 // keysOf returns what a board has told of its keys.
@@ -157,10 +168,14 @@ func (d *Daemon) changeKeys(keys config.Keyring) error {
 	if err != nil {
 		return err
 	}
+	gone := d.cfg.Keys.Fingerprints().Also // the one that signs has just been found to stay
 	d.cfg.Keys = keys
 	d.group.setCodec(codec, screening)
 	d.reporter.log.Infof("%s", describeKeys(codec.Keys()))
 	if d.core != nil {
+		if gone != 0 && !keys.Fingerprints().Accept(gone) {
+			d.carryOut(d.core.KeyDropped(d.now(), gone))
+		}
 		d.applyPriority() // which tells the others of this board, and so of its keys
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -250,5 +251,63 @@ func TestSightingsAreBounded(t *testing.T) {
 	}
 	if len(s) != wire.MaxBoards || s[1] != nil || s[2*wire.MaxBoards] == nil || s[wire.MaxBoards+1] == nil {
 		t.Errorf("%d boards are remembered", len(s))
+	}
+}
+
+// spent has the others hear one packet with the old key, in the name of a board: whoever has that key can use up
+// all its sequence numbers.
+func (b *fakeBoard) spent(t *testing.T, key config.Key, kind wire.Type, others []*fakeBoard) {
+	t.Helper()
+	var m wire.Message
+	b.get(func() { m.Header = b.group.header() })
+	m.Incarnation, m.Type, m.Sequence = b.group.incarnation, kind, 0xfff00000
+	m.Heartbeat.Interval, m.Hello.Interval = 100*time.Millisecond, time.Second
+	thief, err := wire.NewCodec(b.cfg.Group, config.Keyring{Signs: key}.Secrets()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet, err := thief.Append(nil, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range others {
+		if o != b {
+			o.group.deliver(netio.Datagram{Data: packet, From: netip.AddrPortFrom(b.group.local, 9254), Path: netio.PathMulticast, At: o.now()})
+		}
+	}
+}
+
+// TestSpentSequence: somebody with the old key uses up the sequence numbers of a board, and makes up another one. Nothing
+// is left of that when all boards have dropped the key.
+func TestSpentSequence(t *testing.T) {
+	for _, victim := range []int{5, 4} { // the leader, and its heir
+		for _, kind := range []wire.Type{wire.TypeHeartbeat, wire.TypeHello} {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				boards, _ := l.five()
+				holdsKeys(t, config.Keyring{Signs: keyA, Also: keyB}, boards...)
+				holdsKeys(t, config.Keyring{Signs: keyB, Also: keyA}, boards...)
+				boards[victim-1].spent(t, keyA, kind, boards)
+				pass(5 * time.Millisecond)
+				boards[0].get(func() {
+					boards[0].group.sightings.note(boards[0].now(), &wire.Message{Header: wire.Header{Sender: 77, Key: keyA.Fingerprint()}}, netip.Addr{})
+				})
+				for _, b := range boards {
+					b.reload(func(c *config.Config) { c.Keys = config.Keyring{Signs: keyB} })
+				}
+				pass(20 * time.Second)
+				l.wantHolders(5)
+				for _, b := range boards {
+					if s := b.mustStatus(t); s.Leader != "10.0.0.5" || s.Role != "leader" && s.Role != "follower" || len(s.Problems) > 0 {
+						t.Errorf("%v of board %d: %s is a %s of %s, %q", kind, victim, b.cfg.Name, s.Role, s.Leader, s.Problems)
+					}
+				}
+				if keys, err := boards[0].Keys(t.Context()); err != nil || len(keys.Boards) != 4 {
+					t.Errorf("a board that was made up is remembered: %v, %+v", err, keys.Boards)
+				}
+				boards[4].Kill()
+				pass(2 * time.Second)
+				l.wantHolders(4)
+			})
+		}
 	}
 }
