@@ -22,8 +22,11 @@ func (c *Core) sendHello() {
 }
 
 // helloInterval is how often this board says HELLO.
-func (c *Core) helloInterval() time.Duration {
-	return max(helloFloor, time.Duration(c.roster.Live(c.now)+1)*helloShare)
+func (c *Core) helloInterval() time.Duration { return HelloInterval(c.roster.Live(c.now) + 1) }
+
+// HelloInterval is how often each board says HELLO in a group of so many.
+func HelloInterval(boards int) time.Duration {
+	return max(helloFloor, time.Duration(boards)*helloShare)
 }
 
 // sayHello makes this board known to one board, or to all. That it got no multicast it says even if

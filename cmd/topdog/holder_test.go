@@ -32,7 +32,7 @@ func TestWaitsForTheHolder(t *testing.T) {
 
 	// Whoever changes the keys meanwhile is told that no daemon runs: it has them when it does.
 	b.mustKey("the daemon does not run", "add")
-	b.mustKey("the daemon does not run", "first", "--force")
+	b.mustKey("the daemon does not run", "first", b.keys().Also.String(), "--force")
 	b.mustKey("the daemon does not run", "drop", "--force")
 
 	holder, err := c.NewDaemon(1)

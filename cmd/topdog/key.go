@@ -16,8 +16,9 @@ import (
 )
 
 // keyWait is how long a step of a change of the key waits for the other boards. Those that live tell
-// their keys every second or so, in the largest group every 32 s.
-const keyWait = time.Minute
+// their keys every second or so, in the largest group every 32 s; and a daemon that has just started needs up to 64 s
+// to know them all (rekey).
+const keyWait = 90 * time.Second
 
 func keyCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -30,8 +31,8 @@ scripts/install-cluster --rotate-key does all of that over ssh.
 Keys are named by their fingerprints, which are no secrets. Root may do this.`,
 		Example: `  sudo topdog key add                                                # on one board
   sudo topdog key export | ssh pi@pi2 sudo topdog key add --from -   # on that one, for each other board
-  sudo topdog key first                                              # on each board
-  sudo topdog key drop                                               # on each board`,
+  sudo topdog key first NEW                                          # on each board, with its fingerprint
+  sudo topdog key drop OLD                                           # on each board`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(keyShowCommand(), keyAddCommand(), keyExportCommand(), keyFirstCommand(), keyDropCommand())
@@ -104,10 +105,10 @@ They are secrets, so they are not written to a terminal.`,
 
 func keyFirstCommand() *cobra.Command {
 	return stepOfKey(&cobra.Command{
-		Use:   "first [FINGERPRINT]",
+		Use:   "first FINGERPRINT",
 		Short: "Sign with the new key",
-		Long: `Sign with the other one of the two keys, or with the one of that FINGERPRINT. It waits until all
-boards of the last day accept that key, and names those that do not.`,
+		Long: `Sign with the key of that FINGERPRINT, which topdog key show prints. It waits until all boards of the
+last day accept that key, and names those that do not. It is safe to repeat this.`,
 		Args: usageArgs(fingerprintArg),
 		RunE: func(c *cobra.Command, args []string) error {
 			board, err := keyBoard(c)
@@ -123,8 +124,8 @@ func keyDropCommand() *cobra.Command {
 	return stepOfKey(&cobra.Command{
 		Use:   "drop [FINGERPRINT]",
 		Short: "Accept the old key no more",
-		Long: `Accept no more the key that this board does not sign with; FINGERPRINT says which one that is, so
-that it is safe to repeat this. It waits until all boards of the last day sign with the other key,
+		Long: `Accept no more the key that this board does not sign with. FINGERPRINT says which one that is: with
+it, it is safe to repeat this. It waits until all boards of the last day sign with the other key,
 and names those that do not.`,
 		Args: usageArgs(fingerprintArg),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -73,7 +73,7 @@ func TestKeyRotation(t *testing.T) {
 		t.Errorf("the new key, which nobody signs with, cannot be dropped: %v", o)
 	}
 	// Board 1 does not accept it any more, so nobody may sign with it.
-	if o := c.board(2).topdog("key", "first", "--wait", "2s"); o.status != exitFailure || !containsAll(o.stderr, []string{c.board(1).String(), "does not accept it", "--force"}) {
+	if o := c.board(2).topdog("key", "first", next, "--wait", "2s"); o.status != exitFailure || !containsAll(o.stderr, []string{c.board(1).String(), "does not accept it", "--force"}) {
 		t.Errorf("it signs with a key that %s does not accept: %v", c.board(1), o)
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -136,7 +136,7 @@ func TestKeyVerbs(t *testing.T) {
 	b := c.board(1)
 	// A board whose daemon does not run gets another key, and goes no step further by itself.
 	b.mustKey("the daemon does not run", "add")
-	if o := b.topdog("key", "first"); o.status != exitFailure || !strings.Contains(o.stderr, "--force") {
+	if o := b.topdog("key", "first", b.keys().Also.String()); o.status != exitFailure || !strings.Contains(o.stderr, "--force") {
 		t.Errorf("first without a daemon: %v", o)
 	}
 	c.start(b)
@@ -145,7 +145,7 @@ func TestKeyVerbs(t *testing.T) {
 	if o := b.mustKey(keys.Signs.String()+" signs", "show"); !containsAll(o.stdout, []string{keys.Also.String() + " accepted", "no other board"}) {
 		t.Errorf("show: %v", o)
 	}
-	b.mustKey("signs with the key "+keys.Also.String(), "first")
+	b.mustKey("signs with the key "+keys.Also.String(), "first", keys.Also.String())
 	b.mustKey("dropped the key "+keys.Signs.String(), "drop")
 	b.mustKey("has no key "+keys.Signs.String()+"; nothing was changed", "drop", keys.Signs.String())
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -17,12 +18,17 @@ import (
 const (
 	// askEvery is how often the daemon is asked while a step waits. A board tells its keys every second or so.
 	askEvery = 500 * time.Millisecond
-	// acquainted is how old a daemon is that has heard of the boards that live. They tell of themselves every second, and
-	// less often in a group so large that somebody is heard all the time.
-	acquainted = 5 * time.Second
 	// remembered is for how long a daemon knows of a board that is off.
 	remembered = 24 * time.Hour
 )
+
+// acquainted is how old a daemon is that has heard all boards that live, if it has heard so many. In a small group each of
+// them says HELLO every second, and five are not lost in a row. In a large one they are heard one after the other, all
+// together eight a second. The wait is twice as long as those take that were heard, so it does not end while new ones are
+// heard, unless half of all HELLOs are lost. In the largest group it is 64 s.
+func acquainted(heard int) time.Duration {
+	return max(5*time.Second, 2*election.HelloInterval(heard+1))
+}
 
 // lacks says what a board lacks for a step; "" if nothing.
 type lacks func(*console.BoardKeys) string
@@ -42,7 +48,7 @@ func accepts(key wire.Fingerprint) lacks {
 		if b.SignsWith == key.String() || b.AlsoAccepts == key.String() {
 			return ""
 		}
-		return cmp.Or(canChange(b), "does not accept it: run topdog key add there")
+		return cmp.Or(canChange(b), "does not accept it. Give it from a board that has it: topdog key export | ssh "+cmp.Or(b.Address, "BOARD")+" sudo topdog key add --from -")
 	}
 }
 
@@ -52,7 +58,7 @@ func signsWith(key wire.Fingerprint) lacks {
 		if b.SignsWith == key.String() {
 			return ""
 		}
-		return cmp.Or(canChange(b), fmt.Sprintf("signs with %s: run topdog key first there", b.SignsWith))
+		return cmp.Or(canChange(b), fmt.Sprintf("signs with %s: run topdog key first %v there", b.SignsWith, key))
 	}
 }
 
@@ -112,10 +118,10 @@ func (b Board) sayHowLong(k *console.Keys) {
 	}
 }
 
-// missing names the boards that lack something, those that live first.
+// missing names the boards that lack something, those that live first. Before them it says that the daemon may not have heard all.
 func missing(k *console.Keys, lacks lacks) (lines []string) {
-	if running := time.Duration(k.RunningNs); len(k.Boards) == 0 && running < acquainted {
-		return []string{"  this daemon has just started, and nobody was heard yet"}
+	if time.Duration(k.RunningNs) < acquainted(len(k.Boards)) {
+		lines = append(lines, "  this daemon has just started, and may not have heard all boards yet")
 	}
 	boards := slices.Clone(k.Boards)
 	slices.SortStableFunc(boards, func(a, b console.BoardKeys) int { return cmp.Compare(order(a), order(b)) })

@@ -66,8 +66,7 @@ func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (config.Key, e
 			continue
 		}
 		if !added.IsZero() {
-			return config.Key{}, fmt.Errorf("%s has the key %v, and %v came: they are of another group, or this board has missed a change; take the file of another board (topdog init --import --force)",
-				b.KeyFile, listed(has.Fingerprints()), listed(came.Fingerprints()))
+			return config.Key{}, b.nothingInCommon(has, came)
 		}
 		added = k
 	}
@@ -78,10 +77,16 @@ func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (config.Key, e
 		return added, fmt.Errorf("%s has two keys already, %v, and the key %v that came is a third one: end that change with topdog key first and topdog key drop",
 			b.KeyFile, listed(has.Fingerprints()), added.Fingerprint())
 	case added.Fingerprint().Mark() == has.Signs.Fingerprint().Mark():
-		return added, fmt.Errorf("the key %v has the same mark as %v, so boards could not tell which of the two a packet is signed with: have topdog key add make one",
-			added.Fingerprint(), has.Signs.Fingerprint())
+		return added, b.nothingInCommon(has, came)
 	}
 	return added, nil
+}
+
+// nothingInCommon says that the keys that came cannot be added. After two changes a key has the mark again that the
+// one before them had.
+func (b Board) nothingInCommon(has config.Keyring, came *config.Keyring) error {
+	return fmt.Errorf("%s has the key %v, and %v came: they are of another group, or this board has missed two changes. If it is of this group, run on another board of it: topdog init --export | ssh THIS-BOARD sudo topdog init --import --force; then here: systemctl restart topdog",
+		b.KeyFile, listed(has.Fingerprints()), listed(came.Fingerprints()))
 }
 
 // draw draws keys until one has another mark. That takes two on average.
@@ -98,24 +103,24 @@ func (b Board) draw(other config.Key) (config.Key, error) {
 	}
 }
 
-// First has the board sign with a key that it accepts already: the one of that fingerprint, or the
-// other one if that is "".
+// First has the board sign with a key that it accepts already, the one of that fingerprint. It must be named: "the other
+// one" would be the old key when this is repeated, and then Drop would drop the new one.
 func (b Board) First(ctx context.Context, fingerprint string) error {
 	keys, err := config.LoadKeys(b.KeyFile)
 	if err != nil {
 		return err
 	}
-	next := keys.Also
-	if fingerprint != "" {
-		next = find(keys, fingerprint)
-	}
+	next := find(keys, fingerprint)
 	switch {
+	case fingerprint == "" && keys.Also.IsZero():
+		return fmt.Errorf("%s has one key only, %v: give it the new one first (topdog key add)", b.KeyFile, keys.Signs.Fingerprint())
+	case fingerprint == "":
+		return fmt.Errorf("which key? This board signs with %v, and accepts %v: to sign with that one, type topdog key first %[2]v", keys.Signs.Fingerprint(), keys.Also.Fingerprint())
 	case !next.IsZero() && next == keys.Signs:
 		return b.keep(ctx, keys, fmt.Sprintf("this board signs with the key %s already", fingerprint))
-	case fingerprint != "" && next.IsZero():
-		return fmt.Errorf("%s has no key %s, it has %v: topdog key add adds one", b.KeyFile, fingerprint, listed(keys.Fingerprints()))
 	case next.IsZero():
-		return fmt.Errorf("%s has one key only, %v: topdog key add adds another one", b.KeyFile, keys.Signs.Fingerprint())
+		return fmt.Errorf("%s has no key %s, it has %v. Give it that key from a board that has it: topdog key export | ssh THIS-BOARD sudo topdog key add --from -",
+			b.KeyFile, fingerprint, listed(keys.Fingerprints()))
 	}
 	if err := b.await(ctx, keys, accepts(next.Fingerprint())); err != nil {
 		return err

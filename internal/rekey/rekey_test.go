@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -154,28 +155,28 @@ func TestSteps(t *testing.T) {
 		{"add it when it signs", bThenA, one, add(&aThenB), bThenA, "already; nothing was changed"},
 		{"add of an old program", onlyA, []console.BoardKeys{other("pi2", true, "", "")}, add(&aThenB), onlyA, "pi2 (10.0.0.2) has not told which keys it accepts: upgrade topdog there"},
 		{"add all the same", onlyA, []console.BoardKeys{other("pi2", true, "", "")}, force(add(&aThenB)), aThenB, "added"},
-		{"add of another group", onlyA, one, add(&stranger), onlyA, "of another group"},
+		{"add of another group", onlyA, one, add(&stranger), onlyA, "this board has missed two changes"},
 		{"add of a third", aThenB, one, add(&config.Keyring{Signs: keyC}), aThenB, "a third one"},
 		{"add a new one to two", aThenB, one, add(nil), aThenB, "two keys already"},
-		{"add of the same mark", onlyA, one, add(&config.Keyring{Signs: keyC}), onlyA, "the same mark"},
+		{"add after two changes that were missed", onlyA, one, add(&config.Keyring{Signs: keyC}), onlyA, "topdog init --export | ssh THIS-BOARD sudo topdog init --import --force"},
 
-		{"first", aThenB, both, first(""), bThenA, "signs with the key " + b + " from now on"},
-		{"first by name", aThenB, both, first(b), bThenA, "signs with the key " + b},
-		{"first again by name", bThenA, both, first(b), bThenA, "already; nothing was changed"},
+		{"first", aThenB, both, first(b), bThenA, "signs with the key " + b + " from now on"},
+		{"first of whichever", aThenB, both, first(""), aThenB, "to sign with that one, type topdog key first " + b},
+		{"first again", bThenA, both, first(b), bThenA, "already; nothing was changed"},
 		{"first when it is alone", onlyB, both, first(b), onlyB, "already; nothing was changed"},
 		{"first and back", bThenA, changed, first(a), aThenB, "signs with the key " + a},
 		{"first of an unknown key", aThenB, both, first("00000000"), aThenB, "has no key 00000000, it has " + a + " and " + b},
 		{"first of one", onlyA, one, first(""), onlyA, "one key only"},
-		{"first too early", aThenB, one, first(""), aThenB, "pi2 (10.0.0.2) does not accept it: run topdog key add there"},
-		{"first with one that is off", aThenB, []console.BoardKeys{other("pi2", false, a, "")}, first(""), aThenB, "pi2 (10.0.0.2) is off, heard last 3 h ago; it does not accept it"},
-		{"first all the same", aThenB, one, force(first("")), bThenA, "signs with the key"},
+		{"first too early", aThenB, one, first(b), aThenB, "pi2 (10.0.0.2) does not accept it. Give it from a board that has it: topdog key export | ssh 10.0.0.2 sudo topdog key add --from -"},
+		{"first with one that is off", aThenB, []console.BoardKeys{other("pi2", false, a, "")}, first(b), aThenB, "pi2 (10.0.0.2) is off, heard last 3 h ago; it does not accept it"},
+		{"first all the same", aThenB, one, force(first(b)), bThenA, "signs with the key"},
 
 		{"drop", bThenA, changed, drop(""), onlyB, "dropped the key " + a},
 		{"drop when another has", bThenA, done, drop(a), onlyB, "dropped the key " + a},
 		{"drop again", onlyB, done, drop(a), onlyB, "no key " + a + "; nothing was changed"},
 		{"drop of one", onlyB, done, drop(""), onlyB, "one key only"},
 		{"drop the one that signs", bThenA, changed, drop(b), bThenA, "signs with the key " + b},
-		{"drop too early", bThenA, both, drop(""), bThenA, "pi2 (10.0.0.2) signs with " + a + ": run topdog key first there"},
+		{"drop too early", bThenA, both, drop(""), bThenA, "pi2 (10.0.0.2) signs with " + a + ": run topdog key first " + b + " there"},
 		{"drop with one that is off", bThenA, []console.BoardKeys{other("pi2", false, a, "")}, drop(""), bThenA, "pi2 (10.0.0.2) is off, heard last 3 h ago; it signs with " + a},
 		{"drop with an old program", bThenA, []console.BoardKeys{other("pi2", true, "", "")}, drop(""), bThenA, "has not told which keys"},
 		{"drop all the same", bThenA, both, force(drop("")), onlyB, "dropped the key " + a},
@@ -241,10 +242,10 @@ func TestWaits(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if err := board.First(t.Context(), ""); err != nil {
+		if err := board.First(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		want := "waits for\n  pi2 (10.0.0.2) does not accept it: run topdog key add there\n" +
+		want := "waits for\n  pi2 (10.0.0.2) does not accept it. Give it from a board that has it: topdog key export | ssh 10.0.0.2 sudo topdog key add --from -\n" +
 			"this daemon has run for 3 h only: of boards that were off for longer it does not know\n" +
 			"signs with the key " + b + " from now on\n"
 		if diff := cmp.Diff(want, out.String()); diff != "" {
@@ -276,11 +277,11 @@ func TestDaemonRefuses(t *testing.T) {
 		if err := board.Add(t.Context(), &onlyB); err != nil || d.inFile(t) != aThenB || !strings.Contains(out.String(), "reads the key file when it starts") {
 			t.Errorf("add: %v, %q", err, out)
 		}
-		if err := board.First(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "--force") || d.inFile(t) != aThenB {
+		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "--force") || d.inFile(t) != aThenB {
 			t.Errorf("first: %v", err)
 		}
 		board.Force = true
-		if err := errors.Join(board.First(t.Context(), ""), board.Drop(t.Context(), "")); err != nil || d.inFile(t) != onlyB {
+		if err := errors.Join(board.First(t.Context(), b), board.Drop(t.Context(), "")); err != nil || d.inFile(t) != onlyB {
 			t.Errorf("by force: %v", err)
 		}
 	})
@@ -291,7 +292,7 @@ func TestDaemonHasOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		board, d, _ := bench(t, aThenB, other("pi2", true, b, a))
 		d.ignores = true
-		if err := board.First(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "the file is as it was: it has other keys than "+d.file+": it signs with "+a+" and accepts "+b) {
+		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "the file is as it was: it has other keys than "+d.file+": it signs with "+a+" and accepts "+b) {
 			t.Errorf("a daemon that reads another file: %v", err)
 		}
 		if d.inFile(t) != aThenB {
@@ -317,19 +318,44 @@ func TestDaemonHasOthers(t *testing.T) {
 	}
 }
 
-// A daemon that has just started, and has heard nobody, does not know that there is nobody.
+// A daemon that has just started does not know whether it has heard all.
 func TestJustStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		board, d, out := bench(t, aThenB)
 		began := time.Now()
 		d.onAsk = func(d *fakeDaemon) { d.running = time.Since(began) }
-		if err := board.First(t.Context(), ""); err != nil || !strings.Contains(out.String(), "has just started, and nobody was heard yet") {
+		if err := board.First(t.Context(), b); err != nil || !strings.Contains(out.String(), "waits for\n  this daemon has just started, and may not have heard all boards yet") {
 			t.Errorf("%v, %q", err, out)
 		}
-		if took := time.Since(began); took != acquainted {
-			t.Errorf("waited %v, want %v", took, acquainted)
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("waited %v", took)
 		}
 	})
+	// Nor if it has heard somebody.
+	synctest.Test(t, func(t *testing.T) {
+		board, d, _ := bench(t, aThenB, other("pi2", true, a, b))
+		began := time.Now()
+		d.onAsk = func(d *fakeDaemon) {
+			if d.running = time.Since(began); d.running > 2*time.Second && len(d.boards) == 1 {
+				d.boards = append(d.boards, other("pi3", true, a, ""))
+			}
+		}
+		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "pi3 (10.0.0.3) does not accept it") {
+			t.Errorf("with one that is heard later: %v", err)
+		}
+	})
+	// The boards of a large group are heard one after the other, although every third HELLO is lost.
+	for _, boards := range []int{1, 8, 60, wire.MaxBoards} {
+		every := election.HelloInterval(boards)
+		for at := 5 * time.Second; at < every; at += askEvery {
+			if heard := int(float64(boards-1) * at.Seconds() / every.Seconds() * 2 / 3); at >= acquainted(heard) && heard < boards-1 {
+				t.Errorf("%d boards of %d are thought to be all after %v", heard, boards, at)
+			}
+		}
+		if longest := acquainted(boards - 1); longest > 64*time.Second {
+			t.Errorf("%d boards: %v", boards, longest)
+		}
+	}
 }
 
 // Owner and mode of the file stay, and a link stays one.
