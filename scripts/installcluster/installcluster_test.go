@@ -73,6 +73,7 @@ key)
 	if [ -e "$BOARD/refuses-$1" ]; then echo "topdog: nothing was changed, because of these boards" >&2; exit 1; fi
 	case $1 in
 	export) exec "$TOPDOG" key "$@" --config "$config" ;;
+	add) [ ! -e "$BOARD/lost-behind-add" ] || { "$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket"; exit 255; } ;;
 	first | drop) set -- "$@" --force ;; # no daemon says that the others are ready
 	esac
 	exec "$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket" ;;

@@ -77,7 +77,7 @@ func TestRotateKey(t *testing.T) {
 		fmt.Sprintf("[pi@b1] dropped the key %v", old), "[pi@b2] dropped", "[pi@b3] dropped",
 		fmt.Sprintf("The key is %v on all boards that are well.", next))
 	steps := []string{fmt.Sprintf("topdog key first %v", next), "topdog key show", fmt.Sprintf("topdog key drop %v", old)}
-	s.logs("b1", append([]string{"topdog key show", "topdog key add", "topdog key show", "topdog key export", "topdog key export"}, steps...)...)
+	s.logs("b1", append([]string{"topdog key show", "topdog key add", "topdog key show", fmt.Sprintf("topdog key first %v", old), "topdog key export", "topdog key export"}, steps...)...)
 	for _, b := range boards[1:] {
 		s.logs(b, append([]string{"topdog key show", "topdog key add --from -"}, steps...)...)
 	}
@@ -134,6 +134,73 @@ func TestRotateKeyWithoutABoard(t *testing.T) {
 	s.install(0, append(all, "--keep-key", next.String())...)
 	if s.oneKey("b1", "b2", "b3") != next {
 		t.Error("the board that was off has not got the key")
+	}
+}
+
+// A board that can be reached and does not get the key would be cut off by the next steps. --force stops there as well, and
+// says which board it was.
+func TestForceCutsNobodyOff(t *testing.T) {
+	for _, test := range []struct{ board, refuses, says string }{
+		{"b1", "refuses-export", "[pi@b1] FAILED: it did not give the key "},
+		{"b2", "refuses-add", "[pi@b2] FAILED: it did not take the key "},
+		{"b2", "refuses-first", "[pi@b2] FAILED: it does not sign with the key "},
+		{"b2", "old-program", "[pi@b2] FAILED: it does not tell which keys it has"},
+	} {
+		t.Run(test.refuses, func(t *testing.T) {
+			s, all := keySite(t, "b1", "b2", "b3", "b4")
+			old := s.oneKey("b1", "b2", "b3")
+			s.is(test.board, test.refuses)
+			s.is("b4", "dead")
+			out := s.install(1, append(all, "--rotate-key", "--force")...)
+			s.says(out, "[pi@b4] FAILED: it cannot be reached", test.says)
+			if strings.Contains(out, "The key is") {
+				t.Errorf("it goes on:\n%s", out)
+			}
+			for _, b := range []string{"b1", "b2", "b3"} {
+				if !s.keys(b).Accept(old) {
+					t.Errorf("%s has dropped the old key", b)
+				}
+			}
+		})
+	}
+}
+
+// The file of a board may have a key that its daemon has not, or not any more. A change that goes on has each daemon read it.
+func TestGoingOnReachesTheDaemons(t *testing.T) {
+	s, all := keySite(t, "b1", "b2")
+	key := s.oneKey("b1", "b2")
+	s.says(s.install(0, append(all, "--keep-key", key.String())...), fmt.Sprintf("The key is %v", key))
+	for _, b := range []string{"b1", "b2"} {
+		first := fmt.Sprintf("topdog key first %v", key)
+		s.logs(b, "topdog key show", first, first, "topdog key show", "topdog key drop")
+	}
+}
+
+// A board that has missed two changes has the key before the last one. Nobody can go back to that.
+func TestMissedTwoChanges(t *testing.T) {
+	s, all := keySite(t, "b1", "b2", "b3")
+	oldest := s.oneKey("b1", "b2", "b3")
+	s.is("b3", "dead")
+	s.install(1, append(all, "--rotate-key", "--force")...)
+	s.install(1, append(all, "--rotate-key", "--force")...)
+	must(t, os.Remove(filepath.Join(s.dir, "boards/b3/dead")))
+	key := s.oneKey("b1", "b2")
+	out := s.install(1, "pi@b1", "pi@b3", "--keep-key", key.String())
+	s.says(out, "[pi@b3] FAILED: it did not take the key", "topdog init --export", "topdog init --import --force", fmt.Sprintf("--keep-key %v goes on.", key))
+	if strings.Contains(out, "goes back") || s.keys("b3").Signs != oldest || s.oneKey("b1", "b2") != key {
+		t.Errorf("b3 has %+v:\n%s", s.keys("b3"), out)
+	}
+}
+
+// If the connection is lost behind the first change, nobody knows whether it was made.
+func TestLostBehindAdd(t *testing.T) {
+	s, all := keySite(t, "b1", "b2")
+	old := s.oneKey("b1", "b2")
+	s.is("b1", "lost-behind-add")
+	out := s.install(1, append(all, "--rotate-key")...)
+	s.says(out, "[pi@b1] FAILED: it cannot have a new key", fmt.Sprintf("pi@b1 may have a new key, which it does not sign with: topdog key show on it names it. --keep-key with that one goes on, --keep-key %v goes back.", old))
+	if strings.Contains(out, "Nothing was changed") || s.keys("b1").Also == 0 {
+		t.Errorf("b1 has the keys %+v:\n%s", s.keys("b1"), out)
 	}
 }
 
