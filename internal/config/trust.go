@@ -100,7 +100,7 @@ func (w walk) allowed(path string, info fs.FileInfo) error {
 	}
 	if !allowed {
 		return &distrust{fmt.Sprintf("%s belongs to %s, who is neither root nor the user who runs topdog", path, userName(stat.Uid)),
-			"if it is right all the same, run: chown -h root " + ShellQuote(path)}
+			"if it is right all the same, and topdog does not run as that user, run: chown -h root " + ShellQuote(path)}
 	}
 	mode := info.Mode()
 	if mode&fs.ModeSymlink != 0 || mode.IsDir() && mode&fs.ModeSticky != 0 {
@@ -109,10 +109,19 @@ func (w walk) allowed(path string, info fs.FileInfo) error {
 	switch {
 	case mode.Perm()&0o002 != 0:
 		return &distrust{fmt.Sprintf("everybody may write to %s (mode %04o)", path, mode.Perm()), "run: chmod go-w " + ShellQuote(path)}
+	case mode.Perm()&0o020 != 0 && hasACL(path):
+		return &distrust{fmt.Sprintf("an access control list lets others write to %s (getfacl shows it)", path), "run: setfacl -b " + ShellQuote(path)}
 	case mode.Perm()&0o020 != 0 && !private(stat.Uid, stat.Gid):
 		return &distrust{fmt.Sprintf("the group %s may write to %s (mode %04o)", groupName(stat.Gid), path, mode.Perm()), "run: chmod g-w " + ShellQuote(path)}
 	}
 	return nil
+}
+
+// hasACL reports whether a file has a POSIX access control list. The mode of such a file has in place of what
+// the group may do what anybody may do at most whom the list names, so without that bit nobody in it may write.
+func hasACL(path string) bool {
+	size, err := syscall.Getxattr(path, "system.posix_acl_access", nil)
+	return err == nil && size > 0
 }
 
 // private reports whether a group is as good as the owner: the owner's own, or root's.

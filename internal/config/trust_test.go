@@ -1,11 +1,14 @@
 package config
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -31,6 +34,12 @@ func TestStrangersFiles(t *testing.T) {
 			must(t, os.Chmod(filepath.Join(dir, name), mode))
 		}
 	}
+	acl := func(name string, mode fs.FileMode, perm uint16) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			chmod(name, mode)(t, dir)
+			setACL(t, filepath.Join(dir, name), perm)
+		}
+	}
 	for _, test := range []struct {
 		name   string
 		change func(t *testing.T, dir string)
@@ -41,7 +50,11 @@ func TestStrangersFiles(t *testing.T) {
 		{"the configuration is a group's", group("topdog.toml", 0o664), []string{"the group 54321 may write to DIR/topdog.toml (mode 0664)", "run: chmod g-w DIR/topdog.toml"}},
 		{"a group may read it", group("topdog.toml", 0o640), nil},
 		{"the group is root's", chmod("topdog.toml", 0o664), nil},
-		{"the configuration is a stranger's", chown("topdog.toml"), []string{"DIR/topdog.toml belongs to the user 54321, who is neither root nor the user who runs topdog", "run: chown -h root DIR/topdog.toml"}},
+		{"a list lets a stranger write to it", acl("topdog.toml", 0o644, 6), []string{"an access control list lets others write to DIR/topdog.toml", "run: setfacl -b DIR/topdog.toml"}},
+		{"a list lets a stranger write to the directory", acl("", 0o755, 7), []string{"an access control list lets others write to DIR", "run: setfacl -b DIR"}},
+		{"a list lets a stranger read it", acl("topdog.toml", 0o644, 4), nil},
+		{"a list lets a stranger read the key", acl("key", 0o600, 4), []string{"key: the key file has mode 0640"}},
+		{"the configuration is a stranger's", chown("topdog.toml"), []string{"DIR/topdog.toml belongs to the user 54321, who is neither root nor the user who runs topdog", "if it is right all the same, and topdog does not run as that user, run: chown -h root DIR/topdog.toml"}},
 		{"the key is a stranger's", chown("key"), []string{"key: the key is not used: DIR/key belongs to the user 54321", "run: chown -h root DIR/key"}},
 		{"the program is a stranger's", chown("healthy"), []string{"healthy: the program is not run: DIR/healthy belongs to the user 54321", "run: chown -h root DIR/healthy"}},
 		{"the program is everybody's", chmod("healthy", 0o777), []string{"everybody may write to DIR/healthy (mode 0777)", "run: chmod go-w DIR/healthy"}},
@@ -86,6 +99,30 @@ func TestStrangersFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// setACL gives a file an access control list by which a stranger may do what perm says. Its form is that of
+// linux/posix_acl_xattr.h.
+func setACL(t *testing.T, path string, perm uint16) {
+	t.Helper()
+	info, err := os.Stat(path)
+	must(t, err)
+	const none = 0xffffffff
+	mode := uint16(info.Mode().Perm())
+	list := binary.LittleEndian.AppendUint32(nil, 2)
+	for _, entry := range []struct {
+		tag, perm uint16
+		id        uint32
+	}{{1, mode >> 6, none}, {2, perm, stranger}, {4, mode >> 3 & 7, none}, {0x10, mode>>3&7 | perm, none}, {0x20, mode & 7, none}} {
+		list = binary.LittleEndian.AppendUint16(list, entry.tag)
+		list = binary.LittleEndian.AppendUint16(list, entry.perm)
+		list = binary.LittleEndian.AppendUint32(list, entry.id)
+	}
+	if err := syscall.Setxattr(path, "system.posix_acl_access", list, 0); errors.Is(err, syscall.ENOTSUP) {
+		t.Skip("the file system has no access control lists")
+	} else if err != nil {
+		t.Fatal(err)
 	}
 }
 
