@@ -62,7 +62,7 @@ func (f *follower) heard(t Transition) error {
 // lost tells that there is no daemon. What does not change with it, such as the group, is as it was.
 func (f *follower) lost(err error) error {
 	if f.options.ForHooks && errors.Is(err, errDenied) {
-		f.options.ForHooks = false // any seat is better than none
+		f.options.ForHooks = false // any place is better than none
 		return nil
 	}
 	if f.gone || !f.since.IsZero() && time.Since(f.since) < startWithin {

@@ -12,7 +12,7 @@ import (
 
 // WatchOptions say what a stream is for.
 type WatchOptions struct {
-	// ForHooks asks for a seat that the daemon reserves for those on whom others depend. Only
+	// ForHooks asks for a place that the daemon reserves for those on whom others depend. Only
 	// root, the daemon's user and the socket's group get one.
 	ForHooks bool
 	// Alive asks for EventAlive every second, and takes a daemon for dead that sends nothing.

@@ -18,7 +18,7 @@
 // socket, and look. One connection is one request on both.
 //
 // Whoever asks costs the daemon little, however he does it. Connections are accepted at a bounded pace (listener.go).
-// Each user has turns (pace.go) and seats (seats.go), so one user is not in the way of others. An answer is
+// Each user has turns (pace.go) and places (places.go), so one user is not in the way of others. An answer is
 // made for all who ask at the same time (shared.go). No thread has a lower priority for that: Go's collector stops
 // all threads, and waits for each. Beside eight programs that compute on two processors, one thread at nice 19 in a
 // process at nice -10 made such a stop last 330 ms instead of 0.03 (medians).

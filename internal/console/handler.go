@@ -64,7 +64,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 		out := &answer{ResponseWriter: w}
 		defer s.recover(out)
 		if c := connectionOf(r.Context()); c != nil {
-			c.door.seats.ask(&c.seat)
+			c.admission.places.ask(&c.place)
 		}
 		if err := s.serveRoute(routes, out, r); err != nil {
 			out.fail(err)
@@ -109,7 +109,7 @@ func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) error {
 // isPublic reports whether a request came in where everybody may connect.
 func isPublic(r *http.Request) bool {
 	c := connectionOf(r.Context())
-	return c != nil && c.door.public
+	return c != nil && c.admission.public
 }
 
 // withoutBody serves a request that has no body, or an empty one.

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// door is what one of the sockets lets in.
-type door struct {
+// admission is what one of the sockets lets in.
+type admission struct {
 	public bool // whoever connects may look, and no more
-	seats  seats
+	places places
 	// One connection is one request, so these are requests as well.
 	each, all pace
-	// patience is how long somebody may have to wait for his turn, or for a seat.
+	// patience is how long somebody may have to wait for his turn, or for a place.
 	patience time.Duration
 	// arrivals is at what pace connections are taken out of the kernel's queue at all. Most of those beyond the other
 	// paces are only told so, which costs about a tenth of an answer.
@@ -31,16 +31,16 @@ const (
 	// portion is for how long connections may be accepted in advance. To sleep after each would cost more than
 	// to accept it.
 	portion = 30 * time.Millisecond
-	// seatEvery is how often a connection that has its turn looks for a seat.
-	seatEvery = 20 * time.Millisecond
+	// placeEvery is how often a connection that has its turn looks for a place.
+	placeEvery = 20 * time.Millisecond
 	// backlog is how many connections wait in the kernel. Beyond that it tells those who connect to try again.
 	backlog = 64
 )
 
-// listener accepts connections at a bounded pace, and hands on those that have a seat.
+// listener accepts connections at a bounded pace, and hands on those that have a place.
 type listener struct {
 	*socket
-	*door
+	*admission
 	identify func(c syscall.Conn, groups bool) (credentials, error)
 
 	ready  chan *connection
@@ -49,14 +49,14 @@ type listener struct {
 
 	mu      sync.Mutex
 	turns   turns
-	waiting map[*connection]*time.Timer // for their turn, or for a seat; nil when the listener is closed
+	waiting map[*connection]*time.Timer // for their turn, or for a place; nil when the listener is closed
 }
 
-func newListener(s *socket, d *door, identify func(c syscall.Conn, groups bool) (credentials, error)) *listener {
+func newListener(s *socket, d *admission, identify func(c syscall.Conn, groups bool) (credentials, error)) *listener {
 	l := &listener{
-		socket: s, door: d, identify: identify,
+		socket: s, admission: d, identify: identify,
 		// Those that had to go again before they were handed on are in here, too.
-		ready: make(chan *connection, 2*d.seats.connections.all), closed: make(chan struct{}),
+		ready: make(chan *connection, 2*d.places.connections.all), closed: make(chan struct{}),
 		turns: turns{each: d.each, all: d.all, patience: d.patience}, waiting: map[*connection]*time.Timer{},
 	}
 	l.close = sync.OnceValue(func() error {
@@ -136,7 +136,7 @@ const unknownUser = math.MaxUint32
 
 // arrived has a connection served when its user has his turn.
 func (l *listener) arrived(raw *net.UnixConn, now time.Time) {
-	c := &connection{UnixConn: raw, door: l.door, seat: seat{user: unknownUser, since: now}}
+	c := &connection{UnixConn: raw, admission: l.admission, place: place{user: unknownUser, since: now}}
 	if caller, err := l.identify(raw, !l.public); err == nil {
 		c.caller, c.known, c.user = caller, true, caller.uid
 	}
@@ -152,7 +152,7 @@ func (l *listener) arrived(raw *net.UnixConn, now time.Time) {
 	if at.After(now) {
 		l.later(c, at.Sub(now))
 	} else {
-		l.seated(c)
+		l.placed(c)
 	}
 }
 
@@ -168,20 +168,20 @@ func (l *listener) later(c *connection, wait time.Duration) {
 		l.mu.Lock()
 		delete(l.waiting, c)
 		l.mu.Unlock()
-		l.seated(c)
+		l.placed(c)
 	})
 }
 
-// seated hands a connection on as soon as there is a seat.
-func (l *listener) seated(c *connection) {
+// placed hands a connection on as soon as there is a place for it.
+func (l *listener) placed(c *connection) {
 	c.since = time.Now()
 	switch {
-	case l.seats.sit(&c.seat):
+	case l.places.take(&c.place):
 		l.hand(c)
 	case c.since.After(c.giveUp):
 		c.refuse(fmt.Sprintf("user %d has all connections that one may have", c.user), "end one")
 	default:
-		l.later(c, seatEvery)
+		l.later(c, placeEvery)
 	}
 }
 
@@ -199,19 +199,19 @@ func (l *listener) hand(c *connection) {
 	c.Close()
 }
 
-// connection is one that has a seat.
+// connection is one that has a place.
 type connection struct {
 	*net.UnixConn
-	seat
-	door   *door
-	caller credentials
-	known  bool // the kernel has said who calls
-	giveUp time.Time
+	place
+	admission *admission
+	caller    credentials
+	known     bool // the kernel has said who calls
+	giveUp    time.Time
 }
 
-// Close closes the connection, and gives its seat back.
+// Close closes the connection, and gives its place back.
 func (c *connection) Close() error {
-	c.door.seats.leave(&c.seat)
+	c.admission.places.leave(&c.place)
 	return c.UnixConn.Close()
 }
 

@@ -56,14 +56,14 @@ func TestTurns(t *testing.T) {
 		t.Errorf("the first one later: %v, %v", at, ok)
 	}
 	// A crowd of users waits for its turns, and takes no more memory than those who are waiting.
-	seated := 0
+	admitted := 0
 	for user := range uint32(100_000) {
 		if _, ok := turns.next(user, when(int(user))); ok {
-			seated++
+			admitted++
 		}
 	}
-	if seated < 9_000 || seated > 11_000 {
-		t.Errorf("%d of all users in 100 s, want 100 a second", seated)
+	if admitted < 9_000 || admitted > 11_000 {
+		t.Errorf("%d of all users in 100 s, want 100 a second", admitted)
 	}
 	if len(turns.users) > 2*usersMax {
 		t.Errorf("%d users are remembered", len(turns.users))

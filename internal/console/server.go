@@ -46,7 +46,7 @@ type Backend interface {
 // limits keep callers, broken or hostile ones included, from costing more than a
 // small board can spare. Tests make them smaller.
 type limits struct {
-	control, public, page doorLimits
+	control, public, page socketLimits
 
 	kept int // transitions, for readers that are behind
 
@@ -70,8 +70,8 @@ type limits struct {
 	gap time.Duration
 }
 
-// doorLimits are those of one of the sockets.
-type doorLimits struct {
+// socketLimits are those of one of the sockets.
+type socketLimits struct {
 	connections room
 	streams     room // of those
 	hooks       room // likewise, for streams that hooks depend on
@@ -82,7 +82,7 @@ type doorLimits struct {
 var defaultLimits = limits{
 	// Who may connect here may have the board do everything. These limits are for mistakes: a script that
 	// asks in a loop.
-	control: doorLimits{
+	control: socketLimits{
 		connections: room{all: 48, each: 24},
 		streams:     room{all: 16, each: 12},
 		hooks:       room{all: 4, each: 4}, // `topdog hooks`, topdog-leader.service, and as many again while they are restarted
@@ -90,14 +90,14 @@ var defaultLimits = limits{
 		all:         pace{burst: 100, every: 5 * time.Millisecond},
 		patience:    time.Second,
 	},
-	public: doorLimits{
+	public: socketLimits{
 		connections: room{all: 32, each: 8},
 		streams:     room{all: 16, each: 4},
 		each:        pace{burst: 8, every: 100 * time.Millisecond},
 		all:         pace{burst: 16, every: 20 * time.Millisecond},
 		patience:    4 * time.Second,
 	},
-	page: doorLimits{
+	page: socketLimits{
 		connections: room{all: 16, each: 16},
 		streams:     room{all: 4, each: 4}, // one, and as many again while it is restarted
 		each:        pace{burst: 16, every: 20 * time.Millisecond},
@@ -135,9 +135,9 @@ type Server struct {
 
 	ready       chan struct{} // closed as soon as the sockets are served for the first time
 	once        sync.Once
-	control     *door
-	public      *door
-	page        *door
+	control     *admission
+	public      *admission
+	page        *admission
 	transitions *Transitions
 	acts        atomic.Uint64   // how often this board was made to do something
 	life        context.Context // of requests
@@ -156,7 +156,7 @@ func newServer(path string, backend Backend, l limits) *Server {
 	s := &Server{
 		path: path, backend: backend, limits: l, identify: credentialsOf,
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
-		control: newDoor(l.control), public: newDoor(l.public), page: newDoor(l.page),
+		control: newAdmission(l.control), public: newAdmission(l.public), page: newAdmission(l.page),
 	}
 	s.public.public, s.page.public = true, true
 	s.authorise = func(c credentials) error { return s.policyOfSocket().authorise(c) }
@@ -169,10 +169,10 @@ func newServer(path string, backend Backend, l limits) *Server {
 	return s
 }
 
-func newDoor(l doorLimits) *door {
-	return &door{
-		seats: seats{connections: l.connections, streams: l.streams, hooks: l.hooks},
-		each:  l.each, all: l.all, patience: l.patience,
+func newAdmission(l socketLimits) *admission {
+	return &admission{
+		places: places{connections: l.connections, streams: l.streams, hooks: l.hooks},
+		each:   l.each, all: l.all, patience: l.patience,
 		arrivals: pace{burst: 32, every: 4 * time.Millisecond},
 	}
 }
@@ -238,7 +238,7 @@ func (s *Server) Run(ctx context.Context) error {
 // listen makes all sockets.
 func (s *Server) listen() (all []*listener, err error) {
 	for _, d := range []struct {
-		*door
+		*admission
 		path string
 		mode fs.FileMode
 		give func(path string) error // to a group
@@ -254,7 +254,7 @@ func (s *Server) listen() (all []*listener, err error) {
 			}
 			return nil, err
 		}
-		all = append(all, newListener(made, d.door, s.identify))
+		all = append(all, newListener(made, d.admission, s.identify))
 		if d.give == nil {
 			continue
 		}
@@ -287,7 +287,7 @@ func (s *Server) httpServer(ctx, requests context.Context, connections *sync.Wai
 		ErrorLog:                     log.New(reporter{s}, "", 0),
 		DisableGeneralOptionsHandler: true, // which would answer "OPTIONS *" without JSON
 	}
-	srv.SetKeepAlivesEnabled(false) // one connection is one request: see door
+	srv.SetKeepAlivesEnabled(false) // one connection is one request: see admission
 	return srv
 }
 

@@ -18,7 +18,7 @@ func (s *Server) Published() uint64 { return s.transitions.Newest() }
 
 // stream is what somebody wants who asks for events.
 type stream struct {
-	forHooks bool // it takes a seat that is reserved for hooks
+	forHooks bool // it takes a place that is reserved for hooks
 	alive    bool // it is told every second that the daemon's loop turns
 }
 
@@ -36,7 +36,7 @@ func streamFrom(query url.Values) (stream, error) {
 	return stream{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
 }
 
-// mayReserve refuses a reserved seat to those who may not have one: hooks would not get theirs if
+// mayReserve refuses a reserved place to those who may not have one: hooks would not get theirs if
 // everybody could take it.
 func (s *Server) mayReserve(r *http.Request) error {
 	refusal := &requestError{code: http.StatusForbidden, message: "a stream with for=hooks is not for everybody", err: errDenied}
@@ -59,7 +59,7 @@ func (s *Server) mayReserve(r *http.Request) error {
 	return refusal
 }
 
-// enter takes a seat for a stream.
+// enter takes a place for a stream.
 func (s *Server) enter(r *http.Request, want stream) error {
 	kind := plainStream
 	if want.forHooks {
@@ -69,10 +69,10 @@ func (s *Server) enter(r *http.Request, want stream) error {
 		kind = hookStream
 	}
 	c := connectionOf(r.Context())
-	if c == nil || c.door.seats.follow(&c.seat, kind) {
+	if c == nil || c.admission.places.follow(&c.place, kind) {
 		return nil
 	}
-	limit := c.door.seats.roomFor(kind)
+	limit := c.admission.places.roomFor(kind)
 	return &requestError{
 		code:    http.StatusServiceUnavailable,
 		message: fmt.Sprintf("there are %d streams of events at most, and %d of each user", limit.all, limit.each),

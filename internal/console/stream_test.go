@@ -319,13 +319,13 @@ func TestStreamEnds(t *testing.T) {
 
 // streams is how many streams the control socket has, beside those of hooks.
 func streams(s *Server) int {
-	s.control.seats.mu.Lock()
-	defer s.control.seats.mu.Unlock()
-	return len(s.control.seats.of(plainStream))
+	s.control.places.mu.Lock()
+	defer s.control.places.mu.Unlock()
+	return len(s.control.places.of(plainStream))
 }
 
-// Hooks have their seats when everybody else has taken all there are.
-func TestSeatsForHooks(t *testing.T) {
+// Hooks have their places when everybody else has taken all there are.
+func TestPlacesForHooks(t *testing.T) {
 	l := defaultLimits
 	l.control.streams, l.control.hooks = room{all: 2, each: 2}, room{all: 1, each: 1}
 	s := newNumbered(t, l)
@@ -346,7 +346,7 @@ func TestSeatsForHooks(t *testing.T) {
 	var e *requestError
 	err := Dial(s.path).Watch(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return nil })
 	if !errors.As(err, &e) || e.code != 503 || !strings.Contains(e.message, "1 streams of events at most") {
-		t.Errorf("a second seat for hooks: %v", err)
+		t.Errorf("a second place for hooks: %v", err)
 	}
 	s.Publish(Transition{Event: EventRoleChanged})
 	for _, w := range append(crowd, hooks) {
@@ -356,7 +356,7 @@ func TestSeatsForHooks(t *testing.T) {
 	}
 }
 
-// Not everybody may take the seats of hooks.
+// Not everybody may take the places of hooks.
 func TestStrangersGetNoSeatForHooks(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -379,7 +379,7 @@ func TestStrangersGetNoSeatForHooks(t *testing.T) {
 			ctx = context.WithValue(ctx, credentialsKey{}, *tt.caller)
 		}
 		if tt.public {
-			ctx = context.WithValue(ctx, connectionKey{}, &connection{door: s.public})
+			ctx = context.WithValue(ctx, connectionKey{}, &connection{admission: s.public})
 		}
 		stopping, stop := context.WithCancel(ctx)
 		stop() // the stream ends after the first line
@@ -392,7 +392,7 @@ func TestStrangersGetNoSeatForHooks(t *testing.T) {
 	}
 }
 
-// A seat for hooks is refused with what to do.
+// A place for hooks is refused with what to do.
 func TestRefusedSeat(t *testing.T) {
 	s := newTestServer(t, fake{})
 	s.authorise = policy{daemon: 990, group: 980}.authorise
@@ -455,7 +455,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Whoever may not have a seat for hooks follows from another one.
+// Whoever may not have a place for hooks follows from another one.
 func TestFollowWithoutReservedSeat(t *testing.T) {
 	s := newTestServer(t, fake{})
 	s.identify = nobodyKnows

@@ -23,7 +23,7 @@ const (
 // events are the daemon's stream, for several readers. Each takes it at its own pace. A stream ends
 // when the daemon's does, as on the socket: what comes after that begins with a snapshot again.
 type events struct {
-	seats chan struct{} // one element per reader
+	places chan struct{} // one element per reader
 
 	mu  sync.Mutex
 	now *stream // nil while there is no daemon
@@ -38,7 +38,7 @@ type stream struct {
 	alive chan struct{} // closed at the next sign of life
 }
 
-func newEvents() *events { return &events{seats: make(chan struct{}, maxStreams)} }
+func newEvents() *events { return &events{places: make(chan struct{}, maxStreams)} }
 
 // heard passes on what has happened.
 func (e *events) heard(t console.Transition) {
@@ -87,11 +87,11 @@ func (e *events) stream() *stream {
 	return e.now
 }
 
-// enter takes a seat for a reader, and returns how to leave it.
+// enter takes a place for a reader, and returns how to leave it.
 func (e *events) enter() (leave func(), err error) {
 	select {
-	case e.seats <- struct{}{}:
-		return func() { <-e.seats }, nil
+	case e.places <- struct{}{}:
+		return func() { <-e.places }, nil
 	default:
 		return nil, &web.Error{
 			Code:    http.StatusServiceUnavailable,

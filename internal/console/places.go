@@ -8,18 +8,18 @@ import (
 // room is how many there may be: in all, and of each user.
 type room struct{ all, each int }
 
-// seats are the connections that are served.
-type seats struct {
+// places are those of the connections that are served.
+type places struct {
 	connections room
 	streams     room
 	hooks       room // streams beyond all others, for those on whom others depend
 
 	mu    sync.Mutex
-	taken []*seat // the oldest first
+	taken []*place // the oldest first
 }
 
-// seat is one of them.
-type seat struct {
+// place is one of them.
+type place struct {
 	user   uint32
 	since  time.Time
 	asked  bool // its request has arrived, so it is not silent
@@ -40,67 +40,67 @@ const (
 // asks at once, but on a busy board it may have to wait for a processor.
 const young = 200 * time.Millisecond
 
-// sit gives a connection a seat, for which somebody else may have to go: of a user who has all the seats that one
-// may have, the oldest that has asked nothing; and if all seats are taken, one of the user who has most of
-// them, though it may have asked. So nobody is kept out by one user. It is false if there is no seat.
-func (s *seats) sit(at *seat) bool {
-	goes, ok := s.place(at)
+// take gives a connection a place, for which somebody else may have to go: of a user who has all the places that one
+// may have, the oldest that has asked nothing; and if all places are taken, one of the user who has most of
+// them, though it may have asked. So nobody is kept out by one user. It is false if there is no place.
+func (p *places) take(at *place) bool {
+	goes, ok := p.makeRoom(at)
 	if goes != nil {
 		goes.hangUp()
 	}
 	return ok
 }
 
-func (s *seats) place(at *seat) (goes *seat, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	goes, ok = s.connections.find(s.taken, at.user, func(old *seat) bool { return !old.asked && at.since.Sub(old.since) >= young })
+func (p *places) makeRoom(at *place) (goes *place, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	goes, ok = p.connections.find(p.taken, at.user, func(old *place) bool { return !old.asked && at.since.Sub(old.since) >= young })
 	if ok {
-		s.remove(goes)
-		s.taken = append(s.taken, at)
+		p.remove(goes)
+		p.taken = append(p.taken, at)
 	}
 	return goes, ok
 }
 
 // ask notes that the request of a connection has arrived.
-func (s *seats) ask(at *seat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *places) ask(at *place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	at.asked = true
 }
 
 // follow makes a stream of a connection. It is false if there are too many.
-func (s *seats) follow(at *seat, kind streamKind) bool {
-	goes, ok := s.stream(at, kind)
+func (p *places) follow(at *place, kind streamKind) bool {
+	goes, ok := p.stream(at, kind)
 	if goes != nil {
 		goes.hangUp()
 	}
 	return ok
 }
 
-func (s *seats) stream(at *seat, kind streamKind) (goes *seat, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	streams := s.of(kind)
-	goes, ok = s.roomFor(kind).find(streams, at.user, func(*seat) bool { return false }) // none is silent
+func (p *places) stream(at *place, kind streamKind) (goes *place, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	streams := p.of(kind)
+	goes, ok = p.roomFor(kind).find(streams, at.user, func(*place) bool { return false }) // none is silent
 	if ok {
-		s.remove(goes)
+		p.remove(goes)
 		at.kind = kind
 	}
 	return goes, ok
 }
 
 // roomFor is for how many streams of a kind there is room.
-func (s *seats) roomFor(kind streamKind) room {
+func (p *places) roomFor(kind streamKind) room {
 	if kind == hookStream {
-		return s.hooks
+		return p.hooks
 	}
-	return s.streams
+	return p.streams
 }
 
-// of returns the connections of a kind. s.mu is held.
-func (s *seats) of(kind streamKind) (found []*seat) {
-	for _, at := range s.taken {
+// of returns the connections of a kind. p.mu is held.
+func (p *places) of(kind streamKind) (found []*place) {
+	for _, at := range p.taken {
 		if at.kind == kind {
 			found = append(found, at)
 		}
@@ -108,25 +108,25 @@ func (s *seats) of(kind streamKind) (found []*seat) {
 	return found
 }
 
-// leave gives a seat back.
-func (s *seats) leave(at *seat) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remove(at)
+// leave gives a place back.
+func (p *places) leave(at *place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remove(at)
 }
 
-// remove removes a seat, if it is there. s.mu is held.
-func (s *seats) remove(at *seat) {
-	for i, old := range s.taken {
+// remove removes a place, if it is there. p.mu is held.
+func (p *places) remove(at *place) {
+	for i, old := range p.taken {
 		if old == at {
-			s.taken = append(s.taken[:i], s.taken[i+1:]...)
+			p.taken = append(p.taken[:i], p.taken[i+1:]...)
 			return
 		}
 	}
 }
 
 // find looks for room for one more of a user. goes is who has to go for that, or nil.
-func (r room) find(taken []*seat, user uint32, mayGo func(*seat) bool) (goes *seat, ok bool) {
+func (r room) find(taken []*place, user uint32, mayGo func(*place) bool) (goes *place, ok bool) {
 	count := map[uint32]int{}
 	most := user
 	for _, at := range taken {
@@ -145,13 +145,13 @@ func (r room) find(taken []*seat, user uint32, mayGo func(*seat) bool) (goes *se
 		return goes, goes != nil
 	}
 	if goes = oldest(taken, most, mayGo); goes == nil {
-		goes = oldest(taken, most, func(*seat) bool { return true })
+		goes = oldest(taken, most, func(*place) bool { return true })
 	}
 	return goes, true
 }
 
 // oldest returns the oldest connection of a user that may go, or nil.
-func oldest(taken []*seat, user uint32, mayGo func(*seat) bool) *seat {
+func oldest(taken []*place, user uint32, mayGo func(*place) bool) *place {
 	for _, at := range taken {
 		if at.user == user && mayGo(at) {
 			return at

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSeats seats callers one after the other in four seats, of which each user may have three.
-func TestSeats(t *testing.T) {
+// TestPlaces gives callers one after the other a place of four, of which each user may have three.
+func TestPlaces(t *testing.T) {
 	type caller struct {
 		user  uint32
 		ms    int  // when it connects
@@ -16,9 +16,9 @@ func TestSeats(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		callers []caller
-		want    []bool // who sits in the end
+		want    []bool // who has one in the end
 	}{
-		{"all have a seat", []caller{{a, 0, true}, {b, 0, true}, {b, 0, false}, {c, 0, true}}, []bool{true, true, true, true}},
+		{"all have a place", []caller{{a, 0, true}, {b, 0, true}, {b, 0, false}, {c, 0, true}}, []bool{true, true, true, true}},
 		{"one has all he may, and the oldest silent one goes", []caller{{a, 0, true}, {a, 1, false}, {a, 2, false}, {a, 500, false}}, []bool{true, false, true, true}},
 		{"one has all he may, and all have asked", []caller{{a, 0, true}, {a, 1, true}, {a, 2, true}, {a, 500, true}}, []bool{true, true, true, false}},
 		{"whoever has just connected may still ask", []caller{{a, 0, false}, {a, 0, false}, {a, 0, false}, {a, 100, false}}, []bool{true, true, true, false}},
@@ -27,11 +27,11 @@ func TestSeats(t *testing.T) {
 		{"full, and nobody has more than the next one would", []caller{{a, 0, true}, {b, 0, true}, {c, 0, true}, {d, 0, true}, {e, 1, true}}, []bool{true, true, true, true, false}},
 		{"full, and who has most comes again", []caller{{a, 0, true}, {a, 0, true}, {b, 0, true}, {c, 0, true}, {a, 1, true}}, []bool{true, true, true, true, false}},
 	} {
-		s := seats{connections: room{all: 4, each: 3}}
+		s := places{connections: room{all: 4, each: 3}}
 		got := make([]bool, len(tt.callers))
 		for i, c := range tt.callers {
-			at := &seat{user: c.user, since: when(c.ms), hangUp: func() { got[i] = false }}
-			if got[i] = s.sit(at); got[i] && c.asked {
+			at := &place{user: c.user, since: when(c.ms), hangUp: func() { got[i] = false }}
+			if got[i] = s.take(at); got[i] && c.asked {
 				s.ask(at)
 			}
 		}
@@ -42,12 +42,12 @@ func TestSeats(t *testing.T) {
 }
 
 // A user cannot keep others from their streams, nor streams from hooks.
-func TestSeatsOfStreams(t *testing.T) {
-	s := seats{connections: room{20, 10}, streams: room{4, 3}, hooks: room{1, 1}}
+func TestPlacesOfStreams(t *testing.T) {
+	s := places{connections: room{20, 10}, streams: room{4, 3}, hooks: room{1, 1}}
 	var gone []uint32
 	follow := func(user uint32, kind streamKind) bool {
-		at := &seat{user: user, hangUp: func() { gone = append(gone, user) }}
-		if !s.sit(at) {
+		at := &place{user: user, hangUp: func() { gone = append(gone, user) }}
+		if !s.take(at) {
 			t.Fatalf("user %d has no connection", user)
 		}
 		s.ask(at)
