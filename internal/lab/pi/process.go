@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/netns"
 )
 
 // The niceness of boards. One that boots is a program like any other. One that
@@ -112,20 +114,9 @@ func (p processID) setNice(nice int) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID))
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		tid, err := strconv.Atoi(t.Name())
-		if err != nil {
-			return err
-		}
-		if err := unix.Setpriority(unix.PRIO_PROCESS, tid, nice); err != nil && !errors.Is(err, unix.ESRCH) {
-			return os.NewSyscallError("setpriority", err)
-		}
-	}
-	return nil
+	return netns.EachThread(p.PID, func(id int) error {
+		return os.NewSyscallError("setpriority", unix.Setpriority(unix.PRIO_PROCESS, id, nice))
+	})
 }
 
 // launch starts QEMU on the lab's segment, in the directory dir, as one that boots. In a

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -119,18 +118,9 @@ func run(ctx context.Context, args []string) error {
 // that of the one that makes it. The client, the boards' answers and the places are this process, so
 // nobody is ahead.
 func raisePriority() error {
-	threads, err := os.ReadDir("/proc/self/task")
+	err := netns.EachThread(os.Getpid(), func(id int) error { return unix.Setpriority(unix.PRIO_PROCESS, id, cluster.ServiceNice) })
 	if err != nil {
-		return err
-	}
-	for _, t := range threads {
-		id, err := strconv.Atoi(t.Name())
-		if err != nil {
-			return err
-		}
-		if err := unix.Setpriority(unix.PRIO_PROCESS, id, cluster.ServiceNice); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("raise the priority to that of topdog's unit (%d): %w", cluster.ServiceNice, err)
-		}
+		return fmt.Errorf("raise the priority to that of topdog's unit (%d): %w", cluster.ServiceNice, err)
 	}
 	return nil
 }
