@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,7 +20,7 @@ func whoHas(port uint16) string {
 			continue
 		}
 		if uid, found := ownerOf(port, string(text)); found {
-			return "another topdog, or another program, of the user " + userNamed(uid)
+			return programOf(uid)
 		}
 	}
 	return "another topdog, or another program,"
@@ -40,12 +41,18 @@ func ownerOf(port uint16, table string) (uid int, found bool) {
 	return 0, false
 }
 
-// userNamed is the name of a user, with the number, or the number alone.
-func userNamed(uid int) string {
+// topdogUsers are those that topdog's packages and manuals have its sockets opened by, beside whoever runs this program.
+var topdogUsers = []string{"root", "topdog", "topdog-holder"}
+
+// programOf says what a program of a user may be, whose number it adds to the name. Only some users run topdog.
+func programOf(uid int) string {
 	number := strconv.Itoa(uid)
-	u, err := user.LookupId(number)
-	if err != nil {
-		return number
+	name, text := number, number
+	if u, err := user.LookupId(number); err == nil {
+		name, text = u.Username, fmt.Sprintf("%s (%s)", u.Username, number)
 	}
-	return fmt.Sprintf("%s (%s)", u.Username, number)
+	if uid == os.Getuid() || slices.Contains(topdogUsers, name) {
+		return "another topdog, or another program, of the user " + text
+	}
+	return "a program of the user " + text
 }

@@ -27,6 +27,19 @@ func TestPortOfAStranger(t *testing.T) {
 	}
 }
 
+// TestProgramOf: a user who does not run topdog is not suspected of it.
+func TestProgramOf(t *testing.T) {
+	for uid, want := range map[int]string{
+		0:           "another topdog, or another program, of the user root (0)",
+		os.Getuid(): "another topdog, or another program, of the user ",
+		1<<31 - 7:   "a program of the user 2147483641",
+	} {
+		if got := programOf(uid); !strings.HasPrefix(got, want) {
+			t.Errorf("the user %d: %q, not %q", uid, got, want)
+		}
+	}
+}
+
 func TestOwnerOf(t *testing.T) {
 	const table = `   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
   361: 3500007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000   101        0 22410 2 0000000000000000 0

@@ -53,7 +53,8 @@ type fakeBoard struct {
 	transport    *fakeTransport
 	announcer    *fakeAnnouncer
 	acquireFails error
-	openFails    error         // of the holder
+	openFails    error // of the holder
+	noSockets    error
 	mute         bool          // what it sends is lost
 	unlimited    string        // why its kernel drops no flood
 	overflows    atomic.Uint64 // packets for which its sockets had no room
@@ -230,6 +231,9 @@ func (b *fakeBoard) bareMachine() Platform {
 		},
 		OpenTransport: func(_ string, local netip.Addr) (Transport, error) {
 			b.opens("the sockets")
+			if b.noSockets != nil {
+				return nil, b.noSockets
+			}
 			t := &fakeTransport{board: b, local: local, inbox: make(chan netio.Datagram, 1000), closed: make(chan struct{})}
 			b.mu.Lock()
 			defer b.mu.Unlock()

@@ -133,10 +133,10 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	return local, ""
 }
 
-// firstFloating is the floating address by which whoever holds them all is asked.
 // iface is the name of the interface; "" until it is known.
 func (l *link) iface() string { return l.name }
 
+// firstFloating is the floating address by which whoever holds them all is asked.
 func (l *link) firstFloating() netip.Addr { return l.floating[0].IP }
 
 func (l *link) floatingAddrs() (all []netip.Addr) {
@@ -262,11 +262,8 @@ func (d *Daemon) openLink(local netip.Addr) error {
 func (d *Daemon) openFailed(err error) {
 	d.link.closed(d.now() + retryEvery)
 	text := err.Error()
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		text += ": another topdog runs on this board already"
-	case errors.Is(err, syscall.EPERM):
-		text += ": run as root, or give the daemon CAP_NET_ADMIN and CAP_NET_RAW"
+	if errors.Is(err, syscall.EPERM) {
+		text += ": the holder lacks rights; look at topdog-holder.service, or, by hand, run topdog as root"
 	}
 	d.reporter.warn(console.ProblemSockets, text, forever)
 }

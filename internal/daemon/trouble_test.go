@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,6 +72,23 @@ func TestHolderCannotOpen(t *testing.T) {
 		pass(5 * time.Second)
 		l.wantHolders(2)
 		three.wantProblem(t, "there is no /dev/net/tun")
+	})
+}
+
+// TestSocketsCannotOpen says what to do where rights are missing, and adds nothing to an error that says so itself.
+func TestSocketsCannotOpen(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		for text, err := range map[string]error{
+			"; look at topdog-holder.service, or, by hand, run topdog as root": fmt.Errorf("SO_BINDTODEVICE: %w", syscall.EPERM),
+			"; stop it or choose another port":                                 fmt.Errorf("bind to the port: %w: a program of the user mallory (1000) has it; stop it or choose another port", syscall.EADDRINUSE),
+		} {
+			one := l.board(len(l.boards)+1, func(_ *config.Config, b *fakeBoard) { b.noSockets = err })
+			pass(time.Second)
+			s := one.mustStatus(t)
+			if !slices.ContainsFunc(s.Problems, func(p console.Problem) bool { return strings.HasSuffix(p.Text, text) }) {
+				t.Errorf("%v: %q does not end with %q", err, s.Problems, text)
+			}
+		}
 	})
 }
 
