@@ -22,8 +22,7 @@ type attack struct {
 	Defended bool `json:"defended"`
 	// quick says that the short form has it.
 	quick bool
-	// lacks says what else an attack has done that it must not, or "". It may be nil.
-	lacks func(Result) string
+	goals []goal // what else must not be
 	// unable says why a system in a place has no such attack, or "".
 	unable func(system, place) string
 	run    func(ctx context.Context, s *scene, o options) (Result, error)
@@ -43,10 +42,10 @@ func attacks() []attack {
 		byUser("status-connect", "a user connects, asks and closes, eight at a time", "connect"),
 		byUser("silent", "a user holds 60 silent connections", "silent"),
 		attack{Key: "bind", Title: "a user takes the port while the daemon restarts: until it is back", unable: topdogOnly, run: bindDuringRestart},
-		attack{Key: "bind-holder", Title: "a user takes the port while the daemon restarts, beside a holder that is a service: until it is back", quick: true, lacks: soon, unable: thisTopdog, run: bindBesideHolder},
+		attack{Key: "bind-holder", Title: "a user takes the port while the daemon restarts, beside a holder that is a service: until it is back", quick: true, goals: []goal{soon}, unable: thisTopdog, run: bindBesideHolder},
 		attack{Key: "cold-arp", Title: "somebody answers for the address at a cold start: until one leads", unable: topdogOnly, run: coldARP},
-		attack{Key: "cold-arp-take", Title: "somebody answers for the address at a cold start, with take_in_use: until one leads", lacks: soon, unable: thisTopdog, run: coldARPTaken},
-		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, lacks: soon, unable: topdogOnly, run: clones},
+		attack{Key: "cold-arp-take", Title: "somebody answers for the address at a cold start, with take_in_use: until one leads", goals: []goal{soon}, unable: thisTopdog, run: coldARPTaken},
+		attack{Key: "clones", Title: "three clones with one id start together: until one leads", quick: true, goals: []goal{within(mostCloned)}, unable: topdogOnly, run: clones},
 		underFlood("kill-bad-tags", "SIGKILL of the leader under 20,000/s bad tags: until another answers", "bad-tags", killed, repaired),
 		underFlood("pull-bad-tags", "the leader's cable is pulled under 20,000/s bad tags: until another answers", "bad-tags", pulled, plugged),
 		underFlood("kill-lives", "SIGKILL of the leader under 20,000/s recordings: until another answers", "lives", killed, repaired),
@@ -92,48 +91,36 @@ func watchOnly(ctx context.Context, s *scene, o options) (Result, error) {
 	})
 }
 
-// soon wants what takes time to come about.
-func soon(r Result) string {
-	if r.Never {
-		return "took longer than it was watched, " + millis(r.Took[0])
-	}
-	return ""
-}
-
-// mostDark is the part of the time for which forged ARP may keep the client from the address. The goal is a hundredth;
-// one answer that comes late is more than that of a short attack.
-const mostDark = 0.1
-
-// bright wants the client to be answered most of the time.
-func bright(r Result) string {
-	if r.Outage.Seconds() > mostDark*r.For.Seconds() {
-		return "kept the client from the address for " + millis(r.Outage)
-	}
-	return ""
-}
-
 // undefended are the floods of which nothing is promised.
 var undefended = map[string]bool{"bad-tags-board": true, "garp-10": true, "garp-1000": true, "garp-35000": true}
 
-// inQuick are the floods of the short form.
+// inQuick are the floods of the short form, and the failures under one.
 var inQuick = map[string]bool{
 	"bad-tags": true, "bad-tags-sources": true, "ttl": true, "long": true, "lives": true, "lives-routed": true, "fragments": true, "garp": true, "arp-35000": true,
+	"kill-bad-tags": true, "pull-lives": true,
 }
+
+// forgedFor is for how long one forged announcement a second is sent, at least. A board may defend the address from the
+// first of them and not from the next, and a part of the time says little about a shorter one.
+const forgedFor = 6 * time.Second
 
 // quickRate is the most that the short form sends a second, so that any machine can.
 const quickRate = 10_000
 
 func flood(f Flood) attack {
-	unable, lacks := topdogFloods, func(Result) string { return "" }
-	if f.Key == "garp" {
-		lacks = bright
+	unable, goals, lasts := topdogFloods, []goal{steady}, time.Duration(0)
+	switch {
+	case f.Key == "garp":
+		goals, lasts = []goal{bright}, forgedFor
+	case undefended[f.Key]:
+		goals = nil
 	}
 	switch f.Key {
 	case "garp", "garp-10", "garp-1000", "garp-35000", "arp", "arp-35000":
 		unable = anySystem
 	}
 	return attack{
-		Key: f.Key, Title: f.Title, Rate: f.Rate, Defended: !undefended[f.Key], quick: inQuick[f.Key], lacks: lacks, unable: unable,
+		Key: f.Key, Title: f.Title, Rate: f.Rate, Defended: !undefended[f.Key], quick: inQuick[f.Key], goals: goals, unable: unable,
 		run: func(ctx context.Context, s *scene, o options) (Result, error) {
 			frames, err := f.frames(s.laptop)
 			if err != nil {
@@ -146,14 +133,14 @@ func flood(f Flood) attack {
 			if o.rate > 0 {
 				rate = o.rate
 			}
-			return s.watch(ctx, s.sends(frames, rate, o.lasts))
+			return s.watch(ctx, s.sends(frames, rate, max(o.lasts, lasts)))
 		},
 	}
 }
 
 func byUser(key, title, does string) attack {
 	return attack{
-		Key: key, Title: title, Defended: true, quick: true, unable: topdogOnly,
+		Key: key, Title: title, Defended: true, quick: true, goals: []goal{served}, unable: topdogOnly,
 		run: func(ctx context.Context, s *scene, o options) (Result, error) {
 			return s.uses(ctx, user{Does: does, For: o.lasts})
 		},
@@ -325,7 +312,7 @@ func clones(ctx context.Context, s *scene, o options) (r Result, err error) {
 
 func underFlood(key, title, floodKey string, fail, repair func(*scene) func(*cluster.Daemon) error) attack {
 	return attack{
-		Key: key, Title: title, Rate: 20_000, unable: topdogOnly,
+		Key: key, Title: title, Rate: 20_000, quick: inQuick[key], goals: []goal{within(mostReplaced)}, unable: topdogOnly,
 		run: func(ctx context.Context, s *scene, o options) (Result, error) {
 			frames, err := s.laptop.Frames(floodKey)
 			if err != nil {

@@ -43,8 +43,8 @@ func Floods() []Flood {
 		{"garp-10", "the same, ten a second", 10, (*Laptop).forgedARP},
 		{"garp-1000", "the same, 1,000 a second", 1_000, (*Laptop).forgedARP},
 		{"garp-35000", "the same, 35,000 a second", 35_000, (*Laptop).forgedARP},
-		{"arp", "ARP of the LAN", 1_000, (*Laptop).ordinaryARP},
-		{"arp-35000", "ARP of the LAN", 35_000, (*Laptop).ordinaryARP},
+		{"arp", "ARP of the LAN, 1,000 a second", 1_000, (*Laptop).ordinaryARP},
+		{"arp-35000", "ARP of the LAN, 35,000 a second", 35_000, (*Laptop).ordinaryARP},
 	}
 }
 

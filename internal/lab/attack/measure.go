@@ -29,7 +29,9 @@ type Result struct {
 	Two     time.Duration `json:"two_holders_ns"`
 	Longest time.Duration `json:"longest_outage_ns"` // without an answer to the client
 	Outage  time.Duration `json:"outage_ns"`         // the sum, of what is longer than two questions
-	Late    time.Duration `json:"late_ns"`           // for how long this program itself did not run
+	Late    time.Duration `json:"late_ns"`           // for how long this program itself did not run, at worst
+
+	LateInAll time.Duration `json:"late_in_all_ns"` // the sum, of what was within an outage
 
 	Leader   float64 `json:"leader"`   // of a core
 	Follower float64 `json:"follower"` // mean
@@ -136,21 +138,22 @@ func (s *scene) note(r *Result, began time.Time) {
 	client, held := s.asker.Report(began), s.Holders.Since(began)
 	r.Moves, r.Two = held.Moves(), held.Overlap()
 	r.Longest, r.Late = client.Waited, client.Pause
-	r.Outage = s.silence(began)
+	r.Outage, r.LateInAll = s.silence(began)
 }
 
-// silence adds up for how long nobody answered the client, without the time in which it did not ask.
-func (s *scene) silence(began time.Time) (sum time.Duration) {
+// silence adds up for how long nobody answered the client, without the time in which it did not ask, which is late.
+func (s *scene) silence(began time.Time) (sum, late time.Duration) {
 	gaps, _ := s.asker.Gaps(0)
 	for _, g := range gaps {
 		if g.To.After(began) && g.Duration() > 2*askEvery {
 			sum += max(0, g.To.Sub(later(g.From, began))-g.Paused)
+			late += g.Paused
 		}
 	}
 	if _, silent := s.asker.Last(); silent > 2*askEvery {
 		sum += min(silent, time.Since(began))
 	}
-	return sum
+	return sum, late
 }
 
 func later(a, b time.Time) time.Time {
@@ -246,11 +249,12 @@ func (s *scene) failure(ctx context.Context, frames [][]byte, rate, runs int, fa
 		if err != nil {
 			return r, err
 		}
-		took, sent, err := s.failOnce(ctx, leader, s.sends(frames, rate, cluster.Timeout), fail)
+		client, sent, err := s.failOnce(ctx, leader, s.sends(frames, rate, cluster.Timeout), fail)
 		if err != nil {
 			return r, err
 		}
-		r.Took, r.Rate = append(r.Took, took), r.Rate+sent/float64(runs)
+		r.Took, r.Rate = append(r.Took, client.Waited), r.Rate+sent/float64(runs)
+		r.Late = max(r.Late, client.Pause)
 		if err := repair(leader); err != nil {
 			return r, err
 		}
@@ -266,8 +270,8 @@ const failAfter = 500 * time.Millisecond
 // failureTimeout bounds how long a run waits for another board to answer.
 const failureTimeout = 8 * time.Second
 
-// failOnce is one run. A leader that has lost the lead before it fails makes an error of the run.
-func (s *scene) failOnce(ctx context.Context, leader *cluster.Daemon, flood effort, fail func(*cluster.Daemon) error) (took time.Duration, rate float64, err error) {
+// failOnce is one run: it returns what the client met since the failure. A leader that has lost the lead before it fails makes an error of the run.
+func (s *scene) failOnce(ctx context.Context, leader *cluster.Daemon, flood effort, fail func(*cluster.Daemon) error) (client observe.Report, rate float64, err error) {
 	flooding, stop := context.WithCancel(ctx)
 	var sending sync.WaitGroup
 	var sendErr error
@@ -277,20 +281,20 @@ func (s *scene) failOnce(ctx context.Context, leader *cluster.Daemon, flood effo
 	select {
 	case <-time.After(failAfter + phase(s.Interval())):
 	case <-ctx.Done():
-		return 0, 0, ctx.Err()
+		return client, 0, ctx.Err()
 	}
 	failedAt := time.Now()
 	if err := fail(leader); err != nil {
-		return 0, 0, err
+		return client, 0, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, failureTimeout)
 	defer cancel()
 	_, err = s.asker.WaitAnswer(bounded, func(board int) bool { return board != leader.Number })
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return 0, 0, err
+		return client, 0, err
 	}
-	took = s.asker.Report(failedAt).Waited
+	client = s.asker.Report(failedAt)
 	stop()
 	sending.Wait()
-	return took, rate, sendErr
+	return client, rate, sendErr
 }

@@ -54,12 +54,9 @@ func (r *report) chosen(wanted func(Result) bool) []Result {
 
 // figures are those of a result that is no matter of time.
 func figures(x Result) []string {
-	status := millis(x.StatusMost)
-	switch {
-	case x.StatusFailed > 0 && x.StatusMost == 0:
+	status := x.statusMost()
+	if x.StatusFailed > 0 && x.StatusMost == 0 {
 		status = "none"
-	case x.StatusFailed > 0:
-		status += fmt.Sprintf(", %d failed", x.StatusFailed)
 	}
 	sends := "-" // an older file does not have it
 	if x.Sends > 0 {

@@ -11,7 +11,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"topdog/election"
 	"topdog/internal/lab/observe"
 )
 
@@ -92,13 +91,10 @@ func (x Result) cells() []string {
 	}
 	cells := []string{
 		fmt.Sprintf("%.0f", x.Rate), fmt.Sprint(x.Moves), millis(x.Two), millis(x.Longest), millis(x.Outage),
-		percent(x.Leader), percent(x.Follower), fmt.Sprintf("%.0f", x.Sends), millis(x.Status), millis(x.StatusMost), millis(x.Late), x.took(),
+		percent(x.Leader), percent(x.Follower), fmt.Sprintf("%.0f", x.Sends), millis(x.Status), x.statusMost(), millis(x.Late), x.took(),
 	}
 	if x.Rate < 10 {
 		cells[0] = fmt.Sprintf("%.1f", x.Rate)
-	}
-	if x.StatusFailed > 0 {
-		cells[9] += fmt.Sprintf(", %d failed", x.StatusFailed)
 	}
 	if len(x.Took) > 0 { // what takes time is no matter of outages
 		for i := 3; i < 11; i++ {
@@ -106,6 +102,17 @@ func (x Result) cells() []string {
 		}
 	}
 	return cells
+}
+
+// statusMost is the longest that root waited for the status, and how often for nothing.
+func (x Result) statusMost() string {
+	switch {
+	case x.StatusFailed > 0 && x.StatusMost == 0:
+		return fmt.Sprintf("none, %d failed", x.StatusFailed)
+	case x.StatusFailed > 0:
+		return fmt.Sprintf("%s, %d failed", millis(x.StatusMost), x.StatusFailed)
+	}
+	return millis(x.StatusMost)
 }
 
 // took is the median of what an attack is about, and of several also the 95th percentile and the most.
@@ -127,7 +134,7 @@ func (x Result) text() string {
 		return firstLine(x.Note)
 	}
 	text := fmt.Sprintf("%.0f/s, moves %d, two holders %s, longest outage %s, in all %s, leader %s, follower %s, sends %.0f/s, status %s, late %s",
-		x.Rate, x.Moves, millis(x.Two), millis(x.Longest), millis(x.Outage), percent(x.Leader), percent(x.Follower), x.Sends, millis(x.StatusMost), millis(x.Late))
+		x.Rate, x.Moves, millis(x.Two), millis(x.Longest), millis(x.Outage), percent(x.Leader), percent(x.Follower), x.Sends, x.statusMost(), millis(x.Late))
 	if len(x.Took) > 0 {
 		text += ", took " + x.took()
 	}
@@ -148,34 +155,3 @@ func millis(d time.Duration) string {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
-
-// pauseMax is for how long this program, which runs with the priority of the daemons, may stand still in an attack
-// whose moves are judged. A leader that is late by more than its grace may be replaced, and rightly so.
-var pauseMax = election.DefaultGrace(election.DefaultInterval)
-
-// moved reports whether the address was not where it should have been all the time.
-func (x Result) moved() bool { return x.Moves > 0 || x.Two > 0 }
-
-// disturbed reports whether that may have other reasons than the attack.
-func (x Result) disturbed() bool { return x.moved() && x.Late > pauseMax }
-
-// judge says which promises topdog did not keep.
-func (r *report) judge() error {
-	var errs []error
-	for _, x := range r.Results {
-		i := slices.IndexFunc(r.Attacks, func(a attack) bool { return a.Key == x.Attack })
-		if x.System != "topdog" {
-			continue
-		}
-		switch {
-		case x.Note != "":
-			errs = append(errs, fmt.Errorf("%s: %s", x.Attack, x.Note))
-		case r.Attacks[i].Defended && x.moved() && !x.disturbed():
-			errs = append(errs, fmt.Errorf("%s moved the address %d times, and two boards had it for %s: that must not be", x.Attack, x.Moves, millis(x.Two)))
-		}
-		if lacks := r.Attacks[i].lacks; lacks != nil && lacks(x) != "" {
-			errs = append(errs, fmt.Errorf("%s %s: that must not be", x.Attack, lacks(x)))
-		}
-	}
-	return errors.Join(errs...)
-}

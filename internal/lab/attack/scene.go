@@ -53,6 +53,39 @@ type scene struct {
 	slowed *quota // nil unless the leader has a part of a core
 }
 
+// grounds are where attacks on a system take place, one scene after another.
+type grounds struct {
+	system system
+	place  place
+	scene  *scene // nil between two of them
+}
+
+// settled returns a scene that has settled. One that does not settle is replaced.
+func (g *grounds) settled(ctx context.Context) (s *scene, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if g.scene != nil {
+		if _, err := g.scene.settle(ctx); err == nil {
+			return g.scene, nil
+		}
+		if err := g.clear(); err != nil {
+			return nil, err
+		}
+	}
+	g.scene, err = newScene(ctx, g.system, g.place)
+	return g.scene, err
+}
+
+// clear ends the scene, if there is one.
+func (g *grounds) clear() error {
+	s := g.scene
+	if g.scene = nil; s == nil {
+		return nil
+	}
+	return s.end()
+}
+
 // newScene starts a group, and waits until it stands.
 func newScene(ctx context.Context, sys system, where place) (s *scene, err error) {
 	if err := where.arrange(); err != nil {
@@ -200,19 +233,11 @@ func (p place) arrange() error {
 	if err != nil {
 		return err
 	}
-	threads, err := os.ReadDir("/proc/self/task")
+	err = netns.EachThread(os.Getpid(), func(id int) error {
+		return errors.Join(pin(id, boards), unix.Setpriority(unix.PRIO_PROCESS, id, cluster.ServiceNice))
+	})
 	if err != nil {
-		return err
-	}
-	for _, t := range threads {
-		id, err := strconv.Atoi(t.Name())
-		if err != nil {
-			return err
-		}
-		err = errors.Join(pin(id, boards), unix.Setpriority(unix.PRIO_PROCESS, id, cluster.ServiceNice))
-		if err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("attack: have the processors %v and the priority %d: %w", boards, cluster.ServiceNice, err)
-		}
+		return fmt.Errorf("attack: have the processors %v and the priority %d: %w", boards, cluster.ServiceNice, err)
 	}
 	return nil
 }
