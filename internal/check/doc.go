@@ -4,8 +4,8 @@
 // checks run in a process of their own, the checker: the same program, which the starter
 // starts when the daemon asks it with [Start], and whose main function is [Attend]. So nothing that a service
 // answers is read by the process that holds the address, and nothing that hangs delays a
-// heartbeat. The checker has no capabilities, only a socket for ARP that
-// the daemon has opened, and keeps the rest of the unit's sandbox. It runs the score command as well, since the
+// heartbeat. The checker has no capabilities, only a lane to
+// the holder, which asks the gateway by ARP for it, and keeps the rest of the unit's sandbox. It runs the score command as well, since the
 // daemon executes nothing.
 //
 // The daemon sends an [Order] as a line of JSON: all that the checker has to know. The checker sends

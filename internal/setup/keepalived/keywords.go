@@ -45,7 +45,7 @@ const (
 	noLVS    = "topdog balances no load: run HAProxy or nginx beside it, with a [[check]], or let `keepalived -C` go on with this part alone"
 	routes   = "topdog moves addresses only: write routes and rules into the configuration of the network, or add and delete them in a hook"
 	byUnit   = "the unit decides how the daemon runs: systemctl edit topdog"
-	stream   = "there is no FIFO: `topdog watch` prints every change, and the control socket has them as JSON"
+	stream   = "there is no FIFO: `topdog watch` prints every change, and /run/topdog/topdog.sock.public has them as JSON"
 	toHook   = "/etc/topdog/hooks.d/keepalived calls the script, as keepalived does. It runs as the user topdog; systemctl edit topdog-hooks can set User=root"
 	byCheck  = "a [[check]]. There are no weights: a board whose check fails hands over to one whose checks pass"
 	noDelete = "a group ends when its daemon is stopped: let the script for STOP do it"
@@ -69,7 +69,7 @@ var outside = section{"", []entry{
 	{"static_ipaddress static_routes static_rules track_group", refused, routes},
 	{"bfd_instance", refused, noBFD},
 	{"interface_up_down_delays", refused, "a board without a link cannot lead, and hands over at once. Repair a link that goes up and down, or look at preempt_delay"},
-	{"net_namespace net_namespace_ipvs namespace_with_ipsets", refused, "systemctl edit topdog can set NetworkNamespacePath="},
+	{"net_namespace net_namespace_ipvs namespace_with_ipsets", refused, "systemctl edit topdog topdog-holder can set NetworkNamespacePath=, the same in both units"},
 	{"linkbeat_use_polling linkbeat_interfaces", needless, "the kernel tells topdog of a link that comes or goes"},
 	{"garp_group", needless, announce},
 	{"instance use_pid_dir child_wait_time", needless, "topdog has no files with process ids, and one daemon for each group"},
@@ -82,7 +82,7 @@ var globalDefs = section{"global_defs", []entry{
 	{"startup_script startup_script_timeout shutdown_script shutdown_script_timeout", refused, "systemctl edit topdog can set ExecStartPre= and ExecStopPost="},
 	{"script_user set_supplementary_groups", refused, "hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root; checks run as the daemon's user, in the sandbox of its unit"},
 	{"snmp_socket enable_traps enable_snmp_vrrp enable_snmp_checker enable_snmp_keepalived enable_snmp_rfc enable_snmp_rfcv2 enable_snmp_rfcv3 snmp_vs_stats_update_interval snmp_rs_stats_update_interval", refused, "topdog has no SNMP: `topdog status --json` has the state"},
-	{"enable_dbus dbus_service_name dbus_no_interface_name", refused, "topdog has no D-Bus interface: `topdog status --json` has the state, and the control socket every change"},
+	{"enable_dbus dbus_service_name dbus_no_interface_name", refused, "topdog has no D-Bus interface: `topdog status --json` has the state, and /run/topdog/topdog.sock.public every change"},
 	{"lvs_flush lvs_flush_on_stop lvs_flush_onstop lvs_timeouts lvs_sync_daemon rs_init_notifies checker_log_all_failures nftables_ipvs nftables_ipvs_priority nftables_ipvs_start_fwmark", refused, noLVS},
 	{"enable_script_security", needless, "it is always so: a hook that others than root may change does not run"},
 	{"router_id lvs_id", needless, "a board is called by its host name, or by `name`"},
