@@ -106,8 +106,8 @@ func TestTable(t *testing.T) {
 func TestPage(t *testing.T) {
 	r := &report{Places: places()[:1], Attacks: []attack{{Key: "a", Title: "a flood"}, {Key: "b", Title: "a crash"}, {Key: "c", Title: "VRRP"}, {Key: "d", Title: "a clone"}},
 		Results: []Result{
-			{System: "before", Place: "apart", Attack: "a", Rate: 20000, Moves: 3, Two: 1500 * time.Microsecond, Leader: 0.2, Sends: 7, StatusFailed: 2},
 			{System: "topdog", Place: "apart", Attack: "a", Rate: 20000, Leader: 0.1, Sends: 7, StatusMost: 80 * time.Millisecond},
+			{System: "before", Place: "apart", Attack: "a", Rate: 20000, Moves: 3, Two: 1500 * time.Microsecond, Leader: 0.2, Sends: 7, StatusFailed: 2},
 			{System: "topdog", Place: "apart", Attack: "b", Took: []time.Duration{time.Millisecond, 2 * time.Millisecond}},
 			{System: "topdog", Place: "apart", Attack: "d", Took: []time.Duration{5 * time.Second}, Never: true},
 			{System: "keepalived", Place: "apart", Attack: "c", Rate: 10, Moves: 7},

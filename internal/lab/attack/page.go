@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -82,7 +83,7 @@ func (r *report) table(b *strings.Builder, title string, results []Result, colum
 	fmt.Fprintf(b, "\n### %s%s\n\n| attack | %s |\n| --- |%s\n", strings.ToUpper(title[:1]), title[1:], strings.Join(columns, " | "), strings.Repeat(" --- |", len(columns)))
 	for _, a := range r.Attacks {
 		var rows [][]string
-		for _, x := range results {
+		for _, x := range beforeFirst(results) {
 			switch {
 			case x.Attack != a.Key:
 			case x.Note != "":
@@ -98,6 +99,19 @@ func (r *report) table(b *strings.Builder, title string, results []Result, colum
 			fmt.Fprintf(b, "| %s | %s |\n", a.Title, strings.Join(row, " | "))
 		}
 	}
+}
+
+// beforeFirst has the results of the older build before those of this one, in whatever order they were made.
+func beforeFirst(results []Result) []Result {
+	return slices.SortedStableFunc(slices.Values(results), func(a, b Result) int { return cmp.Compare(age(a), age(b)) })
+}
+
+// age is less for the older build.
+func age(x Result) int {
+	if x.System == "before" {
+		return 0
+	}
+	return 1
 }
 
 // twoBuilds reports whether an attack has a result of each build, and no other.
