@@ -2,9 +2,9 @@ package page
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"net/http"
 	"sync"
 	"time"
@@ -120,9 +120,8 @@ func (s *source) fly(pause time.Duration) {
 		a.err = unavailable(console.Explain(a.err))
 	}
 	a.status = sync.OnceValues(a.decode)
-	sum := fnv.New64a()
-	_, _ = sum.Write(a.text) // a hash takes everything
-	a.tag = fmt.Sprintf(`"%016x"`, sum.Sum64())
+	sum := sha256.Sum256(a.text)
+	a.tag = fmt.Sprintf(`"%x"`, sum[:8])
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
