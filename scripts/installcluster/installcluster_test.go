@@ -21,12 +21,14 @@ import (
 // answer, and what changes the board is written to BOARD/log.
 var programs = map[string]string{
 	"sudo": `[ "$1" = -n ] && shift
+[ ! -e "$BOARD/chatters" ] || case $1 in env | systemctl) cat "$BOARD/chatters" ;; esac
 if [ -e "$BOARD/no-sudo" ]; then echo "sudo: a password is required" >&2; exit 1; fi
 exec "$@"`,
 	"id": `echo 1000`, // nobody's tests run on boards as root
 	"dpkg": `case $1 in
 --print-architecture) cat "$BOARD/arch" ;;
---compare-versions) [ "$(printf '%s\n' "$2" "$4" | sort -V | tail -n 1)" = "$2" ] && [ "$2" != "$4" ] ;;
+--compare-versions) [ ! -e "$BOARD/chatters" ] || cat "$BOARD/chatters"
+	[ "$(printf '%s\n' "$2" "$4" | sort -V | tail -n 1)" = "$2" ] && [ "$2" != "$4" ] ;;
 *) exit 9 ;;
 esac`,
 	"dpkg-query": `[ -e "$BOARD/version" ] || exit 1

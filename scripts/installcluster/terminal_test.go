@@ -39,6 +39,11 @@ func TestAnswersDoNotSteerTheTerminal(t *testing.T) {
 		{"architecture", 1, func(s *site) { s.board("b2", escapes+"riscv64") }, "[pi@b2] FAILED: there is no package for its architecture [2J]0;x31m31mriscv64"},
 		{"version", 0, func(s *site) { s.write("boards/b2/version", "1.1.0"+escapes+"\n", 0o644) }, "[pi@b2] arm64, topdog 1.1.0[2J]0;x31m31m\n"},
 		{"error", 1, func(s *site) { s.write("boards/b2/full", escapes+"café:\tno\n", 0o644) }, "    [2J]0;x31m31mcafé:\tno\n    E: You don't have"},
+		{"each command", 0, func(s *site) {
+			s.write("boards/b2/chatters", escapes, 0o644)
+			s.write("boards/b2/version", "0.9\n", 0o644)
+			s.write("boards/b2/runs", "", 0o644)
+		}, "[pi@b2] installs topdog"},
 		{"leader", 0, func(s *site) { s.write("boards/b2/name", "台"+escapes+"所\n", 0o644) }, "One leader: 台[2J]0;x31m31m所 (id-of-b2)."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
