@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"topdog/internal/seccomp"
+	"topdog/internal/starter"
 )
 
 // aliveEvery is how often a checker says that it runs.
@@ -32,7 +32,7 @@ func Attend() error {
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	// The name of the process; only for people, so it does not matter if it fails.
 	_ = os.WriteFile("/proc/self/comm", []byte("topdog-checker"), 0)
-	if err := seccomp.HideMemory(); err != nil { // from a daemon that was taken over
+	if err := starter.HideMemory(); err != nil { // from a daemon that was taken over
 		return fmt.Errorf("checker: %w", err)
 	}
 	t := inheritTools()

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"topdog/internal/seccomp"
 	"topdog/netio"
 )
 
@@ -34,7 +33,7 @@ func Attend() error {
 	}
 	// The name of the process; only for people, so it does not matter if it fails.
 	_ = os.WriteFile("/proc/self/comm", []byte("topdog-starter"), 0)
-	if err := seccomp.HideMemory(); err != nil { // from a daemon that was taken over
+	if err := HideMemory(); err != nil { // from a daemon that was taken over
 		return fmt.Errorf("starter: %w", err)
 	}
 	netio.DropProgram()
