@@ -16,6 +16,7 @@ import (
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/internal/console"
+	"topdog/internal/lab/judge"
 )
 
 // promises says, of the algorithms in which the best board always takes the lead,
@@ -31,10 +32,10 @@ func TestAlgorithms(t *testing.T) {
 			if fanout == election.FanoutUnicast.String() && name != "candidates" && name != "agents" {
 				continue
 			}
-			t.Run(name+"/"+fanout, func(t *testing.T) {
+			t.Run(name+"/"+fanout, judge.Of(func(t *judge.T) {
 				c := newCluster(t, 3, settings{"algorithm": quote(name), "fanout": quote(fanout)})
 				electPullReturn(c, promises[name])
-			})
+			}))
 		}
 	}
 }
@@ -85,20 +86,22 @@ func abs(n int) int { return max(n, -n) }
 
 // TestStatusOfAlgorithms: the status shows what is in use, in both forms.
 func TestStatusOfAlgorithms(t *testing.T) {
-	c := newCluster(t, 2, settings{"algorithm": quote("bully"), "fanout": quote("unicast"), "detector": quote("nfd-e")})
-	c.start(c.boards...)
-	c.agreeOn(c.board(2), c.boards...)
-	b := c.board(1)
-	if o := b.topdog("status"); !strings.Contains(unwrapped(o.stdout), "algorithm bully (detector nfd-e, fanout unicast)") {
-		t.Errorf("the text does not show what is in use:\n%s", o.stdout)
-	}
-	var s console.Status
-	if o := b.topdog("status", "--json"); json.Unmarshal([]byte(o.stdout), &s) != nil {
-		t.Errorf("--json printed no JSON: %v", o)
-	}
-	if s.Algorithm != "bully" || s.Fanout != "unicast" || s.Detector.Kind != "nfd-e" {
-		t.Errorf("the JSON shows algorithm %q, fanout %q, detector %q", s.Algorithm, s.Fanout, s.Detector.Kind)
-	}
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 2, settings{"algorithm": quote("bully"), "fanout": quote("unicast"), "detector": quote("nfd-e")})
+		c.start(c.boards...)
+		c.agreeOn(c.board(2), c.boards...)
+		b := c.board(1)
+		if o := b.topdog("status"); !strings.Contains(unwrapped(o.stdout), "algorithm bully (detector nfd-e, fanout unicast)") {
+			t.Errorf("the text does not show what is in use:\n%s", o.stdout)
+		}
+		var s console.Status
+		if o := b.topdog("status", "--json"); json.Unmarshal([]byte(o.stdout), &s) != nil {
+			t.Errorf("--json printed no JSON: %v", o)
+		}
+		if s.Algorithm != "bully" || s.Fanout != "unicast" || s.Detector.Kind != "nfd-e" {
+			t.Errorf("the JSON shows algorithm %q, fanout %q, detector %q", s.Algorithm, s.Fanout, s.Detector.Kind)
+		}
+	})
 }
 
 // print is what the board's score command prints from now on.
@@ -112,42 +115,44 @@ func (b *board) print(text string) {
 // command prints the greatest number leads. When it fails, that is said once,
 // and another board leads.
 func TestScoreCommand(t *testing.T) {
-	if _, ok := literature.AlgorithmNamed("score"); !ok {
-		t.Skip("there is no algorithm score")
-	}
-	c := newCluster(t, 2, settings{"algorithm": quote("score"), "score_from": quote("command")})
-	for _, b := range c.boards {
-		b.set(settings{"score_command": fmt.Sprintf(`["/bin/sh", "-c", "cat %s/score"]`, b.Dir)})
-		b.print(fmt.Sprint(100 - b.Number))
-	}
-	c.start(c.boards...)
-	first, second := c.board(1), c.board(2)
-	c.agreeOn(first, c.boards...)
-	second.untilStatus("the scores", func(s console.Status) string {
-		scores := map[string]uint32{}
-		for _, b := range s.Boards {
-			if b.Score != nil {
-				scores[b.Name] = *b.Score
-			}
+	judge.Run(t, func(t *judge.T) {
+		if _, ok := literature.AlgorithmNamed("score"); !ok {
+			t.Skip("there is no algorithm score")
 		}
-		return cmp.Diff(map[string]uint32{"pi1": 99, "pi2": 98}, scores)
+		c := newCluster(t, 2, settings{"algorithm": quote("score"), "score_from": quote("command")})
+		for _, b := range c.boards {
+			b.set(settings{"score_command": fmt.Sprintf(`["/bin/sh", "-c", "cat %s/score"]`, b.Dir)})
+			b.print(fmt.Sprint(100 - b.Number))
+		}
+		c.start(c.boards...)
+		first, second := c.board(1), c.board(2)
+		c.agreeOn(first, c.boards...)
+		second.untilStatus("the scores", func(s console.Status) string {
+			scores := map[string]uint32{}
+			for _, b := range s.Boards {
+				if b.Score != nil {
+					scores[b.Name] = *b.Score
+				}
+			}
+			return cmp.Diff(map[string]uint32{"pi1": 99, "pi2": 98}, scores)
+		})
+		if o := second.topdog("status"); !containsAll(unwrapped(o.stdout), []string{"SCORE", "score from command", " 99 ", " 98 "}) {
+			t.Errorf("the text does not show the scores:\n%s", o.stdout)
+		}
+
+		first.print("none")
+		first.untilProblem("score command", `printed "none"`)
+		c.agreeOn(second, c.boards...)
+
+		// A new command is applied on reload.
+		first.set(settings{"score_command": `["/bin/echo", "4294967295"]`})
+		first.signal(syscall.SIGHUP)
+		c.agreeOn(first, c.boards...)
+		first.untilNoProblems()
+		first.untilLogged("works again")
+		if logged := first.Log.Count("<4>", "score command"); logged != 1 {
+			t.Errorf("that the command fails was logged %d times", logged)
+		}
+		c.twoHoldersAtMost(c.began, atOnce())
 	})
-	if o := second.topdog("status"); !containsAll(unwrapped(o.stdout), []string{"SCORE", "score from command", " 99 ", " 98 "}) {
-		t.Errorf("the text does not show the scores:\n%s", o.stdout)
-	}
-
-	first.print("none")
-	first.untilProblem("score command", `printed "none"`)
-	c.agreeOn(second, c.boards...)
-
-	// A new command is applied on reload.
-	first.set(settings{"score_command": `["/bin/echo", "4294967295"]`})
-	first.signal(syscall.SIGHUP)
-	c.agreeOn(first, c.boards...)
-	first.untilNoProblems()
-	first.untilLogged("works again")
-	if logged := first.Log.Count("<4>", "score command"); logged != 1 {
-		t.Errorf("that the command fails was logged %d times", logged)
-	}
-	c.twoHoldersAtMost(c.began, atOnce())
 }

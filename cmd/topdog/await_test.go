@@ -12,10 +12,26 @@ import (
 	"topdog/internal/lab/cluster"
 )
 
-// until waits until nothing is missing any more. missing says what is, in words.
+// until waits until nothing is missing any more. missing says what is, in words. It waits in vain if a daemon has ended
+// that nobody has told to: no service manager starts it again.
 func (c *testCluster) until(what string, missing func() string) {
 	c.t.Helper()
-	must(c.t, cluster.Until(what, missing))
+	var ended *board
+	must(c.t, cluster.Until(what, func() string {
+		lack := missing()
+		if lack == "" {
+			return ""
+		}
+		for _, b := range c.boards {
+			if b.started && !b.mayEnd && !b.withoutHolder && !b.Running() {
+				ended, lack = b, ""
+			}
+		}
+		return lack
+	}))
+	if ended != nil {
+		c.t.Fatalf("%s: %s has ended by itself: %v", what, ended, ended.Wait())
+	}
 }
 
 // untilStatus waits until the board's status is as it should be.
@@ -45,14 +61,18 @@ func (b *board) untilProblem(words ...string) {
 	})
 }
 
-// untilNoProblems waits until the board has nothing to complain about.
+// untilNoProblems waits until the board has nothing to complain about. That a leader was late, on a busy machine, is
+// nothing that a test can wait to be over: the group remembers it for hours.
 func (b *board) untilNoProblems() {
 	b.c.t.Helper()
 	b.untilStatus("no problems", func(s console.Status) string {
-		if len(s.Problems) == 0 {
+		problems := slices.DeleteFunc(s.Problems, func(p console.Problem) bool {
+			return string(p.Kind) == election.NoticePatience.Identifier()
+		})
+		if len(problems) == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%q", s.Problems)
+		return fmt.Sprintf("%q", problems)
 	})
 }
 
@@ -147,21 +167,8 @@ func (c *testCluster) untilTakenFrom(b *board) {
 // watchFor goes on for a while during which nothing is expected to happen.
 func (c *testCluster) watchFor(d time.Duration) { <-time.After(d) }
 
-// stallMax is how long the machine may stand still during an observation that
-// is to be trusted. A leader that is late by more than the grace may be replaced,
-// and rightly so, but that is not what these tests are about.
-var stallMax = election.DefaultGrace(heartbeat)
-
-// stalled reports whether the whole machine has stood still since a moment, as
-// virtual machines do: then the asker did, which none of the boards can cause.
-func (c *testCluster) stalled(since time.Time) bool {
-	c.t.Helper()
-	pause := c.asker.Report(since).Pause
-	if pause > stallMax {
-		c.t.Logf("this machine stood still for %.1f ms, so the figures are not judged: %s", ms(pause), c.spans(since))
-	}
-	return pause > stallMax
-}
+// slack is how long after a change the kernels may go on with what they had begun.
+var slack = election.DefaultGrace(heartbeat)
 
 // twoHoldersAtMost tells what has happened to the address since a moment, and checks
 // that no two boards had it for longer than they may.
@@ -170,7 +177,7 @@ func (c *testCluster) twoHoldersAtMost(since time.Time, twoHolders time.Duration
 	seen, asked := c.Holders.Since(since), c.asker.Report(since)
 	c.t.Logf("two holders %.1f ms, no holder %.1f ms, %d moves; the client waited %.1f ms at most (itself late by %.1f ms)",
 		ms(seen.Overlap()), ms(seen.Vacant()), seen.Moves(), ms(asked.Longest.Duration()), ms(asked.Pause))
-	if seen.Overlap() > twoHolders && !c.stalled(since) {
+	if seen.Overlap() > twoHolders {
 		c.t.Errorf("two boards had the address for %.1f ms, more than %.1f: %s", ms(seen.Overlap()), ms(twoHolders), c.spans(since))
 	}
 }
@@ -179,32 +186,26 @@ func (c *testCluster) twoHoldersAtMost(since time.Time, twoHolders time.Duration
 // longer gap than that.
 func (c *testCluster) clientWaited(since time.Time, most time.Duration) {
 	c.t.Helper()
-	if gap := c.asker.Report(since).Longest.Duration(); gap > most && !c.stalled(since) {
+	if gap := c.asker.Report(since).Longest.Duration(); gap > most {
 		c.t.Errorf("the client waited %.1f ms, more than %.1f: %s", ms(gap), ms(most), c.spans(since))
 	}
 }
 
-// handedOver checks that a board leads because the one before let it, and that
-// the client hardly noticed.
-func (c *testCluster) handedOver(since time.Time, to *board) {
+// handedOver checks that a board leads because the one before let it.
+func (c *testCluster) handedOver(to *board) {
 	c.t.Helper()
 	s, err := to.Status()
 	must(c.t, err)
-	if want := election.ReasonHandover.Identifier(); (len(s.Changes) == 0 || s.Changes[0].Reason != want) && !c.stalled(since) {
+	if want := election.ReasonHandover.Identifier(); len(s.Changes) == 0 || s.Changes[0].Reason != want {
 		c.t.Errorf("%s does not lead because %s: %+v", to, want, s.Changes)
 	}
-	most := heartbeat // more, and it was no handover
-	if underRace {
-		most *= 3 // the boards are slow, and share the processors with other tests
-	}
-	c.clientWaited(since, most)
 }
 
 // awayAtMost checks that since a moment the address was on no board for no
 // longer than that.
 func (c *testCluster) awayAtMost(since time.Time, most time.Duration) {
 	c.t.Helper()
-	if gone := c.Holders.Since(since).Vacant(); gone > most && !c.stalled(since) {
+	if gone := c.Holders.Since(since).Vacant(); gone > most {
 		c.t.Errorf("no board had the address for %.1f ms, more than %.1f: %s", ms(gone), ms(most), c.spans(since))
 	}
 }
@@ -226,7 +227,7 @@ func (c *testCluster) undisturbed(since time.Time, leader *board) {
 	for n := range c.asker.Report(since).Answers {
 		still = still && n == leader.Number
 	}
-	if !still && !c.stalled(since) {
+	if !still {
 		c.t.Errorf("the address did not simply stay at %s: %s; answers by board: %v",
 			leader, c.spans(since), c.asker.Report(since).Answers)
 	}

@@ -7,60 +7,65 @@ import (
 
 	"topdog/election"
 	"topdog/internal/console"
+	"topdog/internal/lab/judge"
 )
 
 func TestPulledCable(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.start(c.boards...)
-	old := c.agree()
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		c.start(c.boards...)
+		old := c.agree()
 
-	pulled := time.Now()
-	must(t, old.Pull())
-	c.untilTakenFrom(old)
-	leader := c.agree(c.except(old)...)
-	c.twoHoldersAtMost(pulled, 0)
-	s := old.untilStatus("the cable is out", func(s console.Status) string {
-		if s.Role != console.RoleIsolated {
-			return "it is a " + s.Role
+		pulled := time.Now()
+		must(t, old.Pull())
+		c.untilTakenFrom(old)
+		leader := c.agree(c.except(old)...)
+		c.twoHoldersAtMost(pulled, 0)
+		s := old.untilStatus("the cable is out", func(s console.Status) string {
+			if s.Role != console.RoleIsolated {
+				return "it is a " + s.Role
+			}
+			return ""
+		})
+		if s.Holding || s.Held() {
+			t.Errorf("%s without a cable: Holding %v, Held %v", old, s.Holding, s.Held())
 		}
-		return ""
-	})
-	if s.Holding || s.Held() {
-		t.Errorf("%s without a cable: Holding %v, Held %v", old, s.Holding, s.Held())
-	}
-	old.untilProblem("eth0", "no carrier")
+		old.untilProblem("eth0", "no carrier")
 
-	plugged := time.Now()
-	must(t, old.Plug())
-	c.agreeOn(leader, c.boards...)
-	old.untilNoProblems()
-	c.twoHoldersAtMost(plugged, 0)
-	c.undisturbed(plugged, leader)
+		plugged := time.Now()
+		must(t, old.Plug())
+		c.agreeOn(leader, c.boards...)
+		old.untilNoProblems()
+		c.twoHoldersAtMost(plugged, 0)
+		c.undisturbed(plugged, leader)
+	})
 }
 
 // Without frames and with a carrier, the leader cannot know that it is alone.
 // Both sides hold the address then, each on its side, until they hear each other.
 func TestMutedLeader(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.start(c.boards...)
-	old := c.agree()
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		c.start(c.boards...)
+		old := c.agree()
 
-	must(t, old.Mute())
-	c.untilHolders("the others take over", func(h []int) bool { return len(h) == 2 })
-	leader := c.agreeApart(old)
-	if leader == nil {
-		return
-	}
+		must(t, old.Mute())
+		c.untilHolders("the others take over", func(h []int) bool { return len(h) == 2 })
+		leader := c.agreeApart(old)
+		if leader == nil {
+			return
+		}
 
-	healed := time.Now()
-	must(t, old.Unmute())
-	c.untilHolders("one lets go", func(h []int) bool { return len(h) == 1 })
-	// The next heartbeat of either side ends it.
-	c.twoHoldersAtMost(healed, 3*heartbeat)
-	c.agreeOn(leader, c.boards...) // which served meanwhile, whatever its rank
-	c.twoHoldersAtMost(healed, 3*heartbeat)
-	// Whoever the client believed in, it hears at once who is left.
-	c.clientWaited(healed, 2*heartbeat)
+		healed := time.Now()
+		must(t, old.Unmute())
+		c.untilHolders("one lets go", func(h []int) bool { return len(h) == 1 })
+		// The next heartbeat of either side ends it.
+		c.twoHoldersAtMost(healed, 3*heartbeat)
+		c.agreeOn(leader, c.boards...) // which served meanwhile, whatever its rank
+		c.twoHoldersAtMost(healed, 3*heartbeat)
+		// Whoever the client believed in, it hears at once who is left.
+		c.clientWaited(healed, 2*heartbeat)
+	})
 }
 
 // agreeApart waits until the boards other than alone have a leader that answers
@@ -87,30 +92,32 @@ func (c *testCluster) agreeApart(alone *board) (leader *board) {
 // A follower whose port receives nothing does not claim the address, however long that
 // lasts. Neither the client nor the others notice anything of it.
 func TestMutedFollower(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.start(c.boards...)
-	leader := c.agree()
-	muted := c.except(leader)[0]
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		c.start(c.boards...)
+		leader := c.agree()
+		muted := c.except(leader)[0]
 
-	began := time.Now()
-	must(t, muted.Mute())
-	muted.untilStatus("it misses the leader", func(s console.Status) string {
-		if s.Role != election.Candidate.String() {
-			return "it is a " + s.Role
-		}
-		return ""
+		began := time.Now()
+		must(t, muted.Mute())
+		muted.untilStatus("it misses the leader", func(s console.Status) string {
+			if s.Role != election.Candidate.String() {
+				return "it is a " + s.Role
+			}
+			return ""
+		})
+		c.watchFor(20 * heartbeat)
+		c.twoHoldersAtMost(began, 0)
+		must(t, muted.Unmute())
+		c.agreeOn(leader, c.boards...)
+		c.undisturbed(began, leader)
+		c.clientWaited(began, 3*heartbeat)
 	})
-	c.watchFor(20 * heartbeat)
-	c.twoHoldersAtMost(began, 0)
-	must(t, muted.Unmute())
-	c.agreeOn(leader, c.boards...)
-	c.undisturbed(began, leader)
-	c.clientWaited(began, 3*heartbeat)
 }
 
 func TestInterfaceDeleted(t *testing.T) {
 	for _, hold := range []string{"auto", "lifetime"} {
-		t.Run(hold, func(t *testing.T) {
+		t.Run(hold, judge.Of(func(t *judge.T) {
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
 			old := c.agree()
@@ -141,14 +148,14 @@ func TestInterfaceDeleted(t *testing.T) {
 			}
 			c.agreeOn(old, old)
 			c.twoHoldersAtMost(created, 0)
-		})
+		}))
 	}
 }
 
 // A board that starts before its interface exists waits for it.
 func TestInterfaceLater(t *testing.T) {
 	for name, iface := range map[string]string{"found": "", "named": quote("eth0")} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, judge.Of(func(t *judge.T) {
 			c := newCluster(t, 2, settings{"interface": iface})
 			late := c.board(2)
 			must(t, late.DeleteInterface())
@@ -167,64 +174,68 @@ func TestInterfaceLater(t *testing.T) {
 			c.start(c.board(1))
 			c.agreeOn(late, c.boards...)
 			c.twoHoldersAtMost(c.began, 0)
-		})
+		}))
 	}
 }
 
 // The leader's own address changes, as by a new DHCP lease.
 func TestOwnAddressChanged(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.start(c.boards...)
-	old := c.agree()
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		c.start(c.boards...)
+		old := c.agree()
 
-	changed := time.Now()
-	must(t, old.SetAddress(netip.MustParsePrefix("10.77.0.50/24")))
-	old.untilStatus("its new address", func(s console.Status) string {
-		if s.Board.Address != "10.77.0.50" {
-			return "its address is " + s.Board.Address
-		}
-		return ""
-	})
-	leader := c.agree()
-	c.twoHoldersAtMost(changed, 0)
-	for _, b := range c.except(old) {
-		b.untilStatus("the new address", func(s console.Status) string {
-			for _, other := range s.Boards {
-				if other.Name == old.String() && other.Address == "10.77.0.50" {
-					return ""
-				}
+		changed := time.Now()
+		must(t, old.SetAddress(netip.MustParsePrefix("10.77.0.50/24")))
+		old.untilStatus("its new address", func(s console.Status) string {
+			if s.Board.Address != "10.77.0.50" {
+				return "its address is " + s.Board.Address
 			}
-			return "it does not know it"
+			return ""
 		})
-	}
-
-	// The new address works: the board can be spoken to and can hand over.
-	if leader == old {
-		o := old.topdog("resign")
-		if o.status != 0 {
-			t.Errorf("resign: %v", o)
-		}
-		if got := c.agree(); got == old {
-			t.Errorf("%s still leads after it has resigned", old)
-		}
+		leader := c.agree()
 		c.twoHoldersAtMost(changed, 0)
-	}
+		for _, b := range c.except(old) {
+			b.untilStatus("the new address", func(s console.Status) string {
+				for _, other := range s.Boards {
+					if other.Name == old.String() && other.Address == "10.77.0.50" {
+						return ""
+					}
+				}
+				return "it does not know it"
+			})
+		}
+
+		// The new address works: the board can be spoken to and can hand over.
+		if leader == old {
+			o := old.topdog("resign")
+			if o.status != 0 {
+				t.Errorf("resign: %v", o)
+			}
+			if got := c.agree(); got == old {
+				t.Errorf("%s still leads after it has resigned", old)
+			}
+			c.twoHoldersAtMost(changed, 0)
+		}
+	})
 }
 
 // A follower's address changes as well, and its daemon restarts later: then it has another id.
 func TestFollowerAddressChanged(t *testing.T) {
-	c := newCluster(t, 2, nil)
-	c.start(c.boards...)
-	leader := c.agree()
-	follower := c.except(leader)[0]
-	changed := time.Now()
-	must(t, follower.SetAddress(netip.MustParsePrefix("10.77.0.50/24")))
-	follower.untilStatus("its new address", func(s console.Status) string {
-		if s.Board.Address != "10.77.0.50" {
-			return "its address is " + s.Board.Address
-		}
-		return ""
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 2, nil)
+		c.start(c.boards...)
+		leader := c.agree()
+		follower := c.except(leader)[0]
+		changed := time.Now()
+		must(t, follower.SetAddress(netip.MustParsePrefix("10.77.0.50/24")))
+		follower.untilStatus("its new address", func(s console.Status) string {
+			if s.Board.Address != "10.77.0.50" {
+				return "its address is " + s.Board.Address
+			}
+			return ""
+		})
+		c.agreeOn(leader, c.boards...)
+		c.undisturbed(changed, leader)
 	})
-	c.agreeOn(leader, c.boards...)
-	c.undisturbed(changed, leader)
 }

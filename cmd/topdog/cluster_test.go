@@ -57,6 +57,8 @@ type testCluster struct {
 type board struct {
 	*cluster.Topdog
 	c             *testCluster
+	started       bool
+	mayEnd        bool // the test has told the daemon to end
 	withoutHolder bool // the test has killed its holder, or has it stand still
 }
 
@@ -170,6 +172,7 @@ func (c *testCluster) start(boards ...*board) {
 func (b *board) start() {
 	b.c.t.Helper()
 	must(b.c.t, b.Run())
+	b.started, b.mayEnd = true, false
 }
 
 // ended waits until the daemon has ended, and checks that it did so in good order
@@ -218,6 +221,7 @@ func (b *board) writeConfig(text string) {
 func (b *board) signal(sig syscall.Signal) {
 	b.c.t.Helper()
 	b.Log.Note("%v", sig)
+	b.mayEnd = b.mayEnd || sig == syscall.SIGTERM || sig == syscall.SIGKILL
 	must(b.c.t, b.Signal(sig))
 }
 

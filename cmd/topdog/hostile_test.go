@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
@@ -121,143 +122,147 @@ func dropped(s console.Status, reasons ...wire.DropReason) (n uint64) {
 }
 
 func TestGarbage(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	record := newRecorder(t, c.LAN.Client())
-	c.start(c.boards...)
-	leader := c.agree()
-	c.until("packets of every board are recorded", func() string {
-		if len(record.recorded()) < 20 {
-			return "too few"
-		}
-		return ""
-	})
-	began := time.Now()
-	noise := rand.New(rand.NewPCG(1, 2))
-	near, far := newStranger(t, c.LAN.Client(), wire.TTL), newStranger(t, c.LAN.Client(), 64)
-	packets := record.recorded()
-	const rounds = 300
-	for i := range rounds {
-		random := make([]byte, noise.IntN(wire.MaxPacket))
-		for j := range random {
-			random[j] = byte(noise.Uint32())
-		}
-		good := packets[noise.IntN(len(packets))]
-		truncated := good[:noise.IntN(len(good))]
-		changed := append([]byte(nil), good...)
-		changed[noise.IntN(len(changed))] ^= 1 << noise.IntN(8)
-		longer := append(append([]byte(nil), good...), random...)
-		for _, p := range [][]byte{random, truncated, changed, longer[:min(len(longer), wire.MaxPacket)]} {
-			near.shout(t, p)
-			near.tell(t, c.boards[i%3].Host, p)
-		}
-		far.shout(t, good)
-		if i%10 == 0 {
-			c.watchFor(time.Millisecond) // the receive queue is not what is tested
-		}
-	}
-	for _, b := range c.boards {
-		s := b.untilStatus("all is counted", func(s console.Status) string {
-			if n := dropped(s, wire.TooShort, wire.BadVersion, wire.OtherGroup, wire.BadTag, wire.Unauthenticated); n < rounds {
-				return "some of it is not counted"
-			}
-			if s.Counters.DroppedByReason[console.DroppedWrongTTL] < rounds/2 {
-				return "what came from beyond the link is not counted"
+	judge.RunAlone(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		record := newRecorder(t, c.LAN.Client())
+		c.start(c.boards...)
+		leader := c.agree()
+		c.until("packets of every board are recorded", func() string {
+			if len(record.recorded()) < 20 {
+				return "too few"
 			}
 			return ""
 		})
-		t.Logf("%s: %v", b, s.Counters.DroppedByReason)
-	}
-	c.agreeOn(leader, c.boards...)
-	c.undisturbed(began, leader)
+		began := time.Now()
+		noise := rand.New(rand.NewPCG(1, 2))
+		near, far := newStranger(t, c.LAN.Client(), wire.TTL), newStranger(t, c.LAN.Client(), 64)
+		packets := record.recorded()
+		const rounds = 300
+		for i := range rounds {
+			random := make([]byte, noise.IntN(wire.MaxPacket))
+			for j := range random {
+				random[j] = byte(noise.Uint32())
+			}
+			good := packets[noise.IntN(len(packets))]
+			truncated := good[:noise.IntN(len(good))]
+			changed := append([]byte(nil), good...)
+			changed[noise.IntN(len(changed))] ^= 1 << noise.IntN(8)
+			longer := append(append([]byte(nil), good...), random...)
+			for _, p := range [][]byte{random, truncated, changed, longer[:min(len(longer), wire.MaxPacket)]} {
+				near.shout(t, p)
+				near.tell(t, c.boards[i%3].Host, p)
+			}
+			far.shout(t, good)
+			if i%10 == 0 {
+				c.watchFor(time.Millisecond) // the receive queue is not what is tested
+			}
+		}
+		for _, b := range c.boards {
+			s := b.untilStatus("all is counted", func(s console.Status) string {
+				if n := dropped(s, wire.TooShort, wire.BadVersion, wire.OtherGroup, wire.BadTag, wire.Unauthenticated); n < rounds {
+					return "some of it is not counted"
+				}
+				if s.Counters.DroppedByReason[console.DroppedWrongTTL] < rounds/2 {
+					return "what came from beyond the link is not counted"
+				}
+				return ""
+			})
+			t.Logf("%s: %v", b, s.Counters.DroppedByReason)
+		}
+		c.agreeOn(leader, c.boards...)
+		c.undisturbed(began, leader)
+	})
 }
 
 // Recordings of a leader that is dead by now, played from its own address: to
 // boards that knew it, and to one that has just booted.
 func TestReplay(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	record := newRecorder(t, c.LAN.Client())
-	c.start(c.boards...)
-	dead := c.agree()
-	// Make it claim while it is being recorded: RESIGN and COORDINATOR are what
-	// somebody would want to play.
-	if o := dead.topdog("resign"); o.status != 0 {
-		t.Fatalf("resign: %v", o)
-	}
-	other := c.agree()
-	if o := other.topdog("resign"); o.status != 0 {
-		t.Fatalf("resign: %v", o)
-	}
-	dead = c.agree()
-	c.until("enough is recorded", func() string {
-		if len(record.recorded()) < 50 {
-			return "too little"
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		record := newRecorder(t, c.LAN.Client())
+		c.start(c.boards...)
+		dead := c.agree()
+		// Make it claim while it is being recorded: RESIGN and COORDINATOR are what
+		// somebody would want to play.
+		if o := dead.topdog("resign"); o.status != 0 {
+			t.Fatalf("resign: %v", o)
 		}
-		return ""
-	})
-	record.stop()
-	tape := record.recorded()
+		other := c.agree()
+		if o := other.topdog("resign"); o.status != 0 {
+			t.Fatalf("resign: %v", o)
+		}
+		dead = c.agree()
+		c.until("enough is recorded", func() string {
+			if len(record.recorded()) < 50 {
+				return "too little"
+			}
+			return ""
+		})
+		record.stop()
+		tape := record.recorded()
 
-	dead.signal(syscall.SIGKILL)
-	c.untilTakenFrom(dead)
-	alive := c.except(dead)
-	leader := c.agree(alive...)
+		dead.signal(syscall.SIGKILL)
+		c.untilTakenFrom(dead)
+		alive := c.except(dead)
+		leader := c.agree(alive...)
 
-	began := time.Now()
-	player := newStranger(t, dead.Host, wire.TTL)
-	for _, p := range tape {
-		player.shout(t, p)
+		began := time.Now()
+		player := newStranger(t, dead.Host, wire.TTL)
+		for _, p := range tape {
+			player.shout(t, p)
+			for _, b := range alive {
+				player.tell(t, b.Host, p)
+			}
+		}
 		for _, b := range alive {
-			player.tell(t, b.Host, p)
+			s := b.untilStatus("the recordings are counted", func(s console.Status) string {
+				if dropped(s, wire.Replayed, wire.Duplicate, wire.Unproven, wire.Own) < uint64(len(tape)) {
+					return "they are not"
+				}
+				return ""
+			})
+			t.Logf("%s: %v", b, s.Counters.DroppedByReason)
 		}
-	}
-	for _, b := range alive {
-		s := b.untilStatus("the recordings are counted", func(s console.Status) string {
-			if dropped(s, wire.Replayed, wire.Duplicate, wire.Unproven, wire.Own) < uint64(len(tape)) {
+		c.agreeOn(leader, alive...)
+		c.undisturbed(began, leader)
+
+		// Everybody is dead, and a board boots while the recording is played over
+		// and over: it leads as soon as it would without.
+		for _, b := range alive {
+			b.signal(syscall.SIGKILL)
+			b.gone()
+		}
+		fresh := alive[0]
+		ctx, stop := context.WithCancel(context.Background())
+		var playing sync.WaitGroup
+		playing.Go(func() {
+			tick := time.NewTicker(2 * time.Millisecond)
+			defer tick.Stop()
+			for i := 0; ctx.Err() == nil; i++ {
+				_, _ = player.conn.WriteToUDP(tape[i%len(tape)], player.group)
+				<-tick.C
+			}
+		})
+		defer playing.Wait()
+		defer stop()
+		booted := time.Now()
+		fresh.start()
+		c.agreeOn(fresh, fresh)
+		if held := c.Holders.Since(booted).Spans; len(held) > 0 {
+			t.Logf("the board that booted led %v after its start", held[len(held)-1].From.Sub(booted).Round(time.Millisecond))
+		}
+		s := fresh.untilStatus("the recordings are counted", func(s console.Status) string {
+			if dropped(s, wire.Unproven) == 0 {
 				return "they are not"
 			}
 			return ""
 		})
-		t.Logf("%s: %v", b, s.Counters.DroppedByReason)
-	}
-	c.agreeOn(leader, alive...)
-	c.undisturbed(began, leader)
-
-	// Everybody is dead, and a board boots while the recording is played over
-	// and over: it leads as soon as it would without.
-	for _, b := range alive {
-		b.signal(syscall.SIGKILL)
-		b.gone()
-	}
-	fresh := alive[0]
-	ctx, stop := context.WithCancel(context.Background())
-	var playing sync.WaitGroup
-	playing.Go(func() {
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for i := 0; ctx.Err() == nil; i++ {
-			_, _ = player.conn.WriteToUDP(tape[i%len(tape)], player.group)
-			<-tick.C
+		t.Logf("%s: %v", fresh, s.Counters.DroppedByReason)
+		for _, known := range s.Boards {
+			if !known.Self {
+				t.Errorf("the board that booted believes in %s (%s), which is dead", known.ID, known.Role)
+			}
 		}
+		c.twoHoldersAtMost(booted, 0)
 	})
-	defer playing.Wait()
-	defer stop()
-	booted := time.Now()
-	fresh.start()
-	c.agreeOn(fresh, fresh)
-	if held := c.Holders.Since(booted).Spans; len(held) > 0 {
-		t.Logf("the board that booted led %v after its start", held[len(held)-1].From.Sub(booted).Round(time.Millisecond))
-	}
-	s := fresh.untilStatus("the recordings are counted", func(s console.Status) string {
-		if dropped(s, wire.Unproven) == 0 {
-			return "they are not"
-		}
-		return ""
-	})
-	t.Logf("%s: %v", fresh, s.Counters.DroppedByReason)
-	for _, known := range s.Boards {
-		if !known.Self {
-			t.Errorf("the board that booted believes in %s (%s), which is dead", known.ID, known.Role)
-		}
-	}
-	c.twoHoldersAtMost(booted, 0)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 )
 
@@ -83,33 +84,35 @@ func (c *testCluster) convert() {
 // A pair with keepalived becomes one with topdog, and the client notices nothing, if topdog is started
 // first where the address is, and keepalived is stopped last there.
 func TestChangeOverFromKeepalived(t *testing.T) {
-	if _, err := os.Stat(keepalivedPath); err != nil {
-		t.Skipf("needs keepalived: %v", err)
-	}
-	c := newCluster(t, 2, nil)
-	holder, other := c.board(1), c.board(2)
-	old, oldOther := holder.startKeepalived(), other.startKeepalived()
-	c.answeredBy(holder)
-	c.convert()
-
-	began := time.Now()
-	holder.start()
-	holder.untilStatus("it holds the address beside keepalived", func(s console.Status) string {
-		if !s.Holding {
-			return "it is a " + s.Role
+	judge.Run(t, func(t *judge.T) {
+		if _, err := os.Stat(keepalivedPath); err != nil {
+			t.Skipf("needs keepalived: %v", err)
 		}
-		return ""
+		c := newCluster(t, 2, nil)
+		holder, other := c.board(1), c.board(2)
+		old, oldOther := holder.startKeepalived(), other.startKeepalived()
+		c.answeredBy(holder)
+		c.convert()
+
+		began := time.Now()
+		holder.start()
+		holder.untilStatus("it holds the address beside keepalived", func(s console.Status) string {
+			if !s.Holding {
+				return "it is a " + s.Role
+			}
+			return ""
+		})
+		other.start()
+		c.agreeOn(holder, holder, other)
+		for _, p := range []*netns.Process{oldOther, old} {
+			must(t, p.Signal(syscall.SIGTERM))
+			must(t, p.Wait())
+		}
+		c.watchFor(10 * heartbeat)
+		c.undisturbed(began, holder)
+		c.agreeOn(holder, holder, other)
+		if s, err := other.Status(); err != nil || s.Group != "vrrp-51" || s.Board.Priority != 100 {
+			t.Errorf("the other board has group %s, priority %d: %v", s.Group, s.Board.Priority, err)
+		}
 	})
-	other.start()
-	c.agreeOn(holder, holder, other)
-	for _, p := range []*netns.Process{oldOther, old} {
-		must(t, p.Signal(syscall.SIGTERM))
-		must(t, p.Wait())
-	}
-	c.watchFor(10 * heartbeat)
-	c.undisturbed(began, holder)
-	c.agreeOn(holder, holder, other)
-	if s, err := other.Status(); err != nil || s.Group != "vrrp-51" || s.Board.Priority != 100 {
-		t.Errorf("the other board has group %s, priority %d: %v", s.Group, s.Board.Priority, err)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/judge"
 	"topdog/wire"
 )
 
@@ -62,100 +63,104 @@ func (c *testCluster) dropped() map[string]uint64 {
 // TestKeyRotation changes the key of five boards, goes back from half of the way, and goes there again.
 // The address stays where it is, and the client notices nothing.
 func TestKeyRotation(t *testing.T) {
-	c := newCluster(t, 5, nil)
-	c.start(c.boards...)
-	leader := c.agree()
-	began, before := time.Now(), c.dropped()
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 5, nil)
+		c.start(c.boards...)
+		leader := c.agree()
+		began, before := time.Now(), c.dropped()
 
-	old, next := c.addsKey()
-	few := append(c.except(leader)[:2], leader)
-	if o := c.board(1).topdog("key", "drop", next, "--wait", "1s"); o.status != 0 || c.board(1).keys().Also != 0 {
-		t.Errorf("the new key, which nobody signs with, cannot be dropped: %v", o)
-	}
-	// Board 1 does not accept it any more, so nobody may sign with it.
-	if o := c.board(2).topdog("key", "first", next, "--wait", "2s"); o.status != exitFailure || !containsAll(o.stderr, []string{c.board(1).String(), "does not accept it", "--force"}) {
-		t.Errorf("it signs with a key that %s does not accept: %v", c.board(1), o)
-	}
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	must(t, os.WriteFile(pipe, []byte(c.board(2).mustKey("", "export").stdout), 0o600))
-	c.board(1).mustKey("added", "add", "--from", pipe)
-
-	for _, b := range few {
-		b.mustKey("signs with the key "+next, "first", next)
-	}
-	// The others sign with the old key.
-	if o := leader.topdog("key", "drop", old, "--wait", "2s"); o.status != exitFailure || !strings.Contains(o.stderr, "signs with "+old) {
-		t.Errorf("it drops a key that others sign with: %v", o)
-	}
-	if o := leader.topdog("status"); !containsAll(o.stdout, []string{"changing: this board signs with " + next, "3 with " + next, "2 with " + old}) {
-		t.Errorf("the status does not tell:\n%s", o.stdout)
-	}
-	for _, b := range few {
-		b.mustKey("signs with the key "+old, "first", old)
-	}
-	c.undisturbed(began, leader)
-
-	for _, b := range c.boards {
-		b.mustKey("signs with the key "+next, "first", next)
-	}
-	for _, b := range c.boards {
-		b.mustKey("dropped the key "+old, "drop", old)
-	}
-	for _, b := range c.boards {
-		if keys := b.keys(); keys.Signs.String() != next || keys.Also != 0 {
-			t.Errorf("%s has the keys %v and %v", b, keys.Signs, keys.Also)
+		old, next := c.addsKey()
+		few := append(c.except(leader)[:2], leader)
+		if o := c.board(1).topdog("key", "drop", next, "--wait", "1s"); o.status != 0 || c.board(1).keys().Also != 0 {
+			t.Errorf("the new key, which nobody signs with, cannot be dropped: %v", o)
 		}
-	}
-	time.Sleep(10 * heartbeat) // longer than it takes to miss a leader
-	c.agreeOn(leader, c.boards...)
-	c.undisturbed(began, leader)
-	c.twoHoldersAtMost(began, 0)
-	c.clientWaited(began, heartbeat)
-	if diff := cmp.Diff(before, c.dropped()); diff != "" && !c.stalled(began) {
-		t.Errorf("packets were dropped (-before +after):\n%s", diff)
-	}
+		// Board 1 does not accept it any more, so nobody may sign with it.
+		if o := c.board(2).topdog("key", "first", next, "--wait", "2s"); o.status != exitFailure || !containsAll(o.stderr, []string{c.board(1).String(), "does not accept it", "--force"}) {
+			t.Errorf("it signs with a key that %s does not accept: %v", c.board(1), o)
+		}
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		must(t, os.WriteFile(pipe, []byte(c.board(2).mustKey("", "export").stdout), 0o600))
+		c.board(1).mustKey("added", "add", "--from", pipe)
 
-	// The switch of a leader that is killed hands over, with the new key.
-	killed := time.Now()
-	leader.signal(syscall.SIGKILL)
-	leader.gone()
-	after := c.agree()
-	c.twoHoldersAtMost(killed, 0)
-	c.handedOver(killed, after)
+		for _, b := range few {
+			b.mustKey("signs with the key "+next, "first", next)
+		}
+		// The others sign with the old key.
+		if o := leader.topdog("key", "drop", old, "--wait", "2s"); o.status != exitFailure || !strings.Contains(o.stderr, "signs with "+old) {
+			t.Errorf("it drops a key that others sign with: %v", o)
+		}
+		if o := leader.topdog("status"); !containsAll(o.stdout, []string{"changing: this board signs with " + next, "3 with " + next, "2 with " + old}) {
+			t.Errorf("the status does not tell:\n%s", o.stdout)
+		}
+		for _, b := range few {
+			b.mustKey("signs with the key "+old, "first", old)
+		}
+		c.undisturbed(began, leader)
 
-	// A daemon that is started with the old key, which a thief may have, is heard by nobody.
-	must(t, leader.SetKey(c.key))
-	c.start(leader)
-	after.untilProblem("fail authentication")
-	c.answeredBy(after)
+		for _, b := range c.boards {
+			b.mustKey("signs with the key "+next, "first", next)
+		}
+		for _, b := range c.boards {
+			b.mustKey("dropped the key "+old, "drop", old)
+		}
+		for _, b := range c.boards {
+			if keys := b.keys(); keys.Signs.String() != next || keys.Also != 0 {
+				t.Errorf("%s has the keys %v and %v", b, keys.Signs, keys.Also)
+			}
+		}
+		time.Sleep(10 * heartbeat) // longer than it takes to miss a leader
+		c.agreeOn(leader, c.boards...)
+		c.undisturbed(began, leader)
+		c.twoHoldersAtMost(began, 0)
+		c.clientWaited(began, heartbeat)
+		if diff := cmp.Diff(before, c.dropped()); diff != "" {
+			t.Errorf("packets were dropped (-before +after):\n%s", diff)
+		}
+
+		// The switch of a leader that is killed hands over, with the new key.
+		killed := time.Now()
+		leader.signal(syscall.SIGKILL)
+		leader.gone()
+		after := c.agree()
+		c.twoHoldersAtMost(killed, 0)
+		c.handedOver(after)
+
+		// A daemon that is started with the old key, which a thief may have, is heard by nobody.
+		must(t, leader.SetKey(c.key))
+		c.start(leader)
+		after.untilProblem("fail authentication")
+		c.answeredBy(after)
+	})
 }
 
 // TestKeyVerbs has one board, with and without its daemon.
 func TestKeyVerbs(t *testing.T) {
-	c := newCluster(t, 1, nil)
-	b := c.board(1)
-	// A board whose daemon does not run gets another key, and goes no step further by itself.
-	b.mustKey("the daemon does not run", "add")
-	if o := b.topdog("key", "first", b.keys().Also.String()); o.status != exitFailure || !strings.Contains(o.stderr, "--force") {
-		t.Errorf("first without a daemon: %v", o)
-	}
-	c.start(b)
-	c.agree()
-	keys := b.keys()
-	if o := b.mustKey(keys.Signs.String()+" signs", "show"); !containsAll(o.stdout, []string{keys.Also.String() + " accepted", "no other board"}) {
-		t.Errorf("show: %v", o)
-	}
-	b.mustKey("signs with the key "+keys.Also.String(), "first", keys.Also.String())
-	b.mustKey("dropped the key "+keys.Signs.String(), "drop")
-	b.mustKey("has no key "+keys.Signs.String()+"; nothing was changed", "drop", keys.Signs.String())
-
-	for _, args := range [][]string{{"first", "nonsense"}, {"drop", "a", "b"}, {"add", "--wait", "-1s"}, {"add", "key"}} {
-		if o := b.topdog(append([]string{"key"}, args...)...); o.status != exitUsage {
-			t.Errorf("%q: %v", args, o)
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 1, nil)
+		b := c.board(1)
+		// A board whose daemon does not run gets another key, and goes no step further by itself.
+		b.mustKey("the daemon does not run", "add")
+		if o := b.topdog("key", "first", b.keys().Also.String()); o.status != exitFailure || !strings.Contains(o.stderr, "--force") {
+			t.Errorf("first without a daemon: %v", o)
 		}
-	}
-	b.set(settings{"key_file": quote("none")})
-	if o := b.topdog("key", "add"); o.status != exitConfig || !strings.Contains(o.stderr, `key_file = "none"`) {
-		t.Errorf("without a key: %v", o)
-	}
+		c.start(b)
+		c.agree()
+		keys := b.keys()
+		if o := b.mustKey(keys.Signs.String()+" signs", "show"); !containsAll(o.stdout, []string{keys.Also.String() + " accepted", "no other board"}) {
+			t.Errorf("show: %v", o)
+		}
+		b.mustKey("signs with the key "+keys.Also.String(), "first", keys.Also.String())
+		b.mustKey("dropped the key "+keys.Signs.String(), "drop")
+		b.mustKey("has no key "+keys.Signs.String()+"; nothing was changed", "drop", keys.Signs.String())
+
+		for _, args := range [][]string{{"first", "nonsense"}, {"drop", "a", "b"}, {"add", "--wait", "-1s"}, {"add", "key"}} {
+			if o := b.topdog(append([]string{"key"}, args...)...); o.status != exitUsage {
+				t.Errorf("%q: %v", args, o)
+			}
+		}
+		b.set(settings{"key_file": quote("none")})
+		if o := b.topdog("key", "add"); o.status != exitConfig || !strings.Contains(o.stderr, `key_file = "none"`) {
+			t.Errorf("without a key: %v", o)
+		}
+	})
 }

@@ -11,127 +11,136 @@ import (
 	"time"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/judge"
 )
 
 func TestResign(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.start(c.boards...)
-	for range 3 {
-		old := c.agree()
-		resigned := time.Now()
-		o := old.topdog("resign")
-		next := c.agree()
-		if want := "handed over to " + next.String(); o.status != 0 || !strings.HasPrefix(o.stdout, want) {
-			t.Errorf("resign does not say %q: %v", want, o)
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		c.start(c.boards...)
+		for range 3 {
+			old := c.agree()
+			resigned := time.Now()
+			o := old.topdog("resign")
+			next := c.agree()
+			if want := "handed over to " + next.String(); o.status != 0 || !strings.HasPrefix(o.stdout, want) {
+				t.Errorf("resign does not say %q: %v", want, o)
+			}
+			if next == old {
+				t.Errorf("%s has resigned and leads", old)
+			}
+			c.twoHoldersAtMost(resigned, 0)
+			c.handedOver(next)
 		}
-		if next == old {
-			t.Errorf("%s has resigned and leads", old)
-		}
-		c.twoHoldersAtMost(resigned, 0)
-		c.handedOver(resigned, next)
-	}
 
-	leader := c.agree()
-	began := time.Now()
-	follower := c.except(leader)[0]
-	if o := follower.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not lead") {
-		t.Errorf("resign of a follower: %v", o)
-	}
-	c.undisturbed(began, leader)
+		leader := c.agree()
+		began := time.Now()
+		follower := c.except(leader)[0]
+		if o := follower.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not lead") {
+			t.Errorf("resign of a follower: %v", o)
+		}
+		c.undisturbed(began, leader)
+	})
 }
 
 func TestResignAlone(t *testing.T) {
-	c := newCluster(t, 1, nil)
-	b := c.board(1)
-	if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not run") {
-		t.Errorf("resign without a daemon: %v", o)
-	}
-	c.start(b)
-	c.agreeOn(b, b)
-	began := time.Now()
-	if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "nobody to hand over to") {
-		t.Errorf("resign of the only board: %v", o)
-	}
-	c.undisturbed(began, b)
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 1, nil)
+		b := c.board(1)
+		if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not run") {
+			t.Errorf("resign without a daemon: %v", o)
+		}
+		c.start(b)
+		c.agreeOn(b, b)
+		began := time.Now()
+		if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "nobody to hand over to") {
+			t.Errorf("resign of the only board: %v", o)
+		}
+		c.undisturbed(began, b)
+	})
 }
 
 func TestPreempt(t *testing.T) {
-	c := newCluster(t, 3, settings{"preempt": "true"})
-	low, high := c.board(1), c.board(3)
-	c.start(low, c.board(2))
-	leader := c.agree()
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, settings{"preempt": "true"})
+		low, high := c.board(1), c.board(3)
+		c.start(low, c.board(2))
+		leader := c.agree()
 
-	began := time.Now()
-	high.start()
-	c.untilHolders("the highest asks for the lead", func(h []int) bool { return len(h) == 1 && h[0] == high.Number })
-	c.agreeOn(high, c.boards...)
-	c.twoHoldersAtMost(began, 0)
-	c.handedOver(began, high)
-	if peace := c.Holders.Since(began).Held(leader.Number); peace < 20*heartbeat && !c.stalled(began) {
-		t.Errorf("the highest asked for the lead after %v, sooner than after 20 heartbeats", peace)
-	}
+		began := time.Now()
+		high.start()
+		c.untilHolders("the highest asks for the lead", func(h []int) bool { return len(h) == 1 && h[0] == high.Number })
+		c.agreeOn(high, c.boards...)
+		c.twoHoldersAtMost(began, 0)
+		c.handedOver(high)
+		if peace := c.Holders.Since(began).Held(leader.Number); peace < 20*heartbeat {
+			t.Errorf("the highest asked for the lead after %v, sooner than after 20 heartbeats", peace)
+		}
+	})
 }
 
 func TestReload(t *testing.T) {
-	c := newCluster(t, 2, nil)
-	c.start(c.boards...)
-	old := c.agree()
-	began := time.Now()
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 2, nil)
+		c.start(c.boards...)
+		old := c.agree()
+		began := time.Now()
 
-	// A broken configuration is refused with its place, and changes nothing.
-	good, err := os.ReadFile(old.ConfigFile())
-	must(t, err)
-	old.writeConfig(string(good) + "priority = 999\n")
-	old.signal(syscall.SIGHUP)
-	lines := strings.Count(string(good), "\n")
-	old.untilLogged(old.ConfigFile()+":"+strconv.Itoa(lines+1)+":12", "priority")
-	old.untilLogged("the new configuration was not applied")
-	c.agreeOn(old, c.boards...)
+		// A broken configuration is refused with its place, and changes nothing.
+		good, err := os.ReadFile(old.ConfigFile())
+		must(t, err)
+		old.writeConfig(string(good) + "priority = 999\n")
+		old.signal(syscall.SIGHUP)
+		lines := strings.Count(string(good), "\n")
+		old.untilLogged(old.ConfigFile()+":"+strconv.Itoa(lines+1)+":12", "priority")
+		old.untilLogged("the new configuration was not applied")
+		c.agreeOn(old, c.boards...)
 
-	// What cannot be changed while it runs is said to need a restart.
-	old.set(settings{"heartbeat": quote((2 * heartbeat).String())})
-	old.signal(syscall.SIGHUP)
-	pending := func(times int) {
-		t.Helper()
-		c.until(fmt.Sprintf("%d warnings that it needs a restart", times), func() string {
-			if n := old.Log.Count("heartbeat has changed, which needs a restart"); n != times {
-				return fmt.Sprintf("there are %d", n)
-			}
-			return ""
-		})
-	}
-	pending(1)
-	// It is still so when the same is read again, and not any more once it is changed back.
-	old.signal(syscall.SIGHUP)
-	pending(2)
-	old.set(settings{"heartbeat": quote(heartbeat.String())})
-	old.signal(syscall.SIGHUP)
-	old.untilLogged("nothing has changed")
-	pending(2)
-	c.agreeOn(old, c.boards...)
-	c.undisturbed(began, old)
+		// What cannot be changed while it runs is said to need a restart.
+		old.set(settings{"heartbeat": quote((2 * heartbeat).String())})
+		old.signal(syscall.SIGHUP)
+		pending := func(times int) {
+			t.Helper()
+			c.until(fmt.Sprintf("%d warnings that it needs a restart", times), func() string {
+				if n := old.Log.Count("heartbeat has changed, which needs a restart"); n != times {
+					return fmt.Sprintf("there are %d", n)
+				}
+				return ""
+			})
+		}
+		pending(1)
+		// It is still so when the same is read again, and not any more once it is changed back.
+		old.signal(syscall.SIGHUP)
+		pending(2)
+		old.set(settings{"heartbeat": quote(heartbeat.String())})
+		old.signal(syscall.SIGHUP)
+		old.untilLogged("nothing has changed")
+		pending(2)
+		c.agreeOn(old, c.boards...)
+		c.undisturbed(began, old)
 
-	// Priority 0: never lead. The leader hands over.
-	old.set(settings{"priority": "0"})
-	reloaded := time.Now()
-	old.signal(syscall.SIGHUP)
-	c.untilTakenFrom(old)
-	leader := c.except(old)[0]
-	c.agreeOn(leader, c.boards...)
-	c.twoHoldersAtMost(reloaded, 0)
-	c.handedOver(reloaded, leader)
+		// Priority 0: never lead. The leader hands over.
+		old.set(settings{"priority": "0"})
+		reloaded := time.Now()
+		old.signal(syscall.SIGHUP)
+		c.untilTakenFrom(old)
+		leader := c.except(old)[0]
+		c.agreeOn(leader, c.boards...)
+		c.twoHoldersAtMost(reloaded, 0)
+		c.handedOver(leader)
 
-	// Nobody takes over from the last board that may lead, until it may again.
-	must(t, leader.Pull())
-	c.untilHolders("nobody may lead", func(h []int) bool { return len(h) == 0 })
-	c.watchFor(5 * heartbeat)
-	if held := c.Holders.Current(); len(held) > 0 {
-		t.Errorf("%v has the address with priority 0", held)
-	}
-	old.set(settings{"priority": "50"})
-	old.signal(syscall.SIGHUP)
-	c.agreeOn(old, old)
-	c.twoHoldersAtMost(began, 0)
+		// Nobody takes over from the last board that may lead, until it may again.
+		must(t, leader.Pull())
+		c.untilHolders("nobody may lead", func(h []int) bool { return len(h) == 0 })
+		c.watchFor(5 * heartbeat)
+		if held := c.Holders.Current(); len(held) > 0 {
+			t.Errorf("%v has the address with priority 0", held)
+		}
+		old.set(settings{"priority": "50"})
+		old.signal(syscall.SIGHUP)
+		c.agreeOn(old, old)
+		c.twoHoldersAtMost(began, 0)
+	})
 }
 
 func TestConfigMistakes(t *testing.T) {
@@ -241,17 +250,19 @@ func TestInit(t *testing.T) {
 
 // What init writes is all that a board needs.
 func TestInitAndRun(t *testing.T) {
-	c := newCluster(t, 1, nil)
-	b := c.board(1)
-	must(t, os.Remove(b.ConfigFile()))
-	must(t, os.Remove(b.KeyFile()))
-	if o := execOn(t, c.program, b.Host, []string{"init", vip.String(), "--config", b.ConfigFile()}); o.status != 0 {
-		t.Fatalf("init: %v", o)
-	}
-	written, err := os.ReadFile(b.ConfigFile())
-	must(t, err)
-	// Nothing but what cannot be shared with other tests on this machine.
-	b.writeConfig(string(written) + "socket = " + b.Settings()["socket"] + "\nname = \"pi1\"\n")
-	b.start()
-	c.agreeOn(b, b)
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 1, nil)
+		b := c.board(1)
+		must(t, os.Remove(b.ConfigFile()))
+		must(t, os.Remove(b.KeyFile()))
+		if o := execOn(t, c.program, b.Host, []string{"init", vip.String(), "--config", b.ConfigFile()}); o.status != 0 {
+			t.Fatalf("init: %v", o)
+		}
+		written, err := os.ReadFile(b.ConfigFile())
+		must(t, err)
+		// Nothing but what cannot be shared with other tests on this machine.
+		b.writeConfig(string(written) + "socket = " + b.Settings()["socket"] + "\nname = \"pi1\"\n")
+		b.start()
+		c.agreeOn(b, b)
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 )
 
@@ -75,108 +76,114 @@ func leaders(pages []*servedPage) (all []*board, told string) {
 
 // Exactly one page says that its board leads, and it is the right one, also when the leader changes.
 func TestPageOfTheLeader(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.start(c.boards...)
-	pages := c.pages()
-	leader := c.agree()
-	for range 50 {
-		if all, told := leaders(pages); len(all) != 1 || all[0] != leader {
-			t.Fatalf("%v lead, %s should:\n%s", all, leader, told)
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		c.start(c.boards...)
+		pages := c.pages()
+		leader := c.agree()
+		for range 50 {
+			if all, told := leaders(pages); len(all) != 1 || all[0] != leader {
+				t.Fatalf("%v lead, %s should:\n%s", all, leader, told)
+			}
 		}
-	}
-	for _, p := range pages {
-		if code, text := p.get("/follower"); (code == http.StatusOK) == (p.board == leader) {
-			t.Errorf("%s, is the leader %v, /follower: %d %s", p.board, p.board == leader, code, text)
+		for _, p := range pages {
+			if code, text := p.get("/follower"); (code == http.StatusOK) == (p.board == leader) {
+				t.Errorf("%s, is the leader %v, /follower: %d %s", p.board, p.board == leader, code, text)
+			}
+			if code, text := p.get("/fit"); code != http.StatusOK {
+				t.Errorf("%s, /fit: %d %s", p.board, code, text)
+			}
 		}
-		if code, text := p.get("/fit"); code != http.StatusOK {
-			t.Errorf("%s, /fit: %d %s", p.board, code, text)
+		pulled := time.Now()
+		must(t, leader.Pull())
+		c.until("another page says that its board leads", func() string {
+			all, told := leaders(pages)
+			if len(all) == 1 && all[0] != leader {
+				return ""
+			}
+			return told
+		})
+		took := time.Since(pulled)
+		t.Logf("after %v", took)
+		if took > time.Second {
+			t.Errorf("it took %v until the pages agreed", took)
 		}
-	}
-	pulled := time.Now()
-	must(t, leader.Pull())
-	c.until("another page says that its board leads", func() string {
-		all, told := leaders(pages)
-		if len(all) == 1 && all[0] != leader {
-			return ""
-		}
-		return told
 	})
-	took := time.Since(pulled)
-	t.Logf("after %v", took)
-	if took > time.Second {
-		t.Errorf("it took %v until the pages agreed", took)
-	}
 }
 
 // A leader whose daemon stands still ceases to lead by its page when its lease is over, though nobody tells the page.
 func TestPageOfAFrozenLeader(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	c.start(c.boards...)
-	pages := c.pages()
-	leader := c.agree()
-	p := pages[leader.Number-1]
-	if code, text := p.get("/leader"); code != http.StatusOK {
-		t.Fatal(code, text)
-	}
-	leader.signal(syscall.SIGSTOP)
-	frozen := time.Now()
-	var last, next time.Time // when it last said that its board leads, and when another page had said so
-	for time.Since(frozen) < 10*heartbeat || next.IsZero() && time.Since(frozen) < cluster.Timeout {
-		for _, other := range pages {
-			asked := time.Now()
-			switch code, _ := other.get("/leader"); {
-			case code != http.StatusOK:
-			case other == p:
-				last = asked
-			case next.IsZero():
-				next = time.Now()
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		c.start(c.boards...)
+		pages := c.pages()
+		leader := c.agree()
+		p := pages[leader.Number-1]
+		if code, text := p.get("/leader"); code != http.StatusOK {
+			t.Fatal(code, text)
+		}
+		leader.signal(syscall.SIGSTOP)
+		frozen := time.Now()
+		var last, next time.Time // when it last said that its board leads, and when another page had said so
+		for time.Since(frozen) < 10*heartbeat || next.IsZero() && time.Since(frozen) < cluster.Timeout {
+			for _, other := range pages {
+				asked := time.Now()
+				switch code, _ := other.get("/leader"); {
+				case code != http.StatusOK:
+				case other == p:
+					last = asked
+				case next.IsZero():
+					next = time.Now()
+				}
 			}
 		}
-	}
-	t.Logf("it said so for %v, another one said so after %v", last.Sub(frozen), next.Sub(frozen))
-	if next.IsZero() || last.After(next) {
-		t.Errorf("two pages said at once that their boards lead, or none did")
-	}
-	if last.Sub(frozen) > 2*heartbeat {
-		t.Errorf("%v after its daemon was frozen, the page said that it leads", last.Sub(frozen))
-	}
-	leader.signal(syscall.SIGCONT)
+		t.Logf("it said so for %v, another one said so after %v", last.Sub(frozen), next.Sub(frozen))
+		if next.IsZero() || last.After(next) {
+			t.Errorf("two pages said at once that their boards lead, or none did")
+		}
+		if last.Sub(frozen) > 2*heartbeat {
+			t.Errorf("%v after its daemon was frozen, the page said that it leads", last.Sub(frozen))
+		}
+		leader.signal(syscall.SIGCONT)
+	})
 }
 
 // Strangers keep a thousand connections to the pages open and ask as fast as they can, while the leader's cable is
 // pulled. Nothing moves before that, and the heir takes over after it.
 func TestFloodedPages(t *testing.T) {
-	const silent, busy = 1000, 50
-	c := newCluster(t, 3, nil)
-	c.start(c.boards...)
-	pages := c.pages()
-	old := c.agree()
-	began := time.Now()
-	f := flood{client: c.LAN.Client(), stopped: make(chan struct{})}
-	defer f.stop()
-	for n := range busy {
-		f.ask(c.boards[n%3], n)
-	}
-	for n := range silent {
-		f.connect(c.boards[n%3])
-	}
-	c.watchFor(10 * heartbeat)
-	c.undisturbed(began, old)
-	for _, p := range pages {
-		if code, text := p.get("/healthz"); code != http.StatusOK {
-			t.Errorf("%s, flooded: %d %s", p.board, code, text)
+	judge.RunAlone(t, func(t *judge.T) {
+		const silent, busy = 1000, 50
+		c := newCluster(t, 3, nil)
+		c.start(c.boards...)
+		pages := c.pages()
+		old := c.agree()
+		began := time.Now()
+		f := flood{client: c.LAN.Client(), stopped: make(chan struct{})}
+		defer f.stop()
+		for n := range busy {
+			f.ask(c.boards[n%3], n)
 		}
-	}
-	pulled := time.Now()
-	must(t, old.Pull())
-	c.untilTakenFrom(old)
-	t.Logf("%d requests were answered; taken over after %v", f.answers.Load(), time.Since(pulled))
-	leader := c.agree(c.except(old)...)
-	c.answeredBy(leader)
-	c.twoHoldersAtMost(began, 0)
-	if f.answers.Load() < busy {
-		t.Errorf("%d requests were answered: that is no flood", f.answers.Load())
-	}
+		for n := range silent {
+			f.connect(c.boards[n%3])
+		}
+		c.watchFor(10 * heartbeat)
+		c.undisturbed(began, old)
+		for _, p := range pages {
+			if code, text := p.get("/healthz"); code != http.StatusOK {
+				t.Errorf("%s, flooded: %d %s", p.board, code, text)
+			}
+		}
+		pulled := time.Now()
+		must(t, old.Pull())
+		c.untilTakenFrom(old)
+		t.Logf("%d requests were answered; taken over after %v", f.answers.Load(), time.Since(pulled))
+		leader := c.agree(c.except(old)...)
+		c.answeredBy(leader)
+		c.twoHoldersAtMost(began, 0)
+		if f.answers.Load() < busy {
+			t.Errorf("%d requests were answered: that is no flood", f.answers.Load())
+		}
+	})
 }
 
 // flood is what strangers do to pages, from a host of the LAN.

@@ -11,6 +11,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 )
 
@@ -61,63 +62,65 @@ func (b *board) untilAcknowledged(want int) {
 // Two boards and a witness without any right: what is lost of the three, the other two go on, and of
 // one alone nobody answers.
 func TestTwoBoardsAndAWitness(t *testing.T) {
-	c := newStrict(t, 3)
-	one, two, witness := c.board(1), c.board(2), c.board(3)
-	witness.set(settings{"priority": "254"}) // which a witness does not use
-	c.start(one, two)
-	witness.startWitness()
-	leader := c.agree(one, two)
-	leader.untilAcknowledged(3)
-	if s := witness.untilStatus("it follows", func(s console.Status) string {
-		if s.Role != console.RoleFollower || s.LeaderName != leader.String() {
-			return "it is a " + s.Role
+	judge.Run(t, func(t *judge.T) {
+		c := newStrict(t, 3)
+		one, two, witness := c.board(1), c.board(2), c.board(3)
+		witness.set(settings{"priority": "254"}) // which a witness does not use
+		c.start(one, two)
+		witness.startWitness()
+		leader := c.agree(one, two)
+		leader.untilAcknowledged(3)
+		if s := witness.untilStatus("it follows", func(s console.Status) string {
+			if s.Role != console.RoleFollower || s.LeaderName != leader.String() {
+				return "it is a " + s.Role
+			}
+			return ""
+		}); s.Board.Priority != 0 || s.HoldMethod != "" || len(s.Problems) > 0 {
+			t.Errorf("the witness has priority %d, holds by %q, and says %v", s.Board.Priority, s.HoldMethod, s.Problems)
 		}
-		return ""
-	}); s.Board.Priority != 0 || s.HoldMethod != "" || len(s.Problems) > 0 {
-		t.Errorf("the witness has priority %d, holds by %q, and says %v", s.Board.Priority, s.HoldMethod, s.Problems)
-	}
-	wantNoRight(t, witness.PID())
+		wantNoRight(t, witness.PID())
 
-	// It may go, and its file may be read again: nothing changes, and it never leads.
-	since := time.Now()
-	witness.signal(syscall.SIGHUP)
-	witness.untilLogged("nothing has changed")
-	witness.signal(syscall.SIGKILL)
-	leader.untilAcknowledged(2)
-	c.watchFor(5 * heartbeat)
-	c.undisturbed(since, leader)
-	witness.startWitness()
-	leader.untilAcknowledged(3)
+		// It may go, and its file may be read again: nothing changes, and it never leads.
+		since := time.Now()
+		witness.signal(syscall.SIGHUP)
+		witness.untilLogged("nothing has changed")
+		witness.signal(syscall.SIGKILL)
+		leader.untilAcknowledged(2)
+		c.watchFor(5 * heartbeat)
+		c.undisturbed(since, leader)
+		witness.startWitness()
+		leader.untilAcknowledged(3)
 
-	// Of the two boards one may go.
-	other := c.except(leader, witness)[0]
-	must(t, leader.Pull())
-	c.answeredBy(other)
-	must(t, leader.Plug())
-	c.agreeOn(other, one, two)
-	other.untilAcknowledged(3)
+		// Of the two boards one may go.
+		other := c.except(leader, witness)[0]
+		must(t, leader.Pull())
+		c.answeredBy(other)
+		must(t, leader.Plug())
+		c.agreeOn(other, one, two)
+		other.untilAcknowledged(3)
 
-	// Alone, a board does not answer, and says why.
-	witness.signal(syscall.SIGKILL)
-	other.untilAcknowledged(2)
-	leader.signal(syscall.SIGKILL)
-	other.untilStatus("it does not answer", func(s console.Status) string {
-		if s.Held() {
-			return "somebody holds the address"
+		// Alone, a board does not answer, and says why.
+		witness.signal(syscall.SIGKILL)
+		other.untilAcknowledged(2)
+		leader.signal(syscall.SIGKILL)
+		other.untilStatus("it does not answer", func(s console.Status) string {
+			if s.Held() {
+				return "somebody holds the address"
+			}
+			return ""
+		})
+		silent := time.Now()
+		c.watchFor(5 * heartbeat)
+		if n := len(c.asker.Report(silent).Answers); n > 0 {
+			t.Errorf("without a majority %d boards answer", n)
 		}
-		return ""
+		witness.startWitness()
+		c.answeredBy(other)
 	})
-	silent := time.Now()
-	c.watchFor(5 * heartbeat)
-	if n := len(c.asker.Report(silent).Answers); n > 0 {
-		t.Errorf("without a majority %d boards answer", n)
-	}
-	witness.startWitness()
-	c.answeredBy(other)
 }
 
 // wantNoRight looks whether the kernel gives a process any capability.
-func wantNoRight(t *testing.T, pid int) {
+func wantNoRight(t testing.TB, pid int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	must(t, err)
@@ -128,80 +131,88 @@ func wantNoRight(t *testing.T, pid int) {
 
 // The LAN falls in two: on the side of the majority somebody answers, and on the other one nobody.
 func TestStrictSplit(t *testing.T) {
-	c := newStrict(t, 3)
-	c.start(c.boards...)
-	old := c.agree()
-	must(t, c.LAN.Split(old.Host))
-	rest := c.except(old)
-	c.untilAnswered("the majority answers", func(n int) bool { return n != old.Number })
-	old.untilStatus("the old leader does not answer", func(s console.Status) string {
-		if s.Held() && s.HeldBy == s.Board.ID {
-			return "it holds the address"
+	judge.Run(t, func(t *judge.T) {
+		c := newStrict(t, 3)
+		c.start(c.boards...)
+		old := c.agree()
+		must(t, c.LAN.Split(old.Host))
+		rest := c.except(old)
+		c.untilAnswered("the majority answers", func(n int) bool { return n != old.Number })
+		old.untilStatus("the old leader does not answer", func(s console.Status) string {
+			if s.Held() && s.HeldBy == s.Board.ID {
+				return "it holds the address"
+			}
+			return ""
+		})
+		must(t, c.LAN.Join())
+		leader := c.agree()
+		if leader == old {
+			t.Errorf("the address is back at %s, and %v served meanwhile", old, rest)
 		}
-		return ""
 	})
-	must(t, c.LAN.Join())
-	leader := c.agree()
-	if leader == old {
-		t.Errorf("the address is back at %s, and %v served meanwhile", old, rest)
-	}
 }
 
 // All processes of the leader's board stand still: another board takes over, and when they go on
 // nobody but that board answers.
 func TestStrictFrozenBoard(t *testing.T) {
-	c := newStrict(t, 3)
-	c.start(c.boards...)
-	old := c.agree()
-	pids, err := old.Processes()
-	must(t, err)
-	for _, pid := range pids {
-		must(t, syscall.Kill(pid, syscall.SIGSTOP))
-	}
-	c.untilAnswered("another board answers", func(n int) bool { return n != old.Number })
-	for _, pid := range pids {
-		must(t, syscall.Kill(pid, syscall.SIGCONT))
-	}
-	leader := c.agree()
-	if leader == old {
-		t.Errorf("%s leads again after it was replaced", old)
-	}
+	judge.Run(t, func(t *judge.T) {
+		c := newStrict(t, 3)
+		c.start(c.boards...)
+		old := c.agree()
+		pids, err := old.Processes()
+		must(t, err)
+		for _, pid := range pids {
+			must(t, syscall.Kill(pid, syscall.SIGSTOP))
+		}
+		c.untilAnswered("another board answers", func(n int) bool { return n != old.Number })
+		for _, pid := range pids {
+			must(t, syscall.Kill(pid, syscall.SIGCONT))
+		}
+		leader := c.agree()
+		if leader == old {
+			t.Errorf("%s leads again after it was replaced", old)
+		}
+	})
 }
 
 // A list that was changed on one board only is reported on all, and that board's votes do not count.
 func TestVotersChangedOnOneBoard(t *testing.T) {
-	c := newStrict(t, 3)
-	c.board(1).set(settings{"voters": `["10.77.0.1", "10.77.0.2", "10.77.0.9"]`})
-	c.start(c.boards...)
-	leader := c.agreeApart(c.board(1))
-	if leader == nil {
-		return
-	}
-	for _, b := range c.boards {
-		b.untilProblem("has another list of voters")
-	}
-	leader.untilAcknowledged(2)
+	judge.Run(t, func(t *judge.T) {
+		c := newStrict(t, 3)
+		c.board(1).set(settings{"voters": `["10.77.0.1", "10.77.0.2", "10.77.0.9"]`})
+		c.start(c.boards...)
+		leader := c.agreeApart(c.board(1))
+		if leader == nil {
+			return
+		}
+		for _, b := range c.boards {
+			b.untilProblem("has another list of voters")
+		}
+		leader.untilAcknowledged(2)
+	})
 }
 
 // A witness started twice under one id does not count, and is reported.
 func TestWitnessTwice(t *testing.T) {
-	c := newStrict(t, 4)
-	id := quote(c.board(3).Addr.Addr().String())
-	voters := `["10.77.0.1", "10.77.0.2", "10.77.0.3"]`
-	for _, b := range c.boards {
-		b.set(settings{"voters": voters})
-	}
-	second := c.board(4)
-	second.set(settings{"id": id})
-	c.start(c.board(1), c.board(2))
-	c.board(3).startWitness()
-	leader := c.agree(c.board(1), c.board(2))
-	leader.untilAcknowledged(3)
-	since := time.Now()
-	second.startWitness()
-	leader.untilProblem("10.77.0.3", "is there twice")
-	leader.untilAcknowledged(2)
-	c.undisturbed(since, leader)
+	judge.Run(t, func(t *judge.T) {
+		c := newStrict(t, 4)
+		id := quote(c.board(3).Addr.Addr().String())
+		voters := `["10.77.0.1", "10.77.0.2", "10.77.0.3"]`
+		for _, b := range c.boards {
+			b.set(settings{"voters": voters})
+		}
+		second := c.board(4)
+		second.set(settings{"id": id})
+		c.start(c.board(1), c.board(2))
+		c.board(3).startWitness()
+		leader := c.agree(c.board(1), c.board(2))
+		leader.untilAcknowledged(3)
+		since := time.Now()
+		second.startWitness()
+		leader.untilProblem("10.77.0.3", "is there twice")
+		leader.untilAcknowledged(2)
+		c.undisturbed(since, leader)
+	})
 }
 
 // Whoever asks for a witness without votes is told what is missing.

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/judge"
 )
 
 // kernelNow reads the clock of all traces.
-func kernelNow(t *testing.T) int64 {
+func kernelNow(t testing.TB) int64 {
 	t.Helper()
 	var now unix.Timespec
 	must(t, unix.ClockGettime(unix.CLOCK_BOOTTIME, &now))
@@ -32,69 +33,71 @@ func (b *board) trace(args ...string) console.Trace {
 
 // What the boards say of a pulled cable is what has happened, by the clock of this test.
 func TestTrace(t *testing.T) {
-	c := newCluster(t, 3, nil)
-	if o := c.board(1).topdog("trace"); o.status != exitFailure || !strings.Contains(o.stderr, "does not run") {
-		t.Errorf("no daemon: %v", o)
-	}
-	if o := c.board(1).topdog("trace", "now"); o.status != exitUsage {
-		t.Errorf("superfluous argument: %v", o)
-	}
-	c.start(c.boards...)
-	old := c.agree()
-	c.watchFor(5 * heartbeat)
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 3, nil)
+		if o := c.board(1).topdog("trace"); o.status != exitFailure || !strings.Contains(o.stderr, "does not run") {
+			t.Errorf("no daemon: %v", o)
+		}
+		if o := c.board(1).topdog("trace", "now"); o.status != exitUsage {
+			t.Errorf("superfluous argument: %v", o)
+		}
+		c.start(c.boards...)
+		old := c.agree()
+		c.watchFor(5 * heartbeat)
 
-	pulled := kernelNow(t)
-	must(t, old.Pull())
-	c.untilTakenFrom(old)
-	leader := c.agree(c.except(old)...)
-	answered := kernelNow(t)
+		pulled := kernelNow(t)
+		must(t, old.Pull())
+		c.untilTakenFrom(old)
+		leader := c.agree(c.except(old)...)
+		answered := kernelNow(t)
 
-	got := leader.trace()
-	if len(got.Changes) != 1 {
-		t.Fatalf("%d changes without --all, want 1", len(got.Changes))
-	}
-	change := got.Changes[0]
-	if change.OldLeaderName != old.String() || change.NewLeaderName != leader.String() || change.To != console.RoleLeader {
-		t.Errorf("%s says that the lead went from %q to %q", leader, change.OldLeaderName, change.NewLeaderName)
-	}
-	var steps []string
-	for _, s := range change.Steps {
-		steps = append(steps, strings.TrimSpace(s.Step+" "+s.Message))
-		if s.Step == console.StepAcquireEnded && (s.AtNs < pulled || s.AtNs > answered) {
-			t.Errorf("%s took the address at %d, and the cable was pulled at %d and the client answered by %d", leader, s.AtNs, pulled, answered)
+		got := leader.trace()
+		if len(got.Changes) != 1 {
+			t.Fatalf("%d changes without --all, want 1", len(got.Changes))
 		}
-	}
-	for _, want := range []string{
-		"heard HEARTBEAT", "heartbeat_due", "timer", "sent ELECTION", "acquire_begun", "acquire_ended", "announced", "sent COORDINATOR",
-	} {
-		if !slices.Contains(steps, want) {
-			t.Errorf("%s does not tell of %q: %q", leader, want, steps)
+		change := got.Changes[0]
+		if change.OldLeaderName != old.String() || change.NewLeaderName != leader.String() || change.To != console.RoleLeader {
+			t.Errorf("%s says that the lead went from %q to %q", leader, change.OldLeaderName, change.NewLeaderName)
 		}
-	}
-	// The messages take their time, and not more than the machine was busy for.
-	for _, s := range change.Steps {
-		if s.HandledNs != nil && *s.HandledNs < s.AtNs {
-			t.Errorf("a message was taken in before it was read: %+v", s)
+		var steps []string
+		for _, s := range change.Steps {
+			steps = append(steps, strings.TrimSpace(s.Step+" "+s.Message))
+			if s.Step == console.StepAcquireEnded && (s.AtNs < pulled || s.AtNs > answered) {
+				t.Errorf("%s took the address at %d, and the cable was pulled at %d and the client answered by %d", leader, s.AtNs, pulled, answered)
+			}
 		}
-		if s.DueNs != nil && *s.DueNs > s.AtNs {
-			t.Errorf("the timer rang too early: %+v", s)
+		for _, want := range []string{
+			"heard HEARTBEAT", "heartbeat_due", "timer", "sent ELECTION", "acquire_begun", "acquire_ended", "announced", "sent COORDINATOR",
+		} {
+			if !slices.Contains(steps, want) {
+				t.Errorf("%s does not tell of %q: %q", leader, want, steps)
+			}
 		}
-	}
+		// The messages take their time, and not more than the machine was busy for.
+		for _, s := range change.Steps {
+			if s.HandledNs != nil && *s.HandledNs < s.AtNs {
+				t.Errorf("a message was taken in before it was read: %+v", s)
+			}
+			if s.DueNs != nil && *s.DueNs > s.AtNs {
+				t.Errorf("the timer rang too early: %+v", s)
+			}
+		}
 
-	loser := old.trace().Changes[0]
-	lost := slices.IndexFunc(loser.Steps, func(s console.TraceStep) bool { return s.Step == console.StepLinkLost })
-	released := slices.IndexFunc(loser.Steps, func(s console.TraceStep) bool { return s.Step == console.StepReleaseEnded })
-	if lost < 0 || released < lost || loser.Steps[lost].AtNs < pulled {
-		t.Errorf("%s, whose cable was pulled at %d, says %+v", old, pulled, loser.Steps)
-	}
-
-	if all := leader.trace("--all"); len(all.Changes) < 2 {
-		t.Errorf("%d changes with --all: that it found its first leader is missing", len(all.Changes))
-	}
-	o := leader.topdog("trace")
-	for _, want := range []string{"the lead went from " + old.String(), "the next heartbeat is due", "has announced the address"} {
-		if !strings.Contains(o.stdout, want) {
-			t.Errorf("topdog trace does not print %q:\n%v", want, o)
+		loser := old.trace().Changes[0]
+		lost := slices.IndexFunc(loser.Steps, func(s console.TraceStep) bool { return s.Step == console.StepLinkLost })
+		released := slices.IndexFunc(loser.Steps, func(s console.TraceStep) bool { return s.Step == console.StepReleaseEnded })
+		if lost < 0 || released < lost || loser.Steps[lost].AtNs < pulled {
+			t.Errorf("%s, whose cable was pulled at %d, says %+v", old, pulled, loser.Steps)
 		}
-	}
+
+		if all := leader.trace("--all"); len(all.Changes) < 2 {
+			t.Errorf("%d changes with --all: that it found its first leader is missing", len(all.Changes))
+		}
+		o := leader.topdog("trace")
+		for _, want := range []string{"the lead went from " + old.String(), "the next heartbeat is due", "has announced the address"} {
+			if !strings.Contains(o.stdout, want) {
+				t.Errorf("topdog trace does not print %q:\n%v", want, o)
+			}
+		}
+	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"topdog/gpio"
 	"topdog/internal/console"
+	"topdog/internal/lab/judge"
 )
 
 // beside makes a second daemon on the board, with an address, a group and a UDP
@@ -49,49 +50,51 @@ func (b *board) holds() {
 // Two daemons with two groups run on one board, and whichever of them dies, what
 // systemd runs after it leaves the other one alone.
 func TestTwoDaemonsOnOneBoard(t *testing.T) {
-	c := newCluster(t, 1, nil)
-	first := c.board(1)
-	second := first.beside(netip.MustParseAddr("10.77.0.101"))
-	c.start(first, second)
-	first.holds()
-	second.holds()
-	c.answeredBy(first)
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 1, nil)
+		first := c.board(1)
+		second := first.beside(netip.MustParseAddr("10.77.0.101"))
+		c.start(first, second)
+		first.holds()
+		second.holds()
+		c.answeredBy(first)
 
-	began := time.Now()
-	kill := func(b *board) {
-		t.Helper()
-		holder := b.holder()
-		b.signal(syscall.SIGKILL)
-		b.gone()
-		// systemd cleans up when all processes of the unit have ended.
-		c.until("the dead man's switch of "+b.String()+" has ended", func() string {
-			if _, alive := parentOf(holder); alive {
-				return "it has not"
+		began := time.Now()
+		kill := func(b *board) {
+			t.Helper()
+			holder := b.holder()
+			b.signal(syscall.SIGKILL)
+			b.gone()
+			// systemd cleans up when all processes of the unit have ended.
+			c.until("the dead man's switch of "+b.String()+" has ended", func() string {
+				if _, alive := parentOf(holder); alive {
+					return "it has not"
+				}
+				return ""
+			})
+			if o := b.topdog("cleanup"); o.status != 0 || o.stdout != "" {
+				t.Errorf("%s was killed, so the kernel has tidied up, and cleanup says: %v", b, o)
 			}
-			return ""
-		})
-		if o := b.topdog("cleanup"); o.status != 0 || o.stdout != "" {
-			t.Errorf("%s was killed, so the kernel has tidied up, and cleanup says: %v", b, o)
 		}
-	}
-	kill(second)
-	c.watchFor(5 * heartbeat)
-	c.undisturbed(began, first)
-	second.start()
-	second.holds()
+		kill(second)
+		c.watchFor(5 * heartbeat)
+		c.undisturbed(began, first)
+		second.start()
+		second.holds()
 
-	kill(first)
-	c.watchFor(5 * heartbeat)
-	addresses, err := second.Addresses()
-	must(t, err)
-	if want := netip.MustParsePrefix("10.77.0.101/32"); !slices.Contains(addresses, want) {
-		t.Errorf("the board has %v, want %v among them", addresses, want)
-	}
-	for _, b := range []*board{first, second} {
-		if b.Log.Logged("something else deleted") {
-			t.Errorf("%s lost its address", b)
+		kill(first)
+		c.watchFor(5 * heartbeat)
+		addresses, err := second.Addresses()
+		must(t, err)
+		if want := netip.MustParsePrefix("10.77.0.101/32"); !slices.Contains(addresses, want) {
+			t.Errorf("the board has %v, want %v among them", addresses, want)
 		}
-	}
+		for _, b := range []*board{first, second} {
+			if b.Log.Logged("something else deleted") {
+				t.Errorf("%s lost its address", b)
+			}
+		}
+	})
 }
 
 // The light of another daemon that keeps its notes in the same directory is not put

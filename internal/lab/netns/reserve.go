@@ -2,10 +2,13 @@ package netns
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,62 +21,113 @@ type Test interface {
 	Cleanup(func())
 }
 
-// reservationFile is locked by the test that has this machine's network for itself.
-const reservationFile = "/run/topdog-test.lock"
+// The tests of this machine share it by locks on the bytes of a file, one for each slot. The kernel unlocks
+// them also when a process is killed.
+const (
+	slotFile = "/run/topdog-test.slots"
+	slotsMax = 64
+	// turn is the byte that is locked by whoever waits for a slot. The others wait for that byte, so that a
+	// test that wants all slots gets them, however many come after it.
+	turn = slotsMax
+	// slotInterval is how often a test that waits looks for a slot. One test of the machine looks at a time.
+	slotInterval = 5 * time.Millisecond
+)
 
-// reserved are the tests that have reserved it, of this process.
+// Slots is how many tests may use namespaces at once. Boards mostly wait for the next heartbeat: on two
+// processors, four clusters leave each other in time, and six do not (docs/CONTRIBUTING.md has the figures).
+func Slots() int { return min(2*runtime.NumCPU(), slotsMax) }
+
+// reserved are the tests of this process that have a slot, or all of them.
 var reserved sync.Map
 
-// Reserve has a test wait until no other test of this machine uses namespaces, and keeps the others waiting
-// until it has ended. It skips the test where there can be no namespaces. `go test ./...` runs several packages at
-// a time. The kernel has one lock for the networks of all namespaces, and keeps it for tens of milliseconds
-// when it takes one apart: for a daemon of another test, that is a machine that stands still. The kernel takes the
-// last ones of a test apart when the next one begins already.
+// Reserve has a test wait until few enough other tests of this machine use namespaces, in this process and in others: `go test
+// ./...` runs several packages at a time. It skips the test where there can be no namespaces, and with -short.
 func Reserve(t Test) {
 	t.Helper()
-	reserve(t)
+	reserve(t, false)
+	skipUnavailable(t)
+}
+
+// ReserveAlone has a test wait until no other test of this machine uses namespaces, and keeps the others
+// waiting until it has ended: for what loads the machine, or must not be disturbed.
+func ReserveAlone(t Test) {
+	t.Helper()
+	reserve(t, true)
+	skipUnavailable(t)
+}
+
+func skipUnavailable(t Test) {
+	t.Helper()
 	if err := Available(); err != nil {
 		t.Skip(err)
 	}
 }
 
 // reserve only waits, and not where there can be no namespaces.
-func reserve(t Test) {
+func reserve(t Test, alone bool) {
 	t.Helper()
+	if f := flag.Lookup("test.short"); f != nil && f.Value.String() == "true" {
+		t.Skip("-short: tests with network namespaces take seconds")
+	}
 	if err := needsRoot(); err != nil {
 		t.Skip(err)
 	}
 	if _, again := reserved.LoadOrStore(t, true); again {
 		return
 	}
-	unlock, err := lockMachine(reservationFile)
+	release, err := takeSlots(slotFile, Slots(), alone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		unlock()
+		release()
 		reserved.Delete(t)
 	})
 }
 
-// lockMachine waits for a file's lock. The kernel unlocks it also when the process is killed. Who may not write
-// the file, as root in a container, waits for nobody.
-func lockMachine(path string) (unlock func(), err error) {
+// takeSlots waits for one of so many slots of a file, or for all of them. Whoever may not write the file, as root in a
+// container, waits for nobody.
+func takeSlots(path string, slots int, alone bool) (release func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.EROFS):
 		return func() {}, nil
 	case err != nil:
-		return nil, fmt.Errorf("netns: wait for the tests of other packages: %w", err)
+		return nil, fmt.Errorf("netns: wait for other tests: %w", err)
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := takeTurn(f, slots, alone); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("netns: lock %s to wait for the tests of other packages: %w", path, err)
+		return nil, fmt.Errorf("netns: lock %s to wait for other tests: %w", path, err)
 	}
 	return func() { f.Close() }, nil
+}
+
+func takeTurn(f *os.File, slots int, alone bool) error {
+	if err := lockBytes(f, unix.F_OFD_SETLKW, unix.F_WRLCK, turn, 1); err != nil {
+		return err
+	}
+	defer lockBytes(f, unix.F_OFD_SETLK, unix.F_UNLCK, turn, 1)
+	if alone {
+		return lockBytes(f, unix.F_OFD_SETLKW, unix.F_WRLCK, 0, slotsMax)
+	}
+	tick := time.NewTicker(slotInterval)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		for slot := range slots {
+			if err := lockBytes(f, unix.F_OFD_SETLK, unix.F_WRLCK, slot, 1); !errors.Is(err, unix.EAGAIN) {
+				return err
+			}
+		}
+	}
+}
+
+// lockBytes locks or unlocks bytes of a file for whoever has this descriptor of it (fcntl(2), "Open file
+// description locks").
+func lockBytes(f *os.File, command int, kind int16, first, length int) error {
+	for {
+		err := unix.FcntlFlock(f.Fd(), command, &unix.Flock_t{Type: kind, Start: int64(first), Len: int64(length)})
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }

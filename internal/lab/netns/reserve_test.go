@@ -1,7 +1,6 @@
 package netns
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,53 +9,111 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whoever comes second waits for the first one to end, in the same process as well.
-func TestLockMachine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	other, err := os.Create(path)
-	must(t, err)
-	defer other.Close()
-	isFree := func() bool {
-		err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			must(t, unix.Flock(int(other.Fd()), unix.LOCK_UN))
-		} else if !errors.Is(err, unix.EWOULDBLOCK) {
-			t.Fatal(err)
-		}
-		return err == nil
-	}
-	unlock, err := lockMachine(path)
-	must(t, err)
-	if isFree() {
-		t.Error("another one gets it as well")
-	}
-	second := make(chan func())
+// taken reports whether a slot, or all of them, cannot be had at once. What it gets it gives back.
+func taken(t *testing.T, path string, slots int, alone bool) bool {
+	t.Helper()
+	got := make(chan func(), 1)
 	go func() {
-		unlock, err := lockMachine(path)
+		release, err := takeSlots(path, slots, alone)
 		if err != nil {
 			t.Error(err)
 		}
-		second <- unlock
+		got <- release
 	}()
-	unlock()
 	select {
-	case unlock := <-second:
-		if isFree() {
-			t.Error("the second one does not have it")
-		}
-		unlock()
-	case <-time.After(timeout):
-		t.Fatal("nobody has it")
-	}
-	if !isFree() {
-		t.Error("it is not given back")
+	case release := <-got:
+		release()
+		return false
+	case <-time.After(50 * slotInterval):
+		t.Cleanup(func() { (<-got)() }) // it gets it when the test gives it back
+		return true
 	}
 }
 
+// As many tests as there are slots have one, in one process as well, and the next gets that of the first to end.
+func TestSlots(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slots")
+	const slots = 3
+	var releases []func()
+	for n := range slots {
+		if taken(t, path, slots, false) {
+			t.Fatalf("slot %d of %d is taken", n+1, slots)
+		}
+		release, err := takeSlots(path, slots, false)
+		must(t, err)
+		releases = append(releases, release)
+	}
+	next := make(chan struct{})
+	go func() {
+		release, err := takeSlots(path, slots, false)
+		if err != nil {
+			t.Error(err)
+		}
+		release()
+		close(next)
+	}()
+	select {
+	case <-next:
+		t.Error("one more has got a slot")
+	case <-time.After(20 * slotInterval):
+	}
+	releases[1]()
+	<-next
+	releases[0]()
+	releases[2]()
+}
+
+// Whoever wants all slots gets them when they are free, before those that come later, and then nobody else has one.
+func TestAllSlots(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slots")
+	one, err := takeSlots(path, 2, false)
+	must(t, err)
+	order := make(chan string, 2)
+	wait := func(name string, alone bool) (ended chan struct{}) {
+		ended = make(chan struct{})
+		go func() {
+			defer close(ended)
+			release, err := takeSlots(path, 2, alone)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			order <- name
+			release()
+		}()
+		return ended
+	}
+	alone := wait("alone", true)
+	for turnIsFree(t, path) { // until it has its turn
+	}
+	later := wait("later", false) // though the second slot is free
+	one()
+	<-alone
+	<-later
+	if first := <-order; first != "alone" {
+		t.Errorf("%s was first", first)
+	}
+	all, err := takeSlots(path, 2, true)
+	must(t, err)
+	if !taken(t, path, 2, false) {
+		t.Error("another one has a slot as well")
+	}
+	all()
+}
+
+func turnIsFree(t *testing.T, path string) bool {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	must(t, err)
+	defer f.Close()
+	err = lockBytes(f, unix.F_OFD_SETLK, unix.F_WRLCK, turn, 1)
+	return err == nil
+}
+
 // Where the file cannot be, nobody waits.
-func TestLockMachineWithoutAFile(t *testing.T) {
+func TestSlotsWithoutAFile(t *testing.T) {
 	for range 2 {
-		_, err := lockMachine(filepath.Join(t.TempDir(), "missing", "lock"))
+		_, err := takeSlots(filepath.Join(t.TempDir(), "missing", "slots"), 1, true)
 		must(t, err)
 	}
 }
@@ -65,7 +122,7 @@ func TestLockMachineWithoutAFile(t *testing.T) {
 func TestReserve(t *testing.T) {
 	for range 2 {
 		t.Run("", func(t *testing.T) {
-			Reserve(t)
+			ReserveAlone(t)
 			Reserve(t)
 		})
 	}

@@ -1,0 +1,194 @@
+package judge
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/netns"
+)
+
+// T is the testing.T of one attempt. What fails is kept until there is a verdict on it.
+type T struct {
+	testing.TB
+	alone bool
+
+	mu       sync.Mutex
+	failures []string
+	skipped  string
+	cleanups []func()
+}
+
+// Run runs a test that uses network namespaces, in parallel with others.
+func Run(t *testing.T, test func(t *T)) {
+	t.Helper()
+	t.Parallel()
+	try(t, test, watch(), false)
+}
+
+// RunAlone runs a test that loads the machine, while no other uses network namespaces.
+func RunAlone(t *testing.T, test func(t *T)) {
+	t.Helper()
+	t.Parallel()
+	try(t, test, watch(), true)
+}
+
+// Of makes a test for testing.T.Run, which is run by Run.
+func Of(test func(t *T)) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		Run(t, test)
+	}
+}
+
+// evidence is what says whether the machine has disturbed a test.
+type evidence interface {
+	// since says what was late since a moment, or "".
+	since(time.Time) string
+	close()
+}
+
+func try(t testing.TB, test func(t *T), e evidence, alone bool) {
+	t.Helper()
+	defer e.close()
+	first := &T{TB: t, alone: alone}
+	began := first.run(test)
+	if len(first.failures) == 0 {
+		first.report()
+		return
+	}
+	late := e.since(began)
+	if late == "" {
+		first.report()
+		return
+	}
+	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, strings.Join(first.failures, "\n"))
+	second := &T{TB: t, alone: true}
+	began = second.run(test)
+	if late = e.since(began); len(second.failures) > 0 && late != "" {
+		second.skipped = fmt.Sprintf("%s also alone: %s. What failed:\n%s", Inconclusive, late, strings.Join(second.failures, "\n"))
+		second.failures = nil
+	}
+	second.report()
+}
+
+// Inconclusive is how a line about an inconclusive attempt begins. scripts/testreport counts those lines.
+const Inconclusive = "inconclusive"
+
+// run runs the test once, and returns when it began to use the machine.
+func (t *T) run(test func(*T)) (began time.Time) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer t.cleanUp()
+		if t.alone {
+			netns.ReserveAlone(t)
+		} else {
+			netns.Reserve(t)
+		}
+		began = time.Now()
+		test(t)
+	}()
+	<-done
+	return began
+}
+
+// cleanUp does what the test has asked for, the last first, also if one of them ends the goroutine.
+func (t *T) cleanUp() {
+	t.mu.Lock()
+	last := len(t.cleanups) - 1
+	if last < 0 {
+		t.mu.Unlock()
+		return
+	}
+	do := t.cleanups[last]
+	t.cleanups = t.cleanups[:last]
+	t.mu.Unlock()
+	defer t.cleanUp()
+	do()
+}
+
+// report has the testing.T say how it was.
+func (t *T) report() {
+	t.TB.Helper()
+	for _, text := range t.failures {
+		t.TB.Error(text)
+	}
+	if len(t.failures) == 0 && t.skipped != "" {
+		t.TB.Skip(t.skipped)
+	}
+}
+
+// fail keeps a failure with its place: the line of the test, and that of the function which found it.
+func (t *T) fail(text string) {
+	var places []string
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
+	for frame, more := frames.Next(); more; frame, more = frames.Next() {
+		if strings.HasSuffix(frame.File, "judge/judge.go") {
+			break
+		}
+		places = append(places, fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failures = append(t.failures, strings.Join(places, " < ")+": "+text)
+}
+
+func (t *T) Error(args ...any)                 { t.fail(fmt.Sprint(args...)) }
+func (t *T) Errorf(format string, args ...any) { t.fail(fmt.Sprintf(format, args...)) }
+func (t *T) Fail()                             { t.fail("failed") }
+
+func (t *T) Fatal(args ...any) {
+	t.fail(fmt.Sprint(args...))
+	runtime.Goexit()
+}
+
+func (t *T) Fatalf(format string, args ...any) {
+	t.fail(fmt.Sprintf(format, args...))
+	runtime.Goexit()
+}
+
+func (t *T) FailNow() {
+	t.fail("failed")
+	runtime.Goexit()
+}
+
+func (t *T) Failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.failures) > 0
+}
+
+func (t *T) Skip(args ...any)                 { t.skip(fmt.Sprint(args...)) }
+func (t *T) Skipf(format string, args ...any) { t.skip(fmt.Sprintf(format, args...)) }
+func (t *T) SkipNow()                         { t.skip("skipped") }
+
+func (t *T) skip(text string) {
+	t.mu.Lock()
+	t.skipped = text
+	t.mu.Unlock()
+	runtime.Goexit()
+}
+
+func (t *T) Skipped() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.skipped != ""
+}
+
+func (t *T) Cleanup(do func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cleanups = append(t.cleanups, do)
+}
+
+// Run runs a part of the test on what the test has built.
+func (t *T) Run(name string, part func(t *T)) {
+	t.Logf("=== %s", name)
+	part(t)
+}

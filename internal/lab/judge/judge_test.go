@@ -1,0 +1,144 @@
+package judge
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// outer stands for the testing.T of a test that is judged.
+type outer struct {
+	testing.TB
+	said []string
+}
+
+func (o *outer) Helper()                         {}
+func (o *outer) Error(args ...any)               { o.said = append(o.said, "error: "+fmt.Sprint(args...)) }
+func (o *outer) Skip(args ...any)                { o.said = append(o.said, "skip: "+fmt.Sprint(args...)) }
+func (o *outer) Log(args ...any)                 { o.said = append(o.said, "log: "+fmt.Sprint(args...)) }
+func (o *outer) Logf(format string, args ...any) { o.Log(fmt.Sprintf(format, args...)) }
+
+// told is evidence that the test has.
+type told []string
+
+func (e *told) close() {}
+func (e *told) since(time.Time) (text string) {
+	if len(*e) > 0 {
+		text, *e = (*e)[0], (*e)[1:]
+	}
+	return text
+}
+
+func TestTry(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root reserves the network")
+	}
+	fails := func(t *T) { t.Fatalf("it is %d", 7) }
+	passesAlone := func(t *T) {
+		if !t.alone {
+			t.Error("too late")
+		}
+	}
+	for name, test := range map[string]struct {
+		test     func(*T)
+		evidence told
+		want     string
+	}{
+		"passes":                           {func(*T) {}, told{"a processor was busy"}, ""},
+		"fails on a quiet machine":         {fails, nil, "error: it is 7"},
+		"fails, and alone passes":          {passesAlone, told{"late", ""}, "log: inconclusive: late. What failed:\ntoo late"},
+		"fails also alone, on a quiet one": {fails, told{"late", ""}, "log: inconclusive: late. What failed:\nit is 7\nerror: it is 7"},
+		"is inconclusive also alone": {fails, told{"late", "late again"}, "log: inconclusive: late. What failed:\nit is 7\n" +
+			"skip: inconclusive also alone: late again. What failed:\nit is 7"},
+		"says why it cannot run": {func(t *T) { t.Skip("no root") }, told{"late"}, "skip: no root"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &outer{TB: t}
+			try(o, test.test, &test.evidence, false)
+			said := places.ReplaceAllString(strings.Join(o.said, "\n"), "")
+			if diff := cmp.Diff(test.want, said); diff != "" {
+				t.Errorf("it says (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// places are those of a failure.
+var places = regexp.MustCompile(`\S+\.go:\d+( < \S+\.go:\d+)*: `)
+
+// A failure has its place, what comes after it does not happen, and all is tidied up, the last first.
+func TestAttempt(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root reserves the network")
+	}
+	a := &T{TB: t}
+	var did []string
+	a.run(func(a *T) {
+		a.Cleanup(func() { did = append(did, "first") })
+		a.Cleanup(func() { a.Fatal("while tidying up") })
+		a.Cleanup(func() { did = append(did, "last") })
+		helper(a)
+		did = append(did, "went on")
+	})
+	if diff := cmp.Diff([]string{"last", "first"}, did); diff != "" {
+		t.Errorf("it did (-want +got):\n%s", diff)
+	}
+	if len(a.failures) != 2 || !strings.HasSuffix(a.failures[0], ": wrong") || strings.Count(a.failures[0], "judge_test.go:") != 2 {
+		t.Errorf("it has failed with %q", a.failures)
+	}
+}
+
+func helper(t *T) { t.Fatalf("%s", "wrong") }
+
+// What was late before a test began is no evidence, and of much the first few are told.
+func TestSince(t *testing.T) {
+	began := time.Now()
+	m := &machine{late: []observation{{began.Add(-time.Second), "before"}}}
+	if got := m.since(began); got != "" {
+		t.Errorf("nothing was late, and it says %q", got)
+	}
+	for n := range 7 {
+		m.late = append(m.late, observation{began.Add(time.Duration(n+1) * time.Second), fmt.Sprint(n)})
+	}
+	const want = "after 1.0 s 0; after 2.0 s 1; after 3.0 s 2; after 4.0 s 3; after 5.0 s 4; 2 more"
+	if got := m.since(began); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	for range keep {
+		m.note("again")
+	}
+	if len(m.late) > keep {
+		t.Errorf("%d observations are kept", len(m.late))
+	}
+}
+
+func TestRunDelay(t *testing.T) {
+	if delay, ok := runDelay("/proc/thread-self/schedstat"); !ok || delay < 0 {
+		t.Errorf("%v, %v", delay, ok)
+	}
+	if _, ok := runDelay("/proc/self/comm"); ok {
+		t.Error("a name is taken for a delay")
+	}
+	child := exec.Command("cat")
+	end, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if pids := family(os.Getpid()); !slices.Equal(pids, []int{os.Getpid(), child.Process.Pid}) {
+		t.Errorf("the family of process %d with the child %d is %v", os.Getpid(), child.Process.Pid, pids)
+	}
+	end.Close()
+	if err := child.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,219 @@
+package judge
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// sampleInterval is how often the run delays of all processes of a test are read. Delays within it add up.
+	sampleInterval = 200 * time.Millisecond
+	// changeInterval is how often an address is changed, to see how long the kernel takes.
+	changeInterval = 20 * time.Millisecond
+	// lateMost is how late a board may be: half of the grace of the default heartbeat (election.DefaultGrace), since both
+	// the leader and who waits for it may be.
+	lateMost = 5 * time.Millisecond
+	// testLateMost is how late the test itself may be, whose priority is that of the machine's other work. It bounds
+	// what the test sees of an answer or of a change.
+	testLateMost = 20 * time.Millisecond
+	// keep is how many observations are kept. One a second would fill an hour.
+	keep = 4096
+)
+
+// machine watches the machine while a test of this process runs.
+type machine struct {
+	users int
+	stop  chan struct{}
+
+	mu   sync.Mutex
+	late []observation
+}
+
+type observation struct {
+	at   time.Time
+	text string
+}
+
+var (
+	watching   sync.Mutex
+	theMachine machine
+)
+
+// watch watches the machine until close.
+func watch() evidence {
+	watching.Lock()
+	defer watching.Unlock()
+	if theMachine.users++; theMachine.users == 1 {
+		theMachine.stop = make(chan struct{})
+		go theMachine.sample(theMachine.stop)
+		go theMachine.change(theMachine.stop)
+	}
+	return &theMachine
+}
+
+func (m *machine) close() {
+	watching.Lock()
+	defer watching.Unlock()
+	if m.users--; m.users == 0 {
+		close(m.stop)
+	}
+}
+
+// since says what has been late since a moment: the first few, and how many there were.
+func (m *machine) since(t time.Time) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var texts []string
+	for _, o := range m.late {
+		if o.at.After(t) {
+			texts = append(texts, fmt.Sprintf("after %.1f s %s", o.at.Sub(t).Seconds(), o.text))
+		}
+	}
+	const shown = 5
+	if len(texts) > shown {
+		texts = append(texts[:shown], fmt.Sprintf("%d more", len(texts)-shown))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (m *machine) note(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.late) >= keep {
+		m.late = append(m.late[:0], m.late[keep/2:]...)
+	}
+	m.late = append(m.late, observation{time.Now(), fmt.Sprintf(format, args...)})
+}
+
+// sample notes which threads of this process, or of a process that it has started, have waited for a processor.
+func (m *machine) sample(stop chan struct{}) {
+	tick := time.NewTicker(sampleInterval)
+	defer tick.Stop()
+	former := map[string]time.Duration{}
+	for first := true; ; first = false {
+		now := map[string]time.Duration{}
+		for _, pid := range family(os.Getpid()) {
+			limit := lateMost
+			if pid == os.Getpid() {
+				limit = testLateMost
+			}
+			files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+			for _, f := range files {
+				delay, ok := runDelay(f)
+				if !ok {
+					continue // it has ended
+				}
+				if waited := delay - former[f]; waited > limit && !first {
+					m.note("process %d (%s) waited for a processor for %.1f ms", pid, nameOf(pid), float64(waited)/1e6)
+				}
+				now[f] = delay
+			}
+		}
+		former = now
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// runDelay reads how long a thread has waited for a processor: the second of three numbers, in nanoseconds
+// (Documentation/scheduler/sched-stats.rst of Linux).
+func runDelay(path string) (time.Duration, bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) != 3 {
+		return 0, false
+	}
+	ns, err := strconv.ParseInt(fields[1], 10, 64)
+	return time.Duration(ns), err == nil
+}
+
+func nameOf(pid int) string {
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return strings.TrimSpace(string(name))
+}
+
+// family returns a process and its living descendants.
+func family(root int) []int {
+	children := map[int][]int{}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		// The name is in parentheses and may contain anything. The state and the parent follow it (proc_pid_stat(5)).
+		var state string
+		var parent int
+		if n, _ := fmt.Sscan(string(text[strings.LastIndexByte(string(text), ')')+1:]), &state, &parent); n == 2 {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	all := []int{root}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+// change changes an address in a namespace of its own, and notes when the kernel was slow. One lock of the kernel
+// guards the networks of all namespaces, and is held for long when one of them is taken apart.
+func (m *machine) change(stop chan struct{}) {
+	runtime.LockOSThread() // and never unlocked: the thread, in its namespace, ends with this goroutine
+	ns, err := netns.New()
+	if err != nil {
+		return // without root there is no test that asks for it
+	}
+	defer ns.Close()
+	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return
+	}
+	defer nl.Close()
+	loopback, err := nl.LinkByName("lo")
+	if err != nil {
+		return
+	}
+	address, err := netlink.ParseAddr("10.77.1.1/32")
+	if err != nil {
+		return
+	}
+	// As a board has it; what is measured is the kernel's lock.
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -10)
+	tick := time.NewTicker(changeInterval)
+	defer tick.Stop()
+	for {
+		began := time.Now()
+		err := nl.AddrAdd(loopback, address)
+		if err == nil {
+			err = nl.AddrDel(loopback, address)
+		}
+		if took := time.Since(began); err == nil && took > lateMost {
+			m.note("the kernel took %.1f ms to change an address", float64(took)/1e6)
+		}
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+	}
+}
