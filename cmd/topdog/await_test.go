@@ -182,15 +182,6 @@ func (c *testCluster) twoHoldersAtMost(since time.Time, twoHolders time.Duration
 	}
 }
 
-// clientWaited checks that since a moment the client got its answers without a
-// longer gap than that.
-func (c *testCluster) clientWaited(since time.Time, most time.Duration) {
-	c.t.Helper()
-	if gap := c.asker.Report(since).Longest.Duration(); gap > most {
-		c.t.Errorf("the client waited %.1f ms, more than %.1f: %s", ms(gap), ms(most), c.spans(since))
-	}
-}
-
 // handedOver checks that a board leads because the one before let it.
 func (c *testCluster) handedOver(to *board) {
 	c.t.Helper()

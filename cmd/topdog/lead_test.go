@@ -60,25 +60,6 @@ func TestResignAlone(t *testing.T) {
 	})
 }
 
-func TestPreempt(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 3, settings{"preempt": "true"})
-		low, high := c.board(1), c.board(3)
-		c.start(low, c.board(2))
-		leader := c.agree()
-
-		began := time.Now()
-		high.start()
-		c.untilHolders("the highest asks for the lead", func(h []int) bool { return len(h) == 1 && h[0] == high.Number })
-		c.agreeOn(high, c.boards...)
-		c.twoHoldersAtMost(began, 0)
-		c.handedOver(high)
-		if peace := c.Holders.Since(began).Held(leader.Number); peace < 20*heartbeat {
-			t.Errorf("the highest asked for the lead after %v, sooner than after 20 heartbeats", peace)
-		}
-	})
-}
-
 func TestReload(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 2, nil)
