@@ -125,8 +125,11 @@ func (c *Core) leaderless(reason Reason) {
 	}
 }
 
-// succession is how many boards act before this one when the leader is gone.
+// succession is how many boards act before this one when the leader is gone: none, if they may not lead.
 func (c *Core) succession() int {
+	if c.aloneMayLead() {
+		return 0
+	}
 	return c.roster.Above(c.now, c.rank(), c.predecessor(), c.above)
 }
 

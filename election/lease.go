@@ -151,7 +151,8 @@ func (c *Core) PresignedResign() (m wire.Message, ok bool) {
 const resignSettles = 25 * time.Millisecond
 
 // LeaseExpired tells that the lease of this leader has run out, and that its pre-signed
-// RESIGN was sent. Whatever its rank, it is the last one to claim then.
+// RESIGN was sent. Whatever its rank, it is the last one to claim then. During a pause nobody may
+// claim before it, so it asks at once, as a board does that was suspended.
 func (c *Core) LeaseExpired(now Instant) []Effect {
 	// As enter, but for the doubts: what this board missed is known, and it must not hold
 	// an election, as one that was suspended does, before it has released the address.
@@ -163,7 +164,11 @@ func (c *Core) LeaseExpired(now Instant) []Effect {
 	}
 	c.becomeFollower(wire.Nobody, ReasonLeaseExpired)
 	c.learnOverslept(late)
-	c.postpone(c.listenWindow())
+	if c.aloneMayLead() {
+		c.postpone(resignSettles) // where the pause is over, whoever the RESIGN names claims
+	} else {
+		c.postpone(c.listenWindow())
+	}
 	c.hello = due(c.now + resignSettles) // the RESIGN said that this board has gone
 	return c.effects
 }

@@ -89,6 +89,10 @@ func (c *Core) paused() bool { return c.pause.end.set }
 // pausedOut reports whether this board may not lead because of a pause.
 func (c *Core) pausedOut() bool { return c.paused() && c.pause.leader != c.cfg.ID }
 
+// aloneMayLead reports whether no other board may lead because of a pause. A board that stood still does not know yet
+// that a pause has ended meanwhile, so the time counts.
+func (c *Core) aloneMayLead() bool { return c.pause.end.ahead(c.now) && c.pause.leader == c.cfg.ID }
+
 // beginPause makes a pause, or the end of one, the latest that this board knows of.
 func (c *Core) beginPause(number uint32, leader wire.ID, left time.Duration) {
 	c.pause.number, c.pause.leader, c.pause.end = number, leader, deadline{}
@@ -114,6 +118,9 @@ func (c *Core) pauseChanged() {
 			if c.leader == wire.Nobody {
 				c.postpone(c.successorFirst()) // the leader may have handed over meanwhile, and name others still
 			}
+		}
+		if c.leader == wire.Nobody && c.lastLeader.predecessor == c.cfg.ID && !c.paused() {
+			c.postpone(c.listenWindow()) // others may lead now, and this board has counted on the pause, see LeaseExpired
 		}
 		c.compareRanks()
 	}

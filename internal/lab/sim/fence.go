@@ -13,20 +13,24 @@ import (
 // knows of nobody has a lease without an end, but its kernel removes the address.
 func (b *Board) awaitLeaseEnd() {
 	core := b.core
-	if core == nil || !b.holding || b.fenced {
+	if core == nil || !b.holding || b.fenced && !b.strict() {
 		return
 	}
 	end, ends := core.LeaseEnd()
 	left := election.AddressOutlives
 	if ends {
+		end = max(end, core.OverdueAt()) // with votes the fence closes before
 		left = max(0, b.clock.global(end)-b.sim.now)
 	}
 	freezes := b.freezes
 	b.sim.At(left, func() {
-		if b.core != core || !b.frozen || b.freezes != freezes || !b.holding || b.fenced {
+		if b.core != core || !b.frozen || b.freezes != freezes || !b.holding || b.fenced && !b.strict() {
 			return
 		}
-		if b.fence(true); ends {
+		if !b.fenced {
+			b.fence(true)
+		}
+		if ends {
 			b.fireSwitch()
 		}
 	})

@@ -1,8 +1,12 @@
 package sim_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"topdog/election"
 	"topdog/internal/lab/sim"
@@ -73,6 +77,137 @@ func TestPausedStays(t *testing.T) {
 		if moves := s.lan.Summarise(since).Moves; moves != 0 {
 			t.Errorf("the address moved %d times during a pause", moves)
 		}
+	})
+}
+
+// TestPausedLeaderStandsStill: during a pause the address is back as soon as the leader goes on that stood still for longer
+// than its lease, and has asked, since nobody else may claim. That its switch has spoken for it, or that all others have
+// the higher rank, does not matter.
+func TestPausedLeaderStandsStill(t *testing.T) {
+	for _, algorithm := range []wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmStrict} {
+		for _, h := range []time.Duration{election.MinInterval, interval, election.MaxInterval} {
+			for _, withSwitch := range []bool{false, true} {
+				for _, lowest := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%v/H=%v/switch=%v/lowest=%v", algorithm, h, withSwitch, lowest), func(t *testing.T) {
+						lan := crowd(algorithm, 3, func(cfg *election.Config) {
+							if cfg.Interval = h; algorithm == wire.AlgorithmStrict {
+								cfg.Voters = []wire.ID{1, 2, 3}
+							}
+						})
+						each(lan, func(b *sim.Board) { b.Switch = withSwitch })
+						lan.Run(10*time.Second + 20*h)
+						lead := leading(lan)[0]
+						if lowest {
+							lead.Reprioritise(50, false)
+						}
+						if err := lead.Pause(time.Hour); err != nil {
+							t.Fatal(err)
+						}
+						lan.Run(answeredWithin)
+						pause(lan, []*sim.Board{lead}, 3*h)
+						since := lan.Now()
+						lan.Run(time.Second + 10*h)
+						sum := lan.Summarise(since)
+						t.Logf("nobody has the address for %v", sum.Vacant)
+						// The RESIGN of the switch is sent for 25 ms, and within the grace everybody is asked.
+						most := election.DefaultGrace(h) + 8*time.Millisecond
+						if withSwitch {
+							most += 25 * time.Millisecond
+						}
+						if sum.Vacant > most {
+							t.Errorf("nobody has the address for %v, want %v at most", sum.Vacant, most)
+						}
+						if len(sum.Holders) != 1 || sum.Holders[0] != lead || sum.Moves+int(sum.Doubled) > 0 {
+							t.Errorf("board %v led, and now %v have the address; two had it for %v", lead, labels(sum.Holders), sum.Doubled)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestUnpausedWhileStandingStill: a leader stands still, its switch speaks for it, and the pause is ended about when the leader goes
+// on, which may be told of it or not. It counts on a pause that is over, and makes no second holder.
+func TestUnpausedWhileStandingStill(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		for before := -40 * time.Millisecond; before < 70*time.Millisecond; before += 100 * time.Microsecond {
+			lan := crowd(wire.AlgorithmHeir, 3)
+			each(lan, func(b *sim.Board) { b.Switch = true })
+			lan.Run(5 * time.Second)
+			one, lead := lan.Board("1"), lan.Board("3")
+			if err := one.Pause(time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			lan.Run(answeredWithin)
+			since := lan.Now()
+			lan.At(3*interval-before, func() {
+				if !told {
+					one.Lose(wire.TypePause, 1, lead)
+				}
+				if err := one.Unpause(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			pause(lan, []*sim.Board{lead}, 3*interval)
+			lan.Run(2 * time.Second)
+			if s := lan.Summarise(since); s.Doubled > 0 || len(s.Holders) != 1 {
+				t.Errorf("unpaused %v before the leader goes on, which is told: %v; two hold the address for %v; in the end %v do",
+					before, told, s.Doubled, s.Holders)
+			}
+		}
+	}
+}
+
+// standing adds boards that stand still to other faults, mostly the leader, and for about as long as its lease lasts. It is one at
+// a time: a successor that stands still while it is named is another matter.
+func standing(faults []fault) []fault {
+	return append([]fault{{"stand still", func(s *schedule, b *sim.Board) {
+		if lead := leading(s.lan); len(lead) > 0 && s.rng.IntN(4) > 0 {
+			b = lead[0]
+		}
+		alone := b.Holding() && !b.LeaseEnds() // it knows of nobody, see TestNeverTwoReached
+		if alone || slices.ContainsFunc(s.lan.Boards(), (*sim.Board).Frozen) {
+			return
+		}
+		b.Freeze()
+		s.lan.At(time.Duration(s.rng.Int64N(int64(3*interval))), b.Thaw)
+	}}}, faults...)
+}
+
+// TestPausedStandsStillNeverTwoHolders: boards stand still during pauses, and while these begin and end. A leader that
+// counts on the pause makes no second holder. Nobody hands over, for the same reason.
+func TestPausedStandsStillNeverTwoHolders(t *testing.T) {
+	var sudden []fault
+	for _, f := range clean {
+		if f.name != "stop" && f.name != "resign" {
+			sudden = append(sudden, f)
+		}
+	}
+	faults := standing(standing(standing(pausing(sudden))))
+	rapid.Check(t, func(rt *rapid.T) {
+		v := variant{algorithm: wire.AlgorithmHeir, drift: rapid.Bool().Draw(rt, "drift")}
+		s := newSchedule(rt, rapid.Uint64().Draw(rt, "seed of the wire"), drawn{rt}, v, sim.Wire{Latency: 200 * time.Microsecond})
+		each(s.lan, func(b *sim.Board) { b.Switch, b.Config.Preempt = s.rng.IntN(2) == 0, false })
+		s.misfortune(faults)
+		s.lan.Run(pausesEnd)
+		s.heal()
+		if _, err := agreed(s.lan, s.lan.Boards()); err != nil {
+			rt.Errorf("%v", err)
+		}
+		if d := s.lan.Summarise(0).Doubled; d > 0 {
+			rt.Errorf("two boards held the address for %v", d)
+		}
+	})
+}
+
+// TestPausedStrictNeverTwoHolders is the same for strict, with all its faults, on any wire.
+func TestPausedStrictNeverTwoHolders(t *testing.T) {
+	faults := pausing(standing(harsh))
+	strictSchedules(t, func(t tester, seed uint64, rng, of luck) {
+		s := newStrict(t, seed, rng, harshWire(of))
+		each(s.lan, func(b *sim.Board) { b.Switch = s.rng.IntN(2) == 0 })
+		s.neverTwoHolders(t, faults, pausesEnd)
 	})
 }
 
