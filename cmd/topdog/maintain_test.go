@@ -61,7 +61,8 @@ func TestDrainAndUndrain(t *testing.T) {
 	})
 }
 
-// TestPauseAndUnpause: the leader is killed during a pause, and nobody takes the address until it is over.
+// TestPauseAndUnpause: the leader stands still during a pause until its switch has released the address, and has it back. Then it
+// is killed, and nobody takes the address until the pause is over.
 func TestPauseAndUnpause(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 3, nil)
@@ -77,6 +78,12 @@ func TestPauseAndUnpause(t *testing.T) {
 		if o := leader.topdog("resign"); o.status == 0 || !strings.Contains(o.stderr, "topdog unpause") {
 			t.Errorf("the leader resigns during a pause: %v", o)
 		}
+		leader.signal(syscall.SIGSTOP)
+		c.untilHolders("the switch releases the address", func(h []int) bool { return len(h) == 0 })
+		leader.signal(syscall.SIGCONT)
+		c.agreeOn(leader, c.boards...)
+		leader.untilLogged("dead man's switch has released")
+
 		leader.signal(9)
 		leader.gone()
 		killed := time.Now()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 )
@@ -120,6 +121,48 @@ func TestPausedLeaderTriesAgain(t *testing.T) {
 		pass(time.Second)
 		l.wantHolders(3)
 	})
+}
+
+// TestPausedLeaderFrozen: the switch of a leader whose process stands still during a pause releases the address. It is back
+// when the leader goes on, as soon as the RESIGN of the switch has been heard and everybody was asked.
+func TestPausedLeaderFrozen(t *testing.T) {
+	for _, h := range []time.Duration{100 * time.Millisecond, 10 * time.Second} {
+		t.Run(h.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				slow := func(c *config.Config, _ *fakeBoard) { c.Interval = h }
+				one, _ := l.board(1, slow), l.board(2, slow)
+				var latest func() *fakeDeadman
+				three := l.board(3, func(c *config.Config, b *fakeBoard) {
+					slow(c, b)
+					latest = withSwitch(b)
+				})
+				pass(10*time.Second + 5*h)
+				l.wantHolders(3)
+				if _, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)}); err != nil {
+					t.Fatal(err)
+				}
+				pass(h)
+				frozen := time.Now()
+				three.freeze(3 * h)
+				pass(2 * h)
+				if !latest().Fired() || len(l.holders()) > 0 {
+					t.Fatal("the switch has not released the address")
+				}
+				pass(time.Until(frozen.Add(3 * h)))
+				woken := time.Now()
+				for len(l.holders()) == 0 && time.Since(woken) < 10*h {
+					pass(time.Millisecond)
+				}
+				l.wantHolders(3)
+				most := 40*time.Millisecond + election.DefaultGrace(h)
+				if got := time.Since(woken); got > most {
+					t.Errorf("nobody has the address for %v, want %v at most", got, most)
+				} else {
+					t.Logf("nobody has the address for %v", got)
+				}
+			})
+		})
+	}
 }
 
 // TestNewcomerLearnsOfThePause: a board that boots while the board that alone may lead is gone does not take the address. Its first
