@@ -194,7 +194,8 @@
 //	successorTimeout     H/4, 10 ms to 500 ms           then another board is named, three at most, within successorFirst
 //	successorFirst       H/2                            the others leave the lead to the board that was named
 //	listenWindow         as above                       the board that has resigned is the last one to claim
-//	resignSettles        25 ms                          the pre-signed RESIGN is heard before anything else
+//	resignSettles        25 ms                          the pre-signed RESIGN is heard before anything else. A board that alone
+//	                                                    may lead, because of a pause, asks then
 //
 // Votes (strict).
 //

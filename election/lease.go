@@ -152,7 +152,7 @@ const resignSettles = 25 * time.Millisecond
 
 // LeaseExpired tells that the lease of this leader has run out, and that its pre-signed
 // RESIGN was sent. Whatever its rank, it is the last one to claim then. During a pause nobody may
-// claim before it, so it asks at once, as a board does that was suspended.
+// claim before it, so it asks as soon as the RESIGN was heard, as a board does that was suspended.
 func (c *Core) LeaseExpired(now Instant) []Effect {
 	// As enter, but for the doubts: what this board missed is known, and it must not hold
 	// an election, as one that was suspended does, before it has released the address.
