@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/boottime"
 )
 
 // RateMeter measures at which rate the clock of Now runs, by CLOCK_MONOTONIC_RAW: the same
@@ -51,8 +53,8 @@ func (m *RateMeter) Measure() (off float64, measured bool) {
 
 // readBoth reads both clocks, and reports whether it was at one moment.
 func readBoth() (adjusted, raw time.Duration, together bool) {
-	before := readClock(unix.CLOCK_MONOTONIC)
-	raw = readClock(unix.CLOCK_MONOTONIC_RAW)
-	after := readClock(unix.CLOCK_MONOTONIC)
+	before := boottime.Read(unix.CLOCK_MONOTONIC)
+	raw = boottime.Read(unix.CLOCK_MONOTONIC_RAW)
+	after := boottime.Read(unix.CLOCK_MONOTONIC)
 	return before + (after-before)/2, raw, after-before <= readTogether
 }

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/boottime"
 )
 
 // lease is the time for which the daemon may answer for the addresses, as the daemon, its
@@ -178,7 +180,7 @@ func (l *lease) expire() bool {
 	if _, err := unix.Read(l.timer, count[:]); err != nil {
 		return false // it was set anew meanwhile
 	}
-	now := uint64(readClock(unix.CLOCK_BOOTTIME)) // the timer goes by it; Now may be behind a little
+	now := uint64(boottime.Read(unix.CLOCK_BOOTTIME)) // the timer goes by it; Now may be behind a little
 	if end == leaseFired || end > now {
 		return false // it fired for a lease that is over
 	}

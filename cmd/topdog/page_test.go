@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/boottime"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
@@ -74,6 +75,17 @@ func leaders(pages []*servedPage) (all []*board, told string) {
 	return all, told
 }
 
+// leaseLeft is how long the lease of a leader lasts that answers so.
+func leaseLeft(t testing.TB, text string) time.Duration {
+	t.Helper()
+	_, left, _ := strings.Cut(text, "its lease lasts for another ")
+	d, err := time.ParseDuration(left)
+	if err != nil {
+		t.Fatalf("%q does not say how long the lease lasts", text)
+	}
+	return d
+}
+
 // Exactly one page says that its board leads, and it is the right one, also when the leader changes.
 func TestPageOfTheLeader(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
@@ -85,6 +97,14 @@ func TestPageOfTheLeader(t *testing.T) {
 			if all, told := leaders(pages); len(all) != 1 || all[0] != leader {
 				t.Fatalf("%v lead, %s should:\n%s", all, leader, told)
 			}
+		}
+		// Page and daemon count by one clock, which began with the machine: long before either, and longer ago than any lease lasts.
+		const longest = 2 * heartbeat
+		if up := boottime.Now().Sub(0); up < longest {
+			t.Fatalf("this machine is up for %v: try again later", up)
+		}
+		if code, text := pages[leader.Number-1].get("/leader"); code != http.StatusOK || leaseLeft(t, text) > longest {
+			t.Errorf("%d %s", code, text)
 		}
 		for _, p := range pages {
 			if code, text := p.get("/follower"); (code == http.StatusOK) == (p.board == leader) {

@@ -3,6 +3,8 @@ package console
 import (
 	"sync"
 	"time"
+
+	"topdog/internal/boottime"
 )
 
 // Transitions are the last ones that were published. Each reader of a stream takes them from
@@ -18,7 +20,7 @@ type Transitions struct {
 // published is a transition, and when it happened.
 type published struct {
 	Transition
-	at time.Time
+	at boottime.Instant
 }
 
 // NewTransitions keeps so many. The first one gets the number that follows after.
@@ -32,7 +34,7 @@ func (p *Transitions) Add(t Transition) {
 	defer p.mu.Unlock()
 	p.number++
 	t.Number = p.number
-	p.kept[p.index(t.Number)] = published{t, time.Now().Add(-time.Duration(t.AgeNs))}
+	p.kept[p.index(t.Number)] = published{t, boottime.Now().Add(-time.Duration(t.AgeNs))}
 	close(p.more)
 	p.more = make(chan struct{})
 }
@@ -60,9 +62,10 @@ func (p *Transitions) After(number uint64) (news []Transition, more <-chan struc
 	if pending > min(uint64(len(p.kept)), p.number-p.began) {
 		first, missed = p.number, pending-1
 	}
+	now := boottime.Now()
 	for n := first; n <= p.number; n++ {
 		entry := p.kept[p.index(n)]
-		entry.AgeNs, entry.Missed = int64(time.Since(entry.at)), missed
+		entry.AgeNs, entry.Missed = int64(now.Sub(entry.at)), missed
 		news = append(news, entry.Transition)
 	}
 	return news, p.more

@@ -3,6 +3,8 @@ package console
 import (
 	"math"
 	"time"
+
+	"topdog/internal/boottime"
 )
 
 // Witness is a host of the LAN that is asked by ARP.
@@ -18,14 +20,14 @@ type Witness struct {
 type Status struct {
 	Version    string `json:"version"`    // of the daemon, which may differ from that of the client
 	Transition uint64 `json:"transition"` // number of the last one that is told here; 0 if there was none
-	// AsOfNs is when the daemon has looked, by CLOCK_BOOTTIME of this board: all that ends or began so long from now does so from
+	// AsOf is when the daemon has looked, by CLOCK_BOOTTIME of this board: all that ends or began so long from now does so from
 	// then. Who asks may get what the daemon has told somebody else a moment before.
-	AsOfNs    int64  `json:"as_of_ns"`
-	Group     string `json:"group"`      // name of the group
-	Algorithm string `json:"algorithm"`  // "heir", "bully", …
-	Fanout    string `json:"fanout"`     // how messages to several boards travel: "multicast" or "unicast"
-	ScoreFrom string `json:"score_from"` // what the algorithm "score" compares; "" with the others
-	Interface string `json:"interface"`  // the group's network interface
+	AsOf      boottime.Instant `json:"as_of_ns"`
+	Group     string           `json:"group"`      // name of the group
+	Algorithm string           `json:"algorithm"`  // "heir", "bully", …
+	Fanout    string           `json:"fanout"`     // how messages to several boards travel: "multicast" or "unicast"
+	ScoreFrom string           `json:"score_from"` // what the algorithm "score" compares; "" with the others
+	Interface string           `json:"interface"`  // the group's network interface
 
 	Board       Board    `json:"board"`         // this one
 	Role        string   `json:"role"`          // one of the Role constants

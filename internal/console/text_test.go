@@ -44,7 +44,7 @@ func healthy() Status {
 	self := Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleFollower,
 		Self: true, Following: "192.168.1.13", UpSeconds: new(2*3600.0 + 5*60), SignsWith: "030d726e"}
 	return Status{
-		Version: "0.1.0", Transition: 4, AsOfNs: 86_400_000_000_000, Group: "pihole", Algorithm: "heir", Interface: "eth0",
+		Version: "0.1.0", Transition: 4, AsOf: 86_400_000_000_000, Group: "pihole", Algorithm: "heir", Interface: "eth0",
 		Board: self, Role: RoleFollower, Reason: "heard_leader", ReasonText: "heard the leader", RoleSinceMs: new(2*hourMs + 5*minuteMs),
 		Leader: "192.168.1.13", LeaderName: "pi3", LeaderSinceMs: new(3*dayMs + 4*hourMs), Term: 7,
 		Heir: "192.168.1.12", HeirName: "pi2",

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/boottime"
 )
 
 // drainFile is where it is noted that a board is drained. It is the one file that the daemon writes to the
@@ -123,10 +125,4 @@ func bootID() string {
 }
 
 // awakeSinceBoot reads CLOCK_MONOTONIC, which stands still while the machine is suspended.
-func awakeSinceBoot() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err) // Linux has that clock
-	}
-	return time.Duration(t.Nano())
-}
+func awakeSinceBoot() time.Duration { return boottime.Read(unix.CLOCK_MONOTONIC) }

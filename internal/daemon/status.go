@@ -9,6 +9,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -29,7 +30,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	s := console.Status{
 		Version:     d.version,
 		Transition:  d.console.Published(),
-		AsOfNs:      int64(now),
+		AsOf:        boottime.Instant(now),
 		Group:       d.cfg.Group,
 		Algorithm:   d.cfg.Algorithm.String(),
 		Fanout:      d.cfg.Fanout.String(),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -21,7 +22,9 @@ type fakeDaemon struct {
 	err    error
 	takes  time.Duration // for each answer; it is as of its beginning
 	old    time.Duration // how long before it was asked the daemon has looked
-	began  time.Time     // when the clock of its machine was 0
+	kept   []byte        // what it has told last; it tells it again while it is fresh
+	fresh  time.Duration // for how long that is,
+	lasted time.Duration // unless the lease that it told of ends before
 	asked  int
 }
 
@@ -37,8 +40,7 @@ func leading(lease time.Duration) *fakeDaemon {
 func (d *fakeDaemon) ask(ctx context.Context) ([]byte, error) {
 	d.mu.Lock()
 	d.asked++
-	d.status.AsOfNs = int64(time.Since(d.began) - d.old)
-	text, err := json.Marshal(d.status)
+	text, err := d.tell()
 	takes := d.takes
 	if d.err != nil {
 		text, err = nil, d.err
@@ -52,6 +54,15 @@ func (d *fakeDaemon) ask(ctx context.Context) ([]byte, error) {
 		}
 	}
 	return text, err
+}
+
+// tell makes an answer, or takes that of a moment before. d.mu is held.
+func (d *fakeDaemon) tell() (text []byte, err error) {
+	if looked := boottime.Now().Add(-d.old); d.kept == nil || looked.Sub(d.status.AsOf) >= min(d.fresh, d.lasted) {
+		d.status.AsOf, d.lasted = looked, time.Duration(d.status.LeaseEndsInNs)
+		d.kept, err = json.Marshal(d.status)
+	}
+	return d.kept, err
 }
 
 // set changes what it answers from now on.
@@ -92,9 +103,7 @@ func quiet() *logrus.Entry {
 // newTestPage is a page of a daemon that it follows.
 func newTestPage(t testing.TB, d *fakeDaemon) *page {
 	t.Helper()
-	began := time.Now()
-	d.set(func(d *fakeDaemon) { d.began = began })
-	p, err := newPage(t.Context(), d.ask, func() time.Duration { return time.Since(began) }, Options{Log: quiet()})
+	p, err := newPage(t.Context(), d.ask, Options{Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}

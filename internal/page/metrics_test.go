@@ -170,8 +170,7 @@ func TestServeMetrics(t *testing.T) {
 		"topdog_up 0\n": func(context.Context) ([]byte, error) { return nil, errors.New("no daemon") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			began := time.Now()
-			p, err := newPage(t.Context(), ask, func() time.Duration { return time.Since(began) }, Options{})
+			p, err := newPage(t.Context(), ask, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -25,12 +26,13 @@ type sample struct {
 func (p *page) sample(ctx context.Context) *sample {
 	s := &sample{leaseValid: p.source.leads(ctx).yes}
 	a, err := p.source.shown(ctx)
-	s.watching = p.clock()
+	now := boottime.Now()
+	s.watching = now.Sub(p.began)
 	if err != nil {
 		return s
 	}
 	if status, err := a.status(); err == nil {
-		s.status, s.age = status, s.watching-a.asked
+		s.status, s.age = status, now.Sub(a.asked)
 	}
 	return s
 }

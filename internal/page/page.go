@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
+	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/internal/web"
 )
@@ -29,8 +29,7 @@ const hostHint = "use the address, the name of the board, or a name of page_host
 // Run serves the page until ctx ends, which is no error. It waits for a daemon that is not there, and for a
 // port or an address that is not there.
 func Run(ctx context.Context, client *console.Client, o Options) error {
-	began := boottime()
-	p, err := newPage(ctx, client.StatusText, func() time.Duration { return boottime() - began }, o)
+	p, err := newPage(ctx, client.StatusText, o)
 	if err != nil {
 		return err
 	}
@@ -51,8 +50,8 @@ type page struct {
 	assets  *web.Assets
 	source  *source
 	events  *events
-	clock   func() time.Duration // since this process began
-	changed chan struct{}        // the leader has changed
+	began   boottime.Instant // when this process did
+	changed chan struct{}    // the leader has changed
 
 	mu      sync.Mutex
 	history *history
@@ -60,24 +59,20 @@ type page struct {
 	place   place
 }
 
-// boottime is the clock of the daemon's leases (CLOCK_BOOTTIME). It goes on while the machine is suspended.
-func boottime() time.Duration {
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // there has been one since Linux 2.6.39
-	return time.Duration(now.Nano())
-}
-
-func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), clock func() time.Duration, o Options) (*page, error) {
+func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o Options) (*page, error) {
 	assets, err := newAssets()
 	if err != nil {
 		return nil, err
 	}
 	p := &page{
-		Options: o, assets: assets, source: newSource(ctx, ask, clock), events: newEvents(), history: newHistory(),
-		clock: clock, changed: make(chan struct{}, 1),
+		Options: o, assets: assets, source: newSource(ctx, ask), events: newEvents(), history: newHistory(),
+		began: boottime.Now(), changed: make(chan struct{}, 1),
 	}
 	return p, nil
 }
+
+// watched is for how long this process has been there, which is what the history counts by.
+func (p *page) watched() time.Duration { return boottime.Now().Sub(p.began) }
 
 // server serves the page on whatever port.
 func (p *page) server() *web.Server {
@@ -101,7 +96,7 @@ func (p *page) heard(t console.Transition) error {
 	p.events.heard(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.heard(p.clock(), &t)
+	p.history.heard(p.watched(), &t)
 	p.tell(&t)
 	p.place.heard(&t)
 	p.place.tell(p.Log)
@@ -145,7 +140,7 @@ func (p *page) lookBack(ctx context.Context) {
 		}
 		if status, err := a.status(); err == nil {
 			p.mu.Lock()
-			p.history.told(a.asked, status)
+			p.history.told(a.asked.Sub(p.began), status)
 			p.place.own = status.Board.Address
 			p.place.tell(p.Log)
 			p.mu.Unlock()

@@ -55,7 +55,7 @@ func (p *page) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 // serveHistory tells what was seen since this process began.
 func (p *page) serveHistory(w http.ResponseWriter, _ *http.Request) error {
 	p.mu.Lock()
-	told := p.history.since(p.clock())
+	told := p.history.since(p.watched())
 	p.mu.Unlock()
 	return web.WriteJSON(w, http.StatusOK, told)
 }

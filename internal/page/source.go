@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/internal/web"
 )
@@ -32,28 +33,27 @@ type answer struct {
 	text   []byte // the JSON, as the daemon has written it
 	tag    string // changes with the text
 	err    error
-	asked  time.Duration // when the request was sent, by source.clock
-	after  uint64        // source.events then
+	asked  boottime.Instant // when the request was sent
+	after  uint64           // source.events then
 	status func() (*console.Status, error)
 }
 
 // source asks the daemon for its status, for everybody who wants to know. There is one request at a time.
 // All who ask meanwhile wait for its answer, and it serves those who come soon after.
 type source struct {
-	ask   func(context.Context) ([]byte, error)
-	clock func() time.Duration
-	ctx   context.Context // of all requests
+	ask func(context.Context) ([]byte, error)
+	ctx context.Context // of all requests
 
 	mu     sync.Mutex
 	last   console.Transition // the last of the stream
 	events uint64             // how often something has happened. What was asked before the last time is out of date
 	newest *answer            // nil before the first
 	flight chan struct{}      // closed when the request in progress is over; nil if there is none
-	sent   time.Duration      // when the last request was
+	sent   boottime.Instant   // when the last request was
 }
 
-func newSource(ctx context.Context, ask func(context.Context) ([]byte, error), clock func() time.Duration) *source {
-	return &source{ask: ask, clock: clock, ctx: ctx, sent: -requestGap, last: console.Transition{Event: console.EventDaemonGone}}
+func newSource(ctx context.Context, ask func(context.Context) ([]byte, error)) *source {
+	return &source{ask: ask, ctx: ctx, sent: boottime.Now().Add(-requestGap), last: console.Transition{Event: console.EventDaemonGone}}
 }
 
 // heard takes in what has happened.
@@ -74,7 +74,7 @@ func (s *source) now() console.Transition {
 
 // shown returns a status that is fresh enough to be shown.
 func (s *source) shown(ctx context.Context) (*answer, error) {
-	return s.until(ctx, shownWithin, func(a *answer) bool { return s.clock()-a.asked <= fresh })
+	return s.until(ctx, shownWithin, func(a *answer) bool { return boottime.Now().Sub(a.asked) <= fresh })
 }
 
 // until returns the first answer that is good, and not older than the last thing that has happened. It asks
@@ -90,7 +90,7 @@ func (s *source) until(ctx context.Context, within time.Duration, good func(*ans
 		}
 		if s.flight == nil {
 			s.flight = make(chan struct{})
-			go s.fly(requestGap - (s.clock() - s.sent))
+			go s.fly(requestGap - boottime.Now().Sub(s.sent))
 		}
 		landed := s.flight
 		s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *source) fly(pause time.Duration) {
 		<-time.After(pause)
 	}
 	s.mu.Lock()
-	s.sent = s.clock()
+	s.sent = boottime.Now()
 	a := &answer{asked: s.sent, after: s.events}
 	s.mu.Unlock()
 

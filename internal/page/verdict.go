@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -34,10 +35,8 @@ func (s *source) leads(ctx context.Context) verdict {
 	if v, known := s.letGo(); known {
 		return v
 	}
-	began := s.clock()
-	a, err := s.until(ctx, leaderWithin, func(a *answer) bool {
-		return a.asked >= began || s.clock()-a.asked <= leaderFresh && a.lease(s.clock()) > 0
-	})
+	began := boottime.Now()
+	a, err := s.until(ctx, leaderWithin, func(a *answer) bool { return a.settles(began) })
 	if err != nil {
 		return no("it is not known whether this board leads: %v", err)
 	}
@@ -51,7 +50,7 @@ func (s *source) leads(ctx context.Context) verdict {
 	if v, known := s.letGo(); known {
 		return v
 	}
-	left := a.lease(s.clock())
+	left := a.lease(boottime.Now())
 	switch {
 	case left <= 0:
 		return no("%s leads, but its lease is over", status.Board.Name)
@@ -77,8 +76,19 @@ func doesNotLead(name, role string) string {
 	return name + " does not lead: its role is " + role
 }
 
+// settles reports whether an answer tells who leads at present, if that is asked at a moment. A lease that has ended
+// since the daemon looked may have been extended, so the daemon is asked again.
+func (a *answer) settles(asked boottime.Instant) bool {
+	now := boottime.Now()
+	if a.lease(now) > 0 {
+		return a.asked >= asked || now.Sub(a.asked) <= leaderFresh
+	}
+	status, err := a.status()
+	return a.asked >= asked && (err != nil || !status.Leads() || status.LeaseEndsInNs == 0)
+}
+
 // lease is how long this board may answer for the address from a moment on.
-func (a *answer) lease(now time.Duration) time.Duration {
+func (a *answer) lease(now boottime.Instant) time.Duration {
 	status, err := a.status()
 	switch {
 	case err != nil || !status.Leads():
@@ -86,7 +96,7 @@ func (a *answer) lease(now time.Duration) time.Duration {
 	case status.LeaseEndsInNs == console.NoLeaseEnd:
 		return time.Duration(console.NoLeaseEnd)
 	}
-	return time.Duration(status.AsOfNs+status.LeaseEndsInNs) - now
+	return status.AsOf.Add(time.Duration(status.LeaseEndsInNs)).Sub(now)
 }
 
 // follows tells whether this board follows a live leader.

@@ -34,8 +34,22 @@ func beat(ctx context.Context, d *fakeDaemon, frozen <-chan struct{}) {
 	}
 }
 
-// A leader leads at every instant, whoever asks how often, and the daemon is asked at most 20 times a
-// second. When it is frozen, it leads as long as its lease and no longer.
+// othersAsk has the daemon tell what it has told somebody else up to 100 ms before.
+func othersAsk(ctx context.Context, d *fakeDaemon) {
+	for ctx.Err() == nil {
+		d.set(func(d *fakeDaemon) {
+			d.fresh = 100 * time.Millisecond
+			_, _ = d.tell()
+		})
+		select {
+		case <-time.After(7 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// A leader leads at every instant, whoever asks how often, and whoever else asks the daemon; which is asked at most 20
+// times a second. When it is frozen, it leads as long as its lease and no longer.
 func TestLeads(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 77 * time.Millisecond, time.Millisecond} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -46,6 +60,7 @@ func TestLeads(t *testing.T) {
 				s := newTestPage(t, d).source
 				frozen := make(chan struct{})
 				go beat(ctx, d, frozen)
+				go othersAsk(ctx, d)
 				time.Sleep(interval / 3)
 				before, length := d.asks(), 20*time.Second
 				for began := time.Now(); time.Since(began) < length; time.Sleep(every) {

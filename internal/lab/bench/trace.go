@@ -12,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"topdog/internal/boottime"
 	"topdog/internal/console"
 )
 
@@ -31,13 +30,7 @@ type clockPair struct {
 	ns   int64
 }
 
-func readClocks() (clockPair, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return clockPair{}, fmt.Errorf("read the clock of the kernel: %w", err)
-	}
-	return clockPair{time.Now(), ts.Nano()}, nil
-}
+func readClocks() clockPair { return clockPair{time.Now(), int64(boottime.Now())} }
 
 // kernel converts a time of this process.
 func (c clockPair) kernel(t time.Time) int64 { return c.ns + t.Sub(c.here).Nanoseconds() }
@@ -108,10 +101,7 @@ func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) 
 	if err := t.awaitTakeover(ctx); err != nil {
 		return nil, err
 	}
-	clocks, err := readClocks()
-	if err != nil {
-		return nil, err
-	}
+	clocks := readClocks()
 	gap := t.asker.Report(faultAt).Longest
 	if gap.After == 0 {
 		return nil, errors.New("nobody took over")
