@@ -186,6 +186,7 @@ func (s *Server) writeStatus(ctx context.Context) (m made, err error) {
 	status.fill()
 	m.first = status.Snapshot()
 	m.first.Status = nil
+	m.lease = time.Duration(status.LeaseEndsInNs)
 	m.text, err = encode(&status)
 	return m, err
 }

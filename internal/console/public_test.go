@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/boottime"
 )
 
 // enterable has all users reach the sockets of a server. It skips the test if there can be no other user.
@@ -235,7 +238,39 @@ func TestStopEndsThoseWhoWait(t *testing.T) {
 	}
 }
 
-// However many ask, the backend is asked ten times a second, and again when something has happened.
+// A leader is told to nobody with a lease that is over: it has extended it meanwhile. That does not have the backend asked
+// for everybody who asks.
+func TestLeaseInASharedStatus(t *testing.T) {
+	const beat, lease = 100 * time.Millisecond, 105 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		asked, began := 0, time.Now()
+		s := NewServer("unused", fake{status: func(context.Context) (Status, error) {
+			asked++
+			return Status{AsOf: boottime.Now(), LeaseEndsInNs: int64(lease - time.Since(began)%beat)}, nil
+		}})
+		<-time.After(beat * 9 / 10) // the first lease to be told of has less than a beat
+		const length = 10 * time.Second
+		for since := time.Now(); time.Since(since) < length; <-time.After(time.Millisecond) {
+			m, err := s.statuses.get(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told Status
+			if err := json.Unmarshal(m.text, &told); err != nil {
+				t.Fatal(err)
+			}
+			if left := told.AsOf.Add(time.Duration(told.LeaseEndsInNs)).Sub(boottime.Now()); left <= 0 {
+				t.Fatalf("%v after the first question it has told of a lease that is over since %v", time.Since(since), -left)
+			}
+		}
+		if most := int(length/beat) + 2; asked > most {
+			t.Errorf("asked %d times in %v, want %d at most", asked, length, most)
+		}
+		time.Sleep(time.Second) // until the text is forgotten
+	})
+}
+
+// However many ask, the backend is asked ten times a second, and again when something has happened or a lease is over.
 func TestStatusIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -252,8 +287,8 @@ func TestStatusIsShared(t *testing.T) {
 			all.Go(func() {
 				for time.Since(began) < time.Second {
 					m, err := s.statuses.get(t.Context())
-					if err != nil || time.Since(m.asked) > 101*time.Millisecond {
-						t.Errorf("%v old: %v", time.Since(m.asked), err)
+					if err != nil || boottime.Now().Sub(m.asked) > 101*time.Millisecond {
+						t.Errorf("%v old: %v", boottime.Now().Sub(m.asked), err)
 					}
 					<-time.After(time.Millisecond)
 				}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"topdog/internal/boottime"
 )
 
 // shared is a text that many may ask for at once. It is made for all of them together.
@@ -30,16 +32,24 @@ type made struct {
 	first Transition // of a status: the first line of a stream that begins with it, without the status
 	err   error
 
-	asked time.Time // when it was asked for
-	news  uint64    // then
+	asked boottime.Instant // when it was asked for
+	news  uint64           // then
+	lease time.Duration    // of a status: how long the lease in it lasts; 0 for no lease
+}
+
+// serves reports whether it can be told to somebody who asks at a moment for a text that is so old at most. A leader extends its
+// lease all the time, and must not be told to have none.
+func (m *made) serves(asked boottime.Instant, fresh time.Duration) bool {
+	age := asked.Sub(m.asked)
+	return age <= fresh && (m.lease == 0 || age < m.lease)
 }
 
 // get returns a text that is fresh: nothing has happened since, or it was asked for by this call or a later one.
 func (s *shared) get(ctx context.Context) (*made, error) {
-	arrived := time.Now()
+	arrived := boottime.Now()
 	for {
 		s.mu.Lock()
-		if m := s.newest; m != nil && (!m.asked.Before(arrived) || m.err == nil && m.news == s.news() && time.Since(m.asked) <= s.fresh) {
+		if m := s.newest; m != nil && (m.asked >= arrived || m.err == nil && m.news == s.news() && m.serves(boottime.Now(), s.fresh)) {
 			s.mu.Unlock()
 			return m, m.err
 		}
@@ -68,9 +78,9 @@ func (s *shared) fly(pause time.Duration) {
 		case <-ctx.Done():
 		}
 	}
-	began, news := time.Now(), s.news()
+	began, asked, news := time.Now(), boottime.Now(), s.news()
 	m, err := s.write(ctx)
-	m.asked, m.news, m.err = began, news, late(err, s.limit)
+	m.asked, m.news, m.err = asked, news, late(err, s.limit)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
