@@ -103,7 +103,7 @@ func TestStatusOfAlgorithms(t *testing.T) {
 			}
 			return cmp.Diff(map[string]uint32{"pi1": 99, "pi2": 98}, scores)
 		})
-		for _, want := range []string{"algorithm score (detector nfd-e, fanout unicast)", "SCORE", "score from command", " 99 ", " 98 "} {
+		for _, want := range []string{"algorithm score (detector nfd-e, fanout unicast, score from command)", "SCORE", " 99 ", " 98 "} {
 			if o := b.topdog("status"); !strings.Contains(unwrapped(o.stdout), want) {
 				t.Errorf("the text does not show %q:\n%s", want, o.stdout)
 			}

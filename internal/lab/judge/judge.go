@@ -18,10 +18,15 @@ type T struct {
 	alone bool
 
 	mu       sync.Mutex
-	failures []string
+	failures []failure
 	skipped  string
 	cleanups []func()
 }
+
+// failure is what failed, and where: the line of the test, and that of the function which found it.
+type failure struct{ place, text string }
+
+func (f failure) String() string { return f.place + ": " + f.text }
 
 // Run runs a test that uses network namespaces, in parallel with others.
 func Run(t *testing.T, test func(t *T)) {
@@ -66,12 +71,14 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool) {
 		first.report()
 		return
 	}
-	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, strings.Join(first.failures, "\n"))
+	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, first.told())
 	second := &T{TB: t, alone: true}
 	began = second.run(test)
-	if late = e.since(began); len(second.failures) > 0 && late != "" {
-		second.skipped = fmt.Sprintf("%s also alone: %s. What failed:\n%s", Inconclusive, late, strings.Join(second.failures, "\n"))
-		second.failures = nil
+	if len(second.failures) > 0 && second.failures[0].place != first.failures[0].place {
+		if late = e.since(began); late != "" {
+			second.skipped = fmt.Sprintf("%s also alone: %s. What failed:\n%s", Inconclusive, late, second.told())
+			second.failures = nil
+		}
 	}
 	second.report()
 }
@@ -115,15 +122,24 @@ func (t *T) cleanUp() {
 // report has the testing.T say how it was.
 func (t *T) report() {
 	t.TB.Helper()
-	for _, text := range t.failures {
-		t.TB.Error(text)
+	for _, f := range t.failures {
+		t.TB.Error(f)
 	}
 	if len(t.failures) == 0 && t.skipped != "" {
 		t.TB.Skip(t.skipped)
 	}
 }
 
-// fail keeps a failure with its place: the line of the test, and that of the function which found it.
+// told is everything that failed.
+func (t *T) told() string {
+	var lines []string
+	for _, f := range t.failures {
+		lines = append(lines, f.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fail keeps a failure with its place.
 func (t *T) fail(text string) {
 	var places []string
 	callers := make([]uintptr, 32)
@@ -136,7 +152,7 @@ func (t *T) fail(text string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.failures = append(t.failures, strings.Join(places, " < ")+": "+text)
+	t.failures = append(t.failures, failure{strings.Join(places, " < "), text})
 }
 
 func (t *T) Error(args ...any)                 { t.fail(fmt.Sprint(args...)) }

@@ -46,6 +46,11 @@ func TestTry(t *testing.T) {
 			t.Error("too late")
 		}
 	}
+	failsElsewhere := func(t *T) {
+		if passesAlone(t); t.alone {
+			t.Error("much too late")
+		}
+	}
 	for name, test := range map[string]struct {
 		test     func(*T)
 		evidence told
@@ -55,8 +60,9 @@ func TestTry(t *testing.T) {
 		"fails on a quiet machine":         {fails, nil, "error: it is 7"},
 		"fails, and alone passes":          {passesAlone, told{"late", ""}, "log: inconclusive: late. What failed:\ntoo late"},
 		"fails also alone, on a quiet one": {fails, told{"late", ""}, "log: inconclusive: late. What failed:\nit is 7\nerror: it is 7"},
-		"is inconclusive also alone": {fails, told{"late", "late again"}, "log: inconclusive: late. What failed:\nit is 7\n" +
-			"skip: inconclusive also alone: late again. What failed:\nit is 7"},
+		"fails twice at one place":         {fails, told{"late", "late again"}, "log: inconclusive: late. What failed:\nit is 7\nerror: it is 7"},
+		"is inconclusive also alone": {failsElsewhere, told{"late", "late again"}, "log: inconclusive: late. What failed:\ntoo late\n" +
+			"skip: inconclusive also alone: late again. What failed:\nmuch too late"},
 		"says why it cannot run": {func(t *T) { t.Skip("no root") }, told{"late"}, "skip: no root"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +96,7 @@ func TestAttempt(t *testing.T) {
 	if diff := cmp.Diff([]string{"last", "first"}, did); diff != "" {
 		t.Errorf("it did (-want +got):\n%s", diff)
 	}
-	if len(a.failures) != 2 || !strings.HasSuffix(a.failures[0], ": wrong") || strings.Count(a.failures[0], "judge_test.go:") != 2 {
+	if len(a.failures) != 2 || a.failures[0].text != "wrong" || strings.Count(a.failures[0].place, "judge_test.go:") != 2 {
 		t.Errorf("it has failed with %q", a.failures)
 	}
 }
