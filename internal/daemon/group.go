@@ -166,7 +166,8 @@ func (g *group) open(t Transport, local netip.Addr) {
 	})
 }
 
-// close closes the sockets, and waits for their readers.
+// close closes the sockets, and waits for their readers. What they have read and the loop has not handled goes with them,
+// as what still waits in the sockets does: so nothing is ever received without a transport.
 func (g *group) close() {
 	if g.transport == nil {
 		return
@@ -174,6 +175,9 @@ func (g *group) close() {
 	g.reporter.failed("close the sockets", g.transport.Close())
 	g.readers.Wait()
 	g.transport = nil
+	for len(g.inbox) > 0 {
+		g.recycle(<-g.inbox)
+	}
 }
 
 // setPeers replaces the boards that are spoken to by unicast as well.

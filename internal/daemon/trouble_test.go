@@ -356,3 +356,29 @@ func TestNumberedOut(t *testing.T) {
 		}
 	})
 }
+
+// TestAddressGoesWhilePacketsWait has the board's own address go, as with DHCP, while packets that came for it wait to be handled.
+func TestAddressGoesWhilePacketsWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, _ := l.three()
+		one.tasks.post(func() {
+			<-time.After(300 * time.Millisecond) // the leader's heartbeats come meanwhile
+			if len(one.group.inbox) == 0 {
+				t.Error("no packet waits, so this test tests nothing")
+			}
+			gone := one.state
+			gone.Link.Addrs = nil
+			one.linkChanged(gone)
+		})
+		pass(time.Second)
+		if s := one.mustStatus(t); s.Role != console.RoleIsolated {
+			t.Errorf("without an address it is the %s", s.Role)
+		}
+		one.change(func(*netio.Snapshot) {}) // it is back
+		pass(time.Second)
+		l.wantHolders(3)
+		if s := one.mustStatus(t); s.Leader != "10.0.0.3" {
+			t.Errorf("it follows %q", s.Leader)
+		}
+	})
+}
