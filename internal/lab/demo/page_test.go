@@ -21,7 +21,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/demopage"
-	"topdog/internal/lab/netns"
+	judged "topdog/internal/lab/judge"
 	"topdog/internal/lab/webpage"
 	"topdog/wire"
 )
@@ -29,40 +29,42 @@ import (
 // TestSplit: each part has a leader, the client is answered on its own part, and one is left when
 // the LAN is one again.
 func TestSplit(t *testing.T) {
+	t.Parallel()
 	for _, with := range []bool{true, false} {
 		t.Run(fmt.Sprintf("the leader is with the client: %t", with), func(t *testing.T) {
-			t.Parallel()
-			g, leader := newTestGroup(t, 5)
-			var apart, rest []int
-			for _, b := range g.boards {
-				if b != leader && len(apart) < 2 {
-					apart = append(apart, b.number)
+			judged.RunOnLoopback(t, func(t *judged.T) {
+				g, leader := newTestGroup(t, 5)
+				var apart, rest []int
+				for _, b := range g.boards {
+					if b != leader && len(apart) < 2 {
+						apart = append(apart, b.number)
+					}
 				}
-			}
-			if !with {
-				apart[0] = leader.number
-			}
-			for _, b := range g.boards {
-				if !slices.Contains(apart, b.number) {
-					rest = append(rest, b.number)
+				if !with {
+					apart[0] = leader.number
 				}
-			}
-			act(t, g, demopage.Action{Verb: demopage.Split, Apart: apart})
-			both := func(holders []int) bool {
-				return len(holders) == 2 && slices.Contains(apart, holders[0]) != slices.Contains(apart, holders[1])
-			}
-			if err := g.lan.holders().WaitFor(testContext(t), both); err != nil {
-				t.Fatal(err)
-			}
-			n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return slices.Contains(rest, n) })
-			if err != nil || with && n != leader.number {
-				t.Errorf("%d answers on the client's part %v: %v", n, rest, err)
-			}
-			act(t, g, demopage.Action{Verb: demopage.Heal})
-			awaitLeader(t, g, func(*board) bool { return true })
-			if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 1 }); err != nil {
-				t.Error(err)
-			}
+				for _, b := range g.boards {
+					if !slices.Contains(apart, b.number) {
+						rest = append(rest, b.number)
+					}
+				}
+				act(t, g, demopage.Action{Verb: demopage.Split, Apart: apart})
+				both := func(holders []int) bool {
+					return len(holders) == 2 && slices.Contains(apart, holders[0]) != slices.Contains(apart, holders[1])
+				}
+				if err := g.lan.holders().WaitFor(testContext(t), both); err != nil {
+					t.Fatal(err)
+				}
+				n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return slices.Contains(rest, n) })
+				if err != nil || with && n != leader.number {
+					t.Errorf("%d answers on the client's part %v: %v", n, rest, err)
+				}
+				act(t, g, demopage.Action{Verb: demopage.Heal})
+				awaitLeader(t, g, func(*board) bool { return true })
+				if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 1 }); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
@@ -88,16 +90,18 @@ func TestLoss(t *testing.T) {
 
 // TestLossOfAll: boards that lose packets say how many, and a healed LAN loses none.
 func TestLossOfAll(t *testing.T) {
-	g, _ := newTestGroup(t, 2)
-	percent := 40
-	act(t, g, demopage.Action{Verb: demopage.Loss, Percent: &percent})
-	if got := newPageSource(g).document().LossPercent; got != percent || g.lan.(*loopback).loss.parts.Load() != 400_000 {
-		t.Errorf("the boards lose %d %%", got)
-	}
-	act(t, g, demopage.Action{Verb: demopage.Heal})
-	if got := newPageSource(g).document().LossPercent; got != 0 || g.lan.(*loopback).loss.parts.Load() != 0 {
-		t.Errorf("the healed boards lose %d %%", got)
-	}
+	judged.RunOnLoopback(t, func(t *judged.T) {
+		g, _ := newTestGroup(t, 2)
+		percent := 40
+		act(t, g, demopage.Action{Verb: demopage.Loss, Percent: &percent})
+		if got := newPageSource(g).document().LossPercent; got != percent || g.lan.(*loopback).loss.parts.Load() != 400_000 {
+			t.Errorf("the boards lose %d %%", got)
+		}
+		act(t, g, demopage.Action{Verb: demopage.Heal})
+		if got := newPageSource(g).document().LossPercent; got != 0 || g.lan.(*loopback).loss.parts.Load() != 0 {
+			t.Errorf("the healed boards lose %d %%", got)
+		}
+	})
 }
 
 // TestLacks: what cannot be done to a board is said in words.
@@ -152,74 +156,78 @@ func TestQueue(t *testing.T) {
 
 // TestTakeover: the messages of a takeover are there from all boards that are left, in order.
 func TestTakeover(t *testing.T) {
-	g, old := newTestGroup(t, 4)
-	s := newPageSource(g)
-	s.takeovers.look(testContext(t))
-	first := s.takeovers.current()
-	if first.Leader != old.number || first.OldLeader != 0 {
-		t.Errorf("the first leader is %d, and the document says %d after %d", old.number, first.Leader, first.OldLeader)
-	}
-	began := s.at(time.Now())
-	act(t, g, demopage.Action{Verb: demopage.PowerOff, Board: old.number})
-	ended := s.at(time.Now())
-	leader := awaitLeader(t, g, func(b *board) bool { return b != old })
-	s.takeovers.look(testContext(t))
-	got := s.takeovers.current()
-	if got.Leader != leader.number || got.OldLeader != old.number || got.Reason != "nobody_answered" || got.Number <= first.Number {
-		t.Errorf("%s leads after %s, and the document says %d after %d (%s)", leader.name, old.name, got.Leader, got.OldLeader, got.Reason)
-	}
-	if got.Action != demopage.PowerOff || got.Board != old.number || got.ActedNs == nil || len(got.SilentNs) != 2 {
-		t.Fatalf("the cause is %s of %d, the silence %v", got.Action, got.Board, got.SilentNs)
-	}
-	// A board that is being switched off may still say a heartbeat, so the last one may be later than the action.
-	if *got.ActedNs < began || *got.ActedNs > ended || got.SilentNs[1] > got.ToNs+int64(time.Second) || got.SilentNs[0] > got.SilentNs[1] {
-		t.Errorf("from %d to %d, acted at %d, which lasted from %d to %d, silent %v", got.FromNs, got.ToNs, *got.ActedNs, began, ended, got.SilentNs)
-	}
-	boards := map[int]bool{}
-	leads, acquired := false, false
-	last := got.FromNs - int64(besides)
-	for _, step := range got.Steps {
-		if step.AtNs < last {
-			t.Errorf("%+v is before the step before", step)
+	judged.RunOnLoopback(t, func(t *judged.T) {
+		g, old := newTestGroup(t, 4)
+		s := newPageSource(g)
+		s.takeovers.look(testContext(t))
+		first := s.takeovers.current()
+		if first.Leader != old.number || first.OldLeader != 0 {
+			t.Errorf("the first leader is %d, and the document says %d after %d", old.number, first.Leader, first.OldLeader)
 		}
-		last = step.AtNs
-		boards[step.Board] = true
-		if step.Board == leader.number && step.Role == console.RoleLeader {
-			leads = true
-			if got.FromNs > step.AtNs {
-				t.Errorf("the last heartbeat was at %d, after %s rose at %d", got.FromNs, leader.name, step.AtNs)
+		began := s.at(time.Now())
+		act(t, g, demopage.Action{Verb: demopage.PowerOff, Board: old.number})
+		ended := s.at(time.Now())
+		leader := awaitLeader(t, g, func(b *board) bool { return b != old })
+		s.takeovers.look(testContext(t))
+		got := s.takeovers.current()
+		if got.Leader != leader.number || got.OldLeader != old.number || got.Reason != "nobody_answered" || got.Number <= first.Number {
+			t.Errorf("%s leads after %s, and the document says %d after %d (%s)", leader.name, old.name, got.Leader, got.OldLeader, got.Reason)
+		}
+		if got.Action != demopage.PowerOff || got.Board != old.number || got.ActedNs == nil || len(got.SilentNs) != 2 {
+			t.Fatalf("the cause is %s of %d, the silence %v", got.Action, got.Board, got.SilentNs)
+		}
+		// A board that is being switched off may still say a heartbeat, so the last one may be later than the action.
+		if *got.ActedNs < began || *got.ActedNs > ended || got.SilentNs[1] > got.ToNs+int64(time.Second) || got.SilentNs[0] > got.SilentNs[1] {
+			t.Errorf("from %d to %d, acted at %d, which lasted from %d to %d, silent %v", got.FromNs, got.ToNs, *got.ActedNs, began, ended, got.SilentNs)
+		}
+		boards := map[int]bool{}
+		leads, acquired := false, false
+		last := got.FromNs - int64(besides)
+		for _, step := range got.Steps {
+			if step.AtNs < last {
+				t.Errorf("%+v is before the step before", step)
 			}
+			last = step.AtNs
+			boards[step.Board] = true
+			if step.Board == leader.number && step.Role == console.RoleLeader {
+				leads = true
+				if got.FromNs > step.AtNs {
+					t.Errorf("the last heartbeat was at %d, after %s rose at %d", got.FromNs, leader.name, step.AtNs)
+				}
+			}
+			acquired = acquired || step.Board == leader.number && step.Step == console.StepAcquireEnded
 		}
-		acquired = acquired || step.Board == leader.number && step.Step == console.StepAcquireEnded
-	}
-	if len(boards) != 3 || boards[old.number] || !leads || !acquired {
-		t.Errorf("the boards of the steps are %v; leads %t, acquired %t", boards, leads, acquired)
-	}
+		if len(boards) != 3 || boards[old.number] || !leads || !acquired {
+			t.Errorf("the boards of the steps are %v; leads %t, acquired %t", boards, leads, acquired)
+		}
+	})
 }
 
 // TestFollowed: the outage belongs to what was done last before it.
 func TestFollowed(t *testing.T) {
-	g, old := newTestGroup(t, 3)
-	s := newPageSource(g)
-	act(t, g, demopage.Action{Verb: demopage.MuteOn, Board: other(old)})
-	act(t, g, demopage.Action{Verb: demopage.CableOut, Board: old.number})
-	awaitLeader(t, g, func(b *board) bool { return b != old })
-	act(t, g, demopage.Action{Verb: demopage.MuteOff, Board: other(old)})
-	state := s.document()
-	var got []demopage.Verb
-	for _, a := range state.Actions {
-		got = append(got, a.Action)
-		moved := a.Action == demopage.CableOut
-		if a.Moves > 0 != moved || moved && (a.OutageNs == 0 || a.Before != old.number || a.After == old.number || a.Board != old.number) {
-			t.Errorf("%+v", a)
+	judged.RunOnLoopback(t, func(t *judged.T) {
+		g, old := newTestGroup(t, 3)
+		s := newPageSource(g)
+		act(t, g, demopage.Action{Verb: demopage.MuteOn, Board: other(old)})
+		act(t, g, demopage.Action{Verb: demopage.CableOut, Board: old.number})
+		awaitLeader(t, g, func(b *board) bool { return b != old })
+		act(t, g, demopage.Action{Verb: demopage.MuteOff, Board: other(old)})
+		state := s.document()
+		var got []demopage.Verb
+		for _, a := range state.Actions {
+			got = append(got, a.Action)
+			moved := a.Action == demopage.CableOut
+			if a.Moves > 0 != moved || moved && (a.OutageNs == 0 || a.Before != old.number || a.After == old.number || a.Board != old.number) {
+				t.Errorf("%+v", a)
+			}
 		}
-	}
-	if diff := gocmp.Diff([]demopage.Verb{demopage.MuteOff, demopage.CableOut, demopage.MuteOn, demopage.AllOn}, got); diff != "" {
-		t.Errorf("what was done (-want +got):\n%s", diff)
-	}
-	if n := len(state.Answers); n < 2 || state.Answers[n-1].ToNs != nil && state.Answers[n-1].Board == old.number {
-		t.Errorf("the answers are %+v", state.Answers)
-	}
+		if diff := gocmp.Diff([]demopage.Verb{demopage.MuteOff, demopage.CableOut, demopage.MuteOn, demopage.AllOn}, got); diff != "" {
+			t.Errorf("what was done (-want +got):\n%s", diff)
+		}
+		if n := len(state.Answers); n < 2 || state.Answers[n-1].ToNs != nil && state.Answers[n-1].Board == old.number {
+			t.Errorf("the answers are %+v", state.Answers)
+		}
+	})
 }
 
 // other is a board that is not this one.
@@ -332,45 +340,46 @@ func TestMayInherit(t *testing.T) {
 
 // TestFaultsNamespaces does to real links what TestFaults does on loopback.
 func TestFaultsNamespaces(t *testing.T) {
-	netns.Reserve(t)
-	g, err := newGroup(Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir, Namespaces: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := g.close(); err != nil {
+	judged.Run(t, func(t *judged.T) {
+		g, err := newGroup(Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir, Namespaces: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := g.close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		act(t, g, demopage.Action{Verb: demopage.AllOn})
+		leader := awaitLeader(t, g, func(*board) bool { return true })
+		for _, verb := range []demopage.Verb{demopage.CableOut, demopage.MuteOn, demopage.DeafOn} {
+			old := leader
+			act(t, g, demopage.Action{Verb: verb, Board: old.number})
+			if _, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number }); err != nil {
+				t.Fatalf("%s: %v", verb, err)
+			}
+			act(t, g, demopage.Action{Verb: demopage.AllOn})
+			leader = awaitLeader(t, g, func(*board) bool { return true })
+		}
+		act(t, g, demopage.Action{Verb: demopage.Split, Apart: []int{leader.number}})
+		if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 2 }); err != nil {
 			t.Error(err)
 		}
-	}()
-	act(t, g, demopage.Action{Verb: demopage.AllOn})
-	leader := awaitLeader(t, g, func(*board) bool { return true })
-	for _, verb := range []demopage.Verb{demopage.CableOut, demopage.MuteOn, demopage.DeafOn} {
-		old := leader
-		act(t, g, demopage.Action{Verb: verb, Board: old.number})
-		if _, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number }); err != nil {
-			t.Fatalf("%s: %v", verb, err)
-		}
-		act(t, g, demopage.Action{Verb: demopage.AllOn})
-		leader = awaitLeader(t, g, func(*board) bool { return true })
-	}
-	act(t, g, demopage.Action{Verb: demopage.Split, Apart: []int{leader.number}})
-	if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 2 }); err != nil {
-		t.Error(err)
-	}
-	act(t, g, demopage.Action{Verb: demopage.Heal})
-	awaitLeader(t, g, func(*board) bool { return true })
-	var impossible []demopage.Verb
-	for _, a := range newPageSource(g).about().Actions {
-		if a.ImpossibleText != "" {
-			impossible = append(impossible, a.Action)
-			if _, ok := g.performAction(t.Context(), demopage.Action{Verb: a.Action, Board: 1}).(*demopage.Refusal); !ok {
-				t.Errorf("%s cannot be done, and was done", a.Action)
+		act(t, g, demopage.Action{Verb: demopage.Heal})
+		awaitLeader(t, g, func(*board) bool { return true })
+		var impossible []demopage.Verb
+		for _, a := range newPageSource(g).about().Actions {
+			if a.ImpossibleText != "" {
+				impossible = append(impossible, a.Action)
+				if _, ok := g.performAction(t.Context(), demopage.Action{Verb: a.Action, Board: 1}).(*demopage.Refusal); !ok {
+					t.Errorf("%s cannot be done, and was done", a.Action)
+				}
 			}
 		}
-	}
-	if diff := gocmp.Diff([]demopage.Verb{demopage.Kill, demopage.Freeze, demopage.Thaw}, impossible); diff != "" {
-		t.Errorf("what cannot be done (-want +got):\n%s", diff)
-	}
+		if diff := gocmp.Diff([]demopage.Verb{demopage.Kill, demopage.Freeze, demopage.Thaw}, impossible); diff != "" {
+			t.Errorf("what cannot be done (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestEveryNameOfThePageIsDocumented holds that docs/demo.md has every key and every identifier of the page's

@@ -15,7 +15,8 @@ import (
 // T is the testing.T of one attempt. What fails is kept until there is a verdict on it.
 type T struct {
 	testing.TB
-	alone bool
+	alone    bool
+	loopback bool // it makes no namespaces, and needs no root
 
 	mu       sync.Mutex
 	failures []failure
@@ -32,14 +33,21 @@ func (f failure) String() string { return f.place + ": " + f.text }
 func Run(t *testing.T, test func(t *T)) {
 	t.Helper()
 	t.Parallel()
-	try(t, test, watch(), false)
+	try(t, test, watch(), false, false)
+}
+
+// RunOnLoopback runs a test whose boards are in this process, which needs no root, in parallel with others.
+func RunOnLoopback(t *testing.T, test func(t *T)) {
+	t.Helper()
+	t.Parallel()
+	try(t, test, watch(), false, true)
 }
 
 // RunAlone runs a test that loads the machine, while no other uses network namespaces.
 func RunAlone(t *testing.T, test func(t *T)) {
 	t.Helper()
 	t.Parallel()
-	try(t, test, watch(), true)
+	try(t, test, watch(), true, false)
 }
 
 // Of makes a test for testing.T.Run, which is run by Run.
@@ -57,10 +65,10 @@ type evidence interface {
 	close()
 }
 
-func try(t testing.TB, test func(t *T), e evidence, alone bool) {
+func try(t testing.TB, test func(t *T), e evidence, alone, loopback bool) {
 	t.Helper()
 	defer e.close()
-	first := &T{TB: t, alone: alone}
+	first := &T{TB: t, alone: alone, loopback: loopback}
 	began := first.run(test)
 	if len(first.failures) == 0 {
 		first.report()
@@ -72,7 +80,7 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool) {
 		return
 	}
 	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, first.told())
-	second := &T{TB: t, alone: true}
+	second := &T{TB: t, alone: true, loopback: loopback}
 	began = second.run(test)
 	if len(second.failures) > 0 && second.failures[0].place != first.failures[0].place {
 		if late = e.since(began); late != "" {
@@ -92,9 +100,12 @@ func (t *T) run(test func(*T)) (began time.Time) {
 	go func() {
 		defer close(done)
 		defer t.cleanUp()
-		if t.alone {
+		switch {
+		case t.loopback:
+			netns.Share(t, t.alone)
+		case t.alone:
 			netns.ReserveAlone(t)
-		} else {
+		default:
 			netns.Reserve(t)
 		}
 		began = time.Now()

@@ -56,6 +56,13 @@ func ReserveAlone(t Test) {
 	skipUnavailable(t)
 }
 
+// Share has a test that makes no namespaces wait for a slot as well, or for all of them: its boards are in this process, and
+// share the processors with others. It skips nothing.
+func Share(t Test, alone bool) {
+	t.Helper()
+	take(t, alone)
+}
+
 func skipUnavailable(t Test) {
 	t.Helper()
 	if err := Available(); err != nil {
@@ -72,6 +79,11 @@ func reserve(t Test, alone bool) {
 	if err := needsRoot(); err != nil {
 		t.Skip(err)
 	}
+	take(t, alone)
+}
+
+func take(t Test, alone bool) {
+	t.Helper()
 	if _, again := reserved.LoadOrStore(t, true); again {
 		return
 	}
