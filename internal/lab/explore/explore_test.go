@@ -8,14 +8,18 @@ import (
 )
 
 var (
-	moreFaults = flag.Int("explore.faults", 0, "explore up to so many faults in each run, instead of the number that fits into a minute")
-	longer     = flag.Duration("explore.within", 0, "let things go wrong for so long, instead of the time that fits into a minute")
+	pairs      = flag.Bool("explore.pairs", false, "explore two faults in each run as well, which takes a minute, and not only one")
+	moreFaults = flag.Int("explore.faults", 0, "explore up to so many faults in each run, instead of one or two")
+	longer     = flag.Duration("explore.within", 0, "let things go wrong for so long, instead of a time in which that many faults can be explored")
 	control    = flag.Bool("explore.control", false, "explore the worlds of the seeded bugs without them as well, to see that nothing else is found")
 	everywhere = flag.Bool("explore.everywhere", false, "let what has stopped go on at any later step, instead of where it may make a difference")
 )
 
 // TestExhaustive explores all runs with so many faults of these kinds.
 func TestExhaustive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this computes for seconds")
+	}
 	for _, test := range []struct {
 		name   string
 		kinds  fault
@@ -44,6 +48,9 @@ func TestExhaustive(t *testing.T) {
 		{"frozen board", freezeBoard | suspendBoard, 1, 3, 210 * ms, aMoment, nil},
 		{"lease, one fault of any kind", everyFault, 1, 3, 210 * ms, time.Hour, nil},
 	} {
+		if test.most > 1 && !*pairs {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			within := test.within
