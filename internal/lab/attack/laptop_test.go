@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -32,9 +33,8 @@ type listener struct {
 	codec  *wire.Codec
 }
 
-func newListener(t *testing.T) *listener {
+func newListener(t *judge.T) *listener {
 	t.Helper()
-	netns.Reserve(t)
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.Timeout)
 	t.Cleanup(cancel)
 	key := make([]byte, wire.KeySize)
@@ -69,7 +69,7 @@ func newListener(t *testing.T) *listener {
 }
 
 // record has the board say something to all until the laptop has recorded it.
-func (b *listener) record(ctx context.Context, t *testing.T, board *Laptop) {
+func (b *listener) record(ctx context.Context, t testing.TB, board *Laptop) {
 	t.Helper()
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -86,7 +86,7 @@ func (b *listener) record(ctx context.Context, t *testing.T, board *Laptop) {
 }
 
 // heard returns what came to the board until nothing came for a while.
-func (b *listener) heard(t *testing.T, quiet time.Duration) (from []netip.AddrPort, packets [][]byte) {
+func (b *listener) heard(t testing.TB, quiet time.Duration) (from []netip.AddrPort, packets [][]byte) {
 	t.Helper()
 	buf := make([]byte, 4<<10)
 	for {
@@ -103,139 +103,147 @@ func (b *listener) heard(t *testing.T, quiet time.Duration) (from []netip.AddrPo
 // What a laptop sends comes to the boards as datagrams that the kernel accepts, and with the codec of the group, each
 // kind is refused for its own reason, or is a packet of the dead.
 func TestFloods(t *testing.T) {
-	b := newListener(t)
-	laptop := b.laptop.own()
-	for _, c := range []struct {
-		key  string
-		from netip.Addr // zero: several
-		want wire.DropReason
-	}{
-		{"bad-tags", laptop, wire.BadTag},
-		{"bad-tags-most", laptop, wire.BadTag},
-		{"bad-tags-sources", netip.Addr{}, wire.BadTag},
-		// The kernel of a board drops what claims to come from itself.
-		{"bad-tags-board", b.lan.Board(2).Addr.Addr(), wire.BadTag},
-		{"ttl", laptop, wire.Accepted}, // the codec does not see the TTL
-		{"long", laptop, wire.BadTag},
-		{"version", laptop, wire.BadVersion},
-		{"group", laptop, wire.OtherGroup},
-		{"fragments", laptop, wire.TooLong},
-		{"lives", laptop, wire.Accepted},
-		{"lives-1000", laptop, wire.Accepted},
-		// The kernel drops it before the board where rp_filter is strict.
-		{"lives-routed", netip.AddrFrom4([4]byte{8, 8, 8, 8}), wire.Accepted},
-	} {
-		t.Run(c.key, func(t *testing.T) {
-			frames, err := b.laptop.Frames(c.key)
-			must(t, err)
-			frames = frames[:20]
-			_, err = b.laptop.Send(t.Context(), Stream{Frames: frames, Rate: 1000, For: 20 * time.Millisecond})
-			must(t, err)
-			from, packets := b.heard(t, 50*time.Millisecond)
-			if len(packets) == 0 && c.key != "lives-routed" {
-				t.Fatal("nothing came")
-			}
-			sources := map[netip.Addr]bool{}
-			for i, p := range packets {
-				sources[from[i].Addr()] = true
-				if drop := b.codec.Decode(&wire.Message{}, p); drop.Reason != c.want {
-					t.Errorf("packet %d: %v, not %v", i, drop.Reason, c.want)
+	judge.Run(t, func(t *judge.T) {
+		b := newListener(t)
+		laptop := b.laptop.own()
+		for _, c := range []struct {
+			key  string
+			from netip.Addr // zero: several
+			want wire.DropReason
+		}{
+			{"bad-tags", laptop, wire.BadTag},
+			{"bad-tags-most", laptop, wire.BadTag},
+			{"bad-tags-sources", netip.Addr{}, wire.BadTag},
+			// The kernel of a board drops what claims to come from itself.
+			{"bad-tags-board", b.lan.Board(2).Addr.Addr(), wire.BadTag},
+			{"ttl", laptop, wire.Accepted}, // the codec does not see the TTL
+			{"long", laptop, wire.BadTag},
+			{"version", laptop, wire.BadVersion},
+			{"group", laptop, wire.OtherGroup},
+			{"fragments", laptop, wire.TooLong},
+			{"lives", laptop, wire.Accepted},
+			{"lives-1000", laptop, wire.Accepted},
+			// The kernel drops it before the board where rp_filter is strict.
+			{"lives-routed", netip.AddrFrom4([4]byte{8, 8, 8, 8}), wire.Accepted},
+		} {
+			t.Run(c.key, func(t *judge.T) {
+				frames, err := b.laptop.Frames(c.key)
+				must(t, err)
+				frames = frames[:20]
+				_, err = b.laptop.Send(t.Context(), Stream{Frames: frames, Rate: 1000, For: 20 * time.Millisecond})
+				must(t, err)
+				from, packets := b.heard(t, 50*time.Millisecond)
+				if len(packets) == 0 && c.key != "lives-routed" {
+					t.Fatal("nothing came")
 				}
-				if c.from.IsValid() && from[i].Addr() != c.from {
-					t.Errorf("packet %d came from %v, not %v", i, from[i], c.from)
+				sources := map[netip.Addr]bool{}
+				for i, p := range packets {
+					sources[from[i].Addr()] = true
+					if drop := b.codec.Decode(&wire.Message{}, p); drop.Reason != c.want {
+						t.Errorf("packet %d: %v, not %v", i, drop.Reason, c.want)
+					}
+					if c.from.IsValid() && from[i].Addr() != c.from {
+						t.Errorf("packet %d came from %v, not %v", i, from[i], c.from)
+					}
 				}
-			}
-			if !c.from.IsValid() && len(sources) < 5 {
-				t.Errorf("all came from %v", sources)
-			}
-		})
-	}
+				if !c.from.IsValid() && len(sources) < 5 {
+					t.Errorf("all came from %v", sources)
+				}
+			})
+		}
+	})
 }
 
 // Forged ARP turns a client to the laptop, and ordinary ARP is a request of the laptop for another one.
 func TestARP(t *testing.T) {
-	b := newListener(t)
-	for key, reads := range map[string]func(frame []byte) bool{
-		"garp":      func(f []byte) bool { return bytes.Equal(f[28:32], cluster.Address.AsSlice()) },
-		"garp-10":   func(f []byte) bool { return bytes.Equal(f[38:42], cluster.Address.AsSlice()) },
-		"arp":       func(f []byte) bool { return bytes.Equal(f[28:32], b.laptop.own().AsSlice()) && f[21] == arpRequest },
-		"arp-35000": func(f []byte) bool { return bytes.Equal(f[22:28], b.laptop.host.HardwareAddr) },
-	} {
-		frames, err := b.laptop.Frames(key)
-		must(t, err)
-		for _, f := range frames {
-			if len(f) != ethernetLen+28 || !reads(f) {
-				t.Errorf("%s: % x", key, f)
+	judge.Run(t, func(t *judge.T) {
+		b := newListener(t)
+		for key, reads := range map[string]func(frame []byte) bool{
+			"garp":      func(f []byte) bool { return bytes.Equal(f[28:32], cluster.Address.AsSlice()) },
+			"garp-10":   func(f []byte) bool { return bytes.Equal(f[38:42], cluster.Address.AsSlice()) },
+			"arp":       func(f []byte) bool { return bytes.Equal(f[28:32], b.laptop.own().AsSlice()) && f[21] == arpRequest },
+			"arp-35000": func(f []byte) bool { return bytes.Equal(f[22:28], b.laptop.host.HardwareAddr) },
+		} {
+			frames, err := b.laptop.Frames(key)
+			must(t, err)
+			for _, f := range frames {
+				if len(f) != ethernetLen+28 || !reads(f) {
+					t.Errorf("%s: % x", key, f)
+				}
 			}
 		}
-	}
+	})
 }
 
 // A stream has its rate, its end, and the processors that it is given.
 func TestStream(t *testing.T) {
-	b := newListener(t)
-	frames, err := b.laptop.Frames("ttl")
-	must(t, err)
-	const rate, lasts = 2000, 200 * time.Millisecond
-	var set unix.CPUSet
-	must(t, unix.SchedGetaffinity(0, &set))
-	first := 0
-	for !set.IsSet(first) {
-		first++
-	}
-	sent, err := b.laptop.Send(t.Context(), Stream{Frames: frames, Rate: rate, For: lasts, Cores: []int{first}})
-	must(t, err)
-	// A busy machine sends less, and never more.
-	if want := int(rate * lasts.Seconds()); sent.Frames > want+1 || sent.Frames < want/4 || sent.Took < lasts {
-		t.Errorf("%d frames in %v, not about %d", sent.Frames, sent.Took, want)
-	}
-	most, err := b.laptop.Send(t.Context(), Stream{Frames: frames, For: lasts})
-	must(t, err)
-	if most.Rate() < 2*rate {
-		t.Errorf("without a rate, %.0f frames a second", most.Rate())
-	}
-	t.Logf("with a rate %.0f, without %.0f frames a second", sent.Rate(), most.Rate())
-
-	for name, lacks := range map[string]struct {
-		laptop *Laptop
-		key    string
-	}{
-		"no tape":  {NewLaptop(b.lan.Board(2)), "bad-tags"},
-		"no parts": {NewLaptop(b.lan.Board(2)), "fragments"},
-		"no lives": {NewLaptop(b.lan.Board(2)), "lives"},
-		"no flood": {b.laptop, "no-such"},
-	} {
-		if frames, err := lacks.laptop.Frames(lacks.key); err == nil {
-			t.Errorf("%s: %d frames", name, len(frames))
+	judge.RunAlone(t, func(t *judge.T) {
+		b := newListener(t)
+		frames, err := b.laptop.Frames("ttl")
+		must(t, err)
+		const rate, lasts = 2000, 200 * time.Millisecond
+		var set unix.CPUSet
+		must(t, unix.SchedGetaffinity(0, &set))
+		first := 0
+		for !set.IsSet(first) {
+			first++
 		}
-	}
-	if _, err := b.laptop.Send(t.Context(), Stream{}); err == nil {
-		t.Error("nothing was sent, and that is no error")
-	}
+		sent, err := b.laptop.Send(t.Context(), Stream{Frames: frames, Rate: rate, For: lasts, Cores: []int{first}})
+		must(t, err)
+		// A busy machine sends less, and never more.
+		if want := int(rate * lasts.Seconds()); sent.Frames > want+1 || sent.Frames < want/4 || sent.Took < lasts {
+			t.Errorf("%d frames in %v, not about %d", sent.Frames, sent.Took, want)
+		}
+		most, err := b.laptop.Send(t.Context(), Stream{Frames: frames, For: lasts})
+		must(t, err)
+		if most.Rate() < 2*rate {
+			t.Errorf("without a rate, %.0f frames a second", most.Rate())
+		}
+		t.Logf("with a rate %.0f, without %.0f frames a second", sent.Rate(), most.Rate())
+
+		for name, lacks := range map[string]struct {
+			laptop *Laptop
+			key    string
+		}{
+			"no tape":  {NewLaptop(b.lan.Board(2)), "bad-tags"},
+			"no parts": {NewLaptop(b.lan.Board(2)), "fragments"},
+			"no lives": {NewLaptop(b.lan.Board(2)), "lives"},
+			"no flood": {b.laptop, "no-such"},
+		} {
+			if frames, err := lacks.laptop.Frames(lacks.key); err == nil {
+				t.Errorf("%s: %d frames", name, len(frames))
+			}
+		}
+		if _, err := b.laptop.Send(t.Context(), Stream{}); err == nil {
+			t.Error("nothing was sent, and that is no error")
+		}
+	})
 }
 
 // Somebody who answers for an address answers whoever asks for it, and for no other.
 func TestAnswerARP(t *testing.T) {
-	b := newListener(t)
-	ctx, stop := context.WithCancel(t.Context())
-	answered := make(chan int, 1)
-	go func() {
-		n, err := b.laptop.answerARP(ctx, cluster.Address)
-		if err != nil {
-			t.Error(err)
+	judge.Run(t, func(t *judge.T) {
+		b := newListener(t)
+		ctx, stop := context.WithCancel(t.Context())
+		answered := make(chan int, 1)
+		go func() {
+			n, err := b.laptop.answerARP(ctx, cluster.Address)
+			if err != nil {
+				t.Error(err)
+			}
+			answered <- n
+		}()
+		asks := NewLaptop(b.lan.Board(2))
+		other := b.lan.Board(1).Addr.Addr()
+		frames := [][]byte{
+			arp(arpRequest, asks.host.HardwareAddr, asks.own(), cluster.Address),
+			arp(arpRequest, asks.host.HardwareAddr, asks.own(), other),
 		}
-		answered <- n
-	}()
-	asks := NewLaptop(b.lan.Board(2))
-	other := b.lan.Board(1).Addr.Addr()
-	frames := [][]byte{
-		arp(arpRequest, asks.host.HardwareAddr, asks.own(), cluster.Address),
-		arp(arpRequest, asks.host.HardwareAddr, asks.own(), other),
-	}
-	sent, err := asks.Send(t.Context(), Stream{Frames: frames, Rate: 100, For: 500 * time.Millisecond})
-	must(t, err)
-	stop()
-	if n := <-answered; n == 0 || n > (sent.Frames+1)/2 {
-		t.Errorf("%d answers to %d questions, of which every other one was for the address", n, sent.Frames)
-	}
+		sent, err := asks.Send(t.Context(), Stream{Frames: frames, Rate: 100, For: 500 * time.Millisecond})
+		must(t, err)
+		stop()
+		if n := <-answered; n == 0 || n > (sent.Frames+1)/2 {
+			t.Errorf("%d answers to %d questions, of which every other one was for the address", n, sent.Frames)
+		}
+	})
 }
