@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -74,12 +75,12 @@ func TestFrozenThenKilled(t *testing.T) {
 	}
 }
 
-// TestAllKilled kills daemon and holder, and starts them again, ten times.
+// TestAllKilled kills daemon and holder, and starts them again, a few times.
 func TestAllKilled(t *testing.T) {
 	kinds := testedFences(t)
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
-	for range 10 {
+	for range 4 {
 		daemon, holder := startArmed(t, b, HoldTUN)
 		if kinds[0] == FenceTCX {
 			eth0 := b.link(t, "eth0").Index
@@ -192,9 +193,8 @@ func TestFrozenThenAllKilled(t *testing.T) {
 		}
 	})
 	ask := func() { must(t, asks.Ask(client.addr, []ARPQuestion{{Addr: testVIP}})) }
-	busy := keepBusy(t)
-	defer busy()
-	for range 5 {
+	_, handle := newNamespace(t)
+	for range 2 {
 		for _, holderFirst := range []bool{true, false} {
 			daemon, holder := startArmedAs(t, b, strconv.Itoa(int(HoldTUN))+beating)
 			eventually(t, "the address is answered", func() bool { ask(); return answered.Load() > 0 })
@@ -208,6 +208,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			if !b.has(t, "", testVIP) {
 				t.Error("something else than the fence has silenced it")
 			}
+			stop := keepBusy(t, handle)
 			kill := []func() error{func() error { return syscall.Kill(holder, syscall.SIGKILL) }, daemon.cmd.Process.Kill}
 			if !holderFirst {
 				slices.Reverse(kill)
@@ -222,6 +223,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			daemon.cmd.Wait()
 			eventually(t, "both have ended", func() bool { return gone(holder) })
 			wantNothingLeft(t, b)
+			stop()
 			if n := answered.Load(); n > 0 {
 				t.Errorf("holder first: %t: the address was answered %d times by a board that was dead", holderFirst, n)
 			}
@@ -230,10 +232,9 @@ func TestFrozenThenAllKilled(t *testing.T) {
 	}
 }
 
-// keepBusy makes and deletes interfaces in a namespace of its own, for which the kernel holds the lock that all
+// keepBusy makes and deletes interfaces in another namespace, for which the kernel holds the lock that all
 // namespaces share.
-func keepBusy(t *testing.T) (stop func()) {
-	_, handle := newNamespace(t)
+func keepBusy(t *testing.T, handle *netlink.Handle) (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -248,5 +249,7 @@ func keepBusy(t *testing.T) (stop func()) {
 			_ = handle.LinkDel(veth)
 		}
 	}()
-	return func() { close(end); <-ended }
+	stop = sync.OnceFunc(func() { close(end); <-ended })
+	t.Cleanup(stop)
+	return stop
 }

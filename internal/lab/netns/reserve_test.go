@@ -120,10 +120,18 @@ func TestSlotsWithoutAFile(t *testing.T) {
 
 // A test that reserves the network again does not wait for itself, and the next one gets it.
 func TestReserve(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slots")
 	for range 2 {
 		t.Run("", func(t *testing.T) {
-			ReserveAlone(t)
-			Reserve(t)
+			take(t, path, true)
+			take(t, path, false)
 		})
+	}
+}
+
+// The tests of a process that share a slot have one of them, however many they are.
+func TestReserveTogether(t *testing.T) {
+	for range Slots() + 1 {
+		t.Run("", func(t *testing.T) { ReserveTogether(t) })
 	}
 }

@@ -16,7 +16,7 @@ var segmentHost = netip.MustParsePrefix("10.99.0.254/24")
 // newSegment builds a segment with a name that nothing else has.
 func newSegment(t *testing.T) *Segment {
 	t.Helper()
-	Reserve(t)
+	ReserveTogether(t)
 	s, err := NewSegment(fmt.Sprintf("topdog-test-%d", os.Getpid()), segmentHost)
 	must(t, err)
 	t.Cleanup(func() {
@@ -116,7 +116,7 @@ func TestSegmentNames(t *testing.T) {
 
 // The machine restarts, and the files on which namespaces were mounted stay.
 func TestSegmentNameOfBeforeARestart(t *testing.T) {
-	Reserve(t)
+	ReserveTogether(t)
 	name := fmt.Sprintf("topdog-left-%d", os.Getpid())
 	path := filepath.Join(namedNamespaces, name)
 	must(t, os.MkdirAll(namedNamespaces, 0o755))
