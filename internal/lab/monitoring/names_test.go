@@ -22,14 +22,14 @@ const (
 	dashboard = docs + "/grafana.json"
 )
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func read(t *testing.T, path string) string {
+func read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	must(t, err)
@@ -45,7 +45,7 @@ func column(expression, text string) (all []string) {
 }
 
 // labels are those of each metric, by the table of the page. A test of package page holds that this is what is exposed.
-func labels(t *testing.T) map[string][]string {
+func labels(t testing.TB) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(topdog_[a-z_]+)` \\| [a-z]+ \\| ([^|]*) \\|").FindAllStringSubmatch(read(t, page), -1) {
@@ -92,7 +92,7 @@ func unknown(expression string, metrics map[string][]string, identifiers string)
 }
 
 // identifiers is the text that has those of all labels.
-func identifiers(t *testing.T) string {
+func identifiers(t testing.TB) string {
 	t.Helper()
 	return read(t, docs+"/status.md") + read(t, page)
 }
@@ -133,7 +133,7 @@ func TestUnknown(t *testing.T) {
 }
 
 // rulesOf are the expressions of the alerts, by their names.
-func rulesOf(t *testing.T) map[string]string {
+func rulesOf(t testing.TB) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	text := read(t, rules)
@@ -184,7 +184,7 @@ func TestAlertsAreDocumented(t *testing.T) {
 }
 
 // filled holds that the texts of an alert name labels that it has: its tests say which.
-func filled(t *testing.T, name, texts string) {
+func filled(t testing.TB, name, texts string) {
 	t.Helper()
 	samples := column(`ALERTS\{alertname="`+name+`",([^}]*)\}`, read(t, ruleTests))
 	for _, label := range column(`\$labels\.([a-z_]+)`, texts) {
@@ -197,7 +197,7 @@ func filled(t *testing.T, name, texts string) {
 }
 
 // follow follows a link to a heading.
-func follow(t *testing.T, from, link string) {
+func follow(t testing.TB, from, link string) {
 	t.Helper()
 	path, anchor, _ := strings.Cut(link, "#")
 	for _, heading := range column(`(?m)^#+ (.*)$`, read(t, filepath.Join(docs, path))) {
@@ -223,7 +223,7 @@ type panel struct {
 type query struct{ RefID, Expr string }
 
 // board reads the dashboard.
-func board(t *testing.T) (d struct {
+func board(t testing.TB) (d struct {
 	Title         string
 	SchemaVersion int
 	Panels        []panel
@@ -235,7 +235,7 @@ func board(t *testing.T) (d struct {
 }
 
 // queries are all that the dashboard asks.
-func queries(t *testing.T) (all []query) {
+func queries(t testing.TB) (all []query) {
 	t.Helper()
 	d := board(t)
 	for _, p := range d.Panels {

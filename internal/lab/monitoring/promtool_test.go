@@ -7,7 +7,7 @@ import (
 )
 
 // installed finds a program of a package of Debian, or skips the test.
-func installed(t *testing.T, program, from string) string {
+func installed(t testing.TB, program, from string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -18,6 +18,10 @@ func installed(t *testing.T, program, from string) string {
 
 // Prometheus understands the rules, and they fire when they should and not before.
 func TestRules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: promtool computes for seconds")
+	}
+	t.Parallel()
 	promtool := installed(t, "promtool", "prometheus")
 	for _, args := range [][]string{
 		{"check", "rules", "--lint=all", "--lint-fatal", filepath.Base(rules)},

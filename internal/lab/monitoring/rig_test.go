@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 // rig is a LAN of boards with their pages, and Prometheus on the client's machine.
 type rig struct {
 	*cluster.Cluster
-	t      *testing.T
+	t      testing.TB
 	dir    string   // for the files of Prometheus
 	log    *os.File // what Prometheus and HAProxy say
 	boards []*watched
@@ -70,9 +70,8 @@ type watched struct {
 	works string
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
-	netns.Reserve(t)
 	must(t, cluster.Build(t.Context(), topdog.Path))
 	c, err := cluster.New(boards)
 	must(t, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 )
 
@@ -27,40 +28,42 @@ var ofTheMachine = []string{"TopdogMorePatience", "TopdogHeartbeatsLost", "Topdo
 // fire that should, and no others.
 func TestAlertsFire(t *testing.T) {
 	prometheus, haproxy := installed(t, "prometheus", "prometheus"), installed(t, "haproxy", "haproxy")
-	r := newRig(t)
-	r.observe(prometheus)
-	r.proxy(haproxy)
-	first := r.agree(r.boards...)
-	r.passing()
-	r.asked()
-	r.calm()
-	r.dashboard()
-	r.reaches(first)
+	judge.Run(t, func(t *judge.T) {
+		r := newRig(t)
+		r.observe(prometheus)
+		r.proxy(haproxy)
+		first := r.agree(r.boards...)
+		r.passing()
+		r.asked()
+		r.calm()
+		r.dashboard()
+		r.reaches(first)
 
-	must(t, first.Pull())
-	second := r.agree(r.except(first)...)
-	r.fires("TopdogBoardMissing "+first.String(), "TopdogTargetDown "+first.String())
-	r.reaches(second)
+		must(t, first.Pull())
+		second := r.agree(r.except(first)...)
+		r.fires("TopdogBoardMissing "+first.String(), "TopdogTargetDown "+first.String())
+		r.reaches(second)
 
-	must(t, os.Remove(second.works))
-	r.fires("TopdogBoardMissing "+first.String(), "TopdogTargetDown "+first.String(),
-		"TopdogBoardFailing "+second.String(), "TopdogCheckFailing "+second.String(), "TopdogNoSpareBoard")
-	r.explained()
+		must(t, os.Remove(second.works))
+		r.fires("TopdogBoardMissing "+first.String(), "TopdogTargetDown "+first.String(),
+			"TopdogBoardFailing "+second.String(), "TopdogCheckFailing "+second.String(), "TopdogNoSpareBoard")
+		r.explained()
 
-	must(t, first.Plug())
-	must(t, os.WriteFile(second.works, nil, 0o644))
-	third := r.agree(r.boards...)
-	r.fires()
-	r.reaches(third)
+		must(t, first.Plug())
+		must(t, os.WriteFile(second.works, nil, 0o644))
+		third := r.agree(r.boards...)
+		r.fires()
+		r.reaches(third)
 
-	must(t, third.Signal(syscall.SIGKILL))
-	r.fires("TopdogDaemonDown "+third.String(), "TopdogBoardMissing "+third.String())
-	want := []string{"TopdogDaemonDown " + third.String(), "TopdogNobodyLeads"}
-	for _, b := range r.except(third) {
-		must(t, b.Signal(syscall.SIGKILL))
-		want = append(want, "TopdogDaemonDown "+b.String())
-	}
-	r.fires(want...)
+		must(t, third.Signal(syscall.SIGKILL))
+		r.fires("TopdogDaemonDown "+third.String(), "TopdogBoardMissing "+third.String())
+		want := []string{"TopdogDaemonDown " + third.String(), "TopdogNobodyLeads"}
+		for _, b := range r.except(third) {
+			must(t, b.Signal(syscall.SIGKILL))
+			want = append(want, "TopdogDaemonDown "+b.String())
+		}
+		r.fires(want...)
+	})
 }
 
 // passing waits until all boards could lead.

@@ -33,7 +33,7 @@ type question func(addr netip.Addr) error
 
 // client asks the service at the floating address all the time.
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	host *netns.Host
 	ask  question
 	stop context.CancelFunc
@@ -44,7 +44,7 @@ type client struct {
 	last    error
 }
 
-func newClient(t *testing.T, c *cluster.Cluster, ask question) *client {
+func newClient(t testing.TB, c *cluster.Cluster, ask question) *client {
 	ctx, stop := context.WithCancel(t.Context())
 	a := &client{t: t, host: c.LAN.Client(), ask: ask, stop: stop}
 	a.done.Go(func() {
@@ -263,7 +263,7 @@ const (
 )
 
 // runWebServers runs the two servers behind the proxy of the recipe.
-func runWebServers(t *testing.T, c *cluster.Cluster) {
+func runWebServers(t testing.TB, c *cluster.Cluster) {
 	for _, own := range []string{"10.77.0.31/24", "10.77.0.32/24"} {
 		prefix := netip.MustParsePrefix(own)
 		must(t, c.LAN.Client().AddAddress(prefix))
@@ -286,7 +286,7 @@ func runWebServers(t *testing.T, c *cluster.Cluster) {
 }
 
 // runTimeServer runs the server on the network from which the boards get the time.
-func runTimeServer(t *testing.T, c *cluster.Cluster) {
+func runTimeServer(t testing.TB, c *cluster.Cluster) {
 	dir := t.TempDir()
 	write(t, dir+"/chrony.conf", "local stratum 3\nallow 10.77.0.0/24\ncmdport 0\nbindcmdaddress /\npidfile "+dir+"/chrony.pid\n")
 	_, err := c.LAN.Client().Start(t.Context(), "/usr/sbin/chronyd", []string{"-x", "-d", "-U", "-u", "root", "-f", dir + "/chrony.conf"})

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 	"topdog/netio"
 )
@@ -51,7 +52,7 @@ func (r *row) String() string { return strings.Join(append(r.settings, r.sysctls
 var code = regexp.MustCompile("`([^`]*)`")
 
 // rows reads the table of a recipe that begins with "settings".
-func rows(t *testing.T, page string) (all []*row) {
+func rows(t testing.TB, page string) (all []*row) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(pages, page))
 	must(t, err)
@@ -82,11 +83,11 @@ func rows(t *testing.T, page string) (all []*row) {
 
 // The tables say how services must listen. Each row is a LAN of its own.
 func TestTables(t *testing.T) {
+	t.Parallel()
 	for i := range services {
 		s := &services[i]
-		t.Run(s.unit, func(t *testing.T) {
+		t.Run(s.unit, judge.Of(func(t *judge.T) {
 			s.installed(t)
-			netns.Reserve(t)
 			var done sync.WaitGroup
 			for _, r := range rows(t, s.page) {
 				c, err := cluster.New(1)
@@ -103,12 +104,12 @@ func TestTables(t *testing.T) {
 				})
 			}
 			done.Wait()
-		})
+		}))
 	}
 }
 
 // installRow writes the configuration of a row.
-func (s *service) installRow(t *testing.T, c *cluster.Cluster, r *row) *daemon {
+func (s *service) installRow(t testing.TB, c *cluster.Cluster, r *row) *daemon {
 	t.Helper()
 	d, err := c.NewDaemon(1)
 	must(t, err)

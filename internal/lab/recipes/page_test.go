@@ -18,7 +18,7 @@ const (
 
 // files reads the files that a recipe tells people to write: of each fenced block with a path
 // behind its language, the text.
-func files(t *testing.T, page string) map[string]string {
+func files(t testing.TB, page string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(pages, page))
 	if err != nil {
@@ -56,7 +56,7 @@ func files(t *testing.T, page string) map[string]string {
 }
 
 // allPages returns the names of the recipes' pages.
-func allPages(t *testing.T) []string {
+func allPages(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(pages, "*.md"))
 	if err != nil || len(paths) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"topdog/internal/check"
 	"topdog/internal/config"
+	"topdog/internal/lab/judge"
 	"topdog/wire"
 )
 
@@ -21,9 +22,10 @@ const busy = time.Second
 // Each recipe does what it says: the service answers at the floating address however a board holds it, whether
 // the service or the address was there first; and the address goes to a board where it answers.
 func TestRecipes(t *testing.T) {
+	t.Parallel()
 	for i := range services {
 		s := &services[i]
-		t.Run(s.unit, func(t *testing.T) {
+		t.Run(s.unit, judge.Of(func(t *judge.T) {
 			r := newRig(t, s)
 			r.begin()
 			first := r.agree()
@@ -31,7 +33,7 @@ func TestRecipes(t *testing.T) {
 			third := r.freeze(second)
 			r.restart(third)
 			r.killAll()
-		})
+		}))
 	}
 }
 

@@ -1,29 +1,36 @@
 package recipes
 
 import (
+	"context"
 	"crypto/rand"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"topdog/internal/config"
 	"topdog/internal/lab/cluster"
-	"topdog/internal/lab/netns"
+	"topdog/internal/lab/judge"
 	"topdog/wire"
 )
 
-// topdog is the program that the boards run.
-var topdog cluster.Program
+// dir is where the program that the boards run is built, if a test needs it.
+var dir string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "topdog")
-	if err != nil {
-		panic(err)
+// built builds it once for all tests.
+var built = sync.OnceValues(func() (topdog cluster.Program, err error) {
+	if dir, err = os.MkdirTemp("", "topdog"); err != nil {
+		return topdog, err
 	}
 	topdog.Path = filepath.Join(dir, "topdog")
+	return topdog, cluster.Build(context.Background(), topdog.Path)
+})
+
+func TestMain(m *testing.M) {
+	judge.Setup()
 	status := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(status)
@@ -35,7 +42,7 @@ var holds = []string{"lifetime", "tun+lifetime", "auto"}
 // rig is a LAN of boards that run a service, and topdog as its recipe says.
 type rig struct {
 	*cluster.Cluster
-	t       *testing.T
+	t       testing.TB
 	service *service
 	boards  []*board
 	client  *client
@@ -46,13 +53,9 @@ type board struct {
 	service *daemon
 }
 
-func newRig(t *testing.T, s *service) *rig {
+func newRig(t testing.TB, s *service) *rig {
 	t.Helper()
 	s.installed(t)
-	netns.Reserve(t)
-	if _, err := os.Stat(topdog.Path); err != nil {
-		must(t, cluster.Build(t.Context(), topdog.Path))
-	}
 	c, err := cluster.New(len(holds))
 	must(t, err)
 	r := &rig{Cluster: c, t: t, service: s}
@@ -74,6 +77,8 @@ func (r *rig) add(n int, hold string, key config.Key) {
 	r.t.Helper()
 	d := r.service.install(r.t, r.Cluster, n)
 	// The floating address is in the recipe.
+	topdog, err := built()
+	must(r.t, err)
 	b, err := r.NewTopdog(topdog, n, cluster.Settings{"address": "", "hold": cluster.Quote(hold)})
 	must(r.t, err)
 	must(r.t, b.SetKey(key))

@@ -26,9 +26,9 @@ type service struct {
 	// follows that includes the files of the recipe, as Debian's does, or is for the settings of a row of the recipe's table.
 	main, base, include, table string
 	// prepare does what else the recipe tells people to do.
-	prepare func(t *testing.T, root string)
+	prepare func(t testing.TB, root string)
 	asks    map[string]question                    // by transport
-	beside  func(t *testing.T, c *cluster.Cluster) // runs what the service needs on the LAN
+	beside  func(t testing.TB, c *cluster.Cluster) // runs what the service needs on the LAN
 }
 
 var services = []service{
@@ -66,7 +66,7 @@ var services = []service{
 		base:    "daemon off;\nuser root;\nworker_processes 2;\npid {root}/nginx.pid;\nerror_log stderr;\nevents {}\n",
 		include: "http { access_log off; include {root}/etc/nginx/sites-enabled/*; }\n",
 		table:   "http { access_log off; server { {settings} return 200 \"" + homePage + "\"; } }\n",
-		prepare: func(t *testing.T, root string) {
+		prepare: func(t testing.TB, root string) {
 			write(t, root+"/var/www/html/index.html", homePage)
 			must(t, os.MkdirAll(root+"/etc/nginx/sites-enabled", 0o755))
 			must(t, os.Symlink("../sites-available/home", root+"/etc/nginx/sites-enabled/home"))
@@ -80,7 +80,7 @@ var services = []service{
 		base:    "user root\npersistence false\n",
 		include: "include_dir {root}/etc/mosquitto/conf.d\n",
 		table:   "allow_anonymous true\n{settings}\n",
-		prepare: func(t *testing.T, root string) {
+		prepare: func(t testing.TB, root string) {
 			run(t, "mosquitto_passwd", "-b", "-c", root+"/etc/mosquitto/passwd", mqttUser, mqttPassword)
 		},
 		asks: map[string]question{"TCP": askMQTT},
@@ -108,7 +108,7 @@ func (s *service) ask(addr netip.Addr) error {
 }
 
 // installed skips the test where the service is not.
-func (s *service) installed(t *testing.T) {
+func (s *service) installed(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat(s.program); err != nil {
 		t.Skip(err)
@@ -124,7 +124,7 @@ type daemon struct {
 
 // install writes the files of the service for one board. It copies the program and gives it a name of its own: all boards
 // here have one list of processes, in which an exec check looks for the name if it may not see the path.
-func (s *service) install(t *testing.T, c *cluster.Cluster, board int) *daemon {
+func (s *service) install(t testing.TB, c *cluster.Cluster, board int) *daemon {
 	t.Helper()
 	d, err := c.NewDaemon(board)
 	must(t, err)
@@ -150,7 +150,7 @@ func (s *service) arguments(root string) []string {
 	return strings.Split(strings.ReplaceAll(strings.Join(s.args, "\n"), "{root}", root), "\n")
 }
 
-func copyFile(t *testing.T, from, to string) {
+func copyFile(t testing.TB, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(from)
 	must(t, err)
@@ -167,7 +167,7 @@ func here(text, root string) string {
 
 // configuration is the recipe's topdog.toml for a board. Here is no systemd to ask about a unit: the test
 // asks about the process instead.
-func (s *service) configuration(t *testing.T, d *daemon) string {
+func (s *service) configuration(t testing.TB, d *daemon) string {
 	t.Helper()
 	text := files(t, s.page)[topdogTOML]
 	unit, process := fmt.Sprintf("unit = %q", s.unit), fmt.Sprintf("exec = %q", d.program)
@@ -178,7 +178,7 @@ func (s *service) configuration(t *testing.T, d *daemon) string {
 }
 
 // start starts the service.
-func (d *daemon) start(t *testing.T) {
+func (d *daemon) start(t testing.TB) {
 	t.Helper()
 	d.Log.Note("start %s", d.program)
 	must(t, d.Launch(d.program, d.args))
@@ -229,13 +229,13 @@ func inGroup(group int) (found []int, err error) {
 	return found, nil
 }
 
-func write(t *testing.T, path, text string) {
+func write(t testing.TB, path, text string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-func run(t *testing.T, name string, args ...string) {
+func run(t testing.TB, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
