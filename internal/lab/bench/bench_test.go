@@ -12,16 +12,14 @@ import (
 	"time"
 
 	"topdog/internal/lab/bench/report"
-	"topdog/internal/lab/netns"
+	"topdog/internal/lab/judge"
 )
 
 // testTimeout is for a machine in trouble; what is here takes some seconds.
 const testTimeout = 3 * time.Minute
 
-// needs skips a test on a machine that lacks something.
-func needs(t *testing.T) context.Context {
-	t.Helper()
-	netns.Reserve(t)
+// bounded is the context of a test.
+func bounded(t *judge.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
@@ -50,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // built makes topdog's systems runnable.
-func built(t *testing.T, systems []system) []system {
+func built(t testing.TB, systems []system) []system {
 	t.Helper()
 	p, err := program()
 	if err != nil {
@@ -66,100 +64,109 @@ func built(t *testing.T, systems []system) []system {
 
 // Each program takes over from a leader whose cable is pulled, and the figures say so.
 func TestCablePulled(t *testing.T) {
-	ctx := needs(t)
-	systems := built(t, named(allSystems(), "topdog-100ms", "keepalived-100ms", "ucarp-1s"))
-	event := named(allEvents(), report.CablePulled)[0]
-	only := newSlot()
-	type outcome struct {
-		runs map[string]*report.Run
-		err  error
-	}
-	// Side by side, however few tests may run at once: most of it is waiting.
-	outcomes := make([]chan outcome, len(systems))
-	for i, sys := range systems {
-		outcomes[i] = make(chan outcome, 1)
-		if sys.missing() != nil {
-			continue
+	judge.Run(t, func(t *judge.T) {
+		ctx := bounded(t)
+		systems := built(t, named(allSystems(), "topdog-100ms", "keepalived-100ms", "ucarp-1s"))
+		event := named(allEvents(), report.CablePulled)[0]
+		only := newSlot()
+		type outcome struct {
+			runs map[string]*report.Run
+			err  error
 		}
-		go func() {
-			var o outcome
-			o.runs, o.err = onNewRig(ctx, sys, event, only)
-			outcomes[i] <- o
-		}()
-	}
-	for i, sys := range systems {
-		t.Run(sys.String(), func(t *testing.T) {
+		// Side by side, however few tests may run at once: most of it is waiting.
+		outcomes := make([]chan outcome, len(systems))
+		for i, sys := range systems {
+			outcomes[i] = make(chan outcome, 1)
+			if sys.missing() != nil {
+				continue
+			}
+			go func() {
+				var o outcome
+				o.runs, o.err = onNewRig(ctx, sys, event, only)
+				outcomes[i] <- o
+			}()
+		}
+		var missing error
+		for i, sys := range systems {
 			if err := sys.missing(); err != nil {
-				t.Skip(err)
+				missing = err
+				continue
 			}
 			o := <-outcomes[i]
 			if o.err != nil {
-				t.Fatal(o.err)
+				t.Errorf("%s: %v", sys, o.err)
+				continue
 			}
-			runs := o.runs
-			run, back := runs[report.CablePulled], runs[report.Returned]
+			run, back := o.runs[report.CablePulled], o.runs[report.Returned]
 			if run.Outage < time.Millisecond || run.Outage > testTimeout || run.Censored || run.Moves < 1 || run.None <= 0 {
-				t.Errorf("a leader was lost: %+v", run)
+				t.Errorf("%s: a leader was lost: %+v", sys, run)
 			}
 			if run.RoundTrip <= 0 {
-				t.Errorf("the way to the address takes %v", run.RoundTrip)
+				t.Errorf("%s: the way to the address takes %v", sys, run.RoundTrip)
 			}
 			if back.Outage <= 0 || back.Outage > run.Outage+time.Second {
-				t.Errorf("the leader returned: %+v", back)
+				t.Errorf("%s: the leader returned: %+v", sys, back)
 			}
-		})
-	}
+		}
+		if missing != nil {
+			t.Skip(missing)
+		}
+	})
 }
 
 // A leader of topdog that nobody hears, one that is cut off for a moment and one whose LAN falls in
 // two: each run fills its tables, and the boards were asked.
 func TestSeparated(t *testing.T) {
-	ctx := needs(t)
-	sys := built(t, named(allSystems(), "topdog-100ms"))[0]
-	var jobs []func() error
-	for _, e := range named(allEvents(), report.Mute, report.CutShort, report.Split) {
-		jobs = append(jobs, func() error {
-			runs, err := onNewRig(ctx, sys, e, newSlot())
-			for _, table := range e.tables {
-				if run := runs[table.Key]; err == nil && (run == nil || !run.Probed || run.Outage <= 0 || run.Censored) {
-					err = fmt.Errorf("%s: %+v", table.Key, run)
+	judge.Run(t, func(t *judge.T) {
+		ctx := bounded(t)
+		sys := built(t, named(allSystems(), "topdog-100ms"))[0]
+		var jobs []func() error
+		for _, e := range named(allEvents(), report.Mute, report.CutShort, report.Split) {
+			jobs = append(jobs, func() error {
+				runs, err := onNewRig(ctx, sys, e, newSlot())
+				for _, table := range e.tables {
+					if run := runs[table.Key]; err == nil && (run == nil || !run.Probed || run.Outage <= 0 || run.Censored) {
+						err = fmt.Errorf("%s: %+v", table.Key, run)
+					}
 				}
-			}
-			// Whoever leads, another board does while nobody hears it.
-			if err == nil && runs[e.String()].Moves < 1 {
-				err = fmt.Errorf("%s: the address did not move", e)
-			}
-			return err
-		})
-	}
-	if err := together(jobs...); err != nil {
-		t.Error(err)
-	}
+				// Whoever leads, another board does while nobody hears it.
+				if err == nil && runs[e.String()].Moves < 1 {
+					err = fmt.Errorf("%s: the address did not move", e)
+				}
+				return err
+			})
+		}
+		if err := together(jobs...); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The service of a leader of topdog dies, and the client that asks it hears that of another board. So it does beside keepalived,
 // and a board that looks at its service costs something.
 func TestService(t *testing.T) {
-	ctx := needs(t)
-	systems := built(t, named(allSystems(), "topdog-service", "keepalived-10ms-process"))
-	event := named(allEvents(), report.ServiceKilled)[0]
-	only := newSlot()
-	var jobs []func() error
-	for _, sys := range systems {
-		if err := sys.missing(); err != nil {
-			t.Skip(err)
-		}
-		jobs = append(jobs, func() error {
-			runs, err := onNewRig(ctx, sys, event, only)
-			if run := runs[report.ServiceKilled]; err == nil && (run.Moves < 1 || run.Censored || run.Outage > testTimeout) {
-				err = fmt.Errorf("the service was killed: %+v", run)
+	judge.Run(t, func(t *judge.T) {
+		ctx := bounded(t)
+		systems := built(t, named(allSystems(), "topdog-service", "keepalived-10ms-process"))
+		event := named(allEvents(), report.ServiceKilled)[0]
+		only := newSlot()
+		var jobs []func() error
+		for _, sys := range systems {
+			if err := sys.missing(); err != nil {
+				t.Skip(err)
 			}
-			return err
-		})
-	}
-	if err := together(jobs...); err != nil {
-		t.Error(err)
-	}
+			jobs = append(jobs, func() error {
+				runs, err := onNewRig(ctx, sys, event, only)
+				if run := runs[report.ServiceKilled]; err == nil && (run.Moves < 1 || run.Censored || run.Outage > testTimeout) {
+					err = fmt.Errorf("the service was killed: %+v", run)
+				}
+				return err
+			})
+		}
+		if err := together(jobs...); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // onNewRig does one run of an event on a LAN of its own.
@@ -178,73 +185,75 @@ func onNewRig(ctx context.Context, sys system, e event, only slot) (runs map[str
 // A whole session in small, two halves side by side: every part, and what it says
 // can be read again.
 func TestSession(t *testing.T) {
-	ctx := needs(t)
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	half := func(parts ...part) (*report.Report, error) {
-		p := quickPlan()
-		p.parts = parts
-		p.systems = built(t, named(allSystems(), "topdog-10ms"))
-		p.events = named(allEvents(), report.FramesDropped)
-		p.runs, p.starts, p.calm, p.lossFor, p.lossRuns = 1, 1, 500*time.Millisecond, 500*time.Millisecond, 1
-		show := newProgress(null)
-		defer show.close()
-		return measure(ctx, p, t.TempDir(), show)
-	}
-	built(t, nil) // or fail here, and not in another goroutine
-	var r, other *report.Report
-	err = together(
-		func() (err error) { r, err = half(partFailures, partStarts); return err },
-		func() (err error) { other, err = half(partCalm, partLoss); return err },
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Calm, r.Lossy = other.Calm, other.Lossy
-	if err := r.Check(); err != nil {
-		t.Error(err)
-	}
-	for _, f := range r.Failures {
-		if len(f.Runs) != 1 {
-			t.Errorf("%s, %s: %d runs", f.System, f.Event, len(f.Runs))
+	judge.Run(t, func(t *judge.T) {
+		ctx := bounded(t)
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	n := len(r.Systems)
-	if n == 0 || len(r.Calm) != n || len(r.Lossy) != n || len(r.Starts) != n || len(r.Failures) != 2*n {
-		t.Errorf("%d systems, %d calm, %d lossy, %d starts, %d failures", n, len(r.Calm), len(r.Lossy), len(r.Starts), len(r.Failures))
-	}
-	for _, c := range r.Calm {
-		if c.Packets == 0 || c.Bytes < 40*c.Packets || c.Leader.RSS == 0 || c.Leader.Processor <= 0 || c.Follower.Processes == 0 {
-			t.Errorf("calm: %+v", c)
+		defer null.Close()
+		half := func(parts ...part) (*report.Report, error) {
+			p := quickPlan()
+			p.parts = parts
+			p.systems = built(t, named(allSystems(), "topdog-10ms"))
+			p.events = named(allEvents(), report.FramesDropped)
+			p.runs, p.starts, p.calm, p.lossFor, p.lossRuns = 1, 1, 500*time.Millisecond, 500*time.Millisecond, 1
+			show := newProgress(null)
+			defer show.close()
+			return measure(ctx, p, t.TempDir(), show)
 		}
-	}
-	for _, l := range r.Lossy {
-		if l.For < 500*time.Millisecond || len(l.Runs) != 1 {
-			t.Errorf("loss: %+v", l)
+		built(t, nil) // or fail here, and not in another goroutine
+		var r, other *report.Report
+		err = together(
+			func() (err error) { r, err = half(partFailures, partStarts); return err },
+			func() (err error) { other, err = half(partCalm, partLoss); return err },
+		)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		r.Calm, r.Lossy = other.Calm, other.Lossy
+		if err := r.Check(); err != nil {
+			t.Error(err)
+		}
+		for _, f := range r.Failures {
+			if len(f.Runs) != 1 {
+				t.Errorf("%s, %s: %d runs", f.System, f.Event, len(f.Runs))
+			}
+		}
+		n := len(r.Systems)
+		if n == 0 || len(r.Calm) != n || len(r.Lossy) != n || len(r.Starts) != n || len(r.Failures) != 2*n {
+			t.Errorf("%d systems, %d calm, %d lossy, %d starts, %d failures", n, len(r.Calm), len(r.Lossy), len(r.Starts), len(r.Failures))
+		}
+		for _, c := range r.Calm {
+			if c.Packets == 0 || c.Bytes < 40*c.Packets || c.Leader.RSS == 0 || c.Leader.Processor <= 0 || c.Follower.Processes == 0 {
+				t.Errorf("calm: %+v", c)
+			}
+		}
+		for _, l := range r.Lossy {
+			if l.For < 500*time.Millisecond || len(l.Runs) != 1 {
+				t.Errorf("loss: %+v", l)
+			}
+		}
 
-	// What was published can be loaded and published again, with the same result.
-	dir := t.TempDir()
-	first := options{json: filepath.Join(dir, "1"), report: filepath.Join(dir, "text"), svg: filepath.Join(dir, "svg")}
-	if err := first.publish(r); err != nil {
-		t.Fatal(err)
-	}
-	again, err := load(first.json)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _ := json.Marshal(r)
-	b, _ := json.Marshal(again)
-	if string(a) != string(b) {
-		t.Error("the figures are others when they have been written and read")
-	}
-	for _, chart := range report.Charts() {
-		if info, err := os.Stat(filepath.Join(dir, "svg", "bench-"+chart+".svg")); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", chart, err)
+		// What was published can be loaded and published again, with the same result.
+		dir := t.TempDir()
+		first := options{json: filepath.Join(dir, "1"), report: filepath.Join(dir, "text"), svg: filepath.Join(dir, "svg")}
+		if err := first.publish(r); err != nil {
+			t.Fatal(err)
 		}
-	}
+		again, err := load(first.json)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := json.Marshal(r)
+		b, _ := json.Marshal(again)
+		if string(a) != string(b) {
+			t.Error("the figures are others when they have been written and read")
+		}
+		for _, chart := range report.Charts() {
+			if info, err := os.Stat(filepath.Join(dir, "svg", "bench-"+chart+".svg")); err != nil || info.Size() == 0 {
+				t.Errorf("%s: %v", chart, err)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/judge"
 	"topdog/internal/lab/observe"
 )
 
@@ -74,54 +75,56 @@ func TestProberSpans(t *testing.T) {
 
 // Two boards of a real LAN have the address, then one: the prober sees both, and when it ends.
 func TestProberHearsBoards(t *testing.T) {
-	ctx := needs(t)
-	r, err := newRig(&topdog{key: "none"}, 3, variant{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := r.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	p, err := r.probe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	address := netip.PrefixFrom(vip, 32)
-	answering := func(boards ...int) {
-		t.Helper()
-		from := time.Now()
-		for {
-			// The last answer of a board may have been under way then, and would count for ever.
-			if time.Since(from) > 100*probeGap {
-				from = time.Now()
-			}
-			if err := wait(ctx, probeGap); err != nil {
-				t.Fatalf("boards %v do not answer: %v", boards, err)
-			}
-			tl := p.since(from)
-			all := true
-			for _, b := range boards {
-				all = all && tl.Held(b) > 0
-			}
-			if all && (tl.Overlap() > 0) == (len(boards) > 1) {
-				return
-			}
-		}
-	}
-	for n := 1; n <= 2; n++ {
-		if err := r.boards[n-1].AddAddress(address); err != nil {
+	judge.Run(t, func(t *judge.T) {
+		ctx := bounded(t)
+		r, err := newRig(&topdog{key: "none"}, 3, variant{})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	answering(1, 2)
-	if err := r.boards[0].DeleteAddress(address); err != nil {
-		t.Fatal(err)
-	}
-	answering(2)
-	if held := p.since(time.Now().Add(-time.Hour)).Held(3); held > 0 {
-		t.Errorf("board 3 never had the address, and answered for %v", held)
-	}
+		defer func() {
+			if err := r.close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		p, err := r.probe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.close()
+		address := netip.PrefixFrom(vip, 32)
+		answering := func(boards ...int) {
+			t.Helper()
+			from := time.Now()
+			for {
+				// The last answer of a board may have been under way then, and would count for ever.
+				if time.Since(from) > 100*probeGap {
+					from = time.Now()
+				}
+				if err := wait(ctx, probeGap); err != nil {
+					t.Fatalf("boards %v do not answer: %v", boards, err)
+				}
+				tl := p.since(from)
+				all := true
+				for _, b := range boards {
+					all = all && tl.Held(b) > 0
+				}
+				if all && (tl.Overlap() > 0) == (len(boards) > 1) {
+					return
+				}
+			}
+		}
+		for n := 1; n <= 2; n++ {
+			if err := r.boards[n-1].AddAddress(address); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answering(1, 2)
+		if err := r.boards[0].DeleteAddress(address); err != nil {
+			t.Fatal(err)
+		}
+		answering(2)
+		if held := p.since(time.Now().Add(-time.Hour)).Held(3); held > 0 {
+			t.Errorf("board 3 never had the address, and answered for %v", held)
+		}
+	})
 }
