@@ -83,9 +83,9 @@ func seeds(t *testing.T, ordinary int, regressions []uint64, play func(t *testin
 	}
 }
 
-// sweep is how many of n groups a long sweep plays: all of them, or a quarter under the race detector.
+// sweep is how many of n groups a long sweep plays: a quarter, and all of them with -rapid.checks, but for the race detector.
 func sweep(n int) int {
-	if underRace {
+	if checks := flag.Lookup("rapid.checks"); underRace || checks.Value.String() == checks.DefValue {
 		return (n + 3) / 4
 	}
 	return n

@@ -31,7 +31,7 @@ func must(t *testing.T, err error) {
 
 func newLAN(t *testing.T) *netns.LAN {
 	t.Helper()
-	netns.Reserve(t)
+	netns.ReserveTogether(t)
 	l, err := netns.New(3)
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
