@@ -55,6 +55,9 @@ func TestRun(t *testing.T) {
 // and the claim. Those that take fewer are the two that depose a leader without asking
 // for it and, as long as there are hardly any boards, those that ask each of them once.
 func TestHeirIsBest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this computes for seconds")
+	}
 	o := options(3, 20)
 	o.Failures = 20
 	rows, err := compare.Run(t.Context(), o)

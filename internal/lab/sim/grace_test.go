@@ -73,6 +73,9 @@ func TestBusyKernels(t *testing.T) {
 // TestSuddenLoss lets a good wire become a very bad one from one moment to the next. A
 // board that has learned that few questions are enough must not depose its leader.
 func TestSuddenLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this computes for seconds")
+	}
 	for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
 		for _, loss := range []float64{0.2, 0.4} {
 			t.Run(fmt.Sprintf("H=%v/loss=%v", h, loss), func(t *testing.T) {
@@ -101,6 +104,9 @@ func TestSuddenLoss(t *testing.T) {
 // TestQuiet holds that a group sends one heartbeat per interval and ten packets a second
 // besides, whatever its size, and that lost heartbeats do not make it much more talkative.
 func TestQuiet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this computes for seconds")
+	}
 	for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
 		for _, loss := range []float64{0, 0.05, 0.2, 0.4} {
 			for _, boards := range []int{3, 10, 50} {

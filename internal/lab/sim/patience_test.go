@@ -123,6 +123,9 @@ func (d *disturbance) disturb(seed uint64, patience time.Duration, withSwitch bo
 
 // TestPatience holds what patience is worth, and what it costs.
 func TestPatience(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this computes for seconds")
+	}
 	for i := range disturbances {
 		d := &disturbances[i]
 		groups := 20
@@ -154,6 +157,9 @@ func TestPatience(t *testing.T) {
 // for more than is learned, and lets hours pass in which it is halved; boards crash and lose
 // their cables as well. On a wire that loses nothing no two boards answer at the same time.
 func TestNeverTwoHoldersWhileTheGraceChanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: this computes for seconds")
+	}
 	for _, detector := range election.Detectors() {
 		for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
 			t.Run(fmt.Sprintf("%s/H=%v", detector, h), func(t *testing.T) {

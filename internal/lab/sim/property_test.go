@@ -39,10 +39,13 @@ import (
 // TestMain bounds an ordinary run, which plays the same schedules each time: what it finds comes from a
 // change, and not from luck. -rapid.checks says otherwise: so many, and others each time, unless -rapid.seed is given.
 func TestMain(m *testing.M) {
-	const ordinaryChecks, ordinarySeed = "60", "1"
+	const ordinaryChecks, shortChecks, ordinarySeed = "60", "10", "1"
 	checks, seed := flag.Lookup("rapid.checks"), flag.Lookup("rapid.seed")
 	checks.DefValue, seed.DefValue = ordinaryChecks, ordinarySeed
 	flag.Parse()
+	if testing.Short() {
+		checks.DefValue = shortChecks
+	}
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if !given[checks.Name] {
