@@ -1,170 +1,126 @@
 package main
 
 import (
-	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"topdog/internal/web"
+	"github.com/spf13/cobra"
+
+	"topdog/election/literature"
+	"topdog/internal/lab/scenario"
 )
 
-// readDoc reads a file of docs, with all white space made single.
-func readDoc(t *testing.T, name string) string {
+// simPages are the pages of which this file holds that they are true.
+var simPages = []string{"algorithms.md", "simulator.md"}
+
+// pageOf reads a page of the documentation.
+func pageOf(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + name)
+	text, err := os.ReadFile(filepath.Join("../../docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(strings.Fields(string(text)), " ")
+	return string(text)
 }
 
-// Whoever finds a line of the log at info or above finds it in the manual: its
-// fixed part, with … for what is filled in.
-func TestEveryLogLineIsDocumented(t *testing.T) {
-	const few = 25 // if it finds fewer, this test looks in the wrong place
-	documents(t, "operations.md", few, "../../internal/daemon/*.go", "run.go", "../../election/effect.go")
-}
-
-// So does whoever looks into the log of the hooks.
-func TestEveryLineOfTheHooksIsDocumented(t *testing.T) {
-	const few = 8
-	documents(t, "hooks.md", few, "../../internal/hooks/*.go")
-}
-
-// And whoever looks into that of the page.
-func TestEveryLineOfThePageIsDocumented(t *testing.T) {
-	const few = 5
-	documents(t, "page.md", few, "../../internal/page/*.go", "../../internal/web/*.go")
-}
-
-// documents holds that a file of docs has all lines of the log that these files have.
-func documents(t *testing.T, name string, few int, patterns ...string) {
+// simLines returns the command lines of a page, without the word topdog.
+func simLines(t *testing.T, name string) [][]string {
 	t.Helper()
-	doc := readDoc(t, name)
-	lines := map[string]string{}
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v, %v", pattern, files, err)
-		}
-		for _, file := range files {
-			if !strings.HasSuffix(file, "_test.go") {
-				collectLines(t, file, lines)
+	var all [][]string
+	for _, line := range regexp.MustCompile(`(?m)^ *topdog (sim .*)$`).FindAllStringSubmatch(pageOf(t, name), -1) {
+		all = append(all, strings.Fields(line[1]))
+	}
+	if len(all) < 3 {
+		t.Fatalf("docs/%s has only %d command lines", name, len(all))
+	}
+	return all
+}
+
+// readRun reads a command line of `topdog sim run` without running it.
+func readRun(args []string) (*scenario.Request, error) {
+	r := scenario.NewRequest()
+	c := &cobra.Command{}
+	simRunFlags(c, r)
+	if err := c.ParseFlags(args); err != nil {
+		return nil, err
+	}
+	if err := traceFormat(r, c.Flags().Args()); err != nil {
+		return nil, err
+	}
+	return r, r.Read()
+}
+
+// TestDocumentedCommands reads every command line of the pages.
+func TestDocumentedCommands(t *testing.T) {
+	for _, name := range simPages {
+		for _, args := range simLines(t, name) {
+			line := strings.Join(args, " ")
+			var err error
+			switch args[1] {
+			case "run":
+				_, err = readRun(args[2:])
+			case "compare":
+				err = simCompareCommand().ParseFlags(args[2:])
+			case "--page":
+				err = simCommand().ParseFlags(args[1:])
+			case "tables":
+				err = simTablesCommand().ParseFlags(args[2:])
+			default:
+				t.Errorf("docs/%s: what is %q?", name, line)
+			}
+			if err != nil {
+				t.Errorf("docs/%s: topdog %s: %v", name, line, err)
 			}
 		}
 	}
-	if len(lines) < few {
-		t.Errorf("only %d lines were found in the sources", len(lines))
-	}
-	for line, where := range lines {
-		if !strings.Contains(doc, line) {
-			t.Errorf("%s: docs/%s does not explain the line\n\t%s", where, name, line)
-		}
-	}
 }
 
-var (
-	verb    = regexp.MustCompile(`"?%[+#]?[a-z]"?`)
-	letters = regexp.MustCompile(`[a-z]{4}`)
-)
-
-// collectLines finds the formats that are logged, or made into a text for the
-// log, in one file.
-func collectLines(t *testing.T, file string, lines map[string]string) {
-	t.Helper()
-	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	take := func(e ast.Expr) {
-		literal, ok := e.(*ast.BasicLit)
-		if !ok || literal.Kind != token.STRING {
-			return
+// TestPicturesAreUpToDate draws the pictures anew, with the commands beside them.
+func TestPicturesAreUpToDate(t *testing.T) {
+	drawn := 0
+	for _, args := range simLines(t, "algorithms.md") {
+		if args[1] != "run" || !slices.Contains(args, "docs/algorithms/"+filepath.Base(args[len(args)-1])) {
+			continue
 		}
-		text, err := strconv.Unquote(literal.Value)
+		drawn++
+		r, err := readRun(args[2:])
+		if err != nil {
+			t.Errorf("topdog %s: %v", strings.Join(args, " "), err)
+			continue
+		}
+		play, err := r.Scenario.Run(context.Background(), scenario.Options{Record: true, All: r.All})
 		if err != nil {
 			t.Fatal(err)
 		}
-		line := strings.TrimSpace(verb.ReplaceAllString(text, "…"))
-		line = strings.TrimSpace(strings.TrimSuffix(line, "\n…"))
-		if letters.MatchString(line) {
-			lines[line] = files.Position(literal.Pos()).String()
+		var now bytes.Buffer
+		if err := play.Draw(&now, r.Trace); err != nil {
+			t.Fatal(err)
+		}
+		then, err := os.ReadFile(filepath.Join("../..", r.Out))
+		if err != nil {
+			t.Error(err)
+		} else if !bytes.Equal(then, now.Bytes()) {
+			t.Errorf("%s is not what is drawn now: run scripts/algorithm-pictures --pictures, and look at it", r.Out)
 		}
 	}
-	logs := map[string]bool{"Info": true, "Infof": true, "Warn": true, "Warnf": true, "Error": true, "Errorf": true}
-	for _, declaration := range parsed.Decls {
-		f, ok := declaration.(*ast.FuncDecl)
-		if !ok {
-			continue
-		}
-		// Functions whose whole purpose is a line for the log.
-		describes := f.Name.Name == "describe" || f.Name.Name == "drop" || f.Name.Name == "String" && isMethodOf(f, "Notice")
-		ast.Inspect(f, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) == 0 {
-				return true
-			}
-			s, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			isLog := logs[s.Sel.Name] && strings.HasSuffix(strings.ToLower(receiver(s.X)), "log")
-			if isLog || describes && s.Sel.Name == "Sprintf" {
-				take(call.Args[0])
-			}
-			return true
-		})
+	if want := len(literature.Algorithms()); drawn < want {
+		t.Errorf("only %d pictures are drawn, want at least one for each of %d algorithms", drawn, want)
 	}
-}
-
-func isMethodOf(f *ast.FuncDecl, name string) bool {
-	if f.Recv == nil || len(f.Recv.List) != 1 {
-		return false
-	}
-	of, ok := f.Recv.List[0].Type.(*ast.Ident)
-	return ok && of.Name == name
-}
-
-// receiver names what a method is called on: "n.log", "log".
-func receiver(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return e.Name
-	case *ast.SelectorExpr:
-		return receiver(e.X) + "." + e.Sel.Name
-	}
-	return ""
 }
 
 // The exit statuses of the program are those of the manual.
 func TestEveryExitStatusIsDocumented(t *testing.T) {
-	doc := readDoc(t, "operations.md")
+	doc := pageOf(t, "operations.md")
 	for _, status := range []int{0, exitFailure, exitUsage, 3, 4, exitConfig} {
 		if !strings.Contains(doc, "| "+strconv.Itoa(status)+" | ") {
 			t.Errorf("docs/operations.md does not explain the exit status %d", status)
-		}
-	}
-}
-
-// The limits of the page are those of the manual.
-func TestTheLimitsOfThePageAreDocumented(t *testing.T) {
-	doc, l := readDoc(t, "page.md"), web.DefaultLimits
-	for _, row := range []string{
-		fmt.Sprintf("| connections | %d, of which %d from one address |", l.Connections, l.PerAddress),
-		fmt.Sprintf("| a request | %.0f s to arrive, %d KiB of header", l.Request.Seconds(), l.HeaderBytes>>10),
-		fmt.Sprintf("| an answer | %.0f s to be taken", l.Write.Seconds()),
-		fmt.Sprintf("| a connection on which nothing is asked | %.0f s |", l.Idle.Seconds()),
-	} {
-		if !strings.Contains(doc, row) {
-			t.Errorf("docs/page.md does not say %q", row)
 		}
 	}
 }

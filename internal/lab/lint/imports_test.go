@@ -1,17 +1,21 @@
-package main
+package lint
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // The imports run one way: a package that could reach for a socket or a clock
 // would soon be tested with one.
 var importRules = []struct {
-	packages string   // as `go list` understands them
+	packages string   // the path of a package
 	only     []string // of topdog and of other modules; the standard library is free
 	never    []string // also not by way of others
 	why      string
@@ -54,9 +58,14 @@ var importRules = []struct {
 }
 
 func TestImports(t *testing.T) {
+	all := packages(t)
 	for _, rule := range importRules {
 		t.Run(rule.packages, func(t *testing.T) {
-			for _, path := range list(t, "-deps", "-f", "{{.ImportPath}}", rule.packages) {
+			p, found := all[rule.packages]
+			if !found {
+				t.Fatal("there is no such package")
+			}
+			for _, path := range append(p.Deps, rule.packages) {
 				if slices.Contains(rule.never, path) {
 					t.Errorf("%s depends on %s: %s", rule.packages, path, rule.why)
 				}
@@ -64,7 +73,7 @@ func TestImports(t *testing.T) {
 			if rule.packages == "topdog/cmd/topdog" {
 				return
 			}
-			for _, path := range list(t, "-f", `{{join .Imports "\n"}}`, rule.packages) {
+			for _, path := range p.Imports {
 				first, _, _ := strings.Cut(path, "/")
 				if external := strings.Contains(first, ".") || first == "topdog"; external && !hasPrefix(rule.only, path) {
 					t.Errorf("%s imports %s: %s", rule.packages, path, rule.why)
@@ -83,25 +92,23 @@ var importers = []struct {
 }{
 	{"topdog/internal/lab", []string{"topdog/cmd/topdog", "topdog/scripts/", "topdog/internal/lab/"}, "the product knows nothing of what tries, measures and shows it"},
 	{"topdog/internal/daemon", []string{"topdog/cmd/topdog", "topdog/internal/lab/"}, "nothing but a program runs a daemon"},
+	{"topdog/internal/lab/judge", nil, "it is for tests: it imports testing"},
 }
 
 func TestImporters(t *testing.T) {
-	lines := strings.Split(strings.TrimSpace(listText(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "topdog/...")), "\n")
+	all := packages(t)
 	for _, rule := range importers {
-		seen := 0
-		for _, line := range lines {
-			importer, imports, _ := strings.Cut(line, " ")
-			for path := range strings.FieldsSeq(imports) {
-				if path != rule.imported && !strings.HasPrefix(path, rule.imported+"/") {
-					continue
-				}
-				seen++
-				if !hasPrefix(rule.by, importer) {
+		within := func(path string) bool { return path == rule.imported || strings.HasPrefix(path, rule.imported+"/") }
+		seen := false
+		for importer, p := range all {
+			for _, path := range p.Imports {
+				if within(path) && !hasPrefix(rule.by, importer) {
 					t.Errorf("%s imports %s: %s", importer, path, rule.why)
 				}
 			}
+			seen = seen || slices.ContainsFunc(slices.Concat(p.Imports, p.TestImports, p.XTestImports), within)
 		}
-		if seen == 0 {
+		if !seen {
 			t.Errorf("nobody imports %s: is it spelt like that?", rule.imported)
 		}
 	}
@@ -109,7 +116,7 @@ func TestImporters(t *testing.T) {
 
 // TestHouse holds that docs/how-it-works.md names every package.
 func TestHouse(t *testing.T) {
-	text, err := os.ReadFile("../../docs/how-it-works.md")
+	text, err := os.ReadFile("../../../docs/how-it-works.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +125,7 @@ func TestHouse(t *testing.T) {
 	if !found || !ends {
 		t.Fatal("the page has no tables of packages")
 	}
-	for _, path := range list(t, "topdog/...") {
+	for path := range packages(t) {
 		if name := strings.TrimPrefix(path, "topdog/"); !strings.Contains(house, "`"+name+"`") {
 			t.Errorf("the tables do not name %s", name)
 		}
@@ -128,27 +135,47 @@ func TestHouse(t *testing.T) {
 // TestPurity holds that the core does not reach for what it must be given, also
 // where the standard library would let it.
 func TestPurity(t *testing.T) {
-	for _, path := range list(t, "-f", `{{join .Imports "\n"}}`, "topdog/election/...") {
-		for _, impure := range []string{"os", "sync", "context", "log", "log/slog", "crypto/rand", "math/rand", "math/rand/v2", "runtime"} {
-			if path == impure {
-				t.Errorf("topdog/election or literature imports %s", path)
+	for _, core := range []string{"topdog/election", "topdog/election/literature"} {
+		for _, path := range packages(t)[core].Imports {
+			for _, impure := range []string{"os", "sync", "context", "log", "log/slog", "crypto/rand", "math/rand", "math/rand/v2", "runtime"} {
+				if path == impure {
+					t.Errorf("%s imports %s", core, path)
+				}
 			}
 		}
 	}
 }
 
-func list(t *testing.T, args ...string) []string {
-	t.Helper()
-	return strings.Fields(listText(t, args...))
+// imports is what a package imports: itself, with all that this imports, and in its tests.
+type imports struct {
+	ImportPath                               string
+	Imports, Deps, TestImports, XTestImports []string
 }
 
-func listText(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+// tree has what all of topdog's packages import. The go command is asked once: it takes as long for all as for one.
+var tree = sync.OnceValues(func() (map[string]imports, error) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps,TestImports,XTestImports", "topdog/...").Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	return string(out)
+	all := map[string]imports{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
+		var p imports
+		if err := decoder.Decode(&p); err != nil {
+			return nil, err
+		}
+		all[p.ImportPath] = p
+	}
+	return all, nil
+})
+
+func packages(t *testing.T) map[string]imports {
+	t.Helper()
+	all, err := tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func hasPrefix(prefixes []string, s string) bool {

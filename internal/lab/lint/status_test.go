@@ -1,4 +1,4 @@
-package main
+package lint
 
 import (
 	"cmp"
@@ -133,7 +133,7 @@ func TestIdentifiersAreIdentifiers(t *testing.T) {
 // by the heading above them: of those tables that begin with a name as in `name`.
 func statusTables(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/status.md")
+	text, err := os.ReadFile("../../../docs/status.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func consoleConstants(t *testing.T) map[string][]string {
 	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence|Event)[A-Z]`)
 	found := map[string][]string{}
 	for _, file := range []string{"status.go", "trace.go", "problem.go", "transition.go"} {
-		parsed, err := parser.ParseFile(token.NewFileSet(), "../../internal/console/"+file, nil, 0)
+		parsed, err := parser.ParseFile(token.NewFileSet(), "../../../internal/console/"+file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

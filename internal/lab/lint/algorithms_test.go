@@ -1,8 +1,6 @@
-package main
+package lint
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,19 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"topdog/election/literature"
-	"topdog/internal/lab/scenario"
 )
 
-// simPages are the pages of which this file holds that they are true.
+// simPages are the pages about algorithms and the simulator.
 var simPages = []string{"algorithms.md", "simulator.md"}
 
 // pageOf reads a page of the documentation.
 func pageOf(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../docs", name))
+	text, err := os.ReadFile(filepath.Join("../../../docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +71,9 @@ func TestLinks(t *testing.T) {
 			if strings.HasPrefix(path, "https:") {
 				continue
 			}
-			target := filepath.Join("../../docs", path)
+			target := filepath.Join("../../../docs", path)
 			if path == "" {
-				target = filepath.Join("../../docs", name)
+				target = filepath.Join("../../../docs", name)
 			}
 			text, err := os.ReadFile(target)
 			if err != nil {
@@ -91,7 +86,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	pictures, err := filepath.Glob("../../docs/algorithms/*")
+	pictures, err := filepath.Glob("../../../docs/algorithms/*")
 	if err != nil || len(pictures) == 0 {
 		t.Fatalf("%v, %v", pictures, err)
 	}
@@ -110,89 +105,4 @@ func anchors(text string) []string {
 		all = append(all, strings.ReplaceAll(a, " ", "-"))
 	}
 	return all
-}
-
-// simLines returns the command lines of a page, without the word topdog.
-func simLines(t *testing.T, name string) [][]string {
-	t.Helper()
-	var all [][]string
-	for _, line := range regexp.MustCompile(`(?m)^ *topdog (sim .*)$`).FindAllStringSubmatch(pageOf(t, name), -1) {
-		all = append(all, strings.Fields(line[1]))
-	}
-	if len(all) < 3 {
-		t.Fatalf("docs/%s has only %d command lines", name, len(all))
-	}
-	return all
-}
-
-// readRun reads a command line of `topdog sim run` without running it.
-func readRun(args []string) (*scenario.Request, error) {
-	r := scenario.NewRequest()
-	c := &cobra.Command{}
-	simRunFlags(c, r)
-	if err := c.ParseFlags(args); err != nil {
-		return nil, err
-	}
-	if err := traceFormat(r, c.Flags().Args()); err != nil {
-		return nil, err
-	}
-	return r, r.Read()
-}
-
-// TestDocumentedCommands reads every command line of the pages.
-func TestDocumentedCommands(t *testing.T) {
-	for _, name := range simPages {
-		for _, args := range simLines(t, name) {
-			line := strings.Join(args, " ")
-			var err error
-			switch args[1] {
-			case "run":
-				_, err = readRun(args[2:])
-			case "compare":
-				err = simCompareCommand().ParseFlags(args[2:])
-			case "--page":
-				err = simCommand().ParseFlags(args[1:])
-			case "tables":
-				err = simTablesCommand().ParseFlags(args[2:])
-			default:
-				t.Errorf("docs/%s: what is %q?", name, line)
-			}
-			if err != nil {
-				t.Errorf("docs/%s: topdog %s: %v", name, line, err)
-			}
-		}
-	}
-}
-
-// TestPicturesAreUpToDate draws the pictures anew, with the commands beside them.
-func TestPicturesAreUpToDate(t *testing.T) {
-	drawn := 0
-	for _, args := range simLines(t, "algorithms.md") {
-		if args[1] != "run" || !slices.Contains(args, "docs/algorithms/"+filepath.Base(args[len(args)-1])) {
-			continue
-		}
-		drawn++
-		r, err := readRun(args[2:])
-		if err != nil {
-			t.Errorf("topdog %s: %v", strings.Join(args, " "), err)
-			continue
-		}
-		play, err := r.Scenario.Run(context.Background(), scenario.Options{Record: true, All: r.All})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var now bytes.Buffer
-		if err := play.Draw(&now, r.Trace); err != nil {
-			t.Fatal(err)
-		}
-		then, err := os.ReadFile(filepath.Join("../..", r.Out))
-		if err != nil {
-			t.Error(err)
-		} else if !bytes.Equal(then, now.Bytes()) {
-			t.Errorf("%s is not what is drawn now: run scripts/algorithm-pictures --pictures, and look at it", r.Out)
-		}
-	}
-	if want := len(literature.Algorithms()); drawn < want {
-		t.Errorf("only %d pictures are drawn, want at least one for each of %d algorithms", drawn, want)
-	}
 }

@@ -1,0 +1,160 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"topdog/internal/web"
+)
+
+// readDoc reads a file of docs, with all white space made single.
+func readDoc(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// Whoever finds a line of the log at info or above finds it in the manual: its
+// fixed part, with … for what is filled in.
+func TestEveryLogLineIsDocumented(t *testing.T) {
+	const few = 25 // if it finds fewer, this test looks in the wrong place
+	documents(t, "operations.md", few, "../../../internal/daemon/*.go", "../../../cmd/topdog/run.go", "../../../election/effect.go")
+}
+
+// So does whoever looks into the log of the hooks.
+func TestEveryLineOfTheHooksIsDocumented(t *testing.T) {
+	const few = 8
+	documents(t, "hooks.md", few, "../../../internal/hooks/*.go")
+}
+
+// And whoever looks into that of the page.
+func TestEveryLineOfThePageIsDocumented(t *testing.T) {
+	const few = 5
+	documents(t, "page.md", few, "../../../internal/page/*.go", "../../../internal/web/*.go")
+}
+
+// documents holds that a file of docs has all lines of the log that these files have.
+func documents(t *testing.T, name string, few int, patterns ...string) {
+	t.Helper()
+	doc := readDoc(t, name)
+	lines := map[string]string{}
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				collectLines(t, file, lines)
+			}
+		}
+	}
+	if len(lines) < few {
+		t.Errorf("only %d lines were found in the sources", len(lines))
+	}
+	for line, where := range lines {
+		if !strings.Contains(doc, line) {
+			t.Errorf("%s: docs/%s does not explain the line\n\t%s", where, name, line)
+		}
+	}
+}
+
+var (
+	verb    = regexp.MustCompile(`"?%[+#]?[a-z]"?`)
+	letters = regexp.MustCompile(`[a-z]{4}`)
+)
+
+// collectLines finds the formats that are logged, or made into a text for the
+// log, in one file.
+func collectLines(t *testing.T, file string, lines map[string]string) {
+	t.Helper()
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(e ast.Expr) {
+		literal, ok := e.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return
+		}
+		text, err := strconv.Unquote(literal.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := strings.TrimSpace(verb.ReplaceAllString(text, "…"))
+		line = strings.TrimSpace(strings.TrimSuffix(line, "\n…"))
+		if letters.MatchString(line) {
+			lines[line] = files.Position(literal.Pos()).String()
+		}
+	}
+	logs := map[string]bool{"Info": true, "Infof": true, "Warn": true, "Warnf": true, "Error": true, "Errorf": true}
+	for _, declaration := range parsed.Decls {
+		f, ok := declaration.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		// Functions whose whole purpose is a line for the log.
+		describes := f.Name.Name == "describe" || f.Name.Name == "drop" || f.Name.Name == "String" && isMethodOf(f, "Notice")
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			s, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			isLog := logs[s.Sel.Name] && strings.HasSuffix(strings.ToLower(receiver(s.X)), "log")
+			if isLog || describes && s.Sel.Name == "Sprintf" {
+				take(call.Args[0])
+			}
+			return true
+		})
+	}
+}
+
+func isMethodOf(f *ast.FuncDecl, name string) bool {
+	if f.Recv == nil || len(f.Recv.List) != 1 {
+		return false
+	}
+	of, ok := f.Recv.List[0].Type.(*ast.Ident)
+	return ok && of.Name == name
+}
+
+// receiver names what a method is called on: "n.log", "log".
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return receiver(e.X) + "." + e.Sel.Name
+	}
+	return ""
+}
+
+// The limits of the page are those of the manual.
+func TestTheLimitsOfThePageAreDocumented(t *testing.T) {
+	doc, l := readDoc(t, "page.md"), web.DefaultLimits
+	for _, row := range []string{
+		fmt.Sprintf("| connections | %d, of which %d from one address |", l.Connections, l.PerAddress),
+		fmt.Sprintf("| a request | %.0f s to arrive, %d KiB of header", l.Request.Seconds(), l.HeaderBytes>>10),
+		fmt.Sprintf("| an answer | %.0f s to be taken", l.Write.Seconds()),
+		fmt.Sprintf("| a connection on which nothing is asked | %.0f s |", l.Idle.Seconds()),
+	} {
+		if !strings.Contains(doc, row) {
+			t.Errorf("docs/page.md does not say %q", row)
+		}
+	}
+}
