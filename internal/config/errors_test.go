@@ -2,16 +2,12 @@ package config
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
 // testHost makes the default of name independent of the machine that the tests run on.
 const testHost = "pi3.example.org"
@@ -233,7 +229,7 @@ func TestErrorMessages(t *testing.T) {
 		checkProblems(t, err, f.text)
 		fmt.Fprintf(&got, "=== %s\n%s\n\n", f.name, err)
 	}
-	compareGolden(t, "testdata/errors.golden", got.String())
+	golden.Compare(t, "testdata/errors.golden", got.String())
 }
 
 // checkProblems holds every error to what Errors promises.
@@ -263,23 +259,6 @@ func checkProblems(t *testing.T, err error, text string) {
 	}
 	if len(problems) > maxProblems+1 {
 		t.Errorf("%d problems are more than anyone reads", len(problems))
-	}
-}
-
-func compareGolden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run go test -update, and read the result)", err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s differs (-want +got); if that is right, run go test -update:\n%s", path, diff)
 	}
 }
 

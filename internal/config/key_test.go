@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"topdog/internal/lab/golden"
 	"topdog/wire"
 )
 
@@ -126,7 +127,7 @@ func TestKeyErrors(t *testing.T) {
 		}
 		fmt.Fprintf(&got, "=== %s\n%s\n\n", tc.name, err)
 	}
-	compareGolden(t, "testdata/key-errors.golden", got.String())
+	golden.Compare(t, "testdata/key-errors.golden", got.String())
 }
 
 func TestLoadKey(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -15,9 +14,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew; read the diff")
+	"topdog/internal/lab/golden"
+)
 
 const (
 	secondMs = 1000.0
@@ -305,19 +304,7 @@ func TestText(t *testing.T) {
 	for _, test := range situations() {
 		t.Run(test.name, func(t *testing.T) {
 			got := text(t, test.status, test.options)
-			file := filepath.Join("testdata", test.name+".txt")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", test.name+".txt"), got)
 			if got := ExitStatus(test.status, nil); got != test.exit {
 				t.Errorf("exit status %d, want %d", got, test.exit)
 			}
@@ -459,23 +446,12 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join("testdata", "healthy.json")
-	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Compare(t, file, got.String())
 	doc, err := os.ReadFile("../../docs/status.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(doc, want) {
+	if !bytes.Contains(doc, got.Bytes()) {
 		t.Errorf("docs/status.md does not show %s as it is", file)
 	}
 	if !bytes.Contains(doc, []byte(text(t, healthy(), Options{Width: 80}))) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -25,9 +24,8 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/health"
+	"topdog/internal/lab/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew; read the diff")
 
 // follower is a group of three as the documentation shows it: pi1 is asked, and pi3 leads.
 func follower(t *testing.T) *console.Status {
@@ -109,19 +107,7 @@ func TestMetrics(t *testing.T) {
 			if again := string(s.exposition()); again != got {
 				t.Errorf("the order changes (-once +again):\n%s", cmp.Diff(got, again))
 			}
-			file := filepath.Join("testdata", "metrics", name+".txt")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatalf("%v (go test -update writes it)", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", "metrics", name+".txt"), got)
 		})
 	}
 }

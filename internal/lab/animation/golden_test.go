@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
 	"maps"
 	"os"
@@ -12,10 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-// To draw the pictures anew: go test ./internal/lab/animation -rewrite; then look at them.
-var rewrite = flag.Bool("rewrite", false, "write the pictures of the README anew")
+	"topdog/internal/lab/golden"
+)
 
 // readme is the directory of the recording and its pictures.
 const readme = "../../../" + dir
@@ -23,7 +21,8 @@ const readme = "../../../" + dir
 // sizeMost keeps the first screen of the README light.
 const sizeMost = 60_000
 
-// TestPictures holds that the pictures are what is drawn from the recording, byte for byte.
+// TestPictures holds that the pictures are what is drawn from the recording, byte for byte. To draw them
+// anew: go test ./internal/lab/animation -update; then look at them.
 func TestPictures(t *testing.T) {
 	files, err := draw(readme)
 	if err != nil {
@@ -31,7 +30,7 @@ func TestPictures(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(readme, name)
-		if *rewrite {
+		if *golden.Update {
 			if err := os.WriteFile(path, files[name], 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +40,7 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(committed, files[name]) {
-			t.Errorf("%s is not what is drawn from the recording: go test ./internal/lab/animation -rewrite, and look at it", path)
+			t.Errorf("%s is not what is drawn from the recording: go test ./internal/lab/animation -update, and look at it", path)
 		}
 		if len(files[name]) > sizeMost {
 			t.Errorf("%s has %d bytes, more than %d", path, len(files[name]), sizeMost)

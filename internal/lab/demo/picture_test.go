@@ -1,18 +1,14 @@
 package demo
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // peace is five boards of which pi5 leads.
 func peace() view {
@@ -105,25 +101,8 @@ func TestPicture(t *testing.T) {
 			for _, r := range paint(test.view, test.width, test.height) {
 				b.WriteString(strings.TrimRight(strings.ReplaceAll(r.render(test.palette), "\x1b", "␛"), " ") + "\n")
 			}
-			golden(t, test.name+".golden", b.String())
+			golden.Compare(t, filepath.Join("testdata", test.name+".golden"), b.String())
 		})
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; write it anew with -update):\n%s", path, diff)
 	}
 }
 

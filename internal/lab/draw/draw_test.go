@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -22,13 +20,10 @@ import (
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/internal/lab/draw"
+	"topdog/internal/lab/golden"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
-
-// To write the pictures in testdata anew: go test ./internal/lab/draw -rewrite;
-// then look at them.
-var rewrite = flag.Bool("rewrite", false, "write the pictures in testdata anew")
 
 // lan returns boards that have elected a leader, and a recording from now on.
 func lan(boards int, algorithm wire.Algorithm, fanout election.Fanout, w sim.Wire, all bool) (*sim.Sim, *draw.Recording) {
@@ -71,6 +66,7 @@ var stories = map[string]func() *draw.Recording{
 	},
 }
 
+// To write the pictures anew: go test ./internal/lab/draw -update; then look at them.
 func TestGolden(t *testing.T) {
 	for name, play := range stories {
 		r := play()
@@ -81,20 +77,7 @@ func TestGolden(t *testing.T) {
 			if err := draw(&got); err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join("testdata", name+"."+ending)
-			if *rewrite {
-				if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				continue
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-				t.Errorf("%s: want -, got +:\n%s", path, diff)
-			}
+			golden.Compare(t, filepath.Join("testdata", name+"."+ending), got.String())
 		}
 	}
 }

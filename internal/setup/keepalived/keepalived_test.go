@@ -2,7 +2,6 @@ package keepalived
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,12 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
+	"topdog/internal/lab/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
 // board is what the tests convert on.
 var board = Machine{
@@ -64,11 +60,11 @@ func TestConvert(t *testing.T) {
 	for _, tt := range []struct{ file, name string }{
 		{"haproxy", ""}, {"pihole", ""}, {"web", ""}, {"web", "WEB_2"}, {"params", "VI_1"}, {"params", "VI_2"}, {"lvs", ""}, {"scripts", ""},
 	} {
-		golden := "testdata/" + tt.file
+		path := "testdata/" + tt.file
 		if tt.name != "" {
-			golden += "-" + tt.name
+			path += "-" + tt.name
 		}
-		golden += ".golden"
+		path += ".golden"
 		got := ""
 		if g, err := Convert("testdata/"+tt.file+".conf", tt.name, board); err != nil {
 			t.Errorf("%s %s: %v", tt.file, tt.name, err)
@@ -76,20 +72,9 @@ func TestConvert(t *testing.T) {
 		} else {
 			got = show(g)
 		}
-		if *update {
-			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatalf("%v (run go test -update, and read the result)", err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s differs (-want +got); if that is right, run go test -update:\n%s", golden, diff)
-		}
+		golden.Compare(t, path, got)
 		if strings.Contains(got, "secret07") || strings.Contains(got, "1111") {
-			t.Errorf("%s shows a password", golden)
+			t.Errorf("%s shows a password", path)
 		}
 	}
 }

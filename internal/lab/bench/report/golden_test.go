@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew; read the diff, and look at the pictures")
+	"topdog/internal/lab/golden"
+)
 
 type render struct {
 	file  string
@@ -47,22 +45,7 @@ func TestGolden(t *testing.T) {
 				if err := w.write(&b, c.report); err != nil {
 					t.Fatal(err)
 				}
-				file := filepath.Join("testdata", c.folder, w.file)
-				if *update {
-					if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatalf("%v (go test -update writes it)", err)
-				}
-				if diff := cmp.Diff(string(want), b.String()); diff != "" {
-					t.Errorf("not as in %s (-want +got):\n%s", file, diff)
-				}
+				golden.Compare(t, filepath.Join("testdata", c.folder, w.file), b.String())
 			})
 		}
 	}
