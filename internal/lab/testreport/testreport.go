@@ -1,14 +1,19 @@
 // Package testreport reads the output of `go test -json`. It shows the output of
 // every test that failed or was skipped, and fails if there was one. Where
 // everything that the tests need is installed, a skipped test is a missing check.
+// Then it shows which tests were slowest, and counts the attempts that were inconclusive (package judge).
 package testreport
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
+	"strings"
 )
 
 // event is what the test runner prints (go doc test2json).
@@ -28,60 +33,118 @@ func (e event) name() string {
 	return e.Package + " " + e.Test
 }
 
-// Main is the command scripts/testreport. It ends the process if a test did not pass.
+// Main is the command scripts/testreport. It reads the files that are named, or its input, and ends the process if a
+// test did not pass.
 func Main() {
-	report, err := read(os.Stdin, os.Stdout)
-	if err != nil {
+	r := &report{to: os.Stdout}
+	if err := r.readAll(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(2)
 	}
-	fmt.Printf("%d passed, %d failed, %d skipped\n", report.passed, report.failed, report.skipped)
-	if report.failed > 0 || report.skipped > 0 || report.passed == 0 {
+	r.summary()
+	if r.failed > 0 || r.skipped > 0 || r.passed == 0 {
 		os.Exit(1)
 	}
 }
 
-type counts struct{ passed, failed, skipped int }
+// report is what was read, of one run of the tests or of several.
+type report struct {
+	to                      io.Writer
+	passed, failed, skipped int
+	// inconclusive attempts were followed by one alone on the machine; of these, alone were inconclusive too.
+	inconclusive, alone int
+	tests               []event // that have ended
+}
 
-// read counts the tests and shows what there is to look at.
-func read(from io.Reader, to io.Writer) (c counts, err error) {
+// slowest is how many tests the summary names.
+const slowest = 20
+
+func (r *report) readAll(files []string) error {
+	if len(files) == 0 {
+		return r.read(os.Stdin)
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		err = r.read(f)
+		_ = f.Close()
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// summary shows the slowest tests, and the counts.
+func (r *report) summary() {
+	slices.SortStableFunc(r.tests, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for _, e := range r.tests[:min(slowest, len(r.tests))] {
+		fmt.Fprintf(r.to, "slow  %7.1f s  %s\n", e.Elapsed, e.name())
+	}
+	fmt.Fprintf(r.to, "%d passed, %d failed, %d skipped; %d attempts inconclusive, %d of them also alone\n",
+		r.passed, r.failed, r.skipped, r.inconclusive, r.alone)
+}
+
+// attempt is a line of package judge, with its place: an attempt says nothing, since the machine was late.
+var attempt = regexp.MustCompile(`^ +\S+\.go:\d+: inconclusive( also alone)?: `)
+
+// read counts the tests of one run, and shows what there is to look at.
+func (r *report) read(from io.Reader) error {
 	output := make(map[string][]string)
+	parents := make(map[string]bool) // tests that have others below them
+	began := len(r.tests)
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			fmt.Fprintln(to, lines.Text()) // of the compiler, before any test
+			fmt.Fprintln(r.to, lines.Text()) // of the compiler, before any test
 			continue
+		}
+		if e.Test != "" && (e.Action == "pass" || e.Action == "fail") {
+			r.tests = append(r.tests, e)
+			if i := strings.LastIndex(e.Test, "/"); i >= 0 {
+				parents[e.Package+" "+e.Test[:i]] = true
+			}
 		}
 		switch e.Action {
 		case "output", "build-output":
 			output[e.name()] = append(output[e.name()], e.Output)
+			if found := attempt.FindStringSubmatch(e.Output); found != nil {
+				r.inconclusive++
+				if found[1] != "" {
+					r.alone++
+				}
+			}
 			if e.Action == "build-output" {
-				fmt.Fprint(to, e.Output)
+				fmt.Fprint(r.to, e.Output)
 			}
 		case "pass":
 			if e.Test != "" {
-				c.passed++
+				r.passed++
 			} else {
-				fmt.Fprintf(to, "ok    %7.1f s  %s\n", e.Elapsed, e.Package)
+				fmt.Fprintf(r.to, "ok    %7.1f s  %s\n", e.Elapsed, e.Package)
 			}
 			delete(output, e.name())
 		case "fail", "skip":
 			if e.Action == "skip" && e.Test == "" {
 				continue // a package without tests
 			}
-			fmt.Fprintf(to, "%s  %7.1f s  %s\n", e.Action, e.Elapsed, e.name())
+			fmt.Fprintf(r.to, "%s  %7.1f s  %s\n", e.Action, e.Elapsed, e.name())
 			for _, o := range output[e.name()] {
-				fmt.Fprint(to, "    ", o)
+				fmt.Fprint(r.to, "    ", o)
 			}
 			switch {
 			case e.Action == "skip":
-				c.skipped++
+				r.skipped++
 			default:
-				c.failed++
+				r.failed++
 			}
 		}
 	}
-	return c, lines.Err()
+	mine := slices.DeleteFunc(r.tests[began:], func(e event) bool { return parents[e.name()] })
+	r.tests = r.tests[:began+len(mine)]
+	return lines.Err()
 }

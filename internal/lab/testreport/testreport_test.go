@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/judge"
 )
 
 func TestRead(t *testing.T) {
@@ -29,14 +31,47 @@ fail      1.5 s  topdog/wire
 ok        2.0 s  topdog/netio
 `
 	var out strings.Builder
-	got, err := read(strings.NewReader(input), &out)
-	if err != nil {
+	r := &report{to: &out}
+	if err := r.read(strings.NewReader(input)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("wrong report (-want +got):\n%s", diff)
 	}
-	if want := (counts{passed: 1, failed: 2, skipped: 1}); got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
+	if r.passed != 1 || r.failed != 2 || r.skipped != 1 || r.inconclusive != 0 {
+		t.Errorf("counted %+v", r)
+	}
+}
+
+// The summary is of all runs. It names tests and not what is around them, and counts attempts that say nothing.
+func TestSummary(t *testing.T) {
+	var out strings.Builder
+	r := &report{to: &out}
+	for _, input := range []string{
+		`{"Action":"output","Package":"topdog/netio","Test":"TestA/one","Output":"    judge.go:78: ` + judge.Inconclusive + `: a processor was busy. What failed:\n"}
+{"Action":"output","Package":"topdog/netio","Test":"TestA/one","Output":"it says inconclusive: no\n"}
+{"Action":"pass","Package":"topdog/netio","Test":"TestA/one","Elapsed":3}
+{"Action":"pass","Package":"topdog/netio","Test":"TestA","Elapsed":4}
+{"Action":"pass","Package":"topdog/wire","Test":"TestA","Elapsed":1}
+`,
+		`{"Action":"pass","Package":"topdog/netio","Test":"TestA","Elapsed":2}
+{"Action":"output","Package":"topdog/netio","Test":"TestB","Output":"    judge.go:78: ` + judge.Inconclusive + `: late\n"}
+{"Action":"output","Package":"topdog/netio","Test":"TestB","Output":"    judge.go:82: ` + judge.Inconclusive + ` also alone: late\n"}
+{"Action":"skip","Package":"topdog/netio","Test":"TestB","Elapsed":9}
+`,
+	} {
+		if err := r.read(strings.NewReader(input)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out.Reset()
+	r.summary()
+	const want = `slow      3.0 s  topdog/netio TestA/one
+slow      2.0 s  topdog/netio TestA
+slow      1.0 s  topdog/wire TestA
+4 passed, 0 failed, 1 skipped; 3 attempts inconclusive, 1 of them also alone
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("wrong summary (-want +got):\n%s", diff)
 	}
 }
