@@ -250,6 +250,9 @@ func TestGrants(t *testing.T) {
 // TestHalves: what was learned is halved every hour, and kept as long as half of it would not
 // be enough.
 func TestHalves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hours of heartbeats take a second")
+	}
 	b := leads(t)
 	b.wakesLate(30 * ms)
 	for _, want := range []time.Duration{40 * ms, 20 * ms, 0} {

@@ -11,6 +11,9 @@ import (
 // all boards together say to that has one limit, whatever their number, and none of it is multicast. A
 // board that starts meanwhile is listened to at once, if nobody plays from its address.
 func TestFloodOfRecordedLives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a flood at 255 boards takes seconds")
+	}
 	const (
 		lives   = 1000
 		lasts   = 4 * time.Second

@@ -43,6 +43,9 @@ func TestCompletion(t *testing.T) {
 
 // Every verb has a page with each of its flags, and every key of the configuration is in a page.
 func TestManualHasEverything(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program that writes the manual")
+	}
 	dir := t.TempDir()
 	c := exec.Command("go", "run", "../../scripts/packaging/manual", "-topdog", executable(t),
 		"-operations", "../../docs/operations.md", "-version", "1", "-date", "2026-01-01", dir)

@@ -17,6 +17,9 @@ import (
 // The command line, step by step on one directory: what is made, what is kept,
 // what is refused, and with which status.
 func TestInitCommandLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts the program twenty times")
+	}
 	dir := filepath.Join(t.TempDir(), "topdog")
 	path := filepath.Join(dir, "topdog.toml")
 	var key string

@@ -37,6 +37,9 @@ func askSimPage(t *testing.T, target string, answer any) {
 // TestSimPageShowsWhatTheCommandCounts runs, for each algorithm and each kind of failure, the
 // command line that the page prints. Its report must be the one that the page shows.
 func TestSimPageShowsWhatTheCommandCounts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays all algorithms with all failures, seconds")
+	}
 	var choices struct {
 		Algorithms, Failures []struct{ Name string }
 	}

@@ -37,6 +37,9 @@ func randomBytes(seed uint64, n int) []byte {
 // TestWalk plays random scripts in the ordinary test run. Together they go
 // through every change of role that election.Role.CanBecome allows, so none is there in vain.
 func TestWalk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("20,000 random scripts take seconds")
+	}
 	var seen roleChanges
 	for seed := range uint64(20000) {
 		w := newWalk(t, randomBytes(seed, 4000))

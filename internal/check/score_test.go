@@ -198,6 +198,9 @@ func (p *Process) scores(t *testing.T) Score {
 // TestCheckerRunsTheScoreCommand: a real one, that of another order instead, and one that hangs, which is killed and leaves
 // nothing behind.
 func TestCheckerRunsTheScoreCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a command runs into its limit, 4 s")
+	}
 	p := startChecker(t)
 	send(t, p, Order{Score: []string{"/bin/sh", "-c", "echo 4294967295"}})
 	if diff := cmp.Diff(Score{Program: "/bin/sh", Value: 4294967295}, p.scores(t)); diff != "" {

@@ -152,6 +152,9 @@ func TestGroupsOfWhoMayAct(t *testing.T) {
 // Others get their answers while one user holds connections on which he says nothing, however many, and so does
 // he himself.
 func TestSilentConnections(t *testing.T) {
+	if testing.Short() {
+		t.Skip("connections are silent for a second")
+	}
 	impatient := defaultLimits
 	impatient.public.patience = 300 * time.Millisecond
 	for _, public := range []bool{false, true} {

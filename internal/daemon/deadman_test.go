@@ -18,6 +18,9 @@ import (
 // TestFrozenLeader has the leader's process stand still: the heir leads at once, and
 // the old leader follows when it is back, having said nothing that it must not say.
 func TestFrozenLeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred and twenty clusters take seconds")
+	}
 	for _, frozen := range []time.Duration{150 * time.Millisecond, 400 * time.Millisecond, 10 * time.Second} {
 		for _, algorithm := range []wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmAgents} {
 			for _, key := range []bool{true, false} {

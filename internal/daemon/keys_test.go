@@ -207,6 +207,9 @@ func TestReloadKeys(t *testing.T) {
 
 // TestKeysOfTheBoards: a board knows which keys the others accept, for a day.
 func TestKeysOfTheBoards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a day of heartbeats takes ten seconds")
+	}
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, two, three := l.three()
 		holdsKeys(t, config.Keyring{Signs: keyA, Also: keyB}, two)

@@ -140,6 +140,9 @@ func (b *board) paths() []string {
 
 // A page waits for its port.
 func TestWaitsForThePort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a second between two attempts")
+	}
 	if r, body := newBoard(t, false).ask("GET", "/leader", "Host: pi1"); r.StatusCode != http.StatusOK {
 		t.Errorf("%s %s", r.Status, body)
 	}
@@ -267,6 +270,9 @@ func TestStatusIsPassedOn(t *testing.T) {
 // 200 browsers on 200 machines poll as fast as they are answered, each over its connection. The daemon notices
 // little of it.
 func TestManyBrowsers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("200 browsers ask for a second")
+	}
 	const browsers, length = 200, time.Second
 	b := newBoard(t, true)
 	var all sync.WaitGroup

@@ -132,6 +132,9 @@ func TestMetricsOnce(t *testing.T) {
 
 // TestMetricsPromtool asks Prometheus itself, which knows how metrics are named.
 func TestMetricsPromtool(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts promtool")
+	}
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skipf("needs promtool, of the package prometheus: %v", err)
