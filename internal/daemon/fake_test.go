@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,8 +146,19 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 	ctx, cancel := context.WithCancel(l.t.Context())
 	b.end = cancel
 	b.snapshots <- b.state
-	go func() { b.ended <- daemon.Run(ctx) }()
+	go func() { b.ended <- b.run(ctx) }()
 	return b
+}
+
+// run runs the daemon. If its loop panics, that is how it has ended, so that a test can say what it was doing.
+func (b *fakeBoard) run(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			b.leave()
+		}
+	}()
+	return b.Run(ctx)
 }
 
 // testKey is a group key that is made of one byte.
