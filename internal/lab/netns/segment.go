@@ -36,16 +36,32 @@ func NewSegment(name string, host netip.Prefix) (*Segment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netns: %w", err)
 	}
-	s := &Segment{fabric: f, name: name}
-	err = f.nl.AddrAdd(f.bridge, kernelAddr(host))
-	if err != nil {
-		err = fmt.Errorf("give this machine the address %s: %w", host, err)
-	} else if name != "" {
+	s, err := f.segment(host)
+	if s.name = name; err == nil && name != "" {
 		err = s.publish()
 	}
 	if err != nil {
 		f.free()
 		return nil, fmt.Errorf("netns: %w", err)
+	}
+	return s, nil
+}
+
+// Segment returns the switch of the LAN as a segment on which this machine has the address of host: machines with a
+// kernel of their own are on one LAN with the hosts then. It ends with the LAN.
+func (l *LAN) Segment(host netip.Prefix) (s *Segment, err error) {
+	err = l.inSwitch("plug this machine into", func(f *fabric) error {
+		s, err = f.segment(host)
+		return err
+	})
+	return s, err
+}
+
+// segment gives this machine an address at the switch.
+func (f *fabric) segment(host netip.Prefix) (*Segment, error) {
+	s := &Segment{fabric: f}
+	if err := f.nl.AddrAdd(f.bridge, kernelAddr(host)); err != nil {
+		return s, fmt.Errorf("give this machine the address %s: %w", host, err)
 	}
 	return s, nil
 }

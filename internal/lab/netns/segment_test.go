@@ -140,3 +140,26 @@ func TestSegmentGo(t *testing.T) {
 	}, func(err error) { done <- err })
 	must(t, <-done)
 }
+
+// A segment of a LAN is its switch: this machine reaches the LAN's boards there. It ends with the LAN.
+func TestSegmentOfLAN(t *testing.T) {
+	l := newLAN(t, 1)
+	s, err := l.Segment(netip.PrefixFrom(nthAddress(254).Addr(), Subnet.Bits()))
+	must(t, err)
+	board := l.Board(1)
+	listener, err := Within(board, func() (net.Listener, error) { return net.Listen("tcp", board.Addr.Addr().String()+":0") })
+	must(t, err)
+	defer listener.Close()
+	must(t, s.Do(func() error {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}))
+	must(t, l.Close())
+	s.Close()
+	if err := s.Do(func() error { return nil }); err == nil {
+		t.Error("the segment is there without its LAN")
+	}
+}
