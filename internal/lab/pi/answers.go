@@ -1,7 +1,6 @@
 package pi
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"sync"
@@ -122,14 +121,14 @@ func (a *Answers) keep(packet []byte, heard time.Time) {
 		return
 	}
 	asker := int(packet[arpLength-1]) - firstAsker
-	board := slices.IndexFunc(a.lab.Boards(), func(b *Board) bool { return bytes.Equal(mac, b.hardwareAddr()) })
-	if asker < 0 || asker >= askerNumbers || board < 0 {
+	board, ok := a.lab.numberOf(mac)
+	if asker < 0 || asker >= askerNumbers || !ok {
 		return // to somebody else, or of nobody here
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if asked := a.asked[asker]; !asked.IsZero() {
-		a.all = append(a.all, Answer{board + 1, asked, heard})
+		a.all = append(a.all, Answer{board, asked, heard})
 	}
 }
 

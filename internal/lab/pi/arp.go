@@ -111,10 +111,8 @@ func (l *Lab) collect(ctx context.Context, fd int, addr netip.Addr, found map[in
 		if !ok {
 			continue
 		}
-		for _, b := range l.Boards() {
-			if bytes.Equal(mac, b.hardwareAddr()) {
-				found[b.N] = true
-			}
+		if n, ok := l.numberOf(mac); ok {
+			found[n] = true
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (b *Board) hardwareAddr() net.HardwareAddr {
 // The two are switched in different ways, and their kernels treat them
 // differently when the daemon dies.
 func (b *Board) Light() Pin {
-	if b.N == b.lab.State.Boards {
+	if b.N == b.lab.last() {
 		return ACT
 	}
 	return GPIO17

@@ -33,7 +33,16 @@ const deployTime = 2 * time.Minute
 
 // InstallPackage installs a package that Flash has put on the card.
 func (b *Board) InstallPackage(ctx context.Context, deb string) error {
-	return b.run(ctx, "dpkg -i "+quote("/root/"+filepath.Base(deb)))
+	return b.dpkg(ctx, "--install", deb)
+}
+
+// UnpackPackage does the first half of that: what runs goes on until `dpkg --configure` restarts it.
+func (b *Board) UnpackPackage(ctx context.Context, deb string) error {
+	return b.dpkg(ctx, "--unpack", deb)
+}
+
+func (b *Board) dpkg(ctx context.Context, action, deb string) error {
+	return b.run(ctx, "dpkg "+action+" "+quote("/root/"+filepath.Base(deb)))
 }
 
 // run runs a command of which only the success counts.
@@ -45,7 +54,8 @@ func (b *Board) run(ctx context.Context, command string) error {
 }
 
 // Configure sets the cluster up: `topdog init` on the first board, its two files
-// to all others, and the unit enabled and started everywhere.
+// to all others, and the unit enabled and started everywhere. The natives get its key
+// and start when the boards have.
 func (l *Lab) Configure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTime)
 	defer cancel()
@@ -62,7 +72,7 @@ func (l *Lab) Configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.Each(func(b *Board) error {
+	err = l.Each(func(b *Board) error {
 		if err := b.WriteFile(ctx, "/etc/topdog/topdog.toml", b.configuration(config), "0644", "root:root"); err != nil {
 			return err
 		}
@@ -77,6 +87,15 @@ func (l *Lab) Configure(ctx context.Context) error {
 		_, err := b.Run(ctx, "systemctl daemon-reload && systemctl enable --now topdog 2>&1")
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	for _, n := range l.natives {
+		if err := n.start(key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // configuration is what `topdog init` wrote, with what is special about the lab.
@@ -97,6 +116,14 @@ func (l *Lab) Each(do func(*Board) error) error {
 		g.Go(func() error { return do(b) })
 	}
 	return g.Wait()
+}
+
+// Resign has the board's daemon hand over.
+func (b *Board) Resign(ctx context.Context) error { return b.run(ctx, "topdog resign") }
+
+// Log is what the board's daemon has logged since the board booted.
+func (b *Board) Log(ctx context.Context) (string, error) {
+	return b.Run(ctx, "journalctl -b --no-pager -o cat -u topdog")
 }
 
 // Status asks the board's daemon for its view of the cluster.

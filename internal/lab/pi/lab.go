@@ -11,6 +11,7 @@
 package pi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
 
@@ -59,18 +61,26 @@ type Lab struct {
 	segment   *netns.Segment
 	lock      *os.File
 	temporary bool
-	processes sync.WaitGroup // threads that wait for a QEMU; see launch
+	natives   []*Native
+	cluster   *cluster.Cluster // of the natives; nil without any
+	processes sync.WaitGroup   // threads that wait for a QEMU; see launch
 }
 
 // ErrDown: there is no lab in the directory.
 var ErrDown = errors.New("no lab is up (start one with: up)")
 
 // Temporary makes a lab that goes when this program does, however it ends: for
-// tests. Its boards are lost if the directory is.
-func Temporary(dir string, machine Machine, boards int) (*Lab, error) {
+// tests. Its boards are lost if the directory is. With natives, which run the program topdog, it has so
+// many of them, and the numbers of its boards come after theirs.
+func Temporary(dir string, machine Machine, boards, natives int, topdog string) (*Lab, error) {
 	l := &Lab{State: State{Machine: machine.Name, Boards: boards}, dir: dir, machine: machine, temporary: true}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
+	}
+	if natives > 0 {
+		if err := l.buildNatives(natives, topdog); err != nil {
+			return l, err
+		}
 	}
 	return l, l.build()
 }
@@ -133,7 +143,12 @@ func (l *Lab) build() error {
 			return err
 		}
 	}
-	if l.segment, err = netns.NewSegment(l.State.Segment, l.address(hostNumber)); err != nil {
+	if l.cluster != nil {
+		l.segment, err = l.cluster.LAN.Segment(l.address(hostNumber))
+	} else {
+		l.segment, err = netns.NewSegment(l.State.Segment, l.address(hostNumber))
+	}
+	if err != nil {
 		return err
 	}
 	return l.save()
@@ -220,6 +235,9 @@ func (l *Lab) Close() error {
 	if l.temporary {
 		err = l.cutAll()
 	}
+	if l.cluster != nil {
+		err = errors.Join(err, l.cluster.Close())
+	}
 	if l.segment != nil {
 		l.segment.Close()
 	}
@@ -269,17 +287,36 @@ func (l *Lab) Down() error {
 
 // Board returns board n.
 func (l *Lab) Board(n int) (*Board, error) {
-	if n < 1 || n > l.State.Boards {
-		return nil, fmt.Errorf("there is no board %d: they are 1 to %d", n, l.State.Boards)
+	first := len(l.natives) + 1
+	if n < first || n > l.last() {
+		return nil, fmt.Errorf("there is no board %d: they are %d to %d", n, first, l.last())
 	}
-	return l.Boards()[n-1], nil
+	return l.Boards()[n-first], nil
 }
 
-// Boards returns all boards.
+// last is the highest number of a board.
+func (l *Lab) last() int { return len(l.natives) + l.State.Boards }
+
+// numberOf returns which board or native has a hardware address.
+func (l *Lab) numberOf(mac []byte) (n int, ok bool) {
+	for _, b := range l.Boards() {
+		if bytes.Equal(mac, b.hardwareAddr()) {
+			return b.N, true
+		}
+	}
+	for _, n := range l.natives {
+		if bytes.Equal(mac, n.topdog.HardwareAddr) {
+			return n.N, true
+		}
+	}
+	return 0, false
+}
+
+// Boards returns all emulated boards.
 func (l *Lab) Boards() []*Board {
 	boards := make([]*Board, l.State.Boards)
 	for i := range boards {
-		n := i + 1
+		n := len(l.natives) + i + 1
 		boards[i] = &Board{N: n, Machine: l.machine, lab: l, dir: filepath.Join(l.dir, fmt.Sprintf("pi%d", n))}
 	}
 	return boards

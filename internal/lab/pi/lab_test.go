@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,5 +148,39 @@ func TestCommandLine(t *testing.T) {
 				t.Errorf("%s: %q is not in %s", name, want, got)
 			}
 		}
+	}
+}
+
+// Natives are on the LAN of the boards, and come before them.
+func TestNatives(t *testing.T) {
+	netns.Reserve(t)
+	machine, err := FindMachine("raspi3b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Temporary(t.TempDir(), machine, 1, 2, "/nonexistent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, n := range l.Natives() {
+		holders, err := l.Holders(t.Context(), n.Address().Addr())
+		if err != nil || !slices.Equal(holders, []int{n.N}) {
+			t.Errorf("%s is answered for by %v (%v), want %s", n.Address(), holders, err, n.Name())
+		}
+	}
+	if _, err := l.Board(2); err == nil || !strings.Contains(err.Error(), "they are 3 to 3") {
+		t.Errorf("a native as a board: %v", err)
+	}
+	b, err := l.Board(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Name() != "pi3" || b.Light() != ACT {
+		t.Errorf("the board after two natives is %s with its light on %s", b.Name(), b.Light())
 	}
 }

@@ -15,7 +15,7 @@ func TestPing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Temporary(t.TempDir(), machine, 1)
+	l, err := Temporary(t.TempDir(), machine, 1, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,6 +72,17 @@ func (s *Supply) Image(ctx context.Context, arch string) (string, error) {
 	return dir, nil
 }
 
+// Program builds topdog for this machine, of a version, as it is released.
+func (s *Supply) Program(ctx context.Context, version, path string) error {
+	c := exec.CommandContext(ctx, filepath.Join(s.Source, "scripts", "release-build"), path)
+	c.Stderr = s.Progress
+	c.Env = append(c.Environ(), "TOPDOG_VERSION="+version)
+	if err := runGently(c); err != nil {
+		return fmt.Errorf("build topdog: %w", err)
+	}
+	return nil
+}
+
 // Package builds topdog's package for an architecture into a directory and
 // returns its path. An empty version is what scripts/package makes of the tree.
 func (s *Supply) Package(ctx context.Context, arch, version, dir string) (string, error) {

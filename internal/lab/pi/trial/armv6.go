@@ -73,7 +73,7 @@ func (t *trial) gpioTest() string { return filepath.Join(t.dir, "gpio.test") }
 // armv6OnBoard runs the test that user-mode emulation cannot on an emulated 3B:
 // its kernel has 64 bits and runs programs of 32 too, as that of Raspberry Pi OS.
 func (t *trial) armv6OnBoard(ctx context.Context) (string, error) {
-	b := t.board(1)
+	b := t.board(last)
 	out, err := b.Run(ctx, "chmod +x /root/gpio.test && /root/gpio.test -test.v -test.run='^"+selfStarter+"$'")
 	if err == nil && !strings.Contains(out, "--- PASS: "+selfStarter) {
 		err = fmt.Errorf("%s did not run: %s", selfStarter, out)

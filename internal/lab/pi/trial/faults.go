@@ -13,12 +13,24 @@ import (
 // second is the board that takes over from the last one.
 const second = last - 1
 
+// other is the board that leads, where it can be another one than the last, in steps that both could go through. heir
+// takes over from it.
+func (t *trial) other() (board, heir int) {
+	if t.Emulated < several {
+		return last, second
+	}
+	return second, last
+}
+
 // stayDown keeps systemd from starting the daemon again for the time of a test.
 const stayDown = "/run/systemd/system/topdog.service.d/test.conf"
 
 // crash kills the leader's daemon. The light is the board's own LED, which Linux
 // leaves lit: only the unit's `topdog cleanup` can have put it out.
 func (t *trial) crash(ctx context.Context) (string, error) {
+	if err := t.lead(ctx, last); err != nil {
+		return "", err
+	}
 	b := t.board(last)
 	if err := b.WriteFile(ctx, stayDown, "[Service]\nRestartSec=10min\n", "0644", "root:root"); err != nil {
 		return "", err
@@ -90,13 +102,14 @@ func (t *trial) killWhileLit(ctx context.Context, b *pi.Board) error {
 
 // pull pulls the leader's cable out at the network adapter.
 func (t *trial) pull(ctx context.Context) (string, error) {
+	board, heir := t.other()
 	begin := time.Now()
-	if err := t.board(second).SetCable(ctx, false); err != nil {
+	if err := t.board(board).SetCable(ctx, false); err != nil {
 		return "", err
 	}
 	// The pulled board cannot know, for QEMU's adapter keeps its carrier: its
 	// light may go on. On a board with a network socket it would not.
-	detail, err := t.awaitLeader(ctx, last, second)
+	detail, err := t.awaitLeader(ctx, heir, board)
 	if err != nil {
 		return "", err
 	}
@@ -106,8 +119,9 @@ func (t *trial) pull(ctx context.Context) (string, error) {
 
 // plug puts it back: of two leaders, that of the lower rank lets go.
 func (t *trial) plug(ctx context.Context) (string, error) {
+	board, _ := t.other()
 	begin := time.Now()
-	if err := t.board(second).SetCable(ctx, true); err != nil {
+	if err := t.board(board).SetCable(ctx, true); err != nil {
 		return "", err
 	}
 	detail, err := t.awaitLeader(ctx, last)
@@ -120,6 +134,9 @@ func (t *trial) plug(ctx context.Context) (string, error) {
 
 // powerCut pulls the leader's power plug.
 func (t *trial) powerCut(ctx context.Context) (string, error) {
+	if err := t.lead(ctx, last); err != nil {
+		return "", err
+	}
 	begin := time.Now()
 	if err := t.board(last).PowerOff(); err != nil {
 		return "", err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,9 +15,10 @@ import (
 var errStoodStill = errors.New("it stood still while it was upgraded, and was replaced")
 
 // What is logged then. If the dead man's switch of the leader ran, that board resigned for it. Otherwise its successor
-// found out.
+// found out. A daemon whose holder stood still ends, which hands over as well.
 const (
 	leaderStoodStill = "this daemon did not run when its next heartbeat was due"
+	holderStoodStill = "the holder does not answer any more (not within"
 	leaderWasAlive   = "was replaced although it was alive"
 )
 
@@ -27,46 +26,47 @@ const (
 // still twice.
 const upgrades = 5
 
-// upgrade installs the newer package on the leader, which is the second board. To unpack it is much work for an
-// emulated board, which may stand still meanwhile. Then it gets the lead back, and is upgraded once more.
+// upgrade installs the newer package on the leader. If that stands still meanwhile, it is upgraded once more.
 func (t *trial) upgrade(ctx context.Context) (detail string, err error) {
+	board, _ := t.other()
 	for range upgrades {
+		// To unpack it is so much work for an emulated board that the leader may stand still and be replaced.
+		if err := t.board(board).UnpackPackage(ctx, t.new); err != nil {
+			return "", err
+		}
+		if err := t.lead(ctx, board); err != nil {
+			return "", err
+		}
 		if detail, err = t.upgradeLeader(ctx); !errors.Is(err, errStoodStill) {
 			return detail, err
 		}
 		fmt.Fprintf(t.Out, "(%v) ", err)
-		stood, err := t.stoodStill(ctx, last, second)
-		if err != nil {
-			return "", err
-		}
-		if err := t.giveBack(ctx, stood); err != nil {
-			return "", err
-		}
 	}
 	return "", fmt.Errorf("%w, in all %d upgrades", err, upgrades)
 }
 
 func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
-	b := t.board(second)
-	before, err := t.stoodStill(ctx, second, last)
+	board, heir := t.other()
+	b := t.board(board)
+	before, err := t.stoodStill(ctx, board, heir)
 	if err != nil {
 		return "", err
 	}
 	begin := time.Now()
-	if err := b.InstallPackage(ctx, t.new); err != nil {
+	if _, err := b.Run(ctx, "dpkg --configure topdog"); err != nil {
 		return "", err
 	}
-	if _, err := t.awaitLeader(ctx, last); err != nil {
+	if _, err := t.awaitLeader(ctx, heir); err != nil {
 		return "", err
 	}
 	// The dead man's switch of a daemon that stands still hands over as well, which proves nothing here.
-	switch now, err := t.stoodStill(ctx, second, last); {
+	switch now, err := t.stoodStill(ctx, board, heir); {
 	case err != nil:
 		return "", err
 	case now != before:
 		return "", errStoodStill
 	}
-	s, err := t.board(last).Status(ctx)
+	s, err := t.member(heir).Status(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -91,44 +91,19 @@ func (t *trial) upgradeLeader(ctx context.Context) (string, error) {
 // stoodStill is how often a leader has been replaced because it stood still, by what it and its successor have logged
 // since they booted.
 func (t *trial) stoodStill(ctx context.Context, leader, successor int) (int, error) {
-	alone, err := t.logged(ctx, leader, leaderStoodStill)
+	own, err := t.member(leader).Log(ctx)
 	if err != nil {
 		return 0, err
 	}
-	found, err := t.logged(ctx, successor, leaderWasAlive)
-	return alone + found, err
-}
-
-// logged is how many lines with that text the daemon of a board has logged since it booted.
-func (t *trial) logged(ctx context.Context, board int, text string) (int, error) {
-	// With none, grep ends with status 1.
-	out, err := t.board(board).Run(ctx, fmt.Sprintf("journalctl -b --no-pager -o cat -u topdog | grep -c '%s' || true", text))
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(out))
-	if err != nil {
-		return 0, fmt.Errorf("count lines of the log of pi%d: %w", board, err)
-	}
-	return n, nil
-}
-
-// giveBack has the last board resign, and the second one lead. A board that stands still is replaced without being
-// asked, and has nothing to resign from then. stood is how often that had happened when the last board was known to lead.
-func (t *trial) giveBack(ctx context.Context, stood int) error {
-	if _, refused := t.board(last).Run(ctx, "topdog resign"); refused != nil {
-		now, err := t.stoodStill(ctx, last, second)
-		if err != nil || now == stood {
-			return errors.Join(refused, err)
-		}
-		fmt.Fprintf(t.Out, "(pi%d stood still before it could resign, and was replaced) ", last)
-	}
-	_, err := t.awaitLeader(ctx, second)
-	return err
+	found, err := t.member(successor).Log(ctx)
+	return strings.Count(own, leaderStoodStill) + strings.Count(own, holderStoodStill) + strings.Count(found, leaderWasAlive), err
 }
 
 // remove removes the package from the leader.
 func (t *trial) remove(ctx context.Context) (string, error) {
+	if err := t.lead(ctx, last); err != nil {
+		return "", err
+	}
 	begin := time.Now()
 	if _, err := t.board(last).Run(ctx, "dpkg -r topdog"); err != nil {
 		return "", err
@@ -155,24 +130,13 @@ func (t *trial) purge(ctx context.Context) (string, error) {
 	if _, err := b.Run(ctx, "dpkg -P topdog"); err != nil {
 		return "", err
 	}
-	out, err := b.Run(ctx, listFiles)
+	changed, err := b.Run(ctx, listFiles+" | LC_ALL=C comm -3 "+pristine+" -")
 	if err != nil {
 		return "", err
 	}
-	before, after := strings.Fields(t.pristine), strings.Fields(out)
-	var changed []string
-	for _, f := range after {
-		if _, was := slices.BinarySearch(before, f); !was {
-			changed = append(changed, "+"+f)
-		}
+	if changed != "" {
+		return "", fmt.Errorf("files that the package has taken away, and in the second column those that it has left:\n%s", changed)
 	}
-	for _, f := range before {
-		if _, is := slices.BinarySearch(after, f); !is {
-			changed = append(changed, "-"+f)
-		}
-	}
-	if len(changed) > 0 {
-		return "", fmt.Errorf("files that the package has left (+) or taken away (-): %s", strings.Join(changed, " "))
-	}
-	return fmt.Sprintf("the %d files of before the installation", len(before)), nil
+	count, err := b.Run(ctx, "wc -l <"+pristine)
+	return fmt.Sprintf("the %s files of before the installation", strings.TrimSpace(count)), err
 }

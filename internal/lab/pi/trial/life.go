@@ -18,16 +18,21 @@ import (
 const last = boards
 
 // listFiles lists all files but those that live and die with a boot, what dpkg
-// knows and logs, and the user database: as Debian's packages do, topdog leaves its user.
+// knows and logs, and the user database: as Debian's packages do, topdog leaves its user. Most files of a board are
+// Debian's libraries, which a static program has no part of.
 const listFiles = `find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp ` +
-	`-o -path /var/lib/dpkg -o -path /var/log/dpkg.log -o -path /root \) -prune -o -print | ` +
+	`-o -path /var/lib/dpkg -o -path /var/log/dpkg.log -o -path /root -o -path /usr/lib/aarch64-linux-gnu -o -path /usr/share/perl \) -prune -o -print | ` +
 	`grep -vE '^/etc/(passwd|group|shadow|gshadow)-?$|^/etc/\.pwd\.lock$' | LC_ALL=C sort`
+
+// pristine is where the last board keeps the list of its files before the installation.
+const pristine = "/root/pristine"
 
 // install installs the package on all boards as a user would who has it there.
 func (t *trial) install(ctx context.Context) (string, error) {
 	err := t.lab.Each(func(b *pi.Board) (err error) {
 		if b.N == last {
-			if t.pristine, err = b.Run(ctx, listFiles); err != nil {
+			// It stays on the board: a serial port takes seconds for thousands of names.
+			if _, err = b.Run(ctx, listFiles+" >"+pristine+" && sync "+pristine); err != nil {
 				return err
 			}
 		}
@@ -71,6 +76,12 @@ func (t *trial) oneLeader(ctx context.Context) (string, error) {
 	if t.asker, err = t.lab.Ping(t.lab.Floating()); err != nil {
 		return "", err
 	}
+	if len(t.lab.Natives()) > 0 {
+		// The leader has to be one whose light can be seen.
+		if err := t.lead(ctx, last); err != nil {
+			return "", err
+		}
+	}
 	begin := time.Now()
 	v, err := t.await(ctx, "one board with the address and the leader's light", func(v view) bool {
 		return len(v.holders) == 1 && v.leads(v.holders[0])
@@ -78,8 +89,8 @@ func (t *trial) oneLeader(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	leader := t.board(v.holders[0])
-	for _, b := range t.lab.Boards() {
+	leader := t.member(v.holders[0])
+	for _, b := range t.members() {
 		s, err := b.Status(ctx)
 		if err == nil {
 			err = checkStatus(s, leader)
@@ -95,7 +106,7 @@ func (t *trial) oneLeader(ctx context.Context) (string, error) {
 }
 
 // checkStatus compares what a daemon says with what was seen.
-func checkStatus(s console.Status, leader *pi.Board) error {
+func checkStatus(s console.Status, leader member) error {
 	if s.Leader != leader.Address().Addr().String() {
 		return fmt.Errorf("topdog status names the leader %q, want %s", s.Leader, leader.Name())
 	}
@@ -120,17 +131,17 @@ func (t *trial) resign(ctx context.Context) (string, error) {
 	}
 	if v.holders[0] == last {
 		// Away and back: the second one hands over to it again.
-		if _, err := t.handOver(ctx, last, last-1); err != nil {
+		if _, err := t.handOver(ctx, last, second); err != nil {
 			return "", err
 		}
-		return t.handOver(ctx, last-1, last)
+		return t.handOver(ctx, second, last)
 	}
 	return t.handOver(ctx, v.holders[0], last)
 }
 
 func (t *trial) handOver(ctx context.Context, from, to int) (string, error) {
 	begin := time.Now()
-	if _, err := t.board(from).Run(ctx, "topdog resign"); err != nil {
+	if err := t.member(from).Resign(ctx); err != nil {
 		return "", err
 	}
 	seen, err := t.awaitLeader(ctx, to)
@@ -141,11 +152,11 @@ func (t *trial) handOver(ctx context.Context, from, to int) (string, error) {
 	return seen + "; " + gap, err
 }
 
-// clocks sets the clocks of the leader and of a follower a year ahead, two years
+// clocks sets the clocks of the leader and of an emulated follower a year ahead, two years
 // back and right again. Each stays for longer than a heartbeat, a hello and a
 // suspicion take.
 func (t *trial) clocks(ctx context.Context) (string, error) {
-	leader, follower := t.board(last), t.board(1)
+	leader, follower := t.board(last), t.lab.Boards()[0]
 	before, err := t.story(ctx)
 	if err != nil {
 		return "", err

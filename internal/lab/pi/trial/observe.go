@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,18 +16,19 @@ import (
 // view is what can be seen of the cluster from outside.
 type view struct {
 	holders []int            // boards that answer ARP requests for the address
-	lights  map[int]pi.Watch // of the boards that are on
+	lights  map[int]pi.Watch // of the emulated boards that are on
+	natives int              // the first boards, which have no light
 }
 
 // look watches all lights for as long as it takes to tell the patterns apart,
-// and asks meanwhile who has the address.
-func (t *trial) look(ctx context.Context) (view, error) {
-	v := view{lights: make(map[int]pi.Watch)}
+// and asks meanwhile who has the address. The lights of some boards may not matter.
+func (t *trial) look(ctx context.Context, without ...int) (view, error) {
+	v := view{lights: make(map[int]pi.Watch), natives: boards - t.Emulated}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var failed error
 	for _, b := range t.lab.Boards() {
-		if !b.On() {
+		if !b.On() || slices.Contains(without, b.N) {
 			continue
 		}
 		wg.Go(func() {
@@ -71,22 +73,25 @@ func switchesOff(ctx context.Context, b *pi.Board) bool {
 func (v view) String() string {
 	var parts []string
 	for n := 1; n <= boards; n++ {
+		if n <= v.natives {
+			continue
+		}
 		if w, ok := v.lights[n]; ok {
 			parts = append(parts, fmt.Sprintf("pi%d shows %s", n, w))
 		} else {
-			parts = append(parts, fmt.Sprintf("pi%d is off", n))
+			parts = append(parts, fmt.Sprintf("pi%d is off, or does not matter", n))
 		}
 	}
 	return fmt.Sprintf("address on %v; %s", v.holders, strings.Join(parts, "; "))
 }
 
 // leads tells whether the view is that of a cluster led by board n: it alone has
-// the address, it alone pulses, all others that run blink as followers.
+// the address, it alone pulses, all others that run blink as followers. Those that are native show nothing.
 func (v view) leads(n int, without ...int) bool {
 	if !slices.Equal(v.holders, []int{n}) {
 		return false
 	}
-	if _, on := v.lights[n]; !on {
+	if _, on := v.lights[n]; !on && n > v.natives {
 		return false
 	}
 	for board, w := range v.lights {
@@ -105,10 +110,10 @@ func (v view) leads(n int, without ...int) bool {
 }
 
 // await looks until cond is true of what is seen.
-func (t *trial) await(ctx context.Context, what string, cond func(view) bool) (view, error) {
+func (t *trial) await(ctx context.Context, what string, cond func(view) bool, without ...int) (view, error) {
 	deadline := time.Now().Add(agreeTime)
 	for {
-		v, err := t.look(ctx)
+		v, err := t.look(ctx, without...)
 		if err != nil {
 			return v, err
 		}
@@ -134,8 +139,27 @@ func (t *trial) awaitLeader(ctx context.Context, n int, without ...int) (string,
 			break
 		}
 	}
-	v, err := t.await(ctx, fmt.Sprintf("pi%d alone with the address and the leader's light", n), func(v view) bool { return v.leads(n, without...) })
+	v, err := t.await(ctx, fmt.Sprintf("pi%d alone with the address and the leader's light", n), func(v view) bool { return v.leads(n, without...) }, without...)
 	return v.String(), err
+}
+
+// lead has board n lead: it is the heir of each that may lead instead. A board that stands still has lost the lead
+// before it could resign, and refuses.
+func (t *trial) lead(ctx context.Context, n int) error {
+	var refused error
+	for end := time.Now().Add(agreeTime); time.Now().Before(end); {
+		holders, err := t.lab.HoldersNow(ctx, t.lab.Floating())
+		if err != nil {
+			return err
+		}
+		switch {
+		case slices.Equal(holders, []int{n}):
+			return nil
+		case len(holders) == 1:
+			refused = t.member(holders[0]).Resign(ctx)
+		}
+	}
+	return errors.Join(fmt.Errorf("have pi%d lead: it does not after %s", n, agreeTime), refused)
 }
 
 // outage is how long nobody answered at the address since a time, once it has
@@ -153,8 +177,8 @@ func (t *trial) outage(since time.Time, limit time.Duration) (string, error) {
 	return text, nil
 }
 
-// dark checks that a board lacks the address and shows no light on any of its
-// lines, for a while and seen from outside, and says so itself of the address.
+// dark checks that a board shows no light on any of its lines, for a while and seen from outside, and says itself
+// that it lacks the address. Whoever calls it has seen another board answer, and that one alone.
 func (t *trial) dark(ctx context.Context, n int) error {
 	b := t.board(n)
 	watches, err := b.WatchLights(ctx, pi.WatchTime, pi.GPIO17, pi.ACT)
@@ -165,13 +189,6 @@ func (t *trial) dark(ctx context.Context, n int) error {
 		if w.Pattern() != gpio.Off {
 			return fmt.Errorf("%s of pi%d is not dark: %s", []pi.Pin{pi.GPIO17, pi.ACT}[i], n, w)
 		}
-	}
-	holders, err := t.lab.Holders(ctx, t.lab.Floating())
-	if err != nil {
-		return err
-	}
-	if slices.Contains(holders, n) {
-		return fmt.Errorf("pi%d still answers for %s", n, t.lab.Floating())
 	}
 	out, err := b.Run(ctx, "ip -br addr; ip -br link")
 	if err != nil {

@@ -31,19 +31,21 @@ func TestLeads(t *testing.T) {
 		without []int
 		want    bool
 	}{
-		"well":                           {view{[]int{2}, lights(follower, pulse, follower)}, nil, true},
-		"a board is off":                 {view{[]int{2}, lights(follower, pulse, pi.Watch{})}, nil, true},
-		"nobody answers":                 {view{nil, lights(follower, pulse, follower)}, nil, false},
-		"two answer":                     {view{[]int{1, 2}, lights(follower, pulse, follower)}, nil, false},
-		"another answers":                {view{[]int{1}, lights(follower, pulse, follower)}, nil, false},
-		"no light":                       {view{[]int{2}, lights(follower, dark, follower)}, nil, false},
-		"a light that does not move":     {view{[]int{2}, lights(follower, steady, follower)}, nil, false},
-		"two pulse":                      {view{[]int{2}, lights(pulse, pulse, follower)}, nil, false},
-		"two pulse, one is out of sight": {view{[]int{2}, lights(pulse, pulse, follower)}, []int{1}, true},
-		"a follower is dark":             {view{[]int{2}, lights(dark, pulse, follower)}, nil, false},
-		"the dark one does not matter":   {view{[]int{2}, lights(dark, pulse, follower)}, []int{1}, true},
-		"the leader always matters":      {view{[]int{2}, lights(follower, dark, follower)}, []int{2}, false},
-		"the leader is off":              {view{[]int{2}, lights(follower, pi.Watch{}, follower)}, nil, false},
+		"well":                           {view{[]int{2}, lights(follower, pulse, follower), 0}, nil, true},
+		"a board is off":                 {view{[]int{2}, lights(follower, pulse, pi.Watch{}), 0}, nil, true},
+		"nobody answers":                 {view{nil, lights(follower, pulse, follower), 0}, nil, false},
+		"two answer":                     {view{[]int{1, 2}, lights(follower, pulse, follower), 0}, nil, false},
+		"another answers":                {view{[]int{1}, lights(follower, pulse, follower), 0}, nil, false},
+		"no light":                       {view{[]int{2}, lights(follower, dark, follower), 0}, nil, false},
+		"a light that does not move":     {view{[]int{2}, lights(follower, steady, follower), 0}, nil, false},
+		"two pulse":                      {view{[]int{2}, lights(pulse, pulse, follower), 0}, nil, false},
+		"two pulse, one is out of sight": {view{[]int{2}, lights(pulse, pulse, follower), 0}, []int{1}, true},
+		"a follower is dark":             {view{[]int{2}, lights(dark, pulse, follower), 0}, nil, false},
+		"the dark one does not matter":   {view{[]int{2}, lights(dark, pulse, follower), 0}, []int{1}, true},
+		"the leader always matters":      {view{[]int{2}, lights(follower, dark, follower), 0}, []int{2}, false},
+		"the leader is native":           {view{[]int{2}, lights(pi.Watch{}, pi.Watch{}, follower), 2}, nil, true},
+		"pulses, and a native answers":   {view{[]int{2}, lights(pi.Watch{}, pi.Watch{}, pulse), 2}, nil, false},
+		"the leader is off":              {view{[]int{2}, lights(follower, pi.Watch{}, follower), 0}, nil, false},
 	} {
 		if got := tc.v.leads(2, tc.without...); got != tc.want {
 			t.Errorf("%s: pi2 leads: %t, want %t, in %s", name, got, tc.want, tc.v)

@@ -11,18 +11,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/console"
 	"topdog/internal/lab/observe"
 	"topdog/internal/lab/pi"
 )
 
 const (
+	// boards is how many the cluster has. The first are native, and the others emulated.
 	boards = 3
 
 	// bootTime bounds a boot. 40 s are usual for three at once on two processors.
@@ -39,9 +43,13 @@ const (
 
 // Options say what to test, and where.
 type Options struct {
-	Supply *pi.Supply
-	Out    io.Writer // progress, a line per step
+	Supply   *pi.Supply
+	Emulated int       // how many boards are, 1 to MaxEmulated; the others are native
+	Out      io.Writer // progress, a line per step
 }
+
+// MaxEmulated is how many boards the test has.
+const MaxEmulated = boards
 
 // trial is a test that runs.
 type trial struct {
@@ -54,7 +62,7 @@ type trial struct {
 
 	image    string
 	old, new string // packages
-	pristine string // the files of a board before the installation
+	native   string // program
 }
 
 // errStop says that a step failed, which has been printed already.
@@ -86,6 +94,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}()
 
 	for _, s := range t.steps(image) {
+		if s.least > o.Emulated {
+			continue
+		}
 		if err := t.run(ctx, s); err != nil {
 			return err
 		}
@@ -97,28 +108,28 @@ func Run(ctx context.Context, o Options) (err error) {
 // steps are all that is tested, in order.
 func (t *trial) steps(image *background) []step {
 	return []step{
-		{"build two versions of the package", t.packages},
-		{"build the image from Debian packages", func(context.Context) (string, error) {
+		{name: "build two versions of the package", do: t.packages},
+		{name: "build the image from Debian packages", do: func(context.Context) (string, error) {
 			var err error
 			t.image, err = image.wait()
 			return t.image, err
 		}},
-		{"boot three boards", t.boot},
-		{"run the ARMv6 test that user mode cannot, on a board", t.armv6OnBoard},
-		{"install the package: nothing starts unconfigured", t.install},
-		{"configure and start: the units get ready", t.configure},
-		{"one leader, its light pulses, its address answers", t.oneLeader},
-		{"resign: the heir has light and address", t.resign},
-		{"clocks jump by a year, forwards and back: nothing happens", t.clocks},
-		{"SIGKILL of the leader's daemon: dark, no address, another leads", t.crash},
-		{"cable of the leader pulled: another leads", t.pull},
-		{"cable plugged in: one leader", t.plug},
-		{"power cut of the leader: another leads", t.powerCut},
-		{"power back: it joins as a follower", t.powerBack},
-		{"shutdown of the leader: it hands over before its services stop", t.shutDown},
-		{"upgrade of the leader: it hands over", t.upgrade},
-		{"remove the leader's package: dark, no address, another leads", t.remove},
-		{"purge: no file is left", t.purge},
+		{name: fmt.Sprintf("boot %d of %d boards, the others are native", t.Emulated, boards), do: t.boot},
+		{name: "run the ARMv6 test that user mode cannot, on a board", do: t.armv6OnBoard},
+		{name: "install the package: nothing starts unconfigured", do: t.install},
+		{name: "configure and start: the units get ready", do: t.configure},
+		{name: "one leader, its light pulses, its address answers", do: t.oneLeader},
+		{name: "resign: the heir has light and address", do: t.resign, least: several},
+		{name: "clocks jump by a year, forwards and back: nothing happens", do: t.clocks, least: several},
+		{name: "SIGKILL of the leader's daemon: dark, no address, another leads", do: t.crash},
+		{name: "cable of the leader pulled: another leads", do: t.pull, least: several},
+		{name: "cable plugged in: one leader", do: t.plug, least: several},
+		{name: "power cut of the leader: another leads", do: t.powerCut},
+		{name: "power back: it joins as a follower", do: t.powerBack},
+		{name: "shutdown of the leader: it hands over before its services stop", do: t.shutDown},
+		{name: "upgrade of the leader: it hands over", do: t.upgrade},
+		{name: "remove the leader's package: dark, no address, another leads", do: t.remove},
+		{name: "purge: no file is left", do: t.purge},
 	}
 }
 
@@ -166,9 +177,13 @@ func lockFile(dir string) (*os.File, error) {
 
 // step is one thing that is tested. It returns what is worth knowing about it.
 type step struct {
-	name string
-	do   func(context.Context) (detail string, err error)
+	name  string
+	do    func(context.Context) (detail string, err error)
+	least int // how many emulated boards it is for
 }
+
+// several is for steps that show on one emulated board what others show as well, or what namespaces do.
+const several = 2
 
 // run runs a step, and prints how it went and how long it took.
 func (t *trial) run(ctx context.Context, s step) error {
@@ -207,6 +222,13 @@ func (t *trial) diagnose(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
+	for _, n := range t.lab.Natives() {
+		out, err := n.Log(ctx)
+		if err != nil {
+			out = err.Error()
+		}
+		fmt.Fprintf(t.Out, "        --- %s\n        %s\n", n.Name(), indent(out))
+	}
 	for _, b := range t.lab.Boards() {
 		out, err := b.Run(ctx, "ip -br addr; systemctl status --no-pager -n 0 topdog; journalctl --no-pager -o short-monotonic -u topdog | tail -n 25")
 		if err != nil && out == "" {
@@ -248,25 +270,36 @@ func (b *background) wait() (string, error) {
 	return b.result, b.err
 }
 
-// packages builds the package twice, the second as an upgrade of the first, and the test that
-// runs on a board.
+// oldVersion and newVersion are those of the packages. Natives have the former.
+const (
+	oldVersion = "0.0.1~pilab"
+	newVersion = "0.0.2~pilab"
+)
+
+// packages builds the package twice, the second as an upgrade of the first, the test that
+// runs on a board, and what natives run.
 func (t *trial) packages(ctx context.Context) (string, error) {
 	dir := filepath.Join(t.dir, "packages")
-	err := buildTest(ctx, t.Supply.Source, "gpio", t.gpioTest())
-	if err != nil {
-		return "", err
+	g, ctx := errgroup.WithContext(ctx)
+	for version, path := range map[string]*string{oldVersion: &t.old, newVersion: &t.new} {
+		g.Go(func() (err error) {
+			*path, err = t.Supply.Package(ctx, t.machine.Package, version, dir)
+			return err
+		})
 	}
-	if t.old, err = t.Supply.Package(ctx, t.machine.Package, "0.0.1~pilab", dir); err != nil {
-		return "", err
+	g.Go(func() error { return buildTest(ctx, t.Supply.Source, "gpio", t.gpioTest()) })
+	if t.Emulated < boards {
+		t.native = filepath.Join(t.dir, "topdog")
+		g.Go(func() error { return t.Supply.Program(ctx, oldVersion, t.native) })
 	}
-	t.new, err = t.Supply.Package(ctx, t.machine.Package, "0.0.2~pilab", dir)
+	err := g.Wait()
 	return filepath.Base(t.old) + ", " + filepath.Base(t.new), err
 }
 
 // boot builds the lab and waits until systemd has started everything on all boards.
 func (t *trial) boot(ctx context.Context) (string, error) {
 	var err error
-	if t.lab, err = pi.Temporary(filepath.Join(t.dir, "lab"), t.machine, boards); err != nil {
+	if t.lab, err = pi.Temporary(filepath.Join(t.dir, "lab"), t.machine, t.Emulated, boards-t.Emulated, t.native); err != nil {
 		return "", err
 	}
 	if err := t.lab.Flash(t.image, t.old, t.new, t.gpioTest()); err != nil {
@@ -280,9 +313,32 @@ func (t *trial) boot(ctx context.Context) (string, error) {
 	if err := t.lab.Each(func(b *pi.Board) error { return b.WaitReady(ctx, bootTime) }); err != nil {
 		return "", err
 	}
-	return t.board(1).Run(ctx, `echo "$(cat /sys/firmware/devicetree/base/model | tr -d '\0'), Linux $(uname -r), $(systemctl --version | head -n 1)" | tr -d '\n'`)
+	return t.board(last).Run(ctx, `echo "$(cat /sys/firmware/devicetree/base/model | tr -d '\0'), Linux $(uname -r), $(systemctl --version | head -n 1)" | tr -d '\n'`)
 }
 
+// member is a board of the cluster, be it emulated or native.
+type member interface {
+	Name() string
+	Address() netip.Prefix
+	Status(context.Context) (console.Status, error)
+	Resign(context.Context) error
+	Log(context.Context) (string, error)
+}
+
+// members are all boards, in the order of their numbers.
+func (t *trial) members() (all []member) {
+	for _, n := range t.lab.Natives() {
+		all = append(all, n)
+	}
+	for _, b := range t.lab.Boards() {
+		all = append(all, b)
+	}
+	return all
+}
+
+func (t *trial) member(n int) member { return t.members()[n-1] }
+
+// board is an emulated one.
 func (t *trial) board(n int) *pi.Board {
 	b, err := t.lab.Board(n)
 	if err != nil {

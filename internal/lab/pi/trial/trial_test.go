@@ -24,7 +24,7 @@ func TestRunLooksBeforeItBuilds(t *testing.T) {
 	t.Setenv("PATH", path)
 	var out bytes.Buffer
 	dir := t.TempDir()
-	err = Run(t.Context(), Options{Supply: &pi.Supply{Source: "../../../..", Dir: dir, Progress: &out}, Out: &out})
+	err = Run(t.Context(), Options{Supply: &pi.Supply{Source: "../../../..", Dir: dir, Progress: &out}, Emulated: 1, Out: &out})
 	if err == nil {
 		t.Fatal("it ran without any program")
 	}
