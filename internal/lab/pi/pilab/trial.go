@@ -19,7 +19,7 @@ installation, power cut, cable, crash, clock, upgrade, removal. Takes about five
 minutes on two processors. Needs no lab that is up, and disturbs none.
 
 With --boards 1 only one is emulated, and topdog runs on this machine in place of the
-others. Two minutes show all but what network namespaces show as well.
+others: less work for the processors. What network namespaces show as well is left out.
 
 The exit status is 0 if all went as it should. Whatever happens, nothing is left
 running.`,
