@@ -76,18 +76,25 @@ func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	var said exitStatus
+	if err != nil && !errors.As(err, &said) {
+		complain(stderr, err)
+	}
+	return statusOf(err)
+}
+
+// statusOf returns the exit status that stands for what a command has come to. What runs as a service ends with
+// exitConfig only if that is final: see readFiles.
+func statusOf(err error) int {
 	var status exitStatus
+	var bad config.Errors
+	var usage usageError
+	var asked setup.UsageError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &status):
 		return int(status)
-	}
-	complain(stderr, err)
-	var bad config.Errors
-	var usage usageError
-	var asked setup.UsageError
-	switch {
 	case errors.As(err, &usage), errors.As(err, &asked): // also if it would make a bad configuration
 		return exitUsage
 	case errors.As(err, &bad):

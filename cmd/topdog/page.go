@@ -42,7 +42,7 @@ Everybody who reaches the port may look, and nobody can change anything. It need
 root. All of it is in /usr/share/doc/topdog/docs/page.md.`,
 		Example: "  topdog page --listen 127.0.0.1:8080",
 		RunE: func(c *cobra.Command, _ []string) error {
-			o, err := pageOptions(c, listen)
+			o, err := pageOptions(c, listen, atTerminal())
 			if err != nil {
 				return err
 			}
@@ -73,12 +73,17 @@ func giveBackEvery(ctx context.Context, pause time.Duration) {
 
 // pageOptions are those of the configuration, and of the flag, which comes first. A board that is not set up
 // has the defaults.
-func pageOptions(c *cobra.Command, listen string) (page.Options, error) {
+func pageOptions(c *cobra.Command, listen string, terminal bool) (page.Options, error) {
 	file := c.Flags().Lookup("config")
-	cfg, err := config.Load(file.Value.String())
-	if errors.Is(err, fs.ErrNotExist) && !file.Changed {
-		cfg, err = config.Defaults(), nil
-	}
+	log := logrus.NewEntry(newLog(logrus.InfoLevel))
+	var cfg *config.Config
+	err := readFiles(c.Context(), terminal, log, func() (err error) {
+		cfg, err = config.Load(file.Value.String())
+		if errors.Is(err, fs.ErrNotExist) && !file.Changed {
+			cfg, err = config.Defaults(), nil
+		}
+		return err
+	})
 	if err != nil {
 		return page.Options{}, err
 	}
@@ -89,5 +94,5 @@ func pageOptions(c *cobra.Command, listen string) (page.Options, error) {
 	}
 	// The daemon tells the board's name only once it runs, and mDNS knows the machine by its own name.
 	hosts := append(slices.Clip(cfg.PageHosts), cfg.Name, config.Defaults().Name)
-	return page.Options{Listen: cfg.PageListen.String(), Hosts: hosts, Log: logrus.NewEntry(newLog(logrus.InfoLevel))}, nil
+	return page.Options{Listen: cfg.PageListen.String(), Hosts: hosts, Log: log}, nil
 }

@@ -18,7 +18,7 @@ func TestPageKnowsTheNamesOfTheBoard(t *testing.T) {
 	c, _, err := rootCommand().Find([]string{"page"})
 	must(t, err)
 	must(t, c.ParseFlags([]string{"--config", file}))
-	o, err := pageOptions(c, "")
+	o, err := pageOptions(c, "", true)
 	must(t, err)
 	for _, name := range []string{"dns.home", "kitchen", config.Defaults().Name} {
 		if !slices.Contains(o.Hosts, name) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -21,7 +20,6 @@ import (
 	"topdog/internal/seccomp"
 	"topdog/internal/starter"
 	"topdog/netio"
-	"topdog/systemd"
 )
 
 func runCommand() *cobra.Command {
@@ -37,7 +35,7 @@ root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fen
 --holder it uses that of topdog-holder.service, and needs no right.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			path, _ := c.Flags().GetString("config")
-			return run(c.Context(), path, runOptions{holder: holder})
+			return run(c.Context(), path, runOptions{holder: holder, atTerminal: atTerminal()})
 		},
 	}
 	c.Flags().StringVar(&holder, "holder", "", "use the holder that is asked at this `path` (topdog-holder.service: "+defaultHolderSocket+")")
@@ -46,8 +44,9 @@ root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fen
 
 // runOptions say what is run: a board, or a witness.
 type runOptions struct {
-	holder  string // where the holder is asked; "" for one of its own
-	witness bool
+	holder     string // where the holder is asked; "" for one of its own
+	witness    bool
+	atTerminal bool // see readFiles
 }
 
 // stateDir is where systemd has the daemon keep what outlives it (StateDirectory= in the unit). Without
@@ -97,30 +96,40 @@ func refuseExec() console.Defence {
 	return d
 }
 
-// run runs a board, or a witness.
-func run(ctx context.Context, path string, o runOptions) error {
+// readBoard reads the configuration and the keys of a board, or of a witness.
+func readBoard(path string, o runOptions) (*config.Config, error) {
 	cfg, err := config.Load(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.witness && len(cfg.Voters) == 0 {
-		return config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
+		return nil, config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
 			Hint: "copy the configuration of the boards, which lists the witness among the voters; `topdog init --strict` makes one"}}
 	}
-	if err := cfg.ReadKeys(); err != nil {
+	return cfg, cfg.ReadKeys()
+}
+
+// run runs a board, or a witness.
+func run(ctx context.Context, path string, o runOptions) error {
+	log := newLog(logrus.InfoLevel)
+	entry := logrus.NewEntry(log)
+	var cfg *config.Config
+	if err := readFiles(ctx, o.atTerminal, entry, func() (err error) {
+		cfg, err = readBoard(path, o)
+		return err
+	}); err != nil {
 		return err
 	}
-	log := newLog(cfg.LogLevel)
+	log.SetLevel(cfg.LogLevel)
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(log.WriterLevel(logrus.DebugLevel)) // a library that we use logs by itself
 
-	entry := logrus.NewEntry(log)
 	platform, err := platformOf(ctx, cfg, o, entry)
 	if err != nil {
 		return err
 	}
 	// It may have waited for the holder for long, and the keys may have been changed meanwhile.
-	if err := cfg.ReadKeys(); err != nil {
+	if err := readFiles(ctx, o.atTerminal, entry, cfg.ReadKeys); err != nil {
 		return err
 	}
 	noExec := refuseExec()
@@ -157,31 +166,19 @@ func run(ctx context.Context, path string, o runOptions) error {
 	return d.Run(ctx)
 }
 
-// holderRetryEvery is how often a holder that is not there is looked for again.
-const holderRetryEvery = 200 * time.Millisecond
-
 // openHolder starts a holder, or waits for that of a service for as long as it takes.
 func openHolder(ctx context.Context, path string, cfg *config.Config, log *logrus.Entry) (*netio.Holder, error) {
 	if path == "" {
 		return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(cfg))
 	}
-	notifier := systemd.New()
-	for told := ""; ; {
+	for w := newWait("the holder", log); ; {
 		holder, err := netio.DialHolder(path)
 		if err == nil {
 			return holder, nil
 		}
-		if text := err.Error(); text != told {
-			told = text
-			log.Warnf("waiting for the holder: %v", err)
-			warn(notifier.Ready()) // to wait is work
-			warn(notifier.Status("waiting for the holder"))
-		}
-		warn(notifier.Watchdog())
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(holderRetryEvery):
+		w.tell(err)
+		if err := w.pause(ctx); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -17,7 +17,7 @@ needs CAP_NET_RAW. It holds no address: what the configuration says of that, and
 the lead, is not used. SIGTERM ends it, SIGHUP reads the configuration again.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			path, _ := c.Flags().GetString("config")
-			return run(c.Context(), path, runOptions{witness: true})
+			return run(c.Context(), path, runOptions{witness: true, atTerminal: atTerminal()})
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -49,6 +50,15 @@ func (e Errors) Unwrap() []error {
 		}
 	}
 	return causes
+}
+
+// Mistake reports whether a person must mend a file: what it says, or who may write to it. Otherwise the system could
+// not read one, which may pass by itself, as with a directory that is not mounted yet.
+func (e Errors) Mistake() bool {
+	return slices.ContainsFunc(e, func(p Problem) bool {
+		_, distrusted := errors.AsType[*distrust](p.err)
+		return p.err == nil || distrusted
+	})
 }
 
 // place returns "file:line:column", or "file" if the file as a whole is meant.
