@@ -47,7 +47,7 @@ func (l *fakeLAN) later(from *fakeBoard, do func(other *fakeBoard)) {
 				continue
 			}
 			other.mu.Lock()
-			if !other.deaf {
+			if !other.deaf && other.state.Link.Up {
 				do(other)
 			}
 			other.mu.Unlock()

@@ -297,7 +297,7 @@ func (b *fakeBoard) opens(what string) {
 
 // change alters the state of the board's interface.
 func (b *fakeBoard) change(alter func(*netio.Snapshot)) {
-	alter(&b.state)
+	b.get(func() { alter(&b.state) })
 	b.snapshots <- b.state
 }
 

@@ -71,10 +71,11 @@ type schedule struct {
 	*fakeLAN
 	running [4]*fakeBoard // nil if it was killed, or stopped
 
-	mu    sync.Mutex
-	cut   [4]bool   // from the others
-	heals time.Time // when boards have sorted out what the network has done last
-	wrong []string
+	mu     sync.Mutex
+	cut    [4]bool   // from the others
+	heals  time.Time // when boards have sorted out what the network has done last
+	thawed time.Time // when a daemon that stood still went on last
+	wrong  []string
 }
 
 func newSchedule(t *testing.T) *schedule {
@@ -110,13 +111,18 @@ func (s *schedule) end(n int) {
 	s.running[n] = nil
 }
 
-// sortedOut is how long two boards that hear each other may both hold the address. There are such moments: a board that
-// stood still acts on a RESIGN that named it meanwhile, and boards that all come at once may claim at once.
+// sortedOut is how long two boards that hear each other may both hold the address after one of them stood still: if a
+// leader has handed over to it meanwhile, it acts on that RESIGN when it goes on, also if another board has taken over since.
 const sortedOut = 10 * time.Millisecond
 
 // checkHolders is called when a board has acquired the address.
 func (s *schedule) checkHolders() {
-	<-time.After(sortedOut)
+	s.mu.Lock()
+	thawed := time.Since(s.thawed) < sortedOut
+	s.mu.Unlock()
+	if thawed {
+		<-time.After(sortedOut)
+	}
 	holders := s.holders()
 	s.mu.Lock()
 	allowed := slices.Contains(s.cut[:], true) || time.Now().Before(s.heals)
@@ -167,7 +173,12 @@ func (s *schedule) do(e step) {
 	case "get another address":
 		b.ownAddress(byte(e.Board + 11))
 	case "freeze":
-		b.freeze(length)
+		go b.tasks.post(func() {
+			<-time.After(length)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.thawed = time.Now()
+		})
 	case "kill":
 		b.Kill()
 		s.end(e.Board)
