@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"topdog/internal/config"
 )
@@ -25,4 +27,26 @@ func TestPageKnowsTheNamesOfTheBoard(t *testing.T) {
 			t.Errorf("%q is none of the names %q", name, o.Hosts)
 		}
 	}
+}
+
+// A page that starts while its configuration is replaced waits for the other half.
+func TestPageWhoseConfigurationIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	must(t, write("topdog.toml", aBoard[:20], 0o600)(dir))
+	synctest.Test(t, func(t *testing.T) {
+		mender := time.AfterFunc(time.Second, func() {
+			if err := write("topdog.toml", aBoard+"page_listen = \":8080\"\n", 0o600)(dir); err != nil {
+				t.Error(err)
+			}
+		})
+		defer mender.Stop()
+		c, _, err := rootCommand().Find([]string{"page"})
+		must(t, err)
+		c.SetContext(t.Context())
+		must(t, c.ParseFlags([]string{"--config", filepath.Join(dir, "topdog.toml")}))
+		o, err := pageOptions(c, "", false)
+		if err != nil || o.Listen != ":8080" {
+			t.Errorf("it listens on %q: %v", o.Listen, err)
+		}
+	})
 }

@@ -215,11 +215,16 @@ func TestWitnessTwice(t *testing.T) {
 	})
 }
 
-// Whoever asks for a witness without votes is told what is missing.
+// Whoever asks for a witness without votes is told what is missing. Without a terminal that is after it has read the
+// file again for a while.
 func TestWitnessWithoutVotes(t *testing.T) {
 	path := t.TempDir() + "/topdog.toml"
 	must(t, os.WriteFile(path, []byte("address = \"10.0.0.9\"\nkey_file = \"none\"\n"), 0o600))
+	began := time.Now()
 	got := execHere(t, "witness", "--config", path)
+	if took := time.Since(began); took < mendWithin {
+		t.Errorf("it gave up after %v, and whoever mends the file has %v", took, mendWithin)
+	}
 	if got.status != exitConfig || !strings.Contains(got.stderr, `only the algorithm "strict" has votes`) {
 		t.Errorf("%v", got)
 	}
