@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -39,7 +38,8 @@ func (b Board) Show(ctx context.Context) error {
 		fmt.Fprintf(b.Out, "what the other boards have is not known: %v\n", asked)
 		return nil
 	}
-	return b.showBoards(&seen)
+	b.showBoards(&seen)
+	return nil
 }
 
 // text is a fingerprint for people; "" for none.
@@ -65,25 +65,27 @@ func (b Board) showKeys(signs, also string) {
 }
 
 // showBoards prints what the other boards have told, those that live first.
-func (b Board) showBoards(k *console.Keys) error {
+func (b Board) showBoards(k *console.Keys) {
 	if len(k.Boards) == 0 {
 		fmt.Fprintln(b.Out, "no other board was heard in the last day")
-		return nil
+		return
 	}
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "\nBOARD\tSIGNS WITH\tACCEPTS TOO\tHEARD\n")
+	const head = "BOARD"
+	width := len(head)
+	for i := range k.Boards {
+		width = max(width, utf8.RuneCountInString(called(&k.Boards[i])))
+	}
+	row := func(board, signs, also, heard string) {
+		fmt.Fprintf(b.Out, "%-*s  %-10s  %-11s  %s\n", width, board, signs, also, heard)
+	}
+	fmt.Fprintln(b.Out)
+	row(head, "SIGNS WITH", "ACCEPTS TOO", "HEARD")
 	for i := range k.Boards {
 		o := &k.Boards[i]
 		heard := "live"
 		if !o.Live {
 			heard = "off, last heard " + span(time.Duration(o.HeardNs)) + " ago"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", called(o), cmp.Or(o.SignsWith, "unknown"), cmp.Or(o.AlsoAccepts, "-"), heard)
+		row(called(o), cmp.Or(o.SignsWith, "unknown"), cmp.Or(o.AlsoAccepts, "-"), heard)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(b.Out, table.String())
-	return err
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"topdog/internal/lab/draw"
@@ -159,17 +158,16 @@ func (r *Report) Text(w io.Writer) error {
 
 // counts writes the table of messages, and what is no routine once more in sum.
 func (r *Report) counts(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "message\tpackets\tmessages\tto the living\tto the dead\t")
+	row := func(name string, counts ...any) { fmt.Fprintf(w, "%17s%9v%10v%15v%13v\n", append([]any{name}, counts...)...) }
+	row("message", "packets", "messages", "to the living", "to the dead")
 	var sum Messages
 	for _, m := range r.Messages {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t\n", m.Name, m.Packets, m.Live+m.Dead, m.Live, m.Dead)
+		row(m.Name, m.Packets, m.Live+m.Dead, m.Live, m.Dead)
 		if !m.Routine {
 			sum.Packets, sum.Live, sum.Dead = sum.Packets+m.Packets, sum.Live+m.Live, sum.Dead+m.Dead
 		}
 	}
-	fmt.Fprintf(t, "without routine\t%d\t%d\t%d\t%d\t\n", sum.Packets, sum.Live+sum.Dead, sum.Live, sum.Dead)
-	_ = t.Flush() // to w, whose error shows at the end
+	row("without routine", sum.Packets, sum.Live+sum.Dead, sum.Live, sum.Dead)
 }
 
 func (r *Report) leaders() string {

@@ -6,10 +6,10 @@ package svg
 
 import (
 	"fmt"
-	"html"
 	"io"
 	"strconv"
 	"strings"
+	"text/template"
 )
 
 // Exact writes lengths with as many decimals as they have.
@@ -105,7 +105,7 @@ func number(v float64, decimals int) string { return strconv.FormatFloat(v, 'f',
 
 // escape makes words fit for XML. html does what XML needs, since it writes quotes as
 // numbers; characters that XML 1.0 (section 2.2) does not allow become question marks.
-func escape(s string) string { return html.EscapeString(strings.Map(allowed, s)) }
+func escape(s string) string { return template.HTMLEscapeString(strings.Map(allowed, s)) }
 
 func allowed(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xfffe || r == 0xffff {
