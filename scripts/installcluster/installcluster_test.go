@@ -11,81 +11,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// The programs of a board. BOARD is its directory; what is there decides how they
-// answer, and what changes the board is written to BOARD/log.
-var programs = map[string]string{
-	"sudo": `[ "$1" = -n ] && shift
-[ ! -e "$BOARD/chatters" ] || case $1 in env | systemctl) cat "$BOARD/chatters" ;; esac
-if [ -e "$BOARD/no-sudo" ]; then echo "sudo: a password is required" >&2; exit 1; fi
-exec "$@"`,
-	"id": `echo 1000`, // nobody's tests run on boards as root
-	"dpkg": `case $1 in
---print-architecture) cat "$BOARD/arch" ;;
---compare-versions) [ ! -e "$BOARD/chatters" ] || cat "$BOARD/chatters"
-	[ "$(printf '%s\n' "$2" "$4" | sort -V | tail -n 1)" = "$2" ] && [ "$2" != "$4" ] ;;
-*) exit 9 ;;
-esac`,
-	"dpkg-query": `[ -e "$BOARD/version" ] || exit 1
-printf 'installed %s' "$(cat "$BOARD/version")"`,
-	"env": `shift; exec "$@"`,
-	// A package is a file with its version and its architecture.
-	"apt-get": `for file; do :; done
-read -r version arch <"$file"
-if [ -e "$BOARD/full" ]; then cat "$BOARD/full"; echo "E: You don't have enough free space in /var/cache/apt/archives/."; exit 100; fi
-[ "$arch" = "$(cat "$BOARD/arch")" ] || { echo "package architecture ($arch) does not match system"; exit 100; }
-echo "$version" >"$BOARD/version"
-ln -sf "$(dirname "$0")/installed-topdog" "$BOARD/usr/bin/topdog"
-echo "apt-get install $version" >>"$BOARD/log"`,
-	"systemctl": `case $1 in
-is-enabled | is-active) case $2 in topdog) [ -e "$BOARD/runs" ] ;; *) [ -e "$BOARD/$2-runs" ] ;; esac ;;
-enable) [ ! -e "$BOARD/broken-unit" ] || { echo "Job for topdog.service failed." >&2; exit 1; }
-	echo "systemctl $*" >>"$BOARD/log"
-	case $3 in topdog) touch "$BOARD/runs" ;; *) touch "$BOARD/$3-runs" ;; esac ;;
-*) echo "systemctl $*" >>"$BOARD/log" ;;
-esac`,
-	// topdog is the real one, but for the daemon: whoever runs with the same key
-	// and address follows the board that has the greatest name among these.
-	"installed-topdog": `verb=$1; shift
-config=$BOARD/etc/topdog/topdog.toml
-case $verb in
-init)
-	for a; do case $a in --export | --import) exec "$TOPDOG" init --config "$config" "$@" ;; esac; done
-	echo "topdog init $*" >>"$BOARD/log"
-	for a; do [ "$a" != --interface ] || exec "$TOPDOG" init --config "$config" "$@"; done
-	[ ! -e "$BOARD/asks" ] || { printf 'Which %s? ' "$(cat "$BOARD/asks")"; read -r address; set -- "$address"; }
-	[ -e "$config" ] || set -- "$@" --interface eth0
-	exec "$TOPDOG" init --config "$config" "$@" ;;
-status)
-	[ -e "$BOARD/runs" ] || { echo "topdog: the daemon does not run" >&2; exit 3; }
-	[ ! -e "$BOARD/cut-off" ] || { printf '{\n  "leader": "",\n  "leader_name": ""\n}\n'; exit 1; }
-	for b in "$BOARDS"/*; do
-		[ ! -e "$b/runs" ] || ! cmp -s "$b/etc/topdog/key" "$BOARD/etc/topdog/key" || leader=${b##*/}
-	done
-	printf '{\n  "board": {\n    "leader": "no"\n  },\n  "leader": "id-of-%s",\n  "leader_name": "%s",\n  "term": 1\n}\n' "$leader" "$(cat "$BOARDS/$leader/name" 2>/dev/null || echo "$leader")" ;;
-key)
-	echo "topdog key $*" >>"$BOARD/log"
-	if [ "$1" != export ] && [ -e "$BOARD/says" ]; then cat "$BOARD/says"; cat "$BOARD/says" >&2; fi
-	if [ -e "$BOARD/old-program" ]; then echo 'topdog: unknown command "key" for "topdog"' >&2; exit 2; fi
-	if [ -e "$BOARD/refuses-$1" ]; then echo "topdog: nothing was changed, because of these boards" >&2; exit 1; fi
-	case $1 in
-	export) exec "$TOPDOG" key "$@" --config "$config" ;;
-	add) [ ! -e "$BOARD/lost-behind-add" ] || { "$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket"; exit 255; } ;;
-	first | drop) set -- "$@" --force ;; # no daemon says that the others are ready
-	esac
-	exec "$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket" ;;
-*) exit 9 ;;
-esac`,
-}
-
-// ssh finds the board's directory by the host's name and runs the command with
-// the board's programs first in the path, and its /etc/topdog and /tmp.
-const ssh = `#!/bin/bash
+// ssh finds the board's directory by the host's name, BOARD, and runs the command in it, with its /etc/topdog and /tmp.
+// What is in the directory decides how the programs of the board answer, and what changes the board is written to BOARD/log. The
+// programs are functions of this shell: to start one takes longer than what it does.
+const ssh = `#!/bin/sh
 while [ $# -gt 0 ]; do
 	case $1 in
 	-o) echo "$2" >>"$BOARDS/../ssh-options"; shift 2 ;;
@@ -95,11 +31,106 @@ while [ $# -gt 0 ]; do
 	*) echo "ssh: what is $1?" >&2; exit 255 ;;
 	esac
 done
-export BOARD=$BOARDS/${1#*@}
+export BOARD="$BOARDS/${1#*@}" TMPDIR="$BOARDS/${1#*@}/tmp" PATH="$PROGRAMS:$PATH"
 [ -d "$BOARD" ] && [ ! -e "$BOARD/dead" ] || { echo "ssh: connect to host ${1#*@} port 22: No route to host" >&2; exit 255; }
-export PATH=$BOARD/usr/bin:$PROGRAMS:$PATH TMPDIR=$BOARD/tmp
-exec sh -c "${2//\/etc\/topdog/$BOARD/etc/topdog}"
+command=
+while :; do
+	case $2 in
+	*/etc/topdog*) command=$command${2%%/etc/topdog*}$BOARD/etc/topdog; set -- "$1" "${2#*/etc/topdog}" ;;
+	*) break ;;
+	esac
+done
+command=$command$2
+
+sh() { shift; eval "$1"; }
+id() { echo 1000; } # nobody's tests run on boards as root
+env() { shift; "$@"; }
+# says shows a file.
+says() { while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "$line"; done <"$1"; }
+sudo() {
+	if [ "$1" = -n ]; then shift; fi
+	if [ -e "$BOARD/chatters" ]; then case $1 in env | systemctl) cat "$BOARD/chatters" ;; esac; fi
+	if [ -e "$BOARD/no-sudo" ]; then echo "sudo: a password is required" >&2; return 1; fi
+	"$@"
+}
+dpkg() {
+	case $1 in
+	--print-architecture) says "$BOARD/arch" ;;
+	--compare-versions)
+		if [ -e "$BOARD/chatters" ]; then cat "$BOARD/chatters"; fi
+		[ "$(printf '%s\n' "$2" "$4" | sort -V | tail -n 1)" = "$2" ] && [ "$2" != "$4" ] ;;
+	*) return 9 ;;
+	esac
+}
+systemctl() {
+	case $1 in
+	is-enabled | is-active) case $2 in topdog) [ -e "$BOARD/runs" ] ;; *) [ -e "$BOARD/$2-runs" ] ;; esac ;;
+	enable)
+		if [ -e "$BOARD/broken-unit" ]; then echo "Job for topdog.service failed." >&2; return 1; fi
+		echo "systemctl $*" >>"$BOARD/log"
+		case $3 in topdog) : >"$BOARD/runs" ;; *) : >"$BOARD/$3-runs" ;; esac ;;
+	*) echo "systemctl $*" >>"$BOARD/log" ;;
+	esac
+}
+# topdog is the real one, but for the daemon: whoever runs with the same key
+# and address follows the board that has the greatest name among these.
+topdog() {
+	config=$BOARD/etc/topdog/topdog.toml
+	if [ ! -e "$BOARD/version" ]; then echo "topdog: not found" >&2; return 127; fi
+	verb=$1; shift
+	case $verb in
+	init)
+		for a; do case $a in --export | --import) "$TOPDOG" init --config "$config" "$@"; return ;; esac; done
+		echo "topdog init $*" >>"$BOARD/log"
+		for a; do [ "$a" != --interface ] || { "$TOPDOG" init --config "$config" "$@"; return; }; done
+		if [ -e "$BOARD/asks" ]; then printf 'Which %s? ' "$(cat "$BOARD/asks")"; read -r address; set -- "$address"; fi
+		[ -e "$config" ] || set -- "$@" --interface eth0
+		"$TOPDOG" init --config "$config" "$@" ;;
+	status)
+		if [ ! -e "$BOARD/runs" ]; then echo "topdog: the daemon does not run" >&2; return 3; fi
+		if [ -e "$BOARD/cut-off" ]; then printf '{\n  "leader": "",\n  "leader_name": ""\n}\n'; return 1; fi
+		key_of "$BOARD"; own=$key
+		for b in "$BOARDS"/*; do
+			if [ -e "$b/runs" ]; then key_of "$b"; if [ "$key" = "$own" ]; then leader=${b##*/}; fi; fi
+		done
+		name=$leader
+		if [ -e "$BOARDS/$leader/name" ]; then name=$(cat "$BOARDS/$leader/name"); fi
+		printf '{\n  "board": {\n    "leader": "no"\n  },\n  "leader": "id-of-%s",\n  "leader_name": "%s",\n  "term": 1\n}\n' "$leader" "$name" ;;
+	key)
+		echo "topdog key $*" >>"$BOARD/log"
+		if [ "$1" != export ] && [ -e "$BOARD/says" ]; then cat "$BOARD/says"; cat "$BOARD/says" >&2; fi
+		if [ -e "$BOARD/old-program" ]; then echo 'topdog: unknown command "key" for "topdog"' >&2; return 2; fi
+		if [ -e "$BOARD/refuses-$1" ]; then echo "topdog: nothing was changed, because of these boards" >&2; return 1; fi
+		case $1 in
+		export) "$TOPDOG" key "$@" --config "$config"; return ;;
+		add) if [ -e "$BOARD/lost-behind-add" ]; then "$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket"; return 255; fi ;;
+		first | drop) set -- "$@" --force ;; # no daemon says that the others are ready
+		esac
+		"$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket" ;;
+	*) return 9 ;;
+	esac
+}
+key_of() {
+	key=
+	while read -r line; do key="$key $line"; done <"$1/etc/topdog/key"
+}
+eval "$command"
 `
+
+// programs are those of a board whose names are none for a function. A package is a file with its version and its
+// architecture.
+var programs = map[string]string{
+	"dpkg-query": `[ -e "$BOARD/version" ] || exit 1
+read -r version <"$BOARD/version"
+printf 'installed %s' "$version"`,
+	"apt-get": `for file; do :; done
+read -r version arch <"$file"
+read -r own <"$BOARD/arch"
+if [ -e "$BOARD/full" ]; then cat "$BOARD/full"; echo "E: You don't have enough free space in /var/cache/apt/archives/."; exit 100; fi
+[ "$arch" = "$own" ] || { echo "package architecture ($arch) does not match system"; exit 100; }
+echo "$version" >"$BOARD/version"
+echo "apt-get install $version" >>"$BOARD/log"`,
+}
 
 // site is a place with boards.
 type site struct {
@@ -114,18 +145,29 @@ const (
 	first   = "192.168.1.250"
 )
 
+// newSite is a site with the program, and with boards on which nothing is installed.
 func newSite(t *testing.T, boards ...string) *site {
 	t.Helper()
-	for _, tool := range []string{"bash", "sed", "sort", "cmp", "find", "mktemp"} {
+	if testing.Short() {
+		t.Skip("-short: to install a cluster takes seconds")
+	}
+	s := siteToLookAt(t, boards...)
+	program, err := topdog()
+	must(t, err)
+	s.env = append(s.env, "TOPDOG="+program)
+	return s
+}
+
+// siteToLookAt is a site where nothing is set up. Without the program it takes no time. Its test runs in parallel with others.
+func siteToLookAt(t *testing.T, boards ...string) *site {
+	t.Helper()
+	t.Parallel()
+	for _, tool := range []string{"bash", "sed", "sort", "find", "mktemp"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("needs %s: %v", tool, err)
 		}
 	}
-	s := &site{t: t, dir: t.TempDir()}
-	s.env = append(os.Environ(),
-		"PATH="+filepath.Join(s.dir, "here")+":"+os.Getenv("PATH"),
-		"BOARDS="+filepath.Join(s.dir, "boards"), "PROGRAMS="+filepath.Join(s.dir, "programs"),
-		"TOPDOG="+topdog, "TMPDIR="+filepath.Join(s.dir, "operator"))
+	s := siteIn(t, t.TempDir())
 	must(t, os.Mkdir(filepath.Join(s.dir, "operator"), 0o755))
 	s.write("here/ssh", ssh, 0o755)
 	for name, text := range programs {
@@ -137,8 +179,8 @@ func newSite(t *testing.T, boards ...string) *site {
 	// The script, beside a scripts/package that makes our kind of packages.
 	text, err := os.ReadFile("../install-cluster")
 	must(t, err)
-	s.script = s.write("scripts/install-cluster", string(text), 0o755)
-	s.write("scripts/package", `#!/bin/bash
+	s.write("scripts/install-cluster", string(text), 0o755)
+	s.write("scripts/package", `#!/bin/sh
 set -e
 [ "$1" = -n ] && { only=yes; shift; }
 [ "$1" = -o ]; out=$2; shift 2
@@ -151,11 +193,17 @@ done
 	return s
 }
 
+// siteIn is the site of a directory.
+func siteIn(t *testing.T, dir string) *site {
+	return &site{t: t, dir: dir, script: filepath.Join(dir, "scripts/install-cluster"), env: append(os.Environ(),
+		"PATH="+filepath.Join(dir, "here")+":"+os.Getenv("PATH"),
+		"BOARDS="+filepath.Join(dir, "boards"), "PROGRAMS="+filepath.Join(dir, "programs"),
+		"TMPDIR="+filepath.Join(dir, "operator"))}
+}
+
 func (s *site) board(name, arch string) {
 	s.write("boards/"+name+"/arch", arch+"\n", 0o644)
-	for _, dir := range []string{"usr/bin", "tmp"} {
-		must(s.t, os.MkdirAll(filepath.Join(s.dir, "boards", name, dir), 0o755))
-	}
+	must(s.t, os.MkdirAll(filepath.Join(s.dir, "boards", name, "tmp"), 0o755))
 }
 
 func (s *site) write(name, text string, mode os.FileMode) string {
@@ -250,25 +298,29 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// topdog is the program, built once.
-var topdog string
+// built is where the program is.
+var built string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "installcluster")
-	if err != nil {
+	var err error
+	if built, err = os.MkdirTemp("", "installcluster"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	topdog = filepath.Join(dir, "topdog")
-	if out, err := exec.Command("go", "build", "-o", topdog, "topdog/cmd/topdog").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build topdog: %v\n%s", err, out)
-		return 1
-	}
+	defer os.RemoveAll(built)
 	return m.Run()
 }
+
+// topdog builds the program, once.
+var topdog = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(built, "topdog")
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "topdog/cmd/topdog").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build topdog: %w\n%s", err, out)
+	}
+	return path, nil
+})
 
 // Three bare boards become a cluster; a second run finds nothing to do; a board
 // more gets the same key; a new version goes on one board after the other.
@@ -369,7 +421,7 @@ func TestPage(t *testing.T) {
 }
 
 func TestDryRunChangesNothing(t *testing.T) {
-	s := newSite(t, "b1", "b2")
+	s := siteToLookAt(t, "b1", "b2")
 	out := s.install(0, "--dry-run", "--address="+first, "pi@b1", "pi@b2", "--ssh-option", "Port=2222")
 	s.says(out, "[pi@b1] would install topdog 1.2.0", "[pi@b2] would install topdog 1.2.0",
 		"[pi@b1] would run: topdog init 192.168.1.250", "[pi@b2] would get configuration and key from pi@b1",
@@ -389,6 +441,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 // What goes wrong on one board: the others are done, and it is said which one it
 // was and what to do.
 func TestOneBoardFails(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		prepare func(s *site)
@@ -452,6 +505,7 @@ func TestDeadBoard(t *testing.T) {
 
 // So may one that answers and has a configuration, whatever else is wrong with it.
 func TestNoSecondKey(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		prepare func(s *site)
@@ -494,6 +548,7 @@ func TestAllBoardsFail(t *testing.T) {
 
 // The first board fails: nothing more is done.
 func TestSourceFails(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		prepare func(s *site)

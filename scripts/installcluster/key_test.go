@@ -3,6 +3,7 @@ package installcluster
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,15 +22,17 @@ func (s *site) keys(board string) wire.Keys {
 	return keys.Fingerprints()
 }
 
-// keySite is a site whose boards have a key, and the arguments that name them.
+// keySite is a site whose boards run with one key, and the arguments that name them.
 func keySite(t *testing.T, boards ...string) (s *site, all []string) {
 	t.Helper()
 	s = newSite(t, boards...)
 	for _, b := range boards {
 		all = append(all, "pi@"+b)
+		s.write("boards/"+b+"/version", version+"\n", 0o644)
+		s.write("boards/"+b+"/etc/topdog/topdog.toml", "address = \""+first+"\"\nkey_file = \"key\"\n", 0o644)
+		s.write("boards/"+b+"/etc/topdog/key", strings.Repeat("00112233445566778899aabbccddeeff", 2)+"\n", 0o600)
+		s.is(b, "runs")
 	}
-	s.install(0, append(slices.Clone(all), "--address", first)...)
-	s.forget(boards...)
 	return s, all
 }
 
@@ -85,34 +88,41 @@ func TestRotateKey(t *testing.T) {
 
 // A change that was interrupted goes on or goes back, as the administrator says.
 func TestInterruptedRotation(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{"add", "first", "drop"} {
-		for _, back := range []bool{false, true} {
-			t.Run(fmt.Sprint(step, " back ", back), func(t *testing.T) {
-				boards := []string{"b1", "b2", "b3"}
-				s, all := keySite(t, boards...)
-				old := s.oneKey(boards...)
-				s.is("b2", "refuses-"+step)
-				out := s.install(1, append(all, "--rotate-key")...)
-				s.says(out, "[pi@b2] FAILED: ", "    topdog: nothing was changed, because of these boards", "Stopped; the address is where it was. --keep-key ",
-					"1 of 3 boards failed")
-				named := regexp.MustCompile(`--keep-key (\w{8}) goes on, and --keep-key (\w{8}) goes back`).FindStringSubmatch(out)
-				if named == nil || named[2] != old.String() {
-					t.Fatalf("the keys are not named: %q", named)
-				}
-				s.says(s.install(1, append(all, "--rotate-key")...), "Nothing was changed: the boards have the keys ", "--keep-key KEY")
+		t.Run(step, func(t *testing.T) {
+			boards := []string{"b1", "b2", "b3"}
+			s, all := keySite(t, boards...)
+			old := s.oneKey(boards...)
+			s.is("b2", "refuses-"+step)
+			out := s.install(1, append(all, "--rotate-key")...)
+			s.says(out, "[pi@b2] FAILED: ", "    topdog: nothing was changed, because of these boards", "Stopped; the address is where it was. --keep-key ",
+				"1 of 3 boards failed")
+			named := regexp.MustCompile(`--keep-key (\w{8}) goes on, and --keep-key (\w{8}) goes back`).FindStringSubmatch(out)
+			if named == nil || named[2] != old.String() {
+				t.Fatalf("the keys are not named: %q", named)
+			}
+			s.says(s.install(1, append(all, "--rotate-key")...), "Nothing was changed: the boards have the keys ", "--keep-key KEY")
 
-				must(t, os.Remove(filepath.Join(s.dir, "boards/b2/refuses-"+step)))
-				keep := named[1]
-				if back {
-					keep = named[2]
-				}
-				s.says(s.install(0, append(all, "--keep-key", keep)...), "The key is "+keep)
+			must(t, os.Remove(filepath.Join(s.dir, "boards/b2/refuses-"+step)))
+			for way, keep := range map[string]string{"on": named[1], "back": named[2]} {
+				s := s.copy()
+				s.says(s.install(0, append(slices.Clone(all), "--keep-key", keep)...), "The key is "+keep)
 				if got := s.oneKey(boards...).String(); got != keep {
-					t.Errorf("the key is %s, want %s", got, keep)
+					t.Errorf("it goes %s: the key is %s, want %s", way, got, keep)
 				}
-			})
-		}
+			}
+		})
 	}
+}
+
+// copy is another site where everything is as it is at this one.
+func (s *site) copy() *site {
+	s.t.Helper()
+	other := siteIn(s.t, s.t.TempDir())
+	other.env = append(other.env, s.env[len(s.env)-1]) // TOPDOG
+	must(s.t, exec.Command("cp", "-a", s.dir+"/.", other.dir).Run())
+	return other
 }
 
 // A board that cannot be reached stops everything before it begins, unless the key has leaked. When
@@ -140,6 +150,7 @@ func TestRotateKeyWithoutABoard(t *testing.T) {
 // A board that can be reached and does not get the key would be cut off by the next steps. --force stops there as well, and
 // says which board it was.
 func TestForceCutsNobodyOff(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ board, refuses, says string }{
 		{"b1", "refuses-export", "[pi@b1] FAILED: it did not give the key "},
 		{"b2", "refuses-add", "[pi@b2] FAILED: it did not take the key "},

@@ -11,6 +11,7 @@ import (
 // Of several packages in --packages the newest is installed, as Debian compares
 // versions, and so it is on a machine that has no dpkg.
 func TestNewestPackage(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ name, older, newer string }{
 		{"release", "1.9.0", "1.10.0"},
 		{"after a release", "1.2.3", "1.2.3+4.gabcdef0"},
@@ -26,11 +27,10 @@ func TestNewestPackage(t *testing.T) {
 				name = tc.name + ", without dpkg"
 			}
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
 				if _, err := exec.LookPath("dpkg"); dpkg && err != nil {
 					t.Skipf("needs dpkg: %v", err)
 				}
-				s := newSite(t, "b1")
+				s := siteToLookAt(t, "b1")
 				if !dpkg {
 					s.write("here/dpkg", "#!/bin/sh\nexit 127\n", 0o755)
 				}
@@ -69,15 +69,18 @@ func TestPackageMissing(t *testing.T) {
 
 // Without 4.4, the script says so, and not that a variable is unset.
 func TestBashVersion(t *testing.T) {
+	t.Parallel()
 	for version, old := range map[string]bool{"3 2": true, "4 3": true, "4 4": false, "5 0": false} {
-		s := newSite(t, "b1")
-		text, err := os.ReadFile(s.script)
-		must(t, err)
-		// BASH_VERSINFO itself cannot be set.
-		pretended := "#!/usr/bin/env bash\npretended=(" + version + ")\n" + strings.ReplaceAll(string(text), "BASH_VERSINFO[", "pretended[")
-		s.write("scripts/install-cluster", pretended, 0o755)
-		if out := s.install(2); strings.Contains(out, "too old, 4.4 is needed") != old {
-			t.Errorf("bash %s: it says\n%s", version, out)
-		}
+		t.Run(version, func(t *testing.T) {
+			s := siteToLookAt(t, "b1")
+			text, err := os.ReadFile(s.script)
+			must(t, err)
+			// BASH_VERSINFO itself cannot be set.
+			pretended := "#!/usr/bin/env bash\npretended=(" + version + ")\n" + strings.ReplaceAll(string(text), "BASH_VERSINFO[", "pretended[")
+			s.write("scripts/install-cluster", pretended, 0o755)
+			if out := s.install(2); strings.Contains(out, "too old, 4.4 is needed") != old {
+				t.Errorf("it says\n%s", out)
+			}
+		})
 	}
 }

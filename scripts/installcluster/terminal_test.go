@@ -30,6 +30,7 @@ func steers(text string) string {
 
 // Whatever a board answers, the terminal of who installs is not steered by it.
 func TestAnswersDoNotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		status  int
