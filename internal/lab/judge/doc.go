@@ -4,7 +4,8 @@
 // test does not expect. So a test that fails is asked for evidence: [Run] has measured all the time how
 // long its processes had to wait for a processor, and how long the kernel took for a change
 // of an address. If nothing was late, the test has failed. Otherwise the attempt is inconclusive: it is
-// counted, and the test runs once more, alone on the machine. A second failure at the same place is one: a
-// machine that is late disturbs now this and now that. At another place, and with evidence, the second attempt is
-// inconclusive as well, and the test is skipped. There is no other repetition.
+// counted, and the test runs once more, alone on the machine. If it fails at the same place again, it has failed:
+// a machine that is late now and then disturbs now this and now that. At another place, or on a machine whose processors
+// are busy nearly all the time, the second attempt is inconclusive as well, and the test is skipped, with the evidence.
+// There is no other repetition.
 package judge

@@ -29,6 +29,12 @@ func (o *outer) Logf(format string, args ...any) { o.Log(fmt.Sprintf(format, arg
 type told []string
 
 func (e *told) close() {}
+func (e *told) busy(time.Time) float64 {
+	if len(*e) > 0 && (*e)[0] == "busy" {
+		return 1
+	}
+	return 0
+}
 func (e *told) since(time.Time) (text string) {
 	if len(*e) > 0 {
 		text, *e = (*e)[0], (*e)[1:]
@@ -116,6 +122,23 @@ func TestSince(t *testing.T) {
 	}
 	if len(m.late) > keep {
 		t.Errorf("%d observations are kept", len(m.late))
+	}
+}
+
+func TestBusy(t *testing.T) {
+	began := time.Now()
+	m := &machine{waited: []pressure{{began.Add(-time.Second), 0}, {began, time.Second}, {began.Add(time.Second), 1500 * time.Millisecond}, {began.Add(2 * time.Second), 1500 * time.Millisecond}}}
+	for _, test := range []struct {
+		since time.Time
+		want  float64
+	}{{began.Add(-time.Minute), 0.5}, {began, 0.25}, {began.Add(time.Second), 0}, {began.Add(2 * time.Second), 0}, {began.Add(time.Hour), 0}} {
+		if got := m.busy(test.since); got != test.want {
+			t.Errorf("since %v it was busy for %v of the time, want %v", test.since.Sub(began), got, test.want)
+		}
+	}
+	m.press()
+	if last := m.waited[len(m.waited)-1]; len(m.waited) == 5 && last.total <= 0 {
+		t.Errorf("the kernel says that nobody has ever waited: %v", last.total)
 	}
 }
 

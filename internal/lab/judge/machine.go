@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,8 +36,15 @@ type machine struct {
 	users int
 	stop  chan struct{}
 
-	mu   sync.Mutex
-	late []observation
+	mu     sync.Mutex
+	late   []observation
+	waited []pressure
+}
+
+// pressure is for how long, in all, some process of the machine had waited for a processor at a moment.
+type pressure struct {
+	at    time.Time
+	total time.Duration
 }
 
 type observation struct {
@@ -86,6 +94,37 @@ func (m *machine) since(t time.Time) string {
 	return strings.Join(texts, "; ")
 }
 
+func (m *machine) busy(since time.Time) float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, _ := slices.BinarySearchFunc(m.waited, since, func(p pressure, t time.Time) int { return p.at.Compare(t) })
+	if n >= len(m.waited)-1 {
+		return 0
+	}
+	first, last := m.waited[n], m.waited[len(m.waited)-1]
+	return float64(last.total-first.total) / float64(last.at.Sub(first.at))
+}
+
+// press notes the pressure of the processors: "some … total=" in microseconds (Documentation/accounting/psi.rst of Linux).
+func (m *machine) press() {
+	text, err := os.ReadFile("/proc/pressure/cpu")
+	if err != nil {
+		return // a kernel without it is taken for one that is not busy
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	_, total, _ := strings.Cut(line, "total=")
+	us, err := strconv.ParseInt(total, 10, 64)
+	if err != nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.waited) >= keep {
+		m.waited = append(m.waited[:0], m.waited[keep/2:]...)
+	}
+	m.waited = append(m.waited, pressure{time.Now(), time.Duration(us) * time.Microsecond})
+}
+
 func (m *machine) note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +134,8 @@ func (m *machine) note(format string, args ...any) {
 	m.late = append(m.late, observation{time.Now(), fmt.Sprintf(format, args...)})
 }
 
-// sample notes which threads of this process, or of a process that it has started, have waited for a processor.
+// sample notes which threads of this process, or of a process that it has started, have waited for a processor, and
+// how busy the machine is.
 func (m *machine) sample(stop chan struct{}) {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
@@ -120,6 +160,7 @@ func (m *machine) sample(stop chan struct{}) {
 			}
 		}
 		former = now
+		m.press()
 		select {
 		case <-stop:
 			return

@@ -158,7 +158,9 @@ func (r *Report) Text(w io.Writer) error {
 
 // counts writes the table of messages, and what is no routine once more in sum.
 func (r *Report) counts(w io.Writer) {
-	row := func(name string, counts ...any) { fmt.Fprintf(w, "%17s%9v%10v%15v%13v\n", append([]any{name}, counts...)...) }
+	row := func(name string, counts ...any) {
+		fmt.Fprintf(w, "%17s%9v%10v%15v%13v\n", append([]any{name}, counts...)...)
+	}
 	row("message", "packets", "messages", "to the living", "to the dead")
 	var sum Messages
 	for _, m := range r.Messages {
