@@ -9,7 +9,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/template"
 )
 
 // Exact writes lengths with as many decimals as they have.
@@ -103,9 +102,11 @@ func (p *Picture) Path(parts ...any) string {
 
 func number(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 
-// escape makes words fit for XML. html does what XML needs, since it writes quotes as
-// numbers; characters that XML 1.0 (section 2.2) does not allow become question marks.
-func escape(s string) string { return template.HTMLEscapeString(strings.Map(allowed, s)) }
+// escape makes words fit for XML. Quotes are written as
+// numbers, since HTML knows no apostrophe by name; characters that XML 1.0 (section 2.2) does not allow become question marks.
+func escape(s string) string { return escaper.Replace(strings.Map(allowed, s)) }
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
 
 func allowed(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xfffe || r == 0xffff {
