@@ -72,12 +72,12 @@ func (w *wait) tell(why error) {
 	}
 }
 
-// pause waits until it is time to look again. Its error is that ctx has ended.
+// pause waits until it is time to look again. Its error is that somebody has ended this program meanwhile, which is no failure.
 func (w *wait) pause(ctx context.Context) error {
 	warn(w.notifier.Watchdog())
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return exitStatus(0)
 	case <-time.After(retryEvery):
 		return nil
 	}

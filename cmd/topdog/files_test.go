@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -40,6 +41,10 @@ func TestFilesReplacedAtTheStart(t *testing.T) {
 		{"no key", remove("key"), time.Hour, false, time.Hour, 0, "there is no key file"},
 		{"no configuration", remove("topdog.toml"), time.Hour, false, time.Hour, 0, "cannot read the configuration: no such file or directory"},
 		{"a mistake that stays", write("topdog.toml", "no_such_key = 1\n", 0o600), 0, false, mendWithin, exitConfig, ""},
+		{"a file that cannot be the right one", write("topdog.toml", strings.Repeat("# a line\n", 10_000), 0o600), 0, false, mendWithin, exitConfig, ""},
+		{"a directory in its place", func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "key")), os.Mkdir(filepath.Join(dir, "key"), 0o700))
+		}, 0, false, mendWithin, exitConfig, ""},
 		{"a mode that stays", write("key", aKey, 0o644), 0, false, mendWithin, exitConfig, ""},
 		{"a mistake, at a terminal", write("key", aKey[:20], 0o600), time.Second, true, 0, exitConfig, ""},
 		{"no key, at a terminal", remove("key"), time.Second, true, 0, exitConfig, ""},
@@ -98,6 +103,23 @@ func TestFileComesLateAndInParts(t *testing.T) {
 		log.SetOutput(&bytes.Buffer{})
 		if err := readFiles(t.Context(), false, logrus.NewEntry(log), func() error { return answers[time.Since(began)] }); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// To end a program that waits for its files is no failure.
+func TestEndedWhileFilesAreMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		log := logrus.New()
+		log.SetOutput(&bytes.Buffer{})
+		err := readFiles(ctx, false, logrus.NewEntry(log), func() error {
+			_, err := config.Load(filepath.Join(t.TempDir(), "none"))
+			return err
+		})
+		if err == nil || statusOf(err) != 0 || ctx.Err() == nil {
+			t.Errorf("status %d: %v", statusOf(err), err)
 		}
 	})
 }

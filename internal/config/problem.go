@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 )
@@ -52,12 +53,13 @@ func (e Errors) Unwrap() []error {
 	return causes
 }
 
-// Mistake reports whether a person must mend a file: what it says, or who may write to it. Otherwise the system could
+// Mistake reports whether a person must mend a file: what it says or is, or who may write to it. Otherwise the system could
 // not read one, which may pass by itself, as with a directory that is not mounted yet.
 func (e Errors) Mistake() bool {
 	return slices.ContainsFunc(e, func(p Problem) bool {
+		_, bySystem := errors.AsType[syscall.Errno](p.err)
 		_, distrusted := errors.AsType[*distrust](p.err)
-		return p.err == nil || distrusted
+		return !bySystem || distrusted
 	})
 }
 
