@@ -36,10 +36,10 @@ func Now() Instant {
 	awake := t.Sub(clock.origin)
 	date := time.Duration(t.UnixNano()) - awake
 	if moved := date - time.Duration(clock.date.Load()); moved > dateMoves || moved < -dateMoves {
-		clock.date.Store(int64(date))
 		clock.notice(suspended())
+		clock.date.Store(int64(date)) // last: who sees no move must know of the suspension
 	}
-	return Instant(awake + time.Duration(clock.zero.Load()))
+	return Instant(awake + clock.zero + time.Duration(clock.suspended.Load()))
 }
 
 // dateMoves is by how much the date must move against the monotonic clock to be looked
@@ -48,10 +48,10 @@ const dateMoves = time.Millisecond
 
 // bootClock is what makes CLOCK_BOOTTIME of Go's monotonic clock.
 type bootClock struct {
-	origin    time.Time    // carries a reading of the monotonic clock
-	zero      atomic.Int64 // what CLOCK_BOOTTIME would have shown then, had the machine not been suspended since
-	suspended atomic.Int64 // for how long the machine has been suspended, in all
-	date      atomic.Int64 // by how much the date was ahead of the monotonic clock when that was looked into
+	origin    time.Time     // carries a reading of the monotonic clock
+	zero      time.Duration // what CLOCK_BOOTTIME would have shown then, had the machine never been suspended
+	suspended atomic.Int64  // for how long the machine has been suspended, in all
+	date      atomic.Int64  // by how much the date was ahead of the monotonic clock when that was looked into
 }
 
 // clock is that of this process.
@@ -68,19 +68,23 @@ func newBootClock() *bootClock {
 		after := time.Since(c.origin)
 		if took := after - before; took < shortest {
 			shortest = took
-			c.zero.Store(int64(boot - after))
+			c.zero = boot - after
 		}
 	}
-	c.suspended.Store(int64(suspended()))
+	asleep := suspended()
+	c.zero -= asleep
+	c.suspended.Store(int64(asleep))
 	return c
 }
 
 // notice enters for how long the machine has been suspended. Nothing less than a millisecond
 // is a suspension: the two clocks are not read at the same moment.
 func (c *bootClock) notice(now time.Duration) {
-	before := c.suspended.Load()
-	if more := int64(now) - before; more > int64(time.Millisecond) && c.suspended.CompareAndSwap(before, int64(now)) {
-		c.zero.Add(more)
+	for {
+		before := c.suspended.Load()
+		if int64(now)-before <= int64(time.Millisecond) || c.suspended.CompareAndSwap(before, int64(now)) {
+			return
+		}
 	}
 }
 
