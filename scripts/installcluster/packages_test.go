@@ -84,3 +84,17 @@ func TestBashVersion(t *testing.T) {
 		})
 	}
 }
+
+// A board whose daemon waits for its configuration is no cluster that an upgrade must not disturb: it gets one.
+func TestUpgradeOfABoardThatWaits(t *testing.T) {
+	s := newSite(t, "b1", "b2")
+	for _, b := range []string{"b1", "b2"} {
+		s.write("boards/"+b+"/version", "1.0.0\n", 0o644)
+		s.write("boards/"+b+"/cut-off", "", 0o644) // it follows nobody
+		s.is(b, "runs")
+	}
+	out := s.install(1, "pi@b1", "pi@b2", "--address", first)
+	if s.says(out, "[pi@b2] installs topdog 1.2.0", "[pi@b2]"); s.key("b1") == "" || s.key("b1") != s.key("b2") {
+		t.Errorf("the boards have no key in common:\n%s", out)
+	}
+}
