@@ -110,6 +110,7 @@ func testDemoMarks(t *testing.T, s *stage) {
 	allOn()
 	for _, name := range value[[]string](b, `[...document.querySelectorAll('.board h3')].map((it) => it.textContent)`) {
 		b.press(name + ": pull the power plug")
+		b.until(fmt.Sprintf(`[...document.querySelectorAll('.board')].some((it) => it.querySelector('h3').textContent === %q && it.dataset.daemon !== 'running')`, name))
 	}
 	b.reads("nobody answers", "and counting")
 	b.do(chromedp.Click(chromedp.CSS("#all-on")))
@@ -200,5 +201,7 @@ func (b *tab) press(name string) {
 	b.t.Helper()
 	button := fmt.Sprintf("button[aria-label=%q]", name)
 	b.until(fmt.Sprintf("document.querySelector(%q + ':enabled')", button))
-	b.do(chromedp.Click(chromedp.CSS(button)))
+	// A click at a place may miss what has just moved.
+	b.do(chromedp.WaitVisible(chromedp.CSS(button)))
+	value[bool](b, fmt.Sprintf("(document.querySelector(%q).click(), true)", button))
 }
