@@ -148,7 +148,7 @@ func TestLive(t *testing.T) {
 			defer cancel()
 			done := make(chan error, 1)
 			go func() {
-				done <- Live(ctx, Options{Boards: 3, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir}, p.terminal, p.terminal)
+				done <- Live(ctx, Options{Boards: 3, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmBully}, p.terminal, p.terminal)
 			}()
 			p.await(t, "pi3 answers")
 			if now := p.state(t); fmt.Sprint(now) == fmt.Sprint(before) {
