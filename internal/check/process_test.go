@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // startChecker starts a checker that ends with its test.
-func startChecker(t *testing.T) *Process {
+func startChecker(t testing.TB) *Process {
 	t.Helper()
 	s, err := starter.Open(starterWord)
 	if err != nil {
