@@ -43,6 +43,9 @@ func (e *told) since(time.Time) (text string) {
 }
 
 func TestTry(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it waits for its share of the machine")
+	}
 	fails := func(t *T) { t.Fatalf("it is %d", 7) }
 	passesAlone := func(t *T) {
 		if !t.alone {
@@ -84,6 +87,9 @@ var places = regexp.MustCompile(`\S+\.go:\d+( < \S+\.go:\d+)*: `)
 
 // A failure has its place, what comes after it does not happen, and all is tidied up, the last first.
 func TestAttempt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: it waits for its share of the machine")
+	}
 	a := &T{TB: t, loopback: true}
 	var did []string
 	a.run(func(a *T) {

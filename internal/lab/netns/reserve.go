@@ -74,9 +74,12 @@ var together = sync.OnceValue(func() error {
 })
 
 // Share has a test that makes no namespaces wait for a slot as well, or for all of them: its boards are in this process, and
-// share the processors with others. It skips nothing.
+// share the processors with others. With -short it skips the test: to wait for one takes minutes while others run.
 func Share(t Test, alone bool) {
 	t.Helper()
+	if short() {
+		t.Skip("-short: it waits for its share of the machine")
+	}
 	take(t, slotFile, alone)
 }
 
@@ -94,9 +97,15 @@ func reserve(t Test, alone bool) {
 	take(t, slotFile, alone)
 }
 
+// short is testing.Short, where tests run.
+func short() bool {
+	f := flag.Lookup("test.short")
+	return f != nil && f.Value.String() == "true"
+}
+
 func skipUnreservable(t Test) {
 	t.Helper()
-	if f := flag.Lookup("test.short"); f != nil && f.Value.String() == "true" {
+	if short() {
 		t.Skip("-short: tests with network namespaces take seconds")
 	}
 	if err := needsRoot(); err != nil {
