@@ -2,14 +2,11 @@ package demo
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +18,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/demopage"
+	"topdog/internal/lab/documented"
 	judged "topdog/internal/lab/judge"
 	"topdog/internal/lab/webpage"
 	"topdog/wire"
@@ -385,56 +383,17 @@ func TestFaultsNamespaces(t *testing.T) {
 // TestEveryNameOfThePageIsDocumented holds that docs/demo.md has every key and every identifier of the page's
 // JSON, and none that does not exist.
 func TestEveryNameOfThePageIsDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/demo.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, found := strings.Cut(string(text), "\n## The page's JSON\n")
-	if !found {
-		t.Fatal("docs/demo.md does not describe the page's JSON")
-	}
-	part, _, _ = strings.Cut(part, "\n## ")
-	tables, section := map[string][]string{}, ""
-	name := regexp.MustCompile("^\\| `([a-z_]+)` \\|")
-	for line := range strings.Lines(part) {
-		if heading, ok := strings.CutPrefix(line, "### "); ok {
-			section = strings.TrimSpace(heading)
-		}
-		if found := name.FindStringSubmatch(line); found != nil {
-			tables[section] = append(tables[section], found[1])
-		}
-	}
 	var verbs []string
 	for _, v := range demopage.Verbs() {
 		verbs = append(verbs, string(v))
 	}
-	for section, want := range map[string][]string{
-		"State": keysOf[pageState](), "Board": keysOf[pageBoard](), "View": keysOf[pageView](), "Light": keysOf[pageLight](),
-		"Answer": keysOf[pageRun](), "What was done": keysOf[pageAction](), "About": keysOf[pageAbout](), "Name": keysOf[pageName](),
-		"Possible action": keysOf[pagePossible](), "Measured elsewhere": keysOf[measuredFigure](),
-		"Takeover": keysOf[pageTakeover](), "Step": keysOf[pageStep](), "Request": keysOf[demopage.Action](),
+	documented.Compare(t, "../../../docs/demo.md", "The page's JSON", map[string][]string{
+		"State": documented.Keys[pageState](), "Board": documented.Keys[pageBoard](), "View": documented.Keys[pageView](), "Light": documented.Keys[pageLight](),
+		"Answer": documented.Keys[pageRun](), "What was done": documented.Keys[pageAction](), "About": documented.Keys[pageAbout](), "Name": documented.Keys[pageName](),
+		"Possible action": documented.Keys[pagePossible](), "Measured elsewhere": documented.Keys[measuredFigure](),
+		"Takeover": documented.Keys[pageTakeover](), "Step": documented.Keys[pageStep](), "Request": documented.Keys[demopage.Action](),
 		"Daemon":  {daemonRuns, daemonFrozen, daemonStopped, daemonKilled, daemonEnded, daemonOff},
 		"Views":   {seenSilent, seenGone, seenUnknown},
 		"Actions": verbs,
-	} {
-		got := tables[section]
-		delete(tables, section)
-		slices.Sort(got)
-		slices.Sort(want)
-		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/demo.md, section %q (-exists +documented):\n%s", section, diff)
-		}
-	}
-	for section := range tables {
-		t.Errorf("docs/demo.md has a table of names in the section %q, which this test does not know", section)
-	}
-}
-
-// keysOf returns the names that a type has in JSON.
-func keysOf[T any]() (names []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(names, cmp.Or(name, "no name: "+field.Name))
-	}
-	return names
+	})
 }

@@ -94,6 +94,7 @@ var importers = []struct {
 	{"topdog/internal/daemon", []string{"topdog/cmd/topdog", "topdog/internal/lab/"}, "nothing but a program runs a daemon"},
 	{"topdog/internal/lab/judge", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/golden", nil, "it is for tests: it has a flag"},
+	{"topdog/internal/lab/documented", nil, "it is for tests: it imports testing"},
 }
 
 func TestImporters(t *testing.T) {

@@ -1,26 +1,22 @@
 package lint
 
 import (
-	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/gpio"
 	"topdog/internal/check"
 	"topdog/internal/console"
 	"topdog/internal/health"
+	"topdog/internal/lab/documented"
 	"topdog/internal/page"
 	"topdog/wire"
 )
@@ -28,32 +24,31 @@ import (
 // Whoever writes a script against the JSON finds every key and every identifier
 // in docs/status.md, and none there that does not exist.
 func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
-	tables := statusTables(t)
 	names := consoleConstants(t)
-	for section, want := range map[string][]string{
-		"Status":        keys[console.Status](),
-		"Board":         keys[console.Board](),
-		"Witness":       keys[console.Witness](),
-		"Voter":         keys[console.Voter](),
-		"Detector":      keys[console.Detector](),
-		"Patience":      keys[console.Patience](),
-		"Change":        keys[console.Change](),
-		"Check":         keys[console.Check](),
-		"Counters":      keys[console.Counters](),
-		"Defence":       keys[console.Defence](),
-		"Problem":       keys[console.Problem](),
-		"Trace":         keys[console.Trace](),
-		"Traced change": keys[console.TracedChange](),
-		"Step":          keys[console.TraceStep](),
-		"Handover":      keys[console.Handover](),
-		"Done":          keys[console.Done](),
-		"Group keys":    keys[console.Keys](),
-		"Board's keys":  keys[console.BoardKeys](),
-		"Tried check":   keys[console.TriedCheck](),
-		"Transition":    keys[console.Transition](),
-		"History":       keys[page.History](),
-		"Slot":          keys[page.HistorySlot](),
-		"Seen change":   keys[page.HistoryChange](),
+	documented.Compare(t, statusDoc, "", map[string][]string{
+		"Status":        documented.Keys[console.Status](),
+		"Board":         documented.Keys[console.Board](),
+		"Witness":       documented.Keys[console.Witness](),
+		"Voter":         documented.Keys[console.Voter](),
+		"Detector":      documented.Keys[console.Detector](),
+		"Patience":      documented.Keys[console.Patience](),
+		"Change":        documented.Keys[console.Change](),
+		"Check":         documented.Keys[console.Check](),
+		"Counters":      documented.Keys[console.Counters](),
+		"Defence":       documented.Keys[console.Defence](),
+		"Problem":       documented.Keys[console.Problem](),
+		"Trace":         documented.Keys[console.Trace](),
+		"Traced change": documented.Keys[console.TracedChange](),
+		"Step":          documented.Keys[console.TraceStep](),
+		"Handover":      documented.Keys[console.Handover](),
+		"Done":          documented.Keys[console.Done](),
+		"Group keys":    documented.Keys[console.Keys](),
+		"Board's keys":  documented.Keys[console.BoardKeys](),
+		"Tried check":   documented.Keys[console.TriedCheck](),
+		"Transition":    documented.Keys[console.Transition](),
+		"History":       documented.Keys[page.History](),
+		"Slot":          documented.Keys[page.HistorySlot](),
+		"Seen change":   documented.Keys[page.HistoryChange](),
 		"Failure":       {"error", "hint"},
 
 		"Roles":                    names["Role"],
@@ -68,19 +63,10 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Kinds of checks":          check.Kinds(),
 		"States of checks":         checkStates(),
 		"Steps":                    names["Step"],
-	} {
-		got := tables[section]
-		delete(tables, section)
-		slices.Sort(got)
-		slices.Sort(want)
-		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/status.md, section %q (-exists +documented):\n%s", section, diff)
-		}
-	}
-	for section := range tables {
-		t.Errorf("docs/status.md has a table of names in the section %q, which this test does not know", section)
-	}
+	})
 }
+
+const statusDoc = "../../../docs/status.md"
 
 // A reason has the same text in the log and in the manual.
 func TestEveryReasonIsDocumented(t *testing.T) {
@@ -118,7 +104,7 @@ func TestFailingIsFailing(t *testing.T) {
 var snake = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 
 func TestIdentifiersAreIdentifiers(t *testing.T) {
-	for section, names := range statusTables(t) {
+	for section, names := range documented.Tables(t, statusDoc, "") {
 		seen := map[string]bool{}
 		for _, name := range names {
 			if !snake.MatchString(name) || seen[name] {
@@ -127,36 +113,6 @@ func TestIdentifiersAreIdentifiers(t *testing.T) {
 			seen[name] = true
 		}
 	}
-}
-
-// statusTables returns what the first columns of the tables in docs/status.md say,
-// by the heading above them: of those tables that begin with a name as in `name`.
-func statusTables(t *testing.T) map[string][]string {
-	t.Helper()
-	text, err := os.ReadFile("../../../docs/status.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := regexp.MustCompile("^\\| `([a-z_]+)` \\|")
-	tables, section := map[string][]string{}, ""
-	for line := range strings.Lines(string(text)) {
-		if heading, ok := strings.CutPrefix(line, "### "); ok {
-			section = strings.TrimSpace(heading)
-		}
-		if found := row.FindStringSubmatch(line); found != nil {
-			tables[section] = append(tables[section], found[1])
-		}
-	}
-	return tables
-}
-
-// keys returns the names that a type has in JSON.
-func keys[T any]() (names []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(names, cmp.Or(name, "no name: "+field.Name))
-	}
-	return names
 }
 
 // reasons returns the texts of all reasons by their identifiers.
