@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"topdog/internal/lab/observe"
 )
 
 // usage is what processes have used and use, together.
@@ -45,18 +47,14 @@ func usageOfOne(dir string) (u usage, err error) {
 		return u, err
 	}
 	for _, path := range threads {
-		text, err := os.ReadFile(path)
+		ran, _, err := observe.Schedstat(path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue
 		}
 		if err != nil {
 			return u, err
 		}
-		busy, err := parseSchedstat(string(text))
-		if err != nil {
-			return u, fmt.Errorf("%s: %w", path, err)
-		}
-		u.busy += busy
+		u.busy += ran
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "smaps_rollup"))
 	if err != nil {
@@ -96,20 +94,6 @@ func parseChildren(stat string) (time.Duration, error) {
 		sum += time.Duration(ticks) * userTick
 	}
 	return sum, nil
-}
-
-// parseSchedstat reads the time on a processor, in nanoseconds, the first of three
-// numbers (Documentation/scheduler/sched-stats.rst).
-func parseSchedstat(text string) (time.Duration, error) {
-	fields := strings.Fields(text)
-	if len(fields) != 3 {
-		return 0, fmt.Errorf("%q are not three numbers", text)
-	}
-	ns, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	return time.Duration(ns), nil
 }
 
 // parseRollup reads Rss and Pss, in bytes.

@@ -11,19 +11,6 @@ import (
 	"topdog/internal/lab/bench/report"
 )
 
-func TestParseSchedstat(t *testing.T) {
-	for text, want := range map[string]time.Duration{"12345678 99 7\n": 12345678, "0 0 0\n": 0} {
-		if got, err := parseSchedstat(text); err != nil || got != want {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "1 2", "one 2 3", "1 2 3 4", "99999999999999999999 1 1"} {
-		if got, err := parseSchedstat(text); err == nil {
-			t.Errorf("%q was taken for %v", text, got)
-		}
-	}
-}
-
 func TestParseRollup(t *testing.T) {
 	const text = "55d1-7ffc ---p 00000000 00:00 0 [rollup]\nRss:               11536 kB\nPss:                7204 kB\nPss_Dirty:          3000 kB\nSwapPss:               0 kB\n"
 	rss, pss, err := parseRollup(text)

@@ -148,13 +148,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-func TestRunDelay(t *testing.T) {
-	if delay, ok := runDelay("/proc/thread-self/schedstat"); !ok || delay < 0 {
-		t.Errorf("%v, %v", delay, ok)
-	}
-	if _, ok := runDelay("/proc/self/comm"); ok {
-		t.Error("a name is taken for a delay")
-	}
+func TestFamily(t *testing.T) {
 	child := exec.Command("cat")
 	end, err := child.StdinPipe()
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/observe"
 )
 
 const (
@@ -149,8 +151,8 @@ func (m *machine) sample(stop chan struct{}) {
 			}
 			files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 			for _, f := range files {
-				delay, ok := runDelay(f)
-				if !ok {
+				_, delay, err := observe.Schedstat(f)
+				if err != nil {
 					continue // it has ended
 				}
 				if waited := delay - former[f]; waited > limit && !first {
@@ -167,21 +169,6 @@ func (m *machine) sample(stop chan struct{}) {
 		case <-tick.C:
 		}
 	}
-}
-
-// runDelay reads how long a thread has waited for a processor: the second of three numbers, in nanoseconds
-// (Documentation/scheduler/sched-stats.rst of Linux).
-func runDelay(path string) (time.Duration, bool) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) != 3 {
-		return 0, false
-	}
-	ns, err := strconv.ParseInt(fields[1], 10, 64)
-	return time.Duration(ns), err == nil
 }
 
 func nameOf(pid int) string {
