@@ -3,6 +3,7 @@ package check
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -99,24 +100,44 @@ func (p *Process) read(from *os.File) {
 // read until then.
 func (p *Process) Reports() <-chan Report { return p.reports }
 
-// orderWithin is how long an order may take, which the loop of the daemon waits for. A pipe takes
-// many of them at once, unless nobody reads.
-const orderWithin = 5 * time.Millisecond
+// errFull says that a checker has not read what it was given before.
+var errFull = errors.New("it does not read")
 
-// Send gives the checker an order.
+// Send gives the checker an order. It waits for nothing, since the loop of the daemon calls it: a pipe takes many
+// orders at once, unless nobody reads.
 func (p *Process) Send(o Order) error {
 	o.NoGateway = p.noGateway
 	line, err := json.Marshal(o)
 	if err == nil {
-		err = p.orders.SetWriteDeadline(time.Now().Add(orderWithin))
-	}
-	if err == nil {
-		_, err = p.orders.Write(append(line, '\n'))
+		err = writeNow(p.orders, append(line, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("give the checker its order: %w", err)
 	}
 	return nil
+}
+
+// writeNow writes a text to a pipe that has room for all of it.
+func writeNow(pipe *os.File, text []byte) error {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var written int
+	var failed error
+	err = raw.Write(func(fd uintptr) bool {
+		for written, failed = unix.Write(int(fd), text); failed == unix.EINTR; {
+			written, failed = unix.Write(int(fd), text)
+		}
+		return true // also if the pipe is full: nobody waits
+	})
+	switch {
+	case err != nil:
+		return err
+	case failed == unix.EAGAIN, failed == nil && written < len(text):
+		return errFull
+	}
+	return failed
 }
 
 // PID is the checker's process; 0 until it was started.
