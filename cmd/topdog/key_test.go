@@ -108,7 +108,7 @@ func TestKeyRotation(t *testing.T) {
 				t.Errorf("%s has the keys %v and %v", b, keys.Signs, keys.Also)
 			}
 		}
-		time.Sleep(10 * heartbeat) // longer than it takes to miss a leader
+		c.watchFor(10 * heartbeat) // longer than it takes to miss a leader
 		c.agreeOn(leader, c.boards...)
 		c.undisturbed(began, leader)
 		c.twoHoldersAtMost(began, 0)
