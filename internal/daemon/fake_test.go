@@ -201,6 +201,8 @@ func (l *fakeLAN) close() {
 
 // holders are the boards that hold the address.
 func (l *fakeLAN) holders() (numbers []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, b := range l.boards {
 		b.mu.Lock()
 		if b.holding {
@@ -341,12 +343,17 @@ func (t *fakeTransport) Unicast(b []byte, to netip.AddrPort) error {
 }
 
 func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
-	if !t.board.state.Link.Up {
+	var up, mute bool
+	var takes time.Duration
+	t.board.get(func() {
+		if up = t.board.state.Link.Up; up {
+			t.board.sent++
+		}
+		mute, takes = t.board.mute, t.board.sendTakes
+	})
+	if !up {
 		return fmt.Errorf("fake: %w", netio.ErrLinkDown)
 	}
-	var mute bool
-	var takes time.Duration
-	t.board.get(func() { t.board.sent++; mute, takes = t.board.mute, t.board.sendTakes })
 	time.Sleep(takes)
 	t.board.get(func() {
 		if to.IsValid() {
@@ -403,8 +410,6 @@ func (h fakeHolder) Acquire() error {
 	}
 	if h.board.onAcquire != nil {
 		h.board.onAcquire()
-	}
-	if !h.board.acquired {
 	}
 	h.board.holding, h.board.acquired = true, true
 	return nil
