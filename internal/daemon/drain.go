@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"topdog/election"
@@ -16,10 +15,9 @@ import (
 // daemon, and the board's next boot too unless it was asked for a time: see drainFile.
 type drain struct {
 	shared
-	file  drainFile
-	awake func() time.Duration // for how long the machine has been awake since its boot
-	// changing is held by whoever changes the file, until the loop knows of it as well. The loop never takes it.
-	changing sync.Mutex
+	file     drainFile
+	awake    func() time.Duration // for how long the machine has been awake since its boot
+	changing chan struct{}        // is full while the file is changed; see change
 
 	on      bool
 	until   time.Duration // by awake; never if it has no end
@@ -27,7 +25,7 @@ type drain struct {
 }
 
 func newDrain(s shared, stateDir string) *drain {
-	d := &drain{shared: s, file: drainFile{dir: stateDir}, awake: s.now, until: never, checkAt: never}
+	d := &drain{shared: s, file: drainFile{dir: stateDir}, awake: s.now, changing: make(chan struct{}, 1), until: never, checkAt: never}
 	if s.platform.Awake != nil {
 		d.awake = s.platform.Awake
 	}
@@ -89,17 +87,29 @@ func (d *drain) expire(now time.Duration) bool {
 // forget removes the file, beside the loop, unless somebody has drained the board anew meanwhile.
 func (d *drain) forget() {
 	d.tasks.start(func(ctx context.Context) error {
-		d.changing.Lock()
-		defer d.changing.Unlock()
-		on := false
-		if d.tasks.call(ctx, func() { on = d.on }) != nil || on {
-			return nil
-		}
-		if err := d.file.remove(); err != nil {
+		err := d.change(ctx, func() error {
+			on := false
+			if err := d.tasks.call(ctx, func() { on = d.on }); err != nil || on {
+				return err
+			}
+			return d.file.remove()
+		})
+		if err != nil && ctx.Err() == nil {
 			d.tasks.tryPost(func() { d.reporter.warn(console.ProblemDrain, err.Error(), forever) })
 		}
 		return nil
 	})
+}
+
+// change has one after the other change the file, and returns when the loop knows of it as well. The loop never calls it.
+func (d *drain) change(ctx context.Context, do func() error) error {
+	select {
+	case d.changing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-d.changing }()
+	return do()
 }
 
 // status fills in what topdog status shows of it.
@@ -139,12 +149,12 @@ func (d *Daemon) Drain(ctx context.Context, asked console.DrainRequest) (console
 
 // noteDrain writes the note, and then does what it says, also if the caller has given up meanwhile.
 func (d *Daemon) noteDrain(ctx context.Context, note *drainNote, successor chan<- console.Handover) error {
-	d.drain.changing.Lock()
-	defer d.drain.changing.Unlock()
-	if err := d.drain.file.write(note); err != nil {
-		return err
-	}
-	return d.tasks.call(context.WithoutCancel(ctx), func() { d.beginDrain(note.until(), successor) })
+	return d.drain.change(ctx, func() error {
+		if err := d.drain.file.write(note); err != nil {
+			return err
+		}
+		return d.tasks.call(context.WithoutCancel(ctx), func() { d.beginDrain(note.until(), successor) })
+	})
 }
 
 // mayDrain returns which board this is. It refuses to drain the last one that passes.
@@ -190,28 +200,27 @@ func (d *Daemon) beginDrain(until time.Duration, successor chan<- console.Handov
 }
 
 // Undrain has this board stand for the lead again.
-func (d *Daemon) Undrain(ctx context.Context) (console.Done, error) {
-	d.drain.changing.Lock()
-	defer d.drain.changing.Unlock()
-	var drained, known bool
-	if err := d.tasks.call(ctx, func() { drained, known = d.drain.on, d.core != nil }); err != nil {
-		return console.Done{}, err
-	}
-	if !known {
-		return console.Done{}, errNoNetworkYet
-	}
-	if note, err := d.drain.file.read(); !drained && note == nil && err == nil {
-		return console.Done{}, errors.New("this board is not drained")
-	}
-	if err := d.drain.file.remove(); err != nil {
-		return console.Done{}, err
-	}
-	var text string
-	err := d.tasks.call(context.WithoutCancel(ctx), func() {
-		d.endDrain()
-		text = "not drained any more; this board is " + d.core.Grade().String()
+func (d *Daemon) Undrain(ctx context.Context) (done console.Done, err error) {
+	err = d.drain.change(ctx, func() error {
+		var drained, known bool
+		if err := d.tasks.call(ctx, func() { drained, known = d.drain.on, d.core != nil }); err != nil {
+			return err
+		}
+		if !known {
+			return errNoNetworkYet
+		}
+		if note, err := d.drain.file.read(); !drained && note == nil && err == nil {
+			return errors.New("this board is not drained")
+		}
+		if err := d.drain.file.remove(); err != nil {
+			return err
+		}
+		return d.tasks.call(context.WithoutCancel(ctx), func() {
+			d.endDrain()
+			done.Text = "not drained any more; this board is " + d.core.Grade().String()
+		})
 	})
-	return console.Done{Text: text}, err
+	return done, err
 }
 
 // endDrain has the grade follow from the checks alone.

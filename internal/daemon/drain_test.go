@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,4 +207,21 @@ func (b *fakeBoard) wantLogged(t *testing.T, line string) {
 		}
 	}
 	t.Errorf("board %d has not logged %q, but %q", b.number, line, logged)
+}
+
+// TestUndrainIsGivenUp: a request that waits for another one ends when its caller gives up.
+func TestUndrainIsGivenUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, nil)
+		pass(2 * time.Second)
+		one.tasks.post(func() { <-time.After(time.Minute) }) // the daemon stands still
+		go one.Undrain(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := one.Undrain(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		pass(2 * time.Minute)
+	})
 }
