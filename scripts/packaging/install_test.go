@@ -10,15 +10,17 @@ import (
 	"time"
 	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/judge"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 // Nothing happens before there is a configuration, and nothing is left.
-func TestUnconfigured(t *testing.T) {
-	p := newPair(t, "systemd")
+func TestUnconfigured(t *testing.T) { onMachine(t, "systemd", testUnconfigured) }
+
+func testUnconfigured(t *judge.T, p *pair) {
 	before := p.written()
-	p.run("dpkg", "-i", "/srv/old.deb")
+	p.run("dpkg", "-i", "/srv/built.deb")
 	p.wantUnit("after an installation without a configuration", "disabled inactive")
 	if got := p.run("topdog", "version"); !strings.HasPrefix(got, "topdog 1.0.0 ") {
 		t.Errorf("topdog version: %s", got)
@@ -46,8 +48,9 @@ func TestUnconfigured(t *testing.T) {
 }
 
 // The life of a package on a board of a cluster.
-func TestLife(t *testing.T) {
-	p := newPair(t, "systemd")
+func TestLife(t *testing.T) { onMachine(t, "systemd", testLife) }
+
+func testLife(t *judge.T, p *pair) {
 	before := p.written()
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")
@@ -117,7 +120,7 @@ func TestLife(t *testing.T) {
 
 	// Purging, with everything that an admin may have added.
 	p.machineLeads()
-	p.write("/etc/systemd/system/topdog.service.d/override.conf", "[Service]\nNice=-5\n", "0644")
+	p.write("/etc/systemd/system/topdog.service.d/override.conf", "[Service]\nNice=-5\n", 0o644)
 	p.run("dpkg", "--purge", "topdog")
 	p.wantHolders("after purging the leader", 2)
 	if diff := cmp.Diff(before, p.written()); diff != "" {
@@ -126,14 +129,15 @@ func TestLife(t *testing.T) {
 
 	// Where packages must not start anything, it is enabled and not started.
 	p.configure("")
-	p.write("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", "0755")
+	p.write("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n", 0o755)
 	p.run("dpkg", "-i", "/srv/new.deb")
 	p.wantUnit("where policy-rc.d forbids it", "enabled inactive")
 }
 
 // What the unit promises: reload, and a daemon that comes back whatever happens to it.
-func TestUnit(t *testing.T) {
-	p := newPair(t, "systemd")
+func TestUnit(t *testing.T) { onMachine(t, "systemd", testUnit) }
+
+func testUnit(t *judge.T, p *pair) {
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.startOther()
@@ -201,7 +205,7 @@ func TestUnit(t *testing.T) {
 	}
 
 	// A holder that stands still is started again, by its watchdog; sooner than in earnest.
-	p.write("/etc/systemd/system/topdog-holder.service.d/hurry.conf", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\n", "0644")
+	p.write("/etc/systemd/system/topdog-holder.service.d/hurry.conf", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\n", 0o644)
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "restart", "topdog-holder", "topdog")
 	p.machineLeads()
@@ -218,7 +222,7 @@ func TestUnit(t *testing.T) {
 	p.machineLeads()
 
 	// So is one that stands still, by the watchdog; sooner than in earnest.
-	p.write("/etc/systemd/system/topdog.service.d/hurry.conf", "[Service]\nWatchdogSec=1s\nTimeoutAbortSec=1s\n", "0644")
+	p.write("/etc/systemd/system/topdog.service.d/hurry.conf", "[Service]\nWatchdogSec=1s\nTimeoutAbortSec=1s\n", 0o644)
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "restart", "topdog")
 	old = p.mainPID()
@@ -240,8 +244,9 @@ func TestUnit(t *testing.T) {
 }
 
 // Without systemd, as in a chroot or under another supervisor.
-func TestWithoutSystemd(t *testing.T) {
-	p := newPair(t, "plain")
+func TestWithoutSystemd(t *testing.T) { onMachine(t, "plain", testWithoutSystemd) }
+
+func testWithoutSystemd(t *judge.T, p *pair) {
 	before := p.written()
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")

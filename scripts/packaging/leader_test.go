@@ -2,6 +2,7 @@ package packaging
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/judge"
 )
 
 // hook writes down what it is told. It runs as root, as an owner may choose.
@@ -21,7 +23,11 @@ const asRoot = "[Service]\nUser=root\nGroup=root\n"
 func (m *machine) wantFile(when, path string, want ...string) {
 	m.t.Helper()
 	eventually(m.t, when, func() error {
-		got := m.ask("cat", path)
+		text, err := os.ReadFile(m.path(path))
+		if err != nil {
+			return err
+		}
+		got := strings.TrimSpace(string(text))
 		if !slices.Equal(strings.Split(got, "\n"), want) {
 			return fmt.Errorf("%s says %q, want %q", path, got, want)
 		}
@@ -33,7 +39,7 @@ func (m *machine) wantActive(when, unit, want string) {
 	m.t.Helper()
 	eventually(m.t, when, func() error {
 		if got := m.ask("systemctl", "is-active", unit); got != want {
-			return fmt.Errorf("%s is %s, want %s\n%s", unit, got, want, m.ask("journalctl", "-u", unit, "-n", "20", "-o", "cat"))
+			return fmt.Errorf("%s is %s, want %s", unit, got, want)
 		}
 		return nil
 	})
@@ -41,8 +47,9 @@ func (m *machine) wantActive(when, unit, want string) {
 
 // A service that is wanted by topdog-leader.target and part of it runs on the leader only,
 // whatever dies; and hooks are told.
-func TestLeaderTarget(t *testing.T) {
-	p := newPair(t, "systemd")
+func TestLeaderTarget(t *testing.T) { onMachine(t, "systemd", testLeaderTarget) }
+
+func testLeaderTarget(t *judge.T, p *pair) {
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.startOther()
@@ -55,18 +62,18 @@ ExecStart=sleep infinity
 ExecStopPost=sh -c 'echo stop >>/run/scheduler'
 [Install]
 WantedBy=multi-user.target
-`, "0644")
+`, 0o644)
 	p.run("systemctl", "enable", "--now", "scheduler")
 	p.run("systemctl", "disable", "--now", "scheduler")
 	p.run("systemctl", "add-wants", "topdog-leader.target", "scheduler")
-	p.write("/etc/systemd/system/scheduler.service.d/override.conf", "[Unit]\nPartOf=topdog-leader.target\n", "0644")
+	p.write("/etc/systemd/system/scheduler.service.d/override.conf", "[Unit]\nPartOf=topdog-leader.target\n", 0o644)
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "enable", "topdog-leader")
 	p.run("systemctl", "restart", "topdog-leader")
 	p.run("rm", "-f", "/run/scheduler")
 	p.run("install", "-d", "/etc/topdog/hooks.d")
-	p.write("/etc/topdog/hooks.d/50-notify", hook, "0755")
-	p.write("/etc/systemd/system/topdog-hooks.service.d/override.conf", asRoot, "0644")
+	p.write("/etc/topdog/hooks.d/50-notify", hook, 0o755)
+	p.write("/etc/systemd/system/topdog-hooks.service.d/override.conf", asRoot, 0o644)
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "enable", "--now", "topdog-hooks")
 	p.wantActive("the board leads", "scheduler", "active")
@@ -113,20 +120,21 @@ WantedBy=multi-user.target
 }
 
 // A board that shuts down hands over before its services are told to stop, and its hooks are told.
-func TestShutdown(t *testing.T) {
-	p := newPair(t, "systemd")
+func TestShutdown(t *testing.T) { onMachine(t, "systemd", testShutdown) }
+
+func testShutdown(t *judge.T, p *pair) {
 	p.configure("preempt = true\n")
 	p.write("/etc/systemd/system/answers.service", `[Service]
 ExecStart=sleep infinity
 ExecStop=sh -c 'ip -4 -o address show to 10.77.0.100 >/run/at-stop; echo stopped >>/run/at-stop; sleep 1'
 [Install]
 WantedBy=multi-user.target
-`, "0644")
-	p.write("/etc/systemd/system/down.target", "[Unit]\nDefaultDependencies=no\nRequires=shutdown.target\n", "0644")
+`, 0o644)
+	p.write("/etc/systemd/system/down.target", "[Unit]\nDefaultDependencies=no\nRequires=shutdown.target\n", 0o644)
 	p.run("systemctl", "enable", "--now", "answers")
 	p.run("dpkg", "-i", "/srv/old.deb")
-	p.write("/etc/topdog/hooks.d/50-notify", hook, "0755")
-	p.write("/etc/systemd/system/topdog-hooks.service.d/override.conf", asRoot, "0644")
+	p.write("/etc/topdog/hooks.d/50-notify", hook, 0o755)
+	p.write("/etc/systemd/system/topdog-hooks.service.d/override.conf", asRoot, 0o644)
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "enable", "--now", "topdog-hooks")
 	p.run("systemctl", "start", "multi-user.target")
@@ -143,7 +151,7 @@ WantedBy=multi-user.target
 	p.wantHolders("after the shutdown", 2)
 	p.wantHandOver("the shutdown", since)
 	if at := p.ask("cat", "/run/at-stop"); at == "" || strings.Contains(at, "10.77.0.100") {
-		t.Errorf("when its service was told to stop, the board had the address: %q\n%s", at, p.ask("journalctl", "-n", "50", "-o", "short-monotonic"))
+		t.Errorf("when its service was told to stop, the board had the address: %q", at)
 	}
 	p.wantFile("the hooks are told of the shutdown", "/run/told", "topdog BACKUP root", "topdog MASTER root", "topdog STOP root")
 	p.wantActive("the hooks end", "topdog-hooks", "inactive")

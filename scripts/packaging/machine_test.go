@@ -3,6 +3,7 @@ package packaging
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,22 +22,29 @@ import (
 // timeout is how long a test waits for what must happen.
 const timeout = 30 * time.Second
 
+// askInterval is how often it looks: to ask systemctl takes 10 ms of a processor that other tests need.
+const askInterval = 50 * time.Millisecond
+
 // machine is a throw-away copy of this machine's system on a board of a LAN; see
 // testdata/machine.
 type machine struct {
-	t        *testing.T
+	t        testing.TB
 	process1 int // its process 1, as this machine numbers it
 }
 
 // newMachine starts one. shared is the directory that it sees as /srv.
-func newMachine(t *testing.T, board *netns.Host, shared, process1 string) *machine {
+func newMachine(t testing.TB, board *netns.Host, shared, process1 string) *machine {
 	t.Helper()
 	script, err := filepath.Abs("testdata/machine")
 	must(t, err)
 	var said bytes.Buffer
 	p, err := board.Start(context.Background(), script, []string{t.TempDir(), shared, process1}, netns.Stdout(&said), netns.Stderr(&said))
 	must(t, err)
+	m := &machine{t: t}
 	t.Cleanup(func() {
+		if t.Failed() && process1 == "systemd" {
+			t.Logf("the journal:\n%s", m.ask("journalctl", "-n", "100", "-o", "short-monotonic"))
+		}
 		if err := p.Signal(syscall.SIGTERM); err != nil {
 			t.Errorf("the machine has ended by itself: %v", err)
 		}
@@ -51,14 +59,19 @@ func newMachine(t *testing.T, board *netns.Host, shared, process1 string) *machi
 			t.Logf("the machine said: %s", said.String())
 		}
 	})
-	m := &machine{t: t}
+	last := "/srv/ready" // among the last things that it gets
+	if process1 == "systemd" {
+		last = "/run/systemd/private" // the socket on which systemd is asked
+	}
 	eventually(t, "the machine runs", func() error {
 		if m.process1, err = grandchild(p.PID); err != nil {
 			return err
 		}
-		if process1 != "systemd" {
-			// /srv is among the last things that it gets.
-			return m.try("sh", "-c", "[ -e /srv/ready ] && [ ! -e /mnt/srv ]")
+		if _, err := os.Stat(m.path("/mnt/srv")); err == nil {
+			return errors.New("it has this machine's root")
+		}
+		if _, err := os.Stat(m.path(last)); err != nil || process1 != "systemd" {
+			return err
 		}
 		return m.try("systemctl", "is-active", "machine.target")
 	})
@@ -120,7 +133,7 @@ func (m *machine) unit() string {
 func (m *machine) wantUnit(when, want string) {
 	m.t.Helper()
 	if got := m.unit(); got != want {
-		m.t.Errorf("%s the unit is %s, want %s\n%s", when, got, want, m.ask("journalctl", "-u", "topdog", "-n", "20", "-o", "cat"))
+		m.t.Errorf("%s the unit is %s, want %s", when, got, want)
 	}
 }
 
@@ -129,14 +142,18 @@ func (m *machine) mainPID() string {
 	return m.ask("systemctl", "show", "-p", "MainPID", "--value", "topdog")
 }
 
+// path is where this machine sees a file of the machine.
+func (m *machine) path(path string) string {
+	return filepath.Join("/proc", strconv.Itoa(m.process1), "root", path)
+}
+
 // write writes a file in the machine.
-func (m *machine) write(path, text, mode string) {
+func (m *machine) write(path, text string, mode os.FileMode) {
 	m.t.Helper()
-	c := m.command("sh", "-c", `mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"`, "sh", path, mode)
-	c.Stdin = strings.NewReader(text)
-	if out, err := c.CombinedOutput(); err != nil {
-		m.t.Fatalf("write %s: %v\n%s", path, err, out)
-	}
+	path = m.path(path)
+	must(m.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(m.t, os.WriteFile(path, []byte(text), mode))
+	must(m.t, os.Chmod(path, mode))
 }
 
 // books are what dpkg, the journal and the user database write down, and keep.
@@ -168,7 +185,7 @@ func eventually(t testing.TB, what string, check func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(askInterval)
 	}
 }
 

@@ -13,9 +13,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/judge"
 )
 
 const root = "../.." // of the tree
@@ -27,6 +30,7 @@ var ownArch = map[string]string{"amd64": "amd64", "arm64": "arm64", "arm": "armh
 var built string
 
 func TestMain(m *testing.M) {
+	judge.Setup()
 	os.Exit(func() int {
 		var err error
 		if built, err = os.MkdirTemp("", "topdog-packages"); err != nil {
@@ -39,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // needs skips a test where a program is missing.
-func needs(t *testing.T, programs ...string) {
+func needs(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
@@ -48,40 +52,83 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// packageOf returns the package of an architecture in a version.
-func packageOf(t *testing.T, version, arch string) string {
-	t.Helper()
-	path := filepath.Join(built, "topdog_"+version+"_"+arch+".deb")
-	if _, err := os.Stat(path); err == nil {
-		return path
+const (
+	version = "1.0.0"
+	newer   = "1.0.1"
+)
+
+var archs = []string{"armhf", "arm64", "amd64"}
+
+// packages builds and unpacks the packages of all architectures, once.
+var packages = sync.OnceValue(func() error {
+	err := build(root, built, archs)
+	for _, arch := range archs {
+		if err != nil {
+			break
+		}
+		err = dpkgDeb("-R", packagePath(built, arch), filepath.Join(built, arch))
 	}
-	if got := build(t, root, built, version, arch); got != path {
-		t.Fatalf("scripts/package says that it wrote %s, want %s", got, path)
+	return err
+})
+
+func dpkgDeb(args ...string) error {
+	if out, err := exec.Command("dpkg-deb", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("dpkg-deb %q: %w\n%s", args, err, out)
 	}
-	return path
+	return nil
 }
 
-func build(t *testing.T, tree, out, version, arch string, env ...string) string {
+// packageOf returns the package of an architecture.
+func packageOf(t testing.TB, arch string) string {
 	t.Helper()
-	c := exec.Command(filepath.Join(tree, "scripts/package"), "-o", out, arch)
-	c.Env = append(append(os.Environ(), "VERSION="+version), env...)
+	if testing.Short() {
+		t.Skip("-short: to build the packages takes seconds")
+	}
+	needs(t, "dpkg-deb")
+	must(t, packages())
+	return packagePath(built, arch)
+}
+
+// filesOf returns the directory with the files of the package of an architecture, and with those for dpkg in DEBIAN.
+func filesOf(t testing.TB, arch string) string {
+	t.Helper()
+	packageOf(t, arch)
+	return filepath.Join(built, arch)
+}
+
+func packagePath(dir, arch string) string {
+	return filepath.Join(dir, "topdog_"+version+"_"+arch+".deb")
+}
+
+// build builds packages of a tree.
+func build(tree, out string, archs []string, env ...string) error {
+	c := exec.Command(filepath.Join(tree, "scripts/package"), append([]string{"-o", out}, archs...)...)
+	// The time is not that of the last commit, so that a build of another tree gives the same.
+	c.Env = append(append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000"), env...)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	stdout, err := c.Output()
 	if err != nil {
-		t.Fatalf("scripts/package: %v\n%s", err, stderr.String())
+		return fmt.Errorf("scripts/package: %w\n%s", err, stderr.String())
 	}
-	return strings.TrimSpace(string(stdout))
+	var want []string
+	for _, arch := range archs {
+		want = append(want, packagePath(out, arch))
+	}
+	if got := strings.Fields(string(stdout)); !slices.Equal(got, want) {
+		return fmt.Errorf("scripts/package says that it wrote %q, want %q", got, want)
+	}
+	return nil
 }
 
 // The same tree gives the same bytes, wherever it lies and whoever builds it.
 func TestReproducible(t *testing.T) {
 	needs(t, "git", "tar")
-	epoch := "SOURCE_DATE_EPOCH=1700000000"
-	first, err := os.ReadFile(build(t, root, t.TempDir(), "1.0.0", "arm64", epoch))
+	t.Parallel()
+	first, err := os.ReadFile(packageOf(t, "arm64"))
 	must(t, err)
 
-	elsewhere := t.TempDir()
+	elsewhere, out := t.TempDir(), t.TempDir()
 	// What git knows and what it would take up; a copy has other times and modes.
 	script := `cd "$1" && git ls-files -z --cached --others --exclude-standard |
 		xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' sh |
@@ -89,8 +136,8 @@ func TestReproducible(t *testing.T) {
 	if out, err := exec.Command("sh", "-c", "umask 077; "+script, "sh", root, elsewhere).CombinedOutput(); err != nil {
 		t.Fatalf("copy the tree: %v\n%s", err, out)
 	}
-	second, err := os.ReadFile(build(t, elsewhere, t.TempDir(), "1.0.0", "arm64", epoch,
-		"TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "USER=somebody"))
+	must(t, build(elsewhere, out, []string{"arm64"}, "TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "USER=somebody"))
+	second, err := os.ReadFile(packagePath(out, "arm64"))
 	must(t, err)
 	if !bytes.Equal(first, second) {
 		t.Errorf("two builds of the same tree differ: %d and %d bytes", len(first), len(second))
@@ -98,7 +145,7 @@ func TestReproducible(t *testing.T) {
 }
 
 func TestContents(t *testing.T) {
-	needs(t, "dpkg-deb")
+	t.Parallel()
 	var want []string
 	for _, path := range []string{
 		"usr/lib/systemd/network/10-topdog.network",
@@ -139,7 +186,7 @@ func TestContents(t *testing.T) {
 	want = append(want, "-rwxr-xr-x root/root ./usr/bin/topdog")
 	slices.Sort(want)
 
-	out, err := exec.Command("dpkg-deb", "-c", packageOf(t, "1.0.0", "amd64")).Output()
+	out, err := exec.Command("dpkg-deb", "-c", packageOf(t, "amd64")).Output()
 	must(t, err)
 	var got []string
 	for line := range strings.Lines(string(out)) {
@@ -156,9 +203,9 @@ func TestContents(t *testing.T) {
 }
 
 // verbs are those that the packaged program offers.
-func verbs(t *testing.T) (names []string) {
+func verbs(t testing.TB) (names []string) {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(unpack(t, packageOf(t, "1.0.0", ownArch)), "usr/bin/topdog"), "__complete", "").Output()
+	out, err := exec.Command(filepath.Join(filesOf(t, ownArch), "usr/bin/topdog"), "__complete", "").Output()
 	must(t, err)
 	for line := range strings.Lines(string(out)) {
 		if name, _, found := strings.Cut(line, "\t"); found && name != "help" {
@@ -168,19 +215,9 @@ func verbs(t *testing.T) (names []string) {
 	return names
 }
 
-// unpack returns the files of a package as a directory.
-func unpack(t *testing.T, deb string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if out, err := exec.Command("dpkg-deb", "-x", deb, dir).CombinedOutput(); err != nil {
-		t.Fatalf("dpkg-deb: %v\n%s", err, out)
-	}
-	return dir
-}
-
 // The programs are what the boards can run: static, and armhf for ARMv6.
 func TestPrograms(t *testing.T) {
-	needs(t, "dpkg-deb")
+	t.Parallel()
 	here, err := filepath.Abs(root)
 	must(t, err)
 	for arch, want := range map[string]map[string]string{
@@ -189,8 +226,8 @@ func TestPrograms(t *testing.T) {
 		"amd64": {"GOARCH": "amd64", "CGO_ENABLED": "0", "GOOS": "linux"},
 	} {
 		t.Run(arch, func(t *testing.T) {
-			deb := packageOf(t, "1.0.0", arch)
-			program := filepath.Join(unpack(t, deb), "usr/bin/topdog")
+			t.Parallel()
+			program := filepath.Join(filesOf(t, arch), "usr/bin/topdog")
 			info, err := buildinfo.ReadFile(program)
 			must(t, err)
 			got := map[string]string{}
@@ -216,7 +253,7 @@ func TestPrograms(t *testing.T) {
 			if bytes.Contains(content, []byte(here)) {
 				t.Errorf("the program contains %s, where it was built", here)
 			}
-			fields, err := exec.Command("dpkg-deb", "-f", deb, "Package", "Version", "Architecture").Output()
+			fields, err := exec.Command("dpkg-deb", "-f", packageOf(t, arch), "Package", "Version", "Architecture").Output()
 			must(t, err)
 			if want := "Package: topdog\nVersion: 1.0.0\nArchitecture: " + arch + "\n"; string(fields) != want {
 				t.Errorf("the package says\n%swant\n%s", fields, want)
@@ -227,9 +264,10 @@ func TestPrograms(t *testing.T) {
 
 func TestLintian(t *testing.T) {
 	needs(t, "lintian")
-	for _, arch := range []string{"armhf", "arm64", "amd64"} {
+	t.Parallel()
+	for _, arch := range archs {
 		out, err := exec.Command("lintian", "--no-cfg", "--allow-root", "--display-info", "--fail-on", "error,warning,info",
-			packageOf(t, "1.0.0", arch)).CombinedOutput()
+			packageOf(t, arch)).CombinedOutput()
 		if err != nil || len(bytes.TrimSpace(out)) > 0 {
 			t.Errorf("%s: %v\n%s", arch, err, out)
 		}
@@ -239,6 +277,7 @@ func TestLintian(t *testing.T) {
 // Where the version comes from, by way of the names of the files.
 func TestVersion(t *testing.T) {
 	needs(t, "git")
+	t.Parallel()
 	commit := regexp.MustCompile(`\.g?[0-9a-f]{7}_`)
 	for _, tt := range []struct {
 		name    string
@@ -260,6 +299,7 @@ func TestVersion(t *testing.T) {
 		{"an attempt", "", "1.0;reboot", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			script, err := os.ReadFile(root + "/scripts/package")
 			must(t, err)
@@ -306,8 +346,9 @@ func TestVersion(t *testing.T) {
 
 // man finds nothing to complain about, and the pages say what they should.
 func TestManual(t *testing.T) {
-	needs(t, "man", "dpkg-deb")
-	dir := unpack(t, packageOf(t, "1.0.0", "amd64"))
+	needs(t, "man")
+	t.Parallel()
+	dir := filesOf(t, "amd64")
 	for page, want := range map[string][]string{
 		"man1/topdog.1.gz":      {"topdog-init(1)", "--config", "EXIT STATUS", "78", "topdog.toml(5)"},
 		"man1/topdog-init.1.gz": {"topdog-init - set up", "--force", "--config", "sudo topdog init 192.168.1.250"},
@@ -333,12 +374,13 @@ func TestManual(t *testing.T) {
 // Each shell completes with the file that the package has for it. Nobody sits at these shells, so bash
 // and zsh are asked as they ask themselves: by calling the function that the file has told them of.
 func TestCompletions(t *testing.T) {
-	needs(t, "bash", "zsh", "fish", "dpkg-deb")
+	needs(t, "bash", "zsh", "fish")
+	t.Parallel()
 	const ofBash = "/usr/share/bash-completion/bash_completion"
 	if _, err := os.Stat(ofBash); err != nil {
 		t.Skip("bash-completion is not installed")
 	}
-	top := unpack(t, packageOf(t, "1.0.0", ownArch))
+	top := filesOf(t, ownArch)
 	dir := filepath.Join(top, "usr/share")
 	for _, shell := range []struct{ name, script string }{
 		{"bash", ". " + ofBash + `

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/judge"
 )
 
 // browser is on board 2, and asks for what the machine's page has.
@@ -44,7 +45,7 @@ func (b *browser) want(when, url string, status int, text string) {
 			err = fmt.Errorf("status %d, want %d, and %q in\n%s", got, status, text, body)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", url, err, b.p.ask("journalctl", "-u", "topdog-page", "-n", "20", "-o", "cat"))
+			return fmt.Errorf("%s: %w", url, err)
 		}
 		return nil
 	})
@@ -62,7 +63,7 @@ func (m *machine) pageUnit() string {
 func (m *machine) wantPageUnit(when, want string) {
 	m.t.Helper()
 	if got := m.pageUnit(); got != want {
-		m.t.Errorf("%s topdog-page is %s, want %s\n%s", when, got, want, m.ask("journalctl", "-u", "topdog-page", "-n", "20", "-o", "cat"))
+		m.t.Errorf("%s topdog-page is %s, want %s", when, got, want)
 	}
 }
 
@@ -74,8 +75,9 @@ const (
 
 // The page runs if somebody wants it, answers at the board's own address and at the floating one, and
 // goes its own way: whatever happens to the daemon happens to the daemon alone, and the other way around.
-func TestPage(t *testing.T) {
-	p := newPair(t, "systemd")
+func TestPage(t *testing.T) { onMachine(t, "systemd", testPage) }
+
+func testPage(t *judge.T, p *pair) {
 	before := p.written()
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")
@@ -154,8 +156,9 @@ func TestPage(t *testing.T) {
 }
 
 // What the page's process may do: nothing but what everybody may.
-func TestPageHasNoRights(t *testing.T) {
-	p := newPair(t, "systemd")
+func TestPageHasNoRights(t *testing.T) { onMachine(t, "systemd", testPageHasNoRights) }
+
+func testPageHasNoRights(t *judge.T, p *pair) {
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.run("systemctl", "enable", "--now", "topdog-page")
@@ -184,8 +187,9 @@ func TestPageHasNoRights(t *testing.T) {
 }
 
 // The page listens where the configuration has it, and says once what is wrong with that.
-func TestPageListens(t *testing.T) {
-	p := newPair(t, "systemd")
+func TestPageListens(t *testing.T) { onMachine(t, "systemd", testPageListens) }
+
+func testPageListens(t *judge.T, p *pair) {
 	p.configure("page_listen = \"10.77.0.1:8080\"\npage_hosts = \"topdog.test\"\n")
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.run("systemctl", "enable", "--now", "topdog-page")
@@ -220,14 +224,14 @@ func TestPageListens(t *testing.T) {
 	// On a port below 1024, as docs/install.md has it.
 	p.configure("page_listen = \":80\"\n")
 	p.write("/etc/systemd/system/topdog-page.service.d/override.conf",
-		"[Service]\nPrivateUsers=no\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n", "0644")
+		"[Service]\nPrivateUsers=no\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n", 0o644)
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "restart", "topdog-page")
 	b.want("on port 80", "http://10.77.0.1/v1/status", http.StatusOK, machineRow)
 
 	// For some machines only, as it has it too.
 	for allowed, want := range map[string]bool{"10.77.0.0/24": true, "10.77.0.3": false} {
-		p.write("/etc/systemd/system/topdog-page.service.d/addresses.conf", "[Service]\nIPAddressDeny=any\nIPAddressAllow=localhost "+allowed+"\n", "0644")
+		p.write("/etc/systemd/system/topdog-page.service.d/addresses.conf", "[Service]\nIPAddressDeny=any\nIPAddressAllow=localhost "+allowed+"\n", 0o644)
 		p.run("systemctl", "daemon-reload")
 		p.run("systemctl", "restart", "topdog-page")
 		eventually(t, "it answers its own board", func() error { return p.try("bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/80") })
