@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // lamp is a Recorder that counts how often it was closed.
@@ -93,9 +93,7 @@ func pass(d time.Duration) {
 
 func expect(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "")
 }
 
 func TestPatternsOverTime(t *testing.T) {
@@ -382,14 +380,10 @@ func TestRecorder(t *testing.T) {
 		r := NewRecorder("lamp", 3)
 		for i := range 10 {
 			pass(time.Second)
-			if err := errors.Join(r.Set(i%2 == 0), r.Set(i%2 == 0)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, errors.Join(r.Set(i%2 == 0), r.Set(i%2 == 0)))
 		}
 		want := []Edge{{start.Add(8 * time.Second), false}, {start.Add(9 * time.Second), true}, {start.Add(10 * time.Second), false}}
-		if diff := cmp.Diff(want, r.Edges()); diff != "" {
-			t.Errorf("the last three edges (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want, r.Edges(), "the last three edges")
 		if cap(r.edges) > 8 {
 			t.Errorf("the Recorder grew to %d", cap(r.edges))
 		}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // pi3 is a Pi 3B as its device tree names the lines, shortened.
@@ -93,15 +95,11 @@ func TestUsable(t *testing.T) {
 	if err := usable(dev); !errors.Is(err, ErrNoGPIO) {
 		t.Errorf("empty /dev: %v, want ErrNoGPIO", err)
 	}
-	if err := os.WriteFile(filepath.Join(dev, "gpiochip0"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(dev, "gpiochip0"), nil, 0o600))
 	if err := usable(dev); err != nil {
 		t.Errorf("one chip: %v", err)
 	}
-	if err := os.Symlink("gone", filepath.Join(dev, "gpiochip1")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Symlink("gone", filepath.Join(dev, "gpiochip1")))
 	if err := usable(dev); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "gpiochip1") {
 		t.Errorf("a chip that cannot be opened: %v, want fs.ErrNotExist and its name", err)
 	}
@@ -149,9 +147,7 @@ func TestKeepingFD(t *testing.T) {
 
 	// Someone who got the number in between keeps it.
 	other, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer unix.Close(other)
 	if err := keepingFD(fd, func() error { return unix.Dup3(other, fd, unix.O_CLOEXEC) }); err != nil {
 		t.Error(err)
@@ -163,14 +159,10 @@ func TestKeepingFD(t *testing.T) {
 
 func TestKeepingClosedFD(t *testing.T) {
 	fd := openDir(t)
-	if err := unix.Close(fd); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, unix.Close(fd))
 	// That descriptor is free; while `do` runs, its place must be held or at
 	// least be taken again afterwards.
-	if err := keepingFD(fd, func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, keepingFD(fd, func() error { return nil }))
 	if got, want := inode(t, fd), deviceInode(t, "/dev/null"); got != want {
 		t.Errorf("the descriptor is file %v, want /dev/null %v", got, want)
 	}
@@ -188,9 +180,7 @@ func TestKeepingStandardInput(t *testing.T) {
 		os.Exit(0)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	cmd := exec.Command(self, "-test.run=^TestKeepingStandardInput$")
 	cmd.Env = append(os.Environ(), child+"=1")
 	cmd.Stdin = strings.NewReader("woof")
@@ -209,14 +199,10 @@ func openDir(t *testing.T) int {
 	t.Helper()
 	const high = 200
 	fd, err := unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer unix.Close(fd)
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, high)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { unix.Close(dup) })
 	return dup
 }
@@ -235,9 +221,7 @@ func inode(t *testing.T, fd int) fileID {
 func deviceInode(t *testing.T, path string) fileID {
 	t.Helper()
 	var s unix.Stat_t
-	if err := unix.Stat(path, &s); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, unix.Stat(path, &s))
 	return fileID{uint64(s.Dev), s.Ino}
 }
 

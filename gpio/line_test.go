@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	periph "periph.io/x/conn/v3/gpio"
 	"periph.io/x/host/v3/gpioioctl"
+
+	"topdog/internal/lab/assert"
 )
 
 // kernelLine behaves as a gpioioctl line of version 3.8.5 does, trap 2
@@ -66,9 +67,7 @@ func TestBusyLineIsRequestedAnew(t *testing.T) {
 		t.Fatalf("Set after the line became free: %v", err)
 	}
 	want := []string{"request: busy", "request: busy", "request", "out High"}
-	if diff := cmp.Diff(want, k.log); diff != "" {
-		t.Errorf("what the kernel saw (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, k.log, "what the kernel saw")
 }
 
 // The same with the library itself: a GPIOLine without a chip asks descriptor
@@ -90,19 +89,13 @@ func TestLineIsDarkAndReleased(t *testing.T) {
 	k := &kernelLine{}
 	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
 	led, err := openLine(b, mustSpec(t, "GPIO17"), notes{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got, want := led.String(), "GPIO17 on gpiochip0"; got != want {
 		t.Errorf("String = %q, want %q", got, want)
 	}
-	if err := errors.Join(led.Set(true), led.Close()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
 	want := []string{"request", "out Low", "out High", "out Low", "release"}
-	if diff := cmp.Diff(want, k.log); diff != "" {
-		t.Errorf("what the kernel saw (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, k.log, "what the kernel saw")
 }
 
 // An LED that is wired to the supply: the same, with the levels turned round.
@@ -110,19 +103,13 @@ func TestLineThatLightsWhenLow(t *testing.T) {
 	k := &kernelLine{}
 	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
 	led, err := openLine(b, mustSpec(t, "GPIO17:low"), notes{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got, want := led.String(), "GPIO17 on gpiochip0, lit when low"; got != want {
 		t.Errorf("String = %q, want %q", got, want)
 	}
-	if err := errors.Join(led.Set(true), led.Close()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
 	want := []string{"request", "out High", "out Low", "out High", "release"}
-	if diff := cmp.Diff(want, k.log); diff != "" {
-		t.Errorf("what the kernel saw (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, k.log, "what the kernel saw")
 }
 
 func TestOpenBusyLine(t *testing.T) {
@@ -137,8 +124,6 @@ func TestOpenBusyLine(t *testing.T) {
 func mustSpec(t *testing.T, text string) Spec {
 	t.Helper()
 	s, err := ParseSpec(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return s
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // noted is a directory for notes, and what was reported about them.
@@ -27,16 +27,12 @@ func (n *noted) options(leds string) Options {
 func (n *noted) leftovers(t *testing.T, when string, want ...string) {
 	t.Helper()
 	specs, err := Leftovers(n.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var got []string
 	for _, s := range specs {
 		got = append(got, s.String())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("left over %s (-want +got):\n%s", when, diff)
-	}
+	assert.Equal(t, want, got, "left over %s", when)
 }
 
 // A process that is killed closes nothing. The next one finds the LED dark or
@@ -48,9 +44,7 @@ func TestTriggerOutlivesTheProcess(t *testing.T) {
 	open := func() LED {
 		t.Helper()
 		led, err := Open(spec, n.options(root))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return led
 	}
 	// takenAway makes of the file what the kernel makes of it.
@@ -59,14 +53,10 @@ func TestTriggerOutlivesTheProcess(t *testing.T) {
 		if got := attributes(t, root, "ACT")["trigger"]; got != "none" {
 			t.Fatalf("the trigger is %q while the LED is taken", got)
 		}
-		if err := os.WriteFile(filepath.Join(root, "ACT", "trigger"), []byte("[none] timer mmc0"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(filepath.Join(root, "ACT", "trigger"), []byte("[none] timer mmc0"), 0o644))
 	}
 	killed := open()
-	if err := killed.Set(true); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, killed.Set(true))
 	takenAway()
 	n.leftovers(t, "by the first", "led:ACT")
 	die(killed)
@@ -74,13 +64,9 @@ func TestTriggerOutlivesTheProcess(t *testing.T) {
 	die(open()) // is killed as well, before it does anything
 	n.leftovers(t, "by the second", "led:ACT")
 
-	if err := open().Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, open().Close())
 	want := map[string]string{"trigger": "mmc0", "brightness": "0", "max_brightness": "255"}
-	if diff := cmp.Diff(want, attributes(t, root, "ACT")); diff != "" {
-		t.Errorf("the LED (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, attributes(t, root, "ACT"), "the LED")
 	n.leftovers(t, "at the end")
 	if n.reports != nil {
 		t.Errorf("reported %v", n.reports)
@@ -97,25 +83,17 @@ func TestLightOfAnotherProcessIsLeftAlone(t *testing.T) {
 	n := newNoted(t)
 	open := func() (LED, error) { return Open(mustSpec(t, "ACT"), n.options(root)) }
 	other, err := open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Set(true); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, other.Set(true))
 	n.leftovers(t, "while its owner lives", "led:ACT")
 	if _, err := open(); !errors.Is(err, ErrBusy) {
 		t.Errorf("opened a second time: %v, want ErrBusy", err)
 	}
 	want := map[string]string{"trigger": "none", "brightness": "255", "max_brightness": "255"}
-	if diff := cmp.Diff(want, attributes(t, root, "ACT")); diff != "" {
-		t.Errorf("the LED (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, attributes(t, root, "ACT"), "the LED")
 	n.leftovers(t, "after it was tried", "led:ACT")
 
-	if err := other.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, other.Close())
 	again, err := open()
 	if err != nil {
 		t.Fatalf("after its owner has closed it: %v", err)
@@ -132,13 +110,9 @@ func TestNoteWithNonsense(t *testing.T) {
 		root := fakeLED(t, "ACT", map[string]string{"trigger": "[none] timer mmc0", "brightness": "0"})
 		n := newNoted(t)
 		path := notes{dir: n.dir}.path(mustSpec(t, "ACT"))
-		if err := errors.Join(os.MkdirAll(n.dir, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(os.MkdirAll(n.dir, 0o755), os.WriteFile(path, []byte(text), 0o644)))
 		led, err := Open(mustSpec(t, "ACT"), n.options(root))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if err := led.Close(); err != nil {
 			t.Error(err)
 		}
@@ -175,15 +149,11 @@ func TestLinesAreNoted(t *testing.T) {
 	var leds []LED
 	for _, text := range []string{"GPIO17:low", "gpiochip0/0"} {
 		led, err := openLine(b, mustSpec(t, text), keeping)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		leds = append(leds, led)
 	}
 	n.leftovers(t, "while both are taken", "GPIO17:low", "gpiochip0/0")
-	if err := leds[0].Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, leds[0].Close())
 	n.leftovers(t, "after one was closed", "gpiochip0/0")
 
 	busy := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO4", line: &kernelLine{taken: true}}}}}}
@@ -199,9 +169,7 @@ func TestNotesThatCannotBeWritten(t *testing.T) {
 	n := newNoted(t)
 	n.dir = filepath.Join(root, "ACT", "trigger", "sub") // below a file
 	led, err := Open(mustSpec(t, "ACT"), n.options(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if len(n.reports) != 1 || !strings.Contains(n.reports[0], `note that the LED "led:ACT" is taken`) {
 		t.Errorf("reported %q", n.reports)
 	}
@@ -216,13 +184,9 @@ func TestNotesThatCannotBeWritten(t *testing.T) {
 func TestLeftoversOfOthers(t *testing.T) {
 	n := newNoted(t)
 	n.leftovers(t, "without a directory")
-	if err := os.MkdirAll(n.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(n.dir, 0o755))
 	for _, name := range []string{"topdog.sock", "led.", "led.none", "led.%zz", "led.17", "led.led:..%2Fx"} {
-		if err := os.WriteFile(filepath.Join(n.dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(filepath.Join(n.dir, name), nil, 0o644))
 	}
 	n.leftovers(t, "by others")
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestParseSpec(t *testing.T) {
@@ -70,9 +72,7 @@ func TestParseSpecErrors(t *testing.T) {
 	} {
 		t.Run(tc.text, func(t *testing.T) {
 			spec, err := ParseSpec(tc.text)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want one with %q", err, tc.want)
-			}
+			assert.ErrorContains(t, err, tc.want, "")
 			if err != nil && len(err.Error()) > 300 {
 				t.Errorf("nobody reads an error of %d bytes", len(err.Error()))
 			}

@@ -9,20 +9,16 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // fakeLED writes a directory as the kernel shows an LED, and returns its root.
 func fakeLED(t *testing.T, name string, attributes map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Mkdir(filepath.Join(root, name), 0o755))
 	for file, text := range attributes {
-		if err := os.WriteFile(filepath.Join(root, name, file), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(filepath.Join(root, name, file), []byte(text), 0o644))
 	}
 	return root
 }
@@ -32,9 +28,7 @@ func attributes(t *testing.T, root, name string) map[string]string {
 	got := map[string]string{}
 	for _, file := range entries(filepath.Join(root, name)) {
 		text, err := os.ReadFile(filepath.Join(root, name, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		got[file] = string(text)
 	}
 	return got
@@ -47,14 +41,10 @@ func TestBoardLED(t *testing.T) {
 	check := func(when, trigger, brightness string) {
 		t.Helper()
 		want := map[string]string{"trigger": trigger, "brightness": brightness, "max_brightness": "255\n"}
-		if diff := cmp.Diff(want, attributes(t, root, "ACT")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", when, diff)
-		}
+		assert.Equal(t, want, attributes(t, root, "ACT"), "%s", when)
 	}
 	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if led.String() != "ACT (sysfs)" {
 		t.Errorf("String = %q", led)
 	}
@@ -77,21 +67,15 @@ func TestBoardLED(t *testing.T) {
 func TestBoardLEDWithBrightnessOnly(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"brightness": "1\n"})
 	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if err := led.Set(true); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]string{"brightness": "1"}, attributes(t, root, "ACT")); diff != "" {
-		t.Errorf("on (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, map[string]string{"brightness": "1"}, attributes(t, root, "ACT"), "on")
 	if err := led.Close(); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]string{"brightness": "0"}, attributes(t, root, "ACT")); diff != "" {
-		t.Errorf("closed (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, map[string]string{"brightness": "0"}, attributes(t, root, "ACT"), "closed")
 }
 
 func TestBoardLEDMissing(t *testing.T) {
@@ -111,27 +95,19 @@ func TestBoardLEDMissing(t *testing.T) {
 func TestBoardLEDGoesAndComes(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"brightness": "0"})
 	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	away := filepath.Join(root, "away")
-	if err := os.Rename(filepath.Join(root, "ACT"), away); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Rename(filepath.Join(root, "ACT"), away))
 	if err := led.Set(true); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "ACT (sysfs) on") {
 		t.Errorf("Set without the LED: %v, want fs.ErrNotExist and what was attempted", err)
 	}
-	if err := os.Rename(away, filepath.Join(root, "ACT")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Rename(away, filepath.Join(root, "ACT")))
 	if err := led.Set(true); err != nil {
 		t.Errorf("Set after it came back: %v", err)
 	}
 
 	brightness := filepath.Join(root, "ACT", "brightness")
-	if err := os.Remove(brightness); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(brightness))
 	if err := led.Set(true); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Set without the file: %v, want fs.ErrNotExist and no new file", err)
 	}
@@ -140,9 +116,7 @@ func TestBoardLEDGoesAndComes(t *testing.T) {
 // If the LED cannot be switched, its trigger gets it back.
 func TestBoardLEDThatCannotBeSwitched(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"trigger": "none [mmc0]"})
-	if err := os.Mkdir(filepath.Join(root, "ACT", "brightness"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Mkdir(filepath.Join(root, "ACT", "brightness"), 0o755))
 	if led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root}); err == nil {
 		t.Errorf("Open = %v, want an error", led)
 	}

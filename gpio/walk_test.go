@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // stamped writes each line with the time at which it came.
@@ -29,9 +29,7 @@ func TestWalkThroughAllPatterns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		led := newLamp()
 		out := &stamped{start: time.Now()}
-		if err := Walk(t.Context(), out, led, 3*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, Walk(t.Context(), out, led, 3*time.Second))
 		want := `0s lamp, each pattern for 3s:
 0s   leader    lit, with a short gap every second
 3s   follower  a short blink every 2 s
@@ -40,9 +38,7 @@ func TestWalkThroughAllPatterns(t *testing.T) {
 12s   off       dark
 15s done; the light is what it was before
 `
-		if diff := cmp.Diff(want, out.String()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want, out.String(), "")
 		var lit [5]time.Duration // in the time of each pattern
 		edges := led.Edges()
 		for i := 0; i+1 < len(edges); i++ {
@@ -51,9 +47,7 @@ func TestWalkThroughAllPatterns(t *testing.T) {
 			}
 		}
 		const ms = time.Millisecond
-		if diff := cmp.Diff([5]time.Duration{2700 * ms, 100 * ms, 1500 * ms, 900 * ms, 0}, lit); diff != "" {
-			t.Errorf("lit during each pattern (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, [5]time.Duration{2700 * ms, 100 * ms, 1500 * ms, 900 * ms, 0}, lit, "lit during each pattern")
 		if led.On() || led.closed.Load() != 1 {
 			t.Errorf("at the end: lit %v, closed %d times", led.On(), led.closed.Load())
 		}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -187,9 +187,7 @@ func TestAdmissionInKernel(t *testing.T) {
 			want.Short += before.Short
 			want.Truncated += before.Truncated
 			want.OtherGroup += before.OtherGroup
-			if diff := cmp.Diff(want, conn.Drops()); diff != "" {
-				t.Errorf("drops (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, want, conn.Drops(), "drops")
 		})
 	}
 	t.Run("too much", func(t *testing.T) {
@@ -282,9 +280,7 @@ func TestAdmissionOfVLANs(t *testing.T) {
 	say(0) // the last one
 	want.OtherGroup++
 	eventually(t, "the last one is dropped", func() bool { return conn.Drops().OtherGroup >= want.OtherGroup })
-	if diff := cmp.Diff(want, conn.Drops()); diff != "" {
-		t.Errorf("drops (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, conn.Drops(), "drops")
 }
 
 // taggedFrame is an Ethernet frame with a tag (IEEE 802.1Q) and a datagram for the group.

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
+
+	"topdog/internal/lab/assert"
 )
 
 func openTestAnnouncer(t testing.TB, b *board) *Announcer {
@@ -190,9 +192,7 @@ func TestAnnouncementDelay(t *testing.T) {
 		times = append(times, at.String())
 	}
 	want := []string{"0s", "1.1s", "2.2s", "4.4s", "10s", "1m10s", "2m10s", "3m10s"}
-	if diff := cmp.Diff(want, times); diff != "" {
-		t.Errorf("announcements are sent at (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, times, "announcements are sent at")
 }
 
 // ask makes the board resolve addr, by sending something to it.

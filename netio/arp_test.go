@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 var (
@@ -35,9 +35,7 @@ func TestARPPackets(t *testing.T) {
 			got := test.packet.append(nil)
 			want, err := hex.DecodeString(strings.ReplaceAll(test.want, " ", ""))
 			must(t, err)
-			if diff := cmp.Diff(hex.EncodeToString(want), hex.EncodeToString(got)); diff != "" {
-				t.Errorf("packet (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, hex.EncodeToString(want), hex.EncodeToString(got), "packet")
 			back, err := parseARP(append(got, make([]byte, 18)...)) // as Ethernet pads it
 			must(t, err)
 			if back != test.packet {

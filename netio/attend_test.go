@@ -19,6 +19,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // serviceVariable makes the test binary a holder that is a service: the path of its socket, a colon, and who may ask.
@@ -197,18 +199,12 @@ func TestGatewayByTheHolder(t *testing.T) {
 		defer cancel()
 		return asker.Ask(ctx, iface)
 	}
-	if err := ask("eth0", time.Second); err == nil || !strings.Contains(err.Error(), "there is no default gateway on this interface") {
-		t.Errorf("without a gateway: %v", err)
-	}
+	assert.ErrorContains(t, ask("eth0", time.Second), "there is no default gateway on this interface", "without a gateway")
 	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: gateway.addr.AsSlice()}))
 	must(t, ask("eth0", testTimeout))
-	if err := ask("lo", time.Second); err == nil || !strings.Contains(err.Error(), "the holder works on eth0 and not on lo") {
-		t.Errorf("another interface: %v", err)
-	}
+	assert.ErrorContains(t, ask("lo", time.Second), "the holder works on eth0 and not on lo", "another interface")
 	must(t, gateway.handle.LinkSetDown(&netlink.Veth{LinkAttrs: *gateway.link(t, "eth0")}))
-	if err := ask("eth0", 20*time.Millisecond); err == nil || !strings.Contains(err.Error(), "does not answer") {
-		t.Errorf("a gateway that is gone: %v", err)
-	}
+	assert.ErrorContains(t, ask("eth0", 20*time.Millisecond), "does not answer", "a gateway that is gone")
 	if _, _, err := asker.lane.call(askRelease, nil, nil, testTimeout, nil); !errors.Is(err, errHolderLost) {
 		t.Errorf("by the lane, the address was released: %v", err)
 	}

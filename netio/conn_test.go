@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -43,9 +43,7 @@ func TestOptionsValidate(t *testing.T) {
 			o := good
 			test.change(&o)
 			err := o.validate()
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("got error %v, want one with %q", err, test.want)
-			}
+			assert.ErrorContains(t, err, test.want, "")
 		})
 	}
 }
@@ -202,9 +200,7 @@ func TestOnTheWire(t *testing.T) {
 				want.WrongTTL += test.want.WrongTTL
 				want.Truncated += test.want.Truncated
 				eventually(t, "the packet is counted", func() bool { return b.Drops() != before })
-				if diff := cmp.Diff(want, b.Drops()); diff != "" {
-					t.Errorf("drops (-want +got):\n%s", diff)
-				}
+				assert.Equal(t, want, b.Drops(), "drops")
 				must(t, a.Multicast([]byte("end")))
 				b.expect(t, `multicast "end" `+fromA)
 			})
@@ -235,9 +231,7 @@ func TestOnTheWire(t *testing.T) {
 	})
 
 	t.Run("too long to send", func(t *testing.T) {
-		if err := a.Multicast(make([]byte, wire.MaxPacket+1)); err == nil || !strings.Contains(err.Error(), "1473 bytes") {
-			t.Errorf("got %v, want an error that names the size", err)
-		}
+		assert.ErrorContains(t, a.Multicast(make([]byte, wire.MaxPacket+1)), "1473 bytes", "")
 		must(t, a.Multicast(bytes.Repeat([]byte("x"), wire.MaxPacket)))
 		b.expect(t, fmt.Sprintf(`multicast "%s" `+fromA, strings.Repeat("x", wire.MaxPacket)))
 	})

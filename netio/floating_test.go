@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 var testFloating = netip.MustParsePrefix("10.77.0.100/24")
@@ -70,9 +72,7 @@ func TestFloatingOptionsValidate(t *testing.T) {
 			o := good
 			test.change(&o)
 			err := o.validate()
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("got error %v, want one with %q", err, test.want)
-			}
+			assert.ErrorContains(t, err, test.want, "")
 		})
 	}
 }
@@ -371,9 +371,7 @@ func TestFloatingIPAuto(t *testing.T) {
 			if test.want == HoldLifetime {
 				// Who insists on TUN is told instead of getting something else.
 				_, err := b.newFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN})
-				if err == nil || !strings.Contains(err.Error(), test.reason) {
-					t.Errorf("insisting on TUN gives %v, want an error with %q", err, test.reason)
-				}
+				assert.ErrorContains(t, err, test.reason, "insisting on TUN")
 			}
 		})
 	}

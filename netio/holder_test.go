@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -293,9 +294,7 @@ func TestResignTooLong(t *testing.T) {
 	}
 	full.Datagram = make([]byte, maxRequestBytes)
 	err := b.Prepare(full)
-	if err == nil || !strings.Contains(err.Error(), "too long for the holder (at most 16383)") {
-		t.Errorf("too much: %v", err)
-	}
+	assert.ErrorContains(t, err, "too long for the holder (at most 16383)", "too much")
 	if b.fired() || !b.extend(Now()+longLease) {
 		t.Error("the switch fired, or cannot be extended")
 	}
@@ -605,9 +604,7 @@ func TestHolderRefuses(t *testing.T) {
 		"0 files came with request":                     func() error { _, err := b.Holder.do(askLane, nil); return err },
 		"read the pre-signed RESIGN: invalid character": func() error { _, err := b.Holder.do(askResign, []byte("x")); return err },
 	} {
-		if err := do(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		assert.ErrorContains(t, do(), want, "")
 	}
 	if b.isLost() || b.fired() || !b.holds(t) {
 		t.Error("a refusal has had an effect")
@@ -621,9 +618,7 @@ func TestSpeaksAfterTheSockets(t *testing.T) {
 	t.Cleanup(func() { g.close() })
 	a, err := g.OpenAnnouncer(b.link(t, "eth0").Index)
 	must(t, err)
-	if err := a.Resolve(b.addr, testVIP); err == nil || !strings.Contains(err.Error(), "speaks ARP for nobody before the sockets of the group are open") {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorContains(t, a.Resolve(b.addr, testVIP), "speaks ARP for nobody before the sockets of the group are open", "")
 	must(t, b.openSockets(t, g).Close())
 	must(t, a.Resolve(b.addr, testVIP))
 	must(t, a.Ask(b.addr, []ARPQuestion{{Addr: testVIP}}))
@@ -735,8 +730,9 @@ func TestHolderByHand(t *testing.T) {
 func TestHolderCannotStart(t *testing.T) {
 	before := openFiles(t)
 	_, err := StartHolder([]string{"/nonexistent/topdog", holderWord}, HolderOptions{})
-	if err == nil || !strings.Contains(err.Error(), "start the holder") || !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
+	assert.ErrorContains(t, err, "start the holder", "")
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want that there is no such file", err)
 	}
 	if after := openFiles(t); after != before {
 		t.Errorf("%d files are open, %d were before", after, before)

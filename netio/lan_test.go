@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	labns "topdog/internal/lab/netns"
+
+	"topdog/internal/lab/assert"
 )
 
 // testTimeout is how long a test waits for something that ought to happen within
@@ -225,7 +227,5 @@ func receive[T any](t testing.TB, what string, ch <-chan T) T {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }

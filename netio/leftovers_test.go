@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
+
+	"topdog/internal/lab/assert"
 )
 
 func (b *board) removeLeftovers(addresses ...netip.Prefix) ([]string, error) {
@@ -29,9 +30,7 @@ func TestRemoveLeftovers(t *testing.T) {
 	must(t, err)
 	slices.Sort(removed)
 	want := []string{"address 10.77.0.100 on eth0", "address 10.77.0.100 on topdog0", "device topdog0"}
-	if diff := cmp.Diff(want, removed); diff != "" {
-		t.Errorf("removed (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, removed, "removed")
 	for addr, want := range map[string]bool{"10.77.0.1": true, "10.77.0.100": false, "10.77.0.101": true, "10.77.0.102": true} {
 		if got := b.has(t, "", netip.MustParseAddr(addr)); got != want {
 			t.Errorf("the board has %s: %t, want %t", addr, got, want)
@@ -61,9 +60,7 @@ func TestRemoveLeftoversSparesOthers(t *testing.T) {
 
 	removed, err := b.removeLeftovers(testFloating)
 	must(t, err)
-	if diff := cmp.Diff([]string{"device topdog9"}, removed); diff != "" {
-		t.Errorf("removed (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"device topdog9"}, removed, "removed")
 	for _, name := range []string{leads.Device(), follows.Device(), "topdog7", "tun0", "topdog", "topdog08"} {
 		b.link(t, name) // still there
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestMissingSubnets(t *testing.T) {
@@ -63,9 +65,7 @@ func TestFloatingIPInAnotherSubnet(t *testing.T) {
 			own, with := []string{"10.77.0.0/24 from 10.77.0.1"}, []string{"10.77.0.0/24 from 10.77.0.1", "172.30.5.0/24 from 172.30.5.100"}
 			expect := func(when string, want []string) {
 				t.Helper()
-				if diff := cmp.Diff(want, routes()); diff != "" {
-					t.Errorf("%s, routes on eth0 (-want +got):\n%s", when, diff)
-				}
+				assert.Equal(t, want, routes(), "%s, routes on eth0", when)
 			}
 			must(t, f.Acquire())
 			expect("after Acquire", with)

@@ -5,8 +5,9 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestTTL(t *testing.T) {
@@ -61,9 +62,7 @@ func TestSocketOptions(t *testing.T) {
 			}
 		}))
 		want := map[string]int{"TOS": 0xc0, "priority": 6, "all": 0, "loop": 0, "device": c.index}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("options of the %s socket (-want +got):\n%s", name, diff)
-		}
+		assert.Equal(t, want, got, "options of the %s socket", name)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // watching runs Watch on a board's eth0 until the test ends.
@@ -220,9 +222,7 @@ func TestFollowTakesABurstAtOnce(t *testing.T) {
 		},
 	}
 	w.follow(t.Context())
-	if diff := cmp.Diff([]int{0, 100}, got); diff != "" {
-		t.Errorf("addresses in each snapshot (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []int{0, 100}, got, "addresses in each snapshot")
 }
 
 // An address that was put back and deleted again, before anybody looked, is reported as gone.
@@ -243,9 +243,7 @@ func TestFollowReportsWhatHasGoneAgain(t *testing.T) {
 		}
 	}
 	w.follow(t.Context())
-	if diff := cmp.Diff([]int{0, 0}, got); diff != "" {
-		t.Errorf("addresses in each snapshot (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []int{0, 0}, got, "addresses in each snapshot")
 }
 
 func TestDelays(t *testing.T) {
@@ -260,9 +258,7 @@ func TestDelays(t *testing.T) {
 		}
 	}
 	want := "[0s 10ms 20ms 40ms 80ms 160ms 320ms 640ms 1s 1s] [20ms 40ms 80ms 160ms 320ms 640ms 1.28s 2.56s 3s 3s]"
-	if diff := cmp.Diff(want, fmt.Sprint(retries, resubscribes)); diff != "" {
-		t.Errorf("delays (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, fmt.Sprint(retries, resubscribes), "delays")
 }
 
 func TestChoose(t *testing.T) {
@@ -289,9 +285,7 @@ func TestChoose(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := choose(vip, test.all)
 			if want, isErr := strings.CutPrefix(test.want, "error: "); isErr {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v and error %v, want an error with %q", got, err, want)
-				}
+				assert.ErrorContains(t, err, want, "got %v", got)
 			} else if err != nil || got.name+" "+got.prefix.String() != test.want {
 				t.Errorf("got %v and error %v, want %q", got, err, test.want)
 			}
@@ -316,7 +310,5 @@ func TestFindInterface(t *testing.T) {
 		t.Errorf("got %s, %s, %v, want eth0, %s", name, prefix, err, want)
 	}
 	_, _, err = find(netip.MustParseAddr("172.16.0.1"))
-	if err == nil || !strings.Contains(err.Error(), "there are eth0 (10.77.0.1/24);") {
-		t.Errorf("for an address elsewhere: %v, want an error that lists only eth0", err)
-	}
+	assert.ErrorContains(t, err, "there are eth0 (10.77.0.1/24);", "for an address elsewhere")
 }

@@ -12,8 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // manager is systemd's end of the socket.
@@ -25,9 +26,7 @@ type manager struct {
 func newManager(t *testing.T, name string) *manager {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	t.Setenv("NOTIFY_SOCKET", name)
 	return &manager{t, conn}
@@ -79,9 +78,7 @@ func TestMessages(t *testing.T) {
 				if err := step.call(); err != nil {
 					t.Errorf("%s: %v", step.what, err)
 				}
-				if diff := cmp.Diff([]string{step.want}, m.received()); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", step.what, diff)
-				}
+				assert.Equal(t, []string{step.want}, m.received(), "%s", step.what)
 			}
 		})
 	}
@@ -89,9 +86,7 @@ func TestMessages(t *testing.T) {
 
 func TestReloading(t *testing.T) {
 	m := newManager(t, filepath.Join(t.TempDir(), "notify"))
-	if err := New().Reloading(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, New().Reloading())
 	got := m.received()
 	if len(got) != 1 {
 		t.Fatalf("received %q, want one message", got)
@@ -107,14 +102,10 @@ func TestStatusIsSentOnlyWhenItChanges(t *testing.T) {
 	m := newManager(t, filepath.Join(t.TempDir(), "notify"))
 	n := New()
 	for _, text := range []string{"follower", "follower", "leader", "leader", "follower"} {
-		if err := n.Status(text); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, n.Status(text))
 	}
 	want := []string{"STATUS=follower", "STATUS=leader", "STATUS=follower"}
-	if diff := cmp.Diff(want, m.received()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, m.received(), "")
 }
 
 // A line that did not arrive is not taken for sent.
@@ -123,16 +114,11 @@ func TestStatusIsRepeatedAfterAnError(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", nowhere)
 	n := New()
 	err := n.Status("leader")
-	if err == nil || !strings.Contains(err.Error(), "set the status line") || !strings.Contains(err.Error(), nowhere) {
-		t.Errorf("error %v, want one that says what and where", err)
-	}
+	assert.ErrorContains(t, err, "set the status line", "what")
+	assert.ErrorContains(t, err, nowhere, "where")
 	m := newManager(t, filepath.Join(t.TempDir(), "notify"))
-	if err := n.Status("leader"); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"STATUS=leader"}, m.received()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.NoError(t, n.Status("leader"))
+	assert.Equal(t, []string{"STATUS=leader"}, m.received(), "")
 }
 
 // Nothing that stands in a status line becomes a message of its own.
@@ -148,12 +134,8 @@ func TestStatusStaysOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newManager(t, filepath.Join(t.TempDir(), "notify"))
-			if err := New().Status(tc.text); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff([]string{tc.want}, m.received()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			assert.NoError(t, New().Status(tc.text))
+			assert.Equal(t, []string{tc.want}, m.received(), "")
 		})
 	}
 }
@@ -238,17 +220,13 @@ func TestWatchdogInterval(t *testing.T) {
 func BenchmarkWatchdog(b *testing.B) {
 	name := filepath.Join(b.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	defer conn.Close()
 	b.Setenv("NOTIFY_SOCKET", name)
 	n, buffer := New(), make([]byte, 64)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := n.Watchdog(); err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, n.Watchdog())
 		if _, err := conn.Read(buffer); err != nil {
 			b.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // unit is a unit file: every value of "Section.Key", in order.
@@ -18,9 +18,7 @@ type unit map[string][]string
 func parseUnit(t *testing.T, path string) unit {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer f.Close()
 	u, section := unit{}, ""
 	lines := bufio.NewScanner(f)
@@ -37,9 +35,7 @@ func parseUnit(t *testing.T, path string) unit {
 			t.Errorf("%s:%d: %q is neither a setting nor a section nor a comment", path, n, line)
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, lines.Err())
 	return u
 }
 
@@ -249,14 +245,10 @@ func analyzeUnit(t *testing.T, analyze, name string, threshold int) {
 	// verify wants the programs to exist, and the units that others name.
 	dir := t.TempDir()
 	units, err := filepath.Glob("topdog*.*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, unit := range units {
 		installed := strings.ReplaceAll(read(t, unit), "/usr/bin/topdog", "/bin/true")
-		if err := os.WriteFile(filepath.Join(dir, unit), []byte(installed), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(filepath.Join(dir, unit), []byte(installed), 0o600))
 	}
 	copied := filepath.Join(dir, name)
 	out, err := exec.Command(analyze, "verify", "--man=no", copied).CombinedOutput()
@@ -287,9 +279,7 @@ func TestInstalledFilesAgree(t *testing.T) {
 		}
 	}
 	want := map[string]bool{"u " + user: true, "g " + group: true, "m " + user: true, "u " + page["Service.User"][0]: true, "u " + holder["Service.User"][0]: true}
-	if diff := cmp.Diff(want, made); diff != "" {
-		t.Errorf("topdog.sysusers (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, made, "topdog.sysusers")
 	rules := read(t, "71-topdog.rules")
 	for _, want := range []string{`KERNEL=="gpiochip*", GROUP="` + group + `"`, "chgrp " + group + " /sys%p/brightness /sys%p/trigger"} {
 		if !strings.Contains(rules, want) {
@@ -307,16 +297,12 @@ func TestNetworkdFiles(t *testing.T) {
 		"topdog.network":             {"Match.Name": {"topdog*"}, "Link.Unmanaged": {"yes"}},
 		"networkd-keep-address.conf": {"Network.KeepConfiguration": {"yes"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "")
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(text)
 }

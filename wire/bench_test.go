@@ -3,6 +3,8 @@ package wire
 import (
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestNoAllocations holds what the receive and send loops rely on.
@@ -20,9 +22,7 @@ func TestNoAllocations(t *testing.T) {
 		for i := range goldens {
 			g := &goldens[i]
 			packet, err := c.Append(nil, &g.message)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			if drop := c.Decode(&m, packet); drop.Dropped() { // makes room for name and standings
 				t.Fatal(drop)
 			}
@@ -66,9 +66,7 @@ func benchmarkCodec(b *testing.B, f func(b *testing.B, c *Codec, packet []byte))
 		b.Run(variant.name, func(b *testing.B) {
 			c := newCodec(b, goldenGroup, variant.key)
 			packet, err := c.Append(nil, &goldens[0].message)
-			if err != nil {
-				b.Fatal(err)
-			}
+			assert.NoError(b, err)
 			b.ReportAllocs()
 			f(b, c, packet)
 		})

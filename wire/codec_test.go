@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 // bytes parses the hexadecimal digits of the plain packet.
@@ -32,18 +34,14 @@ func (g *golden) authenticated(t testing.TB) []byte {
 func fromHex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return b
 }
 
 func newCodec(t testing.TB, group string, key []byte) *Codec {
 	t.Helper()
 	c, err := NewCodec(group, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return c
 }
 
@@ -61,13 +59,9 @@ func TestGoldenEncode(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
 		// Something is there already, and must stay, and not be covered by the tag.
 		got, err := c.Append([]byte("before"), &g.message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		want := append([]byte("before"), packet...)
-		if diff := cmp.Diff(hex.Dump(want), hex.Dump(got)); diff != "" {
-			t.Errorf("packet (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, hex.Dump(want), hex.Dump(got), "packet")
 	})
 }
 
@@ -77,9 +71,7 @@ func TestGoldenDecode(t *testing.T) {
 		if drop := c.Decode(&got, packet); drop.Dropped() {
 			t.Fatal(drop)
 		}
-		if diff := cmp.Diff(received(c, g.message), got); diff != "" {
-			t.Errorf("message (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, received(c, g.message), got, "message")
 	})
 }
 
@@ -201,9 +193,7 @@ func TestLonger(t *testing.T) {
 				t.Errorf("%d bytes more: %v", extra, drop)
 				continue
 			}
-			if diff := cmp.Diff(received(c, g.message), got); diff != "" {
-				t.Errorf("%d bytes more (-want +got):\n%s", extra, diff)
-			}
+			assert.Equal(t, received(c, g.message), got, "%d bytes more", extra)
 		}
 	})
 }
@@ -241,9 +231,7 @@ func TestMarkIgnored(t *testing.T) {
 			if drop := c.Decode(&got, packet); drop.Dropped() {
 				t.Fatal(drop)
 			}
-			if diff := cmp.Diff(received(c, g.message), got); diff != "" {
-				t.Errorf("mark %02x: message (-want +got):\n%s", mark, diff)
-			}
+			assert.Equal(t, received(c, g.message), got, "mark %02x: message", mark)
 		}
 	})
 }
@@ -265,9 +253,7 @@ func TestKeysAndGroups(t *testing.T) {
 	}
 	for i, from := range kinds {
 		packet, err := newCodec(t, from.group, from.key).Append(nil, &goldens[0].message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for j, to := range kinds {
 			var m Message
 			if got := newCodec(t, to.group, to.key).Decode(&m, packet); got != want[i][j] {
@@ -283,9 +269,7 @@ func TestKeyDependsOnGroup(t *testing.T) {
 	a, b := newCodec(t, "a", goldenKey), newCodec(t, "b", goldenKey)
 	b.group = a.group
 	packet, err := a.Append(nil, &goldens[0].message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var m Message
 	if got, want := b.Decode(&m, packet), (Drop{BadTag, 24}); got != want {
 		t.Errorf("%v, want %v", got, want)
@@ -295,9 +279,7 @@ func TestKeyDependsOnGroup(t *testing.T) {
 func TestKeyLength(t *testing.T) {
 	for _, n := range []int{0, 1, 31, 33, 64} {
 		_, err := NewCodec("g", make([]byte, n))
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
-			t.Errorf("key of %d bytes: error %v", n, err)
-		}
+		assert.ErrorContains(t, err, fmt.Sprintf("%d bytes", n), "key of %d bytes", n)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 const (
@@ -93,9 +93,7 @@ func (g *Guard) listensTo(c contact) bool {
 
 func expect(t testing.TB, what string, got, want Verdict) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	assert.Equal(t, want, got, "%s", what)
 }
 
 func challengeTo(s *speaker, nonce byte) Message {
@@ -200,9 +198,7 @@ func TestChallengeIsRepeatedMoreAndMoreSlowly(t *testing.T) {
 		}
 	}
 	want := []ask{{0, 1}, {20 * ms, 1}, {60 * ms, 1}, {140 * ms, 1}, {300 * ms, 1}, {620 * ms, 2}, {1260 * ms, 3}, {1900 * ms, 4}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("challenges (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "challenges")
 }
 
 // TestSlowProofCounts: a round trip that takes longer than the retry must not

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // secondKey is that of the second example in the package comment. Its mark is 1.
@@ -24,9 +24,7 @@ const (
 func newCodecOf(t testing.TB, keys ...[]byte) *Codec {
 	t.Helper()
 	c, err := NewCodec(goldenGroup, keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return c
 }
 
@@ -51,9 +49,7 @@ func TestFingerprints(t *testing.T) {
 		{[][]byte{goldenKey, secondKey}, Keys{Signs: goldenPrint, Also: secondPrint}},
 		{[][]byte{secondKey, goldenKey}, Keys{Signs: secondPrint, Also: goldenPrint}},
 	} {
-		if diff := cmp.Diff(test.want, newCodecOf(t, test.keys...).Keys()); diff != "" {
-			t.Errorf("keys (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, test.want, newCodecOf(t, test.keys...).Keys(), "keys")
 	}
 }
 
@@ -82,12 +78,8 @@ func TestKeysRefused(t *testing.T) {
 func TestSecondKey(t *testing.T) {
 	want := fromHex(t, "41d1467e0a000003000007641f2e3d4c0000002a0064002903fe9978beb8c7b22718fc0ef01589cf")
 	got, err := newCodecOf(t, secondKey, goldenKey).Append(nil, &goldens[0].message)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("packet (-want +got):\n%s", diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, want, got, "packet")
 }
 
 // TestRotation lets boards in every state of a change of the key talk, an old program among them.
@@ -107,9 +99,7 @@ func TestRotation(t *testing.T) {
 	for _, from := range states {
 		sender := newCodecOf(t, from.keys...)
 		packet, err := sender.Append(nil, &goldens[0].message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if from.old {
 			packet[offFlags] &^= flagMark
 			packet = append(packet[:len(packet)-tagSize], sender.keys[0].tag(packet[:len(packet)-tagSize])...)
@@ -134,9 +124,7 @@ func TestMarkIsAuthenticated(t *testing.T) {
 	for _, keys := range [][][]byte{{goldenKey}, {goldenKey, secondKey}, {secondKey, goldenKey}} {
 		c := newCodecOf(t, keys...)
 		packet, err := c.Append(nil, &goldens[0].message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		packet[offFlags] ^= flagMark
 		var m Message
 		if drop := c.Decode(&m, packet); drop.Reason != BadTag {

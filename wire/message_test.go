@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestFieldErrors(t *testing.T) {
@@ -101,18 +103,14 @@ func TestRounding(t *testing.T) {
 		c := newCodec(t, goldenGroup, nil)
 		for _, m.Type = range []Type{TypeHeartbeat, TypeHello, TypeAnswer} {
 			packet, err := c.Append(nil, &m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			if drop := c.Decode(&m, packet); drop.Dropped() {
 				t.Fatal(drop)
 			}
 		}
 		got := []time.Duration{m.Heartbeat.Interval, m.Hello.Interval, m.Hello.Age, m.Answer.Age}
 		want := []time.Duration{test.wantInterval, test.wantInterval, test.wantHello, test.wantAnswer}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("interval %v, age %v (-want +got):\n%s", test.interval, test.age, diff)
-		}
+		assert.Equal(t, want, got, "interval %v, age %v", test.interval, test.age)
 	}
 }
 
@@ -189,9 +187,7 @@ func TestRoundTrip(t *testing.T) {
 		for range 500 {
 			want := randomMessage(r)
 			packet, err := c.Append(nil, &want)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			var got Message
 			if drop := c.Decode(&got, packet); drop.Dropped() {
 				t.Fatalf("%v: %v", &want, drop)
@@ -256,7 +252,5 @@ func TestString(t *testing.T) {
 	for i := range goldens {
 		got = append(got, goldens[i].message.String())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "")
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // goldenOf returns the first golden packet of a type, which has no tail, or nil.
@@ -64,9 +64,7 @@ func TestTailMissing(t *testing.T) {
 			}
 		}
 		got.Coordinator.Candidates = append([]ID(nil), got.Coordinator.Candidates...) // nil if empty
-		if diff := cmp.Diff(received(c, g.tailless()), got); diff != "" {
-			t.Errorf("without its tail (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, received(c, g.tailless()), got, "without its tail")
 	})
 	if want := 2 * 5; tails != want {
 		t.Errorf("looked at %d tails, want %d", tails, want)
@@ -83,9 +81,7 @@ func TestTailLeftAway(t *testing.T) {
 		m := g.tailless()
 		m.Coordinator.Candidates = []ID{} // empty is as good as nil
 		got, err := c.Append(nil, &m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		plain := g.bytes(t)
 		want := plain[:len(plain)-g.tail]
 		if c.Authenticated() {
@@ -113,19 +109,13 @@ func TestTailHalfEmpty(t *testing.T) {
 		want := base.message
 		want.Coordinator.Score, want.Coordinator.Candidates = test.score, test.candidates
 		packet, err := c.Append(nil, &want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(append(base.bytes(t), test.tail...), packet); diff != "" {
-			t.Errorf("only %s: packet (-want +got):\n%s", test.name, diff)
-		}
+		assert.NoError(t, err)
+		assert.Equal(t, append(base.bytes(t), test.tail...), packet, "only %s: packet", test.name)
 		var got Message
 		if drop := c.Decode(&got, packet); drop.Dropped() {
 			t.Fatal(drop)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("only %s: message (-want +got):\n%s", test.name, diff)
-		}
+		assert.Equal(t, want, got, "only %s: message", test.name)
 	}
 }
 
@@ -150,8 +140,6 @@ func TestLongestLists(t *testing.T) {
 		if drop := c.Decode(&got, packet); drop.Dropped() {
 			t.Fatal(drop)
 		}
-		if diff := cmp.Diff(received(c, *test.message), got); diff != "" {
-			t.Errorf("message (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, received(c, *test.message), got, "message")
 	}
 }

@@ -11,30 +11,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // TestOnce: each check is run once, those for the leader too.
 func TestOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	closed.Close()
 	reasons, err := Once(t.Context(), startChecker(t), Order{Checks: []Check{
 		quick(l.Addr().String(), Always), quick(closed.Addr().String(), Leading), quick(l.Addr().String(), Leading),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"", "connection refused", ""}, reasons); diff != "" {
-		t.Errorf("the reasons (-want +got):\n%s", diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, []string{"", "connection refused", ""}, reasons, "the reasons")
 }
 
 // TestOnceIsOnce: a check whose interval is short is not run again while another one takes its time.
@@ -43,9 +35,7 @@ func TestOnceIsOnce(t *testing.T) {
 	often := program("echo run >>" + runs)
 	slow := program("sleep 0.5; exit 3")
 	reasons, err := Once(t.Context(), startChecker(t), Order{Checks: []Check{often, slow}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if reasons[0] != "" || !strings.Contains(reasons[1], "3") {
 		t.Errorf("the reasons: %q", reasons)
 	}

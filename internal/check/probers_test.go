@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"topdog/internal/lab/assert"
 )
 
 // ask runs a check once, and returns why it fails, or "".
@@ -27,9 +29,7 @@ func ask(t *testing.T, c Check, floating ...netip.Addr) string {
 	}
 	shared := &tools{floating: floating}
 	p, err := shared.prober(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer p.close()
 	if err := probe(t.Context(), &c, p); err != nil {
 		return err.Error()
@@ -49,18 +49,14 @@ func want(t *testing.T, name, got, part string) {
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
 
 func TestTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	loopback := netip.MustParseAddr("127.0.0.1")
@@ -78,9 +74,7 @@ func TestTCP(t *testing.T) {
 func TestMisaimedIsReported(t *testing.T) {
 	c := Check{Kind: TCP, Target: "localhost:1", Every: time.Hour, Timeout: time.Second, Rise: 1, Fall: 1}
 	p, err := (&tools{floating: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}).prober(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	(&worker{check: c, prober: p, report: func(r Report) {
 		end()
@@ -139,9 +133,7 @@ func TestHTTP(t *testing.T) {
 func nameServer(t *testing.T, answer func(q dnsmessage.Message) []dnsmessage.Message) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	go func() {
 		buffer := make([]byte, 512)
@@ -250,13 +242,9 @@ func copyOf(t *testing.T, program string) string {
 		t.Skipf("needs %s: %v", program, err)
 	}
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	copied := filepath.Join(t.TempDir(), "a-copy-of-"+program)
-	if err := os.WriteFile(copied, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(copied, data, 0o755))
 	return copied
 }
 
@@ -276,9 +264,7 @@ func TestExec(t *testing.T) {
 	fails("nobody runs it", "there is no such process")
 	first, second := exec.Command(path, "1000"), exec.Command(path, "1000")
 	for _, c := range []*exec.Cmd{first, second} {
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, c.Start())
 		defer func() { c.Process.Kill(); c.Wait() }()
 	}
 	fails("two run it", "")
@@ -306,9 +292,7 @@ func TestExec(t *testing.T) {
 		c.User = "nobody"
 	}
 	third := exec.Command(path, "1000")
-	if err := third.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, third.Start())
 	defer func() { third.Process.Kill(); third.Wait() }()
 	fails("back", "")
 	want(t, "of another user", ask(t, c), "there is no such process")
@@ -325,21 +309,13 @@ func TestExecKnowsAScript(t *testing.T) {
 		t.Skipf("needs a shell: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "service")
-	if err := os.WriteFile(path, []byte("#!"+shell+"\necho\nread line\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte("#!"+shell+"\necho\nread line\n"), 0o755))
 	c := exec.Command(path)
 	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, c.Start())
 	defer func() { in.Close(); c.Wait() }()
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
@@ -361,9 +337,7 @@ func listenUnix(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return path
 }

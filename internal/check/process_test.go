@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/starter"
 )
 
@@ -37,14 +38,10 @@ func TestMain(m *testing.M) {
 func startChecker(t *testing.T) *Process {
 	t.Helper()
 	s, err := starter.Open(starterWord)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(s.Close)
 	p, err := Start(s, func() (*os.File, error) { return nil, os.ErrPermission })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { p.Kill(); p.Close() })
 	return p
 }
@@ -84,9 +81,7 @@ func TestMemory(t *testing.T) {
 	send(t, p, Order{})
 	p.runs(t)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, after, _ := strings.Cut(string(status), "PPid:")
 	parent := strings.Fields(after)[0]
 	for _, pid := range []string{fmt.Sprint(p.PID()), parent} {
@@ -129,9 +124,7 @@ func TestNoGateway(t *testing.T) {
 
 func send(t *testing.T, p *Process, o Order) {
 	t.Helper()
-	if err := p.Send(o); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, p.Send(o))
 }
 
 // quick is a check that asks often.
@@ -141,9 +134,7 @@ func quick(target string, when When) Check {
 
 func TestChecker(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	always, leading := quick(l.Addr().String(), Always), quick(l.Addr().String(), Leading)
 	p := startChecker(t)
 	send(t, p, Order{Checks: []Check{always, leading}})
@@ -176,9 +167,7 @@ func TestCheckerHasNoCapabilities(t *testing.T) {
 	p := startChecker(t)
 	p.runs(t)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
 		if !strings.Contains(string(text), set+":\t0000000000000000\n") {
 			t.Errorf("it has capabilities:\n%s", text)
@@ -221,9 +210,7 @@ func TestStuckCheckerDoesNotHoldUpTheDaemon(t *testing.T) {
 	}
 	p := startChecker(t)
 	p.runs(t)
-	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, syscall.Kill(p.PID(), syscall.SIGSTOP))
 	var o Order
 	for i := range Max {
 		o.Checks = append(o.Checks, quick(fmt.Sprintf("127.0.0.1:%d", i+1), Always))

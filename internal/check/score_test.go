@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestParseScore(t *testing.T) {
@@ -94,16 +96,10 @@ func TestScorer(t *testing.T) {
 		pass(time.Second)
 		s.replace([]string{"/bin/score", "-x"}) // another order, and the same command
 		pass(2 * scoreEvery)
-		if diff := cmp.Diff([]time.Duration{0, scoreEvery, 2 * scoreEvery}, s.runs); diff != "" {
-			t.Errorf("the runs (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{"/bin/score", "-x"}, s.ran); diff != "" {
-			t.Errorf("the command (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []time.Duration{0, scoreEvery, 2 * scoreEvery}, s.runs, "the runs")
+		assert.Equal(t, []string{"/bin/score", "-x"}, s.ran, "the command")
 		want := []Score{{Program: "/bin/score", Value: 41}, {Program: "/bin/score", Value: 42}, {Program: "/bin/score", Value: 43}}
-		if diff := cmp.Diff(want, s.told); diff != "" {
-			t.Errorf("the reports (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want, s.told, "the reports")
 	})
 }
 
@@ -157,13 +153,9 @@ func TestScorerReplaced(t *testing.T) {
 		pass(time.Second)
 		s.replace([]string{"/bin/other"})
 		pass(scoreEvery)
-		if diff := cmp.Diff([]time.Duration{0, time.Second, time.Second + scoreEvery}, s.runs); diff != "" {
-			t.Errorf("the runs (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []time.Duration{0, time.Second, time.Second + scoreEvery}, s.runs, "the runs")
 		want := Score{Program: "/bin/other", Failure: "failed as /bin/other"}
-		if diff := cmp.Diff([]Score{want, want}, s.told); diff != "" {
-			t.Errorf("the reports (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []Score{want, want}, s.told, "the reports")
 		if ended != 1 {
 			t.Errorf("%d runs of the former one were ended", ended)
 		}

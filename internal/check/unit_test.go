@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
-	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 // fakeSystemd is systemd as far as a check sees it, on a bus of its own.
@@ -47,12 +48,8 @@ func startBus(t *testing.T) (address string, end func()) {
 	c := exec.Command(program, "--config-file="+config, "--nofork", "--print-address")
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, c.Start())
 	var once sync.Once
 	end = func() { once.Do(func() { c.Process.Kill(); c.Wait() }) }
 	t.Cleanup(end)
@@ -67,14 +64,10 @@ func startBus(t *testing.T) (address string, end func()) {
 func startSystemd(t *testing.T, address string) *fakeSystemd {
 	t.Helper()
 	conn, err := dbus.Connect(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s := &fakeSystemd{t: t, conn: conn, units: map[dbus.ObjectPath]*fakeUnit{}}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.ExportMethodTable(map[string]any{"Subscribe": s.subscribe}, managerPath, managerName); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, conn.ExportMethodTable(map[string]any{"Subscribe": s.subscribe}, managerPath, managerName))
 	if _, err := conn.RequestName(systemdName, dbus.NameFlagReplaceExisting); err != nil {
 		t.Fatal(err)
 	}
@@ -104,14 +97,10 @@ func (s *fakeSystemd) set(name string, u fakeUnit, tell bool) {
 	s.mu.Unlock()
 	if !known {
 		get := func(iface, name string) (dbus.Variant, *dbus.Error) { return s.get(path, iface, name) }
-		if err := s.conn.ExportMethodTable(map[string]any{"Get": get}, path, propertiesName); err != nil {
-			s.t.Fatal(err)
-		}
+		assert.NoError(s.t, s.conn.ExportMethodTable(map[string]any{"Get": get}, path, propertiesName))
 	}
 	if tell {
-		if err := s.conn.Emit(path, propertiesName+".PropertiesChanged", unitName, map[string]dbus.Variant{}, []string{"ActiveState"}); err != nil {
-			s.t.Fatal(err)
-		}
+		assert.NoError(s.t, s.conn.Emit(path, propertiesName+".PropertiesChanged", unitName, map[string]dbus.Variant{}, []string{"ActiveState"}))
 	}
 }
 
@@ -373,7 +362,5 @@ func TestUnitPath(t *testing.T) {
 		"9p.mount":               "/org/freedesktop/systemd1/unit/_39p_2emount",
 		`dev-disk-by\x2did.swap`: "/org/freedesktop/systemd1/unit/dev_2ddisk_2dby_5cx2did_2eswap",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("paths (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "paths")
 }

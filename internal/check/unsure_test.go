@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestUnsureIsNoFact: what a check of an event could not find out is counted, like the failures of one that asks.
@@ -73,18 +75,14 @@ func TestExecHandsOver(t *testing.T) {
 	path := copyOf(t, "sleep")
 	run := func() *exec.Cmd {
 		c := exec.Command(path, "1000")
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, c.Start())
 		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 		return c
 	}
 	former := run()
 	p := newExecProber(&Check{Kind: Exec, Target: path})
 	defer p.close()
-	if err := p.probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, p.probe(t.Context()))
 	run()
 	former.Process.Kill()
 	<-p.changes()
@@ -97,13 +95,9 @@ func TestExecHandsOver(t *testing.T) {
 func TestExecByLink(t *testing.T) {
 	target := copyOf(t, "sleep")
 	link := filepath.Join(t.TempDir(), "server")
-	if err := os.Symlink(target, link); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Symlink(target, link))
 	c := exec.Command(link, "1000")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Start())
 	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 	want(t, "started by a link", ask(t, Check{Kind: Exec, Target: link}), "")
 }
@@ -138,9 +132,7 @@ func TestLongReason(t *testing.T) {
 // reportMax.
 func TestEndlessReport(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	p := &Process{reports: make(chan Report)}
 	go p.read(r)
 	piece := []byte(strings.Repeat("x", 1<<16))

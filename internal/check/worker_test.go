@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // fakeProber answers as it is told, and notes when it was asked.
@@ -124,9 +124,7 @@ func TestStarvedRunIsNoFailure(t *testing.T) {
 			return nil
 		}}
 		reports := runWorker(t, c, p, 10*time.Second, nil)
-		if diff := cmp.Diff([]Report{{ID: c.ID(), Passing: true}}, reports); diff != "" {
-			t.Errorf("reports (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []Report{{ID: c.ID(), Passing: true}}, reports, "reports")
 	})
 }
 
@@ -158,9 +156,7 @@ func TestReports(t *testing.T) {
 			{ID: id, Text: "another thing"}, {ID: id, Passing: true},
 			{ID: id, Text: "no answer within 1s"},
 		}
-		if diff := cmp.Diff(want, runWorker(t, second, p, time.Minute, nil)); diff != "" {
-			t.Errorf("reports (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want, runWorker(t, second, p, time.Minute, nil), "reports")
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"topdog/election"
 	"topdog/gpio"
 	"topdog/internal/check"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -297,9 +298,7 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			text = good + strict + key + " = " + value + "\n"
 		}
 		before, after := parse(t, around), parse(t, text)
-		if diff := cmp.Diff([]string{key}, before.Changed(after)); diff != "" {
-			t.Errorf("Changed after %s (-want +got):\n%s", text, diff)
-		}
+		assert.Equal(t, []string{key}, before.Changed(after), "Changed after %s", text)
 		a, b := reflect.ValueOf(*before), reflect.ValueOf(*after)
 		for _, f := range configured() {
 			if reflect.DeepEqual(a.FieldByIndex(f.Index).Interface(), b.FieldByIndex(f.Index).Interface()) {
@@ -311,9 +310,7 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			set[f.Name] = key
 		}
 		before.ApplyLive(after)
-		if diff := cmp.Diff(Live(key) || OfPage(key), before.Changed(after) == nil); diff != "" {
-			t.Errorf("ApplyLive takes over %s (-want +got):\n%s", key, diff)
-		}
+		assert.Equal(t, Live(key) || OfPage(key), before.Changed(after) == nil, "ApplyLive takes over %s", key)
 	}
 	exported := 0
 	for _, f := range configured() {
@@ -335,9 +332,7 @@ func TestChanged(t *testing.T) {
 		got[key] = Live(key)
 	}
 	want := map[string]bool{"priority": true, "peers": true, "hold": false}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changed keys, and whether they apply live (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "changed keys, and whether they apply live")
 	if changed := a.Changed(parse(t, good)); changed != nil {
 		t.Errorf("the same file differs in %v", changed)
 	}
@@ -353,19 +348,13 @@ func TestLoad(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "topdog init") {
 		t.Errorf("a missing file: %v", err)
 	}
-	if err := os.WriteFile(path, []byte(good+"key_file = \"k\"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(good+"key_file = \"k\"\n"), 0o644))
 	c, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if c.KeyFile != filepath.Join(dir, "k") {
 		t.Errorf("key file %s", c.KeyFile)
 	}
-	if err := os.WriteFile(path, make([]byte, MaxFileBytes+1), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, make([]byte, MaxFileBytes+1), 0o644))
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("a file that is too large: %v", err)
 	}
@@ -374,9 +363,7 @@ func TestLoad(t *testing.T) {
 	}
 	// Nobody writes to this pipe: opening it must not wait.
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, syscall.Mkfifo(pipe, 0o644))
 	if _, err := Load(pipe); err == nil || !strings.Contains(err.Error(), "pipe") {
 		t.Errorf("a named pipe: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 	"topdog/wire"
 )
@@ -20,9 +21,7 @@ import (
 func testKey(t testing.TB) Key {
 	t.Helper()
 	k, err := NewKey(bytes.NewReader(bytes.Repeat([]byte{0xab}, wire.KeySize)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return k
 }
 
@@ -44,9 +43,7 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 		fmt.Fprintf(&out, verb+"\n", Keyring{k, k})
 	}
 	text, err := json.Marshal(map[string]any{"key": k})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	out.Write(text)
 	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "key", k)
 	for _, secret := range []string{"abab", "ABAB", "171", "10101011", "\xab\xab"} {
@@ -63,9 +60,7 @@ func TestKeyFileRoundTrip(t *testing.T) {
 	k := testKey(t)
 	one := Keyring{Signs: k}
 	got, err := ParseKeys("key", one.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got != one || !bytes.Equal(got.Signs.bytes(), bytes.Repeat([]byte{0xab}, wire.KeySize)) {
 		t.Error("the key differs after encoding")
 	}
@@ -84,9 +79,7 @@ func TestKeyFileRoundTrip(t *testing.T) {
 func TestTwoKeys(t *testing.T) {
 	text := "# changing\n" + hexKey + "\n\n" + otherHexKey + "\n"
 	ring, err := ParseKeys("key", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got := fmt.Sprintf("%x", ring.Secrets()); got != "["+hexKey+" "+otherHexKey+"]" {
 		t.Error("the secrets are others, or in another order")
 	}
@@ -137,20 +130,14 @@ func TestLoadKey(t *testing.T) {
 	}
 	k := testKey(t)
 	for _, mode := range []os.FileMode{0o600, 0o400} {
-		if err := errors.Join(os.WriteFile(path, Keyring{Signs: k}.Encode(), 0o600), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(os.WriteFile(path, Keyring{Signs: k}.Encode(), 0o600), os.Chmod(path, mode)))
 		if got, err := LoadKeys(path); err != nil || got.Signs != k {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
-		if err := os.Chmod(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chmod(path, 0o600))
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o610, 0o601, 0o644} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chmod(path, mode))
 		want := "chmod 600 '" + path + "'"
 		if _, err := LoadKeys(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %04o: %v; want the command %s", mode, err, want)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // uncommented is the reference with every key in force.
@@ -36,9 +36,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^#{0,2}([a-z_]+) = `).FindAllStringSubmatch(string(Reference()), -1) {
 		inReference = append(inReference, match[1])
 	}
-	if diff := cmp.Diff(Keys(), inReference); diff != "" {
-		t.Errorf("keys of the reference, in order (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, Keys(), inReference, "keys of the reference, in order")
 }
 
 // The introduction of the reference names the keys that all boards must agree on.
@@ -65,9 +63,7 @@ const docsPath = "../../docs/config.md"
 // whether a reload applies it, and a section that explains it.
 func TestManualIsInStep(t *testing.T) {
 	manual, err := os.ReadFile(docsPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defaults := parse(t, good)
 	var want, got []string
 	for _, f := range fields() {
@@ -90,17 +86,13 @@ func TestManualIsInStep(t *testing.T) {
 	for _, match := range regexp.MustCompile("(?m)^\\| \\[`([a-z_]+)`\\]\\(#[a-z_]+\\) \\| ([^|]*) \\| [^|]* \\|([^|]*)\\|$").FindAllStringSubmatch(string(manual), -1) {
 		got = append(got, fmt.Sprintf("%s | %s | %s", match[1], match[2], strings.TrimSpace(match[3])))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the table of %s: key, default, applied on reload (-want +got):\n%s", docsPath, diff)
-	}
+	assert.Equal(t, want, got, "the table of %s: key, default, applied on reload", docsPath)
 }
 
 // Every example in the manual is a file that topdog accepts.
 func TestExamplesOfTheManual(t *testing.T) {
 	manual, err := os.ReadFile(docsPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(string(manual), -1)
 	if len(blocks) < 4 {
 		t.Fatalf("only %d examples found", len(blocks))
@@ -113,9 +105,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 // The error that the manual shows is the one that topdog prints.
 func TestErrorInTheManual(t *testing.T) {
 	manual, err := os.ReadFile(docsPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, err = parseOn(testHost, "/etc/topdog/topdog.toml", []byte("address = 192.168.1.250\n"))
 	if err == nil || !strings.Contains(string(manual), "\n"+err.Error()+"\n") {
 		t.Errorf("the manual does not show this error:\n%s", err)
@@ -125,9 +115,7 @@ func TestErrorInTheManual(t *testing.T) {
 // TestReadmeConfiguration holds that what the README shows is accepted.
 func TestReadmeConfiguration(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, shown, begins := strings.Cut(string(readme), "```toml\n")
 	shown, _, ends := strings.Cut(shown, "```\n")
 	if !begins || !ends {

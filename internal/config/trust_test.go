@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // stranger is the number of a user who is neither root nor runs the tests.
@@ -19,19 +21,19 @@ const stranger = 54321
 // are refused with the line to type.
 func TestStrangersFiles(t *testing.T) {
 	chmod := func(name string, mode fs.FileMode) func(t *testing.T, dir string) {
-		return func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, name), mode)) }
+		return func(t *testing.T, dir string) { assert.NoError(t, os.Chmod(filepath.Join(dir, name), mode)) }
 	}
 	chown := func(name string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			needsRoot(t)
-			must(t, os.Lchown(filepath.Join(dir, name), stranger, -1))
+			assert.NoError(t, os.Lchown(filepath.Join(dir, name), stranger, -1))
 		}
 	}
 	group := func(name string, mode fs.FileMode) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			needsRoot(t)
-			must(t, os.Lchown(filepath.Join(dir, name), -1, stranger))
-			must(t, os.Chmod(filepath.Join(dir, name), mode))
+			assert.NoError(t, os.Lchown(filepath.Join(dir, name), -1, stranger))
+			assert.NoError(t, os.Chmod(filepath.Join(dir, name), mode))
 		}
 	}
 	acl := func(name string, mode fs.FileMode, perm uint16) func(t *testing.T, dir string) {
@@ -69,16 +71,16 @@ func TestStrangersFiles(t *testing.T) {
 		}, []string{"DIR/topdog.toml belongs to the user 54321"}},
 		{"a link to everybody's directory", func(t *testing.T, dir string) {
 			open := t.TempDir()
-			must(t, os.Chmod(open, 0o777))
+			assert.NoError(t, os.Chmod(open, 0o777))
 			link(t, dir, open)
 		}, []string{"everybody may write to /"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
-			must(t, err)
-			must(t, os.WriteFile(filepath.Join(dir, "key"), []byte(hexKey+"\n"), 0o600))
-			must(t, os.WriteFile(filepath.Join(dir, "healthy"), []byte("#!/bin/sh\n"), 0o755))
-			must(t, os.WriteFile(filepath.Join(dir, "topdog.toml"),
+			assert.NoError(t, err)
+			assert.NoError(t, os.WriteFile(filepath.Join(dir, "key"), []byte(hexKey+"\n"), 0o600))
+			assert.NoError(t, os.WriteFile(filepath.Join(dir, "healthy"), []byte("#!/bin/sh\n"), 0o755))
+			assert.NoError(t, os.WriteFile(filepath.Join(dir, "topdog.toml"),
 				fmt.Appendf(nil, "address = \"192.168.1.250\"\nkey_file = \"key\"\n[[check]]\ncommand = %q\n", filepath.Join(dir, "healthy")), 0o644))
 			test.change(t, dir)
 			cfg, err := Load(filepath.Join(dir, "topdog.toml"))
@@ -107,7 +109,7 @@ func TestStrangersFiles(t *testing.T) {
 func setACL(t *testing.T, path string, perm uint16) {
 	t.Helper()
 	info, err := os.Stat(path)
-	must(t, err)
+	assert.NoError(t, err)
 	const none = 0xffffffff
 	mode := uint16(info.Mode().Perm())
 	list := binary.LittleEndian.AppendUint32(nil, 2)
@@ -130,33 +132,24 @@ func setACL(t *testing.T, path string, perm uint16) {
 func link(t *testing.T, dir, to string) {
 	t.Helper()
 	path, moved := filepath.Join(dir, "topdog.toml"), filepath.Join(to, "moved.toml")
-	must(t, os.Rename(path, moved))
-	must(t, os.Symlink(moved, path))
+	assert.NoError(t, os.Rename(path, moved))
+	assert.NoError(t, os.Symlink(moved, path))
 }
 
 // A file that is put in the place of the one that was opened is not taken for it.
 func TestReplacedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "topdog.toml")
-	must(t, os.WriteFile(path, nil, 0o644))
+	assert.NoError(t, os.WriteFile(path, nil, 0o644))
 	opened, err := os.Stat(path)
-	must(t, err)
-	must(t, os.WriteFile(path+".new", nil, 0o644))
-	must(t, os.Rename(path+".new", path))
-	if err := trusted(path, opened); err == nil || !strings.Contains(err.Error(), "replaced while it was read") {
-		t.Errorf("another file at the path: %v", err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, os.WriteFile(path+".new", nil, 0o644))
+	assert.NoError(t, os.Rename(path+".new", path))
+	assert.ErrorContains(t, trusted(path, opened), "replaced while it was read", "another file at the path")
 }
 
 func needsRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a file to another user")
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // impostor answers every connection with the same bytes and hangs up, or holds
@@ -20,9 +22,7 @@ import (
 func impostor(t *testing.T, path, answer string) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -59,9 +59,7 @@ func TestClientErrors(t *testing.T) {
 		{"stale", leftover, ErrNotRunning,
 			"the topdog daemon does not run any more (nobody answers on PATH): systemctl restart topdog"},
 		{"a file", func(t *testing.T, path string) {
-			if err := os.WriteFile(path, nil, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.WriteFile(path, nil, 0o666))
 		}, ErrNotRunning, "PATH is no socket: see `socket` in the configuration"},
 		{"mute", func(t *testing.T, path string) { impostor(t, path, "") }, context.DeadlineExceeded,
 			"the topdog daemon on PATH did not answer in time: journalctl -u topdog may tell why"},
@@ -167,9 +165,7 @@ func TestClientWithoutPermission(t *testing.T) {
 	if err := told; !errors.Is(err, errDenied) || !strings.Contains(err.Error(), "no permission to talk to the topdog daemon on "+s.path+": use sudo") {
 		t.Errorf("got %v", err)
 	}
-	if err := os.Chown(s.path, -1, 4711); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Chown(s.path, -1, 4711))
 	if err := Dial(s.path).explain(err); !strings.Contains(err.Error(), "join the group 4711 and log in again") {
 		t.Errorf("got %v", err)
 	}
@@ -183,31 +179,21 @@ func TestCallerIsAnotherUser(t *testing.T) {
 	}
 	path := socketPath(t)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chmod(dir, 0o755))
 	}
-	if err := os.Chmod(path, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Chmod(path, 0o666))
 	for _, count := range []int{0, 1, 32, 33, 300} {
 		var groups []uint32
 		for i := range count {
 			groups = append(groups, uint32(5000+i))
 		}
 		asUser(t, 65533, 65532, func() { err = connect(path) }, groups...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		conn, err := l.AcceptUnix()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		alone, failed := credentialsOf(conn, false)
 		got, err := credentialsOf(conn, true)
 		conn.Close()

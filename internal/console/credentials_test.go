@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestAuthorise(t *testing.T) {
@@ -138,9 +140,7 @@ func TestSocketGroup(t *testing.T) {
 	if err := s.authorise(member); err == nil {
 		t.Error("a stranger may resign")
 	}
-	if err := os.Chown(s.path, -1, 4712); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Chown(s.path, -1, 4712))
 	if err := s.authorise(member); err != nil {
 		t.Errorf("a member of the socket's group may not: %v", err)
 	}

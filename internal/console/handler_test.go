@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestRequests(t *testing.T) {
@@ -163,9 +165,7 @@ func TestGarbage(t *testing.T) {
 		"GET /v1/sta", // and then nothing
 	} {
 		conn, err := net.Dial("unix", s.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		_ = conn.SetDeadline(time.Now().Add(deadline))
 		_, _ = io.WriteString(conn, garbage) // the server may hang up in the middle
 		if answer, err := io.ReadAll(conn); bytes.Contains(answer, []byte(" 200 ")) || errors.Is(err, os.ErrDeadlineExceeded) {

@@ -18,10 +18,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/boottime"
+	"topdog/internal/lab/assert"
 )
 
 // enterable has all users reach the sockets of a server. It skips the test if there can be no other user.
@@ -31,9 +31,7 @@ func enterable(t *testing.T, s *Server) {
 		t.Skip("only root may become another user")
 	}
 	for dir := filepath.Dir(s.path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chmod(dir, 0o755))
 	}
 }
 
@@ -77,9 +75,7 @@ func TestPageLooks(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(PublicPath(s.path)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(PublicPath(s.path)))
 	look := func(group uintptr) (err error) {
 		asUser(t, 65533, group, func() { _, err = Dial(s.path).Status(t.Context()) })
 		return err
@@ -144,9 +140,7 @@ func TestGroupsOfWhoMayAct(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if diff := cmp.Diff([]bool{true, false}, asked); diff != "" {
-		t.Errorf("whose groups were asked for, on the control socket and on the public one (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []bool{true, false}, asked, "whose groups were asked for, on the control socket and on the public one")
 }
 
 // Others get their answers while one user holds connections on which he says nothing, however many, and so does
@@ -178,9 +172,7 @@ func TestSilentConnections(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		for range 60 {
 			conn, err := dial(ctx, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			crowd.Go(func() { _, _ = io.Copy(io.Discard, conn) })
 			context.AfterFunc(ctx, func() { conn.Close() })
 		}
@@ -226,9 +218,7 @@ func TestStopEndsThoseWhoWait(t *testing.T) {
 	var waiting []net.Conn
 	for range 5 {
 		conn, err := dial(t.Context(), PublicPath(s.path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		waiting = append(waiting, conn)
 	}
 	stop()
@@ -255,13 +245,9 @@ func TestLeaseInASharedStatus(t *testing.T) {
 		const length = 10 * time.Second
 		for since := time.Now(); time.Since(since) < length; <-time.After(time.Millisecond) {
 			m, err := s.statuses.get(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			var told Status
-			if err := json.Unmarshal(m.text, &told); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, json.Unmarshal(m.text, &told))
 			if left := told.AsOf.Add(time.Duration(told.LeaseEndsInNs)).Sub(boottime.Now()); left <= 0 {
 				t.Fatalf("%v after the first question it has told of a lease that is over since %v", time.Since(since), -left)
 			}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestStatusAndResign(t *testing.T) {
@@ -22,9 +24,7 @@ func TestStatusAndResign(t *testing.T) {
 	serve(t, s)
 	client := Dial(s.path)
 	got, err := client.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if diff := cmp.Diff(healthy(), got); diff != "" {
 		t.Errorf("the status changed on its way (-sent +got):\n%s", diff)
 	}
@@ -36,9 +36,7 @@ func TestStatusAndResign(t *testing.T) {
 		t.Errorf("the kernel says that %+v called", resigned)
 	}
 	want, err := os.Getgroups()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, g := range want {
 		if !resigned.in(uint32(g)) {
 			t.Errorf("this process is in group %d, the kernel says %v", g, resigned.groups)
@@ -121,9 +119,7 @@ func TestStopEndsIdlers(t *testing.T) {
 	stop := serve(t, s)
 	for _, said := range []string{"", "GET /v1/st", "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"} {
 		conn, err := net.Dial("unix", s.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer conn.Close()
 		_, _ = io.WriteString(conn, said)
 	}

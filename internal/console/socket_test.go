@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestSocketMode(t *testing.T) {
@@ -32,20 +34,14 @@ func TestSocketIsNeverMoreOpen(t *testing.T) {
 	defer unix.Umask(old)
 	path := socketPath(t)
 	sock, err := listen(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer sock.Close()
 	defer sock.remove()
 	// The mode of the socket itself is what it was bound with.
 	raw, err := sock.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var stat unix.Stat_t
-	if err := raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &stat) }); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &stat) }))
 	if err != nil || stat.Mode&0o777 != 0o600 {
 		t.Errorf("bound with mode %o, want 600 (%v)", stat.Mode&0o777, err)
 	}
@@ -55,9 +51,7 @@ func TestSocketIsNeverMoreOpen(t *testing.T) {
 func leftover(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	l.SetUnlinkOnClose(false)
 	l.Close()
 }
@@ -89,12 +83,8 @@ func TestLivingSocketIsLeftAlone(t *testing.T) {
 func TestLaterSocketIsLeftAlone(t *testing.T) {
 	path := socketPath(t)
 	sock, err := listen(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, os.Remove(path))
 	leftover(t, path)
 	if err := errors.Join(sock.remove(), sock.Close()); err != nil {
 		t.Error(err)
@@ -107,17 +97,11 @@ func TestLaterSocketIsLeftAlone(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	dir := filepath.Dir(socketPath(t))
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
 	beside := filepath.Join(dir, "beside")
-	if err := os.WriteFile(PublicPath(beside), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(PublicPath(beside), nil, 0o600))
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Symlink(file, link))
 	for _, test := range []struct{ path, want string }{
 		{"", "1 to 107 bytes"},
 		{"/" + strings.Repeat("x", 107), "has 108: set another socket"},
@@ -128,9 +112,7 @@ func TestRunRefuses(t *testing.T) {
 		{filepath.Join(file, "t.sock"), "not a directory"},
 	} {
 		err := NewServer(test.path, fake{}).Run(t.Context())
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%q: %v, want …%s…", test.path, err, test.want)
-		}
+		assert.ErrorContains(t, err, test.want, "%q", test.path)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
 		t.Errorf("the file was touched: %q, %v", text, err)

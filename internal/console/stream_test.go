@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 // watched is a stream that a test reads.
@@ -76,9 +78,7 @@ func TestStream(t *testing.T) {
 	first := w.next()
 	want := healthy()
 	want.Transition = 2
-	if diff := cmp.Diff(want, *first.Status); diff != "" {
-		t.Errorf("the status of the first line (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, *first.Status, "the status of the first line")
 	first.Status = nil
 	if diff := cmp.Diff(Transition{
 		Number: 2, Event: EventSnapshot, AgeNs: 7_500_000_000_000, Role: "follower", Reason: "heard_leader", ReasonText: "heard the leader",
@@ -171,9 +171,7 @@ func TestSlowReader(t *testing.T) {
 	s := newNumbered(t, l)
 	serve(t, s)
 	conn, err := net.Dial("unix", s.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
 	waitFor(t, func() bool { return streams(s) == 1 })
@@ -186,16 +184,12 @@ func TestSlowReader(t *testing.T) {
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(deadline))
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	lines := json.NewDecoder(response.Body)
 	told, missed, last := uint64(0), uint64(0), uint64(0)
 	for last < many {
 		var n Transition
-		if err := lines.Decode(&n); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, lines.Decode(&n))
 		if n.Event == EventSnapshot {
 			last = n.Number
 			continue
@@ -226,9 +220,7 @@ func TestAlive(t *testing.T) {
 	}}, l)
 	serve(t, s)
 	response, err := Dial(s.path).do(t.Context(), http.MethodGet, WatchOptions{Alive: true}.path(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer response.Body.Close()
 	lines := json.NewDecoder(response.Body)
 	for i, want := range []Event{EventSnapshot, EventAlive, EventAlive} {
@@ -258,9 +250,7 @@ func TestAlive(t *testing.T) {
 	case n := <-w.seen:
 		t.Errorf("passed on: %+v", n)
 	case err := <-w.ended:
-		if err == nil || !strings.Contains(err.Error(), "did not answer within 20ms") {
-			t.Errorf("the daemon's loop stands still, and the stream ends with %v", err)
-		}
+		assert.ErrorContains(t, err, "did not answer within 20ms", "the daemon's loop stands still, and the stream ends")
 	case <-time.After(deadline):
 		t.Error("the stream goes on although the daemon's loop stands still")
 	}
@@ -303,9 +293,7 @@ func TestStreamEnds(t *testing.T) {
 		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error {
 			return Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
 		})
-		if err == nil || !strings.Contains(err.Error(), "there are 1 streams of events at most, and 1 of each user") {
-			t.Errorf("got %v", err)
-		}
+		assert.ErrorContains(t, err, "there are 1 streams of events at most, and 1 of each user", "")
 	})
 	t.Run("when the daemon talks otherwise", func(t *testing.T) {
 		path := socketPath(t)

@@ -13,8 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 )
 
@@ -294,9 +293,7 @@ func situations() []situation {
 func text(t testing.TB, s Status, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WriteStatus(&b, s, o); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, WriteStatus(&b, s, o))
 	return b.String()
 }
 
@@ -430,9 +427,7 @@ func TestWrap(t *testing.T) {
 		{"台所", 1, 1, []string{"台", "所"}},
 		{"ab", 0, 0, []string{"a", "b"}},
 	} {
-		if diff := cmp.Diff(test.want, wrap(test.text, test.first, test.rest)); diff != "" {
-			t.Errorf("wrap(%q, %d, %d) (-want +got):\n%s", test.text, test.first, test.rest, diff)
-		}
+		assert.Equal(t, test.want, wrap(test.text, test.first, test.rest), "wrap(%q, %d, %d)", test.text, test.first, test.rest)
 	}
 }
 
@@ -442,15 +437,11 @@ func TestJSON(t *testing.T) {
 	var got bytes.Buffer
 	encoder := json.NewEncoder(&got)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(healthy()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, encoder.Encode(healthy()))
 	file := filepath.Join("testdata", "healthy.json")
 	golden.Compare(t, file, got.String())
 	doc, err := os.ReadFile("../../docs/status.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if !bytes.Contains(doc, got.Bytes()) {
 		t.Errorf("docs/status.md does not show %s as it is", file)
 	}
@@ -462,9 +453,7 @@ func TestJSON(t *testing.T) {
 // The README shows the first line and the table of a group that is well.
 func TestReadmeShowsAStatus(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	status := text(t, healthy(), Options{Width: 80})
 	first, rest, _ := strings.Cut(status, "\n")
 	table, _, found := strings.Cut(rest[strings.Index(rest, "   BOARD"):], "\n\n")
@@ -495,9 +484,7 @@ func TestExitStatus(t *testing.T) {
 func FuzzText(f *testing.F) {
 	for _, s := range situations() {
 		body, err := json.Marshal(s.status)
-		if err != nil {
-			f.Fatal(err)
-		}
+		assert.NoError(f, err)
 		f.Add(body, s.options.Width)
 	}
 	f.Add([]byte(`{"boards":[null,{"self":true,"heard_ms":-1e308}],"changes":[{"ago_ms":1e300}]}`), 1)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 // second is when the traces of these tests begin: half a day after the machine did.
@@ -100,12 +102,8 @@ func TestWriteTrace(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var text strings.Builder
-			if err := WriteTrace(&text, test.trace, test.options); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, text.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			assert.NoError(t, WriteTrace(&text, test.trace, test.options))
+			assert.Equal(t, test.want, text.String(), "")
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // limitedRecorder notes the deadlines that are set for writing.
@@ -32,9 +34,7 @@ func TestTryTakesItsTime(t *testing.T) {
 	ctx := context.WithValue(t.Context(), credentialsKey{}, credentials{})
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, pathTry, strings.NewReader("{}"))
 	began := time.Now()
-	if err := s.serveTry(&answer{ResponseWriter: recorder}, request); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.serveTry(&answer{ResponseWriter: recorder}, request))
 	if n := len(recorder.deadlines); n != 2 || recorder.deadlines[1].Before(began.Add(s.limits.write)) {
 		t.Errorf("the deadlines: %v", recorder.deadlines)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // fakeDaemon is the control socket of one, with a board that is as the test says.
@@ -26,7 +27,7 @@ type fakeDaemon struct {
 func newDaemon(t *testing.T) *fakeDaemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "topdog") // short, since the path of a socket has a limit
-	must(t, err)
+	assert.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	d := &fakeDaemon{t: t, path: filepath.Join(dir, "s"), role: console.RoleFollower}
 	d.start()

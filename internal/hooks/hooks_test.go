@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // deadline ends a test that waits for what never comes.
@@ -88,7 +89,7 @@ func newHooked(t *testing.T) *hooked {
 func (h *hooked) script(name, text string) {
 	h.t.Helper()
 	path := filepath.Join(h.Directory, name)
-	must(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	assert.NoError(h.t, os.MkdirAll(filepath.Dir(path), 0o755))
 	write(h.t, path, "#!/bin/sh\nbook="+h.book+"\n"+text+"\n", 0o755)
 }
 
@@ -158,7 +159,7 @@ func TestOrder(t *testing.T) {
 	h.wantBook("a BACKUP", "b BACKUP", "l BACKUP two", "l BACKUP three", "a MASTER", "b MASTER", "l MASTER one")
 
 	// One that is put there later is told at the next change, as the others.
-	must(t, os.Remove(h.book))
+	assert.NoError(t, os.Remove(h.book))
 	h.script("15-new", `echo "new $3" >>"$book"`)
 	h.put(stop, "", 0)
 	h.wantBook("a STOP", "new STOP", "b STOP")
@@ -168,7 +169,7 @@ func TestOrder(t *testing.T) {
 func TestOvertaken(t *testing.T) {
 	h := newHooked(t)
 	gate := filepath.Join(t.TempDir(), "gate")
-	must(t, unix.Mkfifo(gate, 0o600))
+	assert.NoError(t, unix.Mkfifo(gate, 0o600))
 	h.script("10-slow", `echo "slow $3" >>"$book"; [ "$3" = BACKUP ] || read x <`+gate)
 	h.script("20-fast", `echo "fast $3" >>"$book"`)
 	h.begin()
@@ -178,7 +179,7 @@ func TestOvertaken(t *testing.T) {
 	h.wantBook("slow BACKUP", "fast BACKUP", "slow MASTER")
 	h.put(fault, "", 2)
 	h.put(backup, "c", 3)
-	must(t, os.WriteFile(gate, []byte("go\n"), 0))
+	assert.NoError(t, os.WriteFile(gate, []byte("go\n"), 0))
 	// The fast one was told BACKUP already, and MASTER is over.
 	h.wantBook("slow BACKUP", "fast BACKUP", "slow MASTER", "slow BACKUP")
 	waitFor(t, "it is logged", func() bool {
@@ -206,7 +207,7 @@ func TestThousand(t *testing.T) {
 	for _, line := range h.read() {
 		w, term, _ := strings.Cut(line, " ")
 		n, err := strconv.Atoi(term)
-		must(t, err)
+		assert.NoError(t, err)
 		if n <= before || w != string(words[n%3]) {
 			t.Errorf("after %d comes %s", before, line)
 		}
@@ -226,7 +227,7 @@ func TestThousand(t *testing.T) {
 func children(t *testing.T) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	must(t, err)
+	assert.NoError(t, err)
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
@@ -258,7 +259,7 @@ wait`)
 		return h.said.has("hangs MASTER: it did not end in time, and was killed after") && h.said.has("hangs BACKUP: exit status 3 after")
 	})
 	text, err := os.ReadFile(h.book + ".child")
-	must(t, err)
+	assert.NoError(t, err)
 	waitFor(t, "its child is dead", func() bool {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
 		return err != nil || bytes.Contains(stat, []byte(") Z ")) // whoever inherits it has yet to notice

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // led is a command that runs while a fake daemon leads.
@@ -97,11 +98,11 @@ echo begin >>$book; while :; do sleep 0.01; done`)
 	l.daemon.becomes(console.RoleFollower)
 	l.wantBook("begin", "end")
 	l.daemon.becomes(console.RoleLeader)
-	must(t, os.WriteFile(l.book+".gate", []byte("go\n"), 0))
+	assert.NoError(t, os.WriteFile(l.book+".gate", []byte("go\n"), 0))
 	l.wantBook("begin", "end", "begin")
 	l.end()
 	l.wantBook("begin", "end", "begin", "end")
-	must(t, os.WriteFile(l.book+".gate", []byte("go\n"), 0))
+	assert.NoError(t, os.WriteFile(l.book+".gate", []byte("go\n"), 0))
 	l.wantEnd(0)
 }
 
@@ -132,9 +133,7 @@ func TestLeadStatus(t *testing.T) {
 func TestLeadWithoutCommand(t *testing.T) {
 	log, _ := newTestLog()
 	_, err := Lead(t.Context(), console.Dial("/nowhere"), LeadOptions{Command: []string{"no-such-command"}, Log: log})
-	if err == nil || !strings.Contains(err.Error(), "topdog lead has no command that it could run") {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorContains(t, err, "topdog lead has no command that it could run", "")
 }
 
 // systemd is asked once for each change, again if it refuses, and at last to stop.
@@ -164,7 +163,7 @@ func TestTarget(t *testing.T) {
 	daemon.becomes(console.RoleFollower)
 	next("stop")
 	waitFor(t, "it is logged", func() bool { return said.has("systemctl stop x.target: exit status 1: no") })
-	must(t, os.Remove(book+".refuse"))
+	assert.NoError(t, os.Remove(book+".refuse"))
 	next("stop") // again after a second
 	daemon.becomes(console.RoleLeader)
 	next("start")

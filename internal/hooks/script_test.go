@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // needsRoot skips a test of files that must belong to root.
@@ -17,49 +17,42 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // directory makes one for hooks, which belongs to root and nobody else may write to.
 func directory(t *testing.T) string {
 	t.Helper()
 	needsRoot(t)
 	dir := filepath.Join(t.TempDir(), "hooks.d")
-	must(t, os.Mkdir(dir, 0o755))
-	must(t, os.Chmod(dir, 0o755))
+	assert.NoError(t, os.Mkdir(dir, 0o755))
+	assert.NoError(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
 func write(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	must(t, os.WriteFile(path, []byte(text), mode))
-	must(t, os.Chmod(path, mode))
+	assert.NoError(t, os.WriteFile(path, []byte(text), mode))
+	assert.NoError(t, os.Chmod(path, mode))
 }
 
 func TestScripts(t *testing.T) {
 	dir := directory(t)
 	elsewhere := t.TempDir()
-	must(t, os.Chmod(elsewhere, 0o777))
+	assert.NoError(t, os.Chmod(elsewhere, 0o777))
 	for name, mode := range map[string]os.FileMode{
 		"20-second": 0o755, "10-first": 0o700, "30-text.txt": 0o644, ".hidden": 0o755, "10-first~": 0o755,
 		"10-first.dpkg-old": 0o755, "10-first.dpkg-dist": 0o755, "40-group": 0o775, "50-others": 0o757, "60-foreign": 0o755, ".70.swp": 0o755,
 	} {
 		write(t, filepath.Join(dir, name), "#!/bin/sh\n", mode)
 	}
-	must(t, os.Chown(filepath.Join(dir, "60-foreign"), 65533, -1))
+	assert.NoError(t, os.Chown(filepath.Join(dir, "60-foreign"), 65533, -1))
 	write(t, filepath.Join(elsewhere, "mine"), "#!/bin/sh\n", 0o755)
 	for name, target := range map[string]string{
 		"70-link": filepath.Join(dir, "20-second"), "71-dangling": "/nowhere", "72-foreign": filepath.Join(dir, "60-foreign"),
 		"73-elsewhere": filepath.Join(elsewhere, "mine"),
 	} {
-		must(t, os.Symlink(target, filepath.Join(dir, name)))
+		assert.NoError(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
-	must(t, os.Mkdir(filepath.Join(dir, "80-directory"), 0o755))
-	must(t, os.Mkdir(filepath.Join(dir, leaderDirectory), 0o755))
+	assert.NoError(t, os.Mkdir(filepath.Join(dir, "80-directory"), 0o755))
+	assert.NoError(t, os.Mkdir(filepath.Join(dir, leaderDirectory), 0o755))
 	write(t, filepath.Join(dir, leaderDirectory, "00-replica"), "#!/bin/sh\n", 0o755)
 
 	found, remarks := scripts(dir)
@@ -70,9 +63,7 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if diff := cmp.Diff([]string{"10-first", "20-second", "70-link", "leader.d/00-replica"}, runs); diff != "" {
-		t.Errorf("what runs (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"10-first", "20-second", "70-link", "leader.d/00-replica"}, runs, "what runs")
 	got := map[string]string{}
 	for _, m := range remarks {
 		name := strings.TrimPrefix(m.path, dir+"/")
@@ -95,18 +86,16 @@ func TestScripts(t *testing.T) {
 		"! 73-elsewhere":     "does not run: " + elsewhere + " may be written to by others than root: sudo chmod go-w " + elsewhere,
 		"80-directory":       "is no file, and ignored",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what does not run (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "what does not run")
 
 	// A directory that others may change is not looked into.
-	must(t, os.Chmod(dir, 0o775))
+	assert.NoError(t, os.Chmod(dir, 0o775))
 	found, remarks = scripts(dir)
 	if len(found) != 0 || len(remarks) != 1 || !remarks[0].bad || !strings.Contains(remarks[0].text, "no hook in it runs: "+dir+" may be written to") {
 		t.Errorf("in a directory that others may change: %v, %v", found, remarks)
 	}
-	must(t, os.Chmod(dir, 0o755))
-	must(t, os.Chown(dir, 65533, -1))
+	assert.NoError(t, os.Chmod(dir, 0o755))
+	assert.NoError(t, os.Chown(dir, 65533, -1))
 	if _, remarks = scripts(dir); len(remarks) != 1 || !strings.Contains(remarks[0].text, "must belong to root: sudo chown root: "+dir) {
 		t.Errorf("in a directory of somebody else: %v", remarks)
 	}

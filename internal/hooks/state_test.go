@@ -7,9 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 func TestWords(t *testing.T) {
@@ -100,9 +99,7 @@ func TestClassify(t *testing.T) {
 				time.Sleep(2 * faultAfter)
 				cancel()
 				synctest.Wait()
-				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
+				assert.Equal(t, tt.want, got, "")
 			})
 		})
 	}

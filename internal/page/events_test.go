@@ -12,9 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // listener reads a stream of events.
@@ -67,9 +66,7 @@ func (l *listener) wants(t *testing.T, want ...string) {
 		line := l.line(t)
 		got = append(got, fmt.Sprint(line["number"], " ", line["event"], " ", line["missed"]))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("lines (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "lines")
 }
 
 // Readers get what the daemon tells, each from a snapshot on, until the daemon's stream ends.

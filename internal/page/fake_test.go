@@ -12,6 +12,7 @@ import (
 
 	"topdog/internal/boottime"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -104,16 +105,12 @@ func quiet() *logrus.Entry {
 func newTestPage(t testing.TB, d *fakeDaemon) *page {
 	t.Helper()
 	p, err := newPage(t.Context(), d.ask, Options{Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	p.hear(t, d.snapshot())
 	return p
 }
 
 func (p *page) hear(t testing.TB, event console.Transition) {
 	t.Helper()
-	if err := p.heard(event); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, p.heard(event))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // leads is a change to another leader.
@@ -117,16 +118,12 @@ func TestHistory(t *testing.T) {
 			h := newHistory()
 			c.happens(h)
 			got := h.since(c.now)
-			if diff := cmp.Diff(c.slots, got.Slots); diff != "" {
-				t.Errorf("slots (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, c.slots, got.Slots, "slots")
 			want := c.changes
 			if want == nil {
 				want = []HistoryChange{} // null is a trap for scripts
 			}
-			if diff := cmp.Diff(want, got.Changes); diff != "" {
-				t.Errorf("changes (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, want, got.Changes, "changes")
 			if got.WatchedNs != int64(c.now) || got.SlotNs != int64(slotLength) {
 				t.Errorf("watched %d ns, slots of %d ns", got.WatchedNs, got.SlotNs)
 			}

@@ -23,6 +23,7 @@ import (
 
 	"topdog/internal/boottime"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // board is a board with a daemon on a real socket, and a page on a real port.
@@ -50,9 +51,7 @@ func (b *board) Alive(context.Context) error { return nil }
 func newBoard(t *testing.T, free bool) *board {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "topdog") // short, since the path of a socket has a limit
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	b := &board{t: t, daemon: leading(time.Hour)}
 	b.daemon.status.AsOf = boottime.Now() // it has looked once and for all, so that all who ask get the same text
@@ -61,9 +60,7 @@ func newBoard(t *testing.T, free bool) *board {
 	b.run(func(ctx context.Context) error { return b.server.Run(ctx) })
 
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	b.port = taken.Addr().String()
 	if free {
 		taken.Close()
@@ -235,14 +232,10 @@ func TestStatusIsPassedOn(t *testing.T) {
 	encoder.SetEscapeHTML(false)
 	status, _ := b.Status(t.Context())
 	var told console.Status
-	if err := json.Unmarshal([]byte(body), &told); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(body), &told))
 	status.Defences, status.Checks, status.Changes, status.Problems = told.Defences, told.Checks, told.Changes, told.Problems // never null
 	status.Counters = told.Counters
-	if err := encoder.Encode(status); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, encoder.Encode(status))
 	if diff := cmp.Diff(want.String(), body); diff != "" {
 		t.Errorf("the status (-daemon +page):\n%s", diff)
 	}
@@ -312,17 +305,13 @@ func TestLazyClients(t *testing.T) {
 	b := newBoard(t, true)
 	for range 40 {
 		conn, err := net.Dial("tcp", b.port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer conn.Close()
 		_, _ = io.WriteString(conn, strings.Repeat("GET /topdog.js HTTP/1.1\r\nHost: pi1\r\n\r\n", 100))
 	}
 	for n := range 200 {
 		conn, err := net.Dial("tcp", b.port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer conn.Close()
 		_, _ = io.WriteString(conn, "GET /leader HTTP/1.1\r\nHost: p"[:n%30])
 	}

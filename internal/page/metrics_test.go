@@ -24,6 +24,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/health"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 )
 
@@ -31,13 +32,9 @@ import (
 func follower(t *testing.T) *console.Status {
 	t.Helper()
 	text, err := os.ReadFile("../console/testdata/healthy.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s := new(console.Status)
-	if err := json.Unmarshal(text, s); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal(text, s))
 	return s
 }
 
@@ -151,22 +148,16 @@ func TestMetricsPromtool(t *testing.T) {
 // The metrics are there also if there is no daemon, and say so.
 func TestServeMetrics(t *testing.T) {
 	status, err := os.ReadFile("../console/testdata/healthy.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for want, ask := range map[string]func(context.Context) ([]byte, error){
 		"topdog_up 1\n": func(context.Context) ([]byte, error) { return status, nil },
 		"topdog_up 0\n": func(context.Context) ([]byte, error) { return nil, errors.New("no daemon") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p, err := newPage(t.Context(), ask, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			w := httptest.NewRecorder()
-			if err := p.serveMetrics(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, p.serveMetrics(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)))
 			if kind := w.Header().Get("Content-Type"); w.Code != http.StatusOK || kind != metricsType || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("status %d, type %q, without %q:\n%s", w.Code, kind, want, w.Body)
 			}
@@ -191,16 +182,12 @@ func TestCheckStates(t *testing.T) {
 func metricConstants(t *testing.T) (names []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), "metrics.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "metric") && len(spec.Values) == 1 {
 			if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
 				name, err := strconv.Unquote(literal.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				names = append(names, name)
 			}
 		}
@@ -243,9 +230,7 @@ func TestMetricsAreExposed(t *testing.T) {
 // that does not exist.
 func TestMetricsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/monitoring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var want []string
 	for _, m := range metrics {
 		labels := ""

@@ -11,6 +11,7 @@ import (
 
 	"topdog/internal/boottime"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // However many look, the daemon gets a few requests.
@@ -52,13 +53,9 @@ func TestStatusAfterATransition(t *testing.T) {
 		role := func() string {
 			t.Helper()
 			a, err := p.source.shown(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			status, err := a.status()
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			return status.Role
 		}
 		if role() != console.RoleLeader {

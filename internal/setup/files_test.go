@@ -10,36 +10,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 func mode(t *testing.T, path string) fs.FileMode {
 	t.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return info.Mode()
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(data)
 }
 
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -55,18 +49,14 @@ func board(dir string) Board {
 func mustWrite(t *testing.T, b Board) written {
 	t.Helper()
 	done, err := b.write()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return done
 }
 
 func mustLoad(t *testing.T, b Board) *config.Config {
 	t.Helper()
 	c, err := config.Load(b.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return c
 }
 
@@ -76,9 +66,7 @@ func TestInitSaysWhere(t *testing.T) {
 	t.Chdir(dir)
 	b := Board{Path: "." + string(filepath.Separator) + configName, Address: "192.168.1.250", Interface: "eth0"}
 	var out strings.Builder
-	if err := b.Init(t.Context(), strings.NewReader(""), &out); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.Init(t.Context(), strings.NewReader(""), &out))
 	for _, name := range []string{configName, keyName} {
 		if want := "wrote " + filepath.Join(dir, name); !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q but:\n%s", want, out.String())
@@ -91,9 +79,7 @@ func TestInitSaysWhere(t *testing.T) {
 func changed(t *testing.T, c *config.Config) []string {
 	t.Helper()
 	standard, err := config.Parse(config.DefaultPath, []byte("address = \"192.168.1.250\"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return standard.Changed(c)
 }
 
@@ -101,9 +87,7 @@ func TestWrite(t *testing.T) {
 	b := board(filepath.Join(t.TempDir(), "new", "it's topdog"))
 	b.Address, b.Group = "192.168.1.250/24", "shelf"
 	done := mustWrite(t, b)
-	if diff := cmp.Diff([]string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path))); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path)), "files")
 	if got := mode(t, done.keyPath); got != 0o600 {
 		t.Errorf("the key has mode %v", got)
 	}
@@ -111,9 +95,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("the configuration has mode %v", got)
 	}
 	c := mustLoad(t, b)
-	if diff := cmp.Diff([]string{"address", "group", "key_file"}, changed(t, c)); diff != "" {
-		t.Errorf("what the new file changes (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"address", "group", "key_file"}, changed(t, c), "what the new file changes")
 	if err := c.ReadKeys(); err != nil || !done.keyIsNew || c.KeyFile != done.keyPath {
 		t.Errorf("%+v, and the key file is %s: %v", done, c.KeyFile, err)
 	}
@@ -138,9 +120,7 @@ func TestWriteNoDefaults(t *testing.T) {
 	a, _ := config.ParseAddress("192.168.1.250")
 	text := Board{Path: config.DefaultPath}.config(a)
 	c, err := config.Parse(config.DefaultPath, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if keys := changed(t, c); keys != nil {
 		t.Errorf("it changes %v:\n%s", keys, text)
 	}
@@ -164,48 +144,36 @@ func TestWriteReplacesNothing(t *testing.T) {
 	}
 
 	// A board that got the key by hand still needs a configuration.
-	if err := os.Remove(b.Path); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(b.Path))
 	if second := mustWrite(t, b); second.keyIsNew || read(t, first.keyPath) != key {
 		t.Errorf("a good key was replaced: %+v", second)
 	}
 
 	// A bad key is not replaced either, and nothing else is written.
-	if err := errors.Join(os.Remove(b.Path), os.WriteFile(first.keyPath, []byte("x\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.Remove(b.Path), os.WriteFile(first.keyPath, []byte("x\n"), 0o600)))
 	if _, err := b.write(); err == nil || !strings.Contains(err.Error(), "hexadecimal") {
 		t.Errorf("with a bad key: %v", err)
 	}
-	if diff := cmp.Diff([]string{"key"}, names(t, filepath.Dir(b.Path))); diff != "" {
-		t.Errorf("files after a refusal (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"key"}, names(t, filepath.Dir(b.Path)), "files after a refusal")
 
 	other.Force = true
 	if third := mustWrite(t, other); !third.keyIsNew || read(t, third.keyPath) == key || !strings.Contains(read(t, b.Path), other.Address) {
 		t.Errorf("with Force: %+v", third)
 	}
-	if diff := cmp.Diff([]string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path))); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path)), "files")
 }
 
 // The rename itself refuses, not only the look before it.
 func TestWriteFileDoesNotReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if err := writeFile(path, []byte("one"), 0o600, false); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, writeFile(path, []byte("one"), 0o600, false))
 	if err := writeFile(path, []byte("two"), 0o600, false); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("err = %v", err)
 	}
 	if got := read(t, path); got != "one" {
 		t.Errorf("the file is now %q", got)
 	}
-	if diff := cmp.Diff([]string{"f"}, names(t, filepath.Dir(path))); diff != "" {
-		t.Errorf("files left behind (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"f"}, names(t, filepath.Dir(path)), "files left behind")
 	if err := writeFile(path, []byte("three"), 0o600, true); err != nil || read(t, path) != "three" {
 		t.Errorf("with replace: %v", err)
 	}
@@ -223,9 +191,7 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 		{"interface", Board{Address: "10.0.0.9", Interface: "a b\nid = 3"}, "interface"},
 		{"led", Board{Address: "10.0.0.9", LED: "GPIO 17"}, `a line is written "GPIO17"`},
 	} {
-		if err := tc.b.check(tc.b.Address); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: checked: %v, want something about %q", tc.name, err, tc.want)
-		}
+		assert.ErrorContains(t, tc.b.check(tc.b.Address), tc.want, "%s: checked", tc.name)
 		dir := t.TempDir()
 		tc.b.Path = filepath.Join(dir, configName)
 		if _, err := tc.b.write(); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -260,26 +226,19 @@ func TestTheKeyIsGivenAndNoLinkFollowed(t *testing.T) {
 	owner := func(path string) uint32 {
 		t.Helper()
 		var status unix.Stat_t
-		must(t, unix.Stat(path, &status))
+		assert.NoError(t, unix.Stat(path, &status))
 		return status.Uid
 	}
-	must(t, os.WriteFile(foreign, nil, 0o600))
-	must(t, os.WriteFile(key, nil, 0o600))
-	must(t, giveTo(u, key))
+	assert.NoError(t, os.WriteFile(foreign, nil, 0o600))
+	assert.NoError(t, os.WriteFile(key, nil, 0o600))
+	assert.NoError(t, giveTo(u, key))
 	if owner(key) != daemon {
 		t.Errorf("the key belongs to the user %d", owner(key))
 	}
-	must(t, os.Remove(key))
-	must(t, os.Symlink(foreign, key))
-	must(t, giveTo(u, key))
+	assert.NoError(t, os.Remove(key))
+	assert.NoError(t, os.Symlink(foreign, key))
+	assert.NoError(t, giveTo(u, key))
 	if owner(foreign) != 0 {
 		t.Errorf("what a link points to belongs to the user %d now", owner(foreign))
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/setup/keepalived"
 )
 
@@ -30,9 +31,7 @@ func piholeMachine(text string) keepalived.Machine {
 // The example in docs/keepalived.md is what topdog makes of it.
 func TestTheExampleOfTheManual(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/keepalived.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	blocks := strings.Split(string(manual), "```\n")
 	var text, want string
 	for i, block := range blocks {
@@ -41,13 +40,9 @@ func TestTheExampleOfTheManual(t *testing.T) {
 		}
 	}
 	b := Board{Path: config.DefaultPath, From: "keepalived.conf"}
-	if err := b.convert(piholeMachine(text)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.convert(piholeMachine(text)))
 	var out bytes.Buffer
-	if err := b.preview(&out); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.preview(&out))
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-manual +topdog):\n%s", diff)
 	}
@@ -74,9 +69,7 @@ func converting(t *testing.T) Board {
 	t.Helper()
 	dir := t.TempDir()
 	from := filepath.Join(dir, "keepalived.conf")
-	if err := os.WriteFile(from, []byte(strings.ReplaceAll(pair, "DIR", dir)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(from, []byte(strings.ReplaceAll(pair, "DIR", dir)), 0o600))
 	return Board{Path: filepath.Join(dir, "topdog", configName), From: from, Instance: "VI_1"}
 }
 
@@ -100,9 +93,7 @@ func TestInitFrom(t *testing.T) {
 	}
 
 	out, err := initOutput(t, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	hook := b.hookOf()
 	for _, want := range []string{"wrote " + hook + "\n", "wrote " + b.Path + "\n", "VI_2 is another group", "disable --now keepalived", "topdog-hooks"} {
 		if !strings.Contains(out, want) {
@@ -113,9 +104,7 @@ func TestInitFrom(t *testing.T) {
 		t.Error("the modes of the files are wrong")
 	}
 	c := mustLoad(t, b)
-	if diff := cmp.Diff([]string{"interface", "group", "priority", "preempt", "key_file"}, changed(t, c)); diff != "" {
-		t.Errorf("what the file changes (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"interface", "group", "priority", "preempt", "key_file"}, changed(t, c), "what the file changes")
 	if c.Group != "vrrp-51" || c.Priority != 150 || !c.Preempt {
 		t.Errorf("it has group %s, priority %d, preempt %v", c.Group, c.Priority, c.Preempt)
 	}
@@ -123,11 +112,11 @@ func TestInitFrom(t *testing.T) {
 	if out, err := initOutput(t, b); err != nil || !strings.Contains(out, "set up already") || !strings.Contains(out, "kept  "+hook) {
 		t.Errorf("once more: %v\n%s", err, out)
 	}
-	must(t, os.Remove(hook))
+	assert.NoError(t, os.Remove(hook))
 	if out, err := initOutput(t, b); err != nil || !strings.Contains(out, "wrote "+hook) {
 		t.Errorf("without the hook: %v\n%s", err, out)
 	}
-	must(t, os.WriteFile(hook, []byte("mine"), 0o755))
+	assert.NoError(t, os.WriteFile(hook, []byte("mine"), 0o755))
 	if _, err := initOutput(t, b); !errors.Is(err, fs.ErrExist) || read(t, hook) != "mine" {
 		t.Errorf("with another hook: %v", err)
 	}
@@ -164,7 +153,7 @@ func TestTheHookCallsTheScripts(t *testing.T) {
 		t.Skipf("needs sh: %v", err)
 	}
 	b := converting(t)
-	must(t, os.WriteFile(filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755))
+	assert.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755))
 	if _, err := initOutput(t, b); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -112,13 +113,9 @@ func TestLastOf(t *testing.T) {
 func TestSuggestOnANetwork(t *testing.T) {
 	netns.Reserve(t)
 	lan, err := netns.New(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer lan.Close()
-	if err := lan.Board(2).AddAddress(netip.MustParsePrefix("10.77.0.250/24")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, lan.Board(2).AddAddress(netip.MustParsePrefix("10.77.0.250/24")))
 	err = lan.Board(1).Do(func() error {
 		subnet, free := thisNetwork(t.Context()).suggest()
 		if got, want := subnet.String()+" "+free.String(), "10.77.0.0/24 10.77.0.249"; got != want {

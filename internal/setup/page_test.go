@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 func TestAskPage(t *testing.T) {
@@ -52,9 +53,7 @@ func TestPageURL(t *testing.T) {
 		`page_hosts = "topdog.lan"`:         "http://192.168.1.250:9254/",
 	} {
 		cfg, err := config.Parse(configName, []byte("address = [\"192.168.1.250/24\", \"10.0.0.1\"]\n"+line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if got := pageURL(cfg); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
@@ -68,9 +67,7 @@ func TestInitPage(t *testing.T) {
 		path := filepath.Join(t.TempDir(), configName)
 		b := Board{Path: path, Address: "10.0.0.9", Interface: "eth0", Page: page, AskPage: !page}
 		var out bytes.Buffer
-		if err := b.initIn(networkOf("10.0.0.1"), strings.NewReader(""), &out); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, b.initIn(networkOf("10.0.0.1"), strings.NewReader(""), &out))
 		return strings.ReplaceAll(out.String(), path, config.DefaultPath)
 	}
 	const other = "    sudo topdog init --export --config /etc/topdog/topdog.toml | ssh USER@BOARD 'sudo topdog init --import --config /etc/topdog/topdog.toml && sudo systemctl enable --now topdog"

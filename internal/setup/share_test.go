@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 // firstBoard makes a configured board and returns its directory.
@@ -27,9 +28,7 @@ func firstBoard(t *testing.T) string {
 func exported(t *testing.T, dir string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := board(dir).Export(&b); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board(dir).Export(&b))
 	return b.Bytes()
 }
 
@@ -42,15 +41,11 @@ func importTo(dir string, archive []byte, force bool) (*imported, error) {
 
 func TestImportMakesTheSameBoard(t *testing.T) {
 	open := t.TempDir() // a group without a key
-	if err := os.WriteFile(filepath.Join(open, configName), []byte("address = \"10.0.0.9\"\nkey_file = \"none\"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(open, configName), []byte("address = \"10.0.0.9\"\nkey_file = \"none\"\n"), 0o644))
 	for _, first := range []string{firstBoard(t), open} {
 		second := filepath.Join(t.TempDir(), "etc", "topdog")
 		done, err := importTo(second, exported(t, first), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if !done.configIsNew || done.keyIsNew != (first != open) {
 			t.Errorf("%+v", done)
 		}
@@ -97,17 +92,13 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 			dir := t.TempDir()
 			for name, content := range map[string]string{configName: tc.config, keyName: tc.key} {
 				if content != "" {
-					if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					assert.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 				}
 			}
 			before := names(t, dir)
 			done, err := importTo(dir, archive, false)
 			if tc.want != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.want) {
-					t.Errorf("error %v, want %q in it", err, tc.want)
-				}
+				assert.ErrorContains(t, err, tc.want, "")
 				if diff := cmp.Diff(before, names(t, dir)); diff != "" {
 					t.Errorf("files (-before +after):\n%s", diff)
 				}
@@ -117,12 +108,8 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 					}
 				}
 			} else {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(tc.own, done.own); diff != "" {
-					t.Errorf("own (-want +got):\n%s", diff)
-				}
+				assert.NoError(t, err)
+				assert.Equal(t, tc.own, done.own, "own")
 				if done.configIsNew != (tc.config == "") || done.keyIsNew != (tc.key == "") {
 					t.Errorf("%+v", done)
 				}
@@ -150,16 +137,12 @@ func TestImportRefusesOtherInput(t *testing.T) {
 				header.Typeflag, header.Name, header.Linkname, header.Size = tar.TypeSymlink, strings.TrimSuffix(f[0], "@"), f[1], 0
 				f[1] = ""
 			}
-			if err := w.WriteHeader(header); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, w.WriteHeader(header))
 			if _, err := io.WriteString(w, f[1]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, w.Close())
 		return b.String()
 	}
 	const text = "address = \"10.0.0.9\"\nkey_file = \"key\"\n"
@@ -191,9 +174,7 @@ func TestImportRefusesOtherInput(t *testing.T) {
 			parent := t.TempDir()
 			for _, force := range []bool{false, true} {
 				_, err := importTo(filepath.Join(parent, "new"), []byte(tc.input), force)
-				if err == nil || !strings.Contains(err.Error(), tc.want) {
-					t.Errorf("force %v: error %v, want %q in it", force, err, tc.want)
-				}
+				assert.ErrorContains(t, err, tc.want, "force %v", force)
 				if err != nil && strings.Contains(err.Error(), key[2:10]) {
 					t.Errorf("force %v: the error shows the key: %v", force, err)
 				}
@@ -209,13 +190,9 @@ func TestImportRefusesOtherInput(t *testing.T) {
 func TestImportKeepsAKeyElsewhere(t *testing.T) {
 	first, dir, elsewhere := firstBoard(t), t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	text := strings.Replace(read(t, filepath.Join(first, configName)), `"key"`, fmt.Sprintf("%q", elsewhere), 1)
-	if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o644))
 	done, err := importTo(dir, exported(t, first), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if done.configIsNew || !done.keyIsNew || read(t, elsewhere) != read(t, filepath.Join(first, keyName)) {
 		t.Errorf("%+v", done)
 	}
@@ -231,9 +208,7 @@ func TestExportRefuses(t *testing.T) {
 		{"a mistake", "x = 1\n" + text, "x"},
 		{"no key", strings.Replace(text, `"key"`, `"elsewhere"`, 1), "there is no key file"},
 	} {
-		if err := os.WriteFile(path, []byte(tc.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(tc.text), 0o644))
 		var out bytes.Buffer
 		err := board(dir).Export(&out)
 		var bad config.Errors

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -67,18 +68,14 @@ func TestInitStrict(t *testing.T) {
 		return out.String(), err
 	}
 	said, err := init(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, line := range []string{copyLine(path, startLine), copyLine(path, startWitnessLine)} {
 		if !strings.Contains(said, line) {
 			t.Errorf("it does not say\n%s\nbut\n%s", line, said)
 		}
 	}
 	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	want := []wire.ID{10<<24 + 1, 10<<24 + 2, 10<<24 + 3}
 	if cfg.Algorithm != wire.AlgorithmStrict || !slices.Equal(cfg.Voters, want) {
 		t.Errorf("the configuration has the algorithm %v and the voters %v", cfg.Algorithm, cfg.Voters)
@@ -147,12 +144,8 @@ func TestInitStrictWithoutThisBoard(t *testing.T) {
 func TestInitStrictAfterwards(t *testing.T) {
 	path := filepath.Join(t.TempDir(), configName)
 	b := Board{Path: path, Address: "10.0.0.9", Interface: "eth0"}
-	if err := b.Init(t.Context(), strings.NewReader(""), new(bytes.Buffer)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.Init(t.Context(), strings.NewReader(""), new(bytes.Buffer)))
 	b.Strict, b.Voters = true, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	err := b.Init(t.Context(), strings.NewReader(""), new(bytes.Buffer))
-	if err == nil || !strings.Contains(err.Error(), `the algorithm "heir" instead of "strict"`) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorContains(t, err, `the algorithm "heir" instead of "strict"`, "")
 }

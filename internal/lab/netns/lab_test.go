@@ -19,6 +19,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // The floating address of these tests.
@@ -113,9 +115,7 @@ func newLAN(t testing.TB, boards int) *LAN {
 func buildLAN(t testing.TB, boards int) *LAN {
 	t.Helper()
 	l, err := New(boards)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -126,9 +126,7 @@ func buildLAN(t testing.TB, boards int) *LAN {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 func withTimeout(t testing.TB) context.Context {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // TestOneWay holds that a deaf host is heard and hears nothing, and that a mute one hears.
@@ -38,9 +38,7 @@ func TestOneWay(t *testing.T) {
 	}
 	expect := func(what string, want [2]bool) {
 		t.Helper()
-		if diff := cmp.Diff(want, passes()); diff != "" {
-			t.Errorf("%s: from and to board 1 (-want +got):\n%s", what, diff)
-		}
+		assert.Equal(t, want, passes(), "%s: from and to board 1", what)
 	}
 	expect("at first", [2]bool{true, true})
 	must(t, one.Deafen(true))

@@ -1,0 +1,45 @@
+// Package assert says in one line what a test wants, with a readable difference if it does not get it.
+// The format says what was looked at, unless the name of the test does.
+package assert
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// NoError ends the test if there is an error.
+func NoError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ErrorContains fails the test unless there is an error with this text. An empty text wants no error.
+func ErrorContains(t testing.TB, err error, text, format string, args ...any) {
+	t.Helper()
+	switch {
+	case text == "" && err != nil:
+		t.Errorf("%sgot error %v, want none", about(format, args...), err)
+	case text != "" && (err == nil || !strings.Contains(err.Error(), text)):
+		t.Errorf("%sgot error %v, want one with %q", about(format, args...), err, text)
+	}
+}
+
+// Equal fails the test if a value is not the one that is wanted.
+func Equal(t testing.TB, want, got any, format string, args ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s(-want +got):\n%s", about(format, args...), diff)
+	}
+}
+
+func about(format string, args ...any) string {
+	if format == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, args...) + ": "
+}

@@ -1,0 +1,42 @@
+package assert
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// recorder is a test that notes how it fails.
+type recorder struct {
+	testing.TB
+	said string
+}
+
+func (r *recorder) Helper()                           {}
+func (r *recorder) Errorf(format string, args ...any) { r.said = fmt.Sprintf(format, args...) }
+func (r *recorder) Fatal(args ...any)                 { r.said = "fatal: " + fmt.Sprint(args...) }
+
+func TestFailures(t *testing.T) {
+	full := errors.New("the disk is full")
+	for name, test := range map[string]struct {
+		do   func(testing.TB)
+		want string // that it says; "" if it passes
+	}{
+		"no error":           {func(t testing.TB) { NoError(t, nil) }, ""},
+		"an error":           {func(t testing.TB) { NoError(t, full) }, "fatal: the disk is full"},
+		"the error":          {func(t testing.TB) { ErrorContains(t, full, "disk", "writing") }, ""},
+		"another error":      {func(t testing.TB) { ErrorContains(t, full, "tape", "writing %d", 7) }, `writing 7: got error the disk is full, want one with "tape"`},
+		"an error is wanted": {func(t testing.TB) { ErrorContains(t, nil, "tape", "") }, `got error <nil>, want one with "tape"`},
+		"none is wanted":     {func(t testing.TB) { ErrorContains(t, full, "", "") }, "got error the disk is full, want none"},
+		"none, as wanted":    {func(t testing.TB) { ErrorContains(t, nil, "", "") }, ""},
+		"equal":              {func(t testing.TB) { Equal(t, []int{1}, []int{1}, "the list") }, ""},
+		"not equal":          {func(t testing.TB) { Equal(t, []int{1}, []int{2}, "the list") }, "the list: (-want +got):\n"},
+	} {
+		var r recorder
+		test.do(&r)
+		if r.said == "" != (test.want == "") || !strings.HasPrefix(r.said, test.want) {
+			t.Errorf("%s: it says %q, want %q", name, r.said, test.want)
+		}
+	}
+}
