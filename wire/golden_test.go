@@ -24,24 +24,43 @@ type golden struct {
 	tail, first int
 }
 
+// fromPi3 is the rest of the header in most packets.
+const fromPi3 = `
+	467e ; group topdog
+	0a000003 ; sender 10.0.0.3
+	000007 ; term 7
+	64 ; priority 100
+	1f2e3d4c ; incarnation
+	0000002a ; sequence 42
+`
+
+// ofPi3 returns the header with what fromPi3 says.
+func ofPi3(h Header) Header {
+	h.Sender, h.Term, h.Priority, h.Incarnation, h.Sequence = 0x0a000003, 7, 100, 0x1f2e3d4c, 42
+	return h
+}
+
+// helloOfPi3 is the body of its HELLO, without a tail.
+const helloOfPi3 = `
+	0a000005 ; following 10.0.0.5
+	00000e10 ; age 3600 s
+	05dc ; every 1500 ms
+	00 ; no flags
+	00 ; no wish for a grace
+	06 ; name has 6 bytes
+	6bc3a4666967 ; name
+`
+
 // goldens has every message at least once. The bytes were written down from the
 // specification, and the tags computed by another implementation of
 // HMAC and HKDF (Python's hmac and hashlib), not by this package.
 var goldens = []golden{
 	{
 		message: Message{
-			Header:    Header{Type: TypeHeartbeat, Algorithm: AlgorithmHeir, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header:    ofPi3(Header{Type: TypeHeartbeat, Algorithm: AlgorithmHeir, Leading: true}),
 			Heartbeat: Heartbeat{Interval: 100 * time.Millisecond, Number: 41},
 		},
-		plain: `
-			41 ; version 2, HEARTBEAT
-			41 ; leading, heir
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4141 ; version 2, HEARTBEAT, leading, heir` + fromPi3 + `
 			0064 ; interval 100 ms
 			00 ; grace: the default
 			29 ; number 41
@@ -50,42 +69,18 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header: Header{Type: TypeHello, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmHeir}),
 			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig"},
 		},
-		plain: `
-			42 ; version 2, HELLO
-			01 ; heir
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
-			0a000005 ; following 10.0.0.5
-			00000e10 ; age 3600 s
-			05dc ; every 1500 ms
-			00 ; no flags
-			00 ; no wish for a grace
-			06 ; name has 6 bytes
-			6bc3a4666967 ; name
-		`,
-		tag: "cd7f2f071ceefc62c2fef187eeda283f",
+		plain: `4201 ; version 2, HELLO, heir` + fromPi3 + helloOfPi3,
+		tag:   "cd7f2f071ceefc62c2fef187eeda283f",
 	},
 	{
 		message: Message{
-			Header:   Header{Type: TypeElection, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header:   ofPi3(Header{Type: TypeElection, Algorithm: AlgorithmHeir}),
 			Election: Election{Suspect: 0x0a000005, Incarnation: 0x1eadbeef, LastHeard: 4711, Round: 3},
 		},
-		plain: `
-			43 ; version 2, ELECTION
-			01 ; heir
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4301 ; version 2, ELECTION, heir` + fromPi3 + `
 			0a000005 ; suspect 10.0.0.5
 			1eadbeef ; its incarnation
 			00001267 ; last heard 4711
@@ -96,18 +91,10 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header: Header{Type: TypeAnswer, Algorithm: AlgorithmScore, Reply: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header: ofPi3(Header{Type: TypeAnswer, Algorithm: AlgorithmScore, Reply: true}),
 			Answer: Answer{Leader: 0x0a000005, Incarnation: 0x1eadbeef, LastHeard: 4712, Age: 1250 * time.Microsecond, Round: 3},
 		},
-		plain: `
-			44 ; version 2, ANSWER
-			23 ; reply, score
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4423 ; version 2, ANSWER, reply, score` + fromPi3 + `
 			0a000005 ; leader 10.0.0.5
 			1eadbeef ; its incarnation
 			00001268 ; last heard 4712
@@ -118,18 +105,10 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header:      Header{Type: TypeCoordinator, Algorithm: AlgorithmBully, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header:      ofPi3(Header{Type: TypeCoordinator, Algorithm: AlgorithmBully, Leading: true}),
 			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 65535 * time.Millisecond, Grace: MaxGrace, Number: 255},
 		},
-		plain: `
-			45 ; version 2, COORDINATOR
-			42 ; leading, bully
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4542 ; version 2, COORDINATOR, leading, bully` + fromPi3 + `
 			0a000003 ; coordinator 10.0.0.3
 			ffff ; interval 65535 ms
 			ff ; grace 63.488 s
@@ -138,37 +117,15 @@ var goldens = []golden{
 		tag: "3dc735d5ba385f3e2f8d6828ef4e1bd1",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeResign, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Resign: Resign{Successor: 0x0a000005},
-		},
-		plain: `
-			46 ; version 2, RESIGN
-			01 ; heir
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeResign, Algorithm: AlgorithmHeir}), Resign: Resign{Successor: 0x0a000005}},
+		plain: `4601 ; version 2, RESIGN, heir` + fromPi3 + `
 			0a000005 ; successor 10.0.0.5
 		`,
 		tag: "8b49540f87456bf7b09b4f3e7524dd87",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeQuery, Algorithm: AlgorithmMinID, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Query:  Query{Purpose: PurposeHandover, Round: 9},
-		},
-		plain: `
-			47 ; version 2, QUERY
-			06 ; minid
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeQuery, Algorithm: AlgorithmMinID}), Query: Query{Purpose: PurposeHandover, Round: 9}},
+		plain: `4706 ; version 2, QUERY, minid` + fromPi3 + `
 			01 ; purpose: handover
 			09 ; round 9
 		`,
@@ -176,18 +133,10 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header:    Header{Type: TypeChallenge, Algorithm: AlgorithmHeir, Reply: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header:    ofPi3(Header{Type: TypeChallenge, Algorithm: AlgorithmHeir, Reply: true}),
 			Challenge: Challenge{Target: 0x0a000005, Incarnation: 0x1eadbeef, Nonce: goldenNonce},
 		},
-		plain: `
-			48 ; version 2, CHALLENGE
-			21 ; reply, heir
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4821 ; version 2, CHALLENGE, reply, heir` + fromPi3 + `
 			0a000005 ; target 10.0.0.5
 			1eadbeef ; its incarnation
 			000102030405060708090a0b0c0d0e0f ; nonce
@@ -195,109 +144,46 @@ var goldens = []golden{
 		tag: "de198ebb1932cc9615e570113f2c5d86",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeProof, Algorithm: AlgorithmHeir, Reply: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Proof:  Proof{Nonce: goldenNonce},
-		},
-		plain: `
-			49 ; version 2, PROOF
-			21 ; reply, heir
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeProof, Algorithm: AlgorithmHeir, Reply: true}), Proof: Proof{Nonce: goldenNonce}},
+		plain: `4921 ; version 2, PROOF, reply, heir` + fromPi3 + `
 			000102030405060708090a0b0c0d0e0f ; nonce
 		`,
 		tag: "94f310a76795768d9ea7cebcab70ab85",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeHalt, Algorithm: AlgorithmModified, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Halt:   Halt{Suspect: 0x0a000005},
-		},
-		plain: `
-			4a ; version 2, HALT
-			04 ; modified
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeHalt, Algorithm: AlgorithmModified}), Halt: Halt{Suspect: 0x0a000005}},
+		plain: `4a04 ; version 2, HALT, modified` + fromPi3 + `
 			0a000005 ; suspect 10.0.0.5
 		`,
 		tag: "9b9ae53836f5c0a2ad72161e63c3bc4f",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeStart, Algorithm: AlgorithmAgents, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Round:  Round{Number: 12},
-		},
-		plain: `
-			4b ; version 2, START
-			07 ; agents
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeStart, Algorithm: AlgorithmAgents}), Round: Round{Number: 12}},
+		plain: `4b07 ; version 2, START, agents` + fromPi3 + `
 			0000000c ; round 12
 		`,
 		tag: "8a5547717a95b4c516773d499d93feda",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeAck, Algorithm: AlgorithmAgents, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Round:  Round{Number: 12},
-		},
-		plain: `
-			4c ; version 2, ACK
-			07 ; agents
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeAck, Algorithm: AlgorithmAgents}), Round: Round{Number: 12}},
+		plain: `4c07 ; version 2, ACK, agents` + fromPi3 + `
 			0000000c ; round 12
 		`,
 		tag: "8d0b35255953c6e7743b1df06357cbf5",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeCollect, Algorithm: AlgorithmAgents, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Round:  Round{Number: 12},
-		},
-		plain: `
-			4d ; version 2, COLLECT
-			07 ; agents
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeCollect, Algorithm: AlgorithmAgents}), Round: Round{Number: 12}},
+		plain: `4d07 ; version 2, COLLECT, agents` + fromPi3 + `
 			0000000c ; round 12
 		`,
 		tag: "0b87783a83a5608098daad96e0e07acc",
 	},
 	{
 		message: Message{
-			Header: Header{Type: TypeReport, Algorithm: AlgorithmAgents, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header: ofPi3(Header{Type: TypeReport, Algorithm: AlgorithmAgents}),
 			Report: Report{Round: 12, Timestamp: 99, Standings: []Standing{{0x0a000003, 100}, {0x0a000005, 254}}},
 		},
-		plain: `
-			4e ; version 2, REPORT
-			07 ; agents
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4e07 ; version 2, REPORT, agents` + fromPi3 + `
 			0000000c ; round 12
 			00000063 ; timestamp 99
 			02 ; 2 standings
@@ -309,38 +195,16 @@ var goldens = []golden{
 		tag: "9b2b000a5dfa83ba48574142df5d7900",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeLeader, Algorithm: AlgorithmAgents, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Leader: Leader{Leader: 0x0a000005, Timestamp: 99},
-		},
-		plain: `
-			4f ; version 2, LEADER
-			07 ; agents
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeLeader, Algorithm: AlgorithmAgents}), Leader: Leader{Leader: 0x0a000005, Timestamp: 99}},
+		plain: `4f07 ; version 2, LEADER, agents` + fromPi3 + `
 			0a000005 ; leader 10.0.0.5
 			00000063 ; timestamp 99
 		`,
 		tag: "8988c06274036649202107a12b819001",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypeOK, Algorithm: AlgorithmAgents, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			OK:     OK{Round: 12, Trust: []ID{0x0a000003, 0x0a000005}},
-		},
-		plain: `
-			50 ; version 2, OK
-			07 ; agents
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypeOK, Algorithm: AlgorithmAgents}), OK: OK{Round: 12, Trust: []ID{0x0a000003, 0x0a000005}}},
+		plain: `5007 ; version 2, OK, agents` + fromPi3 + `
 			0000000c ; round 12
 			02 ; 2 boards are trusted
 			0a000003 ; 10.0.0.3
@@ -350,18 +214,10 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header: Header{Type: TypeHello, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmScore}),
 			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, NoMulticast: true, Grace: 10 * time.Millisecond, Name: "käfig", Score: 70000},
 		},
-		plain: `
-			42 ; version 2, HELLO
-			03 ; score
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4203 ; version 2, HELLO, score` + fromPi3 + `
 			0a000005 ; following 10.0.0.5
 			00000e10 ; age 3600 s
 			05dc ; every 1500 ms
@@ -371,23 +227,14 @@ var goldens = []golden{
 			6bc3a4666967 ; name
 			00011170 ; score 70000
 		`,
-		tag:  "28de66bf4de0724c84e35436cefa5e5c",
-		tail: 4,
+		tag: "28de66bf4de0724c84e35436cefa5e5c", tail: 4,
 	},
 	{
 		message: Message{
-			Header:   Header{Type: TypeElection, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header:   ofPi3(Header{Type: TypeElection, Algorithm: AlgorithmScore}),
 			Election: Election{Suspect: 0x0a000005, Incarnation: 0x1eadbeef, LastHeard: 4711, Round: 3, NoClaim: true, Score: 70000},
 		},
-		plain: `
-			43 ; version 2, ELECTION
-			03 ; score
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4303 ; version 2, ELECTION, score` + fromPi3 + `
 			0a000005 ; suspect 10.0.0.5
 			1eadbeef ; its incarnation
 			00001267 ; last heard 4711
@@ -395,23 +242,14 @@ var goldens = []golden{
 			01 ; may not claim
 			00011170 ; score 70000
 		`,
-		tag:  "f557f11b2f2b9f6cc8862a2e5fc1923e",
-		tail: 4,
+		tag: "f557f11b2f2b9f6cc8862a2e5fc1923e", tail: 4,
 	},
 	{
 		message: Message{
-			Header:      Header{Type: TypeCoordinator, Algorithm: AlgorithmCandidates, Leading: true, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header:      ofPi3(Header{Type: TypeCoordinator, Algorithm: AlgorithmCandidates, Leading: true}),
 			Coordinator: Coordinator{Coordinator: 0x0a000003, Interval: 100 * time.Millisecond, Grace: 76 * time.Millisecond, Number: 41, Score: 70000, Candidates: []ID{0x0a000003, 0x0a000005}},
 		},
-		plain: `
-			45 ; version 2, COORDINATOR
-			45 ; leading, candidates
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `4545 ; version 2, COORDINATOR, leading, candidates` + fromPi3 + `
 			0a000003 ; coordinator 10.0.0.3
 			0064 ; interval 100 ms
 			63 ; grace 19 · 2^6 / 16 = 76 ms
@@ -421,8 +259,7 @@ var goldens = []golden{
 			0a000003 ; 10.0.0.3
 			0a000005 ; 10.0.0.5
 		`,
-		tag:  "bd807ff015136ada1002e2de6a554662",
-		tail: 13,
+		tag: "bd807ff015136ada1002e2de6a554662", tail: 13,
 	},
 	{
 		message: Message{
@@ -430,8 +267,7 @@ var goldens = []golden{
 			Rival:  Rival{Rival: 0x0a000005, Decision: DecisionYield, Reach: 3, Age: 90061 * time.Millisecond},
 		},
 		plain: `
-			51 ; version 2, RIVAL
-			41 ; leading, heir
+			5141 ; version 2, RIVAL, leading, heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
 			ffffff ; term 16777215
@@ -447,18 +283,10 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header:  Header{Type: TypeSupport, Algorithm: AlgorithmStrict, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header:  ofPi3(Header{Type: TypeSupport, Algorithm: AlgorithmStrict}),
 			Support: Support{Leader: 0x0a000005, Incarnation: 0x1eadbeef, Term: 6, Heartbeat: 4711, Voters: 0x33182271},
 		},
-		plain: `
-			52 ; version 2, SUPPORT
-			08 ; strict
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `5208 ; version 2, SUPPORT, strict` + fromPi3 + `
 			0a000005 ; leader 10.0.0.5
 			1eadbeef ; its incarnation
 			000006 ; its term 6
@@ -469,18 +297,10 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header: Header{Type: TypeVote, Algorithm: AlgorithmStrict, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header: ofPi3(Header{Type: TypeVote, Algorithm: AlgorithmStrict}),
 			Vote:   Vote{Ballot: BallotRequest, Number: 9, Interval: 100 * time.Millisecond, Grace: 10 * time.Millisecond, Voters: 0x33182271},
 		},
-		plain: `
-			53 ; version 2, VOTE
-			08 ; strict
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `5308 ; version 2, VOTE, strict` + fromPi3 + `
 			00 ; request
 			00000009 ; number 9
 			0064 ; interval 100 ms
@@ -491,18 +311,10 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header: Header{Type: TypeGrant, Algorithm: AlgorithmStrict, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header: ofPi3(Header{Type: TypeGrant, Algorithm: AlgorithmStrict}),
 			Grant:  Grant{Candidate: 0x0a000005, Incarnation: 0x1eadbeef, Number: 9, Voters: 0x33182271},
 		},
-		plain: `
-			54 ; version 2, GRANT
-			08 ; strict
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		plain: `5408 ; version 2, GRANT, strict` + fromPi3 + `
 			0a000005 ; candidate 10.0.0.5
 			1eadbeef ; its incarnation
 			00000009 ; request 9
@@ -516,8 +328,7 @@ var goldens = []golden{
 			Heartbeat: Heartbeat{Interval: 100 * time.Millisecond, Number: 41},
 		},
 		plain: `
-			41 ; version 2, HEARTBEAT
-			41 ; leading, heir
+			4141 ; version 2, HEARTBEAT, leading, heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
 			000007 ; term 7
@@ -536,8 +347,7 @@ var goldens = []golden{
 			Resign: Resign{Successor: 0x0a000005},
 		},
 		plain: `
-			46 ; version 2, RESIGN
-			01 ; heir
+			4601 ; version 2, RESIGN, heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
 			000007 ; term 7
@@ -554,8 +364,7 @@ var goldens = []golden{
 			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig"},
 		},
 		plain: `
-			42 ; version 2, HELLO
-			01 ; heir
+			4201 ; version 2, HELLO, heir
 			467e ; group topdog
 			0a000003 ; sender 10.0.0.3
 			000007 ; term 7
@@ -573,19 +382,8 @@ var goldens = []golden{
 		tag: "8f2eba913a639c3c1ec7f0ed495de13f",
 	},
 	{
-		message: Message{
-			Header: Header{Type: TypePause, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
-			Pause:  Pause{Number: 2, Leader: 0x0a000005, Left: time.Hour},
-		},
-		plain: `
-			55 ; version 2, PAUSE
-			01 ; heir
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
+		message: Message{Header: ofPi3(Header{Type: TypePause, Algorithm: AlgorithmHeir}), Pause: Pause{Number: 2, Leader: 0x0a000005, Left: time.Hour}},
+		plain: `5501 ; version 2, PAUSE, heir` + fromPi3 + `
 			00000002 ; number 2
 			0a000005 ; leader 10.0.0.5
 			0036ee80 ; 3600000 ms left
@@ -594,60 +392,26 @@ var goldens = []golden{
 	},
 	{
 		message: Message{
-			Header: Header{Type: TypeHello, Algorithm: AlgorithmHeir, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmHeir}),
 			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Keys: Keys{Signs: 0x030d726e}},
 		},
-		plain: `
-			42 ; version 2, HELLO
-			01 ; heir
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
-			0a000005 ; following 10.0.0.5
-			00000e10 ; age 3600 s
-			05dc ; every 1500 ms
-			00 ; no flags
-			00 ; no wish for a grace
-			06 ; name has 6 bytes
-			6bc3a4666967 ; name
+		plain: `4201 ; version 2, HELLO, heir` + fromPi3 + helloOfPi3 + `
 			00000000 ; score 0
 			030d726e ; signs with the key of this fingerprint
 			00000000 ; accepts no other
 		`,
-		tag:   "bdd436692cbfc14ed1df8258cb450131",
-		tail:  12,
-		first: 4,
+		tag: "bdd436692cbfc14ed1df8258cb450131", tail: 12, first: 4,
 	},
 	{
 		message: Message{
-			Header: Header{Type: TypeHello, Algorithm: AlgorithmScore, Sender: 0x0a000003, Term: 7, Priority: 100, Incarnation: 0x1f2e3d4c, Sequence: 42},
+			Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmScore}),
 			Hello:  Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Score: 70000, Keys: Keys{Signs: 0x030d726e, Also: 0xcc94506b}},
 		},
-		plain: `
-			42 ; version 2, HELLO
-			03 ; score
-			467e ; group topdog
-			0a000003 ; sender 10.0.0.3
-			000007 ; term 7
-			64 ; priority 100
-			1f2e3d4c ; incarnation
-			0000002a ; sequence 42
-			0a000005 ; following 10.0.0.5
-			00000e10 ; age 3600 s
-			05dc ; every 1500 ms
-			00 ; no flags
-			00 ; no wish for a grace
-			06 ; name has 6 bytes
-			6bc3a4666967 ; name
+		plain: `4203 ; version 2, HELLO, score` + fromPi3 + helloOfPi3 + `
 			00011170 ; score 70000
 			030d726e ; signs with the key of this fingerprint
 			cc94506b ; accepts that of this one as well
 		`,
-		tag:   "cbf7359b2713cade9b30d42cee5148d4",
-		tail:  12,
-		first: 4,
+		tag: "cbf7359b2713cade9b30d42cee5148d4", tail: 12, first: 4,
 	},
 }
