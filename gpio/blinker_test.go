@@ -171,9 +171,7 @@ func TestShowTakesEffectAtOnce(t *testing.T) {
 			"0s on", "50ms off",
 			"1.234s on", "2.134s off", "2.234s on", "3.134s off",
 			"1m3.134s on", "1m3.184s off")
-		if err := s.end(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.end())
 	})
 }
 
@@ -187,9 +185,7 @@ func TestShowInTheMiddleOfALongPattern(t *testing.T) {
 		s.Show(Leader)
 		pass(1000 * time.Millisecond)
 		expect(t, s.transcript(), "0s on", "300ms off", "600ms on", "1.6s off", "1.7s on")
-		if err := s.end(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.end())
 	})
 }
 
@@ -210,9 +206,7 @@ func TestShowNeverBlocks(t *testing.T) {
 		close(hanging)
 		pass(60 * time.Millisecond)
 		expect(t, s.transcript(), "0s on", "50ms off")
-		if err := s.end(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.end())
 		for range 100 {
 			s.Show(Leader)
 			s.Show(Off)
@@ -255,9 +249,7 @@ func TestOpenIsTriedForEver(t *testing.T) {
 		if got := s.State(); got != (State{LED: "lamp"}) {
 			t.Errorf("State = %+v, want the lamp and no failure", got)
 		}
-		if err := s.end(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.end())
 	})
 }
 
@@ -338,9 +330,7 @@ func TestReportsAreRationed(t *testing.T) {
 		if got, limit := len(s.reports.all()), 1+maxReported; got > limit {
 			t.Errorf("%d reports, want at most %d", got, limit)
 		}
-		if err := s.end(); err != nil {
-			t.Error(err) // It could not be had at the end: nothing to close.
-		}
+		assert.NoError(t, s.end()) // It could not be had at the end: nothing to close.
 	})
 }
 
@@ -351,9 +341,7 @@ func TestEndReturnsTheErrorOfClosing(t *testing.T) {
 		s := newShow(t, func(r *lamp) (LED, error) { return closeFails{r, stuck}, nil })
 		s.Show(Leader)
 		pass(time.Second)
-		if err := s.end(); !errors.Is(err, stuck) {
-			t.Errorf("Run = %v, want %v", err, stuck)
-		}
+		assert.ErrorIs(t, s.end(), stuck, "Run")
 	})
 }
 
@@ -368,9 +356,7 @@ func TestOpenGivesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShow(t, func(*lamp) (LED, error) { return nil, nil })
 		expect(t, s.reports.all(), "0s open the LED: got none and no error")
-		if err := s.end(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.end())
 	})
 }
 

@@ -84,17 +84,13 @@ func TestOpenNone(t *testing.T) {
 	if err != nil || led.String() != "no LED" {
 		t.Fatalf("Open = %v, %v", led, err)
 	}
-	if err := errors.Join(led.Set(true), led.Close()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
 }
 
 // A machine on which udev has not handed out all chips yet is not looked at.
 func TestUsable(t *testing.T) {
 	dev := t.TempDir()
-	if err := usable(dev); !errors.Is(err, ErrNoGPIO) {
-		t.Errorf("empty /dev: %v, want ErrNoGPIO", err)
-	}
+	assert.ErrorIs(t, usable(dev), ErrNoGPIO, "empty /dev")
 	assert.NoError(t, os.WriteFile(filepath.Join(dev, "gpiochip0"), nil, 0o600))
 	if err := usable(dev); err != nil {
 		t.Errorf("one chip: %v", err)
@@ -138,9 +134,7 @@ func TestKeepingFD(t *testing.T) {
 	fd, dir := openDir(t), t.TempDir()
 	before := inode(t, fd)
 	broken := errors.New("broken")
-	if err := keepingFD(fd, func() error { return errors.Join(unix.Close(fd), broken) }); !errors.Is(err, broken) {
-		t.Errorf("the error of what was run got lost: %v", err)
-	}
+	assert.ErrorIs(t, keepingFD(fd, func() error { return errors.Join(unix.Close(fd), broken) }), broken, "the error of what was run")
 	if after := inode(t, fd); after != before {
 		t.Errorf("the descriptor is file %v, it was %v", after, before)
 	}
@@ -149,9 +143,7 @@ func TestKeepingFD(t *testing.T) {
 	other, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	assert.NoError(t, err)
 	defer unix.Close(other)
-	if err := keepingFD(fd, func() error { return unix.Dup3(other, fd, unix.O_CLOEXEC) }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, keepingFD(fd, func() error { return unix.Dup3(other, fd, unix.O_CLOEXEC) }))
 	if inode(t, fd) != inode(t, other) {
 		t.Error("the descriptor of someone else was replaced")
 	}

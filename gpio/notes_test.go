@@ -86,9 +86,8 @@ func TestLightOfAnotherProcessIsLeftAlone(t *testing.T) {
 	assert.NoError(t, err)
 	assert.NoError(t, other.Set(true))
 	n.leftovers(t, "while its owner lives", "led:ACT")
-	if _, err := open(); !errors.Is(err, ErrBusy) {
-		t.Errorf("opened a second time: %v, want ErrBusy", err)
-	}
+	_, err = open()
+	assert.ErrorIs(t, err, ErrBusy, "opened a second time")
 	want := map[string]string{"trigger": "none", "brightness": "255", "max_brightness": "255"}
 	assert.Equal(t, want, attributes(t, root, "ACT"), "the LED")
 	n.leftovers(t, "after it was tried", "led:ACT")
@@ -113,9 +112,7 @@ func TestNoteWithNonsense(t *testing.T) {
 		assert.NoError(t, errors.Join(os.MkdirAll(n.dir, 0o755), os.WriteFile(path, []byte(text), 0o644)))
 		led, err := Open(mustSpec(t, "ACT"), n.options(root))
 		assert.NoError(t, err)
-		if err := led.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, led.Close())
 		if got := attributes(t, root, "ACT")["trigger"]; got != "[none] timer mmc0" {
 			t.Errorf("the note %q made the trigger %q", text, got)
 		}
@@ -131,9 +128,8 @@ func TestNoteIsNotWrittenThroughALink(t *testing.T) {
 		os.Symlink(victim, notes{dir: n.dir}.path(mustSpec(t, "ACT")))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(mustSpec(t, "ACT"), n.options(root)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Open(mustSpec(t, "ACT"), n.options(root))
+	assert.NoError(t, err)
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
 		t.Errorf("the file is now %q, %v", text, err)
 	}
@@ -173,9 +169,7 @@ func TestNotesThatCannotBeWritten(t *testing.T) {
 	if len(n.reports) != 1 || !strings.Contains(n.reports[0], `note that the LED "led:ACT" is taken`) {
 		t.Errorf("reported %q", n.reports)
 	}
-	if err := led.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, led.Close())
 	if got := attributes(t, root, "ACT")["trigger"]; got != "mmc0" {
 		t.Errorf("the trigger is %q", got)
 	}

@@ -49,17 +49,11 @@ func TestBoardLED(t *testing.T) {
 		t.Errorf("String = %q", led)
 	}
 	check("opened", "none", "0")
-	if err := led.Set(true); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, led.Set(true))
 	check("on", "none", "255")
-	if err := led.Set(false); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, led.Set(false))
 	check("off", "none", "0")
-	if err := errors.Join(led.Set(true), led.Close()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
 	check("closed", "mmc0", "0")
 }
 
@@ -68,13 +62,9 @@ func TestBoardLEDWithBrightnessOnly(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"brightness": "1\n"})
 	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
 	assert.NoError(t, err)
-	if err := led.Set(true); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, led.Set(true))
 	assert.Equal(t, map[string]string{"brightness": "1"}, attributes(t, root, "ACT"), "on")
-	if err := led.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, led.Close())
 	assert.Equal(t, map[string]string{"brightness": "0"}, attributes(t, root, "ACT"), "closed")
 }
 
@@ -85,9 +75,7 @@ func TestBoardLEDMissing(t *testing.T) {
 		t.Errorf("error %v, want ErrNotFound and the names there are", err)
 	}
 	_, err = Open(mustSpec(t, "ACT"), Options{LEDsIn: filepath.Join(root, "nowhere")})
-	if !errors.Is(err, ErrNotFound) {
-		t.Errorf("no class leds at all: %v, want ErrNotFound", err)
-	}
+	assert.ErrorIs(t, err, ErrNotFound, "no class leds at all")
 }
 
 // An LED that goes away is an error, and one that comes back works again: the
@@ -108,9 +96,7 @@ func TestBoardLEDGoesAndComes(t *testing.T) {
 
 	brightness := filepath.Join(root, "ACT", "brightness")
 	assert.NoError(t, os.Remove(brightness))
-	if err := led.Set(true); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Set without the file: %v, want fs.ErrNotExist and no new file", err)
-	}
+	assert.ErrorIs(t, led.Set(true), fs.ErrNotExist, "Set without the file")
 }
 
 // If the LED cannot be switched, its trigger gets it back.

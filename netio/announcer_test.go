@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,9 +54,8 @@ func TestProbeAndRivals(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		reason := errors.New("no longer wanted")
 		cancel(reason)
-		if _, _, err := ours.Probe(ctx, testVIP, 1, time.Hour); !errors.Is(err, reason) {
-			t.Errorf("got error %v, want %v", err, reason)
-		}
+		_, _, err := ours.Probe(ctx, testVIP, 1, time.Hour)
+		assert.ErrorIs(t, err, reason, "")
 	})
 	t.Run("both probe", func(t *testing.T) {
 		// Neither has it, yet whoever probes second must step back.
@@ -113,12 +111,9 @@ func TestProbeAndRivals(t *testing.T) {
 	t.Run("link down and up", func(t *testing.T) {
 		eth0 := l.link(us.handle, "eth0")
 		must(t, us.handle.LinkSetDown(eth0))
-		if err := ours.Announce(testVIP); !errors.Is(err, ErrLinkDown) {
-			t.Errorf("announcing gives %v, want ErrLinkDown", err)
-		}
-		if _, _, err := ours.Probe(ctx, testVIP, 1, quick); !errors.Is(err, ErrLinkDown) {
-			t.Errorf("probing gives %v, want ErrLinkDown", err)
-		}
+		assert.ErrorIs(t, ours.Announce(testVIP), ErrLinkDown, "announcing")
+		_, _, err := ours.Probe(ctx, testVIP, 1, quick)
+		assert.ErrorIs(t, err, ErrLinkDown, "probing")
 		must(t, us.handle.LinkSetUp(eth0))
 		eventually(t, "we hear again", func() bool {
 			_, found, err := ours.Probe(ctx, them.addr, 1, quick)
@@ -135,9 +130,7 @@ func TestProbeAndRivals(t *testing.T) {
 		}()
 		eventually(t, "it probes", func() bool { return probing(ours) })
 		must(t, ours.Close())
-		if err := receive(t, "the probe to end", failed); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("got %v, want net.ErrClosed", err)
-		}
+		assert.ErrorIs(t, receive(t, "the probe to end", failed), net.ErrClosed, "")
 	})
 }
 
@@ -148,13 +141,11 @@ func probing(a *Announcer) bool {
 }
 
 func TestOpenAnnouncerErrors(t *testing.T) {
-	if _, err := OpenAnnouncer(1, net.HardwareAddr{1, 2, 3}); err == nil || !strings.Contains(err.Error(), "not an Ethernet address") {
-		t.Errorf("a strange hardware address: %v", err)
-	}
+	_, err := OpenAnnouncer(1, net.HardwareAddr{1, 2, 3})
+	assert.ErrorContains(t, err, "not an Ethernet address", "a strange hardware address")
 	l := newLAN(t, 1)
-	if _, err := l.boards[0].openAnnouncer(9999, ownMAC[:]); !errors.Is(err, ErrLinkDown) {
-		t.Errorf("no such interface: %v, want ErrLinkDown", err)
-	}
+	_, err = l.boards[0].openAnnouncer(9999, ownMAC[:])
+	assert.ErrorIs(t, err, ErrLinkDown, "no such interface")
 }
 
 func TestHear(t *testing.T) {

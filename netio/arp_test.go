@@ -3,7 +3,6 @@ package netio
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -66,9 +65,8 @@ func TestParseARPRejects(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := parseARP(test.b); !errors.Is(err, test.want) {
-				t.Errorf("got error %v, want %v", err, test.want)
-			}
+			_, err := parseARP(test.b)
+			assert.ErrorIs(t, err, test.want, "")
 		})
 	}
 }

@@ -122,9 +122,8 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 		if got, want := <-in.got, heardAs("multicast", []byte(said), other.addr); !strings.HasPrefix(got, want) {
 			t.Errorf("heard %s, want %s", got, want)
 		}
-		if _, err := on(b, func() (*Holder, error) { return DialHolder(s.path) }); !errors.Is(err, unix.EADDRINUSE) {
-			t.Errorf("a second daemon: %v", err)
-		}
+		_, err := on(b, func() (*Holder, error) { return DialHolder(s.path) })
+		assert.ErrorIs(t, err, unix.EADDRINUSE, "a second daemon")
 		if round == 1 {
 			must(t, g.Abandon()) // as if it were killed
 		} else {
@@ -205,9 +204,8 @@ func TestGatewayByTheHolder(t *testing.T) {
 	assert.ErrorContains(t, ask("lo", time.Second), "the holder works on eth0 and not on lo", "another interface")
 	must(t, gateway.handle.LinkSetDown(&netlink.Veth{LinkAttrs: *gateway.link(t, "eth0")}))
 	assert.ErrorContains(t, ask("eth0", 20*time.Millisecond), "does not answer", "a gateway that is gone")
-	if _, _, err := asker.lane.call(askRelease, nil, nil, testTimeout, nil); !errors.Is(err, errHolderLost) {
-		t.Errorf("by the lane, the address was released: %v", err)
-	}
+	_, _, err = asker.lane.call(askRelease, nil, nil, testTimeout, nil)
+	assert.ErrorIs(t, err, errHolderLost, "a release by the lane")
 	if g.isLost() {
 		t.Error("the daemon has lost its holder by that")
 	}

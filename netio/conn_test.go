@@ -138,9 +138,8 @@ func TestSecondDaemon(t *testing.T) {
 	l.boards[0].addAddr(t, "eth0", second)
 	other := o
 	other.Local = second.Addr()
-	if _, err := l.boards[0].open(other); !errors.Is(err, unix.EADDRINUSE) {
-		t.Errorf("a second daemon with another address got %v, want EADDRINUSE", err)
-	}
+	_, err = l.boards[0].open(other)
+	assert.ErrorIs(t, err, unix.EADDRINUSE, "a second daemon with another address")
 	must(t, first.Close())
 	again, err := l.boards[0].open(o)
 	if err != nil {
@@ -248,9 +247,7 @@ func TestLinkDown(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for _, err := range []error{in.Multicast([]byte("x")), in.Unicast([]byte("x"), other.self)} {
-			if !errors.Is(err, ErrLinkDown) {
-				t.Errorf("%s, sending gives %v, want ErrLinkDown", when, err)
-			}
+			assert.ErrorIs(t, err, ErrLinkDown, "%s, sending", when)
 		}
 	}
 
@@ -264,18 +261,14 @@ func TestLinkDown(t *testing.T) {
 
 	board.delAddr(t, "eth0", netip.PrefixFrom(board.addr, 24))
 	check("without our address")
-	if _, err := board.open(o); !errors.Is(err, ErrLinkDown) {
-		t.Errorf("opening without our address gives %v, want ErrLinkDown", err)
-	}
+	_, err := board.open(o)
+	assert.ErrorIs(t, err, ErrLinkDown, "opening without our address")
 
 	must(t, board.handle.LinkDel(eth0))
 	check("after the interface was deleted")
-	if err := in.Rejoin(); !errors.Is(err, ErrLinkDown) {
-		t.Errorf("rejoining after the interface was deleted gives %v, want ErrLinkDown", err)
-	}
-	if _, err := board.open(o); !errors.Is(err, ErrLinkDown) {
-		t.Errorf("opening without the interface gives %v, want ErrLinkDown", err)
-	}
+	assert.ErrorIs(t, in.Rejoin(), ErrLinkDown, "rejoining after the interface was deleted")
+	_, err = board.open(o)
+	assert.ErrorIs(t, err, ErrLinkDown, "opening without the interface")
 
 	l.plug(board)
 	fresh := openInboxAgain(t, in, board, o)

@@ -128,9 +128,8 @@ func TestFloatingIP(t *testing.T) {
 
 			expect("before Acquire", "")
 			must(t, f.Release()) // nothing to release is fine
-			if _, err := f.Renew(); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("Renew before Acquire: %v, want ErrNotHeld", err)
-			}
+			_, err := f.Renew()
+			assert.ErrorIs(t, err, ErrNotHeld, "Renew before Acquire")
 			must(t, f.Acquire())
 			expect("after Acquire", lease)
 			must(t, f.Acquire())
@@ -149,9 +148,8 @@ func TestFloatingIP(t *testing.T) {
 			must(t, f.Release())
 			expect("after Release", "")
 			must(t, f.Release())
-			if _, err := f.Renew(); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("Renew after Release: %v, want ErrNotHeld", err)
-			}
+			_, err = f.Renew()
+			assert.ErrorIs(t, err, ErrNotHeld, "Renew after Release")
 			expect("after a Renew that was refused", "")
 
 			must(t, f.Acquire())
@@ -162,9 +160,8 @@ func TestFloatingIP(t *testing.T) {
 			must(t, f.Acquire())
 			must(t, b.handle.LinkDel(l.link(b.handle, device)))
 			if device == "eth0" {
-				if _, err := f.Renew(); !errors.Is(err, ErrLinkDown) {
-					t.Errorf("Renew without the interface: %v, want ErrLinkDown", err)
-				}
+				_, err := f.Renew()
+				assert.ErrorIs(t, err, ErrLinkDown, "Renew without the interface")
 				must(t, f.Release())
 			} else {
 				renew(true) // a fresh device
@@ -201,9 +198,8 @@ func TestRenewAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &FloatingIP{method: HoldTUN, held: true, expireAt: Now() + time.Second}
 		time.Sleep(time.Second) // virtual
-		if _, err := f.Renew(); !errors.Is(err, ErrExpired) {
-			t.Errorf("Renew at the end of the lease: %v, want ErrExpired", err)
-		}
+		_, err := f.Renew()
+		assert.ErrorIs(t, err, ErrExpired, "Renew at the end of the lease")
 	})
 }
 
@@ -256,15 +252,10 @@ func TestRenewAfterFailedRelease(t *testing.T) {
 				renewed <- err
 			}()
 			f.mu.Unlock()
-			if err := receive(t, name, ended); !errors.Is(err, unix.EPERM) {
-				t.Errorf("%s without the permission: %v, want EPERM", name, err)
-			}
-			if err := receive(t, "the renewal", renewed); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("the renewal during it: %v, want ErrNotHeld", err)
-			}
-			if _, err := f.Renew(); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("a renewal after it: %v, want ErrNotHeld", err)
-			}
+			assert.ErrorIs(t, receive(t, name, ended), unix.EPERM, "%s without the permission", name)
+			assert.ErrorIs(t, receive(t, "the renewal", renewed), ErrNotHeld, "the renewal during it")
+			_, err = f.Renew()
+			assert.ErrorIs(t, err, ErrNotHeld, "a renewal after it")
 			var seconds int
 			if _, err := fmt.Sscanf(b.lease(t, "eth0", testVIP), "10.77.0.100/32 for %d s", &seconds); err != nil || seconds > 60 {
 				t.Errorf("the address is there for %d s, want at most 60 (%v)", seconds, err)
@@ -297,12 +288,8 @@ func TestReleaseWithoutPermission(t *testing.T) {
 		t.Errorf("Release of nothing: %v", err)
 	}
 	must(t, f.Acquire())
-	if err := forbidden(f.FloatingIP.Acquire); !errors.Is(err, unix.EPERM) {
-		t.Errorf("Acquire once more: %v, want EPERM", err)
-	}
-	if err := forbidden(f.FloatingIP.Release); !errors.Is(err, unix.EPERM) {
-		t.Errorf("Release of an address that is there: %v, want EPERM", err)
-	}
+	assert.ErrorIs(t, forbidden(f.FloatingIP.Acquire), unix.EPERM, "Acquire once more")
+	assert.ErrorIs(t, forbidden(f.FloatingIP.Release), unix.EPERM, "Release of an address that is there")
 	must(t, f.Release())
 	if b.has(t, "eth0", testVIP) {
 		t.Error("the address is there")

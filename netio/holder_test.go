@@ -231,9 +231,8 @@ func TestMainLaneNeverWaits(t *testing.T) {
 	for asked, payload := range map[holderRequest][]byte{
 		askProbe: probe, askGateway: []byte("\x00\x00\xff\xffeth0"), askCover: []byte(`{"again":true}`), askRenew: nil, askPing: nil,
 	} {
-		if _, err := b.ask(b.main, asked, payload, answerWithin); err == nil || !strings.Contains(err.Error(), "another lane") {
-			t.Errorf("request %d on the lane of the loop: %v", asked, err)
-		}
+		_, err := b.ask(b.main, asked, payload, answerWithin)
+		assert.ErrorContains(t, err, "another lane", "request %d on the lane of the loop", asked)
 	}
 	must(t, b.floating.Release()) // it goes on
 }
@@ -454,15 +453,10 @@ func TestNothingWithoutALease(t *testing.T) {
 			must(t, err)
 			end(b)
 			must(t, b.floating.Release())
-			if err := b.floating.Acquire(); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("acquired: %v", err)
-			}
-			if _, err := b.floating.Renew(); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("renewed: %v", err)
-			}
-			if err := a.Announce(testVIP); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("announced: %v", err)
-			}
+			assert.ErrorIs(t, b.floating.Acquire(), ErrNotHeld, "acquired")
+			_, err = b.floating.Renew()
+			assert.ErrorIs(t, err, ErrNotHeld, "renewed")
+			assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "announced")
 			if b.holds(t) {
 				t.Error("the address is there")
 			}
@@ -476,9 +470,7 @@ func TestNoAnnouncementAfterTheLease(t *testing.T) {
 	a, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
 	must(t, err)
 	b.fence.Extend(Now(), Now()+longLease)
-	if err := a.Announce(testVIP); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("after the end of the lease: %v", err)
-	}
+	assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "after the end of the lease")
 	if !b.extend(Now() + longLease) {
 		t.Fatal("the lease was ended")
 	}
@@ -683,9 +675,7 @@ func TestHolderKilled(t *testing.T) {
 			if b.fired() || !b.extend(Now()+longLease) {
 				t.Error("the lease has run out without a holder")
 			}
-			if err := b.prepare(testResign); !errors.Is(err, errHolderLost) {
-				t.Errorf("nobody was told, and the error is %v", err)
-			}
+			assert.ErrorIs(t, b.prepare(testResign), errHolderLost, "preparing without a holder")
 			b.fence.Shut()
 			release := func() error { return b.in(b.floating.Release) }
 			if method == HoldTUN {
@@ -712,9 +702,7 @@ func TestHolderFrozen(t *testing.T) {
 		t.Errorf("renewed after %v: %v", after, err)
 	}
 	receive(t, "the news of it", b.Lost())
-	if err := b.floating.Release(); !errors.Is(err, errHolderLost) {
-		t.Errorf("the address is there, and releasing it gives %v", err)
-	}
+	assert.ErrorIs(t, b.floating.Release(), errHolderLost, "releasing")
 	must(t, b.Close()) // which kills it
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 }
@@ -731,9 +719,7 @@ func TestHolderCannotStart(t *testing.T) {
 	before := openFiles(t)
 	_, err := StartHolder([]string{"/nonexistent/topdog", holderWord}, HolderOptions{})
 	assert.ErrorContains(t, err, "start the holder", "")
-	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v, want that there is no such file", err)
-	}
+	assert.ErrorIs(t, err, os.ErrNotExist, "")
 	if after := openFiles(t); after != before {
 		t.Errorf("%d files are open, %d were before", after, before)
 	}

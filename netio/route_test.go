@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -73,9 +72,8 @@ func TestFloatingIPInAnotherSubnet(t *testing.T) {
 
 			eth0 := l.link(b.handle, "eth0")
 			must(t, b.handle.LinkSetDown(eth0))
-			if _, err := f.Renew(); !errors.Is(err, ErrLinkDown) {
-				t.Errorf("Renew while the interface is switched off: %v, want ErrLinkDown", err)
-			}
+			_, err := f.Renew()
+			assert.ErrorIs(t, err, ErrLinkDown, "Renew while the interface is switched off")
 			must(t, b.handle.LinkSetUp(eth0))
 			if restored, err := f.Renew(); err != nil || !restored {
 				t.Errorf("Renew after that: restored %t, error %v", restored, err)

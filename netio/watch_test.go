@@ -152,9 +152,7 @@ func TestWatchSurvivesOverflow(t *testing.T) {
 	}
 	l.setCable(b, false)
 	close(gate)
-	if err := receive(t, "the overflow to be reported", w.trouble); !errors.Is(err, errOverflow) {
-		t.Errorf("trouble is %v, want an overflow", err)
-	}
+	assert.ErrorIs(t, receive(t, "the overflow to be reported", w.trouble), errOverflow, "trouble")
 	w.until(t, "the whole picture", func(s Snapshot) bool { return len(s.Local) == many+2 && !s.Link.Up })
 	l.setCable(b, true)
 	w.until(t, "what happens afterwards", func(s Snapshot) bool { return s.Link.Up })

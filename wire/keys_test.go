@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"hash"
-	"strings"
 	"testing"
 
 	"topdog/internal/lab/assert"
@@ -68,9 +67,8 @@ func TestKeysRefused(t *testing.T) {
 		"three":          {[][]byte{goldenKey, secondKey, alike}, "3 keys"},
 		"a short one":    {[][]byte{goldenKey, secondKey[1:]}, "31 bytes"},
 	} {
-		if _, err := NewCodec(goldenGroup, test.keys...); err == nil || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%s: error %v, want %q", name, err, test.says)
-		}
+		_, err := NewCodec(goldenGroup, test.keys...)
+		assert.ErrorContains(t, err, test.says, "%s", name)
 	}
 }
 

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -83,9 +82,8 @@ func TestOnceWithoutResult(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Once(ctx, mute{make(chan Report)}, order); !errors.Is(err, context.Canceled) {
-		t.Errorf("whoever has asked is gone: %v", err)
-	}
+	_, err := Once(ctx, mute{make(chan Report)}, order)
+	assert.ErrorIs(t, err, context.Canceled, "whoever has asked is gone")
 	ended := mute{make(chan Report)}
 	close(ended.reports)
 	if _, err := Once(t.Context(), ended, order); err == nil {

@@ -317,9 +317,8 @@ func TestExecKnowsAScript(t *testing.T) {
 	assert.NoError(t, err)
 	assert.NoError(t, c.Start())
 	defer func() { in.Close(); c.Wait() }()
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = out.Read(make([]byte, 1))
+	assert.NoError(t, err)
 	want(t, "a script", ask(t, Check{Kind: Exec, Target: path}), "")
 }
 

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -87,9 +86,7 @@ func TestMemory(t *testing.T) {
 	for _, pid := range []string{fmt.Sprint(p.PID()), parent} {
 		withoutCapabilities(t, func() {
 			file, err := os.OpenFile("/proc/"+pid+"/mem", os.O_RDWR, 0)
-			if !errors.Is(err, os.ErrPermission) {
-				t.Errorf("the memory of process %s was opened: %v", pid, err)
-			}
+			assert.ErrorIs(t, err, os.ErrPermission, "opening the memory of process %s", pid)
 			file.Close()
 		})
 	}
@@ -154,9 +151,7 @@ func TestChecker(t *testing.T) {
 	if r := p.report(t); r.ID != leading.ID() || r.Passing {
 		t.Errorf("on the leader again: report %+v", r)
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, p.Close())
 	if err := p.Send(Order{}); err == nil {
 		t.Error("a checker that has ended takes orders")
 	}
@@ -195,9 +190,7 @@ func TestCheckerEndsWithItsCommands(t *testing.T) {
 			t.Fatal("the command was not started")
 		}
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, p.Close())
 	if err := syscall.Kill(pid, 0); err == nil {
 		t.Errorf("process %d is still there", pid)
 	}

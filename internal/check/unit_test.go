@@ -68,9 +68,8 @@ func startSystemd(t *testing.T, address string) *fakeSystemd {
 	s := &fakeSystemd{t: t, conn: conn, units: map[dbus.ObjectPath]*fakeUnit{}}
 	t.Cleanup(func() { conn.Close() })
 	assert.NoError(t, conn.ExportMethodTable(map[string]any{"Subscribe": s.subscribe}, managerPath, managerName))
-	if _, err := conn.RequestName(systemdName, dbus.NameFlagReplaceExisting); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.RequestName(systemdName, dbus.NameFlagReplaceExisting)
+	assert.NoError(t, err)
 	return s
 }
 

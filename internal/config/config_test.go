@@ -355,18 +355,15 @@ func TestLoad(t *testing.T) {
 		t.Errorf("key file %s", c.KeyFile)
 	}
 	assert.NoError(t, os.WriteFile(path, make([]byte, MaxFileBytes+1), 0o644))
-	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger") {
-		t.Errorf("a file that is too large: %v", err)
-	}
-	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "a directory") {
-		t.Errorf("a directory: %v", err)
-	}
+	_, err = Load(path)
+	assert.ErrorContains(t, err, "larger", "a file that is too large")
+	_, err = Load(dir)
+	assert.ErrorContains(t, err, "a directory", "a directory")
 	// Nobody writes to this pipe: opening it must not wait.
 	pipe := filepath.Join(dir, "pipe")
 	assert.NoError(t, syscall.Mkfifo(pipe, 0o644))
-	if _, err := Load(pipe); err == nil || !strings.Contains(err.Error(), "pipe") {
-		t.Errorf("a named pipe: %v", err)
-	}
+	_, err = Load(pipe)
+	assert.ErrorContains(t, err, "pipe", "a named pipe")
 }
 
 // FuzzParse holds Parse to four promises: it never panics, every error has a

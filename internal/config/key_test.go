@@ -125,9 +125,8 @@ func TestKeyErrors(t *testing.T) {
 
 func TestLoadKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a key")
-	if _, err := LoadKeys(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
-	}
+	_, err := LoadKeys(path)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "a missing file")
 	k := testKey(t)
 	for _, mode := range []os.FileMode{0o600, 0o400} {
 		assert.NoError(t, errors.Join(os.WriteFile(path, Keyring{Signs: k}.Encode(), 0o600), os.Chmod(path, mode)))
@@ -139,19 +138,16 @@ func TestLoadKey(t *testing.T) {
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o610, 0o601, 0o644} {
 		assert.NoError(t, os.Chmod(path, mode))
 		want := "chmod 600 '" + path + "'"
-		if _, err := LoadKeys(path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("mode %04o: %v; want the command %s", mode, err, want)
-		}
+		_, err := LoadKeys(path)
+		assert.ErrorContains(t, err, want, "mode %04o", mode)
 	}
-	if _, err := LoadKeys(filepath.Dir(path)); err == nil || !strings.Contains(err.Error(), keyHint) {
-		t.Errorf("a directory: %v", err)
-	}
+	_, err = LoadKeys(filepath.Dir(path))
+	assert.ErrorContains(t, err, keyHint, "a directory")
 }
 
 func TestNewKeyWantsRandomness(t *testing.T) {
-	if _, err := NewKey(strings.NewReader("too short")); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a source that ends: %v", err)
-	}
+	_, err := NewKey(strings.NewReader("too short"))
+	assert.ErrorIs(t, err, io.ErrUnexpectedEOF, "a source that ends")
 	if _, err := NewKey(bytes.NewReader(make([]byte, wire.KeySize))); err == nil {
 		t.Error("zeros are a key")
 	}

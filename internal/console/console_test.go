@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // deadline ends a test that waits for what never comes.
@@ -127,9 +129,8 @@ func serve(t *testing.T, s *Server) (stop func()) {
 			t.Error("Run does not end")
 		}
 		for _, path := range []string{s.path, PublicPath(s.path)} {
-			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s is still there: %v", path, err)
-			}
+			_, err := os.Lstat(path)
+			assert.ErrorIs(t, err, fs.ErrNotExist, "%s", path)
 		}
 	})
 	t.Cleanup(stop)

@@ -52,9 +52,7 @@ func TestOrdinaryUser(t *testing.T) {
 			t.Errorf("Trace: %v", err)
 		}
 		enough := errors.New("enough")
-		if err := client.Follow(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return enough }); !errors.Is(err, enough) {
-			t.Errorf("Follow: %v", err)
-		}
+		assert.ErrorIs(t, client.Follow(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return enough }), enough, "Follow")
 		// That thread alone is the other user.
 		_, err := client.connect(t.Context(), false)
 		if want := "may look, but not have this board do anything: use sudo"; !errors.Is(err, errDenied) || !strings.Contains(err.Error(), want) {
@@ -83,13 +81,9 @@ func TestPageLooks(t *testing.T) {
 	if err := look(page); err != nil {
 		t.Errorf("the page: %v", err)
 	}
-	if err := look(65533); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("another user: %v, want no permission", err)
-	}
+	assert.ErrorIs(t, look(65533), fs.ErrPermission, "another user")
 	var done Done
-	if err := Dial(pagePath(s.path)).call(t.Context(), http.MethodPost, pathResign, nil, &done); !errors.Is(err, errDenied) {
-		t.Errorf("to act: %v, want a refusal", err)
-	}
+	assert.ErrorIs(t, Dial(pagePath(s.path)).call(t.Context(), http.MethodPost, pathResign, nil, &done), errDenied, "to act")
 }
 
 // Nothing is done by way of the public socket, whoever asks for it.
@@ -195,9 +189,8 @@ func TestRefusedAtTheDoor(t *testing.T) {
 	s := newServer(socketPath(t), fake{}, l)
 	serve(t, s)
 	public := Dial(PublicPath(s.path))
-	if _, err := public.Status(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := public.Status(t.Context())
+	assert.NoError(t, err)
 	for range 100 {
 		var e *requestError
 		if _, err := public.Status(t.Context()); !errors.As(err, &e) || e.code != 503 || !strings.Contains(e.message, "asks too often") {

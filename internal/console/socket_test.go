@@ -70,9 +70,7 @@ func TestLivingSocketIsLeftAlone(t *testing.T) {
 	first := newTestServer(t, fake{})
 	serve(t, first)
 	second := NewServer(first.path, fake{})
-	if err := second.Run(t.Context()); !errors.Is(err, errInUse) {
-		t.Errorf("Run: %v, want errInUse", err)
-	}
+	assert.ErrorIs(t, second.Run(t.Context()), errInUse, "Run")
 	if _, err := Dial(first.path).Status(t.Context()); err != nil {
 		t.Errorf("the first daemon after that: %v", err)
 	}
@@ -86,9 +84,7 @@ func TestLaterSocketIsLeftAlone(t *testing.T) {
 	assert.NoError(t, err)
 	assert.NoError(t, os.Remove(path))
 	leftover(t, path)
-	if err := errors.Join(sock.remove(), sock.Close()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, errors.Join(sock.remove(), sock.Close()))
 	if _, err := os.Lstat(path); err != nil {
 		t.Errorf("the other socket: %v", err)
 	}

@@ -109,9 +109,7 @@ func TestStream(t *testing.T) {
 	if n := w.next(); n.Event != EventStopping {
 		t.Errorf("before the end: %+v", n)
 	}
-	if err := <-w.ended; !errors.Is(err, ErrNotRunning) {
-		t.Errorf("after the daemon's end: %v, want ErrNotRunning", err)
-	}
+	assert.ErrorIs(t, <-w.ended, ErrNotRunning, "after the daemon's end")
 	<-stopped
 }
 
@@ -262,18 +260,14 @@ func TestStreamEnds(t *testing.T) {
 		serve(t, s)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := Dial(s.path).Watch(ctx, WatchOptions{}, func(Transition) error { cancel(); return nil })
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
+		assert.ErrorIs(t, err, context.Canceled, "")
 		waitFor(t, func() bool { return streams(s) == 0 })
 	})
 	t.Run("with an error of the caller", func(t *testing.T) {
 		s := newTestServer(t, fake{})
 		serve(t, s)
 		enough := errors.New("enough")
-		if err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return enough }); !errors.Is(err, enough) {
-			t.Errorf("got %v", err)
-		}
+		assert.ErrorIs(t, Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return enough }), enough, "")
 	})
 	t.Run("with an error of the backend", func(t *testing.T) {
 		s := newTestServer(t, fake{status: func(context.Context) (Status, error) {
@@ -438,9 +432,7 @@ func TestFollow(t *testing.T) {
 		next(EventSnapshot)
 	}
 	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("it ended with %v", err)
-	}
+	assert.ErrorIs(t, <-ended, context.Canceled, "its end")
 }
 
 // Whoever may not have a place for hooks follows from another one.
@@ -455,9 +447,7 @@ func TestFollowWithoutReservedSeat(t *testing.T) {
 		}
 		return enough
 	})
-	if !errors.Is(err, enough) {
-		t.Errorf("it ended with %v", err)
-	}
+	assert.ErrorIs(t, err, enough, "its end")
 }
 
 // WatchStatus shows a status at once, and again when something has happened.
@@ -487,7 +477,5 @@ func TestWatchStatus(t *testing.T) {
 		}
 	}()
 	stop()
-	if err := <-ended; !errors.Is(err, ErrNotRunning) {
-		t.Errorf("after the daemon's end: %v, want ErrNotRunning", err)
-	}
+	assert.ErrorIs(t, <-ended, ErrNotRunning, "after the daemon's end")
 }

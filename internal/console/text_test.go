@@ -374,9 +374,7 @@ func TestTextIsBounded(t *testing.T) {
 
 func TestWriteReportsTheWriter(t *testing.T) {
 	full := errors.New("no space left on device")
-	if err := WriteStatus(failing{full}, healthy(), Options{}); !errors.Is(err, full) {
-		t.Errorf("got %v, want %v", err, full)
-	}
+	assert.ErrorIs(t, WriteStatus(failing{full}, healthy(), Options{}), full, "")
 }
 
 type failing struct{ err error }

@@ -92,9 +92,8 @@ func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := leading(time.Second)
 		p := newTestPage(t, d)
-		if _, err := p.source.shown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.source.shown(t.Context())
+		assert.NoError(t, err)
 		for _, c := range []struct {
 			name   string
 			change func(*fakeDaemon)
@@ -130,9 +129,8 @@ func TestNoAnswer(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		time.Sleep(time.Minute)
-		if _, err := p.source.shown(gone); !errors.Is(err, context.Canceled) {
-			t.Errorf("a viewer that has gone: %v", err)
-		}
+		_, err = p.source.shown(gone)
+		assert.ErrorIs(t, err, context.Canceled, "a viewer that has gone")
 	})
 }
 

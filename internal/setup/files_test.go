@@ -136,9 +136,8 @@ func TestWriteReplacesNothing(t *testing.T) {
 
 	other := b
 	other.Address = "192.168.1.251"
-	if _, err := other.write(); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a second time: %v", err)
-	}
+	_, err := other.write()
+	assert.ErrorIs(t, err, fs.ErrExist, "a second time")
 	if read(t, first.keyPath) != key || read(t, b.Path) != text {
 		t.Fatal("the second time something was changed")
 	}
@@ -151,9 +150,8 @@ func TestWriteReplacesNothing(t *testing.T) {
 
 	// A bad key is not replaced either, and nothing else is written.
 	assert.NoError(t, errors.Join(os.Remove(b.Path), os.WriteFile(first.keyPath, []byte("x\n"), 0o600)))
-	if _, err := b.write(); err == nil || !strings.Contains(err.Error(), "hexadecimal") {
-		t.Errorf("with a bad key: %v", err)
-	}
+	_, err = b.write()
+	assert.ErrorContains(t, err, "hexadecimal", "with a bad key")
 	assert.Equal(t, []string{"key"}, names(t, filepath.Dir(b.Path)), "files after a refusal")
 
 	other.Force = true
@@ -167,9 +165,7 @@ func TestWriteReplacesNothing(t *testing.T) {
 func TestWriteFileDoesNotReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	assert.NoError(t, writeFile(path, []byte("one"), 0o600, false))
-	if err := writeFile(path, []byte("two"), 0o600, false); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("err = %v", err)
-	}
+	assert.ErrorIs(t, writeFile(path, []byte("two"), 0o600, false), fs.ErrExist, "")
 	if got := read(t, path); got != "one" {
 		t.Errorf("the file is now %q", got)
 	}
@@ -194,9 +190,8 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 		assert.ErrorContains(t, tc.b.check(tc.b.Address), tc.want, "%s: checked", tc.name)
 		dir := t.TempDir()
 		tc.b.Path = filepath.Join(dir, configName)
-		if _, err := tc.b.write(); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v, want something about %q", tc.name, err, tc.want)
-		}
+		_, err := tc.b.write()
+		assert.ErrorContains(t, err, tc.want, "%s", tc.name)
 		if left := names(t, dir); left != nil {
 			t.Errorf("%s: %v was written", tc.name, left)
 		}

@@ -122,9 +122,8 @@ func TestInitFrom(t *testing.T) {
 	}
 	other := b
 	other.Group = "other"
-	if _, err := initOutput(t, other); err == nil || !strings.Contains(err.Error(), `group "vrrp-51" instead of "other"`) {
-		t.Errorf("with another group: %v", err)
-	}
+	_, err = initOutput(t, other)
+	assert.ErrorContains(t, err, `group "vrrp-51" instead of "other"`, "with another group")
 	other.Force = true
 	if _, err := initOutput(t, other); err != nil || mustLoad(t, b).Group != "other" || read(t, hook) == "mine" {
 		t.Errorf("with Force: %v", err)
@@ -142,9 +141,8 @@ func TestInitFromHasToChoose(t *testing.T) {
 		t.Errorf("without a name: %v", err)
 	}
 	b.From = filepath.Join(filepath.Dir(b.From), "missing")
-	if _, err := initOutput(t, b); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without a file: %v", err)
-	}
+	_, err := initOutput(t, b)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "without a file")
 }
 
 // The hook gives keepalived's scripts what keepalived gives them, and in its order.
@@ -154,9 +152,8 @@ func TestTheHookCallsTheScripts(t *testing.T) {
 	}
 	b := converting(t)
 	assert.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755))
-	if _, err := initOutput(t, b); err != nil {
-		t.Fatal(err)
-	}
+	_, err := initOutput(t, b)
+	assert.NoError(t, err)
 	for state, want := range map[string]string{
 		"MASTER": "[it is][master]\n[INSTANCE][VI_1][MASTER][150]\n",
 		"BACKUP": "[INSTANCE][VI_1][BACKUP][150]\n",

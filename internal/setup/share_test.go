@@ -138,9 +138,8 @@ func TestImportRefusesOtherInput(t *testing.T) {
 				f[1] = ""
 			}
 			assert.NoError(t, w.WriteHeader(header))
-			if _, err := io.WriteString(w, f[1]); err != nil {
-				t.Fatal(err)
-			}
+			_, err := io.WriteString(w, f[1])
+			assert.NoError(t, err)
 		}
 		assert.NoError(t, w.Close())
 		return b.String()

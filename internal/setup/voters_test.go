@@ -84,12 +84,10 @@ func TestInitStrict(t *testing.T) {
 		t.Errorf("the second time: %v, %s", err, said)
 	}
 	b.Voters = []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}
-	if _, err := init(b); err == nil || !strings.Contains(err.Error(), "the voters 10.0.0.1, 10.0.0.2, 10.0.0.3 instead of 10.0.0.1, 10.0.0.2, 10.0.0.4") {
-		t.Errorf("other voters: %v", err)
-	}
-	if _, err := init(Board{Path: filepath.Join(t.TempDir(), configName), Address: "10.0.0.9", Interface: "eth0", Strict: true}); err == nil || !strings.Contains(err.Error(), "which boards vote?") {
-		t.Errorf("without a terminal and without voters: %v", err)
-	}
+	_, err = init(b)
+	assert.ErrorContains(t, err, "the voters 10.0.0.1, 10.0.0.2, 10.0.0.3 instead of 10.0.0.1, 10.0.0.2, 10.0.0.4", "other voters")
+	_, err = init(Board{Path: filepath.Join(t.TempDir(), configName), Address: "10.0.0.9", Interface: "eth0", Strict: true})
+	assert.ErrorContains(t, err, "which boards vote?", "without a terminal and without voters")
 }
 
 // networkOf is a network in which the board has these addresses on its only interface.

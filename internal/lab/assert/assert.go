@@ -3,6 +3,7 @@
 package assert
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,6 +27,14 @@ func ErrorContains(t testing.TB, err error, text, format string, args ...any) {
 		t.Errorf("%sgot error %v, want none", about(format, args...), err)
 	case text != "" && (err == nil || !strings.Contains(err.Error(), text)):
 		t.Errorf("%sgot error %v, want one with %q", about(format, args...), err, text)
+	}
+}
+
+// ErrorIs fails the test unless the error is this one, or wraps it.
+func ErrorIs(t testing.TB, err, target error, format string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("%sgot error %v, want %v", about(format, args...), err, target)
 	}
 }
 

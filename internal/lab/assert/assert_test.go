@@ -3,6 +3,7 @@ package assert
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,8 @@ func TestFailures(t *testing.T) {
 		"an error is wanted": {func(t testing.TB) { ErrorContains(t, nil, "tape", "") }, `got error <nil>, want one with "tape"`},
 		"none is wanted":     {func(t testing.TB) { ErrorContains(t, full, "", "") }, "got error the disk is full, want none"},
 		"none, as wanted":    {func(t testing.TB) { ErrorContains(t, nil, "", "") }, ""},
+		"this error":         {func(t testing.TB) { ErrorIs(t, fmt.Errorf("writing: %w", full), full, "") }, ""},
+		"not this error":     {func(t testing.TB) { ErrorIs(t, io.EOF, full, "writing") }, "writing: got error EOF, want the disk is full"},
 		"equal":              {func(t testing.TB) { Equal(t, []int{1}, []int{1}, "the list") }, ""},
 		"not equal":          {func(t testing.TB) { Equal(t, []int{1}, []int{2}, "the list") }, "the list: (-want +got):\n"},
 	} {

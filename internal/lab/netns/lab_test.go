@@ -117,9 +117,7 @@ func buildLAN(t testing.TB, boards int) *LAN {
 	l, err := New(boards)
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.Close())
 	})
 	return l
 }

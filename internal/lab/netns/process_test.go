@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // outputLines lets a process write into a pipe, of which next reads lines.
@@ -74,9 +76,7 @@ func TestProcessRunsOnTheBoard(t *testing.T) {
 	if errs.Len() > 0 {
 		t.Errorf("stderr: %s", errs.String())
 	}
-	if err := p.Kill(); !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("Kill after the end: %v", err)
-	}
+	assert.ErrorIs(t, p.Kill(), os.ErrProcessDone, "Kill after the end")
 }
 
 func TestProcessOutputToOneWriter(t *testing.T) {
@@ -118,9 +118,7 @@ func TestProcessFiles(t *testing.T) {
 func TestProcessThatDoesNotExist(t *testing.T) {
 	l := newLAN(t, 1)
 	_, err := l.Board(1).Start(t.Context(), "/no/such/program", nil)
-	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v", err)
-	}
+	assert.ErrorIs(t, err, os.ErrNotExist, "")
 }
 
 func TestProcessIsStoppedByItsContext(t *testing.T) {

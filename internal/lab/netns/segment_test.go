@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 var segmentHost = netip.MustParsePrefix("10.99.0.254/24")
@@ -102,16 +104,13 @@ func TestSegmentSplit(t *testing.T) {
 
 func TestSegmentNames(t *testing.T) {
 	s := newSegment(t)
-	if _, err := NewSegment(s.name, segmentHost); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a second one of the same name: %v", err)
-	}
+	_, err := NewSegment(s.name, segmentHost)
+	assert.ErrorIs(t, err, fs.ErrExist, "a second one of the same name")
 	must(t, s.Delete())
-	if _, err := OpenSegment(s.name); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("open a deleted one: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(namedNamespaces, s.name)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("its name is left: %v", err)
-	}
+	_, err = OpenSegment(s.name)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "open a deleted one")
+	_, err = os.Stat(filepath.Join(namedNamespaces, s.name))
+	assert.ErrorIs(t, err, fs.ErrNotExist, "its name")
 }
 
 // The machine restarts, and the files on which namespaces were mounted stay.
@@ -122,9 +121,8 @@ func TestSegmentNameOfBeforeARestart(t *testing.T) {
 	must(t, os.MkdirAll(namedNamespaces, 0o755))
 	must(t, os.WriteFile(path, nil, 0o444))
 	defer os.Remove(path)
-	if _, err := OpenSegment(name); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("open a left-over file: %v", err)
-	}
+	_, err := OpenSegment(name)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "open a left-over file")
 	s, err := NewSegment(name, segmentHost)
 	must(t, err)
 	must(t, s.Delete())

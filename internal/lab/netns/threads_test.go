@@ -1,13 +1,14 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // Each thread has its turn, also after one that has ended; another error ends it.
@@ -20,10 +21,6 @@ func TestEachThread(t *testing.T) {
 	if len(all) < 2 || !slices.Contains(all, os.Getpid()) {
 		t.Errorf("this process (%d) has the threads %v", os.Getpid(), all)
 	}
-	if err := EachThread(os.Getpid(), func(int) error { return unix.EPERM }); !errors.Is(err, unix.EPERM) {
-		t.Errorf("%v", err)
-	}
-	if err := EachThread(-1, func(int) error { return nil }); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a process that is not there: %v", err)
-	}
+	assert.ErrorIs(t, EachThread(os.Getpid(), func(int) error { return unix.EPERM }), unix.EPERM, "")
+	assert.ErrorIs(t, EachThread(-1, func(int) error { return nil }), os.ErrNotExist, "a process that is not there")
 }
