@@ -114,9 +114,7 @@ func TestPatternsOverTime(t *testing.T) {
 				s := newShow(t, nil)
 				s.Show(tc.pattern)
 				pass(tc.during)
-				if got := strings.Join(s.transcript(), ", "); got != tc.want {
-					t.Errorf("got  %s\nwant %s", got, tc.want)
-				}
+				assert.Is(t, tc.want, strings.Join(s.transcript(), ", "), "")
 				if err := s.end(); err != nil || s.On() || s.closed.Load() != 1 {
 					t.Errorf("at the end: error %v, lit %v, closed %d times", err, s.On(), s.closed.Load())
 				}

@@ -92,9 +92,7 @@ func TestUsable(t *testing.T) {
 	dev := t.TempDir()
 	assert.ErrorIs(t, usable(dev), ErrNoGPIO, "empty /dev")
 	assert.NoError(t, os.WriteFile(filepath.Join(dev, "gpiochip0"), nil, 0o600))
-	if err := usable(dev); err != nil {
-		t.Errorf("one chip: %v", err)
-	}
+	assert.ErrorIs(t, usable(dev), nil, "one chip")
 	assert.NoError(t, os.Symlink("gone", filepath.Join(dev, "gpiochip1")))
 	if err := usable(dev); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "gpiochip1") {
 		t.Errorf("a chip that cannot be opened: %v, want fs.ErrNotExist and its name", err)
@@ -155,9 +153,7 @@ func TestKeepingClosedFD(t *testing.T) {
 	// That descriptor is free; while `do` runs, its place must be held or at
 	// least be taken again afterwards.
 	assert.NoError(t, keepingFD(fd, func() error { return nil }))
-	if got, want := inode(t, fd), deviceInode(t, "/dev/null"); got != want {
-		t.Errorf("the descriptor is file %v, want /dev/null %v", got, want)
-	}
+	assert.Is(t, deviceInode(t, "/dev/null"), inode(t, fd), "the file of the descriptor")
 }
 
 // And in earnest, on descriptor 0 of a process of its own: its standard input,
@@ -180,9 +176,7 @@ func TestKeepingStandardInput(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got, want := string(out), "error <nil>, read \"woof\"\n"; got != want {
-		t.Errorf("the child says %q, want %q", got, want)
-	}
+	assert.Is(t, "error <nil>, read \"woof\"\n", string(out), "the child says")
 }
 
 // openDir gives a descriptor high enough that nothing else in the process

@@ -90,9 +90,7 @@ func TestLineIsDarkAndReleased(t *testing.T) {
 	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
 	led, err := openLine(b, mustSpec(t, "GPIO17"), notes{})
 	assert.NoError(t, err)
-	if got, want := led.String(), "GPIO17 on gpiochip0"; got != want {
-		t.Errorf("String = %q, want %q", got, want)
-	}
+	assert.Is(t, "GPIO17 on gpiochip0", led.String(), "")
 	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
 	want := []string{"request", "out Low", "out High", "out Low", "release"}
 	assert.Equal(t, want, k.log, "what the kernel saw")
@@ -104,9 +102,7 @@ func TestLineThatLightsWhenLow(t *testing.T) {
 	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
 	led, err := openLine(b, mustSpec(t, "GPIO17:low"), notes{})
 	assert.NoError(t, err)
-	if got, want := led.String(), "GPIO17 on gpiochip0, lit when low"; got != want {
-		t.Errorf("String = %q, want %q", got, want)
-	}
+	assert.Is(t, "GPIO17 on gpiochip0, lit when low", led.String(), "")
 	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
 	want := []string{"request", "out High", "out Low", "out High", "release"}
 	assert.Equal(t, want, k.log, "what the kernel saw")

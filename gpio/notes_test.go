@@ -68,9 +68,7 @@ func TestTriggerOutlivesTheProcess(t *testing.T) {
 	want := map[string]string{"trigger": "mmc0", "brightness": "0", "max_brightness": "255"}
 	assert.Equal(t, want, attributes(t, root, "ACT"), "the LED")
 	n.leftovers(t, "at the end")
-	if n.reports != nil {
-		t.Errorf("reported %v", n.reports)
-	}
+	assert.Equal(t, []string(nil), n.reports, "reported")
 }
 
 // die lets go of an LED as the kernel does when its process is killed.
@@ -98,9 +96,8 @@ func TestLightOfAnotherProcessIsLeftAlone(t *testing.T) {
 		t.Fatalf("after its owner has closed it: %v", err)
 	}
 	die(again)
-	if _, err := open(); err != nil {
-		t.Errorf("after its owner was killed: %v", err)
-	}
+	_, err = open()
+	assert.ErrorIs(t, err, nil, "after its owner was killed")
 }
 
 // Whoever may write a note must not get anything but a trigger written.
@@ -113,9 +110,7 @@ func TestNoteWithNonsense(t *testing.T) {
 		led, err := Open(mustSpec(t, "ACT"), n.options(root))
 		assert.NoError(t, err)
 		assert.NoError(t, led.Close())
-		if got := attributes(t, root, "ACT")["trigger"]; got != "[none] timer mmc0" {
-			t.Errorf("the note %q made the trigger %q", text, got)
-		}
+		assert.Is(t, "[none] timer mmc0", attributes(t, root, "ACT")["trigger"], "the trigger after the note %q", text)
 	}
 }
 
@@ -170,9 +165,7 @@ func TestNotesThatCannotBeWritten(t *testing.T) {
 		t.Errorf("reported %q", n.reports)
 	}
 	assert.NoError(t, led.Close())
-	if got := attributes(t, root, "ACT")["trigger"]; got != "mmc0" {
-		t.Errorf("the trigger is %q", got)
-	}
+	assert.Is(t, "mmc0", attributes(t, root, "ACT")["trigger"], "the trigger")
 }
 
 func TestLeftoversOfOthers(t *testing.T) {

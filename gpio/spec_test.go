@@ -36,9 +36,7 @@ func TestParseSpec(t *testing.T) {
 			if err != nil || got != tc.want {
 				t.Fatalf("ParseSpec = %+v, %v; want %+v", got, err, tc.want)
 			}
-			if got.String() != tc.back {
-				t.Errorf("String = %q, want %q", got.String(), tc.back)
-			}
+			assert.Is(t, tc.back, got.String(), "")
 		})
 	}
 }

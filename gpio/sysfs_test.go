@@ -90,9 +90,7 @@ func TestBoardLEDGoesAndComes(t *testing.T) {
 		t.Errorf("Set without the LED: %v, want fs.ErrNotExist and what was attempted", err)
 	}
 	assert.NoError(t, os.Rename(away, filepath.Join(root, "ACT")))
-	if err := led.Set(true); err != nil {
-		t.Errorf("Set after it came back: %v", err)
-	}
+	assert.ErrorIs(t, led.Set(true), nil, "Set after it came back")
 
 	brightness := filepath.Join(root, "ACT", "brightness")
 	assert.NoError(t, os.Remove(brightness))
@@ -130,8 +128,6 @@ func TestActiveTrigger(t *testing.T) {
 	for list, want := range map[string]string{
 		"[none] timer mmc0": "none", "none [timer] mmc0": "timer", "none timer [mmc0]\n": "mmc0", "": "none", "none timer": "none",
 	} {
-		if got := activeTrigger(list); got != want {
-			t.Errorf("%q: %q, want %q", list, got, want)
-		}
+		assert.Is(t, want, activeTrigger(list), "%q", list)
 	}
 }

@@ -168,9 +168,7 @@ func TestHear(t *testing.T) {
 				got = addr.String() + " at " + mac.String()
 			})
 			a.receive(test.packet)
-			if got != test.want {
-				t.Errorf("heard %q, want %q", got, test.want)
-			}
+			assert.Is(t, test.want, got, "heard")
 		})
 	}
 }

@@ -37,9 +37,7 @@ func TestARPPackets(t *testing.T) {
 			assert.Equal(t, hex.EncodeToString(want), hex.EncodeToString(got), "packet")
 			back, err := parseARP(append(got, make([]byte, 18)...)) // as Ethernet pads it
 			must(t, err)
-			if back != test.packet {
-				t.Errorf("parsed to %+v, want %+v", back, test.packet)
-			}
+			assert.Is(t, test.packet, back, "parsed to")
 		})
 	}
 }
@@ -110,9 +108,7 @@ func TestConflictsWith(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.packet.conflictsWith(testVIP, ownMAC); got != test.want {
-				t.Errorf("got %t, want %t", got, test.want)
-			}
+			assert.Is(t, test.want, test.packet.conflictsWith(testVIP, ownMAC), "")
 		})
 	}
 }

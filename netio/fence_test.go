@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // testedFences are the kinds of fences that this kernel has, the best first.
@@ -234,9 +236,7 @@ func TestFenceCoversLaterInterfaces(t *testing.T) {
 				t.Errorf("it was attached again: %v, before %v", again, attached)
 			}
 			err := b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index, 4711}, 4711) })
-			if err != nil {
-				t.Errorf("an interface that is gone: %v", err)
-			}
+			assert.ErrorIs(t, err, nil, "an interface that is gone")
 			must(t, b.in(func() error { return b.fence.Cover(nil, 0) }))
 			b.fence.Shut()
 			eventually(t, "the address is answered where there is no fence", func() bool { return b.answersARP(t, testVIP) })

@@ -216,9 +216,7 @@ func TestDeviceDuringRenewal(t *testing.T) {
 	go func() { asked <- f.Device() }()
 	select {
 	case device := <-asked:
-		if device != before {
-			t.Errorf("the device is %s, want %s", device, before)
-		}
+		assert.Is(t, before, device, "the device")
 	case <-time.After(time.Second):
 		t.Error("who asks has to wait for the kernel")
 	}
@@ -264,9 +262,8 @@ func TestRenewAfterFailedRelease(t *testing.T) {
 				return
 			}
 			must(t, f.Acquire())
-			if _, err := f.Renew(); err != nil {
-				t.Errorf("a renewal after the next Acquire: %v", err)
-			}
+			_, err = f.Renew()
+			assert.ErrorIs(t, err, nil, "a renewal after the next Acquire")
 			must(t, f.Close())
 		})
 	}
@@ -284,9 +281,7 @@ func TestReleaseWithoutPermission(t *testing.T) {
 	if err := forbidden(f.FloatingIP.Acquire); !errors.Is(err, unix.EPERM) {
 		t.Fatalf("Acquire: %v, want EPERM", err)
 	}
-	if err := forbidden(f.FloatingIP.Release); err != nil {
-		t.Errorf("Release of nothing: %v", err)
-	}
+	assert.ErrorIs(t, forbidden(f.FloatingIP.Release), nil, "Release of nothing")
 	must(t, f.Acquire())
 	assert.ErrorIs(t, forbidden(f.FloatingIP.Acquire), unix.EPERM, "Acquire once more")
 	assert.ErrorIs(t, forbidden(f.FloatingIP.Release), unix.EPERM, "Release of an address that is there")
@@ -376,9 +371,7 @@ func TestFloatingIPIsReachable(t *testing.T) {
 			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second})
 			must(t, f.Acquire())
 			talk(t, b, client, testVIP, client.addr)
-			if got := neighbour(t, client, testVIP); got != b.mac(t) {
-				t.Errorf("the client believes that %s is at %q, want %s", testVIP, got, b.mac(t))
-			}
+			assert.Is(t, b.mac(t), neighbour(t, client, testVIP), "what the client believes")
 			must(t, f.Release())
 			arp := openTestAnnouncer(t, client)
 			if owner, found, err := arp.Probe(t.Context(), testVIP, 1, 50*time.Millisecond); found || err != nil {
@@ -419,7 +412,5 @@ func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
 	must(t, err)
 	_, source, err := asker.ReadFromUDPAddrPort(buffer)
 	must(t, err)
-	if source != serviceAt {
-		t.Errorf("the client was answered by %s, want %s", source, serviceAt)
-	}
+	assert.Is(t, serviceAt, source, "who has answered the client")
 }

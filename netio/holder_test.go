@@ -288,9 +288,7 @@ func TestResignTooLong(t *testing.T) {
 	for n := range 256 {
 		full.To = append(full.To, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 168, 254, byte(n)}), 65535))
 	}
-	if err := b.Prepare(full); err != nil {
-		t.Errorf("a full group: %v", err)
-	}
+	assert.ErrorIs(t, b.Prepare(full), nil, "a full group")
 	full.Datagram = make([]byte, maxRequestBytes)
 	err := b.Prepare(full)
 	assert.ErrorContains(t, err, "too long for the holder (at most 16383)", "too much")
@@ -683,9 +681,7 @@ func TestHolderKilled(t *testing.T) {
 			} else if err := release(); !errors.Is(err, errHolderLost) {
 				t.Errorf("the address is there, and releasing it gives %v", err)
 			}
-			if got := b.holds(t); got != (method == HoldLifetime) {
-				t.Errorf("the address is there: %t", got)
-			}
+			assert.Is(t, method == HoldLifetime, b.holds(t), "the address is there")
 			must(t, b.Close())
 			b.wantQuiet(t)
 		})

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestLeaseRunsOut(t *testing.T) {
@@ -222,8 +224,6 @@ func TestLeaseLasts(t *testing.T) {
 		"just over":    {uint64(Now()), false},
 	} {
 		l.put(c.word)
-		if got := l.lasts(); got != c.want {
-			t.Errorf("%s: it lasts: %t, want %t", name, got, c.want)
-		}
+		assert.Is(t, c.want, l.lasts(), "%s: it lasts", name)
 	}
 }

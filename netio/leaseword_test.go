@@ -3,6 +3,8 @@ package netio
 import (
 	"sync"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestLeaseWord has many change the word at the same time, across the border between its halves: none
@@ -34,7 +36,5 @@ func TestLeaseWord(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if got, want := word.load(), uint64(start+workers*each*step); got != want {
-		t.Errorf("the word is %#x, want %#x", got, want)
-	}
+	assert.Is(t, uint64(start+workers*each*step), word.load(), "the word")
 }

@@ -32,9 +32,7 @@ func TestRemoveLeftovers(t *testing.T) {
 	want := []string{"address 10.77.0.100 on eth0", "address 10.77.0.100 on topdog0", "device topdog0"}
 	assert.Equal(t, want, removed, "removed")
 	for addr, want := range map[string]bool{"10.77.0.1": true, "10.77.0.100": false, "10.77.0.101": true, "10.77.0.102": true} {
-		if got := b.has(t, "", netip.MustParseAddr(addr)); got != want {
-			t.Errorf("the board has %s: %t, want %t", addr, got, want)
-		}
+		assert.Is(t, want, b.has(t, "", netip.MustParseAddr(addr)), "the board has %s", addr)
 	}
 	removed, err = b.removeLeftovers(addresses...)
 	if len(removed) > 0 || err != nil {

@@ -24,9 +24,7 @@ func TestTTL(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := ttl(test.control); got != test.want {
-				t.Errorf("got %d, want %d", got, test.want)
-			}
+			assert.Is(t, test.want, ttl(test.control), "")
 		})
 	}
 }

@@ -42,9 +42,7 @@ func watch(t testing.TB, b *board, gate chan struct{}) *watching {
 				}
 			})
 		})
-		if err != nil {
-			t.Errorf("Watch: %v", err)
-		}
+		assert.ErrorIs(t, err, nil, "Watch")
 	})
 	t.Cleanup(func() {
 		cancel()

@@ -75,9 +75,7 @@ func TestMessages(t *testing.T) {
 				{"Watchdog", n.Watchdog, "WATCHDOG=1"},
 				{"Stopping", n.Stopping, "STOPPING=1"},
 			} {
-				if err := step.call(); err != nil {
-					t.Errorf("%s: %v", step.what, err)
-				}
+				assert.ErrorIs(t, step.call(), nil, "%s", step.what)
 				assert.Equal(t, []string{step.want}, m.received(), "%s", step.what)
 			}
 		})
@@ -173,9 +171,7 @@ func TestSilentOutsideSystemd(t *testing.T) {
 		"Ready": n.Ready, "Watchdog": n.Watchdog, "Stopping": n.Stopping, "Reloading": n.Reloading,
 		"Status": func() error { return n.Status("leader") },
 	} {
-		if err := call(); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, call(), nil, "%s", what)
 	}
 	if d := n.WatchdogInterval(); d != 0 {
 		t.Errorf("WatchdogInterval = %v, want none", d)
@@ -202,9 +198,7 @@ func TestWatchdogInterval(t *testing.T) {
 			t.Setenv("WATCHDOG_USEC", tc.usec)
 			t.Setenv("WATCHDOG_PID", tc.pid)
 			n := New()
-			if got := n.WatchdogInterval(); got != tc.want {
-				t.Errorf("WatchdogInterval = %v, want %v", got, tc.want)
-			}
+			assert.Is(t, tc.want, n.WatchdogInterval(), "WatchdogInterval")
 			err := n.Ready()
 			if (err != nil) != tc.invalid {
 				t.Errorf("Ready: %v", err)

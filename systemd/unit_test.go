@@ -43,9 +43,7 @@ func parseUnit(t *testing.T, path string) unit {
 func says(t *testing.T, u unit, settings map[string]string) {
 	t.Helper()
 	for key, want := range settings {
-		if got := strings.Join(u[key], ", "); got != want {
-			t.Errorf("%s=%s, want %q", key, got, want)
-		}
+		assert.Is(t, want, strings.Join(u[key], ", "), "%s", key)
 	}
 }
 

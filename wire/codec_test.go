@@ -159,9 +159,7 @@ func TestTruncated(t *testing.T) {
 			if n == body || n == body+g.first {
 				want = Drop{}
 			}
-			if drop != want {
-				t.Errorf("%d bytes and a good tag: %v, want %v", n, drop, want)
-			}
+			assert.Is(t, want, drop, "%d bytes and a good tag", n)
 		}
 	})
 }
@@ -256,9 +254,7 @@ func TestKeysAndGroups(t *testing.T) {
 		assert.NoError(t, err)
 		for j, to := range kinds {
 			var m Message
-			if got := newCodec(t, to.group, to.key).Decode(&m, packet); got != want[i][j] {
-				t.Errorf("from %v to %v: %v, want %v", from, to, got, want[i][j])
-			}
+			assert.Is(t, want[i][j], newCodec(t, to.group, to.key).Decode(&m, packet), "from %v to %v", from, to)
 		}
 	}
 }
@@ -271,9 +267,7 @@ func TestKeyDependsOnGroup(t *testing.T) {
 	packet, err := a.Append(nil, &goldens[0].message)
 	assert.NoError(t, err)
 	var m Message
-	if got, want := b.Decode(&m, packet), (Drop{BadTag, 24}); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
+	assert.Is(t, (Drop{BadTag, 24}), b.Decode(&m, packet), "")
 }
 
 func TestKeyLength(t *testing.T) {

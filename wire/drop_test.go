@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestRejected has a packet for every rule of the specification, beside the
@@ -75,17 +77,13 @@ func TestRejected(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			packet := test.change(goldenOf(test.kind).bytes(t))
 			var m Message
-			if got := newCodec(t, goldenGroup, nil).Decode(&m, packet); got != test.want {
-				t.Errorf("plain: %v, want %v", got, test.want)
-			}
+			assert.Is(t, test.want, newCodec(t, goldenGroup, nil).Decode(&m, packet), "plain")
 			if len(packet) < headerSize {
 				return
 			}
 			// A key changes nothing if the tag is good.
 			c := newCodec(t, goldenGroup, goldenKey)
-			if got := c.Decode(&m, sign(c, packet)); got != test.want {
-				t.Errorf("authenticated: %v, want %v", got, test.want)
-			}
+			assert.Is(t, test.want, c.Decode(&m, sign(c, packet)), "authenticated")
 		})
 	}
 }
@@ -110,12 +108,8 @@ func TestTagBeforeContents(t *testing.T) {
 	packet[0] = 0x5f // unknown type
 	clear(packet[4:8])
 	var m Message
-	if got, want := c.Decode(&m, packet), (Drop{BadTag, 24}); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if got, want := c.Decode(&m, packet[:headerSize+tagSize-1]), (Drop{TooShort, headerSize + tagSize - 1}); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
+	assert.Is(t, (Drop{BadTag, 24}), c.Decode(&m, packet), "")
+	assert.Is(t, (Drop{TooShort, headerSize + tagSize - 1}), c.Decode(&m, packet[:headerSize+tagSize-1]), "")
 }
 
 func TestDropError(t *testing.T) {
@@ -129,9 +123,7 @@ func TestDropError(t *testing.T) {
 		{Drop{OtherGroup, 2}, "packet dropped at byte 2: other group"},
 		{Drop{DropReason(200), 2}, "packet dropped at byte 2: reason 200"},
 	} {
-		if got := test.drop.Error(); got != test.want {
-			t.Errorf("got  %q\nwant %q", got, test.want)
-		}
+		assert.Is(t, test.want, test.drop.Error(), "")
 	}
 	seen := make(map[string]bool)
 	for r := range DropReasons {

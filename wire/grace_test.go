@@ -3,6 +3,8 @@ package wire
 import (
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestGrace walks through all codes: each is read as what it was written for, they grow, and
@@ -28,8 +30,6 @@ func TestGrace(t *testing.T) {
 		code byte
 		want time.Duration
 	}{{0, 0}, {0x01, 1062500}, {0x20, 4 * time.Millisecond}, {0x34, 10 * time.Millisecond}, {0xff, MaxGrace}} {
-		if got := graceOf(test.code); got != test.want {
-			t.Errorf("code %#x is %v, want %v", test.code, got, test.want)
-		}
+		assert.Is(t, test.want, graceOf(test.code), "code %#x", test.code)
 	}
 }

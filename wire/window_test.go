@@ -3,6 +3,8 @@ package wire
 import (
 	"math/rand/v2"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestWindow(t *testing.T) {
@@ -27,9 +29,7 @@ func TestWindow(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWindow(test.first, test.floor)
 			for i, s := range test.steps {
-				if got := w.admit(s.sequence); got != s.want {
-					t.Errorf("step %d: %d is %v, want %v", i, s.sequence, got, s.want)
-				}
+				assert.Is(t, s.want, w.admit(s.sequence), "step %d: %d", i, s.sequence)
 			}
 		})
 	}

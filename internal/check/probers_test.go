@@ -143,9 +143,7 @@ func nameServer(t *testing.T, answer func(q dnsmessage.Message) []dnsmessage.Mes
 				return
 			}
 			var q dnsmessage.Message
-			if err := q.Unpack(buffer[:n]); err != nil {
-				t.Errorf("the question: %v", err)
-			}
+			assert.ErrorIs(t, q.Unpack(buffer[:n]), nil, "the question")
 			for _, a := range answer(q) {
 				packed, err := a.Pack()
 				if err != nil {

@@ -86,9 +86,7 @@ func TestExecHandsOver(t *testing.T) {
 	run()
 	former.Process.Kill()
 	<-p.changes()
-	if err := p.probe(t.Context()); err != nil {
-		t.Errorf("its successor runs: %v", err)
-	}
+	assert.ErrorIs(t, p.probe(t.Context()), nil, "its successor runs")
 }
 
 // TestExecByLink: the kernel knows a process by the file that a symbolic link leads to.
@@ -112,9 +110,7 @@ func TestEachAddressIsTried(t *testing.T) {
 		}
 		return errors.New("connection refused")
 	})
-	if err != nil {
-		t.Errorf("tried %v: %v", tried, err)
-	}
+	assert.ErrorIs(t, err, nil, "tried %v", tried)
 }
 
 // TestLongReason: a server's nonsense is not repeated as a whole.
@@ -123,9 +119,7 @@ func TestLongReason(t *testing.T) {
 	if got := []rune(shortened(long)); len(got) != textMax+1 {
 		t.Errorf("%d characters are left", len(got))
 	}
-	if got := shortened("refused"); got != "refused" {
-		t.Errorf("%q", got)
-	}
+	assert.Is(t, "refused", shortened("refused"), "")
 }
 
 // TestEndlessReport: a checker that somebody has taken over cannot fill the daemon's memory: no report is longer than

@@ -229,9 +229,7 @@ func TestDefaultName(t *testing.T) {
 		{"pi\x1b 3ü", "pi3"},
 		{"", ""},
 	} {
-		if got := defaults(tc.host).Name; got != tc.want {
-			t.Errorf("host %q: name %q, want %q", tc.host, got, tc.want)
-		}
+		assert.Is(t, tc.want, defaults(tc.host).Name, "host %q: name", tc.host)
 	}
 }
 
@@ -243,9 +241,7 @@ func TestWhere(t *testing.T) {
 		"peers":    "/etc/topdog/topdog.toml:4:11",
 		"group":    "the default",
 	} {
-		if got := c.Where(key); got != want {
-			t.Errorf("Where(%q) = %s, want %s", key, got, want)
-		}
+		assert.Is(t, want, c.Where(key), "Where(%q)", key)
 	}
 }
 
@@ -351,9 +347,7 @@ func TestLoad(t *testing.T) {
 	assert.NoError(t, os.WriteFile(path, []byte(good+"key_file = \"k\"\n"), 0o644))
 	c, err := Load(path)
 	assert.NoError(t, err)
-	if c.KeyFile != filepath.Join(dir, "k") {
-		t.Errorf("key file %s", c.KeyFile)
-	}
+	assert.Is(t, filepath.Join(dir, "k"), c.KeyFile, "key file")
 	assert.NoError(t, os.WriteFile(path, make([]byte, MaxFileBytes+1), 0o644))
 	_, err = Load(path)
 	assert.ErrorContains(t, err, "larger", "a file that is too large")

@@ -122,9 +122,7 @@ func serve(t *testing.T, s *Server) (stop func()) {
 		cancel()
 		select {
 		case err := <-ended:
-			if err != nil {
-				t.Errorf("Run: %v", err)
-			}
+			assert.ErrorIs(t, err, nil, "Run")
 		case <-time.After(deadline):
 			t.Error("Run does not end")
 		}

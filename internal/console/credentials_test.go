@@ -70,9 +70,8 @@ func TestStrangersMayLook(t *testing.T) {
 			}})
 			s.identify = test.identify
 			serve(t, s)
-			if _, err := Dial(s.path).Status(t.Context()); err != nil {
-				t.Errorf("Status: %v", err)
-			}
+			_, err := Dial(s.path).Status(t.Context())
+			assert.ErrorIs(t, err, nil, "Status")
 			if _, err := Dial(s.path).Resign(t.Context()); !errors.Is(err, errDenied) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Resign: %v, want %s", err, test.want)
 			}
@@ -141,7 +140,5 @@ func TestSocketGroup(t *testing.T) {
 		t.Error("a stranger may resign")
 	}
 	assert.NoError(t, os.Chown(s.path, -1, 4712))
-	if err := s.authorise(member); err != nil {
-		t.Errorf("a member of the socket's group may not: %v", err)
-	}
+	assert.ErrorIs(t, s.authorise(member), nil, "a member of the socket's group may not")
 }

@@ -137,9 +137,7 @@ func TestBackendFailures(t *testing.T) {
 			if !errors.As(err, &e) || e.code != test.code || e.Error() != test.want {
 				t.Errorf("got  %v\nwant %d %s", err, test.code, test.want)
 			}
-			if got, want := reports.Load() > 0, test.name == "a panic"; got != want {
-				t.Errorf("reported: %v, want %v", got, want)
-			}
+			assert.Is(t, test.name == "a panic", reports.Load() > 0, "reported")
 		})
 	}
 }
@@ -173,9 +171,8 @@ func TestGarbage(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if _, err := Dial(s.path).Status(t.Context()); err != nil {
-		t.Errorf("after the garbage: %v", err)
-	}
+	_, err := Dial(s.path).Status(t.Context())
+	assert.ErrorIs(t, err, nil, "after the garbage")
 }
 
 // FuzzRequest sends anything at all to the handler.

@@ -45,16 +45,14 @@ func TestOrdinaryUser(t *testing.T) {
 	enterable(t, s)
 	asUser(t, 65533, 65533, func() {
 		client := Dial(s.path)
-		if _, err := client.Status(t.Context()); err != nil {
-			t.Errorf("Status: %v", err)
-		}
-		if _, err := client.Trace(t.Context()); err != nil {
-			t.Errorf("Trace: %v", err)
-		}
+		_, err := client.Status(t.Context())
+		assert.ErrorIs(t, err, nil, "Status")
+		_, err = client.Trace(t.Context())
+		assert.ErrorIs(t, err, nil, "Trace")
 		enough := errors.New("enough")
 		assert.ErrorIs(t, client.Follow(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return enough }), enough, "Follow")
 		// That thread alone is the other user.
-		_, err := client.connect(t.Context(), false)
+		_, err = client.connect(t.Context(), false)
 		if want := "may look, but not have this board do anything: use sudo"; !errors.Is(err, errDenied) || !strings.Contains(err.Error(), want) {
 			t.Errorf("to act: %v, want %s", err, want)
 		}
@@ -78,9 +76,7 @@ func TestPageLooks(t *testing.T) {
 		asUser(t, 65533, group, func() { _, err = Dial(s.path).Status(t.Context()) })
 		return err
 	}
-	if err := look(page); err != nil {
-		t.Errorf("the page: %v", err)
-	}
+	assert.ErrorIs(t, look(page), nil, "the page")
 	assert.ErrorIs(t, look(65533), fs.ErrPermission, "another user")
 	var done Done
 	assert.ErrorIs(t, Dial(pagePath(s.path)).call(t.Context(), http.MethodPost, pathResign, nil, &done), errDenied, "to act")
@@ -95,9 +91,8 @@ func TestPublicSocketActsOnNothing(t *testing.T) {
 	s.identify = are(credentials{uid: 0}) // root itself
 	serve(t, s)
 	public := Dial(PublicPath(s.path))
-	if _, err := public.Status(t.Context()); err != nil {
-		t.Errorf("Status: %v", err)
-	}
+	_, err := public.Status(t.Context())
+	assert.ErrorIs(t, err, nil, "Status")
 	acts := 0
 	for _, r := range s.routes(t.Context()) {
 		if r.method == http.MethodGet {
@@ -128,9 +123,8 @@ func TestGroupsOfWhoMayAct(t *testing.T) {
 	}
 	serve(t, s)
 	for _, path := range []string{s.path, PublicPath(s.path)} {
-		if _, err := Dial(path).Status(t.Context()); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := Dial(path).Status(t.Context())
+		assert.ErrorIs(t, err, nil, "%s", path)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -172,9 +166,8 @@ func TestSilentConnections(t *testing.T) {
 		}
 		waitFor(t, func() bool { return came.Load() == 60 })
 		other.Store(true)
-		if _, err := Dial(path).Status(ctx); err != nil {
-			t.Errorf("another user: %v", err)
-		}
+		_, err := Dial(path).Status(ctx)
+		assert.ErrorIs(t, err, nil, "another user")
 		other.Store(false)
 		waitFor(t, func() bool { _, err := Dial(path).Status(ctx); return err == nil })
 		leave()
@@ -197,9 +190,8 @@ func TestRefusedAtTheDoor(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if _, err := Dial(s.path).Status(t.Context()); err != nil {
-		t.Errorf("on the control socket: %v", err)
-	}
+	_, err = Dial(s.path).Status(t.Context())
+	assert.ErrorIs(t, err, nil, "on the control socket")
 }
 
 // Those who wait for their turn are hung up on when the daemon ends.

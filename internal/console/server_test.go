@@ -102,9 +102,7 @@ func TestStopFinishesRequests(t *testing.T) {
 	go func() { defer close(stopped); stop() }()
 	waitFor(t, func() bool { _, err := os.Lstat(s.path); return err != nil })
 	close(finish)
-	if err := <-answer; err != nil {
-		t.Errorf("Resign: %v", err)
-	}
+	assert.ErrorIs(t, <-answer, nil, "Resign")
 	<-stopped
 }
 

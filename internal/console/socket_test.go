@@ -71,9 +71,8 @@ func TestLivingSocketIsLeftAlone(t *testing.T) {
 	serve(t, first)
 	second := NewServer(first.path, fake{})
 	assert.ErrorIs(t, second.Run(t.Context()), errInUse, "Run")
-	if _, err := Dial(first.path).Status(t.Context()); err != nil {
-		t.Errorf("the first daemon after that: %v", err)
-	}
+	_, err := Dial(first.path).Status(t.Context())
+	assert.ErrorIs(t, err, nil, "the first daemon after that")
 }
 
 // TestLaterSocketIsLeftAlone replaces the socket under a running server, which
@@ -85,9 +84,8 @@ func TestLaterSocketIsLeftAlone(t *testing.T) {
 	assert.NoError(t, os.Remove(path))
 	leftover(t, path)
 	assert.NoError(t, errors.Join(sock.remove(), sock.Close()))
-	if _, err := os.Lstat(path); err != nil {
-		t.Errorf("the other socket: %v", err)
-	}
+	_, err = os.Lstat(path)
+	assert.ErrorIs(t, err, nil, "the other socket")
 }
 
 func TestRunRefuses(t *testing.T) {

@@ -302,9 +302,7 @@ func TestText(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := text(t, test.status, test.options)
 			golden.Compare(t, filepath.Join("testdata", test.name+".txt"), got)
-			if got := ExitStatus(test.status, nil); got != test.exit {
-				t.Errorf("exit status %d, want %d", got, test.exit)
-			}
+			assert.Is(t, test.exit, ExitStatus(test.status, nil), "exit status")
 		})
 	}
 }
@@ -316,9 +314,7 @@ func TestRoleOfAResignedLeader(t *testing.T) {
 	s.Leader, s.LeaderName, s.HeldBy = "", "", ""
 	b := &s.Boards[0]
 	b.Role, b.Following = RoleHeir, b.ID
-	if got := roleCell(&s, b); got != RoleHeir {
-		t.Errorf("%s is %q, want %q", b.Name, got, RoleHeir)
-	}
+	assert.Is(t, RoleHeir, roleCell(&s, b), "%s", b.Name)
 }
 
 // TestTextFits holds for every situation in every terminal.
@@ -392,9 +388,7 @@ func TestSpan(t *testing.T) {
 		{hourMs, "1 h"}, {3*hourMs + 20*minuteMs, "3 h 20 min"}, {dayMs, "1 d"}, {3*dayMs + 4*hourMs + 59*minuteMs, "3 d 4 h"},
 		{4000 * dayMs, "4000 d"}, {-1, "unknown"}, {math.NaN(), "unknown"}, {math.Inf(1), "unknown"},
 	} {
-		if got := duration(test.ms); got != test.want {
-			t.Errorf("duration(%v) = %q, want %q", test.ms, got, test.want)
-		}
+		assert.Is(t, test.want, duration(test.ms), "duration(%v)", test.ms)
 	}
 }
 
@@ -471,9 +465,7 @@ func TestExitStatus(t *testing.T) {
 		{&requestError{message: "no permission", err: errDenied}, exitNoAnswer},
 		{errors.New("something else"), exitNoAnswer},
 	} {
-		if got := ExitStatus(healthy(), test.err); got != test.want {
-			t.Errorf("ExitStatus(%v) = %d, want %d", test.err, got, test.want)
-		}
+		assert.Is(t, test.want, ExitStatus(healthy(), test.err), "ExitStatus(%v)", test.err)
 	}
 }
 

@@ -1,6 +1,10 @@
 package console
 
-import "testing"
+import (
+	"testing"
+
+	"topdog/internal/lab/assert"
+)
 
 func TestTransitionText(t *testing.T) {
 	address := []string{"192.168.1.250/24"}
@@ -19,9 +23,7 @@ func TestTransitionText(t *testing.T) {
 			"   5  grade_changed     follower of 9, term 1: failing"},
 		{Transition{Event: EventRoleChanged, Role: RoleIsolated}, "   0  role_changed      isolated"},
 	} {
-		if got := tt.n.Text(); got != tt.want {
-			t.Errorf("got  %s\nwant %s", got, tt.want)
-		}
+		assert.Is(t, tt.want, tt.n.Text(), "")
 	}
 }
 
@@ -36,8 +38,6 @@ func TestLeads(t *testing.T) {
 		{Status{Role: RoleFollower}, false},
 		{healthy(), false},
 	} {
-		if got := tt.s.Leads(); got != tt.want {
-			t.Errorf("a %s, holding %t, majority unheard %t: %t", tt.s.Role, tt.s.Holding, tt.s.MajorityUnheard, got)
-		}
+		assert.Is(t, tt.want, tt.s.Leads(), "a %s, holding %t, majority unheard %t", tt.s.Role, tt.s.Holding, tt.s.MajorityUnheard)
 	}
 }

@@ -53,9 +53,7 @@ func (l *led) wantEnd(want int) {
 	l.t.Helper()
 	select {
 	case got := <-l.ended:
-		if got != want {
-			l.t.Errorf("it ended with %d, want %d", got, want)
-		}
+		assert.Is(l.t, want, got, "its end")
 	case <-time.After(deadline):
 		l.t.Fatal("it does not end")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // The same thousand, by way of the daemon's stream, while its reader is busy, and with a SIGTERM at the
@@ -38,9 +39,7 @@ func TestRun(t *testing.T) {
 	cancel()
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Errorf("it ended with %v", err)
-		}
+		assert.ErrorIs(t, err, nil, "its end")
 	case <-time.After(deadline):
 		t.Fatal("it does not end")
 	}

@@ -30,9 +30,7 @@ func TestWords(t *testing.T) {
 			if want == backup && grade == console.GradeFailing {
 				want = fault // one that leads all the same has the address, and serves
 			}
-			if got := wordOf(&console.Transition{Role: tt.role, Holding: tt.holding, Grade: grade}); got != want {
-				t.Errorf("a %s, %s, holding %t, is %s, want %s", tt.role, grade, tt.holding, got, want)
-			}
+			assert.Is(t, want, wordOf(&console.Transition{Role: tt.role, Holding: tt.holding, Grade: grade}), "a %s, %s, holding %t", tt.role, grade, tt.holding)
 		}
 	}
 }

@@ -122,9 +122,8 @@ func TestNoAnswer(t *testing.T) {
 		// It is back.
 		d.set(func(d *fakeDaemon) { d.takes = 0 })
 		p.hear(t, d.snapshot())
-		if _, err := p.source.shown(t.Context()); err != nil {
-			t.Errorf("it is back: %v", err)
-		}
+		_, err = p.source.shown(t.Context())
+		assert.ErrorIs(t, err, nil, "it is back")
 		// Whoever has gone is not waited for.
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -88,12 +88,8 @@ func TestWrite(t *testing.T) {
 	b.Address, b.Group = "192.168.1.250/24", "shelf"
 	done := mustWrite(t, b)
 	assert.Equal(t, []string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path)), "files")
-	if got := mode(t, done.keyPath); got != 0o600 {
-		t.Errorf("the key has mode %v", got)
-	}
-	if got := mode(t, b.Path); got != 0o644 {
-		t.Errorf("the configuration has mode %v", got)
-	}
+	assert.Is(t, 0o600, mode(t, done.keyPath), "the mode of the key")
+	assert.Is(t, 0o644, mode(t, b.Path), "the mode of the configuration")
 	c := mustLoad(t, b)
 	assert.Equal(t, []string{"address", "group", "key_file"}, changed(t, c), "what the new file changes")
 	if err := c.ReadKeys(); err != nil || !done.keyIsNew || c.KeyFile != done.keyPath {
@@ -166,9 +162,7 @@ func TestWriteFileDoesNotReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	assert.NoError(t, writeFile(path, []byte("one"), 0o600, false))
 	assert.ErrorIs(t, writeFile(path, []byte("two"), 0o600, false), fs.ErrExist, "")
-	if got := read(t, path); got != "one" {
-		t.Errorf("the file is now %q", got)
-	}
+	assert.Is(t, "one", read(t, path), "the file")
 	assert.Equal(t, []string{"f"}, names(t, filepath.Dir(path)), "files left behind")
 	if err := writeFile(path, []byte("three"), 0o600, true); err != nil || read(t, path) != "three" {
 		t.Errorf("with replace: %v", err)
@@ -200,9 +194,7 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 
 func TestCheckAccepts(t *testing.T) {
 	for _, address := range []string{"", "10.0.0.9", "10.0.0.9/24"} {
-		if err := (Board{Group: "x", Interface: "eth0", LED: "ACT"}).check(address); err != nil {
-			t.Errorf("%q: %v", address, err)
-		}
+		assert.ErrorIs(t, (Board{Group: "x", Interface: "eth0", LED: "ACT"}).check(address), nil, "%q", address)
 	}
 	if err := (Board{Group: "ü"}).check(""); err == nil {
 		t.Error("a bad group is taken as long as there is no address")
@@ -227,9 +219,7 @@ func TestTheKeyIsGivenAndNoLinkFollowed(t *testing.T) {
 	assert.NoError(t, os.WriteFile(foreign, nil, 0o600))
 	assert.NoError(t, os.WriteFile(key, nil, 0o600))
 	assert.NoError(t, giveTo(u, key))
-	if owner(key) != daemon {
-		t.Errorf("the key belongs to the user %d", owner(key))
-	}
+	assert.Is(t, daemon, owner(key), "the owner of the key")
 	assert.NoError(t, os.Remove(key))
 	assert.NoError(t, os.Symlink(foreign, key))
 	assert.NoError(t, giveTo(u, key))

@@ -184,8 +184,6 @@ func TestConvertedFilesAreConfigurations(t *testing.T) {
 		if err == nil {
 			err = b.preview(&bytes.Buffer{})
 		}
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
+		assert.ErrorIs(t, err, nil, "%s", file)
 	}
 }

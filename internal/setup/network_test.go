@@ -89,9 +89,7 @@ func TestSuggest(t *testing.T) {
 				},
 			}
 			subnet, free := n.suggest()
-			if got := subnet.String() + " " + free.String(); got != tc.want {
-				t.Errorf("got %s, want %s", got, tc.want)
-			}
+			assert.Is(t, tc.want, subnet.String()+" "+free.String(), "")
 			if asked > tries {
 				t.Errorf("asked %d times", asked)
 			}
@@ -118,9 +116,7 @@ func TestSuggestOnANetwork(t *testing.T) {
 	assert.NoError(t, lan.Board(2).AddAddress(netip.MustParsePrefix("10.77.0.250/24")))
 	err = lan.Board(1).Do(func() error {
 		subnet, free := thisNetwork(t.Context()).suggest()
-		if got, want := subnet.String()+" "+free.String(), "10.77.0.0/24 10.77.0.249"; got != want {
-			t.Errorf("suggested %s, want %s", got, want)
-		}
+		assert.Is(t, "10.77.0.0/24 10.77.0.249", subnet.String()+" "+free.String(), "suggested")
 		return nil
 	})
 	if err != nil {

@@ -54,9 +54,7 @@ func TestPageURL(t *testing.T) {
 	} {
 		cfg, err := config.Parse(configName, []byte("address = [\"192.168.1.250/24\", \"10.0.0.1\"]\n"+line))
 		assert.NoError(t, err)
-		if got := pageURL(cfg); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
-		}
+		assert.Is(t, want, pageURL(cfg), "%s", line)
 	}
 }
 

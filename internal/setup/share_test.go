@@ -117,9 +117,8 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 					t.Error("the board's own configuration was changed")
 				}
 			}
-			if _, err := importTo(dir, archive, true); err != nil {
-				t.Errorf("by force: %v", err)
-			}
+			_, err = importTo(dir, archive, true)
+			assert.ErrorIs(t, err, nil, "by force")
 			if read(t, filepath.Join(dir, configName)) != text || read(t, filepath.Join(dir, keyName)) != key {
 				t.Error("force did not replace both files")
 			}

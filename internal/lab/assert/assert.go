@@ -30,7 +30,7 @@ func ErrorContains(t testing.TB, err error, text, format string, args ...any) {
 	}
 }
 
-// ErrorIs fails the test unless the error is this one, or wraps it.
+// ErrorIs fails the test unless the error is this one, or wraps it. With nil it wants no error, and the test goes on.
 func ErrorIs(t testing.TB, err, target error, format string, args ...any) {
 	t.Helper()
 	if !errors.Is(err, target) {
@@ -38,7 +38,20 @@ func ErrorIs(t testing.TB, err, target error, format string, args ...any) {
 	}
 }
 
-// Equal fails the test if a value is not the one that is wanted.
+// Is fails the test if a plain value is not the one that is wanted.
+func Is[T comparable](t testing.TB, want, got T, format string, args ...any) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	verb := "%v"
+	if _, text := any(want).(string); text {
+		verb = "%q"
+	}
+	t.Errorf("%sgot "+verb+", want "+verb, about(format, args...), got, want)
+}
+
+// Equal fails the test if a value with parts is not the one that is wanted.
 func Equal(t testing.TB, want, got any, format string, args ...any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {

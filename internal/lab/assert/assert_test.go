@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 // recorder is a test that notes how it fails.
@@ -33,6 +34,9 @@ func TestFailures(t *testing.T) {
 		"none, as wanted":    {func(t testing.TB) { ErrorContains(t, nil, "", "") }, ""},
 		"this error":         {func(t testing.TB) { ErrorIs(t, fmt.Errorf("writing: %w", full), full, "") }, ""},
 		"not this error":     {func(t testing.TB) { ErrorIs(t, io.EOF, full, "writing") }, "writing: got error EOF, want the disk is full"},
+		"the value":          {func(t testing.TB) { Is(t, time.Second, time.Second, "") }, ""},
+		"not the value":      {func(t testing.TB) { Is(t, time.Second, time.Minute, "the %s", "pause") }, "the pause: got 1m0s, want 1s"},
+		"another text":       {func(t testing.TB) { Is(t, "a", "b ", "") }, `got "b ", want "a"`},
 		"equal":              {func(t testing.TB) { Equal(t, []int{1}, []int{1}, "the list") }, ""},
 		"not equal":          {func(t testing.TB) { Equal(t, []int{1}, []int{2}, "the list") }, "the list: (-want +got):\n"},
 	} {

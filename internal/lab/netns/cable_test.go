@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // links follows the links of all boards.
@@ -118,9 +120,7 @@ func TestMute(t *testing.T) {
 	mutedConn, otherConn := listen(t, muted), listen(t, other)
 	expect := func(where string, got, want string) {
 		t.Helper()
-		if got != want {
-			t.Errorf("%s heard %q, want %q", where, got, want)
-		}
+		assert.Is(t, want, got, "%s heard", where)
 	}
 	// Everybody learns everybody's hardware address first, so that ARP
 	// holds nothing back until the port is unmuted.

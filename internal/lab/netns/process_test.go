@@ -88,9 +88,7 @@ func TestProcessOutputToOneWriter(t *testing.T) {
 	if err := p.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("Wait: %v, want exit status 1", err)
 	}
-	if out.String() != "unknown role \"no such role\"\n" {
-		t.Errorf("output %q", out.String())
-	}
+	assert.Is(t, "unknown role \"no such role\"\n", out.String(), "output")
 }
 
 // A process has the files that it is given, and reads and writes them.

@@ -34,17 +34,14 @@ func TestSegmentOutlivesItsMaker(t *testing.T) {
 	s := newSegment(t)
 	name, err := s.Tap(3)
 	must(t, err)
-	if name != "tap3" {
-		t.Errorf("the tap device is %q", name)
-	}
+	assert.Is(t, "tap3", name, "the tap device")
 	s.Close()
 
 	again, err := OpenSegment(s.name)
 	must(t, err)
 	defer again.Close()
-	if _, err := again.Tap(3); err != nil {
-		t.Errorf("the tap device that is there: %v", err)
-	}
+	_, err = again.Tap(3)
+	assert.ErrorIs(t, err, nil, "the tap device that is there")
 	index, mac, err := again.Bridge()
 	must(t, err)
 	var inside []net.Interface
