@@ -21,8 +21,7 @@ func TestNoAllocations(t *testing.T) {
 		var m Message
 		for i := range goldens {
 			g := &goldens[i]
-			packet, err := c.Append(nil, &g.message)
-			assert.NoError(t, err)
+			packet := encoded(t, c, &g.message)
 			if drop := c.Decode(&m, packet); drop.Dropped() { // makes room for name and standings
 				t.Fatal(drop)
 			}

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -45,6 +44,23 @@ func newCodec(t testing.TB, group string, key []byte) *Codec {
 	return c
 }
 
+// encoded returns the message as a packet of the codec.
+func encoded(t testing.TB, c *Codec, m *Message) []byte {
+	t.Helper()
+	packet, err := c.Append(nil, m)
+	assert.NoError(t, err)
+	return packet
+}
+
+// decoded returns the message of a packet that the codec accepts.
+func decoded(t testing.TB, c *Codec, packet []byte) (m Message) {
+	t.Helper()
+	if drop := c.Decode(&m, packet); drop.Dropped() {
+		t.Fatal(drop)
+	}
+	return m
+}
+
 // variants calls f for every golden packet, plain and authenticated.
 func variants(t *testing.T, f func(t *testing.T, c *Codec, g *golden, packet []byte)) {
 	plain, authenticated := newCodec(t, goldenGroup, nil), newCodec(t, goldenGroup, goldenKey)
@@ -67,11 +83,7 @@ func TestGoldenEncode(t *testing.T) {
 
 func TestGoldenDecode(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
-		var got Message
-		if drop := c.Decode(&got, packet); drop.Dropped() {
-			t.Fatal(drop)
-		}
-		assert.Equal(t, received(c, g.message), got, "message")
+		assert.Equal(t, received(c, g.message), decoded(t, c, packet), "message")
 	})
 }
 
@@ -93,33 +105,6 @@ func TestEveryTypeHasGolden(t *testing.T) {
 	}
 	if len(typeNames) > len(bodySizes) {
 		t.Errorf("%d types do not fit 5 bits", len(typeNames))
-	}
-}
-
-func TestSizes(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		key  []byte
-		want int
-	}{
-		{"plain", nil, 24},
-		{"authenticated", goldenKey, 40},
-	} {
-		packet, err := newCodec(t, goldenGroup, test.key).Append(nil, &goldens[0].message)
-		if err != nil || len(packet) != test.want || goldens[0].message.Type != TypeHeartbeat {
-			t.Errorf("%s HEARTBEAT has %d bytes, error %v; want %d", test.name, len(packet), err, test.want)
-		}
-	}
-
-	// The longest message must fit the longest packet.
-	m := Message{Header: goldens[0].message.Header}
-	m.Type = TypeReport
-	for range MaxBoards {
-		m.Report.Standings = append(m.Report.Standings, Standing{1, 1})
-	}
-	packet, err := newCodec(t, goldenGroup, goldenKey).Append(nil, &m)
-	if err != nil || len(packet) != 1320 || len(packet) > MaxPacket {
-		t.Errorf("longest REPORT has %d bytes, error %v; want 1320", len(packet), err)
 	}
 }
 
@@ -225,11 +210,7 @@ func TestMarkIgnored(t *testing.T) {
 				packet[offFlags] |= flagAuthenticated
 				packet = append(packet, c.keys[0].tag(packet)...)
 			}
-			var got Message
-			if drop := c.Decode(&got, packet); drop.Dropped() {
-				t.Fatal(drop)
-			}
-			assert.Equal(t, received(c, g.message), got, "mark %02x: message", mark)
+			assert.Equal(t, received(c, g.message), decoded(t, c, packet), "mark %02x: message", mark)
 		}
 	})
 }
@@ -250,8 +231,7 @@ func TestKeysAndGroups(t *testing.T) {
 		{{OtherGroup, 2}, {OtherGroup, 2}, {OtherGroup, 2}, {NotExpectingAuth, 1}, {}},
 	}
 	for i, from := range kinds {
-		packet, err := newCodec(t, from.group, from.key).Append(nil, &goldens[0].message)
-		assert.NoError(t, err)
+		packet := encoded(t, newCodec(t, from.group, from.key), &goldens[0].message)
 		for j, to := range kinds {
 			var m Message
 			assert.Is(t, want[i][j], newCodec(t, to.group, to.key).Decode(&m, packet), "from %v to %v", from, to)
@@ -264,17 +244,9 @@ func TestKeysAndGroups(t *testing.T) {
 func TestKeyDependsOnGroup(t *testing.T) {
 	a, b := newCodec(t, "a", goldenKey), newCodec(t, "b", goldenKey)
 	b.group = a.group
-	packet, err := a.Append(nil, &goldens[0].message)
-	assert.NoError(t, err)
+	packet := encoded(t, a, &goldens[0].message)
 	var m Message
 	assert.Is(t, (Drop{BadTag, 24}), b.Decode(&m, packet), "")
-}
-
-func TestKeyLength(t *testing.T) {
-	for _, n := range []int{0, 1, 31, 33, 64} {
-		_, err := NewCodec("g", make([]byte, n))
-		assert.ErrorContains(t, err, fmt.Sprintf("%d bytes", n), "key of %d bytes", n)
-	}
 }
 
 // TestOtherVersion: a board of this group is recognised in any version, and with a key only

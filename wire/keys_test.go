@@ -66,6 +66,8 @@ func TestKeysRefused(t *testing.T) {
 		"the same mark":  {[][]byte{goldenKey, alike}, "the same mark"},
 		"three":          {[][]byte{goldenKey, secondKey, alike}, "3 keys"},
 		"a short one":    {[][]byte{goldenKey, secondKey[1:]}, "31 bytes"},
+		"an empty one":   {[][]byte{{}}, "0 bytes"},
+		"a long one":     {[][]byte{make([]byte, KeySize+1)}, "33 bytes"},
 	} {
 		_, err := NewCodec(goldenGroup, test.keys...)
 		assert.ErrorContains(t, err, test.says, "%s", name)
@@ -75,8 +77,7 @@ func TestKeysRefused(t *testing.T) {
 // TestSecondKey has the example of the package comment, whose tag was computed elsewhere.
 func TestSecondKey(t *testing.T) {
 	want := fromHex(t, "41d1467e0a000003000007641f2e3d4c0000002a0064002903fe9978beb8c7b22718fc0ef01589cf")
-	got, err := newCodecOf(t, secondKey, goldenKey).Append(nil, &goldens[0].message)
-	assert.NoError(t, err)
+	got := encoded(t, newCodecOf(t, secondKey, goldenKey), &goldens[0].message)
 	assert.Equal(t, want, got, "packet")
 }
 
@@ -96,8 +97,7 @@ func TestRotation(t *testing.T) {
 	}
 	for _, from := range states {
 		sender := newCodecOf(t, from.keys...)
-		packet, err := sender.Append(nil, &goldens[0].message)
-		assert.NoError(t, err)
+		packet := encoded(t, sender, &goldens[0].message)
 		if from.old {
 			packet[offFlags] &^= flagMark
 			packet = append(packet[:len(packet)-tagSize], sender.keys[0].tag(packet[:len(packet)-tagSize])...)
@@ -121,8 +121,7 @@ func TestRotation(t *testing.T) {
 func TestMarkIsAuthenticated(t *testing.T) {
 	for _, keys := range [][][]byte{{goldenKey}, {goldenKey, secondKey}, {secondKey, goldenKey}} {
 		c := newCodecOf(t, keys...)
-		packet, err := c.Append(nil, &goldens[0].message)
-		assert.NoError(t, err)
+		packet := encoded(t, c, &goldens[0].message)
 		packet[offFlags] ^= flagMark
 		var m Message
 		if drop := c.Decode(&m, packet); drop.Reason != BadTag {

@@ -102,8 +102,7 @@ func TestRounding(t *testing.T) {
 		}
 		c := newCodec(t, goldenGroup, nil)
 		for _, m.Type = range []Type{TypeHeartbeat, TypeHello, TypeAnswer} {
-			packet, err := c.Append(nil, &m)
-			assert.NoError(t, err)
+			packet := encoded(t, c, &m)
 			if drop := c.Decode(&m, packet); drop.Dropped() {
 				t.Fatal(drop)
 			}
@@ -186,8 +185,7 @@ func TestRoundTrip(t *testing.T) {
 		c := newCodec(t, goldenGroup, key)
 		for range 500 {
 			want := randomMessage(r)
-			packet, err := c.Append(nil, &want)
-			assert.NoError(t, err)
+			packet := encoded(t, c, &want)
 			var got Message
 			if drop := c.Decode(&got, packet); drop.Dropped() {
 				t.Fatalf("%v: %v", &want, drop)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"topdog/internal/lab/assert"
@@ -80,8 +81,7 @@ func TestTailLeftAway(t *testing.T) {
 		}
 		m := g.tailless()
 		m.Coordinator.Candidates = []ID{} // empty is as good as nil
-		got, err := c.Append(nil, &m)
-		assert.NoError(t, err)
+		got := encoded(t, c, &m)
 		plain := g.bytes(t)
 		want := plain[:len(plain)-g.tail]
 		if c.Authenticated() {
@@ -108,38 +108,30 @@ func TestTailHalfEmpty(t *testing.T) {
 	} {
 		want := base.message
 		want.Coordinator.Score, want.Coordinator.Candidates = test.score, test.candidates
-		packet, err := c.Append(nil, &want)
-		assert.NoError(t, err)
+		packet := encoded(t, c, &want)
 		assert.Equal(t, append(base.bytes(t), test.tail...), packet, "only %s: packet", test.name)
-		var got Message
-		if drop := c.Decode(&got, packet); drop.Dropped() {
-			t.Fatal(drop)
-		}
-		assert.Equal(t, want, got, "only %s: message", test.name)
+		assert.Equal(t, want, decoded(t, c, packet), "only %s: message", test.name)
 	}
 }
 
-// TestLongestLists has the greatest lists of ids, which must fit a packet, tag and all.
+// TestLongestLists has the greatest lists, which must fit a packet, tag and all.
 func TestLongestLists(t *testing.T) {
 	c := newCodec(t, goldenGroup, goldenKey)
 	ids := make([]ID, MaxBoards)
 	for i := range ids {
 		ids[i] = ID(i + 1)
 	}
-	ok, coordinator := goldenOf(TypeOK).message, goldenOf(TypeCoordinator).message
+	ok, coordinator, report := goldenOf(TypeOK).message, goldenOf(TypeCoordinator).message, goldenOf(TypeReport).message
 	ok.OK.Trust, coordinator.Coordinator.Candidates = ids, ids
+	report.Report.Standings = slices.Repeat([]Standing{{1, 1}}, MaxBoards)
 	for _, test := range []struct {
 		message *Message
 		size    int
-	}{{&ok, 25 + 4*255 + 16}, {&coordinator, 33 + 4*255 + 16}} {
+	}{{&ok, 25 + 4*255 + 16}, {&coordinator, 33 + 4*255 + 16}, {&report, 1320}} {
 		packet, err := c.Append(nil, test.message)
 		if err != nil || len(packet) != test.size || len(packet) > MaxPacket {
 			t.Errorf("longest %v has %d bytes, error %v; want %d", test.message.Type, len(packet), err, test.size)
 		}
-		var got Message
-		if drop := c.Decode(&got, packet); drop.Dropped() {
-			t.Fatal(drop)
-		}
-		assert.Equal(t, received(c, *test.message), got, "message")
+		assert.Equal(t, received(c, *test.message), decoded(t, c, packet), "message")
 	}
 }
