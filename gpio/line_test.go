@@ -83,35 +83,32 @@ func TestBusyLineIsRequestedAnewByPeriph(t *testing.T) {
 	}
 }
 
-// Traps 4 and 5: the line is dark when it is opened and before it is released,
-// and it is released.
-func TestLineIsDarkAndReleased(t *testing.T) {
-	k := &kernelLine{}
-	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
-	led, err := openLine(b, mustSpec(t, "GPIO17"), notes{})
-	assert.NoError(t, err)
-	assert.Is(t, "GPIO17 on gpiochip0", led.String(), "")
-	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
-	want := []string{"request", "out Low", "out High", "out Low", "release"}
-	assert.Equal(t, want, k.log, "what the kernel saw")
+// boardWith has one line, GPIO17.
+func boardWith(k *kernelLine) *board {
+	return &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
 }
 
-// An LED that is wired to the supply: the same, with the levels turned round.
-func TestLineThatLightsWhenLow(t *testing.T) {
-	k := &kernelLine{}
-	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
-	led, err := openLine(b, mustSpec(t, "GPIO17:low"), notes{})
-	assert.NoError(t, err)
-	assert.Is(t, "GPIO17 on gpiochip0, lit when low", led.String(), "")
-	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
-	want := []string{"request", "out High", "out Low", "out High", "release"}
-	assert.Equal(t, want, k.log, "what the kernel saw")
+// Traps 4 and 5: the line is dark when it is opened and before it is released,
+// and it is released. An LED that is wired to the supply has the levels turned round.
+func TestLineIsDarkAndReleased(t *testing.T) {
+	for _, test := range []struct {
+		spec, title string
+		want        []string
+	}{
+		{"GPIO17", "GPIO17 on gpiochip0", []string{"request", "out Low", "out High", "out Low", "release"}},
+		{"GPIO17:low", "GPIO17 on gpiochip0, lit when low", []string{"request", "out High", "out Low", "out High", "release"}},
+	} {
+		k := &kernelLine{}
+		led, err := openLine(boardWith(k), mustSpec(t, test.spec), notes{})
+		assert.NoError(t, err)
+		assert.Is(t, test.title, led.String(), "")
+		assert.NoError(t, errors.Join(led.Set(true), led.Close()))
+		assert.Equal(t, test.want, k.log, "what the kernel saw of %s", test.spec)
+	}
 }
 
 func TestOpenBusyLine(t *testing.T) {
-	k := &kernelLine{taken: true}
-	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
-	led, err := openLine(b, mustSpec(t, "GPIO17"), notes{})
+	led, err := openLine(boardWith(&kernelLine{taken: true}), mustSpec(t, "GPIO17"), notes{})
 	if !errors.Is(err, ErrBusy) || led != nil {
 		t.Errorf("openLine = %v, %v; want no LED and ErrBusy", led, err)
 	}

@@ -136,7 +136,7 @@ func TestNoteIsNotWrittenThroughALink(t *testing.T) {
 func TestLinesAreNoted(t *testing.T) {
 	n := newNoted(t)
 	keeping := notes{n.dir, func(err error) { t.Error(err) }}
-	b := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: &kernelLine{}}}}}}
+	b := boardWith(&kernelLine{})
 	var leds []LED
 	for _, text := range []string{"GPIO17:low", "gpiochip0/0"} {
 		led, err := openLine(b, mustSpec(t, text), keeping)
@@ -147,8 +147,8 @@ func TestLinesAreNoted(t *testing.T) {
 	assert.NoError(t, leds[0].Close())
 	n.leftovers(t, "after one was closed", "gpiochip0/0")
 
-	busy := &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO4", line: &kernelLine{taken: true}}}}}}
-	if _, err := openLine(busy, mustSpec(t, "GPIO4"), keeping); !errors.Is(err, ErrBusy) {
+	busy := boardWith(&kernelLine{taken: true})
+	if _, err := openLine(busy, mustSpec(t, "GPIO17"), keeping); !errors.Is(err, ErrBusy) {
 		t.Fatal(err)
 	}
 	n.leftovers(t, "after one that could not be had", "gpiochip0/0")
