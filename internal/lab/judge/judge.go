@@ -15,13 +15,26 @@ import (
 // T is the testing.T of one attempt. What fails is kept until there is a verdict on it.
 type T struct {
 	testing.TB
-	alone    bool
-	loopback bool // it makes no namespaces, and needs no root
+	alone   bool
+	reserve reserve
 
 	mu       sync.Mutex
 	failures []failure
 	skipped  string
 	cleanups []func()
+}
+
+// reserve waits for a share of the machine, or for all of it.
+type reserve func(t netns.Test, alone bool)
+
+// namespaces reserves for a test that makes network namespaces.
+func namespaces(t netns.Test, alone bool) {
+	t.Helper()
+	if alone {
+		netns.ReserveAlone(t)
+	} else {
+		netns.Reserve(t)
+	}
 }
 
 // failure is what failed, and where: the line of the test, and that of the function which found it.
@@ -33,21 +46,21 @@ func (f failure) String() string { return f.place + ": " + f.text }
 func Run(t *testing.T, test func(t *T)) {
 	t.Helper()
 	t.Parallel()
-	try(t, test, watch(), false, false)
+	try(t, test, watch(), false, namespaces)
 }
 
 // RunOnLoopback runs a test whose boards are in this process, which needs no root, in parallel with others.
 func RunOnLoopback(t *testing.T, test func(t *T)) {
 	t.Helper()
 	t.Parallel()
-	try(t, test, watch(), false, true)
+	try(t, test, watch(), false, netns.Share)
 }
 
 // RunAlone runs a test that loads the machine, while no other uses network namespaces.
 func RunAlone(t *testing.T, test func(t *T)) {
 	t.Helper()
 	t.Parallel()
-	try(t, test, watch(), true, false)
+	try(t, test, watch(), true, namespaces)
 }
 
 // Of makes a test for testing.T.Run, which is run by Run.
@@ -67,10 +80,10 @@ type evidence interface {
 	close()
 }
 
-func try(t testing.TB, test func(t *T), e evidence, alone, loopback bool) {
+func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 	t.Helper()
 	defer e.close()
-	first := &T{TB: t, alone: alone, loopback: loopback}
+	first := &T{TB: t, alone: alone, reserve: r}
 	began := first.run(test)
 	if len(first.failures) == 0 {
 		first.report()
@@ -82,7 +95,7 @@ func try(t testing.TB, test func(t *T), e evidence, alone, loopback bool) {
 		return
 	}
 	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, first.told())
-	second := &T{TB: t, alone: true, loopback: loopback}
+	second := &T{TB: t, alone: true, reserve: r}
 	began = second.run(test)
 	if len(second.failures) > 0 {
 		again := second.failures[0].place == first.failures[0].place
@@ -107,14 +120,7 @@ func (t *T) run(test func(*T)) (began time.Time) {
 	go func() {
 		defer close(done)
 		defer t.cleanUp()
-		switch {
-		case t.loopback:
-			netns.Share(t, t.alone)
-		case t.alone:
-			netns.ReserveAlone(t)
-		default:
-			netns.Reserve(t)
-		}
+		t.reserve(t, t.alone)
 		began = time.Now()
 		test(t)
 	}()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/netns"
 )
 
 // outer stands for the testing.T of a test that is judged.
@@ -43,9 +45,6 @@ func (e *told) since(time.Time) (text string) {
 }
 
 func TestTry(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: it waits for its share of the machine")
-	}
 	fails := func(t *T) { t.Fatalf("it is %d", 7) }
 	passesAlone := func(t *T) {
 		if !t.alone {
@@ -73,10 +72,15 @@ func TestTry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &outer{TB: t}
-			try(o, test.test, &test.evidence, false, true)
+			var reserved []bool
+			try(o, test.test, &test.evidence, false, func(_ netns.Test, alone bool) { reserved = append(reserved, alone) })
 			said := places.ReplaceAllString(strings.Join(o.said, "\n"), "")
 			if diff := cmp.Diff(test.want, said); diff != "" {
 				t.Errorf("it says (-want +got):\n%s", diff)
+			}
+			// The second attempt has the machine for itself.
+			if want := []bool{false, true}[:1+strings.Count(test.want, "log: ")]; !slices.Equal(reserved, want) {
+				t.Errorf("it has reserved the whole machine: %v, want %v", reserved, want)
 			}
 		})
 	}
@@ -87,10 +91,7 @@ var places = regexp.MustCompile(`\S+\.go:\d+( < \S+\.go:\d+)*: `)
 
 // A failure has its place, what comes after it does not happen, and all is tidied up, the last first.
 func TestAttempt(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: it waits for its share of the machine")
-	}
-	a := &T{TB: t, loopback: true}
+	a := &T{TB: t, reserve: func(netns.Test, bool) {}}
 	var did []string
 	a.run(func(a *T) {
 		a.Cleanup(func() { did = append(did, "first") })

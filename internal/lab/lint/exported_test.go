@@ -1,9 +1,7 @@
 package lint
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
+	"cmp"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -12,8 +10,8 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +26,7 @@ func TestExported(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads and checks the types of everything, which takes seconds")
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // it makes little that can be thrown away before the end
 	m := loadModule(t)
 	needed := map[string]bool{}
 	for _, name := range m.unused() {
@@ -73,15 +72,6 @@ type module struct {
 	methods  map[string][]method   // of interfaces, by name
 }
 
-// listedPackage is a package as `go list -json` describes it.
-type listedPackage struct {
-	ImportPath, Dir, Export    string
-	Module                     *struct{ Main bool }
-	GoFiles                    []string
-	TestGoFiles, TestImports   []string
-	XTestGoFiles, XTestImports []string
-}
-
 // declaration is an exported name.
 type declaration struct {
 	name   string // "wire.Codec.Append"
@@ -107,22 +97,34 @@ func loadModule(t *testing.T) *module {
 		methods: map[string][]method{},
 	}
 	m.others = importer.ForCompiler(m.files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(m.exports[path]) })
-	m.list(t, "topdog/...")
-	var tests []string // what only tests import
+	// What a package imports has fewer dependencies than it has, and comes before it.
+	m.packages = slices.SortedFunc(maps.Values(packages(t)), func(a, b *listedPackage) int { return cmp.Compare(len(a.Deps), len(b.Deps)) })
+	var others []string
 	for _, p := range m.packages {
-		tests = append(append(tests, p.TestImports...), p.XTestImports...)
+		others = slices.Concat(others, p.Imports, p.TestImports, p.XTestImports)
 	}
-	tests = slices.DeleteFunc(tests, func(path string) bool { return m.exports[path] != "" || strings.HasPrefix(path, "topdog/") })
-	m.list(t, slices.Compact(slices.Sorted(slices.Values(tests)))...)
+	others = slices.DeleteFunc(others, func(path string) bool { return strings.HasPrefix(path, "topdog/") })
+	// The compiler has to make the export data, so none is asked for of topdog's packages, which are read from their sources.
+	exported, err := list(append([]string{"-deps", "-export"}, slices.Compact(slices.Sorted(slices.Values(others)))...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range exported {
+		if p.Export != "" {
+			m.exports[p.ImportPath] = p.Export
+		}
+	}
 
+	// The bodies can wait until every package is known.
+	inside := map[*listedPackage][]*ast.File{}
 	for _, p := range m.packages {
-		pkg, info := m.check(t, p, p.ImportPath, p.GoFiles)
-		m.checked[p.ImportPath] = pkg
-		m.declare(pkg, info)
+		inside[p] = m.parse(t, p, p.GoFiles)
+		m.checked[p.ImportPath] = m.check(p.ImportPath, inside[p], false)
+		m.declare(m.checked[p.ImportPath])
 	}
 	for _, p := range m.packages {
-		m.check(t, p, p.ImportPath, append(p.TestGoFiles, p.GoFiles...))
-		m.check(t, p, p.ImportPath+"_test", p.XTestGoFiles)
+		m.check(p.ImportPath, append(m.parse(t, p, p.TestGoFiles), inside[p]...), true)
+		m.check(p.ImportPath+"_test", m.parse(t, p, p.XTestGoFiles), true)
 	}
 	m.addInterface(types.Universe.Lookup("error").Type())
 	for path := range m.exports {
@@ -133,30 +135,6 @@ func loadModule(t *testing.T) *module {
 	return m
 }
 
-// list asks the go command for packages and all that they import.
-func (m *module) list(t *testing.T, patterns ...string) {
-	t.Helper()
-	const fields = "-json=ImportPath,Dir,Export,Module,GoFiles,TestGoFiles,TestImports,XTestGoFiles,XTestImports"
-	out, err := exec.Command("go", append([]string{"list", "-deps", "-export", fields}, patterns...)...).Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(out))
-	for {
-		p := new(listedPackage)
-		switch err := decoder.Decode(p); {
-		case errors.Is(err, io.EOF):
-			return
-		case err != nil:
-			t.Fatal(err)
-		case p.Module != nil && p.Module.Main:
-			m.packages = append(m.packages, p)
-		case p.Export != "":
-			m.exports[p.ImportPath] = p.Export
-		}
-	}
-}
-
 // Import finds a package for one that imports it.
 func (m *module) Import(path string) (*types.Package, error) {
 	if p := m.checked[path]; p != nil {
@@ -165,10 +143,9 @@ func (m *module) Import(path string) (*types.Package, error) {
 	return m.others.Import(path)
 }
 
-// check reads a package's files, and notes what they use of other packages.
-func (m *module) check(t *testing.T, p *listedPackage, path string, names []string) (*types.Package, *types.Info) {
+// parse reads files of a package.
+func (m *module) parse(t *testing.T, p *listedPackage, names []string) (files []*ast.File) {
 	t.Helper()
-	var files []*ast.File
 	for _, name := range names {
 		file, err := parser.ParseFile(m.files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
@@ -176,10 +153,15 @@ func (m *module) check(t *testing.T, p *listedPackage, path string, names []stri
 		}
 		files = append(files, file)
 	}
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}}
+	return files
+}
+
+// check notes what the files of a package use of other packages.
+func (m *module) check(path string, files []*ast.File, bodies bool) *types.Package {
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
 	// Errors are for the compiler to find. What a package's tests export to its external
 	// tests is missing here, for example, and is nobody else's.
-	config := types.Config{Importer: m, Error: func(error) {}}
+	config := types.Config{Importer: m, Error: func(error) {}, IgnoreFuncBodies: !bodies}
 	pkg, _ := config.Check(path, m.files, files, info)
 	for _, object := range info.Uses {
 		m.use(object, path)
@@ -192,7 +174,7 @@ func (m *module) check(t *testing.T, p *listedPackage, path string, names []stri
 			m.addInterface(tv.Type)
 		}
 	}
-	return pkg, info
+	return pkg
 }
 
 // use notes that the package uses the object, if it is another's.
@@ -242,7 +224,7 @@ func (m *module) addInterface(t types.Type) {
 }
 
 // declare notes what a package exports.
-func (m *module) declare(pkg *types.Package, info *types.Info) {
+func (m *module) declare(pkg *types.Package) {
 	for _, name := range pkg.Scope().Names() {
 		object := pkg.Scope().Lookup(name)
 		if !object.Exported() {

@@ -149,30 +149,42 @@ func TestPurity(t *testing.T) {
 	}
 }
 
-// imports is what a package imports: itself, with all that this imports, and in its tests.
-type imports struct {
-	ImportPath                               string
-	Imports, Deps, TestImports, XTestImports []string
+// listedPackage is a package as `go list -json` describes it: with all that its imports import, and what its tests import.
+type listedPackage struct {
+	ImportPath, Dir, Export    string
+	GoFiles, Imports, Deps     []string
+	TestGoFiles, TestImports   []string
+	XTestGoFiles, XTestImports []string
 }
 
-// tree has what all of topdog's packages import. The go command is asked once: it takes as long for all as for one.
-var tree = sync.OnceValues(func() (map[string]imports, error) {
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps,TestImports,XTestImports", "topdog/...").Output()
+// list asks the go command about packages.
+func list(args ...string) (packages []*listedPackage, err error) {
+	const fields = "-json=ImportPath,Dir,Export,GoFiles,Imports,Deps,TestGoFiles,TestImports,XTestGoFiles,XTestImports"
+	out, err := exec.Command("go", append([]string{"list", fields}, args...)...).Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, fmt.Errorf("go list %q: %w", args, err)
 	}
-	all := map[string]imports{}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
-		var p imports
-		if err := decoder.Decode(&p); err != nil {
+		p := new(listedPackage)
+		if err := decoder.Decode(p); err != nil {
 			return nil, err
 		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}
+
+// tree has all of topdog's packages. The go command is asked once: it takes as long for all as for one.
+var tree = sync.OnceValues(func() (map[string]*listedPackage, error) {
+	listed, err := list("topdog/...")
+	all := map[string]*listedPackage{}
+	for _, p := range listed {
 		all[p.ImportPath] = p
 	}
-	return all, nil
+	return all, err
 })
 
-func packages(t *testing.T) map[string]imports {
+func packages(t *testing.T) map[string]*listedPackage {
 	t.Helper()
 	all, err := tree()
 	if err != nil {
