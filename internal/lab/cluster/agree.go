@@ -13,8 +13,8 @@ const (
 	// Timeout is how long to wait for what must happen. On a quiet machine everything
 	// takes a second or two.
 	Timeout = 20 * time.Second
-	// pollInterval is how often Until looks.
-	pollInterval = 10 * time.Millisecond
+	// pollInterval is how often Until looks. To ask a board takes a millisecond of processor, half of it the board's.
+	pollInterval = 25 * time.Millisecond
 )
 
 // Until waits until nothing is missing any more. missing says what is, in words.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,7 +148,16 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// TestFamily looks several times: who comes is found, and who goes is forgotten.
 func TestFamily(t *testing.T) {
+	parents := parents{}
+	wantFamily := func(want ...int) {
+		t.Helper()
+		if diff := cmp.Diff(want, parents.family(os.Getpid())); diff != "" {
+			t.Errorf("the family of this process (-want +got):\n%s", diff)
+		}
+	}
+	wantFamily(os.Getpid())
 	child := exec.Command("cat")
 	end, err := child.StdinPipe()
 	if err != nil {
@@ -158,11 +166,14 @@ func TestFamily(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if pids := family(os.Getpid()); !slices.Equal(pids, []int{os.Getpid(), child.Process.Pid}) {
-		t.Errorf("the family of process %d with the child %d is %v", os.Getpid(), child.Process.Pid, pids)
+	for range 2 {
+		wantFamily(os.Getpid(), child.Process.Pid)
 	}
 	end.Close()
 	if err := child.Wait(); err != nil {
 		t.Error(err)
+	}
+	if wantFamily(os.Getpid()); parents[child.Process.Pid] != 0 {
+		t.Error("a process that has ended is remembered")
 	}
 }

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -142,15 +143,17 @@ func (m *machine) sample(stop chan struct{}) {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	former := map[string]time.Duration{}
+	parents := parents{}
 	for first := true; ; first = false {
 		now := map[string]time.Duration{}
-		for _, pid := range family(os.Getpid()) {
+		for _, pid := range parents.family(os.Getpid()) {
 			limit := lateMost
 			if pid == os.Getpid() {
 				limit = testLateMost
 			}
-			files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-			for _, f := range files {
+			tasks := fmt.Sprintf("/proc/%d/task", pid)
+			for _, thread := range namesIn(tasks) {
+				f := filepath.Join(tasks, thread, "schedstat")
 				_, delay, err := observe.Schedstat(f)
 				if err != nil {
 					continue // it has ended
@@ -176,31 +179,56 @@ func nameOf(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
+// parents has the parent of each process that there was at the last look. A look every 200 ms at all processes of the
+// machine would be a tenth of what the tests need, so each is read once.
+type parents map[int]int
+
 // family returns a process and its living descendants.
-func family(root int) []int {
-	children := map[int][]int{}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
+func (p parents) family(root int) []int {
+	children, now := map[int][]int{}, parents{}
+	for _, name := range namesIn("/proc") {
+		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		if err != nil {
-			continue // it has ended
+		parent, known := p[pid]
+		if !known {
+			if parent, known = parentOf(pid); !known {
+				continue // it has ended
+			}
 		}
-		// The name is in parentheses and may contain anything. The state and the parent follow it (proc_pid_stat(5)).
-		var state string
-		var parent int
-		if n, _ := fmt.Sscan(string(text[strings.LastIndexByte(string(text), ')')+1:]), &state, &parent); n == 2 {
-			children[parent] = append(children[parent], pid)
-		}
+		now[pid] = parent
+		children[parent] = append(children[parent], pid)
 	}
+	clear(p)
+	maps.Copy(p, now)
 	all := []int{root}
 	for i := 0; i < len(all); i++ {
 		all = append(all, children[all[i]]...)
 	}
 	return all
+}
+
+func parentOf(pid int) (parent int, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	// The name is in parentheses and may contain anything. The state and the parent follow it (proc_pid_stat(5)).
+	var state string
+	n, _ := fmt.Sscan(string(text[strings.LastIndexByte(string(text), ')')+1:]), &state, &parent)
+	return parent, n == 2
+}
+
+// namesIn returns the names in a directory, or none.
+func namesIn(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	return names
 }
 
 // change changes an address in a namespace of its own, and notes when the kernel was slow. One lock of the kernel
