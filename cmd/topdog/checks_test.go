@@ -65,11 +65,11 @@ func (s *service) kill() {
 	must(s.b.c.t, s.process.Kill())
 }
 
-// byProcess checks the process, and byAnswer what it answers.
+// byProcess checks the process, and byAnswer what it answers as well.
 func byProcess(s *service) string { return fmt.Sprintf("[{ exec = %q }]", s.path) }
 
-func byAnswer(*service) string {
-	return `[{ dns = "pi.hole @127.0.0.1", every = "100ms", fall = 2 }]`
+func byAnswer(s *service) string {
+	return fmt.Sprintf(`[{ exec = %q }, { dns = "pi.hole @127.0.0.1", every = "100ms", fall = 2 }]`, s.path)
 }
 
 // untilGrade waits until a board says that it has a grade.
@@ -100,18 +100,14 @@ func (c *testCluster) moved(since time.Time, from *board) time.Duration {
 var slowly = settings{"heartbeat": quote("500ms")}
 
 // withServices are three boards whose services run, and their leader.
-func withServices(t testing.TB, checks func(*service) string, more settings) (c *testCluster, services []*service, leader *board) {
+func withServices(t testing.TB, checks func(*service) string) (c *testCluster, services []*service, leader *board) {
 	t.Helper()
 	c = newCluster(t, 3, slowly)
-	for _, b := range c.boards {
-		b.set(more)
-	}
 	services = c.newServices(checks)
 	for _, s := range services {
 		s.start()
 	}
 	c.start(c.boards...)
-	c.agree()
 	for _, b := range c.boards {
 		b.untilGrade("passing")
 	}
@@ -120,10 +116,11 @@ func withServices(t testing.TB, checks func(*service) string, more settings) (c 
 
 func (c *testCluster) serviceOf(all []*service, b *board) *service { return all[b.Number-1] }
 
-// TestServiceIsKilled: the address goes to a board whose service lives, and nobody flaps.
-func TestServiceIsKilled(t *testing.T) {
+// TestServiceFails: the address goes to a board whose service lives, and nobody flaps. Then the service of that board is there, and
+// does not answer.
+func TestServiceFails(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c, services, leader := withServices(t, byProcess, nil)
+		c, services, leader := withServices(t, byAnswer)
 		killed := time.Now()
 		c.serviceOf(services, leader).kill()
 		c.untilTakenFrom(leader)
@@ -132,7 +129,7 @@ func TestServiceIsKilled(t *testing.T) {
 		c.twoHoldersAtMost(killed, 0)
 		c.handedOver(next)
 		s := leader.untilGrade("failing")
-		if len(s.Checks) != 1 || s.Checks[0].State != "failing" || s.Checks[0].Kind != "exec" {
+		if len(s.Checks) != 2 || s.Checks[0].State != "failing" || s.Checks[0].Kind != "exec" {
 			t.Errorf("the checks of %s: %+v", leader, s.Checks)
 		}
 		leader.untilProblem("this board is failing", "has ended")
@@ -145,122 +142,50 @@ func TestServiceIsKilled(t *testing.T) {
 		c.agreeOn(next, c.boards...)
 		c.undisturbed(returned, next)
 		leader.untilNoProblems()
-	})
-}
 
-// TestServiceIsFrozen: it is there, and does not answer.
-func TestServiceIsFrozen(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c, services, leader := withServices(t, byAnswer, nil)
 		frozen := time.Now()
-		s := c.serviceOf(services, leader)
-		must(t, s.process.Signal(syscall.SIGSTOP))
-		defer s.process.Signal(syscall.SIGCONT)
-		c.untilTakenFrom(leader)
-		next := c.agree()
-		after := c.moved(frozen, leader)
-		t.Logf("the address moved %.1f ms after the service was frozen", ms(after))
+		service := c.serviceOf(services, next)
+		must(t, service.process.Signal(syscall.SIGSTOP))
+		defer service.process.Signal(syscall.SIGCONT)
+		c.untilTakenFrom(next)
+		last := c.agree()
+		t.Logf("the address moved %.1f ms after the service was frozen", ms(c.moved(frozen, next)))
 		c.twoHoldersAtMost(frozen, 0)
-		c.handedOver(next)
-		leader.untilProblem("no answer within 100ms")
+		c.handedOver(last)
+		next.untilProblem("no answer within 100ms")
 	})
 }
 
-// TestServiceDiesOnAllBoards: the address stays where it is, and goes to the first board that answers.
-func TestServiceDiesOnAllBoards(t *testing.T) {
+// TestDaemonExecutesNothing: the kernel refuses it to all threads of a daemon. Whom it asks, the kernel does not, and all that
+// ends is started again.
+func TestDaemonExecutesNothing(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c, services, leader := withServices(t, byProcess, nil)
-		for _, s := range services {
-			if s.b != leader {
-				s.kill()
-				s.b.untilGrade("failing")
-			}
-		}
-		dead := time.Now()
-		c.serviceOf(services, leader).kill()
-		leader.untilGrade("failing")
-		c.watchFor(time.Second)
-		c.agreeOn(leader, c.boards...)
-		c.undisturbed(dead, leader)
-		first := c.except(leader)[0]
-		c.serviceOf(services, first).start()
-		c.untilTakenFrom(leader)
-		c.agreeOn(first, c.boards...)
-		c.twoHoldersAtMost(dead, 0)
-	})
-}
+		c, services, leader := withServices(t, byProcess)
+		leader.executesNothing()
 
-// TestServiceComesAndGoes: a service that dies again and again does not drag the address along.
-func TestServiceComesAndGoes(t *testing.T) {
-	for _, preempt := range []string{"false", "true"} {
-		t.Run("preempt="+preempt, judge.Of(func(t *judge.T) {
-			c, services, leader := withServices(t, byProcess, settings{"preempt": preempt})
-			s := c.serviceOf(services, leader)
-			began := time.Now()
-			for range 4 { // scripts/bench has ten, and counts the moves
-				s.kill()
-				<-s.process.Exited()
-				c.watchFor(200 * time.Millisecond)
-				s.start()
-				c.watchFor(700 * time.Millisecond)
-			}
-			leader.untilGrade("passing")
-			c.agree()
-			if n := c.Holders.Since(began).Moves(); n > 2 {
-				t.Errorf("the address moved %d times: %s", n, c.spans(began))
-			}
-			c.twoHoldersAtMost(began, 0)
-		}))
-	}
-}
-
-// TestStartWithoutService: a board that starts before its service does not take the address.
-func TestStartWithoutService(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 2, nil)
-		services := c.newServices(byProcess)
-		for _, b := range c.boards {
-			b.set(settings{"preempt": "true"})
-		}
-		c.board(2).set(settings{"priority": "200"})
-		services[0].start()
-		c.start(c.board(1))
-		leader := c.agree()
-		began := time.Now()
-		c.start(c.board(2))
-		s := c.board(2).untilGrade("failing")
-		if !s.Starting {
-			t.Errorf("%s is not starting: %s", c.board(2), s.GradeText)
-		}
-		c.watchFor(time.Second)
-		c.agreeOn(leader, c.boards...)
-		c.undisturbed(began, leader)
-		services[1].start()
-		c.agreeOn(c.board(2), c.boards...) // by preempt, since it passes for the first time and has had no relapse
-	})
-}
-
-// TestCheckerIsKilled: another one takes over at once, and nobody notices.
-func TestCheckerIsKilled(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c, services, leader := withServices(t, byProcess, nil)
-		killed := time.Now()
-		must(t, syscall.Kill(leader.checker(), syscall.SIGKILL))
+		killed, former := time.Now(), leader.checker()
+		must(t, syscall.Kill(former, syscall.SIGKILL))
 		leader.untilLogged("the checker", "has ended; starting another one")
-		c.watchFor(4 * time.Second)
+		if next, starter := leader.checker(), leader.starter(); next == former {
+			t.Error("there is no other checker")
+		} else if parent, _ := parentOf(next); parent != starter || parent == leader.PID() {
+			t.Errorf("the parent of the other checker is process %d, the starter is process %d, and the daemon is process %d", parent, starter, leader.PID())
+		}
+		c.watchFor(time.Second)
+		leader.untilGrade("passing")
 		c.agreeOn(leader, c.boards...)
 		c.undisturbed(killed, leader)
-		leader.untilGrade("passing")
-		c.serviceOf(services, leader).kill()
+		c.serviceOf(services, leader).kill() // which it finds
 		c.untilTakenFrom(leader)
 		c.agree()
 	})
 }
 
-// TestCheckerIsFrozen: it is replaced, and what it has said is not believed for ever.
-func TestCheckerIsFrozen(t *testing.T) {
+// TestCheckerFails: a checker that stands still is replaced, and what it has said is not believed for ever. Where no checker can
+// be started any more the board hands over, and says what to do. And a checker goes with its daemon, also if that is killed.
+func TestCheckerFails(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c, _, leader := withServices(t, byProcess, nil)
+		c, _, leader := withServices(t, byProcess)
 		frozen := leader.checker()
 		must(t, syscall.Kill(frozen, syscall.SIGSTOP))
 		c.untilTakenFrom(leader)
@@ -268,24 +193,84 @@ func TestCheckerIsFrozen(t *testing.T) {
 		if now := leader.checker(); now == frozen {
 			t.Error("the frozen checker was not replaced")
 		}
-		c.agree()
-	})
-}
+		leader = c.agree()
 
-// TestCheckerGoesWithItsDaemon: also if the daemon is killed.
-func TestCheckerGoesWithItsDaemon(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c, _, leader := withServices(t, byProcess, nil)
-		checker := leader.checker()
-		leader.signal(syscall.SIGKILL)
+		killed := time.Now()
+		must(t, syscall.Kill(leader.starter(), syscall.SIGKILL))
+		leader.untilProblem("the process that starts checkers has ended", "systemctl restart topdog")
+		leader.untilGrade("failing")
+		c.untilTakenFrom(leader)
+		next := c.agree()
+		c.twoHoldersAtMost(killed, 0)
+		if o := leader.topdog("check"); o.status != exitFailure || !strings.Contains(o.stdout+o.stderr, "systemctl restart topdog") {
+			t.Errorf("check: %v", o)
+		}
+		leader.signal(syscall.SIGTERM)
+		leader.ended()
+		leader.start()
+		leader.untilGrade("passing")
+		leader.untilNoProblems()
+
+		checker := next.checker()
+		next.signal(syscall.SIGKILL)
 		c.until("the checker ends", func() string {
 			if err := syscall.Kill(checker, 0); err == nil && !zombie(checker) {
 				return "it runs"
 			}
 			return ""
 		})
-		c.untilTakenFrom(leader)
+		c.untilTakenFrom(next)
 	})
+}
+
+// executesNothing checks what the kernel lets the processes of a board do, and that people can see it.
+func (b *board) executesNothing() {
+	t := b.c.t
+	t.Helper()
+	for _, text := range threads(t, b.PID()) {
+		for _, want := range []string{"Seccomp:\t2\n", "NoNewPrivs:\t1\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("not %q:\n%s", want, text)
+			}
+		}
+	}
+	for _, pid := range []int{b.starter(), b.checker(), b.holder()} {
+		if text := threads(t, pid)[0]; !strings.Contains(text, "Seccomp:\t0\n") {
+			t.Errorf("process %d may not execute anything either:\n%s", pid, text)
+		}
+	}
+	for _, text := range append(threads(t, b.checker()), threads(t, b.starter())...) {
+		for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+			if !strings.Contains(text, set+":\t0000000000000000\n") {
+				t.Errorf("it has capabilities:\n%s", text)
+				break
+			}
+		}
+	}
+	s, err := b.Status()
+	must(t, err)
+	if d := s.Defences[len(s.Defences)-1]; d.Kind != console.DefenceNoExec || !d.On {
+		t.Errorf("the last line of defence is %+v", d)
+	}
+	if o := b.topdog("status"); !strings.Contains(unwrapped(o.stdout), "lifetime, seccomp") {
+		t.Errorf("the text does not show it:\n%s", o.stdout)
+	}
+}
+
+// threads returns /proc/PID/task/*/status of a process.
+func threads(t testing.TB, pid int) (all []string) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	must(t, err)
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil { // else it has ended
+			all = append(all, string(text))
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("process %d has no threads", pid)
+	}
+	return all
 }
 
 // zombie reports whether a process has ended, and may only wait for its parent to notice.
@@ -294,82 +279,137 @@ func zombie(pid int) bool {
 	return !alive
 }
 
-// checker is the process that runs the checks of a board.
-func (b *board) checker() (pid int) {
+// checker is the process that runs the checks of a board, starter that which starts checkers, and holder that which has the
+// address and the dead man's switch.
+func (b *board) checker() (pid int) { return b.part("topdog-checker") }
+func (b *board) starter() (pid int) { return b.part("topdog-starter") }
+func (b *board) holder() (pid int)  { return b.part("topdog-holder") }
+
+// part waits for the process of that name.
+func (b *board) part(name string) (pid int) {
 	b.c.t.Helper()
-	b.c.until("the checker of "+b.String(), func() string {
-		if pid = b.findPart("topdog-checker"); pid == 0 {
-			return "it is not there"
+	b.c.until(fmt.Sprintf("%s has a %s", b, name), func() string {
+		if pid = b.findPart(name); pid == 0 {
+			return "there is no such process"
 		}
 		return ""
 	})
 	return pid
 }
 
-// TestCheckVerb: the file, its checks as they are here, and what the daemon has found.
+// TestCheckVerb: the file, its checks as they are here, and what the daemon has found. Without a daemon root tries the checks
+// itself, but runs no programs. Whoever does not wait for a slow check is told nothing of it, and it ends.
 func TestCheckVerb(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c, services, leader := withServices(t, byProcess, nil)
-		o := leader.topdog("check")
-		if want := "passes  exec " + c.serviceOf(services, leader).path; o.status != 0 || !strings.Contains(o.stdout, want) || !strings.Contains(o.stdout, "passing     exec") {
-			t.Errorf("want %q: %v", want, o)
+		c := newCluster(t, 1, slowly)
+		b := c.board(1)
+		t.Run("without a daemon", func(*judge.T) { b.checksWithoutDaemon() })
+		service := c.newServices(byProcess)[0]
+		service.start()
+		c.start(b)
+		b.untilGrade("passing")
+		for _, check := range []struct {
+			name   string
+			do     func()
+			status int
+			want   []string
+		}{
+			{"it passes", nil, 0, []string{"passes  exec " + service.path, "passing     exec"}},
+			{"the service is dead", func() { service.kill(); b.untilGrade("failing") }, exitFailure, []string{"there is no such process", "failing     exec"}},
+			{"a mistake", b.checks(`[{ gateway = true, every = "10ms" }]`), exitConfig, []string{"10ms is less than 50ms"}},
+			// The daemon, which knows nothing of this check yet, tries it.
+			{"a check that the daemon does not have", b.checks(`[{ command = ["/bin/sh", "-c", "tr '\\0' ' ' </proc/$PPID/cmdline >&2; false"], title = "who runs it" }]`),
+				exitFailure, []string{"tried by the daemon, as it runs its own", starter.CheckerWord}},
+			{"a check for the leader", b.checks(`[{ tcp = "127.0.0.1:1", when = "leading" }]`), 0, []string{"it counts on the leader only", "systemctl reload topdog"}},
+			{"no checks", b.checks(""), 0, []string{"It has no checks"}},
+		} {
+			if check.do != nil {
+				check.do()
+			}
+			if o := b.topdog("check"); o.status != check.status || !containsAll(o.stdout+o.stderr, check.want) {
+				t.Errorf("%s: want status %d and %q: %v", check.name, check.status, check.want, o)
+			}
 		}
-		c.serviceOf(services, leader).kill()
-		leader.untilGrade("failing")
-		if o := leader.topdog("check"); o.status != exitFailure || !strings.Contains(o.stdout, "there is no such process") || !strings.Contains(o.stdout, "failing     exec") {
-			t.Errorf("the service is dead: %v", o)
-		}
-		leader.set(settings{"check": `[{ gateway = true, every = "10ms" }]`})
-		if o := leader.topdog("check"); o.status != exitConfig || !strings.Contains(o.stderr, "10ms is less than 50ms") {
-			t.Errorf("a mistake: %v", o)
-		}
-		// The daemon, which knows nothing of this check yet, tries it.
-		leader.set(settings{"check": `[{ command = ["/bin/sh", "-c", "tr '\\0' ' ' </proc/$PPID/cmdline >&2; false"], title = "who runs it" }]`})
-		if o := leader.topdog("check"); o.status != exitFailure || !strings.Contains(o.stdout, "tried by the daemon, as it runs its own") || !strings.Contains(o.stdout, starter.CheckerWord) {
-			t.Errorf("a check that the daemon does not have: %v", o)
-		}
-		leader.set(settings{"check": `[{ tcp = "127.0.0.1:1", when = "leading" }]`})
-		if o := leader.topdog("check"); o.status != 0 || !strings.Contains(o.stdout, "it counts on the leader only") || !strings.Contains(o.stdout, "systemctl reload topdog") {
-			t.Errorf("a check for the leader: %v", o)
-		}
-		leader.set(settings{"check": ""})
-		if o := leader.topdog("check"); o.status != 0 || !strings.Contains(o.stdout, "It has no checks") {
-			t.Errorf("no checks: %v", o)
-		}
+		t.Run("interrupted", func(*judge.T) { b.checksInterrupted() })
 	})
 }
 
-// TestCheckVerbWithoutDaemon: root tries the checks itself, but runs no programs.
-func TestCheckVerbWithoutDaemon(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 1, nil)
-		b := c.boards[0]
-		ran := filepath.Join(t.TempDir(), "ran")
-		b.set(settings{"check": fmt.Sprintf(`[{ command = ["/usr/bin/touch", %q] }, { tcp = "127.0.0.1:1" }]`, ran)})
-		o := b.topdog("check")
-		for _, want := range []string{"tried as root, since no daemon answers on ", "not tried  command /usr/bin/touch", "fails      tcp 127.0.0.1:1: connection refused"} {
-			if o.status != exitFailure || !strings.Contains(o.stdout, want) {
-				t.Errorf("want %q: %v", want, o)
-			}
+// checks gives the board other checks, which its daemon is not told of.
+func (b *board) checks(toml string) func() { return func() { b.set(settings{"check": toml}) } }
+
+func (b *board) checksWithoutDaemon() {
+	t := b.c.t
+	t.Helper()
+	ran := filepath.Join(t.TempDir(), "ran")
+	b.checks(fmt.Sprintf(`[{ command = ["/usr/bin/touch", %q] }, { tcp = "127.0.0.1:1" }]`, ran))()
+	want := []string{"tried as root, since no daemon answers on ", "not tried  command /usr/bin/touch", "fails      tcp 127.0.0.1:1: connection refused"}
+	if o := b.topdog("check"); o.status != exitFailure || !containsAll(o.stdout, want) {
+		t.Errorf("want %q: %v", want, o)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("root has run the program")
+	}
+	// A DNS check waits for an answer, as of a port that is bound and that nobody reads.
+	must(t, b.Host.Do(func() error {
+		l, err := net.ListenPacket("udp4", "127.0.0.1:9953")
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
 		}
-		if _, err := os.Stat(ran); err == nil {
-			t.Error("root has run the program")
+		return err
+	}))
+	b.checks(`[{ dns = "pi.hole @127.0.0.1:9953", timeout = "1h", every = "1h" }]`)()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if o := b.interrupted(ctx, "check"); o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "its checks were not tried") {
+		t.Errorf("it is interrupted: %v", o)
+	}
+}
+
+func (b *board) checksInterrupted() {
+	t, c := b.c.t, b.c
+	t.Helper()
+	noted := filepath.Join(t.TempDir(), "pid")
+	b.checks(fmt.Sprintf(`[{ command = ["/bin/sh", "-c", "echo $$ >%s; exec sleep 600"], timeout = "1h", every = "1h" }]`, noted))()
+	ctx, runs := context.WithCancel(t.Context())
+	first := make(chan outcome)
+	go func() {
+		defer close(first)
+		first <- b.interrupted(ctx, "check")
+	}()
+	var pid int
+	c.until("the check to run", func() string {
+		text, _ := os.ReadFile(noted)
+		if pid, _ = strconv.Atoi(strings.TrimSpace(string(text))); pid == 0 {
+			return "it does not"
 		}
-		// A DNS check waits for an answer, as of a port that is bound and that nobody reads.
-		must(t, b.Host.Do(func() error {
-			l, err := net.ListenPacket("udp4", "127.0.0.1:9953")
-			if err == nil {
-				t.Cleanup(func() { l.Close() })
-			}
-			return err
-		}))
-		b.set(settings{"check": `[{ dns = "pi.hole @127.0.0.1:9953", timeout = "1h", every = "1h" }]`})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if o := b.interrupted(ctx, "check"); o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "its checks were not tried") {
-			t.Errorf("it is interrupted: %v", o)
-		}
+		return ""
 	})
+	if o := b.topdog("check"); o.status != exitFailure || !strings.Contains(o.stderr, "checks are being tried already") {
+		t.Errorf("two at a time: %v", o)
+	}
+	runs()
+	if o := <-first; o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "its checks were not tried") {
+		t.Errorf("it is interrupted: %v", o)
+	}
+	c.until("the check to end", func() string {
+		if syscall.Kill(pid, 0) == nil {
+			return "it runs on"
+		}
+		return ""
+	})
+	b.checks(`[{ gateway = true, title = "the next one" }]`)()
+	c.until("the next one to be tried", func() string {
+		if o := b.topdog("check"); !strings.Contains(o.stdout, "tried by the daemon") {
+			return o.String()
+		}
+		return ""
+	})
+	b.signal(syscall.SIGSTOP)
+	o := b.topdog("check")
+	b.signal(syscall.SIGCONT)
+	if o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "did not answer in time") {
+		t.Errorf("the daemon stands still: %v", o)
+	}
 }
 
 // interrupted runs a command on the board until ctx ends, and interrupts it then.
@@ -383,56 +423,4 @@ func (b *board) interrupted(ctx context.Context, args ...string) outcome {
 	must(b.c.t, p.Signal(syscall.SIGINT))
 	status := exitStatusOf(b.c.t, p.Wait())
 	return outcome{stdout.String(), stderr.String(), status}
-}
-
-// TestCheckVerbInterrupted: whoever does not wait for a slow check is told nothing of it, and it ends.
-func TestCheckVerbInterrupted(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 1, slowly)
-		b := c.boards[0]
-		c.start(b)
-		c.agree()
-		noted := filepath.Join(t.TempDir(), "pid")
-		b.set(settings{"check": fmt.Sprintf(`[{ command = ["/bin/sh", "-c", "echo $$ >%s; exec sleep 600"], timeout = "1h", every = "1h" }]`, noted)})
-		ctx, runs := context.WithCancel(t.Context())
-		first := make(chan outcome)
-		go func() {
-			defer close(first)
-			first <- b.interrupted(ctx, "check")
-		}()
-		var pid int
-		c.until("the check to run", func() string {
-			text, _ := os.ReadFile(noted)
-			if pid, _ = strconv.Atoi(strings.TrimSpace(string(text))); pid == 0 {
-				return "it does not"
-			}
-			return ""
-		})
-		if o := b.topdog("check"); o.status != exitFailure || !strings.Contains(o.stderr, "checks are being tried already") {
-			t.Errorf("two at a time: %v", o)
-		}
-		runs()
-		if o := <-first; o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "its checks were not tried") {
-			t.Errorf("it is interrupted: %v", o)
-		}
-		c.until("the check to end", func() string {
-			if syscall.Kill(pid, 0) == nil {
-				return "it runs on"
-			}
-			return ""
-		})
-		b.set(settings{"check": `[{ gateway = true, title = "the next one" }]`})
-		c.until("the next one to be tried", func() string {
-			if o := b.topdog("check"); !strings.Contains(o.stdout, "tried by the daemon") {
-				return o.String()
-			}
-			return ""
-		})
-		b.signal(syscall.SIGSTOP)
-		o := b.topdog("check")
-		b.signal(syscall.SIGCONT)
-		if o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "did not answer in time") {
-			t.Errorf("the daemon stands still: %v", o)
-		}
-	})
 }

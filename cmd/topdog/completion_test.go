@@ -1,9 +1,8 @@
 package main
 
 import (
+	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	"topdog/internal/check"
 	"topdog/internal/config"
+	"topdog/internal/lab/manual"
 )
 
 // What a shell is told to offer, and whether it may offer files.
@@ -34,7 +34,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"sim", "run", "--fanout", ""}, "multicast\nunicast\n" + noFiles},
 		{[]string{"sim", "compare", "--svg", ""}, files},
 	} {
-		got := execHere(t, append([]string{cobra.ShellCompRequestCmd}, tt.line...)...)
+		got := executed(t, append([]string{cobra.ShellCompRequestCmd}, tt.line...)...)
 		if diff := cmp.Diff(tt.want+"\n", got.stdout); diff != "" || got.status != 0 {
 			t.Errorf("%q: %v (-want +got):\n%s", tt.line, got, diff)
 		}
@@ -43,22 +43,21 @@ func TestCompletion(t *testing.T) {
 
 // Every verb has a page with each of its flags, and every key of the configuration is in a page.
 func TestManualHasEverything(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program that writes the manual")
-	}
-	dir := t.TempDir()
-	c := exec.Command("go", "run", "../../scripts/packaging/manual", "-topdog", executable(t),
-		"-operations", "../../docs/operations.md", "-version", "1", "-date", "2026-01-01", dir)
-	c.Env = append(c.Environ(), itself().Env...)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
+	operations, err := os.ReadFile("../../docs/operations.md")
+	must(t, err)
+	pages, err := manual.Pages(func(command ...string) (string, error) {
+		o := executed(t, append(command, "--help")...)
+		if o.status != 0 {
+			return "", errors.New(o.stderr)
 		}
-		return strings.ReplaceAll(string(text), `\-`, "-")
+		return o.stdout, nil
+	}, string(operations), "1", "2026-01-01")
+	must(t, err)
+	read := func(name string) string {
+		if pages[name] == "" {
+			t.Fatalf("there is no %s", name)
+		}
+		return strings.ReplaceAll(pages[name], `\-`, "-")
 	}
 	has := func(page, what, where string) {
 		if !strings.Contains(page, what) {

@@ -20,27 +20,99 @@ import (
 // lets go of it when the daemon cannot.
 var holds = []string{"auto", "lifetime"}
 
-func TestKilled(t *testing.T) {
+// TestCrash has one thing after the other happen to the daemon of the leader, with each way to hold the address.
+func TestCrash(t *testing.T) {
 	for _, hold := range holds {
 		t.Run(hold, judge.Of(func(t *judge.T) {
 			c := newCluster(t, 3, settings{"hold": quote(hold)})
 			c.start(c.boards...)
-			old := c.agree()
-
-			killed := time.Now()
-			old.signal(syscall.SIGKILL)
-			c.untilTakenFrom(old)
-			leader := c.agreeWithout(old)
-			c.twoHoldersAtMost(killed, atOnce())
-			c.handedOver(leader) // by the pre-signed RESIGN
-
-			// It comes back, and disturbs nobody.
-			returned := time.Now()
-			old.start()
-			c.agreeOn(leader, c.boards...)
-			c.undisturbed(returned, leader)
+			for _, crash := range []struct {
+				name   string
+				happen func(*testCluster)
+			}{
+				{"killed", (*testCluster).killLeader},
+				{"killed and restarted", (*testCluster).restartLeader},
+				{"killed and restarted again", (*testCluster).restartLeader},
+				{"frozen", (*testCluster).freezeLeader},
+				{"frozen for a moment", (*testCluster).freezeLeaderForAMoment},
+				{"frozen for a moment again", (*testCluster).freezeLeaderForAMoment},
+			} {
+				t.Run(crash.name, func(*judge.T) { crash.happen(c) })
+			}
 		}))
 	}
+}
+
+func (c *testCluster) killLeader() {
+	c.t.Helper()
+	old, killed := c.agree(), time.Now()
+	old.signal(syscall.SIGKILL)
+	c.untilTakenFrom(old)
+	leader := c.agreeWithout(old)
+	c.twoHoldersAtMost(killed, atOnce())
+	c.handedOver(leader) // by the pre-signed RESIGN
+
+	// It comes back, and disturbs nobody.
+	returned := time.Now()
+	old.start()
+	c.agreeOn(leader, c.boards...)
+	c.undisturbed(returned, leader)
+}
+
+// restartLeader kills a daemon and restarts it at once, as systemd does. It finds that its address has gone, and either leads
+// again or follows, whichever is first.
+func (c *testCluster) restartLeader() {
+	c.t.Helper()
+	old, killed := c.agree(), time.Now()
+	old.signal(syscall.SIGKILL)
+	old.gone()
+	old.start()
+	c.untilTakenFrom(old)
+	c.agree()
+	c.twoHoldersAtMost(killed, atOnce())
+}
+
+// freezeLeader: a frozen daemon cannot let go of anything; its dead man's switch does. And a daemon that wakes up must not
+// believe that it still leads.
+func (c *testCluster) freezeLeader() {
+	c.t.Helper()
+	old, frozen := c.agree(), time.Now()
+	long := time.After(4 * time.Second)
+	old.signal(syscall.SIGSTOP)
+	c.untilTakenFrom(old)
+	leader := c.agree(c.except(old)...)
+	c.twoHoldersAtMost(frozen, atOnce())
+	c.handedOver(leader)
+	<-long // so that nothing is left of any lifetime or window
+
+	woken := time.Now()
+	old.signal(syscall.SIGCONT)
+	c.agreeOn(leader, c.boards...)
+	c.twoHoldersAtMost(woken, 0)
+	c.undisturbed(woken, leader)
+	old.acquiredNothingAgain()
+}
+
+// freezeLeaderForAMoment is a pause that is only just long enough: the pre-signed RESIGN has been sent when the daemon wakes up,
+// and what it says next must be heard as something newer.
+func (c *testCluster) freezeLeaderForAMoment() {
+	c.t.Helper()
+	old, frozen := c.agree(), time.Now()
+	said := old.Log.Count("dead man's switch has released")
+	old.signal(syscall.SIGSTOP)
+	c.untilTakenFrom(old)
+	old.signal(syscall.SIGCONT)
+	if leader := c.agree(); leader == old {
+		c.t.Errorf("%s leads again after it was frozen", old)
+	}
+	c.twoHoldersAtMost(frozen, atOnce())
+	c.until(old.String()+" says what has happened to it", func() string {
+		if n := old.Log.Count("dead man's switch has released"); n <= said {
+			return fmt.Sprintf("it has said so %d times before, and %d times now", said, n)
+		}
+		return ""
+	})
+	old.acquiredNothingAgain()
 }
 
 // agreeWithout waits until the other boards agree, and the kernel of the
@@ -57,84 +129,12 @@ func (c *testCluster) agreeWithout(dead *board) (leader *board) {
 	return leader
 }
 
-// A daemon that is killed and restarted at once, as systemd does, finds that
-// its address has gone, and either leads again or follows, whichever is first.
-func TestKilledAndRestarted(t *testing.T) {
-	for _, hold := range holds {
-		t.Run(hold, judge.Of(func(t *judge.T) {
-			c := newCluster(t, 3, settings{"hold": quote(hold)})
-			c.start(c.boards...)
-			for round := range 3 {
-				old := c.agree()
-				killed := time.Now()
-				old.signal(syscall.SIGKILL)
-				old.gone()
-				old.start()
-				c.untilTakenFrom(old)
-				c.agree()
-				t.Logf("round %d", round+1)
-				c.twoHoldersAtMost(killed, atOnce())
-			}
-		}))
-	}
-}
-
-// A frozen daemon cannot let go of anything; its dead man's switch does. And a
-// daemon that wakes up must not believe that it still leads.
-func TestFrozen(t *testing.T) {
-	for _, hold := range holds {
-		t.Run(hold, judge.Of(func(t *judge.T) {
-			c := newCluster(t, 3, settings{"hold": quote(hold)})
-			c.start(c.boards...)
-			old := c.agree()
-
-			frozen := time.Now()
-			long := time.After(4 * time.Second)
-			old.signal(syscall.SIGSTOP)
-			c.untilTakenFrom(old)
-			leader := c.agree(c.except(old)...)
-			c.twoHoldersAtMost(frozen, atOnce())
-			c.handedOver(leader)
-			<-long // so that nothing is left of any lifetime or window
-
-			woken := time.Now()
-			old.signal(syscall.SIGCONT)
-			c.agreeOn(leader, c.boards...)
-			c.twoHoldersAtMost(woken, 0)
-			c.undisturbed(woken, leader)
-			old.acquiredNothingAgain()
-		}))
-	}
-}
-
 // acquiredNothingAgain checks that a board that woke up has believed what was done for it.
 func (b *board) acquiredNothingAgain() {
 	b.c.t.Helper()
 	if b.Log.Logged("put back") || b.Log.Logged("acquiring it again") {
 		b.c.t.Errorf("%s acquired the address again when it woke up", b)
 	}
-}
-
-// A pause that is only just long enough: the pre-signed RESIGN has been sent when the daemon wakes up, and
-// what it says next must be heard as something newer.
-func TestFrozenForAMoment(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 3, nil)
-		c.start(c.boards...)
-		for range 3 {
-			old := c.agree()
-			frozen := time.Now()
-			old.signal(syscall.SIGSTOP)
-			c.untilTakenFrom(old)
-			old.signal(syscall.SIGCONT)
-			if leader := c.agree(); leader == old {
-				t.Errorf("%s leads again after it was frozen", old)
-			}
-			c.twoHoldersAtMost(frozen, atOnce())
-			old.untilLogged("dead man's switch has released")
-			old.acquiredNothingAgain()
-		}
-	})
 }
 
 // With its switch frozen as well, nothing of a board is left that could let go but
@@ -177,59 +177,41 @@ func TestBoardFrozen(t *testing.T) {
 }
 
 // Somebody kills the holder of the leader, which has the address: another board leads at once. The daemon ends with
-// the reason, so that a service manager starts both again.
-func TestHolderKilled(t *testing.T) {
+// the reason, so that a service manager starts both again. Then the holder of the next one stands still. It renews the address
+// no more, so that leader hands over before the address is gone.
+func TestHolder(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 2, nil)
 		c.start(c.boards...)
 		leader := c.agree()
-		holder := leader.holder()
+		next, holder := c.except(leader)[0], leader.holder()
 		leader.withoutHolder = true
 		killed := time.Now()
 		must(t, syscall.Kill(holder, syscall.SIGKILL))
 		c.untilTakenFrom(leader)
 		c.twoHoldersAtMost(killed, atOnce())
 		leader.untilLogged("which has the address and the sockets, has ended")
-		c.agree(c.except(leader)...)
-	})
-}
+		c.agreeOn(next, next)
+		leader.ended()
+		leader.withoutHolder = false
+		leader.start()
+		c.agreeOn(next, c.boards...)
 
-// The holder stands still. It renews the address no more, so the leader hands over before the address is gone.
-func TestHolderFrozen(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 2, nil)
-		c.start(c.boards...)
-		leader := c.agree()
-		holder := leader.holder()
-		leader.withoutHolder = true
+		holder = next.holder()
+		next.withoutHolder = true
 		frozen := time.Now()
 		must(t, syscall.Kill(holder, syscall.SIGSTOP))
 		t.Cleanup(func() { _ = syscall.Kill(holder, syscall.SIGKILL) })
-		c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 || len(h) == 1 && h[0] != leader.Number })
+		c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 || len(h) == 1 && h[0] == leader.Number })
 		took := time.Now()
-		c.agree(c.except(leader)...)
+		c.agreeOn(leader, leader)
 		c.twoHoldersAtMost(frozen, lifetime)
-		if n := c.asker.Report(took.Add(slack)).Answers[leader.Number]; n > 0 {
-			t.Errorf("%s has answered the client %d times after it has handed over", leader, n)
+		if n := c.asker.Report(took.Add(slack)).Answers[next.Number]; n > 0 {
+			t.Errorf("%s has answered the client %d times after it has handed over", next, n)
 		}
-		leader.untilLogged("which has the address and the sockets, has ended or stands still")
+		next.untilLogged("which has the address and the sockets, has ended or stands still")
 	})
 }
-
-// holder returns the process of the holder, which has the dead man's switch.
-func (b *board) holder() (pid int) {
-	b.c.t.Helper()
-	b.c.until(b.String()+" has a dead man's switch", func() string {
-		if pid = b.findHolder(); pid == 0 {
-			return "there is no such process"
-		}
-		return ""
-	})
-	return pid
-}
-
-// findHolder returns the process of the holder if it lives, or 0.
-func (b *board) findHolder() int { return b.findPart("topdog-holder") }
 
 // findPart returns the living process of that name that the board's daemon has started, or had started; or 0.
 func (b *board) findPart(name string) int {
@@ -264,32 +246,8 @@ func parentOf(pid int) (parent int, alive bool) {
 	return parent, n == 2 && state != "Z"
 }
 
+// A follower that ends is nobody's business. Then one leader after the other ends, and the last one lets go.
 func TestTerminated(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 3, nil)
-		c.start(c.boards...)
-		for len(c.running()) > 1 {
-			old := c.agree()
-			stopped := time.Now()
-			old.signal(syscall.SIGTERM)
-			c.untilTakenFrom(old)
-			next := c.agreeWithout(old)
-			old.ended()
-			c.twoHoldersAtMost(stopped, 0)
-			c.handedOver(next)
-		}
-		last := c.agree()
-		last.signal(syscall.SIGTERM)
-		last.ended()
-		c.untilHolders("the last one lets go", func(h []int) bool { return len(h) == 0 })
-		if addresses, err := last.Addresses(); err != nil || len(addresses) != 1 {
-			t.Errorf("%s is left with the addresses %v, %v", last, addresses, err)
-		}
-	})
-}
-
-// A follower that ends is nobody's business.
-func TestFollowerTerminated(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 3, nil)
 		c.start(c.boards...)
@@ -309,39 +267,23 @@ func TestFollowerTerminated(t *testing.T) {
 		follower.start()
 		c.agreeOn(leader, c.boards...)
 		c.undisturbed(stopped, leader)
-	})
-}
 
-// Leader and heir are lost at once: the next in rank has to wait for the heir's
-// turn to pass.
-func TestLeaderAndHeirLost(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 5, nil)
-		c.start(c.boards...)
-		leader := c.agree()
-		s, err := leader.Status()
-		must(t, err)
-		heir := c.named(s.HeirName)
-		if heir == nil {
-			t.Fatalf("%s knows of no heir", leader)
+		for len(c.running()) > 1 {
+			old := c.agree()
+			stopped := time.Now()
+			old.signal(syscall.SIGTERM)
+			c.untilTakenFrom(old)
+			next := c.agreeWithout(old)
+			old.ended()
+			c.twoHoldersAtMost(stopped, 0)
+			c.handedOver(next)
 		}
-
-		lost := time.Now()
-		must(t, leader.Pull())
-		must(t, heir.Pull())
-		c.untilHolders("somebody takes over", func(h []int) bool {
-			return len(h) == 1 && h[0] != leader.Number && h[0] != heir.Number
-		})
-		next := c.agree(c.except(leader, heir)...)
-		c.twoHoldersAtMost(lost, 0)
-		if want := slices.MaxFunc(c.except(leader, heir), func(a, b *board) int { return a.Number - b.Number }); next != want {
-			t.Errorf("%s took over, not %s", next, want)
+		last := c.agree()
+		last.signal(syscall.SIGTERM)
+		last.ended()
+		c.untilHolders("the last one lets go", func(h []int) bool { return len(h) == 0 })
+		if addresses, err := last.Addresses(); err != nil || len(addresses) != 1 {
+			t.Errorf("%s is left with the addresses %v, %v", last, addresses, err)
 		}
-
-		back := time.Now()
-		must(t, heir.Plug())
-		must(t, leader.Plug())
-		c.agreeOn(next, c.boards...)
-		c.undisturbed(back, next)
 	})
 }

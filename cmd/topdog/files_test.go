@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	aKey   = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
-	aBoard = "address = \"192.168.1.250/24\"\nkey_file = \"key\"\n"
+	aKey = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
+	// longAway is how long a file is not there: much longer than a mistake is waited for.
+	longAway = 50 * mendWithin
+	aBoard   = "address = \"192.168.1.250/24\"\nkey_file = \"key\"\n"
 )
 
 // A file that is replaced while the daemon starts does not end it for ever: systemd does not start again what ends with exitConfig.
@@ -38,8 +40,8 @@ func TestFilesReplacedAtTheStart(t *testing.T) {
 		{"a key that everybody may read", write("key", aKey, 0o644), time.Second, false, time.Second, 0, ""},
 		{"a configuration that is half written", write("topdog.toml", aBoard[:20], 0o600), time.Second, false, time.Second, 0, ""},
 		{"a configuration that everybody may write", write("topdog.toml", aBoard, 0o666), time.Second, false, time.Second, 0, ""},
-		{"no key", remove("key"), time.Hour, false, time.Hour, 0, "there is no key file"},
-		{"no configuration", remove("topdog.toml"), time.Hour, false, time.Hour, 0, "cannot read the configuration: no such file or directory"},
+		{"no key", remove("key"), longAway, false, longAway, 0, "there is no key file"},
+		{"no configuration", remove("topdog.toml"), longAway, false, longAway, 0, "cannot read the configuration: no such file or directory"},
 		{"a mistake that stays", write("topdog.toml", "no_such_key = 1\n", 0o600), 0, false, mendWithin, exitConfig, ""},
 		{"a file that cannot be the right one", write("topdog.toml", strings.Repeat("# a line\n", 10_000), 0o600), 0, false, mendWithin, exitConfig, ""},
 		{"a directory in its place", func(dir string) error {
@@ -92,10 +94,10 @@ func TestFileComesLateAndInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, absent := config.Load(filepath.Join(t.TempDir(), "none"))
 		answers := map[time.Duration]error{}
-		for at := time.Duration(0); at < time.Hour; at += retryEvery {
+		for at := time.Duration(0); at < longAway; at += retryEvery {
 			answers[at] = absent
 		}
-		for at := time.Hour; at < time.Hour+mendWithin; at += retryEvery {
+		for at := longAway; at < longAway+mendWithin; at += retryEvery {
 			answers[at] = config.Errors{{Message: "half written"}}
 		}
 		began := time.Now()

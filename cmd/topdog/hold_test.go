@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,29 +14,29 @@ import (
 	"topdog/netio"
 )
 
-func restored(n uint64) func(console.Status) string {
-	return func(s console.Status) string {
-		if s.Counters.AddressRestored != n {
-			return "the counter is wrong"
-		}
-		return ""
-	}
-}
-
-// Somebody, or a network manager, deletes the address under the leader.
+// Somebody, or a network manager, deletes the address under the leader. Even the device that it hangs on may be deleted by
+// somebody who tidies up.
 func TestAddressDeleted(t *testing.T) {
-	for _, hold := range []string{"auto", "lifetime"} {
+	for _, hold := range holds {
 		t.Run(hold, judge.Of(func(t *judge.T) {
 			c := newCluster(t, 2, settings{"hold": quote(hold)})
 			c.start(c.boards...)
 			leader := c.agree()
+			deletions := []func() error{func() error { return leader.DeleteAddress(vip32) }, func() error { return leader.DeleteAddress(vip32) }}
+			if hold == "auto" {
+				deletions = append(deletions, func() error { return leader.Do(deleteDevice) })
+			}
 			before := time.Now()
-			const times = 3
-			for n := range times {
+			for n, del := range deletions {
 				deleted := time.Now()
-				must(t, leader.DeleteAddress(vip32))
+				must(t, del())
+				leader.untilStatus("it is put back", func(s console.Status) string {
+					if got := s.Counters.AddressRestored; got != uint64(n)+1 {
+						return fmt.Sprintf("it was put back %d times", got)
+					}
+					return ""
+				})
 				c.untilHolders("it is put back", func(h []int) bool { return len(h) == 1 })
-				leader.untilStatus("it is counted", restored(uint64(n)+1))
 				c.awayAtMost(deleted, heartbeat)
 			}
 			leader.untilLogged("something else deleted the address", vip.String())
@@ -48,25 +49,12 @@ func TestAddressDeleted(t *testing.T) {
 	}
 }
 
-// Even the device that the address hangs on may be deleted by somebody who tidies up.
-func TestDeviceDeleted(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 2, nil)
-		c.start(c.boards...)
-		leader := c.agree()
-		before := time.Now()
-		must(t, leader.Do(func() error {
-			link, err := netlink.LinkByName(netio.DefaultDevice)
-			if err != nil {
-				return err
-			}
-			return netlink.LinkDel(link)
-		}))
-		leader.untilStatus("the address is put back", restored(1))
-		c.agreeOn(leader, c.boards...)
-		c.twoHoldersAtMost(before, 0)
-		c.awayAtMost(before, heartbeat)
-	})
+func deleteDevice() error {
+	link, err := netlink.LinkByName(netio.DefaultDevice)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkDel(link)
 }
 
 // What a daemon leaves behind that was killed together with its dead man's switch,

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
@@ -99,49 +98,72 @@ func (h *hooked) toldSince(t time.Time, words ...string) time.Time {
 	return last.at
 }
 
-// A hook knows where the address is, and a daemon that is killed is a stopped one. How soon it knows is measured by
-// scripts/bench --events hook.
+// A hook knows where the address is. A daemon that is killed is a stopped one, and so is one that stands still and cannot say so:
+// its hooks find out by themselves. A board whose checks fail is FAULT, as to keepalived's scripts. How soon a hook
+// knows is measured by scripts/bench --events hook.
 func TestHooks(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 3, nil)
 		began := time.Now()
-		hooks := map[*board]*hooked{}
+		hooks, works := map[*board]*hooked{}, map[*board]string{}
 		for _, b := range c.boards {
+			works[b] = filepath.Join(b.Dir, "works")
+			must(t, os.WriteFile(works[b], nil, 0o644))
+			b.set(settings{"check": fmt.Sprintf(`[{ command = ["/usr/bin/test", "-e", %q], every = "200ms", rise = 1, fall = 1 }]`, works[b])})
 			hooks[b] = b.hooks() // before the daemon, as at a boot
 		}
 		c.start(c.boards...)
+		for _, b := range c.boards {
+			b.untilGrade("passing")
+		}
 		leader := c.agree()
 		hooks[leader].toldSince(began, "BACKUP", "MASTER")
 		for _, b := range c.except(leader) {
 			hooks[b].toldSince(began, "BACKUP")
 		}
 
-		for range 3 {
-			moved := time.Now()
-			leader.topdog("resign")
-			next := c.agree()
-			hooks[leader].toldSince(moved, "BACKUP")
-			told := hooks[next].toldSince(moved, "MASTER")
-			spans := c.Holders.Since(moved).Spans
-			t.Logf("a hook ran %.1f ms after the address had moved", ms(told.Sub(spans[len(spans)-1].From)))
-			leader = next
-		}
+		moved := time.Now()
+		leader.topdog("resign")
+		next := c.agree()
+		hooks[leader].toldSince(moved, "BACKUP")
+		told := hooks[next].toldSince(moved, "MASTER")
+		spans := c.Holders.Since(moved).Spans
+		t.Logf("a hook ran %.1f ms after the address had moved", ms(told.Sub(spans[len(spans)-1].From)))
 
-		killed := time.Now()
+		leader, killed := next, time.Now()
 		leader.signal(syscall.SIGKILL)
 		stopped := hooks[leader].toldSince(killed, "STOP")
 		t.Logf("a hook was told of the daemon's death after %.1f ms", ms(stopped.Sub(killed)))
-		next := c.agreeWithout(leader)
+		next = c.agreeWithout(leader)
 		hooks[next].toldSince(killed, "MASTER")
 		leader.gone()
 		leader.start()
-		c.agree()
+		leader.untilGrade("passing")
 		hooks[leader].toldSince(killed, "STOP", "BACKUP")
 
+		leader = c.agree()
+		failed := time.Now()
+		must(t, os.Remove(works[leader]))
+		c.untilTakenFrom(leader)
+		next = c.agree()
+		hooks[leader].toldSince(failed, "FAULT")
+		hooks[next].toldSince(failed, "MASTER")
+		repaired := time.Now()
+		must(t, os.WriteFile(works[leader], nil, 0o644))
+		hooks[leader].toldSince(repaired, "BACKUP")
+
+		frozen := time.Now()
+		next.signal(syscall.SIGSTOP)
+		stopped = hooks[next].toldSince(frozen, "STOP")
+		t.Logf("a hook was told after %.1f s that its daemon stands still", stopped.Sub(frozen).Seconds())
+		next.signal(syscall.SIGCONT)
+		hooks[next].toldSince(frozen, "STOP", "BACKUP")
+
+		leader = c.agree()
 		stop := time.Now()
-		next.signal(syscall.SIGTERM)
-		hooks[next].toldSince(stop, "STOP")
-		next.ended()
+		leader.signal(syscall.SIGTERM)
+		hooks[leader].toldSince(stop, "STOP")
+		leader.ended()
 	})
 }
 
@@ -184,55 +206,6 @@ func TestHooksKilled(t *testing.T) {
 			t.Errorf("it ended with %v", h.Wait())
 		}
 		h.toldSince(again, "MASTER")
-	})
-}
-
-// A daemon that stands still cannot say so. Its hooks find out by themselves.
-func TestHooksOfAFrozenDaemon(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 2, nil)
-		c.start(c.boards...)
-		leader := c.agree()
-		began := time.Now()
-		h := leader.hooks()
-		h.toldSince(began, "MASTER")
-		frozen := time.Now()
-		leader.signal(syscall.SIGSTOP)
-		stopped := h.toldSince(frozen, "STOP")
-		t.Logf("a hook was told after %.1f s that its daemon stands still", stopped.Sub(frozen).Seconds())
-		leader.signal(syscall.SIGCONT)
-		h.toldSince(frozen, "STOP", "BACKUP")
-	})
-}
-
-// A board whose checks fail is FAULT to its hooks, as to keepalived's, and the one that takes over is MASTER.
-func TestHooksOfAFailingBoard(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 2, nil)
-		hooks, works := map[*board]*hooked{}, map[*board]string{}
-		for _, b := range c.boards {
-			works[b] = filepath.Join(b.Dir, "works")
-			must(t, os.WriteFile(works[b], nil, 0o644))
-			b.set(settings{"check": fmt.Sprintf(`[{ command = ["/usr/bin/test", "-e", %q], every = "200ms", rise = 1, fall = 1 }]`, works[b])})
-			hooks[b] = b.hooks()
-		}
-		c.start(c.boards...)
-		leader := c.agree()
-		next := c.except(leader)[0]
-		next.untilStatus("it passes", func(s console.Status) string {
-			if s.Board.Grade != "passing" {
-				return s.Board.Grade
-			}
-			return ""
-		})
-		failed := time.Now()
-		must(t, os.Remove(works[leader]))
-		c.agreeOn(next, c.boards...)
-		hooks[leader].toldSince(failed, "FAULT")
-		hooks[next].toldSince(failed, "MASTER")
-		repaired := time.Now()
-		must(t, os.WriteFile(works[leader], nil, 0o644))
-		hooks[leader].toldSince(repaired, "BACKUP")
 	})
 }
 

@@ -67,7 +67,7 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"--led", "ACT"}, 1, `the LED "GPIO17:low" instead of "ACT"`},
 		{[]string{"--group", "x"}, 1, `the group "topdog" instead of "x"`},
 	} {
-		got := execHere(t, append([]string{"init", "--config", path}, step.args...)...)
+		got := executed(t, append([]string{"init", "--config", path}, step.args...)...)
 		if got.status != step.status || !strings.Contains(got.stdout+got.stderr, step.want) {
 			t.Errorf("%q: want exit status %d and %q, got %v", step.args, step.status, step.want, got)
 		}
@@ -104,7 +104,7 @@ func TestInitComparesPrefixLengths(t *testing.T) {
 		{"10.0.0.9/25", 1, "it has the address 10.0.0.9/24 instead of 10.0.0.9/25"},
 	} {
 		// The interface, because this machine need not be in that network.
-		got := execHere(t, "init", step.address, "--interface", "eth0", "--config", path)
+		got := executed(t, "init", step.address, "--interface", "eth0", "--config", path)
 		if got.status != step.status || !strings.Contains(got.stdout+got.stderr, step.want) {
 			t.Errorf("%s: want exit status %d and %q, got %v", step.address, step.status, step.want, got)
 		}

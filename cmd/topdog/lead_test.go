@@ -18,45 +18,21 @@ func TestResign(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 3, nil)
 		c.start(c.boards...)
-		for range 3 {
-			old := c.agree()
-			resigned := time.Now()
-			o := old.topdog("resign")
-			next := c.agree()
-			if want := "handed over to " + next.String(); o.status != 0 || !strings.HasPrefix(o.stdout, want) {
-				t.Errorf("resign does not say %q: %v", want, o)
-			}
-			if next == old {
-				t.Errorf("%s has resigned and leads", old)
-			}
-			c.twoHoldersAtMost(resigned, 0)
-			c.handedOver(next)
+		old := c.agree()
+		resigned := time.Now()
+		o := old.topdog("resign")
+		next := c.agree()
+		if want := "handed over to " + next.String(); next == old || o.status != 0 || !strings.HasPrefix(o.stdout, want) {
+			t.Errorf("%s leads; resign does not say %q: %v", next, want, o)
 		}
+		c.twoHoldersAtMost(resigned, 0)
+		c.handedOver(next)
 
-		leader := c.agree()
 		began := time.Now()
-		follower := c.except(leader)[0]
-		if o := follower.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not lead") {
+		if o := old.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not lead") {
 			t.Errorf("resign of a follower: %v", o)
 		}
-		c.undisturbed(began, leader)
-	})
-}
-
-func TestResignAlone(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 1, nil)
-		b := c.board(1)
-		if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not run") {
-			t.Errorf("resign without a daemon: %v", o)
-		}
-		c.start(b)
-		c.agreeOn(b, b)
-		began := time.Now()
-		if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "nobody to hand over to") {
-			t.Errorf("resign of the only board: %v", o)
-		}
-		c.undisturbed(began, b)
+		c.undisturbed(began, next)
 	})
 }
 
@@ -140,18 +116,18 @@ func TestConfigMistakes(t *testing.T) {
 	} {
 		path := filepath.Join(dir, "topdog.toml")
 		must(t, os.WriteFile(path, []byte(mistake.text), 0o644))
-		verbs := []string{"cleanup"}
+		says := map[string]func(testing.TB, ...string) outcome{"cleanup": executed}
 		if n == 0 {
-			verbs = append(verbs, "run") // for two seconds, which one mistake is enough for
+			says["run"] = execHere // for two seconds, which one mistake is enough for
 		}
-		for _, verb := range verbs {
-			o := execHere(t, verb, "--config", path)
+		for verb, exec := range says {
+			o := exec(t, verb, "--config", path)
 			if o.status != exitConfig || !strings.Contains(o.stderr, path+mistake.want) {
 				t.Errorf("%s with %q: want %s and status %d: %v", verb, mistake.text, path+mistake.want, exitConfig, o)
 			}
 		}
 	}
-	o := execHere(t, "cleanup", "--config", filepath.Join(dir, "nothing.toml"))
+	o := executed(t, "cleanup", "--config", filepath.Join(dir, "nothing.toml"))
 	if o.status != exitConfig || !strings.Contains(o.stderr, "nothing.toml") || !strings.Contains(o.stderr, "topdog init") {
 		t.Errorf("no configuration: %v", o)
 	}
@@ -182,7 +158,7 @@ func TestInit(t *testing.T) {
 	path, keyPath := filepath.Join(dir, "topdog.toml"), filepath.Join(dir, "key")
 	run := func(args ...string) outcome {
 		// This machine need not be in that network.
-		return execHere(t, append([]string{"init", "--config", path, "--interface", "eth0"}, args...)...)
+		return executed(t, append([]string{"init", "--config", path, "--interface", "eth0"}, args...)...)
 	}
 	if o := run(); o.status != exitUsage {
 		t.Errorf("no address: %v", o)
@@ -236,7 +212,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// What init writes is all that a board needs.
+// What init writes is all that a board needs. Alone, it cannot resign.
 func TestInitAndRun(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 1, nil)
@@ -250,7 +226,15 @@ func TestInitAndRun(t *testing.T) {
 		must(t, err)
 		// Nothing but what cannot be shared with other tests on this machine.
 		b.writeConfig(string(written) + "socket = " + b.Settings()["socket"] + "\nname = \"pi1\"\n")
+		if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not run") {
+			t.Errorf("resign without a daemon: %v", o)
+		}
 		b.start()
 		c.agreeOn(b, b)
+		began := time.Now()
+		if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "nobody to hand over to") {
+			t.Errorf("resign of the only board: %v", o)
+		}
+		c.undisturbed(began, b)
 	})
 }

@@ -115,8 +115,8 @@ const strangerID, otherID = 64001, 64002
 // address stays, the leader has time for the election, and root gets an answer at once.
 func TestUserAsksTooOften(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		const lasts = 2 * time.Second
-		c := newCluster(t, 3, nil)
+		const lasts = time.Second
+		c := newCluster(t, 2, nil)
 		c.start(c.boards...)
 		leader := c.agree()
 		leader.admitEverybody(c.program.Path)
@@ -158,7 +158,7 @@ func TestUserAsksTooOften(t *testing.T) {
 // board hand over.
 func TestUserSaysNothing(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 3, nil)
+		c := newCluster(t, 2, nil)
 		c.start(c.boards...)
 		for _, connections := range []int{60, 1000} {
 			leader := c.agree()

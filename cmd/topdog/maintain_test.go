@@ -87,7 +87,7 @@ func TestPauseAndUnpause(t *testing.T) {
 		leader.signal(9)
 		leader.gone()
 		killed := time.Now()
-		c.watchFor(3 * time.Second)
+		c.watchFor(time.Second)
 		for _, b := range c.except(leader) {
 			if o := b.topdog("status"); o.status != 1 {
 				t.Errorf("%s says that the address is held: %v", b, o)

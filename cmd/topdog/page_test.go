@@ -86,7 +86,8 @@ func leaseLeft(t testing.TB, text string) time.Duration {
 	return d
 }
 
-// Exactly one page says that its board leads, and it is the right one, also when the leader changes.
+// Exactly one page says that its board leads, and it is the right one, also when the leader changes. A leader whose daemon stands
+// still ceases to lead by its page when its lease is over, though nobody tells the page.
 func TestPageOfTheLeader(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 3, nil)
@@ -128,44 +129,43 @@ func TestPageOfTheLeader(t *testing.T) {
 		if took > time.Second {
 			t.Errorf("it took %v until the pages agreed", took)
 		}
+		must(t, leader.Plug())
+		c.freezeLeaderOf(pages)
 	})
 }
 
-// A leader whose daemon stands still ceases to lead by its page when its lease is over, though nobody tells the page.
-func TestPageOfAFrozenLeader(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 3, nil)
-		c.start(c.boards...)
-		pages := c.pages()
-		leader := c.agree()
-		p := pages[leader.Number-1]
-		if code, text := p.get("/leader"); code != http.StatusOK {
-			t.Fatal(code, text)
-		}
-		leader.signal(syscall.SIGSTOP)
-		frozen := time.Now()
-		var last, next time.Time // when it last said that its board leads, and when another page had said so
-		for time.Since(frozen) < 10*heartbeat || next.IsZero() && time.Since(frozen) < cluster.Timeout {
-			for _, other := range pages {
-				asked := time.Now()
-				switch code, _ := other.get("/leader"); {
-				case code != http.StatusOK:
-				case other == p:
-					last = asked
-				case next.IsZero():
-					next = time.Now()
-				}
+// freezeLeaderOf has the daemon of the leader stand still: its page says that it leads for as long as its lease lasts, and no
+// other page does so before that.
+func (c *testCluster) freezeLeaderOf(pages []*servedPage) {
+	c.t.Helper()
+	leader := c.agree()
+	p := pages[leader.Number-1]
+	if code, text := p.get("/leader"); code != http.StatusOK {
+		c.t.Fatal(code, text)
+	}
+	leader.signal(syscall.SIGSTOP)
+	defer leader.signal(syscall.SIGCONT)
+	frozen := time.Now()
+	var last, next time.Time // when it last said that its board leads, and when another page had said so
+	for time.Since(frozen) < 10*heartbeat || next.IsZero() && time.Since(frozen) < cluster.Timeout {
+		for _, other := range pages {
+			asked := time.Now()
+			switch code, _ := other.get("/leader"); {
+			case code != http.StatusOK:
+			case other == p:
+				last = asked
+			case next.IsZero():
+				next = time.Now()
 			}
 		}
-		t.Logf("it said so for %v, another one said so after %v", last.Sub(frozen), next.Sub(frozen))
-		if next.IsZero() || last.After(next) {
-			t.Errorf("two pages said at once that their boards lead, or none did")
-		}
-		if last.Sub(frozen) > 2*heartbeat {
-			t.Errorf("%v after its daemon was frozen, the page said that it leads", last.Sub(frozen))
-		}
-		leader.signal(syscall.SIGCONT)
-	})
+	}
+	c.t.Logf("it said so for %v, another one said so after %v", last.Sub(frozen), next.Sub(frozen))
+	if next.IsZero() || last.After(next) {
+		c.t.Errorf("two pages said at once that their boards lead, or none did")
+	}
+	if last.Sub(frozen) > 2*heartbeat {
+		c.t.Errorf("%v after its daemon was frozen, the page said that it leads", last.Sub(frozen))
+	}
 }
 
 // Strangers keep a thousand connections to the pages open and ask as fast as they can, while the leader's cable is
@@ -179,7 +179,7 @@ func TestFloodedPages(t *testing.T) {
 		old := c.agree()
 		began := time.Now()
 		f := flood{client: c.LAN.Client(), stopped: make(chan struct{})}
-		defer f.stop()
+		t.Cleanup(f.stop)
 		for n := range busy {
 			f.ask(c.boards[n%3], n)
 		}
@@ -197,8 +197,8 @@ func TestFloodedPages(t *testing.T) {
 		must(t, old.Pull())
 		c.untilTakenFrom(old)
 		t.Logf("%d requests were answered; taken over after %v", f.answers.Load(), time.Since(pulled))
-		leader := c.agree(c.except(old)...)
-		c.answeredBy(leader)
+		f.stop()
+		c.agree(c.except(old)...)
 		c.twoHoldersAtMost(began, 0)
 		if f.answers.Load() < busy {
 			t.Errorf("%d requests were answered: that is no flood", f.answers.Load())
@@ -210,6 +210,7 @@ func TestFloodedPages(t *testing.T) {
 type flood struct {
 	client  *netns.Host
 	stopped chan struct{}
+	once    sync.Once
 	running sync.WaitGroup
 	answers atomic.Int64
 
@@ -264,7 +265,7 @@ func (f *flood) ask(b *board, n int) {
 
 // stop ends it.
 func (f *flood) stop() {
-	close(f.stopped)
+	f.once.Do(func() { close(f.stopped) })
 	f.mu.Lock()
 	for _, conn := range f.open {
 		conn.Close()

@@ -39,8 +39,6 @@ func run() error {
 		flag.Usage()
 		return errors.New("which program, and into which directory?")
 	}
-	foot := foot{version: *version, date: *date}
-
 	ask := func(command ...string) (string, error) {
 		out, err := exec.Command(*program, append(command, "--help")...).Output()
 		if err != nil {
@@ -52,24 +50,38 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	statuses, err := exitStatuses(string(table))
+	pages, err := Pages(ask, string(table), *version, *date)
 	if err != nil {
-		return fmt.Errorf("%s: %w", *operations, err)
-	}
-	pages, err := commandPages(foot, ask, statuses)
-	if err != nil {
-		return err
+		return fmt.Errorf("%s or the help: %w", *operations, err)
 	}
 	for name, text := range pages {
-		if err := write(filepath.Join(flag.Arg(0), "man1", name+".1"), text); err != nil {
+		if err := write(filepath.Join(flag.Arg(0), name), text); err != nil {
 			return err
 		}
 	}
-	file, err := configPage(foot, string(config.Reference()))
+	return nil
+}
+
+// Pages returns the pages by their names, as "man1/topdog.1". ask returns the help of a command, operations is
+// docs/operations.md, and version and date are for the foot of the pages.
+func Pages(ask func(command ...string) (string, error), operations, version, date string) (map[string]string, error) {
+	foot := foot{version: version, date: date}
+	statuses, err := exitStatuses(operations)
 	if err != nil {
-		return fmt.Errorf("the annotated configuration: %w", err)
+		return nil, err
 	}
-	return write(filepath.Join(flag.Arg(0), "man5", "topdog.toml.5"), file)
+	commands, err := commandPages(foot, ask, statuses)
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string]string{}
+	for name, text := range commands {
+		pages["man1/"+name+".1"] = text
+	}
+	if pages["man5/topdog.toml.5"], err = configPage(foot, string(config.Reference())); err != nil {
+		return nil, fmt.Errorf("the annotated configuration: %w", err)
+	}
+	return pages, nil
 }
 
 func write(path, text string) error {
