@@ -54,6 +54,10 @@ func (l *fakeLAN) untilElected(t *testing.T, boards ...*fakeBoard) (leader int) 
 	return 0
 }
 
+// promises says, of the algorithms in which the best board always takes the lead, which of four boards with equal priorities
+// and scores is the best. It is the papers' word.
+var promises = map[string]int{"bully": 4, "score": 4, "modified": 4, "candidates": 4, "minid": 1}
+
 // TestAlgorithms elects, pulls the leader's cable and puts it back, with each
 // algorithm, each fanout and each detector.
 func TestAlgorithms(t *testing.T) {
@@ -94,6 +98,9 @@ func TestAlgorithms(t *testing.T) {
 						last := l.untilElected(t, l.boards...)
 						pass(10 * time.Second)
 						l.wantHolders(last)
+						if best := promises[name]; best > 0 && (first != best || last != best) || best == 0 && last != next {
+							t.Errorf("pi%d led, pi%d after it, and pi%d when it was back; the best is pi%d (0: whoever leads)", first, next, last, best)
+						}
 						for _, b := range l.boards {
 							s := b.mustStatus(t)
 							if len(s.Problems) > 0 || s.Counters.MessagesWithoutRoute > 0 {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,81 @@ func TestServiceFails(t *testing.T) {
 			t.Errorf("the log (-want +got):\n%s", diff)
 		}
 		_ = one
+	})
+}
+
+// TestServiceDiesOnAllBoards: the address stays where it is, and goes to the first board that answers.
+func TestServiceDiesOnAllBoards(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two, three := l.board(1, checking(webCheck)), l.board(2, checking(webCheck)), l.board(3, checking(webCheck))
+		pass(3 * time.Second)
+		for _, b := range []*fakeBoard{one, two, three} {
+			b.reports(webCheck, "it has ended")
+			b.wantGrade(t, "failing", "")
+		}
+		pass(time.Minute)
+		l.wantHolders(3)
+		one.reports(webCheck, "")
+		pass(10 * time.Millisecond)
+		l.wantHolders(1)
+		pass(time.Minute)
+		l.wantHolders(1)
+	})
+}
+
+// TestServiceComesAndGoes: a service that dies again and again does not drag the address along.
+func TestServiceComesAndGoes(t *testing.T) {
+	for _, preempt := range []bool{false, true} {
+		t.Run(fmt.Sprintf("preempt: %t", preempt), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				change := func(c *config.Config, b *fakeBoard) { checking(webCheck)(c, b); c.Preempt = preempt }
+				l.board(1, change)
+				two := l.board(2, change)
+				pass(3 * time.Second)
+				l.wantHolders(2)
+				moves, former := 0, 2
+				look := func(lasts time.Duration) {
+					for range lasts / (10 * time.Millisecond) {
+						pass(10 * time.Millisecond)
+						if h := l.holders(); len(h) == 1 && h[0] != former {
+							moves, former = moves+1, h[0]
+						}
+					}
+				}
+				for range 4 { // scripts/bench has ten
+					two.reports(webCheck, "it has ended")
+					look(200 * time.Millisecond)
+					two.reports(webCheck, "")
+					look(700 * time.Millisecond)
+				}
+				look(2 * time.Minute)
+				two.wantGrade(t, "passing", "")
+				if moves < 1 || moves > 2 {
+					t.Errorf("the address moved %d times", moves)
+				}
+			})
+		})
+	}
+}
+
+// TestStartWithoutService: a board that starts before its service does not take the address, though it is the best one. It does
+// when the service is there, since it passes for the first time and has had no relapse.
+func TestStartWithoutService(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		change := func(c *config.Config, b *fakeBoard) { checking(webCheck)(c, b); c.Preempt = true }
+		l.board(1, change)
+		pass(3 * time.Second)
+		two := l.board(2, func(c *config.Config, b *fakeBoard) { change(c, b); c.Priority, b.muteCheckers = 200, true })
+		pass(10 * time.Millisecond)
+		two.reports(webCheck, "there is no such process")
+		pass(2 * time.Second)
+		if s := two.wantGrade(t, "failing", ""); !s.Starting {
+			t.Errorf("it is not starting: %s", s.GradeText)
+		}
+		l.wantHolders(1)
+		two.reports(webCheck, "")
+		pass(2 * time.Second)
+		l.wantHolders(2)
 	})
 }
 

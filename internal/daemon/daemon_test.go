@@ -516,16 +516,46 @@ func TestDefendsTheAddress(t *testing.T) {
 	})
 }
 
+// TestOtherKey: a board with another key, or without one, takes part in nothing, also not while the address is free for a moment.
+// Both sides are told.
 func TestOtherKey(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, _, _ := l.three()
-		l.owner = net.HardwareAddr{2, 0, 0, 0, 0, 3} // the leader answers ARP
-		four := l.board(4, func(c *config.Config, _ *fakeBoard) { c.Keys = config.Keyring{Signs: testKey(1)} })
-		pass(3 * time.Second)
-		l.wantHolders(3)
-		one.wantProblem(t, "packets of somebody who claims to be 10.0.0.4 fail authentication")
-		four.wantProblem(t, "fail authentication")
-	})
+	for _, test := range []struct {
+		name         string
+		keys         config.Keyring
+		theirs, ours string
+	}{
+		{"another key", config.Keyring{Signs: testKey(1)}, "fail authentication", "packets of somebody who claims to be 10.0.0.4 fail authentication"},
+		{"no key", config.Keyring{}, "are authenticated, and this board has no key: if that is a board of this group, copy the key file",
+			"are not authenticated, and this group has a key: if that is a board of this group, copy the key file"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				one, two, three := l.three()
+				owned := func(by net.HardwareAddr) { // whoever leads answers ARP
+					l.mu.Lock()
+					l.owner = by
+					l.mu.Unlock()
+				}
+				owned(three.state.Link.HardwareAddr)
+				four := l.board(4, func(c *config.Config, _ *fakeBoard) { c.Keys = test.keys })
+				pass(3 * time.Second)
+				l.wantHolders(3)
+				one.wantProblem(t, test.ours)
+				four.wantProblem(t, test.theirs)
+				four.wantProblem(t, three.state.Link.HardwareAddr.String()+" already has the address 10.0.0.100")
+				if s := four.mustStatus(t); s.Held() {
+					t.Errorf("it says that %s leads", s.Leader)
+				}
+				three.Kill()
+				owned(nil)
+				pass(200 * time.Millisecond)
+				l.wantHolders(2)
+				owned(two.state.Link.HardwareAddr)
+				pass(time.Minute)
+				l.wantHolders(2)
+			})
+		})
+	}
 }
 
 func TestNamesakes(t *testing.T) {
@@ -570,8 +600,8 @@ func TestClonesStartTogether(t *testing.T) {
 						if hosts := b.group.hosts(); slices.Contains(hosts, netip.Addr{}) {
 							t.Errorf("board %d knows of hosts without an address: %v", b.number, hosts)
 						}
-						if role := b.mustStatus(t).Role; b != stays && role != console.RoleBarred {
-							t.Errorf("board %d is a %s, want barred", b.number, role)
+						if s := b.mustStatus(t); b != stays && (s.Role != console.RoleBarred || s.Held()) {
+							t.Errorf("board %d is a %s, want barred; it says that the address is held: %v", b.number, s.Role, s.Held())
 						}
 					}
 				})

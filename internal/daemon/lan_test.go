@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -349,4 +350,89 @@ func TestNoMulticastFromTheStart(t *testing.T) {
 			t.Errorf("%v hold the address, want one", holders)
 		}
 	})
+}
+
+// TestCutOff: what a board that is cut off on one way or both does to the others, and who leads when it is back.
+func TestCutOff(t *testing.T) {
+	const mute, deaf = true, true
+	for _, test := range []struct {
+		name       string
+		board      int
+		mute, deaf bool
+		lasts      time.Duration
+		meanwhile  []int
+		after      int
+	}{
+		{"a deaf follower claims nothing, and asks", 1, false, deaf, 10 * time.Second, []int{3}, 3},
+		{"a follower alone claims nothing, and asks", 1, mute, deaf, 10 * time.Second, []int{3}, 3},
+		{"a deaf heir claims nothing, and asks", 2, false, deaf, 10 * time.Second, []int{3}, 3},
+		{"a deaf leader hands over, once", 3, false, deaf, 10 * time.Second, []int{2}, 2},
+		{"a mute leader hears that it is replaced", 3, mute, false, 10 * time.Second, []int{2}, 2},
+		{"a leader alone cannot know at once, and whoever served meanwhile stays", 3, mute, deaf, 200 * time.Millisecond, []int{2, 3}, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				l.three()
+				pass(10 * time.Second)
+				b := l.boards[test.board-1]
+				b.get(func() { b.mute, b.deaf = test.mute, test.deaf })
+				pass(test.lasts)
+				l.wantHolders(test.meanwhile...)
+				if role := b.mustStatus(t).Role; test.board < 3 && role != election.Candidate.String() {
+					t.Errorf("it is a %s", role)
+				}
+				b.get(func() { b.mute, b.deaf = false, false })
+				pass(400 * time.Millisecond)
+				l.wantHolders(test.after)
+				if leader := l.untilElected(t, l.boards...); leader != test.after {
+					t.Errorf("board %d leads", leader)
+				}
+			})
+		})
+	}
+}
+
+// TestLostTogether: whoever is left of several boards that are lost at once takes over, in the order of rank, and stays the leader
+// when they are back.
+func TestLostTogether(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		boards int
+		deaf   []int // before
+		lost   []int
+		next   int
+	}{
+		{"the leader, and the heir is deaf", 3, []int{2}, []int{3}, 1},
+		{"the leader and the heir", 5, nil, []int{5, 4}, 3},
+		{"the leader, its heir and the next in rank", 5, nil, []int{5, 4, 3}, 2},
+		{"all but one", 4, nil, []int{4, 3, 2}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				for n := range test.boards {
+					l.board(n+1, nil)
+				}
+				pass(10 * time.Second)
+				l.wantHolders(test.boards)
+				set := func(numbers []int, deaf, up bool) {
+					for _, n := range numbers {
+						b := l.boards[n-1]
+						b.get(func() { b.deaf = deaf })
+						b.change(func(s *netio.Snapshot) { s.Link.Up = up })
+					}
+				}
+				set(test.deaf, true, true)
+				pass(2 * time.Second)
+				l.wantHolders(test.boards)
+				set(test.lost, false, false)
+				pass(time.Second)
+				l.wantHolders(test.next)
+				set(append(test.deaf, test.lost...), false, true)
+				for range 100 {
+					pass(100 * time.Millisecond)
+					l.wantHolders(test.next)
+				}
+			})
+		})
+	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,35 @@ func TestLateHeartbeatIsToldOf(t *testing.T) {
 		pass(time.Second)
 		l.wantHolders(3)
 		three.wantLog(t, "a leader may be late by 40ms from now on", 1)
+	})
+}
+
+// TestPatience: a leader that stood still teaches the group to wait longer for a late one, which each board says. Then such a pause
+// moves nothing.
+func TestPatience(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, three, latest := l.armedThree(nil)
+		three.freeze(125 * time.Millisecond)
+		latest().untilFired(t)
+		pass(time.Second)
+		l.wantHolders(2)
+		var grace time.Duration
+		for _, b := range l.boards {
+			p := b.mustStatus(t).Patience
+			if grace = time.Duration(p.GraceNs); p.GraceNs <= p.DefaultGraceNs || p.LearnedText == "" {
+				t.Errorf("board %d has learned nothing: %+v", b.number, p)
+			}
+		}
+		if text := two.text(t); !strings.Contains(text, "patience") || !strings.Contains(text, "a leader may be late by") {
+			t.Errorf("topdog status does not say what was learned:\n%s", text)
+		}
+		for range 5 {
+			two.freeze(3 * grace / 4)
+			for range 50 {
+				pass(10 * time.Millisecond)
+				l.wantHolders(2)
+			}
+		}
 	})
 }
 

@@ -2,9 +2,12 @@ package daemon
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -134,6 +137,44 @@ func TestOddLists(t *testing.T) {
 				t.Errorf("board %d says %q, and board 1 has another list", i+1, text)
 			}
 		}
+		boards[2].wantAcknowledged(t, 2, 3)
+	})
+}
+
+// wantAcknowledged wants these voters to acknowledge the leader.
+func (b *fakeBoard) wantAcknowledged(t *testing.T, want ...int) {
+	t.Helper()
+	var got []int
+	for _, v := range b.mustStatus(t).Voters {
+		if v.Supports != nil && *v.Supports {
+			got = append(got, int(netip.MustParseAddr(v.ID).As4()[3]))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("who acknowledges board %d (-want +got):\n%s", b.number, diff)
+	}
+}
+
+// TestWitnessTwice: a witness that was started twice under one id does not count, and is reported.
+func TestWitnessTwice(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		boards := l.voters(3, func(number int, c *config.Config) {
+			if number == 1 {
+				c.Priority = 0
+			}
+		})
+		l.wantHolders(3)
+		boards[2].wantAcknowledged(t, 1, 2, 3)
+		l.board(4, func(c *config.Config, _ *fakeBoard) {
+			c.Algorithm, c.Voters, c.ID, c.Priority = wire.AlgorithmStrict, votersOf(1, 2, 3), votersOf(1)[0], 0
+		})
+		for range 50 {
+			pass(100 * time.Millisecond)
+			l.wantHolders(3)
+		}
+		boards[2].wantProblem(t, "10.0.0.1")
+		boards[2].wantProblem(t, "is there twice")
+		boards[2].wantAcknowledged(t, 2, 3)
 	})
 }
 
