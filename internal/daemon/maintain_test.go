@@ -14,7 +14,7 @@ import (
 	"topdog/internal/console"
 )
 
-// impatient is the context of a caller who gives up when something has happened so often.
+// impatient is the context of a caller who gives up as soon as the note may be written.
 type impatient struct {
 	context.Context
 	asked  atomic.Int32
@@ -23,17 +23,22 @@ type impatient struct {
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
+// turn is when the drain waits for its turn to write the note: it looks at the context twice before, to ask whether it may drain.
+const turn = 3
+
 func (c *impatient) Done() <-chan struct{} {
-	if n := c.asked.Add(1); n == 3 { // the first two belong to mayDrain
+	n := c.asked.Add(1)
+	if n == turn {
 		c.onDone()
-	} else if n < 3 {
+	}
+	if n <= turn {
 		return nil
 	}
 	return closed
 }
 
 func (c *impatient) Err() error {
-	if c.asked.Load() < 3 {
+	if c.asked.Load() <= turn {
 		return nil
 	}
 	return context.Canceled
