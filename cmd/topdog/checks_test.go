@@ -301,13 +301,18 @@ func (b *board) part(name string) (pid int) {
 // itself, but runs no programs. Whoever does not wait for a slow check is told nothing of it, and it ends.
 func TestCheckVerb(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 1, slowly)
-		b := c.board(1)
-		t.Run("without a daemon", func(*judge.T) { b.checksWithoutDaemon() })
-		service := c.newServices(byProcess)[0]
-		service.start()
-		c.start(b)
-		b.untilGrade("passing")
+		c := newCluster(t, 2, slowly)
+		t.Run("without a daemon", func(*judge.T) { c.board(1).checksWithoutDaemon() })
+		services := c.newServices(byProcess)
+		for _, s := range services {
+			s.start()
+			s.b.start()
+		}
+		for _, b := range c.boards {
+			b.untilGrade("passing")
+		}
+		b := c.agree()
+		service := c.serviceOf(services, b)
 		for _, check := range []struct {
 			name   string
 			do     func()
@@ -315,7 +320,7 @@ func TestCheckVerb(t *testing.T) {
 			want   []string
 		}{
 			{"it passes", nil, 0, []string{"passes  exec " + service.path, "passing     exec"}},
-			{"the service is dead", func() { service.kill(); b.untilGrade("failing") }, exitFailure, []string{"there is no such process", "failing     exec"}},
+			{"the service is dead", func() { service.kill(); c.untilTakenFrom(b); c.agree() }, exitFailure, []string{"there is no such process", "failing     exec"}},
 			{"a mistake", b.checks(`[{ gateway = true, every = "10ms" }]`), exitConfig, []string{"10ms is less than 50ms"}},
 			// The daemon, which knows nothing of this check yet, tries it.
 			{"a check that the daemon does not have", b.checks(`[{ command = ["/bin/sh", "-c", "tr '\\0' ' ' </proc/$PPID/cmdline >&2; false"], title = "who runs it" }]`),
