@@ -154,7 +154,7 @@ func TestBoardFrozen(t *testing.T) {
 		must(t, syscall.Kill(holder, syscall.SIGSTOP))
 		old.signal(syscall.SIGSTOP)
 		c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 })
-		c.answeredByOther(old) // which defends the address by announcing it
+		c.untilAnswered("another board answers", func(n int) bool { return n != old.Number }) // which defends the address by announcing it
 		c.untilTakenFrom(old)
 		leader := c.agree(c.except(old)...)
 		c.twoHoldersAtMost(frozen, lifetime)

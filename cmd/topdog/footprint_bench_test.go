@@ -24,8 +24,9 @@ func BenchmarkFootprint(b *testing.B) {
 	const idle = 60 * time.Second
 	c := newClusterOf(b, build(b), 3, settings{"log_level": quote("info")})
 	c.start(c.boards...)
-	leader, _ := c.calm()
-	c.asker.Close() // its questions would cost the boards' kernels time
+	leader := c.agree()
+	c.watchFor(32 * heartbeat) // until nobody has anything to say but its duty
+	c.asker.Close()            // its questions would cost the boards' kernels time
 	follower := c.except(leader)[0]
 	for b.Loop() {
 		sent := c.sent()
@@ -60,7 +61,8 @@ func BenchmarkFootprintOfPage(b *testing.B) {
 		b.Fatalf("build the small server: %v\n%s", err, out)
 	}
 	c.start(c.boards...)
-	c.calm()
+	c.agree()
+	c.watchFor(32 * heartbeat)
 	c.asker.Close()
 	report := func(name string, m memory) {
 		b.ReportMetric(m.rss, name+"-MB")
@@ -218,4 +220,12 @@ func BenchmarkSize(b *testing.B) {
 			}
 		})
 	}
+}
+
+// build builds the program as it is released.
+func build(b *testing.B) cluster.Program {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "topdog")
+	must(b, cluster.Build(b.Context(), path))
+	return cluster.Program{Path: path}
 }

@@ -197,20 +197,6 @@ var userAttacks = map[string]func(u *localUser, ctx context.Context, connections
 	"ask":   (*localUser).ask,
 	"knock": (*localUser).knock,
 	"hold":  (*localUser).hold,
-	"spin":  (*localUser).spin,
-}
-
-// spin computes, and leaves the daemon alone: what it does to the board is for comparison.
-func (u *localUser) spin(ctx context.Context, connections int) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for range connections {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				u.done.Add(1)
-			}
-		})
-	}
 }
 
 // ask asks again as soon as there is an answer, over the same connection if it stays open.

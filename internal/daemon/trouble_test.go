@@ -92,18 +92,6 @@ func TestSocketsCannotOpen(t *testing.T) {
 	})
 }
 
-// TestMuteLeader has the leader hear everybody while nobody hears it. It learns
-// so from a rival that goes on leading, and releases the address.
-func TestMuteLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		_, _, three := l.three()
-		pass(10 * time.Second)
-		three.get(func() { three.mute = true })
-		pass(10 * time.Second)
-		l.wantHolders(2)
-	})
-}
-
 // TestSleeperDoesNotDefend has the leader's process stand still while its heir
 // takes over. It must not announce the address against its successor.
 func TestSleeperDoesNotDefend(t *testing.T) {
