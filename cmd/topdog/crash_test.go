@@ -55,7 +55,7 @@ func (c *testCluster) killLeader() {
 	// It comes back, and disturbs nobody.
 	returned := time.Now()
 	old.start()
-	c.agreeOn(leader, c.boards...)
+	c.agree(c.boards...)
 	c.undisturbed(returned, leader)
 }
 
@@ -87,7 +87,7 @@ func (c *testCluster) freezeLeader() {
 
 	woken := time.Now()
 	old.signal(syscall.SIGCONT)
-	c.agreeOn(leader, c.boards...)
+	c.agree(c.boards...)
 	c.twoHoldersAtMost(woken, 0)
 	c.undisturbed(woken, leader)
 	old.acquiredNothingAgain()
