@@ -58,9 +58,9 @@ func awaitLeader(t testing.TB, g *group, want func(*board) bool) *board {
 // TestFaults does everything to a leader that can be done to one board. Another board must lead, and
 // when it is undone, all boards must agree.
 func TestFaults(t *testing.T) {
-	t.Parallel()
 	// These are the reasons of whoever was told that the leader goes: named by it, or, if that board was late, without that.
 	told := []election.Reason{election.ReasonHandover, election.ReasonResigned}
+	parts := map[string]func(*judged.T){}
 	for _, test := range []struct {
 		do, undo demopage.Verb
 		reasons  []election.Reason // why the next leader leads; nil for any
@@ -73,25 +73,24 @@ func TestFaults(t *testing.T) {
 		{demopage.MuteOn, demopage.MuteOff, []election.Reason{election.ReasonUnanswered}},
 		{demopage.DeafOn, demopage.DeafOff, nil},
 	} {
-		t.Run(string(test.do), func(t *testing.T) {
-			judged.RunOnLoopback(t, func(t *judged.T) {
-				g, old := newTestGroup(t, 3)
-				act(t, g, demopage.Action{Verb: test.do, Board: old.number})
-				n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number })
-				if err != nil {
-					t.Fatal(err)
-				}
-				g.mu.Lock()
-				rose := g.boards[n-1].rose
-				g.mu.Unlock()
-				if test.reasons != nil && !slices.Contains(test.reasons, rose) {
-					t.Errorf("%s leads because %v, want one of %v", g.name(n), rose, test.reasons)
-				}
-				act(t, g, demopage.Action{Verb: test.undo, Board: old.number})
-				awaitLeader(t, g, func(*board) bool { return true })
-			})
-		})
+		parts[string(test.do)] = func(t *judged.T) {
+			g, old := newTestGroup(t, 3)
+			act(t, g, demopage.Action{Verb: test.do, Board: old.number})
+			n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number })
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.mu.Lock()
+			rose := g.boards[n-1].rose
+			g.mu.Unlock()
+			if test.reasons != nil && !slices.Contains(test.reasons, rose) {
+				t.Errorf("%s leads because %v, want one of %v", g.name(n), rose, test.reasons)
+			}
+			act(t, g, demopage.Action{Verb: test.undo, Board: old.number})
+			awaitLeader(t, g, func(*board) bool { return true })
+		}
 	}
+	judged.RunOnLoopback(t, func(t *judged.T) { t.Together(parts) })
 }
 
 // brokenLAN is a LAN of which some things fail.
@@ -274,20 +273,19 @@ func TestDaemonEnds(t *testing.T) {
 
 // TestEnded: a daemon that was made to end has not ended by itself.
 func TestEnded(t *testing.T) {
-	t.Parallel()
+	parts := map[string]func(*judged.T){}
 	for verb, want := range map[demopage.Verb]string{
 		demopage.PowerOff: daemonOff, demopage.Kill: daemonKilled, demopage.Stop: daemonStopped,
 	} {
-		t.Run(string(verb), func(t *testing.T) {
-			judged.RunOnLoopback(t, func(t *judged.T) {
-				g, _ := newTestGroup(t, 2)
-				act(t, g, demopage.Action{Verb: verb, Board: 1})
-				if shown := newPageSource(g).document().Boards[0]; shown.Daemon != want || shown.Ended != "" {
-					t.Errorf("the board is shown as %+v", shown)
-				}
-			})
-		})
+		parts[string(verb)] = func(t *judged.T) {
+			g, _ := newTestGroup(t, 2)
+			act(t, g, demopage.Action{Verb: verb, Board: 1})
+			if shown := newPageSource(g).document().Boards[0]; shown.Daemon != want || shown.Ended != "" {
+				t.Errorf("the board is shown as %+v", shown)
+			}
+		}
 	}
+	judged.RunOnLoopback(t, func(t *judged.T) { t.Together(parts) })
 }
 
 // noLAN connects no boards.

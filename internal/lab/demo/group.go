@@ -302,20 +302,37 @@ func (g *group) awaitAgreed(ctx context.Context, want func(*board) bool) (*board
 		g.mu.Lock()
 		changed := g.changed
 		g.mu.Unlock()
+		lack := "the boards do not agree on a leader: " + g.describe()
 		if leader, ok := g.agreed(); ok && want(leader) {
-			if _, err := g.client.WaitAnswer(ctx, func(n int) bool { return n == leader.number }); err != nil {
-				return nil, fmt.Errorf("%s leads, but does not answer at %v", leader.name, g.lan.floating())
+			if g.answers(ctx, leader, changed) {
+				return leader, nil
 			}
-			return leader, nil
+			lack = fmt.Sprintf("%s leads, but does not answer at %v", leader.name, g.lan.floating())
 		}
 		select {
 		case <-changed:
 		case err := <-g.failed:
 			return nil, err
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the boards do not agree on a leader: %s", g.describe())
+			return nil, errors.New(lack)
 		}
 	}
+}
+
+// answers waits for an answer from a leader, as long as the boards are what they were: one that has lost the lead
+// meanwhile never answers.
+func (g *group) answers(ctx context.Context, leader *board, changed <-chan struct{}) bool {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-changed:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	_, err := g.client.WaitAnswer(ctx, func(n int) bool { return n == leader.number })
+	return err == nil
 }
 
 // describe says in words what each board is, for errors.

@@ -27,44 +27,43 @@ import (
 // TestSplit: each part has a leader, the client is answered on its own part, and one is left when
 // the LAN is one again.
 func TestSplit(t *testing.T) {
-	t.Parallel()
+	parts := map[string]func(*judged.T){}
 	for _, with := range []bool{true, false} {
-		t.Run(fmt.Sprintf("the leader is with the client: %t", with), func(t *testing.T) {
-			judged.RunOnLoopback(t, func(t *judged.T) {
-				g, leader := newTestGroup(t, 5)
-				var apart, rest []int
-				for _, b := range g.boards {
-					if b != leader && len(apart) < 2 {
-						apart = append(apart, b.number)
-					}
+		parts[fmt.Sprintf("the leader is with the client: %t", with)] = func(t *judged.T) {
+			g, leader := newTestGroup(t, 5)
+			var apart, rest []int
+			for _, b := range g.boards {
+				if b != leader && len(apart) < 2 {
+					apart = append(apart, b.number)
 				}
-				if !with {
-					apart[0] = leader.number
+			}
+			if !with {
+				apart[0] = leader.number
+			}
+			for _, b := range g.boards {
+				if !slices.Contains(apart, b.number) {
+					rest = append(rest, b.number)
 				}
-				for _, b := range g.boards {
-					if !slices.Contains(apart, b.number) {
-						rest = append(rest, b.number)
-					}
-				}
-				act(t, g, demopage.Action{Verb: demopage.Split, Apart: apart})
-				both := func(holders []int) bool {
-					return len(holders) == 2 && slices.Contains(apart, holders[0]) != slices.Contains(apart, holders[1])
-				}
-				if err := g.lan.holders().WaitFor(testContext(t), both); err != nil {
-					t.Fatal(err)
-				}
-				n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return slices.Contains(rest, n) })
-				if err != nil || with && n != leader.number {
-					t.Errorf("%d answers on the client's part %v: %v", n, rest, err)
-				}
-				act(t, g, demopage.Action{Verb: demopage.Heal})
-				awaitLeader(t, g, func(*board) bool { return true })
-				if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 1 }); err != nil {
-					t.Error(err)
-				}
-			})
-		})
+			}
+			act(t, g, demopage.Action{Verb: demopage.Split, Apart: apart})
+			both := func(holders []int) bool {
+				return len(holders) == 2 && slices.Contains(apart, holders[0]) != slices.Contains(apart, holders[1])
+			}
+			if err := g.lan.holders().WaitFor(testContext(t), both); err != nil {
+				t.Fatal(err)
+			}
+			n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return slices.Contains(rest, n) })
+			if err != nil || with && n != leader.number {
+				t.Errorf("%d answers on the client's part %v: %v", n, rest, err)
+			}
+			act(t, g, demopage.Action{Verb: demopage.Heal})
+			awaitLeader(t, g, func(*board) bool { return true })
+			if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 1 }); err != nil {
+				t.Error(err)
+			}
+		}
 	}
+	judged.RunOnLoopback(t, func(t *judged.T) { t.Together(parts) })
 }
 
 // TestLoss: the share that is lost is the one that was asked for.

@@ -147,18 +147,16 @@ func TestPlay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: a show takes seconds")
 	}
-	t.Parallel()
+	parts := map[string]func(*judged.T){}
 	play := func(name string, boards int) {
-		t.Run(fmt.Sprint(name, " of ", boards), func(t *testing.T) {
-			judged.RunOnLoopback(t, func(t *judged.T) {
-				algorithm, _ := literature.AlgorithmNamed(name)
-				r := playJSON(t, Options{Boards: boards, Heartbeat: playHeartbeat, Algorithm: algorithm})
-				if r.Algorithm != name {
-					t.Errorf("the report says algorithm %q", r.Algorithm)
-				}
-				check(t, r, boards)
-			})
-		})
+		parts[fmt.Sprint(name, " of ", boards)] = func(t *judged.T) {
+			algorithm, _ := literature.AlgorithmNamed(name)
+			r := playJSON(t, Options{Boards: boards, Heartbeat: playHeartbeat, Algorithm: algorithm})
+			if r.Algorithm != name {
+				t.Errorf("the report says algorithm %q", r.Algorithm)
+			}
+			check(t, r, boards)
+		}
 	}
 	play("score", 2) // two boards have fewer acts, and each of its elections takes two seconds
 	for _, name := range literature.Algorithms() {
@@ -167,6 +165,7 @@ func TestPlay(t *testing.T) {
 		}
 	}
 	play("heir", 2)
+	judged.RunOnLoopback(t, func(t *judged.T) { t.Together(parts) })
 }
 
 // TestManners: how long to wait follows from the algorithm.

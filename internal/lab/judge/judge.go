@@ -232,3 +232,29 @@ func (t *T) Run(name string, part func(t *T)) {
 	t.Logf("=== %s", name)
 	part(t)
 }
+
+// Together runs parts of the test side by side in the share of the machine that the test has: those that mostly wait.
+func (t *T) Together(parts map[string]func(t *T)) {
+	var running sync.WaitGroup
+	for name, part := range parts {
+		running.Go(func() {
+			of := &T{TB: t.TB, alone: t.alone}
+			defer t.adopt(name, of)
+			defer of.cleanUp()
+			part(of)
+		})
+	}
+	running.Wait()
+}
+
+// adopt makes what a part has to say the test's own.
+func (t *T) adopt(name string, part *T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range part.failures {
+		t.failures = append(t.failures, failure{f.place, name + ": " + f.text})
+	}
+	if part.skipped != "" {
+		t.skipped = name + ": " + part.skipped
+	}
+}

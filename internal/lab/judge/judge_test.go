@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,6 +105,30 @@ func TestAttempt(t *testing.T) {
 	}
 	if len(a.failures) != 2 || a.failures[0].text != "wrong" || strings.Count(a.failures[0].place, "judge_test.go:") != 2 {
 		t.Errorf("it has failed with %q", a.failures)
+	}
+}
+
+// Parts run side by side: each fails, ends and tidies up by itself, and the test has their failures.
+func TestTogether(t *testing.T) {
+	a := &T{TB: t, reserve: func(netns.Test, bool) {}}
+	met := make(chan string)
+	var tidied atomic.Int32
+	a.run(func(a *T) {
+		a.Together(map[string]func(*T){
+			"one":   func(a *T) { a.Cleanup(func() { tidied.Add(1) }); met <- "one"; a.Fatal("wrong") },
+			"other": func(a *T) { a.Cleanup(func() { tidied.Add(1) }); a.Error("and here: " + <-met) },
+		})
+		if tidied.Load() != 2 {
+			t.Errorf("%d parts are tidied up", tidied.Load())
+		}
+	})
+	var told []string
+	for _, f := range a.failures {
+		told = append(told, f.text)
+	}
+	slices.Sort(told)
+	if diff := cmp.Diff([]string{"one: wrong", "other: and here: one"}, told); diff != "" {
+		t.Errorf("it has failed (-want +got):\n%s", diff)
 	}
 }
 
