@@ -177,7 +177,7 @@ func TestARP(t *testing.T) {
 
 // A stream has its rate, its end, and the processors that it is given.
 func TestStream(t *testing.T) {
-	judge.RunAlone(t, func(t *judge.T) {
+	judge.Run(t, func(t *judge.T) {
 		b := newListener(t)
 		frames, err := b.laptop.Frames("ttl")
 		must(t, err)

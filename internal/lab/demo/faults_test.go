@@ -55,6 +55,24 @@ func awaitLeader(t testing.TB, g *group, want func(*board) bool) *board {
 	return leader
 }
 
+// whyLeads is the reason of a board that answers. Its address may answer before the group has heard that it leads.
+func whyLeads(t testing.TB, g *group, n int) election.Reason {
+	t.Helper()
+	for ctx := testContext(t); ; {
+		g.mu.Lock()
+		rose, changed := g.boards[n-1].rose, g.changed
+		g.mu.Unlock()
+		if rose != election.ReasonNone {
+			return rose
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%s answers, and does not lead", g.name(n))
+		}
+	}
+}
+
 // TestFaults does everything to a leader that can be done to one board. Another board must lead, and
 // when it is undone, all boards must agree.
 func TestFaults(t *testing.T) {
@@ -80,9 +98,7 @@ func TestFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.mu.Lock()
-			rose := g.boards[n-1].rose
-			g.mu.Unlock()
+			rose := whyLeads(t, g, n)
 			if test.reasons != nil && !slices.Contains(test.reasons, rose) {
 				t.Errorf("%s leads because %v, want one of %v", g.name(n), rose, test.reasons)
 			}
