@@ -94,7 +94,7 @@ func (b *board) openAdmitting(t *testing.T) *Conn {
 	must(t, err)
 	t.Cleanup(func() { g.Close() })
 	conn, err := on(b, func() (*Conn, error) {
-		return g.OpenSockets(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Floating: []netip.Addr{testVIP}})
+		return g.OpenSockets(b.options(testVIP))
 	})
 	must(t, err)
 	return conn

@@ -13,59 +13,53 @@ import (
 // A host that has an address on any device answers who asks its Ethernet address, a host that
 // has it not does not, and each answer is to a question that was asked before.
 func TestAsk(t *testing.T) {
-	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
-		t.Run(method.String(), func(t *testing.T) {
-			l := newLAN(t, 3)
-			us, holder, other := l.boards[0], l.boards[1], l.boards[2]
-			a := openTestAnnouncer(t, us)
-			answers := make(chan ARPAnswer, 100)
-			a.Answers(func(answer ARPAnswer) { answers <- answer })
-			f, err := holder.newFloatingIP(FloatingOptions{
-				Interface: "eth0", Addresses: []netip.Prefix{netip.PrefixFrom(testVIP, 24)}, Method: method,
-			})
-			must(t, err)
-			defer f.Close()
-			holder.do(t, f.Acquire)
-			question := func(of *board, addr netip.Addr) ARPQuestion {
-				return ARPQuestion{Addr: addr, To: of.link(t, "eth0").HardwareAddr}
-			}
-			eventually(t, "the bridge forwards", func() bool {
-				must(t, a.Ask(us.addr, []ARPQuestion{question(other, other.addr)}))
-				select {
-				case <-answers:
-					return true
-				case <-time.After(10 * time.Millisecond):
-					return false
-				}
-			})
-			for len(answers) > 0 {
-				<-answers
-			}
-			before := Now()
-			// The other board does not have the floating address, and is asked for it in vain.
-			must(t, a.Ask(us.addr, []ARPQuestion{question(other, testVIP)}))
-			must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), {Addr: other.addr}}))
-			after := Now()
-			got := map[netip.Addr]ARPAnswer{}
-			for range 2 {
-				answer := receive(t, "an answer", answers)
-				got[answer.Addr] = answer
-			}
-			for _, addr := range []netip.Addr{testVIP, other.addr} {
-				if at := got[addr].AskedAt; at < before || at > after {
-					t.Errorf("%v has answered what was asked at %v, want between %v and %v", addr, at, before, after)
-				}
-			}
-			holder.do(t, f.Release)
-			must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), question(other, other.addr)}))
-			if answer := receive(t, "an answer", answers); answer.Addr != other.addr {
-				t.Errorf("%v was answered after it was released", answer.Addr)
-			}
-			if len(answers) > 0 {
-				t.Errorf("one answer more: %v", <-answers)
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		l := newLAN(t, 3)
+		us, holder, other := l.boards[0], l.boards[1], l.boards[2]
+		a := openTestAnnouncer(t, us)
+		answers := make(chan ARPAnswer, 100)
+		a.Answers(func(answer ARPAnswer) { answers <- answer })
+		f := openFloating(t, holder, FloatingOptions{Method: method})
+		must(t, f.Acquire())
+		question := func(of *board, addr netip.Addr) ARPQuestion {
+			return ARPQuestion{Addr: addr, To: of.link(t, "eth0").HardwareAddr}
+		}
+		eventually(t, "the bridge forwards", func() bool {
+			must(t, a.Ask(us.addr, []ARPQuestion{question(other, other.addr)}))
+			select {
+			case <-answers:
+				return true
+			case <-time.After(10 * time.Millisecond):
+				return false
 			}
 		})
-	}
+		for len(answers) > 0 {
+			<-answers
+		}
+		before := Now()
+		// The other board does not have the floating address, and is asked for it in vain.
+		must(t, a.Ask(us.addr, []ARPQuestion{question(other, testVIP)}))
+		must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), {Addr: other.addr}}))
+		after := Now()
+		got := map[netip.Addr]ARPAnswer{}
+		for range 2 {
+			answer := receive(t, "an answer", answers)
+			got[answer.Addr] = answer
+		}
+		for _, addr := range []netip.Addr{testVIP, other.addr} {
+			if at := got[addr].AskedAt; at < before || at > after {
+				t.Errorf("%v has answered what was asked at %v, want between %v and %v", addr, at, before, after)
+			}
+		}
+		must(t, f.Release())
+		must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), question(other, other.addr)}))
+		if answer := receive(t, "an answer", answers); answer.Addr != other.addr {
+			t.Errorf("%v was answered after it was released", answer.Addr)
+		}
+		if len(answers) > 0 {
+			t.Errorf("one answer more: %v", <-answers)
+		}
+	})
 }
 
 // Who has announced the floating address last is known without asking.

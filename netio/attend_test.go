@@ -46,7 +46,7 @@ func attendService(path, uid string) error {
 	return ServeHolder(ServiceOptions{
 		Path: path, UID: id, GID: id, Stop: stop, Ready: func() { fmt.Println("ready") },
 		Options: func() (HolderOptions, error) {
-			return HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: deadmanGroup, Method: HoldTUN}, nil
+			return HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldTUN}, nil
 		},
 		Alive: func() { fmt.Println("alive") }, AliveEvery: 50 * time.Millisecond,
 		Say: func(err error) { fmt.Println(err) },
@@ -105,13 +105,13 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 	needTUN(t)
 	l := newLAN(t, 2)
 	b, other := l.boards[0], l.boards[1]
-	neighbour := openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	neighbour := other.inbox(t)
 	s := startService(t, b, os.Getuid())
 	for round := range 3 {
 		g := s.dial(t)
 		conn := b.openSockets(t, g)
 		in := inboxOf(t, "board", conn)
-		must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{deadmanGroup}}))
+		must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
 		g.arm()
 		must(t, g.floating.Acquire())
 		said := fmt.Sprintf("round %d", round)
@@ -132,7 +132,7 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 		must(t, conn.Close())
 		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		must(t, neighbour.Multicast([]byte("to nobody")))
-		if taken, err := b.open(Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup}); !errors.Is(err, unix.EADDRINUSE) {
+		if taken, err := b.open(b.options()); !errors.Is(err, unix.EADDRINUSE) {
 			t.Errorf("somebody else has the port: %v, %v", taken, err)
 		}
 	}
@@ -265,12 +265,12 @@ func TestHolderStops(t *testing.T) {
 	needTUN(t)
 	l := newLAN(t, 2)
 	b, other := l.boards[0], l.boards[1]
-	neighbour := openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	neighbour := other.inbox(t)
 	s := startService(t, b, os.Getuid())
 	g := s.dial(t)
 	conn := b.openSockets(t, g)
 	defer conn.Close()
-	must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{deadmanGroup}}))
+	must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
 	g.arm()
 	must(t, g.floating.Acquire())
 	must(t, s.cmd.Process.Signal(syscall.SIGTERM))

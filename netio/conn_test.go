@@ -68,6 +68,12 @@ func openInbox(t testing.TB, name string, b *board, o Options) *inbox {
 	return inboxOf(t, name, c)
 }
 
+// inbox opens the group's sockets of the board.
+func (b *board) inbox(t testing.TB, floating ...netip.Addr) *inbox {
+	t.Helper()
+	return openInbox(t, b.addr.String(), b, b.options(floating...))
+}
+
 // inboxOf hears what comes by a Conn, which is closed in the end.
 func inboxOf(t testing.TB, name string, c *Conn) *inbox {
 	t.Helper()
@@ -125,7 +131,7 @@ func onLoopback(n int) (all []Options) {
 
 func TestSecondDaemon(t *testing.T) {
 	l := newLAN(t, 1)
-	o := Options{Interface: "eth0", Local: l.boards[0].addr, Group: testGroup}
+	o := l.boards[0].options()
 	first, err := l.boards[0].open(o)
 	must(t, err)
 	defer first.Close()
@@ -166,11 +172,7 @@ func warmUp(t testing.TB, from *inbox, to ...*inbox) {
 
 func TestOnTheWire(t *testing.T) {
 	l := newLAN(t, 2)
-	open := func(i int) *inbox {
-		b := l.boards[i]
-		return openInbox(t, b.addr.String(), b, Options{Interface: "eth0", Local: b.addr, Group: testGroup})
-	}
-	a, b := open(0), open(1)
+	a, b := l.boards[0].inbox(t), l.boards[1].inbox(t)
 	const fromA = "from 10.77.0.1:9254"
 
 	warmUp(t, a, b)
@@ -240,9 +242,9 @@ func TestOnTheWire(t *testing.T) {
 func TestLinkDown(t *testing.T) {
 	l := newLAN(t, 2)
 	board := l.boards[0]
-	o := Options{Interface: "eth0", Local: board.addr, Group: testGroup}
+	o := board.options()
 	in := openInbox(t, "board", board, o)
-	other := openInbox(t, "other", l.boards[1], Options{Interface: "eth0", Local: l.boards[1].addr, Group: testGroup})
+	other := l.boards[1].inbox(t)
 	eth0 := l.link(board.handle, "eth0")
 	check := func(when string) {
 		t.Helper()
@@ -369,7 +371,7 @@ func TestSendsToTheLinkOnly(t *testing.T) {
 	other := netip.MustParsePrefix("10.78.0.5/24")
 	gateway.addAddr(t, "eth0", other)
 	must(t, a.handle.RouteAdd(&netlink.Route{LinkIndex: a.link(t, "eth0").Index, Gw: gateway.addr.AsSlice()}))
-	conn := openInbox(t, "a", a, Options{Interface: "eth0", Local: a.addr, Group: testGroup})
+	conn := a.inbox(t)
 	heard := openInbox(t, "the other subnet", gateway, Options{Interface: "eth0", Local: other.Addr(), Group: testGroup})
 	warmUp(t, conn, heard)
 	passing := listenIPv4(t, gateway)

@@ -2,6 +2,7 @@ package netio
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -35,6 +36,12 @@ func testedFences(t testing.TB) (kinds []FenceKind) {
 	return kinds
 }
 
+func eachFence(t *testing.T, test func(t *testing.T, kind FenceKind)) {
+	for _, kind := range testedFences(t) {
+		t.Run(kind.String(), func(t *testing.T) { test(t, kind) })
+	}
+}
+
 // fencedBoard is a board with a fence that holds the address for ever, and a client that uses it.
 type fencedBoard struct {
 	*board
@@ -44,6 +51,7 @@ type fencedBoard struct {
 	sends    *Announcer              // of the board
 	services map[netip.Addr]net.Conn // of the client to the board
 	answers  map[netip.Addr]net.PacketConn
+	asked    int // by datagrams
 }
 
 func newFencedBoard(t *testing.T, kind FenceKind, method HoldMethod) *fencedBoard {
@@ -112,13 +120,24 @@ func (b *fencedBoard) answersARP(t *testing.T, addr netip.Addr) bool {
 func (b *fencedBoard) answersIP(t *testing.T, addr netip.Addr) bool {
 	t.Helper()
 	conn := b.services[addr]
-	buffer := make([]byte, 100)
 	must(t, conn.SetDeadline(time.Now().Add(silence)))
-	if _, err := conn.Write([]byte("hello")); err != nil {
+	b.asked++
+	question := fmt.Sprint("hello ", b.asked)
+	if _, err := conn.Write([]byte(question)); err != nil {
 		return false // the neighbour was not found, for the datagram before
 	}
-	_, err := conn.Read(buffer)
-	return err == nil
+	return hears(conn, question)
+}
+
+// hears waits for a text until the deadline of the connection. Others before it were late.
+func hears(conn net.Conn, text string) bool {
+	buffer := make([]byte, 100)
+	for {
+		n, err := conn.Read(buffer)
+		if err != nil || string(buffer[:n]) == text {
+			return err == nil
+		}
+	}
 }
 
 // wantAnswers wants the address to be answered, or not, and the board's own to be in any case.
@@ -188,62 +207,56 @@ func TestFence(t *testing.T) {
 
 // TestFenceOutbound: what the kernel still sends from the address does not leave either.
 func TestFenceOutbound(t *testing.T) {
-	for _, kind := range testedFences(t) {
-		t.Run(kind.String(), func(t *testing.T) {
-			b := newFencedBoard(t, kind, HoldLifetime)
-			b.wantAnswers(t, "nothing to release", true)
-			sent := b.services[testVIP].LocalAddr()
-			hears := func() bool {
-				buffer := make([]byte, 100)
-				must(t, b.services[testVIP].SetDeadline(time.Now().Add(silence)))
-				_, err := b.answers[testVIP].WriteTo([]byte("unasked"), sent)
-				must(t, err)
-				_, err = b.services[testVIP].Read(buffer)
-				return err == nil
-			}
-			announced := make(chan string, 100)
-			b.asks.Rivals([]netip.Addr{testVIP}, func(_ netip.Addr, mac net.HardwareAddr) { announced <- mac.String() })
-			eventually(t, "the client hears it", hears)
-			must(t, b.sends.Announce(testVIP))
-			receive(t, "the announcement", announced)
-			b.fence.Shut()
-			passes := kind == FenceXDP // it sees only what comes in
-			if heard := hears(); heard != passes {
-				t.Errorf("the client hears it: %t, want %t", heard, passes)
-			}
-			for len(announced) > 0 {
-				<-announced
-			}
-			if err := b.sends.Announce(testVIP); (err == nil) != passes {
-				t.Errorf("the announcement was sent with %v", err)
-			}
-			time.Sleep(silence)
-			if heard := len(announced) > 0; heard != passes {
-				t.Errorf("the client hears the announcement: %t, want %t", heard, passes)
-			}
-		})
-	}
+	eachFence(t, func(t *testing.T, kind FenceKind) {
+		b := newFencedBoard(t, kind, HoldLifetime)
+		b.wantAnswers(t, "nothing to release", true)
+		sent := b.services[testVIP].LocalAddr()
+		heard := func() bool {
+			must(t, b.services[testVIP].SetDeadline(time.Now().Add(silence)))
+			b.asked++
+			text := fmt.Sprint("unasked ", b.asked)
+			_, err := b.answers[testVIP].WriteTo([]byte(text), sent)
+			must(t, err)
+			return hears(b.services[testVIP], text)
+		}
+		announced := make(chan string, 100)
+		b.asks.Rivals([]netip.Addr{testVIP}, func(_ netip.Addr, mac net.HardwareAddr) { announced <- mac.String() })
+		eventually(t, "the client hears it", heard)
+		must(t, b.sends.Announce(testVIP))
+		receive(t, "the announcement", announced)
+		b.fence.Shut()
+		passes := kind == FenceXDP // it sees only what comes in
+		assert.Is(t, passes, heard(), "the client hears it")
+		for len(announced) > 0 {
+			<-announced
+		}
+		if err := b.sends.Announce(testVIP); (err == nil) != passes {
+			t.Errorf("the announcement was sent with %v", err)
+		}
+		time.Sleep(silence)
+		if heard := len(announced) > 0; heard != passes {
+			t.Errorf("the client hears the announcement: %t, want %t", heard, passes)
+		}
+	})
 }
 
 // TestFenceCoversLaterInterfaces has interfaces appear and vanish.
 func TestFenceCoversLaterInterfaces(t *testing.T) {
-	for _, kind := range testedFences(t) {
-		t.Run(kind.String(), func(t *testing.T) {
-			b := newFencedBoard(t, kind, HoldLifetime)
-			attached := slices.Clone(b.fence.attached[b.link(t, "eth0").Index])
-			b.cover(t, "eth0")
-			if again := b.fence.attached[b.link(t, "eth0").Index]; !slices.Equal(again, attached) {
-				t.Errorf("it was attached again: %v, before %v", again, attached)
-			}
-			err := b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index, 4711}, 4711) })
-			assert.ErrorIs(t, err, nil, "an interface that is gone")
-			must(t, b.in(func() error { return b.fence.Cover(nil, 0) }))
-			b.fence.Shut()
-			eventually(t, "the address is answered where there is no fence", func() bool { return b.answersARP(t, testVIP) })
-			b.cover(t, "eth0")
-			b.wantAnswers(t, "covered later", false)
-		})
-	}
+	eachFence(t, func(t *testing.T, kind FenceKind) {
+		b := newFencedBoard(t, kind, HoldLifetime)
+		attached := slices.Clone(b.fence.attached[b.link(t, "eth0").Index])
+		b.cover(t, "eth0")
+		if again := b.fence.attached[b.link(t, "eth0").Index]; !slices.Equal(again, attached) {
+			t.Errorf("it was attached again: %v, before %v", again, attached)
+		}
+		err := b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index, 4711}, 4711) })
+		assert.ErrorIs(t, err, nil, "an interface that is gone")
+		must(t, b.in(func() error { return b.fence.Cover(nil, 0) }))
+		b.fence.Shut()
+		eventually(t, "the address is answered where there is no fence", func() bool { return b.answersARP(t, testVIP) })
+		b.cover(t, "eth0")
+		b.wantAnswers(t, "covered later", false)
+	})
 }
 
 // TestFenceDuringCover asks for what a leader asks for at each heartbeat, while another goroutine waits for the
@@ -282,28 +295,26 @@ func TestFenceDuringCover(t *testing.T) {
 
 // TestFenceOfAnother: two programs of XDP cannot be on one interface.
 func TestFenceOfAnother(t *testing.T) {
-	for _, kind := range testedFences(t) {
-		t.Run(kind.String(), func(t *testing.T) {
-			b := newFencedBoard(t, kind, HoldLifetime)
-			second, err := on(b.board, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, kind) })
-			must(t, err)
-			defer second.Close()
-			eth0 := b.link(t, "eth0")
-			err = b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) })
-			got, problem := second.State()
-			if got != kind || second.Closes() != (kind == FenceTCX) {
-				t.Errorf("it is a %v, closes: %t", got, second.Closes())
-			}
-			if kind == FenceXDP && (err == nil || !strings.Contains(problem, "another program is there")) {
-				t.Errorf("got %v; it says %q", err, problem)
-			}
-			must(t, b.fence.Close())
-			must(t, b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) }))
-			if !second.Closes() {
-				t.Error("it does not close when the other one is gone")
-			}
-		})
-	}
+	eachFence(t, func(t *testing.T, kind FenceKind) {
+		b := newFencedBoard(t, kind, HoldLifetime)
+		second, err := on(b.board, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, kind) })
+		must(t, err)
+		defer second.Close()
+		eth0 := b.link(t, "eth0")
+		err = b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) })
+		got, problem := second.State()
+		if got != kind || second.Closes() != (kind == FenceTCX) {
+			t.Errorf("it is a %v, closes: %t", got, second.Closes())
+		}
+		if kind == FenceXDP && (err == nil || !strings.Contains(problem, "another program is there")) {
+			t.Errorf("got %v; it says %q", err, problem)
+		}
+		must(t, b.fence.Close())
+		must(t, b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) }))
+		if !second.Closes() {
+			t.Error("it does not close when the other one is gone")
+		}
+	})
 }
 
 // TestNoFence has a kernel with nothing that is asked for: the lease works all the same.

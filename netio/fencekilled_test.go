@@ -22,57 +22,55 @@ import (
 // of the lease, though the kernel still has it. Then the daemon is killed, and it stays silent.
 func TestFrozenThenKilled(t *testing.T) {
 	testedFences(t)
-	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) {
-			if method == HoldTUN {
-				needTUN(t)
-			}
-			l := newLAN(t, 2)
-			b, client := l.boards[0], l.boards[1]
-			asks := openTestAnnouncer(t, client)
-			answers := func(addr netip.Addr) bool {
-				_, found, err := asks.Probe(context.Background(), addr, 1, silence)
-				must(t, err)
-				return found
-			}
-			daemon, holder := startArmedAs(t, b, strconv.Itoa(int(method))+beating)
-			eventually(t, "the address is answered", func() bool { return answers(testVIP) })
-			// Before it has its name it does not ignore the SIGHUP with which the kernel continues it below.
-			eventually(t, "the holder has begun", func() bool {
-				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", holder))
-				return string(name) == "topdog-holder\n"
-			})
-
-			must(t, syscall.Kill(holder, syscall.SIGSTOP))
-			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
-			frozen := Now()
-			eventually(t, "the address is silent", func() bool { return !answers(testVIP) })
-			if after := Now() - frozen; after < beatenLease/2 {
-				t.Errorf("silent after %v, within the lease", after)
-			}
-			until(frozen + beatenLease)
-			for range 5 {
-				if answers(testVIP) {
-					t.Error("the address is answered after the end of the lease")
-				}
-			}
-			if !b.has(t, "", testVIP) || processState(t, holder) != "T" {
-				t.Error("something else than the fence has silenced it")
-			}
-			eventually(t, "the board's own address is answered", func() bool { return answers(b.addr) })
-
-			// The kernel continues the holder then, see TestDaemonKilledHolderFrozen.
-			must(t, daemon.cmd.Process.Kill())
-			for silent := true; silent && b.has(t, "", testVIP); {
-				silent = !answers(testVIP)
-				if !silent && b.has(t, "", testVIP) {
-					t.Error("the fence was gone before the address")
-				}
-			}
-			eventually(t, "the holder has ended", func() bool { return gone(holder) })
-			wantNothingLeft(t, b)
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		if method == HoldTUN {
+			needTUN(t)
+		}
+		l := newLAN(t, 2)
+		b, client := l.boards[0], l.boards[1]
+		asks := openTestAnnouncer(t, client)
+		answers := func(addr netip.Addr) bool {
+			_, found, err := asks.Probe(context.Background(), addr, 1, silence)
+			must(t, err)
+			return found
+		}
+		daemon, holder := startArmedAs(t, b, strconv.Itoa(int(method))+beating)
+		eventually(t, "the address is answered", func() bool { return answers(testVIP) })
+		// Before it has its name it does not ignore the SIGHUP with which the kernel continues it below.
+		eventually(t, "the holder has begun", func() bool {
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", holder))
+			return string(name) == "topdog-holder\n"
 		})
-	}
+
+		must(t, syscall.Kill(holder, syscall.SIGSTOP))
+		must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
+		frozen := Now()
+		eventually(t, "the address is silent", func() bool { return !answers(testVIP) })
+		if after := Now() - frozen; after < beatenLease/2 {
+			t.Errorf("silent after %v, within the lease", after)
+		}
+		until(frozen + beatenLease)
+		for range 5 {
+			if answers(testVIP) {
+				t.Error("the address is answered after the end of the lease")
+			}
+		}
+		if !b.has(t, "", testVIP) || processState(t, holder) != "T" {
+			t.Error("something else than the fence has silenced it")
+		}
+		eventually(t, "the board's own address is answered", func() bool { return answers(b.addr) })
+
+		// The kernel continues the holder then, see TestDaemonKilledHolderFrozen.
+		must(t, daemon.cmd.Process.Kill())
+		for silent := true; silent && b.has(t, "", testVIP); {
+			silent = !answers(testVIP)
+			if !silent && b.has(t, "", testVIP) {
+				t.Error("the fence was gone before the address")
+			}
+		}
+		eventually(t, "the holder has ended", func() bool { return gone(holder) })
+		wantNothingLeft(t, b)
+	})
 }
 
 // TestAllKilled kills daemon and holder, and starts them again, a few times.

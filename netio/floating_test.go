@@ -22,6 +22,12 @@ var testFloating = netip.MustParsePrefix("10.77.0.100/24")
 // testedMethods are those that can be in use.
 var testedMethods = []HoldMethod{HoldTUN, HoldLifetime}
 
+func eachMethod(t *testing.T, test func(t *testing.T, method HoldMethod)) {
+	for _, method := range testedMethods {
+		t.Run(method.String(), func(t *testing.T) { test(t, method) })
+	}
+}
+
 // floating is a FloatingIP that acts on a board: when the TUN device has gone it opens another.
 type floating struct {
 	*FloatingIP
@@ -95,84 +101,82 @@ func (b *board) lease(t testing.TB, device string, addr netip.Addr) string {
 }
 
 func TestFloatingIP(t *testing.T) {
-	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) {
-			needTUN(t)
-			l := newLAN(t, 1)
-			b := l.boards[0]
-			second := netip.MustParsePrefix("10.77.0.101/24")
-			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
-			device := map[HoldMethod]string{HoldTUN: DefaultDevice, HoldLifetime: "eth0"}[method]
-			const lease = "/32 for 30 s"
-			if got, reason := f.Method(); got != method || reason != "as configured" || f.Device() != device {
-				t.Errorf("holds it by %s (%s) on %s, want %s on %s", got, reason, f.Device(), method, device)
-			}
-			expect := func(when, want string) {
-				t.Helper()
-				for _, p := range []netip.Prefix{testFloating, second} {
-					full := want
-					if want != "" {
-						full = p.Addr().String() + want
-					}
-					if got := b.lease(t, device, p.Addr()); got != full {
-						t.Errorf("%s, %s is %q on %s, want %q", when, p, got, device, full)
-					}
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		needTUN(t)
+		l := newLAN(t, 1)
+		b := l.boards[0]
+		second := netip.MustParsePrefix("10.77.0.101/24")
+		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
+		device := map[HoldMethod]string{HoldTUN: DefaultDevice, HoldLifetime: "eth0"}[method]
+		const lease = "/32 for 30 s"
+		if got, reason := f.Method(); got != method || reason != "as configured" || f.Device() != device {
+			t.Errorf("holds it by %s (%s) on %s, want %s on %s", got, reason, f.Device(), method, device)
+		}
+		expect := func(when, want string) {
+			t.Helper()
+			for _, p := range []netip.Prefix{testFloating, second} {
+				full := want
+				if want != "" {
+					full = p.Addr().String() + want
+				}
+				if got := b.lease(t, device, p.Addr()); got != full {
+					t.Errorf("%s, %s is %q on %s, want %q", when, p, got, device, full)
 				}
 			}
-			renew := func(want bool) {
-				t.Helper()
-				if restored, err := f.Renew(); restored != want || err != nil {
-					t.Errorf("Renew: restored %t, error %v, want %t", restored, err, want)
-				}
+		}
+		renew := func(want bool) {
+			t.Helper()
+			if restored, err := f.Renew(); restored != want || err != nil {
+				t.Errorf("Renew: restored %t, error %v, want %t", restored, err, want)
 			}
+		}
 
-			expect("before Acquire", "")
-			must(t, f.Release()) // nothing to release is fine
+		expect("before Acquire", "")
+		must(t, f.Release()) // nothing to release is fine
+		_, err := f.Renew()
+		assert.ErrorIs(t, err, ErrNotHeld, "Renew before Acquire")
+		must(t, f.Acquire())
+		expect("after Acquire", lease)
+		must(t, f.Acquire())
+		expect("after acquiring it twice", lease)
+		nearlyOver := netlinkAddr(b.link(t, device).Index, netip.PrefixFrom(testVIP, 32))
+		nearlyOver.ValidLft, nearlyOver.PreferedLft = 9, 9
+		must(t, b.handle.AddrReplace(nil, nearlyOver))
+		renew(false)
+		expect("after Renew", lease)
+
+		b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32)) // an administrator, or networkd
+		renew(true)
+		expect("after it was deleted and renewed", lease)
+		renew(false)
+
+		must(t, f.Release())
+		expect("after Release", "")
+		must(t, f.Release())
+		_, err = f.Renew()
+		assert.ErrorIs(t, err, ErrNotHeld, "Renew after Release")
+		expect("after a Renew that was refused", "")
+
+		must(t, f.Acquire())
+		b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32))
+		must(t, f.Release()) // half of it is gone already
+		expect("after releasing the other half", "")
+
+		must(t, f.Acquire())
+		must(t, b.handle.LinkDel(l.link(b.handle, device)))
+		if device == "eth0" {
 			_, err := f.Renew()
-			assert.ErrorIs(t, err, ErrNotHeld, "Renew before Acquire")
-			must(t, f.Acquire())
-			expect("after Acquire", lease)
-			must(t, f.Acquire())
-			expect("after acquiring it twice", lease)
-			nearlyOver := netlinkAddr(b.link(t, device).Index, netip.PrefixFrom(testVIP, 32))
-			nearlyOver.ValidLft, nearlyOver.PreferedLft = 9, 9
-			must(t, b.handle.AddrReplace(nil, nearlyOver))
-			renew(false)
-			expect("after Renew", lease)
-
-			b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32)) // an administrator, or networkd
-			renew(true)
-			expect("after it was deleted and renewed", lease)
-			renew(false)
-
+			assert.ErrorIs(t, err, ErrLinkDown, "Renew without the interface")
 			must(t, f.Release())
-			expect("after Release", "")
-			must(t, f.Release())
-			_, err = f.Renew()
-			assert.ErrorIs(t, err, ErrNotHeld, "Renew after Release")
-			expect("after a Renew that was refused", "")
-
-			must(t, f.Acquire())
-			b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32))
-			must(t, f.Release()) // half of it is gone already
-			expect("after releasing the other half", "")
-
-			must(t, f.Acquire())
-			must(t, b.handle.LinkDel(l.link(b.handle, device)))
-			if device == "eth0" {
-				_, err := f.Renew()
-				assert.ErrorIs(t, err, ErrLinkDown, "Renew without the interface")
-				must(t, f.Release())
-			} else {
-				renew(true) // a fresh device
-				expect("after the device was deleted", lease)
-			}
-			must(t, f.Close())
-			if b.has(t, "", testVIP) {
-				t.Error("the address is there after Close")
-			}
-		})
-	}
+		} else {
+			renew(true) // a fresh device
+			expect("after the device was deleted", lease)
+		}
+		must(t, f.Close())
+		if b.has(t, "", testVIP) {
+			t.Error("the address is there after Close")
+		}
+	})
 }
 
 // A board whose USB adapter was pulled and plugged has the same interface under
@@ -364,21 +368,19 @@ func TestFloatingIPAuto(t *testing.T) {
 // answered from it.
 func TestFloatingIPIsReachable(t *testing.T) {
 	needTUN(t)
-	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) {
-			l := newLAN(t, 2)
-			b, client := l.boards[0], l.boards[1]
-			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second})
-			must(t, f.Acquire())
-			talk(t, b, client, testVIP, client.addr)
-			assert.Is(t, b.mac(t), neighbour(t, client, testVIP), "what the client believes")
-			must(t, f.Release())
-			arp := openTestAnnouncer(t, client)
-			if owner, found, err := arp.Probe(t.Context(), testVIP, 1, 50*time.Millisecond); found || err != nil {
-				t.Errorf("after Release: owner %s, found %t, error %v", owner, found, err)
-			}
-		})
-	}
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		l := newLAN(t, 2)
+		b, client := l.boards[0], l.boards[1]
+		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second})
+		must(t, f.Acquire())
+		talk(t, b, client, testVIP, client.addr)
+		assert.Is(t, b.mac(t), neighbour(t, client, testVIP), "what the client believes")
+		must(t, f.Release())
+		arp := openTestAnnouncer(t, client)
+		if owner, found, err := arp.Probe(t.Context(), testVIP, 1, 50*time.Millisecond); found || err != nil {
+			t.Errorf("after Release: owner %s, found %t, error %v", owner, found, err)
+		}
+	})
 }
 
 // talk asks a UDP service on vip at the board from the client, and checks both source addresses.

@@ -48,9 +48,6 @@ func heardAs(way string, datagram []byte, from netip.Addr) string {
 	return fmt.Sprintf("%s %q from %s:", way, datagram, from)
 }
 
-// deadmanGroup is where the boards of these tests speak.
-var deadmanGroup = wire.DefaultGroup
-
 // guardedBoard is a board with a daemon in this process, whose holder has the address, and a neighbour that hears what
 // becomes of it.
 type guardedBoard struct {
@@ -70,7 +67,7 @@ func newGuardedBoard(t *testing.T, method HoldMethod) *guardedBoard {
 	l := newLAN(t, 2)
 	b := &guardedBoard{board: l.boards[0]}
 	other := l.boards[1]
-	b.neighbour = openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
+	b.neighbour = other.inbox(t)
 	b.guard = b.startGuard(t, method)
 	t.Cleanup(func() { b.close() })
 	conn := b.openSockets(t, b.guard)
@@ -85,7 +82,7 @@ func newGuardedBoard(t *testing.T, method HoldMethod) *guardedBoard {
 func (b *board) openSockets(t testing.TB, g *guard) *Conn {
 	t.Helper()
 	conn, err := on(b, func() (*Conn, error) {
-		return g.OpenSockets(Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup, Floating: []netip.Addr{testVIP}})
+		return g.OpenSockets(b.options(testVIP))
 	})
 	must(t, err)
 	return conn
@@ -111,7 +108,7 @@ func (b *guardedBoard) untilHeard(t testing.TB, conn *Conn) {
 
 // prepare has the holder know what to send to the group and to the neighbour.
 func (b *guardedBoard) prepare(datagram []byte) error {
-	return b.Prepare(PreparedResign{Datagram: datagram, To: []netip.AddrPort{deadmanGroup, b.neighbour.self}})
+	return b.Prepare(PreparedResign{Datagram: datagram, To: []netip.AddrPort{testGroup, b.neighbour.self}})
 }
 
 // guard is a holder as a daemon has it.
@@ -132,7 +129,7 @@ func (b *board) startGuard(t testing.TB, method HoldMethod) *guard {
 func startGuard(method HoldMethod) (g *guard, err error) {
 	g = &guard{}
 	if g.Holder, err = StartHolder(holderCommand, HolderOptions{
-		Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: deadmanGroup, Method: method,
+		Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: method,
 	}); err != nil {
 		return nil, err
 	}
@@ -182,7 +179,7 @@ func (b *guardedBoard) wantResign(t *testing.T) {
 		got := receive(t, "the RESIGN", b.neighbour.got)
 		before, port, _ := strings.Cut(got, b.addr.String()+":")
 		switch what := before + b.addr.String() + ":"; {
-		case port == strconv.Itoa(int(deadmanGroup.Port())):
+		case port == strconv.Itoa(int(testGroup.Port())):
 			t.Fatalf("heard %s: a RESIGN must leave the port of the group free", got)
 		case what != heardAs("multicast", testResign, b.addr) && what != heardAs("unicast", testResign, b.addr):
 			t.Fatalf("heard %s, want the RESIGN", got)
@@ -209,18 +206,16 @@ func (b *guardedBoard) holds(t testing.TB) bool { return b.has(t, "", testVIP) }
 
 // TestCloseTellsNobody: a daemon that closes its holder has told the others itself.
 func TestCloseTellsNobody(t *testing.T) {
-	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) {
-			b := newGuardedBoard(t, method)
-			must(t, b.Close())
-			must(t, b.Close()) // may be called twice
-			receive(t, "the end of the holder", b.Lost())
-			if b.holds(t) {
-				t.Error("the address is there")
-			}
-			b.wantQuiet(t)
-		})
-	}
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		b := newGuardedBoard(t, method)
+		must(t, b.Close())
+		must(t, b.Close()) // may be called twice
+		receive(t, "the end of the holder", b.Lost())
+		if b.holds(t) {
+			t.Error("the address is there")
+		}
+		b.wantQuiet(t)
+	})
 }
 
 // TestMainLaneNeverWaits: what takes long is refused where the dead man's switch would have to wait for it.
@@ -540,7 +535,7 @@ func TestHolderRefuses(t *testing.T) {
 	must(t, err)
 	for want, do := range map[string]func() error{
 		"the holder works on eth0 and not on lo": func() error {
-			_, err := b.OpenSockets(Options{Interface: "lo", Local: netip.MustParseAddr("127.0.0.1"), Group: deadmanGroup})
+			_, err := b.OpenSockets(Options{Interface: "lo", Local: netip.MustParseAddr("127.0.0.1"), Group: testGroup})
 			return err
 		},
 		"the holder works on eth0 and not on lo: restart":        func() error { _, err := b.OpenAnnouncer(loopback); return err },
@@ -550,7 +545,7 @@ func TestHolderRefuses(t *testing.T) {
 			return err
 		},
 		"is a floating address, and no board's own": func() error {
-			_, err := b.OpenSockets(Options{Interface: "eth0", Local: testVIP, Group: deadmanGroup})
+			_, err := b.OpenSockets(Options{Interface: "eth0", Local: testVIP, Group: testGroup})
 			return err
 		},
 		"the holder does not hold 10.77.0.99": func() error {
@@ -562,11 +557,11 @@ func TestHolderRefuses(t *testing.T) {
 			return err
 		},
 		"10.77.0.100 is a floating address": func() error { // written as IPv6
-			_, err := b.OpenSockets(Options{Interface: "eth0", Local: netip.AddrFrom16(testVIP.As16()), Group: deadmanGroup})
+			_, err := b.OpenSockets(Options{Interface: "eth0", Local: netip.AddrFrom16(testVIP.As16()), Group: testGroup})
 			return err
 		},
 		"eth0 has no address 10.77.0.99": func() error {
-			_, err := b.OpenSockets(Options{Interface: "eth0", Local: other, Group: deadmanGroup})
+			_, err := b.OpenSockets(Options{Interface: "eth0", Local: other, Group: testGroup})
 			return err
 		},
 		"10.77.0.100/0 is not": func() error {
@@ -626,7 +621,7 @@ func TestPrefixesOfTheAddresses(t *testing.T) {
 		{16, 16, true}, {16, 0, false}, {16, 24, false}, {16, 32, false},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", test.asked, test.configured), func(t *testing.T) {
-			o := HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: deadmanGroup, Method: HoldLifetime}
+			o := HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldLifetime}
 			if test.configured > 0 {
 				o.Prefixes = []netip.Prefix{netip.PrefixFrom(testVIP, test.configured)}
 			}
@@ -664,28 +659,26 @@ func TestToldToEnd(t *testing.T) {
 
 // TestHolderKilled kills the holder: with a TUN device the address goes with it, and its daemon is told.
 func TestHolderKilled(t *testing.T) {
-	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) {
-			b := newGuardedBoard(t, method)
-			must(t, b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index}, 0) }))
-			must(t, syscall.Kill(b.PID(), syscall.SIGKILL))
-			receive(t, "the end of the holder", b.Lost())
-			if b.fired() || !b.extend(Now()+longLease) {
-				t.Error("the lease has run out without a holder")
-			}
-			assert.ErrorIs(t, b.prepare(testResign), errHolderLost, "preparing without a holder")
-			b.fence.Shut()
-			release := func() error { return b.in(b.floating.Release) }
-			if method == HoldTUN {
-				eventually(t, "the address is released", func() bool { return release() == nil })
-			} else if err := release(); !errors.Is(err, errHolderLost) {
-				t.Errorf("the address is there, and releasing it gives %v", err)
-			}
-			assert.Is(t, method == HoldLifetime, b.holds(t), "the address is there")
-			must(t, b.Close())
-			b.wantQuiet(t)
-		})
-	}
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		b := newGuardedBoard(t, method)
+		must(t, b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index}, 0) }))
+		must(t, syscall.Kill(b.PID(), syscall.SIGKILL))
+		receive(t, "the end of the holder", b.Lost())
+		if b.fired() || !b.extend(Now()+longLease) {
+			t.Error("the lease has run out without a holder")
+		}
+		assert.ErrorIs(t, b.prepare(testResign), errHolderLost, "preparing without a holder")
+		b.fence.Shut()
+		release := func() error { return b.in(b.floating.Release) }
+		if method == HoldTUN {
+			eventually(t, "the address is released", func() bool { return release() == nil })
+		} else if err := release(); !errors.Is(err, errHolderLost) {
+			t.Errorf("the address is there, and releasing it gives %v", err)
+		}
+		assert.Is(t, method == HoldLifetime, b.holds(t), "the address is there")
+		must(t, b.Close())
+		b.wantQuiet(t)
+	})
 }
 
 // TestHolderFrozen: a holder that stands still is as good as none, and that is known before the address is gone.

@@ -43,7 +43,7 @@ func holdArmed(method string) error {
 		return err
 	}
 	conn, err := g.OpenSockets(Options{
-		Interface: "eth0", Local: netip.MustParseAddr("10.77.0.1"), Group: deadmanGroup, Floating: []netip.Addr{testVIP},
+		Interface: "eth0", Local: netip.MustParseAddr("10.77.0.1"), Group: testGroup, Floating: []netip.Addr{testVIP},
 	})
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func holdArmed(method string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{deadmanGroup, netip.MustParseAddrPort("10.77.0.2:9254")}}); err != nil {
+	if err := g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup, netip.MustParseAddrPort("10.77.0.2:9254")}}); err != nil {
 		return err
 	}
 	g.arm()
@@ -123,8 +123,8 @@ func newKillableBoard(t *testing.T, method HoldMethod) *killableBoard {
 	l := newLAN(t, 2)
 	b := &killableBoard{guardedBoard: guardedBoard{board: l.boards[0]}}
 	other := l.boards[1]
-	b.neighbour = openInbox(t, "neighbour", other, Options{Interface: "eth0", Local: other.addr, Group: deadmanGroup})
-	conn, err := b.open(Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup})
+	b.neighbour = other.inbox(t)
+	conn, err := b.open(b.options())
 	must(t, err)
 	b.untilHeard(t, conn)
 	must(t, conn.Close())
@@ -146,16 +146,14 @@ func (b *killableBoard) untilInformed(t *testing.T) {
 }
 
 func TestDaemonKilled(t *testing.T) {
-	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) {
-			b := newKillableBoard(t, method)
-			must(t, b.daemon.cmd.Process.Kill())
-			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
-			b.wantResign(t)
-			eventually(t, "the holder has ended", func() bool { return gone(b.holder) })
-			eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
-		})
-	}
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		b := newKillableBoard(t, method)
+		must(t, b.daemon.cmd.Process.Kill())
+		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+		b.wantResign(t)
+		eventually(t, "the holder has ended", func() bool { return gone(b.holder) })
+		eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
+	})
 }
 
 // TestDeviceIsTheHolders: to take a device down must not delay the end of a killed daemon, so that has none of its own.
@@ -194,20 +192,18 @@ func TestDaemonKilledHolderFrozen(t *testing.T) {
 // TestDaemonRestarted has the next daemon begin while the holder of the killed one
 // still sends: neither the port nor the device may be in its way.
 func TestDaemonRestarted(t *testing.T) {
-	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
-		t.Run(method.String(), func(t *testing.T) {
-			b := newKillableBoard(t, method)
-			must(t, b.daemon.cmd.Process.Kill())
-			b.daemon.cmd.Wait()
-			next, _ := startArmed(t, b.board, method)
-			eventually(t, "the former holder has ended", func() bool { return gone(b.holder) })
-			if method == HoldTUN && !b.has(t, "", testVIP) {
-				t.Error("the former holder removed the address of the next daemon")
-			}
-			must(t, next.cmd.Process.Kill())
-			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
-		})
-	}
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		b := newKillableBoard(t, method)
+		must(t, b.daemon.cmd.Process.Kill())
+		b.daemon.cmd.Wait()
+		next, _ := startArmed(t, b.board, method)
+		eventually(t, "the former holder has ended", func() bool { return gone(b.holder) })
+		if method == HoldTUN && !b.has(t, "", testVIP) {
+			t.Error("the former holder removed the address of the next daemon")
+		}
+		must(t, next.cmd.Process.Kill())
+		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+	})
 }
 
 // TestDaemonStops has a daemon release the address itself, and end its holder.
@@ -218,7 +214,7 @@ func TestDaemonStops(t *testing.T) {
 	if b.has(t, "", testVIP) || b.hasLink(t, DefaultDevice) || !gone(b.holder) {
 		t.Error("the daemon left something behind")
 	}
-	b.conn = openInbox(t, "board", b.board, Options{Interface: "eth0", Local: b.addr, Group: deadmanGroup})
+	b.conn = b.inbox(t)
 	b.wantQuiet(t)
 }
 

@@ -153,6 +153,11 @@ func on[T any](b *board, open func() (T, error)) (v T, err error) {
 	return v, err
 }
 
+// options are those of the group's sockets on the board.
+func (b *board) options(floating ...netip.Addr) Options {
+	return Options{Interface: "eth0", Local: b.addr, Group: testGroup, Floating: floating}
+}
+
 // open opens a Conn on a board.
 func (b *board) open(o Options) (*Conn, error) {
 	return on(b, func() (*Conn, error) { return Open(o) })
@@ -225,7 +230,4 @@ func receive[T any](t testing.TB, what string, ch <-chan T) T {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	assert.NoError(t, err)
-}
+var must = assert.NoError

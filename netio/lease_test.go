@@ -11,31 +11,29 @@ import (
 )
 
 func TestLeaseRunsOut(t *testing.T) {
-	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
-		t.Run(method.String(), func(t *testing.T) {
-			b := newGuardedBoard(t, method)
-			if b.fired() || !b.extend(Now()+10*time.Millisecond) {
-				t.Fatal("the lease has run out before it began")
-			}
-			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-			b.wantResign(t)
-			if !b.fired() || b.extend(Now()+longLease) || b.extend(NoEnd) || b.disarm() {
-				t.Error("the daemon is not told that the lease has run out")
-			}
-			if b.fired() {
-				t.Error("a lease that was ended counts as run out")
-			}
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		b := newGuardedBoard(t, method)
+		if b.fired() || !b.extend(Now()+10*time.Millisecond) {
+			t.Fatal("the lease has run out before it began")
+		}
+		eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+		b.wantResign(t)
+		if !b.fired() || b.extend(Now()+longLease) || b.extend(NoEnd) || b.disarm() {
+			t.Error("the daemon is not told that the lease has run out")
+		}
+		if b.fired() {
+			t.Error("a lease that was ended counts as run out")
+		}
 
-			// The same holder watches the next lease.
-			b.arm()
-			must(t, b.floating.Acquire())
-			must(t, b.prepare(testResign))
-			if !b.extend(Now() + 10*time.Millisecond) {
-				t.Error("the next lease cannot be extended")
-			}
-			eventually(t, "the address is gone again", func() bool { return !b.holds(t) })
-		})
-	}
+		// The same holder watches the next lease.
+		b.arm()
+		must(t, b.floating.Acquire())
+		must(t, b.prepare(testResign))
+		if !b.extend(Now() + 10*time.Millisecond) {
+			t.Error("the next lease cannot be extended")
+		}
+		eventually(t, "the address is gone again", func() bool { return !b.holds(t) })
+	})
 }
 
 func TestLeaseExtended(t *testing.T) {

@@ -15,11 +15,7 @@ import (
 // What is broadcast arrives without any membership, on the link only, and not at its sender.
 func TestBroadcast(t *testing.T) {
 	l := newLAN(t, 3)
-	open := func(i int) *inbox {
-		b := l.boards[i]
-		return openInbox(t, b.addr.String(), b, Options{Interface: "eth0", Local: b.addr, Group: testGroup})
-	}
-	a, b, c := open(0), open(1), open(2)
+	a, b, c := l.boards[0].inbox(t), l.boards[1].inbox(t), l.boards[2].inbox(t)
 	warmUp(t, a, b, c)
 	for _, in := range []*inbox{b, c} { // multicast is dead from now on
 		must(t, leave(in.multicast, testGroup.Addr(), in.index))
@@ -54,32 +50,20 @@ func TestBroadcastOnLoopback(t *testing.T) {
 // Whoever holds the floating address gets what is sent to it, by a socket that was open
 // before, and answers from its own address. Nobody else does.
 func TestFloatingSocket(t *testing.T) {
-	for _, method := range []HoldMethod{HoldTUN, HoldLifetime} {
-		t.Run(method.String(), func(t *testing.T) {
-			l := newLAN(t, 3)
-			open := func(i int) *inbox {
-				b := l.boards[i]
-				return openInbox(t, b.addr.String(), b, Options{
-					Interface: "eth0", Local: b.addr, Group: testGroup, Floating: []netip.Addr{testVIP},
-				})
-			}
-			asker, holder, other := open(0), open(1), open(2)
-			warmUp(t, asker, holder, other)
-			f, err := l.boards[1].newFloatingIP(FloatingOptions{
-				Interface: "eth0", Addresses: []netip.Prefix{netip.PrefixFrom(testVIP, 24)}, Method: method,
-			})
-			must(t, err)
-			defer f.Close()
-			l.boards[1].do(t, f.Acquire)
-			must(t, asker.Unicast([]byte("who"), netip.AddrPortFrom(testVIP, testPort)))
-			holder.expect(t, `floating "who" from 10.77.0.1:9254`)
-			must(t, holder.Unicast([]byte("me"), asker.self))
-			asker.expect(t, `unicast "me" from 10.77.0.2:9254`)
-			if len(other.got) > 0 {
-				t.Errorf("a board that does not hold the address heard %s", <-other.got)
-			}
-		})
-	}
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		l := newLAN(t, 3)
+		asker, holder, other := l.boards[0].inbox(t, testVIP), l.boards[1].inbox(t, testVIP), l.boards[2].inbox(t, testVIP)
+		warmUp(t, asker, holder, other)
+		f := openFloating(t, l.boards[1], FloatingOptions{Method: method})
+		must(t, f.Acquire())
+		must(t, asker.Unicast([]byte("who"), netip.AddrPortFrom(testVIP, testPort)))
+		holder.expect(t, `floating "who" from 10.77.0.1:9254`)
+		must(t, holder.Unicast([]byte("me"), asker.self))
+		asker.expect(t, `unicast "me" from 10.77.0.2:9254`)
+		if len(other.got) > 0 {
+			t.Errorf("a board that does not hold the address heard %s", <-other.got)
+		}
+	})
 }
 
 // Drain delivers what has arrived before it returns, while the reader waits, and each

@@ -43,44 +43,42 @@ func TestMissingSubnets(t *testing.T) {
 // An address in a subnet of its own needs a route there, which must come and go with it.
 func TestFloatingIPInAnotherSubnet(t *testing.T) {
 	needTUN(t)
-	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) {
-			l := newLAN(t, 2)
-			b, client := l.boards[0], l.boards[1]
-			vip := netip.MustParsePrefix("172.30.5.100/24")
-			client.addAddr(t, "eth0", netip.MustParsePrefix("172.30.5.7/24"))
-			f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
-			routes := func() (all []string) {
-				list, err := dump(func() ([]netlink.Route, error) {
-					return b.handle.RouteList(l.link(b.handle, "eth0"), netlink.FAMILY_V4)
-				})
-				must(t, err)
-				for _, r := range list {
-					all = append(all, fmt.Sprintf("%s from %s", r.Dst, r.Src))
-				}
-				slices.Sort(all)
-				return all
+	eachMethod(t, func(t *testing.T, method HoldMethod) {
+		l := newLAN(t, 2)
+		b, client := l.boards[0], l.boards[1]
+		vip := netip.MustParsePrefix("172.30.5.100/24")
+		client.addAddr(t, "eth0", netip.MustParsePrefix("172.30.5.7/24"))
+		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
+		routes := func() (all []string) {
+			list, err := dump(func() ([]netlink.Route, error) {
+				return b.handle.RouteList(l.link(b.handle, "eth0"), netlink.FAMILY_V4)
+			})
+			must(t, err)
+			for _, r := range list {
+				all = append(all, fmt.Sprintf("%s from %s", r.Dst, r.Src))
 			}
-			own, with := []string{"10.77.0.0/24 from 10.77.0.1"}, []string{"10.77.0.0/24 from 10.77.0.1", "172.30.5.0/24 from 172.30.5.100"}
-			expect := func(when string, want []string) {
-				t.Helper()
-				assert.Equal(t, want, routes(), "%s, routes on eth0", when)
-			}
-			must(t, f.Acquire())
-			expect("after Acquire", with)
-			talk(t, b, client, vip.Addr(), netip.MustParseAddr("172.30.5.7"))
+			slices.Sort(all)
+			return all
+		}
+		own, with := []string{"10.77.0.0/24 from 10.77.0.1"}, []string{"10.77.0.0/24 from 10.77.0.1", "172.30.5.0/24 from 172.30.5.100"}
+		expect := func(when string, want []string) {
+			t.Helper()
+			assert.Equal(t, want, routes(), "%s, routes on eth0", when)
+		}
+		must(t, f.Acquire())
+		expect("after Acquire", with)
+		talk(t, b, client, vip.Addr(), netip.MustParseAddr("172.30.5.7"))
 
-			eth0 := l.link(b.handle, "eth0")
-			must(t, b.handle.LinkSetDown(eth0))
-			_, err := f.Renew()
-			assert.ErrorIs(t, err, ErrLinkDown, "Renew while the interface is switched off")
-			must(t, b.handle.LinkSetUp(eth0))
-			if restored, err := f.Renew(); err != nil || !restored {
-				t.Errorf("Renew after that: restored %t, error %v", restored, err)
-			}
-			expect("after the interface went down and up", with)
-			must(t, f.Release())
-			expect("after Release", own)
-		})
-	}
+		eth0 := l.link(b.handle, "eth0")
+		must(t, b.handle.LinkSetDown(eth0))
+		_, err := f.Renew()
+		assert.ErrorIs(t, err, ErrLinkDown, "Renew while the interface is switched off")
+		must(t, b.handle.LinkSetUp(eth0))
+		if restored, err := f.Renew(); err != nil || !restored {
+			t.Errorf("Renew after that: restored %t, error %v", restored, err)
+		}
+		expect("after the interface went down and up", with)
+		must(t, f.Release())
+		expect("after Release", own)
+	})
 }

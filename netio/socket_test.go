@@ -39,7 +39,7 @@ func FuzzTTL(f *testing.F) {
 // The options that no other test would miss.
 func TestSocketOptions(t *testing.T) {
 	b := newLAN(t, 1).boards[0]
-	c, err := b.open(Options{Interface: "eth0", Local: b.addr, Group: testGroup})
+	c, err := b.open(b.options())
 	must(t, err)
 	defer c.Close()
 	for name, socket := range map[string]*net.UDPConn{"multicast": c.multicast, "unicast": c.unicast} {

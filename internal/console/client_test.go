@@ -47,6 +47,11 @@ func impostor(t *testing.T, path, answer string) {
 	t.Cleanup(func() { l.Close(); <-done })
 }
 
+// answers makes an impostor that answers so.
+func answers(answer string) func(*testing.T, string) {
+	return func(t *testing.T, path string) { impostor(t, path, answer) }
+}
+
 func TestClientErrors(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -61,33 +66,19 @@ func TestClientErrors(t *testing.T) {
 		{"a file", func(t *testing.T, path string) {
 			assert.NoError(t, os.WriteFile(path, nil, 0o666))
 		}, ErrNotRunning, "PATH is no socket: see `socket` in the configuration"},
-		{"mute", func(t *testing.T, path string) { impostor(t, path, "") }, context.DeadlineExceeded,
+		{"mute", answers(""), context.DeadlineExceeded,
 			"the topdog daemon on PATH did not answer in time: journalctl -u topdog may tell why"},
-		{"hangs up", func(t *testing.T, path string) { impostor(t, path, "hang up") }, ErrNotRunning,
+		{"hangs up", answers("hang up"), ErrNotRunning,
 			"the topdog daemon on PATH ended meanwhile: systemctl status topdog"},
-		{"ends in the middle", func(t *testing.T, path string) {
-			impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{")
-		}, ErrNotRunning, "the topdog daemon on PATH ended meanwhile: systemctl status topdog"},
-		{"no JSON", func(t *testing.T, path string) {
-			impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
-		}, nil, "what answers on PATH does not talk like topdog (the answer is no JSON object)"},
-		{"other JSON", func(t *testing.T, path string) {
-			impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"boards\":1}")
-		}, nil, "does not talk like topdog ("},
-		{"no HTTP", func(t *testing.T, path string) { impostor(t, path, "SSH-2.0-OpenSSH_9.2\r\n\r\n") }, nil,
+		{"ends in the middle", answers("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"), ErrNotRunning, "the topdog daemon on PATH ended meanwhile: systemctl status topdog"},
+		{"no JSON", answers("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), nil, "what answers on PATH does not talk like topdog (the answer is no JSON object)"},
+		{"other JSON", answers("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{\"boards\":1}"), nil, "does not talk like topdog ("},
+		{"no HTTP", answers("SSH-2.0-OpenSSH_9.2\r\n\r\n"), nil,
 			"asking the topdog daemon on PATH"},
-		{"another server", func(t *testing.T, path string) {
-			impostor(t, path, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
-		}, nil, "does not talk like topdog (HTTP status 502)"},
-		{"redirected", func(t *testing.T, path string) {
-			impostor(t, path, "HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\nContent-Length: 0\r\n\r\n")
-		}, nil, "does not talk like topdog (HTTP status 302)"},
-		{"endless header", func(t *testing.T, path string) {
-			impostor(t, path, "HTTP/1.1 200 OK\r\nServer: "+strings.Repeat("x", 2*maxHeader)+"\r\n\r\n")
-		}, nil, "does not talk like topdog (its header has more than 16384 bytes)"},
-		{"endless", func(t *testing.T, path string) {
-			impostor(t, path, "HTTP/1.0 200 OK\r\n\r\n{"+strings.Repeat(" ", maxAnswer))
-		}, nil, "the answer has more than 1048576 bytes"},
+		{"another server", answers("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"), nil, "does not talk like topdog (HTTP status 502)"},
+		{"redirected", answers("HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\nContent-Length: 0\r\n\r\n"), nil, "does not talk like topdog (HTTP status 302)"},
+		{"endless header", answers("HTTP/1.1 200 OK\r\nServer: " + strings.Repeat("x", 2*maxHeader) + "\r\n\r\n"), nil, "does not talk like topdog (its header has more than 16384 bytes)"},
+		{"endless", answers("HTTP/1.0 200 OK\r\n\r\n{" + strings.Repeat(" ", maxAnswer)), nil, "the answer has more than 1048576 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := socketPath(t)
@@ -154,8 +145,7 @@ func TestClientWithoutPermission(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become another user")
 	}
-	s := newTestServer(t, fake{})
-	serve(t, s)
+	s := serving(t, fake{})
 	var err error
 	asUser(t, 65533, 65533, func() { err = connect(s.path) })
 	if !errors.Is(err, unix.EACCES) {

@@ -142,6 +142,14 @@ func newTestServer(t *testing.T, b Backend) *Server {
 	return s
 }
 
+// serving is a server that runs until the test ends.
+func serving(t *testing.T, b Backend) *Server {
+	t.Helper()
+	s := newTestServer(t, b)
+	serve(t, s)
+	return s
+}
+
 func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)

@@ -120,8 +120,7 @@ func TestOnlyRootTries(t *testing.T) {
 
 // TestOtherVersion: a daemon that does not know what it is asked for is of another version.
 func TestOtherVersion(t *testing.T) {
-	s := newTestServer(t, fake{})
-	serve(t, s)
+	s := serving(t, fake{})
 	err := Dial(s.path).call(t.Context(), "POST", "/v1/new", nil, &Done{})
 	if !errors.Is(err, errOtherVersion) || !strings.Contains(err.Error(), "systemctl restart topdog") {
 		t.Error(err)
@@ -133,8 +132,7 @@ func TestSocketGroup(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may give a file to any group")
 	}
-	s := newTestServer(t, fake{})
-	serve(t, s)
+	s := serving(t, fake{})
 	member := credentials{uid: 4711, gid: 4711, groups: []uint32{4712}}
 	if err := s.authorise(member); err == nil {
 		t.Error("a stranger may resign")

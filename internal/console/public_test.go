@@ -37,11 +37,10 @@ func enterable(t *testing.T, s *Server) {
 
 // An ordinary user looks by the public socket, and is told what to do when he wants more.
 func TestOrdinaryUser(t *testing.T) {
-	s := newTestServer(t, fake{resign: func(context.Context) (Handover, error) {
+	s := serving(t, fake{resign: func(context.Context) (Handover, error) {
 		t.Error("resigned")
 		return Handover{}, nil
 	}})
-	serve(t, s)
 	enterable(t, s)
 	asUser(t, 65533, 65533, func() {
 		client := Dial(s.path)
@@ -62,8 +61,7 @@ func TestOrdinaryUser(t *testing.T) {
 // The page looks by a socket of its own, where no other user can be in its way, and may no more than look.
 func TestPageLooks(t *testing.T) {
 	const page = 65532
-	s := newTestServer(t, fake{resign: func(context.Context) (Handover, error) { t.Error("resigned"); return Handover{}, nil }})
-	serve(t, s)
+	s := serving(t, fake{resign: func(context.Context) (Handover, error) { t.Error("resigned"); return Handover{}, nil }})
 	enterable(t, s)
 	// The group topdog-page need not exist here.
 	if err := unix.Setxattr(pagePath(s.path), "system.posix_acl_access", readableBy(page), 0); errors.Is(err, unix.ENOTSUP) {

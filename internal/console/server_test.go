@@ -17,11 +17,10 @@ import (
 
 func TestStatusAndResign(t *testing.T) {
 	var resigned credentials
-	s := newTestServer(t, fake{resign: func(ctx context.Context) (Handover, error) {
+	s := serving(t, fake{resign: func(ctx context.Context) (Handover, error) {
 		resigned, _ = credentialsFrom(ctx)
 		return handedOver, nil
 	}})
-	serve(t, s)
 	client := Dial(s.path)
 	got, err := client.Status(t.Context())
 	assert.NoError(t, err)

@@ -121,22 +121,19 @@ func TestEveryStepHasWords(t *testing.T) {
 }
 
 func TestTraceOverTheSocket(t *testing.T) {
-	s := newTestServer(t, fake{})
-	serve(t, s)
+	s := serving(t, fake{})
 	got, err := Dial(s.path).Trace(t.Context())
 	if diff := cmp.Diff(takeover(), got); diff != "" || err != nil {
 		t.Errorf("%v; the trace changed on its way (-sent +got):\n%s", err, diff)
 	}
 
 	// Lists are never null, and a backend that does not answer is told of.
-	s = newTestServer(t, fake{trace: func(context.Context) (Trace, error) { return Trace{Changes: make([]TracedChange, 1)}, nil }})
-	serve(t, s)
+	s = serving(t, fake{trace: func(context.Context) (Trace, error) { return Trace{Changes: make([]TracedChange, 1)}, nil }})
 	got, err = Dial(s.path).Trace(t.Context())
 	if diff := cmp.Diff(Trace{Changes: []TracedChange{{Steps: []TraceStep{}}}}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	s = newTestServer(t, fake{trace: func(context.Context) (Trace, error) { return Trace{}, context.DeadlineExceeded }})
-	serve(t, s)
+	s = serving(t, fake{trace: func(context.Context) (Trace, error) { return Trace{}, context.DeadlineExceeded }})
 	var told *requestError
 	if _, err = Dial(s.path).Trace(t.Context()); !errors.As(err, &told) || told.code != 504 {
 		t.Errorf("a daemon that is stuck: %v", err)

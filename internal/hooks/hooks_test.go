@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
@@ -135,9 +134,7 @@ func TestArguments(t *testing.T) {
 
 func TestInherited(t *testing.T) {
 	got := inherited([]string{"A=1", "TOPDOG_X=1", "WATCHDOG_USEC=1"})
-	if diff := cmp.Diff([]string{"A=1", defaultPath}, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, []string{"A=1", defaultPath}, got, "")
 }
 
 // Scripts run in the order of their names, each state once, and those of leader.d for each leader.

@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"os"
@@ -10,25 +11,34 @@ import (
 	"topdog/internal/lab/observe"
 )
 
-// isBoard makes a condition for WaitAnswer.
-func isBoard(n int) func(int) bool { return func(board int) bool { return board == n } }
+// waitFor waits until a board answers.
+func waitFor(t *testing.T, ctx context.Context, a *observe.Asker, n int) {
+	t.Helper()
+	_, err := a.WaitAnswer(ctx, func(board int) bool { return board == n })
+	must(t, err)
+}
+
+// askFirst has the first board have the address, and asks there until it answers.
+func askFirst(t *testing.T, l *LAN) (*observe.Asker, context.Context) {
+	t.Helper()
+	ctx := withTimeout(t)
+	must(t, l.Board(1).AddAddress(vip32))
+	a, err := l.Ask(vip, time.Millisecond)
+	must(t, err)
+	waitFor(t, ctx, a, 1)
+	return a, ctx
+}
 
 func TestAskerSeesAHandover(t *testing.T) {
 	l := newLAN(t, 3)
-	ctx := withTimeout(t)
 	one, two := l.Board(1), l.Board(2)
-	must(t, one.AddAddress(vip32))
-	p, err := l.Ask(vip, time.Millisecond)
-	must(t, err)
-	_, err = p.WaitAnswer(ctx, isBoard(1))
-	must(t, err)
+	p, ctx := askFirst(t, l)
 
 	since := time.Now()
 	must(t, one.DeleteAddress(vip32))
 	must(t, two.AddAddress(vip32))
 	announce(t, two, vip)
-	_, err = p.WaitAnswer(ctx, isBoard(2))
-	must(t, err)
+	waitFor(t, ctx, p, 2)
 	answered := time.Now()
 	p.Close()
 
@@ -57,13 +67,8 @@ func TestAskerSeesAHandover(t *testing.T) {
 // knows. That is what announcements are for, and what must be measured.
 func TestClientBelievesItsARPCache(t *testing.T) {
 	l := newLAN(t, 2)
-	ctx := withTimeout(t)
-	one, two := l.Board(1), l.Board(2)
-	must(t, one.AddAddress(vip32))
-	p, err := l.Ask(vip, time.Millisecond)
-	must(t, err)
-	_, err = p.WaitAnswer(ctx, isBoard(1))
-	must(t, err)
+	two := l.Board(2)
+	p, ctx := askFirst(t, l)
 
 	// Both have it; only what the client believes decides who is asked.
 	must(t, two.AddAddress(vip32))
@@ -77,19 +82,13 @@ func TestClientBelievesItsARPCache(t *testing.T) {
 		must(t, err)
 	}
 	announce(t, two, vip)
-	_, err = p.WaitAnswer(ctx, isBoard(2))
-	must(t, err)
+	waitFor(t, ctx, p, 2)
 }
 
 func TestAskerMeasuresAnOutage(t *testing.T) {
 	l := newLAN(t, 2)
-	ctx := withTimeout(t)
 	b := l.Board(1)
-	must(t, b.AddAddress(vip32))
-	p, err := l.Ask(vip, time.Millisecond)
-	must(t, err)
-	_, err = p.WaitAnswer(ctx, isBoard(1))
-	must(t, err)
+	p, ctx := askFirst(t, l)
 
 	since := time.Now()
 	must(t, b.Mute())
@@ -102,8 +101,7 @@ func TestAskerMeasuresAnOutage(t *testing.T) {
 	}
 	unmuting := time.Now()
 	must(t, b.Unmute())
-	_, err = p.WaitAnswer(ctx, isBoard(1))
-	must(t, err)
+	waitFor(t, ctx, p, 1)
 	answered := time.Now()
 
 	gap := p.Report(since).Longest
@@ -140,8 +138,7 @@ func TestAskerAsksIntoTheVoid(t *testing.T) {
 	must(t, err)
 	must(t, l.Board(1).AddAddress(vip32))
 	announce(t, l.Board(1), vip)
-	_, err = p.WaitAnswer(ctx, isBoard(1))
-	must(t, err)
+	waitFor(t, ctx, p, 1)
 }
 
 func TestAskerOfAnotherSubnet(t *testing.T) {

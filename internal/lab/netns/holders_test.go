@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // isHeldBy makes a condition for WaitFor.
@@ -25,9 +26,7 @@ func TestHoldersFollowTheAddress(t *testing.T) {
 
 	h, err := l.WatchHolders(vip)
 	must(t, err)
-	if got := h.Current(); !slices.Equal(got, []int{1}) {
-		t.Errorf("holders to begin with: %v", got)
-	}
+	assert.Equal(t, []int{1}, h.Current(), "holders to begin with")
 	start := time.Now()
 	must(t, two.AddAddress(vip32))
 	must(t, h.WaitFor(ctx, isHeldBy(1, 2)))
@@ -54,9 +53,7 @@ func TestHoldersFollowTheAddress(t *testing.T) {
 	for _, s := range tl.Spans {
 		boards = append(boards, s.Board)
 	}
-	if d := cmp.Diff([]int{1, 2, 3, 3}, boards); d != "" {
-		t.Errorf("boards in turn: %s", d)
-	}
+	assert.Equal(t, []int{1, 2, 3, 3}, boards, "boards in turn")
 	if tl.Moves() != 2 || tl.Overlap() <= 0 || tl.Vacant() <= 0 {
 		t.Errorf("%d moves, overlap %s, vacant %s", tl.Moves(), tl.Overlap(), tl.Vacant())
 	}

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -122,10 +121,7 @@ func buildLAN(t testing.TB, boards int) *LAN {
 	return l
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	assert.NoError(t, err)
-}
+var must = assert.NoError
 
 func withTimeout(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -193,9 +189,7 @@ func TestUnicast(t *testing.T) {
 			}
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	assert.Equal(t, want, got, "")
 }
 
 func TestMulticast(t *testing.T) {
@@ -252,9 +246,7 @@ func TestIdentity(t *testing.T) {
 		{"board2", "02:00:00:00:00:02", "[10.77.0.2/24]"},
 		{"client", "02:00:00:00:00:c8", "[10.77.0.200/24]"},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	assert.Equal(t, want, got, "")
 }
 
 // Two labs with the same addresses must not see each other.
