@@ -16,7 +16,7 @@ func TestFloodOfRecordedLives(t *testing.T) {
 	}
 	const (
 		lives   = 1000
-		lasts   = 4 * time.Second
+		lasts   = 3200 * ms
 		started = 3 * time.Second
 	)
 	newcomer := netip.MustParseAddr("10.0.0.200")
