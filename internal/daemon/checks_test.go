@@ -199,7 +199,8 @@ func TestCheckOnTheLeaderOnly(t *testing.T) {
 // double.
 func TestLeadersCheckFailsEverywhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		boards := []*fakeBoard{l.board(1, checking(leadingCheck)), l.board(2, checking(leadingCheck))}
+		slowly := func(c *config.Config, b *fakeBoard) { checking(leadingCheck)(c, b); c.Interval = time.Second } // or it takes a processor ten times as long
+		boards := []*fakeBoard{l.board(1, slowly), l.board(2, slowly)}
 		moves := func(lasts time.Duration) (n int) {
 			former := l.holders()
 			for range int(lasts / time.Second) {

@@ -211,7 +211,7 @@ func TestKeysOfTheBoards(t *testing.T) {
 		t.Skip("a day of heartbeats takes some seconds")
 	}
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		slowly := func(c *config.Config, _ *fakeBoard) { c.Interval = 2 * time.Second } // or a day takes minutes with the race detector
+		slowly := func(c *config.Config, _ *fakeBoard) { c.Interval = 4 * time.Second } // or a day takes minutes with the race detector
 		one, two, _ := l.board(1, slowly), l.board(2, slowly), l.board(3, slowly)
 		pass(time.Minute)
 		holdsKeys(t, config.Keyring{Signs: keyA, Also: keyB}, two)

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"topdog/internal/lab/cluster"
+	"topdog/internal/config"
+	"topdog/internal/console"
 	"topdog/internal/lab/judge"
 )
 
@@ -113,10 +114,10 @@ func testCheckOfTheGateway(t *judge.T, p *pair) {
 func (p *pair) wantGrade(want string) {
 	p.t.Helper()
 	eventually(p.t, "the machine is "+want, func() error {
-		out := p.ask("topdog", "status", "--json")
-		if strings.Contains(out, "\"starting\": false") && strings.Contains(out, fmt.Sprintf("  \"grade\": %s,\n  \"grade_text\"", cluster.Quote(want))) {
-			return nil
+		s, err := console.Dial(p.path(config.DefaultSocket)).Status(p.t.Context())
+		if err == nil && (s.Starting || s.Grade != want) {
+			err = fmt.Errorf("it is %s, starting %t: %s", s.Grade, s.Starting, s.GradeText)
 		}
-		return fmt.Errorf("topdog status says:\n%s", out)
+		return err
 	})
 }

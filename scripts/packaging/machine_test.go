@@ -22,8 +22,8 @@ import (
 // timeout is how long a test waits for what must happen.
 const timeout = 30 * time.Second
 
-// askInterval is how often it looks: to ask systemctl takes 10 ms of a processor that other tests need.
-const askInterval = 50 * time.Millisecond
+// askInterval is how often it looks: to ask systemctl takes 20 ms of a processor that other tests need.
+const askInterval = 100 * time.Millisecond
 
 // machine is a throw-away copy of this machine's system on a board of a LAN; see
 // testdata/machine.
