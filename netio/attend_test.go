@@ -228,7 +228,7 @@ func TestLanesAreGivenBack(t *testing.T) {
 		})
 	}
 	eth0 := b.link(t, "eth0").Index
-	must(t, b.fence.Cover([]int{eth0}, eth0))
+	eventually(t, "there is a lane for the fence", func() bool { return b.fence.Cover([]int{eth0}, eth0) == nil })
 	_, err := b.floating.Renew()
 	must(t, err)
 }
