@@ -371,14 +371,7 @@ var goldens = []golden{
 			64 ; priority 100
 			5f2e3d4c ; on probation, incarnation
 			0000002a ; sequence 42
-			0a000005 ; following 10.0.0.5
-			00000e10 ; age 3600 s
-			05dc ; every 1500 ms
-			00 ; no flags
-			00 ; no wish for a grace
-			06 ; name has 6 bytes
-			6bc3a4666967 ; name
-		`,
+		` + helloOfPi3,
 		tag: "8f2eba913a639c3c1ec7f0ed495de13f",
 	},
 	{

@@ -17,6 +17,7 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 	"topdog/internal/starter"
 )
 
@@ -168,7 +169,7 @@ func TestDaemonExecutesNothing(t *testing.T) {
 		leader.untilLogged("the checker", "has ended; starting another one")
 		if next, starter := leader.checker(), leader.starter(); next == former {
 			t.Error("there is no other checker")
-		} else if parent, _ := parentOf(next); parent != starter || parent == leader.PID() {
+		} else if parent, _ := observe.ParentOf(next); parent != starter || parent == leader.PID() {
 			t.Errorf("the parent of the other checker is process %d, the starter is process %d, and the daemon is process %d", parent, starter, leader.PID())
 		}
 		c.watchFor(time.Second)
@@ -275,7 +276,7 @@ func threads(t testing.TB, pid int) (all []string) {
 
 // zombie reports whether a process has ended, and may only wait for its parent to notice.
 func zombie(pid int) bool {
-	_, alive := parentOf(pid)
+	_, alive := observe.ParentOf(pid)
 	return !alive
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"topdog/election"
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/observe"
 )
 
 // holds are the ways to hold the address. With each of them the dead man's switch
@@ -228,25 +228,12 @@ func (b *board) findPart(name string) int {
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 		must(b.c.t, err)
-		parent, alive := parentOf(pid)
-		if starter, _ := parentOf(parent); alive && (parent == b.PID() || starter == b.PID()) {
+		parent, alive := observe.ParentOf(pid)
+		if starter, _ := observe.ParentOf(parent); alive && (parent == b.PID() || starter == b.PID()) {
 			return pid
 		}
 	}
 	return 0
-}
-
-// parentOf returns the parent of a process, and whether the process has not ended.
-func parentOf(pid int) (parent int, alive bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, false
-	}
-	// The name is in parentheses and may contain anything; the state and the parent follow it.
-	var state string
-	rest := string(text[bytes.LastIndexByte(text, ')')+1:])
-	n, _ := fmt.Sscan(rest, &state, &parent)
-	return parent, n == 2 && state != "Z"
 }
 
 // A follower that ends is nobody's business. Then one leader after the other ends, and the last one lets go.

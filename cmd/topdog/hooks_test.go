@@ -14,6 +14,7 @@ import (
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 )
 
 // hooked is `topdog hooks` on a board, with one hook that writes down what it is told and when.
@@ -188,7 +189,7 @@ func TestHooksKilled(t *testing.T) {
 		})
 		must(t, h.Signal(syscall.SIGKILL))
 		c.until("the hook has ended", func() string {
-			if _, alive := parentOf(pid); alive {
+			if _, alive := observe.ParentOf(pid); alive {
 				return "it has not"
 			}
 			return ""
@@ -257,7 +258,7 @@ func TestLeadVerbs(t *testing.T) {
 		})
 		must(t, lead.Signal(syscall.SIGKILL))
 		c.until("the command has ended with it", func() string {
-			if _, alive := parentOf(pid); alive {
+			if _, alive := observe.ParentOf(pid); alive {
 				return "it has not"
 			}
 			return ""

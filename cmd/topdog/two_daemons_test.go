@@ -17,6 +17,7 @@ import (
 	"topdog/gpio"
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/observe"
 )
 
 // beside makes a second daemon on the board, with an address, a group and a UDP
@@ -67,7 +68,7 @@ func TestTwoDaemonsOnOneBoard(t *testing.T) {
 			b.gone()
 			// systemd cleans up when all processes of the unit have ended.
 			c.until("the dead man's switch of "+b.String()+" has ended", func() string {
-				if _, alive := parentOf(holder); alive {
+				if _, alive := observe.ParentOf(holder); alive {
 					return "it has not"
 				}
 				return ""

@@ -193,7 +193,7 @@ func (p parents) family(root int) []int {
 		}
 		parent, known := p[pid]
 		if !known {
-			if parent, known = parentOf(pid); !known {
+			if parent, known = observe.ParentOf(pid); !known {
 				continue // it has ended
 			}
 		}
@@ -207,17 +207,6 @@ func (p parents) family(root int) []int {
 		all = append(all, children[all[i]]...)
 	}
 	return all
-}
-
-func parentOf(pid int) (parent int, ok bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, false
-	}
-	// The name is in parentheses and may contain anything. The state and the parent follow it (proc_pid_stat(5)).
-	var state string
-	n, _ := fmt.Sscan(string(text[strings.LastIndexByte(string(text), ')')+1:]), &state, &parent)
-	return parent, n == 2
 }
 
 // namesIn returns the names in a directory, or none.
