@@ -89,6 +89,7 @@ func (c *testCluster) agreeApart(alone *board) (leader *board) {
 }
 
 func TestInterfaceDeleted(t *testing.T) {
+	t.Parallel()
 	for _, hold := range holds {
 		t.Run(hold, judge.Of(func(t *judge.T) {
 			c := newCluster(t, 2, settings{"hold": quote(hold)})

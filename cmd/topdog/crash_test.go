@@ -22,6 +22,7 @@ var holds = []string{"auto", "lifetime"}
 
 // TestCrash has one thing after the other happen to the daemon of the leader, with each way to hold the address.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	for _, hold := range holds {
 		t.Run(hold, judge.Of(func(t *judge.T) {
 			c := newCluster(t, 3, settings{"hold": quote(hold)})

@@ -17,6 +17,7 @@ import (
 // Somebody, or a network manager, deletes the address under the leader. Even the device that it hangs on may be deleted by
 // somebody who tidies up.
 func TestAddressDeleted(t *testing.T) {
+	t.Parallel()
 	for _, hold := range holds {
 		t.Run(hold, judge.Of(func(t *judge.T) {
 			c := newCluster(t, 2, settings{"hold": quote(hold)})

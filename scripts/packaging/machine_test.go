@@ -125,9 +125,21 @@ func (m *machine) ask(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// unit is the state of the unit: "enabled active", for instance.
-func (m *machine) unit() string {
-	return m.ask("systemctl", "is-enabled", "topdog") + " " + m.ask("systemctl", "is-active", "topdog")
+// unit is the state of topdog's unit: "enabled active", for instance.
+func (m *machine) unit() string { return m.state("topdog") }
+
+// state is that of a unit.
+func (m *machine) state(unit string) string {
+	enabled, active := "", ""
+	for line := range strings.Lines(m.ask("systemctl", "show", "-p", "UnitFileState", "-p", "ActiveState", unit)) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
+		case "UnitFileState":
+			enabled = value
+		case "ActiveState":
+			active = value
+		}
+	}
+	return enabled + " " + active
 }
 
 func (m *machine) wantUnit(when, want string) {

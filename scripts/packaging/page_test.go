@@ -57,7 +57,7 @@ func (m *machine) pagePID() string {
 }
 
 func (m *machine) pageUnit() string {
-	return m.ask("systemctl", "is-enabled", "topdog-page") + " " + m.ask("systemctl", "is-active", "topdog-page")
+	return m.state("topdog-page")
 }
 
 func (m *machine) wantPageUnit(when, want string) {
