@@ -21,6 +21,7 @@ import (
 // TestFrozenThenKilled has all processes of a board stand still: the address falls silent at the end
 // of the lease, though the kernel still has it. Then the daemon is killed, and it stays silent.
 func TestFrozenThenKilled(t *testing.T) {
+	t.Parallel()
 	testedFences(t)
 	eachMethod(t, func(t *testing.T, method HoldMethod) {
 		if method == HoldTUN {
@@ -34,6 +35,8 @@ func TestFrozenThenKilled(t *testing.T) {
 			must(t, err)
 			return found
 		}
+		// One answer may be late, where the processors are busy.
+		silent := func() bool { return !answers(testVIP) && !answers(testVIP) && !answers(testVIP) }
 		daemon, holder := startArmedAs(t, b, strconv.Itoa(int(method))+beating)
 		eventually(t, "the address is answered", func() bool { return answers(testVIP) })
 		// Before it has its name it does not ignore the SIGHUP with which the kernel continues it below.
@@ -45,7 +48,7 @@ func TestFrozenThenKilled(t *testing.T) {
 		must(t, syscall.Kill(holder, syscall.SIGSTOP))
 		must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
 		frozen := Now()
-		eventually(t, "the address is silent", func() bool { return !answers(testVIP) })
+		eventually(t, "the address is silent", silent)
 		if after := Now() - frozen; after < beatenLease/2 {
 			t.Errorf("silent after %v, within the lease", after)
 		}
@@ -75,6 +78,7 @@ func TestFrozenThenKilled(t *testing.T) {
 
 // TestAllKilled kills daemon and holder, and starts them again, a few times.
 func TestAllKilled(t *testing.T) {
+	t.Parallel()
 	kinds := testedFences(t)
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
@@ -179,6 +183,7 @@ func onLesserThread[T any](do func() (T, error), without ...uint) (v T, err erro
 // of them, in either order, while somebody configures interfaces: then the kernel takes milliseconds to take the
 // device away. The address is never answered again.
 func TestFrozenThenAllKilled(t *testing.T) {
+	t.Parallel()
 	testedFences(t)
 	needTUN(t)
 	l := newLAN(t, 2)

@@ -365,6 +365,7 @@ func TestMachineFrozen(t *testing.T) {
 // TestAcquiringAnnounces: the neighbours hear of an address that was acquired without a request for it, and the next
 // request says nothing twice.
 func TestAcquiringAnnounces(t *testing.T) {
+	t.Parallel()
 	l := newLAN(t, 2)
 	b := &guardedBoard{board: l.boards[0]}
 	other := openTestAnnouncer(t, l.boards[1])
@@ -683,6 +684,7 @@ func TestHolderKilled(t *testing.T) {
 
 // TestHolderFrozen: a holder that stands still is as good as none, and that is known before the address is gone.
 func TestHolderFrozen(t *testing.T) {
+	t.Parallel()
 	b := newGuardedBoard(t, HoldTUN)
 	must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
 	began := Now()

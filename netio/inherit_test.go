@@ -137,6 +137,7 @@ func TestSocketsOfATakenOverDaemon(t *testing.T) {
 // TestNobodyElseGetsThePort: while the sockets of one daemon are replaced by those of the next, another user tries
 // to bind to the group's port, in every way that the kernel offers.
 func TestNobodyElseGetsThePort(t *testing.T) {
+	t.Parallel()
 	b := newLAN(t, 1).boards[0]
 	kept := &heldSockets{}
 	t.Cleanup(kept.close)

@@ -192,6 +192,7 @@ func TestDaemonKilledHolderFrozen(t *testing.T) {
 // TestDaemonRestarted has the next daemon begin while the holder of the killed one
 // still sends: neither the port nor the device may be in its way.
 func TestDaemonRestarted(t *testing.T) {
+	t.Parallel()
 	eachMethod(t, func(t *testing.T, method HoldMethod) {
 		b := newKillableBoard(t, method)
 		must(t, b.daemon.cmd.Process.Kill())

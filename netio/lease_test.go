@@ -37,6 +37,7 @@ func TestLeaseRunsOut(t *testing.T) {
 }
 
 func TestLeaseExtended(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		end  func(g *guard) bool

@@ -142,6 +142,7 @@ func (h *subprocess) end() {
 }
 
 func TestAddressDoesNotOutlive(t *testing.T) {
+	t.Parallel()
 	needTUN(t)
 	for _, method := range testedMethods {
 		t.Run("SIGKILL "+method.String(), func(t *testing.T) {

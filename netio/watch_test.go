@@ -137,6 +137,7 @@ func TestWatchIgnoresRefreshes(t *testing.T) {
 // The kernel drops messages when its buffer is full. What changed meanwhile
 // must be seen all the same.
 func TestWatchSurvivesOverflow(t *testing.T) {
+	t.Parallel()
 	l := newLAN(t, 1)
 	b := l.boards[0]
 	gate := make(chan struct{})
