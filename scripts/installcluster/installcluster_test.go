@@ -505,7 +505,8 @@ func TestDeadBoard(t *testing.T) {
 
 // So may one that answers and has a configuration, whatever else is wrong with it.
 func TestNoSecondKey(t *testing.T) {
-	t.Parallel()
+	cluster := newSite(t, "b1", "b2", "b3")
+	cluster.install(0, "pi@b1", "pi@b3", "--address", first)
 	for _, tc := range []struct {
 		name    string
 		prepare func(s *site)
@@ -515,8 +516,7 @@ func TestNoSecondKey(t *testing.T) {
 		{"no package", func(s *site) { s.board("b1", "armhf") }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newSite(t, "b1", "b2", "b3")
-			s.install(0, "pi@b1", "pi@b3", "--address", first)
+			s := cluster.copy(t)
 			tc.prepare(s)
 			s.write("debs/topdog_1_arm64.deb", "1 arm64\n", 0o644)
 			args := []string{"pi@b1", "pi@b2", "--address", first, "--packages", filepath.Join(s.dir, "debs")}
