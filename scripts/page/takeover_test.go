@@ -15,7 +15,7 @@ import (
 
 const (
 	// windows is how many show the page at the same time. A browser has six connections to a host.
-	windows = 12
+	windows = 8
 	// rightAgain is how long after the death of the board that has answered them the pages may show what
 	// was. A page asks every 0.5 s, and gives a request up after 0.7 s: a takeover has mostly ended before
 	// the next question, and 0.7 s later anyway.

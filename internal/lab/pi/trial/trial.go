@@ -127,9 +127,9 @@ func (t *trial) steps(image *background) []step {
 		{name: "power cut of the leader: another leads", do: t.powerCut},
 		{name: "power back: it joins as a follower", do: t.powerBack},
 		{name: "shutdown of the leader: it hands over before its services stop", do: t.shutDown},
-		{name: "upgrade of the leader: it hands over", do: t.upgrade},
+		{name: "upgrade of the leader: it hands over", do: t.upgrade, least: several},
 		{name: "remove the leader's package: dark, no address, another leads", do: t.remove},
-		{name: "purge: no file is left", do: t.purge},
+		{name: "purge: no file is left", do: t.purge, least: several},
 	}
 }
 
