@@ -124,11 +124,11 @@ func (t *trial) steps(image *background) []step {
 		{name: "SIGKILL of the leader's daemon: dark, no address, another leads", do: t.crash},
 		{name: "cable of the leader pulled: another leads", do: t.pull, least: several},
 		{name: "cable plugged in: one leader", do: t.plug, least: several},
-		{name: "power cut of the leader: another leads", do: t.powerCut},
-		{name: "power back: it joins as a follower", do: t.powerBack},
 		{name: "shutdown of the leader: it hands over before its services stop", do: t.shutDown},
+		{name: "power cut of the leader: another leads", do: t.powerCut},
+		{name: "power back: it joins as a follower", do: t.powerBack, least: several},
 		{name: "upgrade of the leader: it hands over", do: t.upgrade, least: several},
-		{name: "remove the leader's package: dark, no address, another leads", do: t.remove},
+		{name: "remove the leader's package: dark, no address, another leads", do: t.remove, least: several},
 		{name: "purge: no file is left", do: t.purge, least: several},
 	}
 }
