@@ -27,7 +27,7 @@ var (
 
 func checkLinks(t *testing.T, dir string) {
 	var pages []string
-	for _, pattern := range []string{"docs/*.md", "docs/recipes/*.md", "README.md", "SECURITY.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/recipes/*.md", "README.md", ".github/*.md", "SECURITY.md"} {
 		some, err := filepath.Glob(filepath.Join(dir, pattern))
 		must(t, err)
 		pages = append(pages, some...)
