@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -186,19 +187,13 @@ func TestFamily(t *testing.T) {
 	wantFamily(os.Getpid())
 	child := exec.Command("cat")
 	end, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, child.Start())
 	for range 2 {
 		wantFamily(os.Getpid(), child.Process.Pid)
 	}
 	end.Close()
-	if err := child.Wait(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, child.Wait())
 	if wantFamily(os.Getpid()); parents[child.Process.Pid] != 0 {
 		t.Error("a process that has ended is remembered")
 	}
