@@ -71,25 +71,52 @@ func Of(test func(t *T)) func(*testing.T) {
 	}
 }
 
+var (
+	watching sync.Mutex
+	watchers int // tests that are being judged
+	machine  *netns.Machine
+)
+
+// shared is the one watch of the machine that all tests of this process share.
+type shared struct{ *netns.Machine }
+
+// watch watches the machine until Close.
+func watch() evidence {
+	watching.Lock()
+	defer watching.Unlock()
+	if watchers++; watchers == 1 {
+		machine = netns.WatchMachine()
+	}
+	return shared{machine}
+}
+
+func (shared) Close() {
+	watching.Lock()
+	defer watching.Unlock()
+	if watchers--; watchers == 0 {
+		machine.Close()
+	}
+}
+
 // evidence is what says whether the machine has disturbed a test.
 type evidence interface {
-	// since says what was late since a moment, or "".
-	since(time.Time) string
-	// busy is the share of the time since a moment in which a process had to wait for a processor.
-	busy(since time.Time) float64
-	close()
+	// Late says what was late since a moment, or "".
+	Late(since time.Time) string
+	// Busy is the share of the time since a moment in which a process had to wait for a processor.
+	Busy(since time.Time) float64
+	Close()
 }
 
 func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 	t.Helper()
-	defer e.close()
+	defer e.Close()
 	first := &T{TB: t, alone: alone, reserve: r}
 	began := first.run(test)
 	if len(first.failures) == 0 {
 		first.report()
 		return
 	}
-	late := e.since(began)
+	late := e.Late(began)
 	if late == "" {
 		first.report()
 		return
@@ -99,7 +126,7 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 	began = second.run(test)
 	if len(second.failures) > 0 {
 		again := second.failures[0].place == first.failures[0].place
-		if late = e.since(began); late != "" && (!again || e.busy(began) > busyMost) {
+		if late = e.Late(began); late != "" && (!again || e.Busy(began) > busyMost) {
 			second.skipped = fmt.Sprintf("%s also alone: %s. What failed:\n%s", Inconclusive, late, second.told())
 			second.failures = nil
 		}

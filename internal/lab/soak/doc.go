@@ -15,6 +15,8 @@
 //
 // In the default mode a place is a machine at the switch, and what it reaches, each client there
 // would reach; when the LAN falls in two there is one on each side. Each kind of fault has its
-// own bounds; moves are not judged of a trial in which this machine stood still. In the strict mode each board is asked at its own port, past all faults of the
-// switch, and there is one bound: no instant with two boards that answer.
+// own bounds. If a trial has too many moves and this machine was late ([netns.Machine]), the trial
+// is inconclusive, and the line about it says what was late. In the strict mode each board is asked
+// at its own port, past all faults of the switch, and there is one bound: no instant with two boards
+// that answer.
 package soak

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"topdog/election"
 )
 
 // verdict is a trial, and what came of it.
@@ -21,9 +19,10 @@ type verdict struct {
 	moves  int
 	outage time.Duration // the longest, as the client saw it
 	two    overlap       // two holders, at one place
-	paused time.Duration // the longest that this program itself did not run
+	late   string        // what was late of this machine: the daemons, this program, the kernel
 
-	problems []string // why a judge does not accept it
+	problems     []string // why a judge does not accept it
+	inconclusive string   // what a judge would not accept on a machine on which nothing was late
 }
 
 // fail notes why a judge does not accept a trial.
@@ -42,16 +41,18 @@ func (v *verdict) needless() int {
 	return max(0, v.moves-rightful)
 }
 
-// pauseMax is for how long this program, which runs with the priority of the daemons, may stand still in a
-// trial whose moves are judged. A leader that is late by more than its grace may be replaced, and
-// rightly so. What the address costs and who answers is judged all the same.
-var pauseMax = election.DefaultGrace(election.DefaultInterval)
-
-// judgeDefault holds a trial with one fault against the bounds of its kind.
+// judgeDefault holds a trial with one fault against the bounds of its kind. A leader that is late by more than its grace
+// may be replaced, and rightly so: where something of this machine was late, too many moves are no verdict. What the
+// address costs and who answers is judged all the same.
 func (v *verdict) judgeDefault() {
 	allowed := v.faults[0].bounds
-	if n := v.needless(); n > allowed.needless && v.paused <= pauseMax {
-		v.fail("the address moved %d times: %d for nothing, and at most %d may be", v.moves, n, allowed.needless)
+	if n := v.needless(); n > allowed.needless {
+		text := fmt.Sprintf("the address moved %d times: %d for nothing, and at most %d may be", v.moves, n, allowed.needless)
+		if v.late == "" {
+			v.fail("%s", text)
+		} else {
+			v.inconclusive = fmt.Sprintf("%s; but %s", text, v.late)
+		}
 	}
 	outage := allowed.outage
 	if allowed.lasting {
@@ -85,12 +86,8 @@ func (v verdict) String() string {
 		}
 		what = append(what, fmt.Sprintf("%s%s for %s", f.key, where, millis(f.lasts)))
 	}
-	text := fmt.Sprintf("%4d  %s: moves %d, nobody answered for %s, two holders %s, settled after %s",
+	return fmt.Sprintf("%4d  %s: moves %d, nobody answered for %s, two holders %s, settled after %s",
 		v.number, strings.Join(what, " and "), v.moves, millis(v.outage), millis(v.two.duration()), millis(v.settled))
-	if v.paused > pauseMax {
-		text += fmt.Sprintf(" (this machine stood still for %s, so its moves are not judged)", millis(v.paused))
-	}
-	return text
 }
 
 // millis writes a time in milliseconds.

@@ -38,15 +38,16 @@ func TestJudge(t *testing.T) {
 		moves    int
 		outage   time.Duration
 		two      overlap
-		paused   time.Duration
+		late     string
 		strict   bool
 		want     string // in the problems; none if it is empty
+		doubt    string // in what is inconclusive; nothing if it is empty
 	}{
 		{name: "a takeover", key: "cable-pulled", onLeader: true, moves: 1, outage: 60 * ms},
 		{name: "and back", key: "cable-pulled", onLeader: true, moves: 2, outage: 60 * ms, want: "2 times: 1 for nothing"},
 		{name: "of a follower", key: "cable-pulled", moves: 1, want: "1 times: 1 for nothing"},
-		{name: "for nothing, and the machine stood still", key: "bursts", onLeader: true, moves: 9, paused: 11 * ms},
-		{name: "two holders, and the machine stood still", key: "cut", onLeader: true, moves: 9, two: two, paused: time.Second, want: "both answered"},
+		{name: "for nothing, and the machine was late", key: "bursts", onLeader: true, moves: 9, late: "a daemon waited", doubt: "9 times: 9 for nothing, and at most 2 may be; but a daemon waited"},
+		{name: "two holders, and the machine was late", key: "cut", onLeader: true, moves: 9, two: two, late: "a daemon waited", want: "both answered", doubt: "9 times"},
 		{name: "for too long", key: "cable-pulled", onLeader: true, moves: 1, outage: 1100 * ms, want: "nobody answered for 1100 ms: at most 1000 ms"},
 		{name: "the switch passes nothing", key: "switch-restarts", onLeader: true, outage: 2900 * ms},
 		{name: "and nothing afterwards", key: "switch-restarts", onLeader: true, outage: 3100 * ms, want: "at most 3000 ms"},
@@ -56,7 +57,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := judged(t, test.onLeader, test.key)
-			v.moves, v.outage, v.two, v.paused = test.moves, test.outage, test.two, test.paused
+			v.moves, v.outage, v.two, v.late = test.moves, test.outage, test.two, test.late
 			if test.strict {
 				v.judgeStrict()
 			} else {
@@ -65,6 +66,9 @@ func TestJudge(t *testing.T) {
 			got := strings.Join(v.problems, "; ")
 			if test.want == "" && got != "" || !strings.Contains(got, test.want) {
 				t.Errorf("the judge says %q, want %q", got, test.want)
+			}
+			if test.doubt == "" && v.inconclusive != "" || !strings.Contains(v.inconclusive, test.doubt) {
+				t.Errorf("inconclusive is %q, want %q", v.inconclusive, test.doubt)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 )
 
@@ -22,19 +23,21 @@ const (
 
 // session is one soak.
 type session struct {
-	stage  *stage
-	strict bool
-	places []*place
-	asker  *observe.Asker
-	began  time.Time
-	table  table
-	out    io.Writer // a line for each trial
+	stage   *stage
+	strict  bool
+	places  []*place
+	asker   *observe.Asker
+	machine *netns.Machine
+	began   time.Time
+	table   table
+	out     io.Writer // a line for each trial
 }
 
 // open starts the group and all who look on.
 func open(p cluster.Program, strict bool, out io.Writer) (s *session, err error) {
-	s = &session{strict: strict, began: time.Now(), out: out}
+	s = &session{strict: strict, began: time.Now(), machine: netns.WatchMachine(), out: out}
 	if s.stage, err = newStage(p, strict); err != nil {
+		s.machine.Close()
 		return nil, err
 	}
 	if err = s.look(); err != nil {
@@ -70,6 +73,7 @@ func (s *session) look() (err error) {
 
 // close ends all of it.
 func (s *session) close() error {
+	s.machine.Close()
 	for _, p := range s.places {
 		p.close()
 	}
@@ -166,7 +170,8 @@ func (s *session) judge(v *verdict) {
 	timeline := s.stage.Holders.Since(v.began)
 	v.moves = timeline.Moves()
 	client := s.asker.Report(v.began)
-	v.outage, v.paused = max(0, client.Outage.Duration()-client.Outage.Paused), client.Pause
+	v.outage = max(0, client.Outage.Duration()-client.Outage.Paused)
+	v.late = s.machine.Late(v.began)
 	for _, p := range s.places {
 		if o := longestOverlap(p.take()); o.duration() > v.two.duration() {
 			v.two = o
@@ -185,6 +190,9 @@ func (s *session) judge(v *verdict) {
 // say writes a line about a trial, and, if a judge did not accept it, what is known of it.
 func (s *session) say(v verdict) {
 	fmt.Fprintf(s.out, "%8s  %s\n", v.began.Sub(s.began).Round(time.Second), v)
+	if v.inconclusive != "" {
+		fmt.Fprintf(s.out, "          INCONCLUSIVE: %s\n", v.inconclusive)
+	}
 	if len(v.problems) == 0 {
 		return
 	}

@@ -19,14 +19,14 @@ type row struct {
 
 // table is what came of all trials.
 type table struct {
-	rows     map[string]*row // by kind
-	trials   int
-	moves    int
-	needless int
-	outage   time.Duration // the sum of the longest of each trial
-	two      time.Duration
-	paused   int   // trials in which this machine stood still
-	refused  []int // the numbers of the trials that a judge did not accept
+	rows         map[string]*row // by kind
+	trials       int
+	moves        int
+	needless     int
+	outage       time.Duration // the sum of the longest of each trial
+	two          time.Duration
+	refused      []int // the numbers of the trials that a judge did not accept
+	inconclusive int   // trials of whose moves a judge had no verdict
 }
 
 // add adds a trial. One with two faults stands in the rows of both.
@@ -39,8 +39,8 @@ func (t *table) add(v verdict) {
 	t.needless += v.needless()
 	t.outage += v.outage
 	t.two = max(t.two, v.two.duration())
-	if v.paused > pauseMax {
-		t.paused++
+	if v.inconclusive != "" {
+		t.inconclusive++
 	}
 	if len(v.problems) > 0 {
 		t.refused = append(t.refused, v.number)
@@ -78,8 +78,8 @@ func (t *table) write(w io.Writer, kinds []kind) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%d trials, %d moves, %d of them for nothing; nobody answered for %s (the sum of the longest of each trial); longest two holders that could be reached from one place: %s; this machine stood still in %d trials\n",
-		t.trials, t.moves, t.needless, millis(t.outage), millis(t.two), t.paused)
+	_, err := fmt.Fprintf(w, "\n%d trials, %d moves, %d of them for nothing; nobody answered for %s (the sum of the longest of each trial); longest two holders that could be reached from one place: %s; %d trials were inconclusive, since this machine was late\n",
+		t.trials, t.moves, t.needless, millis(t.outage), millis(t.two), t.inconclusive)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package judge
+package netns
 
 import (
 	"fmt"
@@ -34,10 +34,10 @@ const (
 	keep = 4096
 )
 
-// machine watches the machine while a test of this process runs.
-type machine struct {
-	users int
-	stop  chan struct{}
+// Machine watches the machine that all namespaces share: how long this process and those that it has started wait for a
+// processor, and how long the kernel takes for a change of an address.
+type Machine struct {
+	stop chan struct{}
 
 	mu     sync.Mutex
 	late   []observation
@@ -55,33 +55,19 @@ type observation struct {
 	text string
 }
 
-var (
-	watching   sync.Mutex
-	theMachine machine
-)
-
-// watch watches the machine until close.
-func watch() evidence {
-	watching.Lock()
-	defer watching.Unlock()
-	if theMachine.users++; theMachine.users == 1 {
-		theMachine.stop = make(chan struct{})
-		go theMachine.sample(theMachine.stop)
-		go theMachine.change(theMachine.stop)
-	}
-	return &theMachine
+// WatchMachine watches the machine until Close.
+func WatchMachine() *Machine {
+	m := &Machine{stop: make(chan struct{})}
+	go m.sample()
+	go m.change()
+	return m
 }
 
-func (m *machine) close() {
-	watching.Lock()
-	defer watching.Unlock()
-	if m.users--; m.users == 0 {
-		close(m.stop)
-	}
-}
+// Close ends the watch.
+func (m *Machine) Close() { close(m.stop) }
 
-// since says what has been late since a moment: the first few, and how many there were.
-func (m *machine) since(t time.Time) string {
+// Late says what has been late since a moment: the first few, and how many there were.
+func (m *Machine) Late(t time.Time) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var texts []string
@@ -97,7 +83,8 @@ func (m *machine) since(t time.Time) string {
 	return strings.Join(texts, "; ")
 }
 
-func (m *machine) busy(since time.Time) float64 {
+// Busy is the share of the time since a moment in which a process had to wait for a processor.
+func (m *Machine) Busy(since time.Time) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, _ := slices.BinarySearchFunc(m.waited, since, func(p pressure, t time.Time) int { return p.at.Compare(t) })
@@ -109,7 +96,7 @@ func (m *machine) busy(since time.Time) float64 {
 }
 
 // press notes the pressure of the processors: "some … total=" in microseconds (Documentation/accounting/psi.rst of Linux).
-func (m *machine) press() {
+func (m *Machine) press() {
 	text, err := os.ReadFile("/proc/pressure/cpu")
 	if err != nil {
 		return // a kernel without it is taken for one that is not busy
@@ -128,7 +115,7 @@ func (m *machine) press() {
 	m.waited = append(m.waited, pressure{time.Now(), time.Duration(us) * time.Microsecond})
 }
 
-func (m *machine) note(format string, args ...any) {
+func (m *Machine) note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.late) >= keep {
@@ -139,7 +126,7 @@ func (m *machine) note(format string, args ...any) {
 
 // sample notes which threads of this process, or of a process that it has started, have waited for a processor, and
 // how busy the machine is.
-func (m *machine) sample(stop chan struct{}) {
+func (m *Machine) sample() {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	former := map[string]time.Duration{}
@@ -167,7 +154,7 @@ func (m *machine) sample(stop chan struct{}) {
 		former = now
 		m.press()
 		select {
-		case <-stop:
+		case <-m.stop:
 			return
 		case <-tick.C:
 		}
@@ -222,7 +209,7 @@ func namesIn(dir string) []string {
 
 // change changes an address in a namespace of its own, and notes when the kernel was slow. One lock of the kernel
 // guards the networks of all namespaces, and is held for long when one of them is taken apart.
-func (m *machine) change(stop chan struct{}) {
+func (m *Machine) change() {
 	runtime.LockOSThread() // and never unlocked: the thread, in its namespace, ends with this goroutine
 	ns, err := netns.New()
 	if err != nil {
@@ -256,7 +243,7 @@ func (m *machine) change(stop chan struct{}) {
 			m.note("the kernel took %.1f ms to change an address", float64(took)/1e6)
 		}
 		select {
-		case <-stop:
+		case <-m.stop:
 			return
 		case <-tick.C:
 		}

@@ -1,0 +1,76 @@
+package netns
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
+)
+
+// What was late before a moment is no evidence, and of much the first few are told.
+func TestLate(t *testing.T) {
+	began := time.Now()
+	m := &Machine{late: []observation{{began.Add(-time.Second), "before"}}}
+	if got := m.Late(began); got != "" {
+		t.Errorf("nothing was late, and it says %q", got)
+	}
+	for n := range 7 {
+		m.late = append(m.late, observation{began.Add(time.Duration(n+1) * time.Second), fmt.Sprint(n)})
+	}
+	const want = "after 1.0 s 0; after 2.0 s 1; after 3.0 s 2; after 4.0 s 3; after 5.0 s 4; 2 more"
+	if got := m.Late(began); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	for range keep {
+		m.note("again")
+	}
+	if len(m.late) > keep {
+		t.Errorf("%d observations are kept", len(m.late))
+	}
+}
+
+func TestBusy(t *testing.T) {
+	began := time.Now()
+	m := &Machine{waited: []pressure{{began.Add(-time.Second), 0}, {began, time.Second}, {began.Add(time.Second), 1500 * time.Millisecond}, {began.Add(2 * time.Second), 1500 * time.Millisecond}}}
+	for _, test := range []struct {
+		since time.Time
+		want  float64
+	}{{began.Add(-time.Minute), 0.5}, {began, 0.25}, {began.Add(time.Second), 0}, {began.Add(2 * time.Second), 0}, {began.Add(time.Hour), 0}} {
+		if got := m.Busy(test.since); got != test.want {
+			t.Errorf("since %v it was busy for %v of the time, want %v", test.since.Sub(began), got, test.want)
+		}
+	}
+	m.press()
+	if last := m.waited[len(m.waited)-1]; len(m.waited) == 5 && last.total <= 0 {
+		t.Errorf("the kernel says that nobody has ever waited: %v", last.total)
+	}
+}
+
+// TestFamily looks several times: who comes is found, and who goes is forgotten.
+func TestFamily(t *testing.T) {
+	parents := parents{}
+	wantFamily := func(want ...int) {
+		t.Helper()
+		if diff := cmp.Diff(want, parents.family(os.Getpid())); diff != "" {
+			t.Errorf("the family of this process (-want +got):\n%s", diff)
+		}
+	}
+	wantFamily(os.Getpid())
+	child := exec.Command("cat")
+	end, err := child.StdinPipe()
+	assert.NoError(t, err)
+	assert.NoError(t, child.Start())
+	for range 2 {
+		wantFamily(os.Getpid(), child.Process.Pid)
+	}
+	end.Close()
+	assert.NoError(t, child.Wait())
+	if wantFamily(os.Getpid()); parents[child.Process.Pid] != 0 {
+		t.Error("a process that has ended is remembered")
+	}
+}
