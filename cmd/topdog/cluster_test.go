@@ -41,8 +41,11 @@ func atOnce() time.Duration {
 	return 10 * time.Millisecond
 }
 
-// testCluster is a cluster of topdogs that ends with its test, and a client that asks for the
-// address every five milliseconds: each change of the address is in Holders, so that is often enough to see who answers.
+// clientInterval is how often the client asks for the address. Each change of it is in Holders, so that is often enough to see who
+// answers.
+const clientInterval = 5 * time.Millisecond
+
+// testCluster is a cluster of topdogs that ends with its test, and a client.
 type testCluster struct {
 	*cluster.Cluster
 	t       testing.TB
@@ -81,7 +84,7 @@ func newClusterOf(t testing.TB, p cluster.Program, boards int, common settings) 
 	must(t, err)
 	c := &testCluster{Cluster: built, t: t, program: p, key: newKey(t), began: time.Now()}
 	t.Cleanup(c.close)
-	c.asker, err = c.LAN.Ask(vip, 5*time.Millisecond)
+	c.asker, err = c.LAN.Ask(vip, clientInterval)
 	must(t, err)
 	for n := 1; n <= boards; n++ {
 		c.add(n, settings{"heartbeat": quote(heartbeat.String()), "log_level": quote("debug")}).set(common)

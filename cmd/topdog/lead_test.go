@@ -14,28 +14,6 @@ import (
 	"topdog/internal/lab/judge"
 )
 
-func TestResign(t *testing.T) {
-	judge.Run(t, func(t *judge.T) {
-		c := newCluster(t, 3, nil)
-		c.start(c.boards...)
-		old := c.agree()
-		resigned := time.Now()
-		o := old.topdog("resign")
-		next := c.agree()
-		if want := "handed over to " + next.String(); next == old || o.status != 0 || !strings.HasPrefix(o.stdout, want) {
-			t.Errorf("%s leads; resign does not say %q: %v", next, want, o)
-		}
-		c.twoHoldersAtMost(resigned, 0)
-		c.handedOver(next)
-
-		began := time.Now()
-		if o := old.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not lead") {
-			t.Errorf("resign of a follower: %v", o)
-		}
-		c.undisturbed(began, next)
-	})
-}
-
 func TestReload(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 2, nil)

@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -270,39 +269,6 @@ func TestEvidenceIsNewerThanTheQuestion(t *testing.T) {
 				t.Error("a frame from before the question counts")
 			}
 		})
-	})
-}
-
-// The switch passes no multicast to one board, then to none, and nobody notices but people.
-func TestNoMulticast(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, two, three := l.three()
-		lose := func(boards ...*fakeBoard) {
-			for _, b := range boards {
-				b.get(func() { b.noMulticast = true })
-			}
-		}
-		three.get(func() { three.heard = nil })
-		lose(one)
-		pass(30 * time.Second)
-		one.wantProblem(t, "broadcast from pi3 (10.0.0.3) arrives and multicast does not")
-		two.wantProblem(t, "pi1 (10.0.0.1) gets no multicast, so everything is broadcast as well: turn IGMP snooping off")
-		one.wantProblem(t, "this board gets no multicast, and is served by broadcast meanwhile: turn IGMP snooping off")
-		one.wantLog(t, "warning: this board gets no multicast", 1)
-		lose(two, three)
-		pass(5 * time.Minute)
-		l.wantHolders(3)
-		three.get(func() {
-			if len(three.heard) > 0 {
-				t.Errorf("the leader was disturbed: %v", three.heard)
-			}
-		})
-		three.get(func() { three.silent = true })
-		three.Kill()
-		pass(time.Second)
-		if holders := l.holders(); !slices.Contains(holders, 2) {
-			t.Errorf("after the leader has died, %v hold the address, want board 2 among them", holders)
-		}
 	})
 }
 

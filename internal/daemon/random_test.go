@@ -145,6 +145,8 @@ func (s *schedule) setCut(n int, cut bool) {
 	s.cut[n] = cut
 }
 
+func (b *fakeBoard) unplugged(so bool) { b.change(func(s *netio.Snapshot) { s.Link.Up = !so }) }
+
 func (b *fakeBoard) ownAddress(addr byte) {
 	b.change(func(s *netio.Snapshot) {
 		s.Link.Addrs = nil
@@ -165,7 +167,7 @@ func (s *schedule) do(e step) {
 	}
 	switch e.Do {
 	case "unplug", "plug":
-		b.change(func(s *netio.Snapshot) { s.Link.Up = e.Do == "plug" })
+		b.unplugged(e.Do == "unplug")
 	case "lose address":
 		b.ownAddress(0)
 	case "get address":

@@ -93,6 +93,7 @@ var importers = []struct {
 	{"topdog/internal/lab", []string{"topdog/cmd/topdog", "topdog/scripts/", "topdog/internal/lab/"}, "the product knows nothing of what tries, measures and shows it"},
 	{"topdog/internal/daemon", []string{"topdog/cmd/topdog", "topdog/internal/lab/"}, "nothing but a program runs a daemon"},
 	{"topdog/internal/lab/judge", nil, "it is for tests: it imports testing"},
+	{"topdog/internal/lab/scene", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/assert", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/golden", nil, "it is for tests: it has a flag"},
 	{"topdog/internal/lab/documented", nil, "it is for tests: it imports testing"},

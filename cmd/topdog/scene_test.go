@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"topdog/internal/console"
+	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns/loss"
+	"topdog/internal/lab/scene"
+)
+
+// TestScenes plays the scenes of internal/lab/scene on boards in network namespaces. internal/daemon plays them in virtual time.
+func TestScenes(t *testing.T) {
+	for _, name := range scene.Names() {
+		t.Run(name, judge.Of(func(t *judge.T) {
+			scene.Play(t, &onBoards{testCluster: newCluster(t, 3, nil)}, name)
+		}))
+	}
+}
+
+// onBoards plays scenes on boards in network namespaces.
+type onBoards struct {
+	*testCluster
+	drop   *loss.Dropper // nil until one is needed
+	marked time.Time
+}
+
+var placeOfBoard = regexp.MustCompile(`\{pi(\d+)\}`)
+
+func (o *onBoards) configure(b int, lines []string) {
+	changes := settings{}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "=")
+		changes[key] = placeOfBoard.ReplaceAllStringFunc(value, func(place string) string {
+			return o.named(strings.Trim(place, "{}")).Addr.Addr().String()
+		})
+	}
+	o.board(b).set(changes)
+}
+
+func (o *onBoards) Start(b int, lines []string) error {
+	o.configure(b, lines)
+	o.board(b).start()
+	return nil
+}
+
+func (o *onBoards) Set(b int, lines []string) error {
+	o.configure(b, lines)
+	o.board(b).signal(syscall.SIGHUP)
+	return nil
+}
+
+func (o *onBoards) Do(number int, what string) error {
+	b := o.board(number)
+	switch what {
+	case "stop":
+		b.signal(syscall.SIGTERM)
+		b.gone()
+	case "kill":
+		b.signal(syscall.SIGKILL)
+		b.gone()
+	case "freeze":
+		b.signal(syscall.SIGSTOP)
+	case "thaw":
+		b.signal(syscall.SIGCONT)
+	case "pull":
+		return b.Pull()
+	case "plug":
+		return b.Plug()
+	case "lose-multicast":
+		return o.dropper().Drop(loss.MulticastToHost, b.Host)
+	case "get-multicast":
+		return o.dropper().Pass(loss.MulticastToHost, b.Host)
+	}
+	return nil
+}
+
+func (o *onBoards) dropper() *loss.Dropper {
+	if o.drop == nil {
+		var err error
+		o.drop, err = loss.NewDropper(o.LAN.Client())
+		must(o.t, err)
+		o.t.Cleanup(func() { must(o.t, o.drop.Close()) })
+	}
+	return o.drop
+}
+
+func (o *onBoards) Topdog(b int, args []string) (string, error) {
+	said := o.board(b).topdog(args...)
+	if said.status != 0 {
+		return said.stdout, errors.New(said.stderr)
+	}
+	return said.stdout, nil
+}
+
+func (o *onBoards) Status(b int) (console.Status, error) { return o.board(b).Status() }
+
+func (o *onBoards) Logged(b int, text string) bool { return o.board(b).Log.Logged(text) }
+
+func (o *onBoards) Answers(b int) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*clientInterval)
+	defer cancel()
+	_, err := o.asker.WaitAnswer(ctx, func(n int) bool { return n == b })
+	return err == nil
+}
+
+func (o *onBoards) Holders() []int { return o.testCluster.Holders.Current() }
+
+func (o *onBoards) Mark() { o.marked = time.Now() }
+
+func (o *onBoards) Seen() (moves int, two bool) {
+	return o.testCluster.Holders.Since(o.marked).Moves(), o.testCluster.Holders.Since(o.began).Overlap() > 0
+}
+
+func (o *onBoards) Pass(d time.Duration) { o.watchFor(d) }
+
+// Until gives what must happen the time that it may need on a busy machine.
+func (o *onBoards) Until(_ time.Duration, missing func() string) (lack string) {
+	if err := cluster.Until("it holds", func() string { lack = missing(); return lack }); err == nil {
+		return ""
+	}
+	return fmt.Sprintf("not within %v: %s", cluster.Timeout, lack)
+}

@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/internal/lab/scene"
+)
+
+// TestScenes plays the scenes of internal/lab/scene in virtual time, where their times are judged. cmd/topdog plays them on boards.
+func TestScenes(t *testing.T) {
+	for _, name := range scene.Names() {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				scene.Play(t, &virtual{fakeLAN: l, running: map[int]*fakeBoard{}, thaw: map[int]chan struct{}{}, dir: t.TempDir()}, name)
+			})
+		})
+	}
+}
+
+// virtual plays scenes on a fake LAN.
+type virtual struct {
+	*fakeLAN
+	running map[int]*fakeBoard
+	thaw    map[int]chan struct{} // of those that stand still
+	dir     string                // for what the boards keep
+
+	seen     sync.Mutex
+	acquired []int // who has acquired the address since the mark, after whoever had it then
+	two      bool
+}
+
+func (v *virtual) Start(board int, lines []string) error {
+	dir := filepath.Join(v.dir, scene.Name(board))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	cfg, err := sceneConfig(lines)
+	if err != nil {
+		return err
+	}
+	v.running[board] = v.board(board, func(c *config.Config, b *fakeBoard) {
+		cfg.Name, cfg.Keys, cfg.Group, cfg.KeyFile, cfg.Socket, cfg.LogLevel = c.Name, c.Keys, c.Group, c.KeyFile, c.Socket, c.LogLevel
+		*c = *cfg
+		b.stateDir = dir
+		withSwitch(b)
+		b.onAcquire = func() { go v.hasAcquired(board) } // in the same instant, and without the lock of the board
+	})
+	return nil
+}
+
+func (v *virtual) hasAcquired(board int) {
+	v.seen.Lock()
+	defer v.seen.Unlock()
+	v.acquired = append(v.acquired, board)
+	v.two = v.two || len(v.holders()) > 1
+}
+
+var placeOfBoard = regexp.MustCompile(`\{pi(\d+)\}`)
+
+// sceneConfig reads what a scene sets.
+func sceneConfig(lines []string) (*config.Config, error) {
+	text := placeOfBoard.ReplaceAllString(strings.Join(lines, "\n"), "10.0.0.$1")
+	return config.Parse("scene", fmt.Appendf(nil, "address = %q\n%s\n", floating, text))
+}
+
+func (v *virtual) Set(board int, lines []string) error {
+	cfg, err := sceneConfig(lines)
+	if err == nil {
+		v.running[board].reload(func(c *config.Config) { c.ApplyLive(cfg) })
+	}
+	return err
+}
+
+func (v *virtual) Do(board int, what string) error {
+	b := v.running[board]
+	switch what {
+	case "stop":
+		b.end()
+	case "kill":
+		b.Kill()
+	case "freeze":
+		thaw := make(chan struct{})
+		v.thaw[board] = thaw
+		go b.tasks.post(func() { <-thaw })
+	case "thaw":
+		close(v.thaw[board])
+	case "pull", "plug":
+		b.unplugged(what == "pull")
+	case "lose-multicast", "get-multicast":
+		b.get(func() { b.noMulticast = what == "lose-multicast" })
+	}
+	return nil
+}
+
+func (v *virtual) Topdog(board int, args []string) (string, error) {
+	b, ctx := v.running[board], context.Background()
+	var lasts time.Duration
+	if i := slices.Index(args, "--for"); i > 0 {
+		lasts, _ = time.ParseDuration(args[i+1])
+	}
+	var h console.Handover
+	var done console.Done
+	var err error
+	switch args[0] {
+	case "resign":
+		h, err = b.Resign(ctx)
+	case "drain":
+		h, err = b.Drain(ctx, console.DrainRequest{ForNs: int64(lasts), Force: slices.Contains(args, "--force")})
+	case "undrain":
+		done, err = b.Undrain(ctx)
+	case "pause":
+		done, err = b.Pause(ctx, console.PauseRequest{ForNs: int64(lasts)})
+	case "unpause":
+		done, err = b.Unpause(ctx)
+	default:
+		err = errors.New("this stage has no such command")
+	}
+	return h.Text + done.Text, err
+}
+
+func (v *virtual) Status(board int) (console.Status, error) {
+	return v.running[board].Status(context.Background())
+}
+
+func (v *virtual) Logged(board int, text string) (found bool) {
+	b := v.running[board]
+	b.get(func() {
+		found = slices.ContainsFunc(b.logged, func(line string) bool { return strings.Contains(line, text) })
+	})
+	return found
+}
+
+// Answers is true of the one whose kernel has the address: on this LAN there are no clients.
+func (v *virtual) Answers(board int) bool { return slices.Contains(v.holders(), board) }
+
+func (v *virtual) Holders() []int { return v.holders() }
+
+func (v *virtual) Mark() {
+	v.seen.Lock()
+	defer v.seen.Unlock()
+	v.acquired = v.holders()
+}
+
+func (v *virtual) Seen() (moves int, two bool) {
+	v.seen.Lock()
+	defer v.seen.Unlock()
+	return max(0, len(slices.Compact(slices.Clone(v.acquired)))-1), v.two
+}
+
+func (v *virtual) Pass(d time.Duration) { pass(d) }
+
+func (v *virtual) Until(limit time.Duration, missing func() string) (lack string) {
+	look := min(limit/2, time.Millisecond)
+	for passed := time.Duration(0); ; passed += look {
+		if lack = missing(); lack == "" || passed >= limit {
+			return lack
+		}
+		pass(look)
+	}
+}
