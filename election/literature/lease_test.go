@@ -82,13 +82,6 @@ func TestLeaseExpired(t *testing.T) {
 			})
 		}
 	}
-	t.Run("one that does not lead", func(t *testing.T) {
-		b := newBoard(t, wire.AlgorithmHeir)
-		b.hears(3, wire.TypeHeartbeat, leading)
-		if got := described(b.LeaseExpired(b.clock)); len(got) > 0 || b.Role() != election.Follower || b.Leader() != 3 {
-			t.Errorf("%v: it is a %v of %v", got, b.Role(), b.Leader())
-		}
-	})
 }
 
 // TestLeaseExpiry plays what happens when the leader's process is frozen: its switch sends
