@@ -7,9 +7,6 @@ import (
 	"topdog/wire"
 )
 
-// testBinds is for how long a heartbeat of the tests binds a voter.
-var testBinds = promised(testInterval, 0)
-
 // newVoter returns board 2 of the voters 1 to 3. It has just begun to make promises.
 func newVoter(t *testing.T, change ...func(*Config)) *board {
 	t.Helper()
