@@ -22,6 +22,9 @@ import (
 func TestScenes(t *testing.T) {
 	paths, err := filepath.Glob("testdata/scenes/*.txt")
 	assert.NoError(t, err)
+	if len(paths) == 0 {
+		t.Fatal("there are no scenes")
+	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			source, err := os.ReadFile(path)
