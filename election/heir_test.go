@@ -93,42 +93,6 @@ func TestWokenLate(t *testing.T) {
 	}
 }
 
-// TestAnswersAreSentOften: a living leader answers the second question twice, and the
-// later ones three times, and then the candidate alone as well; but copies of a question are
-// one question.
-func TestAnswersAreSentOften(t *testing.T) {
-	b := newBoard(t)
-	b.lead()
-	for _, test := range []struct {
-		round uint8
-		want  int
-	}{{1, 1}, {2, 2 + 1}, {3, 3 + 1}, {200, 3 + 1}} {
-		b.sleep(roundTripMin)
-		ask := func(m *wire.Message) { m.Election = wire.Election{Suspect: 2, Incarnation: 22, Round: test.round} }
-		got := sent(b.hear(1, wire.TypeElection, ask), wire.TypeHeartbeat)
-		got += sent(b.hear(1, wire.TypeElection, ask), wire.TypeHeartbeat)
-		if got != test.want {
-			t.Errorf("the question of round %d is answered %d times, want %d times", test.round, got, test.want)
-		}
-	}
-}
-
-// TestEvidenceIsSentOften is the same for a follower that has heard the leader.
-func TestEvidenceIsSentOften(t *testing.T) {
-	b := followerOf3(t, 200)
-	for _, test := range []struct {
-		round uint8
-		want  int
-	}{{1, 1}, {2, 2}, {3, 3}, {4, 3}} {
-		ask := func(m *wire.Message) { m.Election = wire.Election{Suspect: 3, Incarnation: 30, Round: test.round} }
-		got := sent(b.hear(1, wire.TypeElection, ask), wire.TypeAnswer)
-		got += sent(b.hear(1, wire.TypeElection, ask), wire.TypeAnswer)
-		if got != test.want {
-			t.Errorf("the question of round %d is answered %d times, want %d times", test.round, got, test.want)
-		}
-	}
-}
-
 // measuring lets a follower run until it measures the round trip to its leader.
 func measuring(t *testing.T) *board {
 	t.Helper()

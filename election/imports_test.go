@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // allowed are all packages that the core may import. What is not here would let
@@ -43,9 +45,7 @@ func TestLiteratureApart(t *testing.T) {
 func pure(t *testing.T, pattern string, imports []string, hidden func(name, used string) bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	looked := 0
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -53,9 +53,7 @@ func pure(t *testing.T, pattern string, imports []string, hidden func(name, used
 		}
 		looked++
 		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, complaint := range impurities(t, name, source, imports, hidden) {
 			t.Error(complaint)
 		}
@@ -83,18 +81,14 @@ func impurities(t *testing.T, name string, source []byte, imports []string, hidd
 	t.Helper()
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	complain := func(at token.Pos, what string) {
 		complaints = append(complaints, fset.Position(at).String()+": "+what)
 	}
 	clock := "time"
 	for _, spec := range file.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if !slices.Contains(imports, path) {
 			complain(spec.Pos(), "imports "+path)
 		}

@@ -44,50 +44,6 @@ func (b *board) wakesLate(late time.Duration) []Effect {
 // beats lets the leader send its next heartbeat.
 func (b *board) beats() []Effect { return b.wakesLate(0) }
 
-// TestOversleptLeaderAsksForMore: what its lease has not survived, twice, but four default graces at
-// least, and only within its patience. It has three quarters of the grace.
-func TestOversleptLeaderAsksForMore(t *testing.T) {
-	for _, test := range []struct {
-		name        string
-		late        time.Duration
-		change      func(*Config)
-		want        time.Duration
-		announcesIt bool // at once, since it still leads
-	}{
-		{"on time", 0, nil, 0, true},
-		{"within the lease", 7500 * time.Microsecond, nil, 0, true},
-		{"within the grace", 9 * ms, nil, 40 * ms, true},
-		{"the least is beyond the patience", 9 * ms, func(c *Config) { c.Patience = 39 * ms }, 24 * ms, true},
-		{"beyond the grace", 30 * ms, nil, 80 * ms, true},
-		{"beyond the interval", 120 * ms, nil, 320 * ms, false},
-		{"half of the patience", 186 * ms, nil, 496 * ms, false},
-		{"beyond the patience", 187 * ms, nil, 0, false}, // 498.7 ms is 512 ms on the wire
-		{"patience configured", 30 * ms, func(c *Config) { c.Patience = 80 * ms }, 80 * ms, true},
-		{"patience too short", 30 * ms, func(c *Config) { c.Patience = 79 * ms }, 0, true},
-		{"no patience", 9 * ms, func(c *Config) { c.Patience = 10 * ms }, 0, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			var changes []func(*Config)
-			if test.change != nil {
-				changes = append(changes, test.change)
-			}
-			b := leads(t, changes...)
-			effects := b.wakesLate(test.late)
-			if got := b.patience.learned; got != test.want {
-				t.Errorf("it has learned %v, want %v", got, test.want)
-			}
-			if (b.role == Leader) != test.announcesIt {
-				t.Fatalf("it is a %v", b.role)
-			}
-			if b.role == Leader {
-				if got := announces(t, effects); got != test.want {
-					t.Errorf("it announces %v, want %v", got, test.want)
-				}
-			}
-		})
-	}
-}
-
 // TestLateByHalves: the nearer a leader comes to its end, by one call after the other, the more
 // it learns; but people are told once.
 func TestLateByHalves(t *testing.T) {
@@ -157,7 +113,7 @@ func TestOrderOfRaising(t *testing.T) {
 }
 
 // TestFollowerWaitsAsAnnounced: nobody takes over before the grace is over that the leader has
-// announced, and one who has not heard that waits as long as it would grant itself.
+// announced.
 func TestFollowerWaitsAsAnnounced(t *testing.T) {
 	for _, detector := range []DetectorKind{DetectorAsk, DetectorFixed, DetectorNFDE} {
 		for _, interval := range []time.Duration{10 * ms, 100 * ms} {
@@ -182,68 +138,6 @@ func TestFollowerWaitsAsAnnounced(t *testing.T) {
 				}
 			}
 		}
-	}
-	b := newBoard(t)
-	b.hear(3, wire.TypeHello, leading)
-	if got := b.detector.Grace(); b.role != Follower || got != DefaultPatience(testInterval) {
-		t.Errorf("a %v that has heard nothing of the grace waits for %v", b.role, got)
-	}
-	b.hear(3, wire.TypeHeartbeat, leading)
-	if got := b.detector.Grace(); got != DefaultGrace(testInterval) {
-		t.Errorf("then it waits for %v", got)
-	}
-}
-
-// TestWishes: a follower wishes for what it has learned until its leader has announced it, and
-// goes on with it when it leads.
-func TestWishes(t *testing.T) {
-	b := leads(t)
-	b.wakesLate(120 * ms)
-	if b.role == Leader {
-		t.Fatal("it still leads")
-	}
-	beat := func(grace time.Duration) []Effect {
-		return b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Term, m.Heartbeat.Grace = b.term+1, grace })
-	}
-	beat(0)
-	if got := b.wishedGrace(); got != 320*ms {
-		t.Errorf("it wishes for %v", got)
-	}
-	told := false
-	for _, e := range b.sleep(50 * ms) {
-		told = told || e.Kind == EffectSend && e.Message.Type == wire.TypeHello && e.Message.Hello.Grace == 320*ms
-	}
-	if !told {
-		t.Error("its leader was not told soon")
-	}
-	beat(320 * ms)
-	if got := b.wishedGrace(); got != 0 {
-		t.Errorf("it was granted, and it wishes for %v", got)
-	}
-	beat(160 * ms) // the leader has halved it
-	if got := b.wishedGrace(); got != 0 || b.patience.learned != 160*ms {
-		t.Errorf("it was halved, and it wishes for %v", got)
-	}
-	effects := b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
-	if got := announces(t, effects); got != 160*ms {
-		t.Errorf("as the next leader it announces %v", got)
-	}
-}
-
-// TestGrants: a leader grants the longest wish that its patience allows.
-func TestGrants(t *testing.T) {
-	b := leads(t, func(c *Config) { c.Patience = 200 * ms })
-	wishes := func(id wire.ID, grace time.Duration) {
-		b.hear(id, wire.TypeHello, func(m *wire.Message) { m.Hello.Following, m.Hello.Grace = 2, grace })
-	}
-	wishes(1, 80*ms)
-	wishes(3, 60*ms)
-	wishes(1, 208*ms)
-	if got := announces(t, b.beats()); got != 80*ms {
-		t.Errorf("it announces %v", got)
-	}
-	if s := b.Status(b.clock).Patience; s.Grace != 80*ms || s.Lesson.Kind != LessonWished || s.Lesson.Board != 1 {
-		t.Errorf("its status says %+v", s)
 	}
 }
 
@@ -297,61 +191,5 @@ func TestFollowerLeavesHalvingToTheLeader(t *testing.T) {
 	effects := b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
 	if got := announces(t, effects); got != 80*ms || b.patience.halveAt != b.clock+time.Hour {
 		t.Errorf("the next leader announces %v, and halves it in %v", got, b.patience.halveAt-b.clock)
-	}
-}
-
-// TestFirstHeartbeatTeachesNothing: the leader was busy with the address until then.
-func TestFirstHeartbeatTeachesNothing(t *testing.T) {
-	b := newBoard(t)
-	b.takeLead()
-	b.hear(1, wire.TypeHello, func(m *wire.Message) { m.Hello.Following = 2 })
-	if b.wakesLate(9 * ms); b.patience.learned != 0 {
-		t.Errorf("late for the first heartbeat, it has learned %v", b.patience.learned)
-	}
-	if b.wakesLate(9 * ms); b.patience.learned == 0 {
-		t.Error("late for the second one, it has learned nothing")
-	}
-}
-
-// TestLoneLeaderLearnsNothing: nobody could replace it, however long it stands still.
-func TestLoneLeaderLearnsNothing(t *testing.T) {
-	b := newBoard(t)
-	b.lead()
-	if effects := b.wakesLate(30 * ms); announces(t, effects) != 0 || b.patience.learned != 0 {
-		t.Errorf("it has learned %v", b.patience.learned)
-	}
-}
-
-// TestReplacedAlive: a leader that has replaced another one measures how long that one was not
-// heard, if it leads on.
-func TestReplacedAlive(t *testing.T) {
-	for _, test := range []struct {
-		name  string
-		after time.Duration // its heartbeat was due
-		says  func(*wire.Message)
-		want  time.Duration
-	}{
-		{"leads on", 36 * ms, leading, 72 * ms},
-		{"too long", 260 * ms, leading, 0},
-		{"has let go", 36 * ms, func(*wire.Message) {}, 0},
-		{"restarted", 36 * ms, func(m *wire.Message) { m.Leading, m.Incarnation = true, 31 }, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			b := newBoard(t)
-			for beat := range uint8(20) {
-				b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number = beat })
-				b.sleep(testInterval)
-			}
-			missed := b.clock
-			b.sleep(20 * ms)
-			if b.role != Leader {
-				t.Fatalf("it is a %v", b.role)
-			}
-			b.sleep(missed + test.after - b.clock)
-			b.hear(3, wire.TypeHello, test.says, func(m *wire.Message) { m.Term = 1 })
-			if got := b.patience.learned; got != test.want {
-				t.Errorf("it has learned %v, want %v", got, test.want)
-			}
-		})
 	}
 }

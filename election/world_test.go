@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -38,9 +39,7 @@ func newBoard(t *testing.T, change ...func(*Config)) *board {
 		definition = Strict
 	}
 	c, err := New(cfg, definition, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	b := &board{Core: c, t: t}
 	b.Link(b.clock, true)
 	return b

@@ -6,18 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/wire"
 )
 
 // testInterval is H in the tests of this package.
 const testInterval = 100 * time.Millisecond
-
-// limit is T, the time limit of most of these algorithms in the tests: with the detector
-// fixed it is H.
-const limit = testInterval
 
 // board is a core under test, with a clock that the test turns.
 type board struct {
@@ -108,9 +102,6 @@ func (b *board) from(sender wire.ID, kind wire.Type, change ...func(*wire.Messag
 
 func leading(m *wire.Message) { m.Leading = true }
 
-// ahead is a message of a later term.
-func ahead(m *wire.Message) { m.Term++ }
-
 // hears has the core hear a message of another board.
 func (b *board) hears(sender wire.ID, kind wire.Type, change ...func(*wire.Message)) []string {
 	return described(b.Step(b.clock, b.from(sender, kind, change...)))
@@ -147,13 +138,6 @@ func described(effects []election.Effect) []string {
 	return lines
 }
 
-func same(t *testing.T, want, got []string) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 // follow makes the board the follower of another one, which it has just heard.
 func (b *board) follow(leader wire.ID) {
 	b.t.Helper()
@@ -177,32 +161,98 @@ func (b *board) lead() {
 	}
 }
 
-// step is what a test has a board experience, and what the board does then.
-type step struct {
-	name string
-	do   func(b *board) []string
-	want []string
+// agentsBoard returns board 2 in a group of four: 4 leads, and 1 is the judge of
+// round 4, which trusts all of them.
+func agentsBoard(t *testing.T, change ...func(*election.Config)) *board {
+	t.Helper()
+	b := newBoard(t, wire.AlgorithmAgents, change...)
+	b.hears(1, wire.TypeHello)
+	b.hears(3, wire.TypeHello)
+	b.hears(4, wire.TypeHeartbeat, leading)
+	b.hears(1, wire.TypeOK, func(m *wire.Message) { m.OK = wire.OK{Round: 4, Trust: []wire.ID{1, 2, 3, 4}} })
+	if a := b.algorithm.(*agents); b.Role() != election.Follower || b.Leader() != 4 || a.judge != 1 || a.current != 4 {
+		t.Fatalf("the board is a %v of %v in round %d, whose judge is %v", b.Role(), b.Leader(), a.current, a.judge)
+	}
+	return b
 }
 
-func (b *board) play(steps []step) {
-	b.t.Helper()
-	for _, s := range steps {
-		if diff := cmp.Diff(s.want, s.do(b)); diff != "" {
-			b.t.Fatalf("%s: -want +got:\n%s", s.name, diff)
+// newFamilyBoard returns board 2 of a group that runs an algorithm of the bully's family.
+// It has heard the boards 1 and 3, which the test plays.
+func newFamilyBoard(t *testing.T, a wire.Algorithm, change ...func(*election.Config)) *board {
+	t.Helper()
+	b := newBoard(t, a, change...)
+	b.hears(1, wire.TypeHello)
+	b.hears(3, wire.TypeHello)
+	b.sleep(time.Millisecond) // it says HELLO and asks who leads
+	return b
+}
+
+// newScoreBoard returns board 2, whose score is 100, or 5 if it is set from a command.
+func newScoreBoard(t *testing.T, change ...func(*election.Config)) *board {
+	t.Helper()
+	b := newBoard(t, wire.AlgorithmScore, change...)
+	b.SetScore(b.clock, 5)
+	b.sleep(time.Millisecond) // it says HELLO and asks who leads
+	return b
+}
+
+// newMember returns a board that runs minid or candidates in a group which it has known for long.
+func newMember(t *testing.T, algorithm wire.Algorithm, id, leader wire.ID, others ...wire.ID) *board {
+	t.Helper()
+	b := newBoard(t, algorithm, func(c *election.Config) { c.ID = id })
+	for range 12 {
+		for _, other := range others {
+			b.hears(other, wire.TypeHello)
 		}
+		b.hears(leader, wire.TypeHeartbeat, leading)
+		b.hears(leader, wire.TypeHello, leading)
+		b.sleep(testInterval)
+	}
+	if b.Role() != election.Follower || b.Leader() != leader {
+		t.Fatalf("the board is a %v of %v, want a follower of %v", b.Role(), b.Leader(), leader)
+	}
+	return b
+}
+
+// newDivided returns board id of boards 1 to 5. Board 5 leads, and has said that 5, 4 and 3 are candidates.
+func newDivided(t *testing.T, id wire.ID) *board {
+	t.Helper()
+	others := slices.DeleteFunc([]wire.ID{1, 2, 3, 4}, func(other wire.ID) bool { return other == id })
+	b := newMember(t, wire.AlgorithmCandidates, id, 5, others...)
+	b.hears(5, wire.TypeCoordinator, leading, func(m *wire.Message) { m.Coordinator.Candidates = []wire.ID{5, 4, 3} })
+	return b
+}
+
+// newCalled returns board 3 of boards 1 to 5, whose leader is at the end that matters with either algorithm. The board
+// at the other end has asked it for the leader.
+func newCalled(t *testing.T, algorithm wire.Algorithm) *board {
+	t.Helper()
+	leader, asker := wire.ID(1), wire.ID(5)
+	if algorithm == wire.AlgorithmCandidates {
+		leader, asker = asker, leader
+	}
+	b := newMember(t, algorithm, 3, leader, asker, 2, 4)
+	b.sleep(time.Millisecond)
+	b.hears(asker, wire.TypeElection, b.suspecting)
+	b.sleep(time.Millisecond)
+	return b
+}
+
+// suspecting makes an ELECTION say that this board's leader has failed, and that its
+// sender heard it last when this board did.
+func (b *board) suspecting(m *wire.Message) {
+	known := b.seen.Evidence()
+	m.Election = wire.Election{Suspect: known.Leader, Incarnation: known.Incarnation, LastHeard: known.LastHeard, Round: 1}
+}
+
+// stand makes the board a candidate that has asked.
+func (b *board) stand(reason election.Reason) {
+	switch a := b.algorithm.(type) {
+	case *minid:
+		a.stand(reason)
+		a.ask(1, nil)
+	case *candidates:
+		a.stand(reason)
+		a.ask(1, nil)
 	}
 }
-
-func hears(sender wire.ID, kind wire.Type, change ...func(*wire.Message)) func(b *board) []string {
-	return func(b *board) []string { return b.hears(sender, kind, change...) }
-}
-
-func passes(d time.Duration) func(b *board) []string {
-	return func(b *board) []string { return described(b.sleep(d)) }
-}
-
-// notices is how a board learns of its leader's death before its detector does.
-func notices(b *board) []string { return described(b.Suspect(b.clock)) }
-
-// probed ends a probe that an election of before began.
-func probed(b *board) []string { return described(b.Probed(b.clock, false)) }

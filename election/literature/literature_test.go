@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"topdog/election"
 	"topdog/wire"
@@ -31,22 +30,6 @@ func TestNoAlgorithm(t *testing.T) {
 		cfg := election.Config{ID: 1, Name: "pi1", Priority: 100, Interval: testInterval, Algorithm: number}
 		if _, err := NewCore(cfg, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one that says %q", err, want)
-		}
-	}
-}
-
-// TestReprioritisedWhileListening: a board that never leads has listened in vain,
-// and is then allowed to lead (TestHeals, seed 1117).
-func TestReprioritisedWhileListening(t *testing.T) {
-	for _, algorithm := range []wire.Algorithm{wire.AlgorithmHeir, wire.AlgorithmBully} {
-		b := newBoard(t, algorithm, func(c *election.Config) { c.Priority = 0 })
-		b.sleep(time.Second)
-		b.Reprioritise(b.clock, 100, false)
-		b.sleep(100 * time.Millisecond)
-		b.Probed(b.clock, false)
-		b.sleep(time.Second)
-		if b.Role() != election.Leader {
-			t.Errorf("%v: the board is a %v", algorithm, b.Role())
 		}
 	}
 }

@@ -1,0 +1,121 @@
+package election
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"topdog/wire"
+)
+
+// message reads a message of another board: who says what, and how it differs from others. The namesake of this board is
+// incarnation 99.
+func (s *scene) message(words []string) *wire.Message {
+	s.t.Helper()
+	kind := wire.Type(1)
+	for kind.String() != words[1] {
+		if kind++; kind > wire.TypePause {
+			s.t.Fatalf("there is no message %s", words[1])
+		}
+	}
+	return s.from(number[wire.ID](s.t, words[0]), kind, func(m *wire.Message) {
+		if m.Sender == s.cfg.ID {
+			m.Incarnation = 99
+		}
+		switch m.Type {
+		case wire.TypeVote, wire.TypeGrant, wire.TypeSupport:
+			x := s.strict()
+			m.Vote = wire.Vote{Interval: testInterval, Voters: x.hash}
+			m.Grant = wire.Grant{Candidate: s.cfg.ID, Incarnation: s.cfg.Incarnation, Number: x.support.number, Voters: x.hash}
+			m.Support = wire.Support{Leader: s.cfg.ID, Incarnation: s.cfg.Incarnation, Term: s.term, Heartbeat: s.board.sent, Voters: x.hash}
+		}
+		for _, word := range words[2:] {
+			s.change(m, word)
+		}
+	})
+}
+
+func (s *scene) change(m *wire.Message, word string) {
+	s.t.Helper()
+	name, value, _ := strings.Cut(word, "=")
+	switch name {
+	case "leading":
+		m.Leading = true
+	case "ahead":
+		m.Term++
+	case "restarted":
+		m.Incarnation++
+	case "handover":
+		m.Query.Purpose = wire.PurposeHandover
+	case "bully":
+		m.Algorithm = wire.AlgorithmBully
+	case "term":
+		m.Term = number[wire.Term](s.t, value)
+	case "priority":
+		m.Priority = number[uint8](s.t, value)
+	case "grade":
+		m.Grade = number[wire.Grade](s.t, value)
+	case "names":
+		m.Resign.Successor = number[wire.ID](s.t, value)
+	case "following":
+		m.Hello.Following = number[wire.ID](s.t, value)
+	case "older": // than this board
+		m.Hello.Age = (s.clock + duration(s.t, value)).Truncate(time.Second)
+	case "grace":
+		m.Heartbeat.Grace, m.Hello.Grace = duration(s.t, value), duration(s.t, value)
+	case "doubts": // which leader, of which incarnation
+		id, incarnation, _ := strings.Cut(value, "/")
+		m.Election.Suspect, m.Election.Incarnation = number[wire.ID](s.t, id), number[wire.Incarnation](s.t, incarnation)
+	case "round":
+		m.Election.Round = number[uint8](s.t, value)
+	case "request":
+		m.Vote.Ballot, m.Vote.Number = wire.BallotRequest, number[uint32](s.t, value)
+	case "withdraw":
+		m.Vote.Ballot, m.Vote.Number = wire.BallotWithdraw, number[uint32](s.t, value)
+	case "sequence": // so many before
+		m.Sequence -= number[wire.Sequence](s.t, value)
+	case "number":
+		m.Grant.Number = number[uint32](s.t, value)
+	case "unsent":
+		m.Support.Heartbeat++
+	case "others": // the voters differ
+		m.Vote.Voters++
+		m.Grant.Voters++
+		m.Support.Voters++
+	case "former": // the leader before it was started anew
+		m.Support.Incarnation++
+	case "later": // than the term of the leader
+		m.Support.Term++
+	default:
+		s.t.Fatalf("a message cannot be %s", word)
+	}
+}
+
+// detail says what is said in a message, as far as a scene is about it.
+func detail(e Effect) (says string) {
+	m := &e.Message
+	var grace time.Duration
+	switch m.Type {
+	case wire.TypeResign:
+		says = fmt.Sprintf(" names %v", m.Resign.Successor)
+	case wire.TypeHeartbeat:
+		grace = m.Heartbeat.Grace
+	case wire.TypeCoordinator:
+		grace = m.Coordinator.Grace
+	case wire.TypeHello:
+		grace = m.Hello.Grace
+	case wire.TypeSupport:
+		says = fmt.Sprintf(" for %v/%d, term %d, heartbeat %d", m.Support.Leader, m.Support.Incarnation, m.Support.Term, m.Support.Heartbeat)
+	case wire.TypeVote:
+		says = fmt.Sprintf(" %v %d", m.Vote.Ballot, m.Vote.Number)
+	case wire.TypeGrant:
+		says = fmt.Sprintf(" for %v/%d, request %d", m.Grant.Candidate, m.Grant.Incarnation, m.Grant.Number)
+	}
+	if grace > 0 {
+		says += fmt.Sprintf(" grace %v", grace)
+	}
+	if m.Grade != wire.GradePassing {
+		says += fmt.Sprintf(" grade %d", m.Grade)
+	}
+	return says
+}

@@ -1,0 +1,295 @@
+package election
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/assert"
+	"topdog/internal/lab/golden"
+	"topdog/wire"
+)
+
+// TestScenes plays the scenes of testdata/scenes, each on a board of its own. A scene begins with "==" and its name,
+// and goes on with what happens to the board, a line for each step. Below a step and indented is what the board does
+// then, and in the end what it is. The flag -update writes these lines anew. The files in literature are written alike.
+func TestScenes(t *testing.T) {
+	paths, err := filepath.Glob("testdata/scenes/*.txt")
+	assert.NoError(t, err)
+	if len(paths) == 0 {
+		t.Fatal("there are no scenes")
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			source, err := os.ReadFile(path)
+			assert.NoError(t, err)
+			head, scenes, _ := strings.Cut(string(source), "\n== ")
+			played := []string{head}
+			for want := range strings.SplitSeq(scenes, "\n== ") {
+				got := playScene(t, want)
+				if !*golden.Update {
+					name, _, _ := strings.Cut(want, "\n")
+					assert.Equal(t, strings.Split(want, "\n"), strings.Split(got, "\n"), "%s", name)
+				}
+				played = append(played, got)
+			}
+			if *golden.Update {
+				golden.Compare(t, path, strings.Join(played, "\n== "))
+			}
+		})
+	}
+}
+
+// playScene plays a scene, and returns it with what the board does now.
+func playScene(t *testing.T, text string) string {
+	t.Helper()
+	name, text, _ := strings.Cut(text, "\n")
+	lines := []string{name}
+	var s *scene
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "\t") || line == "" {
+			continue
+		}
+		lines = append(lines, line)
+		step, _, _ := strings.Cut(line, "#")
+		switch words := strings.Fields(step); {
+		case len(words) == 0:
+		case s == nil:
+			s = &scene{board: start(t, words[0], words[1:])}
+		default:
+			for _, did := range s.does(step) {
+				lines = append(lines, "\t"+did)
+			}
+		}
+	}
+	return strings.Join(append(lines, fmt.Sprintf("\t= %v of %v", s.role, s.leader)), "\n") + "\n"
+}
+
+// scene is a board that a scene is played on.
+type scene struct {
+	*board
+	kept  *wire.Message // of another board, which others overtake
+	since Instant       // it was noted
+}
+
+// start returns the board that a scene begins with.
+func start(t *testing.T, kind string, options []string) *board {
+	t.Helper()
+	change := func(c *Config) {
+		for _, option := range options {
+			name, value, _ := strings.Cut(option, "=")
+			known := true
+			switch name {
+			case "priority":
+				c.Priority = number[uint8](t, value)
+			case "incarnation":
+				c.Incarnation = number[wire.Incarnation](t, value)
+			case "interval":
+				c.Interval = duration(t, value)
+			case "patience":
+				c.Patience = duration(t, value)
+			case "detector":
+				c.Detector, known = DetectorNamed(value)
+			case "voters":
+				c.Voters = nil
+				for id := range strings.SplitSeq(value, ",") {
+					c.Voters = append(c.Voters, number[wire.ID](t, id))
+				}
+			}
+			if !known {
+				t.Fatalf("%s is not known", option)
+			}
+		}
+	}
+	switch kind {
+	case "board":
+		return newBoard(t, change)
+	case "leads":
+		return leads(t, change)
+	case "follower": // that has heard 20 heartbeats of board 3
+		return followerOf3(t, 20)
+	case "voter":
+		return newVoter(t, change)
+	case "elected":
+		b, _ := elected(t, change)
+		return b
+	}
+	t.Fatalf("nothing begins with %q", kind)
+	return nil
+}
+
+// does has the board go through a step, or through some several times, and says what it does.
+func (s *scene) does(step string) []string {
+	s.t.Helper()
+	if times, steps, repeats := strings.Cut(step, " times: "); repeats {
+		var effects []Effect
+		for range number[uint32](s.t, times) {
+			for step := range strings.SplitSeq(steps, ";") {
+				did, _ := s.do(strings.Fields(step))
+				effects = append(effects, did...)
+			}
+		}
+		return tally(effects)
+	}
+	effects, says := s.do(strings.Fields(step))
+	return append(tally(effects), says...)
+}
+
+// do has the board go through a step. What it says is an error, or what is shown.
+func (s *scene) do(words []string) (effects []Effect, says []string) {
+	s.t.Helper()
+	argument := ""
+	if len(words) > 1 {
+		argument = words[1]
+	}
+	var err error
+	switch words[0] {
+	case "pass":
+		effects = s.sleep(duration(s.t, argument))
+	case "stall": // the process does not run
+		s.clock += duration(s.t, argument)
+	case "wake":
+		effects = s.Wake(s.clock)
+	case "beat": // it wakes for its next heartbeat, perhaps late
+		effects = s.wakesLate(duration(s.t, argument))
+	case "lead":
+		s.takeLead()
+	case "probed":
+		effects = s.Probed(s.clock, argument == "taken")
+	case "suspect":
+		effects = s.Suspect(s.clock)
+	case "link":
+		effects = s.Link(s.clock, argument == "up")
+	case "deaf": // no witness answers from now on
+		s.deaf = true
+	case "lost":
+		effects = s.LostPackets(s.clock)
+	case "resign":
+		effects, err = s.Resign(s.clock)
+	case "stop":
+		effects = s.Stop(s.clock)
+	case "priority":
+		effects = s.Reprioritise(s.clock, number[uint8](s.t, argument), false)
+	case "grade":
+		effects = s.SetGrade(s.clock, number[wire.Grade](s.t, argument))
+	case "version": // another one, of a board
+		effects = s.OtherVersion(s.clock, number[wire.ID](s.t, argument))
+	case "clock":
+		effects = s.ClockTrusted(s.clock, argument == "good")
+	case "direct": // a message that does not come by multicast
+		effects = s.StepDirect(s.clock, s.message(words[1:]))
+	case "multicast": // the copy of it
+		s.HeardMulticast(s.clock, number[wire.ID](s.t, argument))
+	case "keep": // a message, which comes later
+		s.kept = s.message(words[1:])
+	case "arrives":
+		effects = s.Step(s.clock, s.kept)
+	case "note": // the time
+		s.since = s.clock
+	case "show":
+		says = []string{s.show(argument)}
+	default:
+		m := s.message(words)
+		if m.Sender == s.cfg.ID {
+			effects = s.DuplicateID(s.clock, m)
+		} else {
+			effects = s.witnessed(s.Step(s.clock, m))
+		}
+	}
+	if err != nil {
+		says = append(says, "error: "+err.Error())
+	}
+	effects = slices.Clone(effects) // which the core would use again
+	s.sendAll(effects)
+	return effects, says
+}
+
+// show says something that a board does not tell. The end of a lease is counted from when the time was noted, or
+// from the last heartbeat.
+func (s *scene) show(what string) string {
+	s.t.Helper()
+	switch what {
+	case "lease":
+		end, ends := s.LeaseEnd()
+		if !ends {
+			return "it has no end"
+		}
+		if end <= s.clock {
+			return "it has ended"
+		}
+		since := s.since
+		if since == 0 {
+			since = s.leading.sentAt
+		}
+		return fmt.Sprint("it ends after ", end-since)
+	case "presigned":
+		m, ok := s.PresignedResign()
+		said := fmt.Sprintf("%v%s by %v, %v, priority %d, term %d", m.Type, detail(Effect{Message: m}), m.Sender, m.Algorithm, m.Priority, m.Term)
+		return fmt.Sprintf("%s, leading %v: %v", said, m.Leading, ok)
+	case "grace":
+		return s.detector.Grace().String()
+	case "learned":
+		return s.patience.learned.String()
+	case "wishes":
+		return s.wishedGrace().String()
+	case "lesson":
+		p := s.Status(s.clock).Patience
+		return fmt.Sprintf("%v, lesson %v of %v", p.Grace, p.Lesson.Kind, p.Lesson.Board)
+	case "multicast":
+		return fmt.Sprintf("it gets none: %v, and broadcasts: %v", s.Status(s.clock).NoMulticast, s.losesMulticast())
+	case "barred":
+		n := s.Status(s.clock).Counts
+		return fmt.Sprintf("%d, %d, %d times", n[ReasonDuplicateID], n[ReasonOtherAlgorithm], n[ReasonOtherVersion])
+	case "promise":
+		p := &s.strict().promise
+		if p.free(s.clock) {
+			return "none"
+		}
+		return fmt.Sprintf("to %v, for %v", p.to, p.until-s.clock)
+	case "fence":
+		return fmt.Sprintf("closed: %v", s.strict().fence.closed)
+	case "signature":
+		return fmt.Sprintf("priority %d, grade %d", s.Signature().Priority, s.Signature().Grade)
+	}
+	s.t.Fatalf("nothing is called %s", what)
+	return ""
+}
+
+func duration(t *testing.T, text string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	assert.NoError(t, err)
+	return d
+}
+
+func number[T ~uint8 | ~uint32](t *testing.T, text string) T {
+	t.Helper()
+	n, err := strconv.ParseUint(text, 10, 32)
+	assert.NoError(t, err)
+	return T(n)
+}
+
+// tally describes effects with what they say. What a board does several times in one step is one line, with a count.
+func tally(effects []Effect) (lines []string) {
+	times := make(map[string]int)
+	for _, e := range effects {
+		for _, line := range described([]Effect{e}) {
+			line += detail(e)
+			if times[line]++; times[line] == 1 {
+				lines = append(lines, line)
+			}
+		}
+	}
+	for i, line := range lines {
+		if n := times[line]; n > 1 {
+			lines[i] = fmt.Sprintf("%s, %d times", line, n)
+		}
+	}
+	return lines
+}
