@@ -3,39 +3,12 @@ package wire
 import (
 	"bytes"
 	"encoding/hex"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/assert"
 )
-
-// bytes parses the hexadecimal digits of the plain packet.
-func (g *golden) bytes(t testing.TB) []byte {
-	t.Helper()
-	var digits strings.Builder
-	for line := range strings.Lines(g.plain) {
-		field, _, _ := strings.Cut(line, ";")
-		digits.WriteString(strings.TrimSpace(field))
-	}
-	return fromHex(t, digits.String())
-}
-
-// authenticated returns the packet with its tag.
-func (g *golden) authenticated(t testing.TB) []byte {
-	t.Helper()
-	packet := g.bytes(t)
-	packet[offFlags] |= flagAuthenticated
-	return append(packet, fromHex(t, g.tag)...)
-}
-
-func fromHex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	assert.NoError(t, err)
-	return b
-}
 
 func newCodec(t testing.TB, group string, key []byte) *Codec {
 	t.Helper()
@@ -66,8 +39,8 @@ func variants(t *testing.T, f func(t *testing.T, c *Codec, g *golden, packet []b
 	plain, authenticated := newCodec(t, goldenGroup, nil), newCodec(t, goldenGroup, goldenKey)
 	for i := range goldens {
 		g := &goldens[i]
-		t.Run(g.message.Type.String(), func(t *testing.T) { f(t, plain, g, g.bytes(t)) })
-		t.Run(g.message.Type.String()+"/authenticated", func(t *testing.T) { f(t, authenticated, g, g.authenticated(t)) })
+		t.Run(g.message.Type.String(), func(t *testing.T) { f(t, plain, g, g.bytes()) })
+		t.Run(g.message.Type.String()+"/authenticated", func(t *testing.T) { f(t, authenticated, g, g.authenticated()) })
 	}
 }
 
@@ -113,7 +86,7 @@ func TestEveryTypeHasGolden(t *testing.T) {
 // a tail may be missing, and only as a whole: see TestTailMissing.
 func TestTruncated(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
-		body := len(g.bytes(t)) - g.tail
+		body := len(g.bytes()) - g.tail
 		for n := range packet {
 			var m Message
 			drop := c.Decode(&m, packet[:n:n])
@@ -165,7 +138,7 @@ func received(c *Codec, m Message) Message {
 // TestLonger is the promise to later versions: they may append to every message.
 func TestLonger(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
-		plain := append(g.bytes(t), g.missing()...) // or the first of what follows would be the tail
+		plain := append(g.bytes(), g.missing()...) // or the first of what follows would be the tail
 		for _, extra := range []int{1, 7, tagSize, MaxPacket - len(plain) - tagSize} {
 			longer := append(bytes.Clone(plain), bytes.Repeat([]byte{0xee}, extra)...)
 			if c.Authenticated() {
@@ -185,7 +158,7 @@ func TestLonger(t *testing.T) {
 func TestTampered(t *testing.T) {
 	c := newCodec(t, goldenGroup, goldenKey)
 	for i := range goldens {
-		packet := goldens[i].authenticated(t)
+		packet := goldens[i].authenticated()
 		for bit := range 8 * len(packet) {
 			packet[bit/8] ^= 1 << (bit % 8)
 			var m Message
@@ -204,7 +177,7 @@ func TestTampered(t *testing.T) {
 func TestMarkIgnored(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, _ []byte) {
 		for _, mark := range []byte{0, flagMark} {
-			packet := g.bytes(t)
+			packet := g.bytes()
 			packet[offFlags] |= mark
 			if c.Authenticated() {
 				packet[offFlags] |= flagAuthenticated
@@ -254,7 +227,7 @@ func TestKeyDependsOnGroup(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	plain, keyed := newCodec(t, goldenGroup, nil), newCodec(t, goldenGroup, goldenKey)
 	of := func(change func([]byte)) []byte {
-		p := goldens[0].bytes(t)
+		p := goldens[0].bytes()
 		p[offVersion] = 1<<versionShift | byte(TypeHeartbeat)
 		change(p)
 		return p

@@ -75,7 +75,7 @@ func TestRejected(t *testing.T) {
 		{"body's length before header's values", TypeHeartbeat, func(p []byte) []byte { clear(p[4:8]); return p[:22] }, Drop{TooShort, 22}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			packet := test.change(goldenOf(test.kind).bytes(t))
+			packet := test.change(goldenOf(test.kind).bytes())
 			var m Message
 			assert.Is(t, test.want, newCodec(t, goldenGroup, nil).Decode(&m, packet), "plain")
 			if len(packet) < headerSize {
@@ -104,7 +104,7 @@ func more(b ...byte) func([]byte) []byte {
 // TestTagBeforeContents: who does not have the key learns nothing but that.
 func TestTagBeforeContents(t *testing.T) {
 	c := newCodec(t, goldenGroup, goldenKey)
-	packet := goldens[0].authenticated(t)
+	packet := goldens[0].authenticated()
 	packet[0] = 0x5f // unknown type
 	clear(packet[4:8])
 	var m Message
@@ -140,7 +140,7 @@ func TestDropError(t *testing.T) {
 func TestUnknownIsNotMalformed(t *testing.T) {
 	c := newCodec(t, goldenGroup, nil)
 	for i := range goldens {
-		packet := bytes.Clone(goldens[i].bytes(t))
+		packet := bytes.Clone(goldens[i].bytes())
 		packet[offFlags] = 0x0f
 		packet[offPriority] = 255
 		if goldens[i].message.Type == TypeQuery {

@@ -55,7 +55,7 @@ func TestTailMissing(t *testing.T) {
 		}
 		tails++
 		var got Message
-		plain := g.bytes(t)
+		plain := g.bytes()
 		for _, plain := range [][]byte{plain, plain[:len(plain)-g.tail]} {
 			if c.Authenticated() {
 				plain = sign(c, plain)
@@ -82,7 +82,7 @@ func TestTailLeftAway(t *testing.T) {
 		m := g.tailless()
 		m.Coordinator.Candidates = []ID{} // empty is as good as nil
 		got := encoded(t, c, &m)
-		plain := g.bytes(t)
+		plain := g.bytes()
 		want := plain[:len(plain)-g.tail]
 		if c.Authenticated() {
 			want = sign(c, want)
@@ -109,7 +109,7 @@ func TestTailHalfEmpty(t *testing.T) {
 		want := base.message
 		want.Coordinator.Score, want.Coordinator.Candidates = test.score, test.candidates
 		packet := encoded(t, c, &want)
-		assert.Equal(t, append(base.bytes(t), test.tail...), packet, "only %s: packet", test.name)
+		assert.Equal(t, append(base.bytes(), test.tail...), packet, "only %s: packet", test.name)
 		assert.Equal(t, want, decoded(t, c, packet), "only %s: message", test.name)
 	}
 }
