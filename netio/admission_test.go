@@ -127,16 +127,15 @@ func TestAdmissionByReaders(t *testing.T) {
 		t.Fatalf("no kernel limits what comes because of %q", why)
 	}
 	var admitted atomic.Int64
-	go conn.Serve(func(Datagram) { admitted.Add(1) })
-	t.Cleanup(func() { conn.Close() })
+	serve(t, conn, func(Datagram) { admitted.Add(1) })
 	stranger := openForeign(t, l.boards[1])
 	eventually(t, "the bridge forwards", func() bool {
-		sendBytes(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+		send(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
 		return admitted.Load() > 0
 	})
 	eventually(t, "more comes than strangers may say", func() bool {
 		for range admissionBurst {
-			sendBytes(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+			send(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
 		}
 		return conn.Drops().OverRate > 0
 	})
@@ -151,7 +150,7 @@ func TestAdmissionInKernel(t *testing.T) {
 		t.Skipf("the kernel attaches no program: %s", conn.Unlimited())
 	}
 	in := &inbox{Conn: conn, name: "board", got: make(chan string, 1<<14)}
-	go conn.Serve(func(d Datagram) {
+	serve(t, conn, func(d Datagram) {
 		switch {
 		case len(d.Data) == wire.MinPacket: // which is sent until the bridge forwards, and may come late
 			in.got <- "early"
@@ -161,10 +160,9 @@ func TestAdmissionInKernel(t *testing.T) {
 			in.got <- "stranger"
 		}
 	})
-	t.Cleanup(func() { conn.Close() })
 	stranger, board := openForeign(t, b), openForeign(t, l.boards[2])
 	eventually(t, "the bridge forwards", func() bool {
-		sendBytes(t, board, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+		send(t, board, 255, ofGroup(testTag, wire.MinPacket), conn.self)
 		return len(in.got) > 0
 	})
 	for name, test := range map[string]struct {
@@ -180,7 +178,7 @@ func TestAdmissionInKernel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := conn.Drops()
-			sendBytes(t, stranger, test.ttl, test.data, conn.self)
+			send(t, stranger, test.ttl, test.data, conn.self)
 			eventually(t, "the packet is counted", func() bool { return conn.Drops() != before })
 			want := test.want
 			want.WrongTTL += before.WrongTTL
@@ -198,13 +196,13 @@ func TestAdmissionInKernel(t *testing.T) {
 		const said, flood = 100, 30 * 100
 		began := Now()
 		for i := range flood {
-			sendBytes(t, stranger, 255, ofGroup(testTag, 40), conn.self)
+			send(t, stranger, 255, ofGroup(testTag, 40), conn.self)
 			if i%(flood/said) == 0 {
-				sendBytes(t, board, 255, ofGroup(testTag, 40), conn.self)
+				send(t, board, 255, ofGroup(testTag, 40), conn.self)
 			}
 		}
 		took := Now() - began
-		sendBytes(t, board, 255, ofGroup(testTag, wire.MinPacket-1), conn.self) // the last one
+		send(t, board, 255, ofGroup(testTag, wire.MinPacket-1), conn.self) // the last one
 		boards, strangers := 0, 0
 		eventually(t, "all of the board is heard", func() bool {
 			for len(in.got) > 0 {
@@ -233,14 +231,9 @@ func TestAdmissionInKernel(t *testing.T) {
 		"another address": netip.AddrPortFrom(second.Addr(), testPort),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var other *net.UDPConn
-			a.do(t, func() (err error) {
-				other, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(to))
-				return err
-			})
-			defer other.Close()
+			other := a.listen(t, to)
 			for _, ttl := range []int{64, 255} {
-				sendBytes(t, stranger, ttl, []byte("x"), to)
+				send(t, stranger, ttl, []byte("x"), to)
 			}
 			must(t, other.SetReadDeadline(time.Now().Add(testTimeout)))
 			for range 2 {
@@ -303,13 +296,7 @@ func taggedFrame(tag uint16, from net.HardwareAddr, payload []byte) []byte {
 
 // TestOverflow: what finds no room in a socket is counted, from when a Conn is opened.
 func TestOverflow(t *testing.T) {
-	o := onLoopback(2)
-	a, err := Open(o[0])
-	must(t, err)
-	defer a.Close()
-	b, err := Open(o[1]) // which nobody reads
-	must(t, err)
-	defer b.Close()
+	a, b := loopbackPair(t) // nobody reads b
 	if lost := b.Drops().Overflows; lost != 0 {
 		t.Errorf("%d have been lost before anything was sent", lost)
 	}
@@ -325,13 +312,4 @@ func TestOverflow(t *testing.T) {
 	if again := b.Drops().Overflows; again != lost {
 		t.Errorf("%d, and then %d", lost, again)
 	}
-}
-
-func sendBytes(t testing.TB, c *net.UDPConn, ttl int, data []byte, to netip.AddrPort) {
-	t.Helper()
-	raw, err := c.SyscallConn()
-	must(t, err)
-	must(t, raw.Control(func(fd uintptr) { must(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TTL, ttl)) }))
-	_, err = c.WriteToUDPAddrPort(data, to)
-	must(t, err)
 }

@@ -148,31 +148,6 @@ func TestOpenAnnouncerErrors(t *testing.T) {
 	assert.ErrorIs(t, err, ErrLinkDown, "no such interface")
 }
 
-func TestHear(t *testing.T) {
-	elsewhere := netip.MustParseAddr("10.77.0.7")
-	tests := []struct {
-		name   string
-		packet arpPacket
-		want   string
-	}{
-		{"a rival", announcements(rivalMAC, testVIP)[1], "10.77.0.100 at 02:00:00:00:00:02"},
-		{"our own announcement, reflected", announcements(ownMAC, testVIP)[1], ""},
-		{"another address", announcements(rivalMAC, elsewhere)[0], ""},
-		{"a probe, which claims nothing", probe(rivalMAC, testVIP), ""},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var got string
-			a := &Announcer{own: ownMAC}
-			a.Rivals([]netip.Addr{testVIP}, func(addr netip.Addr, mac net.HardwareAddr) {
-				got = addr.String() + " at " + mac.String()
-			})
-			a.receive(test.packet)
-			assert.Is(t, test.want, got, "heard")
-		})
-	}
-}
-
 func TestAnnouncementDelay(t *testing.T) {
 	var at time.Duration
 	var times []string

@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"net"
 	"net/netip"
 	"os"
 	"testing"
@@ -125,19 +124,10 @@ func TestResolve(t *testing.T) {
 		return os.WriteFile("/proc/sys/net/ipv4/neigh/eth0/retrans_time_ms", []byte("60000"), 0)
 	})
 	const port = 7950
-	ear, err := on(other, func() (net.PacketConn, error) {
-		return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(other.addr, port)))
-	})
-	must(t, err)
-	defer ear.Close()
-	mouth, err := on(us, func() (*net.UDPConn, error) {
-		return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(us.addr, port)))
-	})
-	must(t, err)
-	defer mouth.Close()
+	ear, mouth := other.listen(t, netip.AddrPortFrom(other.addr, port)), us.listen(t, netip.AddrPortFrom(us.addr, port))
 
 	must(t, l.bridge.LinkSetDown(l.link(l.bridge, "br0")))
-	_, err = mouth.WriteToUDPAddrPort([]byte("vote"), netip.AddrPortFrom(other.addr, port))
+	_, err := mouth.WriteToUDPAddrPort([]byte("vote"), netip.AddrPortFrom(other.addr, port))
 	must(t, err)
 	must(t, l.bridge.LinkSetUp(l.link(l.bridge, "br0")))
 	heard := make(chan string, 1)

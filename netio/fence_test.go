@@ -88,9 +88,7 @@ func (b *fencedBoard) serve(t *testing.T, addr netip.Addr) {
 	t.Helper()
 	const port = 7777
 	at := netip.AddrPortFrom(addr, port)
-	service, err := on(b.board, func() (net.PacketConn, error) { return net.ListenPacket("udp4", at.String()) })
-	must(t, err)
-	t.Cleanup(func() { service.Close() })
+	service := b.listen(t, at)
 	go func() {
 		buffer := make([]byte, 100)
 		for {

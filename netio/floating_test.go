@@ -386,17 +386,8 @@ func TestFloatingIPIsReachable(t *testing.T) {
 // talk asks a UDP service on vip at the board from the client, and checks both source addresses.
 func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
 	t.Helper()
-	listen := func(at *board, addr netip.Addr) *net.UDPConn {
-		var conn *net.UDPConn
-		at.do(t, func() (err error) {
-			conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
-			return err
-		})
-		must(t, conn.SetDeadline(time.Now().Add(testTimeout)))
-		t.Cleanup(func() { conn.Close() })
-		return conn
-	}
-	service, asker := listen(b, vip), listen(client, from)
+	service, asker := b.listen(t, netip.AddrPortFrom(vip, 0)), client.listen(t, netip.AddrPortFrom(from, 0))
+	must(t, asker.SetDeadline(time.Now().Add(testTimeout)))
 	serviceAt := service.LocalAddr().(*net.UDPAddr).AddrPort()
 	buffer := make([]byte, 100)
 	var askerAt netip.AddrPort

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"golang.org/x/net/bpf"
-	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
 	"topdog/wire"
@@ -57,10 +56,9 @@ func wantHears(t *testing.T, conn *Conn, from *board, tag wire.GroupTag) {
 		}
 	})
 	sender := openForeign(t, from)
-	must(t, ipv4.NewPacketConn(sender).SetMulticastTTL(wire.TTL))
 	for i, to := range []netip.AddrPort{conn.self, testGroup} {
 		eventually(t, "the board hears what is said to "+to.String(), func() bool {
-			sendBytes(t, sender, 255, ofGroup(tag, 40), to)
+			send(t, sender, 255, ofGroup(tag, 40), to)
 			return heard[i].Load() > 0
 		})
 	}

@@ -28,23 +28,8 @@ func TestBroadcast(t *testing.T) {
 	a.expect(t, `broadcast "back" from 10.77.0.2:9254`) // and not its own, which came before
 
 	before := b.Drops()
-	foreign := openForeign(t, l.boards[0])
-	sendWith(t, foreign, unix.IP_TTL, 64, b.self)
+	send(t, openForeign(t, l.boards[0]), 64, []byte("foreign"), b.self)
 	eventually(t, "the packet is counted", func() bool { return b.Drops().WrongTTL > before.WrongTTL })
-}
-
-// Several boards of one host share the port for broadcasts.
-func TestBroadcastOnLoopback(t *testing.T) {
-	var boards []*inbox
-	for _, o := range onLoopback(3) {
-		boards = append(boards, openInbox(t, o.Local.String(), nil, o))
-	}
-	must(t, boards[0].Broadcast([]byte("all")))
-	for _, b := range boards[1:] {
-		b.expect(t, fmt.Sprintf(`broadcast "all" from %s`, boards[0].self))
-	}
-	must(t, boards[1].Broadcast([]byte("back")))
-	boards[0].expect(t, fmt.Sprintf(`broadcast "back" from %s`, boards[1].self))
 }
 
 // Whoever holds the floating address gets what is sent to it, by a socket that was open
@@ -69,25 +54,15 @@ func TestFloatingSocket(t *testing.T) {
 // Drain delivers what has arrived before it returns, while the reader waits, and each
 // datagram once.
 func TestDrain(t *testing.T) {
-	o := onLoopback(2)
-	from, err := Open(o[0])
-	must(t, err)
-	defer from.Close()
-	to, err := Open(o[1])
-	must(t, err)
+	from, to := loopbackPair(t)
 	to.admission.inKernel = true // nothing limits what one board says
 	var mu sync.Mutex
 	got := map[string]int{}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		to.Serve(func(d Datagram) {
-			mu.Lock()
-			defer mu.Unlock()
-			got[string(d.Data)]++
-		})
+	serve(t, to, func(d Datagram) {
+		mu.Lock()
+		defer mu.Unlock()
+		got[string(d.Data)]++
 	})
-	defer serving.Wait()
-	defer to.Close()
 	eventually(t, "the reader runs", func() bool {
 		must(t, from.Unicast([]byte("first"), to.self))
 		mu.Lock()
