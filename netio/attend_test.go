@@ -27,7 +27,8 @@ import (
 const serviceVariable = "TOPDOG_TEST_HOLDER"
 
 // attendService is the test binary as such a holder. SIGTERM ends it.
-func attendService(path, uid string) error {
+func attendService(value string) error {
+	path, uid, _ := strings.Cut(value, ":")
 	id, err := strconv.Atoi(uid)
 	if err != nil {
 		return err
@@ -75,13 +76,8 @@ func startService(t *testing.T, b *board, uid int) *testService {
 // hears waits until the holder says something.
 func (s *testService) hears(t *testing.T, text string) {
 	t.Helper()
-	must(t, s.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
-	for s.lines.Scan() {
-		if s.lines.Text() == text {
-			return
-		}
+	for s.line(t) != text {
 	}
-	t.Fatalf("the holder has not said %q", text)
 }
 
 // dial connects as a daemon does, and prepares to hold the address.
