@@ -95,6 +95,16 @@ func (s *testService) dial(t *testing.T) *guard {
 	return g
 }
 
+// lead has the daemon open the sockets of the group, and hold the address.
+func (s *testService) lead(t *testing.T, g *guard) *Conn {
+	t.Helper()
+	conn := s.openSockets(t, g)
+	must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
+	g.arm()
+	must(t, g.floating.Acquire())
+	return conn
+}
+
 // TestHolderServesOneAfterTheOther: the holder keeps the port while there is no daemon. The next one is given the same
 // sockets, and hears nothing of the time before.
 func TestHolderServesOneAfterTheOther(t *testing.T) {
@@ -105,11 +115,8 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 	s := startService(t, b, os.Getuid())
 	for round := range 3 {
 		g := s.dial(t)
-		conn := b.openSockets(t, g)
+		conn := s.lead(t, g)
 		in := inboxOf(t, "board", conn)
-		must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
-		g.arm()
-		must(t, g.floating.Acquire())
 		said := fmt.Sprintf("round %d", round)
 		eventually(t, "the board hears its neighbour", func() bool {
 			must(t, neighbour.Multicast([]byte(said)))
@@ -264,11 +271,7 @@ func TestHolderStops(t *testing.T) {
 	neighbour := other.inbox(t)
 	s := startService(t, b, os.Getuid())
 	g := s.dial(t)
-	conn := b.openSockets(t, g)
-	defer conn.Close()
-	must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
-	g.arm()
-	must(t, g.floating.Acquire())
+	defer s.lead(t, g).Close()
 	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	receive(t, "the end of the holder", g.Lost())
 	must(t, s.cmd.Wait())

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestBundleFollowsTheInterfaces covers and uncovers interfaces before and after the fence's programs went into a
@@ -89,8 +91,6 @@ func TestBundleIsCopiedWhole(t *testing.T) {
 		if err == nil {
 			closeAll(append(programs, device))
 		}
-		if after := openFiles(t); after != before {
-			t.Fatalf("%d files may be opened: %d are open afterwards, %d were before", more, after, before)
-		}
+		assert.Is(t, before, openFiles(t), "open files, after %d more might be opened", more)
 	}
 }
