@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"topdog/internal/lab/assert"
 )
 
 // A host that has an address on any device answers who asks its Ethernet address, a host that
@@ -52,9 +54,7 @@ func TestAsk(t *testing.T) {
 		}
 		must(t, f.Release())
 		must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), question(other, other.addr)}))
-		if answer := receive(t, "an answer", answers); answer.Addr != other.addr {
-			t.Errorf("%v was answered after it was released", answer.Addr)
-		}
+		assert.Is(t, other.addr, receive(t, "an answer", answers).Addr, "who answers after the release")
 		if len(answers) > 0 {
 			t.Errorf("one answer more: %v", <-answers)
 		}

@@ -3,7 +3,6 @@ package netio
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -135,9 +134,8 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 		must(t, conn.Close())
 		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		must(t, neighbour.Multicast([]byte("to nobody")))
-		if taken, err := b.open(b.options()); !errors.Is(err, unix.EADDRINUSE) {
-			t.Errorf("somebody else has the port: %v, %v", taken, err)
-		}
+		_, err = b.open(b.options())
+		assert.ErrorIs(t, err, unix.EADDRINUSE, "somebody else opens the port")
 	}
 	s.hears(t, "alive")
 	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
@@ -148,9 +146,7 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 			resigned++
 		}
 	}
-	if want := 1 + len(resignPauses); resigned != want {
-		t.Errorf("the RESIGN was heard %d times, want %d, of the daemon that was killed", resigned, want)
-	}
+	assert.Is(t, 1+len(resignPauses), resigned, "how often the RESIGN of the daemon that was killed was heard")
 }
 
 // TestHolderServesTheDaemonOnly: who else connects is told so.
@@ -170,16 +166,14 @@ func TestHolderServesTheDaemonOnly(t *testing.T) {
 		{stranger, daemon, "the holder serves the daemon alone"},
 	} {
 		h, err := as(who.uid, who.gid, func() (*Holder, error) { return DialHolder(s.path) })
-		if who.refused == "" {
-			must(t, err)
+		assert.ErrorContains(t, err, who.refused, "user %d of group %d", who.uid, who.gid)
+		if err == nil {
 			must(t, h.Close())
-		} else if err == nil || !strings.Contains(err.Error(), who.refused) {
-			t.Errorf("user %d of group %d: %v, want %q", who.uid, who.gid, err, who.refused)
 		}
 	}
-	if _, err := DialHolder(s.path + "2"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "does topdog-holder.service run?") {
-		t.Errorf("no holder: %v", err)
-	}
+	_, err := DialHolder(s.path + "2")
+	assert.ErrorIs(t, err, os.ErrNotExist, "no holder")
+	assert.ErrorContains(t, err, "does topdog-holder.service run?", "no holder")
 }
 
 // TestGatewayByTheHolder: a process without rights asks the gateway by a lane, and for nothing else.
@@ -209,9 +203,7 @@ func TestGatewayByTheHolder(t *testing.T) {
 	assert.ErrorContains(t, ask("eth0", 20*time.Millisecond), "does not answer", "a gateway that is gone")
 	_, _, err = asker.lane.call(askRelease, nil, nil, testTimeout, nil)
 	assert.ErrorIs(t, err, errHolderLost, "a release by the lane")
-	if g.isLost() {
-		t.Error("the daemon has lost its holder by that")
-	}
+	assert.Is(t, false, g.isLost(), "the daemon has lost its holder by that")
 	if _, err := InheritGatewayAsker(0); err == nil {
 		t.Error("standard input is no lane")
 	}
@@ -275,9 +267,8 @@ func TestHolderStops(t *testing.T) {
 	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	receive(t, "the end of the holder", g.Lost())
 	must(t, s.cmd.Wait())
-	if b.has(t, "", testVIP) || !g.fired() {
-		t.Errorf("the address is there: %t; the daemon knows: %t", b.has(t, "", testVIP), g.fired())
-	}
+	assert.Is(t, false, b.has(t, "", testVIP), "the address is there")
+	assert.Is(t, true, g.fired(), "the daemon knows")
 	if got := receive(t, "the RESIGN", neighbour.got); !strings.HasPrefix(got, heardAs("multicast", testResign, b.addr)) {
 		t.Errorf("heard %s", got)
 	}

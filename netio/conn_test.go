@@ -2,7 +2,6 @@ package netio
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -95,9 +94,7 @@ func serve(t testing.TB, c *Conn, deliver func(Datagram)) {
 
 func (in *inbox) expect(t testing.TB, want string) {
 	t.Helper()
-	if got := receive(t, in.name+" to hear "+want, in.got); got != want {
-		t.Fatalf("%s heard %s, want %s", in.name, got, want)
-	}
+	assert.Is(t, want, receive(t, in.name+" to hear "+want, in.got), "%s hears", in.name)
 }
 
 // The demo: several boards in one process on loopback, with no privilege. They share the port for broadcasts as well.
@@ -153,9 +150,9 @@ func TestSecondDaemon(t *testing.T) {
 	first, err := l.boards[0].open(o)
 	must(t, err)
 	defer first.Close()
-	if _, err := l.boards[0].open(o); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "another topdog") {
-		t.Errorf("the second daemon got %v, want EADDRINUSE and an explanation", err)
-	}
+	_, err = l.boards[0].open(o)
+	assert.ErrorIs(t, err, unix.EADDRINUSE, "the second daemon")
+	assert.ErrorContains(t, err, "another topdog", "the second daemon")
 	// Nor may one with another address on the same link: it would hear the
 	// group, and both would answer for this host.
 	second := netip.MustParsePrefix("10.77.0.50/24")
@@ -184,6 +181,19 @@ func warmUp(t testing.TB, from *inbox, to ...*inbox) {
 	}
 }
 
+// wantDropped wants a Conn to count this, and nothing else, of what is sent to it.
+func wantDropped(t testing.TB, c *Conn, want Drops, send func()) {
+	t.Helper()
+	before := c.Drops()
+	send()
+	eventually(t, "the packet is counted", func() bool { return c.Drops() != before })
+	want.WrongTTL += before.WrongTTL
+	want.Short += before.Short
+	want.Truncated += before.Truncated
+	want.OtherGroup += before.OtherGroup
+	assert.Equal(t, want, c.Drops(), "drops")
+}
+
 func TestOnTheWire(t *testing.T) {
 	l := newLAN(t, 2)
 	a, b := l.boards[0].inbox(t), l.boards[1].inbox(t)
@@ -207,13 +217,8 @@ func TestOnTheWire(t *testing.T) {
 		}
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
-				before := b.Drops()
-				send(t, openForeign(t, l.boards[0]), test.ttl, make([]byte, test.size), test.to)
-				want := before
-				want.WrongTTL += test.want.WrongTTL
-				want.Truncated += test.want.Truncated
-				eventually(t, "the packet is counted", func() bool { return b.Drops() != before })
-				assert.Equal(t, want, b.Drops(), "drops")
+				foreign := openForeign(t, l.boards[0])
+				wantDropped(t, b.Conn, test.want, func() { send(t, foreign, test.ttl, make([]byte, test.size), test.to) })
 				must(t, a.Multicast([]byte("end")))
 				b.expect(t, `multicast "end" `+fromA)
 			})
@@ -311,9 +316,7 @@ func TestNoAllocations(t *testing.T) {
 		<-received
 	}
 	send()
-	if allocs := testing.AllocsPerRun(100, send); allocs != 0 {
-		t.Errorf("a multicast and a unicast packet there and back took %v allocations, want 0", allocs)
-	}
+	assert.Is(t, 0.0, testing.AllocsPerRun(100, send), "allocations of a multicast and a unicast packet there and back")
 }
 
 func BenchmarkDatagram(b *testing.B) {

@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestFrozenThenKilled has all processes of a board stand still: the address falls silent at the end
@@ -30,11 +31,7 @@ func TestFrozenThenKilled(t *testing.T) {
 		l := newLAN(t, 2)
 		b, client := l.boards[0], l.boards[1]
 		asks := openTestAnnouncer(t, client)
-		answers := func(addr netip.Addr) bool {
-			_, found, err := asks.Probe(context.Background(), addr, 1, silence)
-			must(t, err)
-			return found
-		}
+		answers := func(addr netip.Addr) bool { return asks.hasOwner(t, addr, 1, silence) }
 		// One answer may be late, where the processors are busy.
 		silent := func() bool {
 			for range 3 {
@@ -61,13 +58,10 @@ func TestFrozenThenKilled(t *testing.T) {
 		}
 		until(frozen + beatenLease)
 		for range 5 {
-			if answers(testVIP) {
-				t.Error("the address is answered after the end of the lease")
-			}
+			assert.Is(t, false, answers(testVIP), "the address is answered after the end of the lease")
 		}
-		if !b.has(t, "", testVIP) || processState(t, holder) != "T" {
-			t.Error("something else than the fence has silenced it")
-		}
+		assert.Is(t, true, b.has(t, "", testVIP), "the address is there, and silent by the fence")
+		assert.Is(t, "T", processState(t, holder), "the state of the holder")
 		eventually(t, "the board's own address is answered", func() bool { return answers(b.addr) })
 
 		// The kernel continues the holder then, see TestDaemonKilledHolderFrozen.
@@ -94,9 +88,7 @@ func TestAllKilled(t *testing.T) {
 		if kinds[0] == FenceTCX {
 			eth0 := b.link(t, "eth0").Index
 			for _, attach := range []uint32{unix.BPF_TCX_INGRESS, unix.BPF_TCX_EGRESS} {
-				if n := b.programsAt(t, eth0, attach); n != 1 {
-					t.Errorf("%d programs are attached, want 1", n)
-				}
+				assert.Is(t, 1, b.programsAt(t, eth0, attach), "programs attached")
 			}
 		}
 		must(t, syscall.Kill(holder, syscall.SIGSTOP)) // so that it does not act first
@@ -148,13 +140,10 @@ func TestFenceRefused(t *testing.T) {
 	must(t, err)
 	defer f.Close()
 	kind, why := f.State()
-	if want := "make an array map: operation not permitted (needs CAP_BPF and CAP_NET_ADMIN)"; kind != FenceNone || why != want {
-		t.Errorf("got %v, %q; want %q", kind, why, want)
-	}
+	assert.Is(t, FenceNone, kind, "the kind")
+	assert.Is(t, "make an array map: operation not permitted (needs CAP_BPF and CAP_NET_ADMIN)", why, "the reason")
 	must(t, f.Cover([]int{loopback}, loopback))
-	if f.Closes() {
-		t.Error("nothing closes")
-	}
+	assert.Is(t, false, f.Closes(), "it closes")
 	f.Begin(NoEnd)
 	if !extend(f, Now()+longLease) || !f.Shut() {
 		t.Error("the lease does not work")
@@ -215,9 +204,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
 			until(Now() + beatenLease)
 			eventually(t, "the address is silent", func() bool { answered.Store(0); ask(); time.Sleep(silence); return answered.Load() == 0 })
-			if !b.has(t, "", testVIP) {
-				t.Error("something else than the fence has silenced it")
-			}
+			assert.Is(t, true, b.has(t, "", testVIP), "the address is there, and silent by the fence")
 			stop := keepBusy(t, handle)
 			kill := []func() error{func() error { return syscall.Kill(holder, syscall.SIGKILL) }, daemon.cmd.Process.Kill}
 			if !holderFirst {
@@ -234,9 +221,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			eventually(t, "both have ended", func() bool { return gone(holder) })
 			wantNothingLeft(t, b)
 			stop()
-			if n := answered.Load(); n > 0 {
-				t.Errorf("holder first: %t: the address was answered %d times by a board that was dead", holderFirst, n)
-			}
+			assert.Is(t, 0, answered.Load(), "answers of a board that is dead (holder first: %t)", holderFirst)
 			answered.Store(0)
 		}
 	}

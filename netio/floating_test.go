@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -37,6 +36,14 @@ type floating struct {
 func (f floating) Acquire() error { return f.board.in(f.FloatingIP.Acquire) }
 
 func (f floating) Renew() (restored bool, err error) { return on(f.board, f.FloatingIP.Renew) }
+
+// renews wants a renewal to succeed, which had to restore something or not.
+func (f floating) renews(t testing.TB, restores bool) {
+	t.Helper()
+	restored, err := f.Renew()
+	must(t, err)
+	assert.Is(t, restores, restored, "the renewal has restored something")
+}
 
 func openFloating(t testing.TB, b *board, o FloatingOptions) floating {
 	t.Helper()
@@ -119,18 +126,9 @@ func TestFloatingIP(t *testing.T) {
 				if want != "" {
 					full = p.Addr().String() + want
 				}
-				if got := b.lease(t, device, p.Addr()); got != full {
-					t.Errorf("%s, %s is %q on %s, want %q", when, p, got, device, full)
-				}
+				assert.Is(t, full, b.lease(t, device, p.Addr()), "%s, %s on %s", when, p, device)
 			}
 		}
-		renew := func(want bool) {
-			t.Helper()
-			if restored, err := f.Renew(); restored != want || err != nil {
-				t.Errorf("Renew: restored %t, error %v, want %t", restored, err, want)
-			}
-		}
-
 		expect("before Acquire", "")
 		must(t, f.Release()) // nothing to release is fine
 		_, err := f.Renew()
@@ -142,13 +140,13 @@ func TestFloatingIP(t *testing.T) {
 		nearlyOver := netlinkAddr(b.link(t, device).Index, netip.PrefixFrom(testVIP, 32))
 		nearlyOver.ValidLft, nearlyOver.PreferedLft = 9, 9
 		must(t, b.handle.AddrReplace(nil, nearlyOver))
-		renew(false)
+		f.renews(t, false)
 		expect("after Renew", lease)
 
 		b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32)) // an administrator, or networkd
-		renew(true)
+		f.renews(t, true)
 		expect("after it was deleted and renewed", lease)
-		renew(false)
+		f.renews(t, false)
 
 		must(t, f.Release())
 		expect("after Release", "")
@@ -169,13 +167,11 @@ func TestFloatingIP(t *testing.T) {
 			assert.ErrorIs(t, err, ErrLinkDown, "Renew without the interface")
 			must(t, f.Release())
 		} else {
-			renew(true) // a fresh device
+			f.renews(t, true) // a fresh device
 			expect("after the device was deleted", lease)
 		}
 		must(t, f.Close())
-		if b.has(t, "", testVIP) {
-			t.Error("the address is there after Close")
-		}
+		assert.Is(t, false, b.has(t, "", testVIP), "the address is there after Close")
 	})
 }
 
@@ -188,12 +184,8 @@ func TestFloatingIPFollowsTheInterface(t *testing.T) {
 	must(t, f.Acquire())
 	must(t, b.handle.LinkDel(l.link(b.handle, "eth0")))
 	l.plug(b)
-	if restored, err := f.Renew(); !restored || err != nil {
-		t.Errorf("Renew: restored %t, error %v", restored, err)
-	}
-	if !b.has(t, "eth0", testVIP) {
-		t.Error("the address is not on the new interface")
-	}
+	f.renews(t, true)
+	assert.Is(t, true, b.has(t, "eth0", testVIP), "the address is on the new interface")
 }
 
 // A process that was frozen must not take back what the kernel gave up.
@@ -282,17 +274,13 @@ func TestReleaseWithoutPermission(t *testing.T) {
 		_, err := onLesserThread(func() (bool, error) { return false, do() }, unix.CAP_NET_ADMIN)
 		return err
 	}
-	if err := forbidden(f.FloatingIP.Acquire); !errors.Is(err, unix.EPERM) {
-		t.Fatalf("Acquire: %v, want EPERM", err)
-	}
+	assert.ErrorIs(t, forbidden(f.FloatingIP.Acquire), unix.EPERM, "Acquire")
 	assert.ErrorIs(t, forbidden(f.FloatingIP.Release), nil, "Release of nothing")
 	must(t, f.Acquire())
 	assert.ErrorIs(t, forbidden(f.FloatingIP.Acquire), unix.EPERM, "Acquire once more")
 	assert.ErrorIs(t, forbidden(f.FloatingIP.Release), unix.EPERM, "Release of an address that is there")
 	must(t, f.Release())
-	if b.has(t, "eth0", testVIP) {
-		t.Error("the address is there")
-	}
+	assert.Is(t, false, b.has(t, "eth0", testVIP), "the address is there")
 }
 
 // TestFileOfDeletedDevice has somebody delete the device between two heartbeats, and a renewal open another
@@ -306,16 +294,12 @@ func TestFileOfDeletedDevice(t *testing.T) {
 	for range 3 {
 		device := f.place.get().tun
 		must(t, l.boards[0].handle.LinkDel(l.link(l.boards[0].handle, f.Device())))
-		if restored, err := f.Renew(); !restored || err != nil {
-			t.Fatalf("Renew: restored %t, error %v", restored, err)
-		}
+		f.renews(t, true)
 		if int(device.Fd()) < 0 {
 			t.Error("the file was closed")
 		}
 	}
-	if after := openFiles(t); after != before+1 {
-		t.Errorf("%d files are open, %d were before a device was deleted: only the latest former one may be", after, before)
-	}
+	assert.Is(t, before+1, openFiles(t), "open files: only the latest former device may be")
 	must(t, f.Close())
 	if after := openFiles(t); after >= before {
 		t.Errorf("%d files are open after Close", after)
@@ -377,9 +361,7 @@ func TestFloatingIPIsReachable(t *testing.T) {
 		assert.Is(t, b.mac(t), neighbour(t, client, testVIP), "what the client believes")
 		must(t, f.Release())
 		arp := openTestAnnouncer(t, client)
-		if owner, found, err := arp.Probe(t.Context(), testVIP, 1, 50*time.Millisecond); found || err != nil {
-			t.Errorf("after Release: owner %s, found %t, error %v", owner, found, err)
-		}
+		assert.Is(t, false, arp.hasOwner(t, testVIP, 1, 50*time.Millisecond), "the address has an owner after Release")
 	})
 }
 
@@ -398,9 +380,7 @@ func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
 		_, askerAt, err = service.ReadFromUDPAddrPort(buffer)
 		return err == nil
 	})
-	if askerAt.Addr() != from {
-		t.Errorf("the service was asked by %s, want %s", askerAt, from)
-	}
+	assert.Is(t, from, askerAt.Addr(), "who has asked the service")
 	_, err := service.WriteToUDPAddrPort([]byte("!"), askerAt)
 	must(t, err)
 	_, source, err := asker.ReadFromUDPAddrPort(buffer)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // Frames of other hosts are counted, whatever is sent from here is not, nor are those of hosts
@@ -66,11 +68,7 @@ func TestFrameCounter(t *testing.T) {
 		sendOf(0x88cc) // LLDP
 		send(t, foreign, 1, []byte("foreign"), netip.AddrPortFrom(testGroup.Addr(), 9))
 	}
-	if n := count() - before; n > 0 {
-		t.Errorf("%d frames were counted that prove nothing", n)
-	}
+	assert.Is(t, before, count(), "frames, without those that prove nothing")
 	must(t, theirs.send(announcements(theirs.own, other)[0], broadcast))
-	if n := count() - before; n != 1 {
-		t.Errorf("%d frames were counted of a host that is not ignored, want 1", n)
-	}
+	assert.Is(t, before+1, count(), "frames, with that of a host that is not ignored")
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -187,9 +186,7 @@ func (b *guardedBoard) wantResign(t *testing.T) {
 			delete(missing, what)
 		}
 	}
-	if drops := b.neighbour.Drops(); drops.WrongTTL > 0 {
-		t.Errorf("%d datagrams came with another TTL than 255", drops.WrongTTL)
-	}
+	assert.Is(t, 0, b.neighbour.Drops().WrongTTL, "datagrams with another TTL than 255")
 }
 
 // wantQuiet wants the neighbour to have heard nothing of a holder that has ended.
@@ -204,6 +201,13 @@ func (b *guardedBoard) wantQuiet(t *testing.T) {
 
 func (b *guardedBoard) holds(t testing.TB) bool { return b.has(t, "", testVIP) }
 
+// wantHeld wants that the lease has not run out, and that the address is there.
+func (b *guardedBoard) wantHeld(t testing.TB) {
+	t.Helper()
+	assert.Is(t, false, b.fired(), "the lease has run out")
+	assert.Is(t, true, b.holds(t), "the address is there")
+}
+
 // TestCloseTellsNobody: a daemon that closes its holder has told the others itself.
 func TestCloseTellsNobody(t *testing.T) {
 	eachMethod(t, func(t *testing.T, method HoldMethod) {
@@ -211,9 +215,7 @@ func TestCloseTellsNobody(t *testing.T) {
 		must(t, b.Close())
 		must(t, b.Close()) // may be called twice
 		receive(t, "the end of the holder", b.Lost())
-		if b.holds(t) {
-			t.Error("the address is there")
-		}
+		assert.Is(t, false, b.holds(t), "the address is there")
 		b.wantQuiet(t)
 	})
 }
@@ -291,9 +293,7 @@ func TestResignTooLong(t *testing.T) {
 	full.Datagram = make([]byte, maxRequestBytes)
 	err := b.Prepare(full)
 	assert.ErrorContains(t, err, "too long for the holder (at most 16383)", "too much")
-	if b.fired() || !b.extend(Now()+longLease) {
-		t.Error("the switch fired, or cannot be extended")
-	}
+	assert.Is(t, true, !b.fired() && b.extend(Now()+longLease), "the lease lasts, and can be extended")
 }
 
 // TestHolderStandsStill has a holder sleep over the end of a lease that was extended meanwhile, and of one that was not.
@@ -306,11 +306,9 @@ func TestHolderStandsStill(t *testing.T) {
 			freeze(t, b.PID())
 			b.extend(Now() + lease)
 			until(Now() + 2*lease)
-			if b.fired() || !b.holds(t) {
-				t.Fatal("a frozen holder removes the address")
-			}
-			if extended && !b.extend(Now()+longLease) {
-				t.Fatal("a lease that nobody has ended cannot be extended")
+			b.wantHeld(t)
+			if extended {
+				assert.Is(t, true, b.extend(Now()+longLease), "a lease that nobody has ended can be extended")
 			}
 			must(t, syscall.Kill(b.PID(), syscall.SIGCONT))
 			if !extended {
@@ -319,9 +317,7 @@ func TestHolderStandsStill(t *testing.T) {
 				return
 			}
 			until(Now() + lease)
-			if b.fired() || !b.holds(t) {
-				t.Error("the holder removed the address at the end of a lease that was extended")
-			}
+			b.wantHeld(t)
 		})
 	}
 }
@@ -354,9 +350,7 @@ func TestMachineFrozen(t *testing.T) {
 		if round%4 == 0 {
 			until(Now() + 2*daemonWakes)
 		}
-		if b.fired() || !b.holds(t) {
-			t.Fatal("a lease that was extended has run out")
-		}
+		b.wantHeld(t)
 	}
 	if extended == 0 {
 		t.Error("the daemon never came in time")
@@ -449,9 +443,7 @@ func TestNothingWithoutALease(t *testing.T) {
 			_, err = b.floating.Renew()
 			assert.ErrorIs(t, err, ErrNotHeld, "renewed")
 			assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "announced")
-			if b.holds(t) {
-				t.Error("the address is there")
-			}
+			assert.Is(t, false, b.holds(t), "the address is there")
 		})
 	}
 }
@@ -463,9 +455,7 @@ func TestNoAnnouncementAfterTheLease(t *testing.T) {
 	must(t, err)
 	b.fence.Extend(Now(), Now()+longLease)
 	assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "after the end of the lease")
-	if !b.extend(Now() + longLease) {
-		t.Fatal("the lease was ended")
-	}
+	assert.Is(t, true, b.extend(Now()+longLease), "a lease that nobody has ended can be extended")
 	must(t, a.Announce(testVIP))
 }
 
@@ -505,13 +495,9 @@ func TestRemovalOfAFormerLease(t *testing.T) {
 				return err
 			}
 			h.finish()
-			if h.remove.until != 0 {
-				t.Errorf("after request %d it is still to be removed", asked)
-			}
+			assert.Is(t, time.Duration(0), h.remove.until, "until when to remove it, after request %d", asked)
 		}
-		if !b.has(t, "eth0", testVIP) {
-			t.Error("the address of the next lease was removed")
-		}
+		assert.Is(t, true, b.has(t, "eth0", testVIP), "the address of the next lease is there")
 		return h.floating.Release()
 	})
 }
@@ -588,9 +574,8 @@ func TestHolderRefuses(t *testing.T) {
 	} {
 		assert.ErrorContains(t, err, want, "")
 	}
-	if b.isLost() || b.fired() || !b.holds(t) {
-		t.Error("a refusal has had an effect")
-	}
+	assert.Is(t, false, b.isLost(), "the holder is lost by a refusal")
+	b.wantHeld(t)
 }
 
 // TestSpeaksAfterTheSockets: before they are open, the holder knows no address of this board to speak as.
@@ -639,9 +624,7 @@ func TestHolderKilled(t *testing.T) {
 		must(t, b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index}, 0) }))
 		must(t, syscall.Kill(b.PID(), syscall.SIGKILL))
 		receive(t, "the end of the holder", b.Lost())
-		if b.fired() || !b.extend(Now()+longLease) {
-			t.Error("the lease has run out without a holder")
-		}
+		assert.Is(t, true, !b.fired() && b.extend(Now()+longLease), "the lease lasts, and can be extended")
 		assert.ErrorIs(t, b.prepare(testResign), errHolderLost, "preparing without a holder")
 		b.fence.Shut()
 		release := func() error { return b.in(b.floating.Release) }
@@ -774,10 +757,8 @@ Anonymous:             0 kB
 7fff0000-7fff2000 r-xp 00000000 00:00 0       [vdso]
 Anonymous:             0 kB
 `
-	want := []span{{0x01000000, 0x01400000}, {0x01600000, 0x01700000}}
-	if got := programText(smaps); !slices.Equal(got, want) {
-		t.Errorf("would drop %x, want %x", got, want)
-	}
+	want := program{{0x01000000, 0x01400000}, {0x01600000, 0x01700000}}
+	assert.Equal(t, want, programText(smaps), "would be dropped")
 	own, err := os.ReadFile("/proc/self/smaps")
 	must(t, err)
 	if len(programText(string(own))) == 0 {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -85,9 +86,7 @@ func TestSocketsOfAnotherConfiguration(t *testing.T) {
 			must(t, b.inheritAs(t, kept, testTag, testVIP).Close())
 			conn := b.inheritAs(t, kept, after.tag, after.floating...)
 			for i, bind := range conn.binds() {
-				if got := conn.sockets[i].LocalAddr().String(); got != bind.to.String() {
-					t.Errorf("a socket is bound to %s, want %s", got, bind.to)
-				}
+				assert.Is(t, bind.to.String(), conn.sockets[i].LocalAddr().String(), "a socket is bound to")
 			}
 			wantHears(t, conn, l.boards[1], after.tag)
 		})
@@ -164,9 +163,7 @@ func TestNobodyElseGetsThePort(t *testing.T) {
 		must(t, b.inheritAs(t, kept, testTag, testVIP).Close())
 	}
 	close(stop)
-	if n := receive(t, "the end of the stranger", got); n > 0 {
-		t.Errorf("somebody else has got the port %d times", n)
-	}
+	assert.Is(t, 0, receive(t, "the end of the stranger", got), "how often somebody else has got the port")
 }
 
 // bindAs tries to bind a socket of this thread's user, and returns how many could be.

@@ -62,9 +62,7 @@ func TestRemoveLeftoversSparesOthers(t *testing.T) {
 	for _, name := range []string{leads.Device(), follows.Device(), "topdog7", "tun0", "topdog", "topdog08"} {
 		b.link(t, name) // still there
 	}
-	if got := b.lease(t, leads.Device(), other.Addr()); got != "10.77.0.201/32 for 30 s" {
-		t.Errorf("the other daemon's address is %q on %s", got, leads.Device())
-	}
+	assert.Is(t, "10.77.0.201/32 for 30 s", b.lease(t, leads.Device(), other.Addr()), "the other daemon's address on %s", leads.Device())
 	if leads.Device() == follows.Device() {
 		t.Errorf("both daemons use %s", leads.Device())
 	}

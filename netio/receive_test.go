@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // What is broadcast arrives without any membership, on the link only, and not at its sender.
@@ -112,9 +114,7 @@ func TestReceiveSurvivesErrors(t *testing.T) {
 		r := &flakyReader{errs: []error{unix.ECONNREFUSED}}
 		start := time.Now()
 		c.receive(r)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("one refused packet made the reader wait %s, want no wait", took)
-		}
+		assert.Is(t, 0, time.Since(start), "the wait after one refused packet")
 
 		for range 12 {
 			r.errs = append(r.errs, unix.ENETDOWN)
@@ -122,11 +122,7 @@ func TestReceiveSurvivesErrors(t *testing.T) {
 		start = time.Now()
 		c.receive(r)
 		// 0 + 10+20+40+80+160+320+640 ms, and then a second for each of the last four.
-		if took, want := time.Since(start), 1270*time.Millisecond+4*time.Second; took != want {
-			t.Errorf("12 errors in a row took %s, want %s", took, want)
-		}
-		if got := c.Drops().ReceiveErrors; got != 13 {
-			t.Errorf("counted %d errors, want 13", got)
-		}
+		assert.Is(t, 1270*time.Millisecond+4*time.Second, time.Since(start), "the wait after 12 errors in a row")
+		assert.Is(t, 13, c.Drops().ReceiveErrors, "errors")
 	})
 }

@@ -3,6 +3,8 @@ package netio
 import (
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestDefence counts which claims are answered within a minute.
@@ -24,8 +26,6 @@ func TestDefence(t *testing.T) {
 				got++
 			}
 		}
-		if got != test.want {
-			t.Errorf("%s: %d claims were answered, want %d", test.name, got, test.want)
-		}
+		assert.Is(t, test.want, got, "%s: claims that were answered", test.name)
 	}
 }

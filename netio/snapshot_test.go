@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 const (
@@ -148,9 +150,7 @@ func TestSnapshotEqual(t *testing.T) {
 			Interfaces: []int{2, 3},
 		}
 	}
-	if !make().equal(make()) {
-		t.Error("a snapshot differs from itself")
-	}
+	assert.Is(t, true, make().equal(make()), "a snapshot is as itself")
 	for name, change := range map[string]func(*Snapshot){
 		"Present":      func(s *Snapshot) { s.Present = false },
 		"Name":         func(s *Snapshot) { s.Link.Name = "eth1" },
@@ -163,9 +163,7 @@ func TestSnapshotEqual(t *testing.T) {
 	} {
 		s := make()
 		change(&s)
-		if s.equal(make()) {
-			t.Errorf("a change of %s goes unnoticed", name)
-		}
+		assert.Is(t, false, s.equal(make()), "a change of %s goes unnoticed", name)
 	}
 }
 

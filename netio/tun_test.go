@@ -1,15 +1,15 @@
 package netio
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // needTUN skips where there is no TUN device to be had.
@@ -28,13 +28,10 @@ func TestFloatingIPPersistentDevice(t *testing.T) {
 	f := openFloating(t, b, FloatingOptions{Method: HoldTUN, device: DefaultDevice})
 	// Nobody else gets it meanwhile.
 	_, err := b.newFloatingIP(FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}, Method: HoldTUN, device: DefaultDevice})
-	if want := "the TUN device topdog0 belongs to another process"; !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), want) {
-		t.Errorf("a second one with the same device: %v, want %q", err, want)
-	}
+	assert.ErrorIs(t, err, unix.EBUSY, "a second one with the same device")
+	assert.ErrorContains(t, err, "the TUN device topdog0 belongs to another process", "a second one with the same device")
 	must(t, f.Close())
-	if _, err := b.handle.LinkByName(DefaultDevice); !errors.As(err, new(netlink.LinkNotFoundError)) {
-		t.Errorf("after Close, looking for the device gives %v, want not found", err)
-	}
+	assert.Is(t, false, b.hasLink(t, DefaultDevice), "the device is there after Close")
 }
 
 // The device is switched on, as people expect of one with addresses, and does
@@ -48,12 +45,8 @@ func TestTUNDevice(t *testing.T) {
 		return b.handle.AddrList(l.link(b.handle, DefaultDevice), netlink.FAMILY_V6)
 	})
 	must(t, err)
-	if len(addrs) > 0 {
-		t.Errorf("the device has %v", addrs)
-	}
-	if b.link(t, DefaultDevice).Flags&net.FlagUp == 0 {
-		t.Error("the device is switched off")
-	}
+	assert.Is(t, 0, len(addrs), "addresses of the device")
+	assert.Is(t, net.FlagUp, b.link(t, DefaultDevice).Flags&net.FlagUp, "the device is switched on")
 }
 
 func makePersistentTUN(t testing.TB, b *board, name string) {
