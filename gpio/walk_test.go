@@ -46,11 +46,8 @@ func TestWalkThroughAllPatterns(t *testing.T) {
 				lit[int(edges[i].At.Sub(out.start)/(3*time.Second))] += edges[i+1].At.Sub(edges[i].At)
 			}
 		}
-		const ms = time.Millisecond
 		assert.Equal(t, [5]time.Duration{2700 * ms, 100 * ms, 1500 * ms, 900 * ms, 0}, lit, "lit during each pattern")
-		if led.On() || led.closed.Load() != 1 {
-			t.Errorf("at the end: lit %v, closed %d times", led.On(), led.closed.Load())
-		}
+		led.wantDark(t, 1)
 	})
 }
 
@@ -60,13 +57,9 @@ func TestWalkInterrupted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 		defer cancel()
 		out := &stamped{start: time.Now()}
-		err := Walk(ctx, out, led, 3*time.Second)
-		if err == nil || err.Error() != "interrupted; the light was put out" {
-			t.Errorf("error %v", err)
-		}
-		if led.On() || led.closed.Load() != 1 || strings.Contains(out.String(), "election") {
-			t.Errorf("lit %v, closed %d times, said\n%s", led.On(), led.closed.Load(), out)
-		}
+		assert.ErrorContains(t, Walk(ctx, out, led, 3*time.Second), "interrupted; the light was put out", "")
+		led.wantDark(t, 1)
+		assert.Is(t, false, strings.Contains(out.String(), "election"), "the next pattern is named in %q", out)
 	})
 }
 
@@ -87,10 +80,7 @@ func TestWalkEndsWithTheFirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		led := &unpluggedAfter{NewRecorder("lamp", 10), 3}
 		out := &stamped{start: time.Now()}
-		err := Walk(t.Context(), out, led, 3*time.Second)
-		if err == nil || !strings.HasPrefix(err.Error(), "switch the LED lamp: no such device") {
-			t.Errorf("error %v", err)
-		}
+		assert.ErrorContains(t, Walk(t.Context(), out, led, 3*time.Second), "switch the LED lamp: no such device", "")
 		if since := time.Since(out.start); since > 2*time.Second {
 			t.Errorf("it ended after %v", since)
 		}
