@@ -192,6 +192,18 @@ func TestFollowResubscribes(t *testing.T) {
 	}
 }
 
+// followAddrs follows what is said about addresses until the channel is closed.
+func followAddrs(t *testing.T, addrs chan netlink.AddrUpdate, notify func(Snapshot)) {
+	w := &watcher{
+		options: WatchOptions{Interface: "eth0"},
+		notify:  notify,
+		subscribe: func(WatchOptions) (*feed, error) {
+			return &feed{addrs: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
+		},
+	}
+	w.follow(t.Context())
+}
+
 // A burst of addresses is reported once, when it is over.
 func TestFollowTakesABurstAtOnce(t *testing.T) {
 	addrs := make(chan netlink.AddrUpdate, 100)
@@ -200,14 +212,7 @@ func TestFollowTakesABurstAtOnce(t *testing.T) {
 	}
 	close(addrs)
 	var got []int
-	w := &watcher{
-		options: WatchOptions{Interface: "eth0"},
-		notify:  func(s Snapshot) { got = append(got, len(s.Local)) },
-		subscribe: func(WatchOptions) (*feed, error) {
-			return &feed{addrs: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
-		},
-	}
-	w.follow(t.Context())
+	followAddrs(t, addrs, func(s Snapshot) { got = append(got, len(s.Local)) })
 	assert.Equal(t, []int{0, 100}, got, "addresses in each snapshot")
 }
 
@@ -215,20 +220,13 @@ func TestFollowTakesABurstAtOnce(t *testing.T) {
 func TestFollowReportsWhatHasGoneAgain(t *testing.T) {
 	addrs := make(chan netlink.AddrUpdate, 2)
 	var got []int
-	w := &watcher{
-		options: WatchOptions{Interface: "eth0"},
-		subscribe: func(WatchOptions) (*feed, error) {
-			return &feed{addrs: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
-		},
-	}
-	w.notify = func(s Snapshot) {
+	followAddrs(t, addrs, func(s Snapshot) {
 		if got = append(got, len(s.Local)); len(got) == 1 {
 			addrs <- addrMessage(true, 1, "10.0.0.100/32")
 			addrs <- addrMessage(false, 1, "10.0.0.100/32")
 			close(addrs)
 		}
-	}
-	w.follow(t.Context())
+	})
 	assert.Equal(t, []int{0, 0}, got, "addresses in each snapshot")
 }
 
