@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -275,20 +274,14 @@ func TestHolderStops(t *testing.T) {
 }
 
 // as connects as another user of another group, and of no other.
-func as(uid, gid int, dial func() (*Holder, error)) (h *Holder, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread is thrown away with the goroutine
+func as(uid, gid int, dial func() (*Holder, error)) (*Holder, error) {
+	return onOwnThread(func() (*Holder, error) {
 		_, _, none := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
 		_, _, group := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid))
 		_, _, user := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
 		if none+group+user != 0 {
-			err = fmt.Errorf("become somebody else: %v, %v, %v", none, group, user)
-			return
+			return nil, fmt.Errorf("become somebody else: %v, %v, %v", none, group, user)
 		}
-		h, err = dial()
-	}()
-	<-done
-	return h, err
+		return dial()
+	})
 }

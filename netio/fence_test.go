@@ -293,18 +293,6 @@ func TestFenceOfAnother(t *testing.T) {
 	})
 }
 
-// TestNoFence has a kernel with nothing that is asked for: the lease works all the same.
-func TestNoFence(t *testing.T) {
-	f, err := newFence([]netip.Addr{testVIP}, FenceKind(0))
-	must(t, err)
-	defer f.Close()
-	f.Begin(NoEnd)
-	if !extend(f, Now()+longLease) || !f.Shut() || f.Fired() {
-		t.Error("the lease does not work")
-	}
-	f.Released()
-}
-
 // BenchmarkExtend is what a heartbeat pays for the lease: moving its end, in memory that the
 // kernel's programs read as well, or that only the holder does, and the holder's timer.
 func BenchmarkExtend(b *testing.B) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -130,49 +129,48 @@ func (b *board) programsAt(t *testing.T, ifindex int, attach uint32) (count int)
 	return int(query.count)
 }
 
-// TestFenceRefused has the kernel refuse bpf, as to a process without the capability: there is a
-// lease, no fence, and a reason.
+// TestFenceRefused has the kernel refuse bpf, as to a process without the capability, or have nothing that is asked for: there is
+// a lease, no fence, and a reason.
 func TestFenceRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root has capabilities to lose")
 	}
-	f, err := onLesserThread(func() (*kernelFence, error) { return bestFence([]netip.Addr{testVIP}) }, unix.CAP_BPF, unix.CAP_SYS_ADMIN)
+	addrs := []netip.Addr{testVIP}
+	refused, err := onLesserThread(func() (*kernelFence, error) { return bestFence(addrs) }, unix.CAP_BPF, unix.CAP_SYS_ADMIN)
 	must(t, err)
-	defer f.Close()
-	kind, why := f.State()
+	kind, why := refused.State()
 	assert.Is(t, FenceNone, kind, "the kind")
 	assert.Is(t, "make an array map: operation not permitted (needs CAP_BPF and CAP_NET_ADMIN)", why, "the reason")
-	must(t, f.Cover([]int{loopback}, loopback))
-	assert.Is(t, false, f.Closes(), "it closes")
-	f.Begin(NoEnd)
-	if !extend(f, Now()+longLease) || !f.Shut() {
-		t.Error("the lease does not work")
+	must(t, refused.Cover([]int{loopback}, loopback))
+	none, err := newFence(addrs, FenceNone)
+	must(t, err)
+	for _, f := range []*kernelFence{refused, none} {
+		defer f.Close()
+		assert.Is(t, false, f.Closes(), "it closes")
+		f.Begin(NoEnd)
+		assert.Is(t, true, extend(f, Now()+longLease), "the lease can be extended")
+		assert.Is(t, true, f.Shut(), "the lease was not ended before")
+		assert.Is(t, false, f.Fired(), "fired")
+		f.Released()
 	}
 }
 
 // onLesserThread runs something in a thread without some capabilities.
-func onLesserThread[T any](do func() (T, error), without ...uint) (v T, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// Never unlocked: the thread is thrown away with the goroutine.
-		runtime.LockOSThread()
-		var header unix.CapUserHeader
+func onLesserThread[T any](do func() (T, error), without ...uint) (T, error) {
+	return onOwnThread(func() (v T, err error) {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var data [2]unix.CapUserData
-		header.Version = unix.LINUX_CAPABILITY_VERSION_3
-		if err = unix.Capget(&header, &data[0]); err != nil {
-			return
+		if err := unix.Capget(&header, &data[0]); err != nil {
+			return v, err
 		}
 		for _, capability := range without {
 			data[capability/32].Effective &^= 1 << (capability % 32)
 		}
-		if err = unix.Capset(&header, &data[0]); err != nil {
-			return
+		if err := unix.Capset(&header, &data[0]); err != nil {
+			return v, err
 		}
-		v, err = do()
-	}()
-	<-done
-	return v, err
+		return do()
+	})
 }
 
 // TestFrozenThenAllKilled has all processes of a board stand still for longer than the lease, and then kills both
