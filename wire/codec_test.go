@@ -10,6 +10,12 @@ import (
 	"topdog/internal/lab/assert"
 )
 
+// dropOf returns why a codec drops the packet.
+func dropOf(c *Codec, packet []byte) Drop {
+	var m Message
+	return c.Decode(&m, packet)
+}
+
 func newCodec(t testing.TB, group string, key []byte) *Codec {
 	t.Helper()
 	c, err := NewCodec(group, key)
@@ -44,18 +50,27 @@ func variants(t *testing.T, f func(t *testing.T, c *Codec, g *golden, packet []b
 	}
 }
 
-func TestGoldenEncode(t *testing.T) {
+// TestGolden encodes and decodes every message. The mark tells two keys apart: where there is one key, or none, it means nothing,
+// and programs that know no marks send 0.
+func TestGolden(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
 		// Something is there already, and must stay, and not be covered by the tag.
 		got, err := c.Append([]byte("before"), &g.message)
 		assert.NoError(t, err)
 		want := append([]byte("before"), packet...)
 		assert.Equal(t, hex.Dump(want), hex.Dump(got), "packet")
-	})
-}
 
-func TestGoldenDecode(t *testing.T) {
-	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
+		var m Message // for all of them, as in the receive loop
+		for _, mark := range []byte{0, flagMark} {
+			packet := g.bytes()
+			packet[offFlags] |= mark
+			if c.Authenticated() {
+				packet[offFlags] |= flagAuthenticated
+				packet = append(packet, c.keys[0].tag(packet)...)
+			}
+			assert.Is(t, Drop{}, c.Decode(&m, packet), "mark %02x", mark)
+			assert.Equal(t, received(c, g.message), m, "mark %02x: message", mark)
+		}
 		assert.Equal(t, received(c, g.message), decoded(t, c, packet), "message")
 	})
 }
@@ -88,8 +103,7 @@ func TestTruncated(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
 		body := len(g.bytes()) - g.tail
 		for n := range packet {
-			var m Message
-			drop := c.Decode(&m, packet[:n:n])
+			drop := dropOf(c, packet[:n:n])
 			switch {
 			case !c.Authenticated() && (n == body || n == body+g.first):
 			case !drop.Dropped():
@@ -105,8 +119,7 @@ func TestTruncated(t *testing.T) {
 		}
 		// A body that is too short under a good tag.
 		for n := headerSize; n < len(packet)-tagSize; n++ {
-			var m Message
-			drop := c.Decode(&m, sign(c, packet[:n]))
+			drop := dropOf(c, sign(c, packet[:n]))
 			want := Drop{TooShort, n}
 			switch g.message.Type {
 			case TypeHello, TypeCoordinator, TypeReport, TypeOK:
@@ -172,22 +185,6 @@ func TestTampered(t *testing.T) {
 	}
 }
 
-// TestMarkIgnored: the mark tells two keys apart. Where there is one key, or none, it means nothing,
-// and programs that know no marks send 0.
-func TestMarkIgnored(t *testing.T) {
-	variants(t, func(t *testing.T, c *Codec, g *golden, _ []byte) {
-		for _, mark := range []byte{0, flagMark} {
-			packet := g.bytes()
-			packet[offFlags] |= mark
-			if c.Authenticated() {
-				packet[offFlags] |= flagAuthenticated
-				packet = append(packet, c.keys[0].tag(packet)...)
-			}
-			assert.Equal(t, received(c, g.message), decoded(t, c, packet), "mark %02x: message", mark)
-		}
-	})
-}
-
 // TestKeysAndGroups lets every pair of codecs talk, and only equal ones understand.
 func TestKeysAndGroups(t *testing.T) {
 	otherKey := bytes.Repeat([]byte{7}, KeySize)
@@ -206,8 +203,7 @@ func TestKeysAndGroups(t *testing.T) {
 	for i, from := range kinds {
 		packet := encoded(t, newCodec(t, from.group, from.key), &goldens[0].message)
 		for j, to := range kinds {
-			var m Message
-			assert.Is(t, want[i][j], newCodec(t, to.group, to.key).Decode(&m, packet), "from %v to %v", from, to)
+			assert.Is(t, want[i][j], dropOf(newCodec(t, to.group, to.key), packet), "from %v to %v", from, to)
 		}
 	}
 }
@@ -218,8 +214,7 @@ func TestKeyDependsOnGroup(t *testing.T) {
 	a, b := newCodec(t, "a", goldenKey), newCodec(t, "b", goldenKey)
 	b.group = a.group
 	packet := encoded(t, a, &goldens[0].message)
-	var m Message
-	assert.Is(t, (Drop{BadTag, 24}), b.Decode(&m, packet), "")
+	assert.Is(t, Drop{BadTag, 24}, dropOf(b, packet), "")
 }
 
 // TestOtherVersion: a board of this group is recognised in any version, and with a key only

@@ -90,19 +90,16 @@ func meet(t testing.TB, g *Guard, now time.Duration, s *speaker) {
 	}
 }
 
-// signedWith returns the message as it is when it was signed with the key.
-func (m *Message) signedWith(key Fingerprint) *Message {
-	m.Key = key
-	return m
-}
-
-// meetWith makes the guard listen to the speaker, who signs with the key.
-func meetWith(t testing.TB, g *Guard, now time.Duration, s *speaker, key Fingerprint) {
+// fill makes the guard listen to so many boards, which sign with the key.
+func fill(t testing.TB, g *Guard, boards int, key Fingerprint) (speakers []*speaker) {
 	t.Helper()
-	v := g.Admit(now, here, s.says(TypeHello).signedWith(key))
-	if v = g.Admit(now, here, s.proves(t, v).signedWith(key)); v.Drop != Accepted {
-		t.Fatalf("%v does not prove itself with %v: %+v", s.contact, key, v)
+	for i := range boards {
+		s := newSpeaker(ID(1000+i), 1)
+		s.key = key
+		meet(t, g, time.Duration(i)*10*ms, s)
+		speakers = append(speakers, s)
 	}
+	return speakers
 }
 
 // listensTo tells whether the guard has begun to listen to that life of a board.
@@ -319,12 +316,7 @@ func TestFloodDoesNotLockOut(t *testing.T) {
 func TestTableFull(t *testing.T) {
 	for _, authenticated := range []bool{false, true} {
 		g := newGuard(authenticated)
-		var speakers []*speaker
-		for i := range MaxBoards {
-			s := newSpeaker(ID(1000+i), 1)
-			meet(t, g, time.Duration(i)*10*ms, s)
-			speakers = append(speakers, s)
-		}
+		speakers := fill(t, g, MaxBoards, 0)
 		start := MaxBoards * 10 * ms
 		one := newSpeaker(5000, 1)
 		expect(t, "one too many", g.Admit(start, here, one.says(TypeHello)), Verdict{Drop: TableFull})
@@ -350,9 +342,7 @@ func TestTableFull(t *testing.T) {
 // TestLastPlace: two boards are challenged while there is one place, and both prove themselves.
 func TestLastPlace(t *testing.T) {
 	g, a, b := newGuard(true), newSpeaker(2, 20), newSpeaker(3, 30)
-	for i := range MaxBoards - 1 {
-		meet(t, g, time.Duration(i)*10*ms, newSpeaker(ID(1000+i), 1))
-	}
+	fill(t, g, MaxBoards-1, 0)
 	now := MaxBoards * 10 * ms
 	forA, forB := g.Admit(now, here, a.says(TypeHello)), g.Admit(now, here, b.says(TypeHello))
 	expect(t, "first", g.Admit(now, here, a.proves(t, forA)), Verdict{})
@@ -392,11 +382,10 @@ func TestSeveralNamesakes(t *testing.T) {
 // TestThiefFillsTheTable: whoever has stolen a key makes up a full group. There is room again when his key is gone.
 func TestThiefFillsTheTable(t *testing.T) {
 	g, a := newGuard(true), newSpeaker(2, 20)
-	for i := range MaxBoards {
-		meetWith(t, g, time.Duration(i)*10*ms, newSpeaker(ID(1000+i), 1), keyA)
-	}
+	fill(t, g, MaxBoards, keyA)
+	a.key = keyB
 	now := MaxBoards * 10 * ms
-	expect(t, "no room", g.Admit(now, here, a.says(TypeHello).signedWith(keyB)), Verdict{Drop: TableFull})
+	expect(t, "no room", g.Admit(now, here, a.says(TypeHello)), Verdict{Drop: TableFull})
 	g.AcceptKeys(Keys{Signs: keyB})
-	meetWith(t, g, now, a, keyB)
+	meet(t, g, now, a)
 }

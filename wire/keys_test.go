@@ -123,10 +123,7 @@ func TestMarkIsAuthenticated(t *testing.T) {
 		c := newCodecOf(t, keys...)
 		packet := encoded(t, c, &goldens[0].message)
 		packet[offFlags] ^= flagMark
-		var m Message
-		if drop := c.Decode(&m, packet); drop.Reason != BadTag {
-			t.Errorf("%v: %v", c.Keys(), drop)
-		}
+		assert.Is(t, BadTag, dropOf(c, packet).Reason, "%v", c.Keys())
 	}
 }
 
@@ -154,8 +151,7 @@ func TestJunkCostsOneHMAC(t *testing.T) {
 			junk[offVersion], junk[offFlags] = first|byte(TypeHeartbeat), flags|byte(AlgorithmHeir)
 			junk[len(junk)-1]++
 			count = 0
-			var m Message
-			if drop := c.Decode(&m, junk); !drop.Dropped() || count != 1 {
+			if drop := dropOf(c, junk); !drop.Dropped() || count != 1 {
 				t.Errorf("flags %02x, first byte %02x: %v after %d HMACs, want one", flags, first, drop, count)
 			}
 		}

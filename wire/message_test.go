@@ -197,22 +197,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDecodeReuses decodes many packets into one message, as the receive loop does.
-func TestDecodeReuses(t *testing.T) {
-	c := newCodec(t, goldenGroup, nil)
-	var m Message
-	for range 3 {
-		for i := range goldens {
-			if drop := c.Decode(&m, goldens[i].bytes()); drop.Dropped() {
-				t.Fatal(drop)
-			}
-		}
-	}
-	if len(m.Report.Standings) != 2 || m.Hello.Name != "käfig" {
-		t.Errorf("after three rounds: standings %v, name %q", m.Report.Standings, m.Hello.Name)
-	}
-}
-
 func TestString(t *testing.T) {
 	for i := range goldens {
 		assert.Is(t, goldens[i].text, goldens[i].message.String(), "")
