@@ -24,7 +24,7 @@ var (
 // The packets byte by byte, in the order of the drawing in arp.go.
 func TestARPPackets(t *testing.T) {
 	const head = "0001 0800 06 04 "
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		packet arpPacket
 		want   string
@@ -32,17 +32,14 @@ func TestARPPackets(t *testing.T) {
 		{"probe", probe(ownMAC, testVIP), head + "0001 020000000001 00000000 000000000000 0a4d0064"},
 		{"announcement, request", announcements(ownMAC, testVIP)[0], head + "0001 020000000001 0a4d0064 000000000000 0a4d0064"},
 		{"announcement, reply", announcements(ownMAC, testVIP)[1], head + "0002 020000000001 0a4d0064 020000000001 0a4d0064"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := test.packet.append(nil)
-			want, err := hex.DecodeString(strings.ReplaceAll(test.want, " ", ""))
-			must(t, err)
-			assert.Equal(t, hex.EncodeToString(want), hex.EncodeToString(got), "packet")
-			back, err := parseARP(append(got, make([]byte, 18)...)) // as Ethernet pads it
-			must(t, err)
-			assert.Is(t, test.packet, back, "parsed to")
-		})
+	} {
+		got := test.packet.append(nil)
+		want, err := hex.DecodeString(strings.ReplaceAll(test.want, " ", ""))
+		must(t, err)
+		assert.Equal(t, hex.EncodeToString(want), hex.EncodeToString(got), "%s: packet", test.name)
+		back, err := parseARP(append(got, make([]byte, 18)...)) // as Ethernet pads it
+		must(t, err)
+		assert.Is(t, test.packet, back, "%s: parsed to", test.name)
 	}
 }
 
@@ -53,7 +50,7 @@ func TestParseARPRejects(t *testing.T) {
 		b[i] = value
 		return b
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		name string
 		b    []byte
 		want error
@@ -64,8 +61,7 @@ func TestParseARPRejects(t *testing.T) {
 		{"IPv6", with(3, 0xdd), errARPKind},
 		{"hardware addresses of 8 bytes", with(4, 8), errARPKind},
 		{"protocol addresses of 16 bytes", with(5, 16), errARPKind},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := parseARP(test.b)
 			assert.ErrorIs(t, err, test.want, "")
