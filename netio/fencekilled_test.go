@@ -129,30 +129,37 @@ func (b *board) programsAt(t *testing.T, ifindex int, attach uint32) (count int)
 	return int(query.count)
 }
 
-// TestFenceRefused has the kernel refuse bpf, as to a process without the capability, or have nothing that is asked for: there is
-// a lease, no fence, and a reason.
+// TestFenceRefused has the kernel refuse bpf, as to a process without the capability: there is a lease, no fence, and a reason.
 func TestFenceRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root has capabilities to lose")
 	}
-	addrs := []netip.Addr{testVIP}
-	refused, err := onLesserThread(func() (*kernelFence, error) { return bestFence(addrs) }, unix.CAP_BPF, unix.CAP_SYS_ADMIN)
+	f, err := onLesserThread(func() (*kernelFence, error) { return bestFence([]netip.Addr{testVIP}) }, unix.CAP_BPF, unix.CAP_SYS_ADMIN)
 	must(t, err)
-	kind, why := refused.State()
+	kind, why := f.State()
 	assert.Is(t, FenceNone, kind, "the kind")
 	assert.Is(t, "make an array map: operation not permitted (needs CAP_BPF and CAP_NET_ADMIN)", why, "the reason")
-	must(t, refused.Cover([]int{loopback}, loopback))
-	none, err := newFence(addrs, FenceNone)
+	must(t, f.Cover([]int{loopback}, loopback))
+	wantLeaseAlone(t, f)
+}
+
+// TestNoFence has a kernel with nothing that is asked for.
+func TestNoFence(t *testing.T) {
+	f, err := newFence([]netip.Addr{testVIP}, FenceNone)
 	must(t, err)
-	for _, f := range []*kernelFence{refused, none} {
-		defer f.Close()
-		assert.Is(t, false, f.Closes(), "it closes")
-		f.Begin(NoEnd)
-		assert.Is(t, true, extend(f, Now()+longLease), "the lease can be extended")
-		assert.Is(t, true, f.Shut(), "the lease was not ended before")
-		assert.Is(t, false, f.Fired(), "fired")
-		f.Released()
-	}
+	wantLeaseAlone(t, f)
+}
+
+// wantLeaseAlone wants a lease to work that no fence enforces, and ends it.
+func wantLeaseAlone(t *testing.T, f *kernelFence) {
+	t.Helper()
+	defer f.Close()
+	assert.Is(t, false, f.Closes(), "it closes")
+	f.Begin(NoEnd)
+	assert.Is(t, true, extend(f, Now()+longLease), "the lease can be extended")
+	assert.Is(t, true, f.Shut(), "the lease was not ended before")
+	assert.Is(t, false, f.Fired(), "fired")
+	f.Released()
 }
 
 // onLesserThread runs something in a thread without some capabilities.

@@ -67,7 +67,8 @@ func tableSays(table *table, message string) {
 func (s Snapshot) text() string {
 	var text []string
 	if s.Present || s.Link.Name != "" || s.Link.Index != 0 || s.Link.HardwareAddr != nil || s.Link.Up || s.Link.Addrs != nil {
-		text = append(text, fmt.Sprintf("present %t, %s %d %v, up %t %v", s.Present, s.Link.Name, s.Link.Index, s.Link.HardwareAddr, s.Link.Up, s.Link.Addrs))
+		l := s.Link
+		text = append(text, fmt.Sprintf("present %t, %s %d %v, up %t %v", s.Present, l.Name, l.Index, l.HardwareAddr, l.Up, l.Addrs))
 	}
 	for _, l := range s.Local {
 		text = append(text, fmt.Sprintf("%v on %d", l.Prefix, l.Index))
@@ -130,6 +131,8 @@ func TestSnapshotEqual(t *testing.T) {
 		}
 	}
 	assert.Is(t, true, make().equal(make()), "a snapshot is as itself")
+	assert.Is(t, true, make().Has(ten.Addr()), "the address is there")
+	assert.Is(t, false, make().Has(ten.Addr().Next()), "the next address is there")
 	for name, change := range map[string]func(*Snapshot){
 		"Present":      func(s *Snapshot) { s.Present = false },
 		"Name":         func(s *Snapshot) { s.Link.Name = "eth1" },
