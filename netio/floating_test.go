@@ -163,11 +163,13 @@ func TestFloatingIP(t *testing.T) {
 		must(t, f.Acquire())
 		must(t, b.handle.LinkDel(l.link(b.handle, device)))
 		if device == "eth0" {
-			_, err := f.Renew()
-			assert.ErrorIs(t, err, ErrLinkDown, "Renew without the interface")
 			l.plug(b) // a USB adapter that was pulled has the same interface under another index
 			f.renews(t, true)
 			expect("on the interface that came back", lease)
+			must(t, b.handle.LinkDel(l.link(b.handle, device)))
+			_, err := f.Renew()
+			assert.ErrorIs(t, err, ErrLinkDown, "Renew without the interface")
+			must(t, f.Release())
 		} else {
 			f.renews(t, true) // a fresh device
 			expect("after the device was deleted", lease)
