@@ -28,6 +28,15 @@ func (l *lamp) Close() error {
 	return l.Recorder.Close()
 }
 
+// wantDark wants that it is put out, and was closed so often.
+func (l *lamp) wantDark(t *testing.T, closed int32) {
+	t.Helper()
+	assert.Is(t, false, l.On(), "lit at the end")
+	assert.Is(t, closed, l.closed.Load(), "how often it was closed")
+}
+
+const ms = time.Millisecond
+
 // show is a running Blinker in virtual time.
 type show struct {
 	*Blinker
@@ -96,28 +105,40 @@ func expect(t *testing.T, got []string, want ...string) {
 	assert.Equal(t, want, got, "")
 }
 
-func TestPatternsOverTime(t *testing.T) {
-	for _, tc := range []struct {
+// TestShownOverTime: a change of role shows at once, wherever the old pattern was, and the old pattern's timer does not
+// cut into the new one. The light stays on if both are lit, and the new pattern counts from its own beginning.
+func TestShownOverTime(t *testing.T) {
+	type shown struct {
 		pattern Pattern
 		during  time.Duration
-		want    string
+	}
+	for _, tc := range []struct {
+		name  string
+		shown []shown
+		want  string
 	}{
-		{Off, time.Hour, ""},
-		{Follower, 4010 * time.Millisecond, "0s on, 50ms off, 2s on, 2.05s off, 4s on"},
-		{Election, 210 * time.Millisecond, "0s on, 50ms off, 100ms on, 150ms off, 200ms on"},
-		{Leader, 2010 * time.Millisecond, "0s on, 900ms off, 1s on, 1.9s off, 2s on"},
-		{Fault, 3010 * time.Millisecond, "0s on, 300ms off, 600ms on, 900ms off, 1.2s on, 1.5s off, 3s on"},
-		{Pattern(77), 310 * time.Millisecond, "0s on, 300ms off"},
+		{"off", []shown{{Off, time.Hour}}, ""},
+		{"follower", []shown{{Follower, 4010 * ms}}, "0s on, 50ms off, 2s on, 2.05s off, 4s on"},
+		{"election", []shown{{Election, 210 * ms}}, "0s on, 50ms off, 100ms on, 150ms off, 200ms on"},
+		{"leader", []shown{{Leader, 2010 * ms}}, "0s on, 900ms off, 1s on, 1.9s off, 2s on"},
+		{"fault", []shown{{Fault, 3010 * ms}}, "0s on, 300ms off, 600ms on, 900ms off, 1.2s on, 1.5s off, 3s on"},
+		{"no pattern", []shown{{Pattern(77), 310 * ms}}, "0s on, 300ms off"},
+		{"from the dark phase on, and the same again",
+			[]shown{{Follower, 1234 * ms}, {Leader, 1000 * ms}, {Leader, 900 * ms}, {Off, time.Minute}, {Election, 60 * ms}},
+			"0s on, 50ms off, 1.234s on, 2.134s off, 2.234s on, 3.134s off, 1m3.134s on, 1m3.184s off"},
+		{"from the second blink of a long pattern on", []shown{{Fault, 700 * ms}, {Leader, 1000 * ms}},
+			"0s on, 300ms off, 600ms on, 1.6s off, 1.7s on"},
 	} {
-		t.Run(tc.pattern.String(), func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newShow(t, nil)
-				s.Show(tc.pattern)
-				pass(tc.during)
-				assert.Is(t, tc.want, strings.Join(s.transcript(), ", "), "")
-				if err := s.end(); err != nil || s.On() || s.closed.Load() != 1 {
-					t.Errorf("at the end: error %v, lit %v, closed %d times", err, s.On(), s.closed.Load())
+				for _, p := range tc.shown {
+					s.Show(p.pattern)
+					pass(p.during)
 				}
+				assert.Is(t, tc.want, strings.Join(s.transcript(), ", "), "")
+				assert.NoError(t, s.end())
+				s.wantDark(t, 1)
 			})
 		})
 	}
@@ -148,43 +169,6 @@ func TestPatternsMove(t *testing.T) {
 			t.Errorf("%v: lit %v, dark %v: a light that does not move may be a dead board's", p, lit, dark)
 		}
 	}
-}
-
-// A change of role shows at once, wherever the old pattern was, and the old
-// pattern's timer does not cut into the new one.
-func TestShowTakesEffectAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newShow(t, nil)
-		s.Show(Follower)
-		pass(1234 * time.Millisecond) // in the dark phase
-		s.Show(Leader)
-		pass(1000 * time.Millisecond)
-		s.Show(Leader) // does not start it again
-		pass(900 * time.Millisecond)
-		s.Show(Off)
-		pass(time.Minute)
-		s.Show(Election)
-		pass(60 * time.Millisecond)
-		expect(t, s.transcript(),
-			"0s on", "50ms off",
-			"1.234s on", "2.134s off", "2.234s on", "3.134s off",
-			"1m3.134s on", "1m3.184s off")
-		assert.NoError(t, s.end())
-	})
-}
-
-// A pattern with more steps gives way to one with fewer, in a lit phase: the
-// light stays on, and the new pattern counts from its own beginning.
-func TestShowInTheMiddleOfALongPattern(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newShow(t, nil)
-		s.Show(Fault)
-		pass(700 * time.Millisecond) // in the second blink, the fourth step next
-		s.Show(Leader)
-		pass(1000 * time.Millisecond)
-		expect(t, s.transcript(), "0s on", "300ms off", "600ms on", "1.6s off", "1.7s on")
-		assert.NoError(t, s.end())
-	})
 }
 
 // Show does not wait for the LED: not before Run, not while the LED hangs, not
@@ -229,9 +213,8 @@ func TestOpenIsTriedForEver(t *testing.T) {
 		s.Show(Follower)
 		pass(time.Second)
 		expect(t, attempts.all(), "0s", "100ms", "300ms", "700ms")
-		if got := s.State(); got.Fail == nil || got.LED != "" {
-			t.Errorf("State = %+v, want the failure", got)
-		}
+		assert.Is(t, "", s.State().LED, "the LED")
+		assert.ErrorContains(t, s.State().Fail, "no GPIO", "the state")
 
 		pass(24 * time.Hour)
 		if n := len(attempts.all()); n < 2800 || n > 2900 {
@@ -244,9 +227,7 @@ func TestOpenIsTriedForEver(t *testing.T) {
 		if edges := s.Edges(); len(edges) < 2 || edges[1].At.Sub(edges[0].At) != 900*time.Millisecond {
 			t.Errorf("not the leader's pulse: %v", s.transcript())
 		}
-		if got := s.State(); got != (State{LED: "lamp"}) {
-			t.Errorf("State = %+v, want the lamp and no failure", got)
-		}
+		assert.Is(t, State{LED: "lamp"}, s.State(), "the state")
 		assert.NoError(t, s.end())
 	})
 }
@@ -281,19 +262,15 @@ func TestFailingLEDIsOpenedAgain(t *testing.T) {
 		pass(500 * time.Millisecond)
 		m.fails("busy")
 		pass(450 * time.Millisecond) // fails at 900 ms
-		if opened.Load() != 1 || s.closed.Load() != 1 {
-			t.Errorf("opened %d times, closed %d times; want 1 and 1", opened.Load(), s.closed.Load())
-		}
+		assert.Is(t, 1, opened.Load(), "how often it was opened")
+		assert.Is(t, 1, s.closed.Load(), "how often it was closed")
 		m.fails("")
 		pass(100 * time.Millisecond)
-		if opened.Load() != 2 {
-			t.Errorf("opened %d times, want 2", opened.Load())
-		}
+		assert.Is(t, 2, opened.Load(), "how often it was opened")
 		expect(t, s.reports.all(), "900ms busy")
 		expect(t, s.transcript(), "0s on", "900ms off", "1s on")
-		if err := s.end(); err != nil || s.closed.Load() != 2 {
-			t.Errorf("end: %v, closed %d times", err, s.closed.Load())
-		}
+		assert.NoError(t, s.end())
+		s.wantDark(t, 2)
 	})
 }
 
@@ -317,9 +294,7 @@ func TestReportsAreRationed(t *testing.T) {
 		pass(5 * time.Minute)
 		m.fails("loose")
 		pass(5 * time.Second)
-		if len(s.reports.all()) != 2 {
-			t.Errorf("reports %v, want a second one after five good minutes", s.reports.all())
-		}
+		assert.Is(t, 2, len(s.reports.all()), "reports, after five good minutes")
 
 		for i := range 100 { // all different
 			m.fails(fmt.Sprintf("loose %d", i))
@@ -378,8 +353,6 @@ func TestRecorder(t *testing.T) {
 func TestNoLEDCostsNothing(t *testing.T) {
 	r := run{Blinker: NewBlinker(func() (LED, error) { return None, nil }, func(error) {}), pattern: Leader}
 	for range 3 {
-		if wait := r.advance(); wait != 0 {
-			t.Errorf("wants to be woken in %v", wait)
-		}
+		assert.Is(t, 0, r.advance(), "wants to be woken in")
 	}
 }

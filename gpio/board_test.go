@@ -45,15 +45,12 @@ func TestFind(t *testing.T) {
 	} {
 		t.Run(tc.spec, func(t *testing.T) {
 			found, err := pi3().find(mustSpec(t, tc.spec))
-			if tc.err != "" {
-				if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), tc.err) {
-					t.Errorf("error %v, want ErrNotFound with %q", err, tc.err)
-				}
+			assert.ErrorContains(t, err, tc.err, "")
+			if err != nil {
+				assert.ErrorIs(t, err, ErrNotFound, "")
 				return
 			}
-			if err != nil || found.title != tc.want {
-				t.Errorf("found %q, %v; want %q", found.title, err, tc.want)
-			}
+			assert.Is(t, tc.want, found.title, "found")
 		})
 	}
 }
@@ -72,9 +69,7 @@ func TestOpenWithoutGPIO(t *testing.T) {
 			t.Fatalf("Open(%s) = %v, %v; want ErrNoGPIO", text, led, err)
 		}
 		for _, want := range []string{text, "/dev/gpiochip*", `"ACT"`} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("the error %q does not mention %s", err, want)
-			}
+			assert.ErrorContains(t, err, want, "")
 		}
 	}
 }
@@ -94,9 +89,9 @@ func TestUsable(t *testing.T) {
 	assert.NoError(t, os.WriteFile(filepath.Join(dev, "gpiochip0"), nil, 0o600))
 	assert.ErrorIs(t, usable(dev), nil, "one chip")
 	assert.NoError(t, os.Symlink("gone", filepath.Join(dev, "gpiochip1")))
-	if err := usable(dev); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "gpiochip1") {
-		t.Errorf("a chip that cannot be opened: %v, want fs.ErrNotExist and its name", err)
-	}
+	err := usable(dev)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "a chip that cannot be opened")
+	assert.ErrorContains(t, err, "gpiochip1", "its name")
 }
 
 func TestRefused(t *testing.T) {
@@ -108,9 +103,8 @@ func TestRefused(t *testing.T) {
 		{unix.EPERM, "DeviceAllow=char-gpiochip"},
 	} {
 		err := refused("/nowhere/gpiochip0", tc.cause)
-		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%v: %q, want fs.ErrPermission with %q", tc.cause, err, tc.want)
-		}
+		assert.ErrorIs(t, err, fs.ErrPermission, "%v", tc.cause)
+		assert.ErrorContains(t, err, tc.want, "%v", tc.cause)
 	}
 }
 
@@ -133,18 +127,14 @@ func TestKeepingFD(t *testing.T) {
 	before := inode(t, fd)
 	broken := errors.New("broken")
 	assert.ErrorIs(t, keepingFD(fd, func() error { return errors.Join(unix.Close(fd), broken) }), broken, "the error of what was run")
-	if after := inode(t, fd); after != before {
-		t.Errorf("the descriptor is file %v, it was %v", after, before)
-	}
+	assert.Is(t, before, inode(t, fd), "the file of the descriptor")
 
 	// Someone who got the number in between keeps it.
 	other, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	assert.NoError(t, err)
 	defer unix.Close(other)
 	assert.NoError(t, keepingFD(fd, func() error { return unix.Dup3(other, fd, unix.O_CLOEXEC) }))
-	if inode(t, fd) != inode(t, other) {
-		t.Error("the descriptor of someone else was replaced")
-	}
+	assert.Is(t, inode(t, other), inode(t, fd), "the file of someone else's descriptor")
 }
 
 func TestKeepingClosedFD(t *testing.T) {
@@ -173,9 +163,7 @@ func TestKeepingStandardInput(t *testing.T) {
 	cmd.Env = append(os.Environ(), child+"=1")
 	cmd.Stdin = strings.NewReader("woof")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	assert.ErrorIs(t, err, nil, "the child")
 	assert.Is(t, "error <nil>, read \"woof\"\n", string(out), "the child says")
 }
 

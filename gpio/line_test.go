@@ -2,7 +2,6 @@ package gpio
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	periph "periph.io/x/conn/v3/gpio"
@@ -53,19 +52,13 @@ func TestBusyLineIsRequestedAnew(t *testing.T) {
 	led := &lineLED{line: k, name: "GPIO17 on gpiochip0", holder: "other@42"}
 	for range 2 {
 		err := led.Set(true)
-		if !errors.Is(err, ErrBusy) {
-			t.Fatalf("Set: %v, want ErrBusy", err)
-		}
+		assert.ErrorIs(t, err, ErrBusy, "Set")
 		for _, want := range []string{"GPIO17 on gpiochip0", `"other@42"`, "gpioinfo"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("the error %q does not mention %s", err, want)
-			}
+			assert.ErrorContains(t, err, want, "Set")
 		}
 	}
 	k.taken = false
-	if err := led.Set(true); err != nil {
-		t.Fatalf("Set after the line became free: %v", err)
-	}
+	assert.ErrorIs(t, led.Set(true), nil, "Set after the line became free")
 	want := []string{"request: busy", "request: busy", "request", "out High"}
 	assert.Equal(t, want, k.log, "what the kernel saw")
 }
@@ -76,10 +69,7 @@ func TestBusyLineIsRequestedAnew(t *testing.T) {
 func TestBusyLineIsRequestedAnewByPeriph(t *testing.T) {
 	led := &lineLED{line: &gpioioctl.GPIOLine{}, name: "a line of no chip"}
 	for i := range 3 {
-		err := led.Set(true)
-		if err == nil || !strings.Contains(err.Error(), "line_request") {
-			t.Fatalf("Set number %d: %v, want a failed line_request", i+1, err)
-		}
+		assert.ErrorContains(t, led.Set(true), "line_request", "Set number %d", i+1)
 	}
 }
 
@@ -104,13 +94,6 @@ func TestLineIsDarkAndReleased(t *testing.T) {
 		assert.Is(t, test.title, led.String(), "")
 		assert.NoError(t, errors.Join(led.Set(true), led.Close()))
 		assert.Equal(t, test.want, k.log, "what the kernel saw of %s", test.spec)
-	}
-}
-
-func TestOpenBusyLine(t *testing.T) {
-	led, err := openLine(boardWith(&kernelLine{taken: true}), mustSpec(t, "GPIO17"), notes{})
-	if !errors.Is(err, ErrBusy) || led != nil {
-		t.Errorf("openLine = %v, %v; want no LED and ErrBusy", led, err)
 	}
 }
 

@@ -50,9 +50,7 @@ func TestTriggerOutlivesTheProcess(t *testing.T) {
 	// takenAway makes of the file what the kernel makes of it.
 	takenAway := func() {
 		t.Helper()
-		if got := attributes(t, root, "ACT")["trigger"]; got != "none" {
-			t.Fatalf("the trigger is %q while the LED is taken", got)
-		}
+		assert.Is(t, "none", attributes(t, root, "ACT")["trigger"], "the trigger while the LED is taken")
 		assert.NoError(t, os.WriteFile(filepath.Join(root, "ACT", "trigger"), []byte("[none] timer mmc0"), 0o644))
 	}
 	killed := open()
@@ -92,9 +90,7 @@ func TestLightOfAnotherProcessIsLeftAlone(t *testing.T) {
 
 	assert.NoError(t, other.Close())
 	again, err := open()
-	if err != nil {
-		t.Fatalf("after its owner has closed it: %v", err)
-	}
+	assert.NoError(t, err) // its owner has closed it
 	die(again)
 	_, err = open()
 	assert.ErrorIs(t, err, nil, "after its owner was killed")
@@ -119,15 +115,13 @@ func TestNoteIsNotWrittenThroughALink(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"trigger": "none [mmc0]", "brightness": "0"})
 	n := newNoted(t)
 	victim := filepath.Join(t.TempDir(), "victim")
-	if err := errors.Join(os.MkdirAll(n.dir, 0o755), os.WriteFile(victim, []byte("precious"), 0o644),
-		os.Symlink(victim, notes{dir: n.dir}.path(mustSpec(t, "ACT")))); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.MkdirAll(n.dir, 0o755), os.WriteFile(victim, []byte("precious"), 0o644),
+		os.Symlink(victim, notes{dir: n.dir}.path(mustSpec(t, "ACT")))))
 	_, err := Open(mustSpec(t, "ACT"), n.options(root))
 	assert.NoError(t, err)
-	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
-		t.Errorf("the file is now %q, %v", text, err)
-	}
+	text, err := os.ReadFile(victim)
+	assert.NoError(t, err)
+	assert.Is(t, "precious", string(text), "the file")
 	n.leftovers(t, "while it is taken", "led:ACT")
 }
 
@@ -148,9 +142,9 @@ func TestLinesAreNoted(t *testing.T) {
 	n.leftovers(t, "after one was closed", "gpiochip0/0")
 
 	busy := boardWith(&kernelLine{taken: true})
-	if _, err := openLine(busy, mustSpec(t, "GPIO17"), keeping); !errors.Is(err, ErrBusy) {
-		t.Fatal(err)
-	}
+	led, err := openLine(busy, mustSpec(t, "GPIO17"), keeping)
+	assert.ErrorIs(t, err, ErrBusy, "")
+	assert.Is(t, nil, led, "the LED")
 	n.leftovers(t, "after one that could not be had", "gpiochip0/0")
 }
 
@@ -187,7 +181,6 @@ func TestPatternLooks(t *testing.T) {
 			seen[text] = true
 		}
 	}
-	if Pattern(77).Looks() != Fault.Looks() {
-		t.Error("what is no pattern shows as a fault and should be called one")
-	}
+	assert.Is(t, Fault.Looks(), Pattern(77).Looks(), "what is no pattern shows as a fault, and looks")
+	assert.Is(t, "Pattern(77)", Pattern(77).String(), "what is no pattern is called")
 }

@@ -26,7 +26,7 @@ func TestParseSpec(t *testing.T) {
 		{"line:SDA1:low", Spec{kind: lineByName, name: "SDA1", low: true}, "line:SDA1:low"},
 		{"line:GPIO17:low", Spec{kind: lineByName, name: "GPIO17", low: true}, "GPIO17:low"},
 		{"led:x:low", Spec{kind: sysfsLED, name: "x:low"}, "led:x:low"},
-		{"ACT", Spec{kind: sysfsLED, name: "ACT"}, "led:ACT"},
+		{"ACT", Default, "led:ACT"},
 		{"led:ACT", Spec{kind: sysfsLED, name: "ACT"}, "led:ACT"},
 		{"green:status", Spec{kind: sysfsLED, name: "green:status"}, "led:green:status"},
 		{"led:GPIO17", Spec{kind: sysfsLED, name: "GPIO17"}, "led:GPIO17"},
@@ -106,10 +106,4 @@ func FuzzParseSpec(f *testing.F) {
 			t.Fatalf("%q is a way out of the directory", s.name)
 		}
 	})
-}
-
-func TestDefault(t *testing.T) {
-	if spec, err := ParseSpec("ACT"); spec != Default {
-		t.Errorf("%v, %v; want %v", spec, err, Default)
-	}
 }

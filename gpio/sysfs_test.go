@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -23,6 +22,14 @@ func fakeLED(t *testing.T, name string, attributes map[string]string) string {
 	return root
 }
 
+// openACT opens the LED ACT of a fake directory.
+func openACT(t *testing.T, root string) LED {
+	t.Helper()
+	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
+	assert.NoError(t, err)
+	return led
+}
+
 func attributes(t *testing.T, root, name string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -34,46 +41,40 @@ func attributes(t *testing.T, root, name string) map[string]string {
 	return got
 }
 
+// What a kernel shows at least is the brightness, without triggers and without a maximum.
 func TestBoardLED(t *testing.T) {
-	root := fakeLED(t, "ACT", map[string]string{
-		"trigger": "none rfkill-any timer [mmc0] heartbeat\n", "brightness": "128\n", "max_brightness": "255\n",
-	})
-	check := func(when, trigger, brightness string) {
-		t.Helper()
-		want := map[string]string{"trigger": trigger, "brightness": brightness, "max_brightness": "255\n"}
-		assert.Equal(t, want, attributes(t, root, "ACT"), "%s", when)
+	for name, shown := range map[string]struct{ before, opened, lit, closed map[string]string }{
+		"with a trigger": {
+			map[string]string{"trigger": "none rfkill-any timer [mmc0] heartbeat\n", "brightness": "128\n", "max_brightness": "255\n"},
+			map[string]string{"trigger": "none", "brightness": "0", "max_brightness": "255\n"},
+			map[string]string{"trigger": "none", "brightness": "255", "max_brightness": "255\n"},
+			map[string]string{"trigger": "mmc0", "brightness": "0", "max_brightness": "255\n"},
+		},
+		"with its brightness only": {
+			map[string]string{"brightness": "1\n"},
+			map[string]string{"brightness": "0"}, map[string]string{"brightness": "1"}, map[string]string{"brightness": "0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := fakeLED(t, "ACT", shown.before)
+			led := openACT(t, root)
+			assert.Is(t, "ACT (sysfs)", led.String(), "")
+			assert.Equal(t, shown.opened, attributes(t, root, "ACT"), "opened")
+			assert.NoError(t, led.Set(true))
+			assert.Equal(t, shown.lit, attributes(t, root, "ACT"), "on")
+			assert.NoError(t, led.Set(false))
+			assert.Equal(t, shown.opened, attributes(t, root, "ACT"), "off")
+			assert.NoError(t, errors.Join(led.Set(true), led.Close()))
+			assert.Equal(t, shown.closed, attributes(t, root, "ACT"), "closed")
+		})
 	}
-	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
-	assert.NoError(t, err)
-	if led.String() != "ACT (sysfs)" {
-		t.Errorf("String = %q", led)
-	}
-	check("opened", "none", "0")
-	assert.NoError(t, led.Set(true))
-	check("on", "none", "255")
-	assert.NoError(t, led.Set(false))
-	check("off", "none", "0")
-	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
-	check("closed", "mmc0", "0")
-}
-
-// Without triggers, and without a maximum: the least that a kernel shows.
-func TestBoardLEDWithBrightnessOnly(t *testing.T) {
-	root := fakeLED(t, "ACT", map[string]string{"brightness": "1\n"})
-	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
-	assert.NoError(t, err)
-	assert.NoError(t, led.Set(true))
-	assert.Equal(t, map[string]string{"brightness": "1"}, attributes(t, root, "ACT"), "on")
-	assert.NoError(t, led.Close())
-	assert.Equal(t, map[string]string{"brightness": "0"}, attributes(t, root, "ACT"), "closed")
 }
 
 func TestBoardLEDMissing(t *testing.T) {
 	root := fakeLED(t, "PWR", map[string]string{"brightness": "0"})
 	_, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "there are PWR") {
-		t.Errorf("error %v, want ErrNotFound and the names there are", err)
-	}
+	assert.ErrorIs(t, err, ErrNotFound, "")
+	assert.ErrorContains(t, err, "there are PWR", "the names there are")
 	_, err = Open(mustSpec(t, "ACT"), Options{LEDsIn: filepath.Join(root, "nowhere")})
 	assert.ErrorIs(t, err, ErrNotFound, "no class leds at all")
 }
@@ -82,13 +83,12 @@ func TestBoardLEDMissing(t *testing.T) {
 // driver was reloaded.
 func TestBoardLEDGoesAndComes(t *testing.T) {
 	root := fakeLED(t, "ACT", map[string]string{"brightness": "0"})
-	led, err := Open(mustSpec(t, "ACT"), Options{LEDsIn: root})
-	assert.NoError(t, err)
+	led := openACT(t, root)
 	away := filepath.Join(root, "away")
 	assert.NoError(t, os.Rename(filepath.Join(root, "ACT"), away))
-	if err := led.Set(true); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "ACT (sysfs) on") {
-		t.Errorf("Set without the LED: %v, want fs.ErrNotExist and what was attempted", err)
-	}
+	err := led.Set(true)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "Set without the LED")
+	assert.ErrorContains(t, err, "ACT (sysfs) on", "what was attempted")
 	assert.NoError(t, os.Rename(away, filepath.Join(root, "ACT")))
 	assert.ErrorIs(t, led.Set(true), nil, "Set after it came back")
 
@@ -105,9 +105,8 @@ func TestBoardLEDThatCannotBeSwitched(t *testing.T) {
 		t.Errorf("Open = %v, want an error", led)
 	}
 	trigger, err := os.ReadFile(filepath.Join(root, "ACT", "trigger"))
-	if err != nil || string(trigger) != "mmc0" {
-		t.Errorf("trigger %q, %v; want mmc0 back", trigger, err)
-	}
+	assert.NoError(t, err)
+	assert.Is(t, "mmc0", string(trigger), "the trigger is back")
 }
 
 func TestBoardLEDExplains(t *testing.T) {
@@ -118,9 +117,8 @@ func TestBoardLEDExplains(t *testing.T) {
 		syscall.EROFS:  "ReadWritePaths=" + dir,
 	} {
 		err := l.explain(&fs.PathError{Op: "open", Path: l.dir, Err: cause})
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %q, want %q in it", cause, err, want)
-		}
+		assert.ErrorIs(t, err, cause, "")
+		assert.ErrorContains(t, err, want, "%v", cause)
 	}
 }
 

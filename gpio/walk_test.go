@@ -46,11 +46,8 @@ func TestWalkThroughAllPatterns(t *testing.T) {
 				lit[int(edges[i].At.Sub(out.start)/(3*time.Second))] += edges[i+1].At.Sub(edges[i].At)
 			}
 		}
-		const ms = time.Millisecond
 		assert.Equal(t, [5]time.Duration{2700 * ms, 100 * ms, 1500 * ms, 900 * ms, 0}, lit, "lit during each pattern")
-		if led.On() || led.closed.Load() != 1 {
-			t.Errorf("at the end: lit %v, closed %d times", led.On(), led.closed.Load())
-		}
+		led.wantDark(t, 1)
 	})
 }
 
@@ -61,12 +58,9 @@ func TestWalkInterrupted(t *testing.T) {
 		defer cancel()
 		out := &stamped{start: time.Now()}
 		err := Walk(ctx, out, led, 3*time.Second)
-		if err == nil || err.Error() != "interrupted; the light was put out" {
-			t.Errorf("error %v", err)
-		}
-		if led.On() || led.closed.Load() != 1 || strings.Contains(out.String(), "election") {
-			t.Errorf("lit %v, closed %d times, said\n%s", led.On(), led.closed.Load(), out)
-		}
+		assert.Is(t, "interrupted; the light was put out", fmt.Sprint(err), "the error")
+		led.wantDark(t, 1)
+		assert.Is(t, false, strings.Contains(out.String(), "election"), "the next pattern is named in %q", out)
 	})
 }
 
@@ -88,9 +82,7 @@ func TestWalkEndsWithTheFirstFailure(t *testing.T) {
 		led := &unpluggedAfter{NewRecorder("lamp", 10), 3}
 		out := &stamped{start: time.Now()}
 		err := Walk(t.Context(), out, led, 3*time.Second)
-		if err == nil || !strings.HasPrefix(err.Error(), "switch the LED lamp: no such device") {
-			t.Errorf("error %v", err)
-		}
+		assert.Is(t, true, strings.HasPrefix(fmt.Sprint(err), "switch the LED lamp: no such device"), "error %v", err)
 		if since := time.Since(out.start); since > 2*time.Second {
 			t.Errorf("it ended after %v", since)
 		}

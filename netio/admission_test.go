@@ -39,13 +39,10 @@ func TestBucket(t *testing.T) {
 		"one too many":           {5e6 + every*admissionBurst + 1, 5e6, false, 5e6 + every*admissionBurst + 1},
 		"not written in a whole": {5e6 + 1<<32, 5e6, true, 5e6 + every},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var b bucket
-			b.due.Store(test.due)
-			if got := b.take(test.now, every); got != test.want || b.due.Load() != test.next {
-				t.Errorf("%v, and the next is due at %d; want %v and %d", got, b.due.Load(), test.want, test.next)
-			}
-		})
+		var b bucket
+		b.due.Store(test.due)
+		assert.Is(t, test.want, b.take(test.now, every), "%s", name)
+		assert.Is(t, test.next, b.due.Load(), "%s: the next is due", name)
 	}
 }
 
@@ -64,21 +61,13 @@ func TestAdmission(t *testing.T) {
 		return admitted
 	}
 	const burst = admissionBurst + 1
-	want := func(what string, got, want int) {
-		t.Helper()
-		if got != want {
-			t.Errorf("%s: %d are admitted, want %d", what, got, want)
-		}
-	}
-	want("strangers at once", admitted(stranger, 5000), burst)
-	want("another one", admitted(neighbour, 10), 0)
-	want("a board at the same time", admitted(board, 200), 200)
+	assert.Is(t, burst, admitted(stranger, 5000), "of strangers at once")
+	assert.Is(t, 0, admitted(neighbour, 10), "of another one")
+	assert.Is(t, 200, admitted(board, 200), "of a board at the same time")
 	now += time.Second
-	want("strangers a second later", admitted(stranger, 5000), burst)
-	want("a board that says too much", admitted(board, 5000), burst)
-	if got, want := a.dropped(admissionRate), uint64(5000-burst+10+5000-burst+5000-burst); got != want {
-		t.Errorf("%d are counted, want %d", got, want)
-	}
+	assert.Is(t, burst, admitted(stranger, 5000), "of strangers a second later")
+	assert.Is(t, burst, admitted(board, 5000), "of a board that says too much")
+	assert.Is(t, uint64(5000-burst+10+5000-burst+5000-burst), a.dropped(admissionRate), "dropped")
 	a.know(neighbour) // has the place of the board
 	if !a.knows(neighbour) || a.knows(board) {
 		t.Error("the board that spoke last is not the one that is known")
@@ -88,16 +77,12 @@ func TestAdmission(t *testing.T) {
 // openAdmitting has a holder open sockets that only take what is of the group.
 func (b *board) openAdmitting(t *testing.T) *Conn {
 	t.Helper()
-	g, err := on(b, func() (*Holder, error) {
+	h, err := on(b, func() (*Holder, error) {
 		return StartHolder(holderCommand, HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Tag: testTag, Method: HoldLifetime})
 	})
 	must(t, err)
-	t.Cleanup(func() { g.Close() })
-	conn, err := on(b, func() (*Conn, error) {
-		return g.OpenSockets(b.options(testVIP))
-	})
-	must(t, err)
-	return conn
+	t.Cleanup(func() { h.Close() })
+	return b.openSockets(t, &guard{Holder: h})
 }
 
 // TestAdmissionByReaders has the kernel refuse the program, since others have all places of the interface.
@@ -127,16 +112,15 @@ func TestAdmissionByReaders(t *testing.T) {
 		t.Fatalf("no kernel limits what comes because of %q", why)
 	}
 	var admitted atomic.Int64
-	go conn.Serve(func(Datagram) { admitted.Add(1) })
-	t.Cleanup(func() { conn.Close() })
+	serve(t, conn, func(Datagram) { admitted.Add(1) })
 	stranger := openForeign(t, l.boards[1])
 	eventually(t, "the bridge forwards", func() bool {
-		sendBytes(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+		send(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
 		return admitted.Load() > 0
 	})
 	eventually(t, "more comes than strangers may say", func() bool {
 		for range admissionBurst {
-			sendBytes(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+			send(t, stranger, 255, ofGroup(testTag, wire.MinPacket), conn.self)
 		}
 		return conn.Drops().OverRate > 0
 	})
@@ -151,7 +135,7 @@ func TestAdmissionInKernel(t *testing.T) {
 		t.Skipf("the kernel attaches no program: %s", conn.Unlimited())
 	}
 	in := &inbox{Conn: conn, name: "board", got: make(chan string, 1<<14)}
-	go conn.Serve(func(d Datagram) {
+	serve(t, conn, func(d Datagram) {
 		switch {
 		case len(d.Data) == wire.MinPacket: // which is sent until the bridge forwards, and may come late
 			in.got <- "early"
@@ -161,10 +145,9 @@ func TestAdmissionInKernel(t *testing.T) {
 			in.got <- "stranger"
 		}
 	})
-	t.Cleanup(func() { conn.Close() })
 	stranger, board := openForeign(t, b), openForeign(t, l.boards[2])
 	eventually(t, "the bridge forwards", func() bool {
-		sendBytes(t, board, 255, ofGroup(testTag, wire.MinPacket), conn.self)
+		send(t, board, 255, ofGroup(testTag, wire.MinPacket), conn.self)
 		return len(in.got) > 0
 	})
 	for name, test := range map[string]struct {
@@ -179,15 +162,7 @@ func TestAdmissionInKernel(t *testing.T) {
 		"another group":        {255, ofGroup(testTag+1, 40), Drops{OtherGroup: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := conn.Drops()
-			sendBytes(t, stranger, test.ttl, test.data, conn.self)
-			eventually(t, "the packet is counted", func() bool { return conn.Drops() != before })
-			want := test.want
-			want.WrongTTL += before.WrongTTL
-			want.Short += before.Short
-			want.Truncated += before.Truncated
-			want.OtherGroup += before.OtherGroup
-			assert.Equal(t, want, conn.Drops(), "drops")
+			wantDropped(t, conn, test.want, func() { send(t, stranger, test.ttl, test.data, conn.self) })
 		})
 	}
 	t.Run("too much", func(t *testing.T) {
@@ -198,13 +173,13 @@ func TestAdmissionInKernel(t *testing.T) {
 		const said, flood = 100, 30 * 100
 		began := Now()
 		for i := range flood {
-			sendBytes(t, stranger, 255, ofGroup(testTag, 40), conn.self)
+			send(t, stranger, 255, ofGroup(testTag, 40), conn.self)
 			if i%(flood/said) == 0 {
-				sendBytes(t, board, 255, ofGroup(testTag, 40), conn.self)
+				send(t, board, 255, ofGroup(testTag, 40), conn.self)
 			}
 		}
 		took := Now() - began
-		sendBytes(t, board, 255, ofGroup(testTag, wire.MinPacket-1), conn.self) // the last one
+		send(t, board, 255, ofGroup(testTag, wire.MinPacket-1), conn.self) // the last one
 		boards, strangers := 0, 0
 		eventually(t, "all of the board is heard", func() bool {
 			for len(in.got) > 0 {
@@ -233,14 +208,9 @@ func TestAdmissionInKernel(t *testing.T) {
 		"another address": netip.AddrPortFrom(second.Addr(), testPort),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var other *net.UDPConn
-			a.do(t, func() (err error) {
-				other, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(to))
-				return err
-			})
-			defer other.Close()
+			other := a.listen(t, to)
 			for _, ttl := range []int{64, 255} {
-				sendBytes(t, stranger, ttl, []byte("x"), to)
+				send(t, stranger, ttl, []byte("x"), to)
 			}
 			must(t, other.SetReadDeadline(time.Now().Add(testTimeout)))
 			for range 2 {
@@ -303,16 +273,8 @@ func taggedFrame(tag uint16, from net.HardwareAddr, payload []byte) []byte {
 
 // TestOverflow: what finds no room in a socket is counted, from when a Conn is opened.
 func TestOverflow(t *testing.T) {
-	o := onLoopback(2)
-	a, err := Open(o[0])
-	must(t, err)
-	defer a.Close()
-	b, err := Open(o[1]) // which nobody reads
-	must(t, err)
-	defer b.Close()
-	if lost := b.Drops().Overflows; lost != 0 {
-		t.Errorf("%d have been lost before anything was sent", lost)
-	}
+	a, b := loopbackPair(t) // nobody reads b
+	assert.Is(t, uint64(0), b.Drops().Overflows, "lost before anything was sent")
 	packet := make([]byte, wire.MaxPacket)
 	const sent = 2000
 	for range sent {
@@ -322,16 +284,5 @@ func TestOverflow(t *testing.T) {
 	if lost < sent/2 || lost >= sent {
 		t.Errorf("%d of %d did not fit", lost, sent)
 	}
-	if again := b.Drops().Overflows; again != lost {
-		t.Errorf("%d, and then %d", lost, again)
-	}
-}
-
-func sendBytes(t testing.TB, c *net.UDPConn, ttl int, data []byte, to netip.AddrPort) {
-	t.Helper()
-	raw, err := c.SyscallConn()
-	must(t, err)
-	must(t, raw.Control(func(fd uintptr) { must(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TTL, ttl)) }))
-	_, err = c.WriteToUDPAddrPort(data, to)
-	must(t, err)
+	assert.Is(t, lost, b.Drops().Overflows, "lost, when it is asked again")
 }

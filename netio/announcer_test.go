@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vishvananda/netlink"
 
 	"topdog/internal/lab/assert"
@@ -22,6 +20,14 @@ func openTestAnnouncer(t testing.TB, b *board) *Announcer {
 	must(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
+}
+
+// hasOwner tells whether somebody has the address.
+func (a *Announcer) hasOwner(t testing.TB, addr netip.Addr, times int, spacing time.Duration) bool {
+	t.Helper()
+	_, found, err := a.Probe(t.Context(), addr, times, spacing)
+	must(t, err)
+	return found
 }
 
 type rival struct {
@@ -45,10 +51,7 @@ func TestProbeAndRivals(t *testing.T) {
 	})
 
 	t.Run("free", func(t *testing.T) {
-		owner, found, err := ours.Probe(ctx, testVIP, 2, quick)
-		if found || err != nil {
-			t.Errorf("a free address: owner %s, found %t, error %v", owner, found, err)
-		}
+		assert.Is(t, false, ours.hasOwner(t, testVIP, 2, quick), "a free address has an owner")
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -66,9 +69,7 @@ func TestProbeAndRivals(t *testing.T) {
 		}()
 		eventually(t, "we probe", func() bool { return probing(ours) })
 		must(t, theirs.send(probe(theirs.own, testVIP), broadcast))
-		if owner := receive(t, "our probe to end", done); owner != them.mac(t) {
-			t.Errorf("we found %q, want %s", owner, them.mac(t))
-		}
+		assert.Is(t, them.mac(t), receive(t, "our probe to end", done), "who was found")
 	})
 
 	rivals := make(chan rival, 10)
@@ -80,17 +81,13 @@ func TestProbeAndRivals(t *testing.T) {
 		must(t, theirs.Announce(netip.MustParseAddr("10.77.0.9"))) // nor is another address
 		must(t, theirs.Announce(testVIP))
 		for range 2 { // the request and the reply
-			got := receive(t, "the rival", rivals)
-			if diff := cmp.Diff(rival{testVIP, them.mac(t)}, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-				t.Errorf("rival (-want +got):\n%s", diff)
-			}
+			assert.Is(t, rival{testVIP, them.mac(t)}, receive(t, "the rival", rivals), "the rival")
 		}
 	})
 	t.Run("no longer ours", func(t *testing.T) {
 		ours.Rivals(nil, nil)
 		must(t, theirs.Announce(testVIP))
-		_, _, err := ours.Probe(ctx, them.addr, 1, testTimeout) // its answer comes after the announcement
-		must(t, err)
+		ours.hasOwner(t, them.addr, 1, testTimeout) // its answer comes after the announcement
 		if len(rivals) > 0 {
 			t.Errorf("heard of %v although nothing is ours", <-rivals)
 		}
@@ -115,11 +112,7 @@ func TestProbeAndRivals(t *testing.T) {
 		_, _, err := ours.Probe(ctx, testVIP, 1, quick)
 		assert.ErrorIs(t, err, ErrLinkDown, "probing")
 		must(t, us.handle.LinkSetUp(eth0))
-		eventually(t, "we hear again", func() bool {
-			_, found, err := ours.Probe(ctx, them.addr, 1, quick)
-			must(t, err)
-			return found
-		})
+		eventually(t, "we hear again", func() bool { return ours.hasOwner(t, them.addr, 1, quick) })
 	})
 
 	t.Run("close during a probe", func(t *testing.T) {
@@ -146,31 +139,6 @@ func TestOpenAnnouncerErrors(t *testing.T) {
 	l := newLAN(t, 1)
 	_, err = l.boards[0].openAnnouncer(9999, ownMAC[:])
 	assert.ErrorIs(t, err, ErrLinkDown, "no such interface")
-}
-
-func TestHear(t *testing.T) {
-	elsewhere := netip.MustParseAddr("10.77.0.7")
-	tests := []struct {
-		name   string
-		packet arpPacket
-		want   string
-	}{
-		{"a rival", announcements(rivalMAC, testVIP)[1], "10.77.0.100 at 02:00:00:00:00:02"},
-		{"our own announcement, reflected", announcements(ownMAC, testVIP)[1], ""},
-		{"another address", announcements(rivalMAC, elsewhere)[0], ""},
-		{"a probe, which claims nothing", probe(rivalMAC, testVIP), ""},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var got string
-			a := &Announcer{own: ownMAC}
-			a.Rivals([]netip.Addr{testVIP}, func(addr netip.Addr, mac net.HardwareAddr) {
-				got = addr.String() + " at " + mac.String()
-			})
-			a.receive(test.packet)
-			assert.Is(t, test.want, got, "heard")
-		})
-	}
 }
 
 func TestAnnouncementDelay(t *testing.T) {

@@ -3,10 +3,14 @@ package netio
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/bpf"
 
 	"topdog/internal/lab/assert"
 )
@@ -20,7 +24,7 @@ var (
 // The packets byte by byte, in the order of the drawing in arp.go.
 func TestARPPackets(t *testing.T) {
 	const head = "0001 0800 06 04 "
-	tests := []struct {
+	for _, test := range []struct {
 		name   string
 		packet arpPacket
 		want   string
@@ -28,17 +32,14 @@ func TestARPPackets(t *testing.T) {
 		{"probe", probe(ownMAC, testVIP), head + "0001 020000000001 00000000 000000000000 0a4d0064"},
 		{"announcement, request", announcements(ownMAC, testVIP)[0], head + "0001 020000000001 0a4d0064 000000000000 0a4d0064"},
 		{"announcement, reply", announcements(ownMAC, testVIP)[1], head + "0002 020000000001 0a4d0064 020000000001 0a4d0064"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := test.packet.append(nil)
-			want, err := hex.DecodeString(strings.ReplaceAll(test.want, " ", ""))
-			must(t, err)
-			assert.Equal(t, hex.EncodeToString(want), hex.EncodeToString(got), "packet")
-			back, err := parseARP(append(got, make([]byte, 18)...)) // as Ethernet pads it
-			must(t, err)
-			assert.Is(t, test.packet, back, "parsed to")
-		})
+	} {
+		got := test.packet.append(nil)
+		want, err := hex.DecodeString(strings.ReplaceAll(test.want, " ", ""))
+		must(t, err)
+		assert.Equal(t, hex.EncodeToString(want), hex.EncodeToString(got), "%s: packet", test.name)
+		back, err := parseARP(append(got, make([]byte, 18)...)) // as Ethernet pads it
+		must(t, err)
+		assert.Is(t, test.packet, back, "%s: parsed to", test.name)
 	}
 }
 
@@ -49,7 +50,7 @@ func TestParseARPRejects(t *testing.T) {
 		b[i] = value
 		return b
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		name string
 		b    []byte
 		want error
@@ -60,8 +61,7 @@ func TestParseARPRejects(t *testing.T) {
 		{"IPv6", with(3, 0xdd), errARPKind},
 		{"hardware addresses of 8 bytes", with(4, 8), errARPKind},
 		{"protocol addresses of 16 bytes", with(5, 16), errARPKind},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := parseARP(test.b)
 			assert.ErrorIs(t, err, test.want, "")
@@ -88,27 +88,72 @@ func FuzzParseARP(f *testing.F) {
 	})
 }
 
-func TestConflictsWith(t *testing.T) {
-	elsewhere := netip.MustParseAddr("10.77.0.7")
-	tests := []struct {
+// TestPacketsHeard says of packets what they mean to a board that wants the floating address: whether one conflicts with
+// it, and whether it is a rival's claim; and whether it passes the filter, and in a flood the one for what is awaited.
+func TestPacketsHeard(t *testing.T) {
+	own, their, third := ownMAC, rivalMAC, hardwareAddr{2, 0, 0, 0, 0, 3}
+	ownIP, theirIP, thirdIP := netip.MustParseAddr("10.77.0.1"), netip.MustParseAddr("10.77.0.2"), netip.MustParseAddr("10.77.0.3")
+	second := netip.MustParseAddr("10.77.0.101") // floats as well
+	filter, err := bpf.NewVM(arpFilter(own, []netip.Addr{testVIP, second}))
+	must(t, err)
+	awaited, err := bpf.NewVM(awaitedFilter(own, []netip.Addr{theirIP, testVIP}))
+	must(t, err)
+	none, err := bpf.NewVM(awaitedFilter(own, nil))
+	must(t, err)
+	passes := func(vm *bpf.VM, packet []byte) bool {
+		t.Helper()
+		n, err := vm.Run(packet)
+		must(t, err)
+		return n > 0
+	}
+	claimed := false
+	a := &Announcer{own: own}
+	a.Rivals([]netip.Addr{testVIP}, func(addr netip.Addr, mac net.HardwareAddr) {
+		claimed = true
+		assert.Is(t, "10.77.0.100 at 02:00:00:00:00:02", fmt.Sprintf("%v at %v", addr, mac), "the claim")
+	})
+	for _, test := range []struct {
 		name   string
 		packet arpPacket
-		want   bool
+		want   string
 	}{
-		{"an answer", arpPacket{operation: arpReply, senderMAC: rivalMAC, senderIP: testVIP, targetMAC: ownMAC}, true},
-		{"an announcement", announcements(rivalMAC, testVIP)[0], true},
-		{"a question by its owner", arpPacket{operation: arpRequest, senderMAC: rivalMAC, senderIP: testVIP, targetIP: elsewhere}, true},
-		{"a probe for it", probe(rivalMAC, testVIP), true},
-		{"our own probe, reflected", probe(ownMAC, testVIP), false},
-		{"our own announcement, reflected", announcements(ownMAC, testVIP)[1], false},
-		{"a question for it", arpPacket{operation: arpRequest, senderMAC: rivalMAC, senderIP: elsewhere, targetIP: testVIP}, false},
-		{"a reply to a prober", arpPacket{operation: arpReply, senderMAC: rivalMAC, senderIP: netip.IPv4Unspecified(), targetIP: testVIP}, false},
-		{"another address", announcements(rivalMAC, elsewhere)[0], false},
-		{"a probe for another address", probe(rivalMAC, elsewhere), false},
+		{"a reply to this board", arpPacket{arpReply, their, theirIP, own, ownIP}, "passes awaited"},
+		{"the same for the floating address", arpPacket{arpReply, their, testVIP, own, ownIP}, "conflicts claims passes awaited"},
+		{"the same of who was not asked", arpPacket{arpReply, third, thirdIP, own, ownIP}, "passes"},
+		{"a reply to another host", arpPacket{arpReply, their, theirIP, third, thirdIP}, ""},
+		{"the same for the second address", arpPacket{arpReply, their, second, third, thirdIP}, "passes"},
+		{"a reply to a prober", arpPacket{arpReply, their, netip.IPv4Unspecified(), own, testVIP}, "passes"},
+		{"an announcement", announcements(their, testVIP)[0], "conflicts claims passes"},
+		{"an announcement by a reply", announcements(their, testVIP)[1], "conflicts claims passes"},
+		{"our own announcement, reflected", announcements(own, testVIP)[1], "passes awaited"},
+		{"an announcement of another address", announcements(their, theirIP)[0], ""},
+		{"a probe, which claims nothing", probe(their, testVIP), "conflicts passes"},
+		{"a probe for the second address", probe(their, second), "passes"},
+		{"a probe for another address", probe(their, thirdIP), ""},
+		{"our own probe, reflected", probe(own, testVIP), "passes"},
+		{"its owner asks for another host", arpPacket{arpRequest, their, testVIP, hardwareAddr{}, thirdIP}, "conflicts claims passes"},
+		{"somebody asks for it", request(their, theirIP, testVIP), ""},
+		{"somebody asks for this board", request(their, theirIP, ownIP), ""},
+	} {
+		claimed = false
+		a.receive(test.packet)
+		packet := test.packet.append(nil)
+		var got []string
+		for _, meaning := range []struct {
+			holds bool
+			word  string
+		}{
+			{test.packet.conflictsWith(testVIP, own), "conflicts"},
+			{claimed, "claims"},
+			{passes(filter, packet), "passes"},
+			{passes(awaited, packet), "awaited"},
+		} {
+			if meaning.holds {
+				got = append(got, meaning.word)
+			}
+		}
+		assert.Is(t, test.want, strings.Join(got, " "), "%s", test.name)
+		assert.Is(t, false, passes(none, packet), "%s passes although nobody was asked", test.name)
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			assert.Is(t, test.want, test.packet.conflictsWith(testVIP, ownMAC), "")
-		})
-	}
+	assert.Is(t, false, passes(filter, []byte{0, 1, 8, 0}), "a packet that is cut off passes")
 }

@@ -3,14 +3,12 @@ package netio
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,7 +25,8 @@ import (
 const serviceVariable = "TOPDOG_TEST_HOLDER"
 
 // attendService is the test binary as such a holder. SIGTERM ends it.
-func attendService(path, uid string) error {
+func attendService(value string) error {
+	path, uid, _ := strings.Cut(value, ":")
 	id, err := strconv.Atoi(uid)
 	if err != nil {
 		return err
@@ -75,13 +74,8 @@ func startService(t *testing.T, b *board, uid int) *testService {
 // hears waits until the holder says something.
 func (s *testService) hears(t *testing.T, text string) {
 	t.Helper()
-	must(t, s.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
-	for s.lines.Scan() {
-		if s.lines.Text() == text {
-			return
-		}
+	for s.line(t) != text {
 	}
-	t.Fatalf("the holder has not said %q", text)
 }
 
 // dial connects as a daemon does, and prepares to hold the address.
@@ -99,6 +93,16 @@ func (s *testService) dial(t *testing.T) *guard {
 	return g
 }
 
+// lead has the daemon open the sockets of the group, and hold the address.
+func (s *testService) lead(t *testing.T, g *guard) *Conn {
+	t.Helper()
+	conn := s.openSockets(t, g)
+	must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
+	g.arm()
+	must(t, g.floating.Acquire())
+	return conn
+}
+
 // TestHolderServesOneAfterTheOther: the holder keeps the port while there is no daemon. The next one is given the same
 // sockets, and hears nothing of the time before.
 func TestHolderServesOneAfterTheOther(t *testing.T) {
@@ -109,11 +113,8 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 	s := startService(t, b, os.Getuid())
 	for round := range 3 {
 		g := s.dial(t)
-		conn := b.openSockets(t, g)
+		conn := s.lead(t, g)
 		in := inboxOf(t, "board", conn)
-		must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
-		g.arm()
-		must(t, g.floating.Acquire())
 		said := fmt.Sprintf("round %d", round)
 		eventually(t, "the board hears its neighbour", func() bool {
 			must(t, neighbour.Multicast([]byte(said)))
@@ -132,9 +133,8 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 		must(t, conn.Close())
 		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		must(t, neighbour.Multicast([]byte("to nobody")))
-		if taken, err := b.open(b.options()); !errors.Is(err, unix.EADDRINUSE) {
-			t.Errorf("somebody else has the port: %v, %v", taken, err)
-		}
+		_, err = b.open(b.options())
+		assert.ErrorIs(t, err, unix.EADDRINUSE, "somebody else opens the port")
 	}
 	s.hears(t, "alive")
 	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
@@ -145,9 +145,7 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 			resigned++
 		}
 	}
-	if want := 1 + len(resignPauses); resigned != want {
-		t.Errorf("the RESIGN was heard %d times, want %d, of the daemon that was killed", resigned, want)
-	}
+	assert.Is(t, 1+len(resignPauses), resigned, "how often the RESIGN of the daemon that was killed was heard")
 }
 
 // TestHolderServesTheDaemonOnly: who else connects is told so.
@@ -167,16 +165,14 @@ func TestHolderServesTheDaemonOnly(t *testing.T) {
 		{stranger, daemon, "the holder serves the daemon alone"},
 	} {
 		h, err := as(who.uid, who.gid, func() (*Holder, error) { return DialHolder(s.path) })
-		if who.refused == "" {
-			must(t, err)
+		assert.ErrorContains(t, err, who.refused, "user %d of group %d", who.uid, who.gid)
+		if err == nil {
 			must(t, h.Close())
-		} else if err == nil || !strings.Contains(err.Error(), who.refused) {
-			t.Errorf("user %d of group %d: %v, want %q", who.uid, who.gid, err, who.refused)
 		}
 	}
-	if _, err := DialHolder(s.path + "2"); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "does topdog-holder.service run?") {
-		t.Errorf("no holder: %v", err)
-	}
+	_, err := DialHolder(s.path + "2")
+	assert.ErrorIs(t, err, os.ErrNotExist, "no holder")
+	assert.ErrorContains(t, err, "does topdog-holder.service run?", "no holder")
 }
 
 // TestGatewayByTheHolder: a process without rights asks the gateway by a lane, and for nothing else.
@@ -206,9 +202,7 @@ func TestGatewayByTheHolder(t *testing.T) {
 	assert.ErrorContains(t, ask("eth0", 20*time.Millisecond), "does not answer", "a gateway that is gone")
 	_, _, err = asker.lane.call(askRelease, nil, nil, testTimeout, nil)
 	assert.ErrorIs(t, err, errHolderLost, "a release by the lane")
-	if g.isLost() {
-		t.Error("the daemon has lost its holder by that")
-	}
+	assert.Is(t, false, g.isLost(), "the daemon has lost its holder by that")
 	if _, err := InheritGatewayAsker(0); err == nil {
 		t.Error("standard input is no lane")
 	}
@@ -268,37 +262,26 @@ func TestHolderStops(t *testing.T) {
 	neighbour := other.inbox(t)
 	s := startService(t, b, os.Getuid())
 	g := s.dial(t)
-	conn := b.openSockets(t, g)
-	defer conn.Close()
-	must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
-	g.arm()
-	must(t, g.floating.Acquire())
+	defer s.lead(t, g).Close()
 	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	receive(t, "the end of the holder", g.Lost())
 	must(t, s.cmd.Wait())
-	if b.has(t, "", testVIP) || !g.fired() {
-		t.Errorf("the address is there: %t; the daemon knows: %t", b.has(t, "", testVIP), g.fired())
-	}
+	assert.Is(t, false, b.has(t, "", testVIP), "the address is there")
+	assert.Is(t, true, g.fired(), "the daemon knows")
 	if got := receive(t, "the RESIGN", neighbour.got); !strings.HasPrefix(got, heardAs("multicast", testResign, b.addr)) {
 		t.Errorf("heard %s", got)
 	}
 }
 
 // as connects as another user of another group, and of no other.
-func as(uid, gid int, dial func() (*Holder, error)) (h *Holder, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread is thrown away with the goroutine
+func as(uid, gid int, dial func() (*Holder, error)) (*Holder, error) {
+	return onOwnThread(func() (*Holder, error) {
 		_, _, none := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0)
 		_, _, group := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid))
 		_, _, user := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid))
 		if none+group+user != 0 {
-			err = fmt.Errorf("become somebody else: %v, %v, %v", none, group, user)
-			return
+			return nil, fmt.Errorf("become somebody else: %v, %v, %v", none, group, user)
 		}
-		h, err = dial()
-	}()
-	<-done
-	return h, err
+		return dial()
+	})
 }

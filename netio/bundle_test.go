@@ -1,11 +1,12 @@
 package netio
 
 import (
-	"net/netip"
 	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestBundleFollowsTheInterfaces covers and uncovers interfaces before and after the fence's programs went into a
@@ -15,8 +16,7 @@ func TestBundleFollowsTheInterfaces(t *testing.T) {
 		t.Skip("programs of the other kind cannot be counted")
 	}
 	b := newLAN(t, 1).boards[0]
-	f, err := on(b, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, FenceTCX) })
-	must(t, err)
+	f := b.newFence(t, FenceTCX)
 	const loopback = 1
 	eth0 := b.link(t, "eth0").Index
 	for _, wanted := range [][]int{{eth0}, {eth0, loopback}, {loopback}, {eth0}, {}} {
@@ -31,13 +31,12 @@ func TestBundleFollowsTheInterfaces(t *testing.T) {
 				}))
 			}
 			for _, ifindex := range []int{eth0, loopback} {
-				got, want := b.programsAt(t, ifindex, unix.BPF_TCX_INGRESS), 0
+				want := 0
 				if slices.Contains(wanted, ifindex) {
 					want = 1
 				}
-				if got != want {
-					t.Errorf("%v wanted, shared %t: %d programs on interface %d, want %d", wanted, shared, got, ifindex, want)
-				}
+				got := b.programsAt(t, ifindex, unix.BPF_TCX_INGRESS)
+				assert.Is(t, want, got, "%v wanted, shared %t: programs on interface %d", wanted, shared, ifindex)
 			}
 		}
 	}
@@ -89,8 +88,6 @@ func TestBundleIsCopiedWhole(t *testing.T) {
 		if err == nil {
 			closeAll(append(programs, device))
 		}
-		if after := openFiles(t); after != before {
-			t.Fatalf("%d files may be opened: %d are open afterwards, %d were before", more, after, before)
-		}
+		assert.Is(t, before, openFiles(t), "open files, after %d more might be opened", more)
 	}
 }

@@ -2,7 +2,6 @@ package netio
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -78,29 +77,27 @@ func (b *board) inbox(t testing.TB, floating ...netip.Addr) *inbox {
 func inboxOf(t testing.TB, name string, c *Conn) *inbox {
 	t.Helper()
 	in := &inbox{Conn: c, name: name, got: make(chan string, 100)}
+	serve(t, c, func(d Datagram) { in.got <- fmt.Sprintf("%s %q from %s", pathNames[d.Path], d.Data, d.From) })
+	return in
+}
+
+// serve has a Conn deliver what it hears until the test ends.
+func serve(t testing.TB, c *Conn, deliver func(Datagram)) {
+	t.Helper()
 	var serving sync.WaitGroup
-	serving.Go(func() {
-		if err := c.Serve(func(d Datagram) {
-			in.got <- fmt.Sprintf("%s %q from %s", pathNames[d.Path], d.Data, d.From)
-		}); err != nil {
-			t.Errorf("Serve of %s: %v", name, err)
-		}
-	})
+	serving.Go(func() { assert.ErrorIs(t, c.Serve(deliver), nil, "Serve of %v", c.self) })
 	t.Cleanup(func() {
 		must(t, c.Close())
 		serving.Wait()
 	})
-	return in
 }
 
 func (in *inbox) expect(t testing.TB, want string) {
 	t.Helper()
-	if got := receive(t, in.name+" to hear "+want, in.got); got != want {
-		t.Fatalf("%s heard %s, want %s", in.name, got, want)
-	}
+	assert.Is(t, want, receive(t, in.name+" to hear "+want, in.got), "%s hears", in.name)
 }
 
-// The demo: several boards in one process on loopback, with no privilege.
+// The demo: several boards in one process on loopback, with no privilege. They share the port for broadcasts as well.
 func TestLoopback(t *testing.T) {
 	var boards []*inbox
 	for _, o := range onLoopback(3) {
@@ -116,6 +113,24 @@ func TestLoopback(t *testing.T) {
 	c.expect(t, fmt.Sprintf(`multicast "all" from %s`, b.self)) // and once only
 	must(t, b.Unicast([]byte("hi"), a.self))
 	a.expect(t, fmt.Sprintf(`unicast "hi" from %s`, b.self))
+	must(t, a.Broadcast([]byte("to all")))
+	b.expect(t, fmt.Sprintf(`broadcast "to all" from %s`, a.self))
+	c.expect(t, fmt.Sprintf(`broadcast "to all" from %s`, a.self))
+	must(t, b.Broadcast([]byte("back")))
+	a.expect(t, fmt.Sprintf(`broadcast "back" from %s`, b.self))
+}
+
+// loopbackPair opens two Conns on loopback, which are closed in the end.
+func loopbackPair(t testing.TB) (a, b *Conn) {
+	t.Helper()
+	var pair [2]*Conn
+	for i, o := range onLoopback(len(pair)) {
+		c, err := Open(o)
+		must(t, err)
+		t.Cleanup(func() { c.Close() })
+		pair[i] = c
+	}
+	return pair[0], pair[1]
 }
 
 // onLoopback makes the options of n boards on loopback. Their port is a random
@@ -135,9 +150,9 @@ func TestSecondDaemon(t *testing.T) {
 	first, err := l.boards[0].open(o)
 	must(t, err)
 	defer first.Close()
-	if _, err := l.boards[0].open(o); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "another topdog") {
-		t.Errorf("the second daemon got %v, want EADDRINUSE and an explanation", err)
-	}
+	_, err = l.boards[0].open(o)
+	assert.ErrorIs(t, err, unix.EADDRINUSE, "the second daemon")
+	assert.ErrorContains(t, err, "another topdog", "the second daemon")
 	// Nor may one with another address on the same link: it would hear the
 	// group, and both would answer for this host.
 	second := netip.MustParsePrefix("10.77.0.50/24")
@@ -147,11 +162,7 @@ func TestSecondDaemon(t *testing.T) {
 	_, err = l.boards[0].open(other)
 	assert.ErrorIs(t, err, unix.EADDRINUSE, "a second daemon with another address")
 	must(t, first.Close())
-	again, err := l.boards[0].open(o)
-	if err != nil {
-		t.Fatalf("after the first has closed: %v", err)
-	}
-	must(t, again.Close())
+	l.boards[0].inbox(t) // that is possible again
 }
 
 // warmUp sends until the bridge forwards, and then takes in everything that was sent.
@@ -170,6 +181,19 @@ func warmUp(t testing.TB, from *inbox, to ...*inbox) {
 	}
 }
 
+// wantDropped wants a Conn to count this, and nothing else, of what is sent to it.
+func wantDropped(t testing.TB, c *Conn, want Drops, send func()) {
+	t.Helper()
+	before := c.Drops()
+	send()
+	eventually(t, "the packet is counted", func() bool { return c.Drops() != before })
+	want.WrongTTL += before.WrongTTL
+	want.Short += before.Short
+	want.Truncated += before.Truncated
+	want.OtherGroup += before.OtherGroup
+	assert.Equal(t, want, c.Drops(), "drops")
+}
+
 func TestOnTheWire(t *testing.T) {
 	l := newLAN(t, 2)
 	a, b := l.boards[0].inbox(t), l.boards[1].inbox(t)
@@ -182,26 +206,19 @@ func TestOnTheWire(t *testing.T) {
 	t.Run("dropped", func(t *testing.T) {
 		tests := []struct {
 			name string
-			send func(*net.UDPConn)
+			ttl  int
+			size int
+			to   netip.AddrPort
 			want Drops
 		}{
-			{"lower TTL to the group", func(c *net.UDPConn) { sendWith(t, c, unix.IP_MULTICAST_TTL, 254, testGroup) }, Drops{WrongTTL: 1}},
-			{"lower TTL to the board", func(c *net.UDPConn) { sendWith(t, c, unix.IP_TTL, 64, b.self) }, Drops{WrongTTL: 1}},
-			{"too long", func(c *net.UDPConn) {
-				_, err := c.WriteToUDPAddrPort(make([]byte, wire.MaxPacket+1), b.self)
-				must(t, err)
-			}, Drops{Truncated: 1}},
+			{"lower TTL to the group", 254, 7, testGroup, Drops{WrongTTL: 1}},
+			{"lower TTL to the board", 64, 7, b.self, Drops{WrongTTL: 1}},
+			{"too long", 64, wire.MaxPacket + 1, b.self, Drops{Truncated: 1}},
 		}
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
-				before := b.Drops()
 				foreign := openForeign(t, l.boards[0])
-				test.send(foreign)
-				want := before
-				want.WrongTTL += test.want.WrongTTL
-				want.Truncated += test.want.Truncated
-				eventually(t, "the packet is counted", func() bool { return b.Drops() != before })
-				assert.Equal(t, want, b.Drops(), "drops")
+				wantDropped(t, b.Conn, test.want, func() { send(t, foreign, test.ttl, make([]byte, test.size), test.to) })
 				must(t, a.Multicast([]byte("end")))
 				b.expect(t, `multicast "end" `+fromA)
 			})
@@ -213,8 +230,7 @@ func TestOnTheWire(t *testing.T) {
 		other := netip.MustParseAddr("224.0.0.253")
 		joiner := openForeign(t, l.boards[1])
 		must(t, join(joiner, other, l.boards[1].link(t, "eth0").Index))
-		foreign := openForeign(t, l.boards[0])
-		sendWith(t, foreign, unix.IP_MULTICAST_TTL, 255, netip.AddrPortFrom(other, testPort))
+		send(t, openForeign(t, l.boards[0]), 255, []byte("foreign"), netip.AddrPortFrom(other, testPort))
 		// Packets of one socket are delivered in order, so the foreign one would come first.
 		must(t, a.Multicast([]byte("end")))
 		b.expect(t, `multicast "end" `+fromA)
@@ -243,7 +259,7 @@ func TestLinkDown(t *testing.T) {
 	l := newLAN(t, 2)
 	board := l.boards[0]
 	o := board.options()
-	in := openInbox(t, "board", board, o)
+	in := board.inbox(t)
 	other := l.boards[1].inbox(t)
 	eth0 := l.link(board.handle, "eth0")
 	check := func(when string) {
@@ -273,33 +289,20 @@ func TestLinkDown(t *testing.T) {
 	assert.ErrorIs(t, err, ErrLinkDown, "opening without the interface")
 
 	l.plug(board)
-	fresh := openInboxAgain(t, in, board, o)
+	must(t, in.Close())
+	fresh := board.inbox(t)
 	eventually(t, "packets arrive on the new interface", func() bool {
 		must(t, other.Multicast([]byte("new")))
 		return len(fresh.got) > 0
 	})
 }
 
-func openInboxAgain(t testing.TB, old *inbox, b *board, o Options) *inbox {
-	t.Helper()
-	must(t, old.Close())
-	return openInbox(t, old.name, b, o)
-}
-
 // Neither direction allocates. The receiving goroutine's allocations are part
 // of what AllocsPerRun counts, since it counts the whole process.
 func TestNoAllocations(t *testing.T) {
-	o := onLoopback(2)
-	a, err := Open(o[0])
-	must(t, err)
-	defer a.Close()
-	b, err := Open(o[1])
-	must(t, err)
+	a, b := loopbackPair(t)
 	received := make(chan struct{}, 10)
-	var serving sync.WaitGroup
-	serving.Go(func() { b.Serve(func(d Datagram) { received <- struct{}{} }) })
-	defer serving.Wait()
-	defer b.Close()
+	serve(t, b, func(Datagram) { received <- struct{}{} })
 
 	// Waiting with a deadline each time would itself allocate.
 	watchdog := time.AfterFunc(testTimeout, func() { panic("packets got lost on loopback") })
@@ -313,24 +316,14 @@ func TestNoAllocations(t *testing.T) {
 		<-received
 	}
 	send()
-	if allocs := testing.AllocsPerRun(100, send); allocs != 0 {
-		t.Errorf("a multicast and a unicast packet there and back took %v allocations, want 0", allocs)
-	}
+	assert.Is(t, 0.0, testing.AllocsPerRun(100, send), "allocations of a multicast and a unicast packet there and back")
 }
 
 func BenchmarkDatagram(b *testing.B) {
-	o := onLoopback(2)
-	from, err := Open(o[0])
-	must(b, err)
-	defer from.Close()
-	to, err := Open(o[1])
-	must(b, err)
+	from, to := loopbackPair(b)
 	to.admission.inKernel = true // nothing limits what one board says
 	received := make(chan struct{}, 1)
-	var serving sync.WaitGroup
-	serving.Go(func() { to.Serve(func(Datagram) { received <- struct{}{} }) })
-	defer serving.Wait()
-	defer to.Close()
+	serve(b, to, func(Datagram) { received <- struct{}{} })
 	packet := make([]byte, 40)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -339,27 +332,32 @@ func BenchmarkDatagram(b *testing.B) {
 	}
 }
 
-// openForeign opens a plain socket on the board, as any other program might.
-func openForeign(t testing.TB, b *board) *net.UDPConn {
+// listen opens a plain socket on the board, as any other program might.
+func (b *board) listen(t testing.TB, at netip.AddrPort) *net.UDPConn {
 	t.Helper()
-	var conn *net.UDPConn
-	b.do(t, func() error {
-		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: b.addr.AsSlice()})
-		conn = c
-		return err
-	})
+	conn, err := on(b, func() (*net.UDPConn, error) { return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at)) })
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
 
-func sendWith(t testing.TB, c *net.UDPConn, option, value int, to netip.AddrPort) {
+// openForeign opens such a socket at any port.
+func openForeign(t testing.TB, b *board) *net.UDPConn {
 	t.Helper()
+	return b.listen(t, netip.AddrPortFrom(b.addr, 0))
+}
+
+// send says something by a plain socket, with this TTL.
+func send(t testing.TB, c *net.UDPConn, ttl int, data []byte, to netip.AddrPort) {
+	t.Helper()
+	option := unix.IP_TTL
+	if to.Addr().IsMulticast() {
+		option = unix.IP_MULTICAST_TTL
+	}
 	raw, err := c.SyscallConn()
 	must(t, err)
-	must(t, raw.Control(func(fd uintptr) {
-		must(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, option, value))
-	}))
-	_, err = c.WriteToUDPAddrPort([]byte("foreign"), to)
+	must(t, raw.Control(func(fd uintptr) { must(t, unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, option, ttl)) }))
+	_, err = c.WriteToUDPAddrPort(data, to)
 	must(t, err)
 }
 

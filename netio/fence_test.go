@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -63,15 +62,21 @@ func newFencedBoard(t *testing.T, kind FenceKind, method HoldMethod) *fencedBoar
 	b := &fencedBoard{board: l.boards[0], client: l.boards[1], services: map[netip.Addr]net.Conn{}, answers: map[netip.Addr]net.PacketConn{}}
 	must(t, openFloating(t, b.board, FloatingOptions{Method: method, lifetime: longLease}).Acquire())
 	b.asks, b.sends = openTestAnnouncer(t, b.client), openTestAnnouncer(t, b.board)
-	var err error
-	b.fence, err = on(b.board, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, kind) })
-	must(t, err)
-	t.Cleanup(func() { must(t, b.fence.Close()) })
+	b.fence = b.newFence(t, kind)
 	b.cover(t, "eth0")
 	for _, addr := range []netip.Addr{testVIP, b.addr} {
 		b.serve(t, addr)
 	}
 	return b
+}
+
+// newFence makes a fence on the board, which ends with the test.
+func (b *board) newFence(t *testing.T, kind FenceKind) *kernelFence {
+	t.Helper()
+	f, err := on(b, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, kind) })
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
+	return f
 }
 
 func (b *fencedBoard) cover(t *testing.T, names ...string) {
@@ -88,9 +93,7 @@ func (b *fencedBoard) serve(t *testing.T, addr netip.Addr) {
 	t.Helper()
 	const port = 7777
 	at := netip.AddrPortFrom(addr, port)
-	service, err := on(b.board, func() (net.PacketConn, error) { return net.ListenPacket("udp4", at.String()) })
-	must(t, err)
-	t.Cleanup(func() { service.Close() })
+	service := b.listen(t, at)
 	go func() {
 		buffer := make([]byte, 100)
 		for {
@@ -112,9 +115,7 @@ const silence = 20 * time.Millisecond
 
 func (b *fencedBoard) answersARP(t *testing.T, addr netip.Addr) bool {
 	t.Helper()
-	_, found, err := b.asks.Probe(context.Background(), addr, 1, silence)
-	must(t, err)
-	return found
+	return b.asks.hasOwner(t, addr, 1, silence)
 }
 
 func (b *fencedBoard) answersIP(t *testing.T, addr netip.Addr) bool {
@@ -166,40 +167,30 @@ func TestFence(t *testing.T) {
 			t.Run(kind.String()+" "+method.String(), func(t *testing.T) {
 				b := newFencedBoard(t, kind, method)
 				f := b.fence
-				b.wantAnswers(t, "nothing to release", true)
-				f.Begin(NoEnd)
-				b.wantAnswers(t, "no end", true)
-				end := Now() + 50*time.Millisecond
-				if !extend(f, end) {
-					t.Fatal("the lease cannot be extended")
+				for _, step := range []struct {
+					when     string
+					done     func() bool
+					answered bool
+				}{
+					{"nothing to release", func() bool { return true }, true},
+					{"no end", func() bool { f.Begin(NoEnd); return true }, true},
+					{"at the end", func() bool {
+						end := Now() + 50*time.Millisecond
+						extended := extend(f, end)
+						until(end)
+						return extended
+					}, false},
+					// That it is over does not count as fired, and nobody has ended it.
+					{"extended late", func() bool { return !f.Fired() && extend(f, Now()+longLease) }, true},
+					{"shut", f.Shut, false},
+					{"released", func() bool { closes := f.Closes(); f.Released(); return closes }, true},
+					{"fired by the holder", func() bool { f.Begin(NoEnd); f.put(leaseFired); return true }, false},
+					{"extended too late", func() bool { return f.Fired() && !extend(f, NoEnd) && !extend(f, Now()+longLease) }, false},
+					{"without it", func() bool { return f.Close() == nil }, true},
+				} {
+					assert.Is(t, true, step.done(), "%s: done", step.when)
+					b.wantAnswers(t, step.when, step.answered)
 				}
-				until(end)
-				b.wantAnswers(t, "at the end", false)
-				if f.Fired() {
-					t.Error("that the lease is over counts as fired")
-				}
-				if !extend(f, Now()+longLease) {
-					t.Error("a lease that nobody has ended cannot be extended")
-				}
-				b.wantAnswers(t, "extended late", true)
-				if !f.Shut() {
-					t.Error("the lease was ended")
-				}
-				b.wantAnswers(t, "shut", false)
-				if !f.Closes() {
-					t.Error("it does not close")
-				}
-				f.Released()
-				b.wantAnswers(t, "released", true)
-				f.Begin(NoEnd)
-				f.put(leaseFired) // by the holder
-				b.wantAnswers(t, "fired", false)
-				if !f.Fired() || extend(f, NoEnd) || extend(f, Now()+longLease) {
-					t.Error("what was fired can be opened again")
-				}
-				b.wantAnswers(t, "fired, and extended too late", false)
-				must(t, f.Close())
-				b.wantAnswers(t, "without it", true)
 			})
 		}
 	}
@@ -230,13 +221,9 @@ func TestFenceOutbound(t *testing.T) {
 		for len(announced) > 0 {
 			<-announced
 		}
-		if err := b.sends.Announce(testVIP); (err == nil) != passes {
-			t.Errorf("the announcement was sent with %v", err)
-		}
+		assert.Is(t, passes, b.sends.Announce(testVIP) == nil, "the announcement was sent")
 		time.Sleep(silence)
-		if heard := len(announced) > 0; heard != passes {
-			t.Errorf("the client hears the announcement: %t, want %t", heard, passes)
-		}
+		assert.Is(t, passes, len(announced) > 0, "the client hears the announcement")
 	})
 }
 
@@ -246,9 +233,7 @@ func TestFenceCoversLaterInterfaces(t *testing.T) {
 		b := newFencedBoard(t, kind, HoldLifetime)
 		attached := slices.Clone(b.fence.attached[b.link(t, "eth0").Index])
 		b.cover(t, "eth0")
-		if again := b.fence.attached[b.link(t, "eth0").Index]; !slices.Equal(again, attached) {
-			t.Errorf("it was attached again: %v, before %v", again, attached)
-		}
+		assert.Equal(t, attached, b.fence.attached[b.link(t, "eth0").Index], "what is attached when it is covered again")
 		err := b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index, 4711}, 4711) })
 		assert.ErrorIs(t, err, nil, "an interface that is gone")
 		must(t, b.in(func() error { return b.fence.Cover(nil, 0) }))
@@ -276,9 +261,7 @@ func TestFenceDuringCover(t *testing.T) {
 	}()
 	select {
 	case good := <-answered:
-		if !good {
-			t.Error("it is no fence")
-		}
+		assert.Is(t, true, good, "it is a fence")
 	case <-time.After(time.Second):
 		t.Fatal("the leader has to wait for the kernel")
 	}
@@ -288,20 +271,16 @@ func TestFenceDuringCover(t *testing.T) {
 		t.Errorf("an interface is to be covered; closes %t, it says %q", b.fence.Closes(), problem)
 	}
 	b.fence.covered(4711, nil, nil)
-	if !b.fence.Closes() {
-		t.Error("the interface is gone, and the fence does not close")
-	}
+	assert.Is(t, true, b.fence.Closes(), "it closes where the interface is gone")
 }
 
 // TestFenceOfAnother: two programs of XDP cannot be on one interface.
 func TestFenceOfAnother(t *testing.T) {
 	eachFence(t, func(t *testing.T, kind FenceKind) {
 		b := newFencedBoard(t, kind, HoldLifetime)
-		second, err := on(b.board, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, kind) })
-		must(t, err)
-		defer second.Close()
+		second := b.newFence(t, kind)
 		eth0 := b.link(t, "eth0")
-		err = b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) })
+		err := b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) })
 		got, problem := second.State()
 		if got != kind || second.Closes() != (kind == FenceTCX) {
 			t.Errorf("it is a %v, closes: %t", got, second.Closes())
@@ -311,22 +290,8 @@ func TestFenceOfAnother(t *testing.T) {
 		}
 		must(t, b.fence.Close())
 		must(t, b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) }))
-		if !second.Closes() {
-			t.Error("it does not close when the other one is gone")
-		}
+		assert.Is(t, true, second.Closes(), "it closes when the other one is gone")
 	})
-}
-
-// TestNoFence has a kernel with nothing that is asked for: the lease works all the same.
-func TestNoFence(t *testing.T) {
-	f, err := newFence([]netip.Addr{testVIP}, FenceKind(0))
-	must(t, err)
-	defer f.Close()
-	f.Begin(NoEnd)
-	if !extend(f, Now()+longLease) || !f.Shut() || f.Fired() {
-		t.Error("the lease does not work")
-	}
-	f.Released()
 }
 
 // BenchmarkExtend is what a heartbeat pays for the lease: moving its end, in memory that the
@@ -359,9 +324,7 @@ func TestFenceHalfAttached(t *testing.T) {
 		t.Skip("the other kind has one program")
 	}
 	board := newLAN(t, 1).boards[0]
-	f, err := on(board, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, FenceTCX) })
-	must(t, err)
-	defer func() { must(t, f.Close()) }()
+	f := board.newFence(t, FenceTCX)
 	outbound := f.outbound
 	f.outbound = -1
 	eth0 := board.link(t, "eth0").Index

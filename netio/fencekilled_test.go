@@ -1,11 +1,9 @@
 package netio
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,6 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestFrozenThenKilled has all processes of a board stand still: the address falls silent at the end
@@ -30,11 +30,7 @@ func TestFrozenThenKilled(t *testing.T) {
 		l := newLAN(t, 2)
 		b, client := l.boards[0], l.boards[1]
 		asks := openTestAnnouncer(t, client)
-		answers := func(addr netip.Addr) bool {
-			_, found, err := asks.Probe(context.Background(), addr, 1, silence)
-			must(t, err)
-			return found
-		}
+		answers := func(addr netip.Addr) bool { return asks.hasOwner(t, addr, 1, silence) }
 		// One answer may be late, where the processors are busy.
 		silent := func() bool {
 			for range 3 {
@@ -61,13 +57,10 @@ func TestFrozenThenKilled(t *testing.T) {
 		}
 		until(frozen + beatenLease)
 		for range 5 {
-			if answers(testVIP) {
-				t.Error("the address is answered after the end of the lease")
-			}
+			assert.Is(t, false, answers(testVIP), "the address is answered after the end of the lease")
 		}
-		if !b.has(t, "", testVIP) || processState(t, holder) != "T" {
-			t.Error("something else than the fence has silenced it")
-		}
+		assert.Is(t, true, b.has(t, "", testVIP), "the address is there, and silent by the fence")
+		assert.Is(t, "T", processState(t, holder), "the state of the holder")
 		eventually(t, "the board's own address is answered", func() bool { return answers(b.addr) })
 
 		// The kernel continues the holder then, see TestDaemonKilledHolderFrozen.
@@ -94,9 +87,7 @@ func TestAllKilled(t *testing.T) {
 		if kinds[0] == FenceTCX {
 			eth0 := b.link(t, "eth0").Index
 			for _, attach := range []uint32{unix.BPF_TCX_INGRESS, unix.BPF_TCX_EGRESS} {
-				if n := b.programsAt(t, eth0, attach); n != 1 {
-					t.Errorf("%d programs are attached, want 1", n)
-				}
+				assert.Is(t, 1, b.programsAt(t, eth0, attach), "programs attached")
 			}
 		}
 		must(t, syscall.Kill(holder, syscall.SIGSTOP)) // so that it does not act first
@@ -138,52 +129,55 @@ func (b *board) programsAt(t *testing.T, ifindex int, attach uint32) (count int)
 	return int(query.count)
 }
 
-// TestFenceRefused has the kernel refuse bpf, as to a process without the capability: there is a
-// lease, no fence, and a reason.
+// TestFenceRefused has the kernel refuse bpf, as to a process without the capability: there is a lease, no fence, and a reason.
 func TestFenceRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root has capabilities to lose")
 	}
 	f, err := onLesserThread(func() (*kernelFence, error) { return bestFence([]netip.Addr{testVIP}) }, unix.CAP_BPF, unix.CAP_SYS_ADMIN)
 	must(t, err)
-	defer f.Close()
 	kind, why := f.State()
-	if want := "make an array map: operation not permitted (needs CAP_BPF and CAP_NET_ADMIN)"; kind != FenceNone || why != want {
-		t.Errorf("got %v, %q; want %q", kind, why, want)
-	}
+	assert.Is(t, FenceNone, kind, "the kind")
+	assert.Is(t, "make an array map: operation not permitted (needs CAP_BPF and CAP_NET_ADMIN)", why, "the reason")
 	must(t, f.Cover([]int{loopback}, loopback))
-	if f.Closes() {
-		t.Error("nothing closes")
-	}
+	wantLeaseAlone(t, f)
+}
+
+// TestNoFence has a kernel with nothing that is asked for.
+func TestNoFence(t *testing.T) {
+	f, err := newFence([]netip.Addr{testVIP}, FenceNone)
+	must(t, err)
+	wantLeaseAlone(t, f)
+}
+
+// wantLeaseAlone wants a lease to work that no fence enforces, and ends it.
+func wantLeaseAlone(t *testing.T, f *kernelFence) {
+	t.Helper()
+	defer f.Close()
+	assert.Is(t, false, f.Closes(), "it closes")
 	f.Begin(NoEnd)
-	if !extend(f, Now()+longLease) || !f.Shut() {
-		t.Error("the lease does not work")
-	}
+	assert.Is(t, true, extend(f, Now()+longLease), "the lease can be extended")
+	assert.Is(t, true, f.Shut(), "the lease was not ended before")
+	assert.Is(t, false, f.Fired(), "fired")
+	f.Released()
 }
 
 // onLesserThread runs something in a thread without some capabilities.
-func onLesserThread[T any](do func() (T, error), without ...uint) (v T, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// Never unlocked: the thread is thrown away with the goroutine.
-		runtime.LockOSThread()
-		var header unix.CapUserHeader
+func onLesserThread[T any](do func() (T, error), without ...uint) (T, error) {
+	return onOwnThread(func() (v T, err error) {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var data [2]unix.CapUserData
-		header.Version = unix.LINUX_CAPABILITY_VERSION_3
-		if err = unix.Capget(&header, &data[0]); err != nil {
-			return
+		if err := unix.Capget(&header, &data[0]); err != nil {
+			return v, err
 		}
 		for _, capability := range without {
 			data[capability/32].Effective &^= 1 << (capability % 32)
 		}
-		if err = unix.Capset(&header, &data[0]); err != nil {
-			return
+		if err := unix.Capset(&header, &data[0]); err != nil {
+			return v, err
 		}
-		v, err = do()
-	}()
-	<-done
-	return v, err
+		return do()
+	})
 }
 
 // TestFrozenThenAllKilled has all processes of a board stand still for longer than the lease, and then kills both
@@ -215,9 +209,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
 			until(Now() + beatenLease)
 			eventually(t, "the address is silent", func() bool { answered.Store(0); ask(); time.Sleep(silence); return answered.Load() == 0 })
-			if !b.has(t, "", testVIP) {
-				t.Error("something else than the fence has silenced it")
-			}
+			assert.Is(t, true, b.has(t, "", testVIP), "the address is there, and silent by the fence")
 			stop := keepBusy(t, handle)
 			kill := []func() error{func() error { return syscall.Kill(holder, syscall.SIGKILL) }, daemon.cmd.Process.Kill}
 			if !holderFirst {
@@ -234,9 +226,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			eventually(t, "both have ended", func() bool { return gone(holder) })
 			wantNothingLeft(t, b)
 			stop()
-			if n := answered.Load(); n > 0 {
-				t.Errorf("holder first: %t: the address was answered %d times by a board that was dead", holderFirst, n)
-			}
+			assert.Is(t, 0, answered.Load(), "answers of a board that is dead (holder first: %t)", holderFirst)
 			answered.Store(0)
 		}
 	}

@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -37,6 +36,14 @@ type floating struct {
 func (f floating) Acquire() error { return f.board.in(f.FloatingIP.Acquire) }
 
 func (f floating) Renew() (restored bool, err error) { return on(f.board, f.FloatingIP.Renew) }
+
+// renews wants a renewal to succeed, which had to restore something or not.
+func (f floating) renews(t testing.TB, restores bool) {
+	t.Helper()
+	restored, err := f.Renew()
+	must(t, err)
+	assert.Is(t, restores, restored, "the renewal has restored something")
+}
 
 func openFloating(t testing.TB, b *board, o FloatingOptions) floating {
 	t.Helper()
@@ -119,18 +126,9 @@ func TestFloatingIP(t *testing.T) {
 				if want != "" {
 					full = p.Addr().String() + want
 				}
-				if got := b.lease(t, device, p.Addr()); got != full {
-					t.Errorf("%s, %s is %q on %s, want %q", when, p, got, device, full)
-				}
+				assert.Is(t, full, b.lease(t, device, p.Addr()), "%s, %s on %s", when, p, device)
 			}
 		}
-		renew := func(want bool) {
-			t.Helper()
-			if restored, err := f.Renew(); restored != want || err != nil {
-				t.Errorf("Renew: restored %t, error %v, want %t", restored, err, want)
-			}
-		}
-
 		expect("before Acquire", "")
 		must(t, f.Release()) // nothing to release is fine
 		_, err := f.Renew()
@@ -142,13 +140,13 @@ func TestFloatingIP(t *testing.T) {
 		nearlyOver := netlinkAddr(b.link(t, device).Index, netip.PrefixFrom(testVIP, 32))
 		nearlyOver.ValidLft, nearlyOver.PreferedLft = 9, 9
 		must(t, b.handle.AddrReplace(nil, nearlyOver))
-		renew(false)
+		f.renews(t, false)
 		expect("after Renew", lease)
 
 		b.delAddr(t, device, netip.PrefixFrom(second.Addr(), 32)) // an administrator, or networkd
-		renew(true)
+		f.renews(t, true)
 		expect("after it was deleted and renewed", lease)
-		renew(false)
+		f.renews(t, false)
 
 		must(t, f.Release())
 		expect("after Release", "")
@@ -165,35 +163,20 @@ func TestFloatingIP(t *testing.T) {
 		must(t, f.Acquire())
 		must(t, b.handle.LinkDel(l.link(b.handle, device)))
 		if device == "eth0" {
+			l.plug(b) // a USB adapter that was pulled has the same interface under another index
+			f.renews(t, true)
+			expect("on the interface that came back", lease)
+			must(t, b.handle.LinkDel(l.link(b.handle, device)))
 			_, err := f.Renew()
 			assert.ErrorIs(t, err, ErrLinkDown, "Renew without the interface")
 			must(t, f.Release())
 		} else {
-			renew(true) // a fresh device
+			f.renews(t, true) // a fresh device
 			expect("after the device was deleted", lease)
 		}
 		must(t, f.Close())
-		if b.has(t, "", testVIP) {
-			t.Error("the address is there after Close")
-		}
+		assert.Is(t, false, b.has(t, "", testVIP), "the address is there after Close")
 	})
-}
-
-// A board whose USB adapter was pulled and plugged has the same interface under
-// another index, and needs the address there.
-func TestFloatingIPFollowsTheInterface(t *testing.T) {
-	l := newLAN(t, 1)
-	b := l.boards[0]
-	f := openFloating(t, b, FloatingOptions{Method: HoldLifetime, lifetime: 30 * time.Second})
-	must(t, f.Acquire())
-	must(t, b.handle.LinkDel(l.link(b.handle, "eth0")))
-	l.plug(b)
-	if restored, err := f.Renew(); !restored || err != nil {
-		t.Errorf("Renew: restored %t, error %v", restored, err)
-	}
-	if !b.has(t, "eth0", testVIP) {
-		t.Error("the address is not on the new interface")
-	}
 }
 
 // A process that was frozen must not take back what the kernel gave up.
@@ -282,17 +265,13 @@ func TestReleaseWithoutPermission(t *testing.T) {
 		_, err := onLesserThread(func() (bool, error) { return false, do() }, unix.CAP_NET_ADMIN)
 		return err
 	}
-	if err := forbidden(f.FloatingIP.Acquire); !errors.Is(err, unix.EPERM) {
-		t.Fatalf("Acquire: %v, want EPERM", err)
-	}
+	assert.ErrorIs(t, forbidden(f.FloatingIP.Acquire), unix.EPERM, "Acquire")
 	assert.ErrorIs(t, forbidden(f.FloatingIP.Release), nil, "Release of nothing")
 	must(t, f.Acquire())
 	assert.ErrorIs(t, forbidden(f.FloatingIP.Acquire), unix.EPERM, "Acquire once more")
 	assert.ErrorIs(t, forbidden(f.FloatingIP.Release), unix.EPERM, "Release of an address that is there")
 	must(t, f.Release())
-	if b.has(t, "eth0", testVIP) {
-		t.Error("the address is there")
-	}
+	assert.Is(t, false, b.has(t, "eth0", testVIP), "the address is there")
 }
 
 // TestFileOfDeletedDevice has somebody delete the device between two heartbeats, and a renewal open another
@@ -306,16 +285,12 @@ func TestFileOfDeletedDevice(t *testing.T) {
 	for range 3 {
 		device := f.place.get().tun
 		must(t, l.boards[0].handle.LinkDel(l.link(l.boards[0].handle, f.Device())))
-		if restored, err := f.Renew(); !restored || err != nil {
-			t.Fatalf("Renew: restored %t, error %v", restored, err)
-		}
+		f.renews(t, true)
 		if int(device.Fd()) < 0 {
 			t.Error("the file was closed")
 		}
 	}
-	if after := openFiles(t); after != before+1 {
-		t.Errorf("%d files are open, %d were before a device was deleted: only the latest former one may be", after, before)
-	}
+	assert.Is(t, before+1, openFiles(t), "open files: only the latest former device may be")
 	must(t, f.Close())
 	if after := openFiles(t); after >= before {
 		t.Errorf("%d files are open after Close", after)
@@ -363,40 +338,11 @@ func TestFloatingIPAuto(t *testing.T) {
 	}
 }
 
-// The weak host model: an address on the TUN device is as good as one on the
-// interface. Neighbours get answers to their ARP, reach a service on it, and are
-// answered from it.
-func TestFloatingIPIsReachable(t *testing.T) {
-	needTUN(t)
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
-		l := newLAN(t, 2)
-		b, client := l.boards[0], l.boards[1]
-		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second})
-		must(t, f.Acquire())
-		talk(t, b, client, testVIP, client.addr)
-		assert.Is(t, b.mac(t), neighbour(t, client, testVIP), "what the client believes")
-		must(t, f.Release())
-		arp := openTestAnnouncer(t, client)
-		if owner, found, err := arp.Probe(t.Context(), testVIP, 1, 50*time.Millisecond); found || err != nil {
-			t.Errorf("after Release: owner %s, found %t, error %v", owner, found, err)
-		}
-	})
-}
-
 // talk asks a UDP service on vip at the board from the client, and checks both source addresses.
 func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
 	t.Helper()
-	listen := func(at *board, addr netip.Addr) *net.UDPConn {
-		var conn *net.UDPConn
-		at.do(t, func() (err error) {
-			conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
-			return err
-		})
-		must(t, conn.SetDeadline(time.Now().Add(testTimeout)))
-		t.Cleanup(func() { conn.Close() })
-		return conn
-	}
-	service, asker := listen(b, vip), listen(client, from)
+	service, asker := b.listen(t, netip.AddrPortFrom(vip, 0)), client.listen(t, netip.AddrPortFrom(from, 0))
+	must(t, asker.SetDeadline(time.Now().Add(testTimeout)))
 	serviceAt := service.LocalAddr().(*net.UDPAddr).AddrPort()
 	buffer := make([]byte, 100)
 	var askerAt netip.AddrPort
@@ -407,9 +353,7 @@ func talk(t testing.TB, b, client *board, vip, from netip.Addr) {
 		_, askerAt, err = service.ReadFromUDPAddrPort(buffer)
 		return err == nil
 	})
-	if askerAt.Addr() != from {
-		t.Errorf("the service was asked by %s, want %s", askerAt, from)
-	}
+	assert.Is(t, from, askerAt.Addr(), "who has asked the service")
 	_, err := service.WriteToUDPAddrPort([]byte("!"), askerAt)
 	must(t, err)
 	_, source, err := asker.ReadFromUDPAddrPort(buffer)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // Frames of other hosts are counted, whatever is sent from here is not, nor are those of hosts
@@ -41,13 +43,13 @@ func TestFrameCounter(t *testing.T) {
 		t.Errorf("the senders are %v, want %v at %s", senders, them.addr, them.mac(t))
 	}
 	foreign := openForeign(t, them)
-	sendWith(t, foreign, unix.IP_MULTICAST_TTL, 1, netip.AddrPortFrom(testGroup.Addr(), 9))
+	send(t, foreign, 1, []byte("foreign"), netip.AddrPortFrom(testGroup.Addr(), 9))
 	if senders := c.Senders(); len(senders) != 1 || senders[0].Addr != them.addr || senders[0].MAC.String() != them.mac(t) {
 		t.Errorf("the senders of IPv4 are %v, want %v at %s once", senders, them.addr, them.mac(t))
 	}
 
 	other := netip.MustParseAddr("10.77.0.9")
-	send := func(protocol uint16) {
+	sendOf := func(protocol uint16) {
 		t.Helper()
 		to := &unix.SockaddrLinklayer{Protocol: htons(protocol), Ifindex: theirs.index, Halen: 6}
 		copy(to.Addr[:], broadcast[:])
@@ -61,16 +63,12 @@ func TestFrameCounter(t *testing.T) {
 		must(t, theirs.send(probe(theirs.own, testVIP), broadcast))
 		must(t, theirs.Announce(testVIP))
 		announce()
-		send(unix.ETH_P_IPV6)
-		send(unix.ETH_P_PAUSE)
-		send(0x88cc) // LLDP
-		sendWith(t, foreign, unix.IP_MULTICAST_TTL, 1, netip.AddrPortFrom(testGroup.Addr(), 9))
+		sendOf(unix.ETH_P_IPV6)
+		sendOf(unix.ETH_P_PAUSE)
+		sendOf(0x88cc) // LLDP
+		send(t, foreign, 1, []byte("foreign"), netip.AddrPortFrom(testGroup.Addr(), 9))
 	}
-	if n := count() - before; n > 0 {
-		t.Errorf("%d frames were counted that prove nothing", n)
-	}
+	assert.Is(t, before, count(), "frames, without those that prove nothing")
 	must(t, theirs.send(announcements(theirs.own, other)[0], broadcast))
-	if n := count() - before; n != 1 {
-		t.Errorf("%d frames were counted of a host that is not ignored, want 1", n)
-	}
+	assert.Is(t, before+1, count(), "frames, with that of a host that is not ignored")
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -187,9 +186,7 @@ func (b *guardedBoard) wantResign(t *testing.T) {
 			delete(missing, what)
 		}
 	}
-	if drops := b.neighbour.Drops(); drops.WrongTTL > 0 {
-		t.Errorf("%d datagrams came with another TTL than 255", drops.WrongTTL)
-	}
+	assert.Is(t, 0, b.neighbour.Drops().WrongTTL, "datagrams with another TTL than 255")
 }
 
 // wantQuiet wants the neighbour to have heard nothing of a holder that has ended.
@@ -204,6 +201,13 @@ func (b *guardedBoard) wantQuiet(t *testing.T) {
 
 func (b *guardedBoard) holds(t testing.TB) bool { return b.has(t, "", testVIP) }
 
+// wantHeld wants that the lease has not run out, and that the address is there.
+func (b *guardedBoard) wantHeld(t testing.TB) {
+	t.Helper()
+	assert.Is(t, false, b.fired(), "the lease has run out")
+	assert.Is(t, true, b.holds(t), "the address is there")
+}
+
 // TestCloseTellsNobody: a daemon that closes its holder has told the others itself.
 func TestCloseTellsNobody(t *testing.T) {
 	eachMethod(t, func(t *testing.T, method HoldMethod) {
@@ -211,9 +215,7 @@ func TestCloseTellsNobody(t *testing.T) {
 		must(t, b.Close())
 		must(t, b.Close()) // may be called twice
 		receive(t, "the end of the holder", b.Lost())
-		if b.holds(t) {
-			t.Error("the address is there")
-		}
+		assert.Is(t, false, b.holds(t), "the address is there")
 		b.wantQuiet(t)
 	})
 }
@@ -232,48 +234,52 @@ func TestMainLaneNeverWaits(t *testing.T) {
 	must(t, b.floating.Release()) // it goes on
 }
 
-// TestLatestResign prepares several at once: the last counts.
-func TestLatestResign(t *testing.T) {
-	b := newGuardedBoard(t, HoldLifetime)
-	for range 20 {
-		must(t, b.prepare([]byte("a former RESIGN")))
-	}
-	must(t, b.prepare(testResign))
-	b.extend(Now() + time.Millisecond)
-	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-	b.wantResign(t)
-}
-
-// TestNobodyToTell has no RESIGN, or one of a time that is over.
-func TestNobodyToTell(t *testing.T) {
-	for name, prepare := range map[string]func(t *testing.T, b *guardedBoard){
-		"none": func(t *testing.T, b *guardedBoard) { must(t, b.Prepare(PreparedResign{})) },
-		"past": func(t *testing.T, b *guardedBoard) {
+// TestEndOfALease: whatever was before, the holder removes what it has added, and says what was prepared for this lease.
+func TestEndOfALease(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		method HoldMethod
+		before func(t *testing.T, b *guardedBoard)
+		quiet  bool // there is nobody to tell
+	}{
+		{"several RESIGNs were prepared at once", HoldLifetime, func(t *testing.T, b *guardedBoard) {
+			for range 20 {
+				must(t, b.prepare([]byte("a former RESIGN")))
+			}
+			must(t, b.prepare(testResign))
+		}, false},
+		{"no RESIGN", HoldTUN, func(t *testing.T, b *guardedBoard) { must(t, b.Prepare(PreparedResign{})) }, true},
+		{"the RESIGN of a former lease", HoldTUN, func(t *testing.T, b *guardedBoard) {
 			b.disarm()
 			must(t, b.floating.Release())
 			b.arm()
 			must(t, b.floating.Acquire())
-		},
+		}, true},
+		{"somebody has removed the address", HoldLifetime, func(t *testing.T, b *guardedBoard) {
+			must(t, removeAddress(b.handle, b.link(t, "eth0").Index, testVIP))
+		}, false},
+		// As a service manager tells every process, or a terminal. Only the daemon decides when to go.
+		{"told to end", HoldLifetime, func(t *testing.T, b *guardedBoard) {
+			for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE} {
+				must(t, syscall.Kill(b.PID(), s))
+			}
+		}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newGuardedBoard(t, HoldTUN)
-			prepare(t, b)
+		t.Run(test.name, func(t *testing.T) {
+			b := newGuardedBoard(t, test.method)
+			test.before(t, b)
 			b.extend(Now() + time.Millisecond)
 			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+			if !test.quiet {
+				b.wantResign(t)
+			}
+			assert.Is(t, true, b.has(t, "eth0", b.addr), "the board has its own address")
+			assert.Is(t, false, b.isLost(), "the holder has ended")
 			must(t, b.Close())
-			b.wantQuiet(t)
+			if test.quiet {
+				b.wantQuiet(t)
+			}
 		})
-	}
-}
-
-// TestForeignAddressStays holds that the holder removes only what it has added.
-func TestForeignAddressStays(t *testing.T) {
-	b := newGuardedBoard(t, HoldLifetime)
-	must(t, removeAddress(b.handle, b.link(t, "eth0").Index, testVIP)) // somebody else has deleted it already
-	b.extend(Now() + time.Millisecond)
-	b.wantResign(t)
-	if !b.has(t, "eth0", b.addr) {
-		t.Error("the board's own address is gone")
 	}
 }
 
@@ -287,9 +293,7 @@ func TestResignTooLong(t *testing.T) {
 	full.Datagram = make([]byte, maxRequestBytes)
 	err := b.Prepare(full)
 	assert.ErrorContains(t, err, "too long for the holder (at most 16383)", "too much")
-	if b.fired() || !b.extend(Now()+longLease) {
-		t.Error("the switch fired, or cannot be extended")
-	}
+	assert.Is(t, true, !b.fired() && b.extend(Now()+longLease), "the lease lasts, and can be extended")
 }
 
 // TestHolderStandsStill has a holder sleep over the end of a lease that was extended meanwhile, and of one that was not.
@@ -299,15 +303,12 @@ func TestHolderStandsStill(t *testing.T) {
 		t.Run(fmt.Sprintf("extended=%t", extended), func(t *testing.T) {
 			b := newGuardedBoard(t, HoldLifetime)
 			b.extend(Now() + longLease)
-			must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
-			eventually(t, "the holder stands still", func() bool { return processState(t, b.PID()) == "T" })
+			freeze(t, b.PID())
 			b.extend(Now() + lease)
 			until(Now() + 2*lease)
-			if b.fired() || !b.holds(t) {
-				t.Fatal("a frozen holder removes the address")
-			}
-			if extended && !b.extend(Now()+longLease) {
-				t.Fatal("a lease that nobody has ended cannot be extended")
+			b.wantHeld(t)
+			if extended {
+				assert.Is(t, true, b.extend(Now()+longLease), "a lease that nobody has ended can be extended")
 			}
 			must(t, syscall.Kill(b.PID(), syscall.SIGCONT))
 			if !extended {
@@ -316,9 +317,7 @@ func TestHolderStandsStill(t *testing.T) {
 				return
 			}
 			until(Now() + lease)
-			if b.fired() || !b.holds(t) {
-				t.Error("the holder removed the address at the end of a lease that was extended")
-			}
+			b.wantHeld(t)
 		})
 	}
 }
@@ -331,8 +330,7 @@ func TestMachineFrozen(t *testing.T) {
 	extended := 0
 	for round := range 20 {
 		b.extend(Now() + longLease)
-		must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
-		eventually(t, "the holder stands still", func() bool { return processState(t, b.PID()) == "T" })
+		freeze(t, b.PID())
 		b.extend(Now() + lease)
 		until(Now() + lease + 2*machineFrozenAfter)
 		must(t, syscall.Kill(b.PID(), syscall.SIGCONT))
@@ -352,9 +350,7 @@ func TestMachineFrozen(t *testing.T) {
 		if round%4 == 0 {
 			until(Now() + 2*daemonWakes)
 		}
-		if b.fired() || !b.holds(t) {
-			t.Fatal("a lease that was extended has run out")
-		}
+		b.wantHeld(t)
 	}
 	if extended == 0 {
 		t.Error("the daemon never came in time")
@@ -398,36 +394,32 @@ func TestAcquiringAnnounces(t *testing.T) {
 	}
 	heard(func() {}) // what is still on its way
 	once := len(announcements(hardwareAddr{}, testVIP))
+	announce := func() error { return a.Announce(testVIP) }
+	acquire, release := b.floating.Acquire, b.floating.Release
+	extend := func() error { b.extend(Now() + longLease); return nil }
+	type does []func() error
 	for what, c := range map[string]struct {
-		do   func()
+		do   does
 		want int
 	}{
-		"announced":                 {func() { must(t, a.Announce(testVIP)) }, once},
-		"acquired":                  {func() { must(t, b.floating.Acquire()) }, once},
-		"acquired, announced":       {func() { must(t, b.floating.Acquire()); must(t, a.Announce(testVIP)) }, once},
-		"acquired, announced twice": {func() { must(t, b.floating.Acquire()); must(t, a.Announce(testVIP)); must(t, a.Announce(testVIP)) }, 2 * once},
-		"acquired, extended, announced": {func() {
-			must(t, b.floating.Acquire())
-			b.extend(Now() + longLease)
-			must(t, a.Announce(testVIP))
-		}, 2 * once},
-		"acquired, released, acquired": {func() {
-			must(t, b.floating.Acquire())
-			must(t, b.floating.Release())
-			must(t, b.floating.Acquire())
-			must(t, a.Announce(testVIP))
-		}, 2 * once},
+		"announced":                     {does{announce}, once},
+		"acquired":                      {does{acquire}, once},
+		"acquired, announced":           {does{acquire, announce}, once},
+		"acquired, announced twice":     {does{acquire, announce, announce}, 2 * once},
+		"acquired, extended, announced": {does{acquire, extend, announce}, 2 * once},
+		"acquired, released, acquired":  {does{acquire, release, acquire, announce}, 2 * once},
 	} {
-		if got := heard(c.do); got != c.want {
-			t.Errorf("%s: the neighbour hears it %d times, want %d", what, got, c.want)
-		}
-		heard(func() { must(t, a.Announce(testVIP)) }) // so that nothing of this one is left for the next
+		got := heard(func() {
+			for _, do := range c.do {
+				must(t, do())
+			}
+		})
+		assert.Is(t, c.want, got, "%s: how often the neighbour hears it", what)
+		heard(func() { must(t, announce()) }) // so that nothing of this one is left for the next
 	}
 	again, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
 	must(t, err)
-	if got := heard(func() { must(t, again.Announce(testVIP)) }); got != once {
-		t.Errorf("on a link that came back, the neighbour hears it %d times, want %d", got, once)
-	}
+	assert.Is(t, once, heard(func() { must(t, again.Announce(testVIP)) }), "how often the neighbour hears it on a link that came back")
 }
 
 // TestNothingWithoutALease: a daemon that may not answer for the address gets it neither added nor renewed nor announced,
@@ -451,9 +443,7 @@ func TestNothingWithoutALease(t *testing.T) {
 			_, err = b.floating.Renew()
 			assert.ErrorIs(t, err, ErrNotHeld, "renewed")
 			assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "announced")
-			if b.holds(t) {
-				t.Error("the address is there")
-			}
+			assert.Is(t, false, b.holds(t), "the address is there")
 		})
 	}
 }
@@ -465,26 +455,37 @@ func TestNoAnnouncementAfterTheLease(t *testing.T) {
 	must(t, err)
 	b.fence.Extend(Now(), Now()+longLease)
 	assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "after the end of the lease")
-	if !b.extend(Now() + longLease) {
-		t.Fatal("the lease was ended")
-	}
+	assert.Is(t, true, b.extend(Now()+longLease), "a lease that nobody has ended can be extended")
 	must(t, a.Announce(testVIP))
+}
+
+// ownHolding is what a holder has, in this process, with these prefixes in its configuration.
+func ownHolding(prefixes ...netip.Prefix) *holding {
+	return newHolding(HolderOptions{
+		Interface: "eth0", Floating: []netip.Addr{testVIP}, Prefixes: prefixes, Group: testGroup, Method: HoldLifetime,
+	}, -1, &heldSockets{})
+}
+
+// prepares has it prepare an address as for a daemon that asks for that.
+func (h *holding) prepares(address netip.Prefix) error {
+	request, err := json.Marshal(floatingRequest{"eth0", []netip.Prefix{address}})
+	if err != nil {
+		return err
+	}
+	_, err = h.openFloating(request)
+	return err
 }
 
 // TestRemovalOfAFormerLease: what could not be removed at the end of a lease is not removed in the next one.
 func TestRemovalOfAFormerLease(t *testing.T) {
 	b := newLAN(t, 1).boards[0]
 	b.do(t, func() error {
-		h := newHolding(HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldLifetime}, -1, &heldSockets{})
+		h := ownHolding()
 		defer h.close()
-		request, err := json.Marshal(floatingRequest{"eth0", []netip.Prefix{testFloating}})
-		if err != nil {
-			return err
-		}
 		if _, _, err := h.makeFence(); err != nil {
 			return err
 		}
-		if _, err := h.openFloating(request); err != nil {
+		if err := h.prepares(testFloating); err != nil {
 			return err
 		}
 		for _, asked := range []holderRequest{askRelease, askAcquire} {
@@ -494,13 +495,9 @@ func TestRemovalOfAFormerLease(t *testing.T) {
 				return err
 			}
 			h.finish()
-			if h.remove.until != 0 {
-				t.Errorf("after request %d it is still to be removed", asked)
-			}
+			assert.Is(t, time.Duration(0), h.remove.until, "until when to remove it, after request %d", asked)
 		}
-		if !b.has(t, "eth0", testVIP) {
-			t.Error("the address of the next lease was removed")
-		}
+		assert.Is(t, true, b.has(t, "eth0", testVIP), "the address of the next lease is there")
 		return h.floating.Release()
 	})
 }
@@ -511,7 +508,7 @@ func TestEndWaitsForTheKernel(t *testing.T) {
 	const tries = 200 * time.Millisecond
 	b := newLAN(t, 1).boards[0]
 	b.do(t, func() error { // on a thread of its own
-		h := newHolding(HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldLifetime}, -1, &heldSockets{})
+		h := ownHolding()
 		if _, _, err := h.makeFence(); err != nil {
 			return err
 		}
@@ -534,67 +531,51 @@ func TestHolderRefuses(t *testing.T) {
 	other := netip.MustParseAddr("10.77.0.99")
 	a, err := b.OpenAnnouncer(eth0)
 	must(t, err)
-	for want, do := range map[string]func() error{
-		"the holder works on eth0 and not on lo": func() error {
-			_, err := b.OpenSockets(Options{Interface: "lo", Local: netip.MustParseAddr("127.0.0.1"), Group: testGroup})
-			return err
-		},
-		"the holder works on eth0 and not on lo: restart":        func() error { _, err := b.OpenAnnouncer(loopback); return err },
-		"the holder works on eth0 and not on lo: restart topdog": func() error { _, err := b.OpenFrames(loopback); return err },
-		"the holder works on eth0": func() error {
-			_, err := b.OpenFloating("lo", []netip.Prefix{testFloating})
-			return err
-		},
-		"is a floating address, and no board's own": func() error {
-			_, err := b.OpenSockets(Options{Interface: "eth0", Local: testVIP, Group: testGroup})
-			return err
-		},
-		"the holder does not hold 10.77.0.99": func() error {
-			_, err := b.OpenFloating("eth0", []netip.Prefix{netip.PrefixFrom(other, 24)})
-			return err
-		},
-		"the addresses are prepared already": func() error {
-			_, err := b.OpenFloating("eth0", []netip.Prefix{testFloating})
-			return err
-		},
-		"10.77.0.100 is a floating address": func() error { // written as IPv6
-			_, err := b.OpenSockets(Options{Interface: "eth0", Local: netip.AddrFrom16(testVIP.As16()), Group: testGroup})
-			return err
-		},
-		"eth0 has no address 10.77.0.99": func() error {
-			_, err := b.OpenSockets(Options{Interface: "eth0", Local: other, Group: testGroup})
-			return err
-		},
-		"10.77.0.100/0 is not": func() error {
-			_, err := b.OpenFloating("eth0", []netip.Prefix{netip.PrefixFrom(testVIP, 0)})
-			return err
-		},
-		"speaks ARP as 10.77.0.1 and not as 10.77.0.99":  func() error { return a.Resolve(other, b.neighbour.options.Local) },
-		"speaks ARP as 10.77.0.1 and not as 10.77.0.100": func() error { return a.Resolve(testVIP, b.neighbour.options.Local) },
-		"and not as 10.77.0.100": func() error {
-			return a.Ask(testVIP, []ARPQuestion{{Addr: b.neighbour.options.Local}})
-		},
-		"65 questions are too many (at most 64)":  func() error { return a.Ask(b.addr, make([]ARPQuestion, maxQuestions+1)) },
-		"the holder does not announce 10.77.0.99": func() error { return a.Announce(other) },
-		"the holder does not probe for 10.77.0.99": func() error {
-			_, _, err := a.Probe(t.Context(), other, 1, time.Millisecond)
-			return err
-		},
-		"the fence was made already": func() error { _, err := b.OpenFence(); return err },
-		"the holder knows no request 200": func() error {
-			_, err := b.Holder.do(200, nil)
-			return err
-		},
-		"request 10 of the holder has 1 bytes":          func() error { _, err := b.Holder.do(askAnnounce, []byte{1}); return err },
-		"the index of an interface has 4 bytes":         func() error { _, err := b.Holder.do(askAnnouncer, nil); return err },
-		"0 files came with request":                     func() error { _, err := b.Holder.do(askLane, nil); return err },
-		"read the pre-signed RESIGN: invalid character": func() error { _, err := b.Holder.do(askResign, []byte("x")); return err },
+	neighbour := b.neighbour.options.Local
+	sockets := func(iface string, local netip.Addr) error {
+		_, err := b.OpenSockets(Options{Interface: iface, Local: local, Group: testGroup})
+		return err
+	}
+	floating := func(iface string, addr netip.Addr, bits int) error {
+		_, err := b.OpenFloating(iface, []netip.Prefix{netip.PrefixFrom(addr, bits)})
+		return err
+	}
+	do := func(request holderRequest, payload string) error {
+		_, err := b.Holder.do(request, []byte(payload))
+		return err
+	}
+	announcer := func(index int) error { _, err := b.OpenAnnouncer(index); return err }
+	frames := func(index int) error { _, err := b.OpenFrames(index); return err }
+	fence := func() error { _, err := b.OpenFence(); return err }
+	probe := func(addr netip.Addr) error { _, _, err := a.Probe(t.Context(), addr, 1, time.Millisecond); return err }
+	for want, err := range map[string]error{
+		"the holder works on eth0 and not on lo":                 sockets("lo", netip.MustParseAddr("127.0.0.1")),
+		"the holder works on eth0 and not on lo: restart":        announcer(loopback),
+		"the holder works on eth0 and not on lo: restart topdog": frames(loopback),
+		"the holder works on eth0":                               floating("lo", testVIP, 24),
+		"is a floating address, and no board's own":              sockets("eth0", testVIP),
+		"10.77.0.100 is a floating address":                      sockets("eth0", netip.AddrFrom16(testVIP.As16())),
+		"eth0 has no address 10.77.0.99":                         sockets("eth0", other),
+		"the holder does not hold 10.77.0.99":                    floating("eth0", other, 24),
+		"the addresses are prepared already":                     floating("eth0", testVIP, 24),
+		"10.77.0.100/0 is not":                                   floating("eth0", testVIP, 0),
+		"speaks ARP as 10.77.0.1 and not as 10.77.0.99":          a.Resolve(other, neighbour),
+		"speaks ARP as 10.77.0.1 and not as 10.77.0.100":         a.Resolve(testVIP, neighbour),
+		"and not as 10.77.0.100":                                 a.Ask(testVIP, []ARPQuestion{{Addr: neighbour}}),
+		"65 questions are too many (at most 64)":                 a.Ask(b.addr, make([]ARPQuestion, maxQuestions+1)),
+		"the holder does not announce 10.77.0.99":                a.Announce(other),
+		"the holder does not probe for 10.77.0.99":               probe(other),
+		"the fence was made already":                             fence(),
+		"the holder knows no request 200":                        do(200, ""),
+		"request 10 of the holder has 1 bytes":                   do(askAnnounce, "\x01"),
+		"the index of an interface has 4 bytes":                  do(askAnnouncer, ""),
+		"0 files came with request":                              do(askLane, ""),
+		"read the pre-signed RESIGN: invalid character":          do(askResign, "x"),
 	} {
-		assert.ErrorContains(t, do(), want, "")
+		assert.ErrorContains(t, err, want, "")
 	}
-	if b.isLost() || b.fired() || !b.holds(t) {
-		t.Error("a refusal has had an effect")
-	}
+	assert.Is(t, false, b.isLost(), "the holder is lost by a refusal")
+	b.wantHeld(t)
 }
 
 // TestSpeaksAfterTheSockets: before they are open, the holder knows no address of this board to speak as.
@@ -622,39 +603,17 @@ func TestPrefixesOfTheAddresses(t *testing.T) {
 		{16, 16, true}, {16, 0, false}, {16, 24, false}, {16, 32, false},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", test.asked, test.configured), func(t *testing.T) {
-			o := HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldLifetime}
+			var configured []netip.Prefix
 			if test.configured > 0 {
-				o.Prefixes = []netip.Prefix{netip.PrefixFrom(testVIP, test.configured)}
+				configured = append(configured, netip.PrefixFrom(testVIP, test.configured))
 			}
 			err := b.in(func() error {
-				h := newHolding(o, -1, &heldSockets{})
+				h := ownHolding(configured...)
 				defer h.close()
-				request, err := json.Marshal(floatingRequest{"eth0", []netip.Prefix{netip.PrefixFrom(testVIP, test.asked)}})
-				if err != nil {
-					return err
-				}
-				_, err = h.openFloating(request)
-				return err
+				return h.prepares(netip.PrefixFrom(testVIP, test.asked))
 			})
-			if (err == nil) != test.allowed {
-				t.Errorf("got %v, want that it is allowed: %t", err, test.allowed)
-			}
+			assert.Is(t, test.allowed, err == nil, "it is allowed (%v)", err)
 		})
-	}
-}
-
-// TestToldToEnd has a service manager, or a terminal, tell every process to end. Only the
-// daemon decides when to go.
-func TestToldToEnd(t *testing.T) {
-	b := newGuardedBoard(t, HoldLifetime)
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE} {
-		must(t, syscall.Kill(b.PID(), s))
-	}
-	b.extend(Now() + time.Millisecond)
-	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-	b.wantResign(t)
-	if b.isLost() {
-		t.Error("the holder has ended")
 	}
 }
 
@@ -665,9 +624,7 @@ func TestHolderKilled(t *testing.T) {
 		must(t, b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index}, 0) }))
 		must(t, syscall.Kill(b.PID(), syscall.SIGKILL))
 		receive(t, "the end of the holder", b.Lost())
-		if b.fired() || !b.extend(Now()+longLease) {
-			t.Error("the lease has run out without a holder")
-		}
+		assert.Is(t, true, !b.fired() && b.extend(Now()+longLease), "the lease lasts, and can be extended")
 		assert.ErrorIs(t, b.prepare(testResign), errHolderLost, "preparing without a holder")
 		b.fence.Shut()
 		release := func() error { return b.in(b.floating.Release) }
@@ -711,9 +668,7 @@ func TestHolderCannotStart(t *testing.T) {
 	_, err := StartHolder([]string{"/nonexistent/topdog", holderWord}, HolderOptions{})
 	assert.ErrorContains(t, err, "start the holder", "")
 	assert.ErrorIs(t, err, os.ErrNotExist, "")
-	if after := openFiles(t); after != before {
-		t.Errorf("%d files are open, %d were before", after, before)
-	}
+	assert.Is(t, before, openFiles(t), "open files")
 }
 
 // TestNothingLeaks starts and ends holders again and again, and opens things again and again by one.
@@ -744,9 +699,7 @@ func TestNothingLeaks(t *testing.T) {
 	for range 5 {
 		open()
 	}
-	if after := openFiles(t); after != before {
-		t.Errorf("%d files are open, %d were before", after, before)
-	}
+	assert.Is(t, before, openFiles(t), "open files")
 	eventually(t, "the holder has closed all", func() bool { return fds() <= theirs })
 
 	use := func() { must(t, b.startGuard(t, HoldTUN).close()) }
@@ -755,9 +708,7 @@ func TestNothingLeaks(t *testing.T) {
 	for range 3 {
 		use()
 	}
-	if after := openFiles(t); after != before {
-		t.Errorf("%d files are open, %d were before", after, before)
-	}
+	assert.Is(t, before, openFiles(t), "open files")
 }
 
 func processState(t testing.TB, pid int) string {
@@ -807,9 +758,7 @@ Anonymous:             0 kB
 Anonymous:             0 kB
 `
 	want := []span{{0x01000000, 0x01400000}, {0x01600000, 0x01700000}}
-	if got := programText(smaps); !slices.Equal(got, want) {
-		t.Errorf("would drop %x, want %x", got, want)
-	}
+	assert.Is(t, fmt.Sprintf("%x", want), fmt.Sprintf("%x", programText(smaps)), "would be dropped")
 	own, err := os.ReadFile("/proc/self/smaps")
 	must(t, err)
 	if len(programText(string(own))) == 0 {

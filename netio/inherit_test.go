@@ -2,16 +2,14 @@ package netio
 
 import (
 	"encoding/json"
-	"errors"
 	"net/netip"
-	"runtime"
 	"sync/atomic"
 	"testing"
 
 	"golang.org/x/net/bpf"
-	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -57,64 +55,40 @@ func wantHears(t *testing.T, conn *Conn, from *board, tag wire.GroupTag) {
 		}
 	})
 	sender := openForeign(t, from)
-	must(t, ipv4.NewPacketConn(sender).SetMulticastTTL(wire.TTL))
 	for i, to := range []netip.AddrPort{conn.self, testGroup} {
 		eventually(t, "the board hears what is said to "+to.String(), func() bool {
-			sendBytes(t, sender, 255, ofGroup(tag, 40), to)
+			send(t, sender, 255, ofGroup(tag, 40), to)
 			return heard[i].Load() > 0
 		})
 	}
 }
 
-// TestSocketsOfAnotherConfiguration: a holder keeps its sockets while the daemon starts anew with another configuration. They are
-// of no use if the group or an address is another one.
-func TestSocketsOfAnotherConfiguration(t *testing.T) {
+// TestSocketsOfAFormerDaemon: a holder keeps its sockets while the daemon starts anew. They are of no use if the group or
+// an address is another one, and what a daemon that was taken over has set on them is not there for the next one.
+func TestSocketsOfAFormerDaemon(t *testing.T) {
 	second := netip.MustParseAddr("10.77.0.201")
-	for name, after := range map[string]struct {
-		tag      wire.GroupTag
+	one, both := []netip.Addr{testVIP}, []netip.Addr{testVIP, second}
+	leave := func(int) error { return nil }
+	for name, test := range map[string]struct {
+		spoil    func(fd int) error
+		tag      wire.GroupTag // of the next one
 		floating []netip.Addr
 	}{
-		"another group":    {testTag + 1, []netip.Addr{testVIP}},
-		"another address":  {testTag, []netip.Addr{second}},
-		"one address more": {testTag, []netip.Addr{testVIP, second}},
-		"the same":         {testTag, []netip.Addr{testVIP}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLAN(t, 2)
-			b := l.boards[0]
-			kept := &heldSockets{}
-			t.Cleanup(kept.close)
-			must(t, b.inheritAs(t, kept, testTag, testVIP).Close())
-			conn := b.inheritAs(t, kept, after.tag, after.floating...)
-			for i, bind := range conn.binds() {
-				if got := conn.sockets[i].LocalAddr().String(); got != bind.to.String() {
-					t.Errorf("a socket is bound to %s, want %s", got, bind.to)
-				}
-			}
-			wantHears(t, conn, l.boards[1], after.tag)
-		})
-	}
-}
-
-// TestSocketsOfATakenOverDaemon: what a daemon has set on the sockets is not there for the next one.
-func TestSocketsOfATakenOverDaemon(t *testing.T) {
-	for name, spoil := range map[string]func(fd int) error{
-		"a filter that is locked": func(fd int) error {
+		"another group":    {leave, testTag + 1, one},
+		"another address":  {leave, testTag, both[1:]},
+		"one address more": {leave, testTag, both},
+		"the same":         {leave, testTag, one},
+		"a filter that is locked": {func(fd int) error {
 			if err := setFilter(fd, []bpf.Instruction{bpf.RetConstant{Val: 0}}); err != nil {
 				return err
 			}
 			return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_LOCK_FILTER, 1)
-		},
-		"connected to nobody": func(fd int) error {
+		}, testTag, one},
+		"connected to nobody": {func(fd int) error {
 			return unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{10, 77, 0, 9}})
-		},
-		"no TTL": func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTTL, 0) },
-		"its end": func(fd int) error {
-			if err := unix.Shutdown(fd, unix.SHUT_RDWR); !errors.Is(err, unix.ENOTCONN) {
-				return err
-			}
-			return nil
-		},
+		}, testTag, one},
+		"no TTL":  {func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVTTL, 0) }, testTag, one},
+		"its end": {func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) }, testTag, one},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLAN(t, 2)
@@ -124,12 +98,16 @@ func TestSocketsOfATakenOverDaemon(t *testing.T) {
 			first := b.inheritAs(t, kept, testTag, testVIP)
 			b.do(t, func() error {
 				for _, file := range kept.sockets {
-					_ = spoil(file) // not every socket can be spoiled in every way
+					_ = test.spoil(file) // not every socket can be spoiled in every way
 				}
 				return nil
 			})
 			must(t, first.Close())
-			wantHears(t, b.inheritAs(t, kept, testTag, testVIP), l.boards[1], testTag)
+			conn := b.inheritAs(t, kept, test.tag, test.floating...)
+			for i, bind := range conn.binds() {
+				assert.Is(t, bind.to.String(), conn.sockets[i].LocalAddr().String(), "a socket is bound to")
+			}
+			wantHears(t, conn, l.boards[1], test.tag)
 		})
 	}
 }
@@ -145,7 +123,6 @@ func TestNobodyElseGetsThePort(t *testing.T) {
 	const stranger = 4711
 	stop, got := make(chan struct{}), make(chan int)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is thrown away with the goroutine
 		n := 0
 		_ = b.in(func() error {
 			if _, _, failed := unix.RawSyscall(unix.SYS_SETRESUID, stranger, stranger, stranger); failed != 0 {
@@ -166,9 +143,7 @@ func TestNobodyElseGetsThePort(t *testing.T) {
 		must(t, b.inheritAs(t, kept, testTag, testVIP).Close())
 	}
 	close(stop)
-	if n := receive(t, "the end of the stranger", got); n > 0 {
-		t.Errorf("somebody else has got the port %d times", n)
-	}
+	assert.Is(t, 0, receive(t, "the end of the stranger", got), "how often somebody else has got the port")
 }
 
 // bindAs tries to bind a socket of this thread's user, and returns how many could be.

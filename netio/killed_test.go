@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"topdog/internal/lab/assert"
 )
 
 // armedVariable makes the test binary a daemon that holds the address, by the method that
@@ -99,11 +101,7 @@ func startArmed(t testing.TB, b *board, method HoldMethod) (h *subprocess, holde
 func startArmedAs(t testing.TB, b *board, value string) (h *subprocess, holder int) {
 	t.Helper()
 	h = startProcess(t, b, armedVariable+"="+value)
-	must(t, h.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
-	if !h.lines.Scan() {
-		t.Fatal("the daemon says nothing")
-	}
-	holder, err := strconv.Atoi(h.lines.Text())
+	holder, err := strconv.Atoi(h.line(t))
 	must(t, err)
 	return h, holder
 }
@@ -145,38 +143,45 @@ func (b *killableBoard) untilInformed(t *testing.T) {
 	})
 }
 
+// TestDaemonKilled: its holder removes the address, and tells the others, whatever becomes of the daemon. To take a device down must
+// not delay the end of a killed daemon, so that has none of its own. A holder is a process group of its own, and the kernel
+// continues a stopped group that is orphaned.
 func TestDaemonKilled(t *testing.T) {
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
-		b := newKillableBoard(t, method)
-		must(t, b.daemon.cmd.Process.Kill())
-		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
-		b.wantResign(t)
-		eventually(t, "the holder has ended", func() bool { return gone(b.holder) })
-		eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
-	})
-}
-
-// TestDeviceIsTheHolders: to take a device down must not delay the end of a killed daemon, so that has none of its own.
-func TestDeviceIsTheHolders(t *testing.T) {
-	b := newKillableBoard(t, HoldTUN)
-	b.untilInformed(t)
-	if own := glob(t, fmt.Sprintf("/proc/%d/fd/*", b.daemon.cmd.Process.Pid), "/dev/net/tun"); len(own) > 0 {
-		t.Errorf("the daemon has the device open: %v", own)
+	for _, test := range []struct {
+		name             string
+		method           HoldMethod
+		informed, frozen bool // the holder has all that it needs, and then stands still
+	}{
+		{"lifetime", HoldLifetime, false, false},
+		{"TUN", HoldTUN, false, false},
+		{"holder informed", HoldTUN, true, false},
+		{"holder frozen", HoldTUN, true, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newKillableBoard(t, test.method)
+			daemon := b.daemon.cmd.Process
+			if test.informed {
+				b.untilInformed(t)
+				assert.Equal(t, []string(nil), glob(t, fmt.Sprintf("/proc/%d/fd/*", daemon.Pid), "/dev/net/tun"), "devices of the daemon")
+			}
+			if test.frozen {
+				freeze(t, b.holder)
+			}
+			must(t, daemon.Kill())
+			eventually(t, "the address is gone", func() bool { return !b.holds(t) })
+			b.wantResign(t)
+			eventually(t, "the holder has ended", func() bool { return gone(b.holder) })
+			eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
+		})
 	}
-	must(t, b.daemon.cmd.Process.Kill())
-	eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
-	b.wantResign(t)
 }
 
-// TestDaemonKilledHolderFrozen: a holder is a process group of its own, and the
-// kernel continues a stopped group that is orphaned.
-func TestDaemonKilledHolderFrozen(t *testing.T) {
-	b := newKillableBoard(t, HoldTUN)
-	b.untilInformed(t)
-	must(t, syscall.Kill(b.holder, syscall.SIGSTOP))
-	// The kernel counts a process as stopped when its last thread is.
-	eventually(t, "all threads of the holder stand still", func() bool {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", b.holder))
+// freeze stops a process, and waits until its last thread stands still, which is when the kernel counts it as stopped.
+func freeze(t testing.TB, pid int) {
+	t.Helper()
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	eventually(t, "all threads stand still", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 		must(t, err)
 		return !slices.ContainsFunc(threads, func(dir string) bool {
 			tid, err := strconv.Atoi(filepath.Base(dir))
@@ -184,9 +189,6 @@ func TestDaemonKilledHolderFrozen(t *testing.T) {
 			return processState(t, tid) != "T"
 		})
 	})
-	must(t, b.daemon.cmd.Process.Kill())
-	eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
-	b.wantResign(t)
 }
 
 // TestDaemonRestarted has the next daemon begin while the holder of the killed one
@@ -199,11 +201,11 @@ func TestDaemonRestarted(t *testing.T) {
 		b.daemon.cmd.Wait()
 		next, _ := startArmed(t, b.board, method)
 		eventually(t, "the former holder has ended", func() bool { return gone(b.holder) })
-		if method == HoldTUN && !b.has(t, "", testVIP) {
+		if method == HoldTUN && !b.holds(t) {
 			t.Error("the former holder removed the address of the next daemon")
 		}
 		must(t, next.cmd.Process.Kill())
-		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
+		eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 	})
 }
 
@@ -212,9 +214,7 @@ func TestDaemonStops(t *testing.T) {
 	b := newKillableBoard(t, HoldTUN)
 	must(t, b.daemon.stdin.Close())
 	must(t, b.daemon.cmd.Wait())
-	if b.has(t, "", testVIP) || b.hasLink(t, DefaultDevice) || !gone(b.holder) {
-		t.Error("the daemon left something behind")
-	}
+	assert.Equal(t, []bool{false, false, true}, []bool{b.holds(t), b.hasLink(t, DefaultDevice), gone(b.holder)}, "address, device, and no holder")
 	b.conn = b.inbox(t)
 	b.wantQuiet(t)
 }

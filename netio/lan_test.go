@@ -119,38 +119,42 @@ func (b *board) has(t testing.TB, device string, addr netip.Addr) bool {
 	return false
 }
 
-// in runs f with the calling thread in the board's namespace, and waits for it; a nil board is
-// this machine. The goroutine ends with its thread still locked, so that the runtime throws the
-// thread away.
-func (b *board) in(f func() error) error {
-	if b == nil {
-		return f()
-	}
-	result := make(chan error)
+// onOwnThread runs something in a thread that may be changed: the runtime throws it away, since its goroutine ends with the
+// thread still locked.
+func onOwnThread[T any](do func() (T, error)) (v T, err error) {
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		runtime.LockOSThread()
-		if err := unix.Setns(int(b.ns), unix.CLONE_NEWNET); err != nil {
-			result <- fmt.Errorf("enter a network namespace (needs CAP_SYS_ADMIN): %w", err)
-			return
-		}
-		result <- f()
+		v, err = do()
 	}()
-	return <-result
+	<-done
+	return v, err
+}
+
+// on returns what open opens with the calling thread in the board's namespace; a nil board is this machine.
+func on[T any](b *board, open func() (T, error)) (v T, err error) {
+	if b == nil {
+		return open()
+	}
+	return onOwnThread(func() (v T, err error) {
+		if err := unix.Setns(int(b.ns), unix.CLONE_NEWNET); err != nil {
+			return v, fmt.Errorf("enter a network namespace (needs CAP_SYS_ADMIN): %w", err)
+		}
+		return open()
+	})
+}
+
+// in runs f there, and waits for it.
+func (b *board) in(f func() error) error {
+	_, err := on(b, func() (struct{}, error) { return struct{}{}, f() })
+	return err
 }
 
 // do runs f in the board's namespace, where it must succeed.
 func (b *board) do(t testing.TB, f func() error) {
 	t.Helper()
 	must(t, b.in(f))
-}
-
-// on returns what open opens in the board's namespace.
-func on[T any](b *board, open func() (T, error)) (v T, err error) {
-	err = b.in(func() (err error) {
-		v, err = open()
-		return err
-	})
-	return v, err
 }
 
 // options are those of the group's sockets on the board.
@@ -180,27 +184,16 @@ func netlinkAddr(index int, p netip.Prefix) *netlink.Addr {
 // newNamespace makes a network namespace with loopback up. It ends with the test.
 func newNamespace(t testing.TB) (netns.NsHandle, *netlink.Handle) {
 	t.Helper()
-	type made struct {
-		ns  netns.NsHandle
-		err error
-	}
-	result := make(chan made)
-	go func() {
-		// Never unlocked: the thread is thrown away with the goroutine.
-		runtime.LockOSThread()
-		ns, err := netns.New()
-		result <- made{ns, err}
-	}()
-	m := <-result
-	must(t, m.err)
-	t.Cleanup(func() { m.ns.Close() })
-	handle, err := netlink.NewHandleAt(m.ns, unix.NETLINK_ROUTE)
+	ns, err := onOwnThread(netns.New)
+	must(t, err)
+	t.Cleanup(func() { ns.Close() })
+	handle, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	must(t, err)
 	t.Cleanup(handle.Close)
 	lo, err := handle.LinkByName("lo")
 	must(t, err)
 	must(t, handle.LinkSetUp(lo))
-	return m.ns, handle
+	return ns, handle
 }
 
 // eventually waits until the condition holds.

@@ -2,6 +2,7 @@ package netio
 
 import (
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,25 +14,19 @@ import (
 func TestLeaseRunsOut(t *testing.T) {
 	eachMethod(t, func(t *testing.T, method HoldMethod) {
 		b := newGuardedBoard(t, method)
-		if b.fired() || !b.extend(Now()+10*time.Millisecond) {
-			t.Fatal("the lease has run out before it began")
-		}
+		assert.Is(t, true, !b.fired() && b.extend(Now()+10*time.Millisecond), "the lease lasts, and can be extended")
 		eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 		b.wantResign(t)
 		if !b.fired() || b.extend(Now()+longLease) || b.extend(NoEnd) || b.disarm() {
 			t.Error("the daemon is not told that the lease has run out")
 		}
-		if b.fired() {
-			t.Error("a lease that was ended counts as run out")
-		}
+		assert.Is(t, false, b.fired(), "a lease that was ended counts as run out")
 
 		// The same holder watches the next lease.
 		b.arm()
 		must(t, b.floating.Acquire())
 		must(t, b.prepare(testResign))
-		if !b.extend(Now() + 10*time.Millisecond) {
-			t.Error("the next lease cannot be extended")
-		}
+		assert.Is(t, true, b.extend(Now()+10*time.Millisecond), "the next lease can be extended")
 		eventually(t, "the address is gone again", func() bool { return !b.holds(t) })
 	})
 }
@@ -66,9 +61,7 @@ func TestLeaseExtended(t *testing.T) {
 				must(t, b.floating.Acquire())
 			}
 			until(Now() + 2*lease)
-			if b.fired() || !b.holds(t) {
-				t.Error("a lease that was extended has run out")
-			}
+			b.wantHeld(t)
 			must(t, b.Close())
 			b.wantQuiet(t)
 		})
@@ -79,9 +72,7 @@ func TestLeaseExtended(t *testing.T) {
 func TestLeaseLooksLater(t *testing.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	wake := Now() + 50*time.Millisecond
-	if !b.fence.Extend(Now(), wake) {
-		t.Fatal("the lease has run out before it began")
-	}
+	assert.Is(t, true, b.fence.Extend(Now(), wake), "the lease lasts, and can be extended")
 	eventually(t, "the address is gone", func() bool {
 		gone := !b.holds(t)
 		if gone && Now() < wake {
@@ -105,23 +96,17 @@ func TestLeaseExtendedOrNot(t *testing.T) {
 		}
 		if b.extend(Now() + longLease) {
 			extended++
-			if b.fired() {
-				t.Fatal("a lease that was extended has run out")
-			}
+			assert.Is(t, false, b.fired(), "a lease that was extended has run out")
 			continue
 		}
 		fired++
 		eventually(t, "the address is gone", func() bool { return !b.holds(t) })
-		if b.disarm() {
-			t.Fatal("a lease that could not be extended was ended in time")
-		}
+		assert.Is(t, false, b.disarm(), "a lease that could not be extended was ended in time")
 		b.arm()
 		must(t, b.floating.Acquire())
 	}
 	until(Now() + 50*time.Millisecond) // for what the holder may still be about to do
-	if !b.holds(t) {
-		t.Error("the address was removed, and the daemon does not know")
-	}
+	assert.Is(t, true, b.holds(t), "the address is there, as the daemon believes")
 	t.Logf("extended %d times, too late %d times", extended, fired)
 }
 
@@ -186,9 +171,7 @@ func TestExpireAfterExtend(t *testing.T) {
 			defer l.close()
 			end := Now()
 			l.Begin(end + longLease)
-			if !l.Extend(end, end+time.Millisecond) {
-				t.Fatal("the lease has run out before it began")
-			}
+			assert.Is(t, true, l.Extend(end, end+time.Millisecond), "the lease lasts, and can be extended")
 			until(end + 2*machineFrozenAfter)
 			ended := make(chan bool)
 			go func() { ended <- l.expire() }()
@@ -198,12 +181,8 @@ func TestExpireAfterExtend(t *testing.T) {
 				}
 				test.extended = l.Extend(test.end(end), Now()+longLease) // false if this machine stood still
 			}
-			if got := <-ended; got == test.extended {
-				t.Errorf("extended: %t, and the holder ends the lease: %t", test.extended, got)
-			}
-			if l.Fired() == test.extended {
-				t.Errorf("extended: %t, fired: %t", test.extended, l.Fired())
-			}
+			assert.Is(t, !test.extended, <-ended, "the holder ends the lease")
+			assert.Is(t, !test.extended, l.Fired(), "the lease has fired")
 		})
 	}
 }
@@ -225,4 +204,36 @@ func TestLeaseLasts(t *testing.T) {
 		l.put(c.word)
 		assert.Is(t, c.want, l.lasts(), "%s: it lasts", name)
 	}
+}
+
+// TestLeaseWord has many change the word at the same time, across the border between its halves: none
+// of the changes is lost, and nobody reads halves that do not belong together.
+func TestLeaseWord(t *testing.T) {
+	const workers, each, step, start = 4, 2000, 1<<20 + 1, 1<<32 - 1<<21
+	word := leaseWord{new(uint64)}
+	if !word.swap(0, start) || word.load() != start {
+		t.Fatalf("the word is %#x", word.load())
+	}
+	if word.swap(0, 1) || word.load() != start {
+		t.Errorf("a word that has another value was changed to %#x", word.load())
+	}
+	var work sync.WaitGroup
+	for range workers {
+		work.Go(func() {
+			for range each {
+				for {
+					former := word.load()
+					if (former-start)%step != 0 {
+						t.Errorf("%#x was read, which the word never was", former)
+						return
+					}
+					if word.swap(former, former+step) {
+						break
+					}
+				}
+			}
+		})
+	}
+	work.Wait()
+	assert.Is(t, uint64(start+workers*each*step), word.load(), "the word")
 }

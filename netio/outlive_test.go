@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,26 +32,16 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == holderWord {
 		os.Exit(attend())
 	}
-	if method := os.Getenv(armedVariable); method != "" {
-		if err := holdArmed(method); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+	for variable, be := range map[string]func(value string) error{
+		holdVariable: hold, armedVariable: holdArmed, serviceVariable: attendService,
+	} {
+		if value := os.Getenv(variable); value != "" {
+			if err := be(value); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
-	}
-	if path, uid, service := strings.Cut(os.Getenv(serviceVariable), ":"); service {
-		if err := attendService(path, uid); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		return
-	}
-	if method := os.Getenv(holdVariable); method != "" {
-		if err := hold(method); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		return
 	}
 	// With -race, a process sleeps for a second before it ends; a holder must not.
 	if os.Getenv("GORACE") == "" {
@@ -104,7 +93,7 @@ type subprocess struct {
 func startHolding(t testing.TB, b *board, method HoldMethod) *subprocess {
 	t.Helper()
 	h := startProcess(t, b, holdVariable+"="+strconv.Itoa(int(method)))
-	h.says(t, "acquired")
+	assert.Is(t, "acquired", h.line(t), "the process says")
 	return h
 }
 
@@ -125,12 +114,14 @@ func startProcess(t testing.TB, b *board, variable string) *subprocess {
 	return h
 }
 
-func (h *subprocess) says(t testing.TB, want string) {
+// line waits for the next line that the process says.
+func (h *subprocess) line(t testing.TB) string {
 	t.Helper()
 	must(t, h.stdout.SetReadDeadline(time.Now().Add(testTimeout)))
-	if !h.lines.Scan() || h.lines.Text() != want {
-		t.Fatalf("the process said %q, want %q", h.lines.Text(), want)
+	if !h.lines.Scan() {
+		t.Fatalf("the process says nothing: %v", h.lines.Err())
 	}
+	return h.lines.Text()
 }
 
 // end makes sure that the process is gone. It may be called more than once.
@@ -158,10 +149,8 @@ func TestAddressDoesNotOutlive(t *testing.T) {
 		must(t, h.cmd.Process.Signal(syscall.SIGSTOP))
 		eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
 		must(t, h.cmd.Process.Signal(syscall.SIGCONT))
-		h.says(t, "expired")
-		if b.has(t, "", testVIP) {
-			t.Error("the process that woke up took the address back")
-		}
+		assert.Is(t, "expired", h.line(t), "the process says")
+		assert.Is(t, false, b.has(t, "", testVIP), "the process that woke up took the address back")
 	})
 }
 

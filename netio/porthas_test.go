@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestPortOfAStranger: whoever has bound to the port of the group is named.
@@ -22,9 +23,8 @@ func TestPortOfAStranger(t *testing.T) {
 	must(t, err)
 	_, err = Open(o)
 	want := "another topdog, or another program, of the user " + me.Username + " (" + me.Uid + ") has this port"
-	if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %q", err, want)
-	}
+	assert.ErrorIs(t, err, unix.EADDRINUSE, "")
+	assert.ErrorContains(t, err, want, "")
 }
 
 // TestProgramOf: a user who does not run topdog is not suspected of it.
@@ -55,7 +55,6 @@ func TestOwnerOf(t *testing.T) {
 			t.Errorf("nobody has it, and it says user %d", uid)
 		}
 	}
-	if _, err := os.Stat(udpTables[0]); err != nil {
-		t.Error(err)
-	}
+	_, err := os.Stat(udpTables[0])
+	must(t, err)
 }

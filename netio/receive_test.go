@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // What is broadcast arrives without any membership, on the link only, and not at its sender.
@@ -28,23 +30,8 @@ func TestBroadcast(t *testing.T) {
 	a.expect(t, `broadcast "back" from 10.77.0.2:9254`) // and not its own, which came before
 
 	before := b.Drops()
-	foreign := openForeign(t, l.boards[0])
-	sendWith(t, foreign, unix.IP_TTL, 64, b.self)
+	send(t, openForeign(t, l.boards[0]), 64, []byte("foreign"), b.self)
 	eventually(t, "the packet is counted", func() bool { return b.Drops().WrongTTL > before.WrongTTL })
-}
-
-// Several boards of one host share the port for broadcasts.
-func TestBroadcastOnLoopback(t *testing.T) {
-	var boards []*inbox
-	for _, o := range onLoopback(3) {
-		boards = append(boards, openInbox(t, o.Local.String(), nil, o))
-	}
-	must(t, boards[0].Broadcast([]byte("all")))
-	for _, b := range boards[1:] {
-		b.expect(t, fmt.Sprintf(`broadcast "all" from %s`, boards[0].self))
-	}
-	must(t, boards[1].Broadcast([]byte("back")))
-	boards[0].expect(t, fmt.Sprintf(`broadcast "back" from %s`, boards[1].self))
 }
 
 // Whoever holds the floating address gets what is sent to it, by a socket that was open
@@ -69,25 +56,15 @@ func TestFloatingSocket(t *testing.T) {
 // Drain delivers what has arrived before it returns, while the reader waits, and each
 // datagram once.
 func TestDrain(t *testing.T) {
-	o := onLoopback(2)
-	from, err := Open(o[0])
-	must(t, err)
-	defer from.Close()
-	to, err := Open(o[1])
-	must(t, err)
+	from, to := loopbackPair(t)
 	to.admission.inKernel = true // nothing limits what one board says
 	var mu sync.Mutex
 	got := map[string]int{}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		to.Serve(func(d Datagram) {
-			mu.Lock()
-			defer mu.Unlock()
-			got[string(d.Data)]++
-		})
+	serve(t, to, func(d Datagram) {
+		mu.Lock()
+		defer mu.Unlock()
+		got[string(d.Data)]++
 	})
-	defer serving.Wait()
-	defer to.Close()
 	eventually(t, "the reader runs", func() bool {
 		must(t, from.Unicast([]byte("first"), to.self))
 		mu.Lock()
@@ -137,9 +114,7 @@ func TestReceiveSurvivesErrors(t *testing.T) {
 		r := &flakyReader{errs: []error{unix.ECONNREFUSED}}
 		start := time.Now()
 		c.receive(r)
-		if took := time.Since(start); took != 0 {
-			t.Errorf("one refused packet made the reader wait %s, want no wait", took)
-		}
+		assert.Is(t, 0, time.Since(start), "the wait after one refused packet")
 
 		for range 12 {
 			r.errs = append(r.errs, unix.ENETDOWN)
@@ -147,11 +122,7 @@ func TestReceiveSurvivesErrors(t *testing.T) {
 		start = time.Now()
 		c.receive(r)
 		// 0 + 10+20+40+80+160+320+640 ms, and then a second for each of the last four.
-		if took, want := time.Since(start), 1270*time.Millisecond+4*time.Second; took != want {
-			t.Errorf("12 errors in a row took %s, want %s", took, want)
-		}
-		if got := c.Drops().ReceiveErrors; got != 13 {
-			t.Errorf("counted %d errors, want 13", got)
-		}
+		assert.Is(t, 1270*time.Millisecond+4*time.Second, time.Since(start), "the wait after 12 errors in a row")
+		assert.Is(t, 13, c.Drops().ReceiveErrors, "errors")
 	})
 }

@@ -40,45 +40,45 @@ func TestMissingSubnets(t *testing.T) {
 	}
 }
 
-// An address in a subnet of its own needs a route there, which must come and go with it.
-func TestFloatingIPInAnotherSubnet(t *testing.T) {
+// The weak host model: an address on the TUN device is as good as one on the interface. Neighbours get answers to their ARP, reach
+// a service on it, and are answered from it. An address in a subnet of its own needs a route there, which must come and go with it.
+func TestFloatingIPIsReachable(t *testing.T) {
 	needTUN(t)
 	eachMethod(t, func(t *testing.T, method HoldMethod) {
 		l := newLAN(t, 2)
 		b, client := l.boards[0], l.boards[1]
-		vip := netip.MustParsePrefix("172.30.5.100/24")
+		elsewhere := netip.MustParsePrefix("172.30.5.100/24")
 		client.addAddr(t, "eth0", netip.MustParsePrefix("172.30.5.7/24"))
-		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{vip}})
-		routes := func() (all []string) {
+		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, elsewhere}})
+		wantRoutes := func(when string, want ...string) {
+			t.Helper()
 			list, err := dump(func() ([]netlink.Route, error) {
 				return b.handle.RouteList(l.link(b.handle, "eth0"), netlink.FAMILY_V4)
 			})
 			must(t, err)
+			var routes []string
 			for _, r := range list {
-				all = append(all, fmt.Sprintf("%s from %s", r.Dst, r.Src))
+				routes = append(routes, fmt.Sprintf("%s from %s", r.Dst, r.Src))
 			}
-			slices.Sort(all)
-			return all
+			slices.Sort(routes)
+			assert.Equal(t, want, routes, "%s, routes on eth0", when)
 		}
-		own, with := []string{"10.77.0.0/24 from 10.77.0.1"}, []string{"10.77.0.0/24 from 10.77.0.1", "172.30.5.0/24 from 172.30.5.100"}
-		expect := func(when string, want []string) {
-			t.Helper()
-			assert.Equal(t, want, routes(), "%s, routes on eth0", when)
-		}
+		const own, there = "10.77.0.0/24 from 10.77.0.1", "172.30.5.0/24 from 172.30.5.100"
 		must(t, f.Acquire())
-		expect("after Acquire", with)
-		talk(t, b, client, vip.Addr(), netip.MustParseAddr("172.30.5.7"))
+		wantRoutes("after Acquire", own, there)
+		talk(t, b, client, testVIP, client.addr)
+		assert.Is(t, b.mac(t), neighbour(t, client, testVIP), "what the client believes")
+		talk(t, b, client, elsewhere.Addr(), netip.MustParseAddr("172.30.5.7"))
 
 		eth0 := l.link(b.handle, "eth0")
 		must(t, b.handle.LinkSetDown(eth0))
 		_, err := f.Renew()
 		assert.ErrorIs(t, err, ErrLinkDown, "Renew while the interface is switched off")
 		must(t, b.handle.LinkSetUp(eth0))
-		if restored, err := f.Renew(); err != nil || !restored {
-			t.Errorf("Renew after that: restored %t, error %v", restored, err)
-		}
-		expect("after the interface went down and up", with)
+		f.renews(t, true)
+		wantRoutes("after the interface went down and up", own, there)
 		must(t, f.Release())
-		expect("after Release", own)
+		wantRoutes("after Release", own)
+		assert.Is(t, false, openTestAnnouncer(t, client).hasOwner(t, testVIP, 1, 50*time.Millisecond), "the address has an owner after Release")
 	})
 }

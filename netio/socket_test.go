@@ -11,7 +11,7 @@ import (
 )
 
 func TestTTL(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name    string
 		control []byte
 		want    int
@@ -21,11 +21,8 @@ func TestTTL(t *testing.T) {
 		{"behind another", append(controlMessage(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 7), controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 64)...), 64},
 		{"cut off", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr-1], -1},
 		{"without its value", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr+1], -1},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			assert.Is(t, test.want, ttl(test.control), "")
-		})
+	} {
+		assert.Is(t, test.want, ttl(test.control), "%s", test.name)
 	}
 }
 

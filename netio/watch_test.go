@@ -106,9 +106,7 @@ func TestWatchBeforeTheInterfaceExists(t *testing.T) {
 	b := &board{addr: netip.MustParseAddr("10.77.0.1"), port: "port1"}
 	b.ns, b.handle = newNamespace(t)
 	w := watch(t, b, nil)
-	if s := receive(t, "the first snapshot", w.snapshots); s.Present {
-		t.Errorf("eth0 is present before it exists: %+v", s)
-	}
+	assert.Is(t, false, receive(t, "the first snapshot", w.snapshots).Present, "eth0 is present before it exists")
 	l.plug(b)
 	w.until(t, "the interface", func(s Snapshot) bool { return s.Link.Up && len(s.Link.Addrs) == 1 })
 }
@@ -129,9 +127,7 @@ func TestWatchIgnoresRefreshes(t *testing.T) {
 		refresh()
 	}
 	must(t, b.handle.AddrDel(nil, vip))
-	if s := receive(t, "the next snapshot", w.snapshots); s.Has(testVIP) {
-		t.Error("a refresh was reported as a change")
-	}
+	assert.Is(t, false, receive(t, "the next snapshot", w.snapshots).Has(testVIP), "a refresh was reported as a change")
 }
 
 // The kernel drops messages when its buffer is full. What changed meanwhile
@@ -170,17 +166,17 @@ func TestFollowResubscribes(t *testing.T) {
 	close(closedAddrs)
 	errBroken := errors.New("broken")
 	tests := []struct {
-		name       string
-		subscribe  func(WatchOptions) (*feed, error)
-		wantListed bool
-		wantErr    error
+		name         string
+		subscribe    func(WatchOptions) (*feed, error)
+		wantNotified int // in two rounds
+		wantErr      error
 	}{
-		{"links closed", feedWith(closedLinks, nil), true, errOverflow},
-		{"addresses closed", feedWith(nil, closedAddrs), true, errOverflow},
-		{"cannot subscribe", func(WatchOptions) (*feed, error) { return nil, errBroken }, false, errBroken},
+		{"links closed", feedWith(closedLinks, nil), 2, errOverflow},
+		{"addresses closed", feedWith(nil, closedAddrs), 2, errOverflow},
+		{"cannot subscribe", func(WatchOptions) (*feed, error) { return nil, errBroken }, 0, errBroken},
 		{"cannot list", func(WatchOptions) (*feed, error) {
 			return &feed{list: func(*table) error { return errBroken }, cancel: func() {}}, nil
-		}, false, errBroken},
+		}, 0, errBroken},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -188,19 +184,24 @@ func TestFollowResubscribes(t *testing.T) {
 			w := &watcher{options: WatchOptions{Interface: "eth0"}, subscribe: test.subscribe, notify: func(Snapshot) { notified++ }}
 			for range 2 { // the second listing shows nothing new, but an address may have gone, and come, and gone
 				listed, err := w.follow(t.Context())
-				if listed != test.wantListed || !errors.Is(err, test.wantErr) {
-					t.Errorf("got listed %t and %v, want %t and %v", listed, err, test.wantListed, test.wantErr)
-				}
+				assert.Is(t, test.wantNotified > 0, listed, "listed")
+				assert.ErrorIs(t, err, test.wantErr, "")
 			}
-			want := 0
-			if test.wantListed {
-				want = 2
-			}
-			if notified != want {
-				t.Errorf("notified %d times, want %d", notified, want)
-			}
+			assert.Is(t, test.wantNotified, notified, "notified")
 		})
 	}
+}
+
+// followAddrs follows what is said about addresses until the channel is closed.
+func followAddrs(t *testing.T, addrs chan netlink.AddrUpdate, notify func(Snapshot)) {
+	w := &watcher{
+		options: WatchOptions{Interface: "eth0"},
+		notify:  notify,
+		subscribe: func(WatchOptions) (*feed, error) {
+			return &feed{addrs: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
+		},
+	}
+	w.follow(t.Context())
 }
 
 // A burst of addresses is reported once, when it is over.
@@ -211,14 +212,7 @@ func TestFollowTakesABurstAtOnce(t *testing.T) {
 	}
 	close(addrs)
 	var got []int
-	w := &watcher{
-		options: WatchOptions{Interface: "eth0"},
-		notify:  func(s Snapshot) { got = append(got, len(s.Local)) },
-		subscribe: func(WatchOptions) (*feed, error) {
-			return &feed{addrs: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
-		},
-	}
-	w.follow(t.Context())
+	followAddrs(t, addrs, func(s Snapshot) { got = append(got, len(s.Local)) })
 	assert.Equal(t, []int{0, 100}, got, "addresses in each snapshot")
 }
 
@@ -226,20 +220,13 @@ func TestFollowTakesABurstAtOnce(t *testing.T) {
 func TestFollowReportsWhatHasGoneAgain(t *testing.T) {
 	addrs := make(chan netlink.AddrUpdate, 2)
 	var got []int
-	w := &watcher{
-		options: WatchOptions{Interface: "eth0"},
-		subscribe: func(WatchOptions) (*feed, error) {
-			return &feed{addrs: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
-		},
-	}
-	w.notify = func(s Snapshot) {
+	followAddrs(t, addrs, func(s Snapshot) {
 		if got = append(got, len(s.Local)); len(got) == 1 {
 			addrs <- addrMessage(true, 1, "10.0.0.100/32")
 			addrs <- addrMessage(false, 1, "10.0.0.100/32")
 			close(addrs)
 		}
-	}
-	w.follow(t.Context())
+	})
 	assert.Equal(t, []int{0, 0}, got, "addresses in each snapshot")
 }
 

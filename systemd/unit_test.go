@@ -39,188 +39,31 @@ func parseUnit(t *testing.T, path string) unit {
 	return u
 }
 
-// says checks settings of a unit. "" stands for one that is empty or not there.
-func says(t *testing.T, u unit, settings map[string]string) {
-	t.Helper()
-	for key, want := range settings {
-		assert.Is(t, want, strings.Join(u[key], ", "), "%s", key)
+// TestPromises holds what testdata/promises.txt says of the units.
+func TestPromises(t *testing.T) {
+	var name string
+	var u unit
+	for line := range strings.Lines(read(t, "testdata/promises.txt")) {
+		line = strings.TrimSpace(line)
+		key, want, isSetting := strings.Cut(line, "=")
+		absent, isAbsent := strings.CutPrefix(line, "no ")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			name = strings.Trim(line, "[]")
+			u = parseUnit(t, name)
+		case isAbsent:
+			for _, key := range strings.Fields(absent) {
+				assert.Is(t, "", strings.Join(u[key], ", "), "%s: %s", name, key)
+			}
+		case isSetting:
+			got, there := u[key]
+			assert.Is(t, true, there, "%s: %s is there", name, key)
+			assert.Is(t, want, strings.Join(got, ", "), "%s: %s", name, key)
+		default:
+			t.Errorf("testdata/promises.txt: %q", line)
+		}
 	}
-}
-
-// What the daemon and the design rely on. A change here is a change of what
-// topdog promises, so it has to be made twice.
-func TestUnit(t *testing.T) {
-	u := parseUnit(t, "topdog.service")
-	says(t, u, map[string]string{
-		"Unit.After":                 "network-pre.target, topdog-holder.service",
-		"Unit.Wants":                 "topdog-leave.service, topdog-holder.service",
-		"Unit.StartLimitIntervalSec": "0",
-
-		"Service.Type":         "notify",
-		"Service.NotifyAccess": "main",
-		"Service.ExecStart":    "/usr/bin/topdog run --holder /run/topdog-holder/socket",
-		"Service.ExecReload":   "kill -HUP $MAINPID",
-		"Service.ExecStopPost": "/usr/bin/topdog cleanup --light",
-
-		"Service.Restart":                  "always",
-		"Service.RestartSec":               "200ms",
-		"Service.RestartPreventExitStatus": "78",
-		"Service.WatchdogSec":              "5s",
-
-		"Service.User":                  "topdog",
-		"Service.SupplementaryGroups":   "gpio",
-		"Service.AmbientCapabilities":   "",
-		"Service.CapabilityBoundingSet": "",
-		"Service.SystemCallFilter":      "@system-service, ~@privileged @resources, seccomp",
-		"Service.NoNewPrivileges":       "yes",
-
-		"Service.RuntimeDirectory":        "topdog",
-		"Service.RuntimeDirectoryMode":    "0755",
-		"Service.StateDirectory":          "topdog",
-		"Service.ConfigurationDirectory":  "topdog",
-		"Service.DevicePolicy":            "closed",
-		"Service.DeviceAllow":             "char-gpiochip rw",
-		"Service.RestrictAddressFamilies": "AF_INET AF_INET6 AF_NETLINK AF_UNIX",
-		"Service.ReadWritePaths":          "/sys/devices",
-		"Service.LimitCORE":               "0",
-
-		"Install.WantedBy": "multi-user.target",
-
-		// These must not be there: the first ones make it wait for the
-		// network, or end it with the holder, before it has handed over. The rest takes away what it works with.
-		"Unit.Requires": "", "Unit.BindsTo": "", "Unit.PartOf": "", "Unit.Before": "",
-		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Service.PrivateDevices": "",
-		"Service.DynamicUser": "", "Service.ProcSubset": "",
-	})
-}
-
-// The holder has what the daemon has not.
-func TestHolderUnit(t *testing.T) {
-	u := parseUnit(t, "topdog-holder.service")
-	says(t, u, map[string]string{
-		"Unit.After":                       "network-pre.target",
-		"Unit.StartLimitIntervalSec":       "0",
-		"Service.Type":                     "notify",
-		"Service.ExecStart":                "/usr/bin/topdog holder",
-		"Service.ExecStopPost":             "/usr/bin/topdog cleanup --address",
-		"Service.Restart":                  "always",
-		"Service.RestartSec":               "200ms",
-		"Service.WatchdogSec":              "10s",
-		"Service.User":                     "topdog-holder",
-		"Service.Group":                    "topdog", // which may connect to its socket
-		"Service.AmbientCapabilities":      "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
-		"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF",
-		"Service.SystemCallFilter":         "@system-service, ~@privileged @resources, bpf",
-		"Service.NoNewPrivileges":          "yes",
-		"Service.RuntimeDirectory":         "topdog-holder",
-		"Service.RuntimeDirectoryMode":     "0755",
-		"Service.RuntimeDirectoryPreserve": "restart",
-		"Service.DevicePolicy":             "closed",
-		"Service.DeviceAllow":              "/dev/net/tun rw",
-		"Service.RestrictAddressFamilies":  "AF_INET AF_INET6 AF_NETLINK AF_PACKET AF_UNIX",
-		"Service.InaccessiblePaths":        "-/etc/topdog/key -/var/lib/topdog",
-		"Service.LimitCORE":                "0",
-
-		// Nothing but the daemon's wish starts it, and it ends after the daemon.
-		"Install.WantedBy": "", "Unit.PartOf": "", "Unit.StopWhenUnneeded": "", "Unit.Requires": "", "Unit.BindsTo": "",
-		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Service.PrivateDevices": "", "Service.ProcSubset": "",
-	})
-}
-
-// A witness has no right at all, and the user who may read the key.
-func TestWitnessUnit(t *testing.T) {
-	u := parseUnit(t, "topdog-witness.service")
-	says(t, u, map[string]string{
-		"Service.ExecStart":                "/usr/bin/topdog witness",
-		"Service.Type":                     "notify",
-		"Service.Restart":                  "always",
-		"Service.RestartPreventExitStatus": "78",
-		"Service.WatchdogSec":              "5s",
-		"Service.User":                     "topdog",
-		"Service.AmbientCapabilities":      "",
-		"Service.NoNewPrivileges":          "yes",
-		"Service.PrivateDevices":           "yes",
-		"Service.RestrictAddressFamilies":  "AF_INET AF_NETLINK AF_UNIX",
-		"Install.WantedBy":                 "multi-user.target",
-
-		// Nothing to clean up, nobody to wait for, and no way to stop a board by mistake.
-		"Service.ExecStopPost": "", "Service.SupplementaryGroups": "", "Service.DeviceAllow": "",
-		"Service.PrivateNetwork": "", "Service.PrivateUsers": "", "Unit.Requires": "", "Unit.Conflicts": "",
-	})
-	if set, ok := u["Service.CapabilityBoundingSet"]; !ok || set[0] != "" {
-		t.Errorf("CapabilityBoundingSet=%q: it must be there and empty", set)
-	}
-}
-
-// The page talks to everybody, so it may do nothing but that: it has a user of its own, comes
-// after everybody else, and starts and stops nothing.
-func TestPageUnit(t *testing.T) {
-	u := parseUnit(t, "topdog-page.service")
-	says(t, u, map[string]string{
-		"Service.ExecStart":                "/usr/bin/topdog page",
-		"Service.Restart":                  "always",
-		"Service.RestartPreventExitStatus": "78",
-		"Service.User":                     "topdog-page",
-		"Service.Group":                    "topdog-page",
-		"Service.AmbientCapabilities":      "",
-		"Service.NoNewPrivileges":          "yes",
-		"Service.PrivateUsers":             "yes",
-		"Service.PrivateDevices":           "yes",
-		"Service.InaccessiblePaths":        "-/etc/topdog/key -/var/lib/topdog",
-		"Service.RestrictAddressFamilies":  "AF_INET AF_INET6 AF_UNIX",
-		"Service.LimitCORE":                "0",
-		"Service.Nice":                     "0",
-		"Service.CPUWeight":                "20",
-		"Service.OOMScoreAdjust":           "500",
-		"Service.MemoryMax":                "64M",
-		"Install.WantedBy":                 "multi-user.target",
-
-		// Neither may hold the other up, or take it along.
-		"Unit.After": "", "Unit.Before": "", "Unit.Wants": "", "Unit.Requires": "", "Unit.BindsTo": "", "Unit.PartOf": "",
-		// The directories belong to the daemon.
-		"Service.RuntimeDirectory": "", "Service.StateDirectory": "", "Service.ConfigurationDirectory": "", "Service.ReadWritePaths": "",
-		"Service.PrivateNetwork": "", "Service.SupplementaryGroups": "", "Service.DeviceAllow": "",
-	})
-	if set, ok := u["Service.CapabilityBoundingSet"]; !ok || set[0] != "" {
-		t.Errorf("CapabilityBoundingSet=%q: it must be there and empty", set)
-	}
-}
-
-// What hooks, targets and the end of a board rely on.
-func TestUnitsOfHooks(t *testing.T) {
-	says(t, parseUnit(t, "topdog-hooks.service"), map[string]string{
-		"Unit.Before":               "topdog.service", // so it is stopped after that
-		"Service.ExecStart":         "/usr/bin/topdog hooks",
-		"Service.Restart":           "always",
-		"Service.KillMode":          "mixed",
-		"Service.User":              "topdog",
-		"Service.InaccessiblePaths": "-/etc/topdog/key",
-		"Install.WantedBy":          "multi-user.target",
-		"Service.NoNewPrivileges":   "",
-	})
-	says(t, parseUnit(t, "topdog-leader.service"), map[string]string{
-		"Service.ExecStart":               "/usr/bin/topdog target",
-		"Service.KillMode":                "mixed",
-		"Service.ExecStopPost":            "systemctl --no-block stop topdog-leader.target",
-		"Service.Restart":                 "always",
-		"Service.User":                    "",
-		"Service.Group":                   "topdog", // of the control socket
-		"Service.RestrictAddressFamilies": "AF_UNIX",
-		"Install.WantedBy":                "multi-user.target",
-	})
-	says(t, parseUnit(t, "topdog-leader.target"), map[string]string{
-		"Unit.BindsTo": "topdog-leader.service",
-		"Unit.After":   "topdog-leader.service",
-	})
-	says(t, parseUnit(t, "topdog-leave.service"), map[string]string{
-		"Unit.After": "multi-user.target network.target topdog.service, topdog-leader.target topdog-leader.service topdog-hooks.service",
-
-		"Service.Type":            "oneshot",
-		"Service.RemainAfterExit": "yes",
-		"Service.ExecStop":        "-/usr/bin/topdog leave",
-		"Service.User":            "topdog",
-		"Install.WantedBy":        "",
-	})
 }
 
 // systemd's own opinion: no setting it does not know, and an exposure of at

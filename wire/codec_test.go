@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/hex"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,30 +10,10 @@ import (
 	"topdog/internal/lab/assert"
 )
 
-// bytes parses the hexadecimal digits of the plain packet.
-func (g *golden) bytes(t testing.TB) []byte {
-	t.Helper()
-	var digits strings.Builder
-	for line := range strings.Lines(g.plain) {
-		field, _, _ := strings.Cut(line, ";")
-		digits.WriteString(strings.TrimSpace(field))
-	}
-	return fromHex(t, digits.String())
-}
-
-// authenticated returns the packet with its tag.
-func (g *golden) authenticated(t testing.TB) []byte {
-	t.Helper()
-	packet := g.bytes(t)
-	packet[offFlags] |= flagAuthenticated
-	return append(packet, fromHex(t, g.tag)...)
-}
-
-func fromHex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	assert.NoError(t, err)
-	return b
+// dropOf returns why a codec drops the packet.
+func dropOf(c *Codec, packet []byte) Drop {
+	var m Message
+	return c.Decode(&m, packet)
 }
 
 func newCodec(t testing.TB, group string, key []byte) *Codec {
@@ -66,23 +45,32 @@ func variants(t *testing.T, f func(t *testing.T, c *Codec, g *golden, packet []b
 	plain, authenticated := newCodec(t, goldenGroup, nil), newCodec(t, goldenGroup, goldenKey)
 	for i := range goldens {
 		g := &goldens[i]
-		t.Run(g.message.Type.String(), func(t *testing.T) { f(t, plain, g, g.bytes(t)) })
-		t.Run(g.message.Type.String()+"/authenticated", func(t *testing.T) { f(t, authenticated, g, g.authenticated(t)) })
+		t.Run(g.message.Type.String(), func(t *testing.T) { f(t, plain, g, g.bytes()) })
+		t.Run(g.message.Type.String()+"/authenticated", func(t *testing.T) { f(t, authenticated, g, g.authenticated()) })
 	}
 }
 
-func TestGoldenEncode(t *testing.T) {
+// TestGolden encodes and decodes every message. The mark tells two keys apart: where there is one key, or none, it means nothing,
+// and programs that know no marks send 0.
+func TestGolden(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
 		// Something is there already, and must stay, and not be covered by the tag.
 		got, err := c.Append([]byte("before"), &g.message)
 		assert.NoError(t, err)
 		want := append([]byte("before"), packet...)
 		assert.Equal(t, hex.Dump(want), hex.Dump(got), "packet")
-	})
-}
 
-func TestGoldenDecode(t *testing.T) {
-	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
+		var m Message // for all of them, as in the receive loop
+		for _, mark := range []byte{0, flagMark} {
+			packet := g.bytes()
+			packet[offFlags] |= mark
+			if c.Authenticated() {
+				packet[offFlags] |= flagAuthenticated
+				packet = append(packet, c.keys[0].tag(packet)...)
+			}
+			assert.Is(t, Drop{}, c.Decode(&m, packet), "mark %02x", mark)
+			assert.Equal(t, received(c, g.message), m, "mark %02x: message", mark)
+		}
 		assert.Equal(t, received(c, g.message), decoded(t, c, packet), "message")
 	})
 }
@@ -113,10 +101,9 @@ func TestEveryTypeHasGolden(t *testing.T) {
 // a tail may be missing, and only as a whole: see TestTailMissing.
 func TestTruncated(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
-		body := len(g.bytes(t)) - g.tail
+		body := len(g.bytes()) - g.tail
 		for n := range packet {
-			var m Message
-			drop := c.Decode(&m, packet[:n:n])
+			drop := dropOf(c, packet[:n:n])
 			switch {
 			case !c.Authenticated() && (n == body || n == body+g.first):
 			case !drop.Dropped():
@@ -132,8 +119,7 @@ func TestTruncated(t *testing.T) {
 		}
 		// A body that is too short under a good tag.
 		for n := headerSize; n < len(packet)-tagSize; n++ {
-			var m Message
-			drop := c.Decode(&m, sign(c, packet[:n]))
+			drop := dropOf(c, sign(c, packet[:n]))
 			want := Drop{TooShort, n}
 			switch g.message.Type {
 			case TypeHello, TypeCoordinator, TypeReport, TypeOK:
@@ -165,7 +151,7 @@ func received(c *Codec, m Message) Message {
 // TestLonger is the promise to later versions: they may append to every message.
 func TestLonger(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
-		plain := append(g.bytes(t), g.missing()...) // or the first of what follows would be the tail
+		plain := append(g.bytes(), g.missing()...) // or the first of what follows would be the tail
 		for _, extra := range []int{1, 7, tagSize, MaxPacket - len(plain) - tagSize} {
 			longer := append(bytes.Clone(plain), bytes.Repeat([]byte{0xee}, extra)...)
 			if c.Authenticated() {
@@ -185,7 +171,7 @@ func TestLonger(t *testing.T) {
 func TestTampered(t *testing.T) {
 	c := newCodec(t, goldenGroup, goldenKey)
 	for i := range goldens {
-		packet := goldens[i].authenticated(t)
+		packet := goldens[i].authenticated()
 		for bit := range 8 * len(packet) {
 			packet[bit/8] ^= 1 << (bit % 8)
 			var m Message
@@ -197,22 +183,6 @@ func TestTampered(t *testing.T) {
 			packet[bit/8] ^= 1 << (bit % 8)
 		}
 	}
-}
-
-// TestMarkIgnored: the mark tells two keys apart. Where there is one key, or none, it means nothing,
-// and programs that know no marks send 0.
-func TestMarkIgnored(t *testing.T) {
-	variants(t, func(t *testing.T, c *Codec, g *golden, _ []byte) {
-		for _, mark := range []byte{0, flagMark} {
-			packet := g.bytes(t)
-			packet[offFlags] |= mark
-			if c.Authenticated() {
-				packet[offFlags] |= flagAuthenticated
-				packet = append(packet, c.keys[0].tag(packet)...)
-			}
-			assert.Equal(t, received(c, g.message), decoded(t, c, packet), "mark %02x: message", mark)
-		}
-	})
 }
 
 // TestKeysAndGroups lets every pair of codecs talk, and only equal ones understand.
@@ -233,8 +203,7 @@ func TestKeysAndGroups(t *testing.T) {
 	for i, from := range kinds {
 		packet := encoded(t, newCodec(t, from.group, from.key), &goldens[0].message)
 		for j, to := range kinds {
-			var m Message
-			assert.Is(t, want[i][j], newCodec(t, to.group, to.key).Decode(&m, packet), "from %v to %v", from, to)
+			assert.Is(t, want[i][j], dropOf(newCodec(t, to.group, to.key), packet), "from %v to %v", from, to)
 		}
 	}
 }
@@ -245,8 +214,7 @@ func TestKeyDependsOnGroup(t *testing.T) {
 	a, b := newCodec(t, "a", goldenKey), newCodec(t, "b", goldenKey)
 	b.group = a.group
 	packet := encoded(t, a, &goldens[0].message)
-	var m Message
-	assert.Is(t, (Drop{BadTag, 24}), b.Decode(&m, packet), "")
+	assert.Is(t, Drop{BadTag, 24}, dropOf(b, packet), "")
 }
 
 // TestOtherVersion: a board of this group is recognised in any version, and with a key only
@@ -254,7 +222,7 @@ func TestKeyDependsOnGroup(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	plain, keyed := newCodec(t, goldenGroup, nil), newCodec(t, goldenGroup, goldenKey)
 	of := func(change func([]byte)) []byte {
-		p := goldens[0].bytes(t)
+		p := goldens[0].bytes()
 		p[offVersion] = 1<<versionShift | byte(TypeHeartbeat)
 		change(p)
 		return p

@@ -15,6 +15,11 @@ const (
 	ms                 = time.Millisecond
 )
 
+const (
+	keyA Fingerprint = 0x0a
+	keyB Fingerprint = 0x8000000b
+)
+
 // here is where packets come from in most tests.
 var here = netip.MustParseAddr("10.0.0.2")
 
@@ -85,6 +90,18 @@ func meet(t testing.TB, g *Guard, now time.Duration, s *speaker) {
 	}
 }
 
+// fill makes the guard listen to so many boards, which sign with the key.
+func fill(t testing.TB, g *Guard, boards int, key Fingerprint) (speakers []*speaker) {
+	t.Helper()
+	for i := range boards {
+		s := newSpeaker(ID(1000+i), 1)
+		s.key = key
+		meet(t, g, time.Duration(i)*10*ms, s)
+		speakers = append(speakers, s)
+	}
+	return speakers
+}
+
 // listensTo tells whether the guard has begun to listen to that life of a board.
 func (g *Guard) listensTo(c contact) bool {
 	b := g.board(c)
@@ -105,83 +122,6 @@ func challengeTo(s *speaker, nonce byte) Message {
 
 func proofOf(m *Message) Message {
 	return Message{Header: Header{Type: TypeProof, Reply: true}, Proof: Proof{Nonce: m.Challenge.Nonce}}
-}
-
-func TestOwnPacket(t *testing.T) {
-	for _, authenticated := range []bool{false, true} {
-		ourselves := newSpeaker(us, ourInc)
-		expect(t, "own packet", newGuard(authenticated).Admit(0, here, ourselves.says(TypeHello)), Verdict{Drop: Own})
-	}
-}
-
-func TestFirstContactPlain(t *testing.T) {
-	g, a := newGuard(false), newSpeaker(2, 20)
-	first := a.says(TypeHello)
-	expect(t, "first", g.Admit(0, here, first), Verdict{})
-	expect(t, "again", g.Admit(0, here, first), Verdict{Drop: Duplicate})
-	expect(t, "second", g.Admit(0, here, a.says(TypeHello)), Verdict{})
-	expect(t, "challenge", g.Admit(0, here, a.challenges()), Verdict{})
-}
-
-func TestFirstContactAuthenticated(t *testing.T) {
-	g, a := newGuard(true), newSpeaker(2, 20)
-	before := a.says(TypeHeartbeat)
-	v := g.Admit(0, here, before)
-	expect(t, "first", v, Verdict{Drop: Unproven, Replies: []Message{challengeTo(a, 1)}})
-	late := a.says(TypeHeartbeat)
-	proof := a.proves(t, v)
-	expect(t, "proof", g.Admit(ms, here, proof), Verdict{})
-	expect(t, "proof again", g.Admit(ms, here, proof), Verdict{Drop: Duplicate})
-	expect(t, "next", g.Admit(ms, here, a.says(TypeHeartbeat)), Verdict{})
-	expect(t, "before the challenge", g.Admit(ms, here, before), Verdict{Drop: Replayed})
-	expect(t, "before the proof", g.Admit(ms, here, late), Verdict{Drop: Replayed})
-}
-
-// TestStrangersMeet: when a stranger challenges us, one packet answers and asks back.
-func TestStrangersMeet(t *testing.T) {
-	g, a := newGuard(true), newSpeaker(2, 20)
-	question := a.challenges()
-	v := g.Admit(0, here, question)
-	expect(t, "challenge", v, Verdict{Drop: Unproven, Replies: []Message{proofOf(question), challengeTo(a, 1)}})
-	expect(t, "proof", g.Admit(0, here, a.proves(t, v)), Verdict{})
-
-	// It may have forgotten us, and ask again.
-	question = a.challenges()
-	expect(t, "challenge of a known board", g.Admit(0, here, question), Verdict{Replies: []Message{proofOf(question)}})
-	expect(t, "its copy", g.Admit(0, here, question), Verdict{Drop: Duplicate})
-}
-
-func TestChallengeForSomebodyElse(t *testing.T) {
-	for _, target := range []contact{{us, ourInc + 1}, {us + 1, ourInc}} {
-		g, a := newGuard(true), newSpeaker(2, 20)
-		meet(t, g, 0, a)
-		question := a.challenges()
-		question.Challenge.Target, question.Challenge.Incarnation = target.id, target.incarnation
-		expect(t, "challenge for another", g.Admit(0, here, question), Verdict{})
-	}
-}
-
-// TestWrongNonce: neither a made-up nonce, nor that of another life, nor an old one helps.
-func TestWrongNonce(t *testing.T) {
-	g, a, b := newGuard(true), newSpeaker(2, 20), newSpeaker(3, 30)
-	forA, forB := g.Admit(0, here, a.says(TypeHello)), g.Admit(0, here, b.says(TypeHello))
-
-	made := a.says(TypeProof)
-	made.Proof.Nonce = Nonce{1}
-	expect(t, "made up", g.Admit(0, here, made), Verdict{Drop: Unproven})
-	zero := a.says(TypeProof)
-	expect(t, "zero", g.Admit(0, here, zero), Verdict{Drop: Unproven})
-	others := a.says(TypeProof)
-	others.Proof.Nonce = forB.Replies[0].Challenge.Nonce
-	expect(t, "another board's", g.Admit(0, here, others), Verdict{Drop: Unproven})
-	restarted := newSpeaker(a.id, 21).says(TypeProof)
-	restarted.Proof.Nonce = forA.Replies[0].Challenge.Nonce
-	expect(t, "another life's", g.Admit(0, here, restarted),
-		Verdict{Drop: Unproven, Replies: []Message{challengeTo(newSpeaker(a.id, 21), 3)}})
-
-	late := a.proves(t, forA)
-	expect(t, "too late", g.Admit(nonceLife+1, here, late), Verdict{Drop: Unproven, Replies: []Message{challengeTo(a, 4)}})
-	expect(t, "in time", g.Admit(nonceLife, here, b.proves(t, forB)), Verdict{})
 }
 
 func TestChallengeIsRepeatedMoreAndMoreSlowly(t *testing.T) {
@@ -210,49 +150,6 @@ func TestSlowProofCounts(t *testing.T) {
 		g.Admit(now, here, a.says(TypeHello))
 	}
 	expect(t, "proof after 300 ms", g.Admit(300*ms, here, a.proves(t, v)), Verdict{})
-}
-
-func TestRestart(t *testing.T) {
-	t.Run("plain", func(t *testing.T) {
-		g, old := newGuard(false), newSpeaker(2, 20)
-		meet(t, g, 0, old)
-		young := newSpeaker(2, 21)
-		expect(t, "new life", g.Admit(0, here, young.says(TypeHello)), Verdict{})
-		// Nothing better is possible without a key: what was not heard before is accepted ...
-		late := old.says(TypeHello)
-		expect(t, "late packet of the old life", g.Admit(0, here, late), Verdict{})
-		// ... but only once.
-		expect(t, "its copy", g.Admit(0, here, late), Verdict{Drop: Duplicate})
-		expect(t, "new life goes on", g.Admit(0, here, young.says(TypeHello)), Verdict{})
-	})
-	t.Run("authenticated", func(t *testing.T) {
-		g, old := newGuard(true), newSpeaker(2, 20)
-		meet(t, g, 0, old)
-		young := newSpeaker(2, 21)
-		v := g.Admit(0, here, young.says(TypeHello))
-		expect(t, "new life", v, Verdict{Drop: Unproven, Replies: []Message{challengeTo(young, 2)}})
-		expect(t, "old life is not disturbed", g.Admit(0, here, old.says(TypeHeartbeat)), Verdict{})
-		expect(t, "proof", g.Admit(0, here, young.proves(t, v)), Verdict{})
-		expect(t, "old life is over", g.Admit(0, here, old.says(TypeHeartbeat)),
-			Verdict{Drop: Unproven, Replies: []Message{challengeTo(old, 3)}})
-	})
-}
-
-func TestNamesake(t *testing.T) {
-	t.Run("plain", func(t *testing.T) {
-		g, twin := newGuard(false), newSpeaker(us, 20)
-		expect(t, "first", g.Admit(0, here, twin.says(TypeHello)), Verdict{Namesake: true})
-		expect(t, "second", g.Admit(0, here, twin.says(TypeHello)), Verdict{Namesake: true, ReplyByMulticast: true})
-	})
-	t.Run("authenticated", func(t *testing.T) {
-		g, twin := newGuard(true), newSpeaker(us, 20)
-		v := g.Admit(0, here, twin.says(TypeHello))
-		expect(t, "first", v, Verdict{Drop: Unproven, ReplyByMulticast: true, Replies: []Message{challengeTo(twin, 1)}})
-		expect(t, "proof", g.Admit(0, here, twin.proves(t, v)), Verdict{Namesake: true})
-		question := twin.challenges()
-		expect(t, "challenge", g.Admit(0, here, question),
-			Verdict{Namesake: true, ReplyByMulticast: true, Replies: []Message{proofOf(question)}})
-	})
 }
 
 // The recordings: whatever was recorded of lives that are over must convince nobody.
@@ -419,12 +316,7 @@ func TestFloodDoesNotLockOut(t *testing.T) {
 func TestTableFull(t *testing.T) {
 	for _, authenticated := range []bool{false, true} {
 		g := newGuard(authenticated)
-		var speakers []*speaker
-		for i := range MaxBoards {
-			s := newSpeaker(ID(1000+i), 1)
-			meet(t, g, time.Duration(i)*10*ms, s)
-			speakers = append(speakers, s)
-		}
+		speakers := fill(t, g, MaxBoards, 0)
 		start := MaxBoards * 10 * ms
 		one := newSpeaker(5000, 1)
 		expect(t, "one too many", g.Admit(start, here, one.says(TypeHello)), Verdict{Drop: TableFull})
@@ -450,9 +342,7 @@ func TestTableFull(t *testing.T) {
 // TestLastPlace: two boards are challenged while there is one place, and both prove themselves.
 func TestLastPlace(t *testing.T) {
 	g, a, b := newGuard(true), newSpeaker(2, 20), newSpeaker(3, 30)
-	for i := range MaxBoards - 1 {
-		meet(t, g, time.Duration(i)*10*ms, newSpeaker(ID(1000+i), 1))
-	}
+	fill(t, g, MaxBoards-1, 0)
 	now := MaxBoards * 10 * ms
 	forA, forB := g.Admit(now, here, a.says(TypeHello)), g.Admit(now, here, b.says(TypeHello))
 	expect(t, "first", g.Admit(now, here, a.proves(t, forA)), Verdict{})
@@ -487,4 +377,15 @@ func TestSeveralNamesakes(t *testing.T) {
 			t.Errorf("authenticated %v: wrong namesake forgotten, %d left", authenticated, len(g.namesakes))
 		}
 	}
+}
+
+// TestThiefFillsTheTable: whoever has stolen a key makes up a full group. There is room again when his key is gone.
+func TestThiefFillsTheTable(t *testing.T) {
+	g, a := newGuard(true), newSpeaker(2, 20)
+	fill(t, g, MaxBoards, keyA)
+	a.key = keyB
+	now := MaxBoards * 10 * ms
+	expect(t, "no room", g.Admit(now, here, a.says(TypeHello)), Verdict{Drop: TableFull})
+	g.AcceptKeys(Keys{Signs: keyB})
+	meet(t, g, now, a)
 }

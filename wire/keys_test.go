@@ -76,7 +76,7 @@ func TestKeysRefused(t *testing.T) {
 
 // TestSecondKey has the example of the package comment, whose tag was computed elsewhere.
 func TestSecondKey(t *testing.T) {
-	want := fromHex(t, "41d1467e0a000003000007641f2e3d4c0000002a0064002903fe9978beb8c7b22718fc0ef01589cf")
+	want := fromHex("41d1467e0a000003000007641f2e3d4c0000002a0064002903fe9978beb8c7b22718fc0ef01589cf")
 	got := encoded(t, newCodecOf(t, secondKey, goldenKey), &goldens[0].message)
 	assert.Equal(t, want, got, "packet")
 }
@@ -123,10 +123,7 @@ func TestMarkIsAuthenticated(t *testing.T) {
 		c := newCodecOf(t, keys...)
 		packet := encoded(t, c, &goldens[0].message)
 		packet[offFlags] ^= flagMark
-		var m Message
-		if drop := c.Decode(&m, packet); drop.Reason != BadTag {
-			t.Errorf("%v: %v", c.Keys(), drop)
-		}
+		assert.Is(t, BadTag, dropOf(c, packet).Reason, "%v", c.Keys())
 	}
 }
 
@@ -150,12 +147,11 @@ func TestJunkCostsOneHMAC(t *testing.T) {
 	}
 	for _, flags := range []byte{flagAuthenticated, flagAuthenticated | flagMark} {
 		for _, first := range []byte{version << versionShift, 1 << versionShift} {
-			junk := goldens[0].authenticated(t)
+			junk := goldens[0].authenticated()
 			junk[offVersion], junk[offFlags] = first|byte(TypeHeartbeat), flags|byte(AlgorithmHeir)
 			junk[len(junk)-1]++
 			count = 0
-			var m Message
-			if drop := c.Decode(&m, junk); !drop.Dropped() || count != 1 {
+			if drop := dropOf(c, junk); !drop.Dropped() || count != 1 {
 				t.Errorf("flags %02x, first byte %02x: %v after %d HMACs, want one", flags, first, drop, count)
 			}
 		}
