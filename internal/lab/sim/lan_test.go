@@ -11,18 +11,6 @@ import (
 	"topdog/wire"
 )
 
-func TestPartition(t *testing.T) {
-	lan := settled(t, quick, 5, wire.AlgorithmHeir)
-	w := lan.Watch()
-	play(t, lan, "partition 1,2 3,4; run 2s") // and 5, which leads, alone
-	assert.Equal(t, []string{"2", "4", "5"}, labels(lan.Summarise(0).Holders), "one holder in each part")
-	if _, ok := w.Settled(); !ok {
-		t.Error("the parts have not settled, each on its own leader")
-	}
-	play(t, lan, "heal; run 2s")
-	leads(t, lan.Boards(), 4) // nobody has followed 5 meanwhile; of the others, 4 has the higher rank
-}
-
 // TestPartitionDropsWhatIsUnderWay holds that what was sent before does not arrive in between.
 func TestPartitionDropsWhatIsUnderWay(t *testing.T) {
 	lan := settled(t, sim.Wire{Latency: 10 * time.Millisecond}, 3, wire.AlgorithmHeir)
