@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 )
 
@@ -25,20 +26,14 @@ const sizeMost = 60_000
 // anew: go test ./internal/lab/animation -update; then look at them.
 func TestPictures(t *testing.T) {
 	files, err := draw(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(readme, name)
 		if *golden.Update {
-			if err := os.WriteFile(path, files[name], 0o644); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.WriteFile(path, files[name], 0o644))
 		}
 		committed, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if !bytes.Equal(committed, files[name]) {
 			t.Errorf("%s is not what is drawn from the recording: go test ./internal/lab/animation -update, and look at it", path)
 		}
@@ -52,9 +47,7 @@ func TestPictures(t *testing.T) {
 // but themselves.
 func TestNothingFromElsewhere(t *testing.T) {
 	files, err := draw(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for name, content := range files {
 		d := xml.NewDecoder(bytes.NewReader(content))
 		elements := 0
@@ -87,15 +80,11 @@ func TestNothingFromElsewhere(t *testing.T) {
 // machine was quiet, and that it ends as it began.
 func TestRecordingSaysWhatItIs(t *testing.T) {
 	r, err := read(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if !strings.HasPrefix(r.Command, "go run ./scripts/animation -record ") || r.MachineText == "" || r.GroundText == "" {
 		t.Errorf("the recording is of %q on %q (%q)", r.Command, r.MachineText, r.GroundText)
 	}
-	if err := disturbed(r); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, disturbed(r), nil, "")
 	if len(r.Runs) != runs || !slices.IsSorted(r.Runs) || r.Runs[runs/2] != silence(r) {
 		t.Errorf("the recording with %v is not the middle one of %v", silence(r), r.Runs)
 	}
@@ -109,9 +98,7 @@ func TestRecordingSaysWhatItIs(t *testing.T) {
 // then, and that each animation has the length of the picture.
 func TestStill(t *testing.T) {
 	files, err := draw(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for name, content := range files {
 		style, _, _ := bytes.Cut(content, []byte("</style>"))
 		still, moving, found := bytes.Cut(style, []byte("@media(prefers-reduced-motion:no-preference){"))
@@ -130,13 +117,9 @@ func TestStill(t *testing.T) {
 // TestREADMESaysWhatIsShown holds that the words beside the picture have its figures.
 func TestREADMESaysWhatIsShown(t *testing.T) {
 	r, err := read(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	text, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, name := range []string{lightFile, darkFile} {
 		if !bytes.Contains(text, []byte(`"`+dir+"/"+name+`"`)) {
 			t.Errorf("the README does not show %s", name)

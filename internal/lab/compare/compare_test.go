@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/election/literature"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/compare"
 	"topdog/internal/lab/sim"
 )
@@ -29,9 +30,7 @@ func options(boards ...int) compare.Options {
 // TestRun lets every algorithm replace a leader, twice with the same seed.
 func TestRun(t *testing.T) {
 	rows, err := compare.Run(t.Context(), options(3, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if want := 2 * len(literature.Algorithms()); len(rows) != want {
 		t.Fatalf("%d rows, want %d", len(rows), want)
 	}
@@ -41,9 +40,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	again, err := compare.Run(t.Context(), options(3, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if diff := cmp.Diff(rows, again); diff != "" {
 		t.Errorf("the same seed gave other figures:\n%s", diff)
 	}
@@ -61,9 +58,7 @@ func TestHeirIsBest(t *testing.T) {
 	o := options(3, 20)
 	o.Failures = 20
 	rows, err := compare.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, r := range rows {
 		if r.Name == "heir" && r.Packets != 7 {
 			t.Errorf("heir takes %d packets with %d boards, want 7", r.Packets, r.Boards)
@@ -96,13 +91,9 @@ func TestBeaten(t *testing.T) {
 func TestPlot(t *testing.T) {
 	for _, boards := range [][]int{{3, 10}, {10}} {
 		rows, err := compare.Run(t.Context(), options(boards...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var b strings.Builder
-		if err := compare.Plot(&b, rows); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, compare.Plot(&b, rows))
 		for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break

@@ -11,27 +11,44 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/daemon"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/demopage"
 	judged "topdog/internal/lab/judge"
 	"topdog/netio"
 	"topdog/wire"
 )
 
+// heirs are the options of a group of that many boards.
+func heirs(boards int) Options {
+	return Options{Boards: boards, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir}
+}
+
+// offGroup prepares a group of which no board has power. It must be closed without an error.
+func offGroup(t testing.TB, o Options) *group {
+	t.Helper()
+	g, err := newGroup(o)
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.ErrorIs(t, g.close(), nil, "") })
+	return g
+}
+
 // newTestGroup makes boards that all run and agree on a leader.
 func newTestGroup(t testing.TB, boards int) (*group, *board) {
 	t.Helper()
-	g, err := newGroup(Options{Boards: boards, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir, guarded: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	act(t, g, demopage.Action{Verb: demopage.AllOn})
-	return g, awaitLeader(t, g, func(*board) bool { return true })
+	o := heirs(boards)
+	o.guarded = true
+	g := offGroup(t, o)
+	return g, allOn(t, g)
 }
+
+// allOn switches everything on and repairs it, and returns the leader.
+func allOn(t testing.TB, g *group) *board {
+	t.Helper()
+	act(t, g, demopage.Action{Verb: demopage.AllOn})
+	return awaitLeader(t, g, anyBoard)
+}
+
+func anyBoard(*board) bool { return true }
 
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -49,9 +66,7 @@ func act(t testing.TB, g *group, a demopage.Action) {
 func awaitLeader(t testing.TB, g *group, want func(*board) bool) *board {
 	t.Helper()
 	leader, err := g.awaitAgreed(testContext(t), want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return leader
 }
 
@@ -74,36 +89,39 @@ func whyLeads(t testing.TB, g *group, n int) election.Reason {
 }
 
 // TestFaults does everything to a leader that can be done to one board. Another board must lead, and
-// when it is undone, all boards must agree.
+// when it is undone, all boards must agree. What was done to a daemon is shown: it has not ended by itself.
 func TestFaults(t *testing.T) {
 	// These are the reasons of whoever was told that the leader goes: named by it, or, if that board was late, without that.
 	told := []election.Reason{election.ReasonHandover, election.ReasonResigned}
+	unanswered := []election.Reason{election.ReasonUnanswered}
 	parts := map[string]func(*judged.T){}
 	for _, test := range []struct {
 		do, undo demopage.Verb
 		reasons  []election.Reason // why the next leader leads; nil for any
+		shown    string            // of its daemon
 	}{
-		{demopage.PowerOff, demopage.PowerOn, []election.Reason{election.ReasonUnanswered}},
-		{demopage.CableOut, demopage.CableIn, []election.Reason{election.ReasonUnanswered}},
-		{demopage.Kill, demopage.Start, told},
-		{demopage.Stop, demopage.Start, told},
-		{demopage.Freeze, demopage.Thaw, told},
-		{demopage.MuteOn, demopage.MuteOff, []election.Reason{election.ReasonUnanswered}},
-		{demopage.DeafOn, demopage.DeafOff, nil},
+		{demopage.PowerOff, demopage.PowerOn, unanswered, daemonOff},
+		{demopage.CableOut, demopage.CableIn, unanswered, daemonRuns},
+		{demopage.Kill, demopage.Start, told, daemonKilled},
+		{demopage.Stop, demopage.Start, told, daemonStopped},
+		{demopage.Freeze, demopage.Thaw, told, daemonFrozen},
+		{demopage.MuteOn, demopage.MuteOff, unanswered, daemonRuns},
+		{demopage.DeafOn, demopage.DeafOff, nil, daemonRuns},
 	} {
 		parts[string(test.do)] = func(t *judged.T) {
 			g, old := newTestGroup(t, 3)
 			act(t, g, demopage.Action{Verb: test.do, Board: old.number})
-			n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number })
-			if err != nil {
-				t.Fatal(err)
+			if shown := newPageSource(g).document().Boards[old.number-1]; shown.Daemon != test.shown || shown.Ended != "" {
+				t.Errorf("the board is shown as %+v", shown)
 			}
+			n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number })
+			assert.NoError(t, err)
 			rose := whyLeads(t, g, n)
 			if test.reasons != nil && !slices.Contains(test.reasons, rose) {
 				t.Errorf("%s leads because %v, want one of %v", g.name(n), rose, test.reasons)
 			}
 			act(t, g, demopage.Action{Verb: test.undo, Board: old.number})
-			awaitLeader(t, g, func(*board) bool { return true })
+			awaitLeader(t, g, anyBoard)
 		}
 	}
 	judged.RunOnLoopback(t, func(t *judged.T) { t.Together(parts) })
@@ -147,30 +165,24 @@ func (l brokenLAN) split(apart []int) error {
 
 // TestAllOnGoesOn: what cannot be repaired is told, keeps nothing else from being repaired, and is shown as it is.
 func TestAllOnGoesOn(t *testing.T) {
+	whole := boardState{power: running, cable: true}
 	for name, test := range map[string]struct {
-		lan  brokenLAN
-		want [3]boardState // but for what the boards elect
-		loss int
+		lan    brokenLAN
+		first  boardState // of board 1, but for what the boards elect
+		third  boardState
+		losses int
 	}{
-		"power of 1":  {brokenLAN{power_: 1}, [3]boardState{{cable: true}, {power: running, cable: true}, {power: running, cable: true}}, 0},
-		"cable of 1":  {brokenLAN{cable_: 1}, [3]boardState{{power: running}, {power: running, cable: true}, {power: running, cable: true}}, 0},
-		"ears of 1":   {brokenLAN{impair_: 1}, [3]boardState{{power: running, cable: true, deaf: true}, {power: running, cable: true}, {power: running, cable: true}}, 0},
-		"loss":        {brokenLAN{lose_: true}, [3]boardState{{power: running, cable: true}, {power: running, cable: true}, {power: running, cable: true}}, 20},
-		"split":       {brokenLAN{split_: true}, [3]boardState{{power: running, cable: true, apart: true}, {power: running, cable: true}, {power: running, cable: true}}, 0},
-		"everything":  {brokenLAN{power_: 1, cable_: 1, impair_: 1, lose_: true, split_: true}, [3]boardState{{deaf: true, apart: true}, {power: running, cable: true}, {power: running, cable: true}}, 20},
-		"power of 3":  {brokenLAN{power_: 3}, [3]boardState{{power: running, cable: true}, {power: running, cable: true}, {cable: true}}, 0},
-		"not a thing": {brokenLAN{}, [3]boardState{{power: running, cable: true}, {power: running, cable: true}, {power: running, cable: true}}, 0},
+		"power of 1":  {brokenLAN{power_: 1}, boardState{cable: true}, whole, 0},
+		"cable of 1":  {brokenLAN{cable_: 1}, boardState{power: running}, whole, 0},
+		"ears of 1":   {brokenLAN{impair_: 1}, boardState{power: running, cable: true, deaf: true}, whole, 0},
+		"loss":        {brokenLAN{lose_: true}, whole, whole, 20},
+		"split":       {brokenLAN{split_: true}, boardState{power: running, cable: true, apart: true}, whole, 0},
+		"everything":  {brokenLAN{power_: 1, cable_: 1, impair_: 1, lose_: true, split_: true}, boardState{deaf: true, apart: true}, whole, 20},
+		"power of 3":  {brokenLAN{power_: 3}, whole, boardState{cable: true}, 0},
+		"not a thing": {brokenLAN{}, whole, whole, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := newGroup(Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := g.close(); err != nil {
-					t.Error(err)
-				}
-			}()
+			g := offGroup(t, heirs(3))
 			percent := 20
 			for _, a := range []demopage.Action{
 				{Verb: demopage.CableOut, Board: 1}, {Verb: demopage.DeafOn, Board: 1},
@@ -180,31 +192,23 @@ func TestAllOnGoesOn(t *testing.T) {
 			}
 			test.lan.lan = g.lan
 			g.lan = test.lan
-			err = g.performAction(t.Context(), demopage.Action{Verb: demopage.AllOn})
+			err := g.performAction(t.Context(), demopage.Action{Verb: demopage.AllOn})
 			if broken := test.lan != (brokenLAN{lan: test.lan.lan}); errors.Is(err, errBroken) != broken {
 				t.Errorf("got %v", err)
 			}
-			for i, want := range test.want {
+			for i, want := range []boardState{test.first, whole, test.third} {
 				got := g.state(i + 1)
 				got = boardState{power: got.power, cable: got.cable, deaf: got.deaf, mute: got.mute, apart: got.apart, frozen: got.frozen}
-				if got != want {
-					t.Errorf("board %d: got %+v, want %+v", i+1, got, want)
-				}
+				assert.Is(t, want, got, "board %d", i+1)
 			}
-			if g.loss != test.loss {
-				t.Errorf("a loss of %d, want %d", g.loss, test.loss)
-			}
+			assert.Is(t, test.losses, g.loss, "the loss")
 		})
 	}
 }
 
 // TestFailedAction: what was not done is not shown as if it had been.
 func TestFailedAction(t *testing.T) {
-	g, err := newGroup(Options{Boards: 2, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.close()
+	g := offGroup(t, heirs(2))
 	g.lan = brokenLAN{g.lan, 1, 1, 1, true, true}
 	percent := 20
 	for _, a := range []demopage.Action{
@@ -212,9 +216,7 @@ func TestFailedAction(t *testing.T) {
 		{Verb: demopage.Loss, Percent: &percent}, {Verb: demopage.Split, Apart: []int{1}},
 	} {
 		before := g.state(1)
-		if err := g.performAction(t.Context(), a); !errors.Is(err, errBroken) {
-			t.Errorf("%s: %v", a.Verb, err)
-		}
+		assert.ErrorIs(t, g.performAction(t.Context(), a), errBroken, "%s", a.Verb)
 		if got := g.state(1); got != before || g.loss != 0 {
 			t.Errorf("%s: %+v, a loss of %d; before %+v", a.Verb, got, g.loss, before)
 		}
@@ -251,10 +253,8 @@ func TestDaemonEnds(t *testing.T) {
 		{"without power", errBroken, "broken", demopage.Action{Verb: demopage.PowerOff, Board: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g, err := newGroup(Options{Boards: 2, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir})
-			if err != nil {
-				t.Fatal(err)
-			}
+			g, err := newGroup(heirs(2))
+			assert.NoError(t, err)
 			whole := g.lan
 			watching := make(chan bool)
 			if test.err != nil {
@@ -280,28 +280,9 @@ func TestDaemonEnds(t *testing.T) {
 			if shown := newPageSource(g).document().Boards[0]; shown.Daemon != want || shown.Ended != "" {
 				t.Errorf("then the board is shown as %+v", shown)
 			}
-			if err := g.close(); !errors.Is(err, test.err) {
-				t.Errorf("in the end: %v, want %v", err, test.err)
-			}
+			assert.ErrorIs(t, g.close(), test.err, "in the end")
 		})
 	}
-}
-
-// TestEnded: a daemon that was made to end has not ended by itself.
-func TestEnded(t *testing.T) {
-	parts := map[string]func(*judged.T){}
-	for verb, want := range map[demopage.Verb]string{
-		demopage.PowerOff: daemonOff, demopage.Kill: daemonKilled, demopage.Stop: daemonStopped,
-	} {
-		parts[string(verb)] = func(t *judged.T) {
-			g, _ := newTestGroup(t, 2)
-			act(t, g, demopage.Action{Verb: verb, Board: 1})
-			if shown := newPageSource(g).document().Boards[0]; shown.Daemon != want || shown.Ended != "" {
-				t.Errorf("the board is shown as %+v", shown)
-			}
-		}
-	}
-	judged.RunOnLoopback(t, func(t *judged.T) { t.Together(parts) })
 }
 
 // noLAN connects no boards.

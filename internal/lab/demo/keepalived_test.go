@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestKeepalivedFigures holds that the page shows what docs/benchmarks.md says was measured.
 func TestKeepalivedFigures(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/benchmarks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, f := range keepalivedFigures {
 		_, section, found := strings.Cut(string(text), "\n### "+f.Event+"\n")
 		if !found {

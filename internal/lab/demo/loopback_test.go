@@ -6,15 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 )
 
 func newTestLoopback(t *testing.T) *loopback {
 	t.Helper()
 	l, err := newLoopback(3, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		for n := range l.boards {
 			l.boards[n].Close()
@@ -22,9 +21,7 @@ func newTestLoopback(t *testing.T) *loopback {
 		l.close()
 	})
 	for n := range l.boards {
-		if err := l.power(n+1, true); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, l.power(n+1, true))
 	}
 	return l
 }
@@ -34,9 +31,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 	l := newTestLoopback(t)
 	began := time.Now()
 	for n := range 2 {
-		if err := l.boards[n].Acquire(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, l.boards[n].Acquire())
 	}
 	if got := l.holders().Current(); len(got) != 2 {
 		t.Errorf("the holders are %v, want two", got)
@@ -44,9 +39,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 	if l.holders().Since(began).Overlap() <= 0 {
 		t.Error("two boards have the address, and the overlap is 0")
 	}
-	if err := l.power(1, false); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, l.power(1, false))
 	if got := l.holders().Current(); len(got) != 1 || got[0] != 2 {
 		t.Errorf("after the power cut of board 1 the holders are %v", got)
 	}
@@ -90,9 +83,7 @@ func TestCable(t *testing.T) {
 			speaker.Multicast([]byte(text)),
 			speaker.Unicast([]byte(text), netip.AddrPortFrom(l.boards[0].addr(), l.port)),
 		} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 		}
 	}
 	both := func(what string, one func() string) { // ways
@@ -141,9 +132,7 @@ func TestCable(t *testing.T) {
 func openCabled(t *testing.T, l *loopback, n int) cabled {
 	t.Helper()
 	transport, err := l.platform(n, nil).OpenTransport(loopbackInterface, l.boards[n-1].addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return transport.(cabled)
 }
 
@@ -166,7 +155,5 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, <-done, nil, "")
 }

@@ -14,14 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/documented"
 	judged "topdog/internal/lab/judge"
 	"topdog/internal/lab/webpage"
-	"topdog/wire"
 )
 
 // TestSplit: each part has a leader, the client is answered on its own part, and one is left when
@@ -49,18 +47,14 @@ func TestSplit(t *testing.T) {
 			both := func(holders []int) bool {
 				return len(holders) == 2 && slices.Contains(apart, holders[0]) != slices.Contains(apart, holders[1])
 			}
-			if err := g.lan.holders().WaitFor(testContext(t), both); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, g.lan.holders().WaitFor(testContext(t), both))
 			n, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return slices.Contains(rest, n) })
 			if err != nil || with && n != leader.number {
 				t.Errorf("%d answers on the client's part %v: %v", n, rest, err)
 			}
 			act(t, g, demopage.Action{Verb: demopage.Heal})
-			awaitLeader(t, g, func(*board) bool { return true })
-			if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 1 }); err != nil {
-				t.Error(err)
-			}
+			awaitLeader(t, g, anyBoard)
+			assert.ErrorIs(t, g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 1 }), nil, "")
 		}
 	}
 	judged.RunOnLoopback(t, func(t *judged.T) { t.Together(parts) })
@@ -91,13 +85,11 @@ func TestLossOfAll(t *testing.T) {
 		g, _ := newTestGroup(t, 2)
 		percent := 40
 		act(t, g, demopage.Action{Verb: demopage.Loss, Percent: &percent})
-		if got := newPageSource(g).document().LossPercent; got != percent || g.lan.(*loopback).loss.parts.Load() != 400_000 {
-			t.Errorf("the boards lose %d %%", got)
-		}
+		assert.Is(t, percent, newPageSource(g).document().LossPercent, "")
+		assert.Is(t, 400_000, g.lan.(*loopback).loss.parts.Load(), "")
 		act(t, g, demopage.Action{Verb: demopage.Heal})
-		if got := newPageSource(g).document().LossPercent; got != 0 || g.lan.(*loopback).loss.parts.Load() != 0 {
-			t.Errorf("the healed boards lose %d %%", got)
-		}
+		assert.Is(t, 0, newPageSource(g).document().LossPercent, "healed")
+		assert.Is(t, 0, g.lan.(*loopback).loss.parts.Load(), "healed")
 	})
 }
 
@@ -123,9 +115,7 @@ func TestLacks(t *testing.T) {
 				can = append(can, verb)
 			}
 		}
-		if diff := gocmp.Diff(test.can, can); diff != "" {
-			t.Errorf("%s: what can be done (-want +got):\n%s", test.name, diff)
-		}
+		assert.Equal(t, test.can, can, "%s: what can be done", test.name)
 	}
 }
 
@@ -218,9 +208,7 @@ func TestFollowed(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 		}
-		if diff := gocmp.Diff([]demopage.Verb{demopage.MuteOff, demopage.CableOut, demopage.MuteOn, demopage.AllOn}, got); diff != "" {
-			t.Errorf("what was done (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []demopage.Verb{demopage.MuteOff, demopage.CableOut, demopage.MuteOn, demopage.AllOn}, got, "what was done")
 		if n := len(state.Answers); n < 2 || state.Answers[n-1].ToNs != nil && state.Answers[n-1].Board == old.number {
 			t.Errorf("the answers are %+v", state.Answers)
 		}
@@ -237,7 +225,7 @@ func TestPage(t *testing.T) {
 	out, text := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := Page(ctx, Options{Boards: 2, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir}, webpage.DefaultListen, nil, text)
+		err := Page(ctx, heirs(2), webpage.DefaultListen, nil, text)
 		text.Close()
 		ended <- err
 	}()
@@ -263,11 +251,8 @@ func TestPage(t *testing.T) {
 			break
 		}
 	}
-	if code := b.post(`{"action":"power_off","board":1}`); code != 200 {
-		t.Errorf("power off: %d", code)
-	}
-	if code := b.post(`{"action":"power_off","board":1}`); code != 409 {
-		t.Errorf("power off again: %d", code)
+	for _, want := range []int{200, 409} { // it has no power to lose the second time
+		assert.Is(t, want, b.post(`{"action":"power_off","board":1}`), "power off")
 	}
 	var about pageAbout
 	b.get("/v1/demo/about", &about)
@@ -275,9 +260,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("about: %+v", about)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, <-ended, nil, "")
 }
 
 // browser asks a page.
@@ -289,9 +272,7 @@ type browser struct {
 func (b *browser) get(path string, v any) {
 	b.t.Helper()
 	answer, err := http.Get(b.url + path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	assert.NoError(b.t, err)
 	defer answer.Body.Close()
 	decoder := json.NewDecoder(answer.Body)
 	decoder.DisallowUnknownFields()
@@ -303,16 +284,12 @@ func (b *browser) get(path string, v any) {
 func (b *browser) post(action string) int {
 	b.t.Helper()
 	r, err := http.NewRequest("POST", b.url+"/v1/demo/act", bytes.NewReader([]byte(action)))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	assert.NoError(b.t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Origin", b.url)
 	r.Header.Set("Topdog-Token", b.secret)
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	assert.NoError(b.t, err)
 	answer.Body.Close()
 	return answer.StatusCode
 }
@@ -329,41 +306,28 @@ func TestMayInherit(t *testing.T) {
 		{"one that has no leader", pageBoard{Number: 1}, false},
 		{"a mute follower", pageBoard{Number: 1, Follows: 2, Mute: true}, false},
 	} {
-		if got := test.board.mayInherit(); got != test.want {
-			t.Errorf("%s: may inherit: %v, want %v", test.name, got, test.want)
-		}
+		assert.Is(t, test.want, test.board.mayInherit(), "%s: may inherit", test.name)
 	}
 }
 
 // TestFaultsNamespaces does to real links what TestFaults does on loopback.
 func TestFaultsNamespaces(t *testing.T) {
 	judged.Run(t, func(t *judged.T) {
-		g, err := newGroup(Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir, Namespaces: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := g.close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		act(t, g, demopage.Action{Verb: demopage.AllOn})
-		leader := awaitLeader(t, g, func(*board) bool { return true })
+		o := heirs(3)
+		o.Namespaces = true
+		g := offGroup(t, o)
+		leader := allOn(t, g)
 		for _, verb := range []demopage.Verb{demopage.CableOut, demopage.MuteOn, demopage.DeafOn} {
 			old := leader
 			act(t, g, demopage.Action{Verb: verb, Board: old.number})
-			if _, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number }); err != nil {
-				t.Fatalf("%s: %v", verb, err)
-			}
-			act(t, g, demopage.Action{Verb: demopage.AllOn})
-			leader = awaitLeader(t, g, func(*board) bool { return true })
+			_, err := g.client.WaitAnswer(testContext(t), func(n int) bool { return n != old.number })
+			assert.NoError(t, err)
+			leader = allOn(t, g)
 		}
 		act(t, g, demopage.Action{Verb: demopage.Split, Apart: []int{leader.number}})
-		if err := g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 2 }); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, g.lan.holders().WaitFor(testContext(t), func(holders []int) bool { return len(holders) == 2 }), nil, "")
 		act(t, g, demopage.Action{Verb: demopage.Heal})
-		awaitLeader(t, g, func(*board) bool { return true })
+		awaitLeader(t, g, anyBoard)
 		var impossible []demopage.Verb
 		for _, a := range newPageSource(g).about().Actions {
 			if a.ImpossibleText != "" {
@@ -373,9 +337,7 @@ func TestFaultsNamespaces(t *testing.T) {
 				}
 			}
 		}
-		if diff := gocmp.Diff([]demopage.Verb{demopage.Kill, demopage.Freeze, demopage.Thaw}, impossible); diff != "" {
-			t.Errorf("what cannot be done (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []demopage.Verb{demopage.Kill, demopage.Freeze, demopage.Thaw}, impossible, "what cannot be done")
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 )
 
@@ -134,17 +135,9 @@ func TestBar(t *testing.T) {
 		value float64
 		want  string
 	}{
-		{0, ""},
-		{0.01, "▏"},
-		{10, "█"},
-		{15, "█▌"},
-		{40, "████"},
-		{41, "███▶"},
-		{1e6, "███▶"},
+		{0, ""}, {0.01, "▏"}, {10, "█"}, {15, "█▌"}, {40, "████"}, {41, "███▶"}, {1e6, "███▶"},
 	} {
-		if got := bar(test.value, 10, 4); got != test.want {
-			t.Errorf("bar(%v, 10, 4) = %q, want %q", test.value, got, test.want)
-		}
+		assert.Is(t, test.want, bar(test.value, 10, 4), "%v", test.value)
 	}
 }
 
@@ -155,8 +148,6 @@ func TestDuration(t *testing.T) {
 	}{
 		{0, "0 ms"}, {0.04, "0.0 ms"}, {1.26, "1.3 ms"}, {9.94, "9.9 ms"}, {9.96, "10 ms"}, {103.4, "103 ms"}, {9999.6, "10 s"},
 	} {
-		if got := duration(test.ms); got != test.want {
-			t.Errorf("duration(%v) = %q, want %q", test.ms, got, test.want)
-		}
+		assert.Is(t, test.want, duration(test.ms), "%v", test.ms)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"topdog/election/literature"
+	"topdog/internal/lab/assert"
 	judged "topdog/internal/lab/judge"
 )
 
@@ -20,9 +21,7 @@ func TestRecord(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		r, err := Record(ctx, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if len(r.Boards) != o.Boards || len(r.Acts) != 5 || r.Address == "" || r.Length < 5*calmIntervals*playHeartbeat {
 			t.Errorf("the recording is %+v", r)
 		}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -36,9 +36,7 @@ func newPTY(t *testing.T, width, height uint16) *pty {
 	}
 	// Not by Fd, which would make reads block beyond the reach of Close.
 	raw, err := keyboard.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var number int
 	ctlErr := raw.Control(func(fd uintptr) {
 		if number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); err == nil {
@@ -111,22 +109,15 @@ func (p *pty) press(t *testing.T, keys string) {
 // restored checks that the terminal is as it was before.
 func (p *pty) restored(t *testing.T, before *term.State) {
 	t.Helper()
-	after, err := term.GetState(int(p.terminal.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(fmt.Sprint(before), fmt.Sprint(after)); diff != "" {
-		t.Errorf("the terminal's state (-before +after):\n%s", diff)
-	}
+	after := p.state(t)
+	assert.Equal(t, fmt.Sprint(before), fmt.Sprint(after), "the terminal's state")
 	p.await(t, leaveScreen)
 }
 
 func (p *pty) state(t *testing.T) *term.State {
 	t.Helper()
 	s, err := term.GetState(int(p.terminal.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return s
 }
 
@@ -161,9 +152,7 @@ func TestLive(t *testing.T) {
 			test.leave(t, p, cancel)
 			select {
 			case err := <-done:
-				if err != nil {
-					t.Error(err)
-				}
+				assert.ErrorIs(t, err, nil, "")
 			case <-time.After(20 * time.Second):
 				t.Fatal("it has not ended")
 			}
@@ -184,9 +173,7 @@ func TestTerminalAfterPanic(t *testing.T) {
 			}
 		}()
 		terminal, err := openTerminal(p.terminal, p.terminal)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer terminal.close()
 		panic("on purpose")
 	}()
@@ -196,52 +183,32 @@ func TestTerminalAfterPanic(t *testing.T) {
 // TestDaemonPanic: a mistake in a daemon ends the show with an error that tells where
 // it is, and leaves nothing behind.
 func TestDaemonPanic(t *testing.T) {
-	c, err := newGroup(Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := offGroup(t, heirs(2))
 	b := c.boards[0]
 	b.stop, b.done = func() {}, make(chan struct{})
 	c.run(t.Context(), b) // a daemon that is nil
-	if err := <-c.failed; err == nil || !strings.Contains(err.Error(), "pi1: panic") {
-		t.Errorf("the failure is %v", err)
-	}
-	if err := c.close(); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorContains(t, <-c.failed, "pi1: panic", "")
 }
 
 // TestShowWritesOnlyWhatChanged keeps the picture usable over a slow line.
 func TestShowWritesOnlyWhatChanged(t *testing.T) {
 	p := newPTY(t, 80, 24)
 	terminal, err := openTerminal(p.terminal, p.terminal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer terminal.close()
 	v := peace()
-	if err := terminal.show(v); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, terminal.show(v))
 	p.await(t, " quit") // the last of the picture
 	size := len(p.screen())
-	if err := terminal.show(v); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, terminal.show(v))
 	v.Answers = "pi1"
-	if err := terminal.show(v); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, terminal.show(v))
 	p.await(t, "pi1 answers")
 	if more := p.screen()[size:]; strings.Contains(more, "LEADER") || strings.Count(more, clearRest) != 1 {
 		t.Errorf("for one changed line this was written: %q", more)
 	}
-	if err := unix.IoctlSetWinsize(int(p.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 10, Col: 40}); err != nil {
-		t.Fatal(err)
-	}
-	if err := terminal.show(v); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, unix.IoctlSetWinsize(int(p.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 10, Col: 40}))
+	assert.NoError(t, terminal.show(v))
 	p.await(t, clearAll)
 	if terminal.width != 40 || terminal.height != 10 || len(terminal.shown) != 10 {
 		t.Errorf("after a change of size the picture is %dx%d, %d lines", terminal.width, terminal.height, len(terminal.shown))
@@ -252,9 +219,7 @@ func TestShowWritesOnlyWhatChanged(t *testing.T) {
 func TestHangUp(t *testing.T) {
 	p := newPTY(t, 80, 24)
 	terminal, err := openTerminal(p.terminal, p.terminal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	done := make(chan error, 1)
 	typed := make(chan []byte, 1)
 	go func() { done <- terminal.read(t.Context(), typed) }()

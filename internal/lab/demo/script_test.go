@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -13,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/internal/lab/assert"
 	judged "topdog/internal/lab/judge"
 	"topdog/wire"
 )
@@ -47,9 +45,7 @@ func playJSON(t testing.TB, o Options) report {
 		if r.OK != (err == nil) || err != nil && r.Error == "" {
 			t.Fatalf("ok is %v and error %q, and the show ended with %v", r.OK, r.Error, err)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if !slices.ContainsFunc(r.Acts, overslept) {
 			return r
 		}
@@ -100,9 +96,7 @@ func check(t testing.TB, r report, boards int) {
 	if !incumbent { // the leader would come back at once
 		want = slices.DeleteFunc(want, func(act string) bool { return act == actResign })
 	}
-	if diff := cmp.Diff(want, acts); diff != "" {
-		t.Errorf("the acts (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, acts, "the acts")
 	if !incumbent {
 		checkBullies(t, r, boards)
 	}
@@ -176,9 +170,7 @@ func TestManners(t *testing.T) {
 			t.Skipf("there is no algorithm %s", name)
 		}
 		m, err := expect(Options{Heartbeat: heartbeat, Algorithm: algorithm})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if m.bullies != bullies[name] {
 			t.Errorf("%s: bullies is %v", name, m.bullies)
 		}
@@ -221,9 +213,7 @@ func TestPlayText(t *testing.T) {
 	}
 	judged.RunOnLoopback(t, func(t *judged.T) {
 		var out bytes.Buffer
-		if err := Play(t.Context(), Options{Boards: 3, Heartbeat: playHeartbeat, Algorithm: wire.AlgorithmHeir}, &out, false); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, Play(t.Context(), heirs(3), &out, false), nil, "")
 		text := out.String()
 		// Which board leads first depends on which was scheduled first.
 		for _, want := range []string{"WHAT IS DONE", "cut the power of pi[123], the leader", "pi[123] takes over", "leads on", "Two boards held the address for"} {
@@ -246,9 +236,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &trigger{at: "switch on", do: cancel}
 	err := Play(ctx, Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir}, out, false)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("ended with %v", err)
-	}
+	assert.ErrorIs(t, err, context.Canceled, "")
 }
 
 // trigger does something when a text is written.
@@ -267,21 +255,13 @@ func (w *trigger) Write(b []byte) (int, error) {
 // TestMovedWithoutCause: the show notices a lead that moves when none should.
 func TestMovedWithoutCause(t *testing.T) {
 	judged.RunOnLoopback(t, func(t *judged.T) {
-		c, err := newGroup(Options{Boards: 2, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmHeir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.close()
+		c := offGroup(t, heirs(2))
 		s := &show{group: c, text: programme{out: io.Discard}}
-		if err := s.startAct(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.startAct(t.Context()))
 		leader := s.leader
-		err = s.perform(t.Context(), scene{act: actOn, board: leader, text: "do nothing",
+		err := s.perform(t.Context(), scene{act: actOn, board: leader, text: "do nothing",
 			do: func(context.Context) error { return c.cutPower(leader.number) }})
-		if err == nil || !strings.Contains(err.Error(), "moved") {
-			t.Errorf("the leader's power was cut during an act in which nothing should move: %v", err)
-		}
+		assert.ErrorContains(t, err, "moved", "the leader's power was cut during an act in which nothing should move")
 		if r := s.report.Acts[len(s.report.Acts)-1]; r.Error == "" {
 			t.Errorf("the report has no error: %+v", r)
 		}
@@ -314,9 +294,8 @@ func TestAgreed(t *testing.T) {
 			}
 			c.boards[2].role = election.Leader
 			test.change(c.boards)
-			if _, ok := c.agreed(); ok != test.want {
-				t.Errorf("agreed: %v, want %v", ok, test.want)
-			}
+			_, ok := c.agreed()
+			assert.Is(t, test.want, ok, "agreed")
 		})
 	}
 }
@@ -330,44 +309,30 @@ func TestFailedAct(t *testing.T) {
 	p.result(r)
 	want := "  1.5 s   cut the power of pi5                FAILED\n" +
 		"          the boards do not agree on a leader: pi1 is a candidate\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, out.String(), "")
 	if err := judge(result{TwoHoldersMs: 51}); err == nil {
 		t.Error("51 ms with two holders were let pass")
 	}
-	if err := judge(result{TwoHoldersMs: 49, OutageMs: 1e6}); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, judge(result{TwoHoldersMs: 49, OutageMs: 1e6}), nil, "")
 }
 
 func TestOptions(t *testing.T) {
-	good := Options{Boards: 5, Heartbeat: 100 * time.Millisecond}
 	for _, test := range []struct {
-		name   string
-		change func(*Options)
-		want   string
+		boards    int
+		heartbeat time.Duration
+		want      string
 	}{
-		{"good", func(*Options) {}, ""},
-		{"one board", func(o *Options) { o.Boards = 1 }, "1 boards: must be 2 to 20"},
-		{"too many", func(o *Options) { o.Boards = 21 }, "21 boards: must be 2 to 20"},
-		{"too fast", func(o *Options) { o.Heartbeat = time.Millisecond }, "a heartbeat every 1ms: must be 10ms to 2s, in whole milliseconds"},
-		{"odd", func(o *Options) { o.Heartbeat = 10500 * time.Microsecond }, "a heartbeat every 10.5ms: must be 10ms to 2s, in whole milliseconds"},
+		{5, 100 * time.Millisecond, "<nil>"},
+		{1, 100 * time.Millisecond, "1 boards: must be 2 to 20"},
+		{21, 100 * time.Millisecond, "21 boards: must be 2 to 20"},
+		{5, time.Millisecond, "a heartbeat every 1ms: must be 10ms to 2s, in whole milliseconds"},
+		{5, 10500 * time.Microsecond, "a heartbeat every 10.5ms: must be 10ms to 2s, in whole milliseconds"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			o := good
-			test.change(&o)
-			got := ""
-			if err := o.Validate(); err != nil {
-				got = err.Error()
-				if err := Play(t.Context(), o, io.Discard, false); err == nil {
-					t.Error("it was played all the same")
-				}
-			}
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
+		o := Options{Boards: test.boards, Heartbeat: test.heartbeat}
+		assert.Is(t, test.want, fmt.Sprint(o.Validate()), "%+v", o)
+		if test.want != "<nil>" {
+			assert.ErrorContains(t, Play(t.Context(), o, io.Discard, false), test.want, "playing %+v", o)
+		}
 	}
 }
 
@@ -376,8 +341,6 @@ func TestMedian(t *testing.T) {
 		values []float64
 		want   float64
 	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 2, 9}, 3}} {
-		if got := median(test.values); got != test.want {
-			t.Errorf("median(%v) = %v, want %v", test.values, got, test.want)
-		}
+		assert.Is(t, test.want, median(test.values), "of %v", test.values)
 	}
 }

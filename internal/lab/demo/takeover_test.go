@@ -7,9 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/observe"
 	"topdog/wire"
@@ -185,9 +184,7 @@ func TestTooManySteps(t *testing.T) {
 				if test.before == 0 {
 					want = want[1:]
 				}
-				if diff := gocmp.Diff(want, got); diff != "" {
-					t.Errorf("the first step, the rise and the last one (-want +got):\n%s", diff)
-				}
+				assert.Equal(t, want, got, "the first step, the rise and the last one")
 			})
 		})
 	}

@@ -16,8 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // This program is also the child of its tests, and a parent that is killed.
@@ -76,9 +77,7 @@ func get(t *testing.T, url string) string {
 	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second}
 	answer, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(answer.Body)
 	return string(text)
@@ -104,31 +103,33 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// TestChild: what talks to browsers owns nothing and may do nothing, in none of its threads.
-func TestChild(t *testing.T) {
+// servedByChild has a child serve the page. It returns the child, what asks its parent to end, and how that ends.
+func servedByChild(t *testing.T) (child int, end func(), ended chan error) {
+	t.Helper()
 	needRoot(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer port.Close()
-	ended := make(chan error, 1)
+	assert.NoError(t, err)
+	t.Cleanup(func() {
+		cancel()
+		port.Close()
+	})
+	ended = make(chan error, 1)
 	go func() { ended <- ServeByChild(ctx, childCommand, port, &fakeSource{}, testOptions) }()
-	if got := get(t, "http://"+port.Addr().String()+"/v1/demo"); got != `{"this":"state"}` {
-		t.Errorf("the page says %q", got)
-	}
-	child := onlyChild(t, os.Getpid())
+	assert.Is(t, `{"this":"state"}`, get(t, "http://"+port.Addr().String()+"/v1/demo"), "the page")
+	return onlyChild(t, os.Getpid()), cancel, ended
+}
+
+// TestChild: what talks to browsers owns nothing and may do nothing, in none of its threads.
+func TestChild(t *testing.T) {
+	child, end, ended := servedByChild(t)
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", child))
 	if len(threads) < 2 {
 		t.Fatalf("the threads are %v", threads)
 	}
 	for _, path := range threads {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		got := map[string]string{}
 		for line := range strings.Lines(string(text)) {
 			name, value, _ := strings.Cut(line, ":")
@@ -138,45 +139,24 @@ func TestChild(t *testing.T) {
 			"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": "", "NoNewPrivs": "1",
 			"CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000", "CapAmb": "0000000000000000",
 		} {
-			if diff := cmp.Diff(want, got[name]); diff != "" {
-				t.Errorf("%s, %s (-want +got):\n%s", path, name, diff)
-			}
+			assert.Equal(t, want, got[name], "%s, %s", path, name)
 		}
 	}
 	ours, _ := os.Readlink("/proc/self/ns/net")
 	theirs, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", child))
-	if ours != theirs {
-		t.Errorf("the network of the child is %q, that of its parent %q", theirs, ours)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	assert.Is(t, ours, theirs, "the network of the child")
+	end()
+	assert.ErrorIs(t, <-ended, nil, "")
 }
 
 // TestStoppedChild: a child that was stopped does not keep its parent from ending.
 func TestStoppedChild(t *testing.T) {
-	needRoot(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer port.Close()
-	ended := make(chan error, 1)
-	go func() { ended <- ServeByChild(ctx, childCommand, port, &fakeSource{}, testOptions) }()
-	get(t, "http://"+port.Addr().String()+"/v1/demo")
-	child := onlyChild(t, os.Getpid())
-	if err := unix.Kill(child, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
+	child, end, ended := servedByChild(t)
+	assert.NoError(t, unix.Kill(child, unix.SIGSTOP))
+	end()
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, err, nil, "")
 	case <-time.After(20 * childEndsWithin):
 		t.Error("the parent waits for its child")
 		_ = unix.Kill(child, unix.SIGKILL)
@@ -218,12 +198,8 @@ func TestParentKilled(t *testing.T) {
 	needRoot(t)
 	parent := exec.Command("/proc/self/exe", parentWord)
 	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, parent.Start())
 	defer parent.Wait()
 	defer parent.Process.Kill()
 	var at string
@@ -232,27 +208,19 @@ func TestParentKilled(t *testing.T) {
 	}
 	get(t, "http://"+at+"/v1/demo")
 	child, err := unix.PidfdOpen(onlyChild(t, parent.Process.Pid), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer unix.Close(child)
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, parent.Process.Kill())
 	awaitProcess(t, child)
 }
 
 // TestChildEnds: a child that has ended ends the page, with an error.
 func TestChildEnds(t *testing.T) {
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer port.Close()
 	needRoot(t)
-	if err := ServeByChild(t.Context(), []string{"/bin/false"}, port, &fakeSource{}, testOptions); err == nil || !strings.Contains(err.Error(), "has ended") {
-		t.Errorf("got %v", err)
-	}
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	assert.NoError(t, err)
+	defer port.Close()
+	assert.ErrorContains(t, ServeByChild(t.Context(), []string{"/bin/false"}, port, &fakeSource{}, testOptions), "has ended", "")
 }
 
 // TestAttendChild: nobody but a parent starts a child.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 // linked returns the Source of a child whose parent has another one, and what ends the parent.
@@ -38,17 +40,12 @@ func TestLink(t *testing.T) {
 		if string(text) != `{"this":"takeover"}` || nowNs != 42 || err != nil {
 			t.Errorf("a document: %s, %d, %v", text, nowNs, err)
 		}
-		if _, _, err := r.Look(t.Context(), "passwords"); err == nil || !strings.Contains(err.Error(), "there is no document") {
-			t.Errorf("another document: %v", err)
-		}
+		_, _, err = r.Look(t.Context(), "passwords")
+		assert.ErrorContains(t, err, "there is no document", "another document")
 		percent := 20
 		for _, a := range []Action{{Verb: Kill, Board: 2}, {Verb: Loss, Percent: &percent}, {Verb: Split, Apart: []int{1, 4}}} {
-			if err := r.Act(t.Context(), a); err != nil {
-				t.Error(err)
-			}
-			if diff := cmp.Diff(a, source.done[len(source.done)-1]); diff != "" {
-				t.Errorf("was done (-want +got):\n%s", diff)
-			}
+			assert.ErrorIs(t, r.Act(t.Context(), a), nil, "")
+			assert.Equal(t, a, source.done[len(source.done)-1], "was done")
 		}
 		source.fail = &Refusal{Busy: true, Text: "too much"}
 		if refusal, ok := refusalOf(r.Act(t.Context(), Action{Verb: AllOn})); !ok || !cmp.Equal(refusal, source.fail) {
@@ -63,15 +60,13 @@ func TestLink(t *testing.T) {
 		source.hold = make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := r.Look(ctx, State); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a parent that stands still: %v", err)
-		}
+		_, _, err = r.Look(ctx, State)
+		assert.ErrorIs(t, err, context.DeadlineExceeded, "a parent that stands still")
 		close(source.hold)
 		end()
 		synctest.Wait()
-		if _, _, err := r.Look(t.Context(), State); !errors.Is(err, errParentGone) {
-			t.Errorf("a parent that has ended: %v", err)
-		}
+		_, _, err = r.Look(t.Context(), State)
+		assert.ErrorIs(t, err, errParentGone, "a parent that has ended")
 		if err := <-ended; err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			t.Error(err)
 		}

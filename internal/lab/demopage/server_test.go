@@ -10,11 +10,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 // fakeSource has documents that say what they are, and remembers what it was asked to do.
@@ -59,9 +59,7 @@ type asked struct {
 func (a asked) do(t *testing.T, source Source) *http.Response {
 	t.Helper()
 	s, err := newServer(source, testOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r := httptest.NewRequest(a.method, a.path, strings.NewReader(a.body))
 	r.Host = "127.0.0.1:8080"
 	if a.method == http.MethodPost {
@@ -201,35 +199,19 @@ func TestPolicy(t *testing.T) {
 func TestThousandConnections(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- Serve(ctx, port, &fakeSource{}, testOptions) }()
 	defer func() {
 		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, <-served, nil, "")
 	}()
-	var open atomic.Int32
 	for range 1000 {
 		c, err := net.Dial("tcp", port.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		open.Add(1)
+		assert.NoError(t, err)
 		defer c.Close()
 	}
-	client := http.Client{Timeout: 10 * time.Second}
-	answer, err := client.Get("http://" + port.Addr().String() + "/v1/demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != 200 {
-		t.Errorf("with %d silent connections: %s", open.Load(), answer.Status)
-	}
+	assert.Is(t, `{"this":"state"}`, get(t, "http://"+port.Addr().String()+"/v1/demo"), "with a thousand silent connections")
 }
 
 func TestNewToken(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/draw"
 	"topdog/internal/lab/golden"
 	"topdog/internal/lab/sim"
@@ -74,9 +75,7 @@ func TestGolden(t *testing.T) {
 			"txt": r.Text, "mmd": r.Mermaid, "svg": func(w io.Writer) error { return r.SVG(w, name+" <golden>") },
 		} {
 			var got bytes.Buffer
-			if err := draw(&got); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, draw(&got))
 			golden.Compare(t, filepath.Join("testdata", name+"."+ending), got.String())
 		}
 	}
@@ -182,9 +181,7 @@ func TestLabels(t *testing.T) {
 			s.Run(time.Duration(rng.Int64N(int64(600 * time.Millisecond))))
 		}
 		var out bytes.Buffer
-		if err := r.SVG(&out, fmt.Sprintf("%v, %d boards", algorithm, boards)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, r.SVG(&out, fmt.Sprintf("%v, %d boards", algorithm, boards)))
 		boxes, width, height := texts(t, out.Bytes())
 		if len(boxes) < 2*boards {
 			t.Fatalf("seed %d: only %d texts", seed, len(boxes))
@@ -211,9 +208,7 @@ var mermaidLine = regexp.MustCompile(`^    (participant B\d+ as [^;<>]+|(activat
 func TestMermaid(t *testing.T) {
 	for name, play := range stories {
 		var out bytes.Buffer
-		if err := play().Mermaid(&out); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, play().Mermaid(&out))
 		active := make(map[string]bool)
 		first, rest, _ := strings.Cut(out.String(), "\n")
 		if first != "sequenceDiagram" {
@@ -247,9 +242,7 @@ func TestFold(t *testing.T) {
 		s.Board("4").Crash()
 		s.Run(2 * time.Second)
 		var out bytes.Buffer
-		if err := r.Text(&out); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, r.Text(&out))
 		n := make(map[string]int)
 		folded := regexp.MustCompile(`(\d+) (HEARTBEAT|HELLO|QUERY|RIVAL)`)
 		for line := range strings.Lines(out.String()) {
@@ -291,9 +284,7 @@ func TestFrom(t *testing.T) {
 		t.Errorf("the first event is not the crash: %+v", lines)
 	}
 	var out bytes.Buffer
-	if err := r.Mermaid(&out); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, r.Mermaid(&out))
 	// That board 2 has the address at the beginning comes from before it.
 	if begin := "participant B1 as board 2\n    activate B1\n"; !strings.Contains(out.String(), begin) {
 		t.Errorf("the picture does not begin with %q:\n%s", begin, out.String())
@@ -319,9 +310,7 @@ func TestLate(t *testing.T) {
 		s.Board("4").Crash()
 		s.Run(time.Second)
 		var out bytes.Buffer
-		if err := r.SVG(&out, "late"); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, r.SVG(&out, "late"))
 		return out.String()
 	}
 	const bent = `stroke-dasharray="5 3"`

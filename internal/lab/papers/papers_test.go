@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/papers"
 	"topdog/internal/lab/sim"
 )
@@ -14,9 +15,7 @@ import (
 // out as they mean it.
 func TestAll(t *testing.T) {
 	tables, err := papers.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, table := range tables {
 		for _, row := range table.Rows {
 			if len(row.Cells) != len(table.Columns) {
@@ -39,9 +38,7 @@ func TestAll(t *testing.T) {
 // TestFigures holds that each single figure is one that a table has too.
 func TestFigures(t *testing.T) {
 	tables, err := papers.All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	printed := map[string]bool{}
 	for _, table := range tables {
 		for _, row := range table.Rows {
@@ -79,9 +76,7 @@ var sample = []papers.Table{{
 
 func TestText(t *testing.T) {
 	var b strings.Builder
-	if err := papers.Text(&b, sample); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, papers.Text(&b, sample))
 	const want = `A table (001)
   counted: everything
 
@@ -103,9 +98,7 @@ func TestText(t *testing.T) {
 
 func TestCSV(t *testing.T) {
 	var b strings.Builder
-	if err := papers.CSV(&b, sample); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, papers.CSV(&b, sample))
 	const want = `source,table,row,column,published,corrected,measured,equal
 001,A table,N = 4,one,11,,11,true
 001,A table,N = 4,two,8,,9,false

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"topdog/election"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -68,47 +69,47 @@ func TestParseFaultErrors(t *testing.T) {
 		{Heal, "1@2s", "no single board"},
 	} {
 		_, err := parseFault(tc.kind, tc.text)
-		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), tc.kind.Example()) {
-			t.Errorf("--%v %q: the error is %v; want one with %q and an example", tc.kind, tc.text, err, tc.want)
-		}
+		assert.ErrorContains(t, err, tc.want, "--%v %q", tc.kind, tc.text)
+		assert.ErrorContains(t, err, tc.kind.Example(), "--%v %q: an example", tc.kind, tc.text)
 	}
 }
 
 func TestParseNumbers(t *testing.T) {
 	for text, want := range map[string]float64{"5%": 0.05, "0.05": 0.05, "0": 0, "100%": 1, "12.5%": 0.125} {
-		if got, err := parseChance(text); err != nil || got != want {
-			t.Errorf("%s is %v, %v; want %v", text, got, err, want)
-		}
+		got, err := parseChance(text)
+		assert.NoError(t, err)
+		assert.Is(t, want, got, "%s", text)
 	}
-	for _, text := range []string{"", "%", "101%", "-1%", "2", "NaN", "five"} {
-		if got, err := parseChance(text); err == nil {
-			t.Errorf("%q was accepted as %v", text, got)
-		}
-	}
-	if chance, by, err := parseReorder("10%:5ms"); err != nil || chance != 0.1 || by != 5*time.Millisecond {
-		t.Errorf("10%%:5ms is %v, %v, %v", chance, by, err)
-	}
-	for _, text := range []string{"", "10%", "10%:", "x:5ms", "10%:5"} {
-		if _, _, err := parseReorder(text); err == nil {
-			t.Errorf("--reorder %q was accepted", text)
-		}
-	}
-	for _, text := range []string{"", "x", "1ppb", "200000ppm", "1=", "=5", "1=5ppm,2", "0=5ppm", "1,2=5ppm", "1=5ppm,1=9ppm"} {
-		if d, err := parseDrift(text); err == nil {
-			t.Errorf("--drift %q was accepted as %+v", text, d)
-		}
-	}
+	chance, by, err := parseReorder("10%:5ms")
+	assert.NoError(t, err)
+	assert.Is(t, 0.1, chance, "--reorder")
+	assert.Is(t, 5*time.Millisecond, by, "--reorder")
 	d, err := parseDrift("1=+200ppm,3=-50")
-	if diff := cmp.Diff(Drift{boards: map[wire.ID]int{1: 200, 3: -50}}, d, cmp.AllowUnexported(Drift{})); err != nil || diff != "" {
-		t.Errorf("%v, want -, got +:\n%s", err, diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, map[wire.ID]int{1: 200, 3: -50}, d.boards, "--drift")
+	assert.Is(t, 0, d.within, "--drift of all")
 	s := Scenario{}
-	if err := s.setPriority("1,2=0"); err != nil || !cmp.Equal(s.Priorities, map[wire.ID]uint8{1: 0, 2: 0}) {
-		t.Errorf("1,2=0 is %v, %v", s.Priorities, err)
-	}
-	for _, text := range []string{"", "3", "3=", "3=255", "0=1", "=1"} {
-		if err := s.setPriority(text); err == nil {
-			t.Errorf("--priority %q was accepted", text)
+	assert.NoError(t, s.setPriority("1,2=0"))
+	assert.Equal(t, map[wire.ID]uint8{1: 0, 2: 0}, s.Priorities, "--priority")
+}
+
+func TestParseNumbersErrors(t *testing.T) {
+	for name, test := range map[string]struct {
+		parse func(string) error
+		texts []string
+	}{
+		"chance": {func(s string) error { _, err := parseChance(s); return err },
+			[]string{"", "%", "101%", "-1%", "2", "NaN", "five"}},
+		"--reorder": {func(s string) error { _, _, err := parseReorder(s); return err },
+			[]string{"", "10%", "10%:", "x:5ms", "10%:5"}},
+		"--drift": {func(s string) error { _, err := parseDrift(s); return err },
+			[]string{"", "x", "1ppb", "200000ppm", "1=", "=5", "1=5ppm,2", "0=5ppm", "1,2=5ppm", "1=5ppm,1=9ppm"}},
+		"--priority": {new(Scenario).setPriority, []string{"", "3", "3=", "3=255", "0=1", "=1"}},
+	} {
+		for _, text := range test.texts {
+			if test.parse(text) == nil {
+				t.Errorf("%s %q was accepted", name, text)
+			}
 		}
 	}
 }
@@ -126,9 +127,7 @@ func plan(t *testing.T, nodes int, algorithm wire.Algorithm, faults ...string) *
 		for _, k := range Kinds() {
 			if k.String() == name {
 				f, err := parseFault(k, value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				s.Faults = append(s.Faults, f)
 			}
 		}
@@ -138,13 +137,9 @@ func plan(t *testing.T, nodes int, algorithm wire.Algorithm, faults ...string) *
 
 func run(t *testing.T, s *Scenario) (*Play, Report) {
 	t.Helper()
-	if err := s.Check(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Check())
 	p, err := s.Run(context.Background(), Options{Record: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return p, p.Report()
 }
 
@@ -164,9 +159,7 @@ func TestReport(t *testing.T) {
 		{Name: "ANSWER", Kind: "ANSWER", Packets: 6, Live: 6},
 		{Name: "COORDINATOR", Kind: "COORDINATOR", Packets: 1, Live: 8, Dead: 1},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
-	}
+	assert.Equal(t, want, got, "")
 	if len(r.Leaders) != 2 || r.Leaders[0].Board != "10" || r.Leaders[1].Board != "9" || r.Leaders[1].UntilMs != nil {
 		t.Errorf("the leaders are %+v", r.Leaders)
 	}
@@ -174,16 +167,12 @@ func TestReport(t *testing.T) {
 		t.Fatalf("the faults are %+v", r.Faults)
 	}
 	f := r.Faults[0]
-	if diff := cmp.Diff([]string{"crash 10", "6 notices"}, f.What); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
-	}
+	assert.Equal(t, []string{"crash 10", "6 notices"}, f.What, "")
 	if f.Before != "10" || f.Leader != "9" || f.AcquiredMs == nil || f.AgreedMs == nil || *f.AgreedMs < *f.AcquiredMs || *f.AcquiredMs != r.NoHolderMs {
 		t.Errorf("coping: %+v; vacant for %v", f, r.NoHolderMs)
 	}
 	var text bytes.Buffer
-	if err := r.Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, r.Text(&text))
 	for _, want := range []string{
 		"bully, 10 boards", "ELECTION        4        10", "without routine       11        25",
 		"board 9 acquired the address", "off: 10", "leader: 9", "it moved once",
@@ -237,9 +226,7 @@ func TestFaults(t *testing.T) {
 			for _, l := range r.Leaders {
 				holders = append(holders, l.Board)
 			}
-			if diff := cmp.Diff(tc.holders, holders); diff != "" {
-				t.Errorf("holders: want -, got +:\n%s", diff)
-			}
+			assert.Equal(t, tc.holders, holders, "holders")
 			if doubled := r.TwoHoldersMs > 0; doubled != tc.doubled {
 				t.Errorf("two boards held the address for %v ms", r.TwoHoldersMs)
 			}
@@ -304,9 +291,7 @@ func TestCheck(t *testing.T) {
 		"--notice":     func(s *Scenario) { s.Faults = []Fault{{Kind: Notice, Boards: [][]wire.ID{{1}}}} },
 	} {
 		s := plan(t, 3, wire.AlgorithmHeir, "crash 3@2s")
-		if err := s.Check(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.Check())
 		spoil(s)
 		if err := s.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("the error is %v, want one about %s", err, want)
@@ -318,9 +303,7 @@ func TestCheck(t *testing.T) {
 func TestTooEarly(t *testing.T) {
 	_, r := run(t, plan(t, 3, wire.AlgorithmHeir, "crash 3@0.1s"))
 	var text bytes.Buffer
-	if err := r.Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, r.Text(&text))
 	if want := "nobody held the address when it happened"; !strings.Contains(text.String(), want) {
 		t.Errorf("the report does not say %q:\n%s", want, &text)
 	}
@@ -328,9 +311,7 @@ func TestTooEarly(t *testing.T) {
 
 func TestRanges(t *testing.T) {
 	for want, ids := range map[string]string{"": "", "5": "5", "1, 2": "1 2", "1–3": "1 2 3", "1–4, 7, 9, 10": "1 2 3 4 7 9 10"} {
-		if got := ranges(strings.Fields(ids)); got != want {
-			t.Errorf("%q is written as %q, want %q", ids, got, want)
-		}
+		assert.Is(t, want, ranges(strings.Fields(ids)), "%s", ids)
 	}
 }
 

@@ -14,17 +14,14 @@ import (
 // checks: five boards, fifteen faults within some seconds, and five seconds without a fault.
 func BenchmarkSchedule(b *testing.B) {
 	for name, w := range map[string]sim.Wire{
-		"even":   {Latency: 200 * time.Microsecond},
+		"even":   quick,
 		"jitter": {Latency: 200 * time.Microsecond, Jitter: 3 * time.Millisecond, Loss: 0.1, Duplicate: 0.02},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for seed := range b.N {
-				lan := sim.New(uint64(seed), w)
+				lan := crowd(uint64(seed), w, 5, wire.AlgorithmHeir)
 				rng := rand.New(rand.NewPCG(uint64(seed), 1))
-				for id := range wire.ID(5) {
-					lan.Add(config(id + 1)).Start()
-				}
 				boards := lan.Boards()
 				for range 15 {
 					lan.Run(time.Duration(rng.ExpFloat64() * float64(300*time.Millisecond)))
@@ -50,10 +47,7 @@ func BenchmarkSchedule(b *testing.B) {
 func BenchmarkPeace(b *testing.B) {
 	for _, boards := range []int{5, 50, 250} {
 		b.Run(fmt.Sprintf("boards=%d", boards), func(b *testing.B) {
-			lan := sim.New(1, sim.Wire{Latency: 200 * time.Microsecond})
-			for id := range wire.ID(boards) {
-				lan.Add(config(id + 1)).Start()
-			}
+			lan := crowd(1, quick, boards, wire.AlgorithmHeir)
 			lan.Run(10 * time.Second)
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -6,68 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
-
-// tallies returns what is no routine, by the names of the kinds.
-func tallies(c *sim.Counts) map[string]sim.Tally {
-	all := make(map[string]sim.Tally)
-	for _, k := range c.Kinds() {
-		if !k.Routine() {
-			all[k.String()] = c[k]
-		}
-	}
-	return all
-}
-
-// crashNoticedBy crashes the leader just after a heartbeat, so that one board
-// alone notices, and lets the election run.
-func crashNoticedBy(lan *sim.Sim, leader, by string) *sim.Watch {
-	var w *sim.Watch
-	lan.Board(leader).AfterHeartbeat(func() {
-		lan.ResetCounts()
-		w = lan.Watch()
-		lan.Board(leader).Crash()
-		lan.Board(by).Suspect()
-	})
-	lan.Run(5 * time.Second)
-	return w
-}
-
-// TestCounts counts an election as the literature does: with the dead
-// coordinator among the addressees of ELECTION.
-func TestCounts(t *testing.T) {
-	for _, fanout := range []election.Fanout{election.FanoutMulticast, election.FanoutUnicast} {
-		t.Run(fanout.String(), func(t *testing.T) {
-			lan := sim.New(1, quick)
-			for id := range wire.ID(10) {
-				cfg := config(id + 1)
-				cfg.Algorithm, cfg.Fanout = wire.AlgorithmBully, fanout
-				lan.Add(cfg).Start()
-			}
-			lan.Run(3 * time.Second)
-			crashNoticedBy(lan, "10", "6")
-			// Process 5 of 0…9 notices: 24, as in figure 2 of Kuang and others. They do
-			// not send the victory to the dead one.
-			got := tallies(&lan.Counts)
-			want := map[string]sim.Tally{
-				"ELECTION": {Packets: 4, Live: 6, Dead: 4}, "ANSWER": {Packets: 6, Live: 6}, "COORDINATOR": {Packets: 1, Live: 8, Dead: 1},
-			}
-			if fanout == election.FanoutUnicast {
-				want["ELECTION"] = sim.Tally{Packets: 10, Live: 6, Dead: 4}
-				want["COORDINATOR"] = sim.Tally{Packets: 9, Live: 8, Dead: 1}
-				want["HEARTBEAT in reply"] = sim.Tally{Packets: 1, Live: 8, Dead: 1} // for those who know of nobody
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("want -, got +:\n%s", diff)
-			}
-		})
-	}
-}
 
 // TestCountsDeath counts heartbeats to boards in several states.
 func TestCountsDeath(t *testing.T) {
@@ -83,34 +26,31 @@ func TestCountsDeath(t *testing.T) {
 		"unheard": {func(b *sim.Board) { b.Deafen(2) }, 0},
 		"back":    {func(b *sim.Board) { b.Crash(); b.Pull(); b.Start(); b.Plug() }, 0},
 	} {
-		lan := group(t, 3, wire.AlgorithmHeir, quick)
+		lan := settled(t, quick, 3, wire.AlgorithmHeir)
 		do.do(lan.Board("1"))
 		lan.ResetCounts()
 		lan.Run(time.Second)
 		got := lan.Counts.Of(sim.Kind(wire.TypeHeartbeat))
-		if want := (sim.Tally{Packets: 10, Live: 20 - do.dead, Dead: do.dead}); got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
-		if got.Packets != lan.Packets[wire.TypeHeartbeat]-lan.Counts.Of(sim.KindReply, sim.KindTimingReply).Packets {
-			t.Errorf("%s: Packets says %d", name, lan.Packets[wire.TypeHeartbeat])
-		}
+		assert.Is(t, sim.Tally{Packets: 10, Live: 20 - do.dead, Dead: do.dead}, got, "%s", name)
+		replies := lan.Counts.Of(sim.KindReply, sim.KindTimingReply).Packets
+		assert.Is(t, got.Packets+replies, lan.Packets[wire.TypeHeartbeat], "%s: Packets", name)
 	}
 }
 
 // TestCountsAudience counts a multicast that concerns some boards only.
 func TestCountsAudience(t *testing.T) {
-	lan := group(t, 4, wire.AlgorithmBully, quick)
+	lan := settled(t, quick, 4, wire.AlgorithmBully)
 	lan.ResetCounts()
 	lan.Board("2").Suspect() // in vain
 	lan.Run(time.Second)
 	got := lan.Counts.Of(sim.Kind(wire.TypeElection))
-	if got.Live != 2+1 || got.Dead != 0 {
-		t.Errorf("an election of board 2 and of board 3, which it calls upon: %v; want 2 and 1 messages", got)
+	if got.Live != 2+1 || got.Dead != 0 { // of board 2, and of board 3, which it calls upon
+		t.Errorf("ELECTION: %v; want 2 and 1 messages", got)
 	}
 }
 
 func TestKinds(t *testing.T) {
-	lan := group(t, 3, wire.AlgorithmHeir, quick)
+	lan := settled(t, quick, 3, wire.AlgorithmHeir)
 	lan.ResetCounts()
 	lan.Board("1").Crash()
 	lan.Run(time.Second)
@@ -123,17 +63,13 @@ func TestKinds(t *testing.T) {
 		sim.KindReply:            {Packets: 1, Live: 1},
 		sim.KindHandover:         {Packets: 1, Live: 1},
 	} {
-		if got := lan.Counts[kind]; got != want {
-			t.Errorf("%v: %v, want %v", kind, got, want)
-		}
+		assert.Is(t, want, lan.Counts[kind], "%v", kind)
 	}
 	query, reply := lan.Counts[sim.KindTimingQuery], lan.Counts[sim.KindTimingReply]
 	if query.Packets == 0 || query != reply {
 		t.Errorf("timing: %v, answered by %v", query, reply)
 	}
-	if got := lan.Counts.Type(wire.TypeQuery).Packets; got != lan.Packets[wire.TypeQuery] {
-		t.Errorf("all kinds of QUERY together are %d, want %d", got, lan.Packets[wire.TypeQuery])
-	}
+	assert.Is(t, lan.Packets[wire.TypeQuery], lan.Counts.Type(wire.TypeQuery).Packets, "all kinds of QUERY together")
 	lan.ResetCounts()
 	if len(lan.Counts.Kinds()) != 0 || len(lan.Packets) != 0 {
 		t.Errorf("after a reset there is %v, %v", lan.Counts.Kinds(), lan.Packets)
@@ -141,7 +77,7 @@ func TestKinds(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	lan := group(t, 4, wire.AlgorithmHeir, quick)
+	lan := settled(t, quick, 4, wire.AlgorithmHeir)
 	lan.Run(37 * time.Millisecond)
 	var trace []string
 	since := lan.Now()
@@ -169,9 +105,7 @@ func TestWatch(t *testing.T) {
 	if d, ok := w.Agreed(); ok {
 		got = append(got, fmt.Sprintf("agreed %v", d))
 	}
-	if diff := cmp.Diff(trace, got); diff != "" {
-		t.Errorf("as the trace has it -, as the watch has it +:\n%s", diff)
-	}
+	assert.Equal(t, trace, got, "the trace, and the watch")
 	if agreed, _ := w.Agreed(); agreed == 0 {
 		t.Error("they agreed at once")
 	}
@@ -179,7 +113,7 @@ func TestWatch(t *testing.T) {
 
 // TestWatchSettled looks at an agreement that ends.
 func TestWatchSettled(t *testing.T) {
-	lan := group(t, 3, wire.AlgorithmHeir, quick)
+	lan := settled(t, quick, 3, wire.AlgorithmHeir)
 	w := lan.Watch()
 	lan.Board("3").Crash()
 	lan.Run(time.Second)

@@ -1,45 +1,35 @@
 package sim_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"topdog/election"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
 
 func TestParseDelay(t *testing.T) {
 	for _, tc := range []struct {
-		text, back string // as it is written again; "" for the same
+		text, back string // as it is written again
 	}{
 		{"200us", "200µs"},
 		{"constant:1ms", "1ms"},
 		{"uniform:100us-3ms", "uniform:100µs-3ms"},
 		{"normal:1ms,200us", "normal:1ms,200µs"},
-		{"lognormal:1ms,0.5", ""},
-		{"exp:2ms", ""},
-		{"exp:1ms+2ms", ""},
+		{"lognormal:1ms,0.5", "lognormal:1ms,0.5"},
+		{"exp:2ms", "exp:2ms"},
+		{"exp:1ms+2ms", "exp:1ms+2ms"},
 	} {
 		d, err := sim.ParseDelay(tc.text)
-		if err != nil {
-			t.Errorf("%s: %v", tc.text, err)
-			continue
-		}
-		want := tc.back
-		if want == "" {
-			want = tc.text
-		}
-		if d.String() != want {
-			t.Errorf("%s is written as %s, want %s", tc.text, d, want)
-		}
-		if again, err := sim.ParseDelay(d.String()); err != nil || again != d {
-			t.Errorf("%s, read again, is %v, %v", d, again, err)
-		}
+		assert.NoError(t, err)
+		assert.Is(t, tc.back, d.String(), "%s", tc.text)
+		again, err := sim.ParseDelay(tc.back)
+		assert.NoError(t, err)
+		assert.Is(t, d, again, "%s, read again", tc.back)
 	}
 }
 
@@ -59,9 +49,8 @@ func TestParseDelayErrors(t *testing.T) {
 		"exp:":               "no length of time",
 	} {
 		_, err := sim.ParseDelay(text)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "uniform:100us-3ms") {
-			t.Errorf("%q: the error is %v; want one with %q and what there is", text, err, want)
-		}
+		assert.ErrorContains(t, err, want, "%q", text)
+		assert.ErrorContains(t, err, "uniform:100us-3ms", "%q: what there is", text)
 	}
 }
 
@@ -88,7 +77,7 @@ func TestDelays(t *testing.T) {
 				sum += a.At - a.Sent
 			}
 			for id := range wire.ID(3) {
-				lan.Add(config(id + 1)).Start()
+				lan.Add(config(id+1, wire.AlgorithmHeir)).Start()
 			}
 			lan.Run(10 * time.Minute)
 			slices.Sort(took)
@@ -107,47 +96,6 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// config is of a board in the tests of the simulation itself.
-func config(id wire.ID) election.Config {
-	return election.Config{ID: id, Priority: 100, Interval: beat, Algorithm: wire.AlgorithmHeir}
-}
-
-// beat is the time between two heartbeats in these tests.
-const beat = 100 * time.Millisecond
-
-// soleLeader returns the one board that leads, which all follow and which alone holds the address.
-func soleLeader(lan *sim.Sim) (*sim.Board, error) {
-	holders := lan.Summarise(0).Holders
-	if len(holders) != 1 {
-		return nil, fmt.Errorf("%d boards hold the address", len(holders))
-	}
-	for _, b := range lan.Boards() {
-		if b.Leader() != holders[0].Config.ID {
-			return nil, fmt.Errorf("%v follows %v, while %v holds the address", b, b.Leader(), holders[0])
-		}
-	}
-	return holders[0], nil
-}
-
-// group returns a LAN with that many boards of an algorithm, which have elected a leader.
-func group(t *testing.T, boards int, algorithm wire.Algorithm, w sim.Wire) *sim.Sim {
-	t.Helper()
-	lan := sim.New(1, w)
-	for id := range wire.ID(boards) {
-		cfg := config(id + 1)
-		cfg.Algorithm = algorithm
-		lan.Add(cfg)
-	}
-	for _, b := range lan.Boards() {
-		b.Start()
-	}
-	lan.Run(2 * time.Second)
-	if _, err := soleLeader(lan); err != nil {
-		t.Fatal(err)
-	}
-	return lan
-}
-
 // story writes down all that happens on a LAN from now on.
 func story(lan *sim.Sim) *strings.Builder {
 	var b strings.Builder
@@ -159,12 +107,12 @@ func story(lan *sim.Sim) *strings.Builder {
 // what one event for each of them does. A uniform delay without width is no constant
 // one to the simulation, and draws nothing.
 func TestEvenWire(t *testing.T) {
-	play := func(w sim.Wire) string {
+	run := func(w sim.Wire) string {
 		lan := sim.New(7, w)
 		told := story(lan)
 		rng := rand.New(rand.NewPCG(7, 7))
 		for id := range wire.ID(6) {
-			b := lan.Add(config(id + 1))
+			b := lan.Add(config(id+1, wire.AlgorithmHeir))
 			lan.At(time.Duration(rng.Int64N(int64(time.Second))), b.Start)
 		}
 		for range 200 {
@@ -176,8 +124,8 @@ func TestEvenWire(t *testing.T) {
 	}
 	const took = 300 * time.Microsecond
 	for _, loss := range []float64{0, 0.2} {
-		one := play(sim.Wire{Delay: sim.Constant(took), Loss: loss})
-		many := play(sim.Wire{Delay: sim.Uniform(took, took), Loss: loss})
+		one := run(sim.Wire{Delay: sim.Constant(took), Loss: loss})
+		many := run(sim.Wire{Delay: sim.Uniform(took, took), Loss: loss})
 		if one != many {
 			t.Errorf("with a loss of %v the two ways differ", loss)
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"topdog/election"
-	"topdog/internal/lab/sim"
+	"topdog/wire"
 )
 
 // TestLateLeader holds the bargain that election.Grace describes, from outside: a
@@ -15,7 +15,7 @@ import (
 // to a board that has taken over meanwhile, although it has the higher rank. (If both act
 // within the time that a packet takes, the higher rank gets the address back.)
 func TestLateLeader(t *testing.T) {
-	const latency = 200 * time.Microsecond
+	latency := quick.Latency
 	for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
 		grace := election.DefaultGrace(h)
 		for _, late := range []time.Duration{
@@ -23,12 +23,10 @@ func TestLateLeader(t *testing.T) {
 			grace + 1500*time.Microsecond, grace + 2500*time.Microsecond, 2 * grace, 3 * grace, h - time.Millisecond, 2 * h,
 		} {
 			t.Run(fmt.Sprintf("H=%v/late=%v", h, late), func(t *testing.T) {
-				lan := heirs(1, 3, h, sim.Wire{Latency: latency})
+				lan := crowd(1, quick, 3, wire.AlgorithmHeir, every(h))
 				lan.Run(30*time.Second + 20*h)
+				leads(t, lan.Boards(), 3)
 				leader := lan.Board("3")
-				if holder(lan) != leader {
-					t.Fatal("board 3 does not lead")
-				}
 				since := lan.Now()
 				var thawed election.Instant
 				leader.AfterHeartbeat(func() { // it has reached the others
@@ -58,7 +56,7 @@ func TestBusyKernels(t *testing.T) {
 	for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
 		t.Run(h.String(), func(t *testing.T) {
 			t.Parallel()
-			lan := heirs(1, 3, h, lanWire(0))
+			lan := crowd(1, lanWire(0), 3, wire.AlgorithmHeir, every(h))
 			lan.Run(10 * time.Second)
 			since := lan.Now()
 			stalls(lan, 4*time.Millisecond)
@@ -83,7 +81,7 @@ func TestSuddenLoss(t *testing.T) {
 				groups := sweep(400)
 				moved := 0
 				for seed := range uint64(groups) {
-					lan := heirs(seed, 3, h, lanWire(0))
+					lan := crowd(seed, lanWire(0), 3, wire.AlgorithmHeir, every(h))
 					lan.Run(30 * time.Second)
 					since := lan.Now()
 					lan.SetWire(lanWire(loss))
@@ -112,7 +110,7 @@ func TestQuiet(t *testing.T) {
 			for _, boards := range []int{3, 10, 50} {
 				t.Run(fmt.Sprintf("H=%v/loss=%v/boards=%d", h, loss, boards), func(t *testing.T) {
 					t.Parallel()
-					lan := heirs(1, boards, h, lanWire(loss))
+					lan := crowd(1, lanWire(loss), boards, wire.AlgorithmHeir, every(h))
 					counted := min(3000*h, time.Minute)
 					lan.Run(30 * time.Second)
 					lan.ResetCounts()

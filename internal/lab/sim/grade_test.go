@@ -31,60 +31,43 @@ func unfit(faults []fault) []fault {
 }
 
 func TestUnfitHeals(t *testing.T) {
-	everyAlgorithm(t, nil, heals(unfit(silent), rebootsWithin))
+	everyAlgorithm(t, heals(unfit(silent), rebootsWithin), nil)
 }
 
-func TestUnfitComponents(t *testing.T) { everyAlgorithm(t, nil, components(unfit(clean))) }
+func TestUnfitComponents(t *testing.T) { everyAlgorithm(t, components(unfit(clean)), nil) }
 
 // TestUnfitNeverTwoHolders: a service that fails or comes back makes no second holder. With algorithms in which a
 // board claims that knows of none before it, two may claim while the message is on its way that says
 // which of them has become unfit: until they hear each other.
 func TestUnfitNeverTwoHolders(t *testing.T) {
-	everyAlgorithm(t, nil, func(t tester, seed uint64, rng, of luck, v variant) {
+	everyAlgorithm(t, func(t tester, seed uint64, rng, of luck, v variant) {
 		most := answeredWithin
 		if v.algorithm == wire.AlgorithmHeir {
 			most = 0
 		}
 		neverTwoHolders(unfit(clean), 0, most)(t, seed, rng, of, v)
-	})
+	}, nil)
 }
 
 // TestUnfitStays: services that come and go on followers do not move the address, nor
 // do those on all boards once nobody passes.
 func TestUnfitStays(t *testing.T) {
-	everyAlgorithm(t, nil, func(t tester, seed uint64, rng, _ luck, v variant) {
-		s := newSchedule(t, seed, rng, v, sim.Wire{Latency: 200 * time.Microsecond})
-		for _, b := range s.lan.Boards() {
-			b.Grade = wire.GradeFailing
-		}
-		s.heal()
-		s.lan.Run(5 * time.Second) // as long as a board that preempts takes to ask
-		before, err := agreed(s.lan, s.lan.Boards())
-		if err != nil {
-			t.Fatalf("nobody passes: %v", err)
-		}
-		since := s.lan.Now()
-		for range 5 + s.rng.IntN(20) {
-			s.lan.Run(time.Duration(s.rng.ExpFloat64() * float64(300*time.Millisecond)))
+	everyAlgorithm(t, func(t tester, seed uint64, rng, _ luck, v variant) {
+		s := newSchedule(t, seed, rng, v, quick)
+		each(s.lan, func(b *sim.Board) { b.Grade = wire.GradeFailing })
+		s.staysPut(t, func() {}, func(before *sim.Board) {
 			if b := s.any(); b != before {
 				b.SetGrade(wire.GradeFailing)
 			} else {
 				regrade(s, b)
 			}
-		}
-		s.lan.Run(5 * time.Second)
-		if after, err := agreed(s.lan, s.lan.Boards()); err != nil || after != before {
-			t.Fatalf("nobody else passes, and the leader changes from %v to %v (%v)", before, after, err)
-		}
-		if moves := s.lan.Summarise(since).Moves; moves != 0 {
-			t.Errorf("the address moved %d times for nothing", moves)
-		}
-	})
+		}, func() { s.lan.Run(5 * time.Second) })
+	}, nil)
 }
 
 // TestUnfitStrict: nor do two boards hold the address with votes, on any wire.
 func TestUnfitStrict(t *testing.T) {
-	strictSchedules(t, func(t tester, seed uint64, rng, of luck) {
+	strictly(t, func(t tester, seed uint64, rng, of luck, _ variant) {
 		s := newStrict(t, seed, rng, harshWire(of))
 		for range 5 + s.rng.IntN(40) {
 			s.lan.Run(time.Duration(s.rng.ExpFloat64() * float64(100*time.Millisecond)))
@@ -94,13 +77,8 @@ func TestUnfitStrict(t *testing.T) {
 				harsh[s.rng.IntN(len(harsh))].do(s, s.any())
 			}
 		}
-		if d := s.lan.Summarise(0).Doubled; d != 0 {
-			t.Errorf("two boards held the address for %v", d)
-		}
-		s.lan.Heal()
-		s.lan.Board("1").Reprioritise(100, false) // a voter, so that one may lead
-		s.heal()
-		s.lan.Run(5 * time.Second) // as long as a voter does not count that was there twice
+		s.neverTwo(t, 0)
+		s.healStrict()
 		lead, err := leader(s.lan.Boards())
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"topdog/election"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -17,20 +16,6 @@ import (
 //	go test ./internal/lab/sim -run '^$' -bench 'Replaced|Lossy|Cold' -benchtime 20x
 //
 // Each is repeated with other seeds: 20x are 20 leaders that fail, or 20 times ten minutes.
-
-// lanWire is a LAN of small boards: a tenth to a third of a millisecond to and fro.
-func lanWire(loss float64) sim.Wire {
-	return sim.Wire{Delay: sim.Uniform(50*time.Microsecond, 150*time.Microsecond), Loss: loss}
-}
-
-// heirs starts that many boards of heir.
-func heirs(seed uint64, boards int, interval time.Duration, w sim.Wire) *sim.Sim {
-	lan := sim.New(seed, w)
-	for id := range wire.ID(boards) {
-		lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: interval, Algorithm: wire.AlgorithmHeir}).Start()
-	}
-	return lan
-}
 
 // stalls makes every board stand still for up to that long, about once a second: what
 // a busy kernel does to a process that has become ready.
@@ -48,16 +33,6 @@ func stalls(lan *sim.Sim, atMost time.Duration) {
 	}
 }
 
-// holder returns the board that leads, or nil.
-func holder(lan *sim.Sim) *sim.Board {
-	for _, b := range lan.Boards() {
-		if b.Holding() {
-			return b
-		}
-	}
-	return nil
-}
-
 // BenchmarkReplaced pulls the leader's cable at a random moment.
 func BenchmarkReplaced(b *testing.B) {
 	for _, h := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond} {
@@ -68,16 +43,13 @@ func BenchmarkReplaced(b *testing.B) {
 			b.Run(fmt.Sprintf("H=%v/loss=%v/stalls=%v", h, c.loss, c.stall), func(b *testing.B) {
 				var gone []time.Duration
 				for seed := range b.N {
-					lan := heirs(uint64(seed), 3, h, lanWire(c.loss))
+					lan := crowd(uint64(seed), lanWire(c.loss), 3, wire.AlgorithmHeir, every(h))
 					lan.Run(5 * time.Second)
 					if c.stall > 0 {
 						stalls(lan, c.stall)
 					}
 					lan.Run(25*time.Second + time.Duration(lan.Rand().Int64N(int64(h))))
-					lead := holder(lan)
-					if lead == nil {
-						b.Fatalf("seed %d: nobody leads", seed)
-					}
+					lead := holder(b, lan)
 					w := lan.Watch()
 					lead.Pull()
 					if !lan.RunUntil(func() bool { _, ok := w.Acquired(); return ok }, time.Minute) {
@@ -86,17 +58,21 @@ func BenchmarkReplaced(b *testing.B) {
 					d, _ := w.Acquired()
 					gone = append(gone, d)
 				}
-				slices.Sort(gone)
-				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(inMs(gone[len(gone)/2]), "median-ms")
-				b.ReportMetric(inMs(gone[len(gone)*95/100]), "p95-ms")
-				b.ReportMetric(inMs(gone[len(gone)-1]), "max-ms")
+				report(b, gone)
 			})
 		}
 	}
 }
 
-func inMs(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// report reports what a benchmark has measured.
+func report(b *testing.B, took []time.Duration) {
+	inMs := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	slices.Sort(took)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(inMs(took[len(took)/2]), "median-ms")
+	b.ReportMetric(inMs(took[len(took)*95/100]), "p95-ms")
+	b.ReportMetric(inMs(took[len(took)-1]), "max-ms")
+}
 
 // BenchmarkLossy lets a group alone for ten minutes on a wire that loses packets,
 // from the start or all of a sudden, and counts how often the address moved.
@@ -116,7 +92,7 @@ func BenchmarkLossy(b *testing.B) {
 							if sudden {
 								before = 0
 							}
-							lan := heirs(uint64(seed), boards, h, lanWire(before))
+							lan := crowd(uint64(seed), lanWire(before), boards, wire.AlgorithmHeir, every(h))
 							lan.Run(30 * time.Second)
 							lan.SetWire(lanWire(loss))
 							since := lan.Now()
@@ -155,20 +131,17 @@ func BenchmarkColdStart(b *testing.B) {
 						within = time.Second
 					}
 					for id := range wire.ID(3) {
-						board := lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: h, Algorithm: wire.AlgorithmHeir})
+						board := lan.Add(config(id+1, wire.AlgorithmHeir, every(h)))
 						lan.At(time.Duration(lan.Rand().Int64N(int64(within))), board.Start)
 					}
 					lan.RunUntil(func() bool {
 						return !slices.ContainsFunc(lan.Boards(), func(b *sim.Board) bool { return !b.Running() })
 					}, time.Second)
 					last := lan.Now()
-					lan.RunUntil(func() bool { return holder(lan) != nil }, time.Minute)
+					lan.RunUntil(func() bool { return slices.ContainsFunc(lan.Boards(), (*sim.Board).Holding) }, time.Minute)
 					took = append(took, lan.Now()-last)
 				}
-				slices.Sort(took)
-				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(inMs(took[len(took)/2]), "median-ms")
-				b.ReportMetric(inMs(took[len(took)-1]), "max-ms")
+				report(b, took)
 			})
 		}
 	}

@@ -1,51 +1,24 @@
 package sim_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
 
-// quick is a wire without surprises.
-var quick = sim.Wire{Latency: 200 * time.Microsecond}
-
-func TestPartition(t *testing.T) {
-	lan := group(t, 5, wire.AlgorithmHeir, quick)
-	lan.Partition([]wire.ID{1, 2}, []wire.ID{3, 4}) // and 5, which leads, alone
-	w := lan.Watch()
-	lan.Run(2 * time.Second)
-	var got []string
-	for _, b := range lan.Summarise(0).Holders {
-		got = append(got, b.Label)
-	}
-	slices.Sort(got)
-	if want := []string{"2", "4", "5"}; !slices.Equal(got, want) {
-		t.Errorf("the address is at %v, want one holder in each part: %v", got, want)
-	}
-	if _, ok := w.Settled(); !ok {
-		t.Error("the parts have not settled, each on its own leader")
-	}
-	lan.Heal()
-	lan.Run(2 * time.Second)
-	// Nobody has followed 5 meanwhile; of the others, 4 has the higher rank.
-	if b, err := soleLeader(lan); err != nil || b.Label != "4" {
-		t.Errorf("after the partition %v leads, %v; want board 4", b, err)
-	}
-}
-
 // TestPartitionDropsWhatIsUnderWay holds that what was sent before does not arrive in between.
 func TestPartitionDropsWhatIsUnderWay(t *testing.T) {
-	lan := group(t, 3, wire.AlgorithmHeir, sim.Wire{Latency: 10 * time.Millisecond})
+	lan := settled(t, sim.Wire{Latency: 10 * time.Millisecond}, 3, wire.AlgorithmHeir)
 	fates := make(map[sim.Fate]int)
 	var sent election.Instant
 	lan.Board("3").AfterHeartbeat(func() { sent = lan.Now() })
 	lan.RunUntil(func() bool { return sent > 0 }, time.Second)
-	lan.Run(beat - 5*time.Millisecond) // the next heartbeat is on its way
+	lan.Run(interval - 5*time.Millisecond) // the next heartbeat is on its way
 	lan.Partition([]wire.ID{3})
 	lan.Arrivals = func(a sim.Arrival) {
 		if a.From == lan.Board("3") {
@@ -59,7 +32,7 @@ func TestPartitionDropsWhatIsUnderWay(t *testing.T) {
 }
 
 func TestCut(t *testing.T) {
-	lan := group(t, 3, wire.AlgorithmHeir, quick)
+	lan := settled(t, quick, 3, wire.AlgorithmHeir)
 	lan.Cut([]wire.ID{3}, []wire.ID{1, 2})
 	w := lan.Watch()
 	heard := make(map[string]int)
@@ -105,7 +78,7 @@ func TestReorder(t *testing.T) {
 		newest[way] = max(newest[way], a.Number)
 	}
 	for id := range wire.ID(3) {
-		lan.Add(config(id + 1)).Start()
+		lan.Add(config(id+1, wire.AlgorithmHeir)).Start()
 	}
 	lan.Run(5 * time.Minute)
 	if share := float64(late) / float64(copies); share < 0.08 || share > 0.12 {
@@ -123,7 +96,7 @@ func TestDuplicates(t *testing.T) {
 	fates := make(map[sim.Fate]int)
 	lan.Arrivals = func(a sim.Arrival) { fates[a.Fate]++ }
 	for id := range wire.ID(3) {
-		lan.Add(config(id + 1)).Start()
+		lan.Add(config(id+1, wire.AlgorithmHeir)).Start()
 	}
 	lan.Run(time.Minute)
 	if share := float64(fates[sim.FateReplay]) / float64(fates[sim.FateArrived]); share < 0.4 || share > 0.6 {
@@ -134,24 +107,18 @@ func TestDuplicates(t *testing.T) {
 // TestOrigins holds that boards do nothing else when their clocks show something
 // else. Nothing may assume that the clocks of two boards agree.
 func TestOrigins(t *testing.T) {
-	play := func(origins ...time.Duration) string {
+	run := func(origins ...time.Duration) string {
 		lan := sim.New(3, sim.Wire{Delay: sim.Exponential(0, 2*time.Millisecond), Loss: 0.1})
 		told := story(lan)
 		for i, origin := range origins {
-			b := lan.Add(config(wire.ID(i + 1)))
+			b := lan.Add(config(wire.ID(i+1), wire.AlgorithmHeir))
 			b.Clock.Origin = origin
 			b.Start()
 		}
-		lan.Run(5 * time.Second)
-		lan.Board("3").Crash()
-		lan.Board("2").Freeze()
-		lan.Run(time.Second)
-		lan.Board("2").Thaw()
-		lan.Board("3").Start()
-		lan.Run(5 * time.Second)
+		play(t, lan, "run 5s; crash 3; freeze 2; run 1s; thaw 2; start 3; run 5s")
 		return told.String()
 	}
-	same, apart := play(0, 0, 0), play(7*time.Second, 3000*time.Hour, 12345*time.Microsecond)
+	same, apart := run(0, 0, 0), run(7*time.Second, 3000*time.Hour, 12345*time.Microsecond)
 	if same != apart {
 		t.Error("with other clocks the boards do something else")
 	}
@@ -173,14 +140,12 @@ func TestDrift(t *testing.T) {
 	} {
 		lan := sim.New(1, quick)
 		for i, ppm := range tc.ppm {
-			b := lan.Add(config(wire.ID(i + 1)))
+			b := lan.Add(config(wire.ID(i+1), wire.AlgorithmHeir))
 			b.Clock = sim.Clock{Origin: time.Duration(i) * time.Hour, PPM: ppm}
 			b.Start()
 		}
 		lan.Run(2 * time.Second)
-		if b, err := soleLeader(lan); err != nil || b.Label != "3" {
-			t.Fatalf("%v leads, %v; want board 3", b, err)
-		}
+		leads(t, lan.Boards(), 3)
 		since := lan.Now()
 		lan.ResetCounts()
 		lan.Run(10 * time.Minute)
@@ -190,11 +155,8 @@ func TestDrift(t *testing.T) {
 		if sum := lan.Summarise(since); sum.Moves != 0 || sum.Vacant != 0 {
 			t.Errorf("with %v ppm the address moved %d times and was vacant for %v", tc.ppm, sum.Moves, sum.Vacant)
 		}
-		lan.Board("3").Crash()
-		lan.Run(time.Second)
-		if !lan.Board("2").Holding() {
-			t.Errorf("with %v ppm board 2 does not take over", tc.ppm)
-		}
+		play(t, lan, "crash 3; run 1s")
+		assert.Is(t, "2", holder(t, lan).Label, "with %v ppm, the heir", tc.ppm)
 	}
 }
 
@@ -204,7 +166,7 @@ func TestClockThatCannotBe(t *testing.T) {
 			t.Error("a clock that stands still was accepted")
 		}
 	}()
-	b := sim.New(1, quick).Add(config(1))
+	b := sim.New(1, quick).Add(config(1, wire.AlgorithmHeir))
 	b.Clock.PPM = -1_000_000
 	b.Start()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -30,95 +31,51 @@ func until(rng *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(rng.Int64N(int64(to-from)))
 }
 
-// burst lets nothing pass from and to some boards for a while.
-func burst(lan *sim.Sim, boards []*sim.Board) {
-	for _, b := range boards {
-		b.Mute()
-	}
-	lan.Run(until(lan.Rand(), 20*time.Millisecond, 60*time.Millisecond))
-	for _, b := range boards {
-		b.Unmute()
-	}
-}
-
-// pause lets the processes of some boards stand still.
-func pause(lan *sim.Sim, boards []*sim.Board, d time.Duration) {
-	for _, b := range boards {
-		b.Freeze()
-	}
-	lan.Run(d)
-	for _, b := range boards {
-		b.Thaw()
-	}
-}
-
-// leading returns the board that leads, as a list.
-func leading(lan *sim.Sim) (boards []*sim.Board) {
-	for _, b := range lan.Boards() {
-		if b.Role() == election.Leader {
-			boards = append(boards, b)
-		}
-	}
-	return boards
+// aBurst is how long nothing passes.
+func aBurst(lan *sim.Sim) time.Duration {
+	return until(lan.Rand(), 20*time.Millisecond, 60*time.Millisecond)
 }
 
 var disturbances = []disturbance{
-	{
-		"the switch passes nothing for 20 to 60 ms", 100 * time.Millisecond,
-		func(lan *sim.Sim) { burst(lan, lan.Boards()) }, 0.2, 0.2, 200 * time.Millisecond,
-	},
-	{
-		"the leader's port passes nothing for 20 to 60 ms", 100 * time.Millisecond,
-		func(lan *sim.Sim) { burst(lan, leading(lan)) }, 2, 0.3, 200 * time.Millisecond,
-	},
-	{
-		"the leader stands still for 5 to 30 ms", 100 * time.Millisecond,
+	{"the switch passes nothing for 20 to 60 ms", interval,
+		func(lan *sim.Sim) { burst(lan, lan.Boards(), aBurst(lan)) }, 0.2, 0.2, 200 * time.Millisecond},
+	{"the leader's port passes nothing for 20 to 60 ms", interval,
+		func(lan *sim.Sim) { burst(lan, leading(lan), aBurst(lan)) }, 2, 0.3, 200 * time.Millisecond},
+	{"the leader stands still for 5 to 30 ms", interval,
 		func(lan *sim.Sim) {
 			pause(lan, leading(lan), until(lan.Rand(), 5*time.Millisecond, 30*time.Millisecond))
-		}, 1.2, 0.2, 80 * time.Millisecond,
-	},
-	{
-		"the leader stands still for 75 ms", 10 * time.Millisecond,
-		func(lan *sim.Sim) { pause(lan, leading(lan), 75*time.Millisecond) }, 1, 0, 208 * time.Millisecond,
-	},
-	{
-		"all boards stand still for 75 ms", 10 * time.Millisecond,
-		func(lan *sim.Sim) { pause(lan, lan.Boards(), 75*time.Millisecond) }, 1, 0, 208 * time.Millisecond,
-	},
+		},
+		1.2, 0.2, 80 * time.Millisecond},
+	{"the leader stands still for 75 ms", 10 * time.Millisecond,
+		func(lan *sim.Sim) { pause(lan, leading(lan), 75*time.Millisecond) }, 1, 0, 208 * time.Millisecond},
+	{"all boards stand still for 75 ms", 10 * time.Millisecond,
+		func(lan *sim.Sim) { pause(lan, lan.Boards(), 75*time.Millisecond) }, 1, 0, 208 * time.Millisecond},
 }
 
-// disturbed is what forty disturbances have done to a group, and forty more.
-type disturbed struct {
-	moves   [2]int
-	doubled time.Duration
-	vacant  time.Duration
-	grace   time.Duration // that the leader announces in the end
-}
-
-func (d *disturbance) disturb(seed uint64, patience time.Duration, withSwitch bool) (out disturbed) {
-	lan := sim.New(seed, lanWire(0))
-	for id := range wire.ID(3) {
-		b := lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: d.interval, Algorithm: wire.AlgorithmHeir, Patience: patience})
-		b.Switch = withSwitch
-		b.Start()
-	}
+// disturb returns what forty disturbances have done to a group, and forty more, and the grace that the leader
+// announces in the end.
+func (d *disturbance) disturb(seed uint64, withSwitch bool) (moves [2]int, grace time.Duration) {
+	lan := crowd(seed, lanWire(0), 3, wire.AlgorithmHeir, every(d.interval))
+	each(lan, func(b *sim.Board) { b.Switch = withSwitch })
 	lan.Run(30 * time.Second)
-	since := lan.Now()
-	for half := range out.moves {
+	for half := range moves {
 		from := lan.Now()
 		for range 40 {
 			d.do(lan)
 			lan.Run(until(lan.Rand(), 500*time.Millisecond, 1500*time.Millisecond))
 		}
-		out.moves[half] = lan.Summarise(from).Moves
+		moves[half] = lan.Summarise(from).Moves
 	}
-	sum := lan.Summarise(since)
-	out.doubled, out.vacant = sum.Doubled, sum.Vacant
+	return moves, announced(lan)
+}
+
+// announced is the grace that the leader announces.
+func announced(lan *sim.Sim) (grace time.Duration) {
 	for _, b := range leading(lan) {
 		s, _ := b.Status()
-		out.grace = max(out.grace, s.Patience.Grace)
+		grace = max(grace, s.Patience.Grace)
 	}
-	return out
+	return grace
 }
 
 // TestPatience holds what patience is worth, and what it costs.
@@ -137,11 +94,11 @@ func TestPatience(t *testing.T) {
 				t.Parallel()
 				var first, next int
 				for seed := range uint64(groups) {
-					out := d.disturb(seed, 0, withSwitch)
-					first += out.moves[0]
-					next += out.moves[1]
-					if out.grace > d.grace {
-						t.Errorf("seed %d: it has learned %v, want at most %v", seed, out.grace, d.grace)
+					moves, grace := d.disturb(seed, withSwitch)
+					first += moves[0]
+					next += moves[1]
+					if grace > d.grace {
+						t.Errorf("seed %d: it has learned %v, want at most %v", seed, grace, d.grace)
 					}
 				}
 				t.Logf("moves: %.2f, then %.2f", float64(first)/float64(groups), float64(next)/float64(groups))
@@ -167,13 +124,9 @@ func TestNeverTwoHoldersWhileTheGraceChanges(t *testing.T) {
 				kind, _ := election.DetectorNamed(detector)
 				longest := time.Duration(0)
 				seeds(t, sweep(6), nil, func(t *testing.T, seed uint64) {
-					lan := sim.New(seed, sim.Wire{Latency: 200 * time.Microsecond})
 					rng := rand.New(rand.NewPCG(seed, 1))
-					for id := range wire.ID(2 + rng.IntN(3)) {
-						b := lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: h, Algorithm: wire.AlgorithmHeir, Detector: kind})
-						b.Switch = rng.IntN(2) == 0
-						b.Start()
-					}
+					lan := crowd(seed, quick, 2+rng.IntN(3), wire.AlgorithmHeir, every(h), func(c *election.Config) { c.Detector = kind })
+					each(lan, func(b *sim.Board) { b.Switch = rng.IntN(2) == 0 })
 					lan.Run(10 * time.Second)
 					for range 60 {
 						b := lan.Boards()[rng.IntN(len(lan.Boards()))]
@@ -195,14 +148,9 @@ func TestNeverTwoHoldersWhileTheGraceChanges(t *testing.T) {
 							pause(lan, []*sim.Board{b}, until(rng, 0, 300*time.Millisecond))
 						}
 						lan.Run(until(rng, 0, 2*time.Second))
-						for _, b := range leading(lan) {
-							s, _ := b.Status()
-							longest = max(longest, s.Patience.Grace)
-						}
+						longest = max(longest, announced(lan))
 					}
-					if d := lan.Summarise(0).Doubled; d != 0 {
-						t.Errorf("two boards held the address for %v", d)
-					}
+					assert.Is(t, 0, lan.Summarise(0).Doubled, "two holders")
 				})
 				if longest <= election.DefaultGrace(h) {
 					t.Error("no group has learned anything")

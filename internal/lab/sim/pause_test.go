@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"topdog/election"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -30,33 +29,26 @@ const pausesEnd = 4 * time.Second
 
 // TestPausedHeals: when the last pause is over, all is as if there had been none.
 func TestPausedHeals(t *testing.T) {
-	everyAlgorithm(t, nil, heals(pausing(unfit(silent)), rebootsWithin+pausesEnd))
+	everyAlgorithm(t, heals(pausing(unfit(silent)), rebootsWithin+pausesEnd), nil)
 }
 
 // TestPausedNeverTwoHolders: a pause, and its end, make no second holder. When a pause ends, the boards that preempt
 // have their turns, so it ends before the boards are to agree.
 func TestPausedNeverTwoHolders(t *testing.T) {
-	everyAlgorithm(t, nil, neverTwoHolders(pausing(clean), pausesEnd, 0))
+	everyAlgorithm(t, neverTwoHolders(pausing(clean), pausesEnd, 0), nil)
 }
 
 // TestPausedStays: during a pause nobody leads but the board that led, whatever happens to it, to the
 // services and to the links.
 func TestPausedStays(t *testing.T) {
-	everyAlgorithm(t, nil, func(t tester, seed uint64, rng, _ luck, v variant) {
-		s := newSchedule(t, seed, rng, v, sim.Wire{Latency: 200 * time.Microsecond})
-		s.heal()
-		s.lan.Run(5 * time.Second) // boards that preempt have asked by then
-		stays, err := agreed(s.lan, s.lan.Boards())
-		if err != nil {
-			t.Fatal(err)
-		}
-		since := s.lan.Now()
-		if err := s.any().Pause(time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		s.lan.Run(answeredWithin) // all have heard of it
-		for range 5 + s.rng.IntN(20) {
-			s.lan.Run(time.Duration(s.rng.ExpFloat64() * float64(300*time.Millisecond)))
+	everyAlgorithm(t, func(t tester, seed uint64, rng, _ luck, v variant) {
+		s := newSchedule(t, seed, rng, v, quick)
+		s.staysPut(t, func() {
+			if err := s.any().Pause(time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			s.lan.Run(answeredWithin) // all have heard of it
+		}, func(stays *sim.Board) {
 			again := time.Duration(s.rng.Int64N(int64(3 * time.Second)))
 			switch b := s.any(); s.rng.IntN(3) {
 			case 0:
@@ -68,16 +60,8 @@ func TestPausedStays(t *testing.T) {
 				stays.Stop()
 				s.lan.At(again, stays.Start)
 			}
-		}
-		s.lan.Run(3 * time.Second)
-		s.heal()
-		if after, err := agreed(s.lan, s.lan.Boards()); err != nil || after != stays {
-			t.Errorf("board %v led when the pause began, and now %v leads (%v)", stays, after, err)
-		}
-		if moves := s.lan.Summarise(since).Moves; moves != 0 {
-			t.Errorf("the address moved %d times during a pause", moves)
-		}
-	})
+		}, func() { s.lan.Run(3 * time.Second); s.heal() })
+	}, nil)
 }
 
 // TestPausedLeaderStandsStill: during a pause the address is back as soon as the leader goes on that stood still for longer
@@ -89,20 +73,18 @@ func TestPausedLeaderStandsStill(t *testing.T) {
 			for _, withSwitch := range []bool{false, true} {
 				for _, lowest := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%v/H=%v/switch=%v/lowest=%v", algorithm, h, withSwitch, lowest), func(t *testing.T) {
-						lan := crowd(algorithm, 3, func(cfg *election.Config) {
-							if cfg.Interval = h; algorithm == wire.AlgorithmStrict {
-								cfg.Voters = []wire.ID{1, 2, 3}
-							}
-						})
+						change := []func(*election.Config){every(h)}
+						if algorithm == wire.AlgorithmStrict {
+							change = append(change, voters(3))
+						}
+						lan := crowd(1, quick, 3, algorithm, change...)
 						each(lan, func(b *sim.Board) { b.Switch = withSwitch })
 						lan.Run(10*time.Second + 20*h)
 						lead := leading(lan)[0]
 						if lowest {
 							lead.Reprioritise(50, false)
 						}
-						if err := lead.Pause(time.Hour); err != nil {
-							t.Fatal(err)
-						}
+						assert.NoError(t, lead.Pause(time.Hour))
 						lan.Run(answeredWithin)
 						pause(lan, []*sim.Board{lead}, 3*h)
 						since := lan.Now()
@@ -117,8 +99,8 @@ func TestPausedLeaderStandsStill(t *testing.T) {
 						if sum.Vacant > most {
 							t.Errorf("nobody has the address for %v, want %v at most", sum.Vacant, most)
 						}
-						if len(sum.Holders) != 1 || sum.Holders[0] != lead || sum.Moves+int(sum.Doubled) > 0 {
-							t.Errorf("board %v led, and now %v have the address; two had it for %v", lead, labels(sum.Holders), sum.Doubled)
+						if holder(t, lan) != lead || sum.Moves+int(sum.Doubled) > 0 {
+							t.Errorf("%v led, and now %v have the address; two had it for %v", lead, labels(sum.Holders), sum.Doubled)
 						}
 					})
 				}
@@ -132,22 +114,16 @@ func TestPausedLeaderStandsStill(t *testing.T) {
 func TestUnpausedWhileStandingStill(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		for before := -40 * time.Millisecond; before < 70*time.Millisecond; before += 100 * time.Microsecond {
-			lan := crowd(wire.AlgorithmHeir, 3)
+			lan := crowd(1, quick, 3, wire.AlgorithmHeir)
 			each(lan, func(b *sim.Board) { b.Switch = true })
-			lan.Run(5 * time.Second)
+			play(t, lan, "run 5s; pause 1 1h; run 1ms")
 			one, lead := lan.Board("1"), lan.Board("3")
-			if err := one.Pause(time.Hour); err != nil {
-				t.Fatal(err)
-			}
-			lan.Run(answeredWithin)
 			since := lan.Now()
 			lan.At(3*interval-before, func() {
 				if !told {
 					one.Lose(wire.TypePause, 1, lead)
 				}
-				if err := one.Unpause(); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, one.Unpause())
 			})
 			pause(lan, []*sim.Board{lead}, 3*interval)
 			lan.Run(2 * time.Second)
@@ -185,29 +161,23 @@ func TestPausedStandsStillNeverTwoHolders(t *testing.T) {
 		}
 	}
 	faults := standing(standing(standing(pausing(sudden))))
-	rapid.Check(t, func(rt *rapid.T) {
-		v := variant{algorithm: wire.AlgorithmHeir, drift: rapid.Bool().Draw(rt, "drift")}
-		s := newSchedule(rt, rapid.Uint64().Draw(rt, "seed of the wire"), drawn{rt}, v, sim.Wire{Latency: 200 * time.Microsecond})
+	property(func(t tester, seed uint64, rng, _ luck, v variant) {
+		s := newSchedule(t, seed, rng, v, quick)
 		each(s.lan, func(b *sim.Board) { b.Switch, b.Config.Preempt = s.rng.IntN(2) == 0, false })
 		s.misfortune(faults)
 		s.lan.Run(pausesEnd)
-		s.heal()
-		if _, err := agreed(s.lan, s.lan.Boards()); err != nil {
-			rt.Errorf("%v", err)
-		}
-		if d := s.lan.Summarise(0).Doubled; d > 0 {
-			rt.Errorf("two boards held the address for %v", d)
-		}
-	})
+		s.heals(t)
+		s.neverTwo(t, 0)
+	}).hold(t, wire.AlgorithmHeir, drawDrift, 0, nil)
 }
 
 // TestPausedStrictNeverTwoHolders is the same for strict, with all its faults, on any wire.
 func TestPausedStrictNeverTwoHolders(t *testing.T) {
 	faults := pausing(standing(harsh))
-	strictSchedules(t, func(t tester, seed uint64, rng, of luck) {
+	strictly(t, func(t tester, seed uint64, rng, of luck, _ variant) {
 		s := newStrict(t, seed, rng, harshWire(of))
 		each(s.lan, func(b *sim.Board) { b.Switch = s.rng.IntN(2) == 0 })
-		s.neverTwoHolders(t, faults, pausesEnd)
+		s.strictHeals(t, faults, pausesEnd)
 	})
 }
 
@@ -215,19 +185,10 @@ func TestPausedStrictNeverTwoHolders(t *testing.T) {
 // the boards that may lead again claims beside the one that is named.
 func TestUnpausedWhileHandingOver(t *testing.T) {
 	for after := time.Duration(0); after < 60*time.Millisecond; after += 100 * time.Microsecond {
-		lan := crowd(wire.AlgorithmHeir, 7)
-		lan.Run(5 * time.Second)
-		if err := lan.Board("1").Pause(time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		lan.Run(answeredWithin)
+		lan := crowd(1, quick, 7, wire.AlgorithmHeir)
+		play(t, lan, "run 5s; pause 1 1h; run 1ms")
 		since := lan.Now()
-		lan.Board("7").Stop()
-		lan.Run(after)
-		if err := lan.Board("1").Unpause(); err != nil {
-			t.Fatal(err)
-		}
-		lan.Run(2 * time.Second)
+		play(t, lan, fmt.Sprintf("stop 7; run %v; unpause 1; run 2s", after))
 		if s := lan.Summarise(since); s.Doubled > 0 || len(s.Holders) != 1 {
 			t.Errorf("unpaused %v after the leader was told to stop: two hold the address for %v; in the end %v do", after, s.Doubled, s.Holders)
 		}

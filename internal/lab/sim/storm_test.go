@@ -7,25 +7,13 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
 
 // The tests in this file play what once made a storm of messages, or kept a group
 // without a leader.
-
-// crowd returns a LAN with boards 1…n that run.
-func crowd(a wire.Algorithm, n int, change ...func(*election.Config)) *sim.Sim {
-	lan := sim.New(1, sim.Wire{Latency: 200 * time.Microsecond})
-	for id := range wire.ID(n) {
-		cfg := election.Config{ID: id + 1, Priority: 100, Interval: interval, Algorithm: a}
-		for _, c := range change {
-			c(&cfg)
-		}
-		lan.Add(cfg).Start()
-	}
-	return lan
-}
 
 func eachAlgorithm(t *testing.T, test func(t *testing.T, a wire.Algorithm)) {
 	t.Helper()
@@ -35,19 +23,11 @@ func eachAlgorithm(t *testing.T, test func(t *testing.T, a wire.Algorithm)) {
 	}
 }
 
-// packets are all that were sent since the last reset.
-func packets(lan *sim.Sim) (n int) {
-	for _, k := range lan.Packets {
-		n += k
-	}
-	return n
-}
-
 // TestForeignAddress: as long as a foreign machine has the address, which is the
 // likeliest mistake in a configuration, boards look now and then whether it has gone.
 func TestForeignAddress(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a wire.Algorithm) {
-		lan := crowd(a, 20)
+		lan := crowd(1, quick, 20, a)
 		lan.Foreign = true
 		lan.Run(time.Minute)
 		lan.ResetCounts()
@@ -58,9 +38,8 @@ func TestForeignAddress(t *testing.T) {
 		}
 		lan.Foreign = false
 		lan.Run(30 * time.Second)
-		if _, err := leader(lan.Boards()); err != nil {
-			t.Errorf("30 s after the address had become free: %v", err)
-		}
+		_, err := leader(lan.Boards())
+		assert.NoError(t, err)
 	})
 }
 
@@ -70,10 +49,10 @@ func TestOneProbe(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a wire.Algorithm) {
 		for skew := time.Duration(0); skew <= 1500*time.Millisecond; skew += 25 * time.Millisecond {
 			for _, late := range [][]wire.ID{{4}, {1, 2, 3}} {
-				lan := sim.New(1, sim.Wire{Latency: 200 * time.Microsecond})
+				lan := sim.New(1, quick)
 				lan.Trace = overlappingProbes(t, late, skew)
 				for id := range wire.ID(4) {
-					b := lan.Add(election.Config{ID: id + 1, Priority: 100, Interval: interval, Algorithm: a})
+					b := lan.Add(config(id+1, a))
 					wait := time.Duration(0)
 					if slices.Contains(late, id+1) {
 						wait = skew
@@ -103,22 +82,20 @@ func overlappingProbes(t *testing.T, late []wire.ID, skew time.Duration) func(si
 // TestHaltEnds: a board whose START never arrives says HALT time and again, and must
 // not keep the others from electing a leader.
 func TestHaltEnds(t *testing.T) {
-	lan := crowd(wire.AlgorithmModified, 5)
-	lan.Run(10 * time.Second)
+	lan := settled(t, quick, 5, wire.AlgorithmModified)
 	b := lan.Boards()
 	b[0].Lose(wire.TypeStart, 1<<30, nil)
 	b[4].AfterHeartbeat(func() { b[4].Crash(); b[0].Suspect() })
 	lan.Run(5 * time.Second)
-	if _, err := leader(b[:4]); err != nil {
-		t.Error(err)
-	}
+	_, err := leader(b[:4])
+	assert.NoError(t, err)
 }
 
 // TestStrangersMeet heals a partition into leaders that have never heard of each
 // other, and speak by unicast to those they know. A third board comes at the same moment.
 func TestStrangersMeet(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a wire.Algorithm) {
-		lan := crowd(a, 20, func(c *election.Config) { c.Fanout = election.FanoutUnicast })
+		lan := crowd(1, quick, 20, a, func(c *election.Config) { c.Fanout = election.FanoutUnicast })
 		var pieces [2][]wire.ID
 		for id := wire.ID(1); id < 20; id++ {
 			pieces[id/11] = append(pieces[id/11], id)

@@ -1,13 +1,8 @@
 package sim_test
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"topdog/election"
 	"topdog/internal/lab/sim"
@@ -24,12 +19,7 @@ const clockError = 10_000
 // harsh are the faults that strict must live with, which is all that there are.
 var harsh = append([]fault{
 	{"restart", func(_ *schedule, b *sim.Board) { b.Crash(); b.Start() }},
-	{"restart all", func(s *schedule, _ *sim.Board) {
-		for _, b := range s.lan.Boards() {
-			b.Crash()
-			b.Start()
-		}
-	}},
+	{"restart all", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.Crash(); b.Start() }) }},
 	{"split", func(s *schedule, _ *sim.Board) {
 		var part []wire.ID
 		for _, b := range s.lan.Boards() {
@@ -79,15 +69,7 @@ func harshWire(of luck) sim.Wire {
 // strict allows.
 func newStrict(t tester, seed uint64, rng luck, w sim.Wire) *schedule {
 	t.Helper()
-	s := &schedule{lan: sim.New(seed, w), rng: rng, variant: variant{algorithm: wire.AlgorithmStrict}}
-	if os.Getenv("TOPDOG_TRACE") != "" {
-		s.lan.Trace = func(e sim.Event) { fmt.Fprintln(&s.trace, e.Text()) }
-		t.Cleanup(func() {
-			if t.Failed() || os.Getenv("TOPDOG_SEED") != "" {
-				t.Log("\n" + s.trace.String())
-			}
-		})
-	}
+	s := emptySchedule(t, seed, rng, variant{algorithm: wire.AlgorithmStrict}, w)
 	boards := 1 + rng.IntN(7)
 	var voters []wire.ID
 	for id := range 1 + rng.IntN(boards) {
@@ -109,45 +91,38 @@ func newStrict(t tester, seed uint64, rng luck, w sim.Wire) *schedule {
 	return s
 }
 
-// strictSchedules plays with seeds, and then with what rapid draws.
-func strictSchedules(t *testing.T, play func(t tester, seed uint64, rng, of luck)) {
+// strictly holds the property of strict with its faults, on any wire. Its variant draws nothing.
+func strictly(t *testing.T, property property) {
 	t.Helper()
-	seeds(t, 20, nil, func(t *testing.T, seed uint64) {
-		play(t, seed, rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2)))
-	})
-	if os.Getenv("TOPDOG_SEED") != "" {
-		return
-	}
-	rapid.Check(t, func(rt *rapid.T) {
-		play(rt, rapid.Uint64().Draw(rt, "seed of the wire"), drawn{rt}, drawn{rt})
-	})
+	property.hold(t, wire.AlgorithmStrict, drawNothing, 20, nil)
 }
 
 // TestStrictNeverTwoHolders plays all kinds of faults at once, on any wire. Soon after the last
 // one there is one leader, and the address.
 func TestStrictNeverTwoHolders(t *testing.T) {
-	strictSchedules(t, func(t tester, seed uint64, rng, of luck) {
+	strictly(t, func(t tester, seed uint64, rng, of luck, _ variant) {
 		s := newStrict(t, seed, rng, harshWire(of))
-		s.neverTwoHolders(t, harsh, 0)
+		s.strictHeals(t, harsh, 0)
 	})
 }
 
-// neverTwoHolders is the property. What a fault has begun lasts for some time after the last one.
-func (s *schedule) neverTwoHolders(t tester, faults []fault, lasts time.Duration) {
+// strictHeals is the property. What a fault has begun lasts for some time after the last one.
+func (s *schedule) strictHeals(t tester, faults []fault, lasts time.Duration) {
 	t.Helper()
 	s.harshness(faults, time.Duration(1+14*s.rng.IntN(2))*20*time.Millisecond)
-	if d := s.lan.Summarise(0).Doubled; d != 0 {
-		t.Errorf("two boards held the address for %v", d)
-	}
+	s.neverTwo(t, 0)
 	s.lan.Run(lasts)
-	s.lan.Heal()
-	s.lan.Board("1").Reprioritise(100, false) // a voter, so that one may lead
-	s.heal()
-	s.lan.Run(5 * time.Second) // as long as a voter does not count that was there twice
+	s.healStrict()
 	if _, err := leader(s.lan.Boards()); err != nil {
 		t.Errorf("%v", err)
 	}
-	if d := s.lan.Summarise(0).Doubled; d != 0 {
-		t.Errorf("two boards held the address for %v", d)
-	}
+	s.neverTwo(t, 0)
+}
+
+// healStrict ends all faults, and lets one board lead.
+func (s *schedule) healStrict() {
+	s.lan.Heal()
+	s.lan.Board("1").Reprioritise(100, false) // a voter
+	s.heal()
+	s.lan.Run(5 * time.Second) // as long as a voter does not count that was there twice
 }

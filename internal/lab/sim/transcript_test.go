@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
@@ -33,6 +33,9 @@ import (
 //	---
 //	start 1 2 3 · crash 3 · pull 3 · plug 3 · mute 3 · unmute 3 · freeze 3 · thaw 3 · stop 3 · resign 3
 //	restart 3           crash and start
+//	deaf 3              its port drops what is for board 3; unheard 3 drops what it sends; unmute 3 ends both
+//	no-multicast 3      board 3 gets none; multicast 3 ends it
+//	partition 1,2 3,4   cuts the LAN into these pieces, and the boards that are not named; heal ends it
 //	deafen 2 3          board 2 does not hear board 3 any more; undeafen 2 3 ends it
 //	lose 3 RESIGN 1 [to=2]   the next message of that type which board 3 sends is lost
 //	priority 2 0        changes the priority of board 2
@@ -48,9 +51,7 @@ import (
 // A board is named by its label, which is its id unless another one is given.
 func TestTranscripts(t *testing.T) {
 	if *golden.Update {
-		if err := flag.Set("rewrite", "true"); err != nil { // of datadriven
-			t.Fatal(err)
-		}
+		assert.NoError(t, flag.Set("rewrite", "true")) // of datadriven
 	}
 	// Beside the scripts are the schedules that a property once failed with, which must stay as they are.
 	scripts, err := filepath.Glob("testdata/[0-9]*")
@@ -99,6 +100,17 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) string {
 	return strings.Join(p.lines, "\n") + "\n"
 }
 
+// orders are what is done to each of the boards that are named.
+var orders = map[string]func(*sim.Board){
+	"start": (*sim.Board).Start, "crash": (*sim.Board).Crash, "stop": (*sim.Board).Stop,
+	"pull": (*sim.Board).Pull, "plug": (*sim.Board).Plug, "mute": (*sim.Board).Mute, "unmute": (*sim.Board).Unmute,
+	"deaf": (*sim.Board).DropIn, "unheard": (*sim.Board).DropOut,
+	"freeze": (*sim.Board).Freeze, "thaw": (*sim.Board).Thaw,
+	"restart":      func(b *sim.Board) { b.Crash(); b.Start() },
+	"no-multicast": func(b *sim.Board) { b.LoseMulticast(true) },
+	"multicast":    func(b *sim.Board) { b.LoseMulticast(false) },
+}
+
 func (p *player) command(d *datadriven.TestData) {
 	arg := func(i int) string {
 		if i >= len(d.CmdArgs) {
@@ -133,30 +145,34 @@ func (p *player) command(d *datadriven.TestData) {
 		p.complain(p.named(arg(0)).Pause(p.duration(arg(1))))
 	case "unpause":
 		p.complain(p.named(arg(0)).Unpause())
+	case "resign":
+		p.complain(p.named(arg(0)).Resign())
 	case "grade":
 		p.named(arg(0)).SetGrade(p.grade(arg(1)))
+	case "partition":
+		p.sim.Partition(p.parts(d)...)
+	case "heal":
+		p.sim.Heal()
 	default:
+		do := known(p, d, "command", d.Cmd, func(name string) (func(*sim.Board), bool) { do, ok := orders[name]; return do, ok })
 		for _, arg := range d.CmdArgs {
 			if arg.Key != "all" {
-				p.order(d, p.named(arg.Key))
+				do(p.named(arg.Key))
 			}
 		}
 	}
 }
 
-func (p *player) order(d *datadriven.TestData, b *sim.Board) {
-	orders := map[string]func(){
-		"start": b.Start, "crash": b.Crash, "stop": b.Stop,
-		"pull": b.Pull, "plug": b.Plug, "mute": b.Mute, "unmute": b.Unmute,
-		"freeze": b.Freeze, "thaw": b.Thaw,
-		"restart": func() { b.Crash(); b.Start() },
-		"resign":  func() { p.complain(b.Resign()) },
+// play does what a text says, with the commands of the transcripts: one after the other, with a semicolon between.
+func play(t *testing.T, lan *sim.Sim, text string) {
+	t.Helper()
+	p := &player{t: t, sim: lan}
+	for step := range strings.SplitSeq(strings.TrimSuffix(text, ";"), ";") {
+		command, args, err := datadriven.ParseLine(step)
+		assert.NoError(t, err)
+		p.command(&datadriven.TestData{Cmd: command, CmdArgs: args})
 	}
-	do, ok := orders[d.Cmd]
-	if !ok {
-		d.Fatalf(p.t, "no such command: %s", d.Cmd)
-	}
-	do()
+	assert.Equal(t, []string(nil), p.lines, "errors")
 }
 
 // complain prints an error, if there is one.
@@ -167,7 +183,7 @@ func (p *player) complain(err error) {
 }
 
 func (p *player) lan(d *datadriven.TestData) {
-	w := sim.Wire{Latency: 200 * time.Microsecond}
+	w := quick
 	seed := uint64(1)
 	p.mark = 0
 	for _, arg := range d.CmdArgs {
@@ -192,16 +208,16 @@ func (p *player) lan(d *datadriven.TestData) {
 }
 
 // known looks a value up by its name.
-func known[T any](p *player, d *datadriven.TestData, arg datadriven.CmdArg, find func(string) (T, bool)) T {
-	value, ok := find(arg.Vals[0])
+func known[T any](p *player, d *datadriven.TestData, what, name string, find func(string) (T, bool)) T {
+	value, ok := find(name)
 	if !ok {
-		d.Fatalf(p.t, "%s: there is no %q", arg.Key, arg.Vals[0])
+		d.Fatalf(p.t, "%s: there is no %q", what, name)
 	}
 	return value
 }
 
 func (p *player) boards(d *datadriven.TestData) {
-	cfg := election.Config{Priority: 100, Interval: 100 * time.Millisecond, Algorithm: wire.AlgorithmHeir}
+	cfg := config(0, wire.AlgorithmHeir)
 	var ids []wire.ID
 	label := ""
 	for _, arg := range d.CmdArgs {
@@ -215,20 +231,17 @@ func (p *player) boards(d *datadriven.TestData) {
 		case "interval":
 			cfg.Interval = p.duration(arg.Vals[0])
 		case "detector":
-			cfg.Detector = known(p, d, arg, election.DetectorNamed)
+			cfg.Detector = known(p, d, arg.Key, arg.Vals[0], election.DetectorNamed)
 		case "fanout":
-			cfg.Fanout = known(p, d, arg, election.FanoutNamed)
+			cfg.Fanout = known(p, d, arg.Key, arg.Vals[0], election.FanoutNamed)
 		case "measure":
-			cfg.ScoreSource = known(p, d, arg, election.ScoreSourceNamed)
+			cfg.ScoreSource = known(p, d, arg.Key, arg.Vals[0], election.ScoreSourceNamed)
 		case "members":
 			cfg.Members = p.ids(arg.Vals)
 		case "voters":
 			cfg.Voters = p.ids(arg.Vals)
 		case "algorithm":
-			var ok bool
-			if cfg.Algorithm, ok = literature.AlgorithmNamed(arg.Vals[0]); !ok {
-				d.Fatalf(p.t, "no such algorithm: %s", arg.Vals[0])
-			}
+			cfg.Algorithm = known(p, d, arg.Key, arg.Vals[0], literature.AlgorithmNamed)
 		default:
 			ids = append(ids, wire.ID(p.number(arg.Key)))
 		}
@@ -247,6 +260,14 @@ func (p *player) ids(words []string) (ids []wire.ID) {
 		ids = append(ids, wire.ID(p.number(word)))
 	}
 	return ids
+}
+
+// parts reads the pieces of a LAN.
+func (p *player) parts(d *datadriven.TestData) (parts [][]wire.ID) {
+	for _, arg := range d.CmdArgs {
+		parts = append(parts, p.ids(strings.Split(arg.Key, ",")))
+	}
+	return parts
 }
 
 // settle starts boards, and lets them find a leader and do all that boards do in
@@ -299,9 +320,7 @@ func (p *player) named(label string) *sim.Board {
 
 func (p *player) number(s string) int {
 	n, err := strconv.Atoi(s)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	assert.NoError(p.t, err)
 	return n
 }
 
@@ -317,9 +336,7 @@ func (p *player) grade(s string) wire.Grade {
 
 func (p *player) duration(s string) time.Duration {
 	d, err := time.ParseDuration(s)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	assert.NoError(p.t, err)
 	return d
 }
 
@@ -340,13 +357,4 @@ func (p *player) check() {
 	sum := p.sim.Summarise(p.mark)
 	p.say("address at %v; since the mark: moves %d, longest vacancy %v, doubled %v", labels(sum.Holders),
 		sum.Moves, sum.LongestVacancy.Round(100*time.Microsecond), sum.Doubled.Round(100*time.Microsecond))
-}
-
-func labels(boards []*sim.Board) []string {
-	var labels []string
-	for _, b := range boards {
-		labels = append(labels, b.Label)
-	}
-	slices.Sort(labels)
-	return labels
 }

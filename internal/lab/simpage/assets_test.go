@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // maxBytes bounds what a browser loads, besides the files that all pages share.
@@ -15,15 +17,11 @@ const maxBytes = 64_000
 // their elements, and that nothing is in the files which the Content Security Policy forbids.
 func TestAssets(t *testing.T) {
 	entries, err := fs.ReadDir(assets, "assets")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	all, bytes := map[string]string{}, 0
 	for _, e := range entries {
 		content, err := fs.ReadFile(assets, path.Join("assets", e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		all[e.Name()] = string(content)
 		bytes += len(content)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/web"
 )
 
@@ -78,9 +79,7 @@ func TestNoticedByTheDead(t *testing.T) {
 		"failure=crash_half&notice=3": "notice: board 3 is one of those that fail",
 	} {
 		c, err := readChoice(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		_, err = show(t.Context(), c)
 		checkRefusal(t, raw, err, want)
 	}

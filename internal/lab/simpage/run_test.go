@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/scenario"
 )
 
@@ -41,9 +42,7 @@ func TestEveryRun(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%d/%d", algorithm, f.Name, c.Boards, c.LossPercent), func(t *testing.T) {
 					t.Parallel()
 					r, err := show(t.Context(), c)
-					if err != nil {
-						t.Fatal(err)
-					}
+					assert.NoError(t, err)
 					checkSteps(t, r)
 					if c.Boards == 5 && c.LossPercent == 0 {
 						checkEnd(t, r, without[algorithm+" "+f.Name])
@@ -68,9 +67,7 @@ func TestEveryRun(t *testing.T) {
 func text(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(b)
 }
 
@@ -160,13 +157,9 @@ func TestNoFigure(t *testing.T) {
 		"algorithm=candidates&failure=crash_leader&notice=2&boards=5":           "No paper prints a figure for this run. There are figures for candidates with 5, 10, 20 boards, for a certain board that notices.",
 	} {
 		c, err := readChoice(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		r, err := show(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if r.NoFigureText != want || len(r.Figures) > 0 {
 			t.Errorf("%s: got %q and %d figures, want %q", raw, r.NoFigureText, len(r.Figures), want)
 		}
@@ -202,9 +195,7 @@ func TestClaimAfterHandOver(t *testing.T) {
 		{Algorithm: "score", Boards: 4, Failure: "restart_highest", Seed: 1},
 	} {
 		r, err := show(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		claims := 0
 		for _, s := range r.Steps {
 			if s.Message != "COORDINATOR" || s.AtNs < r.FailedNs {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/compare"
 	"topdog/internal/web"
 )
@@ -23,9 +24,7 @@ import (
 func get(t *testing.T, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	s, err := New(func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r := httptest.NewRequest(http.MethodGet, target, nil)
 	r.Host = "localhost"
 	w := httptest.NewRecorder()
@@ -58,19 +57,13 @@ func TestRoutes(t *testing.T) {
 // TestComparison holds that a row is the one of topdog sim compare.
 func TestComparison(t *testing.T) {
 	var got comparison
-	if err := json.Unmarshal(get(t, "/v1/sim/compare?algorithm=candidates&boards=5").Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal(get(t, "/v1/sim/compare?algorithm=candidates&boards=5").Body.Bytes(), &got))
 	r := compare.NewRequest()
 	r.Algorithms, r.Boards = []string{"candidates"}, []int{5}
 	options, err := r.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	want, err := compare.Run(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if diff := cmp.Diff(want[0], got.Row); diff != "" {
 		t.Errorf("(-command +page):\n%s", diff)
 	}
@@ -79,17 +72,13 @@ func TestComparison(t *testing.T) {
 // TestCancelledComparison holds that the largest comparison ends at once when nobody waits for it.
 func TestCancelledComparison(t *testing.T) {
 	r, err := readComparison("algorithm=bully&boards=250")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := measure(ctx, r); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := show(ctx, standard); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	_, err = measure(ctx, r)
+	assert.ErrorIs(t, err, context.Canceled, "a comparison")
+	_, err = show(ctx, standard)
+	assert.ErrorIs(t, err, context.Canceled, "a run")
 }
 
 // TestWorker has one thing computed, two wait, and one more refused. Then the first two are given up.
@@ -113,18 +102,15 @@ func TestWorker(t *testing.T) {
 		cancels[0]() // who computes
 		cancels[1]() // one who waits, or has just begun
 		for range 2 {
-			if err := <-results; !errors.Is(err, context.Canceled) {
-				t.Errorf("who went away gets %v", err)
-			}
+			assert.ErrorIs(t, <-results, context.Canceled, "who went away")
 		}
 		synctest.Wait()
 		began := time.Now()
 		if err := <-results; !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "longer than 1m0s") || time.Since(began) != time.Minute {
 			t.Errorf("what takes too long gets %v after %v", err, time.Since(began))
 		}
-		if err := w.do(t.Context(), netip.Addr{}, func(context.Context) error { return nil }); err != nil {
-			t.Errorf("the worker is not free: %v", err)
-		}
+		free := w.do(t.Context(), netip.Addr{}, func(context.Context) error { return nil })
+		assert.ErrorIs(t, free, nil, "the worker is free")
 		cancels[2]()
 	})
 }
@@ -190,17 +176,13 @@ func serveSlowly(t *testing.T, compute func(context.Context) error) string {
 		return p.answer(w, r, p.runs, compute, func() any { return "computed" })
 	}}}}
 	port, err := web.Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- s.Run(ctx, port) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, <-served, nil, "")
 	})
 	return "http://" + port.Addr().String() + "/"
 }
@@ -216,13 +198,9 @@ func TestSlowAnswer(t *testing.T) {
 		}
 	})
 	answer, err := http.Get(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Errorf("got %v", answer.Status)
-	}
+	assert.Is(t, http.StatusOK, answer.StatusCode, "")
 }
 
 // TestGoneBrowser holds that nothing goes on for a browser that has gone.
@@ -240,14 +218,10 @@ func TestGoneBrowser(t *testing.T) {
 		cancel()
 	}()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if answer, err := http.DefaultClient.Do(r); err == nil {
 		answer.Body.Close()
 		t.Error("there is an answer")
 	}
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("computing ended with %v", err)
-	}
+	assert.ErrorIs(t, <-ended, context.Canceled, "computing")
 }

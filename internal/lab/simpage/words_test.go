@@ -1,6 +1,10 @@
 package simpage
 
-import "testing"
+import (
+	"testing"
+
+	"topdog/internal/lab/assert"
+)
 
 func TestRanges(t *testing.T) {
 	for want, boards := range map[string][]string{
@@ -11,8 +15,6 @@ func TestRanges(t *testing.T) {
 		"1 to 3 and 5":       {"5", "2", "1", "3"},
 		"1, 3, 5 to 7 and 9": {"9", "7", "6", "5", "3", "1"},
 	} {
-		if got := ranges(boards); got != want {
-			t.Errorf("%v: got %q, want %q", boards, got, want)
-		}
+		assert.Is(t, want, ranges(boards), "%v", boards)
 	}
 }
