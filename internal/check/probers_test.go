@@ -149,9 +149,8 @@ func nameServer(t *testing.T, answer func(q dnsmessage.Message) []dnsmessage.Mes
 				if err != nil {
 					t.Error(err)
 				}
-				if _, err := conn.WriteTo(packed, from); err != nil {
-					t.Error(err)
-				}
+				_, err = conn.WriteTo(packed, from)
+				assert.ErrorIs(t, err, nil, "")
 			}
 		}
 	}()

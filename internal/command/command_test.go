@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // script writes a shell script and returns its path.
@@ -25,9 +26,7 @@ func script(t *testing.T, text string) string {
 		t.Skipf("needs a shell: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("#!"+shell+"\n"+text+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte("#!"+shell+"\n"+text+"\n"), 0o755))
 	return path
 }
 
@@ -81,9 +80,7 @@ func TestRunCannotStart(t *testing.T) {
 	if err == nil || err.Error() != "cannot be started: no such file or directory" {
 		t.Errorf("what does not exist: %v", err)
 	}
-	if err := os.WriteFile(path, []byte("42"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte("42"), 0o644))
 	_, err = run(t, path)
 	if err == nil || err.Error() != "cannot be started: permission denied" {
 		t.Errorf("what is no program: %v", err)
@@ -190,19 +187,13 @@ func TestRunGivesNoCapabilities(t *testing.T) {
 		return
 	}
 	mine, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if want := fmt.Sprintf("%016x", 1<<unix.CAP_NET_RAW); ambient(string(mine)) != want {
 		t.Fatalf("this process has the ambient capabilities %s, want %s", ambient(string(mine)), want)
 	}
 	got, err := run(t, script(t, `grep CapAmb /proc/self/status`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(fmt.Sprintf("%016x", 0), ambient(got)); diff != "" {
-		t.Errorf("ambient capabilities (-want +got):\n%s", diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf("%016x", 0), ambient(got), "ambient capabilities")
 }
 
 // started waits for a file with the numbers of processes.
@@ -215,9 +206,7 @@ func started(t *testing.T, path string) (pids []int) {
 		text, err := os.ReadFile(path)
 		for _, word := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(word)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			pids = append(pids, pid)
 		}
 		if len(pids) > 0 {

@@ -365,7 +365,7 @@ func TestLoad(t *testing.T) {
 // decoder as well, and what it accepts it accepts again, written out, with the
 // same meaning.
 func FuzzParse(f *testing.F) {
-	for _, file := range badFiles {
+	for _, file := range append(badFiles(f), strangeFiles...) {
 		f.Add([]byte(file.text))
 	}
 	f.Add(Reference())

@@ -62,12 +62,10 @@ func TestManyAtOnce(t *testing.T) {
 		all.Go(func() {
 			for range 10 {
 				s.Publish(Transition{Event: EventRoleChanged})
-				if _, err := client.Status(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if _, err := client.Resign(t.Context()); err != nil {
-					t.Error(err)
-				}
+				_, err := client.Status(t.Context())
+				assert.ErrorIs(t, err, nil, "Status")
+				_, err = client.Resign(t.Context())
+				assert.ErrorIs(t, err, nil, "Resign")
 			}
 		})
 	}

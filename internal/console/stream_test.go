@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 )
 
@@ -77,13 +75,11 @@ func TestStream(t *testing.T) {
 	want.Transition = 2
 	assert.Equal(t, want, *first.Status, "the status of the first line")
 	first.Status = nil
-	if diff := cmp.Diff(Transition{
+	assert.Equal(t, Transition{
 		Number: 2, Event: EventSnapshot, AgeNs: 7_500_000_000_000, Role: "follower", Reason: "heard_leader", ReasonText: "heard the leader",
 		Leader: "192.168.1.13", LeaderName: "pi3", Term: 7, Group: "pihole", Addresses: []string{"192.168.1.250/24"},
 		Interface: "eth0", Board: "192.168.1.11", BoardName: "pi1", Priority: 100, Grade: "passing",
-	}, first); diff != "" {
-		t.Errorf("the first line (-want +got):\n%s", diff)
-	}
+	}, first, "the first line")
 
 	const many, burst = 1000, 100
 	for i := range uint64(many) {

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/check"
+	"topdog/internal/lab/assert"
 )
 
 var (
@@ -175,9 +174,7 @@ func TestGrades(t *testing.T) {
 		}, []string{"0s starting", "0s passing", "20s failing", "26s probation for 5s"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, test.tell().told); diff != "" {
-				t.Errorf("grades (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, test.want, test.tell().told, "grades")
 		})
 	}
 }
@@ -212,9 +209,7 @@ func TestOnTheLeaderOnly(t *testing.T) {
 		}, []string{"0s starting", "0s passing", "50s failing", "1m0s probation for 5s", "1m5s passing"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, test.tell().told); diff != "" {
-				t.Errorf("grades (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, test.want, test.tell().told, "grades")
 		})
 	}
 }
@@ -235,9 +230,7 @@ func TestConfigure(t *testing.T) {
 	s.until(2 * time.Minute)
 	configure()
 	want := []string{"0s starting", "0s passing", "1m30s failing", "1m35s probation for 5s", "1m40s passing"}
-	if diff := cmp.Diff(want, s.told); diff != "" {
-		t.Errorf("grades (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, s.told, "grades")
 }
 
 // TestConfigureEndsStandingBack: a board stands back because of a check that is not there any more.
@@ -245,9 +238,7 @@ func TestConfigureEndsStandingBack(t *testing.T) {
 	s := begin(10*sec, web, onLeader).passes(web).until(10 * sec).leads(true).until(41 * sec).leads(false).until(42 * sec)
 	s.do(func(now time.Duration) { s.Configure(now, 10*sec, []check.Check{web}) })
 	want := []string{"0s starting", "0s passing", "40s failing", "42s passing"}
-	if diff := cmp.Diff(want, s.until(time.Hour).told); diff != "" {
-		t.Errorf("grades (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, s.until(time.Hour).told, "grades")
 }
 
 func TestStates(t *testing.T) {
@@ -279,9 +270,7 @@ func TestStates(t *testing.T) {
 		"passing since 1s, failing since 1s, failing since 32s",
 		"passing since 1s, failing since 1s, not_judged since 40s",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "states")
 }
 
 func TestTexts(t *testing.T) {

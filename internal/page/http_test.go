@@ -129,9 +129,7 @@ func (b *board) paths() []string {
 	b.t.Helper()
 	_, body := b.ask("GET", "/none", "Host: pi1")
 	var refused struct{ Hint string }
-	if err := json.Unmarshal([]byte(body), &refused); err != nil {
-		b.t.Fatal(err)
-	}
+	assert.NoError(b.t, json.Unmarshal([]byte(body), &refused))
 	return strings.Fields(strings.TrimPrefix(refused.Hint, "there are: "))
 }
 

@@ -15,11 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -106,9 +105,7 @@ func other(name string, live bool, signs, also string) console.BoardKeys {
 func bench(t *testing.T, keys config.Keyring, boards ...console.BoardKeys) (Board, *fakeDaemon, *strings.Builder) {
 	t.Helper()
 	d := &fakeDaemon{file: filepath.Join(t.TempDir(), "key"), has: keys, boards: boards, running: 48 * time.Hour}
-	if err := os.WriteFile(d.file, keys.Encode(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(d.file, keys.Encode(), 0o600))
 	out := new(strings.Builder)
 	return Board{KeyFile: d.file, Daemon: d, Out: out, Wait: 10 * time.Second}, d, out
 }
@@ -116,9 +113,7 @@ func bench(t *testing.T, keys config.Keyring, boards ...console.BoardKeys) (Boar
 func (d *fakeDaemon) inFile(t *testing.T) config.Keyring {
 	t.Helper()
 	keys, err := config.LoadKeys(d.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return keys
 }
 
@@ -223,9 +218,7 @@ func secretOf(k config.Key) []byte { return config.Keyring{Signs: k}.Secrets()[0
 func TestAddDraws(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
 	board.random = bytes.NewReader(append(bytes.Repeat(secretOf(keyC), 3), secretOf(keyD)...))
-	if err := board.Add(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board.Add(t.Context(), nil))
 	if got, want := d.inFile(t), (config.Keyring{Signs: keyA, Also: keyD}); got != want {
 		t.Errorf("the file has %v, want %v", listed(got.Fingerprints()), listed(want.Fingerprints()))
 	}
@@ -242,15 +235,11 @@ func TestWaits(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if err := board.First(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, board.First(t.Context(), b))
 		want := "waits for\n  pi2 (10.0.0.2) does not accept it. Give it from a board that has it: topdog key export | ssh 10.0.0.2 sudo topdog key add --from -\n" +
 			"this daemon has run for 3 h only: of boards that were off for longer it does not know\n" +
 			"signs with the key " + b + " from now on\n"
-		if diff := cmp.Diff(want, out.String()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want, out.String(), "")
 		if took := time.Since(began); took != 4*askEvery {
 			t.Errorf("waited %v", took)
 		}
@@ -362,24 +351,16 @@ func TestJustStarted(t *testing.T) {
 func TestFileStaysWhatItIs(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
 	link := filepath.Join(t.TempDir(), "link")
-	if err := errors.Join(os.Symlink(d.file, link), os.Chmod(d.file, 0o400)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.Symlink(d.file, link), os.Chmod(d.file, 0o400)))
 	group := os.Getegid()
 	if os.Geteuid() == 0 {
 		group = 54321
-		if err := os.Chown(d.file, 0, group); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chown(d.file, 0, group))
 	}
 	board.KeyFile = link
-	if err := board.Add(t.Context(), &onlyB); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board.Add(t.Context(), &onlyB))
 	info, err := os.Lstat(d.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if stat := info.Sys().(*syscall.Stat_t); info.Mode() != 0o400 || int(stat.Uid) != os.Geteuid() || int(stat.Gid) != group {
 		t.Errorf("mode %v, owner %d:%d", info.Mode(), stat.Uid, stat.Gid)
 	}
@@ -395,25 +376,17 @@ func TestFileStaysWhatItIs(t *testing.T) {
 func TestOneAtATime(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
 	unlock, err := lock(d.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if err := board.Add(t.Context(), &onlyB); err == nil || !strings.Contains(err.Error(), "somebody else") {
 		t.Errorf("while it is locked: %v", err)
 	}
 	unlock()
 	// Who may look into the directory can lock that, and locks nobody out.
 	dir, err := os.Open(filepath.Dir(d.file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer dir.Close()
-	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	if err := board.Add(t.Context(), &onlyB); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, syscall.Flock(int(dir.Fd()), syscall.LOCK_EX))
+	assert.ErrorIs(t, board.Add(t.Context(), &onlyB), nil, "")
 }
 
 // Of many that want to change the file, one does at a time, and nothing is left of the lock. Others may not open it.
@@ -451,9 +424,7 @@ func TestLockIsPrivate(t *testing.T) {
 func TestShow(t *testing.T) {
 	board, d, out := bench(t, aThenB, other("pi2", true, b, a), other("pi3", false, a, ""), other("pi4", true, "", ""))
 	d.boards[2].ID = "7"
-	if err := board.Show(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board.Show(t.Context()))
 	want := a + " signs\n" + b + ` accepted
 
 BOARD                 SIGNS WITH  ACCEPTS TOO  HEARD
@@ -461,27 +432,19 @@ pi2 (10.0.0.2)        ` + b + "    " + a + `     live
 pi3 (10.0.0.3)        ` + a + `    -            off, last heard 3 h ago
 pi4 (id 7, 10.0.0.4)  unknown     -            live
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, out.String(), "")
 
 	out.Reset()
 	d.has, d.boards = onlyA, nil
-	if err := board.Show(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board.Show(t.Context()))
 	want = a + " signs\n" + b + " accepted\nthe daemon has others: it signs with " + a + "; systemctl reload topdog has it read the file\nno other board was heard in the last day\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, out.String(), "")
 }
 
 func TestExport(t *testing.T) {
 	board, _, _ := bench(t, aThenB)
 	var pipe bytes.Buffer
-	if err := board.Export(&pipe); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board.Export(&pipe))
 	if keys, err := config.ParseKeys("the pipe", pipe.Bytes()); err != nil || keys != aThenB {
 		t.Errorf("%v, %v", listed(keys.Fingerprints()), err)
 	}

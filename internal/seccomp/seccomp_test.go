@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // Of the kernel's tables.
@@ -67,9 +69,7 @@ func TestFilter(t *testing.T) {
 		{"arm", arm &^ 0x40000000, 4, eperm},       // of the other byte order
 	} {
 		vm, err := bpf.NewVM(filter(architectures[test.program], execs[test.program]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		// The interpreter reads a packet, which has the other byte order.
 		call := make([]byte, 64)
 		binary.BigEndian.PutUint32(call[numberAt:], test.number)
@@ -92,17 +92,13 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	vm, err := bpf.NewVM(filter(architecture, refused))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for number := range uint32(1 << 10) {
 		call := make([]byte, 64)
 		binary.BigEndian.PutUint32(call[numberAt:], number)
 		binary.BigEndian.PutUint32(call[architectureAt:], architecture)
 		got, err := vm.Run(call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if is, want := got != unix.SECCOMP_RET_ALLOW, slices.Contains(refused, number); is != want {
 			t.Errorf("call %d: refused %t, want %t", number, is, want)
 		}
@@ -189,9 +185,7 @@ func held(t *testing.T, n int) (threads []func(func() error) error) {
 		})
 	}
 	for _, thread := range threads { // so that each has one
-		if err := thread(func() error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, thread(func() error { return nil }))
 	}
 	return threads
 }

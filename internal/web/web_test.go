@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestAllowed(t *testing.T) {
@@ -128,9 +130,7 @@ func TestAssets(t *testing.T) {
 		"assets/page.js":    {Data: []byte("1")},
 	}
 	a, err := NewAssets(files, "assets")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s := &Server{Routes: a.Routes(), Limits: DefaultLimits}
 	get := func(path, tag string) *http.Response {
 		r := httptest.NewRequest("GET", path, nil)
@@ -292,9 +292,7 @@ func TestAddressOf(t *testing.T) {
 
 func TestListenSaysWhatToDo(t *testing.T) {
 	taken, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer taken.Close()
 	for address, hint := range map[string]string{
 		taken.Addr().String(): "another program has that port",
