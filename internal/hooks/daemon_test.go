@@ -22,6 +22,7 @@ type fakeDaemon struct {
 	mu    sync.Mutex
 	role  string
 	holds bool
+	term  uint32 // which counts the changes
 }
 
 func newDaemon(t *testing.T) *fakeDaemon {
@@ -55,9 +56,9 @@ func (d *fakeDaemon) client() *console.Client { return console.Dial(d.path) }
 // becomes changes the role of the board, and says so.
 func (d *fakeDaemon) becomes(role string) {
 	d.mu.Lock()
-	d.role, d.holds = role, role == console.RoleLeader
+	d.role, d.holds, d.term = role, role == console.RoleLeader, d.term+1
 	d.mu.Unlock()
-	d.server.Publish(console.Transition{Event: console.EventRoleChanged, Role: role, Holding: role == console.RoleLeader})
+	d.server.Publish(console.Transition{Event: console.EventRoleChanged, Role: role, Holding: d.holds, Term: d.term})
 }
 
 func (d *fakeDaemon) Status(context.Context) (console.Status, error) {
