@@ -133,10 +133,8 @@ func TestBackendFailures(t *testing.T) {
 			s.Report = func(error) { reports.Add(1) }
 			serve(t, s)
 			_, err := Dial(s.path).Status(t.Context())
-			var e *requestError
-			if !errors.As(err, &e) || e.code != test.code || e.Error() != test.want {
-				t.Errorf("got  %v\nwant %d %s", err, test.code, test.want)
-			}
+			refused(t, err, test.code, "", "Status")
+			assert.Is(t, test.want, fmt.Sprint(err), "")
 			assert.Is(t, test.name == "a panic", reports.Load() > 0, "reported")
 		})
 	}

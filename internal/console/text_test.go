@@ -360,10 +360,8 @@ func TestTextIsBounded(t *testing.T) {
 	}
 	for _, columns := range []int{0, 40} {
 		got := text(t, s, Options{Width: columns})
-		for _, want := range []string{"and 4745 more", "and 980 more"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("in %d columns: %q is missing", columns, want)
-			}
+		if !strings.Contains(got, "and 4745 more") || !strings.Contains(got, "and 980 more") {
+			t.Errorf("in %d columns it does not say that there are 4745 and 980 more", columns)
 		}
 	}
 }
@@ -399,9 +397,7 @@ func TestPercent(t *testing.T) {
 	}{
 		{0, "0 %"}, {0.01, "less than 0.1 %"}, {0.26, "0.3 %"}, {38.46, "38.5 %"}, {100, "100 %"}, {-1, "unknown"}, {math.NaN(), "unknown"},
 	} {
-		if got := percent(test.percent); got != joined(test.want) {
-			t.Errorf("percent(%v) = %q, want %q", test.percent, got, test.want)
-		}
+		assert.Is(t, joined(test.want), percent(test.percent), "percent(%v)", test.percent)
 	}
 }
 

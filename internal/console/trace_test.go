@@ -2,11 +2,8 @@ package console
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/assert"
 )
@@ -123,30 +120,22 @@ func TestEveryStepHasWords(t *testing.T) {
 func TestTraceOverTheSocket(t *testing.T) {
 	s := serving(t, fake{})
 	got, err := Dial(s.path).Trace(t.Context())
-	if diff := cmp.Diff(takeover(), got); diff != "" || err != nil {
-		t.Errorf("%v; the trace changed on its way (-sent +got):\n%s", err, diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, takeover(), got, "the trace that was sent")
 
 	// Lists are never null, and a backend that does not answer is told of.
 	s = serving(t, fake{trace: func(context.Context) (Trace, error) { return Trace{Changes: make([]TracedChange, 1)}, nil }})
 	got, err = Dial(s.path).Trace(t.Context())
-	if diff := cmp.Diff(Trace{Changes: []TracedChange{{Steps: []TraceStep{}}}}, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, Trace{Changes: []TracedChange{{Steps: []TraceStep{}}}}, got, "a trace without lists")
 	s = serving(t, fake{trace: func(context.Context) (Trace, error) { return Trace{}, context.DeadlineExceeded }})
-	var told *requestError
-	if _, err = Dial(s.path).Trace(t.Context()); !errors.As(err, &told) || told.code != 504 {
-		t.Errorf("a daemon that is stuck: %v", err)
-	}
+	_, err = Dial(s.path).Trace(t.Context())
+	refused(t, err, 504, "", "a daemon that is stuck")
 }
 
 func TestNewest(t *testing.T) {
 	only := takeover()
 	only.Changes = only.Changes[1:]
-	if got := only.Newest().Changes; got == nil || len(got) != 0 {
-		t.Errorf("a suspicion counts as a change of leader: %v", got)
-	}
-	if got := takeover().Newest().Changes; len(got) != 1 || got[0].Term != 8 {
-		t.Errorf("got %v", got)
-	}
+	assert.Equal(t, []TracedChange{}, only.Newest().Changes, "a suspicion, which is no change of leader")
+	assert.Equal(t, takeover().Changes[:1], takeover().Newest().Changes, "the newest change")
 }
