@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -126,168 +128,74 @@ type situation struct {
 	exit    int
 }
 
-func situations() []situation {
-	change := func(s Status, f func(*Status)) Status { f(&s); return s }
-	// The leader went away and nobody has noticed on this board yet.
-	stale := change(healthy(), func(s *Status) {
-		s.Boards[0].HeardMs, s.Boards[0].Stale = new(12*secondMs), true
-		s.Boards[1].HeardMs, s.Boards[1].Gone = new(3*minuteMs+20*secondMs), true
-	})
-	isolated := change(healthy(), func(s *Status) {
-		s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleIsolated, "link_lost", "the link was lost", new(4.2*secondMs)
-		s.Leader, s.LeaderName, s.LeaderSinceMs, s.Heir, s.HeirName, s.HeldBy = "", "", nil, "", "", ""
-		s.Board.Role, s.Boards[2].Role = RoleIsolated, RoleIsolated
-		s.Board.Following, s.Boards[2].Following = "", ""
-		for i := range 2 {
-			s.Boards[i].HeardMs = new(4300.0)
-		}
-		s.LEDText = "ACT, two blinks: a fault"
-		s.Problems = []Problem{{Text: "eth0 has no carrier: is the cable plugged in?"}}
-	})
-	// pi3 signs with the new key already, and pi2 does not know it.
-	rotating := change(healthy(), func(s *Status) {
-		s.Board.AlsoAccepts, s.Boards[2].AlsoAccepts = "cc94506b", "cc94506b"
-		s.Boards[0].SignsWith, s.Boards[0].AlsoAccepts = "cc94506b", "030d726e"
-	})
-	rich := change(healthy(), func(s *Status) {
-		s.Addresses = []string{"192.168.1.250/24", "10.20.0.80/16", "10.20.0.81/16", "10.20.0.82/16"}
-		s.Detector.LossPercent, s.Detector.MarginMs, s.Detector.Questions, s.Detector.QuestionEveryMs = 38.46, 31.25, 74, 9
-		s.Detector.AnswerWithinMs = 9
-		s.Boards = append(s.Boards,
-			Board{ID: "77", Name: "küche", Address: "192.168.1.77", Priority: 50, Role: RoleFollower, HeardMs: new(900.0), Following: "192.168.1.12", UpSeconds: new(40.0)},
-			Board{ID: "192.168.1.80", Address: "192.168.1.80", Priority: 50, HeardMs: new(250.0)},
-			Board{ID: "192.168.1.81", Name: "台所", Address: "192.168.1.81", Priority: 0, Role: RoleFollower, HeardMs: new(26 * hourMs), Stale: true, UpSeconds: new(9.0)},
-			Board{ID: "192.168.1.82"},
-		)
-		s.Problems = []Problem{
-			{Text: "packets from 10.0.0.7 fail authentication: that board has another key, copy /etc/topdog/key to it"},
-			{Text: "no light: there is no GPIO17 on this board, see led in the configuration"},
-		}
-	})
-	return []situation{
-		{"healthy", healthy(), Options{Width: 80}, exitHeld},
-		{"healthy-color", healthy(), Options{Width: 80, Color: true}, exitHeld},
-		{"healthy-40", healthy(), Options{Width: 40}, exitHeld},
-		{"healthy-pipe", healthy(), Options{}, exitHeld},
-		{"leading", leading(), Options{Width: 80}, exitHeld},
-		{"leading-not-holding", change(leading(), func(s *Status) {
-			s.Holding, s.HeldBy = false, ""
-			s.Problems = []Problem{{Text: "192.168.1.250 is used by 52:54:00:12:34:56, which is no board of this group"}}
-		}), Options{Width: 80}, exitNotHeld},
-		{"heir", change(healthy(), func(s *Status) {
-			s.Heir, s.HeirName = s.Board.ID, s.Board.Name
-			s.Board.Role, s.Boards[2].Role, s.Boards[1].Role = RoleHeir, RoleHeir, RoleFollower
-		}), Options{Width: 80}, exitHeld},
-		{"patient", change(healthy(), func(s *Status) {
-			s.Patience.GraceNs, s.Patience.Learned, s.Patience.Board = 76e6, "announced", s.Leader
-			s.Patience.LearnedText, s.Patience.LearnedAgoNs, s.Patience.HalvesInNs = "board pi3 has announced it", 180e9, 3420e9
-		}), Options{Width: 80}, exitHeld},
-		{"patient-leader", change(leading(), func(s *Status) {
-			s.Patience.GraceNs, s.Patience.Learned, s.Patience.Board, s.Patience.LateNs = 76e6, "replaced_alive", "192.168.1.12", 36e6
-			s.Patience.LearnedText, s.Patience.LearnedAgoNs, s.Patience.HalvesInNs = "board pi2 was replaced although it was alive; it was heard again after 36ms", 180e9, 3420e9
-		}), Options{Width: 80}, exitHeld},
-		{"score", scored(), Options{Width: 80}, exitHeld},
-		{"score-60", scored(), Options{Width: 60}, exitHeld},
-		{"joining", Status{
-			Version: "0.1.0", Group: "pihole", Algorithm: "heir", Interface: "eth0", HeartbeatMs: 100,
-			Board: Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleListener, Self: true, UpSeconds: new(0.2)},
-			Boards: []Board{{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleListener,
-				Self: true, UpSeconds: new(0.2)}},
-			Role: RoleListener, Reason: "link_up", ReasonText: "the link came up", RoleSinceMs: new(150.0), Addresses: []string{"192.168.1.250/24"},
-			LEDText: "ACT, flickering: an election",
-		}, Options{Width: 80}, exitNotHeld},
-		{"no-leader", change(healthy(), func(s *Status) {
-			s.Leader, s.LeaderName, s.LeaderSinceMs, s.HeldBy = "", "", nil, ""
-			s.Reason, s.ReasonText, s.RoleSinceMs = "leader_stopped", "the leader's daemon stopped", new(2.0)
-			s.Boards[0].Gone = true
-			s.Changes = append([]Change{{AgoMs: 2, Term: 7, Reason: "leader_stopped", ReasonText: "the leader's daemon stopped"}}, s.Changes...)
-		}), Options{Width: 80}, exitNotHeld},
-		{"suspected", change(healthy(), func(s *Status) {
-			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleCandidate, "leader_silent", "the leader fell silent", new(3.4)
-			s.Board.Role, s.Boards[2].Role = RoleCandidate, RoleCandidate
-			s.Boards[0].HeardMs = new(106.0)
-		}), Options{Width: 80}, exitHeld},
-		{"silent", stale, Options{Width: 80}, exitNotHeld},
-		{"silent-color", stale, Options{Width: 80, Color: true}, exitNotHeld},
-		{"silent-40", stale, Options{Width: 40}, exitNotHeld},
-		{"isolated", isolated, Options{Width: 80}, exitNotHeld},
-		{"isolated-40", isolated, Options{Width: 40}, exitNotHeld},
-		{"contested", change(healthy(), func(s *Status) {
-			s.Boards[1].Role = RoleLeader
-			s.Problems = []Problem{{Text: "board 192.168.1.12 leads as well; the partition has healed or frames were lost"}}
-		}), Options{Width: 80}, exitNotHeld},
-		{"just-replaced", change(healthy(), func(s *Status) {
-			s.Leader, s.LeaderName, s.HeldBy, s.LeaderSinceMs, s.Term = "192.168.1.12", "pi2", "192.168.1.12", new(80.0), 8
-			s.Heir, s.HeirName = "", ""
-			s.Boards[0].HeardMs, s.Boards[1].Role, s.Boards[1].HeardMs = new(190.0), RoleLeader, new(20.0)
-			s.Boards[1].Following, s.Boards[2].Following = "", "192.168.1.12"
-		}), Options{Width: 80}, exitHeld},
-		{"barred", change(isolated, func(s *Status) {
-			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleBarred, "duplicate_id", "another board has the same id", new(6*minuteMs)
-			s.Problems = []Problem{{Text: "another live board has this board's id 192.168.1.11: give one of them another id"}}
-		}), Options{Width: 80}, exitNotHeld},
-		{"rotating", rotating, Options{Width: 80}, exitHeld},
-		{"rich", rich, Options{Width: 100}, exitHeld},
-		{"rich-60", rich, Options{Width: 60}, exitHeld},
-		{"hostile", change(healthy(), func(s *Status) {
-			s.Boards[0].Name, s.LeaderName = "\x1b[2J\a\u202epi3\n", "\x1b]0;owned\a"
-			s.Boards[1].Name = strings.Repeat("long-name-", 9)
-			s.ReasonText = "a\r\nb\x00\xff"
-			s.Problems = []Problem{{Text: "\x1b[31mred\x9b31m"}}
-		}), Options{Width: 80}, exitHeld},
-		{"unfit", change(healthy(), func(s *Status) {
-			s.Boards[0].Grade, s.Boards[0].GradeText = "failing", "failing"
-			s.Boards[1].Grade, s.Boards[1].GradeText, s.Boards[1].Stale = "drained", "drained", true
-			s.Boards[2].Grade, s.Boards[2].GradeText = "probation", "on probation"
-			s.Problems = []Problem{{Kind: ProblemLeaderUnfit, Board: "192.168.1.13", Text: "pi3 leads on although it is failing, since no other board is fitter"}}
-		}), Options{Width: 80}, exitHeld},
-		{"checks", checked(), Options{Width: 80}, exitHeld},
-		{"checks-60", checked(), Options{Width: 60}, exitHeld},
-		{"probation", change(checked(), func(s *Status) {
-			s.Grade, s.GradeText, s.GradeEndsInNs, s.Problems = "probation", "its checks pass again, after 2 relapses", 7e9, nil
-			s.Checks = s.Checks[:1]
-		}), Options{Width: 80}, exitHeld},
-		{"starting", change(checked(), func(s *Status) {
-			s.Starting, s.GradeText, s.Problems = true, "its checks have not passed yet: unit pihole-FTL.service has not run yet", nil
-			s.Checks = []Check{{Kind: "unit", Target: "pihole-FTL.service", When: "always", State: "starting", SinceNs: 2e8, NameText: "unit pihole-FTL.service"}}
-		}), Options{Width: 80}, exitHeld},
-		{"strict", strict(), Options{Width: 80}, exitHeld},
-		{"strict-unheard", change(strict(), func(s *Status) {
-			s.MajorityUnheard, s.Voters[0].Supports = true, new(false)
-		}), Options{Width: 80}, exitNotHeld},
-		{"strict-follower", change(healthy(), func(s *Status) {
-			s.Algorithm = "strict"
-			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2", Twice: true}, {ID: "192.168.1.99"}}
-		}), Options{Width: 80}, exitHeld},
-		{"strict-no-majority", change(healthy(), func(s *Status) {
-			s.Algorithm, s.MajorityUnheard = "strict", true
-			s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleCandidate, "no_leader", "there is no leader", new(12*secondMs)
-			s.Leader, s.LeaderName, s.LeaderSinceMs, s.Heir, s.HeirName, s.HeldBy = "", "", nil, "", "", ""
-			s.Board.Role, s.Boards = RoleCandidate, s.Boards[2:]
-			s.Boards[0].Role, s.Changes = RoleCandidate, nil
-			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2", Unheard: true}, {ID: "192.168.1.99", Unheard: true}}
-		}), Options{Width: 80}, exitNotHeld},
-		{"strict-silent", change(stale, func(s *Status) {
-			s.Algorithm, s.MajorityUnheard, s.Role = "strict", true, RoleCandidate
-			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2", Unheard: true}, {ID: "192.168.1.13", Name: "pi3", Unheard: true}}
-		}), Options{Width: 80}, exitNotHeld},
-		{"strict-asking", change(healthy(), func(s *Status) {
-			s.Algorithm, s.Role = "strict", RoleCandidate
-			s.Leader, s.LeaderName, s.LeaderSinceMs, s.HeldBy = "", "", nil, ""
-			s.Voters = []Voter{{ID: "192.168.1.11", Name: "pi1"}, {ID: "192.168.1.12", Name: "pi2"}, {ID: "192.168.1.13", Name: "pi3", Unheard: true}}
-		}), Options{Width: 80}, exitNotHeld},
-		{"port-silent", change(healthy(), func(s *Status) {
-			s.Role, s.PortSilent = RoleCandidate, true
-			s.LEDPattern, s.LEDText = "fault", "ACT, three blinks and a pause"
-			s.Problems = []Problem{{Kind: ProblemPortSilent, Text: "nothing arrives on this board's port (eth0)"}}
-		}), Options{Width: 80}, exitNotHeld},
-		{"let-go", change(healthy(), func(s *Status) {
-			s.Role, s.PortSilent = RoleCandidate, true
-			s.Leader, s.LeaderName, s.LeaderSinceMs, s.HeldBy = "", "", nil, ""
-			s.Changes = append([]Change{{AgoMs: 30 * secondMs, Term: 7, Reason: "deaf", ReasonText: "this board let go of the lead, since nothing arrives on its port any more"}}, s.Changes...)
-		}), Options{Width: 80}, exitNotHeld},
-		{"nothing-known", Status{}, Options{Width: 80}, exitNotHeld},
+// situations are those of testdata/situations.txt, and one that no JSON can tell.
+func situations(t testing.TB) (all []situation) {
+	t.Helper()
+	file, err := os.ReadFile("testdata/situations.txt")
+	assert.NoError(t, err)
+	known := map[string]Status{
+		"HEALTHY": healthy(), "LEADING": leading(), "CHECKED": checked(), "SCORED": scored(), "STRICT": strict(), "NOTHING": {},
 	}
+	for i, section := range strings.Split(string(file), "\n=== ") {
+		if i == 0 {
+			continue // what explains the others
+		}
+		lines := strings.Split(strings.TrimSpace(section), "\n")
+		words := strings.Fields(lines[0])
+		like, found := known[words[1]]
+		columns, err := strconv.Atoi(words[2])
+		if !found || err != nil {
+			t.Fatalf("what is %s? %v", lines[0], err)
+		}
+		s := situation{name: strings.TrimSuffix(words[0], ":"), exit: exitHeld}
+		s.status = changed(t, like, lines[1:])
+		s.options = Options{Width: columns, Color: slices.Contains(words, "color")}
+		if slices.Contains(words, "not-held") {
+			s.exit = exitNotHeld
+		}
+		known[s.name] = s.status
+		all = append(all, s)
+	}
+	hostile := healthy()
+	hostile.Boards[0].Name, hostile.LeaderName = "\x1b[2J\a\u202epi3\n", "\x1b]0;owned\a"
+	hostile.Boards[1].Name = strings.Repeat("long-name-", 9)
+	hostile.ReasonText = "a\r\nb\x00\xff"
+	hostile.Problems = []Problem{{Text: "\x1b[31mred\x9b31m"}}
+	return append(all, situation{"hostile", hostile, Options{Width: 80}, exitHeld})
+}
+
+// changed is a copy of a status with the changes of a situation.
+func changed(t testing.TB, s Status, lines []string) (changed Status) {
+	t.Helper()
+	text, err := json.Marshal(s)
+	assert.NoError(t, err)
+	var whole map[string]any
+	assert.NoError(t, json.Unmarshal(text, &whole))
+	for _, line := range lines {
+		place := whole
+		name, fields, ofPart := strings.Cut(line, " {")
+		switch list, at, inList := strings.Cut(name, "."); {
+		case line[0] == '{':
+			name, fields, ofPart = "", line[1:], true
+		case inList:
+			n, err := strconv.Atoi(at)
+			assert.NoError(t, err)
+			if n == len(whole[list].([]any)) {
+				whole[list] = append(whole[list].([]any), map[string]any{})
+			}
+			place = whole[list].([]any)[n].(map[string]any)
+		default:
+			place = whole[name].(map[string]any)
+		}
+		assert.Is(t, true, ofPart, "%s has fields", line)
+		assert.NoError(t, json.Unmarshal([]byte("{"+fields), &place))
+	}
+	text, err = json.Marshal(whole)
+	assert.NoError(t, err)
+	read := json.NewDecoder(bytes.NewReader(text))
+	read.DisallowUnknownFields()
+	assert.NoError(t, read.Decode(&changed))
+	return changed
 }
 
 func text(t testing.TB, s Status, o Options) string {
@@ -298,7 +206,7 @@ func text(t testing.TB, s Status, o Options) string {
 }
 
 func TestText(t *testing.T) {
-	for _, test := range situations() {
+	for _, test := range situations(t) {
 		t.Run(test.name, func(t *testing.T) {
 			got := text(t, test.status, test.options)
 			golden.Compare(t, filepath.Join("testdata", test.name+".txt"), got)
@@ -319,7 +227,7 @@ func TestRoleOfAResignedLeader(t *testing.T) {
 
 // TestTextFits holds for every situation in every terminal.
 func TestTextFits(t *testing.T) {
-	for _, test := range situations() {
+	for _, test := range situations(t) {
 		for columns := minWidth; columns <= 130; columns += 3 {
 			checkText(t, text(t, test.status, Options{Width: columns}), columns)
 		}
@@ -468,7 +376,7 @@ func TestExitStatus(t *testing.T) {
 // FuzzText feeds what a daemon could send: the client decodes it, and the text is
 // fit for a terminal of any width.
 func FuzzText(f *testing.F) {
-	for _, s := range situations() {
+	for _, s := range situations(f) {
 		body, err := json.Marshal(s.status)
 		assert.NoError(f, err)
 		f.Add(body, s.options.Width)
