@@ -2,7 +2,6 @@ package setup
 
 import (
 	"bytes"
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,35 +9,6 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
 )
-
-func TestAskPage(t *testing.T) {
-	const question = "Shall they, at http://192.168.1.250:9254/ (yes or no) [no]: "
-	for _, tc := range []struct {
-		name, input string
-		want        bool
-		says        string // how often it asks, and what else
-		ended       bool
-	}{
-		{"yes", "yes\n", true, question, false},
-		{"y", " Y \n", true, question, false},
-		{"no", "no\n", false, question, false},
-		{"nothing", "\n", false, question, false},
-		{"neither", "yesterday\nperhaps\ny\n", true, question + "\"yesterday\" is neither yes nor no\n" + question + "\"perhaps\" is neither yes nor no\n" + question, false},
-		{"the end", "", false, question, true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var out bytes.Buffer
-			got, err := Board{Address: "192.168.1.250/24"}.askPage(strings.NewReader(tc.input), &out)
-			var asked UsageError
-			if got != tc.want || errors.As(err, &asked) != tc.ended || err != nil && !tc.ended {
-				t.Errorf("got %v, %v", got, err)
-			}
-			if _, said, _ := strings.Cut(out.String(), "read only.\n"); said != tc.says {
-				t.Errorf("it says %q, want %q", said, tc.says)
-			}
-		})
-	}
-}
 
 // The page is where page_listen has it.
 func TestPageURL(t *testing.T) {

@@ -15,45 +15,6 @@ import (
 	"topdog/wire"
 )
 
-// The voters are asked for one after the other, and a mistake is asked about again.
-func TestAskVoters(t *testing.T) {
-	own := netip.MustParseAddr("192.168.1.11")
-	for _, tc := range []struct {
-		name, input string
-		own         netip.Addr
-		want        string // the voters; "" if there are none
-		says        []string
-	}{
-		{"three, this board first", "\n\n192.168.1.12\n192.168.1.13\n", own, "192.168.1.11 192.168.1.12 192.168.1.13",
-			[]string{"topdog witness", "How many voters are there [3]: ", "voter 1 of 3, this board [192.168.1.11]: ", "voter 2 of 3: ", "voter 3 of 3: "}},
-		{"five", "5\n\n 10.0.0.2 \n10.0.0.3\n10.0.0.4\n10.0.0.5\n", own, "192.168.1.11 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5", nil},
-		{"wrong numbers", "two\n2\n4\n16\n3\n\n10.0.0.2\n10.0.0.3\n", own, "192.168.1.11 10.0.0.2 10.0.0.3",
-			[]string{`"two" is not a number`, "of 2 voters, the loss of one", "of 4 voters no more may fail than of 3", "at most 15 boards vote"}},
-		{"wrong voters", "3\n\npi2\n192.168.1.11\n192.168.1.250\n10.0.0.2\n10.0.0.3\n", own, "192.168.1.11 10.0.0.2 10.0.0.3",
-			[]string{`"pi2" is not an address`, "board 192.168.1.11 twice", "192.168.1.250 is the floating address"}},
-		{"a board without a network", "3\n\n10.0.0.1\n10.0.0.2\n10.0.0.3\n", netip.Addr{}, "10.0.0.1 10.0.0.2 10.0.0.3", []string{"voter 1 of 3: "}},
-		{"the end", "3\n\n10.0.0.2\n", own, "", nil},
-		{"nothing", "", own, "", nil},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var out bytes.Buffer
-			got, err := Board{Address: "192.168.1.250", Strict: true}.askVoters(strings.NewReader(tc.input), &out, tc.own)
-			var asked UsageError
-			if strings.Join(got, " ") != tc.want || (err == nil) != (tc.want != "") || err != nil && !errors.As(err, &asked) {
-				t.Errorf("got %q, %v; want %q", got, err, tc.want)
-			}
-			rest := out.String()
-			for _, says := range tc.says {
-				_, after, found := strings.Cut(rest, says)
-				if !found {
-					t.Fatalf("%q is not said, or not in order, in:\n%s", says, out.String())
-				}
-				rest = after
-			}
-		})
-	}
-}
-
 // What is written is a configuration with these voters, and the lines for the other boards and
 // the witness are printed.
 func TestInitStrict(t *testing.T) {
