@@ -40,22 +40,17 @@ func TestInitPage(t *testing.T) {
 	}
 	const other = "    sudo topdog init --export --config /etc/topdog/topdog.toml | ssh USER@BOARD 'sudo topdog init --import --config /etc/topdog/topdog.toml && sudo systemctl enable --now topdog"
 	for _, tc := range []struct {
-		page      bool
-		says, not []string
+		page bool
+		says []string
+		not  string
 	}{
-		{true, []string{"    sudo systemctl enable --now topdog topdog-page\n", other + " topdog-page'\n", "Then a browser shows the group at http://10.0.0.9:9254/\n"}, []string{"To show"}},
-		{false, []string{"    sudo systemctl enable --now topdog\n", other + "'\n", "To show the group in a browser, at http://10.0.0.9:9254/, each board that may have the address needs\n\n    sudo systemctl enable --now topdog-page\n"}, []string{"topdog topdog-page"}},
+		{true, []string{"    sudo systemctl enable --now topdog topdog-page\n", other + " topdog-page'\n", "Then a browser shows the group at http://10.0.0.9:9254/\n"}, "To show"},
+		{false, []string{"    sudo systemctl enable --now topdog\n", other + "'\n", "To show the group in a browser, at http://10.0.0.9:9254/, each board that may have the address needs\n\n    sudo systemctl enable --now topdog-page\n"}, "topdog topdog-page"},
 	} {
 		said := init(tc.page)
-		for _, want := range tc.says {
-			if !strings.Contains(said, want) {
-				t.Errorf("page %v: it does not say %q but\n%s", tc.page, want, said)
-			}
-		}
-		for _, not := range tc.not {
-			if strings.Contains(said, not) {
-				t.Errorf("page %v: it says %q:\n%s", tc.page, not, said)
-			}
+		says(t, said, tc.says...)
+		if strings.Contains(said, tc.not) {
+			t.Errorf("page %v: it says %q:\n%s", tc.page, tc.not, said)
 		}
 	}
 }

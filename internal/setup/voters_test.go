@@ -6,11 +6,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"topdog/internal/config"
 	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
@@ -30,20 +28,13 @@ func TestInitStrict(t *testing.T) {
 	}
 	said, err := init(b)
 	assert.NoError(t, err)
-	for _, line := range []string{copyLine(path, startLine), copyLine(path, startWitnessLine)} {
-		if !strings.Contains(said, line) {
-			t.Errorf("it does not say\n%s\nbut\n%s", line, said)
-		}
-	}
-	cfg, err := config.Load(path)
+	says(t, said, copyLine(path, startLine), copyLine(path, startWitnessLine))
+	cfg := mustLoad(t, b)
+	assert.Is(t, wire.AlgorithmStrict, cfg.Algorithm, "the algorithm")
+	assert.Equal(t, []wire.ID{10<<24 + 1, 10<<24 + 2, 10<<24 + 3}, cfg.Voters, "the voters")
+	said, err = init(b)
 	assert.NoError(t, err)
-	want := []wire.ID{10<<24 + 1, 10<<24 + 2, 10<<24 + 3}
-	if cfg.Algorithm != wire.AlgorithmStrict || !slices.Equal(cfg.Voters, want) {
-		t.Errorf("the configuration has the algorithm %v and the voters %v", cfg.Algorithm, cfg.Voters)
-	}
-	if said, err := init(b); err != nil || !strings.Contains(said, "nothing was changed") {
-		t.Errorf("the second time: %v, %s", err, said)
-	}
+	says(t, said, "nothing was changed")
 	b.Voters = []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}
 	_, err = init(b)
 	assert.ErrorContains(t, err, "the voters 10.0.0.1, 10.0.0.2, 10.0.0.3 instead of 10.0.0.1, 10.0.0.2, 10.0.0.4", "other voters")
