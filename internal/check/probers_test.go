@@ -279,9 +279,7 @@ func TestExec(t *testing.T) {
 	fails("nobody runs it", "there is no such process")
 	first, second := sleeps(t, path), sleeps(t, path)
 	fails("two run it", "")
-	if len(p.held) != 2 {
-		t.Fatalf("%d processes are watched", len(p.held))
-	}
+	assert.Is(t, 2, len(p.held), "processes that are watched")
 	first.Process.Kill()
 	changed(t, p, "the first has ended")
 	fails("one is left", "")

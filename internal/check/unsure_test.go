@@ -39,9 +39,7 @@ func TestUnsureIsNoFact(t *testing.T) {
 					}
 					return nil
 				}}
-				if reports := runWorker(t, c, p, time.Minute, nil); len(reports) != test.want {
-					t.Errorf("it reports %+v", reports)
-				}
+				assert.Is(t, test.want, len(runWorker(t, c, p, time.Minute, nil)), "reports")
 			})
 		})
 	}

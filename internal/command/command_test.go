@@ -67,9 +67,8 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				text = err.Error()
 			}
-			if got != test.want || text != test.err {
-				t.Errorf("got %q, %q; want %q, %q", got, text, test.want, test.err)
-			}
+			assert.Is(t, test.want, got, "")
+			assert.Is(t, test.err, text, "")
 		})
 	}
 }
@@ -77,14 +76,10 @@ func TestRun(t *testing.T) {
 func TestRunCannotStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	_, err := run(t, path)
-	if err == nil || err.Error() != "cannot be started: no such file or directory" {
-		t.Errorf("what does not exist: %v", err)
-	}
+	assert.Is(t, "cannot be started: no such file or directory", fmt.Sprint(err), "what does not exist")
 	assert.NoError(t, os.WriteFile(path, []byte("42"), 0o644))
 	_, err = run(t, path)
-	if err == nil || err.Error() != "cannot be started: permission denied" {
-		t.Errorf("what is no program: %v", err)
-	}
+	assert.Is(t, "cannot be started: permission denied", fmt.Sprint(err), "what is no program")
 }
 
 // TestRunIsKilled: when the time is over, the program goes and with it
@@ -111,9 +106,8 @@ func TestRunIsKilled(t *testing.T) {
 	for _, pid := range both {
 		gone(t, pid)
 	}
-	if _, err := Run(ctx, []string{path, pids}, testOutputMax); !errors.Is(err, context.Canceled) {
-		t.Errorf("a command was run when the time was over: %v", err)
-	}
+	_, err := Run(ctx, []string{path, pids}, testOutputMax)
+	assert.ErrorIs(t, err, context.Canceled, "when the time is over")
 }
 
 // TestRunFloods: a program that prints without end is ended at once, also if
@@ -141,9 +135,8 @@ func TestRunFloods(t *testing.T) {
 // TestRunTalksALot: what goes to the standard error is no flood for a while.
 func TestRunTalksALot(t *testing.T) {
 	got, err := run(t, script(t, `n=0; while [ $n -lt 1000 ]; do echo 1234567890 >&2; n=$((n+1)); done; echo 7`))
-	if got != "7\n" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
+	assert.NoError(t, err)
+	assert.Is(t, "7\n", got, "")
 }
 
 // TestRunLeavesNothing: what a program leaves behind does not pile up, and
@@ -151,9 +144,8 @@ func TestRunTalksALot(t *testing.T) {
 func TestRunLeavesNothing(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	got, err := run(t, script(t, `sleep 1000 & echo $! >"$1"; echo 42`), pids)
-	if got != "42\n" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
+	assert.NoError(t, err)
+	assert.Is(t, "42\n", got, "")
 	for _, pid := range started(t, pids) {
 		gone(t, pid)
 	}

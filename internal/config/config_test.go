@@ -238,9 +238,7 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			t.Errorf("no key sets field %s", f.Name)
 		}
 	}
-	if exported != len(Keys()) {
-		t.Errorf("%d keys for %d fields", len(Keys()), exported)
-	}
+	assert.Is(t, len(Keys()), exported, "fields")
 }
 
 func TestChanged(t *testing.T) {
@@ -252,12 +250,8 @@ func TestChanged(t *testing.T) {
 	}
 	want := map[string]bool{"priority": true, "peers": true, "hold": false}
 	assert.Equal(t, want, got, "changed keys, and whether they apply live")
-	if changed := a.Changed(parse(t, good)); changed != nil {
-		t.Errorf("the same file differs in %v", changed)
-	}
-	if Live("no such key") {
-		t.Error("an unknown key applies live")
-	}
+	assert.Equal(t, []string(nil), a.Changed(parse(t, good)), "what the same file changes")
+	assert.Is(t, false, Live("no such key"), "an unknown key applies live")
 }
 
 func TestLoad(t *testing.T) {

@@ -160,9 +160,7 @@ func TestOverrun(t *testing.T) {
 		}
 	}
 	news, _ := p.After(9)
-	if news[0].Term != 10 {
-		t.Errorf("transition 10 is that of term %d", news[0].Term)
-	}
+	assert.Is(t, 10, news[0].Term, "the term of transition 10")
 	_, more := p.After(10)
 	p.Add(Transition{})
 	<-more

@@ -43,9 +43,7 @@ func (d *fakeDaemon) start() {
 	go func() { ended <- d.server.Run(ctx) }()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			d.t.Errorf("the control socket: %v", err)
-		}
+		assert.ErrorIs(d.t, <-ended, nil, "the control socket")
 	})
 	d.t.Cleanup(d.stop)
 	waitFor(d.t, "the socket is there", func() bool { _, err := d.client().Status(d.t.Context()); return err == nil })

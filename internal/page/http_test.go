@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
@@ -88,9 +86,7 @@ func (b *board) run(life func(context.Context) error) {
 	go func() { ended <- life(ctx) }()
 	b.t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			b.t.Errorf("it ended with %v", err)
-		}
+		assert.ErrorIs(b.t, <-ended, nil, "its end")
 	})
 }
 
@@ -176,9 +172,8 @@ func TestPaths(t *testing.T) {
 				t.Errorf("%s %s: %s", method, path, r.Status)
 			}
 		}
-		if r, _ := b.ask("GET", path, "Host: evil.example"); r.StatusCode != http.StatusMisdirectedRequest {
-			t.Errorf("GET %s of another host: %s", path, r.Status)
-		}
+		r, _ := b.ask("GET", path, "Host: evil.example")
+		assert.Is(t, http.StatusMisdirectedRequest, r.StatusCode, "GET %s of another host", path)
 	}
 }
 
@@ -216,9 +211,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("a page elsewhere gets %s: %s", name, r.Header.Get(name))
 		}
 	}
-	if policy := r.Header.Get("Cross-Origin-Resource-Policy"); policy != "same-origin" {
-		t.Errorf("the policy for pages elsewhere is %q", policy)
-	}
+	assert.Is(t, "same-origin", r.Header.Get("Cross-Origin-Resource-Policy"), "the policy for pages elsewhere")
 }
 
 // The status is what the daemon has written, byte for byte, and is not sent twice.
@@ -234,9 +227,7 @@ func TestStatusIsPassedOn(t *testing.T) {
 	status.Defences, status.Checks, status.Changes, status.Problems = told.Defences, told.Checks, told.Changes, told.Problems // never null
 	status.Counters = told.Counters
 	assert.NoError(t, encoder.Encode(status))
-	if diff := cmp.Diff(want.String(), body); diff != "" {
-		t.Errorf("the status (-daemon +page):\n%s", diff)
-	}
+	assert.Equal(t, want.String(), body, "the status of the daemon")
 	tag, version := r.Header.Get("ETag"), r.Header.Get(versionHeader)
 	if tag == "" || version == "" || r.Header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("the header is %v", r.Header)
@@ -280,9 +271,7 @@ func TestManyBrowsers(t *testing.T) {
 				}
 				_, _ = io.Copy(io.Discard, answer.Body)
 				answer.Body.Close()
-				if answer.StatusCode != http.StatusOK {
-					t.Error(answer.Status)
-				}
+				assert.Is(t, http.StatusOK, answer.StatusCode, "")
 				answers.Add(1)
 			}
 		})

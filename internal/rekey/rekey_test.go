@@ -3,6 +3,7 @@ package rekey
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -110,6 +111,14 @@ func bench(t *testing.T, keys config.Keyring, boards ...console.BoardKeys) (Boar
 	return Board{KeyFile: d.file, Daemon: d, Out: out, Wait: 10 * time.Second}, d, out
 }
 
+// wantKeys compares keys, and shows their fingerprints.
+func wantKeys(t *testing.T, want, got config.Keyring, who string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s has %v, want %v", who, listed(got.Fingerprints()), listed(want.Fingerprints()))
+	}
+}
+
 func (d *fakeDaemon) inFile(t *testing.T) config.Keyring {
 	t.Helper()
 	keys, err := config.LoadKeys(d.file)
@@ -117,17 +126,20 @@ func (d *fakeDaemon) inFile(t *testing.T) config.Keyring {
 	return keys
 }
 
+func add(came *config.Keyring) func(Board) error {
+	return func(b Board) error { return b.Add(context.Background(), came) }
+}
+
+func first(f string) func(Board) error {
+	return func(b Board) error { return b.First(context.Background(), f) }
+}
+
+func drop(f string) func(Board) error {
+	return func(b Board) error { return b.Drop(context.Background(), f) }
+}
+
 // The steps, and what each one comes to in each state of the file and of the other boards.
 func TestSteps(t *testing.T) {
-	add := func(came *config.Keyring) func(Board) error {
-		return func(b Board) error { return b.Add(context.Background(), came) }
-	}
-	first := func(f string) func(Board) error {
-		return func(b Board) error { return b.First(context.Background(), f) }
-	}
-	drop := func(f string) func(Board) error {
-		return func(b Board) error { return b.Drop(context.Background(), f) }
-	}
 	force := func(step func(Board) error) func(Board) error {
 		return func(b Board) error { b.Force = true; return step(b) }
 	}
@@ -187,29 +199,16 @@ func TestSteps(t *testing.T) {
 				if !strings.Contains(said, test.says) {
 					t.Errorf("says %q, want %q", said, test.says)
 				}
-				if got := d.inFile(t); got != test.want {
-					t.Errorf("the file has %v, want %v", listed(got.Fingerprints()), listed(test.want.Fingerprints()))
-				}
-				if d.has != test.want {
-					t.Errorf("the daemon has %v, want %v", listed(d.has.Fingerprints()), listed(test.want.Fingerprints()))
-				}
+				wantKeys(t, test.want, d.inFile(t), "the file")
+				wantKeys(t, test.want, d.has, "the daemon")
 				for _, secret := range append(test.has.Secrets(), test.want.Secrets()...) {
-					if strings.Contains(out.String()+said, string(onlyHex(secret))) {
+					if strings.Contains(out.String()+said, hex.EncodeToString(secret)) {
 						t.Error("a key is in the output")
 					}
 				}
 			})
 		})
 	}
-}
-
-func onlyHex(secret []byte) []byte {
-	const digits = "0123456789abcdef"
-	var text []byte
-	for _, c := range secret {
-		text = append(text, digits[c>>4], digits[c&15])
-	}
-	return text
 }
 
 func secretOf(k config.Key) []byte { return config.Keyring{Signs: k}.Secrets()[0] }
@@ -219,9 +218,7 @@ func TestAddDraws(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
 	board.random = bytes.NewReader(append(bytes.Repeat(secretOf(keyC), 3), secretOf(keyD)...))
 	assert.NoError(t, board.Add(t.Context(), nil))
-	if got, want := d.inFile(t), (config.Keyring{Signs: keyA, Also: keyD}); got != want {
-		t.Errorf("the file has %v, want %v", listed(got.Fingerprints()), listed(want.Fingerprints()))
-	}
+	wantKeys(t, config.Keyring{Signs: keyA, Also: keyD}, d.inFile(t), "the file")
 }
 
 // A step goes on as soon as the last board is ready, and says whom it has waited for, once.
@@ -240,9 +237,7 @@ func TestWaits(t *testing.T) {
 			"this daemon has run for 3 h only: of boards that were off for longer it does not know\n" +
 			"signs with the key " + b + " from now on\n"
 		assert.Equal(t, want, out.String(), "")
-		if took := time.Since(began); took != 4*askEvery {
-			t.Errorf("waited %v", took)
-		}
+		assert.Is(t, 4*askEvery, time.Since(began), "the wait")
 	})
 }
 
@@ -252,27 +247,27 @@ func TestDaemonRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		board, d, _ := bench(t, onlyA)
 		d.refuses = errors.New("no")
-		if err := board.Add(t.Context(), &onlyB); err == nil || d.inFile(t) != onlyA {
-			t.Errorf("%v, and the file has %v", err, listed(d.inFile(t).Fingerprints()))
+		if board.Add(t.Context(), &onlyB) == nil {
+			t.Error("a key was added")
 		}
+		wantKeys(t, onlyA, d.inFile(t), "the file")
 		board.Force = true
-		if err := board.Add(t.Context(), &onlyB); err == nil || !strings.Contains(err.Error(), "the file is as it was") || d.inFile(t) != onlyA {
-			t.Errorf("%v, and the file has %v", err, listed(d.inFile(t).Fingerprints()))
-		}
+		assert.ErrorContains(t, board.Add(t.Context(), &onlyB), "the file is as it was", "by force")
+		wantKeys(t, onlyA, d.inFile(t), "the file")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		board, d, out := bench(t, onlyA)
 		d.refuses = console.ErrNotRunning
-		if err := board.Add(t.Context(), &onlyB); err != nil || d.inFile(t) != aThenB || !strings.Contains(out.String(), "reads the key file when it starts") {
-			t.Errorf("add: %v, %q", err, out)
+		assert.NoError(t, board.Add(t.Context(), &onlyB))
+		wantKeys(t, aThenB, d.inFile(t), "the file")
+		if !strings.Contains(out.String(), "reads the key file when it starts") {
+			t.Errorf("add says %q", out)
 		}
-		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "--force") || d.inFile(t) != aThenB {
-			t.Errorf("first: %v", err)
-		}
+		assert.ErrorContains(t, board.First(t.Context(), b), "--force", "first")
+		wantKeys(t, aThenB, d.inFile(t), "the file")
 		board.Force = true
-		if err := errors.Join(board.First(t.Context(), b), board.Drop(t.Context(), "")); err != nil || d.inFile(t) != onlyB {
-			t.Errorf("by force: %v", err)
-		}
+		assert.NoError(t, errors.Join(board.First(t.Context(), b), board.Drop(t.Context(), "")))
+		wantKeys(t, onlyB, d.inFile(t), "the file")
 	})
 }
 
@@ -281,28 +276,23 @@ func TestDaemonHasOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		board, d, _ := bench(t, aThenB, other("pi2", true, b, a))
 		d.ignores = true
-		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "the file is as it was: it has other keys than "+d.file+": it signs with "+a+" and accepts "+b) {
-			t.Errorf("a daemon that reads another file: %v", err)
-		}
-		if d.inFile(t) != aThenB {
-			t.Errorf("the file has %v", listed(d.inFile(t).Fingerprints()))
-		}
+		want := "the file is as it was: it has other keys than " + d.file + ": it signs with " + a + " and accepts " + b
+		assert.ErrorContains(t, board.First(t.Context(), b), want, "a daemon that reads another file")
+		wantKeys(t, aThenB, d.inFile(t), "the file")
 	})
 	board, d, _ := bench(t, onlyA)
 	d.loses, board.Force = true, true
-	if err := board.Add(t.Context(), &onlyB); err != nil || d.inFile(t) != aThenB || d.has != aThenB {
-		t.Errorf("an answer that is lost: %v; the file has %v", err, listed(d.inFile(t).Fingerprints()))
-	}
+	assert.ErrorIs(t, board.Add(t.Context(), &onlyB), nil, "an answer that is lost")
+	wantKeys(t, aThenB, d.inFile(t), "the file")
+	wantKeys(t, aThenB, d.has, "the daemon")
 	// A step that was interrupted after it had changed the file is finished by the next one.
-	for name, step := range map[string]func(Board) error{
-		"drop":          func(b Board) error { return b.Drop(context.Background(), "") },
-		"drop by name":  func(board Board) error { return board.Drop(context.Background(), b) },
-		"first by name": func(board Board) error { return board.First(context.Background(), a) },
-	} {
+	for name, step := range map[string]func(Board) error{"drop": drop(""), "drop by name": drop(b), "first by name": first(a)} {
 		board, d, out := bench(t, onlyA)
 		d.has = aThenB
-		if err := step(board); err != nil || d.has != onlyA || !strings.Contains(out.String(), "nothing was changed") {
-			t.Errorf("%s: %v, %q; the daemon has %v", name, err, out, listed(d.has.Fingerprints()))
+		assert.ErrorIs(t, step(board), nil, "%s", name)
+		wantKeys(t, onlyA, d.has, "the daemon")
+		if !strings.Contains(out.String(), "nothing was changed") {
+			t.Errorf("%s: says %q", name, out)
 		}
 	}
 }
@@ -316,9 +306,7 @@ func TestJustStarted(t *testing.T) {
 		if err := board.First(t.Context(), b); err != nil || !strings.Contains(out.String(), "waits for\n  this daemon has just started, and may not have heard all boards yet") {
 			t.Errorf("%v, %q", err, out)
 		}
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("waited %v", took)
-		}
+		assert.Is(t, 5*time.Second, time.Since(began), "the wait")
 	})
 	// Nor if it has heard somebody.
 	synctest.Test(t, func(t *testing.T) {
@@ -329,9 +317,7 @@ func TestJustStarted(t *testing.T) {
 				d.boards = append(d.boards, other("pi3", true, a, ""))
 			}
 		}
-		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "pi3 (10.0.0.3) does not accept it") {
-			t.Errorf("with one that is heard later: %v", err)
-		}
+		assert.ErrorContains(t, board.First(t.Context(), b), "pi3 (10.0.0.3) does not accept it", "with one that is heard later")
 	})
 	// The boards of a large group are heard one after the other, although every third HELLO is lost.
 	for _, boards := range []int{1, 8, 60, wire.MaxBoards} {
@@ -377,9 +363,7 @@ func TestOneAtATime(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
 	unlock, err := lock(d.file)
 	assert.NoError(t, err)
-	if err := board.Add(t.Context(), &onlyB); err == nil || !strings.Contains(err.Error(), "somebody else") {
-		t.Errorf("while it is locked: %v", err)
-	}
+	assert.ErrorContains(t, board.Add(t.Context(), &onlyB), "somebody else", "while it is locked")
 	unlock()
 	// Who may look into the directory can lock that, and locks nobody out.
 	dir, err := os.Open(filepath.Dir(d.file))
@@ -403,9 +387,7 @@ func TestLockIsPrivate(t *testing.T) {
 					runtime.Gosched()
 					continue
 				}
-				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d have the lock", n)
-				}
+				assert.Is(t, 1, inside.Add(1), "those who have the lock")
 				if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
 					t.Errorf("the lock: %v, %v", info, err)
 				}
@@ -416,9 +398,8 @@ func TestLockIsPrivate(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the lock is left: %v", err)
-	}
+	_, err := os.Lstat(path)
+	assert.ErrorIs(t, err, os.ErrNotExist, "the lock")
 }
 
 func TestShow(t *testing.T) {
@@ -445,7 +426,7 @@ func TestExport(t *testing.T) {
 	board, _, _ := bench(t, aThenB)
 	var pipe bytes.Buffer
 	assert.NoError(t, board.Export(&pipe))
-	if keys, err := config.ParseKeys("the pipe", pipe.Bytes()); err != nil || keys != aThenB {
-		t.Errorf("%v, %v", listed(keys.Fingerprints()), err)
-	}
+	keys, err := config.ParseKeys("the pipe", pipe.Bytes())
+	assert.NoError(t, err)
+	wantKeys(t, aThenB, keys, "what is exported")
 }

@@ -99,9 +99,7 @@ func TestRefused(t *testing.T) {
 		binary.BigEndian.PutUint32(call[architectureAt:], architecture)
 		got, err := vm.Run(call)
 		assert.NoError(t, err)
-		if is, want := got != unix.SECCOMP_RET_ALLOW, slices.Contains(refused, number); is != want {
-			t.Errorf("call %d: refused %t, want %t", number, is, want)
-		}
+		assert.Is(t, slices.Contains(refused, number), got != unix.SECCOMP_RET_ALLOW, "call %d is refused", number)
 	}
 }
 
@@ -134,14 +132,10 @@ func TestRefuseExec(t *testing.T) {
 			func() error { return unix.Exec("/bin/true", []string{"true"}, nil) },
 			func() error { return execveat("/bin/true") },
 		} {
-			if err := thread(try); !errors.Is(err, unix.EPERM) {
-				t.Errorf("a thread may execute a program: %v", err)
-			}
+			assert.ErrorIs(t, thread(try), unix.EPERM, "a program that a thread executes")
 		}
 	}
-	if err := exec.Command("/bin/true").Run(); !errors.Is(err, unix.EPERM) {
-		t.Errorf("a child may: %v", err)
-	}
+	assert.ErrorIs(t, exec.Command("/bin/true").Run(), unix.EPERM, "a program that a child executes")
 	files, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil || len(files) < 9 {
 		t.Fatalf("%d threads, %v", len(files), err)
@@ -157,12 +151,8 @@ func TestRefuseExec(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(t.TempDir(), "file"), nil, 0o600); err != nil {
-		t.Errorf("what is no part of it: %v", err)
-	}
-	if err := RefuseExec(); err != nil {
-		t.Errorf("once more: %v", err)
-	}
+	assert.ErrorIs(t, os.WriteFile(filepath.Join(t.TempDir(), "file"), nil, 0o600), nil, "what is no part of it")
+	assert.ErrorIs(t, RefuseExec(), nil, "once more")
 }
 
 // held returns threads that do what they are told.

@@ -55,9 +55,7 @@ func TestLastOf(t *testing.T) {
 	for subnet, want := range map[string]string{
 		"192.168.1.0/24": "192.168.1.255", "10.0.0.0/8": "10.255.255.255", "10.0.0.8/30": "10.0.0.11", "0.0.0.0/0": "255.255.255.255",
 	} {
-		if got := lastOf(netip.MustParsePrefix(subnet)); got.String() != want {
-			t.Errorf("%s: %s, want %s", subnet, got, want)
-		}
+		assert.Is(t, want, lastOf(netip.MustParsePrefix(subnet)).String(), "%s", subnet)
 	}
 }
 
@@ -73,7 +71,5 @@ func TestSuggestOnANetwork(t *testing.T) {
 		assert.Is(t, "10.77.0.0/24 10.77.0.249", subnet.String()+" "+free.String(), "suggested")
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, err, nil, "on the board")
 }

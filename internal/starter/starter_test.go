@@ -116,9 +116,7 @@ func TestStart(t *testing.T) {
 	s := open(t)
 	p, pipe := begin(t, s)
 	begun(t, p)
-	if parent := status(t, p.PID(), "PPid"); parent != fmt.Sprint(s.command.Process.Pid) {
-		t.Errorf("its parent is process %s, and the starter is process %d", parent, s.command.Process.Pid)
-	}
+	assert.Is(t, fmt.Sprint(s.command.Process.Pid), status(t, p.PID(), "PPid"), "its parent, which is the starter")
 	for _, fd := range []string{"0", "1", "2", "3"} {
 		_, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.PID(), fd))
 		assert.ErrorIs(t, err, nil, "")
@@ -127,15 +125,11 @@ func TestStart(t *testing.T) {
 		t.Errorf("it has a socket of the starter among %q", leaked)
 	}
 	pipe.Close()
-	if err := over(t, p); err != nil {
-		t.Errorf("it ended with: %v", err)
-	}
+	assert.ErrorIs(t, over(t, p), nil, "its end")
 	second, _ := begin(t, s)
 	begun(t, second)
 	second.Kill()
-	if err := over(t, second); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("killed: %v", err)
-	}
+	assert.Is(t, "signal: killed", fmt.Sprint(over(t, second)), "its end")
 	second.Kill() // may be called twice
 }
 
@@ -181,9 +175,7 @@ func TestCapabilities(t *testing.T) {
 	begun(t, p)
 	for _, set := range sets {
 		for _, pid := range []int{s.command.Process.Pid, p.PID()} {
-			if got := status(t, pid, set); got != "0000000000000000" {
-				t.Errorf("process %d: %s %s", pid, set, got)
-			}
+			assert.Is(t, "0000000000000000", status(t, pid, set), "%s of process %d", set, pid)
 		}
 	}
 }
@@ -209,9 +201,8 @@ func TestEnds(t *testing.T) {
 			}
 			over(t, checker)
 			until(t, "the checker has ended", func() bool { return !runs(checker.PID()) })
-			if _, err := s.Start(); !errors.Is(err, errEnded) {
-				t.Errorf("another one: %v", err)
-			}
+			_, err := s.Start()
+			assert.ErrorIs(t, err, errEnded, "another one")
 		})
 	}
 }
@@ -222,9 +213,7 @@ func TestFrozen(t *testing.T) {
 	assert.NoError(t, syscall.Kill(s.command.Process.Pid, syscall.SIGSTOP))
 	p, _ := begin(t, s)
 	p.Kill()
-	if p.PID() != 0 {
-		t.Error("it was started")
-	}
+	assert.Is(t, 0, p.PID(), "the process that was started")
 	assert.NoError(t, syscall.Kill(s.command.Process.Pid, syscall.SIGCONT))
 	if err := over(t, p); err == nil {
 		t.Error("it has ended well")
@@ -262,9 +251,7 @@ func TestRefused(t *testing.T) {
 		all = append(all, begun(t, one))
 	}
 	more, _ := begin(t, s)
-	if err := over(t, more); err == nil || err.Error() != "4 of them run already" {
-		t.Errorf("one more: %v", err)
-	}
+	assert.Is(t, "4 of them run already", fmt.Sprint(over(t, more)), "one more")
 	for _, one := range all {
 		one.Kill()
 		over(t, one)
