@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,105 +21,25 @@ import (
 )
 
 const (
-	secondMs = 1000.0
-	minuteMs = 60 * secondMs
+	minuteMs = 60_000.0
 	hourMs   = 60 * minuteMs
 	dayMs    = 24 * hourMs
 )
 
-// checked is a board that is failing.
-func checked() Status {
-	s := healthy()
-	s.Grade, s.GradeText = "failing", "dns pi.hole @127.0.0.1: no answer within 1s"
-	s.Checks = []Check{
-		{Kind: "unit", Target: "pihole-FTL.service", When: "always", State: "passing", SinceNs: 7200e9, NameText: "unit pihole-FTL.service"},
-		{Kind: "dns", Target: "pi.hole @127.0.0.1", When: "always", State: "failing", SinceNs: 4e9, NameText: "dns pi.hole @127.0.0.1", Text: "no answer within 1s"},
-		{Kind: "gateway", When: "leading", State: "not_judged", SinceNs: 7200e9, NameText: "gateway"},
-	}
-	s.Problems = []Problem{{Kind: ProblemChecks, Text: "this board does not stand for the lead: dns pi.hole @127.0.0.1: no answer within 1s"}}
-	return s
-}
+//go:embed testdata/healthy.json
+var healthyJSON []byte
 
 // healthy is a group of three, as pi1 sees it: pi3 leads, pi2 is next.
-func healthy() Status {
-	self := Board{ID: "192.168.1.11", Name: "pi1", Address: "192.168.1.11", Priority: 100, Grade: "passing", Role: RoleFollower,
-		Self: true, Following: "192.168.1.13", UpSeconds: new(2*3600.0 + 5*60), SignsWith: "030d726e"}
-	return Status{
-		Version: "0.1.0", Transition: 4, AsOf: 86_400_000_000_000, Group: "pihole", Algorithm: "heir", Interface: "eth0",
-		Board: self, Role: RoleFollower, Reason: "heard_leader", ReasonText: "heard the leader", RoleSinceMs: new(2*hourMs + 5*minuteMs),
-		Leader: "192.168.1.13", LeaderName: "pi3", LeaderSinceMs: new(3*dayMs + 4*hourMs), Term: 7,
-		Heir: "192.168.1.12", HeirName: "pi2",
-		Addresses: []string{"192.168.1.250/24"}, HeldBy: "192.168.1.13",
-		Defences: []Defence{
-			{Kind: DefenceFence, On: true, Method: "tcx", Text: "the kernel drops what is for the address and from it when the lease is over, whatever is frozen"},
-			{Kind: DefenceSwitch, On: true, Text: "a process of its own releases the address, and says so, when this daemon is killed or frozen"},
-			{Kind: DefenceTUN, On: true, Text: "the address goes when this daemon is killed"},
-			{Kind: DefenceLifetime, On: true, Text: "the kernel removes the address when nobody has renewed it for 1 to 2.25 s"},
-			{Kind: DefenceNoExec, On: true, Text: "the kernel refuses this daemon to execute anything"},
-		},
-		LEDPattern:  "follower",
-		LEDText:     "ACT, a short blink every 2 s",
-		Grade:       "passing",
-		GradeText:   "it has no checks",
-		Checks:      []Check{},
-		HeartbeatMs: 100,
-		Fanout:      "multicast",
-		Detector:    Detector{Kind: "ask", MarginMs: 1, RoundTripMs: 0.3, Questions: 3, QuestionEveryMs: 1, AnswerWithinMs: 1.5},
-		Patience:    Patience{GraceNs: 10e6, DefaultGraceNs: 10e6, LimitNs: 500e6, Learned: "none"},
-		Boards: []Board{
-			{ID: "192.168.1.13", Name: "pi3", Address: "192.168.1.13", Priority: 100, Grade: "passing", Role: RoleLeader,
-				HeardMs: new(40.0), UpSeconds: new(9*86400.0 + 3600), SignsWith: "030d726e"},
-			{ID: "192.168.1.12", Name: "pi2", Address: "192.168.1.12", Priority: 100, Grade: "passing", Role: RoleHeir,
-				HeardMs: new(700.0), Following: "192.168.1.13", UpSeconds: new(3 * 86400.0), SignsWith: "030d726e"},
-			self,
-		},
-		Changes: []Change{
-			{AgoMs: 3*dayMs + 4*hourMs, Leader: "192.168.1.13", LeaderName: "pi3", Term: 7, Reason: "nobody_answered", ReasonText: "nobody answered for the leader", OutageMs: new(108.0)},
-			{AgoMs: 3*dayMs + 5*hourMs, Leader: "192.168.1.12", LeaderName: "pi2", Term: 6, Reason: "handed_over", ReasonText: "the leader handed over", OutageMs: new(0.7)},
-			{AgoMs: 3*dayMs + 5*hourMs, Term: 5, Reason: "leader_stopped", ReasonText: "the leader's daemon stopped"},
-		},
-		Counters: Counters{
-			PacketsReceived: 2736041, PacketsSent: 75,
-			DroppedByReason: map[string]uint64{"other_group": 3}, ChangesByReason: map[string]uint64{"heard_leader": 1},
-		},
-		Problems: []Problem{},
+func healthy() Status { return decoded[Status](healthyJSON) }
+
+// decoded reads a file of the tests, whose fields all have to be known.
+func decoded[T any](text []byte) (v T) {
+	read := json.NewDecoder(bytes.NewReader(text))
+	read.DisallowUnknownFields()
+	if err := read.Decode(&v); err != nil {
+		panic(err)
 	}
-}
-
-// leading is the same group as its leader sees it.
-func leading() Status {
-	s := healthy()
-	s.Board = s.Boards[0]
-	s.Board.Self, s.Board.HeardMs = true, nil
-	s.Boards[0] = s.Board
-	s.Boards[2].Self, s.Boards[2].HeardMs = false, new(1234.0)
-	s.Role, s.Reason, s.ReasonText, s.RoleSinceMs = RoleLeader, "nobody_answered", "nobody answered for the leader", s.LeaderSinceMs
-	s.Holding, s.HoldMethod, s.HoldText = true, "tun", "TUN device topdog0, lifetime 1 s"
-	s.LEDText = "ACT, pulsing"
-	return s
-}
-
-// scored is the same group with another algorithm and everything that one can be
-// combined with; pi2 has not told its score yet.
-func scored() Status {
-	s := healthy()
-	s.Algorithm, s.Fanout, s.ScoreFrom = "score", "unicast", "command"
-	s.Detector = Detector{Kind: "fixed", MarginMs: 210, Questions: 1, QuestionEveryMs: 100, AnswerWithinMs: 100}
-	s.Boards[0].Score, s.Boards[2].Score = new(uint32(4294967295)), new(uint32(0))
-	s.Boards[0].Priority = 50
-	s.Board.Score = s.Boards[2].Score
-	return s
-}
-
-// strict is a group of three voters of which one is silent, as its leader sees it.
-func strict() Status {
-	s := leading()
-	s.Algorithm = "strict"
-	s.Voters = []Voter{
-		{ID: "192.168.1.11", Name: "pi1", Supports: new(true)}, {ID: "192.168.1.12", Name: "pi2", Supports: new(false)},
-		{ID: "192.168.1.13", Name: "pi3", Supports: new(true)},
-	}
-	return s
+	return v
 }
 
 type situation struct {
@@ -133,9 +54,7 @@ func situations(t testing.TB) (all []situation) {
 	t.Helper()
 	file, err := os.ReadFile("testdata/situations.txt")
 	assert.NoError(t, err)
-	known := map[string]Status{
-		"HEALTHY": healthy(), "LEADING": leading(), "CHECKED": checked(), "SCORED": scored(), "STRICT": strict(), "NOTHING": {},
-	}
+	known := map[string]Status{"healthy": healthy(), "nothing": {}}
 	for i, section := range strings.Split(string(file), "\n=== ") {
 		if i == 0 {
 			continue // what explains the others
@@ -165,7 +84,7 @@ func situations(t testing.TB) (all []situation) {
 }
 
 // changed is a copy of a status with the changes of a situation.
-func changed(t testing.TB, s Status, lines []string) (changed Status) {
+func changed(t testing.TB, s Status, lines []string) Status {
 	t.Helper()
 	text, err := json.Marshal(s)
 	assert.NoError(t, err)
@@ -192,10 +111,7 @@ func changed(t testing.TB, s Status, lines []string) (changed Status) {
 	}
 	text, err = json.Marshal(whole)
 	assert.NoError(t, err)
-	read := json.NewDecoder(bytes.NewReader(text))
-	read.DisallowUnknownFields()
-	assert.NoError(t, read.Decode(&changed))
-	return changed
+	return decoded[Status](text)
 }
 
 func text(t testing.TB, s Status, o Options) string {
