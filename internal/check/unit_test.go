@@ -151,6 +151,14 @@ func (w watched) await(what string) {
 	changed(w.t, w, what)
 }
 
+// becomes gives the unit a state, waits until the check is told, and runs it.
+func (w watched) becomes(s *fakeSystemd, name string, u fakeUnit, part string) {
+	w.t.Helper()
+	s.set(name, u, true)
+	w.await("it is " + u.active)
+	w.expect(u.active, part)
+}
+
 // start starts a process that waits to be killed.
 func start(t *testing.T) *exec.Cmd {
 	t.Helper()
@@ -170,37 +178,25 @@ func TestUnit(t *testing.T) {
 	w.expect("not started", "systemd says that it is inactive")
 	first, second := start(t), start(t)
 	for _, state := range []string{"activating", "deactivating", "failed", "maintenance"} {
-		s.set(name, fakeUnit{active: state, main: uint32(first.Process.Pid)}, true)
-		w.await("it is " + state)
-		w.expect(state, "systemd says that it is "+state)
+		w.becomes(s, name, fakeUnit{active: state, main: uint32(first.Process.Pid)}, "systemd says that it is "+state)
 	}
-	s.set(name, fakeUnit{active: "active", main: uint32(first.Process.Pid)}, true)
-	w.await("it is active")
-	w.expect("active", "")
+	w.becomes(s, name, fakeUnit{active: "active", main: uint32(first.Process.Pid)}, "")
 
 	// Its main process dies: that is known before systemd knows.
 	first.Process.Kill()
 	w.await("its main process has ended")
 	w.expect("dead", fmt.Sprintf("its main process %d has ended", first.Process.Pid))
 	w.expect("dead, and systemd does not know", fmt.Sprintf("its main process %d has ended", first.Process.Pid))
-	s.set(name, fakeUnit{active: "activating"}, true)
-	w.await("systemd starts it again")
-	w.expect("to be started again", "systemd says that it is activating")
-	s.set(name, fakeUnit{active: "active", main: uint32(second.Process.Pid)}, true)
-	w.await("it is active again")
-	w.expect("active again", "")
+	w.becomes(s, name, fakeUnit{active: "activating"}, "systemd says that it is activating")
+	w.becomes(s, name, fakeUnit{active: "active", main: uint32(second.Process.Pid)}, "")
 
 	// It changes its main process, as a server does when it is updated in place.
 	third := start(t)
-	s.set(name, fakeUnit{active: "reloading", main: uint32(third.Process.Pid)}, true)
-	w.await("it has another main process")
-	w.expect("reloading", "")
+	w.becomes(s, name, fakeUnit{active: "reloading", main: uint32(third.Process.Pid)}, "")
 	assert.Is(t, third.Process.Pid, w.main.pid, "the process that is watched")
 
 	for load, part := range map[string]string{"not-found": "systemd knows no unit of this name", "masked": "systemd says that it is masked"} {
-		s.set(name, fakeUnit{load: load, active: "inactive"}, true)
-		w.await("it is " + load)
-		w.expect(load, part)
+		w.becomes(s, name, fakeUnit{load: load, active: "inactive"}, part)
 	}
 }
 
@@ -222,9 +218,7 @@ func TestUnitByAnotherName(t *testing.T) {
 	s.set("bind9.service", fakeUnit{id: "named.service", active: "active"}, false)
 	w := watchUnit(t, "bind9.service")
 	w.expect("by its alias", "")
-	s.set("named.service", fakeUnit{active: "failed"}, true)
-	w.await("it has failed")
-	w.expect("failed", "systemd says that it is failed")
+	w.becomes(s, "named.service", fakeUnit{active: "failed"}, "systemd says that it is failed")
 }
 
 // TestUnitWhoseProcessIsReplaced: between the answer and the call, the process is replaced by another one. The number
@@ -278,9 +272,7 @@ func TestSystemdStartsAnew(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.subscribed > 0
 	})
-	s.set("a.service", fakeUnit{active: "failed"}, true)
-	w.await("it has failed")
-	w.expect("failed", "systemd says that it is failed")
+	w.becomes(s, "a.service", fakeUnit{active: "failed"}, "systemd says that it is failed")
 }
 
 // TestBusIsLost: the bus ends, and comes back.
@@ -297,9 +289,7 @@ func TestBusIsLost(t *testing.T) {
 	s = startSystemd(t, address)
 	s.set("a.service", fakeUnit{active: "active"}, false)
 	w.expect("back", "")
-	s.set("a.service", fakeUnit{active: "failed"}, true)
-	w.await("it has failed")
-	w.expect("failed", "systemd says that it is failed")
+	w.becomes(s, "a.service", fakeUnit{active: "failed"}, "systemd says that it is failed")
 }
 
 func TestNoBus(t *testing.T) {
