@@ -132,9 +132,9 @@ func TestNoGateway(t *testing.T) {
 	assert.Equal(t, Report{ID: r.ID, Text: "the gateway cannot be asked by ARP: permission denied"}, r, "its report")
 }
 
-// quick is a check that asks often.
+// quick is a check that asks often, and has the time that a slow machine needs.
 func quick(target string, when When) Check {
-	return Check{Kind: TCP, Target: target, Every: MinEvery, Timeout: MinEvery, Rise: 1, Fall: 1, When: when}
+	return Check{Kind: TCP, Target: target, Every: MinEvery, Timeout: 10 * time.Second, Rise: 1, Fall: 1, When: when}
 }
 
 func TestChecker(t *testing.T) {

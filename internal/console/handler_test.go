@@ -126,9 +126,11 @@ func TestBackendFailures(t *testing.T) {
 			500, "the answer has no JSON: json: unsupported value: NaN"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			short := defaultLimits
-			short.status = 20 * time.Millisecond
-			s := newServer(socketPath(t), fake{status: test.status}, short)
+			limits := defaultLimits
+			if test.name == "no answer" {
+				limits.status = 20 * time.Millisecond
+			}
+			s := newServer(socketPath(t), fake{status: test.status}, limits)
 			var reports atomic.Int32
 			s.Report = func(error) { reports.Add(1) }
 			serve(t, s)
@@ -169,8 +171,8 @@ func TestGarbage(t *testing.T) {
 		}
 		conn.Close()
 	}
-	_, err := Dial(s.path).Status(t.Context())
-	assert.ErrorIs(t, err, nil, "after the garbage")
+	// On a slow machine, a good request may not be read in time either.
+	waitFor(t, func() bool { _, err := Dial(s.path).Status(t.Context()); return err == nil })
 }
 
 // FuzzRequest sends anything at all to the handler.

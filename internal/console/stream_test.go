@@ -223,7 +223,7 @@ func TestSlowReader(t *testing.T) {
 // Signs of life come if they are wanted, and are not passed on.
 func TestAlive(t *testing.T) {
 	l := defaultLimits
-	l.interval, l.status = 5*time.Millisecond, 20*time.Millisecond
+	l.interval, l.status = 5*time.Millisecond, 200*time.Millisecond
 	dead := make(chan struct{})
 	s := newServer(socketPath(t), fake{alive: func(ctx context.Context) error {
 		select {
@@ -263,7 +263,7 @@ func TestAlive(t *testing.T) {
 	case n := <-w.seen:
 		t.Errorf("passed on: %+v", n)
 	case err := <-w.ended:
-		assert.ErrorContains(t, err, "did not answer within 20ms", "the daemon's loop stands still, and the stream ends")
+		assert.ErrorContains(t, err, "did not answer within 200ms", "the daemon's loop stands still, and the stream ends")
 	case <-time.After(deadline):
 		t.Error("the stream goes on although the daemon's loop stands still")
 	}
