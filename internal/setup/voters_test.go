@@ -9,38 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"topdog/internal/lab/assert"
-	"topdog/wire"
 )
-
-// What is written is a configuration with these voters, and the lines for the other boards and
-// the witness are printed.
-func TestInitStrict(t *testing.T) {
-	path := filepath.Join(t.TempDir(), configName)
-	b := Board{
-		Path: path, Address: "10.0.0.9", Interface: "eth0", Strict: true,
-		Voters: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"},
-	}
-	init := func(b Board) (string, error) {
-		var out bytes.Buffer
-		err := b.initIn(networkOf("10.0.0.1"), strings.NewReader(""), &out)
-		return out.String(), err
-	}
-	said, err := init(b)
-	assert.NoError(t, err)
-	says(t, said, copyLine(path, startLine), copyLine(path, startWitnessLine))
-	cfg := mustLoad(t, b)
-	assert.Is(t, wire.AlgorithmStrict, cfg.Algorithm, "the algorithm")
-	assert.Equal(t, []wire.ID{10<<24 + 1, 10<<24 + 2, 10<<24 + 3}, cfg.Voters, "the voters")
-	said, err = init(b)
-	assert.NoError(t, err)
-	says(t, said, "nothing was changed")
-	b.Voters = []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}
-	_, err = init(b)
-	assert.ErrorContains(t, err, "the voters 10.0.0.1, 10.0.0.2, 10.0.0.3 instead of 10.0.0.1, 10.0.0.2, 10.0.0.4", "other voters")
-	_, err = init(Board{Path: filepath.Join(t.TempDir(), configName), Address: "10.0.0.9", Interface: "eth0", Strict: true})
-	assert.ErrorContains(t, err, "which boards vote?", "without a terminal and without voters")
-}
 
 // networkOf is a network in which the board has these addresses on its only interface.
 func networkOf(own ...string) network {
@@ -88,14 +57,4 @@ func TestInitStrictWithoutThisBoard(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A board that is set up without votes is not made another one in passing.
-func TestInitStrictAfterwards(t *testing.T) {
-	path := filepath.Join(t.TempDir(), configName)
-	b := Board{Path: path, Address: "10.0.0.9", Interface: "eth0"}
-	assert.NoError(t, b.Init(t.Context(), strings.NewReader(""), new(bytes.Buffer)))
-	b.Strict, b.Voters = true, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
-	err := b.Init(t.Context(), strings.NewReader(""), new(bytes.Buffer))
-	assert.ErrorContains(t, err, `the algorithm "heir" instead of "strict"`, "")
 }
