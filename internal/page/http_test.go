@@ -114,9 +114,7 @@ func (b *board) ask(method, path string, header ...string) (*http.Response, stri
 		b.t.Fatalf("%q: %v in %q", request, err, answer)
 	}
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		b.t.Fatalf("%q: %v", request, err)
-	}
+	assert.NoError(b.t, err)
 	return response, string(body)
 }
 
@@ -134,18 +132,15 @@ func TestWaitsForThePort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a second between two attempts")
 	}
-	if r, body := newBoard(t, false).ask("GET", "/leader", "Host: pi1"); r.StatusCode != http.StatusOK {
-		t.Errorf("%s %s", r.Status, body)
-	}
+	r, body := newBoard(t, false).ask("GET", "/leader", "Host: pi1")
+	assert.Is(t, http.StatusOK, r.StatusCode, "%s", body)
 }
 
 func TestPaths(t *testing.T) {
 	b := newBoard(t, true)
 	paths := b.paths()
 	for _, path := range []string{"/", "/page.css", "/page.js", "/topdog.css", "/topdog.js", "/v1/status", "/v1/history", "/v1/events", "/leader", "/follower", "/fit", "/healthz", "/metrics"} {
-		if !slices.Contains(paths, path) {
-			t.Errorf("there is no %s", path)
-		}
+		assert.Is(t, true, slices.Contains(paths, path), "there is %s", path)
 	}
 	for _, path := range paths {
 		want := http.StatusOK
@@ -300,9 +295,8 @@ func TestLazyClients(t *testing.T) {
 		_, _ = io.WriteString(conn, "GET /leader HTTP/1.1\r\nHost: p"[:n%30])
 	}
 	began := time.Now()
-	if r, body := b.ask("GET", "/leader", "Host: pi1"); r.StatusCode != http.StatusOK {
-		t.Errorf("%s %s", r.Status, body)
-	}
+	r, body := b.ask("GET", "/leader", "Host: pi1")
+	assert.Is(t, http.StatusOK, r.StatusCode, "%s", body)
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("it took %v", took)
 	}
