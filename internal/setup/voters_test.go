@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
 )
 
 // networkOf is a network in which the board has these addresses on its only interface.
