@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestNowIsBoottime: leases are told to the kernel and to other processes by this clock.
@@ -36,9 +38,7 @@ func TestNowAfterSuspension(t *testing.T) {
 		{total + time.Hour + time.Minute, time.Hour + time.Minute},
 	} {
 		c.notice(test.suspended)
-		if got := time.Duration(c.suspended.Load()) - total; got != test.want {
-			t.Errorf("suspended for %v: the clock has moved by %v, want %v", test.suspended-total, got, test.want)
-		}
+		assert.Is(t, test.want, time.Duration(c.suspended.Load())-total, "suspended for %v, the clock moves by", test.suspended-total)
 	}
 }
 
@@ -58,9 +58,7 @@ func TestNowInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := Now()
 		time.Sleep(time.Hour)
-		if passed := Now().Sub(before); passed != time.Hour {
-			t.Errorf("an hour of virtual time has passed, and the clock shows %v", passed)
-		}
+		assert.Is(t, time.Hour, Now().Sub(before), "after an hour of virtual time")
 	})
 }
 

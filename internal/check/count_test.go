@@ -3,6 +3,8 @@ package check
 import (
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // A result is + or -; behind each stands the state that it leads to: p or f.
@@ -34,9 +36,7 @@ func TestCounter(t *testing.T) {
 				got.WriteByte(test.want[i])
 				got.WriteByte("?pf"[c.state])
 			}
-			if got.String() != test.want {
-				t.Errorf("got %s, want %s", &got, test.want)
-			}
+			assert.Is(t, test.want, got.String(), "")
 		})
 	}
 }

@@ -31,10 +31,15 @@ func ask(t *testing.T, c Check, floating ...netip.Addr) string {
 	p, err := shared.prober(&c)
 	assert.NoError(t, err)
 	defer p.close()
-	if err := probe(t.Context(), &c, p); err != nil {
-		return err.Error()
+	return reason(probe(t.Context(), &c, p))
+}
+
+// reason is why something has failed, or "".
+func reason(err error) string {
+	if err == nil {
+		return ""
 	}
-	return ""
+	return err.Error()
 }
 
 // want compares a reason with what is wanted: "" or a part of it.
@@ -146,12 +151,9 @@ func nameServer(t *testing.T, answer func(q dnsmessage.Message) []dnsmessage.Mes
 			assert.ErrorIs(t, q.Unpack(buffer[:n]), nil, "the question")
 			for _, a := range answer(q) {
 				packed, err := a.Pack()
-				if err != nil {
-					t.Error(err)
-				}
-				if _, err := conn.WriteTo(packed, from); err != nil {
-					t.Error(err)
-				}
+				assert.ErrorIs(t, err, nil, "an answer")
+				_, err = conn.WriteTo(packed, from)
+				assert.ErrorIs(t, err, nil, "sending it")
 			}
 		}
 	}()
@@ -246,6 +248,25 @@ func copyOf(t *testing.T, program string) string {
 	return copied
 }
 
+// sleeps starts a copy of sleep, or a link to one, which runs as long as the test.
+func sleeps(t *testing.T, path string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(path, "1000")
+	assert.NoError(t, c.Start())
+	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	return c
+}
+
+// changed waits until a check is told of a change.
+func changed(t *testing.T, p prober, what string) {
+	t.Helper()
+	select {
+	case <-p.changes():
+	case <-time.After(10 * time.Second):
+		t.Fatalf("nobody is told that %s", what)
+	}
+}
+
 func TestExec(t *testing.T) {
 	path := copyOf(t, "sleep")
 	c := Check{Kind: Exec, Target: path}
@@ -253,35 +274,17 @@ func TestExec(t *testing.T) {
 	defer p.close()
 	fails := func(step, part string) {
 		t.Helper()
-		reason := ""
-		if err := p.probe(t.Context()); err != nil {
-			reason = err.Error()
-		}
-		want(t, step, reason, part)
+		assert.ErrorContains(t, p.probe(t.Context()), part, "%s", step)
 	}
 	fails("nobody runs it", "there is no such process")
-	first, second := exec.Command(path, "1000"), exec.Command(path, "1000")
-	for _, c := range []*exec.Cmd{first, second} {
-		assert.NoError(t, c.Start())
-		defer func() { c.Process.Kill(); c.Wait() }()
-	}
+	first, second := sleeps(t, path), sleeps(t, path)
 	fails("two run it", "")
-	if len(p.held) != 2 {
-		t.Fatalf("%d processes are watched", len(p.held))
-	}
-	awaitChange := func(what string) {
-		t.Helper()
-		select {
-		case <-p.changes():
-		case <-time.After(10 * time.Second):
-			t.Fatalf("nobody is told that %s", what)
-		}
-	}
+	assert.Is(t, 2, len(p.held), "processes that are watched")
 	first.Process.Kill()
-	awaitChange("the first has ended")
+	changed(t, p, "the first has ended")
 	fails("one is left", "")
 	second.Process.Kill()
-	awaitChange("the second has ended")
+	changed(t, p, "the second has ended")
 	fails("none is left", fmt.Sprintf("its process %d has ended", second.Process.Pid))
 	fails("none is left, and the dead are not buried", "there is no such process")
 
@@ -289,9 +292,7 @@ func TestExec(t *testing.T) {
 	if os.Getuid() == 0 {
 		c.User = "nobody"
 	}
-	third := exec.Command(path, "1000")
-	assert.NoError(t, third.Start())
-	defer func() { third.Process.Kill(); third.Wait() }()
+	sleeps(t, path)
 	fails("back", "")
 	want(t, "of another user", ask(t, c), "there is no such process")
 	c.User = fmt.Sprint(os.Getuid())

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/assert"
 )
@@ -42,13 +41,8 @@ func TestParseScore(t *testing.T) {
 		{strings.Repeat("ü", 61), 0, `printed "` + strings.Repeat("ü", 60) + `…", which is not one whole number from 0 to 4294967295`},
 	} {
 		got, err := parseScore([]byte(test.output))
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		if got != test.want || text != test.err {
-			t.Errorf("%q: got %d, %q; want %d, %q", test.output, got, text, test.want, test.err)
-		}
+		assert.Is(t, test.want, got, "%q", test.output)
+		assert.Is(t, test.err, reason(err), "%q", test.output)
 	}
 }
 
@@ -123,14 +117,9 @@ func TestScorerFails(t *testing.T) {
 				defer s.replace(nil)
 				s.replace([]string{"/bin/score"})
 				pass(8*scoreEvery + scoreWithin)
-				if len(s.runs) != 9 || len(s.told) != 9 {
-					t.Errorf("it was run %d times in 44 s, and %d runs were reported; want 9", len(s.runs), len(s.told))
-				}
-				for _, score := range s.told {
-					if score.Failure != test.want || score.Value != 0 {
-						t.Errorf("reported %+v; want %q", score, test.want)
-					}
-				}
+				assert.Is(t, 9, len(s.runs), "runs in 44 s")
+				want := slices.Repeat([]Score{{Program: "/bin/score", Failure: test.want}}, 9)
+				assert.Equal(t, want, s.told, "the reports")
 			})
 		})
 	}
@@ -156,14 +145,10 @@ func TestScorerReplaced(t *testing.T) {
 		assert.Equal(t, []time.Duration{0, time.Second, time.Second + scoreEvery}, s.runs, "the runs")
 		want := Score{Program: "/bin/other", Failure: "failed as /bin/other"}
 		assert.Equal(t, []Score{want, want}, s.told, "the reports")
-		if ended != 1 {
-			t.Errorf("%d runs of the former one were ended", ended)
-		}
+		assert.Is(t, 1, ended, "runs of the former one that were ended")
 		s.replace(nil)
 		pass(time.Minute)
-		if len(s.runs) != 3 {
-			t.Errorf("without a command one was run at %v", s.runs)
-		}
+		assert.Is(t, 3, len(s.runs), "runs when there is no command any more")
 		s.running.Wait()
 	})
 }
@@ -171,20 +156,7 @@ func TestScorerReplaced(t *testing.T) {
 // scores waits for the next run of the score command.
 func (p *Process) scores(t *testing.T) Score {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for {
-		select {
-		case r, runs := <-p.Reports():
-			if !runs {
-				t.Fatal("the checker has ended")
-			}
-			if r.Score != nil {
-				return *r.Score
-			}
-		case <-deadline:
-			t.Fatal("nothing is reported")
-		}
-	}
+	return *p.await(t, func(r Report) bool { return r.Score != nil }).Score
 }
 
 // TestCheckerRunsTheScoreCommand: a real one, that of another order instead, and one that hangs, which is killed and leaves
@@ -195,14 +167,10 @@ func TestCheckerRunsTheScoreCommand(t *testing.T) {
 	}
 	p := startChecker(t)
 	send(t, p, Order{Score: []string{"/bin/sh", "-c", "echo 4294967295"}})
-	if diff := cmp.Diff(Score{Program: "/bin/sh", Value: 4294967295}, p.scores(t)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	assert.Is(t, Score{Program: "/bin/sh", Value: 4294967295}, p.scores(t), "a number")
 	file := filepath.Join(t.TempDir(), "pids")
 	send(t, p, Order{Score: []string{"/bin/sh", "-c", `sleep 1000 & echo $$ $! >"$0"; wait`, file}})
-	if diff := cmp.Diff(Score{Program: "/bin/sh", Failure: "did not end within 4s and was killed"}, p.scores(t)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	assert.Is(t, Score{Program: "/bin/sh", Failure: "did not end within 4s and was killed"}, p.scores(t), "it hangs")
 	text, err := os.ReadFile(file)
 	if err != nil || len(strings.Fields(string(text))) != 2 {
 		t.Fatalf("%q, %v", text, err)
@@ -210,11 +178,7 @@ func TestCheckerRunsTheScoreCommand(t *testing.T) {
 	for word := range strings.FieldsSeq(string(text)) {
 		pid := 0
 		fmt.Sscan(word, &pid)
-		for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil && !isZombie(pid); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("process %d is still there", pid)
-			}
-		}
+		until(t, "process "+word+" is gone", func() bool { return syscall.Kill(pid, 0) != nil || isZombie(pid) })
 	}
 }
 

@@ -142,32 +142,31 @@ func (w watched) expect(step, part string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
 	defer cancel()
-	reason := ""
-	if err := w.probe(ctx); err != nil {
-		reason = err.Error()
-	}
-	want(w.t, step, reason, part)
+	assert.ErrorContains(w.t, w.probe(ctx), part, "%s", step)
 }
 
 // await waits until the check is told of a change.
 func (w watched) await(what string) {
 	w.t.Helper()
-	select {
-	case <-w.changes():
-	case <-time.After(10 * time.Second):
-		w.t.Fatalf("nobody is told that %s", what)
-	}
+	changed(w.t, w, what)
+}
+
+// becomes gives the unit a state, waits until the check is told, and runs it.
+func (w watched) becomes(s *fakeSystemd, name string, u fakeUnit, part string) {
+	w.t.Helper()
+	s.set(name, u, true)
+	w.await("it is " + u.active)
+	w.expect(u.active, part)
 }
 
 // start starts a process that waits to be killed.
 func start(t *testing.T) *exec.Cmd {
 	t.Helper()
-	c := exec.Command("sleep", "1000")
-	if err := c.Start(); err != nil {
+	path, err := exec.LookPath("sleep")
+	if err != nil {
 		t.Skipf("needs sleep: %v", err)
 	}
-	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
-	return c
+	return sleeps(t, path)
 }
 
 func TestUnit(t *testing.T) {
@@ -179,39 +178,25 @@ func TestUnit(t *testing.T) {
 	w.expect("not started", "systemd says that it is inactive")
 	first, second := start(t), start(t)
 	for _, state := range []string{"activating", "deactivating", "failed", "maintenance"} {
-		s.set(name, fakeUnit{active: state, main: uint32(first.Process.Pid)}, true)
-		w.await("it is " + state)
-		w.expect(state, "systemd says that it is "+state)
+		w.becomes(s, name, fakeUnit{active: state, main: uint32(first.Process.Pid)}, "systemd says that it is "+state)
 	}
-	s.set(name, fakeUnit{active: "active", main: uint32(first.Process.Pid)}, true)
-	w.await("it is active")
-	w.expect("active", "")
+	w.becomes(s, name, fakeUnit{active: "active", main: uint32(first.Process.Pid)}, "")
 
 	// Its main process dies: that is known before systemd knows.
 	first.Process.Kill()
 	w.await("its main process has ended")
 	w.expect("dead", fmt.Sprintf("its main process %d has ended", first.Process.Pid))
 	w.expect("dead, and systemd does not know", fmt.Sprintf("its main process %d has ended", first.Process.Pid))
-	s.set(name, fakeUnit{active: "activating"}, true)
-	w.await("systemd starts it again")
-	w.expect("to be started again", "systemd says that it is activating")
-	s.set(name, fakeUnit{active: "active", main: uint32(second.Process.Pid)}, true)
-	w.await("it is active again")
-	w.expect("active again", "")
+	w.becomes(s, name, fakeUnit{active: "activating"}, "systemd says that it is activating")
+	w.becomes(s, name, fakeUnit{active: "active", main: uint32(second.Process.Pid)}, "")
 
 	// It changes its main process, as a server does when it is updated in place.
 	third := start(t)
-	s.set(name, fakeUnit{active: "reloading", main: uint32(third.Process.Pid)}, true)
-	w.await("it has another main process")
-	w.expect("reloading", "")
-	if w.main.pid != third.Process.Pid {
-		t.Errorf("process %d is watched, not %d", w.main.pid, third.Process.Pid)
-	}
+	w.becomes(s, name, fakeUnit{active: "reloading", main: uint32(third.Process.Pid)}, "")
+	assert.Is(t, third.Process.Pid, w.main.pid, "the process that is watched")
 
 	for load, part := range map[string]string{"not-found": "systemd knows no unit of this name", "masked": "systemd says that it is masked"} {
-		s.set(name, fakeUnit{load: load, active: "inactive"}, true)
-		w.await("it is " + load)
-		w.expect(load, part)
+		w.becomes(s, name, fakeUnit{load: load, active: "inactive"}, part)
 	}
 }
 
@@ -233,9 +218,7 @@ func TestUnitByAnotherName(t *testing.T) {
 	s.set("bind9.service", fakeUnit{id: "named.service", active: "active"}, false)
 	w := watchUnit(t, "bind9.service")
 	w.expect("by its alias", "")
-	s.set("named.service", fakeUnit{active: "failed"}, true)
-	w.await("it has failed")
-	w.expect("failed", "systemd says that it is failed")
+	w.becomes(s, "named.service", fakeUnit{active: "failed"}, "systemd says that it is failed")
 }
 
 // TestUnitWhoseProcessIsReplaced: between the answer and the call, the process is replaced by another one. The number
@@ -255,9 +238,7 @@ func TestUnitWhoseProcessIsReplaced(t *testing.T) {
 	s.mu.Unlock()
 	w := watchUnit(t, "a.service")
 	w.expect("active", "")
-	if w.main.pid != mine.Process.Pid {
-		t.Errorf("process %d is watched, not %d", w.main.pid, mine.Process.Pid)
-	}
+	assert.Is(t, mine.Process.Pid, w.main.pid, "the process that is watched")
 }
 
 // TestUnitWhoseProcessIsGone: a process that has ended before it could be watched.
@@ -286,23 +267,12 @@ func TestSystemdStartsAnew(t *testing.T) {
 	s.set("a.service", fakeUnit{active: "active"}, false)
 	w.await("systemd is back")
 	w.expect("active again", "")
-	deadline := time.After(10 * time.Second)
-	for {
+	until(t, "somebody subscribes again", func() bool {
 		s.mu.Lock()
-		subscribed := s.subscribed
-		s.mu.Unlock()
-		if subscribed > 0 {
-			break
-		}
-		select {
-		case <-deadline:
-			t.Fatal("nobody has subscribed again")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	s.set("a.service", fakeUnit{active: "failed"}, true)
-	w.await("it has failed")
-	w.expect("failed", "systemd says that it is failed")
+		defer s.mu.Unlock()
+		return s.subscribed > 0
+	})
+	w.becomes(s, "a.service", fakeUnit{active: "failed"}, "systemd says that it is failed")
 }
 
 // TestBusIsLost: the bus ends, and comes back.
@@ -319,9 +289,7 @@ func TestBusIsLost(t *testing.T) {
 	s = startSystemd(t, address)
 	s.set("a.service", fakeUnit{active: "active"}, false)
 	w.expect("back", "")
-	s.set("a.service", fakeUnit{active: "failed"}, true)
-	w.await("it has failed")
-	w.expect("failed", "systemd says that it is failed")
+	w.becomes(s, "a.service", fakeUnit{active: "failed"}, "systemd says that it is failed")
 }
 
 func TestNoBus(t *testing.T) {
@@ -350,16 +318,13 @@ func TestSilentBus(t *testing.T) {
 }
 
 func TestUnitPath(t *testing.T) {
-	got := map[string]string{}
-	for _, name := range []string{"nginx.service", "pihole-FTL.service", "getty@tty1.service", "9p.mount", `dev-disk-by\x2did.swap`} {
-		got[name] = string(unitPath(name))
-	}
-	want := map[string]string{
+	for name, want := range map[string]dbus.ObjectPath{
 		"nginx.service":          "/org/freedesktop/systemd1/unit/nginx_2eservice",
 		"pihole-FTL.service":     "/org/freedesktop/systemd1/unit/pihole_2dFTL_2eservice",
 		"getty@tty1.service":     "/org/freedesktop/systemd1/unit/getty_40tty1_2eservice",
 		"9p.mount":               "/org/freedesktop/systemd1/unit/_39p_2emount",
 		`dev-disk-by\x2did.swap`: "/org/freedesktop/systemd1/unit/dev_2ddisk_2dby_5cx2did_2eswap",
+	} {
+		assert.Is(t, want, unitPath(name), "%s", name)
 	}
-	assert.Equal(t, want, got, "paths")
 }

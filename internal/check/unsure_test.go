@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,9 +39,7 @@ func TestUnsureIsNoFact(t *testing.T) {
 					}
 					return nil
 				}}
-				if reports := runWorker(t, c, p, time.Minute, nil); len(reports) != test.want {
-					t.Errorf("it reports %+v", reports)
-				}
+				assert.Is(t, test.want, len(runWorker(t, c, p, time.Minute, nil)), "reports")
 			})
 		})
 	}
@@ -73,17 +70,11 @@ func TestNothingIsKnownWithoutABus(t *testing.T) {
 // TestExecHandsOver: a server that is updated in place starts its successor and ends.
 func TestExecHandsOver(t *testing.T) {
 	path := copyOf(t, "sleep")
-	run := func() *exec.Cmd {
-		c := exec.Command(path, "1000")
-		assert.NoError(t, c.Start())
-		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
-		return c
-	}
-	former := run()
+	former := sleeps(t, path)
 	p := newExecProber(&Check{Kind: Exec, Target: path})
 	defer p.close()
 	assert.NoError(t, p.probe(t.Context()))
-	run()
+	sleeps(t, path)
 	former.Process.Kill()
 	<-p.changes()
 	assert.ErrorIs(t, p.probe(t.Context()), nil, "its successor runs")
@@ -94,9 +85,7 @@ func TestExecByLink(t *testing.T) {
 	target := copyOf(t, "sleep")
 	link := filepath.Join(t.TempDir(), "server")
 	assert.NoError(t, os.Symlink(target, link))
-	c := exec.Command(link, "1000")
-	assert.NoError(t, c.Start())
-	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	sleeps(t, link)
 	want(t, "started by a link", ask(t, Check{Kind: Exec, Target: link}), "")
 }
 
@@ -116,9 +105,7 @@ func TestEachAddressIsTried(t *testing.T) {
 // TestLongReason: a server's nonsense is not repeated as a whole.
 func TestLongReason(t *testing.T) {
 	long := strings.Repeat("ä", 3*textMax)
-	if got := []rune(shortened(long)); len(got) != textMax+1 {
-		t.Errorf("%d characters are left", len(got))
-	}
+	assert.Is(t, textMax+1, len([]rune(shortened(long))), "characters that are left")
 	assert.Is(t, "refused", shortened("refused"), "")
 }
 

@@ -18,8 +18,9 @@ type fakeProber struct {
 	fails  func(n int) error
 	change chan struct{} // nil for one that is polled
 	asked  []time.Duration
-	asks   int // at the moment
-	most   int // at a time
+	told   []time.Duration // when its results were reported
+	asks   int             // at the moment
+	most   int             // at a time
 	closed bool
 }
 
@@ -43,9 +44,6 @@ func (p *fakeProber) probe(ctx context.Context) error {
 }
 
 func (p *fakeProber) changes() <-chan struct{} {
-	if p.change == nil {
-		return nil
-	}
 	return p.change
 }
 
@@ -60,7 +58,9 @@ func runWorker(t *testing.T, c Check, p *fakeProber, lasts time.Duration, meanwh
 	if meanwhile != nil {
 		go meanwhile()
 	}
-	w := worker{check: c, prober: p, report: func(r Report) { reports = append(reports, r) }}
+	w := worker{check: c, prober: p, report: func(r Report) {
+		reports, p.told = append(reports, r), append(p.told, time.Since(p.start))
+	}}
 	w.run(ctx)
 	if !p.closed {
 		t.Error("the prober was not closed")
@@ -173,24 +173,18 @@ func TestChangesAreSeenAtOnce(t *testing.T) {
 			}
 			return nil
 		}
-		var at []time.Duration
-		start := time.Now()
-		ctx, end := context.WithTimeout(t.Context(), 40*time.Second)
-		defer end()
-		p.start = start
-		go func() {
+		runWorker(t, c, p, 40*time.Second, func() {
 			time.Sleep(20*time.Second + time.Millisecond)
 			dead.Store(true)
 			notify(p.change)
 			time.Sleep(5 * time.Second)
 			dead.Store(false)
 			notify(p.change)
-		}()
-		w := worker{check: c, prober: p, report: func(Report) { at = append(at, time.Since(start)) }}
-		w.run(ctx)
+		})
 		if n := len(p.asked); n > 15 {
 			t.Errorf("%d runs in 40 s", n)
 		}
+		at := p.told
 		if len(at) != 3 || at[1] != 20*time.Second+time.Millisecond {
 			t.Fatalf("reports at %v", at)
 		}
@@ -206,19 +200,14 @@ func TestWhatFailsIsLookedAtOften(t *testing.T) {
 		c := second
 		c.Kind = Exec
 		p := &fakeProber{change: make(chan struct{}, 1)}
-		start := time.Now()
 		p.fails = func(int) error {
-			if since := time.Since(start); since > 20*time.Second && since < 40*time.Second {
+			if since := time.Since(p.start); since > 20*time.Second && since < 40*time.Second {
 				return errors.New("there is no such process")
 			}
 			return nil
 		}
-		var at []time.Duration
-		ctx, end := context.WithTimeout(t.Context(), time.Minute)
-		defer end()
-		p.start = start
-		w := worker{check: c, prober: p, report: func(Report) { at = append(at, time.Since(start)) }}
-		w.run(ctx)
+		runWorker(t, c, p, time.Minute, nil)
+		at := p.told
 		if len(at) != 3 {
 			t.Fatalf("reports at %v", at)
 		}

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // script writes a shell script and returns its path.
@@ -25,9 +26,7 @@ func script(t *testing.T, text string) string {
 		t.Skipf("needs a shell: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("#!"+shell+"\n"+text+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte("#!"+shell+"\n"+text+"\n"), 0o755))
 	return path
 }
 
@@ -46,6 +45,14 @@ func run(t *testing.T, words ...string) (string, error) {
 	return string(output), err
 }
 
+// reason is why something has failed, or "".
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 func TestRun(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "/run/nothing")
 	t.Setenv("LC_ALL", "de_DE.UTF-8")
@@ -58,19 +65,15 @@ func TestRun(t *testing.T) {
 		{"its standard input", `cat; echo end`, "end\n", ""},
 		{"a failure", `echo 42; exit 3`, "", "failed (exit status 3)"},
 		{"a failure that says why", `echo "no such sensor" >&2; exit 3`, "", `failed (exit status 3): "no such sensor"`},
+		{"a lot on its standard error", `n=0; while [ $n -lt 1000 ]; do echo 1234567890 >&2; n=$((n+1)); done; echo 7`, "7\n", ""},
 		{"a complaint without a failure", `echo "slow today" >&2; echo 7`, "7\n", ""},
 		{"its own death", `kill -9 $$`, "", "failed (signal: killed)"},
 		{"a flood", `while echo 1234567890 2>/dev/null; do n=$((n+1)); [ $n -lt 1000 ] || break; done`, "", "printed more than 512 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := run(t, script(t, test.text), "a b", "$HOME;")
-			text := ""
-			if err != nil {
-				text = err.Error()
-			}
-			if got != test.want || text != test.err {
-				t.Errorf("got %q, %q; want %q, %q", got, text, test.want, test.err)
-			}
+			assert.Is(t, test.want, got, "")
+			assert.Is(t, test.err, reason(err), "")
 		})
 	}
 }
@@ -78,16 +81,10 @@ func TestRun(t *testing.T) {
 func TestRunCannotStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	_, err := run(t, path)
-	if err == nil || err.Error() != "cannot be started: no such file or directory" {
-		t.Errorf("what does not exist: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("42"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.Is(t, "cannot be started: no such file or directory", fmt.Sprint(err), "what does not exist")
+	assert.NoError(t, os.WriteFile(path, []byte("42"), 0o644))
 	_, err = run(t, path)
-	if err == nil || err.Error() != "cannot be started: permission denied" {
-		t.Errorf("what is no program: %v", err)
-	}
+	assert.Is(t, "cannot be started: permission denied", fmt.Sprint(err), "what is no program")
 }
 
 // TestRunIsKilled: when the time is over, the program goes and with it
@@ -114,51 +111,29 @@ func TestRunIsKilled(t *testing.T) {
 	for _, pid := range both {
 		gone(t, pid)
 	}
-	if _, err := Run(ctx, []string{path, pids}, testOutputMax); !errors.Is(err, context.Canceled) {
-		t.Errorf("a command was run when the time was over: %v", err)
-	}
+	_, err := Run(ctx, []string{path, pids}, testOutputMax)
+	assert.ErrorIs(t, err, context.Canceled, "when the time is over")
 }
 
-// TestRunFloods: a program that prints without end is ended at once, also if
-// it does not mind that nobody reads, and with it what it has started.
-func TestRunFloods(t *testing.T) {
-	for _, test := range []struct{ name, text, want string }{
-		{"a program", `while :; do echo 1234567890; done 2>/dev/null`, "printed more than 512 bytes"},
-		{"a child of it", `while :; do echo 1234567890; done 2>/dev/null & wait`, "printed more than 512 bytes"},
-		{"to its standard error", `while :; do echo 1234567890 >&2; done 2>&2`, "wrote more than 65536 bytes to its standard error"},
+// TestRunLeavesNothing: what a program has started ends with it, and does not keep the daemon waiting for its output. A program that
+// prints without end is ended at once, also if it does not mind that nobody reads.
+func TestRunLeavesNothing(t *testing.T) {
+	for _, test := range []struct{ name, text, want, err string }{
+		{"a program that ends", `sleep 1000 & echo $! >>"$1"; echo 42`, "42\n", ""},
+		{"a program", `while :; do echo 1234567890; done 2>/dev/null`, "", "printed more than 512 bytes"},
+		{"a child of it", `while :; do echo 1234567890; done 2>/dev/null & wait`, "", "printed more than 512 bytes"},
+		{"to its standard error", `while :; do echo 1234567890 >&2; done 2>&2`, "", "wrote more than 65536 bytes to its standard error"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pids := filepath.Join(t.TempDir(), "pids")
 			path := script(t, `trap "" PIPE; sleep 1000 >/dev/null 2>&1 & echo $! $$ >"$1.new"; mv "$1.new" "$1"; `+test.text)
 			output, err := run(t, path, pids) // fails if it does not end
-			if output != "" || err == nil || err.Error() != test.want {
-				t.Errorf("got %q, %v; want %q", output, err, test.want)
-			}
+			assert.Is(t, test.want, output, "")
+			assert.Is(t, test.err, reason(err), "")
 			for _, pid := range started(t, pids) {
 				gone(t, pid)
 			}
 		})
-	}
-}
-
-// TestRunTalksALot: what goes to the standard error is no flood for a while.
-func TestRunTalksALot(t *testing.T) {
-	got, err := run(t, script(t, `n=0; while [ $n -lt 1000 ]; do echo 1234567890 >&2; n=$((n+1)); done; echo 7`))
-	if got != "7\n" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
-}
-
-// TestRunLeavesNothing: what a program leaves behind does not pile up, and
-// does not keep the daemon waiting for its output.
-func TestRunLeavesNothing(t *testing.T) {
-	pids := filepath.Join(t.TempDir(), "pids")
-	got, err := run(t, script(t, `sleep 1000 & echo $! >"$1"; echo 42`), pids)
-	if got != "42\n" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
-	for _, pid := range started(t, pids) {
-		gone(t, pid)
 	}
 }
 
@@ -190,63 +165,47 @@ func TestRunGivesNoCapabilities(t *testing.T) {
 		return
 	}
 	mine, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if want := fmt.Sprintf("%016x", 1<<unix.CAP_NET_RAW); ambient(string(mine)) != want {
 		t.Fatalf("this process has the ambient capabilities %s, want %s", ambient(string(mine)), want)
 	}
 	got, err := run(t, script(t, `grep CapAmb /proc/self/status`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(fmt.Sprintf("%016x", 0), ambient(got)); diff != "" {
-		t.Errorf("ambient capabilities (-want +got):\n%s", diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, fmt.Sprintf("%016x", 0), ambient(got), "ambient capabilities")
 }
 
 // started waits for a file with the numbers of processes.
 func started(t *testing.T, path string) (pids []int) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
-	for {
-		text, err := os.ReadFile(path)
+	until(t, "the script has started", func() bool {
+		text, _ := os.ReadFile(path)
 		for _, word := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(word)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			pids = append(pids, pid)
 		}
-		if len(pids) > 0 {
-			return pids
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("the script did not start: %v", err)
-		}
-	}
+		return len(pids) > 0
+	})
+	return pids
 }
 
 // gone waits until a process is no more, or only waits for its parent to notice.
 func gone(t *testing.T, pid int) {
 	t.Helper()
+	until(t, fmt.Sprintf("process %d has ended", pid), func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+}
+
+// until waits until something is so.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
-	for {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			t.Fatalf("process %d is still there: %s", pid, stat)
+	for deadline := time.Now().Add(30 * time.Second); !is(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package config
 
 import (
-	cmpor "cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -22,6 +22,7 @@ import (
 	"topdog/gpio"
 	"topdog/internal/check"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/golden"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -75,13 +76,6 @@ func light(text string) gpio.Spec {
 	return spec
 }
 
-// oneCheck adds a check; of its numbers, those that are not given are the defaults.
-func oneCheck(k check.Check) func(*Config) {
-	k.Every, k.Rise, k.Fall = cmpor.Or(k.Every, check.DefaultEvery), cmpor.Or(k.Rise, check.DefaultRise), cmpor.Or(k.Fall, check.DefaultFall)
-	k.Timeout = cmpor.Or(k.Timeout, k.Every)
-	return func(c *Config) { c.Checks = []check.Check{k} }
-}
-
 func TestOnlyAddressIsNeeded(t *testing.T) {
 	want := defaultsFor("192.168.1.250")
 	if diff := cmp.Diff(&want, parse(t, good), compareConfigs); diff != "" {
@@ -95,108 +89,37 @@ const fromCommand = "algorithm = \"score\"\nscore_from = \"command\"\n"
 // strict is an algorithm without the list that it needs.
 const strict = "algorithm = \"strict\"\n"
 
-// Each line is a good file with one more line; the function makes the change
-// that is expected to the defaults.
+// Each section of testdata/lines.golden has lines for a good file between a line === and a line ---, and then the fields that they
+// change. New lines are written there, and go test -update adds the fields.
 func TestParse(t *testing.T) {
-	ip := netip.MustParseAddr
-	for _, tc := range []struct {
-		line   string
-		change func(c *Config)
-	}{
-		{`interface = "wlan0"`, func(c *Config) { c.Interface = "wlan0" }},
-		{`group = "shelf 3"`, func(c *Config) { c.Group = "shelf 3" }},
-		{`id = 1`, func(c *Config) { c.ID = 1 }},
-		{`id = 0xFF_FF`, func(c *Config) { c.ID = 65535 }},
-		{`id = 4294967295`, func(c *Config) { c.ID = 1<<32 - 1 }},
-		{`id = "192.168.1.3"`, func(c *Config) { c.ID = 192<<24 | 168<<16 | 1<<8 | 3 }},
-		{`id = "auto"`, func(c *Config) {}},
-		{`priority = 0`, func(c *Config) { c.Priority = 0 }},
-		{`priority = 254`, func(c *Config) { c.Priority = 254 }},
-		{`preempt = true`, func(c *Config) { c.Preempt = true }},
-		{`heartbeat = "10ms"`, func(c *Config) { c.Interval = 10 * time.Millisecond }},
-		{`heartbeat = "10s"`, func(c *Config) { c.Interval = 10 * time.Second }},
-		{`heartbeat = '1.5s' # comment`, func(c *Config) { c.Interval = 1500 * time.Millisecond }},
-		{`algorithm = "bully"`, func(c *Config) { c.Algorithm = wire.AlgorithmBully }},
-		{`detector = "auto"`, func(c *Config) {}},
-		{`detector = "ask"`, func(c *Config) { c.Detector = election.DetectorAsk }},
-		{`detector = "nfd-e"`, func(c *Config) { c.Detector = election.DetectorNFDE }},
-		{`fanout = "unicast"`, func(c *Config) { c.Fanout = election.FanoutUnicast }},
-		{`score_from = "priority"`, func(c *Config) {}},
-		{"score_from = \"age\"\nalgorithm = \"score\"", func(c *Config) { c.ScoreSource, c.Algorithm = election.ScoreFromAge, wire.AlgorithmScore }},
-		{fromCommand + `score_command = "/bin/load"`, func(c *Config) {
-			c.Algorithm, c.ScoreSource, c.ScoreCommand = wire.AlgorithmScore, election.ScoreFromCommand, []string{"/bin/load"}
-		}},
-		{fromCommand + `score_command = ["/bin/load", "-x", "", "two words", "-x"]`, func(c *Config) {
-			c.Algorithm, c.ScoreSource, c.ScoreCommand = wire.AlgorithmScore, election.ScoreFromCommand, []string{"/bin/load", "-x", "", "two words", "-x"}
-		}},
-		{`score_command = []`, func(c *Config) {}},
-		{`multicast = "239.1.2.3:5000"`, func(c *Config) { c.Multicast = netip.MustParseAddrPort("239.1.2.3:5000") }},
-		{`peers = ["192.168.1.11", "192.168.1.12"]`, func(c *Config) { c.Peers = []netip.Addr{ip("192.168.1.11"), ip("192.168.1.12")} }},
-		{`peers = "192.168.1.11"`, func(c *Config) { c.Peers = []netip.Addr{ip("192.168.1.11")} }},
-		{`peers = []`, func(c *Config) {}},
-		{`witness = "auto"`, func(c *Config) {}},
-		{`witness = ["auto"]`, func(c *Config) {}},
-		{`witness = "none"`, func(c *Config) { c.Witness = Witness{} }},
-		{`witness = "192.168.1.1"`, func(c *Config) { c.Witness = Witness{Addrs: []netip.Addr{ip("192.168.1.1")}} }},
-		{`witness = ["192.168.1.1", "192.168.1.2"]`, func(c *Config) {
-			c.Witness = Witness{Addrs: []netip.Addr{ip("192.168.1.1"), ip("192.168.1.2")}}
-		}},
-		{`start_grace = "0s"`, func(c *Config) { c.StartGrace = 0 }},
-		{`start_grace = "10m"`, func(c *Config) { c.StartGrace = 10 * time.Minute }},
-		{`check = []`, func(c *Config) {}},
-		{"[[check]]\nunit = \"a@b.service\"", oneCheck(check.Check{Kind: check.Unit, Target: "a@b.service"})},
-		{`check = [{ unit = "a.socket" }]`, oneCheck(check.Check{Kind: check.Unit, Target: "a.socket"})},
-		{"[[check]]\nexec = \"/bin/a\"", oneCheck(check.Check{Kind: check.Exec, Target: "/bin/a"})},
-		{"[[check]]\nexec = { path = \"/bin/a\", user = \"b\" }", oneCheck(check.Check{Kind: check.Exec, Target: "/bin/a", User: "b"})},
-		{"[[check]]\ntcp = \"[::1]:53\"", oneCheck(check.Check{Kind: check.TCP, Target: "[::1]:53"})},
-		{"[[check]]\ntcp = \"localhost:65535\"", oneCheck(check.Check{Kind: check.TCP, Target: "localhost:65535"})},
-		{"[[check]]\nhttp = \"http://127.0.0.1/\"", oneCheck(check.Check{Kind: check.HTTP, Target: "http://127.0.0.1/"})},
-		{"[[check]]\nhttp = { url = \"https://[::1]:8443/a?b=c\", host = \"a.b\", status = [200, 404, 200], contains = \"x y\" }", oneCheck(check.Check{
-			Kind: check.HTTP, Target: "https://[::1]:8443/a?b=c", Host: "a.b", Status: []int{200, 404}, Contains: "x y",
-		})},
-		{"[[check]]\nhttp = { url = \"http://127.0.0.1/\", status = 204 }", oneCheck(check.Check{Kind: check.HTTP, Target: "http://127.0.0.1/", Status: []int{204}})},
-		{"[[check]]\ndns = \"pi.hole   @127.0.0.1\"", oneCheck(check.Check{Kind: check.DNS, Target: "pi.hole @127.0.0.1"})},
-		{"[[check]]\ndns = \"a. @[::1]:5353\"", oneCheck(check.Check{Kind: check.DNS, Target: "a. @[::1]:5353"})},
-		{"[[check]]\ndns = \"a @::1\"", oneCheck(check.Check{Kind: check.DNS, Target: "a @::1"})},
-		{"[[check]]\ncommand = \"/bin/a\"", oneCheck(check.Check{Kind: check.Command, Target: "/bin/a"})},
-		{"[[check]]\ncommand = [\"/bin/a\", \"\", \"-b c\"]", oneCheck(check.Check{Kind: check.Command, Target: "/bin/a", Arguments: []string{"", "-b c"}})},
-		{"[[check]]\ncommand = [\"/bin/sh\", \"-c\", \"a\"]\ntitle = \"the cache\"", oneCheck(check.Check{Kind: check.Command, Target: "/bin/sh", Arguments: []string{"-c", "a"}, Title: "the cache"})},
-		{"[[check]]\ngateway = true\nevery = \"50ms\"\ntimeout = \"10ms\"\nrise = 1\nfall = 100", oneCheck(check.Check{
-			Kind: check.Gateway, Every: 50 * time.Millisecond, Timeout: 10 * time.Millisecond, Rise: 1, Fall: 100,
-		})},
-		{"[[check]]\ntcp = \"192.168.1.250:53\"\nwhen = \"leading\"", oneCheck(check.Check{
-			Kind: check.TCP, Target: "192.168.1.250:53", When: check.Leading, Grace: 30 * time.Second,
-		})},
-		{"[[check]]\ngateway = true\nwhen = \"leading\"\ngrace = \"0s\"\nevery = \"1h\"", oneCheck(check.Check{
-			Kind: check.Gateway, When: check.Leading, Every: time.Hour,
-		})},
-		{`key_file = "none"`, func(c *Config) { c.KeyFile = NoKey }},
-		{`key_file = "./none"`, func(c *Config) { c.KeyFile = "/etc/topdog/none" }},
-		{`key_file = "keys/a"`, func(c *Config) { c.KeyFile = "/etc/topdog/keys/a" }},
-		{`key_file = "/root/key"`, func(c *Config) { c.KeyFile = "/root/key" }},
-		{`led = "GPIO17"`, func(c *Config) { c.LED = light("GPIO17") }},
-		{`name = "Küche"`, func(c *Config) { c.Name = "Küche" }},
-		{`socket = "/tmp/t.sock"`, func(c *Config) { c.Socket = "/tmp/t.sock" }},
-		{`log_level = "debug"`, func(c *Config) { c.LogLevel = logrus.DebugLevel }},
-		{`hold = "tun+lifetime"`, func(c *Config) { c.Hold = netio.HoldTUN }},
-		{`hold = "lifetime"`, func(c *Config) { c.Hold = netio.HoldLifetime }},
-		{`page_listen = ":9254"`, func(c *Config) {}},
-		{`page_listen = ":8080"`, func(c *Config) { c.PageListen = Listen{Port: 8080} }},
-		{`page_listen = "192.168.1.11:1"`, func(c *Config) { c.PageListen = Listen{ip("192.168.1.11"), 1} }},
-		{`page_listen = "127.0.0.1:65535"`, func(c *Config) { c.PageListen = Listen{ip("127.0.0.1"), 65535} }},
-		{`page_listen = "0.0.0.0:9254"`, func(c *Config) { c.PageListen = Listen{ip("0.0.0.0"), 9254} }},
-		{`page_listen = "[::]:9254"`, func(c *Config) { c.PageListen = Listen{ip("::"), 9254} }},
-		{`page_listen = "[::ffff:192.168.1.11]:9254"`, func(c *Config) { c.PageListen = Listen{ip("192.168.1.11"), 9254} }},
-		{`page_hosts = []`, func(c *Config) {}},
-		{`page_hosts = "Topdog.LAN"`, func(c *Config) { c.PageHosts = []string{"topdog.lan"} }},
-		{`page_hosts = ["topdog", "my_pi", "xn--kche-0ra.example", "a-1.b"]`, func(c *Config) { c.PageHosts = []string{"topdog", "my_pi", "xn--kche-0ra.example", "a-1.b"} }},
-	} {
-		want := defaultsFor("192.168.1.250")
-		tc.change(&want)
-		if diff := cmp.Diff(&want, parse(t, good+tc.line+"\n"), compareConfigs, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.line, diff)
+	text, err := os.ReadFile("testdata/lines.golden")
+	assert.NoError(t, err)
+	before := reflect.ValueOf(*parse(t, good))
+	var got strings.Builder
+	for section := range strings.SplitSeq(strings.TrimPrefix(string(text), "===\n"), "\n===\n") {
+		lines, _, _ := strings.Cut(section, "---\n")
+		after := reflect.ValueOf(*parse(t, good+lines))
+		fmt.Fprintf(&got, "\n===\n%s---\n", lines)
+		for _, f := range configured() {
+			former, value := before.FieldByIndex(f.Index).Interface(), after.FieldByIndex(f.Index).Interface()
+			if reflect.DeepEqual(former, value) {
+				continue
+			}
+			fmt.Fprintf(&got, "%s: %s\n", f.Name, shown(value))
 		}
 	}
+	golden.Compare(t, "testdata/lines.golden", strings.TrimPrefix(got.String(), "\n"))
+}
+
+// shown also tells where the texts of a list end.
+func shown(value any) string {
+	switch value := value.(type) {
+	case []string:
+		return fmt.Sprintf("%q", value)
+	case []check.Check:
+		return fmt.Sprintf("%+v with the arguments %q", value[0], value[0].Arguments)
+	}
+	return fmt.Sprint(value)
 }
 
 func TestParseAddresses(t *testing.T) {
@@ -315,9 +238,7 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			t.Errorf("no key sets field %s", f.Name)
 		}
 	}
-	if exported != len(Keys()) {
-		t.Errorf("%d keys for %d fields", len(Keys()), exported)
-	}
+	assert.Is(t, len(Keys()), exported, "fields")
 }
 
 func TestChanged(t *testing.T) {
@@ -329,12 +250,8 @@ func TestChanged(t *testing.T) {
 	}
 	want := map[string]bool{"priority": true, "peers": true, "hold": false}
 	assert.Equal(t, want, got, "changed keys, and whether they apply live")
-	if changed := a.Changed(parse(t, good)); changed != nil {
-		t.Errorf("the same file differs in %v", changed)
-	}
-	if Live("no such key") {
-		t.Error("an unknown key applies live")
-	}
+	assert.Equal(t, []string(nil), a.Changed(parse(t, good)), "what the same file changes")
+	assert.Is(t, false, Live("no such key"), "an unknown key applies live")
 }
 
 func TestLoad(t *testing.T) {
@@ -365,7 +282,7 @@ func TestLoad(t *testing.T) {
 // decoder as well, and what it accepts it accepts again, written out, with the
 // same meaning.
 func FuzzParse(f *testing.F) {
-	for _, file := range badFiles {
+	for _, file := range append(badFiles(f), strangeFiles...) {
 		f.Add([]byte(file.text))
 	}
 	f.Add(Reference())

@@ -21,9 +21,7 @@ var boardDependent = map[string]bool{"address": true, "interface": true, "name":
 func TestReferenceIsTheDefaults(t *testing.T) {
 	plain := parse(t, string(Reference()))
 	want := parse(t, good)
-	if changed := want.Changed(plain); changed != nil {
-		t.Errorf("as it is, the reference changes %v", changed)
-	}
+	assert.Equal(t, []string(nil), want.Changed(plain), "what the reference changes as it is")
 	for _, key := range want.Changed(parse(t, uncommented())) {
 		if !boardDependent[key] {
 			t.Errorf("the reference shows for %s what is not the default", key)
@@ -52,9 +50,7 @@ func TestReferenceNamesTheSharedKeys(t *testing.T) {
 	if !strings.Contains(text, want) {
 		t.Errorf("the reference does not say: %s", want)
 	}
-	if Shared("no such key") {
-		t.Error("an unknown key is shared")
-	}
+	assert.Is(t, false, Shared("no such key"), "an unknown key is shared")
 }
 
 const docsPath = "../../docs/config.md"
@@ -121,7 +117,5 @@ func TestReadmeConfiguration(t *testing.T) {
 	if !begins || !ends {
 		t.Fatal("README.md shows no configuration")
 	}
-	if got := parse(t, shown); len(got.Checks) != 1 {
-		t.Errorf("README.md shows a configuration with %d checks, want one", len(got.Checks))
-	}
+	assert.Is(t, 1, len(parse(t, shown).Checks), "checks in the configuration that README.md shows")
 }

@@ -89,11 +89,9 @@ func TestClientErrors(t *testing.T) {
 			}
 			check := func(err error) {
 				t.Helper()
-				if want := strings.ReplaceAll(test.want, "PATH", path); err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("got  %v\nwant %s", err, want)
-				}
-				if test.kind != nil && !errors.Is(err, test.kind) {
-					t.Errorf("%v is not %v", err, test.kind)
+				assert.ErrorContains(t, err, strings.ReplaceAll(test.want, "PATH", path), "")
+				if test.kind != nil {
+					assert.ErrorIs(t, err, test.kind, "")
 				}
 				if test.kind != ErrNotRunning && errors.Is(err, ErrNotRunning) {
 					t.Errorf("%v is ErrNotRunning", err)
@@ -119,9 +117,9 @@ func TestStatusText(t *testing.T) {
 	const text = `{"role":"leader","something_new":[1, 2]}` + "\n"
 	path := socketPath(t)
 	impostor(t, path, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text))
-	if got, err := Dial(path).StatusText(t.Context()); err != nil || string(got) != text {
-		t.Errorf("got %q, %v", got, err)
-	}
+	got, err := Dial(path).StatusText(t.Context())
+	assert.NoError(t, err)
+	assert.Is(t, text, string(got), "")
 	path = socketPath(t)
 	const half = `{"role":"leader"`
 	impostor(t, path, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(half), half))
@@ -131,12 +129,10 @@ func TestStatusText(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	if message, hint := Explain(Refuse(503, "it is ill", "call a doctor")); message != "it is ill" || hint != "call a doctor" {
-		t.Errorf("got %q, %q", message, hint)
-	}
-	if message, hint := Explain(io.EOF); message != "EOF" || hint != "" {
-		t.Errorf("got %q, %q", message, hint)
-	}
+	message, hint := Explain(Refuse(503, "it is ill", "call a doctor"))
+	assert.Equal(t, []string{"it is ill", "call a doctor"}, []string{message, hint}, "what is refused")
+	message, hint = Explain(io.EOF)
+	assert.Equal(t, []string{"EOF", ""}, []string{message, hint}, "another error")
 }
 
 // TestClientWithoutPermission becomes another user on one thread; connect(2) looks
@@ -148,17 +144,10 @@ func TestClientWithoutPermission(t *testing.T) {
 	s := serving(t, fake{})
 	var err error
 	asUser(t, 65533, 65533, func() { err = connect(s.path) })
-	if !errors.Is(err, unix.EACCES) {
-		t.Fatalf("connecting as another user: %v, want EACCES", err)
-	}
-	told := Dial(s.path).explain(err)
-	if err := told; !errors.Is(err, errDenied) || !strings.Contains(err.Error(), "no permission to talk to the topdog daemon on "+s.path+": use sudo") {
-		t.Errorf("got %v", err)
-	}
+	assert.ErrorIs(t, err, unix.EACCES, "connecting as another user")
+	denied(t, Dial(s.path).explain(err), "no permission to talk to the topdog daemon on "+s.path+": use sudo", "told")
 	assert.NoError(t, os.Chown(s.path, -1, 4711))
-	if err := Dial(s.path).explain(err); !strings.Contains(err.Error(), "join the group 4711 and log in again") {
-		t.Errorf("got %v", err)
-	}
+	denied(t, Dial(s.path).explain(err), "join the group 4711 and log in again", "told when there is a group")
 }
 
 // TestCallerIsAnotherUser has the kernel tell a user with supplementary groups

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,6 +89,22 @@ func (f fake) Resign(ctx context.Context) (Handover, error) {
 		return handedOver, nil
 	}
 	return f.resign(ctx)
+}
+
+// refused fails the test unless a request was refused with this status, for this reason.
+func refused(t *testing.T, err error, code int, text, what string) {
+	t.Helper()
+	var e *requestError
+	if !errors.As(err, &e) || e.code != code || !strings.Contains(e.Error(), text) {
+		t.Errorf("%s: %v, want %d %s", what, err, code, text)
+	}
+}
+
+// denied fails the test unless the caller may not do that, and is told what to do.
+func denied(t *testing.T, err error, text, what string) {
+	t.Helper()
+	assert.ErrorIs(t, err, errDenied, "%s", what)
+	assert.ErrorContains(t, err, text, "%s", what)
 }
 
 // socketPath is short, whatever the name of the test: unix(7) allows 107 bytes.

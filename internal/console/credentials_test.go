@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"reflect"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -32,13 +31,11 @@ func TestAuthorise(t *testing.T) {
 		{"a group whose number is that of the user", credentials{uid: 1000, gid: 990}, false},
 		{"nobody", credentials{uid: math.MaxUint32, gid: math.MaxUint32}, false},
 	} {
-		err := p.authorise(test.caller)
-		if (err == nil) != test.want {
-			t.Errorf("%s: %v", test.name, err)
+		want := errDenied
+		if test.want {
+			want = nil
 		}
-		if err != nil && !errors.Is(err, errDenied) {
-			t.Errorf("%s: %v is not errDenied", test.name, err)
-		}
+		assert.ErrorIs(t, p.authorise(test.caller), want, "%s", test.name)
 	}
 }
 
@@ -72,9 +69,8 @@ func TestStrangersMayLook(t *testing.T) {
 			serve(t, s)
 			_, err := Dial(s.path).Status(t.Context())
 			assert.ErrorIs(t, err, nil, "Status")
-			if _, err := Dial(s.path).Resign(t.Context()); !errors.Is(err, errDenied) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("Resign: %v, want %s", err, test.want)
-			}
+			_, err = Dial(s.path).Resign(t.Context())
+			denied(t, err, test.want, "Resign")
 		})
 	}
 }
@@ -122,9 +118,8 @@ func TestOnlyRootTries(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	s := serving(t, fake{})
 	err := Dial(s.path).call(t.Context(), "POST", "/v1/new", nil, &Done{})
-	if !errors.Is(err, errOtherVersion) || !strings.Contains(err.Error(), "systemctl restart topdog") {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, err, errOtherVersion, "")
+	assert.ErrorContains(t, err, "systemctl restart topdog", "")
 }
 
 // TestSocketGroup takes the group from the file: an administrator may change it.
@@ -134,9 +129,7 @@ func TestSocketGroup(t *testing.T) {
 	}
 	s := serving(t, fake{})
 	member := credentials{uid: 4711, gid: 4711, groups: []uint32{4712}}
-	if err := s.authorise(member); err == nil {
-		t.Error("a stranger may resign")
-	}
+	assert.ErrorIs(t, s.authorise(member), errDenied, "a stranger")
 	assert.NoError(t, os.Chown(s.path, -1, 4712))
 	assert.ErrorIs(t, s.authorise(member), nil, "a member of the socket's group may not")
 }

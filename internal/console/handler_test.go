@@ -126,17 +126,17 @@ func TestBackendFailures(t *testing.T) {
 			500, "the answer has no JSON: json: unsupported value: NaN"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			short := defaultLimits
-			short.status = 20 * time.Millisecond
-			s := newServer(socketPath(t), fake{status: test.status}, short)
+			limits := defaultLimits
+			if test.name == "no answer" {
+				limits.status = 20 * time.Millisecond
+			}
+			s := newServer(socketPath(t), fake{status: test.status}, limits)
 			var reports atomic.Int32
 			s.Report = func(error) { reports.Add(1) }
 			serve(t, s)
 			_, err := Dial(s.path).Status(t.Context())
-			var e *requestError
-			if !errors.As(err, &e) || e.code != test.code || e.Error() != test.want {
-				t.Errorf("got  %v\nwant %d %s", err, test.code, test.want)
-			}
+			refused(t, err, test.code, "", "Status")
+			assert.Is(t, test.want, fmt.Sprint(err), "")
 			assert.Is(t, test.name == "a panic", reports.Load() > 0, "reported")
 		})
 	}
@@ -171,8 +171,8 @@ func TestGarbage(t *testing.T) {
 		}
 		conn.Close()
 	}
-	_, err := Dial(s.path).Status(t.Context())
-	assert.ErrorIs(t, err, nil, "after the garbage")
+	// On a slow machine, a good request may not be read in time either.
+	waitFor(t, func() bool { _, err := Dial(s.path).Status(t.Context()); return err == nil })
 }
 
 // FuzzRequest sends anything at all to the handler.

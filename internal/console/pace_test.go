@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // when is so long after the beginning of a test of turns.
@@ -28,9 +30,7 @@ func TestPace(t *testing.T) {
 			at, full = p.turn(full, when(ms))
 			got = append(got, int(at.Sub(when(0)).Milliseconds()))
 		}
-		if !slices.Equal(got, tt.at) {
-			t.Errorf("%s: those who come at %d have their turns at %d, want %d", tt.name, tt.come, got, tt.at)
-		}
+		assert.Equal(t, tt.at, got, "%s: the turns of those who come at %d", tt.name, tt.come)
 	}
 }
 

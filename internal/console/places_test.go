@@ -1,8 +1,9 @@
 package console
 
 import (
-	"slices"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestPlaces gives callers one after the other a place of four, of which each user may have three.
@@ -35,9 +36,7 @@ func TestPlaces(t *testing.T) {
 				s.ask(at)
 			}
 		}
-		if !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		assert.Equal(t, tt.want, got, "%s", tt.name)
 	}
 }
 
@@ -67,8 +66,7 @@ func TestPlacesOfStreams(t *testing.T) {
 		{1, hookStream, true, nil}, {1, hookStream, false, nil},
 	} {
 		gone = nil
-		if got := follow(tt.user, tt.kind); got != tt.want || !slices.Equal(gone, tt.gone) {
-			t.Errorf("stream %d, of user %d: %v, and those of %d went; want %v and %d", i, tt.user, got, gone, tt.want, tt.gone)
-		}
+		assert.Is(t, tt.want, follow(tt.user, tt.kind), "stream %d, of user %d", i, tt.user)
+		assert.Equal(t, tt.gone, gone, "whose go for stream %d, of user %d", i, tt.user)
 	}
 }

@@ -52,9 +52,7 @@ func TestOrdinaryUser(t *testing.T) {
 		assert.ErrorIs(t, client.Follow(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return enough }), enough, "Follow")
 		// That thread alone is the other user.
 		_, err = client.connect(t.Context(), false)
-		if want := "may look, but not have this board do anything: use sudo"; !errors.Is(err, errDenied) || !strings.Contains(err.Error(), want) {
-			t.Errorf("to act: %v, want %s", err, want)
-		}
+		denied(t, err, "may look, but not have this board do anything: use sudo", "to act")
 	})
 }
 
@@ -183,10 +181,8 @@ func TestRefusedAtTheDoor(t *testing.T) {
 	_, err := public.Status(t.Context())
 	assert.NoError(t, err)
 	for range 100 {
-		var e *requestError
-		if _, err := public.Status(t.Context()); !errors.As(err, &e) || e.code != 503 || !strings.Contains(e.message, "asks too often") {
-			t.Fatalf("got %v", err)
-		}
+		_, err := public.Status(t.Context())
+		refused(t, err, 503, "asks too often", "again")
 	}
 	_, err = Dial(s.path).Status(t.Context())
 	assert.ErrorIs(t, err, nil, "on the control socket")

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 )
 
@@ -24,22 +22,16 @@ func TestStatusAndResign(t *testing.T) {
 	client := Dial(s.path)
 	got, err := client.Status(t.Context())
 	assert.NoError(t, err)
-	if diff := cmp.Diff(healthy(), got); diff != "" {
-		t.Errorf("the status changed on its way (-sent +got):\n%s", diff)
-	}
+	assert.Equal(t, healthy(), got, "the status that was sent")
 	happened, err := client.Resign(t.Context())
-	if err != nil || happened != handedOver {
-		t.Errorf("Resign: %+v, %v, want %+v", happened, err, handedOver)
-	}
-	if int(resigned.pid) != os.Getpid() || int(resigned.uid) != os.Getuid() || int(resigned.gid) != os.Getgid() {
-		t.Errorf("the kernel says that %+v called", resigned)
-	}
+	assert.NoError(t, err)
+	assert.Is(t, handedOver, happened, "Resign")
+	ids := []int{int(resigned.pid), int(resigned.uid), int(resigned.gid)}
+	assert.Equal(t, []int{os.Getpid(), os.Getuid(), os.Getgid()}, ids, "the process, user and group that have called, by the kernel")
 	want, err := os.Getgroups()
 	assert.NoError(t, err)
 	for _, g := range want {
-		if !resigned.in(uint32(g)) {
-			t.Errorf("this process is in group %d, the kernel says %v", g, resigned.groups)
-		}
+		assert.Is(t, true, resigned.in(uint32(g)), "group %d of this process is among %v", g, resigned.groups)
 	}
 }
 
@@ -62,12 +54,10 @@ func TestManyAtOnce(t *testing.T) {
 		all.Go(func() {
 			for range 10 {
 				s.Publish(Transition{Event: EventRoleChanged})
-				if _, err := client.Status(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if _, err := client.Resign(t.Context()); err != nil {
-					t.Error(err)
-				}
+				_, err := client.Status(t.Context())
+				assert.ErrorIs(t, err, nil, "Status")
+				_, err = client.Resign(t.Context())
+				assert.ErrorIs(t, err, nil, "Resign")
 			}
 		})
 	}

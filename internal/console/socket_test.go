@@ -42,9 +42,8 @@ func TestSocketIsNeverMoreOpen(t *testing.T) {
 	assert.NoError(t, err)
 	var stat unix.Stat_t
 	assert.NoError(t, raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &stat) }))
-	if err != nil || stat.Mode&0o777 != 0o600 {
-		t.Errorf("bound with mode %o, want 600 (%v)", stat.Mode&0o777, err)
-	}
+	assert.NoError(t, err)
+	assert.Is(t, 0o600, fs.FileMode(stat.Mode&0o777), "the mode that it was bound with")
 }
 
 // leftover makes the socket of a daemon that was killed.
@@ -61,9 +60,8 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	leftover(t, s.path)
 	leftover(t, PublicPath(s.path))
 	serve(t, s)
-	if _, err := Dial(s.path).Status(t.Context()); err != nil {
-		t.Error(err)
-	}
+	_, err := Dial(s.path).Status(t.Context())
+	assert.ErrorIs(t, err, nil, "")
 }
 
 func TestLivingSocketIsLeftAlone(t *testing.T) {

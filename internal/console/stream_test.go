@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 )
 
@@ -27,24 +25,29 @@ type watched struct {
 	ended chan error
 }
 
-func watch(t *testing.T, s *Server, o WatchOptions) *watched {
+// watch reads a stream by Client.Watch or Client.Follow.
+func watch(t *testing.T, read func(context.Context, WatchOptions, func(Transition) error) error, o WatchOptions) *watched {
 	t.Helper()
 	w := &watched{t: t, seen: make(chan Transition), ended: make(chan error, 1)}
 	go func() {
-		w.ended <- Dial(s.path).Watch(t.Context(), o, func(n Transition) error { w.seen <- n; return nil })
+		w.ended <- read(t.Context(), o, func(n Transition) error { w.seen <- n; return nil })
 	}()
 	return w
 }
 
-func (w *watched) next() Transition {
+// next is the next event, of this kind.
+func (w *watched) next(want Event) Transition {
 	w.t.Helper()
 	select {
 	case n := <-w.seen:
+		if n.Event != want {
+			w.t.Errorf("told %+v, want %s", n, want)
+		}
 		return n
 	case err := <-w.ended:
 		w.t.Fatalf("the stream ended: %v", err)
 	case <-time.After(deadline):
-		w.t.Fatal("no event")
+		w.t.Fatalf("not told of %s", want)
 	}
 	return Transition{}
 }
@@ -70,20 +73,18 @@ func TestStream(t *testing.T) {
 	stop := serve(t, s)
 	s.Publish(Transition{Event: EventRoleChanged})
 	s.Publish(Transition{Event: EventRoleChanged})
-	w := watch(t, s, WatchOptions{})
+	w := watch(t, Dial(s.path).Watch, WatchOptions{})
 
-	first := w.next()
+	first := w.next(EventSnapshot)
 	want := healthy()
 	want.Transition = 2
 	assert.Equal(t, want, *first.Status, "the status of the first line")
 	first.Status = nil
-	if diff := cmp.Diff(Transition{
+	assert.Equal(t, Transition{
 		Number: 2, Event: EventSnapshot, AgeNs: 7_500_000_000_000, Role: "follower", Reason: "heard_leader", ReasonText: "heard the leader",
 		Leader: "192.168.1.13", LeaderName: "pi3", Term: 7, Group: "pihole", Addresses: []string{"192.168.1.250/24"},
 		Interface: "eth0", Board: "192.168.1.11", BoardName: "pi1", Priority: 100, Grade: "passing",
-	}, first); diff != "" {
-		t.Errorf("the first line (-want +got):\n%s", diff)
-	}
+	}, first, "the first line")
 
 	const many, burst = 1000, 100
 	for i := range uint64(many) {
@@ -92,8 +93,8 @@ func TestStream(t *testing.T) {
 				s.Publish(Transition{Event: EventLeaderChanged, Term: uint32(int(i) + n), Addresses: []string{}})
 			}
 		}
-		n := w.next()
-		if n.Number != 3+i || n.Term != uint32(i) || n.Event != EventLeaderChanged || n.Status != nil || n.Missed != 0 || n.AgeNs < 0 || n.AgeNs > int64(deadline) {
+		n := w.next(EventLeaderChanged)
+		if n.Number != 3+i || n.Term != uint32(i) || n.Status != nil || n.Missed != 0 || n.AgeNs < 0 || n.AgeNs > int64(deadline) {
 			t.Fatalf("transition %d is %+v", i, n)
 		}
 	}
@@ -102,9 +103,7 @@ func TestStream(t *testing.T) {
 	s.Publish(Transition{Event: EventStopping})
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
-	if n := w.next(); n.Event != EventStopping {
-		t.Errorf("before the end: %+v", n)
-	}
+	w.next(EventStopping)
 	assert.ErrorIs(t, <-w.ended, ErrNotRunning, "after the daemon's end")
 	<-stopped
 }
@@ -117,7 +116,7 @@ func TestStreamOutlivesItsRequest(t *testing.T) {
 	for quick.request = 20 * time.Millisecond; ; quick.request *= 4 {
 		s := newNumbered(t, quick)
 		stop := serve(t, s)
-		w := watch(t, s, WatchOptions{})
+		w := watch(t, Dial(s.path).Watch, WatchOptions{})
 		select {
 		case <-w.seen:
 		case err := <-w.ended:
@@ -129,9 +128,7 @@ func TestStreamOutlivesItsRequest(t *testing.T) {
 		}
 		<-time.After(3 * quick.request)
 		s.Publish(Transition{Event: EventLeaderChanged})
-		if n := w.next(); n.Event != EventLeaderChanged {
-			t.Errorf("after the time of a request: %+v", n)
-		}
+		w.next(EventLeaderChanged)
 		return
 	}
 }
@@ -163,9 +160,7 @@ func TestOverrun(t *testing.T) {
 		}
 	}
 	news, _ := p.After(9)
-	if news[0].Term != 10 {
-		t.Errorf("transition 10 is that of term %d", news[0].Term)
-	}
+	assert.Is(t, 10, news[0].Term, "the term of transition 10")
 	_, more := p.After(10)
 	p.Add(Transition{})
 	<-more
@@ -228,7 +223,7 @@ func TestSlowReader(t *testing.T) {
 // Signs of life come if they are wanted, and are not passed on.
 func TestAlive(t *testing.T) {
 	l := defaultLimits
-	l.interval, l.status = 5*time.Millisecond, 20*time.Millisecond
+	l.interval, l.status = 5*time.Millisecond, 200*time.Millisecond
 	dead := make(chan struct{})
 	s := newServer(socketPath(t), fake{alive: func(ctx context.Context) error {
 		select {
@@ -250,10 +245,9 @@ func TestAlive(t *testing.T) {
 			t.Errorf("line %d: %+v, %v; want %s", i, n, err, want)
 		}
 	}
-	each := watch(t, s, WatchOptions{Alive: true, EachAlive: true})
-	if first, second := each.next(), each.next(); first.Event != EventSnapshot || second.Event != EventAlive {
-		t.Errorf("whoever wants each sign of life got %s, %s", first.Event, second.Event)
-	}
+	each := watch(t, Dial(s.path).Watch, WatchOptions{Alive: true, EachAlive: true})
+	each.next(EventSnapshot)
+	each.next(EventAlive)
 	go func() { // it goes on
 		for t.Context().Err() == nil {
 			select {
@@ -262,16 +256,14 @@ func TestAlive(t *testing.T) {
 			}
 		}
 	}()
-	w := watch(t, s, WatchOptions{Alive: true})
-	if n := w.next(); n.Event != EventSnapshot {
-		t.Errorf("first: %+v", n)
-	}
+	w := watch(t, Dial(s.path).Watch, WatchOptions{Alive: true})
+	w.next(EventSnapshot)
 	close(dead)
 	select {
 	case n := <-w.seen:
 		t.Errorf("passed on: %+v", n)
 	case err := <-w.ended:
-		assert.ErrorContains(t, err, "did not answer within 20ms", "the daemon's loop stands still, and the stream ends")
+		assert.ErrorContains(t, err, "did not answer within 200ms", "the daemon's loop stands still, and the stream ends")
 	case <-time.After(deadline):
 		t.Error("the stream goes on although the daemon's loop stands still")
 	}
@@ -295,9 +287,7 @@ func TestStreamEnds(t *testing.T) {
 			return Status{}, &requestError{message: "out of order", hint: "restart me"}
 		}})
 		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
-		if err == nil || err.Error() != "out of order: restart me" {
-			t.Errorf("got %v", err)
-		}
+		assert.Is(t, "out of order: restart me", fmt.Sprint(err), "")
 	})
 	t.Run("when there are too many", func(t *testing.T) {
 		few := defaultLimits
@@ -313,9 +303,7 @@ func TestStreamEnds(t *testing.T) {
 		path := socketPath(t)
 		impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"version\":\"0\"}\n")
 		err := Dial(path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
-		if !errors.Is(err, ErrNotRunning) { // a line without an end: cut off
-			t.Errorf("got %v", err)
-		}
+		assert.ErrorIs(t, err, ErrNotRunning, "a line without an end: cut off")
 	})
 }
 
@@ -334,27 +322,20 @@ func TestPlacesForHooks(t *testing.T) {
 	serve(t, s)
 	var crowd []*watched
 	for range l.control.streams.all {
-		w := watch(t, s, WatchOptions{})
-		w.next()
+		w := watch(t, Dial(s.path).Watch, WatchOptions{})
+		w.next(EventSnapshot)
 		crowd = append(crowd, w)
 	}
 	if err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil }); err == nil {
 		t.Fatal("there is room left")
 	}
-	hooks := watch(t, s, WatchOptions{ForHooks: true, Alive: true})
-	if n := hooks.next(); n.Event != EventSnapshot {
-		t.Errorf("hooks are told %+v", n)
-	}
-	var e *requestError
+	hooks := watch(t, Dial(s.path).Watch, WatchOptions{ForHooks: true, Alive: true})
+	hooks.next(EventSnapshot)
 	err := Dial(s.path).Watch(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return nil })
-	if !errors.As(err, &e) || e.code != 503 || !strings.Contains(e.message, "1 streams of events at most") {
-		t.Errorf("a second place for hooks: %v", err)
-	}
+	refused(t, err, 503, "1 streams of events at most", "a second place for hooks")
 	s.Publish(Transition{Event: EventRoleChanged})
 	for _, w := range append(crowd, hooks) {
-		if n := w.next(); n.Event != EventRoleChanged {
-			t.Errorf("told %+v", n)
-		}
+		w.next(EventRoleChanged)
 	}
 }
 
@@ -404,42 +385,25 @@ func TestFollow(t *testing.T) {
 	}
 	stop := start()
 	ctx, cancel := context.WithCancel(t.Context())
-	seen, ended := make(chan Transition), make(chan error, 1)
-	go func() {
-		ended <- Dial(path).Follow(ctx, WatchOptions{ForHooks: true, Alive: true}, func(n Transition) error {
-			seen <- n
-			return nil
-		})
-	}()
-	next := func(want Event) Transition {
-		t.Helper()
-		select {
-		case n := <-seen:
-			if n.Event != want {
-				t.Errorf("told %+v, want %s", n, want)
-			}
-			return n
-		case <-time.After(deadline):
-			t.Fatalf("not told of %s", want)
-		}
-		return Transition{}
-	}
-	next(EventSnapshot)
+	w := watch(t, func(_ context.Context, o WatchOptions, tell func(Transition) error) error {
+		return Dial(path).Follow(ctx, o, tell)
+	}, WatchOptions{ForHooks: true, Alive: true})
+	w.next(EventSnapshot)
 	server.Publish(Transition{Event: EventRoleChanged, Role: RoleLeader, Holding: true, Group: "pihole", Leader: "x", Term: 8})
-	if n := next(EventRoleChanged); !n.Leads() {
+	if n := w.next(EventRoleChanged); !n.Leads() {
 		t.Errorf("%+v does not lead", n)
 	}
 	for range 2 {
 		stop()
-		n := next(EventDaemonGone)
+		n := w.next(EventDaemonGone)
 		if n.Leads() || n.Leader != "" || n.Term != 0 || n.Group != "pihole" || !strings.Contains(n.ReasonText, path) {
 			t.Errorf("without a daemon: %+v", n)
 		}
 		stop = start()
-		next(EventSnapshot)
+		w.next(EventSnapshot)
 	}
 	cancel()
-	assert.ErrorIs(t, <-ended, context.Canceled, "its end")
+	assert.ErrorIs(t, <-w.ended, context.Canceled, "its end")
 }
 
 // Whoever may not have a place for hooks follows from another one.

@@ -2,54 +2,19 @@ package console
 
 import (
 	"context"
-	"errors"
+	_ "embed"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/assert"
 )
 
-// second is when the traces of these tests begin: half a day after the machine did.
-const second int64 = 43_200_000_000_000
+//go:embed testdata/takeover.json
+var takeoverJSON []byte
 
-// takeover is what the heir has seen when its leader's cable was pulled, with a
-// suspicion before it that came to nothing.
-func takeover() Trace {
-	at := func(us int64) int64 { return second + us*1000 }
-	moment := func(us int64) *int64 { ns := at(us); return &ns }
-	return Trace{
-		Board: "192.168.1.12", Name: "pi2", Clock: ClockBoottime, NowNs: at(38_214_420),
-		Changes: []TracedChange{{
-			ZeroNs: at(0), LeaderChanged: true, Over: true, From: RoleFollower, To: RoleLeader,
-			OldLeader: "192.168.1.13", OldLeaderName: "pi3", NewLeader: "192.168.1.12", NewLeaderName: "pi2",
-			Term: 8, Reason: "nobody_answered", ReasonText: "nobody answered for the leader",
-			Steps: []TraceStep{
-				{AtNs: at(0), Step: StepHeard, Message: "HEARTBEAT", Board: "192.168.1.13", BoardName: "pi3", Term: 7, HandledNs: moment(141)},
-				{AtNs: at(100_000), Step: StepHeartbeatDue, Board: "192.168.1.13", BoardName: "pi3"},
-				{AtNs: at(102_574), Step: StepTimer, DueNs: moment(102_500)},
-				{AtNs: at(102_580), Step: StepRole, Board: "192.168.1.13", BoardName: "pi3", Role: RoleCandidate, Term: 7, Reason: "leader_silent", ReasonText: "the leader fell silent"},
-				{AtNs: at(102_630), Step: StepSent, Message: "ELECTION", Term: 7},
-				{AtNs: at(107_701), Step: StepRole, Board: "192.168.1.12", BoardName: "pi2", Role: RoleLeader, Term: 8, Reason: "nobody_answered", ReasonText: "nobody answered for the leader"},
-				{AtNs: at(107_702), Step: StepAcquireBegun},
-				{AtNs: at(107_790), Step: StepAcquireEnded},
-				{AtNs: at(107_830), Step: StepAnnounced, Failed: true},
-				{AtNs: at(107_900), Step: StepSent, Message: "COORDINATOR", Term: 8},
-				{AtNs: at(108_100), Step: StepHeard, Message: "ANSWER", Board: "192.168.1.11", HandledNs: moment(108_199)},
-				{AtNs: at(207_900), Step: StepSent, Message: "HEARTBEAT", Term: 8},
-			},
-		}, {
-			ZeroNs: at(-5_000_000), Over: false, From: RoleFollower, To: RoleFollower,
-			OldLeader: "192.168.1.13", OldLeaderName: "pi3", NewLeader: "192.168.1.13", NewLeaderName: "pi3",
-			Term: 7, Reason: "leader_silent", ReasonText: "the leader fell silent", Omitted: 3,
-			Steps: []TraceStep{
-				{AtNs: at(-5_000_000), Step: StepRole, Board: "192.168.1.13", BoardName: "pi3\x1b[2J", Role: RoleFollower, Term: 7, Reason: "leader_answered", ReasonText: "the leader answered"},
-				{AtNs: at(-4_999_999), Step: "danced"},
-			},
-		}},
-	}
-}
+// takeover is what the heir has seen when its leader's cable was pulled, with a suspicion before it that came to nothing. It
+// begins half a day after the machine did.
+func takeover() Trace { return decoded[Trace](takeoverJSON) }
 
 func TestWriteTrace(t *testing.T) {
 	const newest = `38 s ago, the lead went from pi3 (192.168.1.13) to pi2 (192.168.1.12), term 8: nobody answered for the leader
@@ -123,30 +88,22 @@ func TestEveryStepHasWords(t *testing.T) {
 func TestTraceOverTheSocket(t *testing.T) {
 	s := serving(t, fake{})
 	got, err := Dial(s.path).Trace(t.Context())
-	if diff := cmp.Diff(takeover(), got); diff != "" || err != nil {
-		t.Errorf("%v; the trace changed on its way (-sent +got):\n%s", err, diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, takeover(), got, "the trace that was sent")
 
 	// Lists are never null, and a backend that does not answer is told of.
 	s = serving(t, fake{trace: func(context.Context) (Trace, error) { return Trace{Changes: make([]TracedChange, 1)}, nil }})
 	got, err = Dial(s.path).Trace(t.Context())
-	if diff := cmp.Diff(Trace{Changes: []TracedChange{{Steps: []TraceStep{}}}}, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, Trace{Changes: []TracedChange{{Steps: []TraceStep{}}}}, got, "a trace without lists")
 	s = serving(t, fake{trace: func(context.Context) (Trace, error) { return Trace{}, context.DeadlineExceeded }})
-	var told *requestError
-	if _, err = Dial(s.path).Trace(t.Context()); !errors.As(err, &told) || told.code != 504 {
-		t.Errorf("a daemon that is stuck: %v", err)
-	}
+	_, err = Dial(s.path).Trace(t.Context())
+	refused(t, err, 504, "", "a daemon that is stuck")
 }
 
 func TestNewest(t *testing.T) {
 	only := takeover()
 	only.Changes = only.Changes[1:]
-	if got := only.Newest().Changes; got == nil || len(got) != 0 {
-		t.Errorf("a suspicion counts as a change of leader: %v", got)
-	}
-	if got := takeover().Newest().Changes; len(got) != 1 || got[0].Term != 8 {
-		t.Errorf("got %v", got)
-	}
+	assert.Equal(t, []TracedChange{}, only.Newest().Changes, "a suspicion, which is no change of leader")
+	assert.Equal(t, takeover().Changes[:1], takeover().Newest().Changes, "the newest change")
 }

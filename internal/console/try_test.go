@@ -38,7 +38,5 @@ func TestTryTakesItsTime(t *testing.T) {
 	if n := len(recorder.deadlines); n != 2 || recorder.deadlines[1].Before(began.Add(s.limits.write)) {
 		t.Errorf("the deadlines: %v", recorder.deadlines)
 	}
-	if got := recorder.Body.String(); got != "{\"checks\":[]}\n" {
-		t.Errorf("the answer: %q", got)
-	}
+	assert.Is(t, "{\"checks\":[]}\n", recorder.Body.String(), "the answer")
 }

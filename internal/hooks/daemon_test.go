@@ -22,6 +22,7 @@ type fakeDaemon struct {
 	mu    sync.Mutex
 	role  string
 	holds bool
+	term  uint32 // which counts the changes
 }
 
 func newDaemon(t *testing.T) *fakeDaemon {
@@ -42,9 +43,7 @@ func (d *fakeDaemon) start() {
 	go func() { ended <- d.server.Run(ctx) }()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			d.t.Errorf("the control socket: %v", err)
-		}
+		assert.ErrorIs(d.t, <-ended, nil, "the control socket")
 	})
 	d.t.Cleanup(d.stop)
 	waitFor(d.t, "the socket is there", func() bool { _, err := d.client().Status(d.t.Context()); return err == nil })
@@ -55,9 +54,9 @@ func (d *fakeDaemon) client() *console.Client { return console.Dial(d.path) }
 // becomes changes the role of the board, and says so.
 func (d *fakeDaemon) becomes(role string) {
 	d.mu.Lock()
-	d.role, d.holds = role, role == console.RoleLeader
+	d.role, d.holds, d.term = role, role == console.RoleLeader, d.term+1
 	d.mu.Unlock()
-	d.server.Publish(console.Transition{Event: console.EventRoleChanged, Role: role, Holding: role == console.RoleLeader})
+	d.server.Publish(console.Transition{Event: console.EventRoleChanged, Role: role, Holding: d.holds, Term: d.term})
 }
 
 func (d *fakeDaemon) Status(context.Context) (console.Status, error) {

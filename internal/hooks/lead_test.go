@@ -2,11 +2,8 @@ package hooks
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +15,7 @@ import (
 type led struct {
 	t      *testing.T
 	daemon *fakeDaemon
-	book   string // where the command writes
+	book   book // where the command writes
 	said   *lines
 	end    context.CancelFunc
 	ended  chan int // its exit status, or -1 with an error
@@ -27,12 +24,12 @@ type led struct {
 // lead runs a script of the shell, in which $book is a file.
 func newLed(t *testing.T, killAfter time.Duration, script string) *led {
 	log, said := newTestLog()
-	l := &led{t: t, daemon: newDaemon(t), book: filepath.Join(t.TempDir(), "book"), said: said, ended: make(chan int, 1)}
+	l := &led{t: t, daemon: newDaemon(t), book: newBook(t), said: said, ended: make(chan int, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	l.end = cancel
 	go func() {
 		status, err := Lead(ctx, l.daemon.client(), LeadOptions{
-			Command: []string{"sh", "-c", "book=" + l.book + "\n" + script}, KillAfter: killAfter, Log: log,
+			Command: []string{"sh", "-c", "book=" + string(l.book) + "\n" + script}, KillAfter: killAfter, Log: log,
 		})
 		if err != nil {
 			t.Log(err)
@@ -45,8 +42,7 @@ func newLed(t *testing.T, killAfter time.Duration, script string) *led {
 
 func (l *led) wantBook(want ...string) {
 	l.t.Helper()
-	read := func() []string { text, _ := os.ReadFile(l.book); return strings.Fields(string(text)) }
-	waitFor(l.t, fmt.Sprintf("%q is written", want), func() bool { return slices.Equal(read(), want) })
+	l.book.wants(l.t, want...)
 }
 
 func (l *led) wantEnd(want int) {
@@ -57,9 +53,7 @@ func (l *led) wantEnd(want int) {
 	case <-time.After(deadline):
 		l.t.Fatal("it does not end")
 	}
-	if left := children(l.t); len(left) > 0 {
-		l.t.Errorf("these processes are left: %q", left)
-	}
+	noChildren(l.t)
 }
 
 const patient = `trap 'echo end >>$book; exit 0' TERM; echo begin >>$book; while :; do sleep 0.01; done`
@@ -96,11 +90,11 @@ echo begin >>$book; while :; do sleep 0.01; done`)
 	l.daemon.becomes(console.RoleFollower)
 	l.wantBook("begin", "end")
 	l.daemon.becomes(console.RoleLeader)
-	assert.NoError(t, os.WriteFile(l.book+".gate", []byte("go\n"), 0))
+	assert.NoError(t, os.WriteFile(string(l.book)+".gate", []byte("go\n"), 0))
 	l.wantBook("begin", "end", "begin")
 	l.end()
 	l.wantBook("begin", "end", "begin", "end")
-	assert.NoError(t, os.WriteFile(l.book+".gate", []byte("go\n"), 0))
+	assert.NoError(t, os.WriteFile(string(l.book)+".gate", []byte("go\n"), 0))
 	l.wantEnd(0)
 }
 
@@ -136,8 +130,9 @@ func TestLeadWithoutCommand(t *testing.T) {
 
 // systemd is asked once for each change, again if it refuses, and at last to stop.
 func TestTarget(t *testing.T) {
-	bin, book := t.TempDir(), filepath.Join(t.TempDir(), "book")
-	write(t, filepath.Join(bin, "systemctl"), "#!/bin/sh\necho \"$*\" >>"+book+"\n[ ! -e "+book+".refuse ] || { echo no >&2; exit 1; }\n", 0o755)
+	bin, book := t.TempDir(), newBook(t)
+	refuse := string(book) + ".refuse"
+	write(t, filepath.Join(bin, "systemctl"), "#!/bin/sh\necho \"$*\" >>"+string(book)+"\n[ ! -e "+refuse+" ] || { echo no >&2; exit 1; }\n", 0o755)
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	daemon := newDaemon(t)
 	log, said := newTestLog()
@@ -148,20 +143,17 @@ func TestTarget(t *testing.T) {
 	next := func(verb string) {
 		t.Helper()
 		want = append(want, "--no-block "+verb+" x.target")
-		waitFor(t, fmt.Sprintf("%q", want), func() bool {
-			text, _ := os.ReadFile(book)
-			return string(text) == strings.Join(want, "\n")+"\n"
-		})
+		book.wants(t, want...)
 	}
 	next("stop") // it may have been left on
 	daemon.becomes(console.RoleCandidate)
 	daemon.becomes(console.RoleLeader)
 	next("start")
-	write(t, book+".refuse", "", 0o600)
+	write(t, refuse, "", 0o600)
 	daemon.becomes(console.RoleFollower)
 	next("stop")
 	waitFor(t, "it is logged", func() bool { return said.has("systemctl stop x.target: exit status 1: no") })
-	assert.NoError(t, os.Remove(book+".refuse"))
+	assert.NoError(t, os.Remove(refuse))
 	next("stop") // again after a second
 	daemon.becomes(console.RoleLeader)
 	next("start")
@@ -170,8 +162,6 @@ func TestTarget(t *testing.T) {
 	daemon.start()
 	next("start")
 	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("it ended with %v", err)
-	}
+	assert.ErrorIs(t, <-ended, nil, "its end")
 	next("stop")
 }

@@ -2,7 +2,7 @@ package hooks
 
 import (
 	"context"
-	"os"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,11 +12,11 @@ import (
 	"topdog/internal/lab/assert"
 )
 
-// The same thousand, by way of the daemon's stream, while its reader is busy, and with a SIGTERM at the
-// end: what is due is told before it ends.
+// A thousand changes as fast as they come, while the reader of the daemon's stream is busy, and with a SIGTERM at the
+// end: what is told is in order, and no word twice in a row; what is due is told before it ends, and no process is left.
 func TestRun(t *testing.T) {
-	dir, book := directory(t), filepath.Join(t.TempDir(), "book")
-	write(t, filepath.Join(dir, "notify"), "#!/bin/sh\necho $3 >>"+book+"\n", 0o755)
+	dir, book := directory(t), newBook(t)
+	write(t, filepath.Join(dir, "notify"), "#!/bin/sh\necho $3 $TOPDOG_TERM >>"+string(book)+"\n", 0o755)
 	daemon := newDaemon(t)
 	log, said := newTestLog()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -24,17 +24,18 @@ func TestRun(t *testing.T) {
 	go func() {
 		ended <- Run(ctx, daemon.client(), Options{Directory: dir, Timeout: deadline, Log: log})
 	}()
-	told := func() []string {
-		text, _ := os.ReadFile(book)
-		return strings.Fields(string(text))
-	}
-	waitFor(t, "the hook is told how the board is", func() bool { return len(told()) == 1 })
-	const many = 1000
+	book.wants(t, "BACKUP 0") // how the board is
+	const many = 1021
 	for i := range many {
 		daemon.becomes([]string{console.RoleLeader, console.RoleFollower}[i%2])
+		if i%51 == 0 { // so that one of fifty at least is told, and the last one
+			waitFor(t, "it is told", func() bool {
+				told := book.lines()
+				return strings.HasPrefix(told[len(told)-1], []string{"MASTER", "BACKUP"}[i%2])
+			})
+		}
 	}
-	daemon.becomes(console.RoleLeader)
-	waitFor(t, "the last state is told", func() bool { all := told(); return all[len(all)-1] == string(master) && said.has("were over before") })
+	waitFor(t, "the others are logged", func() bool { return said.has("were over before") })
 	daemon.stop() // as at a shutdown: first the daemon, then its hooks
 	cancel()
 	select {
@@ -43,17 +44,17 @@ func TestRun(t *testing.T) {
 	case <-time.After(deadline):
 		t.Fatal("it does not end")
 	}
-	all := told()
-	for i, word := range all[1:] {
-		if word == all[i] {
-			t.Errorf("it was told %s twice in a row", word)
+	told := book.lines()
+	former, before := backup, 0
+	for _, line := range told[1 : len(told)-1] {
+		var w word
+		var term int
+		if _, err := fmt.Sscan(line, &w, &term); err != nil || w == former || w != []word{backup, master}[term%2] || term <= before {
+			t.Errorf("after %s %d comes %s, %v", former, before, line, err)
 		}
+		former, before = w, term
 	}
-	if last := all[len(all)-1]; last != string(stop) {
-		t.Errorf("the last that was told is %s, want STOP", last)
-	}
-	t.Logf("%d of %d were told, the others overtaken", len(all), many+3)
-	if left := children(t); len(left) > 0 {
-		t.Errorf("these processes are left: %q", left)
-	}
+	assert.Is(t, "STOP 0", told[len(told)-1], "the last that was told")
+	t.Logf("%d of %d were told, the others overtaken", len(told), many+2)
+	noChildren(t)
 }

@@ -59,9 +59,7 @@ func TestScripts(t *testing.T) {
 	var runs []string
 	for _, s := range found {
 		runs = append(runs, strings.TrimPrefix(s.path, dir+"/"))
-		if s.eachLeader != strings.Contains(s.path, leaderDirectory) {
-			t.Errorf("%+v", s)
-		}
+		assert.Is(t, strings.Contains(s.path, leaderDirectory), s.eachLeader, "%s runs for each leader", s.path)
 	}
 	assert.Equal(t, []string{"10-first", "20-second", "70-link", "leader.d/00-replica"}, runs, "what runs")
 	got := map[string]string{}

@@ -125,12 +125,8 @@ func TestNewest(t *testing.T) {
 	take(master, 2)
 	put(backup, "a", 7)
 	take(backup, 7)
-	if len(n.wake) != 1 {
-		t.Error("nobody was woken")
-	}
+	assert.Is(t, 1, len(n.wake), "those who were woken")
 	<-n.wake
 	put(backup, "a", 0)
-	if len(n.wake) != 0 {
-		t.Error("somebody was woken for nothing")
-	}
+	assert.Is(t, 0, len(n.wake), "those who were woken for nothing")
 }

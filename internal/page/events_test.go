@@ -125,9 +125,7 @@ func TestSlowReader(t *testing.T) {
 			}
 		}
 		slow.wants(t, "1 role_changed 0", fmt.Sprint(many, " role_changed ", many-2))
-		if p.source.now().Number != many {
-			t.Error("the slow reader has kept the page from hearing the daemon")
-		}
+		assert.Is(t, many, p.source.now().Number, "the last transition that the page has heard")
 	})
 }
 

@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
@@ -88,9 +86,7 @@ func (b *board) run(life func(context.Context) error) {
 	go func() { ended <- life(ctx) }()
 	b.t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			b.t.Errorf("it ended with %v", err)
-		}
+		assert.ErrorIs(b.t, <-ended, nil, "its end")
 	})
 }
 
@@ -118,9 +114,7 @@ func (b *board) ask(method, path string, header ...string) (*http.Response, stri
 		b.t.Fatalf("%q: %v in %q", request, err, answer)
 	}
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		b.t.Fatalf("%q: %v", request, err)
-	}
+	assert.NoError(b.t, err)
 	return response, string(body)
 }
 
@@ -129,9 +123,7 @@ func (b *board) paths() []string {
 	b.t.Helper()
 	_, body := b.ask("GET", "/none", "Host: pi1")
 	var refused struct{ Hint string }
-	if err := json.Unmarshal([]byte(body), &refused); err != nil {
-		b.t.Fatal(err)
-	}
+	assert.NoError(b.t, json.Unmarshal([]byte(body), &refused))
 	return strings.Fields(strings.TrimPrefix(refused.Hint, "there are: "))
 }
 
@@ -140,18 +132,15 @@ func TestWaitsForThePort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a second between two attempts")
 	}
-	if r, body := newBoard(t, false).ask("GET", "/leader", "Host: pi1"); r.StatusCode != http.StatusOK {
-		t.Errorf("%s %s", r.Status, body)
-	}
+	r, body := newBoard(t, false).ask("GET", "/leader", "Host: pi1")
+	assert.Is(t, http.StatusOK, r.StatusCode, "%s", body)
 }
 
 func TestPaths(t *testing.T) {
 	b := newBoard(t, true)
 	paths := b.paths()
 	for _, path := range []string{"/", "/page.css", "/page.js", "/topdog.css", "/topdog.js", "/v1/status", "/v1/history", "/v1/events", "/leader", "/follower", "/fit", "/healthz", "/metrics"} {
-		if !slices.Contains(paths, path) {
-			t.Errorf("there is no %s", path)
-		}
+		assert.Is(t, true, slices.Contains(paths, path), "there is %s", path)
 	}
 	for _, path := range paths {
 		want := http.StatusOK
@@ -178,9 +167,8 @@ func TestPaths(t *testing.T) {
 				t.Errorf("%s %s: %s", method, path, r.Status)
 			}
 		}
-		if r, _ := b.ask("GET", path, "Host: evil.example"); r.StatusCode != http.StatusMisdirectedRequest {
-			t.Errorf("GET %s of another host: %s", path, r.Status)
-		}
+		r, _ := b.ask("GET", path, "Host: evil.example")
+		assert.Is(t, http.StatusMisdirectedRequest, r.StatusCode, "GET %s of another host", path)
 	}
 }
 
@@ -218,9 +206,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("a page elsewhere gets %s: %s", name, r.Header.Get(name))
 		}
 	}
-	if policy := r.Header.Get("Cross-Origin-Resource-Policy"); policy != "same-origin" {
-		t.Errorf("the policy for pages elsewhere is %q", policy)
-	}
+	assert.Is(t, "same-origin", r.Header.Get("Cross-Origin-Resource-Policy"), "the policy for pages elsewhere")
 }
 
 // The status is what the daemon has written, byte for byte, and is not sent twice.
@@ -236,9 +222,7 @@ func TestStatusIsPassedOn(t *testing.T) {
 	status.Defences, status.Checks, status.Changes, status.Problems = told.Defences, told.Checks, told.Changes, told.Problems // never null
 	status.Counters = told.Counters
 	assert.NoError(t, encoder.Encode(status))
-	if diff := cmp.Diff(want.String(), body); diff != "" {
-		t.Errorf("the status (-daemon +page):\n%s", diff)
-	}
+	assert.Equal(t, want.String(), body, "the status of the daemon")
 	tag, version := r.Header.Get("ETag"), r.Header.Get(versionHeader)
 	if tag == "" || version == "" || r.Header.Get("Cache-Control") != "no-cache" {
 		t.Errorf("the header is %v", r.Header)
@@ -282,9 +266,7 @@ func TestManyBrowsers(t *testing.T) {
 				}
 				_, _ = io.Copy(io.Discard, answer.Body)
 				answer.Body.Close()
-				if answer.StatusCode != http.StatusOK {
-					t.Error(answer.Status)
-				}
+				assert.Is(t, http.StatusOK, answer.StatusCode, "")
 				answers.Add(1)
 			}
 		})
@@ -313,9 +295,8 @@ func TestLazyClients(t *testing.T) {
 		_, _ = io.WriteString(conn, "GET /leader HTTP/1.1\r\nHost: p"[:n%30])
 	}
 	began := time.Now()
-	if r, body := b.ask("GET", "/leader", "Host: pi1"); r.StatusCode != http.StatusOK {
-		t.Errorf("%s %s", r.Status, body)
-	}
+	r, body := b.ask("GET", "/leader", "Host: pi1")
+	assert.Is(t, http.StatusOK, r.StatusCode, "%s", body)
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("it took %v", took)
 	}

@@ -20,8 +20,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/console"
 	"topdog/internal/health"
 	"topdog/internal/lab/assert"
@@ -97,33 +95,23 @@ func situations(t *testing.T) map[string]*sample {
 	}
 }
 
+// No metric is in two places, and no series is there twice: Prometheus takes only the first.
 func TestMetrics(t *testing.T) {
 	for name, s := range situations(t) {
 		t.Run(name, func(t *testing.T) {
 			got := string(s.exposition())
-			if again := string(s.exposition()); again != got {
-				t.Errorf("the order changes (-once +again):\n%s", cmp.Diff(got, again))
-			}
+			assert.Equal(t, got, string(s.exposition()), "the same again")
 			golden.Compare(t, filepath.Join("testdata", "metrics", name+".txt"), got)
+			seen := map[string]bool{}
+			for line := range strings.Lines(got) {
+				series := line
+				if !strings.HasPrefix(line, "#") {
+					series = line[:strings.LastIndexByte(line, ' ')]
+				}
+				assert.Is(t, false, seen[series], "%s is there already", series)
+				seen[series] = true
+			}
 		})
-	}
-}
-
-// TestMetricsOnce holds that no metric is in two places, and no series is there twice: Prometheus takes
-// only the first.
-func TestMetricsOnce(t *testing.T) {
-	for name, s := range situations(t) {
-		seen := map[string]bool{}
-		for line := range strings.Lines(string(s.exposition())) {
-			key := line
-			if !strings.HasPrefix(line, "#") {
-				key = line[:strings.LastIndexByte(line, ' ')]
-			}
-			if seen[key] {
-				t.Errorf("%s: twice: %s", name, key)
-			}
-			seen[key] = true
-		}
 	}
 }
 
@@ -170,12 +158,8 @@ func TestCheckStates(t *testing.T) {
 	for s := health.Starting; s <= health.NotJudged; s++ {
 		want = append(want, s.String())
 	}
-	if diff := cmp.Diff(want, checkStates); diff != "" {
-		t.Errorf("the states of checks (-health +page):\n%s", diff)
-	}
-	if checkFailing != health.Failing.String() || checkExcused != health.Excused.String() {
-		t.Errorf("%q and %q are called %v and %v", checkFailing, checkExcused, health.Failing, health.Excused)
-	}
+	assert.Equal(t, want, checkStates, "the states of checks in package health")
+	assert.Equal(t, []string{health.Failing.String(), health.Excused.String()}, []string{checkFailing, checkExcused}, "two of them")
 }
 
 // metricConstants are the names that metrics.go has constants for.
@@ -202,9 +186,7 @@ func TestMetricsAreExposed(t *testing.T) {
 	for _, m := range metrics {
 		table = append(table, m.name)
 	}
-	if diff := cmp.Diff(metricConstants(t), table); diff != "" {
-		t.Errorf("metrics.go (-constants +table):\n%s", diff)
-	}
+	assert.Equal(t, metricConstants(t), table, "the constants of metrics.go, and the table")
 	exposed := map[string]bool{}
 	for name, s := range situations(t) {
 		var order []string
@@ -240,7 +222,5 @@ func TestMetricsAreDocumented(t *testing.T) {
 		want = append(want, "| `"+m.name+"` | "+string(m.kind)+" | "+labels+" | "+m.help+" |")
 	}
 	got := regexp.MustCompile("(?m)^\\| `topdog_[a-z_]+` \\|.*$").FindAllString(string(text), -1)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/monitoring.md (-exists +documented):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "what docs/monitoring.md says of the metrics")
 }

@@ -39,9 +39,7 @@ func TestViewersShareARequest(t *testing.T) {
 		}
 		before := d.asks()
 		time.Sleep(time.Hour)
-		if d.asks() != before {
-			t.Error("the daemon is asked though nobody looks")
-		}
+		assert.Is(t, before, d.asks(), "questions when nobody looks any more")
 	})
 }
 
@@ -58,20 +56,12 @@ func TestStatusAfterATransition(t *testing.T) {
 			assert.NoError(t, err)
 			return status.Role
 		}
-		if role() != console.RoleLeader {
-			t.Fatal("it does not lead")
-		}
+		assert.Is(t, console.RoleLeader, role(), "the role as long as nothing has happened")
 		d.set(func(d *fakeDaemon) { d.status.Role = console.RoleFollower })
-		if role() != console.RoleLeader {
-			t.Error("it has another role though nothing has happened")
-		}
-		if d.asks() != 1 {
-			t.Errorf("asked %d times though nothing has happened", d.asks())
-		}
+		assert.Is(t, console.RoleLeader, role(), "the role as long as nothing has happened")
+		assert.Is(t, 1, d.asks(), "questions though nothing has happened")
 		p.hear(t, d.event(1, console.EventRoleChanged))
-		if role() != console.RoleFollower {
-			t.Error("the status is older than what has happened")
-		}
+		assert.Is(t, console.RoleFollower, role(), "the role after it has changed")
 
 		// It happens while the daemon answers.
 		time.Sleep(time.Minute)
@@ -81,9 +71,7 @@ func TestStatusAfterATransition(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		d.set(func(d *fakeDaemon) { d.status.Role = console.RoleIsolated })
 		p.hear(t, d.event(2, console.EventRoleChanged))
-		if r := <-got; r != console.RoleIsolated {
-			t.Errorf("the status is that of a %s, from before what has happened", r)
-		}
+		assert.Is(t, console.RoleIsolated, <-got, "the role of an answer during which it has changed")
 	})
 }
 

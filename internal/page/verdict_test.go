@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // interval is that of the leader's heartbeats, with each of which it has its lease again.
@@ -99,9 +100,7 @@ func TestLetGo(t *testing.T) {
 		p := newTestPage(t, d)
 		want := func(yes bool, text string) {
 			t.Helper()
-			if v := p.source.leads(t.Context()); v.yes != yes || v.text != text {
-				t.Errorf("got %+v, want %q", v, text)
-			}
+			assert.Is(t, verdict{yes, text}, p.source.leads(t.Context()), "")
 		}
 		want(true, "pi1 leads and has the address")
 		d.set(func(d *fakeDaemon) { d.takes = time.Hour }) // what follows is known without asking
@@ -171,16 +170,10 @@ func following(s *console.Status) {
 func TestServes(t *testing.T) {
 	d := leading(time.Second)
 	p := newTestPage(t, d)
-	if v := p.source.serves(t.Context()); !v.yes || v.text != "this page serves; the daemon answers" {
-		t.Errorf("got %+v", v)
-	}
+	assert.Is(t, verdict{true, "this page serves; the daemon answers"}, p.source.serves(t.Context()), "")
 	p.hear(t, console.Transition{Event: console.EventDaemonGone})
-	if v := p.source.serves(t.Context()); !v.yes || v.text != "this page serves; the daemon does not answer" {
-		t.Errorf("got %+v", v)
-	}
-	if d.asks() != 0 {
-		t.Error("the daemon was asked")
-	}
+	assert.Is(t, verdict{true, "this page serves; the daemon does not answer"}, p.source.serves(t.Context()), "")
+	assert.Is(t, 0, d.asks(), "questions to the daemon")
 }
 
 // The daemon may tell what it has told somebody else a moment before. The lease counts from then.
@@ -192,9 +185,8 @@ func TestLeaseOfAnOldStatus(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := leading(lease)
 			d.old = test.old
-			if v := newTestPage(t, d).source.leads(t.Context()); v.yes != test.leads {
-				t.Errorf("the daemon has looked %v before it was asked: %+v", test.old, v)
-			}
+			v := newTestPage(t, d).source.leads(t.Context())
+			assert.Is(t, test.leads, v.yes, "the daemon has looked %v before it was asked: %s", test.old, v.text)
 		})
 	}
 }
@@ -215,9 +207,7 @@ func TestManyAskAFrozenDaemon(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if d.asks() != 1 {
-			t.Errorf("asked %d times", d.asks())
-		}
+		assert.Is(t, 1, d.asks(), "questions to the daemon")
 		time.Sleep(time.Second) // until the request is given up
 	})
 }

@@ -3,6 +3,7 @@ package rekey
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -15,11 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -106,33 +106,40 @@ func other(name string, live bool, signs, also string) console.BoardKeys {
 func bench(t *testing.T, keys config.Keyring, boards ...console.BoardKeys) (Board, *fakeDaemon, *strings.Builder) {
 	t.Helper()
 	d := &fakeDaemon{file: filepath.Join(t.TempDir(), "key"), has: keys, boards: boards, running: 48 * time.Hour}
-	if err := os.WriteFile(d.file, keys.Encode(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(d.file, keys.Encode(), 0o600))
 	out := new(strings.Builder)
 	return Board{KeyFile: d.file, Daemon: d, Out: out, Wait: 10 * time.Second}, d, out
+}
+
+// wantKeys compares keys, and shows their fingerprints.
+func wantKeys(t *testing.T, want, got config.Keyring, who string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s has %v, want %v", who, listed(got.Fingerprints()), listed(want.Fingerprints()))
+	}
 }
 
 func (d *fakeDaemon) inFile(t *testing.T) config.Keyring {
 	t.Helper()
 	keys, err := config.LoadKeys(d.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return keys
+}
+
+func add(came *config.Keyring) func(Board) error {
+	return func(b Board) error { return b.Add(context.Background(), came) }
+}
+
+func first(f string) func(Board) error {
+	return func(b Board) error { return b.First(context.Background(), f) }
+}
+
+func drop(f string) func(Board) error {
+	return func(b Board) error { return b.Drop(context.Background(), f) }
 }
 
 // The steps, and what each one comes to in each state of the file and of the other boards.
 func TestSteps(t *testing.T) {
-	add := func(came *config.Keyring) func(Board) error {
-		return func(b Board) error { return b.Add(context.Background(), came) }
-	}
-	first := func(f string) func(Board) error {
-		return func(b Board) error { return b.First(context.Background(), f) }
-	}
-	drop := func(f string) func(Board) error {
-		return func(b Board) error { return b.Drop(context.Background(), f) }
-	}
 	force := func(step func(Board) error) func(Board) error {
 		return func(b Board) error { b.Force = true; return step(b) }
 	}
@@ -192,14 +199,10 @@ func TestSteps(t *testing.T) {
 				if !strings.Contains(said, test.says) {
 					t.Errorf("says %q, want %q", said, test.says)
 				}
-				if got := d.inFile(t); got != test.want {
-					t.Errorf("the file has %v, want %v", listed(got.Fingerprints()), listed(test.want.Fingerprints()))
-				}
-				if d.has != test.want {
-					t.Errorf("the daemon has %v, want %v", listed(d.has.Fingerprints()), listed(test.want.Fingerprints()))
-				}
+				wantKeys(t, test.want, d.inFile(t), "the file")
+				wantKeys(t, test.want, d.has, "the daemon")
 				for _, secret := range append(test.has.Secrets(), test.want.Secrets()...) {
-					if strings.Contains(out.String()+said, string(onlyHex(secret))) {
+					if strings.Contains(out.String()+said, hex.EncodeToString(secret)) {
 						t.Error("a key is in the output")
 					}
 				}
@@ -208,27 +211,14 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-func onlyHex(secret []byte) []byte {
-	const digits = "0123456789abcdef"
-	var text []byte
-	for _, c := range secret {
-		text = append(text, digits[c>>4], digits[c&15])
-	}
-	return text
-}
-
 func secretOf(k config.Key) []byte { return config.Keyring{Signs: k}.Secrets()[0] }
 
 // A new key has another mark than the old one, whatever is drawn first.
 func TestAddDraws(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
 	board.random = bytes.NewReader(append(bytes.Repeat(secretOf(keyC), 3), secretOf(keyD)...))
-	if err := board.Add(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := d.inFile(t), (config.Keyring{Signs: keyA, Also: keyD}); got != want {
-		t.Errorf("the file has %v, want %v", listed(got.Fingerprints()), listed(want.Fingerprints()))
-	}
+	assert.NoError(t, board.Add(t.Context(), nil))
+	wantKeys(t, config.Keyring{Signs: keyA, Also: keyD}, d.inFile(t), "the file")
 }
 
 // A step goes on as soon as the last board is ready, and says whom it has waited for, once.
@@ -242,18 +232,12 @@ func TestWaits(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if err := board.First(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, board.First(t.Context(), b))
 		want := "waits for\n  pi2 (10.0.0.2) does not accept it. Give it from a board that has it: topdog key export | ssh 10.0.0.2 sudo topdog key add --from -\n" +
 			"this daemon has run for 3 h only: of boards that were off for longer it does not know\n" +
 			"signs with the key " + b + " from now on\n"
-		if diff := cmp.Diff(want, out.String()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		if took := time.Since(began); took != 4*askEvery {
-			t.Errorf("waited %v", took)
-		}
+		assert.Equal(t, want, out.String(), "")
+		assert.Is(t, 4*askEvery, time.Since(began), "the wait")
 	})
 }
 
@@ -263,27 +247,27 @@ func TestDaemonRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		board, d, _ := bench(t, onlyA)
 		d.refuses = errors.New("no")
-		if err := board.Add(t.Context(), &onlyB); err == nil || d.inFile(t) != onlyA {
-			t.Errorf("%v, and the file has %v", err, listed(d.inFile(t).Fingerprints()))
+		if board.Add(t.Context(), &onlyB) == nil {
+			t.Error("a key was added")
 		}
+		wantKeys(t, onlyA, d.inFile(t), "the file")
 		board.Force = true
-		if err := board.Add(t.Context(), &onlyB); err == nil || !strings.Contains(err.Error(), "the file is as it was") || d.inFile(t) != onlyA {
-			t.Errorf("%v, and the file has %v", err, listed(d.inFile(t).Fingerprints()))
-		}
+		assert.ErrorContains(t, board.Add(t.Context(), &onlyB), "the file is as it was", "by force")
+		wantKeys(t, onlyA, d.inFile(t), "the file")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		board, d, out := bench(t, onlyA)
 		d.refuses = console.ErrNotRunning
-		if err := board.Add(t.Context(), &onlyB); err != nil || d.inFile(t) != aThenB || !strings.Contains(out.String(), "reads the key file when it starts") {
-			t.Errorf("add: %v, %q", err, out)
+		assert.NoError(t, board.Add(t.Context(), &onlyB))
+		wantKeys(t, aThenB, d.inFile(t), "the file")
+		if !strings.Contains(out.String(), "reads the key file when it starts") {
+			t.Errorf("add says %q", out)
 		}
-		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "--force") || d.inFile(t) != aThenB {
-			t.Errorf("first: %v", err)
-		}
+		assert.ErrorContains(t, board.First(t.Context(), b), "--force", "first")
+		wantKeys(t, aThenB, d.inFile(t), "the file")
 		board.Force = true
-		if err := errors.Join(board.First(t.Context(), b), board.Drop(t.Context(), "")); err != nil || d.inFile(t) != onlyB {
-			t.Errorf("by force: %v", err)
-		}
+		assert.NoError(t, errors.Join(board.First(t.Context(), b), board.Drop(t.Context(), "")))
+		wantKeys(t, onlyB, d.inFile(t), "the file")
 	})
 }
 
@@ -292,28 +276,23 @@ func TestDaemonHasOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		board, d, _ := bench(t, aThenB, other("pi2", true, b, a))
 		d.ignores = true
-		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "the file is as it was: it has other keys than "+d.file+": it signs with "+a+" and accepts "+b) {
-			t.Errorf("a daemon that reads another file: %v", err)
-		}
-		if d.inFile(t) != aThenB {
-			t.Errorf("the file has %v", listed(d.inFile(t).Fingerprints()))
-		}
+		want := "the file is as it was: it has other keys than " + d.file + ": it signs with " + a + " and accepts " + b
+		assert.ErrorContains(t, board.First(t.Context(), b), want, "a daemon that reads another file")
+		wantKeys(t, aThenB, d.inFile(t), "the file")
 	})
 	board, d, _ := bench(t, onlyA)
 	d.loses, board.Force = true, true
-	if err := board.Add(t.Context(), &onlyB); err != nil || d.inFile(t) != aThenB || d.has != aThenB {
-		t.Errorf("an answer that is lost: %v; the file has %v", err, listed(d.inFile(t).Fingerprints()))
-	}
+	assert.ErrorIs(t, board.Add(t.Context(), &onlyB), nil, "an answer that is lost")
+	wantKeys(t, aThenB, d.inFile(t), "the file")
+	wantKeys(t, aThenB, d.has, "the daemon")
 	// A step that was interrupted after it had changed the file is finished by the next one.
-	for name, step := range map[string]func(Board) error{
-		"drop":          func(b Board) error { return b.Drop(context.Background(), "") },
-		"drop by name":  func(board Board) error { return board.Drop(context.Background(), b) },
-		"first by name": func(board Board) error { return board.First(context.Background(), a) },
-	} {
+	for name, step := range map[string]func(Board) error{"drop": drop(""), "drop by name": drop(b), "first by name": first(a)} {
 		board, d, out := bench(t, onlyA)
 		d.has = aThenB
-		if err := step(board); err != nil || d.has != onlyA || !strings.Contains(out.String(), "nothing was changed") {
-			t.Errorf("%s: %v, %q; the daemon has %v", name, err, out, listed(d.has.Fingerprints()))
+		assert.ErrorIs(t, step(board), nil, "%s", name)
+		wantKeys(t, onlyA, d.has, "the daemon")
+		if !strings.Contains(out.String(), "nothing was changed") {
+			t.Errorf("%s: says %q", name, out)
 		}
 	}
 }
@@ -327,9 +306,7 @@ func TestJustStarted(t *testing.T) {
 		if err := board.First(t.Context(), b); err != nil || !strings.Contains(out.String(), "waits for\n  this daemon has just started, and may not have heard all boards yet") {
 			t.Errorf("%v, %q", err, out)
 		}
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("waited %v", took)
-		}
+		assert.Is(t, 5*time.Second, time.Since(began), "the wait")
 	})
 	// Nor if it has heard somebody.
 	synctest.Test(t, func(t *testing.T) {
@@ -340,9 +317,7 @@ func TestJustStarted(t *testing.T) {
 				d.boards = append(d.boards, other("pi3", true, a, ""))
 			}
 		}
-		if err := board.First(t.Context(), b); err == nil || !strings.Contains(err.Error(), "pi3 (10.0.0.3) does not accept it") {
-			t.Errorf("with one that is heard later: %v", err)
-		}
+		assert.ErrorContains(t, board.First(t.Context(), b), "pi3 (10.0.0.3) does not accept it", "with one that is heard later")
 	})
 	// The boards of a large group are heard one after the other, although every third HELLO is lost.
 	for _, boards := range []int{1, 8, 60, wire.MaxBoards} {
@@ -362,24 +337,16 @@ func TestJustStarted(t *testing.T) {
 func TestFileStaysWhatItIs(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
 	link := filepath.Join(t.TempDir(), "link")
-	if err := errors.Join(os.Symlink(d.file, link), os.Chmod(d.file, 0o400)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.Symlink(d.file, link), os.Chmod(d.file, 0o400)))
 	group := os.Getegid()
 	if os.Geteuid() == 0 {
 		group = 54321
-		if err := os.Chown(d.file, 0, group); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chown(d.file, 0, group))
 	}
 	board.KeyFile = link
-	if err := board.Add(t.Context(), &onlyB); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board.Add(t.Context(), &onlyB))
 	info, err := os.Lstat(d.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if stat := info.Sys().(*syscall.Stat_t); info.Mode() != 0o400 || int(stat.Uid) != os.Geteuid() || int(stat.Gid) != group {
 		t.Errorf("mode %v, owner %d:%d", info.Mode(), stat.Uid, stat.Gid)
 	}
@@ -395,25 +362,15 @@ func TestFileStaysWhatItIs(t *testing.T) {
 func TestOneAtATime(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
 	unlock, err := lock(d.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := board.Add(t.Context(), &onlyB); err == nil || !strings.Contains(err.Error(), "somebody else") {
-		t.Errorf("while it is locked: %v", err)
-	}
+	assert.NoError(t, err)
+	assert.ErrorContains(t, board.Add(t.Context(), &onlyB), "somebody else", "while it is locked")
 	unlock()
 	// Who may look into the directory can lock that, and locks nobody out.
 	dir, err := os.Open(filepath.Dir(d.file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer dir.Close()
-	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	if err := board.Add(t.Context(), &onlyB); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, syscall.Flock(int(dir.Fd()), syscall.LOCK_EX))
+	assert.ErrorIs(t, board.Add(t.Context(), &onlyB), nil, "")
 }
 
 // Of many that want to change the file, one does at a time, and nothing is left of the lock. Others may not open it.
@@ -430,9 +387,7 @@ func TestLockIsPrivate(t *testing.T) {
 					runtime.Gosched()
 					continue
 				}
-				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d have the lock", n)
-				}
+				assert.Is(t, 1, inside.Add(1), "those who have the lock")
 				if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
 					t.Errorf("the lock: %v, %v", info, err)
 				}
@@ -443,17 +398,14 @@ func TestLockIsPrivate(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the lock is left: %v", err)
-	}
+	_, err := os.Lstat(path)
+	assert.ErrorIs(t, err, os.ErrNotExist, "the lock")
 }
 
 func TestShow(t *testing.T) {
 	board, d, out := bench(t, aThenB, other("pi2", true, b, a), other("pi3", false, a, ""), other("pi4", true, "", ""))
 	d.boards[2].ID = "7"
-	if err := board.Show(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board.Show(t.Context()))
 	want := a + " signs\n" + b + ` accepted
 
 BOARD                 SIGNS WITH  ACCEPTS TOO  HEARD
@@ -461,28 +413,20 @@ pi2 (10.0.0.2)        ` + b + "    " + a + `     live
 pi3 (10.0.0.3)        ` + a + `    -            off, last heard 3 h ago
 pi4 (id 7, 10.0.0.4)  unknown     -            live
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, out.String(), "")
 
 	out.Reset()
 	d.has, d.boards = onlyA, nil
-	if err := board.Show(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, board.Show(t.Context()))
 	want = a + " signs\n" + b + " accepted\nthe daemon has others: it signs with " + a + "; systemctl reload topdog has it read the file\nno other board was heard in the last day\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, out.String(), "")
 }
 
 func TestExport(t *testing.T) {
 	board, _, _ := bench(t, aThenB)
 	var pipe bytes.Buffer
-	if err := board.Export(&pipe); err != nil {
-		t.Fatal(err)
-	}
-	if keys, err := config.ParseKeys("the pipe", pipe.Bytes()); err != nil || keys != aThenB {
-		t.Errorf("%v, %v", listed(keys.Fingerprints()), err)
-	}
+	assert.NoError(t, board.Export(&pipe))
+	keys, err := config.ParseKeys("the pipe", pipe.Bytes())
+	assert.NoError(t, err)
+	wantKeys(t, aThenB, keys, "what is exported")
 }

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // Of the kernel's tables.
@@ -67,9 +69,7 @@ func TestFilter(t *testing.T) {
 		{"arm", arm &^ 0x40000000, 4, eperm},       // of the other byte order
 	} {
 		vm, err := bpf.NewVM(filter(architectures[test.program], execs[test.program]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		// The interpreter reads a packet, which has the other byte order.
 		call := make([]byte, 64)
 		binary.BigEndian.PutUint32(call[numberAt:], test.number)
@@ -92,20 +92,14 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	vm, err := bpf.NewVM(filter(architecture, refused))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for number := range uint32(1 << 10) {
 		call := make([]byte, 64)
 		binary.BigEndian.PutUint32(call[numberAt:], number)
 		binary.BigEndian.PutUint32(call[architectureAt:], architecture)
 		got, err := vm.Run(call)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if is, want := got != unix.SECCOMP_RET_ALLOW, slices.Contains(refused, number); is != want {
-			t.Errorf("call %d: refused %t, want %t", number, is, want)
-		}
+		assert.NoError(t, err)
+		assert.Is(t, slices.Contains(refused, number), got != unix.SECCOMP_RET_ALLOW, "call %d is refused", number)
 	}
 }
 
@@ -138,14 +132,10 @@ func TestRefuseExec(t *testing.T) {
 			func() error { return unix.Exec("/bin/true", []string{"true"}, nil) },
 			func() error { return execveat("/bin/true") },
 		} {
-			if err := thread(try); !errors.Is(err, unix.EPERM) {
-				t.Errorf("a thread may execute a program: %v", err)
-			}
+			assert.ErrorIs(t, thread(try), unix.EPERM, "a program that a thread executes")
 		}
 	}
-	if err := exec.Command("/bin/true").Run(); !errors.Is(err, unix.EPERM) {
-		t.Errorf("a child may: %v", err)
-	}
+	assert.ErrorIs(t, exec.Command("/bin/true").Run(), unix.EPERM, "a program that a child executes")
 	files, err := filepath.Glob("/proc/self/task/*/status")
 	if err != nil || len(files) < 9 {
 		t.Fatalf("%d threads, %v", len(files), err)
@@ -161,12 +151,8 @@ func TestRefuseExec(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(t.TempDir(), "file"), nil, 0o600); err != nil {
-		t.Errorf("what is no part of it: %v", err)
-	}
-	if err := RefuseExec(); err != nil {
-		t.Errorf("once more: %v", err)
-	}
+	assert.ErrorIs(t, os.WriteFile(filepath.Join(t.TempDir(), "file"), nil, 0o600), nil, "what is no part of it")
+	assert.ErrorIs(t, RefuseExec(), nil, "once more")
 }
 
 // held returns threads that do what they are told.
@@ -189,9 +175,7 @@ func held(t *testing.T, n int) (threads []func(func() error) error) {
 		})
 	}
 	for _, thread := range threads { // so that each has one
-		if err := thread(func() error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, thread(func() error { return nil }))
 	}
 	return threads
 }

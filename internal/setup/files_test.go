@@ -60,6 +60,16 @@ func mustLoad(t *testing.T, b Board) *config.Config {
 	return c
 }
 
+// says fails the test unless all these texts are in what is said.
+func says(t *testing.T, said string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(said, text) {
+			t.Errorf("it does not say %q but:\n%s", text, said)
+		}
+	}
+}
+
 // TestInitSaysWhere: also if the path is relative, so that it can be found again.
 func TestInitSaysWhere(t *testing.T) {
 	dir := t.TempDir()
@@ -67,11 +77,7 @@ func TestInitSaysWhere(t *testing.T) {
 	b := Board{Path: "." + string(filepath.Separator) + configName, Address: "192.168.1.250", Interface: "eth0"}
 	var out strings.Builder
 	assert.NoError(t, b.Init(t.Context(), strings.NewReader(""), &out))
-	for _, name := range []string{configName, keyName} {
-		if want := "wrote " + filepath.Join(dir, name); !strings.Contains(out.String(), want) {
-			t.Errorf("it does not say %q but:\n%s", want, out.String())
-		}
-	}
+	says(t, out.String(), "wrote "+filepath.Join(dir, configName), "wrote "+filepath.Join(dir, keyName))
 }
 
 // changed are the keys of a configuration that are not as a file has them that sets
@@ -106,9 +112,9 @@ func TestWriteOptions(t *testing.T) {
 	b := board(t.TempDir())
 	b.LED, b.Interface = "GPIO17:low", "wlan0"
 	mustWrite(t, b)
-	if c := mustLoad(t, b); c.LED.String() != b.LED || c.Interface != b.Interface {
-		t.Errorf("led %v, interface %q", c.LED, c.Interface)
-	}
+	c := mustLoad(t, b)
+	assert.Is(t, b.LED, c.LED.String(), "led")
+	assert.Is(t, b.Interface, c.Interface, "interface")
 }
 
 // In its usual place a new board's file needs no key_file.
@@ -117,12 +123,8 @@ func TestWriteNoDefaults(t *testing.T) {
 	text := Board{Path: config.DefaultPath}.config(a)
 	c, err := config.Parse(config.DefaultPath, text)
 	assert.NoError(t, err)
-	if keys := changed(t, c); keys != nil {
-		t.Errorf("it changes %v:\n%s", keys, text)
-	}
-	if c.Sets("key_file") {
-		t.Errorf("it has a key_file:\n%s", text)
-	}
+	assert.Equal(t, []string(nil), changed(t, c), "what it changes:\n%s", text)
+	assert.Is(t, false, c.Sets("key_file"), "it has a key_file:\n%s", text)
 }
 
 func TestWriteReplacesNothing(t *testing.T) {
@@ -186,9 +188,7 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 		tc.b.Path = filepath.Join(dir, configName)
 		_, err := tc.b.write()
 		assert.ErrorContains(t, err, tc.want, "%s", tc.name)
-		if left := names(t, dir); left != nil {
-			t.Errorf("%s: %v was written", tc.name, left)
-		}
+		assert.Equal(t, []string(nil), names(t, dir), "%s: written files", tc.name)
 	}
 }
 
@@ -223,7 +223,5 @@ func TestTheKeyIsGivenAndNoLinkFollowed(t *testing.T) {
 	assert.NoError(t, os.Remove(key))
 	assert.NoError(t, os.Symlink(foreign, key))
 	assert.NoError(t, giveTo(u, key))
-	if owner(foreign) != 0 {
-		t.Errorf("what a link points to belongs to the user %d now", owner(foreign))
-	}
+	assert.Is(t, 0, owner(foreign), "the owner of what a link points to")
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
 	"topdog/internal/setup/keepalived"
@@ -43,9 +41,7 @@ func TestTheExampleOfTheManual(t *testing.T) {
 	assert.NoError(t, b.convert(piholeMachine(text)))
 	var out bytes.Buffer
 	assert.NoError(t, b.preview(&out))
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-manual +topdog):\n%s", diff)
-	}
+	assert.Equal(t, want, out.String(), "the example of the manual")
 }
 
 // pair is a file whose conversion does not depend on what this machine has.
@@ -95,27 +91,22 @@ func TestInitFrom(t *testing.T) {
 	out, err := initOutput(t, b)
 	assert.NoError(t, err)
 	hook := b.hookOf()
-	for _, want := range []string{"wrote " + hook + "\n", "wrote " + b.Path + "\n", "VI_2 is another group", "disable --now keepalived", "topdog-hooks"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
-		}
-	}
-	if mode(t, hook) != 0o755 || mode(t, filepath.Join(filepath.Dir(b.Path), keyName)) != 0o600 {
-		t.Error("the modes of the files are wrong")
-	}
+	says(t, out, "wrote "+hook+"\n", "wrote "+b.Path+"\n", "VI_2 is another group", "disable --now keepalived", "topdog-hooks")
+	assert.Is(t, 0o755, mode(t, hook), "the mode of the hook")
+	assert.Is(t, 0o600, mode(t, filepath.Join(filepath.Dir(b.Path), keyName)), "the mode of the key")
 	c := mustLoad(t, b)
 	assert.Equal(t, []string{"interface", "group", "priority", "preempt", "key_file"}, changed(t, c), "what the file changes")
 	if c.Group != "vrrp-51" || c.Priority != 150 || !c.Preempt {
 		t.Errorf("it has group %s, priority %d, preempt %v", c.Group, c.Priority, c.Preempt)
 	}
 
-	if out, err := initOutput(t, b); err != nil || !strings.Contains(out, "set up already") || !strings.Contains(out, "kept  "+hook) {
-		t.Errorf("once more: %v\n%s", err, out)
-	}
+	out, err = initOutput(t, b)
+	assert.NoError(t, err)
+	says(t, out, "set up already", "kept  "+hook)
 	assert.NoError(t, os.Remove(hook))
-	if out, err := initOutput(t, b); err != nil || !strings.Contains(out, "wrote "+hook) {
-		t.Errorf("without the hook: %v\n%s", err, out)
-	}
+	out, err = initOutput(t, b)
+	assert.NoError(t, err)
+	says(t, out, "wrote "+hook)
 	assert.NoError(t, os.WriteFile(hook, []byte("mine"), 0o755))
 	if _, err := initOutput(t, b); !errors.Is(err, fs.ErrExist) || read(t, hook) != "mine" {
 		t.Errorf("with another hook: %v", err)

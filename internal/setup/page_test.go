@@ -1,44 +1,11 @@
 package setup
 
 import (
-	"bytes"
-	"errors"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
 )
-
-func TestAskPage(t *testing.T) {
-	const question = "Shall they, at http://192.168.1.250:9254/ (yes or no) [no]: "
-	for _, tc := range []struct {
-		name, input string
-		want        bool
-		says        string // how often it asks, and what else
-		ended       bool
-	}{
-		{"yes", "yes\n", true, question, false},
-		{"y", " Y \n", true, question, false},
-		{"no", "no\n", false, question, false},
-		{"nothing", "\n", false, question, false},
-		{"neither", "yesterday\nperhaps\ny\n", true, question + "\"yesterday\" is neither yes nor no\n" + question + "\"perhaps\" is neither yes nor no\n" + question, false},
-		{"the end", "", false, question, true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var out bytes.Buffer
-			got, err := Board{Address: "192.168.1.250/24"}.askPage(strings.NewReader(tc.input), &out)
-			var asked UsageError
-			if got != tc.want || errors.As(err, &asked) != tc.ended || err != nil && !tc.ended {
-				t.Errorf("got %v, %v", got, err)
-			}
-			if _, said, _ := strings.Cut(out.String(), "read only.\n"); said != tc.says {
-				t.Errorf("it says %q, want %q", said, tc.says)
-			}
-		})
-	}
-}
 
 // The page is where page_listen has it.
 func TestPageURL(t *testing.T) {
@@ -55,37 +22,5 @@ func TestPageURL(t *testing.T) {
 		cfg, err := config.Parse(configName, []byte("address = [\"192.168.1.250/24\", \"10.0.0.1\"]\n"+line))
 		assert.NoError(t, err)
 		assert.Is(t, want, pageURL(cfg), "%s", line)
-	}
-}
-
-// With the page, the lines that are printed start it, on this board and on the others.
-func TestInitPage(t *testing.T) {
-	init := func(page bool) string {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), configName)
-		b := Board{Path: path, Address: "10.0.0.9", Interface: "eth0", Page: page, AskPage: !page}
-		var out bytes.Buffer
-		assert.NoError(t, b.initIn(networkOf("10.0.0.1"), strings.NewReader(""), &out))
-		return strings.ReplaceAll(out.String(), path, config.DefaultPath)
-	}
-	const other = "    sudo topdog init --export --config /etc/topdog/topdog.toml | ssh USER@BOARD 'sudo topdog init --import --config /etc/topdog/topdog.toml && sudo systemctl enable --now topdog"
-	for _, tc := range []struct {
-		page      bool
-		says, not []string
-	}{
-		{true, []string{"    sudo systemctl enable --now topdog topdog-page\n", other + " topdog-page'\n", "Then a browser shows the group at http://10.0.0.9:9254/\n"}, []string{"To show"}},
-		{false, []string{"    sudo systemctl enable --now topdog\n", other + "'\n", "To show the group in a browser, at http://10.0.0.9:9254/, each board that may have the address needs\n\n    sudo systemctl enable --now topdog-page\n"}, []string{"topdog topdog-page"}},
-	} {
-		said := init(tc.page)
-		for _, want := range tc.says {
-			if !strings.Contains(said, want) {
-				t.Errorf("page %v: it does not say %q but\n%s", tc.page, want, said)
-			}
-		}
-		for _, not := range tc.not {
-			if strings.Contains(said, not) {
-				t.Errorf("page %v: it says %q:\n%s", tc.page, not, said)
-			}
-		}
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
 )
@@ -32,6 +30,16 @@ func exported(t *testing.T, dir string) []byte {
 	return b.Bytes()
 }
 
+// contents are the files of a directory.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range names(t, dir) {
+		all[name] = read(t, filepath.Join(dir, name))
+	}
+	return all
+}
+
 // importTo is what a board does with an archive.
 func importTo(dir string, archive []byte, force bool) (*imported, error) {
 	b := board(dir)
@@ -49,14 +57,9 @@ func TestImportMakesTheSameBoard(t *testing.T) {
 		if !done.configIsNew || done.keyIsNew != (first != open) {
 			t.Errorf("%+v", done)
 		}
+		assert.Equal(t, contents(t, first), contents(t, second), "files")
 		for _, name := range names(t, first) {
-			a, b := filepath.Join(first, name), filepath.Join(second, name)
-			if read(t, a) != read(t, b) || mode(t, a) != mode(t, b) {
-				t.Errorf("%s differs: %v and %v\n%s", name, mode(t, a), mode(t, b), read(t, b))
-			}
-		}
-		if diff := cmp.Diff(names(t, first), names(t, second)); diff != "" {
-			t.Errorf("files (-first +second):\n%s", diff)
+			assert.Is(t, mode(t, filepath.Join(first, name)), mode(t, filepath.Join(second, name)), "the mode of %s", name)
 		}
 
 		again, err := importTo(second, exported(t, first), false)
@@ -95,33 +98,23 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 					assert.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 				}
 			}
-			before := names(t, dir)
+			before := contents(t, dir)
 			done, err := importTo(dir, archive, false)
 			if tc.want != "" {
 				assert.ErrorContains(t, err, tc.want, "")
-				if diff := cmp.Diff(before, names(t, dir)); diff != "" {
-					t.Errorf("files (-before +after):\n%s", diff)
-				}
-				for name, content := range map[string]string{configName: tc.config, keyName: tc.key} {
-					if content != "" && read(t, filepath.Join(dir, name)) != content {
-						t.Errorf("%s was changed by a refused import", name)
-					}
-				}
+				assert.Equal(t, before, contents(t, dir), "files after a refused import")
 			} else {
 				assert.NoError(t, err)
 				assert.Equal(t, tc.own, done.own, "own")
-				if done.configIsNew != (tc.config == "") || done.keyIsNew != (tc.key == "") {
-					t.Errorf("%+v", done)
-				}
-				if tc.config != "" && read(t, filepath.Join(dir, configName)) != tc.config {
-					t.Error("the board's own configuration was changed")
+				assert.Is(t, tc.config == "", done.configIsNew, "the configuration is new")
+				assert.Is(t, tc.key == "", done.keyIsNew, "the key is new")
+				if tc.config != "" {
+					assert.Is(t, tc.config, read(t, filepath.Join(dir, configName)), "the board's own configuration")
 				}
 			}
 			_, err = importTo(dir, archive, true)
 			assert.ErrorIs(t, err, nil, "by force")
-			if read(t, filepath.Join(dir, configName)) != text || read(t, filepath.Join(dir, keyName)) != key {
-				t.Error("force did not replace both files")
-			}
+			assert.Equal(t, contents(t, first), contents(t, dir), "files after force")
 		})
 	}
 }
@@ -177,9 +170,7 @@ func TestImportRefusesOtherInput(t *testing.T) {
 					t.Errorf("force %v: the error shows the key: %v", force, err)
 				}
 			}
-			if written := append(names(t, parent), names(t, outside)...); written != nil {
-				t.Errorf("%q was written", written)
-			}
+			assert.Equal(t, []string(nil), append(names(t, parent), names(t, outside)...), "written files")
 		})
 	}
 }
@@ -209,13 +200,9 @@ func TestExportRefuses(t *testing.T) {
 		assert.NoError(t, os.WriteFile(path, []byte(tc.text), 0o644))
 		var out bytes.Buffer
 		err := board(dir).Export(&out)
-		var bad config.Errors
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: error %v, want a config.Errors with %q", tc.name, err, tc.want)
-		}
-		if out.Len() > 0 {
-			t.Errorf("%s: %d bytes were written", tc.name, out.Len())
-		}
+		assert.ErrorContains(t, err, tc.want, "%s", tc.name)
+		assert.Is(t, true, errors.As(err, new(config.Errors)), "%s: %v is an error of the configuration", tc.name, err)
+		assert.Is(t, 0, out.Len(), "%s: bytes that are written", tc.name)
 	}
 }
 

@@ -6,89 +6,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	"topdog/internal/config"
-	"topdog/internal/lab/assert"
-	"topdog/wire"
 )
-
-// The voters are asked for one after the other, and a mistake is asked about again.
-func TestAskVoters(t *testing.T) {
-	own := netip.MustParseAddr("192.168.1.11")
-	for _, tc := range []struct {
-		name, input string
-		own         netip.Addr
-		want        string // the voters; "" if there are none
-		says        []string
-	}{
-		{"three, this board first", "\n\n192.168.1.12\n192.168.1.13\n", own, "192.168.1.11 192.168.1.12 192.168.1.13",
-			[]string{"topdog witness", "How many voters are there [3]: ", "voter 1 of 3, this board [192.168.1.11]: ", "voter 2 of 3: ", "voter 3 of 3: "}},
-		{"five", "5\n\n 10.0.0.2 \n10.0.0.3\n10.0.0.4\n10.0.0.5\n", own, "192.168.1.11 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5", nil},
-		{"wrong numbers", "two\n2\n4\n16\n3\n\n10.0.0.2\n10.0.0.3\n", own, "192.168.1.11 10.0.0.2 10.0.0.3",
-			[]string{`"two" is not a number`, "of 2 voters, the loss of one", "of 4 voters no more may fail than of 3", "at most 15 boards vote"}},
-		{"wrong voters", "3\n\npi2\n192.168.1.11\n192.168.1.250\n10.0.0.2\n10.0.0.3\n", own, "192.168.1.11 10.0.0.2 10.0.0.3",
-			[]string{`"pi2" is not an address`, "board 192.168.1.11 twice", "192.168.1.250 is the floating address"}},
-		{"a board without a network", "3\n\n10.0.0.1\n10.0.0.2\n10.0.0.3\n", netip.Addr{}, "10.0.0.1 10.0.0.2 10.0.0.3", []string{"voter 1 of 3: "}},
-		{"the end", "3\n\n10.0.0.2\n", own, "", nil},
-		{"nothing", "", own, "", nil},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var out bytes.Buffer
-			got, err := Board{Address: "192.168.1.250", Strict: true}.askVoters(strings.NewReader(tc.input), &out, tc.own)
-			var asked UsageError
-			if strings.Join(got, " ") != tc.want || (err == nil) != (tc.want != "") || err != nil && !errors.As(err, &asked) {
-				t.Errorf("got %q, %v; want %q", got, err, tc.want)
-			}
-			rest := out.String()
-			for _, says := range tc.says {
-				_, after, found := strings.Cut(rest, says)
-				if !found {
-					t.Fatalf("%q is not said, or not in order, in:\n%s", says, out.String())
-				}
-				rest = after
-			}
-		})
-	}
-}
-
-// What is written is a configuration with these voters, and the lines for the other boards and
-// the witness are printed.
-func TestInitStrict(t *testing.T) {
-	path := filepath.Join(t.TempDir(), configName)
-	b := Board{
-		Path: path, Address: "10.0.0.9", Interface: "eth0", Strict: true,
-		Voters: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"},
-	}
-	init := func(b Board) (string, error) {
-		var out bytes.Buffer
-		err := b.initIn(networkOf("10.0.0.1"), strings.NewReader(""), &out)
-		return out.String(), err
-	}
-	said, err := init(b)
-	assert.NoError(t, err)
-	for _, line := range []string{copyLine(path, startLine), copyLine(path, startWitnessLine)} {
-		if !strings.Contains(said, line) {
-			t.Errorf("it does not say\n%s\nbut\n%s", line, said)
-		}
-	}
-	cfg, err := config.Load(path)
-	assert.NoError(t, err)
-	want := []wire.ID{10<<24 + 1, 10<<24 + 2, 10<<24 + 3}
-	if cfg.Algorithm != wire.AlgorithmStrict || !slices.Equal(cfg.Voters, want) {
-		t.Errorf("the configuration has the algorithm %v and the voters %v", cfg.Algorithm, cfg.Voters)
-	}
-	if said, err := init(b); err != nil || !strings.Contains(said, "nothing was changed") {
-		t.Errorf("the second time: %v, %s", err, said)
-	}
-	b.Voters = []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}
-	_, err = init(b)
-	assert.ErrorContains(t, err, "the voters 10.0.0.1, 10.0.0.2, 10.0.0.3 instead of 10.0.0.1, 10.0.0.2, 10.0.0.4", "other voters")
-	_, err = init(Board{Path: filepath.Join(t.TempDir(), configName), Address: "10.0.0.9", Interface: "eth0", Strict: true})
-	assert.ErrorContains(t, err, "which boards vote?", "without a terminal and without voters")
-}
 
 // networkOf is a network in which the board has these addresses on its only interface.
 func networkOf(own ...string) network {
@@ -136,14 +56,4 @@ func TestInitStrictWithoutThisBoard(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A board that is set up without votes is not made another one in passing.
-func TestInitStrictAfterwards(t *testing.T) {
-	path := filepath.Join(t.TempDir(), configName)
-	b := Board{Path: path, Address: "10.0.0.9", Interface: "eth0"}
-	assert.NoError(t, b.Init(t.Context(), strings.NewReader(""), new(bytes.Buffer)))
-	b.Strict, b.Voters = true, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
-	err := b.Init(t.Context(), strings.NewReader(""), new(bytes.Buffer))
-	assert.ErrorContains(t, err, `the algorithm "heir" instead of "strict"`, "")
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // starterWord makes the test binary a starter. The word of a checker makes it one that waits for the end of its file.
@@ -41,9 +43,7 @@ func wait() error {
 func open(t *testing.T) *Starter {
 	t.Helper()
 	s, err := Open(starterWord)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -52,15 +52,11 @@ func open(t *testing.T) *Starter {
 func begin(t *testing.T, s *Starter) (p *Process, pipe *os.File) {
 	t.Helper()
 	theirs, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer theirs.Close()
 	t.Cleanup(func() { pipe.Close() })
 	p, err = s.Start(theirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return p, pipe
 }
 
@@ -100,9 +96,7 @@ func over(t *testing.T, p *Process) error {
 func status(t *testing.T, pid int, field string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
 			return strings.TrimSpace(value)
@@ -122,27 +116,20 @@ func TestStart(t *testing.T) {
 	s := open(t)
 	p, pipe := begin(t, s)
 	begun(t, p)
-	if parent := status(t, p.PID(), "PPid"); parent != fmt.Sprint(s.command.Process.Pid) {
-		t.Errorf("its parent is process %s, and the starter is process %d", parent, s.command.Process.Pid)
-	}
+	assert.Is(t, fmt.Sprint(s.command.Process.Pid), status(t, p.PID(), "PPid"), "its parent, which is the starter")
 	for _, fd := range []string{"0", "1", "2", "3"} {
-		if _, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.PID(), fd)); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.PID(), fd))
+		assert.ErrorIs(t, err, nil, "")
 	}
 	if leaked, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID())); holdsSocket(leaked) {
 		t.Errorf("it has a socket of the starter among %q", leaked)
 	}
 	pipe.Close()
-	if err := over(t, p); err != nil {
-		t.Errorf("it ended with: %v", err)
-	}
+	assert.ErrorIs(t, over(t, p), nil, "its end")
 	second, _ := begin(t, s)
 	begun(t, second)
 	second.Kill()
-	if err := over(t, second); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("killed: %v", err)
-	}
+	assert.Is(t, "signal: killed", fmt.Sprint(over(t, second)), "its end")
 	second.Kill() // may be called twice
 }
 
@@ -188,9 +175,7 @@ func TestCapabilities(t *testing.T) {
 	begun(t, p)
 	for _, set := range sets {
 		for _, pid := range []int{s.command.Process.Pid, p.PID()} {
-			if got := status(t, pid, set); got != "0000000000000000" {
-				t.Errorf("process %d: %s %s", pid, set, got)
-			}
+			assert.Is(t, "0000000000000000", status(t, pid, set), "%s of process %d", set, pid)
 		}
 	}
 }
@@ -216,9 +201,8 @@ func TestEnds(t *testing.T) {
 			}
 			over(t, checker)
 			until(t, "the checker has ended", func() bool { return !runs(checker.PID()) })
-			if _, err := s.Start(); !errors.Is(err, errEnded) {
-				t.Errorf("another one: %v", err)
-			}
+			_, err := s.Start()
+			assert.ErrorIs(t, err, errEnded, "another one")
 		})
 	}
 }
@@ -226,17 +210,11 @@ func TestEnds(t *testing.T) {
 // TestFrozen: whoever asks a starter that stands still waits for nothing, and what is killed before it was started does not stay.
 func TestFrozen(t *testing.T) {
 	s := open(t)
-	if err := syscall.Kill(s.command.Process.Pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, syscall.Kill(s.command.Process.Pid, syscall.SIGSTOP))
 	p, _ := begin(t, s)
 	p.Kill()
-	if p.PID() != 0 {
-		t.Error("it was started")
-	}
-	if err := syscall.Kill(s.command.Process.Pid, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	assert.Is(t, 0, p.PID(), "the process that was started")
+	assert.NoError(t, syscall.Kill(s.command.Process.Pid, syscall.SIGCONT))
 	if err := over(t, p); err == nil {
 		t.Error("it has ended well")
 	}
@@ -250,13 +228,9 @@ func TestRefused(t *testing.T) {
 	over(t, first)
 	before := files(t, s.command.Process.Pid)
 	ours, theirs, err := socketPair()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	raw, err := s.socket.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_ = raw.Control(func(fd uintptr) {
 		err := unix.Sendmsg(int(fd), []byte(CheckerWord), nil, nil, 0) // nothing to tell it by
 		if err == nil {
@@ -277,9 +251,7 @@ func TestRefused(t *testing.T) {
 		all = append(all, begun(t, one))
 	}
 	more, _ := begin(t, s)
-	if err := over(t, more); err == nil || err.Error() != "4 of them run already" {
-		t.Errorf("one more: %v", err)
-	}
+	assert.Is(t, "4 of them run already", fmt.Sprint(over(t, more)), "one more")
 	for _, one := range all {
 		one.Kill()
 		over(t, one)
@@ -293,9 +265,7 @@ func TestRefused(t *testing.T) {
 func files(t *testing.T, pid int) int {
 	t.Helper()
 	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return len(open)
 }
 

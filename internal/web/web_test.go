@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 func TestAllowed(t *testing.T) {
@@ -43,9 +43,7 @@ func TestAllowed(t *testing.T) {
 		"127.1":                false,
 		"local":                false,
 	} {
-		if got := allowed(host, names); got != want {
-			t.Errorf("allowed(%q) = %v, want %v", host, got, want)
-		}
+		assert.Is(t, want, allowed(host, names), "%s", host)
 	}
 }
 
@@ -109,15 +107,10 @@ func TestRoutes(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
-			if got := strings.TrimSpace(w.Body.String()); w.Code != c.code || got != c.answer {
-				t.Errorf("got %d %s, want %d %s", w.Code, got, c.code, c.answer)
-			}
-			if w.Header().Get("Content-Security-Policy") != policy {
-				t.Error("the answer has no policy")
-			}
-			if panicked := len(reported) > 0; panicked != (c.target == "/panic") {
-				t.Errorf("reported: %v", reported)
-			}
+			assert.Is(t, c.code, w.Code, "")
+			assert.Is(t, c.answer, strings.TrimSpace(w.Body.String()), "")
+			assert.Is(t, policy, w.Header().Get("Content-Security-Policy"), "its policy")
+			assert.Is(t, c.target == "/panic", len(reported) > 0, "reported: %v", reported)
 		})
 	}
 }
@@ -128,9 +121,7 @@ func TestAssets(t *testing.T) {
 		"assets/page.js":    {Data: []byte("1")},
 	}
 	a, err := NewAssets(files, "assets")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s := &Server{Routes: a.Routes(), Limits: DefaultLimits}
 	get := func(path, tag string) *http.Response {
 		r := httptest.NewRequest("GET", path, nil)
@@ -148,9 +139,7 @@ func TestAssets(t *testing.T) {
 		if first.StatusCode != 200 || first.Header.Get("Content-Type") != kind || tag == "" {
 			t.Errorf("%s: %s, %q, ETag %q", path, first.Status, first.Header.Get("Content-Type"), tag)
 		}
-		if again := get(path, tag); again.StatusCode != 304 {
-			t.Errorf("%s with its ETag: %s", path, again.Status)
-		}
+		assert.Is(t, 304, get(path, tag).StatusCode, "%s with its ETag", path)
 	}
 	files["assets/page.js"].Data = []byte("2")
 	if b, _ := NewAssets(files, "assets"); b.Version() == a.Version() {
@@ -160,9 +149,8 @@ func TestAssets(t *testing.T) {
 	if _, err := NewAssets(files, "assets"); err == nil {
 		t.Error("a file of an unknown type was accepted")
 	}
-	if _, err := NewAssets(files, "none"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no directory: %v", err)
-	}
+	_, err = NewAssets(files, "none")
+	assert.ErrorIs(t, err, fs.ErrNotExist, "no directory")
 }
 
 // port is a listener of pipes, so that connections live in virtual time.
@@ -237,9 +225,7 @@ func TestConnections(t *testing.T) {
 		ask(t, two, "/look")
 		three := p.dial("10.0.0.1:3")
 		synctest.Wait()
-		if got := []bool{closed(one), closed(two)}; !cmp.Equal(got, []bool{true, false}) {
-			t.Errorf("a third connection of one address: closed are %v, want the oldest", got)
-		}
+		assert.Equal(t, []bool{true, false}, []bool{closed(one), closed(two)}, "whether the oldest two are closed at a third connection of one address")
 		// The address is full, and no other connection of it is silent: the new one goes.
 		done := make(chan int)
 		go func() { done <- ask(t, two, "/long") }()
@@ -250,9 +236,7 @@ func TestConnections(t *testing.T) {
 		}
 		// Another address has a place, and takes the place of its own silent one.
 		other := p.dial("10.0.0.2:1")
-		if code := ask(t, other, "/look"); code != 200 {
-			t.Errorf("another address: %d", code)
-		}
+		assert.Is(t, 200, ask(t, other, "/look"), "another address")
 		synctest.Wait() // until the server has noted that nothing is asked on it any more
 		another := p.dial("10.0.0.3:1")
 		if code := ask(t, another, "/look"); code != 200 || !closed(other) {
@@ -267,9 +251,7 @@ func TestConnections(t *testing.T) {
 			t.Error("an idle connection was kept")
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		assert.ErrorIs(t, <-ended, nil, "Run")
 	})
 }
 
@@ -284,17 +266,13 @@ func TestAddressOf(t *testing.T) {
 		"[fe80::1%eth0]:80":         "fe80::1%eth0",
 		"[::1]:80":                  "::",
 	} {
-		if got := addressOf(from{address: client}); got.String() != want {
-			t.Errorf("%s counts with %v, want %s", client, got, want)
-		}
+		assert.Is(t, want, addressOf(from{address: client}).String(), "%s", client)
 	}
 }
 
 func TestListenSaysWhatToDo(t *testing.T) {
 	taken, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer taken.Close()
 	for address, hint := range map[string]string{
 		taken.Addr().String(): "another program has that port",

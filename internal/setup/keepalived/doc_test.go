@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // table is a section as docs/keepalived.md has it.
@@ -19,9 +21,7 @@ func (s section) table() string {
 // The manual has a table for each block, with the texts that the converter prints.
 func TestManualHasTheTables(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/keepalived.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, s := range sections {
 		title := "### `" + s.block + "`\n"
 		if s.block == "" {

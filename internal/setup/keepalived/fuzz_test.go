@@ -12,6 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 // No file makes the converter fail otherwise than by an error with a place in that file, and what it
@@ -23,9 +24,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		assert.NoError(f, err)
 		f.Add(string(text), "")
 	}
 	f.Add("$A=${A}\n@pi1 @^x ~SEQ(\n\"\\\\\\#\n{}}{", "VI_1")
