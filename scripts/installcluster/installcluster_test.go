@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 // ssh finds the board's directory by the host's name, BOARD, and runs the command in it, with its /etc/topdog and /tmp.
@@ -293,9 +295,7 @@ func (s *site) logs(board string, want ...string) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 // built is where the program is.

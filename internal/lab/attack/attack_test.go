@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 )
 
@@ -100,9 +101,7 @@ func TestTable(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		got.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got.String(), "")
 }
 
 // The tables go into a page between its marks, and two builds stand beside each other.
@@ -143,9 +142,7 @@ func TestPage(t *testing.T) {
 | VRRP | keepalived | 10 | 7 | 0 ms | 0 ms | 0 ms | 0.0 % |
 
 ` + pageEnd + "\nbelow\n"
-	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, string(text), "")
 	must(t, os.WriteFile(file, []byte("no marks"), 0o600))
 	if err := r.insert(file); err == nil {
 		t.Error("a page without marks has got tables")

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
@@ -19,9 +20,7 @@ import (
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 // listener is a LAN with two boards, on one of which the test listens, and a laptop that has recorded what it said.

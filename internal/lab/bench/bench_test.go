@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/judge"
 )
@@ -52,9 +53,7 @@ func TestMain(m *testing.M) {
 func built(t testing.TB, systems []system) []system {
 	t.Helper()
 	p, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, s := range systems {
 		if s, ok := s.(*topdog); ok {
 			s.path, s.version = p.path, p.version
@@ -194,9 +193,7 @@ func TestSession(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		ctx := bounded(t)
 		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer null.Close()
 		half := func(parts ...part) (*report.Report, error) {
 			p := quickPlan()
@@ -215,9 +212,7 @@ func TestSession(t *testing.T) {
 			func() (err error) { r, err = half(partFailures, partStarts); return err },
 			func() (err error) { other, err = half(partCalm, partLoss); return err },
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		r.Calm, r.Lossy = other.Calm, other.Lossy
 		if err := r.Check(); err != nil {
 			t.Error(err)
@@ -245,13 +240,9 @@ func TestSession(t *testing.T) {
 		// What was published can be loaded and published again, with the same result.
 		dir := t.TempDir()
 		first := options{json: filepath.Join(dir, "1"), report: filepath.Join(dir, "text"), svg: filepath.Join(dir, "svg")}
-		if err := first.publish(r); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, first.publish(r))
 		again, err := load(first.json)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		a, _ := json.Marshal(r)
 		b, _ := json.Marshal(again)
 		if string(a) != string(b) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // The imports run one way: a package that could reach for a socket or a clock
@@ -120,9 +122,7 @@ func TestImporters(t *testing.T) {
 // TestHouse holds that docs/how-it-works.md names every package.
 func TestHouse(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/how-it-works.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, house, found := strings.Cut(string(text), "## The house")
 	house, _, ends := strings.Cut(house, "\n### ")
 	if !found || !ends {
@@ -187,9 +187,7 @@ var tree = sync.OnceValues(func() (map[string]*listedPackage, error) {
 func packages(t *testing.T) map[string]*listedPackage {
 	t.Helper()
 	all, err := tree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return all
 }
 

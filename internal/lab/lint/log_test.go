@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/web"
 )
 
@@ -19,9 +20,7 @@ import (
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
@@ -81,18 +80,14 @@ func collectLines(t *testing.T, file string, lines map[string]string) {
 	t.Helper()
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	take := func(e ast.Expr) {
 		literal, ok := e.(*ast.BasicLit)
 		if !ok || literal.Kind != token.STRING {
 			return
 		}
 		text, err := strconv.Unquote(literal.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		line := strings.TrimSpace(verb.ReplaceAllString(text, "…"))
 		line = strings.TrimSpace(strings.TrimSuffix(line, "\n…"))
 		if letters.MatchString(line) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 func TestParseHelp(t *testing.T) {
@@ -104,9 +105,7 @@ func TestText(t *testing.T) {
 	} {
 		var p page
 		p.text(tt.text)
-		if diff := cmp.Diff(tt.want, p.String()); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.text, diff)
-		}
+		assert.Equal(t, tt.want, p.String(), "%q", tt.text)
 	}
 }
 
@@ -114,9 +113,7 @@ func TestText(t *testing.T) {
 func TestItem(t *testing.T) {
 	var p page
 	p.item("-x", "See:\n  a\n    b\n\nMore.\n\nAnd more.")
-	if diff := cmp.Diff(".TP\n.B \\-x\nSee:\n.sp\n.RS 11\n.nf\na\n  b\n.fi\n.RE\n.IP\nMore.\n.IP\nAnd more.\n", p.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, ".TP\n.B \\-x\nSee:\n.sp\n.RS 11\n.nf\na\n  b\n.fi\n.RE\n.IP\nMore.\n.IP\nAnd more.\n", p.String(), "")
 }
 
 // Every key of the annotated configuration is in the manual.
@@ -164,7 +161,5 @@ func TestExitStatuses(t *testing.T) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 const (
@@ -24,9 +26,7 @@ const (
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 func read(t testing.TB, path string) string {
@@ -126,9 +126,7 @@ func TestUnknown(t *testing.T) {
 		`topdog_role{role=~"leader|lieder"}`:      {`topdog_role{role="lieder"}`},
 		`vector(1)`:                               {"no metric"},
 	} {
-		if diff := cmp.Diff(want, unknown(expression, metrics, "| `leader` |")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", expression, diff)
-		}
+		assert.Equal(t, want, unknown(expression, metrics, "| `leader` |"), "%s", expression)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // zero is the origin of time in the tests of pure functions.
@@ -42,9 +42,7 @@ func TestTimelineArithmetic(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			tl := Timeline{From: at(0), To: at(100), Before: test.before, Spans: test.spans}
 			got := figures{tl.Overlap(), tl.Vacant(), tl.Moves()}
-			if d := cmp.Diff(test.want, got); d != "" {
-				t.Error(d)
-			}
+			assert.Equal(t, test.want, got, "")
 		})
 	}
 }
@@ -79,9 +77,7 @@ func TestRecordToTimeline(t *testing.T) {
 		{"in the future", 60, 55, Timeline{at(60), at(60), 1, nil}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if d := cmp.Diff(test.want, r.timeline(at(test.from), at(test.to))); d != "" {
-				t.Error(d)
-			}
+			assert.Equal(t, test.want, r.timeline(at(test.from), at(test.to)), "")
 		})
 	}
 }
@@ -96,9 +92,7 @@ func TestRecordForgets(t *testing.T) {
 	if len(r.changes) > maxChanges || r.total() != n {
 		t.Errorf("%d changes kept, %d in total, want %d", len(r.changes), r.total(), n)
 	}
-	if d := cmp.Diff([]int{1 + (n-1)/2%2}, boardsOf(r.current())); d != "" {
-		t.Error(d)
-	}
+	assert.Equal(t, []int{1 + (n-1)/2%2}, boardsOf(r.current()), "")
 	tl := r.timeline(at(0), at(n))
 	if tl.From != r.start || tl.Overlap() != 0 || tl.Vacant() != tl.Held(1)+tl.Held(2) {
 		t.Errorf("from %s, overlap %s, vacant %s, held %s and %s", tl.From, tl.Overlap(), tl.Vacant(), tl.Held(1), tl.Held(2))

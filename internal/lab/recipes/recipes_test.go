@@ -8,6 +8,7 @@ import (
 
 	"topdog/internal/check"
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/wire"
 )
@@ -144,9 +145,7 @@ func TestConfigurations(t *testing.T) {
 				t.Fatalf("%s does not show %s", page, topdogTOML)
 			}
 			c, err := config.Parse(topdogTOML, []byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			asks := slices.ContainsFunc(c.Checks, func(c check.Check) bool {
 				return c.Kind == check.DNS || c.Kind == check.HTTP || c.Kind == check.Command
 			})

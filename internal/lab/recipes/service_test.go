@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
@@ -244,7 +245,5 @@ func run(t testing.TB, name string, args ...string) {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }

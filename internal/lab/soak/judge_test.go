@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // kindOf returns the kind of a key.
 func kindOf(t *testing.T, key string) kind {
 	t.Helper()
 	kinds, err := chooseKinds(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return kinds[0]
 }
 
@@ -88,13 +88,9 @@ func TestTable(t *testing.T) {
 	v.problems = []string{"too much"}
 	tab.add(v)
 	var text strings.Builder
-	if err := tab.write(&text, allKinds()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, tab.write(&text, allKinds()))
 	want, err := os.ReadFile("testdata/table.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if text.String() != string(want) {
 		t.Errorf("the table is\n%s", text.String())
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
@@ -15,9 +16,7 @@ func TestPlaces(t *testing.T) {
 	netns.Reserve(t)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 	}
 	s := &stage{}
 	var err error

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // best is a report by which every goal holds that a report can speak of, most of them just.
@@ -326,9 +326,7 @@ func TestGoals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := best()
 			c.change(r)
-			if diff := cmp.Diff(c.want, verdicts(r)); diff != "" {
-				t.Errorf("what does not hold (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, c.want, verdicts(r), "what does not hold")
 		})
 	}
 }
@@ -386,12 +384,8 @@ func TestDisturbed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := best()
 			c.change(r)
-			if diff := cmp.Diff(c.want, verdicts(r)); diff != "" {
-				t.Errorf("what does not hold (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(c.steps, DisturbedSteps(r)); diff != "" {
-				t.Errorf("what is to be measured again (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, c.want, verdicts(r), "what does not hold")
+			assert.Equal(t, c.steps, DisturbedSteps(r), "what is to be measured again")
 			s := r.goalSection()
 			if note := s.notes[0]; strings.Contains(note, "disturbed") != (c.steps != nil) {
 				t.Errorf("the goals are counted as %q", note)

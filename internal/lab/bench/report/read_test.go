@@ -11,21 +11,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestRoundTrip reads what was written.
 func TestRoundTrip(t *testing.T) {
 	var b bytes.Buffer
-	if err := JSON(&b, sample()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, JSON(&b, sample()))
 	got, err := Read(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(sample(), got); diff != "" {
-		t.Errorf("what was read is not what was written (-want +got):\n%s", diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, sample(), got, "what was read is not what was written")
 }
 
 // TestRead gives it what is no report.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -24,9 +25,7 @@ const (
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 func newLAN(t *testing.T) *netns.LAN {
