@@ -71,7 +71,7 @@ func TestCommandPages(t *testing.T) {
 		return text, nil
 	}
 	pages, err := commandPages(foot{"1", "2026-01-01"}, ask, []option{{"0", "well"}})
-	must(t, err)
+	assert.NoError(t, err)
 	if len(pages) != 2 {
 		t.Errorf("there are %d pages, want topdog and topdog-led", len(pages))
 	}
@@ -120,7 +120,7 @@ func TestItem(t *testing.T) {
 func TestConfigPage(t *testing.T) {
 	reference := string(config.Reference())
 	page, err := configPage(foot{"1", "2026-01-01"}, reference)
-	must(t, err)
+	assert.NoError(t, err)
 	keys := 0
 	for line := range strings.Lines(reference) {
 		if m := setting.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
@@ -142,9 +142,9 @@ func TestConfigPage(t *testing.T) {
 
 func TestExitStatuses(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operations.md")
-	must(t, err)
+	assert.NoError(t, err)
 	statuses, err := exitStatuses(string(text))
-	must(t, err)
+	assert.NoError(t, err)
 	found := map[string]bool{}
 	for _, s := range statuses {
 		found[s.name] = s.meaning != ""
@@ -157,9 +157,4 @@ func TestExitStatuses(t *testing.T) {
 	if _, err := exitStatuses("| status | meaning |\n"); err == nil {
 		t.Error("no error without a table")
 	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	assert.NoError(t, err)
 }

@@ -24,15 +24,10 @@ const (
 	dashboard = docs + "/grafana.json"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	assert.NoError(t, err)
-}
-
 func read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	assert.NoError(t, err)
 	return string(text)
 }
 
@@ -228,7 +223,7 @@ func board(t testing.TB) (d struct {
 	Annotations   struct{ List []query }
 }) {
 	t.Helper()
-	must(t, json.Unmarshal([]byte(read(t, dashboard)), &d))
+	assert.NoError(t, json.Unmarshal([]byte(read(t, dashboard)), &d))
 	return d
 }
 

@@ -46,7 +46,7 @@ func (r *rig) begin() {
 	}
 	for _, b := range r.boards {
 		r.works(b)
-		must(r.t, b.Run())
+		assert.NoError(r.t, b.Run())
 	}
 	for _, b := range r.boards {
 		r.graded(b, wire.GradePassing)
@@ -132,7 +132,7 @@ func (r *rig) waitedAtMost(what string, since time.Time, most time.Duration) {
 func (r *rig) checks(b *board) []check.Check {
 	r.t.Helper()
 	c, err := config.Load(b.ConfigFile())
-	must(r.t, err)
+	assert.NoError(r.t, err)
 	return c.Checks
 }
 
