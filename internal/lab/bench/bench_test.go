@@ -141,9 +141,7 @@ func TestSeparated(t *testing.T) {
 				return err
 			})
 		}
-		if err := together(jobs...); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, together(jobs...), nil, "")
 	})
 }
 
@@ -168,9 +166,7 @@ func TestService(t *testing.T) {
 				return err
 			})
 		}
-		if err := together(jobs...); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, together(jobs...), nil, "")
 	})
 }
 
@@ -214,9 +210,7 @@ func TestSession(t *testing.T) {
 		)
 		assert.NoError(t, err)
 		r.Calm, r.Lossy = other.Calm, other.Lossy
-		if err := r.Check(); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, r.Check(), nil, "")
 		for _, f := range r.Failures {
 			if len(f.Runs) != 1 {
 				t.Errorf("%s, %s: %d runs", f.System, f.Event, len(f.Runs))

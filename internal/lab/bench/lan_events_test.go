@@ -81,9 +81,7 @@ func TestProberHearsBoards(t *testing.T) {
 		r, err := newRig(&topdog{key: "none"}, 3, variant{})
 		assert.NoError(t, err)
 		defer func() {
-			if err := r.close(); err != nil {
-				t.Error(err)
-			}
+			assert.ErrorIs(t, r.close(), nil, "")
 		}()
 		p, err := r.probe()
 		assert.NoError(t, err)

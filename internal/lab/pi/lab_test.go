@@ -142,9 +142,7 @@ func TestNatives(t *testing.T) {
 	l, err := Temporary(t.TempDir(), machine, 1, 2, "/nonexistent")
 	assert.NoError(t, err)
 	defer func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, l.Close(), nil, "")
 	}()
 	for _, n := range l.Natives() {
 		holders, err := l.Holders(t.Context(), n.Address().Addr())

@@ -79,9 +79,7 @@ func TestMonitorErrors(t *testing.T) {
 			m, err := newMonitor(conn)
 			assert.NoError(t, err)
 			_, err = m.words(0x3f200000, 2)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want %q in it", err, tc.want)
-			}
+			assert.ErrorContains(t, err, tc.want, "")
 		})
 	}
 }

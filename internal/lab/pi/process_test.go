@@ -47,9 +47,7 @@ func TestKillSparesStrangers(t *testing.T) {
 	if stranger.runs() {
 		t.Error("a process with another start time is taken for ours")
 	}
-	if err := stranger.kill(); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, stranger.kill(), nil, "")
 	if !p.runs() {
 		t.Error("a stranger was killed")
 	}

@@ -106,9 +106,7 @@ func TestSVG(t *testing.T) {
 		}
 	}
 	err := SVG(io.Discard, sample(), "pie")
-	if err == nil || !strings.Contains(err.Error(), `no chart "pie"; there are outage, two-holders, loss`) {
-		t.Errorf("a chart that there is not: %v", err)
-	}
+	assert.ErrorContains(t, err, `no chart "pie"; there are outage, two-holders, loss`, "")
 }
 
 func wellFormed(t *testing.T, name string, text []byte) {

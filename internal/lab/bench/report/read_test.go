@@ -102,9 +102,7 @@ func TestCheck(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("error %v, want one with %q", err, c.want)
-		}
+		assert.ErrorContains(t, err, c.want, "")
 	}
 }
 
@@ -114,9 +112,7 @@ func TestJSONIsWritten(t *testing.T) {
 	r.Failures[0].Runs[0].Outage = -time.Millisecond
 	var b bytes.Buffer
 	err := JSON(&b, r)
-	if err == nil || !strings.Contains(err.Error(), "failures[0].runs[0].outage_ns") {
-		t.Errorf("error %v", err)
-	}
+	assert.ErrorContains(t, err, "failures[0].runs[0].outage_ns", "")
 	if !strings.Contains(b.String(), `"outage_ns": -1000000`) || !strings.HasSuffix(b.String(), "}\n") {
 		t.Error("the report was not written")
 	}
