@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/golden"
 	"topdog/internal/lab/judge"
 )
 
@@ -92,16 +93,11 @@ func TestTable(t *testing.T) {
 		}}
 	var out bytes.Buffer
 	assert.NoError(t, r.write(&out))
-	want := strings.Join([]string{"", "the laptop has a processor of its own (2 processors)", "",
-		"attack   system  a second          moves  two holders  outage  in all  leader  follower  sends  status  most             late    took",
-		"a flood  topdog  20000             1      1.5 ms       12 ms   20 ms   20.0 %  10.0 %    7      9.0 ms  80 ms, 1 failed  5.0 ms  -",
-		"a crash  topdog  1.0               0      0 ms         -       -       -       -         -      -       -                -       2.0 ms, p95 3.0 ms, most 3.0 ms",
-		"no luck  topdog  it was not there", ""}, "\n")
 	var got strings.Builder
 	for line := range strings.Lines(out.String()) {
 		got.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	assert.Equal(t, want, got.String(), "")
+	golden.Compare(t, "testdata/table.txt", got.String())
 }
 
 // The tables go into a page between its marks, and two builds stand beside each other.
@@ -120,29 +116,7 @@ func TestPage(t *testing.T) {
 	assert.NoError(t, r.insert(file))
 	text, err := os.ReadFile(file)
 	assert.NoError(t, err)
-	want := "above\n" + pageBegin + `
-
-### The laptop has a processor of its own
-
-| attack | a second | moves | two holders | longest outage | outage in all | the leader's processor | a follower's | a follower sends | ` + "`topdog status`" + ` | late |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| a flood | 20000 | 3 / 0 | 1.5 ms / 0 ms | 0 ms | 0 ms | 20.0 % / 10.0 % | 0.0 % | 7 | none / 80 ms | 0 ms |
-
-### How long it takes
-
-| attack | median | p95 | most | runs |
-| --- | --- | --- | --- | --- |
-| a crash | 1.0 ms | 2.0 ms | 2.0 ms | 2 |
-| a clone | not within 5000 ms | - | - | 1 |
-
-### The same for keepalived and UCarp
-
-| attack | program | a second | moves | two holders | longest outage | outage in all | the leader's processor |
-| --- | --- | --- | --- | --- | --- | --- | --- |
-| VRRP | keepalived | 10 | 7 | 0 ms | 0 ms | 0 ms | 0.0 % |
-
-` + pageEnd + "\nbelow\n"
-	assert.Equal(t, want, string(text), "")
+	golden.Compare(t, "testdata/page.md", string(text))
 	assert.NoError(t, os.WriteFile(file, []byte("no marks"), 0o600))
 	if err := r.insert(file); err == nil {
 		t.Error("a page without marks has got tables")
