@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
+	"topdog/internal/lab/golden"
 	"topdog/internal/lab/judge"
 )
 
@@ -34,14 +36,14 @@ func TestProgram(t *testing.T) {
 		if err := run(ctx, strings.Fields(args), &out); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
-		must(t, run(ctx, []string{"--from", file}, &again))
+		assert.NoError(t, run(ctx, []string{"--from", file}, &again))
 		if diff := cmp.Diff(out.String(), again.String()); diff != "" {
 			t.Errorf("what was measured, and what is shown of it:\n%s", diff)
 		}
 		text, err := os.ReadFile(file)
-		must(t, err)
+		assert.NoError(t, err)
 		var r report
-		must(t, json.Unmarshal(text, &r))
+		assert.NoError(t, json.Unmarshal(text, &r))
 		if len(r.Results) != len(r.Attacks) {
 			t.Fatalf("%d attacks, %d results", len(r.Attacks), len(r.Results))
 		}
@@ -90,19 +92,12 @@ func TestTable(t *testing.T) {
 			{System: "topdog", Place: "apart", Attack: "c", Note: "it was not there\nand more"},
 		}}
 	var out bytes.Buffer
-	must(t, r.write(&out))
-	want := strings.Join([]string{"", "the laptop has a processor of its own (2 processors)", "",
-		"attack   system  a second          moves  two holders  outage  in all  leader  follower  sends  status  most             late    took",
-		"a flood  topdog  20000             1      1.5 ms       12 ms   20 ms   20.0 %  10.0 %    7      9.0 ms  80 ms, 1 failed  5.0 ms  -",
-		"a crash  topdog  1.0               0      0 ms         -       -       -       -         -      -       -                -       2.0 ms, p95 3.0 ms, most 3.0 ms",
-		"no luck  topdog  it was not there", ""}, "\n")
+	assert.NoError(t, r.write(&out))
 	var got strings.Builder
 	for line := range strings.Lines(out.String()) {
 		got.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Error(diff)
-	}
+	golden.Compare(t, "testdata/table.txt", got.String())
 }
 
 // The tables go into a page between its marks, and two builds stand beside each other.
@@ -117,36 +112,12 @@ func TestPage(t *testing.T) {
 		}}
 	file := filepath.Join(t.TempDir(), "page.md")
 	page := "above\n" + pageBegin + "\nold\n" + pageEnd + "\nbelow\n"
-	must(t, os.WriteFile(file, []byte(page), 0o600))
-	must(t, r.insert(file))
+	assert.NoError(t, os.WriteFile(file, []byte(page), 0o600))
+	assert.NoError(t, r.insert(file))
 	text, err := os.ReadFile(file)
-	must(t, err)
-	want := "above\n" + pageBegin + `
-
-### The laptop has a processor of its own
-
-| attack | a second | moves | two holders | longest outage | outage in all | the leader's processor | a follower's | a follower sends | ` + "`topdog status`" + ` | late |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| a flood | 20000 | 3 / 0 | 1.5 ms / 0 ms | 0 ms | 0 ms | 20.0 % / 10.0 % | 0.0 % | 7 | none / 80 ms | 0 ms |
-
-### How long it takes
-
-| attack | median | p95 | most | runs |
-| --- | --- | --- | --- | --- |
-| a crash | 1.0 ms | 2.0 ms | 2.0 ms | 2 |
-| a clone | not within 5000 ms | - | - | 1 |
-
-### The same for keepalived and UCarp
-
-| attack | program | a second | moves | two holders | longest outage | outage in all | the leader's processor |
-| --- | --- | --- | --- | --- | --- | --- | --- |
-| VRRP | keepalived | 10 | 7 | 0 ms | 0 ms | 0 ms | 0.0 % |
-
-` + pageEnd + "\nbelow\n"
-	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Error(diff)
-	}
-	must(t, os.WriteFile(file, []byte("no marks"), 0o600))
+	assert.NoError(t, err)
+	golden.Compare(t, "testdata/page.md", string(text))
+	assert.NoError(t, os.WriteFile(file, []byte("no marks"), 0o600))
 	if err := r.insert(file); err == nil {
 		t.Error("a page without marks has got tables")
 	}
@@ -203,7 +174,7 @@ func TestFlags(t *testing.T) {
 // A user who takes a port has it until the end, and one who is not an ordinary user does nothing.
 func TestUsers(t *testing.T) {
 	free, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4zero})
-	must(t, err)
+	assert.NoError(t, err)
 	port := uint16(free.LocalAddr().(*net.UDPAddr).Port)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 var (
@@ -42,9 +43,7 @@ func TestFrames(t *testing.T) {
 			0000000000000a4d0009`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(strings.Fields(c.want), lines(c.frame)); diff != "" {
-				t.Error(diff)
-			}
+			assert.Equal(t, strings.Fields(c.want), lines(c.frame), "")
 		})
 	}
 }
@@ -63,7 +62,5 @@ func TestFragments(t *testing.T) {
 			t.Errorf("the checksum of a header is wrong by %#x", sum)
 		}
 	}
-	if diff := cmp.Diff([]int{1480, 1480, 48}, lengths); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, []int{1480, 1480, 48}, lengths, "")
 }

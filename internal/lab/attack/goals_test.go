@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 const ms = time.Millisecond
@@ -52,13 +54,9 @@ func TestJudge(t *testing.T) {
 // Whoever attacks another build alone wants to know which goals it misses.
 func TestJudgeAnotherBuild(t *testing.T) {
 	r := &report{Systems: []system{{Name: "before"}}, Attacks: []attack{{Key: "flood", Defended: true}}, Results: []Result{{System: "before", Attack: "flood", Moves: 2}}}
-	if err := r.judge(); err == nil || !strings.Contains(err.Error(), "flood moved the address 2 times") {
-		t.Error(err)
-	}
+	assert.ErrorContains(t, r.judge(), "flood moved the address 2 times", "")
 	r.Systems = append(r.Systems, system{Name: "topdog"})
-	if err := r.judge(); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, r.judge(), nil, "")
 }
 
 // An attack is made again if something happens while the machine stands still, and only then.

@@ -11,18 +11,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // listener is a LAN with two boards, on one of which the test listens, and a laptop that has recorded what it said.
 type listener struct {
@@ -40,14 +34,14 @@ func newListener(t *judge.T) *listener {
 	key := make([]byte, wire.KeySize)
 	rand.Read(key)
 	codec, err := wire.NewCodec("topdog", key)
-	must(t, err)
+	assert.NoError(t, err)
 	b := &listener{codec: codec}
 	b.lan, err = netns.New(3)
-	must(t, err)
-	t.Cleanup(func() { must(t, b.lan.Close()) })
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, b.lan.Close()) })
 	board := b.lan.Board(1)
 	b.laptop = NewLaptop(b.lan.Board(3), board, b.lan.Board(2))
-	must(t, b.laptop.Remember("topdog", key))
+	assert.NoError(t, b.laptop.Remember("topdog", key))
 
 	b.ears, err = netns.Within(board, func() (*net.UDPConn, error) {
 		link, err := net.InterfaceByName(board.Interface)
@@ -56,14 +50,14 @@ func newListener(t *judge.T) *listener {
 		}
 		return net.ListenMulticastUDP("udp4", link, net.UDPAddrFromAddrPort(wire.DefaultGroup))
 	})
-	must(t, err)
+	assert.NoError(t, err)
 	t.Cleanup(func() { b.ears.Close() })
 	b.said, err = codec.Append(nil, &wire.Message{
 		Header: wire.Header{Type: wire.TypeHeartbeat, Algorithm: wire.AlgorithmHeir, Leading: true,
 			Sender: wire.IDFromAddr(board.Addr.Addr()), Incarnation: 1, Sequence: 1},
 		Heartbeat: wire.Heartbeat{Interval: 100 * time.Millisecond},
 	})
-	must(t, err)
+	assert.NoError(t, err)
 	b.record(ctx, t, NewLaptop(board))
 	return b
 }
@@ -78,9 +72,9 @@ func (b *listener) record(ctx context.Context, t testing.TB, board *Laptop) {
 		_, err := board.Send(ctx, Stream{Frames: [][]byte{frame}, Rate: 100, For: cluster.Timeout})
 		done <- err
 	}()
-	must(t, b.laptop.Listen(ctx, 3))
+	assert.NoError(t, b.laptop.Listen(ctx, 3))
 	stop()
-	must(t, <-done)
+	assert.NoError(t, <-done)
 	// What was sent until then is in the ears of the board, too.
 	b.heard(t, 50*time.Millisecond)
 }
@@ -90,7 +84,7 @@ func (b *listener) heard(t testing.TB, quiet time.Duration) (from []netip.AddrPo
 	t.Helper()
 	buf := make([]byte, 4<<10)
 	for {
-		must(t, b.ears.SetReadDeadline(time.Now().Add(quiet)))
+		assert.NoError(t, b.ears.SetReadDeadline(time.Now().Add(quiet)))
 		n, source, err := b.ears.ReadFromUDPAddrPort(buf)
 		if err != nil {
 			return from, packets
@@ -128,10 +122,10 @@ func TestFloods(t *testing.T) {
 		} {
 			t.Run(c.key, func(t *judge.T) {
 				frames, err := b.laptop.Frames(c.key)
-				must(t, err)
+				assert.NoError(t, err)
 				frames = frames[:20]
 				_, err = b.laptop.Send(t.Context(), Stream{Frames: frames, Rate: 1000, For: 20 * time.Millisecond})
-				must(t, err)
+				assert.NoError(t, err)
 				from, packets := b.heard(t, 50*time.Millisecond)
 				if len(packets) == 0 && c.key != "lives-routed" {
 					t.Fatal("nothing came")
@@ -165,7 +159,7 @@ func TestARP(t *testing.T) {
 			"arp-35000": func(f []byte) bool { return bytes.Equal(f[22:28], b.laptop.host.HardwareAddr) },
 		} {
 			frames, err := b.laptop.Frames(key)
-			must(t, err)
+			assert.NoError(t, err)
 			for _, f := range frames {
 				if len(f) != ethernetLen+28 || !reads(f) {
 					t.Errorf("%s: % x", key, f)
@@ -180,22 +174,22 @@ func TestStream(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		b := newListener(t)
 		frames, err := b.laptop.Frames("ttl")
-		must(t, err)
+		assert.NoError(t, err)
 		const rate, lasts = 2000, 200 * time.Millisecond
 		var set unix.CPUSet
-		must(t, unix.SchedGetaffinity(0, &set))
+		assert.NoError(t, unix.SchedGetaffinity(0, &set))
 		first := 0
 		for !set.IsSet(first) {
 			first++
 		}
 		sent, err := b.laptop.Send(t.Context(), Stream{Frames: frames, Rate: rate, For: lasts, Cores: []int{first}})
-		must(t, err)
+		assert.NoError(t, err)
 		// A busy machine sends less, and never more.
 		if want := int(rate * lasts.Seconds()); sent.Frames > want+1 || sent.Frames < want/4 || sent.Took < lasts {
 			t.Errorf("%d frames in %v, not about %d", sent.Frames, sent.Took, want)
 		}
 		most, err := b.laptop.Send(t.Context(), Stream{Frames: frames, For: lasts})
-		must(t, err)
+		assert.NoError(t, err)
 		if most.Rate() < 2*rate {
 			t.Errorf("without a rate, %.0f frames a second", most.Rate())
 		}
@@ -240,7 +234,7 @@ func TestAnswerARP(t *testing.T) {
 			arp(arpRequest, asks.host.HardwareAddr, asks.own(), other),
 		}
 		sent, err := asks.Send(t.Context(), Stream{Frames: frames, Rate: 100, For: 500 * time.Millisecond})
-		must(t, err)
+		assert.NoError(t, err)
 		stop()
 		if n := <-answered; n == 0 || n > (sent.Frames+1)/2 {
 			t.Errorf("%d answers to %d questions, of which every other one was for the address", n, sent.Frames)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/judge"
 )
@@ -52,9 +53,7 @@ func TestMain(m *testing.M) {
 func built(t testing.TB, systems []system) []system {
 	t.Helper()
 	p, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, s := range systems {
 		if s, ok := s.(*topdog); ok {
 			s.path, s.version = p.path, p.version
@@ -142,9 +141,7 @@ func TestSeparated(t *testing.T) {
 				return err
 			})
 		}
-		if err := together(jobs...); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, together(jobs...), nil, "")
 	})
 }
 
@@ -169,9 +166,7 @@ func TestService(t *testing.T) {
 				return err
 			})
 		}
-		if err := together(jobs...); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, together(jobs...), nil, "")
 	})
 }
 
@@ -194,9 +189,7 @@ func TestSession(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		ctx := bounded(t)
 		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer null.Close()
 		half := func(parts ...part) (*report.Report, error) {
 			p := quickPlan()
@@ -215,13 +208,9 @@ func TestSession(t *testing.T) {
 			func() (err error) { r, err = half(partFailures, partStarts); return err },
 			func() (err error) { other, err = half(partCalm, partLoss); return err },
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		r.Calm, r.Lossy = other.Calm, other.Lossy
-		if err := r.Check(); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, r.Check(), nil, "")
 		for _, f := range r.Failures {
 			if len(f.Runs) != 1 {
 				t.Errorf("%s, %s: %d runs", f.System, f.Event, len(f.Runs))
@@ -245,13 +234,9 @@ func TestSession(t *testing.T) {
 		// What was published can be loaded and published again, with the same result.
 		dir := t.TempDir()
 		first := options{json: filepath.Join(dir, "1"), report: filepath.Join(dir, "text"), svg: filepath.Join(dir, "svg")}
-		if err := first.publish(r); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, first.publish(r))
 		again, err := load(first.json)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		a, _ := json.Marshal(r)
 		b, _ := json.Marshal(again)
 		if string(a) != string(b) {

@@ -7,15 +7,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns/loss"
 )
 
 func frameOf(t *testing.T, text string) frame {
 	t.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return frame{bytes: b, length: len(b)}
 }
 

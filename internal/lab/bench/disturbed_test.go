@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/bench/report"
 )
 
@@ -45,9 +44,7 @@ func TestRepeatDisturbed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			defer null.Close()
 			s := &session{show: newProgress(null)}
 			defer s.show.close()
@@ -80,9 +77,7 @@ func TestRepeatDisturbed(t *testing.T) {
 						}
 					}
 				}
-				if diff := cmp.Diff([]string{"topdog-100ms sigterm"}, chosen); diff != "" {
-					t.Errorf("run again (-want +got):\n%s", diff)
-				}
+				assert.Equal(t, []string{"topdog-100ms sigterm"}, chosen, "run again")
 				a := c.attempts[made]
 				made++
 				fill("topdog-100ms", report.Terminated, a.runs)
@@ -99,9 +94,7 @@ func TestRepeatDisturbed(t *testing.T) {
 				case f.System == "topdog-10ms" && f.Event == report.Killed:
 					want = nil
 				}
-				if diff := cmp.Diff(want, f.Runs); diff != "" {
-					t.Errorf("%s, %s (-want +got):\n%s", f.System, f.Event, diff)
-				}
+				assert.Equal(t, want, f.Runs, "%s, %s", f.System, f.Event)
 			}
 		})
 	}

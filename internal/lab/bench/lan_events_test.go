@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/observe"
 )
@@ -78,18 +79,12 @@ func TestProberHearsBoards(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		ctx := bounded(t)
 		r, err := newRig(&topdog{key: "none"}, 3, variant{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer func() {
-			if err := r.close(); err != nil {
-				t.Error(err)
-			}
+			assert.ErrorIs(t, r.close(), nil, "")
 		}()
 		p, err := r.probe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer p.close()
 		address := netip.PrefixFrom(vip, 32)
 		answering := func(boards ...int) {
@@ -114,14 +109,10 @@ func TestProberHearsBoards(t *testing.T) {
 			}
 		}
 		for n := 1; n <= 2; n++ {
-			if err := r.boards[n-1].AddAddress(address); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, r.boards[n-1].AddAddress(address))
 		}
 		answering(1, 2)
-		if err := r.boards[0].DeleteAddress(address); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, r.boards[0].DeleteAddress(address))
 		answering(2)
 		if held := p.since(time.Now().Add(-time.Hour)).Held(3); held > 0 {
 			t.Errorf("board 3 never had the address, and answered for %v", held)

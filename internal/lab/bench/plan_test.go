@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
@@ -33,9 +34,7 @@ func TestFlags(t *testing.T) {
 		t.Errorf("the long form: %+v, %v", o, err)
 	}
 	o, err = parse([]string{"--long", "--runs", "3", "--systems", "ucarp-1s,topdog-10ms", "--events", "sigterm,cable-pulled", "--parts", "failures"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if o.plan.runs != 3 || o.plan.starts != 3 || o.plan.lossRuns != 3 {
 		t.Errorf("%d runs, %d starts, %d under loss", o.plan.runs, o.plan.starts, o.plan.lossRuns)
 	}
@@ -74,16 +73,10 @@ func TestFit(t *testing.T) {
 // Another build stands beside each setting of topdog, as a peer: the goals are not about it.
 func TestBeside(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "topdog")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho topdog 0.9\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho topdog 0.9\n"), 0o755))
 	o, err := parse([]string{"--systems", "topdog-100ms,ucarp-1s", "--beside", program})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]string{"topdog-100ms", "other-topdog-100ms", "ucarp-1s"}, keys(o.plan.systems)); d != "" {
-		t.Error(d)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, []string{"topdog-100ms", "other-topdog-100ms", "ucarp-1s"}, keys(o.plan.systems), "")
 	if info := o.plan.systems[1].info(); info.Program != otherProgram || info.Version != "0.9" || info.Setting != "default" {
 		t.Errorf("the other one is %+v", info)
 	}
@@ -104,9 +97,7 @@ func TestVoters(t *testing.T) {
 func TestFlagMistakes(t *testing.T) {
 	stderr := os.Stderr
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer null.Close()
 	os.Stderr = null // package flag prints its usage there
 	defer func() { os.Stderr = stderr }()
@@ -167,13 +158,9 @@ func TestJobs(t *testing.T) {
 	}
 	// The runs of all events take turns; groups that preempt come last.
 	want := []string{"cable-pulled 1", "both-frozen 1", "cable-pulled 2", "both-frozen 2", "preempt 1", "preempt 2"}
-	if d := cmp.Diff(want, order(allSystems()[0])); d != "" {
-		t.Error(d)
-	}
+	assert.Equal(t, want, order(allSystems()[0]), "")
 	peer := named(allSystems(), "keepalived-1s")[0]
-	if d := cmp.Diff([]string{"cable-pulled 1", "cable-pulled 2", "preempt 1", "preempt 2"}, order(peer)); d != "" {
-		t.Error(d)
-	}
+	assert.Equal(t, []string{"cable-pulled 1", "cable-pulled 2", "preempt 1", "preempt 2"}, order(peer), "")
 	q := queue{jobs: jobs(peer, events, func(event) int { return 1 })}
 	for _, want := range []string{"cable-pulled", "preempt"} {
 		if j, ok := q.next(); !ok || j.event.String() != want {
@@ -191,9 +178,7 @@ func TestPriority(t *testing.T) {
 		for n := 1; n <= of; n++ {
 			got = append(got, priority(n, of))
 		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Error(d)
-		}
+		assert.Equal(t, want, got, "")
 	}
 	seen := map[int]bool{}
 	for n := 1; n <= 50; n++ {
@@ -225,9 +210,7 @@ func TestProgressLine(t *testing.T) {
 // Where there is no terminal, progress is lines without control characters.
 func TestProgressInAFile(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer file.Close()
 	p := newProgress(file)
 	p.begin("failures", 2)
@@ -239,9 +222,7 @@ func TestProgressInAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if want := "0:00  failures: 0 of 2\nucarp is missing\n"; string(text) != want {
 		t.Errorf("%q, want %q", text, want)
 	}

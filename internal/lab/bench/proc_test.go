@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/bench/report"
 )
 
@@ -61,9 +60,7 @@ func TestUsageOfThisProcess(t *testing.T) {
 
 func TestMean(t *testing.T) {
 	got := mean([]report.Cost{{Processor: 0.01, RSS: 10, PSS: 4, Processes: 2}, {Processor: 0.03, RSS: 20, PSS: 6, Processes: 2}})
-	if d := cmp.Diff(report.Cost{Processor: 0.02, RSS: 15, PSS: 5, Processes: 2}, got); d != "" {
-		t.Error(d)
-	}
+	assert.Equal(t, report.Cost{Processor: 0.02, RSS: 15, PSS: 5, Processes: 2}, got, "")
 	if got := mean(nil); got != (report.Cost{}) {
 		t.Errorf("nobody costs %+v", got)
 	}

@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/dns/dnsmessage"
+
+	"topdog/internal/lab/assert"
 )
 
 // Each question is . if it has an answer, a millisecond after it was asked, and - if it has none.
@@ -63,18 +64,14 @@ func TestAnswered(t *testing.T) {
 	}{{10, 1}, {9, 1}, {11, 1}, {8, answerWithin + 1}} {
 		got = append(got, l.answered(a.id, began.Add(a.at)))
 	}
-	if diff := cmp.Diff([]bool{true, true, true, false}, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, []bool{true, true, true, false}, got, "")
 	var answered []int
 	for i, q := range l.questions {
 		if !q.answered.IsZero() {
 			answered = append(answered, i+1)
 		}
 	}
-	if diff := cmp.Diff([]int{11, asked - 1, asked}, answered); diff != "" {
-		t.Errorf("the questions with an answer (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []int{11, asked - 1, asked}, answered, "the questions with an answer")
 	if (&nameLine{}).answered(1, began) {
 		t.Error("an answer to nothing")
 	}
@@ -92,9 +89,7 @@ func TestParseAnswer(t *testing.T) {
 		}
 		change(&m)
 		packed, err := m.Pack()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return packed
 	}
 	if id, board, err := parseAnswer(answer(func(*dnsmessage.Message) {})); id != 77 || board != 3 || err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"topdog/election/literature"
+	"topdog/internal/lab/assert"
 )
 
 // simPages are the pages about algorithms and the simulator.
@@ -18,9 +19,7 @@ var simPages = []string{"algorithms.md", "simulator.md"}
 func pageOf(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(text)
 }
 

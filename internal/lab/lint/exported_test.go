@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestExported holds that what the product's packages export is used by another package: a
@@ -106,9 +108,7 @@ func loadModule(t *testing.T) *module {
 	others = slices.DeleteFunc(others, func(path string) bool { return strings.HasPrefix(path, "topdog/") })
 	// The compiler has to make the export data, so none is asked for of topdog's packages, which are read from their sources.
 	exported, err := list(append([]string{"-deps", "-export"}, slices.Compact(slices.Sorted(slices.Values(others)))...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, p := range exported {
 		if p.Export != "" {
 			m.exports[p.ImportPath] = p.Export
@@ -148,9 +148,7 @@ func (m *module) parse(t *testing.T, p *listedPackage, names []string) (files []
 	t.Helper()
 	for _, name := range names {
 		file, err := parser.ParseFile(m.files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		files = append(files, file)
 	}
 	return files

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // The imports run one way: a package that could reach for a socket or a clock
@@ -120,11 +121,7 @@ func TestImporters(t *testing.T) {
 
 // TestHouse holds that docs/how-it-works.md names every package.
 func TestHouse(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/how-it-works.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, house, found := strings.Cut(string(text), "## The house")
+	_, house, found := strings.Cut(pageOf(t, "how-it-works.md"), "## The house")
 	house, _, ends := strings.Cut(house, "\n### ")
 	if !found || !ends {
 		t.Fatal("the page has no tables of packages")
@@ -140,11 +137,9 @@ func TestHouse(t *testing.T) {
 // where the standard library would let it.
 func TestPurity(t *testing.T) {
 	for _, core := range []string{"topdog/election", "topdog/election/literature"} {
-		for _, path := range packages(t)[core].Imports {
-			for _, impure := range []string{"os", "sync", "context", "log", "log/slog", "crypto/rand", "math/rand", "math/rand/v2", "runtime"} {
-				if path == impure {
-					t.Errorf("%s imports %s", core, path)
-				}
+		for _, impure := range []string{"os", "sync", "context", "log", "log/slog", "crypto/rand", "math/rand", "math/rand/v2", "runtime"} {
+			if slices.Contains(packages(t)[core].Imports, impure) {
+				t.Errorf("%s imports %s", core, impure)
 			}
 		}
 	}
@@ -188,9 +183,7 @@ var tree = sync.OnceValues(func() (map[string]*listedPackage, error) {
 func packages(t *testing.T) map[string]*listedPackage {
 	t.Helper()
 	all, err := tree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return all
 }
 

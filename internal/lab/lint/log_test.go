@@ -5,67 +5,53 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/web"
 )
 
 // readDoc reads a file of docs, with all white space made single.
 func readDoc(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(strings.Fields(string(text)), " ")
+	return strings.Join(strings.Fields(pageOf(t, name)), " ")
 }
 
-// Whoever finds a line of the log at info or above finds it in the manual: its
-// fixed part, with … for what is filled in.
+// Whoever finds a line of the log at info or above finds it in the manual: its fixed part, with … for what is filled in.
+// So does whoever looks into the log of the hooks, and into that of the page.
 func TestEveryLogLineIsDocumented(t *testing.T) {
-	const few = 25 // if it finds fewer, this test looks in the wrong place
-	documents(t, "operations.md", few, "../../../internal/daemon/*.go", "../../../cmd/topdog/run.go", "../../../election/effect.go")
-}
-
-// So does whoever looks into the log of the hooks.
-func TestEveryLineOfTheHooksIsDocumented(t *testing.T) {
-	const few = 8
-	documents(t, "hooks.md", few, "../../../internal/hooks/*.go")
-}
-
-// And whoever looks into that of the page.
-func TestEveryLineOfThePageIsDocumented(t *testing.T) {
-	const few = 5
-	documents(t, "page.md", few, "../../../internal/page/*.go", "../../../internal/web/*.go")
-}
-
-// documents holds that a file of docs has all lines of the log that these files have.
-func documents(t *testing.T, name string, few int, patterns ...string) {
-	t.Helper()
-	doc := readDoc(t, name)
-	lines := map[string]string{}
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v, %v", pattern, files, err)
-		}
-		for _, file := range files {
-			if !strings.HasSuffix(file, "_test.go") {
-				collectLines(t, file, lines)
+	for _, log := range []struct {
+		doc      string
+		few      int // if it finds fewer, this test looks in the wrong place
+		patterns []string
+	}{
+		{"operations.md", 25, []string{"internal/daemon/*.go", "cmd/topdog/run.go", "election/effect.go"}},
+		{"hooks.md", 8, []string{"internal/hooks/*.go"}},
+		{"page.md", 5, []string{"internal/page/*.go", "internal/web/*.go"}},
+	} {
+		doc, lines := readDoc(t, log.doc), map[string]string{}
+		for _, pattern := range log.patterns {
+			files, err := filepath.Glob("../../../" + pattern)
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%s: %v, %v", pattern, files, err)
+			}
+			for _, file := range files {
+				if !strings.HasSuffix(file, "_test.go") {
+					collectLines(t, file, lines)
+				}
 			}
 		}
-	}
-	if len(lines) < few {
-		t.Errorf("only %d lines were found in the sources", len(lines))
-	}
-	for line, where := range lines {
-		if !strings.Contains(doc, line) {
-			t.Errorf("%s: docs/%s does not explain the line\n\t%s", where, name, line)
+		if len(lines) < log.few {
+			t.Errorf("docs/%s: only %d lines were found in the sources", log.doc, len(lines))
+		}
+		for line, where := range lines {
+			if !strings.Contains(doc, line) {
+				t.Errorf("%s: docs/%s does not explain the line\n\t%s", where, log.doc, line)
+			}
 		}
 	}
 }
@@ -81,18 +67,14 @@ func collectLines(t *testing.T, file string, lines map[string]string) {
 	t.Helper()
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	take := func(e ast.Expr) {
 		literal, ok := e.(*ast.BasicLit)
 		if !ok || literal.Kind != token.STRING {
 			return
 		}
 		text, err := strconv.Unquote(literal.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		line := strings.TrimSpace(verb.ReplaceAllString(text, "…"))
 		line = strings.TrimSpace(strings.TrimSuffix(line, "\n…"))
 		if letters.MatchString(line) {

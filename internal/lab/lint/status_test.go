@@ -16,6 +16,7 @@ import (
 	"topdog/internal/check"
 	"topdog/internal/console"
 	"topdog/internal/health"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/documented"
 	"topdog/internal/page"
 	"topdog/wire"
@@ -166,9 +167,7 @@ func consoleConstants(t *testing.T) map[string][]string {
 	found := map[string][]string{}
 	for _, file := range []string{"status.go", "trace.go", "problem.go", "transition.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), "../../../internal/console/"+file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok || len(spec.Values) != 1 {
@@ -180,9 +179,7 @@ func consoleConstants(t *testing.T) map[string][]string {
 				return true
 			}
 			value, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			found[name[1]] = append(found[name[1]], value)
 			return true
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 func TestParseHelp(t *testing.T) {
@@ -70,7 +71,7 @@ func TestCommandPages(t *testing.T) {
 		return text, nil
 	}
 	pages, err := commandPages(foot{"1", "2026-01-01"}, ask, []option{{"0", "well"}})
-	must(t, err)
+	assert.NoError(t, err)
 	if len(pages) != 2 {
 		t.Errorf("there are %d pages, want topdog and topdog-led", len(pages))
 	}
@@ -104,9 +105,7 @@ func TestText(t *testing.T) {
 	} {
 		var p page
 		p.text(tt.text)
-		if diff := cmp.Diff(tt.want, p.String()); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.text, diff)
-		}
+		assert.Equal(t, tt.want, p.String(), "%q", tt.text)
 	}
 }
 
@@ -114,16 +113,14 @@ func TestText(t *testing.T) {
 func TestItem(t *testing.T) {
 	var p page
 	p.item("-x", "See:\n  a\n    b\n\nMore.\n\nAnd more.")
-	if diff := cmp.Diff(".TP\n.B \\-x\nSee:\n.sp\n.RS 11\n.nf\na\n  b\n.fi\n.RE\n.IP\nMore.\n.IP\nAnd more.\n", p.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, ".TP\n.B \\-x\nSee:\n.sp\n.RS 11\n.nf\na\n  b\n.fi\n.RE\n.IP\nMore.\n.IP\nAnd more.\n", p.String(), "")
 }
 
 // Every key of the annotated configuration is in the manual.
 func TestConfigPage(t *testing.T) {
 	reference := string(config.Reference())
 	page, err := configPage(foot{"1", "2026-01-01"}, reference)
-	must(t, err)
+	assert.NoError(t, err)
 	keys := 0
 	for line := range strings.Lines(reference) {
 		if m := setting.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
@@ -145,9 +142,9 @@ func TestConfigPage(t *testing.T) {
 
 func TestExitStatuses(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operations.md")
-	must(t, err)
+	assert.NoError(t, err)
 	statuses, err := exitStatuses(string(text))
-	must(t, err)
+	assert.NoError(t, err)
 	found := map[string]bool{}
 	for _, s := range statuses {
 		found[s.name] = s.meaning != ""
@@ -159,12 +156,5 @@ func TestExitStatuses(t *testing.T) {
 	}
 	if _, err := exitStatuses("| status | meaning |\n"); err == nil {
 		t.Error("no error without a table")
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 const (
@@ -22,17 +24,10 @@ const (
 	dashboard = docs + "/grafana.json"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	must(t, err)
+	assert.NoError(t, err)
 	return string(text)
 }
 
@@ -126,9 +121,7 @@ func TestUnknown(t *testing.T) {
 		`topdog_role{role=~"leader|lieder"}`:      {`topdog_role{role="lieder"}`},
 		`vector(1)`:                               {"no metric"},
 	} {
-		if diff := cmp.Diff(want, unknown(expression, metrics, "| `leader` |")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", expression, diff)
-		}
+		assert.Equal(t, want, unknown(expression, metrics, "| `leader` |"), "%s", expression)
 	}
 }
 
@@ -230,7 +223,7 @@ func board(t testing.TB) (d struct {
 	Annotations   struct{ List []query }
 }) {
 	t.Helper()
-	must(t, json.Unmarshal([]byte(read(t, dashboard)), &d))
+	assert.NoError(t, json.Unmarshal([]byte(read(t, dashboard)), &d))
 	return d
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
@@ -72,12 +73,12 @@ type watched struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	must(t, cluster.Build(t.Context(), topdog.Path))
+	assert.NoError(t, cluster.Build(t.Context(), topdog.Path))
 	c, err := cluster.New(boards)
-	must(t, err)
+	assert.NoError(t, err)
 	r := &rig{Cluster: c, t: t, dir: t.TempDir(), began: time.Now()}
 	r.log, err = os.Create(filepath.Join(r.dir, "log"))
-	must(t, err)
+	assert.NoError(t, err)
 	r.web = http.Client{Timeout: time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -86,7 +87,7 @@ func newRig(t testing.TB) *rig {
 	}}
 	t.Cleanup(r.close)
 	key, err := config.NewKey(rand.Reader)
-	must(t, err)
+	assert.NoError(t, err)
 	for n := 1; n <= boards; n++ {
 		r.add(n, key)
 	}
@@ -97,18 +98,18 @@ func newRig(t testing.TB) *rig {
 func (r *rig) add(n int, key config.Key) {
 	r.t.Helper()
 	page, err := r.NewDaemon(n)
-	must(r.t, err)
-	must(r.t, os.Chmod(page.Dir, 0o755)) // the check is somebody else
+	assert.NoError(r.t, err)
+	assert.NoError(r.t, os.Chmod(page.Dir, 0o755)) // the check is somebody else
 	works := filepath.Join(page.Dir, "works")
-	must(r.t, os.WriteFile(works, nil, 0o644))
+	assert.NoError(r.t, os.WriteFile(works, nil, 0o644))
 	b, err := r.NewTopdog(topdog, n, cluster.Settings{
 		"heartbeat": cluster.Quote(heartbeat),
 		"check":     fmt.Sprintf(`[{ command = ["/usr/bin/test", "-e", %q], title = "works", every = "200ms", rise = 1, fall = 1 }]`, works),
 	})
-	must(r.t, err)
-	must(r.t, b.SetKey(key))
-	must(r.t, b.Run())
-	must(r.t, page.Launch(topdog.Path, []string{"page", "--config", b.ConfigFile()}))
+	assert.NoError(r.t, err)
+	assert.NoError(r.t, b.SetKey(key))
+	assert.NoError(r.t, b.Run())
+	assert.NoError(r.t, page.Launch(topdog.Path, []string{"page", "--config", b.ConfigFile()}))
 	r.boards = append(r.boards, &watched{b, page, works})
 }
 
@@ -134,7 +135,7 @@ func (r *rig) agree(members ...*watched) *watched {
 		all = append(all, b.Topdog)
 	}
 	var leader *cluster.Topdog
-	must(r.t, cluster.Until("agree on a leader", func() string {
+	assert.NoError(r.t, cluster.Until("agree on a leader", func() string {
 		var err error
 		if leader, err = r.Agreed(all); err != nil {
 			return err.Error()
@@ -166,16 +167,16 @@ func (r *rig) observe(prometheus string) {
 	hurried := regexp.MustCompile(`(?m)^( *for): .*$`).ReplaceAllString(read(r.t, rules), "$1: "+shortFor)
 	hurried = strings.Replace(hurried, "interval: 15s", "interval: 250ms", 1)
 	file := filepath.Join(r.dir, "rules.yml")
-	must(r.t, os.WriteFile(file, []byte(hurried), 0o644))
+	assert.NoError(r.t, os.WriteFile(file, []byte(hurried), 0o644))
 	text := strings.Replace(r.block("/etc/prometheus/prometheus.yml"), "scrape_interval: 15s", "scrape_interval: 1s", 1)
 	text = strings.Replace(text, "/etc/prometheus/topdog.rules.yml", file, 1)
-	must(r.t, os.WriteFile(filepath.Join(r.dir, "prometheus.yml"), []byte(text), 0o644))
+	assert.NoError(r.t, os.WriteFile(filepath.Join(r.dir, "prometheus.yml"), []byte(text), 0o644))
 	host := r.LAN.Client()
 	_, err := host.Start(r.t.Context(), prometheus, []string{
 		"--config.file=" + filepath.Join(r.dir, "prometheus.yml"), "--storage.tsdb.path=" + filepath.Join(r.dir, "data"),
 		fmt.Sprintf("--web.listen-address=%s:%d", host.Addr.Addr(), prometheusPort), "--log.level=warn",
 	}, netns.Stdout(r.log), netns.Stderr(r.log))
-	must(r.t, err)
+	assert.NoError(r.t, err)
 }
 
 // asked waits until Prometheus has asked all boards. It takes 5 s to find out whom to ask.
@@ -241,5 +242,5 @@ func (r *rig) value(expression string) string {
 // until waits until nothing is missing.
 func (r *rig) until(what string, missing func() string) {
 	r.t.Helper()
-	must(r.t, cluster.Until(what, missing))
+	assert.NoError(r.t, cluster.Until(what, missing))
 }

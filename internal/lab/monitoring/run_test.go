@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 )
@@ -39,27 +40,27 @@ func TestAlertsFire(t *testing.T) {
 		r.dashboard()
 		r.reaches(first)
 
-		must(t, first.Pull())
+		assert.NoError(t, first.Pull())
 		second := r.agree(r.except(first)...)
 		r.fires("TopdogBoardMissing "+first.String(), "TopdogTargetDown "+first.String())
 		r.reaches(second)
 
-		must(t, os.Remove(second.works))
+		assert.NoError(t, os.Remove(second.works))
 		r.fires("TopdogBoardMissing "+first.String(), "TopdogTargetDown "+first.String(),
 			"TopdogBoardFailing "+second.String(), "TopdogCheckFailing "+second.String(), "TopdogNoSpareBoard")
 		r.explained()
 
-		must(t, first.Plug())
-		must(t, os.WriteFile(second.works, nil, 0o644))
+		assert.NoError(t, first.Plug())
+		assert.NoError(t, os.WriteFile(second.works, nil, 0o644))
 		third := r.agree(r.boards...)
 		r.fires()
 		r.reaches(third)
 
-		must(t, third.Signal(syscall.SIGKILL))
+		assert.NoError(t, third.Signal(syscall.SIGKILL))
 		r.fires("TopdogDaemonDown "+third.String(), "TopdogBoardMissing "+third.String())
 		want := []string{"TopdogDaemonDown " + third.String(), "TopdogNobodyLeads"}
 		for _, b := range r.except(third) {
-			must(t, b.Signal(syscall.SIGKILL))
+			assert.NoError(t, b.Signal(syscall.SIGKILL))
 			want = append(want, "TopdogDaemonDown "+b.String())
 		}
 		r.fires(want...)
@@ -86,7 +87,7 @@ func (r *rig) calm() {
 	r.t.Helper()
 	<-time.After(quiet)
 	result, err := r.evaluate(`count by (alertname, instance, alertstate) (count_over_time(ALERTS[2s]))`)
-	must(r.t, err)
+	assert.NoError(r.t, err)
 	for _, s := range result {
 		if !slices.Contains(ofTheMachine, s.Metric["alertname"]) {
 			r.t.Errorf("all is well, and this alert is not silent: %v", s.Metric)
@@ -145,7 +146,7 @@ func (r *rig) fires(want ...string) {
 func (r *rig) explained() {
 	r.t.Helper()
 	all, _, err := r.firing()
-	must(r.t, err)
+	assert.NoError(r.t, err)
 	for _, a := range all {
 		for key, text := range a.Annotations {
 			if text == "" || strings.Contains(text, "<no value>") || strings.Contains(text, "{{") || strings.Contains(text, "()") {
@@ -177,7 +178,7 @@ func (r *rig) proxy(haproxy string) {
 	r.t.Helper()
 	for _, b := range r.boards {
 		listener, err := netns.Within(b.Host, func() (net.Listener, error) { return net.Listen("tcp4", fmt.Sprintf(":%d", webPort)) })
-		must(r.t, err)
+		assert.NoError(r.t, err)
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, b.String()) })}
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()
@@ -190,9 +191,9 @@ func (r *rig) proxy(haproxy string) {
 	}
 	file := filepath.Join(r.dir, "haproxy.cfg")
 	debian := "defaults\n  mode http\n  timeout connect 1s\n  timeout client 5s\n  timeout server 5s\n"
-	must(r.t, os.WriteFile(file, []byte(debian+r.block("/etc/haproxy/haproxy.cfg")), 0o644))
+	assert.NoError(r.t, os.WriteFile(file, []byte(debian+r.block("/etc/haproxy/haproxy.cfg")), 0o644))
 	_, err := r.LAN.Client().Start(r.t.Context(), haproxy, []string{"-db", "-f", file}, netns.Stdout(r.log), netns.Stderr(r.log))
-	must(r.t, err)
+	assert.NoError(r.t, err)
 }
 
 // reaches waits until the proxy sends what it gets to a board.

@@ -9,8 +9,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-
-	"topdog/internal/lab/assert"
 )
 
 // links follows the links of all boards.
@@ -112,44 +110,6 @@ func TestLostCarrierIsReportedAtOnce(t *testing.T) {
 		must(t, b.DeleteInterface())
 		must(t, b.CreateInterface())
 	}
-}
-
-func TestMute(t *testing.T) {
-	l := newLAN(t, 3)
-	one, muted, other := l.Board(1), l.Board(2), l.Board(3)
-	mutedConn, otherConn := listen(t, muted), listen(t, other)
-	expect := func(where string, got, want string) {
-		t.Helper()
-		assert.Is(t, want, got, "%s heard", where)
-	}
-	// Everybody learns everybody's hardware address first, so that ARP
-	// holds nothing back until the port is unmuted.
-	say(t, one, muted.Addr.Addr(), "before")
-	text, _ := hear(t, mutedConn)
-	expect("muted", text, "before")
-	say(t, muted, other.Addr.Addr(), "before")
-	text, _ = hear(t, otherConn)
-	expect("other", text, "before")
-
-	must(t, muted.Mute())
-	say(t, one, muted.Addr.Addr(), "lost")   // to the muted board
-	say(t, muted, other.Addr.Addr(), "lost") // and from it
-	// A frame sent later on the same way that arrives shows that the lost
-	// ones are not just late.
-	say(t, one, other.Addr.Addr(), "meanwhile")
-	text, _ = hear(t, otherConn)
-	expect("other", text, "meanwhile")
-	if !running(t, muted) {
-		t.Error("the muted board lost its carrier")
-	}
-
-	must(t, muted.Unmute())
-	say(t, one, muted.Addr.Addr(), "after")
-	text, _ = hear(t, mutedConn)
-	expect("muted", text, "after")
-	say(t, muted, other.Addr.Addr(), "after")
-	text, _ = hear(t, otherConn)
-	expect("other", text, "after")
 }
 
 func TestInterfaceDeletedAndCreated(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 )
 
@@ -56,9 +54,7 @@ func TestFamily(t *testing.T) {
 	parents := parents{}
 	wantFamily := func(want ...int) {
 		t.Helper()
-		if diff := cmp.Diff(want, parents.family(os.Getpid())); diff != "" {
-			t.Errorf("the family of this process (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want, parents.family(os.Getpid()), "the family of this process")
 	}
 	wantFamily(os.Getpid())
 	child := exec.Command("cat")

@@ -1,62 +1,78 @@
 package netns
 
 import (
+	"fmt"
 	"net"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
-// TestHaltAndSplit says something between each two boards before, during and after a fault of
-// the switch. A text that was lost must not arrive later: the next one to arrive is what was
-// said afterwards.
-func TestHaltAndSplit(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		hurt     func(*LAN) error
-		heal     func(*LAN) error
-		together func(a, b int) bool // whether two boards reach each other meanwhile
+// TestWhoHearsWhom has all hosts say something to each other while a port, an interface or the switch is as the step has it. A
+// text that was lost must not arrive later: the next one to arrive is what was said afterwards.
+func TestWhoHearsWhom(t *testing.T) {
+	l := newLAN(t, 4)
+	one, two, three, four := l.Board(1), l.Board(2), l.Board(3), l.Board(4)
+	all := []*Host{one, two, three, four, l.Client()}
+	ears := map[*Host]*net.UDPConn{}
+	for _, h := range all {
+		ears[h] = listen(t, h)
+	}
+	everybody := func(_, _ *Host) bool { return true }
+	nobody := func(_, _ *Host) bool { return false }
+	without := func(h *Host) func(from, to *Host) bool {
+		return func(from, to *Host) bool { return from != h && to != h }
+	}
+	// onOneSide is for a switch that has fallen in two halves.
+	onOneSide := func(side ...*Host) func(from, to *Host) bool {
+		half := map[*Host]bool{}
+		for _, h := range side {
+			half[h] = true
+		}
+		return func(from, to *Host) bool { return half[from] == half[to] }
+	}
+	split := func() error { return l.Split(one, two, l.Client()) }
+	for _, step := range []struct {
+		name  string
+		do    func() error
+		hears func(from, to *Host) bool
 	}{
-		{"halt", (*LAN).Halt, (*LAN).Resume, func(_, _ int) bool { return false }},
-		{"split", func(l *LAN) error { return l.Split(l.Board(1), l.Board(2), l.Client()) }, (*LAN).Join,
-			func(a, b int) bool { return (a <= 2) == (b <= 2) }},
+		// Everybody learns everybody's hardware address first, so that ARP holds nothing back.
+		{"at first", func() error { return nil }, everybody},
+		{"muted", two.Mute, without(two)},
+		{"unmuted", two.Unmute, everybody},
+		{"deaf", func() error { return one.Deafen(true) }, func(_, to *Host) bool { return to != one }},
+		{"deaf and mute", func() error { return one.Silence(true) }, without(one)},
+		{"mute", func() error { return one.Deafen(false) }, func(from, _ *Host) bool { return from != one }},
+		{"neither", func() error { return one.Silence(false) }, everybody},
+		{"halted", l.Halt, nobody},
+		{"resumed", l.Resume, everybody},
+		{"halted again", l.Halt, nobody},
+		{"resumed again", l.Resume, everybody},
+		{"split", split, onOneSide(one, two, l.Client())},
+		{"joined", l.Join, everybody},
+		{"split again, which does not have to make its other half", split, onOneSide(one, two, l.Client())},
+		{"joined again", l.Join, everybody},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			l := newLAN(t, 4)
-			ears := make([]*net.UDPConn, 5)
-			for n := 1; n <= 4; n++ {
-				ears[n] = listen(t, l.Board(n))
-			}
-			exchange := func(text string, reach func(a, b int) bool) {
-				t.Helper()
-				for a := 1; a <= 4; a++ {
-					for b := 1; b <= 4; b++ {
-						if a == b {
-							continue
-						}
-						say(t, l.Board(a), l.Board(b).Addr.Addr(), text)
-						if !reach(a, b) {
-							continue
-						}
-						if got, from := hear(t, ears[b]); got != text || from != l.Board(a).Addr.Addr() {
-							t.Fatalf("board %d heard %q from %v, want %q from board %d", b, got, from, text, a)
-						}
-					}
+		must(t, step.do())
+		for _, h := range all {
+			assert.Is(t, true, running(t, h), "%s: %s has a carrier", step.name, h.Name)
+		}
+		for _, from := range all {
+			for _, to := range all {
+				if from == to {
+					continue
+				}
+				want := fmt.Sprintf("%s: hello %s from %s", step.name, to.Name, from.Name)
+				say(t, from, to.Addr.Addr(), want)
+				if !step.hears(from, to) {
+					continue
+				}
+				if got, sender := hear(t, ears[to]); got != want || sender != from.Addr.Addr() {
+					t.Fatalf("heard %q from %v, want %q from %v", got, sender, want, from.Addr.Addr())
 				}
 			}
-			everybody := func(_, _ int) bool { return true }
-			// Everybody learns everybody's hardware address first, so that ARP holds nothing back.
-			exchange("before", everybody)
-			for range 2 { // the second split does not have to make its other half
-				must(t, c.hurt(l))
-				exchange("meanwhile", c.together)
-				for n := 1; n <= 4; n++ {
-					if !running(t, l.Board(n)) {
-						t.Errorf("board %d lost its carrier", n)
-					}
-				}
-				must(t, c.heal(l))
-				exchange("after", everybody)
-			}
-		})
+		}
 	}
 }
 
@@ -74,8 +90,7 @@ func TestSplitOfAMutedPort(t *testing.T) {
 		say(t, b, with.Addr.Addr(), b.Name)
 	}
 	for _, want := range []*Host{muted, deleted} {
-		if got, _ := hear(t, ear); got != want.Name {
-			t.Errorf("heard %q, want %q", got, want.Name)
-		}
+		got, _ := hear(t, ear)
+		assert.Is(t, want.Name, got, "heard")
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // answers makes a list of answers from pairs of milliseconds and board.
@@ -63,9 +63,7 @@ func TestReport(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			test.want.Outage = test.want.Longest // they differ in TestOutage
 			got := test.log.report(at(test.since), at(test.until), ms)
-			if d := cmp.Diff(test.want, got); d != "" {
-				t.Error(d)
-			}
+			assert.Equal(t, test.want, got, "")
 		})
 	}
 }
@@ -157,17 +155,13 @@ func TestGaps(t *testing.T) {
 		{From: at(402), To: at(450), Before: 3, After: 3, Paused: 40 * ms},
 	}
 	for n, first := range map[int]int{0: 0, 3: 1, 4: 2, 5: 3, 6: 3} {
-		if diff := cmp.Diff(want[first:], l.gaps(n, ms)); diff != "" {
-			t.Errorf("the gaps after %d answers (-want +got):\n%s", n, diff)
-		}
+		assert.Equal(t, want[first:], l.gaps(n, ms), "the gaps after %d answers", n)
 	}
 	if got := l.gaps(7, ms); len(got) > 0 {
 		t.Errorf("after all gaps come %v", got)
 	}
 	l.answers, l.dropped = l.answers[3:], 3
-	if diff := cmp.Diff(want[2:], l.gaps(0, ms)); diff != "" {
-		t.Errorf("the gaps when three answers were forgotten (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want[2:], l.gaps(0, ms), "the gaps when three answers were forgotten")
 }
 
 // A gap that has not ended counts as well, unless it is no longer than the client takes to ask.
@@ -188,9 +182,7 @@ func TestOutage(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := askLog{start: at(0), answers: test.answers}
-			if diff := cmp.Diff(test.want, l.report(at(test.since), at(test.until), ms).Outage); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			assert.Equal(t, test.want, l.report(at(test.since), at(test.until), ms).Outage, "")
 		})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 func TestARP(t *testing.T) {
@@ -17,9 +17,7 @@ func TestARP(t *testing.T) {
 		0, 0, 0, 0, 0, 0, 10, 99, 0, 250,
 	}
 	question := arpQuestion(mac, host, addr)
-	if diff := cmp.Diff(want, question); diff != "" {
-		t.Errorf("question (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, question, "question")
 
 	answer := []byte{
 		0, 1, 8, 0, 6, 4, 0, 2,

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // withPrograms lets this process find nothing but a shell and these programs, which do nothing.
@@ -16,13 +18,9 @@ func withPrograms(t *testing.T, names ...string) {
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := os.Symlink(bash, filepath.Join(dir, "bash")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Symlink(bash, filepath.Join(dir, "bash")))
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
 	}
 	t.Setenv("PATH", dir)
 }
@@ -30,9 +28,7 @@ func withPrograms(t *testing.T, names ...string) {
 // All that is missing is named at once, with the command that installs it.
 func TestCheck(t *testing.T) {
 	machine, err := FindMachine("raspi3b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, test := range []struct {
 		name    string
 		present []string
@@ -52,9 +48,7 @@ func TestCheck(t *testing.T) {
 			withPrograms(t, test.present...)
 			s := &Supply{Source: "../../..", Dir: t.TempDir()}
 			missing, err := s.missing(t.Context(), machine)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			// No program tells whether this machine has the keyring.
 			got := strings.ReplaceAll(strings.Join(missing, " "), " debian-archive-keyring", "")
 			got = strings.TrimPrefix(got, "debian-archive-keyring")
@@ -72,18 +66,12 @@ func TestCheck(t *testing.T) {
 // What the image is built with is not needed where there is one.
 func TestCheckWithAnImage(t *testing.T) {
 	machine, err := FindMachine("raspi0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	withPrograms(t, "cp", "fdtput", "debugfs")
 	s := &Supply{Source: "../../..", Dir: t.TempDir()}
 	dir, err := s.imageDir(machine.Arch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, os.Mkdir(dir, 0o755))
 	missing, err := s.missing(t.Context(), machine)
 	if want := "qemu-system-arm"; err != nil || strings.Join(missing, " ") != want {
 		t.Errorf("%q are missing, %v, want %s", missing, err, want)

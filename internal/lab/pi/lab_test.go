@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -18,14 +19,10 @@ func newLab(t *testing.T, boards int) (*Lab, string) {
 	t.Helper()
 	netns.Reserve(t)
 	m, err := FindMachine("raspi3b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	dir := t.TempDir()
 	l, err := Create(dir, m, boards)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		l, err := Open(dir)
 		if errors.Is(err, ErrDown) {
@@ -44,9 +41,7 @@ func newLab(t *testing.T, boards int) (*Lab, string) {
 func TestLabRemembersItself(t *testing.T) {
 	l, dir := newLab(t, 2)
 	state := l.State
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, l.Close())
 	again, err := Create(dir, l.machine, 2)
 	if err != nil {
 		t.Fatalf("up again: %v", err)
@@ -59,12 +54,8 @@ func TestLabRemembersItself(t *testing.T) {
 		t.Errorf("another number of boards: %v", err)
 	}
 	last, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := last.Down(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, last.Down())
 	if _, err := Open(dir); !errors.Is(err, ErrDown) {
 		t.Errorf("after down: %v", err)
 	}
@@ -82,9 +73,7 @@ func TestLabRefusesWhatIsNotThere(t *testing.T) {
 		}
 	}
 	b, err := l.Board(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if b.On() {
 		t.Error("a board without a card is on")
 	}
@@ -97,9 +86,7 @@ func TestLabRefusesWhatIsNotThere(t *testing.T) {
 	if _, err := FindMachine("raspi9"); err == nil || !strings.Contains(err.Error(), "raspi0, raspi3b") {
 		t.Errorf("a machine that nobody has: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "lab.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(dir, "lab.json"), []byte("{"), 0o600))
 	l.Close()
 	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "lab.json") {
 		t.Errorf("a broken state: %v", err)
@@ -119,9 +106,7 @@ func TestLightsAndConfiguration(t *testing.T) {
 		if b.N == 1 {
 			want += "led = \"GPIO17\"\n"
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", b.Name(), diff)
-		}
+		assert.Equal(t, want, got, "%s", b.Name())
 		if again := b.configuration(got); again != got {
 			t.Errorf("%s, configured again: %q", b.Name(), again)
 		}
@@ -138,9 +123,7 @@ func TestCommandLine(t *testing.T) {
 		"raspi0": {"qemu-system-arm -M raspi0 -name pi2 ", "initcall_blacklist=bcm2835_power_driver_init", "-serial chardev:shell -netdev"},
 	} {
 		m, err := FindMachine(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		b := &Board{N: 2, Machine: m, lab: l}
 		got := strings.Join(m.command(b, "tap2"), " ")
 		for _, want := range wants {
@@ -155,17 +138,11 @@ func TestCommandLine(t *testing.T) {
 func TestNatives(t *testing.T) {
 	netns.Reserve(t)
 	machine, err := FindMachine("raspi3b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	l, err := Temporary(t.TempDir(), machine, 1, 2, "/nonexistent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, l.Close(), nil, "")
 	}()
 	for _, n := range l.Natives() {
 		holders, err := l.Holders(t.Context(), n.Address().Addr())
@@ -177,9 +154,7 @@ func TestNatives(t *testing.T) {
 		t.Errorf("a native as a board: %v", err)
 	}
 	b, err := l.Board(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if b.Name() != "pi3" || b.Light() != ACT {
 		t.Errorf("the board after two natives is %s with its light on %s", b.Name(), b.Light())
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 // fakeQEMU answers each request with the next of the lines.
@@ -44,34 +44,24 @@ func fakeQEMU(t *testing.T, answers ...string) (conn net.Conn, requests <-chan s
 func TestMonitorReadsRegisters(t *testing.T) {
 	dump, err := json.Marshal("000000003f200000: 0x00000000 0x00200000 0x00000000 0x3fe40000\r\n" +
 		"000000003f200010: 0x24000924 0x00000924\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	conn, requests := fakeQEMU(t,
 		`{"return": {}}`,
 		// Events come between an answer and its request, whenever they like.
 		`{"timestamp": {"seconds": 1, "microseconds": 2}, "event": "RTC_CHANGE"}`+"\n"+`{"return": `+string(dump)+`}`,
 	)
 	m, err := newMonitor(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	got, err := m.words(0x3f200000, 6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	want := []uint32{0, 0x00200000, 0, 0x3fe40000, 0x24000924, 0x924}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "")
 	asked := []string{<-requests, <-requests}
 	wantAsked := []string{
 		`{"execute":"qmp_capabilities"}`,
 		`{"execute":"human-monitor-command","arguments":{"command-line":"xp /6wx 0x3f200000"}}`,
 	}
-	if diff := cmp.Diff(wantAsked, asked); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, wantAsked, asked, "requests")
 }
 
 // What QEMU refuses, and what it says instead of numbers, are errors that tell
@@ -87,13 +77,9 @@ func TestMonitorErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conn, _ := fakeQEMU(t, `{"return": {}}`, tc.answer)
 			m, err := newMonitor(conn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			_, err = m.words(0x3f200000, 2)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want %q in it", err, tc.want)
-			}
+			assert.ErrorContains(t, err, tc.want, "")
 		})
 	}
 }

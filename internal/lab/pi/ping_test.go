@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -12,23 +13,15 @@ import (
 func TestPing(t *testing.T) {
 	netns.Reserve(t)
 	machine, err := FindMachine("raspi3b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	l, err := Temporary(t.TempDir(), machine, 1, 0, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	answered, err := l.Ping(l.host())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer answered.Close()
 	silent, err := l.Ping(l.Floating())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer silent.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // sleeper starts a process that does nothing until it is killed.
@@ -11,12 +13,8 @@ func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("cat") // reads a pipe that nobody writes to
 	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, c.Start())
 	t.Cleanup(func() {
 		in.Close()
 		_ = c.Wait()
@@ -30,9 +28,7 @@ func TestKillEndsTheProcess(t *testing.T) {
 	if err != nil || !p.runs() {
 		t.Fatalf("identify: %+v, %v", p, err)
 	}
-	if err := p.kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, p.kill())
 	if p.runs() {
 		t.Error("it runs after kill")
 	}
@@ -45,17 +41,13 @@ func TestKillEndsTheProcess(t *testing.T) {
 func TestKillSparesStrangers(t *testing.T) {
 	c := sleeper(t)
 	p, err := identify(c.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	stranger := p
 	stranger.Start++
 	if stranger.runs() {
 		t.Error("a process with another start time is taken for ours")
 	}
-	if err := stranger.kill(); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, stranger.kill(), nil, "")
 	if !p.runs() {
 		t.Error("a stranger was killed")
 	}
@@ -70,16 +62,10 @@ func TestSetNice(t *testing.T) {
 	}
 	c := sleeper(t)
 	p, err := identify(c.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.setNice(runNice); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, p.setNice(runNice))
 	fields, err := statFields(p.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got := fields[16]; got != "-5" { // field 19 of proc(5)
 		t.Errorf("nice %s, want -5", got)
 	}

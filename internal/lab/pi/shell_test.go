@@ -10,26 +10,22 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // localShell starts a shell of this machine as boards have one: no prompt, no echo.
 func localShell(t *testing.T) net.Conn {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	conn, err := net.FileConn(ours)
 	ours.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	shell := exec.Command("/bin/sh")
 	shell.Stdin, shell.Stdout, shell.Stderr = theirs, theirs, theirs
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, shell.Start())
 	theirs.Close()
 	t.Cleanup(func() {
 		conn.Close() // The shell ends with its input.

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
@@ -79,7 +80,7 @@ func (a *client) once() {
 // answered waits for an answer after a moment.
 func (a *client) answered(what string, since time.Time) {
 	a.t.Helper()
-	must(a.t, cluster.Until(what, func() string {
+	assert.NoError(a.t, cluster.Until(what, func() string {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if n := len(a.answers); n > 0 && a.answers[n-1].After(since) {
@@ -266,11 +267,11 @@ const (
 func runWebServers(t testing.TB, c *cluster.Cluster) {
 	for _, own := range []string{"10.77.0.31/24", "10.77.0.32/24"} {
 		prefix := netip.MustParsePrefix(own)
-		must(t, c.LAN.Client().AddAddress(prefix))
+		assert.NoError(t, c.LAN.Client().AddAddress(prefix))
 		listener, err := netns.Within(c.LAN.Client(), func() (net.Listener, error) {
 			return net.Listen("tcp4", netip.AddrPortFrom(prefix.Addr(), 80).String())
 		})
-		must(t, err)
+		assert.NoError(t, err)
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, behindProxy) })}
 		var served sync.WaitGroup
 		served.Go(func() {
@@ -290,5 +291,5 @@ func runTimeServer(t testing.TB, c *cluster.Cluster) {
 	dir := t.TempDir()
 	write(t, dir+"/chrony.conf", "local stratum 3\nallow 10.77.0.0/24\ncmdport 0\nbindcmdaddress /\npidfile "+dir+"/chrony.pid\n")
 	_, err := c.LAN.Client().Start(t.Context(), "/usr/sbin/chronyd", []string{"-x", "-d", "-U", "-u", "root", "-f", dir + "/chrony.conf"})
-	must(t, err)
+	assert.NoError(t, err)
 }

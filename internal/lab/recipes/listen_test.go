@@ -16,6 +16,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
@@ -55,7 +56,7 @@ var code = regexp.MustCompile("`([^`]*)`")
 func rows(t testing.TB, page string) (all []*row) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(pages, page))
-	must(t, err)
+	assert.NoError(t, err)
 	_, table, found := strings.Cut(string(text), "| settings |")
 	if !found {
 		t.Fatalf("%s has no table of settings", page)
@@ -91,8 +92,8 @@ func TestTables(t *testing.T) {
 			var done sync.WaitGroup
 			for _, r := range rows(t, s.page) {
 				c, err := cluster.New(1)
-				must(t, err)
-				t.Cleanup(func() { must(t, c.Close()) })
+				assert.NoError(t, err)
+				t.Cleanup(func() { assert.NoError(t, c.Close()) })
 				if s.beside != nil {
 					s.beside(t, c)
 				}
@@ -112,15 +113,15 @@ func TestTables(t *testing.T) {
 func (s *service) installRow(t testing.TB, c *cluster.Cluster, r *row) *daemon {
 	t.Helper()
 	d, err := c.NewDaemon(1)
-	must(t, err)
-	must(t, os.Chmod(d.Dir, 0o755))
+	assert.NoError(t, err)
+	assert.NoError(t, os.Chmod(d.Dir, 0o755))
 	text := strings.ReplaceAll(s.base+s.table, "{settings}", strings.Join(r.settings, "\n"))
 	write(t, d.Dir+s.main, here(strings.ReplaceAll(text, "{root}", d.Dir), ""))
 	for _, one := range r.sysctls {
-		must(t, setSysctl(d.Host, one))
+		assert.NoError(t, setSysctl(d.Host, one))
 	}
 	if err := setSysctl(d.Host, noIPv6); !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6 is as good
-		must(t, err)
+		assert.NoError(t, err)
 	}
 	return &daemon{d, s.program, s.arguments(d.Dir)}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 const (
@@ -21,9 +23,7 @@ const (
 func files(t testing.TB, page string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(pages, page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	found := map[string]string{}
 	var path string
 	inside := false

@@ -8,6 +8,7 @@ import (
 
 	"topdog/internal/check"
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/wire"
 )
@@ -45,7 +46,7 @@ func (r *rig) begin() {
 	}
 	for _, b := range r.boards {
 		r.works(b)
-		must(r.t, b.Run())
+		assert.NoError(r.t, b.Run())
 	}
 	for _, b := range r.boards {
 		r.graded(b, wire.GradePassing)
@@ -131,7 +132,7 @@ func (r *rig) waitedAtMost(what string, since time.Time, most time.Duration) {
 func (r *rig) checks(b *board) []check.Check {
 	r.t.Helper()
 	c, err := config.Load(b.ConfigFile())
-	must(r.t, err)
+	assert.NoError(r.t, err)
 	return c.Checks
 }
 
@@ -144,9 +145,7 @@ func TestConfigurations(t *testing.T) {
 				t.Fatalf("%s does not show %s", page, topdogTOML)
 			}
 			c, err := config.Parse(topdogTOML, []byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			asks := slices.ContainsFunc(c.Checks, func(c check.Check) bool {
 				return c.Kind == check.DNS || c.Kind == check.HTTP || c.Kind == check.Command
 			})

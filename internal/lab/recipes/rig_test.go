@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/wire"
@@ -57,14 +58,14 @@ func newRig(t testing.TB, s *service) *rig {
 	t.Helper()
 	s.installed(t)
 	c, err := cluster.New(len(holds))
-	must(t, err)
+	assert.NoError(t, err)
 	r := &rig{Cluster: c, t: t, service: s}
 	t.Cleanup(r.close)
 	if s.beside != nil {
 		s.beside(t, c)
 	}
 	key, err := config.NewKey(rand.Reader)
-	must(t, err)
+	assert.NoError(t, err)
 	for i, hold := range holds {
 		r.add(i+1, hold, key)
 	}
@@ -78,12 +79,12 @@ func (r *rig) add(n int, hold string, key config.Key) {
 	d := r.service.install(r.t, r.Cluster, n)
 	// The floating address is in the recipe.
 	topdog, err := built()
-	must(r.t, err)
+	assert.NoError(r.t, err)
 	b, err := r.NewTopdog(topdog, n, cluster.Settings{"address": "", "hold": cluster.Quote(hold)})
-	must(r.t, err)
-	must(r.t, b.SetKey(key))
+	assert.NoError(r.t, err)
+	assert.NoError(r.t, b.SetKey(key))
 	settings, err := os.ReadFile(b.ConfigFile())
-	must(r.t, err)
+	assert.NoError(r.t, err)
 	write(r.t, b.ConfigFile(), string(settings)+r.service.configuration(r.t, d))
 	r.boards = append(r.boards, &board{b, d})
 }
@@ -100,7 +101,7 @@ func (r *rig) close() {
 			r.t.Logf("%s:\n%s\nits service:\n%s", b, b.Log, b.service.Log)
 		}
 	}
-	must(r.t, r.Close())
+	assert.NoError(r.t, r.Close())
 }
 
 // agree waits until the boards agree on a leader that one of them is.
@@ -111,7 +112,7 @@ func (r *rig) agree() *board {
 		all = append(all, b.Topdog)
 	}
 	var leader *cluster.Topdog
-	must(r.t, cluster.Until("agree on a leader", func() string {
+	assert.NoError(r.t, cluster.Until("agree on a leader", func() string {
 		var err error
 		if leader, err = r.Agreed(all); err != nil {
 			return err.Error()
@@ -124,7 +125,7 @@ func (r *rig) agree() *board {
 // holder waits until one board has the address that is none of these.
 func (r *rig) holder(what string, not ...*board) (b *board) {
 	r.t.Helper()
-	must(r.t, cluster.Until(what, func() string {
+	assert.NoError(r.t, cluster.Until(what, func() string {
 		holders := r.Holders.Current()
 		if len(holders) != 1 {
 			return "not one board has the address"
@@ -140,7 +141,7 @@ func (r *rig) holder(what string, not ...*board) (b *board) {
 // works waits until the service answers at the board's own address.
 func (r *rig) works(b *board) {
 	r.t.Helper()
-	must(r.t, cluster.Until("the service works", func() string {
+	assert.NoError(r.t, cluster.Until("the service works", func() string {
 		if err := r.LAN.Client().Do(func() error { return r.service.ask(b.Addr.Addr()) }); err != nil {
 			return err.Error()
 		}
@@ -151,7 +152,7 @@ func (r *rig) works(b *board) {
 // graded waits until the board's checks have come to a grade.
 func (r *rig) graded(b *board, want wire.Grade) {
 	r.t.Helper()
-	must(r.t, cluster.Until(b.String()+" is "+want.String(), func() string {
+	assert.NoError(r.t, cluster.Until(b.String()+" is "+want.String(), func() string {
 		s, err := b.Status()
 		switch {
 		case err != nil:
@@ -167,14 +168,14 @@ func (r *rig) graded(b *board, want wire.Grade) {
 func (r *rig) signal(b *board, sig syscall.Signal) {
 	r.t.Helper()
 	b.Log.Note("%v to the service", sig)
-	must(r.t, syscall.Kill(-b.service.PID(), sig))
+	assert.NoError(r.t, syscall.Kill(-b.service.PID(), sig))
 }
 
 // end ends the board's service, and waits until it has.
 func (r *rig) end(b *board, sig syscall.Signal) {
 	r.t.Helper()
 	b.Log.Note("%v to the service", sig)
-	must(r.t, b.service.end(sig))
+	assert.NoError(r.t, b.service.end(sig))
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

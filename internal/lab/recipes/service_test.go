@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
@@ -68,8 +69,8 @@ var services = []service{
 		table:   "http { access_log off; server { {settings} return 200 \"" + homePage + "\"; } }\n",
 		prepare: func(t testing.TB, root string) {
 			write(t, root+"/var/www/html/index.html", homePage)
-			must(t, os.MkdirAll(root+"/etc/nginx/sites-enabled", 0o755))
-			must(t, os.Symlink("../sites-available/home", root+"/etc/nginx/sites-enabled/home"))
+			assert.NoError(t, os.MkdirAll(root+"/etc/nginx/sites-enabled", 0o755))
+			assert.NoError(t, os.Symlink("../sites-available/home", root+"/etc/nginx/sites-enabled/home"))
 		},
 		asks: map[string]question{"TCP": askHTTP(homePage)},
 	},
@@ -127,8 +128,8 @@ type daemon struct {
 func (s *service) install(t testing.TB, c *cluster.Cluster, board int) *daemon {
 	t.Helper()
 	d, err := c.NewDaemon(board)
-	must(t, err)
-	must(t, os.Chmod(d.Dir, 0o755))
+	assert.NoError(t, err)
+	assert.NoError(t, os.Chmod(d.Dir, 0o755))
 	program := d.Dir + s.program + strconv.Itoa(board)
 	copyFile(t, s.program, program)
 	texts := files(t, s.page)
@@ -153,9 +154,9 @@ func (s *service) arguments(root string) []string {
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(from)
-	must(t, err)
+	assert.NoError(t, err)
 	write(t, to, string(text))
-	must(t, os.Chmod(to, 0o755))
+	assert.NoError(t, os.Chmod(to, 0o755))
 }
 
 // here puts a file of a recipe into this test's LAN, and into the directory of a board.
@@ -181,7 +182,7 @@ func (s *service) configuration(t testing.TB, d *daemon) string {
 func (d *daemon) start(t testing.TB) {
 	t.Helper()
 	d.Log.Note("start %s", d.program)
-	must(t, d.Launch(d.program, d.args))
+	assert.NoError(t, d.Launch(d.program, d.args))
 }
 
 // end sends the service a signal, and waits until it has ended with all its processes, as systemd does before it starts
@@ -231,20 +232,13 @@ func inGroup(group int) (found []int, err error) {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, []byte(text), 0o644))
+	assert.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	assert.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func run(t testing.TB, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

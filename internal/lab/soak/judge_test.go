@@ -1,19 +1,19 @@
 package soak
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
+	"topdog/internal/lab/golden"
 )
 
 // kindOf returns the kind of a key.
 func kindOf(t *testing.T, key string) kind {
 	t.Helper()
 	kinds, err := chooseKinds(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return kinds[0]
 }
 
@@ -88,20 +88,8 @@ func TestTable(t *testing.T) {
 	v.problems = []string{"too much"}
 	tab.add(v)
 	var text strings.Builder
-	if err := tab.write(&text, allKinds()); err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/table.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != string(want) {
-		t.Errorf("the table is\n%s", text.String())
-	}
-	if len(tab.refused) != 1 || tab.refused[0] != 5 {
-		t.Errorf("refused: %v", tab.refused)
-	}
-	if line := v.String(); line != "   5  cable-pulled of board 3 for 2000 ms and deaf of board 3 for 2000 ms: moves 2, nobody answered for 300 ms, two holders 45 ms, settled after 0 ms" {
-		t.Errorf("the line is %q", line)
-	}
+	assert.NoError(t, tab.write(&text, allKinds()))
+	golden.Compare(t, "testdata/table.golden", text.String())
+	assert.Equal(t, []int{5}, tab.refused, "refused")
+	assert.Is(t, "   5  cable-pulled of board 3 for 2000 ms and deaf of board 3 for 2000 ms: moves 2, nobody answered for 300 ms, two holders 45 ms, settled after 0 ms", v.String(), "the line")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
@@ -13,16 +14,10 @@ import (
 // that the switch has cut off, and one at a machine does not.
 func TestPlaces(t *testing.T) {
 	netns.Reserve(t)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	s := &stage{}
 	var err error
 	s.Cluster, err = cluster.New(numBoards + 1)
-	must(err)
+	assert.NoError(t, err)
 	defer s.Close()
 	began := time.Now()
 	machine, ports := &place{}, &place{}
@@ -30,11 +25,11 @@ func TestPlaces(t *testing.T) {
 	defer ports.close()
 	for n := 1; n <= numBoards; n++ {
 		b, err := s.NewTopdog(cluster.Program{}, n, nil)
-		must(err)
+		assert.NoError(t, err)
 		s.boards = append(s.boards, b)
-		must(ports.atPort(b, began))
+		assert.NoError(t, ports.atPort(b, began))
 	}
-	must(machine.atMachine(0, s.LAN.Board(numBoards+1), s.boards, began))
+	assert.NoError(t, machine.atMachine(0, s.LAN.Board(numBoards+1), s.boards, began))
 
 	address := netip.PrefixFrom(cluster.Address, 24)
 	// see returns the boards that answer at a place, and for how long two do.
@@ -62,16 +57,16 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	expect("nobody has it", machine, false)
-	must(s.boards[1].AddAddress(address))
+	assert.NoError(t, s.boards[1].AddAddress(address))
 	expect("one has it", machine, false, 2)
 	expect("one has it, at the ports", ports, false, 2)
-	must(s.boards[0].AddAddress(address))
+	assert.NoError(t, s.boards[0].AddAddress(address))
 	expect("two have it", machine, true, 1, 2)
 	expect("two have it, at the ports", ports, true, 1, 2)
-	must(s.cut(2))
+	assert.NoError(t, s.cut(2))
 	expect("one of them is cut off", machine, false, 1)
 	expect("one of them is cut off, at the ports", ports, true, 1, 2)
-	must(s.heal(2))
-	must(s.boards[0].DeleteAddress(address))
+	assert.NoError(t, s.heal(2))
+	assert.NoError(t, s.boards[0].DeleteAddress(address))
 	expect("one has let go", machine, false, 2)
 }

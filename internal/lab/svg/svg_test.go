@@ -10,15 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/svg"
 )
 
 func encode(t *testing.T, p *svg.Picture) string {
 	t.Helper()
 	var b strings.Builder
-	if err := p.Encode(&b); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, p.Encode(&b))
 	return b.String()
 }
 

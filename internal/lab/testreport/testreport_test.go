@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 )
 
@@ -32,12 +31,8 @@ ok        2.0 s  topdog/netio
 `
 	var out strings.Builder
 	r := &report{to: &out}
-	if err := r.read(strings.NewReader(input)); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("wrong report (-want +got):\n%s", diff)
-	}
+	assert.NoError(t, r.read(strings.NewReader(input)))
+	assert.Equal(t, want, out.String(), "wrong report")
 	if r.passed != 1 || r.failed != 2 || r.skipped != 1 || r.inconclusive != 0 {
 		t.Errorf("counted %+v", r)
 	}
@@ -60,9 +55,7 @@ func TestSummary(t *testing.T) {
 {"Action":"skip","Package":"topdog/netio","Test":"TestB","Elapsed":9}
 `,
 	} {
-		if err := r.read(strings.NewReader(input)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, r.read(strings.NewReader(input)))
 	}
 	out.Reset()
 	r.summary()
@@ -71,7 +64,5 @@ slow      2.0 s  topdog/netio TestA
 slow      1.0 s  topdog/wire TestA
 4 passed, 0 failed, 1 skipped; 3 attempts inconclusive, 1 of them also alone
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("wrong summary (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, out.String(), "wrong summary")
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 func TestCheckListen(t *testing.T) {
@@ -23,9 +23,7 @@ func TestCheckListen(t *testing.T) {
 func TestURLs(t *testing.T) {
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}
 	for fragment, want := range map[string]string{"": "http://127.0.0.1:80/", "token=T": "http://127.0.0.1:80/#token=T"} {
-		if diff := cmp.Diff([]string{want}, URLs(local, fragment)); diff != "" {
-			t.Errorf("one address (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []string{want}, URLs(local, fragment), "one address")
 		if all := URLs(&net.TCPAddr{IP: net.IPv6unspecified, Port: 80}, fragment); len(all) == 0 || all[0] != want {
 			t.Errorf("all addresses: %q, want this machine's first", all)
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestFiguresOfDocuments holds that the README, what stands behind its table, and the pages for who runs
@@ -172,8 +174,6 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 func readDocument(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../../" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(text)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 )
 
@@ -42,9 +43,7 @@ func TestGolden(t *testing.T) {
 		for _, w := range renders() {
 			t.Run(c.folder+"/"+w.file, func(t *testing.T) {
 				var b bytes.Buffer
-				if err := w.write(&b, c.report); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, w.write(&b, c.report))
 				golden.Compare(t, filepath.Join("testdata", c.folder, w.file), b.String())
 			})
 		}
@@ -54,9 +53,7 @@ func TestGolden(t *testing.T) {
 // TestText holds that a terminal of 100 columns is wide enough, and plain.
 func TestText(t *testing.T) {
 	var b bytes.Buffer
-	if err := Text(&b, sample()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, Text(&b, sample()))
 	for i, line := range strings.Split(b.String(), "\n") {
 		if len(line) > width {
 			t.Errorf("line %d has %d columns: %s", i+1, len(line), line)
@@ -101,9 +98,7 @@ func TestSVG(t *testing.T) {
 	for _, c := range Charts() {
 		for _, r := range []*Report{sample(), {}} {
 			var b bytes.Buffer
-			if err := SVG(&b, r, c); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, SVG(&b, r, c))
 			wellFormed(t, c, b.Bytes())
 			if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
 				t.Errorf("%s has a place that is no number", c)
@@ -111,9 +106,7 @@ func TestSVG(t *testing.T) {
 		}
 	}
 	err := SVG(io.Discard, sample(), "pie")
-	if err == nil || !strings.Contains(err.Error(), `no chart "pie"; there are outage, two-holders, loss`) {
-		t.Errorf("a chart that there is not: %v", err)
-	}
+	assert.ErrorContains(t, err, `no chart "pie"; there are outage, two-holders, loss`, "")
 }
 
 func wellFormed(t *testing.T, name string, text []byte) {
@@ -131,16 +124,12 @@ func wellFormed(t *testing.T, name string, text []byte) {
 // TestInsert makes a page anew, and leaves what people wrote on it.
 func TestInsert(t *testing.T) {
 	var block bytes.Buffer
-	if err := writeMarkdown(&block, sample()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, writeMarkdown(&block, sample()))
 	want := "# Figures\n\nby hand\n\n" + block.String() + "\nmore by hand\n"
 	old := "# Figures\n\nby hand\n\n" + blockBegin + "\nold figures\n" + blockEnd + "\n\nmore by hand\n"
 	for range 2 {
 		got, err := Insert([]byte(old), sample())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Fatalf("the page (-want +got):\n%s", diff)
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestPercentile holds the nearest rank against examples that were counted by hand.
@@ -57,9 +59,7 @@ func TestPercentile(t *testing.T) {
 			if ok == c.none {
 				t.Errorf("there is one: %v, want %v", ok, !c.none)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("p%d (-want +got):\n%s", c.p, diff)
-			}
+			assert.Equal(t, c.want, got, "p%d", c.p)
 			if diff := cmp.Diff(given, c.times); diff != "" {
 				t.Errorf("it has sorted what is not its own:\n%s", diff)
 			}

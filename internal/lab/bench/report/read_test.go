@@ -11,21 +11,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestRoundTrip reads what was written.
 func TestRoundTrip(t *testing.T) {
 	var b bytes.Buffer
-	if err := JSON(&b, sample()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, JSON(&b, sample()))
 	got, err := Read(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(sample(), got); diff != "" {
-		t.Errorf("what was read is not what was written (-want +got):\n%s", diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, sample(), got, "what was read is not what was written")
 }
 
 // TestRead gives it what is no report.
@@ -106,9 +102,7 @@ func TestCheck(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("error %v, want one with %q", err, c.want)
-		}
+		assert.ErrorContains(t, err, c.want, "")
 	}
 }
 
@@ -118,9 +112,7 @@ func TestJSONIsWritten(t *testing.T) {
 	r.Failures[0].Runs[0].Outage = -time.Millisecond
 	var b bytes.Buffer
 	err := JSON(&b, r)
-	if err == nil || !strings.Contains(err.Error(), "failures[0].runs[0].outage_ns") {
-		t.Errorf("error %v", err)
-	}
+	assert.ErrorContains(t, err, "failures[0].runs[0].outage_ns", "")
 	if !strings.Contains(b.String(), `"outage_ns": -1000000`) || !strings.HasSuffix(b.String(), "}\n") {
 		t.Error("the report was not written")
 	}

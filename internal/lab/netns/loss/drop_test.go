@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -29,7 +30,7 @@ var ways = []struct {
 func newEar(t *testing.T, h *netns.Host) *receiver {
 	t.Helper()
 	r := newReceiver(t, h, port)
-	must(t, h.Do(func() error {
+	assert.NoError(t, h.Do(func() error {
 		raw, err := r.conn.SyscallConn()
 		if err != nil {
 			return err
@@ -50,7 +51,7 @@ func newEar(t *testing.T, h *netns.Host) *receiver {
 // sendFrom sends a number from a board's own address.
 func sendFrom(t *testing.T, from *netns.Host, to netip.Addr, number uint32) {
 	t.Helper()
-	must(t, from.Do(func() error {
+	assert.NoError(t, from.Do(func() error {
 		conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from.Addr.Addr(), 0)))
 		if err != nil {
 			return err
@@ -82,8 +83,8 @@ func TestDrop(t *testing.T) {
 	l := newLAN(t)
 	one, two := l.Board(1), l.Board(2)
 	d, err := NewDropper(one)
-	must(t, err)
-	t.Cleanup(func() { must(t, d.Close()) })
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
 	ears := map[*netns.Host]*receiver{one: newEar(t, one), two: newEar(t, two)}
 	next := uint32(0) // number of a frame: what a board says to all it hears itself, too
 	// through says which ways are open from one board to another.
@@ -125,14 +126,14 @@ func TestDrop(t *testing.T) {
 			{FromHost, all, nil},
 			{MulticastToHost, all[:2], all},
 		} {
-			must(t, d.Drop(c.kind, one, l.Board(3)))
+			assert.NoError(t, d.Drop(c.kind, one, l.Board(3)))
 			check(string(c.kind), two, one, c.in)
 			check(string(c.kind), one, two, c.from)
-			must(t, d.Drop(c.kind, one))
-			must(t, d.Pass(c.kind, one, l.Board(3)))
+			assert.NoError(t, d.Drop(c.kind, one))
+			assert.NoError(t, d.Pass(c.kind, one, l.Board(3)))
 			check(string(c.kind)+" still", two, one, c.in)
 			check(string(c.kind)+" still", one, two, c.from)
-			must(t, d.Pass(c.kind, one))
+			assert.NoError(t, d.Pass(c.kind, one))
 			if d.Pass(c.kind, one) == nil {
 				t.Errorf("%s: what is not dropped passes once more", c.kind)
 			}

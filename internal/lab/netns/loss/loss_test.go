@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -22,19 +23,12 @@ const (
 	timeout = 10 * time.Second
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func newLAN(t *testing.T) *netns.LAN {
 	t.Helper()
 	netns.ReserveTogether(t)
 	l, err := netns.New(3)
-	must(t, err)
-	t.Cleanup(func() { must(t, l.Close()) })
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	return l
 }
 
@@ -47,7 +41,7 @@ type receiver struct {
 func newReceiver(t *testing.T, h *netns.Host, port uint16) *receiver {
 	t.Helper()
 	r := &receiver{seen: make(map[uint32]bool)}
-	must(t, h.Do(func() (err error) {
+	assert.NoError(t, h.Do(func() (err error) {
 		r.conn, err = net.ListenUDP("udp4", &net.UDPAddr{Port: int(port)})
 		if err == nil {
 			err = r.conn.SetReadBuffer(1 << 22)
@@ -62,14 +56,14 @@ func newReceiver(t *testing.T, h *netns.Host, port uint16) *receiver {
 // reports that it has not.
 func (r *receiver) read(t *testing.T, last uint32, wait time.Duration) (arrived bool) {
 	t.Helper()
-	must(t, r.conn.SetReadDeadline(time.Now().Add(wait)))
+	assert.NoError(t, r.conn.SetReadDeadline(time.Now().Add(wait)))
 	var buf [4]byte
 	for {
 		_, err := r.conn.Read(buf[:])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return false
 		}
-		must(t, err)
+		assert.NoError(t, err)
 		n := binary.BigEndian.Uint32(buf[:])
 		if n == last {
 			return true
@@ -80,7 +74,7 @@ func (r *receiver) read(t *testing.T, last uint32, wait time.Duration) (arrived 
 
 func send(t *testing.T, from *netns.Host, to netip.AddrPort, first, count uint32) {
 	t.Helper()
-	must(t, from.Do(func() error {
+	assert.NoError(t, from.Do(func() error {
 		conn, err := net.ListenUDP("udp4", nil)
 		if err != nil {
 			return err
@@ -107,7 +101,7 @@ func measure(t *testing.T, l *netns.LAN, rs []*receiver, first uint32) (lost [2]
 		// The end is sent again until it gets through.
 		end := first + packets + uint32(i)
 		for arrived := false; !arrived; {
-			must(t, ctx.Err())
+			assert.NoError(t, ctx.Err())
 			send(t, l.Board(1), to, end, 1)
 			arrived = r.read(t, end, 50*time.Millisecond)
 		}
@@ -133,7 +127,7 @@ func TestLoss(t *testing.T) {
 	first := uint32(0)
 	for _, share := range []float64{0.4, 0.05, 0, 0.2} {
 		for n := 2; n <= 3; n++ {
-			must(t, Set(l.Board(n), udp, share))
+			assert.NoError(t, Set(l.Board(n), udp, share))
 		}
 		lost, same := measure(t, l, rs, first)
 		first += packets + 2
@@ -154,8 +148,8 @@ func TestLoss(t *testing.T) {
 func TestOtherTraffic(t *testing.T) {
 	l := newLAN(t)
 	other := newReceiver(t, l.Board(2), port+1)
-	must(t, Set(l.Board(2), Traffic{Protocol: unix.IPPROTO_UDP, Port: port}, 1))
-	must(t, Set(l.Board(3), Traffic{Protocol: 112}, 1))
+	assert.NoError(t, Set(l.Board(2), Traffic{Protocol: unix.IPPROTO_UDP, Port: port}, 1))
+	assert.NoError(t, Set(l.Board(3), Traffic{Protocol: 112}, 1))
 	to := netip.AddrPortFrom(l.Board(2).Addr.Addr(), port+1)
 	send(t, l.Board(1), to, 0, 101)
 	if !other.read(t, 100, timeout) || len(other.seen) != 100 {

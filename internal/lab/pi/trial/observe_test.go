@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/pi"
 )
 
@@ -62,9 +63,7 @@ func TestCheckStatus(t *testing.T) {
 			Leader: "10.99.0.2", LeaderName: "pi2", Boards: make([]console.Board, boards),
 		}
 	}
-	if err := checkStatus(well(), leader); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, checkStatus(well(), leader), nil, "")
 	for name, change := range map[string]func(*console.Status){
 		"another leader":      func(s *console.Status) { s.Leader = "10.99.0.3" },
 		"no leader":           func(s *console.Status) { s.Leader = "" },

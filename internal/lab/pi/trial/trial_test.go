@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/pi"
 )
 
@@ -18,9 +19,7 @@ func TestRunLooksBeforeItBuilds(t *testing.T) {
 		t.Skip(err)
 	}
 	path := t.TempDir()
-	if err := os.Symlink(bash, filepath.Join(path, "bash")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Symlink(bash, filepath.Join(path, "bash")))
 	t.Setenv("PATH", path)
 	var out bytes.Buffer
 	dir := t.TempDir()
