@@ -37,14 +37,7 @@ func TestConfig(t *testing.T) {
 			cfg := good
 			test.change(&cfg)
 			_, err := New(cfg, Heir, 0)
-			switch {
-			case test.want == "" && err != nil:
-				t.Error(err)
-			case test.want != "" && err == nil:
-				t.Errorf("accepted, want an error that says %q", test.want)
-			case test.want != "" && !strings.Contains(err.Error(), test.want):
-				t.Errorf("the error %q does not say %q", err, test.want)
-			}
+			assert.ErrorContains(t, err, test.want, "")
 		})
 	}
 }

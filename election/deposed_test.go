@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -124,7 +123,5 @@ func TestLookIsNoDuty(t *testing.T) {
 	if len(without) == 0 || len(without) == int(testInterval/ms) {
 		t.Fatalf("it loses the lead in %d phases", len(without))
 	}
-	if diff := cmp.Diff(without, with); diff != "" {
-		t.Errorf("it loses the lead in other phases (-without a look +with one):\n%s", diff)
-	}
+	assert.Equal(t, without, with, "it loses the lead in other phases with a look")
 }

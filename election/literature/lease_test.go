@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/internal/lab/assert"
 	"topdog/wire"
@@ -111,9 +109,7 @@ func TestLeaseExpiry(t *testing.T) {
 				"3: follower -> follower: " + election.ReasonProclaimed.String(),
 				"3: HELLO to all",
 			}
-			if diff := cmp.Diff(want, l.lines); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			assert.Equal(t, want, l.lines, "")
 		})
 	}
 }
