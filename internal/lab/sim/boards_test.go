@@ -78,8 +78,8 @@ func leader(boards []*sim.Board) (*sim.Board, error) {
 		return nil, fmt.Errorf("nobody leads")
 	}
 	for _, b := range boards {
-		if s, _ := b.Status(); s.Leader != leader.Config.ID {
-			return nil, fmt.Errorf("board %s follows %v, not %s", b.Label, s.Leader, leader.Label)
+		if s, _ := b.Status(); s.Leader != leader.Config.ID || b.Leader() != leader.Config.ID {
+			return nil, fmt.Errorf("board %s follows %v, and last said %v, not %s", b.Label, s.Leader, b.Leader(), leader.Label)
 		}
 	}
 	return leader, nil

@@ -125,6 +125,10 @@ func TestWatchSettled(t *testing.T) {
 	if _, ok := w.Settled(); ok {
 		t.Error("they still agree, although the leader has crashed")
 	}
+	now := lan.Now()
+	if !lan.RunUntil(func() bool { return true }, time.Second) || lan.Now() != now {
+		t.Error("time passes until what is so already")
+	}
 	lan.Run(time.Second)
 	if again, ok := w.Settled(); !ok || again <= time.Second {
 		t.Errorf("settled after %v, %v; want more than a second", again, ok)

@@ -90,8 +90,9 @@ func TestSuddenLoss(t *testing.T) {
 						moved++
 					}
 				}
-				// Three rounds of questions that nobody hears are that likely.
-				if most := groups / 50; moved > most {
+				t.Logf("the address moved in %d of %d groups", moved, groups)
+				// Three rounds of questions that nobody hears are less likely than that.
+				if most := groups / 200; moved > most {
 					t.Errorf("in %d of %d groups the address moved, want at most %d", moved, groups, most)
 				}
 			})
