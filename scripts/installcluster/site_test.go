@@ -18,122 +18,6 @@ import (
 	"topdog/wire"
 )
 
-// ssh finds the board's directory by the host's name, BOARD, and runs the command in it, with its /etc/topdog and /tmp.
-// What is in the directory decides how the programs of the board answer, and what changes the board is written to BOARD/log. The
-// programs are functions of this shell: to start one takes longer than what it does.
-const ssh = `#!/bin/sh
-while [ $# -gt 0 ]; do
-	case $1 in
-	-o) echo "$2" >>"$BOARDS/../ssh-options"; shift 2 ;;
-	-O) exit 0 ;;
-	-t) shift ;;
-	--) shift; break ;;
-	*) echo "ssh: what is $1?" >&2; exit 255 ;;
-	esac
-done
-export BOARD="$BOARDS/${1#*@}" TMPDIR="$BOARDS/${1#*@}/tmp"
-[ -d "$BOARD" ] && [ ! -e "$BOARD/dead" ] || { echo "ssh: connect to host ${1#*@} port 22: No route to host" >&2; exit 255; }
-command=
-while :; do
-	case $2 in
-	*/etc/topdog*) command=$command${2%%/etc/topdog*}$BOARD/etc/topdog; set -- "$1" "${2#*/etc/topdog}" ;;
-	*) break ;;
-	esac
-done
-command=$command$2
-# The name of a function has no hyphen.
-for name in dpkg-query apt-get; do
-	case $command in *"$name "*) command="${command%%"$name "*}${name%-*}_${name#*-} ${command#*"$name "}" ;; esac
-done
-
-sh() { shift; eval "$1"; }
-id() { echo 1000; } # nobody's tests run on boards as root
-env() { shift; "$@"; }
-# says shows a file.
-says() { while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "$line"; done <"$1"; }
-sudo() {
-	if [ "$1" = -n ]; then shift; fi
-	if [ -e "$BOARD/chatters" ]; then case $1 in env | systemctl) cat "$BOARD/chatters" ;; esac; fi
-	if [ -e "$BOARD/no-sudo" ]; then echo "sudo: a password is required" >&2; return 1; fi
-	"$@"
-}
-dpkg() {
-	case $1 in
-	--print-architecture) says "$BOARD/arch" ;;
-	--compare-versions)
-		if [ -e "$BOARD/chatters" ]; then cat "$BOARD/chatters"; fi
-		[ "$(printf '%s\n' "$2" "$4" | sort -V | tail -n 1)" = "$2" ] && [ "$2" != "$4" ] ;;
-	*) return 9 ;;
-	esac
-}
-dpkg_query() {
-	[ -e "$BOARD/version" ] && read -r version <"$BOARD/version" && printf 'installed %s' "$version"
-}
-# A package is a file with its version and its architecture.
-apt_get() {
-	for file; do :; done
-	read -r version arch <"$file"
-	read -r own <"$BOARD/arch"
-	if [ -e "$BOARD/full" ]; then cat "$BOARD/full"; echo "E: You don't have enough free space in /var/cache/apt/archives/."; return 100; fi
-	[ "$arch" = "$own" ] || { echo "package architecture ($arch) does not match system"; return 100; }
-	echo "$version" >"$BOARD/version"
-	echo "apt-get install $version" >>"$BOARD/log"
-}
-systemctl() {
-	case $1 in
-	is-enabled | is-active) case $2 in topdog) [ -e "$BOARD/runs" ] ;; *) [ -e "$BOARD/$2-runs" ] ;; esac ;;
-	enable)
-		if [ -e "$BOARD/broken-unit" ]; then echo "Job for topdog.service failed." >&2; return 1; fi
-		echo "systemctl $*" >>"$BOARD/log"
-		case $3 in topdog) : >"$BOARD/runs" ;; *) : >"$BOARD/$3-runs" ;; esac ;;
-	*) echo "systemctl $*" >>"$BOARD/log" ;;
-	esac
-}
-# topdog is the real one, but for the daemon: whoever runs with the same key
-# and address follows the board that has the greatest name among these.
-topdog() {
-	config=$BOARD/etc/topdog/topdog.toml
-	if [ ! -e "$BOARD/version" ]; then echo "topdog: not found" >&2; return 127; fi
-	verb=$1; shift
-	case $verb in
-	init)
-		for a; do case $a in --export | --import) "$TOPDOG" init --config "$config" "$@"; return ;; esac; done
-		echo "topdog init $*" >>"$BOARD/log"
-		for a; do [ "$a" != --interface ] || { "$TOPDOG" init --config "$config" "$@"; return; }; done
-		if [ -e "$BOARD/asks" ]; then printf 'Which %s? ' "$(cat "$BOARD/asks")"; read -r address; set -- "$address"; fi
-		[ -e "$config" ] || set -- "$@" --interface eth0
-		"$TOPDOG" init --config "$config" "$@" ;;
-	status)
-		if [ ! -e "$BOARD/runs" ]; then echo "topdog: the daemon does not run" >&2; return 3; fi
-		if [ -e "$BOARD/cut-off" ]; then printf '{\n  "leader": "",\n  "leader_name": ""\n}\n'; return 1; fi
-		key_of "$BOARD"; own=$key
-		for b in "$BOARDS"/*; do
-			if [ -e "$b/runs" ]; then key_of "$b"; if [ "$key" = "$own" ]; then leader=${b##*/}; fi; fi
-		done
-		name=$leader
-		if [ -e "$BOARDS/$leader/name" ]; then name=$(cat "$BOARDS/$leader/name"); fi
-		printf '{\n  "board": {\n    "leader": "no"\n  },\n  "leader": "id-of-%s",\n  "leader_name": "%s",\n  "term": 1\n}\n' "$leader" "$name" ;;
-	key)
-		echo "topdog key $*" >>"$BOARD/log"
-		if [ "$1" != export ] && [ -e "$BOARD/says" ]; then cat "$BOARD/says"; cat "$BOARD/says" >&2; fi
-		if [ -e "$BOARD/old-program" ]; then echo 'topdog: unknown command "key" for "topdog"' >&2; return 2; fi
-		if [ -e "$BOARD/refuses-$1" ]; then echo "topdog: nothing was changed, because of these boards" >&2; return 1; fi
-		case $1 in
-		export) "$TOPDOG" key "$@" --config "$config"; return ;;
-		add) if [ -e "$BOARD/lost-behind-add" ]; then "$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket"; return 255; fi ;;
-		first | drop) set -- "$@" --force ;; # no daemon says that the others are ready
-		esac
-		"$TOPDOG" key "$@" --config "$config" --socket "$BOARD/socket" ;;
-	*) return 9 ;;
-	esac
-}
-key_of() {
-	key=
-	while read -r line; do case $line in '#'*) ;; *) key="$key $line" ;; esac; done <"$1/etc/topdog/key"
-}
-eval "$command"
-`
-
 // site is a place with boards.
 type site struct {
 	t      *testing.T
@@ -161,11 +45,12 @@ func newSite(t *testing.T, program string) *site {
 		"BOARDS="+filepath.Join(dir, "boards"),
 		"TMPDIR="+filepath.Join(dir, "operator"), "TOPDOG="+program)}
 	assert.NoError(t, os.Mkdir(filepath.Join(dir, "operator"), 0o755))
-	s.write("here/ssh", ssh, 0o755)
 	// The script, beside a scripts/package that makes our kind of packages.
-	text, err := os.ReadFile("../install-cluster")
-	assert.NoError(t, err)
-	s.write("scripts/install-cluster", string(text), 0o755)
+	for to, from := range map[string]string{"here/ssh": "testdata/ssh", "scripts/install-cluster": "../install-cluster"} {
+		text, err := os.ReadFile(from)
+		assert.NoError(t, err)
+		s.write(to, string(text), 0o755)
+	}
 	s.write("scripts/package", `#!/bin/sh
 set -e
 [ "$1" = -n ] && { only=yes; shift; }
