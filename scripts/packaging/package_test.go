@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"debug/buildinfo"
 	"debug/elf"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -266,29 +265,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-var lintianAll = flag.Bool("lintian.all", false, "have lintian check all of each package")
-
-func TestLintian(t *testing.T) {
-	needs(t, "lintian")
-	t.Parallel()
-	// The checks that look at the program or at the name of the architecture.
-	const ofPrograms = "binaries,binaries/architecture,binaries/architecture/other,binaries/corrupted,binaries/debug-symbols," +
-		"binaries/hardening,binaries/large-file-support,binaries/location,binaries/rpath,binaries/spelling,binaries/static,fields/architecture"
-	lintian := func(args ...string) {
-		args = append([]string{"--no-cfg", "--allow-root", "--display-info", "--fail-on", "error,warning,info"}, args...)
-		if out, err := exec.Command("lintian", args...).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
-			t.Errorf("lintian %q: %v\n%s", args, err, out)
-		}
-	}
-	if *lintianAll {
-		lintian(packageOf(t, "armhf"), packageOf(t, "arm64"), packageOf(t, "amd64"))
-		return
-	}
-	lintian(packageOf(t, "amd64"))
-	lintian("--check-part", ofPrograms, packageOf(t, "armhf"), packageOf(t, "arm64"))
-}
-
-// The packages differ in the program and in the name of the architecture only, so what lintian says of the rest is true of all.
+// The packages differ in the program and in the name of the architecture only, so what lintian says of the rest of one is true of all.
 func TestSameInAll(t *testing.T) {
 	t.Parallel()
 	rest := func(arch string) string {
