@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"topdog/internal/lab/golden"
 	"topdog/wire"
 )
 
@@ -18,7 +19,7 @@ func (s *scene) message(words []string) *wire.Message {
 			s.t.Fatalf("there is no message %s", words[1])
 		}
 	}
-	return s.from(number[wire.ID](s.t, words[0]), kind, func(m *wire.Message) {
+	return s.from(golden.Number[wire.ID](s.t, words[0]), kind, func(m *wire.Message) {
 		if m.Sender == s.cfg.ID {
 			m.Incarnation = 99
 		}
@@ -50,32 +51,32 @@ func (s *scene) change(m *wire.Message, word string) {
 	case "bully":
 		m.Algorithm = wire.AlgorithmBully
 	case "term":
-		m.Term = number[wire.Term](s.t, value)
+		m.Term = golden.Number[wire.Term](s.t, value)
 	case "priority":
-		m.Priority = number[uint8](s.t, value)
+		m.Priority = golden.Number[uint8](s.t, value)
 	case "grade":
-		m.Grade = number[wire.Grade](s.t, value)
+		m.Grade = golden.Number[wire.Grade](s.t, value)
 	case "names":
-		m.Resign.Successor = number[wire.ID](s.t, value)
+		m.Resign.Successor = golden.Number[wire.ID](s.t, value)
 	case "following":
-		m.Hello.Following = number[wire.ID](s.t, value)
+		m.Hello.Following = golden.Number[wire.ID](s.t, value)
 	case "older": // than this board
 		m.Hello.Age = (s.clock + duration(s.t, value)).Truncate(time.Second)
 	case "grace":
 		m.Heartbeat.Grace, m.Hello.Grace = duration(s.t, value), duration(s.t, value)
 	case "doubts": // which leader, of which incarnation
 		id, incarnation, _ := strings.Cut(value, "/")
-		m.Election.Suspect, m.Election.Incarnation = number[wire.ID](s.t, id), number[wire.Incarnation](s.t, incarnation)
+		m.Election.Suspect, m.Election.Incarnation = golden.Number[wire.ID](s.t, id), golden.Number[wire.Incarnation](s.t, incarnation)
 	case "round":
-		m.Election.Round = number[uint8](s.t, value)
+		m.Election.Round = golden.Number[uint8](s.t, value)
 	case "request":
-		m.Vote.Ballot, m.Vote.Number = wire.BallotRequest, number[uint32](s.t, value)
+		m.Vote.Ballot, m.Vote.Number = wire.BallotRequest, golden.Number[uint32](s.t, value)
 	case "withdraw":
-		m.Vote.Ballot, m.Vote.Number = wire.BallotWithdraw, number[uint32](s.t, value)
+		m.Vote.Ballot, m.Vote.Number = wire.BallotWithdraw, golden.Number[uint32](s.t, value)
 	case "sequence": // so many before
-		m.Sequence -= number[wire.Sequence](s.t, value)
+		m.Sequence -= golden.Number[wire.Sequence](s.t, value)
 	case "number":
-		m.Grant.Number = number[uint32](s.t, value)
+		m.Grant.Number = golden.Number[uint32](s.t, value)
 	case "unsent":
 		m.Support.Heartbeat++
 	case "others": // the voters differ

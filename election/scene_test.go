@@ -2,10 +2,7 @@ package election
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,60 +12,11 @@ import (
 	"topdog/wire"
 )
 
-// TestScenes plays the scenes of testdata/scenes, each on a board of its own. A scene begins with "==" and its name,
-// and goes on with what happens to the board, a line for each step. Below a step and indented is what the board does
-// then, and in the end what it is. The flag -update writes these lines anew. The files in literature are written alike.
+// TestScenes plays the scenes of testdata/scenes, each on a board of its own.
 func TestScenes(t *testing.T) {
-	paths, err := filepath.Glob("testdata/scenes/*.txt")
-	assert.NoError(t, err)
-	if len(paths) == 0 {
-		t.Fatal("there are no scenes")
-	}
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
-			source, err := os.ReadFile(path)
-			assert.NoError(t, err)
-			head, scenes, _ := strings.Cut(string(source), "\n== ")
-			played := []string{head}
-			for want := range strings.SplitSeq(scenes, "\n== ") {
-				got := playScene(t, want)
-				if !*golden.Update {
-					name, _, _ := strings.Cut(want, "\n")
-					assert.Equal(t, strings.Split(want, "\n"), strings.Split(got, "\n"), "%s", name)
-				}
-				played = append(played, got)
-			}
-			if *golden.Update {
-				golden.Compare(t, path, strings.Join(played, "\n== "))
-			}
-		})
-	}
-}
-
-// playScene plays a scene, and returns it with what the board does now.
-func playScene(t *testing.T, text string) string {
-	t.Helper()
-	name, text, _ := strings.Cut(text, "\n")
-	lines := []string{name}
-	var s *scene
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "\t") || line == "" {
-			continue
-		}
-		lines = append(lines, line)
-		step, _, _ := strings.Cut(line, "#")
-		switch words := strings.Fields(step); {
-		case len(words) == 0:
-		case s == nil:
-			s = &scene{board: start(t, words[0], words[1:])}
-		default:
-			for _, did := range s.does(step) {
-				lines = append(lines, "\t"+did)
-			}
-		}
-	}
-	return strings.Join(append(lines, fmt.Sprintf("\t= %v of %v", s.role, s.leader)), "\n") + "\n"
+	golden.Scenes(t, func(t *testing.T, words []string) golden.Scene {
+		return &scene{board: start(t, words[0], words[1:])}
+	})
 }
 
 // scene is a board that a scene is played on.
@@ -87,9 +35,9 @@ func start(t *testing.T, kind string, options []string) *board {
 			known := true
 			switch name {
 			case "priority":
-				c.Priority = number[uint8](t, value)
+				c.Priority = golden.Number[uint8](t, value)
 			case "incarnation":
-				c.Incarnation = number[wire.Incarnation](t, value)
+				c.Incarnation = golden.Number[wire.Incarnation](t, value)
 			case "interval":
 				c.Interval = duration(t, value)
 			case "patience":
@@ -99,7 +47,7 @@ func start(t *testing.T, kind string, options []string) *board {
 			case "voters":
 				c.Voters = nil
 				for id := range strings.SplitSeq(value, ",") {
-					c.Voters = append(c.Voters, number[wire.ID](t, id))
+					c.Voters = append(c.Voters, golden.Number[wire.ID](t, id))
 				}
 			}
 			if !known {
@@ -124,12 +72,12 @@ func start(t *testing.T, kind string, options []string) *board {
 	return nil
 }
 
-// does has the board go through a step, or through some several times, and says what it does.
-func (s *scene) does(step string) []string {
+// Does has the board go through a step, or through some several times, and says what it does.
+func (s *scene) Does(step string) []string {
 	s.t.Helper()
 	if times, steps, repeats := strings.Cut(step, " times: "); repeats {
 		var effects []Effect
-		for range number[uint32](s.t, times) {
+		for range golden.Number[uint32](s.t, times) {
 			for step := range strings.SplitSeq(steps, ";") {
 				did, _ := s.do(strings.Fields(step))
 				effects = append(effects, did...)
@@ -140,6 +88,9 @@ func (s *scene) does(step string) []string {
 	effects, says := s.do(strings.Fields(step))
 	return append(tally(effects), says...)
 }
+
+// Is says what the board is, and whom it follows.
+func (s *scene) Is() string { return fmt.Sprintf("%v of %v", s.role, s.leader) }
 
 // do has the board go through a step. What it says is an error, or what is shown.
 func (s *scene) do(words []string) (effects []Effect, says []string) {
@@ -175,17 +126,17 @@ func (s *scene) do(words []string) (effects []Effect, says []string) {
 	case "stop":
 		effects = s.Stop(s.clock)
 	case "priority":
-		effects = s.Reprioritise(s.clock, number[uint8](s.t, argument), false)
+		effects = s.Reprioritise(s.clock, golden.Number[uint8](s.t, argument), false)
 	case "grade":
-		effects = s.SetGrade(s.clock, number[wire.Grade](s.t, argument))
+		effects = s.SetGrade(s.clock, golden.Number[wire.Grade](s.t, argument))
 	case "version": // another one, of a board
-		effects = s.OtherVersion(s.clock, number[wire.ID](s.t, argument))
+		effects = s.OtherVersion(s.clock, golden.Number[wire.ID](s.t, argument))
 	case "clock":
 		effects = s.ClockTrusted(s.clock, argument == "good")
 	case "direct": // a message that does not come by multicast
 		effects = s.StepDirect(s.clock, s.message(words[1:]))
 	case "multicast": // the copy of it
-		s.HeardMulticast(s.clock, number[wire.ID](s.t, argument))
+		s.HeardMulticast(s.clock, golden.Number[wire.ID](s.t, argument))
 	case "keep": // a message, which comes later
 		s.kept = s.message(words[1:])
 	case "arrives":
@@ -268,28 +219,12 @@ func duration(t *testing.T, text string) time.Duration {
 	return d
 }
 
-func number[T ~uint8 | ~uint32](t *testing.T, text string) T {
-	t.Helper()
-	n, err := strconv.ParseUint(text, 10, 32)
-	assert.NoError(t, err)
-	return T(n)
-}
-
-// tally describes effects with what they say. What a board does several times in one step is one line, with a count.
+// tally describes effects with what they say.
 func tally(effects []Effect) (lines []string) {
-	times := make(map[string]int)
 	for _, e := range effects {
 		for _, line := range described([]Effect{e}) {
-			line += detail(e)
-			if times[line]++; times[line] == 1 {
-				lines = append(lines, line)
-			}
+			lines = append(lines, line+detail(e))
 		}
 	}
-	for i, line := range lines {
-		if n := times[line]; n > 1 {
-			lines[i] = fmt.Sprintf("%s, %d times", line, n)
-		}
-	}
-	return lines
+	return golden.Tally(lines)
 }

@@ -2,10 +2,7 @@ package literature
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,61 +13,11 @@ import (
 	"topdog/wire"
 )
 
-// TestScenes plays the scenes of testdata/scenes, each on a board of its own. A scene begins with "==" and its name,
-// and goes on with what happens to the board, a line for each step. Below a step and indented is what the board does
-// then, and in the end what it is. The flag -update writes these lines anew.
+// TestScenes plays the scenes of testdata/scenes, each on a board of its own.
 func TestScenes(t *testing.T) {
-	paths, err := filepath.Glob("testdata/scenes/*.txt")
-	assert.NoError(t, err)
-	if len(paths) == 0 {
-		t.Fatal("there are no scenes")
-	}
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
-			source, err := os.ReadFile(path)
-			assert.NoError(t, err)
-			head, scenes, _ := strings.Cut(string(source), "\n== ")
-			played := []string{head}
-			for want := range strings.SplitSeq(scenes, "\n== ") {
-				got := playScene(t, want)
-				if !*golden.Update {
-					name, _, _ := strings.Cut(want, "\n")
-					assert.Equal(t, strings.Split(want, "\n"), strings.Split(got, "\n"), "%s", name)
-				}
-				played = append(played, got)
-			}
-			if *golden.Update {
-				golden.Compare(t, path, strings.Join(played, "\n== "))
-			}
-		})
-	}
-}
-
-// playScene plays a scene, and returns it with what the board does now.
-func playScene(t *testing.T, text string) string {
-	t.Helper()
-	name, text, _ := strings.Cut(text, "\n")
-	lines := []string{name}
-	var s *scene
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "\t") || line == "" {
-			continue
-		}
-		lines = append(lines, line)
-		step, _, _ := strings.Cut(line, "#")
-		words := strings.Fields(step)
-		switch {
-		case len(words) == 0:
-		case s == nil:
-			s = &scene{board: start(t, words[0], words[1:])}
-		default:
-			for _, did := range s.does(words) {
-				lines = append(lines, "\t"+did)
-			}
-		}
-	}
-	return strings.Join(append(lines, "\t= "+s.is()), "\n") + "\n"
+	golden.Scenes(t, func(t *testing.T, words []string) golden.Scene {
+		return &scene{board: start(t, words[0], words[1:])}
+	})
 }
 
 // scene is a board that a scene is played on.
@@ -88,9 +35,9 @@ func start(t *testing.T, kind string, options []string) *board {
 			ok := true
 			switch name {
 			case "id":
-				c.ID = number[wire.ID](t, value)
+				c.ID = golden.Number[wire.ID](t, value)
 			case "priority":
-				c.Priority = number[uint8](t, value)
+				c.Priority = golden.Number[uint8](t, value)
 			case "fanout":
 				c.Fanout, ok = election.FanoutNamed(value)
 			case "source":
@@ -116,7 +63,7 @@ func start(t *testing.T, kind string, options []string) *board {
 	case "scored":
 		return newScoreBoard(t, change)
 	case "divided":
-		return newDivided(t, number[wire.ID](t, options[0]))
+		return newDivided(t, golden.Number[wire.ID](t, options[0]))
 	case "called":
 		return newCalled(t, named(options[0]))
 	case "family":
@@ -129,9 +76,10 @@ func start(t *testing.T, kind string, options []string) *board {
 	}
 }
 
-// does has the board go through a step, and says what it does.
-func (s *scene) does(words []string) []string {
+// Does has the board go through a step, and says what it does.
+func (s *scene) Does(step string) []string {
 	s.t.Helper()
+	words := strings.Fields(step)
 	argument := ""
 	if len(words) > 1 {
 		argument = words[1]
@@ -144,7 +92,7 @@ func (s *scene) does(words []string) []string {
 		s.clock += s.duration(argument)
 		effects = s.Wake(s.clock)
 	case "follow":
-		s.follow(number[wire.ID](s.t, argument))
+		s.follow(golden.Number[wire.ID](s.t, argument))
 	case "lead":
 		s.lead()
 	case "suspect":
@@ -158,11 +106,11 @@ func (s *scene) does(words []string) []string {
 	case "link":
 		effects = s.Link(s.clock, argument == "up")
 	case "priority":
-		effects = s.Reprioritise(s.clock, number[uint8](s.t, argument), false)
+		effects = s.Reprioritise(s.clock, golden.Number[uint8](s.t, argument), false)
 	case "score":
-		effects = s.SetScore(s.clock, number[uint32](s.t, argument))
+		effects = s.SetScore(s.clock, golden.Number[uint32](s.t, argument))
 	case "know": // what is known of a board's score
-		p, _ := s.Peer(number[wire.ID](s.t, argument))
+		p, _ := s.Peer(golden.Number[wire.ID](s.t, argument))
 		return []string{fmt.Sprintf("score %d, known: %v", p.Score, p.ScoreKnown)}
 	case "keep": // a message, which comes later
 		s.kept = s.message(words[1:])
@@ -174,8 +122,8 @@ func (s *scene) does(words []string) []string {
 	return tally(effects)
 }
 
-// is says what the board is, as far as it matters.
-func (s *scene) is() string {
+// Is says what the board is, as far as it matters.
+func (s *scene) Is() string {
 	is := fmt.Sprintf("%v of %v", s.Role(), s.Leader())
 	switch a := s.algorithm.(type) {
 	case *agents:
@@ -200,7 +148,7 @@ func (s *scene) message(words []string) *wire.Message {
 			s.t.Fatalf("there is no message %s", words[1])
 		}
 	}
-	return s.from(number[wire.ID](s.t, words[0]), kind, func(m *wire.Message) {
+	return s.from(golden.Number[wire.ID](s.t, words[0]), kind, func(m *wire.Message) {
 		for _, word := range words[2:] {
 			s.change(m, word)
 		}
@@ -226,27 +174,27 @@ func (s *scene) change(m *wire.Message, word string) {
 	case "before": // this board heard the leader
 		m.Election.LastHeard--
 	case "suspect":
-		m.Election.Suspect = number[wire.ID](s.t, value)
+		m.Election.Suspect = golden.Number[wire.ID](s.t, value)
 	case "priority":
-		m.Priority = number[uint8](s.t, value)
+		m.Priority = golden.Number[uint8](s.t, value)
 	case "round":
-		n := number[uint32](s.t, value)
+		n := golden.Number[uint32](s.t, value)
 		m.Round.Number, m.OK.Round, m.Report.Round, m.Election.Round, m.Query.Round = n, n, n, uint8(n), uint8(n)
 	case "trust":
 		m.OK.Trust = numbers[wire.ID](s.t, value)
 	case "at":
-		m.Report.Timestamp = number[uint32](s.t, value)
+		m.Report.Timestamp = golden.Number[uint32](s.t, value)
 	case "list": // the priorities of the boards 1, 2, and so on
 		for i, p := range numbers[uint8](s.t, value) {
 			m.Report.Standings = append(m.Report.Standings, wire.Standing{ID: wire.ID(i + 1), Priority: p})
 		}
 	case "names":
-		id := number[wire.ID](s.t, value)
+		id := golden.Number[wire.ID](s.t, value)
 		m.Coordinator.Coordinator, m.Leader.Leader, m.Resign.Successor, m.Answer.Leader = id, id, id, id
 	case "candidates":
 		m.Coordinator.Candidates = numbers[wire.ID](s.t, value)
 	case "score":
-		n := number[uint32](s.t, value)
+		n := golden.Number[uint32](s.t, value)
 		m.Hello.Score, m.Election.Score, m.Coordinator.Score = n, n, n
 	default:
 		s.t.Fatalf("a message cannot be %s", word)
@@ -277,38 +225,22 @@ func (s *scene) duration(text string) (sum time.Duration) {
 	return sum
 }
 
-func number[T ~uint8 | ~uint32](t *testing.T, text string) T {
-	t.Helper()
-	n, err := strconv.ParseUint(text, 10, 32)
-	assert.NoError(t, err)
-	return T(n)
-}
-
 func numbers[T ~uint8 | ~uint32](t *testing.T, text string) (list []T) {
 	t.Helper()
 	for word := range strings.SplitSeq(text, ",") {
-		list = append(list, number[T](t, word))
+		list = append(list, golden.Number[T](t, word))
 	}
 	return list
 }
 
-// tally describes effects with what they say. What a board does several times in one step is one line, with a count.
+// tally describes effects with what they say.
 func tally(effects []election.Effect) (lines []string) {
-	times := make(map[string]int)
 	for _, e := range effects {
 		for _, line := range described([]election.Effect{e}) {
-			line += detail(e)
-			if times[line]++; times[line] == 1 {
-				lines = append(lines, line)
-			}
+			lines = append(lines, line+detail(e))
 		}
 	}
-	for i, line := range lines {
-		if n := times[line]; n > 1 {
-			lines[i] = fmt.Sprintf("%s, %d times", line, n)
-		}
-	}
-	return lines
+	return golden.Tally(lines)
 }
 
 // detail says what is said in a message, and whom it concerns.
