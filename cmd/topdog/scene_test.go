@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,15 +32,13 @@ type onBoards struct {
 	marked time.Time
 }
 
-var placeOfBoard = regexp.MustCompile(`\{pi(\d+)\}`)
+func (o *onBoards) Address(b int) netip.Addr { return o.board(b).Addr.Addr() }
 
 func (o *onBoards) configure(b int, lines []string) {
 	changes := settings{}
 	for _, line := range lines {
 		key, value, _ := strings.Cut(line, "=")
-		changes[key] = placeOfBoard.ReplaceAllStringFunc(value, func(place string) string {
-			return o.named(strings.Trim(place, "{}")).Addr.Addr().String()
-		})
+		changes[key] = value
 	}
 	o.board(b).set(changes)
 }

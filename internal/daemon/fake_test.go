@@ -39,6 +39,9 @@ type fakeLAN struct {
 // the floating address of all tests.
 var floating = netip.MustParseAddr("10.0.0.100")
 
+// ownAddress is that of a board.
+func ownAddress(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(number)}) }
+
 // fakeBoard is the machine that a daemon runs on.
 type fakeBoard struct {
 	*Daemon
@@ -108,7 +111,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 		led:       gpio.NewRecorder(fmt.Sprint("LED of ", number), 1000),
 		ended:     make(chan error, 1),
 	}
-	own := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(number)}), 24)
+	own := netip.PrefixFrom(ownAddress(number), 24)
 	b.state = netio.Snapshot{Present: true, Link: netio.Link{
 		Name: "eth0", Index: 2, Up: true, Addrs: []netip.Prefix{own},
 		HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, byte(number)},

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +41,8 @@ type virtual struct {
 	two      bool
 }
 
+func (v *virtual) Address(board int) netip.Addr { return ownAddress(board) }
+
 func (v *virtual) Start(board int, lines []string) error {
 	dir := filepath.Join(v.dir, scene.Name(board))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -67,12 +69,9 @@ func (v *virtual) hasAcquired(board int) {
 	v.two = v.two || len(v.holders()) > 1
 }
 
-var placeOfBoard = regexp.MustCompile(`\{pi(\d+)\}`)
-
 // sceneConfig reads what a scene sets.
 func sceneConfig(lines []string) (*config.Config, error) {
-	text := placeOfBoard.ReplaceAllString(strings.Join(lines, "\n"), "10.0.0.$1")
-	return config.Parse("scene", fmt.Appendf(nil, "address = %q\n%s\n", floating, text))
+	return config.Parse("scene", fmt.Appendf(nil, "address = %q\n%s\n", floating, strings.Join(lines, "\n")))
 }
 
 func (v *virtual) Set(board int, lines []string) error {

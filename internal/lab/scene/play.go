@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,8 @@ const Prompt = 10 * time.Millisecond
 
 // Stage is where scenes are played. Boards have the numbers from 1.
 type Stage interface {
+	// Address is that of a board.
+	Address(board int) netip.Addr
 	// Start starts a board with lines of configuration beside those of the stage.
 	Start(board int, config []string) error
 	// Set changes settings of a board that runs.
@@ -100,11 +104,11 @@ func (p *player) do(l line) error {
 	case "start":
 		of.runs = true
 		if len(l.words) > 2 {
-			of.config = l.words[2:]
+			of.config = p.settings(l)
 		}
 		return p.Start(board, of.config)
 	case "set":
-		of.config = l.words[2:]
+		of.config = p.settings(l)
 		return p.Set(board, of.config)
 	case "stop", "kill":
 		of.runs = false
@@ -123,6 +127,19 @@ func (p *player) do(l line) error {
 	return p.want(l, board)
 }
 
+var placeOfBoard = regexp.MustCompile(`\{(pi\d+)\}`)
+
+// settings are those of a line, with the addresses of the boards that they name.
+func (p *player) settings(l line) (settings []string) {
+	for _, word := range l.words[2:] {
+		settings = append(settings, placeOfBoard.ReplaceAllStringFunc(word, func(place string) string {
+			board, _ := number(strings.Trim(place, "{}"))
+			return p.Address(board).String()
+		}))
+	}
+	return settings
+}
+
 // begin starts the boards. The one of the highest rank is the first, so that it leads whatever the machine does meanwhile.
 func (p *player) begin(l line) error {
 	last, err := strconv.Atoi(l.word(1))
@@ -134,10 +151,10 @@ func (p *player) begin(l line) error {
 		first = last - last/2 // with a majority
 	}
 	for board := last; board > 0; board-- {
-		if err := p.Start(board, l.words[2:]); err != nil {
+		if err := p.Start(board, p.settings(l)); err != nil {
 			return err
 		}
-		p.boards[board] = &state{runs: true, plugged: true, config: l.words[2:]}
+		p.boards[board] = &state{runs: true, plugged: true, config: p.settings(l)}
 		if board > first {
 			continue
 		}

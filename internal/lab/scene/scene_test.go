@@ -3,6 +3,7 @@ package scene
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -18,8 +19,16 @@ type steady struct {
 	two    bool
 }
 
-func (s *steady) Start(int, []string) error { return nil }
-func (s *steady) Set(int, []string) error   { return nil }
+func (s *steady) Address(board int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 0, 0, byte(board)})
+}
+
+func (s *steady) Start(_ int, config []string) error {
+	s.did = append(s.did, config...)
+	return nil
+}
+
+func (s *steady) Set(int, []string) error { return nil }
 
 func (s *steady) Do(board int, what string) error {
 	s.did = append(s.did, Name(board)+" "+what)
@@ -98,8 +107,8 @@ func TestPlay(t *testing.T) {
 // TestTimes: what does not run, is unplugged or stands still need not follow the leader, and what lasts is looked at all the time.
 func TestTimes(t *testing.T) {
 	s := &steady{}
-	assert.NoError(t, play(s, "boards 2\npi1 kill\npi1 start\npi1 pull\nfor 1s: pi2 leads\nwait 5s\nwithin 130ms: pi2 leads"))
-	assert.Equal(t, []string{"pi1 kill", "pi1 pull"}, s.did, "what was done")
+	assert.NoError(t, play(s, "boards 2\npi1 kill\npi1 start voters=[\"{pi1}\"]\npi1 pull\nfor 1s: pi2 leads\nwait 5s\nwithin 130ms: pi2 leads"))
+	assert.Equal(t, []string{"pi1 kill", `voters=["10.0.0.1"]`, "pi1 pull"}, s.did, "what was done")
 	assert.Is(t, 2*settle+time.Second+5*time.Second+130*time.Millisecond, s.passed, "the time that has passed")
 	if names := Names(); !slices.Contains(names, "drain") {
 		t.Errorf("the scenes are %q", names)
