@@ -14,7 +14,7 @@ import (
 func TestLinks(t *testing.T) {
 	t.Run("repository", func(t *testing.T) { checkLinks(t, root) })
 	t.Run("package", func(t *testing.T) {
-		checkLinks(t, filepath.Join(filesOf(t, "amd64"), "usr/share/doc/topdog"))
+		checkLinks(t, filepath.Join(filesOf(t, ownArch), "usr/share/doc/topdog"))
 	})
 }
 

@@ -42,7 +42,7 @@ func onMachine(t *testing.T, process1 string, test func(*judge.T, *pair)) {
 	if err := netns.Available(); err != nil {
 		t.Skip(err)
 	}
-	packageOf(t, ownArch) // is built while no test needs the machine's time
+	ownPackage(t) // is built while no test needs the machine's time
 	judge.Run(t, func(t *judge.T) { test(t, newPair(t, process1)) })
 }
 
