@@ -70,7 +70,11 @@ func TestCable(t *testing.T) {
 	heard, judged := make(chan string, 16), make(chan bool, 16)
 	listener := openCabled(t, l, 1)
 	hears := listener.hears
-	listener.hears = func(from netip.Addr) bool { judged <- true; return hears(from) }
+	listener.hears = func(from netip.Addr) bool {
+		comes := hears(from)
+		judged <- true // only now, since the test goes on to change the cable
+		return comes
+	}
 	served := make(chan error, 1)
 	go func() { served <- listener.Serve(func(d netio.Datagram) { heard <- string(d.Data) }) }()
 	defer func() { listener.Close(); <-served }()
