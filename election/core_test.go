@@ -134,9 +134,7 @@ func TestForgottenLeader(t *testing.T) {
 	b.Reprioritise(b.clock, 0, true)
 	b.hear(1001, wire.TypeElection)
 	b.sleep(10 * time.Second)
-	if b.leader != 3 {
-		t.Errorf("follows %v, want 3", b.leader)
-	}
+	assert.Is(t, 3, b.leader, "follows")
 	b.hear(1001, wire.TypeHeartbeat, leading)
 	if b.leader != 1001 {
 		t.Errorf("follows %v, want the new leader, 1001", b.leader)

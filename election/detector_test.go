@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -51,9 +52,7 @@ func heartbeat(number uint8) wire.Heartbeat {
 // suspects fails the test unless the leader becomes suspect at that time.
 func suspects(t *testing.T, d detector, when string, want Instant) {
 	t.Helper()
-	if got := d.Freshness(); got != want {
-		t.Errorf("%s, the leader becomes suspect at %v, want %v", when, got, want)
-	}
+	assert.Is(t, want, d.Freshness(), "%s, the leader becomes suspect", when)
 }
 
 func TestDetectorSuspects(t *testing.T) {
@@ -186,9 +185,7 @@ func TestDetectorWithoutNews(t *testing.T) {
 				suspects(t, d, "after no news", last+silent)
 				d.Heard(last+testInterval, heartbeat(next))
 				suspects(t, d, "after the next one", last+testInterval+silent)
-				if loss := d.Quality().Loss; loss != 0 {
-					t.Errorf("loss %v, want 0", loss)
-				}
+				assert.Is(t, 0, d.Quality().Loss, "loss")
 			})
 		})
 	}
@@ -252,9 +249,7 @@ func TestDetectorFollow(t *testing.T) {
 		before := d.Quality()
 		now := last + 3*testInterval + 40*time.Millisecond
 		d.Follow(now, testInterval)
-		if got := d.Freshness() - now; got != before.Margin+testInterval {
-			t.Errorf("a new leader becomes suspect after %v, want %v", got, before.Margin+testInterval)
-		}
+		assert.Is(t, before.Margin+testInterval, d.Freshness()-now, "a new leader becomes suspect after")
 		for i := range uint8(3) {
 			now += testInterval
 			d.Heard(now, heartbeat(77+i))

@@ -76,9 +76,7 @@ func TestPreemptDelay(t *testing.T) {
 	} {
 		b := newBoard(t, func(c *Config) { c.Preempt, c.PreemptDelay = true, test.delay })
 		b.hear(1, wire.TypeHeartbeat, leading)
-		if got := b.following.preempt.at - b.clock; got != test.want {
-			t.Errorf("with %v it asks after %v, want %v", test.delay, got, test.want)
-		}
+		assert.Is(t, test.want, b.following.preempt.at-b.clock, "with %v it asks after", test.delay)
 		b.DelayPreemption(time.Second)
 		b.hear(1, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Incarnation++ })
 		if got := b.following.preempt.at - b.clock; got != time.Second {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -63,9 +64,7 @@ func TestRoundsOfQuestions(t *testing.T) {
 	if b.sleep(time.Nanosecond); b.role != Leader {
 		t.Errorf("after %v the board is a %v", q.Duration(), b.role)
 	}
-	if took := b.clock - due; took != q.Duration() {
-		t.Errorf("asking has taken %v, want %v", took, q.Duration())
-	}
+	assert.Is(t, q.Duration(), b.clock-due, "asking has taken")
 }
 
 // TestWokenLate: a candidate that wakes up late, as all of its board may have done, does

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -38,9 +39,7 @@ func TestNFDEEstimate(t *testing.T) {
 		{"late by a suspicion less 1 ms", 728*ms + 750*time.Microsecond, 6, 124*ms + 750*time.Microsecond, 729*ms + 550*time.Microsecond},
 	} {
 		d.Heard(step.arrival, heartbeat(step.number))
-		if d.expected != step.expected {
-			t.Errorf("%s: the next one is expected at %v, want %v", step.name, d.expected, step.expected)
-		}
+		assert.Is(t, step.expected, d.expected, "%s: the next one is expected", step.name)
 		suspects(t, d, step.name, step.expected+125*ms)
 	}
 }

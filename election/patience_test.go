@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -158,9 +159,7 @@ func TestHalves(t *testing.T) {
 				t.Fatalf("after %v it is %v already", b.clock-start, b.patience.learned)
 			}
 		}
-		if got := announces(t, b.beats()); got != want {
-			t.Errorf("an hour later it announces %v, want %v", got, want)
-		}
+		assert.Is(t, want, announces(t, b.beats()), "an hour later it announces")
 	}
 
 	b = leads(t)

@@ -3,6 +3,7 @@ package election
 import (
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -27,9 +28,7 @@ func TestRank(t *testing.T) {
 		{Rank{Grade: wire.GradeFailing, Priority: 1, ID: 1}, Rank{Priority: 0, ID: 2}, true},
 		{Rank{Priority: 0, ID: 2}, Rank{Grade: wire.GradeFailing, Priority: 1, ID: 1}, false},
 	} {
-		if got := (&Core{}).above(test.a, test.b); got != test.above {
-			t.Errorf("%v above %v: %v, want %v", test.a, test.b, got, test.above)
-		}
+		assert.Is(t, test.above, (&Core{}).above(test.a, test.b), "%v above %v", test.a, test.b)
 	}
 	if (Rank{Priority: 0, ID: 9}).Eligible() {
 		t.Error("a board of priority 0 may lead")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -16,9 +17,7 @@ func TestImpossibleChanges(t *testing.T) {
 			b := newBoard(t)
 			b.role = from
 			got := panics(func() { b.become(to, 0, ReasonSilence) })
-			if possible := got == ""; possible != edges[from][to] {
-				t.Errorf("%v -> %v is possible: %v, want %v", from, to, possible, edges[from][to])
-			}
+			assert.Is(t, edges[from][to], got == "", "%v -> %v is possible", from, to)
 			if got != "" && !strings.Contains(got, fmt.Sprintf("%v -> %v (%v)", from, to, ReasonSilence)) {
 				t.Errorf("%v -> %v panics with %q, which does not say what was impossible", from, to, got)
 			}

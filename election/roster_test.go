@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -57,9 +58,7 @@ func TestRosterLiveness(t *testing.T) {
 			p := r.meet(time.Hour, 1, 100)
 			p.HelloInterval, p.Gone = test.every, test.gone
 			now := time.Hour + test.after
-			if p.Live(now) != test.live {
-				t.Errorf("live: %v, want %v", p.Live(now), test.live)
-			}
+			assert.Is(t, test.live, p.Live(now), "live")
 			count := 0
 			if test.live {
 				count = 1
@@ -77,9 +76,7 @@ func TestRosterRestart(t *testing.T) {
 	p.Name, p.Following, p.StartedAt, p.Gone = "pi1", 3, 17, true
 	p = r.Heard(time.Second, &wire.Header{Sender: 1, Incarnation: 99, Priority: 50, Leading: true})
 	want := Peer{ID: 1, Incarnation: 99, Priority: 50, Name: "pi1", Leading: true, LastHeard: time.Second}
-	if *p != want {
-		t.Errorf("after a restart the board is %+v, want %+v", *p, want)
-	}
+	assert.Is(t, want, *p, "after a restart the board")
 }
 
 // TestRosterLimit: 254 peers and this board make 255. A dead one makes room for a

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	goldenfile "topdog/internal/lab/golden"
 )
 
@@ -53,9 +54,7 @@ func (s *stage) message(who *speaker, words []string) (*Message, []string) {
 		words = words[1:]
 	case TypeProof:
 		nonce, err := strconv.Atoi(words[0])
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		assert.NoError(s.t, err)
 		m.Proof.Nonce = Nonce{15: byte(nonce)}
 		words = words[1:]
 	}
@@ -142,9 +141,7 @@ func (s *stage) verdict(m *Message, v Verdict) string {
 func TestGuardScenes(t *testing.T) {
 	const path = "testdata/guard.txt"
 	script, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var played strings.Builder
 	var s *stage
 	for line := range strings.Lines(string(script)) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
@@ -112,9 +113,7 @@ func newKey(t testing.TB) config.Key {
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 // board returns board n, counted from 1.

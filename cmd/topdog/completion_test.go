@@ -12,6 +12,7 @@ import (
 
 	"topdog/internal/check"
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/manual"
 )
 
@@ -98,8 +99,6 @@ func TestManualHasEverything(t *testing.T) {
 func executable(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return path
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election/literature"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/scenario"
 )
 
@@ -24,9 +25,7 @@ var simPages = []string{"algorithms.md", "simulator.md"}
 func pageOf(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(text)
 }
 
@@ -96,13 +95,9 @@ func TestPicturesAreUpToDate(t *testing.T) {
 			continue
 		}
 		play, err := r.Scenario.Run(context.Background(), scenario.Options{Record: true, All: r.All})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var now bytes.Buffer
-		if err := play.Draw(&now, r.Trace); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, play.Draw(&now, r.Trace))
 		then, err := os.ReadFile(filepath.Join("../..", r.Out))
 		if err != nil {
 			t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 const (
@@ -78,9 +79,7 @@ func TestFilesReplacedAtTheStart(t *testing.T) {
 				if got := statusOf(err); got != test.status {
 					t.Errorf("status %d, want %d: %v", got, test.status, err)
 				}
-				if took := time.Since(began); took != test.took {
-					t.Errorf("it took %v, want %v", took, test.took)
-				}
+				assert.Is(t, test.took, time.Since(began), "it took")
 				if got := out.String(); strings.Count(got, "\n") > 1 || (got == "") != (test.logged == "") || !strings.Contains(got, test.logged) {
 					t.Errorf("logged %q, want one line with %q", got, test.logged)
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -142,9 +143,7 @@ func TestTheLineSetsUpAnotherBoard(t *testing.T) {
 	}
 	before := contents(t, dir)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	script := `sudo() { "$@"; }
 systemctl() { echo "systemctl $*"; }
 topdog() { ` + beTopdog + `=1 "$SELF" "$@"; }
@@ -182,19 +181,13 @@ ssh() { test "$1" = USER@BOARD; cat >"$DIR.pipe"; mv "$DIR" "$DIR.first"; eval "
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	all := map[string]string{}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		all[e.Name()+" "+info.Mode().String()] = string(text)
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"topdog/gpio"
+	"topdog/internal/lab/assert"
 )
 
 // The command line: what is refused, how, and with which status.
@@ -15,9 +16,7 @@ func TestLedTestCommandLine(t *testing.T) {
 	dir := t.TempDir()
 	configured := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	socket := fmt.Sprintf("socket = %q\n", filepath.Join(dir, "sock"))
@@ -64,9 +63,7 @@ func TestLedTestWithoutGPIO(t *testing.T) {
 // boards have the chip.)
 func TestCleanupFollowsTheNotes(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "led.led:nobody-has-this"), []byte("mmc0\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(dir, "led.led:nobody-has-this"), []byte("mmc0\n"), 0o644))
 	lights, err := gpio.Leftovers(dir)
 	if err != nil || len(lights) != 1 {
 		t.Fatalf("left over: %v, %v", lights, err)
@@ -75,9 +72,7 @@ func TestCleanupFollowsTheNotes(t *testing.T) {
 		t.Errorf("an LED that is not there any more is an error: %v", err)
 	}
 	broken := filepath.Join(dir, "topdog.toml")
-	if err := os.WriteFile(broken, []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(broken, []byte("x"), 0o644))
 	if got := execHere(t, "cleanup", "--config", broken); got.status != exitConfig {
 		t.Errorf("cleanup with a broken configuration: %v", got)
 	}

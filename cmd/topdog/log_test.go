@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
+
+	"topdog/internal/lab/assert"
 )
 
 // What the log is told of another machine or of a program steers no terminal, and chooses no
@@ -37,18 +39,12 @@ func TestLogIsPrintable(t *testing.T) {
 func TestComplainIsPrintable(t *testing.T) {
 	var out bytes.Buffer
 	complain(&out, errors.New("pi3\x1b[2J\n  has it"))
-	if diff := cmp.Diff("topdog: pi3?[2J\n  has it\n", out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, "topdog: pi3?[2J\n  has it\n", out.String(), "")
 }
 
 // JSON on a terminal is the same JSON, in characters that steer nothing.
 func TestJSONIsPrintable(t *testing.T) {
 	var out bytes.Buffer
-	if err := writeJSON(&out, map[string]string{"name": "caf\u00e9 \x1b\u009b\u202e\x7f\U000e0041"}, ""); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(`{"name":"café \u001b\u009b\u202e\u007f\udb40\udc41"}`+"\n", out.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.NoError(t, writeJSON(&out, map[string]string{"name": "caf\u00e9 \x1b\u009b\u202e\x7f\U000e0041"}, ""))
+	assert.Equal(t, `{"name":"café \u001b\u009b\u202e\u007f\udb40\udc41"}`+"\n", out.String(), "")
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
@@ -84,9 +85,7 @@ func execOn(t testing.TB, p cluster.Program, h *netns.Host, args []string, opts 
 	var stdout, stderr bytes.Buffer
 	opts = append(opts, netns.Env(p.Env...), netns.Stdout(&stdout), netns.Stderr(&stderr))
 	process, err := h.Start(ctx, p.Path, args, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	status := exitStatusOf(t, process.Wait())
 	return outcome{stdout.String(), stderr.String(), status}
 }

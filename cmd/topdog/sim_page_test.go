@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/simpage"
 )
 
@@ -22,9 +23,7 @@ import (
 func askSimPage(t *testing.T, target string, answer any) {
 	t.Helper()
 	s, err := simpage.New(func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r := httptest.NewRequest(http.MethodGet, target, nil)
 	r.Host = "localhost"
 	w := httptest.NewRecorder()
@@ -79,9 +78,7 @@ func TestSimPage(t *testing.T) {
 	for _, args := range [][]string{{"--page"}, {"--page=127.0.0.1:0"}, {"--page", "127.0.0.1:0"}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		read, write, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		status := make(chan int, 1)
 		go func() {
 			status <- execute(ctx, append([]string{"sim"}, args...), write, write)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/scenario"
 )
 
@@ -17,21 +18,15 @@ func command(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	dir := t.TempDir()
 	open := func(name string) *os.File {
 		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return f
 	}
 	out, errs := open("out"), open("err")
 	status = execute(context.Background(), args, out, errs)
 	read := func(f *os.File) string {
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, f.Close())
 		text, err := os.ReadFile(f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return string(text)
 	}
 	return read(out), read(errs), status

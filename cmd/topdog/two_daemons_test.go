@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/gpio"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/observe"
 )
@@ -125,14 +124,10 @@ func TestCleanupSparesTheLightOfAnotherDaemon(t *testing.T) {
 		must(t, err)
 		got[name] = string(brightness)
 	}
-	if diff := cmp.Diff(map[string]string{"ACT": "1", "PWR": "0"}, got); diff != "" {
-		t.Errorf("the lights (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, map[string]string{"ACT": "1", "PWR": "0"}, got, "the lights")
 	left, err := gpio.Leftovers(notes)
 	must(t, err)
-	if diff := cmp.Diff([]string{"led:ACT"}, texts(left)); diff != "" {
-		t.Errorf("the notes (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"led:ACT"}, texts(left), "the notes")
 }
 
 func texts[T fmt.Stringer](values []T) (all []string) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -49,9 +50,8 @@ func newBoardWithoutLink(t *testing.T, cfg election.Config) *board {
 		return b.algorithm
 	}
 	var err error
-	if b.Core, err = election.New(b.cfg, definition, 0); err != nil {
-		t.Fatal(err)
-	}
+	b.Core, err = election.New(b.cfg, definition, 0)
+	assert.NoError(t, err)
 	return b
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -93,9 +94,8 @@ func newWalk(t *testing.T, script []byte) *walk {
 	}
 	var err error
 	w.core = newBoardWithoutLink(t, cfg)
-	if w.codec, err = wire.NewCodec("walk", nil); err != nil {
-		t.Fatal(err)
-	}
+	w.codec, err = wire.NewCodec("walk", nil)
+	assert.NoError(t, err)
 	return w
 }
 

@@ -15,6 +15,7 @@ import (
 	"topdog/election/literature"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -162,9 +163,7 @@ func (l *fakeLAN) wantOrder(t *testing.T, algorithm string) {
 				t.Errorf("pi%d shows the score %v for %s", b.number, other.Score, other.Name)
 			}
 		}
-		if diff := cmp.Diff(want, names); diff != "" {
-			t.Errorf("the boards as pi%d has them (-want +got):\n%s", b.number, diff)
-		}
+		assert.Equal(t, want, names, "the boards as pi%d has them", b.number)
 	}
 }
 
@@ -180,13 +179,9 @@ func TestDetectorDefault(t *testing.T) {
 		}
 		inBubble(t, func(t *testing.T, l *fakeLAN) {
 			one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Algorithm = number(t, name) })
-			if got := one.mustStatus(t).Detector.Kind; got != want {
-				t.Errorf("%s before there is a network: the detector is %q, want %q", name, got, want)
-			}
+			assert.Is(t, want, one.mustStatus(t).Detector.Kind, "%s before there is a network: the detector", name)
 			pass(10 * time.Second)
-			if got := one.mustStatus(t).Detector.Kind; got != want {
-				t.Errorf("%s: the detector is %q, want %q", name, got, want)
-			}
+			assert.Is(t, want, one.mustStatus(t).Detector.Kind, "%s: the detector", name)
 		})
 	}
 }
@@ -214,9 +209,7 @@ func TestOtherAlgorithmIsRefused(t *testing.T) {
 				}{{first, ours, "10.0.0.2", theirs}, {second, theirs, "10.0.0.1", ours}} {
 					want := fmt.Sprintf("this board runs the algorithm %s, and board %s runs the algorithm %s: set the same algorithm on all boards of the group",
 						side.this, side.otherID, side.other)
-					if diff := cmp.Diff([]string{"error: " + want}, side.board.loggedWith("runs the algorithm")); diff != "" {
-						t.Errorf("logged by pi%d (-want +got):\n%s", side.board.number, diff)
-					}
+					assert.Equal(t, []string{"error: " + want}, side.board.loggedWith("runs the algorithm"), "logged by pi%d", side.board.number)
 					if s := side.board.mustStatus(t); !slices.Contains(texts(s.Problems), want) {
 						t.Errorf("the problems of pi%d are %q, want %q", side.board.number, s.Problems, want)
 					}
@@ -240,9 +233,7 @@ func TestMembers(t *testing.T) {
 		{"id from the configuration", 7, nil},
 	} {
 		g := &group{peers: peers, configuredID: test.id}
-		if diff := cmp.Diff(test.want, g.members(local)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		assert.Equal(t, test.want, g.members(local), "%s", test.name)
 	}
 }
 
@@ -279,9 +270,7 @@ func TestUnaddressed(t *testing.T) {
 		send := func(to wire.ID) (unicasts int) {
 			one.get(func() { unicasts = one.unicasts })
 			m := wire.Message{Header: wire.Header{Type: wire.TypeAnswer, Algorithm: wire.AlgorithmHeir, Sender: one.group.self}}
-			if err := one.tasks.call(t.Context(), func() { one.group.send(&election.Effect{To: to, Message: m}) }); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, one.tasks.call(t.Context(), func() { one.group.send(&election.Effect{To: to, Message: m}) }))
 			one.get(func() { unicasts = one.unicasts - unicasts })
 			return unicasts
 		}
@@ -334,9 +323,7 @@ func TestScoreMatters(t *testing.T) {
 				scores[b.Name] = *b.Score
 			}
 		}
-		if diff := cmp.Diff(map[string]uint32{"pi1": 30, "pi2": 4000000000, "pi3": 10}, scores); diff != "" {
-			t.Errorf("the scores as pi3 has them (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, map[string]uint32{"pi1": 30, "pi2": 4000000000, "pi3": 10}, scores, "the scores as pi3 has them")
 		// A leader that no longer knows what it is worth lets the next best lead.
 		l.boards[1].breaks(`printed "?"`)
 		pass(20 * time.Second)

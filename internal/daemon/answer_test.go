@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -21,9 +20,7 @@ func signed(t *testing.T, id wire.ID, incarnation wire.Incarnation, keys ...[]by
 	}}
 	m.Hello.Interval = 1000
 	packet, err := testCodec(t, keys...).Append(nil, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return packet
 }
 
@@ -66,9 +63,7 @@ func TestAnswersTheLinkOnly(t *testing.T) {
 				one.played(signed(t, 77, 5, bytes.Repeat([]byte{7}, wire.KeySize)), netip.MustParseAddrPort(test.from))
 				pass(time.Millisecond)
 				one.get(func() {
-					if diff := cmp.Diff(test.want, got); diff != "" {
-						t.Errorf("where the CHALLENGE goes (-want +got):\n%s", diff)
-					}
+					assert.Equal(t, test.want, got, "where the CHALLENGE goes")
 				})
 			})
 		})

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 var (
@@ -53,9 +52,7 @@ func TestServiceFails(t *testing.T) {
 		want := []console.Check{{
 			Kind: "unit", Target: "web.service", When: "always", State: "failing", SinceNs: 1e7, NameText: "unit web.service", Text: "it has ended",
 		}}
-		if diff := cmp.Diff(want, s.Checks); diff != "" {
-			t.Errorf("checks (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want, s.Checks, "checks")
 		if !two.hasProblem(t, console.ProblemChecks) {
 			t.Error("nobody is told")
 		}
@@ -73,9 +70,7 @@ func TestServiceFails(t *testing.T) {
 			"info: grade passing: its checks pass", "warning: grade failing: unit web.service: it has ended",
 			"info: grade probation: its checks pass again, after a relapse, for 5s", "info: grade passing: its checks pass",
 		}
-		if diff := cmp.Diff(want2, two.loggedWith("grade ")); diff != "" {
-			t.Errorf("the log (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want2, two.loggedWith("grade "), "the log")
 		_ = one
 	})
 }

@@ -10,11 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 )
 
@@ -35,9 +34,7 @@ func pass(d time.Duration) {
 
 func (l *fakeLAN) wantHolders(want ...int) {
 	l.t.Helper()
-	if diff := cmp.Diff(want, l.holders()); diff != "" {
-		l.t.Errorf("wrong holders (-want +got):\n%s", diff)
-	}
+	assert.Equal(l.t, want, l.holders(), "wrong holders")
 }
 
 func (l *fakeLAN) three() (one, two, three *fakeBoard) {
@@ -66,9 +63,7 @@ func (b *fakeBoard) wantProblem(t *testing.T, part string) {
 func (b *fakeBoard) mustStatus(t *testing.T) console.Status {
 	t.Helper()
 	s, err := b.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return s
 }
 
@@ -88,9 +83,7 @@ func TestElectsAndAnnounces(t *testing.T) {
 		for _, b := range s.Boards {
 			names = append(names, b.Name+" "+b.Role)
 		}
-		if diff := cmp.Diff([]string{"pi3 leader", "pi2 heir", "pi1 follower"}, names); diff != "" {
-			t.Errorf("wrong boards (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []string{"pi3 leader", "pi2 heir", "pi1 follower"}, names, "wrong boards")
 		if one.led.On() && three.led.Edges() == nil {
 			t.Error("the LEDs do not show the roles")
 		}
@@ -170,9 +163,7 @@ func TestAddressDeleted(t *testing.T) {
 				t.Errorf("restored %d times and announced %d times, want 1 and 1", three.restores, three.announced)
 			}
 		})
-		if n := three.mustStatus(t).Counters.AddressRestored; n != 1 {
-			t.Errorf("the counter says %d, want 1", n)
-		}
+		assert.Is(t, 1, three.mustStatus(t).Counters.AddressRestored, "the counter")
 	})
 }
 
@@ -387,9 +378,7 @@ func TestOldAddressIsGivenAway(t *testing.T) {
 		if n := len(l.holders()); n != 1 {
 			t.Errorf("%d boards hold the address, want 1", n)
 		}
-		if id := three.mustStatus(t).Board.ID; id != "10.0.0.33" {
-			t.Errorf("the renumbered board has the id %s, want 10.0.0.33", id)
-		}
+		assert.Is(t, "10.0.0.33", three.mustStatus(t).Board.ID, "the renumbered board has the id")
 		if s := newcomer.mustStatus(t); s.Board.ID != "10.0.0.3" || s.Role == console.RoleBarred {
 			t.Errorf("the newcomer is %s with the id %s, want to be in with 10.0.0.3", s.Role, s.Board.ID)
 		}
@@ -584,9 +573,7 @@ func TestGarbage(t *testing.T) {
 		var garbler Transport
 		two.get(func() { garbler = two.transport })
 		for _, p := range packets {
-			if err := garbler.Multicast(p); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, garbler.Multicast(p))
 		}
 		pass(time.Second)
 		l.wantHolders(3)

@@ -23,9 +23,7 @@ func (l *fakeLAN) drainable(number int, dir string) *fakeBoard {
 func (b *fakeBoard) mustDrain(t *testing.T, asked console.DrainRequest) string {
 	t.Helper()
 	h, err := b.Drain(t.Context(), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	pass(10 * time.Millisecond) // until the others know
 	return h.Text
 }
@@ -84,9 +82,7 @@ func TestDrainOutlivesTheDaemon(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				dir := t.TempDir()
 				path := filepath.Join(dir, "drained")
-				if err := os.WriteFile(path, []byte(test.note), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, os.WriteFile(path, []byte(test.note), 0o600))
 				one := l.drainable(1, dir)
 				pass(2 * time.Second)
 				one.wantDrained(t, test.want)

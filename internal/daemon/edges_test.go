@@ -18,6 +18,7 @@ import (
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 )
 
@@ -329,9 +330,7 @@ const longestSocket = 100
 // on the public socket, and beside no longer one.
 func TestLongestSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "s") // t.TempDir's path may be too long by itself
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer os.RemoveAll(dir)
 	for length, want := range map[int]bool{longestSocket: true, longestSocket + 1: false} {
 		l, err := net.Listen("unix", console.PublicPath(filepath.Join(dir, strings.Repeat("p", length-len(dir)-1))))

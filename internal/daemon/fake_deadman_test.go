@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -265,9 +266,7 @@ func (d *fakeDeadman) lastPrepared(t *testing.T) (e netio.PreparedResign, m wire
 func testCodec(t *testing.T, keys ...[]byte) *wire.Codec {
 	t.Helper()
 	codec, err := wire.NewCodec("test", keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return codec
 }
 

@@ -21,6 +21,7 @@ import (
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -134,9 +135,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 		defer b.mu.Unlock()
 		b.heard = append(b.heard, c)
 	}})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	assert.NoError(l.t, err)
 	b.Daemon = daemon
 	publish := daemon.transitions.publish
 	daemon.transitions.publish = func(n console.Transition) {

@@ -8,6 +8,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -15,9 +16,7 @@ import (
 func (b *fakeBoard) text(t *testing.T) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := console.WriteStatus(&text, b.mustStatus(t), console.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, console.WriteStatus(&text, b.mustStatus(t), console.Options{}))
 	return text.String()
 }
 
@@ -127,9 +126,7 @@ func TestPortSilent(t *testing.T) {
 		}
 		pattern := func(want string) {
 			t.Helper()
-			if got := two.mustStatus(t).LEDPattern; got != want {
-				t.Errorf("the light shows %q, want %q", got, want)
-			}
+			assert.Is(t, want, two.mustStatus(t).LEDPattern, "the light shows")
 		}
 		const nothing = "nothing arrives on this board's port (eth0)"
 		pass(time.Minute)

@@ -14,6 +14,7 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -47,9 +48,7 @@ func holdsKeys(t *testing.T, keys config.Keyring, boards ...*fakeBoard) {
 
 func (b *fakeBoard) keysInUse(t *testing.T) (k wire.Keys) {
 	t.Helper()
-	if err := b.tasks.call(t.Context(), func() { k = b.group.codec.Keys() }); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.tasks.call(t.Context(), func() { k = b.group.codec.Keys() }))
 	return k
 }
 
@@ -164,9 +163,7 @@ func TestSigningKeyStays(t *testing.T) {
 		} {
 			one.reload(change)
 			pass(time.Second)
-			if diff := cmp.Diff(wire.Keys{Signs: keyA.Fingerprint()}, one.keysInUse(t)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
+			assert.Equal(t, wire.Keys{Signs: keyA.Fingerprint()}, one.keysInUse(t), "%s", name)
 		}
 		one.wantLog(t, "is not in the key file any more", 1)
 		one.wantLog(t, "it takes a restart", 1)
@@ -189,9 +186,7 @@ func TestReloadKeys(t *testing.T) {
 			{"nonsense", "not a hexadecimal digit"},
 			{string(config.Keyring{Signs: keyB}.Encode()), fmt.Sprintf("this board signs with the key %v", keyB.Fingerprint())},
 		} {
-			if err := os.WriteFile(file, []byte(step.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.WriteFile(file, []byte(step.content), 0o600))
 			done, err := one.ReloadKeys(t.Context())
 			if text := fmt.Sprint(done.Text, err); !strings.Contains(text, step.says) {
 				t.Errorf("says %q, want %q", text, step.says)
@@ -227,9 +222,7 @@ func TestKeysOfTheBoards(t *testing.T) {
 					t.Errorf("%s was heard %v ago", b.Name, heard)
 				}
 			}
-			if diff := cmp.Diff(boards, got); diff != "" {
-				t.Errorf("boards (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, boards, got, "boards")
 			if keys.SignsWith != keyA.Fingerprint().String() || keys.AlsoAccepts != "" || time.Duration(keys.RunningNs) < time.Hour {
 				t.Errorf("this board: %+v", keys)
 			}
@@ -261,13 +254,9 @@ func (b *fakeBoard) spent(t *testing.T, key config.Key, kind wire.Type, others [
 	m.Incarnation, m.Type, m.Sequence = b.group.incarnation, kind, 0xfff00000
 	m.Heartbeat.Interval, m.Hello.Interval = 100*time.Millisecond, time.Second
 	thief, err := wire.NewCodec(b.cfg.Group, config.Keyring{Signs: key}.Secrets()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	packet, err := thief.Append(nil, &m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, o := range others {
 		if o != b {
 			o.group.deliver(netio.Datagram{Data: packet, From: netip.AddrPortFrom(b.group.local, 9254), Path: netio.PathMulticast, At: o.now()})

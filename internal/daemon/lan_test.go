@@ -13,6 +13,7 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 )
 
@@ -168,9 +169,7 @@ func TestWitnessDoesNotAnswer(t *testing.T) {
 		}
 		set(router)
 		err := four.tasks.call(t.Context(), four.Daemon.lan.findWitnesses)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		pass(3 * time.Second)
 		four.wantProblem(t, "witness 10.0.0.253 does not answer ARP requests any more")
 		up := func(so bool) {
@@ -237,9 +236,7 @@ func TestEvidenceIsNewerThanTheQuestion(t *testing.T) {
 		pass(5 * time.Second)
 		call := func(do func()) {
 			t.Helper()
-			if err := one.tasks.call(t.Context(), do); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, one.tasks.call(t.Context(), do))
 		}
 		one.get(func() { one.deaf = true })
 		var before time.Duration

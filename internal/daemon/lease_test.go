@@ -9,6 +9,7 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -174,9 +175,7 @@ func (l *fakeLAN) unreleasedThree(change func(*config.Config)) (three *fakeBoard
 	all := three.says(l.t)
 	three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
 	before := len(all())
-	if err := three.tasks.call(l.t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }); err != nil {
-		l.t.Fatal(err)
-	}
+	assert.NoError(l.t, three.tasks.call(l.t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }))
 	return three, func() []wire.Message { return all()[before:] }
 }
 

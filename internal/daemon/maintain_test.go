@@ -12,6 +12,7 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // impatient is the context of a caller who gives up as soon as the note may be written.
@@ -92,9 +93,7 @@ func TestTwoDrains(t *testing.T) {
 			}
 			wg.Wait()
 			note, err := one.drain.file.read()
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			s := one.mustStatus(t)
 			if (note.Boot == "") != (s.DrainLeftNs == 0) {
 				t.Fatalf("the note is %+v, and %v are left", note, time.Duration(s.DrainLeftNs))

@@ -10,6 +10,7 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -77,9 +78,7 @@ func TestSwitchBeforeFenced(t *testing.T) {
 				t.Errorf("a %v after its RESIGN", role)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		pass(time.Second)
 		l.wantHolders(2)
 	})
@@ -118,9 +117,7 @@ func TestSwitchBeforeResign(t *testing.T) {
 					latest().fire()
 					three.carryOut(effects)
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				pass(100 * time.Millisecond)
 				for _, m := range said()[before:] {
 					if m.Type == wire.TypeResign && m.Resign.Successor != two.group.self {
@@ -199,9 +196,7 @@ func TestAnnouncesNothingAfterTheLease(t *testing.T) {
 			}
 			three.address.announceAt = three.now() // as if it had been due
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		pass(100 * time.Millisecond)
 		if over > 0 || within > 0 {
 			t.Errorf("announced %d times while the lease is over, and %d times more", over, within)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"topdog/internal/lab/assert"
 )
 
 // TestOwnersKeepToThemselves: an owner calls methods of another one, and touches none
@@ -16,18 +17,14 @@ import (
 func TestOwnersKeepToThemselves(t *testing.T) {
 	owners := []string{"link", "group", "address", "deadman", "reporter", "light", "trace", "score", "tasks", "timer", "handover", "lease", "transitions"}
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	set, checked := token.NewFileSet(), 0
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok || f.Recv == nil || len(f.Recv.List[0].Names) == 0 {

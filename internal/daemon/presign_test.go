@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -40,9 +39,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 			return n
 		}
 		sequence := func() (s wire.Sequence) {
-			if err := three.tasks.call(t.Context(), func() { s = three.group.sequence }); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, three.tasks.call(t.Context(), func() { s = three.group.sequence }))
 			return s
 		}
 		wantWill := func(successor wire.ID) wire.Message {
@@ -56,9 +53,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 				},
 				Resign: wire.Resign{Successor: successor},
 			}
-			if diff := cmp.Diff(want, resign); diff != "" {
-				t.Errorf("the RESIGN (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, want, resign, "the RESIGN")
 			if resign.Sequence <= sequence()+presignAhead/4 {
 				t.Errorf("the RESIGN has number %d, and the board is at %d", resign.Sequence, sequence())
 			}
@@ -76,9 +71,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 		wantWill(one.group.self)
 
 		// Numbers are used up.
-		if err := three.tasks.call(t.Context(), func() { three.group.sequence += presignAhead*3/4 + 1 }); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, three.tasks.call(t.Context(), func() { three.group.sequence += presignAhead*3/4 + 1 }))
 		pass(200 * time.Millisecond)
 		if again := wantWill(one.group.self); again.Sequence <= first.Sequence {
 			t.Errorf("the RESIGN has number %d, and had %d", again.Sequence, first.Sequence)
@@ -86,9 +79,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 
 		// Another term.
 		before = count()
-		if err := three.tasks.call(t.Context(), func() { three.carryOut(three.core.Step(three.now(), rivalOf(three))) }); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, three.tasks.call(t.Context(), func() { three.carryOut(three.core.Step(three.now(), rivalOf(three))) }))
 		pass(200 * time.Millisecond)
 		if _, resign := d.lastPrepared(t); resign.Term <= first.Term || count() == before {
 			t.Errorf("the RESIGN is of term %d", resign.Term)

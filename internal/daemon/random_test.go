@@ -17,6 +17,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 )
 
@@ -44,9 +45,7 @@ var (
 //	go test ./internal/daemon -run RandomSchedules -rapid.seed=17 -count=5
 func TestRandomSchedules(t *testing.T) {
 	if seed := flag.Lookup("rapid.seed").Value; seed.String() == "0" {
-		if err := seed.Set(fmt.Sprint(1 + rand.Uint32())); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, seed.Set(fmt.Sprint(1+rand.Uint32())))
 	}
 	// A panic beside the loop of a daemon ends this process before rapid can say it.
 	fmt.Printf("%s: -rapid.seed=%v\n", t.Name(), flag.Lookup("rapid.seed").Value)

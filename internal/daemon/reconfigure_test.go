@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // TestReloadTouchesWhatHasChanged: another light is opened if another one is
@@ -47,9 +46,7 @@ func TestReloadTouchesWhatHasChanged(t *testing.T) {
 			one.reload(step.change)
 			pass(time.Second)
 			one.get(func() {
-				if got := one.logged[len(one.logged)-1]; got != step.logs {
-					t.Errorf("logged %q, want %q", got, step.logs)
-				}
+				assert.Is(t, step.logs, one.logged[len(one.logged)-1], "logged")
 			})
 			if opened != step.opened {
 				t.Errorf("after %q a light was opened %d times, want %d", step.logs, opened, step.opened)
@@ -99,17 +96,13 @@ func TestReloadOfAFile(t *testing.T) {
 		write := func(line string) {
 			t.Helper()
 			file := "address = \"10.0.0.100\"\n" + line + "\nkey_file = \"key\"\n"
-			if err := errors.Join(os.WriteFile(path, []byte(file), 0o644), os.WriteFile(filepath.Join(filepath.Dir(path), "key"), one.cfg.Keys.Encode(), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, errors.Join(os.WriteFile(path, []byte(file), 0o644), os.WriteFile(filepath.Join(filepath.Dir(path), "key"), one.cfg.Keys.Encode(), 0o600)))
 			one.Reload(path)
 			pass(time.Second)
 		}
 		write("priority = 300")
 		write("priority = 7")
-		if diff := cmp.Diff(7, one.mustStatus(t).Boards[0].Priority); diff != "" {
-			t.Errorf("the priority (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, 7, one.mustStatus(t).Boards[0].Priority, "the priority")
 		refused := 0
 		one.get(func() {
 			for _, line := range one.logged {

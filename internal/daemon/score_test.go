@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -45,9 +44,7 @@ func (b *fakeBoard) computes(s check.Score) {
 // score is what the loop knows of the board's score.
 func (b *fakeBoard) score(t *testing.T) (score uint32) {
 	t.Helper()
-	if err := b.tasks.call(t.Context(), func() { score = b.Daemon.score.value }); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.tasks.call(t.Context(), func() { score = b.Daemon.score.value }))
 	return score
 }
 
@@ -79,14 +76,10 @@ func TestScoreCommand(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, commanded)
 		pass(time.Second)
-		if diff := cmp.Diff([]string{"/bin/score", "-x"}, one.ordered()); diff != "" {
-			t.Errorf("the command (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []string{"/bin/score", "-x"}, one.ordered(), "the command")
 		for _, want := range []uint32{41, 42} {
 			one.prints(want)
-			if n := one.score(t); n != want {
-				t.Errorf("the score is %d, want %d", n, want)
-			}
+			assert.Is(t, want, one.score(t), "the score")
 		}
 		if s := one.mustStatus(t); len(s.Problems) > 0 {
 			t.Errorf("problems: %q", s.Problems)
@@ -106,19 +99,13 @@ func TestScoreCommandFails(t *testing.T) {
 			one.breaks("failed (exit status 3)")
 			pass(5 * time.Second)
 		}
-		if n := one.score(t); n != 0 {
-			t.Errorf("the score is %d, want 0", n)
-		}
+		assert.Is(t, 0, one.score(t), "the score")
 		if s := one.mustStatus(t); !slices.Contains(texts(s.Problems), want) {
 			t.Errorf("the problems are %q, want %q", s.Problems, want)
 		}
-		if diff := cmp.Diff([]string{"warning: " + want}, one.loggedWith("the score command")); diff != "" {
-			t.Errorf("logged (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []string{"warning: " + want}, one.loggedWith("the score command"), "logged")
 		one.prints(8)
-		if n := one.score(t); n != 8 {
-			t.Errorf("the score is %d, want 8", n)
-		}
+		assert.Is(t, 8, one.score(t), "the score")
 		if s := one.mustStatus(t); len(s.Problems) > 0 {
 			t.Errorf("it works again, and the problems are %q", s.Problems)
 		}
@@ -154,12 +141,8 @@ func TestScoreOfLostChecker(t *testing.T) {
 		one.prints(7)
 		one.get(func() { one.checker.Kill() })
 		pass(1500 * time.Millisecond)
-		if diff := cmp.Diff([]string{"/bin/score", "-x"}, one.ordered()); diff != "" {
-			t.Errorf("the command of the next checker (-want +got):\n%s", diff)
-		}
-		if n := one.score(t); n != 7 {
-			t.Errorf("after the checker was replaced the score is %d, want 7", n)
-		}
+		assert.Equal(t, []string{"/bin/score", "-x"}, one.ordered(), "the command of the next checker")
+		assert.Is(t, 7, one.score(t), "after the checker was replaced the score")
 		one.get(func() {
 			one.muteCheckers = true
 			one.checker.Kill()
@@ -188,15 +171,11 @@ func TestScoreCommandReloaded(t *testing.T) {
 		for _, command := range [][]string{{"/bin/other"}, nil} {
 			one.reload(func(c *config.Config) { c.ScoreCommand = command })
 			pass(time.Millisecond)
-			if diff := cmp.Diff([]string{"/bin/other"}, one.ordered()); diff != "" {
-				t.Errorf("the command (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, []string{"/bin/other"}, one.ordered(), "the command")
 		}
 		one.reload(func(c *config.Config) { c.Checks = []check.Check{webCheck} })
 		pass(time.Millisecond)
-		if diff := cmp.Diff([]string{"/bin/other"}, one.ordered()); diff != "" {
-			t.Errorf("the command beside checks (-want +got):\n%s", diff)
-		}
+		assert.Equal(t, []string{"/bin/other"}, one.ordered(), "the command beside checks")
 	})
 }
 

@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -16,16 +15,12 @@ import (
 // handles it: no place of the inbox is lost to it, all of it is counted, and people are told.
 func TestJunkTakesNoPlaces(t *testing.T) {
 	stranger, err := wire.NewCodec("test", make([]byte, wire.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	badTag, err := stranger.Append(nil, &wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Algorithm: wire.AlgorithmHeir, Sender: 7, Term: 9, Incarnation: 1, Sequence: 1},
 		Heartbeat: wire.Heartbeat{Interval: 100 * time.Millisecond},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for name, test := range map[string]struct {
 		junk   []byte
 		reason wire.DropReason
@@ -75,9 +70,7 @@ func TestStrangersAreLimited(t *testing.T) {
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Algorithm: wire.AlgorithmHeir, Sender: 7, Term: 9, Incarnation: 1, Sequence: 1},
 		Heartbeat: wire.Heartbeat{Interval: 100 * time.Millisecond},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	const flood = 20000 // in a second
 	passed := map[bool]int{}
 	for i := range flood {
@@ -89,9 +82,7 @@ func TestStrangersAreLimited(t *testing.T) {
 		}
 	}
 	want := map[bool]int{false: strangerRate.Burst + int(time.Second/strangerRate.Every) - 1, true: flood}
-	if diff := cmp.Diff(want, passed); diff != "" {
-		t.Errorf("how many pass, of strangers and of known boards (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, passed, "how many pass, of strangers and of known boards")
 	if got := int(s.overRate.Load()); got != flood-passed[false] {
 		t.Errorf("%d are counted", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -18,9 +19,7 @@ import (
 func (b *fakeBoard) mustTrace(t *testing.T) console.Trace {
 	t.Helper()
 	trace, err := b.Trace(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return trace
 }
 
@@ -55,9 +54,7 @@ func story(c console.TracedChange) (lines []string) {
 func (b *fakeBoard) wantStory(t *testing.T, want ...string) {
 	t.Helper()
 	c := b.newestTrace(t)
-	if diff := cmp.Diff(want, story(c)); diff != "" {
-		t.Errorf("board %d (-want +got):\n%s", b.number, diff)
-	}
+	assert.Equal(t, want, story(c), "board %d", b.number)
 	for i, s := range c.Steps {
 		if i > 0 && s.AtNs < c.Steps[i-1].AtNs {
 			t.Errorf("board %d: step %d comes before the one before it", b.number, i)
@@ -113,9 +110,7 @@ func TestTraceOfATakeover(t *testing.T) {
 			OldLeader: "10.0.0.3", OldLeaderName: "pi3", NewLeader: "10.0.0.2", NewLeaderName: "pi2",
 			Term: 2, Reason: "nobody_answered", ReasonText: "nobody answered for the leader", Steps: c.Steps,
 		}
-		if diff := cmp.Diff(want, c); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		assert.Equal(t, want, c, "")
 
 		one.wantStory(t,
 			"heard HEARTBEAT pi3",
@@ -402,9 +397,7 @@ func TestTraceOfCauses(t *testing.T) {
 		{AtNs: at(1300), Step: "sent", Message: "COORDINATOR", Term: 2},
 		{AtNs: at(1300), Step: "sent", Message: "HEARTBEAT", Term: 2},
 	}
-	if diff := cmp.Diff(want, c.Steps); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, c.Steps, "")
 }
 
 // A message counts from when it was read, and waits with that for the loop.

@@ -9,6 +9,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -30,9 +31,7 @@ func (b *fakeBoard) tale() (lines []string) {
 
 func wantTale(t *testing.T, b *fakeBoard, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, b.tale()); diff != "" {
-		t.Errorf("board %d has told (-want +got):\n%s", b.number, diff)
-	}
+	assert.Equal(t, want, b.tale(), "board %d has told", b.number)
 }
 
 // Whoever follows a board hears of each change by itself, and never of a follower that has the address.
@@ -124,9 +123,7 @@ func TestTransitionsOfTheGrade(t *testing.T) {
 		wantTale(t, one, "grade_changed follower 10.0.0.3", "leader_changed follower ", "leader_changed follower 10.0.0.2")
 		var last console.Transition
 		three.get(func() { last = three.told[len(three.told)-1] })
-		if last.Grade != console.GradeFailing {
-			t.Errorf("board 3 has told of the grade %q, want %q", last.Grade, console.GradeFailing)
-		}
+		assert.Is(t, console.GradeFailing, last.Grade, "board 3 has told of the grade")
 		wantTale(t, three, "grade_changed leader 10.0.0.3 holding", "role_changed follower ", "address_released follower ", "leader_changed follower 10.0.0.2")
 	})
 }

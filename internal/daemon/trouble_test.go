@@ -16,6 +16,7 @@ import (
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -122,9 +123,7 @@ func TestRepeatedPacketLeadsNowhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, _, three := l.three()
 		var packet []byte
-		if err := three.tasks.call(t.Context(), func() { packet = append(packet, three.group.out...) }); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, three.tasks.call(t.Context(), func() { packet = append(packet, three.group.out...) }))
 		pass(time.Millisecond)
 		one.transport.inbox <- netio.Datagram{Data: packet, From: netip.MustParseAddrPort("10.0.0.66:9254"), Path: netio.PathMulticast}
 		pass(time.Millisecond)
@@ -144,15 +143,11 @@ func TestLogIsBounded(t *testing.T) {
 		key := make([]byte, wire.KeySize)
 		key[0] = 1
 		other, err := wire.NewCodec("test", key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		packet, err := other.Append(nil, &wire.Message{
 			Header: wire.Header{Type: wire.TypeHalt, Algorithm: wire.AlgorithmHeir, Sender: 9, Incarnation: 1, Sequence: 1},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		before := 0
 		one.get(func() { before = len(one.logged) })
 		for n := range 2000 {
@@ -257,9 +252,7 @@ func TestResignKeepsALaterCaller(t *testing.T) {
 		}()
 		pass(time.Millisecond)
 		later := make(chan console.Handover, 1)
-		if err := three.tasks.call(t.Context(), func() { three.handover.successor = later }); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, three.tasks.call(t.Context(), func() { three.handover.successor = later }))
 		leave()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the first caller is told %v", err)
@@ -334,9 +327,7 @@ func TestLEDRecovers(t *testing.T) {
 func TestNumberedOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		if err := three.tasks.call(t.Context(), func() { three.group.sequence = lastSequence }); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, three.tasks.call(t.Context(), func() { three.group.sequence = lastSequence }))
 		pass(5 * time.Second)
 		l.wantHolders(2)
 		if s := three.mustStatus(t); s.Leader != "10.0.0.2" {

@@ -11,6 +11,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // tryFile is a configuration that no daemon of these tests has.
@@ -31,9 +32,7 @@ func TestTry(t *testing.T) {
 		pass(3 * time.Second)
 		attends := one.checker
 		tried, err := one.Try(t.Context(), console.TryRequest{File: "/etc/topdog/other.toml", Config: tryFile})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		want := console.Tried{Checks: []console.TriedCheck{{NameText: "tcp 10.77.0.1:1", Passing: true}, {NameText: "command a program", Passing: true}}}
 		if diff := cmp.Diff(want, tried); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -74,9 +73,7 @@ func TestVoterReturns(t *testing.T) {
 				pass(10 * time.Second)
 				for _, b := range boards[:2] {
 					b.get(func() {
-						if got := fmt.Sprint(b.resolved); got != test.want {
-							t.Errorf("board %d has resolved %v, want %s", b.number, got, test.want)
-						}
+						assert.Is(t, test.want, fmt.Sprint(b.resolved), "board %d has resolved", b.number)
 					})
 				}
 			})
@@ -150,9 +147,7 @@ func (b *fakeBoard) wantAcknowledged(t *testing.T, want ...int) {
 			got = append(got, int(netip.MustParseAddr(v.ID).As4()[3]))
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("who acknowledges board %d (-want +got):\n%s", b.number, diff)
-	}
+	assert.Equal(t, want, got, "who acknowledges board %d", b.number)
 }
 
 // TestWitnessTwice: a witness that was started twice under one id does not count, and is reported.
@@ -237,9 +232,7 @@ func TestNewIncarnationIsSilent(t *testing.T) {
 		l.wantHolders(3)
 		boards[1].Kill()
 		one := boards[0]
-		if err := one.tasks.call(t.Context(), func() { one.group.sequence = lastSequence }); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, one.tasks.call(t.Context(), func() { one.group.sequence = lastSequence }))
 		pass(400 * time.Millisecond)
 		l.wantHolders()
 		pass(3 * time.Second)

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 // TestWatchdogIsFedBeforeLongWaits: a holder that is slow has the loop wait for the sockets, and for the addresses in the same turn. Together that
@@ -18,13 +18,9 @@ import (
 func TestWatchdogIsFedBeforeLongWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	systemd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer unix.Close(systemd)
-	if err := unix.Bind(systemd, &unix.SockaddrUnix{Name: path}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, unix.Bind(systemd, &unix.SockaddrUnix{Name: path}))
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", "5000000")
 	t.Setenv("WATCHDOG_PID", "")
@@ -53,7 +49,5 @@ func TestWatchdogIsFedBeforeLongWaits(t *testing.T) {
 			got = got[:i+1]
 		}
 	})
-	if diff := cmp.Diff([]string{"fed", "the sockets", "fed", "the addresses"}, got); diff != "" {
-		t.Errorf("what has happened (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"fed", "the sockets", "fed", "the addresses"}, got, "what has happened")
 }
