@@ -40,9 +40,7 @@ func (w *watched) next(want Event) Transition {
 	w.t.Helper()
 	select {
 	case n := <-w.seen:
-		if n.Event != want {
-			w.t.Errorf("told %+v, want %s", n, want)
-		}
+		assert.Is(w.t, want, n.Event, "told %+v", n)
 		return n
 	case err := <-w.ended:
 		w.t.Fatalf("the stream ended: %v", err)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -201,12 +202,7 @@ func eventually(t testing.TB, what string, check func() error) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = assert.NoError
 
 // holderPID is the process of the holder's unit.
 func (m *machine) holderPID() string {

@@ -4,8 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/demo"
 )
 
@@ -37,9 +36,7 @@ func takeover() *demo.Recording {
 func TestClock(t *testing.T) {
 	c := newClock(takeover())
 	from, to := 900*ms-slowBefore, 972*ms+slowAfter
-	if diff := cmp.Diff([]span{{from, to}}, c.slow, cmp.AllowUnexported(span{})); diff != "" {
-		t.Errorf("what is slow (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []span{{from, to}}, c.slow, "what is slow")
 	for at, want := range map[time.Duration]time.Duration{
 		0:         0,
 		500 * ms:  500 * ms,
@@ -49,13 +46,9 @@ func TestClock(t *testing.T) {
 		to + ms:   from + slowdown*(to-from) + ms,
 		2000 * ms: 2000*ms + (slowdown-1)*(to-from),
 	} {
-		if got := c.at(at); got != want {
-			t.Errorf("%v is at %v of the picture, want %v", at, got, want)
-		}
+		assert.Is(t, want, c.at(at), "%v in the picture", at)
 	}
-	if c.total() != c.at(2000*ms) {
-		t.Errorf("the picture lasts %v", c.total())
-	}
+	assert.Is(t, c.at(2000*ms), c.total(), "the length of the picture")
 }
 
 // TestClockMerges holds that two outages that are near to each other are slow once.
@@ -77,9 +70,7 @@ func TestCaptions(t *testing.T) {
 	}
 	r := takeover()
 	r.Acts = append(r.Acts, demo.RecordedAct{At: 1500 * ms, Act: "switch-on", Board: "pi2", Text: "pi2 has power again"})
-	if diff := cmp.Diff(want, captions(r), cmp.AllowUnexported(span{}, caption{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, captions(r), "")
 }
 
 // TestStates holds when the boards of a recording are what.
@@ -100,8 +91,6 @@ func TestStates(t *testing.T) {
 		{"held", held, []span{{0, 900 * ms}, {970 * ms, 2000 * ms}}},
 		{"vacant", vacant, []span{{900 * ms, 970 * ms}}},
 	} {
-		if diff := cmp.Diff(c.want, c.got, cmp.AllowUnexported(span{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		assert.Equal(t, c.want, c.got, "%s", c.name)
 	}
 }

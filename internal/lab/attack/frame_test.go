@@ -58,9 +58,7 @@ func TestFragments(t *testing.T) {
 	var lengths []int
 	for _, f := range parts {
 		lengths = append(lengths, len(f)-ethernetLen-ipLen)
-		if sum := checksum(f[ethernetLen : ethernetLen+ipLen]); sum != 0 {
-			t.Errorf("the checksum of a header is wrong by %#x", sum)
-		}
+		assert.Is(t, 0, checksum(f[ethernetLen:ethernetLen+ipLen]), "the checksum of a header, which contains it")
 	}
 	assert.Equal(t, []int{1480, 1480, 48}, lengths, "")
 }

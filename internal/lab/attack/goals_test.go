@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -44,9 +43,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&report{Attacks: list, Results: []Result{c.result}}).judge()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, not %q", err, c.want)
-			}
+			assert.ErrorContains(t, err, c.want, "")
 		})
 	}
 }
@@ -78,9 +75,7 @@ func TestAgain(t *testing.T) {
 		"could not be made":      {flood, Result{Note: "no such thing", Moves: 1, Late: time.Second}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.attack.again(c.result); got != c.want {
-				t.Error(got)
-			}
+			assert.Is(t, c.want, c.attack.again(c.result), "again")
 		})
 	}
 }

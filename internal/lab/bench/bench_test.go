@@ -212,9 +212,7 @@ func TestSession(t *testing.T) {
 		r.Calm, r.Lossy = other.Calm, other.Lossy
 		assert.ErrorIs(t, r.Check(), nil, "")
 		for _, f := range r.Failures {
-			if len(f.Runs) != 1 {
-				t.Errorf("%s, %s: %d runs", f.System, f.Event, len(f.Runs))
-			}
+			assert.Is(t, 1, len(f.Runs), "%s, %s: runs", f.System, f.Event)
 		}
 		n := len(r.Systems)
 		if n == 0 || len(r.Calm) != n || len(r.Lossy) != n || len(r.Starts) != n || len(r.Failures) != 2*n {
@@ -239,9 +237,7 @@ func TestSession(t *testing.T) {
 		assert.NoError(t, err)
 		a, _ := json.Marshal(r)
 		b, _ := json.Marshal(again)
-		if string(a) != string(b) {
-			t.Error("the figures are others when they have been written and read")
-		}
+		assert.Is(t, string(a), string(b), "the figures, when they have been written and read")
 		for _, chart := range report.Charts() {
 			if info, err := os.Stat(filepath.Join(dir, "svg", "bench-"+chart+".svg")); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %v", chart, err)

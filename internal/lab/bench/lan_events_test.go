@@ -30,9 +30,7 @@ func TestUnexplained(t *testing.T) {
 		{"beside all silences", []observe.Gap{gap(200, 230, 0), gap(300, 310, 0)}, 30},
 		{"over two silences", []observe.Gap{gap(100, 450, 0)}, 260},
 	} {
-		if got := unexplained(c.gaps, silences); got != time.Duration(c.want)*time.Millisecond {
-			t.Errorf("%s: %v, want %d ms", c.name, got, c.want)
-		}
+		assert.Is(t, time.Duration(c.want)*time.Millisecond, unexplained(c.gaps, silences), "%s", c.name)
 	}
 }
 
@@ -49,9 +47,7 @@ func TestLastChange(t *testing.T) {
 		{"one after the other", []observe.Span{span(1, 0, 100), span(2, 160, 1000)}, 160},
 	} {
 		tl := observe.Timeline{From: at(0), To: at(1000), Spans: c.spans}
-		if got := lastChange(tl); got != time.Duration(c.want)*time.Millisecond {
-			t.Errorf("%s: %v, want %d ms", c.name, got, c.want)
-		}
+		assert.Is(t, time.Duration(c.want)*time.Millisecond, lastChange(tl), "%s", c.name)
 	}
 }
 
@@ -66,12 +62,8 @@ func TestProberSpans(t *testing.T) {
 			p.answered(at(ms), 2)
 		}
 	}
-	if got := p.since(at(0)).Overlap(); got != 40*time.Millisecond {
-		t.Errorf("two answered for %v, want 40 ms", got)
-	}
-	if got := p.since(at(500)).Overlap(); got != 20*time.Millisecond {
-		t.Errorf("two answered for %v since the middle, want 20 ms", got)
-	}
+	assert.Is(t, 40*time.Millisecond, p.since(at(0)).Overlap(), "two answer")
+	assert.Is(t, 20*time.Millisecond, p.since(at(500)).Overlap(), "two answer, since the middle")
 }
 
 // Two boards of a real LAN have the address, then one: the prober sees both, and when it ends.

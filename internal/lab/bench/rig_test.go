@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/observe"
 )
 
@@ -31,9 +32,7 @@ func TestSteady(t *testing.T) {
 		{"one after the other", []observe.Span{held(1, 0, 50), held(2, 50, 100)}, long, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := soleHolder(observe.Timeline{From: at(0), To: at(100), Spans: test.spans}, test.calm); got != test.want {
-				t.Errorf("board %d, want %d", got, test.want)
-			}
+			assert.Is(t, test.want, soleHolder(observe.Timeline{From: at(0), To: at(100), Spans: test.spans}, test.calm), "the board")
 		})
 	}
 }

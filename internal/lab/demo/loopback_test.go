@@ -47,9 +47,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 		t.Error("a board without power has acquired the address")
 	}
 	now := time.Now()
-	if d := l.holders().Since(now).Overlap(); d != 0 {
-		t.Errorf("one board has the address, and the overlap is %v", d)
-	}
+	assert.Is(t, 0, l.holders().Since(now).Overlap(), "two have the address, when one does")
 }
 
 // TestTwoLANs: a second demo gets another port.

@@ -211,9 +211,7 @@ func TestMermaid(t *testing.T) {
 		assert.NoError(t, play().Mermaid(&out))
 		active := make(map[string]bool)
 		first, rest, _ := strings.Cut(out.String(), "\n")
-		if first != "sequenceDiagram" {
-			t.Errorf("%s begins with %q", name, first)
-		}
+		assert.Is(t, "sequenceDiagram", first, "%s begins", name)
 		for line := range strings.Lines(rest) {
 			line = strings.TrimSuffix(line, "\n")
 			if !mermaidLine.MatchString(line) {
@@ -258,9 +256,7 @@ func TestFold(t *testing.T) {
 		return n
 	}
 	shown, folded := count(true), count(false)
-	if diff := cmp.Diff(shown, folded); diff != "" {
-		t.Errorf("shown with all -, and without +:\n%s", diff)
-	}
+	assert.Equal(t, shown, folded, "shown with all, and without")
 	if shown["HEARTBEAT"] < 10 || shown["ELECTION"] == 0 {
 		t.Errorf("the story is too short: %v", shown)
 	}
@@ -317,7 +313,5 @@ func TestLate(t *testing.T) {
 	if n := strings.Count(picture(20*time.Millisecond), bent); n == 0 {
 		t.Error("no arrow is bent although messages are held back")
 	}
-	if n := strings.Count(picture(0), bent); n != 0 {
-		t.Errorf("%d arrows are bent although nothing is held back", n)
-	}
+	assert.Is(t, 0, strings.Count(picture(0), bent), "arrows that are bent although nothing is held back")
 }

@@ -96,9 +96,7 @@ func checkStates() (names []string) {
 
 // The console knows no wire, and hooks ask it for this grade.
 func TestFailingIsFailing(t *testing.T) {
-	if console.GradeFailing != wire.GradeFailing.String() {
-		t.Errorf("package console calls it %q, and package wire %q", console.GradeFailing, wire.GradeFailing)
-	}
+	assert.Is(t, wire.GradeFailing.String(), console.GradeFailing, "what package console calls it, and package wire")
 }
 
 // snake is how an identifier looks: most languages can use it as a name.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // taken reports whether a slot, or all of them, cannot be had at once. What it gets it gives back.
@@ -90,9 +92,7 @@ func TestAllSlots(t *testing.T) {
 	one()
 	<-alone
 	<-later
-	if first := <-order; first != "alone" {
-		t.Errorf("%s was first", first)
-	}
+	assert.Is(t, "alone", <-order, "who was first")
 	all, err := takeSlots(path, 2, true)
 	must(t, err)
 	if !taken(t, path, 2, false) {

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/papers"
 	"topdog/internal/lab/sim"
@@ -87,9 +85,7 @@ func TestText(t *testing.T) {
 4 published figures were measured anew; 2 differ.
 `
 	// Columns are aligned by runes; what is compared is what stands in them.
-	if diff := cmp.Diff(strings.Fields(want), strings.Fields(b.String())); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, strings.Fields(want), strings.Fields(b.String()), "")
 	lines := strings.Split(b.String(), "\n")
 	if column := strings.Index(lines[3], "two"); !strings.HasPrefix(lines[4][column:], "9") {
 		t.Errorf("the columns are not aligned:\n%s", b.String())
@@ -107,7 +103,5 @@ func TestCSV(t *testing.T) {
 001,A table,N = 28,two,775,755,775,false
 001,A table,N = 28,three,,,27,
 `
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, b.String(), "")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -35,9 +36,7 @@ func TestQueue(t *testing.T) {
 		}
 		all = slices.DeleteFunc(all, func(e event) bool { return e == want })
 	}
-	if len(q) != len(all) {
-		t.Errorf("%d events are left, want %d", len(q), len(all))
-	}
+	assert.Is(t, len(all), len(q), "events that are left")
 }
 
 func TestClock(t *testing.T) {
