@@ -145,9 +145,7 @@ func (m *machine) state(unit string) string {
 
 func (m *machine) wantUnit(when, want string) {
 	m.t.Helper()
-	if got := m.unit(); got != want {
-		m.t.Errorf("%s the unit is %s, want %s", when, got, want)
-	}
+	assert.Is(m.t, want, m.unit(), "%s: the unit", when)
 }
 
 // mainPID is the daemon of the unit, as the machine numbers it.

@@ -220,9 +220,7 @@ func TestAnswerARP(t *testing.T) {
 		answered := make(chan int, 1)
 		go func() {
 			n, err := b.laptop.answerARP(ctx, cluster.Address)
-			if err != nil {
-				t.Error(err)
-			}
+			assert.ErrorIs(t, err, nil, "")
 			answered <- n
 		}()
 		asks := NewLaptop(b.lan.Board(2))

@@ -115,9 +115,7 @@ func (r *rig) add(n int, key config.Key) {
 
 func (r *rig) close() {
 	r.Stop(cluster.Timeout)
-	if err := r.Close(); err != nil {
-		r.t.Error(err)
-	}
+	assert.ErrorIs(r.t, r.Close(), nil, "")
 	if !r.t.Failed() {
 		return
 	}

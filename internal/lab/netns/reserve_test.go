@@ -17,9 +17,7 @@ func taken(t *testing.T, path string, slots int, alone bool) bool {
 	got := make(chan func(), 1)
 	go func() {
 		release, err := takeSlots(path, slots, alone)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, err, nil, "")
 		got <- release
 	}()
 	select {
@@ -48,9 +46,7 @@ func TestSlots(t *testing.T) {
 	next := make(chan struct{})
 	go func() {
 		release, err := takeSlots(path, slots, false)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, err, nil, "")
 		release()
 		close(next)
 	}()

@@ -26,12 +26,8 @@ func newLab(t *testing.T, boards int) (*Lab, string) {
 		if errors.Is(err, ErrDown) {
 			return
 		}
-		if err == nil {
-			err = l.Down()
-		}
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
+		assert.NoError(t, l.Down())
 	})
 	return l, dir
 }

@@ -241,9 +241,8 @@ func TestDriftIsHarmless(t *testing.T) {
 	s := plan(t, 5, wire.AlgorithmHeir, "crash 5@2s", "restart 5@5s")
 	_, right := run(t, s)
 	var err error
-	if s.Drift, err = parseDrift("200ppm"); err != nil {
-		t.Fatal(err)
-	}
+	s.Drift, err = parseDrift("200ppm")
+	assert.NoError(t, err)
 	_, wrong := run(t, s)
 	assert.Equal(t, right.Boards, wrong.Boards, "with right clocks, and with wrong ones")
 	if cmp.Equal(right, wrong) {

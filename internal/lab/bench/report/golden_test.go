@@ -80,9 +80,7 @@ func TestHostile(t *testing.T) {
 	r.Failures[len(r.Failures)-1].Unable, r.Failures[len(r.Failures)-1].Runs = name, nil
 	for _, w := range renders()[1:] {
 		var b bytes.Buffer
-		if err := w.write(&b, r); err != nil {
-			t.Fatalf("%s: %v", w.file, err)
-		}
+		assert.ErrorIs(t, w.write(&b, r), nil, "%s", w.file)
 		if bytes.ContainsAny(b.Bytes(), "\x1b\x00") {
 			t.Errorf("%s has characters that steer a terminal", w.file)
 		}
