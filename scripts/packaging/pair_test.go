@@ -52,9 +52,7 @@ func newPair(t *judge.T, process1 string) *pair {
 	must(t, forMachines())
 	built, err := cluster.New(2)
 	must(t, err)
-	t.Cleanup(func() {
-		assert.ErrorIs(t, built.Close(), nil, "")
-	})
+	t.Cleanup(func() { assert.ErrorIs(t, built.Close(), nil, "") })
 	p := &pair{Cluster: built, t: t}
 	p.asker, err = p.LAN.Ask(cluster.Address, 5*time.Millisecond)
 	must(t, err)

@@ -72,9 +72,7 @@ func TestProberHearsBoards(t *testing.T) {
 		ctx := bounded(t)
 		r, err := newRig(&topdog{key: "none"}, 3, variant{})
 		assert.NoError(t, err)
-		defer func() {
-			assert.ErrorIs(t, r.close(), nil, "")
-		}()
+		defer func() { assert.ErrorIs(t, r.close(), nil, "") }()
 		p, err := r.probe()
 		assert.NoError(t, err)
 		defer p.close()

@@ -115,9 +115,7 @@ func buildLAN(t testing.TB, boards int) *LAN {
 	t.Helper()
 	l, err := New(boards)
 	assert.NoError(t, err)
-	t.Cleanup(func() {
-		assert.NoError(t, l.Close())
-	})
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	return l
 }
 

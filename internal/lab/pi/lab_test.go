@@ -120,9 +120,7 @@ func TestNatives(t *testing.T) {
 	assert.NoError(t, err)
 	l, err := Temporary(t.TempDir(), machine, 1, 2, "/nonexistent")
 	assert.NoError(t, err)
-	defer func() {
-		assert.ErrorIs(t, l.Close(), nil, "")
-	}()
+	defer func() { assert.ErrorIs(t, l.Close(), nil, "") }()
 	for _, n := range l.Natives() {
 		holders, err := l.Holders(t.Context(), n.Address().Addr())
 		if err != nil || !slices.Equal(holders, []int{n.N}) {
