@@ -42,9 +42,7 @@ func TestFrames(t *testing.T) {
 			0800060400020200000000040a4d0064
 			0000000000000a4d0009`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, strings.Fields(c.want), lines(c.frame), "")
-		})
+		assert.Equal(t, strings.Fields(c.want), lines(c.frame), "%s", name)
 	}
 }
 

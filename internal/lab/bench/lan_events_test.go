@@ -13,6 +13,11 @@ import (
 // at is a moment of a test's own time.
 func at(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 
+// held is the time from one millisecond to another during which a board had the address.
+func held(board, from, to int) observe.Span {
+	return observe.Span{Board: board, From: at(from), To: at(to)}
+}
+
 func TestUnexplained(t *testing.T) {
 	silences := []observe.Span{{From: at(100), To: at(140)}, {From: at(400), To: at(450)}}
 	gap := func(from, to, paused int) observe.Gap {
@@ -35,16 +40,15 @@ func TestUnexplained(t *testing.T) {
 }
 
 func TestLastChange(t *testing.T) {
-	span := func(board, from, to int) observe.Span { return observe.Span{Board: board, From: at(from), To: at(to)} }
 	for _, c := range []struct {
 		name  string
 		spans []observe.Span
 		want  int
 	}{
-		{"one holder all the time", []observe.Span{span(1, 0, 1000)}, 0},
-		{"two, and one lets go", []observe.Span{span(1, 0, 1000), span(2, 0, 40)}, 40},
-		{"nobody, then one", []observe.Span{span(1, 300, 1000)}, 300},
-		{"one after the other", []observe.Span{span(1, 0, 100), span(2, 160, 1000)}, 160},
+		{"one holder all the time", []observe.Span{held(1, 0, 1000)}, 0},
+		{"two, and one lets go", []observe.Span{held(1, 0, 1000), held(2, 0, 40)}, 40},
+		{"nobody, then one", []observe.Span{held(1, 300, 1000)}, 300},
+		{"one after the other", []observe.Span{held(1, 0, 100), held(2, 160, 1000)}, 160},
 	} {
 		tl := observe.Timeline{From: at(0), To: at(1000), Spans: c.spans}
 		assert.Is(t, time.Duration(c.want)*time.Millisecond, lastChange(tl), "%s", c.name)
@@ -104,8 +108,6 @@ func TestProberHearsBoards(t *testing.T) {
 		answering(1, 2)
 		assert.NoError(t, r.boards[0].DeleteAddress(address))
 		answering(2)
-		if held := p.since(time.Now().Add(-time.Hour)).Held(3); held > 0 {
-			t.Errorf("board 3 never had the address, and answered for %v", held)
-		}
+		assert.Is(t, 0, p.since(time.Now().Add(-time.Hour)).Held(3), "how long board 3 has answered, which never had the address")
 	})
 }

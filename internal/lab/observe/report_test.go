@@ -174,9 +174,7 @@ func TestOutage(t *testing.T) {
 		{"has not ended", answers(1, 4, 10, 4), 5, 60, Gap{at(10), at(60), 4, 0, 0}},
 		{"nobody ever", nil, 10, 20, Gap{at(0), at(20), 0, 0, 0}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			l := askLog{start: at(0), answers: test.answers}
-			assert.Equal(t, test.want, l.report(at(test.since), at(test.until), ms).Outage, "")
-		})
+		l := askLog{start: at(0), answers: test.answers}
+		assert.Equal(t, test.want, l.report(at(test.since), at(test.until), ms).Outage, "%s", test.name)
 	}
 }
