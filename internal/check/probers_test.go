@@ -21,8 +21,8 @@ import (
 	"topdog/internal/lab/assert"
 )
 
-// ask runs a check once, and returns why it fails, or "".
-func ask(t *testing.T, c Check, floating ...netip.Addr) string {
+// want runs a check once, and wants it to fail for this reason, or not to fail.
+func want(t *testing.T, name string, c Check, reason string, floating ...netip.Addr) {
 	t.Helper()
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Second
@@ -31,23 +31,7 @@ func ask(t *testing.T, c Check, floating ...netip.Addr) string {
 	p, err := shared.prober(&c)
 	assert.NoError(t, err)
 	defer p.close()
-	return reason(probe(t.Context(), &c, p))
-}
-
-// reason is why something has failed, or "".
-func reason(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// want compares a reason with what is wanted: "" or a part of it.
-func want(t *testing.T, name, got, part string) {
-	t.Helper()
-	if got == "" != (part == "") || !strings.Contains(got, part) {
-		t.Errorf("%s: got %q, want %q", name, got, part)
-	}
+	assert.ErrorContains(t, probe(t.Context(), &c, p), reason, "%s", name)
 }
 
 // closedPort is one on which nothing listens.
@@ -66,14 +50,14 @@ func TestTCP(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	loopback := netip.MustParseAddr("127.0.0.1")
 	tcp := func(target string) Check { return Check{Kind: TCP, Target: target} }
-	want(t, "open", ask(t, tcp("127.0.0.1:"+port)), "")
-	want(t, "a name", ask(t, tcp("localhost:"+port)), "")
-	want(t, "closed", ask(t, tcp(closedPort(t))), "connection refused")
-	want(t, "no such name", ask(t, Check{Kind: TCP, Target: "nothing.invalid:1"}), "the name nothing.invalid has no address")
-	want(t, "a name that is the floating address", ask(t, tcp("localhost:"+port), loopback), `localhost is the floating address 127.0.0.1, so this check asks the leader from all boards`)
+	want(t, "open", tcp("127.0.0.1:"+port), "")
+	want(t, "a name", tcp("localhost:"+port), "")
+	want(t, "closed", tcp(closedPort(t)), "connection refused")
+	want(t, "no such name", Check{Kind: TCP, Target: "nothing.invalid:1"}, "the name nothing.invalid has no address")
+	want(t, "a name that is the floating address", tcp("localhost:"+port), `localhost is the floating address 127.0.0.1, so this check asks the leader from all boards`, loopback)
 	leading := tcp("localhost:" + port)
 	leading.When = Leading
-	want(t, "the same on the leader", ask(t, leading, loopback), "")
+	want(t, "the same on the leader", leading, "", loopback)
 }
 
 func TestMisaimedIsReported(t *testing.T) {
@@ -118,20 +102,20 @@ func TestHTTP(t *testing.T) {
 	defer secure.Close()
 	get := func(target string) Check { return Check{Kind: HTTP, Target: target} }
 	with := func(c Check, change func(*Check)) Check { change(&c); return c }
-	want(t, "200", ask(t, get(plain.URL)), "")
-	want(t, "a certificate that nobody knows", ask(t, get(secure.URL)), "")
-	want(t, "500", ask(t, get(plain.URL+"/broken")), "it answered with status 500")
-	want(t, "a status that is wanted", ask(t, with(get(plain.URL+"/broken"), func(c *Check) { c.Status = []int{500} })), "")
-	want(t, "one that is not", ask(t, with(get(plain.URL), func(c *Check) { c.Status = []int{204, 301} })), "it answered with status 200")
-	want(t, "a redirection, which is not followed", ask(t, get(plain.URL+"/moved")), "")
-	want(t, "contains", ask(t, with(get(plain.URL), func(c *Check) { c.Contains = "is well" })), "")
-	want(t, "does not contain", ask(t, with(get(plain.URL), func(c *Check) { c.Contains = "broken" })), `the first 11 bytes of its answer do not contain "broken"`)
-	want(t, "without end", ask(t, with(get(plain.URL+"/endless"), func(c *Check) { c.Contains = "y" })), `the first 65536 bytes of its answer do not contain "y"`)
-	want(t, "the host", ask(t, with(get(plain.URL+"/host"), func(c *Check) { c.Host, c.Contains = "www.example.org:81", "you asked www.example.org:81" })), "")
-	want(t, "its name in TLS", ask(t, with(get(secure.URL+"/sni"), func(c *Check) { c.Host, c.Contains = "www.example.org:81", "you named www.example.org" })), "")
-	want(t, "hangs", ask(t, with(get(plain.URL+"/hangs"), func(c *Check) { c.Timeout = 50 * time.Millisecond })), "no answer within 50ms")
-	want(t, "nobody", ask(t, get("http://"+closedPort(t)+"/")), "connection refused")
-	want(t, "the wrong protocol", ask(t, get("https"+strings.TrimPrefix(plain.URL, "http"))), "HTTP response to HTTPS client")
+	want(t, "200", get(plain.URL), "")
+	want(t, "a certificate that nobody knows", get(secure.URL), "")
+	want(t, "500", get(plain.URL+"/broken"), "it answered with status 500")
+	want(t, "a status that is wanted", with(get(plain.URL+"/broken"), func(c *Check) { c.Status = []int{500} }), "")
+	want(t, "one that is not", with(get(plain.URL), func(c *Check) { c.Status = []int{204, 301} }), "it answered with status 200")
+	want(t, "a redirection, which is not followed", get(plain.URL+"/moved"), "")
+	want(t, "contains", with(get(plain.URL), func(c *Check) { c.Contains = "is well" }), "")
+	want(t, "does not contain", with(get(plain.URL), func(c *Check) { c.Contains = "broken" }), `the first 11 bytes of its answer do not contain "broken"`)
+	want(t, "without end", with(get(plain.URL+"/endless"), func(c *Check) { c.Contains = "y" }), `the first 65536 bytes of its answer do not contain "y"`)
+	want(t, "the host", with(get(plain.URL+"/host"), func(c *Check) { c.Host, c.Contains = "www.example.org:81", "you asked www.example.org:81" }), "")
+	want(t, "its name in TLS", with(get(secure.URL+"/sni"), func(c *Check) { c.Host, c.Contains = "www.example.org:81", "you named www.example.org" }), "")
+	want(t, "hangs", with(get(plain.URL+"/hangs"), func(c *Check) { c.Timeout = 50 * time.Millisecond }), "no answer within 50ms")
+	want(t, "nobody", get("http://"+closedPort(t)+"/"), "connection refused")
+	want(t, "the wrong protocol", get("https"+strings.TrimPrefix(plain.URL, "http")), "HTTP response to HTTPS client")
 }
 
 // nameServer answers as told, and returns its address.
@@ -192,19 +176,19 @@ func TestDNS(t *testing.T) {
 		return []dnsmessage.Message{a}
 	})
 	dns := func(name string) Check { return Check{Kind: DNS, Target: JoinDNS(name, server), Timeout: time.Second} }
-	want(t, "an answer", ask(t, dns("pi.hole")), "")
-	want(t, "a whole name", ask(t, dns("pi.hole.")), "")
-	want(t, "no record", ask(t, dns("nothing.lan")), "its answer has no record")
-	want(t, "no such name", ask(t, dns("unknown.lan")), "it answered with NameError")
-	want(t, "refused", ask(t, dns("refused.lan")), "it answered with Refused")
-	want(t, "behind other datagrams", ask(t, dns("late.lan")), "")
-	want(t, "more than fits", ask(t, dns("long.lan")), "")
+	want(t, "an answer", dns("pi.hole"), "")
+	want(t, "a whole name", dns("pi.hole."), "")
+	want(t, "no record", dns("nothing.lan"), "its answer has no record")
+	want(t, "no such name", dns("unknown.lan"), "it answered with NameError")
+	want(t, "refused", dns("refused.lan"), "it answered with Refused")
+	want(t, "behind other datagrams", dns("late.lan"), "")
+	want(t, "more than fits", dns("long.lan"), "")
 	silent := dns("silent.lan")
 	silent.Timeout = 50 * time.Millisecond
-	want(t, "silence", ask(t, silent), "no answer within 50ms")
+	want(t, "silence", silent, "no answer within 50ms")
 	_, port, _ := net.SplitHostPort(server)
-	want(t, "a server by name", ask(t, Check{Kind: DNS, Target: JoinDNS("pi.hole", "localhost:"+port), Timeout: time.Second}), "")
-	want(t, "nobody", ask(t, Check{Kind: DNS, Target: JoinDNS("pi.hole", closedPort(t)), Timeout: time.Second}), "connection refused")
+	want(t, "a server by name", Check{Kind: DNS, Target: JoinDNS("pi.hole", "localhost:"+port), Timeout: time.Second}, "")
+	want(t, "nobody", Check{Kind: DNS, Target: JoinDNS("pi.hole", closedPort(t)), Timeout: time.Second}, "connection refused")
 }
 
 // FuzzDNSAnswer: whatever arrives, a name server is judged, and nothing panics.
@@ -225,13 +209,13 @@ func TestCommand(t *testing.T) {
 		t.Skipf("needs a shell: %v", err)
 	}
 	run := func(text string) Check { return Check{Kind: Command, Target: shell, Arguments: []string{"-c", text}} }
-	want(t, "well", ask(t, run("exit 0")), "")
-	want(t, "talkative", ask(t, run("i=0; while [ $i -lt 300 ]; do echo 1234567890; i=$((i+1)); done")), "")
-	want(t, "not well", ask(t, run("echo no disk >&2; exit 1")), `failed (exit status 1): "no disk"`)
+	want(t, "well", run("exit 0"), "")
+	want(t, "talkative", run("i=0; while [ $i -lt 300 ]; do echo 1234567890; i=$((i+1)); done"), "")
+	want(t, "not well", run("echo no disk >&2; exit 1"), `failed (exit status 1): "no disk"`)
 	slow := run("sleep 1000")
 	slow.Timeout = 50 * time.Millisecond
-	want(t, "hangs", ask(t, slow), "no answer within 50ms")
-	want(t, "is not there", ask(t, Check{Kind: Command, Target: "/nowhere"}), "cannot be started: no such file or directory")
+	want(t, "hangs", slow, "no answer within 50ms")
+	want(t, "is not there", Check{Kind: Command, Target: "/nowhere"}, "cannot be started: no such file or directory")
 }
 
 // copyOf copies a program, so that no other process runs the same file.
@@ -294,11 +278,11 @@ func TestExec(t *testing.T) {
 	}
 	sleeps(t, path)
 	fails("back", "")
-	want(t, "of another user", ask(t, c), "there is no such process")
+	want(t, "of another user", c, "there is no such process")
 	c.User = fmt.Sprint(os.Getuid())
-	want(t, "of this user", ask(t, c), "")
+	want(t, "of this user", c, "")
 	c.User = "no-such-user"
-	want(t, "of nobody", ask(t, c), "there is no user no-such-user")
+	want(t, "of nobody", c, "there is no user no-such-user")
 }
 
 // TestExecKnowsAScript: what runs then is its interpreter.
@@ -318,7 +302,7 @@ func TestExecKnowsAScript(t *testing.T) {
 	defer func() { in.Close(); c.Wait() }()
 	_, err = out.Read(make([]byte, 1))
 	assert.NoError(t, err)
-	want(t, "a script", ask(t, Check{Kind: Exec, Target: path}), "")
+	want(t, "a script", Check{Kind: Exec, Target: path}, "")
 }
 
 func TestHiddenProcessesHaveAHint(t *testing.T) {

@@ -22,11 +22,11 @@ func TestParseScore(t *testing.T) {
 		want   uint32
 		err    string
 	}{
-		{"7", 7, ""},
-		{" 7\n\n", 7, ""},
-		{"007", 7, ""},
-		{"0\n", 0, ""},
-		{"4294967295\r\n", 4294967295, ""},
+		{"7", 7, "<nil>"},
+		{" 7\n\n", 7, "<nil>"},
+		{"007", 7, "<nil>"},
+		{"0\n", 0, "<nil>"},
+		{"4294967295\r\n", 4294967295, "<nil>"},
 		{"4294967296", 0, `printed "4294967296", which is not one whole number from 0 to 4294967295`},
 		{"-1", 0, `printed "-1", which is not one whole number from 0 to 4294967295`},
 		{"+1", 0, `printed "+1", which is not one whole number from 0 to 4294967295`},
@@ -42,7 +42,7 @@ func TestParseScore(t *testing.T) {
 	} {
 		got, err := parseScore([]byte(test.output))
 		assert.Is(t, test.want, got, "%q", test.output)
-		assert.Is(t, test.err, reason(err), "%q", test.output)
+		assert.Is(t, test.err, fmt.Sprint(err), "%q", test.output)
 	}
 }
 

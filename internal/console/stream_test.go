@@ -29,9 +29,7 @@ type watched struct {
 func watch(t *testing.T, read func(context.Context, WatchOptions, func(Transition) error) error, o WatchOptions) *watched {
 	t.Helper()
 	w := &watched{t: t, seen: make(chan Transition), ended: make(chan error, 1)}
-	go func() {
-		w.ended <- read(t.Context(), o, func(n Transition) error { w.seen <- n; return nil })
-	}()
+	go func() { w.ended <- read(t.Context(), o, func(n Transition) error { w.seen <- n; return nil }) }()
 	return w
 }
 
@@ -40,9 +38,7 @@ func (w *watched) next(want Event) Transition {
 	w.t.Helper()
 	select {
 	case n := <-w.seen:
-		if n.Event != want {
-			w.t.Errorf("told %+v, want %s", n, want)
-		}
+		assert.Is(w.t, want, n.Event, "told %+v", n)
 		return n
 	case err := <-w.ended:
 		w.t.Fatalf("the stream ended: %v", err)

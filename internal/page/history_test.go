@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 )
@@ -127,9 +125,7 @@ func TestHistory(t *testing.T) {
 			if got.WatchedNs != int64(c.now) || got.SlotNs != int64(slotLength) {
 				t.Errorf("watched %d ns, slots of %d ns", got.WatchedNs, got.SlotNs)
 			}
-			if again := h.since(c.now); cmp.Diff(got, again) != "" {
-				t.Error("it changes when it is told")
-			}
+			assert.Equal(t, got, h.since(c.now), "told once more")
 		})
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Nothing happens before there is a configuration, and nothing is left.
@@ -25,9 +24,7 @@ func testUnconfigured(t *judge.T, p *pair) {
 	if got := p.run("topdog", "version"); !strings.HasPrefix(got, "topdog 1.0.0 ") {
 		t.Errorf("topdog version: %s", got)
 	}
-	if got := p.run("id", "-nG", "topdog"); got != "topdog gpio" {
-		t.Errorf("topdog's groups are %s, want topdog and gpio", got)
-	}
+	assert.Is(t, "topdog gpio", p.run("id", "-nG", "topdog"), "topdog's groups")
 	p.run("dpkg", "-i", "/srv/new.deb")
 	p.wantUnit("after an upgrade without a configuration", "disabled inactive")
 
@@ -39,9 +36,7 @@ func testUnconfigured(t *judge.T, p *pair) {
 
 	p.run("dpkg", "--purge", "topdog")
 	p.wantHolders("after purging")
-	if diff := cmp.Diff(before, p.written()); diff != "" {
-		t.Errorf("purging leaves (-before +after):\n%s", diff)
-	}
+	assert.Equal(t, before, p.written(), "what purging leaves")
 	if got := p.run("find", "/run", "-name", "*topdog*"); got != "" {
 		t.Errorf("purging leaves %s", got)
 	}
@@ -55,19 +50,12 @@ func testLife(t *judge.T, p *pair) {
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.wantUnit("after the installation on a board that is configured", "enabled active")
-	if got := p.run("stat", "-c", "%U %a", "/etc/topdog/key"); got != "topdog 600" {
-		t.Errorf("the key is %s, want topdog's, 600", got)
-	}
-	if got := p.run("stat", "-c", "%U", "/proc/"+p.mainPID()); got != "topdog" {
-		t.Errorf("the daemon runs as %s", got)
-	}
-	if got := p.run("stat", "-c", "%U", "/proc/"+p.holderPID()); got != "topdog-holder" {
-		t.Errorf("the holder runs as %s", got)
-	}
+	assert.Is(t, "topdog 600", p.run("stat", "-c", "%U %a", "/etc/topdog/key"), "the key's owner and mode")
+	assert.Is(t, "topdog", p.run("stat", "-c", "%U", "/proc/"+p.mainPID()), "who runs the daemon")
+	assert.Is(t, "topdog-holder", p.run("stat", "-c", "%U", "/proc/"+p.holderPID()), "who runs the holder")
 	p.wantNoRights(p.mainPID())
-	if got := p.run("stat", "-c", "%U %a %n", "/run/topdog", "/var/lib/topdog", "/etc/topdog"); got != "topdog 755 /run/topdog\ntopdog 750 /var/lib/topdog\nroot 755 /etc/topdog" {
-		t.Errorf("the directories are\n%s", got)
-	}
+	const owners = "topdog 755 /run/topdog\ntopdog 750 /var/lib/topdog\nroot 755 /etc/topdog"
+	assert.Is(t, owners, p.run("stat", "-c", "%U %a %n", "/run/topdog", "/var/lib/topdog", "/etc/topdog"), "the directories")
 	p.wantHolders("alone", 1)
 	p.startOther()
 
@@ -112,9 +100,7 @@ func testLife(t *judge.T, p *pair) {
 	p.run("dpkg", "--remove", "topdog")
 	p.wantHolders("after removing the leader", 2)
 	p.wantHandOver("the leader's removal", since)
-	if got := p.daemons(); got != "" {
-		t.Errorf("after removing, these processes run: %s", got)
-	}
+	assert.Is(t, "", p.daemons(), "processes that run")
 	p.run("dpkg", "-i", "/srv/new.deb")
 	p.wantUnit("after the return of what was removed", "enabled active")
 
@@ -123,9 +109,7 @@ func testLife(t *judge.T, p *pair) {
 	p.write("/etc/systemd/system/topdog.service.d/override.conf", "[Service]\nNice=-5\n", 0o644)
 	p.run("dpkg", "--purge", "topdog")
 	p.wantHolders("after purging the leader", 2)
-	if diff := cmp.Diff(before, p.written()); diff != "" {
-		t.Errorf("purging leaves (-before +after):\n%s", diff)
-	}
+	assert.Equal(t, before, p.written(), "what purging leaves")
 
 	// Where packages must not start anything, it is enabled and not started.
 	p.configure("")
@@ -155,9 +139,7 @@ func testUnit(t *judge.T, p *pair) {
 		}
 		return err
 	})
-	if p.mainPID() != old {
-		t.Error("reloading has started another daemon")
-	}
+	assert.Is(t, old, p.mainPID(), "the daemon after reloading")
 
 	// Without an interface it is ready, and waits.
 	must(t, p.LAN.Board(1).DeleteInterface())
@@ -240,9 +222,7 @@ func testUnit(t *judge.T, p *pair) {
 		t.Error("it starts with a key that there is not")
 	}
 	p.wantUnit("with a mistake in the configuration", "enabled failed")
-	if got := p.ask("systemctl", "show", "-p", "ExecMainStatus", "-p", "NRestarts", "topdog"); got != "NRestarts=0\nExecMainStatus=78" {
-		t.Errorf("with a mistake in the configuration: %s", got)
-	}
+	assert.Is(t, "NRestarts=0\nExecMainStatus=78", p.ask("systemctl", "show", "-p", "ExecMainStatus", "-p", "NRestarts", "topdog"), "")
 }
 
 // Without systemd, as in a chroot or under another supervisor.
@@ -252,9 +232,7 @@ func testWithoutSystemd(t *judge.T, p *pair) {
 	before := p.written()
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")
-	if got := p.daemons(); got != "" {
-		t.Errorf("the installation has started %s", got)
-	}
+	assert.Is(t, "", p.daemons(), "processes that run")
 	if got := p.run("readlink", "/etc/systemd/system/multi-user.target.wants/topdog.service"); got != "/lib/systemd/system/topdog.service" && got != "/usr/lib/systemd/system/topdog.service" {
 		t.Errorf("an image that is built with a configuration would not start it: the link is %q", got)
 	}
@@ -291,7 +269,5 @@ func testWithoutSystemd(t *judge.T, p *pair) {
 	}
 	p.run("dpkg", "--purge", "topdog")
 	p.wantHolders("after purging what a dead daemon has left")
-	if diff := cmp.Diff(before, p.written()); diff != "" {
-		t.Errorf("purging leaves (-before +after):\n%s", diff)
-	}
+	assert.Equal(t, before, p.written(), "what purging leaves")
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -144,9 +145,7 @@ func (m *machine) state(unit string) string {
 
 func (m *machine) wantUnit(when, want string) {
 	m.t.Helper()
-	if got := m.unit(); got != want {
-		m.t.Errorf("%s the unit is %s, want %s", when, got, want)
-	}
+	assert.Is(m.t, want, m.unit(), "%s: the unit", when)
 }
 
 // mainPID is the daemon of the unit, as the machine numbers it.
@@ -201,12 +200,7 @@ func eventually(t testing.TB, what string, check func() error) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = assert.NoError
 
 // holderPID is the process of the holder's unit.
 func (m *machine) holderPID() string {

@@ -17,8 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 )
 
@@ -216,9 +215,7 @@ func TestContents(t *testing.T) {
 		got = append(got, f[0]+" "+f[1]+" "+f[5])
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "")
 }
 
 // verbs are those that the packaged program offers.
@@ -259,9 +256,7 @@ func TestPrograms(t *testing.T) {
 					t.Errorf("%s=%s: the bytes must not depend on the state of the repository", s.Key, s.Value)
 				}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			assert.Equal(t, want, got, "")
 			file, err := elf.Open(program)
 			must(t, err)
 			defer file.Close()
@@ -275,12 +270,8 @@ func TestPrograms(t *testing.T) {
 			}
 			fields, err := exec.Command("dpkg-deb", "-f", packageOf(t, arch), "Package", "Version", "Architecture").Output()
 			must(t, err)
-			if want := "Package: topdog\nVersion: 1.0.0\nArchitecture: " + arch + "\n"; string(fields) != want {
-				t.Errorf("the package says\n%swant\n%s", fields, want)
-			}
-			if diff := cmp.Diff(rest(t, ownArch), rest(t, arch)); diff != "" {
-				t.Errorf("more than the program differs (-%s +%s):\n%s", ownArch, arch, diff)
-			}
+			assert.Is(t, "Package: topdog\nVersion: 1.0.0\nArchitecture: "+arch+"\n", string(fields), "what the package says")
+			assert.Equal(t, rest(t, ownArch), rest(t, arch), "all but the program, for %s and %s", ownArch, arch)
 		})
 	}
 }
@@ -358,9 +349,7 @@ func TestVersion(t *testing.T) {
 			if strings.Contains(tt.want, "COMMIT") {
 				out = commit.ReplaceAllString(out, ".COMMIT_")
 			}
-			if want := "dist/topdog_" + tt.want + "_armhf.deb\n"; out != want {
-				t.Errorf("got %s, want %s", out, want)
-			}
+			assert.Is(t, "dist/topdog_"+tt.want+"_armhf.deb\n", out, "")
 			if len(tt.want) > 0 && !strings.Contains(tt.want, "COMMIT") {
 				needs(t, "dpkg")
 				if out, err := run("dpkg", "--validate-version", tt.want); err != nil {

@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 )
@@ -99,9 +98,7 @@ func testPage(t *judge.T, p *pair) {
 	b.want("life without a daemon", ownPage+"/healthz", http.StatusOK, "")
 	p.run("systemctl", "start", "topdog")
 	b.want("with a daemon again", ownStatus, http.StatusOK, machineRow)
-	if got := p.pagePID(); got != page {
-		t.Errorf("the page is process %s, and was %s before the daemon was restarted", got, page)
-	}
+	assert.Is(t, page, p.pagePID(), "the page, after the daemon was restarted")
 
 	// The page goes and comes, and its daemon stays.
 	daemon := p.mainPID()
@@ -115,9 +112,7 @@ func testPage(t *judge.T, p *pair) {
 	b.want("after SIGKILL", ownStatus, http.StatusOK, machineRow)
 	p.run("systemctl", "stop", "topdog-page")
 	p.run("systemctl", "start", "topdog-page")
-	if got := p.mainPID(); got != daemon {
-		t.Errorf("the daemon is process %s, and was %s before the page was restarted", got, daemon)
-	}
+	assert.Is(t, daemon, p.mainPID(), "the daemon, after the page was restarted")
 
 	// An upgrade restarts the one that runs, and not the one that somebody has stopped.
 	page = p.pagePID()
@@ -147,12 +142,8 @@ func testPage(t *judge.T, p *pair) {
 
 	p.run("systemctl", "start", "topdog-page")
 	p.run("dpkg", "--purge", "topdog")
-	if got := p.daemons(); got != "" {
-		t.Errorf("after purging, these processes run: %s", got)
-	}
-	if diff := cmp.Diff(before, p.written()); diff != "" {
-		t.Errorf("purging leaves (-before +after):\n%s", diff)
-	}
+	assert.Is(t, "", p.daemons(), "processes that run after purging")
+	assert.Equal(t, before, p.written(), "what purging leaves")
 }
 
 // What the page's process may do: nothing but what everybody may.
@@ -176,9 +167,7 @@ func testPageHasNoRights(t *judge.T, p *pair) {
 		{"what the daemon keeps", "ls -A $1/root/var/lib/topdog", ""},
 		{"what it can write", "for f in /etc/topdog/x /run/topdog/x /usr/x /var/lib/x; do nsenter --mount=$1/ns/mnt touch $f 2>&1; done | sed 's/.*: //' | sort -u", "Read-only file system"},
 	} {
-		if got := strings.TrimSpace(p.ask("sh", "-c", tc.command, "sh", process)); got != tc.want {
-			t.Errorf("%s: %q, want %q", tc.what, got, tc.want)
-		}
+		assert.Is(t, tc.want, strings.TrimSpace(p.ask("sh", "-c", tc.command, "sh", process)), "%s", tc.what)
 	}
 	// Everybody may ask how things are, and nobody in particular may hand over.
 	if got := p.ask("setpriv", "--reuid=topdog-page", "--regid=topdog-page", "--clear-groups", "sh", "-c", "topdog status >/dev/null; topdog resign 2>&1"); !strings.Contains(got, "may look, but not have this board do anything") {
@@ -202,9 +191,7 @@ func testPageListens(t *judge.T, p *pair) {
 		answer, err := b.client.Do(request)
 		must(t, err)
 		answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("the host %s gets %d, want %d", host, answer.StatusCode, want)
-		}
+		assert.Is(t, want, answer.StatusCode, "what the host %s gets", host)
 	}
 	if _, _, err := b.get(ownStatus); err == nil {
 		t.Error("it listens on port 9254 as well")

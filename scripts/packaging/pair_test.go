@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
@@ -51,11 +52,7 @@ func newPair(t *judge.T, process1 string) *pair {
 	must(t, forMachines())
 	built, err := cluster.New(2)
 	must(t, err)
-	t.Cleanup(func() {
-		if err := built.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.ErrorIs(t, built.Close(), nil, "") })
 	p := &pair{Cluster: built, t: t}
 	p.asker, err = p.LAN.Ask(cluster.Address, 5*time.Millisecond)
 	must(t, err)

@@ -79,19 +79,13 @@ func (s *stage) boards(t *testing.T) (all []*board, leader *board) {
 }
 
 // agreed waits until the boards follow one leader, and returns it.
-func (s *stage) agreed(t *testing.T, all []*board) (leader *board) {
+func (s *stage) agreed(t *testing.T, all []*board) *board {
 	t.Helper()
 	var members []*cluster.Topdog
 	for _, b := range all {
 		members = append(members, b.Topdog)
 	}
-	must(t, cluster.Until("the boards agree", func() string {
-		named, err := s.Agreed(members)
-		if err != nil {
-			return err.Error()
-		}
-		leader = all[slices.Index(members, named)]
-		return ""
-	}))
-	return leader
+	leader, err := s.AwaitAgreed(members)
+	must(t, err)
+	return all[slices.Index(members, leader)]
 }

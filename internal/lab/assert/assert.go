@@ -5,6 +5,7 @@ package assert
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -51,13 +52,15 @@ func Is[T comparable](t testing.TB, want, got T, format string, args ...any) {
 	t.Errorf("%sgot "+verb+", want "+verb, about(format, args...), got, want)
 }
 
-// Equal fails the test if a value with parts is not the one that is wanted.
+// Equal fails the test if a value with parts is not the one that is wanted. Parts that are not exported count as well.
 func Equal(t testing.TB, want, got any, format string, args ...any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, everything); diff != "" {
 		t.Errorf("%s(-want +got):\n%s", about(format, args...), diff)
 	}
 }
+
+var everything = cmp.Exporter(func(reflect.Type) bool { return true })
 
 func about(format string, args ...any) string {
 	if format == "" {

@@ -38,6 +38,7 @@ func TestFailures(t *testing.T) {
 		"not the value":      {func(t testing.TB) { Is(t, time.Second, time.Minute, "the %s", "pause") }, "the pause: got 1m0s, want 1s"},
 		"another text":       {func(t testing.TB) { Is(t, "a", "b ", "") }, `got "b ", want "a"`},
 		"equal":              {func(t testing.TB) { Equal(t, []int{1}, []int{1}, "the list") }, ""},
+		"hidden":             {func(t testing.TB) { Equal(t, recorder{said: "a"}, recorder{said: "b"}, "it") }, "it: (-want +got):\n"},
 		"not equal":          {func(t testing.TB) { Equal(t, []int{1}, []int{2}, "the list") }, "the list: (-want +got):\n"},
 	} {
 		var r recorder

@@ -43,9 +43,7 @@ func TestProgram(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 		assert.NoError(t, run(ctx, []string{"--from", file}, &again))
-		if diff := cmp.Diff(out.String(), again.String()); diff != "" {
-			t.Errorf("what was measured, and what is shown of it:\n%s", diff)
-		}
+		assert.Equal(t, out.String(), again.String(), "what was measured, and what is shown of it")
 		text, err := os.ReadFile(file)
 		assert.NoError(t, err)
 		var r report
@@ -157,9 +155,7 @@ func TestFlags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, err := parse(c.args)
 			if err != nil {
-				if !strings.Contains(err.Error(), c.want) {
-					t.Errorf("%v, not %q", err, c.want)
-				}
+				assert.ErrorContains(t, err, c.want, "")
 				return
 			}
 			var where, which []string
@@ -170,9 +166,7 @@ func TestFlags(t *testing.T) {
 				which = append(which, a.Key)
 			}
 			got := fmt.Sprintf("%s | %s | %s | %v %d", strings.Join(o.systems, " "), strings.Join(where, " "), strings.Join(which, " "), o.lasts, o.runs)
-			if got != c.want {
-				t.Errorf("%q, not %q", got, c.want)
-			}
+			assert.Is(t, c.want, got, "")
 		})
 	}
 }
@@ -185,9 +179,7 @@ func TestUsers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	free.Close()
-	if times := bind(ctx, user{Port: port}); times != 1 {
-		t.Errorf("the port was taken %d times", times)
-	}
+	assert.Is(t, 1, bind(ctx, user{Port: port}), "how often the port was taken")
 	if err := play(`{"Does":"bind"}`, &bytes.Buffer{}); os.Getuid() == 0 && (err == nil || !strings.Contains(err.Error(), "not to an ordinary one")) {
 		t.Errorf("%v", err)
 	}

@@ -42,9 +42,7 @@ func TestFrames(t *testing.T) {
 			0800060400020200000000040a4d0064
 			0000000000000a4d0009`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, strings.Fields(c.want), lines(c.frame), "")
-		})
+		assert.Equal(t, strings.Fields(c.want), lines(c.frame), "%s", name)
 	}
 }
 
@@ -58,9 +56,7 @@ func TestFragments(t *testing.T) {
 	var lengths []int
 	for _, f := range parts {
 		lengths = append(lengths, len(f)-ethernetLen-ipLen)
-		if sum := checksum(f[ethernetLen : ethernetLen+ipLen]); sum != 0 {
-			t.Errorf("the checksum of a header is wrong by %#x", sum)
-		}
+		assert.Is(t, 0, checksum(f[ethernetLen:ethernetLen+ipLen]), "the checksum of a header, which contains it")
 	}
 	assert.Equal(t, []int{1480, 1480, 48}, lengths, "")
 }

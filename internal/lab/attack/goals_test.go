@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -42,12 +41,8 @@ func TestJudge(t *testing.T) {
 		"not by this topdog": {Result{System: "before", Attack: "flood", Moves: 2}, ""},
 		"not by another":     {Result{System: "keepalived", Attack: "dark", Outage: time.Second}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			err := (&report{Attacks: list, Results: []Result{c.result}}).judge()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, not %q", err, c.want)
-			}
-		})
+		err := (&report{Attacks: list, Results: []Result{c.result}}).judge()
+		assert.ErrorContains(t, err, c.want, "%s", name)
 	}
 }
 
@@ -77,10 +72,6 @@ func TestAgain(t *testing.T) {
 		"seldom late":            {attack{goals: []goal{bright}}, Result{For: time.Second, Outage: 11 * ms, Late: 3 * ms, LateInAll: 9 * ms}, false},
 		"could not be made":      {flood, Result{Note: "no such thing", Moves: 1, Late: time.Second}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := c.attack.again(c.result); got != c.want {
-				t.Error(got)
-			}
-		})
+		assert.Is(t, c.want, c.attack.again(c.result), "%s: again", name)
 	}
 }

@@ -133,9 +133,7 @@ func TestFloods(t *testing.T) {
 				sources := map[netip.Addr]bool{}
 				for i, p := range packets {
 					sources[from[i].Addr()] = true
-					if drop := b.codec.Decode(&wire.Message{}, p); drop.Reason != c.want {
-						t.Errorf("packet %d: %v, not %v", i, drop.Reason, c.want)
-					}
+					assert.Is(t, c.want, b.codec.Decode(&wire.Message{}, p).Reason, "packet %d", i)
 					if c.from.IsValid() && from[i].Addr() != c.from {
 						t.Errorf("packet %d came from %v, not %v", i, from[i], c.from)
 					}
@@ -222,9 +220,7 @@ func TestAnswerARP(t *testing.T) {
 		answered := make(chan int, 1)
 		go func() {
 			n, err := b.laptop.answerARP(ctx, cluster.Address)
-			if err != nil {
-				t.Error(err)
-			}
+			assert.ErrorIs(t, err, nil, "")
 			answered <- n
 		}()
 		asks := NewLaptop(b.lan.Board(2))

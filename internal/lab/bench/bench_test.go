@@ -74,45 +74,31 @@ func TestCablePulled(t *testing.T) {
 		systems := built(t, named(allSystems(), "topdog-100ms", "keepalived-100ms", "ucarp-1s"))
 		event := named(allEvents(), report.CablePulled)[0]
 		only := newSlot()
-		type outcome struct {
-			runs map[string]*report.Run
-			err  error
-		}
-		// Side by side, however few tests may run at once: most of it is waiting.
-		outcomes := make([]chan outcome, len(systems))
-		for i, sys := range systems {
-			outcomes[i] = make(chan outcome, 1)
-			if sys.missing() != nil {
-				continue
-			}
-			go func() {
-				var o outcome
-				o.runs, o.err = onNewRig(ctx, brief{sys}, event, only)
-				outcomes[i] <- o
-			}()
-		}
 		var missing error
-		for i, sys := range systems {
+		var jobs []func() error
+		for _, sys := range systems {
 			if err := sys.missing(); err != nil {
 				missing = err
 				continue
 			}
-			o := <-outcomes[i]
-			if o.err != nil {
-				t.Errorf("%s: %v", sys, o.err)
-				continue
-			}
-			run, back := o.runs[report.CablePulled], o.runs[report.Returned]
-			if run.Outage < time.Millisecond || run.Outage > testTimeout || run.Censored || run.Moves < 1 || run.None <= 0 {
-				t.Errorf("%s: a leader was lost: %+v", sys, run)
-			}
-			if run.RoundTrip <= 0 {
-				t.Errorf("%s: the way to the address takes %v", sys, run.RoundTrip)
-			}
-			if back.Outage <= 0 || back.Outage > run.Outage+time.Second {
-				t.Errorf("%s: the leader returned: %+v", sys, back)
-			}
+			jobs = append(jobs, func() error {
+				runs, err := onNewRig(ctx, brief{sys}, event, only)
+				if err != nil {
+					return fmt.Errorf("%s: %w", sys, err)
+				}
+				run, back := runs[report.CablePulled], runs[report.Returned]
+				switch {
+				case run.Outage < time.Millisecond || run.Outage > testTimeout || run.Censored || run.Moves < 1 || run.None <= 0:
+					return fmt.Errorf("%s: a leader was lost: %+v", sys, run)
+				case run.RoundTrip <= 0:
+					return fmt.Errorf("%s: the way to the address takes %v", sys, run.RoundTrip)
+				case back.Outage <= 0 || back.Outage > run.Outage+time.Second:
+					return fmt.Errorf("%s: the leader returned: %+v", sys, back)
+				}
+				return nil
+			})
 		}
+		assert.ErrorIs(t, together(jobs...), nil, "")
 		if missing != nil {
 			t.Skip(missing)
 		}
@@ -212,9 +198,7 @@ func TestSession(t *testing.T) {
 		r.Calm, r.Lossy = other.Calm, other.Lossy
 		assert.ErrorIs(t, r.Check(), nil, "")
 		for _, f := range r.Failures {
-			if len(f.Runs) != 1 {
-				t.Errorf("%s, %s: %d runs", f.System, f.Event, len(f.Runs))
-			}
+			assert.Is(t, 1, len(f.Runs), "%s, %s: runs", f.System, f.Event)
 		}
 		n := len(r.Systems)
 		if n == 0 || len(r.Calm) != n || len(r.Lossy) != n || len(r.Starts) != n || len(r.Failures) != 2*n {
@@ -239,9 +223,7 @@ func TestSession(t *testing.T) {
 		assert.NoError(t, err)
 		a, _ := json.Marshal(r)
 		b, _ := json.Marshal(again)
-		if string(a) != string(b) {
-			t.Error("the figures are others when they have been written and read")
-		}
+		assert.Is(t, string(a), string(b), "the figures, when they have been written and read")
 		for _, chart := range report.Charts() {
 			if info, err := os.Stat(filepath.Join(dir, "svg", "bench-"+chart+".svg")); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %v", chart, err)

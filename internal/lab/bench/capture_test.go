@@ -52,12 +52,8 @@ func TestFrameCarries(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := frameOf(t, test.bytes)
-			if got := f.carries(udp); got != test.udp {
-				t.Errorf("is topdog's: %v", got)
-			}
-			if got := f.carries(vrrp); got != test.vrrp {
-				t.Errorf("is VRRP: %v", got)
-			}
+			assert.Is(t, test.udp, f.carries(udp), "it is topdog's")
+			assert.Is(t, test.vrrp, f.carries(vrrp), "it is VRRP")
 		})
 	}
 }
@@ -76,9 +72,7 @@ func TestFrameAnnounces(t *testing.T) {
 		ethernetARP + request:  false,
 		"":                     false,
 	} {
-		if got := frameOf(t, bytes).announces(); got != want {
-			t.Errorf("%s: %v", bytes, got)
-		}
+		assert.Is(t, want, frameOf(t, bytes).announces(), "%s", bytes)
 	}
 	if f := frameOf(t, ethernetARP); !f.from([]byte{2, 0, 0, 0, 0, 1}) || f.from([]byte{2, 0, 0, 0, 0, 2}) {
 		t.Error("the source is taken for another")

@@ -13,6 +13,11 @@ import (
 // at is a moment of a test's own time.
 func at(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 
+// held is the time from one millisecond to another during which a board had the address.
+func held(board, from, to int) observe.Span {
+	return observe.Span{Board: board, From: at(from), To: at(to)}
+}
+
 func TestUnexplained(t *testing.T) {
 	silences := []observe.Span{{From: at(100), To: at(140)}, {From: at(400), To: at(450)}}
 	gap := func(from, to, paused int) observe.Gap {
@@ -30,28 +35,23 @@ func TestUnexplained(t *testing.T) {
 		{"beside all silences", []observe.Gap{gap(200, 230, 0), gap(300, 310, 0)}, 30},
 		{"over two silences", []observe.Gap{gap(100, 450, 0)}, 260},
 	} {
-		if got := unexplained(c.gaps, silences); got != time.Duration(c.want)*time.Millisecond {
-			t.Errorf("%s: %v, want %d ms", c.name, got, c.want)
-		}
+		assert.Is(t, time.Duration(c.want)*time.Millisecond, unexplained(c.gaps, silences), "%s", c.name)
 	}
 }
 
 func TestLastChange(t *testing.T) {
-	span := func(board, from, to int) observe.Span { return observe.Span{Board: board, From: at(from), To: at(to)} }
 	for _, c := range []struct {
 		name  string
 		spans []observe.Span
 		want  int
 	}{
-		{"one holder all the time", []observe.Span{span(1, 0, 1000)}, 0},
-		{"two, and one lets go", []observe.Span{span(1, 0, 1000), span(2, 0, 40)}, 40},
-		{"nobody, then one", []observe.Span{span(1, 300, 1000)}, 300},
-		{"one after the other", []observe.Span{span(1, 0, 100), span(2, 160, 1000)}, 160},
+		{"one holder all the time", []observe.Span{held(1, 0, 1000)}, 0},
+		{"two, and one lets go", []observe.Span{held(1, 0, 1000), held(2, 0, 40)}, 40},
+		{"nobody, then one", []observe.Span{held(1, 300, 1000)}, 300},
+		{"one after the other", []observe.Span{held(1, 0, 100), held(2, 160, 1000)}, 160},
 	} {
 		tl := observe.Timeline{From: at(0), To: at(1000), Spans: c.spans}
-		if got := lastChange(tl); got != time.Duration(c.want)*time.Millisecond {
-			t.Errorf("%s: %v, want %d ms", c.name, got, c.want)
-		}
+		assert.Is(t, time.Duration(c.want)*time.Millisecond, lastChange(tl), "%s", c.name)
 	}
 }
 
@@ -66,12 +66,8 @@ func TestProberSpans(t *testing.T) {
 			p.answered(at(ms), 2)
 		}
 	}
-	if got := p.since(at(0)).Overlap(); got != 40*time.Millisecond {
-		t.Errorf("two answered for %v, want 40 ms", got)
-	}
-	if got := p.since(at(500)).Overlap(); got != 20*time.Millisecond {
-		t.Errorf("two answered for %v since the middle, want 20 ms", got)
-	}
+	assert.Is(t, 40*time.Millisecond, p.since(at(0)).Overlap(), "two answer")
+	assert.Is(t, 20*time.Millisecond, p.since(at(500)).Overlap(), "two answer, since the middle")
 }
 
 // Two boards of a real LAN have the address, then one: the prober sees both, and when it ends.
@@ -80,9 +76,7 @@ func TestProberHearsBoards(t *testing.T) {
 		ctx := bounded(t)
 		r, err := newRig(&topdog{key: "none"}, 3, variant{})
 		assert.NoError(t, err)
-		defer func() {
-			assert.ErrorIs(t, r.close(), nil, "")
-		}()
+		defer func() { assert.ErrorIs(t, r.close(), nil, "") }()
 		p, err := r.probe()
 		assert.NoError(t, err)
 		defer p.close()
@@ -114,8 +108,6 @@ func TestProberHearsBoards(t *testing.T) {
 		answering(1, 2)
 		assert.NoError(t, r.boards[0].DeleteAddress(address))
 		answering(2)
-		if held := p.since(time.Now().Add(-time.Hour)).Held(3); held > 0 {
-			t.Errorf("board 3 never had the address, and answered for %v", held)
-		}
+		assert.Is(t, 0, p.since(time.Now().Add(-time.Hour)).Held(3), "how long board 3 has answered, which never had the address")
 	})
 }

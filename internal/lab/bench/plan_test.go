@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"errors"
 	"flag"
 	"io"
 	"net/netip"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
@@ -39,15 +36,9 @@ func TestFlags(t *testing.T) {
 		t.Errorf("%d runs, %d starts, %d under loss", o.plan.runs, o.plan.starts, o.plan.lossRuns)
 	}
 	// The order is that of the tables, whatever the user writes first.
-	for _, d := range []string{
-		cmp.Diff([]string{"topdog-10ms", "ucarp-1s"}, keys(o.plan.systems)),
-		cmp.Diff([]string{"cable-pulled", "sigterm"}, keys(o.plan.events)),
-		cmp.Diff([]string{"failures"}, keys(o.plan.parts)),
-	} {
-		if d != "" {
-			t.Error(d)
-		}
-	}
+	assert.Equal(t, []string{"topdog-10ms", "ucarp-1s"}, keys(o.plan.systems), "systems")
+	assert.Equal(t, []string{"cable-pulled", "sigterm"}, keys(o.plan.events), "events")
+	assert.Equal(t, []string{"failures"}, keys(o.plan.parts), "parts")
 }
 
 // A part leaves out what it is not about.
@@ -58,14 +49,10 @@ func TestFit(t *testing.T) {
 			t.Fatalf("%s: %v and %v, %v", parts, keys(o.plan.systems), keys(o.plan.events), err)
 		}
 		for _, s := range o.plan.systems {
-			if served(s) != want {
-				t.Errorf("%s has %s", parts, s)
-			}
+			assert.Is(t, want, served(s), "%s has %s, which is served", parts, s)
 		}
 		for _, e := range o.plan.events {
-			if e.served != want {
-				t.Errorf("%s has %s", parts, e)
-			}
+			assert.Is(t, want, e.served, "%s has %s, which is served", parts, e)
 		}
 	}
 }
@@ -112,13 +99,11 @@ func TestFlagMistakes(t *testing.T) {
 		"--no-such-flag=1": "no-such-flag",
 		"--beside=/none":   "/none",
 	} {
-		if _, err := parse([]string{args}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, which does not say %q", args, err, want)
-		}
+		_, err := parse([]string{args})
+		assert.ErrorContains(t, err, want, "%s", args)
 	}
-	if _, err := parse([]string{"--help"}); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("--help: %v", err)
-	}
+	_, err = parse([]string{"--help"})
+	assert.ErrorIs(t, err, flag.ErrHelp, "--help")
 }
 
 // Every event fills a table, under a key of its own, and the quick form knows
@@ -201,9 +186,7 @@ func TestProgressLine(t *testing.T) {
 		{2 * time.Minute, time.Minute, "failures", 5, 20, "2:00  failures: 5 of 20, about 3:00 to go"},
 		{62 * time.Minute, time.Minute, "loss", 20, 20, "62:00  loss: 20 of 20"},
 	} {
-		if got := progressLine(test.all, test.part, test.name, test.count, test.of); got != test.want {
-			t.Errorf("%q, want %q", got, test.want)
-		}
+		assert.Is(t, test.want, progressLine(test.all, test.part, test.name, test.count, test.of), "")
 	}
 }
 
@@ -223,7 +206,5 @@ func TestProgressInAFile(t *testing.T) {
 	}
 	text, err := io.ReadAll(file)
 	assert.NoError(t, err)
-	if want := "0:00  failures: 0 of 2\nucarp is missing\n"; string(text) != want {
-		t.Errorf("%q, want %q", text, want)
-	}
+	assert.Is(t, "0:00  failures: 0 of 2\nucarp is missing\n", string(text), "")
 }

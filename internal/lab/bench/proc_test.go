@@ -41,9 +41,7 @@ func TestParseModel(t *testing.T) {
 		"processor\t: 0\nmodel name\t: ARMv7\nRevision\t: a02082\nModel\t\t: Raspberry Pi 3 Model B Rev 1.2\n":     "Raspberry Pi 3 Model B Rev 1.2",
 		"": "unknown",
 	} {
-		if got := parseModel(text); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		assert.Is(t, want, parseModel(text), "")
 	}
 }
 
@@ -61,7 +59,5 @@ func TestUsageOfThisProcess(t *testing.T) {
 func TestMean(t *testing.T) {
 	got := mean([]report.Cost{{Processor: 0.01, RSS: 10, PSS: 4, Processes: 2}, {Processor: 0.03, RSS: 20, PSS: 6, Processes: 2}})
 	assert.Equal(t, report.Cost{Processor: 0.02, RSS: 15, PSS: 5, Processes: 2}, got, "")
-	if got := mean(nil); got != (report.Cost{}) {
-		t.Errorf("nobody costs %+v", got)
-	}
+	assert.Is(t, report.Cost{}, mean(nil), "what nobody costs")
 }

@@ -4,17 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/observe"
 )
 
 func TestSteady(t *testing.T) {
-	// zero is the origin of time.
-	zero := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
-	// held is the time from one millisecond to another during which a board had the address.
-	held := func(board, from, to int) observe.Span {
-		return observe.Span{Board: board, From: at(from), To: at(to)}
-	}
 	const long = 100 * time.Millisecond
 	for _, test := range []struct {
 		name  string
@@ -30,10 +24,6 @@ func TestSteady(t *testing.T) {
 		{"two", []observe.Span{held(1, 0, 100), held(2, 0, 100)}, long, 0},
 		{"one after the other", []observe.Span{held(1, 0, 50), held(2, 50, 100)}, long, 0},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := soleHolder(observe.Timeline{From: at(0), To: at(100), Spans: test.spans}, test.calm); got != test.want {
-				t.Errorf("board %d, want %d", got, test.want)
-			}
-		})
+		assert.Is(t, test.want, soleHolder(observe.Timeline{From: at(0), To: at(100), Spans: test.spans}, test.calm), "%s: the board", test.name)
 	}
 }

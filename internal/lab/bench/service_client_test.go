@@ -42,9 +42,7 @@ func TestSilences(t *testing.T) {
 				until = first.Add(time.Hour)
 			}
 			got := silencesOf(questions, first.Add(c.since), until)
-			if got != c.want {
-				t.Errorf("%+v, want %+v", got, c.want)
-			}
+			assert.Is(t, c.want, got, "")
 		})
 	}
 }

@@ -57,6 +57,18 @@ func (c *Cluster) Agreed(members []*Topdog) (leader *Topdog, err error) {
 	return leader, nil
 }
 
+// AwaitAgreed waits until the members agree on a leader, and returns it.
+func (c *Cluster) AwaitAgreed(members []*Topdog) (leader *Topdog, err error) {
+	err = Until("the boards agree on a leader", func() string {
+		var lack error
+		if leader, lack = c.Agreed(members); lack != nil {
+			return lack.Error()
+		}
+		return ""
+	})
+	return leader, err
+}
+
 // follows returns which of the members the daemon follows, itself included, if it knows all of them.
 func (t *Topdog) follows(members []*Topdog) (*Topdog, error) {
 	s, err := t.Status()

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"strings"
@@ -9,15 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = assert.NoError
 
 // A daemon that obeys ends in good order, one that does not is killed, and nothing is left.
 func TestDaemonsEnd(t *testing.T) {
@@ -54,9 +49,8 @@ func TestDaemonsEnd(t *testing.T) {
 	}
 	must(t, c.Close())
 	for _, d := range daemons {
-		if _, err := os.Stat(d.Dir); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the directory %s is left: %v", d.Dir, err)
-		}
+		_, err := os.Stat(d.Dir)
+		assert.ErrorIs(t, err, fs.ErrNotExist, "the directory %s", d.Dir)
 	}
 	if bad.Running() {
 		t.Error("Close has left a process")

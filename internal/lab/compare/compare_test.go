@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election/literature"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/compare"
@@ -41,9 +39,7 @@ func TestRun(t *testing.T) {
 	}
 	again, err := compare.Run(t.Context(), options(3, 10))
 	assert.NoError(t, err)
-	if diff := cmp.Diff(rows, again); diff != "" {
-		t.Errorf("the same seed gave other figures:\n%s", diff)
-	}
+	assert.Equal(t, rows, again, "the same seed again")
 }
 
 // TestHeirIsBest holds what topdog promises of its own algorithm: nobody is
@@ -82,9 +78,7 @@ func TestBeaten(t *testing.T) {
 		row("heir", 9, 4, 5), row("bully", 9, 5, 4),
 	}, "heir")
 	want := []string{"5 boards: bully takes 3 packets, heir 4", "9 boards: bully takes 4ns, heir 5ns"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	assert.Equal(t, want, got, "")
 }
 
 // TestPlot checks that a browser could read the picture, and that it shows everybody.

@@ -3,7 +3,7 @@ package demo
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"topdog/internal/lab/assert"
 )
 
 func TestKeys(t *testing.T) {
@@ -39,12 +39,8 @@ func TestKeys(t *testing.T) {
 			for _, read := range test.reads {
 				got = append(got, k.parse([]byte(read))...)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(command{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if k.which != test.which {
-				t.Errorf("waits for a board: %v, want %v", k.which, test.which)
-			}
+			assert.Equal(t, test.want, got, "")
+			assert.Is(t, test.which, k.which, "waits for a board")
 		})
 	}
 }

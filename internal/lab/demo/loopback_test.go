@@ -47,9 +47,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 		t.Error("a board without power has acquired the address")
 	}
 	now := time.Now()
-	if d := l.holders().Since(now).Overlap(); d != 0 {
-		t.Errorf("one board has the address, and the overlap is %v", d)
-	}
+	assert.Is(t, 0, l.holders().Since(now).Overlap(), "two have the address, when one does")
 }
 
 // TestTwoLANs: a second demo gets another port.
@@ -67,12 +65,12 @@ func TestCable(t *testing.T) {
 
 	// Board 1 listens. It is seen when it judges a packet, so that the test knows
 	// when one that was lost has been read and thrown away.
-	heard, judged := make(chan string, 16), make(chan bool, 16)
+	heard, judged := make(chan string, 16), make(chan string, 16)
 	listener := openCabled(t, l, 1)
 	hears := listener.hears
 	listener.hears = func(from netip.Addr) bool {
 		comes := hears(from)
-		judged <- true // only now, since the test goes on to change the cable
+		judged <- "judged" // only now, since the test goes on to change the cable
 		return comes
 	}
 	served := make(chan error, 1)
@@ -90,38 +88,25 @@ func TestCable(t *testing.T) {
 			assert.NoError(t, err)
 		}
 	}
-	both := func(what string, one func() string) { // ways
+	both := func(what string, from <-chan string) { // ways
 		t.Helper()
 		for range 2 {
-			if got := one(); got != what {
-				t.Fatalf("got %q, want %q", got, what)
+			select {
+			case got := <-from:
+				assert.Is(t, what, got, "")
+			case <-ctx.Done():
+				t.Fatalf("never %q", what)
 			}
-		}
-	}
-	judge := func() string {
-		select {
-		case <-judged:
-			return "judged"
-		case <-ctx.Done():
-			return "nothing"
-		}
-	}
-	hear := func() string {
-		select {
-		case text := <-heard:
-			return text
-		case <-ctx.Done():
-			return "nothing"
 		}
 	}
 
 	say("one")
-	both("judged", judge)
-	both("one", hear)
+	both("judged", judged)
+	both("one", heard)
 
 	l.cable(1, false)
 	say("to nobody")
-	both("judged", judge)
+	both("judged", judged)
 	l.cable(1, true)
 
 	l.cable(2, false)
@@ -129,8 +114,8 @@ func TestCable(t *testing.T) {
 	l.cable(2, true)
 
 	say("two")
-	both("judged", judge)
-	both("two", hear)
+	both("judged", judged)
+	both("two", heard)
 }
 
 func openCabled(t *testing.T, l *loopback, n int) cabled {

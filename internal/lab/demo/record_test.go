@@ -86,9 +86,7 @@ func checkRecordedBoards(t testing.TB, r Recording) {
 			t.Errorf("it was never %s", want)
 		}
 	}
-	if off != 1 {
-		t.Errorf("pi4 lost its power %d times", off)
-	}
+	assert.Is(t, 1, off, "how often pi4 lost its power")
 }
 
 // TestRecordNeedsThree holds that too few boards are refused.

@@ -224,9 +224,7 @@ func TestHangUp(t *testing.T) {
 	typed := make(chan []byte, 1)
 	go func() { done <- terminal.read(t.Context(), typed) }()
 	p.press(t, "x")
-	if got := <-typed; string(got) != "x" {
-		t.Errorf("read %q", got)
-	}
+	assert.Is(t, "x", string(<-typed), "read")
 	p.keyboard.Close()
 	if err := <-done; err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("the reader ended with %v", err)

@@ -130,9 +130,7 @@ func checkBullies(t testing.TB, r report, boards int) {
 		if r.Algorithm == "minid" {
 			first = slices.Min(names)
 		}
-		if a.After != first {
-			t.Errorf("%s: %s leads, and of %q it should be %s", a.Text, a.After, names, first)
-		}
+		assert.Is(t, first, a.After, "%s: who leads of %q", a.Text, names)
 	}
 }
 
@@ -146,9 +144,7 @@ func TestPlay(t *testing.T) {
 		parts[fmt.Sprint(name, " of ", boards)] = func(t *judged.T) {
 			algorithm, _ := literature.AlgorithmNamed(name)
 			r := playJSON(t, Options{Boards: boards, Heartbeat: playHeartbeat, Algorithm: algorithm})
-			if r.Algorithm != name {
-				t.Errorf("the report says algorithm %q", r.Algorithm)
-			}
+			assert.Is(t, name, r.Algorithm, "the algorithm of the report")
 			check(t, r, boards)
 		}
 	}
@@ -171,13 +167,9 @@ func TestManners(t *testing.T) {
 		}
 		m, err := expect(Options{Heartbeat: heartbeat, Algorithm: algorithm})
 		assert.NoError(t, err)
-		if m.bullies != bullies[name] {
-			t.Errorf("%s: bullies is %v", name, m.bullies)
-		}
+		assert.Is(t, bullies[name], m.bullies, "%s: bullies", name)
 		small, great := election.Rank{Priority: priority, ID: 1, Score: priority}, election.Rank{Priority: priority, ID: 2, Score: priority}
-		if first := m.above(small, great); first != (name == "minid") {
-			t.Errorf("%s: the smaller id comes first: %v", name, first)
-		}
+		assert.Is(t, name == "minid", m.above(small, great), "%s: the smaller id comes first", name)
 		return m.electionTime
 	}
 	for _, name := range literature.Algorithms() {

@@ -127,9 +127,7 @@ func TestLastTakeover(t *testing.T) {
 			takeovers.takeIn(l.traces, l.all)
 			last := takeovers.current()
 			got := fmt.Sprintf("%d leads, document %d, again %t", last.Leader, last.Number, takeovers.more)
-			if got != l.want {
-				t.Errorf("look %d: %s, want %s", i, got, l.want)
-			}
+			assert.Is(t, l.want, got, "look %d", i)
 		}
 	})
 }

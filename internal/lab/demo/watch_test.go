@@ -99,9 +99,7 @@ func TestOutageInProgress(t *testing.T) {
 				actions, all := w.followed(2)
 				for i, f := range all {
 					got := followed{actions[i].verb, f.outage.Duration().Truncate(askEvery), f.goesOn, f.outage.Before, f.outage.After, f.moves}
-					if got != test.want[i] {
-						t.Errorf("got  %+v\nwant %+v", got, test.want[i])
-					}
+					assert.Is(t, test.want[i], got, "")
 				}
 			})
 		})

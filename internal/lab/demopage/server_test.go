@@ -138,9 +138,7 @@ func TestAct(t *testing.T) {
 			if answer.StatusCode != test.code || !strings.Contains(string(text), test.told) {
 				t.Errorf("got %d %s, want %d with %q", answer.StatusCode, text, test.code, test.told)
 			}
-			if did := len(source.done) > 0; did != (test.code == 200) {
-				t.Errorf("%d, and was done: %v", test.code, source.done)
-			}
+			assert.Is(t, test.code == 200, len(source.done) > 0, "it was done")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package draw_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -9,13 +10,12 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 
 	"topdog/election"
 	"topdog/election/literature"
@@ -91,71 +91,44 @@ type box struct {
 // texts reads a picture, which must be well-formed XML, and returns its texts.
 func texts(t *testing.T, svg []byte) (boxes []box, width, height float64) {
 	t.Helper()
-	number := func(e xml.StartElement, name string) (n float64) {
-		for _, a := range e.Attr {
-			if a.Name.Local == name {
-				n, _ = strconv.ParseFloat(a.Value, 64)
-			}
-		}
-		return n
-	}
-	attr := func(e xml.StartElement, name string) string {
-		for _, a := range e.Attr {
-			if a.Name.Local == name {
-				return a.Value
-			}
-		}
-		return ""
-	}
-	d := xml.NewDecoder(bytes.NewReader(svg))
-	var open *box
-	var anchor string
-	inTitle := false
-	for {
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			return boxes, width, height
 		}
-		if err != nil {
-			t.Fatalf("the picture is no XML: %v", err)
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			switch e.Name.Local {
-			case "svg":
-				width, height = number(e, "width"), number(e, "height")
-			case "title":
-				inTitle = true
-			case "text":
-				x, y := number(e, "x"), number(e, "y")
-				open = &box{left: x, right: x, top: y - 9, bottom: y + 2}
-				anchor = map[string]string{"t": "end", "n": "middle"}[attr(e, "class")]
-				if a := attr(e, "text-anchor"); a != "" {
-					anchor = a
+		assert.NoError(t, err)
+		start, ok := token.(xml.StartElement)
+		if ok && start.Name.Local == "svg" {
+			for _, a := range start.Attr {
+				n, _ := strconv.ParseFloat(a.Value, 64)
+				switch a.Name.Local {
+				case "width":
+					width = n
+				case "height":
+					height = n
 				}
 			}
-		case xml.CharData:
-			if open != nil && !inTitle {
-				open.text += string(e)
-			}
-		case xml.EndElement:
-			switch e.Name.Local {
-			case "title":
-				inTitle = false
-			case "text":
-				w := 6.6 * float64(utf8.RuneCountInString(open.text))
-				switch anchor {
-				case "end":
-					open.left -= w
-				case "middle":
-					open.left, open.right = open.left-w/2, open.right+w/2
-				default:
-					open.right += w
-				}
-				boxes = append(boxes, *open)
-				open = nil
-			}
 		}
+		if !ok || start.Name.Local != "text" {
+			continue
+		}
+		var e struct {
+			X      float64 `xml:"x,attr"`
+			Y      float64 `xml:"y,attr"`
+			Class  string  `xml:"class,attr"`
+			Anchor string  `xml:"text-anchor,attr"`
+			Text   string  `xml:",chardata"` // without that of its title
+		}
+		assert.NoError(t, d.DecodeElement(&e, &start))
+		w := 6.6 * float64(utf8.RuneCountInString(e.Text))
+		b := box{e.Text, e.X, e.X + w, e.Y - 9, e.Y + 2}
+		switch cmp.Or(e.Anchor, map[string]string{"t": "end", "n": "middle"}[e.Class]) {
+		case "end":
+			b.left, b.right = e.X-w, e.X
+		case "middle":
+			b.left, b.right = e.X-w/2, e.X+w/2
+		}
+		boxes = append(boxes, b)
 	}
 }
 
@@ -211,9 +184,7 @@ func TestMermaid(t *testing.T) {
 		assert.NoError(t, play().Mermaid(&out))
 		active := make(map[string]bool)
 		first, rest, _ := strings.Cut(out.String(), "\n")
-		if first != "sequenceDiagram" {
-			t.Errorf("%s begins with %q", name, first)
-		}
+		assert.Is(t, "sequenceDiagram", first, "%s begins", name)
 		for line := range strings.Lines(rest) {
 			line = strings.TrimSuffix(line, "\n")
 			if !mermaidLine.MatchString(line) {
@@ -258,9 +229,7 @@ func TestFold(t *testing.T) {
 		return n
 	}
 	shown, folded := count(true), count(false)
-	if diff := cmp.Diff(shown, folded); diff != "" {
-		t.Errorf("shown with all -, and without +:\n%s", diff)
-	}
+	assert.Equal(t, shown, folded, "shown with all, and without")
 	if shown["HEARTBEAT"] < 10 || shown["ELECTION"] == 0 {
 		t.Errorf("the story is too short: %v", shown)
 	}
@@ -292,7 +261,7 @@ func TestFrom(t *testing.T) {
 	lost := false
 	for _, l := range lines {
 		if l.Message == "ELECTION" {
-			lost = cmp.Equal(l.To, []string{"2"}) && cmp.Equal(l.Lost, []string{"2"})
+			lost = slices.Equal(l.To, []string{"2"}) && slices.Equal(l.Lost, []string{"2"})
 		}
 	}
 	if !lost {
@@ -317,7 +286,5 @@ func TestLate(t *testing.T) {
 	if n := strings.Count(picture(20*time.Millisecond), bent); n == 0 {
 		t.Error("no arrow is bent although messages are held back")
 	}
-	if n := strings.Count(picture(0), bent); n != 0 {
-		t.Errorf("%d arrows are bent although nothing is held back", n)
-	}
+	assert.Is(t, 0, strings.Count(picture(0), bent), "arrows that are bent although nothing is held back")
 }

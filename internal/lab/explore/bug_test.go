@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // TestBugs holds that the explorer finds what is there: each seeded bug, with as few faults
@@ -63,9 +65,7 @@ func TestBugs(t *testing.T) {
 			}
 			if *control {
 				s.bug = noBug
-				if r := explore(s); r.violation != "" {
-					t.Errorf("found without the bug: %s", r.violation)
-				}
+				assert.Is(t, "", explore(s).violation, "found without the bug")
 			}
 			t.Logf("found after %v, in %v:\n%s", &r, time.Since(start).Round(ms), strings.Join(r.story, "\n"))
 		})

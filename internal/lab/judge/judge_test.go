@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
 
@@ -74,9 +73,7 @@ func TestTry(t *testing.T) {
 			var reserved []bool
 			try(o, test.test, &test.evidence, false, func(_ netns.Test, alone bool) { reserved = append(reserved, alone) })
 			said := places.ReplaceAllString(strings.Join(o.said, "\n"), "")
-			if diff := cmp.Diff(test.want, said); diff != "" {
-				t.Errorf("it says (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, test.want, said, "it says")
 			// The second attempt has the machine for itself.
 			if want := []bool{false, true}[:1+strings.Count(test.want, "log: ")]; !slices.Equal(reserved, want) {
 				t.Errorf("it has reserved the whole machine: %v, want %v", reserved, want)
@@ -99,9 +96,7 @@ func TestAttempt(t *testing.T) {
 		helper(a)
 		did = append(did, "went on")
 	})
-	if diff := cmp.Diff([]string{"last", "first"}, did); diff != "" {
-		t.Errorf("it did (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"last", "first"}, did, "it did")
 	if len(a.failures) != 2 || a.failures[0].text != "wrong" || strings.Count(a.failures[0].place, "judge_test.go:") != 2 {
 		t.Errorf("it has failed with %q", a.failures)
 	}
@@ -117,18 +112,14 @@ func TestTogether(t *testing.T) {
 			"one":   func(a *T) { a.Cleanup(func() { tidied.Add(1) }); met <- "one"; a.Fatal("wrong") },
 			"other": func(a *T) { a.Cleanup(func() { tidied.Add(1) }); a.Error("and here: " + <-met) },
 		})
-		if tidied.Load() != 2 {
-			t.Errorf("%d parts are tidied up", tidied.Load())
-		}
+		assert.Is(t, 2, tidied.Load(), "parts that are tidied up")
 	})
 	var told []string
 	for _, f := range a.failures {
 		told = append(told, f.text)
 	}
 	slices.Sort(told)
-	if diff := cmp.Diff([]string{"one: wrong", "other: and here: one"}, told); diff != "" {
-		t.Errorf("it has failed (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, []string{"one: wrong", "other: and here: one"}, told, "it has failed")
 }
 
 func helper(t *T) { t.Fatalf("%s", "wrong") }

@@ -59,10 +59,10 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Lines of defence":         names["Defence"],
 		"Kinds of problems":        append(names["Problem"], problemsElsewhere()...),
 		"Patterns of the light":    patterns(),
-		"Lessons":                  lessons(),
-		"Grades":                   grades(),
+		"Lessons":                  enumerated(election.LessonNone, election.LessonAnnounced),
+		"Grades":                   enumerated(wire.GradePassing, wire.MaxGrade),
 		"Kinds of checks":          check.Kinds(),
-		"States of checks":         checkStates(),
+		"States of checks":         enumerated(health.Starting, health.NotJudged),
 		"Steps":                    names["Step"],
 	})
 }
@@ -79,26 +79,20 @@ func TestEveryReasonIsDocumented(t *testing.T) {
 	}
 }
 
-// grades are the grades of a board.
-func grades() (names []string) {
-	for g := wire.GradePassing; g <= wire.MaxGrade; g++ {
-		names = append(names, g.String())
-	}
-	return names
-}
-
-func checkStates() (names []string) {
-	for s := health.Starting; s <= health.NotJudged; s++ {
-		names = append(names, s.String())
+// enumerated are the names of the values of an enumeration.
+func enumerated[T interface {
+	~uint8
+	String() string
+}](first, last T) (names []string) {
+	for v := first; v <= last; v++ {
+		names = append(names, v.String())
 	}
 	return names
 }
 
 // The console knows no wire, and hooks ask it for this grade.
 func TestFailingIsFailing(t *testing.T) {
-	if console.GradeFailing != wire.GradeFailing.String() {
-		t.Errorf("package console calls it %q, and package wire %q", console.GradeFailing, wire.GradeFailing)
-	}
+	assert.Is(t, wire.GradeFailing.String(), console.GradeFailing, "what package console calls it, and package wire")
 }
 
 // snake is how an identifier looks: most languages can use it as a name.
@@ -147,14 +141,6 @@ func problemsElsewhere() []string {
 func patterns() (names []string) {
 	for _, p := range []gpio.Pattern{gpio.Off, gpio.Follower, gpio.Election, gpio.Leader, gpio.Fault} {
 		names = append(names, p.String())
-	}
-	return names
-}
-
-// lessons are what election.LessonKind can be.
-func lessons() (names []string) {
-	for k := election.LessonNone; k <= election.LessonAnnounced; k++ {
-		names = append(names, k.String())
 	}
 	return names
 }

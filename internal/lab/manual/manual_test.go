@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
 )
@@ -46,9 +44,8 @@ Use "topdog thing [command] --help" for more information about a command.
 		commands: []option{{"test", "Try it"}, {"show-all", "Show it"}},
 		flags:    []option{{"--force", "do it"}, {"-s, --size bytes", "how much,\nat most"}, {"-h, --help", "help for thing"}},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(help{}, option{})); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, want, got, "")
 	for _, text := range []string{"", "Usage:\n", "Usage:\n  x\n\nFlags:\n  what is this\n"} {
 		if _, err := parseHelp(text); err == nil {
 			t.Errorf("%q: no error", text)
@@ -72,9 +69,7 @@ func TestCommandPages(t *testing.T) {
 	}
 	pages, err := commandPages(foot{"1", "2026-01-01"}, ask, []option{{"0", "well"}})
 	assert.NoError(t, err)
-	if len(pages) != 2 {
-		t.Errorf("there are %d pages, want topdog and topdog-led", len(pages))
-	}
+	assert.Is(t, 2, len(pages), "pages, which are topdog and topdog-led")
 	for name, wants := range map[string][]string{
 		"topdog": {".TP\n.BR topdog\\-led (1)\nTry the light\n", ".SH EXIT STATUS\n.TP\n.B 0\nwell\n"},
 		"topdog-led": {

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 )
 
@@ -166,14 +164,10 @@ func TestAlertsAreDocumented(t *testing.T) {
 		filled(t, name, rest)
 	}
 	got := column("(?m)^(\\| `Topdog[A-Za-z]+` \\| [a-z]+ \\|)", read(t, page))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/monitoring.md (-exists +documented):\n%s", diff)
-	}
+	assert.Equal(t, want, got, "what exists, and docs/monitoring.md")
 	tested := column(`alertname="([A-Za-z]+)"`, read(t, ruleTests))
 	slices.Sort(tested)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(rulesOf(t))), slices.Compact(tested)); diff != "" {
-		t.Errorf("%s (-exists +tested):\n%s", ruleTests, diff)
-	}
+	assert.Equal(t, slices.Sorted(maps.Keys(rulesOf(t))), slices.Compact(tested), "what exists, and %s", ruleTests)
 }
 
 // filled holds that the texts of an alert name labels that it has: its tests say which.
@@ -251,9 +245,7 @@ func TestUnseen(t *testing.T) {
 		`(a and b_age_seconds{job="$job"} < 60) * c`:             `_age_seconds{job="$job"} < 60)`,
 		`(a and b_age_seconds < 60 + $__interval_ms / 1000) * c`: "",
 	} {
-		if got := unseen(expression); got != want {
-			t.Errorf("%s: %q, want %q", expression, got, want)
-		}
+		assert.Is(t, want, unseen(expression), "%s", expression)
 	}
 }
 
@@ -264,9 +256,7 @@ func TestDashboard(t *testing.T) {
 		t.Fatalf("schema %d, %d panels", d.SchemaVersion, len(d.Panels))
 	}
 	for _, q := range queries(t) {
-		if text := unseen(q.Expr); text != "" {
-			t.Errorf("%s misses what happens between two steps: %s", q.Expr, text)
-		}
+		assert.Is(t, "", unseen(q.Expr), "%s misses what happens between two steps", q.Expr)
 	}
 	ids, taken := map[int]bool{}, map[[2]int]string{}
 	for _, p := range d.Panels {

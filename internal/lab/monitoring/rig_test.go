@@ -115,9 +115,7 @@ func (r *rig) add(n int, key config.Key) {
 
 func (r *rig) close() {
 	r.Stop(cluster.Timeout)
-	if err := r.Close(); err != nil {
-		r.t.Error(err)
-	}
+	assert.ErrorIs(r.t, r.Close(), nil, "")
 	if !r.t.Failed() {
 		return
 	}
@@ -134,14 +132,8 @@ func (r *rig) agree(members ...*watched) *watched {
 	for _, b := range members {
 		all = append(all, b.Topdog)
 	}
-	var leader *cluster.Topdog
-	assert.NoError(r.t, cluster.Until("agree on a leader", func() string {
-		var err error
-		if leader, err = r.Agreed(all); err != nil {
-			return err.Error()
-		}
-		return ""
-	}))
+	leader, err := r.AwaitAgreed(all)
+	assert.NoError(r.t, err)
 	return r.boards[leader.Number-1]
 }
 

@@ -2,7 +2,6 @@ package netns
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -115,9 +114,7 @@ func TestHoldersKeepTheOrderOfTheKernel(t *testing.T) {
 	must(t, l.Board(1+rounds%3).DeleteAddress(vip32))
 	must(t, l.Board(1+rounds%3).DeleteInterface())
 	must(t, h.WaitFor(ctx, func([]int) bool { return h.Since(start).Moves() == rounds && len(h.Current()) == 0 }))
-	if tl := h.Since(start); tl.Overlap() != 0 {
-		t.Errorf("overlap of %s", tl.Overlap())
-	}
+	assert.Is(t, 0, h.Since(start).Overlap(), "overlap")
 }
 
 // Every state is shown to the condition, even one that is over by then.
@@ -156,9 +153,7 @@ func TestWaitForEnds(t *testing.T) {
 		t.Error("WaitFor ignored its context")
 	}
 	must(t, l.Close())
-	if err := h.WaitFor(t.Context(), isHeldBy(1)); !errors.Is(err, errClosed) {
-		t.Error("WaitFor ignored the end of the watching")
-	}
+	assert.ErrorIs(t, h.WaitFor(t.Context(), isHeldBy(1)), errClosed, "the end of the watching")
 }
 
 // When the kernel has to drop notifications, the present state must be right

@@ -115,9 +115,7 @@ func buildLAN(t testing.TB, boards int) *LAN {
 	t.Helper()
 	l, err := New(boards)
 	assert.NoError(t, err)
-	t.Cleanup(func() {
-		assert.NoError(t, l.Close())
-	})
+	t.Cleanup(func() { assert.NoError(t, l.Close()) })
 	return l
 }
 
@@ -268,9 +266,7 @@ func TestDo(t *testing.T) {
 		}
 		return nil
 	}))
-	if err := l.Board(1).Do(func() error { return io.EOF }); err != io.EOF {
-		t.Errorf("error of the function: %v", err)
-	}
+	assert.ErrorIs(t, l.Board(1).Do(func() error { return io.EOF }), io.EOF, "the error of the function")
 	// The process itself must never wander into a namespace of the lab.
 	main, err := netns.GetFromPid(os.Getpid())
 	must(t, err)
@@ -363,17 +359,4 @@ func announce(t testing.TB, h *Host, addr netip.Addr) {
 			Addr:     [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		})
 	}))
-}
-
-func BenchmarkThreeBoards(b *testing.B) {
-	newLAN(b, 1) // Skips if need be, and loads what the kernel has to load.
-	var building time.Duration
-	for b.Loop() {
-		start := time.Now()
-		l, err := New(3)
-		must(b, err)
-		building += time.Since(start)
-		must(b, l.Close())
-	}
-	b.ReportMetric(float64(building.Milliseconds())/float64(b.N), "ms/New")
 }

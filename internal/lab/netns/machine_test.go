@@ -14,16 +14,12 @@ import (
 func TestLate(t *testing.T) {
 	began := time.Now()
 	m := &Machine{late: []observation{{began.Add(-time.Second), "before"}}}
-	if got := m.Late(began); got != "" {
-		t.Errorf("nothing was late, and it says %q", got)
-	}
+	assert.Is(t, "", m.Late(began), "nothing was late")
 	for n := range 7 {
 		m.late = append(m.late, observation{began.Add(time.Duration(n+1) * time.Second), fmt.Sprint(n)})
 	}
 	const want = "after 1.0 s 0; after 2.0 s 1; after 3.0 s 2; after 4.0 s 3; after 5.0 s 4; 2 more"
-	if got := m.Late(began); got != want {
-		t.Errorf("it says %q, want %q", got, want)
-	}
+	assert.Is(t, want, m.Late(began), "")
 	for range keep {
 		m.note("again")
 	}
@@ -39,9 +35,7 @@ func TestBusy(t *testing.T) {
 		since time.Time
 		want  float64
 	}{{began.Add(-time.Minute), 0.5}, {began, 0.25}, {began.Add(time.Second), 0}, {began.Add(2 * time.Second), 0}, {began.Add(time.Hour), 0}} {
-		if got := m.Busy(test.since); got != test.want {
-			t.Errorf("since %v it was busy for %v of the time, want %v", test.since.Sub(began), got, test.want)
-		}
+		assert.Is(t, test.want, m.Busy(test.since), "busy since %v", test.since.Sub(began))
 	}
 	m.press()
 	if last := m.waited[len(m.waited)-1]; len(m.waited) == 5 && last.total <= 0 {

@@ -108,9 +108,7 @@ func TestProcessFiles(t *testing.T) {
 	got, err := io.ReadAll(read)
 	must(t, err)
 	must(t, p.Wait())
-	if string(got) != "from the file" {
-		t.Errorf("the process has copied %q", got)
-	}
+	assert.Is(t, "from the file", string(got), "what the process has copied")
 }
 
 func TestProcessThatDoesNotExist(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/assert"
 )
 
 // taken reports whether a slot, or all of them, cannot be had at once. What it gets it gives back.
@@ -15,9 +17,7 @@ func taken(t *testing.T, path string, slots int, alone bool) bool {
 	got := make(chan func(), 1)
 	go func() {
 		release, err := takeSlots(path, slots, alone)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, err, nil, "")
 		got <- release
 	}()
 	select {
@@ -46,9 +46,7 @@ func TestSlots(t *testing.T) {
 	next := make(chan struct{})
 	go func() {
 		release, err := takeSlots(path, slots, false)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, err, nil, "")
 		release()
 		close(next)
 	}()
@@ -90,9 +88,7 @@ func TestAllSlots(t *testing.T) {
 	one()
 	<-alone
 	<-later
-	if first := <-order; first != "alone" {
-		t.Errorf("%s was first", first)
-	}
+	assert.Is(t, "alone", <-order, "who was first")
 	all, err := takeSlots(path, 2, true)
 	must(t, err)
 	if !taken(t, path, 2, false) {

@@ -88,9 +88,7 @@ func TestSegmentSplit(t *testing.T) {
 			for i, want := range test.want {
 				link, err := s.fabric.nl.LinkByName(tapName(i + 1))
 				must(t, err)
-				if master := link.Attrs().MasterIndex; master != parts[want] {
-					t.Errorf("%s is on the bridge %d, want %d of %v", tapName(i+1), master, parts[want], parts)
-				}
+				assert.Is(t, parts[want], link.Attrs().MasterIndex, "the bridge of %s, of %v", tapName(i+1), parts)
 			}
 		})
 	}

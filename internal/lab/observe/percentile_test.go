@@ -3,6 +3,8 @@ package observe
 import (
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestPercentile(t *testing.T) {
@@ -19,8 +21,6 @@ func TestPercentile(t *testing.T) {
 		for n := range c.times {
 			times = append(times, time.Duration(n+1))
 		}
-		if got := Percentile(times, c.p); got != time.Duration(c.want) {
-			t.Errorf("percentile %d of the first %d numbers is %d, want %d", c.p, c.times, got, c.want)
-		}
+		assert.Is(t, time.Duration(c.want), Percentile(times, c.p), "percentile %d of the first %d numbers", c.p, c.times)
 	}
 }

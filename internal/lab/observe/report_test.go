@@ -89,12 +89,8 @@ func TestAskLogForgets(t *testing.T) {
 			t.Fatalf("answer %d of the snapshot is %v", i, a)
 		}
 	}
-	if got := l.from(l.total() - 3); len(got) != 3 {
-		t.Errorf("%d answers from the third last", len(got))
-	}
-	if got := len(l.from(0)); got != len(l.answers) {
-		t.Errorf("%d answers from the forgotten ones on, want %d", got, len(l.answers))
-	}
+	assert.Is(t, 3, len(l.from(l.total()-3)), "answers from the third last")
+	assert.Is(t, len(l.answers), len(l.from(0)), "answers from the forgotten ones on")
 }
 
 // The asker waits for an answer from when it has asked. What it did not ask about
@@ -127,9 +123,7 @@ func TestReportWaited(t *testing.T) {
 			for _, a := range answers {
 				l.add(at(a), 1)
 			}
-			if got := l.report(l.start, l.start.Add(end), time.Millisecond).Waited; got != c.want {
-				t.Errorf("waited %v, want %v", got, c.want)
-			}
+			assert.Is(t, c.want, l.report(l.start, l.start.Add(end), time.Millisecond).Waited, "waited")
 		})
 	}
 }
@@ -180,9 +174,7 @@ func TestOutage(t *testing.T) {
 		{"has not ended", answers(1, 4, 10, 4), 5, 60, Gap{at(10), at(60), 4, 0, 0}},
 		{"nobody ever", nil, 10, 20, Gap{at(0), at(20), 0, 0, 0}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			l := askLog{start: at(0), answers: test.answers}
-			assert.Equal(t, test.want, l.report(at(test.since), at(test.until), ms).Outage, "")
-		})
+		l := askLog{start: at(0), answers: test.answers}
+		assert.Equal(t, test.want, l.report(at(test.since), at(test.until), ms).Outage, "%s", test.name)
 	}
 }

@@ -52,10 +52,8 @@ func TestTimelineArithmetic(t *testing.T) {
 		{"lost before, taken by another", 3, []Span{held(1, 10, 100)}, figures{0, 10, 1}},
 		{"lost before, taken by the same", 1, []Span{held(1, 10, 100)}, figures{0, 10, 0}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			tl := Timeline{From: at(0), To: at(100), Before: test.before, Spans: test.spans}
-			assert.Is(t, test.want, figures{int(tl.Overlap() / ms), int(tl.Vacant() / ms), tl.Moves()}, "")
-		})
+		tl := Timeline{From: at(0), To: at(100), Before: test.before, Spans: test.spans}
+		assert.Is(t, test.want, figures{int(tl.Overlap() / ms), int(tl.Vacant() / ms), tl.Moves()}, "%s", test.name)
 	}
 }
 
@@ -86,9 +84,7 @@ func TestRecordToTimeline(t *testing.T) {
 		{"after everything", 55, 60, Timeline{at(55), at(60), 3, nil}},
 		{"in the future", 60, 55, Timeline{at(60), at(60), 1, nil}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			assert.Equal(t, test.want, r.timeline(at(test.from), at(test.to)), "")
-		})
+		assert.Equal(t, test.want, r.timeline(at(test.from), at(test.to)), "%s", test.name)
 	}
 }
 

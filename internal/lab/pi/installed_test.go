@@ -52,9 +52,7 @@ func TestCheck(t *testing.T) {
 			// No program tells whether this machine has the keyring.
 			got := strings.ReplaceAll(strings.Join(missing, " "), " debian-archive-keyring", "")
 			got = strings.TrimPrefix(got, "debian-archive-keyring")
-			if got != strings.Join(test.want, " ") {
-				t.Errorf("%q are missing, want %q", got, test.want)
-			}
+			assert.Is(t, strings.Join(test.want, " "), got, "what is missing")
 			err = s.Check(t.Context(), machine)
 			if len(test.want) > 0 && (err == nil || !strings.Contains(err.Error(), "apt-get install --no-install-recommends "+missing[0])) {
 				t.Errorf("the error is %v", err)
@@ -87,7 +85,5 @@ func TestFindProgram(t *testing.T) {
 	}
 	withPrograms(t)
 	_, err = FindProgram(UserEmulator)
-	if want := "apt-get install --no-install-recommends qemu-user-static"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("the error is %v, want one with %q", err, want)
-	}
+	assert.ErrorContains(t, err, "apt-get install --no-install-recommends qemu-user-static", "")
 }

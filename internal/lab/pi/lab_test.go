@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
 )
@@ -28,12 +26,8 @@ func newLab(t *testing.T, boards int) (*Lab, string) {
 		if errors.Is(err, ErrDown) {
 			return
 		}
-		if err == nil {
-			err = l.Down()
-		}
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
+		assert.NoError(t, l.Down())
 	})
 	return l, dir
 }
@@ -43,22 +37,16 @@ func TestLabRemembersItself(t *testing.T) {
 	state := l.State
 	assert.NoError(t, l.Close())
 	again, err := Create(dir, l.machine, 2)
-	if err != nil {
-		t.Fatalf("up again: %v", err)
-	}
-	if diff := cmp.Diff(state, again.State); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, state, again.State, "before, and after")
 	again.Close()
-	if _, err := Create(dir, l.machine, 3); err == nil || !strings.Contains(err.Error(), "take it down first") {
-		t.Errorf("another number of boards: %v", err)
-	}
+	_, err = Create(dir, l.machine, 3)
+	assert.ErrorContains(t, err, "take it down first", "another number of boards")
 	last, err := Open(dir)
 	assert.NoError(t, err)
 	assert.NoError(t, last.Down())
-	if _, err := Open(dir); !errors.Is(err, ErrDown) {
-		t.Errorf("after down: %v", err)
-	}
+	_, err = Open(dir)
+	assert.ErrorIs(t, err, ErrDown, "after down")
 	if _, err := netns.OpenSegment(state.Segment); err == nil {
 		t.Error("the namespace is left")
 	}
@@ -77,23 +65,16 @@ func TestLabRefusesWhatIsNotThere(t *testing.T) {
 	if b.On() {
 		t.Error("a board without a card is on")
 	}
-	if _, err := b.Monitor(t.Context()); !errors.Is(err, errOff) {
-		t.Errorf("the monitor of a board that is off: %v", err)
-	}
-	if err := b.PowerOn(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("switch a board without a card on: %v", err)
-	}
-	if _, err := FindMachine("raspi9"); err == nil || !strings.Contains(err.Error(), "raspi0, raspi3b") {
-		t.Errorf("a machine that nobody has: %v", err)
-	}
+	_, err = b.Monitor(t.Context())
+	assert.ErrorIs(t, err, errOff, "the monitor of a board that is off")
+	assert.ErrorIs(t, b.PowerOn(), os.ErrNotExist, "switch a board without a card on")
+	_, err = FindMachine("raspi9")
+	assert.ErrorContains(t, err, "raspi0, raspi3b", "a machine that nobody has")
 	assert.NoError(t, os.WriteFile(filepath.Join(dir, "lab.json"), []byte("{"), 0o600))
 	l.Close()
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "lab.json") {
-		t.Errorf("a broken state: %v", err)
-	}
-	if err := l.save(); err != nil { // for the cleanup
-		t.Fatal(err)
-	}
+	_, err = Open(dir)
+	assert.ErrorContains(t, err, "lab.json", "a broken state")
+	assert.NoError(t, l.save()) // for the cleanup
 }
 
 // The light is where Deploy configures it: the last board has the board's own.
@@ -107,9 +88,7 @@ func TestLightsAndConfiguration(t *testing.T) {
 			want += "led = \"GPIO17\"\n"
 		}
 		assert.Equal(t, want, got, "%s", b.Name())
-		if again := b.configuration(got); again != got {
-			t.Errorf("%s, configured again: %q", b.Name(), again)
-		}
+		assert.Is(t, got, b.configuration(got), "%s, configured again", b.Name())
 	}
 }
 
@@ -141,18 +120,15 @@ func TestNatives(t *testing.T) {
 	assert.NoError(t, err)
 	l, err := Temporary(t.TempDir(), machine, 1, 2, "/nonexistent")
 	assert.NoError(t, err)
-	defer func() {
-		assert.ErrorIs(t, l.Close(), nil, "")
-	}()
+	defer func() { assert.ErrorIs(t, l.Close(), nil, "") }()
 	for _, n := range l.Natives() {
 		holders, err := l.Holders(t.Context(), n.Address().Addr())
 		if err != nil || !slices.Equal(holders, []int{n.N}) {
 			t.Errorf("%s is answered for by %v (%v), want %s", n.Address(), holders, err, n.Name())
 		}
 	}
-	if _, err := l.Board(2); err == nil || !strings.Contains(err.Error(), "they are 3 to 3") {
-		t.Errorf("a native as a board: %v", err)
-	}
+	_, err = l.Board(2)
+	assert.ErrorContains(t, err, "they are 3 to 3", "a native as a board")
 	b, err := l.Board(3)
 	assert.NoError(t, err)
 	if b.Name() != "pi3" || b.Light() != ACT {

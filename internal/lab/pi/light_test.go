@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"topdog/gpio"
+	"topdog/internal/lab/assert"
 )
 
 // see plays a pattern for WatchTime, sampled as a board's light is, from any
@@ -47,16 +48,12 @@ func TestPatternsAreToldApart(t *testing.T) {
 	patterns := []gpio.Pattern{gpio.Off, gpio.Follower, gpio.Election, gpio.Leader, gpio.Fault}
 	for _, p := range patterns {
 		for offset := time.Duration(0); offset < 3*time.Second; offset += 70 * time.Millisecond {
-			if w := see(p.Steps(), offset, 0, 0); w.Pattern() != p {
-				t.Errorf("%s from %s on is taken for %s", p, offset, w)
-			}
+			assert.Is(t, p, see(p.Steps(), offset, 0, 0).Pattern(), "from %s on", offset)
 		}
 	}
 	// Emulated boards pause for 150 to 300 ms.
 	for _, p := range []gpio.Pattern{gpio.Off, gpio.Follower, gpio.Leader} {
-		if w := see(p.Steps(), 0, 700*time.Millisecond, 200*time.Millisecond); w.Pattern() != p {
-			t.Errorf("%s on a board that pauses is taken for %s", p, w)
-		}
+		assert.Is(t, p, see(p.Steps(), 0, 700*time.Millisecond, 200*time.Millisecond).Pattern(), "on a board that pauses")
 	}
 }
 
@@ -83,9 +80,7 @@ func TestLit(t *testing.T) {
 		want bool
 	}{"dark": {dark, false}, "on": {on, true}, "released": {released, false}} {
 		for _, pin := range []Pin{GPIO17, ACT} {
-			if got := tc.r.lit(pin); got != tc.want {
-				t.Errorf("%s: %s is lit: %t, want %t", name, pin, got, tc.want)
-			}
+			assert.Is(t, tc.want, tc.r.lit(pin), "%s: %s is lit", name, pin)
 		}
 	}
 	if alternate.lit(GPIO17) {

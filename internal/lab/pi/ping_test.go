@@ -26,11 +26,8 @@ func TestPing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for range 3 {
-		if _, err := answered.WaitAnswer(ctx, func(int) bool { return true }); err != nil {
-			t.Fatal(err)
-		}
+		_, err := answered.WaitAnswer(ctx, func(int) bool { return true })
+		assert.NoError(t, err)
 	}
-	if first := silent.Report(time.Time{}).First; first.Board != 0 {
-		t.Errorf("somebody has answered at %v: %+v", l.Floating(), first)
-	}
+	assert.Is(t, 0, silent.Report(time.Time{}).First.Board, "who has answered at %v", l.Floating())
 }

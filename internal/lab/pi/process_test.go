@@ -32,9 +32,7 @@ func TestKillEndsTheProcess(t *testing.T) {
 	if p.runs() {
 		t.Error("it runs after kill")
 	}
-	if err := p.kill(); err != nil {
-		t.Errorf("kill again: %v", err)
-	}
+	assert.ErrorIs(t, p.kill(), nil, "kill again")
 }
 
 // A number that another process has by now ends nobody.

@@ -2,7 +2,6 @@ package pi
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -62,9 +61,7 @@ func TestRunInShellEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err := runInShell(ctx, conn, "cat >/dev/null")
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
+	assert.ErrorIs(t, err, context.Canceled, "")
 }
 
 func TestRunInShellRefusesLongLines(t *testing.T) {
@@ -79,7 +76,6 @@ func TestRunInShellRefusesLongLines(t *testing.T) {
 
 // A board that loses its power in the middle of a command says so at once.
 func TestRunInShellNoticesTheEnd(t *testing.T) {
-	if _, _, err := runInShell(t.Context(), localShell(t), "exec true"); err == nil || !strings.Contains(err.Error(), "went away") {
-		t.Errorf("error %v", err)
-	}
+	_, _, err := runInShell(t.Context(), localShell(t), "exec true")
+	assert.ErrorContains(t, err, "went away", "")
 }

@@ -111,14 +111,8 @@ func (r *rig) agree() *board {
 	for _, b := range r.boards {
 		all = append(all, b.Topdog)
 	}
-	var leader *cluster.Topdog
-	assert.NoError(r.t, cluster.Until("agree on a leader", func() string {
-		var err error
-		if leader, err = r.Agreed(all); err != nil {
-			return err.Error()
-		}
-		return ""
-	}))
+	leader, err := r.AwaitAgreed(all)
+	assert.NoError(r.t, err)
 	return r.boards[leader.Number-1]
 }
 

@@ -36,12 +36,8 @@ func TestParseFault(t *testing.T) {
 	} {
 		tc.want.Kind = tc.kind
 		got, err := parseFault(tc.kind, tc.text)
-		if err != nil {
-			t.Errorf("--%v %s: %v", tc.kind, tc.text, err)
-		}
-		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(Fault{})); diff != "" {
-			t.Errorf("--%v %s: want -, got +:\n%s", tc.kind, tc.text, diff)
-		}
+		assert.ErrorIs(t, err, nil, "--%v %s", tc.kind, tc.text)
+		assert.Equal(t, tc.want, got, "--%v %s", tc.kind, tc.text)
 	}
 }
 
@@ -195,9 +191,7 @@ func TestNoticeAlone(t *testing.T) {
 			first = l.Board
 		}
 	}
-	if first != "4" {
-		t.Errorf("board %q proclaimed itself first, want 4", first)
-	}
+	assert.Is(t, "4", first, "who proclaimed itself first")
 }
 
 func TestFaults(t *testing.T) {
@@ -247,13 +241,10 @@ func TestDriftIsHarmless(t *testing.T) {
 	s := plan(t, 5, wire.AlgorithmHeir, "crash 5@2s", "restart 5@5s")
 	_, right := run(t, s)
 	var err error
-	if s.Drift, err = parseDrift("200ppm"); err != nil {
-		t.Fatal(err)
-	}
+	s.Drift, err = parseDrift("200ppm")
+	assert.NoError(t, err)
 	_, wrong := run(t, s)
-	if diff := cmp.Diff(right.Boards, wrong.Boards); diff != "" {
-		t.Errorf("right -, wrong +:\n%s", diff)
-	}
+	assert.Equal(t, right.Boards, wrong.Boards, "with right clocks, and with wrong ones")
 	if cmp.Equal(right, wrong) {
 		t.Error("wrong clocks change nothing at all")
 	}
@@ -270,9 +261,7 @@ func TestFrom(t *testing.T) {
 	if len(r.Faults) != 2 || r.Faults[0].What[0] != "start" || r.Faults[0].AgreedMs == nil {
 		t.Errorf("from 0: %+v", r.Faults)
 	}
-	if r.FromMs != 0 {
-		t.Errorf("counting began at %v ms", r.FromMs)
-	}
+	assert.Is(t, 0, r.FromMs, "when counting began")
 	s.From = 5 * time.Second
 	_, r = run(t, s)
 	if len(r.Faults) != 0 || r.NoHolderMs != 0 {

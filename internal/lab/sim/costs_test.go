@@ -42,10 +42,13 @@ var (
 // what was sent until all that are left follow the winner.
 func elects(t *testing.T, a wire.Algorithm, fanout election.Fanout, n int, winner, notices wire.ID, crash ...wire.ID) *sim.Counts {
 	t.Helper()
-	lan := grown(a, fanout, n)
-	if first := holder(t, lan); first.Config.ID != crash[0] {
-		t.Fatalf("%v leads, want board %v", first, crash[0])
+	var members []wire.ID
+	for id := range wire.ID(n) {
+		members = append(members, id+1)
 	}
+	lan := crowd(1, quick, n, a, func(c *election.Config) { c.Fanout, c.Members = fanout, members }) // all know each other
+	lan.Run(15 * time.Second)
+	leads(t, lan.Boards(), crash[0])
 	lan.Board(crash[0].String()).AfterHeartbeat(func() {
 		for _, id := range crash {
 			lan.Board(id.String()).Crash()
@@ -53,33 +56,9 @@ func elects(t *testing.T, a wire.Algorithm, fanout election.Fanout, n int, winne
 		lan.ResetCounts()
 		lan.Board(notices.String()).Suspect()
 	})
-	lan.Run(interval)
-	won(t, lan, winner)
-	return &lan.Counts
-}
-
-// grown returns a LAN on which boards 1 to n, but for the absent ones, have agreed on a leader. All know each other.
-func grown(a wire.Algorithm, fanout election.Fanout, n int, absent ...wire.ID) *sim.Sim {
-	lan := sim.New(1, quick)
-	var members []wire.ID
-	for id := range wire.ID(n) {
-		members = append(members, id+1)
-	}
-	for _, id := range members {
-		b := lan.Add(config(id, a, func(c *election.Config) { c.Fanout, c.Members = fanout, members }))
-		if !slices.Contains(absent, id) {
-			b.Start()
-		}
-	}
-	lan.Run(15 * time.Second)
-	return lan
-}
-
-// won lets an election end, and checks who has won it.
-func won(t *testing.T, lan *sim.Sim, winner wire.ID) {
-	t.Helper()
-	lan.Run(5 * time.Second)
+	lan.Run(interval + 5*time.Second)
 	leads(t, slices.DeleteFunc(lan.Boards(), func(b *sim.Board) bool { return !b.Running() }), winner)
+	return &lan.Counts
 }
 
 // TestCosts has the leader of n boards die, and one other board notice it.
@@ -149,29 +128,6 @@ func TestTallies(t *testing.T) {
 			}
 		}
 		assert.Equal(t, want, got, "%v", fanout)
-	}
-}
-
-// TestMinIDJoins: 1 message for the smallest id, else 3. The handover is ours.
-func TestMinIDJoins(t *testing.T) {
-	for _, test := range []struct {
-		joins  wire.ID
-		absent []wire.ID
-		want   [5]int
-	}{
-		{1, []wire.ID{1}, [5]int{0, 0, 1, 1, 1}},
-		{2, []wire.ID{1, 2}, [5]int{1, 1, 1, 1, 1}},
-	} {
-		lan := grown(wire.AlgorithmMinID, election.FanoutMulticast, 10, test.absent...)
-		lan.ResetCounts()
-		lan.Board(test.joins.String()).Start()
-		won(t, lan, test.joins)
-		c := lan.Counts
-		got := [5]int{
-			c[wire.TypeQuery].Packets, c[sim.KindReply].Packets, c.Type(wire.TypeCoordinator).Packets,
-			c[sim.KindHandover].Packets, c.Type(wire.TypeResign).Packets,
-		}
-		assert.Equal(t, test.want, got, "QUERY, answer, COORDINATOR, and ours: QUERY for handover and RESIGN, when board %v joins", test.joins)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // The benchmarks in this file measure what heir is worth, in virtual time: for how
 // long the address is gone, how often it moves for nothing, and what that costs.
 //
-//	go test ./internal/lab/sim -run '^$' -bench 'Replaced|Lossy|Cold' -benchtime 20x
+//	go test ./internal/lab/sim -run '^$' -bench 'Replaced|Lossy' -benchtime 20x
 //
 // Each is repeated with other seeds: 20x are 20 leaders that fail, or 20 times ten minutes.
 
@@ -113,36 +113,6 @@ func BenchmarkLossy(b *testing.B) {
 					})
 				}
 			}
-		}
-	}
-}
-
-// BenchmarkColdStart switches three boards on within a second; the time is from the
-// start of the last one until the address is claimed, or 0 if it was by then.
-func BenchmarkColdStart(b *testing.B) {
-	for _, h := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond} {
-		for _, loss := range []float64{0, 0.2} {
-			b.Run(fmt.Sprintf("H=%v/loss=%v", h, loss), func(b *testing.B) {
-				var took []time.Duration
-				for seed := range b.N {
-					lan := sim.New(uint64(seed), lanWire(loss))
-					within := time.Duration(1)
-					if seed%2 == 1 {
-						within = time.Second
-					}
-					for id := range wire.ID(3) {
-						board := lan.Add(config(id+1, wire.AlgorithmHeir, every(h)))
-						lan.At(time.Duration(lan.Rand().Int64N(int64(within))), board.Start)
-					}
-					lan.RunUntil(func() bool {
-						return !slices.ContainsFunc(lan.Boards(), func(b *sim.Board) bool { return !b.Running() })
-					}, time.Second)
-					last := lan.Now()
-					lan.RunUntil(func() bool { return slices.ContainsFunc(lan.Boards(), (*sim.Board).Holding) }, time.Minute)
-					took = append(took, lan.Now()-last)
-				}
-				report(b, took)
-			})
 		}
 	}
 }

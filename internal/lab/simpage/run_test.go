@@ -119,12 +119,8 @@ func checkSteps(t *testing.T, r *run) {
 	for _, m := range r.Report.Messages {
 		want[m.Kind], wantMessages[m.Kind] = m.Packets, m.Live+m.Dead
 	}
-	if diff := cmp.Diff(wantMessages, messages); diff != "" {
-		t.Errorf("messages by kind (-counted +shown):\n%s", diff)
-	}
-	if diff := cmp.Diff(want, packets); diff != "" {
-		t.Errorf("packets by kind (-counted +shown):\n%s", diff)
-	}
+	assert.Equal(t, wantMessages, messages, "messages by kind, as counted and as shown")
+	assert.Equal(t, want, packets, "packets by kind, as counted and as shown")
 }
 
 // TestExamples plays the runs that a paper prints figures for. All must come out.

@@ -13,8 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/compare"
 	"topdog/internal/web"
@@ -64,9 +62,7 @@ func TestComparison(t *testing.T) {
 	assert.NoError(t, err)
 	want, err := compare.Run(t.Context(), options)
 	assert.NoError(t, err)
-	if diff := cmp.Diff(want[0], got.Row); diff != "" {
-		t.Errorf("(-command +page):\n%s", diff)
-	}
+	assert.Equal(t, want[0], got.Row, "the command, and the page")
 }
 
 // TestCancelledComparison holds that the largest comparison ends at once when nobody waits for it.
@@ -147,16 +143,12 @@ func TestWorkerOfOneAddress(t *testing.T) {
 					}()
 					synctest.Wait()
 				}
-				if refused != mayWait-mayWaitEach {
-					t.Errorf("%d of %d are refused, want all but %d", refused, mayWait, mayWaitEach)
-				}
+				assert.Is(t, mayWait-mayWaitEach, refused, "refused of %d", mayWait)
 				other := make(chan error, 1)
 				go func() { other <- ask(t.Context(), test.other, func(context.Context) error { return nil }) }()
 				synctest.Wait()
 				cancel()
-				if err := <-other; (err != nil) != test.alike {
-					t.Errorf("another one gets %v", err)
-				}
+				assert.Is(t, test.alike, <-other != nil, "another one is refused")
 				synctest.Wait()
 				if p.runs.taken != 0 || len(p.runs.from) != 0 {
 					t.Errorf("%d places are taken, %v", p.runs.taken, p.runs.from)

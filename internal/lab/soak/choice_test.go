@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // draw writes down what a chooser draws, but for what is done: functions have no names.
@@ -100,8 +102,7 @@ func TestFlags(t *testing.T) {
 		"--for=0s":      "must be positive",
 		"now":           `no argument "now"`,
 	} {
-		if _, err := parse([]string{args}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", args, err, want)
-		}
+		_, err := parse([]string{args})
+		assert.ErrorContains(t, err, want, "%s", args)
 	}
 }

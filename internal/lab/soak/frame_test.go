@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // An echo request is that of a packet capture, and its answer is read back; anything else is not.
@@ -21,12 +23,8 @@ func TestFrames(t *testing.T) {
 		"4500002400004000400125130a4d00c90a4d0064"+"0800c9c412340000"+"000000012a05f200" {
 		t.Errorf("the echo request is %s", got)
 	}
-	if sum := checksum(echo[ethernetLen : ethernetLen+ipLen]); sum != 0 {
-		t.Errorf("the checksum of its header is off by %d", sum)
-	}
-	if sum := checksum(echo[ethernetLen+ipLen:]); sum != 0 {
-		t.Errorf("the checksum of ICMP is off by %d", sum)
-	}
+	assert.Is(t, 0, checksum(echo[ethernetLen:ethernetLen+ipLen]), "the checksum of its header, which contains it")
+	assert.Is(t, 0, checksum(echo[ethernetLen+ipLen:]), "the checksum of ICMP, which contains it")
 	// The answer of a board: addresses the other way round, and another type.
 	answer := bytes.Clone(echo)
 	copy(answer, append(bytes.Clone(q.fromMAC), q.toMAC...))

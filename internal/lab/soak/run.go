@@ -106,15 +106,11 @@ func (s *session) run(ctx context.Context, c *chooser, until time.Time) error {
 
 // settle waits until all boards follow one leader, and returns its number.
 func (s *session) settle() (leader int, err error) {
-	err = cluster.Until("all boards follow one leader", func() string {
-		agreed, err := s.stage.Agreed(s.stage.boards)
-		if err != nil {
-			return err.Error()
-		}
-		leader = agreed.Number
-		return ""
-	})
-	return leader, err
+	agreed, err := s.stage.AwaitAgreed(s.stage.boards)
+	if err != nil {
+		return 0, err
+	}
+	return agreed.Number, nil
 }
 
 // try does what a trial says, and judges what became of it.

@@ -3,6 +3,8 @@ package soak
 import (
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
 
 // Two boards count as two holders only from when the later one had answered until the last
@@ -29,9 +31,7 @@ func TestTwoHolders(t *testing.T) {
 				r.add(a.board, time.Duration(a.asked)*time.Millisecond, time.Duration(a.came)*time.Millisecond)
 			}
 			o := longestOverlap(r.take())
-			if want := time.Duration(test.to-test.from) * time.Millisecond; o.duration() != want {
-				t.Errorf("%v (%+v), want %v", o.duration(), o, want)
-			}
+			assert.Is(t, time.Duration(test.to-test.from)*time.Millisecond, o.duration(), "%+v", o)
 			if o.duration() > 0 && o.from != time.Duration(test.from)*time.Millisecond {
 				t.Errorf("it began at %v, want %d ms", o.from, test.from)
 			}

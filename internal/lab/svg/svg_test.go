@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/svg"
 )
@@ -44,13 +42,9 @@ func TestPicture(t *testing.T) {
 <rect missing-value="width"/>
 </svg>
 `
-	if diff := cmp.Diff(want, encode(t, p)); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
-	}
+	assert.Equal(t, want, encode(t, p), "")
 	exact := &svg.Picture{Decimals: svg.Exact}
-	if got := exact.Path(1.0/3, " ", 2.0); got != "0.3333333333333333 2" {
-		t.Errorf("exact lengths are %q", got)
-	}
+	assert.Is(t, "0.3333333333333333 2", exact.Path(1.0/3, " ", 2.0), "exact lengths")
 }
 
 // TestHostile writes words that are not allowed in XML.
@@ -76,9 +70,7 @@ func TestHostile(t *testing.T) {
 func TestAxis(t *testing.T) {
 	linear := svg.Axis{High: 50, From: 100, To: 0}
 	for v, want := range map[float64]float64{0: 100, 25: 50, 50: 0, 60: 0, -1: 100} {
-		if got := linear.At(v); got != want {
-			t.Errorf("%g is at %g, want %g", v, got, want)
-		}
+		assert.Is(t, want, linear.At(v), "%g", v)
 	}
 	powers := svg.Axis{Low: 0, High: 2, From: 0, To: 200, Log: true}
 	for v, want := range map[float64]float64{1: 0, 10: 100, 100: 200, 0: 0, 1e9: 200} {
@@ -87,9 +79,7 @@ func TestAxis(t *testing.T) {
 		}
 	}
 	one := svg.Axis{Low: 1, High: 1, From: 10, To: 20, Log: true}
-	if got := one.At(10); got != 15 {
-		t.Errorf("the only value is at %g, want 15", got)
-	}
+	assert.Is(t, 15, one.At(10), "the only value")
 	for _, c := range []struct {
 		axis svg.Axis
 		want []float64
@@ -100,8 +90,6 @@ func TestAxis(t *testing.T) {
 		{svg.Axis{Low: math.Log10(3), High: math.Log10(250), Log: true}, []float64{5, 10, 20, 50, 100, 200}},
 		{svg.Axis{Low: 0, High: 3, Log: true}, []float64{1, 10, 100, 1000}},
 	} {
-		if diff := cmp.Diff(c.want, c.axis.Ticks()); diff != "" {
-			t.Errorf("ticks of %+v, want -, got +:\n%s", c.axis, diff)
-		}
+		assert.Equal(t, c.want, c.axis.Ticks(), "ticks of %+v", c.axis)
 	}
 }

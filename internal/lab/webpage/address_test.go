@@ -2,7 +2,6 @@ package webpage
 
 import (
 	"net"
-	"strings"
 	"testing"
 
 	"topdog/internal/lab/assert"
@@ -13,10 +12,7 @@ func TestCheckListen(t *testing.T) {
 		":8080": "", "[::1]:80": "", DefaultListen: "",
 		"8080": "no HOST:PORT", "": "no HOST:PORT", "pi1:80": "the host is an address", ":http": "a port is a number", ":65536": "a port is a number",
 	} {
-		err := CheckListen(listen)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", listen, err, want)
-		}
+		assert.ErrorContains(t, CheckListen(listen), want, "%q", listen)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/assert"
 )
 
 func TestWithoutComment(t *testing.T) {
@@ -38,9 +40,7 @@ func TestPieces(t *testing.T) {
 		{"\ta{b }", []piece{{"a", 2}, {"{", 3}, {"b", 4}, {"}", 6}}},
 		{`ü "{" {`, []piece{{`ü "{"`, 1}, {"{", 7}}},
 	} {
-		if diff := cmp.Diff(tt.want, pieces(tt.line), cmp.AllowUnexported(piece{})); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.line, diff)
-		}
+		assert.Equal(t, tt.want, pieces(tt.line), "%q", tt.line)
 	}
 }
 
@@ -53,9 +53,7 @@ func TestWords(t *testing.T) {
 		{`ü"b c"d`, []word{{"ü", 5}, {"b c", 6}, {"d", 11}}},
 		{`"" 'x y'`, []word{{"", 5}, {"'x", 8}, {"y'", 11}}},
 	} {
-		if diff := cmp.Diff(tt.want, words(piece{tt.text, 5}), cmp.AllowUnexported(word{})); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.text, diff)
-		}
+		assert.Equal(t, tt.want, words(piece{tt.text, 5}), "%q", tt.text)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 )
 
@@ -60,9 +58,7 @@ func TestPercentile(t *testing.T) {
 				t.Errorf("there is one: %v, want %v", ok, !c.none)
 			}
 			assert.Equal(t, c.want, got, "p%d", c.p)
-			if diff := cmp.Diff(given, c.times); diff != "" {
-				t.Errorf("it has sorted what is not its own:\n%s", diff)
-			}
+			assert.Equal(t, given, c.times, "it has sorted what is not its own")
 		})
 	}
 }
@@ -91,8 +87,6 @@ func TestWords(t *testing.T) {
 		{fence("a ```` b"), "`````"}, {fence(""), "```"},
 		{mark("a|b*c_d`<e> \"f's\" & [g]\\"), "a\\|b\\*c\\_d\\`&lt;e&gt; \"f's\" &amp; \\[g\\]\\\\"},
 	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
+		assert.Is(t, c.want, c.got, "")
 	}
 }

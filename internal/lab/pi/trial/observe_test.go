@@ -48,9 +48,7 @@ func TestLeads(t *testing.T) {
 		"pulses, and a native answers":   {view{[]int{2}, lights(pi.Watch{}, pi.Watch{}, pulse), 2}, nil, false},
 		"the leader is off":              {view{[]int{2}, lights(follower, pi.Watch{}, follower), 0}, nil, false},
 	} {
-		if got := tc.v.leads(2, tc.without...); got != tc.want {
-			t.Errorf("%s: pi2 leads: %t, want %t, in %s", name, got, tc.want, tc.v)
-		}
+		assert.Is(t, tc.want, tc.v.leads(2, tc.without...), "%s: pi2 leads, in %s", name, tc.v)
 	}
 }
 

@@ -2,43 +2,11 @@ package sim
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"topdog/wire"
 )
-
-// TestQueue mixes pushes and pops of events, many of them for the same time, and
-// compares the order with that of a sort.
-func TestQueue(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	var q queue
-	var all []event // what is in the queue
-	var order uint64
-	for range 20_000 {
-		if len(all) == 0 || rng.IntN(5) < 3 {
-			order++
-			e := event{at: time.Duration(rng.IntN(50)), order: order, slot: uint32(order)}
-			q.push(e)
-			all = append(all, e)
-			continue
-		}
-		want := slices.MinFunc(all, func(a, b event) int {
-			if a.before(&b) {
-				return -1
-			}
-			return 1
-		})
-		if got := q.pop(); got != want {
-			t.Fatalf("popped %+v, want %+v", got, want)
-		}
-		all = slices.DeleteFunc(all, func(e event) bool { return e == want })
-	}
-	if len(q) != len(all) {
-		t.Errorf("%d events are left, want %d", len(q), len(all))
-	}
-}
 
 func TestClock(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
