@@ -22,6 +22,7 @@ import (
 	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
+	"topdog/internal/web"
 )
 
 // board is a board with a daemon on a real socket, and a page on a real port.
@@ -297,7 +298,8 @@ func TestLazyClients(t *testing.T) {
 	began := time.Now()
 	r, body := b.ask("GET", "/leader", "Host: pi1")
 	assert.Is(t, http.StatusOK, r.StatusCode, "%s", body)
-	if took := time.Since(began); took > time.Second {
+	// Whoever had to wait for one of them would wait until the page gives it up.
+	if took := time.Since(began); took >= web.DefaultLimits.Request {
 		t.Errorf("it took %v", took)
 	}
 }
