@@ -176,17 +176,34 @@ func TestServes(t *testing.T) {
 	assert.Is(t, 0, d.asks(), "questions to the daemon")
 }
 
-// The daemon may tell what it has told somebody else a moment before. The lease counts from then.
+// The daemon may tell what it has told somebody else a moment before, and then stand still. The lease counts from when it looked,
+// and its answer for a moment only.
 func TestLeaseOfAnOldStatus(t *testing.T) {
+	const ms = time.Millisecond
 	for _, test := range []struct {
-		old   time.Duration
-		leads bool
-	}{{0, true}, {lease - time.Millisecond, true}, {lease, false}, {2 * lease, false}} {
+		lease, old, later time.Duration
+		leads             bool
+	}{
+		{lease, 0, 0, true},
+		{lease, lease - ms, 0, true},
+		{lease, lease, 0, false},
+		{lease, 2 * lease, 0, false},
+		{lease, lease - 20*ms, 19 * ms, true},
+		{lease, lease - 20*ms, 20 * ms, false},
+		{time.Hour, 0, leaderFresh, true},
+		{time.Hour, 0, leaderFresh + ms, false},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := leading(lease)
+			d := leading(test.lease)
 			d.old = test.old
-			v := newTestPage(t, d).source.leads(t.Context())
-			assert.Is(t, test.leads, v.yes, "the daemon has looked %v before it was asked: %s", test.old, v.text)
+			s := newTestPage(t, d).source
+			v := s.leads(t.Context())
+			if test.later > 0 {
+				d.set(func(d *fakeDaemon) { d.takes = time.Hour })
+				time.Sleep(test.later)
+				v = s.leads(t.Context())
+			}
+			assert.Is(t, test.leads, v.yes, "%v after the daemon was asked, which had looked %v before: %s", test.later, test.old, v.text)
 		})
 	}
 }
