@@ -127,12 +127,7 @@ func TestGarbage(t *testing.T) {
 		record := newRecorder(t, c.LAN.Client())
 		c.start(c.boards...)
 		leader := c.agree()
-		c.until("packets of every board are recorded", func() string {
-			if len(record.recorded()) < 20 {
-				return "too few"
-			}
-			return ""
-		})
+		c.untilTrue("packets of every board are recorded", func() bool { return len(record.recorded()) >= 20 })
 		began := time.Now()
 		noise := rand.New(rand.NewPCG(1, 2))
 		near, far := newStranger(t, c.LAN.Client(), wire.TTL), newStranger(t, c.LAN.Client(), 64)
@@ -192,12 +187,7 @@ func TestReplay(t *testing.T) {
 			t.Fatalf("resign: %v", o)
 		}
 		dead = c.agree()
-		c.until("enough is recorded", func() string {
-			if len(record.recorded()) < 50 {
-				return "too little"
-			}
-			return ""
-		})
+		c.untilTrue("enough is recorded", func() bool { return len(record.recorded()) >= 50 })
 		record.stop()
 		tape := record.recorded()
 

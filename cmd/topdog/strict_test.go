@@ -175,9 +175,7 @@ func TestWitnessWithoutVotes(t *testing.T) {
 	if took := time.Since(began); took < mendWithin {
 		t.Errorf("it gave up after %v, and whoever mends the file has %v", took, mendWithin)
 	}
-	if got.status != exitConfig || !strings.Contains(got.stderr, `only the algorithm "strict" has votes`) {
-		t.Errorf("%v", got)
-	}
+	got.want(t, exitConfig, "another algorithm", `only the algorithm "strict" has votes`)
 }
 
 // untilAnswered waits for an answer of a board to the client.
