@@ -64,6 +64,17 @@ func (b *board) untilStatus(what string, missing func(console.Status) string) (s
 	return s
 }
 
+// untilStatusIs waits until something is so by the board's status.
+func (b *board) untilStatusIs(what string, is func(console.Status) bool) console.Status {
+	b.c.t.Helper()
+	return b.untilStatus(what, func(s console.Status) string {
+		if is(s) {
+			return ""
+		}
+		return fmt.Sprintf("it is a %s that knows the leader %q; holding: %v, %s", s.Role, s.LeaderName, s.Holding, s.HoldText)
+	})
+}
+
 // untilProblem waits until the board's status mentions a problem with all of
 // these words in it.
 func (b *board) untilProblem(words ...string) {

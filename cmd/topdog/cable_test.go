@@ -20,12 +20,7 @@ func TestPulledCable(t *testing.T) {
 		c.untilTakenFrom(old)
 		leader := c.agree(c.except(old)...)
 		c.twoHoldersAtMost(pulled, 0)
-		s := old.untilStatus("the cable is out", func(s console.Status) string {
-			if s.Role != console.RoleIsolated {
-				return "it is a " + s.Role
-			}
-			return ""
-		})
+		s := old.untilStatusIs("the cable is out", func(s console.Status) bool { return s.Role == console.RoleIsolated })
 		if s.Holding || s.Held() {
 			t.Errorf("%s without a cable: Holding %v, Held %v", old, s.Holding, s.Held())
 		}

@@ -18,9 +18,7 @@ func TestThreeBoardsElect(t *testing.T) {
 		c.start(c.boards...)
 		leader := c.agree()
 		c.twoHoldersAtMost(c.began, 0)
-		if moves := c.Holders.Since(c.began).Moves(); moves != 0 {
-			t.Errorf("the address moved %d times before the boards agreed", moves)
-		}
+		assert.Is(t, 0, c.Holders.Since(c.began).Moves(), "how often the address moved before the boards agreed")
 		for _, b := range c.boards {
 			// The names come with the HELLOs, one a second.
 			s := b.untilStatus("all boards by rank", func(s console.Status) string {

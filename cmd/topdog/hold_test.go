@@ -43,9 +43,7 @@ func TestAddressDeleted(t *testing.T) {
 			leader.untilLogged("something else deleted the address", vip.String())
 			c.agreeOn(leader, c.boards...)
 			c.twoHoldersAtMost(before, 0)
-			if moves := c.Holders.Since(before).Moves(); moves != 0 {
-				t.Errorf("the address moved %d times", moves)
-			}
+			assert.Is(t, 0, c.Holders.Since(before).Moves(), "how often the address moved")
 		}))
 	}
 }

@@ -205,11 +205,8 @@ func TestReplay(t *testing.T) {
 			}
 		}
 		for _, b := range alive {
-			s := b.untilStatus("the recordings are counted", func(s console.Status) string {
-				if dropped(s, wire.Replayed, wire.Duplicate, wire.Unproven, wire.Own) < uint64(len(tape)) {
-					return "they are not"
-				}
-				return ""
+			s := b.untilStatusIs("the recordings are counted", func(s console.Status) bool {
+				return dropped(s, wire.Replayed, wire.Duplicate, wire.Unproven, wire.Own) >= uint64(len(tape))
 			})
 			t.Logf("%s: %v", b, s.Counters.DroppedByReason)
 		}
@@ -241,12 +238,7 @@ func TestReplay(t *testing.T) {
 		if held := c.Holders.Since(booted).Spans; len(held) > 0 {
 			t.Logf("the board that booted led %v after its start", held[len(held)-1].From.Sub(booted).Round(time.Millisecond))
 		}
-		s := fresh.untilStatus("the recordings are counted", func(s console.Status) string {
-			if dropped(s, wire.Unproven) == 0 {
-				return "they are not"
-			}
-			return ""
-		})
+		s := fresh.untilStatusIs("the recordings are counted", func(s console.Status) bool { return dropped(s, wire.Unproven) > 0 })
 		t.Logf("%s: %v", fresh, s.Counters.DroppedByReason)
 		for _, known := range s.Boards {
 			if !known.Self {

@@ -38,11 +38,8 @@ func (b *board) beside(address netip.Addr) *board {
 // holds waits until the daemon has its address by the best method there is.
 func (b *board) holds() {
 	b.c.t.Helper()
-	b.untilStatus("it holds its address", func(s console.Status) string {
-		if !s.Holding || !strings.HasPrefix(s.HoldText, "tun+lifetime on topdog") {
-			return fmt.Sprintf("holding: %v, %s", s.Holding, s.HoldText)
-		}
-		return ""
+	b.untilStatusIs("it holds its address", func(s console.Status) bool {
+		return s.Holding && strings.HasPrefix(s.HoldText, "tun+lifetime on topdog")
 	})
 }
 
