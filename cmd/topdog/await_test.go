@@ -34,6 +34,23 @@ func (c *testCluster) until(what string, missing func() string) {
 	}
 }
 
+// untilTrue waits like until, where there is nothing more to say than that it is not so.
+func (c *testCluster) untilTrue(what string, is func() bool) {
+	c.t.Helper()
+	c.until(what, func() string {
+		if is() {
+			return ""
+		}
+		return "it is not so"
+	})
+}
+
+// untilEnded waits until a process has ended, though its parent may not have noticed.
+func (c *testCluster) untilEnded(what string, pid int) {
+	c.t.Helper()
+	c.untilTrue(what+" has ended", func() bool { return zombie(pid) })
+}
+
 // untilStatus waits until the board's status is as it should be.
 func (b *board) untilStatus(what string, missing func(console.Status) string) (s console.Status) {
 	b.c.t.Helper()
@@ -45,6 +62,17 @@ func (b *board) untilStatus(what string, missing func(console.Status) string) (s
 		return missing(s)
 	})
 	return s
+}
+
+// untilStatusIs waits until something is so by the board's status.
+func (b *board) untilStatusIs(what string, is func(console.Status) bool) console.Status {
+	b.c.t.Helper()
+	return b.untilStatus(what, func(s console.Status) string {
+		if is(s) {
+			return ""
+		}
+		return fmt.Sprintf("it is a %s that knows the leader %q; holding: %v, %s", s.Role, s.LeaderName, s.Holding, s.HoldText)
+	})
 }
 
 // untilProblem waits until the board's status mentions a problem with all of

@@ -20,12 +20,7 @@ func TestPulledCable(t *testing.T) {
 		c.untilTakenFrom(old)
 		leader := c.agree(c.except(old)...)
 		c.twoHoldersAtMost(pulled, 0)
-		s := old.untilStatus("the cable is out", func(s console.Status) string {
-			if s.Role != console.RoleIsolated {
-				return "it is a " + s.Role
-			}
-			return ""
-		})
+		s := old.untilStatusIs("the cable is out", func(s console.Status) bool { return s.Role == console.RoleIsolated })
 		if s.Holding || s.Held() {
 			t.Errorf("%s without a cable: Holding %v, Held %v", old, s.Holding, s.Held())
 		}
@@ -133,9 +128,7 @@ func TestInterfaceLater(t *testing.T) {
 		must(t, late.DeleteInterface())
 		c.start(late)
 		late.untilProblem("10.77.0.100", "interface")
-		if o := late.topdog("status"); o.status != 1 {
-			t.Errorf("status: %v", o)
-		}
+		late.topdog("status").want(t, 1, "status")
 		must(t, late.CreateInterface())
 		c.agreeOn(late, late)
 		late.untilNoProblems()
@@ -175,9 +168,7 @@ func TestOwnAddressChanged(t *testing.T) {
 		c.twoHoldersAtMost(changed, 0)
 
 		// The new addresses work: the boards can be spoken to and can hand over.
-		if o := next.topdog("resign"); o.status != 0 {
-			t.Errorf("resign: %v", o)
-		}
+		next.topdog("resign").want(t, 0, "resign")
 		if after := c.agree(); after == next {
 			t.Errorf("%s has resigned, and leads", next)
 		}

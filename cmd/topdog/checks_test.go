@@ -214,12 +214,7 @@ func TestCheckerFails(t *testing.T) {
 
 		checker := next.checker()
 		next.signal(syscall.SIGKILL)
-		c.until("the checker ends", func() string {
-			if err := syscall.Kill(checker, 0); err == nil && !zombie(checker) {
-				return "it runs"
-			}
-			return ""
-		})
+		c.untilEnded("the checker", checker)
 		c.untilTakenFrom(next)
 	})
 }
@@ -289,11 +284,9 @@ func (b *board) holder() (pid int)  { return b.part("topdog-holder") }
 // part waits for the process of that name.
 func (b *board) part(name string) (pid int) {
 	b.c.t.Helper()
-	b.c.until(fmt.Sprintf("%s has a %s", b, name), func() string {
-		if pid = b.findPart(name); pid == 0 {
-			return "there is no such process"
-		}
-		return ""
+	b.c.untilTrue(fmt.Sprintf("%s has a %s", b, name), func() bool {
+		pid = b.findPart(name)
+		return pid != 0
 	})
 	return pid
 }
@@ -390,19 +383,12 @@ func (b *board) checksInterrupted() {
 		}
 		return ""
 	})
-	if o := b.topdog("check"); o.status != exitFailure || !strings.Contains(o.stderr, "checks are being tried already") {
-		t.Errorf("two at a time: %v", o)
-	}
+	b.topdog("check").want(t, exitFailure, "two at a time", "checks are being tried already")
 	runs()
 	if o := <-first; o.status != exitFailure || o.stdout != "" || !strings.Contains(o.stderr, "its checks were not tried") {
 		t.Errorf("it is interrupted: %v", o)
 	}
-	c.until("the check to end", func() string {
-		if syscall.Kill(pid, 0) == nil {
-			return "it runs on"
-		}
-		return ""
-	})
+	c.untilTrue("the check to end", func() bool { return syscall.Kill(pid, 0) != nil })
 	b.checks(`[{ gateway = true, title = "the next one" }]`)()
 	c.until("the next one to be tried", func() string {
 		if o := b.topdog("check"); !strings.Contains(o.stdout, "tried by the daemon") {

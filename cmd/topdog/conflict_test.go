@@ -62,17 +62,13 @@ func TestSecondDaemon(t *testing.T) {
 		second.untilLogged("another daemon serves the socket")
 		c.watchFor(10 * heartbeat)
 		c.undisturbed(began, leader)
-		if o := leader.topdog("status"); o.status != 0 {
-			t.Errorf("status of the first daemon: %v", o)
-		}
+		leader.topdog("status").want(t, 0, "status of the first daemon")
 		if s, err := leader.Status(); err != nil || !s.Holding || len(s.Problems) > 0 {
 			t.Errorf("the first daemon is disturbed: Holding %v, problems %q, %v", s.Holding, s.Problems, err)
 		}
 		second.signal(syscall.SIGTERM)
 		second.ended()
 		c.undisturbed(began, leader)
-		if o := leader.topdog("status"); o.status != 0 {
-			t.Errorf("the second daemon removed the first one's socket: %v", o)
-		}
+		leader.topdog("status").want(t, 0, "the second daemon removed the first one's socket")
 	})
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 )
 
@@ -18,9 +18,7 @@ func TestThreeBoardsElect(t *testing.T) {
 		c.start(c.boards...)
 		leader := c.agree()
 		c.twoHoldersAtMost(c.began, 0)
-		if moves := c.Holders.Since(c.began).Moves(); moves != 0 {
-			t.Errorf("the address moved %d times before the boards agreed", moves)
-		}
+		assert.Is(t, 0, c.Holders.Since(c.began).Moves(), "how often the address moved before the boards agreed")
 		for _, b := range c.boards {
 			// The names come with the HELLOs, one a second.
 			s := b.untilStatus("all boards by rank", func(s console.Status) string {
@@ -38,9 +36,7 @@ func TestThreeBoardsElect(t *testing.T) {
 			if len(s.Problems) > 0 {
 				t.Errorf("%s has problems: %q", b, s.Problems)
 			}
-			if d := cmp.Diff([]string{"10.77.0.100/24"}, s.Addresses); d != "" {
-				t.Errorf("%s: %s", b, d)
-			}
+			assert.Equal(t, []string{"10.77.0.100/24"}, s.Addresses, "the addresses that %s tells", b)
 		}
 	})
 }
@@ -49,26 +45,15 @@ func TestStatus(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 2, nil)
 		b := c.board(1)
-		check := func(when string, want int, args ...string) outcome {
-			t.Helper()
-			o := b.topdog(append([]string{"status"}, args...)...)
-			if o.status != want {
-				t.Errorf("%s: exit status %d, want %d\n%v", when, o.status, want, o)
-			}
-			return o
-		}
-		if o := check("no daemon", 3); !strings.Contains(o.stderr, "does not run") {
-			t.Errorf("no daemon: it is not said that it does not run: %v", o)
-		}
-		check("unknown flag", 2, "--nonsense")
-		check("superfluous argument", 2, "nonsense")
+		b.topdog("status").want(t, 3, "no daemon", "does not run")
+		b.topdog("status", "--nonsense").want(t, exitUsage, "unknown flag")
+		b.topdog("status", "nonsense").want(t, exitUsage, "superfluous argument")
 
 		c.start(c.boards...)
 		leader := c.agree()
-		if o := check("held", 0); !strings.Contains(o.stdout, leader.String()) || !strings.Contains(o.stdout, vip.String()) {
-			t.Errorf("held: leader or address are not shown:\n%s", o.stdout)
-		}
-		o := check("held", 0, "--json")
+		b.topdog("status").want(t, 0, "held", leader.String(), vip.String())
+		o := b.topdog("status", "--json")
+		o.want(t, 0, "held, in JSON")
 		var s console.Status
 		if err := json.Unmarshal([]byte(o.stdout), &s); err != nil {
 			t.Errorf("--json printed no JSON: %v\n%s", err, o.stdout)
@@ -78,14 +63,12 @@ func TestStatus(t *testing.T) {
 
 		must(t, b.Pull())
 		b.untilProblem("eth0", "no carrier", "check the cable")
-		check("isolated", 1)
+		b.topdog("status").want(t, 1, "isolated")
 		must(t, b.Plug())
 		c.agree()
 
 		b.signal(9)
 		b.gone()
-		if o := check("killed daemon", 3); !strings.Contains(o.stderr, "does not run any more") {
-			t.Errorf("killed daemon: %v", o)
-		}
+		b.topdog("status").want(t, 3, "killed daemon", "does not run any more")
 	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/netio"
 )
@@ -43,9 +43,7 @@ func TestAddressDeleted(t *testing.T) {
 			leader.untilLogged("something else deleted the address", vip.String())
 			c.agreeOn(leader, c.boards...)
 			c.twoHoldersAtMost(before, 0)
-			if moves := c.Holders.Since(before).Moves(); moves != 0 {
-				t.Errorf("the address moved %d times", moves)
-			}
+			assert.Is(t, 0, c.Holders.Since(before).Moves(), "how often the address moved")
 		}))
 	}
 }
@@ -69,29 +67,20 @@ func TestCleanup(t *testing.T) {
 		c.agreeOn(b, b)
 		began := time.Now()
 
-		if o := b.topdog("cleanup"); o.status != 1 || !strings.Contains(o.stderr, "daemon runs") {
-			t.Errorf("cleanup beside the daemon was not refused: %v", o)
-		}
+		b.topdog("cleanup").want(t, 1, "cleanup beside the daemon was not refused", "daemon runs")
 		c.undisturbed(began, b)
 
 		must(t, syscall.Kill(b.holder(), syscall.SIGKILL))
 		b.signal(syscall.SIGKILL)
 		b.gone()
-		o := b.topdog("cleanup")
-		if o.status != 0 || !strings.Contains(o.stdout, "removed address 10.77.0.100 on eth0") {
-			t.Errorf("cleanup after SIGKILL: %v", o)
-		}
+		b.topdog("cleanup").want(t, 0, "cleanup after SIGKILL", "removed address 10.77.0.100 on eth0")
 		addresses, err := b.Addresses()
 		must(t, err)
 		if len(addresses) != 1 || addresses[0] != b.Addr {
 			t.Errorf("cleanup left %v", addresses)
 		}
-		if o := b.topdog("cleanup"); o.status != 0 || o.stdout != "" {
-			t.Errorf("cleanup with nothing to do: %v", o)
-		}
+		assert.Is(t, outcome{}, b.topdog("cleanup"), "cleanup with nothing to do")
 		must(t, b.AddAddress(vip24))
-		if o := b.topdog("cleanup"); o.status != 0 || o.stdout != "" {
-			t.Errorf("cleanup removed an address that a person has added: %v", o)
-		}
+		assert.Is(t, outcome{}, b.topdog("cleanup"), "cleanup where a person has added the address")
 	})
 }

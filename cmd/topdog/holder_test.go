@@ -50,12 +50,7 @@ func TestWaitsForTheHolder(t *testing.T) {
 		}
 
 		must(t, holder.Signal(syscall.SIGKILL))
-		c.until("the daemon ends without its holder", func() string {
-			if b.Running() {
-				return "it runs"
-			}
-			return ""
-		})
+		c.untilTrue("the daemon ends without its holder", func() bool { return !b.Running() })
 		if !b.Log.Logged("the holder") {
 			t.Errorf("the daemon has not said why it ended:\n%s", b.Log.Last(10))
 		}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/observe"
 )
 
 // hooked is `topdog hooks` on a board, with one hook that writes down what it is told and when.
@@ -188,12 +188,7 @@ func TestHooksKilled(t *testing.T) {
 			return ""
 		})
 		must(t, h.Signal(syscall.SIGKILL))
-		c.until("the hook has ended", func() string {
-			if _, alive := observe.ParentOf(pid); alive {
-				return "it has not"
-			}
-			return ""
-		})
+		c.untilEnded("the hook", pid)
 		must(t, os.Remove(filepath.Join(h.Dir, "slow")))
 		again := time.Now()
 		h.run()
@@ -214,20 +209,14 @@ func TestHooksKilled(t *testing.T) {
 func TestLeadVerbs(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 2, nil)
-		if o := c.board(1).topdog("is-leader"); o.status != 3 || !strings.Contains(o.stderr, "does not run") {
-			t.Errorf("without a daemon: %v", o)
-		}
+		c.board(1).topdog("is-leader").want(t, 3, "without a daemon", "does not run")
 		c.start(c.boards...)
 		leader := c.agree()
 		follower := c.except(leader)[0]
 		for b, want := range map[*board]int{leader: 0, follower: 1} {
-			if o := b.topdog("is-leader"); o.status != want || o.stdout != "" || o.stderr != "" {
-				t.Errorf("is-leader on %s, want status %d: %v", b, want, o)
-			}
+			assert.Is(t, outcome{status: want}, b.topdog("is-leader"), "is-leader on %s", b)
 		}
-		if o := leader.topdog("lead"); o.status != exitUsage {
-			t.Errorf("lead without a command: %v", o)
-		}
+		leader.topdog("lead").want(t, exitUsage, "lead without a command")
 
 		watch := follower.launch("watch")
 		lead := follower.launch("lead", "--", "sh", "-c", "echo pid $$; exec sleep 1000")
@@ -257,19 +246,9 @@ func TestLeadVerbs(t *testing.T) {
 			return ""
 		})
 		must(t, lead.Signal(syscall.SIGKILL))
-		c.until("the command has ended with it", func() string {
-			if _, alive := observe.ParentOf(pid); alive {
-				return "it has not"
-			}
-			return ""
-		})
+		c.untilEnded("the command", pid)
 		follower.signal(syscall.SIGKILL)
-		c.until("the watch has ended", func() string {
-			if !watch.Ended(0) {
-				return "it has not"
-			}
-			return ""
-		})
+		c.untilTrue("the watch has ended", func() bool { return watch.Ended(0) })
 		if !watch.Log.Logged("ended meanwhile") {
 			t.Errorf("the watch has said %s", watch.Log)
 		}

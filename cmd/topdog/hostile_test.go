@@ -127,12 +127,7 @@ func TestGarbage(t *testing.T) {
 		record := newRecorder(t, c.LAN.Client())
 		c.start(c.boards...)
 		leader := c.agree()
-		c.until("packets of every board are recorded", func() string {
-			if len(record.recorded()) < 20 {
-				return "too few"
-			}
-			return ""
-		})
+		c.untilTrue("packets of every board are recorded", func() bool { return len(record.recorded()) >= 20 })
 		began := time.Now()
 		noise := rand.New(rand.NewPCG(1, 2))
 		near, far := newStranger(t, c.LAN.Client(), wire.TTL), newStranger(t, c.LAN.Client(), 64)
@@ -192,12 +187,7 @@ func TestReplay(t *testing.T) {
 			t.Fatalf("resign: %v", o)
 		}
 		dead = c.agree()
-		c.until("enough is recorded", func() string {
-			if len(record.recorded()) < 50 {
-				return "too little"
-			}
-			return ""
-		})
+		c.untilTrue("enough is recorded", func() bool { return len(record.recorded()) >= 50 })
 		record.stop()
 		tape := record.recorded()
 
@@ -215,11 +205,8 @@ func TestReplay(t *testing.T) {
 			}
 		}
 		for _, b := range alive {
-			s := b.untilStatus("the recordings are counted", func(s console.Status) string {
-				if dropped(s, wire.Replayed, wire.Duplicate, wire.Unproven, wire.Own) < uint64(len(tape)) {
-					return "they are not"
-				}
-				return ""
+			s := b.untilStatusIs("the recordings are counted", func(s console.Status) bool {
+				return dropped(s, wire.Replayed, wire.Duplicate, wire.Unproven, wire.Own) >= uint64(len(tape))
 			})
 			t.Logf("%s: %v", b, s.Counters.DroppedByReason)
 		}
@@ -251,12 +238,7 @@ func TestReplay(t *testing.T) {
 		if held := c.Holders.Since(booted).Spans; len(held) > 0 {
 			t.Logf("the board that booted led %v after its start", held[len(held)-1].From.Sub(booted).Round(time.Millisecond))
 		}
-		s := fresh.untilStatus("the recordings are counted", func(s console.Status) string {
-			if dropped(s, wire.Unproven) == 0 {
-				return "they are not"
-			}
-			return ""
-		})
+		s := fresh.untilStatusIs("the recordings are counted", func(s console.Status) bool { return dropped(s, wire.Unproven) > 0 })
 		t.Logf("%s: %v", fresh, s.Counters.DroppedByReason)
 		for _, known := range s.Boards {
 			if !known.Self {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,9 +70,7 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"--group", "x"}, 1, `the group "topdog" instead of "x"`},
 	} {
 		got := executed(t, append([]string{"init", "--config", path}, step.args...)...)
-		if got.status != step.status || !strings.Contains(got.stdout+got.stderr, step.want) {
-			t.Errorf("%q: want exit status %d and %q, got %v", step.args, step.status, step.want, got)
-		}
+		got.want(t, step.status, fmt.Sprintf("%q", step.args), step.want)
 		text, err := os.ReadFile(filepath.Join(dir, "key"))
 		switch {
 		case err != nil && key != "":
@@ -105,10 +104,7 @@ func TestInitComparesPrefixLengths(t *testing.T) {
 		{"10.0.0.9/25", 1, "it has the address 10.0.0.9/24 instead of 10.0.0.9/25"},
 	} {
 		// The interface, because this machine need not be in that network.
-		got := executed(t, "init", step.address, "--interface", "eth0", "--config", path)
-		if got.status != step.status || !strings.Contains(got.stdout+got.stderr, step.want) {
-			t.Errorf("%s: want exit status %d and %q, got %v", step.address, step.status, step.want, got)
-		}
+		executed(t, "init", step.address, "--interface", "eth0", "--config", path).want(t, step.status, step.address, step.want)
 	}
 }
 
@@ -211,10 +207,7 @@ func TestInitLooksAtTheNetwork(t *testing.T) {
 		{"10.78.0.1", 1, "there are eth0 (10.77.0.1/24); choose an address in one of these"},
 	} {
 		path := filepath.Join(t.TempDir(), "topdog.toml")
-		got := execOn(t, itself(), lan.Board(1), []string{"init", tc.address, "--config", path})
-		if got.status != tc.status || !strings.Contains(got.stdout+got.stderr, tc.want) {
-			t.Errorf("%s: want exit status %d and %q, got %v", tc.address, tc.status, tc.want, got)
-		}
+		execOn(t, itself(), lan.Board(1), []string{"init", tc.address, "--config", path}).want(t, tc.status, tc.address, tc.want)
 		if _, err := os.Stat(path); (err == nil) != (tc.status == 0) {
 			t.Errorf("%s: the configuration: %v", tc.address, err)
 		}
@@ -234,9 +227,7 @@ func TestInitLooksAtTheNetwork(t *testing.T) {
 	}))
 	for _, own := range []string{"10.77.0.1", "10.77.0.201"} {
 		got := execOn(t, itself(), lan.Board(1), []string{"init", own, "--config", filepath.Join(t.TempDir(), "topdog.toml")})
-		if got.status != 1 || !strings.Contains(got.stderr, own+" is this board's own address") {
-			t.Errorf("%s: want exit status 1, got %v", own, got)
-		}
+		got.want(t, 1, own, own+" is this board's own address")
 	}
 	must(t, lan.Board(1).Do(func() error {
 		second, err := netlink.LinkByName("eth1")

@@ -96,12 +96,7 @@ func TestChangeOverFromKeepalived(t *testing.T) {
 
 		began := time.Now()
 		holder.start()
-		holder.untilStatus("it holds the address beside keepalived", func(s console.Status) string {
-			if !s.Holding {
-				return "it is a " + s.Role
-			}
-			return ""
-		})
+		holder.untilStatusIs("it holds the address beside keepalived", func(s console.Status) bool { return s.Holding })
 		other.start()
 		c.agreeOn(holder, holder, other)
 		for _, p := range []*netns.Process{oldOther, old} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/wire"
 )
@@ -75,9 +75,8 @@ func TestKeyRotation(t *testing.T) {
 			t.Errorf("the new key, which nobody signs with, cannot be dropped: %v", o)
 		}
 		// Board 1 does not accept it any more, so nobody may sign with it.
-		if o := c.board(2).topdog("key", "first", next, "--wait", "2s"); o.status != exitFailure || !containsAll(o.stderr, []string{c.board(1).String(), "does not accept it", "--force"}) {
-			t.Errorf("it signs with a key that %s does not accept: %v", c.board(1), o)
-		}
+		c.board(2).topdog("key", "first", next, "--wait", "2s").want(t, exitFailure, "it signs with a key that another does not accept",
+			c.board(1).String(), "does not accept it", "--force")
 		pipe := filepath.Join(t.TempDir(), "pipe")
 		must(t, os.WriteFile(pipe, []byte(c.board(2).mustKey("", "export").stdout), 0o600))
 		c.board(1).mustKey("added", "add", "--from", pipe)
@@ -86,12 +85,8 @@ func TestKeyRotation(t *testing.T) {
 			b.mustKey("signs with the key "+next, "first", next)
 		}
 		// The others sign with the old key.
-		if o := leader.topdog("key", "drop", old, "--wait", "2s"); o.status != exitFailure || !strings.Contains(o.stderr, "signs with "+old) {
-			t.Errorf("it drops a key that others sign with: %v", o)
-		}
-		if o := leader.topdog("status"); !containsAll(o.stdout, []string{"changing: this board signs with " + next, "2 with " + next, "1 with " + old}) {
-			t.Errorf("the status does not tell:\n%s", o.stdout)
-		}
+		leader.topdog("key", "drop", old, "--wait", "2s").want(t, exitFailure, "it drops a key that others sign with", "signs with "+old)
+		leader.topdog("status").want(t, 0, "status", "changing: this board signs with "+next, "2 with "+next, "1 with "+old)
 		for _, b := range few {
 			b.mustKey("signs with the key "+old, "first", old)
 		}
@@ -112,9 +107,7 @@ func TestKeyRotation(t *testing.T) {
 		c.agreeOn(leader, c.boards...)
 		c.undisturbed(began, leader)
 		c.twoHoldersAtMost(began, 0)
-		if diff := cmp.Diff(before, c.dropped()); diff != "" {
-			t.Errorf("packets were dropped (-before +after):\n%s", diff)
-		}
+		assert.Equal(t, before, c.dropped(), "packets that were dropped")
 
 		// The switch of a leader that is killed hands over, with the new key.
 		killed := time.Now()
@@ -139,9 +132,7 @@ func TestKeyVerbs(t *testing.T) {
 		b := c.board(1)
 		// A board whose daemon does not run gets another key, and goes no step further by itself.
 		b.mustKey("the daemon does not run", "add")
-		if o := b.topdog("key", "first", b.keys().Also.String()); o.status != exitFailure || !strings.Contains(o.stderr, "--force") {
-			t.Errorf("first without a daemon: %v", o)
-		}
+		b.topdog("key", "first", b.keys().Also.String()).want(t, exitFailure, "first without a daemon", "--force")
 		c.start(b)
 		c.agree()
 		keys := b.keys()
@@ -153,13 +144,9 @@ func TestKeyVerbs(t *testing.T) {
 		b.mustKey("has no key "+keys.Signs.String()+"; nothing was changed", "drop", keys.Signs.String())
 
 		for _, args := range [][]string{{"first", "nonsense"}, {"drop", "a", "b"}, {"add", "--wait", "-1s"}, {"add", "key"}} {
-			if o := b.topdog(append([]string{"key"}, args...)...); o.status != exitUsage {
-				t.Errorf("%q: %v", args, o)
-			}
+			b.topdog(append([]string{"key"}, args...)...).want(t, exitUsage, fmt.Sprintf("%q", args))
 		}
 		b.set(settings{"key_file": quote("none")})
-		if o := b.topdog("key", "add"); o.status != exitConfig || !strings.Contains(o.stderr, `key_file = "none"`) {
-			t.Errorf("without a key: %v", o)
-		}
+		b.topdog("key", "add").want(t, exitConfig, "without a key", `key_file = "none"`)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 )
 
@@ -99,16 +100,11 @@ func TestConfigMistakes(t *testing.T) {
 			says["run"] = execHere // for two seconds, which one mistake is enough for
 		}
 		for verb, exec := range says {
-			o := exec(t, verb, "--config", path)
-			if o.status != exitConfig || !strings.Contains(o.stderr, path+mistake.want) {
-				t.Errorf("%s with %q: want %s and status %d: %v", verb, mistake.text, path+mistake.want, exitConfig, o)
-			}
+			exec(t, verb, "--config", path).want(t, exitConfig, fmt.Sprintf("%s with %q", verb, mistake.text), path+mistake.want)
 		}
 	}
-	o := executed(t, "cleanup", "--config", filepath.Join(dir, "nothing.toml"))
-	if o.status != exitConfig || !strings.Contains(o.stderr, "nothing.toml") || !strings.Contains(o.stderr, "topdog init") {
-		t.Errorf("no configuration: %v", o)
-	}
+	executed(t, "cleanup", "--config", filepath.Join(dir, "nothing.toml")).
+		want(t, exitConfig, "no configuration", "nothing.toml", "topdog init")
 }
 
 // A key that others may read is refused, and so is none. A key that is not there is waited for.
@@ -119,10 +115,7 @@ func TestKeyMistakes(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("address = \"10.77.0.100\"\nkey_file = \"key\"\n"), 0o644))
 	check := func(when string) {
 		t.Helper()
-		o := execHere(t, "run", "--config", path)
-		if o.status != exitConfig || !strings.Contains(o.stderr, keyPath) {
-			t.Errorf("%s: %v", when, o)
-		}
+		execHere(t, "run", "--config", path).want(t, exitConfig, when, keyPath)
 	}
 	must(t, os.WriteFile(keyPath, config.Keyring{Signs: newKey(t)}.Encode(), 0o644))
 	check("a key for all to read")
@@ -138,9 +131,7 @@ func TestInit(t *testing.T) {
 		// This machine need not be in that network.
 		return executed(t, append([]string{"init", "--config", path, "--interface", "eth0"}, args...)...)
 	}
-	if o := run(); o.status != exitUsage {
-		t.Errorf("no address: %v", o)
-	}
+	run().want(t, exitUsage, "no address")
 	if o := run("10.77.0.300"); o.status == 0 || !strings.Contains(o.stderr, "10.77.0.300") {
 		t.Errorf("no such address: %v", o)
 	}
@@ -155,9 +146,7 @@ func TestInit(t *testing.T) {
 	for file, mode := range map[string]os.FileMode{path: 0o644, keyPath: 0o600} {
 		info, err := os.Stat(file)
 		must(t, err)
-		if info.Mode() != mode {
-			t.Errorf("%s has the mode %v, not %v", file, info.Mode(), mode)
-		}
+		assert.Is(t, mode, info.Mode(), "the mode of %s", file)
 	}
 	config, err := os.ReadFile(path)
 	must(t, err)
@@ -167,9 +156,7 @@ func TestInit(t *testing.T) {
 		t.Error("init printed the key")
 	}
 
-	if o := run("10.77.0.101"); o.status != 1 || !strings.Contains(o.stderr, path) {
-		t.Errorf("init was not refused where a configuration exists: %v", o)
-	}
+	run("10.77.0.101").want(t, 1, "init was not refused where a configuration exists", path)
 	unchanged := func(when, file string, want []byte) {
 		t.Helper()
 		if now, err := os.ReadFile(file); err != nil || string(now) != string(want) {
@@ -181,9 +168,7 @@ func TestInit(t *testing.T) {
 
 	// A copied key stays.
 	must(t, os.Remove(path))
-	if o := run("10.77.0.101"); o.status != 0 || !strings.Contains(o.stdout, "kept") {
-		t.Errorf("init beside a key: %v", o)
-	}
+	run("10.77.0.101").want(t, 0, "init beside a key", "kept")
 	unchanged("kept", keyPath, key)
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("%s has %v, %v", dir, entries, err)
@@ -204,15 +189,11 @@ func TestInitAndRun(t *testing.T) {
 		must(t, err)
 		// Nothing but what cannot be shared with other tests on this machine.
 		b.writeConfig(string(written) + "socket = " + b.Settings()["socket"] + "\nname = \"pi1\"\n")
-		if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "does not run") {
-			t.Errorf("resign without a daemon: %v", o)
-		}
+		b.topdog("resign").want(t, 1, "resign without a daemon", "does not run")
 		b.start()
 		c.agreeOn(b, b)
 		began := time.Now()
-		if o := b.topdog("resign"); o.status != 1 || !strings.Contains(o.stderr, "nobody to hand over to") {
-			t.Errorf("resign of the only board: %v", o)
-		}
+		b.topdog("resign").want(t, 1, "resign of the only board", "nobody to hand over to")
 		c.undisturbed(began, b)
 	})
 }

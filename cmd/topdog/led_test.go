@@ -38,10 +38,7 @@ func TestLedTestCommandLine(t *testing.T) {
 		{[]string{"led", "test", "--config", broken}, 78, "broken.toml:1:1"},
 	} {
 		t.Run(strings.Join(tc.args[:min(3, len(tc.args))], " "), func(t *testing.T) {
-			got := execHere(t, tc.args...)
-			if got.status != tc.status || !strings.Contains(got.stderr, tc.want) {
-				t.Errorf("want exit status %d and %q in the error, got %v", tc.status, tc.want, got)
-			}
+			execHere(t, tc.args...).want(t, tc.status, "run", tc.want)
 		})
 	}
 }
@@ -52,9 +49,7 @@ func TestLedTestWithoutGPIO(t *testing.T) {
 		t.Skip("this machine has GPIO chips")
 	}
 	got := execHere(t, "led", "test", "GPIO17", "--config", filepath.Join(t.TempDir(), "none.toml"))
-	if got.status != 1 || !strings.Contains(got.stderr, `this machine has no /dev/gpiochip*; use the board's own LED ("ACT"), or none`) {
-		t.Errorf("got %v", got)
-	}
+	got.want(t, 1, "without GPIO", `this machine has no /dev/gpiochip*; use the board's own LED ("ACT"), or none`)
 }
 
 // cleanup looks for what a killed daemon noted also if the configuration cannot
@@ -73,7 +68,5 @@ func TestCleanupFollowsTheNotes(t *testing.T) {
 	}
 	broken := filepath.Join(dir, "topdog.toml")
 	assert.NoError(t, os.WriteFile(broken, []byte("x"), 0o644))
-	if got := execHere(t, "cleanup", "--config", broken); got.status != exitConfig {
-		t.Errorf("cleanup with a broken configuration: %v", got)
-	}
+	execHere(t, "cleanup", "--config", broken).want(t, exitConfig, "cleanup with a broken configuration")
 }

@@ -138,9 +138,7 @@ func TestUserAsksTooOften(t *testing.T) {
 				waited = append(waited, time.Since(asked))
 				c.watchFor(50 * time.Millisecond)
 			}
-			if o := leader.topdogAs(otherID, "status"); o.status != 0 {
-				t.Errorf("another user is not answered while a user %ss: %v", attack.kind, o)
-			}
+			leader.topdogAs(otherID, "status").want(t, 0, fmt.Sprintf("another user is not answered while a user %ss", attack.kind))
 			used := float64(leader.cpu()-busy) / float64(time.Since(began))
 			for _, end := range ends {
 				end()
@@ -167,17 +165,13 @@ func TestUserSaysNothing(t *testing.T) {
 			end := leader.attackedBy(strangerID, "hold", connections)
 			c.watchFor(500 * time.Millisecond) // until they are all there
 			for _, who := range []uint32{0, otherID} {
-				if o := leader.topdogAs(who, "status"); o.status != 0 {
-					t.Errorf("user %d is not answered beside %d silent connections: %v", who, connections, o)
-				}
+				leader.topdogAs(who, "status").want(t, 0, fmt.Sprintf("user %d is not answered beside %d silent connections", who, connections))
 			}
 			if o := leader.topdogAs(otherID, "resign"); o.status == 0 || !strings.Contains(o.stderr, "may look, but not have this board do anything: use sudo") {
 				t.Errorf("another user resigns: %v", o)
 			}
 			c.undisturbed(began, leader)
-			if o := leader.topdog("resign"); o.status != 0 {
-				t.Errorf("root cannot have the board resign beside %d silent connections: %v", connections, o)
-			}
+			leader.topdog("resign").want(t, 0, fmt.Sprintf("root cannot have the board resign beside %d silent connections", connections))
 			end()
 		}
 	})

@@ -44,6 +44,18 @@ func (o outcome) String() string {
 	return fmt.Sprintf("exit status %d\nstdout: %s\nstderr: %s", o.status, o.stdout, o.stderr)
 }
 
+// want wants an exit status and these words, which a failure says on standard error. tried is what was done.
+func (o outcome) want(t testing.TB, status int, tried string, words ...string) {
+	t.Helper()
+	text := o.stdout
+	if status != 0 {
+		text = o.stderr
+	}
+	if o.status != status || !containsAll(text, words) {
+		t.Errorf("%s: want exit status %d and %q, got %v", tried, status, words, o)
+	}
+}
+
 // executed runs a command line of topdog in this process, which takes a thirtieth of the time of a process. It is for verbs
 // that read arguments and files, and not for what starts a daemon.
 func executed(t testing.TB, args ...string) outcome {

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/simpage"
 )
@@ -61,14 +59,12 @@ func TestSimPageShowsWhatTheCommandCounts(t *testing.T) {
 				Report  any
 			}
 			askSimPage(t, "/v1/sim/run?"+q.Encode(), &shown)
-			stdout, stderr, status := command(t, append(strings.Fields(strings.TrimPrefix(shown.Command, "topdog ")), "--json")...)
+			o := executed(t, append(strings.Fields(strings.TrimPrefix(shown.Command, "topdog ")), "--json")...)
 			var counted any
-			if err := json.Unmarshal([]byte(stdout), &counted); err != nil || status != 0 {
-				t.Fatalf("%s: exit status %d, %v: %s", shown.Command, status, err, stderr)
+			if err := json.Unmarshal([]byte(o.stdout), &counted); err != nil || o.status != 0 {
+				t.Fatalf("%s: %v, %v", shown.Command, err, o)
 			}
-			if diff := cmp.Diff(counted, shown.Report); diff != "" {
-				t.Errorf("%s (-command +page):\n%s", shown.Command, diff)
-			}
+			assert.Equal(t, counted, shown.Report, "the page shows what %s counts", shown.Command)
 		}
 	}
 }
@@ -119,17 +115,8 @@ func TestSimPageUsage(t *testing.T) {
 		"--page :0 more":        {`":0"`, "only flags"},
 		"page":                  {`"page"`, "only flags"},
 	} {
-		_, stderr, status := command(t, append([]string{"sim"}, strings.Fields(args)...)...)
-		if status != exitUsage {
-			t.Errorf("%s: exit status %d", args, status)
-		}
-		for _, w := range want {
-			if !strings.Contains(stderr, w) {
-				t.Errorf("%s: the error does not have %q: %s", args, w, stderr)
-			}
-		}
-		if n := strings.Count(stderr, "(see: topdog sim --help)"); n != 1 {
-			t.Errorf("%s: the error refers to the help %d times: %s", args, n, stderr)
-		}
+		o := executed(t, append([]string{"sim"}, strings.Fields(args)...)...)
+		o.want(t, exitUsage, args, want...)
+		assert.Is(t, 1, strings.Count(o.stderr, "(see: topdog sim --help)"), "%s: how often it refers to the help", args)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -12,32 +11,12 @@ import (
 	"topdog/internal/lab/scenario"
 )
 
-// command runs a command line, and returns what it wrote and its exit status.
-func command(t *testing.T, args ...string) (stdout, stderr string, status int) {
-	t.Helper()
-	dir := t.TempDir()
-	open := func(name string) *os.File {
-		f, err := os.Create(filepath.Join(dir, name))
-		assert.NoError(t, err)
-		return f
-	}
-	out, errs := open("out"), open("err")
-	status = execute(context.Background(), args, out, errs)
-	read := func(f *os.File) string {
-		assert.NoError(t, f.Close())
-		text, err := os.ReadFile(f.Name())
-		assert.NoError(t, err)
-		return string(text)
-	}
-	return read(out), read(errs), status
-}
-
 func TestSimRun(t *testing.T) {
 	line := func(s string) []string { return append([]string{"sim", "run", "--for", "4s"}, strings.Fields(s)...) }
 	file := filepath.Join(t.TempDir(), "picture.svg")
 	for _, tc := range []struct {
 		args           string
-		stdout, stderr string // what must be in it; "" is that there is nothing
+		stdout, stderr string // what must be in it; "" is that there is nothing on standard error
 	}{
 		{"--crash 5@2s", "board 4 acquired the address", ""},
 		{"--crash 5@2s --trace", "5  crashes", ""},
@@ -51,15 +30,10 @@ func TestSimRun(t *testing.T) {
 		{"--priority 2=200 --crash 2@2s", "board 5 acquired the address", ""},
 		{"--nodes 3 --loss 10% --duplicate 5% --reorder 5%:3ms --latency exp:1ms --drift 50ppm --seed 9", "heir, 3 boards", ""},
 	} {
-		stdout, stderr, status := command(t, line(tc.args)...)
-		if status != 0 {
-			t.Errorf("%s: exit status %d: %s", tc.args, status, stderr)
-			continue
-		}
-		for _, stream := range []struct{ name, got, want string }{{"stdout", stdout, tc.stdout}, {"stderr", stderr, tc.stderr}} {
-			if !strings.Contains(stream.got, stream.want) || stream.want == "" && stream.got != "" {
-				t.Errorf("%s: %s does not have %q:\n%s", tc.args, stream.name, stream.want, stream.got)
-			}
+		o := executed(t, line(tc.args)...)
+		o.want(t, 0, tc.args, tc.stdout)
+		if !strings.Contains(o.stderr, tc.stderr) || tc.stderr == "" && o.stderr != "" {
+			t.Errorf("%s: want %q on standard error, got %v", tc.args, tc.stderr, o)
 		}
 	}
 	if picture, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(picture), "<svg") {
@@ -73,10 +47,10 @@ func TestSimRunJSON(t *testing.T) {
 		if format != "" {
 			args = append(args, "--trace="+format)
 		}
-		stdout, stderr, status := command(t, args...)
+		o := executed(t, args...)
 		var r scenario.Report
-		if err := json.Unmarshal([]byte(stdout), &r); err != nil || status != 0 || stderr != "" {
-			t.Fatalf("exit status %d, %v, %s", status, err, stderr)
+		if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || o.status != 0 || o.stderr != "" {
+			t.Fatalf("%v, %v", err, o)
 		}
 		if r.Algorithm != "heir" || len(r.Faults) != 1 || r.Faults[0].Leader != "4" {
 			t.Errorf("the report is %+v", r)
@@ -125,24 +99,14 @@ func TestSimRunUsage(t *testing.T) {
 		"--trace=svg svg":          {`"svg"`, "only flags"},
 		"--crash 5@2s --what else": {"--what"},
 	} {
-		stdout, stderr, status := command(t, append([]string{"sim", "run"}, strings.Fields(args)...)...)
-		if status != exitUsage || stdout != "" {
-			t.Errorf("%s: exit status %d, want %d; stdout %q", args, status, exitUsage, stdout)
-		}
-		for _, want := range append(want, "see: topdog sim run --help") {
-			if !strings.Contains(stderr, want) {
-				t.Errorf("%s: the error does not say %q: %s", args, want, stderr)
-			}
-		}
+		o := executed(t, append([]string{"sim", "run"}, strings.Fields(args)...)...)
+		o.want(t, exitUsage, args, append(want, "see: topdog sim run --help")...)
+		assert.Is(t, "", o.stdout, "%s: standard output", args)
 	}
-	if _, stderr, status := command(t, "sim", "walk"); status != exitUsage || !strings.Contains(stderr, "walk") {
-		t.Errorf("sim walk: exit status %d: %s", status, stderr)
-	}
+	executed(t, "sim", "walk").want(t, exitUsage, "sim walk", "walk")
 }
 
 func TestSimRunOutFails(t *testing.T) {
-	_, stderr, status := command(t, "sim", "run", "--trace", "--for", "1s", "--out", "/nonexistent/x.txt")
-	if status != exitFailure || !strings.Contains(stderr, "--out") || !strings.Contains(stderr, "/nonexistent/x.txt") {
-		t.Errorf("exit status %d: %s", status, stderr)
-	}
+	o := executed(t, "sim", "run", "--trace", "--for", "1s", "--out", "/nonexistent/x.txt")
+	o.want(t, exitFailure, "a file that cannot be made", "--out", "/nonexistent/x.txt")
 }

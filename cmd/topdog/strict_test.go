@@ -70,11 +70,8 @@ func TestTwoBoardsAndAWitness(t *testing.T) {
 		witness.startWitness()
 		leader := c.agree(one, two)
 		leader.untilAcknowledged(3)
-		if s := witness.untilStatus("it follows", func(s console.Status) string {
-			if s.Role != console.RoleFollower || s.LeaderName != leader.String() {
-				return "it is a " + s.Role
-			}
-			return ""
+		if s := witness.untilStatusIs("it follows", func(s console.Status) bool {
+			return s.Role == console.RoleFollower && s.LeaderName == leader.String()
 		}); s.Board.Priority != 0 || s.HoldMethod != "" || len(s.Problems) > 0 {
 			t.Errorf("the witness has priority %d, holds by %q, and says %v", s.Board.Priority, s.HoldMethod, s.Problems)
 		}
@@ -103,12 +100,7 @@ func TestTwoBoardsAndAWitness(t *testing.T) {
 		witness.signal(syscall.SIGKILL)
 		other.untilAcknowledged(2)
 		leader.signal(syscall.SIGKILL)
-		other.untilStatus("it does not answer", func(s console.Status) string {
-			if s.Held() {
-				return "somebody holds the address"
-			}
-			return ""
-		})
+		other.untilStatusIs("it does not answer", func(s console.Status) bool { return !s.Held() })
 		silent := time.Now()
 		c.watchFor(5 * heartbeat)
 		if n := len(c.asker.Report(silent).Answers); n > 0 {
@@ -138,11 +130,8 @@ func TestStrictSplit(t *testing.T) {
 		old := c.agree()
 		must(t, c.LAN.Split(old.Host))
 		c.untilAnswered("the majority answers", func(n int) bool { return n != old.Number })
-		old.untilStatus("the old leader does not answer", func(s console.Status) string {
-			if s.Held() && s.HeldBy == s.Board.ID {
-				return "it holds the address"
-			}
-			return ""
+		old.untilStatusIs("the old leader does not answer", func(s console.Status) bool {
+			return !s.Held() || s.HeldBy != s.Board.ID
 		})
 		must(t, c.LAN.Join())
 		next := c.agree()
@@ -175,9 +164,7 @@ func TestWitnessWithoutVotes(t *testing.T) {
 	if took := time.Since(began); took < mendWithin {
 		t.Errorf("it gave up after %v, and whoever mends the file has %v", took, mendWithin)
 	}
-	if got.status != exitConfig || !strings.Contains(got.stderr, `only the algorithm "strict" has votes`) {
-		t.Errorf("%v", got)
-	}
+	got.want(t, exitConfig, "another algorithm", `only the algorithm "strict" has votes`)
 }
 
 // untilAnswered waits for an answer of a board to the client.

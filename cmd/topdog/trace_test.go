@@ -35,12 +35,8 @@ func (b *board) trace(args ...string) console.Trace {
 func TestTrace(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 3, nil)
-		if o := c.board(1).topdog("trace"); o.status != exitFailure || !strings.Contains(o.stderr, "does not run") {
-			t.Errorf("no daemon: %v", o)
-		}
-		if o := c.board(1).topdog("trace", "now"); o.status != exitUsage {
-			t.Errorf("superfluous argument: %v", o)
-		}
+		c.board(1).topdog("trace").want(t, exitFailure, "no daemon", "does not run")
+		c.board(1).topdog("trace", "now").want(t, exitUsage, "superfluous argument")
 		c.start(c.boards...)
 		old := c.agree()
 		c.watchFor(5 * heartbeat)
@@ -93,11 +89,7 @@ func TestTrace(t *testing.T) {
 		if all := leader.trace("--all"); len(all.Changes) < 2 {
 			t.Errorf("%d changes with --all: that it found its first leader is missing", len(all.Changes))
 		}
-		o := leader.topdog("trace")
-		for _, want := range []string{"the lead went from " + old.String(), "the next heartbeat is due", "has announced the address"} {
-			if !strings.Contains(o.stdout, want) {
-				t.Errorf("topdog trace does not print %q:\n%v", want, o)
-			}
-		}
+		leader.topdog("trace").want(t, 0, "trace",
+			"the lead went from "+old.String(), "the next heartbeat is due", "has announced the address")
 	})
 }

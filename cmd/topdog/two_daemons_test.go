@@ -16,7 +16,6 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
-	"topdog/internal/lab/observe"
 )
 
 // beside makes a second daemon on the board, with an address, a group and a UDP
@@ -39,11 +38,8 @@ func (b *board) beside(address netip.Addr) *board {
 // holds waits until the daemon has its address by the best method there is.
 func (b *board) holds() {
 	b.c.t.Helper()
-	b.untilStatus("it holds its address", func(s console.Status) string {
-		if !s.Holding || !strings.HasPrefix(s.HoldText, "tun+lifetime on topdog") {
-			return fmt.Sprintf("holding: %v, %s", s.Holding, s.HoldText)
-		}
-		return ""
+	b.untilStatusIs("it holds its address", func(s console.Status) bool {
+		return s.Holding && strings.HasPrefix(s.HoldText, "tun+lifetime on topdog")
 	})
 }
 
@@ -66,15 +62,8 @@ func TestTwoDaemonsOnOneBoard(t *testing.T) {
 			b.signal(syscall.SIGKILL)
 			b.gone()
 			// systemd cleans up when all processes of the unit have ended.
-			c.until("the dead man's switch of "+b.String()+" has ended", func() string {
-				if _, alive := observe.ParentOf(holder); alive {
-					return "it has not"
-				}
-				return ""
-			})
-			if o := b.topdog("cleanup"); o.status != 0 || o.stdout != "" {
-				t.Errorf("%s was killed, so the kernel has tidied up, and cleanup says: %v", b, o)
-			}
+			c.untilEnded("the dead man's switch of "+b.String(), holder)
+			assert.Is(t, outcome{}, b.topdog("cleanup"), "%s was killed, so the kernel has tidied up, and cleanup", b)
 		}
 		kill(second)
 		c.watchFor(5 * heartbeat)
