@@ -99,39 +99,6 @@ func TestElectsAndAnnounces(t *testing.T) {
 	})
 }
 
-func TestLostCarrier(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		_, _, three := l.three()
-		three.change(func(s *netio.Snapshot) { s.Link.Up = false })
-		pass(time.Millisecond)
-		l.wantHolders() // released at once
-		three.wantProblem(t, "has no carrier")
-		pass(130 * time.Millisecond)
-		l.wantHolders(2)
-		three.change(func(s *netio.Snapshot) { s.Link.Up = true })
-		pass(time.Second)
-		l.wantHolders(2) // the incumbent stays
-		if s := three.mustStatus(t); len(s.Problems) > 0 || s.Leader != "10.0.0.2" {
-			t.Errorf("the old leader did not recover: %+v", s)
-		}
-	})
-}
-
-func TestResign(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, _, three := l.three()
-		if _, err := one.Resign(t.Context()); err == nil || !strings.Contains(err.Error(), "does not lead") {
-			t.Errorf("a follower resigned: %v", err)
-		}
-		got, err := three.Resign(t.Context())
-		want := console.Handover{Leader: "10.0.0.2", LeaderName: "pi2", Text: "handed over to pi2 (10.0.0.2)"}
-		if err != nil || got != want {
-			t.Errorf("got %+v, %v, want %+v", got, err, want)
-		}
-		l.wantHolders(2)
-	})
-}
-
 // TestCannotHold has a board win that may not add addresses.
 func TestCannotHold(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {

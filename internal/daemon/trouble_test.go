@@ -223,21 +223,6 @@ func TestForgedClaimsAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestResignToTheDead has the others die a moment before.
-func TestResignToTheDead(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, two, three := l.three()
-		one.Kill()
-		two.Kill()
-		pass(100 * time.Millisecond)
-		if h, err := three.Resign(t.Context()); err == nil {
-			t.Errorf("resign says %+v", h)
-		}
-		pass(time.Second)
-		l.wantHolders(3)
-	})
-}
-
 // TestResignKeepsALaterCaller has a caller who resigned go away when somebody else
 // waits for the successor already: that one must still learn who it is.
 func TestResignKeepsALaterCaller(t *testing.T) {
