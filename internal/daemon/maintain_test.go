@@ -102,15 +102,21 @@ func TestTwoDrains(t *testing.T) {
 	})
 }
 
+// pauseAndKillLeader has three boards, pauses their group, and kills board 3, which alone may lead then.
+func (l *fakeLAN) pauseAndKillLeader(t *testing.T) {
+	t.Helper()
+	one, _, three := l.three()
+	_, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)})
+	assert.NoError(t, err)
+	pass(time.Second)
+	three.Kill()
+}
+
 // TestPausedLeaderTriesAgain: no other board may lead during a pause, so the one that may does not back off when the kernel
 // refuses it the address.
 func TestPausedLeaderTriesAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, _, three := l.three()
-		_, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)})
-		assert.NoError(t, err)
-		pass(time.Second)
-		three.Kill()
+		l.pauseAndKillLeader(t)
 		pass(time.Second)
 		again := l.board(3, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		pass(1500 * time.Millisecond)
@@ -159,4 +165,16 @@ func TestPausedLeaderFrozen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNewcomerLearnsOfThePause: a board that boots while the board that alone may lead is gone does not take the address. Its first
+// question is only challenged, since nobody knows it.
+func TestNewcomerLearnsOfThePause(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		l.pauseAndKillLeader(t)
+		pass(5 * time.Second)
+		l.board(4, nil)
+		pass(5 * time.Second)
+		l.wantHolders()
+	})
 }
