@@ -270,7 +270,7 @@ func TestUnaddressed(t *testing.T) {
 		send := func(to wire.ID) (unicasts int) {
 			one.get(func() { unicasts = one.unicasts })
 			m := wire.Message{Header: wire.Header{Type: wire.TypeAnswer, Algorithm: wire.AlgorithmHeir, Sender: one.group.self}}
-			assert.NoError(t, one.tasks.call(t.Context(), func() { one.group.send(&election.Effect{To: to, Message: m}) }))
+			one.onLoop(t, func() { one.group.send(&election.Effect{To: to, Message: m}) })
 			one.get(func() { unicasts = one.unicasts - unicasts })
 			return unicasts
 		}
@@ -285,13 +285,9 @@ func TestUnaddressed(t *testing.T) {
 			{"an address beyond the link", wire.IDFromAddr(netip.MustParseAddr("8.8.8.8")), 0},
 			{"the floating address", wire.IDFromAddr(floating), 0},
 		} {
-			if got := send(test.to); got != test.want {
-				t.Errorf("%s: %d datagrams, want %d", test.name, got, test.want)
-			}
+			assert.Is(t, test.want, send(test.to), "%s: datagrams", test.name)
 		}
-		if n := one.mustStatus(t).Counters.MessagesWithoutRoute; n != 3 {
-			t.Errorf("%d messages were counted, want 3", n)
-		}
+		assert.Is(t, 3, one.mustStatus(t).Counters.MessagesWithoutRoute, "messages that were counted")
 		one.wantProblem(t, "the address of board")
 		if lines := one.loggedWith("the address of board"); len(lines) != 1 || !strings.HasPrefix(lines[0], "warning: ") {
 			t.Errorf("logged %q, want one warning", lines)
@@ -311,9 +307,7 @@ func TestScoreMatters(t *testing.T) {
 			pass(time.Millisecond)
 			one.prints(value)
 		}
-		if leader := l.untilElected(t, l.boards...); leader != 1 {
-			t.Errorf("pi%d leads, and pi1 has the greatest number", leader)
-		}
+		assert.Is(t, 1, l.untilElected(t, l.boards...), "who leads, though pi1 has the greatest number")
 		l.boards[1].prints(4000000000)
 		pass(20 * time.Second)
 		l.wantHolders(2)

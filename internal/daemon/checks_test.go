@@ -175,15 +175,11 @@ func TestCheckOnTheLeaderOnly(t *testing.T) {
 			}
 		})
 		two.reports(leadingCheck, "refused")
-		if s := two.wantGrade(t, "passing", ""); s.Checks[0].State != "excused" {
-			t.Errorf("its check is %s", s.Checks[0].State)
-		}
+		assert.Is(t, "excused", two.wantGrade(t, "passing", "").Checks[0].State, "its check")
 		l.wantHolders(2)
 		pass(6 * time.Second)
 		l.wantHolders(1)
-		if s := two.wantGrade(t, "failing", "stands back"); s.Checks[0].State != "not_judged" {
-			t.Errorf("its check is %s", s.Checks[0].State)
-		}
+		assert.Is(t, "not_judged", two.wantGrade(t, "failing", "stands back").Checks[0].State, "its check")
 		pass(6 * time.Second)
 		two.wantGrade(t, "passing", "")
 		l.wantHolders(1)
@@ -231,15 +227,9 @@ func TestCheckerEnds(t *testing.T) {
 		pass(2 * time.Second)
 		one.get(func() { one.checker.Kill() })
 		pass(1500 * time.Millisecond)
-		one.get(func() {
-			if one.checkers != 2 {
-				t.Errorf("%d checkers were started", one.checkers)
-			}
-		})
+		one.get(func() { assert.Is(t, 2, one.checkers, "checkers that were started") })
 		one.wantGrade(t, "passing", "")
-		if lines := one.loggedWith("the checker (process 1001) has ended; starting another one"); len(lines) != 1 {
-			t.Errorf("the log: %q", lines)
-		}
+		one.wantLog(t, "the checker (process 1001) has ended; starting another one", 1)
 	})
 }
 
@@ -258,11 +248,7 @@ func TestCheckerIsSilent(t *testing.T) {
 		one.wantGrade(t, "failing", "do not run")
 		pass(1500 * time.Millisecond)
 		one.wantGrade(t, "probation", "")
-		one.get(func() {
-			if one.checkers != 2 {
-				t.Errorf("%d checkers were started", one.checkers)
-			}
-		})
+		one.get(func() { assert.Is(t, 2, one.checkers, "checkers that were started") })
 	})
 }
 
@@ -317,19 +303,13 @@ func TestReloadChecks(t *testing.T) {
 		}
 		configure(webCheck)
 		one.wantGrade(t, "passing", "its checks pass")
-		one.get(func() {
-			if one.checkers != 1 {
-				t.Errorf("%d checkers were started", one.checkers)
-			}
-		})
+		one.get(func() { assert.Is(t, 1, one.checkers, "checkers that were started") })
 		one.reports(webCheck, "it has ended")
 		one.wantGrade(t, "failing", "")
 		configure()
 		one.wantGrade(t, "probation", "")
 		pass(20 * time.Second)
 		one.wantGrade(t, "passing", "no checks")
-		if p := one.mustStatus(t).Problems; len(p) > 0 {
-			t.Errorf("problems: %q", p)
-		}
+		one.wantNoProblem(t)
 	})
 }

@@ -60,6 +60,19 @@ func (b *fakeBoard) wantProblem(t *testing.T, part string) {
 	}
 }
 
+func (b *fakeBoard) wantNoProblem(t *testing.T) {
+	t.Helper()
+	if s := b.mustStatus(t); len(s.Problems) > 0 {
+		t.Errorf("board %d has problems: %q", b.number, s.Problems)
+	}
+}
+
+// onLoop runs what touches the state of a daemon where that is allowed.
+func (b *fakeBoard) onLoop(t testing.TB, do func()) {
+	t.Helper()
+	assert.NoError(t, b.tasks.call(t.Context(), do))
+}
+
 func (b *fakeBoard) mustStatus(t *testing.T) console.Status {
 	t.Helper()
 	s, err := b.Status(t.Context())
@@ -70,11 +83,7 @@ func (b *fakeBoard) mustStatus(t *testing.T) console.Status {
 func TestElectsAndAnnounces(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, _, three := l.three()
-		three.get(func() {
-			if three.announced != 2 {
-				t.Errorf("the leader announced the address %d times in its first 1.6 s, want 2: at once and after 1.1 s", three.announced)
-			}
-		})
+		three.get(func() { assert.Is(t, 2, three.announced, "announced in its first 1.6 s: at once and after 1.1 s") })
 		s := one.mustStatus(t)
 		if s.Leader != "10.0.0.3" || s.LeaderName != "pi3" || s.HeirName != "pi2" || !s.Held() {
 			t.Errorf("wrong view of the leader: %+v", s)
@@ -87,39 +96,6 @@ func TestElectsAndAnnounces(t *testing.T) {
 		if one.led.On() && three.led.Edges() == nil {
 			t.Error("the LEDs do not show the roles")
 		}
-	})
-}
-
-func TestLostCarrier(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		_, _, three := l.three()
-		three.change(func(s *netio.Snapshot) { s.Link.Up = false })
-		pass(time.Millisecond)
-		l.wantHolders() // released at once
-		three.wantProblem(t, "has no carrier")
-		pass(130 * time.Millisecond)
-		l.wantHolders(2)
-		three.change(func(s *netio.Snapshot) { s.Link.Up = true })
-		pass(time.Second)
-		l.wantHolders(2) // the incumbent stays
-		if s := three.mustStatus(t); len(s.Problems) > 0 || s.Leader != "10.0.0.2" {
-			t.Errorf("the old leader did not recover: %+v", s)
-		}
-	})
-}
-
-func TestResign(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, _, three := l.three()
-		if _, err := one.Resign(t.Context()); err == nil || !strings.Contains(err.Error(), "does not lead") {
-			t.Errorf("a follower resigned: %v", err)
-		}
-		got, err := three.Resign(t.Context())
-		want := console.Handover{Leader: "10.0.0.2", LeaderName: "pi2", Text: "handed over to pi2 (10.0.0.2)"}
-		if err != nil || got != want {
-			t.Errorf("got %+v, %v, want %+v", got, err, want)
-		}
-		l.wantHolders(2)
 	})
 }
 
@@ -177,9 +153,7 @@ func TestRenewalWaits(t *testing.T) {
 		three.get(func() { three.renewWaits = waits })
 		pass(3 * time.Second)
 		l.wantHolders(3)
-		if s := two.mustStatus(t); s.Term != term {
-			t.Errorf("the lead has moved: term %d, want %d", s.Term, term)
-		}
+		assert.Is(t, term, two.mustStatus(t).Term, "the term, if the lead has not moved")
 		three.get(func() { three.renewWaits, three.holding, three.announced = nil, false, 0 }) // somebody deletes it
 		close(waits)
 		pass(time.Millisecond)
@@ -203,12 +177,8 @@ func TestRejoinWaits(t *testing.T) {
 		close(waits)
 		pass(time.Second)
 		l.wantHolders(3)
-		if s := two.mustStatus(t); s.Term != term {
-			t.Errorf("the lead has moved: term %d, want %d", s.Term, term)
-		}
-		if n := three.mustStatus(t).Counters.GroupRejoined; n != 1 {
-			t.Errorf("it has joined %d times again, want once", n)
-		}
+		assert.Is(t, term, two.mustStatus(t).Term, "the term, if the lead has not moved")
+		assert.Is(t, 1, three.mustStatus(t).Counters.GroupRejoined, "how often it has joined again")
 	})
 }
 
@@ -243,12 +213,10 @@ func TestDeletedWhileFormerRenewalRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
 		goOn := three.renewalWaits()
-		if err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			three.address.release()
 			three.address.acquire()
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		three.get(func() { three.holding = false })
 		three.change(func(*netio.Snapshot) {})
 		goOn()
@@ -260,16 +228,14 @@ func TestDeletedWhileFormerRenewalRuns(t *testing.T) {
 func TestFailedWhileDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		if err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			a := three.address
 			retryAt := a.renewAt
 			a.renewed(a.acquired, false, errNoPermission, true)
 			if a.held || a.renewAt != retryAt || a.renewing.Load() != renewIdle {
 				t.Errorf("held: %t; it tries to acquire the address %v later; renewing: %d", a.held, a.renewAt-retryAt, a.renewing.Load())
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 	})
 }
 
@@ -278,24 +244,20 @@ func TestFailedWhileDeleted(t *testing.T) {
 func TestExpiredAsksFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		if err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			acquired := three.address.acquired
 			three.address.renewed(acquired, false, netio.ErrExpired, false)
 			if three.address.acquired != acquired || three.address.held {
 				t.Error("it has acquired the address at once")
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		pass(time.Millisecond)
 		l.wantHolders(3)
-		if err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			if !three.address.held {
 				t.Error("it does not hold the address")
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 	})
 }
 
@@ -303,16 +265,12 @@ func TestExpiredAsksFirst(t *testing.T) {
 func TestReleasedWhileRenewing(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		if err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			former := three.address.acquired
 			three.carryOut(three.core.Stop(three.now()))
 			three.address.renewed(former, true, nil, false)
-			if n := three.address.restored; n != 0 {
-				t.Errorf("it counts %d restored addresses, want 0", n)
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+			assert.Is(t, 0, three.address.restored, "restored addresses that it counts")
+		})
 	})
 }
 
@@ -345,9 +303,7 @@ func TestInterfaceMadeAnew(t *testing.T) {
 			t.Error("the deaf sockets are still open")
 		}
 		l.wantHolders(2)
-		if s := three.mustStatus(t); s.Leader != "10.0.0.2" {
-			t.Errorf("the board did not join again: %+v", s)
-		}
+		assert.Is(t, "10.0.0.2", three.mustStatus(t).Leader, "the leader of the board that must be in again")
 	})
 }
 
@@ -375,9 +331,7 @@ func TestOldAddressIsGivenAway(t *testing.T) {
 			b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.3/24")}
 		})
 		pass(20 * time.Second)
-		if n := len(l.holders()); n != 1 {
-			t.Errorf("%d boards hold the address, want 1", n)
-		}
+		assert.Is(t, 1, len(l.holders()), "boards that hold the address")
 		assert.Is(t, "10.0.0.33", three.mustStatus(t).Board.ID, "the renumbered board has the id")
 		if s := newcomer.mustStatus(t); s.Board.ID != "10.0.0.3" || s.Role == console.RoleBarred {
 			t.Errorf("the newcomer is %s with the id %s, want to be in with 10.0.0.3", s.Role, s.Board.ID)
@@ -397,9 +351,7 @@ func TestForeignOwner(t *testing.T) {
 		l.mu.Unlock()
 		pass(11 * time.Second)
 		l.wantHolders(1)
-		if s := one.mustStatus(t); len(s.Problems) > 0 {
-			t.Errorf("the problem is over, and still there: %q", s.Problems)
-		}
+		one.wantNoProblem(t)
 	})
 }
 
@@ -475,11 +427,7 @@ func TestDefendsTheAddress(t *testing.T) {
 				pass(test.every)
 			}
 			pass(time.Millisecond)
-			three.get(func() {
-				if three.announced != test.want {
-					t.Errorf("%s: %d claims were answered, want %d", test.name, three.announced, test.want)
-				}
-			})
+			three.get(func() { assert.Is(t, test.want, three.announced, "%s: claims that were answered", test.name) })
 			three.wantProblem(t, mac.String())
 			three.wantLog(t, "find that machine", test.logs)
 			l.wantHolders(3)

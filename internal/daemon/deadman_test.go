@@ -11,6 +11,7 @@ import (
 
 	"topdog/election"
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -58,9 +59,7 @@ func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*
 	replayed := one.mustStatus(t).Counters.DroppedByReason[wire.Replayed.Identifier()]
 	three.freeze(frozen)
 	d.untilFired(t)
-	if holders := l.holders(); len(holders) > 0 {
-		t.Errorf("%v hold the address when the lease has run out", holders)
-	}
+	l.wantHolders()
 	pass(time.Millisecond)
 	l.wantHolders(2)
 	before := len(said())
@@ -79,9 +78,7 @@ func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*
 		t.Errorf("the old leader is a %s of %q", s.Role, s.Leader)
 	}
 	// What it says is believed: it is the next heir.
-	if s := two.mustStatus(t); s.Heir != "10.0.0.3" {
-		t.Errorf("the heir is %q", s.Heir)
-	}
+	assert.Is(t, "10.0.0.3", two.mustStatus(t).Heir, "the heir")
 	if n := one.mustStatus(t).Counters.DroppedByReason[wire.Replayed.Identifier()]; n != replayed {
 		t.Errorf("board 1 has refused %d of its messages as replayed", n-replayed)
 	}
@@ -149,17 +146,11 @@ func TestLeaseRunsOutUnderARunningDaemon(t *testing.T) {
 		pass(2 * time.Millisecond)
 		l.wantHolders(2)
 		pass(30 * time.Millisecond)
-		if s := one.mustStatus(t); s.Leader != "10.0.0.2" {
-			t.Errorf("board 1 follows %q", s.Leader)
-		}
+		assert.Is(t, "10.0.0.2", one.mustStatus(t).Leader, "whom board 1 follows")
 		// Nobody listens where the RESIGN came from.
-		if err := one.tasks.call(t.Context(), func() {
-			if addr := one.group.routes[three.group.self].addr; addr != netip.MustParseAddrPort("10.0.0.3:9254") {
-				t.Errorf("board 1 would send to %v", addr)
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		one.onLoop(t, func() {
+			assert.Is(t, netip.MustParseAddrPort("10.0.0.3:9254"), one.group.routes[three.group.self].addr, "where board 1 would send to")
+		})
 	})
 }
 
@@ -289,15 +280,11 @@ func TestLeaseRunsOutMeanwhile(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				_, _, three, latest := l.armedThree(nil)
 				said := three.says(t)
-				if err := three.tasks.call(t.Context(), func() {
+				three.onLoop(t, func() {
 					latest().fire()
 					do(three)
-					if holders := l.holders(); len(holders) > 0 {
-						t.Errorf("%v hold the address", holders)
-					}
-				}); err != nil {
-					t.Fatal(err)
-				}
+					l.wantHolders()
+				})
 				pass(time.Second)
 				l.wantHolders(2)
 				for _, m := range said() {
@@ -345,7 +332,7 @@ func TestEveryEventChecksTheSwitch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				_, _, three, _ := l.armedThree(nil)
-				if err := three.tasks.call(t.Context(), func() {
+				three.onLoop(t, func() {
 					<-time.After(400 * time.Millisecond)
 					said := three.says(t)
 					three.handle(event(three))
@@ -357,9 +344,7 @@ func TestEveryEventChecksTheSwitch(t *testing.T) {
 							t.Errorf("it says %v", m.Type)
 						}
 					}
-				}); err != nil {
-					t.Fatal(err)
-				}
+				})
 			})
 		})
 	}

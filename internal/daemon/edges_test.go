@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/gpio"
@@ -249,9 +247,7 @@ func TestWhatIsAcceptedElects(t *testing.T) {
 			})
 		}
 	}
-	if diff := cmp.Diff(config.Keys(), covered); diff != "" {
-		t.Errorf("the keys (-configuration +this test):\n%s", diff)
-	}
+	assert.Equal(t, config.Keys(), covered, "the keys of the configuration, and of this test")
 }
 
 // strictly has a fake machine refuse what the real one refuses.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -497,15 +496,7 @@ var errNoPermission = errors.New("operation not permitted")
 // wantLog wants a line to have been logged so often.
 func (b *fakeBoard) wantLog(t *testing.T, part string, want int) {
 	t.Helper()
-	n := 0
-	b.get(func() {
-		for _, line := range b.logged {
-			if strings.Contains(line, part) {
-				n++
-			}
-		}
-	})
-	if n != want {
+	if n := len(b.loggedWith(part)); n != want {
 		t.Errorf("board %d has logged %q %d times, want %d", b.number, part, n, want)
 	}
 }

@@ -48,7 +48,7 @@ func holdsKeys(t *testing.T, keys config.Keyring, boards ...*fakeBoard) {
 
 func (b *fakeBoard) keysInUse(t *testing.T) (k wire.Keys) {
 	t.Helper()
-	assert.NoError(t, b.tasks.call(t.Context(), func() { k = b.group.codec.Keys() }))
+	b.onLoop(t, func() { k = b.group.codec.Keys() })
 	return k
 }
 
@@ -71,9 +71,7 @@ func undisturbed(t *testing.T, boards []*fakeBoard, since []console.Status) {
 	t.Helper()
 	for i, b := range boards {
 		now := b.mustStatus(t)
-		if diff := cmp.Diff(since[i].Counters.ChangesByReason, now.Counters.ChangesByReason); diff != "" {
-			t.Errorf("%s has changed (-before +after):\n%s", b.cfg.Name, diff)
-		}
+		assert.Equal(t, since[i].Counters.ChangesByReason, now.Counters.ChangesByReason, "changes of %s", b.cfg.Name)
 		dropped, before := now.Counters.DroppedByReason, since[i].Counters.DroppedByReason
 		for _, reason := range []wire.DropReason{wire.BadTag, wire.Unproven, wire.Replayed} {
 			if id := reason.Identifier(); dropped[id] != before[id] {

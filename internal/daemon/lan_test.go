@@ -114,15 +114,11 @@ func TestConfiguredWitnesses(t *testing.T) {
 		one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Witness = config.Witness{Addrs: []netip.Addr{nas}} })
 		pass(time.Minute)
 		one.wantAsked(t, "at the start, when it finds no leader, and when that doubt is over", "10.0.0.253", "10.0.0.253", "10.0.0.253")
-		if got, want := one.mustStatus(t).Witnesses, []console.Witness{{Address: "10.0.0.253", Answers: true}}; !cmp.Equal(got, want) {
-			t.Errorf("the witnesses are %v, want %v", got, want)
-		}
+		assert.Equal(t, []console.Witness{{Address: "10.0.0.253", Answers: true}}, one.mustStatus(t).Witnesses, "the witnesses")
 		one.reload(func(c *config.Config) { c.Witness = config.Witness{Addrs: []netip.Addr{router}} })
 		pass(time.Second)
 		one.wantAsked(t, "when it is new", "10.0.0.254")
-		if got, want := one.mustStatus(t).Witnesses, []console.Witness{{Address: "10.0.0.254", Answers: true}}; !cmp.Equal(got, want) {
-			t.Errorf("after a reload, the witnesses are %v, want %v", got, want)
-		}
+		assert.Equal(t, []console.Witness{{Address: "10.0.0.254", Answers: true}}, one.mustStatus(t).Witnesses, "the witnesses after a reload")
 		one.reload(func(c *config.Config) { c.Witness = config.Witness{} })
 		pass(time.Millisecond)
 		one.change(func(s *netio.Snapshot) { s.Link.Up = false })
@@ -168,8 +164,7 @@ func TestWitnessDoesNotAnswer(t *testing.T) {
 			t.Errorf("it answers, and the status says %q, %v", s.Problems, s.Witnesses)
 		}
 		set(router)
-		err := four.tasks.call(t.Context(), four.Daemon.lan.findWitnesses)
-		assert.NoError(t, err)
+		four.onLoop(t, four.Daemon.lan.findWitnesses)
 		pass(3 * time.Second)
 		four.wantProblem(t, "witness 10.0.0.253 does not answer ARP requests any more")
 		up := func(so bool) {
@@ -177,16 +172,12 @@ func TestWitnessDoesNotAnswer(t *testing.T) {
 			pass(3 * time.Second)
 		}
 		up(false)
-		if text := four.problem(t, console.ProblemWitness); text != "" {
-			t.Errorf("without a link: %q", text)
-		}
+		four.wantTold(t, console.ProblemWitness, "")
 		up(true)
 		four.wantProblem(t, "witness 10.0.0.253 does not answer ARP requests any more")
 		four.reload(func(c *config.Config) { c.Witness = config.Witness{Gateway: true} })
 		pass(3 * time.Second)
-		if s := four.mustStatus(t); len(s.Problems) > 0 {
-			t.Errorf("with a witness that answers: %q", s.Problems)
-		}
+		four.wantNoProblem(t)
 	})
 }
 
@@ -236,7 +227,7 @@ func TestEvidenceIsNewerThanTheQuestion(t *testing.T) {
 		pass(5 * time.Second)
 		call := func(do func()) {
 			t.Helper()
-			assert.NoError(t, one.tasks.call(t.Context(), do))
+			one.onLoop(t, do)
 		}
 		one.get(func() { one.deaf = true })
 		var before time.Duration
@@ -293,9 +284,7 @@ func TestNoMulticastUntilItIsHeard(t *testing.T) {
 				two.get(func() { two.noMulticast = false })
 				pass(3 * time.Second)
 				for _, b := range []*fakeBoard{one, two} {
-					if text := b.problem(t, kind); text != "" {
-						t.Errorf("it does, and board %d says %q", b.number, text)
-					}
+					b.wantTold(t, kind, "")
 				}
 			})
 		})
@@ -347,9 +336,7 @@ func TestCutOff(t *testing.T) {
 				b.get(func() { b.mute, b.deaf = false, false })
 				pass(400 * time.Millisecond)
 				l.wantHolders(test.after)
-				if leader := l.untilElected(t, l.boards...); leader != test.after {
-					t.Errorf("board %d leads", leader)
-				}
+				assert.Is(t, test.after, l.untilElected(t, l.boards...), "who leads")
 			})
 		})
 	}

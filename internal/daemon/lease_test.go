@@ -32,9 +32,7 @@ func TestResignWaitsForTheRelease(t *testing.T) {
 				for _, m := range said() {
 					named = named || m.Type == wire.TypeResign
 				}
-				if named != fenced {
-					t.Errorf("a successor was named: %t", named)
-				}
+				assert.Is(t, fenced, named, "a successor was named")
 				if !fenced {
 					l.wantHolders(3) // the others have not been told to claim
 				}
@@ -62,9 +60,7 @@ func TestResignWaitsForTheRelease(t *testing.T) {
 				if holders := l.holders(); len(holders) != 1 || holders[0] == 3 {
 					t.Errorf("%v hold it", holders)
 				}
-				if p := three.mustStatus(t).Problems; len(p) > 0 {
-					t.Errorf("there still is a problem: %v", p)
-				}
+				three.wantNoProblem(t)
 			})
 		})
 	}
@@ -175,7 +171,7 @@ func (l *fakeLAN) unreleasedThree(change func(*config.Config)) (three *fakeBoard
 	all := three.says(l.t)
 	three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
 	before := len(all())
-	assert.NoError(l.t, three.tasks.call(l.t.Context(), func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) }))
+	three.onLoop(l.t, func() { three.carryOut(three.core.Reprioritise(three.now(), 0, false)) })
 	return three, func() []wire.Message { return all()[before:] }
 }
 
@@ -286,17 +282,13 @@ func TestCoverAgainWaits(t *testing.T) {
 		}()
 		pass(coverRetryEvery + 400*time.Millisecond)
 		l.wantHolders(3)
-		if s := two.mustStatus(t); s.Term != term {
-			t.Errorf("the lead has moved: term %d, want %d", s.Term, term)
-		}
+		assert.Is(t, term, two.mustStatus(t).Term, "the term, if the lead has not moved")
 		pass((coverRetries + 1) * coverRetryEvery)
 		three.wantProblem(t, "another program is there")
 		fence.get(func() { fence.coverFails = nil })
 		three.change(func(*netio.Snapshot) {})
 		pass(time.Millisecond)
-		if p := three.mustStatus(t).Problems; len(p) > 0 {
-			t.Errorf("there still is a problem: %v", p)
-		}
+		three.wantNoProblem(t)
 	})
 }
 
@@ -442,14 +434,10 @@ func TestStatusTellsTheLease(t *testing.T) {
 			}
 			pass(13 * time.Millisecond)
 		}
-		if left := two.mustStatus(t).LeaseEndsInNs; left != 0 {
-			t.Errorf("the lease of a follower ends in %d ns", left)
-		}
+		assert.Is(t, 0, two.mustStatus(t).LeaseEndsInNs, "when the lease of a follower ends")
 		l.boards[0].Kill()
 		l.boards[1].Kill()
 		pass(time.Minute)
-		if left := three.mustStatus(t).LeaseEndsInNs; left != console.NoLeaseEnd {
-			t.Errorf("the lease of the last board ends in %d ns", left)
-		}
+		assert.Is(t, console.NoLeaseEnd, three.mustStatus(t).LeaseEndsInNs, "when the lease of the last board ends")
 	})
 }

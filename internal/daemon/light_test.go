@@ -10,6 +10,7 @@ import (
 
 	"topdog/gpio"
 	"topdog/internal/config"
+	"topdog/internal/lab/assert"
 )
 
 // Whatever is wrong with the light, the board is elected, takes over from a dead
@@ -50,9 +51,7 @@ func TestLightFailsAndElectionGoesOn(t *testing.T) {
 						}
 					}
 				})
-				if warned != 1 {
-					t.Errorf("it is logged %d times", warned)
-				}
+				assert.Is(t, 1, warned, "how often it is logged")
 
 				works.Store(true)
 				pass(time.Minute) // it is tried every 30 s

@@ -106,9 +106,8 @@ func TestTwoDrains(t *testing.T) {
 func (l *fakeLAN) pauseAndKillLeader(t *testing.T) {
 	t.Helper()
 	one, _, three := l.three()
-	if _, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)})
+	assert.NoError(t, err)
 	pass(time.Second)
 	three.Kill()
 }
@@ -142,9 +141,8 @@ func TestPausedLeaderFrozen(t *testing.T) {
 				})
 				pass(10*time.Second + 5*h)
 				l.wantHolders(3)
-				if _, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)}); err != nil {
-					t.Fatal(err)
-				}
+				_, err := one.Pause(t.Context(), console.PauseRequest{ForNs: int64(time.Hour)})
+				assert.NoError(t, err)
 				pass(h)
 				frozen := time.Now()
 				three.freeze(3 * h)

@@ -52,9 +52,7 @@ func TestMajorityUnheard(t *testing.T) {
 				test.happen(l, three)
 				var fired bool
 				d.get(func() { fired = d.firedAt > 0 })
-				if fired != test.fires {
-					t.Errorf("the switch has fired: %t", fired)
-				}
+				assert.Is(t, test.fires, fired, "the switch has fired")
 				if leads := three.mustStatus(t).Role == console.RoleLeader; leads == test.fires {
 					t.Errorf("the board leads: %t; board 1 follows %v", leads, one.mustStatus(t).Leader)
 				}
@@ -71,14 +69,11 @@ func TestSwitchBeforeFenced(t *testing.T) {
 		_, _, three, latest := l.armedThree(func(c *config.Config) {
 			c.Algorithm, c.Voters = wire.AlgorithmStrict, votersOf(1, 2, 3)
 		})
-		err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			latest().fire()
 			three.carryOut([]election.Effect{{Kind: election.EffectFenced}})
-			if role := three.core.Role(); role != election.Follower {
-				t.Errorf("a %v after its RESIGN", role)
-			}
+			assert.Is(t, election.Follower, three.core.Role(), "the role after its RESIGN")
 		})
-		assert.NoError(t, err)
 		pass(time.Second)
 		l.wantHolders(2)
 	})
@@ -106,7 +101,7 @@ func TestSwitchBeforeResign(t *testing.T) {
 					two.freeze(busy)
 				}
 				before := len(said())
-				err := three.tasks.call(t.Context(), func() {
+				three.onLoop(t, func() {
 					if heir, _ := three.core.Successor(three.now()); heir != one.group.self {
 						t.Errorf("the core would name %v", heir)
 					}
@@ -117,7 +112,6 @@ func TestSwitchBeforeResign(t *testing.T) {
 					latest().fire()
 					three.carryOut(effects)
 				})
-				assert.NoError(t, err)
 				pass(100 * time.Millisecond)
 				for _, m := range said()[before:] {
 					if m.Type == wire.TypeResign && m.Resign.Successor != two.group.self {
@@ -146,12 +140,10 @@ func TestPreparedAgain(t *testing.T) {
 			return n
 		}
 		former := prepared()
-		if err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			three.carryOut([]election.Effect{{Kind: election.EffectFenced}})
 			three.carryOut([]election.Effect{{Kind: election.EffectAcquire}})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		pass(200 * time.Millisecond)
 		l.wantHolders(3)
 		if now := prepared(); now <= former {
@@ -190,13 +182,12 @@ func TestAnnouncesNothingAfterTheLease(t *testing.T) {
 		})
 		three.claimed(net.HardwareAddr{2, 0, 0, 0, 9, 9})
 		pass(10 * time.Millisecond)
-		err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			if three.address.announceAt != never {
 				t.Errorf("it would be announced at %v, and it is %v", three.address.announceAt, three.now())
 			}
 			three.address.announceAt = three.now() // as if it had been due
 		})
-		assert.NoError(t, err)
 		pass(100 * time.Millisecond)
 		if over > 0 || within > 0 {
 			t.Errorf("announced %d times while the lease is over, and %d times more", over, within)
@@ -227,15 +218,13 @@ func TestPromiseWaitsForTheRelease(t *testing.T) {
 				three.get(func() { three.releaseFails = errors.New("the kernel is busy") })
 				said := three.says(t)
 				var request wire.Message
-				if err := two.tasks.call(t.Context(), func() {
+				two.onLoop(t, func() {
 					request = wire.Message{Header: two.core.Signature(), Vote: wire.Vote{
 						Ballot: wire.BallotRequest, Number: 1 << 20, Interval: 100 * time.Millisecond, Voters: wire.VotersHash(voters),
 					}}
 					request.Type, request.Incarnation, request.Sequence = wire.TypeVote, two.group.incarnation, two.group.sequence+1
-				}); err != nil {
-					t.Fatal(err)
-				}
-				if err := three.tasks.call(t.Context(), func() {
+				})
+				three.onLoop(t, func() {
 					three.carryOut(three.core.Step(three.now(), &request))
 					effects, err := three.core.Resign(three.now())
 					if err != nil {
@@ -252,9 +241,7 @@ func TestPromiseWaitsForTheRelease(t *testing.T) {
 					for _, m := range []wire.Message{support, withdrawal, request} {
 						three.carryOut([]election.Effect{{Kind: election.EffectSend, To: two.group.self, Message: m}})
 					}
-				}); err != nil {
-					t.Fatal(err)
-				}
+				})
 				var got []wire.Type
 				for _, m := range said() {
 					if m.Type != wire.TypeHeartbeat {

@@ -20,13 +20,9 @@ func TestRouteAfterAPresignedResign(t *testing.T) {
 		three.freeze(time.Second)
 		latest().untilFired(t)
 		pass(time.Millisecond)
-		if err := one.tasks.call(t.Context(), func() {
-			if addr := one.group.routes[three.group.self].addr; addr != netip.MustParseAddrPort("10.0.0.3:9254") {
-				t.Errorf("board 1 would send to %v", addr)
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		one.onLoop(t, func() {
+			assert.Is(t, netip.MustParseAddrPort("10.0.0.3:9254"), one.group.routes[three.group.self].addr, "where board 1 would send to")
+		})
 	})
 }
 
@@ -39,7 +35,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 			return n
 		}
 		sequence := func() (s wire.Sequence) {
-			assert.NoError(t, three.tasks.call(t.Context(), func() { s = three.group.sequence }))
+			three.onLoop(t, func() { s = three.group.sequence })
 			return s
 		}
 		wantWill := func(successor wire.ID) wire.Message {
@@ -71,7 +67,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 		wantWill(one.group.self)
 
 		// Numbers are used up.
-		assert.NoError(t, three.tasks.call(t.Context(), func() { three.group.sequence += presignAhead*3/4 + 1 }))
+		three.onLoop(t, func() { three.group.sequence += presignAhead*3/4 + 1 })
 		pass(200 * time.Millisecond)
 		if again := wantWill(one.group.self); again.Sequence <= first.Sequence {
 			t.Errorf("the RESIGN has number %d, and had %d", again.Sequence, first.Sequence)
@@ -79,7 +75,7 @@ func TestPresignedResignIsKeptUpToDate(t *testing.T) {
 
 		// Another term.
 		before = count()
-		assert.NoError(t, three.tasks.call(t.Context(), func() { three.carryOut(three.core.Step(three.now(), rivalOf(three))) }))
+		three.onLoop(t, func() { three.carryOut(three.core.Step(three.now(), rivalOf(three))) })
 		pass(200 * time.Millisecond)
 		if _, resign := d.lastPrepared(t); resign.Term <= first.Term || count() == before {
 			t.Errorf("the RESIGN is of term %d", resign.Term)

@@ -45,12 +45,8 @@ func TestReloadTouchesWhatHasChanged(t *testing.T) {
 		} {
 			one.reload(step.change)
 			pass(time.Second)
-			one.get(func() {
-				assert.Is(t, step.logs, one.logged[len(one.logged)-1], "logged")
-			})
-			if opened != step.opened {
-				t.Errorf("after %q a light was opened %d times, want %d", step.logs, opened, step.opened)
-			}
+			one.get(func() { assert.Is(t, step.logs, one.logged[len(one.logged)-1], "logged") })
+			assert.Is(t, step.opened, opened, "how often a light was opened, after %q", step.logs)
 		}
 		if s := one.mustStatus(t); s.Group != "test" || s.Boards[0].Priority != 120 {
 			t.Errorf("group %q, priority %d", s.Group, s.Boards[0].Priority)

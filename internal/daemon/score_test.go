@@ -44,7 +44,7 @@ func (b *fakeBoard) computes(s check.Score) {
 // score is what the loop knows of the board's score.
 func (b *fakeBoard) score(t *testing.T) (score uint32) {
 	t.Helper()
-	assert.NoError(t, b.tasks.call(t.Context(), func() { score = b.Daemon.score.value }))
+	b.onLoop(t, func() { score = b.Daemon.score.value })
 	return score
 }
 
@@ -81,9 +81,7 @@ func TestScoreCommand(t *testing.T) {
 			one.prints(want)
 			assert.Is(t, want, one.score(t), "the score")
 		}
-		if s := one.mustStatus(t); len(s.Problems) > 0 {
-			t.Errorf("problems: %q", s.Problems)
-		}
+		one.wantNoProblem(t)
 	})
 }
 
@@ -106,12 +104,8 @@ func TestScoreCommandFails(t *testing.T) {
 		assert.Equal(t, []string{"warning: " + want}, one.loggedWith("the score command"), "logged")
 		one.prints(8)
 		assert.Is(t, 8, one.score(t), "the score")
-		if s := one.mustStatus(t); len(s.Problems) > 0 {
-			t.Errorf("it works again, and the problems are %q", s.Problems)
-		}
-		if n := len(one.loggedWith("the score command /bin/score works again")); n != 1 {
-			t.Errorf("that it works again was logged %d times", n)
-		}
+		one.wantNoProblem(t)
+		one.wantLog(t, "the score command /bin/score works again", 1)
 	})
 }
 
@@ -126,9 +120,7 @@ func TestScoreCommandFlaps(t *testing.T) {
 			one.prints(7)
 			pass(5*time.Second - 20*time.Millisecond)
 		}
-		if lines := one.loggedWith("the score command"); len(lines) != 2 {
-			t.Errorf("%d lines were logged in 9 min, want one that it fails and one that it works:\n%s", len(lines), strings.Join(lines, "\n"))
-		}
+		one.wantLog(t, "the score command", 2) // in 9 min, one that it fails and one that it works
 	})
 }
 
@@ -186,11 +178,7 @@ func TestNoScoreCommand(t *testing.T) {
 		pass(time.Minute)
 		one.reload(func(c *config.Config) { c.ScoreCommand = []string{"/bin/another"} })
 		pass(time.Minute)
-		one.get(func() {
-			if one.checkers > 0 {
-				t.Errorf("%d checkers were started", one.checkers)
-			}
-		})
+		one.get(func() { assert.Is(t, 0, one.checkers, "checkers that were started") })
 	})
 	cfg := config.Defaults()
 	cfg.Addresses, cfg.ScoreSource = []config.Address{{IP: floating}}, election.ScoreFromCommand

@@ -35,24 +35,20 @@ func TestJunkTakesNoPlaces(t *testing.T) {
 				pass(3 * time.Second)
 				const flood = 10 * inboxSize
 				before := one.mustStatus(t).Counters
-				if err := one.tasks.call(t.Context(), func() {
+				one.onLoop(t, func() {
 					for range flood {
 						one.group.deliver(netio.Datagram{
 							Data: test.junk, From: netip.MustParseAddrPort("10.0.0.77:9254"), Path: netio.PathMulticast, At: one.now(),
 						})
 					}
-				}); err != nil {
-					t.Fatal(err)
-				}
+				})
 				pass(time.Second)
 				after := one.mustStatus(t).Counters
 				if lost := after.ReceiveOverruns - before.ReceiveOverruns; lost > 0 {
 					t.Errorf("there was no room in the inbox for %d packets", lost)
 				}
 				key := test.reason.Identifier()
-				if n := after.DroppedByReason[key] - before.DroppedByReason[key]; n != flood {
-					t.Errorf("%d of %d are counted as %s: %v", n, flood, key, after.DroppedByReason)
-				}
+				assert.Is(t, flood, after.DroppedByReason[key]-before.DroppedByReason[key], "packets that are counted as %s", key)
 				if n := after.PacketsReceived - before.PacketsReceived; n < flood {
 					t.Errorf("%d of %d were received", n, flood)
 				}
@@ -83,9 +79,7 @@ func TestStrangersAreLimited(t *testing.T) {
 	}
 	want := map[bool]int{false: strangerRate.Burst + int(time.Second/strangerRate.Every) - 1, true: flood}
 	assert.Equal(t, want, passed, "how many pass, of strangers and of known boards")
-	if got := int(s.overRate.Load()); got != flood-passed[false] {
-		t.Errorf("%d are counted", got)
-	}
+	assert.Is(t, flood-passed[false], int(s.overRate.Load()), "packets that are counted")
 }
 
 // TestLostPacketsExcuseTheLeader: a board whose sockets had no room waits for one more heartbeat, and no longer.

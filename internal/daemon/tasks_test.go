@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // TestCallerGivesUp: what the loop has not begun when its caller gives up is not done.
@@ -28,8 +29,8 @@ func TestCallerGivesUp(t *testing.T) {
 		close(busy)
 		pass(time.Second)
 		l.wantHolders(3)
-		if h, err := three.Resign(t.Context()); err != nil || h == (console.Handover{}) {
-			t.Errorf("the next Resign ended with %+v, %v", h, err)
-		}
+		h, err := three.Resign(t.Context())
+		assert.NoError(t, err)
+		assert.Equal(t, console.Handover{Leader: "10.0.0.2", LeaderName: "pi2", Text: "handed over to pi2 (10.0.0.2)"}, h, "the next Resign")
 	})
 }

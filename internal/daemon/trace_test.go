@@ -98,9 +98,8 @@ func TestTraceOfATakeover(t *testing.T) {
 			"sent HEARTBEAT",
 		)
 		c := two.newestTrace(t)
-		if due := at(t, c, func(s console.TraceStep) bool { return s.Step == console.StepHeartbeatDue }); due != 100*time.Millisecond {
-			t.Errorf("the next heartbeat is due after %v, want 100ms", due)
-		}
+		due := at(t, c, func(s console.TraceStep) bool { return s.Step == console.StepHeartbeatDue })
+		assert.Is(t, 100*time.Millisecond, due, "when the next heartbeat is due")
 		suspected := at(t, c, func(s console.TraceStep) bool { return s.Role == console.RoleCandidate })
 		if suspected <= 100*time.Millisecond || suspected > 120*time.Millisecond {
 			t.Errorf("suspected after %v", suspected)
@@ -151,9 +150,8 @@ func TestTraceOfATakeover(t *testing.T) {
 func TestTraceOfAHandover(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, two, three := l.three()
-		if _, err := three.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := three.Resign(t.Context())
+		assert.NoError(t, err)
 		if c := three.newestTrace(t); c.Over {
 			t.Error("it is over as soon as the successor was heard")
 		}
@@ -235,12 +233,8 @@ func TestTraceOfASuspicion(t *testing.T) {
 		if c.OldLeader != "10.0.0.3" || c.NewLeader != "10.0.0.3" || c.Reason != "leader_silent" {
 			t.Errorf("%+v", c)
 		}
-		if diff := cmp.Diff(last, two.newestTrace(t)); diff != "" {
-			t.Errorf("the newest change of leader (-before +after):\n%s", diff)
-		}
-		if diff := cmp.Diff(before.Changes, one.mustTrace(t).Changes); diff != "" {
-			t.Errorf("a board that only heard of it (-before +after):\n%s", diff)
-		}
+		assert.Equal(t, last, two.newestTrace(t), "the newest change of leader")
+		assert.Equal(t, before.Changes, one.mustTrace(t).Changes, "a board that only heard of it")
 	})
 }
 
@@ -256,9 +250,7 @@ func TestTraceIsBounded(t *testing.T) {
 			one.change(func(s *netio.Snapshot) { s.Link.Up = true })
 			pass(time.Second)
 		}
-		if n := len(one.mustTrace(t).Changes); n != keptTimelines {
-			t.Errorf("%d changes are kept, want %d", n, keptTimelines)
-		}
+		assert.Is(t, keptTimelines, len(one.mustTrace(t).Changes), "changes that are kept")
 	})
 
 	now := time.Duration(0)
@@ -307,18 +299,14 @@ func TestTraceOfALongChange(t *testing.T) {
 		tr.mark(console.StepAcquireBegun, false)
 		chat()
 	}
-	if cap(tr.steps) != memory {
-		t.Errorf("the list has grown from %d to %d steps", memory, cap(tr.steps))
-	}
+	assert.Is(t, memory, cap(tr.steps), "the memory of the list, in steps")
 	found := tr.timelines()
 	long := found[len(found)-1]
 	want := outcome{to: election.Follower, term: 3, reason: election.ReasonHeardLeader, known: true, moved: true, kept: true}
 	if diff := cmp.Diff(want, long.outcome, cmp.AllowUnexported(outcome{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if steps := 4 + 2*10*timelineMax; long.omitted != steps-headSteps-tailSteps {
-		t.Errorf("%d of %d steps were omitted", long.omitted, steps)
-	}
+	assert.Is(t, 4+2*10*timelineMax-headSteps-tailSteps, long.omitted, "steps that were omitted")
 }
 
 // What happens often must not push out what happens rarely.
@@ -346,9 +334,7 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 		beat()
 	}
 	found := tr.timelines()
-	if len(found) != keptTimelines+1 {
-		t.Errorf("%d timelines, want the last %d suspicions and one change of leader", len(found), keptTimelines)
-	}
+	assert.Is(t, keptTimelines+1, len(found), "timelines: the last suspicions and one change of leader")
 	for i, l := range found {
 		// Each suspicion has two changes, and two are before the first one.
 		began, want := l.entries[2].at, time.Duration(2+2*(suspicions-i)-1)*time.Second
@@ -406,9 +392,7 @@ func TestTraceOfAWaitingMessage(t *testing.T) {
 	g.screen.use(testCodec(t))
 	g.free <- new(packet)
 	g.deliver(netio.Datagram{Data: []byte{1}, At: 42 * time.Second}) // the first junk is let through
-	if p := <-g.inbox; p.at != 42*time.Second {
-		t.Errorf("it was read at 42s, and the loop is told %v", p.at)
-	}
+	assert.Is(t, 42*time.Second, (<-g.inbox).at, "when it was read, as the loop is told")
 }
 
 // In the steady state the trace costs a few stores, and no memory.
@@ -433,15 +417,9 @@ func TestTraceIsCheap(t *testing.T) {
 	}
 	steady()
 	reads = 0
-	if n := testing.AllocsPerRun(100, steady); n != 0 {
-		t.Errorf("%v allocations for each heartbeat", n)
-	}
-	if reads != 0 {
-		t.Errorf("a follower reads the clock for its trace, %d times", reads)
-	}
-	if n := len(tr.timelines()); n != 1 {
-		t.Errorf("%d timelines, want 1", n)
-	}
+	assert.Is(t, 0, testing.AllocsPerRun(100, steady), "allocations for each heartbeat")
+	assert.Is(t, 0, reads, "how often a follower reads the clock for its trace")
+	assert.Is(t, 1, len(tr.timelines()), "timelines")
 }
 
 func BenchmarkTraceOfAHeartbeat(b *testing.B) {

@@ -45,9 +45,8 @@ func TestTransitions(t *testing.T) {
 		one.tale()
 		two.tale()
 
-		if _, err := three.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := three.Resign(t.Context())
+		assert.NoError(t, err)
 		pass(time.Second)
 		wantTale(t, three, "role_changed follower ", "address_released follower ", "leader_changed follower 10.0.0.2")
 		wantTale(t, two, "role_changed leader 10.0.0.2 holding", "address_acquired leader 10.0.0.2 holding")
@@ -78,9 +77,7 @@ func TestTransitionsWithoutTheAddress(t *testing.T) {
 		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.acquireFails = errNoPermission })
 		pass(2 * time.Second)
 		got := one.tale()
-		if last := got[len(got)-1]; last != "role_changed leader 10.0.0.1" {
-			t.Errorf("it has told %q", got)
-		}
+		assert.Is(t, "role_changed leader 10.0.0.1", got[len(got)-1], "the last that it has told")
 		one.get(func() { one.acquireFails = nil })
 		pass(time.Second)
 		wantTale(t, one, "address_acquired leader 10.0.0.1 holding")

@@ -123,7 +123,7 @@ func TestRepeatedPacketLeadsNowhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one, _, three := l.three()
 		var packet []byte
-		assert.NoError(t, three.tasks.call(t.Context(), func() { packet = append(packet, three.group.out...) }))
+		three.onLoop(t, func() { packet = append(packet, three.group.out...) })
 		pass(time.Millisecond)
 		one.transport.inbox <- netio.Datagram{Data: packet, From: netip.MustParseAddrPort("10.0.0.66:9254"), Path: netio.PathMulticast}
 		pass(time.Millisecond)
@@ -223,21 +223,6 @@ func TestForgedClaimsAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestResignToTheDead has the others die a moment before.
-func TestResignToTheDead(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one, two, three := l.three()
-		one.Kill()
-		two.Kill()
-		pass(100 * time.Millisecond)
-		if h, err := three.Resign(t.Context()); err == nil {
-			t.Errorf("resign says %+v", h)
-		}
-		pass(time.Second)
-		l.wantHolders(3)
-	})
-}
-
 // TestResignKeepsALaterCaller has a caller who resigned go away when somebody else
 // waits for the successor already: that one must still learn who it is.
 func TestResignKeepsALaterCaller(t *testing.T) {
@@ -252,19 +237,15 @@ func TestResignKeepsALaterCaller(t *testing.T) {
 		}()
 		pass(time.Millisecond)
 		later := make(chan console.Handover, 1)
-		assert.NoError(t, three.tasks.call(t.Context(), func() { three.handover.successor = later }))
+		three.onLoop(t, func() { three.handover.successor = later })
 		leave()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("the first caller is told %v", err)
-		}
+		assert.ErrorIs(t, <-ended, context.Canceled, "the first caller")
 		pass(time.Millisecond)
-		if err := three.tasks.call(t.Context(), func() {
+		three.onLoop(t, func() {
 			if three.handover.successor != later {
 				t.Error("the later caller was forgotten")
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 	})
 }
 
@@ -274,7 +255,7 @@ func TestProbeWithoutALink(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, nil)
 		pass(2 * time.Second)
-		if err := one.tasks.call(t.Context(), func() {
+		one.onLoop(t, func() {
 			announcer := one.address.announcer
 			one.address.announcer = nil
 			defer func() { one.address.announcer = announcer }()
@@ -282,9 +263,7 @@ func TestProbeWithoutALink(t *testing.T) {
 				one.tasks.tryPost(func() {})
 			}
 			one.address.probe(one.probed)
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		pass(time.Millisecond)
 		one.wantProblem(t, "probe for the address: the link was lost")
 	})
@@ -327,12 +306,10 @@ func TestLEDRecovers(t *testing.T) {
 func TestNumberedOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
-		assert.NoError(t, three.tasks.call(t.Context(), func() { three.group.sequence = lastSequence }))
+		three.onLoop(t, func() { three.group.sequence = lastSequence })
 		pass(5 * time.Second)
 		l.wantHolders(2)
-		if s := three.mustStatus(t); s.Leader != "10.0.0.2" {
-			t.Errorf("the board is not in any more: %+v", s)
-		}
+		assert.Is(t, "10.0.0.2", three.mustStatus(t).Leader, "the leader of the board that must be in again")
 	})
 }
 
@@ -350,14 +327,10 @@ func TestAddressGoesWhilePacketsWait(t *testing.T) {
 			one.linkChanged(gone)
 		})
 		pass(time.Second)
-		if s := one.mustStatus(t); s.Role != console.RoleIsolated {
-			t.Errorf("without an address it is the %s", s.Role)
-		}
+		assert.Is(t, console.RoleIsolated, one.mustStatus(t).Role, "the role without an address")
 		one.change(func(*netio.Snapshot) {}) // it is back
 		pass(time.Second)
 		l.wantHolders(3)
-		if s := one.mustStatus(t); s.Leader != "10.0.0.3" {
-			t.Errorf("it follows %q", s.Leader)
-		}
+		assert.Is(t, "10.0.0.3", one.mustStatus(t).Leader, "whom it follows")
 	})
 }

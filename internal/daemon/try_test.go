@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
@@ -34,9 +32,7 @@ func TestTry(t *testing.T) {
 		tried, err := one.Try(t.Context(), console.TryRequest{File: "/etc/topdog/other.toml", Config: tryFile})
 		assert.NoError(t, err)
 		want := console.Tried{Checks: []console.TriedCheck{{NameText: "tcp 10.77.0.1:1", Passing: true}, {NameText: "command a program", Passing: true}}}
-		if diff := cmp.Diff(want, tried); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		assert.Equal(t, want, tried, "what was tried")
 		if one.checker == attends {
 			t.Fatal("the checker of the daemon has tried them")
 		}
@@ -69,9 +65,8 @@ func TestTryRefused(t *testing.T) {
 		}
 		broken := errors.New("no process")
 		one.get(func() { one.noChecker = broken })
-		if _, err := one.Try(t.Context(), asked); !errors.Is(err, broken) {
-			t.Errorf("no checker can be started: %v", err)
-		}
+		_, err := one.Try(t.Context(), asked)
+		assert.ErrorIs(t, err, broken, "no checker can be started")
 		one.get(func() { one.noChecker, one.muteCheckers = nil, true })
 
 		ctx, hangUp := context.WithCancel(t.Context())
@@ -85,9 +80,7 @@ func TestTryRefused(t *testing.T) {
 			t.Errorf("two at a time: %v", err)
 		}
 		hangUp()
-		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Errorf("whoever has asked has hung up: %v", err)
-		}
+		assert.ErrorIs(t, <-first, context.Canceled, "whoever has asked has hung up")
 		if !one.checker.ended {
 			t.Error("its checker goes on")
 		}

@@ -46,6 +46,14 @@ func (b *fakeBoard) problem(t *testing.T, kind console.ProblemKind) string {
 	return ""
 }
 
+// wantTold wants a problem of that kind with this part; with "" it wants none of that kind.
+func (b *fakeBoard) wantTold(t *testing.T, kind console.ProblemKind, part string) {
+	t.Helper()
+	if text := b.problem(t, kind); !strings.Contains(text, part) || part == "" && text != "" {
+		t.Errorf("board %d says %q, want %q", b.number, text, part)
+	}
+}
+
 // TestVoterReturns: the leader of strict that is heard after a long time is resolved once, so that the
 // kernels do not hold back the votes for it: its voters have asked it meanwhile. Who has only heard of
 // another board is not held back, and a burst of losses is not long enough.
@@ -72,9 +80,7 @@ func TestVoterReturns(t *testing.T) {
 				set(false)
 				pass(10 * time.Second)
 				for _, b := range boards[:2] {
-					b.get(func() {
-						assert.Is(t, test.want, fmt.Sprint(b.resolved), "board %d has resolved", b.number)
-					})
+					b.get(func() { assert.Is(t, test.want, fmt.Sprint(b.resolved), "board %d has resolved", b.number) })
 				}
 			})
 		})
@@ -122,12 +128,8 @@ func TestOddLists(t *testing.T) {
 			}
 		})
 		l.wantHolders(3)
-		if text := boards[3].problem(t, console.ProblemNoVoter); !strings.Contains(text, "10.0.0.4, which is not among the voters") {
-			t.Errorf("a board that is no voter says %q", text)
-		}
-		if text := boards[0].problem(t, console.ProblemEvenVoters); !strings.Contains(text, "4 voters: no more of them may fail than of 3") {
-			t.Errorf("a board with four voters says %q", text)
-		}
+		boards[3].wantTold(t, console.ProblemNoVoter, "10.0.0.4, which is not among the voters")
+		boards[0].wantTold(t, console.ProblemEvenVoters, "4 voters: no more of them may fail than of 3")
 		for i, b := range boards[:3] {
 			text := b.problem(t, "other_voters")
 			if !strings.Contains(text, "has another list of voters") {
@@ -188,9 +190,7 @@ func TestClockOff(t *testing.T) {
 		l.wantHolders(3)
 		slew(boards[2], -0.011)
 		l.wantHolders(2)
-		if text := boards[2].problem(t, console.ProblemClockRate); !strings.Contains(text, "runs -1.1 % off") {
-			t.Errorf("it says %q", text)
-		}
+		boards[2].wantTold(t, console.ProblemClockRate, "runs -1.1 % off")
 		if v := boards[1].mustStatus(t).Voters; *v[2].Supports {
 			t.Error("it still votes")
 		}
@@ -201,9 +201,7 @@ func TestClockOff(t *testing.T) {
 		}
 		boards[2].wantLog(t, "off its rate, and more", 1)
 		slew(boards[2], 0)
-		if text := boards[2].problem(t, console.ProblemClockRate); text != "" {
-			t.Errorf("it still says %q", text)
-		}
+		boards[2].wantTold(t, console.ProblemClockRate, "")
 		if v := boards[1].mustStatus(t).Voters; !*v[2].Supports {
 			t.Error("it does not vote again")
 		}
@@ -232,7 +230,7 @@ func TestNewIncarnationIsSilent(t *testing.T) {
 		l.wantHolders(3)
 		boards[1].Kill()
 		one := boards[0]
-		assert.NoError(t, one.tasks.call(t.Context(), func() { one.group.sequence = lastSequence }))
+		one.onLoop(t, func() { one.group.sequence = lastSequence })
 		pass(400 * time.Millisecond)
 		l.wantHolders()
 		pass(3 * time.Second)
