@@ -77,7 +77,14 @@ func (b *board) inbox(t testing.TB, floating ...netip.Addr) *inbox {
 func inboxOf(t testing.TB, name string, c *Conn) *inbox {
 	t.Helper()
 	in := &inbox{Conn: c, name: name, got: make(chan string, 100)}
-	serve(t, c, func(d Datagram) { in.got <- fmt.Sprintf("%s %q from %s", pathNames[d.Path], d.Data, d.From) })
+	ended := make(chan struct{}) // when nobody looks into the inbox any more, which may be full
+	serve(t, c, func(d Datagram) {
+		select {
+		case in.got <- fmt.Sprintf("%s %q from %s", pathNames[d.Path], d.Data, d.From):
+		case <-ended:
+		}
+	})
+	t.Cleanup(func() { close(ended) })
 	return in
 }
 
