@@ -52,8 +52,7 @@ func TestLeaderTarget(t *testing.T) { onMachine(t, "systemd", testLeaderTarget) 
 func testLeaderTarget(t *judge.T, p *pair) {
 	p.configure("")
 	p.run("dpkg", "-i", "/srv/old.deb")
-	p.startOther()
-	p.machineLeads()
+	p.wantHolders("alone", 1) // so that the lead stays here for as long as all this takes
 
 	// As docs/hooks.md has it.
 	p.write("/etc/systemd/system/scheduler.service", `[Service]
@@ -78,6 +77,8 @@ WantedBy=multi-user.target
 	p.run("systemctl", "enable", "--now", "topdog-hooks")
 	p.wantActive("the board leads", "scheduler", "active")
 	p.wantFile("the hooks begin", "/run/told", "topdog MASTER root")
+	p.startOther()
+	p.machineLeads()
 	p.run("rm", "-f", "/run/scheduler", "/run/told")
 
 	p.run("topdog", "resign")
