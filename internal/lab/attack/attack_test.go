@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // The program attacks real daemons as a laptop and as a user, and what it measures can be shown again. The address stays where it
 // is, whatever is done. How long anybody waits is judged by the short form of scripts/attack; this is the long one, which judges nothing.
 func TestProgram(t *testing.T) {
-	// Nobody waits for the compiler in a share of the machine that another test could have.
+	// To build it inside judge.Run would keep a slot that another test could use meanwhile.
 	program := filepath.Join(t.TempDir(), "topdog")
 	if os.Getuid() == 0 && !testing.Short() {
 		assert.NoError(t, cluster.Build(t.Context(), program))
