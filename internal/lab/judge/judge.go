@@ -37,7 +37,7 @@ func namespaces(t netns.Test, alone bool) {
 	}
 }
 
-// failure is what failed, and where: the line of the test, and that of the function which found it.
+// failure is what failed, and where: the line of the function that found it, that of the test, and its part.
 type failure struct{ place, text string }
 
 func (f failure) String() string { return f.place + ": " + f.text }
@@ -102,7 +102,7 @@ func (shared) Close() {
 type evidence interface {
 	// Late says what was late since a moment, or "".
 	Late(since time.Time) string
-	// Busy is the share of the time since a moment in which a process had to wait for a processor.
+	// Busy is the share of the time since a moment in which a processor had something to do.
 	Busy(since time.Time) float64
 	Close()
 }
@@ -279,7 +279,7 @@ func (t *T) adopt(name string, part *T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, f := range part.failures {
-		t.failures = append(t.failures, failure{f.place, name + ": " + f.text})
+		t.failures = append(t.failures, failure{f.place + " < " + name, f.text})
 	}
 	if part.skipped != "" {
 		t.skipped = name + ": " + part.skipped

@@ -116,7 +116,8 @@ func TestTogether(t *testing.T) {
 	})
 	var told []string
 	for _, f := range a.failures {
-		told = append(told, f.text)
+		_, part, _ := strings.Cut(f.place, " < ")
+		told = append(told, part+": "+f.text)
 	}
 	slices.Sort(told)
 	assert.Equal(t, []string{"one: wrong", "other: and here: one"}, told, "it has failed")

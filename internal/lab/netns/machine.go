@@ -41,13 +41,13 @@ type Machine struct {
 
 	mu     sync.Mutex
 	late   []observation
-	waited []pressure
+	usages []usage
 }
 
-// pressure is for how long, in all, some process of the machine had waited for a processor at a moment.
-type pressure struct {
-	at    time.Time
-	total time.Duration
+// usage is what the machine's processors had done by a moment since it was started, in the kernel's ticks.
+type usage struct {
+	at         time.Time
+	all, spare int64
 }
 
 type observation struct {
@@ -83,36 +83,50 @@ func (m *Machine) Late(t time.Time) string {
 	return strings.Join(texts, "; ")
 }
 
-// Busy is the share of the time since a moment in which a process had to wait for a processor.
+// Busy is the share of the time since a moment in which a processor had something to do.
 func (m *Machine) Busy(since time.Time) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n, _ := slices.BinarySearchFunc(m.waited, since, func(p pressure, t time.Time) int { return p.at.Compare(t) })
-	if n >= len(m.waited)-1 {
+	n, _ := slices.BinarySearchFunc(m.usages, since, func(u usage, t time.Time) int { return u.at.Compare(t) })
+	if n >= len(m.usages)-1 {
 		return 0
 	}
-	first, last := m.waited[n], m.waited[len(m.waited)-1]
-	return float64(last.total-first.total) / float64(last.at.Sub(first.at))
+	first, last := m.usages[n], m.usages[len(m.usages)-1]
+	return 1 - float64(last.spare-first.spare)/float64(last.all-first.all)
 }
 
-// press notes the pressure of the processors: "some … total=" in microseconds (Documentation/accounting/psi.rst of Linux).
-func (m *Machine) press() {
-	text, err := os.ReadFile("/proc/pressure/cpu")
+// measureUsage notes what the processors have done.
+func (m *Machine) measureUsage() {
+	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return // a kernel without it is taken for one that is not busy
+		return // a machine without it is taken for one that is not busy
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	_, total, _ := strings.Cut(line, "total=")
-	us, err := strconv.ParseInt(total, 10, 64)
-	if err != nil {
-		return
-	}
+	u := usage{at: time.Now()}
+	u.all, u.spare = ticks(string(text))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.waited) >= keep {
-		m.waited = append(m.waited[:0], m.waited[keep/2:]...)
+	if len(m.usages) >= keep {
+		m.usages = append(m.usages[:0], m.usages[keep/2:]...)
 	}
-	m.waited = append(m.waited, pressure{time.Now(), time.Duration(us) * time.Microsecond})
+	m.usages = append(m.usages, u)
+}
+
+// ticks reads the first line of /proc/stat (proc_stat(5)): "cpu", and the ticks that all processors have spent with work
+// of each kind. The last two kinds are in the first two already.
+func ticks(stat string) (all, spare int64) {
+	const idle, iowait, guest = 3, 4, 8
+	line, _, _ := strings.Cut(stat, "\n")
+	for i, field := range strings.Fields(line)[1:] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil || i == guest {
+			break
+		}
+		all += n
+		if i == idle || i == iowait {
+			spare += n
+		}
+	}
+	return all, spare
 }
 
 func (m *Machine) note(format string, args ...any) {
@@ -152,7 +166,7 @@ func (m *Machine) sample() {
 			}
 		}
 		former = now
-		m.press()
+		m.measureUsage()
 		select {
 		case <-m.stop:
 			return

@@ -30,16 +30,18 @@ func TestLate(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	began := time.Now()
-	m := &Machine{waited: []pressure{{began.Add(-time.Second), 0}, {began, time.Second}, {began.Add(time.Second), 1500 * time.Millisecond}, {began.Add(2 * time.Second), 1500 * time.Millisecond}}}
+	m := &Machine{usages: []usage{{began.Add(-time.Second), 0, 0}, {began, 200, 0}, {began.Add(time.Second), 400, 100}, {began.Add(2 * time.Second), 600, 300}}}
 	for _, test := range []struct {
 		since time.Time
 		want  float64
 	}{{began.Add(-time.Minute), 0.5}, {began, 0.25}, {began.Add(time.Second), 0}, {began.Add(2 * time.Second), 0}, {began.Add(time.Hour), 0}} {
 		assert.Is(t, test.want, m.Busy(test.since), "busy since %v", test.since.Sub(began))
 	}
-	m.press()
-	if last := m.waited[len(m.waited)-1]; len(m.waited) == 5 && last.total <= 0 {
-		t.Errorf("the kernel says that nobody has ever waited: %v", last.total)
+	all, spare := ticks("cpu  1 20 300 4000 50000 600000 7000000 80000000 11 22\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+	assert.Equal(t, []int64{87654321, 54000}, []int64{all, spare}, "ticks, and those without work")
+	m.measureUsage()
+	if u := m.usages[len(m.usages)-1]; u.spare <= 0 || u.spare >= u.all {
+		t.Errorf("the processors had nothing to do for %d of %d ticks", u.spare, u.all)
 	}
 }
 
