@@ -7,13 +7,14 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
-	"topdog/internal/lab/netns"
+	"topdog/internal/lab/judge"
 )
 
 // A place sees who answers at the address, and that two do. One at the ports sees it of a board
 // that the switch has cut off, and one at a machine does not.
-func TestPlaces(t *testing.T) {
-	netns.Reserve(t)
+func TestPlaces(t *testing.T) { judge.Run(t, testPlaces) }
+
+func testPlaces(t *judge.T) {
 	s := &stage{}
 	var err error
 	s.Cluster, err = cluster.New(numBoards + 1)
