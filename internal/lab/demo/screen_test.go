@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"topdog/internal/lab/assert"
+	judged "topdog/internal/lab/judge"
 	"topdog/wire"
 )
 
@@ -28,7 +29,7 @@ type pty struct {
 	more chan struct{} // holds a token when there is more text
 }
 
-func newPTY(t *testing.T, width, height uint16) *pty {
+func newPTY(t testing.TB, width, height uint16) *pty {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -87,7 +88,7 @@ func (p *pty) screen() string {
 }
 
 // await waits until a text was written to the screen.
-func (p *pty) await(t *testing.T, text string) {
+func (p *pty) await(t testing.TB, text string) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for !strings.Contains(p.screen(), text) {
@@ -99,7 +100,7 @@ func (p *pty) await(t *testing.T, text string) {
 	}
 }
 
-func (p *pty) press(t *testing.T, keys string) {
+func (p *pty) press(t testing.TB, keys string) {
 	t.Helper()
 	if _, err := io.WriteString(p.keyboard, keys); err != nil {
 		t.Fatal(err)
@@ -107,14 +108,14 @@ func (p *pty) press(t *testing.T, keys string) {
 }
 
 // restored checks that the terminal is as it was before.
-func (p *pty) restored(t *testing.T, before *term.State) {
+func (p *pty) restored(t testing.TB, before *term.State) {
 	t.Helper()
 	after := p.state(t)
 	assert.Equal(t, fmt.Sprint(before), fmt.Sprint(after), "the terminal's state")
 	p.await(t, leaveScreen)
 }
 
-func (p *pty) state(t *testing.T) *term.State {
+func (p *pty) state(t testing.TB) *term.State {
 	t.Helper()
 	s, err := term.GetState(int(p.terminal.Fd()))
 	assert.NoError(t, err)
@@ -126,37 +127,39 @@ func (p *pty) state(t *testing.T) *term.State {
 func TestLive(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		leave func(t *testing.T, p *pty, cancel func())
+		leave func(t testing.TB, p *pty, cancel func())
 	}{
-		{"q", func(t *testing.T, p *pty, _ func()) { p.press(t, "q") }},
-		{"Ctrl-C", func(t *testing.T, p *pty, _ func()) { p.press(t, "\x03") }},
-		{"SIGTERM", func(_ *testing.T, _ *pty, cancel func()) { cancel() }},
+		{"q", func(t testing.TB, p *pty, _ func()) { p.press(t, "q") }},
+		{"Ctrl-C", func(t testing.TB, p *pty, _ func()) { p.press(t, "\x03") }},
+		{"SIGTERM", func(_ testing.TB, _ *pty, cancel func()) { cancel() }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := newPTY(t, 80, 24)
-			before := p.state(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			done := make(chan error, 1)
-			go func() {
-				done <- Live(ctx, Options{Boards: 3, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmBully}, p.terminal, p.terminal)
-			}()
-			p.await(t, "pi3 answers")
-			if now := p.state(t); fmt.Sprint(now) == fmt.Sprint(before) {
-				t.Error("the terminal is not in raw mode")
-			}
-			p.press(t, "3")
-			p.await(t, "cut the power of pi3")
-			p.press(t, "9")
-			p.await(t, "there is no board 9")
-			test.leave(t, p, cancel)
-			select {
-			case err := <-done:
-				assert.ErrorIs(t, err, nil, "")
-			case <-time.After(20 * time.Second):
-				t.Fatal("it has not ended")
-			}
-			p.restored(t, before)
+			judged.RunOnLoopback(t, func(t *judged.T) {
+				p := newPTY(t, 80, 24)
+				before := p.state(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				done := make(chan error, 1)
+				go func() {
+					done <- Live(ctx, Options{Boards: 3, Heartbeat: 20 * time.Millisecond, Algorithm: wire.AlgorithmBully}, p.terminal, p.terminal)
+				}()
+				p.await(t, "pi3 answers")
+				if now := p.state(t); fmt.Sprint(now) == fmt.Sprint(before) {
+					t.Error("the terminal is not in raw mode")
+				}
+				p.press(t, "3")
+				p.await(t, "cut the power of pi3")
+				p.press(t, "9")
+				p.await(t, "there is no board 9")
+				test.leave(t, p, cancel)
+				select {
+				case err := <-done:
+					assert.ErrorIs(t, err, nil, "")
+				case <-time.After(20 * time.Second):
+					t.Fatal("it has not ended")
+				}
+				p.restored(t, before)
+			})
 		})
 	}
 }
