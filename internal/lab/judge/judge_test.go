@@ -29,8 +29,10 @@ func (o *outer) Logf(format string, args ...any) { o.Log(fmt.Sprintf(format, arg
 type told []string
 
 func (e *told) Close() {}
+
+// Busy is all the time if that is the last evidence.
 func (e *told) Busy(time.Time) float64 {
-	if len(*e) > 0 && (*e)[0] == "busy" {
+	if len(*e) > 0 && (*e)[len(*e)-1] == "busy" {
 		return 1
 	}
 	return 0
@@ -54,28 +56,33 @@ func TestTry(t *testing.T) {
 			t.Error("much too late")
 		}
 	}
+	const twice = "log: inconclusive: late. What failed:\nit is 7\nerror: it is 7"
 	for name, test := range map[string]struct {
 		test     func(*T)
 		evidence told
 		want     string
+		loads    bool // the machine
 	}{
-		"passes":                           {func(*T) {}, told{"a processor was busy"}, ""},
-		"fails on a quiet machine":         {fails, nil, "error: it is 7"},
-		"fails, and alone passes":          {passesAlone, told{"late", ""}, "log: inconclusive: late. What failed:\ntoo late"},
-		"fails also alone, on a quiet one": {fails, told{"late", ""}, "log: inconclusive: late. What failed:\nit is 7\nerror: it is 7"},
-		"fails twice at one place":         {fails, told{"late", "late again"}, "log: inconclusive: late. What failed:\nit is 7\nerror: it is 7"},
-		"is inconclusive also alone": {failsElsewhere, told{"late", "late again"}, "log: inconclusive: late. What failed:\ntoo late\n" +
+		"passes":                           {test: func(*T) {}, evidence: told{"a processor was busy"}},
+		"fails on a quiet machine":         {test: fails, want: "error: it is 7"},
+		"fails, and alone passes":          {test: passesAlone, evidence: told{"late", ""}, want: "log: inconclusive: late. What failed:\ntoo late"},
+		"fails also alone, on a quiet one": {test: fails, evidence: told{"late", ""}, want: twice},
+		"fails twice at one place":         {test: fails, evidence: told{"late", "late again"}, want: twice},
+		"fails twice on a busy machine": {test: fails, evidence: told{"late", "late again", "busy"}, want: "log: inconclusive: late. What failed:\nit is 7\n" +
+			"skip: inconclusive also alone: late again. What failed:\nit is 7"},
+		"fails twice on one that it loads": {test: fails, evidence: told{"late", "late again", "busy"}, want: twice, loads: true},
+		"is inconclusive also alone": {test: failsElsewhere, evidence: told{"late", "late again"}, want: "log: inconclusive: late. What failed:\ntoo late\n" +
 			"skip: inconclusive also alone: late again. What failed:\nmuch too late"},
-		"says why it cannot run": {func(t *T) { t.Skip("no root") }, told{"late"}, "skip: no root"},
+		"says why it cannot run": {test: func(t *T) { t.Skip("no root") }, evidence: told{"late"}, want: "skip: no root"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &outer{TB: t}
 			var reserved []bool
-			try(o, test.test, &test.evidence, false, func(_ netns.Test, alone bool) { reserved = append(reserved, alone) })
+			try(o, test.test, &test.evidence, test.loads, func(_ netns.Test, alone bool) { reserved = append(reserved, alone) })
 			said := places.ReplaceAllString(strings.Join(o.said, "\n"), "")
 			assert.Equal(t, test.want, said, "it says")
 			// The second attempt has the machine for itself.
-			if want := []bool{false, true}[:1+strings.Count(test.want, "log: ")]; !slices.Equal(reserved, want) {
+			if want := []bool{test.loads, true}[:1+strings.Count(test.want, "log: ")]; !slices.Equal(reserved, want) {
 				t.Errorf("it has reserved the whole machine: %v, want %v", reserved, want)
 			}
 		})
