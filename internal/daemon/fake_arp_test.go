@@ -37,22 +37,38 @@ func (b *fakeBoard) hears(to netip.Addr) bool {
 	}
 }
 
-// later does something with each board that a frame reaches when it has come there.
-func (l *fakeLAN) later(from *fakeBoard, do func(other *fakeBoard)) {
-	time.AfterFunc(fakeLatency, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, other := range l.boards {
-			if other == from {
-				continue
-			}
-			other.mu.Lock()
-			if !other.deaf && other.state.Link.Up {
-				do(other)
-			}
-			other.mu.Unlock()
+// frame is on its way to all other boards. arrive is what happens to each that it reaches.
+type frame struct {
+	from   *fakeBoard
+	arrive func(other *fakeBoard)
+}
+
+// later sends a frame. Timers of one instant fire in any order, and the frames of a switch come in the order in
+// which they were sent. So a timer delivers the frame that has been on its way for longest, and not one of its own.
+func (l *fakeLAN) later(from *fakeBoard, arrive func(other *fakeBoard)) {
+	l.wireMu.Lock()
+	l.wire = append(l.wire, frame{from, arrive})
+	l.wireMu.Unlock()
+	time.AfterFunc(fakeLatency, l.deliver)
+}
+
+func (l *fakeLAN) deliver() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wireMu.Lock()
+	f := l.wire[0]
+	l.wire = l.wire[1:]
+	l.wireMu.Unlock()
+	for _, other := range l.boards {
+		if other == f.from {
+			continue
 		}
-	})
+		other.mu.Lock()
+		if !other.deaf && other.state.Link.Up {
+			f.arrive(other)
+		}
+		other.mu.Unlock()
+	}
 }
 
 func (a *fakeAnnouncer) Announce(netip.Addr) error {

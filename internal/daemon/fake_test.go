@@ -34,6 +34,9 @@ type fakeLAN struct {
 	boards []*fakeBoard
 	owner  net.HardwareAddr // of the floating address, if a foreign machine has it
 	hosts  []netip.Addr     // that are no boards, and answer ARP; the first is the gateway
+
+	wireMu sync.Mutex // a board may send while its own lock is held
+	wire   []frame    // the oldest first
 }
 
 // the floating address of all tests.
@@ -85,6 +88,7 @@ type fakeBoard struct {
 	heard        []election.Change
 	told         []console.Transition                     // to whoever follows it
 	logged       []string                                 // each with its level in front
+	loggedAt     []time.Duration                          // since the LAN was made
 	unicasts     int                                      // how many datagrams it sent to one board
 	onSend       func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
 	starterEnded chan struct{}                            // nothing can be started any more
@@ -187,6 +191,7 @@ func (b *fakeBoard) Fire(e *logrus.Entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.logged = append(b.logged, e.Level.String()+": "+e.Message)
+	b.loggedAt = append(b.loggedAt, time.Since(b.lan.start))
 	return nil
 }
 
