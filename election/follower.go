@@ -158,12 +158,14 @@ func (c *Core) planPreemption() {
 	}
 }
 
-// preemptDelay is for how long this board follows before it asks for the lead.
+// preemptDelay is for how long this board follows before it asks for the lead. Boards that outrank it may want the
+// lead as well, and have begun to follow at the same time. They ask first, so that the address moves once.
 func (c *Core) preemptDelay() time.Duration {
-	if c.cfg.PreemptDelay == 0 {
-		return preemptIntervals * c.cfg.Interval
+	delay := c.cfg.PreemptDelay
+	if delay == 0 {
+		delay = preemptIntervals * c.cfg.Interval
 	}
-	return c.cfg.PreemptDelay
+	return delay + time.Duration(c.succession())*c.successorTimeout()
 }
 
 // preempt asks a leader of lower rank for a handover, and goes on asking.
