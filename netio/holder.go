@@ -231,7 +231,8 @@ func (h *Holder) open(socket int) error {
 	h.main, h.programs, h.lost = &lane{fd: socket}, -1, make(chan struct{})
 	ours, theirs, err := newLanePair()
 	if err == nil {
-		_, err = h.ask(h.main, askEvents, nil, answerWithin, theirs)
+		// The process has to start, or the holder has to end what the daemon before has left.
+		_, err = h.ask(h.main, askEvents, nil, prepareWithin, theirs)
 		unix.Close(theirs)
 	}
 	if err != nil {
