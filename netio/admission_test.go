@@ -75,7 +75,7 @@ func TestAdmission(t *testing.T) {
 }
 
 // openAdmitting has a holder open sockets that only take what is of the group.
-func (b *board) openAdmitting(t *testing.T) *Conn {
+func (b *board) openAdmitting(t testing.TB) *Conn {
 	t.Helper()
 	h, err := on(b, func() (*Holder, error) {
 		return StartHolder(holderCommand, HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Tag: testTag, Method: HoldLifetime})

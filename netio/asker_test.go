@@ -11,12 +11,13 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 // A host that has an address on any device answers who asks its Ethernet address, a host that
 // has it not does not, and each answer is to a question that was asked before.
 func TestAsk(t *testing.T) {
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		l := newLAN(t, 3)
 		us, holder, other := l.boards[0], l.boards[1], l.boards[2]
 		a := openTestAnnouncer(t, us)

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 // serviceVariable makes the test binary a holder that is a service: the path of its socket, a colon, and who may ask.
@@ -59,7 +60,7 @@ type testService struct {
 	path string
 }
 
-func startService(t *testing.T, b *board, uid int) *testService {
+func startService(t testing.TB, b *board, uid int) *testService {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "holder")
 	must(t, err)
@@ -72,14 +73,14 @@ func startService(t *testing.T, b *board, uid int) *testService {
 }
 
 // hears waits until the holder says something.
-func (s *testService) hears(t *testing.T, text string) {
+func (s *testService) hears(t testing.TB, text string) {
 	t.Helper()
 	for s.line(t) != text {
 	}
 }
 
 // dial connects as a daemon does, and prepares to hold the address.
-func (s *testService) dial(t *testing.T) *guard {
+func (s *testService) dial(t testing.TB) *guard {
 	t.Helper()
 	g, err := on(s.board, func() (g *guard, err error) {
 		g = &guard{}
@@ -94,7 +95,7 @@ func (s *testService) dial(t *testing.T) *guard {
 }
 
 // lead has the daemon open the sockets of the group, and hold the address.
-func (s *testService) lead(t *testing.T, g *guard) *Conn {
+func (s *testService) lead(t testing.TB, g *guard) *Conn {
 	t.Helper()
 	conn := s.openSockets(t, g)
 	must(t, g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup}}))
@@ -106,6 +107,10 @@ func (s *testService) lead(t *testing.T, g *guard) *Conn {
 // TestHolderServesOneAfterTheOther: the holder keeps the port while there is no daemon. The next one is given the same
 // sockets, and hears nothing of the time before.
 func TestHolderServesOneAfterTheOther(t *testing.T) {
+	judge.RunTogether(t, testHolderServesOneAfterTheOther)
+}
+
+func testHolderServesOneAfterTheOther(t *judge.T) {
 	needTUN(t)
 	l := newLAN(t, 2)
 	b, other := l.boards[0], l.boards[1]
@@ -149,7 +154,9 @@ func TestHolderServesOneAfterTheOther(t *testing.T) {
 }
 
 // TestHolderServesTheDaemonOnly: who else connects is told so.
-func TestHolderServesTheDaemonOnly(t *testing.T) {
+func TestHolderServesTheDaemonOnly(t *testing.T) { judge.RunTogether(t, testHolderServesTheDaemonOnly) }
+
+func testHolderServesTheDaemonOnly(t *judge.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be somebody else")
 	}
@@ -176,7 +183,9 @@ func TestHolderServesTheDaemonOnly(t *testing.T) {
 }
 
 // TestGatewayByTheHolder: a process without rights asks the gateway by a lane, and for nothing else.
-func TestGatewayByTheHolder(t *testing.T) {
+func TestGatewayByTheHolder(t *testing.T) { judge.RunTogether(t, testGatewayByTheHolder) }
+
+func testGatewayByTheHolder(t *judge.T) {
 	l := newLAN(t, 2)
 	b, gateway := l.boards[0], l.boards[1]
 	s := startService(t, b, os.Getuid())
@@ -209,7 +218,9 @@ func TestGatewayByTheHolder(t *testing.T) {
 }
 
 // TestLanesAreGivenBack: each checker has a lane, and a daemon starts any number of them, one after the other.
-func TestLanesAreGivenBack(t *testing.T) {
+func TestLanesAreGivenBack(t *testing.T) { judge.RunTogether(t, testLanesAreGivenBack) }
+
+func testLanesAreGivenBack(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	for range 3 * maxLanes {
 		eventually(t, "there is a lane for a checker", func() bool {
@@ -228,7 +239,9 @@ func TestLanesAreGivenBack(t *testing.T) {
 }
 
 // TestGatewayKeepsNobodyWaiting: the next daemon is served at once although a gateway that does not answer is asked for the former one.
-func TestGatewayKeepsNobodyWaiting(t *testing.T) {
+func TestGatewayKeepsNobodyWaiting(t *testing.T) { judge.RunTogether(t, testGatewayKeepsNobodyWaiting) }
+
+func testGatewayKeepsNobodyWaiting(t *judge.T) {
 	b := newLAN(t, 1).boards[0]
 	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: net.IP{10, 77, 0, 99}}))
 	s := startService(t, b, os.Getuid())
@@ -255,7 +268,9 @@ func TestGatewayKeepsNobodyWaiting(t *testing.T) {
 }
 
 // TestHolderStops: a service manager stops the holder while it serves a daemon. The daemon knows, and the others are told.
-func TestHolderStops(t *testing.T) {
+func TestHolderStops(t *testing.T) { judge.RunTogether(t, testHolderStops) }
+
+func testHolderStops(t *judge.T) {
 	needTUN(t)
 	l := newLAN(t, 2)
 	b, other := l.boards[0], l.boards[1]

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 // TestFrozenThenKilled has all processes of a board stand still: the address falls silent at the end
@@ -23,7 +24,7 @@ import (
 func TestFrozenThenKilled(t *testing.T) {
 	t.Parallel()
 	testedFences(t)
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		if method == HoldTUN {
 			needTUN(t)
 		}
@@ -76,6 +77,10 @@ func TestFrozenThenKilled(t *testing.T) {
 // TestAllKilled kills daemon and holder, and starts them again, a few times.
 func TestAllKilled(t *testing.T) {
 	t.Parallel()
+	judge.RunTogether(t, testAllKilled)
+}
+
+func testAllKilled(t *judge.T) {
 	kinds := testedFences(t)
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
@@ -98,7 +103,7 @@ func TestAllKilled(t *testing.T) {
 }
 
 // wantNothingLeft wants a board to be as if there had never been a daemon.
-func wantNothingLeft(t *testing.T, b *board) {
+func wantNothingLeft(t testing.TB, b *board) {
 	t.Helper()
 	eventually(t, "nothing is left", func() bool {
 		eth0 := b.link(t, "eth0")
@@ -109,7 +114,7 @@ func wantNothingLeft(t *testing.T, b *board) {
 }
 
 // programsAt counts the programs of traffic control on an interface; 0 if the kernel has no tcx.
-func (b *board) programsAt(t *testing.T, ifindex int, attach uint32) (count int) {
+func (b *board) programsAt(t testing.TB, ifindex int, attach uint32) (count int) {
 	t.Helper()
 	query := struct {
 		ifindex, attach, flags, attachFlags uint32
@@ -148,7 +153,7 @@ func TestNoFence(t *testing.T) {
 }
 
 // wantLeaseAlone wants a lease to work that no fence enforces, and ends it.
-func wantLeaseAlone(t *testing.T, f *kernelFence) {
+func wantLeaseAlone(t testing.TB, f *kernelFence) {
 	t.Helper()
 	defer f.Close()
 	assert.Is(t, false, f.Closes(), "it closes")
@@ -182,6 +187,10 @@ func onLesserThread[T any](do func() (T, error), without ...uint) (T, error) {
 // device away. The address is never answered again.
 func TestFrozenThenAllKilled(t *testing.T) {
 	t.Parallel()
+	judge.RunTogether(t, testFrozenThenAllKilled)
+}
+
+func testFrozenThenAllKilled(t *judge.T) {
 	testedFences(t)
 	needTUN(t)
 	l := newLAN(t, 2)
@@ -231,7 +240,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 
 // keepBusy makes and deletes interfaces in another namespace, for which the kernel holds the lock that all
 // namespaces share.
-func keepBusy(t *testing.T, handle *netlink.Handle) (stop func()) {
+func keepBusy(t testing.TB, handle *netlink.Handle) (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 var testFloating = netip.MustParsePrefix("10.77.0.100/24")
@@ -21,9 +22,18 @@ var testFloating = netip.MustParsePrefix("10.77.0.100/24")
 // testedMethods are those that can be in use.
 var testedMethods = []HoldMethod{HoldTUN, HoldLifetime}
 
-func eachMethod(t *testing.T, test func(t *testing.T, method HoldMethod)) {
+// judged is a test, or a part of one, for which the machine has to keep times of the product: how long a holder may take to
+// answer, for instance.
+func judged(test func(t *judge.T)) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		judge.RunTogether(t, test)
+	}
+}
+
+func eachMethod(t *testing.T, test func(t *judge.T, method HoldMethod)) {
 	for _, method := range testedMethods {
-		t.Run(method.String(), func(t *testing.T) { test(t, method) })
+		t.Run(method.String(), judged(func(t *judge.T) { test(t, method) }))
 	}
 }
 
@@ -108,7 +118,7 @@ func (b *board) lease(t testing.TB, device string, addr netip.Addr) string {
 }
 
 func TestFloatingIP(t *testing.T) {
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		needTUN(t)
 		l := newLAN(t, 1)
 		b := l.boards[0]

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 	"topdog/wire"
 )
 
@@ -58,7 +59,7 @@ type guardedBoard struct {
 
 // newGuardedBoard makes a board that holds the address, with a lifetime so long that only a holder removes it. Its
 // lease has no end.
-func newGuardedBoard(t *testing.T, method HoldMethod) *guardedBoard {
+func newGuardedBoard(t testing.TB, method HoldMethod) *guardedBoard {
 	t.Helper()
 	if method == HoldTUN {
 		needTUN(t)
@@ -168,7 +169,7 @@ func (g *guard) close() error {
 }
 
 // wantResign wants the neighbour to hear the RESIGN both ways before anything else.
-func (b *guardedBoard) wantResign(t *testing.T) {
+func (b *guardedBoard) wantResign(t testing.TB) {
 	t.Helper()
 	missing := map[string]bool{
 		heardAs("multicast", testResign, b.addr): true,
@@ -190,7 +191,7 @@ func (b *guardedBoard) wantResign(t *testing.T) {
 }
 
 // wantQuiet wants the neighbour to have heard nothing of a holder that has ended.
-func (b *guardedBoard) wantQuiet(t *testing.T) {
+func (b *guardedBoard) wantQuiet(t testing.TB) {
 	t.Helper()
 	marker := []byte("nothing came before this")
 	must(t, b.conn.Multicast(marker))
@@ -210,7 +211,7 @@ func (b *guardedBoard) wantHeld(t testing.TB) {
 
 // TestCloseTellsNobody: a daemon that closes its holder has told the others itself.
 func TestCloseTellsNobody(t *testing.T) {
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		b := newGuardedBoard(t, method)
 		must(t, b.Close())
 		must(t, b.Close()) // may be called twice
@@ -221,7 +222,9 @@ func TestCloseTellsNobody(t *testing.T) {
 }
 
 // TestMainLaneNeverWaits: what takes long is refused where the dead man's switch would have to wait for it.
-func TestMainLaneNeverWaits(t *testing.T) {
+func TestMainLaneNeverWaits(t *testing.T) { judge.RunTogether(t, testMainLaneNeverWaits) }
+
+func testMainLaneNeverWaits(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	probe, err := json.Marshal(probeRequest{testVIP, maxProbes, answerWithin})
 	must(t, err)
@@ -239,33 +242,33 @@ func TestEndOfALease(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		method HoldMethod
-		before func(t *testing.T, b *guardedBoard)
+		before func(t testing.TB, b *guardedBoard)
 		quiet  bool // there is nobody to tell
 	}{
-		{"several RESIGNs were prepared at once", HoldLifetime, func(t *testing.T, b *guardedBoard) {
+		{"several RESIGNs were prepared at once", HoldLifetime, func(t testing.TB, b *guardedBoard) {
 			for range 20 {
 				must(t, b.prepare([]byte("a former RESIGN")))
 			}
 			must(t, b.prepare(testResign))
 		}, false},
-		{"no RESIGN", HoldTUN, func(t *testing.T, b *guardedBoard) { must(t, b.Prepare(PreparedResign{})) }, true},
-		{"the RESIGN of a former lease", HoldTUN, func(t *testing.T, b *guardedBoard) {
+		{"no RESIGN", HoldTUN, func(t testing.TB, b *guardedBoard) { must(t, b.Prepare(PreparedResign{})) }, true},
+		{"the RESIGN of a former lease", HoldTUN, func(t testing.TB, b *guardedBoard) {
 			b.disarm()
 			must(t, b.floating.Release())
 			b.arm()
 			must(t, b.floating.Acquire())
 		}, true},
-		{"somebody has removed the address", HoldLifetime, func(t *testing.T, b *guardedBoard) {
+		{"somebody has removed the address", HoldLifetime, func(t testing.TB, b *guardedBoard) {
 			must(t, removeAddress(b.handle, b.link(t, "eth0").Index, testVIP))
 		}, false},
 		// As a service manager tells every process, or a terminal. Only the daemon decides when to go.
-		{"told to end", HoldLifetime, func(t *testing.T, b *guardedBoard) {
+		{"told to end", HoldLifetime, func(t testing.TB, b *guardedBoard) {
 			for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGPIPE} {
 				must(t, syscall.Kill(b.PID(), s))
 			}
 		}, false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(test.name, judged(func(t *judge.T) {
 			b := newGuardedBoard(t, test.method)
 			test.before(t, b)
 			b.extend(Now() + time.Millisecond)
@@ -279,11 +282,13 @@ func TestEndOfALease(t *testing.T) {
 			if test.quiet {
 				b.wantQuiet(t)
 			}
-		})
+		}))
 	}
 }
 
-func TestResignTooLong(t *testing.T) {
+func TestResignTooLong(t *testing.T) { judge.RunTogether(t, testResignTooLong) }
+
+func testResignTooLong(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	full := PreparedResign{Datagram: make([]byte, wire.MaxPacket)}
 	for n := range 256 {
@@ -300,7 +305,7 @@ func TestResignTooLong(t *testing.T) {
 func TestHolderStandsStill(t *testing.T) {
 	const lease = 20 * time.Millisecond
 	for _, extended := range []bool{true, false} {
-		t.Run(fmt.Sprintf("extended=%t", extended), func(t *testing.T) {
+		t.Run(fmt.Sprintf("extended=%t", extended), judged(func(t *judge.T) {
 			b := newGuardedBoard(t, HoldLifetime)
 			b.extend(Now() + longLease)
 			freeze(t, b.PID())
@@ -318,13 +323,15 @@ func TestHolderStandsStill(t *testing.T) {
 			}
 			until(Now() + lease)
 			b.wantHeld(t)
-		})
+		}))
 	}
 }
 
 // TestMachineFrozen has both processes of a board stand still over the end of a lease, and go
 // on at the same time: then the daemon is given a moment to extend it.
-func TestMachineFrozen(t *testing.T) {
+func TestMachineFrozen(t *testing.T) { judge.RunTogether(t, testMachineFrozen) }
+
+func testMachineFrozen(t *judge.T) {
 	const lease = 10 * time.Millisecond
 	b := newGuardedBoard(t, HoldLifetime)
 	extended := 0
@@ -362,6 +369,10 @@ func TestMachineFrozen(t *testing.T) {
 // request says nothing twice.
 func TestAcquiringAnnounces(t *testing.T) {
 	t.Parallel()
+	judge.RunTogether(t, testAcquiringAnnounces)
+}
+
+func testAcquiringAnnounces(t *judge.T) {
 	l := newLAN(t, 2)
 	b := &guardedBoard{board: l.boards[0]}
 	other := openTestAnnouncer(t, l.boards[1])
@@ -429,7 +440,7 @@ func TestNothingWithoutALease(t *testing.T) {
 		"released": func(b *guardedBoard) { b.disarm() },
 		"ended":    func(b *guardedBoard) { b.fence.Shut() },
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, judged(func(t *judge.T) {
 			b := newGuardedBoard(t, HoldLifetime)
 			eth0 := b.link(t, "eth0").Index
 			a, err := b.OpenAnnouncer(eth0)
@@ -444,12 +455,16 @@ func TestNothingWithoutALease(t *testing.T) {
 			assert.ErrorIs(t, err, ErrNotHeld, "renewed")
 			assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "announced")
 			assert.Is(t, false, b.holds(t), "the address is there")
-		})
+		}))
 	}
 }
 
 // TestNoAnnouncementAfterTheLease: a lease that is over may go on, and until then the neighbours are told nothing.
 func TestNoAnnouncementAfterTheLease(t *testing.T) {
+	judge.RunTogether(t, testNoAnnouncementAfterTheLease)
+}
+
+func testNoAnnouncementAfterTheLease(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	a, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
 	must(t, err)
@@ -525,7 +540,9 @@ func TestEndWaitsForTheKernel(t *testing.T) {
 }
 
 // TestHolderRefuses: a daemon that somebody has taken over gets nothing done but what is configured.
-func TestHolderRefuses(t *testing.T) {
+func TestHolderRefuses(t *testing.T) { judge.RunTogether(t, testHolderRefuses) }
+
+func testHolderRefuses(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	eth0 := b.link(t, "eth0").Index
 	other := netip.MustParseAddr("10.77.0.99")
@@ -579,7 +596,9 @@ func TestHolderRefuses(t *testing.T) {
 }
 
 // TestSpeaksAfterTheSockets: before they are open, the holder knows no address of this board to speak as.
-func TestSpeaksAfterTheSockets(t *testing.T) {
+func TestSpeaksAfterTheSockets(t *testing.T) { judge.RunTogether(t, testSpeaksAfterTheSockets) }
+
+func testSpeaksAfterTheSockets(t *judge.T) {
 	b := newLAN(t, 1).boards[0]
 	g := b.startGuard(t, HoldLifetime)
 	t.Cleanup(func() { g.close() })
@@ -619,7 +638,7 @@ func TestPrefixesOfTheAddresses(t *testing.T) {
 
 // TestHolderKilled kills the holder: with a TUN device the address goes with it, and its daemon is told.
 func TestHolderKilled(t *testing.T) {
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		b := newGuardedBoard(t, method)
 		must(t, b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index}, 0) }))
 		must(t, syscall.Kill(b.PID(), syscall.SIGKILL))
@@ -642,6 +661,10 @@ func TestHolderKilled(t *testing.T) {
 // TestHolderFrozen: a holder that stands still is as good as none, and that is known before the address is gone.
 func TestHolderFrozen(t *testing.T) {
 	t.Parallel()
+	judge.RunTogether(t, testHolderFrozen)
+}
+
+func testHolderFrozen(t *judge.T) {
 	b := newGuardedBoard(t, HoldTUN)
 	must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
 	began := Now()
@@ -672,7 +695,9 @@ func TestHolderCannotStart(t *testing.T) {
 }
 
 // TestNothingLeaks starts and ends holders again and again, and opens things again and again by one.
-func TestNothingLeaks(t *testing.T) {
+func TestNothingLeaks(t *testing.T) { judge.RunTogether(t, testNothingLeaks) }
+
+func testNothingLeaks(t *judge.T) {
 	b := newGuardedBoard(t, HoldTUN)
 	fds := func() int {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", b.PID()))

@@ -14,7 +14,7 @@ import (
 )
 
 // inheritAs opens the sockets as the daemon of a holder with that configuration does. The holder has kept some.
-func (b *board) inheritAs(t *testing.T, kept *heldSockets, tag wire.GroupTag, floating ...netip.Addr) *Conn {
+func (b *board) inheritAs(t testing.TB, kept *heldSockets, tag wire.GroupTag, floating ...netip.Addr) *Conn {
 	t.Helper()
 	conn, err := on(b, func() (*Conn, error) {
 		h := newHolding(HolderOptions{Interface: "eth0", Floating: floating, Group: testGroup, Tag: tag, Method: HoldLifetime}, -1, kept)
@@ -43,7 +43,7 @@ func (b *board) inheritAs(t *testing.T, kept *heldSockets, tag wire.GroupTag, fl
 }
 
 // wantHears waits until a daemon hears what another host says to its own address and to the group.
-func wantHears(t *testing.T, conn *Conn, from *board, tag wire.GroupTag) {
+func wantHears(t testing.TB, conn *Conn, from *board, tag wire.GroupTag) {
 	t.Helper()
 	var heard [2]atomic.Int64
 	go conn.Serve(func(d Datagram) {

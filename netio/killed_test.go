@@ -18,6 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 // armedVariable makes the test binary a daemon that holds the address, by the method that
@@ -113,7 +114,7 @@ type killableBoard struct {
 	holder int
 }
 
-func newKillableBoard(t *testing.T, method HoldMethod) *killableBoard {
+func newKillableBoard(t testing.TB, method HoldMethod) *killableBoard {
 	t.Helper()
 	if method == HoldTUN {
 		needTUN(t)
@@ -131,7 +132,7 @@ func newKillableBoard(t *testing.T, method HoldMethod) *killableBoard {
 }
 
 // untilInformed waits until the holder has what it was given.
-func (b *killableBoard) untilInformed(t *testing.T) {
+func (b *killableBoard) untilInformed(t testing.TB) {
 	t.Helper()
 	eventually(t, "the holder has the bundle, as the daemon has", func() bool {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", b.daemon.cmd.Process.Pid))
@@ -157,7 +158,7 @@ func TestDaemonKilled(t *testing.T) {
 		{"holder informed", HoldTUN, true, false},
 		{"holder frozen", HoldTUN, true, true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(test.name, judged(func(t *judge.T) {
 			b := newKillableBoard(t, test.method)
 			daemon := b.daemon.cmd.Process
 			if test.informed {
@@ -172,7 +173,7 @@ func TestDaemonKilled(t *testing.T) {
 			b.wantResign(t)
 			eventually(t, "the holder has ended", func() bool { return gone(b.holder) })
 			eventually(t, "the device is gone", func() bool { return !b.hasLink(t, DefaultDevice) })
-		})
+		}))
 	}
 }
 
@@ -195,7 +196,7 @@ func freeze(t testing.TB, pid int) {
 // still sends: neither the port nor the device may be in its way.
 func TestDaemonRestarted(t *testing.T) {
 	t.Parallel()
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		b := newKillableBoard(t, method)
 		must(t, b.daemon.cmd.Process.Kill())
 		b.daemon.cmd.Wait()
@@ -210,7 +211,9 @@ func TestDaemonRestarted(t *testing.T) {
 }
 
 // TestDaemonStops has a daemon release the address itself, and end its holder.
-func TestDaemonStops(t *testing.T) {
+func TestDaemonStops(t *testing.T) { judge.RunTogether(t, testDaemonStops) }
+
+func testDaemonStops(t *judge.T) {
 	b := newKillableBoard(t, HoldTUN)
 	must(t, b.daemon.stdin.Close())
 	must(t, b.daemon.cmd.Wait())

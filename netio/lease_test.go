@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 func TestLeaseRunsOut(t *testing.T) {
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		b := newGuardedBoard(t, method)
 		assert.Is(t, true, !b.fired() && b.extend(Now()+10*time.Millisecond), "the lease lasts, and can be extended")
 		eventually(t, "the address is gone", func() bool { return !b.holds(t) })
@@ -46,7 +47,7 @@ func TestLeaseExtended(t *testing.T) {
 			return ok
 		}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(test.name, judged(func(t *judge.T) {
 			const lease = 100 * time.Millisecond
 			b := newGuardedBoard(t, HoldLifetime)
 			for b.extend(Now() + lease); !test.end(b.guard); b.extend(Now() + lease) {
@@ -64,12 +65,14 @@ func TestLeaseExtended(t *testing.T) {
 			b.wantHeld(t)
 			must(t, b.Close())
 			b.wantQuiet(t)
-		})
+		}))
 	}
 }
 
 // TestLeaseLooksLater has the holder not look before the moment that it was given, though the lease is over.
-func TestLeaseLooksLater(t *testing.T) {
+func TestLeaseLooksLater(t *testing.T) { judge.RunTogether(t, testLeaseLooksLater) }
+
+func testLeaseLooksLater(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	wake := Now() + 50*time.Millisecond
 	assert.Is(t, true, b.fence.Extend(Now(), wake), "the lease lasts, and can be extended")
@@ -85,7 +88,9 @@ func TestLeaseLooksLater(t *testing.T) {
 
 // TestLeaseExtendedOrNot has the daemon be late by about nothing, time and again: either it
 // has extended the lease and keeps the address, or it is told that it has not.
-func TestLeaseExtendedOrNot(t *testing.T) {
+func TestLeaseExtendedOrNot(t *testing.T) { judge.RunTogether(t, testLeaseExtendedOrNot) }
+
+func testLeaseExtendedOrNot(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	extended, fired := 0, 0
 	for round := range 60 {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 // What is broadcast arrives without any membership, on the link only, and not at its sender.
@@ -37,7 +38,7 @@ func TestBroadcast(t *testing.T) {
 // Whoever holds the floating address gets what is sent to it, by a socket that was open
 // before, and answers from its own address. Nobody else does.
 func TestFloatingSocket(t *testing.T) {
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		l := newLAN(t, 3)
 		asker, holder, other := l.boards[0].inbox(t, testVIP), l.boards[1].inbox(t, testVIP), l.boards[2].inbox(t, testVIP)
 		warmUp(t, asker, holder, other)

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 func TestMissingSubnets(t *testing.T) {
@@ -44,7 +45,7 @@ func TestMissingSubnets(t *testing.T) {
 // a service on it, and are answered from it. An address in a subnet of its own needs a route there, which must come and go with it.
 func TestFloatingIPIsReachable(t *testing.T) {
 	needTUN(t)
-	eachMethod(t, func(t *testing.T, method HoldMethod) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		l := newLAN(t, 2)
 		b, client := l.boards[0], l.boards[1]
 		elsewhere := netip.MustParsePrefix("172.30.5.100/24")

@@ -193,7 +193,7 @@ func TestFollowResubscribes(t *testing.T) {
 }
 
 // followAddrs follows what is said about addresses until the channel is closed.
-func followAddrs(t *testing.T, addrs chan netlink.AddrUpdate, notify func(Snapshot)) {
+func followAddrs(t testing.TB, addrs chan netlink.AddrUpdate, notify func(Snapshot)) {
 	w := &watcher{
 		options: WatchOptions{Interface: "eth0"},
 		notify:  notify,

@@ -56,6 +56,16 @@ func RunOnLoopback(t *testing.T, test func(t *T)) {
 	try(t, test, watch(), false, netns.Share)
 }
 
+// RunTogether runs a test that uses network namespaces in the slot that all tests of this process share, see
+// netns.ReserveTogether. So its second attempt is not alone. It is not parallel with others unless the test says so.
+func RunTogether(t *testing.T, test func(t *T)) {
+	t.Helper()
+	try(t, test, watch(), false, func(t netns.Test, _ bool) {
+		t.Helper()
+		netns.ReserveTogether(t)
+	})
+}
+
 // RunAlone runs a test that loads the machine, while no other uses network namespaces.
 func RunAlone(t *testing.T, test func(t *T)) {
 	t.Helper()
