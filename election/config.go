@@ -19,8 +19,8 @@ type Config struct {
 	// Preempt makes a board ask a leader of lower rank for the lead. Without it
 	// the incumbent stays, and the address moves only when it must.
 	Preempt bool
-	// PreemptDelay is for how long such a board follows before it asks for the first time; 0 is
-	// 20 intervals, see CheckPreemptDelay.
+	// PreemptDelay is for how long such a board follows before it asks for the first time if no other
+	// board outranks it; 0 is 20 intervals, see CheckPreemptDelay.
 	PreemptDelay time.Duration
 	// TakeInUse makes a board that has found a foreign machine with the address at a cold start
 	// claim nevertheless, when that has lasted for TakeInUseAfter.

@@ -177,7 +177,9 @@
 //	                                                    was later than H and than G releases the address
 //	look                 G, and half as much again      until H is over a new leader tells the one that it has replaced
 //	laterLook            40 ms, 2/5 H at least          then it goes on for 10 s, but not with votes
-//	preemptDelay         configured, else 20 H          a board that comes and goes must not move the address
+//	preemptDelay         configured, else 20 H; and     a board that comes and goes must not move the address
+//	                     p · max(H/4, 10 ms), where     of those that want the lead, the first in rank asks first
+//	                     H/4 is 500 ms at most
 //	measureInterval      max(H, 50 ms) four times,      a candidate knows how long an answer takes
 //	                     then 10 s
 //

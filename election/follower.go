@@ -11,6 +11,8 @@ type followerState struct {
 	turn    deadline // the leader is late, or there is none, and it is this board's turn to act
 	measure deadline // it measures the round trip to the leader
 	preempt deadline // it asks a leader of lower rank for the lead
+	// preemptFirst is when it asks for the first time if no other board outranks it.
+	preemptFirst Instant
 }
 
 // lastLeader is what a board knows of the leader that it follows, or that it followed last.
@@ -154,22 +156,26 @@ func (c *Core) planPreemption() {
 	case !wants:
 		c.following.preempt = deadline{}
 	case !c.following.preempt.set:
-		c.following.preempt = due(c.now + c.preemptDelay())
+		c.following.preemptFirst = c.now + c.preemptDelay()
+		c.following.preempt = due(c.following.preemptFirst)
 	}
 }
 
-// preemptDelay is for how long this board follows before it asks for the lead. Boards that outrank it may want the
-// lead as well, and have begun to follow at the same time. They ask first, so that the address moves once.
+// preemptDelay is for how long this board follows before it asks for the lead.
 func (c *Core) preemptDelay() time.Duration {
-	delay := c.cfg.PreemptDelay
-	if delay == 0 {
-		delay = preemptIntervals * c.cfg.Interval
+	if c.cfg.PreemptDelay == 0 {
+		return preemptIntervals * c.cfg.Interval
 	}
-	return delay + time.Duration(c.succession())*c.successorTimeout()
+	return c.cfg.PreemptDelay
 }
 
-// preempt asks a leader of lower rank for a handover, and goes on asking.
+// preempt asks a leader of lower rank for a handover, and goes on asking. Boards that outrank this one may want the
+// lead as well, and have waited since about the same time. They ask first, so that the address moves once.
 func (c *Core) preempt() {
+	if turn := c.following.preemptFirst + time.Duration(c.succession())*c.successorTimeout(); c.now < turn {
+		c.following.preempt = due(turn)
+		return
+	}
 	c.requestHandover()
 	c.following.preempt = due(c.now + preemptIntervals*c.cfg.Interval)
 }
