@@ -153,7 +153,8 @@ const (
 	answerWithin = time.Second
 	// prepareWithin is how long it waits for what a board needs to begin with: devices and programs, which take their time on a board that
 	// has just been switched on. In one turn the loop waits for the sockets and the announcer, 3 s + 1 s, and then for the addresses and to
-	// acquire them, as long again. It feeds the watchdog of systemd before each of the two, which waits for 5 s.
+	// acquire them, as long again. It feeds the watchdog of systemd before each of the two, which waits for 5 s. So does a daemon that
+	// has waited for the holder of a service, before the fence.
 	prepareWithin = 3 * time.Second
 	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive, and within what
 	// it answers that. One that does not stands still. Soon its addresses are gone, since nobody renews them.
@@ -190,6 +191,7 @@ func StartHolder(command []string, o HolderOptions) (*Holder, error) {
 		unix.Close(ours)
 		return nil, fmt.Errorf("netio: start the holder: %w", err)
 	}
+	file.Close() // so that the end of the child is seen
 	h := &Holder{command: c, exited: make(chan struct{}), pid: c.Process.Pid}
 	go func() {
 		_ = c.Wait()
@@ -234,6 +236,9 @@ func (h *Holder) open(socket int) error {
 		// The process has to start, or the holder has to end what the daemon before has left.
 		_, err = h.ask(h.main, askEvents, nil, prepareWithin, theirs)
 		unix.Close(theirs)
+		if err != nil {
+			unix.Close(ours)
+		}
 	}
 	if err != nil {
 		h.Close()

@@ -174,6 +174,7 @@ func openHolder(ctx context.Context, path string, cfg *config.Config, log *logru
 	for w := newWait("the holder", log); ; {
 		holder, err := netio.DialHolder(path)
 		if err == nil {
+			warn(w.notifier.Watchdog()) // the fence may take as long again, see prepareWithin in netio
 			return holder, nil
 		}
 		w.tell(err)
