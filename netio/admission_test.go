@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 	"topdog/wire"
 )
 
@@ -86,7 +87,9 @@ func (b *board) openAdmitting(t testing.TB) *Conn {
 }
 
 // TestAdmissionByReaders has the kernel refuse the program, since others have all places of the interface.
-func TestAdmissionByReaders(t *testing.T) {
+func TestAdmissionByReaders(t *testing.T) { judge.RunTogether(t, testAdmissionByReaders) }
+
+func testAdmissionByReaders(t *judge.T) {
 	const places = 64 // of an interface at most: BPF_MPROG_MAX in include/linux/bpf_mprog.h of Linux
 	l := newLAN(t, 2)
 	a := l.boards[0]
@@ -127,7 +130,9 @@ func TestAdmissionByReaders(t *testing.T) {
 }
 
 // TestAdmissionInKernel sends to a board whose holder has put the program on the interface.
-func TestAdmissionInKernel(t *testing.T) {
+func TestAdmissionInKernel(t *testing.T) { judge.RunTogether(t, testAdmissionInKernel) }
+
+func testAdmissionInKernel(t *judge.T) {
 	l := newLAN(t, 3)
 	a, b := l.boards[0], l.boards[1]
 	conn := a.openAdmitting(t)
@@ -161,11 +166,11 @@ func TestAdmissionInKernel(t *testing.T) {
 		"too long":             {255, ofGroup(testTag, wire.MaxPacket+1), Drops{Truncated: 1}},
 		"another group":        {255, ofGroup(testTag+1, 40), Drops{OtherGroup: 1}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t *judge.T) {
 			wantDropped(t, conn, test.want, func() { send(t, stranger, test.ttl, test.data, conn.self) })
 		})
 	}
-	t.Run("too much", func(t *testing.T) {
+	t.Run("too much", func(t *judge.T) {
 		conn.Know(l.boards[2].addr)
 		for len(in.got) > 0 {
 			<-in.got
@@ -207,7 +212,7 @@ func TestAdmissionInKernel(t *testing.T) {
 		"another port":    netip.AddrPortFrom(a.addr, testPort+1),
 		"another address": netip.AddrPortFrom(second.Addr(), testPort),
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t *judge.T) {
 			other := a.listen(t, to)
 			for _, ttl := range []int{64, 255} {
 				send(t, stranger, ttl, []byte("x"), to)
@@ -223,7 +228,9 @@ func TestAdmissionInKernel(t *testing.T) {
 
 // TestAdmissionOfVLANs: the kernel takes the tag of a VLAN off a frame before the program sees it. What is for a VLAN is for another
 // interface, and may be of another group. Tag 0 says no more than a priority, and the frame is for the interface itself.
-func TestAdmissionOfVLANs(t *testing.T) {
+func TestAdmissionOfVLANs(t *testing.T) { judge.RunTogether(t, testAdmissionOfVLANs) }
+
+func testAdmissionOfVLANs(t *judge.T) {
 	l := newLAN(t, 2)
 	a, b := l.boards[0], l.boards[1]
 	conn := a.openAdmitting(t)

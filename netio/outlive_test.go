@@ -22,6 +22,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 // holdVariable makes the test binary a daemon that does nothing but hold the
@@ -136,14 +137,14 @@ func TestAddressDoesNotOutlive(t *testing.T) {
 	t.Parallel()
 	needTUN(t)
 	for _, method := range testedMethods {
-		t.Run("SIGKILL "+method.String(), func(t *testing.T) {
+		t.Run("SIGKILL "+method.String(), judged(func(t *judge.T) {
 			b := newLAN(t, 1).boards[0]
 			h := startHolding(t, b, method)
 			must(t, h.cmd.Process.Kill())
 			eventually(t, "the address is gone", func() bool { return !b.has(t, "", testVIP) })
-		})
+		}))
 	}
-	t.Run("SIGSTOP, SIGCONT", func(t *testing.T) {
+	t.Run("SIGSTOP, SIGCONT", judged(func(t *judge.T) {
 		b := newLAN(t, 1).boards[0]
 		h := startHolding(t, b, HoldTUN)
 		must(t, h.cmd.Process.Signal(syscall.SIGSTOP))
@@ -151,7 +152,7 @@ func TestAddressDoesNotOutlive(t *testing.T) {
 		must(t, h.cmd.Process.Signal(syscall.SIGCONT))
 		assert.Is(t, "expired", h.line(t), "the process says")
 		assert.Is(t, false, b.has(t, "", testVIP), "the process that woke up took the address back")
-	})
+	}))
 }
 
 // BenchmarkOutlive measures how long the address outlives a killed or a frozen

@@ -43,21 +43,24 @@ type frame struct {
 	arrive func(other *fakeBoard)
 }
 
-// later sends a frame. Timers of one instant fire in any order, and the frames of a switch come in the order in
-// which they were sent. So a timer delivers the frame that has been on its way for longest, and not one of its own.
-func (l *fakeLAN) later(from *fakeBoard, arrive func(other *fakeBoard)) {
+// pathARP is that of ARP, which comes to a socket of its own too.
+const pathARP netio.Path = 255
+
+// later sends a frame. Timers of one instant fire in any order, and the frames of a switch come to a socket in the order
+// in which they were sent. So a timer delivers the frame that has been on its path for longest, and not one of its own.
+func (l *fakeLAN) later(from *fakeBoard, path netio.Path, arrive func(other *fakeBoard)) {
 	l.wireMu.Lock()
-	l.wire = append(l.wire, frame{from, arrive})
+	l.wire[path] = append(l.wire[path], frame{from, arrive})
 	l.wireMu.Unlock()
-	time.AfterFunc(fakeLatency, l.deliver)
+	time.AfterFunc(fakeLatency, func() { l.deliver(path) })
 }
 
-func (l *fakeLAN) deliver() {
+func (l *fakeLAN) deliver(path netio.Path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wireMu.Lock()
-	f := l.wire[0]
-	l.wire = l.wire[1:]
+	f := l.wire[path][0]
+	l.wire[path] = l.wire[path][1:]
 	l.wireMu.Unlock()
 	for _, other := range l.boards {
 		if other == f.from {
@@ -81,7 +84,7 @@ func (a *fakeAnnouncer) Announce(netip.Addr) error {
 	if mute {
 		return nil
 	}
-	a.board.lan.later(a.board, func(other *fakeBoard) {
+	a.board.lan.later(a.board, pathARP, func(other *fakeBoard) {
 		if other.announcer != nil {
 			other.announcer.holder = a.board.state.Link.HardwareAddr
 		}
@@ -102,7 +105,7 @@ func (a *fakeAnnouncer) Ask(_ netip.Addr, questions []netio.ARPQuestion) error {
 		answer := func() {
 			time.AfterFunc(fakeLatency, func() { a.receive(netio.ARPAnswer{Addr: q.Addr, AskedAt: askedAt}) })
 		}
-		b.lan.later(b, func(other *fakeBoard) {
+		b.lan.later(b, pathARP, func(other *fakeBoard) {
 			if q.Addr == floating && other.holding && !other.mute && !other.silent && slices.Equal(q.To, other.state.Link.HardwareAddr) {
 				answer()
 			}

@@ -35,8 +35,8 @@ type fakeLAN struct {
 	owner  net.HardwareAddr // of the floating address, if a foreign machine has it
 	hosts  []netip.Addr     // that are no boards, and answer ARP; the first is the gateway
 
-	wireMu sync.Mutex // a board may send while its own lock is held
-	wire   []frame    // the oldest first
+	wireMu sync.Mutex             // a board may send while its own lock is held
+	wire   map[netio.Path][]frame // the oldest first
 }
 
 // the floating address of all tests.
@@ -103,7 +103,7 @@ type fakeBoard struct {
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
-	return &fakeLAN{t: t, start: time.Now(), hosts: []netip.Addr{router}}
+	return &fakeLAN{t: t, start: time.Now(), hosts: []netip.Addr{router}, wire: map[netio.Path][]frame{}}
 }
 
 // board makes a board and starts its daemon. change may alter the configuration
@@ -374,7 +374,7 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 	}
 	d := netio.Datagram{Data: append([]byte(nil), b...), Path: pathTo(to)}
 	d.From = netip.AddrPortFrom(t.local, wire.DefaultGroup.Port())
-	t.board.lan.later(t.board, func(other *fakeBoard) {
+	t.board.lan.later(t.board, d.Path, func(other *fakeBoard) {
 		if r := other.transport; r != nil && other.hears(to) {
 			select {
 			case r.inbox <- d:

@@ -37,7 +37,8 @@ const (
 // Machine watches the machine that all namespaces share: how long this process and those that it has started wait for a
 // processor, and how long the kernel takes for a change of an address.
 type Machine struct {
-	stop chan struct{}
+	stop    chan struct{}
+	running sync.WaitGroup
 
 	mu     sync.Mutex
 	late   []observation
@@ -58,13 +59,16 @@ type observation struct {
 // WatchMachine watches the machine until Close.
 func WatchMachine() *Machine {
 	m := &Machine{stop: make(chan struct{})}
-	go m.sample()
-	go m.change()
+	m.running.Go(m.sample)
+	m.running.Go(m.change)
 	return m
 }
 
-// Close ends the watch.
-func (m *Machine) Close() { close(m.stop) }
+// Close ends the watch, and waits until it has no file open.
+func (m *Machine) Close() {
+	close(m.stop)
+	m.running.Wait()
+}
 
 // Late says what has been late since a moment: the first few, and how many there were.
 func (m *Machine) Late(t time.Time) string {
