@@ -53,7 +53,7 @@ type fencedBoard struct {
 	asked    int // by datagrams
 }
 
-func newFencedBoard(t testing.TB, kind FenceKind, method HoldMethod) *fencedBoard {
+func newFencedBoard(t *testing.T, kind FenceKind, method HoldMethod) *fencedBoard {
 	t.Helper()
 	if method == HoldTUN {
 		needTUN(t)
@@ -71,7 +71,7 @@ func newFencedBoard(t testing.TB, kind FenceKind, method HoldMethod) *fencedBoar
 }
 
 // newFence makes a fence on the board, which ends with the test.
-func (b *board) newFence(t testing.TB, kind FenceKind) *kernelFence {
+func (b *board) newFence(t *testing.T, kind FenceKind) *kernelFence {
 	t.Helper()
 	f, err := on(b, func() (*kernelFence, error) { return newFence([]netip.Addr{testVIP}, kind) })
 	must(t, err)
@@ -79,7 +79,7 @@ func (b *board) newFence(t testing.TB, kind FenceKind) *kernelFence {
 	return f
 }
 
-func (b *fencedBoard) cover(t testing.TB, names ...string) {
+func (b *fencedBoard) cover(t *testing.T, names ...string) {
 	t.Helper()
 	var indexes []int
 	for _, name := range names {
@@ -89,7 +89,7 @@ func (b *fencedBoard) cover(t testing.TB, names ...string) {
 }
 
 // serve has the board answer datagrams at one of its addresses.
-func (b *fencedBoard) serve(t testing.TB, addr netip.Addr) {
+func (b *fencedBoard) serve(t *testing.T, addr netip.Addr) {
 	t.Helper()
 	const port = 7777
 	at := netip.AddrPortFrom(addr, port)
@@ -113,12 +113,12 @@ func (b *fencedBoard) serve(t testing.TB, addr netip.Addr) {
 // silence is how long the client waits for an answer before it takes the board for silent.
 const silence = 20 * time.Millisecond
 
-func (b *fencedBoard) answersARP(t testing.TB, addr netip.Addr) bool {
+func (b *fencedBoard) answersARP(t *testing.T, addr netip.Addr) bool {
 	t.Helper()
 	return b.asks.hasOwner(t, addr, 1, silence)
 }
 
-func (b *fencedBoard) answersIP(t testing.TB, addr netip.Addr) bool {
+func (b *fencedBoard) answersIP(t *testing.T, addr netip.Addr) bool {
 	t.Helper()
 	conn := b.services[addr]
 	must(t, conn.SetDeadline(time.Now().Add(silence)))
@@ -142,7 +142,7 @@ func hears(conn net.Conn, text string) bool {
 }
 
 // wantAnswers wants the address to be answered, or not, and the board's own to be in any case.
-func (b *fencedBoard) wantAnswers(t testing.TB, when string, want bool) {
+func (b *fencedBoard) wantAnswers(t *testing.T, when string, want bool) {
 	t.Helper()
 	if want {
 		// The first answer may come late: the neighbours have to be found.

@@ -153,7 +153,7 @@ func TestNoFence(t *testing.T) {
 }
 
 // wantLeaseAlone wants a lease to work that no fence enforces, and ends it.
-func wantLeaseAlone(t testing.TB, f *kernelFence) {
+func wantLeaseAlone(t *testing.T, f *kernelFence) {
 	t.Helper()
 	defer f.Close()
 	assert.Is(t, false, f.Closes(), "it closes")
@@ -236,7 +236,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 
 // keepBusy makes and deletes interfaces in another namespace, for which the kernel holds the lock that all
 // namespaces share.
-func keepBusy(t testing.TB, handle *netlink.Handle) (stop func()) {
+func keepBusy(t *testing.T, handle *netlink.Handle) (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

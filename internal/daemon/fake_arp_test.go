@@ -49,19 +49,19 @@ const pathARP netio.Path = 255
 // later sends a frame. Timers of one instant fire in any order, and the frames of a switch come to a socket in the order
 // in which they were sent. So a timer delivers the frame that has been on its path for longest, and not one of its own.
 func (l *fakeLAN) later(from *fakeBoard, path netio.Path, arrive func(other *fakeBoard)) {
-	l.wireMu.Lock()
+	l.inner.Lock()
 	l.wire[path] = append(l.wire[path], frame{from, arrive})
-	l.wireMu.Unlock()
+	l.inner.Unlock()
 	time.AfterFunc(fakeLatency, func() { l.deliver(path) })
 }
 
 func (l *fakeLAN) deliver(path netio.Path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wireMu.Lock()
+	l.inner.Lock()
 	f := l.wire[path][0]
 	l.wire[path] = l.wire[path][1:]
-	l.wireMu.Unlock()
+	l.inner.Unlock()
 	for _, other := range l.boards {
 		if other == f.from {
 			continue

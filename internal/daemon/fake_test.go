@@ -35,8 +35,9 @@ type fakeLAN struct {
 	owner  net.HardwareAddr // of the floating address, if a foreign machine has it
 	hosts  []netip.Addr     // that are no boards, and answer ARP; the first is the gateway
 
-	wireMu sync.Mutex             // a board may send while its own lock is held
-	wire   map[netio.Path][]frame // the oldest first
+	inner sync.Mutex             // of what follows; a board may be locked already
+	wire  map[netio.Path][]frame // on their way, the oldest first
+	story []string               // what all boards have logged, each line with its time
 }
 
 // the floating address of all tests.
@@ -88,7 +89,6 @@ type fakeBoard struct {
 	heard        []election.Change
 	told         []console.Transition                     // to whoever follows it
 	logged       []string                                 // each with its level in front
-	loggedAt     []time.Duration                          // since the LAN was made
 	unicasts     int                                      // how many datagrams it sent to one board
 	onSend       func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
 	starterEnded chan struct{}                            // nothing can be started any more
@@ -191,7 +191,9 @@ func (b *fakeBoard) Fire(e *logrus.Entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.logged = append(b.logged, e.Level.String()+": "+e.Message)
-	b.loggedAt = append(b.loggedAt, time.Since(b.lan.start))
+	b.lan.inner.Lock()
+	defer b.lan.inner.Unlock()
+	b.lan.story = append(b.lan.story, fmt.Sprintf("%12v  board %d  %s: %s", time.Since(b.lan.start), b.number, e.Level, e.Message))
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -231,23 +230,9 @@ func (s *schedule) play(steps []step) []string {
 		s.end(n)
 	}
 	if len(s.wrong) > 0 {
-		s.wrong = append(s.wrong, s.story()...)
+		s.wrong = append(s.wrong, s.story...)
 	}
 	return s.wrong
-}
-
-// story is what all boards have logged.
-func (l *fakeLAN) story() (lines []string) {
-	when := map[string]time.Duration{}
-	for _, b := range l.boards {
-		for i, text := range b.logged {
-			line := fmt.Sprintf("%12v  board %d  %s", b.loggedAt[i], b.number, text)
-			lines = append(lines, line)
-			when[line] = b.loggedAt[i]
-		}
-	}
-	slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(when[a], when[b]) })
-	return lines
 }
 
 // checkAgreement wants all boards to follow the one that holds the address.
