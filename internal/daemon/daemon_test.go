@@ -320,6 +320,17 @@ func TestOwnAddressChanges(t *testing.T) {
 	})
 }
 
+// TestOwnAddressGoes takes the leader's own address away: it cannot speak, so another board leads.
+func TestOwnAddressGoes(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.change(func(s *netio.Snapshot) { s.Link.Addrs = nil })
+		pass(time.Second)
+		l.wantHolders(2)
+		assert.Is(t, console.RoleIsolated, three.mustStatus(t).Role, "the role without an address")
+	})
+}
+
 // TestOldAddressIsGivenAway has another board get the address that the leader's
 // id was made of.
 func TestOldAddressIsGivenAway(t *testing.T) {
