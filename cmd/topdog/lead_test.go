@@ -110,18 +110,22 @@ func TestConfigMistakes(t *testing.T) {
 // A key that others may read is refused, and so is none. A key that is not there is waited for.
 func TestKeyMistakes(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	path, keyPath := filepath.Join(dir, "topdog.toml"), filepath.Join(dir, "key")
-	must(t, os.WriteFile(path, []byte("address = \"10.77.0.100\"\nkey_file = \"key\"\n"), 0o644))
-	check := func(when string) {
-		t.Helper()
-		execHere(t, "run", "--config", path).want(t, exitConfig, when, keyPath)
+	for name, key := range map[string]struct {
+		text []byte
+		mode os.FileMode
+	}{
+		"a key for all to read": {config.Keyring{Signs: newKey(t)}.Encode(), 0o644},
+		"no key in the file":    {[]byte("secret\n"), 0o600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path, keyPath := filepath.Join(dir, "topdog.toml"), filepath.Join(dir, "key")
+			must(t, os.WriteFile(path, []byte("address = \"10.77.0.100\"\nkey_file = \"key\"\n"), 0o644))
+			must(t, os.WriteFile(keyPath, key.text, key.mode))
+			execHere(t, "run", "--config", path).want(t, exitConfig, name, keyPath)
+		})
 	}
-	must(t, os.WriteFile(keyPath, config.Keyring{Signs: newKey(t)}.Encode(), 0o644))
-	check("a key for all to read")
-	must(t, os.WriteFile(keyPath, []byte("secret\n"), 0o600))
-	must(t, os.Chmod(keyPath, 0o600))
-	check("no key in the file")
 }
 
 func TestInit(t *testing.T) {

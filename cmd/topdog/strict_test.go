@@ -157,6 +157,7 @@ func TestStrictSplit(t *testing.T) {
 // Whoever asks for a witness without votes is told what is missing. Without a terminal that is after it has read the
 // file again for a while.
 func TestWitnessWithoutVotes(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir() + "/topdog.toml"
 	must(t, os.WriteFile(path, []byte("address = \"10.0.0.9\"\nkey_file = \"none\"\n"), 0o600))
 	began := time.Now()

@@ -163,6 +163,7 @@ func TestChecker(t *testing.T) {
 
 // TestCheckerHasNoCapabilities: also as root, which would get them all.
 func TestCheckerHasNoCapabilities(t *testing.T) {
+	t.Parallel()
 	p := startChecker(t)
 	p.runs(t)
 	status := statusOf(t, p)
@@ -210,6 +211,7 @@ func TestStuckCheckerDoesNotHoldUpTheDaemon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills what a stuck checker does not read, a second")
 	}
+	t.Parallel()
 	p := startChecker(t)
 	p.runs(t)
 	assert.NoError(t, syscall.Kill(p.PID(), syscall.SIGSTOP))

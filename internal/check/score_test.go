@@ -165,6 +165,7 @@ func TestCheckerRunsTheScoreCommand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a command runs into its limit, 4 s")
 	}
+	t.Parallel()
 	p := startChecker(t)
 	send(t, p, Order{Score: []string{"/bin/sh", "-c", "echo 4294967295"}})
 	assert.Is(t, Score{Program: "/bin/sh", Value: 4294967295}, p.scores(t), "a number")
