@@ -77,16 +77,6 @@ func (p *Process) report(t *testing.T) Report {
 	return p.await(t, func(r Report) bool { return r.ID != "" })
 }
 
-// until waits until something is so.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func send(t *testing.T, p *Process, o Order) {
 	t.Helper()
 	assert.NoError(t, p.Send(o))
@@ -197,7 +187,7 @@ func TestCheckerEndsWithItsCommands(t *testing.T) {
 		Every: time.Hour, Timeout: time.Hour, Rise: 1, Fall: 1}
 	p := startChecker(t)
 	send(t, p, Order{Checks: []Check{c}})
-	until(t, "the command was started", func() bool { _, err := os.Stat(file); return err == nil })
+	assert.Until(t, "the command was started", func() bool { _, err := os.Stat(file); return err == nil })
 	assert.NoError(t, p.Close())
 	text, err := os.ReadFile(file)
 	assert.NoError(t, err)

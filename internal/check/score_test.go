@@ -179,7 +179,7 @@ func TestCheckerRunsTheScoreCommand(t *testing.T) {
 	for word := range strings.FieldsSeq(string(text)) {
 		pid := 0
 		fmt.Sscan(word, &pid)
-		until(t, "process "+word+" is gone", func() bool { return syscall.Kill(pid, 0) != nil || isZombie(pid) })
+		assert.Until(t, "process "+word+" is gone", func() bool { return syscall.Kill(pid, 0) != nil || isZombie(pid) })
 	}
 }
 

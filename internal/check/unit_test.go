@@ -267,7 +267,7 @@ func TestSystemdStartsAnew(t *testing.T) {
 	s.set("a.service", fakeUnit{active: "active"}, false)
 	w.await("systemd is back")
 	w.expect("active again", "")
-	until(t, "somebody subscribes again", func() bool {
+	assert.Until(t, "somebody subscribes again", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.subscribed > 0

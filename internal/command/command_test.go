@@ -177,7 +177,7 @@ func TestRunGivesNoCapabilities(t *testing.T) {
 // started waits for a file with the numbers of processes.
 func started(t *testing.T, path string) (pids []int) {
 	t.Helper()
-	until(t, "the script has started", func() bool {
+	assert.Until(t, "the script has started", func() bool {
 		text, _ := os.ReadFile(path)
 		for _, word := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(word)
@@ -192,20 +192,8 @@ func started(t *testing.T, path string) (pids []int) {
 // gone waits until a process is no more, or only waits for its parent to notice.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	until(t, fmt.Sprintf("process %d has ended", pid), func() bool {
+	assert.Until(t, fmt.Sprintf("process %d has ended", pid), func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
-}
-
-// until waits until something is so.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); !is(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }

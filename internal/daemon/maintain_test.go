@@ -168,8 +168,8 @@ func TestPausedLeaderFrozen(t *testing.T) {
 }
 
 // TestNewcomerLearnsOfThePause: a board that boots while the board that alone may lead is gone does not take the address. Its first
-// question is only challenged, since nobody knows it. Most newcomers would hear of the pause behind a HELLO in time; one of ten
-// would not.
+// question is only challenged, since nobody knows it. Nine of ten newcomers would hear of the pause behind a HELLO in time, so sixty
+// boot.
 func TestNewcomerLearnsOfThePause(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		l.pauseAndKillLeader(t)

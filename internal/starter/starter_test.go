@@ -63,21 +63,12 @@ func begin(t *testing.T, s *Starter) (p *Process, pipe *os.File) {
 // begun waits until it runs.
 func begun(t *testing.T, p *Process) *Process {
 	t.Helper()
-	until(t, "it was started", func() bool { return p.PID() != 0 })
-	until(t, "it is the checker", func() bool {
+	assert.Until(t, "it was started", func() bool { return p.PID() != 0 })
+	assert.Until(t, "it is the checker", func() bool {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID()))
 		return bytes.Count(text, []byte{0}) == 2
 	})
 	return p
-}
-
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 // over waits for the end, and returns how it was told.
@@ -200,7 +191,7 @@ func TestEnds(t *testing.T) {
 				t.Fatal("the starter does not end")
 			}
 			over(t, checker)
-			until(t, "the checker has ended", func() bool { return !runs(checker.PID()) })
+			assert.Until(t, "the checker has ended", func() bool { return !runs(checker.PID()) })
 			_, err := s.Start()
 			assert.ErrorIs(t, err, errEnded, "another one")
 		})
@@ -259,7 +250,7 @@ func TestRefused(t *testing.T) {
 	next, _ := begin(t, s)
 	begun(t, next).Kill()
 	over(t, next)
-	until(t, "the files are closed", func() bool { return files(t, s.command.Process.Pid) <= before })
+	assert.Until(t, "the files are closed", func() bool { return files(t, s.command.Process.Pid) <= before })
 }
 
 func files(t *testing.T, pid int) int {

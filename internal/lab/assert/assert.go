@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -36,6 +37,18 @@ func ErrorIs(t testing.TB, err, target error, format string, args ...any) {
 	t.Helper()
 	if !errors.Is(err, target) {
 		t.Errorf("%sgot error %v, want %v", about(format, args...), err, target)
+	}
+}
+
+// Until ends the test unless something becomes so within ten seconds. It polls, so it is only for what another process does
+// and nobody tells.
+func Until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("never: " + what)
+			return
+		}
 	}
 }
 

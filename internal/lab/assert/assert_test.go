@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -46,5 +47,23 @@ func TestFailures(t *testing.T) {
 		if r.said == "" != (test.want == "") || !strings.HasPrefix(r.said, test.want) {
 			t.Errorf("%s: it says %q, want %q", name, r.said, test.want)
 		}
+	}
+}
+
+func TestUntil(t *testing.T) {
+	for name, test := range map[string]struct {
+		after time.Duration
+		want  string
+	}{
+		"at once": {0, ""},
+		"in time": {9 * time.Second, ""},
+		"never":   {time.Hour, "fatal: never: the door is open"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var r recorder
+			began := time.Now()
+			Until(&r, "the door is open", func() bool { return time.Since(began) >= test.after })
+			Is(t, test.want, r.said, "%s", name)
+		})
 	}
 }
