@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
@@ -40,7 +41,7 @@ func (c *testCluster) newServices(checks func(s *service) string) (all []*servic
 	must(c.t, err)
 	for _, b := range c.boards {
 		s := &service{b: b, path: filepath.Join(b.Dir, "dnsmasq")}
-		must(c.t, os.WriteFile(s.path, data, 0o755))
+		assert.WriteProgram(c.t, s.path, data)
 		b.set(settings{"check": checks(s)})
 		all = append(all, s)
 	}

@@ -228,7 +228,7 @@ func copyOf(t *testing.T, program string) string {
 	data, err := os.ReadFile(path)
 	assert.NoError(t, err)
 	copied := filepath.Join(t.TempDir(), "a-copy-of-"+program)
-	assert.NoError(t, os.WriteFile(copied, data, 0o755))
+	assert.WriteProgram(t, copied, data)
 	return copied
 }
 
@@ -292,7 +292,7 @@ func TestExecKnowsAScript(t *testing.T) {
 		t.Skipf("needs a shell: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "service")
-	assert.NoError(t, os.WriteFile(path, []byte("#!"+shell+"\necho\nread line\n"), 0o755))
+	assert.WriteProgram(t, path, []byte("#!"+shell+"\necho\nread line\n"))
 	c := exec.Command(path)
 	in, err := c.StdinPipe()
 	assert.NoError(t, err)

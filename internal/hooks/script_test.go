@@ -29,7 +29,7 @@ func directory(t *testing.T) string {
 
 func write(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	assert.NoError(t, os.WriteFile(path, []byte(text), mode))
+	assert.WriteProgram(t, path, []byte(text))
 	assert.NoError(t, os.Chmod(path, mode))
 }
 

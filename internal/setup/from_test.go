@@ -142,7 +142,7 @@ func TestTheHookCallsTheScripts(t *testing.T) {
 		t.Skipf("needs sh: %v", err)
 	}
 	b := converting(t)
-	assert.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755))
+	assert.WriteProgram(t, filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"))
 	_, err := initOutput(t, b)
 	assert.NoError(t, err)
 	for state, want := range map[string]string{

@@ -75,7 +75,8 @@ func (s *site) write(name, text string, mode os.FileMode) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
 	assert.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	assert.NoError(s.t, os.WriteFile(path, []byte(text), mode))
+	assert.WriteProgram(s.t, path, []byte(text))
+	assert.NoError(s.t, os.Chmod(path, mode))
 }
 
 // boards returns the names of all boards, in order.
