@@ -108,12 +108,34 @@ func (shared) Close() {
 	}
 }
 
+var (
+	resting sync.Mutex
+	rested  time.Duration // for how long tests of this process have waited
+)
+
+// AwaitRest waits until the machine has little to do, but not for long in one process: on a machine that is always busy no test
+// waits for ever.
+func (s shared) AwaitRest() {
+	const most, look, little = 30 * time.Second, time.Second, 0.5
+	resting.Lock()
+	defer resting.Unlock()
+	for ; rested < most; rested += look {
+		began := time.Now()
+		time.Sleep(look)
+		if s.Busy(began) < little {
+			return
+		}
+	}
+}
+
 // evidence is what says whether the machine has disturbed a test.
 type evidence interface {
 	// Late says what was late since a moment, or "".
 	Late(since time.Time) string
 	// Busy is the share of the time since a moment in which a processor had something to do.
 	Busy(since time.Time) float64
+	// AwaitRest waits until the machine has little to do, or has been busy for long.
+	AwaitRest()
 	Close()
 }
 
@@ -132,7 +154,11 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 		return
 	}
 	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, first.told())
-	second := &T{TB: t, alone: true, reserve: r}
+	// A compiler that makes the tests of the next packages does not reserve anything.
+	second := &T{TB: t, alone: true, reserve: func(t netns.Test, alone bool) {
+		r(t, alone)
+		e.AwaitRest()
+	}}
 	began = second.run(test)
 	if len(second.failures) > 0 {
 		again := second.failures[0].place == first.failures[0].place

@@ -28,7 +28,10 @@ func (o *outer) Logf(format string, args ...any) { o.Log(fmt.Sprintf(format, arg
 // told is evidence that the test has.
 type told []string
 
-func (e *told) Close() {}
+func (e *told) Close()     {}
+func (e *told) AwaitRest() { rests++ }
+
+var rests int // how often a test has waited for a quiet machine
 
 // Busy is all the time if that is the last evidence.
 func (e *told) Busy(time.Time) float64 {
@@ -78,6 +81,7 @@ func TestTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := &outer{TB: t}
 			var reserved []bool
+			rests = 0
 			try(o, test.test, &test.evidence, test.loads, func(_ netns.Test, alone bool) { reserved = append(reserved, alone) })
 			said := places.ReplaceAllString(strings.Join(o.said, "\n"), "")
 			assert.Equal(t, test.want, said, "it says")
@@ -85,6 +89,7 @@ func TestTry(t *testing.T) {
 			if want := []bool{test.loads, true}[:1+strings.Count(test.want, "log: ")]; !slices.Equal(reserved, want) {
 				t.Errorf("it has reserved the whole machine: %v, want %v", reserved, want)
 			}
+			assert.Is(t, len(reserved)-1, rests, "it has waited for a quiet machine, times")
 		})
 	}
 }

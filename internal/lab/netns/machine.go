@@ -87,7 +87,7 @@ func (m *Machine) Late(t time.Time) string {
 	return strings.Join(texts, "; ")
 }
 
-// Busy is the share of the time since a moment in which a processor had something to do.
+// Busy is the share of the time since a moment in which a processor had something to do that gives way to nobody.
 func (m *Machine) Busy(since time.Time) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,9 +116,10 @@ func (m *Machine) measureUsage() {
 }
 
 // ticks reads the first line of /proc/stat (proc_stat(5)): "cpu", and the ticks that all processors have spent with work
-// of each kind. The last two kinds are in the first two already.
+// of each kind. The last two kinds are in the first two already. What runs as nice gives way to the tests, as if
+// the processor were spare.
 func ticks(stat string) (all, spare int64) {
-	const idle, iowait, guest = 3, 4, 8
+	const nice, idle, iowait, guest = 1, 3, 4, 8
 	line, _, _ := strings.Cut(stat, "\n")
 	for i, field := range strings.Fields(line)[1:] {
 		n, err := strconv.ParseInt(field, 10, 64)
@@ -126,7 +127,7 @@ func ticks(stat string) (all, spare int64) {
 			break
 		}
 		all += n
-		if i == idle || i == iowait {
+		if i == nice || i == idle || i == iowait {
 			spare += n
 		}
 	}
