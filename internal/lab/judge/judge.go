@@ -115,15 +115,18 @@ var (
 
 // AwaitRest waits until the machine has little to do, but not for long in one process: on a machine that is always busy no test
 // waits for ever.
-func (s shared) AwaitRest() {
+func (s shared) AwaitRest() (atRest bool) {
 	const most, look, little = 30 * time.Second, time.Second, 0.5
 	resting.Lock()
 	defer resting.Unlock()
-	for ; rested < most; rested += look {
+	for {
 		began := time.Now()
 		time.Sleep(look)
 		if s.Busy(began) < little {
-			return
+			return true
+		}
+		if rested += look; rested >= most {
+			return false
 		}
 	}
 }
@@ -134,8 +137,8 @@ type evidence interface {
 	Late(since time.Time) string
 	// Busy is the share of the time since a moment in which a processor had something to do.
 	Busy(since time.Time) float64
-	// AwaitRest waits until the machine has little to do, or has been busy for long.
-	AwaitRest()
+	// AwaitRest waits until the machine has little to do, or returns false.
+	AwaitRest() (atRest bool)
 	Close()
 }
 
@@ -154,15 +157,15 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 		return
 	}
 	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, first.told())
-	// A compiler that makes the tests of the next packages does not reserve anything.
+	atRest := false // a compiler that makes the tests of the next packages reserves nothing
 	second := &T{TB: t, alone: true, reserve: func(t netns.Test, alone bool) {
 		r(t, alone)
-		e.AwaitRest()
+		atRest = e.AwaitRest()
 	}}
 	began = second.run(test)
 	if len(second.failures) > 0 {
 		again := second.failures[0].place == first.failures[0].place
-		busy := !alone && e.Busy(began) > busyMost // a test that loads the machine keeps it busy itself
+		busy := !atRest || !alone && e.Busy(began) > busyMost // a test that loads the machine keeps it busy itself
 		if late = e.Late(began); late != "" && (!again || busy) {
 			second.skipped = fmt.Sprintf("%s also alone: %s. What failed:\n%s", Inconclusive, late, second.told())
 			second.failures = nil
