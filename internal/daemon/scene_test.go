@@ -146,6 +146,8 @@ func (v *virtual) Answers(board int) bool { return slices.Contains(v.holders(), 
 
 func (v *virtual) Holders() []int { return v.holders() }
 
+func (v *virtual) Recover(int) {} // nothing is late here
+
 func (v *virtual) Mark() {
 	v.seen.Lock()
 	defer v.seen.Unlock()

@@ -36,6 +36,8 @@ type Stage interface {
 	Answers(board int) bool
 	// Holders are the boards whose kernels have the address.
 	Holders() []int
+	// Recover has a board lead again that should lead before the scene begins. Only a machine that is late needs it.
+	Recover(board int)
 	// Mark forgets what has happened to the address, and Seen tells what has happened since.
 	Mark()
 	Seen() (moves int, two bool)
@@ -158,7 +160,14 @@ func (p *player) begin(l line) error {
 		if board > first {
 			continue
 		}
-		if lack := p.Until(settle, func() string { return p.followed(last) }); lack != "" {
+		lack := p.Until(settle, func() string {
+			lack := p.followed(last)
+			if lack != "" {
+				p.Recover(last)
+			}
+			return lack
+		})
+		if lack != "" {
 			return errors.New(lack)
 		}
 	}

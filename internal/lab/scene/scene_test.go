@@ -54,6 +54,7 @@ func (s *steady) Status(board int) (console.Status, error) {
 func (s *steady) Logged(_ int, text string) bool { return text == "elected" }
 func (s *steady) Answers(board int) bool         { return board == 2 }
 func (s *steady) Holders() []int                 { return []int{2} }
+func (s *steady) Recover(int)                    {}
 func (s *steady) Mark()                          {}
 func (s *steady) Seen() (int, bool)              { return 0, s.two }
 func (s *steady) Pass(d time.Duration)           { s.passed += d }
