@@ -41,7 +41,7 @@ func (c *testCluster) newServices(checks func(s *service) string) (all []*servic
 	must(c.t, err)
 	for _, b := range c.boards {
 		s := &service{b: b, path: filepath.Join(b.Dir, "dnsmasq")}
-		assert.WriteProgram(c.t, s.path, data)
+		assert.WriteFile(c.t, s.path, data, 0o755)
 		b.set(settings{"check": checks(s)})
 		all = append(all, s)
 	}

@@ -39,7 +39,7 @@ func (b *board) hooks() *hooked {
 echo "$EPOCHREALTIME $2 $3 $4 $TOPDOG_EVENT $TOPDOG_TERM" >>%[1]s/book
 if [ "$3" = MASTER ] && [ -e %[1]s/slow ]; then echo $$ >%[1]s/pid; sleep 1000 & wait; fi
 `, d.Dir)
-	assert.WriteProgram(b.c.t, filepath.Join(h.dir, "notify"), []byte(script))
+	assert.WriteFile(b.c.t, filepath.Join(h.dir, "notify"), []byte(script), 0o755)
 	h.run()
 	return h
 }

@@ -99,9 +99,12 @@ func (o *onBoards) Answers(b int) bool {
 
 func (o *onBoards) Holders() []int { return o.testCluster.Holders.Current() }
 
-// Recover has the leader hand over: all boards run on this machine, and one that starts may keep the first from its processor for
-// so long that its dead man's switch releases the address.
+// Recover has the leader hand over if the other board has lost the lead because it did not run: all boards run on this machine,
+// and one that starts may keep it from its processor for so long that its dead man's switch releases the address.
 func (o *onBoards) Recover(b int) {
+	if !o.Logged(b, "this daemon did not run") {
+		return
+	}
 	for _, leader := range o.boards {
 		if s, err := leader.Status(); err == nil && s.Role == console.RoleLeader && leader != o.board(b) {
 			leader.topdog("resign") // to the heir, whose rank is the highest

@@ -228,7 +228,7 @@ func copyOf(t *testing.T, program string) string {
 	data, err := os.ReadFile(path)
 	assert.NoError(t, err)
 	copied := filepath.Join(t.TempDir(), "a-copy-of-"+program)
-	assert.WriteProgram(t, copied, data)
+	assert.WriteFile(t, copied, data, 0o755)
 	return copied
 }
 
@@ -292,7 +292,7 @@ func TestExecKnowsAScript(t *testing.T) {
 		t.Skipf("needs a shell: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "service")
-	assert.WriteProgram(t, path, []byte("#!"+shell+"\necho\nread line\n"))
+	assert.WriteFile(t, path, []byte("#!"+shell+"\necho\nread line\n"), 0o755)
 	c := exec.Command(path)
 	in, err := c.StdinPipe()
 	assert.NoError(t, err)

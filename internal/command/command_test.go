@@ -26,7 +26,7 @@ func script(t *testing.T, text string) string {
 		t.Skipf("needs a shell: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "program")
-	assert.WriteProgram(t, path, []byte("#!"+shell+"\n"+text+"\n"))
+	assert.WriteFile(t, path, []byte("#!"+shell+"\n"+text+"\n"), 0o755)
 	return path
 }
 

@@ -29,7 +29,7 @@ func directory(t *testing.T) string {
 
 func write(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	assert.WriteProgram(t, path, []byte(text))
+	assert.WriteFile(t, path, []byte(text), mode)
 	assert.NoError(t, os.Chmod(path, mode))
 }
 

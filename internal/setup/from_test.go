@@ -142,7 +142,7 @@ func TestTheHookCallsTheScripts(t *testing.T) {
 		t.Skipf("needs sh: %v", err)
 	}
 	b := converting(t)
-	assert.WriteProgram(t, filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"))
+	assert.WriteFile(t, filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755)
 	_, err := initOutput(t, b)
 	assert.NoError(t, err)
 	for state, want := range map[string]string{

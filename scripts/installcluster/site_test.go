@@ -75,8 +75,7 @@ func (s *site) write(name, text string, mode os.FileMode) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
 	assert.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	assert.WriteProgram(s.t, path, []byte(text))
-	assert.NoError(s.t, os.Chmod(path, mode))
+	assert.WriteFile(s.t, path, []byte(text), mode)
 }
 
 // boards returns the names of all boards, in order.

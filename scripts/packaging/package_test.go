@@ -322,7 +322,7 @@ func TestVersion(t *testing.T) {
 			script, err := os.ReadFile(root + "/scripts/package")
 			must(t, err)
 			must(t, os.MkdirAll(filepath.Join(dir, "scripts/packaging"), 0o755))
-			assert.WriteProgram(t, filepath.Join(dir, "scripts/package"), script)
+			assert.WriteFile(t, filepath.Join(dir, "scripts/package"), script, 0o755)
 			must(t, os.WriteFile(filepath.Join(dir, "scripts/packaging/changelog"),
 				[]byte("topdog (0.2.0) UNRELEASED; urgency=medium\n\n  * A change.\n\n -- A B <a@b.example>  Tue, 14 Nov 2023 22:13:20 +0000\n"), 0o644))
 			env := append(os.Environ(), "VERSION="+tt.version, "SOURCE_DATE_EPOCH=",

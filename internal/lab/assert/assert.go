@@ -5,8 +5,10 @@ package assert
 import (
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,4 +82,14 @@ func about(format string, args ...any) string {
 		return ""
 	}
 	return fmt.Sprintf(format, args...) + ": "
+}
+
+// WriteFile writes a file that may be executed at once. Nothing is forked meanwhile: the child would have the file open for
+// writing until it executes something, and until then the kernel refuses to execute the file (ETXTBSY; Go issue 22315).
+func WriteFile(t testing.TB, path string, text []byte, mode os.FileMode) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, text, mode)
+	syscall.ForkLock.RUnlock()
+	NoError(t, err)
 }

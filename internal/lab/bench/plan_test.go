@@ -60,7 +60,7 @@ func TestFit(t *testing.T) {
 // Another build stands beside each setting of topdog, as a peer: the goals are not about it.
 func TestBeside(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "topdog")
-	assert.WriteProgram(t, program, []byte("#!/bin/sh\necho topdog 0.9\n"))
+	assert.WriteFile(t, program, []byte("#!/bin/sh\necho topdog 0.9\n"), 0o755)
 	o, err := parse([]string{"--systems", "topdog-100ms,ucarp-1s", "--beside", program})
 	assert.NoError(t, err)
 	assert.Equal(t, []string{"topdog-100ms", "other-topdog-100ms", "ucarp-1s"}, keys(o.plan.systems), "")

@@ -109,24 +109,24 @@ func (shared) Close() {
 }
 
 var (
-	resting sync.Mutex
-	rested  time.Duration // for how long tests of this process have waited
+	idling sync.Mutex
+	waited time.Duration // for how long tests of this process have waited for an idle machine
 )
 
-// AwaitRest waits until the machine has little to do, but not for long in one process: on a machine that is always busy no test
+// AwaitIdle waits until the machine has little to do, but not for long in one process: on a machine that is always busy no test
 // waits for ever.
-func (s shared) AwaitRest() (atRest bool) {
+func (s shared) AwaitIdle() {
 	const most, look, little = 30 * time.Second, time.Second, 0.5
-	resting.Lock()
-	defer resting.Unlock()
+	idling.Lock()
+	defer idling.Unlock()
 	for {
 		began := time.Now()
 		time.Sleep(look)
 		if s.Busy(began) < little {
-			return true
+			return
 		}
-		if rested += look; rested >= most {
-			return false
+		if waited += look; waited >= most {
+			return
 		}
 	}
 }
@@ -137,8 +137,8 @@ type evidence interface {
 	Late(since time.Time) string
 	// Busy is the share of the time since a moment in which a processor had something to do.
 	Busy(since time.Time) float64
-	// AwaitRest waits until the machine has little to do, or returns false.
-	AwaitRest() (atRest bool)
+	// AwaitIdle waits until the machine has little to do, or has been busy for long.
+	AwaitIdle()
 	Close()
 }
 
@@ -157,15 +157,14 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 		return
 	}
 	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, first.told())
-	atRest := false // a compiler that makes the tests of the next packages reserves nothing
 	second := &T{TB: t, alone: true, reserve: func(t netns.Test, alone bool) {
 		r(t, alone)
-		atRest = e.AwaitRest()
+		e.AwaitIdle() // a compiler that makes the tests of the next packages reserves nothing
 	}}
 	began = second.run(test)
 	if len(second.failures) > 0 {
 		again := second.failures[0].place == first.failures[0].place
-		busy := !atRest || !alone && e.Busy(began) > busyMost // a test that loads the machine keeps it busy itself
+		busy := !alone && e.Busy(began) > busyMost // a test that loads the machine keeps it busy itself
 		if late = e.Late(began); late != "" && (!again || busy) {
 			second.skipped = fmt.Sprintf("%s also alone: %s. What failed:\n%s", Inconclusive, late, second.told())
 			second.failures = nil

@@ -28,15 +28,10 @@ func (o *outer) Logf(format string, args ...any) { o.Log(fmt.Sprintf(format, arg
 // told is evidence that the test has.
 type told []string
 
-func (e *told) Close() {}
+func (e *told) Close()     {}
+func (e *told) AwaitIdle() { waits++ }
 
-// AwaitRest waits in vain if that is the last evidence.
-func (e *told) AwaitRest() (atRest bool) {
-	rests++
-	return len(*e) == 0 || (*e)[len(*e)-1] != "never at rest"
-}
-
-var rests int // how often a test has waited for a quiet machine
+var waits int // how often a test has waited for an idle machine
 
 // Busy is all the time if that is the last evidence.
 func (e *told) Busy(time.Time) float64 {
@@ -78,8 +73,6 @@ func TestTry(t *testing.T) {
 		"fails twice at one place":         {test: fails, evidence: told{"late", "late again"}, want: twice},
 		"fails twice on a busy machine": {test: fails, evidence: told{"late", "late again", "busy"}, want: "log: inconclusive: late. What failed:\nit is 7\n" +
 			"skip: inconclusive also alone: late again. What failed:\nit is 7"},
-		"fails twice on one that is never at rest": {test: fails, evidence: told{"late", "late again", "never at rest"}, want: "log: inconclusive: late. What failed:\nit is 7\n" +
-			"skip: inconclusive also alone: late again. What failed:\nit is 7"},
 		"fails twice on one that it loads": {test: fails, evidence: told{"late", "late again", "busy"}, want: twice, loads: true},
 		"is inconclusive also alone": {test: failsElsewhere, evidence: told{"late", "late again"}, want: "log: inconclusive: late. What failed:\ntoo late\n" +
 			"skip: inconclusive also alone: late again. What failed:\nmuch too late"},
@@ -88,7 +81,7 @@ func TestTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := &outer{TB: t}
 			var reserved []bool
-			rests = 0
+			waits = 0
 			try(o, test.test, &test.evidence, test.loads, func(_ netns.Test, alone bool) { reserved = append(reserved, alone) })
 			said := places.ReplaceAllString(strings.Join(o.said, "\n"), "")
 			assert.Equal(t, test.want, said, "it says")
@@ -96,7 +89,7 @@ func TestTry(t *testing.T) {
 			if want := []bool{test.loads, true}[:1+strings.Count(test.want, "log: ")]; !slices.Equal(reserved, want) {
 				t.Errorf("it has reserved the whole machine: %v, want %v", reserved, want)
 			}
-			assert.Is(t, len(reserved)-1, rests, "it has waited for a quiet machine, times")
+			assert.Is(t, len(reserved)-1, waits, "it has waited for an idle machine, times")
 		})
 	}
 }
