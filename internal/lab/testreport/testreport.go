@@ -2,12 +2,15 @@
 // every test that failed or was skipped, and fails if there was one. Where
 // everything that the tests need is installed, a skipped test is a missing check.
 // Then it shows which tests were slowest, and counts the attempts that were inconclusive (package judge).
+// With -again it does not fail because of a test that was skipped since both attempts were inconclusive: it writes that test to a file, as
+// arguments of go test, for a run when the machine has nothing else to do.
 package testreport
 
 import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -36,13 +39,23 @@ func (e event) name() string {
 // Main is the command scripts/testreport. It reads the files that are named, or its input, and ends the process if a
 // test did not pass.
 func Main() {
+	again := flag.String("again", "", "append to this `file` the tests that are to run again, a line of arguments of go test for each")
+	flag.Parse()
 	r := &report{to: os.Stdout}
-	if err := r.readAll(os.Args[1:]); err != nil {
+	if err := r.readAll(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(2)
 	}
 	r.summary()
-	if r.failed > 0 || r.skipped > 0 || r.passed == 0 {
+	unchecked := r.skipped
+	if *again != "" {
+		if err := r.writeAgain(*again); err != nil {
+			fmt.Fprintln(os.Stderr, "testreport:", err)
+			os.Exit(2)
+		}
+		unchecked -= len(r.again)
+	}
+	if r.failed > 0 || unchecked > 0 || r.passed == 0 {
 		os.Exit(1)
 	}
 }
@@ -54,6 +67,23 @@ type report struct {
 	// inconclusive attempts were followed by one alone on the machine; of these, alone were inconclusive too.
 	inconclusive, alone int
 	tests               []event // that have ended
+	again               []event // skipped, since they were inconclusive also alone
+}
+
+// writeAgain appends the tests that are to run again to a file.
+func (r *report) writeAgain(name string) error {
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	for _, e := range r.again {
+		parts := strings.Split(e.Test, "/")
+		for i, p := range parts {
+			parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+		}
+		fmt.Fprintf(f, "%s -run %s\n", e.Package, strings.Join(parts, "/"))
+	}
+	return f.Close()
 }
 
 // slowest is how many tests the summary names.
@@ -89,6 +119,11 @@ func (r *report) summary() {
 
 // attempt is a line of package judge, with its place: an attempt says nothing, since the machine was late.
 var attempt = regexp.MustCompile(`^ +\S+\.go:\d+: inconclusive( also alone)?: `)
+
+func inconclusiveAlone(line string) bool {
+	found := attempt.FindStringSubmatch(line)
+	return found != nil && found[1] != ""
+}
 
 // read counts the tests of one run, and shows what there is to look at.
 func (r *report) read(from io.Reader) error {
@@ -139,6 +174,9 @@ func (r *report) read(from io.Reader) error {
 			switch {
 			case e.Action == "skip":
 				r.skipped++
+				if slices.ContainsFunc(output[e.name()], inconclusiveAlone) {
+					r.again = append(r.again, e)
+				}
 			default:
 				r.failed++
 			}

@@ -1,6 +1,8 @@
 package testreport
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,6 +55,10 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"topdog/netio","Test":"TestB","Output":"    judge.go:78: ` + judge.Inconclusive + `: late\n"}
 {"Action":"output","Package":"topdog/netio","Test":"TestB","Output":"    judge.go:82: ` + judge.Inconclusive + ` also alone: late\n"}
 {"Action":"skip","Package":"topdog/netio","Test":"TestB","Elapsed":9}
+{"Action":"output","Package":"topdog/netio","Test":"TestC/a+b","Output":"    judge.go:82: ` + judge.Inconclusive + ` also alone: late\n"}
+{"Action":"skip","Package":"topdog/netio","Test":"TestC/a+b","Elapsed":9}
+{"Action":"output","Package":"topdog/netio","Test":"TestD","Output":"    d_test.go:8: needs root\n"}
+{"Action":"skip","Package":"topdog/netio","Test":"TestD","Elapsed":0}
 `,
 	} {
 		assert.NoError(t, r.read(strings.NewReader(input)))
@@ -62,7 +68,13 @@ func TestSummary(t *testing.T) {
 	const want = `slow      3.0 s  topdog/netio TestA/one
 slow      2.0 s  topdog/netio TestA
 slow      1.0 s  topdog/wire TestA
-4 passed, 0 failed, 1 skipped; 3 attempts inconclusive, 1 of them also alone
+4 passed, 0 failed, 3 skipped; 4 attempts inconclusive, 2 of them also alone
 `
 	assert.Equal(t, want, out.String(), "wrong summary")
+
+	again := filepath.Join(t.TempDir(), "again")
+	assert.NoError(t, r.writeAgain(again))
+	written, err := os.ReadFile(again)
+	assert.NoError(t, err)
+	assert.Equal(t, "topdog/netio -run ^TestB$\ntopdog/netio -run ^TestC$/^a\\+b$\n", string(written), "wrong tests to run again")
 }
