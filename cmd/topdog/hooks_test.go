@@ -122,7 +122,7 @@ func TestHooks(t *testing.T) {
 			b.untilGrade("passing")
 		}
 		leader := c.agree()
-		hooks[leader].toldSince(began, "STOP", "MASTER") // and between them nothing, if it leads before the hooks have found it
+		hooks[leader].toldSince(began, "STOP", "MASTER") // no BACKUP if the board leads before its hooks find the daemon
 		for _, b := range c.except(leader) {
 			hooks[b].toldSince(began, "BACKUP")
 		}

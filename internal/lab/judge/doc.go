@@ -7,5 +7,6 @@
 // counted, and the test runs once more, alone on the machine, when that has little else to do. If it fails
 // at the same place again, it has failed: a machine that is late now and then disturbs now this and now that. At another place,
 // or on a machine whose processors are busy nearly all the time, the second attempt is inconclusive as well, and the test is
-// skipped, with the evidence. There is no other repetition.
+// skipped, with the evidence. There is no other repetition, but that .ci/run has a test that was skipped so pass at its end, when
+// nothing else runs.
 package judge
