@@ -25,7 +25,6 @@ import (
 // All methods may be called from any goroutine.
 type Announcer struct {
 	index  int
-	own    hardwareAddr
 	file   *os.File
 	socket syscall.RawConn
 
@@ -54,20 +53,18 @@ type ongoingProbe struct {
 	conflict chan hardwareAddr // of capacity 1; the first conflict is enough
 }
 
-// OpenAnnouncer opens the packet socket on the interface with the given index
-// and Ethernet address, and starts to listen. It needs CAP_NET_RAW. The
-// Announcer is tied to that index: open a new one when Watch reports another.
+// OpenAnnouncer opens the packet socket on the interface with the given index,
+// and starts to listen. It needs CAP_NET_RAW. The Announcer is tied to that
+// index: open a new one when Watch reports another. It keeps no copy of the
+// interface's Ethernet address, which may change at any time (a bond that fails
+// over, `ip link set address`): it asks the kernel with each packet.
 //
 // If floating addresses are given, nothing wakes it but packets that speak as one of
 // them or probe for one, and replies to this host; of a flood of these, some packets a
 // second do. Without any, all ARP does.
-func OpenAnnouncer(index int, mac net.HardwareAddr, floating ...netip.Addr) (*Announcer, error) {
-	if len(mac) != len(hardwareAddr{}) {
-		return nil, fmt.Errorf("netio: announce on interface %d: its hardware address %q is not an Ethernet address: set `interface` to an Ethernet or Wi-Fi interface", index, mac)
-	}
+func OpenAnnouncer(index int, floating ...netip.Addr) (*Announcer, error) {
 	a := &Announcer{
 		index:  index,
-		own:    hardwareAddr(mac),
 		closed: make(chan struct{}),
 		probes: map[*ongoingProbe]struct{}{},
 		asked:  map[netip.Addr]time.Duration{}, holders: map[netip.Addr]hardwareAddr{},
@@ -108,6 +105,10 @@ func (a *Announcer) open() error {
 		unix.Close(fd)
 		return fmt.Errorf("bind the packet socket: %w", withLinkDown(err))
 	}
+	if _, err := ownHardwareAddr(fd); err != nil {
+		unix.Close(fd)
+		return err
+	}
 	a.file = os.NewFile(uintptr(fd), "arp")
 	if a.socket, err = a.file.SyscallConn(); err != nil {
 		a.file.Close()
@@ -120,10 +121,9 @@ func (a *Announcer) open() error {
 // an ARP request and once as a reply. AnnouncementDelay says when to do it again.
 // The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Announce(addr netip.Addr) error {
-	for _, packet := range announcements(a.own, addr.Unmap()) {
-		if err := a.send(packet, broadcast); err != nil {
-			return fmt.Errorf("netio: announce %s on interface %d: %w", addr, a.index, err)
-		}
+	announcements := announcements(addr.Unmap())
+	if err := a.send(broadcast, announcements[:]...); err != nil {
+		return fmt.Errorf("netio: announce %s on interface %d: %w", addr, a.index, err)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 	ticker := time.NewTicker(spacing)
 	defer ticker.Stop()
 	for range n {
-		if err := a.send(probe(a.own, addr), broadcast); err != nil {
+		if err := a.send(broadcast, probe(addr)); err != nil {
 			return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, err)
 		}
 		select {
@@ -179,24 +179,55 @@ func (a *Announcer) Rivals(ours []netip.Addr, heard func(addr netip.Addr, mac ne
 	a.ours, a.heard = slices.Clone(ours), heard
 }
 
-// send sends one ARP packet to an Ethernet address.
-func (a *Announcer) send(packet arpPacket, destination hardwareAddr) error {
+// send sends ARP packets of this interface to an Ethernet address.
+func (a *Announcer) send(destination hardwareAddr, packets ...arpPacket) error {
 	to := &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index, Halen: uint8(len(destination))}
 	copy(to.Addr[:], destination[:])
-	frame := packet.append(make([]byte, 0, arpLength))
 	var result error
 	if err := a.socket.Write(func(fd uintptr) bool {
-		result = unix.Sendto(int(fd), frame, 0, to)
-		if result == unix.ENETDOWN {
-			// That may be long over: when the link goes down the kernel leaves an error on
-			// the socket, which the next call gets, however late it comes.
-			result = unix.Sendto(int(fd), frame, 0, to)
+		var own hardwareAddr
+		if own, result = ownHardwareAddr(int(fd)); result != nil {
+			return true
+		}
+		for _, packet := range packets {
+			if result = sendFrame(int(fd), packet.from(own), to); result != nil {
+				return true
+			}
 		}
 		return true // never wait for a full queue: late announcements are wrong ones
 	}); err != nil {
 		return net.ErrClosed // the only error that RawConn has, by another name
 	}
 	return withLinkDown(result)
+}
+
+func sendFrame(fd int, packet arpPacket, to unix.Sockaddr) error {
+	frame := packet.append(make([]byte, 0, arpLength))
+	err := unix.Sendto(fd, frame, 0, to)
+	if err == unix.ENETDOWN {
+		// That may be long over: when the link goes down the kernel leaves an error on
+		// the socket, which the next call gets, however late it comes.
+		err = unix.Sendto(fd, frame, 0, to)
+	}
+	return err
+}
+
+// ownHardwareAddr asks the kernel for the Ethernet address that the interface of a packet socket has
+// now. It has none while the interface is gone.
+func ownHardwareAddr(fd int) (own hardwareAddr, err error) {
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		return own, fmt.Errorf("ask for the interface's Ethernet address: %w", err)
+	}
+	link, ok := name.(*unix.SockaddrLinklayer)
+	switch {
+	case !ok || link.Hatype == 0: // packet_getname says so of an interface that is gone
+		return own, unix.ENODEV
+	case int(link.Halen) != len(own):
+		return own, fmt.Errorf("its hardware address %q is not an Ethernet address: set `interface` to an Ethernet or Wi-Fi interface",
+			net.HardwareAddr(link.Addr[:min(int(link.Halen), len(link.Addr))]))
+	}
+	return hardwareAddr(link.Addr[:len(own)]), nil
 }
 
 // listen reads ARP until Close. A read that fails (the interface went down or
@@ -237,17 +268,23 @@ func (a *Announcer) readLocked(fd uintptr) error {
 		return err
 	}
 	if packet, err := parseARP(buffer[:n]); err == nil {
-		a.receive(packet)
+		if own, err := ownHardwareAddr(int(fd)); err == nil {
+			a.receive(packet, own)
+		}
 	}
 	a.throttle(fd)
 	return nil
 }
 
-// receive tells of one ARP packet of another host to whom it concerns.
-func (a *Announcer) receive(packet arpPacket) {
+// receive tells of one ARP packet to whom it concerns, if another host has sent it. An interface
+// that has the Ethernet address own may hear itself, reflected by a bridge or an access point.
+func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
+	if packet.senderMAC == own {
+		return
+	}
 	a.mu.Lock()
 	for p := range a.probes {
-		if packet.conflictsWith(p.addr, a.own) {
+		if packet.conflictsWith(p.addr) {
 			select {
 			case p.conflict <- packet.senderMAC:
 			default:
@@ -255,8 +292,8 @@ func (a *Announcer) receive(packet arpPacket) {
 		}
 	}
 	heard := a.heard
-	rival := packet.senderMAC != a.own && slices.Contains(a.ours, packet.senderIP)
-	answer, answered := a.answer(packet)
+	rival := slices.Contains(a.ours, packet.senderIP)
+	answer, answered := a.answer(packet, own)
 	a.mu.Unlock()
 	if rival && heard != nil {
 		heard(packet.senderIP, packet.senderMAC[:])

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
 )
@@ -16,7 +17,7 @@ import (
 func openTestAnnouncer(t testing.TB, b *board) *Announcer {
 	t.Helper()
 	eth0 := b.link(t, "eth0")
-	a, err := b.openAnnouncer(eth0.Index, eth0.HardwareAddr)
+	a, err := b.openAnnouncer(eth0.Index)
 	must(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
@@ -28,6 +29,14 @@ func (a *Announcer) hasOwner(t testing.TB, addr netip.Addr, times int, spacing t
 	_, found, err := a.Probe(t.Context(), addr, times, spacing)
 	must(t, err)
 	return found
+}
+
+// sendAs sends a packet as it is, whoever it says that its sender is.
+func (a *Announcer) sendAs(t testing.TB, destination hardwareAddr, packet arpPacket) {
+	t.Helper()
+	to := &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index, Halen: 6}
+	copy(to.Addr[:], destination[:])
+	must(t, a.socket.Control(func(fd uintptr) { must(t, sendFrame(int(fd), packet, to)) }))
 }
 
 type rival struct {
@@ -68,7 +77,7 @@ func TestProbeAndRivals(t *testing.T) {
 			done <- owner.String()
 		}()
 		eventually(t, "we probe", func() bool { return probing(ours) })
-		must(t, theirs.send(probe(theirs.own, testVIP), broadcast))
+		must(t, theirs.send(broadcast, probe(testVIP)))
 		assert.Is(t, them.mac(t), receive(t, "our probe to end", done), "who was found")
 	})
 
@@ -105,6 +114,21 @@ func TestProbeAndRivals(t *testing.T) {
 		eventually(t, "the client knows the new holder", func() bool { return neighbour(t, client, testVIP) == us.mac(t) })
 	})
 
+	// After a bond has failed over, or `ip link set address`, what is sent names the address that the
+	// interface has now, and what is sent to that is heard.
+	t.Run("another Ethernet address", func(t *testing.T) {
+		fresh := net.HardwareAddr{2, 0, 0, 0, 0, 0x99}
+		must(t, us.handle.LinkSetHardwareAddr(l.link(us.handle, "eth0"), fresh))
+		must(t, ours.Announce(testVIP))
+		eventually(t, "the client knows the new address", func() bool { return neighbour(t, client, testVIP) == fresh.String() })
+		assert.Is(t, true, ours.hasOwner(t, them.addr, 1, testTimeout), "an answer is heard")
+		ours.Rivals([]netip.Addr{testVIP}, func(addr netip.Addr, mac net.HardwareAddr) { rivals <- rival{addr, mac.String()} })
+		defer ours.Rivals(nil, nil)
+		theirs.sendAs(t, broadcast, announcements(testVIP)[0].from(hardwareAddr(fresh))) // reflected
+		must(t, theirs.Announce(testVIP))
+		assert.Is(t, rival{testVIP, them.mac(t)}, receive(t, "the rival", rivals), "the first rival")
+	})
+
 	t.Run("link down and up", func(t *testing.T) {
 		eth0 := l.link(us.handle, "eth0")
 		must(t, us.handle.LinkSetDown(eth0))
@@ -134,10 +158,11 @@ func probing(a *Announcer) bool {
 }
 
 func TestOpenAnnouncerErrors(t *testing.T) {
-	_, err := OpenAnnouncer(1, net.HardwareAddr{1, 2, 3})
-	assert.ErrorContains(t, err, "not an Ethernet address", "a strange hardware address")
-	l := newLAN(t, 1)
-	_, err = l.boards[0].openAnnouncer(9999, ownMAC[:])
+	b := newLAN(t, 1).boards[0]
+	tun := openFloating(t, b, FloatingOptions{Method: HoldTUN}).Device()
+	_, err := b.openAnnouncer(b.link(t, tun).Index)
+	assert.ErrorContains(t, err, "not an Ethernet address", "a tunnel")
+	_, err = b.openAnnouncer(9999)
 	assert.ErrorIs(t, err, ErrLinkDown, "no such interface")
 }
 

@@ -44,35 +44,41 @@ type arpPacket struct {
 
 // probe asks whether anybody has addr without claiming it: the sender's address
 // is zero, so that no neighbour's cache changes (RFC 5227, section 2.1.1).
-func probe(mac hardwareAddr, addr netip.Addr) arpPacket {
-	return arpPacket{operation: arpRequest, senderMAC: mac, senderIP: netip.IPv4Unspecified(), targetIP: addr}
+func probe(addr netip.Addr) arpPacket {
+	return arpPacket{operation: arpRequest, senderIP: netip.IPv4Unspecified(), targetIP: addr}
 }
 
 // request asks target for its Ethernet address in the name of own. It is no probe: Linux
 // answers a probe only for an address that is on the very interface, and not for one
 // that is held on a TUN device.
-func request(mac hardwareAddr, own, target netip.Addr) arpPacket {
-	return arpPacket{operation: arpRequest, senderMAC: mac, senderIP: own, targetIP: target}
+func request(own, target netip.Addr) arpPacket {
+	return arpPacket{operation: arpRequest, senderIP: own, targetIP: target}
 }
 
-// announcements are the two forms of "addr is at mac", both broadcast. The
+// announcements are the two forms of "addr is at this interface", both broadcast. The
 // request is what RFC 5227 section 2.3 prescribes (section 3 says why). The
 // reply is for devices that learn from replies only (kube-vip issue 80, metallb
-// issue 172); its target MAC must be our own, since Linux ignores one with
+// issue 172); its target MAC must be our own, see from, since Linux ignores one with
 // ff:ff:ff:ff:ff:ff in the first second of an entry's life.
-func announcements(mac hardwareAddr, addr netip.Addr) [2]arpPacket {
+func announcements(addr netip.Addr) [2]arpPacket {
 	return [2]arpPacket{
-		{operation: arpRequest, senderMAC: mac, senderIP: addr, targetIP: addr},
-		{operation: arpReply, senderMAC: mac, senderIP: addr, targetMAC: mac, targetIP: addr},
+		{operation: arpRequest, senderIP: addr, targetIP: addr},
+		{operation: arpReply, senderIP: addr, targetIP: addr},
 	}
 }
 
-// conflictsWith tells whether the packet shows that another host has addr, or is
-// about to take it: it speaks as addr, or probes for it (RFC 5227, section 2.1.1).
-func (p arpPacket) conflictsWith(addr netip.Addr, own hardwareAddr) bool {
-	if p.senderMAC == own {
-		return false // our own, reflected by a bridge or an access point
+// from is the packet as the interface with the Ethernet address own sends it.
+func (p arpPacket) from(own hardwareAddr) arpPacket {
+	p.senderMAC = own
+	if p.operation == arpReply {
+		p.targetMAC = own
 	}
+	return p
+}
+
+// conflictsWith tells whether the packet of another host shows that it has addr, or is
+// about to take it: it speaks as addr, or probes for it (RFC 5227, section 2.1.1).
+func (p arpPacket) conflictsWith(addr netip.Addr) bool {
 	return p.senderIP == addr ||
 		p.operation == arpRequest && p.senderIP.IsUnspecified() && p.targetIP == addr
 }

@@ -49,7 +49,7 @@ func (a *Announcer) throttle(fd uintptr) {
 // passAwaited has the kernel drop all but the replies that this board waits for. Without that
 // filter, which the kernel may have no memory for, the flood goes on.
 func (a *Announcer) passAwaited(fd uintptr) {
-	_ = setFilter(int(fd), awaitedFilter(a.own, a.awaited()))
+	_ = setFilter(int(fd), awaitedFilter(a.awaited()))
 }
 
 // awaited are the addresses that this board has asked and that have not answered.
@@ -78,7 +78,7 @@ func (a *Announcer) passAll() {
 
 // filter is the filter of all times without a flood.
 func (a *Announcer) filter() []bpf.Instruction {
-	return arpFilter(a.own, slices.Collect(maps.Keys(a.holders)))
+	return arpFilter(slices.Collect(maps.Keys(a.holders)))
 }
 
 // renewAwaited tells the kernel of new questions. It is called with reading locked.

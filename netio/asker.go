@@ -36,7 +36,7 @@ func (a *Announcer) Ask(own netip.Addr, questions []ARPQuestion) error {
 		if len(q.To) == len(to) {
 			to = hardwareAddr(q.To)
 		}
-		if err := a.send(request(a.own, own.Unmap(), q.Addr.Unmap()), to); err != nil {
+		if err := a.send(to, request(own.Unmap(), q.Addr.Unmap())); err != nil {
 			failed = append(failed, fmt.Errorf("netio: ask %s on interface %d: %w", q.Addr, a.index, err))
 		}
 	}
@@ -49,7 +49,7 @@ func (a *Announcer) Ask(own netip.Addr, questions []ARPQuestion) error {
 // answer, and on the other side the question, tells it. The error matches ErrLinkDown when the
 // link is away.
 func (a *Announcer) Resolve(own, addr netip.Addr) error {
-	if err := a.send(request(a.own, own.Unmap(), addr.Unmap()), broadcast); err != nil {
+	if err := a.send(broadcast, request(own.Unmap(), addr.Unmap())); err != nil {
 		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
 	}
 	return nil
@@ -100,17 +100,14 @@ func (a *Announcer) Holder(addr netip.Addr) (mac net.HardwareAddr, known bool) {
 	return holder[:], holder != hardwareAddr{}
 }
 
-// answer returns the answer that a packet is, and who is to be told. It notes who
+// answer returns the answer to own that another host's packet is, and who is to be told. It notes who
 // announces a floating address.
-func (a *Announcer) answer(packet arpPacket) (answer ARPAnswer, answered func(ARPAnswer)) {
-	if packet.senderMAC == a.own {
-		return answer, nil
-	}
+func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer, answered func(ARPAnswer)) {
 	if _, floating := a.holders[packet.senderIP]; floating && packet.senderIP == packet.targetIP {
 		a.holders[packet.senderIP] = packet.senderMAC
 	}
 	at, asked := a.asked[packet.senderIP]
-	if !asked || packet.operation != arpReply || packet.targetMAC != a.own {
+	if !asked || packet.operation != arpReply || packet.targetMAC != own {
 		return answer, nil
 	}
 	delete(a.asked, packet.senderIP) // the same again says nothing more

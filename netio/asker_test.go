@@ -80,7 +80,7 @@ func TestHolder(t *testing.T) {
 		})
 	}
 	must(t, us.Announce(testVIP))
-	must(t, us.send(probe(us.own, testVIP), broadcast))
+	must(t, us.send(broadcast, probe(testVIP)))
 	if mac, _ := us.Holder(testVIP); mac.String() != l.boards[2].mac(t) {
 		t.Errorf("the holder is %v, want the other board that has announced last", mac)
 	}
@@ -154,9 +154,13 @@ func TestResolve(t *testing.T) {
 // every rival is heard again.
 func TestFloodOfARP(t *testing.T) {
 	ownIP := netip.MustParseAddr("10.77.0.1")
-	for name, flood := range map[string]func(own, their hardwareAddr) arpPacket{
-		"claims":  func(_, their hardwareAddr) arpPacket { return announcements(their, testVIP)[0] },
-		"replies": func(own, their hardwareAddr) arpPacket { return arpPacket{arpReply, their, testVIP, own, ownIP} },
+	for name, flood := range map[string]func(own, their hardwareAddr) (arpPacket, hardwareAddr){
+		"claims": func(_, their hardwareAddr) (arpPacket, hardwareAddr) {
+			return announcements(testVIP)[0].from(their), broadcast
+		},
+		"replies": func(own, their hardwareAddr) (arpPacket, hardwareAddr) {
+			return arpPacket{arpReply, their, testVIP, own, ownIP}, own
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLAN(t, 3)
@@ -171,9 +175,10 @@ func TestFloodOfARP(t *testing.T) {
 				return heard.Load() > 0
 			})
 			heard.Store(0)
-			packet, began := flood(ours.own, theirs.own), time.Now()
+			packet, to := flood(hardwareAddr(us.link(t, "eth0").HardwareAddr), hardwareAddr(them.link(t, "eth0").HardwareAddr))
+			began := time.Now()
 			for n := range 20_000 {
-				must(t, theirs.send(packet, broadcast))
+				theirs.sendAs(t, to, packet)
 				if n%1000 == 999 {
 					eventually(t, "a question is answered in the flood", func() bool {
 						must(t, ours.Ask(us.addr, []ARPQuestion{{Addr: third.addr}}))

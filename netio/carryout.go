@@ -380,7 +380,7 @@ func (h *holding) openAnnouncer(payload []byte) error {
 		return err
 	}
 	h.closeAnnouncer()
-	announcer, err := OpenAnnouncer(link.Index, link.HardwareAddr, h.options.Floating...)
+	announcer, err := OpenAnnouncer(link.Index, h.options.Floating...)
 	if err != nil {
 		return err
 	}
@@ -455,7 +455,7 @@ func (h *holding) openFrames(payload []byte) error {
 		return err
 	}
 	h.closeFrames()
-	frames, err := OpenFrameCounter(link.Index, link.HardwareAddr)
+	frames, err := OpenFrameCounter(link.Index)
 	if err != nil {
 		return err
 	}

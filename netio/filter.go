@@ -36,8 +36,8 @@ func setFilter(fd int, program []bpf.Instruction) error {
 
 // arpFilter passes ARP packets that concern this host: replies to it, whoever speaks as a
 // floating address, and whoever probes for one. The offsets are those of arp.go.
-func arpFilter(own hardwareAddr, floating []netip.Addr) []bpf.Instruction {
-	program := replyTo(own, bpf.RetConstant{Val: pass}, bpf.LoadAbsolute{Off: 14, Size: 4})
+func arpFilter(floating []netip.Addr) []bpf.Instruction {
+	program := reply(bpf.RetConstant{Val: pass}, bpf.LoadAbsolute{Off: 14, Size: 4})
 	program = append(program, passEach(floating)...)
 	program = append(program,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
@@ -48,25 +48,23 @@ func arpFilter(own hardwareAddr, floating []netip.Addr) []bpf.Instruction {
 }
 
 // awaitedFilter passes replies to this host that come from one of the addresses.
-func awaitedFilter(own hardwareAddr, awaited []netip.Addr) []bpf.Instruction {
-	program := replyTo(own, bpf.Jump{Skip: 1}, bpf.RetConstant{Val: 0})
+func awaitedFilter(awaited []netip.Addr) []bpf.Instruction {
+	program := reply(bpf.Jump{Skip: 1}, bpf.RetConstant{Val: 0})
 	program = append(program, bpf.LoadAbsolute{Off: 14, Size: 4})
 	program = append(program, passEach(awaited)...)
 	return append(program, bpf.RetConstant{Val: 0})
 }
 
-// replyTo begins a filter: a reply to this host goes on with one instruction, and any other
-// packet with the next.
-func replyTo(own hardwareAddr, reply, other bpf.Instruction) []bpf.Instruction {
+// reply begins a filter: a reply that was sent to this host alone goes on with one instruction, and
+// any other packet with the next.
+func reply(isOne, isNone bpf.Instruction) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 6, Size: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arpReply, SkipFalse: 5},
-		bpf.LoadAbsolute{Off: 18, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(own[:4]), SkipFalse: 3},
-		bpf.LoadAbsolute{Off: 22, Size: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(binary.BigEndian.Uint16(own[4:])), SkipFalse: 1},
-		reply,
-		other,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arpReply, SkipFalse: 3},
+		bpf.LoadExtension{Num: bpf.ExtType},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_HOST, SkipFalse: 1},
+		isOne,
+		isNone,
 	}
 }
 

@@ -20,22 +20,17 @@ import (
 // Announcer). It is meant to be open while there is a doubt. It is for one goroutine.
 type FrameCounter struct {
 	fd     int
-	own    hardwareAddr
 	frames uint64
 }
 
-// OpenFrameCounter opens the counter of the interface with the given index and Ethernet
-// address. It needs CAP_NET_RAW.
-func OpenFrameCounter(index int, mac net.HardwareAddr) (*FrameCounter, error) {
-	if len(mac) != len(hardwareAddr{}) {
-		return nil, fmt.Errorf("netio: count frames on interface %d: its hardware address %q is not an Ethernet address", index, mac)
-	}
+// OpenFrameCounter opens the counter of the interface with the given index. It needs CAP_NET_RAW.
+func OpenFrameCounter(index int) (*FrameCounter, error) {
 	// It hears nothing before it is bound, and so nothing that the filter would have dropped.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("netio: count frames on interface %d: open a packet socket (needs CAP_NET_RAW): %w", index, err)
 	}
-	c := &FrameCounter{fd: fd, own: hardwareAddr(mac)}
+	c := &FrameCounter{fd: fd}
 	if err := c.open(index); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("netio: count frames on interface %d: %w", index, err)
@@ -48,7 +43,11 @@ func (c *FrameCounter) open(index int) error {
 	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1); err != nil {
 		return fmt.Errorf("make the buffer small: %w", err)
 	}
-	if err := setFilter(c.fd, foreignFilter(c.own, nil)); err != nil {
+	// With protocol 0 it hears nothing yet, and has the interface whose Ethernet address is asked.
+	if err := unix.Bind(c.fd, &unix.SockaddrLinklayer{Ifindex: index}); err != nil {
+		return fmt.Errorf("bind the packet socket: %w", withLinkDown(err))
+	}
+	if err := c.filter(nil); err != nil {
 		return err
 	}
 	if err := unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: index}); err != nil {
@@ -59,10 +58,20 @@ func (c *FrameCounter) open(index int) error {
 
 // Ignore has the frames of these hosts not counted from now on, and those of all others.
 func (c *FrameCounter) Ignore(hosts []netip.Addr) error {
-	if err := setFilter(c.fd, foreignFilter(c.own, hosts)); err != nil {
+	if err := c.filter(hosts); err != nil {
 		return fmt.Errorf("netio: choose which frames are counted: %w", err)
 	}
 	return nil
+}
+
+// filter chooses which frames are counted. One that this host has sent and a bridge or an access point
+// reflects is told by its Ethernet address, as it is now: each doubt sets the filter anew.
+func (c *FrameCounter) filter(ignored []netip.Addr) error {
+	own, err := ownHardwareAddr(c.fd)
+	if err != nil {
+		return withLinkDown(err)
+	}
+	return setFilter(c.fd, foreignFilter(own, ignored))
 }
 
 // Frames returns how many frames have arrived since the counter was opened.

@@ -15,8 +15,7 @@ func TestFrameCounter(t *testing.T) {
 	l := newLAN(t, 2)
 	us, them := l.boards[0], l.boards[1]
 	ours, theirs := openTestAnnouncer(t, us), openTestAnnouncer(t, them)
-	eth0 := us.link(t, "eth0")
-	c, err := on(us, func() (*FrameCounter, error) { return OpenFrameCounter(eth0.Index, eth0.HardwareAddr) })
+	c, err := on(us, func() (*FrameCounter, error) { return OpenFrameCounter(us.link(t, "eth0").Index) })
 	must(t, err)
 	defer c.Close()
 	count := func() uint64 {
@@ -24,7 +23,7 @@ func TestFrameCounter(t *testing.T) {
 		must(t, err)
 		return n
 	}
-	announce := func() { must(t, theirs.send(announcements(theirs.own, them.addr)[0], broadcast)) }
+	announce := func() { must(t, theirs.send(broadcast, announcements(them.addr)[0])) }
 	eventually(t, "the bridge forwards", func() bool {
 		announce()
 		return count() > 0
@@ -58,9 +57,9 @@ func TestFrameCounter(t *testing.T) {
 	must(t, c.Ignore([]netip.Addr{testVIP, them.addr}))
 	before = count()
 	for range 10 {
-		must(t, ours.send(probe(ours.own, testVIP), broadcast))
-		must(t, ours.send(announcements(ours.own, us.addr)[0], broadcast))
-		must(t, theirs.send(probe(theirs.own, testVIP), broadcast))
+		must(t, ours.send(broadcast, probe(testVIP)))
+		must(t, ours.send(broadcast, announcements(us.addr)[0]))
+		must(t, theirs.send(broadcast, probe(testVIP)))
 		must(t, theirs.Announce(testVIP))
 		announce()
 		sendOf(unix.ETH_P_IPV6)
@@ -69,6 +68,6 @@ func TestFrameCounter(t *testing.T) {
 		send(t, foreign, 1, []byte("foreign"), netip.AddrPortFrom(testGroup.Addr(), 9))
 	}
 	assert.Is(t, before, count(), "frames, without those that prove nothing")
-	must(t, theirs.send(announcements(theirs.own, other)[0], broadcast))
+	must(t, theirs.send(broadcast, announcements(other)[0]))
 	assert.Is(t, before+1, count(), "frames, with that of a host that is not ignored")
 }

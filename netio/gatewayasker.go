@@ -88,7 +88,7 @@ func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.ask(ctx, link.Index, request(hardwareAddr(link.HardwareAddr), own, gateway))
+	return a.ask(ctx, link.Index, request(own, gateway).from(hardwareAddr(link.HardwareAddr)))
 }
 
 // ownAddr returns an IPv4 address of this host on a link.

@@ -404,7 +404,7 @@ func testAcquiringAnnounces(t *judge.T) {
 		}
 	}
 	heard(func() {}) // what is still on its way
-	once := len(announcements(hardwareAddr{}, testVIP))
+	once := len(announcements(testVIP))
 	announce := func() error { return a.Announce(testVIP) }
 	acquire, release := b.floating.Acquire, b.floating.Release
 	extend := func() error { b.extend(Now() + longLease); return nil }

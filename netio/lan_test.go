@@ -168,8 +168,8 @@ func (b *board) open(o Options) (*Conn, error) {
 }
 
 // openAnnouncer opens an Announcer on a board.
-func (b *board) openAnnouncer(index int, mac net.HardwareAddr) (*Announcer, error) {
-	return on(b, func() (*Announcer, error) { return OpenAnnouncer(index, mac, testVIP) })
+func (b *board) openAnnouncer(index int) (*Announcer, error) {
+	return on(b, func() (*Announcer, error) { return OpenAnnouncer(index, testVIP) })
 }
 
 // newFloatingIP opens a FloatingIP on a board.

@@ -202,7 +202,7 @@ func outlive(t testing.TB, l *lan, method HoldMethod, signal syscall.Signal) (re
 	defer h.end()
 
 	eth0 := client.link(t, "eth0")
-	arp, err := client.openAnnouncer(eth0.Index, eth0.HardwareAddr)
+	arp, err := client.openAnnouncer(eth0.Index)
 	must(t, err)
 	defer arp.Close()
 	var last atomic.Int64
@@ -211,7 +211,7 @@ func outlive(t testing.TB, l *lan, method HoldMethod, signal syscall.Signal) (re
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		for pause(stop, time.Millisecond) {
-			arp.send(probe(arp.own, testVIP), broadcast)
+			arp.send(broadcast, probe(testVIP))
 		}
 	})
 	defer asking.Wait()

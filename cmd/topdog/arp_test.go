@@ -25,7 +25,7 @@ func TestForgedARP(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			forged, err = netio.OpenAnnouncer(device.Index, device.HardwareAddr)
+			forged, err = netio.OpenAnnouncer(device.Index)
 			return err
 		}))
 		t.Cleanup(func() { forged.Close() })

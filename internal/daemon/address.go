@@ -148,8 +148,7 @@ func (a *address) acquire() {
 	a.unreleased, a.backOff = false, 0
 	a.acquired++
 	a.renewAt = now + renewEvery
-	a.announced = 0
-	a.announce()
+	a.announceAnew()
 	a.unfinished = true
 }
 
@@ -302,8 +301,7 @@ func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 	case restored:
 		a.restored++
 		a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
-		a.announced = 0
-		a.announce()
+		a.announceAnew()
 	}
 	if again {
 		a.renew(a.now())
@@ -368,8 +366,7 @@ func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 		return
 	}
 	if a.announceAt == never {
-		a.announced = 0
-		a.announce()
+		a.announceAnew()
 	}
 	a.deadman.update(resign)
 }

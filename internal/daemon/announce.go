@@ -38,6 +38,14 @@ func (a *address) announce() {
 	a.announceAt = a.now() + netio.AnnouncementDelay(a.announced)
 }
 
+// announceAnew announces the address as if it had been acquired now, if this board holds it.
+func (a *address) announceAnew() {
+	if a.held {
+		a.announced = 0
+		a.announce()
+	}
+}
+
 // listenForRivals begins to defend the address: whoever claims it hears from us
 // again (RFC 5227, section 2.4), at once and then not too often (netio.Defence).
 func (a *address) listenForRivals() {
@@ -59,8 +67,7 @@ func (a *address) defend(addr netip.Addr, rival net.HardwareAddr) {
 		text := fmt.Sprintf("%v claims %v, which this board holds: find that machine and give it another address", rival, addr)
 		a.reporter.warn(console.ProblemAddressConflict, text, time.Minute)
 	}
-	a.announced = 0
-	a.announce()
+	a.announceAnew()
 }
 
 // closeAnnouncer is called when the link is closed.

@@ -143,6 +143,37 @@ func TestAddressDeleted(t *testing.T) {
 	})
 }
 
+// TestEthernetAddressChanges: a bond fails over, or somebody sets another address. All who know the board by the
+// old one hear of the new one at once.
+func TestEthernetAddressChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three := l.three()
+		for _, test := range []struct {
+			board    *fakeBoard
+			changes  func(*netio.Snapshot)
+			announce int      // the floating address
+			resolve  []string // its own address among them
+		}{
+			{three, func(s *netio.Snapshot) { s.Link.HardwareAddr = net.HardwareAddr{2, 0, 0, 0, 9, 3} }, 1, []string{"10.0.0.3"}},
+			{one, func(s *netio.Snapshot) { s.Link.HardwareAddr = net.HardwareAddr{2, 0, 0, 0, 9, 1} }, 0, []string{"10.0.0.1"}},
+			{three, func(*netio.Snapshot) {}, 0, nil},
+		} {
+			test.board.get(func() { test.board.announced, test.board.resolved = 0, nil })
+			test.board.change(test.changes)
+			pass(time.Millisecond)
+			test.board.get(func() {
+				var resolved []string
+				for _, addr := range test.board.resolved {
+					resolved = append(resolved, addr.String())
+				}
+				assert.Is(t, test.announce, test.board.announced, "board %d has announced the floating address", test.board.number)
+				assert.Equal(t, test.resolve, resolved, "board %d has spoken of", test.board.number)
+			})
+		}
+		l.wantHolders(3)
+	})
+}
+
 // TestRenewalWaits has the kernel be busy for others while the lifetime is started over: the leader
 // goes on to send heartbeats, and renews when the kernel lets it.
 func TestRenewalWaits(t *testing.T) {

@@ -269,14 +269,14 @@ func (b *fakeBoard) bareMachine() Platform {
 			}
 			return fakeHolder{b}, nil
 		},
-		OpenAnnouncer: func(netio.Link) (Announcer, error) {
+		OpenAnnouncer: func(int) (Announcer, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.announcer = &fakeAnnouncer{board: b}
 			return b.announcer, nil
 		},
-		OpenNeighbours: func(netio.Link) (Neighbours, error) { return fakeNeighbours{b.lan}, nil },
-		OpenFrames:     func(netio.Link) (Frames, error) { return fakeFrames{b}, nil },
+		OpenNeighbours: func(int) (Neighbours, error) { return fakeNeighbours{b.lan}, nil },
+		OpenFrames:     func(int) (Frames, error) { return fakeFrames{b}, nil },
 		OpenLED: func(gpio.Spec) (gpio.LED, error) {
 			if b.openLED != nil {
 				return b.openLED()

@@ -23,7 +23,7 @@ type lan struct {
 	group    *group
 	answered func(netio.ARPAnswer) // in the loop
 
-	state      netio.Link // of the interface that is open
+	index      int        // of the interface that is open
 	local      netip.Addr // this board's own address there
 	announcer  Announcer  // nil while the link is closed
 	neighbours Neighbours // nil while the link is closed, or if there is none
@@ -65,13 +65,13 @@ func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.A
 }
 
 // open begins to listen for answers when the link has been opened.
-func (l *lan) open(announcer Announcer, state netio.Link, local netip.Addr) {
-	l.announcer, l.state, l.local = announcer, state, local
+func (l *lan) open(announcer Announcer, index int, local netip.Addr) {
+	l.announcer, l.index, l.local = announcer, index, local
 	announcer.Answers(func(answer netio.ARPAnswer) { l.tasks.tryPost(func() { l.receive(answer) }) })
 	if l.platform.OpenNeighbours == nil {
 		return
 	}
-	neighbours, err := l.platform.OpenNeighbours(state)
+	neighbours, err := l.platform.OpenNeighbours(index)
 	if err != nil {
 		l.failed(err)
 		return
@@ -170,6 +170,9 @@ func (l *lan) resolve(board netip.Addr) {
 		l.failed(l.announcer.Resolve(l.local, board))
 	}
 }
+
+// announce has the neighbours know at which Ethernet address this board is now.
+func (l *lan) announce() { l.resolve(l.local) }
 
 // failed tells people that a doubt may last because of an error. A link that is down is
 // reported elsewhere.

@@ -13,7 +13,7 @@ func (l *lan) startCounting() {
 		if l.platform.OpenFrames == nil {
 			return
 		}
-		frames, err := l.platform.OpenFrames(l.state)
+		frames, err := l.platform.OpenFrames(l.index)
 		if err != nil {
 			l.failed(err)
 			return

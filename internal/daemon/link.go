@@ -94,8 +94,12 @@ func (l *link) find(ctx context.Context) (name string, found bool) {
 // covers names who is told of each state of the interfaces before the loop is.
 func (l *link) covers(cover func(netio.Snapshot)) { l.cover = cover }
 
-// update enters the state of the interface.
-func (l *link) update(s netio.Snapshot) { l.state, l.present = s.Link, s.Present }
+// update enters the state of the interface, and reports whether that has another Ethernet address than before.
+func (l *link) update(s netio.Snapshot) (readdressed bool) {
+	readdressed = l.open && s.Present && s.Link.Index == l.index && !slices.Equal(s.Link.HardwareAddr, l.state.HardwareAddr)
+	l.state, l.present = s.Link, s.Present
+	return readdressed
+}
 
 // opened enters that the sockets are open for one of the board's addresses.
 func (l *link) opened(local netip.Addr) {
@@ -189,10 +193,16 @@ func (l *link) prefix(a config.Address) netip.Prefix {
 
 // linkChanged is told the state of the interface and of all addresses.
 func (d *Daemon) linkChanged(s netio.Snapshot) {
-	d.link.update(s)
+	readdressed := d.link.update(s)
 	d.trace.linkSeen(s)
 	d.reopenLink()
 	d.address.restore(s)
+	if readdressed && d.link.open {
+		// The neighbours' kernels keep the old one, the boards' and the clients', until they ask again.
+		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.state.HardwareAddr)
+		d.address.announceAnew()
+		d.lan.announce()
+	}
 }
 
 // reopenLink brings what is open in line with the interface as it is.
@@ -239,7 +249,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	announcer, err := d.platform.OpenAnnouncer(d.link.state)
+	announcer, err := d.platform.OpenAnnouncer(d.link.state.Index)
 	if err != nil {
 		transport.Close()
 		return err
@@ -254,7 +264,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	d.reporter.solved(console.ProblemSockets)
 	d.link.opened(local)
 	d.group.open(transport, local)
-	d.lan.open(announcer, d.link.state, local)
+	d.lan.open(announcer, d.link.state.Index, local)
 	d.address.open(d.link.name, announcer)
 	return nil
 }

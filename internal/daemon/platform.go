@@ -86,12 +86,12 @@ type Platform struct {
 	// OpenHolder prepares to hold the addresses on the interface; nil for a board that
 	// never does.
 	OpenHolder func(iface string, addresses []netip.Prefix) (Holder, error)
-	// OpenAnnouncer opens what reaches the neighbours on the interface.
-	OpenAnnouncer func(netio.Link) (Announcer, error)
+	// OpenAnnouncer opens what reaches the neighbours on the interface with that index.
+	OpenAnnouncer func(index int) (Announcer, error)
 	// OpenNeighbours opens what knows the hosts on the link; nil means that nothing does.
-	OpenNeighbours func(netio.Link) (Neighbours, error)
+	OpenNeighbours func(index int) (Neighbours, error)
 	// OpenFrames opens what counts the frames on the link; nil means that nothing does.
-	OpenFrames func(netio.Link) (Frames, error)
+	OpenFrames func(index int) (Frames, error)
 	// OpenLED opens a light.
 	OpenLED func(gpio.Spec) (gpio.LED, error)
 	// NewTimer makes what wakes the loop; nil means a timer of the Go runtime.
@@ -145,22 +145,22 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			}
 			return f, nil
 		},
-		OpenAnnouncer: func(link netio.Link) (Announcer, error) {
-			a, err := netio.OpenAnnouncer(link.Index, link.HardwareAddr, floating...)
+		OpenAnnouncer: func(index int) (Announcer, error) {
+			a, err := netio.OpenAnnouncer(index, floating...)
 			if err != nil {
 				return nil, err
 			}
 			return a, nil
 		},
-		OpenNeighbours: func(link netio.Link) (Neighbours, error) {
-			n, err := netio.OpenNeighbours(link.Index)
+		OpenNeighbours: func(index int) (Neighbours, error) {
+			n, err := netio.OpenNeighbours(index)
 			if err != nil {
 				return nil, err
 			}
 			return n, nil
 		},
-		OpenFrames: func(link netio.Link) (Frames, error) {
-			f, err := netio.OpenFrameCounter(link.Index, link.HardwareAddr)
+		OpenFrames: func(index int) (Frames, error) {
+			f, err := netio.OpenFrameCounter(index)
 			if err != nil {
 				return nil, err
 			}
@@ -217,8 +217,8 @@ func (p *Platform) useHolder(cfg *config.Config, h *netio.Holder) {
 	p.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
 		return opened[Holder](h.OpenFloating(iface, addresses))
 	}
-	p.OpenAnnouncer = func(link netio.Link) (Announcer, error) { return opened[Announcer](h.OpenAnnouncer(link.Index)) }
-	p.OpenFrames = func(link netio.Link) (Frames, error) { return opened[Frames](h.OpenFrames(link.Index)) }
+	p.OpenAnnouncer = func(index int) (Announcer, error) { return opened[Announcer](h.OpenAnnouncer(index)) }
+	p.OpenFrames = func(index int) (Frames, error) { return opened[Frames](h.OpenFrames(index)) }
 	p.OpenFence = func([]netip.Addr) (Fence, error) { return opened[Fence](h.OpenFence()) }
 }
 

@@ -126,8 +126,8 @@ func (t *trace) traced(platform Platform) Platform {
 			return tracedHolder{holder, t}, err
 		}
 	}
-	platform.OpenAnnouncer = func(link netio.Link) (Announcer, error) {
-		announcer, err := openAnnouncer(link)
+	platform.OpenAnnouncer = func(index int) (Announcer, error) {
+		announcer, err := openAnnouncer(index)
 		return tracedAnnouncer{announcer, t}, err
 	}
 	return platform

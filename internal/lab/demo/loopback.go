@@ -187,8 +187,8 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 			return t, nil
 		},
 		OpenHolder:    func(string, []netip.Prefix) (daemon.Holder, error) { return p, nil },
-		OpenAnnouncer: func(netio.Link) (daemon.Announcer, error) { return noNeighbours{}, nil },
-		OpenFrames:    func(netio.Link) (daemon.Frames, error) { return &clientFrames{hears: p.hearsClient}, nil },
+		OpenAnnouncer: func(int) (daemon.Announcer, error) { return noNeighbours{}, nil },
+		OpenFrames:    func(int) (daemon.Frames, error) { return &clientFrames{hears: p.hearsClient}, nil },
 	}
 	if l.guarded {
 		platform.OpenFence, platform.StartDeadman = p.openFence, p.startDeadman

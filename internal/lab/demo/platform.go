@@ -34,14 +34,14 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 		}
 		return holder{h, host}, nil
 	}
-	p.OpenAnnouncer = func(link netio.Link) (daemon.Announcer, error) {
-		return netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(link) })
+	p.OpenAnnouncer = func(index int) (daemon.Announcer, error) {
+		return netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(index) })
 	}
-	p.OpenNeighbours = func(link netio.Link) (daemon.Neighbours, error) {
-		return netns.Within(host, func() (daemon.Neighbours, error) { return machine.OpenNeighbours(link) })
+	p.OpenNeighbours = func(index int) (daemon.Neighbours, error) {
+		return netns.Within(host, func() (daemon.Neighbours, error) { return machine.OpenNeighbours(index) })
 	}
-	p.OpenFrames = func(link netio.Link) (daemon.Frames, error) {
-		return netns.Within(host, func() (daemon.Frames, error) { return machine.OpenFrames(link) })
+	p.OpenFrames = func(index int) (daemon.Frames, error) {
+		return netns.Within(host, func() (daemon.Frames, error) { return machine.OpenFrames(index) })
 	}
 	// The interfaces that a fence covers are named by their indexes, which mean others elsewhere.
 	p.OpenFence = nil

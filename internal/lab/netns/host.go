@@ -109,6 +109,22 @@ func (h *Host) SetAddress(prefix netip.Prefix) error {
 	})
 }
 
+// SetHardwareAddr gives the host's interface another Ethernet address, as a bond that fails over does. The kernel
+// announces nothing. Reading HardwareAddr meanwhile is a data race.
+func (h *Host) SetHardwareAddr(mac net.HardwareAddr) error {
+	return h.change("set the Ethernet address "+mac.String(), func() error {
+		h.HardwareAddr = mac
+		if !h.exists {
+			return nil // CreateInterface will use it.
+		}
+		eth0, err := h.nl.LinkByName(h.Interface)
+		if err != nil {
+			return err
+		}
+		return h.nl.LinkSetHardwareAddr(eth0, mac)
+	})
+}
+
 // AddAddress adds one more address to the host's interface. The kernel
 // announces nothing.
 func (h *Host) AddAddress(prefix netip.Prefix) error {
