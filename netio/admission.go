@@ -116,9 +116,9 @@ func (a *admission) knows(sender netip.Addr) bool {
 	return place.from.Load() == from
 }
 
-// admit reports whether a reader hands on what has come from a sender.
-func (a *admission) admit(sender netip.Addr, now time.Duration) bool {
-	if a.inKernel {
+// admit reports whether a reader hands on what has come from a sender. The program in the kernel is on the group's interface only.
+func (a *admission) admit(sender netip.Addr, now time.Duration, anyInterface bool) bool {
+	if a.inKernel && !anyInterface {
 		return true
 	}
 	place, from := a.memory.place(sender)

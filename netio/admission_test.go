@@ -55,7 +55,7 @@ func TestAdmission(t *testing.T) {
 	now := time.Hour
 	admitted := func(from netip.Addr, n int) (admitted int) {
 		for range n {
-			if a.admit(from, now) {
+			if a.admit(from, now, false) {
 				admitted++
 			}
 		}

@@ -159,7 +159,7 @@ func probing(a *Announcer) bool {
 
 func TestOpenAnnouncerErrors(t *testing.T) {
 	b := newLAN(t, 1).boards[0]
-	tun := openFloating(t, b, FloatingOptions{Method: HoldTUN}).Device()
+	tun := openFloating(t, b, FloatingOptions{Method: HoldTUN}).State().Device
 	_, err := b.openAnnouncer(b.link(t, tun).Index)
 	assert.ErrorContains(t, err, "not an Ethernet address", "a tunnel")
 	_, err = b.openAnnouncer(9999)

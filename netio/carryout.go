@@ -175,12 +175,14 @@ func (h *holding) openFloating(payload []byte) ([]byte, error) {
 		if !h.isFloating(p.Addr()) {
 			return nil, fmt.Errorf("netio: the holder does not hold %s: restart topdog-holder.service if the configuration has changed", p.Addr())
 		}
-		if !h.mayHave(p, r.Interface) {
-			return nil, fmt.Errorf("netio: %s is not what the holder's configuration has, nor a subnet of %s: restart topdog-holder.service if the configuration has changed", p, r.Interface)
+		if !h.mayHave(p) {
+			return nil, fmt.Errorf("netio: %s is not what the holder's configuration has: restart topdog-holder.service if the configuration has changed", p)
 		}
 	}
-	if h.floating != nil {
-		return nil, errors.New("netio: the addresses are prepared already")
+	if h.floating != nil { // on another interface
+		if err := h.floating.Close(); err != nil {
+			return nil, err
+		}
 	}
 	floating, err := NewFloatingIP(FloatingOptions{Interface: r.Interface, Addresses: r.Addresses, Method: h.options.Method, lifetime: h.lifetime})
 	if err != nil {
@@ -189,24 +191,19 @@ func (h *holding) openFloating(payload []byte) ([]byte, error) {
 	h.mu.Lock()
 	h.floating = floating
 	h.mu.Unlock()
-	s := floatingState{Device: floating.Device()}
-	s.Method, s.Reason = floating.Method()
-	return json.Marshal(s)
+	h.toldState = floating.State()
+	return json.Marshal(h.toldState)
 }
 
-// mayHave reports whether a floating address may have that prefix length: that of the configuration, or, without one, that of a
-// subnet of the interface which contains it, or none. The length decides which route comes with the address.
-func (h *holding) mayHave(p netip.Prefix, iface string) bool {
+// mayHave reports whether a floating address may have that prefix length: that of the configuration or, without one, none. The length
+// decides which route comes with the address.
+func (h *holding) mayHave(p netip.Prefix) bool {
 	for _, configured := range h.options.Prefixes {
 		if configured.Addr() == p.Addr() {
 			return configured == p
 		}
 	}
-	if p.IsSingleIP() {
-		return true
-	}
-	own, err := prefixesOn(iface)
-	return err == nil && slices.ContainsFunc(own, func(subnet netip.Prefix) bool { return subnet.Masked() == p.Masked() })
+	return p.IsSingleIP()
 }
 
 // errNoLease says that the daemon may not answer for the addresses.
@@ -260,7 +257,23 @@ func (h *holding) changeAddresses(asked holderRequest) (answer []byte, err error
 			answer[0] = 1
 		}
 	}
-	return append(answer, floating.Device()...), err
+	return append(answer, h.stateNews(floating)...), err
+}
+
+// stateNews is how the addresses are held, if that is not what the daemon was told last.
+func (h *holding) stateNews(floating *FloatingIP) []byte {
+	state := floating.State()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if state == h.toldState {
+		return nil
+	}
+	news, err := json.Marshal(state)
+	if err != nil {
+		return nil
+	}
+	h.toldState = state
+	return news
 }
 
 // announceAll announces the addresses that were just acquired: nobody looks for them here before that, and to be asked for it

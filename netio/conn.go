@@ -31,6 +31,8 @@ type Options struct {
 
 	// replaces says that this process has sockets with these addresses, which may be bound to until it closes them.
 	replaces bool
+	// anyInterface says that what is sent to this board alone may come by another interface of the same network.
+	anyInterface bool
 }
 
 func (o *Options) validate() error {
@@ -124,6 +126,9 @@ func (c *Conn) open() error {
 		return fmt.Errorf("%w (no such interface)", ErrLinkDown)
 	}
 	c.index = link.Index
+	if c.options.anyInterface, err = sharesNetwork(link.Index, c.options.Local); err != nil {
+		return err
+	}
 	for _, b := range c.binds() {
 		socket, err := openSocket(c.options, c.index, b.to, b.path)
 		if err != nil {

@@ -340,6 +340,49 @@ func BenchmarkDatagram(b *testing.B) {
 }
 
 // listen opens a plain socket on the board, as any other program might.
+// TestHeardByTheOtherInterface: a board has cable and Wi-Fi in one network, and a neighbour believes that the address of the cable is at
+// the Wi-Fi, since Linux answers ARP by both. What is sent to that address is heard, by the holder's sockets too, and is limited.
+func TestHeardByTheOtherInterface(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		l := newLAN(t, 2)
+		b, neighbour := l.boards[0], l.boards[1]
+		l.addSecond(t, b, "wlan0")
+		b.addAddr(t, "wlan0", netip.MustParsePrefix("10.77.0.201/24"))
+		must(t, neighbour.handle.NeighSet(&netlink.Neigh{
+			LinkIndex: neighbour.link(t, "eth0").Index, IP: b.addr.AsSlice(), HardwareAddr: b.link(t, "wlan0").HardwareAddr,
+			State: netlink.NUD_PERMANENT,
+		}))
+		var in *inbox
+		if held {
+			guard := b.startGuard(t, HoldLifetime)
+			t.Cleanup(func() { guard.close() })
+			in = inboxOf(t, "board", b.openSockets(t, guard))
+		} else {
+			in = b.inbox(t)
+		}
+		sender := neighbour.inbox(t)
+		to := netip.AddrPortFrom(b.addr, testGroup.Port())
+		packet := make([]byte, wire.MinPacket)
+		eventually(t, "the bridge forwards", func() bool {
+			must(t, sender.Unicast(packet, to))
+			return len(in.got) > 0
+		})
+		must(t, in.Unicast([]byte("the answer"), netip.AddrPortFrom(neighbour.addr, testGroup.Port())))
+		if got, want := receive(t, "the answer", sender.got), heardAs("unicast", []byte("the answer"), b.addr); !strings.HasPrefix(got, want) {
+			t.Errorf("the neighbour has heard %s, want %s", got, want)
+		}
+		eventually(t, "a flood is limited", func() bool {
+			for range admissionBurst {
+				must(t, sender.Unicast(packet, to))
+			}
+			for len(in.got) > 0 {
+				<-in.got
+			}
+			return in.Drops().OverRate > 0
+		})
+	}
+}
+
 func (b *board) listen(t testing.TB, at netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	conn, err := on(b, func() (*net.UDPConn, error) { return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at)) })

@@ -62,12 +62,12 @@ func TestRemoveLeftoversSparesOthers(t *testing.T) {
 	removed, err := b.removeLeftovers(testFloating)
 	must(t, err)
 	assert.Equal(t, []string{"device topdog9"}, removed, "removed")
-	for _, name := range []string{leads.Device(), follows.Device(), "topdog7", "tun0", "topdog", "topdog08"} {
+	for _, name := range []string{leads.State().Device, follows.State().Device, "topdog7", "tun0", "topdog", "topdog08"} {
 		b.link(t, name) // still there
 	}
-	assert.Is(t, "10.77.0.201/32 for 30 s", b.lease(t, leads.Device(), other.Addr()), "the other daemon's address on %s", leads.Device())
-	if leads.Device() == follows.Device() {
-		t.Errorf("both daemons use %s", leads.Device())
+	assert.Is(t, "10.77.0.201/32 for 30 s", b.lease(t, leads.State().Device, other.Addr()), "the other daemon's address on %s", leads.State().Device)
+	if leads.State().Device == follows.State().Device {
+		t.Errorf("both daemons use %s", leads.State().Device)
 	}
 }
 

@@ -120,6 +120,7 @@ func (b *board) programsAt(t testing.TB, ifindex int, attach uint32) (count int)
 		ifindex, attach, flags, attachFlags uint32
 		programs                            uint64
 		count, _                            uint32
+		_                                   [4]uint64 // the kernel writes a revision into it, whatever length it is told
 	}{ifindex: uint32(ifindex), attach: attach}
 	err := b.in(func() error {
 		_, err := callBPF(unix.BPF_PROG_QUERY, &query)

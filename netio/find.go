@@ -1,100 +1,136 @@
 package netio
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
-// FindInterface returns the interface whose IPv4 subnet contains addr, and the
-// board's own address on it with its prefix length. The longest prefix wins, as
-// in routing. Loopback is left out, and so are /32 addresses, which have no
-// subnet, and addr itself: it may be a left-over of an earlier life.
-//
-// When no interface or more than one fits, the error says what was seen and
-// what to write into the config.
-func FindInterface(addr netip.Addr) (name string, prefix netip.Prefix, err error) {
-	handle, err := openHandle()
-	if err != nil {
-		return "", netip.Prefix{}, err
-	}
-	defer handle.Close()
-	subnets, err := subnets(handle)
-	if err != nil {
-		return "", netip.Prefix{}, fmt.Errorf("netio: find the interface of %s: %w", addr, err)
-	}
-	found, err := choose(addr, subnets)
-	if err != nil {
-		return "", netip.Prefix{}, fmt.Errorf("netio: find the interface of %s: %w", addr, err)
-	}
-	return found.name, found.prefix, nil
+// Choice is the interface that an address belongs to.
+type Choice struct {
+	Name string
+	// Prefix is the board's own address on it, with its prefix length.
+	Prefix netip.Prefix
+	// Ambiguous says that other interfaces fit as well, and what to write into the config; "" if none does.
+	Ambiguous string
 }
 
-// subnet is one IPv4 address of the host and the name of its interface.
+// FindInterface returns the interface whose IPv4 subnet contains addr. The longest prefix wins, as
+// in routing, then the default route decides, and then the interface that was made first.
+// Left out are what is no Ethernet or Wi-Fi, /32 addresses, which have no subnet,
+// and addr itself: it may be a left-over of an earlier life.
+//
+// When no interface fits, the error says what was seen and what to write into the config.
+func FindInterface(addr netip.Addr) (Choice, error) {
+	handle, err := openHandle()
+	if err != nil {
+		return Choice{}, err
+	}
+	defer handle.Close()
+	t := newTable("", addr)
+	if err := list(handle, t); err != nil {
+		return Choice{}, fmt.Errorf("netio: find the interface of %s: %w", addr, err)
+	}
+	found, err := choose(addr, t.subnets(), "", func() []int { return defaultRoutes(handle) })
+	if err != nil {
+		return Choice{}, fmt.Errorf("netio: find the interface of %s: %w", addr, err)
+	}
+	return found, nil
+}
+
+// defaultRoutes returns the indexes of the interfaces by which the default routes lead, the
+// preferred one first. Without an answer of the kernel, none decides.
+func defaultRoutes(handle *netlink.Handle) (indexes []int) {
+	routes, err := dump(func() ([]netlink.Route, error) {
+		return handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		return nil
+	}
+	routes = slices.DeleteFunc(routes, func(r netlink.Route) bool { return r.Dst != nil && !r.Dst.IP.IsUnspecified() })
+	slices.SortStableFunc(routes, func(a, b netlink.Route) int { return cmp.Compare(a.Priority, b.Priority) })
+	for _, r := range routes {
+		indexes = append(indexes, r.LinkIndex)
+	}
+	return indexes
+}
+
+// subnet is one IPv4 address of the host, and its interface.
 type subnet struct {
-	name   string
-	prefix netip.Prefix
+	name     string
+	index    int
+	ethernet bool // or Wi-Fi, which looks the same from above
+	prefix   netip.Prefix
 }
 
 func (s subnet) String() string { return fmt.Sprintf("%s (%s)", s.name, s.prefix) }
 
-// subnets lists the addresses of the host that could tell where addr belongs.
-func subnets(handle *netlink.Handle) ([]subnet, error) {
-	links, err := dump(handle.LinkList)
-	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
-	}
-	names := map[int]string{}
-	for _, link := range links {
-		names[link.Attrs().Index] = link.Attrs().Name
-	}
-	addrs, err := listAddrs(handle)
-	if err != nil {
-		return nil, err
-	}
-	var all []subnet
-	for _, a := range addrs {
-		prefix, ok := prefixOf(a.IPNet)
-		if ok && names[a.LinkIndex] != "" && !prefix.Addr().IsLoopback() && !prefix.IsSingleIP() {
-			all = append(all, subnet{names[a.LinkIndex], prefix})
-		}
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].String() < all[j].String() })
-	return all, nil
-}
-
-// choose picks the subnet that contains addr. An interface may have two addresses in
-// the same subnet: then it is the lower one, so that the choice is the same at the next start.
-func choose(addr netip.Addr, all []subnet) (subnet, error) {
-	var best subnet
-	var rival subnet // another interface that fits as well as best
+// choose picks the interface whose subnet contains addr. The one in use stays for as long as it does: what works
+// goes on working when another one appears. An interface may have two addresses in the same subnet: then it is the lower
+// one, so that the choice is the same at the next start. defaultRoutes is asked only if it decides.
+func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []int) (Choice, error) {
+	var fits, tunnels []subnet
 	for _, s := range all {
 		switch {
-		case !s.prefix.Contains(addr) || s.prefix.Addr() == addr || s.prefix.Bits() < best.prefix.Bits():
-		case best.name == "" || s.prefix.Bits() > best.prefix.Bits():
-			best, rival = s, subnet{}
-		case s.name != best.name:
-			rival = s
-		case s.prefix.Addr().Less(best.prefix.Addr()):
-			best = s
+		case !s.prefix.Contains(addr) || s.prefix.Addr() == addr || s.prefix.IsSingleIP() || s.prefix.Addr().IsLoopback():
+		case s.ethernet:
+			fits = append(fits, s)
+		default:
+			tunnels = append(tunnels, s)
 		}
+	}
+	if len(fits) == 0 {
+		return Choice{}, noneFits(addr, all, tunnels)
+	}
+	slices.SortFunc(fits, func(a, b subnet) int {
+		return cmp.Or(b.prefix.Bits()-a.prefix.Bits(), a.index-b.index, a.prefix.Addr().Compare(b.prefix.Addr()))
+	})
+	best := fits[0]
+	if i := slices.IndexFunc(fits, func(s subnet) bool { return s.name == inUse }); i >= 0 {
+		best = fits[i]
+	}
+	asLong := func(s subnet) bool { return s.prefix.Bits() >= best.prefix.Bits() }
+	rival := func() int {
+		return slices.IndexFunc(fits, func(s subnet) bool { return s.name != best.name && asLong(s) })
+	}
+	if rival() >= 0 && best.name != inUse {
+		for _, index := range defaultRoutes() {
+			if i := slices.IndexFunc(fits, func(s subnet) bool { return s.index == index && asLong(s) }); i >= 0 {
+				best = fits[i]
+				break
+			}
+		}
+	}
+	found := Choice{Name: best.name, Prefix: best.prefix}
+	if i := rival(); i >= 0 {
+		found.Ambiguous = fmt.Sprintf("both %s and %s contain %s; this board uses %s: write interface = %q into the config, or interface = %q",
+			best, fits[i], addr, best.name, best.name, fits[i].name)
+	}
+	return found, nil
+}
+
+// noneFits says why no interface is the one, and what to do.
+func noneFits(addr netip.Addr, all, tunnels []subnet) error {
+	all = slices.DeleteFunc(slices.Clone(all), func(s subnet) bool {
+		return s.prefix.IsSingleIP() || s.prefix.Addr().IsLoopback() || !s.ethernet
+	})
+	slices.SortFunc(all, func(a, b subnet) int { return cmp.Compare(a.String(), b.String()) })
+	seen := make([]string, len(all))
+	for i, s := range all {
+		seen[i] = s.String()
 	}
 	switch {
-	case best.name == "" && len(all) == 0:
-		return subnet{}, fmt.Errorf("%w: no interface has an IPv4 address yet; if this lasts, write interface = \"…\" into the config", ErrLinkDown)
-	case best.name == "":
-		seen := make([]string, len(all))
-		for i, s := range all {
-			seen[i] = s.String()
-		}
-		return subnet{}, fmt.Errorf("no interface has a subnet that contains it; there are %s; choose an address in one of these, or write interface = %q into the config",
-			strings.Join(seen, ", "), all[0].name)
-	case rival.name != "":
-		return subnet{}, fmt.Errorf("both %s and %s contain it; write interface = %q or interface = %q into the config",
-			best, rival, best.name, rival.name)
+	case len(tunnels) > 0:
+		return fmt.Errorf("%s contains it, which is no Ethernet and no Wi-Fi interface, so no other machine would learn where it is; choose an address in one of the networks of %s",
+			tunnels[0], cmp.Or(strings.Join(seen, ", "), "an Ethernet or Wi-Fi interface"))
+	case len(all) == 0:
+		return fmt.Errorf("%w: no interface has an IPv4 address yet; if this lasts, write interface = \"…\" into the config", ErrLinkDown)
 	}
-	return best, nil
+	return fmt.Errorf("no interface has a subnet that contains %s; there are %s; choose an address in one of these, or write interface = %q into the config",
+		addr, strings.Join(seen, ", "), all[0].name)
 }

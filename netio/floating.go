@@ -31,8 +31,6 @@ var (
 // All methods may be called from any goroutine.
 type FloatingIP struct {
 	options FloatingOptions
-	method  HoldMethod
-	reason  string
 	handle  *netlink.Handle
 
 	// ending says that Release or Close was called since the last Acquire. Neither waits for the
@@ -46,16 +44,17 @@ type FloatingIP struct {
 	present  bool          // one of the addresses may be there
 	expireAt time.Duration // when the lifetimes end, on the clock of Now
 	routes   []*netlink.Route
-	former   *os.File // of a TUN device that somebody has deleted, or nil
+	former   *os.File      // of a TUN device that somebody has deleted, or is not used any more, or nil
+	askARPAt time.Duration // when the kernel is asked again whether an address on a TUN device is of any use
 
 	place guardedPlace
 }
 
 // place is where the addresses are, or will be.
 type place struct {
-	tun    *os.File // nil without TUN
-	device string   // name of the device that has the addresses
-	link   int      // its index
+	HoldState
+	tun  *os.File // nil without TUN
+	link int      // the index of the device
 }
 
 // guardedPlace is for those who do not wait for the kernel.
@@ -89,7 +88,7 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 		return nil, err
 	}
 	f := &FloatingIP{options: o, handle: handle}
-	f.place.set(place{device: o.Interface}) // unless there is a TUN device
+	f.place.set(place{HoldState: HoldState{Device: o.Interface}}) // unless there is a TUN device
 	if err := f.chooseMethod(); err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("netio: floating IP on %s: %w", o.Interface, err)
@@ -107,9 +106,9 @@ func (f *FloatingIP) chooseMethod() error {
 	problem := f.tryTUN()
 	switch {
 	case problem == nil && wanted == HoldAuto:
-		f.method, f.reason = HoldTUN, "gone at once if the daemon is killed, and soon if it is frozen"
+		f.setMethod(HoldTUN, "gone at once if the daemon is killed, and soon if it is frozen")
 	case problem == nil:
-		f.method, f.reason = wanted, "as configured"
+		f.setMethod(wanted, "as configured")
 	case wanted == HoldAuto:
 		f.holdByLifetime(fmt.Sprintf("a TUN device cannot be used here: %v", problem))
 	default:
@@ -121,12 +120,31 @@ func (f *FloatingIP) chooseMethod() error {
 // holdByLifetime chooses the lifetime alone. The device is known from the start;
 // Acquire finds one that is not there yet.
 func (f *FloatingIP) holdByLifetime(reason string) {
-	f.method, f.reason = HoldLifetime, reason
+	f.place.set(place{HoldState: HoldState{Method: HoldLifetime, Reason: reason, Device: f.options.Interface}})
 	_ = f.findDevice()
+}
+
+func (f *FloatingIP) setMethod(m HoldMethod, reason string) {
+	at := f.place.get()
+	at.Method, at.Reason = m, reason
+	f.place.set(at)
 }
 
 // tryTUN opens the TUN device, or says why an address on one would be of no use.
 func (f *FloatingIP) tryTUN() error {
+	if err := f.checkARP(); err != nil {
+		return err
+	}
+	return f.openDevice()
+}
+
+// askARPEvery is how often the kernel is asked whether it answers ARP for an address on a TUN device. An administrator,
+// or another program, may change that while the address is held; no event tells of it.
+const askARPEvery = time.Second
+
+// checkARP says why the kernel would not answer ARP for an address on a TUN device.
+func (f *FloatingIP) checkARP() error {
+	f.askARPAt = Now() + askARPEvery
 	ignore, err := arpIgnore(f.options.Interface)
 	if err != nil {
 		return fmt.Errorf("cannot tell whether the kernel answers ARP for it: %w", err)
@@ -135,7 +153,32 @@ func (f *FloatingIP) tryTUN() error {
 		return fmt.Errorf("net.ipv4.conf.{all,%s}.arp_ignore is %d, so the kernel would not answer ARP for an address that is not on %[1]s itself",
 			f.options.Interface, ignore)
 	}
-	return f.openDevice()
+	return nil
+}
+
+// leaveTUN has the addresses on the interface itself from now on if nobody would be told any more where they are on a TUN
+// device. It reports whether that is so.
+func (f *FloatingIP) leaveTUN() (left bool, err error) {
+	if f.place.get().Method != HoldTUN || Now() < f.askARPAt {
+		return false, nil
+	}
+	problem := f.checkARP()
+	switch {
+	case problem == nil:
+		return false, nil
+	case f.options.Method == HoldTUN:
+		return false, fmt.Errorf("hold it by %s: %w", HoldTUN, problem)
+	}
+	was := f.place.get()
+	if err := f.remove(); err != nil {
+		return false, err
+	}
+	if f.former != nil {
+		f.former.Close()
+	}
+	f.former = was.tun
+	f.holdByLifetime(fmt.Sprintf("a TUN device cannot be used here: %v", problem))
+	return true, nil
 }
 
 // openDevice makes the TUN device, anew if somebody has deleted the one we had. The file of that
@@ -159,11 +202,8 @@ func (f *FloatingIP) openDevice() error {
 	return nil
 }
 
-// Method returns the method that is in use, never HoldAuto, and why, in words for a status display.
-func (f *FloatingIP) Method() (method HoldMethod, reason string) { return f.method, f.reason }
-
-// Device returns the name of the device that has the addresses while they are held.
-func (f *FloatingIP) Device() string { return f.place.get().device }
+// State says how the addresses are held.
+func (f *FloatingIP) State() HoldState { return f.place.get().HoldState }
 
 // Acquire adds the addresses. Those that are there already are kept and renewed.
 // After an error some may be there: call Acquire again, or Release.
@@ -172,8 +212,8 @@ func (f *FloatingIP) Acquire() error {
 	defer f.mu.Unlock()
 	f.ending.Store(false)
 	f.held = true // from here on something may have to be released
-	var err error
-	if f.method != HoldTUN {
+	_, err := f.leaveTUN()
+	if err == nil && f.place.get().Method != HoldTUN {
 		// The interface may have been made anew since the last time.
 		err = f.findDevice()
 	}
@@ -209,12 +249,15 @@ func (f *FloatingIP) Renew() (restored bool, err error) {
 	if Now() >= f.expireAt {
 		return false, fmt.Errorf("netio: renew: %w", ErrExpired)
 	}
-	restored, err = f.ensureOnDevice()
+	moved, err := f.leaveTUN()
+	if err == nil {
+		restored, err = f.ensureOnDevice()
+	}
 	restoredRoutes, routeErr := f.ensureRoutes()
 	if err := errors.Join(err, routeErr); err != nil {
 		return restored, fmt.Errorf("netio: renew the floating address: %w", err)
 	}
-	return restored || restoredRoutes, nil
+	return restored || restoredRoutes || moved, nil
 }
 
 // ensureOnDevice is ensure on a device that somebody may have deleted.
@@ -271,7 +314,9 @@ func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 
 // move sets where the addresses are from now on.
 func (f *FloatingIP) move(tun *os.File, device string, link int) {
-	f.place.set(place{tun, device, link})
+	at := f.place.get()
+	at.tun, at.Device, at.link = tun, device, link
+	f.place.set(at)
 }
 
 // Release removes the addresses. It is no error if they are not there.
@@ -291,6 +336,15 @@ func (f *FloatingIP) release() error {
 		f.held = false
 		return nil
 	}
+	if err := f.remove(); err != nil {
+		return fmt.Errorf("netio: release the floating address: %w", err)
+	}
+	f.held, f.present = false, false
+	return nil
+}
+
+// remove removes the addresses from where they are.
+func (f *FloatingIP) remove() error {
 	var failed []error
 	link := f.place.get().link
 	for _, p := range f.options.Addresses {
@@ -300,11 +354,7 @@ func (f *FloatingIP) release() error {
 			failed = append(failed, f.explain("remove", p, err))
 		}
 	}
-	if len(failed) > 0 {
-		return fmt.Errorf("netio: release the floating address: %w", errors.Join(failed...))
-	}
-	f.held, f.present = false, false
-	return nil
+	return errors.Join(failed...)
 }
 
 // Close releases the addresses and the device. The FloatingIP cannot be used afterwards.
@@ -322,7 +372,7 @@ func (f *FloatingIP) Close() error {
 		}
 	}
 	f.former = nil
-	f.move(nil, at.device, at.link)
+	f.move(nil, at.Device, at.link)
 	f.handle.Close()
 	return err
 }
@@ -330,7 +380,7 @@ func (f *FloatingIP) Close() error {
 // findDevice finds the device for the addresses: the interface as it is now, or
 // a fresh TUN device of our own.
 func (f *FloatingIP) findDevice() (err error) {
-	if f.method == HoldTUN {
+	if f.place.get().Method == HoldTUN {
 		return f.openDevice()
 	}
 	index, err := f.interfaceIndex()
@@ -353,5 +403,5 @@ func (f *FloatingIP) explain(verb string, p netip.Prefix, err error) error {
 	if errors.Is(err, unix.EPERM) {
 		advice = " (needs CAP_NET_ADMIN)"
 	}
-	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.Device(), err, advice)
+	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.place.get().Device, err, advice)
 }

@@ -126,8 +126,8 @@ func TestFloatingIP(t *testing.T) {
 		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
 		device := map[HoldMethod]string{HoldTUN: DefaultDevice, HoldLifetime: "eth0"}[method]
 		const lease = "/32 for 30 s"
-		if got, reason := f.Method(); got != method || reason != "as configured" || f.Device() != device {
-			t.Errorf("holds it by %s (%s) on %s, want %s on %s", got, reason, f.Device(), method, device)
+		if got := f.State(); got != (HoldState{method, "as configured", device}) {
+			t.Errorf("holds it by %s (%s) on %s, want %s on %s", got.Method, got.Reason, got.Device, method, device)
 		}
 		expect := func(when, want string) {
 			t.Helper()
@@ -193,7 +193,7 @@ func TestFloatingIP(t *testing.T) {
 // In virtual time the lease is over before anything reaches the kernel.
 func TestRenewAfterTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &FloatingIP{method: HoldTUN, held: true, expireAt: Now() + time.Second}
+		f := &FloatingIP{held: true, expireAt: Now() + time.Second}
 		time.Sleep(time.Second) // virtual
 		_, err := f.Renew()
 		assert.ErrorIs(t, err, ErrExpired, "Renew at the end of the lease")
@@ -206,11 +206,11 @@ func TestDeviceDuringRenewal(t *testing.T) {
 	needTUN(t)
 	f := openFloating(t, newLAN(t, 1).boards[0], FloatingOptions{Method: HoldTUN})
 	must(t, f.Acquire())
-	before := f.Device()
+	before := f.State().Device
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	asked := make(chan string, 1)
-	go func() { asked <- f.Device() }()
+	go func() { asked <- f.State().Device }()
 	select {
 	case device := <-asked:
 		assert.Is(t, before, device, "the device")
@@ -294,7 +294,7 @@ func TestFileOfDeletedDevice(t *testing.T) {
 	before := openFiles(t)
 	for range 3 {
 		device := f.place.get().tun
-		must(t, l.boards[0].handle.LinkDel(l.link(l.boards[0].handle, f.Device())))
+		must(t, l.boards[0].handle.LinkDel(l.link(l.boards[0].handle, f.State().Device)))
 		f.renews(t, true)
 		if int(device.Fd()) < 0 {
 			t.Error("the file was closed")
@@ -304,6 +304,39 @@ func TestFileOfDeletedDevice(t *testing.T) {
 	must(t, f.Close())
 	if after := openFiles(t); after >= before {
 		t.Errorf("%d files are open after Close", after)
+	}
+}
+
+// TestARPIsIgnoredLater: an administrator, or a program such as a load balancer, sets arp_ignore while the address is held.
+// On a TUN device nobody would find it any more.
+func TestARPIsIgnoredLater(t *testing.T) {
+	needTUN(t)
+	for method, want := range map[HoldMethod]HoldState{
+		HoldAuto: {HoldLifetime, "a TUN device cannot be used here: net.ipv4.conf.{all,eth0}.arp_ignore is 1, so the kernel would not " +
+			"answer ARP for an address that is not on eth0 itself", "eth0"},
+		HoldTUN: {HoldTUN, "as configured", DefaultDevice},
+	} {
+		b := newLAN(t, 1).boards[0]
+		f := openFloating(t, b, FloatingOptions{Method: method})
+		renew := func() (restored bool, err error) { return on(b, f.Renew) }
+		b.do(t, f.Acquire)
+		b.do(t, func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte("1"), 0) })
+		restored, err := renew()
+		assert.NoError(t, err)
+		assert.Is(t, false, restored, "moved before it was asked again")
+		f.askARPAt = 0
+		restored, err = renew()
+		if method == HoldTUN {
+			assert.ErrorContains(t, err, "hold it by tun+lifetime: net.ipv4.conf.{all,eth0}.arp_ignore is 1", "who insists on TUN")
+		} else {
+			assert.NoError(t, err)
+			assert.Is(t, true, restored, "moved")
+			assert.Is(t, false, b.has(t, DefaultDevice, testVIP), "on the TUN device")
+		}
+		assert.Equal(t, want, f.State(), "how it is held, with %v", method)
+		assert.Is(t, true, b.has(t, want.Device, testVIP), "on %s", want.Device)
+		must(t, f.Close())
+		assert.Is(t, false, b.has(t, "", testVIP), "there after Close")
 	}
 }
 
@@ -335,9 +368,9 @@ func TestFloatingIPAuto(t *testing.T) {
 			b := newLAN(t, 1).boards[0]
 			test.prepare(t, b)
 			f := openFloating(t, b, FloatingOptions{})
-			method, reason := f.Method()
-			if method != test.want || !strings.Contains(reason, test.reason) || f.Device() != test.device {
-				t.Errorf("got %s on %s because %q, want %s on %s because %q", method, f.Device(), reason, test.want, test.device, test.reason)
+			got := f.State()
+			if got.Method != test.want || !strings.Contains(got.Reason, test.reason) || got.Device != test.device {
+				t.Errorf("got %s on %s because %q, want %s on %s because %q", got.Method, got.Device, got.Reason, test.want, test.device, test.reason)
 			}
 			if test.want == HoldLifetime {
 				// Who insists on TUN is told instead of getting something else.

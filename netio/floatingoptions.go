@@ -98,6 +98,13 @@ const (
 	HoldLifetime
 )
 
+// HoldState is how the floating addresses are held on this host, or would be.
+type HoldState struct {
+	Method HoldMethod `json:"method"` // never HoldAuto
+	Reason string     `json:"reason"` // why that one, in words for a status display
+	Device string     `json:"device"` // has the addresses while they are held
+}
+
 // holdMethods are the names of the methods, as the configuration writes them.
 var holdMethods = [...]string{HoldAuto: "auto", HoldTUN: "tun+lifetime", HoldLifetime: "lifetime"}
 

@@ -118,11 +118,10 @@ func (f *HeldFence) Close() error {
 // HeldAddresses are floating addresses that a holder holds; see FloatingIP.
 type HeldAddresses struct {
 	holder *Holder
-	state  floatingState
 	addrs  []netip.Addr
 
-	mu     sync.Mutex
-	device string
+	mu    sync.Mutex
+	state HoldState
 }
 
 // OpenFloating prepares to hold the addresses on the interface.
@@ -139,11 +138,23 @@ func (h *Holder) OpenFloating(iface string, addresses []netip.Prefix) (*HeldAddr
 	for _, p := range addresses {
 		f.addrs = append(f.addrs, p.Addr())
 	}
-	if err := json.Unmarshal(answer, &f.state); err != nil {
-		return nil, fmt.Errorf("netio: the holder's answer about the addresses is %q: %w", answer, err)
+	if err := f.heard(answer); err != nil {
+		return nil, err
 	}
-	f.device = f.state.Device
 	return f, nil
+}
+
+// heard enters how the holder holds the addresses. No news says that it is as before.
+func (f *HeldAddresses) heard(news []byte) error {
+	if len(news) == 0 {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := json.Unmarshal(news, &f.state); err != nil {
+		return fmt.Errorf("netio: the holder's answer about the addresses is %q: %w", news, err)
+	}
+	return nil
 }
 
 // Acquire adds the addresses; see FloatingIP.Acquire. It announces them as well, if it can, so the first
@@ -153,9 +164,8 @@ func (f *HeldAddresses) Acquire() error {
 	if err != nil || len(answer) < 1 {
 		return err
 	}
-	f.moved(string(answer[1:]))
 	f.holder.announcedBy(f.addrs, answer[0] != 0)
-	return nil
+	return f.heard(answer[1:])
 }
 
 // Renew starts the lifetimes over; see FloatingIP.Renew.
@@ -164,14 +174,7 @@ func (f *HeldAddresses) Renew() (restored bool, err error) {
 	if err != nil || len(answer) < 1 {
 		return false, err
 	}
-	f.moved(string(answer[1:]))
-	return answer[0] != 0, nil
-}
-
-func (f *HeldAddresses) moved(device string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.device = device
+	return answer[0] != 0, f.heard(answer[1:])
 }
 
 // Release removes the addresses; see FloatingIP.Release. If the holder has ended, a TUN device goes with it, and the
@@ -179,7 +182,7 @@ func (f *HeldAddresses) moved(device string) {
 func (f *HeldAddresses) Release() error {
 	f.holder.announcedBy(nil, false)
 	_, err := f.holder.do(askRelease, nil)
-	if errors.Is(err, errHolderLost) && f.state.Method == HoldTUN && f.holder.ended {
+	if errors.Is(err, errHolderLost) && f.State().Method == HoldTUN && f.holder.ended {
 		return f.awaitGone()
 	}
 	return err
@@ -192,25 +195,20 @@ const deviceGoneWithin = 2 * time.Millisecond
 func (f *HeldAddresses) awaitGone() error {
 	f.holder.giveUpDevice()
 	for end := Now() + deviceGoneWithin; ; pause(nil, deviceGoneWithin/10) {
-		if _, err := net.InterfaceByName(f.Device()); err != nil {
+		if _, err := net.InterfaceByName(f.State().Device); err != nil {
 			return nil
 		}
 		if Now() >= end {
-			return fmt.Errorf("netio: the holder has ended, and the kernel is at removing its device %s, which has the address", f.Device())
+			return fmt.Errorf("netio: the holder has ended, and the kernel is at removing its device %s, which has the address", f.State().Device)
 		}
 	}
 }
 
-// Method returns the method that is in use, and why.
-func (f *HeldAddresses) Method() (method HoldMethod, reason string) {
-	return f.state.Method, f.state.Reason
-}
-
-// Device returns the name of the device that has the addresses while they are held.
-func (f *HeldAddresses) Device() string {
+// State says how the addresses are held.
+func (f *HeldAddresses) State() HoldState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.device
+	return f.state
 }
 
 // Close does nothing more: what the holder has goes with the use of the holder.

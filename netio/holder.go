@@ -89,11 +89,6 @@ type (
 		Interface string         `json:"interface"`
 		Addresses []netip.Prefix `json:"addresses"`
 	}
-	floatingState struct {
-		Method HoldMethod `json:"method"`
-		Reason string     `json:"reason"`
-		Device string     `json:"device"`
-	}
 	probeRequest struct {
 		Addr    netip.Addr    `json:"addr"`
 		Times   int           `json:"times"`

@@ -141,7 +141,7 @@ func (g *guard) prepare() (err error) {
 	if g.fence, err = g.OpenFence(); err != nil {
 		return err
 	}
-	g.floating, err = g.OpenFloating("eth0", []netip.Prefix{testFloating})
+	g.floating, err = g.OpenFloating("eth0", []netip.Prefix{netip.PrefixFrom(testVIP, 32)})
 	return err
 }
 
@@ -500,7 +500,7 @@ func TestRemovalOfAFormerLease(t *testing.T) {
 		if _, _, err := h.makeFence(); err != nil {
 			return err
 		}
-		if err := h.prepares(testFloating); err != nil {
+		if err := h.prepares(netip.PrefixFrom(testVIP, 32)); err != nil {
 			return err
 		}
 		for _, asked := range []holderRequest{askRelease, askAcquire} {
@@ -574,7 +574,7 @@ func testHolderRefuses(t *judge.T) {
 		"10.77.0.100 is a floating address":                      sockets("eth0", netip.AddrFrom16(testVIP.As16())),
 		"eth0 has no address 10.77.0.99":                         sockets("eth0", other),
 		"the holder does not hold 10.77.0.99":                    floating("eth0", other, 24),
-		"the addresses are prepared already":                     floating("eth0", testVIP, 24),
+		"10.77.0.100/24 is not what the holder":                  floating("eth0", testVIP, 24),
 		"10.77.0.100/0 is not":                                   floating("eth0", testVIP, 0),
 		"speaks ARP as 10.77.0.1 and not as 10.77.0.99":          a.Resolve(other, neighbour),
 		"speaks ARP as 10.77.0.1 and not as 10.77.0.100":         a.Resolve(testVIP, neighbour),
@@ -595,6 +595,42 @@ func testHolderRefuses(t *judge.T) {
 	b.wantHeld(t)
 }
 
+// TestOtherInterface: the address belongs to another interface now, so the daemon prepares it there. It goes from the first one.
+func TestOtherInterface(t *testing.T) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
+		l := newLAN(t, 1)
+		b := l.boards[0]
+		l.addSecond(t, b, "wlan0")
+		b.addAddr(t, "wlan0", netip.MustParsePrefix("10.77.0.201/24"))
+		floating := []netip.Prefix{netip.PrefixFrom(testVIP, 32)}
+		h, err := on(b, func() (*Holder, error) {
+			return StartHolder(holderCommand, HolderOptions{Floating: []netip.Addr{testVIP}, Group: testGroup, Method: method})
+		})
+		must(t, err)
+		defer h.Close()
+		fence, err := h.OpenFence()
+		must(t, err)
+		fence.Begin(NoEnd)
+		var held *HeldAddresses
+		for _, iface := range []string{"eth0", "wlan0"} {
+			if held, err = h.OpenFloating(iface, floating); err != nil {
+				t.Fatal(err)
+			}
+			assert.Is(t, false, b.has(t, "", testVIP), "there before it was acquired on %s", iface)
+			must(t, held.Acquire())
+			assert.Is(t, true, b.has(t, held.State().Device, testVIP), "on %s", held.State().Device)
+			if method == HoldLifetime {
+				assert.Is(t, iface, held.State().Device, "the device")
+			}
+		}
+		_, err = h.OpenFloating("lo", floating)
+		assert.ErrorContains(t, err, "the holder works on an interface whose subnet contains 10.77.0.100, which is not lo", "loopback")
+		assert.Is(t, true, b.has(t, held.State().Device, testVIP), "there after the refusal")
+		must(t, held.Release())
+		assert.Is(t, false, b.has(t, "", testVIP), "there after the release")
+	})
+}
+
 // TestSpeaksAfterTheSockets: before they are open, the holder knows no address of this board to speak as.
 func TestSpeaksAfterTheSockets(t *testing.T) { judge.RunTogether(t, testSpeaksAfterTheSockets) }
 
@@ -610,15 +646,15 @@ func testSpeaksAfterTheSockets(t *judge.T) {
 	must(t, a.Ask(b.addr, []ARPQuestion{{Addr: testVIP}}))
 }
 
-// TestPrefixesOfTheAddresses: the length of a prefix decides which route comes with an address, so a daemon gets only those that the
-// configuration or the interface gives.
+// TestPrefixesOfTheAddresses: the length of a prefix decides which route comes with an address, so a daemon gets only that of the
+// configuration, and without one none.
 func TestPrefixesOfTheAddresses(t *testing.T) {
 	b := newLAN(t, 1).boards[0] // 10.77.0.1/24
 	for _, test := range []struct {
 		configured, asked int
 		allowed           bool
 	}{
-		{0, 24, true}, {0, 32, true}, {0, 0, false}, {0, 1, false}, {0, 16, false}, {0, 31, false},
+		{0, 24, false}, {0, 32, true}, {0, 0, false}, {0, 1, false}, {0, 16, false}, {0, 31, false},
 		{16, 16, true}, {16, 0, false}, {16, 24, false}, {16, 32, false},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", test.asked, test.configured), func(t *testing.T) {

@@ -46,6 +46,7 @@ type holding struct {
 	events    int        // where the daemon hears of events; -1 before
 	fence     *kernelFence
 	floating  *FloatingIP
+	toldState HoldState // of it, as the daemon knows it
 	announcer *Announcer
 	frames    *FrameCounter
 	gateway   *GatewayAsker // opened when it is used
@@ -451,17 +452,22 @@ func (h *holding) closeFrames() {
 // isFloating reports whether something may be done for an address.
 func (h *holding) isFloating(addr netip.Addr) bool { return slices.Contains(h.options.Floating, addr) }
 
-// checkInterface refuses an interface that is not the group's.
+// checkInterface refuses an interface that is not the group's. Of several whose subnets contain the address, the daemon may
+// choose.
 func (h *holding) checkInterface(name string) error {
-	group := h.options.Interface
-	if group == "" {
-		var err error
-		if group, _, err = FindInterface(h.options.Floating[0]); err != nil {
-			return err
+	if group := h.options.Interface; group != "" {
+		if name != group {
+			return fmt.Errorf("netio: the holder works on %s and not on %s: restart topdog-holder.service if the configuration has changed", group, name)
 		}
+		return nil
 	}
-	if name != group {
-		return fmt.Errorf("netio: the holder works on %s and not on %s: restart topdog-holder.service if the configuration has changed", group, name)
+	own, err := prefixesOn(name)
+	if err != nil {
+		return err
+	}
+	floating := h.options.Floating[0]
+	if !slices.ContainsFunc(own, func(p netip.Prefix) bool { return !p.IsSingleIP() && p.Addr() != floating && p.Contains(floating) }) {
+		return fmt.Errorf("netio: the holder works on an interface whose subnet contains %s, which is not %s", floating, name)
 	}
 	return nil
 }

@@ -72,6 +72,15 @@ func (l *lan) plug(b *board) {
 	must(l.t, b.handle.LinkSetUp(l.link(b.handle, "eth0")))
 }
 
+// addSecond gives the board another interface in the same LAN.
+func (l *lan) addSecond(t testing.TB, b *board, name string) {
+	t.Helper()
+	must(t, b.handle.LinkAdd(&netlink.Macvlan{
+		LinkAttrs: netlink.LinkAttrs{Name: name, ParentIndex: b.link(t, "eth0").Index}, Mode: netlink.MACVLAN_MODE_BRIDGE,
+	}))
+	must(t, b.handle.LinkSetUp(l.link(b.handle, name)))
+}
+
 // setCable pulls the board's cable, or puts it back, at the bridge's end.
 func (l *lan) setCable(b *board, in bool) {
 	l.t.Helper()

@@ -128,7 +128,7 @@ func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
 	case d.from == c.self:
 		// Our own, looped back: a broadcast is always, a multicast only if Shared.
 		// The kernel rejects what others send from our address.
-	case !c.admission.admit(d.from.Addr(), now):
+	case !c.admission.admit(d.from.Addr(), now, c.options.anyInterface):
 	default:
 		deliver(Datagram{Data: d.data, From: d.from, Path: path, At: now, Known: c.admission.knows(d.from.Addr())})
 	}

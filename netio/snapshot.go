@@ -37,6 +37,10 @@ type Snapshot struct {
 	// Present tells whether the interface exists. Link is zero if not.
 	Present bool
 	Link    Link
+	// Missing says why no interface was chosen, and what to do. It is "" if one was, or was named, be it present or not.
+	Missing string
+	// Ambiguous is that of the Choice.
+	Ambiguous string
 	// Local lists every IPv4 address in the network namespace, sorted.
 	Local []LocalAddr
 	// Interfaces are the indexes of all interfaces, sorted, but for loopback and our own TUN
@@ -49,8 +53,18 @@ func (s Snapshot) Has(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.Local, func(l LocalAddr) bool { return l.Prefix.Addr() == addr })
 }
 
+// SharesNetwork tells whether another interface than that with the index is in the network of an address of this host. Then
+// what is sent to that may come by either.
+func (s Snapshot) SharesNetwork(index int, local netip.Addr) bool {
+	return slices.ContainsFunc(s.Local, func(l LocalAddr) bool {
+		return l.Index != index && slices.Contains(s.Interfaces, l.Index) && !l.Prefix.IsSingleIP() && l.Prefix.Contains(local)
+	})
+}
+
 func (s Snapshot) equal(t Snapshot) bool {
 	return s.Present == t.Present &&
+		s.Missing == t.Missing &&
+		s.Ambiguous == t.Ambiguous &&
 		s.Link.Name == t.Link.Name &&
 		s.Link.Index == t.Link.Index &&
 		s.Link.Up == t.Link.Up &&
@@ -67,17 +81,21 @@ func (s Snapshot) equal(t Snapshot) bool {
 // may overtake the one about its link. Both are therefore kept by index, and
 // neither needs the other to be there first.
 type table struct {
-	name  string // of the interface that is watched
-	links map[int]Link
-	addrs map[int]map[netip.Prefix]struct{}
-	inner map[int]bool // nothing comes in by it: it is loopback
+	name          string       // of the interface that is watched; "" before one was chosen
+	floating      netip.Addr   // chooses it, if it is valid
+	defaultRoutes func() []int // decides if several fit
+	links         map[int]Link
+	addrs         map[int]map[netip.Prefix]struct{}
+	inner         map[int]bool // nothing comes in by it: it is loopback
 	// gone says that an address has gone since the last snapshot was notified, or may have. One
 	// that was added before, after that snapshot, shows in neither.
 	gone bool
 }
 
-func newTable(name string) *table {
-	return &table{name: name, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}, gone: true}
+// newTable makes a table of the interface with that name or, if floating is valid, of the one whose subnet contains that:
+// then the name is that of the one in use so far.
+func newTable(name string, floating netip.Addr) *table {
+	return &table{name: name, floating: floating, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}, gone: true}
 }
 
 // link handles one message of the link subscription.
@@ -136,8 +154,38 @@ func (t *table) addr(u netlink.AddrUpdate) {
 	t.addrs[u.LinkIndex][prefix] = struct{}{}
 }
 
+// choose chooses the interface anew. The one in use stays if there is no better one: it may get its address back.
+func (t *table) choose() (missing, ambiguous string) {
+	if !t.floating.IsValid() {
+		return "", ""
+	}
+	found, err := choose(t.floating, t.subnets(), t.name, t.defaultRoutes)
+	switch {
+	case err == nil:
+		t.name = found.Name
+	case t.name == "":
+		missing = err.Error()
+	}
+	return missing, found.Ambiguous
+}
+
+// subnets lists the addresses of the host that could tell where an address belongs.
+func (t *table) subnets() (all []subnet) {
+	for index, prefixes := range t.addrs {
+		link, known := t.links[index]
+		if !known || link.Name == "" || t.inner[index] {
+			continue
+		}
+		for prefix := range prefixes {
+			all = append(all, subnet{link.Name, index, len(link.HardwareAddr) == len(hardwareAddr{}), prefix})
+		}
+	}
+	return all
+}
+
 func (t *table) snapshot() Snapshot {
 	var s Snapshot
+	s.Missing, s.Ambiguous = t.choose()
 	for index, link := range t.links {
 		if link.Name == t.name {
 			s.Present = true

@@ -108,7 +108,7 @@ func TestTable(t *testing.T) {
 		{"leaves a bridge, which the bridge reports as deleted", "link 2 eth0 in, nobridge 2 eth0", up + "; [2]"},
 		{"a wireless event without a name", "link 2 eth0 out, wireless 2", up + "; [2]"},
 	} {
-		table := newTable("eth0")
+		table := newTable("eth0", netip.Addr{})
 		for message := range strings.SplitSeq(test.messages, ", ") {
 			if message != "" {
 				tableSays(table, message)

@@ -68,7 +68,7 @@ func openSocket(o Options, index int, bind netip.AddrPort, path Path) (conn *net
 	file := os.NewFile(uintptr(fd), "udp "+bind.String())
 	defer file.Close()
 
-	if err := beforeBind(fd, o, path); err != nil {
+	if err := beforeBind(fd, o, path, index); err != nil {
 		return nil, err
 	}
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(bind.Port()), Addr: bind.Addr().As4()})
@@ -92,12 +92,9 @@ func openSocket(o Options, index int, bind netip.AddrPort, path Path) (conn *net
 }
 
 // beforeBind sets what has to be set before the socket hears anything.
-func beforeBind(fd int, o Options, path Path) error {
-	err := unix.BindToDevice(fd, o.Interface)
-	// Kernels before 5.7 want CAP_NET_RAW for this. The demo runs on loopback
-	// without any privilege, and there is no other link to hear there.
-	if err != nil && !(o.Shared && errors.Is(err, unix.EPERM)) {
-		return fmt.Errorf("SO_BINDTODEVICE: %w", withLinkDown(err))
+func beforeBind(fd int, o Options, path Path, index int) error {
+	if err := bindToInterface(fd, o, path, index); err != nil {
+		return err
 	}
 	// Without CAP_NET_ADMIN it has as much room as the system allows.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
@@ -134,6 +131,46 @@ func beforeBind(fd int, o Options, path Path) error {
 		}
 	}
 	return nil
+}
+
+// bindToInterface has a socket send by the interface only, and hear by it only, with one exception. Linux answers ARP for each of its
+// addresses by every interface (arp_ignore, Documentation/networking/ip-sysctl.rst). Of two in one network, cable and
+// Wi-Fi, either may so get what is for an address of the other, and would throw it away.
+func bindToInterface(fd int, o Options, path Path, index int) error {
+	if o.anyInterface && (path == PathUnicast || path == PathFloating) {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_UNICAST_IF, int(htonl(uint32(index)))); err != nil {
+			return fmt.Errorf("IP_UNICAST_IF: %w", withLinkDown(err))
+		}
+		return nil
+	}
+	err := unix.BindToDevice(fd, o.Interface)
+	// Kernels before 5.7 want CAP_NET_RAW for this. The demo runs on loopback
+	// without any privilege, and there is no other link to hear there.
+	if err != nil && !(o.Shared && errors.Is(err, unix.EPERM)) {
+		return fmt.Errorf("SO_BINDTODEVICE: %w", withLinkDown(err))
+	}
+	return nil
+}
+
+// htonl puts a number into the byte order of the network.
+func htonl(v uint32) uint32 {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], v)
+	return binary.NativeEndian.Uint32(b[:])
+}
+
+// sharesNetwork reports whether another interface of this host is in the network of its address local.
+func sharesNetwork(index int, local netip.Addr) (bool, error) {
+	handle, err := openHandle()
+	if err != nil {
+		return false, err
+	}
+	defer handle.Close()
+	t := newTable("", netip.Addr{})
+	if err := list(handle, t); err != nil {
+		return false, err
+	}
+	return t.snapshot().SharesNetwork(index, local), nil
 }
 
 // setReusePort allows, or not, that other sockets are bound to the same address. The kernel wants both to have allowed it, and to be

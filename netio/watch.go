@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -12,8 +13,10 @@ import (
 
 // WatchOptions say what Watch watches.
 type WatchOptions struct {
-	// Interface is the name of the interface. It need not exist.
+	// Interface is the name of the interface. It need not exist. If it is "", the interface is watched whose subnet contains
+	// Floating, see FindInterface. It stays the same for as long as it fits, or while no other does.
 	Interface string
+	Floating  netip.Addr
 	// Problem, if not nil, is called when the watch was interrupted and is about
 	// to be set up again. Nothing is lost by an interruption but a little time.
 	Problem func(error)
@@ -68,10 +71,12 @@ var errOverflow = errors.New("the kernel dropped messages because they were not 
 
 // feed is a running subscription to links and addresses, and a handle to list them.
 type feed struct {
-	links  <-chan netlink.LinkUpdate
-	addrs  <-chan netlink.AddrUpdate
-	list   func(*table) error
-	cancel func() // ends both channels and waits for their writers
+	links <-chan netlink.LinkUpdate
+	addrs <-chan netlink.AddrUpdate
+	list  func(*table) error
+	// defaultRoutes returns the interfaces by which the default routes lead, the preferred one first.
+	defaultRoutes func() []int
+	cancel        func() // ends both channels and waits for their writers
 }
 
 type watcher struct {
@@ -79,7 +84,8 @@ type watcher struct {
 	notify    func(Snapshot)
 	subscribe func(WatchOptions) (*feed, error)
 
-	last Snapshot
+	last  Snapshot
+	inUse string // the interface that was chosen last
 }
 
 // follow subscribes, lists what is there, and then follows the changes until
@@ -94,7 +100,8 @@ func (w *watcher) follow(ctx context.Context) (listed bool, err error) {
 		return false, err
 	}
 	defer feed.cancel()
-	t := newTable(w.options.Interface)
+	t := w.newTable()
+	t.defaultRoutes = feed.defaultRoutes
 	if err := feed.list(t); err != nil {
 		return false, err
 	}
@@ -123,10 +130,19 @@ func (w *watcher) follow(ctx context.Context) (listed bool, err error) {
 	}
 }
 
+// newTable makes an empty table that goes on with the interface in use.
+func (w *watcher) newTable() *table {
+	if w.options.Interface != "" {
+		return newTable(w.options.Interface, netip.Addr{})
+	}
+	return newTable(w.inUse, w.options.Floating)
+}
+
 // report notifies unless nothing has changed that a Snapshot shows. An address that was put back
 // and has gone again is a change: whoever put it back has to learn that.
 func (w *watcher) report(t *table) {
 	s := t.snapshot()
+	w.inUse = t.name
 	if !t.gone && s.equal(w.last) {
 		return
 	}
@@ -163,6 +179,8 @@ func subscribe(o WatchOptions) (*feed, error) {
 		links: links,
 		addrs: addrs,
 		list:  func(t *table) error { return list(handle, t) },
+
+		defaultRoutes: func() []int { return defaultRoutes(handle) },
 		cancel: func() {
 			close(done)
 			drain(links)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,24 +19,28 @@ import (
 	"topdog/internal/lab/assert"
 )
 
-// watching runs Watch on a board's eth0 until the test ends.
+// watching runs Watch on a board until the test ends.
 type watching struct {
 	snapshots chan Snapshot
 	trouble   chan error
 	gate      chan struct{} // if not nil, notify waits until it is closed
 }
 
+// watch watches eth0.
 func watch(t testing.TB, b *board, gate chan struct{}) *watching {
+	t.Helper()
+	return watchBy(t, b, WatchOptions{Interface: "eth0"}, gate)
+}
+
+func watchBy(t testing.TB, b *board, o WatchOptions, gate chan struct{}) *watching {
 	t.Helper()
 	w := &watching{snapshots: make(chan Snapshot, 10_000), trouble: make(chan error, 100), gate: gate}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
 		err := b.in(func() error {
-			return Watch(ctx, WatchOptions{
-				Interface: "eth0",
-				Problem:   func(err error) { w.trouble <- err },
-			}, func(s Snapshot) {
+			o.Problem = func(err error) { w.trouble <- err }
+			return Watch(ctx, o, func(s Snapshot) {
 				w.snapshots <- s
 				if w.gate != nil {
 					<-w.gate
@@ -99,6 +104,41 @@ func TestWatch(t *testing.T) {
 	if s.Link.Index == eth0.Index {
 		t.Errorf("the new interface has the old index %d", s.Link.Index)
 	}
+}
+
+// TestWatchChooses watches the interface whose subnet contains the floating address, whichever that is at the moment.
+func TestWatchChooses(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.boards[0]
+	own, second := netip.PrefixFrom(b.addr, 24), netip.MustParsePrefix("10.77.0.201/24")
+	b.delAddr(t, "eth0", own)
+	w := watchBy(t, b, WatchOptions{Floating: testVIP}, nil)
+	is := func(what, iface, missing, ambiguous string) {
+		t.Helper()
+		w.until(t, what, func(s Snapshot) bool {
+			return s.Present == (iface != "") && s.Link.Name == iface &&
+				strings.Contains(s.Missing, missing) && (s.Missing == "") == (missing == "") &&
+				strings.Contains(s.Ambiguous, ambiguous) && (s.Ambiguous == "") == (ambiguous == "")
+		})
+	}
+	is("no address at all", "", "no interface has an IPv4 address yet", "")
+	l.addSecond(t, b, "wlan0")
+	b.addAddr(t, "wlan0", netip.MustParsePrefix("172.16.0.1/24"))
+	is("another network", "", "there are wlan0 (172.16.0.1/24)", "")
+	b.addAddr(t, "wlan0", second)
+	is("Wi-Fi first", "wlan0", "", "")
+	b.addAddr(t, "eth0", own)
+	is("then the cable too", "wlan0", "", "uses wlan0:")
+	b.delAddr(t, "wlan0", second)
+	is("the address moves to the cable", "eth0", "", "")
+	b.delAddr(t, "eth0", own)
+	is("no address of the network is left", "eth0", "", "")
+	b.addAddr(t, "wlan0", second)
+	is("it comes back by Wi-Fi", "wlan0", "", "")
+	must(t, b.handle.LinkDel(l.link(b.handle, "wlan0")))
+	is("the Wi-Fi adapter is taken out", "", "", "")
+	b.addAddr(t, "eth0", own)
+	is("the cable again", "eth0", "", "")
 }
 
 func TestWatchBeforeTheInterfaceExists(t *testing.T) {
@@ -247,7 +287,11 @@ func TestDelays(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	vip := netip.MustParseAddr("192.168.1.100")
-	on := func(name, cidr string) subnet { return subnet{name, netip.MustParsePrefix(cidr)} }
+	index := func(name string) int { return slices.Index([]string{"vpn0", "eth0", "wlan0", "wg0"}, name) }
+	on := func(name, cidr string) subnet {
+		return subnet{name, index(name), name != "wg0", netip.MustParsePrefix(cidr)}
+	}
+	both := []subnet{on("eth0", "192.168.1.5/24"), on("wlan0", "192.168.1.6/24")}
 	tests := []struct {
 		name string
 		all  []subnet
@@ -257,21 +301,50 @@ func TestChoose(t *testing.T) {
 		{"the longest prefix", []subnet{on("vpn0", "192.168.1.9/16"), on("eth0", "192.168.1.5/24"), on("wlan0", "192.168.2.5/16")}, "eth0 192.168.1.5/24"},
 		{"the longest prefix comes first", []subnet{on("eth0", "192.168.1.5/24"), on("vpn0", "192.168.1.9/16")}, "eth0 192.168.1.5/24"},
 		{"two addresses on one interface", []subnet{on("eth0", "192.168.1.6/24"), on("eth0", "192.168.1.5/24")}, "eth0 192.168.1.5/24"},
-		{"two interfaces", []subnet{on("eth0", "192.168.1.5/24"), on("wlan0", "192.168.1.6/24")},
-			`error: both eth0 (192.168.1.5/24) and wlan0 (192.168.1.6/24) contain it; write interface = "eth0" or interface = "wlan0"`},
-		{"two that matter less", []subnet{on("a", "192.168.1.7/16"), on("b", "192.168.1.8/16"), on("eth0", "192.168.1.5/24")}, "eth0 192.168.1.5/24"},
-		{"itself is no evidence", []subnet{on("eth0", "192.168.1.100/24")}, "error: no interface has a subnet that contains it"},
+		{"two interfaces", both, "eth0 192.168.1.5/24 (both eth0 (192.168.1.5/24) and wlan0 (192.168.1.6/24) contain 192.168.1.100; " +
+			`this board uses eth0: write interface = "eth0" into the config, or interface = "wlan0")`},
+		{"the default route decides", both, "route wlan0: wlan0 192.168.1.6/24 (this board uses wlan0:)"},
+		{"a default route elsewhere does not", both, "route wg0: eth0 192.168.1.5/24 (uses eth0:)"},
+		{"the one in use stays", both, "route wlan0, uses eth0: eth0 192.168.1.5/24 (uses eth0:)"},
+		{"the one in use stays, with the shorter prefix", []subnet{on("eth0", "192.168.1.5/16"), on("wlan0", "192.168.1.6/24")},
+			"uses eth0: eth0 192.168.1.5/16 (uses eth0:)"},
+		{"the one in use does not fit any more", []subnet{on("eth0", "10.0.0.5/24"), on("wlan0", "192.168.1.6/24")}, "uses eth0: wlan0 192.168.1.6/24"},
+		{"two that matter less", []subnet{on("vpn0", "192.168.1.7/16"), on("wlan0", "192.168.1.8/16"), on("eth0", "192.168.1.5/24")}, "eth0 192.168.1.5/24"},
+		{"itself is no evidence", []subnet{on("eth0", "192.168.1.100/24")}, "error: no interface has a subnet that contains 192.168.1.100"},
+		{"a tunnel", []subnet{on("wg0", "192.168.1.5/24"), on("eth0", "10.0.0.5/24")},
+			"error: wg0 (192.168.1.5/24) contains it, which is no Ethernet and no Wi-Fi interface, so no other machine would learn where it is; " +
+				"choose an address in one of the networks of eth0 (10.0.0.5/24)"},
+		{"a tunnel beside Ethernet", []subnet{on("wg0", "192.168.1.9/25"), on("eth0", "192.168.1.5/24")}, "eth0 192.168.1.5/24"},
 		{"elsewhere", []subnet{on("eth0", "10.0.0.5/24"), on("wlan0", "10.1.0.5/24")},
 			`error: there are eth0 (10.0.0.5/24), wlan0 (10.1.0.5/24); choose an address in one of these, or write interface = "eth0"`},
 		{"nothing", nil, "error: no interface has an IPv4 address yet"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := choose(vip, test.all)
-			if want, isErr := strings.CutPrefix(test.want, "error: "); isErr {
+			given, want, found := strings.Cut(test.want, ": ")
+			if !found || strings.HasPrefix(given, "eth0") || given == "error" {
+				given, want = "", test.want
+			}
+			var inUse string
+			var routes []int
+			for fact := range strings.SplitSeq(given, ", ") {
+				switch what, name, _ := strings.Cut(fact, " "); what {
+				case "uses":
+					inUse = name
+				case "route":
+					routes = append(routes, index(name))
+				}
+			}
+			got, err := choose(vip, test.all, inUse, func() []int { return routes })
+			if want, isErr := strings.CutPrefix(want, "error: "); isErr {
 				assert.ErrorContains(t, err, want, "got %v", got)
-			} else if err != nil || got.name+" "+got.prefix.String() != test.want {
-				t.Errorf("got %v and error %v, want %q", got, err, test.want)
+				return
+			}
+			must(t, err)
+			want, why, ambiguous := strings.Cut(strings.TrimSuffix(want, ")"), " (")
+			assert.Is(t, want, got.Name+" "+got.Prefix.String(), "the choice")
+			if ambiguous != (got.Ambiguous != "") || !strings.Contains(got.Ambiguous, why) {
+				t.Errorf("it is said that %q, want %q", got.Ambiguous, why)
 			}
 		})
 	}
@@ -282,17 +355,27 @@ func TestFindInterface(t *testing.T) {
 	b := l.boards[0]
 	vip := netip.MustParseAddr("10.77.0.100")
 	b.addAddr(t, "lo", netip.PrefixFrom(vip, 32)) // a left-over
-	find := func(addr netip.Addr) (name string, prefix netip.Prefix, err error) {
-		err = b.in(func() (err error) {
-			name, prefix, err = FindInterface(addr)
-			return err
-		})
-		return name, prefix, err
+	find := func(addr netip.Addr) (Choice, error) {
+		return on(b, func() (Choice, error) { return FindInterface(addr) })
 	}
-	name, prefix, err := find(vip)
-	if want := netip.PrefixFrom(b.addr, 24); err != nil || name != "eth0" || prefix != want {
-		t.Errorf("got %s, %s, %v, want eth0, %s", name, prefix, err, want)
-	}
-	_, _, err = find(netip.MustParseAddr("172.16.0.1"))
+	found, err := find(vip)
+	must(t, err)
+	assert.Is(t, Choice{Name: "eth0", Prefix: netip.PrefixFrom(b.addr, 24)}, found, "the interface")
+	_, err = find(netip.MustParseAddr("172.16.0.1"))
 	assert.ErrorContains(t, err, "there are eth0 (10.77.0.1/24);", "for an address elsewhere")
+
+	// Wi-Fi in the same network: it gets the default route, and loses it to one with a smaller metric.
+	l.addSecond(t, b, "wlan0")
+	wlan0 := netip.MustParsePrefix("10.77.0.201/24")
+	b.addAddr(t, "wlan0", wlan0)
+	for i, step := range []struct{ routeBy, want string }{{"", "eth0"}, {"wlan0", "wlan0"}, {"eth0", "eth0"}} {
+		if step.routeBy != "" {
+			must(t, b.handle.RouteAdd(&netlink.Route{
+				LinkIndex: b.link(t, step.routeBy).Index, Gw: netip.MustParseAddr("10.77.0.2").AsSlice(), Priority: 1000 - i,
+			}))
+		}
+		found, err := find(vip)
+		must(t, err)
+		assert.Is(t, step.want, found.Name, "the interface when the default route is by %q", step.routeBy)
+	}
 }

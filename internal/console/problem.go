@@ -33,6 +33,7 @@ const (
 	ProblemEvenVoters         ProblemKind = "even_voters"               // one less would be as good
 	ProblemFence              ProblemKind = "fence"                     // it is not on every interface
 	ProblemInterface          ProblemKind = "interface_not_found"       // none has a network with the address
+	ProblemInterfaceAmbiguous ProblemKind = "interface_ambiguous"       // several have
 	ProblemLeaderUnfit        ProblemKind = "leader_unfit"              // it leads on, since no board is fitter
 	ProblemLED                ProblemKind = "led"                       // it cannot be switched
 	ProblemLink               ProblemKind = "link"                      // the interface is missing, or has no address or no carrier

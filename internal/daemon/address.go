@@ -30,9 +30,11 @@ type address struct {
 	tellHeld func(bool)           // is told whenever it was acquired or released
 
 	// Holding it.
-	iface      string // where it is held
-	holder     Holder // nil until it was opened
-	wanted     bool   // the core wants the address held
+	iface      string          // where it is to be held
+	holder     Holder          // nil until it was opened
+	openedOn   string          // the interface that it was opened for
+	state      netio.HoldState // of the holder, as people were told last
+	wanted     bool            // the core wants the address held
 	held       bool
 	unfinished bool          // it was acquired just now, and nobody on this board was told yet
 	acquired   int           // how often it was
@@ -107,20 +109,26 @@ func (a *address) open(iface string, n Announcer) {
 }
 
 func (a *address) openHolder() {
-	if a.holder != nil || a.platform.OpenHolder == nil {
+	if a.isOpen() || a.platform.OpenHolder == nil {
 		return
 	}
 	a.reporter.beforeLong(a.now())
-	holder, err := a.platform.OpenHolder(a.iface, a.prefixes())
+	holder, err := a.platform.OpenHolder(a.iface, a.configured())
 	if err != nil {
 		a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
 		return
 	}
 	a.reporter.solved(console.ProblemAddressNotHeld)
-	a.holder = holder
-	method, why := holder.Method()
-	a.reporter.log.Infof("would hold %s on %s by %v (%s)", joined(a.prefixes()), holder.Device(), method, why)
+	if a.holder != nil { // of another interface
+		a.reporter.failed("close", a.holder.Close())
+	}
+	a.holder, a.openedOn = holder, a.iface
+	a.state = holder.State()
+	a.reporter.log.Infof("would hold %s on %s by %v (%s)", joined(a.prefixes()), a.state.Device, a.state.Method, a.state.Reason)
 }
+
+// isOpen reports whether everything is open to hold the address on the group's interface.
+func (a *address) isOpen() bool { return a.holder != nil && a.openedOn == a.iface }
 
 // acquire acquires the address and announces it, or announces it again.
 func (a *address) acquire() {
@@ -131,10 +139,8 @@ func (a *address) acquire() {
 	a.lease.begin(a.firstEnd())
 	now := a.now()
 	a.renewAt = now + retryAcquireEvery
-	if a.holder == nil { // it could not be opened with the link
-		a.openHolder()
-	}
-	if a.holder == nil {
+	a.openHolder() // unless it was opened with the link
+	if !a.isOpen() {
 		a.failed = true
 		return
 	}
@@ -299,8 +305,13 @@ func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 		a.acquireFailed(err)
 		return
 	case restored:
-		a.restored++
-		a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
+		if state := a.holder.State(); state.Method != a.state.Method {
+			a.state = state
+			a.reporter.log.Warnf("holds %s on %s by %v from now on (%s)", joined(a.prefixes()), state.Device, state.Method, state.Reason)
+		} else {
+			a.restored++
+			a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
+		}
 		a.announceAnew()
 	}
 	if again {
@@ -371,6 +382,20 @@ func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 	a.deadman.update(resign)
 }
 
+// configured are the floating addresses with their prefix lengths, or alone if the configuration has none: then no route comes with
+// them, and nothing of the interface's own network, which may change, is copied.
+func (a *address) configured() []netip.Prefix {
+	all := make([]netip.Prefix, 0, len(a.floating))
+	for _, f := range a.floating {
+		bits := f.Bits
+		if bits == config.FromSubnet {
+			bits = f.IP.BitLen()
+		}
+		all = append(all, netip.PrefixFrom(f.IP, bits))
+	}
+	return all
+}
+
 // prefixes are the floating addresses with their prefix lengths.
 func (a *address) prefixes() []netip.Prefix {
 	all := make([]netip.Prefix, 0, len(a.floating))
@@ -388,9 +413,9 @@ func (a *address) status(s *console.Status) {
 		s.Addresses = append(s.Addresses, p.String())
 	}
 	if a.holder != nil {
-		method, why := a.holder.Method()
-		s.HoldMethod = method.String()
-		if method == netio.HoldTUN {
+		state := a.holder.State()
+		s.HoldMethod = state.Method.String()
+		if state.Method == netio.HoldTUN {
 			s.Defences = append(s.Defences, console.Defence{
 				Kind: console.DefenceTUN, On: true, Text: "the address goes when this daemon is killed",
 			})
@@ -398,6 +423,6 @@ func (a *address) status(s *console.Status) {
 		s.Defences = append(s.Defences, console.Defence{
 			Kind: console.DefenceLifetime, On: true, Text: "the kernel removes the address when nobody has renewed it for 1 to 2.25 s",
 		})
-		s.HoldText = fmt.Sprintf("%v on %s: %s", method, a.holder.Device(), why)
+		s.HoldText = fmt.Sprintf("%v on %s: %s", state.Method, state.Device, state.Reason)
 	}
 }

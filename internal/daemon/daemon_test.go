@@ -307,10 +307,12 @@ func TestReleasedWhileRenewing(t *testing.T) {
 
 func TestInterfaceComesLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.state.Present = false })
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) {
+			b.state.Present, b.state.Missing = false, "no interface has an IPv4 address yet"
+		})
 		pass(time.Second)
-		one.wantProblem(t, "does not exist (yet)")
-		one.change(func(s *netio.Snapshot) { s.Present = true; s.Link.Addrs = nil })
+		one.wantProblem(t, "no interface has an IPv4 address yet")
+		one.change(func(s *netio.Snapshot) { s.Present, s.Missing, s.Link.Addrs = true, "", nil })
 		pass(time.Second)
 		one.wantProblem(t, "has no IPv4 address (yet)")
 		one.change(func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")} })
@@ -335,6 +337,58 @@ func TestInterfaceMadeAnew(t *testing.T) {
 		}
 		l.wantHolders(2)
 		assert.Is(t, "10.0.0.2", three.mustStatus(t).Leader, "the leader of the board that must be in again")
+	})
+}
+
+// TestOtherInterface: the leader's own address goes to another interface. It holds the address there. In its former life nothing is
+// asked of the new one.
+func TestOtherInterface(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		three.change(func(s *netio.Snapshot) { s.Link.Name, s.Link.Index = "wlan0", 3 })
+		pass(time.Second)
+		l.wantHolders(2)
+		s := three.mustStatus(t)
+		assert.Is(t, "wlan0, led by 10.0.0.2", s.Interface+", led by "+s.Leader, "how the board takes part")
+		l.boards[1].Kill()
+		pass(time.Second)
+		l.wantHolders(3)
+		three.get(func() {
+			assert.Equal(t, []string{"eth0", "wlan0"}, three.heldOn, "interfaces for which the address was prepared")
+		})
+	})
+}
+
+// TestSecondInterface: another interface gets an address in the leader's network. People are told, the sockets are other ones, and
+// nothing moves; likewise when it goes.
+func TestSecondInterface(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.three()
+		began := three.mustStatus(t).Term
+		wlan0 := netio.LocalAddr{Prefix: netip.MustParsePrefix("10.0.0.33/24"), Index: 3}
+		for _, change := range []func(*netio.Snapshot){
+			func(s *netio.Snapshot) {
+				s.Local, s.Interfaces, s.Ambiguous = []netio.LocalAddr{wlan0}, []int{2, 3}, "both eth0 and wlan0 contain it"
+			},
+			func(s *netio.Snapshot) { s.Local, s.Ambiguous = nil, "" },
+		} {
+			var before *fakeTransport
+			three.get(func() { before = three.transport })
+			three.change(change)
+			pass(time.Second)
+			three.get(func() {
+				if three.transport == before {
+					t.Error("the sockets are those of before")
+				}
+			})
+			l.wantHolders(3)
+			assert.Is(t, began, three.mustStatus(t).Term, "the term")
+			if three.state.Ambiguous == "" {
+				three.wantNoProblem(t)
+			} else {
+				three.wantProblem(t, "both eth0 and wlan0 contain it")
+			}
+		}
 	})
 }
 

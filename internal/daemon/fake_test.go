@@ -77,6 +77,7 @@ type fakeBoard struct {
 	onAcquire    func()
 	onOpen       func(what string) // what takes the holder long; nil for nothing
 	onAnnounce   func()            // without the lock of the board
+	heldOn       []string          // the interfaces for which the address was prepared
 	sendTakes    time.Duration     // from the call until the datagram leaves
 	sent         int
 	holding      bool
@@ -238,10 +239,10 @@ func (b *fakeBoard) bareMachine() Platform {
 			defer b.mu.Unlock()
 			return b.clockOff, true
 		},
-		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
-			return "eth0", netip.MustParsePrefix("10.0.0.0/24"), nil
+		FindInterface: func(netip.Addr) (netio.Choice, error) {
+			return netio.Choice{Name: "eth0", Prefix: netip.MustParsePrefix("10.0.0.0/24")}, nil
 		},
-		Watch: func(ctx context.Context, _ string, _ func(error), notify func(netio.Snapshot)) error {
+		Watch: func(ctx context.Context, _ netio.WatchOptions, notify func(netio.Snapshot)) error {
 			for {
 				select {
 				case <-ctx.Done():
@@ -262,11 +263,12 @@ func (b *fakeBoard) bareMachine() Platform {
 			b.transport = t
 			return t, nil
 		},
-		OpenHolder: func(string, []netip.Prefix) (Holder, error) {
+		OpenHolder: func(iface string, _ []netip.Prefix) (Holder, error) {
 			b.opens("the addresses")
 			if b.openFails != nil {
 				return nil, b.openFails
 			}
+			b.get(func() { b.heldOn = append(b.heldOn, iface) })
 			return fakeHolder{b}, nil
 		},
 		OpenAnnouncer: func(int) (Announcer, error) {
@@ -458,9 +460,11 @@ func (h fakeHolder) Release() error {
 	return nil
 }
 
-func (h fakeHolder) Method() (netio.HoldMethod, string) { return netio.HoldTUN, "in a test" }
-func (h fakeHolder) Device() string                     { return "nothing" }
-func (h fakeHolder) Close() error                       { return h.Release() }
+func (h fakeHolder) State() netio.HoldState {
+	return netio.HoldState{Method: netio.HoldTUN, Reason: "in a test", Device: "nothing"}
+}
+
+func (h fakeHolder) Close() error { return h.Release() }
 
 // fakeAnnouncer counts, and finds the foreign machine that the LAN has.
 type fakeAnnouncer struct {

@@ -24,13 +24,18 @@ type link struct {
 	name       string // "" until the interface was found
 	state      netio.Link
 	present    bool
-	snapshots  chan netio.Snapshot  // on their way to the loop; only the newest counts
-	cover      func(netio.Snapshot) // is told of each before the loop is
+	missing    string                                 // why none was found, and what to do
+	ambiguous  string                                 // which others fit as well, and what to do
+	crowds     func(index int, local netip.Addr) bool // whether another interface is in that network
+	snapshots  chan netio.Snapshot                    // on their way to the loop; only the newest counts
+	cover      func(netio.Snapshot)                   // is told of each before the loop is
 
 	// What is open was opened for this address, on the interface with this index.
 	open  bool
 	local netip.Addr
 	index int
+	// crowded says that another interface was in the network of that address then. The sockets are other ones for that, see netio.Open.
+	crowded bool
 
 	retryAt time.Duration // when opening is tried again; never for not
 }
@@ -41,23 +46,16 @@ const retryEvery = time.Second
 
 func newLink(s shared, cfg *config.Config) *link {
 	return &link{
-		shared: s, floating: cfg.Addresses, configured: cfg.Interface,
+		shared: s, floating: cfg.Addresses, configured: cfg.Interface, name: cfg.Interface,
 		snapshots: make(chan netio.Snapshot, 1), retryAt: never,
 	}
 }
 
-// watch finds the group's interface, however long that takes, and then watches it.
+// watch watches the group's interface, which need not exist.
 func (l *link) watch(ctx context.Context) error {
-	name, found := l.find(ctx)
-	if !found {
-		return nil
-	}
-	// The loop has to know the name before it is given the first snapshot.
-	if l.tasks.call(ctx, func() { l.name = name; l.reporter.solved(console.ProblemInterface) }) != nil {
-		return nil
-	}
-	failed := func(err error) { l.tasks.tryPost(func() { l.reporter.log.Warn(err) }) }
-	return l.platform.Watch(ctx, name, failed, func(s netio.Snapshot) {
+	o := netio.WatchOptions{Interface: l.configured, Floating: l.floating[0].IP}
+	o.Problem = func(err error) { l.tasks.tryPost(func() { l.reporter.log.Warn(err) }) }
+	return l.platform.Watch(ctx, o, func(s netio.Snapshot) {
 		l.cover(s)
 		select {
 		case <-l.snapshots: // the loop is busy, and has not seen that one
@@ -67,43 +65,37 @@ func (l *link) watch(ctx context.Context) error {
 	})
 }
 
-// find returns the configured interface, or waits for the one whose subnet
-// contains the floating address.
-func (l *link) find(ctx context.Context) (name string, found bool) {
-	if l.configured != "" {
-		return l.configured, true
-	}
-	for {
-		name, _, err := l.platform.FindInterface(l.floating[0].IP)
-		if err == nil {
-			return name, true
-		}
-		l.tasks.post(func() {
-			if l.reporter.note(console.ProblemInterface, err.Error(), forever) {
-				l.reporter.log.Warnf("waiting for the interface: %v", err)
-			}
-		})
-		select {
-		case <-ctx.Done():
-			return "", false
-		case <-time.After(retryEvery):
-		}
-	}
-}
-
 // covers names who is told of each state of the interfaces before the loop is.
 func (l *link) covers(cover func(netio.Snapshot)) { l.cover = cover }
 
 // update enters the state of the interface, and reports whether that has another Ethernet address than before.
 func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	readdressed = l.open && s.Present && s.Link.Index == l.index && !slices.Equal(s.Link.HardwareAddr, l.state.HardwareAddr)
-	l.state, l.present = s.Link, s.Present
+	l.state, l.present, l.missing, l.ambiguous, l.crowds = s.Link, s.Present, s.Missing, s.Ambiguous, s.SharesNetwork
+	if s.Present {
+		l.name = s.Link.Name
+	}
 	return readdressed
+}
+
+// report tells people of an interface that is not found, or is one of several.
+func (l *link) report() {
+	if l.missing == "" {
+		l.reporter.solved(console.ProblemInterface)
+	} else if l.reporter.note(console.ProblemInterface, l.missing, forever) {
+		l.reporter.log.Warnf("waiting for the interface: %v", l.missing)
+	}
+	if l.ambiguous == "" {
+		l.reporter.solved(console.ProblemInterfaceAmbiguous)
+	} else {
+		l.reporter.warn(console.ProblemInterfaceAmbiguous, l.ambiguous, forever)
+	}
 }
 
 // opened enters that the sockets are open for one of the board's addresses.
 func (l *link) opened(local netip.Addr) {
 	l.open, l.local, l.index, l.retryAt = true, local, l.state.Index, never
+	l.crowded = l.crowds(l.index, local)
 }
 
 // closed enters that they are closed, and when they are opened again at the latest.
@@ -194,6 +186,7 @@ func (l *link) prefix(a config.Address) netip.Prefix {
 // linkChanged is told the state of the interface and of all addresses.
 func (d *Daemon) linkChanged(s netio.Snapshot) {
 	readdressed := d.link.update(s)
+	d.link.report()
 	d.trace.linkSeen(s)
 	d.reopenLink()
 	d.address.restore(s)
@@ -211,14 +204,19 @@ func (d *Daemon) reopenLink() {
 	if problem != "" {
 		d.linkLost()
 		d.closeLink()
-		d.reporter.waiting(problem)
+		if d.link.name != "" { // else the interface is the problem
+			d.reporter.waiting(problem)
+		}
 		return
 	}
-	if replaced := d.link.state.Index != d.link.index; d.link.open && (replaced || local != d.link.local) {
+	if d.link.open {
+		replaced := d.link.state.Index != d.link.index
 		if replaced {
 			d.linkLost()
 		}
-		d.closeLink()
+		if replaced || local != d.link.local || d.link.crowds(d.link.index, local) != d.link.crowded {
+			d.closeLink()
+		}
 	}
 	opens := !d.link.open
 	if opens {

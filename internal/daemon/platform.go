@@ -37,8 +37,7 @@ type Holder interface {
 	Acquire() error
 	Renew() (restored bool, err error)
 	Release() error
-	Method() (netio.HoldMethod, string)
-	Device() string
+	State() netio.HoldState
 	Close() error
 }
 
@@ -78,9 +77,9 @@ type Platform struct {
 	// was asked last; nil if nothing can tell.
 	ClockRate func() (off float64, measured bool)
 	// FindInterface returns the interface whose subnet contains the address.
-	FindInterface func(netip.Addr) (name string, subnet netip.Prefix, err error)
+	FindInterface func(netip.Addr) (netio.Choice, error)
 	// Watch reports the state of the interface and its changes until ctx ends.
-	Watch func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error
+	Watch func(ctx context.Context, o netio.WatchOptions, notify func(netio.Snapshot)) error
 	// OpenTransport opens the sockets on the interface.
 	OpenTransport func(iface string, local netip.Addr) (Transport, error)
 	// OpenHolder prepares to hold the addresses on the interface; nil for a board that
@@ -126,9 +125,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	s := Platform{
 		ClockRate:     netio.NewRateMeter().Measure,
 		FindInterface: netio.FindInterface,
-		Watch: func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error {
-			return netio.Watch(ctx, netio.WatchOptions{Interface: iface, Problem: problem}, notify)
-		},
+		Watch:         netio.Watch,
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
 			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: floating})
 			if err != nil {

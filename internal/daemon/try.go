@@ -9,6 +9,7 @@ import (
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/netio"
 )
 
 // Try runs the checks of a configuration once, in a checker of their own. That is the same program as
@@ -52,10 +53,11 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (console.Tri
 
 // CheckOrder is what a checker has to know of a configuration. find returns the interface whose subnet
 // contains an address.
-func CheckOrder(cfg *config.Config, find func(netip.Addr) (name string, subnet netip.Prefix, err error)) check.Order {
+func CheckOrder(cfg *config.Config, find func(netip.Addr) (netio.Choice, error)) check.Order {
 	o := check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses), Interface: cfg.Interface}
 	if o.Interface == "" && len(cfg.Addresses) > 0 {
-		o.Interface, _, _ = find(cfg.Addresses[0].IP) // without one, a check of the gateway says so
+		found, _ := find(cfg.Addresses[0].IP) // without one, a check of the gateway says so
+		o.Interface = found.Name
 	}
 	return o
 }

@@ -36,12 +36,15 @@ func (b *Board) suits(n network, out io.Writer, text string) error {
 	if err != nil {
 		return fmt.Errorf("the address: %w", err)
 	}
-	name, subnet, err := n.find(parsed.IP)
+	found, err := n.find(parsed.IP)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is in the network of %s (%s)\n", parsed.IP, name, subnet)
-	switch owner, known := n.owner(name, parsed.IP); {
+	fmt.Fprintf(out, "%s is in the network of %s (%s)\n", parsed.IP, found.Name, found.Prefix.Masked())
+	if found.Ambiguous != "" {
+		fmt.Fprintf(out, "note: %s. For `topdog init` that is --interface NAME.\n", found.Ambiguous)
+	}
+	switch owner, known := n.owner(found.Name, parsed.IP); {
 	case !known: // It could not be asked; then nothing is claimed.
 	case owner == "":
 		fmt.Fprintf(out, "nobody has it at the moment\n")

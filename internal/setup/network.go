@@ -13,8 +13,8 @@ import (
 
 // network is what `topdog init` wants to know of the LAN.
 type network struct {
-	// find returns the interface that the address belongs to, and its subnet.
-	find func(netip.Addr) (name string, subnet netip.Prefix, err error)
+	// find returns the interface that the address belongs to.
+	find func(netip.Addr) (netio.Choice, error)
 	// owner asks who has an address. It is not known if nobody could be asked.
 	owner func(iface string, address netip.Addr) (who string, known bool)
 	// own returns the board's own addresses on an interface.
@@ -34,19 +34,19 @@ func thisNetwork(ctx context.Context) network {
 	}
 }
 
-func findNetwork(address netip.Addr) (string, netip.Prefix, error) {
+func findNetwork(address netip.Addr) (netio.Choice, error) {
 	// First of all: another interface in the same network would be found for it.
 	if isOwn(address) {
-		return "", netip.Prefix{}, fmt.Errorf("%s is this board's own address; the floating address is another one, which no machine has for itself", address)
+		return netio.Choice{}, fmt.Errorf("%s is this board's own address; the floating address is another one, which no machine has for itself", address)
 	}
-	name, own, err := netio.FindInterface(address)
+	found, err := netio.FindInterface(address)
 	if err != nil {
-		return "", netip.Prefix{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
+		return netio.Choice{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
 	}
-	if subnet := own.Masked(); subnet.Bits() < 31 && (address == subnet.Addr() || address == lastOf(subnet)) {
-		return "", netip.Prefix{}, fmt.Errorf("%s is not an address for a machine: it is the first or the last of %s's network %s", address, name, subnet)
+	if subnet := found.Prefix.Masked(); subnet.Bits() < 31 && (address == subnet.Addr() || address == lastOf(subnet)) {
+		return netio.Choice{}, fmt.Errorf("%s is not an address for a machine: it is the first or the last of %s's network %s", address, found.Name, subnet)
 	}
-	return name, own.Masked(), nil
+	return found, nil
 }
 
 // isOwn reports whether the board has the address for itself, that is not as a

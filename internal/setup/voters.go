@@ -39,9 +39,11 @@ func (b *Board) isVoter(n network) error {
 		if err != nil {
 			return fmt.Errorf("the address: %w", err)
 		}
-		if iface, _, err = n.find(floating.IP); err != nil {
+		found, err := n.find(floating.IP)
+		if err != nil {
 			return err
 		}
+		iface = found.Name
 	}
 	own := n.own(iface)
 	for _, v := range b.Voters {

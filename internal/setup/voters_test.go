@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"topdog/netio"
 )
 
 // networkOf is a network in which the board has these addresses on its only interface.
 func networkOf(own ...string) network {
 	return network{
-		find: func(netip.Addr) (string, netip.Prefix, error) {
-			return "eth0", netip.MustParsePrefix("10.0.0.0/24"), nil
+		find: func(netip.Addr) (netio.Choice, error) {
+			return netio.Choice{Name: "eth0", Prefix: netip.MustParsePrefix("10.0.0.1/24")}, nil
 		},
 		owner: func(string, netip.Addr) (string, bool) { return "", true },
 		main:  func() (string, netip.Prefix, bool) { return "", netip.Prefix{}, false },

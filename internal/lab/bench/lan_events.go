@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"topdog/internal/lab/bench/report"
@@ -81,7 +82,26 @@ func lanEvents() []event {
 	for i := range events {
 		events[i].probed, events[i].teaches, events[i].seldom = true, true, true
 	}
-	return events
+	// Who is asked by ARP is known by the Ethernet addresses.
+	return append(events, event{run: readdress, tables: []report.Event{
+		{Key: report.Readdressed, Title: "the leader's interface gets another Ethernet address, as a bond does that fails over"},
+	}})
+}
+
+// readdress gives the leader's interface another Ethernet address, and then its own one back.
+func readdress(ctx context.Context, t *trial) error {
+	own := t.leader.HardwareAddr
+	faultAt := time.Now()
+	if err := t.leader.SetHardwareAddr(net.HardwareAddr{2, 0, 0, 0, 0x99, byte(t.leader.Number)}); err != nil {
+		return err
+	}
+	if err := wait(ctx, settleFor); err != nil {
+		return err
+	}
+	if err := t.note(ctx, report.Readdressed, faultAt); err != nil {
+		return err
+	}
+	return t.leader.SetHardwareAddr(own)
 }
 
 // random returns the source of a run: the same in every session and for every system.

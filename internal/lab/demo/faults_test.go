@@ -231,7 +231,7 @@ type failingLAN struct {
 
 func (l failingLAN) platform(n int, cfg *config.Config) daemon.Platform {
 	p := l.lan.platform(n, cfg)
-	p.Watch = func(ctx context.Context, _ string, _ func(error), _ func(netio.Snapshot)) error {
+	p.Watch = func(ctx context.Context, _ netio.WatchOptions, _ func(netio.Snapshot)) error {
 		close(l.watching)
 		<-ctx.Done()
 		return errBroken

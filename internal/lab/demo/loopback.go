@@ -169,8 +169,8 @@ func (b *loopbackBoard) answers() bool {
 func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 	p := l.boards[n-1]
 	platform := daemon.Platform{
-		FindInterface: func(netip.Addr) (string, netip.Prefix, error) {
-			return loopbackInterface, netip.PrefixFrom(p.addr(), 24), nil
+		FindInterface: func(netip.Addr) (netio.Choice, error) {
+			return netio.Choice{Name: loopbackInterface, Prefix: netip.PrefixFrom(p.addr(), 24)}, nil
 		},
 		Watch: p.watch,
 		OpenTransport: func(iface string, local netip.Addr) (daemon.Transport, error) {
@@ -200,7 +200,7 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 func (b *loopbackBoard) hearsClient() bool { return b.hears() && !b.apart.Load() }
 
 // watch reports the cable as the kernel reports a carrier.
-func (b *loopbackBoard) watch(ctx context.Context, _ string, _ func(error), notify func(netio.Snapshot)) error {
+func (b *loopbackBoard) watch(ctx context.Context, _ netio.WatchOptions, notify func(netio.Snapshot)) error {
 	for {
 		notify(b.snapshot())
 		select {
@@ -288,11 +288,9 @@ func (b *loopbackBoard) Release() error {
 
 func (b *loopbackBoard) Close() error { return b.Release() }
 
-func (b *loopbackBoard) Method() (netio.HoldMethod, string) {
-	return netio.HoldAuto, "a socket, which the kernel closes with the process"
+func (b *loopbackBoard) State() netio.HoldState {
+	return netio.HoldState{Method: netio.HoldAuto, Reason: "a socket, which the kernel closes with the process", Device: loopbackInterface}
 }
-
-func (b *loopbackBoard) Device() string { return loopbackInterface }
 
 // cabled is a transport that hears and says only what its board does.
 type cabled struct {

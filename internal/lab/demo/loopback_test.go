@@ -132,7 +132,7 @@ func TestWatch(t *testing.T) {
 	reports := make(chan netio.Snapshot)
 	done := make(chan error, 1)
 	go func() {
-		done <- l.platform(2, nil).Watch(ctx, loopbackInterface, nil, func(s netio.Snapshot) { reports <- s })
+		done <- l.platform(2, nil).Watch(ctx, netio.WatchOptions{}, func(s netio.Snapshot) { reports <- s })
 	}()
 	for i, up := range []bool{true, false, true} {
 		if i > 0 {

@@ -13,16 +13,12 @@ import (
 // the host's namespace. What is open stays there, wherever it is used.
 func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 	p := machine
-	p.FindInterface = func(addr netip.Addr) (name string, subnet netip.Prefix, err error) {
-		err = host.Do(func() (err error) {
-			name, subnet, err = machine.FindInterface(addr)
-			return err
-		})
-		return name, subnet, err
+	p.FindInterface = func(addr netip.Addr) (netio.Choice, error) {
+		return netns.Within(host, func() (netio.Choice, error) { return machine.FindInterface(addr) })
 	}
 	// It subscribes again after a failure, so all of it happens there.
-	p.Watch = func(ctx context.Context, iface string, problem func(error), notify func(netio.Snapshot)) error {
-		return host.Do(func() error { return machine.Watch(ctx, iface, problem, notify) })
+	p.Watch = func(ctx context.Context, o netio.WatchOptions, notify func(netio.Snapshot)) error {
+		return host.Do(func() error { return machine.Watch(ctx, o, notify) })
 	}
 	p.OpenTransport = func(iface string, local netip.Addr) (daemon.Transport, error) {
 		return netns.Within(host, func() (daemon.Transport, error) { return machine.OpenTransport(iface, local) })

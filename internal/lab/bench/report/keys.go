@@ -31,6 +31,7 @@ const (
 	SwitchBack     = "switch-5s-back"     // it forwards
 	SwitchOffLong  = "switch-35s"         // the same for longer than spanning tree takes
 	SwitchBackLong = "switch-35s-back"    // it forwards
+	Readdressed    = "ethernet-address"   // of the leader's interface, which gets another one
 	Split          = "split"              // two boards here, three there
 	SplitHealed    = "split-healed"       // the end of split; Two counts from the first frame that passes
 
