@@ -73,6 +73,10 @@
 //	             37+n - 40+n fingerprint of the key that the sender signs with;
 //	                         optional, and only together with the score and with
 //	             41+n - 44+n fingerprint of the other key that it accepts, or 0  45 + n bytes
+//	             45+n - 46+n settings, optional, and only together with the fingerprints:
+//	                         time between two heartbeats, ms
+//	             47+n        m: number of floating addresses, 0 to 255
+//	             48+n ...    m times: floating address (4 bytes)            48 + n + 4m bytes
 //
 //	 3 ELECTION      20 - 23 suspect: its id, or 0 at a cold start
 //	                 24 - 27 incarnation of the suspect
@@ -164,7 +168,8 @@
 // hold nothing but zeros, and a receiver reads a missing tail as a score of 0 and
 // no candidates. A tail that is there may hold zeros. The fingerprints of a HELLO are a second
 // tail behind the first one, which is there then, and are read as 0 if they are missing: the sender
-// has no key, or its program cannot change keys.
+// has no key, or its program cannot change keys. The settings are a third tail behind those two; a time of 0 between
+// heartbeats says that the sender has not told them.
 //
 // A sender rounds the interval until its next message up, so that nobody expects
 // the message too early, and rounds ages down. The greatest age that fits stands

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/hex"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -24,9 +25,10 @@ type golden struct {
 	message    Message
 	text       string // what its String gives
 	plain, tag []byte
-	// tail is how many bytes at the end of the plain packet are optional, and first, if it is
-	// not 0, how many of them are a tail without the others.
-	tail, first int
+	// tail is how many bytes at the end of the plain packet are optional. They are one tail or several: tails are how long the
+	// packet is where each of them begins.
+	tail  int
+	tails []int
 }
 
 //go:embed testdata/packets.txt
@@ -43,23 +45,19 @@ func readGoldens() []golden {
 		g.message = goldenMessages[i]
 		var fields string
 		g.text, fields, _ = strings.Cut(block, "\n")
-		var tails []int // where they begin
 		for line := range strings.Lines(fields) {
 			digits, _, _ := strings.Cut(strings.ReplaceAll(line, " ", ""), ";")
 			digits = strings.TrimSpace(digits)
 			if tag, ok := strings.CutPrefix(digits, "tag"); ok {
 				g.tag = fromHex(tag)
 			} else if digits == "tail" {
-				tails = append(tails, len(g.plain))
+				g.tails = append(g.tails, len(g.plain))
 			} else {
 				g.plain = append(g.plain, fromHex(digits)...)
 			}
 		}
-		if len(tails) > 0 {
-			g.tail = len(g.plain) - tails[0]
-		}
-		if len(tails) > 1 {
-			g.first = tails[1] - tails[0]
+		if len(g.tails) > 0 {
+			g.tail = len(g.plain) - g.tails[0]
 		}
 	}
 	return all
@@ -181,5 +179,10 @@ var goldenMessages = []Message{
 		Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmScore}),
 		Hello: Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Score: 70000,
 			Keys: Keys{Signs: 0x030d726e, Also: 0xcc94506b}},
+	},
+	{
+		Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmHeir}),
+		Hello: Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Keys: Keys{Signs: 0x030d726e},
+			Settings: Settings{Heartbeat: 100 * time.Millisecond, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.100"), netip.MustParseAddr("10.0.0.101")}}},
 	},
 }

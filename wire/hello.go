@@ -20,6 +20,8 @@ type Hello struct {
 	Name  string // for people: the host's name, at most MaxName bytes of UTF-8
 	Score uint32 // what the algorithm score ranks the sender by; else 0
 	Keys  Keys   // the keys that the sender accepts
+
+	Settings Settings // of the sender
 }
 
 // MaxName is the length in bytes of the longest name in a HELLO.
@@ -56,12 +58,16 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	dst = binary.BigEndian.AppendUint16(dst, interval)
 	dst = append(dst, h.flags(), grace, byte(len(h.Name)))
 	dst = append(dst, h.Name...)
-	if h.Score != 0 || h.Keys != (Keys{}) {
+	hasKeys := h.Keys != (Keys{}) || h.Settings.Told()
+	if h.Score != 0 || hasKeys {
 		dst = binary.BigEndian.AppendUint32(dst, h.Score)
 	}
-	if h.Keys != (Keys{}) {
+	if hasKeys {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(h.Keys.Signs))
 		dst = binary.BigEndian.AppendUint32(dst, uint32(h.Keys.Also))
+	}
+	if h.Settings.Told() {
+		return h.Settings.appendTo(dst)
 	}
 	return dst, nil
 }
@@ -100,8 +106,11 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 	if h.Score, drop = decodeScore(body, at); drop.Dropped() {
 		return drop
 	}
-	h.Keys, drop = decodeKeys(body, min(at+scoreSize, len(body)))
-	return drop
+	at = min(at+scoreSize, len(body))
+	if h.Keys, drop = decodeKeys(body, at); drop.Dropped() {
+		return drop
+	}
+	return h.Settings.decode(body, min(at+keysSize, len(body)))
 }
 
 // keysSize is the length of the fingerprints, which are the second tail.
@@ -133,7 +142,7 @@ func (h *Hello) summary() string {
 	if h.Keys.Also != 0 {
 		s += fmt.Sprintf(", accepts %v", h.Keys.Also)
 	}
-	return s
+	return s + h.Settings.summary()
 }
 
 // NameFits reports whether a HELLO can carry the name.

@@ -126,6 +126,15 @@ func randomMessage(r *rand.Rand) Message {
 		}
 		return ids
 	}
+	settings := func() (s Settings) {
+		if flag() {
+			s.Heartbeat = interval()
+			for range r.IntN(3) {
+				s.Addresses = append(s.Addresses, id().Addr())
+			}
+		}
+		return s
+	}
 	m := Message{Header: Header{
 		Type: Type(1 + r.IntN(int(TypePause))), Algorithm: Algorithm(1 + r.IntN(algorithmMask)),
 		Leading: r.IntN(2) == 0, Reply: r.IntN(2) == 0, Sender: id(), Term: Term(r.Uint32()) & MaxTerm,
@@ -136,7 +145,7 @@ func randomMessage(r *rand.Rand) Message {
 		m.Heartbeat = Heartbeat{interval(), grace(), uint8(r.Uint32())}
 	case TypeHello:
 		name := strings.Repeat("é", MaxName/2)[:2*r.IntN(MaxName/2+1)]
-		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), grace(), name, score(), Keys{Fingerprint(score()), Fingerprint(score())}}
+		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), grace(), name, score(), Keys{Fingerprint(score()), Fingerprint(score())}, settings()}
 	case TypeElection:
 		m.Election = Election{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()), uint8(r.Uint32()), flag(), score()}
 	case TypeAnswer:

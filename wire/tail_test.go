@@ -20,7 +20,7 @@ func goldenOf(kind Type) *golden {
 // missing returns the optional tail, spelled out in zeros, of a packet that has none.
 func (g *golden) missing() []byte {
 	if g.message.Type == TypeHello {
-		return make([]byte, scoreSize+keysSize-g.tail)
+		return make([]byte, max(0, scoreSize+keysSize+settingsSize-g.tail))
 	}
 	if g.tail > 0 {
 		return nil
@@ -38,7 +38,7 @@ func (g *golden) missing() []byte {
 // tailless returns the message without what a tail carries.
 func (g *golden) tailless() Message {
 	m := g.message
-	m.Hello.Score, m.Election.Score, m.Hello.Keys = 0, 0, Keys{}
+	m.Hello.Score, m.Election.Score, m.Hello.Keys, m.Hello.Settings = 0, 0, Keys{}, Settings{}
 	m.Coordinator.Score, m.Coordinator.Candidates = 0, nil
 	return m
 }
@@ -67,7 +67,7 @@ func TestTailless(t *testing.T) {
 		m.Coordinator.Candidates = []ID{} // empty is as good as nil
 		assert.Equal(t, cut, encoded(t, c, &m), "packet without a tail")
 	})
-	assert.Is(t, 2*5, tails, "tails")
+	assert.Is(t, 2*6, tails, "tails")
 }
 
 // TestTailHalfEmpty has a score without candidates, and the other way round.

@@ -44,6 +44,8 @@ const (
 	ProblemPortSilent         ProblemKind = "port_silent"               // nothing arrives on this board's port
 	ProblemScoreCommand       ProblemKind = "score_command"             // it fails
 	ProblemSend               ProblemKind = "send"                      // packets cannot be sent
+	ProblemSameName           ProblemKind = "same_name"                 // several boards have one name
+	ProblemSettings           ProblemKind = "settings_differ"           // a board has not what all must have alike
 	ProblemSockets            ProblemKind = "sockets"                   // those of the group cannot be opened
 	ProblemStarter            ProblemKind = "starter"                   // what starts the checker has ended
 	ProblemWitness            ProblemKind = "witness_silent"            // it does not answer ARP

@@ -125,6 +125,8 @@ type Board struct {
 	Following string   `json:"following"`  // id of the leader that it follows, by its own words
 	UpSeconds *float64 `json:"up_seconds"` // since its daemon started
 
+	Floating []string `json:"floating,omitempty"` // the floating addresses of its configuration; none if it has not told them
+
 	SignsWith   string `json:"signs_with"`   // fingerprint of the key that signs what it sends; "" if it has told none
 	AlsoAccepts string `json:"also_accepts"` // of the other key that it accepts, while the group changes its key; "" if there is none
 }

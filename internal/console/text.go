@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -60,6 +61,9 @@ func (s *Status) headline() string {
 	case unknown:
 		return fmt.Sprintf("unknown who holds %s: %s", what, s.whyNotHeld())
 	case nobody:
+		if s.leaderHolds() > 0 {
+			what = "all of " + what
+		}
 		return fmt.Sprintf("nobody holds %s: %s", what, s.whyNotHeld())
 	case silent:
 		if b := s.board(s.HeldBy); b != nil && b.HeardMs != nil {
@@ -78,6 +82,21 @@ func (s *Status) headline() string {
 		text += ", leader for " + span(*s.LeaderSinceMs)
 	}
 	return text + fmt.Sprintf(", term%c%d", joint, s.Term)
+}
+
+// leaderHolds counts the addresses of this board that the leader has in its configuration.
+func (s *Status) leaderHolds() (n int) {
+	leader := s.board(s.Leader)
+	if leader == nil || leader.Self {
+		return 0
+	}
+	for _, text := range s.Addresses {
+		addr, _, _ := strings.Cut(text, "/")
+		if slices.Contains(leader.Floating, addr) {
+			n++
+		}
+	}
+	return n
 }
 
 // whyNotHeld says why nobody holds the address, or why this board cannot know.
@@ -108,6 +127,9 @@ func (s *Status) whyNotHeld() string {
 	case RoleFollower:
 		if s.MajorityUnheard {
 			return s.majorityUnheard()
+		}
+		if leader := s.board(s.Leader); leader != nil && len(leader.Floating) > 0 {
+			return s.holderName(s.Leader) + " leads, and its configuration has " + list(leader.Floating)
 		}
 		if s.Leader != "" {
 			return s.holderName(s.Leader) + " leads, but is not known to have it"

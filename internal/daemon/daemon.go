@@ -60,6 +60,7 @@ type Daemon struct {
 	drain       *drain
 	pausedFor   wire.ID // who alone may lead, as it was logged last; Nobody if the group is not paused
 	handover    handover
+	differences []console.Problem // between the boards' settings, as they were logged last
 }
 
 // shared is what every owner uses.

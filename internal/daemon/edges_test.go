@@ -280,7 +280,7 @@ func elects(t *testing.T, l *fakeLAN, cfg *config.Config) {
 		}
 		l.board(i+2, func(c *config.Config, b *fakeBoard) {
 			configure(c, b)
-			c.ID, c.Priority = id, 0
+			c.ID, c.Priority, c.Name = id, 0, fmt.Sprint("voter ", i)
 		})
 	}
 	pass(2*time.Second + 30*cfg.Interval)

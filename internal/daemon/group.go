@@ -54,6 +54,8 @@ type group struct {
 	// From messages to datagrams and back.
 	codec     *wire.Codec
 	sightings sightings
+	toldAnew  bool               // a board has told other settings than before, or another name
+	settings  wire.Settings      // of this board
 	guard     *wire.Guard        // nil until the board's own address is known
 	header    func() wire.Header // of what this board sends without the core
 	message   wire.Message       // the one that was received last
@@ -80,7 +82,7 @@ func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
 		inbox: make(chan *packet, inboxSize), free: make(chan *packet, inboxSize),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
-		routes: make(map[wire.ID]*route), sightings: make(sightings),
+		routes: make(map[wire.ID]*route), sightings: make(sightings), settings: newSettings(cfg),
 	}
 	for range inboxSize {
 		g.free <- new(packet)

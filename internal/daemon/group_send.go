@@ -61,7 +61,7 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 	g.sequence++
 	m.Incarnation, m.Sequence = g.incarnation, g.sequence
 	if m.Type == wire.TypeHello {
-		m.Hello.Keys = g.codec.Keys()
+		m.Hello.Keys, m.Hello.Settings = g.codec.Keys(), g.settings
 	}
 	datagram, err := g.codec.Append(g.out[:0], m)
 	if err != nil {

@@ -18,21 +18,23 @@ import (
 // that was off for longer is one that nobody waits for.
 const keysRemembered = 24 * time.Hour
 
-// sighting is when a board was heard last, and what it has told of its keys.
+// sighting is when a board was heard last, and what it has told of itself.
 type sighting struct {
 	at   time.Duration
 	addr netip.Addr
 	name string
-	keys wire.Keys        // zero until it has told
-	key  wire.Fingerprint // that has verified its last message
+	// settings are those that it has told.
+	settings wire.Settings
+	keys     wire.Keys        // zero until it has told
+	key      wire.Fingerprint // that has verified its last message
 }
 
 // sightings are those of the boards that were heard since the daemon started. The roster of the
 // core is none: it begins anew when this board gets another id.
 type sightings map[wire.ID]*sighting
 
-// note enters a message that was accepted.
-func (s sightings) note(now time.Duration, m *wire.Message, from netip.Addr) {
+// note enters a message that was accepted, and reports whether it tells another name or other settings than before.
+func (s sightings) note(now time.Duration, m *wire.Message, from netip.Addr) (news bool) {
 	seen, ok := s[m.Sender]
 	if !ok {
 		if len(s) >= wire.MaxBoards {
@@ -43,8 +45,12 @@ func (s sightings) note(now time.Duration, m *wire.Message, from netip.Addr) {
 	}
 	seen.at, seen.addr, seen.key = now, from, m.Key
 	if m.Type == wire.TypeHello {
+		if news = seen.name != m.Hello.Name || !seen.settings.Equal(m.Hello.Settings); news {
+			seen.settings = m.Hello.Settings.Clone() // the message is used again
+		}
 		seen.name, seen.keys = m.Hello.Name, m.Hello.Keys
 	}
+	return news
 }
 
 func (s sightings) forgetOldest() {
@@ -67,14 +73,6 @@ func (s sightings) keep(keys wire.Keys) {
 			delete(s, id)
 		}
 	}
-}
-
-// keysOf returns what a board has told of its keys.
-func (s sightings) keysOf(id wire.ID) wire.Keys {
-	if seen := s[id]; seen != nil {
-		return seen.keys
-	}
-	return wire.Keys{}
 }
 
 // Keys returns which keys this board and the others accept.

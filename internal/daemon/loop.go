@@ -92,6 +92,7 @@ func (d *Daemon) settle() {
 	d.checkClock()
 	d.checkPort()
 	d.checkMajority()
+	d.checkSettings()
 	d.checkGrade()
 	d.tellPause()
 	d.showRole()

@@ -77,7 +77,9 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	s.Role = core.Role.String()
 	s.Term = uint32(core.Term)
 	s.Leader, s.LeaderName = d.idAndName(core.Leader)
-	s.HeldBy = s.Leader
+	if d.group.hasAddresses(core.Leader) {
+		s.HeldBy = s.Leader
+	}
 	s.PortSilent = core.PortSilent
 	s.Problems = append(s.Problems, d.noMulticastProblems(&core, now)...)
 	if d.link.state.Up && !s.PortSilent { // else that is the problem
@@ -100,6 +102,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	s.Patience = d.describePatience(&core.Patience, now)
 	d.describeBoards(s, &core, now)
 	s.Problems = append(s.Problems, d.unfitLeaderProblems(&core, now)...)
+	s.Problems = append(s.Problems, d.settingsProblems(now)...)
 	d.describeVoters(s, &core, now)
 	d.pauseStatus(s, now)
 	d.reporter.history.status(s, now, d.idAndName)
@@ -149,6 +152,7 @@ func (d *Daemon) describeSelf(core *election.Status, now time.Duration) console.
 		Role: core.Role.String(), Self: true, Following: idText(core.Leader), UpSeconds: &up,
 	}
 	b.SignsWith, b.AlsoAccepts = fingerprints(d.group.codec.Keys())
+	b.Floating = addrTexts(d.group.settings.Addresses)
 	if core.Heir == d.group.self && b.Role == console.RoleFollower {
 		b.Role = console.RoleHeir
 	}
@@ -164,7 +168,10 @@ func (d *Daemon) describePeer(p *election.Peer, core *election.Status, now time.
 		Role: peerRole(p, core), HeardMs: age(now - p.LastHeard), Gone: p.Gone, Stale: !p.Gone && !p.Live(now),
 		Following: idText(p.Following),
 	}
-	b.SignsWith, b.AlsoAccepts = fingerprints(d.group.sightings.keysOf(p.ID))
+	if seen := d.group.sightings[p.ID]; seen != nil {
+		b.SignsWith, b.AlsoAccepts = fingerprints(seen.keys)
+		b.Floating = addrTexts(seen.settings.Addresses)
+	}
 	if d.comparesScores() && p.ScoreKnown {
 		b.Score = &p.Score
 	}
@@ -194,6 +201,13 @@ func peerRole(p *election.Peer, core *election.Status) string {
 func age(d time.Duration) *float64 {
 	ms := console.Milliseconds(d)
 	return &ms
+}
+
+func addrTexts(addrs []netip.Addr) (texts []string) {
+	for _, a := range addrs {
+		texts = append(texts, a.String())
+	}
+	return texts
 }
 
 func addrText(a netip.Addr) string {

@@ -125,6 +125,22 @@ func (h *Host) SetHardwareAddr(mac net.HardwareAddr) error {
 	})
 }
 
+// ForgetNeighbours has the host's kernel ask anew who has which address.
+func (h *Host) ForgetNeighbours() error {
+	return h.change("forget the neighbours", func() error {
+		all, err := h.nl.NeighList(0, unix.AF_INET)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if err := h.nl.NeighDel(&all[i]); err != nil && !errors.Is(err, unix.ENOENT) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // AddAddress adds one more address to the host's interface. The kernel
 // announces nothing.
 func (h *Host) AddAddress(prefix netip.Prefix) error {
