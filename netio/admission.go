@@ -30,6 +30,8 @@ type admission struct {
 type admissionMemory struct {
 	unknown bucket
 	dropped [admissionReasons]atomic.Uint64
+	seen    atomic.Uint64 // passed, of what other hosts have sent to all boards
+	fromOwn atomic.Uint64 // passed, of what another machine has sent to all boards from this board's own address
 	boards  [admissionBoards]bucket
 }
 

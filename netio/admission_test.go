@@ -14,6 +14,7 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns/loss"
 	"topdog/wire"
 )
 
@@ -99,7 +100,7 @@ func testAdmissionByReaders(t *judge.T) {
 			return err
 		}
 		for range places {
-			k, err := newKernelAdmission([]bind{{to: testGroup}}, testTag+1, eth0.Index)
+			k, err := newKernelAdmission([]bind{{to: testGroup, path: PathMulticast}}, testTag+1, eth0.Index)
 			if err != nil {
 				return nil // they have all
 			}
@@ -170,6 +171,33 @@ func testAdmissionInKernel(t *judge.T) {
 			wantDropped(t, conn, test.want, func() { send(t, stranger, test.ttl, test.data, conn.self) })
 		})
 	}
+	t.Run("arrivals", func(t *judge.T) {
+		all := func(from *net.UDPConn) {
+			send(t, from, 255, ofGroup(testTag, 40), testGroup)
+			send(t, from, 255, ofGroup(testTag, 40), conn.self) // which is not for all
+			send(t, from, 255, ofGroup(testTag+1, 40), testGroup)
+		}
+		duplicate := l.boards[2]
+		duplicate.addAddr(t, "eth0", netip.PrefixFrom(a.addr, 24))
+		same := duplicate.listen(t, netip.AddrPortFrom(a.addr, 0))
+		arrive := func(what string, does func(), want Arrivals) {
+			t.Helper()
+			before := conn.Arrivals()
+			does()
+			eventually(t, what, func() bool {
+				now := conn.Arrivals()
+				return now == Arrivals{true, before.Seen + want.Seen, before.FromOwn + want.FromOwn, before.Heard + want.Heard}
+			})
+		}
+		arrive("a multicast of a stranger", func() { all(stranger) }, Arrivals{Seen: 1, Heard: 1})
+		arrive("of another board with this one's address", func() { send(t, same, 255, ofGroup(testTag, 40), testGroup) }, Arrivals{FromOwn: 1})
+		arrive("what this board broadcasts", func() { must(t, conn.Broadcast(ofGroup(testTag, 40))) }, Arrivals{Heard: 1})
+		duplicate.delAddr(t, "eth0", netip.PrefixFrom(a.addr, 24))
+		firewall, err := on(a, loss.NewFirewall)
+		must(t, err)
+		arrive("behind a firewall", func() { all(stranger) }, Arrivals{Seen: 1})
+		must(t, firewall.Close())
+	})
 	t.Run("too much", func(t *judge.T) {
 		conn.Know(l.boards[2].addr)
 		for len(in.got) > 0 {

@@ -2,6 +2,7 @@ package netio
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"os"
 	"unsafe"
 
@@ -47,6 +48,8 @@ const (
 // offsets in admissionMemory.
 var (
 	offDropped = int32(unsafe.Offsetof(admissionMemory{}.dropped))
+	offSeen    = int16(unsafe.Offsetof(admissionMemory{}.seen))
+	offFromOwn = int16(unsafe.Offsetof(admissionMemory{}.fromOwn))
 	offBoards  = int32(unsafe.Offsetof(admissionMemory{}.boards))
 	offDue     = int16(unsafe.Offsetof(bucket{}.due))
 )
@@ -82,14 +85,12 @@ func (p admissionProgram) tcx() []instruction {
 	a.mapValue(r9, p.array)
 	p.check(a)
 	p.limit(a)
+	p.count(a)
 	a.label("pass")
 	a.leave(tcxNext)
 	for reason := range admissionReasons {
 		a.label(reason.label())
-		offset := int16(offDropped) + int16(reason)*8
-		a.load(unix.BPF_DW, r1, r9, offset)
-		a.add(r1, 1)
-		a.store(unix.BPF_DW, r9, r1, offset)
+		a.countUp(int16(offDropped) + int16(reason)*8)
 		a.leave(tcxDrop)
 	}
 	return a.program()
@@ -141,6 +142,44 @@ func (p admissionProgram) limit(a *assembler) {
 	a.label("take")
 	a.addRegister(r1, r6)
 	a.store(unix.BPF_DW, r8, r1, offDue)
+}
+
+// count counts what passes and is for all boards: the sockets have to hear that, unless something drops it between here and there. What
+// this board has broadcast comes back to it, and is not counted; it gets back no multicast.
+func (p admissionProgram) count(a *assembler) {
+	as32 := func(addr netip.Addr) int32 {
+		as4 := addr.As4()
+		return int32(binary.NativeEndian.Uint32(as4[:]))
+	}
+	own, group := netip.IPv4Unspecified(), netip.IPv4Unspecified()
+	a.load(unix.BPF_W, r1, r10, stackIP+ipTarget)
+	for _, socket := range p.sockets {
+		switch socket.path {
+		case PathUnicast:
+			own = socket.to.Addr()
+		case PathMulticast:
+			group = socket.to.Addr()
+			a.jump(unix.BPF_JEQ, r1, as32(group), "to all")
+		case PathBroadcast:
+			a.jump(unix.BPF_JEQ, r1, as32(socket.to.Addr()), "to all")
+		}
+	}
+	a.always("pass")
+	a.label("to all")
+	a.load(unix.BPF_W, r2, r10, stackIP+ipSource)
+	a.jump(unix.BPF_JEQ, r2, as32(own), "own")
+	a.countUp(offSeen)
+	a.always("pass")
+	a.label("own")
+	a.jump(unix.BPF_JNE, r1, as32(group), "pass")
+	a.countUp(offFromOwn)
+}
+
+// countUp adds one to a count in the memory of admission.
+func (a *assembler) countUp(offset int16) {
+	a.load(unix.BPF_DW, r1, r9, offset)
+	a.add(r1, 1)
+	a.store(unix.BPF_DW, r9, r1, offset)
 }
 
 // copyFromPacket copies bytes of the packet, counted from the network header and that many bytes on, to the stack, and jumps

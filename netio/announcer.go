@@ -25,6 +25,7 @@ import (
 // All methods may be called from any goroutine.
 type Announcer struct {
 	index  int
+	local  netip.Addr // this host's own address
 	file   *os.File
 	socket syscall.RawConn
 
@@ -59,12 +60,14 @@ type ongoingProbe struct {
 // interface's Ethernet address, which may change at any time (a bond that fails
 // over, `ip link set address`): it asks the kernel with each packet.
 //
+// local is this host's own address, in whose name it asks, or none.
 // If floating addresses are given, nothing wakes it but packets that speak as one of
-// them or probe for one, and replies to this host; of a flood of these, some packets a
+// them or as this host, or probe for one, and replies to this host; of a flood of these, some packets a
 // second do. Without any, all ARP does.
-func OpenAnnouncer(index int, floating ...netip.Addr) (*Announcer, error) {
+func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announcer, error) {
 	a := &Announcer{
 		index:  index,
+		local:  local.Unmap(),
 		closed: make(chan struct{}),
 		probes: map[*ongoingProbe]struct{}{},
 		asked:  map[netip.Addr]time.Duration{}, holders: map[netip.Addr]hardwareAddr{},
@@ -169,9 +172,8 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 	return nil, false, nil
 }
 
-// Rivals sets the addresses that are ours now and what to do when another host
-// speaks as one of them. It replaces what was set before; without
-// addresses nothing is reported. heard is called from the listening goroutine,
+// Rivals sets the floating addresses that are ours now and what to do when another host
+// speaks as one of them, or as this host; or when it probes for this host's own address. It replaces what was set before. heard is called from the listening goroutine,
 // which stands still until it returns, so it must not call Close.
 func (a *Announcer) Rivals(ours []netip.Addr, heard func(addr netip.Addr, mac net.HardwareAddr)) {
 	a.mu.Lock()
@@ -292,11 +294,14 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 		}
 	}
 	heard := a.heard
-	rival := slices.Contains(a.ours, packet.senderIP)
+	rival, about := slices.Contains(a.ours, packet.senderIP), packet.senderIP
+	if a.local.IsValid() && packet.conflictsWith(a.local) {
+		rival, about = true, a.local
+	}
 	answer, answered := a.answer(packet, own)
 	a.mu.Unlock()
 	if rival && heard != nil {
-		heard(packet.senderIP, packet.senderMAC[:])
+		heard(about, packet.senderMAC[:])
 	}
 	if answered != nil {
 		answered(answer)

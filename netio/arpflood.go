@@ -78,7 +78,11 @@ func (a *Announcer) passAll() {
 
 // filter is the filter of all times without a flood.
 func (a *Announcer) filter() []bpf.Instruction {
-	return arpFilter(slices.Collect(maps.Keys(a.holders)))
+	addresses := slices.Collect(maps.Keys(a.holders))
+	if a.local.IsValid() {
+		addresses = append(addresses, a.local)
+	}
+	return arpFilter(addresses)
 }
 
 // renewAwaited tells the kernel of new questions. It is called with reading locked.

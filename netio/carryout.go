@@ -393,7 +393,7 @@ func (h *holding) openAnnouncer(payload []byte) error {
 		return err
 	}
 	h.closeAnnouncer()
-	announcer, err := OpenAnnouncer(link.Index, h.options.Floating...)
+	announcer, err := OpenAnnouncer(link.Index, h.local, h.options.Floating...)
 	if err != nil {
 		return err
 	}
@@ -420,7 +420,7 @@ func (h *holding) probe(announcer *Announcer, payload []byte) ([]byte, error) {
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, err
 	}
-	if !h.isFloating(r.Addr) || r.Times < 1 || r.Times > maxProbes || r.Spacing <= 0 || r.Spacing > answerWithin {
+	if !h.isFloating(r.Addr) && r.Addr != announcer.local || r.Times < 1 || r.Times > maxProbes || r.Spacing <= 0 || r.Spacing > answerWithin {
 		return nil, fmt.Errorf("netio: the holder does not probe for %s %d times, %v apart", r.Addr, r.Times, r.Spacing)
 	}
 	owner, found, err := announcer.Probe(context.Background(), r.Addr, r.Times, r.Spacing)

@@ -34,16 +34,16 @@ func setFilter(fd int, program []bpf.Instruction) error {
 	return nil
 }
 
-// arpFilter passes ARP packets that concern this host: replies to it, whoever speaks as a
-// floating address, and whoever probes for one. The offsets are those of arp.go.
-func arpFilter(floating []netip.Addr) []bpf.Instruction {
+// arpFilter passes ARP packets that concern this host: replies to it, whoever speaks as one of the addresses, and whoever
+// probes for one. The offsets are those of arp.go.
+func arpFilter(addresses []netip.Addr) []bpf.Instruction {
 	program := reply(bpf.RetConstant{Val: pass}, bpf.LoadAbsolute{Off: 14, Size: 4})
-	program = append(program, passEach(floating)...)
+	program = append(program, passEach(addresses)...)
 	program = append(program,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
 		bpf.RetConstant{Val: 0},
 		bpf.LoadAbsolute{Off: 24, Size: 4})
-	program = append(program, passEach(floating)...)
+	program = append(program, passEach(addresses)...)
 	return append(program, bpf.RetConstant{Val: 0})
 }
 

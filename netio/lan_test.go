@@ -178,7 +178,7 @@ func (b *board) open(o Options) (*Conn, error) {
 
 // openAnnouncer opens an Announcer on a board.
 func (b *board) openAnnouncer(index int) (*Announcer, error) {
-	return on(b, func() (*Announcer, error) { return OpenAnnouncer(index, testVIP) })
+	return on(b, func() (*Announcer, error) { return OpenAnnouncer(index, b.addr, testVIP) })
 }
 
 // newFloatingIP opens a FloatingIP on a board.

@@ -41,6 +41,7 @@ type reader struct {
 	count func(fd uintptr)
 	err   error // of the last wait
 
+	got    atomic.Uint64 // packets that were read
 	lost   atomic.Uint32 // packets for which there was no room, as they were counted last
 	before uint32        // what was lost before this reader
 
@@ -141,6 +142,7 @@ func (r *reader) read(fd uintptr) error {
 		data: r.data[:n], control: r.oob[:r.header.Controllen], flags: int(r.header.Flags),
 		from: netip.AddrPortFrom(netip.AddrFrom4(r.name.Addr), binary.BigEndian.Uint16(port[:])),
 	}
+	r.got.Add(1)
 	r.handle(&r.last)
 	return nil
 }

@@ -61,6 +61,25 @@ func (c *Conn) Drops() Drops {
 	}
 }
 
+// Arrivals counts what has come for all boards of the group, at the interface and at the sockets.
+type Arrivals struct {
+	Counted bool   // a program in the kernel counts, before any firewall; else Seen and FromOwn are 0
+	Seen    uint64 // by the interface, of other hosts, and within the limits of admission
+	FromOwn uint64 // by the interface, from this board's own address: another machine has that as well, and the kernel drops it
+	Heard   uint64 // by the sockets, and perhaps what this board has broadcast itself
+}
+
+// Arrivals returns what has arrived so far. Only differences mean something.
+func (c *Conn) Arrivals() Arrivals {
+	a := Arrivals{Counted: c.admission.inKernel, Seen: c.admission.memory.seen.Load(), FromOwn: c.admission.memory.fromOwn.Load()}
+	for _, r := range c.readers {
+		if r.path == PathMulticast || r.path == PathBroadcast {
+			a.Heard += r.got.Load()
+		}
+	}
+	return a
+}
+
 // overflows counts the packets that no socket had room for.
 func (c *Conn) overflows() (sum uint64) {
 	for _, r := range c.readers {

@@ -26,10 +26,11 @@ type Link struct {
 	Addrs []netip.Prefix
 }
 
-// LocalAddr is one IPv4 address of this host and the index of the interface it is on.
+// LocalAddr is one IPv4 address of this host, and the index and the name of the interface it is on.
 type LocalAddr struct {
 	Prefix netip.Prefix
 	Index  int
+	Device string
 }
 
 // Snapshot is all that topdog wants to know about the host's network at one moment. It shares no memory with later ones.
@@ -44,8 +45,9 @@ type Snapshot struct {
 	// Local lists every IPv4 address in the network namespace, sorted.
 	Local []LocalAddr
 	// Interfaces are the indexes of all interfaces, sorted, but for loopback and our own TUN
-	// devices.
-	Interfaces []int
+	// devices, and HardwareAddrs are their hardware addresses.
+	Interfaces    []int
+	HardwareAddrs []net.HardwareAddr
 }
 
 // Has tells whether the host has the address, on any interface.
@@ -71,6 +73,7 @@ func (s Snapshot) equal(t Snapshot) bool {
 		slices.Equal(s.Link.HardwareAddr, t.Link.HardwareAddr) &&
 		slices.Equal(s.Link.Addrs, t.Link.Addrs) &&
 		slices.Equal(s.Interfaces, t.Interfaces) &&
+		slices.EqualFunc(s.HardwareAddrs, t.HardwareAddrs, slices.Equal[net.HardwareAddr]) &&
 		slices.Equal(s.Local, t.Local)
 }
 
@@ -201,9 +204,12 @@ func (t *table) snapshot() Snapshot {
 		}
 	}
 	sort.Ints(s.Interfaces)
+	for _, index := range s.Interfaces {
+		s.HardwareAddrs = append(s.HardwareAddrs, slices.Clone(t.links[index].HardwareAddr))
+	}
 	for index, prefixes := range t.addrs {
 		for prefix := range prefixes {
-			s.Local = append(s.Local, LocalAddr{Prefix: prefix, Index: index})
+			s.Local = append(s.Local, LocalAddr{Prefix: prefix, Index: index, Device: t.links[index].Name})
 		}
 	}
 	sort.Slice(s.Local, func(i, j int) bool {

@@ -125,9 +125,9 @@ func TestSnapshotEqual(t *testing.T) {
 		return Snapshot{
 			Present: true,
 			Link:    Link{Name: "eth0", Index: 2, HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Up: true, Addrs: []netip.Prefix{ten}},
-			Local:   []LocalAddr{{ten, 2}},
+			Local:   []LocalAddr{{ten, 2, "eth0"}},
 
-			Interfaces: []int{2, 3},
+			Interfaces: []int{2, 3}, HardwareAddrs: []net.HardwareAddr{{2}, {3}}, Missing: "m", Ambiguous: "a",
 		}
 	}
 	assert.Is(t, true, make().equal(make()), "a snapshot is as itself")
@@ -142,6 +142,10 @@ func TestSnapshotEqual(t *testing.T) {
 		"Addrs":        func(s *Snapshot) { s.Link.Addrs = nil },
 		"Local":        func(s *Snapshot) { s.Local[0].Index++ },
 		"Interfaces":   func(s *Snapshot) { s.Interfaces[1]++ },
+
+		"HardwareAddrs": func(s *Snapshot) { s.HardwareAddrs[1][0]++ },
+		"Missing":       func(s *Snapshot) { s.Missing = "" },
+		"Ambiguous":     func(s *Snapshot) { s.Ambiguous = "" },
 	} {
 		s := make()
 		change(&s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -77,9 +78,9 @@ func TestWatch(t *testing.T) {
 	want := Snapshot{
 		Present: true,
 		Link:    Link{Name: "eth0", Index: eth0.Index, HardwareAddr: eth0.HardwareAddr, Up: true, Addrs: []netip.Prefix{own}},
-		Local:   []LocalAddr{{own, eth0.Index}, {netip.MustParsePrefix("127.0.0.1/8"), 1}},
+		Local:   []LocalAddr{{own, eth0.Index, "eth0"}, {netip.MustParsePrefix("127.0.0.1/8"), 1, "lo"}},
 
-		Interfaces: []int{eth0.Index},
+		Interfaces: []int{eth0.Index}, HardwareAddrs: []net.HardwareAddr{eth0.HardwareAddr},
 	}
 	if diff := cmp.Diff(want, s, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("first snapshot (-want +got):\n%s", diff)

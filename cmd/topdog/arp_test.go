@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"testing"
 
 	"topdog/internal/console"
@@ -25,7 +26,7 @@ func TestForgedARP(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			forged, err = netio.OpenAnnouncer(device.Index)
+			forged, err = netio.OpenAnnouncer(device.Index, netip.Addr{})
 			return err
 		}))
 		t.Cleanup(func() { forged.Close() })

@@ -64,7 +64,7 @@ func (c *testCluster) listenForClaims() *claims {
 		if err != nil {
 			return err
 		}
-		listener, err := netio.OpenAnnouncer(device.Index)
+		listener, err := netio.OpenAnnouncer(device.Index, netip.Addr{})
 		if err != nil {
 			return err
 		}

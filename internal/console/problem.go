@@ -29,9 +29,11 @@ const (
 	ProblemControlSocket      ProblemKind = "control_socket"            // it cannot be made
 	ProblemDeadmanOutdated    ProblemKind = "dead_mans_switch_outdated" // it cannot be told what it has to do
 	ProblemDrain              ProblemKind = "drain"                     // whether this board is drained cannot be read, or noted
+	ProblemOwnAddress         ProblemKind = "own_address"               // another machine has this board's own address as well
 	ProblemPaused             ProblemKind = "paused"                    // somebody has paused the group
 	ProblemEvenVoters         ProblemKind = "even_voters"               // one less would be as good
 	ProblemFence              ProblemKind = "fence"                     // it is not on every interface
+	ProblemFirewall           ProblemKind = "firewall"                  // of this board, drops the group's packets
 	ProblemInterface          ProblemKind = "interface_not_found"       // none has a network with the address
 	ProblemInterfaceAmbiguous ProblemKind = "interface_ambiguous"       // several have
 	ProblemLeaderUnfit        ProblemKind = "leader_unfit"              // it leads on, since no board is fitter
@@ -47,6 +49,7 @@ const (
 	ProblemSameName           ProblemKind = "same_name"                 // several boards have one name
 	ProblemSettings           ProblemKind = "settings_differ"           // a board has not what all must have alike
 	ProblemSockets            ProblemKind = "sockets"                   // those of the group cannot be opened
+	ProblemStrayAddress       ProblemKind = "stray_address"             // this board's kernel has the address, and topdog has not put it there
 	ProblemStarter            ProblemKind = "starter"                   // what starts the checker has ended
 	ProblemWitness            ProblemKind = "witness_silent"            // it does not answer ARP
 )

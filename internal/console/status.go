@@ -99,7 +99,7 @@ const NoLeaseEnd int64 = 1<<63 - 1
 
 // The roles of this board (Status.Role). Boards have in addition RoleHeir.
 const (
-	RoleIsolated  = "isolated"  // its link is down
+	RoleIsolated  = "isolated"  // its link is down, or a firewall drops what is said to it
 	RoleListener  = "listener"  // hears before it speaks
 	RoleFollower  = "follower"  // follows a leader, or awaits the next
 	RoleCandidate = "candidate" // asks whether anybody leads

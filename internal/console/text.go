@@ -103,6 +103,12 @@ func (s *Status) leaderHolds() (n int) {
 func (s *Status) whyNotHeld() string {
 	switch s.Role {
 	case RoleIsolated:
+		if slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Kind == ProblemFirewall }) {
+			return "a firewall on this board drops the group's packets"
+		}
+		if slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Kind == ProblemOwnAddress }) {
+			return "another board has this board's own address"
+		}
 		return "this board has no link"
 	case RoleListener:
 		return "this board is listening for a leader"

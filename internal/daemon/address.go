@@ -42,6 +42,9 @@ type address struct {
 	renewing   atomic.Uint32 // whether a task is at it: renewIdle, renewRuns or renewAgain
 	restored   uint64        // how often something else had deleted it
 
+	everywhere []netio.LocalAddr // all addresses of this board
+	strayFor   lasting           // some floating address is where topdog has not put it
+
 	// Not being able to release it.
 	unreleased bool          // it may be here still
 	goneAt     time.Duration // when the kernel has removed it
@@ -102,6 +105,7 @@ func (a *address) due() time.Duration {
 // takeover finds everything open.
 func (a *address) open(iface string, n Announcer) {
 	a.iface, a.announcer = iface, n
+	a.listenForRivals()
 	a.openHolder()
 	if a.wanted {
 		a.acquire() // the interface was made anew, or our own address changed, while this board leads
@@ -194,9 +198,7 @@ func (a *address) release() (inTime bool) {
 	if !inTime {
 		a.deadman.acted()
 	}
-	if a.announcer != nil {
-		a.announcer.Rivals(nil, nil)
-	}
+	a.listenForRivals()
 	return inTime
 }
 

@@ -35,7 +35,24 @@ func (a *address) announce() {
 		a.group.noteSend(err)
 	}
 	a.announced++
-	a.announceAt = a.now() + netio.AnnouncementDelay(a.announced)
+	delay := netio.AnnouncementDelay(a.announced)
+	a.announceAt = a.now() + delay
+	if delay >= askOthersEvery {
+		a.askOthers()
+	}
+}
+
+// askOthersEvery is how often a leader asks whether another machine answers for the address as well: with each of the late
+// announcements.
+const askOthersEvery = time.Minute
+
+// askOthers asks everybody for the addresses. Whoever answers is a rival: a proxy, or a machine that was given the address by hand.
+func (a *address) askOthers() {
+	for _, f := range a.floating {
+		if err := a.announcer.Resolve(a.link.own(), f.IP); err != nil {
+			a.group.noteSend(err)
+		}
+	}
 }
 
 // announceAnew announces the address as if it had been acquired now, if this board holds it.
@@ -46,25 +63,30 @@ func (a *address) announceAnew() {
 	}
 }
 
-// listenForRivals begins to defend the address: whoever claims it hears from us
-// again (RFC 5227, section 2.4), at once and then not too often (netio.Defence).
+// listenForRivals begins to defend the address, or ends that: whoever claims it hears from us
+// again (RFC 5227, section 2.4), at once and then not too often (netio.Defence). Another machine with this board's own address is
+// always listened for.
 func (a *address) listenForRivals() {
 	if a.announcer == nil {
 		return
 	}
-	a.announcer.Rivals(ipsOf(a.floating), func(addr netip.Addr, mac net.HardwareAddr) {
+	var ours []netip.Addr
+	if a.held {
+		ours = ipsOf(a.floating)
+	}
+	a.announcer.Rivals(ours, func(addr netip.Addr, mac net.HardwareAddr) {
 		a.tasks.tryPost(func() { a.rivalHeard(addr, mac) })
 	})
 }
 
-// defend announces the address against a machine that claims it.
-func (a *address) defend(addr netip.Addr, rival net.HardwareAddr) {
+// defend announces the address against a machine that claims it, which people call so.
+func (a *address) defend(addr netip.Addr, rival string) {
 	now := a.now()
 	if !a.held || !a.defence.Answer(now) {
 		return
 	}
 	if a.reporter.claimIsForeign(now) {
-		text := fmt.Sprintf("%v claims %v, which this board holds: find that machine and give it another address", rival, addr)
+		text := fmt.Sprintf("%s answers for %v as well, which this board holds: find that machine, and take the address from it, or switch its proxy ARP off", rival, addr)
 		a.reporter.warn(console.ProblemAddressConflict, text, time.Minute)
 	}
 	a.announceAnew()

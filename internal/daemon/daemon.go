@@ -60,6 +60,8 @@ type Daemon struct {
 	drain       *drain
 	pausedFor   wire.ID // who alone may lead, as it was logged last; Nobody if the group is not paused
 	handover    handover
+	firewall    firewall
+	duplicate   duplicate         // of this board's own address
 	differences []console.Problem // between the boards' settings, as they were logged last
 }
 

@@ -168,8 +168,15 @@ func (d *Daemon) probed(answer probeAnswer) {
 // not running, that may be our successor: the core must know the time before anything
 // is announced against it.
 func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
+	if addr == d.link.local {
+		d.duplicateHeard(mac)
+		return
+	}
+	if d.link.owns(mac) {
+		return // another interface of this board has answered
+	}
 	d.carryOut(d.core.Wake(d.now()))
-	d.address.defend(addr, mac)
+	d.address.defend(addr, d.lan.hostWith(mac, d.called))
 }
 
 // changed reports a change of role or leader: to the light, the history, the control socket with its hooks,

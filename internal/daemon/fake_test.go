@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,7 @@ type fakeBoard struct {
 	deaf         bool          // what is sent to it is lost
 	clockOff     float64
 	noMulticast  bool   // the switch passes no multicast to it
+	firewall     bool   // its kernel drops all that is sent to its sockets
 	silent       bool   // its kernel does not answer for the floating address
 	frames       uint64 // of hosts that are no boards, which have reached it
 	questions    []netio.ARPQuestion
@@ -271,7 +273,7 @@ func (b *fakeBoard) bareMachine() Platform {
 			b.get(func() { b.heldOn = append(b.heldOn, iface) })
 			return fakeHolder{b}, nil
 		},
-		OpenAnnouncer: func(int) (Announcer, error) {
+		OpenAnnouncer: func(int, netip.Addr) (Announcer, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.announcer = &fakeAnnouncer{board: b}
@@ -321,11 +323,14 @@ func (b *fakeBoard) get(read func()) {
 
 // fakeTransport hands datagrams to the other boards after a fifth of a millisecond.
 type fakeTransport struct {
-	board  *fakeBoard
-	local  netip.Addr
-	inbox  chan netio.Datagram
-	closed chan struct{}
-	once   sync.Once
+	board   *fakeBoard
+	local   netip.Addr
+	inbox   chan netio.Datagram
+	closed  chan struct{}
+	seen    atomic.Uint64 // by the interface
+	fromOwn atomic.Uint64
+	heard   atomic.Uint64 // by the sockets
+	once    sync.Once
 }
 
 const fakeLatency = 200 * time.Microsecond
@@ -353,13 +358,13 @@ func (t *fakeTransport) Unicast(b []byte, to netip.AddrPort) error {
 }
 
 func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
-	var up, mute bool
+	var up, mute, firewall bool
 	var takes time.Duration
 	t.board.get(func() {
 		if up = t.board.state.Link.Up; up {
 			t.board.sent++
 		}
-		mute, takes = t.board.mute, t.board.sendTakes
+		mute, takes, firewall = t.board.mute, t.board.sendTakes, t.board.firewall
 	})
 	if !up {
 		return fmt.Errorf("fake: %w", netio.ErrLinkDown)
@@ -373,6 +378,9 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 			t.board.onSend(b, netip.AddrPortFrom(to, port))
 		}
 	})
+	if to == netio.LimitedBroadcast && !firewall {
+		t.heard.Add(1) // it comes back
+	}
 	if mute {
 		return nil
 	}
@@ -380,6 +388,17 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 	d.From = netip.AddrPortFrom(t.local, wire.DefaultGroup.Port())
 	t.board.lan.later(t.board, d.Path, func(other *fakeBoard) {
 		if r := other.transport; r != nil && other.hears(to) {
+			if r.local == t.local { // the kernel drops what comes from its own address
+				if !to.IsValid() {
+					r.fromOwn.Add(1)
+				}
+				return
+			}
+			r.seen.Add(1)
+			if other.firewall {
+				return
+			}
+			r.heard.Add(1)
 			select {
 			case r.inbox <- d:
 			default:
@@ -399,7 +418,10 @@ func (t *fakeTransport) Rejoin() error {
 	return nil
 }
 
-func (t *fakeTransport) Drain()             {}
+func (t *fakeTransport) Drain() {}
+func (t *fakeTransport) Arrivals() netio.Arrivals {
+	return netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load()}
+}
 func (t *fakeTransport) Know(netip.Addr)    {}
 func (t *fakeTransport) Unlimited() string  { return t.board.unlimited }
 func (t *fakeTransport) Drops() netio.Drops { return netio.Drops{Overflows: t.board.overflows.Load()} }
@@ -470,31 +492,60 @@ func (h fakeHolder) Close() error { return h.Release() }
 type fakeAnnouncer struct {
 	board    *fakeBoard
 	rivals   func(netip.Addr, net.HardwareAddr)
+	ours     []netip.Addr
 	answered func(netio.ARPAnswer)
 	holder   net.HardwareAddr // who has announced the floating address last
 }
 
-func (a *fakeAnnouncer) Probe(ctx context.Context, _ netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
+// Probe for its own address finds another board that has it, and has that one hear it, as it does each time it asks for a neighbour.
+func (a *fakeAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
 	select {
 	case <-time.After(time.Duration(n) * spacing):
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
+	}
+	if addr != floating {
+		return a.board.probesOwn(addr)
 	}
 	a.board.lan.mu.Lock()
 	defer a.board.lan.mu.Unlock()
 	return a.board.lan.owner, a.board.lan.owner != nil, nil
 }
 
-func (a *fakeAnnouncer) Rivals(_ []netip.Addr, heard func(netip.Addr, net.HardwareAddr)) {
+func (b *fakeBoard) probesOwn(addr netip.Addr) (owner net.HardwareAddr, found bool, err error) {
+	b.lan.mu.Lock()
+	boards := slices.Clone(b.lan.boards)
+	b.lan.mu.Unlock()
+	var mine net.HardwareAddr
+	b.get(func() { mine = b.state.Link.HardwareAddr })
+	for _, other := range boards {
+		var heard func(netip.Addr, net.HardwareAddr)
+		other.get(func() {
+			if other != b && !slices.Equal(other.state.Link.HardwareAddr, mine) && other.state.Link.Up && !other.deaf && other.announcer != nil && other.transport != nil && other.transport.local == addr {
+				owner, heard = other.state.Link.HardwareAddr, other.announcer.rivals
+			}
+		})
+		if heard != nil {
+			heard(addr, mine)
+		}
+	}
+	return owner, owner != nil, nil
+}
+
+func (a *fakeAnnouncer) Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr)) {
 	a.board.mu.Lock()
 	defer a.board.mu.Unlock()
-	a.rivals = heard
+	a.ours, a.rivals = ours, heard
 }
 
 // claimed has the board hear the floating address be claimed by another machine.
 func (b *fakeBoard) claimed(mac net.HardwareAddr) {
 	var heard func(netip.Addr, net.HardwareAddr)
-	b.get(func() { heard = b.announcer.rivals })
+	b.get(func() {
+		if slices.Contains(b.announcer.ours, floating) {
+			heard = b.announcer.rivals
+		}
+	})
 	if heard != nil {
 		heard(floating, mac)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -109,6 +110,14 @@ func (g *group) chooseID(local netip.Addr) wire.ID {
 		return g.configuredID
 	}
 	return wire.IDFromAddr(local)
+}
+
+// arrivals counts what has arrived for all boards; not ok while nothing is open.
+func (g *group) arrivals() (a netio.Arrivals, ok bool) {
+	if g.transport == nil {
+		return a, false
+	}
+	return g.transport.Arrivals(), true
 }
 
 // muteWhile names who says whether this board must say nothing. What the core wants said is withheld in

@@ -70,7 +70,7 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 	}
 	g.out = datagram
 	g.counts.sent++
-	if to.IsValid() {
+	if to.IsValid() { // which may be the broadcast address
 		g.noteSend(g.transport.Unicast(datagram, to))
 		return
 	}
@@ -83,6 +83,16 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 			g.noteSend(g.transport.Unicast(datagram, netip.AddrPortFrom(peer, g.port)))
 		}
 	}
+}
+
+// hearItself broadcasts a packet that nobody acts upon: the proof of a challenge that was never made.
+func (g *group) hearItself() {
+	if g.transport == nil || g.guard == nil {
+		return
+	}
+	m := wire.Message{Header: g.header()}
+	m.Type = wire.TypeProof
+	g.transmit(&m, netip.AddrPortFrom(netio.LimitedBroadcast, g.port), false)
 }
 
 // noteSend notes the outcome of a send. A link that is down is no problem of its

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
+	"topdog/wire"
 )
 
 // lan is the network around this board, beside the boards of the group. When the core
@@ -173,6 +175,21 @@ func (l *lan) resolve(board netip.Addr) {
 
 // announce has the neighbours know at which Ethernet address this board is now.
 func (l *lan) announce() { l.resolve(l.local) }
+
+// hostWith names a machine for people: by its Ethernet address, and by its own address if the kernel knows that. called names a board.
+func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string {
+	i := slices.IndexFunc(l.table, func(n netio.Neighbour) bool { return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) })
+	if i < 0 {
+		if l.now()-l.readAt > tableLasts {
+			l.readTable(func() {}) // the next time it may
+		}
+		return mac.String()
+	}
+	if host := l.table[i].Addr; slices.Contains(l.group.hosts(), host) {
+		return fmt.Sprintf("%v, which is the board %s,", mac, called(wire.IDFromAddr(host)))
+	}
+	return fmt.Sprintf("%v, which is %v,", mac, l.table[i].Addr)
+}
 
 // failed tells people that a doubt may last because of an error. A link that is down is
 // reported elsewhere.

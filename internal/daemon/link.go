@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -26,6 +27,7 @@ type link struct {
 	present    bool
 	missing    string                                 // why none was found, and what to do
 	ambiguous  string                                 // which others fit as well, and what to do
+	hardware   []net.HardwareAddr                     // the Ethernet addresses of this board
 	crowds     func(index int, local netip.Addr) bool // whether another interface is in that network
 	snapshots  chan netio.Snapshot                    // on their way to the loop; only the newest counts
 	cover      func(netio.Snapshot)                   // is told of each before the loop is
@@ -72,10 +74,16 @@ func (l *link) covers(cover func(netio.Snapshot)) { l.cover = cover }
 func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	readdressed = l.open && s.Present && s.Link.Index == l.index && !slices.Equal(s.Link.HardwareAddr, l.state.HardwareAddr)
 	l.state, l.present, l.missing, l.ambiguous, l.crowds = s.Link, s.Present, s.Missing, s.Ambiguous, s.SharesNetwork
+	l.hardware = s.HardwareAddrs
 	if s.Present {
 		l.name = s.Link.Name
 	}
 	return readdressed
+}
+
+// owns reports whether an Ethernet address is one of this board's.
+func (l *link) owns(mac net.HardwareAddr) bool {
+	return slices.ContainsFunc(l.hardware, func(own net.HardwareAddr) bool { return slices.Equal(own, mac) })
 }
 
 // report tells people of an interface that is not found, or is one of several.
@@ -123,11 +131,27 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	if !local.IsValid() {
 		local = first
 	}
+	if own := l.ownFloating(); !local.IsValid() && own.IsValid() {
+		return local, fmt.Sprintf("%v is this board's own address on %s, and a floating address is one that no machine has for itself: choose another one, on all boards", own, l.name)
+	}
 	if !local.IsValid() {
 		return local, fmt.Sprintf("the interface %s has no IPv4 address (yet)", l.name)
 	}
 	return local, ""
 }
+
+// ownFloating returns a floating address that the interface has with its subnet, as boards have their own ones; else none.
+func (l *link) ownFloating() (own netip.Addr) {
+	for _, p := range l.state.Addrs {
+		if l.isFloating(p.Addr()) && !p.IsSingleIP() {
+			return p.Addr()
+		}
+	}
+	return own
+}
+
+// own is this board's own address on the interface.
+func (l *link) own() netip.Addr { return l.local }
 
 // iface is the name of the interface; "" until it is known.
 func (l *link) iface() string { return l.name }
@@ -190,6 +214,7 @@ func (d *Daemon) linkChanged(s netio.Snapshot) {
 	d.trace.linkSeen(s)
 	d.reopenLink()
 	d.address.restore(s)
+	d.address.located(s.Local)
 	if readdressed && d.link.open {
 		// The neighbours' kernels keep the old one, the boards' and the clients', until they ask again.
 		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.state.HardwareAddr)
@@ -232,6 +257,10 @@ func (d *Daemon) reopenLink() {
 		return
 	}
 	d.reporter.solved(console.ProblemLink)
+	if d.reportFirewall() || d.reportDuplicate() {
+		d.linkLost()
+		return
+	}
 	wasDown := d.core.Role() == election.Isolated
 	d.carryOut(d.core.Link(d.now(), true))
 	if opens || wasDown {
@@ -247,7 +276,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	announcer, err := d.platform.OpenAnnouncer(d.link.state.Index)
+	announcer, err := d.platform.OpenAnnouncer(d.link.state.Index, local)
 	if err != nil {
 		transport.Close()
 		return err
@@ -264,6 +293,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	d.group.open(transport, local)
 	d.lan.open(announcer, d.link.state.Index, local)
 	d.address.open(d.link.name, announcer)
+	d.probeOwn()
 	return nil
 }
 

@@ -29,6 +29,7 @@ type Transport interface {
 	Drops() netio.Drops
 	Know(board netip.Addr)
 	Unlimited() string
+	Arrivals() netio.Arrivals
 	Close() error
 }
 
@@ -85,8 +86,8 @@ type Platform struct {
 	// OpenHolder prepares to hold the addresses on the interface; nil for a board that
 	// never does.
 	OpenHolder func(iface string, addresses []netip.Prefix) (Holder, error)
-	// OpenAnnouncer opens what reaches the neighbours on the interface with that index.
-	OpenAnnouncer func(index int) (Announcer, error)
+	// OpenAnnouncer opens what reaches the neighbours on the interface with that index, where this board's own address is local.
+	OpenAnnouncer func(index int, local netip.Addr) (Announcer, error)
 	// OpenNeighbours opens what knows the hosts on the link; nil means that nothing does.
 	OpenNeighbours func(index int) (Neighbours, error)
 	// OpenFrames opens what counts the frames on the link; nil means that nothing does.
@@ -142,8 +143,8 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			}
 			return f, nil
 		},
-		OpenAnnouncer: func(index int) (Announcer, error) {
-			a, err := netio.OpenAnnouncer(index, floating...)
+		OpenAnnouncer: func(index int, local netip.Addr) (Announcer, error) {
+			a, err := netio.OpenAnnouncer(index, local, floating...)
 			if err != nil {
 				return nil, err
 			}
@@ -214,7 +215,7 @@ func (p *Platform) useHolder(cfg *config.Config, h *netio.Holder) {
 	p.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
 		return opened[Holder](h.OpenFloating(iface, addresses))
 	}
-	p.OpenAnnouncer = func(index int) (Announcer, error) { return opened[Announcer](h.OpenAnnouncer(index)) }
+	p.OpenAnnouncer = func(index int, _ netip.Addr) (Announcer, error) { return opened[Announcer](h.OpenAnnouncer(index)) }
 	p.OpenFrames = func(index int) (Frames, error) { return opened[Frames](h.OpenFrames(index)) }
 	p.OpenFence = func([]netip.Addr) (Fence, error) { return opened[Fence](h.OpenFence()) }
 }

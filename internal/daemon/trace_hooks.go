@@ -126,8 +126,8 @@ func (t *trace) traced(platform Platform) Platform {
 			return tracedHolder{holder, t}, err
 		}
 	}
-	platform.OpenAnnouncer = func(index int) (Announcer, error) {
-		announcer, err := openAnnouncer(index)
+	platform.OpenAnnouncer = func(index int, local netip.Addr) (Announcer, error) {
+		announcer, err := openAnnouncer(index, local)
 		return tracedAnnouncer{announcer, t}, err
 	}
 	return platform

@@ -18,7 +18,7 @@ import (
 func Witness(cfg *config.Config) Platform {
 	p := Real(witnessed(cfg), RealOptions{})
 	p.OpenFence, p.OpenHolder, p.OpenNeighbours, p.OpenFrames = nil, nil, nil, nil
-	p.OpenAnnouncer = func(int) (Announcer, error) { return noARP{}, nil }
+	p.OpenAnnouncer = func(int, netip.Addr) (Announcer, error) { return noARP{}, nil }
 	return p
 }
 

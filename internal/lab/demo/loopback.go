@@ -187,7 +187,7 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 			return t, nil
 		},
 		OpenHolder:    func(string, []netip.Prefix) (daemon.Holder, error) { return p, nil },
-		OpenAnnouncer: func(int) (daemon.Announcer, error) { return noNeighbours{}, nil },
+		OpenAnnouncer: func(int, netip.Addr) (daemon.Announcer, error) { return noNeighbours{}, nil },
 		OpenFrames:    func(int) (daemon.Frames, error) { return &clientFrames{hears: p.hearsClient}, nil },
 	}
 	if l.guarded {
@@ -219,12 +219,12 @@ func (b *loopbackBoard) snapshot() netio.Snapshot {
 		Link: netio.Link{
 			Name: loopbackInterface, Index: b.l.index, Up: b.plugged.Load(), Addrs: []netip.Prefix{own},
 		},
-		Local: []netio.LocalAddr{{Prefix: own, Index: b.l.index}},
+		Local: []netio.LocalAddr{{Prefix: own, Index: b.l.index, Device: loopbackInterface}},
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.answerer != nil {
-		s.Local = append(s.Local, netio.LocalAddr{Prefix: netip.PrefixFrom(loopbackFloating, 32), Index: b.l.index})
+		s.Local = append(s.Local, netio.LocalAddr{Prefix: netip.PrefixFrom(loopbackFloating, 32), Index: b.l.index, Device: loopbackInterface})
 	}
 	return s
 }

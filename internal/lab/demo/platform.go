@@ -30,8 +30,8 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 		}
 		return holder{h, host}, nil
 	}
-	p.OpenAnnouncer = func(index int) (daemon.Announcer, error) {
-		return netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(index) })
+	p.OpenAnnouncer = func(index int, local netip.Addr) (daemon.Announcer, error) {
+		return netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(index, local) })
 	}
 	p.OpenNeighbours = func(index int) (daemon.Neighbours, error) {
 		return netns.Within(host, func() (daemon.Neighbours, error) { return machine.OpenNeighbours(index) })
