@@ -140,7 +140,7 @@ func (c *conversion) script(block *statement) (*Check, error) {
 		var err error
 		switch s.keyword() {
 		case "script":
-			words, ok := scriptWords(s)
+			words, ok := c.quotedWords(s)
 			if !ok {
 				return nil, mistake(s.at(1), `write script "/path/to/program argument"`, "this is no command")
 			}

@@ -146,7 +146,9 @@ func (c *conversion) addresses(list *statement, iface string) error {
 			name = rest[i+1]
 			rest = slices.Delete(rest, i, i+2)
 		}
-		if len(rest) > 0 {
+		if second := secondAddress(rest); second != "" {
+			c.look(s, "without %s: keepalived takes one address for each line. Write it on a line of its own, and convert the file again", printable(second))
+		} else if len(rest) > 0 {
 			c.Notes = append(c.Notes, s.note(false, "without %s: topdog has a device of its own for the address", printable(strings.Join(rest, " "))))
 		}
 		if !slices.Contains(c.Addresses, text) {
@@ -155,6 +157,20 @@ func (c *conversion) addresses(list *statement, iface string) error {
 		}
 	}
 	return nil
+}
+
+// secondAddress returns an address that stands among the options of another one, where no option takes an address.
+func secondAddress(options []string) string {
+	for i, option := range options {
+		host, _, _ := strings.Cut(option, "/")
+		if _, err := netip.ParseAddr(host); err != nil {
+			continue
+		}
+		if i == 0 || !slices.Contains([]string{"brd", "broadcast", "peer", "via"}, options[i-1]) {
+			return option
+		}
+	}
+	return ""
 }
 
 // oneInterface makes sure that all addresses are on one interface.
@@ -204,11 +220,11 @@ func (c *conversion) priority(s *statement) error {
 func (c *conversion) peers(list, own *statement) error {
 	if own == nil {
 		c.look(list, "add this board's own address to `peers`: all boards get the same list")
-	} else if ip, err := netip.ParseAddr(own.text(1)); err == nil && ip.Is4() && !slices.Contains(c.Peers, ip.String()) {
+	} else if ip, err := netip.ParseAddr(c.withoutPrefix(own, own.text(1))); err == nil && ip.Is4() && !slices.Contains(c.Peers, ip.String()) {
 		c.Peers = append(c.Peers, ip.String())
 	}
 	for _, s := range list.block {
-		ip, err := netip.ParseAddr(s.keyword())
+		ip, err := netip.ParseAddr(c.withoutPrefix(s, s.keyword()))
 		switch {
 		case err != nil:
 			return mistake(s.place, "write the own address of another board", "%q is no address", printable(s.keyword()))
@@ -222,6 +238,15 @@ func (c *conversion) peers(list, own *statement) error {
 		}
 	}
 	return nil
+}
+
+// withoutPrefix returns the address of a board, which somebody may have written with the prefix length of its network.
+func (c *conversion) withoutPrefix(s *statement, text string) string {
+	host, length, has := strings.Cut(text, "/")
+	if has {
+		c.Notes = append(c.Notes, s.note(false, "without /%s: the address of a board has no prefix length", printable(length)))
+	}
+	return host
 }
 
 // trackInterface names the interfaces that topdog does not watch.
@@ -271,6 +296,9 @@ func (c *conversion) holdsAny(group *statement, chosen selection) bool {
 	return false
 }
 
+// values are the keywords with one value that is converted.
+var values = strings.Fields("default_interface interface priority preempt_delay virtual_router_id unicast_src_ip interval timeout rise fall")
+
 // rest makes notes on the keywords of a block that are not converted.
 func (c *conversion) rest(block []*statement, known section) {
 	for _, s := range block {
@@ -280,6 +308,8 @@ func (c *conversion) rest(block []*statement, known section) {
 			c.look(s, "left out: no value of one line is defined for it")
 		case !ok:
 			c.look(s, "topdog's converter does not know it")
+		case e.fate == converted && slices.Contains(values, s.keyword()) && len(s.words) > 2:
+			c.look(s, "without %s: one value belongs here, the first one was taken", printable(strings.Join(s.options()[1:], " ")))
 		case e.fate == converted, s.keyword() == "track_interface":
 		default:
 			c.Notes = append(c.Notes, s.note(e.fate == refused, "%s", e.text))

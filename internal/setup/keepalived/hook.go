@@ -62,7 +62,7 @@ func (c *conversion) stateScripts(body *strings.Builder, block *statement) {
 
 // call returns the command line of a script, for a shell.
 func (c *conversion) call(s *statement) (line string, ok bool) {
-	words, ok := scriptWords(s)
+	words, ok := c.quotedWords(s)
 	if !ok || slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, "\x00\n") }) {
 		c.look(s, "left out: this is no command")
 		return "", false
@@ -70,7 +70,7 @@ func (c *conversion) call(s *statement) (line string, ok bool) {
 	if outer, _ := split(s.raw, false); len(outer) > 1 {
 		c.look(s, "it is not run as %s: hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root", printable(strings.Join(outer[1:], " ")))
 	}
-	if slices.ContainsFunc(words, shell.MatchString) {
+	if !isShell(words) && slices.ContainsFunc(words, shell.MatchString) {
 		c.look(s, "it looks like a line for a shell; as with keepalived 2, its words are arguments of the program")
 	}
 	quoted := make([]string, len(words))

@@ -58,7 +58,7 @@ func show(g *Group) string {
 // What becomes of files as people have them. The notes are to be read as a whole: they are the work.
 func TestConvert(t *testing.T) {
 	for _, tt := range []struct{ file, name string }{
-		{"haproxy", ""}, {"pihole", ""}, {"web", ""}, {"web", "WEB_2"}, {"params", "VI_1"}, {"params", "VI_2"}, {"lvs", ""}, {"scripts", ""},
+		{"haproxy", ""}, {"pihole", ""}, {"web", ""}, {"web", "WEB_2"}, {"params", "VI_1"}, {"params", "VI_2"}, {"lvs", ""}, {"scripts", ""}, {"field", ""},
 	} {
 		path := "testdata/" + tt.file
 		if tt.name != "" {

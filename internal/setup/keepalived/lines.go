@@ -52,7 +52,7 @@ type piece struct {
 	column int
 }
 
-// pieces cuts a line at the braces that are not between double quotes.
+// pieces cuts a line at the braces that are not between double quotes. Behind a backslash a quote is none.
 func pieces(line string) (all []piece) {
 	quoted, start := false, 0
 	add := func(from, to int) {
@@ -62,8 +62,10 @@ func pieces(line string) (all []piece) {
 			all = append(all, piece{text, utf8.RuneCountInString(line[:from]) + 1})
 		}
 	}
-	for i := range len(line) {
+	for i := 0; i < len(line); i++ {
 		switch c := line[i]; {
+		case c == '\\' && quoted:
+			i++
 		case c == '"':
 			quoted = !quoted
 		case (c == '{' || c == '}') && !quoted:

@@ -39,6 +39,7 @@ func TestPieces(t *testing.T) {
 		{"a b", []piece{{"a b", 1}}},
 		{"\ta{b }", []piece{{"a", 2}, {"{", 3}, {"b", 4}, {"}", 6}}},
 		{`ü "{" {`, []piece{{`ü "{"`, 1}, {"{", 7}}},
+		{`a "b \" {" {`, []piece{{`a "b \" {"`, 1}, {"{", 12}}},
 	} {
 		assert.Equal(t, tt.want, pieces(tt.line), "%q", tt.line)
 	}

@@ -22,6 +22,29 @@ func scriptWords(s *statement) (words []string, ok bool) {
 	return words, ok && len(words) > 0
 }
 
+// quotedWords returns the words of a script with quotes behind backslashes, which keepalived's versions read differently. Up to 2.3.1, which
+// most files are for, they hold words together; since then they are a part of their words, and a shell would find them unclosed.
+func (c *conversion) quotedWords(s *statement) (words []string, ok bool) {
+	words, ok = scriptWords(s)
+	if !strings.Contains(s.raw, `\"`) {
+		return words, ok
+	}
+	outer, complete := split(s.raw, true)
+	if !complete || len(outer) == 0 {
+		return words, ok
+	}
+	former, complete := split(outer[0], true)
+	if !complete || len(former) == 0 || slices.Equal(former, words) {
+		return words, ok
+	}
+	quoted := make([]string, len(former))
+	for i, w := range former {
+		quoted[i] = config.ShellQuote(w)
+	}
+	c.look(s, `the quotes behind backslashes are read as keepalived does up to 2.3.1, as %s; from 2.3.2 on they are a part of the words`, printable(strings.Join(quoted, " ")))
+	return former, true
+}
+
 var (
 	devTCP = regexp.MustCompile(`^<? ?/dev/tcp/([0-9a-zA-Z.:-]+)/([0-9]+)$`)
 	// shell are words that only a shell understands. keepalived 2 hands them to the program.
@@ -37,8 +60,7 @@ func (c *conversion) runs(made *Check, s *statement, words []string) {
 		made.leading = slices.ContainsFunc(c.Addresses, func(a string) bool { return strings.HasPrefix(a+"/", m[1]+"/") })
 		return
 	}
-	isShell := slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0]))
-	if !isShell && slices.ContainsFunc(words, shell.MatchString) {
+	if !isShell(words) && slices.ContainsFunc(words, shell.MatchString) {
 		made.kind, made.words = check.Command, []string{"/bin/sh", "-c", text}
 		c.look(s, "it looks like a line for a shell, so it is run by one; keepalived 2 runs none. See whether it does what it should: sudo topdog check")
 		return
@@ -69,6 +91,11 @@ func (c *conversion) runs(made *Check, s *statement, words []string) {
 	if c.stopsKeepalived(words[0]) {
 		c.look(s, "%s stops keepalived: let it end with status 1 instead", printable(words[0]))
 	}
+}
+
+// isShell reports whether a command is a shell with what that is to do.
+func isShell(words []string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0]))
 }
 
 // stopping is what scripts do that have been told to make keepalived hand over.
