@@ -155,7 +155,7 @@ func distance(a, b string) int {
 func (r *reading) rewrite(f *field, text string) string {
 	candidates := []string{text, truth(text)}
 	if _, err := strconv.ParseUint(text, 10, 32); err == nil {
-		candidates = append(candidates, text+"ms", ":"+text) // a duration, a port
+		candidates = append(candidates, "GPIO"+text, text+"ms", ":"+text) // a pin, a duration, a port
 	}
 	for _, candidate := range candidates {
 		if candidate != "" && r.fits(f, candidate) {

@@ -1,8 +1,10 @@
 package hooks
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -114,8 +116,34 @@ func runnable(path string) (runs bool, text string, err error) {
 	if err := trusted(target); err != nil {
 		return false, "", err
 	}
-	return true, "", trustedWay(path)
+	if err := trustedWay(path); err != nil {
+		return false, "", err
+	}
+	return true, "", checkLineEnd(target)
 }
+
+// checkLineEnd refuses a script whose first line ends as Windows writes it. The kernel looks for an interpreter with that
+// character in its name, and says that there is no such file.
+func checkLineEnd(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil // a program may be one that cannot be read
+	}
+	defer file.Close()
+	begin := make([]byte, longestInterpreter)
+	n, err := io.ReadFull(file, begin)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	line, _, _ := bytes.Cut(begin[:n], []byte("\n"))
+	if bytes.HasPrefix(line, []byte("#!")) && bytes.HasSuffix(line, []byte("\r")) {
+		return fmt.Errorf("its lines end with CR LF, as Windows writes them, so the kernel does not find its interpreter: sed -i 's/\\r$//' %s", path)
+	}
+	return nil
+}
+
+// longestInterpreter is how long the kernel lets the first line of a script be (BINPRM_BUF_SIZE).
+const longestInterpreter = 256
 
 // trustedWay refuses a file that somebody else than root could replace: by another entry in a directory on the way to it, or
 // to what a symbolic link on that way leads to.
