@@ -29,6 +29,7 @@ const (
 	ProblemControlSocket      ProblemKind = "control_socket"            // it cannot be made
 	ProblemDeadmanOutdated    ProblemKind = "dead_mans_switch_outdated" // it cannot be told what it has to do
 	ProblemDrain              ProblemKind = "drain"                     // whether this board is drained cannot be read, or noted
+	ProblemOutside            ProblemKind = "outside_network"           // a board of the group has an address outside of this board's networks
 	ProblemOwnAddress         ProblemKind = "own_address"               // another machine has this board's own address as well
 	ProblemPaused             ProblemKind = "paused"                    // somebody has paused the group
 	ProblemEvenVoters         ProblemKind = "even_voters"               // one less would be as good

@@ -148,11 +148,23 @@ func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 	g.reporter.warn(console.ProblemKind(reason.Identifier()), text, time.Minute)
 }
 
+// outside tells people of a board of the group that nothing is sent to, since this board's networks do not have its address. Each of
+// the two may have the wrong netmask.
+func (g *group) outside(from netip.Addr) {
+	text := fmt.Sprintf("packets of the group come from %v, which is in none of this board's networks (%s), so that board is not answered, and is no member: correct the address or the netmask of one of the two, or list both in `peers`",
+		from, joined(g.link.networks()))
+	g.reporter.warn(console.ProblemOutside, text, time.Minute)
+}
+
 // reply sends what the guard wants sent: challenges and proofs. They speak for
 // this board, so they have the header of its messages. If one is withheld, whoever needs it asks again.
 // The port is that of the group, so that nobody can have a reply sent to another program.
 func (g *group) reply(v *wire.Verdict, from netip.Addr) {
-	if len(v.Replies) == 0 || g.mute() || !v.ReplyByMulticast && !g.mayBeBoard(from) {
+	if len(v.Replies) == 0 || g.mute() {
+		return
+	}
+	if !v.ReplyByMulticast && !g.mayBeBoard(from) {
+		g.outside(from)
 		return
 	}
 	for i := range v.Replies {

@@ -175,6 +175,16 @@ func (l *link) reaches(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.state.Addrs, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
+// networks are those of the link.
+func (l *link) networks() (all []netip.Prefix) {
+	for _, p := range l.state.Addrs {
+		if !p.IsSingleIP() && !slices.Contains(all, p.Masked()) {
+			all = append(all, p.Masked())
+		}
+	}
+	return all
+}
+
 // hasHost reports whether an address is one that a host of the link's networks may have: their first and
 // last addresses are broadcast ones (RFC 1122, section 3.2.1.3), but for networks of two addresses (RFC 3021).
 func (l *link) hasHost(addr netip.Addr) bool {

@@ -139,3 +139,24 @@ func TestSameName(t *testing.T) {
 		}
 	})
 }
+
+// TestWrongNetmask: a board has a netmask that leaves the others out, or they have one that leaves it out. Whoever does not answer the
+// other says so.
+func TestWrongNetmask(t *testing.T) {
+	for _, test := range []struct{ name, one, two, says string }{
+		{"too narrow", "10.0.0.1/30", "10.0.0.130/24", "packets of the group come from 10.0.0.130, which is in none of this board's networks (10.0.0.0/30), so that board is not answered"},
+		{"another subnet", "10.0.1.1/24", "10.0.0.2/24", "packets of the group come from 10.0.0.2, which is in none of this board's networks (10.0.1.0/24)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				at := func(prefix string) func(*config.Config, *fakeBoard) {
+					return func(_ *config.Config, b *fakeBoard) { b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix(prefix)} }
+				}
+				one := l.board(1, at(test.one))
+				l.board(2, at(test.two))
+				pass(5 * time.Second)
+				one.wantProblem(t, test.says)
+			})
+		})
+	}
+}
