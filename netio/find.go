@@ -85,7 +85,7 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 		}
 	}
 	if len(fits) == 0 {
-		return Choice{}, noneFits(addr, all, tunnels)
+		return Choice{}, noneFits(all, tunnels)
 	}
 	slices.SortFunc(fits, func(a, b subnet) int {
 		return cmp.Or(b.prefix.Bits()-a.prefix.Bits(), a.index-b.index, a.prefix.Addr().Compare(b.prefix.Addr()))
@@ -115,7 +115,7 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 }
 
 // noneFits says why no interface is the one, and what to do.
-func noneFits(addr netip.Addr, all, tunnels []subnet) error {
+func noneFits(all, tunnels []subnet) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(s subnet) bool {
 		return s.prefix.IsSingleIP() || s.prefix.Addr().IsLoopback() || !s.ethernet
 	})
@@ -131,6 +131,6 @@ func noneFits(addr netip.Addr, all, tunnels []subnet) error {
 	case len(all) == 0:
 		return fmt.Errorf("%w: no interface has an IPv4 address yet; if this lasts, write interface = \"…\" into the config", ErrLinkDown)
 	}
-	return fmt.Errorf("no interface has a subnet that contains %s; there are %s; choose an address in one of these, or write interface = %q into the config",
-		addr, strings.Join(seen, ", "), all[0].name)
+	return fmt.Errorf("no interface has a subnet that contains it; there are %s; choose an address in one of these, or write interface = %q into the config",
+		strings.Join(seen, ", "), all[0].name)
 }

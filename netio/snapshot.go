@@ -2,6 +2,7 @@ package netio
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -167,7 +168,7 @@ func (t *table) choose() (missing, ambiguous string) {
 	case err == nil:
 		t.name = found.Name
 	case t.name == "":
-		missing = err.Error()
+		missing = fmt.Sprintf("find the interface of %s: %v", t.floating, err)
 	}
 	return missing, found.Ambiguous
 }

@@ -37,7 +37,7 @@ func TestForgedARP(t *testing.T) {
 		}
 		leader.untilStatus("it names the forger", func(s console.Status) string {
 			must(t, forged.Announce(vip)) // soon after a change of leader, claims are taken for those of the former one
-			if len(s.Problems) > 0 && containsAll(s.Problems[0].Text, []string{forger.HardwareAddr.String(), "claims", vip.String()}) {
+			if len(s.Problems) > 0 && containsAll(s.Problems[0].Text, []string{forger.HardwareAddr.String(), "answers for " + vip.String()}) {
 				return ""
 			}
 			return fmt.Sprintf("%q", s.Problems)
