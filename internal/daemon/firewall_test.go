@@ -105,3 +105,20 @@ func TestFirewallOnTheLeader(t *testing.T) {
 		three.wantNoProblem(t)
 	})
 }
+
+// TestFirewallOnTheHeir: a board that takes no part says so, and another one is the heir.
+func TestFirewallOnTheHeir(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, three := l.three()
+		two.get(func() { two.firewall = true })
+		pass(10 * time.Second)
+		two.wantProblem(t, "a firewall on this board drops them")
+		assert.Is(t, "pi1", three.mustStatus(t).HeirName, "the heir")
+		three.Kill()
+		pass(time.Second)
+		l.wantHolders(1)
+		two.get(func() { two.firewall = false })
+		pass(5 * time.Second)
+		assert.Is(t, "pi2", l.boards[0].mustStatus(t).HeirName, "the heir when the firewall lets it")
+	})
+}

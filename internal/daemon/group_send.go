@@ -85,13 +85,14 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 	}
 }
 
-// hearItself broadcasts a packet that nobody acts upon: the proof of a challenge that was never made.
+// hearItself broadcasts that this board does not stand for the lead, and comes back to it unless its firewall drops that. All who hear it
+// take the board for dead, see election.Core: with any other message they would take it for a successor.
 func (g *group) hearItself() {
 	if g.transport == nil || g.guard == nil {
 		return
 	}
 	m := wire.Message{Header: g.header()}
-	m.Type = wire.TypeProof
+	m.Type, m.Priority = wire.TypeResign, 0
 	g.transmit(&m, netip.AddrPortFrom(netio.LimitedBroadcast, g.port), false)
 }
 

@@ -150,7 +150,9 @@ func TestWrongNetmask(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				at := func(prefix string) func(*config.Config, *fakeBoard) {
-					return func(_ *config.Config, b *fakeBoard) { b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix(prefix)} }
+					return func(_ *config.Config, b *fakeBoard) {
+						b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix(prefix)}
+					}
 				}
 				one := l.board(1, at(test.one))
 				l.board(2, at(test.two))
