@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 // admission limits what a board listens to, so that no flood keeps it from what the boards of its group say. Each known
@@ -24,6 +26,7 @@ type admission struct {
 	// unlimited is why the kernel does not do it; "" where it does, or nobody has asked it to.
 	unlimited string
 	before    [admissionReasons]uint64 // what was counted for the daemon that had it before
+	fromOwn   uint64                   // likewise
 }
 
 // admissionMemory is what the program in the kernel and the daemon share.
@@ -32,6 +35,8 @@ type admissionMemory struct {
 	dropped [admissionReasons]atomic.Uint64
 	seen    atomic.Uint64 // passed, of what other hosts have sent to all boards
 	fromOwn atomic.Uint64 // passed, of what another machine has sent to all boards from this board's own address
+	own     atomic.Uint32 // this board's incarnation, as it is in a packet: some access points send back what they were sent
+	_       uint32
 	boards  [admissionBoards]bucket
 }
 
@@ -82,8 +87,16 @@ func (c *Conn) share(fd int) error {
 	for reason := range a.before {
 		a.before[reason] = a.memory.dropped[reason].Load()
 	}
+	a.fromOwn = a.memory.fromOwn.Load()
 	c.admission = a
 	return nil
+}
+
+// SetIncarnation says in which packets this board may hear itself.
+func (c *Conn) SetIncarnation(own wire.Incarnation) {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], uint32(own))
+	c.admission.memory.own.Store(binary.NativeEndian.Uint32(b[:]))
 }
 
 // Know has the packets of a board limited by themselves, and not with those of strangers. A packet of it

@@ -179,6 +179,7 @@ func testAdmissionInKernel(t *judge.T) {
 		}
 		duplicate := l.boards[2]
 		duplicate.addAddr(t, "eth0", netip.PrefixFrom(a.addr, 24))
+		conn.SetIncarnation(7)
 		same := duplicate.listen(t, netip.AddrPortFrom(a.addr, 0))
 		arrive := func(what string, does func(), want Arrivals) {
 			t.Helper()
@@ -191,6 +192,12 @@ func testAdmissionInKernel(t *judge.T) {
 		}
 		arrive("a multicast of a stranger", func() { all(stranger) }, Arrivals{Seen: 1, Heard: 1})
 		arrive("of another board with this one's address", func() { send(t, same, 255, ofGroup(testTag, 40), testGroup) }, Arrivals{FromOwn: 1})
+		reflected := ofGroup(testTag, 40)
+		binary.BigEndian.PutUint32(reflected[wire.IncarnationEnd-4:], 0x40000007) // with the grade
+		before := conn.Arrivals()
+		send(t, same, 255, reflected, testGroup)
+		arrive("what this board has said, sent back by an access point", func() { send(t, same, 255, ofGroup(testTag, 40), testGroup) }, Arrivals{FromOwn: 1})
+		assert.Is(t, before.FromOwn+1, conn.Arrivals().FromOwn, "counted, without what was sent back")
 		arrive("what this board broadcasts", func() { must(t, conn.Broadcast(ofGroup(testTag, 40))) }, Arrivals{Heard: 1})
 		duplicate.delAddr(t, "eth0", netip.PrefixFrom(a.addr, 24))
 		firewall, err := on(a, loss.NewFirewall)

@@ -49,6 +49,7 @@ const (
 var (
 	offDropped = int32(unsafe.Offsetof(admissionMemory{}.dropped))
 	offSeen    = int16(unsafe.Offsetof(admissionMemory{}.seen))
+	offOwn     = int16(unsafe.Offsetof(admissionMemory{}.own))
 	offFromOwn = int16(unsafe.Offsetof(admissionMemory{}.fromOwn))
 	offBoards  = int32(unsafe.Offsetof(admissionMemory{}.boards))
 	offDue     = int16(unsafe.Offsetof(bucket{}.due))
@@ -107,7 +108,7 @@ func (p admissionProgram) check(a *assembler) {
 	a.hostOrder16(r1)
 	a.jump(unix.BPF_JLT, r1, udpBytes+wire.MinPacket, admissionShort.label())
 	a.jump(unix.BPF_JGT, r1, udpBytes+wire.MaxPacket, admissionLong.label())
-	a.copyFromPacket(r7, udpBytes+wire.GroupTagEnd, stackUDP, admissionShort.label())
+	a.copyFromPacket(r7, udpBytes+wire.IncarnationEnd, stackUDP, admissionShort.label())
 	a.load(unix.BPF_H, r1, r10, stackUDP+udpBytes+wire.GroupTagEnd-2)
 	a.jump(unix.BPF_JNE, r1, networkOrder(uint16(p.tag)), admissionGroup.label())
 }
@@ -172,6 +173,10 @@ func (p admissionProgram) count(a *assembler) {
 	a.always("pass")
 	a.label("own")
 	a.jump(unix.BPF_JNE, r1, as32(group), "pass")
+	a.load(unix.BPF_W, r2, r10, stackUDP+udpBytes+wire.IncarnationEnd-4)
+	a.and(r2, int32(binary.NativeEndian.Uint32(binary.BigEndian.AppendUint32(nil, uint32(wire.MaxIncarnation)))))
+	a.load(unix.BPF_W, r1, r9, offOwn)
+	a.jumpWith(unix.BPF_JEQ, r1, r2, "pass")
 	a.countUp(offFromOwn)
 }
 

@@ -71,7 +71,7 @@ type Arrivals struct {
 
 // Arrivals returns what has arrived so far. Only differences mean something.
 func (c *Conn) Arrivals() Arrivals {
-	a := Arrivals{Counted: c.admission.inKernel, Seen: c.admission.memory.seen.Load(), FromOwn: c.admission.memory.fromOwn.Load()}
+	a := Arrivals{Counted: c.admission.inKernel, Seen: c.admission.memory.seen.Load(), FromOwn: c.admission.memory.fromOwn.Load() - c.admission.fromOwn}
 	for _, r := range c.readers {
 		if r.path == PathMulticast || r.path == PathBroadcast {
 			a.Heard += r.got.Load()

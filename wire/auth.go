@@ -36,6 +36,9 @@ type GroupTag uint16
 // GroupTagEnd is the offset of what follows the tag.
 const GroupTagEnd = offGroup + 2
 
+// IncarnationEnd is the offset of what follows the incarnation, with the grade in its high bits, in this version.
+const IncarnationEnd = offIncarnation + 4
+
 // TagOf shortens the group's name to 16 bits.
 // It keeps groups that share a LAN apart by accident; the key does so on purpose.
 func TagOf(group string) GroupTag {

@@ -422,9 +422,10 @@ func (t *fakeTransport) Drain() {}
 func (t *fakeTransport) Arrivals() netio.Arrivals {
 	return netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load()}
 }
-func (t *fakeTransport) Know(netip.Addr)    {}
-func (t *fakeTransport) Unlimited() string  { return t.board.unlimited }
-func (t *fakeTransport) Drops() netio.Drops { return netio.Drops{Overflows: t.board.overflows.Load()} }
+func (t *fakeTransport) SetIncarnation(wire.Incarnation) {}
+func (t *fakeTransport) Know(netip.Addr)                 {}
+func (t *fakeTransport) Unlimited() string               { return t.board.unlimited }
+func (t *fakeTransport) Drops() netio.Drops              { return netio.Drops{Overflows: t.board.overflows.Load()} }
 
 func (t *fakeTransport) Close() error {
 	t.once.Do(func() { close(t.closed) })

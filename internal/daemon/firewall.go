@@ -30,7 +30,7 @@ func (f *firewall) look(now time.Duration, a netio.Arrivals) (changed bool) {
 	before := f.arrivals
 	was := f.blocks
 	switch {
-	case !a.Counted || a.Seen < before.Seen: // of sockets that were opened anew
+	case !a.Counted || !before.Counted || a.Seen < before.Seen || a.Heard < before.Heard: // of other sockets than before
 		f.suspected, f.blocks = false, f.blocks && a.Counted
 	case a.Heard > before.Heard:
 		f.suspected, f.blocks = false, false

@@ -31,6 +31,7 @@ func TestFirewallLook(t *testing.T) {
 		{"nobody sends any more", "10/0 20/0 20/0 20/0", ". B B B"},
 	} {
 		var f firewall
+		f.look(0, netio.Arrivals{Counted: true})
 		var got []string
 		for i, look := range strings.Fields(test.looks) {
 			a := netio.Arrivals{Counted: true}

@@ -156,12 +156,16 @@ func (g *group) identityDue() bool {
 func (g *group) forget() {
 	g.outdated = false
 	g.incarnation, g.sequence = newIncarnation(), 0
+	if g.transport != nil {
+		g.transport.SetIncarnation(g.incarnation)
+	}
 	clear(g.routes)
 }
 
 // open begins to receive.
 func (g *group) open(t Transport, local netip.Addr) {
 	g.transport, g.local = t, local
+	t.SetIncarnation(g.incarnation)
 	if why := t.Unlimited(); why != g.unlimited {
 		g.unlimited = why
 		if why != "" {

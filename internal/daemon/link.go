@@ -299,6 +299,9 @@ func (d *Daemon) openLink(local netip.Addr) error {
 		}
 	}
 	d.reporter.solved(console.ProblemSockets)
+	if local != d.link.local {
+		d.duplicate = duplicate{}
+	}
 	d.link.opened(local)
 	d.group.open(transport, local)
 	d.lan.open(announcer, d.link.state.Index, local)

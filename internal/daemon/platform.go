@@ -30,6 +30,7 @@ type Transport interface {
 	Know(board netip.Addr)
 	Unlimited() string
 	Arrivals() netio.Arrivals
+	SetIncarnation(own wire.Incarnation)
 	Close() error
 }
 
