@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
@@ -100,7 +101,7 @@ func testAdmissionByReaders(t *judge.T) {
 			return err
 		}
 		for range places {
-			k, err := newKernelAdmission([]bind{{to: testGroup, path: PathMulticast}}, testTag+1, eth0.Index)
+			k, err := newKernelAdmission([]bind{{to: testGroup, path: PathMulticast}}, netip.Prefix{}, testTag+1, eth0.Index)
 			if err != nil {
 				return nil // they have all
 			}
@@ -187,10 +188,10 @@ func testAdmissionInKernel(t *judge.T) {
 			does()
 			eventually(t, what, func() bool {
 				now := conn.Arrivals()
-				return now == Arrivals{true, before.Seen + want.Seen, before.FromOwn + want.FromOwn, before.Heard + want.Heard}
+				return now == Arrivals{true, before.Seen + want.Seen, before.FromOwn + want.FromOwn, before.Heard + want.Heard, before.Own + want.Own}
 			})
 		}
-		arrive("a multicast of a stranger", func() { all(stranger) }, Arrivals{Seen: 1, Heard: 1})
+		arrive("a multicast of a stranger", func() { all(stranger) }, Arrivals{Seen: 1, Heard: 2})
 		arrive("of another board with this one's address", func() { send(t, same, 255, ofGroup(testTag, 40), testGroup) }, Arrivals{FromOwn: 1})
 		reflected := ofGroup(testTag, 40)
 		binary.BigEndian.PutUint32(reflected[wire.IncarnationEnd-4:], 0x40000007) // with the grade
@@ -198,8 +199,19 @@ func testAdmissionInKernel(t *judge.T) {
 		send(t, same, 255, reflected, testGroup)
 		arrive("what this board has said, sent back by an access point", func() { send(t, same, 255, ofGroup(testTag, 40), testGroup) }, Arrivals{FromOwn: 1})
 		assert.Is(t, before.FromOwn+1, conn.Arrivals().FromOwn, "counted, without what was sent back")
-		arrive("what this board broadcasts", func() { must(t, conn.Broadcast(ofGroup(testTag, 40))) }, Arrivals{Heard: 1})
+		arrive("what this board broadcasts", func() { must(t, conn.Broadcast(ofGroup(testTag, 40))) }, Arrivals{Own: 1})
 		duplicate.delAddr(t, "eth0", netip.PrefixFrom(a.addr, 24))
+		// Of a host of another network: the kernel may drop it anyway.
+		foreign := netip.MustParsePrefix("172.16.0.9/32")
+		l.boards[1].addAddr(t, "lo", foreign)
+		from := l.boards[1].listen(t, netip.AddrPortFrom(foreign.Addr(), 0))
+		must(t, ipv4.NewPacketConn(from).SetMulticastInterface(&net.Interface{Index: l.boards[1].link(t, "eth0").Index}))
+		before = conn.Arrivals()
+		send(t, from, 255, ofGroup(testTag, 40), testGroup)
+		send(t, stranger, 255, ofGroup(testTag, 40), testGroup)
+		eventually(t, "the next one is seen", func() bool { return conn.Arrivals().Seen > before.Seen })
+		assert.Is(t, before.Seen+1, conn.Arrivals().Seen, "seen, without that of another network")
+		eventually(t, "both are heard", func() bool { return conn.Arrivals().Heard == before.Heard+2 })
 		firewall, err := on(a, loss.NewFirewall)
 		must(t, err)
 		arrive("behind a firewall", func() { all(stranger) }, Arrivals{Seen: 1})

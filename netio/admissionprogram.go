@@ -2,6 +2,7 @@ package netio
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"os"
 	"unsafe"
@@ -16,6 +17,7 @@ import (
 // this board forwards.
 type admissionProgram struct {
 	sockets []bind
+	network netip.Prefix // of this board; invalid for none that is counted
 	tag     wire.GroupTag
 	array   int // has an admissionMemory
 }
@@ -146,8 +148,12 @@ func (p admissionProgram) limit(a *assembler) {
 }
 
 // count counts what passes and is for all boards: the sockets have to hear that, unless something drops it between here and there. What
-// this board has broadcast comes back to it, and is not counted; it gets back no multicast.
+// this board has broadcast comes back to it, and is not counted; it gets back no multicast. Nor is counted what does not come from a host of
+// the network: the kernel drops such packets by itself, and anybody could send them.
 func (p admissionProgram) count(a *assembler) {
+	if !p.network.IsValid() {
+		return
+	}
 	as32 := func(addr netip.Addr) int32 {
 		as4 := addr.As4()
 		return int32(binary.NativeEndian.Uint32(as4[:]))
@@ -169,6 +175,11 @@ func (p admissionProgram) count(a *assembler) {
 	a.label("to all")
 	a.load(unix.BPF_W, r2, r10, stackIP+ipSource)
 	a.jump(unix.BPF_JEQ, r2, as32(own), "own")
+	mask := netip.AddrFrom4([4]byte(net.CIDRMask(p.network.Bits(), 32)))
+	a.jump(unix.BPF_JEQ, r2, as32(lastOf(p.network)), "pass")
+	a.jump(unix.BPF_JEQ, r2, as32(p.network.Masked().Addr()), "pass")
+	a.and(r2, as32(mask))
+	a.jump(unix.BPF_JNE, r2, as32(p.network.Masked().Addr()), "pass")
 	a.countUp(offSeen)
 	a.always("pass")
 	a.label("own")
@@ -178,6 +189,15 @@ func (p admissionProgram) count(a *assembler) {
 	a.load(unix.BPF_W, r1, r9, offOwn)
 	a.jumpWith(unix.BPF_JEQ, r1, r2, "pass")
 	a.countUp(offFromOwn)
+}
+
+// lastOf returns the broadcast address of a network.
+func lastOf(network netip.Prefix) netip.Addr {
+	last := network.Masked().Addr().As4()
+	for i := network.Bits(); i < 32; i++ {
+		last[i/8] |= 1 << (7 - i%8)
+	}
+	return netip.AddrFrom4(last)
 }
 
 // countUp adds one to a count in the memory of admission.
@@ -209,13 +229,13 @@ type kernelAdmission struct {
 }
 
 // newKernelAdmission puts the program on an interface.
-func newKernelAdmission(sockets []bind, tag wire.GroupTag, ifindex int) (k kernelAdmission, err error) {
+func newKernelAdmission(sockets []bind, network netip.Prefix, tag wire.GroupTag, ifindex int) (k kernelAdmission, err error) {
 	array, err := newArray("topdog_admit", int(unsafe.Sizeof(admissionMemory{})))
 	if err != nil {
 		return k, err
 	}
 	defer array.Close()
-	p := admissionProgram{sockets: sockets, tag: tag, array: int(array.Fd())}
+	p := admissionProgram{sockets: sockets, network: network, tag: tag, array: int(array.Fd())}
 	program, err := loadProgram("topdog_admit", unix.BPF_PROG_TYPE_SCHED_CLS, unix.BPF_TCX_INGRESS, p.tcx())
 	if err != nil {
 		return k, err

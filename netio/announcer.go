@@ -173,7 +173,7 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 }
 
 // Rivals sets the floating addresses that are ours now and what to do when another host
-// speaks as one of them, or as this host; or when it probes for this host's own address. It replaces what was set before. heard is called from the listening goroutine,
+// speaks as one of them, or as this host. It replaces what was set before. heard is called from the listening goroutine,
 // which stands still until it returns, so it must not call Close.
 func (a *Announcer) Rivals(ours []netip.Addr, heard func(addr netip.Addr, mac net.HardwareAddr)) {
 	a.mu.Lock()
@@ -294,14 +294,12 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 		}
 	}
 	heard := a.heard
-	rival, about := slices.Contains(a.ours, packet.senderIP), packet.senderIP
-	if a.local.IsValid() && packet.conflictsWith(a.local) {
-		rival, about = true, a.local
-	}
+	// Who probes for this host's own address may be a switch that looks for hosts, and does not have it.
+	rival := slices.Contains(a.ours, packet.senderIP) || packet.senderIP == a.local
 	answer, answered := a.answer(packet, own)
 	a.mu.Unlock()
 	if rival && heard != nil {
-		heard(about, packet.senderMAC[:])
+		heard(packet.senderIP, packet.senderMAC[:])
 	}
 	if answered != nil {
 		answered(answer)

@@ -188,11 +188,11 @@ func (h *holding) openFloating(payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	state := floating.State()
 	h.mu.Lock()
-	h.floating = floating
+	h.floating, h.toldState = floating, state
 	h.mu.Unlock()
-	h.toldState = floating.State()
-	return json.Marshal(h.toldState)
+	return json.Marshal(state)
 }
 
 // mayHave reports whether a floating address may have that prefix length: that of the configuration or, without one, none. The length
@@ -257,7 +257,10 @@ func (h *holding) changeAddresses(asked holderRequest) (answer []byte, err error
 			answer[0] = 1
 		}
 	}
-	return append(answer, h.stateNews(floating)...), err
+	if err == nil { // else the daemon gets the error alone
+		answer = append(answer, h.stateNews(floating)...)
+	}
+	return answer, err
 }
 
 // stateNews is how the addresses are held, if that is not what the daemon was told last.

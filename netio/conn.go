@@ -80,6 +80,7 @@ type Conn struct {
 	closed chan struct{}
 
 	wrongTTL, truncated, receiveErrors atomic.Uint64
+	own                                atomic.Uint64 // datagrams that were this board's own
 }
 
 // Open opens the sockets and joins the group. The error matches ErrLinkDown

@@ -21,7 +21,7 @@ type Choice struct {
 }
 
 // FindInterface returns the interface whose IPv4 subnet contains addr. The longest prefix wins, as
-// in routing, then the default route decides, and then the interface that was made first.
+// in routing, then an interface that is up, then the default route decides, and then the interface that was made first.
 // Left out are what is no Ethernet or Wi-Fi, /32 addresses, which have no subnet,
 // and addr itself: it may be a left-over of an earlier life.
 //
@@ -65,6 +65,7 @@ type subnet struct {
 	name     string
 	index    int
 	ethernet bool // or Wi-Fi, which looks the same from above
+	up       bool
 	prefix   netip.Prefix
 }
 
@@ -88,7 +89,13 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 		return Choice{}, noneFits(all, tunnels)
 	}
 	slices.SortFunc(fits, func(a, b subnet) int {
-		return cmp.Or(b.prefix.Bits()-a.prefix.Bits(), a.index-b.index, a.prefix.Addr().Compare(b.prefix.Addr()))
+		upFirst := 0
+		if a.up != b.up {
+			if upFirst = 1; a.up {
+				upFirst = -1
+			}
+		}
+		return cmp.Or(b.prefix.Bits()-a.prefix.Bits(), upFirst, a.index-b.index, a.prefix.Addr().Compare(b.prefix.Addr()))
 	})
 	best := fits[0]
 	if i := slices.IndexFunc(fits, func(s subnet) bool { return s.name == inUse }); i >= 0 {
@@ -100,7 +107,7 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 	}
 	if rival() >= 0 && best.name != inUse {
 		for _, index := range defaultRoutes() {
-			if i := slices.IndexFunc(fits, func(s subnet) bool { return s.index == index && asLong(s) }); i >= 0 {
+			if i := slices.IndexFunc(fits, func(s subnet) bool { return s.index == index && asLong(s) && s.up == best.up }); i >= 0 {
 				best = fits[i]
 				break
 			}
@@ -124,6 +131,7 @@ func noneFits(all, tunnels []subnet) error {
 	for i, s := range all {
 		seen[i] = s.String()
 	}
+	slices.SortFunc(tunnels, func(a, b subnet) int { return cmp.Compare(a.String(), b.String()) })
 	switch {
 	case len(tunnels) > 0:
 		return fmt.Errorf("%s contains it, which is no Ethernet and no Wi-Fi interface, so no other machine would learn where it is; choose an address in one of the networks of %s",

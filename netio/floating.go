@@ -150,6 +150,7 @@ func (f *FloatingIP) checkARP() error {
 		return fmt.Errorf("cannot tell whether the kernel answers ARP for it: %w", err)
 	}
 	if ignore != 0 {
+		f.askARPAt = 0 // the next time it is asked at once
 		return fmt.Errorf("net.ipv4.conf.{all,%s}.arp_ignore is %d, so the kernel would not answer ARP for an address that is not on %[1]s itself",
 			f.options.Interface, ignore)
 	}

@@ -33,10 +33,19 @@ func openHeld(o Options, tag wire.GroupTag) (held heldSockets, err error) {
 		return held, err
 	}
 	// Where the kernel has no such programs, the readers do it.
-	if held.admission, err = newKernelAdmission(c.binds(), tag, c.index); err != nil {
+	if held.admission, err = newKernelAdmission(c.binds(), networkOf(o), tag, c.index); err != nil {
 		held.unlimited = err.Error()
 	}
 	return held, nil
+}
+
+// networkOf returns this board's address with the prefix length of its network, or an invalid one.
+func networkOf(o Options) netip.Prefix {
+	own, err := prefixesOn(o.Interface)
+	if i := slices.IndexFunc(own, func(p netip.Prefix) bool { return p.Addr() == o.Local && !p.IsSingleIP() }); err == nil && i >= 0 {
+		return own[i]
+	}
+	return netip.Prefix{}
 }
 
 // openSockets opens the sockets, and returns the Conn that they are of, which is closed.

@@ -61,22 +61,23 @@ func (c *Conn) Drops() Drops {
 	}
 }
 
-// Arrivals counts what has come for all boards of the group, at the interface and at the sockets.
+// Arrivals counts what has come, at the interface for all boards, and at the sockets.
 type Arrivals struct {
 	Counted bool   // a program in the kernel counts, before any firewall; else Seen and FromOwn are 0
 	Seen    uint64 // by the interface, of other hosts, and within the limits of admission
 	FromOwn uint64 // by the interface, from this board's own address: another machine has that as well, and the kernel drops it
-	Heard   uint64 // by the sockets, and perhaps what this board has broadcast itself
+	Heard   uint64 // by the sockets, of other hosts, also what was sent to this board alone
+	Own     uint64 // by the sockets, of what this board has broadcast itself
 }
 
 // Arrivals returns what has arrived so far. Only differences mean something.
 func (c *Conn) Arrivals() Arrivals {
 	a := Arrivals{Counted: c.admission.inKernel, Seen: c.admission.memory.seen.Load(), FromOwn: c.admission.memory.fromOwn.Load() - c.admission.fromOwn}
+	a.Own = c.own.Load()
 	for _, r := range c.readers {
-		if r.path == PathMulticast || r.path == PathBroadcast {
-			a.Heard += r.got.Load()
-		}
+		a.Heard += r.got.Load()
 	}
+	a.Heard -= min(a.Heard, a.Own)
 	return a
 }
 
@@ -147,7 +148,8 @@ func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
 	case d.from == c.self:
 		// Our own, looped back: a broadcast is always, a multicast only if Shared.
 		// The kernel rejects what others send from our address.
-	case !c.admission.admit(d.from.Addr(), now, c.options.anyInterface):
+		c.own.Add(1)
+	case !c.admission.admit(d.from.Addr(), now, c.options.anyInterface && (path == PathUnicast || path == PathFloating)):
 	default:
 		deliver(Datagram{Data: d.data, From: d.from, Path: path, At: now, Known: c.admission.knows(d.from.Addr())})
 	}

@@ -181,7 +181,7 @@ func (t *table) subnets() (all []subnet) {
 			continue
 		}
 		for prefix := range prefixes {
-			all = append(all, subnet{link.Name, index, len(link.HardwareAddr) == len(hardwareAddr{}), prefix})
+			all = append(all, subnet{link.Name, index, len(link.HardwareAddr) == len(hardwareAddr{}), link.Up, prefix})
 		}
 	}
 	return all

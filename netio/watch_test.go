@@ -290,7 +290,8 @@ func TestChoose(t *testing.T) {
 	vip := netip.MustParseAddr("192.168.1.100")
 	index := func(name string) int { return slices.Index([]string{"vpn0", "eth0", "wlan0", "wg0"}, name) }
 	on := func(name, cidr string) subnet {
-		return subnet{name, index(name), name != "wg0", netip.MustParsePrefix(cidr)}
+		name, down := strings.CutSuffix(name, " down")
+		return subnet{name, index(name), name != "wg0", !down, netip.MustParsePrefix(cidr)}
 	}
 	both := []subnet{on("eth0", "192.168.1.5/24"), on("wlan0", "192.168.1.6/24")}
 	tests := []struct {
@@ -306,6 +307,7 @@ func TestChoose(t *testing.T) {
 			`this board uses eth0: write interface = "eth0" into the config, or interface = "wlan0")`},
 		{"the default route decides", both, "route wlan0: wlan0 192.168.1.6/24 (this board uses wlan0:)"},
 		{"a default route elsewhere does not", both, "route wg0: eth0 192.168.1.5/24 (uses eth0:)"},
+		{"one without a cable", []subnet{on("eth0 down", "192.168.1.5/24"), on("wlan0", "192.168.1.6/24")}, "route eth0: wlan0 192.168.1.6/24 (uses wlan0:)"},
 		{"the one in use stays", both, "route wlan0, uses eth0: eth0 192.168.1.5/24 (uses eth0:)"},
 		{"the one in use stays, with the shorter prefix", []subnet{on("eth0", "192.168.1.5/16"), on("wlan0", "192.168.1.6/24")},
 			"uses eth0: eth0 192.168.1.5/16 (uses eth0:)"},

@@ -154,6 +154,7 @@ func (a *address) acquire() {
 	}
 	a.reporter.solved(console.ProblemAddressNotHeld)
 	a.reporter.solved(console.ProblemAddressNotReleased)
+	a.tellMoved()
 	a.setHeld(true)
 	a.unreleased, a.backOff = false, 0
 	a.acquired++
@@ -307,10 +308,7 @@ func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 		a.acquireFailed(err)
 		return
 	case restored:
-		if state := a.holder.State(); state.Method != a.state.Method {
-			a.state = state
-			a.reporter.log.Warnf("holds %s on %s by %v from now on (%s)", joined(a.prefixes()), state.Device, state.Method, state.Reason)
-		} else {
+		if !a.tellMoved() {
 			a.restored++
 			a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
 		}
@@ -319,6 +317,17 @@ func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 	if again {
 		a.renew(a.now())
 	}
+}
+
+// tellMoved tells people if the address is held in another way than before, and reports whether it is.
+func (a *address) tellMoved() (moved bool) {
+	state := a.holder.State()
+	moved = state.Method != a.state.Method
+	a.state = state
+	if moved {
+		a.reporter.log.Warnf("holds %s on %s by %v from now on (%s)", joined(a.prefixes()), state.Device, state.Method, state.Reason)
+	}
+	return moved
 }
 
 // restore looks whether somebody has deleted the address.

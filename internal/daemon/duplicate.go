@@ -36,8 +36,7 @@ func (u *duplicate) due(lookedAt time.Duration) time.Duration {
 	return lookedAt + firewallEvery
 }
 
-// probeOwn asks, beside the loop, whether another machine has this board's own address. Its kernel answers, and this board hears it as a
-// rival. A board that is asked so hears it too.
+// probeOwn asks, beside the loop, whether another machine has this board's own address. Its kernel answers.
 func (d *Daemon) probeOwn() {
 	d.duplicate.askedAt = d.now()
 	announcer, local := d.address.announcer, d.link.local
@@ -74,7 +73,7 @@ func (d *Daemon) checkDuplicate(now time.Duration, a netio.Arrivals) {
 	case u.mac == nil && !spoke:
 		return
 	case u.mac != nil && now-u.heardAt >= duplicateLasts && !spoke:
-		*u = duplicate{fromOwn: u.fromOwn}
+		*u = duplicate{fromOwn: u.fromOwn, yields: u.yields} // until that is decided, below
 	case now-u.askedAt >= duplicateEvery && d.address.announcer != nil:
 		d.probeOwn()
 	}
@@ -82,11 +81,10 @@ func (d *Daemon) checkDuplicate(now time.Duration, a netio.Arrivals) {
 }
 
 // decideDuplicate decides which of the two takes no part: of two boards of the group, the one whose Ethernet address is the lower one.
-// Where no program in the kernel counts what it says, any other machine may be such a board.
+// Where no program in the kernel counts what the other says, it may be any machine, and nobody gives way.
 func (d *Daemon) decideDuplicate() {
 	u, now := &d.duplicate, d.now()
-	arrivals, _ := d.group.arrivals()
-	board := !arrivals.Counted || u.speaks > 0 && now-u.speaks < duplicateLasts
+	board := u.speaks > 0 && now-u.speaks < duplicateLasts
 	yields := u.mac != nil && board && bytes.Compare(d.link.state.HardwareAddr, u.mac) < 0
 	if yields == u.yields {
 		d.reportDuplicate()

@@ -49,6 +49,28 @@ func TestCopiedCard(t *testing.T) {
 	})
 }
 
+// TestCopiedCardGone: the other board with this one's address is switched off, or was given another address. This one, which took no part, is in
+// again.
+func TestCopiedCardGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		copied := func(_ *config.Config, b *fakeBoard) {
+			b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}
+		}
+		one := l.board(1, copied)
+		pass(time.Second)
+		l.wantHolders(1)
+		two := l.board(2, copied)
+		pass(5 * time.Second)
+		l.wantHolders(2)
+		one.wantProblem(t, "Until then this board takes no part")
+		two.get(func() { two.dead = true })
+		two.Kill()
+		pass(20 * time.Second)
+		l.wantHolders(1)
+		one.wantNoProblem(t)
+	})
+}
+
 // TestOwnAddressElsewhere: a machine that is no board has the leader's own address. The leader names it, and leads on. When it has been
 // silent for a while, it is gone.
 func TestOwnAddressElsewhere(t *testing.T) {

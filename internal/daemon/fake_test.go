@@ -71,6 +71,7 @@ type fakeBoard struct {
 	clockOff     float64
 	noMulticast  bool   // the switch passes no multicast to it
 	firewall     bool   // its kernel drops all that is sent to its sockets
+	dead         bool   // the whole machine is off
 	silent       bool   // its kernel does not answer for the floating address
 	frames       uint64 // of hosts that are no boards, which have reached it
 	questions    []netio.ARPQuestion
@@ -330,6 +331,7 @@ type fakeTransport struct {
 	seen    atomic.Uint64 // by the interface
 	fromOwn atomic.Uint64
 	heard   atomic.Uint64 // by the sockets
+	own     atomic.Uint64 // by the sockets, of its own
 	once    sync.Once
 }
 
@@ -379,7 +381,7 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 		}
 	})
 	if to == netio.LimitedBroadcast && !firewall {
-		t.heard.Add(1) // it comes back
+		t.own.Add(1) // it comes back
 	}
 	if mute {
 		return nil
@@ -394,7 +396,9 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 				}
 				return
 			}
-			r.seen.Add(1)
+			if d.Path == netio.PathMulticast || d.Path == netio.PathBroadcast {
+				r.seen.Add(1)
+			}
 			if other.firewall {
 				return
 			}
@@ -420,7 +424,7 @@ func (t *fakeTransport) Rejoin() error {
 
 func (t *fakeTransport) Drain() {}
 func (t *fakeTransport) Arrivals() netio.Arrivals {
-	return netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load()}
+	return netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load(), Own: t.own.Load()}
 }
 func (t *fakeTransport) SetIncarnation(wire.Incarnation) {}
 func (t *fakeTransport) Know(netip.Addr)                 {}
@@ -498,7 +502,7 @@ type fakeAnnouncer struct {
 	holder   net.HardwareAddr // who has announced the floating address last
 }
 
-// Probe for its own address finds another board that has it, and has that one hear it, as it does each time it asks for a neighbour.
+// Probe for its own address finds another board that has it.
 func (a *fakeAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
 	select {
 	case <-time.After(time.Duration(n) * spacing):
@@ -520,15 +524,12 @@ func (b *fakeBoard) probesOwn(addr netip.Addr) (owner net.HardwareAddr, found bo
 	var mine net.HardwareAddr
 	b.get(func() { mine = b.state.Link.HardwareAddr })
 	for _, other := range boards {
-		var heard func(netip.Addr, net.HardwareAddr)
 		other.get(func() {
-			if other != b && !slices.Equal(other.state.Link.HardwareAddr, mine) && other.state.Link.Up && !other.deaf && other.announcer != nil && other.transport != nil && other.transport.local == addr {
-				owner, heard = other.state.Link.HardwareAddr, other.announcer.rivals
+			if other != b && !slices.Equal(other.state.Link.HardwareAddr, mine) && other.state.Link.Up && !other.deaf && !other.dead &&
+				other.transport != nil && other.transport.local == addr {
+				owner = other.state.Link.HardwareAddr
 			}
 		})
-		if heard != nil {
-			heard(addr, mine)
-		}
 	}
 	return owner, owner != nil, nil
 }

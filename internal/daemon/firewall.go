@@ -32,7 +32,7 @@ func (f *firewall) look(now time.Duration, a netio.Arrivals) (changed bool) {
 	switch {
 	case !a.Counted || !before.Counted || a.Seen < before.Seen || a.Heard < before.Heard: // of other sockets than before
 		f.suspected, f.blocks = false, f.blocks && a.Counted
-	case a.Heard > before.Heard:
+	case a.Heard > before.Heard, a.Own > before.Own && a.Seen < before.Seen+firewallLoss: // its own does not pass a reverse path filter
 		f.suspected, f.blocks = false, false
 	case a.Seen < before.Seen+firewallLoss:
 		return false // too few to tell; they count next time

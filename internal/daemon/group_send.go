@@ -88,7 +88,7 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 // hearItself broadcasts that this board does not stand for the lead, and comes back to it unless its firewall drops that. All who hear it
 // take the board for dead, see election.Core: with any other message they would take it for a successor.
 func (g *group) hearItself() {
-	if g.transport == nil || g.guard == nil {
+	if g.transport == nil || g.guard == nil || g.mute() {
 		return
 	}
 	m := wire.Message{Header: g.header()}

@@ -106,5 +106,5 @@ func (d *Daemon) renewIdentity() {
 	if d.group.self != before {
 		d.reporter.log.Warnf("another board has the address that the id %v was made of; this board is %v from now on", before, d.group.self)
 	}
-	d.carryOut(d.core.Link(d.now(), true))
+	d.reopenLink() // which may find that this board takes no part
 }

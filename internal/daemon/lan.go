@@ -180,7 +180,7 @@ func (l *lan) announce() { l.resolve(l.local) }
 func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string {
 	i := slices.IndexFunc(l.table, func(n netio.Neighbour) bool { return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) })
 	if i < 0 {
-		if l.now()-l.readAt > tableLasts {
+		if l.doubtEnd == never && l.now()-l.readAt > time.Minute {
 			l.readTable(func() {}) // the next time it may
 		}
 		return mac.String()
