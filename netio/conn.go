@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"topdog/wire"
@@ -31,8 +32,6 @@ type Options struct {
 
 	// replaces says that this process has sockets with these addresses, which may be bound to until it closes them.
 	replaces bool
-	// anyInterface says that what is sent to this board alone may come by another interface of the same network.
-	anyInterface bool
 }
 
 func (o *Options) validate() error {
@@ -81,6 +80,7 @@ type Conn struct {
 
 	wrongTTL, truncated, receiveErrors atomic.Uint64
 	own                                atomic.Uint64 // datagrams that were this board's own
+	anyInterface                       atomic.Bool   // see ByAnyInterface
 }
 
 // Open opens the sockets and joins the group. The error matches ErrLinkDown
@@ -127,9 +127,6 @@ func (c *Conn) open() error {
 		return fmt.Errorf("%w (no such interface)", ErrLinkDown)
 	}
 	c.index = link.Index
-	if c.options.anyInterface, err = sharesNetwork(link.Index, c.options.Local); err != nil {
-		return err
-	}
 	for _, b := range c.binds() {
 		socket, err := openSocket(c.options, c.index, b.to, b.path)
 		if err != nil {
@@ -163,6 +160,24 @@ func (c *Conn) add(socket *net.UDPConn, path Path) error {
 	}
 	c.readers = append(c.readers, r)
 	return nil
+}
+
+// ByAnyInterface says whether what is sent to this board alone may come by any interface, and not by the Conn's own only. It should if
+// another one is in the same network, such as cable and Wi-Fi: Linux answers ARP for each of its addresses by every interface (arp_ignore,
+// Documentation/networking/ip-sysctl.rst), so either may get what is for an address of the other.
+func (c *Conn) ByAnyInterface(may bool) error {
+	filter := byInterface(c.index)
+	if may {
+		filter = []bpf.Instruction{bpf.RetConstant{Val: pass}}
+	}
+	c.anyInterface.Store(may)
+	var failed []error
+	for _, r := range c.readers {
+		if r.path == PathUnicast || r.path == PathFloating {
+			_ = r.socket.Control(func(fd uintptr) { failed = append(failed, setFilter(int(fd), filter)) }) // else it is closed
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // Multicast sends b to the group. An error matches ErrLinkDown when the link is

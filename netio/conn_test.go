@@ -361,6 +361,7 @@ func TestHeardByTheOtherInterface(t *testing.T) {
 			in = b.inbox(t)
 		}
 		sender := neighbour.inbox(t)
+		must(t, in.ByAnyInterface(true))
 		to := netip.AddrPortFrom(b.addr, testGroup.Port())
 		packet := make([]byte, wire.MinPacket)
 		eventually(t, "the bridge forwards", func() bool {
@@ -371,6 +372,16 @@ func TestHeardByTheOtherInterface(t *testing.T) {
 		if got, want := receive(t, "the answer", sender.got), heardAs("unicast", []byte("the answer"), b.addr); !strings.HasPrefix(got, want) {
 			t.Errorf("the neighbour has heard %s, want %s", got, want)
 		}
+		must(t, in.ByAnyInterface(false))
+		for len(in.got) > 0 {
+			<-in.got
+		}
+		must(t, sender.Unicast(packet, to))
+		must(t, sender.Multicast([]byte("later")))
+		if got := receive(t, "what comes after it", in.got); !strings.HasPrefix(got, "multicast") {
+			t.Errorf("%s is heard although it came by the other interface", got)
+		}
+		must(t, in.ByAnyInterface(true))
 		eventually(t, "a flood is limited", func() bool {
 			for range admissionBurst {
 				must(t, sender.Unicast(packet, to))

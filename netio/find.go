@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -52,10 +53,11 @@ func defaultRoutes(handle *netlink.Handle) (indexes []int) {
 	if err != nil {
 		return nil
 	}
-	routes = slices.DeleteFunc(routes, func(r netlink.Route) bool { return r.Dst != nil && !r.Dst.IP.IsUnspecified() })
-	slices.SortStableFunc(routes, func(a, b netlink.Route) int { return cmp.Compare(a.Priority, b.Priority) })
-	for _, r := range routes {
-		indexes = append(indexes, r.LinkIndex)
+	sort.SliceStable(routes, func(i, j int) bool { return routes[i].Priority < routes[j].Priority })
+	for i := range routes {
+		if r := &routes[i]; r.Dst == nil || r.Dst.IP.IsUnspecified() {
+			indexes = append(indexes, r.LinkIndex)
+		}
 	}
 	return indexes
 }
@@ -88,14 +90,12 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 	if len(fits) == 0 {
 		return Choice{}, noneFits(all, tunnels)
 	}
-	slices.SortFunc(fits, func(a, b subnet) int {
-		upFirst := 0
-		if a.up != b.up {
-			if upFirst = 1; a.up {
-				upFirst = -1
-			}
+	sort.Slice(fits, func(i, j int) bool {
+		a, b := fits[i], fits[j]
+		if a.up != b.up && a.prefix.Bits() == b.prefix.Bits() {
+			return a.up
 		}
-		return cmp.Or(b.prefix.Bits()-a.prefix.Bits(), upFirst, a.index-b.index, a.prefix.Addr().Compare(b.prefix.Addr()))
+		return cmp.Or(b.prefix.Bits()-a.prefix.Bits(), a.index-b.index, a.prefix.Addr().Compare(b.prefix.Addr())) < 0
 	})
 	best := fits[0]
 	if i := slices.IndexFunc(fits, func(s subnet) bool { return s.name == inUse }); i >= 0 {
@@ -123,22 +123,21 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 
 // noneFits says why no interface is the one, and what to do.
 func noneFits(all, tunnels []subnet) error {
-	all = slices.DeleteFunc(slices.Clone(all), func(s subnet) bool {
-		return s.prefix.IsSingleIP() || s.prefix.Addr().IsLoopback() || !s.ethernet
-	})
-	slices.SortFunc(all, func(a, b subnet) int { return cmp.Compare(a.String(), b.String()) })
-	seen := make([]string, len(all))
-	for i, s := range all {
-		seen[i] = s.String()
+	sort.Slice(tunnels, func(i, j int) bool { return tunnels[i].String() < tunnels[j].String() })
+	var seen []string
+	for _, s := range all {
+		if !s.prefix.IsSingleIP() && !s.prefix.Addr().IsLoopback() && s.ethernet {
+			seen = append(seen, s.String())
+		}
 	}
-	slices.SortFunc(tunnels, func(a, b subnet) int { return cmp.Compare(a.String(), b.String()) })
+	slices.Sort(seen)
 	switch {
 	case len(tunnels) > 0:
 		return fmt.Errorf("%s contains it, which is no Ethernet and no Wi-Fi interface, so no other machine would learn where it is; choose an address in one of the networks of %s",
 			tunnels[0], cmp.Or(strings.Join(seen, ", "), "an Ethernet or Wi-Fi interface"))
-	case len(all) == 0:
+	case len(seen) == 0:
 		return fmt.Errorf("%w: no interface has an IPv4 address yet; if this lasts, write interface = \"…\" into the config", ErrLinkDown)
 	}
 	return fmt.Errorf("no interface has a subnet that contains it; there are %s; choose an address in one of these, or write interface = %q into the config",
-		strings.Join(seen, ", "), all[0].name)
+		strings.Join(seen, ", "), strings.Fields(seen[0])[0])
 }

@@ -178,13 +178,6 @@ func (c *Conn) inheritSocket(fd int, b bind) error {
 		packets.Close()
 		return errors.New("one of them is no UDP socket")
 	}
-	if b.path == PathUnicast {
-		device, err := unix.GetsockoptString(copied, unix.SOL_SOCKET, unix.SO_BINDTODEVICE)
-		if err != nil {
-			return fmt.Errorf("read SO_BINDTODEVICE: %w", err)
-		}
-		c.options.anyInterface = device == ""
-	}
 	return c.add(socket, b.path)
 }
 

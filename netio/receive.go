@@ -149,7 +149,7 @@ func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
 		// Our own, looped back: a broadcast is always, a multicast only if Shared.
 		// The kernel rejects what others send from our address.
 		c.own.Add(1)
-	case !c.admission.admit(d.from.Addr(), now, c.options.anyInterface && (path == PathUnicast || path == PathFloating)):
+	case !c.admission.admit(d.from.Addr(), now, c.anyInterface.Load() && (path == PathUnicast || path == PathFloating)):
 	default:
 		deliver(Datagram{Data: d.data, From: d.from, Path: path, At: now, Known: c.admission.knows(d.from.Addr())})
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
@@ -133,15 +134,14 @@ func beforeBind(fd int, o Options, path Path, index int) error {
 	return nil
 }
 
-// bindToInterface has a socket send by the interface only, and hear by it only, with one exception. Linux answers ARP for each of its
-// addresses by every interface (arp_ignore, Documentation/networking/ip-sysctl.rst). Of two in one network, cable and
-// Wi-Fi, either may so get what is for an address of the other, and would throw it away.
+// bindToInterface has a socket send by the interface only, and hear by it only. Those for what is sent to this board alone are not bound to it
+// as the others are: then it can be changed what they hear, see Conn.ByAnyInterface.
 func bindToInterface(fd int, o Options, path Path, index int) error {
-	if o.anyInterface && (path == PathUnicast || path == PathFloating) {
+	if path == PathUnicast || path == PathFloating {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_UNICAST_IF, int(htonl(uint32(index)))); err != nil {
 			return fmt.Errorf("IP_UNICAST_IF: %w", withLinkDown(err))
 		}
-		return nil
+		return setFilter(fd, byInterface(index))
 	}
 	err := unix.BindToDevice(fd, o.Interface)
 	// Kernels before 5.7 want CAP_NET_RAW for this. The demo runs on loopback
@@ -152,25 +152,21 @@ func bindToInterface(fd int, o Options, path Path, index int) error {
 	return nil
 }
 
+// byInterface passes what has come by an interface.
+func byInterface(index int) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(index), SkipFalse: 1},
+		bpf.RetConstant{Val: pass},
+		bpf.RetConstant{Val: 0},
+	}
+}
+
 // htonl puts a number into the byte order of the network.
 func htonl(v uint32) uint32 {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], v)
 	return binary.NativeEndian.Uint32(b[:])
-}
-
-// sharesNetwork reports whether another interface of this host is in the network of its address local.
-func sharesNetwork(index int, local netip.Addr) (bool, error) {
-	handle, err := openHandle()
-	if err != nil {
-		return false, err
-	}
-	defer handle.Close()
-	t := newTable("", netip.Addr{})
-	if err := list(handle, t); err != nil {
-		return false, err
-	}
-	return t.snapshot().SharesNetwork(index, local), nil
 }
 
 // setReusePort allows, or not, that other sockets are bound to the same address. The kernel wants both to have allowed it, and to be

@@ -50,13 +50,17 @@ func TestSocketOptions(t *testing.T) {
 				"all":      {unix.IPPROTO_IP, unix.IP_MULTICAST_ALL},
 				"loop":     {unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP},
 				"device":   {unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX},
+				"sends by": {unix.IPPROTO_IP, unix.IP_UNICAST_IF},
 			} {
 				value, err := unix.GetsockoptInt(int(fd), at[0], at[1])
 				must(t, err)
 				got[option] = value
 			}
 		}))
-		want := map[string]int{"TOS": 0xc0, "priority": 6, "all": 0, "loop": 0, "device": c.index}
+		want := map[string]int{"TOS": 0xc0, "priority": 6, "all": 0, "loop": 0, "device": c.index, "sends by": 0}
+		if socket == c.unicast {
+			want["device"], want["sends by"] = 0, int(htonl(uint32(c.index)))
+		}
 		assert.Equal(t, want, got, "options of the %s socket", name)
 	}
 }

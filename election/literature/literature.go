@@ -2,7 +2,7 @@ package literature
 
 import (
 	"fmt"
-	"slices"
+	"sort"
 
 	"topdog/election"
 	"topdog/wire"
@@ -67,7 +67,7 @@ func Algorithms() []string {
 			numbers = append(numbers, n)
 		}
 	}
-	slices.Sort(numbers)
+	sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
 	names := make([]string, len(numbers))
 	for i, n := range numbers {
 		names[i] = n.String()

@@ -324,15 +324,16 @@ func (b *fakeBoard) get(read func()) {
 
 // fakeTransport hands datagrams to the other boards after a fifth of a millisecond.
 type fakeTransport struct {
-	board   *fakeBoard
-	local   netip.Addr
-	inbox   chan netio.Datagram
-	closed  chan struct{}
-	seen    atomic.Uint64 // by the interface
-	fromOwn atomic.Uint64
-	heard   atomic.Uint64 // by the sockets
-	own     atomic.Uint64 // by the sockets, of its own
-	once    sync.Once
+	board        *fakeBoard
+	local        netip.Addr
+	inbox        chan netio.Datagram
+	closed       chan struct{}
+	seen         atomic.Uint64 // by the interface
+	fromOwn      atomic.Uint64
+	heard        atomic.Uint64 // by the sockets
+	own          atomic.Uint64 // by the sockets, of its own
+	anyInterface atomic.Bool
+	once         sync.Once
 }
 
 const fakeLatency = 200 * time.Microsecond
@@ -427,6 +428,7 @@ func (t *fakeTransport) Arrivals() netio.Arrivals {
 	return netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load(), Own: t.own.Load()}
 }
 func (t *fakeTransport) SetIncarnation(wire.Incarnation) {}
+func (t *fakeTransport) ByAnyInterface(may bool) error   { t.anyInterface.Store(may); return nil }
 func (t *fakeTransport) Know(netip.Addr)                 {}
 func (t *fakeTransport) Unlimited() string               { return t.board.unlimited }
 func (t *fakeTransport) Drops() netio.Drops              { return netio.Drops{Overflows: t.board.overflows.Load()} }

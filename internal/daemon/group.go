@@ -120,6 +120,13 @@ func (g *group) arrivals() (a netio.Arrivals, ok bool) {
 	return g.transport.Arrivals(), true
 }
 
+// byAnyInterface says whether what is sent to this board alone may come by any interface.
+func (g *group) byAnyInterface(may bool) {
+	if g.transport != nil {
+		g.reporter.failed("hear by other interfaces", g.transport.ByAnyInterface(may))
+	}
+}
+
 // muteWhile names who says whether this board must say nothing. What the core wants said is withheld in
 // carryOut; what the guard wants said is no effect.
 func (g *group) muteWhile(mute func() bool) { g.mute = mute }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"slices"
 	"time"
 
 	"topdog/election"
@@ -76,7 +75,7 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 // enter enters who leads from now on.
 func (h *history) enter(r leadership) {
 	h.leader = r.leader
-	h.leaderships = slices.Insert(h.leaderships, 0, r)
+	h.leaderships = append([]leadership{r}, h.leaderships...)
 	if len(h.leaderships) > historyMax {
 		h.leaderships = h.leaderships[:historyMax]
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
+	"sort"
 	"time"
 
 	"topdog/internal/config"
@@ -94,8 +94,9 @@ func (d *Daemon) keys(now time.Duration) console.Keys {
 		b.SignsWith, b.AlsoAccepts = fingerprints(seen.keys)
 		k.Boards = append(k.Boards, b)
 	}
-	slices.SortFunc(k.Boards, func(a, b console.BoardKeys) int {
-		return cmp.Or(cmp.Compare(a.HeardNs, b.HeardNs), cmp.Compare(a.ID, b.ID))
+	sort.Slice(k.Boards, func(i, j int) bool {
+		a, b := &k.Boards[i], &k.Boards[j]
+		return cmp.Or(cmp.Compare(a.HeardNs, b.HeardNs), cmp.Compare(a.ID, b.ID)) < 0
 	})
 	return k
 }

@@ -36,7 +36,7 @@ type link struct {
 	open  bool
 	local netip.Addr
 	index int
-	// crowded says that another interface was in the network of that address then. The sockets are other ones for that, see netio.Open.
+	// crowded says that another interface is in the network of that address, as the sockets were told.
 	crowded bool
 
 	retryAt time.Duration // when opening is tried again; never for not
@@ -81,6 +81,14 @@ func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	return readdressed
 }
 
+// crowding reports whether another interface is in the network of the board's own address, and whether that has changed.
+func (l *link) crowding() (crowded, changed bool) {
+	crowded = l.open && l.crowds(l.index, l.local)
+	changed = crowded != l.crowded
+	l.crowded = crowded
+	return crowded, changed
+}
+
 // owns reports whether an Ethernet address is one of this board's.
 func (l *link) owns(mac net.HardwareAddr) bool {
 	return slices.ContainsFunc(l.hardware, func(own net.HardwareAddr) bool { return slices.Equal(own, mac) })
@@ -103,7 +111,7 @@ func (l *link) report() {
 // opened enters that the sockets are open for one of the board's addresses.
 func (l *link) opened(local netip.Addr) {
 	l.open, l.local, l.index, l.retryAt = true, local, l.state.Index, never
-	l.crowded = l.crowds(l.index, local)
+	l.crowded = false
 }
 
 // closed enters that they are closed, and when they are opened again at the latest.
@@ -223,6 +231,7 @@ func (d *Daemon) linkChanged(s netio.Snapshot) {
 	d.link.report()
 	d.trace.linkSeen(s)
 	d.reopenLink()
+	d.hearByOthers()
 	d.address.restore(s)
 	d.address.located(s.Local)
 	if readdressed && d.link.open {
@@ -249,7 +258,7 @@ func (d *Daemon) reopenLink() {
 		if replaced {
 			d.linkLost()
 		}
-		if replaced || local != d.link.local || d.link.crowds(d.link.index, local) != d.link.crowded {
+		if replaced || local != d.link.local {
 			d.closeLink()
 		}
 	}
@@ -275,6 +284,13 @@ func (d *Daemon) reopenLink() {
 	d.carryOut(d.core.Link(d.now(), true))
 	if opens || wasDown {
 		d.lan.findWitnesses()
+	}
+}
+
+// hearByOthers has the sockets hear by all interfaces, or by the group's only.
+func (d *Daemon) hearByOthers() {
+	if crowded, changed := d.link.crowding(); changed {
+		d.group.byAnyInterface(crowded)
 	}
 }
 

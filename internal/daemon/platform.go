@@ -31,6 +31,7 @@ type Transport interface {
 	Unlimited() string
 	Arrivals() netio.Arrivals
 	SetIncarnation(own wire.Incarnation)
+	ByAnyInterface(may bool) error
 	Close() error
 }
 

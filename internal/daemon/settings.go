@@ -1,10 +1,10 @@
 package daemon
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -16,7 +16,7 @@ import (
 // newSettings are what a configuration says of what all boards of the group must have alike, as the wire carries it.
 func newSettings(cfg *config.Config) wire.Settings {
 	s := wire.Settings{Heartbeat: (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond), Addresses: ipsOf(cfg.Addresses)}
-	slices.SortFunc(s.Addresses, netip.Addr.Compare)
+	sort.Slice(s.Addresses, func(i, j int) bool { return s.Addresses[i].Less(s.Addresses[j]) })
 	return s
 }
 
@@ -60,11 +60,10 @@ func (d *Daemon) members(now time.Duration) []member {
 			all = append(all, member{id, d.called(id), seen.name, seen.settings})
 		}
 	}
-	slices.SortFunc(all[1:], byID)
+	others := all[1:]
+	sort.Slice(others, func(i, j int) bool { return others[i].id < others[j].id })
 	return all
 }
-
-func byID(a, b member) int { return cmp.Compare(a.id, b.id) }
 
 // differing returns a problem for each board that has a setting unlike the others: unlike most of them, or, if there are no
 // most, unlike the first one, which asks.
@@ -104,7 +103,8 @@ func usualValue(members []member, s setting) (usual, by string) {
 
 // namesakes returns a problem for each name that several boards have: people could not tell them apart.
 func namesakes(members []member) (found []console.Problem) {
-	members = slices.SortedFunc(slices.Values(members), byID)
+	members = slices.Clone(members)
+	sort.Slice(members, func(i, j int) bool { return members[i].id < members[j].id })
 	for len(members) > 0 {
 		first, ids := members[0], []string(nil)
 		members = slices.DeleteFunc(members, func(m member) bool {

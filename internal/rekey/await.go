@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func missing(k *console.Keys, lacks lacks) (lines []string) {
 		lines = append(lines, "  this daemon has just started, and may not have heard all boards yet")
 	}
 	boards := slices.Clone(k.Boards)
-	slices.SortStableFunc(boards, func(a, b console.BoardKeys) int { return cmp.Compare(order(a), order(b)) })
+	sort.SliceStable(boards, func(i, j int) bool { return order(boards[i]) < order(boards[j]) })
 	for i := range boards {
 		b := &boards[i]
 		what := lacks(b)

@@ -1,8 +1,7 @@
 package demo
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 	"time"
 )
 
@@ -139,7 +138,7 @@ func (r *recorder) finish() Recording {
 	for _, b := range g.boards {
 		n.Lights = append(n.Lights, r.lightsOf(b)...)
 	}
-	slices.SortStableFunc(n.Lights, func(a, b RecordedEdge) int { return cmp.Compare(a.At, b.At) })
+	sort.SliceStable(n.Lights, func(i, j int) bool { return n.Lights[i].At < n.Lights[j].At })
 	for _, s := range g.lan.holders().Since(r.began).Spans {
 		n.Holders = append(n.Holders, RecordedSpan{g.name(s.Board), s.From.Sub(r.began), s.To.Sub(r.began)})
 	}

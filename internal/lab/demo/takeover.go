@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -180,8 +181,9 @@ func (t *takeovers) assemble(e elected, traces map[int]console.Trace) (next page
 			next.Steps = append(next.Steps, steps...)
 		}
 	}
-	slices.SortStableFunc(next.Steps, func(a, b pageStep) int {
-		return cmp.Or(cmp.Compare(a.AtNs, b.AtNs), cmp.Compare(a.Board, b.Board))
+	sort.SliceStable(next.Steps, func(i, j int) bool {
+		a, b := &next.Steps[i], &next.Steps[j]
+		return cmp.Or(cmp.Compare(a.AtNs, b.AtNs), cmp.Compare(a.Board, b.Board)) < 0
 	})
 	rose := t.traced(e.step.AtNs)
 	next.omit(rose)

@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 
 	"topdog/internal/config"
 )
@@ -55,10 +56,11 @@ func mistake(at Place, hint, format string, args ...any) error {
 
 // sortNotes puts notes into the order of the lines, file by file.
 func sortNotes(notes []Note, files []string) {
-	slices.SortStableFunc(notes, func(a, b Note) int {
+	sort.SliceStable(notes, func(i, j int) bool {
+		a, b := &notes[i], &notes[j]
 		return cmp.Or(
 			cmp.Compare(slices.Index(files, a.Place.file), slices.Index(files, b.Place.file)),
 			cmp.Compare(a.Place.line, b.Place.line),
-			cmp.Compare(a.Place.column, b.Place.column))
+			cmp.Compare(a.Place.column, b.Place.column)) < 0
 	})
 }
