@@ -291,7 +291,7 @@ func TestFileOfDeletedDevice(t *testing.T) {
 	l := newLAN(t, 1)
 	f := openFloating(t, l.boards[0], FloatingOptions{Method: HoldTUN, lifetime: 30 * time.Second})
 	must(t, f.Acquire())
-	before := openFiles(t)
+	before := settledFiles(t)
 	for range 3 {
 		device := f.place.get().tun
 		must(t, l.boards[0].handle.LinkDel(l.link(l.boards[0].handle, f.State().Device)))

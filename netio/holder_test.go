@@ -610,6 +610,7 @@ func TestOtherInterface(t *testing.T) {
 		defer h.Close()
 		fence, err := h.OpenFence()
 		must(t, err)
+		defer fence.Close()
 		fence.Begin(NoEnd)
 		var held *HeldAddresses
 		for _, iface := range []string{"eth0", "wlan0"} {
@@ -723,7 +724,7 @@ func TestHolderByHand(t *testing.T) {
 }
 
 func TestHolderCannotStart(t *testing.T) {
-	before := openFiles(t)
+	before := settledFiles(t)
 	_, err := StartHolder([]string{"/nonexistent/topdog", holderWord}, HolderOptions{})
 	assert.ErrorContains(t, err, "start the holder", "")
 	assert.ErrorIs(t, err, os.ErrNotExist, "")
