@@ -176,7 +176,7 @@ func (p admissionProgram) count(a *assembler) {
 	a.load(unix.BPF_W, r2, r10, stackIP+ipSource)
 	a.jump(unix.BPF_JEQ, r2, as32(own), "own")
 	mask := netip.AddrFrom4([4]byte(net.CIDRMask(p.network.Bits(), 32)))
-	a.jump(unix.BPF_JEQ, r2, as32(lastOf(p.network)), "pass")
+	a.jump(unix.BPF_JEQ, r2, as32(LastAddr(p.network)), "pass")
 	a.jump(unix.BPF_JEQ, r2, as32(p.network.Masked().Addr()), "pass")
 	a.and(r2, as32(mask))
 	a.jump(unix.BPF_JNE, r2, as32(p.network.Masked().Addr()), "pass")
@@ -189,15 +189,6 @@ func (p admissionProgram) count(a *assembler) {
 	a.load(unix.BPF_W, r1, r9, offOwn)
 	a.jumpWith(unix.BPF_JEQ, r1, r2, "pass")
 	a.countUp(offFromOwn)
-}
-
-// lastOf returns the broadcast address of a network.
-func lastOf(network netip.Prefix) netip.Addr {
-	last := network.Masked().Addr().As4()
-	for i := network.Bits(); i < 32; i++ {
-		last[i/8] |= 1 << (7 - i%8)
-	}
-	return netip.AddrFrom4(last)
 }
 
 // countUp adds one to a count in the memory of admission.

@@ -12,6 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// LastAddr returns the last address of an IPv4 network, which is its broadcast address.
+func LastAddr(network netip.Prefix) netip.Addr {
+	last := network.Masked().Addr().As4()
+	for i := network.Bits(); i < 32; i++ {
+		last[i/8] |= 1 << (7 - i%8)
+	}
+	return netip.AddrFrom4(last)
+}
+
 // Choice is the interface that an address belongs to.
 type Choice struct {
 	Name string

@@ -353,6 +353,14 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+func TestLastAddr(t *testing.T) {
+	for subnet, want := range map[string]string{
+		"192.168.1.0/24": "192.168.1.255", "10.0.0.0/8": "10.255.255.255", "10.0.0.8/30": "10.0.0.11", "0.0.0.0/0": "255.255.255.255",
+	} {
+		assert.Is(t, want, LastAddr(netip.MustParsePrefix(subnet)).String(), "%s", subnet)
+	}
+}
+
 func TestFindInterface(t *testing.T) {
 	l := newLAN(t, 1)
 	b := l.boards[0]

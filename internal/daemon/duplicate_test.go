@@ -3,7 +3,6 @@ package daemon
 import (
 	"net"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,9 +27,7 @@ func TestCopiedCard(t *testing.T) {
 		one.wantProblem(t, "02:00:00:00:00:02 has this board's own address 10.0.0.1 as well")
 		one.wantProblem(t, "Until then this board takes no part")
 		two.wantProblem(t, "02:00:00:00:00:01 has this board's own address 10.0.0.1 as well")
-		var text strings.Builder
-		assert.NoError(t, console.WriteStatus(&text, one.mustStatus(t), console.Options{}))
-		title, _, _ := strings.Cut(text.String(), "\n")
+		title := headline(t, one.mustStatus(t))
 		assert.Is(t, "unknown who holds 10.0.0.100: another board has this board's own address", title, "the first line")
 
 		three.get(func() { three.mute, three.deaf = true, true })

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"topdog/internal/config"
-	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 	"topdog/netio"
 )
@@ -63,9 +62,7 @@ func TestFirewall(t *testing.T) {
 			b.wantProblem(t, "the group's packets arrive on eth0 and do not reach this daemon, so a firewall on this board drops them")
 			b.wantLogged(t, "ufw allow 9254/udp", 1)
 			s := b.mustStatus(t)
-			var text strings.Builder
-			assert.NoError(t, console.WriteStatus(&text, s, console.Options{}))
-			title, _, _ := strings.Cut(text.String(), "\n")
+			title := headline(t, s)
 			assert.Is(t, "unknown who holds 10.0.0.100: a firewall on this board drops the group's packets", title, "the first line")
 		}
 		three.get(func() { three.mute, three.deaf = true, true })

@@ -197,17 +197,8 @@ func (l *link) networks() (all []netip.Prefix) {
 // last addresses are broadcast ones (RFC 1122, section 3.2.1.3), but for networks of two addresses (RFC 3021).
 func (l *link) hasHost(addr netip.Addr) bool {
 	return l.reaches(addr) && !slices.ContainsFunc(l.state.Addrs, func(p netip.Prefix) bool {
-		return p.Bits() < 31 && (addr == p.Masked().Addr() || addr == lastOf(p))
+		return p.Bits() < 31 && (addr == p.Masked().Addr() || addr == netio.LastAddr(p))
 	})
-}
-
-// lastOf returns the last address of an IPv4 network.
-func lastOf(p netip.Prefix) netip.Addr {
-	last := p.Masked().Addr().As4()
-	for i := p.Bits(); i < 32; i++ {
-		last[i/8] |= 1 << (7 - i%8)
-	}
-	return netip.AddrFrom4(last)
 }
 
 // prefix completes a floating address: without a prefix length it has that of the

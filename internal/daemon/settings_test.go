@@ -88,9 +88,7 @@ func TestOtherSettings(t *testing.T) {
 				s := boards[0].mustStatus(t)
 				assert.Is(t, test.held, s.HeldBy, "held by")
 				assert.Is(t, test.held != "", s.Held(), "it is held")
-				var text strings.Builder
-				assert.NoError(t, console.WriteStatus(&text, s, console.Options{}))
-				title, _, _ := strings.Cut(text.String(), "\n")
+				title := headline(t, s)
 				if !strings.HasPrefix(title, test.title) {
 					t.Errorf("the status begins with %q, want %q", title, test.title)
 				}
@@ -100,6 +98,15 @@ func TestOtherSettings(t *testing.T) {
 			})
 		})
 	}
+}
+
+// headline is the first line of a status, for people.
+func headline(t *testing.T, s console.Status) string {
+	t.Helper()
+	var text strings.Builder
+	assert.NoError(t, console.WriteStatus(&text, s, console.Options{}))
+	line, _, _ := strings.Cut(text.String(), "\n")
+	return line
 }
 
 // wantLogged wants so many lines with these words.
@@ -120,9 +127,7 @@ func TestOneAddressLess(t *testing.T) {
 		l.board(2, nil)
 		l.board(3, nil)
 		pass(5 * time.Second)
-		var text strings.Builder
-		assert.NoError(t, console.WriteStatus(&text, one.mustStatus(t), console.Options{}))
-		title, _, _ := strings.Cut(text.String(), "\n")
+		title := headline(t, one.mustStatus(t))
 		assert.Is(t, "nobody holds all of 10.0.0.100 and 10.0.0.101: pi3 (10.0.0.3) leads, and its configuration has 10.0.0.100", title, "the first line")
 	})
 }

@@ -43,7 +43,7 @@ func findNetwork(address netip.Addr) (netio.Choice, error) {
 	if err != nil {
 		return netio.Choice{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
 	}
-	if subnet := found.Prefix.Masked(); subnet.Bits() < 31 && (address == subnet.Addr() || address == lastOf(subnet)) {
+	if subnet := found.Prefix.Masked(); subnet.Bits() < 31 && (address == subnet.Addr() || address == netio.LastAddr(subnet)) {
 		return netio.Choice{}, fmt.Errorf("%s is not an address for a machine: it is the first or the last of %s's network %s", address, found.Name, subnet)
 	}
 	return found, nil
@@ -80,13 +80,6 @@ func ownAddresses(iface string) (own []netip.Addr) {
 		}
 	}
 	return own
-}
-
-// lastOf returns the broadcast address of an IPv4 subnet.
-func lastOf(subnet netip.Prefix) netip.Addr {
-	first := subnet.Masked().Addr().As4()
-	hosts := uint32(1<<(32-subnet.Bits())) - 1
-	return fromUint32(binary.BigEndian.Uint32(first[:]) | hosts)
 }
 
 func fromUint32(n uint32) netip.Addr {
@@ -167,7 +160,7 @@ func (n network) suggest() (subnet netip.Prefix, free netip.Addr) {
 	subnet = own.Masked()
 	// .250 of a /24, and downwards: .254 is often the router's own.
 	const fromTheEnd = 5
-	last := lastOf(subnet).As4()
+	last := netio.LastAddr(subnet).As4()
 	for i := range uint32(tries) {
 		address := fromUint32(binary.BigEndian.Uint32(last[:]) - fromTheEnd - i)
 		if address == own.Addr() {

@@ -51,14 +51,6 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-func TestLastOf(t *testing.T) {
-	for subnet, want := range map[string]string{
-		"192.168.1.0/24": "192.168.1.255", "10.0.0.0/8": "10.255.255.255", "10.0.0.8/30": "10.0.0.11", "0.0.0.0/0": "255.255.255.255",
-	} {
-		assert.Is(t, want, lastOf(netip.MustParsePrefix(subnet)).String(), "%s", subnet)
-	}
-}
-
 // On a real network, the suggestion with the first choice taken.
 func TestSuggestOnANetwork(t *testing.T) {
 	netns.Reserve(t)
