@@ -50,6 +50,21 @@ func Watch(ctx context.Context, o WatchOptions, notify func(Snapshot)) error {
 	}
 }
 
+// Look returns the state that Watch would report at the start. It tells nothing of changes.
+func Look(o WatchOptions) (Snapshot, error) {
+	handle, err := openHandle()
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer handle.Close()
+	t := (&watcher{options: o}).newTable()
+	t.defaultRoutes = func() []int { return defaultRoutes(handle) }
+	if err := list(handle, t); err != nil {
+		return Snapshot{}, fmt.Errorf("netio: look at links and addresses: %w", err)
+	}
+	return t.snapshot(), nil
+}
+
 // resubscribeDelay is how long to wait before subscribing again after so many
 // failures in a row. Even the first wait is not zero: whatever flooded the
 // kernel's buffer is probably still at it, and a full listing is the most

@@ -18,6 +18,7 @@ type ProblemKind string
 // The kinds of problems of this board.
 const (
 	ProblemAddressConflict    ProblemKind = "address_conflict"          // a foreign machine claims the address that this board holds
+	ProblemAddressElsewhere   ProblemKind = "address_elsewhere"         // a floating address is in the network of another interface
 	ProblemAddressNotFree     ProblemKind = "address_not_free"          // one has the address, or nobody can tell; so it is not acquired
 	ProblemAddressNotHeld     ProblemKind = "address_not_held"          // the kernel does not let this board hold the address
 	ProblemCheckAim           ProblemKind = "check_aim"                 // a check turned out to be aimed at a floating address

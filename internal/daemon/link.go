@@ -28,6 +28,7 @@ type link struct {
 	missing    string                                 // why none was found, and what to do
 	ambiguous  string                                 // which others fit as well, and what to do
 	hardware   []net.HardwareAddr                     // the Ethernet addresses of this board
+	elsewhere  string                                 // a floating address is in the network of another interface, and what to do
 	crowds     func(index int, local netip.Addr) bool // whether another interface is in that network
 	snapshots  chan netio.Snapshot                    // on their way to the loop; only the newest counts
 	cover      func(netio.Snapshot)                   // is told of each before the loop is
@@ -78,8 +79,47 @@ func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	if s.Present {
 		l.name = s.Link.Name
 	}
+	l.elsewhere = l.findElsewhere(s)
 	return readdressed
 }
+
+// findElsewhere says which floating address is in the network of another interface only: there nobody would be told where it is, and no
+// board would notice that the interface is cut off.
+func (l *link) findElsewhere(s netio.Snapshot) string {
+	for _, f := range l.floating {
+		if !s.Present || l.reaches(f.IP) {
+			continue
+		}
+		for _, other := range s.Local {
+			p := other.Prefix
+			if other.Index == s.Link.Index || !slices.Contains(s.Interfaces, other.Index) || p.IsSingleIP() || p.Addr() == f.IP || !p.Contains(f.IP) {
+				continue
+			}
+			return fmt.Sprintf("%v is in the network of %s (%v), and this group is on %s: one group keeps addresses of one network. Choose another address, "+
+				`write interface = %[2]q if all are in that network, or make a second group for it`, f.IP, other.Device, p, l.name)
+		}
+	}
+	return ""
+}
+
+// refuses says why this board cannot keep the floating addresses on the link as it is, and what to do; "" if it can.
+func (l *link) refuses() string {
+	if len(l.state.HardwareAddr) != ethernetAddressBytes {
+		return fmt.Sprintf("%s is no Ethernet and no Wi-Fi interface, so no other machine would learn where %v is: write another interface into the config", l.name, l.floating[0].IP)
+	}
+	for _, f := range l.floating {
+		if l.reaches(f.IP) && !l.hasHost(f.IP) {
+			return fmt.Sprintf("%v is not an address for a machine: it is the first or the last of the network of %s; choose another one, on all boards", f.IP, l.name)
+		}
+	}
+	if !l.open { // what works goes on working when another interface appears
+		return l.elsewhere
+	}
+	return ""
+}
+
+// ethernetAddressBytes is the length of an Ethernet address, which Wi-Fi has as well. A tunnel has none.
+const ethernetAddressBytes = 6
 
 // crowding reports whether another interface is in the network of the board's own address, and whether that has changed.
 func (l *link) crowding() (crowded, changed bool) {
@@ -100,6 +140,11 @@ func (l *link) report() {
 		l.reporter.solved(console.ProblemInterface)
 	} else if l.reporter.note(console.ProblemInterface, l.missing, forever) {
 		l.reporter.log.Warnf("waiting for the interface: %v", l.missing)
+	}
+	if l.elsewhere == "" {
+		l.reporter.solved(console.ProblemAddressElsewhere)
+	} else {
+		l.reporter.warn(console.ProblemAddressElsewhere, l.elsewhere, forever)
 	}
 	if l.ambiguous == "" {
 		l.reporter.solved(console.ProblemInterfaceAmbiguous)
@@ -129,7 +174,7 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 		switch {
 		case l.isFloating(p.Addr()):
 		case p.Addr() == l.local:
-			return p.Addr(), ""
+			return p.Addr(), l.refuses()
 		case p.Contains(l.floating[0].IP) && !local.IsValid():
 			local = p.Addr()
 		case !first.IsValid():
@@ -145,7 +190,7 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	if !local.IsValid() {
 		return local, fmt.Sprintf("the interface %s has no IPv4 address (yet)", l.name)
 	}
-	return local, ""
+	return local, l.refuses()
 }
 
 // ownFloating returns a floating address that the interface has with its subnet, as boards have their own ones; else none.

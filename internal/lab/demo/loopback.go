@@ -218,6 +218,7 @@ func (b *loopbackBoard) snapshot() netio.Snapshot {
 		Present: true,
 		Link: netio.Link{
 			Name: loopbackInterface, Index: b.l.index, Up: b.plugged.Load(), Addrs: []netip.Prefix{own},
+			HardwareAddr: make(net.HardwareAddr, 6), // as the loopback interface has it
 		},
 		Local: []netio.LocalAddr{{Prefix: own, Index: b.l.index, Device: loopbackInterface}},
 	}
