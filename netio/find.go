@@ -2,6 +2,7 @@ package netio
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -97,7 +98,7 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 		}
 	}
 	if len(fits) == 0 {
-		return Choice{}, noneFits(all, tunnels)
+		return Choice{}, noneFits(addr, all, tunnels)
 	}
 	sort.Slice(fits, func(i, j int) bool {
 		a, b := fits[i], fits[j]
@@ -130,8 +131,11 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 	return found, nil
 }
 
+// errOwn says what to do with a floating address that is a machine's own one.
+var errOwn = errors.New("a floating address is one that no machine has for itself: choose another one, on all boards")
+
 // noneFits says why no interface is the one, and what to do.
-func noneFits(all, tunnels []subnet) error {
+func noneFits(addr netip.Addr, all, tunnels []subnet) error {
 	sort.Slice(tunnels, func(i, j int) bool { return tunnels[i].String() < tunnels[j].String() })
 	var seen []string
 	for _, s := range all {
@@ -140,7 +144,10 @@ func noneFits(all, tunnels []subnet) error {
 		}
 	}
 	slices.Sort(seen)
+	own := slices.IndexFunc(all, func(s subnet) bool { return s.prefix.Addr() == addr && !s.prefix.IsSingleIP() })
 	switch {
+	case own >= 0:
+		return fmt.Errorf("%v is this board's own address on %s; %w", addr, all[own].name, errOwn)
 	case len(tunnels) > 0:
 		return fmt.Errorf("%s contains it, which is no Ethernet and no Wi-Fi interface, so no other machine would learn where it is; choose an address in one of the networks of %s",
 			tunnels[0], cmp.Or(strings.Join(seen, ", "), "an Ethernet or Wi-Fi interface"))

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,35 +16,116 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/daemon"
+	"topdog/internal/examine"
 	"topdog/netio"
 )
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "check",
-		Short: "Look for mistakes in the configuration, and try its checks once",
-		Long: `Look for mistakes in the configuration, and try its checks once (see docs/checks.md).
+		Short: "Find out whether this board is ready, and try its checks once",
+		Long: `Find out whether this board is ready: configuration, key, interface, address, the
+other boards, and the board itself. What the daemon would refuse is wrong, with what to
+do. If no daemon runs here, this listens to the group for 2.5 s, and sends nothing to it.
+Then the checks of the configuration are tried once (see docs/checks.md).
 
 If root calls it, the daemon tries them: as its user, and in the sandbox of its
 unit. Otherwise, or if no daemon runs, they are tried as the user who calls it, who
-may see more, or less. Then programs are not run as root. What the daemon has found
-itself is shown below. A check that is for the leader only is tried, and counts on
-the leader only.
+may see more, or less. Then programs are not run as root. A check that is for the
+leader only is tried, and counts on the leader only.
 
-Exit status: 0 if the file is right and all checks pass, 1 if a check fails or
-could not be tried, 78 if the file has mistakes.`,
+Exit status: 0 if nothing is wrong, 1 if something is, a check fails, or one could
+not be tried, 78 if a file has mistakes.`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			path, _ := c.Flags().GetString("config")
-			f := checkedFile{path: path}
-			if f.Config, f.text, err = config.LoadText(path); err != nil {
+			report := console.Report{File: path}
+			err = examineBoard(c.Context(), &report)
+			var mistakes config.Errors
+			if err != nil && !errors.As(err, &mistakes) {
 				return err
 			}
-			pass, err := f.tryChecks(c.Context(), c.OutOrStdout())
-			if err == nil && !pass {
-				err = exitStatus(exitFailure)
+			if len(report.Sections) == 1 && !asJSON {
+				return err // a file is wrong, and its text shows the line
 			}
-			return err
+			if err := showReport(c.OutOrStdout(), report, asJSON); err != nil {
+				return err
+			}
+			switch {
+			case len(mistakes) > 0:
+				return exitStatus(exitConfig)
+			case report.State == console.StateWrong:
+				return exitStatus(exitFailure)
+			}
+			return nil
 		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
+	return c
+}
+
+func showReport(w io.Writer, r console.Report, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, r)
+	}
+	return console.WriteReport(w, r, textOptions(w))
+}
+
+// examineBoard examines this board with the configuration of that file. The error says why nothing more was found out; mistakes
+// in the files are in the report too.
+func examineBoard(ctx context.Context, r *console.Report) error {
+	cfg, text, err := config.LoadText(r.File)
+	if err != nil {
+		examine.AddMistakes(r, console.TopicConfiguration, err)
+		return err
+	}
+	f := checkedFile{Config: cfg, path: r.File, text: text}
+	b := examine.Board{Config: cfg, Path: r.File, Version: versionText()}
+	if os.Geteuid() == 0 {
+		b.StartHolder = func() (*netio.Holder, error) {
+			return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(cfg))
+		}
+	}
+	status, unasked := askSettled(ctx, cfg.Socket)
+	switch {
+	case unasked == nil:
+		b.Daemon = &status
+	case !errors.Is(unasked, console.ErrNotRunning):
+		b.Unasked = unasked
+	}
+	mistakes := b.Examine(ctx, r)
+	var bad config.Errors
+	if mistakes != nil && !errors.As(mistakes, &bad) {
+		return fmt.Errorf("not all was looked at, and its checks were not tried: %w", mistakes)
+	}
+	if err := f.tryChecks(ctx, r, b.Daemon, unasked); err != nil {
+		return err
+	}
+	return mistakes
+}
+
+const (
+	// askDaemonWithin is how long the daemon may take to tell what it has found.
+	askDaemonWithin = 2 * time.Second
+	// settleWithin is how long one that has just started may take until it leads or follows.
+	settleWithin = 3 * time.Second
+	settleEvery  = 100 * time.Millisecond
+)
+
+// askSettled asks the daemon for its status, again while that may be about to lead or to follow.
+func askSettled(ctx context.Context, socket string) (s console.Status, err error) {
+	for end := time.Now().Add(settleWithin); ; {
+		asking, cancel := context.WithTimeout(ctx, askDaemonWithin)
+		s, err = console.Dial(socket).Status(asking)
+		cancel()
+		if err != nil || s.Role == console.RoleLeader || s.Role == console.RoleFollower || time.Now().After(end) {
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-time.After(settleEvery):
+		}
 	}
 }
 
@@ -56,27 +136,37 @@ type checkedFile struct {
 	text []byte
 }
 
-// tryChecks tries all checks of the file, and reports whether those pass that count.
-func (f *checkedFile) tryChecks(ctx context.Context, out io.Writer) (pass bool, err error) {
+// tryChecks tries all checks of the file, and adds what they have come to. status is of the daemon, nil if none was asked, and unasked says why.
+func (f *checkedFile) tryChecks(ctx context.Context, r *console.Report, status *console.Status, unasked error) error {
 	if len(f.Checks) == 0 {
-		fmt.Fprintf(out, "%s is right. It has no checks.\n", f.path)
-		return true, nil
+		return nil
 	}
-	asking, cancel := context.WithTimeout(ctx, askDaemonWithin)
-	status, unasked := console.Dial(f.Socket).Status(asking)
-	cancel()
 	verdicts, by, err := f.try(ctx, unasked)
 	if err != nil {
-		return false, fmt.Errorf("%s is right, but its checks were not tried: %w", f.path, err)
+		return fmt.Errorf("%s is right, but its checks were not tried: %w", f.path, err)
 	}
-	fmt.Fprintf(out, "%s is right. Its checks, tried %s:\n", f.path, by)
-	pass = writeVerdicts(out, f.Config, verdicts, unasked == nil && status.Role == console.RoleLeader)
-	if unasked != nil {
-		fmt.Fprintln(out, "The daemon cannot be asked what it has found itself.")
-	} else {
-		writeFound(out, f.Config, &status)
+	add := func(topic console.Topic, s console.State, text string) {
+		r.Add(console.SectionChecks, console.Finding{Topic: topic, State: s, Text: text})
 	}
-	return pass, nil
+	add(console.TopicTried, console.StateRight, by)
+	leads := status != nil && status.Role == console.RoleLeader
+	for i := range verdicts {
+		v, c := &verdicts[i], &f.Checks[i]
+		switch {
+		case v.untried != "":
+			add(console.TopicCheck, console.StateWrong, fmt.Sprintf("%v was not tried: %s", c, v.untried))
+		case v.reason == "":
+			add(console.TopicCheck, console.StateRight, c.String()+" passes")
+		case c.When == check.Leading && !leads:
+			add(console.TopicCheck, console.StateLook, fmt.Sprintf("%v fails: %s (it counts on the leader only)", c, v.reason))
+		default:
+			add(console.TopicCheck, console.StateWrong, fmt.Sprintf("%v fails: %s", c, v.reason))
+		}
+	}
+	if status != nil {
+		f.addFound(r, status)
+	}
+	return nil
 }
 
 // verdict is what a check has come to. It passes if both are "".
@@ -159,50 +249,21 @@ func longestTimeout(cfg *config.Config) (longest time.Duration) {
 	return longest
 }
 
-// writeVerdicts says what each check has come to. It reports whether those pass that count.
-func writeVerdicts(out io.Writer, cfg *config.Config, verdicts []verdict, leads bool) (pass bool) {
-	pass = true
-	width := len("passes")
-	if slices.ContainsFunc(verdicts, func(v verdict) bool { return v.untried != "" }) {
-		width = len("not tried")
-	}
-	for i, o := range verdicts {
-		c := &cfg.Checks[i]
-		result, text := "passes", c.String()
-		switch {
-		case o.untried != "":
-			result, text, pass = "not tried", fmt.Sprintf("%s: %s", text, o.untried), false
-		case o.reason == "":
-		case c.When == check.Leading && !leads:
-			result, text = "fails", fmt.Sprintf("%s: %s (it counts on the leader only)", text, o.reason)
-		default:
-			result, text, pass = "fails", fmt.Sprintf("%s: %s", text, o.reason), false
-		}
-		fmt.Fprintf(out, "  %-*s  %s\n", width, result, text)
-	}
-	return pass
-}
-
-// askDaemonWithin is how long the daemon may take to tell what it has found.
-const askDaemonWithin = 2 * time.Second
-
-// writeFound says what the daemon has found, and whether it knows other checks.
-func writeFound(out io.Writer, cfg *config.Config, s *console.Status) {
-	if len(s.Checks) > 0 {
-		fmt.Fprintln(out, "The daemon has found:")
-	}
+// addFound says what the daemon has found, and whether it knows other checks.
+func (f *checkedFile) addFound(r *console.Report, s *console.Status) {
 	known := map[string]bool{}
 	for _, c := range s.Checks {
 		known[c.NameText] = true
-		text := c.NameText
+		text := fmt.Sprintf("%s is %s", c.NameText, strings.ReplaceAll(c.State, "_", " "))
 		if c.Text != "" {
 			text += ": " + c.Text
 		}
-		fmt.Fprintf(out, "  %-10s  %s\n", strings.ReplaceAll(c.State, "_", " "), text)
+		r.Add(console.SectionChecks, console.Finding{Topic: console.TopicDaemon, State: console.StateRight, Text: text})
 	}
-	for i := range cfg.Checks {
-		if !known[cfg.Checks[i].String()] {
-			fmt.Fprintln(out, "The daemon does not have all of these: `systemctl reload topdog` has it read its own configuration again.")
+	for i := range f.Checks {
+		if !known[f.Checks[i].String()] {
+			r.Add(console.SectionChecks, console.Finding{Topic: console.TopicDaemon, State: console.StateLook,
+				Text: "it does not have all of these", Remedy: "systemctl reload topdog, and it reads its own configuration again"})
 			return
 		}
 	}

@@ -314,14 +314,14 @@ func TestCheckVerb(t *testing.T) {
 			status int
 			want   []string
 		}{
-			{"it passes", nil, 0, []string{"passes  exec " + service.path, "passing     exec"}},
-			{"the service is dead", func() { service.kill(); c.untilTakenFrom(b); c.agree() }, exitFailure, []string{"there is no such process", "failing     exec"}},
+			{"it passes", nil, 0, []string{"check: exec " + service.path + " passes", "daemon: exec " + service.path + " is passing"}},
+			{"the service is dead", func() { service.kill(); c.untilTakenFrom(b); c.agree() }, exitFailure, []string{"there is no such process", "is failing: there is no such process"}},
 			{"a mistake", b.checks(`[{ gateway = true, every = "10ms" }]`), exitConfig, []string{"10ms is less than 50ms"}},
 			// The daemon, which knows nothing of this check yet, tries it.
 			{"a check that the daemon does not have", b.checks(`[{ command = ["/bin/sh", "-c", "tr '\\0' ' ' </proc/$PPID/cmdline >&2; false"], title = "who runs it" }]`),
-				exitFailure, []string{"tried by the daemon, as it runs its own", starter.CheckerWord}},
+				exitFailure, []string{"tried: by the daemon, as it runs its own", starter.CheckerWord}},
 			{"a check for the leader", b.checks(`[{ tcp = "127.0.0.1:1", when = "leading" }]`), 0, []string{"it counts on the leader only", "systemctl reload topdog"}},
-			{"no checks", b.checks(""), 0, []string{"It has no checks"}},
+			{"no checks", b.checks(""), 0, []string{"this board is ready", "runs and leads"}},
 		} {
 			if check.do != nil {
 				check.do()
@@ -342,7 +342,7 @@ func (b *board) checksWithoutDaemon() {
 	t.Helper()
 	ran := filepath.Join(t.TempDir(), "ran")
 	b.checks(fmt.Sprintf(`[{ command = ["/usr/bin/touch", %q] }, { tcp = "127.0.0.1:1" }]`, ran))()
-	want := []string{"tried as root, since no daemon answers on ", "not tried  command /usr/bin/touch", "fails      tcp 127.0.0.1:1: connection refused"}
+	want := []string{"tried: as root, since no daemon answers on ", "check: command /usr/bin/touch", "was not tried", "check: tcp 127.0.0.1:1 fails: connection refused"}
 	if o := b.topdog("check"); o.status != exitFailure || !containsAll(o.stdout, want) {
 		t.Errorf("want %q: %v", want, o)
 	}
@@ -392,7 +392,7 @@ func (b *board) checksInterrupted() {
 	c.untilTrue("the check to end", func() bool { return syscall.Kill(pid, 0) != nil })
 	b.checks(`[{ gateway = true, title = "the next one" }]`)()
 	c.until("the next one to be tried", func() string {
-		if o := b.topdog("check"); !strings.Contains(o.stdout, "tried by the daemon") {
+		if o := b.topdog("check"); !strings.Contains(o.stdout, "tried: by the daemon") {
 			return o.String()
 		}
 		return ""

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -34,6 +36,7 @@ the command line, 3 if the daemon does not run, 4 if it does not answer.`,
 			s, err := client.Status(c.Context())
 			if err != nil {
 				complain(c.ErrOrStderr(), err)
+				explainNotRunning(c, err)
 			} else if err := show(s); err != nil {
 				return err
 			}
@@ -46,6 +49,17 @@ the command line, 3 if the daemon does not run, 4 if it does not answer.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes, until interrupted")
 	return withSocket(c)
+}
+
+// explainNotRunning says what keeps a daemon from running that does not run, or what it waits for: it has no socket then.
+func explainNotRunning(c *cobra.Command, err error) {
+	if !errors.Is(err, console.ErrNotRunning) {
+		return
+	}
+	path, _ := c.Flags().GetString("config")
+	if _, err := readBoard(path, runOptions{}); err != nil && !errors.Is(err, fs.ErrPermission) {
+		complain(c.ErrOrStderr(), fmt.Errorf("it cannot run, or waits, because of its files:\n%w", err))
+	}
 }
 
 func resignCommand() *cobra.Command {

@@ -63,8 +63,8 @@ func (e Errors) Mistake() bool {
 	})
 }
 
-// place returns "file:line:column", or "file" if the file as a whole is meant.
-func (p Problem) place() string {
+// Place returns "file:line:column", or "file" if the file as a whole is meant.
+func (p Problem) Place() string {
 	if p.Line == 0 {
 		return p.File
 	}
@@ -78,7 +78,7 @@ const maxExcerpt = 100
 // String returns the problem as Errors prints it.
 func (p Problem) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", p.place(), p.Message)
+	fmt.Fprintf(&b, "%s: %s", p.Place(), p.Message)
 	number := ""
 	if p.Line > 0 {
 		number = strconv.Itoa(p.Line)

@@ -14,8 +14,8 @@ import (
 	"topdog/internal/check"
 )
 
-// daemonUser is the user whom the package makes, who owns the key.
-const daemonUser = "topdog"
+// DaemonUser is the user whom the package makes. The daemon runs as that user, who owns the key.
+const DaemonUser = "topdog"
 
 // staffGroup may write to /usr/local on older Debian systems, and is as good as root by that.
 const staffGroup = "staff"
@@ -155,7 +155,7 @@ func keyOwners() (owners []uint32) {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	u, err := user.Lookup(daemonUser)
+	u, err := user.Lookup(DaemonUser)
 	if err != nil {
 		return nil
 	}

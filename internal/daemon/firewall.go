@@ -20,8 +20,8 @@ type firewall struct {
 const (
 	// firewallEvery is how often the counts are compared. Twice in a row something must be missing.
 	firewallEvery = time.Second
-	// firewallLoss is how many packets must be missing, while none is heard. A board that leads sends ten a second, and a follower one.
-	firewallLoss = 3
+	// FirewallLoss is how many packets must be missing, while none is heard. A board that leads sends ten a second, and a follower one.
+	FirewallLoss = 3
 )
 
 // look compares the counts, and reports whether that has changed what is known.
@@ -32,9 +32,9 @@ func (f *firewall) look(now time.Duration, a netio.Arrivals) (changed bool) {
 	switch {
 	case !a.Counted || !before.Counted || a.Seen < before.Seen || a.Heard < before.Heard: // of other sockets than before
 		f.suspected, f.blocks = false, f.blocks && a.Counted
-	case a.Heard > before.Heard, a.Own > before.Own && a.Seen < before.Seen+firewallLoss: // its own does not pass a reverse path filter
+	case a.Heard > before.Heard, a.Own > before.Own && a.Seen < before.Seen+FirewallLoss: // its own does not pass a reverse path filter
 		f.suspected, f.blocks = false, false
-	case a.Seen < before.Seen+firewallLoss:
+	case a.Seen < before.Seen+FirewallLoss:
 		return false // too few to tell; they count next time
 	default:
 		f.blocks = f.blocks || f.suspected
@@ -73,11 +73,10 @@ func (d *Daemon) checkFirewall() {
 	}
 }
 
-// blocked says what is wrong, and what to do.
-func (d *Daemon) blocked() string {
-	port := d.cfg.Multicast.Port()
+// Blocked says what is wrong on a board behind its own firewall, and what to do.
+func Blocked(iface string, port uint16) string {
 	return fmt.Sprintf("the group's packets arrive on %s and do not reach this daemon, so a firewall on this board drops them, or its reverse path filter (rp_filter): "+
-		"let UDP port %d in, with `ufw allow %[2]d/udp` or `firewall-cmd --permanent --add-port=%[2]d/udp` and `firewall-cmd --reload`. Until then this board takes no part", d.link.name, port)
+		"let UDP port %d in, with `ufw allow %[2]d/udp` or `firewall-cmd --permanent --add-port=%[2]d/udp` and `firewall-cmd --reload`. Until then this board takes no part", iface, port)
 }
 
 // reportFirewall tells people of it, or that it is over.
@@ -86,6 +85,6 @@ func (d *Daemon) reportFirewall() (blocks bool) {
 		d.reporter.solved(console.ProblemFirewall)
 		return false
 	}
-	d.reporter.warn(console.ProblemFirewall, d.blocked(), forever)
+	d.reporter.warn(console.ProblemFirewall, Blocked(d.link.name, d.cfg.Multicast.Port()), forever)
 	return true
 }

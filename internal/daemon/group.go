@@ -83,7 +83,7 @@ func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
 		inbox: make(chan *packet, inboxSize), free: make(chan *packet, inboxSize),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
-		routes: make(map[wire.ID]*route), sightings: make(sightings), settings: newSettings(cfg),
+		routes: make(map[wire.ID]*route), sightings: make(sightings), settings: SettingsOf(cfg),
 	}
 	for range inboxSize {
 		g.free <- new(packet)

@@ -13,8 +13,8 @@ import (
 	"topdog/wire"
 )
 
-// newSettings are what a configuration says of what all boards of the group must have alike, as the wire carries it.
-func newSettings(cfg *config.Config) wire.Settings {
+// SettingsOf are what a configuration says of what all boards of the group must have alike, as the wire carries it.
+func SettingsOf(cfg *config.Config) wire.Settings {
 	s := wire.Settings{Heartbeat: (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond), Addresses: ipsOf(cfg.Addresses)}
 	sort.Slice(s.Addresses, func(i, j int) bool { return s.Addresses[i].Less(s.Addresses[j]) })
 	return s

@@ -60,15 +60,25 @@ func (d *Daemon) checkClock() {
 	if d.clockOff {
 		tolerance = clockRegained
 	}
-	d.clockOff = math.Abs(off) > tolerance
+	text := clockOff(off, tolerance)
+	d.clockOff = text != ""
 	if !d.clockOff {
 		d.reporter.solved(console.ProblemClockRate)
 	} else {
-		text := fmt.Sprintf("this board's clock runs %+.1f %% off its rate, and more than %g %% is too much for a voter: it neither votes nor leads until it is at most %g %% off; look at what adjusts the clock",
-			100*off, 100*clockTolerance, 100*clockRegained)
 		d.reporter.warn(console.ProblemClockRate, text, forever)
 	}
 	d.carryOut(d.core.ClockTrusted(d.now(), !d.clockOff))
+}
+
+// ClockOff says of a clock that is off its rate by such a share that no voter may have it, and what to do; "" if one may.
+func ClockOff(off float64) string { return clockOff(off, clockTolerance) }
+
+func clockOff(off, tolerance float64) string {
+	if math.Abs(off) <= tolerance {
+		return ""
+	}
+	return fmt.Sprintf("this board's clock runs %+.1f %% off its rate, and more than %g %% is too much for a voter: it neither votes nor leads until it is at most %g %% off; look at what adjusts the clock",
+		100*off, 100*clockTolerance, 100*clockRegained)
 }
 
 // describeVoters fills in what the core knows of the voters.

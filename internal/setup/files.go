@@ -226,13 +226,10 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// daemonUser is the user that the systemd unit runs the daemon as.
-const daemonUser = "topdog"
-
 // giveToDaemon makes the key the daemon's own, if this is root and the package
 // has made the user; the daemon does not run as root then and could not read it.
 func giveToDaemon(keyPath string) error {
-	u, err := user.Lookup(daemonUser)
+	u, err := user.Lookup(config.DaemonUser)
 	if err != nil || keyPath == "" || os.Geteuid() != 0 {
 		return nil
 	}
@@ -242,15 +239,15 @@ func giveToDaemon(keyPath string) error {
 func giveTo(u *user.User, keyPath string) error {
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {
-		return fmt.Errorf("give the key to the user %s: its number: %w", daemonUser, err)
+		return fmt.Errorf("give the key to the user %s: its number: %w", config.DaemonUser, err)
 	}
 	gid, err := strconv.Atoi(u.Gid)
 	if err != nil {
-		return fmt.Errorf("give the key to the user %s: its group's number: %w", daemonUser, err)
+		return fmt.Errorf("give the key to the user %s: its group's number: %w", config.DaemonUser, err)
 	}
 	// Not what a link points to: that may be anybody's file.
 	if err := os.Lchown(keyPath, uid, gid); err != nil {
-		return fmt.Errorf("give the key to the user %s, which the daemon runs as: %w", daemonUser, err)
+		return fmt.Errorf("give the key to the user %s, which the daemon runs as: %w", config.DaemonUser, err)
 	}
 	return nil
 }

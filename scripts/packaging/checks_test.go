@@ -51,7 +51,7 @@ func testChecksOfAUnit(t *judge.T, p *pair) {
 	p.wantHolders("when its service was stopped", 2)
 	p.wantHandOver("the stop of its service", stopped)
 	p.wantGrade("failing")
-	p.wantTried("fails   unit answers.service: systemd says that it is inactive", "failing     unit answers.service")
+	p.wantTried("check: unit answers.service fails: systemd says that it is inactive", "daemon: unit answers.service is failing")
 	p.run("systemctl", "start", "answers")
 	p.wantGrade("probation")
 }
@@ -60,7 +60,7 @@ func testChecksOfAUnit(t *judge.T, p *pair) {
 func (p *pair) wantTried(want ...string) {
 	p.t.Helper()
 	out := p.ask("topdog", "check")
-	for _, text := range append(want, "tried by the daemon, as it runs its own") {
+	for _, text := range append(want, "tried: by the daemon, as it runs its own") {
 		if !strings.Contains(out, text) {
 			p.t.Errorf("topdog check does not say %q:\n%s", text, out)
 		}
@@ -81,12 +81,12 @@ func testChecksOfAProcess(t *judge.T, p *pair) {
 	if out := p.ask("topdog", "status"); !strings.Contains(strings.Join(strings.Fields(out), " "), "add the lines [Service] and ProtectProc=default") {
 		t.Errorf("topdog status does not say what to do:\n%s", out)
 	}
-	p.wantTried("fails   exec /usr/bin/sleep of user nobody: the unit of topdog hides the processes of other users")
+	p.wantTried("check: exec /usr/bin/sleep of user nobody fails: the unit of topdog hides the processes of other users")
 	p.write("/etc/systemd/system/topdog.service.d/override.conf", "[Service]\nProtectProc=default\n", 0o644)
 	p.run("systemctl", "daemon-reload")
 	p.run("systemctl", "restart", "topdog")
 	p.wantGrade("passing")
-	p.wantTried("passes  exec /usr/bin/sleep of user nobody")
+	p.wantTried("check: exec /usr/bin/sleep of user nobody passes")
 	p.machineLeads()
 	killed := time.Now()
 	p.run("systemctl", "kill", "--signal=KILL", "answers")

@@ -28,9 +28,15 @@ func testUnconfigured(t *judge.T, p *pair) {
 	p.run("dpkg", "-i", "/srv/new.deb")
 	p.wantUnit("after an upgrade without a configuration", "disabled inactive")
 
-	// As the documentation has it.
-	p.run("topdog", "init", cluster.Address.String())
+	// Whoever starts it first is told what is missing, and it starts by itself when that is there.
 	p.run("systemctl", "enable", "--now", "topdog")
+	p.wantUnit("before it is configured", "enabled active")
+	for _, verb := range []string{"status", "check"} {
+		if out, _ := p.command("topdog", verb).CombinedOutput(); !strings.Contains(string(out), "topdog init ADDRESS") {
+			t.Errorf("topdog %s does not say what is missing:\n%s", verb, out)
+		}
+	}
+	p.run("topdog", "init", cluster.Address.String())
 	p.wantUnit("when it is configured", "enabled active")
 	p.wantHolders("when it is configured", 1)
 

@@ -45,6 +45,7 @@ var importRules = []struct {
 	{"topdog/internal/setup/keepalived", []string{"topdog/election", "topdog/internal/config", "topdog/internal/check"}, nil, "a text becomes another text"},
 	{"topdog/internal/setup", []string{"topdog/gpio", "topdog/netio", "topdog/internal/config", "topdog/internal/setup/keepalived", "github.com/vishvananda/netns", "golang.org/x/"}, nil, "a board is set up without a daemon"},
 	{"topdog/internal/rekey", []string{"topdog/election", "topdog/internal/config", "topdog/internal/console", "topdog/internal/setup", "topdog/wire", "golang.org/x/sys/"}, nil, "a key is changed in a file, as far as the daemon says that it may be"},
+	{"topdog/internal/examine", []string{"topdog/gpio", "topdog/internal/config", "topdog/internal/console", "topdog/internal/daemon", "topdog/netio", "topdog/wire"}, nil, "what the daemon would refuse, the daemon is asked about"},
 	{"topdog/internal/console", []string{"topdog/internal/boottime", "golang.org/x/sys/", "golang.org/x/term"}, []string{"text/template", "html/template", "net/http/pprof"}, "what people are shown is data"},
 	{"topdog/internal/web", nil, []string{"text/template", "html/template", "net/http/pprof"}, "what all pages share knows nothing of boards"},
 	{"topdog/internal/page", []string{"topdog/election", "topdog/internal/boottime", "topdog/internal/console", "topdog/internal/web", "topdog/wire", "github.com/sirupsen/logrus"}, []string{"text/template", "html/template", "net/http/pprof", "os/exec"}, "a page knows what the daemon says, and its words, and nothing else"},
@@ -92,7 +93,7 @@ var importers = []struct {
 	why      string
 }{
 	{"topdog/internal/lab", []string{"topdog/cmd/topdog", "topdog/scripts/", "topdog/internal/lab/"}, "the product knows nothing of what tries, measures and shows it"},
-	{"topdog/internal/daemon", []string{"topdog/cmd/topdog", "topdog/internal/lab/"}, "nothing but a program runs a daemon"},
+	{"topdog/internal/daemon", []string{"topdog/cmd/topdog", "topdog/internal/examine", "topdog/internal/lab/"}, "nothing but a program runs a daemon, or asks for its rules"},
 	{"topdog/internal/lab/judge", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/scene", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/assert", nil, "it is for tests: it imports testing"},

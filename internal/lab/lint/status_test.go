@@ -46,6 +46,9 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Group keys":    documented.Keys[console.Keys](),
 		"Board's keys":  documented.Keys[console.BoardKeys](),
 		"Tried check":   documented.Keys[console.TriedCheck](),
+		"Report":        documented.Keys[console.Report](),
+		"Section":       documented.Keys[console.Section](),
+		"Finding":       documented.Keys[console.Finding](),
 		"Transition":    documented.Keys[console.Transition](),
 		"History":       documented.Keys[page.History](),
 		"Slot":          documented.Keys[page.HistorySlot](),
@@ -62,6 +65,9 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Lessons":                  enumerated(election.LessonNone, election.LessonAnnounced),
 		"Grades":                   enumerated(wire.GradePassing, wire.MaxGrade),
 		"Kinds of checks":          check.Kinds(),
+		"States":                   names["State"],
+		"Sections":                 names["Section"],
+		"Topics":                   names["Topic"],
 		"States of checks":         enumerated(health.Starting, health.NotJudged),
 		"Steps":                    names["Step"],
 	})
@@ -149,9 +155,9 @@ func patterns() (names []string) {
 // Step…, Problem…, Defence… and Event…, and returns their values.
 func consoleConstants(t *testing.T) map[string][]string {
 	t.Helper()
-	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence|Event)[A-Z]`)
+	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence|Event|State|Section|Topic)[A-Z]`)
 	found := map[string][]string{}
-	for _, file := range []string{"status.go", "trace.go", "problem.go", "transition.go"} {
+	for _, file := range []string{"status.go", "trace.go", "problem.go", "transition.go", "report.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), "../../../internal/console/"+file, nil, 0)
 		assert.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {

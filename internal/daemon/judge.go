@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"fmt"
+	"net/netip"
+
+	"topdog/internal/config"
+	"topdog/netio"
+)
+
+// Network is what a daemon makes of the network of its board.
+type Network struct {
+	Interface string // "" if none is the one
+	Index     int
+	Local     netip.Prefix // this board's own address
+	// Waits says why the daemon would wait, and what to do; "" if it would take part.
+	Waits string
+	Up    bool     // the interface has a carrier; without one it would wait as well
+	Notes []string // what works, and should be looked at
+}
+
+// JudgeNetwork judges a state of the network as a daemon with that configuration does. What it refuses, the daemon waits for.
+func JudgeNetwork(cfg *config.Config, s netio.Snapshot) Network {
+	l := newLink(shared{}, cfg)
+	l.update(s)
+	n := Network{Interface: l.name, Index: l.state.Index, Up: l.state.Up, Waits: l.missing}
+	if n.Waits != "" {
+		return n
+	}
+	var local netip.Addr
+	local, n.Waits = l.chooseLocal()
+	for _, p := range l.state.Addrs {
+		if p.Addr() == local {
+			n.Local = p
+		}
+	}
+	if n.Waits == "" {
+		n.Notes = l.notes()
+	}
+	return n
+}
+
+// notes are what a person may not have meant.
+func (l *link) notes() (notes []string) {
+	if l.ambiguous != "" {
+		notes = append(notes, l.ambiguous)
+	}
+	if l.elsewhere != "" {
+		notes = append(notes, l.elsewhere)
+	}
+	for _, f := range l.floating {
+		if !l.reaches(f.IP) {
+			notes = append(notes, fmt.Sprintf("%v is in none of the networks of %s (%s): only who has a route to it, or is in its network on the same cable, reaches it", f.IP, l.name, joined(l.networks())))
+			continue
+		}
+		for _, p := range l.state.Addrs {
+			if f.Bits != config.FromSubnet && f.Bits < p.Bits() && !p.IsSingleIP() && p.Contains(f.IP) {
+				notes = append(notes, fmt.Sprintf("with %v/%d the leader takes all of %v for its neighbours, and the network of %s is %v: write %[1]v without a prefix length",
+					f.IP, f.Bits, netip.PrefixFrom(f.IP, f.Bits).Masked(), l.name, p.Masked()))
+			}
+		}
+	}
+	return notes
+}
