@@ -70,6 +70,7 @@ const (
 	admissionLong
 	admissionGroup
 	admissionRate
+	admissionUser // of those that this board was to send, by a user who has no part in it
 	admissionReasons
 )
 

@@ -131,6 +131,83 @@ func testAdmissionByReaders(t *judge.T) {
 	})
 }
 
+// TestUsersDoNotSpeak: of a board, only its holder and root send to the group. Everything else of a user leaves.
+func TestUsersDoNotSpeak(t *testing.T) { judge.RunTogether(t, testUsersDoNotSpeak) }
+
+func testUsersDoNotSpeak(t *judge.T) {
+	const user = 64001
+	l := newLAN(t, 3)
+	a, b, other := l.boards[0], l.boards[1], l.boards[2]
+	conn := a.openAdmitting(t)
+	if !conn.admission.inKernel {
+		t.Skipf("the kernel attaches no program: %s", conn.Unlimited())
+	}
+	serve(t, conn, func(Datagram) {})
+	second := netip.MustParsePrefix("10.77.0.201/24")
+	a.addAddr(t, "eth0", second)
+	port := testGroup.Port()
+	var arrived atomic.Int64
+	for _, bound := range []netip.AddrPort{netip.AddrPortFrom(b.addr, port), netip.AddrPortFrom(b.addr, port+1)} {
+		hears := b.listen(t, bound)
+		go func() {
+			for buf := make([]byte, 64); ; {
+				if _, _, err := hears.ReadFrom(buf); err != nil {
+					return
+				}
+				arrived.Add(1)
+			}
+		}()
+	}
+	from := func(addr netip.Addr, uid int) *net.UDPConn {
+		c := a.listen(t, netip.AddrPortFrom(addr, 0))
+		raw, err := c.SyscallConn()
+		must(t, err)
+		must(t, raw.Control(func(fd uintptr) { // whose the socket is, is whose the file is
+			must(t, unix.Fchown(int(fd), uid, -1))
+			must(t, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BROADCAST, 1))
+		}))
+		return c
+	}
+	users, root, atSecond := from(a.addr, user), from(a.addr, 0), from(second.Addr(), user)
+	eventually(t, "the bridge forwards", func() bool {
+		send(t, root, 255, ofGroup(testTag, 40), netip.AddrPortFrom(b.addr, port))
+		return arrived.Load() > 0
+	})
+	keptBack := Drops{LocalUser: 1}
+	for name, test := range map[string]struct {
+		from *net.UDPConn
+		to   netip.AddrPort
+	}{
+		"to the group":        {users, testGroup},
+		"to all":              {users, netip.AddrPortFrom(LastAddr(netip.PrefixFrom(a.addr, 24)), port)},
+		"to a board":          {users, netip.AddrPortFrom(b.addr, port)},
+		"of a second address": {atSecond, testGroup},
+		"of that, to a board": {atSecond, netip.AddrPortFrom(other.addr, port)},
+	} {
+		t.Run(name, func(t *judge.T) {
+			wantDropped(t, conn, keptBack, func() { send(t, test.from, 255, ofGroup(testTag, 40), test.to) })
+		})
+	}
+	for name, test := range map[string]struct {
+		from *net.UDPConn
+		to   netip.AddrPort
+	}{
+		"another port": {users, netip.AddrPortFrom(b.addr, port+1)},
+		"by root":      {root, netip.AddrPortFrom(b.addr, port)},
+	} {
+		t.Run(name, func(t *judge.T) {
+			before := arrived.Load()
+			send(t, test.from, 255, ofGroup(testTag, 40), test.to)
+			eventually(t, "it arrives", func() bool { return arrived.Load() > before })
+		})
+	}
+	t.Run("by the board", func(t *judge.T) {
+		before := arrived.Load()
+		must(t, conn.Unicast(ofGroup(testTag, 40), netip.AddrPortFrom(b.addr, port)))
+		eventually(t, "it arrives", func() bool { return arrived.Load() > before })
+	})
+}
+
 // TestAdmissionInKernel sends to a board whose holder has put the program on the interface.
 func TestAdmissionInKernel(t *testing.T) { judge.RunTogether(t, testAdmissionInKernel) }
 

@@ -65,23 +65,10 @@ func (p admissionProgram) tcx() []instruction {
 	a.load(unix.BPF_W, r8, r6, skbVLAN)
 	a.and(r8, vlanNumber)
 	a.jump(unix.BPF_JNE, r8, 0, "pass") // it is for a VLAN, whose tag the kernel has taken off
-	a.move(r7, 0)
-	a.copyFromPacket(r7, ipBytes, stackIP, "pass")
-	a.load(unix.BPF_B, r1, r10, stackIP+ipProtocol)
-	a.jump(unix.BPF_JNE, r1, unix.IPPROTO_UDP, "pass")
-	a.load(unix.BPF_H, r1, r10, stackIP+ipFragment)
-	a.and(r1, networkOrder(ipOffset))
-	a.jump(unix.BPF_JNE, r1, 0, "pass") // no header of UDP is in it, and the first fragment is dropped
-	a.load(unix.BPF_B, r7, r10, stackIP)
-	a.and(r7, 0xf) // the length of the header of IP in words
-	a.shift(r7, 2)
-	a.copyFromPacket(r7, udpBytes, stackUDP, "pass")
-	a.load(unix.BPF_H, r1, r10, stackUDP+udpTarget)
-	a.jump(unix.BPF_JNE, r1, networkOrder(p.sockets[0].to.Port()), "pass") // all have it
+	p.toPort(a)
 	a.load(unix.BPF_W, r1, r10, stackIP+ipTarget)
 	for _, socket := range p.sockets {
-		to := socket.to.Addr().As4()
-		a.jump(unix.BPF_JEQ, r1, int32(binary.NativeEndian.Uint32(to[:])), "ours")
+		a.jump(unix.BPF_JEQ, r1, networkNumber(socket.to.Addr()), "ours")
 	}
 	a.always("pass")
 	a.label("ours")
@@ -91,7 +78,7 @@ func (p admissionProgram) tcx() []instruction {
 	p.count(a)
 	a.label("pass")
 	a.leave(tcxNext)
-	for reason := range admissionReasons {
+	for reason := range admissionUser { // the kernel refuses code that nothing reaches
 		a.label(reason.label())
 		a.countUp(int16(offDropped) + int16(reason)*8)
 		a.leave(tcxDrop)
@@ -154,10 +141,6 @@ func (p admissionProgram) count(a *assembler) {
 	if !p.network.IsValid() {
 		return
 	}
-	as32 := func(addr netip.Addr) int32 {
-		as4 := addr.As4()
-		return int32(binary.NativeEndian.Uint32(as4[:]))
-	}
 	own, group := netip.IPv4Unspecified(), netip.IPv4Unspecified()
 	a.load(unix.BPF_W, r1, r10, stackIP+ipTarget)
 	for _, socket := range p.sockets {
@@ -166,29 +149,91 @@ func (p admissionProgram) count(a *assembler) {
 			own = socket.to.Addr()
 		case PathMulticast:
 			group = socket.to.Addr()
-			a.jump(unix.BPF_JEQ, r1, as32(group), "to all")
+			a.jump(unix.BPF_JEQ, r1, networkNumber(group), "to all")
 		case PathBroadcast:
-			a.jump(unix.BPF_JEQ, r1, as32(socket.to.Addr()), "to all")
+			a.jump(unix.BPF_JEQ, r1, networkNumber(socket.to.Addr()), "to all")
 		}
 	}
 	a.always("pass")
 	a.label("to all")
 	a.load(unix.BPF_W, r2, r10, stackIP+ipSource)
-	a.jump(unix.BPF_JEQ, r2, as32(own), "own")
-	mask := netip.AddrFrom4([4]byte(net.CIDRMask(p.network.Bits(), 32)))
-	a.jump(unix.BPF_JEQ, r2, as32(LastAddr(p.network)), "pass")
-	a.jump(unix.BPF_JEQ, r2, as32(p.network.Masked().Addr()), "pass")
-	a.and(r2, as32(mask))
-	a.jump(unix.BPF_JNE, r2, as32(p.network.Masked().Addr()), "pass")
+	a.jump(unix.BPF_JEQ, r2, networkNumber(own), "own")
+	a.jump(unix.BPF_JEQ, r2, networkNumber(LastAddr(p.network)), "pass")
+	a.jump(unix.BPF_JEQ, r2, networkNumber(p.network.Masked().Addr()), "pass")
+	a.and(r2, networkNumber(maskOf(p.network)))
+	a.jump(unix.BPF_JNE, r2, networkNumber(p.network.Masked().Addr()), "pass")
 	a.countUp(offSeen)
 	a.always("pass")
 	a.label("own")
-	a.jump(unix.BPF_JNE, r1, as32(group), "pass")
+	a.jump(unix.BPF_JNE, r1, networkNumber(group), "pass")
 	a.load(unix.BPF_W, r2, r10, stackUDP+udpBytes+wire.IncarnationEnd-4)
 	a.and(r2, int32(binary.NativeEndian.Uint32(binary.BigEndian.AppendUint32(nil, uint32(wire.MaxIncarnation)))))
 	a.load(unix.BPF_W, r1, r9, offOwn)
 	a.jumpWith(unix.BPF_JEQ, r1, r2, "pass")
 	a.countUp(offFromOwn)
+}
+
+// egress makes the program that keeps the users of this board from speaking to the group. What they send would come from the board's own
+// address, and share what the others grant to that. So only the sockets of the users that it is made for may send to the port, and those
+// of root, whom nothing here could hold up. What a container or another machine has this board forward has no socket here.
+func (p admissionProgram) egress(users ...int) []instruction {
+	a := newAssembler()
+	a.copy(r6, r1)
+	a.load(unix.BPF_W, r8, r6, skbProtocol)
+	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
+	p.toPort(a)
+	a.load(unix.BPF_W, r7, r10, stackIP+ipTarget)
+	for _, socket := range p.sockets {
+		if socket.path != PathUnicast && socket.path != PathFloating {
+			a.jump(unix.BPF_JEQ, r7, networkNumber(socket.to.Addr()), "theirs")
+		}
+	}
+	if !p.network.IsValid() {
+		a.always("pass")
+	} else {
+		a.and(r7, networkNumber(maskOf(p.network)))
+		a.jump(unix.BPF_JNE, r7, networkNumber(p.network.Masked().Addr()), "pass")
+	}
+	a.label("theirs")
+	a.copy(r1, r6)
+	a.call(helperSocketUID)
+	for _, user := range append(users, 0) {
+		a.jump(unix.BPF_JEQ, r0, int32(user), "pass")
+	}
+	a.mapValue(r9, p.array)
+	a.countUp(int16(offDropped) + int16(admissionUser)*8)
+	a.leave(tcxDrop)
+	a.label("pass")
+	a.leave(tcxNext)
+	return a.program()
+}
+
+// toPort goes on with a packet of UDP for the port of the group, and to "pass" with all others. The headers are on the stack then.
+func (p admissionProgram) toPort(a *assembler) {
+	a.move(r7, 0)
+	a.copyFromPacket(r7, ipBytes, stackIP, "pass")
+	a.load(unix.BPF_B, r1, r10, stackIP+ipProtocol)
+	a.jump(unix.BPF_JNE, r1, unix.IPPROTO_UDP, "pass")
+	a.load(unix.BPF_H, r1, r10, stackIP+ipFragment)
+	a.and(r1, networkOrder(ipOffset))
+	a.jump(unix.BPF_JNE, r1, 0, "pass") // no header of UDP is in it, and the first fragment is dropped
+	a.load(unix.BPF_B, r7, r10, stackIP)
+	a.and(r7, 0xf) // the length of the header of IP in words
+	a.shift(r7, 2)
+	a.copyFromPacket(r7, udpBytes, stackUDP, "pass")
+	a.load(unix.BPF_H, r1, r10, stackUDP+udpTarget)
+	a.jump(unix.BPF_JNE, r1, networkOrder(p.sockets[0].to.Port()), "pass") // all have it
+}
+
+// networkNumber is an address as a program reads it from a packet.
+func networkNumber(addr netip.Addr) int32 {
+	as4 := addr.As4()
+	return int32(binary.NativeEndian.Uint32(as4[:]))
+}
+
+// maskOf is the netmask of a network.
+func maskOf(network netip.Prefix) netip.Addr {
+	return netip.AddrFrom4([4]byte(net.CIDRMask(network.Bits(), 32)))
 }
 
 // countUp adds one to a count in the memory of admission.
@@ -213,40 +258,53 @@ func (a *assembler) copyFromPacket(from register, length int32, to int32, short 
 
 func (r admissionReason) label() string { return string(rune('0' + r)) }
 
-// kernelAdmission is the program on an interface, as long as somebody has it.
+// kernelAdmission are the programs on an interface, as long as somebody has it.
 type kernelAdmission struct {
-	array int // 0 if there is no program
-	link  int
+	array  int // 0 if there is no program
+	link   int
+	egress int // the link of the one for what leaves
 }
 
-// newKernelAdmission puts the program on an interface.
-func newKernelAdmission(sockets []bind, network netip.Prefix, tag wire.GroupTag, ifindex int) (k kernelAdmission, err error) {
+// newKernelAdmission puts the programs on an interface. Besides root, the users may send to the group.
+func newKernelAdmission(sockets []bind, network netip.Prefix, tag wire.GroupTag, ifindex int, users ...int) (k kernelAdmission, err error) {
 	array, err := newArray("topdog_admit", int(unsafe.Sizeof(admissionMemory{})))
 	if err != nil {
 		return k, err
 	}
 	defer array.Close()
 	p := admissionProgram{sockets: sockets, network: network, tag: tag, array: int(array.Fd())}
-	program, err := loadProgram("topdog_admit", unix.BPF_PROG_TYPE_SCHED_CLS, unix.BPF_TCX_INGRESS, p.tcx())
-	if err != nil {
-		return k, err
+	if k.link, err = attachAdmission("topdog_admit", p.tcx(), ifindex, unix.BPF_TCX_INGRESS); err != nil {
+		return kernelAdmission{}, err
 	}
-	defer unix.Close(program)
-	link, err := attachProgram(program, ifindex, unix.BPF_TCX_INGRESS, 0)
-	if err != nil {
-		return k, explainBPF("attach the program topdog_admit", err)
+	if k.egress, err = attachAdmission("topdog_speak", p.egress(users...), ifindex, unix.BPF_TCX_EGRESS); err != nil {
+		detachProgram(k.link)
+		return kernelAdmission{}, err
 	}
 	if k.array, err = unix.FcntlInt(array.Fd(), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-		detachProgram(link)
+		detachProgram(k.link)
+		detachProgram(k.egress)
 		return kernelAdmission{}, os.NewSyscallError("fcntl", err)
 	}
-	k.link = link
 	return k, nil
 }
 
-// detach takes the program from its interface. The memory is closed with the sockets.
+// attachAdmission loads a program, and attaches it.
+func attachAdmission(name string, code []instruction, ifindex int, where uint32) (link int, err error) {
+	program, err := loadProgram(name, unix.BPF_PROG_TYPE_SCHED_CLS, where, code)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(program)
+	if link, err = attachProgram(program, ifindex, where, 0); err != nil {
+		return 0, explainBPF("attach the program "+name, err)
+	}
+	return link, nil
+}
+
+// detach takes the programs from their interface. The memory is closed with the sockets.
 func (k *kernelAdmission) detach() {
 	if k.array != 0 {
 		detachProgram(k.link)
+		detachProgram(k.egress)
 	}
 }

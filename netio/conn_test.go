@@ -198,6 +198,7 @@ func wantDropped(t testing.TB, c *Conn, want Drops, send func()) {
 	want.Short += before.Short
 	want.Truncated += before.Truncated
 	want.OtherGroup += before.OtherGroup
+	want.LocalUser += before.LocalUser
 	assert.Equal(t, want, c.Drops(), "drops")
 }
 

@@ -13,6 +13,7 @@ const fenceMemory = 8
 
 // Helpers that programs may call (linux/bpf.h).
 const (
+	helperSocketUID         = 47  // get_socket_uid
 	helperLoadBytesRelative = 68  // skb_load_bytes_relative
 	helperBootTime          = 125 // ktime_get_boot_ns
 

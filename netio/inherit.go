@@ -33,7 +33,7 @@ func openHeld(o Options, tag wire.GroupTag) (held heldSockets, err error) {
 		return held, err
 	}
 	// Where the kernel has no such programs, the readers do it.
-	if held.admission, err = newKernelAdmission(c.binds(), networkOf(o), tag, c.index); err != nil {
+	if held.admission, err = newKernelAdmission(c.binds(), networkOf(o), tag, c.index, os.Geteuid()); err != nil {
 		held.unlimited = err.Error()
 	}
 	return held, nil

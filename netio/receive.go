@@ -44,6 +44,7 @@ type Drops struct {
 	Truncated     uint64 // longer than wire.MaxPacket
 	OtherGroup    uint64 // of another group
 	OverRate      uint64 // more than a sender may say
+	LocalUser     uint64 // a user of this board was about to send it to the group
 	Overflows     uint64 // there was no room in a socket
 	ReceiveErrors uint64 // reads that failed; the reader waits a little and goes on
 }
@@ -56,6 +57,7 @@ func (c *Conn) Drops() Drops {
 		Truncated:     c.truncated.Load() + c.admission.dropped(admissionLong),
 		OtherGroup:    c.admission.dropped(admissionGroup),
 		OverRate:      c.admission.dropped(admissionRate),
+		LocalUser:     c.admission.dropped(admissionUser),
 		Overflows:     c.overflows(),
 		ReceiveErrors: c.receiveErrors.Load(),
 	}

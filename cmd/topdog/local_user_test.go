@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,9 +24,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/ipv4"
+
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
+	"topdog/wire"
 )
 
 // beUser makes the test binary what an ordinary user does to a daemon: an attack, on so many connections to a
@@ -65,12 +71,12 @@ func (b *board) admitEverybody(program string) {
 }
 
 // attackedBy begins an attack of a user on the board, and returns how to end it.
-func (b *board) attackedBy(uid uint32, kind string, connections int) (end func()) {
+func (b *board) attackedBy(uid uint32, kind string, connections int, env ...string) (end func()) {
 	b.c.t.Helper()
 	var said firstWrite
 	begins := said.awaited()
 	p, err := b.Start(context.Background(), itself().Path, []string{kind, strconv.Itoa(connections), filepath.Join(b.Dir, "s")},
-		netns.Env(beUser+"=1"), netns.User(uid), netns.Stdout(&said), netns.Stderr(b.Log))
+		netns.Env(append(env, beUser+"=1")...), netns.User(uid), netns.Stdout(&said), netns.Stderr(b.Log))
 	must(b.c.t, err)
 	select {
 	case <-begins:
@@ -177,6 +183,54 @@ func TestUserSaysNothing(t *testing.T) {
 	})
 }
 
+// floodLasts is for longer proofs.
+var floodLasts = flag.Duration("flood.lasts", 2*time.Second, "how long each user of TestUserFloods sends")
+
+// TestUserFloods: an ordinary user of a board sends the last heartbeat's bytes with a wrong tag to the group, as fast as it can. They would come
+// from the board's own address, and share what the others grant to that.
+func TestUserFloods(t *testing.T) {
+	judge.Run(t, func(t *judge.T) {
+		lasts := *floodLasts
+		c := newCluster(t, 3, nil)
+		recorder := newRecorder(t, c.LAN.Client())
+		c.start(c.boards...)
+		leader := c.agree()
+		codec, err := wire.NewCodec(config.Defaults().Group, config.Keyring{Signs: c.key}.Secrets()...)
+		must(t, err)
+		var flood string
+		c.untilTrue("a heartbeat", func() bool {
+			for _, packet := range recorder.recorded() {
+				var m wire.Message
+				if drop := codec.Decode(&m, packet); !drop.Dropped() && m.Type == wire.TypeHeartbeat {
+					packet = slices.Clone(packet)
+					packet[len(packet)-1] ^= 1
+					flood = floodPacket + "=" + hex.EncodeToString(packet)
+				}
+			}
+			return flood != ""
+		})
+		for _, b := range append(c.except(leader), leader) {
+			b.admitEverybody(c.program.Path)
+			began := time.Now()
+			end := b.attackedBy(strangerID, "flood", 1, flood)
+			c.watchFor(lasts)
+			end()
+			c.undisturbed(began, leader)
+			c.twoHoldersAtMost(began, 0)
+			for _, other := range c.boards {
+				s, err := other.Status()
+				must(t, err)
+				switch drops := s.Counters.DroppedByReason; {
+				case drops[wire.BadTag.Identifier()] > 0:
+					t.Errorf("%s got %d packets of the user", other, drops[wire.BadTag.Identifier()])
+				case other == b && drops[console.DroppedLocalUser] == 0:
+					t.Errorf("%s does not count what it keeps back: %v", other, drops)
+				}
+			}
+		}
+	})
+}
+
 // localUser is somebody with an ordinary account on a board. The process that does this must be that user's.
 type localUser struct {
 	socket string       // of the daemon; the one for everybody is beside it
@@ -191,6 +245,46 @@ var userAttacks = map[string]func(u *localUser, ctx context.Context, connections
 	"ask":   (*localUser).ask,
 	"knock": (*localUser).knock,
 	"hold":  (*localUser).hold,
+	"flood": (*localUser).flood,
+}
+
+// floodPacket is the environment variable that has what flood sends, in hexadecimal digits.
+const floodPacket = "TOPDOG_FLOOD"
+
+// flood sends a packet to the group as fast as it can, as any program may.
+func (u *localUser) flood(ctx context.Context, connections int) {
+	packet, err := hex.DecodeString(os.Getenv(floodPacket))
+	eth0, err2 := net.InterfaceByName("eth0")
+	if err := errors.Join(err, err2); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	// The units have the daemon and its holder ahead of users by as much (Nice=-10); here these run like the test.
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range connections {
+		all.Go(func() {
+			conn, err := net.ListenPacket("udp4", ":0")
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return
+			}
+			defer conn.Close()
+			p := ipv4.NewPacketConn(conn)
+			if err := errors.Join(p.SetMulticastTTL(wire.TTL), p.SetMulticastInterface(eth0), p.SetMulticastLoopback(false)); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return
+			}
+			for ctx.Err() == nil {
+				if _, err := conn.WriteTo(packet, net.UDPAddrFromAddrPort(wire.DefaultGroup)); err == nil {
+					u.done.Add(1)
+				}
+			}
+		})
+	}
 }
 
 // ask asks again as soon as there is an answer, over the same connection if it stays open.

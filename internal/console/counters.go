@@ -23,9 +23,10 @@ type Counters struct {
 
 // The keys for packets that are dropped before they are decoded.
 const (
-	DroppedWrongTTL = "wrong_ttl" // they come from beyond the link
-	DroppedOverRate = "over_rate" // they are more than a sender may say
+	DroppedWrongTTL  = "wrong_ttl"  // they come from beyond the link
+	DroppedOverRate  = "over_rate"  // they are more than a sender may say
+	DroppedLocalUser = "local_user" // a user of this board was about to send them
 )
 
 // SocketDrops are these keys.
-var SocketDrops = []string{DroppedWrongTTL, DroppedOverRate}
+var SocketDrops = []string{DroppedWrongTTL, DroppedOverRate, DroppedLocalUser}

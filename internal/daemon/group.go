@@ -282,6 +282,7 @@ func (g *group) counters(c *console.Counters) {
 		drop(wire.TooLong.Identifier(), drops.Truncated)
 		drop(wire.OtherGroup.Identifier(), drops.OtherGroup)
 		drop(console.DroppedOverRate, drops.OverRate+g.screen.overRate.Load())
+		drop(console.DroppedLocalUser, drops.LocalUser)
 		c.ReceiveOverruns += drops.Overflows
 		c.ReceiveErrors = drops.ReceiveErrors
 	}
