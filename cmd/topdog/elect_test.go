@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +40,53 @@ func TestThreeBoardsElect(t *testing.T) {
 			}
 			assert.Equal(t, []string{"10.77.0.100/24"}, s.Addresses, "the addresses that %s tells", b)
 		}
+	})
+}
+
+// TestNoSpare: a leader says so when no other board could take over, and another board too: the address is served, and is gone with it.
+func TestNoSpare(t *testing.T) {
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 2, nil)
+		leads, spare := c.board(1), c.board(2)
+		alone := func(b *board, why string) {
+			b.untilProblem("nobody could take over from", why)
+			if o := b.topdog("status"); o.status != 5 || !strings.Contains(o.stdout, ", nobody could take over; leader for") {
+				t.Errorf("%s: %v", why, o)
+			}
+		}
+		c.start(leads)
+		c.agree(leads)
+		alone(leads, "no other board has been heard")
+		c.start(spare)
+		c.agreeOn(leads, c.boards...)
+		for _, b := range c.boards {
+			b.untilStatusIs("there is a spare", func(s console.Status) bool { return s.Spares != nil && *s.Spares == 1 })
+			b.topdog("status").want(t, 0, "with a spare")
+		}
+		spare.topdog("drain").want(t, 0, "drain")
+		for _, b := range c.boards {
+			alone(b, "pi2 is drained")
+		}
+		spare.topdog("undrain").want(t, 0, "undrain")
+		for _, b := range c.boards {
+			b.untilNoSpareIsOver()
+		}
+		must(t, spare.Pull())
+		alone(leads, "pi2 is not heard any more")
+		must(t, spare.Plug())
+		c.agreeOn(leads, c.boards...)
+		leads.untilNoSpareIsOver()
+		spare.signal(syscall.SIGTERM)
+		spare.ended()
+		alone(leads, "pi2 has left")
+	})
+}
+
+// untilNoSpareIsOver waits until another board could take over.
+func (b *board) untilNoSpareIsOver() {
+	b.c.t.Helper()
+	b.untilStatusIs("another board could take over", func(s console.Status) bool {
+		return !slices.ContainsFunc(s.Problems, func(p console.Problem) bool { return p.Kind == console.ProblemNoSpare })
 	})
 }
 

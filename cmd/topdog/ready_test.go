@@ -162,6 +162,24 @@ var traits = [][]trait{
 			}
 			return otherRuns(s)
 		}},
+		{"beside one with its id", 1, func(s *site) error {
+			if err := s.other.Set(settings{"id": quote("10.77.0.1")}); err != nil {
+				return err
+			}
+			return otherRuns(s)
+		}},
+		{"beside one with its address", 1, func(s *site) error {
+			if err := s.other.SetAddress(s.board.Addr); err != nil {
+				return err
+			}
+			return otherRuns(s)
+		}},
+		{"beside one with another address", 1, func(s *site) error {
+			if err := s.other.Set(settings{"address": quote("10.77.0.111")}); err != nil {
+				return err
+			}
+			return otherRuns(s)
+		}},
 		{"the neighbour has the address", 1, func(s *site) error { return s.other.AddAddress(vip24) }},
 	},
 	{

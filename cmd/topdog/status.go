@@ -25,8 +25,9 @@ func statusCommand() *cobra.Command {
 		Short: "Show who holds the address, and all boards",
 		Long: `Show who holds the address and all boards, as this board knows them.
 
-Exit status: 0 if a live leader holds the address, 1 if not, 2 for a mistake in
-the command line, 3 if the daemon does not run, 4 if it does not answer.`,
+Exit status: 0 if a live leader holds the address and another board could take
+over, 1 if nobody holds it, 2 for a mistake in the command line, 3 if the daemon
+does not run, 4 if it does not answer, 5 if one holds it and nobody could take over.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client := console.Dial(socketPath(c))
 			show := func(s console.Status) error { return showStatus(c.OutOrStdout(), s, asJSON) }
@@ -53,8 +54,8 @@ the command line, 3 if the daemon does not run, 4 if it does not answer.`,
 
 // explainNotRunning says what keeps a daemon from running that does not run, or what it waits for: it has no socket then.
 func explainNotRunning(c *cobra.Command, err error) {
-	if !errors.Is(err, console.ErrNotRunning) {
-		return
+	if asked, _ := c.Flags().GetString("socket"); asked != "" || !errors.Is(err, console.ErrNotRunning) {
+		return // it is not known which files a daemon with that socket has
 	}
 	path, _ := c.Flags().GetString("config")
 	if _, err := readBoard(path, runOptions{}); err != nil && !errors.Is(err, fs.ErrPermission) {

@@ -44,6 +44,7 @@ const (
 	ProblemMulticastMissing   ProblemKind = "multicast_missing"         // a board's broadcast or unicast arrives, and its multicast does not
 	ProblemUnicastMissing     ProblemKind = "unicast_missing"           // the other way round
 	ProblemNoRoute            ProblemKind = "no_route"                  // the address of a board is not known
+	ProblemNoSpare            ProblemKind = "no_spare"                  // no board could take over from the leader
 	ProblemNoVoter            ProblemKind = "no_voter"                  // this board is not among the voters
 	ProblemPortSilent         ProblemKind = "port_silent"               // nothing arrives on this board's port
 	ProblemScoreCommand       ProblemKind = "score_command"             // it fails

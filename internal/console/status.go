@@ -54,6 +54,7 @@ type Status struct {
 	Term          uint32   `json:"term"`
 	Heir          string   `json:"heir"` // id of the board that would take over next; "" if there is none
 	HeirName      string   `json:"heir_name"`
+	Spares        *int     `json:"spares"` // how many boards could take over from the leader now, and be fit to lead
 
 	Addresses []string `json:"addresses"` // the floating addresses with prefix length: "192.168.1.250/24"
 	Holding   bool     `json:"holding"`   // this board has them now

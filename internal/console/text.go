@@ -33,8 +33,11 @@ const (
 func WriteStatus(w io.Writer, s Status, o Options) error {
 	p := newPage(o)
 	look := good
-	if !s.Held() {
+	switch {
+	case !s.Held():
 		look = urgent
+	case s.verdict() == unguarded:
+		look = notice
 	}
 	p.item(look, "", 0, s.headline())
 	p.line(plain, "")
@@ -78,8 +81,13 @@ func (s *Status) headline() string {
 		return fmt.Sprintf("%s %s held by %s, whose heartbeat is late: this board is asking whether it lives", what, is, holder)
 	}
 	text := fmt.Sprintf("%s %s held by %s", what, is, holder)
+	next := ","
+	if s.verdict() == unguarded {
+		text += ", nobody could take over"
+		next = ";"
+	}
 	if s.LeaderSinceMs != nil && s.Leader == s.HeldBy {
-		text += ", leader for " + span(*s.LeaderSinceMs)
+		text += next + " leader for " + span(*s.LeaderSinceMs)
 	}
 	return text + fmt.Sprintf(", term%c%d", joint, s.Term)
 }

@@ -8,6 +8,7 @@ import (
 // The identifiers that decide how a check, and the grade, are shown.
 const (
 	gradePassing   = "passing"
+	gradeProbation = "probation"
 	stateFailing   = "failing"
 	stateNotJudged = "not_judged"
 )

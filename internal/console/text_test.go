@@ -69,8 +69,11 @@ func situations(t testing.TB) (all []situation) {
 		s := situation{name: strings.TrimSuffix(words[0], ":"), exit: exitHeld}
 		s.status = changed(t, like, lines[1:])
 		s.options = Options{Width: columns, Color: slices.Contains(words, "color")}
-		if slices.Contains(words, "not-held") {
+		switch {
+		case slices.Contains(words, "not-held"):
 			s.exit = exitNotHeld
+		case slices.Contains(words, "unguarded"):
+			s.exit = exitUnguarded
 		}
 		known[s.name] = s.status
 		all = append(all, s)

@@ -1,12 +1,17 @@
 package console
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // verdict is the answer to the question that `topdog status` is asked: who has the address?
 type verdict int
 
 const (
 	held      verdict = iota // a live board has it
+	unguarded                // a live board has it, and no other could take over
 	suspected                // a board has it whose heartbeat is late; it is being asked
 	silent                   // a board had it that counts as dead
 	contested                // several live boards say that they lead
@@ -28,12 +33,16 @@ func (s *Status) verdict() verdict {
 		return unknown // the voters that it misses may have a leader
 	case s.HeldBy == "", s.HeldBy == s.Board.ID && (!s.Holding || s.MajorityUnheard):
 		return nobody
+	case s.HeldBy == s.Board.ID && s.alone():
+		return unguarded
 	case s.HeldBy == s.Board.ID:
 		return held
 	case holder == nil || !holder.live():
 		return silent
 	case s.Role == RoleCandidate:
 		return suspected
+	case s.alone():
+		return unguarded
 	default:
 		return held
 	}
@@ -44,8 +53,72 @@ func (s *Status) verdict() verdict {
 // it have gone unanswered; a watcher that asks at that moment should not be alarmed.
 func (s *Status) Held() bool {
 	v := s.verdict()
-	return v == held || v == suspected
+	return v == held || v == suspected || v == unguarded
 }
+
+// CountSpares counts the boards that could take over from the leader now: live ones that are fit to lead and may. With voters, the
+// majority of these must be left without the leader.
+func (s *Status) CountSpares() (n int) {
+	for i := range s.Boards {
+		b := &s.Boards[i]
+		out := b.Self && (s.Role == RoleIsolated || s.Role == RoleBarred || s.Role == RoleListener)
+		if b.ID != s.Leader && b.live() && !out && b.Priority > 0 && (b.Grade == gradePassing || b.Grade == gradeProbation) {
+			n++
+		}
+	}
+	if s.tooFewVoters() {
+		return 0
+	}
+	return n
+}
+
+// tooFewVoters reports whether no majority of the voters would be left without the leader.
+func (s *Status) tooFewVoters() bool {
+	left := 0
+	for _, v := range s.Voters {
+		if v.ID != s.Leader && !v.Unheard && !v.Twice {
+			left++
+		}
+	}
+	return len(s.Voters) > 0 && left < len(s.Voters)/2+1
+}
+
+// alone reports whether no board could take over from the leader. A daemon of an older version does not tell.
+func (s *Status) alone() bool { return s.Spares != nil && *s.Spares == 0 }
+
+// NoSpare says that no board could take over from the leader, and why; "" if one could, or nobody leads.
+func (s *Status) NoSpare() string {
+	if s.Leader == "" || !s.alone() || s.Role != RoleLeader && s.Role != RoleFollower {
+		return ""
+	}
+	var others []string
+	for i := range s.Boards {
+		b := &s.Boards[i]
+		name := s.shortName(b.ID, b.Name)
+		switch {
+		case b.ID == s.Leader:
+		case b.Gone:
+			others = append(others, name+" has left")
+		case b.Stale:
+			others = append(others, name+" is not heard any more")
+		case b.Priority == 0:
+			others = append(others, name+" has the priority 0")
+		case b.Grade != gradePassing && b.Grade != gradeProbation:
+			others = append(others, name+" is "+b.Grade)
+		}
+	}
+	why := "no other board has been heard"
+	switch {
+	case s.tooFewVoters():
+		why = "too few voters would be left without it"
+	case len(others) > 0:
+		why = strings.Join(others[:min(len(others), maxOthers)], ", ")
+	}
+	return fmt.Sprintf("nobody could take over from %s: %s", s.holderName(s.Leader), why)
+}
+
+// maxOthers bounds a text. The boards are listed below it.
+const maxOthers = 5
 
 // leaders are the live boards that say that they lead.
 func (s *Status) leaders() []*Board {
@@ -85,6 +158,7 @@ func (s *Status) board(id string) *Board {
 // The exit statuses of `topdog status`. 2 is for a mistake in the command line.
 const (
 	exitHeld       = 0 // a live leader that this board knows of holds the address
+	exitUnguarded  = 5 // one holds it, and no board could take over
 	exitNotHeld    = 1 // the daemon runs, and nobody holds it, or it cannot be told who does
 	exitNotRunning = 3 // no daemon runs here
 	exitNoAnswer   = 4 // a daemon may run, but gave no usable answer: permission, time, garbage
@@ -98,6 +172,8 @@ func ExitStatus(s Status, err error) int {
 		return exitNotRunning
 	case err != nil:
 		return exitNoAnswer
+	case s.verdict() == unguarded:
+		return exitUnguarded
 	case s.Held():
 		return exitHeld
 	default:

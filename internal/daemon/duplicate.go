@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"topdog/internal/console"
@@ -85,13 +86,34 @@ func (d *Daemon) checkDuplicate(now time.Duration, a netio.Arrivals) {
 func (d *Daemon) decideDuplicate() {
 	u, now := &d.duplicate, d.now()
 	board := u.speaks > 0 && now-u.speaks < duplicateLasts
-	yields := u.mac != nil && board && bytes.Compare(d.link.state.HardwareAddr, u.mac) < 0
+	yields := u.mac != nil && yieldsTo(d.link.state.HardwareAddr, u.mac, board)
 	if yields == u.yields {
 		d.reportDuplicate()
 		return
 	}
 	u.yields = yields
 	d.reopenLink()
+}
+
+// yieldsTo reports whether the board with the first Ethernet address takes no part while a duplicate has the second one, which is a board.
+func yieldsTo(own, other net.HardwareAddr, board bool) bool {
+	return board && bytes.Compare(own, other) < 0
+}
+
+// JudgeDuplicate says that another machine has this board's own address, and reports whether a daemon would take no part because of it. speaks
+// says that a board of the group speaks from that address.
+func JudgeDuplicate(n Network, mac net.HardwareAddr, speaks bool) (text string, yields bool) {
+	yields = yieldsTo(n.hardware, mac, speaks)
+	return duplicated(mac, n.Local.Addr(), yields), yields
+}
+
+// duplicated says what is wrong, and what to do.
+func duplicated(mac net.HardwareAddr, own netip.Addr, yields bool) string {
+	text := fmt.Sprintf("%v has this board's own address %v as well: give one of the two another address; the copy of a card keeps a fixed address, and a DHCP identity", mac, own)
+	if yields {
+		text += ". Until then this board takes no part"
+	}
+	return text
 }
 
 // reportDuplicate tells people of a duplicate, or that it is gone, and reports whether this board takes no part because of it.
@@ -101,10 +123,6 @@ func (d *Daemon) reportDuplicate() (yields bool) {
 		d.reporter.solved(console.ProblemOwnAddress)
 		return false
 	}
-	text := fmt.Sprintf("%v has this board's own address %v as well: give one of the two another address; the copy of a card keeps a fixed address, and a DHCP identity", u.mac, d.link.local)
-	if u.yields {
-		text += ". Until then this board takes no part"
-	}
-	d.reporter.warn(console.ProblemOwnAddress, text, forever)
+	d.reporter.warn(console.ProblemOwnAddress, duplicated(u.mac, d.link.local, u.yields), forever)
 	return u.yields
 }

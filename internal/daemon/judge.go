@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 
 	"topdog/internal/config"
@@ -17,13 +18,15 @@ type Network struct {
 	Waits string
 	Up    bool     // the interface has a carrier; without one it would wait as well
 	Notes []string // what works, and should be looked at
+
+	hardware net.HardwareAddr
 }
 
 // JudgeNetwork judges a state of the network as a daemon with that configuration does. What it refuses, the daemon waits for.
 func JudgeNetwork(cfg *config.Config, s netio.Snapshot) Network {
 	l := newLink(shared{}, cfg)
 	l.update(s)
-	n := Network{Interface: l.name, Index: l.state.Index, Up: l.state.Up, Waits: l.missing}
+	n := Network{Interface: l.name, Index: l.state.Index, Up: l.state.Up, Waits: l.missing, hardware: l.state.HardwareAddr}
 	if n.Waits != "" {
 		return n
 	}
@@ -49,7 +52,7 @@ func (l *link) notes() (notes []string) {
 		notes = append(notes, l.elsewhere)
 	}
 	for _, f := range l.floating {
-		if !l.reaches(f.IP) {
+		if !l.shares(f.IP) {
 			notes = append(notes, fmt.Sprintf("%v is in none of the networks of %s (%s): only who has a route to it, or is in its network on the same cable, reaches it", f.IP, l.name, joined(l.networks())))
 			continue
 		}

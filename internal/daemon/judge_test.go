@@ -3,6 +3,7 @@ package daemon
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,10 @@ var networkCases = []struct {
 	{"a network of two", "10.0.0.0", func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/31")} }, "", ""},
 	{"this board's own", "10.0.0.1", nil, "10.0.0.1 is this board's own address on eth0", ""},
 	{"no address", "", func(s *netio.Snapshot) { s.Link.Addrs = nil }, "the interface eth0 has no IPv4 address (yet)", ""},
+	{"no address yet, and another interface in the network", "", func(s *netio.Snapshot) {
+		s.Link.Addrs = nil
+		beside("10.0.0.51/24")(s)
+	}, "the interface eth0 has no IPv4 address (yet)", ""},
 	{"no interface", "", func(s *netio.Snapshot) { *s = netio.Snapshot{Missing: "find it: there is none"} }, "find it: there is none", ""},
 	{"a tunnel", "", func(s *netio.Snapshot) { s.Link.HardwareAddr = nil }, "eth0 is no Ethernet and no Wi-Fi interface, so no other machine would learn where 10.0.0.100 is", ""},
 	{"InfiniBand", "", func(s *netio.Snapshot) { s.Link.HardwareAddr = make(net.HardwareAddr, 20) }, "eth0 is no Ethernet", ""},
@@ -86,8 +91,8 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestAnotherInterfaceGetsTheAddress: a leader goes on when another interface gets the network of one of its addresses, says so, and does not
-// start with it.
+// TestAnotherInterfaceGetsTheAddress: a leader goes on when another interface gets the network of one of its addresses, and says so. It does so also
+// after its own interface had no address for a while.
 func TestAnotherInterfaceGetsTheAddress(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, func(c *config.Config, _ *fakeBoard) {
@@ -97,8 +102,13 @@ func TestAnotherInterfaceGetsTheAddress(t *testing.T) {
 		one.change(beside("192.168.9.1/24"))
 		pass(3 * time.Second)
 		one.wantProblem(t, "192.168.9.9 is in the network of eth1")
-		if s := one.mustStatus(t); s.Role != console.RoleLeader || !s.Holding {
-			t.Errorf("it is %s", s.Role)
+		own := slices.Clone(one.state.Link.Addrs)
+		for _, addrs := range [][]netip.Prefix{own, nil, own} {
+			one.change(func(s *netio.Snapshot) { s.Link.Addrs = addrs })
+			pass(3 * time.Second)
+			if s := one.mustStatus(t); (s.Role == console.RoleLeader && s.Holding) != (addrs != nil) {
+				t.Errorf("with the addresses %v it is %s", addrs, s.Role)
+			}
 		}
 	})
 }

@@ -55,11 +55,43 @@ func TestLightFailsAndElectionGoesOn(t *testing.T) {
 
 				works.Store(true)
 				pass(time.Minute) // it is tried every 30 s
-				if s, err := one.Status(t.Context()); err != nil || !strings.HasPrefix(s.LEDText, "lamp, lit") || s.LEDPattern != "leader" || len(s.Problems) > 0 {
+				if s, err := one.Status(t.Context()); err != nil || !strings.HasPrefix(s.LEDText, "lamp, lit") || s.LEDPattern != "leader" || len(besidesSpares(s)) > 0 {
 					t.Errorf("once it works: LED %q, problems %q, %v", s.LEDText, s.Problems, err)
 				}
 				if len(lamp.Edges()) < 10 {
 					t.Errorf("the light does not pulse: %v", lamp.Edges())
+				}
+			})
+		})
+	}
+}
+
+// TestMissesNoLight: a board that does not have the usual light works without, and says nothing of it. One that is busy, or asked for, is a problem.
+func TestMissesNoLight(t *testing.T) {
+	asked, err := gpio.ParseSpec("GPIO17")
+	assert.NoError(t, err)
+	for _, tc := range []struct {
+		name    string
+		light   gpio.Spec
+		cause   error
+		problem bool
+	}{
+		{"no such light", gpio.Default, gpio.ErrNotFound, false},
+		{"no GPIO", gpio.Default, gpio.ErrNoGPIO, false},
+		{"busy", gpio.Default, gpio.ErrBusy, true},
+		{"no permission", gpio.Default, fs.ErrPermission, true},
+		{"one that was asked for", asked, gpio.ErrNotFound, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				one := l.board(1, func(c *config.Config, b *fakeBoard) {
+					c.LED = tc.light
+					b.openLED = func() (gpio.LED, error) { return nil, fmt.Errorf("open the LED: %w", tc.cause) }
+				})
+				pass(time.Minute)
+				s := one.mustStatus(t)
+				if has := len(besidesSpares(s)) > 0; has != tc.problem || s.LEDText != "open the LED: "+tc.cause.Error() {
+					t.Errorf("problems %q, LED %q", s.Problems, s.LEDText)
 				}
 			})
 		})

@@ -34,9 +34,10 @@ type link struct {
 	cover      func(netio.Snapshot)                   // is told of each before the loop is
 
 	// What is open was opened for this address, on the interface with this index.
-	open  bool
-	local netip.Addr
-	index int
+	open   bool
+	worked bool // it was open once, with this configuration
+	local  netip.Addr
+	index  int
 	// crowded says that another interface is in the network of that address, as the sockets were told.
 	crowded bool
 
@@ -86,8 +87,11 @@ func (l *link) update(s netio.Snapshot) (readdressed bool) {
 // findElsewhere says which floating address is in the network of another interface only: there nobody would be told where it is, and no
 // board would notice that the interface is cut off.
 func (l *link) findElsewhere(s netio.Snapshot) string {
+	if len(l.ownNetworks()) == 0 {
+		return "" // it is about to get its address
+	}
 	for _, f := range l.floating {
-		if !s.Present || l.reaches(f.IP) {
+		if l.shares(f.IP) {
 			continue
 		}
 		for _, other := range s.Local {
@@ -112,7 +116,7 @@ func (l *link) refuses() string {
 			return fmt.Sprintf("%v is not an address for a machine: it is the first or the last of the network of %s; choose another one, on all boards", f.IP, l.name)
 		}
 	}
-	if !l.open { // what works goes on working when another interface appears
+	if !l.worked { // what works goes on working when another interface appears
 		return l.elsewhere
 	}
 	return ""
@@ -155,7 +159,7 @@ func (l *link) report() {
 
 // opened enters that the sockets are open for one of the board's addresses.
 func (l *link) opened(local netip.Addr) {
-	l.open, l.local, l.index, l.retryAt = true, local, l.state.Index, never
+	l.open, l.worked, l.local, l.index, l.retryAt = true, true, local, l.state.Index, never
 	l.crowded = false
 }
 
@@ -226,6 +230,21 @@ func (l *link) isFloating(addr netip.Addr) bool {
 // reaches reports whether an address belongs to the link's networks.
 func (l *link) reaches(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.state.Addrs, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// ownNetworks are those in which this board has an address of its own on the link.
+func (l *link) ownNetworks() (all []netip.Prefix) {
+	for _, p := range l.state.Addrs {
+		if !p.IsSingleIP() && !l.isFloating(p.Addr()) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// shares reports whether an address belongs to one of these.
+func (l *link) shares(addr netip.Addr) bool {
+	return slices.ContainsFunc(l.ownNetworks(), func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // networks are those of the link.

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -81,5 +83,17 @@ func (d *Daemon) ledOpener() func() (gpio.LED, error) {
 
 // ledFailed is told by the light that it cannot be switched.
 func (d *Daemon) ledFailed(err error) {
-	d.tasks.tryPost(func() { d.reporter.warn(console.ProblemLED, err.Error(), forever) })
+	d.tasks.tryPost(func() {
+		if MissesNoLight(d.cfg.LED, err) {
+			d.reporter.log.Debug(err)
+			return
+		}
+		d.reporter.warn(console.ProblemLED, err.Error(), forever)
+	})
+}
+
+// MissesNoLight reports whether a light cannot be opened that this board does not have, and that nobody has asked for: not every board has
+// the usual one.
+func MissesNoLight(spec gpio.Spec, err error) bool {
+	return spec == gpio.Default && (errors.Is(err, gpio.ErrNotFound) || errors.Is(err, gpio.ErrNoGPIO))
 }

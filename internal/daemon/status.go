@@ -104,6 +104,11 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	s.Problems = append(s.Problems, d.unfitLeaderProblems(&core, now)...)
 	s.Problems = append(s.Problems, d.settingsProblems(now)...)
 	d.describeVoters(s, &core, now)
+	spares := s.CountSpares()
+	s.Spares = &spares
+	if text := s.NoSpare(); text != "" {
+		s.Problems = append(s.Problems, console.Problem{Kind: console.ProblemNoSpare, Text: text})
+	}
 	d.pauseStatus(s, now)
 	d.reporter.history.status(s, now, d.idAndName)
 	for reason, count := range core.Counts {

@@ -52,7 +52,7 @@ func (b *Board) Examine(ctx context.Context, r *console.Report) error {
 	mistakes := b.files(r)
 	gpio.Init(b.Config.LED) // before the first socket is opened
 	if n, fits := b.network(r); fits && b.Daemon == nil && b.Unasked == nil {
-		if err := b.group(ctx, r, n, mistakes == nil); err != nil {
+		if err := b.group(ctx, to(r, console.SectionGroup), n, mistakes == nil); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (b *Board) files(r *console.Report) (mistakes error) {
 	add := to(r, console.SectionFiles)
 	add(console.TopicConfiguration, console.StateRight, "no mistakes in "+b.Path, "")
 	if b.Config.KeyFile == config.NoKey {
-		add(console.TopicKey, console.StateLook, "none: everybody on this network can take the address", "topdog init makes a key; leave out key_file then")
+		add(console.TopicKey, console.StateLook, "none: everybody on this network can take the address", "delete the line key_file, make a key with sudo topdog init, and copy it to the other boards")
 		return nil
 	}
 	err := b.Config.ReadKeys()
@@ -149,7 +149,7 @@ func (b *Board) network(r *console.Report) (n daemon.Network, fits bool) {
 		add(console.TopicInterface, console.StateLook, note, "")
 	}
 	if on, known := netio.PowerSave(n.Interface, n.Index); known && on {
-		add(console.TopicPowerSave, console.StateLook, n.Interface+" lets its radio sleep, so heartbeats come late, and multicast with them",
+		add(console.TopicPowerSave, console.StateLook, n.Interface+" lets its radio sleep, so heartbeats and other multicast arrive late",
 			"iw dev "+n.Interface+" set power_save off, or for good: nmcli connection modify NAME wifi.powersave 2")
 	}
 	b.dhcp(add)

@@ -1,11 +1,11 @@
 package examine
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -20,24 +20,24 @@ import (
 type voice struct {
 	from      netip.Addr
 	name      string
+	sender    wire.ID
 	leads     bool // it has sent heartbeats
 	algorithm wire.Algorithm
 	settings  wire.Settings
 	accepted  int
 	multicast int // of these, by multicast
 	drops     [wire.DropReasons]int
-	mac       net.HardwareAddr
 }
 
 // foreign says why packets of this group that come from there are dropped, and what to do; "" if none are.
 func (v *voice) foreign() (text, remedy string) {
-	const copyKey = "copy the key of one board to the others: sudo topdog init --export | ssh USER@BOARD sudo topdog init --import --force"
+	const copyKey = "on a board that works: sudo topdog init --export | ssh USER@BOARD 'sudo topdog init --import', with this board for BOARD"
 	for _, f := range []struct {
 		reason       wire.DropReason
 		text, remedy string
 	}{
 		{wire.BadTag, "has another key", copyKey},
-		{wire.Unauthenticated, "has no key", copyKey},
+		{wire.Unauthenticated, "has no key", "give it the key: on this board, sudo topdog init --export | ssh USER@BOARD 'sudo topdog init --import'"},
 		{wire.NotExpectingAuth, "has a key, and this board has none", copyKey},
 		{wire.OtherVersion, "has another version of the protocol", "install the same version of topdog on all boards"},
 	} {
@@ -83,7 +83,7 @@ func (e *ear) hear(d netio.Datagram) {
 		return
 	}
 	v.accepted++
-	v.algorithm = m.Algorithm
+	v.sender, v.algorithm = m.Sender, m.Algorithm
 	if d.Path == netio.PathMulticast {
 		v.multicast++
 	}
@@ -107,81 +107,107 @@ func (e *ear) all() (all []*voice) {
 }
 
 // group opens what a daemon opens, listens to the group, and asks who has the address. keyed says that the key can be used.
-func (b *Board) group(ctx context.Context, r *console.Report, n daemon.Network, keyed bool) error {
-	add := to(r, console.SectionGroup)
+func (b *Board) group(ctx context.Context, add adder, n daemon.Network, keyed bool) error {
 	if b.StartHolder == nil {
 		add(console.TopicOtherBoard, console.StateUnknown, "only root may listen to the group, and ask who has the address", "sudo topdog check")
 		return nil
 	}
-	holder, err := b.StartHolder()
-	if err != nil {
+	voices, arrivals, err := b.listen(ctx, n)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		add(console.TopicSockets, console.StateWrong, err.Error(), "")
 		return nil
+	case arrivals.Counted && arrivals.Heard == 0 && arrivals.Seen >= daemon.FirewallLoss:
+		add(console.TopicFirewall, console.StateWrong, daemon.Blocked(n.Interface, b.Config.Multicast.Port()), "")
+	default:
+		b.boards(add, n, voices, keyed)
 	}
-	defer holder.Close()
-	platform := daemon.Real(b.Config, daemon.RealOptions{Holder: holder})
-	transport, err := platform.OpenTransport(n.Interface, n.Local.Addr())
-	if err != nil {
-		add(console.TopicSockets, console.StateWrong, err.Error(), "")
-		return nil
-	}
+	return b.owners(ctx, add, n, voices, arrivals.FromOwn > 0, keyed)
+}
+
+// listen hears the group for a while, by the sockets that a daemon would have.
+func (b *Board) listen(ctx context.Context, n daemon.Network) (voices []*voice, arrivals netio.Arrivals, err error) {
 	codec, err := wire.NewCodec(b.Config.Group, b.Config.Keys.Secrets()...)
 	if err != nil {
-		transport.Close()
-		return err
+		return nil, arrivals, err
+	}
+	holder, err := b.StartHolder()
+	if err != nil {
+		return nil, arrivals, err
+	}
+	defer holder.Close()
+	transport, err := daemon.Real(b.Config, daemon.RealOptions{Holder: holder}).OpenTransport(n.Interface, n.Local.Addr())
+	if err != nil {
+		return nil, arrivals, err
 	}
 	e := &ear{codec: codec, voices: map[netip.Addr]*voice{}}
 	before := transport.Arrivals()
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = transport.Serve(e.hear) }) // its error is that it was closed
-	heard := time.NewTimer(listenFor)
 	select {
-	case <-heard.C:
+	case <-time.After(listenFor):
 	case <-ctx.Done():
 	}
-	arrivals := transport.Arrivals()
+	arrivals = transport.Arrivals()
+	arrivals.Seen -= before.Seen
+	arrivals.Heard -= before.Heard
+	arrivals.FromOwn -= before.FromOwn
 	transport.Close()
 	serving.Wait()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	return e.all(), arrivals, nil
+}
+
+// id is that of this board.
+func (b *Board) id(n daemon.Network) wire.ID {
+	if b.Config.ID != wire.Nobody {
+		return b.Config.ID
 	}
-	voices := e.all()
-	if seen := arrivals.Seen - before.Seen; arrivals.Counted && arrivals.Heard == before.Heard && seen >= daemon.FirewallLoss {
-		add(console.TopicFirewall, console.StateWrong, daemon.Blocked(n.Interface, b.Config.Multicast.Port()), "")
-	} else {
-		b.boards(add, n, voices, keyed)
+	return wire.IDFromAddr(n.Local.Addr())
+}
+
+// leader is the board that leads, if one is heard that this board would follow.
+func (b *Board) leader(voices []*voice) *voice {
+	for _, v := range voices {
+		if v.accepted > 0 && v.leads && v.algorithm == b.Config.Algorithm {
+			return v
+		}
 	}
-	return b.owners(ctx, add, n, voices, keyed)
+	return nil
 }
 
 // boards says who was heard.
 func (b *Board) boards(add adder, n daemon.Network, voices []*voice, keyed bool) {
 	heard := 0
+	ours := daemon.SettingsOf(b.Config)
 	for _, v := range voices {
-		text := v.String() + " is heard"
-		if v.leads {
-			text = v.String() + " leads"
-		}
-		switch ours := daemon.SettingsOf(b.Config); {
-		case v.accepted > 0 && v.algorithm != b.Config.Algorithm:
-			heard++
-			add(console.TopicOtherBoard, console.StateWrong, fmt.Sprintf("%v runs the algorithm %v, and this board %v, so this board would stay out", v, v.algorithm, b.Config.Algorithm),
-				"set the same algorithm on all boards of the group")
+		text, remedy := v.foreign()
+		state := console.StateLook
+		switch {
+		case v.accepted == 0 && (text == "" || !keyed):
+			continue
+		case v.drops[wire.OtherVersion] > 0 && b.leader(voices) == nil:
+			state, text = console.StateWrong, "has another version of the protocol, so this board would stay out"
+		case v.accepted == 0:
+			text += ", so the two do not hear each other"
+		case v.sender == b.id(n) && v.from != n.Local.Addr():
+			state, text, remedy = console.StateWrong, fmt.Sprintf("has this board's id %v, and the one that starts later stays out", v.sender), "give one of them another id"
+		case v.algorithm != b.Config.Algorithm:
+			state, text, remedy = console.StateWrong, fmt.Sprintf("runs the algorithm %v, and this board %v, so this board would stay out", v.algorithm, b.Config.Algorithm),
+				"set the same algorithm on all boards of the group"
 		case v.settings.Told() && !v.settings.Equal(ours):
-			heard++
-			add(console.TopicOtherBoard, console.StateLook, fmt.Sprintf("%v has heartbeats every %v and the addresses %v, and this board every %v and %v", v,
-				v.settings.Heartbeat, v.settings.Addresses, ours.Heartbeat, ours.Addresses), "write the same address and heartbeat into the config of all boards")
+			text, remedy = fmt.Sprintf("has heartbeats every %v and the addresses %v, and this board every %v and %v",
+				v.settings.Heartbeat, v.settings.Addresses, ours.Heartbeat, ours.Addresses), "write the same address and heartbeat into the config of all boards"
 		case v.accepted > 1 && v.multicast == 0:
-			heard++
-			add(console.TopicOtherBoard, console.StateLook, v.String()+" is heard, and its multicast does not arrive", "look for IGMP snooping without a querier at the switch or the access point")
-		case v.accepted > 0:
-			heard++
-			add(console.TopicOtherBoard, console.StateRight, text, "")
-		case keyed:
-			if text, remedy := v.foreign(); text != "" {
-				add(console.TopicOtherBoard, console.StateLook, fmt.Sprintf("%v %s, so the two do not hear each other", v, text), remedy)
-			}
+			text, remedy = "is heard, and its multicast does not arrive", "look for IGMP snooping without a querier at the switch or the access point"
+		case v.leads:
+			state, text, remedy = console.StateRight, "leads", ""
+		default:
+			state, text, remedy = console.StateRight, "is heard", ""
 		}
+		heard++
+		add(console.TopicOtherBoard, state, fmt.Sprintf("%v %s", v, text), remedy)
 	}
 	switch {
 	case heard == 0 && !keyed:
@@ -191,52 +217,101 @@ func (b *Board) boards(add adder, n daemon.Network, voices []*voice, keyed bool)
 	}
 }
 
-// Who has an address is asked as RFC 5227 has it, but faster: a person waits, and the daemon asks again before it takes the address.
-const probeSpacing = 200 * time.Millisecond
+// askSpacing is how far apart the questions are who has an address, and how long the last one may be answered.
+const askSpacing = 250 * time.Millisecond
 
-// owners asks who has the floating addresses. A board of the group may.
-func (b *Board) owners(ctx context.Context, add adder, n daemon.Network, voices []*voice, keyed bool) error {
+// answers asks by ARP, in this board's own name, who has these addresses. To probe for one would look like a claim to a board that is
+// about to take it (RFC 5227, section 2.1.1).
+func answers(ctx context.Context, a *netio.Announcer, own netip.Addr, addrs []netip.Addr) (by map[netip.Addr][]string, err error) {
+	var mu sync.Mutex
+	by = map[netip.Addr][]string{}
+	a.Rivals(addrs, func(addr netip.Addr, mac net.HardwareAddr) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(by[addr], mac.String()) {
+			by[addr] = append(by[addr], mac.String())
+		}
+	})
+	var questions []netio.ARPQuestion
+	for _, addr := range addrs {
+		questions = append(questions, netio.ARPQuestion{Addr: addr})
+	}
+	for range netio.ProbeCount {
+		if err := a.Ask(own, questions); err != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(askSpacing):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	a.Rivals(nil, nil)
+	mu.Lock()
+	defer mu.Unlock()
+	return by, nil
+}
+
+// owners asks who has the floating addresses, and whether another machine has this board's own one. A board of the group may have a
+// floating one. speaks says that a board of the group has spoken from this board's address.
+func (b *Board) owners(ctx context.Context, add adder, n daemon.Network, voices []*voice, speaks, keyed bool) error {
 	a, err := netio.OpenAnnouncer(n.Index, n.Local.Addr())
 	if err != nil {
 		add(console.TopicAddress, console.StateUnknown, err.Error(), "")
 		return nil
 	}
 	defer a.Close()
-	for _, v := range voices {
-		v.mac, _, _ = a.Probe(ctx, v.from, 1, probeSpacing) // whoever does not answer is nobody's owner
-	}
-	for _, f := range b.Config.Addresses {
-		mac, found, err := a.Probe(ctx, f.IP, netio.ProbeCount, probeSpacing)
-		by := (*voice)(nil)
-		for _, v := range voices {
-			if found && bytes.Equal(v.mac, mac) {
-				by = v
-			}
+	mac, found, err := a.Probe(ctx, n.Local.Addr(), 1, askSpacing)
+	if err == nil && found {
+		text, yields := daemon.JudgeDuplicate(n, mac, speaks)
+		state := console.StateLook
+		if yields {
+			state = console.StateWrong
 		}
+		add(console.TopicInterface, state, text, "")
+	}
+	var asked []netip.Addr
+	for _, f := range b.Config.Addresses {
+		asked = append(asked, f.IP)
+	}
+	for _, v := range voices {
+		if text, _ := v.foreign(); v.accepted > 0 || text != "" {
+			asked = append(asked, v.from)
+		}
+	}
+	by, err := answers(ctx, a, n.Local.Addr(), asked)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	leader := b.leader(voices)
+	for _, f := range b.Config.Addresses {
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case err != nil:
 			add(console.TopicAddress, console.StateUnknown, err.Error(), "")
-		case !found:
+		case leader != nil && len(by[f.IP]) == 0:
+			add(console.TopicAddress, console.StateLook, fmt.Sprintf("%v leads, and nobody answers for %v", leader, f.IP), "topdog status there")
+		case leader != nil:
+			add(console.TopicAddress, console.StateRight, fmt.Sprintf("%v leads, and %v is answered for", leader, f.IP), "")
+		case len(by[f.IP]) == 0:
 			add(console.TopicAddress, console.StateRight, fmt.Sprintf("nobody has %v at the moment", f.IP), "")
-		case by != nil && by.accepted > 0 && by.from != f.IP:
-			add(console.TopicAddress, console.StateRight, fmt.Sprintf("%v has %v", by, f.IP), "")
 		default:
-			b.taken(add, f.IP, mac, by, keyed)
+			b.taken(add, f.IP, by, voices, keyed)
 		}
 	}
 	return nil
 }
 
-// taken tells of a machine that has a floating address, and leads none of this board's group. by is what it says, if anything.
-func (b *Board) taken(add adder, address netip.Addr, mac net.HardwareAddr, by *voice, keyed bool) {
-	who, remedy := fmt.Sprintf("the machine %v", mac), "choose another address, on all boards, or take it from that machine"
-	if by != nil && by.from == address {
-		who = fmt.Sprintf("the board %v, as its own address,", by)
-	} else if by != nil {
-		if text, do := by.foreign(); text != "" {
-			who, remedy = fmt.Sprintf("%v, which %s,", by, text), do
+// taken tells of a machine that has a floating address while nobody leads. Which one it is, shows in the Ethernet address that boards have too.
+func (b *Board) taken(add adder, address netip.Addr, by map[netip.Addr][]string, voices []*voice, keyed bool) {
+	mac := by[address][0]
+	who, remedy := "the machine "+mac, "choose another address, on all boards, or take it from that machine"
+	for _, v := range voices {
+		text, do := v.foreign()
+		switch same := slices.Contains(by[v.from], mac); {
+		case same && v.from == address:
+			who = fmt.Sprintf("the board %v, as its own address,", v)
+		case same && text != "":
+			who, remedy = fmt.Sprintf("%v, which %s,", v, text), do
 		}
 	}
 	switch {
@@ -252,15 +327,23 @@ func (b *Board) taken(add adder, address netip.Addr, mac net.HardwareAddr, by *v
 // daemonFound says what the daemon of this board knows.
 func (b *Board) daemonFound(add adder) {
 	s := b.Daemon
+	reason := ""
+	if s.ReasonText != "" {
+		reason = " (" + s.ReasonText + ")"
+	}
 	switch {
 	case s.Role == console.RoleLeader && s.Holding:
 		add(console.TopicDaemon, console.StateRight, "runs and leads", "")
+	case s.Role == console.RoleLeader:
+		add(console.TopicDaemon, console.StateWrong, "runs and leads, and does not have the address", "")
 	case s.Role == console.RoleFollower && s.Leader != "":
 		add(console.TopicDaemon, console.StateRight, "runs and follows "+s.LeaderName, "")
 	case s.Role == console.RoleFollower:
 		add(console.TopicDaemon, console.StateLook, "runs, and there is no leader", "")
+	case s.Role == console.RoleCandidate:
+		add(console.TopicDaemon, console.StateWrong, "runs, and has been asking who leads for a while"+reason, "")
 	default:
-		add(console.TopicDaemon, console.StateWrong, fmt.Sprintf("runs, and is %s (%s), so it takes no part", s.Role, s.ReasonText), "")
+		add(console.TopicDaemon, console.StateWrong, fmt.Sprintf("runs, and is %s%s, so it takes no part", s.Role, reason), "")
 	}
 	if s.Version != b.Version {
 		add(console.TopicDaemon, console.StateLook, fmt.Sprintf("it is of another version (%s) than this program (%s)", s.Version, b.Version), "sudo systemctl restart topdog")
@@ -272,7 +355,7 @@ func (b *Board) daemonFound(add adder) {
 	}
 	for i := range s.Boards {
 		if o := &s.Boards[i]; !o.Self && !o.Stale && !o.Gone && !about[o.ID] {
-			add(console.TopicOtherBoard, console.StateRight, fmt.Sprintf("%s (%s) is heard by multicast, and hears this board", o.Name, o.Address), "")
+			add(console.TopicOtherBoard, console.StateRight, fmt.Sprintf("%s (%s) is heard", o.Name, o.Address), "")
 		}
 	}
 }

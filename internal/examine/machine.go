@@ -28,7 +28,7 @@ func (b *Board) machine(r *console.Report, clock *netio.RateMeter) {
 		case len(b.Config.Voters) > 0:
 			add(console.TopicClock, console.StateWrong, text, "")
 		default:
-			add(console.TopicClock, console.StateLook, text, "")
+			add(console.TopicClock, console.StateLook, fmt.Sprintf("runs %+.1f %% off its rate, which matters with the algorithm strict", 100*off), "look at what adjusts the clock")
 		}
 	}
 }
@@ -53,9 +53,17 @@ func (b *Board) unit(add adder) {
 	if !b.managed() {
 		return
 	}
-	enabled, _ := filepath.Glob("/etc/systemd/system/*.wants/topdog.service") // the pattern is right
+	enabled := func(unit string) bool {
+		links, _ := filepath.Glob("/etc/systemd/system/*.wants/" + unit) // the pattern is right
+		return len(links) > 0
+	}
+	masked, _ := os.Readlink("/etc/systemd/system/topdog.service") // "" if it is no link
 	switch {
-	case len(enabled) == 0:
+	case enabled("topdog-witness.service"):
+		add(console.TopicUnit, console.StateRight, "topdog-witness.service is enabled: this machine votes, and never leads", "")
+	case masked == os.DevNull:
+		add(console.TopicUnit, console.StateLook, "topdog.service is masked, so the daemon does not start", "sudo systemctl unmask topdog")
+	case !enabled("topdog.service"):
 		add(console.TopicUnit, console.StateLook, "topdog.service is not enabled, so the daemon does not start when the board boots", "sudo systemctl enable --now topdog")
 	case b.Daemon == nil && b.Unasked == nil:
 		add(console.TopicUnit, console.StateLook, "topdog.service is enabled, and no daemon runs", "sudo systemctl start topdog")
@@ -79,7 +87,7 @@ func (b *Board) light(add adder) {
 		if err := led.Close(); err != nil {
 			add(console.TopicLight, console.StateLook, err.Error(), "")
 		}
-	case !b.Config.Sets("led") && (errors.Is(err, gpio.ErrNotFound) || errors.Is(err, gpio.ErrNoGPIO)):
+	case daemon.MissesNoLight(b.Config.LED, err):
 		add(console.TopicLight, console.StateRight, fmt.Sprintf("this board has none called %v, and works without", b.Config.LED), "")
 	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
 		add(console.TopicLight, console.StateUnknown, err.Error(), "sudo topdog check")
@@ -89,7 +97,7 @@ func (b *Board) light(add adder) {
 }
 
 // dhcpFiles are those in which a DHCP server of this board has its ranges: dnsmasq's, and Pi-hole's.
-var dhcpFiles = []string{"/etc/dnsmasq.conf", "/etc/dnsmasq.d/*.conf", "/etc/pihole/pihole.toml"}
+var dhcpFiles = []string{"/etc/dnsmasq.conf", "/etc/dnsmasq.d/*", "/etc/pihole/pihole.toml"}
 
 // pool is a range that a DHCP server hands out.
 type pool struct{ first, last netip.Addr }
@@ -108,14 +116,16 @@ func pools(text string) (all []pool) {
 		case section == "[dhcp]":
 			pihole[key] = value
 		case key == "dhcp-range":
-			var bounds []netip.Addr
-			for _, word := range strings.Split(value, ",") {
-				if addr, err := netip.ParseAddr(strings.TrimSpace(word)); err == nil && addr.Is4() {
-					bounds = append(bounds, addr)
+			words := strings.Split(value, ",")
+			for i := range words[:len(words)-1] {
+				first, firstErr := netip.ParseAddr(strings.TrimSpace(words[i]))
+				last, lastErr := netip.ParseAddr(strings.TrimSpace(words[i+1])) // a mode is there if it hands out none, or only known ones
+				if firstErr == nil {
+					if lastErr == nil && first.Is4() {
+						all = append(all, pool{first, last})
+					}
+					break
 				}
-			}
-			if len(bounds) > 1 && !strings.Contains(value, "proxy") { // else it hands out none, or only known ones
-				all = append(all, pool{bounds[0], bounds[1]})
 			}
 		}
 	}

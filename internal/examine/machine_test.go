@@ -16,6 +16,7 @@ func TestPools(t *testing.T) {
 		{"of an interface", "dhcp-range=interface:eth0,10.0.0.50,10.0.0.60\n", "[{10.0.0.50 10.0.0.60}]"},
 		{"two", "dhcp-range=10.0.0.2,10.0.0.3\ndhcp-range=10.0.1.2,10.0.1.3\n", "[{10.0.0.2 10.0.0.3} {10.0.1.2 10.0.1.3}]"},
 		{"static hosts only", "dhcp-range=192.168.1.0,static\n", "[]"},
+		{"static hosts only, with a netmask", "dhcp-range=192.168.1.0,static,255.255.255.0\n", "[]"},
 		{"a proxy, with a netmask", "dhcp-range=192.168.1.0,proxy,255.255.255.0\n", "[]"},
 		{"IPv6", "dhcp-range=::100,::1ff,constructor:eth0\n", "[]"},
 		{"a comment", "#dhcp-range=192.168.1.100,192.168.1.200\n", "[]"},

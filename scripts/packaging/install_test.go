@@ -40,6 +40,15 @@ func testUnconfigured(t *judge.T, p *pair) {
 	p.wantUnit("when it is configured", "enabled active")
 	p.wantHolders("when it is configured", 1)
 
+	// Its holder goes on when it is stopped, and keeps the port, which is nobody else's fault.
+	p.run("systemctl", "stop", "topdog")
+	p.wantHolders("when it is stopped")
+	if out := p.run("topdog", "check"); !strings.Contains(out, "this board is ready") || !strings.Contains(out, "nobody has "+cluster.Address.String()) {
+		t.Errorf("topdog check beside the holder:\n%s", out)
+	}
+	p.run("systemctl", "start", "topdog")
+	p.wantHolders("after the check", 1)
+
 	p.run("dpkg", "--purge", "topdog")
 	p.wantHolders("after purging")
 	assert.Equal(t, before, p.written(), "what purging leaves")

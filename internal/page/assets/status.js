@@ -86,8 +86,10 @@ export function headline(s, more = 0) {
       return { ...said, verb: `${is} held by`, who: name, after: 'its heartbeat is late: this board asks whether it lives', tone: 'warn', pattern: 'leader' };
   }
   const facts = own && own !== name ? [own] : [];
+  const unguarded = s.spares === 0; // undefined from a daemon that does not tell
+  if (unguarded) facts.unshift('nobody could take over');
   if (s.leader_since_ms !== null && s.leader === s.held_by) facts.push(`leader for ${duration(s.leader_since_ms + more)}`);
-  return { ...said, verb: `${is} held by`, who: name, after: facts.join(' · '), tone: 'good', pattern: 'leader' };
+  return { ...said, verb: `${is} held by`, who: name, after: facts.join(' · '), tone: unguarded ? 'warn' : 'good', pattern: 'leader' };
 }
 
 // whyNotHeld says why nobody holds the address, or why this board cannot know.
