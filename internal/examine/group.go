@@ -350,6 +350,9 @@ func (b *Board) daemonFound(add adder) {
 	}
 	about := map[string]bool{}
 	for _, p := range s.Problems {
+		if p.Kind == console.ProblemInterfaceAmbiguous || p.Kind == console.ProblemAddressElsewhere {
+			continue // the network says so above
+		}
 		about[p.Board] = true
 		add(console.TopicProblem, console.StateLook, p.Text, "")
 	}
