@@ -191,13 +191,18 @@ func testUsersDoNotSpeak(t *judge.T) {
 	for name, test := range map[string]struct {
 		from *net.UDPConn
 		to   netip.AddrPort
+		ttl  int
+		data []byte
 	}{
-		"another port": {users, netip.AddrPortFrom(b.addr, port+1)},
-		"by root":      {root, netip.AddrPortFrom(b.addr, port)},
+		"another port":  {users, netip.AddrPortFrom(b.addr, port+1), 255, ofGroup(testTag, 40)},
+		"another TTL":   {users, netip.AddrPortFrom(b.addr, port), 64, ofGroup(testTag, 40)},
+		"another group": {users, netip.AddrPortFrom(b.addr, port), 255, ofGroup(testTag+1, 40)},
+		"no packet":     {users, netip.AddrPortFrom(b.addr, port), 255, []byte("an answer of DNS")},
+		"by root":       {root, netip.AddrPortFrom(b.addr, port), 255, ofGroup(testTag, 40)},
 	} {
 		t.Run(name, func(t *judge.T) {
 			before := arrived.Load()
-			send(t, test.from, 255, ofGroup(testTag, 40), test.to)
+			send(t, test.from, test.ttl, test.data, test.to)
 			eventually(t, "it arrives", func() bool { return arrived.Load() > before })
 		})
 	}

@@ -59,12 +59,6 @@ var (
 
 func (p admissionProgram) tcx() []instruction {
 	a := newAssembler()
-	a.copy(r6, r1)
-	a.load(unix.BPF_W, r8, r6, skbProtocol)
-	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
-	a.load(unix.BPF_W, r8, r6, skbVLAN)
-	a.and(r8, vlanNumber)
-	a.jump(unix.BPF_JNE, r8, 0, "pass") // it is for a VLAN, whose tag the kernel has taken off
 	p.toPort(a)
 	a.load(unix.BPF_W, r1, r10, stackIP+ipTarget)
 	for _, socket := range p.sockets {
@@ -158,9 +152,10 @@ func (p admissionProgram) count(a *assembler) {
 	a.label("to all")
 	a.load(unix.BPF_W, r2, r10, stackIP+ipSource)
 	a.jump(unix.BPF_JEQ, r2, networkNumber(own), "own")
+	mask := netip.AddrFrom4([4]byte(net.CIDRMask(p.network.Bits(), 32)))
 	a.jump(unix.BPF_JEQ, r2, networkNumber(LastAddr(p.network)), "pass")
 	a.jump(unix.BPF_JEQ, r2, networkNumber(p.network.Masked().Addr()), "pass")
-	a.and(r2, networkNumber(maskOf(p.network)))
+	a.and(r2, networkNumber(mask))
 	a.jump(unix.BPF_JNE, r2, networkNumber(p.network.Masked().Addr()), "pass")
 	a.countUp(offSeen)
 	a.always("pass")
@@ -173,28 +168,14 @@ func (p admissionProgram) count(a *assembler) {
 	a.countUp(offFromOwn)
 }
 
-// egress makes the program that keeps the users of this board from speaking to the group. What they send would come from the board's own
-// address, and share what the others grant to that. So only the sockets of the users that it is made for may send to the port, and those
-// of root, whom nothing here could hold up. What a container or another machine has this board forward has no socket here.
+// egress makes the program that keeps the users of this board from speaking to a group. What they send would come from a board's
+// address, and share what the others grant to that. So what is a packet of the group passes only if the socket is one of the users that the program is made
+// for, or root's, whom nothing here could hold up. What a container has this board forward has no socket here. Everything else passes,
+// also to the same port: the others do not listen to that.
 func (p admissionProgram) egress(users ...int) []instruction {
 	a := newAssembler()
-	a.copy(r6, r1)
-	a.load(unix.BPF_W, r8, r6, skbProtocol)
-	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
 	p.toPort(a)
-	a.load(unix.BPF_W, r7, r10, stackIP+ipTarget)
-	for _, socket := range p.sockets {
-		if socket.path != PathUnicast && socket.path != PathFloating {
-			a.jump(unix.BPF_JEQ, r7, networkNumber(socket.to.Addr()), "theirs")
-		}
-	}
-	if !p.network.IsValid() {
-		a.always("pass")
-	} else {
-		a.and(r7, networkNumber(maskOf(p.network)))
-		a.jump(unix.BPF_JNE, r7, networkNumber(p.network.Masked().Addr()), "pass")
-	}
-	a.label("theirs")
+	p.check(a)
 	a.copy(r1, r6)
 	a.call(helperSocketUID)
 	for _, user := range append(users, 0) {
@@ -204,12 +185,22 @@ func (p admissionProgram) egress(users ...int) []instruction {
 	a.countUp(int16(offDropped) + int16(admissionUser)*8)
 	a.leave(tcxDrop)
 	a.label("pass")
+	for reason := admissionTTL; reason <= admissionGroup; reason++ {
+		a.label(reason.label())
+	}
 	a.leave(tcxNext)
 	return a.program()
 }
 
-// toPort goes on with a packet of UDP for the port of the group, and to "pass" with all others. The headers are on the stack then.
+// toPort goes on with a packet of UDP for the port of the group, and to "pass" with all others, also those of a VLAN. The headers are on
+// the stack then.
 func (p admissionProgram) toPort(a *assembler) {
+	a.copy(r6, r1)
+	a.load(unix.BPF_W, r8, r6, skbProtocol)
+	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
+	a.load(unix.BPF_W, r8, r6, skbVLAN)
+	a.and(r8, vlanNumber)
+	a.jump(unix.BPF_JNE, r8, 0, "pass") // it is for a VLAN, whose tag the kernel has taken off, or puts on later
 	a.move(r7, 0)
 	a.copyFromPacket(r7, ipBytes, stackIP, "pass")
 	a.load(unix.BPF_B, r1, r10, stackIP+ipProtocol)
@@ -229,11 +220,6 @@ func (p admissionProgram) toPort(a *assembler) {
 func networkNumber(addr netip.Addr) int32 {
 	as4 := addr.As4()
 	return int32(binary.NativeEndian.Uint32(as4[:]))
-}
-
-// maskOf is the netmask of a network.
-func maskOf(network netip.Prefix) netip.Addr {
-	return netip.AddrFrom4([4]byte(net.CIDRMask(network.Bits(), 32)))
 }
 
 // countUp adds one to a count in the memory of admission.

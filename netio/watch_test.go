@@ -313,7 +313,7 @@ func TestChoose(t *testing.T) {
 			"uses eth0: eth0 192.168.1.5/16 (uses eth0:)"},
 		{"the one in use does not fit any more", []subnet{on("eth0", "10.0.0.5/24"), on("wlan0", "192.168.1.6/24")}, "uses eth0: wlan0 192.168.1.6/24"},
 		{"two that matter less", []subnet{on("vpn0", "192.168.1.7/16"), on("wlan0", "192.168.1.8/16"), on("eth0", "192.168.1.5/24")}, "eth0 192.168.1.5/24"},
-		{"itself is no evidence", []subnet{on("eth0", "192.168.1.100/24")}, "error: no interface has a subnet that contains it"},
+		{"itself is no evidence", []subnet{on("eth0", "192.168.1.100/24")}, "error: 192.168.1.100 is this board's own address on eth0; a floating address is one that no machine has for itself"},
 		{"a tunnel", []subnet{on("wg0", "192.168.1.5/24"), on("eth0", "10.0.0.5/24")},
 			"error: wg0 (192.168.1.5/24) contains it, which is no Ethernet and no Wi-Fi interface, so no other machine would learn where it is; " +
 				"choose an address in one of the networks of eth0 (10.0.0.5/24)"},

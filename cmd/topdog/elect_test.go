@@ -49,8 +49,8 @@ func TestNoSpare(t *testing.T) {
 		c := newCluster(t, 2, nil)
 		leads, spare := c.board(1), c.board(2)
 		alone := func(b *board, why string) {
-			b.untilProblem("nobody could take over from", why)
-			if o := b.topdog("status"); o.status != 5 || !strings.Contains(o.stdout, ", nobody could take over; leader for") {
+			b.untilProblem("no fit board could take over from", why)
+			if o := b.topdog("status"); o.status != 5 || !strings.Contains(o.stdout, ", no fit board could take over; leader for") {
 				t.Errorf("%s: %v", why, o)
 			}
 		}

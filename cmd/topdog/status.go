@@ -27,7 +27,7 @@ func statusCommand() *cobra.Command {
 
 Exit status: 0 if a live leader holds the address and another board could take
 over, 1 if nobody holds it, 2 for a mistake in the command line, 3 if the daemon
-does not run, 4 if it does not answer, 5 if one holds it and nobody could take over.`,
+does not run, 4 if it does not answer, 5 if one holds it and no fit board could take over.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client := console.Dial(socketPath(c))
 			show := func(s console.Status) error { return showStatus(c.OutOrStdout(), s, asJSON) }

@@ -83,7 +83,7 @@ func (s *Status) headline() string {
 	text := fmt.Sprintf("%s %s held by %s", what, is, holder)
 	next := ","
 	if s.verdict() == unguarded {
-		text += ", nobody could take over"
+		text += ", no fit board could take over"
 		next = ";"
 	}
 	if s.LeaderSinceMs != nil && s.Leader == s.HeldBy {

@@ -66,7 +66,7 @@ func (s *Status) CountSpares() (n int) {
 			n++
 		}
 	}
-	if s.tooFewVoters() {
+	if s.Paused || s.tooFewVoters() {
 		return 0
 	}
 	return n
@@ -98,7 +98,7 @@ func (s *Status) NoSpare() string {
 		switch {
 		case b.ID == s.Leader:
 		case b.Gone:
-			others = append(others, name+" has left")
+			others = append(others, name+" has left, or was replaced")
 		case b.Stale:
 			others = append(others, name+" is not heard any more")
 		case b.Priority == 0:
@@ -109,12 +109,14 @@ func (s *Status) NoSpare() string {
 	}
 	why := "no other board has been heard"
 	switch {
+	case s.Paused:
+		why = "the group is paused"
 	case s.tooFewVoters():
 		why = "too few voters would be left without it"
 	case len(others) > 0:
 		why = strings.Join(others[:min(len(others), maxOthers)], ", ")
 	}
-	return fmt.Sprintf("nobody could take over from %s: %s", s.holderName(s.Leader), why)
+	return fmt.Sprintf("no fit board could take over from %s: %s", s.holderName(s.Leader), why)
 }
 
 // maxOthers bounds a text. The boards are listed below it.

@@ -16,7 +16,7 @@ func TestSpares(t *testing.T) {
 		return b
 	}
 	graded := func(grade string) func(*Board) { return func(b *Board) { b.Grade = grade } }
-	const who = "nobody could take over from pi1 (10.0.0.1): "
+	const who = "no fit board could take over from pi1 (10.0.0.1): "
 	for _, tc := range []struct {
 		name   string
 		boards []Board // besides the leader, which is 1, and this board, which is 2
@@ -32,7 +32,7 @@ func TestSpares(t *testing.T) {
 		{"another one", []Board{board("3", nil)}, graded("drained"), nil, 1, ""},
 		{"one failing, one drained", []Board{board("3", graded(GradeFailing))}, graded("drained"), nil, 0, who + "pi2 is drained, pi3 is failing"},
 		{"one has left, one is silent", []Board{board("3", func(b *Board) { b.Gone = true }), board("4", func(b *Board) { b.Stale = true })}, graded("drained"), nil, 0,
-			who + "pi2 is drained, pi3 has left, pi4 is not heard any more"},
+			who + "pi2 is drained, pi3 has left, or was replaced, pi4 is not heard any more"},
 		{"enough voters", nil, nil, []Voter{{ID: "1"}, {ID: "2"}, {ID: "3"}}, 1, ""},
 		{"too few voters", nil, nil, []Voter{{ID: "1"}, {ID: "2"}, {ID: "3", Unheard: true}}, 0, who + "too few voters would be left without it"},
 		{"one there twice", nil, nil, []Voter{{ID: "1"}, {ID: "2"}, {ID: "3", Twice: true}}, 0, who + "too few voters would be left without it"},
@@ -46,6 +46,10 @@ func TestSpares(t *testing.T) {
 			assert.Is(t, tc.want, spares, "the spares")
 			assert.Is(t, tc.why, s.NoSpare(), "why there is none")
 		})
+	}
+	paused := Status{Role: RoleFollower, Leader: "1", Paused: true, Boards: []Board{board("1", nil), board("2", nil)}}
+	if n := paused.CountSpares(); n != 0 {
+		t.Errorf("while the group is paused, %d boards could take over", n)
 	}
 	if (&Status{Role: RoleFollower, Leader: "1"}).NoSpare() != "" {
 		t.Error("it is known of a daemon that does not tell")

@@ -20,13 +20,17 @@ type Network struct {
 	Notes []string // what works, and should be looked at
 
 	hardware net.HardwareAddr
+	owns     func(net.HardwareAddr) bool
 }
+
+// Owns reports whether an Ethernet address is one of this board's.
+func (n *Network) Owns(mac net.HardwareAddr) bool { return n.owns != nil && n.owns(mac) }
 
 // JudgeNetwork judges a state of the network as a daemon with that configuration does. What it refuses, the daemon waits for.
 func JudgeNetwork(cfg *config.Config, s netio.Snapshot) Network {
 	l := newLink(shared{}, cfg)
 	l.update(s)
-	n := Network{Interface: l.name, Index: l.state.Index, Up: l.state.Up, Waits: l.missing, hardware: l.state.HardwareAddr}
+	n := Network{Interface: l.name, Index: l.state.Index, Up: l.state.Up, Waits: l.missing, hardware: l.state.HardwareAddr, owns: l.owns}
 	if n.Waits != "" {
 		return n
 	}

@@ -85,6 +85,7 @@ func (d *Daemon) ledOpener() func() (gpio.LED, error) {
 func (d *Daemon) ledFailed(err error) {
 	d.tasks.tryPost(func() {
 		if MissesNoLight(d.cfg.LED, err) {
+			d.reporter.solved(console.ProblemLED)
 			d.reporter.log.Debug(err)
 			return
 		}

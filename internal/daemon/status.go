@@ -104,12 +104,12 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	s.Problems = append(s.Problems, d.unfitLeaderProblems(&core, now)...)
 	s.Problems = append(s.Problems, d.settingsProblems(now)...)
 	d.describeVoters(s, &core, now)
+	d.pauseStatus(s, now)
 	spares := s.CountSpares()
 	s.Spares = &spares
 	if text := s.NoSpare(); text != "" {
 		s.Problems = append(s.Problems, console.Problem{Kind: console.ProblemNoSpare, Text: text})
 	}
-	d.pauseStatus(s, now)
 	d.reporter.history.status(s, now, d.idAndName)
 	for reason, count := range core.Counts {
 		s.Counters.ChangesByReason[reason.Identifier()] = count

@@ -73,7 +73,7 @@ func (b *Board) files(r *console.Report) (mistakes error) {
 	add := to(r, console.SectionFiles)
 	add(console.TopicConfiguration, console.StateRight, "no mistakes in "+b.Path, "")
 	if b.Config.KeyFile == config.NoKey {
-		add(console.TopicKey, console.StateLook, "none: everybody on this network can take the address", "delete the line key_file, make a key with sudo topdog init, and copy it to the other boards")
+		add(console.TopicKey, console.StateLook, "none: everybody on this network can take the address", "sudo topdog init --force ADDRESS writes a configuration with a key; then copy both to the other boards, as it says")
 		return nil
 	}
 	err := b.Config.ReadKeys()

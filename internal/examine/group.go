@@ -31,14 +31,14 @@ type voice struct {
 
 // foreign says why packets of this group that come from there are dropped, and what to do; "" if none are.
 func (v *voice) foreign() (text, remedy string) {
-	const copyKey = "on a board that works: sudo topdog init --export | ssh USER@BOARD 'sudo topdog init --import', with this board for BOARD"
+	const fetch = "on a board that works: sudo topdog init --export | ssh USER@BOARD 'sudo topdog init --import --force', with this board for BOARD, whose own configuration that replaces"
 	for _, f := range []struct {
 		reason       wire.DropReason
 		text, remedy string
 	}{
-		{wire.BadTag, "has another key", copyKey},
-		{wire.Unauthenticated, "has no key", "give it the key: on this board, sudo topdog init --export | ssh USER@BOARD 'sudo topdog init --import'"},
-		{wire.NotExpectingAuth, "has a key, and this board has none", copyKey},
+		{wire.BadTag, "has another key", fetch},
+		{wire.Unauthenticated, "has no key", "on this board, if it is the one that works: sudo topdog init --export | ssh USER@BOARD 'sudo topdog init --import --force', with that board for BOARD, whose own configuration that replaces"},
+		{wire.NotExpectingAuth, "has a key, and this board has none", fetch},
 		{wire.OtherVersion, "has another version of the protocol", "install the same version of topdog on all boards"},
 	} {
 		if v.drops[f.reason] > 0 {
@@ -262,7 +262,7 @@ func (b *Board) owners(ctx context.Context, add adder, n daemon.Network, voices 
 	}
 	defer a.Close()
 	mac, found, err := a.Probe(ctx, n.Local.Addr(), 1, askSpacing)
-	if err == nil && found {
+	if err == nil && found && !n.Owns(mac) {
 		text, yields := daemon.JudgeDuplicate(n, mac, speaks)
 		state := console.StateLook
 		if yields {
@@ -291,7 +291,7 @@ func (b *Board) owners(ctx context.Context, add adder, n daemon.Network, voices 
 		case leader != nil && len(by[f.IP]) == 0:
 			add(console.TopicAddress, console.StateLook, fmt.Sprintf("%v leads, and nobody answers for %v", leader, f.IP), "topdog status there")
 		case leader != nil:
-			add(console.TopicAddress, console.StateRight, fmt.Sprintf("%v leads, and %v is answered for", leader, f.IP), "")
+			b.answered(add, f.IP, leader, by)
 		case len(by[f.IP]) == 0:
 			add(console.TopicAddress, console.StateRight, fmt.Sprintf("nobody has %v at the moment", f.IP), "")
 		default:
@@ -299,6 +299,18 @@ func (b *Board) owners(ctx context.Context, add adder, n daemon.Network, voices 
 		}
 	}
 	return nil
+}
+
+// answered tells of a floating address of a leader for which somebody answers. Its interfaces in one network answer for all of its addresses.
+func (b *Board) answered(add adder, address netip.Addr, leader *voice, by map[netip.Addr][]string) {
+	for _, mac := range by[address] {
+		if !slices.Contains(by[leader.from], mac) {
+			add(console.TopicAddress, console.StateLook, fmt.Sprintf("%v leads, and %s answers for %v", leader, mac, address),
+				"if that is no interface of that board, another machine has the address")
+			return
+		}
+	}
+	add(console.TopicAddress, console.StateRight, fmt.Sprintf("%v leads, and answers for %v", leader, address), "")
 }
 
 // taken tells of a machine that has a floating address while nobody leads. Which one it is, shows in the Ethernet address that boards have too.

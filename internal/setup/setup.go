@@ -171,20 +171,15 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 		return false, fmt.Errorf("%s exists and is left as it is, but it has %s; change it there, or use --force to replace it and the key",
 			b.Path, strings.Join(differs, " and "))
 	}
-	isNew := false
 	if cfg.KeyFile != config.NoKey {
-		if isNew, err = provideKey(cfg.KeyFile, false); err != nil {
+		if err := cfg.ReadKeys(); err != nil {
 			return false, err
 		}
 		if err := giveToDaemon(cfg.KeyFile); err != nil {
 			return false, err
 		}
 	}
-	if isNew {
-		fmt.Fprintf(out, "this board was set up (%s, %s), and had no key\nwrote %s (a fresh key, which nobody else can read)\n", b.Path, addresses(cfg), cfg.KeyFile)
-	} else {
-		fmt.Fprintf(out, "this board is set up already (%s, %s); nothing was changed\n", b.Path, addresses(cfg))
-	}
+	fmt.Fprintf(out, "this board is set up already (%s, %s); nothing was changed\n", b.Path, addresses(cfg))
 	b.explainTheRest(out, cfg)
 	return true, nil
 }

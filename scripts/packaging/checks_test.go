@@ -102,7 +102,7 @@ func testCheckOfTheGateway(t *judge.T, p *pair) {
 	p.run("ip", "route", "add", "default", "via", p.LAN.Board(2).Addr.Addr().String())
 	p.run("dpkg", "-i", "/srv/old.deb")
 	p.wantGrade("passing")
-	p.wantTried("passes  gateway")
+	p.wantTried("check: gateway passes")
 	p.run("ip", "route", "replace", "default", "via", "10.77.0.77")
 	p.wantGrade("failing")
 	if out := p.ask("topdog", "status"); !strings.Contains(out, "the gateway 10.77.0.77 does not answer") && !strings.Contains(out, "no answer within 100ms") {

@@ -24,7 +24,7 @@ var states = []struct {
 		s.Boards[2].Role = "candidate"
 	}, []string{"was last held by", "silent", "last heard"}},
 	{"another board has taken over", takeOver, []string{"pi2", "silent", "104 ms"}},
-	{"nobody could take over", func(s *console.Status) { s.Spares = new(0) }, []string{"is held by", "pi3", "nobody could take over"}},
+	{"no fit board could take over", func(s *console.Status) { s.Spares = new(0) }, []string{"is held by", "pi3", "no fit board could take over"}},
 	{"this board leads", lead, []string{"pi1", "this board sends one every 100 ms", "lifetime"}},
 	{"this board has no link", func(s *console.Status) {
 		s.Role, s.Reason, s.ReasonText = "isolated", "link_lost", "the link was lost"

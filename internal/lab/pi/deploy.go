@@ -131,9 +131,9 @@ func (b *Board) Status(ctx context.Context) (s console.Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, deployTime)
 	defer cancel()
 	out, err := b.Run(ctx, "topdog status --json")
-	// Status 1 says that nobody holds the address, which is an answer too.
+	// Status 1 says that nobody holds the address, and 5 that no fit board could take over, which are answers too.
 	var exit *ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.Status != 1) {
+	if err != nil && (!errors.As(err, &exit) || exit.Status != 1 && exit.Status != 5) {
 		return s, err
 	}
 	if err := json.Unmarshal([]byte(out), &s); err != nil {

@@ -87,7 +87,7 @@ export function headline(s, more = 0) {
   }
   const facts = own && own !== name ? [own] : [];
   const unguarded = s.spares === 0; // undefined from a daemon that does not tell
-  if (unguarded) facts.unshift('nobody could take over');
+  if (unguarded) facts.unshift('no fit board could take over');
   if (s.leader_since_ms !== null && s.leader === s.held_by) facts.push(`leader for ${duration(s.leader_since_ms + more)}`);
   return { ...said, verb: `${is} held by`, who: name, after: facts.join(' · '), tone: unguarded ? 'warn' : 'good', pattern: 'leader' };
 }
