@@ -48,8 +48,8 @@ func Example() {
 	}
 	// Output:
 	// 0s     isolated -> listener: the link came up
-	// 250ms  listener -> candidate: there is no leader
+	// 250ms  listener -> candidate: nobody was leading
 	// 250ms  probe the address
-	// 280ms  candidate -> leader: there is no leader
+	// 280ms  candidate -> leader: nobody was leading
 	// 280ms  acquire the address
 }

@@ -65,7 +65,7 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonEvidence:        {"leader_heard_by_another", "another board has heard the leader since"},
 	ReasonOutranked:       {"outranked", "a board of higher rank is at it"},
 	ReasonUnanswered:      {"nobody_answered", "nobody answered for the leader"},
-	ReasonNoLeader:        {"no_leader", "there is no leader"},
+	ReasonNoLeader:        {"no_leader", "nobody was leading"},
 	ReasonHandover:        {"handed_over", "the leader handed over"},
 	ReasonResigned:        {"leader_resigned", "the leader resigned"},
 	ReasonStopping:        {"leader_stopped", "the leader's daemon stopped"},

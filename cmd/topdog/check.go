@@ -45,8 +45,8 @@ not be tried, 78 if a file has mistakes.`,
 			if err != nil && !errors.As(err, &mistakes) {
 				return err
 			}
-			if len(report.Sections) == 1 && !asJSON {
-				return err // a file is wrong, and its text shows the line
+			if err != nil && len(report.Sections) == 1 && !asJSON {
+				return err // the configuration is wrong, and the text shows the line
 			}
 			if err := showReport(c.OutOrStdout(), report, asJSON); err != nil {
 				return err
@@ -83,11 +83,10 @@ func examineBoard(ctx context.Context, r *console.Report) error {
 	b := examine.Board{Config: cfg, Path: r.File, Version: versionText()}
 	if os.Geteuid() == 0 {
 		b.StartHolder = func() (*netio.Holder, error) {
-			// That of the service goes on when its daemon ends, and keeps the port.
-			if holder, err := netio.DialHolder(defaultHolderSocket); err == nil && r.File == config.DefaultPath {
-				return holder, nil
-			} else if err == nil {
-				holder.Close()
+			if r.File == config.DefaultPath { // the service's, which goes on when its daemon ends, and keeps the port
+				if holder, err := netio.DialHolder(defaultHolderSocket); err == nil {
+					return holder, nil
+				}
 			}
 			return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(cfg))
 		}

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	stdlog "log"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -146,6 +149,7 @@ func run(ctx context.Context, path string, o runOptions) error {
 	debug.SetGCPercent(daemonGCPercent)
 	giveBack()
 
+	go tellOnAbort(os.Stderr)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -165,6 +169,23 @@ func run(ctx context.Context, path string, o runOptions) error {
 	})
 	return d.Run(ctx)
 }
+
+// maxStacks bounds what is said of a daemon that stands still, in bytes: about a hundred lines.
+const maxStacks = 8 << 10
+
+// tellOnAbort waits until the watchdog of systemd ends this daemon (SIGABRT), and says what it was doing. The runtime of Go would say the
+// same in several hundred lines, with the registers of the processor.
+func tellOnAbort(to io.Writer) {
+	aborted := make(chan os.Signal, 1)
+	signal.Notify(aborted, syscall.SIGABRT)
+	<-aborted
+	stacks := make([]byte, maxStacks)
+	fmt.Fprintf(to, "<2>this daemon stood still, and the watchdog ends it. It was doing this:\n%s\n", stacks[:runtime.Stack(stacks, true)])
+	os.Exit(exitAborted)
+}
+
+// exitAborted is what a shell makes of SIGABRT.
+const exitAborted = 128 + int(syscall.SIGABRT)
 
 // openHolder starts a holder, or waits for that of a service for as long as it takes.
 func openHolder(ctx context.Context, path string, cfg *config.Config, log *logrus.Entry) (*netio.Holder, error) {
