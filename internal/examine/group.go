@@ -31,13 +31,13 @@ type voice struct {
 
 // foreign says why packets of this group that come from there are dropped, and what to do; "" if none are.
 func (v *voice) foreign() (text, remedy string) {
-	const fetch = "on a board that works: sudo topdog init --export | ssh USER@BOARD 'sudo topdog init --import --force', with this board for BOARD, whose own configuration that replaces"
+	const fetch = "on a board that works: sudo topdog init --export | ssh USER@THIS_BOARD 'sudo topdog init --import --force' (it replaces this board's configuration, too)"
 	for _, f := range []struct {
 		reason       wire.DropReason
 		text, remedy string
 	}{
 		{wire.BadTag, "has another key", fetch},
-		{wire.Unauthenticated, "has no key", "on this board, if it is the one that works: sudo topdog init --export | ssh USER@BOARD 'sudo topdog init --import --force', with that board for BOARD, whose own configuration that replaces"},
+		{wire.Unauthenticated, "has no key", "on this board, if it is the one that works: sudo topdog init --export | ssh USER@THAT_BOARD 'sudo topdog init --import --force' (it replaces that board's configuration, too)"},
 		{wire.NotExpectingAuth, "has a key, and this board has none", fetch},
 		{wire.OtherVersion, "has another version of the protocol", "install the same version of topdog on all boards"},
 	} {
