@@ -191,7 +191,7 @@ var floodLasts = flag.Duration("flood.lasts", 2*time.Second, "how long each user
 func TestUserFloods(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		lasts := *floodLasts
-		c := newCluster(t, 3, nil)
+		c := newCluster(t, 3, slowly) // the user's program has a processor
 		recorder := newRecorder(t, c.LAN.Client())
 		c.start(c.boards...)
 		leader := c.agree()
