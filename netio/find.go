@@ -22,6 +22,12 @@ func LastAddr(network netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(last)
 }
 
+// IsEdge reports whether an address is the first or the last one of a network, which no machine has (RFC 1122, section 3.2.1.3), but in
+// networks of two addresses (RFC 3021).
+func IsEdge(addr netip.Addr, network netip.Prefix) bool {
+	return network.Bits() < 31 && (addr == network.Masked().Addr() || addr == LastAddr(network))
+}
+
 // Choice is the interface that an address belongs to.
 type Choice struct {
 	Name string

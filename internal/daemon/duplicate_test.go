@@ -12,13 +12,15 @@ import (
 	"topdog/netio"
 )
 
+// copied gives a board the own address of board 1.
+func copied(_ *config.Config, b *fakeBoard) {
+	b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}
+}
+
 // TestCopiedCard: boards 1 and 2 have one own address, 10.0.0.1, since one's card is a copy of the other's. Neither hears the other. Both
 // say so before anything fails, with the other's Ethernet address; and when the leader is cut off, one of them takes over and not both.
 func TestCopiedCard(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		copied := func(_ *config.Config, b *fakeBoard) {
-			b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}
-		}
 		three := l.board(3, nil)
 		pass(time.Second)
 		one, two := l.board(1, copied), l.board(2, copied)
@@ -50,9 +52,6 @@ func TestCopiedCard(t *testing.T) {
 // again.
 func TestCopiedCardGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		copied := func(_ *config.Config, b *fakeBoard) {
-			b.state.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}
-		}
 		one := l.board(1, copied)
 		pass(time.Second)
 		l.wantHolders(1)

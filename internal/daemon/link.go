@@ -257,12 +257,9 @@ func (l *link) networks() (all []netip.Prefix) {
 	return all
 }
 
-// hasHost reports whether an address is one that a host of the link's networks may have: their first and
-// last addresses are broadcast ones (RFC 1122, section 3.2.1.3), but for networks of two addresses (RFC 3021).
+// hasHost reports whether an address is one that a host of the link's networks may have.
 func (l *link) hasHost(addr netip.Addr) bool {
-	return l.reaches(addr) && !slices.ContainsFunc(l.state.Addrs, func(p netip.Prefix) bool {
-		return p.Bits() < 31 && (addr == p.Masked().Addr() || addr == netio.LastAddr(p))
-	})
+	return l.reaches(addr) && !slices.ContainsFunc(l.state.Addrs, func(p netip.Prefix) bool { return netio.IsEdge(addr, p) })
 }
 
 // prefix completes a floating address: without a prefix length it has that of the

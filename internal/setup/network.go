@@ -43,7 +43,7 @@ func findNetwork(address netip.Addr) (netio.Choice, error) {
 	if err != nil {
 		return netio.Choice{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
 	}
-	if subnet := found.Prefix.Masked(); subnet.Bits() < 31 && (address == subnet.Addr() || address == netio.LastAddr(subnet)) {
+	if subnet := found.Prefix.Masked(); netio.IsEdge(address, subnet) {
 		return netio.Choice{}, fmt.Errorf("%s is not an address for a machine: it is the first or the last of %s's network %s", address, found.Name, subnet)
 	}
 	return found, nil
