@@ -160,6 +160,7 @@ func (f *HeldAddresses) heard(news []byte) error {
 // Acquire adds the addresses; see FloatingIP.Acquire. It announces them as well, if it can, so the first
 // HeldAnnouncer.Announce of each does nothing more.
 func (f *HeldAddresses) Acquire() error {
+	f.holder.setHas(true)
 	answer, err := f.holder.do(askAcquire, nil)
 	if err != nil || len(answer) < 1 {
 		return err
@@ -182,6 +183,9 @@ func (f *HeldAddresses) Renew() (restored bool, err error) {
 func (f *HeldAddresses) Release() error {
 	f.holder.announcedBy(nil, false)
 	_, err := f.holder.do(askRelease, nil)
+	if err == nil {
+		f.holder.setHas(false)
+	}
 	if errors.Is(err, errHolderLost) && f.State().Method == HoldTUN && f.holder.ended {
 		return f.awaitGone()
 	}

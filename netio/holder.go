@@ -127,6 +127,7 @@ type Holder struct {
 	ping     *lane      // on which it is asked whether it is alive; nil before
 	idle     []*lane    // for what may take long
 	lanes    []*lane    // all of them but main
+	has      bool       // the addresses, or may have
 	programs int        // the bundle that keeps the fence; -1 for none
 	rival    func(netip.Addr, net.HardwareAddr)
 	answered func(ARPAnswer)
@@ -152,8 +153,12 @@ const (
 	// has waited for the holder of a service, before the fence.
 	prepareWithin = 3 * time.Second
 	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive, and within what
-	// it answers that. One that does not stands still. Soon its addresses are gone, since nobody renews them.
-	holderAliveWithin = 250 * time.Millisecond
+	// it answers that while it has the addresses. One that does not stands still. Soon its addresses are gone, since
+	// nobody renews them: they were renewed DefaultLifetime/2 ago when the holder was asked to.
+	holderAliveWithin = DefaultLifetime / 4
+	// idleWithin is within what it answers while it has none. On a busy machine it may not run for so long, and no client
+	// would notice. The daemon must feed the watchdog of systemd meanwhile, which waits for 5 s and is fed after 2.5 s.
+	idleWithin = 2 * time.Second
 )
 
 // The files that a holder finds open that was started by a daemon.
@@ -292,7 +297,24 @@ func (h *Holder) askFiles(l *lane, asked holderRequest, payload []byte, within t
 
 // do makes a request for which the loop may wait.
 func (h *Holder) do(asked holderRequest, payload []byte) ([]byte, error) {
-	return h.ask(h.main, asked, payload, answerWithin)
+	return h.ask(h.main, asked, payload, max(answerWithin, h.patience()))
+}
+
+// patience is how long the holder may take to say that it is alive.
+func (h *Holder) patience() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.has {
+		return holderAliveWithin
+	}
+	return idleWithin
+}
+
+// setHas enters whether the holder has the addresses, as far as this process knows.
+func (h *Holder) setHas(has bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.has = has
 }
 
 // alive asks the holder whether it is alive.
@@ -303,7 +325,7 @@ func (h *Holder) alive() bool {
 	if l == nil {
 		return true // nothing was asked yet but for this
 	}
-	_, _, err := l.call(askPing, nil, nil, holderAliveWithin, nil)
+	_, _, err := l.call(askPing, nil, nil, h.patience(), nil)
 	return err == nil
 }
 
@@ -332,7 +354,7 @@ func (h *Holder) takeLane() (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = h.ask(h.main, askLane, nil, holderAliveWithin, theirs)
+	_, err = h.ask(h.main, askLane, nil, max(answerWithin, h.patience()), theirs)
 	unix.Close(theirs)
 	if err != nil {
 		unix.Close(ours)

@@ -715,6 +715,34 @@ func testHolderFrozen(t *judge.T) {
 	eventually(t, "the address is gone", func() bool { return !b.holds(t) })
 }
 
+// TestIdleHolderFrozen: no client notices that a holder stands still that has no address, so on a busy machine it may do so
+// for a while. One that has no end of it is lost.
+func TestIdleHolderFrozen(t *testing.T) {
+	t.Parallel()
+	judge.RunTogether(t, func(t *judge.T) {
+		b := newGuardedBoard(t, HoldTUN)
+		must(t, b.floating.Release())
+		must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
+		goesOn := time.AfterFunc(idleWithin/2, func() { _ = syscall.Kill(b.PID(), syscall.SIGCONT) })
+		defer goesOn.Stop()
+		began := Now()
+		must(t, b.prepare(testResign))
+		if after := Now() - began; after < idleWithin/4 {
+			t.Errorf("it was told after %v: it did not stand still", after)
+		}
+		must(t, b.floating.Acquire())
+		must(t, b.floating.Release())
+		must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
+		began = Now()
+		err := b.prepare(testResign)
+		if after := Now() - began; !errors.Is(err, errHolderLost) || after > idleWithin+answerWithin {
+			t.Errorf("told after %v: %v", after, err)
+		}
+		receive(t, "the news of it", b.Lost())
+		must(t, b.Close())
+	})
+}
+
 func TestHolderByHand(t *testing.T) {
 	out, err := exec.Command(holderCommand[0], holderCommand[1:]...).CombinedOutput()
 	const want = "this is a part of `topdog run`, which starts it: it is of no use by itself\n"

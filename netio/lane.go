@@ -78,12 +78,18 @@ func readAnswer(answer []byte) ([]byte, error) {
 	return nil, fmt.Errorf("netio: the holder says %q, which is no answer: restart both services, which must be of one version", answer)
 }
 
+// waitStep is how long a lane waits for an answer before it counts the time.
+const waitStep = 50 * time.Millisecond
+
 // errHolderLost is what every request gives once the holder has ended, or has not answered.
 var errHolderLost = errors.New("netio: the holder does not answer any more")
 
 // call makes a request, and returns what the holder answers and the files that come with it, which are
 // the caller's. If the holder does not answer within the time, or has ended, the error matches errHolderLost: the lane
 // is of no use then. While it is waited for long, alive is called now and then, and ends it with false; nil for always.
+//
+// Each turn of the wait counts for waitStep, however long it took: on a busy machine this process does not run either, and
+// that is not the holder's silence.
 func (l *lane) call(asked holderRequest, payload []byte, files []int, within time.Duration, alive func() bool) (answer []byte, received []int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,22 +104,26 @@ func (l *lane) call(asked holderRequest, payload []byte, files []int, within tim
 	if err := unix.Sendmsg(l.fd, l.buffer, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT); err != nil && !errors.Is(err, unix.EPIPE) {
 		return nil, nil, fmt.Errorf("%w (%w)", errHolderLost, err)
 	}
-	for end := Now() + within; ; {
-		left := min(end-Now(), holderAliveWithin)
-		if left <= 0 {
-			return nil, nil, fmt.Errorf("%w (not within %v)", errHolderLost, within)
-		}
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}, int(left/time.Millisecond)+1)
+	for left, unasked := within, time.Duration(0); ; {
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}, int(waitStep/time.Millisecond))
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
-		case ready == 0 && alive != nil && !alive():
-			return nil, nil, fmt.Errorf("%w (it stands still)", errHolderLost)
-		case ready == 0:
-			continue
-		}
-		if err != nil {
+		case err != nil:
 			return nil, nil, fmt.Errorf("%w (%w)", errHolderLost, err)
+		case ready == 0:
+			left, unasked = left-waitStep, unasked+waitStep
+			if unasked >= holderAliveWithin && alive != nil {
+				asked := Now()
+				if !alive() {
+					return nil, nil, fmt.Errorf("%w (it stands still)", errHolderLost)
+				}
+				left, unasked = left-(Now()-asked), 0
+			}
+			if left <= 0 {
+				return nil, nil, fmt.Errorf("%w (not within %v)", errHolderLost, within)
+			}
+			continue
 		}
 		if answer, received, err = l.receive(); err == net.ErrClosed {
 			// A holder that refuses says why before it closes its end, and the kernel tells of that first.

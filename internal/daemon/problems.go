@@ -21,8 +21,12 @@ type problem struct {
 	board wire.ID // which it is about, or wire.Nobody
 	text  string
 	seen  time.Duration // for the last time
-	told  time.Duration // when it was logged
 	lasts time.Duration
+	over  bool // it has ended, and is remembered so that it is not told again and again
+
+	told   string        // what was logged of it last, or "" if it has come back since
+	toldAt time.Duration // when
+	quiet  time.Duration // for how long nothing of it is logged from then on
 }
 
 const (
@@ -30,10 +34,11 @@ const (
 	forever time.Duration = 1<<63 - 1
 	// problemsMax bounds what is remembered.
 	problemsMax = 32
-	// tellEvery bounds how often the same problem is logged, and retellEvery how
-	// often it is when it says something else. What others cause, they can have say something
-	// else with each packet, so that is logged once in retellOthersEvery.
-	tellEvery         = 10 * time.Minute
+	// tellEvery is how often a problem is logged that stays as it is.
+	tellEvery = time.Hour
+	// retellEvery is how long nothing is logged of a problem that was, whether it says something else, or comes back. Each
+	// line doubles that, up to tellEvery: what changes all the time is logged some thirty times a day. What others cause,
+	// they can have say something else with each packet, so that begins with retellOthersEvery.
 	retellEvery       = 10 * time.Second
 	retellOthersEvery = time.Minute
 )
@@ -42,46 +47,75 @@ func (p *problem) is(kind console.ProblemKind, board wire.ID) bool {
 	return p.kind == kind && p.board == board
 }
 
-// note notes a problem, perhaps with another board, and reports whether it should
-// be logged: when it is new, or says something new, or was not logged for long.
+// note notes a problem, perhaps with another board, and reports whether it should be logged: when it is new, or says
+// something else or has come back, or was not logged for long.
 func (p *problems) note(kind console.ProblemKind, board wire.ID, text string, lasts time.Duration) (tell bool) {
 	now := p.now()
+	p.expire(now)
 	i := slices.IndexFunc(p.list, func(known problem) bool { return known.is(kind, board) })
 	if i < 0 {
-		if len(p.list) == problemsMax {
-			// What others cause gives way to what is wrong on this board.
-			oldest := max(0, slices.IndexFunc(p.list, func(known problem) bool { return known.lasts != forever }))
-			p.list = slices.Delete(p.list, oldest, oldest+1)
-		}
-		p.list = append(p.list, problem{kind: kind, board: board, text: text, seen: now, told: now, lasts: lasts})
-		return true
+		p.makeRoom()
+		p.list = append(p.list, problem{kind: kind, board: board, toldAt: now - tellEvery})
+		i = len(p.list) - 1
 	}
 	known := &p.list[i]
-	retell := retellEvery
-	if lasts != forever {
-		retell = retellOthersEvery
+	if known.over {
+		known.over, known.told = false, ""
 	}
-	tell = now-known.told > tellEvery || (known.text != text && now-known.told > retell)
+	since := now - known.toldAt
+	tell = since >= tellEvery || text != known.told && since >= known.quiet
 	if tell {
-		known.told = now
+		if since >= tellEvery {
+			known.quiet = retellEvery
+			if lasts != forever {
+				known.quiet = retellOthersEvery
+			}
+		} else {
+			known.quiet = min(2*known.quiet, tellEvery)
+		}
+		known.told, known.toldAt = text, now
 	}
 	known.text, known.seen, known.lasts = text, now, lasts
 	return tell
 }
 
+// makeRoom forgets a problem if there are as many as may be: one that is over; else one that others cause, which gives
+// way to what is wrong on this board; else the oldest.
+func (p *problems) makeRoom() {
+	if len(p.list) < problemsMax {
+		return
+	}
+	i := slices.IndexFunc(p.list, func(known problem) bool { return known.over })
+	if i < 0 {
+		i = max(0, slices.IndexFunc(p.list, func(known problem) bool { return known.lasts != forever }))
+	}
+	p.list = slices.Delete(p.list, i, i+1)
+}
+
 // end ends a problem of this board.
 func (p *problems) end(kind console.ProblemKind) {
-	p.list = slices.DeleteFunc(p.list, func(known problem) bool { return known.is(kind, wire.Nobody) })
+	for i := range p.list {
+		if known := &p.list[i]; known.is(kind, wire.Nobody) {
+			known.over = true
+		}
+	}
+}
+
+// expire ends what has not been seen for its time, and forgets what is over for long.
+func (p *problems) expire(now time.Duration) {
+	for i := range p.list {
+		if known := &p.list[i]; known.lasts != forever && now-known.seen > known.lasts {
+			known.over = true
+		}
+	}
+	p.list = slices.DeleteFunc(p.list, func(known problem) bool { return known.over && now-known.toldAt >= tellEvery })
 }
 
 // current returns the problems that exist, but for those that are over although their time is not.
 func (p *problems) current(over func(console.ProblemKind, wire.ID) bool) (found []console.Problem) {
-	now := p.now()
-	p.list = slices.DeleteFunc(p.list, func(known problem) bool {
-		return known.lasts != forever && now-known.seen > known.lasts
-	})
+	p.expire(p.now())
 	for _, known := range p.list {
-		if over(known.kind, known.board) {
+		if known.over || over(known.kind, known.board) {
 			continue
 		}
 		found = append(found, console.Problem{Kind: known.kind, Board: idText(known.board), Text: known.text})

@@ -61,17 +61,18 @@ func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind) }
 
 // noticed tells of something that the core has noticed, in these words.
 func (r *reporter) noticed(n election.Notice, text string) {
-	if n.Kind != election.NoticeNoMulticast { // a status asks the core whether that is still so
-		r.problems.note(console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute)
+	if n.Kind == election.NoticeRival {
+		r.history.rivalHeard()
+	}
+	// A status asks the core which boards get no multicast, so that is no problem here.
+	if n.Kind != election.NoticeNoMulticast && !r.problems.note(console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute) {
+		return
 	}
 	switch n.Kind {
 	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm, election.NoticeOtherVersion:
 		r.log.Error(text) // one of the boards stays out until somebody repairs it
 	default:
 		r.log.Warn(text)
-	}
-	if n.Kind == election.NoticeRival {
-		r.history.rivalHeard()
 	}
 }
 

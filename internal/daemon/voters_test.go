@@ -199,7 +199,7 @@ func TestClockOff(t *testing.T) {
 			l.wantHolders(2)
 			slew(boards[2], -0.0101)
 		}
-		boards[2].wantLog(t, "off its rate, and more", 1)
+		boards[2].wantLog(t, "off its rate, and more", 2) // -1.1 %, and then -1.0 %
 		slew(boards[2], 0)
 		boards[2].wantTold(t, console.ProblemClockRate, "")
 		if v := boards[1].mustStatus(t).Voters; !*v[2].Supports {
