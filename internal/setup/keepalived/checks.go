@@ -69,8 +69,9 @@ func (c *conversion) checks(chosen selection) (all []Check, err error) {
 		for _, kind := range []string{"track_script", "track_process"} {
 			for _, list := range under(block.block, kind) {
 				for _, s := range list.block {
-					tracked[kind+" "+s.keyword()] = true
-					c.trackWeight(s, kind)
+					if c.trackWeight(s, block, kind) {
+						tracked[kind+" "+s.keyword()] = true
+					}
 				}
 			}
 		}
@@ -84,6 +85,8 @@ func (c *conversion) checks(chosen selection) (all []Check, err error) {
 			made, err = c.script(s)
 		case s.keyword() == "vrrp_track_process" && tracked["track_process "+name]:
 			made = c.process(s)
+		case name == "":
+			c.look(s, "left out: it has no name")
 		default:
 			c.look(s, "left out, because nothing that is converted tracks %s", printable(name))
 		}
@@ -100,22 +103,28 @@ func (c *conversion) checks(chosen selection) (all []Check, err error) {
 	return all, nil
 }
 
-// trackWeight looks at what stands behind a name that is tracked.
-func (c *conversion) trackWeight(s *statement, kind string) {
+// trackWeight looks at what stands behind a name that is tracked in a block, and reports whether it can be a check.
+func (c *conversion) trackWeight(s, tracking *statement, kind string) bool {
 	block, what := "vrrp_script", "script"
 	if kind == "track_process" {
 		block, what = "vrrp_track_process", "process"
 	}
-	if c.file.named(block, s.keyword()) == nil {
+	if found := c.file.named(block, s.keyword()); found == nil {
 		c.look(s, "there is no %s of that name", what)
+	} else if slices.Index(c.file.top, found) > slices.Index(c.file.top, tracking) {
+		c.look(s, "keepalived does not find it, because the %s stands further down; with topdog it counts", block)
 	}
-	switch s.text(1) {
-	case "":
-	case "weight", "reverse":
-		c.look(s, "%s is %s", s.text(1), noWeight)
+	switch options := s.options(); {
+	case len(options) == 0:
+	case slices.Contains(options, "reverse"):
+		c.look(s, "left out: it fails when the %s is as it should be (reverse). Use a [[check]] whose command ends with the other status", what)
+		return false
+	case options[0] == "weight":
+		c.look(s, "weight is %s", noWeight)
 	default:
-		c.look(s, "%s is not understood", printable(s.text(1)))
+		c.look(s, "%s is not understood", printable(options[0]))
 	}
+	return true
 }
 
 // reversed reports whether a check is to fail when it passes.
@@ -137,6 +146,9 @@ func (c *conversion) script(block *statement) (*Check, error) {
 	c.rest(block.block, vrrpScript)
 	made := &Check{}
 	for _, s := range block.block {
+		if overruled(block.block, s) {
+			continue
+		}
 		var err error
 		switch s.keyword() {
 		case "script":
@@ -145,6 +157,9 @@ func (c *conversion) script(block *statement) (*Check, error) {
 				return nil, mistake(s.at(1), `write script "/path/to/program argument"`, "this is no command")
 			}
 			c.runs(made, s, words)
+			if outer, _ := split(s.raw, false); len(outer) > 1 {
+				c.look(s, "without %s, as with keepalived. Write the whole command between double quotes, and convert the file again", printable(strings.Join(outer[1:], " ")))
+			}
 		case "interval":
 			made.every, err = seconds(s)
 		case "timeout":

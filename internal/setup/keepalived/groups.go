@@ -36,17 +36,17 @@ func under(block []*statement, keyword string) (found []*statement) {
 	return found
 }
 
-// first returns the first statement of a keyword in a block, or nil.
-func first(block []*statement, keyword string) *statement {
+// last returns the last statement of a keyword in a block, or nil.
+func last(block []*statement, keyword string) (found *statement) {
 	for _, s := range block {
 		if s.keyword() == keyword {
-			return s
+			found = s
 		}
 	}
-	return nil
+	return found
 }
 
-// named returns the block of a keyword that has this name, or nil.
+// named returns the first block of a keyword that has this name, or nil. keepalived does not heed a second one.
 func (f *file) named(keyword, name string) *statement {
 	for _, s := range f.all(keyword) {
 		if s.text(1) == name {
@@ -95,6 +95,9 @@ func (f *file) members(group *statement) (instances []*statement) {
 func (f *file) selections() (all []selection) {
 	inGroup := map[*statement]bool{}
 	for _, g := range f.all("vrrp_sync_group") {
+		if f.named("vrrp_sync_group", g.text(1)) != g {
+			continue
+		}
 		members := f.members(g)
 		for _, s := range members {
 			inGroup[s] = true
@@ -104,7 +107,7 @@ func (f *file) selections() (all []selection) {
 		}
 	}
 	for _, s := range f.all("vrrp_instance") {
-		if !inGroup[s] {
+		if !inGroup[s] && f.named("vrrp_instance", s.text(1)) == s {
 			all = append(all, selection{instances: []*statement{s}})
 		}
 	}
@@ -113,6 +116,11 @@ func (f *file) selections() (all []selection) {
 
 // choose finds what is to be converted.
 func (f *file) choose(name string) (selection, error) {
+	for _, s := range f.all("vrrp_instance") {
+		if s.text(1) == "" {
+			return selection{}, mistake(s.place, "write a name behind it", "this vrrp_instance has no name")
+		}
+	}
 	all := f.selections()
 	names := make([]string, len(all))
 	for i, s := range all {

@@ -19,11 +19,7 @@ func (c *conversion) hook(chosen selection) []byte {
 	var body strings.Builder
 	for _, block := range chosen.blocks() {
 		c.stateScripts(&body, block)
-		for _, s := range under(block.block, "notify") {
-			line, ok := c.call(s)
-			if !ok {
-				continue
-			}
+		if line, ok := c.firstCall(block, "notify"); ok {
 			// keepalived says 0 for the priority of a group.
 			kind, priority := "INSTANCE", `"$4"`
 			if block == chosen.group {
@@ -45,19 +41,25 @@ func (c *conversion) hook(chosen selection) []byte {
 func (c *conversion) stateScripts(body *strings.Builder, block *statement) {
 	var cases strings.Builder
 	for _, state := range states {
-		var calls strings.Builder
-		for _, s := range under(block.block, state.keyword) {
-			if line, ok := c.call(s); ok {
-				calls.WriteString("\t" + line + "\n")
-			}
-		}
-		if calls.Len() > 0 {
-			cases.WriteString(state.state + ")\n" + calls.String() + "\t;;\n")
+		if line, ok := c.firstCall(block, state.keyword); ok {
+			cases.WriteString(state.state + ")\n\t" + line + "\n\t;;\n")
 		}
 	}
 	if cases.Len() > 0 {
 		body.WriteString("case $3 in\n" + cases.String() + "esac\n")
 	}
+}
+
+// firstCall returns the command line of the first script of a keyword. keepalived runs no other one.
+func (c *conversion) firstCall(block *statement, keyword string) (line string, ok bool) {
+	for i, s := range under(block.block, keyword) {
+		if i == 0 {
+			line, ok = c.call(s)
+		} else {
+			c.look(s, "left out: keepalived runs one script for it, the first one. Let that one run this one, or write a hook of its own")
+		}
+	}
+	return line, ok
 }
 
 // call returns the command line of a script, for a shell.

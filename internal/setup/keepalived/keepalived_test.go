@@ -59,6 +59,7 @@ func show(g *Group) string {
 func TestConvert(t *testing.T) {
 	for _, tt := range []struct{ file, name string }{
 		{"haproxy", ""}, {"pihole", ""}, {"web", ""}, {"web", "WEB_2"}, {"params", "VI_1"}, {"params", "VI_2"}, {"lvs", ""}, {"scripts", ""}, {"field", ""},
+		{"kubernetes", ""}, {"database", ""}, {"dualstack", ""}, {"routers", "VI_1"}, {"tutorial", ""}, {"resolvers", ""}, {"twice", ""}, {"swarm", ""}, {"shell", ""}, {"cloud", ""},
 	} {
 		path := "testdata/" + tt.file
 		if tt.name != "" {
@@ -134,7 +135,22 @@ func TestMistakes(t *testing.T) {
 		{"bad count", tracked("fall many"), `k.conf:12:6: "many" is no number of results`},
 		{"bad script", tracked(`script "/bin/x 'y"`), "k.conf:12:8: this is no command"},
 		{"two interfaces", "vrrp_sync_group G {\n group {\n A\n B\n }\n}\n" + strings.ReplaceAll(instance, " V ", " A ") + strings.NewReplacer(" V ", " B ", "eth0", "eth1", "0.0.1", "0.0.2").Replace(instance),
-			"k.conf:16:2: this address is on eth1, and 10.0.0.1 is on eth0"},
+			"k.conf:16:2: this address is on eth1, and the one of k.conf:10:2 is on eth0: a group of topdog has its addresses on one interface\n      = help: convert one vrrp_instance by its name (A, B)"},
+		{"two interfaces in one instance", "vrrp_instance V {\n interface eth0\n virtual_ipaddress {\n 10.0.0.1\n 10.0.0.2\n 10.1.0.1 dev eth1\n }\n}\n",
+			"k.conf:6:2: this address is on eth1, and the one of k.conf:4:2 is on eth0: a group of topdog has its addresses on one interface\n      = help: take the lines of one of the two interfaces out of a copy of the file, and convert that"},
+		{"two interfaces in one instance of two", "vrrp_sync_group G {\n group {\n A\n B\n }\n}\n" + strings.ReplaceAll(instance, " V ", " A ") + "vrrp_instance B {\n interface eth1\n virtual_ipaddress {\n 10.1.0.1\n 10.2.0.1 dev eth2\n }\n}\n",
+			"k.conf:17:2: this address is on eth2, and the one of k.conf:16:2 is on eth1: a group of topdog has its addresses on one interface\n      = help: take the lines of one of the two interfaces"},
+		{"too many addresses", "vrrp_instance V {\n virtual_ipaddress {\n" + addresses(17) + " }\n}\n", "k.conf:19:2: this address is one too many: a group of topdog has 16 at most"},
+		{"no name", strings.Replace(instance, " V ", " ", 1), "k.conf:1:1: this vrrp_instance has no name"},
+		{"no interface", strings.Replace(instance, "eth0", "$LAN", 1), `k.conf:2:12: "$LAN" is no interface`},
+		{"alias", strings.Replace(instance, "0.0.1", "0.0.1 dev eth0:1", 1), `k.conf:4:15: "eth0:1" is no interface`},
+		{"no router ID", strings.Replace(instance, "eth0", "eth0\n virtual_router_id 256", 1), `k.conf:3:20: "256" is no router ID`},
+		{"Jinja", strings.Replace(instance, "eth0", "{{ lan }}", 1), "k.conf:2:12: this is a template, or a parameter without a value"},
+		{"Jinja condition", "a\n{% if x %}\n" + instance, "k.conf:2:1: this is a template"},
+		{"parameter of Docker", strings.Replace(instance, "10.0.0.1", "${IP:-10.0.0.1}/24", 1), "k.conf:4:2: this is a template, or a parameter without a value"},
+		{"bad own address", "vrrp_instance V {\n unicast_src_ip pi1\n unicast_peer {\n 10.0.0.2\n }\n}\n", `k.conf:2:17: "pi1" is no address`},
+		{"quotes with backslashes", tracked(`script \"/bin/x y\"`), "k.conf:12:8: this is no command\n      = help: write script \"/path/to/program argument\""},
+		{"missing list", strings.Replace(instance, "virtual_ipaddress {\n 10.0.0.1\n }", "virtual_ipaddress 10.0.0.1", 1), "V has no address that topdog could keep\n      = help: write an IPv4 address into its virtual_ipaddress { … }"},
 	} {
 		m := on(map[string]string{"k.conf": tt.text, "open": " a { \n"})
 		_, err := Convert("k.conf", "", m)
@@ -146,6 +162,15 @@ func TestMistakes(t *testing.T) {
 	if _, err := Convert("none", "", on(nil)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
+}
+
+// addresses are lines with as many addresses.
+func addresses(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, " 10.0.1.%d\n", i+1)
+	}
+	return b.String()
 }
 
 // tracked is a file with a script that has one line.

@@ -52,6 +52,7 @@ const (
 	noFile   = `topdog watches no file: use a [[check]] with command = ["/usr/bin/grep", "-qx", "0", FILE]`
 	noBFD    = "without BFD too, topdog misses a dead leader after about one heartbeat, 0.1 s"
 	noOther  = "topdog watches the interface of the group by itself, and no other one. For the way out there is a [[check]] with gateway = true"
+	fromOwn  = "topdog sends from the board's address on the interface, which is also its `id`"
 	noWeight = "left out: a board whose check fails hands over to one whose checks pass, whatever their priorities are"
 )
 
@@ -125,7 +126,7 @@ var vrrpInstance = section{"vrrp_instance", []entry{
 	{"advert_int", needless, "not converted: the heartbeat is 0.1 s unless `heartbeat` says otherwise, so a dead leader is replaced after about 0.1 s and not after three times `advert_int`"},
 	{"accept", needless, "topdog's addresses answer"},
 	{"use_vmac use_vmac_addr vmac_xmit_base use_ipvlan", needless, "the address has the MAC address of the board that leads, and is announced when it moves; topdog has a device of its own for it"},
-	{"mcast_src_ip track_src_ip", needless, "topdog sends from the board's address on the interface, which is also its `id`"},
+	{"mcast_src_ip track_src_ip", needless, fromOwn},
 	{"unicast_ttl unicast_fault_no_peer check_unicast_src old_unicast_checksum mcast_dst_ip version v3_checksum_as_v2 skip_check_adv_addr strict_mode down_timer_adverts lower_prio_no_advert higher_prio_send_advert owner_ignore_adverts timer_expired_backup thread_timer_expired kernel_rx_buf_size", needless, onlyVRRP},
 	{"garp_master_delay garp_master_repeat garp_master_refresh garp_master_refresh_repeat garp_lower_prio_delay garp_lower_prio_repeat garp_extra_if vmac_garp_intvl", needless, announce},
 	{"promote_secondaries", needless, "floating addresses are /32 addresses on topdog's own device"},

@@ -1,6 +1,7 @@
 package keepalived
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,11 +47,15 @@ func withoutComment(line string) (text string, unclosed int) {
 	return strings.TrimRight(b.String(), blank), unclosed
 }
 
-// piece is a part of a line: "{", "}", or what stands between braces.
+// piece is a part of a line: "{", "}", one of the templates, or what stands between braces.
 type piece struct {
 	text   string
 	column int
 }
+
+// templates begin what no keepalived.conf has, but templates of Ansible, Docker and others, and parameters
+// without a value.
+var templates = []string{"{{", "{%", "${"}
 
 // pieces cuts a line at the braces that are not between double quotes. Behind a backslash a quote is none.
 func pieces(line string) (all []piece) {
@@ -68,7 +73,13 @@ func pieces(line string) (all []piece) {
 			i++
 		case c == '"':
 			quoted = !quoted
-		case (c == '{' || c == '}') && !quoted:
+		case quoted:
+		case i+1 < len(line) && slices.Contains(templates, line[i:i+2]):
+			add(start, i)
+			add(i, i+2)
+			i++
+			start = i + 1
+		case c == '{' || c == '}':
 			add(start, i)
 			add(i, i+1)
 			start = i + 1

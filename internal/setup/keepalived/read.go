@@ -259,6 +259,8 @@ func (r *reader) statements(at Place, text string, replaced bool) error {
 		}
 		block := r.open[len(r.open)-1]
 		switch p.text {
+		case "{{", "{%", "${":
+			return mistake(place, "convert the file that the template becomes, or write the value", "this is a template, or a parameter without a value")
 		case "{":
 			if len(block.block) == 0 || block.block[len(block.block)-1].opened.line != 0 {
 				return mistake(place, "write a keyword before it", "this block has no keyword")

@@ -35,7 +35,7 @@ func (c *conversion) quotedWords(s *statement) (words []string, ok bool) {
 	}
 	former, complete := split(outer[0], true)
 	if !complete || len(former) == 0 || slices.Equal(former, words) {
-		return words, ok
+		return words, ok && !strings.HasPrefix(words[0], `"`) // no program is called so: it is the quote before a whole command
 	}
 	quoted := make([]string, len(former))
 	for i, w := range former {
@@ -55,15 +55,17 @@ var (
 func (c *conversion) runs(made *Check, s *statement, words []string) {
 	outer, _ := split(s.raw, false) // scriptWords has looked at it
 	text := outer[0]
+	if isShell(words) && len(words) == 3 && words[1] == "-c" {
+		text = words[2]
+	}
 	if m := devTCP.FindStringSubmatch(text); m != nil {
 		made.kind, made.words = check.TCP, []string{net.JoinHostPort(m[1], m[2])}
 		made.leading = slices.ContainsFunc(c.Addresses, func(a string) bool { return strings.HasPrefix(a+"/", m[1]+"/") })
 		return
 	}
 	if !isShell(words) && slices.ContainsFunc(words, shell.MatchString) {
-		made.kind, made.words = check.Command, []string{"/bin/sh", "-c", text}
-		c.look(s, "it looks like a line for a shell, so it is run by one; keepalived 2 runs none. See whether it does what it should: sudo topdog check")
-		return
+		words = []string{"/bin/sh", "-c", text}
+		c.look(s, "it looks like a line for a shell, so it is run by one; keepalived 2 runs none")
 	}
 	if unit, ok := asksSystemd(words); ok {
 		made.kind, made.words = check.Unit, []string{unit}
@@ -184,12 +186,12 @@ func (c *conversion) process(block *statement) *Check {
 		return nil
 	}
 	c.rest(block.block, trackProcess)
-	s := first(block.block, "process")
-	if s == nil {
+	named := under(block.block, "process")
+	if named == nil {
 		c.look(block, "left out: it names no process")
 		return nil
 	}
-	made := &Check{}
+	s, made := named[0], &Check{} // keepalived takes the first one
 	if !c.service(made, s, s.text(1)) {
 		c.look(s, noProcess, printable(s.text(1)))
 		return nil
