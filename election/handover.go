@@ -171,7 +171,7 @@ func (c *Core) nameNext() {
 // receiveResign receives a RESIGN: the leader hands over, or a board leaves.
 func (c *Core) receiveResign(m *wire.Message) {
 	if m.Priority == 0 {
-		c.roster.DeclareDead(m.Sender)
+		c.roster.Leaves(m.Sender)
 	}
 	named := m.Resign.Successor == c.cfg.ID
 	switch {

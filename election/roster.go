@@ -17,6 +17,7 @@ type Peer struct {
 	Leading     bool    // it said so in its last message
 	Following   wire.ID // by its last HELLO
 	Gone        bool    // it said that it leaves, or was replaced because it was silent; until it is heard again
+	Left        bool    // it said that it leaves
 
 	LastHeard     Instant       // when its last message of any kind came
 	NoMulticast   bool          // by its last HELLO, it hears its leader, and not by multicast
@@ -105,7 +106,7 @@ func (r *roster) Heard(now Instant, h *wire.Header) *Peer {
 	p.Leading = h.Leading
 	p.LastHeard = now
 	p.newest[h.Key.Mark()] = h.Sequence
-	p.Gone = false
+	p.Gone, p.Left = false, false
 	return p
 }
 
@@ -137,6 +138,14 @@ func (r *roster) forget(now Instant) bool {
 func (r *roster) DeclareDead(id wire.ID) {
 	if p := r.Peer(id); p != nil {
 		p.Gone = true
+	}
+}
+
+// Leaves takes a peer for dead that has said that it leaves.
+func (r *roster) Leaves(id wire.ID) {
+	r.DeclareDead(id)
+	if p := r.Peer(id); p != nil {
+		p.Left = true
 	}
 }
 

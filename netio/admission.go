@@ -36,7 +36,7 @@ type admissionMemory struct {
 	seen    atomic.Uint64 // passed, of what other hosts have sent to all boards
 	fromOwn atomic.Uint64 // passed, of what another machine has sent to all boards from this board's own address
 	own     atomic.Uint32 // this board's incarnation, as it is in a packet: some access points send back what they were sent
-	_       uint32
+	other   atomic.Uint32 // the address as it is in a packet that the last packet of another group came from
 	boards  [admissionBoards]bucket
 }
 

@@ -270,10 +270,10 @@ func testAdmissionInKernel(t *judge.T) {
 			does()
 			eventually(t, what, func() bool {
 				now := conn.Arrivals()
-				return now == Arrivals{true, before.Seen + want.Seen, before.FromOwn + want.FromOwn, before.Heard + want.Heard, before.Own + want.Own}
+				return now == Arrivals{true, before.Seen + want.Seen, before.FromOwn + want.FromOwn, before.Heard + want.Heard, before.Own + want.Own, before.Other + want.Other, b.addr}
 			})
 		}
-		arrive("a multicast of a stranger", func() { all(stranger) }, Arrivals{Seen: 1, Heard: 2})
+		arrive("a multicast of a stranger", func() { all(stranger) }, Arrivals{Seen: 1, Heard: 2, Other: 1})
 		arrive("of another board with this one's address", func() { send(t, same, 255, ofGroup(testTag, 40), testGroup) }, Arrivals{FromOwn: 1})
 		reflected := ofGroup(testTag, 40)
 		binary.BigEndian.PutUint32(reflected[wire.IncarnationEnd-4:], 0x40000007) // with the grade
@@ -296,7 +296,7 @@ func testAdmissionInKernel(t *judge.T) {
 		eventually(t, "both are heard", func() bool { return conn.Arrivals().Heard == before.Heard+2 })
 		firewall, err := on(a, loss.NewFirewall)
 		must(t, err)
-		arrive("behind a firewall", func() { all(stranger) }, Arrivals{Seen: 1})
+		arrive("behind a firewall", func() { all(stranger) }, Arrivals{Seen: 1, Other: 1})
 		must(t, firewall.Close())
 	})
 	t.Run("too much", func(t *judge.T) {

@@ -52,6 +52,7 @@ var (
 	offDropped = int32(unsafe.Offsetof(admissionMemory{}.dropped))
 	offSeen    = int16(unsafe.Offsetof(admissionMemory{}.seen))
 	offOwn     = int16(unsafe.Offsetof(admissionMemory{}.own))
+	offOther   = int16(unsafe.Offsetof(admissionMemory{}.other))
 	offFromOwn = int16(unsafe.Offsetof(admissionMemory{}.fromOwn))
 	offBoards  = int32(unsafe.Offsetof(admissionMemory{}.boards))
 	offDue     = int16(unsafe.Offsetof(bucket{}.due))
@@ -74,6 +75,10 @@ func (p admissionProgram) tcx() []instruction {
 	a.leave(tcxNext)
 	for reason := range admissionUser { // the kernel refuses code that nothing reaches
 		a.label(reason.label())
+		if reason == admissionGroup {
+			a.load(unix.BPF_W, r1, r10, stackIP+ipSource)
+			a.store(unix.BPF_W, r9, r1, offOther)
+		}
 		a.countUp(int16(offDropped) + int16(reason)*8)
 		a.leave(tcxDrop)
 	}

@@ -21,6 +21,7 @@ const (
 	ProblemAddressElsewhere   ProblemKind = "address_elsewhere"         // a floating address is in the network of another interface
 	ProblemAddressNotFree     ProblemKind = "address_not_free"          // one has the address, or nobody can tell; so it is not acquired
 	ProblemAddressNotHeld     ProblemKind = "address_not_held"          // the kernel does not let this board hold the address
+	ProblemBoardSilent        ProblemKind = "board_silent"              // another board is not heard
 	ProblemCheckAim           ProblemKind = "check_aim"                 // a check turned out to be aimed at a floating address
 	ProblemChecker            ProblemKind = "checker"                   // the process that runs the checks cannot be started, or is not heard
 	ProblemChecks             ProblemKind = "checks"                    // a check fails, so that this board does not stand for the lead

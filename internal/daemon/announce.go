@@ -86,7 +86,7 @@ func (a *address) defend(addr netip.Addr, rival string) {
 		return
 	}
 	if a.reporter.claimIsForeign(now) {
-		text := fmt.Sprintf("%s answers for %v as well, which this board holds: find that machine, and take the address from it, or switch its proxy ARP off", rival, addr)
+		text := fmt.Sprintf("%s answers for %v as well, which this board holds: find that machine, and take the address from it, or switch its proxy ARP off%s", rival, addr, a.group.otherGroup())
 		a.reporter.warn(console.ProblemAddressConflict, text, time.Minute)
 	}
 	a.announceAnew()
@@ -168,8 +168,8 @@ func (a *address) tellProbe(answer probeAnswer) {
 		if a.takes {
 			meanwhile = fmt.Sprintf("a board takes it when that has lasted for %v, since take_in_use = true", election.TakeInUseAfter)
 		}
-		a.reporter.addressTaken(fmt.Sprintf("%v already has the address %v: choose another floating address, or another address for that machine; %s",
-			answer.owner, answer.addr, meanwhile))
+		a.reporter.addressTaken(fmt.Sprintf("%v already has the address %v: choose another floating address, or another address for that machine; %s%s",
+			answer.owner, answer.addr, meanwhile, a.group.otherGroup()))
 	default:
 		a.reporter.addressFree()
 	}

@@ -61,7 +61,8 @@ type Daemon struct {
 	pausedFor   wire.ID // who alone may lead, as it was logged last; Nobody if the group is not paused
 	handover    handover
 	firewall    firewall
-	duplicate   duplicate         // of this board's own address
+	duplicate   duplicate // of this board's own address
+	silence     silence
 	differences []console.Problem // between the boards' settings, as they were logged last
 }
 
@@ -104,7 +105,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d := &Daemon{
 		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
 		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
-		killed: make(chan struct{}), trace: trace,
+		killed: make(chan struct{}), trace: trace, silence: silence{boards: make(map[wire.ID]*silentBoard)},
 	}
 	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
 	var err error

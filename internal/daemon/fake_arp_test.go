@@ -92,7 +92,7 @@ func (a *fakeAnnouncer) Announce(netip.Addr) error {
 	return nil
 }
 
-// Ask is answered by a board that holds the address, and by the hosts.
+// Ask is answered by a board that holds the address, for its own one by the kernel of a board, and by the hosts.
 func (a *fakeAnnouncer) Ask(_ netip.Addr, questions []netio.ARPQuestion) error {
 	b := a.board
 	askedAt := time.Since(b.lan.start)
@@ -107,6 +107,9 @@ func (a *fakeAnnouncer) Ask(_ netip.Addr, questions []netio.ARPQuestion) error {
 		}
 		b.lan.later(b, pathARP, func(other *fakeBoard) {
 			if q.Addr == floating && other.holding && !other.mute && !other.silent && slices.Equal(q.To, other.state.Link.HardwareAddr) {
+				answer()
+			}
+			if q.To == nil && !other.dead && !other.mute && slices.ContainsFunc(other.state.Link.Addrs, func(p netip.Prefix) bool { return p.Addr() == q.Addr }) {
 				answer()
 			}
 		})

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +72,7 @@ type fakeBoard struct {
 	clockOff     float64
 	noMulticast  bool   // the switch passes no multicast to it
 	firewall     bool   // its kernel drops all that is sent to its sockets
+	dropsOthers  bool   // its kernel drops what is of other groups
 	dead         bool   // the whole machine is off
 	silent       bool   // its kernel does not answer for the floating address
 	frames       uint64 // of hosts that are no boards, which have reached it
@@ -330,6 +332,8 @@ type fakeTransport struct {
 	closed       chan struct{}
 	seen         atomic.Uint64 // by the interface
 	fromOwn      atomic.Uint64
+	other        atomic.Uint64 // of other groups, and who has sent the last of it
+	otherFrom    atomic.Value
 	heard        atomic.Uint64 // by the sockets
 	own          atomic.Uint64 // by the sockets, of its own
 	anyInterface atomic.Bool
@@ -397,6 +401,11 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 				}
 				return
 			}
+			if other.dropsOthers && wire.GroupTag(binary.BigEndian.Uint16(b[wire.GroupTagEnd-2:])) != wire.TagOf(other.cfg.Group) {
+				r.otherFrom.Store(t.local)
+				r.other.Add(1)
+				return
+			}
 			if d.Path == netio.PathMulticast || d.Path == netio.PathBroadcast {
 				r.seen.Add(1)
 			}
@@ -425,7 +434,9 @@ func (t *fakeTransport) Rejoin() error {
 
 func (t *fakeTransport) Drain() {}
 func (t *fakeTransport) Arrivals() netio.Arrivals {
-	return netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load(), Own: t.own.Load()}
+	a := netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load(), Own: t.own.Load(), Other: t.other.Load()}
+	a.OtherFrom, _ = t.otherFrom.Load().(netip.Addr)
+	return a
 }
 func (t *fakeTransport) SetIncarnation(wire.Incarnation) {}
 func (t *fakeTransport) ByAnyInterface(may bool) error   { t.anyInterface.Store(may); return nil }

@@ -65,6 +65,7 @@ func (d *Daemon) checkFirewall() {
 		return
 	}
 	d.checkDuplicate(now, arrivals)
+	d.otherGroupHeard(d.firewall.arrivals, arrivals)
 	if d.firewall.look(now, arrivals) {
 		d.reopenLink()
 	}

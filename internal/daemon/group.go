@@ -62,6 +62,7 @@ type group struct {
 	message   wire.Message       // the one that was received last
 	out       []byte             // the datagram that was sent last
 
+	refusals map[netip.Addr]refusal
 	counts   groupCounts
 	overruns atomic.Uint64 // datagrams for which there was no room in the inbox
 	lost     uint64        // for which there was no room anywhere, as it was looked up last
@@ -83,7 +84,7 @@ func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
 		inbox: make(chan *packet, inboxSize), free: make(chan *packet, inboxSize),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
-		routes: make(map[wire.ID]*route), sightings: make(sightings), settings: SettingsOf(cfg),
+		routes: make(map[wire.ID]*route), sightings: make(sightings), refusals: make(map[netip.Addr]refusal), settings: SettingsOf(cfg),
 	}
 	for range inboxSize {
 		g.free <- new(packet)

@@ -130,6 +130,7 @@ func (g *group) duplicateID(from netip.Addr) {
 // source address is what somebody has put there: people are told of a claim.
 func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 	g.counts.dropped[reason]++
+	g.refuse(reason, from.Addr())
 	var text string
 	switch reason {
 	case wire.BadTag:

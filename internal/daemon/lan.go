@@ -57,6 +57,8 @@ const (
 	// tableLasts is how long what the kernel said of the neighbours is good enough: a doubt is
 	// over by then, and the MAC address of a board does not change meanwhile.
 	tableLasts = time.Second
+	// answersWithin is how long an answer may take.
+	answersWithin = time.Second
 	// doubtLasts is how long after the last question a doubt is over. A board that waits for
 	// the first frame asks every interval, which is 10 s at most.
 	doubtLasts = 15 * time.Second
@@ -173,6 +175,9 @@ func (l *lan) resolve(board netip.Addr) {
 	}
 }
 
+// waits reports whether answers to a question of the core may still come. Another question would have them forgotten.
+func (l *lan) waits() bool { return l.doubtEnd != never && l.now()-l.askedAt < answersWithin }
+
 // announce has the neighbours know at which Ethernet address this board is now.
 func (l *lan) announce() { l.resolve(l.local) }
 
@@ -264,6 +269,7 @@ func (l *lan) maintain(now time.Duration) {
 
 // lanAnswered gives the core what the LAN has answered.
 func (d *Daemon) lanAnswered(answer netio.ARPAnswer) {
+	d.silentAnswered(answer)
 	switch {
 	case d.link.isFloating(answer.Addr):
 		d.carryOut(d.core.AddressAnswered(d.now(), answer.AskedAt))

@@ -94,7 +94,7 @@ func TestWhenWitnessesAreAsked(t *testing.T) {
 			}
 		}
 		pass(time.Minute)
-		two.wantAsked(t, "after the doubt", "10.0.0.254")
+		two.wantAsked(t, "after the doubt, and once a minute by which is known that only its daemon is dead", "10.0.0.3", "10.0.0.254", "10.0.0.3")
 	})
 }
 

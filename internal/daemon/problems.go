@@ -92,10 +92,10 @@ func (p *problems) makeRoom() {
 	p.list = slices.Delete(p.list, i, i+1)
 }
 
-// end ends a problem of this board.
-func (p *problems) end(kind console.ProblemKind) {
+// end ends a problem, perhaps with another board.
+func (p *problems) end(kind console.ProblemKind, board wire.ID) {
 	for i := range p.list {
-		if known := &p.list[i]; known.is(kind, wire.Nobody) {
+		if known := &p.list[i]; known.is(kind, board) {
 			known.over = true
 		}
 	}

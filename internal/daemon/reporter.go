@@ -56,8 +56,18 @@ func (r *reporter) alert(kind console.ProblemKind, text string, lasts time.Durat
 	}
 }
 
+// warnOf is warn for a problem with another board, which lasts until it is solved.
+func (r *reporter) warnOf(kind console.ProblemKind, board wire.ID, text string) {
+	if r.problems.note(kind, board, text, forever) {
+		r.log.Warn(text)
+	}
+}
+
+// solvedOf ends a problem with another board.
+func (r *reporter) solvedOf(kind console.ProblemKind, board wire.ID) { r.problems.end(kind, board) }
+
 // solved ends a problem.
-func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind) }
+func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind, wire.Nobody) }
 
 // noticed tells of something that the core has noticed, in these words.
 func (r *reporter) noticed(n election.Notice, text string) {

@@ -94,7 +94,8 @@ func TestOtherSettings(t *testing.T) {
 				}
 				boards[2].Kill()
 				pass(20 * time.Second)
-				boards[0].wantNoProblem(t)
+				boards[0].wantProblem(t, "pi3 (10.0.0.3) is not heard: its kernel answers")
+				assert.Is(t, 1, len(boards[0].mustStatus(t).Problems), "problems")
 			})
 		})
 	}
