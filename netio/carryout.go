@@ -466,7 +466,7 @@ func (h *holding) openFrames(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	link, err := h.linkAt(index)
+	link, err := h.portAt(index)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -470,6 +471,18 @@ func (h *holding) checkInterface(name string) error {
 		return fmt.Errorf("netio: the holder works on an interface whose subnet contains %s, which is not %s", floating, name)
 	}
 	return nil
+}
+
+// portAt returns the group's interface, or a port of that bridge, which must have that index.
+func (h *holding) portAt(index int) (*net.Interface, error) {
+	link, err := netlink.LinkByIndex(index)
+	if err == nil && link.Attrs().MasterIndex != 0 {
+		if _, err := h.linkAt(link.Attrs().MasterIndex); err != nil {
+			return nil, err
+		}
+		return net.InterfaceByIndex(index)
+	}
+	return h.linkAt(index)
 }
 
 // linkAt returns the group's interface, which must have that index.

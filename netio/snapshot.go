@@ -23,8 +23,17 @@ type Link struct {
 	// Up means that the interface is switched on and its cable (or its radio)
 	// is connected. A switch that forwards nothing still looks like this.
 	Up bool
+	// Uplinks are the ports by which a bridge leads out of this board, sorted. The bridge is Up if one of them is: the ports
+	// of its containers and virtual machines have a carrier without any cable. Other interfaces have none.
+	Uplinks []Port
 	// Addrs are the IPv4 addresses on it with their prefix lengths, sorted.
 	Addrs []netip.Prefix
+}
+
+// Port is an interface that belongs to a bridge.
+type Port struct {
+	Name  string
+	Index int
 }
 
 // LocalAddr is one IPv4 address of this host, and the index and the name of the interface it is on.
@@ -71,6 +80,7 @@ func (s Snapshot) equal(t Snapshot) bool {
 		s.Link.Name == t.Link.Name &&
 		s.Link.Index == t.Link.Index &&
 		s.Link.Up == t.Link.Up &&
+		slices.Equal(s.Link.Uplinks, t.Link.Uplinks) &&
 		slices.Equal(s.Link.HardwareAddr, t.Link.HardwareAddr) &&
 		slices.Equal(s.Link.Addrs, t.Link.Addrs) &&
 		slices.Equal(s.Interfaces, t.Interfaces) &&
@@ -91,6 +101,8 @@ type table struct {
 	links         map[int]Link
 	addrs         map[int]map[netip.Prefix]struct{}
 	inner         map[int]bool // nothing comes in by it: it is loopback
+	kinds         map[int]string
+	masters       map[int]int // of what belongs to another interface, such as a bridge
 	// gone says that an address has gone since the last snapshot was notified, or may have. One
 	// that was added before, after that snapshot, shows in neither.
 	gone bool
@@ -99,7 +111,7 @@ type table struct {
 // newTable makes a table of the interface with that name or, if floating is valid, of the one whose subnet contains that:
 // then the name is that of the one in use so far.
 func newTable(name string, floating netip.Addr) *table {
-	return &table{name: name, floating: floating, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}, gone: true}
+	return &table{name: name, floating: floating, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}, kinds: map[int]string{}, masters: map[int]int{}, gone: true}
 }
 
 // link handles one message of the link subscription.
@@ -115,12 +127,17 @@ func (t *table) link(u netlink.LinkUpdate) {
 		t.gone = t.gone || len(t.addrs[index]) > 0
 		delete(t.addrs, index)
 		delete(t.inner, index)
+		delete(t.kinds, index)
+		delete(t.masters, index)
 		return
 	}
 	var name string
 	var mac net.HardwareAddr
 	if u.Link != nil {
 		name, mac = u.Link.Attrs().Name, u.Link.Attrs().HardwareAddr
+	}
+	if name != "" {
+		t.kinds[index], t.masters[index] = u.Link.Type(), u.Link.Attrs().MasterIndex
 	}
 	// Wireless drivers send events as RTM_NEWLINK without a name or a MAC.
 	known := t.links[index]
@@ -129,6 +146,28 @@ func (t *table) link(u netlink.LinkUpdate) {
 	}
 	t.inner[index] = u.IfInfomsg.Flags&unix.IFF_LOOPBACK != 0
 	t.links[index] = Link{Name: name, Index: index, HardwareAddr: mac, Up: isUp(u.IfInfomsg.Flags)}
+}
+
+// uplinks are the ports by which a bridge leads out of this board, and up says whether one of them is connected. If it has no other ports
+// than containers and virtual machines have, it may lead out by one of those, as inside of a container: then there are none.
+func (t *table) uplinks(bridge int) (ports []Port, up bool) {
+	if t.kinds[bridge] != "bridge" {
+		return nil, false
+	}
+	for index, master := range t.masters {
+		if kind := t.kinds[index]; master == bridge && kind != "veth" && kind != "tuntap" {
+			ports = append(ports, Port{t.links[index].Name, index})
+			up = up || t.links[index].Up
+		}
+	}
+	sort.Slice(ports, func(i, j int) bool { return ports[i].Index < ports[j].Index })
+	return ports, up
+}
+
+// isConnected reports whether an interface is up, and leads out of this board.
+func (t *table) isConnected(index int) bool {
+	ports, up := t.uplinks(index)
+	return t.links[index].Up && (len(ports) == 0 || up)
 }
 
 // isUp wants three flags: the administrator switched the interface on (IFF_UP),
@@ -181,7 +220,7 @@ func (t *table) subnets() (all []subnet) {
 			continue
 		}
 		for prefix := range prefixes {
-			all = append(all, subnet{link.Name, index, len(link.HardwareAddr) == len(hardwareAddr{}), link.Up, prefix})
+			all = append(all, subnet{link.Name, index, len(link.HardwareAddr) == len(hardwareAddr{}), t.isConnected(index), prefix})
 		}
 	}
 	return all
@@ -194,6 +233,8 @@ func (t *table) snapshot() Snapshot {
 		if link.Name == t.name {
 			s.Present = true
 			s.Link = link
+			s.Link.Up = t.isConnected(index)
+			s.Link.Uplinks, _ = t.uplinks(index)
 			s.Link.HardwareAddr = slices.Clone(link.HardwareAddr)
 			s.Link.Addrs = slices.Collect(maps.Keys(t.addrs[index]))
 			sort.Slice(s.Link.Addrs, func(i, j int) bool { return s.Link.Addrs[i].Compare(s.Link.Addrs[j]) < 0 })

@@ -58,6 +58,15 @@ func tableSays(table *table, message string) {
 		gone := linkMessage(unix.RTM_DELLINK, index, words[2], 0)
 		gone.IfInfomsg.Family = unix.AF_BRIDGE
 		table.link(gone)
+	case "bridge", "port": // which has the bridge 9
+		u := linkMessage(unix.RTM_NEWLINK, index, words[2], flags[words[3]])
+		attrs := *u.Link.Attrs()
+		u.Link = &netlink.Bridge{LinkAttrs: attrs}
+		if words[0] == "port" {
+			attrs.MasterIndex = 9
+			u.Link = &netlink.GenericLink{LinkAttrs: attrs, LinkType: words[4]}
+		}
+		table.link(u)
 	case "addr", "noaddr":
 		table.addr(addrMessage(words[0] == "addr", index, words[2]))
 	}
@@ -69,6 +78,9 @@ func (s Snapshot) text() string {
 	if s.Present || s.Link.Name != "" || s.Link.Index != 0 || s.Link.HardwareAddr != nil || s.Link.Up || s.Link.Addrs != nil {
 		l := s.Link
 		text = append(text, fmt.Sprintf("present %t, %s %d %v, up %t %v", s.Present, l.Name, l.Index, l.HardwareAddr, l.Up, l.Addrs))
+		for _, port := range l.Uplinks {
+			text = append(text, fmt.Sprintf("by %s %d", port.Name, port.Index))
+		}
 	}
 	for _, l := range s.Local {
 		text = append(text, fmt.Sprintf("%v on %d", l.Prefix, l.Index))
@@ -118,6 +130,31 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Which of its ports a bridge needs.
+func TestTableOfABridge(t *testing.T) {
+	const up, down = "present true, br0 9 02:00:00:00:00:01, up true []", "present true, br0 9 02:00:00:00:00:01, up false []"
+	for _, test := range []struct{ name, messages, want string }{
+		{"without a port", "bridge 9 br0 in", up},
+		{"with an uplink", "bridge 9 br0 in, port 2 eth0 in device", up + "; by eth0 2"},
+		{"with an uplink, which was there before", "port 2 eth0 in device, bridge 9 br0 in", up + "; by eth0 2"},
+		{"and a container", "bridge 9 br0 in, port 2 eth0 in device, port 3 veth0 in veth, port 4 tap0 in tuntap", up + "; by eth0 2"},
+		{"whose uplink is pulled", "bridge 9 br0 in, port 2 eth0 in device, port 3 veth0 in veth, port 2 eth0 out device", down + "; by eth0 2"},
+		{"with one of two uplinks pulled", "bridge 9 br0 in, port 2 eth0 out device, port 3 veth0 in veth, port 4 bond0 in bond", up + "; by eth0 2; by bond0 4"},
+		{"with both pulled", "bridge 9 br0 in, port 2 eth0 out device, port 3 veth0 in veth, port 4 eth0.7 out vlan", down + "; by eth0 2; by eth0.7 4"},
+		{"with ports of containers only, as in a container", "bridge 9 br0 in, port 2 eth0 in veth, port 3 veth0 out veth", up},
+		{"whose uplink has left it", "bridge 9 br0 in, port 2 eth0 out device, port 3 veth0 in veth, link 2 eth0 out", up},
+		{"whose uplink was deleted", "bridge 9 br0 in, port 2 eth0 out device, nolink 2 eth0", up},
+		{"switched off", "bridge 9 br0 off, port 2 eth0 in device", down + "; by eth0 2"},
+	} {
+		table := newTable("br0", netip.Addr{})
+		for message := range strings.SplitSeq(test.messages, ", ") {
+			tableSays(table, message)
+		}
+		got, _, _ := strings.Cut(table.snapshot().text(), "; [")
+		assert.Is(t, test.want, got, "a bridge %s", test.name)
+	}
+}
+
 // equal must see every field, or a change would never be reported.
 func TestSnapshotEqual(t *testing.T) {
 	ten := netip.MustParsePrefix("10.0.0.1/24")
@@ -139,6 +176,7 @@ func TestSnapshotEqual(t *testing.T) {
 		"Index":        func(s *Snapshot) { s.Link.Index++ },
 		"HardwareAddr": func(s *Snapshot) { s.Link.HardwareAddr[5]++ },
 		"Up":           func(s *Snapshot) { s.Link.Up = false },
+		"Uplinks":      func(s *Snapshot) { s.Link.Uplinks = []Port{{"eth1", 3}} },
 		"Addrs":        func(s *Snapshot) { s.Link.Addrs = nil },
 		"Local":        func(s *Snapshot) { s.Local[0].Index++ },
 		"Interfaces":   func(s *Snapshot) { s.Interfaces[1]++ },

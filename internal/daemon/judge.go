@@ -16,7 +16,7 @@ type Network struct {
 	Local     netip.Prefix // this board's own address
 	// Waits says why the daemon would wait, and what to do; "" if it would take part.
 	Waits string
-	Up    bool     // the interface has a carrier; without one it would wait as well
+	Down  string   // likewise, of an interface without a carrier
 	Notes []string // what works, and should be looked at
 
 	hardware net.HardwareAddr
@@ -30,10 +30,11 @@ func (n *Network) Owns(mac net.HardwareAddr) bool { return n.owns != nil && n.ow
 func JudgeNetwork(cfg *config.Config, s netio.Snapshot) Network {
 	l := newLink(shared{}, cfg)
 	l.update(s)
-	n := Network{Interface: l.name, Index: l.state.Index, Up: l.state.Up, Waits: l.missing, hardware: l.state.HardwareAddr, owns: l.owns}
+	n := Network{Interface: l.name, Index: l.state.Index, Waits: l.missing, hardware: l.state.HardwareAddr, owns: l.owns}
 	if n.Waits != "" {
 		return n
 	}
+	n.Down = l.noCarrier()
 	var local netip.Addr
 	local, n.Waits = l.chooseLocal()
 	for _, p := range l.state.Addrs {

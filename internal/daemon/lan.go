@@ -25,7 +25,6 @@ type lan struct {
 	group    *group
 	answered func(netio.ARPAnswer) // in the loop
 
-	index      int        // of the interface that is open
 	local      netip.Addr // this board's own address there
 	announcer  Announcer  // nil while the link is closed
 	neighbours Neighbours // nil while the link is closed, or if there is none
@@ -70,7 +69,7 @@ func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.A
 
 // open begins to listen for answers when the link has been opened.
 func (l *lan) open(announcer Announcer, index int, local netip.Addr) {
-	l.announcer, l.index, l.local = announcer, index, local
+	l.announcer, l.local = announcer, local
 	announcer.Answers(func(answer netio.ARPAnswer) { l.tasks.tryPost(func() { l.receive(answer) }) })
 	if l.platform.OpenNeighbours == nil {
 		return
@@ -152,7 +151,11 @@ func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestio
 // be elsewhere may be the only one here. Boards are no such hosts: the lost leader's kernel
 // may answer, and proves nothing, and the others are asked by the core.
 func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
-	for _, n := range slices.Concat(l.seen, l.table) {
+	hosts := slices.Clone(l.seen)
+	if !l.link.isMixed() {
+		hosts = append(hosts, l.table...)
+	}
+	for _, n := range hosts {
 		asked := slices.ContainsFunc(l.witnesses, func(w witness) bool { return w.addr == n.Addr }) ||
 			slices.ContainsFunc(questions, func(q netio.ARPQuestion) bool { return q.Addr == n.Addr })
 		if len(questions) < neighboursMax && !asked && !slices.Contains(l.group.hosts(), n.Addr) {

@@ -13,7 +13,7 @@ func (l *lan) startCounting() {
 		if l.platform.OpenFrames == nil {
 			return
 		}
-		frames, err := l.platform.OpenFrames(l.index)
+		frames, err := l.platform.OpenFrames(l.link.outside())
 		if err != nil {
 			l.failed(err)
 			return

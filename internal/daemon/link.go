@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -277,6 +278,33 @@ func (l *link) prefix(a config.Address) netip.Prefix {
 	return netip.PrefixFrom(a.IP, bits)
 }
 
+// outside is the interface at which frames from outside of this board are seen. On a bridge these are mixed with those of its
+// containers, so that is the port by which it leads out, if there is one.
+func (l *link) outside() int {
+	if ports := l.state.Uplinks; len(ports) == 1 {
+		return ports[0].Index
+	}
+	return l.state.Index
+}
+
+// isMixed reports whether hosts of the link may be inside of this board: containers and virtual machines on a bridge.
+func (l *link) isMixed() bool { return len(l.state.Uplinks) > 0 }
+
+// noCarrier says what is wrong with an interface that is not up, and what to do; "" if it is.
+func (l *link) noCarrier() string {
+	if l.state.Up {
+		return ""
+	}
+	if len(l.state.Uplinks) == 0 {
+		return l.name + " has no carrier: check the cable"
+	}
+	names := make([]string, len(l.state.Uplinks))
+	for i, port := range l.state.Uplinks {
+		names[i] = port.Name
+	}
+	return fmt.Sprintf("%s has no carrier at %s, by which it leads out of this board: check the cable", l.name, strings.Join(names, " and "))
+}
+
 // linkChanged is told the state of the interface and of all addresses.
 func (d *Daemon) linkChanged(s netio.Snapshot) {
 	readdressed := d.link.update(s)
@@ -322,9 +350,9 @@ func (d *Daemon) reopenLink() {
 			return
 		}
 	}
-	if !d.link.state.Up {
+	if problem := d.link.noCarrier(); problem != "" {
 		d.linkLost()
-		d.reporter.warn(console.ProblemLink, d.link.name+" has no carrier: check the cable", forever)
+		d.reporter.warn(console.ProblemLink, problem, forever)
 		return
 	}
 	d.reporter.solved(console.ProblemLink)

@@ -140,8 +140,8 @@ func (b *Board) network(r *console.Report) (n daemon.Network, fits bool) {
 	case n.Waits != "":
 		add(console.TopicInterface, console.StateWrong, n.Waits, "")
 		return n, false
-	case !n.Up:
-		add(console.TopicInterface, console.StateWrong, n.Interface+" has no carrier", "check the cable, or the Wi-Fi")
+	case n.Down != "":
+		add(console.TopicInterface, console.StateWrong, n.Down, "")
 		return n, false
 	}
 	add(console.TopicInterface, console.StateRight, fmt.Sprintf("%s, where this board is %v", n.Interface, n.Local), "")
