@@ -77,6 +77,9 @@
 //	                         time between two heartbeats, ms
 //	             47+n        m: number of floating addresses, 0 to 255
 //	             48+n ...    m times: floating address (4 bytes)            48 + n + 4m bytes
+//	          48+n+4m        p: length of the version of the sender's program, 0 to 32;
+//	                         optional, and only together with the settings
+//	          49+n+4m ...    that version: p bytes, as the name              49 + n + 4m + p bytes
 //
 //	 3 ELECTION      20 - 23 suspect: its id, or 0 at a cold start
 //	                 24 - 27 incarnation of the suspect
@@ -169,7 +172,7 @@
 // no candidates. A tail that is there may hold zeros. The fingerprints of a HELLO are a second
 // tail behind the first one, which is there then, and are read as 0 if they are missing: the sender
 // has no key, or its program cannot change keys. The settings are a third tail behind those two; a time of 0 between
-// heartbeats says that the sender has not told them.
+// heartbeats says that the sender has not told them. The version of its program is a fourth tail; it is for people alone.
 //
 // A sender rounds the interval until its next message up, so that nobody expects
 // the message too early, and rounds ages down. The greatest age that fits stands

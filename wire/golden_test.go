@@ -185,4 +185,9 @@ var goldenMessages = []Message{
 		Hello: Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig", Keys: Keys{Signs: 0x030d726e},
 			Settings: Settings{Heartbeat: 100 * time.Millisecond, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.100"), netip.MustParseAddr("10.0.0.101")}}},
 	},
+	{
+		Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmHeir}),
+		Hello: Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig",
+			Settings: Settings{Heartbeat: 100 * time.Millisecond, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.100")}}, Program: "1.4.0"},
+	},
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -22,6 +23,7 @@ type Hello struct {
 	Keys  Keys   // the keys that the sender accepts
 
 	Settings Settings // of the sender
+	Program  string   // the version of the sender's program, for people, as Name; "" without Settings
 }
 
 // MaxName is the length in bytes of the longest name in a HELLO.
@@ -43,11 +45,8 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(h.Name) > MaxName {
-		return nil, &fieldError{TypeHello, "Name", fmt.Sprintf("is %d bytes long, at most %d fit", len(h.Name), MaxName)}
-	}
-	if at := badName(h.Name); at >= 0 {
-		return nil, &fieldError{TypeHello, "Name", fmt.Sprintf("%+q is not printable UTF-8 at byte %d", h.Name, at)}
+	if err := cmp.Or(checkName("Name", h.Name), checkName("Program", h.Program)); err != nil {
+		return nil, err
 	}
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.Following))
 	dst = binary.BigEndian.AppendUint32(dst, age)
@@ -66,10 +65,24 @@ func (h *Hello) appendTo(dst []byte) ([]byte, error) {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(h.Keys.Signs))
 		dst = binary.BigEndian.AppendUint32(dst, uint32(h.Keys.Also))
 	}
-	if h.Settings.Told() {
-		return h.Settings.appendTo(dst)
+	if !h.Settings.Told() {
+		return dst, nil
 	}
-	return dst, nil
+	if dst, err = h.Settings.appendTo(dst); err != nil || h.Program == "" {
+		return dst, err
+	}
+	return append(append(dst, byte(len(h.Program))), h.Program...), nil
+}
+
+// checkName returns an error if a name does not fit into the field.
+func checkName(field, name string) error {
+	if len(name) > MaxName {
+		return &fieldError{TypeHello, field, fmt.Sprintf("is %d bytes long, at most %d fit", len(name), MaxName)}
+	}
+	if at := badName(name); at >= 0 {
+		return &fieldError{TypeHello, field, fmt.Sprintf("%+q is not printable UTF-8 at byte %d", name, at)}
+	}
+	return nil
 }
 
 func (h *Hello) flags() (flags byte) {
@@ -79,7 +92,7 @@ func (h *Hello) flags() (flags byte) {
 	return flags
 }
 
-func (h *Hello) decode(body []byte) (drop Drop) {
+func (h *Hello) decode(body []byte) Drop {
 	h.Following = ID(binary.BigEndian.Uint32(body))
 	h.Age = time.Duration(binary.BigEndian.Uint32(body[4:])) * time.Second
 	h.Interval = time.Duration(binary.BigEndian.Uint16(body[8:])) * time.Millisecond
@@ -88,21 +101,10 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 	}
 	h.NoMulticast = body[10]&helloNoMulticast != 0
 	h.Grace = graceOf(body[11])
-	length := int(body[helloSize-1])
-	if length > MaxName || length > len(body)-helloSize {
-		return malformed(helloSize - 1)
+	at, drop := decodeName(&h.Name, body, helloSize-1)
+	if drop.Dropped() {
+		return drop
 	}
-	name := body[helloSize : helloSize+length]
-	// A board says the same name in every HELLO, so the string that is there is
-	// often the right one. The comparison does not allocate.
-	if string(name) != h.Name {
-		s := string(name)
-		if at := badName(s); at >= 0 {
-			return malformed(helloSize + at)
-		}
-		h.Name = s
-	}
-	at := helloSize + length
 	if h.Score, drop = decodeScore(body, at); drop.Dropped() {
 		return drop
 	}
@@ -110,7 +112,34 @@ func (h *Hello) decode(body []byte) (drop Drop) {
 	if h.Keys, drop = decodeKeys(body, at); drop.Dropped() {
 		return drop
 	}
-	return h.Settings.decode(body, min(at+keysSize, len(body)))
+	if at, drop = h.Settings.decode(body, min(at+keysSize, len(body))); drop.Dropped() {
+		return drop
+	}
+	if at == len(body) {
+		h.Program = ""
+		return Drop{}
+	}
+	_, drop = decodeName(&h.Program, body, at)
+	return drop
+}
+
+// decodeName reads a name that begins at the offset with its length, and returns the offset of what follows.
+func decodeName(to *string, body []byte, offset int) (end int, drop Drop) {
+	length, at := int(body[offset]), offset+1
+	if length > MaxName || length > len(body)-at {
+		return at, malformed(offset)
+	}
+	name := body[at : at+length]
+	// A board says the same name in every HELLO, so the string that is there is
+	// often the right one. The comparison does not allocate.
+	if string(name) != *to {
+		s := string(name)
+		if bad := badName(s); bad >= 0 {
+			return at, malformed(at + bad)
+		}
+		*to = s
+	}
+	return at + length, Drop{}
 }
 
 // keysSize is the length of the fingerprints, which are the second tail.
@@ -142,7 +171,11 @@ func (h *Hello) summary() string {
 	if h.Keys.Also != 0 {
 		s += fmt.Sprintf(", accepts %v", h.Keys.Also)
 	}
-	return s + h.Settings.summary()
+	s += h.Settings.summary()
+	if h.Program != "" {
+		s += fmt.Sprintf(", of version %q", h.Program)
+	}
+	return s
 }
 
 // NameFits reports whether a HELLO can carry the name.

@@ -145,7 +145,12 @@ func randomMessage(r *rand.Rand) Message {
 		m.Heartbeat = Heartbeat{interval(), grace(), uint8(r.Uint32())}
 	case TypeHello:
 		name := strings.Repeat("é", MaxName/2)[:2*r.IntN(MaxName/2+1)]
-		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), grace(), name, score(), Keys{Fingerprint(score()), Fingerprint(score())}, settings()}
+		told := settings()
+		program := ""
+		if told.Told() {
+			program = "development build"[:r.IntN(18)]
+		}
+		m.Hello = Hello{ID(r.Uint32()), time.Duration(r.Uint32()) * time.Second, interval(), flag(), grace(), name, score(), Keys{Fingerprint(score()), Fingerprint(score())}, told, program}
 	case TypeElection:
 		m.Election = Election{ID(r.Uint32()), Incarnation(r.Uint32()), Sequence(r.Uint32()), uint8(r.Uint32()), flag(), score()}
 	case TypeAnswer:

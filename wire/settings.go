@@ -37,21 +37,21 @@ func (s *Settings) appendTo(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// decode reads settings that begin at the offset. It reuses the capacity of Addresses.
-func (s *Settings) decode(body []byte, offset int) Drop {
+// decode reads settings that begin at the offset, and returns that of what follows. It reuses the capacity of Addresses.
+func (s *Settings) decode(body []byte, offset int) (end int, drop Drop) {
 	s.Heartbeat, s.Addresses = 0, s.Addresses[:0]
 	if missing, drop := tail(body, offset, settingsSize); missing {
-		return drop
+		return offset, drop
 	}
 	count, at := int(body[offset+2]), offset+settingsSize
 	if count*4 > len(body)-at {
-		return Drop{TooShort, headerSize + len(body)}
+		return at, Drop{TooShort, headerSize + len(body)}
 	}
 	s.Heartbeat = time.Duration(binary.BigEndian.Uint16(body[offset:])) * time.Millisecond
 	for i := range count {
 		s.Addresses = append(s.Addresses, netip.AddrFrom4([4]byte(body[at+4*i:])))
 	}
-	return Drop{}
+	return at + 4*count, Drop{}
 }
 
 // Told reports whether a board has told its settings. One of an older version does not.

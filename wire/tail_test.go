@@ -20,7 +20,8 @@ func goldenOf(kind Type) *golden {
 // missing returns the optional tail, spelled out in zeros, of a packet that has none.
 func (g *golden) missing() []byte {
 	if g.message.Type == TypeHello {
-		return make([]byte, max(0, scoreSize+keysSize+settingsSize-g.tail))
+		h := &g.message.Hello
+		return make([]byte, scoreSize+keysSize+settingsSize+4*len(h.Settings.Addresses)+1+len(h.Program)-g.tail)
 	}
 	if g.tail > 0 {
 		return nil
@@ -39,6 +40,7 @@ func (g *golden) missing() []byte {
 func (g *golden) tailless() Message {
 	m := g.message
 	m.Hello.Score, m.Election.Score, m.Hello.Keys, m.Hello.Settings = 0, 0, Keys{}, Settings{}
+	m.Hello.Program = ""
 	m.Coordinator.Score, m.Coordinator.Candidates = 0, nil
 	return m
 }
@@ -67,7 +69,7 @@ func TestTailless(t *testing.T) {
 		m.Coordinator.Candidates = []ID{} // empty is as good as nil
 		assert.Equal(t, cut, encoded(t, c, &m), "packet without a tail")
 	})
-	assert.Is(t, 2*6, tails, "tails")
+	assert.Is(t, 2*7, tails, "tails")
 }
 
 // TestTailHalfEmpty has a score without candidates, and the other way round.

@@ -126,6 +126,7 @@ type Board struct {
 	Following string   `json:"following"`  // id of the leader that it follows, by its own words
 	UpSeconds *float64 `json:"up_seconds"` // since its daemon started
 
+	Version  string   `json:"version,omitempty"`  // of its program; "" if it has not told it
 	Floating []string `json:"floating,omitempty"` // the floating addresses of its configuration; none if it has not told them
 
 	SignsWith   string `json:"signs_with"`   // fingerprint of the key that signs what it sends; "" if it has told none

@@ -113,6 +113,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	if d.group, err = newGroup(d.shared, cfg, d.link, func(board netip.Addr) { d.lan.resolve(board) }); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
+	d.group.program = ProgramName(o.Version)
 	d.lease = &lease{shared: d.shared}
 	d.link.covers(d.lease.cover)
 	d.deadman = &deadman{shared: d.shared, group: d.group}

@@ -66,6 +66,7 @@ type fakeBoard struct {
 	openFails    error // of the holder
 	noSockets    error
 	mute         bool          // what it sends is lost
+	version      string        // of its program
 	unlimited    string        // why its kernel drops no flood
 	overflows    atomic.Uint64 // packets for which its sockets had no room
 	deaf         bool          // what is sent to it is lost
@@ -139,7 +140,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	log.AddHook(b)
-	daemon, err := New(&cfg, b.machine(), Options{Log: logrus.NewEntry(log), StateDir: b.stateDir, Observe: func(c election.Change) {
+	daemon, err := New(&cfg, b.machine(), Options{Log: logrus.NewEntry(log), Version: b.version, StateDir: b.stateDir, Observe: func(c election.Change) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.heard = append(b.heard, c)

@@ -57,6 +57,7 @@ type group struct {
 	sightings sightings
 	toldAnew  bool               // a board has told other settings than before, or another name
 	settings  wire.Settings      // of this board
+	program   string             // the version of this program, as far as it fits
 	guard     *wire.Guard        // nil until the board's own address is known
 	header    func() wire.Header // of what this board sends without the core
 	message   wire.Message       // the one that was received last

@@ -61,7 +61,7 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 	g.sequence++
 	m.Incarnation, m.Sequence = g.incarnation, g.sequence
 	if m.Type == wire.TypeHello {
-		m.Hello.Keys, m.Hello.Settings = g.codec.Keys(), g.settings
+		m.Hello.Keys, m.Hello.Settings, m.Hello.Program = g.codec.Keys(), g.settings, g.program
 	}
 	datagram, err := g.codec.Append(g.out[:0], m)
 	if err != nil {

@@ -23,7 +23,8 @@ type sighting struct {
 	at   time.Duration
 	addr netip.Addr
 	name string
-	// settings are those that it has told.
+	// program is the version of its program, and settings are those that it has told.
+	program  string
 	settings wire.Settings
 	keys     wire.Keys        // zero until it has told
 	key      wire.Fingerprint // that has verified its last message
@@ -48,7 +49,7 @@ func (s sightings) note(now time.Duration, m *wire.Message, from netip.Addr) (ne
 		if news = seen.name != m.Hello.Name || !seen.settings.Equal(m.Hello.Settings); news {
 			seen.settings = m.Hello.Settings.Clone() // the message is used again
 		}
-		seen.name, seen.keys = m.Hello.Name, m.Hello.Keys
+		seen.name, seen.keys, seen.program = m.Hello.Name, m.Hello.Keys, m.Hello.Program
 	}
 	return news
 }

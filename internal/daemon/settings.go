@@ -13,6 +13,17 @@ import (
 	"topdog/wire"
 )
 
+// ProgramName is the version of a program as a HELLO can tell it.
+func ProgramName(version string) string {
+	if len(version) > wire.MaxName {
+		version = version[:wire.MaxName]
+	}
+	if !wire.NameFits(version) {
+		return ""
+	}
+	return version
+}
+
 // SettingsOf are what a configuration says of what all boards of the group must have alike, as the wire carries it.
 func SettingsOf(cfg *config.Config) wire.Settings {
 	s := wire.Settings{Heartbeat: (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond), Addresses: ipsOf(cfg.Addresses)}

@@ -168,3 +168,24 @@ func TestWrongNetmask(t *testing.T) {
 		})
 	}
 }
+
+// TestVersionsAreTold: every board knows which version of the program the others have, as far as a HELLO can carry it.
+func TestVersionsAreTold(t *testing.T) {
+	for version, want := range map[string]string{
+		"1.4.0": "1.4.0", "": "", "a\nb": "",
+		"v1.4.0-0.20261127150405-0123456789ab+dirty": "v1.4.0-0.20261127150405-01234567",
+	} {
+		assert.Is(t, want, ProgramName(version), "%q", version)
+	}
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two := l.board(1, nil), l.board(2, func(_ *config.Config, b *fakeBoard) { b.version = "1.3.0" })
+		pass(5 * time.Second)
+		for _, b := range []*fakeBoard{one, two} {
+			versions := map[string]string{}
+			for _, o := range b.mustStatus(t).Boards {
+				versions[o.Name] = o.Version
+			}
+			assert.Equal(t, map[string]string{"pi1": "", "pi2": "1.3.0"}, versions, "the versions that board %d knows", b.number)
+		}
+	})
+}

@@ -157,7 +157,7 @@ func (d *Daemon) describeSelf(core *election.Status, now time.Duration) console.
 		Role: core.Role.String(), Self: true, Following: idText(core.Leader), UpSeconds: &up,
 	}
 	b.SignsWith, b.AlsoAccepts = fingerprints(d.group.codec.Keys())
-	b.Floating = addrTexts(d.group.settings.Addresses)
+	b.Version, b.Floating = d.group.program, addrTexts(d.group.settings.Addresses)
 	if core.Heir == d.group.self && b.Role == console.RoleFollower {
 		b.Role = console.RoleHeir
 	}
@@ -175,7 +175,7 @@ func (d *Daemon) describePeer(p *election.Peer, core *election.Status, now time.
 	}
 	if seen := d.group.sightings[p.ID]; seen != nil {
 		b.SignsWith, b.AlsoAccepts = fingerprints(seen.keys)
-		b.Floating = addrTexts(seen.settings.Addresses)
+		b.Version, b.Floating = seen.program, addrTexts(seen.settings.Addresses)
 	}
 	if d.comparesScores() && p.ScoreKnown {
 		b.Score = &p.Score

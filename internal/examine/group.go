@@ -22,6 +22,7 @@ type peer struct {
 	leads     bool // it has sent heartbeats
 	algorithm wire.Algorithm
 	settings  wire.Settings
+	program   string // the version of its program
 	accepted  int
 	multicast int // of these, by multicast
 	drops     [wire.DropReasons]int
@@ -87,7 +88,7 @@ func (l *listener) hear(d netio.Datagram) {
 	}
 	switch m.Type {
 	case wire.TypeHello:
-		p.name, p.settings = m.Hello.Name, m.Hello.Settings
+		p.name, p.settings, p.program = m.Hello.Name, m.Hello.Settings, m.Hello.Program
 	case wire.TypeHeartbeat:
 		p.leads = true
 	}
@@ -175,6 +176,16 @@ func (b *Board) leader(peers []*peer) *peer {
 	return nil
 }
 
+// differs reports whether another board has told of another version of the program than this one's.
+func (b *Board) differs(program string) bool {
+	return program != "" && program != daemon.ProgramName(b.Version)
+}
+
+// versions says so, and what to do.
+func (b *Board) versions(program string) (text, remedy string) {
+	return fmt.Sprintf("runs topdog %s, and this board has %s", program, b.Version), "upgrade the board that has the older one"
+}
+
 // boards says who was heard.
 func (b *Board) boards(add adder, n daemon.Network, peers []*peer, keyed bool) {
 	heard := 0
@@ -197,6 +208,8 @@ func (b *Board) boards(add adder, n daemon.Network, peers []*peer, keyed bool) {
 		case p.settings.Told() && !p.settings.Equal(ours):
 			text, remedy = fmt.Sprintf("has heartbeats every %v and the addresses %v, and this board every %v and %v",
 				p.settings.Heartbeat, p.settings.Addresses, ours.Heartbeat, ours.Addresses), "write the same address and heartbeat into the config of all boards"
+		case b.differs(p.program):
+			text, remedy = b.versions(p.program)
 		case p.accepted > 1 && p.multicast == 0:
 			text, remedy = "is heard, and its multicast does not arrive", "look for IGMP snooping without a querier at the switch or the access point"
 		case p.leads:
@@ -248,7 +261,13 @@ func (b *Board) daemonFound(add adder) {
 		add(console.TopicProblem, console.StateLook, p.Text, "")
 	}
 	for i := range s.Boards {
-		if o := &s.Boards[i]; !o.Self && !o.Stale && !o.Gone && !about[o.ID] {
+		o := &s.Boards[i]
+		switch {
+		case o.Self || o.Stale || o.Gone || about[o.ID]:
+		case b.differs(o.Version):
+			text, remedy := b.versions(o.Version)
+			add(console.TopicOtherBoard, console.StateLook, fmt.Sprintf("%s (%s) %s", o.Name, o.Address, text), remedy)
+		default:
 			add(console.TopicOtherBoard, console.StateRight, fmt.Sprintf("%s (%s) is heard", o.Name, o.Address), "")
 		}
 	}
