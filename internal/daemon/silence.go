@@ -58,6 +58,9 @@ const (
 
 // refuse remembers why a packet from an address was refused.
 func (g *group) refuse(reason wire.DropReason, from netip.Addr) {
+	if reason == wire.Duplicate || reason == wire.Own {
+		return // as it should be
+	}
 	now := g.now()
 	r, known := g.refusals[from]
 	if !known || r.reason != reason || now-r.last > refusedLately {
@@ -77,6 +80,12 @@ func (g *group) refused(from netip.Addr) wire.DropReason {
 		return r.reason
 	}
 	return wire.Accepted
+}
+
+// inOtherGroupSince reports whether a board has sent packets of another group since it was heard last, and none before: a board may be
+// of two groups.
+func (g *group) inOtherGroupSince(seen *sighting) bool {
+	return g.refused(seen.addr) == wire.OtherGroup && g.refusals[seen.addr].first > seen.at
 }
 
 // otherGroup names a board of another group that is heard now, as the likeliest machine to have the address beside this group; "" if none is.
@@ -206,14 +215,9 @@ func (d *Daemon) silentBoards(now time.Duration) map[wire.ID]netip.Addr {
 	if d.core == nil || !d.link.state.Up || d.core.PortSilent() || d.firewall.blocks || d.duplicate.yields || d.group.transport == nil {
 		return found
 	}
-	heard := map[netip.Addr]bool{d.link.local: true}
-	for id, seen := range d.group.sightings {
-		if d.hears(id, now) || id == d.group.self {
-			heard[seen.addr] = true
-		}
-	}
+	settled, called := d.settled(now)
 	add := func(id wire.ID, addr netip.Addr) {
-		if !heard[addr] && d.link.hasHost(addr) {
+		if !settled[addr] && d.link.hasHost(addr) {
 			found[id] = addr
 		}
 	}
@@ -226,11 +230,28 @@ func (d *Daemon) silentBoards(now time.Duration) map[wire.ID]netip.Addr {
 		add(wire.IDFromAddr(addr), addr)
 	}
 	for id, seen := range d.group.sightings {
-		if p, known := d.core.Peer(id); known && (!p.Left || d.group.refused(seen.addr) == wire.OtherGroup) {
+		if _, known := d.core.Peer(id); known && !called[seen.name] {
 			add(id, seen.addr)
 		}
 	}
 	return found
+}
+
+// settled are the addresses of which nobody wonders that nothing is heard, and the names of the boards that are heard. A board has
+// left that said so, unless it sends what is of another group since: somebody has changed that. One that has got another address, and
+// with that another id, is heard by its name.
+func (d *Daemon) settled(now time.Duration) (addrs map[netip.Addr]bool, called map[string]bool) {
+	addrs, called = map[netip.Addr]bool{d.link.local: true}, map[string]bool{}
+	for id, seen := range d.group.sightings {
+		p, known := d.core.Peer(id)
+		switch {
+		case id == d.group.self || known && p.Live(now):
+			addrs[seen.addr], called[seen.name] = true, seen.name != ""
+		case known && p.Left && !d.group.inOtherGroupSince(seen):
+			addrs[seen.addr] = true
+		}
+	}
+	return addrs, called
 }
 
 // silentAnswered takes in that the kernel of a board has answered.

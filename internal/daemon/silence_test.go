@@ -9,6 +9,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -197,6 +198,42 @@ func TestRefusedBoards(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestNobodyWonders has boards that are not heard any more, as they should be.
+func TestNobodyWonders(t *testing.T) {
+	peers := func(c *config.Config, _ *fakeBoard) { c.Peers = []netip.Addr{ownAddress(1), ownAddress(3)} }
+	for name, play := range map[string]func(l *fakeLAN){
+		"a peer leaves": func(l *fakeLAN) {
+			l.board(1, peers)
+			three := l.board(3, peers)
+			pass(10 * time.Second)
+			three.end()
+		},
+		"a board gets another address, and another id with that": func(l *fakeLAN) {
+			l.board(1, nil)
+			three := l.board(3, nil)
+			pass(10 * time.Second)
+			three.change(func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.33/24")} })
+		},
+		"a board leaves this group, and is of another one, too": func(l *fakeLAN) {
+			l.board(1, nil)
+			l.board(3, func(c *config.Config, _ *fakeBoard) {
+				c.Group, c.Addresses = "kiosk", []config.Address{{IP: netip.MustParseAddr("10.0.0.101")}}
+			})
+			three := l.board(3, nil)
+			pass(10 * time.Second)
+			three.end()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, l *fakeLAN) {
+				play(l)
+				pass(time.Minute)
+				l.boards[0].wantSilent(t, "a minute later", "")
+			})
+		})
 	}
 }
 
