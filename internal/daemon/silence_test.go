@@ -217,6 +217,13 @@ func TestNobodyWonders(t *testing.T) {
 			pass(10 * time.Second)
 			three.change(func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.33/24")} })
 		},
+		"a board gets another address while it is off": func(l *fakeLAN) {
+			l.board(1, nil)
+			three := l.board(3, nil)
+			pass(10 * time.Second)
+			three.Kill()
+			l.board(33, func(c *config.Config, _ *fakeBoard) { c.Name = "pi3" })
+		},
 		"a board leaves this group, and is of another one, too": func(l *fakeLAN) {
 			l.board(1, nil)
 			l.board(3, func(c *config.Config, _ *fakeBoard) {
