@@ -36,8 +36,9 @@ type admissionMemory struct {
 	seen    atomic.Uint64 // passed, of what other hosts have sent to all boards
 	fromOwn atomic.Uint64 // passed, of what another machine has sent to all boards from this board's own address
 	own     atomic.Uint32 // this board's incarnation, as it is in a packet: some access points send back what they were sent
-	other   atomic.Uint32 // the address as it is in a packet that the last packet of another group came from
+	_       uint32
 	boards  [admissionBoards]bucket
+	others  [otherSenders]atomic.Uint32 // who has sent packets of other groups, as it is in a packet, until that is read
 }
 
 // bucket is the limit of one sender.
@@ -50,6 +51,10 @@ type bucket struct {
 // admissionBoards is how many places there are for boards. A board's place is what the last ten bits of its
 // address say, so no two boards of a subnet of 1022 hosts share one. Of two that do, the one that spoke last is known.
 const admissionBoards = 1 << 10
+
+// otherSenders is how many places there are for those who send packets of other groups. A place is what the last six bits of an address
+// say. Of two, the one that spoke last is known.
+const otherSenders = 1 << 6
 
 const (
 	// boardEvery allows a board 2,000 packets a second. A leader with the shortest heartbeat says 500.

@@ -270,10 +270,10 @@ func testAdmissionInKernel(t *judge.T) {
 			does()
 			eventually(t, what, func() bool {
 				now := conn.Arrivals()
-				return now == Arrivals{true, before.Seen + want.Seen, before.FromOwn + want.FromOwn, before.Heard + want.Heard, before.Own + want.Own, before.Other + want.Other, b.addr}
+				return now == Arrivals{true, before.Seen + want.Seen, before.FromOwn + want.FromOwn, before.Heard + want.Heard, before.Own + want.Own}
 			})
 		}
-		arrive("a multicast of a stranger", func() { all(stranger) }, Arrivals{Seen: 1, Heard: 2, Other: 1})
+		arrive("a multicast of a stranger", func() { all(stranger) }, Arrivals{Seen: 1, Heard: 2})
 		arrive("of another board with this one's address", func() { send(t, same, 255, ofGroup(testTag, 40), testGroup) }, Arrivals{FromOwn: 1})
 		reflected := ofGroup(testTag, 40)
 		binary.BigEndian.PutUint32(reflected[wire.IncarnationEnd-4:], 0x40000007) // with the grade
@@ -294,9 +294,16 @@ func testAdmissionInKernel(t *judge.T) {
 		eventually(t, "the next one is seen", func() bool { return conn.Arrivals().Seen > before.Seen })
 		assert.Is(t, before.Seen+1, conn.Arrivals().Seen, "seen, without that of another network")
 		eventually(t, "both are heard", func() bool { return conn.Arrivals().Heard == before.Heard+2 })
+		_ = conn.OtherGroups()
+		send(t, stranger, 255, ofGroup(testTag+1, 40), testGroup)
+		send(t, duplicate.listen(t, netip.AddrPortFrom(duplicate.addr, 0)), 255, ofGroup(testTag+2, 40), conn.self)
+		var others []netip.Addr
+		eventually(t, "both senders of other groups are known", func() bool { others = append(others, conn.OtherGroups()...); return len(others) == 2 })
+		assert.Is(t, true, slices.Contains(others, b.addr) && slices.Contains(others, duplicate.addr), "senders of other groups: %v", others)
+		assert.Is(t, 0, len(conn.OtherGroups()), "senders since")
 		firewall, err := on(a, loss.NewFirewall)
 		must(t, err)
-		arrive("behind a firewall", func() { all(stranger) }, Arrivals{Seen: 1, Other: 1})
+		arrive("behind a firewall", func() { all(stranger) }, Arrivals{Seen: 1})
 		must(t, firewall.Close())
 	})
 	t.Run("too much", func(t *judge.T) {

@@ -52,7 +52,7 @@ var (
 	offDropped = int32(unsafe.Offsetof(admissionMemory{}.dropped))
 	offSeen    = int16(unsafe.Offsetof(admissionMemory{}.seen))
 	offOwn     = int16(unsafe.Offsetof(admissionMemory{}.own))
-	offOther   = int16(unsafe.Offsetof(admissionMemory{}.other))
+	offOthers  = int32(unsafe.Offsetof(admissionMemory{}.others))
 	offFromOwn = int16(unsafe.Offsetof(admissionMemory{}.fromOwn))
 	offBoards  = int32(unsafe.Offsetof(admissionMemory{}.boards))
 	offDue     = int16(unsafe.Offsetof(bucket{}.due))
@@ -77,7 +77,13 @@ func (p admissionProgram) tcx() []instruction {
 		a.label(reason.label())
 		if reason == admissionGroup {
 			a.load(unix.BPF_W, r1, r10, stackIP+ipSource)
-			a.store(unix.BPF_W, r9, r1, offOther)
+			a.copy(r2, r1)
+			a.hostOrder32(r2)
+			a.and(r2, otherSenders-1)
+			a.shift(r2, 2) // the size of a place
+			a.addRegister(r2, r9)
+			a.add(r2, offOthers)
+			a.store(unix.BPF_W, r2, r1, 0)
 		}
 		a.countUp(int16(offDropped) + int16(reason)*8)
 		a.leave(tcxDrop)

@@ -157,8 +157,8 @@ const (
 	// nobody renews them: they were renewed DefaultLifetime/2 ago when the holder was asked to.
 	holderAliveWithin = DefaultLifetime / 4
 	// idleWithin is within what it answers while it has none. On a busy machine it may not run for so long, and no client
-	// would notice. The daemon must feed the watchdog of systemd meanwhile, which waits for 5 s and is fed after 2.5 s.
-	idleWithin = 2 * time.Second
+	// would notice.
+	idleWithin = answerWithin
 )
 
 // The files that a holder finds open that was started by a daemon.
@@ -297,7 +297,7 @@ func (h *Holder) askFiles(l *lane, asked holderRequest, payload []byte, within t
 
 // do makes a request for which the loop may wait.
 func (h *Holder) do(asked holderRequest, payload []byte) ([]byte, error) {
-	return h.ask(h.main, asked, payload, max(answerWithin, h.patience()))
+	return h.ask(h.main, asked, payload, answerWithin)
 }
 
 // patience is how long the holder may take to say that it is alive.
@@ -317,16 +317,15 @@ func (h *Holder) setHas(has bool) {
 	h.has = has
 }
 
-// alive asks the holder whether it is alive.
-func (h *Holder) alive() bool {
+// alive asks the holder whether it is alive, and returns how long that took.
+func (h *Holder) alive(left time.Duration) (took time.Duration, ok bool) {
 	h.mu.Lock()
 	l := h.ping
 	h.mu.Unlock()
 	if l == nil {
-		return true // nothing was asked yet but for this
+		return 0, true // nothing was asked yet but for this
 	}
-	_, _, err := l.call(askPing, nil, nil, h.patience(), nil)
-	return err == nil
+	return l.ping(min(left, h.patience()))
 }
 
 // doLong makes a request for which the holder may need long, beside the loop.
@@ -354,7 +353,7 @@ func (h *Holder) takeLane() (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = h.ask(h.main, askLane, nil, max(answerWithin, h.patience()), theirs)
+	_, err = h.ask(h.main, askLane, nil, answerWithin, theirs)
 	unix.Close(theirs)
 	if err != nil {
 		unix.Close(ours)

@@ -716,7 +716,7 @@ func testHolderFrozen(t *judge.T) {
 }
 
 // TestIdleHolderFrozen: no client notices that a holder stands still that has no address, so on a busy machine it may do so
-// for a while. One that has no end of it is lost.
+// for a while. One that does not go on is lost.
 func TestIdleHolderFrozen(t *testing.T) {
 	t.Parallel()
 	judge.RunTogether(t, func(t *judge.T) {

@@ -78,23 +78,64 @@ func readAnswer(answer []byte) ([]byte, error) {
 	return nil, fmt.Errorf("netio: the holder says %q, which is no answer: restart both services, which must be of one version", answer)
 }
 
-// waitStep is how long a lane waits for an answer before it counts the time.
-const waitStep = 50 * time.Millisecond
+const (
+	// waitStep is how long a lane waits for an answer before it counts the time.
+	waitStep = 50 * time.Millisecond
+	// waitSpare is by how much a wait may be longer than it counts. The watchdog of systemd waits for the daemon, too.
+	waitSpare = time.Second
+)
 
 // errHolderLost is what every request gives once the holder has ended, or has not answered.
 var errHolderLost = errors.New("netio: the holder does not answer any more")
 
 // call makes a request, and returns what the holder answers and the files that come with it, which are
 // the caller's. If the holder does not answer within the time, or has ended, the error matches errHolderLost: the lane
-// is of no use then. While it is waited for long, alive is called now and then, and ends it with false; nil for always.
-//
-// Each turn of the wait counts for waitStep, however long it took: on a busy machine this process does not run either, and
-// that is not the holder's silence.
-func (l *lane) call(asked holderRequest, payload []byte, files []int, within time.Duration, alive func() bool) (answer []byte, received []int, err error) {
+// is of no use then. While it is waited for long, alive is called now and then with the time that is left, and ends it with false; nil for
+// always.
+func (l *lane) call(asked holderRequest, payload []byte, files []int, within time.Duration, alive func(left time.Duration) (took time.Duration, ok bool)) (answer []byte, received []int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.send(asked, payload, files); err != nil {
+		return nil, nil, err
+	}
+	if _, err := l.await(within, alive); err != nil {
+		return nil, nil, err
+	}
+	if answer, received, err = l.receive(); err == net.ErrClosed {
+		// A holder that refuses says why before it closes its end, and the kernel tells of that first.
+		answer, received, err = l.receive()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w (%w)", errHolderLost, err)
+	}
+	answer, err = readAnswer(answer)
+	if err != nil {
+		closeAll(received)
+		return nil, nil, err
+	}
+	return slices.Clone(answer), received, nil // the buffer is used again
+}
+
+// ping asks whether the holder is alive, and returns how long that took, as await counts it.
+func (l *lane) ping(within time.Duration) (took time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.send(askPing, nil, nil) != nil {
+		return 0, false
+	}
+	took, err := l.await(within, nil)
+	if err != nil {
+		return took, false
+	}
+	_, files, err := l.receive()
+	closeAll(files)
+	return took, err == nil
+}
+
+// send sends a request.
+func (l *lane) send(asked holderRequest, payload []byte, files []int) error {
 	if 1+len(payload) > maxRequestBytes {
-		return nil, nil, fmt.Errorf("netio: %d bytes are too long for the holder (at most %d)", len(payload), maxRequestBytes-1)
+		return fmt.Errorf("netio: %d bytes are too long for the holder (at most %d)", len(payload), maxRequestBytes-1)
 	}
 	l.buffer = append(append(l.buffer[:0], byte(asked)), payload...)
 	var rights []byte
@@ -102,42 +143,36 @@ func (l *lane) call(asked holderRequest, payload []byte, files []int, within tim
 		rights = unix.UnixRights(files...)
 	}
 	if err := unix.Sendmsg(l.fd, l.buffer, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT); err != nil && !errors.Is(err, unix.EPIPE) {
-		return nil, nil, fmt.Errorf("%w (%w)", errHolderLost, err)
+		return fmt.Errorf("%w (%w)", errHolderLost, err)
 	}
-	for left, unasked := within, time.Duration(0); ; {
+	return nil
+}
+
+// await waits until there is an answer, and returns how long that took. Each turn of the wait counts for waitStep, however long it was:
+// on a busy machine this process does not run either, and that is not the holder's silence. In all it is no more than waitSpare longer.
+func (l *lane) await(within time.Duration, alive func(time.Duration) (time.Duration, bool)) (took time.Duration, err error) {
+	end, unasked := Now()+within+waitSpare, time.Duration(0)
+	for {
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}, int(waitStep/time.Millisecond))
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return nil, nil, fmt.Errorf("%w (%w)", errHolderLost, err)
-		case ready == 0:
-			left, unasked = left-waitStep, unasked+waitStep
-			if unasked >= holderAliveWithin && alive != nil {
-				asked := Now()
-				if !alive() {
-					return nil, nil, fmt.Errorf("%w (it stands still)", errHolderLost)
-				}
-				left, unasked = left-(Now()-asked), 0
+			return took, fmt.Errorf("%w (%w)", errHolderLost, err)
+		case ready > 0:
+			return took, nil
+		}
+		took, unasked = took+waitStep, unasked+waitStep
+		if unasked >= holderAliveWithin && alive != nil && took < within {
+			unasked = 0
+			pinged, ok := alive(within - took)
+			if took += pinged; !ok {
+				return took, fmt.Errorf("%w (it stands still)", errHolderLost)
 			}
-			if left <= 0 {
-				return nil, nil, fmt.Errorf("%w (not within %v)", errHolderLost, within)
-			}
-			continue
 		}
-		if answer, received, err = l.receive(); err == net.ErrClosed {
-			// A holder that refuses says why before it closes its end, and the kernel tells of that first.
-			answer, received, err = l.receive()
+		if took >= within || Now() >= end {
+			return took, fmt.Errorf("%w (not within %v)", errHolderLost, within)
 		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w (%w)", errHolderLost, err)
-		}
-		answer, err = readAnswer(answer)
-		if err != nil {
-			closeAll(received)
-			return nil, nil, err
-		}
-		return slices.Clone(answer), received, nil // the buffer is used again
 	}
 }
 

@@ -71,26 +71,32 @@ type Arrivals struct {
 	FromOwn uint64 // by the interface, from this board's own address: another machine has that as well, and the kernel drops it
 	Heard   uint64 // by the sockets, of other hosts, also what was sent to this board alone
 	Own     uint64 // by the sockets, of what this board has broadcast itself
-	// Other counts what has come of other groups, and OtherFrom has sent the last of it. The program in the kernel drops such packets;
-	// without one they come to the sockets.
-	Other     uint64
-	OtherFrom netip.Addr
 }
 
 // Arrivals returns what has arrived so far. Only differences mean something.
 func (c *Conn) Arrivals() Arrivals {
 	a := Arrivals{Counted: c.admission.inKernel, Seen: c.admission.memory.seen.Load(), FromOwn: c.admission.memory.fromOwn.Load() - c.admission.fromOwn}
-	if a.Other = c.admission.dropped(admissionGroup); a.Other > 0 {
-		var from [4]byte
-		binary.NativeEndian.PutUint32(from[:], c.admission.memory.other.Load())
-		a.OtherFrom = netip.AddrFrom4(from)
-	}
 	a.Own = c.own.Load()
 	for _, r := range c.readers {
 		a.Heard += r.got.Load()
 	}
 	a.Heard -= min(a.Heard, a.Own)
 	return a
+}
+
+// OtherGroups returns who has sent packets of other groups since it was called last, as far as the program in the kernel has dropped them.
+// Without one they come to the sockets.
+func (c *Conn) OtherGroups() (senders []netip.Addr) {
+	for i := range c.admission.memory.others {
+		place := &c.admission.memory.others[i]
+		if place.Load() == 0 {
+			continue
+		}
+		var from [4]byte
+		binary.NativeEndian.PutUint32(from[:], place.Swap(0))
+		senders = append(senders, netip.AddrFrom4(from))
+	}
+	return senders
 }
 
 // overflows counts the packets that no socket had room for.

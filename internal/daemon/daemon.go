@@ -105,7 +105,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d := &Daemon{
 		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
 		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
-		killed: make(chan struct{}), trace: trace, silence: silence{boards: make(map[wire.ID]*silentBoard)},
+		killed: make(chan struct{}), trace: trace, silence: silence{boards: make(map[netip.Addr]*silentBoard)},
 	}
 	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
 	var err error

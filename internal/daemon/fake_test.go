@@ -333,8 +333,7 @@ type fakeTransport struct {
 	closed       chan struct{}
 	seen         atomic.Uint64 // by the interface
 	fromOwn      atomic.Uint64
-	other        atomic.Uint64 // of other groups, and who has sent the last of it
-	otherFrom    atomic.Value
+	others       sync.Map      // who has sent what is of other groups
 	heard        atomic.Uint64 // by the sockets
 	own          atomic.Uint64 // by the sockets, of its own
 	anyInterface atomic.Bool
@@ -403,8 +402,7 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 				return
 			}
 			if other.dropsOthers && wire.GroupTag(binary.BigEndian.Uint16(b[wire.GroupTagEnd-2:])) != wire.TagOf(other.cfg.Group) {
-				r.otherFrom.Store(t.local)
-				r.other.Add(1)
+				r.others.Store(t.local, true)
 				return
 			}
 			if d.Path == netio.PathMulticast || d.Path == netio.PathBroadcast {
@@ -435,9 +433,13 @@ func (t *fakeTransport) Rejoin() error {
 
 func (t *fakeTransport) Drain() {}
 func (t *fakeTransport) Arrivals() netio.Arrivals {
-	a := netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load(), Own: t.own.Load(), Other: t.other.Load()}
-	a.OtherFrom, _ = t.otherFrom.Load().(netip.Addr)
-	return a
+	return netio.Arrivals{Counted: true, Seen: t.seen.Load(), FromOwn: t.fromOwn.Load(), Heard: t.heard.Load(), Own: t.own.Load()}
+}
+
+func (t *fakeTransport) OtherGroups() (all []netip.Addr) {
+	t.others.Range(func(addr, _ any) bool { all = append(all, addr.(netip.Addr)); return true })
+	t.others.Clear()
+	return all
 }
 func (t *fakeTransport) SetIncarnation(wire.Incarnation) {}
 func (t *fakeTransport) ByAnyInterface(may bool) error   { t.anyInterface.Store(may); return nil }

@@ -65,7 +65,6 @@ func (d *Daemon) checkFirewall() {
 		return
 	}
 	d.checkDuplicate(now, arrivals)
-	d.otherGroupHeard(d.firewall.arrivals, arrivals)
 	if d.firewall.look(now, arrivals) {
 		d.reopenLink()
 	}

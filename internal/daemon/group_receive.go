@@ -109,7 +109,7 @@ func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) 
 		return m, conflictID
 	}
 	g.transport.Know(p.from.Addr())
-	g.toldAnew = g.sightings.note(now, m, p.from.Addr()) || g.toldAnew
+	g.toldAnew = g.sightings.note(now, m, p.from, g.port) || g.toldAnew
 	g.heardBy(m.Sender, p, now, true)
 	return m, conflictNone
 }

@@ -20,9 +20,11 @@ const keysRemembered = 24 * time.Hour
 
 // sighting is when a board was heard last, and what it has told of itself.
 type sighting struct {
-	at   time.Duration
-	addr netip.Addr
-	name string
+	first, at time.Duration // for the first time, and the last
+	addr      netip.Addr
+	// byHolder says that its last message was the RESIGN of its holder: its daemon has ended, or stands still.
+	byHolder bool
+	name     string
 	// program is the version of its program, and settings are those that it has told.
 	program  string
 	settings wire.Settings
@@ -35,16 +37,18 @@ type sighting struct {
 type sightings map[wire.ID]*sighting
 
 // note enters a message that was accepted, and reports whether it tells another name or other settings than before.
-func (s sightings) note(now time.Duration, m *wire.Message, from netip.Addr) (news bool) {
+// port is that of the group: the holder sends from another one.
+func (s sightings) note(now time.Duration, m *wire.Message, from netip.AddrPort, port uint16) (news bool) {
 	seen, ok := s[m.Sender]
 	if !ok {
 		if len(s) >= wire.MaxBoards {
 			s.forgetOldest()
 		}
-		seen = new(sighting)
+		seen = &sighting{first: now}
 		s[m.Sender] = seen
 	}
-	seen.at, seen.addr, seen.key = now, from, m.Key
+	seen.at, seen.addr, seen.key = now, from.Addr(), m.Key
+	seen.byHolder = m.Type == wire.TypeResign && from.Port() != port
 	if m.Type == wire.TypeHello {
 		if news = seen.name != m.Hello.Name || !seen.settings.Equal(m.Hello.Settings); news {
 			seen.settings = m.Hello.Settings.Clone() // the message is used again

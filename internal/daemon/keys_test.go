@@ -236,7 +236,7 @@ func TestKeysOfTheBoards(t *testing.T) {
 func TestSightingsAreBounded(t *testing.T) {
 	s := make(sightings)
 	for id := range wire.ID(2 * wire.MaxBoards) {
-		s.note(time.Duration(id)*time.Second, &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: id + 1}}, netip.Addr{})
+		s.note(time.Duration(id)*time.Second, &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: id + 1}}, netip.AddrPort{}, 0)
 	}
 	if len(s) != wire.MaxBoards || s[1] != nil || s[2*wire.MaxBoards] == nil || s[wire.MaxBoards+1] == nil {
 		t.Errorf("%d boards are remembered", len(s))
@@ -274,7 +274,7 @@ func TestSpentSequence(t *testing.T) {
 				boards[victim-1].spent(t, keyA, kind, boards)
 				pass(5 * time.Millisecond)
 				boards[0].get(func() {
-					boards[0].group.sightings.note(boards[0].now(), &wire.Message{Header: wire.Header{Sender: 77, Key: keyA.Fingerprint()}}, netip.Addr{})
+					boards[0].group.sightings.note(boards[0].now(), &wire.Message{Header: wire.Header{Sender: 77, Key: keyA.Fingerprint()}}, netip.AddrPort{}, 0)
 				})
 				for _, b := range boards {
 					b.reload(func(c *config.Config) { c.Keys = config.Keyring{Signs: keyB} })

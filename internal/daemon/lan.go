@@ -178,8 +178,15 @@ func (l *lan) resolve(board netip.Addr) {
 	}
 }
 
-// waits reports whether answers to a question of the core may still come. Another question would have them forgotten.
-func (l *lan) waits() bool { return l.doubtEnd != never && l.now()-l.askedAt < answersWithin }
+// waits reports whether answers may still come to a question of the core, or to a witness. Other questions would have them forgotten.
+func (l *lan) waits() bool {
+	now := l.now()
+	waits := l.doubtEnd != never && now-l.askedAt < answersWithin
+	for i := range l.witnesses {
+		waits = waits || now-l.witnesses[i].askedAt < answersWithin
+	}
+	return waits
+}
 
 // announce has the neighbours know at which Ethernet address this board is now.
 func (l *lan) announce() { l.resolve(l.local) }
@@ -272,11 +279,11 @@ func (l *lan) maintain(now time.Duration) {
 
 // lanAnswered gives the core what the LAN has answered.
 func (d *Daemon) lanAnswered(answer netio.ARPAnswer) {
-	d.silentAnswered(answer)
+	asked := d.silentAnswered(answer)
 	switch {
 	case d.link.isFloating(answer.Addr):
 		d.carryOut(d.core.AddressAnswered(d.now(), answer.AskedAt))
-	case d.lan.isNews(answer):
+	case !asked && d.lan.isNews(answer):
 		d.carryOut(d.core.Evidence(d.now()))
 	}
 }

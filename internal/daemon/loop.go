@@ -134,6 +134,7 @@ func (d *Daemon) timerExpired() {
 	d.address.maintain(d.now())
 	d.maintainLink(d.now())
 	d.reporter.feedWatchdog(now)
+	d.reporter.tellOverdue()
 }
 
 // takeIn receives what has arrived meanwhile, since that may change what is due. What arrives

@@ -30,6 +30,7 @@ type Transport interface {
 	Know(board netip.Addr)
 	Unlimited() string
 	Arrivals() netio.Arrivals
+	OtherGroups() []netip.Addr
 	SetIncarnation(own wire.Incarnation)
 	ByAnyInterface(may bool) error
 	Close() error

@@ -24,9 +24,10 @@ type problem struct {
 	lasts time.Duration
 	over  bool // it has ended, and is remembered so that it is not told again and again
 
-	told   string        // what was logged of it last, or "" if it has come back since
+	told   string        // what was logged of it last
 	toldAt time.Duration // when
 	quiet  time.Duration // for how long nothing of it is logged from then on
+	waits  bool          // to be logged when that is over
 }
 
 const (
@@ -59,43 +60,93 @@ func (p *problems) note(kind console.ProblemKind, board wire.ID, text string, la
 		i = len(p.list) - 1
 	}
 	known := &p.list[i]
-	if known.over {
-		known.over, known.told = false, ""
-	}
-	since := now - known.toldAt
-	tell = since >= tellEvery || text != known.told && since >= known.quiet
-	if tell {
-		if since >= tellEvery {
-			known.quiet = retellEvery
-			if lasts != forever {
-				known.quiet = retellOthersEvery
-			}
-		} else {
-			known.quiet = min(2*known.quiet, tellEvery)
-		}
-		known.told, known.toldAt = text, now
+	since, news, back := now-known.toldAt, text != known.told, known.over
+	known.over = false
+	switch {
+	case since >= tellEvery, (news || back) && since >= known.quiet:
+		tell = true
+	case news && back:
+		tell = lasts == forever // it may not be noted again; and what others cause can wait
 	}
 	known.text, known.seen, known.lasts = text, now, lasts
+	if tell {
+		known.telling(now)
+	}
 	return tell
 }
 
-// makeRoom forgets a problem if there are as many as may be: one that is over; else one that others cause, which gives
-// way to what is wrong on this board; else the oldest.
+// wait has a problem logged later that was noted, and is not to be logged yet. It may not be noted again.
+func (p *problems) wait(kind console.ProblemKind, board wire.ID) {
+	for i := range p.list {
+		if known := &p.list[i]; known.is(kind, board) {
+			known.waits = known.text != known.told
+		}
+	}
+}
+
+// due is when a problem is to be logged that waits for that.
+func (p *problems) due() time.Duration {
+	next := never
+	for i := range p.list {
+		if known := &p.list[i]; known.waits && !known.over {
+			next = min(next, known.toldAt+known.quiet)
+		}
+	}
+	return next
+}
+
+// overdue returns what is to be logged now of the problems that have waited for it.
+func (p *problems) overdue() (texts []string) {
+	now := p.now()
+	for i := range p.list {
+		if known := &p.list[i]; known.waits && !known.over && now >= known.toldAt+known.quiet {
+			texts = append(texts, known.text)
+			known.telling(now)
+		}
+	}
+	return texts
+}
+
+// telling enters that a problem is logged now. It is quieter each time.
+func (k *problem) telling(now time.Duration) {
+	if now-k.toldAt >= tellEvery {
+		k.quiet = retellEvery
+		if k.lasts != forever {
+			k.quiet = retellOthersEvery
+		}
+	} else {
+		k.quiet = min(2*k.quiet, tellEvery)
+	}
+	k.told, k.toldAt, k.waits = k.text, now, false
+}
+
+// makeRoom forgets a problem if there are as many as may be: one that is over; else one that others cause, or that is about another board,
+// which gives way to what is wrong on this one; else the oldest.
 func (p *problems) makeRoom() {
 	if len(p.list) < problemsMax {
 		return
 	}
 	i := slices.IndexFunc(p.list, func(known problem) bool { return known.over })
 	if i < 0 {
-		i = max(0, slices.IndexFunc(p.list, func(known problem) bool { return known.lasts != forever }))
+		i = max(0, slices.IndexFunc(p.list, func(known problem) bool { return known.lasts != forever || known.board != wire.Nobody }))
 	}
 	p.list = slices.Delete(p.list, i, i+1)
 }
 
-// end ends a problem, perhaps with another board.
-func (p *problems) end(kind console.ProblemKind, board wire.ID) {
+// end ends a problem of this board.
+func (p *problems) end(kind console.ProblemKind) {
 	for i := range p.list {
-		if known := &p.list[i]; known.is(kind, board) {
+		if known := &p.list[i]; known.is(kind, wire.Nobody) {
+			known.over = true
+		}
+	}
+}
+
+// keep ends the problems of a kind with all boards but these.
+func (p *problems) keep(kind console.ProblemKind, said map[wire.ID]string) {
+	for i := range p.list {
+		known := &p.list[i]
+		if _, still := said[known.board]; known.kind == kind && !still {
 			known.over = true
 		}
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"sort"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -44,30 +45,44 @@ func (r *reporter) note(kind console.ProblemKind, text string, lasts time.Durati
 
 // warn notes a problem, and logs it if that is due.
 func (r *reporter) warn(kind console.ProblemKind, text string, lasts time.Duration) {
-	if r.note(kind, text, lasts) {
-		r.log.Warn(text)
-	}
+	r.say(logrus.WarnLevel, kind, wire.Nobody, text, lasts)
 }
 
 // alert is warn for what keeps the address from the users.
 func (r *reporter) alert(kind console.ProblemKind, text string, lasts time.Duration) {
-	if r.note(kind, text, lasts) {
-		r.log.Error(text)
+	r.say(logrus.ErrorLevel, kind, wire.Nobody, text, lasts)
+}
+
+func (r *reporter) say(level logrus.Level, kind console.ProblemKind, board wire.ID, text string, lasts time.Duration) {
+	if r.problems.note(kind, board, text, lasts) {
+		r.log.Log(level, text)
+	} else {
+		r.problems.wait(kind, board)
 	}
 }
 
-// warnOf is warn for a problem with another board, which lasts until it is solved.
-func (r *reporter) warnOf(kind console.ProblemKind, board wire.ID, text string) {
-	if r.problems.note(kind, board, text, forever) {
+// tellOverdue logs what was not to be logged so soon after the last time.
+func (r *reporter) tellOverdue() {
+	for _, text := range r.problems.overdue() {
 		r.log.Warn(text)
 	}
 }
 
-// solvedOf ends a problem with another board.
-func (r *reporter) solvedOf(kind console.ProblemKind, board wire.ID) { r.problems.end(kind, board) }
+// only tells of one kind of problem with other boards, or of wire.Nobody with several: of all that there are now. Others have ended.
+func (r *reporter) only(kind console.ProblemKind, said map[wire.ID]string) {
+	r.problems.keep(kind, said)
+	ids := make([]wire.ID, 0, len(said))
+	for id := range said {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	for _, id := range ids {
+		r.say(logrus.WarnLevel, kind, id, said[id], forever)
+	}
+}
 
 // solved ends a problem.
-func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind, wire.Nobody) }
+func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind) }
 
 // noticed tells of something that the core has noticed, in these words.
 func (r *reporter) noticed(n election.Notice, text string) {
@@ -156,8 +171,10 @@ func (r *reporter) reloading() { r.failed("tell systemd", r.notifier.Reloading()
 // stopping tells systemd that the board hands over and ends.
 func (r *reporter) stopping() { r.failed("tell systemd", r.notifier.Stopping()) }
 
-// due is when systemd's watchdog wants to be fed.
-func (r *reporter) due() time.Duration {
+// due is when systemd's watchdog wants to be fed, or something is to be logged.
+func (r *reporter) due() time.Duration { return min(r.feedAt(), r.problems.due()) }
+
+func (r *reporter) feedAt() time.Duration {
 	if every := r.notifier.WatchdogInterval(); every > 0 {
 		return r.fedAt + every
 	}
@@ -166,7 +183,7 @@ func (r *reporter) due() time.Duration {
 
 // feedWatchdog tells systemd, when that is due, that the loop turns.
 func (r *reporter) feedWatchdog(now time.Duration) {
-	if now >= r.due() {
+	if now >= r.feedAt() {
 		r.fedAt = now
 		r.failed("feed the watchdog", r.notifier.Watchdog())
 	}

@@ -244,6 +244,106 @@ func TestNobodyWonders(t *testing.T) {
 	}
 }
 
+// TestKilledLeader: the holder of a leader whose daemon is killed says RESIGN for it. That is no board that has left.
+func TestKilledLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two, three, latest := l.armedThree(nil)
+		pass(time.Minute)
+		prepared, _ := latest().lastPrepared(t)
+		three.Kill()
+		l.resign(three, prepared)
+		pass(30 * time.Second)
+		for _, b := range []*fakeBoard{one, two} {
+			b.wantSilent(t, "after the leader was killed", "pi3 (10.0.0.3) is not heard: its kernel answers")
+		}
+	})
+}
+
+// TestMovedToABusyGroup: a board of another group is found among others of that group that say more.
+func TestMovedToABusyGroup(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		own := func(_ *config.Config, b *fakeBoard) { b.dropsOthers = true }
+		kiosk := func(c *config.Config, b *fakeBoard) {
+			own(c, b)
+			c.Group, c.Addresses = "kiosk", []config.Address{{IP: netip.MustParseAddr("10.0.0.101")}}
+		}
+		one := l.board(1, own)
+		l.board(2, own)
+		three := l.board(3, own)
+		pass(5 * time.Second)
+		three.Kill()
+		for n := 4; n <= 9; n++ {
+			l.board(n, kiosk)
+		}
+		pass(5 * time.Second)
+		l.board(3, kiosk)
+		pass(15 * time.Second)
+		for range 100 {
+			pass(time.Second)
+			one.wantSilent(t, "all the time", "it takes part in another group")
+		}
+	})
+}
+
+// TestOneProblemForOneBoard: also of a board with an id of its own, which is listed as a peer by its address; and none for this board's own
+// former address.
+func TestOneProblemForOneBoard(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		peers := func(c *config.Config, _ *fakeBoard) {
+			c.Peers = []netip.Addr{ownAddress(1), ownAddress(2), ownAddress(3)}
+		}
+		one := l.board(1, peers)
+		two := l.board(2, peers)
+		three := l.board(3, func(c *config.Config, b *fakeBoard) { peers(c, b); c.ID = 33 })
+		pass(10 * time.Second)
+		one.ownAddress(77)
+		pass(time.Minute)
+		one.wantSilent(t, "with another address", "")
+		two.wantSilent(t, "while another board has another address", "")
+		three.Kill()
+		pass(20 * time.Second)
+		two.wantSilent(t, "when a board with an id of its own is dead", "pi3 (33) is not heard: its kernel answers for 10.0.0.3")
+	})
+}
+
+// TestManySilentBoards are one problem, and few lines: it is the network. What is wrong on this board is not pushed out by it.
+func TestManySilentBoards(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, nil)
+		var others []*fakeBoard
+		for n := 2; n <= 2+silentMax; n++ {
+			others = append(others, l.board(n, nil))
+		}
+		pass(10 * time.Second)
+		for _, b := range others {
+			b.Kill()
+		}
+		one.get(func() { one.logged = nil })
+		pass(10 * time.Minute)
+		one.wantSilent(t, "with many", "5 boards are not heard, among them pi2 (10.0.0.2), pi3 (10.0.0.3), pi4 (10.0.0.4), pi5 (10.0.0.5): look at the switches")
+		one.wantLogged(t, "boards are not heard", 1)
+		one.wantLogged(t, "is not heard", 1) // the leader, whose death is known first
+	})
+}
+
+// TestStrangersAreNotMissed: whoever sends what is refused from an address of which no board is known makes no silent board of it.
+func TestStrangersAreNotMissed(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, three := l.three()
+		var packet []byte
+		three.get(func() { three.onSend = func(d []byte, _ netip.AddrPort) { packet = append([]byte(nil), d...) } })
+		pass(10 * time.Second)
+		three.get(func() { three.onSend = nil })
+		one.get(func() { one.logged = nil })
+		for i := range 600 {
+			one.played(packet[:wire.MinPacket], netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i%60)}), 9254))
+			pass(101 * time.Millisecond)
+		}
+		one.wantSilent(t, "then", "")
+		one.get(func() { assert.Is(t, 0, len(one.logged), "lines: %q", one.logged) })
+	})
+}
+
 // TestWhyRefused: each reason to drop a packet of this board's own group either says what is wrong with the board that has sent it, or is
 // told of by itself, or is nothing.
 func TestWhyRefused(t *testing.T) {
