@@ -401,7 +401,7 @@ func (t *fakeTransport) send(b []byte, to netip.Addr, port uint16) error {
 				}
 				return
 			}
-			if other.dropsOthers && wire.GroupTag(binary.BigEndian.Uint16(b[wire.GroupTagEnd-2:])) != wire.TagOf(other.cfg.Group) {
+			if other.dropsOthers && wire.GroupTag(binary.BigEndian.Uint16(d.Data[wire.GroupTagEnd-2:])) != wire.TagOf(other.cfg.Group) {
 				r.others.Store(t.local, true)
 				return
 			}
