@@ -155,7 +155,7 @@ func (l *lane) await(within time.Duration, alive func(time.Duration) (time.Durat
 	for {
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}, int(waitStep/time.Millisecond))
 		switch {
-		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EINTR) && Now() < end:
 			continue
 		case err != nil:
 			return took, fmt.Errorf("%w (%w)", errHolderLost, err)
