@@ -88,5 +88,5 @@ func (g *group) otherGroup() string {
 	if !found.IsValid() {
 		return ""
 	}
-	return fmt.Sprintf("; the board %v is of another group of topdog: if that is the machine, give both the same `group` and key, or two addresses", found)
+	return fmt.Sprintf("; boards of another group of topdog are heard, such as %v: if one of them is the machine, give all the same `group` and key, or this group another address", found)
 }

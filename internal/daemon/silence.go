@@ -48,7 +48,7 @@ const (
 func whyRefused(reason wire.DropReason, group string) string {
 	switch reason {
 	case wire.OtherGroup:
-		return fmt.Sprintf("it takes part in another group: write group = %q into its configuration, and restart topdog there, or take it for a board of that group", group)
+		return fmt.Sprintf("it takes part in another group: write group = %q into its configuration, and restart topdog there; or, if it shall stay there, restart topdog on this board", group)
 	case wire.Unproven:
 		return "its packets arrive, and this board's do not arrive there: look for a firewall there, or between the two, that drops the group's UDP port"
 	case wire.Replayed:

@@ -344,6 +344,24 @@ func TestStrangersAreNotMissed(t *testing.T) {
 	})
 }
 
+// TestAddressOfAnotherGroup: two groups have one floating address. The machine that has it is said to be perhaps a board of the other group.
+func TestAddressOfAnotherGroup(t *testing.T) {
+	for _, kernel := range []bool{true, false} {
+		inBubble(t, func(t *testing.T, l *fakeLAN) {
+			three := l.board(3, func(c *config.Config, _ *fakeBoard) { c.Group = "kiosk" })
+			pass(5 * time.Second)
+			l.mu.Lock()
+			l.owner = three.state.Link.HardwareAddr
+			l.mu.Unlock()
+			one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.dropsOthers = kernel })
+			pass(20 * time.Second)
+			l.wantHolders(3)
+			one.wantProblem(t, "02:00:00:00:00:03 already has the address 10.0.0.100")
+			one.wantProblem(t, "boards of another group of topdog are heard, such as 10.0.0.3: if one of them is the machine, give all the same `group` and key")
+		})
+	}
+}
+
 // TestWhyRefused: each reason to drop a packet of this board's own group either says what is wrong with the board that has sent it, or is
 // told of by itself, or is nothing.
 func TestWhyRefused(t *testing.T) {
