@@ -77,12 +77,7 @@ func (p admissionProgram) tcx() []instruction {
 		a.label(reason.label())
 		if reason == admissionGroup {
 			a.load(unix.BPF_W, r1, r10, stackIP+ipSource)
-			a.copy(r2, r1)
-			a.hostOrder32(r2)
-			a.and(r2, otherSenders-1)
-			a.shift(r2, 2) // the size of a place
-			a.addRegister(r2, r9)
-			a.add(r2, offOthers)
+			a.placeOf(r2, r1, otherSenders, 2, offOthers) // places of 4 bytes
 			a.store(unix.BPF_W, r2, r1, 0)
 		}
 		a.countUp(int16(offDropped) + int16(reason)*8)
@@ -110,12 +105,7 @@ func (p admissionProgram) check(a *assembler) {
 // limit drops what comes too fast. See bucket.take.
 func (p admissionProgram) limit(a *assembler) {
 	a.load(unix.BPF_W, r7, r10, stackIP+ipSource)
-	a.copy(r8, r7)
-	a.hostOrder32(r8)
-	a.and(r8, admissionBoards-1)
-	a.shift(r8, 4) // the size of a bucket
-	a.addRegister(r8, r9)
-	a.add(r8, offBoards)
+	a.placeOf(r8, r7, admissionBoards, 4, offBoards) // a bucket has 16 bytes
 	a.load(unix.BPF_W, r1, r8, 0)
 	a.move(r6, int32(boardEvery))
 	a.jumpWith(unix.BPF_JEQ, r1, r7, "bucket")
@@ -231,6 +221,17 @@ func (p admissionProgram) toPort(a *assembler) {
 func networkNumber(addr netip.Addr) int32 {
 	as4 := addr.As4()
 	return int32(binary.NativeEndian.Uint32(as4[:]))
+}
+
+// placeOf has a register point to the place of an address, which another one has as it is in a packet: one of so many in the memory of
+// admission, of 1<<shift bytes each, from the offset on.
+func (a *assembler) placeOf(to, addr register, places int32, shift, offset int32) {
+	a.copy(to, addr)
+	a.hostOrder32(to)
+	a.and(to, places-1)
+	a.shift(to, shift)
+	a.addRegister(to, r9)
+	a.add(to, offset)
 }
 
 // countUp adds one to a count in the memory of admission.

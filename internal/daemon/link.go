@@ -143,8 +143,8 @@ func (l *link) owns(mac net.HardwareAddr) bool {
 func (l *link) report() {
 	if l.missing == "" {
 		l.reporter.solved(console.ProblemInterface)
-	} else if l.reporter.note(console.ProblemInterface, l.missing, forever) {
-		l.reporter.log.Warnf("waiting for the interface: %v", l.missing)
+	} else {
+		l.reporter.warn(console.ProblemInterface, "waiting for the interface: "+l.missing, forever)
 	}
 	if l.elsewhere == "" {
 		l.reporter.solved(console.ProblemAddressElsewhere)
