@@ -2,7 +2,6 @@ package election
 
 import (
 	"time"
-
 	"topdog/wire"
 )
 

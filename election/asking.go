@@ -2,7 +2,7 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -44,7 +44,7 @@ func (c *Core) measureRoundTrip() {
 		return // nobody waits for as long as an answer takes
 	}
 	c.lastLeader.measured++
-	c.following.measure = due(c.now + c.measureInterval())
+	c.following.measure = clock.Due(c.now + c.measureInterval())
 	if c.leader == wire.Nobody || !c.rank().Eligible() || c.succession() >= witnesses {
 		return
 	}

@@ -2,13 +2,14 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
+	"topdog/election/roster"
 	"topdog/wire"
 )
 
 // barredState is that of a board that stays out.
 type barredState struct {
-	end deadline // it looks whether the conflict is over
+	end clock.Deadline // it looks whether the conflict is over
 }
 
 // conflict is with another board that this one cannot live together with.
@@ -20,14 +21,14 @@ type conflict struct {
 
 // barredFor is how long a conflict must be unheard of to be over. HELLOs of a
 // small group come every second.
-const barredFor = helloLosses * helloFloor
+const barredFor = roster.HelloLosses * roster.HelloFloor
 
 // becomeBarred is for a board that must stay out. It is silent, since anything
 // that it said would be taken for a message of the board that it is in conflict with.
 func (c *Core) becomeBarred(reason Reason) {
 	c.become(Barred, wire.Nobody, reason)
 	c.cutOff()
-	c.barred.end = due(c.now + barredFor)
+	c.barred.end = clock.Due(c.now + barredFor)
 }
 
 // endConflict lets a barred board take part again.
@@ -58,7 +59,7 @@ func (c *Core) OtherVersion(now Instant, board wire.ID) []Effect {
 	c.notify(Notice{Kind: NoticeOtherVersion, Board: board})
 	switch {
 	case c.role == Barred:
-		c.barred.end = due(c.now + barredFor)
+		c.barred.end = clock.Due(c.now + barredFor)
 	case c.leader == wire.Nobody:
 		c.becomeBarred(ReasonOtherVersion)
 	}
@@ -79,7 +80,7 @@ func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {
 	}
 	switch {
 	case c.role == Barred:
-		c.barred.end = due(c.now + barredFor)
+		c.barred.end = clock.Due(c.now + barredFor)
 	case c.role == Listener && takesPart(m):
 		c.becomeBarred(reason)
 	case m.Type == wire.TypeHello && c.younger(m):
@@ -88,7 +89,7 @@ func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {
 		c.sendHello() // so that the other one can compare ages at once
 	case m.Type != wire.TypeHello:
 		// The other one may not have listened to that yet. Until one of them leaves, both say it again.
-		c.hello = c.hello.before(max(c.now+tellAgeAfter, c.conflict.told+c.cfg.Interval))
+		c.hello = c.hello.Before(max(c.now+tellAgeAfter, c.conflict.told+c.cfg.Interval))
 	}
 }
 

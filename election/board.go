@@ -3,7 +3,7 @@ package election
 import (
 	"fmt"
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -118,16 +118,16 @@ func (b *Board) AddressInUse() bool { return b.core.role == Listener && b.core.c
 // not been heard to lead yet. That one comes first.
 func (b *Board) AwaitsSuccessor() bool {
 	c := b.core
-	return c.role == Follower && c.leader == wire.Nobody && c.following.turn.ahead(c.now)
+	return c.role == Follower && c.leader == wire.Nobody && c.following.turn.Ahead(c.now)
 }
 
 // HandingOver reports whether this board leaves the group, or has resigned and not heard
 // its successor yet.
-func (b *Board) HandingOver() bool { return b.core.stopping || b.core.handover.repeat.set }
+func (b *Board) HandingOver() bool { return b.core.stopping || b.core.handover.repeat.Set }
 
 // HeartbeatOverdue reports whether this leader should have sent a heartbeat by now. Then
 // its process was late, and what came meanwhile is still to be received.
-func (b *Board) HeartbeatOverdue() bool { return b.core.leading.heartbeat.reached(b.core.now) }
+func (b *Board) HeartbeatOverdue() bool { return b.core.leading.heartbeat.Reached(b.core.now) }
 
 // Deadline names a deadline of an algorithm.
 type Deadline uint8
@@ -148,7 +148,7 @@ const (
 
 // deadline returns where one of the algorithm's deadlines is kept; nil if the present role
 // has none of that name.
-func (b *Board) deadline(d Deadline) *deadline {
+func (b *Board) deadline(d Deadline) *clock.Deadline {
 	c := b.core
 	switch {
 	case d >= OwnDeadline:
@@ -171,26 +171,26 @@ func (b *Board) SetDeadline(d Deadline, at Instant) {
 	if kept == nil {
 		panic(fmt.Sprintf("election: a %v has no deadline %d", b.core.role, d))
 	}
-	*kept = due(at)
+	*kept = clock.Due(at)
 }
 
 // ClearDeadline clears one of them.
 func (b *Board) ClearDeadline(d Deadline) {
 	if kept := b.deadline(d); kept != nil {
-		*kept = deadline{}
+		*kept = clock.Deadline{}
 	}
 }
 
 // DeadlineSet reports whether one of them is set.
 func (b *Board) DeadlineSet(d Deadline) bool {
 	kept := b.deadline(d)
-	return kept != nil && kept.set
+	return kept != nil && kept.Set
 }
 
 // DeadlineIn returns how long it is until one of them; nothing if it is not set, or due.
 func (b *Board) DeadlineIn(d Deadline) time.Duration {
-	if kept := b.deadline(d); kept != nil && kept.ahead(b.core.now) {
-		return kept.at - b.core.now
+	if kept := b.deadline(d); kept != nil && kept.Ahead(b.core.now) {
+		return kept.At - b.core.now
 	}
 	return 0
 }
@@ -200,7 +200,7 @@ func (b *Board) Postpone(by time.Duration) { b.core.postpone(by) }
 
 // KeepListening makes a listener listen for so long at least.
 func (b *Board) KeepListening(d time.Duration) {
-	b.core.listening.end = b.core.listening.end.after(b.core.now + d)
+	b.core.listening.end = b.core.listening.end.After(b.core.now + d)
 }
 
 // The doors between roles.
@@ -231,8 +231,8 @@ func (b *Board) DeclareDead(id wire.ID) { b.core.roster.DeclareDead(id) }
 // It reports whether the board was to stop, and has finished.
 func (b *Board) EndHandover() (finished bool) {
 	c := b.core
-	pending := c.handover.repeat.set
-	c.handover.repeat = deadline{}
+	pending := c.handover.repeat.Set
+	c.handover.repeat = clock.Deadline{}
 	if pending && c.stopping {
 		c.emit(EffectFinished)
 		return true

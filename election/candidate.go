@@ -2,7 +2,7 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -11,14 +11,14 @@ type candidateState struct {
 	cause            Reason // why it became one
 	handoverRequests int    // how often it has asked a leader of lower rank to hand over
 	probe            probe
-	answers          deadline // its question has gone unanswered
-	incumbent        deadline // the leader that it has asked to hand over is late
-	coordinator      deadline // it was outranked, and has waited for a COORDINATOR
+	answers          clock.Deadline // its question has gone unanswered
+	incumbent        clock.Deadline // the leader that it has asked to hand over is late
+	coordinator      clock.Deadline // it was outranked, and has waited for a COORDINATOR
 	address          addressState
-	since            Instant  // when it began to ask
-	unheard          bool     // nothing was received since then, so it could not claim
-	askLAN           deadline // it asks the LAN again because of that
-	refused          bool     // its algorithm would have claimed, but for what mayClaim looks at
+	since            Instant        // when it began to ask
+	unheard          bool           // nothing was received since then, so it could not claim
+	askLAN           clock.Deadline // it asks the LAN again because of that
+	refused          bool           // its algorithm would have claimed, but for what mayClaim looks at
 }
 
 // probe says how far a candidate has come in finding out whether the address is free.
@@ -79,7 +79,7 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 // that has proclaimed itself before: it goes on with its heartbeats. Without this the board would wait
 // as long as it waits for answers, which is seconds after heavy losses.
 func (c *Core) waitsInVain(m *wire.Message) bool {
-	called := c.candidacy.cause == ReasonCalledUpon && c.candidacy.coordinator.set
+	called := c.candidacy.cause == ReasonCalledUpon && c.candidacy.coordinator.Set
 	return called && m.Type == wire.TypeHeartbeat && !m.Reply && !c.supersedes(m.Sender)
 }
 
@@ -146,8 +146,8 @@ func (c *Core) askIncumbent() {
 	}
 	c.candidacy.handoverRequests++
 	c.requestHandover()
-	c.candidacy.answers = due(c.now + c.detector.Questions().Duration())
-	c.candidacy.incumbent = due(c.detector.Freshness())
+	c.candidacy.answers = clock.Due(c.now + c.detector.Questions().Duration())
+	c.candidacy.incumbent = clock.Due(c.detector.Freshness())
 }
 
 // incumbentLate ends the wait for a handover when the leader that was asked for it is late: it has died.
@@ -155,11 +155,11 @@ func (c *Core) askIncumbent() {
 // Meanwhile one that joins would hear of nobody who leads or elects, and would claim.
 func (c *Core) incumbentLate() {
 	switch {
-	case !c.candidacy.answers.set:
+	case !c.candidacy.answers.Set:
 	case c.incumbentLives():
-		c.candidacy.incumbent = due(c.detector.Freshness())
+		c.candidacy.incumbent = clock.Due(c.detector.Freshness())
 	default:
-		c.candidacy.answers = due(c.now)
+		c.candidacy.answers = clock.Due(c.now)
 	}
 }
 

@@ -2,7 +2,8 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
+	"topdog/election/roster"
 	"topdog/wire"
 )
 
@@ -31,7 +32,7 @@ type Core struct {
 	barred    barredState
 
 	// What outlives the roles. Each of these has its functions in a file of its own.
-	roster     roster
+	roster     roster.Roster
 	lastLeader lastLeader
 	asking     asking
 	coldStart  coldStart
@@ -47,12 +48,12 @@ type Core struct {
 	score      score
 	fitness    fitness
 	pause      pause
-	hello      deadline               // the next HELLO
-	own        [ownDeadlines]deadline // of the algorithm
-	stopping   bool                   // the board leaves the group
+	hello      clock.Deadline               // the next HELLO
+	own        [ownDeadlines]clock.Deadline // of the algorithm
+	stopping   bool                         // the board leaves the group
 
 	timetable timetable
-	next      deadline // the earliest one after the last call, if that is known
+	next      clock.Deadline // the earliest one after the last call, if that is known
 	nextKnown bool
 	effects   []Effect
 	counts    [reasonCount]uint64
@@ -71,6 +72,7 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 		cfg:        cfg,
 		definition: definition,
 		now:        now,
+		roster:     roster.New(definition.Order),
 		startedAt:  now,
 		heartbeats: heartbeats{repliedAt: now - time.Minute},
 		conflict:   conflict{at: now - barredFor}, // so that the first conflict is one that breaks out
@@ -85,7 +87,7 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 	c.computeScore()
 	for _, id := range cfg.Members {
 		if id != cfg.ID && id != wire.Nobody {
-			c.roster.Expect(id)
+			c.roster.Expect(id, DefaultPriority)
 		}
 	}
 	return c, nil
@@ -94,11 +96,11 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 // Deadline returns when Wake must be called next; ok is false if there is nothing to wait for.
 func (c *Core) Deadline() (at Instant, ok bool) {
 	next := c.earliest()
-	return next.at, next.set
+	return next.At, next.Set
 }
 
 // earliest returns the first deadline to come. Between two calls it stays the same.
-func (c *Core) earliest() deadline {
+func (c *Core) earliest() clock.Deadline {
 	if !c.nextKnown {
 		c.next, c.nextKnown = c.timetable.earliest(), true
 	}
@@ -111,8 +113,8 @@ func (c *Core) enter(now Instant) {
 	next := c.missed()
 	c.begin(now)
 	late := c.overslept()
-	if next.set && c.now-next.at > c.doubtAfter() {
-		c.suspended(c.now - next.at)
+	if next.Set && c.now-next.At > c.doubtAfter() {
+		c.suspended(c.now - next.At)
 		// Once for each time: what has piled up meanwhile is received at this same moment.
 		c.timetable.notBefore(c.now)
 	}
@@ -121,13 +123,13 @@ func (c *Core) enter(now Instant) {
 
 // missed returns the first deadline that tells how late this board is. Nobody waits for a look, and it comes
 // more often than anything else, so it would have a leader doubt itself whose heartbeat is not late.
-func (c *Core) missed() deadline {
+func (c *Core) missed() clock.Deadline {
 	look := &c.leading.deposed.look
-	if !look.set || c.earliest() != *look {
+	if !look.Set || c.earliest() != *look {
 		return c.earliest()
 	}
 	planned := *look
-	*look = deadline{}
+	*look = clock.Deadline{}
 	next := c.timetable.earliest()
 	*look = planned
 	return next
@@ -152,13 +154,13 @@ func (c *Core) begin(now Instant) {
 func (c *Core) Wake(now Instant) []Effect {
 	next := c.earliest()
 	c.enter(now)
-	if next.reached(c.now) {
-		c.wokeLate = c.now - next.at
+	if next.Reached(c.now) {
+		c.wokeLate = c.now - next.At
 		c.detector.Woke(c.wokeLate)
 	}
 	for i, d := range c.timetable {
-		if d.reached(c.now) {
-			*d = deadline{}
+		if d.Reached(c.now) {
+			*d = clock.Deadline{}
 			duties[i].do(c)
 		}
 	}
@@ -271,7 +273,7 @@ func (c *Core) suspended(late time.Duration) {
 		}
 	case Listener:
 		if !c.lastLeader.forgiven {
-			c.listening.end = due(c.now + c.listenWindow())
+			c.listening.end = clock.Due(c.now + c.listenWindow())
 		}
 	}
 	// Once is enough until the leader is heard again: a board that is always late,

@@ -2,7 +2,7 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -14,8 +14,8 @@ import (
 type deposed struct {
 	id          wire.ID
 	incarnation wire.Incarnation
-	due         Instant  // the heartbeat of it that was missed
-	look        deadline // when it is told once more who leads
+	due         Instant        // the heartbeat of it that was missed
+	look        clock.Deadline // when it is told once more who leads
 }
 
 // depose notes whom this board replaces, before it becomes the leader.
@@ -40,7 +40,7 @@ func (c *Core) planLook() {
 		next = c.laterLook()
 	}
 	if d.id != wire.Nobody && next > c.now {
-		d.look = due(next)
+		d.look = clock.Due(next)
 	}
 }
 

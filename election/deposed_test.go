@@ -109,8 +109,8 @@ func TestLookIsNoDuty(t *testing.T) {
 				b.leading.deposed = deposed{}
 			}
 			b.sleep(2*time.Second + phase)
-			if b.role != Leader || b.leading.deposed.look.set != looks {
-				t.Fatalf("it is a %v, and looks: %v", b.role, b.leading.deposed.look.set)
+			if b.role != Leader || b.leading.deposed.look.Set != looks {
+				t.Fatalf("it is a %v, and looks: %v", b.role, b.leading.deposed.look.Set)
 			}
 			b.clock += stall
 			if b.Wake(b.clock); b.role != Leader {

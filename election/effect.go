@@ -3,7 +3,6 @@ package election
 import (
 	"fmt"
 	"time"
-
 	"topdog/wire"
 )
 

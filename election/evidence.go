@@ -2,7 +2,7 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -63,11 +63,11 @@ func (c *Core) beginAnew() {
 // and again, however long that lasts: nobody is served on a port that receives nothing.
 func (c *Core) refuseClaim() {
 	c.candidacy.refused = true
-	if c.receives() || c.candidacy.askLAN.set {
+	if c.receives() || c.candidacy.askLAN.Set {
 		return
 	}
 	if answered := c.candidacy.since + c.answerWithin(); c.now < answered {
-		c.candidacy.askLAN = due(answered)
+		c.candidacy.askLAN = clock.Due(answered)
 		return
 	}
 	c.missEvidence()
@@ -82,17 +82,17 @@ func (c *Core) missEvidence() {
 		c.askLAN()
 	}
 	c.candidacy.unheard = true
-	c.candidacy.askLAN = due(c.now + c.cfg.Interval)
+	c.candidacy.askLAN = clock.Due(c.now + c.cfg.Interval)
 }
 
 // addressState is what a candidate has found out about the address of the leader that it suspects.
 type addressState struct {
-	ask      deadline // the leader's lease ends, so that its address should not answer any more
-	asked    bool     // it was asked since then
-	askedAt  Instant  // when it was asked last
-	answered bool     // it has answered that, or one question later
-	silent   deadline // an answer would have come by then
-	waited   bool     // that deadline came late, and the answer was given more time
+	ask      clock.Deadline // the leader's lease ends, so that its address should not answer any more
+	asked    bool           // it was asked since then
+	askedAt  Instant        // when it was asked last
+	answered bool           // it has answered that, or one question later
+	silent   clock.Deadline // an answer would have come by then
+	waited   bool           // that deadline came late, and the answer was given more time
 }
 
 // askLAN asks the witnesses, and the address of the leader that is suspected, if there is one.
@@ -126,25 +126,25 @@ func (c *Core) beginAsking() {
 		c.askAddress()
 	default:
 		c.askLAN()
-		c.candidacy.address.ask = due(at)
+		c.candidacy.address.ask = clock.Due(at)
 	}
 }
 
 // askAddress asks whether the address of the suspected leader still answers.
 func (c *Core) askAddress() {
 	if at := c.leaseEnd(); c.now < at {
-		c.candidacy.address = addressState{ask: due(at)} // somebody has heard the leader since
+		c.candidacy.address = addressState{ask: clock.Due(at)} // somebody has heard the leader since
 		return
 	}
 	c.askLAN()
-	c.candidacy.address = addressState{asked: true, askedAt: c.now, silent: due(c.now + c.answerWithin())}
+	c.candidacy.address = addressState{asked: true, askedAt: c.now, silent: clock.Due(c.now + c.answerWithin())}
 }
 
 // heardSince is called when a candidate has learned that somebody has heard the suspected leader
 // after this board has. What the address has answered before says nothing then.
 func (c *Core) heardSince() {
 	if at := c.leaseEnd(); c.candidacy.address.askedAt < at {
-		c.candidacy.address = addressState{ask: due(max(c.now, at))}
+		c.candidacy.address = addressState{ask: clock.Due(max(c.now, at))}
 	}
 }
 
@@ -158,8 +158,8 @@ func (c *Core) AddressAnswered(now, askedAt Instant) []Effect {
 	c.enter(now)
 	c.hearAnything()
 	if a := &c.candidacy.address; c.role == Candidate && a.asked && askedAt >= a.askedAt {
-		a.answered, a.silent = true, deadline{}
-		a.ask = due(c.now + c.askAgain())
+		a.answered, a.silent = true, clock.Deadline{}
+		a.ask = clock.Due(c.now + c.askAgain())
 		c.notifyAddress()
 	}
 	c.beginAnew()
@@ -200,7 +200,7 @@ func (c *Core) addressSilent() bool {
 	case c.leader == wire.Nobody || c.now < c.detector.Freshness():
 		return true
 	default:
-		return a.asked && !a.answered && !a.silent.ahead(c.now)
+		return a.asked && !a.answered && !a.silent.Ahead(c.now)
 	}
 }
 
@@ -208,7 +208,7 @@ func (c *Core) addressSilent() bool {
 // whole board may have stood still, an answer is perhaps waiting to be read.
 func (c *Core) addressUnanswered() {
 	if a := &c.candidacy.address; c.wokeLate >= roundTripMin && !a.waited {
-		a.waited, a.silent = true, due(c.now+roundTripMin)
+		a.waited, a.silent = true, clock.Due(c.now+roundTripMin)
 		return
 	}
 	c.reconsiderClaim()

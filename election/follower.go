@@ -2,15 +2,15 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
 // followerState is that of a follower.
 type followerState struct {
-	turn    deadline // the leader is late, or there is none, and it is this board's turn to act
-	measure deadline // it measures the round trip to the leader
-	preempt deadline // it asks a leader of lower rank for the lead
+	turn    clock.Deadline // the leader is late, or there is none, and it is this board's turn to act
+	measure clock.Deadline // it measures the round trip to the leader
+	preempt clock.Deadline // it asks a leader of lower rank for the lead
 	// preemptFirst is when it asks for the first time if no other board outranks it.
 	preemptFirst Instant
 }
@@ -54,7 +54,7 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 	c.lastLeader.id = leader
 	c.fitness.vain = 0
 	c.lastLeader.predecessor = wire.Nobody
-	c.handover.repeat = deadline{}
+	c.handover.repeat = clock.Deadline{}
 	if c.stopping {
 		c.emit(EffectFinished)
 	}
@@ -65,7 +65,7 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 		c.detector.Follow(c.now, c.cfg.Interval)
 		c.allowAnother()
 	}
-	c.following.measure = due(c.now + c.measureInterval())
+	c.following.measure = clock.Due(c.now + c.measureInterval())
 	c.planPreemption()
 	c.awaitTurn()
 }
@@ -92,20 +92,20 @@ func (c *Core) followerHearsLeader(m *wire.Message) {
 // need to act first.
 func (c *Core) awaitTurn() {
 	if !c.rank().Eligible() {
-		c.following.turn = deadline{}
+		c.following.turn = clock.Deadline{}
 		return
 	}
 	from := c.now
 	if c.leader != wire.Nobody {
 		from = c.detector.Freshness()
 	}
-	c.following.turn = due(from + c.algorithm.TurnDelay())
+	c.following.turn = clock.Due(from + c.algorithm.TurnDelay())
 }
 
 // postpone gives a board of higher rank that acts the time to finish.
 func (c *Core) postpone(by time.Duration) {
 	if c.rank().Eligible() {
-		c.following.turn = c.following.turn.after(c.now + by)
+		c.following.turn = c.following.turn.After(c.now + by)
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *Core) succession() int {
 	if c.aloneMayLead() {
 		return 0
 	}
-	return c.roster.Above(c.now, c.rank(), c.predecessor(), c.above)
+	return c.roster.CountAbove(c.now, c.rank(), c.predecessor())
 }
 
 // predecessor is the leader that this board suspects or has lost, or Nobody.
@@ -154,10 +154,10 @@ func (c *Core) planPreemption() {
 	wants := c.cfg.Preempt && c.rank().Eligible() && c.supersedes(c.leader)
 	switch {
 	case !wants:
-		c.following.preempt = deadline{}
-	case !c.following.preempt.set:
+		c.following.preempt = clock.Deadline{}
+	case !c.following.preempt.Set:
 		c.following.preemptFirst = c.now + c.preemptDelay()
-		c.following.preempt = due(c.following.preemptFirst)
+		c.following.preempt = clock.Due(c.following.preemptFirst)
 	}
 }
 
@@ -173,9 +173,9 @@ func (c *Core) preemptDelay() time.Duration {
 // lead as well, and have waited since about the same time. They ask first, so that the address moves once.
 func (c *Core) preempt() {
 	if turn := c.following.preemptFirst + time.Duration(c.succession())*c.successorTimeout(); c.now < turn {
-		c.following.preempt = due(turn)
+		c.following.preempt = clock.Due(turn)
 		return
 	}
 	c.requestHandover()
-	c.following.preempt = due(c.now + preemptIntervals*c.cfg.Interval)
+	c.following.preempt = clock.Due(c.now + preemptIntervals*c.cfg.Interval)
 }

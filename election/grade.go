@@ -1,6 +1,9 @@
 package election
 
-import "topdog/wire"
+import (
+	"topdog/election/clock"
+	"topdog/wire"
+)
 
 // A board says in every message how fit it is to lead, see wire.Grade. Its owner finds that out.
 // The grade comes before everything else that ranks are compared by, so a board of a better
@@ -33,8 +36,8 @@ func (c *Core) SetGrade(now Instant, grade wire.Grade) []Effect {
 	c.tellGrade()
 	if c.role == Leader {
 		c.considerYield()
-		if c.leading.yield.reached(c.now) {
-			c.leading.yield = deadline{}
+		if c.leading.yield.Reached(c.now) {
+			c.leading.yield = clock.Deadline{}
 			c.yieldLead() // before the others learn of it: where the first in rank leads, they would hold elections
 		}
 	}
@@ -50,7 +53,7 @@ func (c *Core) SetGrade(now Instant, grade wire.Grade) []Effect {
 func (c *Core) endCandidacy() {
 	if c.fitness.told != c.fitness.set {
 		c.tellGrade()
-		c.hello = due(c.now)
+		c.hello = clock.Due(c.now)
 	}
 }
 
@@ -76,15 +79,7 @@ func (c *Core) mayHaveLead(r Rank) bool {
 }
 
 // fitter returns the first in rank of the boards that are fitter than this one, or nil.
-func (c *Core) fitter() (first *Peer) {
-	for i := range c.roster.peers {
-		p := &c.roster.peers[i]
-		if p.Grade < c.fitness.told && p.eligible(c.now, c.cfg.ID) && (first == nil || c.above(p.Rank(), first.Rank())) {
-			first = p
-		}
-	}
-	return first
-}
+func (c *Core) fitter() *Peer { return c.roster.Fitter(c.now, c.fitness.told) }
 
 // yieldDoublings is how often the pause doubles after which an unfit leader hands over that had to take the lead
 // back the last time. Each try costs the time that a board which has resigned waits until it claims. With
@@ -94,7 +89,7 @@ const yieldDoublings = 3
 // considerYield sets when an unfit leader hands over, if a fitter board is there: at once, or after
 // a pause that doubles if nobody has taken the lead that it gave away.
 func (c *Core) considerYield() {
-	if c.role != Leader || !unfit(c.fitness.told) || c.leading.yield.set || c.paused() {
+	if c.role != Leader || !unfit(c.fitness.told) || c.leading.yield.Set || c.paused() {
 		return
 	}
 	p := c.fitter()
@@ -108,7 +103,7 @@ func (c *Core) considerYield() {
 	if vain := c.fitness.vain; vain > 0 {
 		at += preemptIntervals * c.cfg.Interval << min(vain-1, yieldDoublings)
 	}
-	c.leading.yield = due(at)
+	c.leading.yield = clock.Due(at)
 }
 
 // yieldLead hands over to a fitter board, if this leader is unfit and there is one.

@@ -54,7 +54,7 @@ func TestOnlyWhoPassesAsksForTheLead(t *testing.T) {
 		b := newBoard(t, func(c *Config) { c.Preempt = true })
 		b.SetGrade(b.clock, grade)
 		b.hear(1, wire.TypeHeartbeat, leading, graded(grade)) // a leader that is as fit
-		asks := b.following.preempt.set
+		asks := b.following.preempt.Set
 		if want := grade == wire.GradePassing; asks != want {
 			t.Errorf("a board that is %v asks for the lead: %v", grade, asks)
 		}
@@ -76,10 +76,10 @@ func TestPreemptDelay(t *testing.T) {
 	} {
 		b := newBoard(t, func(c *Config) { c.Preempt, c.PreemptDelay = true, test.delay })
 		b.hear(1, wire.TypeHeartbeat, leading)
-		assert.Is(t, test.want, b.following.preempt.at-b.clock, "with %v it asks after", test.delay)
+		assert.Is(t, test.want, b.following.preempt.At-b.clock, "with %v it asks after", test.delay)
 		b.DelayPreemption(time.Second)
 		b.hear(1, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Incarnation++ })
-		if got := b.following.preempt.at - b.clock; got != time.Second {
+		if got := b.following.preempt.At - b.clock; got != time.Second {
 			t.Errorf("with another delay it asks after %v, want a second", got)
 		}
 	}
@@ -103,7 +103,7 @@ func TestPreemptsInOrder(t *testing.T) {
 		b.hear(3, wire.TypeHello, following(1)) // it has joined after board 2
 		b.hear(4, wire.TypeHello, following(1))
 	}
-	assert.Is(t, preemptIntervals*testInterval+2*b.successorTimeout(), b.following.preempt.at-began, "board 2 asks after")
+	assert.Is(t, preemptIntervals*testInterval+2*b.successorTimeout(), b.following.preempt.At-began, "board 2 asks after")
 }
 
 // TestVainIsForgotten: a board that has passed for an hour hands over at once when it fails again, whatever was in vain before.
@@ -128,6 +128,6 @@ func TestVainIsForgotten(t *testing.T) {
 	}
 	b.SetGrade(b.clock, wire.GradeFailing)
 	if b.role == Leader {
-		t.Errorf("it hands over only after %v", b.leading.yield.at-b.clock)
+		t.Errorf("it hands over only after %v", b.leading.yield.At-b.clock)
 	}
 }

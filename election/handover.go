@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -16,7 +16,7 @@ type handover struct {
 	since     Instant       // when the first one was
 	namedAt   Instant       // when the last one was
 	pause     time.Duration // until the RESIGN is repeated; it doubles
-	repeat    deadline
+	repeat    clock.Deadline
 }
 
 // How a RESIGN is repeated.
@@ -122,14 +122,14 @@ func (c *Core) repeatResign() {
 		}
 		return
 	}
-	c.handover.repeat = due(min(c.now+c.handover.pause, until))
+	c.handover.repeat = clock.Due(min(c.now+c.handover.pause, until))
 	c.handover.pause *= 2
 }
 
 // SuccessorNamed tells that the RESIGN that was signed beforehand has left while this leader handed over: whoever it
 // names has the lead from now on, and no other board must be named as long as that one may be busy.
 func (c *Core) SuccessorNamed(id wire.ID) {
-	if c.handover.repeat.set {
+	if c.handover.repeat.Set {
 		c.handover.successor = id
 	}
 }
@@ -145,7 +145,7 @@ func (c *Core) successorTimeout() time.Duration {
 func (c *Core) successorFirst() time.Duration { return c.cfg.Interval / 2 }
 
 // successor returns the board that this one would hand over to; ok is false if there is none.
-func (c *Core) successor() (id wire.ID, ok bool) { return c.roster.Heir(c.now, c.cfg.ID, c.above) }
+func (c *Core) successor() (id wire.ID, ok bool) { return c.roster.Heir(c.now, c.cfg.ID) }
 
 // nameSuccessor makes a board the successor.
 func (c *Core) nameSuccessor(id wire.ID) {

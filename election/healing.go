@@ -3,7 +3,7 @@ package election
 import (
 	"math"
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 // settleRivalry receives a message of another leader. The one of the lower term decides, or the
 // lower rank where the terms are equal. It knows its own reach, and is told the other one's.
 func (c *Core) settleRivalry(m *wire.Message) {
-	c.leading.reclaim = deadline{} // the board of the higher term is found
+	c.leading.reclaim = clock.Deadline{} // the board of the higher term is found
 	lower := m.Term > c.term || m.Term == c.term && c.above(c.rankOf(&m.Header), c.rank())
 	told := m.Type == wire.TypeRival && m.Rival.Rival == c.cfg.ID
 	switch {
@@ -59,14 +59,7 @@ func (c *Core) reign() time.Duration { return c.now - c.leading.since }
 
 // reach counts the boards that were heard following this leader within the last time of that
 // length.
-func (c *Core) reach(within time.Duration) (n int) {
-	for i := range c.roster.peers {
-		if p := &c.roster.peers[i]; p.followed && c.now-p.followedAt <= within {
-			n++
-		}
-	}
-	return n
-}
+func (c *Core) reach(within time.Duration) int { return c.roster.Reach(c.now, within) }
 
 // askRival asks another leader for its reach, but no more often than it can answer.
 func (c *Core) askRival(rival wire.ID) {
@@ -97,8 +90,8 @@ func (c *Core) hearExceeded(m *wire.Message) {
 	}
 	c.reply()
 	c.leading.exceeded = max(c.leading.exceeded, m.Term)
-	if !c.leading.reclaim.set {
-		c.leading.reclaim = due(c.now + max(c.defaultGrace(), c.detector.RoundTripBound()))
+	if !c.leading.reclaim.Set {
+		c.leading.reclaim = clock.Due(c.now + max(c.defaultGrace(), c.detector.RoundTripBound()))
 	}
 }
 

@@ -2,7 +2,8 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
+	"topdog/election/roster"
 	"topdog/wire"
 )
 
@@ -11,9 +12,9 @@ import (
 
 // hearing is what a leader does to find out whether its port still receives.
 type hearing struct {
-	since Instant  // when it began to ask
-	asked int      // how often it has
-	again deadline // it asks once more, or has asked often enough
+	since Instant        // when it began to ask
+	asked int            // how often it has
+	again clock.Deadline // it asks once more, or has asked often enough
 }
 
 const (
@@ -28,21 +29,16 @@ const (
 // because its sender has gone; so this board doubts itself only when all are missed, and if
 // it could have heard anybody else: one of two boards alone never does.
 func (c *Core) hearsFollowers() bool {
-	newest, live := c.evidence.at+helloFloor, 0
-	for i := range c.roster.peers {
-		if p := &c.roster.peers[i]; p.Live(c.now) {
-			newest = max(newest, p.LastHeard+max(p.HelloInterval, helloFloor))
-			live++
-		}
-	}
+	due, live := c.roster.NextHello(c.now)
+	due = max(due, c.evidence.at+roster.HelloFloor)
 	others := live > 1 || c.evidence.foreign && live > 0
-	return !others || c.now < newest+max(c.cfg.Interval, helloLate)
+	return !others || c.now < due+max(c.cfg.Interval, helloLate)
 }
 
 // checkHearing is called with every scheduled heartbeat, so that nobody is woken for it. With
 // votes a leader misses the majority before that.
 func (c *Core) checkHearing() {
-	if c.hooks.electorate == nil && !c.leading.hearing.again.set && !c.paused() && !c.hearsFollowers() {
+	if c.hooks.electorate == nil && !c.leading.hearing.again.Set && !c.paused() && !c.hearsFollowers() {
 		c.leading.hearing = hearing{since: c.now}
 		c.askHearing()
 	}
@@ -64,7 +60,7 @@ func (c *Core) askHearing() {
 		Query:  wire.Query{Purpose: wire.PurposeJoin, Round: uint8(h.asked)},
 	})
 	c.askLAN()
-	h.again = due(c.now + max(c.cfg.Interval/hearingQuestions, c.answerWithin()))
+	h.again = clock.Due(c.now + max(c.cfg.Interval/hearingQuestions, c.answerWithin()))
 }
 
 // goneDeaf releases the address. The others may still hear this board, so it names one

@@ -2,7 +2,7 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -103,7 +103,7 @@ func (h *heir) ask() {
 	switch {
 	case !asked:
 	case !h.MayClaim():
-		if h.core.candidacy.address.silent.set {
+		if h.core.candidacy.address.silent.Set {
 			return // AddressFree is called when an answer would have come
 		}
 	case h.Cause() == ReasonSilence && h.Leader() != wire.Nobody && h.Now() < earliest:
@@ -263,7 +263,7 @@ func (h *heir) firstCopy(m *wire.Message) bool {
 func (h *heir) secondWitness(m *wire.Message) {
 	if h.Leader() == m.Election.Suspect && h.core.lastLeader.incarnation == m.Election.Incarnation {
 		turn := max(h.Now(), h.core.detector.Earliest()) + h.TurnDelay()
-		h.core.following.turn = h.core.following.turn.before(turn)
+		h.core.following.turn = h.core.following.turn.Before(turn)
 	}
 }
 
@@ -273,7 +273,7 @@ func (h *heir) backOff() time.Duration { return max(h.turnStep(), h.Interval()/2
 
 func (h *heir) stepBack() {
 	h.BecomeFollower(h.Leader(), ReasonOutranked)
-	h.core.following.turn = due(h.Now() + h.backOff())
+	h.core.following.turn = clock.Due(h.Now() + h.backOff())
 }
 
 // knowsBetter reports whether this board still trusts its leader, on evidence

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/clock"
 	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
@@ -134,8 +135,8 @@ func TestMeasuresTheRoundTrip(t *testing.T) {
 	}
 
 	b = measuring(t)
-	b.following.turn = deadline{} // else it would suspect its leader, and ask again
-	b.following.measure = deadline{}
+	b.following.turn = clock.Deadline{} // else it would suspect its leader, and ask again
+	b.following.measure = clock.Deadline{}
 	b.sleep(testInterval + time.Millisecond)
 	b.hear(3, wire.TypeHeartbeat, answer(b.lastLeader.lastNumber))
 	if got := trip(b); got != 0 {

@@ -2,7 +2,8 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
+	"topdog/election/roster"
 	"topdog/wire"
 )
 
@@ -17,17 +18,12 @@ func (c *Core) sendHello() {
 	c.sayHello(wire.Nobody)
 	c.remindPause()
 	c.patience.remind = 0
-	c.hello = due(c.now + c.helloInterval())
+	c.hello = clock.Due(c.now + c.helloInterval())
 	c.conflict.told = c.now
 }
 
 // helloInterval is how often this board says HELLO.
-func (c *Core) helloInterval() time.Duration { return HelloInterval(c.roster.Live(c.now) + 1) }
-
-// HelloInterval is how often each board says HELLO in a group of so many.
-func HelloInterval(boards int) time.Duration {
-	return max(helloFloor, time.Duration(boards)*helloShare)
-}
+func (c *Core) helloInterval() time.Duration { return roster.HelloInterval(c.roster.Live(c.now) + 1) }
 
 // sayHello makes this board known to one board, or to all. That it got no multicast it says even if
 // it hears nobody any more: whoever hears it must broadcast, or it would not hear them.
@@ -49,17 +45,10 @@ func (c *Core) sayHello(to wire.ID) {
 // receiveHello completes the sender's entry in the roster.
 func (c *Core) receiveHello(m *wire.Message) {
 	p := c.roster.Peer(m.Sender)
-	p.Following = m.Hello.Following
-	if p.Following == c.cfg.ID {
-		p.followed, p.followedAt = true, c.now
-	}
-	p.HelloInterval = m.Hello.Interval
-	p.StartedAt = c.now - m.Hello.Age
-	p.Name = m.Hello.Name
 	if m.Hello.NoMulticast && !p.NoMulticast {
 		c.notify(Notice{Kind: NoticeNoMulticast, Board: m.Sender}) // once: a status says as long as it is so
 	}
-	p.NoMulticast = m.Hello.NoMulticast
+	p.Follow(c.now, c.cfg.ID, &m.Hello)
 	c.hearWish(m)
 	if c.role == Follower && m.Sender == c.leader {
 		c.compareRanks() // its rank may be another one now

@@ -1,6 +1,9 @@
 package election
 
-import "topdog/wire"
+import (
+	"topdog/election/clock"
+	"topdog/wire"
+)
 
 // An isolated board has no link. It waits for nothing, so the role has no state.
 
@@ -14,8 +17,8 @@ func (c *Core) becomeIsolated(reason Reason) {
 // cutOff forgets what this board had begun with the others, and by which ways it heard them.
 func (c *Core) cutOff() {
 	c.paths.noMulticast = false
-	c.hello, c.handover.repeat = deadline{}, deadline{}
-	c.own = [ownDeadlines]deadline{}
+	c.hello, c.handover.repeat = clock.Deadline{}, clock.Deadline{}
+	c.own = [ownDeadlines]clock.Deadline{}
 	if c.hooks.reset != nil {
 		c.hooks.reset.Reset()
 	}

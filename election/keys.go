@@ -14,12 +14,10 @@ import "topdog/wire"
 // heartbeat. With its promise to another board it has another number.
 func (c *Core) KeyDropped(now Instant, key wire.Fingerprint) []Effect {
 	c.enter(now)
-	for i := range c.roster.peers {
-		c.roster.peers[i].newest[key.Mark()] = 0
-	}
+	c.roster.ForgetKey(key.Mark())
 	var newest wire.Sequence
 	if p := c.roster.Peer(c.lastLeader.id); p != nil && p.Incarnation == c.lastLeader.incarnation {
-		newest = p.newest.sequence()
+		newest = p.Newest()
 	}
 	// This is only compared with what others have heard. One heartbeat corrects what is too low.
 	c.lastLeader.lastHeard = min(c.lastLeader.lastHeard, newest)

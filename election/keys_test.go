@@ -36,7 +36,7 @@ func TestKeyDropped(t *testing.T) {
 			t.Fatalf("%v: a %v while the old key is accepted", kind, b.role)
 		}
 		b.KeyDropped(b.clock, oldKey)
-		assert.Is(t, first, b.roster.Peer(3).newest.sequence(), "%v: what came with the new key is forgotten as well", kind)
+		assert.Is(t, first, b.roster.Peer(3).Newest(), "%v: what came with the new key is forgotten as well", kind)
 		if beat(); b.role != Follower || b.leader != 3 || b.lastLeader.lastHeard != b.sequence {
 			t.Errorf("%v: a %v of %v, which was heard at %v last and not at %v", kind, b.role, b.leader, b.lastLeader.lastHeard, b.sequence)
 		}

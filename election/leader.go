@@ -2,24 +2,24 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
 // leaderState is that of a leader.
 type leaderState struct {
-	heartbeat   deadline
+	heartbeat   clock.Deadline
 	lapse       lapse
-	sentAt      Instant  // the time of the call that sent the last heartbeat; a COORDINATOR is one
-	answers     deadline // an election that it holds because it was called upon has gone unanswered
-	reclaimedAt Instant  // when it proclaimed itself anew
+	sentAt      Instant        // the time of the call that sent the last heartbeat; a COORDINATOR is one
+	answers     clock.Deadline // an election that it holds because it was called upon has gone unanswered
+	reclaimedAt Instant        // when it proclaimed itself anew
 	hearing     hearing
-	deposed     deposed  // the leader that it has replaced
-	since       Instant  // when it began to lead
-	reclaim     deadline // nobody opposes it, although somebody has led in the term exceeded
+	deposed     deposed        // the leader that it has replaced
+	since       Instant        // when it began to lead
+	reclaim     clock.Deadline // nobody opposes it, although somebody has led in the term exceeded
 	exceeded    wire.Term
-	doubtUntil  Instant  // it was late, and yields to any higher term until then
-	yield       deadline // it is unfit, and hands over
+	doubtUntil  Instant        // it was late, and yields to any higher term until then
+	yield       clock.Deadline // it is unfit, and hands over
 }
 
 // heartbeats is what this board has sent as a leader. The numbers go on when it leads again,
@@ -50,7 +50,7 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.leading.since = c.now
 	c.leading.deposed = deposed
 	c.planLook()
-	c.handover.repeat = deadline{}
+	c.handover.repeat = clock.Deadline{}
 	c.coldStart.pending = false
 	c.lastLeader.predecessor = wire.Nobody
 	c.acquire()
@@ -132,7 +132,7 @@ func (c *Core) heartbeatDue() {
 func (c *Core) beginInterval() {
 	c.checkLapse()
 	c.leading.sentAt = c.now
-	c.leading.heartbeat = due(c.now + c.cfg.Interval)
+	c.leading.heartbeat = clock.Due(c.now + c.cfg.Interval)
 }
 
 // reply answers whoever doubts this leader. One multicast answers all who ask at

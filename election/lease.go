@@ -2,7 +2,7 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -28,7 +28,7 @@ func (c *Core) LeaseEnd() (end Instant, ends bool) {
 	if c.hooks.electorate != nil {
 		return c.hooks.electorate.LeaseEnd(), true
 	}
-	if c.leading.lapse.over.set {
+	if c.leading.lapse.over.Set {
 		return c.leading.lapse.end, true
 	}
 	if _, ok := c.successor(); !ok {
@@ -64,9 +64,9 @@ func (c *Core) OverdueAt() Instant {
 // who has claimed was heard within a round trip. Only then the lease begins again: a board
 // that goes on after a pause must not answer beside its successor.
 type lapse struct {
-	end    Instant  // of the lease that has ended
-	over   deadline // nobody was heard who leads
-	waited bool     // that deadline came late, and whoever leads was given more time
+	end    Instant        // of the lease that has ended
+	over   clock.Deadline // nobody was heard who leads
+	waited bool           // that deadline came late, and whoever leads was given more time
 }
 
 // checkLapse is called when a heartbeat is sent. It looks whether the lease has ended before.
@@ -92,10 +92,10 @@ func (c *Core) LeaseLapsed(now, end Instant) []Effect {
 
 func (c *Core) leaseLapsed(now, end Instant) {
 	l := &c.leading.lapse
-	if c.role != Leader || c.hooks.electorate != nil || l.over.set {
+	if c.role != Leader || c.hooks.electorate != nil || l.over.Set {
 		return
 	}
-	*l = lapse{end: end, over: due(now + c.answerWithin())}
+	*l = lapse{end: end, over: clock.Due(now + c.answerWithin())}
 	c.nextKnown = false
 	// The first heartbeat teaches nothing, see overslept. Nor does the one with which the lease got a longer
 	// grace, see announceGrace: the lease that has ended had a shorter one, which is not known any more.
@@ -110,7 +110,7 @@ func (c *Core) leaseLapsed(now, end Instant) {
 // meanwhile, something is perhaps waiting to be read.
 func (c *Core) endLapse() {
 	if l := &c.leading.lapse; c.wokeLate >= roundTripMin && !l.waited {
-		l.waited, l.over = true, due(c.now+roundTripMin)
+		l.waited, l.over = true, clock.Due(c.now+roundTripMin)
 	}
 }
 
@@ -169,6 +169,6 @@ func (c *Core) LeaseExpired(now Instant) []Effect {
 	} else {
 		c.postpone(c.listenWindow())
 	}
-	c.hello = due(c.now + resignSettles) // the RESIGN said that this board has gone
+	c.hello = clock.Due(c.now + resignSettles) // the RESIGN said that this board has gone
 	return c.effects
 }

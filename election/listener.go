@@ -2,14 +2,14 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
 // listenerState is that of a listener.
 type listenerState struct {
-	end   deadline // it has listened long enough
-	query deadline // it asks once more who leads
+	end   clock.Deadline // it has listened long enough
+	query clock.Deadline // it asks once more who leads
 }
 
 // coldStart is what a board knows that has begun to listen and not found a leader yet. It
@@ -46,8 +46,8 @@ func (c *Core) becomeListener(reason Reason, window time.Duration) {
 	c.coldStart.pending = true
 	c.asking.forget()
 	_, after := c.inquiry()
-	c.listening = listenerState{end: due(c.now + window), query: due(c.now + after)}
-	c.hello = due(c.now)
+	c.listening = listenerState{end: clock.Due(c.now + window), query: clock.Due(c.now + after)}
+	c.hello = clock.Due(c.now)
 }
 
 // listenWindow is how long a board hears before it speaks: for so long that a
@@ -91,7 +91,7 @@ func (c *Core) sendQuery() {
 	} else {
 		c.tell(audience, m)
 	}
-	c.listening.query = due(c.now + c.queryInterval())
+	c.listening.query = clock.Due(c.now + c.queryInterval())
 }
 
 // queryInterval is the time until a listener asks once more. As long as a foreign

@@ -3,7 +3,6 @@ package election
 import (
 	"math"
 	"time"
-
 	"topdog/wire"
 )
 

@@ -3,7 +3,6 @@ package election
 import (
 	"fmt"
 	"time"
-
 	"topdog/wire"
 )
 
@@ -185,7 +184,7 @@ func (c *Core) followPatience(announced time.Duration) {
 	}
 	if !p.granted && !p.told && p.learned > 0 {
 		p.told = true
-		c.hello = c.hello.before(c.now + resignSettles)
+		c.hello = c.hello.Before(c.now + resignSettles)
 	}
 }
 
@@ -207,7 +206,7 @@ func (c *Core) answeredLate() {
 	late := c.detector.Age(c.now) - c.cfg.Interval
 	if c.suspectsLeader() && !c.lastLeader.forgiven && late <= c.patience.learned && c.keepGrace(late) {
 		c.patience.remind = late
-		c.hello = c.hello.before(c.now + resignSettles)
+		c.hello = c.hello.Before(c.now + resignSettles)
 	}
 }
 
@@ -223,13 +222,13 @@ func (c *Core) hearWish(m *wire.Message) {
 // nobody is there who could take over. The first heartbeat does not count: to acquire the address
 // takes its time, and happens once.
 func (c *Core) overslept() (late time.Duration) {
-	if c.role != Leader || !c.leading.heartbeat.reached(c.now) || c.leading.sentAt == c.leading.since {
+	if c.role != Leader || !c.leading.heartbeat.Reached(c.now) || c.leading.sentAt == c.leading.since {
 		return 0
 	}
 	if _, ok := c.successor(); !ok {
 		return 0
 	}
-	return c.now - c.leading.heartbeat.at
+	return c.now - c.leading.heartbeat.At
 }
 
 // learnOverslept learns from that. This board may have lost the lead by then, or may not: a lease

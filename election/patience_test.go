@@ -38,7 +38,7 @@ func leads(t *testing.T, change ...func(*Config)) *board {
 
 // wakesLate has the leader stand still until its heartbeat is so late.
 func (b *board) wakesLate(late time.Duration) []Effect {
-	b.clock = b.leading.heartbeat.at + late
+	b.clock = b.leading.heartbeat.At + late
 	return b.Wake(b.clock)
 }
 
@@ -51,7 +51,7 @@ func TestLateByHalves(t *testing.T) {
 	b := leads(t)
 	notices := 0
 	for late := ms; late <= 40*ms; late += ms {
-		b.clock = b.leading.heartbeat.at
+		b.clock = b.leading.heartbeat.At
 		if late > 0 {
 			b.clock += late
 		}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -18,10 +18,10 @@ import (
 type pause struct {
 	number uint32
 	leader wire.ID // who may lead
-	end    deadline
+	end    clock.Deadline
 	// insists is until when this board, on which somebody has begun or ended the pause, does so anew
 	// if others know of a later one.
-	insists deadline
+	insists clock.Deadline
 	anew    int // how often it still may: two boards that insist would do so without end
 	// correctedAt is when this board has last told a board that knew of an older pause.
 	correctedAt Instant
@@ -74,30 +74,30 @@ func (c *Core) Unpause(now Instant) ([]Effect, error) {
 
 // insistOnPause tells everybody what somebody has said on this board.
 func (c *Core) insistOnPause() {
-	c.pause.insists, c.pause.anew = due(c.now+insistFor), insistTimes
+	c.pause.insists, c.pause.anew = clock.Due(c.now+insistFor), insistTimes
 	c.sendPause(wire.Nobody)
 }
 
 // Paused returns which board alone may lead, and for how long; ok is false if the group is not paused.
 func (c *Core) Paused(now Instant) (leader wire.ID, left time.Duration, ok bool) {
-	return c.pause.leader, c.pause.end.at - now, c.pause.end.set
+	return c.pause.leader, c.pause.end.At - now, c.pause.end.Set
 }
 
 // paused reports whether the address stays where it is.
-func (c *Core) paused() bool { return c.pause.end.set }
+func (c *Core) paused() bool { return c.pause.end.Set }
 
 // pausedOut reports whether this board may not lead because of a pause.
 func (c *Core) pausedOut() bool { return c.paused() && c.pause.leader != c.cfg.ID }
 
 // aloneMayLead reports whether no other board may lead because of a pause. A board that stood still does not know yet
 // that a pause has ended meanwhile, so the time counts.
-func (c *Core) aloneMayLead() bool { return c.pause.end.ahead(c.now) && c.pause.leader == c.cfg.ID }
+func (c *Core) aloneMayLead() bool { return c.pause.end.Ahead(c.now) && c.pause.leader == c.cfg.ID }
 
 // beginPause makes a pause, or the end of one, the latest that this board knows of.
 func (c *Core) beginPause(number uint32, leader wire.ID, left time.Duration) {
-	c.pause.number, c.pause.leader, c.pause.end = number, leader, deadline{}
+	c.pause.number, c.pause.leader, c.pause.end = number, leader, clock.Deadline{}
 	if leader != wire.Nobody && left > 0 {
-		c.pause.end = due(c.now + min(left, maxPause))
+		c.pause.end = clock.Due(c.now + min(left, maxPause))
 	}
 	c.pauseChanged()
 }
@@ -113,7 +113,7 @@ func (c *Core) pauseChanged() {
 		}
 	case Follower:
 		// A board that has just resigned, or leaves it to another one, goes on to wait.
-		if waits := c.leader == wire.Nobody && c.following.turn.set; !waits || c.pausedOut() {
+		if waits := c.leader == wire.Nobody && c.following.turn.Set; !waits || c.pausedOut() {
 			c.awaitTurn()
 			if c.leader == wire.Nobody {
 				c.postpone(c.successorFirst()) // the leader may have handed over meanwhile, and name others still
@@ -133,7 +133,7 @@ func (c *Core) sendPause(to wire.ID) {
 		Pause:  wire.Pause{Number: c.pause.number, Leader: c.pause.leader},
 	}
 	if c.paused() {
-		m.Pause.Left = c.pause.end.at - c.now
+		m.Pause.Left = c.pause.end.At - c.now
 	} else {
 		m.Pause.Leader = wire.Nobody
 	}
@@ -149,13 +149,7 @@ func (c *Core) remindPause() {
 
 // tellNewcomer tells a board that joins of the latest pause. The boards of the highest ids do.
 func (c *Core) tellNewcomer(board wire.ID) {
-	higher := 0
-	for i := range c.roster.peers {
-		if p := &c.roster.peers[i]; p.ID > c.cfg.ID && p.ID != board && p.Live(c.now) {
-			higher++
-		}
-	}
-	if c.pause.number > 0 && higher < witnesses {
+	if c.pause.number > 0 && c.roster.LiveWithHigherID(c.now, c.cfg.ID, board) < witnesses {
 		c.sendPause(board)
 	}
 }
@@ -172,7 +166,7 @@ func (c *Core) receivePause(m *wire.Message) {
 	case p.Number == mine.number && p.Leader == leader:
 	case p.Number < mine.number, p.Number == mine.number && p.Leader < leader:
 		c.correctPause(m.Sender)
-	case mine.insists.ahead(c.now) && mine.anew > 0:
+	case mine.insists.Ahead(c.now) && mine.anew > 0:
 		// Others know of more pauses than this board did when somebody spoke here.
 		mine.number, mine.anew = p.Number+1, mine.anew-1
 		c.sendPause(wire.Nobody)

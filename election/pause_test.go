@@ -69,7 +69,7 @@ func TestPausedLeaseExpires(t *testing.T) {
 		{"paused", pause(time.Hour), nil, resignSettles, 20 * time.Millisecond},
 		{"not paused", nil, nil, window, 20 * time.Millisecond},
 		{"the pause ends meanwhile", pause(MinPause), func(b *board) {
-			if wait := b.following.turn.at - b.clock; wait < window { // it may wake late, with its turn and the end of the pause together
+			if wait := b.following.turn.At - b.clock; wait < window { // it may wake late, with its turn and the end of the pause together
 				b.t.Errorf("its turn comes after %v, want %v", wait, window)
 			}
 		}, window, 20 * time.Millisecond},
@@ -100,8 +100,8 @@ func TestPausedLeaseExpires(t *testing.T) {
 			if test.before != nil {
 				test.before(b)
 			}
-			if b.pause.end.set && b.pause.end.at < b.clock+time.Minute { // one that ends while it stands still
-				b.sleep(b.pause.end.at - stoodStill/2 - b.clock)
+			if b.pause.end.Set && b.pause.end.At < b.clock+time.Minute { // one that ends while it stands still
+				b.sleep(b.pause.end.At - stoodStill/2 - b.clock)
 			}
 			b.clock += stoodStill
 			woken := b.clock

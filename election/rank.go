@@ -1,47 +1,13 @@
 package election
 
 import (
-	"fmt"
-
 	"topdog/wire"
 )
-
-// Rank is what boards are ordered by. [Core.Above] is their order.
-type Rank struct {
-	// Grade is how fit the board is. The fitter one comes first in all algorithms.
-	Grade    wire.Grade
-	Priority uint8
-	ID       wire.ID
-	// Score is what the algorithm score compares, and no other.
-	Score uint32
-}
-
-// byPriority is the order of most algorithms: the higher priority, then the higher id.
-func byPriority(a, b Rank) bool {
-	if a.Priority != b.Priority {
-		return a.Priority > b.Priority
-	}
-	return a.ID > b.ID
-}
-
-// Eligible reports whether a board of this rank may lead: priority 0 says never.
-func (r Rank) Eligible() bool { return r.Priority > 0 }
-
-func (r Rank) String() string { return fmt.Sprintf("%d/%s", r.Priority, r.ID) }
 
 // above reports whether the rank a comes before b: a board that may lead before one that may not,
 // then the fitter one, then as the algorithm has it.
 func (c *Core) above(a, b Rank) bool {
-	switch {
-	case a.Eligible() != b.Eligible():
-		return a.Eligible()
-	case a.Grade != b.Grade:
-		return a.Grade < b.Grade
-	case c.definition.Order != nil:
-		return c.definition.Order(a, b)
-	default:
-		return byPriority(a, b)
-	}
+	return c.roster.Before(a, b)
 }
 
 // Above reports whether the rank a comes before b in the order of this group.

@@ -3,8 +3,6 @@ package election
 import (
 	"math"
 	"time"
-
-	"topdog/wire"
 )
 
 // score is this board's own, for algorithms that compare scores.
@@ -46,22 +44,4 @@ func (c *Core) computeScore() {
 	default:
 		c.score.told = uint32(c.cfg.Priority)
 	}
-}
-
-// learnScore receives the score that a message tells of its sender.
-func learnScore(p *Peer, m *wire.Message) {
-	switch m.Type {
-	case wire.TypeHello:
-		p.Score = m.Hello.Score
-	case wire.TypeElection:
-		p.Score = m.Election.Score
-	case wire.TypeCoordinator:
-		if m.Coordinator.Coordinator != m.Sender {
-			return
-		}
-		p.Score = m.Coordinator.Score
-	default:
-		return
-	}
-	p.ScoreKnown = true
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -79,11 +80,11 @@ func (c *Core) misplaced() string {
 // TestEveryDeadlineIsInTheTimetable: one that is not would never come.
 func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 	b := newBoard(t)
-	listed := map[*deadline]bool{}
+	listed := map[*clock.Deadline]bool{}
 	for _, d := range b.timetable {
 		listed[d] = true
 	}
-	for name, d := range map[string]*deadline{
+	for name, d := range map[string]*clock.Deadline{
 		"listening.end": &b.listening.end, "listening.query": &b.listening.query,
 		"following.turn": &b.following.turn, "following.measure": &b.following.measure, "following.preempt": &b.following.preempt,
 		"candidacy.answers": &b.candidacy.answers, "candidacy.incumbent": &b.candidacy.incumbent, "candidacy.coordinator": &b.candidacy.coordinator,

@@ -58,7 +58,7 @@ func (c *Core) admit(m *wire.Message) bool {
 // sender is no longer true, and would make a board that has resigned a leader again.
 func (c *Core) late(m *wire.Message) bool {
 	p := c.roster.Peer(m.Sender)
-	return p != nil && p.Incarnation == m.Incarnation && m.Sequence < p.newest.sequence()
+	return p != nil && p.Incarnation == m.Incarnation && m.Sequence < p.Newest()
 }
 
 // overtaken receives a message that is late. What it says of its sender is no longer true,
@@ -101,7 +101,7 @@ func (c *Core) learn(m *wire.Message) bool {
 		c.notify(Notice{Kind: NoticeRosterFull, Board: m.Sender})
 		return false
 	}
-	learnScore(p, m)
+	p.LearnScore(m)
 	if ids := m.Coordinator.Candidates; m.Type == wire.TypeCoordinator && len(ids) > 0 && c.hooks.candidates != nil {
 		c.hooks.candidates.LearnCandidates(ids)
 	}

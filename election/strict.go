@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -151,7 +151,7 @@ func (s *strict) Elect(reason Reason) {
 	s.SetCause(reason)
 	s.candidacy.open, s.candidacy.since = true, s.Now()
 	// A RESIGN that was repeated behind the request would end the promises on which it counts.
-	s.core.handover.repeat = deadline{}
+	s.core.handover.repeat = clock.Deadline{}
 	s.candidacy.repeat = s.roundTrip()
 	s.request()
 }
@@ -275,7 +275,7 @@ func (s *strict) Observe(m *wire.Message) {
 // DuplicateID is told that another board has this board's id.
 func (s *strict) DuplicateID() {
 	if self := s.self(); self != nil {
-		self.twice = due(s.Now() + barredFor)
+		self.twice = clock.Due(s.Now() + barredFor)
 		s.core.notify(Notice{Kind: NoticeVoterTwice, Board: s.ID()})
 		s.leaseMoved()
 	}

@@ -3,7 +3,7 @@ package election
 import (
 	"slices"
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -42,7 +42,7 @@ type voter struct {
 
 	incarnation wire.Incarnation
 	former      wire.Incarnation // before that one; 0 if there was none
-	twice       deadline         // it was seen in two incarnations at once until then
+	twice       clock.Deadline   // it was seen in two incarnations at once until then
 
 	request  request // it asks for this board's vote
 	vain     int     // votes of this board that did not make it the leader
@@ -53,8 +53,8 @@ type voter struct {
 type request struct {
 	header wire.Header
 	number uint32
-	binds  time.Duration // for how long the vote binds
-	fresh  deadline      // until when it may be granted
+	binds  time.Duration  // for how long the vote binds
+	fresh  clock.Deadline // until when it may be granted
 }
 
 func newSupport(ids []wire.ID) support {
@@ -135,7 +135,7 @@ func (v *voter) count(item *sentItem) {
 
 // counts reports whether what a voter says counts. If it is there twice, one of the two may
 // promise what the other one does not know of.
-func (v *voter) counts(now Instant) bool { return !v.twice.ahead(now) }
+func (v *voter) counts(now Instant) bool { return !v.twice.Ahead(now) }
 
 // end is until when a majority supports this board.
 func (s *support) end(now Instant) Instant {
@@ -168,7 +168,7 @@ func (v *voter) hear(now Instant, incarnation wire.Incarnation) (twice bool) {
 	case v.incarnation == incarnation:
 	case v.former == incarnation:
 		v.incarnation, v.former = incarnation, v.incarnation
-		v.twice = due(now + barredFor)
+		v.twice = clock.Due(now + barredFor)
 		return true
 	default:
 		v.incarnation, v.former = incarnation, v.incarnation

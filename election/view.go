@@ -2,7 +2,6 @@ package election
 
 import (
 	"time"
-
 	"topdog/wire"
 )
 
@@ -15,7 +14,7 @@ func (c *Core) Leader() wire.ID { return c.leader }
 // Successor returns the board that this one would hand over to; ok is false if
 // there is none.
 func (c *Core) Successor(now Instant) (id wire.ID, ok bool) {
-	return c.roster.Heir(now, c.cfg.ID, c.above)
+	return c.roster.Heir(now, c.cfg.ID)
 }
 
 // Peer returns what the board knows of another one; ok is false if that is nothing.
@@ -94,7 +93,7 @@ func (c *Core) Status(now Instant) Status {
 
 // heirApparent is who would take over if the leader were gone.
 func (c *Core) heirApparent(now Instant) wire.ID {
-	heir, ok := c.roster.Heir(now, c.leader, c.above)
+	heir, ok := c.roster.Heir(now, c.leader)
 	if c.role == Leader || !c.rank().Eligible() {
 		return heir
 	}

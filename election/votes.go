@@ -2,7 +2,7 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -59,7 +59,7 @@ func (s *strict) voteHeard(m *wire.Message) {
 // requestHeard receives a request for this board's vote.
 func (s *strict) requestHeard(m *wire.Message, v *voter) {
 	binds := promised(m.Vote.Interval, m.Vote.Grace)
-	v.request = request{header: m.Header, number: m.Vote.Number, binds: binds, fresh: due(s.Now() + binds)}
+	v.request = request{header: m.Header, number: m.Vote.Number, binds: binds, fresh: clock.Due(s.Now() + binds)}
 	switch s.Role() {
 	case Leader:
 		s.core.replyTo(m.Sender) // it does not know that this one lives
@@ -70,7 +70,7 @@ func (s *strict) requestHeard(m *wire.Message, v *voter) {
 			s.stepBack()
 		}
 	}
-	if !v.request.fresh.set {
+	if !v.request.fresh.Set {
 		return // it was granted when this board ceased to be a candidate
 	}
 	if s.promise.is(m.Sender, m.Incarnation) && !s.promise.free(s.Now()) {
@@ -146,7 +146,7 @@ func (s *strict) waiting(beside *voter) (first *voter) {
 	for i := range s.support.voters {
 		v := &s.support.voters[i]
 		switch {
-		case v == beside || !v.request.fresh.ahead(s.Now()):
+		case v == beside || !v.request.fresh.Ahead(s.Now()):
 		case first == nil || v.vain < first.vain,
 			v.vain == first.vain && s.Above(s.RankOf(&v.request.header), s.RankOf(&first.request.header)):
 			first = v

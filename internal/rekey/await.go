@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"topdog/election"
+	"topdog/election/roster"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -28,7 +28,7 @@ const (
 // together eight a second. The wait is twice as long as those take that were heard, so it does not end while new ones are
 // heard, unless half of all HELLOs are lost. In the largest group it is 64 s.
 func acquainted(heard int) time.Duration {
-	return max(5*time.Second, 2*election.HelloInterval(heard+1))
+	return max(5*time.Second, 2*roster.HelloInterval(heard+1))
 }
 
 // lacks says what a board lacks for a step; "" if nothing.

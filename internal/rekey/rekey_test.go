@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"topdog/election"
+	"topdog/election/roster"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
@@ -321,7 +321,7 @@ func TestJustStarted(t *testing.T) {
 	})
 	// The boards of a large group are heard one after the other, although every third HELLO is lost.
 	for _, boards := range []int{1, 8, 60, wire.MaxBoards} {
-		every := election.HelloInterval(boards)
+		every := roster.HelloInterval(boards)
 		for at := 5 * time.Second; at < every; at += askEvery {
 			if heard := int(float64(boards-1) * at.Seconds() / every.Seconds() * 2 / 3); at >= acquainted(heard) && heard < boards-1 {
 				t.Errorf("%d boards of %d are thought to be all after %v", heard, boards, at)

@@ -1,21 +1,22 @@
-package election
+package roster
 
 import (
 	"slices"
 	"testing"
 	"time"
 
+	"topdog/election/clock"
 	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
 // meet enters a board of that priority.
-func (r *roster) meet(now Instant, id wire.ID, priority uint8) *Peer {
+func (r *Roster) meet(now clock.Instant, id wire.ID, priority uint8) *Peer {
 	return r.Heard(now, &wire.Header{Sender: id, Priority: priority, Incarnation: wire.Incarnation(id)})
 }
 
 func TestRosterOrder(t *testing.T) {
-	var r roster
+	r := New(nil)
 	for _, id := range []wire.ID{5, 1, 9, 3, 5, 1} {
 		r.meet(0, id, 100)
 	}
@@ -54,7 +55,7 @@ func TestRosterLiveness(t *testing.T) {
 		{"left", time.Second, true, 0, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var r roster
+			r := New(nil)
 			p := r.meet(time.Hour, 1, 100)
 			p.HelloInterval, p.Gone = test.every, test.gone
 			now := time.Hour + test.after
@@ -71,7 +72,7 @@ func TestRosterLiveness(t *testing.T) {
 }
 
 func TestRosterRestart(t *testing.T) {
-	var r roster
+	r := New(nil)
 	p := r.meet(0, 1, 100)
 	p.Name, p.Following, p.StartedAt, p.Gone = "pi1", 3, 17, true
 	p = r.Heard(time.Second, &wire.Header{Sender: 1, Incarnation: 99, Priority: 50, Leading: true})
@@ -82,8 +83,8 @@ func TestRosterRestart(t *testing.T) {
 // TestRosterLimit: 254 peers and this board make 255. A dead one makes room for a
 // new one, the one that has been silent for longest first; a live one never does.
 func TestRosterLimit(t *testing.T) {
-	var r roster
-	now := Instant(0)
+	r := New(nil)
+	now := clock.Instant(0)
 	for id := range wire.ID(wire.MaxBoards - 1) {
 		if r.meet(now, id+1, 100) == nil {
 			t.Fatalf("board %v does not fit", id+1)
@@ -117,8 +118,8 @@ func TestRosterLimit(t *testing.T) {
 }
 
 func TestSuccession(t *testing.T) {
-	var r roster
-	if heir, ok := r.Heir(0, wire.Nobody, byPriority); ok {
+	r := New(nil)
+	if heir, ok := r.Heir(0, wire.Nobody); ok {
 		t.Errorf("of nobody, %v is the heir", heir)
 	}
 	r.meet(0, 1, 100)
@@ -137,10 +138,10 @@ func TestSuccession(t *testing.T) {
 		{3, 2, 1},
 		{1, 2, 2},
 	} {
-		if heir, ok := r.Heir(0, test.excluded, byPriority); !ok || heir != test.heir {
+		if heir, ok := r.Heir(0, test.excluded); !ok || heir != test.heir {
 			t.Errorf("without %v the heir is %v, want %v", test.excluded, heir, test.heir)
 		}
-		if n := r.Above(0, Rank{Priority: 100, ID: 2}, test.excluded, byPriority); n != test.above {
+		if n := r.CountAbove(0, Rank{Priority: 100, ID: 2}, test.excluded); n != test.above {
 			t.Errorf("without %v there are %d boards above, want %d", test.excluded, n, test.above)
 		}
 	}
