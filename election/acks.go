@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -58,7 +59,7 @@ func (s *strict) supported(m *wire.Message) {
 	if item == nil || item.term != a.Term {
 		return
 	}
-	s.trip.observe(float64(s.Now() - item.at))
+	s.trip.Observe(float64(s.Now() - item.at))
 	v.count(item)
 	s.leaseMoved()
 }
@@ -121,7 +122,7 @@ func (s *strict) repeatHeartbeat() {
 	}
 	next := s.roundTrip()
 	if s.fence.closed {
-		next = max(next, DefaultGrace(interval)/4)
+		next = max(next, silence.DefaultGrace(interval)/4)
 	}
 	s.SetDeadline(repeatDue, s.Now()+next)
 }

@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -10,7 +11,7 @@ type Definition struct {
 	// New returns the algorithm of one board. It reads and acts through b alone.
 	New func(b *Board) Algorithm
 	// Detector is the failure detector that suits the algorithm.
-	Detector DetectorKind
+	Detector silence.DetectorKind
 	// HighestLeads says that the highest rank always takes the lead, so that it cannot
 	// give it away.
 	HighestLeads bool
@@ -24,7 +25,7 @@ type Definition struct {
 }
 
 // Heir defines the algorithm heir, the default. All the others are in package literature.
-var Heir = Definition{New: newHeir, Detector: DetectorAsk}
+var Heir = Definition{New: newHeir, Detector: silence.DetectorAsk}
 
 // Algorithm is what the algorithms differ in: which board claims when the leader is gone,
 // and when it may. Its methods run inside a call of the core.

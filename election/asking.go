@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -40,7 +41,7 @@ const (
 // measureRoundTrip measures how far away the leader is, so that a candidate knows how long
 // an answer may take. Only those boards do it that are next in the succession.
 func (c *Core) measureRoundTrip() {
-	if c.detectorKind() != DetectorAsk {
+	if c.detectorKind() != silence.DetectorAsk {
 		return // nobody waits for as long as an answer takes
 	}
 	c.lastLeader.measured++

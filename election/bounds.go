@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -57,7 +58,7 @@ func checkBetween(d, least, most time.Duration) error {
 // CheckPatience says what is wrong with the longest grace that may be learned, at that interval
 // between two heartbeats. The words follow the patience, as in "9ms is less than 10ms".
 func CheckPatience(patience, interval time.Duration) error {
-	switch least := DefaultGrace(interval); {
+	switch least := silence.DefaultGrace(interval); {
 	case patience < least:
 		return fmt.Errorf("is less than %v, for which every leader is waited for that sends a heartbeat every %v", least, interval)
 	case patience > MaxPatience:

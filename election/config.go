@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -31,7 +32,7 @@ type Config struct {
 	Patience time.Duration
 
 	// Detector is the failure detector; zero is the one that suits the algorithm.
-	Detector DetectorKind
+	Detector silence.DetectorKind
 	// Fanout says how a message to several boards travels.
 	Fanout Fanout
 	// ScoreSource is what the algorithm score compares.
@@ -69,7 +70,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("election: the name %q is longer than %d bytes", c.Name, wire.MaxName)
 	case len(c.Members) > wire.MaxBoards:
 		return fmt.Errorf("election: a group has at most %d boards, not %d", wire.MaxBoards, len(c.Members))
-	case c.Detector >= detectorCount, c.Fanout >= fanoutCount, c.ScoreSource >= scoreSourceCount:
+	case !c.Detector.Valid(), c.Fanout >= fanoutCount, c.ScoreSource >= scoreSourceCount:
 		return errors.New("election: no such detector, fanout or score source")
 	case !wire.NameFits(c.Name):
 		// A HELLO with it could not be sent, so nobody would know this board.

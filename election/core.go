@@ -4,6 +4,7 @@ import (
 	"time"
 	"topdog/election/clock"
 	"topdog/election/roster"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -14,7 +15,7 @@ type Core struct {
 	definition Definition
 	algorithm  Algorithm
 	hooks      hooks // what the algorithm has besides
-	detector   detector
+	detector   silence.Detector
 
 	now       Instant // of the present call
 	startedAt Instant
@@ -38,8 +39,7 @@ type Core struct {
 	coldStart  coldStart
 	heartbeats heartbeats
 	rivals     rivals
-	grace      grace
-	patience   patience
+	grace      silence.Grace
 	evidence   evidence
 	paths      paths
 	handover   handover
@@ -77,13 +77,14 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 		heartbeats: heartbeats{repliedAt: now - time.Minute},
 		conflict:   conflict{at: now - barredFor}, // so that the first conflict is one that breaks out
 		notices:    make(notices),
+		grace:      silence.NewGrace(cfg.Interval, cfg.Patience),
 	}
 	for i := range duties {
 		c.timetable[i] = duties[i].deadline(c)
 	}
 	c.algorithm = definition.New(&Board{c})
 	c.hooks = hooksOf(c.algorithm)
-	c.detector = c.detectorKind().build(cfg.Interval)
+	c.detector = c.detectorKind().New(cfg.Interval)
 	c.computeScore()
 	for _, id := range cfg.Members {
 		if id != cfg.ID && id != wire.Nobody {
@@ -139,7 +140,7 @@ func (c *Core) missed() clock.Deadline {
 // others give it; the others have none but the default.
 func (c *Core) doubtAfter() time.Duration {
 	if c.role == Leader {
-		return c.grace.lease
+		return c.grace.Lease()
 	}
 	return c.defaultGrace()
 }
@@ -257,7 +258,7 @@ func (c *Core) suspended(late time.Duration) {
 	case Leader:
 		// A takeover may be under way: yield to whoever made one.
 		c.leading.doubtUntil = c.now + 2*c.cfg.Interval
-		if late > max(c.cfg.Interval, c.grace.lease) {
+		if late > max(c.cfg.Interval, c.grace.Lease()) {
 			// There has been one, very likely. Release the address first, then ask.
 			c.becomeFollower(wire.Nobody, ReasonSuspended)
 			c.algorithm.Turn(ReasonSuspended)

@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -35,7 +36,7 @@ func (c *Core) depose(reason Reason) deposed {
 func (c *Core) planLook() {
 	d := &c.leading.deposed
 	silent := max(c.now-d.due, c.defaultGrace())
-	next := d.due + time.Duration(patienceRule.look*float64(silent))
+	next := d.due + time.Duration(silence.Rule.Look*float64(silent))
 	if next >= d.due+c.cfg.Interval {
 		next = c.laterLook()
 	}
@@ -89,6 +90,6 @@ func (c *Core) hearDeposed(m *wire.Message) {
 	c.leading.deposed = deposed{}
 	if m.Leading && m.Incarnation == d.incarnation {
 		silent := c.now - d.due
-		c.needGrace(silent, Lesson{Kind: LessonReplaced, Board: m.Sender, Late: silent})
+		c.needGrace(silent, silence.Lesson{Kind: silence.LessonReplaced, Board: m.Sender, Late: silent})
 	}
 }

@@ -3,6 +3,7 @@ package election
 import (
 	"fmt"
 	"time"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -128,7 +129,7 @@ type Notice struct {
 	algorithm wire.Algorithm // of that board, with NoticeOtherAlgorithm
 	ours      wire.Algorithm // of this board, likewise
 	grace     time.Duration  // from now on, with NoticePatience
-	lesson    Lesson         // likewise
+	lesson    silence.Lesson // likewise
 }
 
 func (n Notice) String() string {

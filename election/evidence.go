@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -109,7 +110,7 @@ func (c *Core) askLAN() {
 func (c *Core) leaseEnd() Instant {
 	grace := c.detector.Grace()
 	end := c.detector.Earliest() - grace + withinLease(grace)
-	if c.detectorKind() != DetectorAsk {
+	if c.detectorKind() != silence.DetectorAsk {
 		return max(end, c.detector.Freshness()) // its lease depends on that, see Lease
 	}
 	return end
@@ -207,8 +208,8 @@ func (c *Core) addressSilent() bool {
 // addressUnanswered lets a candidate claim, since the address did not answer in time. If the
 // whole board may have stood still, an answer is perhaps waiting to be read.
 func (c *Core) addressUnanswered() {
-	if a := &c.candidacy.address; c.wokeLate >= roundTripMin && !a.waited {
-		a.waited, a.silent = true, clock.Due(c.now+roundTripMin)
+	if a := &c.candidacy.address; c.wokeLate >= silence.RoundTripMin && !a.waited {
+		a.waited, a.silent = true, clock.Due(c.now+silence.RoundTripMin)
 		return
 	}
 	c.reconsiderClaim()

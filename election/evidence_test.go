@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -65,7 +66,7 @@ func TestAddressAnswers(t *testing.T) {
 	if b.role != Candidate {
 		t.Fatalf("the board is a %v", b.role)
 	}
-	b.AddressAnswered(b.clock, b.detector.Earliest()-DefaultGrace(testInterval)/2)
+	b.AddressAnswered(b.clock, b.detector.Earliest()-silence.DefaultGrace(testInterval)/2)
 	if b.sleep(testInterval + b.detector.RoundTripBound()); b.role != Leader {
 		t.Errorf("the address does not answer any more, and the board is a %v", b.role)
 	}

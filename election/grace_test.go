@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -27,17 +28,17 @@ func TestMarginThatGrowsLate(t *testing.T) {
 				last = b.clock
 			}
 			for range 8 {
-				b.detector.Woke(tick)
+				b.detector.Woke(silence.Tick)
 			}
 			const look = 50 * time.Microsecond
 			for b.role != Leader && b.clock < last+3*interval {
 				b.sleep(look)
 			}
-			switch claims, earliest := b.clock, last+interval+DefaultGrace(interval); {
+			switch claims, earliest := b.clock, last+interval+silence.DefaultGrace(interval); {
 			case b.role != Leader:
 				t.Fatalf("it is a %v", b.role)
 			case claims < earliest:
-				t.Errorf("it claims %v after the heartbeat was due, want at least %v", claims-last-interval, DefaultGrace(interval))
+				t.Errorf("it claims %v after the heartbeat was due, want at least %v", claims-last-interval, silence.DefaultGrace(interval))
 			}
 		})
 	}
@@ -58,7 +59,7 @@ func TestSecondWitness(t *testing.T) {
 		b.hear(1, wire.TypeHello)
 		b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number = 200 })
 		last := b.clock
-		doubts := last + testInterval + DefaultGrace(testInterval)
+		doubts := last + testInterval + silence.DefaultGrace(testInterval)
 		b.sleep(doubts - b.clock + time.Millisecond)
 		if b.role != Follower {
 			t.Fatalf("it asks without having been asked, %v after the last heartbeat", b.clock-last)
@@ -72,5 +73,24 @@ func TestSecondWitness(t *testing.T) {
 		if candidate := b.role == Candidate; candidate != asked {
 			t.Errorf("asked by another board: %t; it asks for the leader itself: %t", asked, candidate)
 		}
+	}
+}
+
+// TestStandstillIsNoLoss: heartbeats that came while this board stood still, and are dropped since
+// a later one is read first, do not count as lost.
+func TestStandstillIsNoLoss(t *testing.T) {
+	b := followerOf3(t, 50)
+	before := b.Status(b.clock).Quality.Loss
+	b.clock += 3*testInterval + 20*time.Millisecond
+	b.sequence += 2
+	b.hear(3, wire.TypeHeartbeat, leading)
+	if after := b.Status(b.clock).Quality.Loss; after > before {
+		t.Errorf("the loss was %v, and is %v after a standstill", before, after)
+	}
+	b.sleep(testInterval)
+	b.sequence += 2
+	b.hear(3, wire.TypeHeartbeat, leading)
+	if after := b.Status(b.clock).Quality.Loss; after <= before {
+		t.Errorf("without a standstill, the loss was %v, and is %v", before, after)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -63,7 +64,7 @@ func (c *Core) reach(within time.Duration) int { return c.roster.Reach(c.now, wi
 
 // askRival asks another leader for its reach, but no more often than it can answer.
 func (c *Core) askRival(rival wire.ID) {
-	if c.now-c.rivals.askedAt >= roundTripMin {
+	if c.now-c.rivals.askedAt >= silence.RoundTripMin {
 		c.rivals.askedAt = c.now
 		c.send(rival, c.rival(rival, c.reign()))
 	}

@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -148,11 +149,11 @@ func (h *heir) AddressFree() { h.ask() }
 // Expired puts the next question.
 func (h *heir) Expired(Deadline) {
 	switch {
-	case h.core.wokeLate >= roundTripMin && !h.waited && int(h.Round()) >= h.core.detector.Questions().Count:
+	case h.core.wokeLate >= silence.RoundTripMin && !h.waited && int(h.Round()) >= h.core.detector.Questions().Count:
 		// Perhaps the whole board stood still, and an answer is waiting to be read.
 		// Once is enough: a board that is always late must be able to take over.
 		h.waited = true
-		h.SetDeadline(AnswersDue, h.Now()+roundTripMin)
+		h.SetDeadline(AnswersDue, h.Now()+silence.RoundTripMin)
 	default:
 		h.ask()
 	}
@@ -230,7 +231,7 @@ func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
 // The copies of a question, and others who ask at the same time, get one answer together. The
 // next round gets another one. A candidate that is not reached so gets it alone as well.
 func (h *heir) replyToCandidate(m *wire.Message) {
-	if h.Now()-h.core.heartbeats.repliedAt < roundTripMin/2 {
+	if h.Now()-h.core.heartbeats.repliedAt < silence.RoundTripMin/2 {
 		return
 	}
 	h.core.heartbeats.repliedAt = h.Now()
@@ -250,7 +251,7 @@ func (h *heir) replyToCandidate(m *wire.Message) {
 // just answered, and notes that it is answered.
 func (h *heir) firstCopy(m *wire.Message) bool {
 	t := &h.answered
-	if t.candidate == m.Sender && t.round == m.Election.Round && h.Now()-t.at < roundTripMin {
+	if t.candidate == m.Sender && t.round == m.Election.Round && h.Now()-t.at < silence.RoundTripMin {
 		return false
 	}
 	t.candidate, t.round, t.at = m.Sender, m.Election.Round, h.Now()

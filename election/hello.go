@@ -17,7 +17,7 @@ func (c *Core) sendHello() {
 	}
 	c.sayHello(wire.Nobody)
 	c.remindPause()
-	c.patience.remind = 0
+	c.grace.Told()
 	c.hello = clock.Due(c.now + c.helloInterval())
 	c.conflict.told = c.now
 }

@@ -18,7 +18,7 @@ import (
 // it have a clock, a socket, a goroutine, a logger or luck of its own.
 var allowed = []string{
 	"errors", "fmt", "math", "slices", "sort", "strings", "time", "unicode", "unicode/utf8",
-	"topdog/wire",
+	"topdog/wire", "topdog/election/clock", "topdog/election/roster", "topdog/election/silence",
 }
 
 // core are the names of this package that an algorithm must not use: it has its Board.
@@ -30,8 +30,12 @@ var clocks = []string{
 	"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
 }
 
-// TestPure reads the sources of this package and holds what its documentation says.
-func TestPure(t *testing.T) { pure(t, "*.go", allowed, nil) }
+// TestPure reads the sources of this package, and of those below it, and holds what their documentation says.
+func TestPure(t *testing.T) {
+	for _, sources := range []string{"*.go", "clock/*.go", "roster/*.go", "silence/*.go"} {
+		pure(t, sources, allowed, nil)
+	}
+}
 
 // TestLiteratureApart is the same for the algorithms of the literature, which reach the
 // core through their Board alone. Only the table of all algorithms makes cores.

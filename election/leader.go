@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -74,7 +75,7 @@ func (c *Core) acquire() {
 
 // announced is the interval and the grace that this board leads with.
 func (c *Core) announced() (interval, grace time.Duration) {
-	return c.cfg.Interval, c.announcedGrace()
+	return c.cfg.Interval, c.grace.OnWire()
 }
 
 // nextTerm stops at the largest term instead of wrapping: between equal terms the
@@ -103,7 +104,7 @@ func (c *Core) coordinator() wire.Message {
 	return wire.Message{
 		Header: wire.Header{Type: wire.TypeCoordinator},
 		Coordinator: wire.Coordinator{
-			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.heartbeats.number, Grace: c.announcedGrace(), Score: c.score.told,
+			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.heartbeats.number, Grace: c.grace.OnWire(), Score: c.score.told,
 		},
 	}
 }
@@ -138,7 +139,7 @@ func (c *Core) beginInterval() {
 // reply answers whoever doubts this leader. One multicast answers all who ask at
 // the same time, so there is never need for more than one a millisecond.
 func (c *Core) reply() {
-	if c.now-c.heartbeats.repliedAt < roundTripMin {
+	if c.now-c.heartbeats.repliedAt < silence.RoundTripMin {
 		return
 	}
 	c.heartbeats.repliedAt = c.now
@@ -150,6 +151,6 @@ func (c *Core) reply() {
 func (c *Core) replyTo(board wire.ID) {
 	c.send(board, wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
-		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: c.announcedGrace(), Number: c.heartbeats.number},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: c.grace.OnWire(), Number: c.heartbeats.number},
 	})
 }

@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -100,17 +101,17 @@ func (c *Core) leaseLapsed(now, end Instant) {
 	// The first heartbeat teaches nothing, see overslept. Nor does the one with which the lease got a longer
 	// grace, see announceGrace: the lease that has ended had a shorter one, which is not known any more.
 	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
-	lengthened := c.grace.lease == c.grace.announced && former < c.grace.raisedAt+c.cfg.Interval
+	lengthened := c.grace.Lengthened(former)
 	if former > c.leading.since && !lengthened {
-		c.learnOverslept(now - end + withinLease(c.grace.lease))
+		c.learnOverslept(now - end + withinLease(c.grace.Lease()))
 	}
 }
 
 // endLapse begins the lease again, since nobody was heard who leads. If this board stood still
 // meanwhile, something is perhaps waiting to be read.
 func (c *Core) endLapse() {
-	if l := &c.leading.lapse; c.wokeLate >= roundTripMin && !l.waited {
-		l.waited, l.over = true, clock.Due(c.now+roundTripMin)
+	if l := &c.leading.lapse; c.wokeLate >= silence.RoundTripMin && !l.waited {
+		l.waited, l.over = true, clock.Due(c.now+silence.RoundTripMin)
 	}
 }
 
@@ -118,8 +119,8 @@ func (c *Core) endLapse() {
 func (c *Core) lease() time.Duration {
 	// Where a board does not ask before it acts on a suspicion, the silence that the others
 	// wait for counts. They see the same network, but each measures it for itself.
-	lease := c.cfg.Interval + withinLease(c.grace.lease)
-	if c.detectorKind() != DetectorAsk {
+	lease := c.cfg.Interval + withinLease(c.grace.Lease())
+	if c.detectorKind() != silence.DetectorAsk {
 		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)
 	}
 	return lease

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -48,7 +49,7 @@ func TestLapsedLease(t *testing.T) {
 	})
 	t.Run("it replies meanwhile", func(t *testing.T) {
 		b, ended := begin(t)
-		b.clock += roundTripMin
+		b.clock += silence.RoundTripMin
 		b.hear(1, wire.TypeElection, func(m *wire.Message) { m.Election.Suspect, m.Election.Round = 2, 1 })
 		if end, _ := b.LeaseEnd(); end != ended {
 			t.Errorf("a reply has moved the end of the lease to %v", end)
@@ -66,12 +67,12 @@ func TestLapsedLease(t *testing.T) {
 	})
 	t.Run("it stands still once more", func(t *testing.T) {
 		b, ended := begin(t)
-		b.clock += b.answerWithin() + roundTripMin
+		b.clock += b.answerWithin() + silence.RoundTripMin
 		b.Wake(b.clock)
 		if end, _ := b.LeaseEnd(); end != ended {
 			t.Errorf("it has read nothing yet, and the lease ends at %v", end)
 		}
-		b.sleep(roundTripMin)
+		b.sleep(silence.RoundTripMin)
 		again(t, b)
 	})
 	t.Run("the heartbeat left late", func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestLapsedLease(t *testing.T) {
 			t.Errorf("the lease that ended at %v ends at %v", ended, end)
 		}
 		late := time.Millisecond + withinLease(b.defaultGrace())
-		if learned := b.patience.learned; learned <= leaseGrace(late) {
+		if learned := b.grace.Learned(); learned <= leaseGrace(late) {
 			t.Errorf("it was %v late, and has learned a grace of %v", late, learned)
 		}
 		b.sleep(b.answerWithin())
@@ -96,16 +97,16 @@ func TestLapsedLease(t *testing.T) {
 		b.beats()
 		b.wakesLate(late)
 		b.sleep(b.answerWithin())
-		learned, former := b.patience.learned, b.grace.lease
+		learned, former := b.grace.Learned(), b.grace.Lease()
 		ended, _ := b.LeaseEnd()
 		b.beats()
-		if b.grace.lease <= former {
-			t.Fatalf("the lease has a grace of %v, as before", b.grace.lease)
+		if b.grace.Lease() <= former {
+			t.Fatalf("the lease has a grace of %v, as before", b.grace.Lease())
 		}
 		b.LeaseLapsed(ended+time.Millisecond, ended)
-		if b.patience.learned != learned {
+		if b.grace.Learned() != learned {
 			t.Errorf("it was %v late, allowed were %v, and has learned a grace of %v",
-				time.Millisecond+withinLease(former), learned, b.patience.learned)
+				time.Millisecond+withinLease(former), learned, b.grace.Learned())
 		}
 	})
 }

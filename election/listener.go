@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -55,7 +56,7 @@ func (c *Core) becomeListener(reason Reason, window time.Duration) {
 // over. heir misses it within an interval and asks for a few milliseconds.
 func (c *Core) listenWindow() time.Duration {
 	window := listenHalves * c.cfg.Interval / 2
-	if c.detectorKind() == DetectorAsk {
+	if c.detectorKind() == silence.DetectorAsk {
 		return window
 	}
 	return max(window, c.suspectAfter()+c.algorithm.ElectionDuration()+c.cfg.Interval/2)

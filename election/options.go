@@ -2,58 +2,12 @@ package election
 
 import (
 	"fmt"
-	"time"
+	"slices"
+	"topdog/election/silence"
 )
-
-// DetectorKind names a failure detector.
-type DetectorKind uint8
-
-// The failure detectors. DetectorDefault is the one that suits the algorithm.
-const (
-	DetectorDefault DetectorKind = iota
-	DetectorAsk
-	DetectorFixed
-	DetectorNFDE
-	detectorCount
-)
-
-var detectorNames = [detectorCount]string{
-	DetectorDefault: "auto", DetectorAsk: "ask", DetectorFixed: "fixed", DetectorNFDE: "nfd-e",
-}
-
-func (k DetectorKind) String() string { return name(detectorNames[:], uint8(k), "detector") }
-
-// Detectors returns the names of the failure detectors.
-func Detectors() []string { return detectorNames[DetectorAsk:] }
-
-// DetectorNamed returns the failure detector of that name.
-func DetectorNamed(s string) (DetectorKind, bool) {
-	k, ok := named(detectorNames[:], s)
-	return DetectorKind(k), ok
-}
-
-// Or returns the failure detector that an algorithm gets: the one that suits it, unless
-// another one was chosen.
-func (k DetectorKind) Or(suits DetectorKind) DetectorKind {
-	if k == DetectorDefault {
-		return suits
-	}
-	return k
-}
 
 // detectorKind is the failure detector of this board.
-func (c *Core) detectorKind() DetectorKind { return c.cfg.Detector.Or(c.definition.Detector) }
-
-func (k DetectorKind) build(interval time.Duration) detector {
-	switch k {
-	case DetectorFixed:
-		return newFixedDetector(interval)
-	case DetectorNFDE:
-		return newNFDEDetector(interval)
-	default:
-		return newAskDetector(interval)
-	}
-}
+func (c *Core) detectorKind() silence.DetectorKind { return c.cfg.Detector.Or(c.definition.Detector) }
 
 // Fanout says how a message to several boards travels.
 type Fanout uint8
@@ -113,10 +67,6 @@ func name(names []string, n uint8, kind string) string {
 }
 
 func named(names []string, s string) (int, bool) {
-	for i, n := range names {
-		if n == s {
-			return i, true
-		}
-	}
-	return 0, false
+	i := slices.Index(names, s)
+	return max(i, 0), i >= 0
 }

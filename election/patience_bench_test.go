@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -50,7 +51,7 @@ func BenchmarkPatience(b *testing.B) {
 			look     float64
 			patience time.Duration
 		}{
-			{"nothing-learned", 2, 4, 1.5, election.DefaultGrace(trouble.interval)},
+			{"nothing-learned", 2, 4, 1.5, silence.DefaultGrace(trouble.interval)},
 			{"factor=1.25", 1.25, 4, 1.5, 0},
 			{"factor=1.5", 1.5, 4, 1.5, 0},
 			{"factor=2", 2, 4, 1.5, 0},
@@ -64,7 +65,9 @@ func BenchmarkPatience(b *testing.B) {
 			{"factor=2/look=2", 2, 4, 2, 0},
 		} {
 			b.Run(fmt.Sprintf("%s/%s", trouble.name, rule.name), func(b *testing.B) {
-				defer election.SetPatienceRule(rule.factor, rule.least, rule.look)()
+				former := silence.Rule
+				defer func() { silence.Rule = former }()
+				silence.Rule.Factor, silence.Rule.Least, silence.Rule.Look = rule.factor, rule.least, rule.look
 				var moves [2]int
 				var doubled, grace time.Duration
 				var cable []time.Duration

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
@@ -72,7 +73,7 @@ func TestLateByHalves(t *testing.T) {
 func TestOrderOfRaising(t *testing.T) {
 	for _, interval := range []time.Duration{10 * ms, 100 * ms} {
 		b := leads(t, func(c *Config) { c.Interval = interval })
-		least := DefaultGrace(interval)
+		least := silence.DefaultGrace(interval)
 		var ends, claims Instant // of the longest lease, and the earliest claim, by what was sent until now
 		check := func(effects []Effect) {
 			t.Helper()
@@ -91,24 +92,24 @@ func TestOrderOfRaising(t *testing.T) {
 		grants(200 * ms)
 		first := b.beats()
 		check(first)
-		if got := announces(t, first); got != 200*ms || b.grace.lease != least {
-			t.Errorf("H=%v: the first heartbeat announces %v, and the lease has %v", interval, got, b.grace.lease)
+		if got := announces(t, first); got != 200*ms || b.grace.Lease() != least {
+			t.Errorf("H=%v: the first heartbeat announces %v, and the lease has %v", interval, got, b.grace.Lease())
 		}
 		check(b.beats())
-		if b.grace.lease != 200*ms {
-			t.Errorf("H=%v: an interval later the lease has %v", interval, b.grace.lease)
+		if b.grace.Lease() != 200*ms {
+			t.Errorf("H=%v: an interval later the lease has %v", interval, b.grace.Lease())
 		}
-		b.patience.halveAt = b.clock // an hour has passed
+		b.grace.HalveAt = b.clock // an hour has passed
 		lowered := b.clock + interval
 		check(b.beats())
-		if b.grace.lease != 100*ms || b.grace.announced != 200*ms {
-			t.Errorf("H=%v: then it announces %v and the lease has %v", interval, b.grace.announced, b.grace.lease)
+		if b.grace.Lease() != 100*ms || b.grace.Announced() != 200*ms {
+			t.Errorf("H=%v: then it announces %v and the lease has %v", interval, b.grace.Announced(), b.grace.Lease())
 		}
-		for b.grace.announced == 200*ms && b.clock < lowered+time.Second {
+		for b.grace.Announced() == 200*ms && b.clock < lowered+time.Second {
 			check(b.beats())
 		}
-		if b.grace.announced != 100*ms || b.clock < lowered+interval+200*ms {
-			t.Errorf("H=%v: it announces %v, %v after the lease has it", interval, b.grace.announced, b.clock-lowered)
+		if b.grace.Announced() != 100*ms || b.clock < lowered+interval+200*ms {
+			t.Errorf("H=%v: it announces %v, %v after the lease has it", interval, b.grace.Announced(), b.clock-lowered)
 		}
 	}
 }
@@ -116,7 +117,7 @@ func TestOrderOfRaising(t *testing.T) {
 // TestFollowerWaitsAsAnnounced: nobody takes over before the grace is over that the leader has
 // announced.
 func TestFollowerWaitsAsAnnounced(t *testing.T) {
-	for _, detector := range []DetectorKind{DetectorAsk, DetectorFixed, DetectorNFDE} {
+	for _, detector := range []silence.DetectorKind{silence.DetectorAsk, silence.DetectorFixed, silence.DetectorNFDE} {
 		for _, interval := range []time.Duration{10 * ms, 100 * ms} {
 			for _, grace := range []time.Duration{0, 80 * ms, 144 * ms, 240 * ms} {
 				b := newBoard(t, func(c *Config) { c.Interval, c.Detector = interval, detector })
@@ -131,10 +132,10 @@ func TestFollowerWaitsAsAnnounced(t *testing.T) {
 				for b.role != Leader && b.clock < last+3*time.Second {
 					b.sleep(ms / 10)
 				}
-				least := max(grace, DefaultGrace(interval))
+				least := max(grace, silence.DefaultGrace(interval))
 				if late := b.clock - last - interval; b.role != Leader || late < least {
 					t.Errorf("%v, H=%v, G=%v: it is a %v, %v after the heartbeat was due", detector, interval, least, b.role, late)
-				} else if detector == DetectorAsk && late > least+interval {
+				} else if detector == silence.DetectorAsk && late > least+interval {
 					t.Errorf("H=%v, G=%v: it claims only %v after the heartbeat was due", interval, least, late)
 				}
 			}
@@ -155,8 +156,8 @@ func TestHalves(t *testing.T) {
 		for b.clock < start+time.Hour+time.Second {
 			b.sleep(time.Second)
 			b.hear(1, wire.TypeHello, func(m *wire.Message) { m.Hello.Following = 2 })
-			if b.clock < start+59*time.Minute && b.patience.learned <= want {
-				t.Fatalf("after %v it is %v already", b.clock-start, b.patience.learned)
+			if b.clock < start+59*time.Minute && b.grace.Learned() <= want {
+				t.Fatalf("after %v it is %v already", b.clock-start, b.grace.Learned())
 			}
 		}
 		assert.Is(t, want, announces(t, b.beats()), "an hour later it announces")
@@ -184,11 +185,11 @@ func TestFollowerLeavesHalvingToTheLeader(t *testing.T) {
 		b.sleep(testInterval)
 		b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number, m.Heartbeat.Grace = beat, 80*ms })
 	}
-	b.patience.halveAt = b.clock
+	b.grace.HalveAt = b.clock
 	b.sleep(testInterval)
 	b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number, m.Heartbeat.Grace = 3, 80*ms })
 	effects := b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
-	if got := announces(t, effects); got != 80*ms || b.patience.halveAt != b.clock+time.Hour {
-		t.Errorf("the next leader announces %v, and halves it in %v", got, b.patience.halveAt-b.clock)
+	if got := announces(t, effects); got != 80*ms || b.grace.HalveAt != b.clock+time.Hour {
+		t.Errorf("the next leader announces %v, and halves it in %v", got, b.grace.HalveAt-b.clock)
 	}
 }

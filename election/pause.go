@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -179,7 +180,7 @@ func (c *Core) receivePause(m *wire.Message) {
 // meet, all boards of the one hear all of the other at once, so each tells one a millisecond. A
 // board that nobody has told is told when it speaks of its pause again, which it does behind every HELLO.
 func (c *Core) correctPause(board wire.ID) {
-	if c.now-c.pause.correctedAt < roundTripMin {
+	if c.now-c.pause.correctedAt < silence.RoundTripMin {
 		return
 	}
 	c.pause.correctedAt = c.now

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -40,7 +41,7 @@ func TestPauseIsCorrectedSeldom(t *testing.T) {
 	for from := wire.ID(10); from < 60; from++ {
 		told += older(from)
 	}
-	b.sleep(roundTripMin)
+	b.sleep(silence.RoundTripMin)
 	if later := older(10); told != 1 || later != 1 {
 		t.Errorf("of fifty boards at once %d were told, and later %d; want 1 and 1", told, later)
 	}

@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -61,7 +62,7 @@ func promised(interval, grace time.Duration) time.Duration {
 // orGrace is an announced grace, or the default of the interval.
 func orGrace(grace, interval time.Duration) time.Duration {
 	if grace == 0 {
-		return DefaultGrace(interval)
+		return silence.DefaultGrace(interval)
 	}
 	return grace
 }

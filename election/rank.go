@@ -1,8 +1,6 @@
 package election
 
-import (
-	"topdog/wire"
-)
+import "topdog/wire"
 
 // above reports whether the rank a comes before b: a board that may lead before one that may not,
 // then the fitter one, then as the algorithm has it.

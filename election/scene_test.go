@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 	"topdog/wire"
@@ -43,7 +44,7 @@ func start(t *testing.T, kind string, options []string) *board {
 			case "patience":
 				c.Patience = duration(t, value)
 			case "detector":
-				c.Detector, known = DetectorNamed(value)
+				c.Detector, known = silence.DetectorNamed(value)
 			case "voters":
 				c.Voters = nil
 				for id := range strings.SplitSeq(value, ",") {
@@ -186,7 +187,7 @@ func (s *scene) show(what string) string {
 	case "grace":
 		return s.detector.Grace().String()
 	case "learned":
-		return s.patience.learned.String()
+		return s.grace.Learned().String()
 	case "wishes":
 		return s.wishedGrace().String()
 	case "lesson":

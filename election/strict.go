@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -35,19 +36,19 @@ type strict struct {
 		repeat time.Duration // until it asks once more
 	}
 	fence fence
-	trip  smoothed // how long a voter takes to answer, in ns
+	trip  silence.Smoothed // how long a voter takes to answer, in ns
 
 	clockDistrusted bool
 	listTold        Instant // when the hash was told to all because of another list
 }
 
 // Strict defines the algorithm strict.
-var Strict = Definition{New: newStrict, Detector: DetectorAsk, votes: true}
+var Strict = Definition{New: newStrict, Detector: silence.DetectorAsk, votes: true}
 
 func newStrict(b *Board) Algorithm {
 	cfg := b.Config()
 	s := &strict{
-		heir: &heir{Board: b}, hash: wire.VotersHash(cfg.Voters), cap: promiseMax(cfg.Interval, b.core.patienceLimit()),
+		heir: &heir{Board: b}, hash: wire.VotersHash(cfg.Voters), cap: promiseMax(cfg.Interval, b.core.grace.Limit()),
 		support: newSupport(cfg.Voters), listTold: b.Now() - noticeInterval,
 	}
 	s.promise.until = b.Now() + s.cap
@@ -216,7 +217,7 @@ func (s *strict) granted(m *wire.Message) {
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
 func (s *strict) elected() {
-	if !s.candidacy.open || s.support.end(s.Now()) <= s.Now()+DefaultGrace(s.Interval())/4 {
+	if !s.candidacy.open || s.support.end(s.Now()) <= s.Now()+silence.DefaultGrace(s.Interval())/4 {
 		return
 	}
 	s.BecomeLeader(s.Cause())
@@ -308,8 +309,8 @@ func (s *strict) ClockTrusted(trusted bool) (changed bool) {
 
 // roundTrip is how long an answer may take.
 func (s *strict) roundTrip() time.Duration {
-	if !s.trip.known {
-		return roundTripUnknown
+	if !s.trip.Known {
+		return silence.RoundTripUnknown
 	}
-	return min(max(s.trip.bound(), roundTripMin), s.Interval()/2)
+	return min(max(s.trip.Bound(), silence.RoundTripMin), s.Interval()/2)
 }

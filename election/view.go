@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -55,7 +56,7 @@ type Status struct {
 	Term    wire.Term
 	Heir    wire.ID // who takes over next, as this board sees it; Nobody if nobody could
 	Peers   []Peer
-	Quality Quality
+	Quality silence.Quality
 	// Patience is how late a leader may be, and why.
 	Patience Patience
 	Counts   map[Reason]uint64
@@ -107,18 +108,18 @@ func (c *Core) heirApparent(now Instant) wire.ID {
 type Patience struct {
 	Grace, Default, Limit time.Duration
 	// Lesson is from what a longer grace than the default was learned.
-	Lesson Lesson
+	Lesson silence.Lesson
 	// HalveAt is when the grace is halved, if it is longer than the default and not needed until then.
 	HalveAt Instant
 }
 
 func (c *Core) describePatience() Patience {
-	p := Patience{Grace: c.detector.Grace(), Default: c.defaultGrace(), Limit: c.patienceLimit()}
+	p := Patience{Grace: c.detector.Grace(), Default: c.defaultGrace(), Limit: c.grace.Limit()}
 	if c.role == Leader {
-		p.Grace = c.grace.announced
+		p.Grace = c.grace.Announced()
 	}
 	if p.Grace > p.Default {
-		p.Lesson, p.HalveAt = c.patience.lesson, c.patience.halveAt
+		p.Lesson, p.HalveAt = c.grace.Lesson(), c.grace.HalveAt
 	}
 	return p
 }

@@ -13,6 +13,8 @@ import (
 // testInterval is H in the tests of this package.
 const testInterval = 100 * time.Millisecond
 
+const ms = time.Millisecond
+
 // board is a core under test, with a clock that the test turns.
 type board struct {
 	*Core

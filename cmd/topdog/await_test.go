@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
 )
@@ -197,7 +198,7 @@ func (c *testCluster) untilTakenFrom(b *board) {
 func (c *testCluster) watchFor(d time.Duration) { <-time.After(d) }
 
 // slack is how long after a change the kernels may go on with what they had begun.
-var slack = election.DefaultGrace(heartbeat)
+var slack = silence.DefaultGrace(heartbeat)
 
 // twoHoldersAtMost tells what has happened to the address since a moment, and checks
 // that no two boards had it for longer than they may.

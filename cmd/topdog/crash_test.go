@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/observe"
@@ -164,7 +164,7 @@ func TestBoardFrozen(t *testing.T) {
 		leader := c.agree(c.except(old)...)
 		c.twoHoldersAtMost(frozen, lifetime)
 		if fenced {
-			lease := heartbeat + election.DefaultGrace(heartbeat)*3/4
+			lease := heartbeat + silence.DefaultGrace(heartbeat)*3/4
 			if n := c.asker.Report(frozen.Add(lease + slack)).Answers[old.Number]; n > 0 {
 				t.Errorf("the frozen board has answered the client %d times after the end of its lease", n)
 			}

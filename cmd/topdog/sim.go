@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/scenario"
 	"topdog/internal/lab/sim"
 	"topdog/internal/lab/simpage"
@@ -84,7 +85,7 @@ func simRunFlags(c *cobra.Command, r *scenario.Request) {
 	f.BoolVar(&s.Board.Preempt, "preempt", false, "boards of higher rank ask for the lead")
 	f.DurationVar(&s.Board.Interval, "heartbeat", s.Board.Interval, "the time between two heartbeats of the leader")
 	f.StringVar(&r.Fanout, "fanout", r.Fanout, "how messages to several boards are sent: "+strings.Join(election.Fanouts(), " or "))
-	f.StringVar(&r.Detector, "detector", "", "the failure detector: "+strings.Join(election.Detectors(), ", ")+" (default: that of the algorithm)")
+	f.StringVar(&r.Detector, "detector", "", "the failure detector: "+strings.Join(silence.Detectors(), ", ")+" (default: that of the algorithm)")
 	f.StringVar(&r.ScoreFrom, "score-from", r.ScoreFrom, "what the algorithm score compares: "+strings.Join(scenario.ScoreSources(), " or "))
 	f.BoolVar(&s.Members, "members", false, "all boards know each other from the start, as the literature assumes")
 	for _, k := range scenario.Kinds() {
@@ -104,7 +105,7 @@ func simRunFlags(c *cobra.Command, r *scenario.Request) {
 	f.StringVar(&r.Out, "out", "", "write the trace to this `file`, and only the summary to the standard output")
 	f.BoolVar(&r.JSON, "json", false, "print the summary, and the trace, as JSON")
 	for name, values := range map[string]func() []string{
-		"algorithm": scenario.Algorithms, "fanout": election.Fanouts, "detector": election.Detectors,
+		"algorithm": scenario.Algorithms, "fanout": election.Fanouts, "detector": silence.Detectors,
 		"score-from": scenario.ScoreSources, "trace": scenario.Formats,
 	} {
 		completeFlag(c, name, values)

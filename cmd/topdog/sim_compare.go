@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/compare"
 )
 
@@ -45,13 +46,13 @@ daemon larger otherwise:  go run -C scripts/raft .`,
 	f.Uint64Var(&r.Seed, "seed", r.Seed, "the seed of all random numbers; the same `n` gives the same figures")
 	f.DurationVar(&r.Interval, "interval", r.Interval, "the time between two heartbeats, H")
 	f.StringVar(&r.Latency, "latency", r.Latency, "the delay of a datagram: 200us, uniform:100us-3ms, exp:200us, …")
-	f.StringVar(&r.Detector, "detector", "", "the same failure detector for all: "+strings.Join(election.Detectors(), ", ")+" (default: that of each algorithm)")
+	f.StringVar(&r.Detector, "detector", "", "the same failure detector for all: "+strings.Join(silence.Detectors(), ", ")+" (default: that of each algorithm)")
 	f.StringVar(&r.Fanout, "fanout", r.Fanout, strings.Join(election.Fanouts(), " or "))
 	f.StringVar(&r.SVG, "svg", "", "draw the figures into a `file` as well")
 	f.BoolVar(&r.JSON, "json", false, "print JSON; times in ns")
 	f.BoolVar(&r.CSV, "csv", false, "print CSV")
 	c.MarkFlagsMutuallyExclusive("json", "csv")
-	completeFlag(c, "detector", election.Detectors)
+	completeFlag(c, "detector", silence.Detectors)
 	completeFlag(c, "fanout", election.Fanouts)
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
@@ -19,8 +20,8 @@ func TestLeaseEndsBeforeTakeover(t *testing.T) {
 			wire.AlgorithmHeir, wire.AlgorithmBully, wire.AlgorithmScore, wire.AlgorithmModified,
 			wire.AlgorithmCandidates, wire.AlgorithmMinID, wire.AlgorithmAgents,
 		} {
-			for _, detector := range []election.DetectorKind{election.DetectorAsk, election.DetectorFixed, election.DetectorNFDE} {
-				if detector == election.DetectorAsk && (algorithm == wire.AlgorithmCandidates || algorithm == wire.AlgorithmMinID) {
+			for _, detector := range []silence.DetectorKind{silence.DetectorAsk, silence.DetectorFixed, silence.DetectorNFDE} {
+				if detector == silence.DetectorAsk && (algorithm == wire.AlgorithmCandidates || algorithm == wire.AlgorithmMinID) {
 					// They take over without a question, and so within the grace, also
 					// from a leader that has no switch.
 					continue
@@ -82,7 +83,7 @@ func TestLeaseExpired(t *testing.T) {
 // TestLeaseExpiry plays what happens when the leader's process is frozen: its switch sends
 // the pre-signed RESIGN, the heir claims, and when the old leader is back, it follows and disturbs nobody.
 func TestLeaseExpiry(t *testing.T) {
-	for _, detector := range []election.DetectorKind{election.DetectorAsk, election.DetectorFixed, election.DetectorNFDE} {
+	for _, detector := range []silence.DetectorKind{silence.DetectorAsk, silence.DetectorFixed, silence.DetectorNFDE} {
 		t.Run(detector.String(), func(t *testing.T) {
 			l := newLAN(t, func(c *election.Config) { c.Detector = detector })
 			l.settle()

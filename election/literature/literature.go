@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -14,12 +15,12 @@ import (
 var definitions = map[wire.Algorithm]election.Definition{
 	wire.AlgorithmHeir:       election.Heir,
 	wire.AlgorithmStrict:     election.Strict,
-	wire.AlgorithmBully:      {New: newBully, Detector: election.DetectorFixed, HighestLeads: true},
-	wire.AlgorithmModified:   {New: newModified, Detector: election.DetectorFixed, HighestLeads: true},
-	wire.AlgorithmScore:      {New: newScore, Detector: election.DetectorFixed, HighestLeads: true, Order: byScore, ComparesScores: true},
-	wire.AlgorithmCandidates: {New: newCandidates, Detector: election.DetectorFixed, HighestLeads: true},
-	wire.AlgorithmMinID:      {New: newMinID, Detector: election.DetectorFixed, HighestLeads: true, Order: bySmallestID},
-	wire.AlgorithmAgents:     {New: newAgents, Detector: election.DetectorNFDE},
+	wire.AlgorithmBully:      {New: newBully, Detector: silence.DetectorFixed, HighestLeads: true},
+	wire.AlgorithmModified:   {New: newModified, Detector: silence.DetectorFixed, HighestLeads: true},
+	wire.AlgorithmScore:      {New: newScore, Detector: silence.DetectorFixed, HighestLeads: true, Order: byScore, ComparesScores: true},
+	wire.AlgorithmCandidates: {New: newCandidates, Detector: silence.DetectorFixed, HighestLeads: true},
+	wire.AlgorithmMinID:      {New: newMinID, Detector: silence.DetectorFixed, HighestLeads: true, Order: bySmallestID},
+	wire.AlgorithmAgents:     {New: newAgents, Detector: silence.DetectorNFDE},
 }
 
 // What the algorithms bring besides.
@@ -87,6 +88,6 @@ func AlgorithmNamed(name string) (wire.Algorithm, bool) {
 
 // Detector returns the failure detector of a board that runs an algorithm: the one that
 // was configured, or the one that suits the algorithm.
-func Detector(n wire.Algorithm, configured election.DetectorKind) election.DetectorKind {
+func Detector(n wire.Algorithm, configured silence.DetectorKind) silence.DetectorKind {
 	return configured.Or(definitions[n].Detector)
 }

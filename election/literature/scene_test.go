@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 	"topdog/wire"
@@ -43,7 +44,7 @@ func start(t *testing.T, kind string, options []string) *board {
 			case "source":
 				c.ScoreSource, ok = election.ScoreSourceNamed(value)
 			case "detector":
-				c.Detector, ok = election.DetectorNamed(value)
+				c.Detector, ok = silence.DetectorNamed(value)
 			}
 			if !ok {
 				t.Fatalf("%s is not known", option)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -72,7 +73,7 @@ func (r *reading) checkPatience() {
 	if err := election.CheckPatience(c.Patience, c.Interval); err != nil {
 		r.refuse(r.field("patience"), r.values["patience"][0], fmt.Sprintf("%v %v", c.Patience, err),
 			fmt.Sprintf(`write a duration from %s, with which nothing is learned, to %s, or "%s", which is %s`,
-				tomlText(election.DefaultGrace(c.Interval)), tomlText(election.MaxPatience), auto, tomlText(election.DefaultPatience(c.Interval))))
+				tomlText(silence.DefaultGrace(c.Interval)), tomlText(election.MaxPatience), auto, tomlText(silence.DefaultPatience(c.Interval))))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/silence"
 	"topdog/gpio"
 	"topdog/internal/check"
 	"topdog/netio"
@@ -80,7 +81,7 @@ func fields() []field {
 		typed(field{key: "voters", form: takesText | takesNumber | takesList, max: MaxVoters, example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true},
 			func(c *Config) *[]wire.ID { return &c.Voters }, oneMoreVoter, tomlList[wire.ID]),
 		choice(field{key: "detector"},
-			func(c *Config) *election.DetectorKind { return &c.Detector }, detectors(), election.DetectorNamed),
+			func(c *Config) *silence.DetectorKind { return &c.Detector }, detectors(), silence.DetectorNamed),
 		choice(field{key: "fanout"},
 			func(c *Config) *election.Fanout { return &c.Fanout }, election.Fanouts(), election.FanoutNamed),
 		choice(field{key: "score_from", shared: true},
@@ -160,7 +161,7 @@ func algorithms() []string {
 // detectors are the names that detector takes: those of the failure detectors, and
 // before them the one that leaves it to the algorithm.
 func detectors() []string {
-	return append([]string{election.DetectorDefault.String()}, election.Detectors()...)
+	return append([]string{silence.DetectorDefault.String()}, silence.Detectors()...)
 }
 
 func oneMoreAddress(c *Config, text string) ([]Address, error) {

@@ -13,6 +13,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/silence"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
@@ -64,13 +65,13 @@ var promises = map[string]int{"bully": 4, "score": 4, "modified": 4, "candidates
 func TestAlgorithms(t *testing.T) {
 	for _, name := range literature.Algorithms() {
 		for _, fanout := range election.Fanouts() {
-			for _, detector := range election.Detectors() {
+			for _, detector := range silence.Detectors() {
 				t.Run(name+"/"+fanout+"/"+detector, func(t *testing.T) {
 					inBubble(t, func(t *testing.T, l *fakeLAN) {
 						configure := func(c *config.Config, _ *fakeBoard) {
 							c.Algorithm = number(t, name)
 							c.Fanout, _ = election.FanoutNamed(fanout)
-							c.Detector, _ = election.DetectorNamed(detector)
+							c.Detector, _ = silence.DetectorNamed(detector)
 						}
 						for n := 1; n <= 4; n++ {
 							l.board(n, configure)

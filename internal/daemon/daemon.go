@@ -62,7 +62,7 @@ type Daemon struct {
 	handover    handover
 	firewall    firewall
 	duplicate   duplicate // of this board's own address
-	silence     silence
+	silent      silentBoards
 	differences []console.Problem // between the boards' settings, as they were logged last
 }
 
@@ -105,7 +105,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d := &Daemon{
 		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
 		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
-		killed: make(chan struct{}), trace: trace, silence: silence{boards: make(map[netip.Addr]*silentBoard)},
+		killed: make(chan struct{}), trace: trace, silent: silentBoards{boards: make(map[netip.Addr]*silentBoard)},
 	}
 	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
 	var err error

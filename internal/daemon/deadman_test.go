@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
 	"topdog/netio"
@@ -30,7 +31,7 @@ func TestFrozenLeader(t *testing.T) {
 						inBubble(t, func(t *testing.T, l *fakeLAN) {
 							l.frozenLeader(t, frozen, func(c *config.Config) {
 								c.Algorithm = algorithm
-								c.Detector = election.DetectorAsk
+								c.Detector = silence.DetectorAsk
 								if !key {
 									c.Keys = config.Keyring{}
 								}
@@ -48,7 +49,7 @@ func (l *fakeLAN) frozenLeader(t *testing.T, frozen time.Duration, change func(*
 	d := latest()
 	var lease time.Duration
 	d.get(func() { lease = d.lease })
-	if want := 100*time.Millisecond + election.DefaultGrace(100*time.Millisecond)*3/4; lease != want {
+	if want := 100*time.Millisecond + silence.DefaultGrace(100*time.Millisecond)*3/4; lease != want {
 		t.Errorf("the lease lasts for %v, want %v", lease, want)
 	}
 	e, _ := d.lastPrepared(t)
@@ -111,7 +112,7 @@ func TestLeaseIsCountedFromBeforeTheHeartbeat(t *testing.T) {
 		sent := three.now()
 		three.get(func() { three.sendTakes = 0 })
 		pass(pause + time.Millisecond) // a new leader broadcasts its heartbeat as well
-		lease := interval + election.DefaultGrace(interval)*3/4
+		lease := interval + silence.DefaultGrace(interval)*3/4
 		latest().get(func() {
 			if latest().end < before+lease || latest().end > sent-pause+lease {
 				t.Errorf("the lease ends %v after the heartbeat was sent, want at most %v", latest().end-sent, lease-pause)

@@ -12,6 +12,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/silence"
 	"topdog/gpio"
 	"topdog/internal/check"
 	"topdog/internal/config"
@@ -84,7 +85,7 @@ var edges = []edge{
 			`["10.0.0.1", 167772161, "10.0.0.2"]`, `["10.0.0.1", "10.0.0.2", 0]`, `["10.0.0.1", "10.0.0.2", 4294967296]`, `["10.0.0.1", "10.0.0.2", "auto"]`,
 			`["10.0.0.1", "10.0.0.2", "10.0.0.100"]`, `["10.0.0.1", "10.0.0.2", "10.0.0.3/24"]`},
 	},
-	{key: "detector", accepted: append(quotedAll(election.Detectors()), `"auto"`), refused: []string{`""`, `"default"`, `"phi"`}},
+	{key: "detector", accepted: append(quotedAll(silence.Detectors()), `"auto"`), refused: []string{`""`, `"default"`, `"phi"`}},
 	{key: "fanout", accepted: quotedAll(election.Fanouts()), refused: []string{`""`, `"broadcast"`}},
 	{
 		key: "score_from", with: "algorithm = \"score\"\nscore_command = []\n",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
@@ -328,7 +329,7 @@ func TestLateHeartbeatOpensNoFence(t *testing.T) {
 		for heartbeats() == 0 {
 			pass(time.Millisecond)
 		}
-		three.get(func() { three.sendTakes, three.silent = 3*election.DefaultGrace(interval)/2, true })
+		three.get(func() { three.sendTakes, three.silent = 3*silence.DefaultGrace(interval)/2, true })
 		before := heartbeats()
 		var ended time.Duration
 		fence.get(func() { ended = fence.end })

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
@@ -156,7 +156,7 @@ func TestPausedLeaderFrozen(t *testing.T) {
 					pass(time.Millisecond)
 				}
 				l.wantHolders(3)
-				most := 40*time.Millisecond + election.DefaultGrace(h)
+				most := 40*time.Millisecond + silence.DefaultGrace(h)
 				if got := time.Since(woken); got > most {
 					t.Errorf("nobody has the address for %v, want %v at most", got, most)
 				} else {

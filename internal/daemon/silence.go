@@ -12,9 +12,9 @@ import (
 	"topdog/wire"
 )
 
-// silence finds out why this board does not hear others: what comes from there may be refused, the board may be off, or only
+// silentBoards finds out why this board does not hear others: what comes from there may be refused, the board may be off, or only
 // its daemon.
-type silence struct {
+type silentBoards struct {
 	at     time.Duration // when it was looked at last
 	boards map[netip.Addr]*silentBoard
 }
@@ -71,7 +71,7 @@ func told(reason wire.DropReason) bool {
 }
 
 // due is when to look again though nothing happens.
-func (s *silence) due() time.Duration {
+func (s *silentBoards) due() time.Duration {
 	if len(s.boards) == 0 {
 		return never
 	}
@@ -81,7 +81,7 @@ func (s *silence) due() time.Duration {
 // checkSilence looks which boards are silent, asks their kernels, and tells people what is known.
 func (d *Daemon) checkSilence() {
 	now := d.now()
-	s := &d.silence
+	s := &d.silent
 	if now < s.at+silenceEvery {
 		return
 	}
@@ -120,7 +120,7 @@ func (d *Daemon) tellSilence(addrs []netip.Addr, ids map[netip.Addr]wire.ID) {
 	said := map[wire.ID]string{}
 	var names []string
 	for _, addr := range addrs {
-		b, id := d.silence.boards[addr], ids[addr]
+		b, id := d.silent.boards[addr], ids[addr]
 		if b.text == "" || told(d.group.refused(addr)) { // which is said already, with the remedy
 			continue
 		}
@@ -203,7 +203,7 @@ func (d *Daemon) hasMoved(id wire.ID, now time.Duration) bool {
 // silentAnswered takes in that the kernel of a silent board has answered, and reports whether that was asked. It says nothing of whether this
 // board's port receives what matters: the kernel of a lost leader answers, too.
 func (d *Daemon) silentAnswered(answer netio.ARPAnswer) bool {
-	b, silent := d.silence.boards[answer.Addr]
+	b, silent := d.silent.boards[answer.Addr]
 	if silent && answer.AskedAt >= b.burstAt {
 		b.answeredAt = answer.AskedAt
 	}

@@ -9,6 +9,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/silence"
 	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -122,7 +123,7 @@ func (d *Daemon) describePatience(p *election.Patience, now time.Duration) conso
 		GraceNs: int64(p.Grace), DefaultGraceNs: int64(p.Default), LimitNs: int64(p.Limit),
 		Learned: p.Lesson.Kind.String(), LateNs: int64(p.Lesson.Late),
 	}
-	if p.Lesson.Kind == election.LessonNone {
+	if p.Lesson.Kind == silence.LessonNone {
 		return described
 	}
 	id, name := d.idAndName(p.Lesson.Board)

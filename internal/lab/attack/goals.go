@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/observe"
 )
 
@@ -91,7 +92,7 @@ func (a attack) broken(x Result) (missed []string) {
 
 // pauseMax is for how long this program, which runs with the priority of the daemons, may stand still in an attack
 // that is judged. A leader that is late by more than its grace may be replaced, and rightly so.
-var pauseMax = election.DefaultGrace(election.DefaultInterval)
+var pauseMax = silence.DefaultGrace(election.DefaultInterval)
 
 // disturbed reports whether this program itself stood still, once or in all: so may the boards have done, whoever attacks.
 func (x Result) disturbed() bool {

@@ -14,6 +14,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/silence"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -30,7 +31,7 @@ type Contestant interface {
 type Conditions struct {
 	Interval time.Duration // between heartbeats
 	Wire     sim.Wire
-	Detector election.DetectorKind // DetectorDefault: what suits each algorithm
+	Detector silence.DetectorKind // DetectorDefault: what suits each algorithm
 	Fanout   election.Fanout
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/silence"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -71,8 +72,8 @@ func (r *Request) Read() (Options, error) {
 		return o, fmt.Errorf("--fanout: %s, not %q", strings.Join(election.Fanouts(), " or "), r.Fanout)
 	}
 	if r.Detector != "" {
-		if o.Detector, ok = election.DetectorNamed(r.Detector); !ok {
-			return o, fmt.Errorf("--detector: there is no %q; there are: %s", r.Detector, strings.Join(election.Detectors(), ", "))
+		if o.Detector, ok = silence.DetectorNamed(r.Detector); !ok {
+			return o, fmt.Errorf("--detector: there is no %q; there are: %s", r.Detector, strings.Join(silence.Detectors(), ", "))
 		}
 	}
 	return o, nil

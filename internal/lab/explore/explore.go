@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"topdog/election"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -36,7 +36,7 @@ type scope struct {
 	bug     bug
 }
 
-func (s *scope) grace() time.Duration { return election.DefaultGrace(s.interval) }
+func (s *scope) grace() time.Duration { return silence.DefaultGrace(s.interval) }
 
 // result is what an exploration has found.
 type result struct {

@@ -22,8 +22,11 @@ var importRules = []struct {
 	why      string
 }{
 	{"topdog/wire", nil, []string{"net", "os/exec"}, "bytes <-> messages, nothing else"},
-	{"topdog/election", []string{"topdog/wire"}, []string{"net", "os/exec", "log"}, "the core is pure"},
-	{"topdog/election/literature", []string{"topdog/wire", "topdog/election"}, []string{"net", "os/exec", "log"}, "an algorithm reaches the core through its board"},
+	{"topdog/election/clock", nil, []string{"net", "os/exec", "log"}, "a point in time is a value"},
+	{"topdog/election/roster", []string{"topdog/wire", "topdog/election/clock"}, []string{"net", "os/exec", "log"}, "who is there is asked, and calls nobody back"},
+	{"topdog/election/silence", []string{"topdog/wire", "topdog/election/clock"}, []string{"net", "os/exec", "log"}, "when a leader is late is asked, and calls nobody back"},
+	{"topdog/election", []string{"topdog/wire", "topdog/election/"}, []string{"net", "os/exec", "log", "topdog/election/literature"}, "the core is pure"},
+	{"topdog/election/literature", []string{"topdog/wire", "topdog/election", "topdog/election/silence"}, []string{"net", "os/exec", "log"}, "an algorithm reaches the core through its board"},
 	{"topdog/internal/lab/sim", []string{"topdog/wire", "topdog/election", "topdog/election/"}, []string{"net", "os/exec", "log"}, "the simulator runs the core and nothing real"},
 	{"topdog/internal/lab/draw", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/sim", "topdog/internal/lab/svg"}, []string{"net", "os/exec", "text/template"}, "a picture is made of what the simulator tells"},
 	{"topdog/internal/lab/scenario", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/"}, []string{"net", "os/exec"}, "a scenario is played in the simulator"},
@@ -44,7 +47,7 @@ var importRules = []struct {
 	{"topdog/internal/config", []string{"topdog/election", "topdog/election/", "topdog/gpio", "topdog/netio", "topdog/wire", "topdog/internal/check", "topdog/internal/health", "github.com/pelletier/go-toml/", "github.com/sirupsen/logrus", "golang.org/x/net/dns/dnsmessage", "golang.org/x/sys/"}, nil, "the configuration knows what it configures, and no daemon"},
 	{"topdog/internal/setup/keepalived", []string{"topdog/election", "topdog/internal/config", "topdog/internal/check"}, nil, "a text becomes another text"},
 	{"topdog/internal/setup", []string{"topdog/gpio", "topdog/netio", "topdog/internal/config", "topdog/internal/setup/keepalived", "github.com/vishvananda/netns", "golang.org/x/"}, nil, "a board is set up without a daemon"},
-	{"topdog/internal/rekey", []string{"topdog/election", "topdog/internal/config", "topdog/internal/console", "topdog/internal/setup", "topdog/wire", "golang.org/x/sys/"}, nil, "a key is changed in a file, as far as the daemon says that it may be"},
+	{"topdog/internal/rekey", []string{"topdog/election/roster", "topdog/internal/config", "topdog/internal/console", "topdog/internal/setup", "topdog/wire", "golang.org/x/sys/"}, nil, "a key is changed in a file, as far as the daemon says that it may be"},
 	{"topdog/internal/examine", []string{"topdog/gpio", "topdog/internal/config", "topdog/internal/console", "topdog/internal/daemon", "topdog/netio", "topdog/wire"}, nil, "what the daemon would refuse, the daemon is asked about"},
 	{"topdog/internal/console", []string{"topdog/internal/boottime", "golang.org/x/sys/", "golang.org/x/term"}, []string{"text/template", "html/template", "net/http/pprof"}, "what people are shown is data"},
 	{"topdog/internal/web", nil, []string{"text/template", "html/template", "net/http/pprof"}, "what all pages share knows nothing of boards"},
@@ -53,7 +56,7 @@ var importRules = []struct {
 	{"topdog/internal/lab/observe", []string{"golang.org/x/sys/"}, []string{"testing"}, "whoever watches a cluster knows nothing of its boards"},
 	{"topdog/internal/lab/netns", []string{"topdog/internal/lab/observe", "github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},
 	{"topdog/internal/lab/cluster", []string{"topdog/internal/config", "topdog/internal/console", "topdog/internal/lab/netns", "topdog/internal/lab/observe"}, []string{"testing"}, "tests, demo and benchmarks run daemons alike, and from outside"},
-	{"topdog/internal/lab/attack", []string{"topdog/wire", "topdog/election", "topdog/internal/config", "topdog/internal/lab/", "golang.org/x/sys/"}, []string{"testing"}, "an adversary has no part of the daemon; the configuration reads the key of which it plays recordings"},
+	{"topdog/internal/lab/attack", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/config", "topdog/internal/lab/", "golang.org/x/sys/"}, []string{"testing"}, "an adversary has no part of the daemon; the configuration reads the key of which it plays recordings"},
 	{"topdog/internal/lab/webpage", nil, []string{"testing", "net/http"}, "where a page is has nothing to do with what is on it"},
 	{"topdog/internal/lab/demopage", []string{"topdog/internal/web", "golang.org/x/sys/"}, []string{"testing", "topdog/internal/daemon", "text/template"}, "what talks to browsers knows nothing of boards"},
 	{"topdog/cmd/topdog", nil, []string{"testing", "html/template", "net/http/pprof", "github.com/google/go-cmp/cmp"}, "no test code in the daemon, and nothing large that nobody asked for"},
@@ -137,7 +140,7 @@ func TestHouse(t *testing.T) {
 // TestPurity holds that the core does not reach for what it must be given, also
 // where the standard library would let it.
 func TestPurity(t *testing.T) {
-	for _, core := range []string{"topdog/election", "topdog/election/literature"} {
+	for _, core := range []string{"topdog/election", "topdog/election/clock", "topdog/election/roster", "topdog/election/silence", "topdog/election/literature"} {
 		for _, impure := range []string{"os", "sync", "context", "log", "log/slog", "crypto/rand", "math/rand", "math/rand/v2", "runtime"} {
 			if slices.Contains(packages(t)[core].Imports, impure) {
 				t.Errorf("%s imports %s", core, impure)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/gpio"
 	"topdog/internal/check"
 	"topdog/internal/console"
@@ -62,7 +63,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Lines of defence":         names["Defence"],
 		"Kinds of problems":        append(names["Problem"], problemsElsewhere()...),
 		"Patterns of the light":    patterns(),
-		"Lessons":                  enumerated(election.LessonNone, election.LessonAnnounced),
+		"Lessons":                  enumerated(silence.LessonNone, silence.LessonAnnounced),
 		"Grades":                   enumerated(wire.GradePassing, wire.MaxGrade),
 		"Kinds of checks":          check.Kinds(),
 		"States":                   names["State"],

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -38,7 +39,7 @@ func newGroup(a wire.Algorithm, n int, absent ...int) (*group, error) {
 	for id := 1; id <= n; id++ {
 		g.boards[id] = g.lan.Add(election.Config{
 			ID: wire.ID(id), Priority: election.DefaultPriority, Interval: interval,
-			Algorithm: a, Detector: election.DetectorFixed, Members: all,
+			Algorithm: a, Detector: silence.DetectorFixed, Members: all,
 		})
 	}
 	w := g.lan.Watch()

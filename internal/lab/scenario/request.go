@@ -12,6 +12,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/silence"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -73,7 +74,7 @@ func (r *Request) Read() error {
 		return err
 	}
 	if r.Detector != "" {
-		if s.Board.Detector, err = choose("detector", r.Detector, election.Detectors(), election.DetectorNamed); err != nil {
+		if s.Board.Detector, err = choose("detector", r.Detector, silence.Detectors(), silence.DetectorNamed); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestLateLeader(t *testing.T) {
 	latency := quick.Latency
 	for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
-		grace := election.DefaultGrace(h)
+		grace := silence.DefaultGrace(h)
 		for _, late := range []time.Duration{
 			grace / 2, grace - 100*time.Microsecond, // kept
 			grace + 1500*time.Microsecond, grace + 2500*time.Microsecond, 2 * grace, 3 * grace, h - time.Millisecond, 2 * h,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
@@ -117,11 +118,11 @@ func TestNeverTwoHoldersWhileTheGraceChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this computes for seconds")
 	}
-	for _, detector := range election.Detectors() {
+	for _, detector := range silence.Detectors() {
 		for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
 			t.Run(fmt.Sprintf("%s/H=%v", detector, h), func(t *testing.T) {
 				t.Parallel()
-				kind, _ := election.DetectorNamed(detector)
+				kind, _ := silence.DetectorNamed(detector)
 				longest := time.Duration(0)
 				seeds(t, sweep(6), nil, func(t *testing.T, seed uint64) {
 					rng := rand.New(rand.NewPCG(seed, 1))
@@ -152,7 +153,7 @@ func TestNeverTwoHoldersWhileTheGraceChanges(t *testing.T) {
 					}
 					assert.Is(t, 0, lan.Summarise(0).Doubled, "two holders")
 				})
-				if longest <= election.DefaultGrace(h) {
+				if longest <= silence.DefaultGrace(h) {
 					t.Error("no group has learned anything")
 				}
 			})

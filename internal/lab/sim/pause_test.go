@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
@@ -92,7 +93,7 @@ func TestPausedLeaderStandsStill(t *testing.T) {
 						sum := lan.Summarise(since)
 						t.Logf("nobody has the address for %v", sum.Vacant)
 						// The RESIGN of the switch is sent for 25 ms, and within the grace everybody is asked.
-						most := election.DefaultGrace(h) + 8*time.Millisecond
+						most := silence.DefaultGrace(h) + 8*time.Millisecond
 						if withSwitch {
 							most += 25 * time.Millisecond
 						}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -122,7 +123,7 @@ type schedule struct {
 type variant struct {
 	algorithm wire.Algorithm
 	fanout    election.Fanout
-	detector  election.DetectorKind
+	detector  silence.DetectorKind
 	measure   election.ScoreSource
 	drift     bool // no two clocks run equally fast, or show the same
 }
@@ -161,8 +162,8 @@ func (v variant) above(a, b election.Rank) bool {
 func drawVariant(rt *rapid.T, algorithm wire.Algorithm) variant {
 	v := variant{algorithm: algorithm}
 	v.fanout = rapid.SampledFrom([]election.Fanout{election.FanoutMulticast, election.FanoutUnicast}).Draw(rt, "fanout")
-	v.detector = rapid.SampledFrom([]election.DetectorKind{
-		election.DetectorDefault, election.DetectorAsk, election.DetectorFixed, election.DetectorNFDE,
+	v.detector = rapid.SampledFrom([]silence.DetectorKind{
+		silence.DetectorDefault, silence.DetectorAsk, silence.DetectorFixed, silence.DetectorNFDE,
 	}).Draw(rt, "detector")
 	v.drift = rapid.Bool().Draw(rt, "drift")
 	if algorithm == wire.AlgorithmScore {

@@ -13,6 +13,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
 	"topdog/internal/lab/sim"
@@ -231,7 +232,7 @@ func (p *player) boards(d *datadriven.TestData) {
 		case "interval":
 			cfg.Interval = p.duration(arg.Vals[0])
 		case "detector":
-			cfg.Detector = known(p, d, arg.Key, arg.Vals[0], election.DetectorNamed)
+			cfg.Detector = known(p, d, arg.Key, arg.Vals[0], silence.DetectorNamed)
 		case "fanout":
 			cfg.Fanout = known(p, d, arg.Key, arg.Vals[0], election.FanoutNamed)
 		case "measure":

@@ -1,10 +1,11 @@
-package election
+package silence
 
 import (
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"topdog/election/clock"
 	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
@@ -25,11 +26,11 @@ func TestNFDEEstimate(t *testing.T) {
 	d := newNFDE()
 	for _, step := range []struct {
 		name    string
-		arrival Instant
+		arrival clock.Instant
 		number  uint8
 		// shifted is A − start − η·s of this arrival, for the reader.
 		shifted  time.Duration
-		expected Instant
+		expected clock.Instant
 	}{
 		{"the first that counts", 104 * ms, 1, 0, 204 * ms},
 		{"early by 2", 202 * ms, 2, -2 * ms, 303 * ms},
@@ -50,7 +51,7 @@ func TestNFDEFormula(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	d := newNFDE()
 	type arrival struct {
-		at     Instant
+		at     clock.Instant
 		number int64
 	}
 	var heard []arrival
@@ -58,7 +59,7 @@ func TestNFDEFormula(t *testing.T) {
 		if rng.Float64() < 0.2 {
 			continue
 		}
-		at := Instant(number)*testInterval + time.Duration(rng.Int64N(int64(20*ms)))
+		at := clock.Instant(number)*testInterval + time.Duration(rng.Int64N(int64(20*ms)))
 		d.Heard(at, heartbeat(uint8(number)))
 		heard = append(heard, arrival{at, number})
 		heard = heard[max(0, len(heard)-rhythmSize):]
@@ -78,7 +79,7 @@ func TestNFDEFormula(t *testing.T) {
 func TestNFDEDrift(t *testing.T) {
 	d := newNFDE()
 	const pace = testInterval + 200*time.Microsecond
-	var now Instant
+	var now clock.Instant
 	for i := range 100_000 {
 		now += pace
 		d.Heard(now, heartbeat(uint8(i+1)))
@@ -104,7 +105,7 @@ func TestNFDEJumps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			d := newNFDE()
 			for i := range 100 {
-				d.Heard(Instant(i+1)*testInterval, heartbeat(uint8(i+1)))
+				d.Heard(clock.Instant(i+1)*testInterval, heartbeat(uint8(i+1)))
 			}
 			now := 101*testInterval + test.off
 			d.Heard(now, heartbeat(101))
@@ -126,7 +127,7 @@ func TestNFDELateOnce(t *testing.T) {
 	for _, late := range []time.Duration{60 * ms, 99 * ms} {
 		d := newNFDE()
 		for i := range 100 {
-			d.Heard(Instant(i+1)*testInterval, heartbeat(uint8(i+1)))
+			d.Heard(clock.Instant(i+1)*testInterval, heartbeat(uint8(i+1)))
 		}
 		d.Heard(101*testInterval+late, heartbeat(101))
 		suspects(t, d, "after a late one", 101*testInterval+225*ms+late/32)
@@ -145,7 +146,7 @@ func TestNFDEAnswerFirst(t *testing.T) {
 	d.Heard(time.Second+80*ms, heartbeat(41))
 	suspects(t, d, "after the answer", time.Second+80*ms+225*ms)
 	for i := range uint8(3) {
-		now := time.Second + 90*ms + Instant(i)*testInterval
+		now := time.Second + 90*ms + clock.Instant(i)*testInterval
 		d.Heard(now, heartbeat(42+i))
 		suspects(t, d, "after a heartbeat", now+225*ms)
 	}
@@ -156,7 +157,7 @@ func TestNFDEAnswerFirst(t *testing.T) {
 func TestNFDEFollowSimilar(t *testing.T) {
 	d := newNFDE()
 	for i := range 100 {
-		d.Heard(Instant(i+1)*testInterval, heartbeat(uint8(i+1)))
+		d.Heard(clock.Instant(i+1)*testInterval, heartbeat(uint8(i+1)))
 	}
 	now := 100*testInterval + 15*ms
 	d.Follow(now, testInterval)
@@ -180,7 +181,7 @@ func TestNFDEInterval(t *testing.T) {
 // cannot tell how often the numbers have wrapped meanwhile.
 func TestNFDENumbersLost(t *testing.T) {
 	d := newNFDE()
-	now := Instant(0)
+	now := clock.Instant(0)
 	for i := range 600 {
 		now += testInterval
 		if i < 50 {

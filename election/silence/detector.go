@@ -1,23 +1,24 @@
-package election
+package silence
 
 import (
 	"time"
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
-// detector is a failure detector: it watches one leader and says when its
+// Detector is a failure detector: it watches one leader and says when its
 // silence becomes suspicious. It keeps no clock.
-type detector interface {
+type Detector interface {
 	// Follow begins to watch another leader. What was learned of the network stays.
-	Follow(now Instant, interval time.Duration)
+	Follow(now clock.Instant, interval time.Duration)
 	// Heard receives a heartbeat of the watched leader.
-	Heard(now Instant, heartbeat wire.Heartbeat)
+	Heard(now clock.Instant, heartbeat wire.Heartbeat)
 	// Evidence says that somebody else heard a heartbeat at that time.
-	Evidence(at Instant)
+	Evidence(at clock.Instant)
 	// StoodStill learns that this board itself was not running until now, and was so late for what was due.
-	StoodStill(now Instant, late time.Duration)
+	StoodStill(now clock.Instant, late time.Duration)
 	// Forgive gives the leader a fresh interval, because this board was not running itself.
-	Forgive(now Instant)
+	Forgive(now clock.Instant)
 	// Answered receives an answer of the leader, and how long ago the last and the first
 	// of the questions were sent of which it may answer any.
 	Answered(sinceLast, sinceFirst time.Duration)
@@ -25,15 +26,15 @@ type detector interface {
 	Woke(late time.Duration)
 	// Freshness is when the leader becomes suspect unless it is heard before:
 	// the freshness point of Chen, Toueg and Aguilera.
-	Freshness() Instant
+	Freshness() clock.Instant
 	// Earliest is when the grace of the next heartbeat ends, see DefaultGrace.
-	Earliest() Instant
+	Earliest() clock.Instant
 	// Allow sets the grace of the watched leader. It is never less than the default of its interval.
 	Allow(grace time.Duration)
 	// Grace is how late the next heartbeat may be.
 	Grace() time.Duration
 	// Age is the time since the newest heartbeat that is known of.
-	Age(now Instant) time.Duration
+	Age(now clock.Instant) time.Duration
 	// Questions says how often, and how far apart, a suspect must be asked in
 	// vain before it is taken for dead.
 	Questions() Questions
@@ -84,7 +85,7 @@ type Quality struct {
 // A tenth of the interval costs a tenth of the shortest possible outage; a tick is what
 // a busy Linux kernel without real-time priorities needs to run a process that
 // became ready.
-func DefaultGrace(interval time.Duration) time.Duration { return max(tick, interval/10) }
+func DefaultGrace(interval time.Duration) time.Duration { return max(Tick, interval/10) }
 
-// tick is that of a kernel with CONFIG_HZ=250.
-const tick = 4 * time.Millisecond
+// Tick is that of a kernel with CONFIG_HZ=250.
+const Tick = 4 * time.Millisecond

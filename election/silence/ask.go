@@ -1,8 +1,9 @@
-package election
+package silence
 
 import (
 	"math"
 	"time"
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -14,17 +15,17 @@ type askDetector struct {
 	observed
 	// heard is when this board heard the newest heartbeat itself: unlike last, which
 	// others move as well, the rhythm counts from it.
-	heard Instant
-	late  smoothed // how late heartbeats come, in ns
+	heard clock.Instant
+	late  Smoothed // how late heartbeats come, in ns
 	peak  float64  // how late the latest one came, in ns; fades within peakFor
-	own   smoothed // how late this board is itself for what is due, in ns
+	own   Smoothed // how late this board is itself for what is due, in ns
 
 	// recentLost and recentSeen count like lost and seen, but about the last ten.
 	recentLost, recentSeen float64
 }
 
 // newAskDetector returns the detector of the algorithm heir.
-func newAskDetector(interval time.Duration) detector {
+func newAskDetector(interval time.Duration) Detector {
 	return &askDetector{observed: observed{interval: interval}}
 }
 
@@ -47,10 +48,10 @@ const (
 	questionsMax = 100
 	// roundTripUnknown is what an answer may take until one has been timed: a Wi-Fi
 	// hop and back.
-	roundTripUnknown = 5 * time.Millisecond
+	RoundTripUnknown = 5 * time.Millisecond
 	// roundTripMin is the least time between two questions; less would only ask
 	// a wire that has not had time to answer.
-	roundTripMin = time.Millisecond
+	RoundTripMin = time.Millisecond
 	// peakFor is how long the latest of all heartbeats is remembered. What is rare,
 	// like a card that blocks its board, is forgotten by mean and deviation within
 	// twenty heartbeats, and would cost the lead when it comes again.
@@ -60,7 +61,7 @@ const (
 	recentFade = 0.9
 )
 
-func (d *askDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
+func (d *askDetector) Heard(now clock.Instant, heartbeat wire.Heartbeat) {
 	due := d.heard + d.interval
 	ahead, lost, news := d.count(now, heartbeat, now >= d.Freshness())
 	if news {
@@ -75,7 +76,7 @@ func (d *askDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
 	// What comes much earlier is an answer to somebody.
 	if early := due - now; ahead == 1 && early < d.interval/2 {
 		late := float64(max(0, -early))
-		d.late.observe(late)
+		d.late.Observe(late)
 		// Of what counts for no more than a tenth of the interval, e times as much is
 		// down to that when peakFor is over.
 		d.peak = max(d.peak, min(late, math.E*float64(d.interval/10)))
@@ -83,7 +84,7 @@ func (d *askDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
 }
 
 // Forgive makes nothing of how late the next heartbeat is read.
-func (d *askDetector) Forgive(now Instant) {
+func (d *askDetector) Forgive(now clock.Instant) {
 	d.observed.Forgive(now)
 	d.heard = max(d.heard, now)
 }
@@ -91,10 +92,10 @@ func (d *askDetector) Forgive(now Instant) {
 // Woke counts no more than a tick: a board that was late by much more is handled as
 // suspended, and one long pause shall not make it slow for long.
 func (d *askDetector) Woke(late time.Duration) {
-	d.own.observe(float64(min(max(late, 0), tick)))
+	d.own.Observe(float64(min(max(late, 0), Tick)))
 }
 
-func (d *askDetector) Freshness() Instant { return d.last + d.interval + d.overdue() }
+func (d *askDetector) Freshness() clock.Instant { return d.last + d.interval + d.overdue() }
 
 // overdue is how much later than expected a heartbeat must be to be asked for.
 func (d *askDetector) overdue() time.Duration {
@@ -111,7 +112,7 @@ func (d *askDetector) overdue() time.Duration {
 // allows others the same. Lateness that never varies, such as that of a slow clock, must not
 // be cut to the nanosecond either (RFC 6298 adds the granularity of the clock).
 func (d *askDetector) margin() time.Duration {
-	m := max(d.late.bound(), min(time.Duration(d.peak), d.interval/10), min(d.own.bound(), tick)) + tick/8
+	m := max(d.late.Bound(), min(time.Duration(d.peak), d.interval/10), min(d.own.Bound(), Tick)) + Tick/8
 	return min(max(m, d.Grace()/4), d.interval/2)
 }
 
@@ -170,12 +171,12 @@ func (d *askDetector) Questions() Questions {
 	k := int(math.Ceil(math.Log(suspicions) / -math.Log(q)))
 	k = min(max(k, questionsMin), questionsMax)
 
-	every, within := roundTripMin, roundTripUnknown
-	if d.trip.known {
-		every, within = time.Duration(d.trip.mean), d.trip.bound()
+	every, within := RoundTripMin, RoundTripUnknown
+	if d.trip.Known {
+		every, within = time.Duration(d.trip.mean), d.trip.Bound()
 	}
-	longest := max(d.interval/2, roundTripMin)
-	every = min(max(every, roundTripMin), longest)
+	longest := max(d.interval/2, RoundTripMin)
+	every = min(max(every, RoundTripMin), longest)
 	within = min(max(within, every), longest)
 	return d.spread(Questions{Count: k, Spacing: every, Within: within})
 }

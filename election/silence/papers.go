@@ -1,9 +1,55 @@
-package election
+package silence
 
 import (
 	"time"
+	"topdog/election/clock"
 	"topdog/wire"
 )
+
+// fixedDetector is the time-out that the papers of the bully family assume
+// without much ado: a leader that was silent for a fixed time is suspect, and a
+// suspect that does not answer one question within another fixed time T is
+// dead. It learns nothing that changes when it suspects, so it shows
+// what learning is worth.
+type fixedDetector struct{ observed }
+
+// newFixedDetector returns the detector "fixed".
+func newFixedDetector(interval time.Duration) Detector {
+	return &fixedDetector{observed{interval: interval}}
+}
+
+// fixedIntervals without a heartbeat make a leader suspect. Three are what VRRP
+// waits (RFC 5798, section 6.1: Master_Down_Interval).
+const fixedIntervals = 3
+
+// suspectAfter is how long a leader may be silent. Just three intervals after a
+// heartbeat, the third of its successors is due; VRRP's Skew_Time lets it arrive,
+// and lets those of higher priority go first. The latter is the succession's
+// business here, and the grace is enough for the former.
+//
+// So two lost heartbeats in a row are harmless. A loss p makes about p³
+// suspicions per interval: at 1 % and 100 ms, one in 28 hours. The price is
+// detection, 2 to 3 intervals after the crash, and one more for the question.
+func (d *fixedDetector) suspectAfter() time.Duration {
+	return fixedIntervals*d.interval + d.Grace()
+}
+
+func (d *fixedDetector) Heard(now clock.Instant, heartbeat wire.Heartbeat) {
+	d.count(now, heartbeat, now >= d.Freshness())
+}
+
+func (d *fixedDetector) Freshness() clock.Instant { return d.last + d.suspectAfter() }
+
+// Questions is one, and an interval is the limit T for its answer: a time that
+// the group considers long enough for a heartbeat is so for a question.
+func (d *fixedDetector) Questions() Questions {
+	limit := max(d.interval, RoundTripMin)
+	return Questions{Count: 1, Spacing: limit, Within: limit}
+}
+
+func (d *fixedDetector) Quality() Quality {
+	return d.quality(d.suspectAfter()-d.interval, d.Questions())
+}
 
 // nfdeDetector is NFD-E, the failure detector with estimated arrival times for
 // clocks that are not synchronised, of Chen, Toueg and Aguilera, "On the quality of
@@ -25,11 +71,11 @@ type nfdeDetector struct {
 	observed
 	rhythm rhythm
 	// expected is EA(l+1), or an interval after whatever is newer than heartbeat l.
-	expected Instant
+	expected clock.Instant
 }
 
 // newNFDEDetector returns the detector "nfd-e".
-func newNFDEDetector(interval time.Duration) detector {
+func newNFDEDetector(interval time.Duration) Detector {
 	d := &nfdeDetector{}
 	d.Follow(0, interval)
 	return d
@@ -49,13 +95,13 @@ func (d *nfdeDetector) jitter() time.Duration { return d.interval / 4 }
 // as slow as the time-out of the detector "fixed" and has nothing to win by an estimate.
 func (d *nfdeDetector) alpha() time.Duration { return d.interval + d.jitter() }
 
-func (d *nfdeDetector) Follow(now Instant, interval time.Duration) {
+func (d *nfdeDetector) Follow(now clock.Instant, interval time.Duration) {
 	d.observed.Follow(now, interval)
 	d.rhythm = rhythm{}
 	d.expected = now + interval
 }
 
-func (d *nfdeDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
+func (d *nfdeDetector) Heard(now clock.Instant, heartbeat wire.Heartbeat) {
 	interval := d.interval
 	ahead, _, news := d.count(now, heartbeat, now >= d.Freshness())
 	if d.interval != interval {
@@ -74,7 +120,7 @@ func (d *nfdeDetector) Heard(now Instant, heartbeat wire.Heartbeat) {
 
 // learn enters the arrival of a heartbeat that is so many numbers ahead of the
 // newest one.
-func (d *nfdeDetector) learn(now Instant, ahead int64) {
+func (d *nfdeDetector) learn(now clock.Instant, ahead int64) {
 	if d.rhythm.n > 0 {
 		// Ours: the leader of the paper keeps its rhythm for ever. A board loses it
 		// when it is frozen for a while, and topdog's leader begins its interval anew
@@ -95,25 +141,25 @@ func (d *nfdeDetector) learn(now Instant, ahead int64) {
 // Evidence and Forgive give the leader an interval from then on, which is all that
 // can be said without a number.
 
-func (d *nfdeDetector) Evidence(at Instant) {
+func (d *nfdeDetector) Evidence(at clock.Instant) {
 	if at > d.last {
 		d.observed.Evidence(at)
 		d.expected = max(d.expected, at+d.interval)
 	}
 }
 
-func (d *nfdeDetector) Forgive(now Instant) {
+func (d *nfdeDetector) Forgive(now clock.Instant) {
 	d.observed.Forgive(now)
 	d.expected = max(d.expected, now+d.interval)
 }
 
 // Freshness is τ(l+1), and never so early that the question could be over before the grace is. The
 // paper has no such bound; it matters only for a grace that was learned.
-func (d *nfdeDetector) Freshness() Instant { return max(d.expected+d.alpha(), d.last+d.Grace()) }
+func (d *nfdeDetector) Freshness() clock.Instant { return max(d.expected+d.alpha(), d.last+d.Grace()) }
 
 // Questions are those of the fixed detector: the papers know no other.
 func (d *nfdeDetector) Questions() Questions {
-	limit := max(d.interval, roundTripMin)
+	limit := max(d.interval, RoundTripMin)
 	return Questions{Count: 1, Spacing: limit, Within: limit}
 }
 
@@ -130,8 +176,8 @@ const rhythmSize = 32
 // rhythm is what remains of the last arrivals when the multiples of the interval
 // are taken away. The zero rhythm is empty.
 type rhythm struct {
-	start  Instant // the first arrival; all others count from it
-	number int64   // of the newest heartbeat, counted from 0 without a limit: s_l
+	start  clock.Instant // the first arrival; all others count from it
+	number int64         // of the newest heartbeat, counted from 0 without a limit: s_l
 
 	shifted [rhythmSize]time.Duration // A_i − start − η·s_i
 	n, next int
@@ -139,7 +185,7 @@ type rhythm struct {
 }
 
 // enter adds an arrival. Numbers are unwrapped here: the wire has them modulo 256.
-func (r *rhythm) enter(now Instant, ahead int64, interval time.Duration) {
+func (r *rhythm) enter(now clock.Instant, ahead int64, interval time.Duration) {
 	if r.n == 0 {
 		r.start, ahead = now, 0
 	}
@@ -153,6 +199,6 @@ func (r *rhythm) enter(now Instant, ahead int64, interval time.Duration) {
 
 // expect returns when the heartbeat should come that is so many numbers ahead of
 // the newest one. The rhythm must not be empty.
-func (r *rhythm) expect(ahead int64, interval time.Duration) Instant {
+func (r *rhythm) expect(ahead int64, interval time.Duration) clock.Instant {
 	return r.start + r.sum/time.Duration(r.n) + time.Duration(r.number+ahead)*interval
 }

@@ -1,8 +1,9 @@
-package election
+package silence
 
 import (
 	"math"
 	"time"
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
@@ -13,12 +14,12 @@ type observed struct {
 	interval time.Duration // of the leader
 
 	grace    time.Duration // of the leader; see Grace
-	last     Instant       // when the newest heartbeat that is known of came
+	last     clock.Instant // when the newest heartbeat that is known of came
 	number   uint8         // its number, if this board heard it itself
 	counted  bool          // number is known, so that the next one tells the loss
-	numberAt Instant       // when it came
+	numberAt clock.Instant // when it came
 
-	trip smoothed // how long answers take, in ns
+	trip Smoothed // how long answers take, in ns
 
 	// lost and seen count heartbeats; both fade, so that about the last hundred count.
 	lost, seen float64
@@ -26,7 +27,7 @@ type observed struct {
 	// excused is how many of the heartbeats that are missing until then are no loss: they came while
 	// this board stood still. Of what has piled up, a later one may be read first.
 	excused      int
-	excusedUntil Instant
+	excusedUntil clock.Instant
 }
 
 const (
@@ -37,7 +38,7 @@ const (
 	fade = 0.99
 )
 
-func (o *observed) Follow(now Instant, interval time.Duration) {
+func (o *observed) Follow(now clock.Instant, interval time.Duration) {
 	o.interval = interval
 	o.last = now
 	o.counted = false
@@ -50,7 +51,7 @@ func (o *observed) Follow(now Instant, interval time.Duration) {
 // how many of those in between were lost.
 //
 // A heartbeat without news, of a leader that nobody suspects, changes nothing.
-func (o *observed) count(now Instant, heartbeat wire.Heartbeat, suspect bool) (ahead, lost int, news bool) {
+func (o *observed) count(now clock.Instant, heartbeat wire.Heartbeat, suspect bool) (ahead, lost int, news bool) {
 	if o.counted {
 		gap := heartbeat.Number - o.number // modulo 256
 		behind := gap >= numberWindow
@@ -76,17 +77,17 @@ func (o *observed) count(now Instant, heartbeat wire.Heartbeat, suspect bool) (a
 
 // StoodStill excuses the heartbeats that were due meanwhile, or so shortly before that this board
 // did not miss them yet. What has piled up is read within an interval.
-func (o *observed) StoodStill(now Instant, late time.Duration) {
+func (o *observed) StoodStill(now clock.Instant, late time.Duration) {
 	if now >= o.excusedUntil {
 		o.excused = 0
 	}
-	due := func(at Instant) int { return int(max(0, at-o.numberAt) / o.interval) }
+	due := func(at clock.Instant) int { return int(max(0, at-o.numberAt) / o.interval) }
 	o.excused = max(o.excused, due(now)-due(now-late-o.Grace()))
 	o.excusedUntil = now + o.interval
 }
 
 // excuse returns how many of the missing heartbeats are no loss.
-func (o *observed) excuse(now Instant, missing int) (n int) {
+func (o *observed) excuse(now clock.Instant, missing int) (n int) {
 	if now < o.excusedUntil {
 		n = min(missing, o.excused)
 		o.excused -= n
@@ -94,7 +95,7 @@ func (o *observed) excuse(now Instant, missing int) (n int) {
 	return n
 }
 
-func (o *observed) Earliest() Instant { return o.last + o.interval + o.Grace() }
+func (o *observed) Earliest() clock.Instant { return o.last + o.interval + o.Grace() }
 
 // Allow sets the grace of the leader.
 func (o *observed) Allow(grace time.Duration) { o.grace = grace }
@@ -102,9 +103,9 @@ func (o *observed) Allow(grace time.Duration) { o.grace = grace }
 // Grace is at least the default.
 func (o *observed) Grace() time.Duration { return max(o.grace, DefaultGrace(o.interval)) }
 
-func (o *observed) Evidence(at Instant) { o.last = max(o.last, at) }
+func (o *observed) Evidence(at clock.Instant) { o.last = max(o.last, at) }
 
-func (o *observed) Forgive(now Instant) { o.last = max(o.last, now) }
+func (o *observed) Forgive(now clock.Instant) { o.last = max(o.last, now) }
 
 // Answered learns the round trip. If there was one question, both times are the
 // same and it is measured. Of several nobody can tell which one was answered; TCP
@@ -113,24 +114,24 @@ func (o *observed) Forgive(now Instant) { o.last = max(o.last, now) }
 // have been: else a board that asks too soon would never find out.
 func (o *observed) Answered(sinceLast, sinceFirst time.Duration) {
 	switch known := time.Duration(o.trip.mean); {
-	case sinceLast == sinceFirst, !o.trip.known, known > sinceFirst:
-		o.trip.observe(float64(sinceFirst))
+	case sinceLast == sinceFirst, !o.trip.Known, known > sinceFirst:
+		o.trip.Observe(float64(sinceFirst))
 	case known < sinceLast:
-		o.trip.observe(float64(sinceLast))
+		o.trip.Observe(float64(sinceLast))
 	}
 }
 
 func (o *observed) RoundTripBound() time.Duration {
-	if !o.trip.known {
-		return min(roundTripUnknown, max(o.interval/2, roundTripMin))
+	if !o.trip.Known {
+		return min(RoundTripUnknown, max(o.interval/2, RoundTripMin))
 	}
-	return min(max(o.trip.bound(), roundTripMin), max(o.interval/2, roundTripMin))
+	return min(max(o.trip.Bound(), RoundTripMin), max(o.interval/2, RoundTripMin))
 }
 
 // Woke is of no use to a detector that learns nothing of lateness.
 func (o *observed) Woke(time.Duration) {}
 
-func (o *observed) Age(now Instant) time.Duration { return now - o.last }
+func (o *observed) Age(now clock.Instant) time.Duration { return now - o.last }
 
 // quality completes what the detector itself knows.
 func (o *observed) quality(margin time.Duration, questions Questions) Quality {
@@ -141,20 +142,20 @@ func (o *observed) quality(margin time.Duration, questions Questions) Quality {
 	return q
 }
 
-// smoothed is a running mean and mean deviation (RFC 6298, section 2).
-type smoothed struct {
+// Smoothed is a running mean and mean deviation (RFC 6298, section 2).
+type Smoothed struct {
 	mean, deviation float64
-	known           bool
+	Known           bool
 }
 
-func (s *smoothed) observe(x float64) {
-	if !s.known {
-		*s = smoothed{mean: x, deviation: x / 2, known: true}
+func (s *Smoothed) Observe(x float64) {
+	if !s.Known {
+		*s = Smoothed{mean: x, deviation: x / 2, Known: true}
 		return
 	}
 	s.deviation += (math.Abs(x-s.mean) - s.deviation) / 4
 	s.mean += (x - s.mean) / 8
 }
 
-// bound is what few samples exceed.
-func (s *smoothed) bound() time.Duration { return time.Duration(s.mean + 4*s.deviation) }
+// Bound is what few samples exceed.
+func (s *Smoothed) Bound() time.Duration { return time.Duration(s.mean + 4*s.deviation) }

@@ -1,4 +1,4 @@
-package election
+package silence
 
 import (
 	"math"
@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/clock"
 	"topdog/wire"
 )
 
 // beats feeds a detector with that many heartbeats on schedule, of which a
 // fraction is lost, and returns the time of the last one that was sent.
-func beats(d *askDetector, from Instant, n int, first uint8, loss float64) Instant {
+func beats(d *askDetector, from clock.Instant, n int, first uint8, loss float64) clock.Instant {
 	rng := rand.New(rand.NewPCG(1, 2))
 	now := from
 	for i := range n {
-		now = from + Instant(i)*testInterval
+		now = from + clock.Instant(i)*testInterval
 		if rng.Float64() >= loss {
 			d.Heard(now, wire.Heartbeat{Interval: testInterval, Number: first + uint8(i)})
 		}
@@ -91,8 +92,8 @@ func TestQuestionsSpacing(t *testing.T) {
 		every  time.Duration
 		within time.Duration
 	}{
-		{"never timed", 0, roundTripMin, roundTripUnknown},
-		{"a wire of 20 µs", 20 * time.Microsecond, (DefaultGrace(testInterval)*3/4 - roundTripMin) / 2, roundTripMin},
+		{"never timed", 0, RoundTripMin, RoundTripUnknown},
+		{"a wire of 20 µs", 20 * time.Microsecond, (DefaultGrace(testInterval)*3/4 - RoundTripMin) / 2, RoundTripMin},
 		{"Wi-Fi of 8 ms", 8 * time.Millisecond, 8 * time.Millisecond, 8 * time.Millisecond},
 		{"a satellite", 700 * time.Millisecond, testInterval / 2, testInterval / 2},
 	} {
@@ -133,7 +134,7 @@ func TestMargin(t *testing.T) {
 				if test.late > 0 {
 					late = time.Duration(rng.Int64N(int64(test.late)))
 				}
-				d.Heard(Instant(i)*testInterval+late, wire.Heartbeat{Interval: testInterval, Number: uint8(i)})
+				d.Heard(clock.Instant(i)*testInterval+late, wire.Heartbeat{Interval: testInterval, Number: uint8(i)})
 			}
 			if m := d.margin(); m < test.least || m > test.most {
 				t.Errorf("the margin is %v, want %v to %v", m, test.least, test.most)
@@ -146,20 +147,20 @@ func TestMargin(t *testing.T) {
 }
 
 func TestSmoothed(t *testing.T) {
-	var s smoothed
-	s.observe(8)
+	var s Smoothed
+	s.Observe(8)
 	if s.mean != 8 || s.deviation != 4 {
 		t.Errorf("after the first sample: mean %v, deviation %v; want 8, 4 (RFC 6298, 2.2)", s.mean, s.deviation)
 	}
-	s.observe(16)
+	s.Observe(16)
 	if s.mean != 9 || s.deviation != 5 {
 		t.Errorf("after the second: mean %v, deviation %v; want 9, 5 (RFC 6298, 2.3)", s.mean, s.deviation)
 	}
 	for range 200 {
-		s.observe(10)
+		s.Observe(10)
 	}
-	if math.Abs(s.mean-10) > 1e-6 || s.bound() < 10 || s.bound() > 11 {
-		t.Errorf("of equal samples: mean %v, bound %v; want 10, 10", s.mean, s.bound())
+	if math.Abs(s.mean-10) > 1e-6 || s.Bound() < 10 || s.Bound() > 11 {
+		t.Errorf("of equal samples: mean %v, bound %v; want 10, 10", s.mean, s.Bound())
 	}
 }
 
@@ -183,7 +184,7 @@ func TestTakeoverKeepsTheGrace(t *testing.T) {
 			if rng.Float64() < loss {
 				continue
 			}
-			now := Instant(i)*interval + upTo(late)
+			now := clock.Instant(i)*interval + upTo(late)
 			d.Heard(now, wire.Heartbeat{Interval: interval, Number: uint8(i)})
 			if rng.IntN(10) == 0 {
 				first := upTo(trip)
@@ -207,13 +208,13 @@ func TestCleanWireIsFast(t *testing.T) {
 		d.Follow(0, interval)
 		for i := range 300 {
 			jitter := time.Duration(i%3) * 100 * time.Microsecond
-			d.Heard(Instant(i)*interval+jitter, wire.Heartbeat{Interval: interval, Number: uint8(i)})
+			d.Heard(clock.Instant(i)*interval+jitter, wire.Heartbeat{Interval: interval, Number: uint8(i)})
 			if i%30 == 0 {
 				d.Answered(200*time.Microsecond+jitter, 200*time.Microsecond+jitter)
 				d.Woke(100*time.Microsecond + jitter)
 			}
 		}
-		most := max(DefaultGrace(interval), tick+roundTripMin)
+		most := max(DefaultGrace(interval), Tick+RoundTripMin)
 		if took := d.Freshness() - d.last - interval + d.Questions().Duration(); took > most {
 			t.Errorf("interval %v, %+v: claims %v after the heartbeat was due, want at most %v", interval, d.Quality(), took, most)
 		}
@@ -283,7 +284,7 @@ func TestMarginRemembers(t *testing.T) {
 	now += 40 * time.Millisecond
 	punctual(1)
 	punctual(600)
-	if got, want := d.margin(), testInterval/10+tick/8; got != want {
+	if got, want := d.margin(), testInterval/10+Tick/8; got != want {
 		t.Errorf("a minute after a heartbeat came 40 ms late the margin is %v, want %v", got, want)
 	}
 	punctual(int(5 * time.Hour / testInterval))
@@ -300,15 +301,15 @@ func TestMarginOfALateBoard(t *testing.T) {
 	for range 20 {
 		d.Woke(3 * time.Millisecond)
 	}
-	if m := d.margin(); m < 3*time.Millisecond || m > tick+tick/8 {
+	if m := d.margin(); m < 3*time.Millisecond || m > Tick+Tick/8 {
 		t.Errorf("timers are 3 ms late, and the margin is %v", m)
 	}
 	for range 40 {
 		d.Woke(0)
 	}
 	d.Woke(time.Second)
-	if m := d.margin(); m > tick+tick/8 {
-		t.Errorf("a timer was late by 1 s once, and the margin is %v, want at most %v", m, tick+tick/8)
+	if m := d.margin(); m > Tick+Tick/8 {
+		t.Errorf("a timer was late by 1 s once, and the margin is %v, want at most %v", m, Tick+Tick/8)
 	}
 }
 

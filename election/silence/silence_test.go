@@ -1,0 +1,5 @@
+package silence
+
+import "time"
+
+const testInterval = 100 * time.Millisecond
