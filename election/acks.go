@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -30,37 +31,37 @@ func (s *strict) Sending(to wire.ID, m *wire.Message) (number uint32) {
 	if m.Type == wire.TypeCoordinator {
 		interval, grace = m.Coordinator.Interval, m.Coordinator.Grace
 	}
-	item := s.support.add(sentItem{term: s.core.term, at: s.Now(), ends: s.Now() + leased(interval, grace)})
+	item := s.support.Add(lease.Sent{Term: s.core.term, At: s.Now(), Ends: s.Now() + lease.Leased(interval, grace)})
 	if to == wire.Nobody || m.Type == wire.TypeCoordinator {
 		s.fence.beatAt = s.Now()
 		s.SetDeadline(repeatDue, s.Now()+s.roundTrip())
-		s.supportSelf(item, promised(interval, grace))
+		s.supportSelf(item, lease.Promised(interval, grace))
 		s.leaseMoved()
 	}
-	return item.number
+	return item.Number
 }
 
 // Sent tells which sequence a heartbeat has got.
 func (s *strict) Sent(number uint32, sequence wire.Sequence) {
-	item := s.support.find(func(item *sentItem) bool { return !item.request && item.number == number })
+	item := s.support.Find(func(item *lease.Sent) bool { return !item.Request && item.Number == number })
 	if item != nil {
-		item.sequence = sequence
+		item.Sequence = sequence
 	}
 }
 
 // supported receives the acknowledgement of a heartbeat.
 func (s *strict) supported(m *wire.Message) {
-	a, v := &m.Support, s.support.voter(m.Sender)
+	a, v := &m.Support, s.support.Voter(m.Sender)
 	if v == nil || s.Role() != Leader || a.Leader != s.ID() || a.Incarnation != s.Config().Incarnation ||
 		!s.sameVoters(m.Sender, a.Voters) {
 		return
 	}
-	item := s.support.heartbeat(a.Heartbeat)
-	if item == nil || item.term != a.Term {
+	item := s.support.Heartbeat(a.Heartbeat)
+	if item == nil || item.Term != a.Term {
 		return
 	}
-	s.trip.Observe(float64(s.Now() - item.at))
-	v.count(item)
+	s.trip.Observe(float64(s.Now() - item.At))
+	v.Count(item)
 	s.leaseMoved()
 }
 
@@ -69,7 +70,7 @@ func (s *strict) leaseMoved() {
 	if s.Role() != Leader {
 		return
 	}
-	end := s.support.end(s.Now())
+	end := s.support.End(s.Now())
 	switch {
 	case end > s.Now():
 		s.SetDeadline(leaseEnds, end)
@@ -86,7 +87,7 @@ func (s *strict) leaseMoved() {
 }
 
 // beatAcknowledged reports whether a majority has acknowledged the last heartbeat.
-func (s *strict) beatAcknowledged() bool { return s.support.acked(s.Now()) >= s.fence.beatAt }
+func (s *strict) beatAcknowledged() bool { return s.support.Acked(s.Now()) >= s.fence.beatAt }
 
 // leaseEnded closes the fence, or lets go when it has been closed for long.
 func (s *strict) leaseEnded() {
@@ -113,7 +114,7 @@ func (s *strict) repeatHeartbeat() {
 	}
 	interval, grace := s.core.announced()
 	for _, id := range s.others() {
-		if s.support.voter(id).acked < s.fence.beatAt {
+		if s.support.Voter(id).Acked < s.fence.beatAt {
 			s.Send(id, wire.Message{
 				Header:    wire.Header{Type: wire.TypeHeartbeat},
 				Heartbeat: wire.Heartbeat{Interval: interval, Grace: grace, Number: s.core.heartbeats.number},
@@ -160,4 +161,10 @@ func (s *strict) FormerRivalHeard(m *wire.Message) {
 }
 
 // LeaseEnd is until when a majority supports this leader, whether there is an heir or not.
-func (s *strict) LeaseEnd() Instant { return s.support.end(s.Now()) }
+func (s *strict) LeaseEnd() Instant { return s.support.End(s.Now()) }
+
+// Voters returns what this board knows of the voters, ordered by id.
+func (s *strict) Voters() []VoterStatus { return s.support.Status(s.Now()) }
+
+// MajorityUnheard reports whether this leader's lease is over, since the majority was not heard.
+func (s *strict) MajorityUnheard() bool { return s.fence.closed }

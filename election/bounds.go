@@ -3,6 +3,7 @@ package election
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"topdog/election/silence"
 	"topdog/wire"
@@ -63,6 +64,29 @@ func CheckPatience(patience, interval time.Duration) error {
 		return fmt.Errorf("is less than %v, for which every leader is waited for that sends a heartbeat every %v", least, interval)
 	case patience > MaxPatience:
 		return fmt.Errorf("is more than %v; a dead leader would be waited for that long", MaxPatience)
+	}
+	return nil
+}
+
+// MaxVoters bounds a list of voters: more would only make every heartbeat cost more.
+const MaxVoters = 15
+
+// CheckVoters says what is wrong with a list of voters. The words follow the list, as in
+// "10.0.0.3, 10.0.0.3 has board 10.0.0.3 twice".
+func CheckVoters(voters []wire.ID) error {
+	switch {
+	case len(voters) == 0:
+		return fmt.Errorf("is empty: the algorithm %v needs a list of voters", wire.AlgorithmStrict)
+	case len(voters) > MaxVoters:
+		return fmt.Errorf("has %d voters, at most %d can be had", len(voters), MaxVoters)
+	}
+	for i, id := range voters {
+		if id == wire.Nobody {
+			return fmt.Errorf("has the id 0, which no board has")
+		}
+		if slices.Contains(voters[:i], id) {
+			return fmt.Errorf("has board %v twice", id)
+		}
 	}
 	return nil
 }

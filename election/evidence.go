@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -109,7 +110,7 @@ func (c *Core) askLAN() {
 // An address that answers a question after that was not released.
 func (c *Core) leaseEnd() Instant {
 	grace := c.detector.Grace()
-	end := c.detector.Earliest() - grace + withinLease(grace)
+	end := c.detector.Earliest() - grace + lease.WithinLease(grace)
 	if c.detectorKind() != silence.DetectorAsk {
 		return max(end, c.detector.Freshness()) // its lease depends on that, see Lease
 	}

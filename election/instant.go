@@ -2,6 +2,7 @@ package election
 
 import (
 	"topdog/election/clock"
+	"topdog/election/lease"
 	"topdog/election/roster"
 )
 
@@ -15,3 +16,6 @@ type (
 	// Order reports whether the rank a comes before b, of two boards that are as fit.
 	Order = roster.Order
 )
+
+// VoterStatus is what a board can tell people of one voter.
+type VoterStatus = lease.VoterStatus

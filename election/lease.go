@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -103,7 +104,7 @@ func (c *Core) leaseLapsed(now, end Instant) {
 	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
 	lengthened := c.grace.Lengthened(former)
 	if former > c.leading.since && !lengthened {
-		c.learnOverslept(now - end + withinLease(c.grace.Lease()))
+		c.learnOverslept(now - end + lease.WithinLease(c.grace.Lease()))
 	}
 }
 
@@ -119,19 +120,12 @@ func (c *Core) endLapse() {
 func (c *Core) lease() time.Duration {
 	// Where a board does not ask before it acts on a suspicion, the silence that the others
 	// wait for counts. They see the same network, but each measures it for itself.
-	lease := c.cfg.Interval + withinLease(c.grace.Lease())
+	lease := c.cfg.Interval + lease.WithinLease(c.grace.Lease())
 	if c.detectorKind() != silence.DetectorAsk {
 		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)
 	}
 	return lease
 }
-
-// withinLease is how late a heartbeat may be until the lease ends: a quarter of the grace is left
-// to release the address.
-func withinLease(grace time.Duration) time.Duration { return grace * 3 / 4 }
-
-// leaseGrace is the grace with which a heartbeat that is so late is still within the lease.
-func leaseGrace(late time.Duration) time.Duration { return (late*4 + 2) / 3 }
 
 // PresignedResign is the RESIGN that this leader would send if it had to go now, as one that
 // stops; ok is false if it does not lead. The owner fills in incarnation and sequence. The

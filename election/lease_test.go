@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -85,8 +86,8 @@ func TestLapsedLease(t *testing.T) {
 		if end, _ := b.LeaseEnd(); end != ended {
 			t.Errorf("the lease that ended at %v ends at %v", ended, end)
 		}
-		late := time.Millisecond + withinLease(b.defaultGrace())
-		if learned := b.grace.Learned(); learned <= leaseGrace(late) {
+		late := time.Millisecond + lease.WithinLease(b.defaultGrace())
+		if learned := b.grace.Learned(); learned <= lease.GraceFor(late) {
 			t.Errorf("it was %v late, and has learned a grace of %v", late, learned)
 		}
 		b.sleep(b.answerWithin())
@@ -106,7 +107,7 @@ func TestLapsedLease(t *testing.T) {
 		b.LeaseLapsed(ended+time.Millisecond, ended)
 		if b.grace.Learned() != learned {
 			t.Errorf("it was %v late, allowed were %v, and has learned a grace of %v",
-				time.Millisecond+withinLease(former), learned, b.grace.Learned())
+				time.Millisecond+lease.WithinLease(former), learned, b.grace.Learned())
 		}
 	})
 }

@@ -2,7 +2,7 @@ package election
 
 import (
 	"time"
-
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -100,6 +100,6 @@ func (c *Core) overslept() (late time.Duration) {
 // that is over is reason enough.
 func (c *Core) learnOverslept(late time.Duration) {
 	if late > 0 {
-		c.needGrace(leaseGrace(late), silence.Lesson{Kind: silence.LessonOverslept, Board: c.cfg.ID, Late: late})
+		c.needGrace(lease.GraceFor(late), silence.Lesson{Kind: silence.LessonOverslept, Board: c.cfg.ID, Late: late})
 	}
 }

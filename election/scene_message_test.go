@@ -27,7 +27,7 @@ func (s *scene) message(words []string) *wire.Message {
 		case wire.TypeVote, wire.TypeGrant, wire.TypeSupport:
 			x := s.strict()
 			m.Vote = wire.Vote{Interval: testInterval, Voters: x.hash}
-			m.Grant = wire.Grant{Candidate: s.cfg.ID, Incarnation: s.cfg.Incarnation, Number: x.support.number, Voters: x.hash}
+			m.Grant = wire.Grant{Candidate: s.cfg.ID, Incarnation: s.cfg.Incarnation, Number: x.support.Number, Voters: x.hash}
 			m.Support = wire.Support{Leader: s.cfg.ID, Incarnation: s.cfg.Incarnation, Term: s.term, Heartbeat: s.board.sent, Voters: x.hash}
 		}
 		for _, word := range words[2:] {

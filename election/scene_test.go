@@ -200,10 +200,10 @@ func (s *scene) show(what string) string {
 		return fmt.Sprintf("%d, %d, %d times", n[ReasonDuplicateID], n[ReasonOtherAlgorithm], n[ReasonOtherVersion])
 	case "promise":
 		p := &s.strict().promise
-		if p.free(s.clock) {
+		if p.Free(s.clock) {
 			return "none"
 		}
-		return fmt.Sprintf("to %v, for %v", p.to, p.until-s.clock)
+		return fmt.Sprintf("to %v, for %v", p.To, p.Until-s.clock)
 	case "fence":
 		return fmt.Sprintf("closed: %v", s.strict().fence.closed)
 	case "signature":

@@ -1,10 +1,9 @@
 package election
 
 import (
-	"fmt"
-	"slices"
 	"time"
 	"topdog/election/clock"
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -27,8 +26,8 @@ type strict struct {
 	*heir
 	hash    uint32 // of the list of voters
 	cap     time.Duration
-	support support
-	promise promise
+	support lease.Support
+	promise lease.Promise
 
 	candidacy struct {
 		open   bool          // it asks for votes
@@ -48,36 +47,12 @@ var Strict = Definition{New: newStrict, Detector: silence.DetectorAsk, votes: tr
 func newStrict(b *Board) Algorithm {
 	cfg := b.Config()
 	s := &strict{
-		heir: &heir{Board: b}, hash: wire.VotersHash(cfg.Voters), cap: promiseMax(cfg.Interval, b.core.grace.Limit()),
-		support: newSupport(cfg.Voters), listTold: b.Now() - noticeInterval,
+		heir: &heir{Board: b}, hash: wire.VotersHash(cfg.Voters), cap: lease.PromiseMax(cfg.Interval, b.core.grace.Limit()),
+		support: lease.NewSupport(cfg.Voters), listTold: b.Now() - noticeInterval,
 	}
-	s.promise.until = b.Now() + s.cap
+	s.promise.Until = b.Now() + s.cap
 	return s
 }
-
-// CheckVoters says what is wrong with a list of voters. The words follow the list, as in
-// "10.0.0.3, 10.0.0.3 has board 10.0.0.3 twice".
-func CheckVoters(voters []wire.ID) error {
-	switch {
-	case len(voters) == 0:
-		return fmt.Errorf("is empty: the algorithm %v needs a list of voters", wire.AlgorithmStrict)
-	case len(voters) > MaxVoters:
-		return fmt.Errorf("has %d voters, at most %d can be had", len(voters), MaxVoters)
-	}
-	for i, id := range voters {
-		if id == wire.Nobody {
-			return fmt.Errorf("has the id 0, which no board has")
-		}
-		if slices.Contains(voters[:i], id) {
-			return fmt.Errorf("has board %v twice", id)
-		}
-	}
-	return nil
-}
-
-// promiseMax is the longest promise that a voter makes, and for how long it makes none after its
-// start: its former life cannot have promised more.
-func promiseMax(interval, patience time.Duration) time.Duration { return interval + patience }
 
 // The algorithm's own deadlines.
 const (
@@ -87,7 +62,7 @@ const (
 )
 
 // self returns this board among the voters, or nil.
-func (s *strict) self() *voter { return s.support.voter(s.ID()) }
+func (s *strict) self() *lease.Voter { return s.support.Voter(s.ID()) }
 
 // votes reports whether this board may promise anything.
 func (s *strict) votes() bool { return s.self() != nil && !s.clockDistrusted }
@@ -97,7 +72,7 @@ func (s *strict) votes() bool { return s.self() != nil && !s.clockDistrusted }
 func (s *strict) MayLead() bool { return s.votes() }
 
 // Supported reports whether a majority supports this board now.
-func (s *strict) Supported() bool { return s.support.end(s.Now()) > s.Now() }
+func (s *strict) Supported() bool { return s.support.End(s.Now()) > s.Now() }
 
 // Expired does what is due.
 func (s *strict) Expired(d Deadline) {
@@ -160,11 +135,11 @@ func (s *strict) Elect(reason Reason) {
 // request asks all voters for their votes, this board first of all.
 func (s *strict) request() {
 	interval, grace := s.core.announced()
-	item := s.support.add(sentItem{request: true, at: s.Now(), ends: s.Now() + leased(interval, grace)})
+	item := s.support.Add(lease.Sent{Request: true, At: s.Now(), Ends: s.Now() + lease.Leased(interval, grace)})
 	s.Tell(s.others(), wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
-			Ballot: wire.BallotRequest, Number: item.number, Interval: interval, Grace: grace, Voters: s.hash,
+			Ballot: wire.BallotRequest, Number: item.Number, Interval: interval, Grace: grace, Voters: s.hash,
 		},
 	})
 	s.SetDeadline(AnswersDue, s.Now()+s.candidacy.repeat)
@@ -189,8 +164,8 @@ func (s *strict) requestAgain() {
 // others are the voters beside this board.
 func (s *strict) others() []wire.ID {
 	ids := make([]wire.ID, 0, MaxVoters)
-	for i := range s.support.voters {
-		if id := s.support.voters[i].id; id != s.ID() {
+	for i := range s.support.Voters {
+		if id := s.support.Voters[i].ID; id != s.ID() {
 			ids = append(ids, id)
 		}
 	}
@@ -200,12 +175,12 @@ func (s *strict) others() []wire.ID {
 // granted receives a vote.
 func (s *strict) granted(m *wire.Message) {
 	g := &m.Grant
-	v := s.support.voter(m.Sender)
+	v := s.support.Voter(m.Sender)
 	if v == nil || g.Candidate != s.ID() || g.Incarnation != s.Config().Incarnation || !s.sameVoters(m.Sender, g.Voters) {
 		return
 	}
-	if item := s.support.request(g.Number); item != nil {
-		v.count(item)
+	if item := s.support.Request(g.Number); item != nil {
+		v.Count(item)
 		s.elected()
 		s.leaseMoved()
 		return
@@ -217,7 +192,7 @@ func (s *strict) granted(m *wire.Message) {
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
 func (s *strict) elected() {
-	if !s.candidacy.open || s.support.end(s.Now()) <= s.Now()+silence.DefaultGrace(s.Interval())/4 {
+	if !s.candidacy.open || s.support.End(s.Now()) <= s.Now()+silence.DefaultGrace(s.Interval())/4 {
 		return
 	}
 	s.BecomeLeader(s.Cause())
@@ -231,7 +206,7 @@ func (s *strict) withdraw(from wire.ID) {
 	m := wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
-			Ballot: wire.BallotWithdraw, Number: s.support.number, Interval: interval, Grace: grace, Voters: s.hash,
+			Ballot: wire.BallotWithdraw, Number: s.support.Number, Interval: interval, Grace: grace, Voters: s.hash,
 		},
 	}
 	if from == wire.Nobody {
@@ -251,11 +226,11 @@ func (s *strict) RoleChanged(from, to Role) {
 	lost := s.candidacy.open
 	s.candidacy.open = false
 	s.fence = fence{}
-	s.support.forget()
+	s.support.Forget()
 	s.ClearDeadline(repeatDue)
 	s.ClearDeadline(leaseEnds)
-	if s.promise.is(s.ID(), s.Config().Incarnation) {
-		s.promise.until = min(s.promise.until, s.Now())
+	if s.promise.Is(s.ID(), s.Config().Incarnation) {
+		s.promise.Until = min(s.promise.Until, s.Now())
 	}
 	if lost && to != Isolated && to != Barred {
 		s.withdraw(wire.Nobody)
@@ -265,10 +240,10 @@ func (s *strict) RoleChanged(from, to Role) {
 
 // Observe looks at who is there, and at what ends promises, before the core acts on a message.
 func (s *strict) Observe(m *wire.Message) {
-	if v := s.support.voter(m.Sender); v != nil && v.hear(s.Now(), m.Incarnation) {
+	if v := s.support.Voter(m.Sender); v != nil && v.Hear(s.Now(), m.Incarnation) {
 		s.core.notify(Notice{Kind: NoticeVoterTwice, Board: m.Sender})
 	}
-	if m.Type == wire.TypeResign && s.promise.release(s.Now(), &m.Header) && m.Resign.Successor != s.ID() {
+	if m.Type == wire.TypeResign && s.promise.Release(s.Now(), &m.Header) && m.Resign.Successor != s.ID() {
 		s.vote()
 	}
 }
@@ -276,7 +251,7 @@ func (s *strict) Observe(m *wire.Message) {
 // DuplicateID is told that another board has this board's id.
 func (s *strict) DuplicateID() {
 	if self := s.self(); self != nil {
-		self.twice = clock.Due(s.Now() + barredFor)
+		self.Twice = clock.Due(s.Now() + lease.TwiceFor)
 		s.core.notify(Notice{Kind: NoticeVoterTwice, Board: s.ID()})
 		s.leaseMoved()
 	}

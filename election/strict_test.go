@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -15,10 +16,10 @@ func newVoter(t *testing.T, change ...func(*Config)) *board {
 		c.Algorithm, c.Voters = wire.AlgorithmStrict, []wire.ID{3, 1, 2}
 	}}, change...)...)
 	b.hear(3, wire.TypeHeartbeat, leading) // so that it does not begin an election itself
-	b.sleep(promiseMax(testInterval, silence.DefaultPatience(testInterval)) - time.Millisecond)
+	b.sleep(lease.PromiseMax(testInterval, silence.DefaultPatience(testInterval)) - time.Millisecond)
 	b.hear(3, wire.TypeHeartbeat, leading) // still too early
 	b.sleep(time.Millisecond)
-	if p := &b.strict().promise; b.role != Follower || !p.free(b.clock) {
+	if p := &b.strict().promise; b.role != Follower || !p.Free(b.clock) {
 		t.Fatalf("a %v, with the promise %+v", b.role, p)
 	}
 	return b
@@ -51,7 +52,7 @@ func elected(t *testing.T, change ...func(*Config)) (b *board, askedAt Instant) 
 	b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
 	askedAt = b.clock
 	b.sleep(time.Millisecond)
-	b.sendAll(b.grant(1, b.strict().support.number))
+	b.sendAll(b.grant(1, b.strict().support.Number))
 	if b.role != Leader {
 		t.Fatalf("a %v", b.role)
 	}
@@ -61,7 +62,7 @@ func elected(t *testing.T, change ...func(*Config)) (b *board, askedAt Instant) 
 // TestSilentAfterStart: until its former life can have promised nothing any more, a voter says nothing.
 func TestSilentAfterStart(t *testing.T) {
 	b := newBoard(t, func(c *Config) { c.Algorithm, c.Voters = wire.AlgorithmStrict, []wire.ID{1, 2, 3} })
-	silent := promiseMax(testInterval, silence.DefaultPatience(testInterval))
+	silent := lease.PromiseMax(testInterval, silence.DefaultPatience(testInterval))
 	for b.clock < silent {
 		if n := sent(b.hear(3, wire.TypeHeartbeat, leading), wire.TypeSupport); n > 0 {
 			t.Fatalf("acknowledged after %v", b.clock)

@@ -3,19 +3,20 @@ package election
 import (
 	"time"
 	"topdog/election/clock"
+	"topdog/election/lease"
 	"topdog/wire"
 )
 
 // HeartbeatHeard acknowledges a heartbeat of the leader that this board follows.
 func (s *strict) HeartbeatHeard(m *wire.Message, interval, grace time.Duration) {
 	if !s.votes() || s.Role() != Follower || !s.bindable(m.Sender, interval, grace) ||
-		!s.promise.allows(s.Now(), m.Sender, m.Incarnation) {
+		!s.promise.Allows(s.Now(), m.Sender, m.Incarnation) {
 		return
 	}
-	s.promise.make(&m.Header, 0, s.Now()+promised(interval, grace))
-	for i := range s.support.voters {
-		v := &s.support.voters[i]
-		v.vain, v.deferred = 0, false
+	s.promise.Make(&m.Header, 0, s.Now()+lease.Promised(interval, grace))
+	for i := range s.support.Voters {
+		v := &s.support.Voters[i]
+		v.Vain, v.Deferred = 0, false
 	}
 	s.Send(m.Sender, wire.Message{
 		Header: wire.Header{Type: wire.TypeSupport},
@@ -28,10 +29,10 @@ func (s *strict) HeartbeatHeard(m *wire.Message, interval, grace time.Duration) 
 // bindable reports whether a board may be supported at all, and for so long: not for
 // longer than this voter, if it is started anew, makes no promise.
 func (s *strict) bindable(board wire.ID, interval, grace time.Duration) bool {
-	if s.support.voter(board) == nil {
+	if s.support.Voter(board) == nil {
 		return false
 	}
-	if promised(interval, grace) > s.cap {
+	if lease.Promised(interval, grace) > s.cap {
 		s.core.notify(Notice{Kind: NoticePromiseTooLong, Board: board})
 		return false
 	}
@@ -43,12 +44,12 @@ func (s *strict) voteHeard(m *wire.Message) {
 	if !s.sameVoters(m.Sender, m.Vote.Voters) {
 		return
 	}
-	v := s.support.voter(m.Sender)
+	v := s.support.Voter(m.Sender)
 	switch {
 	case v == nil || !s.votes():
 	case m.Vote.Ballot == wire.BallotWithdraw:
-		v.request = request{}
-		if s.promise.release(s.Now(), &m.Header) {
+		v.Request = lease.Request{}
+		if s.promise.Release(s.Now(), &m.Header) {
 			s.vote()
 		}
 	case m.Vote.Ballot == wire.BallotRequest && s.bindable(m.Sender, m.Vote.Interval, m.Vote.Grace):
@@ -57,23 +58,23 @@ func (s *strict) voteHeard(m *wire.Message) {
 }
 
 // requestHeard receives a request for this board's vote.
-func (s *strict) requestHeard(m *wire.Message, v *voter) {
-	binds := promised(m.Vote.Interval, m.Vote.Grace)
-	v.request = request{header: m.Header, number: m.Vote.Number, binds: binds, fresh: clock.Due(s.Now() + binds)}
+func (s *strict) requestHeard(m *wire.Message, v *lease.Voter) {
+	binds := lease.Promised(m.Vote.Interval, m.Vote.Grace)
+	v.Request = lease.Request{Header: m.Header, Number: m.Vote.Number, Binds: binds, Fresh: clock.Due(s.Now() + binds)}
 	switch s.Role() {
 	case Leader:
 		s.core.replyTo(m.Sender) // it does not know that this one lives
 	case Candidate:
 		// Once in favour of each: one that does not hear would ask for ever.
-		if !v.deferred && s.Above(s.RankOf(&m.Header), s.Rank()) {
-			v.deferred = true
+		if !v.Deferred && s.Above(s.RankOf(&m.Header), s.Rank()) {
+			v.Deferred = true
 			s.stepBack()
 		}
 	}
-	if !v.request.fresh.Set {
+	if !v.Request.Fresh.Set {
 		return // it was granted when this board ceased to be a candidate
 	}
-	if s.promise.is(m.Sender, m.Incarnation) && !s.promise.free(s.Now()) {
+	if s.promise.Is(m.Sender, m.Incarnation) && !s.promise.Free(s.Now()) {
 		s.grantAgain(v)
 		return
 	}
@@ -82,20 +83,20 @@ func (s *strict) requestHeard(m *wire.Message, v *voter) {
 
 // grantAgain answers a candidate that has this board's promise already. If others wait, it is
 // not extended: this candidate may be one that does not hear what it is answered.
-func (s *strict) grantAgain(v *voter) {
-	if s.promise.number == 0 || s.waiting(v) == nil {
+func (s *strict) grantAgain(v *lease.Voter) {
+	if s.promise.Number == 0 || s.waiting(v) == nil {
 		s.grant(v)
 		return
 	}
-	s.tellGrant(v.id, s.promise.number)
-	v.request = request{}
+	s.tellGrant(v.ID, s.promise.Number)
+	v.Request = lease.Request{}
 }
 
 // TurnDelay is that of heir, and longer for a board that has given away its vote.
 func (s *strict) TurnDelay() time.Duration {
 	delay := s.heir.TurnDelay()
-	if s.promise.number != 0 && !s.promise.allows(s.Now(), s.ID(), s.Config().Incarnation) {
-		delay = max(delay, s.promise.until-s.Now())
+	if s.promise.Number != 0 && !s.promise.Allows(s.Now(), s.ID(), s.Config().Incarnation) {
+		delay = max(delay, s.promise.Until-s.Now())
 	}
 	return delay
 }
@@ -106,15 +107,15 @@ func (s *strict) vote() {
 	if !s.votes() || s.Role() == Isolated || s.Role() == Barred {
 		return
 	}
-	free := s.promise.free(s.Now())
+	free := s.promise.Free(s.Now())
 	switch {
 	case s.Role() == Leader:
 		// The promise is to this board, or will be with the next heartbeat.
-	case s.candidacy.open && s.promise.allows(s.Now(), s.ID(), s.Config().Incarnation):
-		s.supportSelf(s.support.newest(), promised(s.core.announced()))
+	case s.candidacy.open && s.promise.Allows(s.Now(), s.ID(), s.Config().Incarnation):
+		s.supportSelf(s.support.Newest(), lease.Promised(s.core.announced()))
 		s.elected()
 	case s.candidacy.open:
-		s.SetDeadline(promiseEnds, s.promise.until)
+		s.SetDeadline(promiseEnds, s.promise.Until)
 	case s.Role() == Candidate:
 		// It is about to ask for votes itself.
 	default:
@@ -122,33 +123,33 @@ func (s *strict) vote() {
 		case v != nil && free:
 			s.grant(v)
 		case v != nil:
-			s.SetDeadline(promiseEnds, s.promise.until)
+			s.SetDeadline(promiseEnds, s.promise.Until)
 		}
 	}
 }
 
 // supportSelf promises this board's support to itself for something that it sends now, if its
 // promise allows that.
-func (s *strict) supportSelf(item *sentItem, binds time.Duration) {
+func (s *strict) supportSelf(item *lease.Sent, binds time.Duration) {
 	self := s.self()
 	h := wire.Header{Sender: s.ID(), Incarnation: s.Config().Incarnation}
-	if self == nil || s.clockDistrusted || !s.promise.allows(s.Now(), h.Sender, h.Incarnation) {
+	if self == nil || s.clockDistrusted || !s.promise.Allows(s.Now(), h.Sender, h.Incarnation) {
 		return
 	}
-	s.promise.make(&h, 0, s.Now()+binds)
-	self.count(item)
+	s.promise.Make(&h, 0, s.Now()+binds)
+	self.Count(item)
 }
 
 // waiting returns who waits for this board's vote, beside one: the first in rank of those that
 // have made least of the votes that they had. Else a board that does not hear, or is split from the
 // others, could have the same voters for ever.
-func (s *strict) waiting(beside *voter) (first *voter) {
-	for i := range s.support.voters {
-		v := &s.support.voters[i]
+func (s *strict) waiting(beside *lease.Voter) (first *lease.Voter) {
+	for i := range s.support.Voters {
+		v := &s.support.Voters[i]
 		switch {
-		case v == beside || !v.request.fresh.Ahead(s.Now()):
-		case first == nil || v.vain < first.vain,
-			v.vain == first.vain && s.Above(s.RankOf(&v.request.header), s.RankOf(&first.request.header)):
+		case v == beside || !v.Request.Fresh.Ahead(s.Now()):
+		case first == nil || v.Vain < first.Vain,
+			v.Vain == first.Vain && s.Above(s.RankOf(&v.Request.Header), s.RankOf(&first.Request.Header)):
 			first = v
 		}
 	}
@@ -156,19 +157,19 @@ func (s *strict) waiting(beside *voter) (first *voter) {
 }
 
 // grant gives this board's vote, which its promise allows.
-func (s *strict) grant(v *voter) {
-	r := v.request
-	if former := s.support.voter(s.promise.to); former != nil && s.promise.number != 0 && former != v {
-		former.vain++
+func (s *strict) grant(v *lease.Voter) {
+	r := v.Request
+	if former := s.support.Voter(s.promise.To); former != nil && s.promise.Number != 0 && former != v {
+		former.Vain++
 	}
-	s.promise.make(&r.header, r.number, s.Now()+r.binds)
-	v.request = request{}
-	s.tellGrant(v.id, r.number)
+	s.promise.Make(&r.Header, r.Number, s.Now()+r.Binds)
+	v.Request = lease.Request{}
+	s.tellGrant(v.ID, r.Number)
 	if s.Role() == Follower {
-		s.Postpone(r.binds) // it cannot vote for itself before
+		s.Postpone(r.Binds) // it cannot vote for itself before
 	}
 	if s.waiting(nil) != nil {
-		s.SetDeadline(promiseEnds, s.promise.until)
+		s.SetDeadline(promiseEnds, s.promise.Until)
 	}
 }
 
@@ -177,7 +178,7 @@ func (s *strict) tellGrant(candidate wire.ID, number uint32) {
 	s.Send(candidate, wire.Message{
 		Header: wire.Header{Type: wire.TypeGrant},
 		Grant: wire.Grant{
-			Candidate: candidate, Incarnation: s.promise.incarnation, Number: number, Voters: s.hash,
+			Candidate: candidate, Incarnation: s.promise.Incarnation, Number: number, Voters: s.hash,
 		},
 	})
 }

@@ -25,6 +25,7 @@ var importRules = []struct {
 	{"topdog/election/clock", nil, []string{"net", "os/exec", "log"}, "a point in time is a value"},
 	{"topdog/election/roster", []string{"topdog/wire", "topdog/election/clock"}, []string{"net", "os/exec", "log"}, "who is there is asked, and calls nobody back"},
 	{"topdog/election/silence", []string{"topdog/wire", "topdog/election/clock"}, []string{"net", "os/exec", "log"}, "when a leader is late is asked, and calls nobody back"},
+	{"topdog/election/lease", []string{"topdog/wire", "topdog/election/clock", "topdog/election/silence"}, []string{"net", "os/exec", "log"}, "until when a board may lead is asked, and calls nobody back"},
 	{"topdog/election", []string{"topdog/wire", "topdog/election/"}, []string{"net", "os/exec", "log", "topdog/election/literature"}, "the core is pure"},
 	{"topdog/election/literature", []string{"topdog/wire", "topdog/election", "topdog/election/silence"}, []string{"net", "os/exec", "log"}, "an algorithm reaches the core through its board"},
 	{"topdog/internal/lab/sim", []string{"topdog/wire", "topdog/election", "topdog/election/"}, []string{"net", "os/exec", "log"}, "the simulator runs the core and nothing real"},
@@ -140,7 +141,7 @@ func TestHouse(t *testing.T) {
 // TestPurity holds that the core does not reach for what it must be given, also
 // where the standard library would let it.
 func TestPurity(t *testing.T) {
-	for _, core := range []string{"topdog/election", "topdog/election/clock", "topdog/election/roster", "topdog/election/silence", "topdog/election/literature"} {
+	for _, core := range []string{"topdog/election", "topdog/election/clock", "topdog/election/roster", "topdog/election/silence", "topdog/election/lease", "topdog/election/literature"} {
 		for _, impure := range []string{"os", "sync", "context", "log", "log/slog", "crypto/rand", "math/rand", "math/rand/v2", "runtime"} {
 			if slices.Contains(packages(t)[core].Imports, impure) {
 				t.Errorf("%s imports %s", core, impure)

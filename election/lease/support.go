@@ -1,0 +1,178 @@
+package lease
+
+import (
+	"slices"
+	"time"
+	"topdog/election/clock"
+	"topdog/wire"
+)
+
+// Support is what the voters have promised this board, in one candidacy and the reign that
+// follows from it.
+type Support struct {
+	Voters []Voter // ordered by id
+	// sent has the heartbeats and requests that may still be answered, the oldest first. Of
+	// the others the lease would be over already.
+	sent   []Sent
+	Number uint32 // of the newest one; 0 is none
+}
+
+// sentMax bounds how many are remembered. A heartbeat that nobody acknowledges is repeated every
+// millisecond to each of the other voters, for about an interval.
+const sentMax = 1024
+
+// sentItem is a heartbeat, or a request for votes.
+type Sent struct {
+	Number   uint32
+	Request  bool
+	Sequence wire.Sequence // of a heartbeat; 0 until the owner has told it
+	Term     wire.Term
+	At       clock.Instant // when the call began that sent it
+	Ends     clock.Instant // until when who supports it supports it
+}
+
+// Voter is what this board knows of one of the voters, which may be itself.
+type Voter struct {
+	ID    wire.ID
+	Until clock.Instant // it has promised to support this board until then
+	Acked clock.Instant // when that was sent which it has acknowledged last
+
+	incarnation wire.Incarnation
+	former      wire.Incarnation // before that one; 0 if there was none
+	Twice       clock.Deadline   // it was seen in two incarnations at once until then
+
+	Request  Request // it asks for this board's vote
+	Vain     int     // votes of this board that did not make it the leader
+	Deferred bool    // this board has withdrawn its own candidacy once in favour of it
+}
+
+// Request is a request for a vote that was not granted yet.
+type Request struct {
+	Header wire.Header
+	Number uint32
+	Binds  time.Duration  // for how long the vote binds
+	Fresh  clock.Deadline // until when it may be granted
+}
+
+func NewSupport(ids []wire.ID) Support {
+	s := Support{Voters: make([]Voter, len(ids))}
+	for i, id := range slices.Sorted(slices.Values(ids)) {
+		s.Voters[i].ID = id
+	}
+	return s
+}
+
+// Voter returns the voter with that id, or nil.
+func (s *Support) Voter(id wire.ID) *Voter {
+	for i := range s.Voters {
+		if s.Voters[i].ID == id {
+			return &s.Voters[i]
+		}
+	}
+	return nil
+}
+
+// majority is how many voters a leader needs. Any two majorities have a voter in common.
+func (s *Support) majority() int { return len(s.Voters)/2 + 1 }
+
+// Forget forgets what was promised, since the candidacy or the reign is over: what comes late
+// for it does not count for the next one.
+func (s *Support) Forget() {
+	s.sent = s.sent[:0]
+	for i := range s.Voters {
+		s.Voters[i].Until, s.Voters[i].Acked = 0, 0
+	}
+}
+
+// Add remembers something that is sent now, and numbers it.
+func (s *Support) Add(item Sent) *Sent {
+	over := 0
+	for over < len(s.sent) && s.sent[over].Ends <= item.At {
+		over++
+	}
+	if len(s.sent)-over >= sentMax {
+		over++
+	}
+	s.Number++
+	item.Number = s.Number
+	s.sent = append(slices.Delete(s.sent, 0, over), item)
+	return s.Newest()
+}
+
+// Newest returns what was sent last.
+func (s *Support) Newest() *Sent { return &s.sent[len(s.sent)-1] }
+
+// Find returns the newest of what was sent that satisfies a condition, or nil.
+func (s *Support) Find(holds func(*Sent) bool) *Sent {
+	for i := len(s.sent) - 1; i >= 0; i-- {
+		if holds(&s.sent[i]) {
+			return &s.sent[i]
+		}
+	}
+	return nil
+}
+
+// Request returns the request of that number, or nil.
+func (s *Support) Request(number uint32) *Sent {
+	return s.Find(func(item *Sent) bool { return item.Request && item.Number == number })
+}
+
+// Heartbeat returns the heartbeat of that sequence, or nil.
+func (s *Support) Heartbeat(sequence wire.Sequence) *Sent {
+	return s.Find(func(item *Sent) bool {
+		return !item.Request && item.Sequence == sequence && sequence != 0
+	})
+}
+
+// Count counts the support of a voter for something that was sent.
+func (v *Voter) Count(item *Sent) {
+	v.Until = max(v.Until, item.Ends)
+	v.Acked = max(v.Acked, item.At)
+}
+
+// Counts reports whether what a voter says counts. If it is there twice, one of the two may
+// promise what the other one does not know of.
+func (v *Voter) Counts(now clock.Instant) bool { return !v.Twice.Ahead(now) }
+
+// End is until when a majority supports this board.
+func (s *Support) End(now clock.Instant) clock.Instant {
+	return s.majorityOf(now, func(v *Voter) clock.Instant { return v.Until })
+}
+
+// Acked is when that was sent which a majority has acknowledged.
+func (s *Support) Acked(now clock.Instant) clock.Instant {
+	return s.majorityOf(now, func(v *Voter) clock.Instant { return v.Acked })
+}
+
+// majorityOf returns the latest time that a majority of the voters reaches.
+func (s *Support) majorityOf(now clock.Instant, of func(*Voter) clock.Instant) clock.Instant {
+	times := make([]clock.Instant, 0, len(s.Voters))
+	for i := range s.Voters {
+		if v := &s.Voters[i]; v.Counts(now) {
+			times = append(times, of(v))
+		} else {
+			times = append(times, 0)
+		}
+	}
+	slices.Sort(times)
+	return times[len(times)-s.majority()]
+}
+
+// TwiceFor is for how long a voter does not count that was seen in two processes: whatever the
+// other one has promised is over by then, and five HELLOs of a voter that lives were heard.
+const TwiceFor = 5 * time.Second
+
+// Hear notes in which incarnation a voter was heard, and reports whether it is there twice:
+// one that has restarted is not heard in its former incarnation any more.
+func (v *Voter) Hear(now clock.Instant, incarnation wire.Incarnation) (twice bool) {
+	switch {
+	case v.incarnation == incarnation:
+	case v.former == incarnation:
+		v.incarnation, v.former = incarnation, v.incarnation
+		v.Twice = clock.Due(now + TwiceFor)
+		return true
+	default:
+		v.incarnation, v.former = incarnation, v.incarnation
+	}
+	return false
+}
