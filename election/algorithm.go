@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -23,9 +24,6 @@ type Definition struct {
 	// ComparesScores says that ranks are compared by Rank.Score, so messages must tell it.
 	ComparesScores bool
 }
-
-// Heir defines the algorithm heir, the default. All the others are in package literature.
-var Heir = Definition{New: newHeir, Detector: silence.DetectorAsk}
 
 // Algorithm is what the algorithms differ in: which board claims when the leader is gone,
 // and when it may. Its methods run inside a call of the core.
@@ -160,17 +158,19 @@ func hooksOf(a Algorithm) (h hooks) {
 	return h
 }
 
-// leaderChanged tells the algorithm that the leader, or somebody's rank, has changed.
-func (c *Core) leaderChanged() {
-	if c.hooks.leader != nil {
-		c.hooks.leader.LeaderChanged()
-	}
-}
+// Deadline names a deadline of an algorithm.
+type Deadline uint8
 
-// inquiry says whom a board that joins asks who leads, and after what time.
-func (c *Core) inquiry() (audience []wire.ID, after time.Duration) {
-	if c.hooks.inquiry == nil {
-		return nil, 0
-	}
-	return c.hooks.inquiry.Inquiry(c.asking.count)
-}
+// The deadlines of algorithms.
+const (
+	// AnswersDue is when the answers to an ELECTION must have come. It ends with the role.
+	AnswersDue Deadline = iota
+	// CoordinatorDue is when a board that has taken over the election of this candidate
+	// must have proclaimed itself. It ends with the role.
+	CoordinatorDue
+	// OwnDeadline is the first of three that an algorithm gives a meaning. They stay
+	// whatever the role, until the board is cut off.
+	OwnDeadline
+
+	ownDeadlines = 3
+)

@@ -3,6 +3,7 @@ package election
 import (
 	"fmt"
 	"time"
+
 	"topdog/election/clock"
 	"topdog/wire"
 )
@@ -128,23 +129,6 @@ func (b *Board) HandingOver() bool { return b.core.stopping || b.core.handover.r
 // HeartbeatOverdue reports whether this leader should have sent a heartbeat by now. Then
 // its process was late, and what came meanwhile is still to be received.
 func (b *Board) HeartbeatOverdue() bool { return b.core.leading.heartbeat.Reached(b.core.now) }
-
-// Deadline names a deadline of an algorithm.
-type Deadline uint8
-
-// The deadlines of algorithms.
-const (
-	// AnswersDue is when the answers to an ELECTION must have come. It ends with the role.
-	AnswersDue Deadline = iota
-	// CoordinatorDue is when a board that has taken over the election of this candidate
-	// must have proclaimed itself. It ends with the role.
-	CoordinatorDue
-	// OwnDeadline is the first of three that an algorithm gives a meaning. They stay
-	// whatever the role, until the board is cut off.
-	OwnDeadline
-
-	ownDeadlines = 3
-)
 
 // deadline returns where one of the algorithm's deadlines is kept; nil if the present role
 // has none of that name.

@@ -3,7 +3,9 @@ package election
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -90,4 +92,148 @@ func (c *Config) checkVoters(definition Definition) error {
 		return fmt.Errorf("election: the list of voters %w", err)
 	}
 	return nil
+}
+
+// The bounds and defaults of a [Config].
+const (
+	MinInterval     = 10 * time.Millisecond
+	MaxInterval     = 10 * time.Second
+	DefaultInterval = 100 * time.Millisecond
+
+	MaxPatience = wire.MaxGrace / time.Minute * time.Minute // whole minutes that fit into the byte of a grace
+
+	// MinPreemptDelay is as short as an interval may be, and MaxPreemptDelay more than the longest boot with
+	// a check of the disk.
+	MinPreemptDelay = MinInterval
+	MaxPreemptDelay = time.Hour
+
+	MaxPriority     = 254 // one byte on the wire; 255 is kept free
+	DefaultPriority = 100 // what a board has that nobody gave another one
+)
+
+// CheckInterval says what is wrong with an interval between two heartbeats. The
+// words follow the interval, as in "5ms is less than 10ms".
+func CheckInterval(interval time.Duration) error {
+	switch {
+	case interval < MinInterval:
+		return fmt.Errorf("is less than %v, which the boards' schedulers cannot keep", MinInterval)
+	case interval > MaxInterval:
+		return fmt.Errorf("is more than %v; a dead leader would go unnoticed for that long", MaxInterval)
+	case interval%time.Millisecond != 0:
+		return errors.New("is not a whole number of milliseconds, and messages carry whole milliseconds only")
+	}
+	return nil
+}
+
+// CheckPreemptDelay says what is wrong with a delay before a board asks a leader of lower rank for the lead.
+// The words follow the delay, as in "2h is more than 1h0m0s".
+func CheckPreemptDelay(delay time.Duration) error {
+	return checkBetween(delay, MinPreemptDelay, MaxPreemptDelay)
+}
+
+func checkBetween(d, least, most time.Duration) error {
+	switch {
+	case d < least:
+		return fmt.Errorf("is less than %v", least)
+	case d > most:
+		return fmt.Errorf("is more than %v", most)
+	}
+	return nil
+}
+
+// CheckPatience says what is wrong with the longest grace that may be learned, at that interval
+// between two heartbeats. The words follow the patience, as in "9ms is less than 10ms".
+func CheckPatience(patience, interval time.Duration) error {
+	switch least := silence.DefaultGrace(interval); {
+	case patience < least:
+		return fmt.Errorf("is less than %v, for which every leader is waited for that sends a heartbeat every %v", least, interval)
+	case patience > MaxPatience:
+		return fmt.Errorf("is more than %v; a dead leader would be waited for that long", MaxPatience)
+	}
+	return nil
+}
+
+// MaxVoters bounds a list of voters: more would only make every heartbeat cost more.
+const MaxVoters = 15
+
+// CheckVoters says what is wrong with a list of voters. The words follow the list, as in
+// "10.0.0.3, 10.0.0.3 has board 10.0.0.3 twice".
+func CheckVoters(voters []wire.ID) error {
+	switch {
+	case len(voters) == 0:
+		return fmt.Errorf("is empty: the algorithm %v needs a list of voters", wire.AlgorithmStrict)
+	case len(voters) > MaxVoters:
+		return fmt.Errorf("has %d voters, at most %d can be had", len(voters), MaxVoters)
+	}
+	for i, id := range voters {
+		if id == wire.Nobody {
+			return fmt.Errorf("has the id 0, which no board has")
+		}
+		if slices.Contains(voters[:i], id) {
+			return fmt.Errorf("has board %v twice", id)
+		}
+	}
+	return nil
+}
+
+// Fanout says how a message to several boards travels.
+type Fanout uint8
+
+// The ways. Heartbeats, HELLOs and whatever else is for everybody who listens
+// are multicast either way.
+const (
+	FanoutMulticast Fanout = iota // one datagram, which the unconcerned ignore
+	FanoutUnicast                 // one datagram for each board that it concerns
+	fanoutCount
+)
+
+var fanoutNames = [fanoutCount]string{FanoutMulticast: "multicast", FanoutUnicast: "unicast"}
+
+func (f Fanout) String() string { return name(fanoutNames[:], uint8(f), "fanout") }
+
+// Fanouts returns the names of the ways, the default first.
+func Fanouts() []string { return fanoutNames[:] }
+
+// FanoutNamed returns the way of that name.
+func FanoutNamed(s string) (Fanout, bool) {
+	f, ok := named(fanoutNames[:], s)
+	return Fanout(f), ok
+}
+
+// ScoreSource is what a board's score comes from, for the algorithm score.
+type ScoreSource uint8
+
+// The sources of the score.
+const (
+	ScoreFromPriority ScoreSource = iota // the configured priority
+	ScoreFromAge                         // for how long the daemon runs, in seconds
+	ScoreFromCommand                     // a number that the owner finds out, see Core.SetScore
+	scoreSourceCount
+)
+
+var scoreSourceNames = [scoreSourceCount]string{
+	ScoreFromPriority: "priority", ScoreFromAge: "age", ScoreFromCommand: "command",
+}
+
+func (s ScoreSource) String() string { return name(scoreSourceNames[:], uint8(s), "score source") }
+
+// ScoreSources returns the names of the sources, the default first.
+func ScoreSources() []string { return scoreSourceNames[:] }
+
+// ScoreSourceNamed returns the source of that name.
+func ScoreSourceNamed(s string) (ScoreSource, bool) {
+	source, ok := named(scoreSourceNames[:], s)
+	return ScoreSource(source), ok
+}
+
+func name(names []string, n uint8, kind string) string {
+	if int(n) < len(names) {
+		return names[n]
+	}
+	return fmt.Sprintf("%s %d", kind, n)
+}
+
+func named(names []string, s string) (int, bool) {
+	i := slices.Index(names, s)
+	return max(i, 0), i >= 0
 }

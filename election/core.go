@@ -2,62 +2,12 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/clock"
 	"topdog/election/roster"
 	"topdog/election/silence"
 	"topdog/wire"
 )
-
-// Core is the election as one board takes part in it. Its methods are not safe for
-// concurrent use. The effects that a method returns are good until the next call.
-type Core struct {
-	cfg        Config
-	definition Definition
-	algorithm  Algorithm
-	hooks      hooks // what the algorithm has besides
-	detector   silence.Detector
-
-	now       Instant // of the present call
-	startedAt Instant
-	wokeLate  time.Duration // by how much the present call of Wake is late
-
-	role   Role
-	leader wire.ID // whom this board follows or suspects; itself when it leads
-	term   wire.Term
-
-	// The state of the present role. That of each other role is zero, see become.
-	listening listenerState
-	following followerState
-	candidacy candidateState
-	leading   leaderState
-	barred    barredState
-
-	// What outlives the roles. Each of these has its functions in a file of its own.
-	roster     roster.Roster
-	lastLeader lastLeader
-	asking     asking
-	coldStart  coldStart
-	heartbeats heartbeats
-	rivals     rivals
-	grace      silence.Grace
-	evidence   evidence
-	paths      paths
-	handover   handover
-	conflict   conflict
-	notices    notices
-	score      score
-	fitness    fitness
-	pause      pause
-	hello      clock.Deadline               // the next HELLO
-	own        [ownDeadlines]clock.Deadline // of the algorithm
-	stopping   bool                         // the board leaves the group
-
-	timetable timetable
-	next      clock.Deadline // the earliest one after the last call, if that is known
-	nextKnown bool
-	effects   []Effect
-	counts    [reasonCount]uint64
-}
 
 // New returns the core of a board whose link is down. now is when its process started.
 // The definition is that of the algorithm which cfg.Algorithm numbers on the wire.
@@ -136,15 +86,6 @@ func (c *Core) missed() clock.Deadline {
 	return next
 }
 
-// doubtAfter is how late this board may be for what is due. A leader has the grace that the
-// others give it; the others have none but the default.
-func (c *Core) doubtAfter() time.Duration {
-	if c.role == Leader {
-		return c.grace.Lease()
-	}
-	return c.defaultGrace()
-}
-
 // begin receives the time of a call.
 func (c *Core) begin(now Instant) {
 	c.now, c.wokeLate, c.nextKnown = max(c.now, now), 0, false
@@ -168,6 +109,40 @@ func (c *Core) Wake(now Instant) []Effect {
 	return c.effects
 }
 
+// duties lists everything that is to be done at a deadline, in the order in which what is
+// due together is done. A deadline is kept in the state of the role to which it
+// belongs, or with another owner.
+var duties = [dutyCount]struct {
+	deadline func(*Core) *clock.Deadline
+	do       func(*Core)
+}{
+	{func(c *Core) *clock.Deadline { return &c.leading.heartbeat }, (*Core).heartbeatDue},
+	{func(c *Core) *clock.Deadline { return &c.leading.lapse.over }, (*Core).endLapse},
+	{func(c *Core) *clock.Deadline { return &c.leading.reclaim }, (*Core).reclaimUnopposed},
+	{func(c *Core) *clock.Deadline { return &c.leading.hearing.again }, (*Core).askHearing},
+	{func(c *Core) *clock.Deadline { return &c.leading.yield }, (*Core).yieldLead},
+	{func(c *Core) *clock.Deadline { return &c.hello }, (*Core).sendHello},
+	{func(c *Core) *clock.Deadline { return &c.listening.end }, func(c *Core) { c.algorithm.Turn(ReasonNoLeader) }},
+	{func(c *Core) *clock.Deadline { return &c.listening.query }, (*Core).sendQuery},
+	{func(c *Core) *clock.Deadline { return &c.following.turn }, (*Core).takeTurn},
+	{func(c *Core) *clock.Deadline { return &c.candidacy.address.ask }, (*Core).askAddress},
+	{func(c *Core) *clock.Deadline { return &c.candidacy.address.silent }, (*Core).addressUnanswered},
+	{func(c *Core) *clock.Deadline { return &c.candidacy.askLAN }, (*Core).missEvidence},
+	{func(c *Core) *clock.Deadline { return &c.candidacy.incumbent }, (*Core).incumbentLate},
+	{func(c *Core) *clock.Deadline { return &c.candidacy.answers }, func(c *Core) { c.algorithm.Expired(AnswersDue) }},
+	{func(c *Core) *clock.Deadline { return &c.leading.answers }, func(c *Core) { c.algorithm.Expired(AnswersDue) }},
+	{func(c *Core) *clock.Deadline { return &c.candidacy.coordinator }, func(c *Core) { c.algorithm.Expired(CoordinatorDue) }},
+	{func(c *Core) *clock.Deadline { return &c.following.measure }, (*Core).measureRoundTrip},
+	{func(c *Core) *clock.Deadline { return &c.handover.repeat }, (*Core).repeatResign},
+	{func(c *Core) *clock.Deadline { return &c.following.preempt }, (*Core).preempt},
+	{func(c *Core) *clock.Deadline { return &c.leading.deposed.look }, (*Core).look},
+	{func(c *Core) *clock.Deadline { return &c.pause.end }, (*Core).pauseChanged},
+	{func(c *Core) *clock.Deadline { return &c.barred.end }, (*Core).endConflict},
+	{func(c *Core) *clock.Deadline { return &c.own[0] }, func(c *Core) { c.algorithm.Expired(OwnDeadline) }},
+	{func(c *Core) *clock.Deadline { return &c.own[1] }, func(c *Core) { c.algorithm.Expired(OwnDeadline + 1) }},
+	{func(c *Core) *clock.Deadline { return &c.own[2] }, func(c *Core) { c.algorithm.Expired(OwnDeadline + 2) }},
+}
+
 // Link tells that the link came up or was lost.
 func (c *Core) Link(now Instant, up bool) []Effect {
 	c.enter(now)
@@ -180,53 +155,6 @@ func (c *Core) Link(now Instant, up bool) []Effect {
 			c.emit(EffectFinished)
 		}
 	}
-	return c.effects
-}
-
-// DelayPreemption changes the delay before the board preempts, while it runs. It counts from when
-// the board may have the lead. A board that waits goes on with the delay that it began with.
-func (c *Core) DelayPreemption(delay time.Duration) { c.cfg.PreemptDelay = delay }
-
-// Reprioritise changes the priority and whether the board preempts, while it runs.
-func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect {
-	c.enter(now)
-	c.cfg.Priority, c.cfg.Preempt = min(priority, MaxPriority), preempt
-	c.computeScore()
-	switch c.role {
-	case Leader:
-		if priority == 0 {
-			c.resign(wire.Nobody, ReasonNoPriority)
-		}
-	case Follower:
-		c.awaitTurn()
-		c.compareRanks()
-	case Candidate:
-		if priority == 0 {
-			c.becomeFollower(c.leader, ReasonNoPriority)
-		}
-	}
-	c.sendHello()
-	return c.effects
-}
-
-// ClockTrusted tells whether this board's clock runs at its rate. It matters to the algorithm
-// strict alone, whose leases and promises are measured by several clocks: there a board whose
-// clock is more than 1 % off neither leads nor votes.
-func (c *Core) ClockTrusted(now Instant, trusted bool) []Effect {
-	c.enter(now)
-	if c.hooks.electorate == nil || !c.hooks.electorate.ClockTrusted(trusted) {
-		return c.effects
-	}
-	switch {
-	case c.role == Leader:
-		c.resign(wire.Nobody, ReasonClock)
-	case c.role == Candidate && !trusted:
-		c.becomeFollower(c.leader, ReasonClock)
-	case c.role == Follower:
-		c.awaitTurn()
-		c.compareRanks()
-	}
-	c.sendHello()
 	return c.effects
 }
 
@@ -280,4 +208,46 @@ func (c *Core) suspended(late time.Duration) {
 	// Once is enough until the leader is heard again: a board that is always late,
 	// because it has too much to do, must still be able to take over.
 	c.lastLeader.forgiven = true
+}
+
+// LeaseExpired tells that the lease of this leader has run out, and that its pre-signed
+// RESIGN was sent. Whatever its rank, it is the last one to claim then. During a pause nobody may
+// claim before it, so it asks as soon as the RESIGN was heard, as a board does that was suspended.
+func (c *Core) LeaseExpired(now Instant) []Effect {
+	// As enter, but for the doubts: what this board missed is known, and it must not hold
+	// an election, as one that was suspended does, before it has released the address.
+	c.begin(now)
+	late := c.overslept()
+	c.timetable.notBefore(c.now)
+	if c.role != Leader {
+		return c.effects
+	}
+	c.becomeFollower(wire.Nobody, ReasonLeaseExpired)
+	c.learnOverslept(late)
+	if c.aloneMayLead() {
+		c.postpone(resignSettles) // where the pause is over, whoever the RESIGN names claims
+	} else {
+		c.postpone(c.listenWindow())
+	}
+	c.hello = clock.Due(c.now + resignSettles) // the RESIGN said that this board has gone
+	return c.effects
+}
+
+// sendQuery asks who leads.
+func (c *Core) sendQuery() {
+	audience, _ := c.inquiry()
+	c.asking.ask(c.now)
+	m := wire.Message{
+		Header: wire.Header{Type: wire.TypeQuery},
+		Query:  wire.Query{Purpose: wire.PurposeJoin, Round: uint8(c.asking.count)},
+	}
+	if audience == nil {
+		c.multicast(m) // to everybody, known or not
+		if c.asking.count > 1 {
+			c.sendFloating(m) // nobody has answered that
+		}
+	} else {
+		c.tell(audience, m)
+	}
+	c.listening.query = clock.Due(c.now + c.queryInterval())
 }

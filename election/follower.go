@@ -2,36 +2,11 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
-
-// followerState is that of a follower.
-type followerState struct {
-	turn    clock.Deadline // the leader is late, or there is none, and it is this board's turn to act
-	measure clock.Deadline // it measures the round trip to the leader
-	preempt clock.Deadline // it asks a leader of lower rank for the lead
-	// preemptFirst is when it asks for the first time if no other board outranks it.
-	preemptFirst Instant
-}
-
-// lastLeader is what a board knows of the leader that it follows, or that it followed last.
-type lastLeader struct {
-	id          wire.ID // the board that this one follows or followed last
-	incarnation wire.Incarnation
-	term        wire.Term
-	lastHeard   wire.Sequence // of the leader's newest HEARTBEAT
-	lastNumber  uint8         // of the same
-	measured    int           // how often the round trip to the leader was measured
-	forgiven    bool          // the leader got a fresh interval since it was heard last
-	// predecessor is the leader that resigned or restarted, until there is another one.
-	predecessor wire.ID
-}
-
-// preemptIntervals is for how many intervals a board of higher rank follows before it asks
-// for the lead, unless another delay is configured. A board that comes and goes must not move the
-// address each time. It asks again after as many.
-const preemptIntervals = 20
 
 // becomeFollower is for a board that has found its leader, or awaits the one that
 // was announced (leader is then wire.Nobody).
@@ -68,23 +43,6 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 	c.following.measure = clock.Due(c.now + c.measureInterval())
 	c.planPreemption()
 	c.awaitTurn()
-}
-
-// followerHearsLeader finds out whether a leader that a follower hears is its own, its own
-// after a restart, or a new one.
-func (c *Core) followerHearsLeader(m *wire.Message) {
-	leader := c.roster.Peer(c.leader)
-	late := c.now >= c.detector.Freshness()
-	switch {
-	case m.Sender == c.leader:
-		if c.lastLeader.incarnation != m.Incarnation {
-			c.becomeFollower(m.Sender, ReasonRestarted)
-		}
-	case leader == nil, m.Term > c.lastLeader.term,
-		m.Term == c.lastLeader.term && (late || c.above(c.rankOf(&m.Header), leader.Rank())):
-		c.becomeFollower(m.Sender, ReasonProclaimed)
-		c.leaderChanged()
-	}
 }
 
 // awaitTurn sets the deadline for this board's turn: when the leader is late, or at
@@ -127,22 +85,6 @@ func (c *Core) leaderless(reason Reason) {
 	}
 }
 
-// succession is how many boards act before this one when the leader is gone: none, if they may not lead.
-func (c *Core) succession() int {
-	if c.aloneMayLead() {
-		return 0
-	}
-	return c.roster.CountAbove(c.now, c.rank(), c.predecessor())
-}
-
-// predecessor is the leader that this board suspects or has lost, or Nobody.
-func (c *Core) predecessor() wire.ID {
-	if c.leader != wire.Nobody {
-		return c.leader
-	}
-	return c.lastLeader.predecessor
-}
-
 // compareRanks is called when the rank of a follower or of its leader may have changed.
 func (c *Core) compareRanks() {
 	c.planPreemption()
@@ -161,14 +103,6 @@ func (c *Core) planPreemption() {
 	}
 }
 
-// preemptDelay is for how long this board follows before it asks for the lead.
-func (c *Core) preemptDelay() time.Duration {
-	if c.cfg.PreemptDelay == 0 {
-		return preemptIntervals * c.cfg.Interval
-	}
-	return c.cfg.PreemptDelay
-}
-
 // preempt asks a leader of lower rank for a handover, and goes on asking. Boards that outrank this one may want the
 // lead as well, and have waited since about the same time. They ask first, so that the address moves once.
 func (c *Core) preempt() {
@@ -178,4 +112,53 @@ func (c *Core) preempt() {
 	}
 	c.requestHandover()
 	c.following.preempt = clock.Due(c.now + preemptIntervals*c.cfg.Interval)
+}
+
+// measureRoundTrip measures how far away the leader is, so that a candidate knows how long
+// an answer may take. Only those boards do it that are next in the succession.
+func (c *Core) measureRoundTrip() {
+	if c.detectorKind() != silence.DetectorAsk {
+		return // nobody waits for as long as an answer takes
+	}
+	c.lastLeader.measured++
+	c.following.measure = clock.Due(c.now + c.measureInterval())
+	if c.leader == wire.Nobody || !c.rank().Eligible() || c.succession() >= witnesses {
+		return
+	}
+	c.asking.forget()
+	c.asking.ask(c.now)
+	c.send(c.leader, wire.Message{
+		Header: wire.Header{Type: wire.TypeQuery},
+		Query:  wire.Query{Purpose: wire.PurposeJoin},
+	})
+}
+
+// answersQuestion reports whether a HEARTBEAT that is a reply may answer a question of this
+// board. Candidates are answered by multicast, with a number of its own. Who measures
+// the round trip is answered alone, with the number of the heartbeat before; it must
+// not take what others are answered for it.
+func (c *Core) answersQuestion(m *wire.Message, heartbeat wire.Heartbeat) bool {
+	return m.Reply && c.asking.count > 0 && (c.role == Candidate || heartbeat.Number == c.lastLeader.lastNumber)
+}
+
+// timeAnswer learns the round trip from an answer. One that comes very late answers
+// the question of another board, and the own one was lost.
+func (c *Core) timeAnswer() {
+	if late := c.now - c.asking.last; late <= max(c.cfg.Interval, measureMin) {
+		c.detector.Answered(late, c.now-c.asking.first)
+	}
+	c.asking.forget()
+}
+
+// notePath learns from a heartbeat of this board's leader by which way it came.
+func (c *Core) notePath() {
+	p := &c.paths
+	switch {
+	case !p.direct:
+		p.multicastAt, p.noMulticast = c.now, false
+	case !p.noMulticast && c.now-p.multicastAt > multicastMissed*c.cfg.Interval:
+		p.noMulticast = true
+		c.notify(Notice{Kind: NoticeNoMulticast, Board: c.cfg.ID})
+		c.sendHello()
+	}
 }

@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/clock"
 	"topdog/election/silence"
 	"topdog/wire"
@@ -38,11 +39,6 @@ type heir struct {
 		at        Instant
 	}
 }
-
-// witnesses is how many followers answer a candidate that has missed a
-// heartbeat which they have heard: enough to survive loss, and few enough that a
-// lost heartbeat in a group of 255 is not followed by 254 answers.
-const witnesses = 3
 
 func newHeir(b *Board) Algorithm { return &heir{Board: b} }
 
@@ -369,3 +365,6 @@ func (h *heir) evidence(a *wire.Answer) {
 	}
 	h.core.heardSince()
 }
+
+// Heir defines the algorithm heir, the default. All the others are in package literature.
+var Heir = Definition{New: newHeir, Detector: silence.DetectorAsk}

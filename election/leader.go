@@ -2,33 +2,13 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/clock"
+	"topdog/election/lease"
+	"topdog/election/roster"
 	"topdog/election/silence"
 	"topdog/wire"
 )
-
-// leaderState is that of a leader.
-type leaderState struct {
-	heartbeat   clock.Deadline
-	lapse       lapse
-	sentAt      Instant        // the time of the call that sent the last heartbeat; a COORDINATOR is one
-	answers     clock.Deadline // an election that it holds because it was called upon has gone unanswered
-	reclaimedAt Instant        // when it proclaimed itself anew
-	hearing     hearing
-	deposed     deposed        // the leader that it has replaced
-	since       Instant        // when it began to lead
-	reclaim     clock.Deadline // nobody opposes it, although somebody has led in the term exceeded
-	exceeded    wire.Term
-	doubtUntil  Instant        // it was late, and yields to any higher term until then
-	yield       clock.Deadline // it is unfit, and hands over
-}
-
-// heartbeats is what this board has sent as a leader. The numbers go on when it leads again,
-// so that nobody takes an old one for a new one.
-type heartbeats struct {
-	number    uint8
-	repliedAt Instant // when it last answered all who doubt that it lives
-}
 
 // lead makes this board the leader: at once, or when it has the votes that it needs.
 func (c *Core) lead(reason Reason) {
@@ -63,6 +43,17 @@ func (c *Core) becomeLeader(reason Reason) {
 	c.considerYield() // it may have become unfit since it was named
 }
 
+// depose notes whom this board replaces, before it becomes the leader.
+func (c *Core) depose(reason Reason) deposed {
+	if reason != ReasonUnanswered || c.leader == wire.Nobody {
+		return deposed{}
+	}
+	return deposed{
+		id: c.leader, incarnation: c.lastLeader.incarnation,
+		due: c.now - c.detector.Age(c.now) + c.cfg.Interval,
+	}
+}
+
 // acquire has this leader acquire the address, or announce it once more. It is the only place
 // that does. becomeLeader calls it, and so do reclaim and receiveResign: there a rival has
 // given up, to which clients may still send. A leader that stops being one releases the
@@ -71,17 +62,6 @@ func (c *Core) acquire() {
 	if c.hooks.electorate == nil || c.hooks.electorate.Supported() {
 		c.emit(EffectAcquire)
 	}
-}
-
-// announced is the interval and the grace that this board leads with.
-func (c *Core) announced() (interval, grace time.Duration) {
-	return c.cfg.Interval, c.grace.OnWire()
-}
-
-// nextTerm stops at the largest term instead of wrapping: between equal terms the
-// rank decides, so nothing is lost, while a wrapped term would undo every claim.
-func nextTerm(t wire.Term) wire.Term {
-	return min(t+1, wire.MaxTerm)
 }
 
 // proclaim tells everybody who leads. It counts as the first heartbeat of this leader.
@@ -96,16 +76,6 @@ func (c *Core) proclaim() {
 	c.beginInterval()
 	if c.cfg.Fanout == FanoutUnicast {
 		c.reply() // a rival, or a board that nobody has told this one of, must hear it too
-	}
-}
-
-// coordinator returns a COORDINATOR with which this board proclaims itself.
-func (c *Core) coordinator() wire.Message {
-	return wire.Message{
-		Header: wire.Header{Type: wire.TypeCoordinator},
-		Coordinator: wire.Coordinator{
-			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.heartbeats.number, Grace: c.grace.OnWire(), Score: c.score.told,
-		},
 	}
 }
 
@@ -153,4 +123,165 @@ func (c *Core) replyTo(board wire.ID) {
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
 		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: c.grace.OnWire(), Number: c.heartbeats.number},
 	})
+}
+
+// checkLapse is called when a heartbeat is sent. It looks whether the lease has ended before.
+// With votes the majority decides that.
+func (c *Core) checkLapse() {
+	if c.hooks.electorate != nil || c.leading.sentAt < c.leading.since { // or it is the first one of this leader
+		return
+	}
+	if end, ends := c.LeaseEnd(); ends && c.now >= end {
+		c.leaseLapsed(c.now, end)
+	}
+}
+
+// LeaseLapsed tells that a heartbeat left this board only after the lease had ended, at end. now
+// was read after that. It only records the fact, and learns from it: the effects of the call before
+// stay good, and people may have to be told what was learned. The call may have come in time, and the
+// heartbeat have left late.
+func (c *Core) LeaseLapsed(now, end Instant) []Effect {
+	before := len(c.effects)
+	c.leaseLapsed(now, end)
+	return c.effects[before:]
+}
+
+func (c *Core) leaseLapsed(now, end Instant) {
+	l := &c.leading.lapse
+	if c.role != Leader || c.hooks.electorate != nil || l.over.Set {
+		return
+	}
+	*l = lapse{end: end, over: clock.Due(now + c.answerWithin())}
+	c.nextKnown = false
+	// The first heartbeat teaches nothing, see overslept. Nor does the one with which the lease got a longer
+	// grace, see announceGrace: the lease that has ended had a shorter one, which is not known any more.
+	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
+	lengthened := c.grace.Lengthened(former)
+	if former > c.leading.since && !lengthened {
+		c.learnOverslept(now - end + lease.WithinLease(c.grace.Lease()))
+	}
+}
+
+// endLapse begins the lease again, since nobody was heard who leads. If this board stood still
+// meanwhile, something is perhaps waiting to be read.
+func (c *Core) endLapse() {
+	if l := &c.leading.lapse; c.wokeLate >= silence.RoundTripMin && !l.waited {
+		l.waited, l.over = true, clock.Due(c.now+silence.RoundTripMin)
+	}
+}
+
+// PresignedResign is the RESIGN that this leader would send if it had to go now, as one that
+// stops; ok is false if it does not lead. The owner fills in incarnation and sequence. The
+// sequence must come after that of everything that is sent before this RESIGN.
+func (c *Core) PresignedResign() (m wire.Message, ok bool) {
+	if c.role != Leader {
+		return m, false
+	}
+	heir, ok := c.successor()
+	m.Header = c.Signature()
+	m.Type, m.Leading, m.Priority = wire.TypeResign, false, 0
+	m.Resign.Successor = heir
+	return m, ok
+}
+
+const (
+	// hearingQuestions is how often a leader asks before it takes its port for dead: at 40 %
+	// loss, three followers and a witness that answer are all unheard less than once in a million times.
+	hearingQuestions = 4
+	// helloLate is how late the HELLOs of the followers may be at least, for boards that are slow.
+	helloLate = 100 * time.Millisecond
+)
+
+// hearsFollowers reports whether the followers were heard of late. A message may fail to come
+// because its sender has gone; so this board doubts itself only when all are missed, and if
+// it could have heard anybody else: one of two boards alone never does.
+func (c *Core) hearsFollowers() bool {
+	due, live := c.roster.NextHello(c.now)
+	due = max(due, c.evidence.at+roster.HelloFloor)
+	others := live > 1 || c.evidence.foreign && live > 0
+	return !others || c.now < due+max(c.cfg.Interval, helloLate)
+}
+
+// checkHearing is called with every scheduled heartbeat, so that nobody is woken for it. With
+// votes a leader misses the majority before that.
+func (c *Core) checkHearing() {
+	if c.hooks.electorate == nil && !c.leading.hearing.again.Set && !c.paused() && !c.hearsFollowers() {
+		c.leading.hearing = hearing{since: c.now}
+		c.askHearing()
+	}
+}
+
+// askHearing asks the followers and the LAN, and believes the silence when that was often enough.
+func (c *Core) askHearing() {
+	h := &c.leading.hearing
+	switch {
+	case c.evidence.at > h.since:
+		return
+	case h.asked == hearingQuestions:
+		c.goneDeaf()
+		return
+	}
+	h.asked++
+	c.multicast(wire.Message{
+		Header: wire.Header{Type: wire.TypeQuery},
+		Query:  wire.Query{Purpose: wire.PurposeJoin, Round: uint8(h.asked)},
+	})
+	c.askLAN()
+	h.again = clock.Due(c.now + max(c.cfg.Interval/hearingQuestions, c.answerWithin()))
+}
+
+// goneDeaf releases the address. The others may still hear this board, so it names one
+// successor; it could not hear the answer, and to name another one would make two holders.
+func (c *Core) goneDeaf() {
+	c.handOver(wire.Nobody, ReasonDeaf, 1)
+}
+
+const (
+	// lookSpacing is the time between two such looks, and lookShare what it is at least of an interval. So two
+	// leaders whose network has healed are one again within 50 ms, or half an interval if that is longer.
+	lookSpacing = 40 * time.Millisecond
+	lookShare   = 0.4
+	// lookFor is how long a new leader looks. Bridges that speak the Rapid Spanning Tree Protocol miss a
+	// neighbour after three Hello Times of 2 s (IEEE 802.1Q), and forward by another way soon after. It costs
+	// 250 packets.
+	lookFor = 10 * time.Second
+)
+
+// planLook plans when to tell the board that was replaced once more. In the first interval that teaches
+// how long a silence was that ended. Later that board may be cut off, and lead on until it hears
+// of this one.
+func (c *Core) planLook() {
+	d := &c.leading.deposed
+	silent := max(c.now-d.due, c.defaultGrace())
+	next := d.due + time.Duration(silence.Rule.Look*float64(silent))
+	if next >= d.due+c.cfg.Interval {
+		next = c.laterLook()
+	}
+	if d.id != wire.Nobody && next > c.now {
+		d.look = clock.Due(next)
+	}
+}
+
+// laterLook is when to look for a board that has been silent for an interval; 0 for not any more.
+// Where heartbeats follow each other as closely they tell it as soon. With votes only one
+// of two leaders has the address, so the other one may wait for them.
+func (c *Core) laterLook() Instant {
+	next := c.now + max(lookSpacing, time.Duration(lookShare*float64(c.cfg.Interval)))
+	if c.hooks.electorate != nil || next >= c.now+c.cfg.Interval || next > c.leading.since+lookFor {
+		return 0
+	}
+	return next
+}
+
+// look tells the board that was replaced that this one leads. If it lives it answers. Later looks go to
+// all, since the kernel may have forgotten by then where that board is, and would ask for it for up to a second
+// before it sends anything. To the others a RIVAL only says who leads.
+func (c *Core) look() {
+	d := &c.leading.deposed
+	if c.now < d.due+c.cfg.Interval {
+		c.replyTo(d.id)
+	} else {
+		c.multicast(c.rival(d.id, c.reign()))
+	}
+	c.planLook()
 }

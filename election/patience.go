@@ -2,14 +2,11 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
-
-// The grace of the group is learned, see [silence.Grace]. Here is what this board does about it.
-
-func (c *Core) defaultGrace() time.Duration { return c.grace.Default() }
 
 // allow tells the detector which grace the leader has that this board watches.
 func (c *Core) allow() { c.detector.Allow(c.grace.Allowed(c.leader != wire.Nobody)) }
@@ -56,14 +53,6 @@ func (c *Core) notifyPatience() {
 	if l := c.grace.Lesson(); c.role == Leader {
 		c.notify(Notice{Kind: NoticePatience, Board: l.Board, grace: c.grace.Learned(), lesson: l})
 	}
-}
-
-// wishedGrace is what this board's HELLO wishes for; 0 if nothing.
-func (c *Core) wishedGrace() time.Duration {
-	if c.role != Follower {
-		return 0
-	}
-	return c.grace.Wished()
 }
 
 // answeredLate is for a candidate whose leader lives: it reminds the leader of a grace that

@@ -4,29 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
 	"topdog/election/clock"
 	"topdog/election/silence"
 	"topdog/wire"
 )
-
-// People pause a group while they work on its network or its boards: until that is over the address
-// stays where it is. Only the board that led when the pause began may lead. No other board takes
-// over, whatever it hears, and the leader hands over to nobody. All boards learn of the pause: it is
-// told when it begins and ends, behind every HELLO, and to boards that join. A pause ends by
-// itself, since people forget.
-
-// pause is the latest one that this board knows of, or its end.
-type pause struct {
-	number uint32
-	leader wire.ID // who may lead
-	end    clock.Deadline
-	// insists is until when this board, on which somebody has begun or ended the pause, does so anew
-	// if others know of a later one.
-	insists clock.Deadline
-	anew    int // how often it still may: two boards that insist would do so without end
-	// correctedAt is when this board has last told a board that knew of an older pause.
-	correctedAt Instant
-}
 
 // The bounds of a pause.
 const (
@@ -84,16 +66,6 @@ func (c *Core) Paused(now Instant) (leader wire.ID, left time.Duration, ok bool)
 	return c.pause.leader, c.pause.end.At - now, c.pause.end.Set
 }
 
-// paused reports whether the address stays where it is.
-func (c *Core) paused() bool { return c.pause.end.Set }
-
-// pausedOut reports whether this board may not lead because of a pause.
-func (c *Core) pausedOut() bool { return c.paused() && c.pause.leader != c.cfg.ID }
-
-// aloneMayLead reports whether no other board may lead because of a pause. A board that stood still does not know yet
-// that a pause has ended meanwhile, so the time counts.
-func (c *Core) aloneMayLead() bool { return c.pause.end.Ahead(c.now) && c.pause.leader == c.cfg.ID }
-
 // beginPause makes a pause, or the end of one, the latest that this board knows of.
 func (c *Core) beginPause(number uint32, leader wire.ID, left time.Duration) {
 	c.pause.number, c.pause.leader, c.pause.end = number, leader, clock.Deadline{}
@@ -124,34 +96,6 @@ func (c *Core) pauseChanged() {
 			c.postpone(c.listenWindow()) // others may lead now, and this board has counted on the pause, see LeaseExpired
 		}
 		c.compareRanks()
-	}
-}
-
-// sendPause tells one board, or all, of the latest pause.
-func (c *Core) sendPause(to wire.ID) {
-	m := wire.Message{
-		Header: wire.Header{Type: wire.TypePause},
-		Pause:  wire.Pause{Number: c.pause.number, Leader: c.pause.leader},
-	}
-	if c.paused() {
-		m.Pause.Left = c.pause.end.At - c.now
-	} else {
-		m.Pause.Leader = wire.Nobody
-	}
-	c.send(to, m)
-}
-
-// remindPause tells of a pause behind every HELLO.
-func (c *Core) remindPause() {
-	if c.paused() {
-		c.sendPause(wire.Nobody)
-	}
-}
-
-// tellNewcomer tells a board that joins of the latest pause. The boards of the highest ids do.
-func (c *Core) tellNewcomer(board wire.ID) {
-	if c.pause.number > 0 && c.roster.LiveWithHigherID(c.now, c.cfg.ID, board) < witnesses {
-		c.sendPause(board)
 	}
 }
 

@@ -1,6 +1,10 @@
 package election
 
-import "topdog/wire"
+import (
+	"time"
+
+	"topdog/wire"
+)
 
 // above reports whether the rank a comes before b: a board that may lead before one that may not,
 // then the fitter one, then as the algorithm has it.
@@ -43,4 +47,71 @@ func (c *Core) toldRank() Rank {
 		return Rank{Grade: c.fitness.told, ID: c.cfg.ID}
 	}
 	return Rank{Grade: c.fitness.told, Priority: c.cfg.Priority, ID: c.cfg.ID, Score: c.score.told}
+}
+
+// paused reports whether the address stays where it is.
+func (c *Core) paused() bool { return c.pause.end.Set }
+
+// pausedOut reports whether this board may not lead because of a pause.
+func (c *Core) pausedOut() bool { return c.paused() && c.pause.leader != c.cfg.ID }
+
+// aloneMayLead reports whether no other board may lead because of a pause. A board that stood still does not know yet
+// that a pause has ended meanwhile, so the time counts.
+func (c *Core) aloneMayLead() bool { return c.pause.end.Ahead(c.now) && c.pause.leader == c.cfg.ID }
+
+// unfit reports whether a leader of that grade hands over to a fitter board. One that is on
+// probation does its work. It does not ask for the lead, and it keeps it.
+func unfit(grade wire.Grade) bool { return grade >= wire.GradeDrained }
+
+// supersedes reports whether this board should have the lead instead of a living leader that does
+// not hand over by itself: it comes before it, and it passes. Otherwise boards on probation, or all of whose
+// services are dead, would move the address for nothing.
+func (c *Core) supersedes(leader wire.ID) bool {
+	return c.fitness.told == wire.GradePassing && c.outranks(leader)
+}
+
+// mayHaveLead reports whether a leader hands over to a board that asks for the lead.
+func (c *Core) mayHaveLead(r Rank) bool {
+	return r.Eligible() && r.Grade == wire.GradePassing && c.above(r, c.rank()) && !c.paused()
+}
+
+// fitter returns the first in rank of the boards that are fitter than this one, or nil.
+func (c *Core) fitter() *Peer { return c.roster.Fitter(c.now, c.fitness.told) }
+
+// successor returns the board that this one would hand over to; ok is false if there is none.
+func (c *Core) successor() (id wire.ID, ok bool) { return c.roster.Heir(c.now, c.cfg.ID) }
+
+// succession is how many boards act before this one when the leader is gone: none, if they may not lead.
+func (c *Core) succession() int {
+	if c.aloneMayLead() {
+		return 0
+	}
+	return c.roster.CountAbove(c.now, c.rank(), c.predecessor())
+}
+
+// predecessor is the leader that this board suspects or has lost, or Nobody.
+func (c *Core) predecessor() wire.ID {
+	if c.leader != wire.Nobody {
+		return c.leader
+	}
+	return c.lastLeader.predecessor
+}
+
+// heardBesides reports whether this board has ever heard anything but that one, in this life
+// of its process.
+func (c *Core) heardBesides(one wire.ID) bool {
+	return c.evidence.foreign || c.roster.HeardBesides(one)
+}
+
+// reign is for how long this board has led.
+func (c *Core) reign() time.Duration { return c.now - c.leading.since }
+
+// reach counts the boards that were heard following this leader within the last time of that
+// length.
+func (c *Core) reach(within time.Duration) int { return c.roster.Reach(c.now, within) }
+
+// nextTerm stops at the largest term instead of wrapping: between equal terms the
+// rank decides, so nothing is lost, while a wrapped term would undo every claim.
+func nextTerm(t wire.Term) wire.Term {
+	return min(t+1, wire.MaxTerm)
 }

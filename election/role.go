@@ -1,9 +1,6 @@
 package election
 
-import (
-	"fmt"
-	"topdog/wire"
-)
+import "fmt"
 
 // Role is what a board is at the moment.
 type Role uint8
@@ -45,44 +42,3 @@ var edges = [roleCount][roleCount]bool{
 
 // CanBecome reports whether a board of this role may change to another one.
 func (r Role) CanBecome(to Role) bool { return edges[r][to] }
-
-// become is the one place where a role or a leader changes. Only the doors call it:
-// becomeIsolated, becomeListener, becomeFollower, becomeCandidate, becomeLeader and
-// becomeBarred, each in the file of its role. They say what else belongs to the change.
-func (c *Core) become(role Role, leader wire.ID, reason Reason) {
-	if !c.role.CanBecome(role) {
-		panic(fmt.Sprintf("election: impossible change of role %v -> %v (%v)", c.role, role, reason))
-	}
-	if c.role == Leader && role != Leader {
-		c.emit(EffectRelease)
-	}
-	change := Change{
-		From: c.role, To: role,
-		OldLeader: c.leader, NewLeader: leader,
-		Term: c.term, Reason: reason,
-	}
-	another := leader != c.leader
-	c.role, c.leader = role, leader
-	c.resetRoles()
-	if role != Candidate {
-		c.endCandidacy()
-	}
-	if another {
-		c.allowAnother()
-	}
-	c.counts[reason]++
-	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})
-	if c.hooks.electorate != nil {
-		c.hooks.electorate.RoleChanged(change.From, role)
-	}
-}
-
-// resetRoles ends what belonged to the role that the board had, all its deadlines among it.
-// The door then fills in the state of the new role.
-func (c *Core) resetRoles() {
-	c.listening = listenerState{}
-	c.following = followerState{}
-	c.candidacy = candidateState{}
-	c.leading = leaderState{}
-	c.barred = barredState{}
-}

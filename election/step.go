@@ -33,6 +33,21 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	return c.effects
 }
 
+// StepDirect is Step for a message that came by unicast or broadcast.
+func (c *Core) StepDirect(now Instant, m *wire.Message) []Effect {
+	c.paths.direct = true
+	effects := c.Step(now, m)
+	c.paths.direct = false
+	return effects
+}
+
+// HeardMulticast tells that a copy has come by multicast of a message that came by another way before.
+func (c *Core) HeardMulticast(now Instant, sender wire.ID) {
+	if sender == c.leader || c.role == Leader {
+		c.paths.multicastAt, c.paths.noMulticast = max(c.paths.multicastAt, now), false
+	}
+}
+
 // admit reports whether a message concerns this board, and is not late.
 func (c *Core) admit(m *wire.Message) bool {
 	switch {
@@ -122,41 +137,6 @@ func (c *Core) learnTerm(m *wire.Message) (exceeded bool) {
 	return false
 }
 
-// hearLeader receives any message of a board that leads, whatever else it says.
-func (c *Core) hearLeader(m *wire.Message) {
-	switch c.role {
-	case Leader:
-		c.hearRival(m)
-	case Listener:
-		c.listenerHearsLeader(m)
-	case Candidate:
-		c.candidateHearsLeader(m)
-	case Follower:
-		c.followerHearsLeader(m)
-	}
-	if c.role != Leader && m.Sender == c.leader {
-		c.lastLeader.term = m.Term
-	}
-}
-
-// hearOther receives any message of a board that does not lead.
-func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
-	switch {
-	case c.role == Leader && (was.led || exceeded) && c.hooks.electorate != nil:
-		c.hooks.electorate.FormerRivalHeard(m)
-	case c.role == Leader && was.led:
-		// A rival has given up. Boards that followed it, and clients that sent to it, must hear
-		// of this board again.
-		c.reclaim(m.Term)
-	case c.role == Leader && exceeded:
-		c.hearExceeded(m)
-	case m.Sender == c.leader && was.restarted:
-		c.leaderless(ReasonRestarted)
-	case m.Sender == c.leader && m.Type != wire.TypeResign:
-		c.leaderless(ReasonResigned) // its RESIGN was lost
-	}
-}
-
 // dispatch receives what a message is about. What the core has no use for is the algorithm's.
 func (c *Core) dispatch(m *wire.Message) {
 	switch {
@@ -179,60 +159,5 @@ func (c *Core) dispatch(m *wire.Message) {
 		c.receiveResign(m)
 	default:
 		c.algorithm.Step(m)
-	}
-}
-
-// receiveHeartbeat feeds the failure detector.
-func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
-	if c.role != Follower && c.role != Candidate || m.Sender != c.leader {
-		return
-	}
-	if c.answersQuestion(m, heartbeat) {
-		c.timeAnswer()
-	}
-	c.notePath()
-	c.lastLeader.forgiven = false
-	c.lastLeader.lastNumber = heartbeat.Number
-	c.hearGrace(&heartbeat)
-	c.detector.Heard(c.now, heartbeat)
-	c.lastLeader.lastHeard = max(c.lastLeader.lastHeard, m.Sequence)
-	switch c.role {
-	case Follower:
-		c.awaitTurn()
-	case Candidate:
-		c.heardSince() // it joins, say, and goes on with its election
-	}
-	if c.hooks.electorate != nil {
-		c.hooks.electorate.HeartbeatHeard(m, heartbeat.Interval, heartbeat.Grace)
-	}
-}
-
-// receiveQuery answers a board that joins, or hands over to one that outranks this leader.
-func (c *Core) receiveQuery(m *wire.Message) {
-	switch {
-	case m.Query.Purpose != wire.PurposeHandover:
-		c.answerQuery(m)
-	case c.role == Leader:
-		if c.mayHaveLead(c.rankOf(&m.Header)) {
-			c.resign(m.Sender, ReasonPreempted)
-		}
-	}
-}
-
-// answerQuery has the leader tell a board that joins whom to follow. The papers
-// assume that all know the ranks of all. Where ELECTIONs are unicast a board learns
-// the rank of another one only from its next HELLO, so that one is due at once.
-func (c *Core) answerQuery(m *wire.Message) {
-	if !m.Leading && (m.Query.Round == 1 || m.Query.Round > 1 && c.paused()) {
-		c.tellNewcomer(m.Sender) // the first question of a board that nobody knows is only challenged, see wire.Guard
-	}
-	switch {
-	case m.Leading && c.role == Follower && m.Sender == c.leader:
-		c.answerLeader(m)
-	case c.hooks.query != nil && c.hooks.query.AnswerQuery(m):
-	case c.role == Leader:
-		c.replyTo(m.Sender)
-	case c.cfg.Fanout == FanoutUnicast && m.Query.Round == 1:
-		c.sayHello(m.Sender)
 	}
 }

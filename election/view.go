@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -33,19 +34,6 @@ func (c *Core) Trust() []wire.ID {
 		return nil
 	}
 	return c.hooks.trust.Trusted()
-}
-
-// Signature returns the header that the owner must give to messages of its own,
-// such as the replay guard's challenges and proofs: they speak for this board too.
-func (c *Core) Signature() wire.Header {
-	return wire.Header{
-		Algorithm: c.cfg.Algorithm,
-		Leading:   c.role == Leader,
-		Sender:    c.cfg.ID,
-		Term:      c.term,
-		Priority:  c.toldRank().Priority,
-		Grade:     c.fitness.told,
-	}
 }
 
 // Status is what a core can tell people.
@@ -122,4 +110,14 @@ func (c *Core) describePatience() Patience {
 		p.Lesson, p.HalveAt = c.grace.Lesson(), c.grace.HalveAt
 	}
 	return p
+}
+
+// getsNoMulticast reports whether this board gets no multicast from a board that it hears: its
+// leader, or any if it leads itself. Where nobody is heard, nothing shows that a path is lost.
+func (c *Core) getsNoMulticast(now Instant) bool {
+	if c.role == Leader {
+		return c.paths.noMulticast && c.roster.Live(now) > 0
+	}
+	leader := c.roster.Peer(c.leader)
+	return c.paths.noMulticast && leader != nil && leader.Live(now)
 }

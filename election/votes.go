@@ -2,6 +2,7 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/clock"
 	"topdog/election/lease"
 	"topdog/wire"

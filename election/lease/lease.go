@@ -2,6 +2,7 @@ package lease
 
 import (
 	"time"
+
 	"topdog/election/clock"
 	"topdog/wire"
 )

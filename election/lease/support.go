@@ -3,6 +3,7 @@ package lease
 import (
 	"slices"
 	"time"
+
 	"topdog/election/clock"
 	"topdog/wire"
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
 	"topdog/election/clock"
 	"topdog/wire"
 )

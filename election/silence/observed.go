@@ -3,6 +3,7 @@ package silence
 import (
 	"math"
 	"time"
+
 	"topdog/election/clock"
 	"topdog/wire"
 )

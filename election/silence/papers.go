@@ -2,6 +2,7 @@ package silence
 
 import (
 	"time"
+
 	"topdog/election/clock"
 	"topdog/wire"
 )

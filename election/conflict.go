@@ -2,34 +2,10 @@ package election
 
 import (
 	"time"
+
 	"topdog/election/clock"
-	"topdog/election/roster"
 	"topdog/wire"
 )
-
-// barredState is that of a board that stays out.
-type barredState struct {
-	end clock.Deadline // it looks whether the conflict is over
-}
-
-// conflict is with another board that this one cannot live together with.
-type conflict struct {
-	since Instant // when the present conflict broke out
-	at    Instant // when it was last heard of
-	told  Instant // when this board last said HELLO, and so how old it is
-}
-
-// barredFor is how long a conflict must be unheard of to be over. HELLOs of a
-// small group come every second.
-const barredFor = roster.HelloLosses * roster.HelloFloor
-
-// becomeBarred is for a board that must stay out. It is silent, since anything
-// that it said would be taken for a message of the board that it is in conflict with.
-func (c *Core) becomeBarred(reason Reason) {
-	c.become(Barred, wire.Nobody, reason)
-	c.cutOff()
-	c.barred.end = clock.Due(c.now + barredFor)
-}
 
 // endConflict lets a barred board take part again.
 func (c *Core) endConflict() { c.becomeListener(ReasonConflictOver, c.listenWindow()) }
@@ -92,10 +68,6 @@ func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {
 		c.hello = c.hello.Before(max(c.now+tellAgeAfter, c.conflict.told+c.cfg.Interval))
 	}
 }
-
-// tellAgeAfter is how long a board waits before it says again how old it is. It has just proven
-// itself to the other one, or will have by then.
-const tellAgeAfter = 10 * time.Millisecond
 
 // ofTheGuard reports whether a message is none of the election. A board that stays out
 // says nothing but that it lives, so it must not keep others out.

@@ -1,21 +1,52 @@
 package election
 
 import (
-	"time"
 	"topdog/election/clock"
-	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
 
-// Silence has two causes: the leader is gone, or this board's port receives nothing. And a
-// leader whose daemon is silent may still have the address. So beside the boards the LAN is
-// asked, by ARP: its witnesses, and the address itself.
+// startProbe asks for a probe of the address, to make sure that no foreign machine has it.
+// It does so only before the first claim at a cold start, when there is no hurry.
+func (c *Core) startProbe() {
+	if c.coldStart.pending && c.candidacy.probe == probeNone {
+		c.candidacy.probe = probePending
+		c.emit(EffectProbe)
+	}
+}
 
-// evidence is what shows that this board's port receives.
-type evidence struct {
-	at      Instant // when anything came from another machine last
-	foreign bool    // something has, in this life of the process, that was no message of a board
+// mayClaim reports whether nothing but the algorithm stands between a candidate and the lead.
+func (c *Core) mayClaim() bool {
+	return (!c.coldStart.pending || c.candidacy.probe == probeFree) && c.receives() && c.addressSilent()
+}
+
+// Probed tells how the probe ended that EffectProbe asked for: inUse means that a
+// foreign machine has the address.
+func (c *Core) Probed(now Instant, inUse bool) []Effect {
+	c.enter(now)
+	if c.role != Candidate || c.candidacy.probe != probePending {
+		return c.effects // somebody else leads by now
+	}
+	c.coldStart.taken = inUse && c.cfg.TakeInUse && c.coldStart.retry > 0 && c.now-c.coldStart.since >= TakeInUseAfter
+	if inUse && !c.coldStart.taken {
+		c.becomeListener(ReasonAddressInUse, c.awaitAddress())
+		return c.effects
+	}
+	c.candidacy.probe, c.coldStart.retry = probeFree, 0
+	c.reconsiderClaim()
+	return c.effects
+}
+
+// TakesInUse reports whether this board claims, or has claimed, although a foreign machine has the address.
+func (c *Core) TakesInUse() bool { return c.coldStart.taken }
+
+// reconsiderClaim lets the algorithm of a candidate claim that would have done so before, and
+// was not allowed to.
+func (c *Core) reconsiderClaim() {
+	if c.role == Candidate && c.candidacy.refused && c.mayClaim() {
+		c.candidacy.refused = false
+		c.algorithm.AddressFree()
+	}
 }
 
 // Evidence tells that something was received on this board's port that no board sent, and
@@ -42,12 +73,6 @@ func (c *Core) receives() bool {
 
 // PortSilent reports whether nothing arrives on the port of this candidate, so that it claims nothing.
 func (c *Core) PortSilent() bool { return c.candidacy.unheard && !c.receives() }
-
-// heardBesides reports whether this board has ever heard anything but that one, in this life
-// of its process.
-func (c *Core) heardBesides(one wire.ID) bool {
-	return c.evidence.foreign || c.roster.HeardBesides(one)
-}
 
 // beginAnew begins the candidacy anew of a board that could not claim because it heard nothing, and
 // now does: what it has asked in vain says nothing, and others may have waited for the same.
@@ -87,36 +112,6 @@ func (c *Core) missEvidence() {
 	c.candidacy.askLAN = clock.Due(c.now + c.cfg.Interval)
 }
 
-// addressState is what a candidate has found out about the address of the leader that it suspects.
-type addressState struct {
-	ask      clock.Deadline // the leader's lease ends, so that its address should not answer any more
-	asked    bool           // it was asked since then
-	askedAt  Instant        // when it was asked last
-	answered bool           // it has answered that, or one question later
-	silent   clock.Deadline // an answer would have come by then
-	waited   bool           // that deadline came late, and the answer was given more time
-}
-
-// askLAN asks the witnesses, and the address of the leader that is suspected, if there is one.
-func (c *Core) askLAN() {
-	suspect := c.leader
-	if c.role == Leader {
-		suspect = wire.Nobody
-	}
-	c.effects = append(c.effects, Effect{Kind: EffectAskLAN, To: suspect})
-}
-
-// leaseEnd is when the lease of the leader has ended at the latest, as far as this board knows.
-// An address that answers a question after that was not released.
-func (c *Core) leaseEnd() Instant {
-	grace := c.detector.Grace()
-	end := c.detector.Earliest() - grace + lease.WithinLease(grace)
-	if c.detectorKind() != silence.DetectorAsk {
-		return max(end, c.detector.Freshness()) // its lease depends on that, see Lease
-	}
-	return end
-}
-
 // beginAsking asks the LAN as soon as there is a candidate, and has the address of the suspected
 // leader asked when its lease has ended. Without a leader there is none to ask: it has
 // resigned, or a probe is made.
@@ -150,10 +145,6 @@ func (c *Core) heardSince() {
 	}
 }
 
-// answerWithin is how long the answer to an ARP request may take. The kernel answers it, so
-// it takes no longer than the answer of a daemon.
-func (c *Core) answerWithin() time.Duration { return c.detector.RoundTripBound() }
-
 // AddressAnswered tells that the floating address has answered an ARP request that was sent at
 // askedAt.
 func (c *Core) AddressAnswered(now, askedAt Instant) []Effect {
@@ -168,14 +159,6 @@ func (c *Core) AddressAnswered(now, askedAt Instant) []Effect {
 	return c.effects
 }
 
-// AddressOutlives is for how long after its last heartbeat a leader may have an address that
-// its kernel removes: it was renewed for a second just then (netio.DefaultLifetime), and the
-// kernel takes up to 1.25 s more, as measured.
-const AddressOutlives = 2250 * time.Millisecond
-
-// outlived reports whether the address of the suspected leader should have been removed by now.
-func (c *Core) outlived() bool { return c.detector.Age(c.now) >= AddressOutlives }
-
 // notifyAddress tells people of a silent leader whose address answers.
 func (c *Core) notifyAddress() {
 	kind := NoticeAddressAnswers
@@ -183,15 +166,6 @@ func (c *Core) notifyAddress() {
 		kind = NoticeAddressStays
 	}
 	c.notify(Notice{Kind: kind, Board: c.leader})
-}
-
-// askAgain is the time until a candidate asks again that has asked often enough: something
-// keeps it from claiming. Where that may last, there is no hurry.
-func (c *Core) askAgain() time.Duration {
-	if c.candidacy.unheard || c.candidacy.address.answered && c.outlived() {
-		return c.cfg.Interval
-	}
-	return max(c.cfg.Interval/5, c.answerWithin())
 }
 
 // addressSilent reports whether nothing answers for the address of the suspected leader. If the

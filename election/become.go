@@ -1,0 +1,120 @@
+package election
+
+import (
+	"fmt"
+	"time"
+
+	"topdog/election/clock"
+	"topdog/wire"
+)
+
+// become is the one place where a role or a leader changes. Only the doors call it:
+// becomeIsolated, becomeListener, becomeFollower, becomeCandidate, becomeLeader and
+// becomeBarred, each in the file of its role. They say what else belongs to the change.
+func (c *Core) become(role Role, leader wire.ID, reason Reason) {
+	if !c.role.CanBecome(role) {
+		panic(fmt.Sprintf("election: impossible change of role %v -> %v (%v)", c.role, role, reason))
+	}
+	if c.role == Leader && role != Leader {
+		c.emit(EffectRelease)
+	}
+	change := Change{
+		From: c.role, To: role,
+		OldLeader: c.leader, NewLeader: leader,
+		Term: c.term, Reason: reason,
+	}
+	another := leader != c.leader
+	c.role, c.leader = role, leader
+	c.resetRoles()
+	if role != Candidate {
+		c.endCandidacy()
+	}
+	if another {
+		c.allowAnother()
+	}
+	c.counts[reason]++
+	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})
+	if c.hooks.electorate != nil {
+		c.hooks.electorate.RoleChanged(change.From, role)
+	}
+}
+
+// resetRoles ends what belonged to the role that the board had, all its deadlines among it.
+// The door then fills in the state of the new role.
+func (c *Core) resetRoles() {
+	c.listening = listenerState{}
+	c.following = followerState{}
+	c.candidacy = candidateState{}
+	c.leading = leaderState{}
+	c.barred = barredState{}
+}
+
+// tellGrade has messages tell the grade from now on. When a board that passes fails again, it hands over at
+// once: what was in vain is long ago.
+func (c *Core) tellGrade() {
+	c.fitness.told = c.fitness.set
+	if c.fitness.told == wire.GradePassing {
+		c.fitness.vain = 0
+	}
+}
+
+// endCandidacy tells the grade that a candidate has got meanwhile.
+func (c *Core) endCandidacy() {
+	if c.fitness.told != c.fitness.set {
+		c.tellGrade()
+		c.hello = clock.Due(c.now)
+	}
+}
+
+// leaderChanged tells the algorithm that the leader, or somebody's rank, has changed.
+func (c *Core) leaderChanged() {
+	if c.hooks.leader != nil {
+		c.hooks.leader.LeaderChanged()
+	}
+}
+
+// An isolated board has no link. It waits for nothing, so the role has no state.
+
+// becomeIsolated is for a board whose link is gone: it releases the address
+// at once, and says nothing since nobody would hear it.
+func (c *Core) becomeIsolated(reason Reason) {
+	c.become(Isolated, wire.Nobody, reason)
+	c.cutOff()
+}
+
+// cutOff forgets what this board had begun with the others, and by which ways it heard them.
+func (c *Core) cutOff() {
+	c.paths.noMulticast = false
+	c.hello, c.handover.repeat = clock.Deadline{}, clock.Deadline{}
+	c.own = [ownDeadlines]clock.Deadline{}
+	if c.hooks.reset != nil {
+		c.hooks.reset.Reset()
+	}
+}
+
+// becomeBarred is for a board that must stay out. It is silent, since anything
+// that it said would be taken for a message of the board that it is in conflict with.
+func (c *Core) becomeBarred(reason Reason) {
+	c.become(Barred, wire.Nobody, reason)
+	c.cutOff()
+	c.barred.end = clock.Due(c.now + barredFor)
+}
+
+// inquiry says whom a board that joins asks who leads, and after what time.
+func (c *Core) inquiry() (audience []wire.ID, after time.Duration) {
+	if c.hooks.inquiry == nil {
+		return nil, 0
+	}
+	return c.hooks.inquiry.Inquiry(c.asking.count)
+}
+
+// becomeListener is for a board that must hear before it speaks: it has just
+// started, its link has just come up, or a conflict has just ended.
+func (c *Core) becomeListener(reason Reason, window time.Duration) {
+	c.become(Listener, wire.Nobody, reason)
+	c.coldStart.pending = true
+	c.asking.forget()
+	_, after := c.inquiry()
+	c.listening = listenerState{end: clock.Due(c.now + window), query: clock.Due(c.now + after)}
+	c.hello = clock.Due(c.now)
+}

@@ -1,0 +1,177 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"topdog/election/clock"
+	"topdog/wire"
+)
+
+// DelayPreemption changes the delay before the board preempts, while it runs. It counts from when
+// the board may have the lead. A board that waits goes on with the delay that it began with.
+func (c *Core) DelayPreemption(delay time.Duration) { c.cfg.PreemptDelay = delay }
+
+// Reprioritise changes the priority and whether the board preempts, while it runs.
+func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect {
+	c.enter(now)
+	c.cfg.Priority, c.cfg.Preempt = min(priority, MaxPriority), preempt
+	c.computeScore()
+	switch c.role {
+	case Leader:
+		if priority == 0 {
+			c.resign(wire.Nobody, ReasonNoPriority)
+		}
+	case Follower:
+		c.awaitTurn()
+		c.compareRanks()
+	case Candidate:
+		if priority == 0 {
+			c.becomeFollower(c.leader, ReasonNoPriority)
+		}
+	}
+	c.sendHello()
+	return c.effects
+}
+
+// ClockTrusted tells whether this board's clock runs at its rate. It matters to the algorithm
+// strict alone, whose leases and promises are measured by several clocks: there a board whose
+// clock is more than 1 % off neither leads nor votes.
+func (c *Core) ClockTrusted(now Instant, trusted bool) []Effect {
+	c.enter(now)
+	if c.hooks.electorate == nil || !c.hooks.electorate.ClockTrusted(trusted) {
+		return c.effects
+	}
+	switch {
+	case c.role == Leader:
+		c.resign(wire.Nobody, ReasonClock)
+	case c.role == Candidate && !trusted:
+		c.becomeFollower(c.leader, ReasonClock)
+	case c.role == Follower:
+		c.awaitTurn()
+		c.compareRanks()
+	}
+	c.sendHello()
+	return c.effects
+}
+
+// Grade is how fit this board says it is. A candidate says later what SetGrade has told it.
+func (c *Core) Grade() wire.Grade { return c.fitness.told }
+
+// SetGrade tells how fit this board is to lead, which is GradePassing until it is called. A board
+// whose link is down may be told before it comes up. The others learn of it at once. While boards compare ranks nobody's changes, so a candidate tells its new grade when its candidacy is over.
+func (c *Core) SetGrade(now Instant, grade wire.Grade) []Effect {
+	c.enter(now)
+	c.fitness.set = min(grade, wire.MaxGrade)
+	if c.role == Candidate || c.fitness.told == c.fitness.set {
+		return c.effects
+	}
+	c.tellGrade()
+	if c.role == Leader {
+		c.considerYield()
+		if c.leading.yield.Reached(c.now) {
+			c.leading.yield = clock.Deadline{}
+			c.yieldLead() // before the others learn of it: where the first in rank leads, they would hold elections
+		}
+	}
+	c.sendHello()
+	if c.role == Follower && c.leader != wire.Nobody {
+		c.awaitTurn()
+		c.compareRanks()
+	}
+	return c.effects
+}
+
+// SetScore tells the score that the owner has found out, for ScoreFromCommand. The
+// others learn of it at once.
+func (c *Core) SetScore(now Instant, score uint32) []Effect {
+	c.enter(now)
+	if c.cfg.ScoreSource != ScoreFromCommand || c.score.set == score {
+		return c.effects
+	}
+	c.score.set = score
+	if c.role == Candidate {
+		return c.effects // it goes out with the next HELLO
+	}
+	c.sendHello()
+	if c.role == Follower {
+		c.compareRanks()
+	}
+	return c.effects
+}
+
+// KeyDropped tells that this board does not accept a key any more. Somebody else may have that key, and one packet with a
+// high sequence number in the name of a board makes everything late that the board itself says. So the sequence
+// numbers that came with the key are forgotten. Those that came with the other key stay, because the network still delivers
+// late what a board has said with that one.
+//
+// The promise of a voter (promise.go) keeps its sequence number. It may rest on a heartbeat that came with the key, and its
+// end must not move back: without the number, a RESIGN that the leader sent before that heartbeat would release the promise
+// when it comes late, while the leader counts on it. A number that is too high does no such harm. It only keeps
+// the leader's own RESIGN from releasing the promise, so that this voter is free an interval and a grace after the last
+// heartbeat. With its promise to another board it has another number.
+func (c *Core) KeyDropped(now Instant, key wire.Fingerprint) []Effect {
+	c.enter(now)
+	c.roster.ForgetKey(key.Mark())
+	var newest wire.Sequence
+	if p := c.roster.Peer(c.lastLeader.id); p != nil && p.Incarnation == c.lastLeader.incarnation {
+		newest = p.Newest()
+	}
+	// This is only compared with what others have heard. One heartbeat corrects what is too low.
+	c.lastLeader.lastHeard = min(c.lastLeader.lastHeard, newest)
+	return c.effects
+}
+
+// errNoSuccessor says that a leader cannot hand over because it is alone.
+var errNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
+
+// errNobodyFit says that the board which would lead would give the lead back at once.
+var errNobodyFit = errors.New("no other board is fit to lead (each is drained, or its checks fail), and would give the lead back at once: stop this board, or drain it")
+
+// errHighestLeads says that the leader would lead again at once.
+var errHighestLeads = errors.New("with this algorithm the first in rank always leads, and this board would be back at once: stop it, or set its priority to 0")
+
+// Resign hands the lead over because a person asks for it. The error says that this board
+// does not lead, that there is no successor, or that this board would lead again at once.
+func (c *Core) Resign(now Instant) ([]Effect, error) {
+	c.enter(now)
+	if c.role != Leader {
+		return c.effects, fmt.Errorf("this board does not lead (it is a %v; the leader is %v)", c.role, c.leader)
+	}
+	heir, ok := c.successor()
+	if !ok {
+		return c.effects, errNoSuccessor
+	}
+	p := c.roster.Peer(heir)
+	switch {
+	case c.paused():
+		return c.effects, errPaused
+	case unfit(p.Grade) && p.Grade > c.fitness.told:
+		return c.effects, errNobodyFit
+	case c.definition.HighestLeads && c.supersedes(heir):
+		return c.effects, errHighestLeads
+	}
+	c.resign(wire.Nobody, ReasonResigned)
+	return c.effects, nil
+}
+
+// Stop makes the board leave the group. EffectFinished follows, at once or after
+// some more calls, when its successor leads or has failed to answer.
+func (c *Core) Stop(now Instant) []Effect {
+	c.enter(now)
+	if c.stopping {
+		return c.effects
+	}
+	c.stopping = true
+	switch c.role {
+	case Isolated, Barred:
+		c.emit(EffectFinished)
+	case Leader:
+		c.resign(wire.Nobody, ReasonStopping)
+	default:
+		c.multicast(wire.Message{Header: wire.Header{Type: wire.TypeResign}})
+		c.emit(EffectFinished)
+	}
+	return c.effects
+}

@@ -1,0 +1,325 @@
+package election
+
+import (
+	"time"
+
+	"topdog/election/clock"
+	"topdog/election/roster"
+	"topdog/election/silence"
+	"topdog/wire"
+)
+
+// Core is the election as one board takes part in it. Its methods are not safe for
+// concurrent use. The effects that a method returns are good until the next call.
+type Core struct {
+	cfg        Config
+	definition Definition
+	algorithm  Algorithm
+	hooks      hooks // what the algorithm has besides
+	detector   silence.Detector
+
+	now       Instant // of the present call
+	startedAt Instant
+	wokeLate  time.Duration // by how much the present call of Wake is late
+
+	role   Role
+	leader wire.ID // whom this board follows or suspects; itself when it leads
+	term   wire.Term
+
+	// The state of the present role. That of each other role is zero, see become.
+	listening listenerState
+	following followerState
+	candidacy candidateState
+	leading   leaderState
+	barred    barredState
+
+	// What outlives the roles. Each of these has its functions in a file of its own.
+	roster     roster.Roster
+	lastLeader lastLeader
+	asking     asking
+	coldStart  coldStart
+	heartbeats heartbeats
+	rivals     rivals
+	grace      silence.Grace
+	evidence   evidence
+	paths      paths
+	handover   handover
+	conflict   conflict
+	notices    notices
+	score      score
+	fitness    fitness
+	pause      pause
+	hello      clock.Deadline               // the next HELLO
+	own        [ownDeadlines]clock.Deadline // of the algorithm
+	stopping   bool                         // the board leaves the group
+
+	timetable timetable
+	next      clock.Deadline // the earliest one after the last call, if that is known
+	nextKnown bool
+	effects   []Effect
+	counts    [reasonCount]uint64
+}
+
+// listenerState is that of a listener.
+type listenerState struct {
+	end   clock.Deadline // it has listened long enough
+	query clock.Deadline // it asks once more who leads
+}
+
+// followerState is that of a follower.
+type followerState struct {
+	turn    clock.Deadline // the leader is late, or there is none, and it is this board's turn to act
+	measure clock.Deadline // it measures the round trip to the leader
+	preempt clock.Deadline // it asks a leader of lower rank for the lead
+	// preemptFirst is when it asks for the first time if no other board outranks it.
+	preemptFirst Instant
+}
+
+// candidateState is that of a board that stands for election.
+type candidateState struct {
+	cause            Reason // why it became one
+	handoverRequests int    // how often it has asked a leader of lower rank to hand over
+	probe            probe
+	answers          clock.Deadline // its question has gone unanswered
+	incumbent        clock.Deadline // the leader that it has asked to hand over is late
+	coordinator      clock.Deadline // it was outranked, and has waited for a COORDINATOR
+	address          addressState
+	since            Instant        // when it began to ask
+	unheard          bool           // nothing was received since then, so it could not claim
+	askLAN           clock.Deadline // it asks the LAN again because of that
+	refused          bool           // its algorithm would have claimed, but for what mayClaim looks at
+}
+
+// probe says how far a candidate has come in finding out whether the address is free.
+type probe uint8
+
+const (
+	probeNone probe = iota // not wanted: a leader's silence is no time to wait
+	probePending
+	probeFree
+)
+
+// addressState is what a candidate has found out about the address of the leader that it suspects.
+type addressState struct {
+	ask      clock.Deadline // the leader's lease ends, so that its address should not answer any more
+	asked    bool           // it was asked since then
+	askedAt  Instant        // when it was asked last
+	answered bool           // it has answered that, or one question later
+	silent   clock.Deadline // an answer would have come by then
+	waited   bool           // that deadline came late, and the answer was given more time
+}
+
+// leaderState is that of a leader.
+type leaderState struct {
+	heartbeat   clock.Deadline
+	lapse       lapse
+	sentAt      Instant        // the time of the call that sent the last heartbeat; a COORDINATOR is one
+	answers     clock.Deadline // an election that it holds because it was called upon has gone unanswered
+	reclaimedAt Instant        // when it proclaimed itself anew
+	hearing     hearing
+	deposed     deposed        // the leader that it has replaced
+	since       Instant        // when it began to lead
+	reclaim     clock.Deadline // nobody opposes it, although somebody has led in the term exceeded
+	exceeded    wire.Term
+	doubtUntil  Instant        // it was late, and yields to any higher term until then
+	yield       clock.Deadline // it is unfit, and hands over
+}
+
+// lapse is what a leader has to make sure of whose lease has ended before its next heartbeat:
+// that nobody has claimed meanwhile. It has sent that heartbeat. Who is about to claim hears it;
+// who has claimed was heard within a round trip. Only then the lease begins again: a board
+// that goes on after a pause must not answer beside its successor.
+type lapse struct {
+	end    Instant        // of the lease that has ended
+	over   clock.Deadline // nobody was heard who leads
+	waited bool           // that deadline came late, and whoever leads was given more time
+}
+
+// A leader whose port receives nothing any more is heard by all, so nobody deposes it, and
+// nobody can reach its address. It finds that out by itself: its followers' HELLOs fail to come.
+
+// hearing is what a leader does to find out whether its port still receives.
+type hearing struct {
+	since Instant        // when it began to ask
+	asked int            // how often it has
+	again clock.Deadline // it asks once more, or has asked often enough
+}
+
+// A leader that was silent may live: its frames were lost, or it is cut off. Until it hears that it was
+// replaced it leads on. So the board that has replaced it tells it, and then looks for it among all. What
+// the two learn from that is patience.
+
+// deposed is the leader that a leader has replaced because it was silent.
+type deposed struct {
+	id          wire.ID
+	incarnation wire.Incarnation
+	due         Instant        // the heartbeat of it that was missed
+	look        clock.Deadline // when it is told once more who leads
+}
+
+// barredState is that of a board that stays out.
+type barredState struct {
+	end clock.Deadline // it looks whether the conflict is over
+}
+
+// lastLeader is what a board knows of the leader that it follows, or that it followed last.
+type lastLeader struct {
+	id          wire.ID // the board that this one follows or followed last
+	incarnation wire.Incarnation
+	term        wire.Term
+	lastHeard   wire.Sequence // of the leader's newest HEARTBEAT
+	lastNumber  uint8         // of the same
+	measured    int           // how often the round trip to the leader was measured
+	forgiven    bool          // the leader got a fresh interval since it was heard last
+	// predecessor is the leader that resigned or restarted, until there is another one.
+	predecessor wire.ID
+}
+
+// asking is what this board has asked of late, so that the answer can be timed.
+type asking struct {
+	// round counts the ELECTIONs since this board became a candidate. A leader that holds
+	// an election goes on counting. 0 also says that the answers were missed, because this
+	// board was not running.
+	round       uint8
+	count       int     // of the questions whose answer would tell the round trip
+	first, last Instant // when the first and the last of them went out
+}
+
+// ask counts a question.
+func (a *asking) ask(now Instant) {
+	if a.count == 0 {
+		a.first = now
+	}
+	a.last = now
+	a.count++
+}
+
+// forget makes nothing of the answers that are still to come.
+func (a *asking) forget() { a.count = 0 }
+
+// coldStart is what a board knows that has begun to listen and not found a leader yet. It
+// lasts until there is one, whatever the board becomes meanwhile.
+type coldStart struct {
+	pending bool
+	// retry is for how long the board listens after the next probe that finds the address in
+	// use; it doubles. 0 means that no probe has found that.
+	retry time.Duration
+	since Instant // when a probe found that first
+	taken bool    // this board claims nevertheless, see Config.TakeInUse
+}
+
+// heartbeats is what this board has sent as a leader. The numbers go on when it leads again,
+// so that nobody takes an old one for a new one.
+type heartbeats struct {
+	number    uint8
+	repliedAt Instant // when it last answered all who doubt that it lives
+}
+
+// rivals is what this board knows of other leaders that it has heard while it led.
+type rivals struct {
+	yieldedTo  wire.ID // the last one for which this board released the address
+	yieldedAt  Instant
+	heardAt    Instant // when one was heard last
+	heardSince Instant // when it was heard first, without a pause since
+	askedAt    Instant // when one was last told the reach of this leader
+}
+
+// Silence has two causes: the leader is gone, or this board's port receives nothing. And a
+// leader whose daemon is silent may still have the address. So beside the boards the LAN is
+// asked, by ARP: its witnesses, and the address itself.
+
+// evidence is what shows that this board's port receives.
+type evidence struct {
+	at      Instant // when anything came from another machine last
+	foreign bool    // something has, in this life of the process, that was no message of a board
+}
+
+// paths is by which ways this board hears its leader.
+type paths struct {
+	direct      bool    // the present message came by unicast or broadcast
+	multicastAt Instant // when the leader was heard by multicast last, or began to be followed
+	noMulticast bool    // it is heard, and not by multicast; or was when it was heard last
+}
+
+// handover is how this board gives the lead to another one. It goes on while the board
+// that has resigned is a follower already, or a candidate, until somebody leads.
+type handover struct {
+	successor wire.ID       // named in the last RESIGN
+	named     int           // how many successors were, one after the other
+	since     Instant       // when the first one was
+	namedAt   Instant       // when the last one was
+	pause     time.Duration // until the RESIGN is repeated; it doubles
+	repeat    clock.Deadline
+}
+
+// conflict is with another board that this one cannot live together with.
+type conflict struct {
+	since Instant // when the present conflict broke out
+	at    Instant // when it was last heard of
+	told  Instant // when this board last said HELLO, and so how old it is
+}
+
+// notices are when each notice was given last.
+type notices map[Notice]Instant
+
+// score is this board's own, for algorithms that compare scores.
+type score struct {
+	told uint32 // as it last told the others
+	set  uint32 // as the owner of the core has found it out, for ScoreFromCommand
+}
+
+// A board says in every message how fit it is to lead, see wire.Grade. Its owner finds that out.
+// The grade comes before everything else that ranks are compared by, so a board of a better
+// grade is before one of a lesser grade in all algorithms. A leader that is unfit hands over to
+// a fitter board. If there is none, it leads on: an address that is held by a board whose service
+// does not work is of more use than one that nobody holds.
+
+// fitness is how fit this board is.
+type fitness struct {
+	set  wire.Grade // by the owner
+	told wire.Grade // in messages
+	vain int        // how often in a row it has handed over because it was unfit, and nobody took the lead
+}
+
+// People pause a group while they work on its network or its boards: until that is over the address
+// stays where it is. Only the board that led when the pause began may lead. No other board takes
+// over, whatever it hears, and the leader hands over to nobody. All boards learn of the pause: it is
+// told when it begins and ends, behind every HELLO, and to boards that join. A pause ends by
+// itself, since people forget.
+
+// pause is the latest one that this board knows of, or its end.
+type pause struct {
+	number uint32
+	leader wire.ID // who may lead
+	end    clock.Deadline
+	// insists is until when this board, on which somebody has begun or ended the pause, does so anew
+	// if others know of a later one.
+	insists clock.Deadline
+	anew    int // how often it still may: two boards that insist would do so without end
+	// correctedAt is when this board has last told a board that knew of an older pause.
+	correctedAt Instant
+}
+
+// timetable has the deadlines of all duties of one core.
+type timetable [dutyCount]*clock.Deadline
+
+const dutyCount = 22 + ownDeadlines
+
+// earliest returns the first deadline to come.
+func (t *timetable) earliest() (first clock.Deadline) {
+	for _, d := range t {
+		if d.Set && (!first.Set || d.At < first.At) {
+			first = *d
+		}
+	}
+	return first
+}
+
+// notBefore makes deadlines that are overdue come at that time.
+func (t *timetable) notBefore(at Instant) {
+	for _, d := range t {
+		if d.Reached(at) {
+			*d = clock.Due(at)
+		}
+	}
+}

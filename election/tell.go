@@ -1,0 +1,260 @@
+package election
+
+import (
+	"math"
+	"time"
+
+	"topdog/election/clock"
+	"topdog/wire"
+)
+
+// Signature returns the header that the owner must give to messages of its own,
+// such as the replay guard's challenges and proofs: they speak for this board too.
+func (c *Core) Signature() wire.Header {
+	return wire.Header{
+		Algorithm: c.cfg.Algorithm,
+		Leading:   c.role == Leader,
+		Sender:    c.cfg.ID,
+		Term:      c.term,
+		Priority:  c.toldRank().Priority,
+		Grade:     c.fitness.told,
+	}
+}
+
+// send sends a message to one board, or to the whole group if that is wire.Nobody.
+func (c *Core) send(to wire.ID, m wire.Message) {
+	header := c.Signature()
+	header.Type, header.Reply = m.Type, m.Reply
+	m.Header = header
+	e := Effect{Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && (!steady(&m) || c.losesMulticast() || c.seeksCompany(&m))}
+	if c.hooks.electorate != nil && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
+		e.Beat = c.hooks.electorate.Sending(to, &m)
+	}
+	c.effects = append(c.effects, e)
+}
+
+// Sent tells which sequence a message has got whose effect has that Beat. It is to be called
+// when the message was sent, before the next call. The effects stay good.
+func (c *Core) Sent(beat uint32, sequence wire.Sequence) {
+	if c.hooks.electorate != nil {
+		c.hooks.electorate.Sent(beat, sequence)
+	}
+}
+
+// sendFloating sends a message to whoever has the floating address. It finds a leader of
+// whom no other address is known, and to which neither multicast nor broadcast gets through.
+func (c *Core) sendFloating(m wire.Message) {
+	c.send(wire.Nobody, m)
+	e := &c.effects[len(c.effects)-1]
+	e.Broadcast, e.Floating = false, true
+}
+
+// steady reports whether a message is of those that are sent all the time, or for seconds. Only multicast
+// is cheap enough for them: a broadcast wakes every host on the LAN.
+func steady(m *wire.Message) bool {
+	switch m.Type {
+	case wire.TypeHeartbeat:
+		return !m.Reply
+	case wire.TypeHello, wire.TypeOK, wire.TypeReport, wire.TypePause, wire.TypeRival:
+		return true
+	default:
+		return false
+	}
+}
+
+// seeksCompany reports whether a message is the HELLO of a leader that hears nobody. Perhaps there
+// is another one, to which multicast does not get.
+func (c *Core) seeksCompany(m *wire.Message) bool {
+	return m.Type == wire.TypeHello && c.role == Leader && c.roster.Live(c.now) == 0
+}
+
+// losesMulticast reports whether this board, or one that it hears, gets no multicast. While no peer
+// lives, there is nobody to broadcast to. A leader cannot tell at first: another leader, which
+// nobody could tell, must hear of it as well.
+func (c *Core) losesMulticast() bool {
+	return c.paths.noMulticast && c.roster.Live(c.now) > 0 || c.roster.LosesMulticast(c.now) ||
+		c.role == Leader && c.now-c.leading.since <= multicastMissed*c.cfg.Interval
+}
+
+// tell sends what concerns several boards: as one multicast that the others ignore, or as
+// a unicast to each, as the configuration has it. nil means everybody.
+func (c *Core) tell(audience []wire.ID, m wire.Message) {
+	if c.cfg.Fanout == FanoutMulticast {
+		c.multicast(m)
+		c.effects[len(c.effects)-1].Audience = audience
+		return
+	}
+	if audience == nil {
+		audience = c.roster.All()
+	}
+	for _, id := range audience {
+		c.send(id, m)
+	}
+}
+
+// multicast sends to the whole group.
+func (c *Core) multicast(m wire.Message) { c.send(wire.Nobody, m) }
+
+func (c *Core) emit(kind EffectKind) { c.effects = append(c.effects, Effect{Kind: kind}) }
+
+// noticeInterval bounds how often the same notice is given.
+const noticeInterval = time.Minute
+
+// notify tells people of something, unless they were told within noticeInterval.
+func (c *Core) notify(n Notice) {
+	if at, ok := c.notices[n]; ok && c.now-at < noticeInterval {
+		return
+	}
+	if len(c.notices) >= wire.MaxBoards {
+		clear(c.notices)
+	}
+	c.notices[n] = c.now
+	c.effects = append(c.effects, Effect{Kind: EffectNotice, Notice: n})
+}
+
+// computeScore finds out this board's score. From then on it stays the same until
+// the board tells the others anew, so that any two boards that compare
+// themselves compare the same two numbers.
+func (c *Core) computeScore() {
+	if !c.definition.ComparesScores {
+		return // messages need not carry it
+	}
+	switch c.cfg.ScoreSource {
+	case ScoreFromAge:
+		c.score.told = uint32(min((c.now-c.startedAt)/time.Second, math.MaxUint32))
+	case ScoreFromCommand:
+		c.score.told = c.score.set
+	default:
+		c.score.told = uint32(c.cfg.Priority)
+	}
+}
+
+// sendHello makes this board known, more rarely the more boards there are.
+func (c *Core) sendHello() {
+	if c.role == Isolated || c.role == Barred {
+		return
+	}
+	if c.role != Candidate {
+		c.computeScore() // nobody's score changes while boards compare it
+	}
+	c.sayHello(wire.Nobody)
+	c.remindPause()
+	c.grace.Told()
+	c.hello = clock.Due(c.now + c.helloInterval())
+	c.conflict.told = c.now
+}
+
+// sayHello makes this board known to one board, or to all. That it got no multicast it says even if
+// it hears nobody any more: whoever hears it must broadcast, or it would not hear them.
+func (c *Core) sayHello(to wire.ID) {
+	c.send(to, wire.Message{
+		Header: wire.Header{Type: wire.TypeHello},
+		Hello: wire.Hello{
+			Following:   c.leader,
+			Age:         (c.now - c.startedAt).Truncate(time.Second),
+			Interval:    c.helloInterval(),
+			NoMulticast: c.paths.noMulticast,
+			Name:        c.cfg.Name,
+			Grace:       c.wishedGrace(),
+			Score:       c.score.told,
+		},
+	})
+}
+
+// wishedGrace is what this board's HELLO wishes for; 0 if nothing.
+func (c *Core) wishedGrace() time.Duration {
+	if c.role != Follower {
+		return 0
+	}
+	return c.grace.Wished()
+}
+
+// sendPause tells one board, or all, of the latest pause.
+func (c *Core) sendPause(to wire.ID) {
+	m := wire.Message{
+		Header: wire.Header{Type: wire.TypePause},
+		Pause:  wire.Pause{Number: c.pause.number, Leader: c.pause.leader},
+	}
+	if c.paused() {
+		m.Pause.Left = c.pause.end.At - c.now
+	} else {
+		m.Pause.Leader = wire.Nobody
+	}
+	c.send(to, m)
+}
+
+// remindPause tells of a pause behind every HELLO.
+func (c *Core) remindPause() {
+	if c.paused() {
+		c.sendPause(wire.Nobody)
+	}
+}
+
+// tellNewcomer tells a board that joins of the latest pause. The boards of the highest ids do.
+func (c *Core) tellNewcomer(board wire.ID) {
+	if c.pause.number > 0 && c.roster.LiveWithHigherID(c.now, c.cfg.ID, board) < witnesses {
+		c.sendPause(board)
+	}
+}
+
+// askLAN asks the witnesses, and the address of the leader that is suspected, if there is one.
+func (c *Core) askLAN() {
+	suspect := c.leader
+	if c.role == Leader {
+		suspect = wire.Nobody
+	}
+	c.effects = append(c.effects, Effect{Kind: EffectAskLAN, To: suspect})
+}
+
+// sendElection asks whether the suspect lives, and says that this board is about
+// to act. It concerns the audience, or everybody if that is nil.
+func (c *Core) sendElection(audience []wire.ID) {
+	c.asking.ask(c.now)
+	c.tell(audience, c.question())
+}
+
+// question returns the ELECTION of this board as it is now.
+func (c *Core) question() wire.Message {
+	return wire.Message{
+		Header: wire.Header{Type: wire.TypeElection},
+		Election: wire.Election{
+			Suspect: c.leader, Incarnation: c.lastLeader.incarnation,
+			LastHeard: c.lastLeader.lastHeard, Round: c.asking.round, Score: c.score.told,
+			NoClaim: c.asking.round > 1 && !c.receives(),
+		},
+	}
+}
+
+// requestHandover asks the leader to hand over to this board.
+func (c *Core) requestHandover() {
+	c.send(c.leader, wire.Message{
+		Header: wire.Header{Type: wire.TypeQuery},
+		Query:  wire.Query{Purpose: wire.PurposeHandover},
+	})
+}
+
+// announced is the interval and the grace that this board leads with.
+func (c *Core) announced() (interval, grace time.Duration) {
+	return c.cfg.Interval, c.grace.OnWire()
+}
+
+// coordinator returns a COORDINATOR with which this board proclaims itself.
+func (c *Core) coordinator() wire.Message {
+	return wire.Message{
+		Header: wire.Header{Type: wire.TypeCoordinator},
+		Coordinator: wire.Coordinator{
+			Coordinator: c.cfg.ID, Interval: c.cfg.Interval, Number: c.heartbeats.number, Grace: c.grace.OnWire(), Score: c.score.told,
+		},
+	}
+}
+
+// rival returns the RIVAL that tells another leader the reach of this one within that time. It
+// is a reply if the younger one of the two reigns is known to have begun then.
+func (c *Core) rival(other wire.ID, within time.Duration) wire.Message {
+	return wire.Message{
+		Header: wire.Header{Type: wire.TypeRival},
+		Rival: wire.Rival{
+			Rival: other, Reach: uint8(min(c.reach(within), math.MaxUint8)), Age: c.reign().Truncate(time.Millisecond),
+		},
+	}
+}
