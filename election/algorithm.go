@@ -99,16 +99,11 @@ type Truster interface {
 	Trusted() []wire.ID
 }
 
-// electorate is an algorithm in which nobody leads without the votes of a majority.
+// electorate is an algorithm in which nobody leads without the votes of a majority. What is known of
+// the votes the core asks itself, see voting.
 type electorate interface {
-	// MayLead reports whether this board may lead at all.
-	MayLead() bool
 	// Elect is called when nothing but the votes stands between this board and the lead.
 	Elect(reason Reason)
-	// Supported reports whether a majority supports this board now.
-	Supported() bool
-	// LeaseEnd is until when a majority supports this leader.
-	LeaseEnd() Instant
 	// RoleChanged is called when the role has changed, and its state is not filled in yet.
 	RoleChanged(from, to Role)
 	// Observe sees each message before the core acts on it.
@@ -116,20 +111,14 @@ type electorate interface {
 	// HeartbeatHeard is called when this board has heard the leader that it follows.
 	HeartbeatHeard(m *wire.Message, interval, grace time.Duration)
 	// Sending is told of each heartbeat and COORDINATOR of this leader before it is sent, and
-	// numbers it. Sent tells which sequence the packet has got.
+	// numbers it. The owner then tells Core.Sent which sequence the packet has got.
 	Sending(to wire.ID, m *wire.Message) (number uint32)
-	Sent(number uint32, sequence wire.Sequence)
 	// RivalHeard is called when this leader hears another one, and FormerRivalHeard when it
 	// hears a board that has led, or that knows of a higher term.
 	RivalHeard(m *wire.Message)
 	FormerRivalHeard(m *wire.Message)
 	// DuplicateID is told that another board has this board's id.
 	DuplicateID()
-	// ClockTrusted tells whether this board's clock runs at its rate.
-	ClockTrusted(trusted bool) (changed bool)
-	// Voters and MajorityUnheard are for people.
-	Voters() []VoterStatus
-	MajorityUnheard() bool
 }
 
 // hooks are the optional interfaces of one algorithm; nil where it does not have them.

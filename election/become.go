@@ -34,7 +34,7 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	}
 	c.counts[reason]++
 	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})
-	if c.hooks.electorate != nil {
+	if c.votes.needed() {
 		c.hooks.electorate.RoleChanged(change.From, role)
 	}
 }

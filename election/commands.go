@@ -40,7 +40,7 @@ func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect 
 // clock is more than 1 % off neither leads nor votes.
 func (c *Core) ClockTrusted(now Instant, trusted bool) []Effect {
 	c.enter(now)
-	if c.hooks.electorate == nil || !c.hooks.electorate.ClockTrusted(trusted) {
+	if !c.votes.trustClock(trusted) {
 		return c.effects
 	}
 	switch {

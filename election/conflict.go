@@ -15,7 +15,7 @@ func (c *Core) endConflict() { c.becomeListener(ReasonConflictOver, c.listenWind
 func (c *Core) DuplicateID(now Instant, m *wire.Message) []Effect {
 	c.enter(now)
 	if c.role != Isolated {
-		if c.hooks.electorate != nil {
+		if c.votes.needed() {
 			c.hooks.electorate.DuplicateID()
 		}
 		c.resolveConflict(Notice{Kind: NoticeDuplicateID, Board: m.Sender}, ReasonDuplicateID, m)

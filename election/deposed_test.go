@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"topdog/election/lease"
 	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
@@ -82,7 +83,7 @@ func TestLooksForTheDeposed(t *testing.T) {
 		b := newBoard(t)
 		b.hear(3, wire.TypeHeartbeat, leading)
 		b.sleep(testInterval + 20*ms)
-		b.hooks.electorate = struct{ electorate }{}
+		b.votes.support = lease.NewSupport([]wire.ID{2, 3})
 		if at := b.laterLook(); at != 0 {
 			t.Errorf("it looks at %v", at)
 		}

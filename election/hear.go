@@ -71,7 +71,7 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 // hearOther receives any message of a board that does not lead.
 func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
 	switch {
-	case c.role == Leader && (was.led || exceeded) && c.hooks.electorate != nil:
+	case c.role == Leader && (was.led || exceeded) && c.votes.needed():
 		c.hooks.electorate.FormerRivalHeard(m)
 	case c.role == Leader && was.led:
 		// A rival has given up. Boards that followed it, and clients that sent to it, must hear
@@ -106,7 +106,7 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	case Candidate:
 		c.heardSince() // it joins, say, and goes on with its election
 	}
-	if c.hooks.electorate != nil {
+	if c.votes.needed() {
 		c.hooks.electorate.HeartbeatHeard(m, heartbeat.Interval, heartbeat.Grace)
 	}
 }

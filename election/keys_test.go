@@ -50,18 +50,18 @@ func TestKeyDroppedKeepsPromise(t *testing.T) {
 	resign := b.sequence + 1
 	b.sequence++
 	b.hear(3, wire.TypeHeartbeat, leading, with(oldKey, 0))
-	until := b.strict().promise.Until
+	until := b.votes.promise.Until
 	if until <= b.clock {
-		t.Fatalf("no promise: %+v", b.strict().promise)
+		t.Fatalf("no promise: %+v", b.votes.promise)
 	}
 	b.KeyDropped(b.clock, oldKey)
 	b.hear(3, wire.TypeResign, with(newKey, resign))
-	if p := b.strict().promise; p.Until != until || !p.Is(3, b.roster.Peer(3).Incarnation) {
+	if p := b.votes.promise; p.Until != until || !p.Is(3, b.roster.Peer(3).Incarnation) {
 		t.Errorf("the promise was until %v, and is %+v", until, p)
 	}
 	b.sleep(until - b.clock)
 	b.sleep(time.Millisecond)
-	if p := b.strict().promise; p.Is(3, b.roster.Peer(3).Incarnation) {
+	if p := b.votes.promise; p.Is(3, b.roster.Peer(3).Incarnation) {
 		t.Errorf("the promise has not ended: %+v", p)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // lead makes this board the leader: at once, or when it has the votes that it needs.
 func (c *Core) lead(reason Reason) {
-	if c.hooks.electorate != nil {
+	if c.votes.needed() {
 		c.hooks.electorate.Elect(reason)
 		return
 	}
@@ -59,7 +59,7 @@ func (c *Core) depose(reason Reason) deposed {
 // given up, to which clients may still send. A leader that stops being one releases the
 // address in become. A leader whose voters were not heard in time waits for them.
 func (c *Core) acquire() {
-	if c.hooks.electorate == nil || c.hooks.electorate.Supported() {
+	if c.votes.supported(c.now) {
 		c.emit(EffectAcquire)
 	}
 }
@@ -128,7 +128,7 @@ func (c *Core) replyTo(board wire.ID) {
 // checkLapse is called when a heartbeat is sent. It looks whether the lease has ended before.
 // With votes the majority decides that.
 func (c *Core) checkLapse() {
-	if c.hooks.electorate != nil || c.leading.sentAt < c.leading.since { // or it is the first one of this leader
+	if c.votes.needed() || c.leading.sentAt < c.leading.since { // or it is the first one of this leader
 		return
 	}
 	if end, ends := c.LeaseEnd(); ends && c.now >= end {
@@ -148,7 +148,7 @@ func (c *Core) LeaseLapsed(now, end Instant) []Effect {
 
 func (c *Core) leaseLapsed(now, end Instant) {
 	l := &c.leading.lapse
-	if c.role != Leader || c.hooks.electorate != nil || l.over.Set {
+	if c.role != Leader || c.votes.needed() || l.over.Set {
 		return
 	}
 	*l = lapse{end: end, over: clock.Due(now + c.answerWithin())}
@@ -205,7 +205,7 @@ func (c *Core) hearsFollowers() bool {
 // checkHearing is called with every scheduled heartbeat, so that nobody is woken for it. With
 // votes a leader misses the majority before that.
 func (c *Core) checkHearing() {
-	if c.hooks.electorate == nil && !c.leading.hearing.again.Set && !c.paused() && !c.hearsFollowers() {
+	if !c.votes.needed() && !c.leading.hearing.again.Set && !c.paused() && !c.hearsFollowers() {
 		c.leading.hearing = hearing{since: c.now}
 		c.askHearing()
 	}
@@ -267,7 +267,7 @@ func (c *Core) planLook() {
 // of two leaders has the address, so the other one may wait for them.
 func (c *Core) laterLook() Instant {
 	next := c.now + max(lookSpacing, time.Duration(lookShare*float64(c.cfg.Interval)))
-	if c.hooks.electorate != nil || next >= c.now+c.cfg.Interval || next > c.leading.since+lookFor {
+	if c.votes.needed() || next >= c.now+c.cfg.Interval || next > c.leading.since+lookFor {
 		return 0
 	}
 	return next

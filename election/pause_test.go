@@ -153,7 +153,7 @@ func TestPausedVoterExpires(t *testing.T) {
 	if b.sleep(testInterval); b.role == Leader {
 		t.Fatal("it leads, and nobody has voted for it")
 	}
-	b.grant(1, b.strict().support.Number)
+	b.grant(1, b.votes.support.Number)
 	if b.role != Leader {
 		t.Errorf("a %v with the votes of a majority", b.role)
 	}

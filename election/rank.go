@@ -43,7 +43,7 @@ func (c *Core) rank() Rank {
 // toldRank is the board's own as the others know it. A stopping board has no claim to anything, and nor
 // has one without a vote.
 func (c *Core) toldRank() Rank {
-	if c.stopping || c.hooks.electorate != nil && !c.hooks.electorate.MayLead() {
+	if c.stopping || !c.votes.mayLead(c.cfg.ID) {
 		return Rank{Grade: c.fitness.told, ID: c.cfg.ID}
 	}
 	return Rank{Grade: c.fitness.told, Priority: c.cfg.Priority, ID: c.cfg.ID, Score: c.score.told}

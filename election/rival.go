@@ -11,7 +11,7 @@ import (
 // higher one then proclaims itself in a term above both (see hearOther). Otherwise who served
 // keeps the address, see settleRivalry.
 func (c *Core) hearRival(m *wire.Message) {
-	if c.hooks.electorate != nil {
+	if c.votes.needed() {
 		c.hooks.electorate.RivalHeard(m)
 		return
 	}

@@ -26,9 +26,9 @@ func (s *scene) message(words []string) *wire.Message {
 		switch m.Type {
 		case wire.TypeVote, wire.TypeGrant, wire.TypeSupport:
 			x := s.strict()
-			m.Vote = wire.Vote{Interval: testInterval, Voters: x.hash}
-			m.Grant = wire.Grant{Candidate: s.cfg.ID, Incarnation: s.cfg.Incarnation, Number: x.support.Number, Voters: x.hash}
-			m.Support = wire.Support{Leader: s.cfg.ID, Incarnation: s.cfg.Incarnation, Term: s.term, Heartbeat: s.board.sent, Voters: x.hash}
+			m.Vote = wire.Vote{Interval: testInterval, Voters: x.votes.hash}
+			m.Grant = wire.Grant{Candidate: s.cfg.ID, Incarnation: s.cfg.Incarnation, Number: x.votes.support.Number, Voters: x.votes.hash}
+			m.Support = wire.Support{Leader: s.cfg.ID, Incarnation: s.cfg.Incarnation, Term: s.term, Heartbeat: s.board.sent, Voters: x.votes.hash}
 		}
 		for _, word := range words[2:] {
 			s.change(m, word)

@@ -199,13 +199,13 @@ func (s *scene) show(what string) string {
 		n := s.Status(s.clock).Counts
 		return fmt.Sprintf("%d, %d, %d times", n[ReasonDuplicateID], n[ReasonOtherAlgorithm], n[ReasonOtherVersion])
 	case "promise":
-		p := &s.strict().promise
+		p := &s.votes.promise
 		if p.Free(s.clock) {
 			return "none"
 		}
 		return fmt.Sprintf("to %v, for %v", p.To, p.Until-s.clock)
 	case "fence":
-		return fmt.Sprintf("closed: %v", s.strict().fence.closed)
+		return fmt.Sprintf("closed: %v", s.votes.fence.closed)
 	case "signature":
 		return fmt.Sprintf("priority %d, grade %d", s.Signature().Priority, s.Signature().Grade)
 	}

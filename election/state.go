@@ -49,6 +49,7 @@ type Core struct {
 	score      score
 	fitness    fitness
 	pause      pause
+	votes      voting
 	hello      clock.Deadline               // the next HELLO
 	own        [ownDeadlines]clock.Deadline // of the algorithm
 	stopping   bool                         // the board leaves the group

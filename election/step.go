@@ -13,7 +13,7 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if !c.learn(m) {
 		return c.effects
 	}
-	if c.hooks.electorate != nil {
+	if c.votes.needed() {
 		c.hooks.electorate.Observe(m)
 	}
 	exceeded := c.learnTerm(m)

@@ -25,21 +25,7 @@ import (
 // candidate counts, acks.go how a leader keeps its lease, and this file the candidacy.
 type strict struct {
 	*heir
-	hash    uint32 // of the list of voters
-	cap     time.Duration
-	support lease.Support
-	promise lease.Promise
-
-	candidacy struct {
-		open   bool          // it asks for votes
-		since  Instant       // since when
-		repeat time.Duration // until it asks once more
-	}
-	fence fence
-	trip  silence.Smoothed // how long a voter takes to answer, in ns
-
-	clockDistrusted bool
-	listTold        Instant // when the hash was told to all because of another list
+	votes *voting
 }
 
 // Strict defines the algorithm strict.
@@ -47,12 +33,8 @@ var Strict = Definition{New: newStrict, Detector: silence.DetectorAsk, votes: tr
 
 func newStrict(b *Board) Algorithm {
 	cfg := b.Config()
-	s := &strict{
-		heir: &heir{Board: b}, hash: wire.VotersHash(cfg.Voters), cap: lease.PromiseMax(cfg.Interval, b.core.grace.Limit()),
-		support: lease.NewSupport(cfg.Voters), listTold: b.Now() - noticeInterval,
-	}
-	s.promise.Until = b.Now() + s.cap
-	return s
+	b.core.votes = newVoting(&cfg, b.core.grace.Limit(), b.Now())
+	return &strict{heir: &heir{Board: b}, votes: &b.core.votes}
 }
 
 // The algorithm's own deadlines.
@@ -61,19 +43,6 @@ const (
 	repeatDue                        // a majority has not acknowledged the last heartbeat
 	leaseEnds
 )
-
-// self returns this board among the voters, or nil.
-func (s *strict) self() *lease.Voter { return s.support.Voter(s.ID()) }
-
-// votes reports whether this board may promise anything.
-func (s *strict) votes() bool { return s.self() != nil && !s.clockDistrusted }
-
-// MayLead reports whether this board may lead: only a voter does, and only one whose clock
-// is good.
-func (s *strict) MayLead() bool { return s.votes() }
-
-// Supported reports whether a majority supports this board now.
-func (s *strict) Supported() bool { return s.support.End(s.Now()) > s.Now() }
 
 // Expired does what is due.
 func (s *strict) Expired(d Deadline) {
@@ -84,7 +53,7 @@ func (s *strict) Expired(d Deadline) {
 		s.repeatHeartbeat()
 	case d == leaseEnds:
 		s.leaseEnded()
-	case s.candidacy.open:
+	case s.votes.candidacy.open:
 		s.requestAgain()
 	default:
 		s.heir.Expired(d)
@@ -93,7 +62,7 @@ func (s *strict) Expired(d Deadline) {
 
 // AddressFree lets a candidate ask for votes that waited for that.
 func (s *strict) AddressFree() {
-	if !s.candidacy.open {
+	if !s.votes.candidacy.open {
 		s.heir.AddressFree()
 	}
 }
@@ -115,7 +84,7 @@ func (s *strict) Step(m *wire.Message) {
 // Elect asks the voters for the lead. A leader that hands over says so several times, and
 // people and messages may ask again: a candidacy that is open goes on.
 func (s *strict) Elect(reason Reason) {
-	if s.candidacy.open {
+	if s.votes.candidacy.open {
 		return
 	}
 	// A RESIGN that is repeated from now on would release the votes that this board counts.
@@ -126,24 +95,24 @@ func (s *strict) Elect(reason Reason) {
 		s.BecomeCandidate(reason)
 	}
 	s.SetCause(reason)
-	s.candidacy.open, s.candidacy.since = true, s.Now()
+	s.votes.candidacy.open, s.votes.candidacy.since = true, s.Now()
 	// A RESIGN that was repeated behind the request would end the promises on which it counts.
 	s.core.handover.repeat = clock.Deadline{}
-	s.candidacy.repeat = s.roundTrip()
+	s.votes.candidacy.repeat = s.votes.roundTrip(s.Interval())
 	s.request()
 }
 
 // request asks all voters for their votes, this board first of all.
 func (s *strict) request() {
 	interval, grace := s.core.announced()
-	item := s.support.Add(lease.Sent{Request: true, At: s.Now(), Ends: s.Now() + lease.Leased(interval, grace)})
+	item := s.votes.support.Add(lease.Sent{Request: true, At: s.Now(), Ends: s.Now() + lease.Leased(interval, grace)})
 	s.Tell(s.others(), wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
-			Ballot: wire.BallotRequest, Number: item.Number, Interval: interval, Grace: grace, Voters: s.hash,
+			Ballot: wire.BallotRequest, Number: item.Number, Interval: interval, Grace: grace, Voters: s.votes.hash,
 		},
 	})
-	s.SetDeadline(AnswersDue, s.Now()+s.candidacy.repeat)
+	s.SetDeadline(AnswersDue, s.Now()+s.votes.candidacy.repeat)
 	s.vote()
 }
 
@@ -154,10 +123,10 @@ func (s *strict) request() {
 // asked for once more, too, since it or a board that hears it may answer.
 func (s *strict) requestAgain() {
 	most := s.Interval() / 4
-	if s.Now()-s.candidacy.since > s.cap {
+	if s.Now()-s.votes.candidacy.since > s.votes.cap {
 		most = s.Interval()
 	}
-	s.candidacy.repeat = min(2*s.candidacy.repeat, max(most, s.roundTrip()))
+	s.votes.candidacy.repeat = min(2*s.votes.candidacy.repeat, max(most, s.votes.roundTrip(s.Interval())))
 	s.core.sendElection(nil)
 	s.request()
 }
@@ -165,8 +134,8 @@ func (s *strict) requestAgain() {
 // others are the voters beside this board.
 func (s *strict) others() []wire.ID {
 	ids := make([]wire.ID, 0, MaxVoters)
-	for i := range s.support.Voters {
-		if id := s.support.Voters[i].ID; id != s.ID() {
+	for i := range s.votes.support.Voters {
+		if id := s.votes.support.Voters[i].ID; id != s.ID() {
 			ids = append(ids, id)
 		}
 	}
@@ -176,24 +145,24 @@ func (s *strict) others() []wire.ID {
 // granted receives a vote.
 func (s *strict) granted(m *wire.Message) {
 	g := &m.Grant
-	v := s.support.Voter(m.Sender)
+	v := s.votes.support.Voter(m.Sender)
 	if v == nil || g.Candidate != s.ID() || g.Incarnation != s.Config().Incarnation || !s.sameVoters(m.Sender, g.Voters) {
 		return
 	}
-	if item := s.support.Request(g.Number); item != nil {
+	if item := s.votes.support.Request(g.Number); item != nil {
 		v.Count(item)
 		s.elected()
 		s.leaseMoved()
 		return
 	}
-	if !s.candidacy.open && s.Role() != Leader {
+	if !s.votes.candidacy.open && s.Role() != Leader {
 		s.withdraw(m.Sender) // it did not hear that, and is bound for nothing
 	}
 }
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
 func (s *strict) elected() {
-	if !s.candidacy.open || s.support.End(s.Now()) <= s.Now()+silence.DefaultGrace(s.Interval())/4 {
+	if !s.votes.candidacy.open || s.votes.support.End(s.Now()) <= s.Now()+silence.DefaultGrace(s.Interval())/4 {
 		return
 	}
 	s.BecomeLeader(s.Cause())
@@ -207,7 +176,7 @@ func (s *strict) withdraw(from wire.ID) {
 	m := wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
-			Ballot: wire.BallotWithdraw, Number: s.support.Number, Interval: interval, Grace: grace, Voters: s.hash,
+			Ballot: wire.BallotWithdraw, Number: s.votes.support.Number, Interval: interval, Grace: grace, Voters: s.votes.hash,
 		},
 	}
 	if from == wire.Nobody {
@@ -221,17 +190,17 @@ func (s *strict) withdraw(from wire.ID) {
 // so this board is free to support another one: it has released the address before, if it led.
 func (s *strict) RoleChanged(from, to Role) {
 	if from != Candidate && from != Leader || to == Leader {
-		s.candidacy.open = s.candidacy.open && to != Leader
+		s.votes.candidacy.open = s.votes.candidacy.open && to != Leader
 		return
 	}
-	lost := s.candidacy.open
-	s.candidacy.open = false
-	s.fence = fence{}
-	s.support.Forget()
+	lost := s.votes.candidacy.open
+	s.votes.candidacy.open = false
+	s.votes.fence = fence{}
+	s.votes.support.Forget()
 	s.ClearDeadline(repeatDue)
 	s.ClearDeadline(leaseEnds)
-	if s.promise.Is(s.ID(), s.Config().Incarnation) {
-		s.promise.Until = min(s.promise.Until, s.Now())
+	if s.votes.promise.Is(s.ID(), s.Config().Incarnation) {
+		s.votes.promise.Until = min(s.votes.promise.Until, s.Now())
 	}
 	if lost && to != Isolated && to != Barred {
 		s.withdraw(wire.Nobody)
@@ -241,17 +210,17 @@ func (s *strict) RoleChanged(from, to Role) {
 
 // Observe looks at who is there, and at what ends promises, before the core acts on a message.
 func (s *strict) Observe(m *wire.Message) {
-	if v := s.support.Voter(m.Sender); v != nil && v.Hear(s.Now(), m.Incarnation) {
+	if v := s.votes.support.Voter(m.Sender); v != nil && v.Hear(s.Now(), m.Incarnation) {
 		s.core.notify(Notice{Kind: NoticeVoterTwice, Board: m.Sender})
 	}
-	if m.Type == wire.TypeResign && s.promise.Release(s.Now(), &m.Header) && m.Resign.Successor != s.ID() {
+	if m.Type == wire.TypeResign && s.votes.promise.Release(s.Now(), &m.Header) && m.Resign.Successor != s.ID() {
 		s.vote()
 	}
 }
 
 // DuplicateID is told that another board has this board's id.
 func (s *strict) DuplicateID() {
-	if self := s.self(); self != nil {
+	if self := s.votes.self(s.ID()); self != nil {
 		self.Twice = clock.Due(s.Now() + lease.TwiceFor)
 		s.core.notify(Notice{Kind: NoticeVoterTwice, Board: s.ID()})
 		s.leaseMoved()
@@ -261,43 +230,19 @@ func (s *strict) DuplicateID() {
 // sameVoters reports whether another board has the same list of voters. If it does not, people
 // are told, on all boards: two lists may have majorities that have no voter in common.
 func (s *strict) sameVoters(board wire.ID, hash uint32) bool {
-	if hash == s.hash {
+	if hash == s.votes.hash {
 		return true
 	}
 	s.core.notify(Notice{Kind: NoticeOtherVoters, Board: board})
-	if s.Now()-s.listTold >= barredFor {
-		s.listTold = s.Now()
+	if s.Now()-s.votes.listTold >= barredFor {
+		s.votes.listTold = s.Now()
 		interval, grace := s.core.announced()
 		s.Send(wire.Nobody, wire.Message{
 			Header: wire.Header{Type: wire.TypeVote},
-			Vote:   wire.Vote{Ballot: wire.BallotList, Interval: interval, Grace: grace, Voters: s.hash},
+			Vote:   wire.Vote{Ballot: wire.BallotList, Interval: interval, Grace: grace, Voters: s.votes.hash},
 		})
 	}
 	return false
-}
-
-// ClockTrusted tells whether this board's clock runs at its rate.
-func (s *strict) ClockTrusted(trusted bool) (changed bool) {
-	changed = s.clockDistrusted == trusted
-	s.clockDistrusted = !trusted
-	return changed
-}
-
-// roundTrip is how long an answer may take.
-func (s *strict) roundTrip() time.Duration {
-	if !s.trip.Known {
-		return silence.RoundTripUnknown
-	}
-	return min(max(s.trip.Bound(), silence.RoundTripMin), s.Interval()/2)
-}
-
-// fence is how a leader stands with the lease that the majority of the voters gives it.
-type fence struct {
-	// closed says that the lease has ended: nobody answers for the address. The board leads
-	// on, and says nothing of it. If the majority is heard again before anybody has claimed, the
-	// address is back without a move.
-	closed bool
-	beatAt Instant // when the last heartbeat to all was sent
 }
 
 // A leader that the majority does not acknowledge for long lets go: it may be one that is heard
@@ -315,36 +260,28 @@ func (s *strict) Sending(to wire.ID, m *wire.Message) (number uint32) {
 	if m.Type == wire.TypeCoordinator {
 		interval, grace = m.Coordinator.Interval, m.Coordinator.Grace
 	}
-	item := s.support.Add(lease.Sent{Term: s.core.term, At: s.Now(), Ends: s.Now() + lease.Leased(interval, grace)})
+	item := s.votes.support.Add(lease.Sent{Term: s.core.term, At: s.Now(), Ends: s.Now() + lease.Leased(interval, grace)})
 	if to == wire.Nobody || m.Type == wire.TypeCoordinator {
-		s.fence.beatAt = s.Now()
-		s.SetDeadline(repeatDue, s.Now()+s.roundTrip())
+		s.votes.fence.beatAt = s.Now()
+		s.SetDeadline(repeatDue, s.Now()+s.votes.roundTrip(s.Interval()))
 		s.supportSelf(item, lease.Promised(interval, grace))
 		s.leaseMoved()
 	}
 	return item.Number
 }
 
-// Sent tells which sequence a heartbeat has got.
-func (s *strict) Sent(number uint32, sequence wire.Sequence) {
-	item := s.support.Find(func(item *lease.Sent) bool { return !item.Request && item.Number == number })
-	if item != nil {
-		item.Sequence = sequence
-	}
-}
-
 // supported receives the acknowledgement of a heartbeat.
 func (s *strict) supported(m *wire.Message) {
-	a, v := &m.Support, s.support.Voter(m.Sender)
+	a, v := &m.Support, s.votes.support.Voter(m.Sender)
 	if v == nil || s.Role() != Leader || a.Leader != s.ID() || a.Incarnation != s.Config().Incarnation ||
 		!s.sameVoters(m.Sender, a.Voters) {
 		return
 	}
-	item := s.support.Heartbeat(a.Heartbeat)
+	item := s.votes.support.Heartbeat(a.Heartbeat)
 	if item == nil || item.Term != a.Term {
 		return
 	}
-	s.trip.Observe(float64(s.Now() - item.At))
+	s.votes.trip.Observe(float64(s.Now() - item.At))
 	v.Count(item)
 	s.leaseMoved()
 }
@@ -354,15 +291,15 @@ func (s *strict) leaseMoved() {
 	if s.Role() != Leader {
 		return
 	}
-	end := s.support.End(s.Now())
+	end := s.votes.support.End(s.Now())
 	switch {
 	case end > s.Now():
 		s.SetDeadline(leaseEnds, end)
-		if s.fence.closed {
-			s.fence.closed = false
+		if s.votes.fence.closed {
+			s.votes.fence.closed = false
 			s.core.acquire()
 		}
-	case !s.fence.closed:
+	case !s.votes.fence.closed:
 		s.SetDeadline(leaseEnds, s.Now())
 	}
 	if s.beatAcknowledged() {
@@ -371,16 +308,18 @@ func (s *strict) leaseMoved() {
 }
 
 // beatAcknowledged reports whether a majority has acknowledged the last heartbeat.
-func (s *strict) beatAcknowledged() bool { return s.support.Acked(s.Now()) >= s.fence.beatAt }
+func (s *strict) beatAcknowledged() bool {
+	return s.votes.support.Acked(s.Now()) >= s.votes.fence.beatAt
+}
 
 // leaseEnded closes the fence, or lets go when it has been closed for long.
 func (s *strict) leaseEnded() {
 	switch {
 	case s.Role() != Leader:
-	case s.Supported():
+	case s.votes.supported(s.Now()):
 		s.leaseMoved()
-	case !s.fence.closed:
-		s.fence.closed = true
+	case !s.votes.fence.closed:
+		s.votes.fence.closed = true
 		s.core.emit(EffectFenced)
 		s.core.notify(Notice{Kind: NoticeMajorityUnheard})
 		s.SetDeadline(leaseEnds, s.Now()+max(letGoIntervals*s.Interval(), letGoLeast))
@@ -398,15 +337,15 @@ func (s *strict) repeatHeartbeat() {
 	}
 	interval, grace := s.core.announced()
 	for _, id := range s.others() {
-		if s.support.Voter(id).Acked < s.fence.beatAt {
+		if s.votes.support.Voter(id).Acked < s.votes.fence.beatAt {
 			s.Send(id, wire.Message{
 				Header:    wire.Header{Type: wire.TypeHeartbeat},
 				Heartbeat: wire.Heartbeat{Interval: interval, Grace: grace, Number: s.core.heartbeats.number},
 			})
 		}
 	}
-	next := s.roundTrip()
-	if s.fence.closed {
+	next := s.votes.roundTrip(s.Interval())
+	if s.votes.fence.closed {
 		next = max(next, silence.DefaultGrace(interval)/4)
 	}
 	s.SetDeadline(repeatDue, s.Now()+next)
@@ -443,12 +382,3 @@ func (s *strict) FormerRivalHeard(m *wire.Message) {
 	c.term = m.Term
 	c.resign(wire.Nobody, ReasonHigherTerm)
 }
-
-// LeaseEnd is until when a majority supports this leader, whether there is an heir or not.
-func (s *strict) LeaseEnd() Instant { return s.support.End(s.Now()) }
-
-// Voters returns what this board knows of the voters, ordered by id.
-func (s *strict) Voters() []VoterStatus { return s.support.Status(s.Now()) }
-
-// MajorityUnheard reports whether this leader's lease is over, since the majority was not heard.
-func (s *strict) MajorityUnheard() bool { return s.fence.closed }

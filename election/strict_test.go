@@ -19,7 +19,7 @@ func newVoter(t *testing.T, change ...func(*Config)) *board {
 	b.sleep(lease.PromiseMax(testInterval, silence.DefaultPatience(testInterval)) - time.Millisecond)
 	b.hear(3, wire.TypeHeartbeat, leading) // still too early
 	b.sleep(time.Millisecond)
-	if p := &b.strict().promise; b.role != Follower || !p.Free(b.clock) {
+	if p := &b.votes.promise; b.role != Follower || !p.Free(b.clock) {
 		t.Fatalf("a %v, with the promise %+v", b.role, p)
 	}
 	return b
@@ -41,7 +41,7 @@ func (b *board) sendAll(effects []Effect) (newest wire.Sequence) {
 // grant has a voter vote for this board.
 func (b *board) grant(sender wire.ID, number uint32, change ...func(*wire.Message)) []Effect {
 	return b.hear(sender, wire.TypeGrant, append([]func(*wire.Message){func(m *wire.Message) {
-		m.Grant = wire.Grant{Candidate: 2, Incarnation: 22, Number: number, Voters: b.strict().hash}
+		m.Grant = wire.Grant{Candidate: 2, Incarnation: 22, Number: number, Voters: b.votes.hash}
 	}}, change...)...)
 }
 
@@ -52,7 +52,7 @@ func elected(t *testing.T, change ...func(*Config)) (b *board, askedAt Instant) 
 	b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
 	askedAt = b.clock
 	b.sleep(time.Millisecond)
-	b.sendAll(b.grant(1, b.strict().support.Number))
+	b.sendAll(b.grant(1, b.votes.support.Number))
 	if b.role != Leader {
 		t.Fatalf("a %v", b.role)
 	}

@@ -27,7 +27,7 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	header.Type, header.Reply = m.Type, m.Reply
 	m.Header = header
 	e := Effect{Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && (!steady(&m) || c.losesMulticast() || c.seeksCompany(&m))}
-	if c.hooks.electorate != nil && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
+	if c.votes.needed() && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
 		e.Beat = c.hooks.electorate.Sending(to, &m)
 	}
 	c.effects = append(c.effects, e)
@@ -36,9 +36,7 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 // Sent tells which sequence a message has got whose effect has that Beat. It is to be called
 // when the message was sent, before the next call. The effects stay good.
 func (c *Core) Sent(beat uint32, sequence wire.Sequence) {
-	if c.hooks.electorate != nil {
-		c.hooks.electorate.Sent(beat, sequence)
-	}
+	c.votes.sent(beat, sequence)
 }
 
 // sendFloating sends a message to whoever has the floating address. It finds a leader of

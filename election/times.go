@@ -201,8 +201,8 @@ func (c *Core) LeaseEnd() (end Instant, ends bool) {
 	if c.role != Leader {
 		return 0, false
 	}
-	if c.hooks.electorate != nil {
-		return c.hooks.electorate.LeaseEnd(), true
+	if c.votes.needed() {
+		return c.votes.support.End(c.now), true
 	}
 	if c.leading.lapse.over.Set {
 		return c.leading.lapse.end, true
@@ -229,7 +229,7 @@ func (c *Core) FirstLeaseEnd() Instant {
 // over the lease must not tell the others that this leader has gone. It is 0 for others: what
 // they have sent is what their leases end by.
 func (c *Core) OverdueAt() Instant {
-	if c.hooks.electorate == nil || c.role != Leader {
+	if !c.votes.needed() || c.role != Leader {
 		return 0
 	}
 	return c.leading.sentAt + c.lease()

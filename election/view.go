@@ -67,10 +67,7 @@ func (c *Core) Status(now Instant) Status {
 		Rank: c.toldRank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
 		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(), Trust: c.Trust(),
 		NoMulticast: c.getsNoMulticast(now), PortSilent: c.PortSilent(),
-		Counts: make(map[Reason]uint64),
-	}
-	if c.hooks.electorate != nil {
-		s.Voters, s.MajorityUnheard = c.hooks.electorate.Voters(), c.hooks.electorate.MajorityUnheard()
+		Counts: make(map[Reason]uint64), Voters: c.votes.support.Status(c.now), MajorityUnheard: c.votes.fence.closed,
 	}
 	for r, n := range c.counts {
 		if n > 0 {
