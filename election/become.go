@@ -118,3 +118,8 @@ func (c *Core) becomeListener(reason Reason, window time.Duration) {
 	c.listening = listenerState{end: clock.Due(c.now + window), query: clock.Due(c.now + after)}
 	c.hello = clock.Due(c.now)
 }
+
+// keepListening makes a listener listen for so long at least.
+func (c *Core) keepListening(d time.Duration) {
+	c.listening.end = c.listening.end.After(c.now + d)
+}

@@ -78,11 +78,7 @@ func (b *Board) AnswerTimeout() time.Duration { return b.core.detector.Questions
 
 // Evidence returns what this board knows of its leader, as an ANSWER tells it.
 func (b *Board) Evidence() wire.Answer {
-	c := b.core
-	return wire.Answer{
-		Leader: c.leader, Incarnation: c.lastLeader.incarnation, LastHeard: c.lastLeader.lastHeard,
-		Age: c.detector.Age(c.now),
-	}
+	return b.core.knownOfLeader()
 }
 
 // Cause returns why this board became a candidate.
@@ -104,11 +100,7 @@ func (b *Board) Round() uint8 { return b.core.asking.round }
 // for a leader that is silent, and this board must hear at all. When something stood between
 // them, and does no more, AddressFree is called.
 func (b *Board) MayClaim() bool {
-	may := b.core.mayClaim()
-	if !may {
-		b.core.refuseClaim()
-	}
-	return may
+	return b.core.mayClaimOrWait()
 }
 
 // AddressInUse reports whether this board waits because a foreign machine has the address.
@@ -184,7 +176,7 @@ func (b *Board) Postpone(by time.Duration) { b.core.postpone(by) }
 
 // KeepListening makes a listener listen for so long at least.
 func (b *Board) KeepListening(d time.Duration) {
-	b.core.listening.end = b.core.listening.end.After(b.core.now + d)
+	b.core.keepListening(d)
 }
 
 // The doors between roles.
@@ -213,16 +205,7 @@ func (b *Board) DeclareDead(id wire.ID) { b.core.roster.DeclareDead(id) }
 
 // EndHandover gives up waiting for the successor of this board, since there is an election.
 // It reports whether the board was to stop, and has finished.
-func (b *Board) EndHandover() (finished bool) {
-	c := b.core
-	pending := c.handover.repeat.Set
-	c.handover.repeat = clock.Deadline{}
-	if pending && c.stopping {
-		c.emit(EffectFinished)
-		return true
-	}
-	return false
-}
+func (b *Board) EndHandover() (finished bool) { return b.core.endHandover() }
 
 // What this board says.
 

@@ -189,3 +189,13 @@ func (c *Core) addressUnanswered() {
 	}
 	c.reconsiderClaim()
 }
+
+// mayClaimOrWait reports whether a candidate may claim. If it may not, its algorithm hears of
+// it when it may (AddressFree).
+func (c *Core) mayClaimOrWait() bool {
+	may := c.mayClaim()
+	if !may {
+		c.refuseClaim()
+	}
+	return may
+}

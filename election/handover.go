@@ -114,3 +114,15 @@ func (c *Core) yieldLead() {
 	c.fitness.vain++
 	c.resign(successor.ID, reason)
 }
+
+// endHandover gives up waiting for the successor of this board, since there is an election.
+// It reports whether the board was to stop, and has finished.
+func (c *Core) endHandover() (finished bool) {
+	pending := c.handover.repeat.Set
+	c.handover.repeat = clock.Deadline{}
+	if pending && c.stopping {
+		c.emit(EffectFinished)
+		return true
+	}
+	return false
+}

@@ -21,7 +21,7 @@ import (
 // that it uses the core: the failure detector, whose estimates give all its waiting times,
 // and what was heard of the leader last, which answers may correct.
 type heir struct {
-	*Board
+	c      *Core
 	waited bool // a candidate whose deadline came late has given the last answer more time
 
 	// deferred is the suspicion in which this board has left it to another one to act, and
@@ -40,10 +40,10 @@ type heir struct {
 	}
 }
 
-func newHeir(b *Board) Algorithm { return &heir{Board: b} }
+func newHeir(b *Board) Algorithm { return &heir{c: b.core} }
 
 // ElectionDuration is that of all questions to a leader that is gone.
-func (h *heir) ElectionDuration() time.Duration { return h.AnswerTimeout() }
+func (h *heir) ElectionDuration() time.Duration { return h.c.detector.Questions().Duration() }
 
 // copiesMax is how often a question or an answer is sent at most at the same time.
 //
@@ -62,80 +62,80 @@ const lossHeeded = 0.02
 // others; there it is an interval at least, so that the next one comes first and not all
 // who are next in the succession ask as well.
 func (h *heir) turnStep() time.Duration {
-	quality := h.core.detector.Quality()
+	quality := h.c.detector.Quality()
 	q := quality.Questions
-	step := q.Duration() + 2*q.Spacing + h.Grace()
+	step := q.Duration() + 2*q.Spacing + h.c.detector.Grace()
 	if quality.Loss >= lossHeeded {
-		return max(step, h.Interval())
+		return max(step, h.c.cfg.Interval)
 	}
 	return step
 }
 
 // TurnDelay is a turn step for each board of higher rank.
 func (h *heir) TurnDelay() time.Duration {
-	return time.Duration(h.Succession()) * h.turnStep()
+	return time.Duration(h.c.succession()) * h.turnStep()
 }
 
 // Turn begins to ask. At a cold start all have listened for equally long, so a listener
 // that is not the first waits for its turn.
 func (h *heir) Turn(reason Reason) {
-	if h.Role() == Listener && (!h.Rank().Eligible() || h.Succession() > 0) {
-		h.BecomeFollower(wire.Nobody, reason)
+	if h.c.role == Listener && (!h.c.rank().Eligible() || h.c.succession() > 0) {
+		h.c.becomeFollower(wire.Nobody, reason)
 		return
 	}
-	if !h.Rank().Eligible() {
+	if !h.c.rank().Eligible() {
 		return
 	}
-	h.BecomeCandidate(reason)
+	h.c.becomeCandidate(reason)
 	h.waited = false
-	h.StartProbe()
+	h.c.startProbe()
 	h.ask()
 }
 
 // ask puts the question once more, or claims when it was put often enough.
 func (h *heir) ask() {
-	q := h.core.detector.Questions()
-	asked := int(h.Round()) >= q.Count
-	earliest := h.core.detector.Earliest()
+	q := h.c.detector.Questions()
+	asked := int(h.c.asking.round) >= q.Count
+	earliest := h.c.detector.Earliest()
 	switch {
 	case !asked:
-	case !h.MayClaim():
-		if h.core.candidacy.address.silent.Set {
+	case !h.c.mayClaimOrWait():
+		if h.c.candidacy.address.silent.Set {
 			return // AddressFree is called when an answer would have come
 		}
-	case h.Cause() == ReasonSilence && h.Leader() != wire.Nobody && h.Now() < earliest:
+	case h.c.candidacy.cause == ReasonSilence && h.c.leader != wire.Nobody && h.c.now < earliest:
 		// What the margin was when the turn was planned, and what the questions have
 		// left of the grace since, need not make up the whole of it.
-		h.SetDeadline(AnswersDue, earliest)
+		h.c.candidacy.answers = clock.Due(earliest)
 		return
 	default:
-		h.Claim()
+		h.c.claim()
 		return
 	}
 	wait := q.Spacing
 	if asked {
 		// The probe takes longer than the questions, or the address still answers, or nothing
 		// is heard. Go on asking, slower, so that the others know that a board asks already.
-		wait = max(wait, h.core.askAgain())
-	} else if h.core.asking.round++; int(h.Round()) >= q.Count {
+		wait = max(wait, h.c.askAgain())
+	} else if h.c.asking.round++; int(h.c.asking.round) >= q.Count {
 		wait = q.Within
 	}
 	for range h.copies() {
-		h.core.sendElection(nil)
+		h.c.sendElection(nil)
 	}
 	h.askLeader()
-	h.SetDeadline(AnswersDue, h.Now()+wait)
+	h.c.candidacy.answers = clock.Due(h.c.now + wait)
 }
 
 // askLeader puts the question to the leader alone as well: first to the address that it
 // holds, whoever that is by now, and in the last round to the leader's own.
 func (h *heir) askLeader() {
 	switch {
-	case h.Leader() == wire.Nobody || h.Config().Fanout == FanoutUnicast:
-	case h.Round() == 1:
-		h.core.sendFloating(h.core.question())
+	case h.c.leader == wire.Nobody || h.c.cfg.Fanout == FanoutUnicast:
+	case h.c.asking.round == 1:
+		h.c.sendFloating(h.c.question())
 	case h.lastRound():
-		h.Send(h.Leader(), h.core.question())
+		h.c.send(h.c.leader, h.c.question())
 	}
 }
 
@@ -145,11 +145,11 @@ func (h *heir) AddressFree() { h.ask() }
 // Expired puts the next question.
 func (h *heir) Expired(Deadline) {
 	switch {
-	case h.core.wokeLate >= silence.RoundTripMin && !h.waited && int(h.Round()) >= h.core.detector.Questions().Count:
+	case h.c.wokeLate >= silence.RoundTripMin && !h.waited && int(h.c.asking.round) >= h.c.detector.Questions().Count:
 		// Perhaps the whole board stood still, and an answer is waiting to be read.
 		// Once is enough: a board that is always late must be able to take over.
 		h.waited = true
-		h.SetDeadline(AnswersDue, h.Now()+silence.RoundTripMin)
+		h.c.candidacy.answers = clock.Due(h.c.now + silence.RoundTripMin)
 	default:
 		h.ask()
 	}
@@ -167,13 +167,13 @@ func (h *heir) Step(m *wire.Message) {
 
 // election receives the question of another board.
 func (h *heir) election(m *wire.Message) {
-	above := h.Above(h.RankOf(&m.Header), h.Rank())
-	switch h.Role() {
+	above := h.c.above(h.c.rankOf(&m.Header), h.c.rank())
+	switch h.c.role {
 	case Leader:
 		// If a heartbeat is overdue this process was late, and what came meanwhile
 		// is still to be received. Perhaps the asker leads by now; the heartbeat
 		// answers if it does not.
-		if !h.HeartbeatOverdue() {
+		if !h.c.leading.heartbeat.Reached(h.c.now) {
 			h.replyToCandidate(m)
 		}
 	case Candidate:
@@ -187,18 +187,18 @@ func (h *heir) election(m *wire.Message) {
 		switch {
 		case h.knowsBetter(m):
 			h.sendEvidence(m)
-		case above || !h.Rank().Eligible() || h.core.lastLeader.predecessor == h.ID():
+		case above || !h.c.rank().Eligible() || h.c.lastLeader.predecessor == h.c.cfg.ID:
 			// The last: this board has resigned, so it must not stand in the way.
 			h.missToo(m)
 			if h.defersTo(m) {
-				h.Postpone(h.backOff())
+				h.c.postpone(h.backOff())
 			}
 		default:
 			h.object(m)
 			h.secondWitness(m)
 		}
 	case Listener:
-		h.KeepListening(h.backOff())
+		h.c.keepListening(h.backOff())
 	}
 }
 
@@ -208,17 +208,17 @@ func (h *heir) election(m *wire.Message) {
 // to the leader alone, see askLeader.
 func (h *heir) copies() int {
 	switch {
-	case h.Round() > copiesMax, h.core.coldStart.pending, h.Config().Fanout == FanoutUnicast:
+	case h.c.asking.round > copiesMax, h.c.coldStart.pending, h.c.cfg.Fanout == FanoutUnicast:
 		return 1
-	case h.lastRound() && h.Leader() != wire.Nobody:
-		return max(copies(h.Round())-1, 1)
+	case h.lastRound() && h.c.leader != wire.Nobody:
+		return max(copies(h.c.asking.round)-1, 1)
 	default:
-		return copies(h.Round())
+		return copies(h.c.asking.round)
 	}
 }
 
 // lastRound reports whether this board has asked as often as it must.
-func (h *heir) lastRound() bool { return int(h.Round()) >= h.core.detector.Questions().Count }
+func (h *heir) lastRound() bool { return int(h.c.asking.round) >= h.c.detector.Questions().Count }
 
 // copies is how often a message of a round is sent.
 func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
@@ -227,19 +227,19 @@ func copies(round uint8) int { return min(max(int(round), 1), copiesMax) }
 // The copies of a question, and others who ask at the same time, get one answer together. The
 // next round gets another one. A candidate that is not reached so gets it alone as well.
 func (h *heir) replyToCandidate(m *wire.Message) {
-	if h.Now()-h.core.heartbeats.repliedAt < silence.RoundTripMin/2 {
+	if h.c.now-h.c.heartbeats.repliedAt < silence.RoundTripMin/2 {
 		return
 	}
-	h.core.heartbeats.repliedAt = h.Now()
+	h.c.heartbeats.repliedAt = h.c.now
 	round := m.Election.Round
 	if m.Election.NoClaim {
 		round = 1 // it may be deaf, and goes on asking
 	}
 	for range copies(round) {
-		h.core.sendHeartbeat(true)
+		h.c.sendHeartbeat(true)
 	}
 	if round > 1 {
-		h.core.replyTo(m.Sender)
+		h.c.replyTo(m.Sender)
 	}
 }
 
@@ -247,10 +247,10 @@ func (h *heir) replyToCandidate(m *wire.Message) {
 // just answered, and notes that it is answered.
 func (h *heir) firstCopy(m *wire.Message) bool {
 	t := &h.answered
-	if t.candidate == m.Sender && t.round == m.Election.Round && h.Now()-t.at < silence.RoundTripMin {
+	if t.candidate == m.Sender && t.round == m.Election.Round && h.c.now-t.at < silence.RoundTripMin {
 		return false
 	}
-	t.candidate, t.round, t.at = m.Sender, m.Election.Round, h.Now()
+	t.candidate, t.round, t.at = m.Sender, m.Election.Round, h.c.now
 	return true
 }
 
@@ -258,43 +258,43 @@ func (h *heir) firstCopy(m *wire.Message) bool {
 // has its own turn early, even if it overlooks lost heartbeats because it hears badly.
 // Otherwise it would keep boards that hear well from taking over.
 func (h *heir) secondWitness(m *wire.Message) {
-	if h.Leader() == m.Election.Suspect && h.core.lastLeader.incarnation == m.Election.Incarnation {
-		turn := max(h.Now(), h.core.detector.Earliest()) + h.TurnDelay()
-		h.core.following.turn = h.core.following.turn.Before(turn)
+	if h.c.leader == m.Election.Suspect && h.c.lastLeader.incarnation == m.Election.Incarnation {
+		turn := max(h.c.now, h.c.detector.Earliest()) + h.TurnDelay()
+		h.c.following.turn = h.c.following.turn.Before(turn)
 	}
 }
 
 // backOff is how long a board waits for one of higher rank that was heard
 // asking: several of its questions may be lost, and at a cold start it asks slowly.
-func (h *heir) backOff() time.Duration { return max(h.turnStep(), h.Interval()/2) }
+func (h *heir) backOff() time.Duration { return max(h.turnStep(), h.c.cfg.Interval/2) }
 
 func (h *heir) stepBack() {
-	h.BecomeFollower(h.Leader(), ReasonOutranked)
-	h.core.following.turn = clock.Due(h.Now() + h.backOff())
+	h.c.becomeFollower(h.c.leader, ReasonOutranked)
+	h.c.following.turn = clock.Due(h.c.now + h.backOff())
 }
 
 // knowsBetter reports whether this board still trusts its leader, on evidence
 // that the candidate does not have.
 func (h *heir) knowsBetter(m *wire.Message) bool {
-	if h.Leader() == wire.Nobody || h.Now() >= h.SuspectAt() {
+	if h.c.leader == wire.Nobody || h.c.now >= h.c.detector.Freshness() {
 		return false
 	}
-	if h.Leader() != m.Election.Suspect || h.core.lastLeader.incarnation != m.Election.Incarnation {
-		return m.Term <= h.core.lastLeader.term
+	if h.c.leader != m.Election.Suspect || h.c.lastLeader.incarnation != m.Election.Incarnation {
+		return m.Term <= h.c.lastLeader.term
 	}
-	return h.core.lastLeader.lastHeard > m.Election.LastHeard
+	return h.c.lastLeader.lastHeard > m.Election.LastHeard
 }
 
 // sendEvidence tells a candidate when this board last heard the leader, if it is one
 // of those that answer.
 func (h *heir) sendEvidence(m *wire.Message) {
-	if h.Succession() > witnesses || !h.firstCopy(m) { // the candidate itself counts as one
+	if h.c.succession() > witnesses || !h.firstCopy(m) { // the candidate itself counts as one
 		return
 	}
-	answer := h.Evidence()
+	answer := h.c.knownOfLeader()
 	answer.Round = m.Election.Round
 	for range copies(m.Election.Round) {
-		h.Send(m.Sender, wire.Message{Header: wire.Header{Type: wire.TypeAnswer}, Answer: answer})
+		h.c.send(m.Sender, wire.Message{Header: wire.Header{Type: wire.TypeAnswer}, Answer: answer})
 	}
 }
 
@@ -302,10 +302,10 @@ func (h *heir) sendEvidence(m *wire.Message) {
 // may not claim, and would go on asking for ever if its port is deaf: it is waited for once.
 func (h *heir) defersTo(m *wire.Message) bool {
 	d := &h.deferred
-	if !m.Election.NoClaim || d.leader != h.Leader() || d.lastHeard != h.core.lastLeader.lastHeard {
-		d.leader, d.lastHeard, d.until = h.Leader(), h.core.lastLeader.lastHeard, h.Now()+h.backOff()
+	if !m.Election.NoClaim || d.leader != h.c.leader || d.lastHeard != h.c.lastLeader.lastHeard {
+		d.leader, d.lastHeard, d.until = h.c.leader, h.c.lastLeader.lastHeard, h.c.now+h.backOff()
 	}
-	return h.Now() < d.until
+	return h.c.now < d.until
 }
 
 // missToo answers a candidate that has heard nothing since it began to ask: this board misses
@@ -319,10 +319,10 @@ func (h *heir) missToo(m *wire.Message) {
 // object tells a candidate that a board of higher rank is alive. Some do, and not
 // all: while a foreign machine has the address, everybody asks time and again.
 func (h *heir) object(m *wire.Message) {
-	if !h.Rank().Eligible() || h.Succession() >= witnesses || !h.firstCopy(m) {
+	if !h.c.rank().Eligible() || h.c.succession() >= witnesses || !h.firstCopy(m) {
 		return
 	}
-	h.Send(m.Sender, wire.Message{
+	h.c.send(m.Sender, wire.Message{
 		Header: wire.Header{Type: wire.TypeAnswer},
 		Answer: wire.Answer{Round: m.Election.Round},
 	})
@@ -330,23 +330,23 @@ func (h *heir) object(m *wire.Message) {
 
 // answer receives what another board knows.
 func (h *heir) answer(m *wire.Message) {
-	if h.Role() != Candidate {
+	if h.c.role != Candidate {
 		return
 	}
 	a := &m.Answer
 	switch {
 	case a.Leader == wire.Nobody:
-		if h.Above(h.RankOf(&m.Header), h.Rank()) {
+		if h.c.above(h.c.rankOf(&m.Header), h.c.rank()) {
 			h.stepBack()
 		}
-	case a.Leader == h.ID():
+	case a.Leader == h.c.cfg.ID:
 		// It still follows this board, which asks because it stood still.
-	case a.Leader == h.Leader() && a.Incarnation == h.core.lastLeader.incarnation:
+	case a.Leader == h.c.leader && a.Incarnation == h.c.lastLeader.incarnation:
 		h.evidence(a)
 	default:
-		p, known := h.Peer(a.Leader)
-		if known && p.Incarnation == a.Incarnation && m.Term >= h.core.term {
-			h.BecomeFollower(a.Leader, ReasonEvidence)
+		p, known := h.c.Peer(a.Leader)
+		if known && p.Incarnation == a.Incarnation && m.Term >= h.c.term {
+			h.c.becomeFollower(a.Leader, ReasonEvidence)
 		}
 	}
 }
@@ -354,16 +354,16 @@ func (h *heir) answer(m *wire.Message) {
 // evidence counts a heartbeat that another board has heard as if it had been
 // heard here, at the time when it was.
 func (h *heir) evidence(a *wire.Answer) {
-	if a.LastHeard <= h.core.lastLeader.lastHeard {
+	if a.LastHeard <= h.c.lastLeader.lastHeard {
 		return
 	}
-	h.core.lastLeader.lastHeard = a.LastHeard
-	h.core.detector.Evidence(h.Now() - a.Age)
-	if h.Now() < h.SuspectAt() {
-		h.BecomeFollower(h.Leader(), ReasonEvidence)
+	h.c.lastLeader.lastHeard = a.LastHeard
+	h.c.detector.Evidence(h.c.now - a.Age)
+	if h.c.now < h.c.detector.Freshness() {
+		h.c.becomeFollower(h.c.leader, ReasonEvidence)
 		return
 	}
-	h.core.heardSince()
+	h.c.heardSince()
 }
 
 // Heir defines the algorithm heir, the default. All the others are in package literature.

@@ -21,8 +21,8 @@ import (
 // has one promise at a time. The leader's lease is counted from before it sent what a
 // majority has promised on, the promise from its receipt, and the lease is shorter.
 //
-// promise.go has what a voter promises, votes.go how it votes, support.go what a leader or
-// candidate counts, acks.go how a leader keeps its lease, and this file the candidacy.
+// voting.go has what is known of the votes, votes.go how a voter votes, and this file the candidacy and
+// how a leader keeps its lease.
 type strict struct {
 	*heir
 	votes *voting
@@ -34,24 +34,24 @@ var Strict = Definition{New: newStrict, Detector: silence.DetectorAsk, votes: tr
 func newStrict(b *Board) Algorithm {
 	cfg := b.Config()
 	b.core.votes = newVoting(&cfg, b.core.grace.Limit(), b.Now())
-	return &strict{heir: &heir{Board: b}, votes: &b.core.votes}
+	return &strict{heir: &heir{c: b.core}, votes: &b.core.votes}
 }
 
-// The algorithm's own deadlines.
+// The algorithm's own deadlines, by their place among those of the core.
 const (
-	promiseEnds = OwnDeadline + iota // and somebody waits for it
-	repeatDue                        // a majority has not acknowledged the last heartbeat
+	promiseEnds = iota // and somebody waits for it
+	repeatDue          // a majority has not acknowledged the last heartbeat
 	leaseEnds
 )
 
 // Expired does what is due.
 func (s *strict) Expired(d Deadline) {
 	switch {
-	case d == promiseEnds:
+	case d == OwnDeadline+promiseEnds:
 		s.vote()
-	case d == repeatDue:
+	case d == OwnDeadline+repeatDue:
 		s.repeatHeartbeat()
-	case d == leaseEnds:
+	case d == OwnDeadline+leaseEnds:
 		s.leaseEnded()
 	case s.votes.candidacy.open:
 		s.requestAgain()
@@ -88,31 +88,31 @@ func (s *strict) Elect(reason Reason) {
 		return
 	}
 	// A RESIGN that is repeated from now on would release the votes that this board counts.
-	s.EndHandover()
-	if s.Role() != Candidate {
+	s.c.endHandover()
+	if s.c.role != Candidate {
 		// The leader that has resigned is not suspected any more.
-		s.BecomeFollower(wire.Nobody, ReasonResigned)
-		s.BecomeCandidate(reason)
+		s.c.becomeFollower(wire.Nobody, ReasonResigned)
+		s.c.becomeCandidate(reason)
 	}
-	s.SetCause(reason)
-	s.votes.candidacy.open, s.votes.candidacy.since = true, s.Now()
+	s.c.candidacy.cause = reason
+	s.votes.candidacy.open, s.votes.candidacy.since = true, s.c.now
 	// A RESIGN that was repeated behind the request would end the promises on which it counts.
-	s.core.handover.repeat = clock.Deadline{}
-	s.votes.candidacy.repeat = s.votes.roundTrip(s.Interval())
+	s.c.handover.repeat = clock.Deadline{}
+	s.votes.candidacy.repeat = s.votes.roundTrip(s.c.cfg.Interval)
 	s.request()
 }
 
 // request asks all voters for their votes, this board first of all.
 func (s *strict) request() {
-	interval, grace := s.core.announced()
-	item := s.votes.support.Add(lease.Sent{Request: true, At: s.Now(), Ends: s.Now() + lease.Leased(interval, grace)})
-	s.Tell(s.others(), wire.Message{
+	interval, grace := s.c.announced()
+	item := s.votes.support.Add(lease.Sent{Request: true, At: s.c.now, Ends: s.c.now + lease.Leased(interval, grace)})
+	s.c.tell(s.others(), wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
 			Ballot: wire.BallotRequest, Number: item.Number, Interval: interval, Grace: grace, Voters: s.votes.hash,
 		},
 	})
-	s.SetDeadline(AnswersDue, s.Now()+s.votes.candidacy.repeat)
+	s.c.candidacy.answers = clock.Due(s.c.now + s.votes.candidacy.repeat)
 	s.vote()
 }
 
@@ -122,12 +122,12 @@ func (s *strict) request() {
 // was promised before is over, there is no majority, and an interval is soon enough. The leader is
 // asked for once more, too, since it or a board that hears it may answer.
 func (s *strict) requestAgain() {
-	most := s.Interval() / 4
-	if s.Now()-s.votes.candidacy.since > s.votes.cap {
-		most = s.Interval()
+	most := s.c.cfg.Interval / 4
+	if s.c.now-s.votes.candidacy.since > s.votes.cap {
+		most = s.c.cfg.Interval
 	}
-	s.votes.candidacy.repeat = min(2*s.votes.candidacy.repeat, max(most, s.votes.roundTrip(s.Interval())))
-	s.core.sendElection(nil)
+	s.votes.candidacy.repeat = min(2*s.votes.candidacy.repeat, max(most, s.votes.roundTrip(s.c.cfg.Interval)))
+	s.c.sendElection(nil)
 	s.request()
 }
 
@@ -135,7 +135,7 @@ func (s *strict) requestAgain() {
 func (s *strict) others() []wire.ID {
 	ids := make([]wire.ID, 0, MaxVoters)
 	for i := range s.votes.support.Voters {
-		if id := s.votes.support.Voters[i].ID; id != s.ID() {
+		if id := s.votes.support.Voters[i].ID; id != s.c.cfg.ID {
 			ids = append(ids, id)
 		}
 	}
@@ -146,7 +146,7 @@ func (s *strict) others() []wire.ID {
 func (s *strict) granted(m *wire.Message) {
 	g := &m.Grant
 	v := s.votes.support.Voter(m.Sender)
-	if v == nil || g.Candidate != s.ID() || g.Incarnation != s.Config().Incarnation || !s.sameVoters(m.Sender, g.Voters) {
+	if v == nil || g.Candidate != s.c.cfg.ID || g.Incarnation != s.c.cfg.Incarnation || !s.sameVoters(m.Sender, g.Voters) {
 		return
 	}
 	if item := s.votes.support.Request(g.Number); item != nil {
@@ -155,24 +155,24 @@ func (s *strict) granted(m *wire.Message) {
 		s.leaseMoved()
 		return
 	}
-	if !s.votes.candidacy.open && s.Role() != Leader {
+	if !s.votes.candidacy.open && s.c.role != Leader {
 		s.withdraw(m.Sender) // it did not hear that, and is bound for nothing
 	}
 }
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
 func (s *strict) elected() {
-	if !s.votes.candidacy.open || s.votes.support.End(s.Now()) <= s.Now()+silence.DefaultGrace(s.Interval())/4 {
+	if !s.votes.candidacy.open || s.votes.support.End(s.c.now) <= s.c.now+silence.DefaultGrace(s.c.cfg.Interval)/4 {
 		return
 	}
-	s.BecomeLeader(s.Cause())
+	s.c.becomeLeader(s.c.candidacy.cause)
 	s.leaseMoved()
 }
 
 // withdraw releases the votes for this board, of one voter or of all: what it has asked for
 // until now it will not use.
 func (s *strict) withdraw(from wire.ID) {
-	interval, grace := s.core.announced()
+	interval, grace := s.c.announced()
 	m := wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
@@ -180,9 +180,9 @@ func (s *strict) withdraw(from wire.ID) {
 		},
 	}
 	if from == wire.Nobody {
-		s.Tell(s.others(), m)
+		s.c.tell(s.others(), m)
 	} else {
-		s.Send(from, m)
+		s.c.send(from, m)
 	}
 }
 
@@ -197,10 +197,10 @@ func (s *strict) RoleChanged(from, to Role) {
 	s.votes.candidacy.open = false
 	s.votes.fence = fence{}
 	s.votes.support.Forget()
-	s.ClearDeadline(repeatDue)
-	s.ClearDeadline(leaseEnds)
-	if s.votes.promise.Is(s.ID(), s.Config().Incarnation) {
-		s.votes.promise.Until = min(s.votes.promise.Until, s.Now())
+	s.c.own[repeatDue] = clock.Deadline{}
+	s.c.own[leaseEnds] = clock.Deadline{}
+	if s.votes.promise.Is(s.c.cfg.ID, s.c.cfg.Incarnation) {
+		s.votes.promise.Until = min(s.votes.promise.Until, s.c.now)
 	}
 	if lost && to != Isolated && to != Barred {
 		s.withdraw(wire.Nobody)
@@ -210,19 +210,19 @@ func (s *strict) RoleChanged(from, to Role) {
 
 // Observe looks at who is there, and at what ends promises, before the core acts on a message.
 func (s *strict) Observe(m *wire.Message) {
-	if v := s.votes.support.Voter(m.Sender); v != nil && v.Hear(s.Now(), m.Incarnation) {
-		s.core.notify(Notice{Kind: NoticeVoterTwice, Board: m.Sender})
+	if v := s.votes.support.Voter(m.Sender); v != nil && v.Hear(s.c.now, m.Incarnation) {
+		s.c.notify(Notice{Kind: NoticeVoterTwice, Board: m.Sender})
 	}
-	if m.Type == wire.TypeResign && s.votes.promise.Release(s.Now(), &m.Header) && m.Resign.Successor != s.ID() {
+	if m.Type == wire.TypeResign && s.votes.promise.Release(s.c.now, &m.Header) && m.Resign.Successor != s.c.cfg.ID {
 		s.vote()
 	}
 }
 
 // DuplicateID is told that another board has this board's id.
 func (s *strict) DuplicateID() {
-	if self := s.votes.self(s.ID()); self != nil {
-		self.Twice = clock.Due(s.Now() + lease.TwiceFor)
-		s.core.notify(Notice{Kind: NoticeVoterTwice, Board: s.ID()})
+	if self := s.votes.self(s.c.cfg.ID); self != nil {
+		self.Twice = clock.Due(s.c.now + lease.TwiceFor)
+		s.c.notify(Notice{Kind: NoticeVoterTwice, Board: s.c.cfg.ID})
 		s.leaseMoved()
 	}
 }
@@ -233,11 +233,11 @@ func (s *strict) sameVoters(board wire.ID, hash uint32) bool {
 	if hash == s.votes.hash {
 		return true
 	}
-	s.core.notify(Notice{Kind: NoticeOtherVoters, Board: board})
-	if s.Now()-s.votes.listTold >= barredFor {
-		s.votes.listTold = s.Now()
-		interval, grace := s.core.announced()
-		s.Send(wire.Nobody, wire.Message{
+	s.c.notify(Notice{Kind: NoticeOtherVoters, Board: board})
+	if s.c.now-s.votes.listTold >= barredFor {
+		s.votes.listTold = s.c.now
+		interval, grace := s.c.announced()
+		s.c.send(wire.Nobody, wire.Message{
 			Header: wire.Header{Type: wire.TypeVote},
 			Vote:   wire.Vote{Ballot: wire.BallotList, Interval: interval, Grace: grace, Voters: s.votes.hash},
 		})
@@ -260,10 +260,10 @@ func (s *strict) Sending(to wire.ID, m *wire.Message) (number uint32) {
 	if m.Type == wire.TypeCoordinator {
 		interval, grace = m.Coordinator.Interval, m.Coordinator.Grace
 	}
-	item := s.votes.support.Add(lease.Sent{Term: s.core.term, At: s.Now(), Ends: s.Now() + lease.Leased(interval, grace)})
+	item := s.votes.support.Add(lease.Sent{Term: s.c.term, At: s.c.now, Ends: s.c.now + lease.Leased(interval, grace)})
 	if to == wire.Nobody || m.Type == wire.TypeCoordinator {
-		s.votes.fence.beatAt = s.Now()
-		s.SetDeadline(repeatDue, s.Now()+s.votes.roundTrip(s.Interval()))
+		s.votes.fence.beatAt = s.c.now
+		s.c.own[repeatDue] = clock.Due(s.c.now + s.votes.roundTrip(s.c.cfg.Interval))
 		s.supportSelf(item, lease.Promised(interval, grace))
 		s.leaseMoved()
 	}
@@ -273,7 +273,7 @@ func (s *strict) Sending(to wire.ID, m *wire.Message) (number uint32) {
 // supported receives the acknowledgement of a heartbeat.
 func (s *strict) supported(m *wire.Message) {
 	a, v := &m.Support, s.votes.support.Voter(m.Sender)
-	if v == nil || s.Role() != Leader || a.Leader != s.ID() || a.Incarnation != s.Config().Incarnation ||
+	if v == nil || s.c.role != Leader || a.Leader != s.c.cfg.ID || a.Incarnation != s.c.cfg.Incarnation ||
 		!s.sameVoters(m.Sender, a.Voters) {
 		return
 	}
@@ -281,50 +281,50 @@ func (s *strict) supported(m *wire.Message) {
 	if item == nil || item.Term != a.Term {
 		return
 	}
-	s.votes.trip.Observe(float64(s.Now() - item.At))
+	s.votes.trip.Observe(float64(s.c.now - item.At))
 	v.Count(item)
 	s.leaseMoved()
 }
 
 // leaseMoved is called when the end of the lease may be another one.
 func (s *strict) leaseMoved() {
-	if s.Role() != Leader {
+	if s.c.role != Leader {
 		return
 	}
-	end := s.votes.support.End(s.Now())
+	end := s.votes.support.End(s.c.now)
 	switch {
-	case end > s.Now():
-		s.SetDeadline(leaseEnds, end)
+	case end > s.c.now:
+		s.c.own[leaseEnds] = clock.Due(end)
 		if s.votes.fence.closed {
 			s.votes.fence.closed = false
-			s.core.acquire()
+			s.c.acquire()
 		}
 	case !s.votes.fence.closed:
-		s.SetDeadline(leaseEnds, s.Now())
+		s.c.own[leaseEnds] = clock.Due(s.c.now)
 	}
 	if s.beatAcknowledged() {
-		s.ClearDeadline(repeatDue)
+		s.c.own[repeatDue] = clock.Deadline{}
 	}
 }
 
 // beatAcknowledged reports whether a majority has acknowledged the last heartbeat.
 func (s *strict) beatAcknowledged() bool {
-	return s.votes.support.Acked(s.Now()) >= s.votes.fence.beatAt
+	return s.votes.support.Acked(s.c.now) >= s.votes.fence.beatAt
 }
 
 // leaseEnded closes the fence, or lets go when it has been closed for long.
 func (s *strict) leaseEnded() {
 	switch {
-	case s.Role() != Leader:
-	case s.votes.supported(s.Now()):
+	case s.c.role != Leader:
+	case s.votes.supported(s.c.now):
 		s.leaseMoved()
 	case !s.votes.fence.closed:
 		s.votes.fence.closed = true
-		s.core.emit(EffectFenced)
-		s.core.notify(Notice{Kind: NoticeMajorityUnheard})
-		s.SetDeadline(leaseEnds, s.Now()+max(letGoIntervals*s.Interval(), letGoLeast))
+		s.c.emit(EffectFenced)
+		s.c.notify(Notice{Kind: NoticeMajorityUnheard})
+		s.c.own[leaseEnds] = clock.Due(s.c.now + max(letGoIntervals*s.c.cfg.Interval, letGoLeast))
 	default:
-		s.core.resign(wire.Nobody, ReasonMajorityUnheard)
+		s.c.resign(wire.Nobody, ReasonMajorityUnheard)
 	}
 }
 
@@ -332,39 +332,39 @@ func (s *strict) leaseEnded() {
 // answers come. It has the number of the one to all, so that nobody's estimate of the loss
 // suffers. Once the lease is over there is less hurry.
 func (s *strict) repeatHeartbeat() {
-	if s.Role() != Leader || s.beatAcknowledged() {
+	if s.c.role != Leader || s.beatAcknowledged() {
 		return
 	}
-	interval, grace := s.core.announced()
+	interval, grace := s.c.announced()
 	for _, id := range s.others() {
 		if s.votes.support.Voter(id).Acked < s.votes.fence.beatAt {
-			s.Send(id, wire.Message{
+			s.c.send(id, wire.Message{
 				Header:    wire.Header{Type: wire.TypeHeartbeat},
-				Heartbeat: wire.Heartbeat{Interval: interval, Grace: grace, Number: s.core.heartbeats.number},
+				Heartbeat: wire.Heartbeat{Interval: interval, Grace: grace, Number: s.c.heartbeats.number},
 			})
 		}
 	}
-	next := s.votes.roundTrip(s.Interval())
+	next := s.votes.roundTrip(s.c.cfg.Interval)
 	if s.votes.fence.closed {
 		next = max(next, silence.DefaultGrace(interval)/4)
 	}
-	s.SetDeadline(repeatDue, s.Now()+next)
+	s.c.own[repeatDue] = clock.Due(s.c.now + next)
 }
 
 // RivalHeard lets go if another leader has a higher term: a majority has elected it since, so
 // the lease of this one is over. Between equal terms, which only a group that was switched off
 // altogether can come to, the rank decides.
 func (s *strict) RivalHeard(m *wire.Message) {
-	c := s.core
+	c := s.c
 	c.notify(Notice{Kind: NoticeRival, Board: m.Sender})
-	if m.Term < c.term || m.Term == c.term && s.Above(s.Rank(), s.RankOf(&m.Header)) {
+	if m.Term < c.term || m.Term == c.term && s.c.above(s.c.rank(), s.c.rankOf(&m.Header)) {
 		c.reply()
 		c.replyTo(m.Sender) // perhaps multicast does not reach it
 		return
 	}
 	c.term = m.Term
-	s.BecomeFollower(m.Sender, ReasonHigherTerm)
-	s.Send(wire.Nobody, wire.Message{
+	s.c.becomeFollower(m.Sender, ReasonHigherTerm)
+	s.c.send(wire.Nobody, wire.Message{
 		Header: wire.Header{Type: wire.TypeResign},
 		Resign: wire.Resign{Successor: m.Sender},
 	})
@@ -373,7 +373,7 @@ func (s *strict) RivalHeard(m *wire.Message) {
 // FormerRivalHeard is for a leader that hears a board which has led, or which knows of a
 // higher term. It lets go for that: somebody has been elected since.
 func (s *strict) FormerRivalHeard(m *wire.Message) {
-	c := s.core
+	c := s.c
 	if m.Term <= c.term {
 		c.acquire() // clients may have sent to that board until now
 		c.reply()

@@ -256,3 +256,11 @@ func (c *Core) rival(other wire.ID, within time.Duration) wire.Message {
 		},
 	}
 }
+
+// knownOfLeader is what this board knows of its leader, as an ANSWER tells it.
+func (c *Core) knownOfLeader() wire.Answer {
+	return wire.Answer{
+		Leader: c.leader, Incarnation: c.lastLeader.incarnation, LastHeard: c.lastLeader.lastHeard,
+		Age: c.detector.Age(c.now),
+	}
+}

@@ -10,16 +10,16 @@ import (
 
 // HeartbeatHeard acknowledges a heartbeat of the leader that this board follows.
 func (s *strict) HeartbeatHeard(m *wire.Message, interval, grace time.Duration) {
-	if !s.votes.mayLead(s.ID()) || s.Role() != Follower || !s.bindable(m.Sender, interval, grace) ||
-		!s.votes.promise.Allows(s.Now(), m.Sender, m.Incarnation) {
+	if !s.votes.mayLead(s.c.cfg.ID) || s.c.role != Follower || !s.bindable(m.Sender, interval, grace) ||
+		!s.votes.promise.Allows(s.c.now, m.Sender, m.Incarnation) {
 		return
 	}
-	s.votes.promise.Make(&m.Header, 0, s.Now()+lease.Promised(interval, grace))
+	s.votes.promise.Make(&m.Header, 0, s.c.now+lease.Promised(interval, grace))
 	for i := range s.votes.support.Voters {
 		v := &s.votes.support.Voters[i]
 		v.Vain, v.Deferred = 0, false
 	}
-	s.Send(m.Sender, wire.Message{
+	s.c.send(m.Sender, wire.Message{
 		Header: wire.Header{Type: wire.TypeSupport},
 		Support: wire.Support{
 			Leader: m.Sender, Incarnation: m.Incarnation, Term: m.Term, Heartbeat: m.Sequence, Voters: s.votes.hash,
@@ -34,7 +34,7 @@ func (s *strict) bindable(board wire.ID, interval, grace time.Duration) bool {
 		return false
 	}
 	if lease.Promised(interval, grace) > s.votes.cap {
-		s.core.notify(Notice{Kind: NoticePromiseTooLong, Board: board})
+		s.c.notify(Notice{Kind: NoticePromiseTooLong, Board: board})
 		return false
 	}
 	return true
@@ -47,10 +47,10 @@ func (s *strict) voteHeard(m *wire.Message) {
 	}
 	v := s.votes.support.Voter(m.Sender)
 	switch {
-	case v == nil || !s.votes.mayLead(s.ID()):
+	case v == nil || !s.votes.mayLead(s.c.cfg.ID):
 	case m.Vote.Ballot == wire.BallotWithdraw:
 		v.Request = lease.Request{}
-		if s.votes.promise.Release(s.Now(), &m.Header) {
+		if s.votes.promise.Release(s.c.now, &m.Header) {
 			s.vote()
 		}
 	case m.Vote.Ballot == wire.BallotRequest && s.bindable(m.Sender, m.Vote.Interval, m.Vote.Grace):
@@ -61,13 +61,13 @@ func (s *strict) voteHeard(m *wire.Message) {
 // requestHeard receives a request for this board's vote.
 func (s *strict) requestHeard(m *wire.Message, v *lease.Voter) {
 	binds := lease.Promised(m.Vote.Interval, m.Vote.Grace)
-	v.Request = lease.Request{Header: m.Header, Number: m.Vote.Number, Binds: binds, Fresh: clock.Due(s.Now() + binds)}
-	switch s.Role() {
+	v.Request = lease.Request{Header: m.Header, Number: m.Vote.Number, Binds: binds, Fresh: clock.Due(s.c.now + binds)}
+	switch s.c.role {
 	case Leader:
-		s.core.replyTo(m.Sender) // it does not know that this one lives
+		s.c.replyTo(m.Sender) // it does not know that this one lives
 	case Candidate:
 		// Once in favour of each: one that does not hear would ask for ever.
-		if !v.Deferred && s.Above(s.RankOf(&m.Header), s.Rank()) {
+		if !v.Deferred && s.c.above(s.c.rankOf(&m.Header), s.c.rank()) {
 			v.Deferred = true
 			s.stepBack()
 		}
@@ -75,7 +75,7 @@ func (s *strict) requestHeard(m *wire.Message, v *lease.Voter) {
 	if !v.Request.Fresh.Set {
 		return // it was granted when this board ceased to be a candidate
 	}
-	if s.votes.promise.Is(m.Sender, m.Incarnation) && !s.votes.promise.Free(s.Now()) {
+	if s.votes.promise.Is(m.Sender, m.Incarnation) && !s.votes.promise.Free(s.c.now) {
 		s.grantAgain(v)
 		return
 	}
@@ -96,35 +96,35 @@ func (s *strict) grantAgain(v *lease.Voter) {
 // TurnDelay is that of heir, and longer for a board that has given away its vote.
 func (s *strict) TurnDelay() time.Duration {
 	delay := s.heir.TurnDelay()
-	if s.votes.promise.Number != 0 && !s.votes.promise.Allows(s.Now(), s.ID(), s.Config().Incarnation) {
-		delay = max(delay, s.votes.promise.Until-s.Now())
+	if s.votes.promise.Number != 0 && !s.votes.promise.Allows(s.c.now, s.c.cfg.ID, s.c.cfg.Incarnation) {
+		delay = max(delay, s.votes.promise.Until-s.c.now)
 	}
 	return delay
 }
 
 // vote gives this board's vote to who waits for it, now or when the present promise ends.
 func (s *strict) vote() {
-	s.ClearDeadline(promiseEnds)
-	if !s.votes.mayLead(s.ID()) || s.Role() == Isolated || s.Role() == Barred {
+	s.c.own[promiseEnds] = clock.Deadline{}
+	if !s.votes.mayLead(s.c.cfg.ID) || s.c.role == Isolated || s.c.role == Barred {
 		return
 	}
-	free := s.votes.promise.Free(s.Now())
+	free := s.votes.promise.Free(s.c.now)
 	switch {
-	case s.Role() == Leader:
+	case s.c.role == Leader:
 		// The promise is to this board, or will be with the next heartbeat.
-	case s.votes.candidacy.open && s.votes.promise.Allows(s.Now(), s.ID(), s.Config().Incarnation):
-		s.supportSelf(s.votes.support.Newest(), lease.Promised(s.core.announced()))
+	case s.votes.candidacy.open && s.votes.promise.Allows(s.c.now, s.c.cfg.ID, s.c.cfg.Incarnation):
+		s.supportSelf(s.votes.support.Newest(), lease.Promised(s.c.announced()))
 		s.elected()
 	case s.votes.candidacy.open:
-		s.SetDeadline(promiseEnds, s.votes.promise.Until)
-	case s.Role() == Candidate:
+		s.c.own[promiseEnds] = clock.Due(s.votes.promise.Until)
+	case s.c.role == Candidate:
 		// It is about to ask for votes itself.
 	default:
 		switch v := s.waiting(nil); {
 		case v != nil && free:
 			s.grant(v)
 		case v != nil:
-			s.SetDeadline(promiseEnds, s.votes.promise.Until)
+			s.c.own[promiseEnds] = clock.Due(s.votes.promise.Until)
 		}
 	}
 }
@@ -132,12 +132,12 @@ func (s *strict) vote() {
 // supportSelf promises this board's support to itself for something that it sends now, if its
 // promise allows that.
 func (s *strict) supportSelf(item *lease.Sent, binds time.Duration) {
-	self := s.votes.self(s.ID())
-	h := wire.Header{Sender: s.ID(), Incarnation: s.Config().Incarnation}
-	if self == nil || s.votes.clockDistrusted || !s.votes.promise.Allows(s.Now(), h.Sender, h.Incarnation) {
+	self := s.votes.self(s.c.cfg.ID)
+	h := wire.Header{Sender: s.c.cfg.ID, Incarnation: s.c.cfg.Incarnation}
+	if self == nil || s.votes.clockDistrusted || !s.votes.promise.Allows(s.c.now, h.Sender, h.Incarnation) {
 		return
 	}
-	s.votes.promise.Make(&h, 0, s.Now()+binds)
+	s.votes.promise.Make(&h, 0, s.c.now+binds)
 	self.Count(item)
 }
 
@@ -148,9 +148,9 @@ func (s *strict) waiting(beside *lease.Voter) (first *lease.Voter) {
 	for i := range s.votes.support.Voters {
 		v := &s.votes.support.Voters[i]
 		switch {
-		case v == beside || !v.Request.Fresh.Ahead(s.Now()):
+		case v == beside || !v.Request.Fresh.Ahead(s.c.now):
 		case first == nil || v.Vain < first.Vain,
-			v.Vain == first.Vain && s.Above(s.RankOf(&v.Request.Header), s.RankOf(&first.Request.Header)):
+			v.Vain == first.Vain && s.c.above(s.c.rankOf(&v.Request.Header), s.c.rankOf(&first.Request.Header)):
 			first = v
 		}
 	}
@@ -163,20 +163,20 @@ func (s *strict) grant(v *lease.Voter) {
 	if former := s.votes.support.Voter(s.votes.promise.To); former != nil && s.votes.promise.Number != 0 && former != v {
 		former.Vain++
 	}
-	s.votes.promise.Make(&r.Header, r.Number, s.Now()+r.Binds)
+	s.votes.promise.Make(&r.Header, r.Number, s.c.now+r.Binds)
 	v.Request = lease.Request{}
 	s.tellGrant(v.ID, r.Number)
-	if s.Role() == Follower {
-		s.Postpone(r.Binds) // it cannot vote for itself before
+	if s.c.role == Follower {
+		s.c.postpone(r.Binds) // it cannot vote for itself before
 	}
 	if s.waiting(nil) != nil {
-		s.SetDeadline(promiseEnds, s.votes.promise.Until)
+		s.c.own[promiseEnds] = clock.Due(s.votes.promise.Until)
 	}
 }
 
 // tellGrant tells a candidate that it has this board's vote.
 func (s *strict) tellGrant(candidate wire.ID, number uint32) {
-	s.Send(candidate, wire.Message{
+	s.c.send(candidate, wire.Message{
 		Header: wire.Header{Type: wire.TypeGrant},
 		Grant: wire.Grant{
 			Candidate: candidate, Incarnation: s.votes.promise.Incarnation, Number: number, Voters: s.votes.hash,
