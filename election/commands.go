@@ -106,7 +106,7 @@ func (c *Core) SetScore(now Instant, score uint32) []Effect {
 // numbers that came with the key are forgotten. Those that came with the other key stay, because the network still delivers
 // late what a board has said with that one.
 //
-// The promise of a voter (promise.go) keeps its sequence number. It may rest on a heartbeat that came with the key, and its
+// The promise of a voter (lease.Promise) keeps its sequence number. It may rest on a heartbeat that came with the key, and its
 // end must not move back: without the number, a RESIGN that the leader sent before that heartbeat would release the promise
 // when it comes late, while the leader counts on it. A number that is too high does no such harm. It only keeps
 // the leader's own RESIGN from releasing the promise, so that this voter is free an interval and a grace after the last

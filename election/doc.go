@@ -1,73 +1,88 @@
 // Package election decides who leads. It is pure: it has no clock, no socket,
 // no goroutine, no logger and no randomness of its own.
 //
-// A [Core] decides for one board. Time comes in as a value. Messages come in
-// through [Core.Step]. Every other event has a method of its own: the link comes
-// or goes ([Core.Link]), a deadline arrives ([Core.Wake]), a probe of the address
-// ends ([Core.Probed]), the LAN answers ([Core.Evidence], [Core.AddressAnswered]), a person asks for a handover ([Core.Resign]), the process
-// is asked to end ([Core.Stop]). Each method returns what the owner must now do, in
-// this order: send a message, acquire or release the floating address, probe it, ask the LAN,
-// tell people. The owner asks [Core.Deadline] when to call [Core.Wake] next. The
-// daemon, the simulator and the demo run the same core. The shape is that of
-// etcd-io/raft.
+// A [Core] decides for one board. Time goes in as a value, and so do messages ([Core.Step]).
+// Every other event has a method of its own: the link comes or goes ([Core.Link]), a deadline
+// arrives ([Core.Wake]), a probe of the address ends ([Core.Probed]), the LAN answers
+// ([Core.Evidence], [Core.AddressAnswered]), a person asks for a handover ([Core.Resign]), the
+// process is asked to end ([Core.Stop]). Each method returns effects, which its owner carries
+// out in their order: send a message, acquire or release the floating address, probe it, ask
+// the LAN, tell people. [Core.Deadline] says when to call [Core.Wake] next. The daemon, the
+// simulator and the demo run the same core. The shape is that of etcd-io/raft.
+//
+// # Where things are
+//
+// Four packages below this one are asked, and return values. They know no core:
+//
+//	clock    points in time, and deadlines
+//	roster   who is there, and in which order boards come
+//	silence  when a leader is late: failure detectors, and the grace of the group
+//	lease    until when a board may lead: leases, promises, majorities
+//
+// The files of this package read from the bottom up. state.go has all that a core remembers;
+// rank.go and times.go are asked about it; tell.go has what a board says. become.go changes
+// the role. Then come the roles, each above those to which it leads: follower.go, handover.go,
+// leader.go, rival.go, candidate.go with claim.go. hear.go and step.go receive messages, and
+// core.go and commands.go have the calls of the owner. heir.go and strict.go are the two
+// algorithms of topdog. Those of the papers are in package literature.
 //
 // # Roles
 //
-//	Isolated   the link is down; neither hears nor speaks
-//	Listener   the link has just come up; hears before it speaks
+//	Isolated   the link is down; the board neither hears nor speaks
+//	Listener   the link has just come up; the board hears before it speaks
 //	Follower   follows a leader, or waits for the one that was announced
-//	Candidate  suspects the leader and asks; or found none and is about to claim
+//	Candidate  suspects the leader and asks; or has found none and is about to claim
 //	Leader     holds the address
 //	Barred     stays out, because another live board has the same id, or because
 //	           the group runs another algorithm
 //
-// Each role has a file with its state, its deadlines and its door: the one function
-// through which a board comes to have that role (isolated.go, listener.go, follower.go,
-// candidate.go, leader.go, barred.go). Every door has one reason, and all doors go
-// through become in role.go. It lists the changes that make sense, ends all that
-// belonged to the role before, and releases the address when a leader becomes something else.
+// Each role has a door: the one function through which a board comes to have it (becomeFollower,
+// say). Every door has one reason, and all doors go through become in become.go. That function
+// refuses changes that make no sense, ends all that belonged to the role before, and releases
+// the address when a leader becomes something else.
 //
 // # Rules
 //
 //   - Only a leader acquires the address (acquire in leader.go), and becomeLeader is the
 //     only door to the lead. A board goes through it when nobody has objected to its
-//     candidacy (claim in candidate.go), when the leader before has named it in its
-//     RESIGN (handover.go), or when the judge of the algorithm agents has named it.
+//     candidacy (claim in candidate.go), when the former leader has named it in its
+//     RESIGN (hear.go), or when the judge of the algorithm agents has named it.
 //   - The term grows with every claim, and a follower follows the leader of the latest term.
-//   - Of two leaders that hear each other, the one keeps the address that more boards have followed
-//     since the younger one led. The lower term decides, a tie goes to the higher one, and the
-//     other obeys (healing.go). Where the highest rank always leads, the lower one releases the
-//     address at once. The other one proclaims itself anew, in a term above both (rival.go).
-//   - At a cold start the address is probed before the first claim, since there is no hurry.
+//   - When two leaders hear each other, the address stays with the one that more boards have
+//     followed since the younger of the two began to lead. The leader of the lower term decides,
+//     a tie goes to the higher term, and the other leader obeys. Where the highest rank always
+//     leads, the lower rank releases the address at once, and the higher one proclaims itself
+//     anew, in a term above both (rival.go).
+//   - At a cold start there is no hurry, so the address is probed before the first claim.
 //   - Nobody claims the address of a silent leader while it still answers: when the leader's
-//     lease has ended, the address is asked by ARP (evidence.go).
-//   - On total silence nobody claims: a candidate that has ever heard anything but the lost leader
-//     needs evidence, newer than its first question, that its port receives. That is a message of
-//     any board, the answer of a witness, or a frame of a foreign machine (evidence.go). A
-//     candidate without it says so in its questions, asks on, and begins anew with the first thing
+//     lease has ended, the address is asked by ARP (claim.go).
+//   - On total silence nobody claims. A candidate that has ever heard anything but the lost leader
+//     needs evidence, newer than its first question, that its port receives: a message of
+//     any board, the answer of a witness, or a frame of a foreign machine (claim.go). Without
+//     evidence it says so in its questions, goes on asking, and begins anew with the first thing
 //     that it hears. The others wait for it once.
 //   - A leader that misses the HELLOs of all its followers asks them and the LAN. If nothing at
-//     all arrives it is deaf: it releases the address, names one successor, and claims again only
-//     with evidence. One of two boards that has never heard anything else cannot judge that
-//     (hearing.go).
-//   - What is not sent all the time goes to everybody by broadcast as well, and the first question
-//     to the floating address too, so that a switch that loses multicast deposes nobody. A board
-//     that hears its leader, and not by multicast, says so in its HELLO; then heartbeats and
-//     HELLOs go by broadcast as well (send.go, paths.go).
+//     all arrives, it is deaf: it releases the address, names one successor, and claims again only
+//     with evidence. One of two boards that have never heard anything else cannot judge that
+//     (hearing in leader.go).
+//   - What is not sent all the time also goes to everybody by broadcast, and the first question
+//     goes to the floating address too, so that a switch that loses multicast deposes nobody. A
+//     board that hears its leader, but not by multicast, says so in its HELLO; then heartbeats
+//     and HELLOs go by broadcast as well (tell.go).
 //   - A board that was not running while something was due has missed messages. A follower
 //     then gives its leader a fresh interval, and a leader yields to any later term
 //     (suspended in core.go).
 //   - A board says in every message how fit it is to lead. The grade comes before the priority, the
-//     id and the score, so a fitter board comes first in all algorithms. A leader that is unfit
-//     hands over to a fitter board, if there is one. Only a board that passes takes the lead
-//     from another one (grade.go).
+//     id and the score, so a fitter board comes first in all algorithms. An unfit leader hands over
+//     to a fitter board, if there is one. Only a board that passes takes the lead from another one
+//     (rank.go, handover.go).
 //   - A leader that hands over releases the address first, and then names a successor
 //     (handover.go).
 //   - With the algorithm strict, a board that may go through becomeLeader asks the voters first
 //     (lead in leader.go), and a leader of a lower term lets go. See below.
 //
-// A follower that misses a heartbeat does nothing at first. Its deadline is suspectAfter
-// behind the last heartbeat, and later by its turn delay (awaitTurn in follower.go). When the
+// A follower that misses a heartbeat does nothing at first. Its deadline comes suspectAfter
+// after the last heartbeat, and later by its turn delay (awaitTurn in follower.go). When the
 // deadline comes, the core calls the algorithm's Turn. heir becomes a candidate and asks for
 // the leader, several times within the grace (heir.go). One answer of the leader, or
 // of another follower that has heard it, makes it a follower again. If none comes, it claims.
@@ -75,16 +90,14 @@
 //
 // # What is shared and what an algorithm brings
 //
-// The core keeps the roster (roster.go), the ranks, the terms, the failure detector, the
-// leader's heartbeats, the HELLOs and the handover, and it heals partitions. step.go
-// says what becomes of a message: what its header says of the sender depends on the role
-// of this board, and what it is about on its type.
+// The core keeps the roster, the ranks, the terms, the failure detector, the leader's
+// heartbeats, the HELLOs and the handover, and it settles which of two leaders stays. The header
+// of a message says something of its sender, whatever the message is about; hear.go says what
+// that means to each role. step.go passes on what it is about.
 //
-// An [Algorithm] decides which board claims when the leader is gone, and when it
-// may. It is made by the New of its [Definition], and reads and acts through a
-// [Board]. heir.go has the default, which asks before it decides. Package literature
-// has the others. Any algorithm runs with any failure detector: ask.go, fixed.go and
-// nfde.go over what all of them observe (observed.go). docs/algorithms.md compares them.
+// An [Algorithm] decides which board claims when the leader is gone, and when it may. The New
+// of its [Definition] makes it. The algorithms of the papers read and act through a [Board]
+// alone. Any algorithm runs with any failure detector. docs/algorithms.md compares them.
 //
 // # Votes
 //
@@ -92,24 +105,24 @@
 // whatever the network, the processes and the boards do. It rests on three things.
 //
 //   - A voter has one promise at a time, which binds it for H + G from the receipt of a
-//     heartbeat (it answers with SUPPORT) or a request (GRANT). The promise belongs to no
-//     role, and its end never moves back but for a word of the board that has it: a RESIGN
-//     or a withdrawal that was sent after what the promise rests on (promise.go).
+//     heartbeat (it answers with SUPPORT) or of a request (GRANT). The promise belongs to no
+//     role. Its end never moves back, except on the word of the board that has it: a RESIGN
+//     or a withdrawal that was sent after the message on which the promise rests (lease.Promise).
 //   - A board leads with the promises of a majority of the voters. Its lease is counted from
-//     before it sent what the majority has answered, so it ends before their promises do, and
-//     with them before anybody else can have a majority (support.go).
+//     before it sent what the majority has answered. So the lease ends before their promises do,
+//     and before anybody else can have a majority (lease.Support).
 //   - Nobody counts what a voter has promised in a former life, and the voter promises nothing
-//     until all of that is over (newStrict).
+//     until all of that is over (newVoting).
 //
 // The owner must read the time of Step after the message was received, and the time of all
-// calls before what they send is sent. It is trusted that voters have ids of their own (a
-// clone or a snapshot of a machine has not), and clocks that are off by 1 % at most
+// calls before it sends what they return. Two things are trusted: voters have ids of their own (a
+// clone or a snapshot of a machine has not), and clocks are off by 1 % at most
 // (Core.ClockTrusted).
 //
-// Of two lists of voters each has its own majorities, so all that voters say carries a hash of
-// the list. Change one voter at a time: the old majorities and the new ones have a voter in
-// common then, and a voter counts with one list at a time. To lower the interval of a voter is to
-// lower how long it is silent after its start; wait for that long before it is started again.
+// Two lists of voters have majorities of their own, so everything that voters say carries a hash
+// of the list. Change one voter at a time: then the old majorities and the new ones have a voter
+// in common, and a voter counts with one list at a time. A lower interval lowers how long a voter
+// is silent after its start; wait for the former time before you start that voter again.
 //
 // # Times
 //
@@ -117,10 +130,10 @@
 // boards, p this board's place in the succession from 0, k how often a suspect is asked, T the
 // time limit of the papers.
 //
-//	H = Interval         10 ms to 10 s, else 100 ms     between two heartbeats (bounds.go)
+//	H = Interval         10 ms to 10 s, else 100 ms     between two heartbeats (config.go)
 //	G = Grace            max(4 ms, H/10) at first       no takeover is sooner than G after a heartbeat was due, and
-//	                     patience at most               a leader that is later than G doubts itself (detector.go);
-//	                                                    it is learned, and the leader announces it (patience.go, grace.go)
+//	                     patience at most               a leader that is later than G doubts itself;
+//	                                                    it is learned, and the leader announces it (package silence)
 //	patience             5 H, at least 250 ms           a longer silence is no mistake of those who take over
 //
 // Suspicion. The detectors are ask, fixed and nfd-e.

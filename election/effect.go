@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"topdog/election/clock"
-	"topdog/election/lease"
 	"topdog/election/roster"
 	"topdog/wire"
 )
@@ -19,9 +18,6 @@ type (
 	// Order reports whether the rank a comes before b, of two boards that are as fit.
 	Order = roster.Order
 )
-
-// VoterStatus is what a board can tell people of one voter.
-type VoterStatus = lease.VoterStatus
 
 // EffectKind says what the owner of a core has to do.
 type EffectKind uint8

@@ -3,6 +3,7 @@ package election
 import (
 	"time"
 
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -52,7 +53,7 @@ type Status struct {
 	Trust []wire.ID
 	// Voters are those of the algorithm strict, ordered by id; else nil. MajorityUnheard says
 	// that this leader does not hear the majority of them, so that its address is silent.
-	Voters          []VoterStatus
+	Voters          []lease.VoterStatus
 	MajorityUnheard bool
 	// NoMulticast says that this board hears its leader, or as a leader any board, and not by multicast.
 	NoMulticast bool

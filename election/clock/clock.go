@@ -1,3 +1,4 @@
+// Package clock has points in time and deadlines, as values. It reads no clock.
 package clock
 
 import "time"

@@ -1,3 +1,6 @@
+// Package lease says until when a board may lead. A leader's lease lasts from before a heartbeat
+// was sent. A voter's promise lasts from when that heartbeat arrived, and is longer. It is arithmetic
+// on values: who asks for votes, and who gives them, is in package election.
 package lease
 
 import (
@@ -31,8 +34,8 @@ func PromiseMax(interval, patience time.Duration) time.Duration { return interva
 func (s *Support) Status(now clock.Instant) (all []VoterStatus) {
 	for i := range s.Voters {
 		v := &s.Voters[i]
-		twice := !v.Counts(now)
-		all = append(all, VoterStatus{ID: v.ID, Supports: !twice && v.Until > now, Twice: twice})
+		twice := !v.counts(now)
+		all = append(all, VoterStatus{ID: v.ID, Supports: !twice && v.until > now, Twice: twice})
 	}
 	return all
 }

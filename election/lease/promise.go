@@ -16,7 +16,7 @@ type Promise struct {
 	To          wire.ID
 	Incarnation wire.Incarnation
 	Until       clock.Instant
-	Sequence    wire.Sequence // of the newest message of that board on which it rests
+	sequence    wire.Sequence // of the newest message of that board on which it rests
 	// number is that of the request that was granted, as long as no heartbeat was
 	// acknowledged since; else 0.
 	Number uint32
@@ -41,14 +41,14 @@ func (p *Promise) Make(h *wire.Header, number uint32, until clock.Instant) {
 		*p = Promise{To: h.Sender, Incarnation: h.Incarnation}
 	}
 	p.Until = max(p.Until, until)
-	p.Sequence = max(p.Sequence, h.Sequence)
+	p.sequence = max(p.sequence, h.Sequence)
 	p.Number = number
 }
 
 // Release ends a promise on the word of the board that has it. What that board said
 // later still counts: the network may deliver its words in another order.
 func (p *Promise) Release(now clock.Instant, h *wire.Header) (released bool) {
-	if p.Free(now) || !p.Is(h.Sender, h.Incarnation) || h.Sequence <= p.Sequence {
+	if p.Free(now) || !p.Is(h.Sender, h.Incarnation) || h.Sequence <= p.sequence {
 		return false
 	}
 	p.Until = now
@@ -58,11 +58,11 @@ func (p *Promise) Release(now clock.Instant, h *wire.Header) (released bool) {
 // Promised is for how long a heartbeat or a request of that interval and grace binds a voter
 // from its receipt on.
 func Promised(interval, grace time.Duration) time.Duration {
-	return interval + OrDefault(grace, interval)
+	return interval + orDefault(grace, interval)
 }
 
 // orGrace is an announced grace, or the default of the interval.
-func OrDefault(grace, interval time.Duration) time.Duration {
+func orDefault(grace, interval time.Duration) time.Duration {
 	if grace == 0 {
 		return silence.DefaultGrace(interval)
 	}
@@ -77,5 +77,5 @@ func OrDefault(grace, interval time.Duration) time.Duration {
 // a promise. Of H + H/10 a quarter of the grace is 2.3 %.
 func Leased(interval, grace time.Duration) time.Duration {
 	whole := Promised(interval, grace)
-	return min(whole-OrDefault(grace, interval)/4, whole*49/50)
+	return min(whole-orDefault(grace, interval)/4, whole*49/50)
 }

@@ -18,7 +18,7 @@ func TestPromise(t *testing.T) {
 	p.Make(say(3, 30, 7), 0, 100)
 	p.Make(say(3, 30, 9), 0, 90)
 	p.Make(say(3, 30, 8), 0, 95)
-	if p.Until != 100 || p.Sequence != 9 {
+	if p.Until != 100 || p.sequence != 9 {
 		t.Errorf("%+v", p)
 	}
 	for _, test := range []struct {
@@ -42,7 +42,7 @@ func TestPromise(t *testing.T) {
 		t.Errorf("not released: %+v", p)
 	}
 	p.Make(say(1, 10, 2), 4, 60)
-	if want := (Promise{To: 1, Incarnation: 10, Until: 60, Sequence: 2, Number: 4}); p != want {
+	if want := (Promise{To: 1, Incarnation: 10, Until: 60, sequence: 2, Number: 4}); p != want {
 		t.Errorf("%+v, want %+v", p, want)
 	}
 }

@@ -35,7 +35,7 @@ type Sent struct {
 // Voter is what this board knows of one of the voters, which may be itself.
 type Voter struct {
 	ID    wire.ID
-	Until clock.Instant // it has promised to support this board until then
+	until clock.Instant // it has promised to support this board until then
 	Acked clock.Instant // when that was sent which it has acknowledged last
 
 	incarnation wire.Incarnation
@@ -81,7 +81,7 @@ func (s *Support) majority() int { return len(s.Voters)/2 + 1 }
 func (s *Support) Forget() {
 	s.sent = s.sent[:0]
 	for i := range s.Voters {
-		s.Voters[i].Until, s.Voters[i].Acked = 0, 0
+		s.Voters[i].until, s.Voters[i].Acked = 0, 0
 	}
 }
 
@@ -127,17 +127,17 @@ func (s *Support) Heartbeat(sequence wire.Sequence) *Sent {
 
 // Count counts the support of a voter for something that was sent.
 func (v *Voter) Count(item *Sent) {
-	v.Until = max(v.Until, item.Ends)
+	v.until = max(v.until, item.Ends)
 	v.Acked = max(v.Acked, item.At)
 }
 
-// Counts reports whether what a voter says counts. If it is there twice, one of the two may
+// counts reports whether what a voter says counts. If it is there twice, one of the two may
 // promise what the other one does not know of.
-func (v *Voter) Counts(now clock.Instant) bool { return !v.Twice.Ahead(now) }
+func (v *Voter) counts(now clock.Instant) bool { return !v.Twice.Ahead(now) }
 
 // End is until when a majority supports this board.
 func (s *Support) End(now clock.Instant) clock.Instant {
-	return s.majorityOf(now, func(v *Voter) clock.Instant { return v.Until })
+	return s.majorityOf(now, func(v *Voter) clock.Instant { return v.until })
 }
 
 // Acked is when that was sent which a majority has acknowledged.
@@ -149,7 +149,7 @@ func (s *Support) Acked(now clock.Instant) clock.Instant {
 func (s *Support) majorityOf(now clock.Instant, of func(*Voter) clock.Instant) clock.Instant {
 	times := make([]clock.Instant, 0, len(s.Voters))
 	for i := range s.Voters {
-		if v := &s.Voters[i]; v.Counts(now) {
+		if v := &s.Voters[i]; v.counts(now) {
 			times = append(times, of(v))
 		} else {
 			times = append(times, 0)

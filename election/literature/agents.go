@@ -18,7 +18,7 @@ import (
 // processes can know the one of the highest rank: one process judges for all.
 //
 //  1. The leader sends its list of the processes and their priorities with every
-//     heartbeat, and a detector with freshness points, NFD-E (see nfde.go in package election),
+//     heartbeat, and a detector with freshness points, NFD-E (in package silence),
 //     watches the heartbeats. (Below, lines 1–15.)
 //  2. All processes agree on which of them are trusted, by a coordinator that rotates
 //     (Aguilera, Delporte-Gallet, Fauconnier and Toueg, "Stable leader election",

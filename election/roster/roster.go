@@ -1,3 +1,5 @@
+// Package roster knows who is there: the boards that were heard, how they are ranked, and which of
+// them lives. It is asked, and decides nothing.
 package roster
 
 import (

@@ -1,3 +1,6 @@
+// Package silence says when a leader is late. Its failure detectors watch the heartbeats of one
+// leader; its [Grace] is how much lateness the group allows, and has learned to allow. It is
+// asked, and decides nothing.
 package silence
 
 import (
@@ -66,7 +69,7 @@ type Quality struct {
 	Questions Questions
 }
 
-// DefaultGrace is the grace of a group that has learned nothing (see patience.go). The grace is
+// DefaultGrace is the grace of a group that has learned nothing (see [Grace]). The grace is
 // the least time between the moment at which a heartbeat was due and the earliest takeover by
 // anybody. Two promises depend on it:
 //
